@@ -72,7 +72,6 @@ export default tseslint.config(
     ignores: [
       '**/node_modules',
       '.local',
-      'security/results',
       'coverage',
       'apps/*/dist',
       'apps/dashboard/src/api/schema.d.ts',
@@ -113,7 +112,6 @@ export default tseslint.config(
       'tools/**/*',
       'bench/**/*.ts',
       'faults/**/*.ts',
-      'security/**/*.ts',
       'docs/**/*.ts',
       'test/**/*.ts',
       '**/*.mjs',

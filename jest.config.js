@@ -1,16 +1,5 @@
 /** The folders with sources. The data of a local stack lie in the checkout too and are not searched. */
-const FOLDERS = [
-  'apps',
-  'libs',
-  'services',
-  'deploy',
-  'k8s',
-  'tools',
-  'bench',
-  'faults',
-  'security',
-  'test',
-];
+const FOLDERS = ['apps', 'libs', 'services', 'deploy', 'k8s', 'tools', 'bench', 'faults', 'test'];
 
 const base = {
   rootDir: import.meta.dirname,

@@ -60,13 +60,10 @@ describe('services → platform → domain', () => {
 });
 
 /** Found without git, which an unpacked archive does not have. */
-const files = globSync(
-  '{apps,libs,services,test,bench,deploy,faults,security,tools,docs,k8s}/**/*.*',
-  {
-    cwd: ROOT,
-    exclude: (path) => /(^|\/)(node_modules|results|dist)(\/|$)/.test(path),
-  },
-);
+const files = globSync('{apps,libs,services,test,bench,deploy,faults,tools,docs,k8s}/**/*.*', {
+  cwd: ROOT,
+  exclude: (path) => /(^|\/)(node_modules|results|dist)(\/|$)/.test(path),
+});
 
 describe('the sources', () => {
   test('are found', () => {

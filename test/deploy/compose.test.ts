@@ -14,27 +14,30 @@ interface Compose {
 const FILE = join(import.meta.dirname, '../..', 'docker-compose.yml');
 const { services } = parse(readFileSync(FILE, 'utf8'), { merge: true }) as Compose;
 
-describe.each(['gateway', 'dispatcher'])('docker-compose.yml lets deliveries of the %s', (name) => {
-  const settings = services[name]?.environment ?? {};
-  /** The default of `${EGRESS_ALLOW_CIDRS:-default}`. */
-  const [, ranges = ''] = /:-(.*)\}$/.exec(settings.EGRESS_ALLOW_CIDRS ?? '') ?? [];
-  const opened = cidrs(...ranges.split(','));
+describe.each(['gateway', 'dispatcher'])(
+  'docker-compose.yml lets deliveries of the %s [security]',
+  (name) => {
+    const settings = services[name]?.environment ?? {};
+    /** The default of `${EGRESS_ALLOW_CIDRS:-default}`. */
+    const [, ranges = ''] = /:-(.*)\}$/.exec(settings.EGRESS_ALLOW_CIDRS ?? '') ?? [];
+    const opened = cidrs(...ranges.split(','));
 
-  it('reach the host of the containers', () => {
-    const host = parseIp('172.17.0.1');
-    expect(host && opened.some((range) => contains(range, host))).toBe(true);
-  });
+    it('reach the host of the containers', () => {
+      const host = parseIp('172.17.0.1');
+      expect(host && opened.some((range) => contains(range, host))).toBe(true);
+    });
 
-  it('reach the canary at the address where it listens', () => {
-    const url = services.canary?.environment?.CANARY_RECEIVER_URL ?? '';
-    const { hostname } = new URL(url);
-    expect(services.canary?.networks?.canary?.ipv4_address).toBe(hostname);
-    const canary = parseIp(hostname);
-    expect(canary && opened.some((range) => contains(range, canary))).toBe(true);
-  });
+    it('reach the canary at the address where it listens', () => {
+      const url = services.canary?.environment?.CANARY_RECEIVER_URL ?? '';
+      const { hostname } = new URL(url);
+      expect(services.canary?.networks?.canary?.ipv4_address).toBe(hostname);
+      const canary = parseIp(hostname);
+      expect(canary && opened.some((range) => contains(range, canary))).toBe(true);
+    });
 
-  it('reach no other container, and so none of the stores', () => {
-    expect(opened.filter(({ bits, prefixBits }) => prefixBits < bits)).toEqual([]);
-    expect(settings).not.toHaveProperty('EGRESS_ALLOW_LOOPBACK');
-  });
-});
+    it('reach no other container, and so none of the stores', () => {
+      expect(opened.filter(({ bits, prefixBits }) => prefixBits < bits)).toEqual([]);
+      expect(settings).not.toHaveProperty('EGRESS_ALLOW_LOOPBACK');
+    });
+  },
+);

@@ -81,7 +81,7 @@ function holdTheRules(manifests: Manifest[]): void {
   describe.each(Object.keys({ ...SERVICES, ...SETUP, ...BY_HAND }))('pods of %s', (name) => {
     const workload = find(manifests, name);
 
-    it('meet the restricted pod security standard, with a read-only root and no token', () => {
+    it('meet the restricted pod security standard, with a read-only root and no token [security]', () => {
       expect(workload.spec.template.spec).toMatchObject({
         serviceAccountName: `posthorn-${name in SERVICES ? name : 'setup'}`,
         automountServiceAccountToken: false,

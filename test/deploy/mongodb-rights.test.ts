@@ -9,7 +9,7 @@ import {
   type Privilege,
 } from '../../deploy/setup/mongodb-rights.ts';
 
-test('only the gateway can delete messages, and the dispatcher changes only what it settles and counts', () => {
+test('only the gateway can delete messages, and the dispatcher changes only what it settles and counts [security]', () => {
   const removing = Object.entries(RIGHTS.messages).filter(([, actions]) =>
     actions.includes('remove'),
   );
@@ -27,7 +27,7 @@ test('only the gateway can delete messages, and the dispatcher changes only what
   ]);
 });
 
-test('only the retry service drops collections, and none but those of days', () => {
+test('only the retry service drops collections, and none but those of days [security]', () => {
   const dropped = DATABASE_USERS.flatMap((user) =>
     privilegesOf(user, 'hooks')
       .filter(({ actions }) => actions.includes('dropCollection'))
@@ -39,7 +39,7 @@ test('only the retry service drops collections, and none but those of days', () 
   ]);
 });
 
-test('keys of the API are read by the gateway and the administration only', () => {
+test('keys of the API are read by the gateway and the administration only [security]', () => {
   expect(Object.keys(RIGHTS.apiKeys).sort()).toEqual(['admin', 'gateway']);
 });
 

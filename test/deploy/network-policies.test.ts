@@ -54,7 +54,7 @@ const TRACED = new Set(['gateway', 'dispatcher']);
 const BY_HAND = ['check-topics', 'apply-topics', 'add-partitions'];
 const NAMES = [...SERVICES, 'create-topics', 'create-indexes', ...BY_HAND];
 
-describe('the NetworkPolicies of k8s/base', () => {
+describe('the NetworkPolicies of k8s/base [security]', () => {
   it.each(NAMES)('deny what is not allowed, in both directions, to pods of %s', (name) => {
     const denying = policiesOf(name).filter(({ ingress, egress }) => !ingress && !egress);
     expect(denying.map(({ policyTypes }) => policyTypes)).toEqual([['Ingress', 'Egress']]);
@@ -107,7 +107,7 @@ describe('the NetworkPolicies of k8s/base', () => {
   });
 });
 
-describe('the policy of k8s/components/canary', () => {
+describe('the policy of k8s/components/canary [security]', () => {
   const canary = readComponent('canary');
   const spec = specOf(find(canary, 'canary', 'NetworkPolicy'));
   const { labels } = find(manifests, 'retry').spec.template.metadata;
@@ -142,7 +142,7 @@ describe('the policy of k8s/components/canary', () => {
 describe.each([
   ['operator-webhook', 'retry'],
   ['egress-proxy', 'dispatcher'],
-])('the policy of k8s/components/%s', (component, process) => {
+])('the policy of k8s/components/%s [security]', (component, process) => {
   const spec = specOf(find(readComponent(component), component, 'NetworkPolicy'));
 
   it('lets this process alone out, to one address and to namespaces with its label', () => {
@@ -156,7 +156,7 @@ describe.each([
   });
 });
 
-describe('the way out of the dispatcher', () => {
+describe('the way out of the dispatcher [security]', () => {
   const blocks = policiesOf('dispatcher')
     .flatMap(({ egress = [] }) => egress.flatMap(({ to = [] }) => to))
     .flatMap(({ ipBlock }) => ipBlock ?? []);

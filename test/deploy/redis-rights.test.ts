@@ -9,7 +9,7 @@ import {
 const ON_A_SERVER = { prefix: 'hooks:', isCluster: false };
 
 test.each(REDIS_USERS)(
-  'the %s has keys and channels of the prefix and single commands only',
+  'the %s has keys and channels of the prefix and single commands only [security]',
   (user) => {
     const [reset, on, ...rules] = aclRulesOf(user, ON_A_SERVER);
     expect([reset, on]).toEqual(['reset', 'on']);
@@ -21,7 +21,7 @@ test.each(REDIS_USERS)(
   },
 );
 
-test('nobody has what only a cluster needs on a server', () => {
+test('nobody has what only a cluster needs on a server [security]', () => {
   const rulesOf = (isCluster: boolean): string[] =>
     REDIS_USERS.flatMap((user) => aclRulesOf(user, { prefix: 'hooks:', isCluster }));
   expect(rulesOf(false)).not.toContain('+cluster|slots');

@@ -42,7 +42,7 @@ describe('docs/dependencies.md', () => {
   });
 });
 
-describe('package.json', () => {
+describe('package.json [security]', () => {
   it('pins exact versions', () => {
     expect(pinned.filter(([, version]) => !/^\d+\.\d+\.\d+$/.test(version))).toEqual([]);
   });

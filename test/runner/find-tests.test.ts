@@ -50,9 +50,16 @@ describe('the test files', () => {
     });
   });
 
+  test('with a tag in a title are selected by the tag', () => {
+    const tagged = Object.values(findTests(['[security]'])).flat();
+    expect(tagged).toContain('test/e2e/contract-after-retries/tenants.test.ts');
+    expect(tagged).not.toContain('test/runner/find-tests.test.ts');
+    expect(() => findTests(['[no-such-tag]'])).toThrow('[no-such-tag]');
+  });
+
   test('must match every pattern that is given', () => {
     expect(() => findTests(['runner', 'no-such-file'])).toThrow(
-      'No test file has "no-such-file" in its path.',
+      'No test file matches "no-such-file".',
     );
   });
 });

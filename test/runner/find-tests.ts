@@ -1,11 +1,12 @@
-import { globSync } from 'node:fs';
+import { globSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import type { Project } from './jest.ts';
 import { ROOT } from './program.ts';
 
 /** What `npm test` is asked to run. */
 export interface Selection {
-  /** Parts of paths, or names of jest projects. */
+  /** Parts of paths, names of jest projects, or tags such as `[security]`. */
   patterns: string[];
   /** Only tests whose full name matches this. */
   testName: string | undefined;
@@ -59,19 +60,27 @@ export function selectTests({ patterns, isSecured }: Selection): TestFiles {
   return { ...others, e2e: e2e.filter((file) => !isLeftOut(file)) };
 }
 
-/** Finds the test files that match a pattern, all when there is none; throws when one matches none. */
+/** Returns the test files that match a pattern; all without one. Throws when a pattern matches no file. */
 export function findTests(patterns: readonly string[]): TestFiles {
   const all = globSync('**/*.test.ts', {
     cwd: ROOT,
     exclude: (path) => /(^|\/)(node_modules|\.local)$/.test(path),
   });
   const matching = patterns.map((pattern) => {
-    const found = all.filter((path) => path.includes(pattern) || projectOf(path) === pattern);
-    if (found.length === 0) throw new Error(`No test file has "${pattern}" in its path.`);
+    const found = all.filter((path) => isMatch(path, pattern));
+    if (found.length === 0) throw new Error(`No test file matches "${pattern}".`);
     return found;
   });
   const selected = patterns.length === 0 ? all : [...new Set(matching.flat())];
   return Object.groupBy(selected.sort(), projectOf);
+}
+
+/** A tag is a word in brackets in the title of a test; its file is run whole. */
+function isMatch(path: string, pattern: string): boolean {
+  if (/^\[[a-z-]+\]$/.test(pattern)) {
+    return readFileSync(join(ROOT, path), 'utf8').includes(` ${pattern}'`);
+  }
+  return path.includes(pattern) || projectOf(path) === pattern;
 }
 
 function projectOf(path: string): Project {

@@ -1,8 +1,8 @@
 import type { ChildProcess } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, watch } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join, relative } from 'node:path';
-import { killGroup, ROOT, runNode } from './program.ts';
+import { join } from 'node:path';
+import { killGroup, runNode } from './program.ts';
 import type { PartResult } from './report.ts';
 
 /** From the report of a part, when every test has ended, to the end of its process. */
@@ -32,16 +32,6 @@ export interface JestPart {
   testName?: string | undefined;
   env?: Record<string, string>;
   isInBackground?: boolean;
-  /** Is given what each file came to. */
-  onTested?: (files: readonly TestedFile[]) => void;
-}
-
-/** What the tests of a file came to. */
-export interface TestedFile {
-  path: string;
-  /** False when it could not be loaded. */
-  hasRun: boolean;
-  tests: readonly { name: string; status: string }[];
 }
 
 interface JestReport {
@@ -50,10 +40,6 @@ interface JestReport {
   numPendingTests: number;
   numRuntimeErrorTestSuites: number;
   numTotalTestSuites: number;
-  testResults: {
-    name: string;
-    assertionResults: { fullName: string; status: string }[];
-  }[];
 }
 
 /** Runs tests of some jest projects; a test file that could not run counts as one failed test. */
@@ -72,7 +58,6 @@ export async function runJest(part: JestPart): Promise<PartResult> {
       },
     });
     const report = JSON.parse(readFileSync(outputFile, 'utf8')) as JestReport;
-    part.onTested?.(report.testResults.map(toTestedFile));
     const problems = problemsOf(report, files.length, code);
     for (const problem of problems) console.error(`${name}: ${problem}`);
     return {
@@ -87,14 +72,6 @@ export async function runJest(part: JestPart): Promise<PartResult> {
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }
-}
-
-function toTestedFile({ name, assertionResults }: JestReport['testResults'][number]): TestedFile {
-  return {
-    path: relative(ROOT, name),
-    hasRun: assertionResults.length > 0,
-    tests: assertionResults.map(({ fullName, status }) => ({ name: fullName, status })),
-  };
 }
 
 function commandOf(part: JestPart, outputFile: string): string[] {

@@ -19,7 +19,6 @@ const COMMANDS = {
   admin: 'tools/local-stack/admin.ts',
   bench: 'bench/run.ts',
   faults: 'faults/run.ts',
-  security: 'security/run.ts',
   capacity: 'tools/capacity/run.ts',
   test: 'test/run.ts',
   check: 'test/check.ts',

@@ -5,7 +5,7 @@ const sbomOf = (...components: object[]) =>
   parseSbom(JSON.stringify({ bomFormat: 'CycloneDX', components }));
 const withLicence = (id: string) => ({ 'bom-ref': 'p@1.0.0', licenses: [{ license: { id } }] });
 
-describe('licences', () => {
+describe('licences [security]', () => {
   test('are good when they ask for a notice only', () => {
     expect(refusedLicences(sbomOf(withLicence('MIT'), withLicence('Apache-2.0')))).toEqual([]);
   });
@@ -23,7 +23,7 @@ describe('licences', () => {
   });
 });
 
-describe('advisories', () => {
+describe('advisories [security]', () => {
   const url = 'https://github.com/advisories/GHSA-1';
   const advisory = { url, title: 'Prototype pollution', severity: 'high' };
   const audit = JSON.stringify({

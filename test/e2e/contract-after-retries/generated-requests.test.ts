@@ -35,7 +35,7 @@ const SETTINGS = {
   WRONG_KEYS_PER_MINUTE: '1000000',
 };
 
-describe('10,000 requests generated from the API document', () => {
+describe('10,000 requests generated from the API document [security]', () => {
   let posthorn: OwnGateway;
   let receiver: Receiver;
   let document: ApiDocument;

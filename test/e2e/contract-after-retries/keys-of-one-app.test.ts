@@ -56,7 +56,7 @@ async function ask(place: Place, id: string): Promise<ApiAnswer> {
   return api.request(method, path, body);
 }
 
-describe('With a key of one app', () => {
+describe('With a key of one app [security]', () => {
   it('everything of another app gets 404 as an unknown id does, wherever an operation takes one', async () => {
     const places = placesOf(await readOperations(posthorn.baseUrl));
     const before = await everythingOf({ api: company, ids: theirs });

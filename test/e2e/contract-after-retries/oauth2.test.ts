@@ -142,7 +142,7 @@ describe('A webhook with OAuth 2.0 client credentials', () => {
   });
 });
 
-describe('The credentials of OAuth 2.0', () => {
+describe('The credentials of OAuth 2.0 [security]', () => {
   const ALL = ['oauth2TokenUrl', 'oauth2ClientId', 'oauth2ClientSecret'];
   it.each<[object, string[]]>([
     [{ authMethod: 'oauth2' }, ALL],

@@ -56,7 +56,7 @@ async function ask(place: Place, id: string): Promise<ApiAnswer> {
   return ours.api.request(method, path, body);
 }
 
-describe('What belongs to another company', () => {
+describe('What belongs to another company [security]', () => {
   it('gets the response of an unknown id, wherever an operation takes one', async () => {
     const before = await everythingOf(theirs);
     const asked: string[] = [];

@@ -31,7 +31,7 @@ describe('A message that is sent to a webhook', () => {
     return eventually('the delivery', () => receiver.of(messageId)[0]);
   }
 
-  it('arrives signed, and the Standard Webhooks library accepts the signature', async () => {
+  it('arrives signed, and the Standard Webhooks library accepts the signature [security]', async () => {
     const webhook = await newWebhook();
     const { messageId } = await posthorn.api.send({ webhookId: webhook.id }, { order: 17 });
     const { headers, body } = await firstRequest(messageId);
@@ -62,7 +62,7 @@ describe('A message that is sent to a webhook', () => {
     }
   });
 
-  it('carries the hex HMAC of the raw payload under the secret (docs/contract.md C9.4)', async () => {
+  it('carries the hex HMAC of the raw payload under the secret (docs/contract.md C9.4) [security]', async () => {
     const webhook = await newWebhook();
     const { messageId } = await posthorn.api.send({ webhookId: webhook.id }, { order: 18 });
     const { headers, body } = await firstRequest(messageId);
@@ -70,7 +70,7 @@ describe('A message that is sent to a webhook', () => {
     expect(headers['x-service-signature']).toBe(expected);
   });
 
-  it('arrives byte for byte: big integers, 1e400, key order, escapes and spaces are kept', async () => {
+  it('arrives byte for byte: big integers, 1e400, key order, escapes and spaces are kept [security]', async () => {
     const webhook = await newWebhook();
     const payload = '{ "z":12345678901234567890,"x":1e400, "a":1.0,"a":2,"u":"\\u00e9é\\/😀" }';
     const accepted = await posthorn.api.post(

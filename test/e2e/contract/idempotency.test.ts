@@ -115,7 +115,7 @@ describe('Idempotency-Key · another body', () => {
 });
 
 describe('Idempotency-Key · scope', () => {
-  it('another company may use the same key', async () => {
+  it('another company may use the same key [security]', async () => {
     const { api } = await createCompany(posthorn, 'Other');
     const theirs = createResources(api);
     const hook = await theirs.webhook({ url: receiver.url });

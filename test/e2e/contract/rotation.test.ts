@@ -67,7 +67,7 @@ describe('Rotation · POST /api/v1/webhooks/{id}/rotate-secret', () => {
     expect(verify(old.secret, got)).toEqual(verify(rotated.secret, got));
   });
 
-  it('ends the old secret at once when the grace period is 0', async () => {
+  it('ends the old secret at once when the grace period is 0 [security]', async () => {
     const old = await make.webhook({ url: receiver.url });
     const { secret } = await rotate(old, { grace_seconds: 0 });
     const got = await deliver(old);
@@ -75,7 +75,7 @@ describe('Rotation · POST /api/v1/webhooks/{id}/rotate-secret', () => {
     expect(() => verify(old.secret, got)).toThrow(WebhookVerificationError);
   });
 
-  it('ends the old secret when the grace period is over', async () => {
+  it('ends the old secret when the grace period is over [security]', async () => {
     const old = await make.webhook({ url: receiver.url });
     const { secret } = await rotate(old, { graceSeconds: 1 });
     const got = await eventually('one signature', async () => {

@@ -12,7 +12,7 @@ const HEAD = 'HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n';
 const chunks = (bytes: number, times: number): string =>
   `${bytes}\r\n${'x'.repeat(bytes)}\r\n`.repeat(times);
 
-describe('64 endpoints of one company that drip their responses', () => {
+describe('64 endpoints of one company that drip their responses [security]', () => {
   let posthorn: Posthorn;
   let endpoints: RawEndpoint[];
   let webhookIds: string[];

@@ -22,7 +22,7 @@ afterAll(async () => {
   await Promise.all([proxy.close(), receiver.close()]);
 }, 60_000);
 
-it('A delivery waits while the proxy fails, and is made with its first attempt once it works', async () => {
+it('A delivery waits while the proxy fails, and is made with its first attempt once it works [security]', async () => {
   const { api, dispatcher } = posthorn;
   proxy.behave({ kind: 'answer', status: 407 });
   const { webhookId } = await api.createTarget(receiver.url);

@@ -82,7 +82,7 @@ async function letters(...filters: string[]): Promise<{ sourceTopic: string; det
   return (JSON.parse(listed) as { letters: { sourceTopic: string; detail: string }[] }).letters;
 }
 
-describe('A record that Posthorn did not write', () => {
+describe('A record that Posthorn did not write [security]', () => {
   it('is refused on every topic, becomes a dead letter and is counted', async () => {
     const ref = inventedRef();
     await writeRecords(posthorn.env, forgedRecords(ref));

@@ -36,7 +36,7 @@ const methodsWith = (tokenServer: Receiver): object[] => [
 ];
 const SERVICES = ['gateway', 'dispatcher', 'retry'] as const;
 
-describe('Logs at the most talkative level, and metrics', () => {
+describe('Logs at the most talkative level, and metrics [security]', () => {
   let posthorn: Posthorn;
   let receiver: Receiver;
   let tokenServer: Receiver;

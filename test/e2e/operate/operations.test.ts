@@ -56,7 +56,7 @@ describe('The operation of the services', () => {
     },
   );
 
-  it('the dispatcher counts an attempt, and logs it with the ids of request, message and delivery but no secret', async () => {
+  it('the dispatcher counts an attempt, and logs it with the ids of request, message and delivery but no secret [security]', async () => {
     const { appId } = await posthorn.api.createTarget(receiver.url);
     const { body } = await posthorn.api.post('/webhooks', { url: receiver.url, appId });
     const { id, secret } = body.data as { id: string; secret: string };

@@ -66,7 +66,7 @@ async function startCluster(): Promise<Subject> {
 describe.each([
   ['a server', startServer],
   ['a cluster', startCluster],
-])('The users of processes on %s', (kind, start) => {
+])('The users of processes on %s [security]', (kind, start) => {
   let subject: Subject;
   let tests: TestedRedis;
   const users = new Map<RedisUser, TestedRedis>();

@@ -31,7 +31,7 @@ interface Created {
   secret: string;
 }
 
-describe('The secrets of webhooks', () => {
+describe('The secrets of webhooks [security]', () => {
   let posthorn: Posthorn;
   let receiver: Receiver;
   let dispatcher: RunningService;

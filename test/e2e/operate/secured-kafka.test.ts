@@ -131,7 +131,7 @@ const withoutConfigs = (rules: readonly AclRule[]): AclRule[] =>
     operations: rule.operations.filter((operation) => operation !== 'DESCRIBE_CONFIGS'),
   }));
 
-describe('Topics behind TLS and ACLs', () => {
+describe('Topics behind TLS and ACLs [security]', () => {
   const prefix = `more-${PREFIX}`;
   const user = 'User:CN=posthorn-mtls';
 
@@ -147,7 +147,7 @@ describe('Topics behind TLS and ACLs', () => {
   });
 });
 
-describe('Dead letters behind TLS and ACLs', () => {
+describe('Dead letters behind TLS and ACLs [security]', () => {
   const prefix = `letters-${PREFIX}`;
   const operator = 'User:CN=posthorn-mtls';
   const shared = { ...createNamespace(), ...LOCAL, TOPIC_PREFIX: prefix, RETRY_DELAYS };
@@ -192,7 +192,7 @@ describe('Dead letters behind TLS and ACLs', () => {
   }, 60_000);
 });
 
-describe('Posthorn behind TLS, SCRAM and ACLs', () => {
+describe('Posthorn behind TLS, SCRAM and ACLs [security]', () => {
   let posthorn: Posthorn;
   let receiver: Receiver;
 

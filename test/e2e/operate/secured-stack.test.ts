@@ -38,7 +38,7 @@ afterAll(async () => {
   rmSync(dir, { recursive: true, force: true });
 }, 60_000);
 
-describe('Posthorn in production, with TLS, a login and its own rights at every store', () => {
+describe('Posthorn in production, with TLS, a login and its own rights at every store [security]', () => {
   it('delivers a message after a retry', async () => {
     const { webhookId } = await posthorn.api.createTarget(receiver.url);
     receiver.answerWith(failing(1));
@@ -80,7 +80,7 @@ function withCa(text: string): string {
   return url.href;
 }
 
-describe('MongoDB with authentication', () => {
+describe('MongoDB with authentication [security]', () => {
   const databaseOf = (text: string): string => new URL(text).pathname;
 
   /** Runs a command as a user, past the listener with TLS. */

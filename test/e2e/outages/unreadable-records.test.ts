@@ -37,7 +37,7 @@ interface List {
   letters: ShownLetter[];
 }
 
-describe('Records that cannot be read', () => {
+describe('Records that cannot be read [security]', () => {
   let posthorn: Posthorn;
   let receiver: Receiver;
   let mongo: MongoConnection;

@@ -127,7 +127,7 @@ const briefly = ({ action, target, outcome, code }: ShownAuditEvent) => [
   code ?? outcome,
 ];
 
-describe('The audit log', () => {
+describe('The audit log [security]', () => {
   let events: ShownAuditEvent[];
 
   beforeAll(async () => {

@@ -12,7 +12,7 @@ import { eventually } from '../../../support/time/eventually.ts';
 /** Of each command: more than it takes to see a change and to kill the gateway that made it. */
 const DELAY_MS = 2_000;
 
-describe('A gateway that is killed after a change', () => {
+describe('A gateway that is killed after a change [security]', () => {
   let posthorn: OwnCompany;
   let proxy: StoreProxy;
 

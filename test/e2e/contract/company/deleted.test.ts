@@ -82,7 +82,7 @@ describe('The export of a company', () => {
   });
 });
 
-describe('A company that is deleted', () => {
+describe('A company that is deleted [security]', () => {
   it('has no keys at once, and after two minutes no document but that of its deletion', async () => {
     const { companyId, api } = company;
     await expect(remove('comp_other')).rejects.toThrow(`give --confirm ${companyId}.`);

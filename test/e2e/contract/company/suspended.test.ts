@@ -32,7 +32,7 @@ const MESSAGES = 100;
 const PER_SECOND = 5;
 const QUIET_MS = 2_000;
 
-describe('A company that is suspended', () => {
+describe('A company that is suspended [security]', () => {
   it('is refused and gets nothing delivered; once it is resumed it gets all of it, once', async () => {
     const { companyId, api } = posthorn;
     const { id } = await make.webhook({ url: receiver.url });

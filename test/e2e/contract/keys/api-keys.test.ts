@@ -33,7 +33,7 @@ beforeAll(async () => {
 
 afterAll(() => posthorn.stop(), 60_000);
 
-describe('Calling the API · x-api-key', () => {
+describe('Calling the API · x-api-key [security]', () => {
   const ADDRESSES = [
     ['POST', '/projects'],
     ['GET', '/api/v1/projects'],
@@ -54,7 +54,7 @@ describe('Calling the API · x-api-key', () => {
   });
 });
 
-describe('Calling the API · companyid', () => {
+describe('Calling the API · companyid [security]', () => {
   const REQUIRED = [
     ['GET', '/api/v1/projects'],
     ['GET', '/projects'],

@@ -36,7 +36,7 @@ async function makeKey(fields: object, api = posthorn.api): Promise<ShownKey> {
 const clientWith = ({ key }: { key: string }): ApiClient =>
   createApiClient(posthorn.baseUrl, key, { companyid: posthorn.companyId });
 
-describe('The scopes of an API key', () => {
+describe('The scopes of an API key [security]', () => {
   it.each(SCOPES)(
     'let a key with %s alone use the routes of this scope and no other',
     async (scope) => {
@@ -100,7 +100,7 @@ describe('The scopes of an API key', () => {
   });
 });
 
-describe('The end of an API key', () => {
+describe('The end of an API key [security]', () => {
   it('comes at the time that was given', async () => {
     const expiresAt = new Date(Date.now() + 1_500).toISOString();
     const key = await makeKey({ expiresAt });

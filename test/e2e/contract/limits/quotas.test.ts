@@ -46,7 +46,7 @@ const WIDEST = [
 ];
 const url = 'http://127.0.0.1:1/hook';
 
-describe('Quotas', () => {
+describe('Quotas [security]', () => {
   let projectId: string;
   let appId: string;
   let webhooks: ShownWebhook[];

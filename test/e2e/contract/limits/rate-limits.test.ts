@@ -7,7 +7,7 @@ import { createCompany } from '../../../support/process/companies.ts';
 const COMPANY_LIMIT = 20;
 const ADDRESS_LIMIT = 30;
 
-describe('Rate limits while Redis cannot be reached', () => {
+describe('Rate limits while Redis cannot be reached [security]', () => {
   let posthorn: OwnGateway;
 
   beforeAll(async () => {

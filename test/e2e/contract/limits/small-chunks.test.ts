@@ -21,7 +21,7 @@ const SIGN_INS_OF_ONE_ADDRESS = 256;
 const chunks = (bytes: number, times: number): string =>
   `${bytes}\r\n${'x'.repeat(bytes)}\r\n`.repeat(times);
 
-describe('What clients send in many small chunks', () => {
+describe('What clients send in many small chunks [security]', () => {
   let posthorn: OwnGateway;
   let opened: RawConnection[];
 

@@ -7,7 +7,7 @@ import { runProgram } from '../../../support/process/service-process.ts';
 const UNKNOWN_KEY = `phk_${'x'.repeat(43)}`;
 const PER_MINUTE = 100;
 
-describe('Wrong API keys', () => {
+describe('Wrong API keys [security]', () => {
   let posthorn: OwnGateway;
 
   beforeAll(async () => {

@@ -21,7 +21,7 @@ afterAll(() => posthorn.stop(), 60_000);
 const create = (body: unknown, headers?: Record<string, string>): Promise<ApiAnswer> =>
   posthorn.api.post('/projects', body, headers);
 
-describe('Response envelope', () => {
+describe('Response envelope [security]', () => {
   it('has success, message and data when a request succeeds', async () => {
     const { body } = await create({ name: 'One' });
     expect(Object.keys(body).sort()).toEqual(['data', 'message', 'success']);
@@ -143,7 +143,7 @@ describe('Errors · unknown paths, ids and parameters', () => {
     expect(answer.headers.get('allow')).toBe(allow);
   });
 
-  it('a delivery gets 400, so that no webhook sends messages to itself', async () => {
+  it('a delivery gets 400, so that no webhook sends messages to itself [security]', async () => {
     const answer = await posthorn.api.get('/webhooks', { 'webhook-id': 'msg_1' });
     expectFailure(answer, 400, 'delivery_refused');
   });
@@ -158,7 +158,7 @@ describe('Errors · unknown paths, ids and parameters', () => {
     expect(headers.get('x-content-type-options')).toBe('nosniff');
   });
 
-  it('an id of another kind, a malformed id and an unknown id get the same 404', async () => {
+  it('an id of another kind, a malformed id and an unknown id get the same 404 [security]', async () => {
     const unknown = `wh_${'0'.repeat(26)}`;
     for (const id of ['proj_1', 'x'.repeat(1_000), '%00', unknown]) {
       expectNotFound(await posthorn.api.get(`/webhooks/${id}`));
@@ -176,7 +176,7 @@ describe('Errors · unknown paths, ids and parameters', () => {
   });
 });
 
-describe('Errors · internals', () => {
+describe('Errors · internals [security]', () => {
   it('no error shows code, driver or host', async () => {
     const answers = await Promise.all([
       create('{"name":"\\ud800"}'),

@@ -16,7 +16,7 @@ const CONNECTIONS = 5_000;
 const AT_ONCE = 250;
 const METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'DELETE', 'PROPFIND'];
 
-describe('Hostile requests', () => {
+describe('Hostile requests [security]', () => {
   let posthorn: OwnGateway;
   let receiver: Receiver;
   let webhookId: string;

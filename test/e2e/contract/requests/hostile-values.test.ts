@@ -77,7 +77,7 @@ const FILTERED = [
   '/api/v1/app-counts',
 ];
 
-describe('Hostile values', () => {
+describe('Hostile values [security]', () => {
   it.each(['path', 'query'] as const)(
     'in the %s are refused with 400 or 404 and change nothing',
     async (where) => {

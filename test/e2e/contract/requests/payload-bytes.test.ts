@@ -32,7 +32,7 @@ afterAll(async () => {
 const post = (body: string): Promise<ApiAnswer> => posthorn.api.post('/webhook-messages', body);
 const sha256 = (bytes: Buffer | string): string => createHash('sha256').update(bytes).digest('hex');
 
-describe('Webhook messages · the payload is delivered byte for byte', () => {
+describe('Webhook messages · the payload is delivered byte for byte [security]', () => {
   const prefix = (webhookId: string) => `{"webhookId":"${webhookId}","payload":`;
   /** Returns a payload with which `{"webhookId":…,"payload":…}` has exactly this many bytes. */
   function payloadFor(webhookId: string, bodyBytes: number, unit: string): string {

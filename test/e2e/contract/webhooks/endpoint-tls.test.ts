@@ -54,7 +54,7 @@ async function deliver(webhookId: string): Promise<void> {
   await resources.deliveryOnce('delivered', deliveryId);
 }
 
-describe('A webhook whose endpoint demands a certificate and has a private authority', () => {
+describe('A webhook whose endpoint demands a certificate and has a private authority [security]', () => {
   it('is delivered, also after its certificate was renewed', async () => {
     const webhook = await resources.webhook({ url: endpoint.url, tls: tlsOf(first) });
     await deliver(webhook.id);

@@ -182,7 +182,7 @@ describe('A webhook with signatureAlgorithm ed25519', () => {
   });
 });
 
-describe('The signing keys of a company', () => {
+describe('The signing keys of a company [security]', () => {
   it('are one key when the first webhooks are made at once', async () => {
     const { api, companyId } = await newCompany();
     const make = createResources(api);

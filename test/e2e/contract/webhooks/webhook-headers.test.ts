@@ -27,7 +27,7 @@ async function expectRefused(fields: object, ...problems: string[]): Promise<voi
   expectInvalid(await posthorn.api.put(`/webhooks/${id}`, fields), ...problems);
 }
 
-describe('Webhook · names of headers', () => {
+describe('Webhook · names of headers [security]', () => {
   const REFUSED = [
     ...['connection', 'Keep-Alive', 'TE', 'trailer', 'transfer-encoding', 'upgrade', 'Host'],
     ...['cookie', 'expect', 'proxy-authorization', 'Proxy-Connection', 'via', 'X-Real-IP'],
@@ -44,7 +44,7 @@ describe('Webhook · names of headers', () => {
   });
 });
 
-describe('Webhook · customHeaders', () => {
+describe('Webhook · customHeaders [security]', () => {
   const header = (key: string, value: unknown = 'v') => ({ key, value });
   const many = (count: number) => Array.from({ length: count }, (_, n) => header(`X-${n}`));
 

@@ -88,7 +88,7 @@ describe('Webhooks · POST /webhooks', () => {
     });
   });
 
-  it('gives each webhook its own secret', async () => {
+  it('gives each webhook its own secret [security]', async () => {
     const [one, two] = [await make.webhook({ url: URL }), await make.webhook({ url: URL })];
     expect(one.secret).not.toBe(two.secret);
   });
