@@ -60,7 +60,7 @@ export function helpOf(scenarios: Readonly<Record<string, Scenario>>): string {
   return `npm run bench -- SCENARIO [--OPTION NUMBER …] [--profile]
 
 Starts its own Kafka, MongoDB, Redis and the three services in a temporary folder, sends load over loopback, prints the
-measurements beside their targets, and writes bench/results/SCENARIO-TIME.json and .svg. It ends by itself; Ctrl-C ends it
+measurements beside their targets, and writes bench/results/SCENARIO-TIME.json. It ends by itself; Ctrl-C ends it
 earlier. The exit code is 1 when a message is missing or was refused. A missed target is only reported.
 
 --profile  also writes CPU profiles of the services to bench/results/profiles and prints the functions that took the time

@@ -44,7 +44,6 @@ export function createBench({ stack, signal, log }: BenchDeps): OpenBench {
       const { webhookIds } = await open(wanted);
       return { send: client.sendToWebhook, webhookIds, signal };
     },
-    openApp: async (wanted) => (await open(wanted)).appId,
     openTargets: open,
   };
   const close = async (): Promise<void> => {

@@ -8,7 +8,6 @@ import { isComplete, type Report } from './report/report.ts';
 import { describe, writeReport } from './report/write-report.ts';
 import type { ScenarioResult } from './scenario.ts';
 import { describeMachine } from '../tools/local-stack/machine/describe-machine.ts';
-import { ensureDashboard } from '../tools/local-stack/supervisor/ensure-dashboard.ts';
 import { type BenchStack, startStack } from './stack/start-stack.ts';
 
 function log(line: string): void {
@@ -22,7 +21,6 @@ function log(line: string): void {
 export async function runScenario(command: Command, signal: AbortSignal): Promise<boolean> {
   const { serviceFlags: ownFlags = [] } = command.scenario;
   const serviceFlags = command.isProfiling ? [...ownFlags, ...PROFILE_FLAGS] : ownFlags;
-  if (command.scenario.hasDashboard === true) await ensureDashboard(log);
   const interrupted = once(signal, 'abort');
   const isLimited = command.scenario.isLimited === true;
   const stack = await startStack({ serviceFlags, isLimited, log });
@@ -70,18 +68,17 @@ async function runClosing<T>(run: () => Promise<T>, close: () => Promise<void>):
   }
 }
 
-function judged({ goals, tables = [], extra = {}, columns = [], ...outcome }: ScenarioResult) {
+function judged({ goals, tables = [], extra = {}, ...outcome }: ScenarioResult) {
   return {
     phases: outcome.phases,
     goals: goals.map(judge),
     tables,
     extra,
-    columns,
     isComplete: isComplete(outcome.phases) && (outcome.isComplete ?? true),
   };
 }
 
 function publish(report: Report): void {
   printReport(report);
-  log(`Written: bench/results/${writeReport(report)}.json and .svg`);
+  log(`Written: bench/results/${writeReport(report)}.json`);
 }

@@ -4,7 +4,6 @@ import type { Behaviour } from './load/receivers.ts';
 import type { Load } from './load/loops.ts';
 import type { Goal } from './figures/goals.ts';
 import type { MeasurePhase, Phase } from './measure/measure-phase.ts';
-import type { Column } from './report/chart.ts';
 import type { Table } from './report/report.ts';
 import type { BenchStack } from './stack/start-stack.ts';
 import type { UsageWatch } from './usage/watch-usage.ts';
@@ -23,9 +22,7 @@ export interface Bench {
   measure: MeasurePhase;
   /** Opens endpoints with one webhook each. They are closed when the scenario ends. */
   openEndpoints: (wanted: WantedEndpoints) => Promise<Load>;
-  /** Opens endpoints of one app and returns its id. A message to the app goes to each of them. */
-  openApp: (wanted: WantedEndpoints) => Promise<string>;
-  /** The same, for messages that are not sent through the API. */
+  /** Opens endpoints of one app, for messages that are not sent through the API. */
   openTargets: (wanted: WantedEndpoints) => Promise<Targets>;
   log: (line: string) => void;
 }
@@ -57,8 +54,6 @@ export interface ScenarioResult {
   extra?: Record<string, unknown>;
   /** False when something is missing that no phase counts; true by default. */
   isComplete?: boolean;
-  /** Charts in addition to those of the phases. */
-  columns?: Column[];
 }
 
 export interface Scenario<Options extends ScenarioOptions = ScenarioOptions> {
@@ -68,8 +63,6 @@ export interface Scenario<Options extends ScenarioOptions = ScenarioOptions> {
   isLimited?: boolean;
   /** Flags of Node for the three services; none by default. */
   serviceFlags?: readonly string[];
-  /** The dashboard is built first, so that the gateway serves it; false by default. */
-  hasDashboard?: boolean;
   run: (bench: Bench, options: OptionValues<Options>) => Promise<ScenarioResult>;
 }
 
@@ -78,13 +71,11 @@ export function defineScenario<Options extends ScenarioOptions>(
   scenario: Scenario<Options>,
 ): Scenario {
   const { summary, options, isLimited = false, serviceFlags = [] } = scenario;
-  const { hasDashboard = false } = scenario;
   return {
     summary,
     options,
     isLimited,
     serviceFlags,
-    hasDashboard,
     run: (bench, values) => scenario.run(bench, values as OptionValues<Options>),
   };
 }

@@ -15,7 +15,6 @@ export interface GatewayClient {
     fieldsOf?: (n: number) => object,
   ) => Promise<string[]>;
   sendToWebhook: (webhookId: string) => Promise<Sending>;
-  sendToApp: (appId: string) => Promise<Sending>;
   close: () => Promise<void>;
 }
 
@@ -72,7 +71,6 @@ export function createGatewayClient(
         create('/webhooks', { url, appId, ...fieldsOf?.(n) }),
       ),
     sendToWebhook: (webhookId) => send(`"webhookId":"${webhookId}"`),
-    sendToApp: (appId) => send(`"appId":"${appId}"`),
     close: () => pool.destroy(),
   };
 }

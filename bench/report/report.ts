@@ -1,7 +1,6 @@
 import type { JudgedGoal } from '../figures/goals.ts';
 import type { Phase } from '../measure/measure-phase.ts';
 import type { Machine } from '../../tools/local-stack/machine/describe-machine.ts';
-import type { Column } from './chart.ts';
 
 /** A table: the name of each row, and its cells by column. */
 export interface Table {
@@ -23,8 +22,6 @@ export interface Report {
   /** False when a message is missing or was refused. */
   isComplete: boolean;
   extra: Record<string, unknown>;
-  /** Charts that only this scenario draws. */
-  columns: Column[];
 }
 
 export function isComplete(phases: readonly Phase[]): boolean {

@@ -2,7 +2,6 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { closedLoop, type Load } from '../load/loops.ts';
 import { memoryFigures } from '../measure/memory-figures.ts';
 import type { Phase, PhaseSpec } from '../measure/measure-phase.ts';
-import { memoryPanels } from '../report/memory-panels.ts';
 import { type Bench, defineScenario } from '../scenario.ts';
 import { watchMemory } from '../usage/watch-memory.ts';
 import { CONNECTIONS, LOAD_OPTIONS, warmUp } from './warm-up.ts';
@@ -37,13 +36,6 @@ export const manyEndpoints = defineScenario({
       phases: [phase],
       goals: [],
       extra: { dispatcher: memoryFigures(samples), memory: samples },
-      columns: [
-        {
-          title: 'the dispatcher, until the end of the rest',
-          notes: [],
-          panels: memoryPanels(service, samples),
-        },
-      ],
     };
   },
 });

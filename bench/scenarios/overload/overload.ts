@@ -1,7 +1,7 @@
 import { SERVICES } from '../../../tools/local-stack/supervisor/services.ts';
 import type { Phase } from '../../measure/measure-phase.ts';
 import { createTimeLeft, type TimeLeft } from '../../figures/time-left.ts';
-import { overloadColumns, overloadTables } from './report.ts';
+import { overloadTables } from './report.ts';
 import { type Bench, defineScenario, type ScenarioResult } from '../../scenario.ts';
 import { CONNECTIONS, LOAD_OPTIONS, warmUp } from '../warm-up.ts';
 import { openMany, sendToEach } from '../many-endpoints.ts';
@@ -105,7 +105,6 @@ function outcomeOf(bench: Bench, run: OverloadRun, wanted: Values): ScenarioResu
     goals: overloadGoals(run, wanted),
     tables: overloadTables(run, bench.stack.limits),
     extra: { memory, memoryOfPhases: run.phases, rest: [run.rest], backlog: [backlog] },
-    columns: overloadColumns(run),
     isComplete: !backlog.hasStalled,
   };
 }

@@ -1,4 +1,4 @@
-import { type ServiceName, SERVICES } from '../../../tools/local-stack/supervisor/services.ts';
+import { SERVICES } from '../../../tools/local-stack/supervisor/services.ts';
 import type { MemoryLimits } from '../../limits/memory-limits.ts';
 import { percentOfBaseline } from '../../measure/recovery.ts';
 import { highestOf } from '../../measure/memory-figures.ts';
@@ -7,8 +7,6 @@ import type { BacklogRun } from './backlog.ts';
 import type { PhaseMemory, WatchedRun } from './watch.ts';
 import type { OverloadRun } from './overload-run.ts';
 import type { MemorySample } from '../../usage/watch-memory.ts';
-import type { Column, Panel } from '../../report/chart.ts';
-import { memoryPanels } from '../../report/memory-panels.ts';
 import type { Table } from '../../report/report.ts';
 
 const MIB = 2 ** 20;
@@ -113,48 +111,5 @@ function heapOf(sample: MemorySample | undefined) {
     'heap used': sample?.heapUsedMiB ?? null,
     'heap reserved': sample?.heapTotalMiB ?? null,
     'outside the heap': sample?.externalMiB ?? null,
-  };
-}
-
-/** One column for each service, over the whole run. */
-export function overloadColumns({ phases, samples }: WatchedRun): Column[] {
-  return SERVICES.map((service) => ({
-    title: `${service}, the whole run`,
-    notes: phases.map((phase) => describePhase(phase, service)),
-    panels: [
-      ...memoryPanels(service, samples[service]),
-      heapPanel(samples[service]),
-      budgetsPanel(samples[service]),
-    ],
-  }));
-}
-
-function describePhase({ name, fromSecond, toSecond, peakMiB }: PhaseMemory, service: ServiceName) {
-  const [from, to] = [Math.round(fromSecond), Math.round(toSecond)];
-  return `${from}–${to} s ${name}: ${peakMiB[service] ?? '–'} MiB`;
-}
-
-function heapPanel(samples: readonly MemorySample[]): Panel {
-  const line = (name: string, of: (sample: MemorySample) => number | null) => ({
-    name,
-    points: samples.map((each) => [each.second, of(each)] as const),
-  });
-  return {
-    title: 'reserved for the heap, and outside it, MiB',
-    lines: [
-      line('heap', ({ heapTotalMiB }) => heapTotalMiB),
-      line('outside', ({ externalMiB }) => externalMiB),
-    ],
-  };
-}
-
-function budgetsPanel(samples: readonly MemorySample[]): Panel {
-  const parts = new Set(samples.flatMap(({ usedMiB }) => Object.keys(usedMiB)));
-  return {
-    title: 'parts with a budget, MiB used',
-    lines: [...parts].map((part) => ({
-      name: part,
-      points: samples.map(({ second, usedMiB }) => [second, usedMiB[part] ?? null] as const),
-    })),
   };
 }

@@ -1,10 +1,6 @@
-import type { LatenessSecond } from '../../measure/lateness-figures.ts';
 import type { LatenessRun } from './lateness.ts';
 import type { ParkedRun } from './parked.ts';
-import type { Column, Line } from '../../report/chart.ts';
-import { memoryPanels } from '../../report/memory-panels.ts';
 import { partRows, spendingNotes } from '../../report/part-rows.ts';
-import { describePercentiles, usagePanels } from '../../report/phase-column.ts';
 import type { Table } from '../../report/report.ts';
 
 export function latenessTables({ name, figures, spending }: LatenessRun): Table[] {
@@ -27,40 +23,6 @@ function countsOf({ due, missing, duplicates, early }: LatenessRun['figures']): 
   return `due ${due}, early ${early}, missing ${missing}, duplicates ${duplicates}`;
 }
 
-export function latenessColumn({ name, figures, spending }: LatenessRun): Column {
-  const over = (line: string, value: (second: LatenessSecond) => number | null): Line => ({
-    name: line,
-    points: figures.timeline.map((each) => [each.second, value(each)]),
-  });
-  return {
-    title: name,
-    notes: [
-      countsOf(figures),
-      `received after due ${describePercentiles(figures.receivedAfterMs)}`,
-      `released after due ${describePercentiles(figures.releasedAfterMs)}`,
-    ],
-    panels: [
-      {
-        title: 'after due, ms',
-        lines: [
-          over('received p50', ({ receivedAfterMs }) => receivedAfterMs.p50),
-          over('received p99', ({ receivedAfterMs }) => receivedAfterMs.p99),
-          over('released p50', ({ releasedAfterMs }) => releasedAfterMs.p50),
-          over('released p99', ({ releasedAfterMs }) => releasedAfterMs.p99),
-        ],
-      },
-      {
-        title: 'retries per second',
-        lines: [
-          over('released', ({ released }) => released),
-          over('received', ({ received }) => received),
-        ],
-      },
-      ...usagePanels(spending.usage),
-    ],
-  };
-}
-
 export function parkedTable({ name, cpuPercent, memory, ...run }: ParkedRun): Table {
   return {
     title: `${name}: the retry service`,
@@ -72,25 +34,6 @@ export function parkedTable({ name, cpuPercent, memory, ...run }: ParkedRun): Ta
     },
     notes: [
       `parked in ${run.parkSeconds} s, still parked ${run.stillParked}, released ${run.released}`,
-    ],
-  };
-}
-
-export function parkedColumn({ name, cpuPercent, samples, spending, ...run }: ParkedRun): Column {
-  const { retry = [] } = spending.usage;
-  const share = (percent: number | null): string => `${percent ?? '–'} %`;
-  return {
-    title: `${name}: the retry service`,
-    notes: [
-      `still parked ${run.stillParked}, released ${run.released}`,
-      `CPU when idle ${share(cpuPercent.after)} of a core, with nothing parked ${share(cpuPercent.before)}`,
-    ],
-    panels: [
-      ...memoryPanels('retry', samples),
-      {
-        title: 'CPU when idle, % of a core',
-        lines: [{ name: 'retry', points: retry.map(({ second, cores }) => [second, 100 * cores]) }],
-      },
     ],
   };
 }

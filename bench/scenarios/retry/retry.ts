@@ -1,5 +1,5 @@
 import type { Goal } from '../../figures/goals.ts';
-import { latenessColumn, latenessTables, parkedColumn, parkedTable } from './report.ts';
+import { latenessTables, parkedTable } from './report.ts';
 import { type Bench, defineScenario, type ScenarioResult } from '../../scenario.ts';
 import type { Owner } from '../../load/failed-deliveries.ts';
 import { openStores } from '../../stack/open-stores.ts';
@@ -58,7 +58,6 @@ function outcomeOf(lateness: LatenessRun, waiting: ParkedRun, parked: number): S
     goals: goalsOf(lateness, waiting, parked),
     tables: [...latenessTables(lateness), parkedTable(waiting)],
     extra: { lateness: timeline, usage, parked: waiting.samples },
-    columns: [latenessColumn(lateness), parkedColumn(waiting)],
     isComplete: missing === 0 && early === 0 && isKept,
   };
 }

@@ -1,22 +1,23 @@
 import {
+  initialLimit,
+  limitAfter,
+  type ConcurrencyLimit,
+} from '../../../services/dispatcher/src/isolation/endpoint/concurrency-limit.ts';
+import {
   NO_RATE,
   rateAfterRefusal,
   rateAfterSuccess,
   ratePerSecond,
   type LearnedRate,
-} from '../../services/dispatcher/src/isolation/endpoint/learned-rate.ts';
+} from '../../../services/dispatcher/src/isolation/endpoint/learned-rate.ts';
 import {
   countSent,
   createSentLastSecond,
   untilRateAllowsMs,
   type SentLastSecond,
-} from '../../services/dispatcher/src/isolation/endpoint/sent-last-second.ts';
-import {
-  createEventQueue,
-  type EventQueue,
-} from '../../test/simulation/deterministic/event-queue.ts';
+} from '../../../services/dispatcher/src/isolation/endpoint/sent-last-second.ts';
+import { createEventQueue, type EventQueue } from '../deterministic/event-queue.ts';
 import type { Answer, Receiver } from './receivers.ts';
-import type { Rule } from './rules.ts';
 
 export interface Load {
   receiver: Receiver;
@@ -34,17 +35,15 @@ export interface Second {
   succeeded: number;
   refused: number;
   longestQueue: number;
-  /** The limit at the end of the second. */
-  limit: number;
   /** The most attempts that waited at once. */
   waiting: number;
 }
 
 export interface Run {
   seconds: Second[];
-  /** The latency of the receiver for each success, without the noise of our own process. */
-  latenciesMs: number[];
 }
+
+const BOUNDS = { floor: 1, start: 16, ceiling: 1_000 };
 
 const VERDICTS = {
   success: 'success',
@@ -57,7 +56,7 @@ const CATCH_UP_MS = 200;
 
 interface Simulation {
   load: Load;
-  rule: Rule;
+  limit: ConcurrencyLimit;
   queue: EventQueue;
   run: Run;
   nowMs: number;
@@ -74,12 +73,12 @@ interface Simulation {
  * Simulates one endpoint in virtual time: attempts become due, wait for a place, a hold and the rate,
  * and are made.
  */
-export function simulate(load: Load, rule: Rule): Run {
+export function simulateEndpoint(load: Load): Run {
   const simulation: Simulation = {
     load,
-    rule,
+    limit: initialLimit(BOUNDS),
     queue: createEventQueue(),
-    run: { seconds: Array.from({ length: load.seconds }, emptySecond), latenciesMs: [] },
+    run: { seconds: Array.from({ length: load.seconds }, emptySecond) },
     nowMs: 0,
     waiting: 0,
     running: 0,
@@ -110,8 +109,8 @@ function arrive(simulation: Simulation): void {
 }
 
 function sendWaiting(simulation: Simulation): void {
-  const { rule, nowMs } = simulation;
-  while (simulation.waiting > 0 && simulation.running < Math.floor(rule.value())) {
+  const { nowMs } = simulation;
+  while (simulation.waiting > 0 && simulation.running < Math.floor(simulation.limit.value)) {
     const startMs = nextStartMs(simulation);
     if (startMs > nowMs) {
       wakeAt(simulation, startMs);
@@ -146,19 +145,19 @@ function send(simulation: Simulation): void {
 }
 
 function end(simulation: Simulation, startedMs: number, answer: Answer): void {
-  const { rule, run, nowMs, waiting, running } = simulation;
-  rule.end({
+  const { limit, nowMs, waiting, running } = simulation;
+  const ended = {
     verdict: VERDICTS[answer.status],
     startedMs,
     endedMs: nowMs,
     running,
     // As in the dispatcher, even when attempts wait for the rate or a hold.
     isLimited: waiting > 0,
-  });
+  };
+  simulation.limit = limitAfter(limit, ended, BOUNDS);
   simulation.running -= 1;
   learnRate(simulation, startedMs, answer);
-  count(secondOf(simulation), answer, rule.value());
-  if (answer.status === 'success') run.latenciesMs.push(answer.afterMs);
+  count(secondOf(simulation), answer);
   sendWaiting(simulation);
 }
 
@@ -167,7 +166,7 @@ function secondOf({ run, nowMs }: Simulation): Second {
 }
 
 function emptySecond(): Second {
-  return { sent: 0, succeeded: 0, refused: 0, longestQueue: 0, limit: 0, waiting: 0 };
+  return { sent: 0, succeeded: 0, refused: 0, longestQueue: 0, waiting: 0 };
 }
 
 function nextStartMs({ rate, nextPacedMs, sent, holdUntilMs, nowMs }: Simulation): number {
@@ -201,8 +200,7 @@ function learnRate(
   simulation.nextPacedMs = Math.max(simulation.nextPacedMs, simulation.holdUntilMs);
 }
 
-function count(second: Second, { status }: Answer, limit: number): void {
+function count(second: Second, { status }: Answer): void {
   if (status === 'success') second.succeeded += 1;
   else second.refused += 1;
-  second.limit = limit;
 }

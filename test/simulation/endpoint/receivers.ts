@@ -8,10 +8,10 @@ export interface Answer {
   retryAfterMs: number;
 }
 
-/** A receiver in virtual time. `running`: its requests under way, this one included. */
+/** A receiver in virtual time. `running` counts its requests under way, this one included. */
 export type Receiver = (nowMs: number, running: number) => Answer;
 
-/** Returns whether a request is admitted. */
+/** Returns true when a request is admitted. */
 export type RateLimiter = (nowMs: number) => boolean;
 
 function success(afterMs: number, queued = 0): Answer {
@@ -71,11 +71,6 @@ export function down(
 ): Receiver {
   return (nowMs, running) =>
     nowMs >= fromMs && nowMs < toMs ? refusal(status) : inner(nowMs, running);
-}
-
-/** Warms up, as a just-in-time compiler does: the latency falls evenly over `overMs`. */
-export function warmingUp(fromMs: number, toMs: number, overMs: number): Receiver {
-  return (nowMs) => success(Math.max(toMs, fromMs - ((fromMs - toMs) * nowMs) / overMs));
 }
 
 /** Shares a machine that is busy at times: requests that begin in one of these periods take `extraMs` longer. */
