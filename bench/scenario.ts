@@ -2,9 +2,8 @@ import type { Arrivals } from './load/arrivals.ts';
 import type { GatewayClient } from './load/gateway-client.ts';
 import type { Behaviour } from './load/receivers.ts';
 import type { Load } from './load/loops.ts';
-import type { Goal } from './figures/goals.ts';
-import type { MeasurePhase, Phase } from './measure/measure-phase.ts';
-import type { Table } from './report/report.ts';
+import type { Goal, Table } from './report/report.ts';
+import type { MeasurePhase, Phase } from './measure/phase.ts';
 import type { BenchStack } from './stack/start-stack.ts';
 import type { UsageWatch } from './usage/watch-usage.ts';
 
@@ -70,12 +69,8 @@ export interface Scenario<Options extends ScenarioOptions = ScenarioOptions> {
 export function defineScenario<Options extends ScenarioOptions>(
   scenario: Scenario<Options>,
 ): Scenario {
-  const { summary, options, isLimited = false, serviceFlags = [] } = scenario;
   return {
-    summary,
-    options,
-    isLimited,
-    serviceFlags,
+    ...scenario,
     run: (bench, values) => scenario.run(bench, values as OptionValues<Options>),
   };
 }

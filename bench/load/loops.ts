@@ -1,7 +1,6 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { requiredAt } from '@posthorn/domain/required.ts';
 import type { Sending } from './gateway-client.ts';
-import { createOpenLoopSchedule } from './open-loop-schedule.ts';
 
 export interface Load {
   send: (webhookId: string) => Promise<Sending>;
@@ -33,7 +32,7 @@ export interface LoadRecord {
 /** The resolution of timers: messages due in the same millisecond are sent together. */
 const TICK_MS = 1;
 
-export interface ClosedLoop {
+interface ClosedLoop {
   connections: number;
   /** Ends after this many seconds, or after this many messages, whichever comes first. */
   seconds?: number;
@@ -105,4 +104,24 @@ async function sendOne(
   } else {
     refused[sending.refusedWith] = (refused[sending.refusedWith] ?? 0) + 1;
   }
+}
+
+/** When each message of an open loop is to be sent, in milliseconds from its start. */
+interface OpenLoopSchedule {
+  total: number;
+  intendedMs: (n: number) => number;
+  /** Returns how many messages should have been sent after this time. */
+  dueCount: (elapsedMs: number) => number;
+}
+
+export function createOpenLoopSchedule(ratePerSecond: number, seconds: number): OpenLoopSchedule {
+  const total = Math.round(ratePerSecond * seconds);
+  const intervalMs = 1_000 / ratePerSecond;
+  return {
+    total,
+    intendedMs: (n) => n * intervalMs,
+    // The first is due at 0: one more than the number of whole intervals that have passed.
+    dueCount: (elapsedMs) =>
+      elapsedMs < 0 ? 0 : Math.min(total, Math.floor(elapsedMs / intervalMs) + 1),
+  };
 }

@@ -1,6 +1,6 @@
 import { closedLoop, openLoop } from '../load/loops.ts';
-import type { Goal } from '../figures/goals.ts';
-import type { Phase } from '../measure/measure-phase.ts';
+import type { Goal } from '../report/report.ts';
+import type { Phase } from '../measure/phase.ts';
 import { defineScenario } from '../scenario.ts';
 import { CONNECTIONS, LOAD_OPTIONS, warmUp } from './warm-up.ts';
 

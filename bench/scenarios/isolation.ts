@@ -1,7 +1,7 @@
 import { type Load, openLoop } from '../load/loops.ts';
-import type { Goal } from '../figures/goals.ts';
-import type { Phase } from '../measure/measure-phase.ts';
-import { rounded } from '../figures/percentiles.ts';
+import type { Goal } from '../report/report.ts';
+import type { Phase } from '../measure/phase.ts';
+import { rounded } from '../measure/figures.ts';
 import { type Bench, defineScenario } from '../scenario.ts';
 import { LOAD_OPTIONS, warmUp } from './warm-up.ts';
 

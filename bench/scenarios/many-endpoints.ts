@@ -1,9 +1,8 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { closedLoop, type Load } from '../load/loops.ts';
-import { memoryFigures } from '../measure/memory-figures.ts';
-import type { Phase, PhaseSpec } from '../measure/measure-phase.ts';
+import { memoryFigures, watchMemory } from '../usage/watch-memory.ts';
+import type { Phase, PhaseSpec } from '../measure/phase.ts';
 import { type Bench, defineScenario } from '../scenario.ts';
-import { watchMemory } from '../usage/watch-memory.ts';
 import { CONNECTIONS, LOAD_OPTIONS, warmUp } from './warm-up.ts';
 
 /**

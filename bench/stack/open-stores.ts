@@ -20,7 +20,7 @@ import {
   type MessageStore,
 } from '@posthorn/platform/mongo/messages/messages.ts';
 import { settings } from '@posthorn/platform/service/settings/settings.ts';
-import type { Kafka } from 'kafkajs';
+import type { Kafka, KafkaMessage } from 'kafkajs';
 import { z } from 'zod';
 import type { Addresses } from '../../tools/local-stack/settings.ts';
 import { encryptionEnv } from '../../tools/local-stack/supervisor/encryption.ts';
@@ -68,4 +68,64 @@ export async function openStores({ kafkaBrokers, mongodbUrl }: Addresses): Promi
       await Promise.all([log.close(), mongo.close()]);
     },
   };
+}
+
+interface Followed {
+  message: KafkaMessage;
+  /** When its batch was received, in milliseconds since 1970. */
+  receivedAtMs: number;
+}
+
+export interface Follower {
+  close: () => Promise<void>;
+}
+
+/**
+ * Reads a topic in a consumer group of its own that commits nothing. Resolves when it has its partitions.
+ * For a topic that is still empty. A record costs the generator some microseconds: there is no promise for each.
+ */
+export async function followTopic(
+  kafka: Kafka,
+  topic: string,
+  onRecord: (followed: Followed) => void,
+): Promise<Follower> {
+  const consumer = kafka.consumer({
+    groupId: `bench-${randomUUID()}`,
+    minBytes: 1,
+    maxWaitTimeInMs: 100,
+  });
+  const hasJoined = new Promise<void>((resolve) => {
+    consumer.on(consumer.events.GROUP_JOIN, () => {
+      resolve();
+    });
+  });
+  await consumer.connect();
+  await consumer.subscribe({ topic, fromBeginning: true });
+  await consumer.run({
+    autoCommit: false,
+    eachBatch: ({ batch }) => {
+      const receivedAtMs = Date.now();
+      for (const message of batch.messages) onRecord({ message, receivedAtMs });
+      return Promise.resolve();
+    },
+  });
+  await hasJoined;
+  return { close: () => consumer.disconnect() };
+}
+
+/**
+ * Deletes all present records of a topic, as its retention would do later. Consumers continue after
+ * them.
+ */
+export async function deleteRecords(kafka: Kafka, topic: string): Promise<void> {
+  const admin = kafka.admin();
+  await admin.connect();
+  try {
+    const offsets = await admin.fetchTopicOffsets(topic);
+    // -1 means the end of the partition.
+    const partitions = offsets.map(({ partition }) => ({ partition, offset: '-1' }));
+    await admin.deleteTopicRecords({ topic, partitions });
+  } finally {
+    await admin.disconnect();
+  }
 }

@@ -2,7 +2,7 @@ import { hash } from 'node:crypto';
 import { mkdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
-import { freePorts } from '../../tools/local-stack/machine/ports.ts';
+import { freePorts, requireFreePorts } from '../../tools/local-stack/machine/ports.ts';
 import { startBackingServices } from '../../tools/local-stack/stores/backing-services.ts';
 import {
   type Child,
@@ -32,8 +32,7 @@ import {
 } from '../../tools/local-stack/supervisor/services.ts';
 import { setUpStores } from '../../tools/local-stack/supervisor/set-up-stores.ts';
 import { logIfSlow } from '../../tools/local-stack/waiting.ts';
-import { type MemoryLimits, openMemoryLimits } from '../limits/memory-limits.ts';
-import { findFreePortRange } from './free-port-range.ts';
+import { type MemoryLimits, openMemoryLimits } from '../memory-limits.ts';
 
 export interface BenchStack {
   stackDir: string;
@@ -49,7 +48,7 @@ export interface BenchStack {
   stopService: (name: ServiceName) => Promise<void>;
 }
 
-export interface StartingStack {
+interface StartingStack {
   /** Rejects when a part does not start. */
   started: Promise<BenchStack>;
   /** Rejects when a part exits by itself. */
@@ -58,7 +57,7 @@ export interface StartingStack {
   stop: () => Promise<void>;
 }
 
-export interface StackOptions {
+interface StackOptions {
   /** Flags of Node for the three services. */
   serviceFlags: readonly string[];
   /** The services get no more memory than their pods. */
@@ -182,4 +181,26 @@ function underLimits(children: Children, { startOf, onStarted }: MemoryLimits): 
     return child;
   };
   return { ...children, start };
+}
+
+const TRIES = 20;
+
+/**
+ * Returns the first of this many consecutive free ports. Throws the error that names the ports in use
+ * when there is none.
+ */
+async function findFreePortRange(length: number, triesLeft = TRIES): Promise<number> {
+  const [first = 0] = await freePorts(1);
+  const row = Array.from({ length }, (_, n) => ({
+    port: first + n,
+    use: 'a management port',
+    variable: 'OPS_PORT',
+  }));
+  try {
+    await requireFreePorts(row);
+    return first;
+  } catch (error) {
+    if (triesLeft > 0) return findFreePortRange(length, triesLeft - 1);
+    throw error;
+  }
 }

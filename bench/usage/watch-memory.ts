@@ -1,6 +1,5 @@
 import type { ServiceName } from '../../tools/local-stack/supervisor/services.ts';
-import { rounded } from '../figures/percentiles.ts';
-import { metricBy, metricIn, readMetrics } from './read-metrics.ts';
+import { rounded } from '../measure/figures.ts';
 import type { UsageWatch } from './watch-usage.ts';
 
 export interface MemorySample {
@@ -16,13 +15,13 @@ export interface MemorySample {
   usedMiB: Record<string, number>;
 }
 
-export interface MemorySpec {
+interface MemorySpec {
   service: ServiceName;
   /** Reading its metrics costs the service some milliseconds. */
   everyMs: number;
 }
 
-export interface MemoryWatch {
+interface MemoryWatch {
   /** Takes a last sample. Returns all. */
   stop: () => Promise<MemorySample[]>;
 }
@@ -89,4 +88,71 @@ function inMiB(bytes: number | null | undefined): number | null {
 
 function toMiB(bytes: number): number {
   return rounded(bytes / 2 ** 20);
+}
+
+/** The first, the highest and the last value; null where none could be read. */
+interface Course {
+  before: number | null;
+  highest: number | null;
+  after: number | null;
+}
+
+export interface MemoryFigures {
+  residentMiB: Course;
+  heapUsedMiB: Course;
+  timers: Course;
+}
+
+export function memoryFigures(samples: readonly MemorySample[]): MemoryFigures {
+  return {
+    residentMiB: courseOf(samples.map(({ residentMiB }) => residentMiB)),
+    heapUsedMiB: courseOf(samples.map(({ heapUsedMiB }) => heapUsedMiB)),
+    timers: courseOf(samples.map(({ timers }) => timers)),
+  };
+}
+
+function courseOf(values: readonly (number | null)[]): Course {
+  return { before: values[0] ?? null, highest: highestOf(values), after: values.at(-1) ?? null };
+}
+
+export function highestOf(values: readonly (number | null)[]): number | null {
+  const known = values.filter((value) => value !== null);
+  return known.length === 0 ? null : Math.max(...known);
+}
+
+/** Returns all metrics of one service as text; empty when it does not respond. */
+export async function readMetrics(opsUrl: string): Promise<string> {
+  try {
+    const response = await fetch(`${opsUrl}/metrics`, { signal: AbortSignal.timeout(5_000) });
+    return await response.text();
+  } catch {
+    return '';
+  }
+}
+
+/** Returns the sum of the samples of one metric whose labels contain `labels`; null when there is none. */
+export function metricIn(text: string, name: string, labels = ''): number | null {
+  const values = samplesOf(text, name)
+    .filter((line) => line.includes(labels))
+    .map(valueOf);
+  return values.length === 0 ? null : values.reduce((sum, value) => sum + value, 0);
+}
+
+/** Returns the values of one metric by one of its labels; samples without that label are left out. */
+export function metricBy(text: string, name: string, label: string): Record<string, number> {
+  const labelled = new RegExp(`[{,]${label}="([^"]*)"`);
+  const values = samplesOf(text, name).flatMap((line) => {
+    const labelValue = labelled.exec(line)?.[1];
+    return labelValue === undefined ? [] : [[labelValue, valueOf(line)] as const];
+  });
+  return Object.fromEntries(values);
+}
+
+function samplesOf(text: string, name: string): string[] {
+  // A metric without labels has no braces.
+  return text.split('\n').filter((line) => /^\w+/.exec(line)?.[0] === name);
+}
+
+function valueOf(line: string): number {
+  return Number(line.slice(line.lastIndexOf(' ') + 1));
 }

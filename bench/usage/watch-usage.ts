@@ -1,6 +1,7 @@
 import { winePrefix } from '../../tools/local-stack/mongodb/wine.ts';
 import type { StackProcess } from '../../tools/local-stack/processes/child.ts';
 import { pidsWithEnvironment, type ProcessUsage, readProcessUsage } from './process-usage.ts';
+import { type PerService, perService } from './per-service.ts';
 
 /** Name of a part (gateway, kafka, …) → what it has used so far. */
 export type Usage = Record<string, ProcessUsage>;
@@ -71,4 +72,40 @@ function sum(a: ProcessUsage, b: ProcessUsage): ProcessUsage {
 function ownUsage(): ProcessUsage {
   const { user, system } = process.cpuUsage();
   return { cpuSeconds: (user + system) / 1e6, residentBytes: process.memoryUsage.rss() };
+}
+
+interface PeakWatch {
+  /**
+   * Returns the highest resident memory of each service since the last call, in bytes; null where it
+   * cannot be read.
+   */
+  take: () => PerService<number | null>;
+  stop: () => void;
+}
+
+const PEAK_EVERY_MS = 200;
+
+export function watchPeaks({ read }: Pick<UsageWatch, 'read'>): PeakWatch {
+  let peaks = perService<number | null>(() => null);
+  const look = (): void => {
+    const usage = read();
+    peaks = perService((service) => highest(peaks[service], usage[service]?.residentBytes));
+  };
+  const timer = setInterval(look, PEAK_EVERY_MS);
+  return {
+    take() {
+      look();
+      const taken = peaks;
+      peaks = perService<number | null>(() => null);
+      return taken;
+    },
+    stop: () => {
+      clearInterval(timer);
+    },
+  };
+}
+
+function highest(before: number | null, now: number | undefined): number | null {
+  if (before === null || now === undefined) return now ?? before;
+  return Math.max(before, now);
 }

@@ -1,5 +1,5 @@
 import { setTimeout as wait } from 'node:timers/promises';
-import { createOpenLoopSchedule } from '../../bench/load/open-loop-schedule.ts';
+import { createOpenLoopSchedule } from '../../bench/load/loops.ts';
 
 export interface OpenLoop {
   /** Returns how many messages were not sent because too many were under way. */

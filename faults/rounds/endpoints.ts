@@ -1,4 +1,4 @@
-import { percentilesOf } from '../../bench/figures/percentiles.ts';
+import { percentilesOf } from '../../bench/measure/figures.ts';
 import type { Book } from '../load/book.ts';
 import { type Breakage, ENDPOINTS, type Plan, usualPlan } from '../load/plan.ts';
 import type { Round, Scene } from '../round.ts';

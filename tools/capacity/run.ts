@@ -1,4 +1,4 @@
-import { podMemoryLimits } from '../../bench/limits/pod-limits.ts';
+import { podMemoryLimits } from '../../bench/pod-limits.ts';
 import { planCapacity } from './capacity.ts';
 import { CommandLineError, helpText, readLoad } from './command-line.ts';
 import { capacityText } from './print.ts';

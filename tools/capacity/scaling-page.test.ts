@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from '@jest/globals';
-import { podMemoryLimits } from '../../bench/limits/pod-limits.ts';
+import { podMemoryLimits } from '../../bench/pod-limits.ts';
 import { table } from '../../docs/table.ts';
 import { planCapacity } from './capacity.ts';
 import { readLoad } from './command-line.ts';

@@ -1,8 +1,8 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { Agent, request } from 'undici';
 import type { Credentials } from '../../../tools/local-stack/supervisor/development-company.ts';
-import { type Percentiles, percentilesOf } from '../../figures/percentiles.ts';
-import { createOpenLoopSchedule } from '../../load/open-loop-schedule.ts';
+import { type Percentiles, percentilesOf } from '../../measure/figures.ts';
+import { createOpenLoopSchedule } from '../../load/loops.ts';
 
 /** An ordinary request of a company, sent at a fixed rate. */
 interface Ordinary {

@@ -1,10 +1,14 @@
-import { createBacklogTracker, MAX_BACKLOG_ENDPOINTS } from '../../load/backlog-tracker.ts';
-import { putBacklog } from '../../load/put-backlog.ts';
-import { rounded } from '../../figures/percentiles.ts';
-import { untilArrived } from '../../measure/until-arrived.ts';
+import { randomUUID } from 'node:crypto';
+import type { Message } from '@posthorn/domain/message/message.ts';
+import type { RecordLog } from '@posthorn/platform/kafka/record-log.ts';
+import type { MessageStore } from '@posthorn/platform/mongo/messages/messages.ts';
+import { createdRecords } from '@posthorn/platform/outbox/created-records.ts';
+import { systemIds } from '@posthorn/platform/service/clock-and-ids.ts';
+import { rounded } from '../../measure/figures.ts';
+import { untilArrived } from '../../measure/phase.ts';
 import type { Bench } from '../../scenario.ts';
-import { deleteRecords } from '../../stack/delete-records.ts';
-import { openStores } from '../../stack/open-stores.ts';
+import { deleteRecords, openStores } from '../../stack/open-stores.ts';
+import type { Owner } from '../../load/failed-deliveries.ts';
 
 /** A backlog of records for the dispatcher, and how much of it was delivered. */
 export interface BacklogRun {
@@ -22,7 +26,7 @@ export interface BacklogRun {
   hasStalled: boolean;
 }
 
-export interface BacklogSpec {
+interface BacklogSpec {
   endpoints: number;
   records: number;
   /** Time limit for publishing and delivering together. */
@@ -84,4 +88,107 @@ async function discardRemaining(
   );
   await drop();
   await untilArrived(tracker.missing, { ...LEFTOVER, signal });
+}
+
+interface BacklogDeps {
+  records: Pick<RecordLog, 'publish'>;
+  messages: Pick<MessageStore, 'insertAll'>;
+  createdTopic: string;
+  tracker: BacklogTracker;
+  /** Ends the load early. */
+  signal: AbortSignal;
+}
+
+const PAYLOAD = JSON.stringify({ text: 'x'.repeat(200) });
+/** No gateway has this name, so that the sweep does not take these messages for unpublished ones. */
+const PUBLISHER = 'bench';
+const RECORDS_AT_ONCE = 5_000;
+const PAGES_AT_ONCE = 2;
+
+/**
+ * Stores messages to every webhook of an app and publishes a record with the payload for each webhook,
+ * as a gateway does. They are stored because an attempt that waits drops its payload and loads it again.
+ * Publishes at least this many records.
+ */
+export async function putBacklog(deps: BacklogDeps, owner: Owner, records: number): Promise<void> {
+  const pageSize = Math.max(1, Math.floor(RECORDS_AT_ONCE / owner.webhookIds.length));
+  let rest = Math.ceil(records / owner.webhookIds.length);
+  const worker = async (): Promise<void> => {
+    while (rest > 0 && !deps.signal.aborted) {
+      const size = Math.min(pageSize, rest);
+      rest -= size;
+      await putPage(deps, newMessages(owner, size));
+    }
+  };
+  await Promise.all(Array.from({ length: PAGES_AT_ONCE }, worker));
+}
+
+async function putPage(
+  { records, messages, createdTopic, tracker }: BacklogDeps,
+  page: Message[],
+): Promise<void> {
+  await messages.insertAll(page);
+  tracker.expect(page.map(({ id }) => id));
+  await records.publish(page.flatMap((message) => createdRecords(createdTopic, message)));
+}
+
+function newMessages({ companyId, appId, webhookIds }: Owner, count: number): Message[] {
+  const createdAtMs = Date.now();
+  return Array.from({ length: count }, () => ({
+    id: systemIds('msg'),
+    companyId,
+    appId,
+    payload: PAYLOAD,
+    targets: [...webhookIds],
+    publisherId: PUBLISHER,
+    eventType: null,
+    disabledTargets: new Set<string>(),
+    idempotency: null,
+    requestId: randomUUID(),
+    createdAtMs,
+  }));
+}
+
+/**
+ * Tracks which records of a backlog have arrived, with some bytes per message instead of an object per
+ * record.
+ */
+interface BacklogTracker {
+  /** Adds messages that will go to every endpoint, one record each. */
+  expect: (messageIds: readonly string[]) => void;
+  note: (messageId: string, endpoint: number) => void;
+  expected: () => number;
+  missing: () => number;
+  /** Arrivals beyond the first of a record. */
+  duplicates: () => number;
+}
+
+/** One bit for each endpoint of a message. */
+export const MAX_BACKLOG_ENDPOINTS = 32;
+
+export function createBacklogTracker(endpoints: number): BacklogTracker {
+  if (endpoints > MAX_BACKLOG_ENDPOINTS)
+    throw new Error(`at most ${MAX_BACKLOG_ENDPOINTS} endpoints`);
+  const arrivedBits = new Map<string, number>();
+  let arrived = 0;
+  let duplicates = 0;
+  return {
+    expect(messageIds) {
+      for (const id of messageIds) arrivedBits.set(id, 0);
+    },
+    note(messageId, endpoint) {
+      const bits = arrivedBits.get(messageId);
+      if (bits === undefined) return;
+      const bit = 1 << endpoint;
+      if ((bits & bit) !== 0) {
+        duplicates += 1;
+        return;
+      }
+      arrivedBits.set(messageId, bits | bit);
+      arrived += 1;
+    },
+    expected: () => arrivedBits.size * endpoints,
+    missing: () => arrivedBits.size * endpoints - arrived,
+    duplicates: () => duplicates,
+  };
 }

@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
-import { judge } from '../../figures/goals.ts';
-import { phaseFigures } from '../../measure/phase-figures.ts';
+import { judge } from '../../report/report.ts';
+import { phaseFigures } from '../../measure/phase.ts';
 import { createArrivals } from '../../load/arrivals.ts';
 import { type Judged, overloadGoals } from './goals.ts';
 

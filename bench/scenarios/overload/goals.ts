@@ -1,11 +1,37 @@
+import type { Phase } from '../../measure/phase.ts';
+import type { BacklogRun } from './backlog.ts';
+import { type RestRun, RECOVERED_WITHIN, percentOfBaseline } from './rest.ts';
+import type { WatchedRun } from './watch.ts';
 import { SERVICES } from '../../../tools/local-stack/supervisor/services.ts';
-import { RECOVERED_WITHIN, percentOfBaseline } from '../../measure/recovery.ts';
-import type { Goal } from '../../figures/goals.ts';
-import type { Phase } from '../../measure/measure-phase.ts';
-import { highestOf } from '../../measure/memory-figures.ts';
-import { rounded } from '../../figures/percentiles.ts';
-import { MANY_CONNECTIONS, HOT_ENDPOINTS } from './sizes.ts';
-import type { OverloadRun } from './overload-run.ts';
+import type { Goal } from '../../report/report.ts';
+import { highestOf } from '../../usage/watch-memory.ts';
+import { rounded } from '../../measure/figures.ts';
+
+/** All measurements of one run. */
+export interface OverloadRun extends WatchedRun {
+  connections: { few: Phase; many: Phase };
+  hot: Phase[];
+  backlog: BacklogRun;
+  wave: Phase;
+  large: Phase;
+  rest: RestRun;
+}
+
+/** Connections of the closed loop that exceeds what the machine can process. */
+export const MANY_CONNECTIONS = 256;
+
+/** One busy endpoint, and its target. */
+export interface HotEndpoint {
+  takesMs: number;
+  ratePerSecond: number;
+  /** The target for the p99, end to end. */
+  p99Ms: number;
+}
+
+export const HOT_ENDPOINTS: readonly HotEndpoint[] = [
+  { takesMs: 20, ratePerSecond: 1_500, p99Ms: 500 },
+  { takesMs: 200, ratePerSecond: 900, p99Ms: 800 },
+];
 
 /** For every service, in every phase. */
 const MAX_RESIDENT_MIB = 512;
@@ -19,7 +45,7 @@ export type Judged = Pick<
 >;
 
 /** The requested sizes. A run that is short of time reaches less. */
-export interface WantedSizes {
+interface WantedSizes {
   records: number;
   many: number;
 }

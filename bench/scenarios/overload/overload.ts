@@ -1,17 +1,22 @@
+import { MAX_BODY_BYTES } from '@posthorn/domain/message/message.ts';
 import { SERVICES } from '../../../tools/local-stack/supervisor/services.ts';
-import type { Phase } from '../../measure/measure-phase.ts';
-import { createTimeLeft, type TimeLeft } from '../../figures/time-left.ts';
+import type { Phase } from '../../measure/phase.ts';
 import { overloadTables } from './report.ts';
 import { type Bench, defineScenario, type ScenarioResult } from '../../scenario.ts';
 import { CONNECTIONS, LOAD_OPTIONS, warmUp } from '../warm-up.ts';
 import { openMany, sendToEach } from '../many-endpoints.ts';
 import { measureBacklog } from './backlog.ts';
-import { overloadGoals } from './goals.ts';
-import { loadHotEndpoint, loadLargePayloads, loadWithConnections } from './loads.ts';
-import { measureBaseline, restUntilRecovered } from './rest.ts';
-import type { OverloadRun } from './overload-run.ts';
-import { MANY_CONNECTIONS, HOT_ENDPOINTS } from './sizes.ts';
+import {
+  overloadGoals,
+  type OverloadRun,
+  MANY_CONNECTIONS,
+  HOT_ENDPOINTS,
+  type HotEndpoint,
+} from './goals.ts';
+import { createTimeLeft, measureBaseline, restUntilRecovered, type TimeLeft } from './rest.ts';
 import { type OverloadWatch, watchOverload } from './watch.ts';
+import { createGatewayClient } from '../../load/gateway-client.ts';
+import { closedLoop, type Load, openLoop } from '../../load/loops.ts';
 
 const OPTIONS = {
   warmup: { default: 20, meaning: 'seconds of closed loop before the measurements' },
@@ -36,6 +41,7 @@ const AFTER_CREATION_SECONDS = 300;
 const AFTER_BACKLOG_SECONDS = 500;
 const CREATION_SECONDS = 300;
 const WAVE_SECONDS = 120;
+/** The run is limited: what arrives later than this after the end of a load counts as missing. */
 const PATIENCE_MS = 45_000;
 
 export const overload = defineScenario({
@@ -107,4 +113,71 @@ function outcomeOf(bench: Bench, run: OverloadRun, wanted: Values): ScenarioResu
     extra: { memory, memoryOfPhases: run.phases, rest: [run.rest], backlog: [backlog] },
     isComplete: !backlog.hasStalled,
   };
+}
+
+interface LoadDeps {
+  bench: Bench;
+  watch: OverloadWatch;
+  seconds: number;
+}
+
+/** With the JSON around it, a payload of this size is just below the largest body that the API accepts. */
+const LARGE_PAYLOAD_BYTES = MAX_BODY_BYTES - 256;
+const LARGE_TAKES_MS = 1_000;
+
+function loadWithConnections(
+  { bench, watch, seconds }: LoadDeps,
+  load: Load,
+  connections: number,
+): Promise<Phase> {
+  const name = `closed loop, ${connections} connections`;
+  return watch.during(name, () =>
+    bench.measure({
+      name,
+      patienceMs: PATIENCE_MS,
+      load: () => closedLoop(load, { connections, seconds }),
+    }),
+  );
+}
+
+async function loadHotEndpoint(
+  { bench, watch, seconds }: LoadDeps,
+  { takesMs, ratePerSecond }: HotEndpoint,
+): Promise<Phase> {
+  const behaviourOf = () => ({ answersAfterMs: takesMs });
+  const load = await bench.openEndpoints({ count: 1, behaviourOf });
+  const name = `one endpoint that takes ${takesMs} ms, ${ratePerSecond}/s`;
+  return watch.during(name, () =>
+    bench.measure({
+      name,
+      patienceMs: PATIENCE_MS,
+      load: () => openLoop(load, { ratePerSecond, seconds }),
+    }),
+  );
+}
+
+/** Sends the largest payloads, to endpoints that take a second for each. */
+async function loadLargePayloads(
+  { bench, watch, seconds }: LoadDeps,
+  { endpoints, ratePerSecond }: { endpoints: number; ratePerSecond: number },
+): Promise<Phase> {
+  const behaviourOf = () => ({ answersAfterMs: LARGE_TAKES_MS });
+  const load = await bench.openEndpoints({ count: endpoints, behaviourOf });
+  const client = createGatewayClient(bench.stack.credentials, {
+    connections: CONNECTIONS,
+    payloadBytes: LARGE_PAYLOAD_BYTES,
+  });
+  const large = { ...load, send: client.sendToWebhook };
+  const name = `payloads of ${LARGE_PAYLOAD_BYTES} bytes, ${ratePerSecond}/s, ${CONNECTIONS} connections`;
+  try {
+    return await watch.during(name, () =>
+      bench.measure({
+        name,
+        patienceMs: PATIENCE_MS,
+        load: () => openLoop(large, { ratePerSecond, seconds }),
+      }),
+    );
+  } finally {
+    await client.close();
+  }
 }

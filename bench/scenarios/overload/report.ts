@@ -1,12 +1,11 @@
 import { SERVICES } from '../../../tools/local-stack/supervisor/services.ts';
-import type { MemoryLimits } from '../../limits/memory-limits.ts';
-import { percentOfBaseline } from '../../measure/recovery.ts';
-import { highestOf } from '../../measure/memory-figures.ts';
-import { rounded } from '../../figures/percentiles.ts';
+import type { MemoryLimits } from '../../memory-limits.ts';
+import { percentOfBaseline } from './rest.ts';
+import { highestOf, type MemorySample } from '../../usage/watch-memory.ts';
+import { rounded } from '../../measure/figures.ts';
 import type { BacklogRun } from './backlog.ts';
 import type { PhaseMemory, WatchedRun } from './watch.ts';
-import type { OverloadRun } from './overload-run.ts';
-import type { MemorySample } from '../../usage/watch-memory.ts';
+import type { OverloadRun } from './goals.ts';
 import type { Table } from '../../report/report.ts';
 
 const MIB = 2 ** 20;

@@ -1,9 +1,15 @@
-import { rounded } from '../../figures/percentiles.ts';
+import { rounded } from '../../measure/figures.ts';
 import type { Bench } from '../../scenario.ts';
 import { askEach, type PerService, perService } from '../../usage/per-service.ts';
-import { metricBy, metricIn, readMetrics } from '../../usage/read-metrics.ts';
-import { type MemorySample, readBudgetsMiB, watchMemory } from '../../usage/watch-memory.ts';
-import { watchPeaks } from '../../usage/watch-peaks.ts';
+import {
+  metricBy,
+  metricIn,
+  readMetrics,
+  type MemorySample,
+  readBudgetsMiB,
+  watchMemory,
+} from '../../usage/watch-memory.ts';
+import { watchPeaks } from '../../usage/watch-usage.ts';
 
 /** The memory and deferrals of one phase of the run. */
 export interface PhaseMemory {

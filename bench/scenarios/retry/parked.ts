@@ -1,16 +1,24 @@
 import { setTimeout as wait } from 'node:timers/promises';
+import { randomUUID } from 'node:crypto';
 import { required } from '@posthorn/domain/required.ts';
 import { formatDelay } from '@posthorn/domain/schedule/retry-schedule.ts';
 import { createGroupPositions } from '@posthorn/platform/kafka/offsets/group-positions.ts';
-import type { Owner } from '../../load/failed-deliveries.ts';
-import { parkRetries, type DelayTopic } from '../../load/park-retries.ts';
-import type { RetryTracker } from '../../load/retry-tracker.ts';
-import { memoryFigures, type MemoryFigures } from '../../measure/memory-figures.ts';
-import { rounded } from '../../figures/percentiles.ts';
+import { encodeRetryDue } from '@posthorn/domain/records/records.ts';
+import { DUE_AT_HEADER } from '@posthorn/domain/records/record-headers.ts';
+import type { DeliveryRef } from '@posthorn/domain/message/delivery.ts';
+import type { OutgoingRecord, RecordLog } from '@posthorn/platform/kafka/record-log.ts';
+import { type Owner, newDeliveries } from '../../load/failed-deliveries.ts';
+import type { RetryTracker } from './lateness.ts';
+import {
+  memoryFigures,
+  type MemoryFigures,
+  type MemorySample,
+  watchMemory,
+} from '../../usage/watch-memory.ts';
+import { rounded } from '../../measure/figures.ts';
 import { type Spending, watchSpending } from '../../measure/spending.ts';
 import type { Bench } from '../../scenario.ts';
 import type { OpenStores } from '../../stack/open-stores.ts';
-import { type MemorySample, watchMemory } from '../../usage/watch-memory.ts';
 
 export interface ParkedRun {
   name: string;
@@ -26,7 +34,7 @@ export interface ParkedRun {
   spending: Spending;
 }
 
-export interface ParkedSpec {
+interface ParkedSpec {
   owner: Owner;
   parked: number;
   /** Seconds to watch the service with nothing parked, and then again with everything parked. */
@@ -104,4 +112,47 @@ async function countParked(
   } finally {
     await positions.close();
   }
+}
+
+export interface DelayTopic {
+  topic: string;
+  delayMs: number;
+  /** The number of the attempt that follows this delay. */
+  attemptNumber: number;
+}
+
+const BATCH = 5_000;
+const BATCHES_AT_ONCE = 2;
+
+/** Publishes records to a delay topic, as the retry service does when an attempt has just failed. */
+async function parkRetries(
+  records: Pick<RecordLog, 'publish'>,
+  delayTopic: DelayTopic,
+  { owner, count, signal }: { owner: Owner; count: number; signal: AbortSignal },
+): Promise<void> {
+  let rest = count;
+  const worker = async (): Promise<void> => {
+    while (rest > 0 && !signal.aborted) {
+      const size = Math.min(BATCH, rest);
+      rest -= size;
+      const dueAtMs = Date.now() + delayTopic.delayMs;
+      await records.publish(
+        newDeliveries(owner, size).map((ref) => parked(delayTopic, ref, dueAtMs)),
+      );
+    }
+  };
+  await Promise.all(Array.from({ length: BATCHES_AT_ONCE }, worker));
+}
+
+function parked(
+  { topic, attemptNumber }: DelayTopic,
+  ref: DeliveryRef,
+  dueAtMs: number,
+): OutgoingRecord {
+  return {
+    topic,
+    key: ref.webhookId,
+    value: encodeRetryDue({ ...ref, attemptNumber, dueAtMs }),
+    headers: { requestId: randomUUID(), [DUE_AT_HEADER]: String(dueAtMs) },
+  };
 }

@@ -1,5 +1,4 @@
-import type { Goal } from '../../figures/goals.ts';
-import { latenessTables, parkedTable } from './report.ts';
+import { type Goal, partRows, spendingNotes, type Table } from '../../report/report.ts';
 import { type Bench, defineScenario, type ScenarioResult } from '../../scenario.ts';
 import type { Owner } from '../../load/failed-deliveries.ts';
 import { openStores } from '../../stack/open-stores.ts';
@@ -81,4 +80,39 @@ function goalsOf(
     { name: `${waiting.name}: still parked`, unit: '', atLeast: parked, measured: stillParked },
     none(`${waiting.name}: released`, released),
   ];
+}
+
+function latenessTables({ name, figures, spending }: LatenessRun): Table[] {
+  return [
+    {
+      title: name,
+      rows: {
+        'received after due, ms': figures.receivedAfterMs,
+        'released after due, ms': figures.releasedAfterMs,
+        'read after release, ms': figures.readingMs,
+        'failure stored after its end, ms': figures.storedAfterMs,
+      },
+      notes: [countsOf(figures)],
+    },
+    { title: `${name}: CPU and memory`, rows: partRows(spending), notes: spendingNotes(spending) },
+  ];
+}
+
+function countsOf({ due, missing, duplicates, early }: LatenessRun['figures']): string {
+  return `due ${due}, early ${early}, missing ${missing}, duplicates ${duplicates}`;
+}
+
+function parkedTable({ name, cpuPercent, memory, ...run }: ParkedRun): Table {
+  return {
+    title: `${name}: the retry service`,
+    rows: {
+      'resident memory, MiB': memory.residentMiB,
+      'heap used, MiB': memory.heapUsedMiB,
+      timers: memory.timers,
+      'CPU when idle, % of a core': cpuPercent,
+    },
+    notes: [
+      `parked in ${run.parkSeconds} s, still parked ${run.stillParked}, released ${run.released}`,
+    ],
+  };
 }
