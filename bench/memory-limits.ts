@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { spawnSync } from 'node:child_process';
 import { SERVICES, type ServiceName } from '../tools/local-stack/supervisor/services.ts';
-import type { PerService } from './usage/per-service.ts';
+import type { PerService } from './measure/per-service.ts';
 import {
   memoryHierarchyOf,
   type MemoryHierarchy,
@@ -10,7 +10,7 @@ import {
 } from './memory-groups.ts';
 import { podMemoryLimits } from './pod-limits.ts';
 import type { Child, ChildSpec } from '../tools/local-stack/processes/child.ts';
-import { readProcessUsage } from './usage/process-usage.ts';
+import { readProcessUsage } from './measure/process-usage.ts';
 
 export interface MemoryLimits extends MemoryEnforcement {
   limitBytes: PerService<number>;

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { containerOf, find, readBase } from '../k8s/read-manifests.ts';
-import { type PerService, perService } from './usage/per-service.ts';
+import { type PerService, perService } from './measure/per-service.ts';
 
 const limitedContainer = z.object({
   resources: z.object({ limits: z.object({ memory: z.string() }) }),

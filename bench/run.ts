@@ -11,7 +11,7 @@ import { createGatewayClient } from './load/gateway-client.ts';
 import { startReceivers } from './load/receivers.ts';
 import { createPhases } from './measure/phase.ts';
 import { type BenchStack, startStack } from './stack/start-stack.ts';
-import { watchUsage } from './usage/watch-usage.ts';
+import { watchUsage } from './measure/watch-usage.ts';
 import { type Command, CommandLineError, helpOf, readCommand } from './command-line.ts';
 import {
   judge,

@@ -5,7 +5,7 @@ import type { Load } from './load/loops.ts';
 import type { Goal, Table } from './report/report.ts';
 import type { MeasurePhase, Phase } from './measure/phase.ts';
 import type { BenchStack } from './stack/start-stack.ts';
-import type { UsageWatch } from './usage/watch-usage.ts';
+import type { UsageWatch } from './measure/watch-usage.ts';
 
 /** Name of an option → its default; all are numbers above 0. */
 export type ScenarioOptions = Record<string, { default: number; meaning: string }>;

@@ -1,11 +1,20 @@
-import type { Evidence, Sent } from './audit/evidence.ts';
-import { countCreatedRecords } from './load/count-records.ts';
+import {
+  type Evidence,
+  type Sent,
+  arrivalsByDelivery,
+  type Arrival,
+  type RecordedAttempt,
+  deliveryKey,
+  type ShownDelivery,
+} from './audit/evidence.ts';
 import type { Plan } from './load/plan.ts';
-import { readShown } from './load/read-api.ts';
-import { readRecorded } from './load/read-recorded.ts';
 import type { Traffic } from './load/traffic.ts';
 import type { Injected, Scene } from './round.ts';
-import { DELAYS_MS } from './stack/layout.ts';
+import { DELAYS_MS } from './stack/fleet.ts';
+import { afterSuccess } from './audit/duplicates.ts';
+import { createApiClient, type ApiClient } from '../test/support/api/api-client.ts';
+import { eventually } from '../test/support/time/eventually.ts';
+import { createLocalAdmin } from '../tools/local-stack/kafka/local-admin.ts';
 
 interface Collect {
   scene: Scene;
@@ -56,4 +65,203 @@ function withoutForgotten(sent: Sent, { forgotten }: Injected): Sent {
     forgotten !== undefined && answeredAtMs >= forgotten.fromMs && sent.sentAtMs <= forgotten.toMs;
   if (!isForgotten || answer.kind !== 'accepted') return sent;
   return { ...sent, answer: { kind: 'unknown', why: 'the store does not have it any more' } };
+}
+
+interface ReadRecorded {
+  arrivals: readonly Arrival[];
+  hasClockJumps: boolean;
+  pause: (ms: number) => Promise<void>;
+}
+
+/** How long to wait while no delivery ends. An outcome is recorded some hundredths of a second after its response. */
+const RECORDED_WITHIN_MS = 20_000;
+const READ_WITHIN_MS = 180_000;
+const READ_AGAIN_AFTER_MS = 1_000;
+/** Requests to the API at a time. */
+const READERS = 8;
+
+/**
+ * Reads each delivery again that is pending, or that may have had a request twice, until none of them is pending. Notes
+ * in `shown` what it finds, and returns the recorded attempts of these deliveries.
+ */
+export async function readRecorded(
+  deliveries: ShownDeliveries,
+  { arrivals, hasClockJumps, pause }: ReadRecorded,
+): Promise<Map<string, RecordedAttempt[]>> {
+  const { shown } = deliveries;
+  const recorded = new Map<string, RecordedAttempt[]>();
+  const byKey = arrivalsByDelivery(arrivals);
+  let left = [...shown].flatMap(([key, { status, attemptCount }]) => {
+    const requests = byKey.get(key) ?? [];
+    const attempts = hasClockJumps ? 1 : attemptCount;
+    const isDoubtful = requests.length > attempts || afterSuccess(requests).length > 0;
+    return status === 'pending' || isDoubtful ? [key] : [];
+  });
+  const endsMs = performance.now() + READ_WITHIN_MS;
+  for (let [fewest, stopsMs] = [Infinity, endsMs]; left.length > 0;) {
+    const read = await readAll(deliveries, left, { recorded, endsMs });
+    left = left.filter((key) => !read.has(key) || shown.get(key)?.status === 'pending');
+    if (left.length < fewest) {
+      fewest = left.length;
+      stopsMs = Math.min(endsMs, performance.now() + RECORDED_WITHIN_MS);
+    }
+    if (performance.now() > stopsMs) break;
+    if (left.length > 0) await pause(READ_AGAIN_AFTER_MS);
+  }
+  return recorded;
+}
+
+/** Returns the keys of the deliveries that the API has shown. */
+async function readAll(
+  { shown, placeOf }: ShownDeliveries,
+  keys: readonly string[],
+  { recorded, endsMs }: { recorded: Map<string, RecordedAttempt[]>; endsMs: number },
+): Promise<Set<string>> {
+  const read = new Set<string>();
+  const unread = keys.values();
+  const readOn = async (): Promise<void> => {
+    for (const key of unread) {
+      if (performance.now() > endsMs) return;
+      const place = placeOf.get(key);
+      const history = place && (await readHistory(place));
+      if (!history) continue;
+      const { status, attemptCount, attempts } = history;
+      shown.set(key, { status, attemptCount });
+      recorded.set(key, attempts);
+      read.add(key);
+    }
+  };
+  await Promise.all(Array.from({ length: READERS }, readOn));
+  return read;
+}
+
+/** Deliveries as the API shows them, by `deliveryKey`, and where each can be read again. */
+export interface ShownDeliveries {
+  shown: Map<string, ShownDelivery>;
+  placeOf: Map<string, Place>;
+}
+
+/** A delivery and the company that may read it. */
+interface Place {
+  api: ApiClient;
+  id: string;
+}
+
+/** One delivery with its recorded attempts. */
+interface DeliveryHistory extends ShownDelivery {
+  attempts: RecordedAttempt[];
+}
+
+interface ReadOptions {
+  baseUrl: string;
+  apiKeys: readonly string[];
+  sinceMs: number;
+  endpointOf: ReadonlyMap<string, number>;
+}
+
+interface ShownMessage {
+  id: string;
+  deliveries: { id: string; webhookId: string; status: string; attemptCount: number }[];
+}
+
+interface ShownAttempt {
+  createdAt: string;
+  updatedAt: string;
+}
+
+interface ShownHistory extends ShownDelivery {
+  attempts: ShownAttempt[];
+}
+
+const PAGE = 100;
+/** Clocks of services differ by less. */
+const MARGIN_MS = 1_000;
+const TRIES = 20;
+const TRY_AGAIN_MS = 500;
+
+/** Reads what the API shows of all messages since `sinceMs`. */
+async function readShown({
+  baseUrl,
+  apiKeys,
+  sinceMs,
+  endpointOf,
+}: ReadOptions): Promise<ShownDeliveries> {
+  const all: ShownDeliveries = { shown: new Map(), placeOf: new Map() };
+  const from = new Date(sinceMs - MARGIN_MS).toISOString();
+  for (const apiKey of apiKeys) {
+    const api = createApiClient(baseUrl, apiKey);
+    for (let cursor = ''; ;) {
+      const query = new URLSearchParams({ from, limit: String(PAGE), ...(cursor && { cursor }) });
+      const { data, nextCursor } = await getPage(
+        api,
+        `/api/v1/webhook-messages?${query.toString()}`,
+      );
+      for (const message of data as ShownMessage[]) note(all, { message, api, endpointOf });
+      if (!nextCursor) break;
+      cursor = nextCursor;
+    }
+  }
+  return all;
+}
+
+interface Read extends Pick<ReadOptions, 'endpointOf'> {
+  message: ShownMessage;
+  api: ApiClient;
+}
+
+function note({ shown, placeOf }: ShownDeliveries, { message, api, endpointOf }: Read): void {
+  for (const { id, webhookId, status, attemptCount } of message.deliveries) {
+    const endpoint = endpointOf.get(webhookId);
+    if (endpoint === undefined) continue;
+    const key = deliveryKey(message.id, endpoint);
+    shown.set(key, { status, attemptCount });
+    placeOf.set(key, { api, id });
+  }
+}
+
+/** Reads one delivery with its attempts; null when the API does not show it now. */
+async function readHistory({ api, id }: Place): Promise<DeliveryHistory | null> {
+  const answer = await api.get(`/api/v1/deliveries/${id}`).catch(() => null);
+  if (answer?.status !== 200) return null;
+  const { status, attemptCount, attempts } = answer.body.data as ShownHistory;
+  return { status, attemptCount, attempts: attempts.map(toRecorded) };
+}
+
+function toRecorded({ createdAt, updatedAt }: ShownAttempt): RecordedAttempt {
+  return { startedAtMs: Date.parse(createdAt), endedAtMs: Date.parse(updatedAt) };
+}
+
+/** Repeats the request: a gateway may still be recovering from the fault. */
+async function getPage(
+  api: ApiClient,
+  path: string,
+): Promise<{ data: unknown; nextCursor?: string | null }> {
+  for (let tries = 1; ; tries += 1) {
+    const { status, body } = await api.get(path).catch(() => ({ status: 0, body: null }));
+    if (status === 200 && body) {
+      return { data: body.data as unknown, nextCursor: body.nextCursor ?? null };
+    }
+    if (tries === TRIES) throw new Error(`GET ${path}: ${status}`);
+    await new Promise((resolve) => setTimeout(resolve, TRY_AGAIN_MS));
+  }
+}
+
+const MESSAGE_CREATED = 'posthorn.message-created';
+const WITHIN_MS = 30_000;
+
+/** Returns how many message-created records were ever published, copies included, since the topic was created. */
+export async function countCreatedRecords(brokers: string): Promise<number> {
+  const read = (): Promise<string[] | null> => readEnds(brokers).catch(() => null);
+  const ends = await eventually('the offsets of message-created', read, WITHIN_MS);
+  return ends.reduce((sum, end) => sum + Number(end), 0);
+}
+
+async function readEnds(brokers: string): Promise<string[]> {
+  const admin = createLocalAdmin(brokers);
+  await admin.connect();
+  try {
+    return (await admin.fetchTopicOffsets(MESSAGE_CREATED)).map(({ high }) => high);
+  } finally {
+    await admin.disconnect();
+  }
 }

@@ -1,5 +1,5 @@
 import { parseArgs } from 'node:util';
-import { RESULTS } from './report/write-result.ts';
+import { RESULTS } from './report.ts';
 import type { AnyRound } from './round.ts';
 
 export interface Command {

@@ -2,7 +2,7 @@ import type { Excuse } from './audit/evidence.ts';
 import type { Book } from './load/book.ts';
 import type { Plan } from './load/plan.ts';
 import type { FaultStack } from './stack/start-stack.ts';
-import type { Layout } from './stack/layout.ts';
+import type { Layout } from './stack/fleet.ts';
 
 /** What a fault may use while the load runs. */
 export interface Scene extends FaultStack {

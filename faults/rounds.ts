@@ -1,19 +1,37 @@
-import type { AnyRound } from './round.ts';
-import { SIMULATION } from './rounds/alone.ts';
+import { join } from 'node:path';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import type { AnyRound, LoneRound } from './round.ts';
 import { BROKEN } from './rounds/faulty-builds/broken.ts';
-import { CLOCKS } from './rounds/clock.ts';
+import { CLOCKS, FROZEN_SERVICES, CALM, KILLS, UNPUBLISHED } from './rounds/processes.ts';
 import { ENDPOINT_FAULTS } from './rounds/endpoints.ts';
-import { FROZEN_SERVICES } from './rounds/frozen-services.ts';
 import { HUNG_ATTEMPTS } from './rounds/faulty-builds/hung-attempts.ts';
-import { GATEWAY_KILLED_AFTER, KAFKA_AWAY } from './rounds/kafka-away.ts';
-import { CALM, KILLS, UNPUBLISHED } from './rounds/kills.ts';
-import { MONGODB_AWAY } from './rounds/mongodb-away.ts';
+import {
+  GATEWAY_KILLED_AFTER,
+  KAFKA_AWAY,
+  MONGODB_AWAY,
+  REDIS_AWAY,
+} from './rounds/stores-away.ts';
 import { MOVED_PARTITIONS } from './rounds/moved-partitions.ts';
-import { REDIS_AWAY } from './rounds/redis-away.ts';
 import { RESTARTS } from './rounds/restarts.ts';
 import { SOAK } from './rounds/soak.ts';
 import { STORE_FAULTS } from './rounds/stores.ts';
 import { UPGRADE } from './rounds/upgrade.ts';
+
+const ROOT = join(import.meta.dirname, '..');
+const SEEDS_PER_SECOND = 50;
+
+const SIMULATION: LoneRound = {
+  name: 'F14',
+  summary: `the simulation of the delivery logic, ${SEEDS_PER_SECOND} seeds for each second of --seconds`,
+  promise: 'every invariant holds with every seed',
+  seconds: [20],
+  runAlone: ({ seconds, signal }) =>
+    runCommand(
+      ['test/simulation/run.ts', '--seeds', String(Math.ceil(seconds * SEEDS_PER_SECOND))],
+      signal,
+    ),
+};
 
 /** All rounds. Those of one layout follow one another, so that they share a stack. */
 export const ROUNDS: readonly AnyRound[] = [
@@ -36,3 +54,19 @@ export const ROUNDS: readonly AnyRound[] = [
   ...BROKEN,
   SOAK,
 ];
+
+/** What runs with every `npm test`, in under four minutes: rounds of one layout, so that they share a stack. */
+export const SHORT: readonly string[] = ['F2', 'F5-frozen'];
+
+/** Runs a program of this repository; returns what is wrong when it does not exit with 0. */
+async function runCommand(args: readonly string[], signal: AbortSignal): Promise<string[]> {
+  const child = spawn(process.execPath, ['--disable-warning=ExperimentalWarning', ...args], {
+    cwd: ROOT,
+    stdio: 'inherit',
+    signal,
+    killSignal: 'SIGTERM',
+  });
+  child.on('error', () => undefined);
+  const [code] = (await once(child, 'exit')) as [number | null];
+  return code === 0 ? [] : [`${args[0] ?? ''} ended with ${code ?? 'a signal'}`];
+}

@@ -1,14 +1,17 @@
-import { isAccepting } from './audit/accepting.ts';
-import { audit, type Verdict } from './audit/audit.ts';
-import type { Finding } from './audit/finding.ts';
-import { LAG_MS } from './audit/recovery.ts';
-import { collectEvidence } from './collect-evidence.ts';
-import { stopOneSomewhen } from './disturb.ts';
-import { type OpenScene, openScene, type RoundRun } from './open-scene.ts';
-import type { RoundResult } from './report/result.ts';
+import { setTimeout as wait } from 'node:timers/promises';
+import { isAccepting, audit, type Verdict, LAG_MS } from './audit/audit.ts';
+import type { Finding, Excuse } from './audit/evidence.ts';
+import { collectEvidence, countCreatedRecords } from './collect-evidence.ts';
+import type { RoundResult } from './report.ts';
 import { answerLimitMs, type Injected, type Round, type Scene } from './round.ts';
-import { MEMBERS, startMembers } from './stack/fleet.ts';
+import { MEMBERS, startMembers, DELAYS_MS, serviceOf } from './stack/fleet.ts';
 import type { FaultStack } from './stack/start-stack.ts';
+import { createRandom } from '../test/support/samples/seeded-random.ts';
+import { eventually } from '../test/support/time/eventually.ts';
+import { createBook, type Book } from './load/book.ts';
+import { type Plan, usualPlan } from './load/plan.ts';
+import { startTraffic, type Traffic } from './load/traffic.ts';
+import { CLOSED_CONNECTION, REFUSED_CONNECTION } from './load/client.ts';
 
 /** How long the load runs before the fault. */
 const BEFORE_MS = 4_000;
@@ -115,7 +118,7 @@ async function judge(
     losesNoAnswer: round.losesNoAnswer ?? false,
     maxCopies: round.maxCopies ?? null,
   });
-  const { notSent = 0 } = verdict;
+  const { notSent } = verdict;
   if (notSent > 0) scene.say(`${notSent} messages not sent: too many had no response yet`);
   const own = (injected.findings ?? []).map((what) => ({ what, count: 1, examples: [] }));
   return { ...verdict, findings: judged(round, scene, [...verdict.findings, ...own]) };
@@ -129,4 +132,173 @@ function judged({ mustFind }: Round, { say }: Scene, findings: Finding[]): Findi
   if (found.length > 0) return [];
   const others = findings.map(({ what, count }) => `found instead: ${what} (${count})`);
   return [{ what: 'the audit did not notice the broken build', count: 1, examples: others }];
+}
+
+interface RoundRun {
+  round: Round;
+  stack: FaultStack;
+  seconds: number;
+  rate: number;
+  repetition: number;
+  seed: number;
+  against: string | undefined;
+  hasSigterm: boolean;
+  signal: AbortSignal;
+}
+
+/** The load of a round that runs, and what its fault may use. */
+interface OpenScene {
+  scene: Scene;
+  traffic: Traffic;
+  /** How the endpoints respond now. */
+  plan: () => Plan;
+  /** What the fault has reported so far. */
+  notes: readonly string[];
+  startedAtMs: number;
+  /** How many message-created records had been published before the load. */
+  recordsBefore: number;
+  /** Shows what the suite itself does, in the progress line only. */
+  show: (what: string) => void;
+  close: () => Promise<void>;
+}
+
+/** Opens endpoints, starts the load and the progress line. */
+async function openScene(options: RoundRun): Promise<OpenScene> {
+  const { round, stack, rate, repetition, seconds, seed, signal, against } = options;
+  const startedAtMs = Date.now();
+  const run = `${round.name.toLowerCase()}-${repetition}-${startedAtMs}`;
+  const recordsBefore = await countCreatedRecords(stack.stores.addresses.kafkaBrokers);
+  const book = createBook(DELAYS_MS.length + 1);
+  let current: Plan = round.plan ?? usualPlan;
+  const plan = (): Plan => current;
+  const traffic = await startTraffic({ stack, run, rate, plan, book, signal });
+  const name = `${round.name} ${repetition + 1}`;
+  const progress = startProgress({ name, book, answers: traffic.answers });
+  const notes: string[] = [];
+  const scene: Scene = {
+    ...stack,
+    seconds,
+    book,
+    repetition,
+    against,
+    random: createRandom(seed),
+    ...waitsOf(signal),
+    answerBy: (next) => {
+      current = next;
+    },
+    say: (what) => {
+      notes.push(what);
+      progress.say(what);
+    },
+  };
+  const close = async (): Promise<void> => {
+    progress.stop();
+    stack.receiver.closeRound(run);
+    await traffic.close();
+  };
+  return {
+    scene,
+    traffic,
+    plan,
+    notes,
+    startedAtMs,
+    recordsBefore,
+    show: progress.say,
+    close,
+  };
+}
+
+function waitsOf(signal: AbortSignal): Pick<Scene, 'pause' | 'until'> {
+  return {
+    pause: (ms) => wait(ms, undefined, { signal }),
+    async until(what, check, withinMs) {
+      const unlessStopped = (): Promise<boolean> | boolean => {
+        signal.throwIfAborted();
+        return check();
+      };
+      await eventually(what, unlessStopped, withinMs);
+    },
+  };
+}
+
+/** What a client gets from a gateway that was stopped, until it is started again. */
+const ANSWERS_OF_A_STOP = [REFUSED_CONNECTION, CLOSED_CONNECTION];
+
+interface Allowed {
+  excuses: Excuse[];
+  answers: readonly string[];
+}
+
+/** The SIGTERM comes before this share of the fault has passed. */
+const LATEST = 0.9;
+
+/**
+ * Stops one service with SIGTERM at a random moment of the fault, in addition to the fault. Its exit code and time are
+ * audited with the others; it is started again after the fault. Returns the duplicates and the responses that are
+ * allowed because of it.
+ */
+async function stopOneSomewhen(scene: Scene, round: Round): Promise<Allowed> {
+  const { fleet, random, seconds, pause, say } = scene;
+  const touched = round.touches ?? [];
+  const members = fleet.running().filter((member) => !touched.includes(serviceOf(member)));
+  const member = members[Math.floor(random() * members.length)];
+  if (!member) return { excuses: [], answers: [] };
+  const fromMs = Date.now();
+  await pause(random() * seconds * 1_000 * LATEST);
+  say(`${member} gets SIGTERM`);
+  await fleet.stop(member);
+  say(`${member} has ended`);
+  const answers = serviceOf(member) === 'gateway' ? ANSWERS_OF_A_STOP : [];
+  if (!round.keepsNothing) return { excuses: [], answers };
+  const reason = `${member} was stopped while nothing could be recorded`;
+  return { excuses: [{ reason, fromMs, toMs: Date.now() }], answers };
+}
+
+interface Progress {
+  /** Shown until something else is said. */
+  say: (what: string) => void;
+  stop: () => void;
+}
+
+interface ProgressOptions {
+  name: string;
+  book: Book;
+  answers: () => Readonly<Record<string, number>>;
+}
+
+/** A terminal overwrites the line; in a file each line stays, so fewer are written. */
+const EVERY_MS = process.stdout.isTTY ? 500 : 5_000;
+
+/** Prints a line about the running round, at a fixed interval. */
+function startProgress(options: ProgressOptions): Progress {
+  const startedMs = performance.now();
+  let said = 'load before the fault';
+  const print = (): void => {
+    const line = progressLine(options, (performance.now() - startedMs) / 1_000, said);
+    process.stdout.write(process.stdout.isTTY ? `\r\x1b[2K${line}` : `${line}\n`);
+  };
+  const timer = setInterval(print, EVERY_MS).unref();
+  return {
+    say: (what) => {
+      said = what;
+      print();
+    },
+    stop: () => {
+      clearInterval(timer);
+      if (process.stdout.isTTY) process.stdout.write('\r\x1b[2K');
+    },
+  };
+}
+
+function progressLine(
+  { name, book, answers }: ProgressOptions,
+  seconds: number,
+  said: string,
+): string {
+  const { accepted, delivered, waiting } = book.counts();
+  const others = Object.entries(answers())
+    .filter(([answer]) => answer !== '202')
+    .map(([answer, count]) => `, ${count} × ${answer}`);
+  const clock = `${Math.floor(seconds / 60)}:${String(Math.floor(seconds % 60)).padStart(2, '0')}`;
+  return `${name}  ${clock}  accepted ${accepted}, delivered ${delivered}, waiting ${waiting}${others.join('')}  ${said}`;
 }

@@ -1,9 +1,8 @@
 import { messageOf } from '../tools/local-stack/stack-error.ts';
 import { waitForStopRequest } from '../tools/local-stack/supervisor/stop-request.ts';
 import { type Command, CommandLineError, helpOf, listOf, readCommand } from './command-line.ts';
-import { ROUNDS } from './rounds.ts';
+import { ROUNDS, SHORT } from './rounds.ts';
 import { runSuite } from './run-suite.ts';
-import { SHORT } from './short.ts';
 
 /** The exit code that a shell reports for a program ended by SIGINT: 128 + 2. */
 const INTERRUPTED = 130;

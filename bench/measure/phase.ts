@@ -1,7 +1,7 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import type { Arrivals } from '../load/arrivals.ts';
 import type { LoadRecord, Sent } from '../load/loops.ts';
-import type { UsageWatch } from '../usage/watch-usage.ts';
+import type { UsageWatch } from './watch-usage.ts';
 import { type Spending, watchSpending } from './spending.ts';
 import { type Percentiles, percentilesOf, rounded, type Second, secondsOf } from './figures.ts';
 

@@ -1,5 +1,5 @@
-import { readMachineCpuSeconds } from '../usage/process-usage.ts';
-import { GENERATOR, type UsageWatch, type Usage, type UsageSample } from '../usage/watch-usage.ts';
+import { readMachineCpuSeconds } from './process-usage.ts';
+import { GENERATOR, type UsageWatch, type Usage, type UsageSample } from './watch-usage.ts';
 import { rounded } from './figures.ts';
 
 /** The CPU and memory that a piece of work took. */

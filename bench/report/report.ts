@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import type { Phase } from '../measure/phase.ts';
 import type { Machine } from '../../tools/local-stack/machine/describe-machine.ts';
 import type { Spending } from '../measure/spending.ts';
-import { GENERATOR } from '../usage/watch-usage.ts';
+import { GENERATOR } from '../measure/watch-usage.ts';
 
 /** A table: the name of each row, and its cells by column. */
 export interface Table {

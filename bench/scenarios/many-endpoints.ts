@@ -1,6 +1,6 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { closedLoop, type Load } from '../load/loops.ts';
-import { memoryFigures, watchMemory } from '../usage/watch-memory.ts';
+import { memoryFigures, watchMemory } from '../measure/watch-memory.ts';
 import type { Phase, PhaseSpec } from '../measure/phase.ts';
 import { type Bench, defineScenario } from '../scenario.ts';
 import { CONNECTIONS, LOAD_OPTIONS, warmUp } from './warm-up.ts';

@@ -1,13 +1,22 @@
-import { findingsOfAcceptance } from './accepting.ts';
-import { acceptedDeliveries, type AuditedDelivery, isSuccess } from './deliveries.ts';
-import { countByReason, type Duplicate, duplicatesOf, UNEXPLAINED } from './duplicates.ts';
-import { hasEarlyRetry, latestRetryMs } from './retry-times.ts';
-import { findingsOfEnds } from './ends.ts';
-import type { Evidence } from './evidence.ts';
-import { finding, type Finding } from './finding.ts';
-import { strangeArrivals } from './never-sent.ts';
-import { longestFirstMs, recoveredAfterMs } from './recovery.ts';
-import { stateProblem } from './states.ts';
+import {
+  acceptedDeliveries,
+  type AuditedDelivery,
+  isSuccess,
+  type Evidence,
+  finding,
+  type Finding,
+  type Arrival,
+  type Sent,
+  type Stop,
+} from './evidence.ts';
+import {
+  countByReason,
+  type Duplicate,
+  duplicatesOf,
+  UNEXPLAINED,
+  hasEarlyRetry,
+  latestRetryMs,
+} from './duplicates.ts';
 
 /** What the round allows. */
 export interface Limits {
@@ -29,8 +38,8 @@ export interface Limits {
 /** The figures of one round, and what is wrong. */
 export interface Verdict {
   accepted: number;
-  /** Messages of the load that were left out. Absent in older results. */
-  notSent?: number;
+  /** Messages of the load that were left out. */
+  notSent: number;
   /** Messages whose response was lost, and how many of them arrived. */
   unknown: number;
   unknownArrived: number;
@@ -40,16 +49,16 @@ export interface Verdict {
   lost: number;
   requests: number;
   duplicatesByReason: Record<string, number>;
-  /** Deliveries that the API shows, also of messages whose response was lost. Absent in older results. */
-  stored?: number;
-  /** Published message-created records; absent in older results, and when their topic was deleted. */
-  records?: number;
+  /** Deliveries that the API shows, also of messages whose response was lost. */
+  stored: number;
+  /** Published message-created records; null when their topic was deleted. */
+  records: number | null;
   earlyRetries: number;
   recoveredAfterMs: number | null;
-  /** From acceptance to the first request. Absent in results from before 2026-11-25. */
-  longestFirstMs?: number;
-  /** How much longer than its delay a retry waited, at most. Absent where the one above is. */
-  latestRetryMs?: number;
+  /** From acceptance to the first request, at most. */
+  longestFirstMs: number;
+  /** How much longer than its delay a retry waited, at most. */
+  latestRetryMs: number;
   slowestAnswerMs: number;
   answers: Readonly<Record<string, number>>;
   findings: Finding[];
@@ -76,7 +85,7 @@ export function audit(evidence: Evidence, limits: Limits): Verdict {
     requests: evidence.arrivals.length,
     duplicatesByReason: countByReason(duplicates),
     stored: evidence.shown.size,
-    ...(evidence.records !== null && { records: evidence.records }),
+    records: evidence.records,
     earlyRetries: early.length,
     recoveredAfterMs: recovered,
     longestFirstMs: longestFirstMs(deliveries),
@@ -187,4 +196,151 @@ function tooManyRecords({ shown, records }: Evidence, { maxCopies }: Limits): Fi
 function lostAnswers({ unknownArrived }: Pick<Verdict, 'unknownArrived'>): Finding[] {
   if (unknownArrived === 0) return [];
   return [{ what: 'accepted without an answer', count: unknownArrived, examples: [] }];
+}
+
+/** What the API shows of a delivery and the receiver does not confirm; null when they agree. */
+function stateProblem(
+  { key, sent, endpoint, arrivals }: AuditedDelivery,
+  { shown, refusalsOf, delaysMs }: Evidence,
+): string | null {
+  const state = shown.get(key);
+  if (!state) return `${key}: the API does not show it`;
+  const wanted = wantedStatus(arrivals.some(isSuccess), refusalsOf(sent.n, endpoint));
+  if (state.status !== wanted) return `${key}: ${state.status} instead of ${wanted}`;
+  if (state.attemptCount > arrivals.length) {
+    return `${key}: ${state.attemptCount} attempts, ${arrivals.length} requests`;
+  }
+  const isShort = wanted === 'exhausted' && state.attemptCount !== delaysMs.length + 1;
+  return isShort ? `${key}: exhausted after ${state.attemptCount} attempts` : null;
+}
+
+function wantedStatus(isReceived: boolean, refusals: number): string {
+  if (isReceived) return 'delivered';
+  return refusals === Infinity ? 'exhausted' : 'delivered';
+}
+
+type Strange =
+  | 'nothing like it was sent'
+  | 'it was refused'
+  | 'it is for another endpoint'
+  | 'the same message was accepted twice';
+
+interface StrangeArrival {
+  arrival: Arrival;
+  why: Strange;
+}
+
+/** Requests that no message explains. A message whose answer was lost may arrive, under one id. */
+function strangeArrivals({ sent, arrivals }: Evidence): StrangeArrival[] {
+  const byNumber = new Map(sent.map((each) => [each.n, each]));
+  const idOf = new Map<number, string>();
+  for (const { n, answer } of sent) if (answer.kind === 'accepted') idOf.set(n, answer.messageId);
+  return arrivals.flatMap((arrival) => {
+    const of = arrival.n === null ? undefined : byNumber.get(arrival.n);
+    const why = of ? whyStrange(arrival, of, idOf) : 'nothing like it was sent';
+    return why === null ? [] : [{ arrival, why }];
+  });
+}
+
+/** Notes the first id of a message whose answer was lost. */
+function whyStrange(
+  { messageId, endpoint }: Arrival,
+  { n, answer, endpoints }: Sent,
+  idOf: Map<number, string>,
+): Strange | null {
+  if (answer.kind === 'refused') return 'it was refused';
+  if (!endpoints.includes(endpoint)) return 'it is for another endpoint';
+  const known = idOf.get(n);
+  if (known === undefined) idOf.set(n, messageId);
+  return known === undefined || known === messageId ? null : 'the same message was accepted twice';
+}
+
+interface Ends {
+  stops: readonly Stop[];
+  /** Services that ended by themselves. */
+  crashes: readonly string[];
+}
+
+/** What is wrong with how services ended. */
+export function findingsOfEnds({ stops, crashes }: Ends, stopWithinMs: number): Finding[] {
+  return [
+    ...finding('a service ended by itself', crashes),
+    ...finding(
+      'a stop went wrong',
+      stops.flatMap((stop) => stopProblem(stop, stopWithinMs)),
+    ),
+  ];
+}
+
+function stopProblem({ service, tookMs, exit }: Stop, stopWithinMs: number): string[] {
+  if (exit === 'exit code 0' && tookMs <= stopWithinMs) return [];
+  return [`${service} ended with ${exit} after ${Math.round(tookMs)} ms`];
+}
+
+/** The load goes on for eight seconds after the recovery: its last half must be accepted. */
+const LAST_MS = 4_000;
+/**
+ * One of two gateways that accepts nothing leaves a third of the messages: those with a key are repeated until the other
+ * one accepts them. A single response may be lost at any time.
+ */
+const ACCEPTED_SHARE = 0.9;
+
+interface Share {
+  accepted: number;
+  all: number;
+}
+
+function shareSince(sent: readonly Sent[], fromMs: number): Share {
+  const since = sent.filter(({ sentAtMs }) => sentAtMs >= fromMs);
+  const accepted = since.filter(({ answer }) => answer.kind === 'accepted').length;
+  return { accepted, all: since.length };
+}
+
+function isEnough({ accepted, all }: Share): boolean {
+  return accepted > 0 && accepted >= all * ACCEPTED_SHARE;
+}
+
+/** Whether messages are accepted that were sent since then. `sent` is in the order of the responses. */
+export function isAccepting(sent: readonly Sent[], fromMs: number): boolean {
+  const before = sent.findLastIndex(({ answeredAtMs }) => answeredAtMs < fromMs);
+  return isEnough(shareSince(sent.slice(before + 1), fromMs));
+}
+
+/** A round in which nothing is accepted shows nothing, and a gateway that never accepts again has not recovered. */
+export function findingsOfAcceptance(sent: readonly Sent[]): Finding[] {
+  if (!sent.some(({ answer }) => answer.kind === 'accepted')) {
+    return finding('nothing accepted', [`${sent.length} messages sent`]);
+  }
+  const lastMs = sent.reduce((last, { sentAtMs }) => Math.max(last, sentAtMs), 0);
+  const share = shareSince(sent, lastMs - LAST_MS);
+  const wrong = `${share.accepted} of ${share.all} messages in the last ${LAST_MS / 1_000} s`;
+  return finding('not accepting again', isEnough(share) ? [] : [wrong]);
+}
+
+/** A delivery that waits longer than this for its first request counts as lag. */
+export const LAG_MS = 2_000;
+
+/** The longest time from the acceptance of a message to its first request at an endpoint, in milliseconds. */
+export function longestFirstMs(deliveries: readonly AuditedDelivery[]): number {
+  const waits = deliveries.flatMap(({ acceptedAtMs, arrivals: [first] }) =>
+    first ? first.atMs - acceptedAtMs : [],
+  );
+  return waits.reduce((longest, each) => Math.max(longest, each), 0);
+}
+
+/**
+ * How long after the end of the fault some delivery still had to wait longer than two seconds for its first request, in
+ * milliseconds; null when one of them never came.
+ */
+export function recoveredAfterMs(
+  deliveries: readonly AuditedDelivery[],
+  endedAtMs: number,
+): number | null {
+  let lastMs = endedAtMs;
+  for (const { acceptedAtMs, arrivals } of deliveries) {
+    const [first] = arrivals;
+    if (!first) return null;
+    if (first.atMs - acceptedAtMs > LAG_MS) lastMs = Math.max(lastMs, first.atMs);
+  }
+  return lastMs - endedAtMs;
 }

@@ -1,8 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
-import { acceptedDeliveries } from './deliveries.ts';
-import { duplicatesOf } from './duplicates.ts';
-import { hasEarlyRetry } from './retry-times.ts';
-import type { Evidence } from './evidence.ts';
+import { acceptedDeliveries, type Evidence } from './evidence.ts';
+import { duplicatesOf, hasEarlyRetry } from './duplicates.ts';
 
 /** One message to an endpoint that refuses it once, with a retry after two seconds. */
 function evidenceOf(

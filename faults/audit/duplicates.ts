@@ -1,7 +1,11 @@
-import { afterSuccess, type Pair } from './after-success.ts';
-import { type AuditedDelivery, isSuccess } from './deliveries.ts';
-import type { Arrival, Evidence, Excuse, RecordedAttempt } from './evidence.ts';
-import { unrecordedAmong } from './unrecorded.ts';
+import {
+  type AuditedDelivery,
+  isSuccess,
+  type Arrival,
+  type Evidence,
+  type Excuse,
+  type RecordedAttempt,
+} from './evidence.ts';
 
 export const UNEXPLAINED = 'unexplained';
 
@@ -107,4 +111,92 @@ export function countByReason(duplicates: readonly Duplicate[]): Record<string, 
   const counts: Record<string, number> = {};
   for (const { reason } of duplicates) counts[reason] = (counts[reason] ?? 0) + 1;
   return counts;
+}
+
+/** Two processes of one machine read the clock in whole milliseconds. */
+const ROUNDING_MS = 2;
+
+/**
+ * Returns the requests that no recorded attempt has made: an attempt begins before its request arrives, and ends
+ * after the response. Returns null when an attempt has no request: the clocks differ then, and the two cannot be matched.
+ */
+function unrecordedAmong(
+  arrivals: readonly Arrival[],
+  recorded: readonly RecordedAttempt[],
+): Arrival[] | null {
+  if (recorded.length === 0) return null;
+  const left = [...arrivals];
+  for (const attempt of recorded) {
+    const index = left.findIndex((arrival) => isRequestOf(arrival, attempt));
+    if (index === -1) return null;
+    left.splice(index, 1);
+  }
+  return left;
+}
+
+function isRequestOf(
+  { atMs }: Pick<Arrival, 'atMs'>,
+  { startedAtMs, endedAtMs }: RecordedAttempt,
+): boolean {
+  return atMs >= startedAtMs - ROUNDING_MS && atMs <= endedAtMs + ROUNDING_MS;
+}
+
+/** A request and the one that repeats it. */
+interface Pair {
+  first: Arrival;
+  second: Arrival;
+}
+
+/** Returns the requests that came after one that the receiver had answered with 2xx, each with the last such one. */
+export function afterSuccess(arrivals: readonly Arrival[]): Pair[] {
+  return arrivals.flatMap((second, index) => {
+    const first = arrivals
+      .slice(0, index)
+      .findLast((each) => isSuccess(each) && each.answeredAtMs <= second.atMs);
+    return first ? [{ first, second }] : [];
+  });
+}
+
+/**
+ * Whether a retry came before its delay had passed. The delay counts from the end of the failed attempt, which is not
+ * before the response of the endpoint. With more requests than recorded attempts only the recorded times count.
+ */
+export function hasEarlyRetry(delivery: AuditedDelivery, evidence: Evidence): boolean {
+  const { delaysMs } = evidence;
+  return waitsOf(delivery, evidence).some(
+    (waitMs, index) => waitMs < (delaysMs[index] ?? 0) - ROUNDING_MS,
+  );
+}
+
+/** How much longer than its delay a retry waited, at most, in milliseconds; 0 without retries. */
+export function latestRetryMs(deliveries: readonly AuditedDelivery[], evidence: Evidence): number {
+  const { delaysMs } = evidence;
+  const late = deliveries.flatMap((each) =>
+    waitsOf(each, evidence).map((waitMs, index) => waitMs - (delaysMs[index] ?? waitMs)),
+  );
+  return late.reduce((latest, each) => Math.max(latest, each), 0);
+}
+
+function waitsOf(
+  delivery: AuditedDelivery,
+  { shown, recorded, hasClockJumps }: Evidence,
+): readonly number[] {
+  const { key, arrivals } = delivery;
+  const recordedWaits = waitsBetween(recorded.get(key) ?? []);
+  const isExact = (shown.get(key)?.attemptCount ?? arrivals.length) === arrivals.length;
+  if (!isExact) return recordedWaits;
+  const passed = waitsBetween(arrivals.map(asAttempt));
+  if (!hasClockJumps) return passed;
+  return passed.map((ms, index) => Math.max(ms, recordedWaits[index] ?? 0));
+}
+
+function asAttempt({ atMs, answeredAtMs }: Arrival): RecordedAttempt {
+  return { startedAtMs: atMs, endedAtMs: answeredAtMs };
+}
+
+/** From the end of each to the beginning of the next. */
+function waitsBetween(attempts: readonly RecordedAttempt[]): number[] {
+  return attempts
+    .slice(1)
+    .map(({ startedAtMs }, index) => startedAtMs - (attempts[index]?.endedAtMs ?? 0));
 }

@@ -1,5 +1,4 @@
-import { isSuccess } from '../audit/deliveries.ts';
-import { type Arrival, deliveryKey, type Sent } from '../audit/evidence.ts';
+import { isSuccess, type Arrival, deliveryKey, type Sent } from '../audit/evidence.ts';
 
 /** What the client and the receiver of one round have seen so far. */
 export interface Book {

@@ -1,9 +1,8 @@
-import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { afterEach, beforeEach, describe, expect, it, test } from '@jest/globals';
 import { Webhook } from 'standardwebhooks';
 import { createBook, type Book } from './book.ts';
-import { payloadOf } from './payload.ts';
+import { payloadOf, type Receiver, startReceiver, isIntact, readPayload } from './receiver.ts';
 import { type Plan, usualPlan } from './plan.ts';
-import { type Receiver, startReceiver } from './receiver.ts';
 
 const SECRET = `whsec_${Buffer.alloc(32, 7).toString('base64')}`;
 
@@ -76,4 +75,14 @@ describe('the receiver of the fault suite', () => {
     expect(receiver.takeLate()).toBe(1);
     expect(receiver.takeLate()).toBe(0);
   });
+});
+
+test('a payload tells its run and number, and each changed byte of it is noticed', () => {
+  const text = payloadOf('r1', 42);
+  expect(readPayload(text)).toEqual({ run: 'r1', n: 42 });
+  expect(isIntact(Buffer.from(text), 'r1', 42)).toBe(true);
+  expect(isIntact(Buffer.from(JSON.stringify(JSON.parse(text))), 'r1', 42)).toBe(false);
+  expect(isIntact(Buffer.from(text.replace('xx', 'xy')), 'r1', 42)).toBe(false);
+  expect(isIntact(Buffer.from(text), 'r1', 43)).toBe(false);
+  expect(readPayload('{}')).toBeNull();
 });

@@ -2,7 +2,7 @@ import { percentilesOf } from '../../bench/measure/figures.ts';
 import type { Book } from '../load/book.ts';
 import { type Breakage, ENDPOINTS, type Plan, usualPlan } from '../load/plan.ts';
 import type { Round, Scene } from '../round.ts';
-import { USUAL_LAYOUT } from '../stack/layout.ts';
+import { USUAL_LAYOUT } from '../stack/fleet.ts';
 
 const SECONDS = [20];
 const DEAD_STATUS = 500;

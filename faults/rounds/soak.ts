@@ -1,4 +1,4 @@
-import { readProcessUsage } from '../../bench/usage/process-usage.ts';
+import { readProcessUsage } from '../../bench/measure/process-usage.ts';
 import { type Plan, usualPlan } from '../load/plan.ts';
 import type { Round } from '../round.ts';
 

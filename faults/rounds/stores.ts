@@ -4,8 +4,7 @@ import { createLocalAdmin } from '../../tools/local-stack/kafka/local-admin.ts';
 import { SERVICES } from '../../tools/local-stack/supervisor/services.ts';
 import { CLOSED_CONNECTION, NO_ANSWER, REFUSED_CONNECTION } from '../load/client.ts';
 import type { Round } from '../round.ts';
-import { MEMBERS, startMembers } from '../stack/fleet.ts';
-import { USUAL_LAYOUT } from '../stack/layout.ts';
+import { MEMBERS, startMembers, USUAL_LAYOUT } from '../stack/fleet.ts';
 
 const AWAY = ['503', '409', CLOSED_CONNECTION, NO_ANSWER];
 const RECOVER_MS = 90_000;

@@ -3,8 +3,7 @@ import { SERVICES } from '../../tools/local-stack/supervisor/services.ts';
 import { CLOSED_CONNECTION, REFUSED_CONNECTION } from '../load/client.ts';
 import { type Plan, usualPlan } from '../load/plan.ts';
 import type { Round, Scene } from '../round.ts';
-import { type Changed, MEMBERS } from '../stack/fleet.ts';
-import { USUAL_LAYOUT } from '../stack/layout.ts';
+import { type Changed, MEMBERS, USUAL_LAYOUT } from '../stack/fleet.ts';
 import { checkOutSources, lastTag } from '../stack/source-copy.ts';
 
 const SLOW_ENDPOINT = 1;

@@ -1,8 +1,50 @@
+import { join } from 'node:path';
 import type { Stop } from '../audit/evidence.ts';
-import type { Child } from '../../tools/local-stack/processes/child.ts';
+import { type Child, failOnExit } from '../../tools/local-stack/processes/child.ts';
 import type { Children } from '../../tools/local-stack/processes/children.ts';
 import { signalGroup } from '../../tools/local-stack/processes/signal-group.ts';
-import { type ServiceName, SERVICES } from '../../tools/local-stack/supervisor/services.ts';
+import {
+  type ServiceName,
+  SERVICES,
+  NODE_FLAGS,
+} from '../../tools/local-stack/supervisor/services.ts';
+import { waitUntil } from '../../tools/local-stack/waiting.ts';
+
+/** How the stack of a round differs from the usual one. Rounds of one layout may share a stack. */
+export interface Layout {
+  /** Settings of every program. */
+  settings: Readonly<Record<string, string>>;
+  /** Which processes reach Kafka through a proxy. */
+  kafkaProxy: 'none' | 'all' | 'dispatcher-1';
+  /** Whether Redis is reached through a proxy. */
+  hasRedisProxy: boolean;
+  /** A store whose data lie on a disk of this size, in MiB. */
+  smallDisk: { store: 'kafka' | 'mongodb'; mebibytes: number } | null;
+  /** Whether the clock of dispatchers and retry services can be set. */
+  hasOwnClock: boolean;
+  /** Whether it keeps messages as an earlier version does, without a collection for each day. */
+  isOfBefore: boolean;
+}
+
+/** Short enough that every attempt of a schedule belongs to its round. */
+export const DELAYS_MS = [2_000, 3_000, 5_000];
+
+export const USUAL_LAYOUT: Layout = {
+  settings: {
+    RETRY_DELAYS: DELAYS_MS.map((ms) => `${ms}ms`).join(','),
+    DEFERRAL_DELAYS: '1s,5s,15s,1m',
+    TOPIC_PARTITIONS: '12',
+    EGRESS_ALLOW_LOOPBACK: 'true',
+    EGRESS_ALLOW_HTTP: 'true',
+    // Every receiver is on this machine.
+    HOST_ATTEMPTS_PER_SECOND: '0',
+  },
+  kafkaProxy: 'none',
+  hasRedisProxy: false,
+  smallDisk: null,
+  hasOwnClock: false,
+  isOfBefore: false,
+};
 
 /** One of two: `gateway-1`, `gateway-2`, … */
 export type Member = `${ServiceName}-${number}`;
@@ -45,7 +87,7 @@ export interface Changed {
   env?: Record<string, string>;
 }
 
-export interface FleetDeps {
+interface FleetDeps {
   children: Pick<Children, 'onUnexpectedExit'>;
   launch: (member: Member, changed: Changed) => Running;
 }
@@ -137,4 +179,62 @@ export async function startMembers(fleet: Fleet, members: readonly Member[]): Pr
     for (let next = queue.shift(); next; next = queue.shift()) await fleet.start(next);
   };
   await Promise.all(Array.from({ length: STARTED_AT_ONCE }, worker));
+}
+
+const ROOT = join(import.meta.dirname, '../..');
+const READY_WITHIN_MS = 120_000;
+
+interface LaunchDeps {
+  stackDir: string;
+  children: Children;
+  ports: ReadonlyMap<Member, MemberPorts>;
+  /** The settings of a member. */
+  envOf: (member: Member) => NodeJS.ProcessEnv;
+}
+
+export interface MemberPorts {
+  /** Of the API; used by gateways only. */
+  port: number;
+  opsPort: number;
+}
+
+/** Starts a process of a service, with a log of its own for each start. */
+export function createLaunch({ stackDir, children, ports, envOf }: LaunchDeps) {
+  let starts = 0;
+  return (member: Member, { root = ROOT, env = {} }: Changed) => {
+    const { port, opsPort } = ports.get(member) ?? { port: 0, opsPort: 0 };
+    const child = children.start({
+      name: member,
+      command: process.execPath,
+      args: [...NODE_FLAGS, join(root, `services/${serviceOf(member)}/src/main.ts`)],
+      env: { ...envOf(member), ...env, PORT: String(port), OPS_PORT: String(opsPort) },
+      cwd: root,
+      port: opsPort,
+      logPath: join(stackDir, 'logs', `${member}-start-${(starts += 1)}.log`),
+      stopTimeoutMs: KILLED_AFTER_MS,
+    });
+    return { child, ready: untilReady(child, opsPort) };
+  };
+}
+
+export function serviceOf(member: Member): string {
+  return member.slice(0, member.lastIndexOf('-'));
+}
+
+async function untilReady(child: Child, opsPort: number): Promise<void> {
+  const what = `${child.name} to be ready (log: ${child.log})`;
+  const poll = { what, timeoutMs: READY_WITHIN_MS, intervalMs: 100 };
+  await failOnExit(
+    child,
+    waitUntil(poll, () => isReady(opsPort)),
+  );
+}
+
+async function isReady(opsPort: number): Promise<boolean> {
+  try {
+    const url = `http://127.0.0.1:${opsPort}/readyz`;
+    return (await fetch(url, { signal: AbortSignal.timeout(2_000) })).status === 200;
+  } catch {
+    return false;
+  }
 }

@@ -1,8 +1,8 @@
+import { once } from 'node:events';
+import { connect, createServer, type AddressInfo, type Server, type Socket } from 'node:net';
 import { createReaddress } from '../../test/support/process/kafka-proxy.ts';
 import type { Addresses } from '../../tools/local-stack/settings.ts';
-import { type Address, startTcpProxy, type TcpProxy } from '../proxy/tcp-proxy.ts';
-import type { Member } from './fleet.ts';
-import type { Layout } from './layout.ts';
+import type { Member, Layout } from './fleet.ts';
 
 /** The proxies of a stack, as its layout wants them. */
 export interface Proxies {
@@ -50,4 +50,120 @@ function startKafkaProxy(broker: Address): Promise<TcpProxy> {
 function addressOf(hostAndPort: string): Address {
   const [host = '', port = ''] = hostAndPort.split(':');
   return { host, port: Number(port) };
+}
+
+interface Address {
+  host: string;
+  port: number;
+}
+
+/** A connection to a store that can be slowed, cut or reset for those who go through it. */
+export interface TcpProxy {
+  port: number;
+  /** Delays each piece of a request by this many milliseconds from now on; 0 for not at all. */
+  delayRequestsBy: (ms: number) => void;
+  /** Forwards nothing from now on and closes no connection, so that both sides take it for open. */
+  cut: () => void;
+  /** Resets the connections that were cut; new ones are forwarded again. */
+  mend: () => void;
+  /** Resets every connection. */
+  resetAll: () => void;
+  close: () => Promise<void>;
+}
+
+/** Changes what comes back from the store, piece by piece; one for each connection. */
+type Rewrite = (chunk: Buffer) => Buffer;
+
+interface ProxyOptions {
+  to: Address;
+  /** Is given the port of the proxy. */
+  rewriteOf?: (port: number) => () => Rewrite;
+}
+
+interface State {
+  to: Address;
+  delayMs: number;
+  isCut: boolean;
+  sockets: Set<Socket>;
+  rewrite: () => Rewrite;
+}
+
+export async function startTcpProxy({ to, rewriteOf }: ProxyOptions): Promise<TcpProxy> {
+  const state: State = {
+    to,
+    delayMs: 0,
+    isCut: false,
+    sockets: new Set(),
+    rewrite: () => (chunk) => chunk,
+  };
+  const server = createServer((client) => {
+    forward(state, client);
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  if (rewriteOf) state.rewrite = rewriteOf(port);
+  return { port, ...controlsOf(state, server) };
+}
+
+function controlsOf(state: State, server: Server): Omit<TcpProxy, 'port'> {
+  const resetAll = (): void => {
+    for (const socket of state.sockets) socket.resetAndDestroy();
+  };
+  return {
+    resetAll,
+    delayRequestsBy(ms) {
+      state.delayMs = ms;
+    },
+    cut() {
+      state.isCut = true;
+      for (const socket of state.sockets) socket.pause();
+    },
+    mend() {
+      state.isCut = false;
+      resetAll();
+    },
+    async close() {
+      server.close();
+      resetAll();
+      await once(server, 'close');
+    },
+  };
+}
+
+function forward(state: State, client: Socket): void {
+  const { sockets, to } = state;
+  const store = connect(to);
+  const rewrite = state.rewrite();
+  client.on('data', (chunk) => {
+    passOn(state, store, chunk);
+  });
+  store.on('data', (chunk) => {
+    if (client.writable) client.write(rewrite(chunk));
+  });
+  for (const [socket, other] of [
+    [client, store],
+    [store, client],
+  ] as const) {
+    sockets.add(socket);
+    socket.setNoDelay(true);
+    if (state.isCut) socket.pause();
+    // A process that was killed resets its connections; the close follows.
+    socket.on('error', () => undefined);
+    socket.on('close', () => {
+      sockets.delete(socket);
+      other.destroy();
+    });
+  }
+}
+
+/** Timers of the same delay fire in order, so the pieces stay in order while the delay does not change. */
+function passOn(state: State, store: Socket, chunk: Buffer): void {
+  if (state.delayMs === 0) {
+    if (store.writable) store.write(chunk);
+    return;
+  }
+  setTimeout(() => {
+    if (store.writable && !state.isCut) store.write(chunk);
+  }, state.delayMs);
 }

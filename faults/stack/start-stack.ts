@@ -13,12 +13,25 @@ import { endOrphans } from '../../tools/local-stack/supervisor/end-orphans.ts';
 import { NODE_FLAGS, programEnv } from '../../tools/local-stack/supervisor/services.ts';
 import { startReceiver, type Receiver } from '../load/receiver.ts';
 import type { Company } from '../load/traffic.ts';
-import { createFleet, type Fleet, type Member, MEMBERS, startMembers } from './fleet.ts';
-import { createLaunch, type MemberPorts } from './launch-service.ts';
-import type { Layout } from './layout.ts';
+import {
+  createFleet,
+  type Fleet,
+  type Member,
+  MEMBERS,
+  startMembers,
+  createLaunch,
+  type MemberPorts,
+  type Layout,
+} from './fleet.ts';
 import { openProxies, type Proxies } from './proxies.ts';
-import { mountSmallDisk, type SmallDisk, unmountIfMounted } from './small-disk.ts';
-import { startStores, type StoreName, type Stores } from './start-stores.ts';
+import {
+  mountSmallDisk,
+  type SmallDisk,
+  unmountIfMounted,
+  startStores,
+  type StoreName,
+  type Stores,
+} from './start-stores.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
 /** It belongs to this checkout, so that what a killed run left behind is found. */

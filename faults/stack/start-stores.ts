@@ -1,4 +1,6 @@
 import { join } from 'node:path';
+import { execFileSync } from 'node:child_process';
+import { mkdirSync, rmSync, statfsSync, writeFileSync } from 'node:fs';
 import { ensurePrograms } from '../../tools/local-stack/machine/install-programs.ts';
 import { secondBroker } from '../../tools/local-stack/kafka/server-properties.ts';
 import { freePorts } from '../../tools/local-stack/machine/ports.ts';
@@ -13,7 +15,9 @@ import {
 } from '../../tools/local-stack/stores/kafka-native.ts';
 import { startMongodb } from '../../tools/local-stack/stores/mongodb-native.ts';
 import { startRedis } from '../../tools/local-stack/stores/redis-native.ts';
-import { openStore, type Store } from './store.ts';
+import type { Child } from '../../tools/local-stack/processes/child.ts';
+import { signalGroup } from '../../tools/local-stack/processes/signal-group.ts';
+import { StackError } from '../../tools/local-stack/stack-error.ts';
 
 export type StoreName = 'kafka' | 'mongodb' | 'redis';
 
@@ -80,4 +84,101 @@ async function startBroker({
   return openStore(() =>
     startKafka({ ...shared, ...own, port, controllerPort, properties, name: 'kafka-2' }),
   );
+}
+
+/** A store that can be suspended, killed and started again on its data. */
+export interface Store {
+  pid: () => number;
+  /** Suspends the process with SIGSTOP. */
+  freeze: () => void;
+  /** Resumes it. */
+  thaw: () => void;
+  /** SIGKILL, like the loss of its machine. */
+  kill: () => Promise<void>;
+  /** Shuts it down in order. */
+  stop: () => Promise<void>;
+  /** Starts it again after it was killed or stopped; resolves when it serves requests. */
+  start: () => Promise<void>;
+}
+
+/** Starts a store; `launch` must find the data of the last start. */
+async function openStore(launch: () => Promise<Child>): Promise<Store> {
+  let child = await launch();
+  return {
+    pid: () => child.pid,
+    freeze: () => {
+      signalGroup(child.pid, 'SIGSTOP');
+    },
+    thaw: () => {
+      signalGroup(child.pid, 'SIGCONT');
+    },
+    kill: () => child.kill(),
+    stop: () => child.stop(),
+    async start() {
+      child = await launch();
+    },
+  };
+}
+
+/** A file system in memory whose size is limited: it can be full without harm to the machine. */
+export interface SmallDisk {
+  path: string;
+  /** Takes all that is free. */
+  fill: () => void;
+  /** Frees what `fill` took. */
+  free: () => void;
+  unmount: () => void;
+}
+
+const FILLER = 'filler';
+const PIECE_BYTES = 64 * 1_024;
+
+/** Throws where this process may not mount. */
+export function mountSmallDisk(path: string, mebibytes: number): SmallDisk {
+  unmountIfMounted(path);
+  mkdirSync(path, { recursive: true });
+  try {
+    execFileSync('mount', ['-t', 'tmpfs', '-o', `size=${mebibytes}m`, 'tmpfs', path], {
+      stdio: 'pipe',
+    });
+  } catch {
+    throw new StackError('This round needs to mount a small file system, which only root may do.');
+  }
+  const filler = join(path, FILLER);
+  return {
+    path,
+    fill: () => {
+      fill(filler, path);
+    },
+    free: () => {
+      rmSync(filler, { force: true });
+    },
+    unmount: () => {
+      unmountIfMounted(path);
+    },
+  };
+}
+
+/** Also after a run that was killed. Files that a process still has open there are removed when it exits. */
+export function unmountIfMounted(path: string): void {
+  try {
+    execFileSync('umount', ['-l', path], { stdio: 'pipe' });
+  } catch {
+    // Not mounted.
+  }
+}
+
+/** Another process may write meanwhile and take the last piece: the disk is full then too. */
+function fill(filler: string, path: string): void {
+  const piece = Buffer.alloc(PIECE_BYTES);
+  try {
+    for (;;) {
+      const { bavail, bsize } = statfsSync(path);
+      if (bavail === 0) return;
+      const rest = piece.subarray(0, Math.min(piece.length, bavail * bsize));
+      writeFileSync(filler, rest, { flag: 'a' });
+    }
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ENOSPC') throw error;
+  }
 }

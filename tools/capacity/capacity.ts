@@ -1,4 +1,4 @@
-import type { PerService } from '../../bench/usage/per-service.ts';
+import type { PerService } from '../../bench/measure/per-service.ts';
 import { CONSTANTS } from './constants.ts';
 import { kafkaSection, planKafka, type KafkaPlan } from './kafka.ts';
 import { ratesOf, retriesPerDelivery, type Load, type Rates } from './load.ts';

@@ -4,7 +4,7 @@ import { type RestRun, RECOVERED_WITHIN, percentOfBaseline } from './rest.ts';
 import type { WatchedRun } from './watch.ts';
 import { SERVICES } from '../../../tools/local-stack/supervisor/services.ts';
 import type { Goal } from '../../report/report.ts';
-import { highestOf } from '../../usage/watch-memory.ts';
+import { highestOf } from '../../measure/watch-memory.ts';
 import { rounded } from '../../measure/figures.ts';
 
 /** All measurements of one run. */

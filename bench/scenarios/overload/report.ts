@@ -1,7 +1,7 @@
 import { SERVICES } from '../../../tools/local-stack/supervisor/services.ts';
 import type { MemoryLimits } from '../../memory-limits.ts';
 import { percentOfBaseline } from './rest.ts';
-import { highestOf, type MemorySample } from '../../usage/watch-memory.ts';
+import { highestOf, type MemorySample } from '../../measure/watch-memory.ts';
 import { rounded } from '../../measure/figures.ts';
 import type { BacklogRun } from './backlog.ts';
 import type { PhaseMemory, WatchedRun } from './watch.ts';

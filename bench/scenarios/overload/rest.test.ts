@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import type { Usage } from '../../usage/watch-usage.ts';
+import type { Usage } from '../../measure/watch-usage.ts';
 import { createTimeLeft, baselineOf, watchRecovery } from './rest.ts';
 
 function usageOf(residentBytes: Record<string, number>): Usage {

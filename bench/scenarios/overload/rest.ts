@@ -1,7 +1,7 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import type { Bench } from '../../scenario.ts';
-import { type PerService, perService } from '../../usage/per-service.ts';
-import type { Usage, UsageSample } from '../../usage/watch-usage.ts';
+import { type PerService, perService } from '../../measure/per-service.ts';
+import type { Usage, UsageSample } from '../../measure/watch-usage.ts';
 import { rounded } from '../../measure/figures.ts';
 
 const LOOK_EVERY_MS = 1_000;

@@ -1,6 +1,6 @@
 import { rounded } from '../../measure/figures.ts';
 import type { Bench } from '../../scenario.ts';
-import { askEach, type PerService, perService } from '../../usage/per-service.ts';
+import { askEach, type PerService, perService } from '../../measure/per-service.ts';
 import {
   metricBy,
   metricIn,
@@ -8,8 +8,8 @@ import {
   type MemorySample,
   readBudgetsMiB,
   watchMemory,
-} from '../../usage/watch-memory.ts';
-import { watchPeaks } from '../../usage/watch-usage.ts';
+} from '../../measure/watch-memory.ts';
+import { watchPeaks } from '../../measure/watch-usage.ts';
 
 /** The memory and deferrals of one phase of the run. */
 export interface PhaseMemory {

@@ -14,7 +14,7 @@ import {
   type MemoryFigures,
   type MemorySample,
   watchMemory,
-} from '../../usage/watch-memory.ts';
+} from '../../measure/watch-memory.ts';
 import { rounded } from '../../measure/figures.ts';
 import { type Spending, watchSpending } from '../../measure/spending.ts';
 import type { Bench } from '../../scenario.ts';

@@ -1,9 +1,9 @@
 import { existsSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { readLargestLag } from '../../load/largest-lag.ts';
-import { readMetric } from '../../load/read-metric.ts';
+import { metricValues, readMetrics } from '../../../bench/measure/watch-memory.ts';
 import type { Injected, Round, Scene } from '../../round.ts';
 import { type Change, changeSource, copySources } from '../../stack/source-copy.ts';
+import { createLocalAdmin } from '../../../tools/local-stack/kafka/local-admin.ts';
 
 const MEMBER = 'dispatcher-1';
 const WITHIN_MS = 150_000;
@@ -117,7 +117,7 @@ async function runHanging(change: Change, { stackDir, fleet, until }: Scene): Pr
 
 /** True when a metric of a dispatcher says that a partition has not moved for a minute. */
 async function isTold({ opsUrlOf }: Scene): Promise<boolean> {
-  const movedAtS = await readMetric(opsUrlOf(MEMBER), PROGRESS);
+  const movedAtS = metricValues(await readMetrics(opsUrlOf(MEMBER)), PROGRESS);
   return movedAtS.length > 0 && Date.now() / 1_000 - Math.min(...movedAtS) > TOLD_AFTER_S;
 }
 
@@ -128,4 +128,27 @@ function passAbort(error: unknown): null {
 
 function inSeconds(ms: number | null): string {
   return ms === null ? 'never' : `after ${Math.round(ms / 1_000)} s`;
+}
+
+const GROUP = 'posthorn.dispatcher';
+const TOPIC = 'posthorn.message-created';
+
+/** Returns how many records the partition of message-created with the longest backlog has that are not committed. */
+async function readLargestLag(brokers: string): Promise<number> {
+  const admin = createLocalAdmin(brokers);
+  await admin.connect();
+  try {
+    const ends = await admin.fetchTopicOffsets(TOPIC);
+    const groups = await admin.fetchOffsets({ groupId: GROUP, topics: [TOPIC] });
+    const committed = new Map(
+      groups.flatMap(({ partitions }) => partitions.map((each) => [each.partition, each.offset])),
+    );
+    // -1 before the first commit.
+    const lags = ends.map(
+      ({ partition, high }) => Number(high) - Math.max(0, Number(committed.get(partition) ?? 0)),
+    );
+    return Math.max(...lags);
+  } finally {
+    await admin.disconnect();
+  }
 }

@@ -1,8 +1,8 @@
 import { mkdirSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, it } from '@jest/globals';
-import { findingsOf, type Result } from '../../../faults/report/result.ts';
-import { SHORT } from '../../../faults/short.ts';
+import { findingsOf, type Result } from '../../../faults/report.ts';
+import { SHORT } from '../../../faults/rounds.ts';
 import { ROOT, runNode } from '../../runner/program.ts';
 
 /** Kept for a look at the logs when a round went wrong. */

@@ -1,6 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { rowOf } from './print-results.ts';
-import { findingsOf, isSound, type Result } from './result.ts';
+import { rowOf, findingsOf, isSound, type Result } from './report.ts';
 
 const BASE = { round: 'F2', repetition: 1, seconds: 10, startedAt: '2026-11-22T12:00:00.000Z' };
 
@@ -21,6 +20,7 @@ const AUDITED: Result = {
     lost: 0,
     requests: 15,
     duplicatesByReason: { 'in flight at the kill': 3 },
+    stored: 13,
     records: 14,
     earlyRetries: 0,
     recoveredAfterMs: 4_100,

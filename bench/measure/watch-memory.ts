@@ -1,5 +1,5 @@
 import type { ServiceName } from '../../tools/local-stack/supervisor/services.ts';
-import { rounded } from '../measure/figures.ts';
+import { rounded } from './figures.ts';
 import type { UsageWatch } from './watch-usage.ts';
 
 export interface MemorySample {
@@ -146,6 +146,11 @@ export function metricBy(text: string, name: string, label: string): Record<stri
     return labelValue === undefined ? [] : [[labelValue, valueOf(line)] as const];
   });
   return Object.fromEntries(values);
+}
+
+/** Returns the values of one metric, one for each set of labels. */
+export function metricValues(text: string, name: string): number[] {
+  return samplesOf(text, name).map(valueOf);
 }
 
 function samplesOf(text: string, name: string): string[] {

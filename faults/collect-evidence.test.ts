@@ -1,8 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
-import type { ApiAnswer, ApiClient } from '../../test/support/api/api-client.ts';
-import type { Arrival } from '../audit/evidence.ts';
-import type { ShownDeliveries } from './read-api.ts';
-import { readRecorded } from './read-recorded.ts';
+import type { ApiAnswer, ApiClient } from '../test/support/api/api-client.ts';
+import type { Arrival } from './audit/evidence.ts';
+import { type ShownDeliveries, readRecorded } from './collect-evidence.ts';
 
 const CREATED_AT = '2026-11-26T00:00:00.000Z';
 const attempt = { createdAt: CREATED_AT, updatedAt: CREATED_AT };

@@ -3,9 +3,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import type { Stop } from './audit/evidence.ts';
-import type { Result } from './report/result.ts';
-import { writeResult, type WrittenResult } from './report/write-result.ts';
-import { endStack } from './suite-stack.ts';
+import { type Result, writeResult, type WrittenResult } from './report.ts';
+import { endStack } from './run-suite.ts';
 
 type Audited = Extract<Result, { kind: 'audited' }>;
 
@@ -24,6 +23,7 @@ function goodResult(): Audited {
     notes: [],
     verdict: {
       accepted: 1,
+      notSent: 0,
       unknown: 0,
       unknownArrived: 0,
       deliveries: 1,
@@ -32,8 +32,12 @@ function goodResult(): Audited {
       lost: 0,
       requests: 1,
       duplicatesByReason: {},
+      stored: 1,
+      records: 1,
       earlyRetries: 0,
       recoveredAfterMs: 0,
+      longestFirstMs: 10,
+      latestRetryMs: 0,
       slowestAnswerMs: 10,
       answers: { 202: 1 },
       findings: [],

@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import { memoryFigures, metricBy, metricIn } from './watch-memory.ts';
+import { memoryFigures, metricBy, metricIn, metricValues } from './watch-memory.ts';
 
 function sample(residentMiB: number | null) {
   const heap = { heapUsedMiB: null, heapTotalMiB: null, externalMiB: null };
@@ -51,4 +51,9 @@ test('returns the values of a metric by label', () => {
   expect(metricBy(TEXT, 'posthorn_memory_used_bytes', 'part')).toEqual(used);
   expect(metricBy(TEXT, 'posthorn_memory_budget_bytes', 'part')).toEqual({});
   expect(metricBy(TEXT, 'posthorn_memory_used_bytes', 'type')).toEqual({});
+});
+
+test('returns the value of each set of labels, and none of another metric whose name begins alike', () => {
+  expect(metricValues(TEXT, 'nodejs_active_resources')).toEqual([12, 30]);
+  expect(metricValues(TEXT, 'nodejs_active')).toEqual([]);
 });

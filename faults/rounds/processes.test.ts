@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals';
-import { inFlightAt } from './excuses.ts';
+import { inFlightAt } from './processes.ts';
 
 test('a request is in flight at a kill from 0.6 s before the signal until the process has exited and its requests are read', () => {
   const killed = { sinceMs: 10_000, untilMs: 10_040 };
