@@ -1,7 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
 import { planCapacity, type Capacity } from './capacity.ts';
-import type { Load } from './load.ts';
+import type { Load } from './constants.ts';
 
 const MIB = 1_048_576;
 const LIMITS = { gateway: 512 * MIB, dispatcher: 768 * MIB, retry: 512 * MIB };
@@ -79,7 +79,7 @@ describe('planCapacity', () => {
     fc.assert(
       fc.property(loads, (load) => {
         const lines = planCapacity(load, LIMITS).sections.flatMap((section) => section.lines);
-        const products = lines.filter(({ kind }) => kind === 'product');
+        const products = lines.filter(({ sign }) => sign === '=');
         expect(products.length).toBeGreaterThan(20);
         const wrong = products.filter(
           ({ how, value }) => !(Math.abs(recomputed(how) - value) <= Math.abs(value) / 100),

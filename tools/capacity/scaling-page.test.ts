@@ -4,16 +4,15 @@ import { describe, expect, it } from '@jest/globals';
 import { podMemoryLimits } from '../../bench/pod-limits.ts';
 import { table } from '../../docs/table.ts';
 import { planCapacity } from './capacity.ts';
-import { readLoad } from './command-line.ts';
+import { capacityText, readLoad } from './run.ts';
 import { CONSTANTS, type Constant } from './constants.ts';
-import { capacityText } from './print.ts';
 import { figure } from './sheet.ts';
 
 const page = readFileSync(join(import.meta.dirname, '../../docs/scaling.md'), 'utf8');
 
 describe('docs/scaling.md', () => {
   it('has the figures that the calculator rests on', () => {
-    const rows = Object.values<Constant>(CONSTANTS).map(({ value, unit, meaning, source }) => [
+    const rows = Object.values<Constant>(CONSTANTS).map(([value, unit, meaning, source]) => [
       `${figure(value)} ${unit}`,
       meaning,
       source,

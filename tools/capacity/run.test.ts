@@ -1,5 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
-import { CommandLineError, helpText, OPTIONS, readLoad } from './command-line.ts';
+import { OPTIONS } from './constants.ts';
+import { CommandLineError, helpText, readLoad } from './run.ts';
 
 describe('readLoad', () => {
   it('reads what is given, and takes the defaults for the rest', () => {
