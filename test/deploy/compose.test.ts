@@ -7,7 +7,12 @@ import { parse } from 'yaml';
 interface Compose {
   services: Record<
     string,
-    { environment?: Record<string, string>; networks?: Record<string, { ipv4_address?: string }> }
+    {
+      environment?: Record<string, string>;
+      networks?: Record<string, { ipv4_address?: string }>;
+      restart?: string;
+      healthcheck?: { test?: string[] };
+    }
   >;
 }
 
@@ -41,3 +46,13 @@ describe.each(['gateway', 'dispatcher'])(
     });
   },
 );
+
+describe('docker-compose.yml', () => {
+  it.each(['gateway', 'dispatcher', 'retry', 'canary', 'prometheus', 'grafana'])(
+    'keeps %s running, and checks its health',
+    (name) => {
+      expect(services[name]?.restart).toBe('unless-stopped');
+      expect(services[name]?.healthcheck?.test).toBeDefined();
+    },
+  );
+});

@@ -19,3 +19,13 @@ describe('deploy/Dockerfile', () => {
     expect(dockerfile).toMatch(/^USER 65532:65532$/m);
   });
 });
+
+describe('docker-bake.hcl', () => {
+  const bake = readFileSync(join(ROOT, 'docker-bake.hcl'), 'utf8');
+
+  it('builds a release for two architectures, on a base by digest, with an SBOM and its provenance', () => {
+    expect(bake).toContain('platforms  = ["linux/amd64", "linux/arm64"]');
+    expect(bake).toContain('"node:24-bookworm-slim@${NODE_DIGEST}"');
+    expect(bake).toContain('attest = ["type=sbom", "type=provenance,mode=max"]');
+  });
+});

@@ -51,3 +51,51 @@ describe('the users of Kafka that Strimzi makes', () => {
     }
   });
 });
+
+interface Context {
+  securityContext?: object;
+}
+
+interface PodTemplate {
+  pod?: Context;
+  [container: `${string}Container`]: Context | undefined;
+}
+
+/** What the restricted pod security standard asks of a container; `runAsNonRoot` may be that of the pod. */
+const RESTRICTED = {
+  allowPrivilegeEscalation: false,
+  capabilities: { drop: ['ALL'] },
+  runAsNonRoot: true,
+  seccompProfile: { type: 'RuntimeDefault' },
+};
+
+describe('the pods of Kafka that Strimzi makes', () => {
+  const text = readFileSync(join(ROOT, 'k8s/components/strimzi/kafka.yaml'), 'utf8');
+  const objects = parseAllDocuments(text).map(
+    (document) =>
+      document.toJS() as {
+        metadata: { name: string };
+        spec: Record<string, unknown>;
+        kind: string;
+      },
+  );
+  const pools = objects.filter(({ kind }) => kind === 'KafkaNodePool');
+
+  it('are restricted: those of each pool, whose init container looks up the zone', () => {
+    expect(pools.length).toBeGreaterThan(0);
+    for (const { spec } of pools) {
+      const template = spec.template as PodTemplate;
+      expect(template.pod?.securityContext).toMatchObject({ runAsNonRoot: true });
+      expect(template.kafkaContainer?.securityContext).toEqual(RESTRICTED);
+      expect(template.initContainer?.securityContext).toEqual(RESTRICTED);
+    }
+  });
+
+  it('are restricted: that of the operator of users', () => {
+    const kafka = objects.find(({ kind }) => kind === 'Kafka');
+    const { template, ...operators } = kafka?.spec.entityOperator as { template: PodTemplate };
+    expect(Object.keys(operators)).toEqual(['userOperator']);
+    expect(template.pod?.securityContext).toMatchObject({ runAsNonRoot: true });
+    expect(template.userOperatorContainer?.securityContext).toEqual(RESTRICTED);
+  });
+});

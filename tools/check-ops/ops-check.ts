@@ -1,4 +1,4 @@
-import type { NeededProgram } from './programs/needed-programs.ts';
+import type { NeededProgram } from './programs/ensure-programs.ts';
 
 /** A check of what operators run: manifests, alerts, dashboards, the image, backups. */
 export interface OpsCheck {

@@ -1,8 +1,75 @@
-import { OPS_CHECKS } from './checks.ts';
-import { haveAllPassed, resultLine, summary } from './describe-results.ts';
+import { parseArgs } from 'node:util';
 import type { OpsCheck, OpsOutcome, OpsResult } from './ops-check.ts';
+import { CONTAINER_IMAGE } from './image/container-image.ts';
+import { HELM_CHART } from './kubernetes/helm-chart.ts';
+import { OBJECT_SCHEMAS } from './kubernetes/object-schemas.ts';
+import { POD_SECURITY } from './kubernetes/pod-security.ts';
+import { SCALING_RULES, ALERTS, PROMETHEUS_CONFIGURATION } from './promtool.ts';
+import { MONITORING } from './monitoring/monitoring.ts';
 import { ensurePrograms, MissingProgramsError } from './programs/ensure-programs.ts';
-import { selectChecks } from './select-checks.ts';
+
+/** Every operations check, in the order in which they run. */
+export const OPS_CHECKS: readonly OpsCheck[] = [
+  PROMETHEUS_CONFIGURATION,
+  ALERTS,
+  SCALING_RULES,
+  HELM_CHART,
+  OBJECT_SCHEMAS,
+  POD_SECURITY,
+  MONITORING,
+  CONTAINER_IMAGE,
+];
+
+/** Reads `npm run check:ops -- [--quick] [name …]`. Throws on an unknown option or name. */
+export function selectChecks(args: string[], all: readonly OpsCheck[]): OpsCheck[] {
+  const options = { quick: { type: 'boolean', default: false } } as const;
+  const { values, positionals } = parseArgs({ args, options, allowPositionals: true });
+  const known = all.map(({ name }) => name);
+  const unknown = positionals.filter((name) => !known.includes(name));
+  if (unknown.length > 0) {
+    throw new Error(`There is no check ${unknown.join(', ')}. Known: ${known.join(', ')}`);
+  }
+  return all.filter(
+    ({ name, isQuick }) =>
+      (positionals.length === 0 || positionals.includes(name)) && (isQuick || !values.quick),
+  );
+}
+
+/** The line of a check that has ended. */
+export function resultLine({ check, outcome, durationMs }: OpsResult): string {
+  const seconds = (durationMs / 1_000).toFixed(1);
+  return `── ${check.name}: ${ending(outcome)} (ran ${seconds} s)`;
+}
+
+function ending(outcome: OpsOutcome): string {
+  switch (outcome.kind) {
+    case 'passed':
+      return `good, ${outcome.saw}`;
+    case 'failed':
+      return `FAILED\n${outcome.reason}`;
+    case 'could-not-run':
+      return `COULD NOT RUN\n${outcome.reason}`;
+  }
+}
+
+/** The closing lines: how many of how many ran, and what nobody has checked. */
+export function summary(results: readonly OpsResult[], notRun: readonly OpsCheck[]): string {
+  const count = (kind: OpsOutcome['kind']): number =>
+    results.filter(({ outcome }) => outcome.kind === kind).length;
+  const lines = [
+    `${results.length} of ${results.length + notRun.length} operations checks: ` +
+      `${count('passed')} good, ${count('failed')} failed, ${count('could-not-run')} could not run`,
+  ];
+  for (const { name, shows } of notRun) {
+    lines.push(`NOT CHECKED: ${shows} \`npm run check:ops -- ${name}\` checks it.`);
+  }
+  return lines.join('\n');
+}
+
+/** False as well when there is nothing to show. */
+export function haveAllPassed(results: readonly OpsResult[]): boolean {
+  return results.length > 0 && results.every(({ outcome }) => outcome.kind === 'passed');
+}
 
 async function runCheck(check: OpsCheck): Promise<OpsResult> {
   console.log(`── ${check.name}: ${check.shows}`);
@@ -46,11 +113,13 @@ async function runChecks(args: string[]): Promise<boolean> {
   return haveAllPassed(results) && !interruption.signal.aborted;
 }
 
-try {
-  const haveAll = await runChecks(process.argv.slice(2));
-  // Not by itself: a check that failed may have left a timer or a connection.
-  process.exit(haveAll ? 0 : 1);
-} catch (error) {
-  console.error(error instanceof Error ? error.message : error);
-  process.exit(1);
+if (import.meta.main) {
+  try {
+    const haveAll = await runChecks(process.argv.slice(2));
+    // Not by itself: a check that failed may have left a timer or a connection.
+    process.exit(haveAll ? 0 : 1);
+  } catch (error) {
+    console.error(error instanceof Error ? error.message : error);
+    process.exit(1);
+  }
 }

@@ -14,13 +14,14 @@ import {
 } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { basename, delimiter, join } from 'node:path';
+import { createHash } from 'node:crypto';
 import { waitForExit } from '../../local-stack/processes/child.ts';
 import { lastLines } from '../../local-stack/processes/log-file.ts';
 import { signalGroup } from '../../local-stack/processes/signal-group.ts';
 import { waitUntil } from '../../local-stack/waiting.ts';
-import { MissingProgramsError } from '../programs/ensure-programs.ts';
+import { MissingProgramsError, type NeededProgram } from '../programs/ensure-programs.ts';
 import { runProgram } from '../programs/run-program.ts';
-import { unpackedPackages } from './debian-packages.ts';
+import { cachedFolder } from '../../local-stack/machine/cache.ts';
 
 /** With the daemon's default of two file systems, dockerd takes what the kernel offers. */
 const PACKAGES = ['docker.io', 'containerd', 'runc', 'iptables', 'libip6tc2', 'libnftnl11'];
@@ -155,4 +156,32 @@ function socketIn(folder: string): string {
 function pathWith(unpacked: string): string {
   const folders = ['usr/sbin', 'usr/bin'].map((name) => join(unpacked, name));
   return [...folders, process.env.PATH ?? ''].join(delimiter);
+}
+
+const APT_GET: NeededProgram = { name: 'apt-get', aptPackage: 'apt' };
+const DPKG: NeededProgram = { name: 'dpkg', aptPackage: 'dpkg' };
+export const DEBIAN_TOOLS: readonly NeededProgram[] = [APT_GET, DPKG];
+
+const DOWNLOAD_TIMEOUT_MS = 600_000;
+
+/**
+ * Returns a folder with the files of Debian packages, without installing them: an installed Docker would start with the
+ * machine, and `npm start` would use it.
+ */
+export async function unpackedPackages(
+  packages: readonly string[],
+  progress: (line: string) => void,
+): Promise<string> {
+  const fingerprint = createHash('sha256').update(packages.join(' ')).digest('hex').slice(0, 12);
+  return cachedFolder(`debian-${packages[0] ?? ''}-${fingerprint}`, async (folder) => {
+    progress(`downloading ${packages.join(', ')} of Debian (once per user)`);
+    const downloads = join(folder, 'downloads');
+    mkdirSync(downloads);
+    const options = { cwd: downloads, timeoutMs: DOWNLOAD_TIMEOUT_MS };
+    await runProgram('apt-get', ['update', '-q'], options);
+    await runProgram('apt-get', ['download', '-q', ...packages], options);
+    for (const file of globSync('*.deb', { cwd: downloads })) {
+      await runProgram('dpkg', ['-x', join(downloads, file), folder]);
+    }
+  });
 }

@@ -1,12 +1,13 @@
 import { mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join, relative } from 'node:path';
+import { join, relative, resolve } from 'node:path';
+import { parseAllDocuments } from 'yaml';
 import { stepsPatches, yamlOf } from '../../../k8s/scaling-steps.ts';
-import { ROOT } from '../programs/run-program.ts';
-import { objectsIn, renderedByHelm, renderedByKustomize } from './rendered.ts';
+import { ROOT, runProgram } from '../programs/run-program.ts';
+import { builtProgram, HELM, KUSTOMIZE } from '../programs/go-programs.ts';
 
 /** One way of installing, said to kustomize and to Helm. */
-export interface Installation {
+interface Installation {
   name: string;
   /** The folder for kustomize. */
   kustomize: string;
@@ -101,7 +102,7 @@ settings:
 
 const DIGEST = `sha256:${'0123456789abcdef'.repeat(4)}`;
 
-export interface Rendered {
+interface Rendered {
   name: string;
   byKustomize: string;
   byHelm: string;
@@ -162,4 +163,45 @@ export function ownObjects(text: string): ReturnType<typeof objectsIn> {
   return objectsIn(text).filter(
     ({ metadata: { labels } }) => labels?.['app.kubernetes.io/part-of'] === 'posthorn',
   );
+}
+
+const CHART = join(ROOT, 'deploy/helm/posthorn');
+/** Of no cluster: `go build` gives Helm none, and the chart asks for 1.30. */
+const KUBE_VERSION = '1.34.3';
+
+export interface KubernetesObject {
+  apiVersion: string;
+  kind: string;
+  metadata: {
+    name: string;
+    namespace?: string;
+    labels?: Record<string, string>;
+    annotations?: Record<string, string>;
+  };
+  spec?: Record<string, unknown>;
+}
+
+/** Renders a folder, from the root of the repository, as `kubectl apply -k` does: kustomize is the same code. */
+async function renderedByKustomize(folder: string, progress: Progress): Promise<string> {
+  const kustomize = await builtProgram(KUSTOMIZE, progress);
+  return runProgram(kustomize, ['build', resolve(ROOT, folder)]);
+}
+
+/** Renders the chart with these values for the namespace `posthorn`. `lint` refuses what is wrong before a cluster does. */
+async function renderedByHelm(valueFiles: readonly string[], progress: Progress): Promise<string> {
+  const helm = await builtProgram(HELM, progress);
+  const values = valueFiles.flatMap((file) => ['--values', file]);
+  const args = ['--namespace', 'posthorn', '--kube-version', KUBE_VERSION, ...values];
+  await runProgram(helm, ['lint', '--strict', CHART, ...args]);
+  return runProgram(helm, ['template', 'posthorn', CHART, ...args]);
+}
+
+/** Throws on a document that is no YAML. */
+export function objectsIn(text: string): KubernetesObject[] {
+  const documents = parseAllDocuments(text);
+  return documents.flatMap((document) => {
+    if (document.errors[0]) throw document.errors[0];
+    const object = document.toJS() as KubernetesObject | null;
+    return object === null ? [] : [object];
+  });
 }

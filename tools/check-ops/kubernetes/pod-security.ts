@@ -4,9 +4,7 @@ import { join } from 'node:path';
 import type { OpsCheck } from '../ops-check.ts';
 import { runProgram } from '../programs/run-program.ts';
 import { builtFromSource, GO } from '../programs/go-programs.ts';
-import { renderedInstallations } from './installations.ts';
-import { objectsIn } from './rendered.ts';
-import { strimziPods } from './strimzi-pods.ts';
+import { renderedInstallations, objectsIn } from './installations.ts';
 
 const SOURCE = join(import.meta.dirname, 'pod-security');
 
@@ -43,15 +41,12 @@ async function requireRefusal(checker: string, file: string): Promise<void> {
   if (admitted) throw new Error('A privileged container was admitted.');
 }
 
-/** One line for each object that runs pods, as both tools render it; those of Strimzi too. */
+/** One line for each object that runs pods, as both tools render it. */
 async function podTemplates(progress: (line: string) => void): Promise<string[]> {
   const lines: string[] = [];
   for (const { name, byKustomize, byHelm } of await renderedInstallations(progress)) {
     for (const text of [byKustomize, byHelm]) {
-      const objects = objectsIn(text);
-      const made = strimziPods(objects);
-      lines.push(...made.map((pod) => JSON.stringify({ ...pod, name: `${name}: ${pod.name}` })));
-      for (const { kind, metadata, spec } of objects) {
+      for (const { kind, metadata, spec } of objectsIn(text)) {
         if (!['Deployment', 'Job', 'CronJob', 'StatefulSet'].includes(kind)) continue;
         const workload = `${name}: ${kind} ${metadata.name}`;
         const { template } = kind === 'CronJob' ? jobOf(spec) : { template: spec?.template };

@@ -1,14 +1,14 @@
 import { setTimeout as pause } from 'node:timers/promises';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { inPrometheus } from '../../../deploy/grafana/source/dashboard.ts';
 import { DASHBOARDS } from '../../../deploy/grafana/source/dashboards.ts';
-import { PROMETHEUS } from '../prometheus/programs.ts';
+import { PROMETHEUS } from '../promtool.ts';
 import type { OpsCheck } from '../ops-check.ts';
-import { checkDrainTime } from './drain-time.ts';
-import type { PrometheusServer } from './prometheus-server.ts';
-import { withScene, type Scene } from './scene.ts';
-import type { StepResult } from './step-result.ts';
-import { stopDispatcher } from './stopped-dispatcher.ts';
-import { halfToFirst, inTurn, underTraffic } from './traffic.ts';
+import { type PrometheusServer, withScene, type Scene } from './scene.ts';
+import { eventually } from '../../../test/support/time/eventually.ts';
+import { ROOT } from '../programs/run-program.ts';
+import type { ApiClient } from '../../../test/support/api/api-client.ts';
 
 /** 20 messages a second: half of them to the endpoint that hangs. */
 const EVERY_MS = 50;
@@ -112,4 +112,165 @@ async function checkSilence({ query }: PrometheusServer): Promise<StepResult> {
     saw: `no alert in ${HANGING_FOR_MS / 1_000} s of a hanging endpoint`,
     problem: names.size === 0 ? null : `A hanging endpoint set off ${[...names].join(', ')}`,
   };
+}
+
+const STOPPED_FOR_MS = 300_000;
+const FIRES_WITHIN_MS = 120_000;
+const ABOUT_STOPPED_DISPATCHERS = ['PosthornServiceAbsent', 'PosthornGroupWithoutMembers'];
+
+/** Stops the dispatcher for five minutes, and sees that its alerts fire within two. */
+async function stopDispatcher(
+  { posthorn, prometheus }: Scene,
+  progress: (line: string) => void,
+): Promise<StepResult> {
+  const stoppedAtMs = performance.now();
+  await posthorn.dispatcher.stop();
+  const sinceMs = (): number => performance.now() - stoppedAtMs;
+  const seen = new Map<string, number>();
+  const haveFired = async (): Promise<boolean> => {
+    for (const name of await prometheus.firingAlerts()) {
+      if (seen.has(name)) continue;
+      const seconds = Math.round(sinceMs() / 1_000);
+      seen.set(name, seconds);
+      progress(`${name} fires ${seconds} s after the dispatcher was told to stop`);
+    }
+    return ABOUT_STOPPED_DISPATCHERS.every((name) => seen.has(name));
+  };
+  await eventually('the alerts', haveFired, FIRES_WITHIN_MS - sinceMs()).catch(() => undefined);
+  await pause(STOPPED_FOR_MS - sinceMs());
+  const missing = ABOUT_STOPPED_DISPATCHERS.filter((name) => !seen.has(name));
+  const times = ABOUT_STOPPED_DISPATCHERS.map((name) => `${name} after ${seen.get(name) ?? '?'} s`);
+  return {
+    saw: times.join(', '),
+    problem:
+      missing.length === 0
+        ? null
+        : `${FIRES_WITHIN_MS / 1_000} s after the stop, these do not fire: ${missing.join(', ')}`,
+  };
+}
+
+const TOPIC = 'message-created';
+/** Twelve a second, so that the backlog of five minutes takes about four. */
+const PLACES = 6;
+const LATENCY_MS = 500;
+/** Rates of a minute know nothing of the start then, nor of what came before it. */
+const ASK_AFTER_MS = 90_000;
+const DRAINS_WITHIN_MS = 900_000;
+/** What is left when the backlog is gone: some attempts under way. */
+const FEW_RECORDS = 10;
+const TOLERANCE = 0.2;
+
+/** The headings in docs/metrics.md: what is checked is what operators copy. */
+const HEADINGS = ['**Drain time**', '**Drain time while records keep coming**'];
+
+/** Starts a dispatcher that has a backlog, asks how long that takes, and waits for its end. No more messages come. */
+async function checkDrainTime(
+  { prometheus, respondAfter, startDispatcher }: Scene,
+  progress: (line: string) => void,
+): Promise<StepResult> {
+  respondAfter(LATENCY_MS);
+  await startDispatcher({ MAX_IN_FLIGHT: String(PLACES) });
+  await pause(ASK_AFTER_MS);
+  const askedMs = performance.now();
+  const predicted = await Promise.all(
+    HEADINGS.map((heading) => valueOf(prometheus, expressionBelow(heading))),
+  );
+  const ready = (): Promise<number> =>
+    valueOf(prometheus, 'sum by (topic) (posthorn_ready_records)');
+  progress(`${await ready()} records are ready; drain time ${predicted.map(inSeconds).join(', ')}`);
+  await eventually(
+    'the end of the backlog',
+    async () => (await ready()) <= FEW_RECORDS,
+    DRAINS_WITHIN_MS,
+  );
+  const measured = (performance.now() - askedMs) / 1_000;
+  const wrong = predicted.filter((each) => !(Math.abs(each / measured - 1) <= TOLERANCE));
+  const saw = `drain time ${predicted.map(inSeconds).join(' and ')}, in fact ${inSeconds(measured)}`;
+  return { saw, problem: wrong.length === 0 ? null : `Wrong by more than 20 %: ${saw}` };
+}
+
+/** Returns the value for the topic of new messages. Throws unless there is exactly one. */
+async function valueOf({ query }: PrometheusServer, expr: string): Promise<number> {
+  const samples = await query(expr);
+  const found = samples.filter(({ labels: { topic = '' } }) => topic.endsWith(TOPIC));
+  const [sample, ...others] = found;
+  if (!sample || others.length > 0) throw new Error(`${found.length} values for ${expr}`);
+  return sample.value;
+}
+
+function expressionBelow(heading: string): string {
+  const [, below = ''] = readFileSync(join(ROOT, 'docs/metrics.md'), 'utf8').split(heading);
+  const [, expression] = /```promql\n([^`]+)```/.exec(below) ?? [];
+  if (expression === undefined) throw new Error(`docs/metrics.md has no query below ${heading}`);
+  return expression;
+}
+
+function inSeconds(value: number): string {
+  return `${Math.round(value)} s`;
+}
+
+/** The objective of accept: what may be refused. */
+const MAX_REFUSED_SHARE = 0.001;
+
+/** The webhook that the nth message goes to, from 0. */
+type Target = (nth: number) => string;
+
+/** Every second message goes to the first webhook, the others to the rest in turn. */
+function halfToFirst([first = '', ...rest]: readonly string[]): Target {
+  const toRest = inTurn(rest);
+  return (nth) => (nth % 2 === 0 ? first : toRest(Math.floor(nth / 2)));
+}
+
+function inTurn(webhookIds: readonly string[]): Target {
+  return (nth) => webhookIds[nth % webhookIds.length] ?? '';
+}
+
+/** Sends messages while the work runs. It is a problem when more than a thousandth of them are refused. */
+async function underTraffic(
+  traffic: { api: ApiClient; target: Target; everyMs: number },
+  work: () => Promise<StepResult[]>,
+): Promise<StepResult[]> {
+  const { stop } = startTraffic(traffic);
+  const results: StepResult[] = [];
+  try {
+    results.push(...(await work()));
+  } finally {
+    results.push(await stop());
+  }
+  return results;
+}
+
+function startTraffic({ api, target, everyMs }: Parameters<typeof underTraffic>[0]): {
+  stop: () => Promise<StepResult>;
+} {
+  const sending = new Set<Promise<void>>();
+  let sent = 0;
+  const refusals: string[] = [];
+  const send = async (): Promise<void> => {
+    const nth = sent++;
+    try {
+      await api.send({ webhookId: target(nth) }, { nth });
+    } catch (error) {
+      refusals.push(String(error));
+    }
+  };
+  const timer = setInterval(() => {
+    const message = send().finally(() => sending.delete(message));
+    sending.add(message);
+  }, everyMs);
+  return {
+    async stop() {
+      clearInterval(timer);
+      await Promise.all(sending);
+      const saw = `${sent} messages, ${refusals.length} refused`;
+      const isGood = refusals.length <= sent * MAX_REFUSED_SHARE;
+      return { saw, problem: isGood ? null : `${saw}: ${refusals[0] ?? ''}` };
+    },
+  };
+}
+
+/** What a step saw, and what is wrong; null when all is well. */
+interface StepResult {
+  saw: string;
+  problem: string | null;
 }

@@ -1,7 +1,7 @@
+import { existsSync, rmSync, writeFileSync } from 'node:fs';
 import { thisMachine } from '../../local-stack/machine/install-programs.ts';
-import { missingMessage, pathOf, type NeededProgram } from './needed-programs.ts';
 import { runProgram } from './run-program.ts';
-import { withoutStartingServices } from './without-starting-services.ts';
+import { findProgram } from '../../local-stack/machine/find-program.ts';
 
 const APT_TIMEOUT_MS = 600_000;
 
@@ -38,5 +38,53 @@ async function aptInstall(packages: readonly string[]): Promise<void> {
     await apt('install', '-y', '--no-install-recommends', ...packages);
   } catch (error) {
     throw new MissingProgramsError(error instanceof Error ? error.message : String(error));
+  }
+}
+
+/** A program that a check runs and that npm does not install. */
+export interface NeededProgram {
+  /** As it is called on the command line. */
+  name: string;
+  /** Debian's package. */
+  aptPackage: string;
+}
+
+/** Root's folders are not in the PATH of every shell. */
+const SYSTEM_FOLDERS = ['/usr/sbin', '/sbin'];
+
+/** Returns the path of a program; undefined if it is not installed. */
+export function pathOf({ name }: NeededProgram): string | undefined {
+  return findProgram(name, SYSTEM_FOLDERS);
+}
+
+/** Says which programs are missing and how a person installs them. */
+export function missingMessage(missing: readonly NeededProgram[]): string {
+  const packages = [...new Set(missing.map(({ aptPackage }) => aptPackage))];
+  return [
+    `Missing: ${missing.map(({ name }) => name).join(', ')}.`,
+    'They are installed for you by root on Debian or Ubuntu. Install them elsewhere and add them to PATH;',
+    `with apt: sudo apt-get install --no-install-recommends ${packages.join(' ')}`,
+  ].join('\n');
+}
+
+/** Debian asks this program before an installation starts a service; 101 means no. Images for containers have it. */
+const POLICY_FILE = '/usr/sbin/policy-rc.d';
+
+/** Does the work while packages start none of their services. A policy that exists stays as it is. */
+export async function withoutStartingServices<T>(
+  work: () => Promise<T>,
+  policyFile = POLICY_FILE,
+): Promise<T> {
+  if (existsSync(policyFile)) return work();
+  const remove = (): void => {
+    rmSync(policyFile, { force: true });
+  };
+  process.once('exit', remove);
+  writeFileSync(policyFile, '#!/bin/sh\nexit 101\n', { mode: 0o755 });
+  try {
+    return await work();
+  } finally {
+    remove();
+    process.removeListener('exit', remove);
   }
 }

@@ -3,7 +3,7 @@ import { cpSync, globSync, mkdtempSync, readFileSync, rmSync, writeFileSync } fr
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { cachedFolder } from '../../local-stack/machine/cache.ts';
-import type { NeededProgram } from './needed-programs.ts';
+import type { NeededProgram } from './ensure-programs.ts';
 import { runProgram } from './run-program.ts';
 
 /** Builds the programs below. Since 1.21 it fetches the version that a module asks for. */
@@ -37,18 +37,6 @@ export const KUBECONFORM: GoProgram = {
   package: 'github.com/yannh/kubeconform/cmd/kubeconform',
   version: 'v0.8.0',
 };
-export const COMPOSE: GoProgram = {
-  name: 'docker-compose',
-  package: 'github.com/docker/compose/v2/cmd',
-  version: 'v2.40.3',
-};
-
-export const BUILDX: GoProgram = {
-  name: 'docker-buildx',
-  package: 'github.com/docker/buildx/cmd/buildx',
-  version: 'v0.29.1',
-};
-
 /** Returns the path of the program. Builds it once per user, in the cache folder. */
 export async function builtProgram(
   { name, package: path, version }: GoProgram,
@@ -57,7 +45,6 @@ export async function builtProgram(
   const folder = await cachedFolder(`${name}-${version}`, async (unfinished) => {
     progress(`building ${name} ${version} (once per user; a minute or more)`);
     await inScratchFolder(async (cwd) => {
-      // Not `go install`: it refuses a module that excludes versions of others, as that of compose does.
       writeFileSync(join(cwd, 'go.mod'), 'module posthorn/build\n');
       await go(['get', `${path}@${version}`], cwd);
       await go(['build', '-o', join(unfinished, name), path], cwd);

@@ -2,8 +2,24 @@ import { spawnSync } from 'node:child_process';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from '@jest/globals';
+import { missingMessage, pathOf, withoutStartingServices } from './ensure-programs.ts';
 import { scratchFolder } from '../../../test/support/process/scratch-folder.ts';
-import { withoutStartingServices } from './without-starting-services.ts';
+
+const promtool = { name: 'promtool', aptPackage: 'prometheus' };
+const prometheus = { name: 'prometheus', aptPackage: 'prometheus' };
+
+describe('a needed program', () => {
+  test('is found in PATH', () => {
+    expect(pathOf({ name: 'node', aptPackage: 'nodejs' })).toMatch(/node$/);
+    expect(pathOf({ name: 'no-such-program', aptPackage: 'none' })).toBeUndefined();
+  });
+
+  test('that is missing is named with the command that installs it, each package once', () => {
+    const message = missingMessage([promtool, prometheus]);
+    expect(message).toContain('Missing: promtool, prometheus.');
+    expect(message).toMatch(/apt-get install --no-install-recommends prometheus$/);
+  });
+});
 
 const policyFile = (): string => join(scratchFolder(), 'policy-rc.d');
 

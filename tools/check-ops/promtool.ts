@@ -1,10 +1,48 @@
 import { globSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { stepsGroup, yamlOf } from '../../../k8s/scaling-steps.ts';
-import type { OpsCheck } from '../ops-check.ts';
-import { ROOT, runProgram } from '../programs/run-program.ts';
-import { PROMTOOL } from '../prometheus/programs.ts';
+import type { OpsCheck } from './ops-check.ts';
+import { runProgram, ROOT } from './programs/run-program.ts';
+import {
+  CASES_FILE,
+  readAlertCases,
+  readAlerts,
+  RULE_FILES,
+} from '../../deploy/prometheus/read-alerts.ts';
+import { stepsGroup, yamlOf } from '../../k8s/scaling-steps.ts';
+import type { NeededProgram } from './programs/ensure-programs.ts';
+
+const PROMTOOL: NeededProgram = { name: 'promtool', aptPackage: 'prometheus' };
+export const PROMETHEUS: NeededProgram = { name: 'prometheus', aptPackage: 'prometheus' };
+
+const CONFIGURATION = 'deploy/prometheus/prometheus.yaml';
+
+export const PROMETHEUS_CONFIGURATION: OpsCheck = {
+  name: 'prometheus-configuration',
+  shows: 'Prometheus accepts its configuration and the rule files that it names.',
+  programs: [PROMTOOL],
+  isQuick: true,
+  run: async () => {
+    await runProgram('promtool', ['check', 'config', '--lint-fatal', CONFIGURATION]);
+    return CONFIGURATION;
+  },
+};
+
+const FOLDER = 'deploy/prometheus';
+
+/** That each alert has both cases and a paragraph is a unit test: test/deploy/alerts.test.ts. */
+export const ALERTS: OpsCheck = {
+  name: 'alerts',
+  shows: 'Each alert fires in its bad case and is silent in its good one.',
+  programs: [PROMTOOL],
+  isQuick: true,
+  run: async () => {
+    const files = RULE_FILES.map((file) => `${FOLDER}/${file}`);
+    await runProgram('promtool', ['check', 'rules', '--lint-fatal', ...files]);
+    await runProgram('promtool', ['test', 'rules', `${FOLDER}/${CASES_FILE}`]);
+    return `${readAlerts().length} alerts, ${readAlertCases().length} cases`;
+  },
+};
 
 const RULES = 'deploy/prometheus/scaling.yaml';
 const STEPS = 'deploy/prometheus/scaling-steps.yaml';

@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
-import type { KubernetesObject } from './rendered.ts';
-import { differencesBetween } from './same-objects.ts';
+import type { KubernetesObject } from './installations.ts';
+import { differencesBetween } from './helm-chart.ts';
 
 function deployment(replicas: number, name = 'posthorn-retry'): KubernetesObject {
   return {
