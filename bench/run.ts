@@ -23,8 +23,7 @@ import {
 } from './report/report.ts';
 import { PROFILE_FLAGS, printProfiles } from './report/profiles.ts';
 import { describeMachine } from '../tools/local-stack/machine/describe-machine.ts';
-import { messageOf } from '../tools/local-stack/stack-error.ts';
-import { waitForStopRequest } from '../tools/local-stack/supervisor/stop-request.ts';
+import { runUntilStopped } from '../tools/local-stack/waiting.ts';
 
 const SCENARIOS: Record<string, Scenario> = {
   deliver,
@@ -156,9 +155,6 @@ function publish(report: Report): void {
   log(`Written: bench/results/${writeReport(report)}.json`);
 }
 
-/** The exit code that a shell reports for a program ended by SIGINT: 128 + 2. */
-const INTERRUPTED = 130;
-
 function readArguments(): Command | null {
   try {
     return readCommand(process.argv.slice(2), SCENARIOS);
@@ -169,23 +165,6 @@ function readArguments(): Command | null {
   }
 }
 
-async function run(command: Command): Promise<number> {
-  const interruption = new AbortController();
-  void waitForStopRequest().then((reason) => {
-    console.log(`\nStopping (${reason}) …`);
-    interruption.abort();
-  });
-  try {
-    const isComplete = await runScenario(command, interruption.signal);
-    if (interruption.signal.aborted) return INTERRUPTED;
-    return isComplete ? 0 : 1;
-  } catch (error) {
-    if (interruption.signal.aborted) return INTERRUPTED;
-    console.error(messageOf(error));
-    return 1;
-  }
-}
-
 const command = readArguments();
 if (command === null) console.log(helpOf(SCENARIOS));
-else process.exit(await run(command));
+else await runUntilStopped((signal) => runScenario(command, signal));

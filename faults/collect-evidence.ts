@@ -14,7 +14,7 @@ import { DELAYS_MS } from './stack/fleet.ts';
 import { afterSuccess } from './audit/duplicates.ts';
 import { createApiClient, type ApiClient } from '../test/support/api/api-client.ts';
 import { eventually } from '../test/support/time/eventually.ts';
-import { createLocalAdmin } from '../tools/local-stack/kafka/local-admin.ts';
+import { createLocalAdmin } from '../tools/local-stack/stores/kafka-native.ts';
 
 interface Collect {
   scene: Scene;

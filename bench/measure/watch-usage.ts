@@ -1,4 +1,4 @@
-import { winePrefix } from '../../tools/local-stack/mongodb/wine.ts';
+import { winePrefix } from '../../tools/local-stack/stores/mongodb-native.ts';
 import type { StackProcess } from '../../tools/local-stack/processes/child.ts';
 import { pidsWithEnvironment, type ProcessUsage, readProcessUsage } from './process-usage.ts';
 import { type PerService, perService } from './per-service.ts';

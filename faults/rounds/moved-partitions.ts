@@ -1,5 +1,5 @@
 import type { Admin } from 'kafkajs';
-import { createLocalAdmin } from '../../tools/local-stack/kafka/local-admin.ts';
+import { createLocalAdmin } from '../../tools/local-stack/stores/kafka-native.ts';
 import type { Round, Scene } from '../round.ts';
 
 const OWN_TOPICS = 'posthorn.';

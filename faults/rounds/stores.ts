@@ -1,6 +1,6 @@
 import { cpSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { createLocalAdmin } from '../../tools/local-stack/kafka/local-admin.ts';
+import { createLocalAdmin } from '../../tools/local-stack/stores/kafka-native.ts';
 import { SERVICES } from '../../tools/local-stack/supervisor/services.ts';
 import { CLOSED_CONNECTION, NO_ANSWER, REFUSED_CONNECTION } from '../load/client.ts';
 import type { Round } from '../round.ts';

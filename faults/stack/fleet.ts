@@ -1,8 +1,7 @@
 import { join } from 'node:path';
 import type { Stop } from '../audit/evidence.ts';
-import { type Child, failOnExit } from '../../tools/local-stack/processes/child.ts';
+import { type Child, failOnExit, signalGroup } from '../../tools/local-stack/processes/child.ts';
 import type { Children } from '../../tools/local-stack/processes/children.ts';
-import { signalGroup } from '../../tools/local-stack/processes/signal-group.ts';
 import {
   type ServiceName,
   SERVICES,

@@ -8,7 +8,7 @@ import { createServiceClock, type ServiceClock } from '../../test/support/proces
 import { freePorts } from '../../tools/local-stack/machine/ports.ts';
 import { type Children, createChildren } from '../../tools/local-stack/processes/children.ts';
 import { takeLock } from '../../tools/local-stack/processes/lock.ts';
-import { signalGroup } from '../../tools/local-stack/processes/signal-group.ts';
+import { signalGroup } from '../../tools/local-stack/processes/child.ts';
 import { endOrphans } from '../../tools/local-stack/supervisor/end-orphans.ts';
 import { NODE_FLAGS, programEnv } from '../../tools/local-stack/supervisor/services.ts';
 import { startReceiver, type Receiver } from '../load/receiver.ts';

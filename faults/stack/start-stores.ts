@@ -1,22 +1,14 @@
 import { join } from 'node:path';
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, rmSync, statfsSync, writeFileSync } from 'node:fs';
-import { ensurePrograms } from '../../tools/local-stack/machine/install-programs.ts';
-import { secondBroker } from '../../tools/local-stack/kafka/server-properties.ts';
+import { ensurePrograms, REDIS } from '../../tools/local-stack/machine/required-programs.ts';
+import { secondBroker, kafkaPrograms, newClusterId, startKafka } from '../../tools/local-stack/stores/kafka-native.ts';
 import { freePorts } from '../../tools/local-stack/machine/ports.ts';
-import { REDIS } from '../../tools/local-stack/machine/required-programs.ts';
-import { findMongod, mongodbPrograms } from '../../tools/local-stack/mongodb/find-mongod.ts';
+import { findMongod, mongodbPrograms, startMongodb } from '../../tools/local-stack/stores/mongodb-native.ts';
 import type { Children } from '../../tools/local-stack/processes/children.ts';
 import type { Addresses } from '../../tools/local-stack/settings.ts';
-import {
-  kafkaPrograms,
-  newClusterId,
-  startKafka,
-} from '../../tools/local-stack/stores/kafka-native.ts';
-import { startMongodb } from '../../tools/local-stack/stores/mongodb-native.ts';
 import { startRedis } from '../../tools/local-stack/stores/redis-native.ts';
-import type { Child } from '../../tools/local-stack/processes/child.ts';
-import { signalGroup } from '../../tools/local-stack/processes/signal-group.ts';
+import { type Child, signalGroup } from '../../tools/local-stack/processes/child.ts';
 import { StackError } from '../../tools/local-stack/stack-error.ts';
 
 export type StoreName = 'kafka' | 'mongodb' | 'redis';

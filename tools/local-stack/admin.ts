@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { readStackDir } from './settings.ts';
-import { encryptionEnv } from './supervisor/encryption.ts';
+import { encryptionEnv } from './supervisor/services.ts';
 import { execProgram, execOnStack } from './supervisor/exec-program.ts';
 
 const ENTRY = join(import.meta.dirname, '../../services/admin/src/main.ts');

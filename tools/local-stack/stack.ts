@@ -1,4 +1,4 @@
-import { startStores } from './supervisor/start-stores.ts';
+import { startStores } from './supervisor/set-up-stores.ts';
 import { ensureCompany } from './supervisor/development-company.ts';
 import { supervise } from './supervisor/supervise.ts';
 import { baseUrlOf, stackWelcome } from './supervisor/welcome.ts';

@@ -1,11 +1,12 @@
-import { ensureDashboard } from './supervisor/ensure-dashboard.ts';
-import { startStores, requireStackPorts } from './supervisor/start-stores.ts';
+import { startStores, requireStackPorts } from './supervisor/set-up-stores.ts';
 import { createSignInLink, ensureCompany } from './supervisor/development-company.ts';
 import { startServices } from './supervisor/services.ts';
 import { writeStackFile } from './supervisor/stack-file.ts';
 import { supervise } from './supervisor/supervise.ts';
 import { baseUrlOf, welcome } from './supervisor/welcome.ts';
 import { logIfSlow } from './waiting.ts';
+import { reasonOf } from './stack-error.ts';
+import { buildDashboard, isDashboardOutdated } from '../dashboard/build-dashboard.ts';
 
 await supervise('npm start', async (stack) => {
   const { settings, children, log } = stack;
@@ -28,3 +29,14 @@ await supervise('npm start', async (stack) => {
   const signInLink = await createSignInLink(credentials, addresses, children);
   log(welcome(settings, addresses, { ...credentials, signInLink }));
 });
+
+/** Builds the dashboard when its sources are newer. A failure is told and stops nothing else: the API works without it. */
+async function ensureDashboard(log: (line: string) => void): Promise<void> {
+  if (!isDashboardOutdated()) return;
+  log('Building the dashboard …');
+  try {
+    await buildDashboard();
+  } catch (error) {
+    log(`The dashboard could not be built, so /dashboard shows nothing: ${reasonOf(error)}`);
+  }
+}

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { StackError } from './stack-error.ts';
+import { messageOf, StackError } from './stack-error.ts';
 
 export type Log = (line: string) => void;
 
@@ -38,4 +38,50 @@ export async function waitUntil(poll: Poll, check: () => Promise<boolean>): Prom
     }
     await sleep(poll.intervalMs ?? 50);
   }
+}
+
+const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
+const PARENT_CHECK_MS = 500;
+
+/**
+ * Resolves with the reason on the first signal, or when the bootstrap process that started this one has exited: after
+ * that, this process could not be stopped from its terminal. Later signals, such as a duplicate of Ctrl-C, are ignored.
+ */
+export function waitForStopRequest(): Promise<string> {
+  // After a SIGHUP writes to the terminal fail, which must not interrupt the stop.
+  for (const stream of [process.stdout, process.stderr]) stream.on('error', () => undefined);
+  return new Promise((resolve) => {
+    for (const signal of SIGNALS)
+      process.on(signal, () => {
+        resolve(signal);
+      });
+    if (process.env.POSTHORN_PARENT_PID !== String(process.ppid)) return;
+    const parentPid = process.ppid;
+    const check = () => {
+      if (process.ppid !== parentPid) resolve('the parent process has exited');
+    };
+    setInterval(check, PARENT_CHECK_MS).unref();
+  });
+}
+
+/** The exit code that a shell reports for a program ended by SIGINT: 128 + 2. */
+const INTERRUPTED = 130;
+
+/** Runs the work until it ends or a stop is requested, and exits: with 1 when it returns false or fails. */
+export async function runUntilStopped(
+  work: (signal: AbortSignal) => Promise<boolean>,
+): Promise<never> {
+  const interruption = new AbortController();
+  void waitForStopRequest().then((reason) => {
+    console.log(`\nStopping (${reason}) …`);
+    interruption.abort();
+  });
+  let isGood = false;
+  try {
+    isGood = await work(interruption.signal);
+  } catch (error) {
+    if (!interruption.signal.aborted) console.error(messageOf(error));
+  }
+  if (interruption.signal.aborted) process.exit(INTERRUPTED);
+  return process.exit(isGood ? 0 : 1);
 }

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { metricValues, readMetrics } from '../../../bench/measure/watch-memory.ts';
 import type { Injected, Round, Scene } from '../../round.ts';
 import { type Change, changeSource, copySources } from '../../stack/source-copy.ts';
-import { createLocalAdmin } from '../../../tools/local-stack/kafka/local-admin.ts';
+import { createLocalAdmin } from '../../../tools/local-stack/stores/kafka-native.ts';
 
 const MEMBER = 'dispatcher-1';
 const WITHIN_MS = 150_000;

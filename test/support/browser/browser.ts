@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { chromium, type BrowserContext, type Page } from 'playwright-core';
-import { findProgram } from '../../../tools/local-stack/machine/find-program.ts';
+import { findProgram } from '../../../tools/local-stack/machine/required-programs.ts';
 
 const FLAGS = [
   '--no-sandbox',

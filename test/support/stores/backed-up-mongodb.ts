@@ -1,12 +1,11 @@
 import { cpSync, mkdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import mongoose from 'mongoose';
-import { ensurePrograms } from '../../../tools/local-stack/machine/install-programs.ts';
+import { ensurePrograms } from '../../../tools/local-stack/machine/required-programs.ts';
 import { freePorts } from '../../../tools/local-stack/machine/ports.ts';
-import { findMongod, mongodbPrograms } from '../../../tools/local-stack/mongodb/find-mongod.ts';
+import { findMongod, mongodbPrograms, startMongodb } from '../../../tools/local-stack/stores/mongodb-native.ts';
 import type { Child } from '../../../tools/local-stack/processes/child.ts';
 import type { Children } from '../../../tools/local-stack/processes/children.ts';
-import { startMongodb } from '../../../tools/local-stack/stores/mongodb-native.ts';
 import type { Log } from '../../../tools/local-stack/waiting.ts';
 
 const { MongoClient } = mongoose.mongo;

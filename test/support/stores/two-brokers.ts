@@ -1,13 +1,8 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { secondBroker } from '../../../tools/local-stack/kafka/server-properties.ts';
+import { secondBroker, newClusterId, startNativeKafka, type NativeKafka } from '../../../tools/local-stack/stores/kafka-native.ts';
 import { freePorts } from '../../../tools/local-stack/machine/ports.ts';
-import {
-  newClusterId,
-  startNativeKafka,
-  type NativeKafka,
-} from '../../../tools/local-stack/stores/kafka-native.ts';
 
 /** A cluster of two brokers, whose ids are 1 and 2. The first is its controller too. */
 export interface TwoBrokers {

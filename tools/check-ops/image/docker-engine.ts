@@ -15,9 +15,7 @@ import {
 import { tmpdir } from 'node:os';
 import { basename, delimiter, join } from 'node:path';
 import { createHash } from 'node:crypto';
-import { waitForExit } from '../../local-stack/processes/child.ts';
-import { lastLines } from '../../local-stack/processes/log-file.ts';
-import { signalGroup } from '../../local-stack/processes/signal-group.ts';
+import { waitForExit, lastLines, signalGroup } from '../../local-stack/processes/child.ts';
 import { waitUntil } from '../../local-stack/waiting.ts';
 import { MissingProgramsError, type NeededProgram } from '../programs/ensure-programs.ts';
 import { runProgram } from '../programs/run-program.ts';

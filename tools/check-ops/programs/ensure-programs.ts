@@ -1,7 +1,6 @@
 import { existsSync, rmSync, writeFileSync } from 'node:fs';
-import { thisMachine } from '../../local-stack/machine/install-programs.ts';
+import { thisMachine, findProgram } from '../../local-stack/machine/required-programs.ts';
 import { runProgram } from './run-program.ts';
-import { findProgram } from '../../local-stack/machine/find-program.ts';
 
 const APT_TIMEOUT_MS = 600_000;
 

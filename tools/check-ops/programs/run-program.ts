@@ -1,8 +1,7 @@
 import { spawn } from 'node:child_process';
 import { text } from 'node:stream/consumers';
 import { join } from 'node:path';
-import { waitForExit } from '../../local-stack/processes/child.ts';
-import { signalGroup } from '../../local-stack/processes/signal-group.ts';
+import { waitForExit, signalGroup } from '../../local-stack/processes/child.ts';
 
 export const ROOT = join(import.meta.dirname, '../../..');
 const TIMEOUT_MS = 120_000;

@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import { chooseMode, type DockerProbe } from './choose-mode.ts';
+import { chooseMode, type DockerProbe, imageOf } from './choose-mode.ts';
 
 const available: DockerProbe = {
   unavailableReason: () => undefined,
@@ -47,4 +47,15 @@ describe('the mode of the backing services', () => {
   test('is native when STACK=native is set, without a call of Docker', async () => {
     expect(await choose('native', available)).toEqual({ chosen: 'native', logged: [] });
   });
+});
+
+test.each(['kafka', 'mongodb', 'redis'] as const)(
+  'docker-compose.yml has an image with a version for %s',
+  (name) => {
+    expect(imageOf(name)).toMatch(/^[a-z/]+:\d+(\.\d+)*(-[a-z]+)?$/);
+  },
+);
+
+test('a compose file without the service is an error that names the service', () => {
+  expect(() => imageOf('kafka', 'services: {}')).toThrow('has no image for kafka');
 });

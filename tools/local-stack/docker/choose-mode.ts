@@ -1,9 +1,11 @@
 import { spawnSync } from 'node:child_process';
-import { findProgram } from '../machine/find-program.ts';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { parse } from 'yaml';
+import { findProgram } from '../machine/required-programs.ts';
 import type { StackMode } from '../settings.ts';
 import { reasonOf, StackError } from '../stack-error.ts';
 import { type Log, logIfSlow, settlesWithin } from '../waiting.ts';
-import { type BackingName, imageOf } from './images.ts';
 
 /** A Docker that responds may still be unable to pull images. After this time the stack starts without Docker. */
 const PULL_TIMEOUT_MS = 120_000;
@@ -73,3 +75,18 @@ const realDocker: DockerProbe = {
     }
   },
 };
+
+export type BackingName = 'kafka' | 'mongodb' | 'redis';
+
+const COMPOSE_FILE = join(import.meta.dirname, '../../../docker-compose.yml');
+
+/** Returns the image of a service in docker-compose.yml, which is the only place with image versions. */
+export function imageOf(
+  name: BackingName,
+  composeText = readFileSync(COMPOSE_FILE, 'utf8'),
+): string {
+  const compose = parse(composeText) as { services?: Record<string, { image?: string }> };
+  const image = compose.services?.[name]?.image;
+  if (image === undefined) throw new StackError(`docker-compose.yml has no image for ${name}.`);
+  return image;
+}

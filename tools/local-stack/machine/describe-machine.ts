@@ -6,7 +6,7 @@ import { Redis } from 'ioredis';
 import mongoose from 'mongoose';
 import type { Addresses } from '../settings.ts';
 
-const KAFKA_POM = join(import.meta.dirname, '../kafka/pom.xml');
+const KAFKA_POM = join(import.meta.dirname, '../stores/kafka-pom.xml');
 
 const GIT = {
   cwd: import.meta.dirname,

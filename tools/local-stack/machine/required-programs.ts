@@ -1,6 +1,9 @@
 import { spawnSync } from 'node:child_process';
-import { existsSync, readFileSync } from 'node:fs';
-import { findProgram } from './find-program.ts';
+import { existsSync, readFileSync, accessSync, constants, statSync } from 'node:fs';
+import { delimiter, join } from 'node:path';
+import { StackError } from '../stack-error.ts';
+import type { Children } from '../processes/children.ts';
+import type { Log } from '../waiting.ts';
 
 /** A program that is needed without Docker, and its package by package manager. */
 export interface RequiredProgram {
@@ -11,7 +14,7 @@ export interface RequiredProgram {
   isInstalled(): boolean;
 }
 
-export type PackageManager = 'apt' | 'dnf' | 'brew';
+type PackageManager = 'apt' | 'dnf' | 'brew';
 
 /** Kafka 4 brokers need Java 17. */
 const MIN_JAVA = 17;
@@ -90,4 +93,104 @@ function debianJava(): string {
   const release = existsSync('/etc/os-release') ? readFileSync('/etc/os-release', 'utf8') : '';
   const hasOldDefault = /VERSION_CODENAME=(bullseye|focal|jammy)\b/.test(release);
   return hasOldDefault ? 'openjdk-17-jre-headless' : 'default-jre-headless';
+}
+
+/** Returns the path of a program in one of the extra folders or in PATH; undefined if there is none. */
+export function findProgram(
+  name: string,
+  extraFolders: readonly string[] = [],
+): string | undefined {
+  const folders = [...extraFolders, ...(process.env.PATH ?? '').split(delimiter)];
+  return folders.map((folder) => join(folder, name)).find(isExecutable);
+}
+
+function isExecutable(path: string): boolean {
+  try {
+    accessSync(path, constants.X_OK);
+    return statSync(path).isFile();
+  } catch {
+    return false;
+  }
+}
+
+interface Machine {
+  manager: PackageManager | undefined;
+  isRoot: boolean;
+}
+
+export function thisMachine(): Machine {
+  return { manager: packageManager(), isRoot: process.getuid?.() === 0 };
+}
+
+function packageManager(): PackageManager | undefined {
+  if (findProgram('apt-get') !== undefined) return 'apt';
+  if (findProgram('brew') !== undefined) return 'brew';
+  return findProgram('dnf') === undefined ? undefined : 'dnf';
+}
+
+/** Installs the missing programs. Throws with a list of all of them if they cannot be installed. */
+export async function ensurePrograms(
+  programs: readonly RequiredProgram[],
+  children: Children,
+  log: Log,
+): Promise<void> {
+  const missing = programs.filter((program) => !program.isInstalled());
+  if (missing.length === 0) return;
+  const machine = thisMachine();
+  if (!canInstall(missing, machine)) throw new StackError(missingMessage(missing, machine));
+  await aptInstall(missing, children, log);
+  const stillMissing = missing.filter((program) => !program.isInstalled());
+  if (stillMissing.length > 0) throw new StackError(missingMessage(stillMissing, machine));
+}
+
+export function canInstall(missing: readonly RequiredProgram[], machine: Machine): boolean {
+  const haveAllPackages = missing.every((program) => program.packages.apt !== undefined);
+  return machine.isRoot && machine.manager === 'apt' && haveAllPackages;
+}
+
+async function aptInstall(
+  missing: readonly RequiredProgram[],
+  children: Children,
+  log: Log,
+): Promise<void> {
+  const packages = missing.map(packageName);
+  log('Installing missing programs with apt-get:');
+  for (const program of missing) {
+    log(`  ${packageName(program)} (${program.name} ${program.purpose})`);
+  }
+  const env = { ...process.env, DEBIAN_FRONTEND: 'noninteractive' };
+  const apt = async (...args: string[]) =>
+    children.run({ name: `apt-get ${args[0] ?? ''}`, command: 'apt-get', args: [...args], env });
+  await apt('update', '-q');
+  await apt('install', '-y', '-q', '--no-install-recommends', ...packages);
+}
+
+function packageName({ packages, name }: RequiredProgram): string {
+  return packages.apt ?? name;
+}
+
+export function missingMessage(missing: readonly RequiredProgram[], machine: Machine): string {
+  return [
+    'Nothing was started, because these programs are missing:',
+    ...missing.map(
+      (program) =>
+        `  ${program.name}, which ${program.purpose}: ${installCommand(program, machine)}`,
+    ),
+    'Alternatively, start Docker and run this again, or set KAFKA_BROKERS, MONGODB_URL and REDIS_URL to the addresses',
+    'of running services.',
+  ].join('\n');
+}
+
+function installCommand(program: RequiredProgram, machine: Machine): string {
+  const name = machine.manager === undefined ? undefined : program.packages[machine.manager];
+  if (name === undefined) return 'install it and add it to PATH';
+  switch (machine.manager) {
+    case 'apt':
+      return `${machine.isRoot ? '' : 'sudo '}apt-get install --no-install-recommends ${name}`;
+    case 'dnf':
+      return `${machine.isRoot ? '' : 'sudo '}dnf install ${name}`;
+    case 'brew':
+    case undefined:
+      return `brew install ${name}`;
+  }
 }

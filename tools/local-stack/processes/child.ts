@@ -1,9 +1,8 @@
 import { type ChildProcess, spawn } from 'node:child_process';
-import { closeSync } from 'node:fs';
+import { closeSync, existsSync, mkdirSync, openSync, readFileSync, renameSync } from 'node:fs';
+import { dirname } from 'node:path';
 import { StackError } from '../stack-error.ts';
 import { settlesWithin } from '../waiting.ts';
-import { lastLines, openLogFile } from './log-file.ts';
-import { signalGroup } from './signal-group.ts';
 
 export interface ChildSpec {
   name: string;
@@ -107,4 +106,29 @@ export async function failOnExit<T>(child: Child, ready: Promise<T>): Promise<T>
     throw new StackError(unexpectedExitMessage(child, exit));
   });
   return Promise.race([ready, exited]);
+}
+
+/** Opens a new log file. Keeps the previous one as NAME.log.1, because it is often needed after a restart. */
+function openLogFile(path: string): number {
+  mkdirSync(dirname(path), { recursive: true });
+  if (existsSync(path)) renameSync(path, `${path}.1`);
+  return openSync(path, 'a');
+}
+
+export function lastLines(path: string, count = 15): string {
+  return lastLinesOf(existsSync(path) ? readFileSync(path, 'utf8') : '', count);
+}
+
+export function lastLinesOf(text: string, count = 15): string {
+  const lines = text.trimEnd().split('\n').slice(-count);
+  return lines.map((line) => `  ${line}`).join('\n');
+}
+
+/** Signals the process group of a child, which includes the child's own children. Ignores that it has exited already. */
+export function signalGroup(leaderPid: number, signal: NodeJS.Signals): void {
+  try {
+    process.kill(-leaderPid, signal);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
+  }
 }

@@ -2,9 +2,8 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from '@jest/globals';
 import { scratchFolder } from '../../../test/support/process/scratch-folder.ts';
-import { createChildren } from './children.ts';
+import { createChildren, readChildrenFile, childrenFilePath, inStopOrder } from './children.ts';
 import { isSameProcess } from './identity.ts';
-import { readChildrenFile, childrenFilePath } from './children-file.ts';
 
 function program(folder: string, script: string) {
   return {
@@ -64,4 +63,17 @@ describe('the children of a stack', () => {
     await children.stopAll();
     expect(() => children.start(program(folder, ''))).toThrow('the stack is stopping');
   });
+});
+
+test('one-shot programs stop first, then the gateway, the other services and the stores', () => {
+  const names = ['kafka', 'redis', 'retry', 'wineboot', 'mongodb', 'gateway', 'dispatcher'];
+  expect(inStopOrder(names.map((name) => ({ name }))).map(({ name }) => name)).toEqual([
+    'wineboot',
+    'gateway',
+    'dispatcher',
+    'retry',
+    'redis',
+    'mongodb',
+    'kafka',
+  ]);
 });

@@ -1,14 +1,20 @@
 import { spawn } from 'node:child_process';
 import { text } from 'node:stream/consumers';
+import { readFileSync, rmSync, existsSync, mkdirSync, renameSync, writeFileSync } from 'node:fs';
+import { join, dirname } from 'node:path';
 import { StackError } from '../stack-error.ts';
-import { type Child, type ChildSpec, waitForExit, startChild, type StackProcess } from './child.ts';
+import {
+  type Child,
+  type ChildSpec,
+  waitForExit,
+  startChild,
+  type StackProcess,
+  lastLinesOf,
+  signalGroup,
+} from './child.ts';
 import { startIdentity } from './identity.ts';
-import { lastLinesOf } from './log-file.ts';
-import { type RecordedChild, writeChildrenFile } from './children-file.ts';
-import { signalGroup } from './signal-group.ts';
-import { inStopOrder } from './stop-order.ts';
 
-export interface OneShot {
+interface OneShot {
   name: string;
   command: string;
   args: readonly string[];
@@ -107,4 +113,47 @@ async function runOneShot(
   if (exit === 'exit code 0') return out;
   const output = err.trim() === '' ? out : err;
   throw new StackError(`${oneShot.name} failed (${exit}):\n${lastLinesOf(output)}`);
+}
+
+/** A running process in `children.json`. After a supervisor was killed, the next start stops these processes. */
+export interface RecordedChild {
+  name: string;
+  pid: number;
+  identity: string;
+}
+
+export function childrenFilePath(stackDir: string): string {
+  return join(stackDir, 'children.json');
+}
+
+export function writeChildrenFile(stackDir: string, children: readonly RecordedChild[]): void {
+  if (children.length === 0) rmSync(childrenFilePath(stackDir), { force: true });
+  else writeFileAtomically(childrenFilePath(stackDir), JSON.stringify(children, null, 2));
+}
+
+export function readChildrenFile(stackDir: string): RecordedChild[] {
+  try {
+    return JSON.parse(readFileSync(childrenFilePath(stackDir), 'utf8')) as RecordedChild[];
+  } catch {
+    return [];
+  }
+}
+
+/**
+ * The gateway stops first, so that nothing is accepted while the other services drain. The stores stop last, because
+ * draining services write to them. One-shot programs are not listed; they stop before all others.
+ */
+const STOP_ORDER = ['gateway', 'dispatcher', 'retry', 'redis', 'mongodb', 'kafka'];
+
+export function inStopOrder<T extends { name: string }>(processes: readonly T[]): T[] {
+  return processes.toSorted((a, b) => STOP_ORDER.indexOf(a.name) - STOP_ORDER.indexOf(b.name));
+}
+
+/** Writes a file so that a reader sees either the old content or the new one, never a part of it. */
+export function writeFileAtomically(path: string, text: string, mode = 0o644): void {
+  const unfinished = `${path}.${process.pid}.tmp`;
+  // The folder may have been deleted while the stack runs; that must not be an error.
+  if (!existsSync(dirname(path))) mkdirSync(dirname(path), { recursive: true });
+  writeFileSync(unfinished, text, { mode });
+  renameSync(unfinished, path);
 }

@@ -1,9 +1,10 @@
 import { mkdirSync } from 'node:fs';
+import { once } from 'node:events';
+import { connect } from 'node:net';
 import { redisServer } from '../machine/required-programs.ts';
 import { type Child, failOnExit } from '../processes/child.ts';
 import type { Children } from '../processes/children.ts';
-import { isRedisReady } from '../redis/readiness.ts';
-import { waitUntil } from '../waiting.ts';
+import { waitUntil, settlesWithin } from '../waiting.ts';
 
 interface RedisOptions {
   dir: string;
@@ -29,4 +30,17 @@ export async function startRedis({ dir, port, children, logPath }: RedisOptions)
   );
   await failOnExit(child, ready);
   return child;
+}
+
+/** Returns whether Redis replies "+PONG". "-LOADING" and "-NOAUTH" come from a Redis that this stack cannot use (yet). */
+export async function isRedisReady(host: string, port: number): Promise<boolean> {
+  const socket = connect({ host, port });
+  socket.write('PING\r\n');
+  const replied = once(socket, 'data').then(
+    ([data]) => String(data).startsWith('+PONG'),
+    () => false,
+  );
+  const isInTime = await settlesWithin(replied, 2_000);
+  socket.destroy();
+  return isInTime && (await replied);
 }

@@ -1,7 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { Children } from '../processes/children.ts';
-import { writeFileAtomically } from '../processes/write-file-atomically.ts';
+import { type Children, writeFileAtomically } from '../processes/children.ts';
 import type { Addresses } from '../settings.ts';
 import { runProgram } from './set-up-stores.ts';
 

@@ -1,13 +1,13 @@
-import { stopWine } from '../mongodb/wine.ts';
+import { stopWine } from '../stores/mongodb-native.ts';
 import { type Log, settlesWithin, waitUntil } from '../waiting.ts';
 import { isSameProcess } from '../processes/identity.ts';
 import {
   readChildrenFile,
   type RecordedChild,
   writeChildrenFile,
-} from '../processes/children-file.ts';
-import { signalGroup } from '../processes/signal-group.ts';
-import { inStopOrder } from '../processes/stop-order.ts';
+  inStopOrder,
+} from '../processes/children.ts';
+import { signalGroup } from '../processes/child.ts';
 
 /** Long enough for a dispatcher to finish its running requests. */
 const DRAIN_TIMEOUT_MS = 20_000;

@@ -1,7 +1,7 @@
 import { readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import type { StackProcess } from '../processes/child.ts';
-import { writeFileAtomically } from '../processes/write-file-atomically.ts';
+import { writeFileAtomically } from '../processes/children.ts';
 import { type Addresses, readGivenAddresses, readStackDir } from '../settings.ts';
 import { StackError } from '../stack-error.ts';
 

@@ -4,9 +4,8 @@ import { type StackLock, takeLock } from '../processes/lock.ts';
 import { endOrphans } from './end-orphans.ts';
 import { readSettings, type Settings } from '../settings.ts';
 import { messageOf, StackError } from '../stack-error.ts';
-import type { Log } from '../waiting.ts';
+import { type Log, waitForStopRequest } from '../waiting.ts';
 import { removeStackFile } from './stack-file.ts';
-import { waitForStopRequest } from './stop-request.ts';
 
 export interface Stack {
   settings: Settings;

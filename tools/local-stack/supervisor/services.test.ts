@@ -1,10 +1,20 @@
 import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
-import { beforeEach, describe, expect, test } from '@jest/globals';
-import { scratchFolder } from '../../../test/support/process/scratch-folder.ts';
+import { describe, expect, test, beforeEach } from '@jest/globals';
 import { keyRingSchema } from '@posthorn/platform/vault/vault-keys.ts';
+import { allocatorEnv, encryptionEnv } from './services.ts';
+import { scratchFolder } from '../../../test/support/process/scratch-folder.ts';
 import { createEncryptionKeys } from '../../../deploy/setup/create-encryption-keys.ts';
-import { encryptionEnv } from './encryption.ts';
+
+describe('the settings of the allocator', () => {
+  test('load jemalloc where it is installed', () => {
+    expect(allocatorEnv(() => true)).toMatchObject({ LD_PRELOAD: 'libjemalloc.so.2' });
+  });
+
+  test('limit the arenas of glibc where jemalloc is not installed', () => {
+    expect(allocatorEnv(() => false)).toEqual({ MALLOC_ARENA_MAX: '2' });
+  });
+});
 
 describe('the encryption keys of a local stack', () => {
   let folder: string;

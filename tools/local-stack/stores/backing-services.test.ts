@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import { parseBrokers, parseUrl, requireReachable } from './require-reachable.ts';
+import { parseBrokers, parseUrl, requireReachable } from './backing-services.ts';
 
 describe('given addresses', () => {
   test('are parsed from a list of brokers', () => {

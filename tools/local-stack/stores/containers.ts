@@ -1,12 +1,11 @@
 import { createHash } from 'node:crypto';
 import type { StartedTestContainer } from 'testcontainers';
-import { isKafkaReady } from '../kafka/readiness.ts';
-import { serverProperties } from '../kafka/server-properties.ts';
-import { initiateReplicaSet } from '../mongodb/replica-set.ts';
-import { isRedisReady } from '../redis/readiness.ts';
+import { isKafkaReady, serverProperties } from './kafka-native.ts';
+import { initiateReplicaSet } from './mongodb-native.ts';
+import { isRedisReady } from './redis-native.ts';
 import type { BackingPorts } from '../settings.ts';
 import { waitUntil } from '../waiting.ts';
-import { type BackingName, imageOf } from './images.ts';
+import { type BackingName, imageOf } from '../docker/choose-mode.ts';
 
 export interface StartedContainer {
   name: BackingName;

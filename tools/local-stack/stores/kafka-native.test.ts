@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals';
-import { leaveGroupRequest } from './remove-stale-members.ts';
+import { leaveGroupRequest } from './kafka-native.ts';
 
 test('a LeaveGroup request consists of size, header, group id and member id', () => {
   const request = leaveGroupRequest('group', 'member-1');
