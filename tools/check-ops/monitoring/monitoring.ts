@@ -116,7 +116,7 @@ async function checkSilence({ query }: PrometheusServer): Promise<StepResult> {
 
 const STOPPED_FOR_MS = 300_000;
 const FIRES_WITHIN_MS = 120_000;
-const ABOUT_STOPPED_DISPATCHERS = ['PosthornServiceAbsent', 'PosthornGroupWithoutMembers'];
+const ABOUT_STOPPED_DISPATCHERS = ['PosthornServiceAbsent'];
 
 /** Stops the dispatcher for five minutes, and sees that its alerts fire within two. */
 async function stopDispatcher(
