@@ -20,14 +20,6 @@ describe('docs/scaling.md', () => {
     expect(page).toContain(table([['Figure', 'Of what', 'Measured or set'], ...rows]));
   });
 
-  it('shows what npm run capacity prints for its example', () => {
-    const [, args = ''] = /^npm run capacity -- (--rate 10000 .*)$/m.exec(page) ?? [];
-    const load = readLoad(args.split(' '));
-    if (load === null) throw new Error('the page has no example');
-    const printed = capacityText(load, planCapacity(load, podMemoryLimits()));
-    expect(page).toContain(`\`\`\`text\n${printed}\n\`\`\``);
-  });
-
   it('says so when one installation cannot have that many partitions', () => {
     const load = readLoad(['--rate', '100000', '--fan-out', '100']);
     if (load === null) throw new Error('help was not asked for');
