@@ -15,16 +15,13 @@ import { createRegistry, watchDependencies } from '@posthorn/platform/service/me
 import { createStoreMetrics } from '@posthorn/platform/service/stores/store-metrics.ts';
 import { createStatsMetrics } from '@posthorn/platform/stats/open-stats.ts';
 import type { Registry } from 'prom-client';
-import { createDispatcherMetrics } from '../services/dispatcher/src/dispatcher-metrics.ts';
+import { createDispatcherMetrics } from '../services/dispatcher/src/metrics.ts';
 import {
   createIsolationMetrics,
   watchIsolation,
 } from '../services/dispatcher/src/isolation/isolation-metrics.ts';
-import { createOutageWatch } from '../services/dispatcher/src/outages/watch-outages.ts';
-import {
-  createSenderMetrics,
-  watchSockets,
-} from '../services/dispatcher/src/sending/sender-metrics.ts';
+import { createOutageWatch } from '../services/dispatcher/src/outages.ts';
+import { createSenderMetrics, watchSockets } from '../services/dispatcher/src/sending/sender.ts';
 import {
   createIdempotentAccept,
   type IdempotentAcceptDeps,

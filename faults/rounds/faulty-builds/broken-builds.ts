@@ -63,7 +63,7 @@ export const BROKEN_BUILDS: readonly BrokenBuild[] = [
     summary: 'the first failure of each batch is recorded and not published',
     changes: [
       {
-        file: 'services/dispatcher/src/settle/settle-delivery.ts',
+        file: 'services/dispatcher/src/settle.ts',
         find: '() => deps.records.publish(failures),',
         replace: '() => deps.records.publish(failures.slice(1)),',
       },
@@ -102,7 +102,7 @@ export const BROKEN_BUILDS: readonly BrokenBuild[] = [
     summary: 'the sweep does not wait until a gateway is silent, and no attempt is looked up',
     changes: [
       {
-        file: 'services/dispatcher/src/once/prevent-double-send.ts',
+        file: 'services/dispatcher/src/prevent-double-send.ts',
         find: 'if (!isLookedUp) return',
         replace: 'if (!isLookedUp || due.attemptNumber > 0) return',
       },

@@ -40,7 +40,7 @@ export const HANGS: readonly Hang[] = [
     promise: '0 lost, 0 duplicates',
     isMade: false,
     change: {
-      file: 'services/dispatcher/src/make-attempt.ts',
+      file: 'services/dispatcher/src/attempt.ts',
       find: 'const ready = await beginAuthorized(deps, due, rights);',
       replace: `${hangOnce('due', 'Date.now()')}\n      const ready = await beginAuthorized(deps, due, rights);`,
     },
@@ -52,7 +52,7 @@ export const HANGS: readonly Hang[] = [
     promise: '0 lost, that attempt is made twice',
     isMade: true,
     change: {
-      file: 'services/dispatcher/src/settle/settle-delivery.ts',
+      file: 'services/dispatcher/src/settle.ts',
       find: '  return batcher.add;',
       replace: `  return async (settled) => {\n  ${hangOnce('settled.due', 'settled.attempt.startedAtMs')}\n  await batcher.add(settled);\n  };`,
     },

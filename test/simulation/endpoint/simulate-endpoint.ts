@@ -2,20 +2,20 @@ import {
   initialLimit,
   limitAfter,
   type ConcurrencyLimit,
-} from '../../../services/dispatcher/src/isolation/endpoint/concurrency-limit.ts';
+} from '../../../services/dispatcher/src/isolation/concurrency-limit.ts';
 import {
   NO_RATE,
   rateAfterRefusal,
   rateAfterSuccess,
   ratePerSecond,
   type LearnedRate,
-} from '../../../services/dispatcher/src/isolation/endpoint/learned-rate.ts';
+} from '../../../services/dispatcher/src/isolation/learned-rate.ts';
 import {
   countSent,
   createSentLastSecond,
   untilRateAllowsMs,
   type SentLastSecond,
-} from '../../../services/dispatcher/src/isolation/endpoint/sent-last-second.ts';
+} from '../../../services/dispatcher/src/isolation/endpoint.ts';
 import { createEventQueue, type EventQueue } from '../deterministic/event-queue.ts';
 import type { Answer, Receiver } from './receivers.ts';
 

@@ -8,33 +8,32 @@ import { createWebhookStates } from '@posthorn/platform/mongo/webhooks/webhook-s
 import { createRecordMemory } from '@posthorn/platform/memory/record-memory.ts';
 import type { Database } from '@posthorn/platform/mongo/days/days.ts';
 import { Registry } from 'prom-client';
-import { createAttemptDelivery } from '../../../services/dispatcher/src/attempt-delivery.ts';
-import { createAttemptLeases } from '../../../services/dispatcher/src/once/attempt-leases.ts';
-import { createDispatcherMetrics } from '../../../services/dispatcher/src/dispatcher-metrics.ts';
-import { createDefer } from '../../../services/dispatcher/src/isolation/defer-attempt.ts';
-import type {
-  Admission,
-  Candidate,
-} from '../../../services/dispatcher/src/isolation/queues/admission.ts';
-import { createPayloadLoader } from '../../../services/dispatcher/src/load/load-payload.ts';
-import type { LoadWebhook } from '../../../services/dispatcher/src/load/load-webhook.ts';
-import { createCheckRecorded } from '../../../services/dispatcher/src/once/check-recorded.ts';
 import {
-  createDoubleSendGuard,
-  type DoubleSendGuard,
-} from '../../../services/dispatcher/src/once/prevent-double-send.ts';
+  createAttemptDelivery,
+  createMakeAttempt,
+} from '../../../services/dispatcher/src/attempt.ts';
+import { createAttemptLeases } from '../../../services/dispatcher/src/attempt-leases.ts';
+import { createDispatcherMetrics } from '../../../services/dispatcher/src/metrics.ts';
+import { createDefer } from '../../../services/dispatcher/src/defer.ts';
+import type { Admission, Candidate } from '../../../services/dispatcher/src/isolation/gate.ts';
 import {
-  createRecentIds,
-  REMEMBERED_IDS,
-} from '../../../services/dispatcher/src/once/recent-ids.ts';
-import { createMakeAttempt } from '../../../services/dispatcher/src/make-attempt.ts';
-import {
+  createPayloadLoader,
   createPayloadMemory,
   type PayloadMemory,
-} from '../../../services/dispatcher/src/load/payload-memory.ts';
-import { createRecordAttempts } from '../../../services/dispatcher/src/settle/record-attempts.ts';
-import { createSettleDelivery } from '../../../services/dispatcher/src/settle/settle-delivery.ts';
-import { createSettleResend } from '../../../services/dispatcher/src/settle/settle-resend.ts';
+} from '../../../services/dispatcher/src/payloads.ts';
+import type { LoadWebhook } from '../../../services/dispatcher/src/webhooks.ts';
+import {
+  createCheckRecorded,
+  createDoubleSendGuard,
+  createRecentIds,
+  type DoubleSendGuard,
+  REMEMBERED_IDS,
+} from '../../../services/dispatcher/src/prevent-double-send.ts';
+import {
+  createRecordAttempts,
+  createSettleDelivery,
+  createSettleResend,
+} from '../../../services/dispatcher/src/settle.ts';
 import { sampleWebhook } from '../../support/samples/sample-webhook.ts';
 import type { Send } from './simulated-endpoints.ts';
 import type { SimulatedProcess } from '../infrastructure/simulated-process.ts';

@@ -2,28 +2,30 @@ import type { Attempt } from '@posthorn/domain/message/delivery.ts';
 import { signerOf } from '@posthorn/domain/request/delivery-headers.ts';
 import type { IsOurs, LogRecord, OutgoingRecord } from '@posthorn/platform/kafka/record-log.ts';
 import { createRecordMemory } from '@posthorn/platform/memory/record-memory.ts';
-import { createAttemptDelivery } from '../../../services/dispatcher/src/attempt-delivery.ts';
-import { createAttemptLeases } from '../../../services/dispatcher/src/once/attempt-leases.ts';
-import type { CircuitReport } from '../../../services/dispatcher/src/isolation/circuits/when-circuit-opens.ts';
+import {
+  createAttemptDelivery,
+  createMakeAttempt,
+} from '../../../services/dispatcher/src/attempt.ts';
+import { createAttemptLeases } from '../../../services/dispatcher/src/attempt-leases.ts';
+import type { CircuitReport } from '../../../services/dispatcher/src/isolation/circuit-rules.ts';
 import {
   createDefer,
+  createMoveToSlowLane,
   type DeferralReason,
-} from '../../../services/dispatcher/src/isolation/defer-attempt.ts';
-import type { CircuitView } from '../../../services/dispatcher/src/isolation/gate/views.ts';
-import { createMoveToSlowLane } from '../../../services/dispatcher/src/isolation/move-to-slow-lane.ts';
-import { createQueues } from '../../../services/dispatcher/src/isolation/queues/queues.ts';
-import type { LoadWebhook } from '../../../services/dispatcher/src/load/load-webhook.ts';
-import { createMakeAttempt } from '../../../services/dispatcher/src/make-attempt.ts';
-import type { Remaining } from '../../../services/dispatcher/src/once/check-recorded.ts';
+} from '../../../services/dispatcher/src/defer.ts';
+import type { CircuitView } from '../../../services/dispatcher/src/isolation/gate.ts';
+import { createQueues } from '../../../services/dispatcher/src/isolation/queues.ts';
+import type { LoadWebhook } from '../../../services/dispatcher/src/webhooks.ts';
 import {
   createDoubleSendGuard,
+  createRecentIds,
   type DoubleSendGuard,
-} from '../../../services/dispatcher/src/once/prevent-double-send.ts';
-import { createRecentIds } from '../../../services/dispatcher/src/once/recent-ids.ts';
-import { createPayloadMemory } from '../../../services/dispatcher/src/load/payload-memory.ts';
+  type Remaining,
+} from '../../../services/dispatcher/src/prevent-double-send.ts';
+import { createPayloadMemory } from '../../../services/dispatcher/src/payloads.ts';
 import type { SendWebhook } from '../../../services/dispatcher/src/sending/send-webhook.ts';
-import type { AccessTokens } from '../../../services/dispatcher/src/sending/tokens/access-tokens.ts';
-import type { Settled } from '../../../services/dispatcher/src/settle/settle-delivery.ts';
+import type { AccessTokens } from '../../../services/dispatcher/src/sending/access-tokens.ts';
+import type { Settled } from '../../../services/dispatcher/src/settle.ts';
 import { sampleWebhook } from '../samples/sample-webhook.ts';
 import { keepTrying } from '../time/keep-trying.ts';
 

@@ -1,9 +1,10 @@
-import { decide, type Decision } from '../../../services/dispatcher/src/isolation/gate/gate.ts';
-import type {
-  AttemptView,
-  DispatcherView,
-  EndpointView,
-} from '../../../services/dispatcher/src/isolation/gate/views.ts';
+import {
+  type AttemptView,
+  decide,
+  type Decision,
+  type DispatcherView,
+  type EndpointView,
+} from '../../../services/dispatcher/src/isolation/gate.ts';
 
 export const ATTEMPT: AttemptView = {
   queue: 'first',

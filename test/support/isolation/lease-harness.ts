@@ -2,7 +2,7 @@ import {
   createAttemptLeases,
   type AttemptLeases,
   type HeldLease,
-} from '../../../services/dispatcher/src/once/attempt-leases.ts';
+} from '../../../services/dispatcher/src/attempt-leases.ts';
 
 /** Leases on clocks of the test, and a Redis that says what the test wants. */
 export interface LeaseHarness {

@@ -2,21 +2,19 @@ import type {
   Admission,
   AttemptReport,
   Candidate,
-  Place,
-} from '../../../services/dispatcher/src/isolation/queues/admission.ts';
-import type { QueueDeps } from '../../../services/dispatcher/src/isolation/queues/queue-state.ts';
-import type {
   CircuitView,
+  Place,
   QueueKind,
-} from '../../../services/dispatcher/src/isolation/gate/views.ts';
+} from '../../../services/dispatcher/src/isolation/gate.ts';
 import {
   createQueues,
+  type QueueDeps,
   type Queues,
-} from '../../../services/dispatcher/src/isolation/queues/queues.ts';
+} from '../../../services/dispatcher/src/isolation/queues.ts';
 import {
   createPayloadMemory,
   type PayloadMemory,
-} from '../../../services/dispatcher/src/load/payload-memory.ts';
+} from '../../../services/dispatcher/src/payloads.ts';
 import { createVirtualTimers, type VirtualTimers } from '../time/virtual-timers.ts';
 
 /** An attempt that has entered a queue, and what happened to it. */

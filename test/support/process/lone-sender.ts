@@ -8,13 +8,17 @@ import {
 } from '@posthorn/domain/egress/egress-rules.ts';
 import { secretFromBytes } from '@posthorn/domain/request/signature.ts';
 import type { Dispatcher } from 'undici';
-import type { IdentifiedTls } from '../../../services/dispatcher/src/load/load-webhook.ts';
-import { createDeadlineSweep } from '../../../services/dispatcher/src/sending/deadline-sweep.ts';
-import { createDeliveryAgent } from '../../../services/dispatcher/src/sending/connect/delivery-agent.ts';
-import type { EgressProxy } from '../../../services/dispatcher/src/sending/connect/proxy/open-proxy.ts';
-import { createTlsClients } from '../../../services/dispatcher/src/sending/connect/tls-clients.ts';
-import type { Resolve } from '../../../services/dispatcher/src/sending/connect/resolve-host.ts';
-import { createSendWebhook } from '../../../services/dispatcher/src/sending/send-webhook.ts';
+import type { IdentifiedTls } from '../../../services/dispatcher/src/webhooks.ts';
+import {
+  createDeadlineSweep,
+  createSendWebhook,
+} from '../../../services/dispatcher/src/sending/send-webhook.ts';
+import {
+  createDeliveryAgent,
+  createTlsClients,
+} from '../../../services/dispatcher/src/sending/agents.ts';
+import type { EgressProxy } from '../../../services/dispatcher/src/sending/egress-proxy.ts';
+import type { Resolve } from '../../../services/dispatcher/src/sending/resolve-host.ts';
 import { sampleDue } from '../samples/sample-record.ts';
 import { sampleWebhook } from '../samples/sample-webhook.ts';
 

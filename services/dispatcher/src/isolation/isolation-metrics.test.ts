@@ -1,102 +1,222 @@
 import { beforeEach, describe, expect, it } from '@jest/globals';
+import type { EndpointFlow } from '@posthorn/platform/redis/endpoint-flows.ts';
 import { Registry } from 'prom-client';
-import { createEndpoint, type Endpoint } from './endpoint/endpoint.ts';
-import { DEFERRAL_REASONS } from './defer-attempt.ts';
+import { DEFERRAL_REASONS } from '../defer.ts';
+import { createEndpoint, type Endpoint } from './endpoint.ts';
 import {
+  createFlowReporter,
   createIsolationMetrics,
-  watchIsolation,
+  type FlowReporter,
   type IsolationMetrics,
+  MAX_REPORTED,
+  watchIsolation,
 } from './isolation-metrics.ts';
 
-let registry: Registry;
-let metrics: IsolationMetrics;
-let endpoints: Endpoint[];
+describe('isolation metrics', () => {
+  let registry: Registry;
+  let metrics: IsolationMetrics;
+  let endpoints: Endpoint[];
 
-beforeEach(() => {
-  registry = new Registry();
-  metrics = createIsolationMetrics(registry);
-  endpoints = [];
-  watchIsolation(registry, {
-    queues: {
-      running: () => 3,
-      waiting: () => 5,
-      endpoints: () => endpoints,
-      enter: () => Promise.reject(new Error('not called')),
-      isFull: () => false,
-      size: () => endpoints.length,
-      inheritedHolds: () => 0,
-      inheritHolds: () => undefined,
-      tick: () => undefined,
-      close: () => undefined,
-    },
-    circuits: {
-      count: () => ({ closed: 4, open: 2, half_open: 1 }),
-      inherited: () => 0,
-      refresh: () => undefined,
-      blockOf: () => null,
-      beginAttempt: () => () => Promise.resolve(),
-      own: () => Promise.resolve(),
-      restore: () => Promise.resolve(),
-      stop: () => undefined,
-    },
-    limit: 2_050,
-  });
-});
-
-async function shown(name: string): Promise<Map<string, number>> {
-  const found = (await registry.getMetricsAsJSON()).find((metric) => metric.name === name);
-  return new Map(
-    found?.values.map(({ labels, value }) => [Object.values(labels).join(), value]) ?? [],
-  );
-}
-
-describe('deferrals', () => {
-  it('are exposed for every reason before the first deferral, and for no other', async () => {
-    const all = await shown('posthorn_deferrals_total');
-    expect([...all]).toEqual(DEFERRAL_REASONS.map((reason) => [reason, 0]));
+  beforeEach(() => {
+    registry = new Registry();
+    metrics = createIsolationMetrics(registry);
+    endpoints = [];
+    watchIsolation(registry, {
+      queues: {
+        running: () => 3,
+        waiting: () => 5,
+        endpoints: () => endpoints,
+        enter: () => Promise.reject(new Error('not called')),
+        isFull: () => false,
+        size: () => endpoints.length,
+        inheritedHolds: () => 0,
+        inheritHolds: () => undefined,
+        tick: () => undefined,
+        close: () => undefined,
+      },
+      circuits: {
+        count: () => ({ closed: 4, open: 2, half_open: 1 }),
+        inherited: () => 0,
+        refresh: () => undefined,
+        blockOf: () => null,
+        beginAttempt: () => () => Promise.resolve(),
+        own: () => Promise.resolve(),
+        restore: () => Promise.resolve(),
+        stop: () => undefined,
+      },
+      limit: 2_050,
+    });
   });
 
-  it('are counted by reason, and those by circuits in a counter of their own as well', async () => {
-    for (const because of DEFERRAL_REASONS) metrics.countDeferral(because);
-    metrics.countDeferral('circuit');
-    const all = await shown('posthorn_deferrals_total');
-    expect([all.get('circuit'), all.get('hold'), all.size]).toEqual([
-      2,
-      1,
-      DEFERRAL_REASONS.length,
-    ]);
-    expect(await shown('posthorn_circuit_breaker_deferrals_total')).toEqual(new Map([['', 2]]));
-  });
-});
-
-it('counts attempts that move to the slow lane', async () => {
-  metrics.countSlowLane();
-  expect(await shown('posthorn_slow_lane_spills_total')).toEqual(new Map([['', 1]]));
-});
-
-describe('a scrape', () => {
-  it('shows the attempts under way and waiting now, and the circuits by state', async () => {
-    expect(await shown('posthorn_deliveries_in_flight')).toEqual(new Map([['', 3]]));
-    expect(await shown('posthorn_deliveries_waiting')).toEqual(new Map([['', 5]]));
-    expect(await shown('posthorn_delivery_concurrency_limit')).toEqual(new Map([['', 2_050]]));
-    expect(await shown('posthorn_circuit_breakers')).toEqual(
-      new Map([
-        ['closed', 4],
-        ['open', 2],
-        ['half_open', 1],
-      ]),
+  async function shown(name: string): Promise<Map<string, number>> {
+    const found = (await registry.getMetricsAsJSON()).find((metric) => metric.name === name);
+    return new Map(
+      found?.values.map(({ labels, value }) => [Object.values(labels).join(), value]) ?? [],
     );
+  }
+
+  describe('deferrals', () => {
+    it('are exposed for every reason before the first deferral, and for no other', async () => {
+      const all = await shown('posthorn_deferrals_total');
+      expect([...all]).toEqual(DEFERRAL_REASONS.map((reason) => [reason, 0]));
+    });
+
+    it('are counted by reason, and those by circuits in a counter of their own as well', async () => {
+      for (const because of DEFERRAL_REASONS) metrics.countDeferral(because);
+      metrics.countDeferral('circuit');
+      const all = await shown('posthorn_deferrals_total');
+      expect([all.get('circuit'), all.get('hold'), all.size]).toEqual([
+        2,
+        1,
+        DEFERRAL_REASONS.length,
+      ]);
+      expect(await shown('posthorn_circuit_breaker_deferrals_total')).toEqual(new Map([['', 2]]));
+    });
   });
 
-  it('shows the limits of the current endpoints, not those of earlier scrapes', async () => {
-    for (const start of [1, 16, 16]) {
-      const bounds = { floor: 1, start, ceiling: 64 };
-      endpoints.push(createEndpoint({ webhookId: 'wh_1', companyId: 'comp_1' }, bounds));
+  it('counts attempts that move to the slow lane', async () => {
+    metrics.countSlowLane();
+    expect(await shown('posthorn_slow_lane_spills_total')).toEqual(new Map([['', 1]]));
+  });
+
+  describe('a scrape', () => {
+    it('shows the attempts under way and waiting now, and the circuits by state', async () => {
+      expect(await shown('posthorn_deliveries_in_flight')).toEqual(new Map([['', 3]]));
+      expect(await shown('posthorn_deliveries_waiting')).toEqual(new Map([['', 5]]));
+      expect(await shown('posthorn_delivery_concurrency_limit')).toEqual(new Map([['', 2_050]]));
+      expect(await shown('posthorn_circuit_breakers')).toEqual(
+        new Map([
+          ['closed', 4],
+          ['open', 2],
+          ['half_open', 1],
+        ]),
+      );
+    });
+
+    it('shows the limits of the current endpoints, not those of earlier scrapes', async () => {
+      for (const start of [1, 16, 16]) {
+        const bounds = { floor: 1, start, ceiling: 64 };
+        endpoints.push(createEndpoint({ webhookId: 'wh_1', companyId: 'comp_1' }, bounds));
+      }
+      await registry.metrics();
+      const text = await registry.metrics();
+      expect(text).toContain('posthorn_endpoint_concurrency_limit_count 3');
+      expect(text).toContain('posthorn_endpoint_concurrency_limit_sum 33');
+      expect(text).toContain('posthorn_endpoint_concurrency_limit_bucket{le="8"} 1');
+    });
+  });
+});
+
+describe('report flows', () => {
+  const BOUNDS = { floor: 1, start: 16, ceiling: 64 };
+  const EPOCH_MS = 1_700_000_000_000;
+
+  let endpoints: Endpoint[];
+  let told: Map<string, EndpointFlow>[];
+  let clockMs: number;
+  let flows: FlowReporter;
+
+  beforeEach(() => {
+    [endpoints, told, clockMs] = [[], [], 1_000];
+    flows = createFlowReporter({
+      endpoints: () => endpoints,
+      flows: { report: (news) => void told.push(new Map(news)) },
+      startConcurrency: BOUNDS.start,
+      ceiling: BOUNDS.ceiling,
+      // Whole milliseconds, as Date.now() gives them; those of performance.now() are not.
+      nowMs: () => EPOCH_MS + Math.floor(clockMs),
+      monotonicMs: () => clockMs,
+    });
+  });
+
+  function known(webhookId: string, as: Partial<Endpoint> = {}): Endpoint {
+    const endpoint = createEndpoint({ webhookId, companyId: 'comp_1' }, BOUNDS);
+    endpoints.push(Object.assign(endpoint, as));
+    return endpoint;
+  }
+
+  function pass(seconds: number): void {
+    for (let n = 0; n < seconds; n += 1) {
+      clockMs += 1_000;
+      flows.tick();
     }
-    await registry.metrics();
-    const text = await registry.metrics();
-    expect(text).toContain('posthorn_endpoint_concurrency_limit_count 3');
-    expect(text).toContain('posthorn_endpoint_concurrency_limit_sum 33');
-    expect(text).toContain('posthorn_endpoint_concurrency_limit_bucket{le="8"} 1');
+  }
+
+  const toldIds = (): string[][] => told.map((news) => [...news.keys()]);
+
+  describe('the report of endpoint flows', () => {
+    it('leaves out endpoints that are treated like a new one', () => {
+      known('a');
+      pass(300);
+      expect(told).toEqual([]);
+    });
+
+    it('contains the concurrency, its ceiling, the rate and the hold of each', () => {
+      known('a', { rateLimitPerSecond: 2.25, holdUntilMs: clockMs + 5_000 });
+      flows.tick();
+      const flow = {
+        concurrency: 16,
+        ceiling: 64,
+        ratePerSecond: 2.3,
+        heldUntilMs: EPOCH_MS + 6_000,
+      };
+      expect(told).toEqual([new Map([['a', flow]])]);
+    });
+
+    it('is sent when it changes, and repeated before Redis would expire it', () => {
+      const endpoint = known('a', { rateLimitPerSecond: 2 });
+      pass(30);
+      expect(told).toHaveLength(1);
+      endpoint.rateLimitPerSecond = 3;
+      pass(30);
+      expect(told).toHaveLength(2);
+      pass(31);
+      expect(told).toHaveLength(3);
+    });
+
+    it('is sent as well when the endpoint is treated like a new one again', () => {
+      const endpoint = known('a', { rateLimitPerSecond: 2 });
+      flows.tick();
+      endpoint.rateLimitPerSecond = null;
+      pass(1);
+      const flow = { concurrency: 16, ceiling: 64, ratePerSecond: null, heldUntilMs: null };
+      expect(told.at(-1)).toEqual(new Map([['a', flow]]));
+    });
+
+    it('does not change because of fractions of a millisecond between two clocks', () => {
+      known('a', { holdUntilMs: clockMs + 50_000 });
+      for (let n = 0; n < 20; n += 1) {
+        clockMs += 1_000.3;
+        flows.tick();
+      }
+      expect(told).toHaveLength(1);
+    });
+
+    it('contains a thousand endpoints at most, and the rest a second later', () => {
+      for (let n = 0; n < 1_500; n += 1) known(`wh_${n}`, { rateLimitPerSecond: 1 });
+      pass(3);
+      expect(toldIds().map((ids) => ids.length)).toEqual([1_000, 500]);
+    });
+
+    it('is not remembered for endpoints that are gone', () => {
+      known('a', { rateLimitPerSecond: 2 });
+      flows.tick();
+      const gone = endpoints.splice(0);
+      pass(181);
+      endpoints.push(
+        ...gone.map((endpoint) => Object.assign(endpoint, { rateLimitPerSecond: null })),
+      );
+      pass(1);
+      expect(told).toHaveLength(1);
+    });
+
+    it('remembers a limited number of endpoints', () => {
+      for (let n = 0; n < MAX_REPORTED + 1_000; n += 1) known(`wh_${n}`, { holdUntilMs: 60_000 });
+      for (let n = 0; n < 25; n += 1) {
+        clockMs += 1_000;
+        flows.tick();
+      }
+      expect(flows.size()).toBe(MAX_REPORTED);
+    });
   });
 });

@@ -10,7 +10,7 @@ import {
 import { startReceiver, type Receiver } from '../../../../test/support/receivers/receiver.ts';
 import { selfSigned } from '../../../../test/support/receivers/self-signed.ts';
 import { eventually } from '../../../../test/support/time/eventually.ts';
-import { openProxy, type EgressProxy } from './connect/proxy/open-proxy.ts';
+import { openProxy, type EgressProxy } from './egress-proxy.ts';
 
 const NAME = 'hook.example.com';
 const trusted = getCACertificates('default');

@@ -19,8 +19,8 @@ import {
   selfSigned,
   type SelfSigned,
 } from '../../../../test/support/receivers/self-signed.ts';
-import type { IdentifiedTls } from '../load/load-webhook.ts';
-import { openProxy } from './connect/proxy/open-proxy.ts';
+import type { IdentifiedTls } from '../webhooks.ts';
+import { openProxy } from './egress-proxy.ts';
 
 const NAME = 'hook.example.com';
 const own = selfSigned(NAME);

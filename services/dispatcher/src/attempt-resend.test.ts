@@ -1,0 +1,64 @@
+import { describe, expect, test } from '@jest/globals';
+import { refOf } from '@posthorn/domain/message/delivery.ts';
+import { encodeMessageCreated, encodeRetryDue } from '@posthorn/domain/records/records.ts';
+import {
+  type AttemptHarnessOptions,
+  createAttemptHarness,
+  FOUND,
+} from '../../../test/support/isolation/attempt-harness.ts';
+import { sampleDue, sampleRecord } from '../../../test/support/samples/sample-record.ts';
+import { sampleWebhook } from '../../../test/support/samples/sample-webhook.ts';
+
+const REF = refOf(sampleDue());
+
+async function read(around: AttemptHarnessOptions, topic: string, value: Buffer) {
+  const steps = createAttemptHarness(around);
+  await steps.attempt(sampleRecord({}, { topic, value }));
+  return steps;
+}
+
+const due = (trigger: 'retry' | 'resend', around: AttemptHarnessOptions = {}) =>
+  read(around, 'due', encodeRetryDue({ ...REF, attemptNumber: 8, dueAtMs: 1, trigger }));
+
+describe('a resend that is due', () => {
+  test('is sent with the requested attempt number and settled as a resend', async () => {
+    const { sent, settled, settledResends } = await due('resend');
+    expect([sent, settled]).toEqual([[8], []]);
+    expect(settledResends).toMatchObject([{ kind: 'attempted', attempt: { number: 8 } }]);
+  });
+
+  test('is dropped without a trace if it was made before or is no longer requested', async () => {
+    const { loads, sent, settledResends } = await due('resend', { remaining: { kind: 'drop' } });
+    expect([loads.webhook, sent, settledResends]).toEqual([0, [], []]);
+  });
+
+  test.each([
+    ['webhook_deleted', null],
+    ['webhook_disabled', { ...FOUND, webhook: sampleWebhook(1, { disabled: true }) }],
+  ])('is settled without a request: %s', async (reason, webhook) => {
+    const loadWebhook = () => Promise.resolve(webhook);
+    const { sent, settledResends } = await due('resend', { loadWebhook });
+    expect(sent).toEqual([]);
+    expect(settledResends).toMatchObject([
+      { kind: 'cancelled', due: { attemptNumber: 8 }, reason },
+    ]);
+  });
+});
+
+test('a delivery that was cancelled at acceptance is never sent, even when its webhook is enabled by now', async () => {
+  const value = encodeMessageCreated({ ...REF, isCancelled: true }, Buffer.from('{}'));
+  const { loads, sent, settled } = await read({}, 'created', value);
+  expect([loads.webhook, sent]).toEqual([0, []]);
+  expect(settled).toMatchObject([{ kind: 'cancelled', reason: 'webhook_disabled' }]);
+});
+
+test('a first attempt and a retry are settled as attempts of their delivery', async () => {
+  const first = await read({}, 'created', encodeMessageCreated(REF, Buffer.from('{}')));
+  const retry = await due('retry');
+  expect([first.sent, retry.sent]).toEqual([[1], [8]]);
+  expect([first.settledResends, retry.settledResends]).toEqual([[], []]);
+  expect([...first.settled, ...retry.settled]).toMatchObject([
+    { kind: 'attempted', attempt: { number: 1 } },
+    { kind: 'attempted', attempt: { number: 8 } },
+  ]);
+});

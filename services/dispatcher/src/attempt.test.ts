@@ -1,0 +1,272 @@
+import { describe, expect, it } from '@jest/globals';
+import { attemptIdOf, deliveryIdOf } from '@posthorn/domain/ids/ids.ts';
+import { refOf } from '@posthorn/domain/message/delivery.ts';
+import {
+  decodeRetryDue,
+  encodeMessageCreated,
+  encodeRetryDue,
+} from '@posthorn/domain/records/records.ts';
+import type { LogRecord } from '@posthorn/platform/kafka/record-log.ts';
+import { SealedValueError } from '@posthorn/platform/vault/vault.ts';
+import {
+  type AttemptHarnessOptions,
+  createAttemptHarness,
+  FOUND,
+  NOW_MS,
+  sendSuccessfully,
+} from '../../../test/support/isolation/attempt-harness.ts';
+import { sampleDue, sampleRecord } from '../../../test/support/samples/sample-record.ts';
+import { sampleWebhook } from '../../../test/support/samples/sample-webhook.ts';
+import { eventually } from '../../../test/support/time/eventually.ts';
+import type { SendWebhook } from './sending/send-webhook.ts';
+
+const REF = { ...refOf(sampleDue()), createdAtMs: NOW_MS };
+const CREATED = encodeMessageCreated(REF, Buffer.from('{}'));
+const RETRY = encodeRetryDue({ ...REF, attemptNumber: 3, dueAtMs: NOW_MS });
+const created = sampleRecord({}, { topic: 'created', value: CREATED });
+const createdRecord = (n: number) => {
+  const value = encodeMessageCreated({ ...REF, messageId: `msg_${n}` }, Buffer.from('{}'));
+  return sampleRecord({}, { topic: 'created', value });
+};
+const retry = sampleRecord({}, { topic: 'due', value: RETRY });
+const LIMITED = { ...FOUND, webhook: sampleWebhook(1, { rateLimitPerSecond: 5 }) };
+const problem = new SealedValueError('secret of wh_1 is not a sealed value', null);
+
+const sealed = {
+  kind: 'unopened' as const,
+  id: 'wh_1',
+  companyId: REF.companyId,
+  appId: 'app_1',
+  disabled: false,
+  eventTypes: [],
+  problem,
+};
+
+const finding = (
+  found: Awaited<ReturnType<NonNullable<AttemptHarnessOptions['loadWebhook']>>>,
+): AttemptHarnessOptions => ({
+  loadWebhook: () => Promise.resolve(found),
+});
+const never: SendWebhook = () => new Promise(() => undefined);
+const settledNow = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+
+describe('a due attempt', () => {
+  it('is sent, and settled with its outcome', async () => {
+    const { attempt, sent, settled } = createAttemptHarness();
+    await attempt(created);
+    expect(sent).toEqual([1]);
+    expect(settled).toMatchObject([
+      { attempt: { outcome: 'success' }, headers: { requestId: 'req_1' } },
+    ]);
+  });
+
+  it('fails without a request when the secrets of the webhook cannot be opened, and is retried', async () => {
+    const { attempt, sent, settled } = createAttemptHarness(finding(sealed));
+    await attempt(retry);
+    expect(sent).toEqual([]);
+    const id = attemptIdOf(deliveryIdOf(REF.messageId, REF.webhookId), 3);
+    const made = { id, number: 3, trigger: 'retry', outcome: 'aborted', statusCode: null };
+    const nothing = { response: null, responseHeaders: [], startedAtMs: NOW_MS, durationMs: 0 };
+    expect(settled).toMatchObject([
+      { attempt: { ...made, ...nothing }, headers: { requestId: 'req_1' } },
+    ]);
+  });
+
+  it.each([
+    ['webhook_deleted', null],
+    ['webhook_disabled', { ...sealed, disabled: true }],
+  ])('is cancelled without a request: %s', async (reason, found) => {
+    const { attempt, sent, settled } = createAttemptHarness(finding(found));
+    await attempt(created);
+    expect(sent).toEqual([]);
+    expect(settled).toMatchObject([{ reason }]);
+  });
+
+  it('is cancelled when its message is not stored any more', async () => {
+    const { attempt, sent, settled } = createAttemptHarness({ payload: null });
+    await attempt(retry);
+    expect([sent, settled]).toMatchObject([[], [{ reason: 'message_missing' }]]);
+  });
+
+  it.each([
+    ['opened', { ...FOUND, webhook: { ...FOUND.webhook, companyId: 'comp_b' } }],
+    ['unopened', { ...sealed, companyId: 'comp_b' }],
+  ])('becomes a dead letter when its webhook belongs to another company: %s', async (_k, found) => {
+    const { attempt, sent, settled, deadLetters } = createAttemptHarness(finding(found));
+    await attempt(created);
+    expect([sent, settled]).toEqual([[], []]);
+    expect(deadLetters).toEqual(['company_mismatch']);
+  });
+
+  it('passes only the headers of its message on to its retry', async () => {
+    const { attempt, settled } = createAttemptHarness();
+    const headers = { 'turn-at': '1', 'due-at': '1', 'deferred-since': '1', traceparent: '00-1' };
+    await attempt(sampleRecord(headers, { topic: 'due', value: RETRY }));
+    expect(settled).toMatchObject([{ headers: { requestId: 'req_1', traceparent: '00-1' } }]);
+    expect(Object.keys((settled[0] as { headers: object }).headers)).toHaveLength(2);
+  });
+});
+
+describe('an attempt of an app that does not store everything', () => {
+  const flags = { omitsResponses: true, erasesPayload: true } as const;
+  const value = encodeRetryDue({ ...REF, ...flags, attemptNumber: 2, dueAtMs: 1 });
+  const record = sampleRecord({}, { topic: 'due', value });
+
+  it('is settled without the response of the endpoint', async () => {
+    const send: SendWebhook = async (...args) => ({
+      ...(await sendSuccessfully(...args)),
+      outcome: 'http_4xx' as const,
+      response: 'private',
+      responseHeaders: [{ key: 'x-private', value: 'yes' }],
+    });
+    const { attempt, settled } = createAttemptHarness({ send });
+    await attempt(record);
+    const shown = { outcome: 'http_4xx', statusCode: 200, response: null, responseHeaders: [] };
+    expect(settled).toMatchObject([{ attempt: shown }]);
+    expect(JSON.stringify(settled)).not.toContain('private');
+  });
+
+  it('has its payload erased when it was recorded before', async () => {
+    const { attempt, erased, settled } = createAttemptHarness({ remaining: { kind: 'drop' } });
+    await attempt(sampleRecord({}, { topic: 'due', value, isInherited: true }));
+    expect([erased, settled]).toEqual([[REF.messageId], []]);
+  });
+});
+
+describe('an attempt of a process that was suspended before the request', () => {
+  it('is claimed again, and not sent when another process has recorded it meanwhile', async () => {
+    let clockMs = 0;
+    const { attempt, sent, loads } = createAttemptHarness({
+      leaseClockMs: () => clockMs,
+      remaining: { kind: 'drop' },
+      loadWebhook: () => {
+        clockMs += 10_000;
+        return Promise.resolve(FOUND);
+      },
+    });
+    await attempt(created);
+    expect([sent, loads.recorded]).toEqual([[], 1]);
+  });
+
+  it('is claimed again, and sent when nobody has', async () => {
+    let clockMs = 0;
+    const { attempt, sent, settled } = createAttemptHarness({
+      leaseClockMs: () => clockMs,
+      loadWebhook: () => {
+        clockMs += clockMs === 0 ? 10_000 : 0;
+        return Promise.resolve(FOUND);
+      },
+    });
+    await attempt(created);
+    expect([sent, settled.length]).toEqual([[1], 1]);
+  });
+});
+
+describe('an attempt to a webhook that was deleted', () => {
+  it.each([
+    ['with its company, is dropped', true, []],
+    ['alone, cancels its delivery', false, [{ kind: 'cancelled', reason: 'webhook_deleted' }]],
+  ])('%s', async (_what, isCompanyRemoved, expected) => {
+    const { attempt, settled, sent } = createAttemptHarness({
+      isCompanyRemoved,
+      loadWebhook: () => Promise.resolve(null),
+    });
+    await attempt(created);
+    expect(settled).toMatchObject(expected);
+    expect([settled.length, sent]).toEqual([expected.length, []]);
+  });
+});
+
+describe('an attempt that its endpoint cannot take', () => {
+  it('moves to the slow lane, unchanged but without its payload, when the endpoint takes a second', async () => {
+    const { attempt, published, sent, pass } = createAttemptHarness({ send: never });
+    void attempt(createdRecord(1));
+    await settledNow();
+    pass(1_000);
+    await attempt(createdRecord(2));
+    expect(sent).toEqual([1]);
+    expect(published).toMatchObject([
+      { topic: 'slow', key: 'wh_1', headers: { requestId: 'req_1' } },
+    ]);
+    expect(decodeRetryDue(published[0]?.value ?? Buffer.alloc(0))).toMatchObject({
+      ...REF,
+      messageId: 'msg_2',
+      attemptNumber: 1,
+      trigger: 'first',
+      dueAtMs: NOW_MS,
+    });
+  });
+
+  const slow = (n: number): LogRecord => {
+    const value = encodeRetryDue({ ...REF, messageId: `msg_${n}`, attemptNumber: 1, dueAtMs: 1 });
+    return sampleRecord({}, { topic: 'slow', value });
+  };
+
+  it.each([
+    ['over the slow lane', slow],
+    ['as a fresh message', createdRecord],
+  ])('is deferred when it came %s and would wait too long', async (_how, record) => {
+    const around = { send: never, perEndpoint: 1, maxWaitMs: 1_000 };
+    const { attempt, published, deferred } = createAttemptHarness(around);
+    for (let n = 0; n < 13; n += 1) void attempt(record(n));
+    await eventually('deferred', () => deferred.length > 0);
+    expect(deferred).toEqual(['concurrency']);
+    expect(published).toMatchObject([
+      { topic: 'deferred', headers: { 'due-at': String(NOW_MS + 5_000) } },
+    ]);
+  });
+
+  it('waits without its payload when it is expected to wait for longer than a second', async () => {
+    const around = { send: never, perEndpoint: 1 };
+    const { attempt, heldBytes } = createAttemptHarness(around);
+    const records = Array.from({ length: 13 }, (_, n) => createdRecord(n));
+    for (const record of records) void attempt(record);
+    await settledNow();
+    const hasPayload = records.map(({ value }) => value.at(-1) !== 0x0a);
+    expect(hasPayload).toEqual(records.map((_, n) => n < 12));
+    expect(heldBytes()).toBeGreaterThan(13 * 2_048);
+  });
+
+  it('is made instead of moved to the slow lane when its webhook has a rate limit', async () => {
+    const { attempt, sent, pass } = createAttemptHarness({ ...finding(LIMITED), send: never });
+    void attempt(createdRecord(1));
+    await settledNow();
+    pass(1_000);
+    void attempt(createdRecord(2));
+    await eventually('made', () => sent.length === 2);
+  });
+});
+
+describe('an attempt that waited for a place', () => {
+  it('is cancelled when its webhook was disabled meanwhile', async () => {
+    let isDisabled = false;
+    let finish: () => void = () => undefined;
+    const { attempt, sent, settled } = createAttemptHarness({
+      perEndpoint: 1,
+      loadWebhook: () =>
+        Promise.resolve({ ...FOUND, webhook: { ...FOUND.webhook, disabled: isDisabled } }),
+      send: async ({ attemptNumber: number, trigger }) => {
+        await new Promise<void>((resolve) => (finish = resolve));
+        const what = { id: 'att', number, trigger, statusCode: 200, response: null };
+        return { ...what, outcome: 'success', responseHeaders: [], startedAtMs: 1, durationMs: 1 };
+      },
+    });
+    const both = [attempt(createdRecord(1)), attempt(createdRecord(2))];
+    await settledNow();
+    isDisabled = true;
+    finish();
+    await Promise.all(both);
+    expect(sent).toEqual([1]);
+    expect(settled).toMatchObject([{ attempt: { number: 1 } }, { reason: 'webhook_disabled' }]);
+  });
+});
+
+it('an attempt that comes back long before its turn is deferred again, if its webhook has a rate limit', async () => {
+  const turnAtMs = NOW_MS + 20_000;
+  const { attempt, published, sent } = createAttemptHarness(finding(LIMITED));
+  await attempt(sampleRecord({ 'turn-at': String(turnAtMs) }, { topic: 'due', value: RETRY }));
+  expect(sent).toEqual([]);
+  expect(published).toMatchObject([
+    { topic: 'deferred', headers: { 'turn-at': String(turnAtMs) } },
+  ]);
+});

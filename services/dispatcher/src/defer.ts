@@ -1,0 +1,156 @@
+import { refOf } from '@posthorn/domain/message/delivery.ts';
+import {
+  CLOCK_AHEAD_HEADER,
+  DEFERRED_SINCE_HEADER,
+  DUE_AT_HEADER,
+  lastingHeaders,
+  readMs,
+  TURN_AT_HEADER,
+} from '@posthorn/domain/records/record-headers.ts';
+import { type DueAttempt, encodeRetryDue } from '@posthorn/domain/records/records.ts';
+import { required, requiredAt } from '@posthorn/domain/required.ts';
+import type { KeepTrying } from '@posthorn/platform/async/keep-trying.ts';
+import { createBatchedPublisher } from '@posthorn/platform/kafka/publishing/batched-publisher.ts';
+import type { LogRecord, RecordLog } from '@posthorn/platform/kafka/record-log.ts';
+import { REASONS } from './isolation/gate.ts';
+
+/** Why an attempt is deferred: by the gate, or because our egress proxy failed its request. */
+export const DEFERRAL_REASONS = [...REASONS, 'proxy'] as const;
+
+export type DeferralReason = (typeof DEFERRAL_REASONS)[number];
+
+export interface Deferral {
+  because: DeferralReason;
+  /** When the attempt is to come again, in milliseconds since 1970. */
+  turnAtMs: number;
+}
+
+/**
+ * Writes a due attempt to a delay topic for deferrals. This uses up no attempt of its schedule, and the
+ * record comes back by itself. Resolves when Kafka has stored it.
+ */
+export type Defer = (record: LogRecord, due: DueAttempt, deferral: Deferral) => Promise<void>;
+
+export interface DeferDeps {
+  records: Pick<RecordLog, 'publish'>;
+  keepTrying: KeepTrying;
+  /** Delay in milliseconds → topic. */
+  deferredByDelayMs: ReadonlyMap<number, string>;
+  count: (because: DeferralReason) => void;
+  nowMs: () => number;
+}
+
+export function createDefer({
+  records,
+  keepTrying,
+  deferredByDelayMs,
+  count,
+  nowMs,
+}: DeferDeps): Defer {
+  const delaysMs = [...deferredByDelayMs.keys()].sort((a, b) => a - b);
+  const publish = createBatchedPublisher({
+    records,
+    keepTrying,
+    purpose: 'publish deferred attempts',
+  });
+  return async (record, due, { because, turnAtMs }) => {
+    const atMs = nowMs();
+    const delayMs = chooseDelayMs(delaysMs, turnAtMs - atMs, because);
+    const topic = required(deferredByDelayMs, delayMs, 'delay topic');
+    const aheadMs = aheadByMs(record, atMs);
+    const dueAtMs = atMs + delayMs + aheadMs;
+    const { attemptNumber, trigger, webhookId } = due;
+    const sinceMs =
+      readMs(record.headers, DEFERRED_SINCE_HEADER) ?? (because === 'circuit' ? atMs : null);
+    await publish({
+      topic,
+      // Of the record itself nothing but what is known and small: a broker takes the deferred one, however
+      // near to its limit the record was.
+      key: webhookId,
+      value: encodeRetryDue({ ...refOf(due), attemptNumber, trigger, dueAtMs }),
+      headers: {
+        ...lastingHeaders(record.headers),
+        ...(sinceMs !== null && { [DEFERRED_SINCE_HEADER]: String(sinceMs) }),
+        [DUE_AT_HEADER]: String(dueAtMs),
+        // Nothing at the endpoint stands against it: it may be made as soon as it is back.
+        [TURN_AT_HEADER]: String(Math.ceil(because === 'suspended' ? dueAtMs : turnAtMs)),
+        [CLOCK_AHEAD_HEADER]: String(aheadMs),
+      },
+    });
+    count(because);
+  };
+}
+
+/**
+ * Returns the longest delay that ends before the turn: the record comes back a few times, and is on
+ * time for its turn. For an open circuit, returns the shortest delay that covers the wait: the backlog
+ * of a dead endpoint is copied once instead, and may be late.
+ */
+export function chooseDelayMs(
+  ascendingMs: readonly number[],
+  waitMs: number,
+  because: DeferralReason,
+): number {
+  const shortestMs = requiredAt(ascendingMs, 0, 'deferral delay');
+  if (because !== 'circuit') {
+    return ascendingMs.findLast((delayMs) => delayMs <= waitMs) ?? shortestMs;
+  }
+  return ascendingMs.find((delayMs) => delayMs >= waitMs) ?? ascendingMs.at(-1) ?? shortestMs;
+}
+
+/**
+ * Returns by how much later the record must be due because of another clock. A record that is here
+ * before it is due was released by a process whose clock is ahead of ours. By our clock alone it would
+ * be deferred to a time that has already passed there, and come back at once, again and again. The
+ * extra time doubles: from 5 s on, a clock that is an hour ahead is covered after ten rounds. Once the
+ * record did wait, the extra time that its header carries is right.
+ */
+function aheadByMs({ headers }: LogRecord, atMs: number): number {
+  const earlyMs = Math.max(0, (readMs(headers, DUE_AT_HEADER) ?? atMs) - atMs);
+  const givenMs = readMs(headers, CLOCK_AHEAD_HEADER) ?? 0;
+  return earlyMs > givenMs ? earlyMs * 2 : earlyMs;
+}
+
+/**
+ * No turn is booked further ahead than this, which is longer than deliveries are kept: such a header is
+ * not ours.
+ */
+const FARTHEST_TURN_MS = 366 * 86_400_000;
+
+/** Returns the turn of a deferred record, in milliseconds since 1970; null when it was never deferred. */
+export function turnAtOf({ headers }: LogRecord, nowMs: number): number | null {
+  const turnAtMs = readMs(headers, TURN_AT_HEADER);
+  return turnAtMs === null || turnAtMs - nowMs > FARTHEST_TURN_MS ? null : turnAtMs;
+}
+
+/**
+ * Moves a due attempt of a slow endpoint to the slow lane, so that it does not block the others of its
+ * partition. Resolves when Kafka has stored it.
+ */
+export type MoveToSlowLane = (record: LogRecord, due: DueAttempt) => Promise<void>;
+
+export interface SlowLaneDeps {
+  records: Pick<RecordLog, 'publish'>;
+  slowLaneTopic: string;
+  keepTrying: KeepTrying;
+  count: () => void;
+}
+
+export function createMoveToSlowLane({
+  records,
+  slowLaneTopic,
+  keepTrying,
+  count,
+}: SlowLaneDeps): MoveToSlowLane {
+  const publish = createBatchedPublisher({
+    records,
+    keepTrying,
+    purpose: 'publish attempts to the slow lane',
+  });
+  return async ({ key, headers }, due) => {
+    const { attemptNumber, trigger, dueAtMs } = due;
+    const value = encodeRetryDue({ ...refOf(due), attemptNumber, trigger, dueAtMs });
+    await publish({ topic: slowLaneTopic, key, value, headers });
+    count();
+  };
+}

@@ -1,0 +1,234 @@
+import type { Outcome } from '@posthorn/domain/outcome.ts';
+import {
+  type ConcurrencyLimit,
+  type EndedAttempt,
+  initialLimit,
+  limitAfter,
+  type LimitBounds,
+} from './concurrency-limit.ts';
+import type { QueueKind } from './gate.ts';
+import type { PacedByHost } from './host-pace.ts';
+import { type LearnedRate, NO_RATE, rateAfterRefusal, rateAfterSuccess } from './learned-rate.ts';
+
+/** What is known about the endpoint of one webhook. Times are monotonic unless said otherwise. */
+export interface Endpoint extends Slowness, PacedByHost {
+  webhookId: string;
+  companyId: string;
+  running: Record<QueueKind, number>;
+  /** The attempt that was given a place last came from the slow lane. */
+  wasSlowLast: boolean;
+  /** The lowest recent duration, in milliseconds. It falls at once and rises slowly; 0 before the first. */
+  quickestMs: number;
+  limit: ConcurrencyLimit;
+  rate: LearnedRate;
+  /** The webhook's own limit. */
+  rateLimitPerSecond: number | null;
+  /** When the hold that it asked for ends. */
+  holdUntilMs: number;
+  /** When its pace allows the next attempt. */
+  nextPacedMs: number;
+  /** The attempts of the last second; null before it had a pace. */
+  sent: SentLastSecond | null;
+  /** Turns up to here (milliseconds since 1970) are booked for deferred attempts. */
+  bookedUntilMs: number;
+  lastEndMs: number;
+  /** Attempts that its circuit has deferred since its last success. */
+  deferredByCircuit: number;
+}
+
+/** What one attempt showed of its endpoint. */
+export interface ObservedAttempt {
+  outcome: Outcome;
+  statusCode: number | null;
+  /** What `Retry-After` says, in milliseconds; null without one. Not every response with it asks for a hold. */
+  retryAfterMs: number | null;
+  startedMs: number;
+  endedMs: number;
+  /** Without the time in which the event loop was blocked, see stall-free-clock.ts. */
+  durationMs: number;
+  /** Attempts under way to the endpoint when it ended, itself included. */
+  running: number;
+  /** Other attempts wait for a place at the endpoint. */
+  isLimited: boolean;
+}
+
+/**
+ * The share of the difference that each slower attempt adds: half of a lasting change is learned after
+ * 35.
+ */
+const QUICKEST_RISES_BY = 0.02;
+
+export function createEndpoint(
+  { webhookId, companyId }: { webhookId: string; companyId: string },
+  bounds: LimitBounds,
+): Endpoint {
+  return {
+    webhookId,
+    companyId,
+    running: { first: 0, retry: 0, slow: 0 },
+    wasSlowLast: false,
+    overdue: 0,
+    slowUntilMs: 0,
+    quickestMs: 0,
+    limit: initialLimit(bounds),
+    rate: NO_RATE,
+    rateLimitPerSecond: null,
+    holdUntilMs: 0,
+    nextPacedMs: 0,
+    sent: null,
+    host: null,
+    hostStartMs: null,
+    bookedUntilMs: 0,
+    lastEndMs: 0,
+    deferredByCircuit: 0,
+  };
+}
+
+/**
+ * Forgets what was learned of a former URL: another one is another endpoint. Attempts under way stay, and
+ * so does the last second of the webhook's own rate limit.
+ */
+export function resetForNewUrl(endpoint: Endpoint, bounds: LimitBounds): void {
+  const { running, sent } = endpoint;
+  Object.assign(endpoint, createEndpoint(endpoint, bounds), { running, sent });
+}
+
+export function concurrencyOf({ limit }: Pick<Endpoint, 'limit'>): number {
+  return Math.floor(limit.value);
+}
+
+export function runningOf({ running }: Pick<Endpoint, 'running'>): number {
+  return running.first + running.retry + running.slow;
+}
+
+/** Updates what is known about the endpoint with an attempt that has ended. */
+export function learn(endpoint: Endpoint, observed: ObservedAttempt, bounds: LimitBounds): void {
+  const { endedMs, durationMs, outcome, retryAfterMs } = observed;
+  endpoint.quickestMs = quickestOf(endpoint.quickestMs, durationMs);
+  endpoint.slowUntilMs = slowUntilMsAfter(durationMs, endedMs);
+  endpoint.lastEndMs = endedMs;
+  const ended = { ...observed, startedMs: endedMs - durationMs, verdict: verdictOf(observed) };
+  endpoint.limit = limitAfter(endpoint.limit, ended, bounds);
+  if (outcome === 'success') {
+    endpoint.rate = rateAfterSuccess(endpoint.rate, observed);
+    endpoint.deferredByCircuit = 0;
+  }
+  if (isRefusal(observed))
+    endpoint.rate = rateAfterRefusal(endpoint.rate, observed, asksForHold(observed));
+  if (asksForHold(observed) && retryAfterMs !== null) {
+    endpoint.holdUntilMs = Math.max(endpoint.holdUntilMs, endedMs + retryAfterMs);
+    // Otherwise the pace would catch up on what it missed during the hold, and be refused again.
+    endpoint.nextPacedMs = Math.max(endpoint.nextPacedMs, endpoint.holdUntilMs);
+  }
+}
+
+/**
+ * A slow token server makes the endpoint slow like a slow endpoint: its attempts hold their places as long.
+ * One that fails at once does not show that the endpoint is fast again. Nothing else is learned.
+ */
+export function learnWithoutToken(endpoint: Slowness, durationMs: number, endedMs: number): void {
+  const slowUntilMs = slowUntilMsAfter(durationMs, endedMs);
+  endpoint.slowUntilMs = Math.max(endpoint.slowUntilMs, slowUntilMs);
+}
+
+function quickestOf(knownMs: number, durationMs: number): number {
+  if (knownMs === 0) return durationMs;
+  return Math.min(durationMs, knownMs + (durationMs - knownMs) * QUICKEST_RISES_BY);
+}
+
+/** True for a 429 or 503 with a Retry-After that is not over: one of 0 asks for nothing. */
+export function asksForHold({
+  statusCode,
+  retryAfterMs,
+}: Pick<ObservedAttempt, 'statusCode' | 'retryAfterMs'>): boolean {
+  return (retryAfterMs ?? 0) > 0 && (statusCode === 429 || statusCode === 503);
+}
+
+/** True when the endpoint says that it gets too much: a 429, or a 503 that asks for a hold. */
+function isRefusal(observed: ObservedAttempt): boolean {
+  return observed.outcome === 'http_429' || asksForHold(observed);
+}
+
+function verdictOf({ outcome, statusCode }: ObservedAttempt): EndedAttempt['verdict'] {
+  if (outcome === 'success') return 'success';
+  if (outcome === 'http_429' || outcome === 'timeout' || statusCode === 503) return 'congested';
+  return 'neutral';
+}
+
+/** How many attempts started in each 10 ms of the last second. All times are monotonic milliseconds. */
+export interface SentLastSecond {
+  /** A ring buffer: the count of time slot `n` is at `n % SLOTS`. */
+  counts: Uint16Array;
+  newestSlot: number;
+}
+
+const SLOT_MS = 10;
+const SLOTS = 1_000 / SLOT_MS;
+
+export function createSentLastSecond(): SentLastSecond {
+  return { counts: new Uint16Array(SLOTS), newestSlot: -1 };
+}
+
+export function countSent(sent: SentLastSecond, nowMs: number): void {
+  const { counts } = sent;
+  const slot = slotOf(nowMs);
+  const passed = Math.min(slot - sent.newestSlot, SLOTS);
+  for (let back = 0; back < passed; back += 1) counts[(slot - back) % SLOTS] = 0;
+  sent.newestSlot = Math.max(slot, sent.newestSlot);
+  counts[slot % SLOTS] = (counts[slot % SLOTS] ?? 0) + 1;
+}
+
+/**
+ * Returns how long, in milliseconds, until another attempt may start such that no second (less 10 ms)
+ * has more than `perSecond`; 0 when it may start now. Most receivers limit a second, fixed or sliding:
+ * what a late timer missed may be caught up within the same second, but not in the next one.
+ */
+export function untilRateAllowsMs(
+  { counts, newestSlot }: SentLastSecond,
+  perSecond: number,
+  nowMs: number,
+): number {
+  const most = Math.max(1, Math.floor(perSecond));
+  let count = 0;
+  const oldestSlot = Math.max(0, slotOf(nowMs) - SLOTS + 1);
+  for (let slot = newestSlot; slot >= oldestSlot; slot -= 1) {
+    count += counts[slot % SLOTS] ?? 0;
+    if (count >= most) return Math.max(0, (slot + SLOTS) * SLOT_MS - nowMs);
+  }
+  return 0;
+}
+
+function slotOf(nowMs: number): number {
+  return Math.floor(nowMs / SLOT_MS);
+}
+
+/** From this time on an attempt makes its endpoint slow, even before it ends. */
+const SLOW_MS = 1_000;
+/** A slow endpoint without traffic counts as fast again after this time. */
+const SLOW_FOR_MS = 60_000;
+
+/** What decides whether an endpoint is slow. */
+export interface Slowness {
+  /** How many of the attempts under way are overdue. */
+  overdue: number;
+  /** Until then (monotonic) it counts as slow, unless an attempt shows that it is not. */
+  slowUntilMs: number;
+}
+
+/** An endpoint is slow while an attempt is overdue, and after an attempt that took a second or longer. */
+export function isSlow({ overdue, slowUntilMs }: Slowness, nowMs: number): boolean {
+  return overdue > 0 || slowUntilMs > nowMs;
+}
+
+/**
+ * `runningMs`: for how long the attempt has been under way, without the time in which the event loop
+ * was blocked.
+ */
+export function isOverdue(runningMs: number): boolean {
+  return runningMs >= SLOW_MS;
+}
+
+/** Returns the new `slowUntilMs`: the attempt that ended last decides. */
+export function slowUntilMsAfter(durationMs: number, endedMs: number): number {
+  return durationMs >= SLOW_MS ? endedMs + SLOW_FOR_MS : 0;
+}

@@ -1,0 +1,349 @@
+import { suspensionDefersMs } from '@posthorn/domain/company/company.ts';
+import type { Trigger } from '@posthorn/domain/message/delivery.ts';
+import type { Outcome } from '@posthorn/domain/outcome.ts';
+import type { ReservedPayload } from '../payloads.ts';
+
+/** Why an attempt cannot be made now. The closed set of labels of the metrics. */
+export const REASONS = [
+  // Its company is suspended.
+  'suspended',
+  // It was deferred, and its turn has not come.
+  'turn',
+  // The circuit of its endpoint is open, or a probe is under way.
+  'circuit',
+  // The endpoint takes a second or longer.
+  'slow',
+  // The endpoint asked for a hold (Retry-After).
+  'hold',
+  // The rate limit of the webhook, or the rate learned from its refusals.
+  'pace',
+  // The limit of attempts of its company to one host.
+  'host',
+  // All places of the endpoint are taken.
+  'concurrency',
+  // Payloads of attempts under way fill the memory that its company may use, and its own is not loaded.
+  'memory',
+  // All places of this dispatcher are taken, or other attempts of the queue are ahead.
+  'busy',
+] as const;
+
+export type Reason = (typeof REASONS)[number];
+
+export type Decision =
+  | { kind: 'now' }
+  /** `wakeInMs`: when time alone may change the decision; Infinity when only the end of an attempt can. */
+  | { kind: 'wait'; because: Reason; wakeInMs: number }
+  | { kind: 'slow_lane'; because: Reason }
+  | { kind: 'defer'; because: Reason; inMs: number };
+
+/**
+ * The one place that decides whether an attempt is made now, waits in memory, or leaves. An attempt
+ * always waits for what is in our own power (no free place in this process). It is moved or deferred
+ * only because of what its endpoint cannot take, while its company is suspended, and for payloads.
+ */
+export function decide(
+  attempt: AttemptView,
+  endpoint: EndpointView,
+  dispatcher: DispatcherView,
+): Decision {
+  return (
+    bySuspension(attempt) ??
+    byTurn(attempt, endpoint, dispatcher) ??
+    byCircuit(endpoint.circuit) ??
+    bySlowness(attempt, endpoint, dispatcher) ??
+    byEndpoint(attempt, endpoint, dispatcher) ??
+    byMemory(attempt, dispatcher) ??
+    byDispatcher(attempt, dispatcher)
+  );
+}
+
+function bySuspension({ suspendedForMs }: AttemptView): Decision | null {
+  if (suspendedForMs === null) return null;
+  return { kind: 'defer', because: 'suspended', inMs: suspensionDefersMs(suspendedForMs) };
+}
+
+/** Turns keep the pace of a backlog. At an endpoint that has none any more they are not waited for. */
+function byTurn(
+  { turnInMs }: AttemptView,
+  { isPaced, holdInMs, circuit }: EndpointView,
+  { maxWaitMs }: DispatcherView,
+): Decision | null {
+  const isKept = isPaced || holdInMs > 0 || circuit.kind !== 'closed';
+  if (!isKept || isTurnNear(turnInMs, maxWaitMs)) return null;
+  return { kind: 'defer', because: 'turn', inMs: turnInMs };
+}
+
+function byCircuit(circuit: CircuitView): Decision | null {
+  if (circuit.kind === 'closed') return null;
+  const waitMs = circuit.kind === 'probing' ? PROBE_WAIT_MS - circuit.sinceMs : 0;
+  if (waitMs > 0) return { kind: 'wait', because: 'circuit', wakeInMs: waitMs };
+  return { kind: 'defer', because: 'circuit', inMs: circuit.deferForMs };
+}
+
+/**
+ * One attempt at a time stays outside the slow lane, to find out when the endpoint is fast again.
+ * A webhook with a rate limit never uses the slow lane: while a consumer group rebalances, two
+ * processes may serve the webhook, and could not keep one rate together. Its attempts stay outside
+ * while slow endpoints may take more places there: one at a time would be 0.8/s with responses of
+ * 1.2 s, whatever its limit is.
+ */
+function bySlowness(
+  { queue, ahead }: AttemptView,
+  { isSlow, hasRateLimit, running }: EndpointView,
+  { maySlowUseFast }: DispatcherView,
+): Decision | null {
+  if (!isSlow || queue === 'slow') return null;
+  const mayStay = hasRateLimit || running.first + running.retry + ahead === 0;
+  if (mayStay && maySlowUseFast) return null;
+  return hasRateLimit
+    ? { kind: 'defer', because: 'slow', inMs: 0 }
+    : { kind: 'slow_lane', because: 'slow' };
+}
+
+/** The attempt waits while the expected wait is short, and is deferred otherwise. */
+function byEndpoint(
+  attempt: AttemptView,
+  endpoint: EndpointView,
+  { maxWaitMs, isOverloaded }: DispatcherView,
+): Decision | null {
+  const bottleneck = bottleneckOf(attempt, endpoint);
+  if (!bottleneck) return null;
+  const { because, wakeInMs } = bottleneck;
+  if (isOverloaded && because === 'concurrency') return { kind: 'wait', because, wakeInMs };
+  const expectedMs = expectedWaitMs(attempt, endpoint);
+  if (expectedMs > longestWaitMs(attempt, maxWaitMs))
+    return { kind: 'defer', because, inMs: expectedMs };
+  return { kind: 'wait', because, wakeInMs };
+}
+
+function bottleneckOf(
+  { queue }: AttemptView,
+  endpoint: EndpointView,
+): { because: Reason; wakeInMs: number } | null {
+  const { holdInMs, paceInMs, hostInMs } = endpoint;
+  if (holdInMs > 0) return { because: 'hold', wakeInMs: holdInMs };
+  if (!hasEndpointPlace(queue, endpoint)) return { because: 'concurrency', wakeInMs: Infinity };
+  if (paceInMs > 0) return { because: 'pace', wakeInMs: paceInMs };
+  if (hostInMs > 0) return { because: 'host', wakeInMs: hostInMs };
+  return null;
+}
+
+/** Most of this memory is held by endpoints that are slow to answer, and they may be for long. */
+const MEMORY_DEFERS_MS = 5_000;
+
+/** An attempt that waits for memory holds no place, so that others are made meanwhile. */
+function byMemory({ lacksMemory }: AttemptView, { maxWaitMs }: DispatcherView): Decision | null {
+  if (!lacksMemory) return null;
+  // Soon nothing more would be read.
+  return maxWaitMs <= MIN_WAIT_MS
+    ? { kind: 'defer', because: 'memory', inMs: MEMORY_DEFERS_MS }
+    : { kind: 'wait', because: 'memory', wakeInMs: Infinity };
+}
+
+function byDispatcher({ ahead }: AttemptView, { hasPlace }: DispatcherView): Decision {
+  return ahead > 0 || !hasPlace
+    ? { kind: 'wait', because: 'busy', wakeInMs: Infinity }
+    : { kind: 'now' };
+}
+
+/** A waiting attempt delays the commit of its partition. */
+export const MAX_WAIT_MS = 30_000;
+/** The least, however little memory is left: a shorter wait says nothing about the endpoint. */
+export const MIN_WAIT_MS = 1_000;
+/** Between these shares of the memory budget the wait shrinks from the maximum to the minimum. */
+const SHRINKS_FROM = 0.25;
+const SHRINKS_TO = 0.75;
+/** A deferred attempt that comes for its turn finds a queue that new attempts may have filled. */
+const FACTOR_FOR_DEFERRED = 1.5;
+/** A healthy endpoint finishes its probe sooner, so that nothing has to be deferred meanwhile. */
+export const PROBE_WAIT_MS = 500;
+/** A turn this near is waited for in memory. */
+const MIN_NEAR_MS = 5_000;
+
+/**
+ * Returns how long, in milliseconds, an attempt may wait in memory for its endpoint when this share
+ * of the memory budget is used. Endpoints that cannot take their own load give way first, down to one
+ * second of it. Only then does the dispatcher stop reading.
+ */
+export function maxWaitMsAt(usedShare: number): number {
+  const left = (SHRINKS_TO - usedShare) / (SHRINKS_TO - SHRINKS_FROM);
+  return MIN_WAIT_MS + (MAX_WAIT_MS - MIN_WAIT_MS) * Math.min(1, Math.max(0, left));
+}
+
+/** Returns how long this attempt may wait, where a new one may wait for `maxWaitMs`. */
+export function longestWaitMs({ precedesBooked }: AttemptView, maxWaitMs: number): number {
+  return precedesBooked ? maxWaitMs * FACTOR_FOR_DEFERRED : maxWaitMs;
+}
+
+/** Earlier than that an attempt would find the queue full of later turns, and be deferred again. */
+export function isTurnNear(turnInMs: number, maxWaitMs: number): boolean {
+  return turnInMs <= Math.max(MIN_NEAR_MS, maxWaitMs / 3);
+}
+
+/** Returns how long it takes until the attempt starts, as far as its endpoint alone decides that. */
+export function expectedWaitMs(
+  { ahead, precedesBooked }: AttemptView,
+  { holdInMs, paceInMs, hostInMs, bookedInMs, spacingMs }: EndpointView,
+): number {
+  // Turns are booked behind the attempts that wait in the queue, which must not count twice.
+  const queueMs = Math.max(holdInMs, paceInMs, hostInMs) + ahead * spacingMs;
+  return Math.max(precedesBooked ? 0 : bookedInMs, queueMs);
+}
+
+/*
+ * A free place of the dispatcher goes to the company that has been without one for longest, then to
+ * the webhook of that company (createPlaceOrder in platform/async/queues/place-order.ts). Which queue of that
+ * webhook goes next is decided here.
+ */
+
+/** While first attempts and retries of an endpoint both wait, one place in four goes to a retry. */
+const RETRY_EVERY = 4;
+
+const FIRST_BEFORE_RETRY: readonly QueueKind[] = ['first', 'retry'];
+const RETRY_BEFORE_FIRST: readonly QueueKind[] = ['retry', 'first'];
+
+/** Returns the order of the two fast queues for the `choice`-th choice between them. */
+export function fastQueuesInOrder(choice: number): readonly QueueKind[] {
+  return choice % RETRY_EVERY === 0 ? RETRY_BEFORE_FIRST : FIRST_BEFORE_RETRY;
+}
+
+/**
+ * Returns whether the endpoint has a free place for an attempt of this queue. Retries take at most
+ * half of the places. The slow lane is guaranteed a quarter, so that no queue has to wait until
+ * another one is empty.
+ */
+export function hasEndpointPlace(
+  queue: QueueKind,
+  {
+    running,
+    waitingSlow,
+    wasSlowLast,
+    concurrency,
+  }: Pick<EndpointView, 'running' | 'waitingSlow' | 'wasSlowLast' | 'concurrency'>,
+): boolean {
+  const fast = running.first + running.retry;
+  if (fast + running.slow >= concurrency) return false;
+  if (queue === 'slow') return true;
+  if (queue === 'retry' && running.retry >= Math.ceil(concurrency / 2)) return false;
+  return waitingSlow === 0 || fast < concurrency - reservedForSlow(concurrency, wasSlowLast);
+}
+
+/** With a single place, the slow lane and the fast queues alternate. */
+function reservedForSlow(concurrency: number, wasSlowLast: boolean): number {
+  if (concurrency === 1) return wasSlowLast ? 0 : 1;
+  return Math.max(1, Math.floor(concurrency / 4));
+}
+
+/** Which queue of its endpoint an attempt stands in: first attempts, retries, or the slow lane. */
+export type QueueKind = 'first' | 'retry' | 'slow';
+
+/** One attempt that asks for a place. All times are milliseconds from now. */
+export interface AttemptView {
+  queue: QueueKind;
+  /** Until the turn that it was given when it was deferred; 0 when that has come or there is none. */
+  turnInMs: number;
+  /** True when it was deferred before or waits here already: turns booked since then are later than it. */
+  precedesBooked: boolean;
+  /** How many attempts of its queue are ahead of it. */
+  ahead: number;
+  /** Its payload has to be loaded, and there is no memory for it. */
+  lacksMemory: boolean;
+  /** For how long its company has been suspended; null when it is not. */
+  suspendedForMs: number | null;
+}
+
+/** Its endpoint. All times are milliseconds from now. */
+export interface EndpointView {
+  circuit: CircuitView;
+  isSlow: boolean;
+  /** The webhook has a rate limit of its own; it never uses the slow lane, see `bySlowness` in gate.ts. */
+  hasRateLimit: boolean;
+  /** Its attempts are spaced: by the webhook's limit, by a learned rate, or by turns at its host. */
+  isPaced: boolean;
+  /** Until the hold that the endpoint asked for ends; 0 when there is none. */
+  holdInMs: number;
+  /** Until its pace allows the next attempt; 0 when it does now. */
+  paceInMs: number;
+  /** Until the limit of attempts to its host allows the next one; 0 when it does now or there is none. */
+  hostInMs: number;
+  /** Until the last turn that was given to a deferred attempt; 0 when all of them have come. */
+  bookedInMs: number;
+  running: Readonly<Record<QueueKind, number>>;
+  /** Attempts that wait in the queue of the slow lane. */
+  waitingSlow: number;
+  /** The attempt that was given a place last came from the slow lane. */
+  wasSlowLast: boolean;
+  /** How many attempts it may have at once. */
+  concurrency: number;
+  /** The mean time between two starts while all places are taken, in milliseconds. */
+  spacingMs: number;
+}
+
+export type CircuitView =
+  | { kind: 'closed' }
+  | { kind: 'open'; deferForMs: number }
+  /** A probe is under way. */
+  | { kind: 'probing'; sinceMs: number; deferForMs: number };
+
+/** The dispatcher itself. */
+export interface DispatcherView {
+  /** The pool of the attempt's queue has a free place. */
+  hasPlace: boolean;
+  /** Slow endpoints may take one more place outside the slow lane. */
+  maySlowUseFast: boolean;
+  /** How long an attempt may wait in memory for its endpoint now. */
+  maxWaitMs: number;
+  /** This process cannot keep up, so that every endpoint looks slow through no fault of its own. */
+  isOverloaded: boolean;
+}
+
+/** A due attempt that asks for a place. */
+export interface Candidate {
+  webhookId: string;
+  companyId: string;
+  url: string;
+  queue: QueueKind;
+  trigger: Trigger;
+  /** The webhook's own limit; null for none. */
+  rateLimitPerSecond: number | null;
+  /** When its turn is, in milliseconds since 1970; null when it was never deferred. */
+  turnAtMs: number | null;
+  /** Since when open circuits have deferred it, in milliseconds since 1970; null when none has. */
+  deferredSinceMs: number | null;
+  /** False when its payload has to be loaded. */
+  hasPayload: () => boolean;
+  /** Frees the payload. The attempt waits as ids, and its payload is loaded again before it is made. */
+  dropPayload: () => void;
+}
+
+/** The right to make one attempt. It counts at the endpoint and in the pool of its queue. */
+export interface Place {
+  /** The memory for its payload, which `end` releases; null when the candidate had its payload. */
+  payload: Pick<ReservedPayload, 'load'> | null;
+  /**
+   * Starts the request: from here on its duration counts for the endpoint. Returns false when the
+   * endpoint has asked for a hold meanwhile; the attempt has to enter again. Called again, it starts
+   * the request again: what the attempt did before does not count.
+   */
+  begin: () => boolean;
+  /**
+   * Frees the place; null when nothing is to be learned. After `token_failed` the endpoint is slow when that took a
+   * second or longer, and nothing else is learned.
+   */
+  end: (report: AttemptReport | null) => Promise<void>;
+}
+
+/** What an attempt showed of its endpoint, or that there was no token for it. */
+export interface AttemptReport {
+  outcome: Outcome;
+  statusCode: number | null;
+  /** What `Retry-After` says, in milliseconds; null without one. Not every response with it asks for a hold. */
+  retryAfterMs: number | null;
+}
+
+/** What is to be done with an attempt. */
+export type Admission =
+  | { kind: 'place'; place: Place }
+  | { kind: 'slow_lane' }
+  /** `turnAtMs`: when it is to come again, in milliseconds since 1970. */
+  | { kind: 'defer'; because: Reason; turnAtMs: number };

@@ -1,0 +1,154 @@
+import { MAX_HOLD_MS } from '@posthorn/domain/schedule/retry-after.ts';
+import { urlHashOf } from '@posthorn/platform/redis/endpoint-flows.ts';
+
+/*
+ * Many webhooks of one company may lead to one host. A rate limit of each of them would not protect that
+ * host: a company could send it whatever its webhooks together may send.
+ */
+
+/** The attempts of one company to one host. Their starts are spaced evenly, but for those of TOGETHER_MS. */
+export interface HostPace {
+  /** The time between two starts, in milliseconds. */
+  spacingMs: number;
+  /** The first start that is not taken yet, monotonic. */
+  freeMs: number;
+  /** Turns up to here (milliseconds since 1970) are booked for deferred attempts. */
+  bookedUntilMs: number;
+}
+
+/** What an endpoint knows of its host. */
+export interface PacedByHost {
+  /** Null without a limit. */
+  host: HostPace | null;
+  /** The start that is reserved for an attempt that waits here, monotonic; null when none is. */
+  hostStartMs: number | null;
+}
+
+/**
+ * The attempts of so much time may start together. A busy event loop starts some only every few milliseconds: with one
+ * start at a time, an endpoint would get 200 a second of a limit of 1,500. Up to ten a second, each start is by itself.
+ */
+const TOGETHER_MS = 100;
+
+/**
+ * A reserved start that is not used within this time is lost. Otherwise endpoints whose attempts had to
+ * wait for something else could use many old starts at once.
+ */
+const RESERVED_FOR_MS = 1_000;
+
+/** A turn that is booked, at an endpoint or at a host, comes no earlier than this. */
+export const BOOK_AHEAD_MS = 5_000;
+
+/** Names the host of a URL for one company. With dots at its end, a name leads to the same addresses. */
+export function hostKeyOf(companyId: string, url: string): string {
+  return `${companyId} ${new URL(url).hostname.replace(/\.+$/, '')}`;
+}
+
+export function createHostPace(attemptsPerSecond: number): HostPace {
+  return { spacingMs: 1_000 / attemptsPerSecond, freeMs: 0, bookedUntilMs: 0 };
+}
+
+/** Returns how long until an attempt of the endpoint may start, in milliseconds; 0 when it may now. */
+export function untilHostAllowsMs(endpoint: PacedByHost, nowMs: number): number {
+  if (!endpoint.host) return 0;
+  const startMs = reservedStartMs(endpoint, nowMs) ?? endpoint.host.freeMs - aheadMs(endpoint.host);
+  return Math.max(0, startMs - nowMs);
+}
+
+/**
+ * Returns the time between two starts of one endpoint, in milliseconds: while others wait for the host
+ * too, each of them starts once before it starts again.
+ */
+export function hostSpacingMs({ host }: PacedByHost, nowMs: number): number {
+  return host ? Math.max(host.spacingMs, host.freeMs - aheadMs(host) - nowMs) : 0;
+}
+
+/**
+ * Reserves the next free start for an attempt that waits. Without reservations, each start would wake all
+ * endpoints of the host, and one of them would be chosen by chance.
+ */
+export function reserveHostStart(endpoint: PacedByHost, nowMs: number): void {
+  if (!endpoint.host || reservedStartMs(endpoint, nowMs) !== null) return;
+  endpoint.hostStartMs = takeStart(endpoint.host, nowMs);
+}
+
+/** Counts an attempt that starts now: on the reserved start, or else on the next free one. */
+export function advanceHostPace(endpoint: PacedByHost, nowMs: number): void {
+  if (!endpoint.host) return;
+  if (reservedStartMs(endpoint, nowMs) === null) takeStart(endpoint.host, nowMs);
+  endpoint.hostStartMs = null;
+}
+
+/** Books a turn no earlier than this, behind those of all endpoints of the host. Milliseconds since 1970. */
+export function bookAtHost(host: HostPace, earliestMs: number): number {
+  host.bookedUntilMs = Math.max(host.bookedUntilMs, earliestMs) + host.spacingMs;
+  return host.bookedUntilMs;
+}
+
+/** True while attempts are deferred to turns at the host: its limit is what spaces them. */
+export function hasTurnsAtHost({ host }: PacedByHost, epochMs: number): boolean {
+  return host !== null && host.bookedUntilMs > epochMs;
+}
+
+/** True when nothing about the host must be kept. `nowMs` is monotonic, `epochMs` since 1970. */
+export function isHostIdle(host: HostPace, nowMs: number, epochMs: number): boolean {
+  return host.freeMs + RESERVED_FOR_MS < nowMs && host.bookedUntilMs < epochMs;
+}
+
+function reservedStartMs({ hostStartMs }: PacedByHost, nowMs: number): number | null {
+  return hostStartMs !== null && hostStartMs + RESERVED_FOR_MS >= nowMs ? hostStartMs : null;
+}
+
+function takeStart(host: HostPace, nowMs: number): number {
+  const startMs = Math.max(host.freeMs, nowMs);
+  host.freeMs = startMs + host.spacingMs;
+  return startMs - aheadMs(host);
+}
+
+/** How much before its place in the even spacing a start may be. */
+function aheadMs({ spacingMs }: HostPace): number {
+  return Math.max(0, TOGETHER_MS - spacingMs);
+}
+
+/** What is left of a hold that a former owner was asked for. */
+export interface HandedOverHold {
+  forMs: number;
+  /** Of the URL whose host asked for it; null from a dispatcher of an earlier version. */
+  urlHash: string | null;
+}
+
+interface InheritedHold {
+  /** Monotonic, milliseconds. */
+  untilMs: number;
+  urlHash: string | null;
+}
+
+/** Holds that former owners were asked for, by webhook id. */
+export type InheritedHolds = ReadonlyMap<string, InheritedHold>;
+
+/** Of more former owners' holds, or open circuits, the rest are forgotten, so that they do not fill the memory. */
+export const MAX_INHERITED = 50_000;
+/** What one of them takes: its id, its time and the hash of a URL. */
+export const INHERITED_BYTES = 200;
+
+/** The clock of a former owner may be ahead of ours by any time: an hour is left at most. */
+export function inheritedHolds(
+  handedOver: ReadonlyMap<string, HandedOverHold>,
+  nowMs: number,
+): InheritedHolds {
+  const kept = [...handedOver].slice(0, MAX_INHERITED);
+  const all = kept.map(([id, { forMs, urlHash }]) => {
+    return [id, { untilMs: nowMs + Math.min(forMs, MAX_HOLD_MS), urlHash }] as const;
+  });
+  return new Map(all);
+}
+
+/** Returns when the inherited hold of the endpoint ends, monotonic; 0 without one, or when it is that of another URL. */
+export function inheritedUntilMs(
+  holds: InheritedHolds,
+  { webhookId, url }: { webhookId: string; url: string },
+): number {
+  const hold = holds.get(webhookId);
+  if (!hold) return 0;
+  return hold.urlHash === null || hold.urlHash === urlHashOf(url) ? hold.untilMs : 0;
+}

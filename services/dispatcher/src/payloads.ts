@@ -1,0 +1,134 @@
+import { createBatcher } from '@posthorn/platform/async/batching/batcher.ts';
+import { createCoalescingCache } from '@posthorn/platform/async/coalescing-cache.ts';
+import type { KeepTrying } from '@posthorn/platform/async/keep-trying.ts';
+import type { MessageStore, StoredPayload } from '@posthorn/platform/mongo/messages/messages.ts';
+
+/** The bytes of a message's payload; null when the company has no such message, or no longer. */
+export type LoadPayload = (companyId: string, messageId: string) => Promise<Buffer | null>;
+
+/** Size of an entry without its payload. When it was not counted, a million tiny payloads took 700 MB. */
+const ENTRY_BYTES = 512;
+
+/** The records of a fan-out follow each other within seconds, and so do retries of a short schedule. */
+const REMEMBER_MS = 60_000;
+
+interface CachedPayload {
+  companyId: string;
+  bytes: Buffer;
+}
+
+export interface PayloadLoader {
+  load: LoadPayload;
+  /** Bytes that the cache holds. */
+  usedBytes: () => number;
+}
+
+/** Caches up to `cacheBytes`: the payloads of large messages, and of retries that come in bursts. */
+export function createPayloadLoader(
+  messages: Pick<MessageStore, 'payloadsOf'>,
+  cacheBytes: number,
+  keepTrying: KeepTrying,
+): PayloadLoader {
+  const batch = createBatcher<string, StoredPayload | undefined>({
+    // A payload has 256 KiB at most, so that two batches in flight take 25 MB.
+    maxItems: 50,
+    lingerMs: 1,
+    maxInFlight: 2,
+    run: async (ids) => {
+      const found = await keepTrying('load payloads', () => messages.payloadsOf([...new Set(ids)]));
+      return ids.map((id) => found.get(id));
+    },
+  });
+  const cache = createCoalescingCache<CachedPayload>({
+    maxSize: cacheBytes,
+    sizeOf: ({ bytes }) => bytes.length + ENTRY_BYTES,
+    ttlMs: REMEMBER_MS,
+  });
+  return {
+    usedBytes: cache.usedSize,
+    async load(companyId, id) {
+      const cached = await cache.get(id, async () => {
+        const found = await batch.add(id);
+        return found ? { companyId: found.companyId, bytes: unpooledBytesOf(found.payload) } : null;
+      });
+      return cached?.companyId === companyId ? cached.bytes : null;
+    },
+  };
+}
+
+/** `Buffer.from` cuts small buffers from shared slabs of 64 KiB: 22 MB of payloads kept 117 MB alive. */
+function unpooledBytesOf(text: string): Buffer {
+  const bytes = Buffer.allocUnsafeSlow(Buffer.byteLength(text));
+  bytes.write(text);
+  return bytes;
+}
+
+/** The memory of one payload, from before it is loaded until its attempt is over. */
+export interface ReservedPayload {
+  /** Loads the payload, which counts with its size from then on. Null when the message is not stored any more. */
+  load: (messageId: string) => Promise<Buffer | null>;
+  release: () => void;
+}
+
+export interface PayloadMemory {
+  /** True when the company may reserve. */
+  hasRoom: (companyId: string) => boolean;
+  /** To be called when there is room, and an attempt begins: what waits must hold nothing. */
+  reserve: (companyId: string) => ReservedPayload;
+  /** Calls `act` each time that memory is freed. */
+  onFreed: (act: () => void) => void;
+  usedBytes: () => number;
+}
+
+/** What a payload counts for until it is loaded and its size is known. */
+const RESERVED_BYTES = 65_536;
+
+/**
+ * Bounds the payloads of attempts under way: 2,000 of 256 KiB would take 512 MB. A company may use half
+ * of the budget at most, so that large payloads to endpoints that hang do not stop the others. A payload may exceed
+ * the budget, whatever its size: none has to wait for more than one reservation.
+ */
+export function createPayloadMemory(load: LoadPayload, budgetBytes: number): PayloadMemory {
+  let usedBytes = 0;
+  const usedByCompany = new Map<string, number>();
+  let onFreed = (): void => undefined;
+
+  function count(companyId: string, bytes: number): void {
+    usedBytes += bytes;
+    const ofCompany = (usedByCompany.get(companyId) ?? 0) + bytes;
+    if (ofCompany === 0) usedByCompany.delete(companyId);
+    else usedByCompany.set(companyId, ofCompany);
+    if (bytes < 0) onFreed();
+  }
+
+  return {
+    usedBytes: () => usedBytes,
+    hasRoom: (companyId) =>
+      usedBytes < budgetBytes && (usedByCompany.get(companyId) ?? 0) < budgetBytes / 2,
+    onFreed(act) {
+      onFreed = act;
+    },
+    reserve(companyId) {
+      let heldBytes = 0;
+      let isReleased = false;
+      const setTo = (bytes: number): void => {
+        const change = bytes - heldBytes;
+        heldBytes = bytes;
+        count(companyId, change);
+      };
+      setTo(RESERVED_BYTES);
+      return {
+        async load(messageId) {
+          const payload = await load(companyId, messageId);
+          if (!isReleased) setTo(payload?.length ?? 0);
+          return payload;
+        },
+        release() {
+          if (isReleased) return;
+          isReleased = true;
+          setTo(0);
+        },
+      };
+    },
+  };
+}

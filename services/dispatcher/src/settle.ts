@@ -1,0 +1,371 @@
+import {
+  settleAttempt,
+  settleCancelled,
+  type SettledDelivery,
+} from '@posthorn/domain/delivery-lifecycle/settlement.ts';
+import {
+  type Attempt,
+  type CancelReason,
+  type DeliveryState,
+  endedAtMs,
+  isFinal,
+  refOf,
+} from '@posthorn/domain/message/delivery.ts';
+import { logFieldsOf } from '@posthorn/domain/records/log-fields.ts';
+import { type DueAttempt, encodeDeliveryFailed } from '@posthorn/domain/records/records.ts';
+import { requiredAt } from '@posthorn/domain/required.ts';
+import type { RetrySchedule } from '@posthorn/domain/schedule/retry-schedule.ts';
+import { createBatcher } from '@posthorn/platform/async/batching/batcher.ts';
+import type { KeepTrying } from '@posthorn/platform/async/keep-trying.ts';
+import type { LogRecord, OutgoingRecord, RecordLog } from '@posthorn/platform/kafka/record-log.ts';
+import type { DeliveryStore } from '@posthorn/platform/mongo/deliveries/deliveries.ts';
+import type { PayloadErasure } from '@posthorn/platform/mongo/messages/erase-payloads.ts';
+import type { FinishedResend, ResendMarks } from '@posthorn/platform/mongo/resends/resend-marks.ts';
+import type { Logger } from '@posthorn/platform/service/logger.ts';
+import type { CountAttempt } from '@posthorn/platform/stats/count-attempts.ts';
+import type { DispatcherMetrics } from './metrics.ts';
+
+/** An attempt that was made. */
+export interface SettledAttempt {
+  kind: 'attempted';
+  due: DueAttempt;
+  attempt: Attempt;
+  /** The app of the webhook; null for a global one. */
+  appId: string | null;
+  /** Bytes of the payload that was sent; 0 when nothing was. */
+  payloadBytes: number;
+  headers: LogRecord['headers'];
+  /** Why the delivery ends with this failed attempt; null when it does not, and after a success. */
+  cancelReason: CancelReason | null;
+  /** It was recorded and counted before; only its failure may not have been published. */
+  isRecorded: boolean;
+}
+
+/** What came of a due attempt: it was made, or it was not to be made any more. */
+export type Settled = SettledAttempt | { kind: 'cancelled'; due: DueAttempt; reason: CancelReason };
+
+/** Resolves when the outcome is stored and Kafka has acknowledged what follows from it. */
+export type Settle = (settled: Settled) => Promise<void>;
+
+/** Tells whoever watches a company of its attempts. */
+export type AnnounceAttempt = (settled: SettledAttempt) => void;
+
+export interface SettleDeliveryDeps {
+  recordAttempts: RecordAttempts;
+  erasePayloads: ErasePayloads;
+  records: RecordLog;
+  failedTopic: string;
+  keepTrying: KeepTrying;
+  /** An outcome that this process does not record is made again by another one. */
+  keepTryingWhileDraining: KeepTrying;
+  schedule: RetrySchedule;
+  metrics: DispatcherMetrics;
+  count: CountAttempt;
+  announce: AnnounceAttempt;
+  logger: Logger;
+  nowMs: () => number;
+}
+
+/**
+ * Nobody waits for a settlement, and a batch costs more than what is in it (docs/performance.md, Tried). What was
+ * answered within the linger before a crash is sent twice: a test holds the pages that say so against it.
+ */
+export const SETTLE_BATCH = { maxItems: 200, lingerMs: 40, maxInFlight: 2 };
+
+/**
+ * Settle: stores the outcome of an attempt, then publishes what follows from it. Only then may
+ * the offset of its record be committed. A crash in between repeats the step, and ids make the repeat
+ * harmless.
+ */
+export function createSettleDelivery(deps: SettleDeliveryDeps): Settle {
+  const batcher = createBatcher<Settled, undefined>({
+    ...SETTLE_BATCH,
+    run: async (batch) => {
+      await settleBatch(deps, batch);
+      return batch.map(() => undefined);
+    },
+  });
+  return batcher.add;
+}
+
+async function settleBatch(deps: SettleDeliveryDeps, batch: Settled[]): Promise<void> {
+  const deliveries = batch.map((settled) => toDelivery(deps, settled));
+  const unfinished = await deps.keepTryingWhileDraining(
+    'record outcomes',
+    () => deps.recordAttempts(deliveries),
+    () => ({ size: batch.length }),
+  );
+  await deps.erasePayloads(batch.filter(isSuccess).map(({ due }) => due));
+  const failures = batch.flatMap((settled, index) =>
+    settled.kind === 'attempted' && unfinished.has(requiredAt(deliveries, index, 'delivery').id)
+      ? [failureRecord(deps, settled)]
+      : [],
+  );
+  await deps.keepTrying(
+    'publish failures',
+    () => deps.records.publish(failures),
+    () => ({ size: failures.length }),
+  );
+  for (const settled of batch) report(deps, settled);
+}
+
+/** True when its delivery may be delivered now. */
+export function isSuccess(settled: Settled): boolean {
+  return settled.kind === 'attempted' && settled.attempt.outcome === 'success';
+}
+
+function toDelivery({ schedule, nowMs }: SettleDeliveryDeps, settled: Settled): SettledDelivery {
+  switch (settled.kind) {
+    case 'attempted':
+      return settleAttempt(settled.due, settled.attempt, settled.cancelReason, schedule);
+    case 'cancelled':
+      return settleCancelled(settled.due, settled.reason, nowMs());
+  }
+}
+
+function failureRecord(
+  { failedTopic }: SettleDeliveryDeps,
+  settled: SettledAttempt,
+): OutgoingRecord {
+  const { due, attempt, headers } = settled;
+  const value = encodeDeliveryFailed({
+    ...refOf(due),
+    attemptNumber: attempt.number,
+    endedAtMs: endedAtMs(attempt),
+    outcome: attempt.outcome,
+    statusCode: attempt.statusCode,
+  });
+  return { topic: failedTopic, key: due.webhookId, value, headers };
+}
+
+function report(deps: SettleDeliveryDeps, settled: Settled): void {
+  switch (settled.kind) {
+    case 'attempted':
+      if (!settled.isRecorded) reportAttempt(deps, settled);
+      if (settled.cancelReason) reportCancelled(deps, settled.due, settled.cancelReason);
+      return;
+    case 'cancelled':
+      reportCancelled(deps, settled.due, settled.reason);
+  }
+}
+
+function reportCancelled(
+  { metrics, logger }: SettleDeliveryDeps,
+  due: DueAttempt,
+  reason: CancelReason,
+): void {
+  metrics.finished.inc({ result: 'cancelled' });
+  logger.info({ ...logFieldsOf(due), reason }, 'delivery cancelled');
+}
+
+type ReportDeps = Pick<SettleDeliveryDeps, 'metrics' | 'count' | 'announce' | 'logger'>;
+
+/** Counts an attempt, tells of it, and writes its log line. */
+export function reportAttempt(
+  { metrics, count, announce, logger }: ReportDeps,
+  settled: SettledAttempt,
+): void {
+  const { due, attempt, appId, payloadBytes, headers } = settled;
+  const { number, outcome, failureReason, statusCode, durationMs } = attempt;
+  metrics.observe(due, attempt);
+  const { companyId, webhookId } = due;
+  count({ companyId, webhookId, appId }, { attempt, payloadBytes });
+  announce(settled);
+  const level = outcome === 'success' ? 'debug' : 'info';
+  if (!logger.isLevelEnabled(level)) return;
+  logger[level](
+    {
+      requestId: headers.requestId,
+      ...logFieldsOf(due),
+      attempt: number,
+      outcome,
+      failureReason,
+      statusCode,
+      durationMs,
+    },
+    'attempt made',
+  );
+}
+
+export interface SettleResendDeps {
+  marks: Pick<ResendMarks, 'finish'>;
+  erasePayloads: ErasePayloads;
+  keepTryingWhileDraining: KeepTrying;
+  metrics: DispatcherMetrics;
+  count: CountAttempt;
+  announce: AnnounceAttempt;
+  logger: Logger;
+  nowMs: () => number;
+}
+
+/**
+ * Records the one attempt of a resend and ends its mark. Nothing follows from a failure: a resend is
+ * not retried (docs/contract.md C11.1).
+ */
+export function createSettleResend(deps: SettleResendDeps): Settle {
+  const batcher = createBatcher<Settled, undefined>({
+    ...SETTLE_BATCH,
+    run: async (batch) => {
+      const finished = batch.map((settled) => finishedOf(deps, settled));
+      await deps.keepTryingWhileDraining(
+        'record resends',
+        () => deps.marks.finish(finished),
+        () => ({ size: batch.length }),
+      );
+      await deps.erasePayloads(batch.filter(isSuccess).map(({ due }) => due));
+      for (const settled of batch) reportResend(deps, settled);
+      return batch.map(() => undefined);
+    },
+  });
+  return batcher.add;
+}
+
+function finishedOf({ nowMs }: SettleResendDeps, settled: Settled): FinishedResend {
+  const { deliveryId, attemptNumber } = settled.due;
+  const attempt = settled.kind === 'attempted' ? settled.attempt : null;
+  return { deliveryId, attemptNumber, attempt, atMs: nowMs() };
+}
+
+function reportResend(deps: SettleResendDeps, settled: Settled): void {
+  switch (settled.kind) {
+    case 'attempted':
+      reportAttempt(deps, settled);
+      return;
+    case 'cancelled': {
+      const fields = { ...logFieldsOf(settled.due), reason: settled.reason };
+      deps.logger.info(fields, 'resend not made');
+    }
+  }
+}
+
+/**
+ * Stores a batch. Resolves with the ids of the deliveries whose failure is to be published: those that
+ * are still pending after the attempt just recorded. Repeating a batch changes nothing.
+ */
+export type RecordAttempts = (batch: readonly SettledDelivery[]) => Promise<Set<string>>;
+
+/**
+ * A first attempt is one insert. A delivery that is stored already (a later attempt, or a record that
+ * is read again after a crash) takes a conditional update. Only when an update does not match are the
+ * stored states read.
+ */
+export function createRecordAttempts(store: DeliveryStore): RecordAttempts {
+  return async (batch) => {
+    const first = batch.filter(mayBeNew);
+    const stored = first.length > 0 ? await store.insertAll(first) : new Set<string>();
+    const inserted = first.filter(({ id }) => !stored.has(id));
+    const others = batch.filter((settled) => !mayBeNew(settled) || stored.has(settled.id));
+    const updated = others.length > 0 ? await updateStored(store, others) : [];
+    return new Set([...inserted, ...updated].filter(isFailure).map(({ id }) => id));
+  };
+}
+
+/** It usually has no document yet: after its first attempt, or cancelled without one. */
+function mayBeNew({ attempt }: SettledDelivery): boolean {
+  return attempt === null || attempt.number === 1;
+}
+
+function isFailure({ status, attempt }: SettledDelivery): boolean {
+  return attempt !== null && !isFinal(status);
+}
+
+/** Resolves with those whose attempt is the last one recorded now. */
+async function updateStored(
+  store: DeliveryStore,
+  settled: readonly SettledDelivery[],
+): Promise<SettledDelivery[]> {
+  const cancelled = settled.flatMap(({ id, reason, attempt, updatedAtMs: atMs }) =>
+    reason && attempt === null ? [{ id, reason, atMs }] : [],
+  );
+  if (cancelled.length > 0) await store.cancelPending(cancelled);
+  const attempted = settled.filter(({ attempt }) => attempt !== null);
+  if (attempted.length === 0) return [];
+  const { appended } = await store.appendAttempts(attempted);
+  return appended === attempted.length ? attempted : updateUnmatched(store, attempted);
+}
+
+/** Some attempts did not match: their delivery has gone on, has ended, or is not stored any more. */
+async function updateUnmatched(
+  store: DeliveryStore,
+  attempted: readonly SettledDelivery[],
+): Promise<SettledDelivery[]> {
+  const states = await store.statesOf(attempted.map(({ id }) => id));
+  const missing = attempted.filter(({ id }) => !states.has(id));
+  if (missing.length > 0) await store.insertAll(missing);
+  const cancelled = attempted.filter(({ id }) => states.get(id)?.status === 'cancelled');
+  if (cancelled.length > 0) await store.appendToCancelled(cancelled);
+  const repeatedSuccess = attempted.filter((settled) => {
+    const state = states.get(settled.id);
+    const isSuccess = settled.status === 'delivered';
+    return isSuccess && state !== undefined && isLastRecorded(settled, state);
+  });
+  if (repeatedSuccess.length > 0) await store.replaceFailures(repeatedSuccess);
+  return attempted.filter((settled) => {
+    const state = states.get(settled.id);
+    return state === undefined || isLastRecorded(settled, state);
+  });
+}
+
+/**
+ * True while the delivery is pending after the attempt of this number, which this process or another
+ * recorded: its failure may not have been published.
+ */
+function isLastRecorded({ attempt }: SettledDelivery, state: DeliveryState): boolean {
+  return state.status === 'pending' && state.attemptCount === attempt?.number;
+}
+
+/**
+ * Makes sure that the payloads of the messages of these attempts are erased, if their app wants that, once everything
+ * is delivered. To be called after an outcome is recorded, and before the offset of its record is committed.
+ */
+export type ErasePayloads = (dues: readonly DueAttempt[]) => Promise<void>;
+
+export interface ErasePayloadsDeps {
+  erasure: Pick<PayloadErasure, 'eraseOrNote' | 'note'>;
+  keepTryingWhileDraining: KeepTrying;
+  monotonicMs: () => number;
+}
+
+/**
+ * A note covers the successes of its message that are recorded within this time, which is far below CHECK_AFTER_MS: the
+ * message is looked at after them.
+ */
+const COVERED_MS = 1_000;
+/** 1 MB of ids. What does not fit is noted again. */
+const MAX_COVERED = 10_000;
+
+/** Asks the store only for messages of apps that want it, and each second once for a message with many targets. */
+export function createErasePayloads(deps: ErasePayloadsDeps): ErasePayloads {
+  /** When the note of a message was begun, the earliest first. */
+  const coveredSinceMs = new Map<string, number>();
+  const isCovered = (messageId: string, nowMs: number): boolean =>
+    nowMs - (coveredSinceMs.get(messageId) ?? -Infinity) < COVERED_MS;
+  const cover = (messageId: string, sinceMs: number): void => {
+    coveredSinceMs.delete(messageId);
+    coveredSinceMs.set(messageId, sinceMs);
+    if (coveredSinceMs.size <= MAX_COVERED) return;
+    for (const earliest of coveredSinceMs.keys()) {
+      coveredSinceMs.delete(earliest);
+      return;
+    }
+  };
+  return async (dues) => {
+    const nowMs = deps.monotonicMs();
+    const wanted = dues.filter((due) => due.erasesPayload && !isCovered(due.messageId, nowMs));
+    if (wanted.length === 0) return;
+    const ids = wanted.map(({ messageId }) => messageId);
+    await deps.keepTryingWhileDraining(
+      'erase payloads',
+      async () => {
+        const sinceMs = deps.monotonicMs();
+        // To look at a message with 10,000 targets again takes MongoDB longer than to write its note.
+        const known = new Set(ids.filter((id) => coveredSinceMs.has(id)));
+        await deps.erasure.note([...known]);
+        const others = wanted.filter(({ messageId }) => !known.has(messageId));
+        const noted = others.length === 0 ? [] : await deps.erasure.eraseOrNote(others);
+        for (const id of [...known, ...noted]) cover(id, sinceMs);
+      },
+      () => ({ size: wanted.length }),
+    );
+  };
+}

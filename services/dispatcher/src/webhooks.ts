@@ -1,0 +1,251 @@
+import { cancelReasonOf } from '@posthorn/domain/delivery-lifecycle/when-cancelled.ts';
+import type { CancelReason, DeliveryRef } from '@posthorn/domain/message/delivery.ts';
+import { type Signer, signerOf } from '@posthorn/domain/request/delivery-headers.ts';
+import { type KeyPairSigner, keyPairSignerOf } from '@posthorn/domain/request/signing-keys.ts';
+import {
+  charsOfAuth,
+  type EndpointTls,
+  isSignedByCompany,
+  type Webhook,
+} from '@posthorn/domain/webhook.ts';
+import { createBatcher } from '@posthorn/platform/async/batching/batcher.ts';
+import { createCoalescingCache } from '@posthorn/platform/async/coalescing-cache.ts';
+import type { KeepTrying } from '@posthorn/platform/async/keep-trying.ts';
+import {
+  type FoundSigningKeys,
+  noSigningKeys,
+  type SigningKeyStore,
+} from '@posthorn/platform/mongo/signing-keys/signing-keys.ts';
+import type {
+  FoundWebhook as StoredWebhook,
+  OpenedWebhook,
+  UnopenedWebhook,
+  WebhookStore,
+} from '@posthorn/platform/mongo/webhooks/webhooks.ts';
+import type { Logger } from '@posthorn/platform/service/logger.ts';
+import type { SealedValueError } from '@posthorn/platform/vault/vault.ts';
+import { createHash } from 'node:crypto';
+
+/** The TLS settings of a webhook. Equal ones have the same id. */
+export interface IdentifiedTls extends EndpointTls {
+  id: string;
+}
+
+/** A webhook with what all its deliveries need and what is derived from it only once. */
+export interface LoadedWebhook {
+  kind: 'opened';
+  webhook: Webhook;
+  signer: Signer;
+  origin: string;
+  /** Path and query. */
+  path: string;
+  /** Null for the defaults. */
+  tls: IdentifiedTls | null;
+}
+
+/** A stored webhook, whether or not all that signs its deliveries could be opened. */
+export type FoundWebhook = LoadedWebhook | UnopenedWebhook;
+
+/** Resolves with null when the webhook was deleted. */
+export type LoadWebhook = (webhookId: string) => Promise<FoundWebhook | null>;
+
+export interface WebhookLoader {
+  load: LoadWebhook;
+  forget: (webhookId: string) => void;
+  forgetAll: () => void;
+  /** Bytes that the cache holds. */
+  usedBytes: () => number;
+}
+
+/** A change of a webhook takes effect at once through Redis, and within this time without it. */
+const CACHED_MS = 2_000;
+/** Size of an entry without its texts: objects, keys, the signer. */
+const ENTRY_BYTES = 1_536;
+
+export interface WebhookLoaderDeps {
+  webhooks: Pick<WebhookStore, 'findMany'>;
+  /** For webhooks that the keys of their company sign. */
+  loadSigner: LoadSigner;
+  logger: Pick<Logger, 'error'>;
+  /** What the cache may hold. */
+  cacheBytes: number;
+  keepTrying: KeepTrying;
+}
+
+export function createWebhookLoader({
+  webhooks,
+  loadSigner,
+  logger,
+  cacheBytes,
+  keepTrying,
+}: WebhookLoaderDeps): WebhookLoader {
+  const batch = createBatcher<string, StoredWebhook | undefined>({
+    maxItems: 500,
+    lingerMs: 1,
+    maxInFlight: 2,
+    run: async (ids) => {
+      const found = await keepTrying('load webhooks', () => webhooks.findMany([...new Set(ids)]));
+      const byId = new Map(found.map((webhook) => [webhook.id, webhook]));
+      return ids.map((id) => byId.get(id));
+    },
+  });
+  const cache = createCoalescingCache<FoundWebhook>({
+    maxSize: cacheBytes,
+    sizeOf: bytesOf,
+    ttlMs: CACHED_MS,
+  });
+  const load: LoadWebhook = async (id) => {
+    const webhook = await batch.add(id);
+    if (!webhook) return null;
+    const found = webhook.kind === 'opened' ? await withSigner(loadSigner, webhook) : webhook;
+    if (found.kind === 'opened') return found;
+    const { companyId, problem } = found;
+    const { keyId, message: reason } = problem;
+    logger.error({ webhookId: id, companyId, keyId, reason }, 'webhook cannot be opened');
+    return found;
+  };
+  return {
+    load: (id) => cache.get(id, () => load(id)),
+    forget: cache.forget,
+    forgetAll: cache.forgetAll,
+    usedBytes: cache.usedSize,
+  };
+}
+
+function bytesOf(found: FoundWebhook): number {
+  if (found.kind === 'unopened') return ENTRY_BYTES;
+  const { url, name, customHeaders, eventTypes, authMethod, tls } = found.webhook;
+  const headerChars = customHeaders.reduce(
+    (sum, { key, value }) => sum + key.length + value.length,
+    0,
+  );
+  const eventChars = eventTypes.reduce((sum, eventType) => sum + eventType.length, 0);
+  const credentialChars = charsOfAuth(authMethod) + charsOf(tls);
+  return ENTRY_BYTES + 2 * url.length + name.length + headerChars + eventChars + credentialChars;
+}
+
+function charsOf(tls: EndpointTls | null): number {
+  if (!tls) return 0;
+  const { client, ca } = tls;
+  return (client?.certificate.length ?? 0) + (client?.key.length ?? 0) + (ca?.length ?? 0);
+}
+
+/** A webhook whose company has no usable keys counts as one that cannot be opened: nothing is sent unsigned. */
+async function withSigner(loadSigner: LoadSigner, webhook: OpenedWebhook): Promise<FoundWebhook> {
+  const { id, companyId, appId, disabled, eventTypes, authMethod } = webhook;
+  if (!isSignedByCompany(authMethod)) return prepare(webhook, signerOf(webhook));
+  const found = await loadSigner(companyId);
+  if (found.kind === 'opened') return prepare(webhook, found.signer);
+  const { problem } = found;
+  return { kind: 'unopened', id, companyId, appId, disabled, eventTypes, problem };
+}
+
+function prepare(webhook: Webhook, signer: Signer): LoadedWebhook {
+  const { origin, pathname, search } = new URL(webhook.url);
+  const tls = webhook.tls && identified(webhook.tls);
+  return { kind: 'opened', webhook, signer, origin, path: pathname + search, tls };
+}
+
+function identified(tls: EndpointTls): IdentifiedTls {
+  const id = createHash('sha256').update(JSON.stringify(tls)).digest('base64');
+  return { ...tls, id };
+}
+
+/** The signing keys of a company, whether or not they could be opened. */
+export type FoundSigner =
+  { kind: 'opened'; signer: KeyPairSigner } | { kind: 'unopened'; problem: SealedValueError };
+
+export type LoadSigner = (companyId: string) => Promise<FoundSigner>;
+
+export interface SigningKeyLoader {
+  load: LoadSigner;
+  forget: (companyId: string) => void;
+  forgetAll: () => void;
+  /** Bytes that the cache holds. */
+  usedBytes: () => number;
+}
+
+export interface SigningKeyLoaderDeps {
+  signingKeys: Pick<SigningKeyStore, 'findMany'>;
+  keepTrying: KeepTrying;
+  nowMs: () => number;
+}
+/** Size of an entry: two keys, most of which is outside the heap. */
+const SIGNER_BYTES = 4_096;
+/** Room for the keys of 2,000 companies; those of further companies are read again with their webhooks. */
+export const SIGNER_CACHE_BYTES = 2_000 * SIGNER_BYTES;
+
+export function createSigningKeyLoader(deps: SigningKeyLoaderDeps): SigningKeyLoader {
+  const { signingKeys, keepTrying, nowMs } = deps;
+  const batch = createBatcher<string, FoundSigningKeys | undefined>({
+    maxItems: 500,
+    lingerMs: 1,
+    maxInFlight: 2,
+    run: async (ids) => {
+      const wanted = [...new Set(ids)];
+      const found = await keepTrying('load signing keys', () =>
+        signingKeys.findMany(wanted, nowMs()),
+      );
+      return ids.map((id) => found.get(id));
+    },
+  });
+  const cache = createCoalescingCache<FoundSigner>({
+    maxSize: SIGNER_CACHE_BYTES,
+    sizeOf: () => SIGNER_BYTES,
+    ttlMs: CACHED_MS,
+  });
+  const read = async (companyId: string): Promise<FoundSigner | null> => {
+    const found = await batch.add(companyId);
+    if (found?.kind !== 'opened') return found ?? null;
+    return { kind: 'opened', signer: keyPairSignerOf(found.keys) };
+  };
+  return {
+    async load(companyId) {
+      const found = await cache.get(companyId, () => read(companyId));
+      return found ?? { kind: 'unopened', problem: noSigningKeys() };
+    },
+    forget: cache.forget,
+    forgetAll: cache.forgetAll,
+    usedBytes: cache.usedSize,
+  };
+}
+
+/** Where an attempt goes, or why it goes nowhere. */
+export type Target =
+  | { kind: 'send'; to: LoadedWebhook }
+  | { kind: 'cancel'; reason: CancelReason }
+  /**
+   * The stored secrets cannot be opened, and nothing is sent that cannot be signed. The attempt fails,
+   * and the schedule leaves time to mend it.
+   */
+  | { kind: 'abort'; appId: string | null }
+  /** The webhook belongs to another company than the record says. */
+  | { kind: 'company_mismatch' };
+
+export async function findTarget(
+  load: LoadWebhook,
+  { webhookId, companyId }: Pick<DeliveryRef, 'webhookId' | 'companyId'>,
+): Promise<Target> {
+  const found = await load(webhookId);
+  if (found && companyOf(found) !== companyId) return { kind: 'company_mismatch' };
+  const reason = cancelReasonOf(stateOf(found));
+  if (reason) return { kind: 'cancel', reason };
+  if (found?.kind === 'opened') return { kind: 'send', to: found };
+  return { kind: 'abort', appId: found?.appId ?? null };
+}
+
+/** Null while deliveries to the webhook are attempted. */
+export async function findCancelReason(
+  load: LoadWebhook,
+  webhookId: string,
+): Promise<CancelReason | null> {
+  return cancelReasonOf(stateOf(await load(webhookId)));
+}
+
+function companyOf(found: FoundWebhook): string {
+  return found.kind === 'opened' ? found.webhook.companyId : found.companyId;
+}
+
+function stateOf(found: FoundWebhook | null): { disabled: boolean } | null {
+  return found?.kind === 'opened' ? found.webhook : found;
+}
