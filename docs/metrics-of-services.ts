@@ -25,13 +25,13 @@ import { createSenderMetrics, watchSockets } from '../services/dispatcher/src/se
 import {
   createIdempotentAccept,
   type IdempotentAcceptDeps,
-} from '../services/gateway/src/accept/idempotency/idempotent-accept.ts';
+} from '../services/gateway/src/accept/idempotency.ts';
 import { createHttpMetrics } from '../services/gateway/src/http/http-metrics.ts';
 import {
   createRateLimits,
   type RateLimitDeps,
 } from '../services/gateway/src/limits/rate-limits.ts';
-import { watchUnpublished } from '../services/gateway/src/outbox/open-outbox.ts';
+import { watchUnpublished } from '../services/gateway/src/outbox/outbox.ts';
 import { createCanaryMetrics } from '../services/retry/src/canary/canary-metrics.ts';
 import { createDayMetrics } from '../services/retry/src/days/day-metrics.ts';
 import { createOperatorEventMetrics } from '../services/retry/src/operator-events/open-operator-events.ts';

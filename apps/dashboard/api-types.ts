@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import openapiTS, { astToString, type OpenAPI3 } from 'openapi-typescript';
-import { createDocument } from '../../services/gateway/src/api/openapi/document.ts';
+import { createDocument } from '../../services/gateway/src/openapi/document.ts';
 import { routeTable } from '../../test/support/api/route-table.ts';
 
 export const API_TYPES_FILE = join(import.meta.dirname, 'src/api/schema.d.ts');

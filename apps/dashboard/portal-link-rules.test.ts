@@ -1,8 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import {
-  pathText,
-  themeSchema,
-} from '../../services/gateway/src/api/routes/portal/portal-fields.ts';
+import { pathText, themeSchema } from '../../services/gateway/src/routes/portal.ts';
 import { problemsOf, type LinkDraft } from './src/pages/projects/portal-link-rules.ts';
 
 const DRAFT: LinkDraft = {

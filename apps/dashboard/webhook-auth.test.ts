@@ -1,11 +1,8 @@
 import { describe, expect, test } from '@jest/globals';
 import { STRICT_EGRESS } from '../../libs/domain/src/egress/egress-rules.ts';
 import { DEFAULT_HMAC_HEADER, type AuthMethod } from '../../libs/domain/src/webhook.ts';
-import { updateProblems } from '../../services/gateway/src/api/routes/webhooks/webhook-body.ts';
-import {
-  AUTH_FIELDS,
-  REQUIRED_FIELDS,
-} from '../../services/gateway/src/api/routes/webhooks/webhook-fields/webhook-json-schema.ts';
+import { updateProblems } from '../../services/gateway/src/routes/webhook-body.ts';
+import { AUTH_FIELDS, REQUIRED_FIELDS } from '../../services/gateway/src/routes/webhook-fields.ts';
 import { sampleWebhook } from '../../test/support/samples/sample-webhook.ts';
 import { BLANK, METHODS, methodOf } from './src/pages/webhooks/form/auth-draft.ts';
 import { mustGiveAgain } from './src/pages/webhooks/form/auth-rules.ts';

@@ -1,27 +1,26 @@
 import type { ClockWatch } from '@posthorn/platform/mongo/days/watch-clock.ts';
 import type { Logger } from '@posthorn/platform/service/logger.ts';
 import express, { type Express, type RequestHandler } from 'express';
-import { DOCS_PATHS, docsPage } from './api/openapi/docs-page.ts';
-import { createDocument } from './api/openapi/document.ts';
-import { codesOf } from './api/openapi/error-codes.ts';
-import { handlersOf, type RouteHandlerDeps } from './api/route-handlers.ts';
-import type { Dashboard } from './api/dashboard/open-dashboard.ts';
+import { randomUUID } from 'node:crypto';
+import type { Dashboard } from './dashboard/dashboard.ts';
 import { ApiError, unavailable } from './http/api-error.ts';
-import { useClientAddress } from './http/connections/client-address.ts';
+import { useClientAddress } from './http/client-address.ts';
 import type { HttpMetrics } from './http/http-metrics.ts';
-import { createKnownRoutes, type KnownPage } from './http/known-routes.ts';
-import { assignRequestId } from './http/request-id.ts';
-import { pathsOf, type Route } from './http/request/route.ts';
-import { methodsByPath, refuseMethod } from './http/refuse-method.ts';
-import { refuseDeliveries } from './http/refuse-deliveries.ts';
+import {
+  createKnownRoutes,
+  type KnownPage,
+  methodsByPath,
+  refuseMethod,
+} from './http/known-routes.ts';
+import { handlersOf, type RouteHandlerDeps } from './http/pipeline.ts';
+import { pathsOf, type Route } from './http/route.ts';
 import { setSecurityHeaders } from './http/security-headers.ts';
 import { sendError } from './http/send-error.ts';
 import type { RateLimits } from './limits/rate-limits.ts';
-import {
-  PUBLIC_KEYS_PATH,
-  publicKeysPage,
-  type PublicKeysDeps,
-} from './webhooks/signing-keys/public-keys-page.ts';
+import { DOCS_PATHS, docsPage } from './openapi/docs-page.ts';
+import { createDocument } from './openapi/document.ts';
+import { codesOf } from './openapi/error-codes.ts';
+import { PUBLIC_KEYS_PATH, type PublicKeysDeps, publicKeysPage } from './webhooks/signing-keys.ts';
 
 export interface AppDeps extends RouteHandlerDeps, Pick<PublicKeysDeps, 'findPublicKeys'> {
   routes: readonly Route[];
@@ -79,3 +78,33 @@ function messageErrorsOf(routes: readonly Route[]): string[] {
   );
   return message.flatMap((route) => [...codesOf(route).values()].flat());
 }
+
+const ACCEPTABLE = /^[A-Za-z0-9._-]{8,128}$/;
+
+/** Uses the `X-Request-Id` of the client if it is acceptable, else a new one, and returns it in the response. */
+export const assignRequestId: RequestHandler = (request, response, next) => {
+  const given = request.get('x-request-id');
+  const requestId = given && ACCEPTABLE.test(given) ? given : randomUUID();
+  response.locals.requestId = requestId;
+  response.setHeader('X-Request-Id', requestId);
+  next();
+};
+
+/** Every delivery has it (docs/contract.md C9.7), and no webhook may set it as a custom header (C6.7). */
+const DELIVERY_HEADER = 'webhook-id';
+
+/**
+ * Refuses a delivery that is sent to this API. With an API key as a custom header, a webhook could send
+ * messages to itself, and each of them several more.
+ */
+export const refuseDeliveries: RequestHandler = (request, _response, next) => {
+  if (request.headers[DELIVERY_HEADER] === undefined) {
+    next();
+    return;
+  }
+  throw new ApiError(
+    400,
+    'delivery_refused',
+    `A request with the header ${DELIVERY_HEADER} is a delivery; the API does not take deliveries.`,
+  );
+};

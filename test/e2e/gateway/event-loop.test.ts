@@ -6,7 +6,7 @@ import { openWebhook, sealWebhook } from '@posthorn/platform/mongo/webhooks/webh
 import { systemIds } from '@posthorn/platform/service/clock-and-ids.ts';
 import { createVault } from '@posthorn/platform/vault/vault.ts';
 import { keyRingSchema } from '@posthorn/platform/vault/vault-keys.ts';
-import { pathsOf, type Route } from '../../../services/gateway/src/http/request/route.ts';
+import { pathsOf, type Route } from '../../../services/gateway/src/http/route.ts';
 import type { ApiAnswer } from '../../support/api/api-client.ts';
 import { dataOf } from '../../support/api/expect-answers.ts';
 import type { ShownMessage } from '../../support/api/resources.ts';

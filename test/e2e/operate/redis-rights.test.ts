@@ -15,7 +15,7 @@ import { createRunningAttempts } from '@posthorn/platform/redis/running-attempts
 import type { RedisClient } from '@posthorn/platform/redis/connect.ts';
 import { Cluster, type Redis } from 'ioredis';
 import { REDIS_USERS, type RedisUser } from '../../../deploy/setup/redis-rights.ts';
-import { createAddToSharedCounts } from '../../../services/gateway/src/limits/rate-limit-redis.ts';
+import { createAddToSharedCounts } from '../../../services/gateway/src/limits/rate-limit-counts.ts';
 import { createChildren } from '../../../tools/local-stack/processes/children.ts';
 import { startRedisCluster } from '../../support/stores/redis-cluster.ts';
 import { refusedBy, urlAs } from '../../support/stores/redis-users.ts';

@@ -6,9 +6,8 @@ import {
 } from '../../../services/gateway/src/accept/accept-message.ts';
 import { createOutbox } from '../../../services/gateway/src/outbox/outbox.ts';
 import { openedWebhook } from '../../support/samples/sample-webhook.ts';
-import { targetListOf } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
+import { type TargetList, targetListOf } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
 import { LOGGER } from '../world/silent-logger.ts';
-import type { TargetList } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
 import type { ServiceDeps } from './simulated-dispatcher.ts';
 import type { Collection } from '../infrastructure/simulated-mongo.ts';
 import type { SimulatedPublishers } from '../infrastructure/simulated-publishers.ts';

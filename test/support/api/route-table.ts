@@ -1,6 +1,6 @@
 import { STRICT_EGRESS } from '@posthorn/domain/egress/egress-rules.ts';
-import type { Route } from '../../../services/gateway/src/http/request/route.ts';
-import { apiRoutes, type ApiDeps } from '../../../services/gateway/src/api/routes/api-routes.ts';
+import type { Route } from '../../../services/gateway/src/http/route.ts';
+import { apiRoutes, type ApiDeps } from '../../../services/gateway/src/routes/all.ts';
 
 /** Returns the routes without stores, for tests of the table itself. */
 export function routeTable(): Route[] {

@@ -2,7 +2,7 @@ import { setImmediate as untilSettled } from 'node:timers/promises';
 import { decodeRetryDue } from '@posthorn/domain/records/records.ts';
 import type { OutgoingRecord } from '@posthorn/platform/kafka/record-log.ts';
 import { createLogger } from '@posthorn/platform/service/logger.ts';
-import { createPageBudget } from '../../../services/gateway/src/resend/resend-page-budget.ts';
+import { createPageBudget } from '../../../services/gateway/src/resend/send-resend.ts';
 import {
   createResendRunner,
   type ResendRunner,

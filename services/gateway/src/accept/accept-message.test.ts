@@ -1,234 +1,292 @@
 import { beforeEach, describe, expect, test } from '@jest/globals';
+import type { SettledDelivery } from '@posthorn/domain/delivery-lifecycle/settlement.ts';
 import { timeMsOf } from '@posthorn/domain/ids/ids.ts';
 import type { Message } from '@posthorn/domain/message/message.ts';
-import type { OpenedWebhook } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
-import { createLogger } from '@posthorn/platform/service/logger.ts';
-import type { SettledDelivery } from '@posthorn/domain/delivery-lifecycle/settlement.ts';
 import type { DeliveryStore } from '@posthorn/platform/mongo/deliveries/deliveries.ts';
 import type { InsertOutcome } from '@posthorn/platform/mongo/messages/messages.ts';
+import { type OpenedWebhook, targetListOf } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
+import { createLogger } from '@posthorn/platform/service/logger.ts';
 import type { CountedMessage } from '@posthorn/platform/stats/count-messages.ts';
-import { eventually } from '../../../../test/support/time/eventually.ts';
 import { countingIds } from '../../../../test/support/samples/sample-message.ts';
 import { openedWebhook } from '../../../../test/support/samples/sample-webhook.ts';
-import { targetListOf } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
-import { createAcceptMessage, type AcceptMessage, type NewMessage } from './accept-message.ts';
-import type { SealedResponses } from './sealed-responses.ts';
+import { eventually } from '../../../../test/support/time/eventually.ts';
+import {
+  type AcceptMessage,
+  batchCostOf,
+  createAcceptMessage,
+  fanOutMsOf,
+  memoryBytesOf,
+  type NewMessage,
+} from './accept-message.ts';
+import type { ResolvedRequest, SealedResponses } from './build-message.ts';
 
-const UNAVAILABLE = { status: 503, code: 'unavailable', headers: { 'Retry-After': '2' } };
-const SECRET = `whsec_${Buffer.alloc(32, 7).toString('base64')}`;
+describe('accept message', () => {
+  const UNAVAILABLE = { status: 503, code: 'unavailable', headers: { 'Retry-After': '2' } };
+  const SECRET = `whsec_${Buffer.alloc(32, 7).toString('base64')}`;
 
-let batches: Message[][];
-/** The batches of cancelled deliveries. */
-let cancelled: (readonly SettledDelivery[])[];
-let insertCancelled: DeliveryStore['insertAll'];
-let counts: CountedMessage[];
-let webhooks: OpenedWebhook[] | null;
-/** What the store does with a batch. */
-let insertAll: (batch: readonly Message[]) => Promise<InsertOutcome[]>;
-let seal: SealedResponses['seal'];
-let acceptMessage: AcceptMessage;
+  let batches: Message[][];
+  /** The batches of cancelled deliveries. */
+  let cancelled: (readonly SettledDelivery[])[];
+  let insertCancelled: DeliveryStore['insertAll'];
+  let counts: CountedMessage[];
+  let webhooks: OpenedWebhook[] | null;
+  /** What the store does with a batch. */
+  let insertAll: (batch: readonly Message[]) => Promise<InsertOutcome[]>;
+  let seal: SealedResponses['seal'];
+  let acceptMessage: AcceptMessage;
 
-const allAs = (outcome: InsertOutcome) => (batch: readonly Message[]) =>
-  Promise.resolve(batch.map(() => outcome));
+  const allAs = (outcome: InsertOutcome) => (batch: readonly Message[]) =>
+    Promise.resolve(batch.map(() => outcome));
 
-beforeEach(() => {
-  [batches, cancelled, counts] = [[], [], []];
-  webhooks = [openedWebhook(1, { secret: SECRET })];
-  insertAll = allAs('stored');
-  insertCancelled = () => Promise.resolve(new Set());
-  seal = ({ id }, { headers }) => `sealed ${id} with ${headers.length} headers`;
-  acceptMessage = createAcceptMessage({
-    targets: {
-      resolve: () => Promise.resolve(webhooks && targetListOf(webhooks, webhooks[0] ?? null)),
-    },
-    outbox: {
-      store: (batch) => {
-        batches.push([...batch]);
-        return insertAll(batch);
-      },
-    },
-    deliveries: {
-      insertAll: (batch) => {
-        cancelled.push(batch);
-        return insertCancelled(batch);
-      },
-    },
-    countMessage: (counted) => void counts.push(counted),
-    responses: { seal: (...given) => seal(...given) },
-    acceptQueueBytes: 67_108_864,
-    monotonicMs: () => performance.now(),
-    publisherId: () => 'gw_1',
-    newId: countingIds(),
-    logger: createLogger('test', 'silent'),
-  });
-});
-
-function request(n: number, overrides: Partial<NewMessage> = {}): NewMessage {
-  return {
-    companyId: 'comp_a',
-    address: { kind: 'webhook', webhookId: 'wh_1' },
-    eventType: null,
-    payload: `{"n":${n}}`,
-    requestId: `request-${n}`,
-    idempotency: null,
-    ...overrides,
-  };
-}
-
-const acceptMany = (count: number, overrides: Partial<NewMessage> = {}) =>
-  Promise.allSettled(
-    Array.from({ length: count }, (_, n) => acceptMessage.accept(request(n, overrides))),
-  );
-const ids = (messages: readonly Message[]) => messages.map(({ id }) => id);
-
-describe('accepting a message', () => {
-  test('counts it for its company, once it is stored and not otherwise', async () => {
-    insertAll = (batch) =>
-      Promise.resolve(batch.map(({ payload }) => (payload === '{"n":0}' ? 'stored' : 'refused')));
-    await acceptMany(2);
-    const [stored] = batches.flat();
-    const createdAtMs = stored?.createdAtMs;
-    expect(counts).toEqual([{ companyId: 'comp_a', createdAtMs, payloadBytes: 7 }]);
-  });
-
-  test('cancels its deliveries to disabled webhooks before the response', async () => {
-    webhooks = [openedWebhook(1, { secret: SECRET }), openedWebhook(2, { disabled: true })];
-    const response = await acceptMessage.accept(request(1));
-    expect(response?.deliveries.map(({ status }) => status)).toEqual(['pending', 'cancelled']);
-    const expected = { status: 'cancelled', reason: 'webhook_disabled', attempt: null };
-    expect(cancelled).toMatchObject([[{ id: response?.deliveries[1]?.id, ...expected }]]);
-  });
-
-  test('cancels its deliveries to thousands of disabled webhooks in slices', async () => {
-    webhooks = Array.from({ length: 1_001 }, (_, n) => openedWebhook(n + 1, { disabled: true }));
-    const response = await acceptMessage.accept(request(1));
-    expect(cancelled.map((slice) => slice.length)).toEqual([250, 250, 250, 250, 1]);
-    expect(cancelled.flat().map(({ id }) => id)).toEqual(response?.deliveries.map(({ id }) => id));
-  });
-
-  test('leaves what it cannot cancel to the dispatcher', async () => {
-    webhooks = Array.from({ length: 501 }, (_, n) => openedWebhook(n + 1, { disabled: true }));
-    insertCancelled = () => Promise.reject(new Error('MongoDB is away'));
-    const response = await acceptMessage.accept(request(1));
-    expect(response?.deliveries).toHaveLength(501);
-    expect(cancelled).toHaveLength(1);
-  });
-
-  test('returns the message as it was stored', async () => {
-    const response = await acceptMessage.accept(request(1));
-    const [stored] = batches.flat();
-    expect(response).toMatchObject({ id: stored?.id, payload: '{"n":1}', delivered: false });
-    expect(stored).toMatchObject({
-      companyId: 'comp_a',
-      appId: null,
-      requestId: 'request-1',
-      publisherId: 'gw_1',
-      targets: [openedWebhook(1).id],
-      disabledTargets: new Set<string>(),
-      idempotency: null,
-    });
-    expect(stored?.createdAtMs).toBe(timeMsOf(String(stored?.id)));
-  });
-
-  test('stores its app and which of its webhooks are disabled', async () => {
-    webhooks = [openedWebhook(1, { secret: SECRET }), openedWebhook(2, { disabled: true })];
-    const address = { kind: 'app' as const, appId: 'app_1', eventType: null };
-    const response = await acceptMessage.accept(request(1, { address }));
-    const [on = '', off = ''] = [1, 2].map((n) => openedWebhook(n).id);
-    expect(batches.flat()).toMatchObject([
-      { appId: 'app_1', targets: [on, off], disabledTargets: new Set([off]) },
-    ]);
-    expect(response?.deliveries.map(({ status }) => status)).toEqual(['pending', 'cancelled']);
-  });
-
-  test('throws 404 for an unknown webhook and stores nothing', async () => {
-    webhooks = null;
-    await expect(acceptMessage.accept(request(1))).rejects.toMatchObject({
-      status: 404,
-      message: 'There is no such webhook.',
-    });
-    expect(batches).toEqual([]);
-  });
-
-  test('stores the sealed response in the same write when there is a key', async () => {
-    const idempotency = { key: 'k', bodyHash: 'h' };
-    const response = await acceptMessage.accept(request(1, { idempotency }));
-    const id = response?.id ?? '';
-    expect(batches[0]).toMatchObject([
-      { id, idempotency: { ...idempotency, answer: `sealed ${id} with 7 headers` } },
-    ]);
-  });
-});
-
-describe('a batch of messages', () => {
-  test('has ids that grow in the order of the inserts, across all batches', async () => {
-    await acceptMany(1_000);
-    expect(batches.length).toBeGreaterThan(1);
-    const inserted = ids(batches.flat());
-    expect(inserted).toHaveLength(1_000);
-    expect([...inserted].sort()).toEqual(inserted);
-  });
-
-  test('gives each request the outcome of its own message', async () => {
-    const cycle: InsertOutcome[] = ['stored', 'repeated', 'refused', 'unconfirmed'];
-    const outcomeOf = ({ requestId }: Message) => cycle[Number(requestId.at(-1)) % 4] ?? 'stored';
-    insertAll = (batch) => Promise.resolve(batch.map(outcomeOf));
-    const settled = await acceptMany(8);
-    const of = (outcome: InsertOutcome) =>
-      ids(batches.flat().filter((message) => outcomeOf(message) === outcome));
-    expect(settled).toHaveLength(8);
-    for (const [n, result] of settled.entries()) {
-      const expected = [
-        { status: 'fulfilled', value: { id: of('stored')[Math.floor(n / 4)] } },
-        { status: 'fulfilled', value: null },
-        { status: 'rejected', reason: UNAVAILABLE },
-        { status: 'rejected', reason: UNAVAILABLE },
-      ][n % 4];
-      expect(result).toMatchObject(expected ?? {});
-    }
-  });
-
-  test('fails every one of its requests when the insert throws, and the next batch is stored', async () => {
-    insertAll = () => Promise.reject(new Error('a bug'));
-    for (const result of await acceptMany(3)) expect(result).toMatchObject({ status: 'rejected' });
+  beforeEach(() => {
+    [batches, cancelled, counts] = [[], [], []];
+    webhooks = [openedWebhook(1, { secret: SECRET })];
     insertAll = allAs('stored');
-    expect(await acceptMessage.accept(request(1))).toMatchObject({ payload: '{"n":1}' });
+    insertCancelled = () => Promise.resolve(new Set());
+    seal = ({ id }, { headers }) => `sealed ${id} with ${headers.length} headers`;
+    acceptMessage = createAcceptMessage({
+      targets: {
+        resolve: () => Promise.resolve(webhooks && targetListOf(webhooks, webhooks[0] ?? null)),
+      },
+      outbox: {
+        store: (batch) => {
+          batches.push([...batch]);
+          return insertAll(batch);
+        },
+      },
+      deliveries: {
+        insertAll: (batch) => {
+          cancelled.push(batch);
+          return insertCancelled(batch);
+        },
+      },
+      countMessage: (counted) => void counts.push(counted),
+      responses: { seal: (...given) => seal(...given) },
+      acceptQueueBytes: 67_108_864,
+      monotonicMs: () => performance.now(),
+      publisherId: () => 'gw_1',
+      newId: countingIds(),
+      logger: createLogger('test', 'silent'),
+    });
   });
 
-  /** Inserts do not end until the returned function is called. */
-  function blockInserts(): () => void {
-    let unblock: () => void = () => undefined;
-    const blocked = new Promise<void>((resolve) => (unblock = resolve));
-    insertAll = async (batch) => {
-      await blocked;
-      return batch.map(() => 'stored');
-    };
-    return () => {
-      unblock();
+  function request(n: number, overrides: Partial<NewMessage> = {}): NewMessage {
+    return {
+      companyId: 'comp_a',
+      address: { kind: 'webhook', webhookId: 'wh_1' },
+      eventType: null,
+      payload: `{"n":${n}}`,
+      requestId: `request-${n}`,
+      idempotency: null,
+      ...overrides,
     };
   }
 
-  test('loses only the message that cannot be built', async () => {
-    seal = () => {
-      throw new Error('a bug');
-    };
-    const keyed = acceptMessage.accept(request(1, { idempotency: { key: 'k', bodyHash: 'h' } }));
-    const others = acceptMany(2);
-    await expect(keyed).rejects.toThrow('a bug');
-    expect((await others).map(({ status }) => status)).toEqual(['fulfilled', 'fulfilled']);
-    expect(batches.flat()).toHaveLength(2);
+  const acceptMany = (count: number, overrides: Partial<NewMessage> = {}) =>
+    Promise.allSettled(
+      Array.from({ length: count }, (_, n) => acceptMessage.accept(request(n, overrides))),
+    );
+  const ids = (messages: readonly Message[]) => messages.map(({ id }) => id);
+
+  describe('accepting a message', () => {
+    test('counts it for its company, once it is stored and not otherwise', async () => {
+      insertAll = (batch) =>
+        Promise.resolve(batch.map(({ payload }) => (payload === '{"n":0}' ? 'stored' : 'refused')));
+      await acceptMany(2);
+      const [stored] = batches.flat();
+      const createdAtMs = stored?.createdAtMs;
+      expect(counts).toEqual([{ companyId: 'comp_a', createdAtMs, payloadBytes: 7 }]);
+    });
+
+    test('cancels its deliveries to disabled webhooks before the response', async () => {
+      webhooks = [openedWebhook(1, { secret: SECRET }), openedWebhook(2, { disabled: true })];
+      const response = await acceptMessage.accept(request(1));
+      expect(response?.deliveries.map(({ status }) => status)).toEqual(['pending', 'cancelled']);
+      const expected = { status: 'cancelled', reason: 'webhook_disabled', attempt: null };
+      expect(cancelled).toMatchObject([[{ id: response?.deliveries[1]?.id, ...expected }]]);
+    });
+
+    test('cancels its deliveries to thousands of disabled webhooks in slices', async () => {
+      webhooks = Array.from({ length: 1_001 }, (_, n) => openedWebhook(n + 1, { disabled: true }));
+      const response = await acceptMessage.accept(request(1));
+      expect(cancelled.map((slice) => slice.length)).toEqual([250, 250, 250, 250, 1]);
+      expect(cancelled.flat().map(({ id }) => id)).toEqual(
+        response?.deliveries.map(({ id }) => id),
+      );
+    });
+
+    test('leaves what it cannot cancel to the dispatcher', async () => {
+      webhooks = Array.from({ length: 501 }, (_, n) => openedWebhook(n + 1, { disabled: true }));
+      insertCancelled = () => Promise.reject(new Error('MongoDB is away'));
+      const response = await acceptMessage.accept(request(1));
+      expect(response?.deliveries).toHaveLength(501);
+      expect(cancelled).toHaveLength(1);
+    });
+
+    test('returns the message as it was stored', async () => {
+      const response = await acceptMessage.accept(request(1));
+      const [stored] = batches.flat();
+      expect(response).toMatchObject({ id: stored?.id, payload: '{"n":1}', delivered: false });
+      expect(stored).toMatchObject({
+        companyId: 'comp_a',
+        appId: null,
+        requestId: 'request-1',
+        publisherId: 'gw_1',
+        targets: [openedWebhook(1).id],
+        disabledTargets: new Set<string>(),
+        idempotency: null,
+      });
+      expect(stored?.createdAtMs).toBe(timeMsOf(String(stored?.id)));
+    });
+
+    test('stores its app and which of its webhooks are disabled', async () => {
+      webhooks = [openedWebhook(1, { secret: SECRET }), openedWebhook(2, { disabled: true })];
+      const address = { kind: 'app' as const, appId: 'app_1', eventType: null };
+      const response = await acceptMessage.accept(request(1, { address }));
+      const [on = '', off = ''] = [1, 2].map((n) => openedWebhook(n).id);
+      expect(batches.flat()).toMatchObject([
+        { appId: 'app_1', targets: [on, off], disabledTargets: new Set([off]) },
+      ]);
+      expect(response?.deliveries.map(({ status }) => status)).toEqual(['pending', 'cancelled']);
+    });
+
+    test('throws 404 for an unknown webhook and stores nothing', async () => {
+      webhooks = null;
+      await expect(acceptMessage.accept(request(1))).rejects.toMatchObject({
+        status: 404,
+        message: 'There is no such webhook.',
+      });
+      expect(batches).toEqual([]);
+    });
+
+    test('stores the sealed response in the same write when there is a key', async () => {
+      const idempotency = { key: 'k', bodyHash: 'h' };
+      const response = await acceptMessage.accept(request(1, { idempotency }));
+      const id = response?.id ?? '';
+      expect(batches[0]).toMatchObject([
+        { id, idempotency: { ...idempotency, answer: `sealed ${id} with 7 headers` } },
+      ]);
+    });
   });
 
-  test('is awaited by a stop', async () => {
-    const unblock = blockInserts();
-    const accepted = acceptMany(3);
-    await eventually('the insert', () => batches.length > 0);
-    let isIdle = false;
-    const idle = acceptMessage.idle().then(() => (isIdle = true));
-    await new Promise(setImmediate);
-    expect(isIdle).toBe(false);
-    unblock();
-    await idle;
-    expect((await accepted).map(({ status }) => status)).toEqual(Array(3).fill('fulfilled'));
+  describe('a batch of messages', () => {
+    test('has ids that grow in the order of the inserts, across all batches', async () => {
+      await acceptMany(1_000);
+      expect(batches.length).toBeGreaterThan(1);
+      const inserted = ids(batches.flat());
+      expect(inserted).toHaveLength(1_000);
+      expect([...inserted].sort()).toEqual(inserted);
+    });
+
+    test('gives each request the outcome of its own message', async () => {
+      const cycle: InsertOutcome[] = ['stored', 'repeated', 'refused', 'unconfirmed'];
+      const outcomeOf = ({ requestId }: Message) => cycle[Number(requestId.at(-1)) % 4] ?? 'stored';
+      insertAll = (batch) => Promise.resolve(batch.map(outcomeOf));
+      const settled = await acceptMany(8);
+      const of = (outcome: InsertOutcome) =>
+        ids(batches.flat().filter((message) => outcomeOf(message) === outcome));
+      expect(settled).toHaveLength(8);
+      for (const [n, result] of settled.entries()) {
+        const expected = [
+          { status: 'fulfilled', value: { id: of('stored')[Math.floor(n / 4)] } },
+          { status: 'fulfilled', value: null },
+          { status: 'rejected', reason: UNAVAILABLE },
+          { status: 'rejected', reason: UNAVAILABLE },
+        ][n % 4];
+        expect(result).toMatchObject(expected ?? {});
+      }
+    });
+
+    test('fails every one of its requests when the insert throws, and the next batch is stored', async () => {
+      insertAll = () => Promise.reject(new Error('a bug'));
+      for (const result of await acceptMany(3))
+        expect(result).toMatchObject({ status: 'rejected' });
+      insertAll = allAs('stored');
+      expect(await acceptMessage.accept(request(1))).toMatchObject({ payload: '{"n":1}' });
+    });
+
+    /** Inserts do not end until the returned function is called. */
+    function blockInserts(): () => void {
+      let unblock: () => void = () => undefined;
+      const blocked = new Promise<void>((resolve) => (unblock = resolve));
+      insertAll = async (batch) => {
+        await blocked;
+        return batch.map(() => 'stored');
+      };
+      return () => {
+        unblock();
+      };
+    }
+
+    test('loses only the message that cannot be built', async () => {
+      seal = () => {
+        throw new Error('a bug');
+      };
+      const keyed = acceptMessage.accept(request(1, { idempotency: { key: 'k', bodyHash: 'h' } }));
+      const others = acceptMany(2);
+      await expect(keyed).rejects.toThrow('a bug');
+      expect((await others).map(({ status }) => status)).toEqual(['fulfilled', 'fulfilled']);
+      expect(batches.flat()).toHaveLength(2);
+    });
+
+    test('is awaited by a stop', async () => {
+      const unblock = blockInserts();
+      const accepted = acceptMany(3);
+      await eventually('the insert', () => batches.length > 0);
+      let isIdle = false;
+      const idle = acceptMessage.idle().then(() => (isIdle = true));
+      await new Promise(setImmediate);
+      expect(isIdle).toBe(false);
+      unblock();
+      await idle;
+      expect((await accepted).map(({ status }) => status)).toEqual(Array(3).fill('fulfilled'));
+    });
+  });
+});
+
+describe('request cost', () => {
+  function request(payloadLength: number, webhookCount: number, disabled = 0): ResolvedRequest {
+    const webhooks = Array.from({ length: webhookCount }, (_, n) =>
+      openedWebhook(n + 1, { disabled: n < disabled }),
+    );
+    return {
+      request: {
+        companyId: 'comp_a',
+        address: { kind: 'webhook', webhookId: 'wh_1' },
+        eventType: null,
+        payload: 'x'.repeat(payloadLength),
+        requestId: 'request-1',
+        idempotency: null,
+      },
+      ...targetListOf(webhooks, webhooks[0] ?? null),
+    };
+  }
+
+  describe('a request', () => {
+    test.each([
+      [1_000, 1, 1],
+      [16_383, 99, 1],
+      [16_384, 1, 2],
+      [2, 100, 2],
+      [2, 10_000, 101],
+      [262_144, 1, 17],
+    ])('of %i characters to %i webhooks costs %i', (chars, webhooks, cost) => {
+      expect(batchCostOf(request(chars, webhooks))).toBe(cost);
+    });
+
+    test('is alone in its batch when its 10,000 webhooks are disabled: their ids are stored twice', () => {
+      expect(batchCostOf(request(2, 10_000, 10_000))).toBe(201);
+    });
+
+    test('to disabled webhooks is charged with what it takes to record their deliveries', () => {
+      expect(fanOutMsOf(request(2, 10_000))).toBe(250);
+      expect(fanOutMsOf(request(2, 10_000, 10_000))).toBe(500);
+    });
+
+    test('holds more memory with a longer payload and with more webhooks', () => {
+      const bytes = memoryBytesOf(request(1_000, 1));
+      expect(memoryBytesOf(request(2_000, 1)) - bytes).toBe(2_000);
+      expect(memoryBytesOf(request(1_000, 11)) - bytes).toBe(3_000);
+    });
   });
 });

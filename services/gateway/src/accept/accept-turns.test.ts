@@ -1,12 +1,11 @@
 import { beforeEach, describe, expect, test } from '@jest/globals';
 import type { Message } from '@posthorn/domain/message/message.ts';
-import type { OpenedWebhook } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
+import { type OpenedWebhook, targetListOf } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
 import { createLogger } from '@posthorn/platform/service/logger.ts';
 import { eventually } from '../../../../test/support/time/eventually.ts';
 import { countingIds } from '../../../../test/support/samples/sample-message.ts';
 import { openedWebhook } from '../../../../test/support/samples/sample-webhook.ts';
-import { targetListOf } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
-import type { TakeTurn } from '../http/turns/turns.ts';
+import type { TakeTurn } from '../http/turns.ts';
 import { createAcceptMessage, type AcceptMessage } from './accept-message.ts';
 
 const UNAVAILABLE = { status: 503, code: 'unavailable', headers: { 'Retry-After': '2' } };

@@ -1,8 +1,17 @@
-import { timeMsOf, type IdPrefix } from '@posthorn/domain/ids/ids.ts';
+import { unattemptedDelivery } from '@posthorn/domain/delivery-lifecycle/settlement.ts';
+import { type IdPrefix, timeMsOf } from '@posthorn/domain/ids/ids.ts';
 import type { Idempotency, Message } from '@posthorn/domain/message/message.ts';
-import { shownOf, type ShownWebhook } from '../http/responses/message.ts';
-import type { SealedResponses } from './sealed-responses.ts';
-import type { Address, ResolvedTargets } from './targets/resolve-targets.ts';
+import { slicesOf } from '@posthorn/platform/async/batching/slices-of.ts';
+import type { DeliveryStore } from '@posthorn/platform/mongo/deliveries/deliveries.ts';
+import type { Logger } from '@posthorn/platform/service/logger.ts';
+import type { Vault } from '@posthorn/platform/vault/vault.ts';
+import {
+  type CreatedMessage,
+  describeAccepted,
+  shownOf,
+  type ShownWebhook,
+} from '../responses/message.ts';
+import type { Address, ResolvedTargets } from './targets.ts';
 
 /** A message as a client asks for it. */
 export interface NewMessage {
@@ -81,4 +90,68 @@ function withSealedResponse(
   if (!message.idempotency) return message;
   const sealed = responses.seal(message, shown);
   return { ...message, idempotency: { ...message.idempotency, answer: sealed } };
+}
+
+export interface CancelDisabledDeps {
+  deliveries: Pick<DeliveryStore, 'insertAll'>;
+  logger: Logger;
+}
+
+/** What the process and MongoDB do for one cancelled delivery, in milliseconds. */
+export const MS_PER_CANCELLATION = 0.025;
+
+/** To derive the ids of so many, and to encode their documents, takes 2 ms; of 10,000 it would be 60 ms in one piece. */
+export const CANCELLED_AT_ONCE = 250;
+
+const MAX_LOGGED = 5;
+
+/**
+ * Records the deliveries to disabled webhooks as cancelled, a slice after the other. This runs before the response, so
+ * that lists and resends find them. The dispatcher cancels those that cannot be recorded here: their records are
+ * published like all others. The company of the message was charged for all of it before (`fanOutMsOf`).
+ */
+export async function cancelDisabledDeliveries(
+  { deliveries, logger }: CancelDisabledDeps,
+  message: Message,
+): Promise<void> {
+  const { id: messageId, companyId, disabledTargets, createdAtMs } = message;
+  for (const webhookIds of slicesOf([...disabledTargets], CANCELLED_AT_ONCE)) {
+    try {
+      await deliveries.insertAll(
+        webhookIds.map((webhookId) => unattemptedDelivery(message, webhookId, createdAtMs)),
+      );
+    } catch (error) {
+      logger.warn(
+        { err: error, messageId, companyId, webhookIds: webhookIds.slice(0, MAX_LOGGED) },
+        'cannot cancel deliveries to disabled webhooks, the dispatcher will',
+      );
+      return;
+    }
+  }
+}
+
+/** The first response to a request with an idempotency key, as its message stores it. */
+export interface SealedResponses {
+  /** Seals what cannot be rebuilt: the webhook may change, the message does not. */
+  seal: (message: Message, shown: ShownWebhook) => string;
+  /** Rejects with SealedValueError when what is stored cannot be decrypted, or when there is nothing. */
+  open: (message: Message) => Promise<CreatedMessage>;
+}
+
+/**
+ * What is kept is encrypted as the secrets of webhooks are: it shows headers, whose values may be
+ * credentials.
+ */
+export function createSealedResponses(vault: Vault): SealedResponses {
+  const bindingOf = ({ companyId, id }: Message) => ({ companyId, ownerId: id, field: 'answer' });
+  return {
+    seal: (message, { signature, headers }) =>
+      vault.seal(JSON.stringify({ signature, headers }), bindingOf(message)),
+    async open(message) {
+      const sealed = message.idempotency?.answer ?? '';
+      // Earlier versions sealed the whole response, of which these two fields are a part.
+      const shown = JSON.parse(vault.open(sealed, bindingOf(message))) as ShownWebhook;
+      return describeAccepted(message, shown);
+    },
+  };
 }

@@ -1,11 +1,10 @@
+import { asStoreError } from '@posthorn/platform/mongo/connection/connect.ts';
 import { StoreUnavailableError } from '@posthorn/platform/service/errors.ts';
 import type { Logger } from '@posthorn/platform/service/logger.ts';
-import { asStoreError } from '@posthorn/platform/mongo/connection/connect.ts';
 import type { ErrorRequestHandler, Response } from 'express';
 import { ApiError, unavailable } from './api-error.ts';
-import { createDelayRefusal, type DelayRefusal } from './delay-refusals.ts';
 import { matchedPath } from './http-metrics.ts';
-import type { Caller } from './request/route.ts';
+import type { Caller } from './route.ts';
 
 /**
  * RFC 9110, section 15.5.2: every 401 has a challenge; some clients throw without one. The scheme is not `Basic`, for
@@ -81,4 +80,28 @@ function toApiError(error: unknown): ApiError {
     return new ApiError(404, 'route_not_found', 'The path is not valid percent-encoding.');
   }
   return new ApiError(500, 'internal_error', 'An internal error occurred.');
+}
+
+/** Calls `send` later, so that clients which repeat a refused request at once cost little. */
+export type DelayRefusal = (send: () => void) => void;
+
+/** A client that ignores `Retry-After` repeats its request four times a second, instead of hundreds of times. */
+const DELAY_MS = 250;
+/** Refusals beyond these are sent at once: each delayed one keeps a connection and some kilobytes. */
+const MAX_DELAYED = 2_000;
+
+/** `after` calls the function once, after this many milliseconds: setTimeout. */
+export function createDelayRefusal(after: (ms: number, run: () => void) => void): DelayRefusal {
+  let delayed = 0;
+  return (send) => {
+    if (delayed >= MAX_DELAYED) {
+      send();
+      return;
+    }
+    delayed += 1;
+    after(DELAY_MS, () => {
+      delayed -= 1;
+      send();
+    });
+  };
 }

@@ -1,6 +1,6 @@
 import { createFifo, type Fifo } from '@posthorn/platform/async/queues/fifo.ts';
 import { unavailable } from '../http/api-error.ts';
-import type { Caller } from '../http/request/route.ts';
+import type { Caller } from '../http/route.ts';
 
 export interface RequestsUnderWay {
   /**

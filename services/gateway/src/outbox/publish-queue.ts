@@ -1,15 +1,20 @@
 import type { Message } from '@posthorn/domain/message/message.ts';
+import { createFairQueue, type FairQueue } from '@posthorn/platform/async/batching/fair-queue.ts';
 import type { OutgoingRecord } from '@posthorn/platform/kafka/record-log.ts';
+import { createShares } from '@posthorn/platform/memory/shares.ts';
 import {
   bytesOfRecord,
   createdSource,
-  recordsBetween,
   type CreatedSource,
+  recordsBetween,
 } from '@posthorn/platform/outbox/created-records.ts';
-import { createShares } from '@posthorn/platform/memory/shares.ts';
-import { createFairQueue, type FairQueue } from '@posthorn/platform/async/batching/fair-queue.ts';
-import type { PublishBudget } from './publish-budget.ts';
-import { createRestingMessages, NO_PACE, type PublishPace } from './publish-pace.ts';
+import type { OpenSpan, Spans } from '@posthorn/platform/tracing/spans.ts';
+import {
+  createRestingMessages,
+  NO_PACE,
+  type PublishBudget,
+  type PublishPace,
+} from './publish-budget.ts';
 import type { TrackedMessage } from './watermark-tracker.ts';
 
 /** The records of one produce request to Kafka, and the messages that it completes. */
@@ -182,4 +187,54 @@ function bytesOfSource({ message, payload }: CreatedSource): number {
 /** Estimates the same before the records are made: characters as bytes, and always with the payload. */
 export function estimatedBytesOf({ payload, targets }: Message): number {
   return MESSAGE_BYTES + payload.length + targets.length * TARGET_BYTES;
+}
+
+/** While Kafka is away the queue may hold tens of thousands of messages, and a span takes about 2 kB. */
+const MAX_OPEN = 5_000;
+
+/**
+ * Makes a span of each message, from its place in the queue until Kafka has acknowledged all of its records. The records
+ * carry the `traceparent` of the span, so that attempts are below it.
+ */
+export function tracePublish(queue: PublishQueue, spans: Spans, nowMs: () => number): PublishQueue {
+  const open = new Map<TrackedMessage, OpenSpan>();
+  return {
+    ...queue,
+    add(message, tracked) {
+      const { traceparent, id, companyId, appId, targets } = message;
+      const span = traceparent === undefined ? null : beginOrDrop();
+      if (!span) {
+        queue.add(message, tracked);
+        return;
+      }
+      open.set(tracked, span);
+      queue.add({ ...message, traceparent: span.traceparent }, tracked);
+
+      function beginOrDrop(): OpenSpan | null {
+        if (open.size >= MAX_OPEN) {
+          spans.countDropped();
+          return null;
+        }
+        return spans.begin({
+          step: 'publish',
+          parent: traceparent,
+          startMs: nowMs(),
+          attributes: {
+            'posthorn.message.id': id,
+            'posthorn.company.id': companyId,
+            'posthorn.app.id': appId,
+            'posthorn.targets': targets.length,
+          },
+        });
+      }
+    },
+    acknowledge(batch) {
+      queue.acknowledge(batch);
+      const endMs = nowMs();
+      for (const { tracked } of batch.completed) {
+        open.get(tracked)?.end({ endMs });
+        open.delete(tracked);
+      }
+    },
+  };
 }

@@ -3,7 +3,7 @@ import type { Message } from '@posthorn/domain/message/message.ts';
 import { decodeMessageCreated } from '@posthorn/domain/records/records.ts';
 import { createLogger } from '@posthorn/platform/service/logger.ts';
 import { sampleMessage } from '../../../../test/support/samples/sample-message.ts';
-import { createPublication, type Publication } from './publish-created.ts';
+import { createPublication, type Publication } from './publication.ts';
 
 /** A company that waits alone may hold half of it: 300 small messages. */
 const QUEUE_BYTES = 2 * 300 * 1_086;

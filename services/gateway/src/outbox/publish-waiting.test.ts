@@ -4,7 +4,7 @@ import type { OutgoingRecord } from '@posthorn/platform/kafka/record-log.ts';
 import { createLogger } from '@posthorn/platform/service/logger.ts';
 import fc from 'fast-check';
 import { sampleMessage } from '../../../../test/support/samples/sample-message.ts';
-import { createPublication, type Publication } from './publish-created.ts';
+import { createPublication, type Publication } from './publication.ts';
 
 /** `message>webhook` of each record, by batch. */
 let sends: string[][];

@@ -1,11 +1,10 @@
 import type { IdPrefix } from '@posthorn/domain/ids/ids.ts';
-import { documentsOf, type Changed } from '@posthorn/platform/mongo/company-documents.ts';
+import { type Changed, documentsOf } from '@posthorn/platform/mongo/company-documents.ts';
 import type { Environment, ProjectDocument } from '@posthorn/platform/mongo/documents/documents.ts';
 import { readInParts } from '@posthorn/platform/mongo/documents/read-in-parts.ts';
 import type { mongo } from 'mongoose';
 import { foundOr404 } from '../http/api-error.ts';
 import type { Quotas } from '../limits/quotas.ts';
-import { isEmptyUpdate } from './is-empty-update.ts';
 
 export interface ProjectsDeps {
   db: mongo.Db;
@@ -96,4 +95,9 @@ export function createProjects({ db, quotas, newId, nowMs }: ProjectsDeps): Proj
       return foundOr404(await projects.setOne({ _id }, fields), 'project');
     },
   };
+}
+
+/** An update without fields changes nothing, `updatedAt` included (docs/contract.md C1.8). */
+export function isEmptyUpdate(changes: object): boolean {
+  return Object.keys(changes).length === 0;
 }

@@ -12,7 +12,7 @@ import { freeOrphans } from '@posthorn/platform/mongo/resends/free-orphans.ts';
 import type { ResendMarks } from '@posthorn/platform/mongo/resends/resend-marks.ts';
 import type { ResendStore } from '@posthorn/platform/mongo/resends/resends.ts';
 import type { OpenCircuits } from '@posthorn/platform/redis/open-circuits.ts';
-import type { ResendSlot } from './resend-slot.ts';
+import type { ResendSlot } from './run-resends.ts';
 
 export interface SendPageDeps {
   resends: Pick<ResendStore, 'findOne' | 'keepProgress'>;

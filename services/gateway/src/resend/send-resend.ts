@@ -1,8 +1,7 @@
 import { partFor, type Resend } from '@posthorn/domain/resend.ts';
 import { ResendMovedError, type ResendStore } from '@posthorn/platform/mongo/resends/resends.ts';
-import type { PageBudget } from './resend-page-budget.ts';
 import { sendPage, type SendPageDeps, type SentPage } from './resend-page.ts';
-import type { ResendSlot } from './resend-slot.ts';
+import type { ResendSlot } from './run-resends.ts';
 
 export interface SendResendDeps extends SendPageDeps {
   resends: SendPageDeps['resends'] &
@@ -187,4 +186,35 @@ async function* startParts(
     }
     if (webhookIds.length < WEBHOOKS_PAGE) return;
   }
+}
+
+/** Memory for the pages of all resends that this process works on. */
+export interface PageBudget {
+  /** Returns how many deliveries the next page may have: half of what is free, from 20 to 500. */
+  pageSize: () => number;
+  /** Counts a page, whether there is room or not. Returns the function that releases it. */
+  reserve: (deliveries: number) => () => void;
+  usedBytes: () => number;
+}
+
+/** The id in the page, what was read of the delivery, its record and when that was published. */
+const DELIVERY_BYTES = 800;
+/** Deliveries to one webhook under way at once. More would overload an endpoint that recovers. */
+const PAGE_SIZE = { max: 500, min: 20 };
+
+export function createPageBudget(budgetBytes: number): PageBudget {
+  let reserved = 0;
+  return {
+    pageSize() {
+      const free = Math.floor((budgetBytes / DELIVERY_BYTES - reserved) / 2);
+      return Math.min(PAGE_SIZE.max, Math.max(PAGE_SIZE.min, free));
+    },
+    reserve(deliveries) {
+      reserved += deliveries;
+      return () => {
+        reserved -= deliveries;
+      };
+    },
+    usedBytes: () => reserved * DELIVERY_BYTES,
+  };
 }

@@ -1,13 +1,13 @@
-import type { Outcome } from '@posthorn/domain/outcome.ts';
-import { isFinal, type Delivery } from '@posthorn/domain/message/delivery.ts';
 import { firstIdAt, type IdPrefix } from '@posthorn/domain/ids/ids.ts';
+import { type Delivery, isFinal } from '@posthorn/domain/message/delivery.ts';
+import type { Outcome } from '@posthorn/domain/outcome.ts';
+import type { MarkedDelivery, Resend } from '@posthorn/domain/resend.ts';
 import type { Webhook } from '@posthorn/domain/webhook.ts';
-import type { ResendMarks } from '@posthorn/platform/mongo/resends/resend-marks.ts';
-import type { MarkedDelivery } from '@posthorn/domain/resend.ts';
-import type { ResendStore } from '@posthorn/platform/mongo/resends/resends.ts';
-import type { Resend } from '@posthorn/domain/resend.ts';
-import type { WebhookStore } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
 import { freeOrphans } from '@posthorn/platform/mongo/resends/free-orphans.ts';
+import type { ResendMarks } from '@posthorn/platform/mongo/resends/resend-marks.ts';
+import type { ResendStore } from '@posthorn/platform/mongo/resends/resends.ts';
+import type { WebhookStore } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
+import { readDelivery, type ReadDelivery, type ReadDeps } from '../history/deliveries.ts';
 import { ApiError, notFound } from '../http/api-error.ts';
 
 export interface StartResendDeps {
@@ -153,4 +153,26 @@ const conflict = (code: string, message: string): ApiError => new ApiError(409, 
 
 function stillPending(): ApiError {
   return conflict('delivery_pending', 'The delivery is pending; it is retried automatically.');
+}
+
+export interface ResendDeliveryDeps extends ReadDeps {
+  startResend: Pick<StartResend, 'ofDelivery'>;
+}
+
+/**
+ * Starts the resend of one delivery and returns the delivery as it was before. Throws ApiError 404 for an
+ * unknown delivery, 409 as StartResend does and when the payload was erased.
+ */
+export async function resendDelivery(
+  deps: ResendDeliveryDeps,
+  companyId: string,
+  deliveryId: string,
+): Promise<ReadDelivery> {
+  const found = await readDelivery(deps, companyId, deliveryId);
+  if (!found) throw notFound('delivery');
+  if (found.isPayloadErased) {
+    throw new ApiError(409, 'payload_erased', 'The payload was erased once it was delivered.');
+  }
+  await deps.startResend.ofDelivery(found.source);
+  return found;
 }

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { allows, SCOPES, type Scope } from '@posthorn/domain/access/scopes.ts';
-import { pathsOf } from '../../../../services/gateway/src/http/request/route.ts';
+import { pathsOf } from '../../../../services/gateway/src/http/route.ts';
 import { createApiClient, type ApiClient } from '../../../support/api/api-client.ts';
 import { dataOf, expectFailure } from '../../../support/api/expect-answers.ts';
 import { createResources, type ShownWebhook } from '../../../support/api/resources.ts';

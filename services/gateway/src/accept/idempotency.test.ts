@@ -1,0 +1,257 @@
+import { beforeEach, describe, expect, test } from '@jest/globals';
+import type { Message } from '@posthorn/domain/message/message.ts';
+import type { ClaimedKey, KeyHolder } from '@posthorn/platform/mongo/messages/key-holders.ts';
+import { Registry } from 'prom-client';
+import { countingIds, sampleMessage } from '../../../../test/support/samples/sample-message.ts';
+import { ApiError } from '../http/api-error.ts';
+import { type CreatedMessage, describeAccepted } from '../responses/message.ts';
+import type { NewMessage } from './accept-message.ts';
+import {
+  bodyHashOf,
+  createIdempotentAccept,
+  type IdempotentAccept,
+  keyUseOf,
+} from './idempotency.ts';
+
+describe('idempotent accept', () => {
+  const NOW_MS = 1_700_000_000_000;
+  const DAY_MS = 86_400_000;
+
+  /** The messages under the unique index, by company and key. */
+  let stored: Map<string, Message>;
+  /** Every message that was accepted, also those without a key. */
+  let accepted: Message[];
+  let nowMs = NOW_MS;
+  let newId: ReturnType<typeof countingIds>;
+  let registry: Registry;
+  let acceptIdempotent: IdempotentAccept;
+  let accepting: (request: NewMessage) => Promise<CreatedMessage | null>;
+  let find: (companyId: string, key: string) => Message | null;
+  /** Bytes that were counted before they were read. */
+  let reserved: number[];
+  let reserve: (bytes: number) => void;
+  /** A claim whose message is not stored. */
+  let claimed: ClaimedKey | null;
+  let released: (string | null)[];
+
+  /** As the store does: one write accepts the message and claims the key. */
+  function accept(request: NewMessage): Promise<CreatedMessage | null> {
+    const { companyId, payload, idempotency } = request;
+    const key = `${companyId}/${idempotency?.key ?? ''}`;
+    if (idempotency && stored.has(key)) return Promise.resolve(null);
+    const message = sampleMessage(newId('msg'), {
+      companyId,
+      payload,
+      createdAtMs: nowMs,
+      idempotency: idempotency && { ...idempotency, answer: `first response to ${payload}` },
+    });
+    if (idempotency) stored.set(key, message);
+    accepted.push(message);
+    return describeAccepted(message, { signature: null, headers: [] });
+  }
+
+  beforeEach(() => {
+    [accepted, nowMs, newId] = [[], NOW_MS, countingIds()];
+    stored = new Map();
+    [claimed, released] = [null, []];
+    [registry, accepting, reserved] = [new Registry(), accept, []];
+    reserve = (bytes) => reserved.push(bytes);
+    find = (companyId, key) => stored.get(`${companyId}/${key}`) ?? null;
+    acceptIdempotent = createIdempotentAccept({
+      accept: (request) => accepting(request),
+      messages: {
+        findKeyHolder: (companyId, key) =>
+          Promise.resolve(claimed ?? holderOf(find(companyId, key))),
+        findOne: (_companyId, id) =>
+          Promise.resolve([...stored.values()].find((message) => message.id === id) ?? null),
+        releaseKey: (companyId, key, { claimedFor }) => {
+          released.push(claimedFor);
+          stored.delete(`${companyId}/${key}`);
+          return Promise.resolve();
+        },
+      },
+      responses: { open: (message) => describeAccepted(message, { signature: null, headers: [] }) },
+      registry,
+    });
+  });
+
+  function holderOf(message: Message | null) {
+    if (!message?.idempotency) return null;
+    const { id, createdAtMs, idempotency } = message;
+    const { bodyHash } = idempotency;
+    const ageMs = nowMs - createdAtMs;
+    const kind = 'holder' as const;
+    return { kind, id, ageMs, bodyHash, storedBytes: 1_000, claimedFor: id };
+  }
+
+  function post(key: string | undefined, payload = '{"n":1}', companyId = 'comp_a') {
+    const address = { kind: 'webhook' as const, webhookId: 'wh_1' };
+    const message = { companyId, address, eventType: null, payload, requestId: 'request-1' };
+    const takeTurn = () => Promise.resolve();
+    return acceptIdempotent({ message, key, bytes: Buffer.from(payload), reserve, takeTurn });
+  }
+
+  async function lookups(): Promise<Record<string, number>> {
+    const metric = await registry.getSingleMetric('posthorn_idempotency_lookups_total')?.get();
+    const values = metric?.values ?? [];
+    return Object.fromEntries(values.map(({ labels, value }) => [String(labels.result), value]));
+  }
+
+  describe('a request with an idempotency key', () => {
+    test('is accepted the first time and gets the first response every other time', async () => {
+      const first = await post('k');
+      expect(first.isReplayed).toBe(false);
+      expect(await post('k')).toEqual({ data: first.data, isReplayed: true });
+      expect(await post('k')).toEqual({ data: first.data, isReplayed: true });
+      expect(accepted).toHaveLength(1);
+      expect(await lookups()).toEqual({ new: 1, repeated: 2 });
+    });
+
+    test('is refused with 422 when its body differs by a single byte', async () => {
+      await post('k', '{"n":1}');
+      const again = { status: 422, code: 'idempotency_key_reused' };
+      await expect(post('k', '{"n":1} ')).rejects.toMatchObject(again);
+      expect(accepted).toHaveLength(1);
+    });
+
+    test('is accepted once when 20 come at the same time, and all get the same message', async () => {
+      const results = await Promise.all(Array.from({ length: 20 }, () => post('k')));
+      expect(accepted).toHaveLength(1);
+      expect(new Set(results.map(({ data }) => data.id)).size).toBe(1);
+      expect(results.filter(({ isReplayed }) => !isReplayed)).toHaveLength(1);
+    });
+
+    test('is refused with 409 while the first request is not decided', async () => {
+      find = () => null;
+      accepting = () => Promise.resolve(null);
+      await expect(post('k')).rejects.toMatchObject({
+        status: 409,
+        code: 'idempotency_key_running',
+        headers: { 'Retry-After': '1' },
+      });
+    });
+
+    test('is refused with 409 while a claim may still get its message, and is accepted afterwards', async () => {
+      claimed = { kind: 'claimed', claimedFor: 'msg_crashed', ageMs: 119_999 };
+      await expect(post('k')).rejects.toMatchObject({
+        status: 409,
+        code: 'idempotency_key_running',
+      });
+      expect([accepted, released]).toEqual([[], []]);
+      claimed = { ...claimed, ageMs: 120_000 };
+      expect((await post('k')).isReplayed).toBe(false);
+      expect(released).toEqual(['msg_crashed']);
+    });
+
+    test('counts the first response before it reads it, and reads nothing without room', async () => {
+      await post('k');
+      expect(reserved).toEqual([]);
+      await post('k');
+      expect(reserved).toEqual([4_000]);
+      const full = new ApiError(503, 'unavailable', 'Send it again.');
+      reserve = () => {
+        throw full;
+      };
+      find = (companyId, key) => {
+        const found = stored.get(`${companyId}/${key}`) ?? null;
+        stored.clear();
+        return found;
+      };
+      await expect(post('k')).rejects.toBe(full);
+    });
+
+    test('is refused with 409 when its message has expired since the look-up', async () => {
+      await post('k');
+      reserve = () => {
+        stored.clear();
+      };
+      await expect(post('k')).rejects.toMatchObject({
+        status: 409,
+        code: 'idempotency_key_running',
+      });
+    });
+
+    test('does not collide with the same key of another company', async () => {
+      const mine = await post('k', '{"n":1}', 'comp_a');
+      const theirs = await post('k', '{"n":2}', 'comp_b');
+      expect([mine.isReplayed, theirs.isReplayed]).toEqual([false, false]);
+      expect(accepted.map(({ companyId }) => companyId)).toEqual(['comp_a', 'comp_b']);
+    });
+
+    test('is a repeat for 24 hours and not a millisecond longer', async () => {
+      await post('k', '{"n":1}');
+      nowMs += DAY_MS - 1;
+      expect((await post('k', '{"n":1}')).isReplayed).toBe(true);
+      nowMs += 1;
+      expect((await post('k', '{"n":2}')).isReplayed).toBe(false);
+      expect((await post('k', '{"n":2}')).isReplayed).toBe(true);
+      expect(accepted).toHaveLength(2);
+    });
+
+    test('releases an expired key once, whoever else comes at the same time', async () => {
+      await post('k');
+      nowMs += DAY_MS;
+      await Promise.all(Array.from({ length: 5 }, () => post('k')));
+      expect(accepted).toHaveLength(2);
+      expect([...stored.values()]).toEqual([accepted[1]]);
+    });
+
+    test('that could not be stored fails, and is new the next time', async () => {
+      const away = new Error('the store is away');
+      accepting = () => Promise.reject(away);
+      await expect(post('k')).rejects.toBe(away);
+      accepting = accept;
+      expect((await post('k')).isReplayed).toBe(false);
+    });
+  });
+
+  describe('a request without an idempotency key', () => {
+    test('is accepted every time', async () => {
+      const results = [await post(undefined), await post(undefined)];
+      expect(new Set(results.map(({ data }) => data.id)).size).toBe(2);
+      expect(results.every(({ isReplayed }) => !isReplayed)).toBe(true);
+      expect(accepted.every(({ idempotency }) => idempotency === null)).toBe(true);
+      expect(await lookups()).toEqual({ new: 0, repeated: 0 });
+    });
+  });
+});
+
+describe('idempotency key', () => {
+  const DAY_MS = 86_400_000;
+  const bodyHash = bodyHashOf(Buffer.from('{"n":1}'));
+  const holder: KeyHolder = {
+    kind: 'holder',
+    id: 'msg_1',
+    ageMs: 0,
+    bodyHash,
+    storedBytes: 900,
+    claimedFor: 'msg_1',
+  };
+
+  describe('a request with an idempotency key', () => {
+    test('is the first one when no message holds the key', () => {
+      expect(keyUseOf(null, bodyHash)).toEqual({ kind: 'first' });
+    });
+
+    test('is a repeat for 24 hours and not a millisecond longer', () => {
+      // It is negative after an election, when the clock of the new primary is behind.
+      const useAt = (ageMs: number) => keyUseOf({ ...holder, ageMs }, bodyHash).kind;
+      expect([-1, 0, DAY_MS - 1, DAY_MS].map(useAt)).toEqual([
+        ...['repeat', 'repeat', 'repeat', 'expired'],
+      ]);
+    });
+
+    test('waits for a message that has claimed the key, and takes it away after two minutes', () => {
+      const claim = { kind: 'claimed' as const, claimedFor: 'msg_1', ageMs: 120_000 };
+      expect(keyUseOf({ ...claim, ageMs: 119_999 }, bodyHash)).toEqual({ kind: 'running' });
+      expect(keyUseOf(claim, bodyHash)).toEqual({ kind: 'abandoned', claim });
+    });
+
+    test('reuses the key when its body differs by a single byte', () => {
+      const other = bodyHashOf(Buffer.from('{"n":1} '));
+      expect(keyUseOf(holder, other)).toEqual({ kind: 'reused' });
+      const expired = { ...holder, ageMs: DAY_MS };
+      expect(keyUseOf(expired, other)).toEqual({ kind: 'expired', holder: expired });
+    });
+  });
+});

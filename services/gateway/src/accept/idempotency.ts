@@ -1,0 +1,191 @@
+import { ImpossibleError } from '@posthorn/domain/required.ts';
+import { CLAIM_LASTS_MS } from '@posthorn/platform/mongo/messages/claim-keys.ts';
+import type { ClaimedKey, KeyHolder } from '@posthorn/platform/mongo/messages/key-holders.ts';
+import type { MessageQueries } from '@posthorn/platform/mongo/messages/message-queries.ts';
+import { startAtZero } from '@posthorn/platform/service/metrics.ts';
+import { hash } from 'node:crypto';
+import { Counter, type Registry } from 'prom-client';
+import { ApiError } from '../http/api-error.ts';
+import type { TakeTurn } from '../http/turns.ts';
+import type { CreatedMessage } from '../responses/message.ts';
+import type { AcceptMessage, NewMessage } from './accept-message.ts';
+import type { SealedResponses } from './build-message.ts';
+
+export interface IdempotentAcceptDeps {
+  accept: AcceptMessage['accept'];
+  messages: Pick<MessageQueries, 'findKeyHolder' | 'findOne' | 'releaseKey'>;
+  responses: Pick<SealedResponses, 'open'>;
+  registry: Registry;
+}
+
+export interface KeyedRequest {
+  message: Omit<NewMessage, 'idempotency'>;
+  /** Undefined when the client sent no key. */
+  key: string | undefined;
+  /** The whole body as the client sent it. */
+  bytes: Buffer;
+  /** Counts bytes that are about to be read for this request. Throws ApiError 503 when there is no room. */
+  reserve: (bytes: number) => void;
+  takeTurn: TakeTurn;
+}
+
+export interface IdempotentResponse {
+  data: CreatedMessage;
+  /** True when this is the first request's response again. */
+  isReplayed: boolean;
+}
+
+/**
+ * Accepts a message, or returns the first response again when the request is a repeat. Throws
+ * ApiError 409 while the first request is not decided, 422 when its body was another one, 503 when there
+ * is no room for the first response, and what `accept` throws (docs/contract.md, C8).
+ */
+export type IdempotentAccept = (request: KeyedRequest) => Promise<IdempotentResponse>;
+
+/**
+ * A key is claimed for a message before that is stored (docs/decisions/0012-keys-are-claimed-before-their-message.md). A
+ * crash between the two writes leaves a claim without a message, which counts for two minutes.
+ */
+export function createIdempotentAccept(deps: IdempotentAcceptDeps): IdempotentAccept {
+  const lookups = new Counter({
+    name: 'posthorn_idempotency_lookups_total',
+    help: 'Requests with an idempotency key, by whether the key was new or repeated.',
+    labelNames: ['result'],
+    registers: [deps.registry],
+  });
+  startAtZero(lookups, 'result', ['new', 'repeated']);
+  return async (request) => {
+    const { message, key, bytes, takeTurn } = request;
+    if (key === undefined) return acceptWithoutKey(deps, request);
+    const { companyId } = message;
+    const bodyHash = bodyHashOf(bytes);
+    const use = await readKeyUse(deps, companyId, key, bodyHash);
+    if (use.kind === 'repeat' || use.kind === 'reused') {
+      lookups.inc({ result: 'repeated' });
+      return respondAgain(deps, request, use);
+    }
+    if (use.kind === 'running') {
+      lookups.inc({ result: 'repeated' });
+      throw stillRunning();
+    }
+    const freed = freedBy(use);
+    if (freed) await deps.messages.releaseKey(companyId, key, freed);
+    const data = await deps.accept({ ...message, idempotency: { key, bodyHash } }, takeTurn);
+    lookups.inc({ result: data ? 'new' : 'repeated' });
+    if (data) return { data, isReplayed: false };
+    // Another request with this key was stored since the look-up.
+    return respondAgain(deps, request, await readKeyUse(deps, companyId, key, bodyHash));
+  };
+}
+
+function freedBy(use: KeyUse): KeyHolder | ClaimedKey | null {
+  if (use.kind === 'expired') return use.holder;
+  return use.kind === 'abandoned' ? use.claim : null;
+}
+
+async function acceptWithoutKey(
+  { accept }: IdempotentAcceptDeps,
+  { message, takeTurn }: KeyedRequest,
+): Promise<IdempotentResponse> {
+  const data = await accept({ ...message, idempotency: null }, takeTurn);
+  if (!data) {
+    throw new ImpossibleError('the store reported a repeated key for a message without one');
+  }
+  return { data, isReplayed: false };
+}
+
+async function readKeyUse(
+  { messages }: IdempotentAcceptDeps,
+  companyId: string,
+  key: string,
+  bodyHash: string,
+): Promise<KeyUse> {
+  return keyUseOf(await messages.findKeyHolder(companyId, key), bodyHash);
+}
+
+async function respondAgain(
+  deps: IdempotentAcceptDeps,
+  request: KeyedRequest,
+  use: KeyUse,
+): Promise<IdempotentResponse> {
+  switch (use.kind) {
+    case 'repeat':
+      return { data: await readResponse(deps, request, use.holder), isReplayed: true };
+    case 'reused':
+      throw new ApiError(
+        422,
+        'idempotency_key_reused',
+        'This Idempotency-Key was used with another body; use a new key for a new message.',
+      );
+    // Another request has the key, but its message is not committed by a majority yet.
+    case 'first':
+    case 'expired':
+    case 'running':
+    case 'abandoned':
+      throw stillRunning();
+  }
+}
+
+/** The document, its opened response as text and as objects, and the response as it is sent. */
+const COPIES = 4;
+
+/** A response may have megabytes: one delivery for each webhook of an app. So it is counted before it is read. */
+async function readResponse(
+  { messages, responses }: IdempotentAcceptDeps,
+  { message: { companyId, payload }, reserve }: KeyedRequest,
+  holder: KeyHolder,
+): Promise<CreatedMessage> {
+  reserve(holder.storedBytes * COPIES);
+  const message = await messages.findOne(companyId, holder.id);
+  // It has expired since the look-up.
+  if (!message) throw stillRunning();
+  // The same bytes as the first request had, also when the stored ones are erased.
+  return responses.open({ ...message, payload });
+}
+
+function stillRunning(): ApiError {
+  return new ApiError(
+    409,
+    'idempotency_key_running',
+    'The first request with this Idempotency-Key is still running; send it again in a moment.',
+    { headers: { 'Retry-After': '1' } },
+  );
+}
+
+/**
+ * How long a key is kept, counted from when it was claimed for the message that holds it (docs/contract.md,
+ * C8.1). After that the next request with the key is a new one. MongoDB removes old keys later.
+ */
+export const KEPT_HOURS = 24;
+const KEPT_MS = KEPT_HOURS * 3_600_000;
+
+/** What a request with a key means. `holder` is the message that has the key. */
+export type KeyUse =
+  | { kind: 'first' }
+  /** The holder is older than a key is kept: its key is to be released for this request. */
+  | { kind: 'expired'; holder: KeyHolder }
+  /** The same request once more. */
+  | { kind: 'repeat'; holder: KeyHolder }
+  /** The holder's request had another body. */
+  | { kind: 'reused' }
+  /** The message of the first request is not stored, or not by a majority yet. */
+  | { kind: 'running' }
+  /** The message of the first request was never stored: its claim is to be released for this request. */
+  | { kind: 'abandoned'; claim: ClaimedKey };
+
+/** Requests with the same hash have the same body, byte for byte. SHA-256, hex. */
+export function bodyHashOf(body: Buffer): string {
+  return hash('sha256', body, 'hex');
+}
+
+/** `found` is null when no stored message has the key, and none has claimed it. */
+export function keyUseOf(found: KeyHolder | ClaimedKey | null, bodyHash: string): KeyUse {
+  if (!found) return { kind: 'first' };
+  if (found.kind === 'claimed') {
+    const isAbandoned = found.ageMs >= CLAIM_LASTS_MS;
+    return isAbandoned ? { kind: 'abandoned', claim: found } : { kind: 'running' };
+  }
+  const holder = found;
+  if (holder.ageMs >= KEPT_MS) return { kind: 'expired', holder };
+  return holder.bodyHash === bodyHash ? { kind: 'repeat', holder } : { kind: 'reused' };
+}

@@ -1,0 +1,270 @@
+import { beforeEach, describe, expect, test } from '@jest/globals';
+import type { NotStored } from '@posthorn/domain/message/not-stored.ts';
+import { wantsEvent, type Webhook } from '@posthorn/domain/webhook.ts';
+import {
+  type FoundWebhook,
+  type TargetList,
+  targetListOf,
+} from '@posthorn/platform/mongo/webhooks/webhooks.ts';
+import { SealedValueError } from '@posthorn/platform/vault/vault.ts';
+import { openedWebhook, sampleWebhook } from '../../../../test/support/samples/sample-webhook.ts';
+import {
+  createTargetResolver,
+  estimatedBytesOf,
+  type TargetDeps,
+  type TargetResolver,
+} from './targets.ts';
+
+describe('resolve targets', () => {
+  const MAX_TARGETS = 200;
+
+  let webhooks: Webhook[];
+  /** Ids of the webhooks whose stored secrets cannot be decrypted. */
+  let damaged: Set<string>;
+  /** `company/app` of every app there is. */
+  let apps: Set<string>;
+  /** What the apps do not store. */
+  let notStored: NotStored;
+  let reads: number;
+  let targets: TargetResolver;
+
+  const counted = <T>(answer: T): Promise<T> => {
+    reads += 1;
+    return Promise.resolve(answer);
+  };
+
+  beforeEach(() => {
+    reads = 0;
+    notStored = {};
+    damaged = new Set();
+    apps = new Set(['comp_a/app_1', 'comp_a/app_empty']);
+    webhooks = [
+      sampleWebhook(1, { eventTypes: [] }),
+      sampleWebhook(2, { eventTypes: ['order.paid'] }),
+      sampleWebhook(3, { eventTypes: ['order.paid', 'order.sent'] }),
+    ];
+    const webhookStore: TargetDeps['webhooks'] = {
+      appOf: (_companyId, id) =>
+        Promise.resolve(webhooks.find((each) => each.id === id)?.appId ?? null),
+      findTarget: (companyId, id) =>
+        counted(stored(companyId, (each) => each.id === id)[0] ?? null),
+      findByApp: (companyId, appId, limit) =>
+        counted(stored(companyId, (each) => each.appId === appId).slice(0, limit)),
+      findTargets(companyId, { appId, eventType, limit }) {
+        const found = stored(
+          companyId,
+          (each) => each.appId === appId && wantsEvent(each, eventType),
+        );
+        return counted(targetListOf(found.slice(0, limit), found[0] ?? null));
+      },
+    };
+    const notStoredByApp = (companyId: string, appId: string) =>
+      Promise.resolve(apps.has(`${companyId}/${appId}`) ? notStored : null);
+    targets = createTargetResolver({
+      cacheBytes: 1_000_000,
+      maxTargets: MAX_TARGETS,
+      webhooks: webhookStore,
+      notStoredByApp,
+    });
+  });
+
+  function stored(companyId: string, isMeant: (webhook: Webhook) => boolean): FoundWebhook[] {
+    const found = webhooks.filter((each) => each.companyId === companyId && isMeant(each));
+    return found.map((webhook) => {
+      const { id, appId, disabled, eventTypes } = webhook;
+      const problem = new SealedValueError(`secret of ${id}`, 'k1');
+      return damaged.has(id)
+        ? { kind: 'unopened' as const, id, companyId, appId, disabled, eventTypes, problem }
+        : { kind: 'opened' as const, ...webhook };
+    });
+  }
+
+  const toApp = (appId: string, eventType: string | null = null, companyId = 'comp_a') =>
+    targets.resolve(companyId, { kind: 'app', appId, eventType });
+  const toWebhook = (webhookId: string, companyId = 'comp_a') =>
+    targets.resolve(companyId, { kind: 'webhook', webhookId });
+  const numbers = (found: TargetList | null) => found?.targets.map((id) => Number(id.slice(3)));
+  const NO_TARGETS = { targets: [], disabledTargets: new Set(), oldest: null, notStored: {} };
+
+  test('what is not stored of a message is what its app, or the app of its webhook, says', async () => {
+    notStored = { omitsResponses: true };
+    const wide = Array.from({ length: 101 }, (_, n) =>
+      sampleWebhook(n + 10, { appId: 'app_wide' }),
+    );
+    const global = sampleWebhook(4, { appId: null, environmentId: 'live' });
+    webhooks.push(global, ...wide);
+    apps.add('comp_a/app_wide');
+    const [first, second] = webhooks.map(({ id }) => id);
+    damaged.add(String(second));
+    const found = await Promise.all([
+      toApp('app_1'),
+      toApp('app_wide'),
+      ...[first, second, global.id].map((id) => toWebhook(String(id))),
+    ]);
+    expect(found.map((each) => each?.notStored)).toEqual([
+      ...[notStored, notStored, notStored, notStored],
+      {},
+    ]);
+  });
+
+  describe('the webhooks of an address', () => {
+    test('are those of the app that want the event', async () => {
+      expect(numbers(await toApp('app_1'))).toEqual([1]);
+      expect(numbers(await toApp('app_1', 'order.paid'))).toEqual([1, 2, 3]);
+      expect(numbers(await toApp('app_1', 'order.sent'))).toEqual([1, 3]);
+      expect(numbers(await toApp('app_1', 'order.lost'))).toEqual([1]);
+    });
+
+    test('are the same in any order of requests, because one look-up serves every event type', async () => {
+      const types = ['order.sent', null, 'order.paid', 'order.sent', null];
+      const found = await Promise.all(types.map((type) => toApp('app_1', type)));
+      expect(found.map(numbers)).toEqual([[1, 3], [1], [1, 2, 3], [1, 3], [1]]);
+      expect(numbers(await toApp('app_1', 'order.paid'))).toEqual([1, 2, 3]);
+      expect(reads).toBe(1);
+    });
+
+    test('are the one webhook that was named, whatever events it wants', async () => {
+      expect(numbers(await toWebhook(sampleWebhook(2).id))).toEqual([2]);
+    });
+
+    test('include disabled ones, whose deliveries are cancelled', async () => {
+      webhooks = [sampleWebhook(1, { eventTypes: [], disabled: true })];
+      expect(numbers(await toApp('app_1'))).toEqual([1]);
+    });
+
+    test('include those whose secrets cannot be decrypted, with their event types', async () => {
+      damaged = new Set([sampleWebhook(1).id, sampleWebhook(2).id]);
+      expect(numbers(await toApp('app_1', 'order.paid'))).toEqual([1, 2, 3]);
+      expect(numbers(await toApp('app_1', 'order.sent'))).toEqual([1, 3]);
+      expect(numbers(await toWebhook(sampleWebhook(2).id))).toEqual([2]);
+    });
+
+    test('are none for an app without webhooks, and null for an app that does not exist', async () => {
+      expect(await toApp('app_empty')).toEqual(NO_TARGETS);
+      expect(await toApp('app_gone')).toBeNull();
+      expect(await toWebhook('wh_gone')).toBeNull();
+    });
+
+    test('are null from the moment an app is deleted, though its webhooks are still being removed', async () => {
+      apps.clear();
+      expect(await toApp('app_1')).toBeNull();
+    });
+
+    test('of one company are never returned to another, whoever asks first', async () => {
+      const { id } = sampleWebhook(1);
+      expect(await toApp('app_1', null, 'comp_b')).toBeNull();
+      expect(await toWebhook(id, 'comp_b')).toBeNull();
+      expect(numbers(await toApp('app_1'))).toEqual([1]);
+      expect(numbers(await toWebhook(id))).toEqual([1]);
+      expect(await toApp('app_1', null, 'comp_b')).toBeNull();
+      expect(await toWebhook(id, 'comp_b')).toBeNull();
+    });
+  });
+
+  describe('the cache of targets', () => {
+    test('drops an entry when its own change is announced, and no other', async () => {
+      await toApp('app_1');
+      webhooks = [];
+      targets.forget({ companyId: 'comp_b', id: 'app_1' });
+      targets.forget({ companyId: 'comp_a', id: 'app_2' });
+      expect(numbers(await toApp('app_1'))).toEqual([1]);
+      targets.forget({ companyId: 'comp_a', id: 'app_1' });
+      expect(await toApp('app_1')).toEqual(NO_TARGETS);
+    });
+
+    test('drops everything when an announcement may have been missed', async () => {
+      await toWebhook(sampleWebhook(1).id);
+      webhooks = [];
+      targets.forgetAll();
+      expect(await toWebhook(sampleWebhook(1).id)).toBeNull();
+    });
+
+    test('does not keep that something was missing: what is created now is found now', async () => {
+      expect(await toApp('app_new')).toBeNull();
+      apps.add('comp_a/app_new');
+      expect(await toApp('app_new')).toEqual(NO_TARGETS);
+    });
+  });
+
+  describe('an app with more than a hundred webhooks', () => {
+    const many = (count: number, eventTypes: (n: number) => string[] = () => []) =>
+      Array.from({ length: count }, (_, n) => sampleWebhook(n + 1, { eventTypes: eventTypes(n) }));
+
+    test('is looked up once more for each event type', async () => {
+      webhooks = many(150, (n) => (n % 2 === 0 ? ['order.paid'] : []));
+      expect(numbers(await toApp('app_1'))).toHaveLength(75);
+      expect(numbers(await toApp('app_1', 'order.paid'))).toHaveLength(150);
+      expect(numbers(await toApp('app_1', 'order.sent'))).toHaveLength(75);
+      expect(numbers(await toApp('app_1', 'order.paid'))).toHaveLength(150);
+      expect(reads).toBe(4);
+    });
+
+    test('gives the oldest webhook whole, and only the ids of the others', async () => {
+      webhooks = many(101);
+      const found = await toApp('app_1');
+      expect(found?.oldest).toEqual({ kind: 'opened', ...webhooks[0] });
+      expect(found?.targets[100]).toBe(webhooks[100]?.id);
+    });
+
+    test('is read again after any change of it', async () => {
+      webhooks = many(150);
+      expect(numbers(await toApp('app_1', 'order.paid'))).toHaveLength(150);
+      webhooks = many(140);
+      targets.forget({ companyId: 'comp_a', id: 'app_1' });
+      expect(numbers(await toApp('app_1', 'order.paid'))).toHaveLength(140);
+    });
+
+    test('is refused when a message would go to more webhooks than it may', async () => {
+      webhooks = many(MAX_TARGETS + 50, (n) => (n < MAX_TARGETS ? [] : ['order.paid']));
+      expect(numbers(await toApp('app_1'))).toHaveLength(MAX_TARGETS);
+      await expect(toApp('app_1', 'order.paid')).rejects.toMatchObject({
+        status: 409,
+        code: 'quota_exceeded',
+        message: 'The limit is 200 webhooks that one message goes to (QUOTA_TARGETS_PER_MESSAGE).',
+      });
+    });
+  });
+});
+
+const sizeOf = (webhooks: FoundWebhook[]) =>
+  estimatedBytesOf({ kind: 'webhooks', notStored: {}, webhooks });
+
+const plain = openedWebhook(1, { customHeaders: [], eventTypes: [] });
+const bytes = sizeOf([plain]);
+
+describe('the targets in a wide app', () => {
+  const sizeWith = (count: number, disabled = 0) => {
+    const targets = Array.from({ length: count }, (_, n) => `wh_${n}`);
+    const disabledTargets = new Set(targets.slice(0, disabled));
+    return estimatedBytesOf({ kind: 'targets', list: { targets, disabledTargets, oldest: plain } });
+  };
+
+  test('take little each, beside the oldest webhook, and more where they are disabled', () => {
+    expect(sizeWith(1_000) - sizeWith(0)).toBe(70_000);
+    expect(sizeWith(1_000, 1_000) - sizeWith(1_000)).toBe(50_000);
+    expect(sizeWith(0)).toBe(bytes);
+  });
+
+  test('take no more than their number tells while they are not looked up', () => {
+    expect(estimatedBytesOf({ kind: 'wide', notStored: {}, number: 1 })).toBe(400);
+  });
+});
+
+describe('the webhooks of a look-up', () => {
+  test('take memory even when there are none', () => {
+    expect(sizeOf([])).toBe(400);
+  });
+
+  test('take the sum of what each of them takes', () => {
+    expect(sizeOf([plain, plain]) - bytes).toBe(bytes - 400);
+  });
+
+  test('take more with custom headers, event types and a longer address', () => {
+    const headers = [{ key: 'x-tenant', value: 'v'.repeat(1_000) }];
+    const auth = { ...plain.authMethod, hmacSecret: 's'.repeat(1_009) };
+    expect(sizeOf([{ ...plain, authMethod: auth }]) - bytes).toBe(1_000);
+    expect(sizeOf([{ ...plain, customHeaders: headers }]) - bytes).toBe(1_168);
+    expect(sizeOf([{ ...plain, eventTypes: ['order.paid'] }]) - bytes).toBe(90);
+    expect(sizeOf([{ ...plain, url: `${plain.url}/hook` }]) - bytes).toBe(5);
+  });
+});

@@ -1,0 +1,206 @@
+import type { NotStored } from '@posthorn/domain/message/not-stored.ts';
+import { charsOfAuth, wantsEvent } from '@posthorn/domain/webhook.ts';
+import { createCoalescingCache } from '@posthorn/platform/async/coalescing-cache.ts';
+import {
+  type FoundWebhook,
+  type TargetList,
+  targetListOf,
+  type TargetQuery,
+  type WebhookStore,
+} from '@posthorn/platform/mongo/webhooks/webhooks.ts';
+import type { Invalidation } from '@posthorn/platform/redis/invalidations.ts';
+import { quotaExceeded } from '../limits/quotas.ts';
+
+/** Where a message is addressed to: every webhook of an app that wants its event type, or one webhook. */
+export type Address =
+  { kind: 'app'; appId: string; eventType: string | null } | { kind: 'webhook'; webhookId: string };
+
+/** The webhooks of a message, and what is not stored of it. */
+export interface ResolvedTargets extends TargetList {
+  notStored?: NotStored;
+}
+
+export interface TargetResolver {
+  /**
+   * Returns the webhooks, oldest first, including those whose secrets cannot be decrypted: the
+   * dispatcher records why nothing was sent. Null when the app or webhook does not exist or belongs
+   * to another company. Throws ApiError 409 when there are more than a message may have.
+   */
+  resolve: (companyId: string, address: Address) => Promise<ResolvedTargets | null>;
+  /** Drops what is cached of an app or webhook. */
+  forget: (invalidation: Invalidation) => void;
+  forgetAll: () => void;
+  /** What the cache holds, in bytes, by estimate. */
+  usedBytes: () => number;
+}
+
+/** How long a result may be stale when an invalidation is lost (docs/decisions/0003-caches.md). */
+const CACHE_TTL_MS = 2_000;
+export interface TargetDeps extends LoadTargetsDeps {
+  /** What the cache may hold, in bytes. */
+  cacheBytes: number;
+}
+
+export function createTargetResolver(deps: TargetDeps): TargetResolver {
+  const load = createLoadTargets(deps);
+  const cache = createCoalescingCache<LoadedTargets>({
+    maxSize: deps.cacheBytes,
+    sizeOf: estimatedBytesOf,
+    ttlMs: CACHE_TTL_MS,
+  });
+
+  async function listFor(companyId: string, address: Address): Promise<ResolvedTargets | null> {
+    const key = `${companyId}/${idOf(address)}`;
+    if (address.kind === 'webhook') {
+      const found = await cache.get(key, () => load.ofWebhook(companyId, address.webhookId));
+      return found?.kind === 'webhooks' ? listOf(found.webhooks, found.notStored) : null;
+    }
+    const { appId, eventType } = address;
+    const found = await cache.get(key, () => load.ofApp(companyId, appId));
+    if (found?.kind === 'webhooks') {
+      const wanting = found.webhooks.filter((each) => wantsEvent(each, eventType));
+      return listOf(wanting, found.notStored);
+    }
+    if (found?.kind !== 'wide') return null;
+    // Each change of the app gives it another number, so `forget` need not know the event types.
+    const wideKey = `${key}/${found.number}/${eventType ?? ''}`;
+    const wide = await cache.get(wideKey, () => load.ofWideApp(companyId, { appId, eventType }));
+    return wide?.kind === 'targets' ? { ...wide.list, notStored: found.notStored } : null;
+  }
+
+  return {
+    async resolve(companyId, address) {
+      const list = await listFor(companyId, address);
+      if (list && list.targets.length > deps.maxTargets) {
+        throw quotaExceeded('QUOTA_TARGETS_PER_MESSAGE', deps.maxTargets);
+      }
+      return list;
+    },
+    forget({ companyId, id }) {
+      cache.forget(`${companyId}/${id}`);
+    },
+    forgetAll: cache.forgetAll,
+    usedBytes: cache.usedSize,
+  };
+}
+
+function idOf(address: Address): string {
+  return address.kind === 'app' ? address.appId : address.webhookId;
+}
+
+function listOf(webhooks: readonly FoundWebhook[], notStored: NotStored): ResolvedTargets {
+  return { ...targetListOf(webhooks, webhooks[0] ?? null), notStored };
+}
+
+/** What one look-up has found of a webhook, an app, or an app and an event type. */
+export type LoadedTargets =
+  | { kind: 'webhooks'; webhooks: FoundWebhook[]; notStored: NotStored }
+  /** The app has too many to be held: they are looked up by event type, under this number. */
+  | { kind: 'wide'; number: number; notStored: NotStored }
+  | { kind: 'targets'; list: TargetList };
+
+/** Each resolves to null when there is no such app or webhook. */
+export interface LoadTargets {
+  ofWebhook: (companyId: string, webhookId: string) => Promise<LoadedTargets | null>;
+  ofApp: (companyId: string, appId: string) => Promise<LoadedTargets | null>;
+  ofWideApp: (
+    companyId: string,
+    query: Omit<TargetQuery, 'limit'>,
+  ) => Promise<LoadedTargets | null>;
+}
+
+export interface LoadTargetsDeps {
+  /** How many webhooks one message may go to: QUOTA_TARGETS_PER_MESSAGE. */
+  maxTargets: number;
+  webhooks: Pick<WebhookStore, 'findTarget' | 'appOf' | 'findByApp' | 'findTargets'>;
+  /** Null when the company has no such app. */
+  notStoredByApp: (companyId: string, appId: string) => Promise<NotStored | null>;
+}
+
+/**
+ * An app with more is wide. One look-up of a narrow app serves every event type, and holds at most 2 MB:
+ * 8 KiB of custom headers and 13 kB of event types for each webhook.
+ */
+const MOST_IN_NARROW_APP = 100;
+
+export function createLoadTargets(deps: LoadTargetsDeps): LoadTargets {
+  const { maxTargets, webhooks, notStoredByApp } = deps;
+  let wideApps = 0;
+  return {
+    async ofWebhook(companyId, webhookId) {
+      const found = await webhooks.findTarget(companyId, webhookId);
+      if (!found) return null;
+      const notStored = await notStoredByWebhook(deps, companyId, found);
+      return { kind: 'webhooks', webhooks: [found], notStored };
+    },
+    async ofApp(companyId, appId) {
+      // The app is checked itself: the webhooks of a deleted app are removed after the response.
+      const [notStored, found] = await Promise.all([
+        notStoredByApp(companyId, appId),
+        webhooks.findByApp(companyId, appId, MOST_IN_NARROW_APP + 1),
+      ]);
+      if (!notStored) return null;
+      if (found.length <= MOST_IN_NARROW_APP) {
+        return { kind: 'webhooks', webhooks: found, notStored };
+      }
+      wideApps += 1;
+      return { kind: 'wide', number: wideApps, notStored };
+    },
+    async ofWideApp(companyId, { appId, eventType }) {
+      // One more than a message may have, to see that there are too many.
+      const query = { appId, eventType, limit: maxTargets + 1 };
+      return { kind: 'targets', list: await webhooks.findTargets(companyId, query) };
+    },
+  };
+}
+
+/** A message to one webhook is stored as its app wants. A global webhook has none. */
+async function notStoredByWebhook(
+  { webhooks, notStoredByApp }: LoadTargetsDeps,
+  companyId: string,
+  found: FoundWebhook,
+): Promise<NotStored> {
+  const appId = found.kind === 'opened' ? found.appId : await webhooks.appOf(companyId, found.id);
+  if (appId === null) return {};
+  return (await notStoredByApp(companyId, appId)) ?? {};
+}
+
+/** The key, the list and their place in the cache. */
+const ENTRY_BYTES = 400;
+/** Four ids, the secret, the times and the objects themselves. */
+const WEBHOOK_BYTES = 700;
+/** An object with two texts, or a text in a list, besides its characters. */
+const PART_BYTES = 80;
+/** An id in a list. */
+const TARGET_BYTES = 70;
+/** An id in a set, beside the list. */
+const DISABLED_BYTES = 50;
+
+/** Estimates the bytes that the result of one look-up holds in the cache. */
+export function estimatedBytesOf(loaded: LoadedTargets): number {
+  switch (loaded.kind) {
+    case 'wide':
+      return ENTRY_BYTES;
+    case 'webhooks':
+      return loaded.webhooks.reduce((sum, each) => sum + bytesOfWebhook(each), ENTRY_BYTES);
+    case 'targets': {
+      const { targets, disabledTargets, oldest } = loaded.list;
+      const ids = targets.length * TARGET_BYTES + disabledTargets.size * DISABLED_BYTES;
+      return ENTRY_BYTES + ids + (oldest ? bytesOfWebhook(oldest) : 0);
+    }
+  }
+}
+
+/** A webhook whose secrets do not open counts the base only: its error is about as large. */
+function bytesOfWebhook(webhook: FoundWebhook): number {
+  const eventTypes = bytesOfTexts(webhook.eventTypes);
+  if (webhook.kind === 'unopened') return WEBHOOK_BYTES + eventTypes;
+  const { name, url, customHeaders, authMethod } = webhook;
+  const headers = bytesOfTexts(customHeaders.flatMap(({ key, value }) => [key, value]));
+  const auth = charsOfAuth(authMethod);
+  return WEBHOOK_BYTES + name.length + url.length + auth + headers + eventTypes;
+}
+
+function bytesOfTexts(texts: readonly string[]): number {
+  return texts.reduce((sum, text) => sum + PART_BYTES + text.length, 0);
+}

@@ -1,0 +1,145 @@
+import { beforeEach, describe, expect, test } from '@jest/globals';
+import type { Request, Response } from 'express';
+import {
+  createSessionCookies,
+  createVisits,
+  type PortalSession,
+  type Session,
+  type Visits,
+} from './sessions.ts';
+
+describe('session cookies', () => {
+  const session: Session = {
+    kind: 'company',
+    companyId: 'comp_a',
+    keyHash: 'hash',
+    endsAtMs: 2_000,
+  };
+
+  const statements = {
+    sign: (text: string) => Buffer.from(text).toString('base64url'),
+    read: (text: string) => Buffer.from(text, 'base64url').toString(),
+  };
+
+  const cookiesOf = (publicUrl: string | undefined) =>
+    createSessionCookies({ statements, publicUrl, nowMs: () => 1_000 });
+
+  const requestWith = (cookie: string): Request =>
+    ({ secure: false, headers: { cookie } }) as Request;
+
+  interface SetCookie {
+    name: string;
+    value: string;
+    options: { path: string; secure: boolean };
+  }
+
+  function setBy(publicUrl: string | undefined): SetCookie {
+    const set: SetCookie[] = [];
+    const cookie = (name: string, value: string, options: SetCookie['options']): void => {
+      set.push({ name, value, options });
+    };
+    cookiesOf(publicUrl).set(requestWith(''), { cookie } as unknown as Response, session);
+    const [only] = set;
+    if (!only) throw new Error('no cookie was set');
+    return only;
+  }
+
+  const HTTPS = 'https://hooks.example.com/posthorn';
+
+  describe('the cookie of a session', () => {
+    test('is of this host alone over https, so that no other host of the domain can set it', () => {
+      const { name, options } = setBy(HTTPS);
+      expect([name, options.path, options.secure]).toEqual(['__Host-posthorn_session', '/', true]);
+    });
+
+    test('is read over https by no other name', () => {
+      const { name, value } = setBy(HTTPS);
+      const read = (cookie: string) => cookiesOf(HTTPS).read(requestWith(cookie), 'company');
+      expect(read(`${name}=${value}`)).toEqual(session);
+      expect(read(`posthorn_session=${value}`)).toBeNull();
+    });
+
+    test('is kept to the path prefix over http', () => {
+      const { name, options } = setBy('http://localhost:8080/posthorn');
+      expect([name, options.path, options.secure]).toEqual([
+        'posthorn_session',
+        '/posthorn',
+        false,
+      ]);
+    });
+
+    test.each([HTTPS, undefined])('counts for nothing beside another of its name: %s', (url) => {
+      const { name, value } = setBy(url);
+      const read = (cookie: string) => cookiesOf(url).read(requestWith(cookie), 'company');
+      expect(read(`a=b; ${name}=${value}; c=d`)).toEqual(session);
+      expect(read(`${name}=${value}; ${name}=${value}`)).toBeNull();
+      expect(read(`${name}=other; ${name}=${value}`)).toBeNull();
+    });
+  });
+});
+
+describe('visits', () => {
+  const session: PortalSession = {
+    kind: 'portal',
+    companyId: 'comp_a',
+    keyHash: 'key',
+    endsAtMs: 1,
+    appId: 'app_1',
+    linkId: 'plnk_1',
+    tokenHash: 'token',
+    capabilities: ['view'],
+  };
+
+  let isRevoked: boolean;
+  let hasApp: boolean;
+  let reads: string[];
+  let visits: Visits;
+
+  beforeEach(() => {
+    [isRevoked, hasApp, reads] = [false, true, []];
+    visits = createVisits({
+      links: {
+        isRevoked: (tokenHash) => {
+          reads.push(tokenHash);
+          return Promise.resolve(isRevoked);
+        },
+      },
+      hasApp: () => Promise.resolve(hasApp),
+    });
+  });
+
+  const goesOn = async (): Promise<boolean> =>
+    visits.assertGoesOn(session).then(
+      () => true,
+      () => false,
+    );
+
+  describe('a visit', () => {
+    test('ends when its link is revoked, at once where that was announced', async () => {
+      expect(await goesOn()).toBe(true);
+      isRevoked = true;
+      visits.forget('plnk_1');
+      expect(await goesOn()).toBe(false);
+    });
+
+    test('ends with its app', async () => {
+      hasApp = false;
+      await expect(visits.assertGoesOn(session)).rejects.toMatchObject({ status: 401 });
+    });
+
+    test('is looked up once for many requests, also when it has ended', async () => {
+      await Promise.all([goesOn(), goesOn()]);
+      await goesOn();
+      expect(reads).toEqual(['token']);
+      visits.forget('plnk_1');
+      isRevoked = true;
+      expect([await goesOn(), await goesOn()]).toEqual([false, false]);
+      expect(reads).toHaveLength(2);
+    });
+
+    test('is nothing that a session of the dashboard needs', async () => {
+      await visits.assertGoesOn({ kind: 'company', companyId: 'c', keyHash: 'k', endsAtMs: 1 });
+      expect(reads).toEqual([]);
+    });
+  });
+});

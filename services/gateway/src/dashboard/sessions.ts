@@ -1,0 +1,314 @@
+import {
+  CAPABILITIES,
+  type Capability,
+  scopesToGive,
+} from '@posthorn/domain/access/capabilities.ts';
+import type { PortalTheme } from '@posthorn/domain/access/portal.ts';
+import { type Scope, SCOPES } from '@posthorn/domain/access/scopes.ts';
+import { createCoalescingCache } from '@posthorn/platform/async/coalescing-cache.ts';
+import type { CompanyStore, KeyRecord } from '@posthorn/platform/mongo/companies/companies.ts';
+import type { LinkStore } from '@posthorn/platform/mongo/companies/links/links.ts';
+import type { SignedStatements } from '@posthorn/platform/vault/signed-statements.ts';
+import type { CookieOptions, Request, Response } from 'express';
+import { z } from 'zod';
+import { ApiError } from '../http/api-error.ts';
+import type { Caller } from '../http/route.ts';
+import { type Authenticate, sessionEnded } from '../keys/authenticate.ts';
+import type { HasApp } from '../projects/apps.ts';
+import { isoTime } from '../routes/fields.ts';
+
+/** Returns whose request it is, by its API key or its session. Throws what `Authenticate` throws. */
+export type Identify = (request: Request) => Promise<Caller>;
+
+export interface IdentifyDeps {
+  authenticate: Authenticate;
+  cookies: Pick<SessionCookies, 'read'>;
+  visits: Pick<Visits, 'assertGoesOn'>;
+}
+
+export function createIdentify({ authenticate, cookies, visits }: IdentifyDeps): Identify {
+  return async (request) => {
+    const apiKey = request.get('x-api-key');
+    const companyId = request.get('companyid');
+    const { ip: address } = request;
+    const named = readNamedSession(request);
+    if (apiKey !== undefined || named === null) {
+      return authenticate({ apiKey, companyId, address });
+    }
+    const session = sessionNamed(cookies, request, named);
+    const key = await authenticate({ keyHash: session.keyHash, companyId, address });
+    await visits.assertGoesOn(session);
+    // The session names its company, so the client need not.
+    request.headers.companyid = key.companyId;
+    return callerOf(session, key);
+  };
+}
+
+/** A visitor is confined to the app of the link, whatever its key may do. */
+export function callerOf(session: Session, key: Caller): Caller {
+  if (session.kind === 'company') return key;
+  const { appId, linkId, capabilities } = session;
+  return { ...key, appId, portal: { linkId, capabilities } };
+}
+
+/** How long a person stays signed in. A visit of the portal ends with its link. */
+export const SESSION_MS = 12 * 3_600_000;
+
+const common = {
+  companyId: z.string(),
+  /** SHA-256 of the API key, in hex: no one can use it in place of the key. */
+  keyHash: z.string(),
+  /** Milliseconds since 1970. */
+  endsAtMs: z.number(),
+};
+
+const companySchema = z.object({ kind: z.literal('company'), ...common });
+
+const portalSchema = z.object({
+  kind: z.literal('portal'),
+  ...common,
+  appId: z.string(),
+  linkId: z.string(),
+  /** By which the theme of the link is found. */
+  tokenHash: z.string(),
+  capabilities: z.array(z.enum(CAPABILITIES)),
+});
+
+/**
+ * What the cookie of a session states. It grants nothing by itself: what its key may do, and whether the key
+ * still exists, is looked up with each request, as for the key itself.
+ */
+export const sessionSchema = z.discriminatedUnion('kind', [companySchema, portalSchema]);
+
+export type Session = z.infer<typeof sessionSchema>;
+export type PortalSession = z.infer<typeof portalSchema>;
+export type SessionKind = Session['kind'];
+
+/** The cookies that hold sessions, in requests and responses. A browser may have one of each kind. */
+export interface SessionCookies {
+  /** Null without the cookie of a session of this kind that has not ended, and with two. */
+  read: (request: Request, kind: SessionKind) => Session | null;
+  set: (request: Request, response: Response, session: Session) => void;
+  clear: (request: Request, response: Response, kind: SessionKind) => void;
+}
+
+export interface SessionCookieDeps {
+  statements: SignedStatements;
+  /** PUBLIC_URL. */
+  publicUrl: string | undefined;
+  nowMs: () => number;
+}
+
+const NAMES: Record<SessionKind, string> = {
+  company: 'posthorn_session',
+  portal: 'posthorn_portal',
+};
+
+export function createSessionCookies(deps: SessionCookieDeps): SessionCookies {
+  const { statements, publicUrl, nowMs } = deps;
+  return {
+    read(request, kind) {
+      const { name } = placeOf(request, kind, publicUrl);
+      const text = cookieOf(request, name);
+      const session = text === null ? null : parseSession(statements.read(text));
+      return session?.kind === kind && session.endsAtMs > nowMs() ? session : null;
+    },
+    set(request, response, session) {
+      const { name, options } = placeOf(request, session.kind, publicUrl);
+      const maxAge = Math.max(0, session.endsAtMs - nowMs());
+      response.cookie(name, statements.sign(JSON.stringify(session)), { ...options, maxAge });
+    },
+    clear(request, response, kind) {
+      const { name, options } = placeOf(request, kind, publicUrl);
+      response.clearCookie(name, options);
+    },
+  };
+}
+
+/** Where a cookie is in the browser. */
+interface Place {
+  name: string;
+  options: CookieOptions;
+}
+
+/** Browsers take a cookie with this name from the host itself only, over https, and for all of its paths (RFC 6265bis). */
+const OF_THIS_HOST = '__Host-';
+
+/**
+ * Scripts cannot read it. Strict: no other site can make the browser send it, not even with a link. The portal is in
+ * frames of other sites, so its cookie must be sent there, which browsers allow over https only; `Partitioned`
+ * keeps it to frames in pages of the site in which the link was opened.
+ */
+function placeOf(request: Request, kind: SessionKind, publicUrl: string | undefined): Place {
+  const url = publicUrl === undefined ? null : new URL(publicUrl);
+  const secure = url ? url.protocol === 'https:' : request.secure;
+  const isFramed = kind === 'portal' && secure;
+  return {
+    name: secure ? OF_THIS_HOST + NAMES[kind] : NAMES[kind],
+    options: {
+      httpOnly: true,
+      secure,
+      sameSite: isFramed ? 'none' : 'strict',
+      partitioned: isFramed,
+      path: secure ? '/' : (url?.pathname ?? '/'),
+      encode: String,
+    },
+  };
+}
+
+function parseSession(text: string | null): Session | null {
+  return text === null ? null : (sessionSchema.safeParse(JSON.parse(text)).data ?? null);
+}
+
+/**
+ * RFC 6265, 4.2. Null also for two of one name: another host of the same domain, or another path, has set one of them,
+ * and nothing tells which is ours.
+ */
+function cookieOf(request: Request, name: string): string | null {
+  const pairs = (request.headers.cookie ?? '').split(';').map((pair) => pair.trim().split('=', 2));
+  const [found, another] = pairs.filter(([key]) => key === name);
+  return another === undefined ? (found?.[1] ?? null) : null;
+}
+
+/**
+ * No form and no link of another site can set a header, and no script of one without permission that the
+ * gateway never gives (docs/contract.md C19.3). Without it a cookie counts for nothing.
+ */
+const SESSION_HEADER = 'x-posthorn-session';
+
+/** Which session a page means. */
+export interface NamedSession {
+  kind: SessionKind;
+  /** Of what the page shows: the company, or the link of the visit. Null when it does not know yet. */
+  id: string | null;
+}
+
+/** Returns the session that a request names: `1` or `portal`, and an id behind it; null without the header. */
+export function readNamedSession(request: Request): NamedSession | null {
+  const text = request.get(SESSION_HEADER);
+  if (text === undefined) return null;
+  const [kind, id] = text.trim().split(' ');
+  return { kind: kind === 'portal' ? 'portal' : 'company', id: id ?? null };
+}
+
+/**
+ * Returns the session of the browser. Throws ApiError 401 when there is none, and when it is not the one that the page
+ * shows: a browser has one of each kind, and its pages would otherwise mix two (C20.4).
+ */
+export function sessionNamed(
+  cookies: Pick<SessionCookies, 'read'>,
+  request: Request,
+  { kind, id }: NamedSession,
+): Session {
+  const session = cookies.read(request, kind);
+  if (!session) throw sessionEnded();
+  if (id !== null && !idsOf(session).includes(id)) throw sessionReplaced();
+  return session;
+}
+
+function idsOf(session: Session): string[] {
+  const { companyId } = session;
+  return session.kind === 'portal' ? [companyId, session.linkId] : [companyId];
+}
+
+const sessionReplaced = (): ApiError =>
+  new ApiError(
+    401,
+    'session_replaced',
+    'This browser began another session since, which took the place of this one.',
+  );
+
+/** Whether visits of the portal go on (docs/contract.md C20.1). Sessions of the dashboard go on with their key. */
+export interface Visits {
+  /** Throws ApiError 401 when the link of the visit was revoked, and when its app was deleted. */
+  assertGoesOn: (session: Session) => Promise<void>;
+  /** Drops the visit of this link from the cache. */
+  forget: (linkId: string) => void;
+}
+
+export interface VisitsDeps {
+  links: Pick<LinkStore, 'isRevoked'>;
+  hasApp: HasApp;
+}
+
+/** As long as an API key that was revoked by another gateway may still work. */
+const TTL_MS = 2_000;
+const MAX_CACHED = 10_000;
+
+export function createVisits({ links, hasApp }: VisitsDeps): Visits {
+  const cache = createCoalescingCache<{ goesOn: boolean }>({
+    maxSize: MAX_CACHED,
+    sizeOf: () => 1,
+    ttlMs: TTL_MS,
+  });
+  const load = async ({ companyId, appId, tokenHash }: PortalSession) => ({
+    goesOn: !(await links.isRevoked(tokenHash)) && (await hasApp(companyId, appId)),
+  });
+  return {
+    async assertGoesOn(session) {
+      if (session.kind === 'company') return;
+      const found = await cache.get(session.linkId, () => load(session));
+      if (!found?.goesOn) throw sessionEnded();
+    },
+    forget: cache.forget,
+  };
+}
+
+/** What the dashboard is told of its session. */
+export interface ShownSession {
+  kind: Session['kind'];
+  company: { id: string; name: string };
+  /** Of a visitor of the portal: the link that was opened. */
+  key: { id: string; scopes: Scope[]; appId: string | null };
+  expiresAt: string;
+  portal: ShownPortal | null;
+}
+
+interface ShownPortal {
+  app: { id: string; name: string };
+  capabilities: Capability[];
+  theme: PortalTheme;
+}
+
+export interface DescribeSessionDeps {
+  companies: Pick<CompanyStore, 'nameOf'>;
+  links: Pick<LinkStore, 'themeOf'>;
+  /** Null for an unknown app. */
+  appName: (companyId: string, appId: string) => Promise<string | null>;
+}
+
+/** Throws ApiError 401 when the app of the portal was deleted. */
+export async function describeSession(
+  deps: DescribeSessionDeps,
+  session: Session,
+  key: KeyRecord,
+): Promise<ShownSession> {
+  const { kind, companyId, endsAtMs } = session;
+  return {
+    kind,
+    company: { id: companyId, name: (await deps.companies.nameOf(companyId)) ?? '' },
+    key: kind === 'company' ? describeKey(key) : describeVisitor(session),
+    expiresAt: isoTime(Math.min(endsAtMs, key.expiresAtMs ?? Infinity)),
+    portal: kind === 'company' ? null : await describePortal(deps, session),
+  };
+}
+
+function describeKey({ keyId, scopes, appId }: KeyRecord): ShownSession['key'] {
+  return { id: keyId, scopes: scopes.includes('admin') ? [...SCOPES] : [...scopes], appId };
+}
+
+/** The scopes are what the dashboard may offer; what is allowed is decided by the capabilities. */
+function describeVisitor({ linkId, appId, capabilities }: PortalSession): ShownSession['key'] {
+  const offered = capabilities.filter((capability) => capability !== 'secrets');
+  return { id: linkId, scopes: scopesToGive(offered), appId };
+}
+
+async function describePortal(
+  { appName, links }: DescribeSessionDeps,
+  { companyId, appId, tokenHash, capabilities }: PortalSession,
+): Promise<ShownPortal> {
+  const name = await appName(companyId, appId);
+  if (name === null) throw sessionEnded();
+  const theme = (await links.themeOf(tokenHash)) ?? {};
+  return { app: { id: appId, name }, capabilities, theme };
+}

@@ -1,0 +1,74 @@
+import { afterAll, beforeAll, expect, it } from '@jest/globals';
+import { unattemptedDelivery } from '@posthorn/domain/delivery-lifecycle/settlement.ts';
+import { DAY_MS, dayNumberOf } from '@posthorn/domain/ids/days.ts';
+import { firstIdAt } from '@posthorn/domain/ids/ids.ts';
+import { type Database, withDays } from '@posthorn/platform/mongo/days/days.ts';
+import { createDeliveryStore } from '@posthorn/platform/mongo/deliveries/deliveries.ts';
+import { collection } from '@posthorn/platform/mongo/documents/collections.ts';
+import { sampleMessage } from '../../../../test/support/samples/sample-message.ts';
+import {
+  openScratchDays,
+  type ScratchDatabase,
+} from '../../../../test/support/stores/scratch-database.ts';
+import { createReadPending } from './counts.ts';
+
+const TODAY = dayNumberOf(Date.now()) * DAY_MS;
+const TIMES = [TODAY - DAY_MS, TODAY - 2, TODAY - 1, TODAY];
+
+let database: ScratchDatabase;
+
+/** Pending deliveries, of two webhooks in turn. */
+beforeAll(async () => {
+  database = await openScratchDays();
+  const settled = TIMES.map((ms, n) => {
+    const message = sampleMessage(`${firstIdAt('msg', ms)}${'0'.repeat(16)}`);
+    const webhookId = `wh_${n % 2}`;
+    return { ...unattemptedDelivery(message, webhookId, 1), status: 'pending' as const };
+  });
+  await createDeliveryStore(database.db).insertAll(settled);
+  const webhooks = collection(database.db, 'webhooks');
+  for (const _id of ['wh_0', 'wh_1', 'wh_2']) {
+    await webhooks.insertOne({ _id, companyId: 'comp_a', appId: 'app_1' } as never);
+  }
+});
+
+afterAll(() => database.drop());
+
+const owners = [
+  { companyId: 'comp_a' },
+  { companyId: 'comp_a', appId: 'app_1' },
+  { companyId: 'comp_a', webhookId: 'wh_0' },
+  { companyId: 'comp_a', webhookId: 'wh_2' },
+  { companyId: 'comp_b' },
+];
+
+function readAllAt(db: Database) {
+  const read = createReadPending(db);
+  return Promise.all(owners.map(read));
+}
+
+it('counts what is pending in every day, with the oldest one', async () => {
+  const [oldest] = TIMES;
+  expect(await readAllAt(database.db)).toEqual([
+    { count: 4, oldestAtMs: oldest },
+    { count: 4, oldestAtMs: oldest },
+    { count: 2, oldestAtMs: oldest },
+    { count: 0, oldestAtMs: null },
+    { count: 0, oldestAtMs: null },
+  ]);
+});
+
+it('leaves out what has expired while its day is still there', async () => {
+  const layout = { beginMs: 0, retentionMs: DAY_MS / 2 };
+  const later = withDays(Object.create(database.db) as Database, {
+    layout: () => layout,
+    nowMs: () => TODAY + DAY_MS / 2 - 1,
+  });
+  expect(await readAllAt(later)).toEqual([
+    { count: 2, oldestAtMs: TODAY - 1 },
+    { count: 2, oldestAtMs: TODAY - 1 },
+    { count: 1, oldestAtMs: TODAY - 1 },
+    { count: 0, oldestAtMs: null },
+    { count: 0, oldestAtMs: null },
+  ]);
+});

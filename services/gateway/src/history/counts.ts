@@ -1,0 +1,206 @@
+import { timeMsOf } from '@posthorn/domain/ids/ids.ts';
+import {
+  addCounts,
+  attemptsIn,
+  noAttempts,
+  successesIn,
+} from '@posthorn/domain/stats/attempt-counts.ts';
+import { wholeSteps } from '@posthorn/domain/stats/steps.ts';
+import {
+  type CompanyDocuments,
+  documentsIn,
+  documentsOf,
+} from '@posthorn/platform/mongo/company-documents.ts';
+import type { Database, Days } from '@posthorn/platform/mongo/days/days.ts';
+import { countUpTo, readAll } from '@posthorn/platform/mongo/days/read-days.ts';
+import type { DeliveryDocument } from '@posthorn/platform/mongo/documents/documents.ts';
+import type { StatsQueries } from '@posthorn/platform/mongo/stats/stats-queries.ts';
+import type { WebhookStore } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
+import type { OpenCircuit, OpenCircuits } from '@posthorn/platform/redis/open-circuits.ts';
+import type { mongo } from 'mongoose';
+import { unavailable } from '../http/api-error.ts';
+import type { Apps } from '../projects/apps.ts';
+import type { ReadWebhookOutlines, WebhookOutline } from './overview.ts';
+
+export interface CountAppsDeps {
+  apps: Pick<Apps, 'existing'>;
+  webhooks: Pick<WebhookStore, 'countOf'>;
+  stats: Pick<StatsQueries, 'readSteps'>;
+  nowMs: () => number;
+}
+
+export interface AppCounts {
+  appId: string;
+  /** Counted up to 10,000. */
+  webhooks: number;
+  /** Attempts in the last 24 hours, by whole hours. */
+  succeeded: number;
+  failed: number;
+}
+
+/** Returns the counts of those of the ids that are ids of apps, in no order. */
+export type CountApps = (companyId: string, appIds: readonly string[]) => Promise<AppCounts[]>;
+
+const DAY_MS = 86_400_000;
+const MAX_WEBHOOKS = 10_000;
+
+export function createCountApps(deps: CountAppsDeps): CountApps {
+  return async (companyId, appIds) => {
+    const existing = await deps.apps.existing(companyId, appIds);
+    return Promise.all([...existing].map((appId) => countApp(deps, companyId, appId)));
+  };
+}
+
+async function countApp(
+  { webhooks, stats, nowMs }: CountAppsDeps,
+  companyId: string,
+  appId: string,
+): Promise<AppCounts> {
+  const toMs = nowMs();
+  const span = wholeSteps('hour', { fromMs: toMs - DAY_MS, toMs });
+  const [count, hours] = await Promise.all([
+    webhooks.countOf(companyId, { appId, projectId: '' }, MAX_WEBHOOKS),
+    stats.readSteps({ companyId, ownerId: appId }, 'hour', span),
+  ]);
+  const counts = noAttempts();
+  for (const hour of hours) addCounts(counts, hour.counts);
+  const succeeded = successesIn(counts);
+  return { appId, webhooks: count, succeeded, failed: attemptsIn(counts) - succeeded };
+}
+
+export interface ReadCircuitsDeps {
+  circuits: Pick<OpenCircuits, 'list'>;
+  readOutlines: ReadWebhookOutlines;
+}
+
+export interface CircuitsFilter {
+  appId?: string | undefined;
+  webhookId?: string | undefined;
+}
+
+export interface CircuitOfWebhook extends OpenCircuit {
+  webhook: WebhookOutline;
+}
+
+/**
+ * Returns the open circuits of a company, those that opened first at the beginning; of more than MAX_LISTED any of
+ * them. Throws ApiError 503 without Redis.
+ */
+export type ReadCircuits = (
+  companyId: string,
+  filter: CircuitsFilter,
+) => Promise<CircuitOfWebhook[]>;
+
+/** Webhooks that are looked up at a time. */
+const PAGE = 1_000;
+
+export function createReadCircuits({ circuits, readOutlines }: ReadCircuitsDeps): ReadCircuits {
+  return async (companyId, { appId, webhookId }) => {
+    const all = await circuits.list(companyId).catch(() => {
+      throw unavailable('redis_unavailable');
+    });
+    const asked =
+      webhookId === undefined ? all : all.filter((each) => each.webhookId === webhookId);
+    const found: CircuitOfWebhook[] = [];
+    for (let from = 0; from < asked.length; from += PAGE) {
+      const page = asked.slice(from, from + PAGE);
+      const outlines = await readOutlines(
+        companyId,
+        page.map((each) => each.webhookId),
+      );
+      for (const circuit of page) {
+        const webhook = outlines.get(circuit.webhookId);
+        const isAsked = webhook && (appId === undefined || webhook.appId === appId);
+        if (isAsked) found.push({ ...circuit, webhook });
+      }
+    }
+    return found.sort((one, other) => one.sinceMs - other.sinceMs);
+  };
+}
+
+/** Deliveries that wait for another attempt. */
+export interface Pending {
+  /** Counted up to MOST_COUNTED. */
+  count: number;
+  /** When the oldest message of one was accepted; null without any. */
+  oldestAtMs: number | null;
+}
+
+export interface PendingOwner {
+  companyId: string;
+  appId?: string | undefined;
+  webhookId?: string | undefined;
+}
+
+export type ReadPending = (owner: PendingOwner) => Promise<Pending>;
+
+/** From an index, 10,000 take 10 ms. */
+export const MOST_COUNTED = 10_000;
+/** Webhooks of an app that are looked at. */
+const MAX_PENDING_WEBHOOKS = 200;
+
+/** Counts in each day from the indexes of deliveries that are not delivered, of which there are few. */
+export function createReadPending(db: Database): ReadPending {
+  const { deliveries } = db.days;
+  return async (owner) => {
+    const { companyId } = owner;
+    const webhookIds = await webhooksOf(db, owner);
+    const ownIn = (documents: mongo.Collection<DeliveryDocument>): Own =>
+      documentsIn<'deliveries'>(documents, companyId);
+    const pending = pendingOf(deliveries);
+    const all = pending(webhookIds && { $in: webhookIds });
+    const days = deliveries.within(deliveries.kept({}, 'dlv'));
+    const { sum, first } = await countUpTo(days, MOST_COUNTED, (documents, limit) =>
+      ownIn(documents).count(all, { limit }),
+    );
+    // A delivery is in the day of its message, so the oldest one is in the first day.
+    const oldestAtMs = first && (await oldestIn(ownIn(first), pending, webhookIds));
+    return { count: sum, oldestAtMs };
+  };
+}
+
+type PendingFilter = (webhookId: string | { $in: string[] } | null) => object;
+
+/** Without those that have expired. Each bound is one of the ids that the index has. */
+function pendingOf(deliveries: Days['deliveries']): PendingFilter {
+  const keptFrom = (prefix: 'msg' | 'dlv') => ({ $gte: deliveries.kept({}, prefix).fromId });
+  const status = 'pending';
+  return (webhookId) =>
+    webhookId === null
+      ? { status, messageId: keptFrom('msg') }
+      : { status, webhookId, _id: keptFrom('dlv') };
+}
+
+type Own = CompanyDocuments<'deliveries'>;
+
+/** Null for all webhooks of the company. */
+async function webhooksOf(
+  db: Database,
+  { companyId, appId, webhookId }: PendingOwner,
+): Promise<string[] | null> {
+  if (webhookId !== undefined) return [webhookId];
+  if (appId === undefined) return null;
+  const found = documentsOf(db, 'webhooks', companyId).find({ appId });
+  const page = found
+    .sort({ _id: 1 })
+    .limit(MAX_PENDING_WEBHOOKS)
+    .project<{ _id: string }>({ _id: 1 });
+  return (await page.toArray()).map(({ _id }) => _id);
+}
+
+/** Looked for by webhook: an index has the deliveries of each in their order, but not those of several. */
+async function oldestIn(
+  own: Own,
+  pending: PendingFilter,
+  webhookIds: readonly string[] | null,
+): Promise<number | null> {
+  const read = async (webhookId: string | null): Promise<string[]> => {
+    const order: mongo.Sort = webhookId === null ? { messageId: 1 } : { _id: 1 };
+    const oldest = own.find(pending(webhookId)).sort(order).limit(1);
+    const found = await oldest.project<{ messageId: string }>({ messageId: 1 }).toArray();
+    return found.map(({ messageId }) => messageId);
+  };
+  const found = await readAll(webhookIds ?? [null], read);
+  const [oldest] = found.flat().sort();
+  return oldest === undefined ? null : timeMsOf(oldest);
+}

@@ -1,0 +1,177 @@
+import { describe, expect, test } from '@jest/globals';
+import { deliveryIdOf } from '@posthorn/domain/ids/ids.ts';
+import type { Outcome } from '@posthorn/domain/outcome.ts';
+import type { DeliveryFigures } from '@posthorn/platform/mongo/deliveries/delivery-queries.ts';
+import type { EndpointFlow } from '@posthorn/platform/redis/endpoint-flows.ts';
+import fc from 'fast-check';
+import { countingIds, sampleMessage } from '../../../../test/support/samples/sample-message.ts';
+import { createReadHealth } from './health.ts';
+
+type Made = [Outcome, durationMs: number];
+
+/** One message for each entry: delivered if its last attempt succeeded, else pending; null without a document. */
+async function healthOf(
+  deliveries: readonly (readonly Made[] | null)[],
+  older = 0,
+  readCircuit: () => Promise<number | null> = () => Promise.resolve(null),
+  readFlow: () => Promise<EndpointFlow | null> = () => Promise.resolve(null),
+) {
+  const newId = countingIds();
+  const messages = deliveries.map(() => sampleMessage(newId('msg')));
+  const known = new Map<string, DeliveryFigures>();
+  for (const [n, made] of deliveries.entries()) {
+    if (!made) continue;
+    const attempts = made.map(([outcome, durationMs], index) => {
+      return { outcome, durationMs, startedAt: new Date(index + 1) };
+    });
+    const status = attempts.at(-1)?.outcome === 'success' ? 'delivered' : 'pending';
+    known.set(deliveryIdOf(messages[n]?.id ?? '', 'wh_1'), { status, attempts });
+  }
+  const pendingAmong = (ids: readonly string[]): number =>
+    ids.filter((id) => known.get(id)?.status === 'pending').length;
+  const read = createReadHealth({
+    webhooks: { has: (_company, id) => Promise.resolve(id === 'wh_1') },
+    messages: {
+      listIds: (_company, _filter, limit) =>
+        Promise.resolve(messages.slice(0, limit).map(({ id }) => id)),
+    },
+    deliveries: {
+      figuresOf: (_company, ids) => Promise.resolve(ids.flatMap((id) => known.get(id) ?? [])),
+      countPending(_company, _webhook, exceptIds, limit) {
+        const all = older + pendingAmong([...known.keys()]);
+        return Promise.resolve(Math.min(all - pendingAmong(exceptIds), limit));
+      },
+    },
+    circuits: { read: readCircuit },
+    flows: { read: readFlow },
+    concurrency: { floor: 1, start: 16, ceiling: 1_000 },
+    nowMs: () => 1_000,
+  });
+  return { known: await read('comp_a', 'wh_1'), unknown: await read('comp_a', 'wh_2') };
+}
+
+/** Of a dispatcher with 1,000 places. */
+const FLOW: EndpointFlow = {
+  concurrency: 16,
+  ceiling: 500,
+  ratePerSecond: null,
+  heldUntilMs: null,
+};
+
+describe('the health of a webhook', () => {
+  test('that got no message yet has no rate and no latencies', async () => {
+    expect((await healthOf([])).known).toEqual({
+      circuit: 'closed',
+      probeAt: null,
+      lastAttemptAt: null,
+      concurrency: { now: 16, floor: 1, ceiling: 1_000 },
+      ratePerSecond: null,
+      heldUntil: null,
+      successRate: null,
+      latencyMs: { p50: null, p95: null },
+      backlog: 0,
+    });
+  });
+
+  test.each<[string, EndpointFlow, object]>([
+    [
+      'how many attempts at once and how fast',
+      { ...FLOW, concurrency: 180, ratePerSecond: 285.5 },
+      {
+        concurrency: { now: 180, floor: 1, ceiling: 500 },
+        ratePerSecond: 285.5,
+        heldUntil: null,
+      },
+    ],
+    [
+      'until when nothing is sent',
+      { ...FLOW, heldUntilMs: 61_000 },
+      { heldUntil: '1970-01-01T00:01:01.000Z' },
+    ],
+    ['no hold that has ended', { ...FLOW, heldUntilMs: 1_000 }, { heldUntil: null }],
+    [
+      'no ceiling of its own, when it is of an earlier version',
+      { ...FLOW, ceiling: null },
+      { concurrency: { now: 16, floor: 1, ceiling: 1_000 } },
+    ],
+  ])('shows what its dispatcher has written: %s', async (_what, flow, shown) => {
+    const { known } = await healthOf([], 0, undefined, () => Promise.resolve(flow));
+    expect(known).toMatchObject(shown);
+  });
+
+  test('shows the flow of a new endpoint while Redis is away', async () => {
+    const away = () => Promise.reject(new Error('away'));
+    const { known } = await healthOf([], 0, away, away);
+    expect(known).toMatchObject({ concurrency: { now: 16 }, heldUntil: null });
+  });
+
+  test('is null for an unknown webhook', async () => {
+    expect((await healthOf([])).unknown).toBeNull();
+  });
+
+  const PROBE_LATER = '1970-01-01T00:00:01.001Z';
+  const PROBE_NOW = '1970-01-01T00:00:01.000Z';
+  test.each<[string, string, string | null, () => Promise<number | null>]>([
+    ['closed', 'no dispatcher has written an open one', null, () => Promise.resolve(null)],
+    ['open', 'its probe is still to come', PROBE_LATER, () => Promise.resolve(1_001)],
+    ['half_open', 'the time of its probe is over', PROBE_NOW, () => Promise.resolve(1_000)],
+    ['closed', 'Redis is away', null, () => Promise.reject(new Error('away'))],
+  ])('shows a circuit as %s when %s', async (circuit, _why, probeAt, readCircuit) => {
+    expect((await healthOf([], 0, readCircuit)).known).toMatchObject({ circuit, probeAt });
+  });
+
+  test('tells when the newest attempt began', async () => {
+    const made: Made[] = [
+      ['timeout', 5],
+      ['success', 5],
+    ];
+    const { known } = await healthOf([made, [['success', 5]]]);
+    expect(known).toMatchObject({ lastAttemptAt: '1970-01-01T00:00:00.002Z' });
+  });
+
+  test('counts attempts, not deliveries', async () => {
+    const { known } = await healthOf([
+      [
+        ['timeout', 15_000],
+        ['http_5xx', 30],
+        ['success', 20],
+      ],
+      [['success', 10]],
+    ]);
+    expect(known).toMatchObject({ successRate: 0.5, latencyMs: { p50: 20, p95: 15_000 } });
+  });
+
+  test('has percentiles by nearest rank', async () => {
+    const durations = fc.array(fc.nat(20_000), { minLength: 1, maxLength: 50 });
+    const holds = fc.asyncProperty(durations, async (all) => {
+      const { known } = await healthOf(all.map((durationMs) => [['success', durationMs]]));
+      for (const [share, found] of [
+        [0.5, known?.latencyMs.p50],
+        [0.95, known?.latencyMs.p95],
+      ] as const) {
+        const noLonger = (ms: number): number => all.filter((each) => each <= ms).length;
+        expect(all).toContain(found);
+        expect(noLonger(found ?? -1)).toBeGreaterThanOrEqual(share * all.length);
+        const shorter = all.filter((each) => each < (found ?? 0)).length;
+        expect(shorter).toBeLessThan(share * all.length);
+      }
+    });
+    await fc.assert(holds);
+  });
+
+  test('counts as backlog what waits for a retry and what was not attempted yet', async () => {
+    const { known } = await healthOf([null, [['timeout', 1]], null, [['success', 1]]], 1);
+    expect(known?.backlog).toBe(4);
+  });
+
+  test('counts a backlog of at most 10,000', async () => {
+    expect((await healthOf([null, null], 20_000)).known?.backlog).toBe(10_000);
+  });
+
+  test('reads the newest 200 messages', async () => {
+    const made = Array.from({ length: 250 }, (_, n): Made[] => [
+      [n < 200 ? 'success' : 'timeout', 1],
+    ]);
+    expect((await healthOf(made)).known?.successRate).toBe(1);
+  });
+});

@@ -1,0 +1,117 @@
+import { deliveryIdOf } from '@posthorn/domain/ids/ids.ts';
+import type {
+  AttemptFigures,
+  DeliveryQueries,
+} from '@posthorn/platform/mongo/deliveries/delivery-queries.ts';
+import type { MessageQueries } from '@posthorn/platform/mongo/messages/message-queries.ts';
+import type { WebhookStore } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
+import type { EndpointFlow, EndpointFlows } from '@posthorn/platform/redis/endpoint-flows.ts';
+import type { OpenCircuits } from '@posthorn/platform/redis/open-circuits.ts';
+import type { Health } from '../responses/webhook.ts';
+
+export interface HealthDeps {
+  webhooks: Pick<WebhookStore, 'has'>;
+  messages: Pick<MessageQueries, 'listIds'>;
+  deliveries: Pick<DeliveryQueries, 'figuresOf' | 'countPending'>;
+  circuits: Pick<OpenCircuits, 'read'>;
+  flows: Pick<EndpointFlows, 'read'>;
+  /** The bounds of the concurrency limit of an endpoint, as the dispatchers are configured. */
+  concurrency: ConcurrencyBounds;
+  nowMs: () => number;
+}
+
+export interface ConcurrencyBounds {
+  floor: number;
+  start: number;
+  ceiling: number;
+}
+
+/** Reads the settings that the dispatchers share. The limit of an endpoint that always fails falls to one. */
+export function concurrencyBoundsOf(config: {
+  ENDPOINT_CONCURRENCY: number;
+  ENDPOINT_CONCURRENCY_MAX: number;
+}): ConcurrencyBounds {
+  return {
+    floor: 1,
+    start: config.ENDPOINT_CONCURRENCY,
+    ceiling: config.ENDPOINT_CONCURRENCY_MAX,
+  };
+}
+
+/** Returns null when the company has no such webhook. */
+export type ReadHealth = (companyId: string, webhookId: string) => Promise<Health | null>;
+
+/** The newest ones of the webhook. */
+const MAX_MESSAGES = 200;
+const MAX_BACKLOG = 10_000;
+
+/** Computes the health of a webhook from its newest messages, so that accepting and delivering store nothing for it. */
+export function createReadHealth(deps: HealthDeps): ReadHealth {
+  const { webhooks, messages, deliveries } = deps;
+  return async (companyId, webhookId) => {
+    if (!(await webhooks.has(companyId, webhookId))) return null;
+    const newest = await messages.listIds(companyId, { webhookId }, MAX_MESSAGES);
+    const ids = newest.map((id) => deliveryIdOf(id, webhookId));
+    // Each delivery is counted by one of the two reads: a delivery recorded between them would be counted twice or not
+    // at all.
+    const [circuit, flow, known, older] = await Promise.all([
+      circuitOf(deps, companyId, webhookId),
+      deps.flows.read(webhookId).catch(() => null),
+      deliveries.figuresOf(companyId, ids),
+      deliveries.countPending(companyId, webhookId, ids, MAX_BACKLOG),
+    ]);
+    const ended = known.filter(({ status }) => status !== 'pending').length;
+    const backlog = Math.min(older + ids.length - ended, MAX_BACKLOG);
+    const attempts = known.flatMap((delivery) => delivery.attempts);
+    return { ...circuit, ...flowOf(deps, flow), ...figuresOf(attempts), backlog };
+  };
+}
+
+/** Reads what the dispatcher of the webhook has written to Redis. Without Redis every circuit counts as closed. */
+async function circuitOf(
+  { circuits, nowMs }: HealthDeps,
+  companyId: string,
+  webhookId: string,
+): Promise<Pick<Health, 'circuit' | 'probeAt'>> {
+  const probeAtMs = await circuits.read(companyId, webhookId).catch(() => null);
+  if (probeAtMs === null) return { circuit: 'closed', probeAt: null };
+  return {
+    circuit: probeAtMs > nowMs() ? 'open' : 'half_open',
+    probeAt: new Date(probeAtMs).toISOString(),
+  };
+}
+
+/**
+ * An endpoint of which no dispatcher has written is shown as a new one. A dispatcher's own ceiling is lower than the
+ * setting when that is more than half of its places.
+ */
+function flowOf(
+  { concurrency: { floor, start, ceiling: setting }, nowMs }: HealthDeps,
+  flow: EndpointFlow | null,
+): Pick<Health, 'concurrency' | 'ratePerSecond' | 'heldUntil'> {
+  const heldUntilMs = flow?.heldUntilMs ?? 0;
+  const ceiling = flow?.ceiling ?? setting;
+  return {
+    concurrency: { now: flow?.concurrency ?? Math.min(start, ceiling), floor, ceiling },
+    ratePerSecond: flow?.ratePerSecond ?? null,
+    heldUntil: heldUntilMs > nowMs() ? new Date(heldUntilMs).toISOString() : null,
+  };
+}
+
+type Figures = Pick<Health, 'successRate' | 'latencyMs' | 'lastAttemptAt'>;
+
+function figuresOf(attempts: readonly AttemptFigures[]): Figures {
+  const durations = attempts.map(({ durationMs }) => durationMs).sort((a, b) => a - b);
+  const succeeded = attempts.filter(({ outcome }) => outcome === 'success').length;
+  const lastMs = Math.max(0, ...attempts.map(({ startedAt }) => startedAt.getTime()));
+  return {
+    lastAttemptAt: lastMs === 0 ? null : new Date(lastMs).toISOString(),
+    successRate: attempts.length === 0 ? null : succeeded / attempts.length,
+    latencyMs: { p50: percentile(durations, 0.5), p95: percentile(durations, 0.95) },
+  };
+}
+
+/** Nearest rank; null when there is nothing to rank. */
+function percentile(ascending: readonly number[], share: number): number | null {
+  return ascending[Math.ceil(ascending.length * share) - 1] ?? null;
+}

@@ -1,0 +1,346 @@
+import { statusBeforeAttempts } from '@posthorn/domain/delivery-lifecycle/when-cancelled.ts';
+import { deliveryIdOf, firstIdAt, timeMsOf } from '@posthorn/domain/ids/ids.ts';
+import type { DeliveryStatus } from '@posthorn/domain/message/delivery.ts';
+import { type Message, messageStatus } from '@posthorn/domain/message/message.ts';
+import { requiredAt } from '@posthorn/domain/required.ts';
+import { slicesOf } from '@posthorn/platform/async/batching/slices-of.ts';
+import type {
+  DeliveryOutline,
+  DeliveryQueries,
+  FailureFilter,
+} from '@posthorn/platform/mongo/deliveries/delivery-queries.ts';
+import type {
+  MessageOutline,
+  MessageQueries,
+  OutlineBounds,
+} from '@posthorn/platform/mongo/messages/message-queries.ts';
+import type { WebhookStore } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
+import { notFound } from '../http/api-error.ts';
+import type { TakeTurn } from '../http/turns.ts';
+import type { OldestTarget } from '../responses/message.ts';
+
+export interface MessageQuery extends DeliveryFilter {
+  appId?: string | undefined;
+  eventType?: string | undefined;
+  status?: DeliveryStatus | undefined;
+  /** Creation of the message, in milliseconds since 1970, both inclusive. */
+  fromMs?: number | undefined;
+  toMs?: number | undefined;
+  /** Id of the last message of the page before. */
+  cursor?: string | undefined;
+  limit: number;
+}
+
+export interface ListedMessages {
+  /** Newest first. */
+  messages: { message: Message; deliveries: DeliveryOutline[] }[];
+  nextCursor: string | null;
+}
+
+/** What the list of one company's messages needs. */
+export interface ListDeps extends ListStores {
+  takeTurn: TakeTurn;
+}
+
+export interface ListStores {
+  messages: Pick<MessageQueries, 'listOutlines' | 'outlinesOf' | 'findMany'>;
+  deliveries: Pick<DeliveryQueries, 'outlinesOf' | 'messagesOfFailed'>;
+}
+
+/** Messages per read when a filter by status or event type may drop most of them. */
+const CHUNK = 500;
+/** A page reads at most this many deliveries and ends there: messages to many webhooks must not cost unbounded work. */
+const MAX_READ = 10_000;
+/**
+ * The same for a filter by status or event type, in deliveries, or messages where those have none: a rare status must
+ * not keep its caller waiting. To look at 10,000 took 0.4 to 1.0 s, with 400,000 deliveries in the store.
+ */
+const MAX_SEARCHED = 2_500;
+
+/**
+ * Returns one page of messages. The status of a message follows from its deliveries and is not stored, and its event
+ * type has no index, which every message would pay for. So these filters read candidates and keep those that match.
+ */
+export async function listMessages(
+  deps: ListDeps,
+  companyId: string,
+  query: MessageQuery,
+): Promise<ListedMessages> {
+  const { limit, status } = query;
+  const isSearch = isSearchOf(query);
+  const maxScanned = isSearch ? MAX_SEARCHED : MAX_READ;
+  const kept: Candidate[] = [];
+  let beforeId = upperBound(query);
+  let scanned = 0;
+  for (;;) {
+    const messages = isSearch ? CHUNK : limit + 1;
+    const bounds = { messages, targets: maxScanned - scanned };
+    const candidates = await candidatesBefore(deps, companyId, query, beforeId, bounds);
+    for (const candidate of candidates.page) {
+      if (kept.length === limit) return toPage(deps, companyId, kept, kept.at(-1)?.outline.id);
+      if (status === undefined || statusOf(candidate) === status) kept.push(candidate);
+    }
+    scanned += Math.max(messages, candidates.targets);
+    beforeId = candidates.lastId ?? beforeId;
+    if (candidates.isEnd) return toPage(deps, companyId, kept, undefined);
+    if (scanned >= maxScanned) return toPage(deps, companyId, kept, beforeId);
+  }
+}
+
+function isSearchOf({ status, eventType, deliveryStatus }: MessageQuery): boolean {
+  return status !== undefined || eventType !== undefined || deliveryStatus !== undefined;
+}
+
+/** Returns the id before which the page starts, exclusive. Undefined when it starts with the newest. */
+function upperBound({ toMs, cursor }: MessageQuery): string | undefined {
+  const end = toMs === undefined ? undefined : firstIdAt('msg', toMs + 1);
+  if (end === undefined || cursor === undefined) return end ?? cursor;
+  return cursor < end ? cursor : end;
+}
+
+interface Candidates {
+  page: Candidate[];
+  lastId: string | undefined;
+  /** Number of targets of all messages that were read. */
+  targets: number;
+  isEnd: boolean;
+}
+
+/** Failures are few and have an index. Every other status is searched for among all messages. */
+async function candidatesBefore(
+  deps: ListDeps,
+  companyId: string,
+  query: MessageQuery,
+  beforeId: string | undefined,
+  bounds: OutlineBounds,
+): Promise<Candidates> {
+  const { appId, webhookId, fromMs } = query;
+  const fromId = fromMs === undefined ? undefined : firstIdAt('msg', fromMs);
+  const status = failureOf(query);
+  if (status === undefined) {
+    const filter = { appId, webhookId, fromId, beforeId };
+    const outlines = await deps.messages.listOutlines(companyId, filter, bounds);
+    const isAll = outlines.length < bounds.messages;
+    const page = await wantedOf(deps, companyId, query, outlines);
+    return { page, ...endOf(outlines, bounds, outlines.at(-1)?.id, isAll) };
+  }
+  const failures = { status, fromId, beforeId };
+  const ids = await deps.deliveries.messagesOfFailed(companyId, failures, bounds.messages);
+  const outlines = await deps.messages.outlinesOf(companyId, [...new Set(ids)], bounds.targets);
+  const page = await wantedOf(deps, companyId, query, outlines);
+  return { page, ...endOf(outlines, bounds, ids.at(-1), ids.length < bounds.messages) };
+}
+
+/** The status that some delivery of each message must have, when it is one of those that the index of failures has. */
+function failureOf(query: MessageQuery): FailureFilter['status'] | undefined {
+  const { webhookId, deliveryStatus, status } = query;
+  const ofDelivery = webhookId === undefined ? undefined : deliveryStatus;
+  return [ofDelivery, status].find((each) => each === 'exhausted' || each === 'cancelled');
+}
+
+async function wantedOf(
+  deps: ListDeps,
+  companyId: string,
+  query: MessageQuery,
+  outlines: readonly MessageOutline[],
+): Promise<Candidate[]> {
+  const wanted = outlines.filter(isWanted(query));
+  return withDeliveries(deps, companyId, await withDeliveryStatus(deps, companyId, query, wanted));
+}
+
+/**
+ * Filters messages by event type, which no index contains, and by app and webhook, which that of failures does not
+ * contain. It cannot filter deliveries by webhook: a message to this webhook may have its status from another one.
+ */
+function isWanted({
+  appId,
+  webhookId,
+  eventType,
+}: MessageQuery): (outline: MessageOutline) => boolean {
+  return (outline) =>
+    (eventType === undefined || outline.eventType === eventType) &&
+    (appId === undefined || outline.appId === appId) &&
+    (webhookId === undefined || outline.targets.includes(webhookId));
+}
+
+/** Where the next read begins. Messages that the bound of targets has cut off were not read. */
+function endOf(
+  read: readonly MessageOutline[],
+  bounds: OutlineBounds,
+  lastId: string | undefined,
+  isAll: boolean,
+): Omit<Candidates, 'page'> {
+  const targets = read.reduce((sum, outline) => sum + outline.targets.length, 0);
+  if (targets < bounds.targets) return { targets, lastId, isEnd: isAll };
+  return { targets, lastId: read.at(-1)?.id, isEnd: false };
+}
+
+/** The page ends with the message with which its payloads reach this length: four of the longest. */
+const MAX_PAYLOAD_CHARS = 1_048_576;
+
+async function toPage(
+  { messages, takeTurn }: ListDeps,
+  companyId: string,
+  kept: readonly Candidate[],
+  nextCursor: string | undefined,
+): Promise<ListedMessages> {
+  const ids = kept.map(({ outline }) => outline.id);
+  const read = await messages.findMany(companyId, ids, MAX_PAYLOAD_CHARS);
+  // For the response: as much text again.
+  await takeTurn();
+  const byId = new Map(read.map((each) => [each.id, each]));
+  const page = kept.flatMap(({ outline, deliveries }) => {
+    const message = byId.get(outline.id);
+    return message ? [{ message, deliveries }] : [];
+  });
+  return { messages: page, nextCursor: cutAt(read, ids) ?? nextCursor ?? null };
+}
+
+/** Returns the id of the last message of a page that its payloads have ended; undefined otherwise. */
+function cutAt(read: readonly Message[], wantedIds: readonly string[]): string | undefined {
+  const chars = read.reduce((sum, { payload }) => sum + payload.length, 0);
+  const lastId = read.at(-1)?.id;
+  return chars >= MAX_PAYLOAD_CHARS && lastId !== wantedIds.at(-1) ? lastId : undefined;
+}
+
+export interface OutlineDeps {
+  deliveries: Pick<DeliveryQueries, 'outlinesOf'>;
+  takeTurn: TakeTurn;
+}
+
+/** A message that may match, with its deliveries in the order of its targets, also those that have no document yet. */
+export interface Candidate {
+  outline: MessageOutline;
+  deliveries: DeliveryOutline[];
+}
+
+export interface DeliveryFilter {
+  webhookId?: string | undefined;
+  /** Of the delivery to `webhookId`, without which it has no effect. */
+  deliveryStatus?: DeliveryStatus | undefined;
+}
+
+/** Keeps the messages whose delivery to the webhook has the status. Reads no deliveries to other webhooks. */
+export async function withDeliveryStatus(
+  { deliveries }: OutlineDeps,
+  companyId: string,
+  { webhookId, deliveryStatus }: DeliveryFilter,
+  outlines: readonly MessageOutline[],
+): Promise<readonly MessageOutline[]> {
+  if (webhookId === undefined || deliveryStatus === undefined) return outlines;
+  const ids = outlines.map(({ id }) => deliveryIdOf(id, webhookId));
+  const known = await deliveries.outlinesOf(companyId, ids);
+  const statuses = new Map(known.map(({ id, status }) => [id, status]));
+  return outlines.filter((outline, index) => {
+    const status =
+      statuses.get(requiredAt(ids, index, 'delivery id')) ??
+      statusBeforeAttempts(outline, webhookId);
+    return status === deliveryStatus;
+  });
+}
+
+/** To read the deliveries to so many targets takes 3 ms of CPU time. */
+const TARGETS_PER_TURN = 1_000;
+
+export async function withDeliveries(
+  deps: OutlineDeps,
+  companyId: string,
+  outlines: readonly MessageOutline[],
+): Promise<Candidate[]> {
+  const candidates: Candidate[] = outlines.map((outline) => ({ outline, deliveries: [] }));
+  const targets = candidates.flatMap((candidate) =>
+    candidate.outline.targets.map((webhookId) => ({ candidate, webhookId })),
+  );
+  for (const slice of slicesOf(targets, TARGETS_PER_TURN)) {
+    await deps.takeTurn();
+    await addDeliveries(deps, companyId, slice);
+  }
+  return candidates;
+}
+
+/** Each id is derived once: the response needs it too. */
+async function addDeliveries(
+  { deliveries }: OutlineDeps,
+  companyId: string,
+  targets: readonly { candidate: Candidate; webhookId: string }[],
+): Promise<void> {
+  const planned = targets.map(({ candidate, webhookId }) => ({
+    candidate,
+    delivery: outlineBefore(candidate.outline, webhookId),
+  }));
+  const recorded = await deliveries.outlinesOf(
+    companyId,
+    planned.map(({ delivery }) => delivery.id),
+  );
+  const byId = new Map(recorded.map((each) => [each.id, each]));
+  for (const { candidate, delivery } of planned) {
+    candidate.deliveries.push(byId.get(delivery.id) ?? delivery);
+  }
+}
+
+/** Returns a delivery as it is while it has no document. */
+export function outlineBefore(
+  message: Pick<MessageOutline, 'id' | 'disabledTargets'>,
+  webhookId: string,
+): DeliveryOutline {
+  return {
+    id: deliveryIdOf(message.id, webhookId),
+    webhookId,
+    status: statusBeforeAttempts(message, webhookId),
+    attemptCount: 0,
+    updatedAtMs: timeMsOf(message.id),
+  };
+}
+
+export function statusOf({ deliveries }: Candidate): DeliveryStatus {
+  return messageStatus(deliveries.map(({ status }) => status));
+}
+
+export interface ReadMessageDeps extends ReadMessageStores {
+  takeTurn: TakeTurn;
+}
+
+export interface ReadMessageStores {
+  messages: Pick<MessageQueries, 'findOne'>;
+  deliveries: Pick<DeliveryQueries, 'findMany' | 'outlinesOf'>;
+  webhooks: Pick<WebhookStore, 'findTarget'>;
+}
+
+export interface ReadMessage {
+  message: Message;
+  oldest: OldestTarget;
+  /** All of them, in the order of its targets. */
+  deliveries: DeliveryOutline[];
+}
+
+const NO_TARGET: OldestTarget = { webhook: null, delivery: undefined };
+
+/** Throws ApiError 404 for an unknown message. */
+export async function readMessage(
+  deps: ReadMessageDeps,
+  companyId: string,
+  messageId: string,
+): Promise<ReadMessage> {
+  const message = await requireMessage(deps, companyId, messageId);
+  const [oldestId, ...otherIds] = message.targets;
+  if (oldestId === undefined) return { message, oldest: NO_TARGET, deliveries: [] };
+  const [[delivery], [others], webhook] = await Promise.all([
+    deps.deliveries.findMany(companyId, [deliveryIdOf(messageId, oldestId)]),
+    withDeliveries(deps, companyId, [{ ...message, targets: otherIds }]),
+    deps.webhooks.findTarget(companyId, oldestId),
+  ]);
+  const first = delivery ?? outlineBefore(message, oldestId);
+  const deliveries = [first, ...(others?.deliveries ?? [])];
+  return { message, oldest: { webhook, delivery }, deliveries };
+}
+
+/** Throws ApiError 404 for an unknown message. */
+export async function requireMessage(
+  { messages }: Pick<ReadMessageStores, 'messages'>,
+  companyId: string,
+  messageId: string,
+): Promise<Message> {
+  const found = await messages.findOne(companyId, messageId);
+  if (!found) throw notFound('message');
+  return found;
+}

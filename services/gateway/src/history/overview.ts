@@ -1,0 +1,367 @@
+import { type Outcome, OUTCOMES } from '@posthorn/domain/outcome.ts';
+import {
+  addCounts,
+  type AttemptCounts,
+  attemptsIn,
+  noAttempts,
+  successesIn,
+} from '@posthorn/domain/stats/attempt-counts.ts';
+import { durationFiguresOf } from '@posthorn/domain/stats/durations.ts';
+import { type Range, type RangeSpan, spanOfRange } from '@posthorn/domain/stats/ranges.ts';
+import { type Span, type Step, STEP_MS } from '@posthorn/domain/stats/steps.ts';
+import { documentsOf } from '@posthorn/platform/mongo/company-documents.ts';
+import type { FailingWebhook } from '@posthorn/platform/mongo/stats/failing-webhooks.ts';
+import type { StatsPoint, StatsQueries } from '@posthorn/platform/mongo/stats/stats-queries.ts';
+import type { mongo } from 'mongoose';
+import { z } from 'zod';
+import { idField, isoTime, timeField } from '../routes/fields.ts';
+import type { Pending, ReadCircuits, ReadPending } from './counts.ts';
+import { FOUND_KINDS } from './find-by-id.ts';
+
+export interface ReadOverviewDeps {
+  stats: Pick<StatsQueries, 'readSteps' | 'readFailing'>;
+  readPending: ReadPending;
+  readCircuits: ReadCircuits;
+  readOutlines: ReadWebhookOutlines;
+  nowMs: () => number;
+}
+
+export interface AskedOverview {
+  companyId: string;
+  /** The webhook, the app or the company. */
+  ownerId: string;
+  appId: string | undefined;
+  webhookId: string | undefined;
+  range: Range;
+}
+
+export interface Overview {
+  asOfMs: number;
+  /** Of all attempts in the range. */
+  counts: AttemptCounts;
+  latencyMs: { p50: number; p99: number } | null;
+  pending: Pending;
+  /** Null while they are not known, without Redis. */
+  openCircuits: number | null;
+  /** Every step of the range, the oldest first. */
+  series: { atMs: number; delivered: number; failed: number }[];
+  worst: WorstWebhook[];
+}
+
+export interface WorstWebhook {
+  webhook: WebhookOutline;
+  /** From 0 to 1. */
+  successRatio: number;
+  failed: number;
+  /** What most of the failed attempts had as their outcome. */
+  reason: Outcome;
+  /** The beginning of the first minute or hour of the range with a failure. */
+  sinceMs: number;
+}
+
+export type ReadOverview = (asked: AskedOverview) => Promise<Overview>;
+
+const WORST = 10;
+
+/** Reads roll-ups, and the indexes of what is pending: never the deliveries themselves. */
+export function createReadOverview(deps: ReadOverviewDeps): ReadOverview {
+  const { stats, readPending, readCircuits, nowMs } = deps;
+  return async (asked) => {
+    const { companyId, ownerId, appId, webhookId, range } = asked;
+    const asOfMs = nowMs();
+    const ranged = spanOfRange(range, asOfMs);
+    const [points, pending, circuits, worst] = await Promise.all([
+      stats.readSteps({ companyId, ownerId }, ranged.step, ranged.span),
+      readPending({ companyId, appId, webhookId }),
+      readCircuits(companyId, { appId, webhookId }).catch(() => null),
+      readWorst(deps, asked, ranged),
+    ]);
+    const counts = noAttempts();
+    for (const point of points) addCounts(counts, point.counts);
+    const latencyMs = durationFiguresOf(counts);
+    const openCircuits = circuits?.length ?? null;
+    const series = seriesOf(points, ranged);
+    return { asOfMs, counts, latencyMs, pending, openCircuits, series, worst };
+  };
+}
+
+function seriesOf(points: readonly StatsPoint[], { step, span }: RangeSpan): Overview['series'] {
+  const byTime = new Map(points.map(({ atMs, counts }) => [atMs, counts]));
+  const length = (span.toMs - span.fromMs) / STEP_MS[step];
+  return Array.from({ length }, (_, n) => {
+    const atMs = span.fromMs + n * STEP_MS[step];
+    const counts = byTime.get(atMs) ?? noAttempts();
+    const delivered = successesIn(counts);
+    return { atMs, delivered, failed: attemptsIn(counts) - delivered };
+  });
+}
+
+async function readWorst(
+  { stats, readOutlines }: ReadOverviewDeps,
+  { companyId, appId, webhookId }: AskedOverview,
+  { step, span }: RangeSpan,
+): Promise<WorstWebhook[]> {
+  const all = await stats.readFailing(companyId, step, span);
+  const filter = { companyId, appId, webhookId };
+  const { failing, outlines } = await worstOf(readOutlines, all, filter, WORST);
+  return Promise.all(
+    failing.map(async (each) => {
+      const webhook = outlines.get(each.webhookId);
+      if (!webhook) throw new Error('a webhook without an outline');
+      const attempts = await attemptsTo(stats, companyId, each, { step, span });
+      const failed = failuresOf(each);
+      const sinceMs = Math.min(...[...each.seen.values()].map(({ firstMs }) => firstMs));
+      const successRatio = Math.max(0, attempts - failed) / Math.max(attempts, failed);
+      return { webhook, successRatio, failed, reason: mainReason(each), sinceMs };
+    }),
+  );
+}
+
+/** Also of the hours without a failure. */
+async function attemptsTo(
+  stats: Pick<StatsQueries, 'readSteps'>,
+  companyId: string,
+  { webhookId }: FailingWebhook,
+  { step, span }: { step: Step; span: Span },
+): Promise<number> {
+  const points = await stats.readSteps({ companyId, ownerId: webhookId }, step, span);
+  return points.reduce((sum, { counts }) => sum + attemptsIn(counts), 0);
+}
+
+const milliseconds = z.int().nullable();
+
+const worstSchema = z
+  .object({
+    webhookId: idField('wh'),
+    url: z.string(),
+    appId: idField('app').nullable().meta({ description: 'Null for a global webhook' }),
+    successRatio: z.number().meta({ description: 'Of its attempts in the range, from 0 to 1' }),
+    failed: z.int(),
+    reason: z.enum(OUTCOMES).meta({
+      description: 'The outcome of most of its failed attempts',
+      example: 'timeout',
+    }),
+    since: timeField.meta({
+      description: 'The beginning of the first minute or hour of the range with a failure',
+    }),
+  })
+  .meta({ id: 'WorstWebhook' });
+
+const seriesSchema = z
+  .object({ at: timeField, delivered: z.int(), failed: z.int() })
+  .meta({ id: 'OverviewPoint' });
+
+export const overviewSchema = z
+  .object({
+    asOf: timeField,
+    accepted: z.int().meta({
+      description: 'Deliveries of accepted messages whose first attempt was made in the range',
+    }),
+    delivered: z.int().meta({ description: 'Attempts that succeeded' }),
+    failed: z.int().meta({ description: 'Attempts that failed' }),
+    pending: z.int().meta({
+      description:
+        'Deliveries that wait for another attempt now. At most 10,000 are counted, and of an app those of its 200 oldest webhooks',
+    }),
+    oldestPendingAt: timeField.nullable().meta({
+      description: 'When the message of the oldest of them was accepted; null without any',
+    }),
+    openCircuits: z.int().nullable().meta({
+      description:
+        'Webhooks whose circuit is open now (`GET /api/v1/circuits`), at most 10,000; null while that is not known',
+    }),
+    latencyMs: z
+      .object({ p50: milliseconds, p99: milliseconds })
+      .meta({ description: 'How long the attempts took; null without any' }),
+    series: z.array(seriesSchema).meta({
+      description: 'Attempts by minute (`1h`), hour (`24h`, `7d`) or day (`30d`), oldest first',
+    }),
+    worst: z
+      .array(worstSchema)
+      .meta({ description: 'The ten webhooks with the most failed attempts' }),
+  })
+  .meta({ id: 'Overview' });
+
+export function describeOverview(overview: Overview): z.infer<typeof overviewSchema> {
+  const { asOfMs, counts, latencyMs, pending, openCircuits, series, worst } = overview;
+  const delivered = successesIn(counts);
+  return {
+    asOf: isoTime(asOfMs),
+    accepted: counts.firstAttempts,
+    delivered,
+    failed: attemptsIn(counts) - delivered,
+    pending: pending.count,
+    oldestPendingAt: pending.oldestAtMs === null ? null : isoTime(pending.oldestAtMs),
+    openCircuits,
+    latencyMs: { p50: latencyMs?.p50 ?? null, p99: latencyMs?.p99 ?? null },
+    series: series.map(({ atMs, ...counted }) => ({ at: isoTime(atMs), ...counted })),
+    worst: worst.map(describeWorst),
+  };
+}
+
+function describeWorst(worst: WorstWebhook): z.infer<typeof worstSchema> {
+  const { webhook, successRatio, failed, reason, sinceMs } = worst;
+  const { id: webhookId, url, appId } = webhook;
+  const rounded = Math.round(successRatio * 1_000) / 1_000;
+  return {
+    webhookId,
+    url,
+    appId,
+    successRatio: rounded,
+    failed,
+    reason,
+    since: isoTime(sinceMs),
+  };
+}
+
+export const failureGroupSchema = z
+  .object({
+    webhookId: idField('wh'),
+    url: z.string(),
+    appId: idField('app').nullable().meta({ description: 'Null for a global webhook' }),
+    outcome: z.enum(OUTCOMES).meta({ example: 'http_5xx' }),
+    count: z.int(),
+    firstAt: timeField.meta({ description: 'The beginning of the hour of the first one' }),
+    lastAt: timeField.meta({ description: 'The beginning of the hour of the last one' }),
+  })
+  .meta({ id: 'FailureGroup' });
+
+export function describeFailureGroup({
+  webhook,
+  outcome,
+  count,
+  firstMs,
+  lastMs,
+}: FailureGroup): z.infer<typeof failureGroupSchema> {
+  const { id: webhookId, url, appId } = webhook;
+  const times = { firstAt: isoTime(firstMs), lastAt: isoTime(lastMs) };
+  return { webhookId, url, appId, outcome, count, ...times };
+}
+
+export const foundSchema = z
+  .object({
+    kind: z.enum(FOUND_KINDS),
+    id: z.string().meta({ example: 'msg_01kdyx3m9e7r8s5tqv2wzcbn4a' }),
+    appId: idField('app').optional(),
+    messageId: idField('msg').optional(),
+    deliveryId: idField('dlv').optional(),
+    webhookId: idField('wh').optional(),
+  })
+  .meta({ id: 'Found', description: 'What has the id, and what it belongs to' });
+
+export interface KnownFailing {
+  /** The worst first. */
+  failing: FailingWebhook[];
+  outlines: Map<string, WebhookOutline>;
+}
+
+export interface FailingFilter {
+  companyId: string;
+  appId: string | undefined;
+  webhookId?: string | undefined;
+}
+
+/** Webhooks that are looked up at a time. */
+const PAGE = 200;
+const MAX_PAGES = 10;
+
+/**
+ * Returns the worst webhooks that exist and are of the app, if one is asked for, at most `limit`. Looks at the worst
+ * 2,000 of the company.
+ */
+export async function worstOf(
+  readOutlines: ReadWebhookOutlines,
+  all: readonly FailingWebhook[],
+  { companyId, appId, webhookId }: FailingFilter,
+  limit: number,
+): Promise<KnownFailing> {
+  const sorted = worstFirst(
+    webhookId === undefined ? all : all.filter((each) => each.webhookId === webhookId),
+  );
+  const failing: FailingWebhook[] = [];
+  const outlines = new Map<string, WebhookOutline>();
+  for (let page = 0; page < MAX_PAGES && failing.length < limit; page += 1) {
+    const some = sorted.slice(page * PAGE, (page + 1) * PAGE);
+    if (some.length === 0) break;
+    const found = await readOutlines(
+      companyId,
+      some.map((each) => each.webhookId),
+    );
+    for (const each of some) {
+      const outline = found.get(each.webhookId);
+      if (!outline || (appId !== undefined && outline.appId !== appId)) continue;
+      if (failing.length === limit) break;
+      failing.push(each);
+      outlines.set(outline.id, outline);
+    }
+  }
+  return { failing, outlines };
+}
+
+/** The failed attempts to one webhook with one outcome. */
+export interface FailureGroup {
+  webhook: WebhookOutline;
+  outcome: Outcome;
+  count: number;
+  firstMs: number;
+  lastMs: number;
+}
+
+export function failuresOf({ counts }: FailingWebhook): number {
+  return attemptsIn(counts) - successesIn(counts);
+}
+
+/** The webhooks with the most failed attempts first. */
+export function worstFirst(failing: readonly FailingWebhook[]): FailingWebhook[] {
+  return failing.toSorted(
+    (a, b) => failuresOf(b) - failuresOf(a) || (a.webhookId < b.webhookId ? -1 : 1),
+  );
+}
+
+/** Returns a group for each outcome but success of each webhook that exists, the largest first. */
+export function failureGroups(
+  failing: readonly FailingWebhook[],
+  outlines: ReadonlyMap<string, WebhookOutline>,
+): FailureGroup[] {
+  return failing
+    .flatMap(({ webhookId, counts, seen }) => {
+      const webhook = outlines.get(webhookId);
+      if (!webhook) return [];
+      return [...seen].map(([outcome, span]) => {
+        return { webhook, outcome, count: counts.outcomes[outcome] ?? 0, ...span };
+      });
+    })
+    .sort((a, b) => b.count - a.count);
+}
+
+/** Returns the outcome that most of the failed attempts had. */
+export function mainReason({ counts }: FailingWebhook): Outcome {
+  const failures = Object.entries(counts.outcomes).filter(([outcome]) => outcome !== 'success');
+  const [most] = failures.sort(([, a], [, b]) => b - a);
+  if (!most) throw new Error('a failing webhook without a failure');
+  return most[0] as Outcome;
+}
+
+/** What a list of other things shows of a webhook. No secret is opened for it. */
+export interface WebhookOutline {
+  id: string;
+  url: string;
+  appId: string | null;
+}
+
+/** Returns those that exist, by id. */
+export type ReadWebhookOutlines = (
+  companyId: string,
+  ids: readonly string[],
+) => Promise<Map<string, WebhookOutline>>;
+
+const OUTLINE = { url: 1, appId: 1 } as const;
+
+export function createReadWebhookOutlines(db: mongo.Db): ReadWebhookOutlines {
+  return async (companyId, ids) => {
+    const found = documentsOf(db, 'webhooks', companyId).find({ _id: { $in: [...ids] } });
+    const documents = found.project<{ _id: string; url: string; appId: string | null }>(OUTLINE);
+    const outlines = (await documents.toArray()).map(({ _id: id, ...shown }) => ({ id, ...shown }));
+    return new Map(outlines.map((outline) => [outline.id, outline]));
+  };
+}

@@ -1,0 +1,138 @@
+import type {
+  AuditActor,
+  AuditTarget,
+  AuditTargetKind,
+} from '@posthorn/domain/audit/audit-event.ts';
+import { type AuditedFields, changesBetween } from '@posthorn/domain/audit/changes.ts';
+import {
+  type AuditedAction,
+  type AuditedResult,
+  type AuditLog,
+  createAuditLog,
+} from '@posthorn/platform/audit/audit-log.ts';
+import { createAuditMetrics } from '@posthorn/platform/audit/audit-metrics.ts';
+import { createAuditStore } from '@posthorn/platform/mongo/audit/audit-events.ts';
+import { systemClockMs, systemIds } from '@posthorn/platform/service/clock-and-ids.ts';
+import type { ServiceContext } from '@posthorn/platform/service/run-service.ts';
+import type { mongo } from 'mongoose';
+import type { GatewayConfig } from '../config.ts';
+import { seesSecrets } from '../keys/rights.ts';
+import { ApiError } from './api-error.ts';
+import type { ApiResponse, AuditSpec, Caller, Route } from './route.ts';
+import { beginPages } from './send-json.ts';
+
+/** A request whose fields were validated. */
+export interface AuditedRequest {
+  caller: Caller;
+  requestId: string;
+  clientAddress: string | null;
+  params: Readonly<Record<string, string>>;
+  fields: AuditedFields;
+}
+
+/**
+ * Calls the handler of a route, and records in the audit log what the route declares. Throws what the handler
+ * throws, and what the store throws: then nothing was changed, and nothing is shown.
+ */
+export type RecordRequest = (
+  route: Pick<Route, 'method' | 'audit'>,
+  request: AuditedRequest,
+  handle: () => Promise<ApiResponse>,
+) => Promise<ApiResponse>;
+
+export function createRecordRequest(log: AuditLog): RecordRequest {
+  return async ({ method, audit }, request, handle) => {
+    if (!audit) return handle();
+    const action = actionOf(audit, request);
+    if (method !== 'get') return log.recordChange(action, handle, resultOf);
+    const { secretsFor } = audit;
+    const isRecorded = secretsFor === undefined || seesSecrets(request.caller, secretsFor);
+    if (!isRecorded) return handle();
+    const read = await handle();
+    return read.hidesSecrets ? read : recordRead(log, action, read);
+  };
+}
+
+/** Returns the code of a refusal. After any other failure the change may have been made. */
+export function refusalOf(error: unknown): string | null {
+  return error instanceof ApiError && error.status < 500 ? error.code : null;
+}
+
+async function recordRead(
+  log: AuditLog,
+  action: AuditedAction,
+  read: ApiResponse,
+): Promise<ApiResponse> {
+  const { first, rest } = read.pages ? await beginPages(read.pages) : { first: null, rest: null };
+  if (rest) return { pages: log.recordParts(action, rest) };
+  await log.recordRead(action, first?.length ?? 1);
+  return first ? { data: first } : read;
+}
+
+function actionOf({ action, target }: AuditSpec, request: AuditedRequest): AuditedAction {
+  const { caller, requestId, clientAddress, params, fields } = request;
+  return {
+    companyId: caller.companyId,
+    action,
+    actor: actorOf(caller),
+    target: targetOf(target, caller, params),
+    clientAddress,
+    requestId,
+    changes: changesBetween({}, fields),
+  };
+}
+
+function actorOf({ keyId, portal }: Caller): AuditActor {
+  return portal ? { kind: 'portalLink', linkId: portal.linkId } : { kind: 'apiKey', keyId };
+}
+
+/** The longest id that a body may name; a path may hold any text. */
+const MAX_ID_CHARS = 128;
+
+const ID_PARAMS: Partial<Record<AuditTargetKind, string>> = {
+  apiKey: 'keyId',
+  project: 'projectId',
+  app: 'appId',
+  portalLink: 'linkId',
+  webhook: 'webhookId',
+  delivery: 'deliveryId',
+  resend: 'resendId',
+};
+
+function targetOf(
+  kind: AuditTargetKind,
+  { companyId }: Caller,
+  params: AuditedRequest['params'],
+): AuditTarget {
+  if (kind === 'company') return { kind, id: companyId };
+  const id = params[ID_PARAMS[kind] ?? ''];
+  return { kind, id: id === undefined ? null : id.slice(0, MAX_ID_CHARS) };
+}
+
+/** What was created has an id only now: that of the response. */
+function resultOf({ data, changed }: ApiResponse): AuditedResult {
+  return {
+    createdId: idOf(data),
+    changes: changed && changesBetween(changed.before, changed.after),
+  };
+}
+
+function idOf(data: unknown): string | null {
+  const { id = null } = (data ?? {}) as { id?: string };
+  return id;
+}
+
+/** Opens the audit log of the gateway. */
+export function openRecordRequest(
+  { registry, logger }: ServiceContext<GatewayConfig>,
+  db: mongo.Db,
+): RecordRequest {
+  const log = createAuditLog({
+    store: createAuditStore(db),
+    refusalOf,
+    observer: createAuditMetrics(registry, logger),
+    newId: systemIds,
+    nowMs: systemClockMs,
+  });
+  return createRecordRequest(log);
+}

@@ -1,0 +1,353 @@
+import { MAX_BODY_BYTES, MAX_PAYLOAD_DEPTH } from '@posthorn/domain/message/message.ts';
+import {
+  type ByteCollector,
+  createByteCollector,
+} from '@posthorn/platform/memory/byte-collector.ts';
+import type { Request, RequestHandler, Response } from 'express';
+import type { z } from 'zod';
+import { ApiError, invalidRequest, overloaded, type Problem } from './api-error.ts';
+import {
+  InvalidJsonError,
+  MAX_MEMBERS,
+  parseJsonObject,
+  TooManyMembersError,
+} from './parse-json-object.ts';
+import type { RequestMemory } from './request-memory.ts';
+import type { Route } from './route.ts';
+
+export interface Body<T> {
+  value: T;
+  /** Returns the text of a field as the client wrote it; undefined when it is absent. */
+  textOf: (name: string) => string | undefined;
+  /** The whole body as it was received. */
+  bytes: Buffer;
+}
+
+const UTF8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
+const BYTE_ORDER_MARK = '\ufeff';
+
+/**
+ * Parses and validates a body. Throws ApiError 400 with every problem, `earlier` ones included: those that
+ * were found outside the body.
+ */
+export function readBody<Schema extends z.ZodObject>(
+  bytes: Buffer,
+  schema: Schema,
+  earlier: readonly Problem[] = [],
+): Body<z.infer<Schema>> {
+  const { value: members, textOf } = readObject(decode(bytes));
+  const checked = checkFields(members, schema, 'is not a field of this request');
+  const { value, writtenAs } = checked;
+  const problems = [...earlier, ...checked.problems, ...illFormedTexts(members)];
+  if (value === null || problems.length > 0) throw invalidRequest(problems);
+  return { value, bytes, textOf: (name) => textOf(writtenAs.get(name) ?? name) };
+}
+
+/** Returns the fields without validation. Throws ApiError 400 if the body is not a JSON object. */
+export function readRawFields(bytes: Buffer, schema: z.ZodObject): Record<string, unknown> {
+  return rawFields(readObject(decode(bytes)).value, schema);
+}
+
+/** The store would replace half of a surrogate pair by another character. The payload is exempt: its bytes are kept. */
+function illFormedTexts(members: Record<string, unknown>): Problem[] {
+  const fields = Object.entries(members).filter(([name]) => name !== 'payload');
+  return fields.flatMap(([path, value]) => illFormedIn(value, path));
+}
+
+/** A body is at most 64 levels deep (MAX_PAYLOAD_DEPTH). */
+function illFormedIn(value: unknown, path: string): Problem[] {
+  if (typeof value === 'string') {
+    return value.isWellFormed() ? [] : [{ path, message: 'contains half of a surrogate pair' }];
+  }
+  if (value === null || typeof value !== 'object') return [];
+  return Object.entries(value).flatMap(([name, each]) => illFormedIn(each, `${path}.${name}`));
+}
+
+function decode(bytes: Buffer): string {
+  try {
+    const text = UTF8.decode(bytes);
+    if (!text.startsWith(BYTE_ORDER_MARK)) return text;
+  } catch {
+    throw new ApiError(400, 'invalid_json', 'The body is not valid UTF-8.');
+  }
+  throw new ApiError(400, 'invalid_json', 'The body starts with a byte-order mark. Leave it out.');
+}
+
+function readObject(text: string): ReturnType<typeof parseJsonObject> {
+  try {
+    return parseJsonObject(text, MAX_PAYLOAD_DEPTH, 'payload');
+  } catch (error) {
+    if (error instanceof TooManyMembersError) throw invalidRequest([TOO_MANY_FIELDS]);
+    if (!(error instanceof InvalidJsonError)) throw error;
+    throw new ApiError(400, 'invalid_json', `The body is not acceptable: ${error.message}.`);
+  }
+}
+
+export const TOO_MANY_FIELDS: Problem = {
+  path: '',
+  message: `must have at most ${MAX_MEMBERS} fields`,
+};
+
+export interface CheckedFields<T> {
+  /** Null when there are problems. */
+  value: T | null;
+  problems: Problem[];
+  /** The key that the client used, by field name. */
+  writtenAs: ReadonlyMap<string, string>;
+}
+
+/**
+ * Validates the members of a body or query string. Keys may be written in camelCase or snake_case. Unknown
+ * keys and two spellings of one key with different values are problems. Returns every problem, not only
+ * the first. `unknownMessage` is the message for an unknown key.
+ */
+export function checkFields<Schema extends z.ZodObject>(
+  members: Record<string, unknown>,
+  schema: Schema,
+  unknownMessage: string,
+): CheckedFields<z.infer<Schema>> {
+  if (Object.keys(members).length > MAX_MEMBERS) {
+    return { value: null, problems: [TOO_MANY_FIELDS], writtenAs: new Map() };
+  }
+  const problems: Problem[] = [];
+  const { fields, writtenAs } = inCamelCase(members, new Set(Object.keys(schema.shape)), problems);
+  const result = strictOf(schema).safeParse(fields, { reportInput: true });
+  if (!result.success) {
+    problems.push(...result.error.issues.flatMap((issue) => problemsOf(issue, unknownMessage)));
+  }
+  const isGood = result.success && problems.length === 0;
+  return { value: isGood ? (result.data as z.infer<Schema>) : null, problems, writtenAs };
+}
+
+const strictSchemas = new WeakMap<z.ZodObject, z.ZodObject>();
+
+/**
+ * Creates each strict schema once: zod compiles a schema at its first use, which took 60 µs of every request instead of
+ * 3.
+ */
+function strictOf(schema: z.ZodObject): z.ZodObject {
+  const known = strictSchemas.get(schema);
+  if (known) return known;
+  const strict = schema.strict();
+  strictSchemas.set(schema, strict);
+  return strict;
+}
+
+/** Returns the members under their camelCase names, without validation. */
+export function rawFields(
+  members: Record<string, unknown>,
+  schema: z.ZodObject,
+): Record<string, unknown> {
+  return inCamelCase(members, new Set(Object.keys(schema.shape)), []).fields;
+}
+
+function inCamelCase(
+  members: Record<string, unknown>,
+  known: ReadonlySet<string>,
+  problems: Problem[],
+): { fields: Record<string, unknown>; writtenAs: Map<string, string> } {
+  const fields = Object.create(null) as Record<string, unknown>;
+  const writtenAs = new Map<string, string>();
+  for (const [key, member] of Object.entries(members)) {
+    const name = known.has(key) ? key : camelCase(key);
+    const field = known.has(name) ? name : key;
+    if (field in fields && JSON.stringify(fields[field]) !== JSON.stringify(member)) {
+      problems.push({
+        path: field,
+        message: `is given as ${writtenAs.get(field) ?? field} and as ${key}, with different values`,
+      });
+    }
+    fields[field] = member;
+    writtenAs.set(field, key);
+  }
+  return { fields, writtenAs };
+}
+
+function camelCase(key: string): string {
+  return key.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase());
+}
+
+function problemsOf(issue: z.core.$ZodIssue, unknownMessage: string): Problem[] {
+  const at = issue.path.map(String);
+  if (issue.code === 'unrecognized_keys') {
+    return issue.keys.map((key) => ({ path: [...at, key].join('.'), message: unknownMessage }));
+  }
+  const isMissing = issue.code === 'invalid_type' && issue.input === undefined;
+  return [{ path: at.join('.'), message: isMissing ? 'is required' : issue.message }];
+}
+
+/** The parts of a request besides its path and body. */
+export interface RequestHead {
+  /** The query string as it was received, without the question mark. */
+  queryText: string;
+  header: (name: string) => string | undefined;
+}
+
+export interface ParsedHead {
+  query: Record<string, unknown>;
+  problems: Problem[];
+}
+
+/**
+ * Parses and validates query parameters and headers; `companyid` is required on some routes
+ * (docs/contract.md C4.3). Unknown parameters are refused: a misspelled filter must not match everything.
+ */
+export function readHead(head: RequestHead, route: Route): ParsedHead {
+  const { query, problems } = checkQuery(head.queryText, route.query);
+  return {
+    query,
+    problems: [...problems, ...companyProblems(head, route), ...headerProblems(head, route)],
+  };
+}
+
+function companyProblems({ header }: RequestHead, { needsCompanyId }: Route): Problem[] {
+  const companyId = header('companyid');
+  if (companyId === '') return [{ path: 'companyid', message: 'must not be empty' }];
+  const isMissing = needsCompanyId && companyId === undefined;
+  return isMissing ? [{ path: 'companyid', message: 'is required, as a header' }] : [];
+}
+
+function checkQuery(queryText: string, schema: z.ZodObject): ParsedHead {
+  const members = Object.create(null) as Record<string, unknown>;
+  const repeated: Problem[] = [];
+  for (const [name, value] of new URLSearchParams(queryText)) {
+    if (name in members) repeated.push({ path: name, message: 'is given more than once' });
+    members[name] = value;
+  }
+  const checked = checkFields(members, schema, 'is not a query parameter of this address');
+  return { query: checked.value ?? {}, problems: [...repeated, ...checked.problems] };
+}
+
+function headerProblems({ header }: RequestHead, { headers = [] }: Route): Problem[] {
+  return headers.flatMap(({ name, schema }) => {
+    const value = header(name);
+    if (value === undefined) return [];
+    const { error } = schema.safeParse(value);
+    if (!error) return [];
+    return error.issues.map(({ message }) => ({ path: name, message }));
+  });
+}
+
+const JSON_TYPE = /^application\/([\w.+-]+\+)?json\s*(;|$)/i;
+
+/** Throws ApiError 415. A form of another site cannot send this type. */
+export const assertJson: RequestHandler = (request, _response, next) => {
+  if (!isJson(request)) {
+    throw new ApiError(415, 'unsupported_media_type', 'Send Content-Type: application/json.');
+  }
+  next();
+};
+
+function isJson(request: Request): boolean {
+  return JSON_TYPE.test(request.get('content-type') ?? '');
+}
+
+export interface BodyBounds {
+  maxBytes: number;
+  /** From the end of the headers to the end of the body; null for the time that the server gives every request. */
+  withinMs: number | null;
+  /** Chunks that may be of any size; the others must have four bytes in the mean. */
+  freeChunks: number;
+}
+
+const BOUNDS: BodyBounds = { maxBytes: MAX_BODY_BYTES, withinMs: null, freeChunks: 1_024 };
+
+type Memory = Pick<RequestMemory, 'tryReserve'>;
+
+/**
+ * Reads the body into `request.body`, a Buffer. Refuses a body that is too large, compressed, or in absurdly small chunks
+ * as soon as this is known; express.raw would wait for the rest. Throws ApiError 400, 408, 413 or 415, and 503 when the
+ * requests of this owner of memory already hold as much as they may.
+ */
+export function createReceiveBody(memory: Memory, bounds: BodyBounds = BOUNDS): RequestHandler {
+  const { maxBytes } = bounds;
+  return async (request, response, next) => {
+    if ((request.headers['content-encoding'] ?? 'identity').toLowerCase() !== 'identity') {
+      throw new ApiError(415, 'unsupported_media_type', 'Send the body without compression.');
+    }
+    if ((lengthOf(request) ?? 0) > maxBytes) throw tooLarge(maxBytes);
+    if (request.headers.expect !== undefined) response.writeContinue();
+    request.body = await readAll(request, response, memory, bounds);
+    next();
+  };
+}
+
+function lengthOf({ headers }: Request): number | undefined {
+  const length = headers['content-length'];
+  return length === undefined ? undefined : Number(length);
+}
+
+function readAll(
+  request: Request,
+  response: Response,
+  memory: Memory,
+  { maxBytes, withinMs, freeChunks }: BodyBounds,
+): Promise<Buffer> {
+  return new Promise((resolve, reject) => {
+    const expectedBytes = lengthOf(request);
+    let body: ByteCollector | null = createByteCollector({ maxBytes, expectedBytes, freeChunks });
+    const refuse = (error: ApiError): void => {
+      body = null;
+      reject(error);
+    };
+    request.on('data', (chunk: Buffer) => {
+      if (!body) return;
+      const growth = body.growthFor(chunk.length);
+      if (body.receivedBytes() + chunk.length > maxBytes) refuse(tooLarge(maxBytes));
+      else if (growth > 0 && !memory.tryReserve(response, growth)) refuse(overloaded());
+      else if (body.isShredded()) {
+        stopReading(request, response);
+        refuse(shredded());
+      } else body.add(chunk);
+    });
+    request.on('end', () => {
+      if (body) resolve(body.bytes());
+    });
+    request.on('error', () => {
+      reject(new ApiError(400, 'incomplete_body', 'The body ended before its announced length.'));
+    });
+    if (withinMs !== null) {
+      endAfter(withinMs, response, () => {
+        refuse(tooSlow());
+      });
+    }
+  });
+}
+
+/**
+ * Reading on until the connection is closed would cost as much for each chunk as before. What is left of a read of 64 KiB,
+ * up to 10,000 chunks, Node does not pass on once the request is dumped, as it does itself for a request without a reader.
+ */
+function stopReading(request: Request, response: Response): void {
+  Object.assign(request, { _dumped: true });
+  const stop = (): void => {
+    if (!request.complete) request.socket.pause();
+  };
+  stop();
+  // Node resumes it for the next request.
+  response.once('finish', stop);
+}
+
+/** Calls `refuse` unless the response was sent before. */
+function endAfter(withinMs: number, response: Response, refuse: () => void): void {
+  const timer = setTimeout(refuse, withinMs);
+  response.once('close', () => {
+    clearTimeout(timer);
+  });
+}
+
+function tooLarge(maxBytes: number): ApiError {
+  return new ApiError(413, 'body_too_large', `The body is larger than ${maxBytes} bytes.`);
+}
+
+function tooSlow(): ApiError {
+  return new ApiError(408, 'request_timeout', 'The request did not arrive in time.');
+}
+
+function shredded(): ApiError {
+  return new ApiError(
+    400,
+    'chunks_too_small',
+    'The body comes in too many chunks of one to three bytes. Send it in larger ones.',
+  );
+}

@@ -1,0 +1,294 @@
+import { createByteCollector } from '@posthorn/platform/memory/byte-collector.ts';
+import { answerHalfClosed } from '@posthorn/platform/service/listen.ts';
+import { randomUUID } from 'node:crypto';
+import {
+  createServer,
+  type IncomingMessage,
+  type RequestListener,
+  type Server,
+  type ServerResponse,
+  STATUS_CODES,
+} from 'node:http';
+import type { Duplex } from 'node:stream';
+import { SECURITY_HEADERS } from './security-headers.ts';
+
+export interface ServerBounds {
+  /** From the connection, or the first byte of a further request, to the end of its headers. */
+  headersTimeoutMs: number;
+  /** From the same moment to the end of the body. */
+  requestTimeoutMs: number;
+  /** How often the two timeouts are checked. */
+  checkEveryMs: number;
+  /** How long a refused client may keep sending before its connection is closed. */
+  lingerMs: number;
+  /** How long a connection with a request or an unread response may be silent in both directions. */
+  silenceMs: number;
+}
+
+/**
+ * Headers must arrive within 10 s and bodies within 30 s. The values are 1 s less: that is the longest time until the
+ * next check.
+ */
+const BOUNDS: ServerBounds = {
+  headersTimeoutMs: 9_000,
+  requestTimeoutMs: 29_000,
+  checkEveryMs: 1_000,
+  lingerMs: 2_000,
+  // Longer than a request takes. A client that does not read its response would hold it in memory for ever.
+  silenceMs: 60_000,
+};
+const MAX_HEADER_BYTES = 16_384;
+/**
+ * A half-sent head of 2,000 headers held 80 KiB, and one of a few long headers 27. Apache has the same limit by default.
+ */
+const MAX_HEADERS = 100;
+/**
+ * Longer than the 60 s after which load balancers close idle connections, so that they never use one that is closed
+ * here.
+ */
+const KEEP_ALIVE_MS = 65_000;
+/** An idle connection costs about 10 kB and a file descriptor. */
+const MAX_CONNECTIONS = 10_000;
+
+/** Creates an HTTP server with bounds on slow and oversized requests. Every refusal has the error envelope. */
+export function createHardenedServer(app: RequestListener, bounds = BOUNDS): Server {
+  const server = createServer({
+    headersTimeout: bounds.headersTimeoutMs,
+    requestTimeout: bounds.requestTimeoutMs,
+    connectionsCheckingInterval: bounds.checkEveryMs,
+    keepAliveTimeout: KEEP_ALIVE_MS,
+    maxHeaderSize: MAX_HEADER_BYTES,
+    // `checkHead` checks it: Node's own refusal has no envelope.
+    requireHostHeader: false,
+  });
+  server.maxConnections = MAX_CONNECTIONS;
+  // Node drops what is beyond without a word; the one header more shows that there were too many.
+  server.maxHeadersCount = MAX_HEADERS + 1;
+  server.setTimeout(bounds.silenceMs);
+  answerHalfClosed(server);
+  const responses = new WeakMap<Duplex, ServerResponse>();
+  const serve: RequestListener = (request, response) => {
+    responses.set(request.socket, response);
+    response.once('finish', () => {
+      if (!request.complete) closeSoon(request.socket, bounds.lingerMs, () => request.complete);
+      // An idle connection would hold its last request, 10 kB, until the next one.
+      else if (responses.get(request.socket) === response) responses.delete(request.socket);
+    });
+    const hasTooMany = request.rawHeaders.length > 2 * MAX_HEADERS;
+    const fault = hasTooMany ? 'too_many_headers' : checkHead(request);
+    if (fault === null) {
+      // Only these come in chunks of the client's choice; a body with a length comes as it is read.
+      if (request.headers['transfer-encoding'] !== undefined) keepUnreadTogether(request);
+      app(request, response);
+      return;
+    }
+    // What follows a body with a coding may be a part of it for a proxy in front.
+    if (request.headers['transfer-encoding'] !== undefined) response.shouldKeepAlive = false;
+    refuse(response, REFUSALS[fault]);
+  };
+  server.on('request', serve);
+  // `Expect: 100-continue` is answered by the reader of the body, after all checks.
+  server.on('checkContinue', serve);
+  server.on('checkExpectation', (_request, response) => {
+    refuse(response, REFUSALS.expectation);
+  });
+  // Node closes the connection without a response when nobody listens.
+  server.on('connect', (_request, socket) => {
+    socket.on('error', () => undefined);
+    socket.end(refusalText(REFUSALS.connect));
+    closeSoon(socket, bounds.lingerMs);
+  });
+  server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
+    if (socket.writableEnded) return;
+    if (!socket.writable || hasResponse(responses.get(socket))) socket.destroy();
+    else {
+      socket.end(refusalText(reasonOf(error)));
+      closeSoon(socket, bounds.lingerMs);
+    }
+  });
+  return server;
+}
+
+/** True if the faulty request has a response already: a second one would corrupt the first. */
+function hasResponse(response: ServerResponse | undefined): boolean {
+  if (!response?.headersSent) return false;
+  return !response.writableFinished || !response.req.complete;
+}
+
+/**
+ * Closes the connection later, unless `isComplete` returns true by then. Closing it at once would reset it, and
+ * the client might never read why it was refused.
+ */
+function closeSoon(socket: Duplex, lingerMs: number, isComplete = () => false): void {
+  setTimeout(() => {
+    if (!isComplete()) socket.destroy();
+  }, lingerMs).unref();
+}
+
+interface Refusal {
+  status: number;
+  code: string;
+  message: string;
+}
+
+const REFUSALS = {
+  malformed: {
+    status: 400,
+    code: 'malformed_request',
+    message: 'This is not a valid HTTP request.',
+  },
+  timeout: {
+    status: 408,
+    code: 'request_timeout',
+    message: 'The request did not arrive in time.',
+  },
+  expectation: {
+    status: 417,
+    code: 'expectation_failed',
+    message: 'The only supported Expect is 100-continue.',
+  },
+  unknown_coding: {
+    status: 501,
+    code: 'not_implemented',
+    message: 'The only supported Transfer-Encoding is chunked.',
+  },
+  connect: {
+    status: 501,
+    code: 'not_implemented',
+    message: 'The method CONNECT is not supported: this is no proxy.',
+  },
+  headers: {
+    status: 431,
+    code: 'headers_too_large',
+    message: `The headers are larger than ${MAX_HEADER_BYTES} bytes.`,
+  },
+  too_many_headers: {
+    status: 431,
+    code: 'headers_too_large',
+    message: `There are more than ${MAX_HEADERS} headers.`,
+  },
+} as const satisfies Record<string, Refusal>;
+
+function reasonOf({ code }: NodeJS.ErrnoException): Refusal {
+  if (code === 'HPE_HEADER_OVERFLOW') return REFUSALS.headers;
+  if (code === 'ERR_HTTP_REQUEST_TIMEOUT') return REFUSALS.timeout;
+  return REFUSALS.malformed;
+}
+
+function contentOf({ code, message }: Refusal): { headers: Record<string, string>; body: string } {
+  const requestId = randomUUID();
+  const body = JSON.stringify({ success: false, message, code, requestId });
+  const headers = {
+    'Content-Type': 'application/json; charset=utf-8',
+    'Content-Length': String(Buffer.byteLength(body)),
+    'X-Request-Id': requestId,
+    ...SECURITY_HEADERS,
+  };
+  return { headers, body };
+}
+
+function refuse(response: ServerResponse, refusal: Refusal): void {
+  const { headers, body } = contentOf(refusal);
+  response.writeHead(refusal.status, headers).end(body);
+}
+
+/** Returns a response as text. There is no request yet for which Node could create one. */
+function refusalText(refusal: Refusal): string {
+  const { headers, body } = contentOf(refusal);
+  const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}`);
+  const status = `HTTP/1.1 ${refusal.status} ${STATUS_CODES[refusal.status] ?? ''}`;
+  return [status, ...lines, 'Connection: close', '', body].join('\r\n');
+}
+
+/** What is wrong with the head of a request; `unknown_coding` is a transfer coding other than `chunked`. */
+export type HeadFault = 'malformed' | 'unknown_coding';
+
+/**
+ * Checks what Node's parser accepts and RFC 9112 refuses. Afterwards `Host` is the authority of the target and `url`
+ * its path and query, also for a target in absolute form (section 3.2.2), so nothing reads an unchecked host. Returns
+ * null when the head is good.
+ */
+export function checkHead(request: IncomingMessage): HeadFault | null {
+  return faultOfCoding(request) ?? (hasOneHost(request) && useTarget(request) ? null : 'malformed');
+}
+
+/**
+ * Section 6.1. A proxy in front that ignores a coding, or knows one that is ignored here, would find another end of
+ * the request than this gateway, and the rest would be somebody else's next request.
+ */
+function faultOfCoding({ httpVersion, headers }: IncomingMessage): HeadFault | null {
+  const coding = headers['transfer-encoding'];
+  if (coding === undefined) return null;
+  if (httpVersion === '1.0') return 'malformed';
+  return coding.trim().toLowerCase() === 'chunked' ? null : 'unknown_coding';
+}
+
+/** Section 3.2. HTTP/1.0 may leave it out. */
+function hasOneHost({ httpVersion, headers, rawHeaders }: IncomingMessage): boolean {
+  if (headers.host === undefined) return httpVersion === '1.0';
+  return countOfHosts(rawHeaders) === 1 && isAuthority(headers.host);
+}
+
+/** Node keeps the first of several. `rawHeaders` has names and values in turn. */
+function countOfHosts(rawHeaders: readonly string[]): number {
+  let count = 0;
+  for (let at = 0; at < rawHeaders.length; at += 2) {
+    const name = rawHeaders[at];
+    if (name?.length === 4 && name.toLowerCase() === 'host') count += 1;
+  }
+  return count;
+}
+
+/** RFC 3986, section 3.2, without a user. */
+const HOST_AND_PORT = /^(?:\[[\da-f:.]+\]|[\w.~!$&'()*+,;=%-]+)(?::\d*)?$/i;
+
+/** An authority must also fit into an http URL: `a%2fb` and `a:99999` are none. */
+function isAuthority(text: string): boolean {
+  return HOST_AND_PORT.test(text) && URL.canParse(`http://${text}`);
+}
+
+const ABSOLUTE = /^https?:\/\/([^/?#]*)(.*)$/i;
+
+function useTarget(request: IncomingMessage): boolean {
+  const { url = '', method } = request;
+  if (url.startsWith('/')) return true;
+  if (url === '*') return method === 'OPTIONS';
+  const [, authority = '', rest = ''] = ABSOLUTE.exec(url) ?? [];
+  if (!isAuthority(authority)) return false;
+  request.headers.host = authority;
+  request.url = rest.startsWith('/') ? rest : `/${rest}`;
+  return true;
+}
+
+/** Node reads no more of a body that nobody reads; one read of 64 KiB may come on top. */
+const MAX_UNREAD_BYTES = 16_384;
+
+/**
+ * Keeps what arrives of a body in one buffer until somebody reads it: that is when the API key was found. Node's own
+ * buffer counts bytes and not chunks: 64 KiB in chunks of one byte are 35 MB of resident memory, for a request without a
+ * valid key too.
+ */
+export function keepUnreadTogether(request: IncomingMessage): void {
+  const push = request.push.bind(request);
+  const read = request._read.bind(request);
+  const kept = createByteCollector({ maxBytes: Infinity });
+  let isKept = true;
+  const release = (): void => {
+    if (!isKept) return;
+    isKept = false;
+    Object.assign(request, { push, _read: read });
+    if (kept.receivedBytes() > 0) push(kept.bytes());
+  };
+  request.push = (chunk: Buffer | null) => {
+    if (chunk === null) {
+      release();
+      return push(null);
+    }
+    kept.add(chunk);
+    return kept.receivedBytes() < MAX_UNREAD_BYTES;
+  };
+  request._read = (size) => {
+    release();
+    read(size);
+  };
+}

@@ -1,0 +1,72 @@
+import { startTicker } from '@posthorn/platform/async/ticker.ts';
+import { monotonicClockMs } from '@posthorn/platform/service/clock-and-ids.ts';
+import type { Response } from 'express';
+import { type ApiError, unavailable } from './api-error.ts';
+
+/** Bounds how long a request waits for what it needs: MongoDB, Redis, its turn. */
+export interface RequestDeadlines {
+  /**
+   * Returns what the step resolves to. Throws ApiError 503 when the steps of this request have taken too
+   * long together. The step itself is not stopped: a message that it stores after the refusal is still delivered.
+   */
+  within: <T>(response: Response, step: Promise<T>) => Promise<T>;
+  /** Refuses the requests whose time is over. */
+  tick: () => void;
+}
+
+export interface DeadlineDeps {
+  /** The time for all steps of a request together. The time in which its body arrives is not counted. */
+  answerWithinMs: number;
+  monotonicMs: () => number;
+}
+
+interface RunningStep {
+  endsAtMs: number;
+  refuse: (error: ApiError) => void;
+}
+
+/** One timer checks all requests: with thousands of requests a second, a timer for each would cost more. */
+export function createRequestDeadlines(deps: DeadlineDeps): RequestDeadlines {
+  const { answerWithinMs, monotonicMs } = deps;
+  const running = new Set<RunningStep>();
+  return {
+    within(response, step) {
+      const startedMs = monotonicMs();
+      const { stepsMs = 0 } = response.locals as { stepsMs?: number };
+      return new Promise((resolve, reject) => {
+        const own = { endsAtMs: startedMs + answerWithinMs - stepsMs, refuse: reject };
+        running.add(own);
+        step
+          .finally(() => {
+            running.delete(own);
+            response.locals.stepsMs = stepsMs + monotonicMs() - startedMs;
+          })
+          .then(resolve, reject);
+      });
+    },
+    tick() {
+      const nowMs = monotonicMs();
+      for (const step of running) {
+        if (nowMs < step.endsAtMs) continue;
+        running.delete(step);
+        step.refuse(unavailable('deadline_over'));
+      }
+    },
+  };
+}
+
+/** Less than 10 s with the wait for the next tick, for all that is done before and after the steps. */
+const ANSWER_WITHIN_MS = 8_000;
+const TICK_EVERY_MS = 250;
+/** How long MongoDB may work on a read for a request: it works for none that was answered. */
+export const READ_WITHIN_MS = 7_000;
+
+/** Creates the deadlines of the gateway. They hold until the process ends, also while requests drain. */
+export function openRequestDeadlines(): RequestDeadlines {
+  const deadlines = createRequestDeadlines({
+    answerWithinMs: ANSWER_WITHIN_MS,
+    monotonicMs: monotonicClockMs,
+  });
+  startTicker(TICK_EVERY_MS, deadlines.tick);
+  return deadlines;
+}

@@ -1,0 +1,173 @@
+import type { Capability } from '@posthorn/domain/access/capabilities.ts';
+import type { Scope } from '@posthorn/domain/access/scopes.ts';
+import type { AuditAction, AuditTargetKind } from '@posthorn/domain/audit/audit-event.ts';
+import type { AuditedFields } from '@posthorn/domain/audit/changes.ts';
+import type { Changed } from '@posthorn/platform/mongo/company-documents.ts';
+import { z } from 'zod';
+import type { Problem } from './api-error.ts';
+import type { Body } from './body.ts';
+import type { Pages } from './send-json.ts';
+import type { TakeTurn } from './turns.ts';
+
+/** What the API key of a request stands for. Every query to the stores names its company. */
+export interface Caller {
+  companyId: string;
+  keyId: string;
+  scopes: readonly Scope[];
+  /** The only app that the key may be used for; null for the whole company. */
+  appId: string | null;
+  /** Of a visitor of the portal. The key is that which made the link then. */
+  portal?: PortalVisit;
+}
+
+export interface PortalVisit {
+  linkId: string;
+  capabilities: readonly Capability[];
+}
+
+export interface ApiRequest<Fields, Query> {
+  caller: Caller;
+  requestId: string;
+  /** Where the client reached this gateway, such as `https://hooks.example.com`. */
+  baseUrl: () => string;
+  params: Readonly<Record<string, string>>;
+  query: Query;
+  body: Body<Fields>;
+  header: (name: string) => string | undefined;
+  /** Counts bytes that are about to be read for this request. Throws ApiError 503 when there is no room. */
+  reserve: (bytes: number) => void;
+  /** To be awaited before each piece of work that takes milliseconds of the process. */
+  takeTurn: TakeTurn;
+}
+
+/** What a handler adds to the response that its route declares. */
+export interface ApiResponse {
+  data?: unknown;
+  /** Instead of `data`: a list that may be too large to be in memory at once. */
+  pages?: Pages;
+  /** Start of the next page, null on the last one. Only for lists with a cursor. */
+  nextCursor?: string | null;
+  headers?: Record<string, string>;
+  /** A read that could have shown secrets, and does not: it is not recorded. */
+  hidesSecrets?: boolean;
+  /** For the audit log, with real values; what the request asked for when it is left out. Never sent. */
+  changed?: Changed<AuditedFields>;
+}
+
+/** The success response of a route, as it is sent and as the OpenAPI document describes it. */
+export interface ResponseSpec {
+  status: 200 | 201 | 202;
+  /** The `message` of the envelope, for people. */
+  message: string;
+  /** Left out for deletes (docs/contract.md C2.1). */
+  data?: z.ZodType;
+  hasCursor?: boolean;
+}
+
+/** Codes of the failures that only some routes have (docs/decisions/0004-api-errors.md). */
+export type SpecificError =
+  | 'not_found'
+  | 'delivery_pending'
+  | 'quota_exceeded'
+  | 'resend_running'
+  | 'key_of_link'
+  | 'webhook_deleted'
+  | 'webhook_disabled'
+  | 'payload_erased'
+  | 'idempotency_key_running'
+  | 'idempotency_key_reused';
+
+/** What the audit log says of a route (docs/contract.md C17). */
+export interface AuditSpec {
+  action: AuditAction;
+  /** Its id is the one in the path, or the one of the response. */
+  target: AuditTargetKind;
+  /** Of a read: only keys with this scope see secrets, and only for them it is recorded. */
+  secretsFor?: Scope;
+}
+
+/** An optional header that the handler reads. */
+export interface RouteHeader {
+  name: string;
+  description: string;
+  schema: z.ZodType;
+}
+
+/** A queue of requests that is limited for each company. */
+export interface RequestQueue {
+  /** Returns false when a request with a body of this length would be refused; then no work is done for it. */
+  hasRoom: (companyId: string, bytes: number) => boolean;
+}
+
+type Method = 'get' | 'post' | 'put' | 'delete';
+
+interface RouteSpec {
+  method: Method;
+  /** Path without a version prefix. Served with and without `/api/v1`, unless `versionedOnly`. */
+  path: string;
+  versionedOnly?: boolean;
+  /** The contract's own address has the prefix (docs/contract.md C1.2). */
+  isVersionedInContract?: boolean;
+  /** What the API key must be allowed to do. */
+  scope: Scope;
+  /** What a visitor of the portal must be able to do; without it, the route does not exist for visitors. */
+  portal?: Capability;
+  /** Not for keys of one app, even when everything that the request names is in that app. */
+  isForCompanyOnly?: boolean;
+  /** The queue that its requests wait in; without one, a company may have only so many under way. */
+  queue?: RequestQueue;
+  /** Every route that changes something has it, and every one that shows secrets. Messages are history themselves. */
+  audit?: AuditSpec;
+  tag: string;
+  summary: string;
+  description?: string;
+  /** The contract requires the `companyid` header here (docs/contract.md C4.3). */
+  needsCompanyId?: boolean;
+  headers?: readonly RouteHeader[];
+  /** A request without a body counts as `{}`. */
+  isBodyOptional?: boolean;
+  response: ResponseSpec;
+  errors?: readonly SpecificError[];
+  /** Returns the problems that the fields have with what is stored. The response reports them with all others. */
+  problemsOf?: (request: RawRequest) => Promise<Problem[]>;
+}
+
+/** A request whose fields were parsed but not validated. */
+export interface RawRequest {
+  caller: Caller;
+  params: Readonly<Record<string, string>>;
+  fields: Readonly<Record<string, unknown>>;
+}
+
+export interface Route extends RouteSpec {
+  query: z.ZodObject;
+  body: z.ZodObject | null;
+  handle: (request: ApiRequest<never, never>) => Promise<ApiResponse>;
+}
+
+/** The schema of a request without query parameters or without body fields. */
+export const NO_FIELDS = z.object({});
+
+type Infer<Schema> = Schema extends z.ZodType ? z.infer<Schema> : Record<string, never>;
+
+/** Gives the handler's body and query the types of the schemas that validate them. */
+export function route<
+  Fields extends z.ZodObject | undefined = undefined,
+  Query extends z.ZodObject | undefined = undefined,
+>(
+  spec: RouteSpec & {
+    query?: Query;
+    body?: Fields;
+    handle: (request: ApiRequest<Infer<Fields>, Infer<Query>>) => Promise<ApiResponse>;
+  },
+): Route {
+  return { ...spec, query: spec.query ?? NO_FIELDS, body: spec.body ?? null };
+}
+
+/** Returns the paths at which a route is mounted. */
+export function pathsOf({
+  path,
+  versionedOnly,
+}: Pick<RouteSpec, 'path' | 'versionedOnly'>): string[] {
+  return versionedOnly ? [`/api/v1${path}`] : [path, `/api/v1${path}`];
+}

@@ -1,0 +1,161 @@
+import { ALL_SCOPES, notGrantable, type Scope } from '@posthorn/domain/access/scopes.ts';
+import type { IdPrefix } from '@posthorn/domain/ids/ids.ts';
+import {
+  type AskedRights,
+  type KeyRights,
+  makeApiKey,
+  toKeyRights,
+} from '@posthorn/platform/mongo/companies/make-api-key.ts';
+import { documentsOf } from '@posthorn/platform/mongo/company-documents.ts';
+import type { ApiKeyDocument } from '@posthorn/platform/mongo/documents/documents.ts';
+import type { Invalidate } from '@posthorn/platform/redis/invalidations.ts';
+import type { mongo } from 'mongoose';
+import { ApiError, cannotGive, foundOr404, notFound } from '../http/api-error.ts';
+import type { Caller } from '../http/route.ts';
+import type { Quotas } from '../limits/quotas.ts';
+import type { ListPage } from '../projects/projects.ts';
+
+export interface ApiKeysDeps {
+  db: mongo.Db;
+  quotas: Quotas;
+  newId: (prefix: IdPrefix) => string;
+  nowMs: () => number;
+  invalidate: Invalidate;
+}
+
+export interface CreatedApiKey {
+  /** Only its hash is stored. */
+  key: string;
+  document: ApiKeyDocument;
+}
+
+export interface NewApiKey extends AskedRights {
+  name: string;
+}
+
+/** The API keys of a company. */
+export interface ApiKeys {
+  /** Throws ApiError 403 for rights that the maker does not have, 409 when the company has as many as it may. */
+  create: (maker: Maker, key: NewApiKey) => Promise<CreatedApiKey>;
+  /**
+   * Makes another key with the same name and rights. The old one ends after the grace. Throws ApiError
+   * 403 for rights that the maker does not have, 404 for an unknown key, 409 as `create` does, and for a key that a
+   * link made.
+   */
+  rotate: (maker: Maker, keyId: string, graceSeconds: number) => Promise<CreatedApiKey>;
+  /** Oldest first. Takes null for the keys of every app, and of the whole company. */
+  list: (companyId: string, appId: string | null, page: ListPage) => Promise<ApiKeyDocument[]>;
+  has: (companyId: string, keyId: string) => Promise<boolean>;
+  /** Throws ApiError 404 for an unknown one. */
+  get: (companyId: string, keyId: string) => Promise<ApiKeyDocument>;
+  /** The only app that a key may be used for; null for the whole company, and for an unknown key. */
+  appOf: (companyId: string, keyId: string) => Promise<string | null>;
+  /** The keys with these hashes, by hash. */
+  byHash: (
+    companyId: string,
+    hashes: readonly string[],
+  ) => Promise<ReadonlyMap<string, ApiKeyDocument>>;
+  /** Returns the revoked key. Throws ApiError 404 for an unknown one. */
+  revoke: (companyId: string, keyId: string) => Promise<ApiKeyDocument>;
+}
+
+export function createApiKeys(deps: ApiKeysDeps): ApiKeys {
+  const { db, nowMs, invalidate } = deps;
+  const keysOf = (companyId: string) => documentsOf(db, 'apiKeys', companyId);
+
+  async function required(companyId: string, _id: string): Promise<ApiKeyDocument> {
+    return foundOr404(await keysOf(companyId).findOne({ _id }), 'API key');
+  }
+
+  return {
+    create: (maker, { name, ...asked }) => insertKey(deps, maker, name, rightsFor(maker, asked)),
+    async rotate(maker, keyId, graceSeconds) {
+      const { companyId } = maker;
+      const old = await required(companyId, keyId);
+      if (old.removeAt) throw keyOfLink();
+      const created = await insertKey(deps, maker, old.name, rightsLike(maker, old));
+      const endsAt = new Date(nowMs() + graceSeconds * 1_000);
+      await keysOf(companyId).updateMany({ _id: keyId }, { $min: { expiresAt: endsAt } });
+      await invalidate({ companyId, id: old.hash });
+      return created;
+    },
+    async list(companyId, appId, { skip, limit }) {
+      const found = keysOf(companyId).find(appId === null ? {} : { appId });
+      return found.sort({ _id: 1 }).skip(skip).limit(limit).toArray();
+    },
+    has: async (companyId, _id) => (await keysOf(companyId).findOne({ _id })) !== null,
+    get: required,
+    appOf: async (companyId, _id) => (await keysOf(companyId).findOne({ _id }))?.appId ?? null,
+    async byHash(companyId, hashes) {
+      const found = await keysOf(companyId)
+        .find({ hash: { $in: [...hashes] } })
+        .toArray();
+      return new Map(found.map((key) => [key.hash, key]));
+    },
+    async revoke(companyId, _id) {
+      const revoked = await required(companyId, _id);
+      if ((await keysOf(companyId).deleteMany({ _id })) === 0) throw notFound('API key');
+      await invalidate({ companyId, id: revoked.hash });
+      return revoked;
+    },
+  };
+}
+
+/** A new key with these rights would be known, and would not go with the link. */
+function keyOfLink(): ApiError {
+  return new ApiError(
+    409,
+    'key_of_link',
+    'A link made this API key, which nobody knows, so it cannot be rotated. Revoke it instead.',
+  );
+}
+
+/**
+ * The keys of links and of the sessions that they began are none of those that a company manages. Null stands for a field
+ * that is absent, and is counted from the index alone; with `$exists` MongoDB reads every key.
+ */
+const NOT_OF_LINK = { removeAt: { $in: [null as unknown as Date] } };
+
+function insertKey(
+  { db, quotas, newId, nowMs }: ApiKeysDeps,
+  { companyId }: Maker,
+  name: string,
+  rights: KeyRights,
+): Promise<CreatedApiKey> {
+  const created = makeApiKey({ newId, nowMs }, companyId, name, rights);
+  const keys = documentsOf(db, 'apiKeys', companyId);
+  return quotas.createWithin({
+    setting: 'QUOTA_KEYS_PER_COMPANY',
+    companyId,
+    ownerId: companyId,
+    count: (upTo) => keys.count(NOT_OF_LINK, { limit: upTo }),
+    async create() {
+      await keys.insert(created.document);
+      return created;
+    },
+  });
+}
+
+/** Whose request makes a key. */
+export type Maker = Pick<Caller, 'companyId' | 'scopes' | 'appId'>;
+
+/** Returns the rights of a new key. Throws ApiError 403 for a scope that its maker does not have. */
+export function rightsFor(maker: Maker, { scopes, appId, expiresAtMs }: AskedRights): KeyRights {
+  assertGrantable(maker, scopes ?? ALL_SCOPES);
+  // A key of one app makes keys of this app only.
+  return toKeyRights({ scopes, appId: maker.appId ?? appId, expiresAtMs });
+}
+
+/** Returns the rights of a key that takes the place of another one. Throws as `rightsFor` does. */
+export function rightsLike(
+  maker: Maker,
+  { scopes, appId, expiresAt }: Pick<ApiKeyDocument, 'scopes' | 'appId' | 'expiresAt'>,
+): KeyRights {
+  return rightsFor(maker, { scopes, appId, expiresAtMs: expiresAt?.getTime() });
+}
+
+function assertGrantable({ scopes }: Maker, asked: readonly Scope[]): void {
+  const [first] = notGrantable(scopes, asked);
+  if (first === undefined) return;
+  throw cannotGive(first);
+}

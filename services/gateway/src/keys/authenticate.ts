@@ -1,0 +1,216 @@
+import { createCoalescingCache } from '@posthorn/platform/async/coalescing-cache.ts';
+import { createLoop } from '@posthorn/platform/async/loop.ts';
+import type { KeyRecord } from '@posthorn/platform/mongo/companies/companies.ts';
+import { hashOfKey, isWellFormedKey } from '@posthorn/platform/mongo/companies/make-api-key.ts';
+import type { Logger } from '@posthorn/platform/service/logger.ts';
+import { ApiError } from '../http/api-error.ts';
+import type { WrongKeys } from '../limits/rate-limits.ts';
+
+export interface Credentials {
+  apiKey?: string | undefined;
+  /** Of a session, in place of the key: the hash of the key that began it. */
+  keyHash?: string | undefined;
+  companyId?: string | undefined;
+  /** The client's IP address, by which wrong keys are counted. */
+  address: string | undefined;
+}
+
+/**
+ * Returns what the key may do. Throws ApiError 401 without a valid key, 429 after too many wrong keys from one
+ * address or from all of them, 503 when too many keys are being looked up, 403 when `companyid` is that of another
+ * company and when the company is suspended.
+ */
+export type Authenticate = (credentials: Credentials) => Promise<KeyRecord>;
+
+export interface Authentication {
+  authenticate: Authenticate;
+  /** Drops the key with this hash from the cache. */
+  forget: (keyHash: string) => void;
+  /** What the cache holds, in bytes, by estimate. */
+  usedBytes: () => number;
+}
+
+export interface AuthenticateDeps {
+  /** Returns null when no key has this hash. */
+  findKey: (keyHash: string) => Promise<KeyRecord | null>;
+  wrongKeys: WrongKeys;
+  /** Called for each request with a valid key. */
+  onUsed: (keyId: string) => void;
+  /** What the cache may hold, in bytes: half for valid keys, the rest for hashes of wrong and of once valid ones. */
+  cacheBytes: number;
+  nowMs: () => number;
+}
+
+const FOUND_TTL_MS = 2_000;
+/** A new key is valid everywhere at once; one that was tried before it was created, after this time. */
+const WRONG_TTL_MS = 1_000;
+/**
+ * For this long after its last look-up, a key that was valid is looked up again, however many wrong keys its address
+ * has sent.
+ */
+const KNOWN_TTL_MS = 3_600_000;
+/** The hash, 64 characters, with its entry in the cache and what is stored under it. */
+const FOUND_BYTES = 600;
+const HASH_BYTES = 200;
+
+/**
+ * The response is the same for a key that is missing, malformed, revoked, expired or unknown
+ * (docs/contract.md, C4.1). Only what may be a key is looked up, and of an address that has sent too many wrong ones
+ * only keys that were valid before, and a few others in each second.
+ */
+export function createAuthentication(deps: AuthenticateDeps): Authentication {
+  const { wrongKeys, onUsed } = deps;
+  const { keyFor, forget, usedBytes } = createKeys(deps);
+
+  const authenticate: Authenticate = async (credentials) => {
+    const { keyHash, companyId, address } = credentials;
+    const key = await keyFor(credentials);
+    if (!key) {
+      // A session whose key was revoked is no guess.
+      if (keyHash !== undefined) throw sessionEnded();
+      wrongKeys.count(address);
+      throw new ApiError(401, 'unauthorized', 'Send a valid API key in the header x-api-key.');
+    }
+    if (companyId && companyId !== key.companyId) {
+      throw new ApiError(403, 'company_mismatch', 'companyid is not the company of the API key.');
+    }
+    if (key.isSuspended) {
+      throw new ApiError(403, 'company_suspended', 'The company of this API key is suspended.');
+    }
+    onUsed(key.keyId);
+    return key;
+  };
+  return { authenticate, forget, usedBytes };
+}
+
+type LookUp = (find: () => Promise<KeyRecord | null>) => Promise<KeyRecord | null>;
+
+const isThere = (key: KeyRecord | null): boolean => key !== null;
+
+interface Keys extends Pick<Authentication, 'forget' | 'usedBytes'> {
+  /** Null when there is no such key, and when it has expired. Throws ApiError 429 or 503 when it may not be looked up. */
+  keyFor: (credentials: Credentials) => Promise<KeyRecord | null>;
+}
+
+function createKeys({ findKey, wrongKeys, cacheBytes, nowMs }: AuthenticateDeps): Keys {
+  const found = createCoalescingCache<KeyRecord>({
+    maxSize: cacheBytes / 2,
+    sizeOf: () => FOUND_BYTES,
+    ttlMs: FOUND_TTL_MS,
+  });
+  const maxSize = Math.floor(cacheBytes / 4 / HASH_BYTES);
+  const wrong = createHashes({ maxSize, ttlMs: WRONG_TTL_MS, nowMs });
+  const known = createHashes({ maxSize, ttlMs: KNOWN_TTL_MS, nowMs });
+
+  const load = async (keyHash: string, lookUp: LookUp): Promise<KeyRecord | null> => {
+    const find = (): Promise<KeyRecord | null> => findKey(keyHash);
+    const key = await (known.has(keyHash) ? find() : lookUp(find));
+    (key ? known : wrong).add(keyHash);
+    return key;
+  };
+  const keyOf = async (keyHash: string, lookUp: LookUp): Promise<KeyRecord | null> => {
+    if (wrong.has(keyHash)) return null;
+    const key = await found.get(keyHash, () => load(keyHash, lookUp));
+    return key && !isExpired(key, nowMs()) ? key : null;
+  };
+  return {
+    async keyFor({ apiKey = '', keyHash, address }) {
+      // The hash in a session was signed by a gateway, so it is no guess.
+      if (keyHash !== undefined) return keyOf(keyHash, (find) => find());
+      if (!isWellFormedKey(apiKey)) return null;
+      return keyOf(hashOfKey(apiKey), (find) => wrongKeys.lookUp(address, find, isThere));
+    },
+    forget: found.forget,
+    usedBytes: () => found.usedSize() + (wrong.size() + known.size()) * HASH_BYTES,
+  };
+}
+
+export const sessionEnded = (): ApiError =>
+  new ApiError(401, 'unauthorized', 'There is no session, or it has ended. Sign in.');
+
+function isExpired({ expiresAtMs }: KeyRecord, nowMs: number): boolean {
+  return expiresAtMs !== null && expiresAtMs <= nowMs;
+}
+
+interface Hashes {
+  add: (keyHash: string) => void;
+  has: (keyHash: string) => boolean;
+  size: () => number;
+}
+
+interface HashesOptions {
+  maxSize: number;
+  ttlMs: number;
+  nowMs: () => number;
+}
+
+/** Remembers hashes for `ttlMs`. The oldest come first, as all are kept equally long. */
+function createHashes({ maxSize, ttlMs, nowMs }: HashesOptions): Hashes {
+  const addedAtMs = new Map<string, number>();
+  return {
+    add(keyHash) {
+      addedAtMs.delete(keyHash);
+      addedAtMs.set(keyHash, nowMs());
+      const [oldest] = addedAtMs.keys();
+      if (addedAtMs.size > maxSize && oldest !== undefined) addedAtMs.delete(oldest);
+    },
+    has(keyHash) {
+      const ageMs = nowMs() - (addedAtMs.get(keyHash) ?? -Infinity);
+      // The age is negative after the clock was set back: the key must not be refused until it catches up.
+      return ageMs >= 0 && ageMs < ttlMs;
+    },
+    size: () => addedAtMs.size,
+  };
+}
+
+export interface LastUsed {
+  /** Notes that the key is used now. */
+  note: (keyId: string) => void;
+  start: () => void;
+  /** Writes what is due. */
+  tick: () => Promise<void>;
+  stop: () => Promise<void>;
+}
+
+export interface LastUsedDeps {
+  /** Stores the times, each under the id of its key. */
+  write: (usedAtMs: ReadonlyMap<string, number>) => Promise<void>;
+  nowMs: () => number;
+  logger: Pick<Logger, 'warn'>;
+}
+
+const EVERY_MS = 5_000;
+/** A key that is always in use costs one write in this time, and one look at its document for each further gateway. */
+const WRITE_EVERY_MS = 60_000;
+/** Keys that were used in one minute; 2 MB. The time of a further one is not written. */
+const MAX_KEYS = 20_000;
+
+/** When each API key was used last, to the minute. */
+export function createLastUsed({ write, nowMs, logger }: LastUsedDeps): LastUsed {
+  const unwritten = new Map<string, number>();
+  const writtenAtMs = new Map<string, number>();
+
+  async function run(): Promise<void> {
+    const startedMs = nowMs();
+    for (const [id, atMs] of writtenAtMs) {
+      if (Math.abs(startedMs - atMs) >= WRITE_EVERY_MS) writtenAtMs.delete(id);
+    }
+    const due = new Map([...unwritten].filter(([id]) => !writtenAtMs.has(id)));
+    if (due.size === 0) return;
+    await write(due);
+    for (const [id, atMs] of due) {
+      writtenAtMs.set(id, startedMs);
+      if (unwritten.get(id) === atMs) unwritten.delete(id);
+    }
+  }
+
+  const loop = createLoop({ name: 'last use of keys', everyMs: EVERY_MS, run, logger });
+  return {
+    note(keyId) {
+      if (unwritten.has(keyId) || unwritten.size < MAX_KEYS) unwritten.set(keyId, nowMs());
+    },
+    start: loop.start,
+    tick: loop.tick,
+    stop: loop.stop,
+  };
+}

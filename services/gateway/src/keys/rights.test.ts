@@ -1,0 +1,70 @@
+import { describe, expect, test } from '@jest/globals';
+import { CAPABILITIES } from '@posthorn/domain/access/capabilities.ts';
+import { SCOPES } from '@posthorn/domain/access/scopes.ts';
+import { routeTable } from '../../../../test/support/api/route-table.ts';
+import { ApiError } from '../http/api-error.ts';
+import type { Caller, Route } from '../http/route.ts';
+import { assertAllowed } from './rights.ts';
+
+const visitor = (capabilities: readonly (typeof CAPABILITIES)[number][]) => ({
+  scopes: SCOPES,
+  portal: { linkId: 'plnk_1', capabilities },
+});
+
+function refusalOf(route: Route, caller: Pick<Caller, 'scopes' | 'portal'>): number | null {
+  try {
+    assertAllowed(route, caller);
+    return null;
+  } catch (error) {
+    if (error instanceof ApiError) return error.status;
+    throw error;
+  }
+}
+
+const nameOf = ({ method, path }: Route): string => `${method} ${path}`;
+
+describe('a visitor of the portal', () => {
+  const routes = routeTable();
+
+  test('finds no routes but these, whatever the key that made the link may do', () => {
+    const found = routes.filter((route) => refusalOf(route, visitor(CAPABILITIES)) === null);
+    expect(found.map((route) => `${route.portal ?? ''} ${nameOf(route)}`).sort()).toEqual([
+      'manage delete /webhooks/:webhookId',
+      'manage post /webhooks',
+      'manage post /webhooks/:webhookId/rotate-secret',
+      'manage post /webhooks/:webhookId/test',
+      'manage put /webhooks/:webhookId',
+      'resend post /apps/:appId/resend-failed',
+      'resend post /deliveries/:deliveryId/resend',
+      'resend post /resends/:resendId/abort',
+      'resend post /webhooks/:webhookId/resend-failed',
+      'view get /apps/:appId',
+      'view get /apps/:appId/resend-failed/estimate',
+      'view get /circuits',
+      'view get /deliveries/:deliveryId',
+      'view get /failures',
+      'view get /find',
+      'view get /find-webhooks',
+      'view get /overview',
+      'view get /resends',
+      'view get /resends/:resendId',
+      'view get /source-ips',
+      'view get /stats',
+      'view get /webhook-messages',
+      'view get /webhook-messages/:messageId',
+      'view get /webhook-messages/:messageId/deliveries',
+      'view get /webhooks',
+      'view get /webhooks/:webhookId',
+      'view get /webhooks/:webhookId/health',
+      'view get /webhooks/:webhookId/resend-failed/estimate',
+    ]);
+  });
+
+  test.each(CAPABILITIES)('may do what %s stands for, and nothing else', (capability) => {
+    for (const route of routes) {
+      const expected = route.portal === undefined ? 404 : route.portal === capability ? null : 403;
+      const name = nameOf(route);
+      expect([name, refusalOf(route, visitor([capability]))]).toEqual([name, expected]);
+    }
+  });
+});

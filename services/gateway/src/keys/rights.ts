@@ -1,0 +1,161 @@
+import { allows, type Scope } from '@posthorn/domain/access/scopes.ts';
+import type { Webhook } from '@posthorn/domain/webhook.ts';
+import type { DeliveryQueries } from '@posthorn/platform/mongo/deliveries/delivery-queries.ts';
+import type { MessageQueries } from '@posthorn/platform/mongo/messages/message-queries.ts';
+import type { ResendStore } from '@posthorn/platform/mongo/resends/resends.ts';
+import type { WebhookStore } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
+import { readDelivery } from '../history/deliveries.ts';
+import { ApiError, insufficientScope, notFound } from '../http/api-error.ts';
+import type { Caller, Route } from '../http/route.ts';
+import type { TakeTurn } from '../http/turns.ts';
+import type { Apps } from '../projects/apps.ts';
+import { withoutSecrets } from '../responses/webhook.ts';
+import type { ApiKeys } from './api-keys.ts';
+
+/** What a request names, in its path, its query and its body. */
+export interface NamedIds {
+  projectId?: string | undefined;
+  appId?: string | undefined;
+  webhookId?: string | undefined;
+  messageId?: string | undefined;
+  deliveryId?: string | undefined;
+  resendId?: string | undefined;
+  keyId?: string | undefined;
+}
+
+export interface ConfinementDeps {
+  apps: Pick<Apps, 'get'>;
+  webhooks: Pick<WebhookStore, 'appOf' | 'findOne'>;
+  messages: Pick<MessageQueries, 'outlinesOf' | 'findOne' | 'outlinesAt'>;
+  deliveries: Pick<DeliveryQueries, 'findMany'>;
+  resends: Pick<ResendStore, 'findShown'>;
+  apiKeys: Pick<ApiKeys, 'appOf'>;
+}
+
+/** The company and the app of a key that may be used for that app only. */
+export interface AppOwner {
+  companyId: string;
+  appId: string;
+}
+
+/**
+ * Throws ApiError 404, as for an unknown id, when something that the request names is not in the app
+ * (docs/contract.md C14.6).
+ */
+export type ConfineToApp = (owner: AppOwner, ids: NamedIds, takeTurn: TakeTurn) => Promise<void>;
+
+type IsWithin = (owner: AppOwner, id: string, takeTurn: TakeTurn) => Promise<boolean>;
+
+export function createConfineToApp(deps: ConfinementDeps): ConfineToApp {
+  const checks: Record<keyof NamedIds, IsWithin> = {
+    projectId: (owner, id) => isProjectOf(deps, owner, id),
+    appId: ({ appId }, id) => Promise.resolve(id === appId),
+    webhookId: (owner, id) => isWebhookOf(deps, owner, id),
+    messageId: (owner, id) => isMessageOf(deps, owner, id),
+    deliveryId: (owner, id, takeTurn) => isDeliveryOf({ ...deps, takeTurn }, owner, id),
+    resendId: (owner, id) => isResendOf(deps, owner, id),
+    keyId: async ({ companyId, appId }, id) => (await deps.apiKeys.appOf(companyId, id)) === appId,
+  };
+  return async (owner, ids, takeTurn) => {
+    for (const [name, isWithin] of Object.entries(checks) as [keyof NamedIds, IsWithin][]) {
+      const id = ids[name];
+      if (id !== undefined && !(await isWithin(owner, id, takeTurn))) throw notFound(LABELS[name]);
+    }
+  };
+}
+
+/** As the routes name them when they do not exist. */
+const LABELS: Record<keyof NamedIds, string> = {
+  projectId: 'project',
+  appId: 'app',
+  webhookId: 'webhook',
+  messageId: 'message',
+  deliveryId: 'delivery',
+  resendId: 'resend',
+  keyId: 'API key',
+};
+
+async function isProjectOf(
+  { apps }: ConfinementDeps,
+  { companyId, appId }: AppOwner,
+  id: string,
+): Promise<boolean> {
+  const app = await apps.get(companyId, appId).catch(nullIf404);
+  return app?.projectId === id;
+}
+
+function nullIf404(error: unknown): null {
+  if (error instanceof ApiError && error.status === 404) return null;
+  throw error;
+}
+
+async function isWebhookOf(
+  { webhooks }: ConfinementDeps,
+  { companyId, appId }: AppOwner,
+  id: string,
+): Promise<boolean> {
+  return (await webhooks.appOf(companyId, id)) === appId;
+}
+
+/** A message to a webhook names no app. */
+async function isMessageOf(deps: ConfinementDeps, owner: AppOwner, id: string): Promise<boolean> {
+  const [found] = await deps.messages.outlinesOf(owner.companyId, [id], 1);
+  if (!found) return false;
+  if (found.appId !== null) return found.appId === owner.appId;
+  const [webhookId] = found.targets;
+  return webhookId !== undefined && isWebhookOf(deps, owner, webhookId);
+}
+
+async function isDeliveryOf(
+  deps: ConfinementDeps & { takeTurn: TakeTurn },
+  owner: AppOwner,
+  id: string,
+): Promise<boolean> {
+  const found = await readDelivery(deps, owner.companyId, id);
+  if (!found) return false;
+  const { appId, webhookId } = found.source;
+  return appId === null ? isWebhookOf(deps, owner, webhookId) : appId === owner.appId;
+}
+
+async function isResendOf(deps: ConfinementDeps, owner: AppOwner, id: string): Promise<boolean> {
+  const found = await deps.resends.findShown(owner.companyId, id);
+  if (!found) return false;
+  if (found.webhookId !== null) return isWebhookOf(deps, owner, found.webhookId);
+  return found.appId === owner.appId;
+}
+
+/**
+ * Throws ApiError 403 when the caller may not use the route (docs/contract.md C14.4), and 404 when it does not exist
+ * for visitors of the portal (C20.3).
+ */
+export function assertAllowed(
+  { scope, portal: needed }: Pick<Route, 'scope' | 'portal'>,
+  { scopes, portal }: Pick<Caller, 'scopes' | 'portal'>,
+): void {
+  if (portal) {
+    if (!needed) throw new ApiError(404, 'route_not_found', 'The portal has no such address.');
+    if (portal.capabilities.includes(needed)) return;
+    throw insufficientScope('What the link to the portal allows does not include this.');
+  }
+  if (!allows(scopes, scope)) {
+    throw insufficientScope(`This API key does not have the scope ${scope}.`);
+  }
+}
+
+/** Whether responses show the caller the secrets of webhooks (docs/contract.md C14.5, C20.3). */
+export function seesSecrets(
+  { scopes, portal }: Pick<Caller, 'scopes' | 'portal'>,
+  scope: Scope = 'webhooks:write',
+): boolean {
+  return portal ? portal.capabilities.includes('secrets') : allows(scopes, scope);
+}
+
+/** Returns how the caller is shown webhooks: with their secrets masked unless it may see them, and asks for them. */
+export function shownTo<Shown>(
+  caller: Caller,
+  describe: (webhook: Webhook) => Shown,
+  asksForSecrets = true,
+): (webhook: Webhook) => Shown {
+  const isShown = asksForSecrets && seesSecrets(caller);
+  return isShown ? describe : (webhook) => describe(withoutSecrets(webhook));
+}

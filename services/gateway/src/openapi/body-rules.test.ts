@@ -1,0 +1,135 @@
+import { describe, expect, test } from '@jest/globals';
+import type { AuthMethod } from '@posthorn/domain/webhook.ts';
+import fc from 'fast-check';
+import {
+  type ApiDocument,
+  createCompiler,
+  operationsOf,
+} from '../../../../test/support/api/api-document.ts';
+import {
+  bodiesOf,
+  changes,
+  description,
+  environment,
+  graceSeconds,
+  id,
+  maybeWrong,
+  name,
+  payload,
+  storage,
+  text,
+  time,
+  webhookFields,
+} from '../../../../test/support/api/generated-bodies.ts';
+import { routeTable } from '../../../../test/support/api/route-table.ts';
+import { sampleWebhook } from '../../../../test/support/samples/sample-webhook.ts';
+import { NO_FIELDS } from '../http/route.ts';
+import { changesOf, type UpdateWebhookBody } from '../routes/webhook-body.ts';
+import { createDocument, operationIdOf } from './document.ts';
+
+const routes = routeTable();
+const document = JSON.parse(JSON.stringify(createDocument(routes))) as ApiDocument;
+const compile = createCompiler(document);
+
+interface Verdicts {
+  gateway: boolean;
+  document: boolean;
+}
+
+/** Returns whether the gateway accepts a body, and whether the document does. */
+function verdictsOn(id: string): (body: object) => Verdicts {
+  const schema = routes.find((route) => operationIdOf(route) === id)?.body ?? NO_FIELDS;
+  const documented = operationsOf(document).find((operation) => operation.id === id);
+  const check = compile(documented?.body?.schema ?? {});
+  const isAccepted = (body: object): boolean => {
+    const { success, data } = schema.strict().safeParse(body);
+    return success && (id !== 'webhookUpdate' || fitsSomeWebhook(data));
+  };
+  return (body) => ({ gateway: isAccepted(body), document: check(body) });
+}
+
+const AUTH_METHODS: AuthMethod[] = [
+  { method: 'hmac', hmacHeader: 'X-Before', hmacSecret: 's' },
+  { method: 'basic', username: 'u', password: 'p' },
+  { method: 'api_key', apiKey: 'k', apiKeyHeader: 'X-Before' },
+  {
+    method: 'oauth2',
+    tokenUrl: 'https://login.example.com/token',
+    clientId: 'c',
+    clientSecret: 's',
+    scope: null,
+    audience: null,
+    clientAuthentication: 'basic',
+  },
+];
+
+/** The document does not know the stored webhook: it may refuse only what no webhook accepts. */
+function fitsSomeWebhook(body: UpdateWebhookBody): boolean {
+  return AUTH_METHODS.some((authMethod) => {
+    const webhook = sampleWebhook(1, { authMethod, customHeaders: [] });
+    try {
+      changesOf(webhook, body, { seesSecrets: true });
+      return true;
+    } catch {
+      return false;
+    }
+  });
+}
+
+const AUTHS = [
+  { authMethod: 'basic', basicAuthUsername: 'u', basicAuthPassword: 'p' },
+  { authMethod: 'apiKey', apiKey: 'k', apiKeyHeader: 'X-Key' },
+  { authMethod: 'hmac', hmacHeader: 'X-Sig', hmacSecret: 's' },
+  {
+    authMethod: 'oauth2',
+    oauth2TokenUrl: 'https://login.example.com/token',
+    oauth2ClientId: 'c',
+    oauth2ClientSecret: 's',
+  },
+  { authMethod: 'hmac', signatureAlgorithm: 'ed25519' },
+];
+const OWNED = { url: 'https://example.com', appId: 'app_1' };
+const GLOBAL = { url: 'https://example.com', projectId: 'proj_1', environmentId: 'live' };
+
+describe('the document and the gateway agree on', () => {
+  test.each<[string, fc.Arbitrary<object>]>([
+    ['projectCreate', bodiesOf({ name, description, environment }, [{ name: 'a' }])],
+    ['projectUpdate', bodiesOf({ name, description }, [{}])],
+    [
+      'appCreate',
+      bodiesOf({ name, description, environment, ...storage, projectId: id }, [
+        { name: 'a', projectId: 'p' },
+      ]),
+    ],
+    ['appUpdate', bodiesOf({ name, description, ...storage }, [{}])],
+    [
+      'webhookCreate',
+      bodiesOf(webhookFields, [OWNED, GLOBAL, ...AUTHS.map((auth) => ({ ...OWNED, ...auth }))]),
+    ],
+    ['webhookUpdate', bodiesOf(changes, [{}, ...AUTHS])],
+    ['webhookRotateSecret', bodiesOf({ graceSeconds }, [{}])],
+    ['webhookResendFailed', bodiesOf({ since: time }, [{ since: '2026-01-31T09:30:00Z' }])],
+    ['appResendFailed', bodiesOf({ since: time }, [{ since: '2026-01-31T09:30:00Z' }])],
+    [
+      'webhookMessageCreate',
+      bodiesOf({ appId: id, webhookId: id, payload, eventType: maybeWrong(text(1, 128)) }, [
+        { appId: 'app_1', payload: {} },
+        { webhookId: 'wh_1', payload: {} },
+      ]),
+    ],
+    ['webhookTest', bodiesOf({}, [{}])],
+    ['apiKeyCreate', bodiesOf({ name }, [{ name: 'a' }])],
+  ])('every body of %s', (operationId, bodies) => {
+    const verdictsOf = verdictsOn(operationId);
+    const counts = { yes: 0, no: 0 };
+    fc.assert(
+      fc.property(bodies, (body) => {
+        const verdicts = verdictsOf(body);
+        counts[verdicts.gateway ? 'yes' : 'no'] += 1;
+        expect(verdicts.document).toBe(verdicts.gateway);
+      }),
+      { numRuns: 1_000 },
+    );
+    expect(Math.min(counts.yes, counts.no)).toBeGreaterThan(50);
+  });
+});

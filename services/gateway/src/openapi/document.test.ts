@@ -1,0 +1,190 @@
+import { describe, expect, it, test } from '@jest/globals';
+import { type RequestHandler, Router } from 'express';
+import { pino } from 'pino';
+import {
+  type ApiDocument,
+  createCompiler,
+  type JsonSchema,
+  operationsOf,
+  type Parameter,
+  resolved,
+} from '../../../../test/support/api/api-document.ts';
+import { routeTable } from '../../../../test/support/api/route-table.ts';
+import { createApp } from '../app.ts';
+import { createRequestMemory } from '../http/request-memory.ts';
+import { createRequestsUnderWay } from '../limits/requests-under-way.ts';
+import { createDocument } from './document.ts';
+
+const routes = routeTable();
+const document = JSON.parse(JSON.stringify(createDocument(routes))) as ApiDocument;
+const operations = operationsOf(document);
+const compile = createCompiler(document);
+
+/** Returns the operations that express has mounted, spelled as in the document. */
+function mountedRoutes(): string[] {
+  const pass: RequestHandler = (_request, _response, next) => {
+    next();
+  };
+  const app = createApp({
+    routes,
+    clock: { isRight: () => true },
+    limits: { limitAddress: pass, limitCompany: pass },
+    trustedProxies: 0,
+    metrics: { observe: () => pass },
+    memory: createRequestMemory(1),
+    unknownCallers: createRequestMemory(1),
+    turns: { take: () => Promise.resolve() },
+    rests: {
+      note: () => undefined,
+      charge: () => undefined,
+      chargeBytes: () => undefined,
+      restMs: () => 0,
+    },
+    underWay: createRequestsUnderWay(),
+    deadlines: { within: (_response, step) => step },
+    identify: () => Promise.reject(new Error('not called')),
+    dashboard: { router: Router(), pages: [] },
+    confineToApp: () => Promise.resolve(),
+    findPublicKeys: () => Promise.resolve(null),
+    recordRequest: (_route, _request, handle) => handle(),
+    logger: pino({ enabled: false }),
+  });
+  return (
+    app.router.stack
+      .flatMap(({ route }) => (route ? [route] : []))
+      // The refusal of other methods, which express mounts for every method that Node knows.
+      .filter(({ stack }) => !stack.some(({ method }) => method === 'unsubscribe'))
+      .flatMap(({ path, stack }) => [...new Set(stack.map(({ method }) => `${method} ${path}`))])
+      .map((each) => each.replaceAll(/:(\w+)/g, '{$1}'))
+      .map((each) => each.replace(/^\w+/, (method) => method.toUpperCase()))
+      .sort()
+  );
+}
+
+/** Yields every object of the document at any depth. */
+function* objectsIn(value: unknown): Generator<JsonSchema> {
+  if (value === null || typeof value !== 'object') return;
+  if (!Array.isArray(value)) yield value as JsonSchema;
+  for (const member of Object.values(value)) yield* objectsIn(member);
+}
+
+describe('the API document', () => {
+  it('has exactly the operations that the app has mounted', () => {
+    const mounted = mountedRoutes();
+    expect(mounted.length).toBeGreaterThan(40);
+    expect(operations.map(({ method, path }) => `${method} ${path}`).sort()).toEqual(mounted);
+  });
+
+  it('has the required fields of OpenAPI 3.1, unique operation ids and declared tags', () => {
+    expect(document.openapi).toMatch(/^3\.1\.\d+$/);
+    expect(document.info).toMatchObject({ title: 'Posthorn API', version: '0.1.0' });
+    const ids = operations.map(({ id }) => id);
+    expect(new Set(ids).size).toBe(ids.length);
+    const known = new Set(document.tags.map(({ name }) => name));
+    const used = Object.values(document.paths).flatMap((path) =>
+      Object.values(path).flatMap(({ tags }) => tags),
+    );
+    expect(new Set(used)).toEqual(known);
+  });
+
+  it('declares each path parameter exactly once', () => {
+    for (const { path, parameters } of operations) {
+      const names = parameters.filter((each) => each.in === 'path').map(({ name }) => name);
+      expect(names).toEqual([...path.matchAll(/\{(\w+)\}/g)].map(([, name]) => name));
+      const places = parameters.map((each) => `${each.in} ${each.name}`);
+      expect(new Set(places).size).toBe(places.length);
+    }
+  });
+
+  it('has no reference without a target', () => {
+    for (const each of objectsIn(document)) {
+      if ('$ref' in each) expect(resolved(document, each)).toBeDefined();
+    }
+  });
+
+  it('gives the main addresses of the contract the plain operation ids', () => {
+    const idAt = (method: string, path: string) => document.paths[path]?.[method]?.operationId;
+    expect(idAt('post', '/projects')).toBe('projectCreate');
+    expect(idAt('post', '/api/v1/projects')).toBe('projectCreateVersioned');
+    expect(idAt('get', '/api/v1/projects/{projectId}')).toBe('projectGet');
+    expect(idAt('get', '/projects/{projectId}')).toBe('projectGetUnversioned');
+    expect(idAt('post', '/api/v1/webhooks/{webhookId}/rotate-secret')).toBe('webhookRotateSecret');
+  });
+});
+
+describe('the schemas of the API document', () => {
+  const schemas: [string, JsonSchema][] = [
+    ...Object.entries(document.components.schemas),
+    ...operations.flatMap(({ id, parameters, body, answers }): [string, JsonSchema][] => [
+      ...parameters.map(({ name, schema }): [string, JsonSchema] => [`${id} ${name}`, schema]),
+      ...(body ? [[`${id} body`, body.schema] as [string, JsonSchema]] : []),
+      ...[...answers].map(([status, { schema }]): [string, JsonSchema] => [
+        `${id} ${status}`,
+        schema,
+      ]),
+    ]),
+  ];
+
+  it('are JSON Schemas of draft 2020-12', () => {
+    for (const [, schema] of schemas) compile(schema);
+  });
+
+  it('have examples that fit them', () => {
+    const failures = schemas.flatMap(([name, schema]) => {
+      const check = compile(schema);
+      const { examples = [] } = schema as { examples?: unknown[] };
+      return examples.filter((each) => !check(each)).map((each) => [name, each, check.errors]);
+    });
+    expect(failures).toEqual([]);
+  });
+
+  test.each(operations.filter(({ body }) => body).map(({ id, body }) => [id, body] as const))(
+    'allow no other fields in the body of %s, and its examples fit',
+    (_id, body) => {
+      const check = compile(body?.schema ?? {});
+      expect(body?.examples.length).toBeGreaterThan(0);
+      for (const each of body?.examples ?? []) {
+        expect([check(each), each, check.errors]).toEqual([true, each, null]);
+        expect(check({ ...(each as object), surprise: 1 })).toBe(false);
+      }
+    },
+  );
+
+  test.each(operations.map(({ id, answers }) => [id, answers] as const))(
+    'put every response of %s into the envelope, and its examples fit',
+    (_id, answers) => {
+      for (const [status, { schema, examples, headers }] of answers) {
+        const check = compile(schema);
+        expect(examples.length).toBeGreaterThan(0);
+        for (const example of examples) {
+          expect([status, check(example), check.errors]).toEqual([status, true, null]);
+          expect(example).toMatchObject({ success: status < 400, message: expect.any(String) });
+          expect(check({ ...(example as object), success: status >= 400 })).toBe(false);
+        }
+        expect(headers).toContain('X-Request-Id');
+        if (status === 429 || status === 503) expect(headers).toContain('Retry-After');
+      }
+    },
+  );
+});
+
+describe('the parameters of the API document', () => {
+  it('require companyid exactly on the routes of docs/contract.md C4.3', () => {
+    const isRequired = (parameters: readonly Parameter[]) =>
+      parameters.find(({ name }) => name === 'companyid')?.required;
+    const required = operations.filter(({ parameters }) => isRequired(parameters) === true);
+    expect(required.map(({ id }) => id.replace(/(Unv|V)ersioned$/, '')).sort()).toEqual(
+      ['appList', 'appGet', 'appUpdate', 'appDelete', 'projectList']
+        .flatMap((id) => [id, id])
+        .sort(),
+    );
+  });
+
+  it('include the defaults of lists', () => {
+    const parameter = (id: string, name: string) =>
+      operations.find((each) => each.id === id)?.parameters.find((each) => each.name === name);
+    expect(parameter('appList', 'limit')?.schema).toMatchObject({ default: 10, maximum: 100 });
+    expect(parameter('webhookMessageList', 'limit')?.schema).toMatchObject({ default: 50 });
+    expect(parameter('appList', 'projectId')).toMatchObject({ required: true });
+  });
+});

@@ -1,0 +1,398 @@
+import { VERSION } from '@posthorn/platform/service/metrics.ts';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { z } from 'zod';
+import { pathsOf, type Route } from '../http/route.ts';
+import { exampleId } from '../routes/fields.ts';
+import { exampleOf } from './examples.ts';
+import {
+  createSchemaRegistry,
+  type JsonSchema,
+  resolve,
+  type SchemaRegistry,
+} from './json-schemas.ts';
+import {
+  createFailureResponses,
+  FAILURE_SCHEMA,
+  type FailureResponses,
+  NAMED_HEADERS,
+  successResponse,
+} from './responses.ts';
+
+const GUIDE = readFileSync(join(import.meta.dirname, 'guide.md'), 'utf8');
+
+/** Creates the OpenAPI 3.1 document of the routes (docs/decisions/0011-openapi-from-zod.md). */
+export function createDocument(routes: readonly Route[]): JsonSchema {
+  const schemas = createSchemaRegistry();
+  const failures = createFailureResponses();
+  const operations = routes.flatMap((route) => operationsOf(route, schemas, failures));
+  return {
+    openapi: '3.1.0',
+    info: {
+      title: 'Posthorn API',
+      version: VERSION,
+      summary:
+        'Webhook delivery: signed, retried on a fixed schedule, with a record of every attempt',
+      description: GUIDE,
+      license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
+    },
+    servers: [{ url: '/' }],
+    security: [{ apiKey: [] }],
+    tags: tagsOf(routes),
+    paths: pathsFrom(operations),
+    webhooks: { delivery: DELIVERY_REQUEST },
+    components: {
+      securitySchemes: { apiKey: { type: 'apiKey', in: 'header', name: 'x-api-key' } },
+      schemas: { Failure: FAILURE_SCHEMA, ...schemas.named },
+      responses: failures.named,
+      parameters: NAMED_PARAMETERS,
+      headers: NAMED_HEADERS,
+    },
+  };
+}
+
+function tagsOf(routes: readonly Route[]): JsonSchema[] {
+  const description =
+    'Projects, apps, webhooks and messages are served with and without `/api/v1`. This section lists the second address of each operation.';
+  const names = new Set(routes.map(({ tag }) => tag));
+  return [...[...names].map((name) => ({ name })), { name: ALIAS_TAG, description }];
+}
+
+function pathsFrom(operations: readonly Operation[]): Record<string, JsonSchema> {
+  const paths: Record<string, JsonSchema> = {};
+  for (const { path, method, operation } of operations) (paths[path] ??= {})[method] = operation;
+  return paths;
+}
+
+/** The tag of operations at their second address. */
+export const ALIAS_TAG = 'Other addresses';
+
+export interface Operation {
+  path: string;
+  method: string;
+  operation: JsonSchema;
+}
+
+/** Returns the operation of a route at each of its addresses, the main one (docs/contract.md C1.2) first. */
+export function operationsOf(
+  route: Route,
+  schemas: SchemaRegistry,
+  failures: FailureResponses,
+): Operation[] {
+  const body = requestBody(route, schemas);
+  const same = {
+    parameters: parametersOf(route, schemas),
+    security: [{ apiKey: [route.scope] }],
+    ...(body && { requestBody: body }),
+    responses: { ...successResponse(route, schemas), ...failures.of(route) },
+  };
+  return addressesOf(route).map((path, index) => ({
+    path: path.replaceAll(/:(\w+)/g, '{$1}'),
+    method: route.method,
+    operation: { ...(index === 0 ? headOf(route) : aliasHeadOf(route)), ...same },
+  }));
+}
+
+function addressesOf(route: Route): string[] {
+  const [main = '', ...others] = pathsOf(route);
+  return route.isVersionedInContract ? [...others, main] : [main, ...others];
+}
+
+function headOf(route: Route): JsonSchema {
+  const { tag, summary, description } = route;
+  return {
+    tags: [tag],
+    operationId: operationIdOf(route),
+    summary,
+    ...(description !== undefined && { description }),
+  };
+}
+
+function aliasHeadOf(route: Route): JsonSchema {
+  const [main = ''] = addressesOf(route);
+  const suffix = route.isVersionedInContract ? 'Unversioned' : 'Versioned';
+  return {
+    tags: [ALIAS_TAG],
+    operationId: operationIdOf(route) + suffix,
+    summary: route.summary,
+    description: `The same as \`${route.method.toUpperCase()} ${main.replaceAll(/:(\w+)/g, '{$1}')}\`, at its second address.`,
+  };
+}
+
+/** Returns resource and action, such as `webhookCreate`, `webhookRotateSecret` or `webhookMessageDeliveries`. */
+export function operationIdOf({ method, path }: Route): string {
+  const words = path.split('/').filter((word) => word !== '' && !word.startsWith(':'));
+  const [resource = '', ...actions] = words;
+  const singular = resource.replace(/ies$/, 'y').replace(/s$/, '');
+  const verb = path.includes(':') ? ON_ONE[method] : ON_ALL[method];
+  return camelCase([singular, ...(actions.length > 0 ? actions : [verb ?? method])].join('-'));
+}
+
+const ON_ALL: Partial<Record<Route['method'], string>> = { get: 'list', post: 'create' };
+const ON_ONE: Partial<Record<Route['method'], string>> = { put: 'update' };
+
+function camelCase(dashed: string): string {
+  return dashed.replaceAll(/-([a-z])/g, (_, letter: string) => letter.toUpperCase());
+}
+
+/** For `components.parameters`. */
+export const NAMED_PARAMETERS: Record<string, JsonSchema> = {
+  CompanyId: companyId(false, 'Id of your company. Optional; must be the company of the API key'),
+  RequiredCompanyId: companyId(true, 'Id of your company. Must be the company of the API key'),
+  RequestId: {
+    in: 'header',
+    name: 'X-Request-Id',
+    description:
+      'Identifies the request in the logs of the service and in its response. 8 to 128 of `A-Z a-z 0-9 . _ -`; any other value is replaced',
+    schema: { type: 'string', examples: ['order-17-attempt-1'] },
+  },
+};
+
+function companyId(required: boolean, description: string): JsonSchema {
+  const schema = { type: 'string', minLength: 1, examples: [exampleId('comp')] };
+  return { in: 'header', name: 'companyid', required, description, schema };
+}
+
+const reference = (name: string): JsonSchema => ({ $ref: `#/components/parameters/${name}` });
+
+/** Returns the parameters of a route: in path, query and headers. */
+export function parametersOf(route: Route, schemas: SchemaRegistry): JsonSchema[] {
+  return [
+    ...pathParameters(route),
+    ...queryParameters(route, schemas),
+    ...headerParameters(route, schemas),
+    reference(route.needsCompanyId ? 'RequiredCompanyId' : 'CompanyId'),
+    reference('RequestId'),
+  ];
+}
+
+const ID_PREFIXES = {
+  projectId: 'proj',
+  appId: 'app',
+  webhookId: 'wh',
+  messageId: 'msg',
+  deliveryId: 'dlv',
+  resendId: 'rsnd',
+  keyId: 'key',
+} as const;
+
+/** A path accepts any text: an id that does not exist gets 404. */
+function pathParameters({ path }: Route): JsonSchema[] {
+  return [...path.matchAll(/:(\w+)/g)].map(([, name = '']) => ({
+    in: 'path',
+    name,
+    required: true,
+    schema: { type: 'string', minLength: 1, ...exampleOfId(name) },
+  }));
+}
+
+function exampleOfId(name: string): JsonSchema {
+  if (!Object.hasOwn(ID_PREFIXES, name)) return {};
+  return { examples: [exampleId(ID_PREFIXES[name as keyof typeof ID_PREFIXES])] };
+}
+
+function queryParameters({ query }: Route, schemas: SchemaRegistry): JsonSchema[] {
+  const { properties } = schemas.ofOutput(query) as { properties: Record<string, JsonSchema> };
+  return Object.entries(query.shape).map(([name, check]) => {
+    const { description, ...schema } = properties[name] ?? {};
+    const absent: z.ZodSafeParseResult<unknown> = z.safeParse(check, undefined);
+    return {
+      in: 'query',
+      name,
+      required: !absent.success,
+      ...(description !== undefined && { description }),
+      schema: { ...schema, ...(absent.data !== undefined && { default: absent.data }) },
+    };
+  });
+}
+
+function headerParameters({ headers = [] }: Route, schemas: SchemaRegistry): JsonSchema[] {
+  return headers.map(({ name, description, schema }) => ({
+    in: 'header',
+    name,
+    description,
+    schema: schemas.ofInput(schema),
+  }));
+}
+
+type Examples = Record<string, { summary: string; value: JsonSchema }>;
+
+const url = 'https://example.com/webhooks';
+const appId = exampleId('app');
+
+/** Examples of bodies whose fields exclude each other. Those of other bodies are derived from their fields. */
+const EXAMPLES: Record<string, Examples> = {
+  CreateWebhook: {
+    app: {
+      summary: 'For an app, signed with the generated secret',
+      value: { url, appId, name: 'Orders', eventTypes: ['order.paid'] },
+    },
+    global: {
+      summary: 'Global, for a project and an environment',
+      value: { url, projectId: exampleId('proj'), environmentId: 'live' },
+    },
+    hmac: {
+      summary: 'Signed with your own secret, in your own header',
+      value: {
+        url,
+        appId,
+        authMethod: 'hmac',
+        hmacHeader: 'X-Signature',
+        hmacSecret: 'a long random text',
+      },
+    },
+    ed25519: {
+      summary: 'Signed with the key of your company',
+      value: { url, appId, authMethod: 'hmac', signatureAlgorithm: 'ed25519' },
+    },
+    basic: {
+      summary: 'Basic authentication',
+      value: {
+        url,
+        appId,
+        authMethod: 'basic',
+        basicAuthUsername: 'posthorn',
+        basicAuthPassword: 'a long random text',
+      },
+    },
+    apiKey: {
+      summary: 'A key in a header, and a custom header',
+      value: {
+        url,
+        appId,
+        authMethod: 'apiKey',
+        apiKey: 'a long random text',
+        apiKeyHeader: 'X-Endpoint-Key',
+        customHeaders: [{ key: 'X-Tenant', value: 'acme' }],
+      },
+    },
+    oauth2: {
+      summary: 'A bearer token, from the token server of the receiver',
+      value: {
+        url,
+        appId,
+        authMethod: 'oauth2',
+        oauth2TokenUrl: 'https://login.example.com/oauth2/token',
+        oauth2ClientId: 'posthorn',
+        oauth2ClientSecret: 'a long random text',
+        oauth2Scope: 'orders.write',
+      },
+    },
+  },
+  UpdateWebhook: {
+    move: { summary: 'Change URL and name', value: { url, name: 'Orders (new)' } },
+    pause: { summary: 'Stop deliveries', value: { disabled: true } },
+    authenticate: {
+      summary: 'Change the method of authentication',
+      value: {
+        authMethod: 'basic',
+        basicAuthUsername: 'posthorn',
+        basicAuthPassword: 'a long random text',
+      },
+    },
+  },
+  CreateMessage: {
+    app: {
+      summary: 'To the webhooks of an app that select the event type',
+      value: { appId, eventType: 'order.paid', payload: { order: 17, total: '12.50' } },
+    },
+    webhook: {
+      summary: 'To one webhook',
+      value: { webhookId: exampleId('wh'), payload: { order: 17, total: '12.50' } },
+    },
+  },
+};
+
+/** Returns null for routes without a body. */
+export function requestBody(route: Route, schemas: SchemaRegistry): JsonSchema | null {
+  if (!route.body) return null;
+  const schema = schemas.ofInput(route.body);
+  return {
+    required: !route.isBodyOptional,
+    content: { 'application/json': { schema, examples: examplesOf(schema, schemas) } },
+  };
+}
+
+function examplesOf(schema: JsonSchema, { named }: SchemaRegistry): Examples {
+  const { name } = resolve(schema, named);
+  const known = EXAMPLES[name ?? ''];
+  const value = exampleOf(schema, named) as JsonSchema;
+  return known ?? { typical: { summary: 'Typical', value } };
+}
+
+const SIGNATURE = '9b1c1e0d5f3a4c7d8e2f60718293a4b5c6d7e8f90a1b2c3d4e5f60718293a4b5';
+
+const DESCRIPTION = `The request that an endpoint receives. Its body is the \`payload\` of the message, byte for byte.
+
+Every delivery has the headers of [Standard Webhooks](https://www.standardwebhooks.com), the webhook's \`customHeaders\`, and one header of authentication:
+
+| \`authMethod\` | header |
+| --- | --- |
+| \`hmac\` | \`X-Service-Signature\`, or the header that \`hmacHeader\` names: the hex HMAC SHA-256 of the body. The key is the text of \`hmacSecret\`, which defaults to the \`secret\` of the webhook |
+| \`hmac\` with \`signatureAlgorithm: ed25519\` | none: \`webhook-signature\` has Ed25519 signatures instead, which the public keys at \`GET /.well-known/webhooks-keys/{companyId}\` verify |
+| \`basic\` | \`Authorization: Basic …\`: the base64 of user name, colon and password |
+| \`apiKey\` | the header that \`apiKeyHeader\` names, with the value of \`apiKey\` |
+| \`oauth2\` | \`Authorization: Bearer …\`: an access token, which Posthorn requests at \`oauth2TokenUrl\` with the client credentials grant (RFC 6749, section 4.4), caches, and requests again before it expires or after a 401 |
+
+The first attempt is made at once. Further attempts follow 5 seconds, 5 minutes, 30 minutes, 2 hours, 5 hours and 10 hours after the end of the failed attempt before. A delivery may arrive twice, with the same \`webhook-id\`.`;
+
+function header(name: string, description: string, example: string, isAlways = true): JsonSchema {
+  const schema = { type: 'string', examples: [example] };
+  return { in: 'header', name, required: isAlways, description, schema };
+}
+
+const HEADERS = [
+  header('webhook-id', 'Id of the message, the same in every attempt', exampleId('msg')),
+  header('webhook-timestamp', 'Time of this attempt, in seconds since 1970', '1769851800'),
+  header(
+    'webhook-signature',
+    '`v1,` and the base64 HMAC SHA-256 of `{webhook-id}.{webhook-timestamp}.{body}`. The key is the part of the `secret` after `whsec_`, decoded from base64. During the grace period of a rotation there are two signatures, separated by a space. With `signatureAlgorithm: ed25519` it is `v1a,` and the base64 Ed25519 signature of the same text',
+    'v1,Ce8pWNEdXUsSJJN4nXg1cWN0PN0Yd0y1Zz8Y1w9V2dM=',
+  ),
+  header('User-Agent', 'Posthorn and its version', 'Posthorn/0.1.0'),
+  header(
+    'X-Service-Signature',
+    'With `hmac` and `hmac-sha256`. `hmacHeader` sets the name',
+    SIGNATURE,
+    false,
+  ),
+  header(
+    'Authorization',
+    'With `basic`; with `oauth2`, `Bearer` and the token',
+    'Basic cG9zdGhvcm46c2VjcmV0',
+    false,
+  ),
+  header(
+    'X-Endpoint-Key',
+    'With `apiKey`. `apiKeyHeader` sets the name',
+    'a long random text',
+    false,
+  ),
+];
+
+/** The request that Posthorn sends (OpenAPI 3.1, `webhooks`). */
+export const DELIVERY_REQUEST: JsonSchema = {
+  post: {
+    operationId: 'delivery',
+    summary: 'A delivery to your endpoint',
+    description: DESCRIPTION,
+    security: [],
+    parameters: HEADERS,
+    requestBody: {
+      required: true,
+      content: {
+        'application/json': {
+          schema: { type: 'object' },
+          example: { order: 17, total: '12.50' },
+        },
+      },
+    },
+    responses: {
+      '2XX': { description: 'The delivery succeeded. Only the status counts, not the body.' },
+      default: {
+        description:
+          'The attempt failed and is retried on the schedule, as after no response within 15 seconds. Redirects are not followed.',
+      },
+    },
+  },
+};

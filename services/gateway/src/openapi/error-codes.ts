@@ -1,0 +1,252 @@
+import type { Route, SpecificError } from '../http/route.ts';
+
+/** Of the pages of the dashboard, which are no operations of the API (docs/contract.md C19.5, C20.4). */
+export const DASHBOARD_CODES = {
+  session_replaced: {
+    status: 401,
+    when: 'the browser has another session now than the page shows',
+    message: 'This browser began another session since, which took the place of this one.',
+  },
+  link_unknown: {
+    status: 404,
+    when: 'a link of the dashboard was never made, or was changed',
+    message: 'There is no such link. Check that all of it was copied, or ask for another one.',
+  },
+  link_used: {
+    status: 410,
+    when: 'a link of the dashboard was used already',
+    message: 'This link was used already. It opens once; ask for another one.',
+  },
+  link_revoked: {
+    status: 410,
+    when: 'a link of the dashboard was revoked, or the API key that made it',
+    message: 'This link was revoked. Ask for another one.',
+  },
+  link_expired: {
+    status: 410,
+    when: 'a link of the dashboard has expired',
+    message: 'This link has expired. Ask for another one.',
+  },
+} as const;
+
+export interface ErrorSpec {
+  status: number;
+  /** When the code is returned, as in docs/decisions/0004-api-errors.md. */
+  when: string;
+  /** An example of its message. */
+  message: string;
+  /** An example of `Retry-After`, in seconds. */
+  retryAfter?: string;
+}
+
+/** Failures that every route can return, those before the route is known included. */
+const EVERYWHERE = {
+  malformed_request: {
+    status: 400,
+    when: 'the request is not valid HTTP, or has not exactly one valid `Host`',
+    message: 'This is not a valid HTTP request.',
+  },
+  invalid_request: {
+    status: 400,
+    when: 'fields, headers or query parameters are wrong; `errors` lists every problem',
+    message: 'name: is required',
+  },
+  delivery_refused: {
+    status: 400,
+    when: 'the request has the header `webhook-id`: it is a delivery of a webhook that points to this API',
+    message:
+      'A request with the header webhook-id is a delivery; the API does not take deliveries.',
+  },
+  unauthorized: {
+    status: 401,
+    when: 'the API key is missing or not valid',
+    message: 'Send a valid API key in the header x-api-key.',
+  },
+  company_mismatch: {
+    status: 403,
+    when: '`companyid` is not the company of the API key',
+    message: 'companyid is not the company of the API key.',
+  },
+  company_suspended: {
+    status: 403,
+    when: 'the company of the API key is suspended',
+    message: 'The company of this API key is suspended.',
+  },
+  insufficient_scope: {
+    status: 403,
+    when: 'the API key does not have the scope of the route, or may be used for one app only',
+    message: 'This API key does not have the scope webhooks:write.',
+  },
+  request_timeout: {
+    status: 408,
+    when: 'the request did not arrive in time',
+    message: 'The request did not arrive in time.',
+  },
+  expectation_failed: {
+    status: 417,
+    when: '`Expect` asks for something other than `100-continue`',
+    message: 'The only supported Expect is 100-continue.',
+  },
+  rate_limited: {
+    status: 429,
+    when: 'the company or the client address sent too many requests',
+    message: 'This company has sent too many requests; wait.',
+    retryAfter: '12',
+  },
+  too_many_wrong_keys: {
+    status: 429,
+    when: 'the client address sent too many wrong API keys; a valid key that is in use still works',
+    message: 'This address has sent too many wrong API keys; wait.',
+    retryAfter: '40',
+  },
+  headers_too_large: {
+    status: 431,
+    when: 'the headers are more than 100, or have more than 16,384 bytes',
+    message: 'The headers are larger than 16384 bytes.',
+  },
+  internal_error: {
+    status: 500,
+    when: 'a fault of the service; report the `requestId`',
+    message: 'An internal error occurred.',
+  },
+  not_implemented: {
+    status: 501,
+    when: '`Transfer-Encoding` is something other than `chunked`, or the method is CONNECT',
+    message: 'The only supported Transfer-Encoding is chunked.',
+  },
+  unavailable: {
+    status: 503,
+    when: 'the request cannot be stored now; send it again',
+    message: 'The request cannot be stored at the moment. Send it again.',
+    retryAfter: '2',
+  },
+} as const satisfies Record<string, ErrorSpec>;
+
+const WITH_BODY = {
+  invalid_json: {
+    status: 400,
+    when: 'the body is not UTF-8, is not a JSON object, repeats a key, or is nested deeper than 64 levels',
+    message: 'The body is not acceptable: not valid JSON.',
+  },
+  incomplete_body: {
+    status: 400,
+    when: 'the body ended before its announced length',
+    message: 'The body ended before its announced length.',
+  },
+  chunks_too_small: {
+    status: 400,
+    when: 'the body comes in more than 1,024 chunks, with fewer than four bytes in the mean',
+    message: 'The body comes in too many chunks of one to three bytes. Send it in larger ones.',
+  },
+  body_too_large: {
+    status: 413,
+    when: 'the body has more than 262,144 bytes',
+    message: 'The body is larger than 262144 bytes.',
+  },
+  unsupported_media_type: {
+    status: 415,
+    when: 'the body is not JSON, or is compressed',
+    message: 'Send Content-Type: application/json.',
+  },
+} as const satisfies Record<string, ErrorSpec>;
+
+const WITH_PATH_ID = {
+  route_not_found: {
+    status: 404,
+    when: 'the address does not exist',
+    message: 'The path is not valid percent-encoding.',
+  },
+} as const satisfies Record<string, ErrorSpec>;
+
+const SOMEWHERE: Record<SpecificError, ErrorSpec> = {
+  not_found: {
+    status: 404,
+    when: 'it does not exist, or belongs to another company',
+    message: 'There is no such webhook.',
+  },
+  delivery_pending: {
+    status: 409,
+    when: 'the delivery has no final state yet',
+    message: 'The delivery is still pending.',
+  },
+  quota_exceeded: {
+    status: 409,
+    when: 'the company, project, app, webhook or message would have more than it may; the message names the limit and its setting',
+    message: 'The limit is 10000 webhooks for each app (QUOTA_WEBHOOKS_PER_APP).',
+  },
+  key_of_link: {
+    status: 409,
+    when: 'a link made the API key, which nobody knows',
+    message:
+      'A link made this API key, which nobody knows, so it cannot be rotated. Revoke it instead.',
+  },
+  resend_running: {
+    status: 409,
+    when: 'a resend of it is running',
+    message: 'The delivery, webhook or app is already being resent.',
+  },
+  webhook_deleted: {
+    status: 409,
+    when: 'the webhook of the delivery was deleted',
+    message: 'The webhook was deleted.',
+  },
+  webhook_disabled: {
+    status: 409,
+    when: 'the webhook is disabled',
+    message: 'The webhook is disabled.',
+  },
+  payload_erased: {
+    status: 409,
+    when: 'the payload of the message was erased, because its app stores payloads until they are delivered',
+    message: 'The payload was erased once it was delivered.',
+  },
+  idempotency_key_running: {
+    status: 409,
+    when: 'the first request with this key is still running',
+    message:
+      'The first request with this Idempotency-Key is still running; send it again in a moment.',
+    retryAfter: '1',
+  },
+  idempotency_key_reused: {
+    status: 422,
+    when: 'the key was used with another body',
+    message: 'This Idempotency-Key was used with another body; use a new key for a new message.',
+  },
+};
+
+/** Of no operation: the path exists, the method does not. */
+const WITHOUT_OPERATION = {
+  method_not_allowed: {
+    status: 405,
+    when: 'the address does not support the method; `Allow` lists those that it does',
+    message: '/projects does not support PATCH.',
+  },
+} as const satisfies Record<string, ErrorSpec>;
+
+/** Every error code of the API. */
+export const ERROR_CODES: Readonly<Record<string, ErrorSpec>> = {
+  ...EVERYWHERE,
+  ...WITH_BODY,
+  ...WITH_PATH_ID,
+  ...WITHOUT_OPERATION,
+  ...DASHBOARD_CODES,
+  ...SOMEWHERE,
+};
+
+/** Returns the codes that a route can return, by status. */
+export function codesOf(route: Route): Map<number, string[]> {
+  const codes = [
+    ...Object.keys(EVERYWHERE),
+    ...(route.body ? Object.keys(WITH_BODY) : []),
+    ...(route.path.includes(':') ? Object.keys(WITH_PATH_ID) : []),
+    ...(route.errors ?? []),
+  ];
+  return Map.groupBy(codes, (code) => errorOf(code).status);
+}
+
+/** Throws for a code that the API does not have. */
+export function errorOf(code: string): ErrorSpec {
+  const found = ERROR_CODES[code];
+  if (!found) throw new Error(`unknown error code ${code}`);
+  return found;
+}

@@ -1,0 +1,198 @@
+import { STATUS_CODES } from 'node:http';
+import type { Route } from '../http/route.ts';
+import { CHALLENGE } from '../http/send-error.ts';
+import { codesOf, errorOf } from './error-codes.ts';
+import { exampleOf } from './examples.ts';
+import type { JsonSchema, SchemaRegistry } from './json-schemas.ts';
+
+/** Returns the success response of a route, in its envelope, by status. */
+export function successResponse(route: Route, schemas: SchemaRegistry): Record<string, JsonSchema> {
+  const { status, message } = route.response;
+  const { schema, example } = envelopeOf(route, schemas);
+  const takesKey = route.headers?.some(({ name }) => name === 'Idempotency-Key') ?? false;
+  return {
+    [status]: {
+      description: message,
+      headers: { ...COMMON_HEADERS, ...(takesKey && IDEMPOTENCY_REPLAYED) },
+      content: { 'application/json': { schema, example } },
+    },
+  };
+}
+
+interface Envelope {
+  schema: JsonSchema;
+  example: JsonSchema;
+}
+
+function envelopeOf({ response }: Route, schemas: SchemaRegistry): Envelope {
+  const { message } = response;
+  const data = response.data && schemas.ofOutput(response.data);
+  const properties = {
+    success: { const: true },
+    message: { type: 'string', description: 'For people. The text may change' },
+    ...(data && { data }),
+    ...(response.hasCursor && { nextCursor: NEXT_CURSOR }),
+  };
+  const example = data && { data: exampleOf(data, schemas.named) };
+  return {
+    schema: {
+      type: 'object',
+      required: Object.keys(properties),
+      properties,
+      additionalProperties: false,
+    },
+    example: {
+      success: true,
+      message,
+      ...example,
+      ...(response.hasCursor && { nextCursor: null }),
+    },
+  };
+}
+
+const NEXT_CURSOR = {
+  type: ['string', 'null'],
+  description: 'The `cursor` of the next page; null on the last page',
+};
+
+export const REQUEST_ID = '7d5f9c1e-4b7a-4c62-9a55-0f3f6f1f8f0e';
+
+/** The envelope of every failure, named `Failure` in the document. */
+export const FAILURE_SCHEMA: JsonSchema = {
+  type: 'object',
+  required: ['success', 'message', 'code', 'requestId'],
+  properties: {
+    success: { const: false },
+    message: { type: 'string', description: 'For people. The text may change' },
+    code: { type: 'string', description: 'For programs. Each cause has one fixed code' },
+    requestId: { type: 'string', description: 'The same as in the header `X-Request-Id`' },
+    errors: {
+      type: 'array',
+      description: 'Every problem of the request, at most 100. Present with `invalid_request` only',
+      items: {
+        type: 'object',
+        required: ['path', 'message'],
+        properties: {
+          path: {
+            type: 'string',
+            description:
+              'Name of the field, query parameter or header. Names of nested fields are joined by dots',
+          },
+          message: { type: 'string' },
+        },
+        additionalProperties: false,
+      },
+    },
+  },
+  additionalProperties: false,
+};
+
+export interface FailureResponses {
+  /** Returns the references to the failures of a route, by status. */
+  of: (route: Route) => Record<string, JsonSchema>;
+  /** For `components.responses`, by name. */
+  named: Record<string, JsonSchema>;
+}
+
+/** Routes with the same error codes for a status share one response in the document. */
+export function createFailureResponses(): FailureResponses {
+  const named: Record<string, JsonSchema> = {};
+  return {
+    named,
+    of: (route) =>
+      Object.fromEntries(
+        [...codesOf(route)].map(([status, codes]) => {
+          const name = [status, ...codes].join('.');
+          named[name] ??= failureResponse(status, codes);
+          return [status, { $ref: `#/components/responses/${name}` }];
+        }),
+      ),
+  };
+}
+
+function failureResponse(status: number, codes: readonly string[]): JsonSchema {
+  const reasons = codes.map((code) => `- \`${code}\`: ${errorOf(code).when}`);
+  return {
+    description: [STATUS_CODES[status], '', ...reasons].join('\n'),
+    headers: headersOf(status, codes),
+    content: {
+      'application/json': {
+        schema: {
+          allOf: [{ $ref: '#/components/schemas/Failure' }],
+          properties: { code: { enum: codes } },
+        },
+        examples: Object.fromEntries(codes.map((code) => [code, { value: errorExampleOf(code) }])),
+      },
+    },
+  };
+}
+
+function headersOf(status: number, codes: readonly string[]): ResponseHeaders {
+  const retryable = codes.some((code) => errorOf(code).retryAfter !== undefined);
+  return {
+    ...COMMON_HEADERS,
+    ...(retryable && RETRY_AFTER),
+    ...(status === 401 && WWW_AUTHENTICATE),
+  };
+}
+
+function errorExampleOf(code: string): JsonSchema {
+  const { message } = errorOf(code);
+  const errors = code === 'invalid_request' && [{ path: 'name', message: 'is required' }];
+  return { success: false, message, code, requestId: REQUEST_ID, ...(errors && { errors }) };
+}
+
+export type ResponseHeaders = Record<string, JsonSchema>;
+
+const text = { type: 'string' };
+
+/** For `components.headers`. */
+export const NAMED_HEADERS: ResponseHeaders = {
+  RequestId: {
+    description:
+      'Identifies the request in the logs of the service. The id from the request if it is valid, else a new one',
+    required: true,
+    schema: { type: 'string', pattern: '^[A-Za-z0-9._-]{8,128}$' },
+  },
+  RateLimit: {
+    description:
+      'Requests left (`r`) of the nearest limit, and seconds (`t`) until all of it is available again',
+    schema: { ...text, examples: ['"company";r=299412;t=31'] },
+  },
+  RateLimitPolicy: {
+    description: 'The nearest limit: requests (`q`) per window of seconds (`w`)',
+    schema: { ...text, examples: ['"company";q=300000;w=60'] },
+  },
+  RetryAfter: {
+    description: 'Seconds to wait before the request is sent again',
+    schema: { ...text, pattern: '^[0-9]+$', examples: ['2'] },
+  },
+  WwwAuthenticate: {
+    description: 'Says that the request needs an API key, and in which header',
+    required: true,
+    schema: { const: CHALLENGE },
+  },
+  IdempotencyReplayed: {
+    description:
+      'Present when this is the response of the first request with the same `Idempotency-Key`',
+    schema: { const: 'true' },
+  },
+};
+
+const reference = (name: string): JsonSchema => ({ $ref: `#/components/headers/${name}` });
+
+export const COMMON_HEADERS: ResponseHeaders = {
+  'X-Request-Id': reference('RequestId'),
+  RateLimit: reference('RateLimit'),
+  'RateLimit-Policy': reference('RateLimitPolicy'),
+};
+
+export const RETRY_AFTER: ResponseHeaders = { 'Retry-After': reference('RetryAfter') };
+
+export const WWW_AUTHENTICATE: ResponseHeaders = {
+  'WWW-Authenticate': reference('WwwAuthenticate'),
+};
+
+export const IDEMPOTENCY_REPLAYED: ResponseHeaders = {
+  'Idempotency-Replayed': reference('IdempotencyReplayed'),
+};

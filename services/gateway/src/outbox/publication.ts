@@ -1,0 +1,389 @@
+import type { Message } from '@posthorn/domain/message/message.ts';
+import { createKeepTrying, type KeepTrying } from '@posthorn/platform/async/keep-trying.ts';
+import { withTimeout } from '@posthorn/platform/async/with-timeout.ts';
+import type { RecordLog } from '@posthorn/platform/kafka/record-log.ts';
+import type { MessageStore } from '@posthorn/platform/mongo/messages/messages.ts';
+import { StoreUnavailableError } from '@posthorn/platform/service/errors.ts';
+import type { Logger } from '@posthorn/platform/service/logger.ts';
+import type { Spans } from '@posthorn/platform/tracing/spans.ts';
+import { OWNED_MS } from './outbox.ts';
+import type { PublishBudget, PublishPace } from './publish-budget.ts';
+import {
+  createPublishQueue,
+  estimatedBytesOf,
+  type PublishQueue,
+  tracePublish,
+} from './publish-queue.ts';
+import { createWatermarkTracker, type Origin, type WatermarkTracker } from './watermark-tracker.ts';
+
+export interface PublicationDeps {
+  topic: string;
+  publisherId: string;
+  records: Pick<RecordLog, 'publish'>;
+  messages: Pick<MessageStore, 'pageOf'>;
+  /** What messages waiting for Kafka may hold in memory, in bytes. */
+  publishQueueBytes: number;
+  /** Absent: no message rests. */
+  pace?: PublishPace;
+  /** Absent: no company waits for what it has published to be read. */
+  budget?: Pick<PublishBudget, 'roomOf' | 'noteWritten'>;
+  /** Absent or null when nothing is traced. */
+  spans?: Spans | null;
+  /** Sorts before the id of every message that will be added. */
+  firstWatermark: string;
+  /** Throws while it is not certain that these messages are this gateway's to publish. */
+  assertOwner: () => void;
+  logger: Logger;
+  nowMs: () => number;
+  /** Milliseconds of the monotonic clock. */
+  monotonicMs: () => number;
+}
+
+export interface PublicationState {
+  /** Kafka has acknowledged every message of this publisher up to this id. */
+  watermark: string;
+  /** Messages in memory that wait for Kafka. While messages are read back, a lower bound. */
+  unpublished: number;
+  /** How long the oldest unpublished message has waited, in milliseconds. Null when there is none. */
+  behindMs: number | null;
+  /**
+   * For how long Kafka has not taken what was sent to it, or the store not returned a page, or publishing has stopped by
+   * an error, in milliseconds; null when it goes on. A message may wait for longer although both answer, for the budget
+   * of its company.
+   */
+  stuckMs: number | null;
+  /** Companies that wait because too many of their records are unread. */
+  waitingCompanies: number;
+}
+
+export interface Publication {
+  /** Takes over stored messages, in the order of their ids. */
+  add: (stored: readonly Message[]) => void;
+  state: () => PublicationState;
+  /** Goes on with the companies that have room in their budget again. */
+  releaseWaiting: () => void;
+  /** What waiting messages hold in memory, by estimate. */
+  usedBytes: () => number;
+  /** Publishes what is left for up to `drainMs`. The sweep publishes the rest. */
+  close: (drainMs: number) => Promise<void>;
+  /** Publishes nothing more, because the sweep does. A request to Kafka that is under way may still succeed. */
+  abandon: () => void;
+}
+
+interface Work extends PublicationDeps {
+  queue: PublishQueue;
+  overflow: PublishOverflow;
+  tracker: WatermarkTracker;
+  /** The id that was handed over last; the first watermark before any was. */
+  lastId: string;
+  isRunning: boolean;
+  /** Resolves when the last run has ended. */
+  running: Promise<void>;
+  isAbandoned: boolean;
+  /**
+   * Since when the store or Kafka has been asked for the current step, in milliseconds since 1970; null without one. It
+   * is kept when publishing stops by an error, so that the sweep takes over.
+   */
+  steppingSinceMs: number | null;
+  closing: AbortController;
+  /** Ends with the time that `close` gives, not with the stop of the process: messages are accepted until then. */
+  keepTrying: KeepTrying;
+}
+
+/** The part of the queue that one page may fill, and below which the next page is read. */
+const PAGE_PART = 1 / 8;
+
+/**
+ * Publishes stored messages after the response, one produce request at a time. Companies take turns
+ * in each, and a message to many webhooks goes in several, so messages are completed out of order;
+ * the watermark is the id up to which Kafka has everything. When a company exceeds its share of the
+ * memory, its messages are read back from the store later; the other companies are not delayed.
+ */
+export function createPublication(deps: PublicationDeps): Publication {
+  const closing = new AbortController();
+  const queue = createPublishQueue({
+    topic: deps.topic,
+    budgetBytes: deps.publishQueueBytes,
+    pace: deps.pace,
+    budget: deps.budget,
+    onReady: () => {
+      start(work);
+    },
+  });
+  const work: Work = {
+    ...deps,
+    queue: deps.spans ? tracePublish(queue, deps.spans, deps.nowMs) : queue,
+    overflow: createPublishOverflow(estimatedBytesOf),
+    tracker: createWatermarkTracker(deps.firstWatermark),
+    lastId: deps.firstWatermark,
+    isRunning: false,
+    running: Promise.resolve(),
+    isAbandoned: false,
+    steppingSinceMs: null,
+    closing,
+    keepTrying: createKeepTrying({ logger: deps.logger, signal: closing.signal }),
+  };
+  return {
+    add: (stored) => {
+      addTo(work, stored);
+    },
+    state: () => stateOf(work),
+    releaseWaiting: work.queue.releaseWaiting,
+    usedBytes: () => work.queue.usedBytes() + work.tracker.usedBytes(),
+    close: (drainMs) => close(work, drainMs),
+    abandon: () => {
+      abandon(work);
+    },
+  };
+}
+
+function addTo(work: Work, stored: readonly Message[]): void {
+  if (stored.length === 0) return;
+  const { queue, overflow } = work;
+  for (const message of stored) {
+    const fits = !overflow.hasCompany(message.companyId) && queue.hasRoom(message);
+    if (fits) enqueue(work, 'direct', message);
+    else overflow.add(message, work.lastId);
+    work.lastId = message.id;
+  }
+  start(work);
+}
+
+/** A run may end before `run` returns, when all that waits rests: the promise alone does not tell whether one goes on. */
+function start(work: Work): void {
+  if (work.isRunning) return;
+  work.isRunning = true;
+  work.running = run(work);
+}
+
+function enqueue({ queue, tracker }: Work, origin: Origin, message: Message): void {
+  queue.add(message, tracker.add(origin, message.id, message.createdAtMs));
+}
+
+async function run(work: Work): Promise<void> {
+  const { queue, overflow, logger } = work;
+  try {
+    while (!work.isAbandoned) {
+      const afterId = overflow.readToId();
+      if (afterId !== null && isPageWanted(work)) await queuePage(work, afterId);
+      // A message that rests starts the next run, and a company that has room again.
+      else if (queue.isEmpty()) return;
+      else await publishNext(work);
+    }
+  } catch (error) {
+    // The retries were ended, or it was no outage. The batch is lost here, so the watermark stands for good: the sweep
+    // takes over and publishes from there on.
+    work.steppingSinceMs ??= work.nowMs();
+    abandon(work);
+    logger.warn(
+      { err: error, watermark: work.tracker.watermark() },
+      'publishing stopped, the sweep publishes the rest',
+    );
+  } finally {
+    work.isRunning = false;
+  }
+}
+
+async function publishNext(work: Work): Promise<void> {
+  const { queue, tracker, overflow, records, assertOwner } = work;
+  const batch = queue.takeBatch();
+  await untilDone(work, 'publish messages', async () => {
+    assertOwner();
+    if (batch.records.length > 0) await records.publish(batch.records);
+  });
+  queue.acknowledge(batch);
+  tracker.advance(overflow.readToId());
+}
+
+/** True when little is in memory of the companies whose messages have to be read back. */
+function isPageWanted({ queue, overflow, publishQueueBytes }: Work): boolean {
+  let held = 0;
+  for (const companyId of overflow.companies()) held += queue.bytesOf(companyId);
+  return held <= publishQueueBytes * PAGE_PART;
+}
+
+/**
+ * Ignores messages beyond the id that was handed over last before the read: their insert may have been
+ * running, so that an earlier message of the same batch may be missing from the page. Messages that
+ * are handed over during the read are remembered: when the page was the last one they are queued, and
+ * the overflow ends. Without that it would go on for as long as messages come during each read.
+ */
+async function queuePage(work: Work, afterId: string): Promise<void> {
+  const { overflow, tracker, lastId } = work;
+  const pageBytes = work.publishQueueBytes * PAGE_PART;
+  const limit = overflow.pageLimit(pageBytes);
+  const wantedId = overflow.lastId();
+  overflow.rememberArrivals(pageBytes);
+  const page = await readPage(work, { afterId, limit, wantedId });
+  const known = page.filter(({ id }) => id <= lastId);
+  for (const message of known) if (overflow.hasMessage(message)) enqueue(work, 'readBack', message);
+  const isEnd = page.length < limit || known.length < page.length;
+  const last = known.at(-1);
+  overflow.markRead(laterOf(last?.id ?? afterId, isEnd ? wantedId : ''), last?.createdAtMs);
+  if (isEnd) for (const message of overflow.takeArrivals()) enqueue(work, 'readBack', message);
+  tracker.advance(overflow.readToId());
+}
+
+interface WantedPage {
+  afterId: string;
+  limit: number;
+  /** The store has acknowledged the message with this id. */
+  wantedId: string;
+}
+
+/**
+ * Right after an election a majority read may not show what was acknowledged before it. So a page that ends before
+ * `wantedId` is read again. After OWNED_MS it is the end: a majority has stored a heartbeat meanwhile, and what was
+ * stored before that is shown. The messages were removed, with their company.
+ */
+function readPage(work: Work, { afterId, limit, wantedId }: WantedPage): Promise<Message[]> {
+  const { messages, publisherId, assertOwner, monotonicMs } = work;
+  const startedAtMs = monotonicMs();
+  return untilDone(work, 'read messages back', async () => {
+    const isSure = monotonicMs() - startedAtMs > OWNED_MS;
+    assertOwner();
+    const page = await messages.pageOf({ publisherId, afterId, limit });
+    const isShort = page.length < limit && (page.at(-1)?.id ?? '') < wantedId;
+    if (isShort && !isSure)
+      throw new StoreUnavailableError('the store does not show what it has acknowledged');
+    return page;
+  });
+}
+
+const laterOf = (one: string, other: string): string => (one > other ? one : other);
+
+async function untilDone<T>(work: Work, purpose: string, step: () => Promise<T>): Promise<T> {
+  work.steppingSinceMs = work.nowMs();
+  const fieldsOf = () => ({ watermark: work.tracker.watermark() });
+  const result = await work.keepTrying(purpose, step, fieldsOf);
+  work.steppingSinceMs = null;
+  return result;
+}
+
+function stateOf(work: Work): PublicationState {
+  const { tracker, overflow, queue, nowMs } = work;
+  const sinceMs = (atMs: number): number => Math.max(0, nowMs() - atMs);
+  const oldestMs = [tracker.oldestAtMs(), overflow.oldestAtMs()].filter((each) => each !== null);
+  const unpublished = tracker.unpublished();
+  return {
+    watermark: tracker.watermark(),
+    unpublished: overflow.readToId() === null ? unpublished : Math.max(1, unpublished),
+    behindMs: oldestMs.length === 0 ? null : sinceMs(Math.min(...oldestMs)),
+    stuckMs: work.steppingSinceMs === null ? null : sinceMs(work.steppingSinceMs),
+    waitingCompanies: queue.waitingCompanies(),
+  };
+}
+
+/** A request to Kafka may take longer than the drain, so it is not awaited any longer. */
+async function close(work: Work, drainMs: number): Promise<void> {
+  work.queue.endRests();
+  await withTimeout(work.running, drainMs).catch(() => {
+    abandon(work);
+  });
+}
+
+function abandon(work: Work): void {
+  work.closing.abort();
+  work.isAbandoned = true;
+}
+
+/**
+ * Companies whose messages do not fit into the publish queue. Their messages are not kept in memory
+ * but read back from the store, in the order of their ids.
+ */
+export interface PublishOverflow {
+  /** From its first message that did not fit until all were read back, every message of a company overflows. */
+  hasCompany: (companyId: string) => boolean;
+  /** `previousId` is the id that was handed over before this message. */
+  add: (message: Message, previousId: string) => void;
+  /** Whether a message that was read back is one of those that overflowed. */
+  hasMessage: (message: Pick<Message, 'companyId' | 'id'>) => boolean;
+  /** Everything up to this id is in memory or published. Null when nothing is left to read. */
+  readToId: () => string | null;
+  /** The last message that was added; '' before any was. */
+  lastId: () => string;
+  /** Records that everything up to `id` was read; `createdAtMs` is that of the message read last. */
+  markRead: (id: string, createdAtMs: number | undefined) => void;
+  /** Keeps the messages that are added from now on, up to `maxBytes` of them. */
+  rememberArrivals: (maxBytes: number) => void;
+  /**
+   * Returns the messages that were added since then, and counts them as read, when nothing else is
+   * left to read. Returns none when they were more than `maxBytes`: they have to be read back.
+   */
+  takeArrivals: () => readonly Message[];
+  companies: () => Iterable<string>;
+  /** A lower bound of the creation of the oldest message left to read. Null when nothing is. */
+  oldestAtMs: () => number | null;
+  /** How many messages to read so that they take about `pageBytes`, by their mean size; 1 to 200. */
+  pageLimit: (pageBytes: number) => number;
+}
+
+const MAX_PAGE = 200;
+
+export function createPublishOverflow(bytesOf: (message: Message) => number): PublishOverflow {
+  /** Company → its first id that did not fit. */
+  const firstOf = new Map<string, string>();
+  let [readToId, lastId, oldestAtMs] = ['', '', 0];
+  let [bytes, count] = [0, 0];
+  let arrivals = createArrivals(0);
+
+  function markRead(id: string, createdAtMs: number | undefined): void {
+    readToId = id;
+    oldestAtMs = createdAtMs ?? oldestAtMs;
+    if (readToId >= lastId) firstOf.clear();
+  }
+
+  return {
+    hasCompany: (companyId) => firstOf.has(companyId),
+    add(message, previousId) {
+      if (firstOf.size === 0)
+        [readToId, oldestAtMs, bytes, count] = [previousId, message.createdAtMs, 0, 0];
+      if (!firstOf.has(message.companyId)) firstOf.set(message.companyId, message.id);
+      lastId = message.id;
+      bytes += bytesOf(message);
+      count += 1;
+      arrivals.add(message, bytesOf(message));
+    },
+    hasMessage({ companyId, id }) {
+      const first = firstOf.get(companyId);
+      return first !== undefined && id >= first;
+    },
+    readToId: () => (firstOf.size === 0 ? null : readToId),
+    lastId: () => lastId,
+    markRead,
+    rememberArrivals: (maxBytes) => {
+      arrivals = createArrivals(maxBytes);
+    },
+    takeArrivals() {
+      const arrived = arrivals.all();
+      arrivals = createArrivals(0);
+      if (arrived.length > 0) markRead(lastId, arrived.at(-1)?.createdAtMs);
+      return arrived;
+    },
+    companies: () => firstOf.keys(),
+    oldestAtMs: () => (firstOf.size === 0 ? null : oldestAtMs),
+    pageLimit(pageBytes) {
+      const fitting = Math.floor((pageBytes * count) / Math.max(1, bytes));
+      return Math.min(MAX_PAGE, Math.max(1, fitting));
+    },
+  };
+}
+
+interface Arrivals {
+  add: (message: Message, bytes: number) => void;
+  /** Every message that was added; none when one did not fit. */
+  all: () => readonly Message[];
+}
+
+function createArrivals(maxBytes: number): Arrivals {
+  let messages: Message[] = [];
+  let leftBytes = maxBytes;
+  return {
+    add(message, bytes) {
+      leftBytes -= bytes;
+      if (leftBytes >= 0) messages.push(message);
+      else messages = [];
+    },
+    all: () => messages,
+  };
+}

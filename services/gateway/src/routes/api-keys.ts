@@ -1,0 +1,192 @@
+import { SCOPES } from '@posthorn/domain/access/scopes.ts';
+import type { ApiKeyDocument } from '@posthorn/platform/mongo/documents/documents.ts';
+import { z } from 'zod';
+import { route, type Route } from '../http/route.ts';
+import type { ApiKeys } from '../keys/api-keys.ts';
+import type { Apps } from '../projects/apps.ts';
+import {
+  graceSeconds,
+  idField,
+  idText,
+  isoTime,
+  limit,
+  name,
+  skip,
+  timeField,
+  timeText,
+} from './fields.ts';
+
+export const apiKeySchema = z
+  .object({
+    id: idField('key'),
+    name: z.string(),
+    prefix: z.string().meta({ description: 'The first characters of the key' }),
+    scopes: z.array(z.enum(SCOPES)).meta({ description: 'What the key may do' }),
+    appId: idField('app').nullable().meta({
+      description: 'The only app that the key may be used for; null for the whole company',
+    }),
+    expiresAt: timeField.nullable().meta({ description: 'Null for never' }),
+    lastUsedAt: timeField
+      .nullable()
+      .meta({ description: 'To the minute; null before the first use' }),
+    ofLink: z.boolean().meta({
+      description:
+        'A sign-in link or a portal link made it, for its session. Nobody knows the key, and it cannot be rotated',
+    }),
+    createdAt: timeField,
+  })
+  .meta({ id: 'ApiKey' });
+
+export const createdApiKeySchema = z
+  .object({
+    ...apiKeySchema.shape,
+    key: z.string().meta({
+      description: 'The key itself. Returned here only',
+      example: 'phk_Y2hvb3NlIHlvdXIgb3duIGtleSB3aXNlbHksIGZyaWVuZHM4RkQ2',
+    }),
+  })
+  .meta({ id: 'CreatedApiKey' });
+
+export function describeApiKey(
+  document: Omit<ApiKeyDocument, 'hash'>,
+): z.infer<typeof apiKeySchema> {
+  const { _id, name, prefix, scopes = SCOPES, appId, expiresAt, lastUsedAt } = document;
+  return {
+    id: _id,
+    name,
+    prefix,
+    scopes: [...scopes],
+    appId: appId ?? null,
+    expiresAt: expiresAt ? isoTime(expiresAt) : null,
+    lastUsedAt: lastUsedAt ? isoTime(lastUsedAt) : null,
+    ofLink: document.removeAt !== undefined,
+    createdAt: isoTime(document.createdAt),
+  };
+}
+
+export interface ApiKeyDeps {
+  apiKeys: ApiKeys;
+  apps: Pick<Apps, 'get'>;
+}
+
+const tag = 'API keys';
+const path = '/api-keys';
+const versionedOnly = true;
+
+const createBody = z
+  .object({
+    name,
+    scopes: z
+      .array(z.enum(SCOPES, `must be one of ${SCOPES.join(', ')}`), 'must be a list of scopes')
+      .min(1, 'must have at least one scope')
+      .max(SCOPES.length, `must have at most ${SCOPES.length} scopes`)
+      .optional()
+      .meta({
+        description:
+          'What the key may do. `read` shows no secrets; `admin` includes all others. All when left out',
+      }),
+    appId: idText('app').optional().meta({
+      description: 'The only app that the key may be used for. The whole company when left out',
+    }),
+    expiresAt: timeText
+      .optional()
+      .meta({ description: 'When the key stops working. Never when left out' }),
+  })
+  .meta({ id: 'CreateApiKey' });
+const rotateBody = z
+  .object({
+    graceSeconds: graceSeconds.meta({
+      description: 'How long the old key works beside the new one, in seconds',
+    }),
+  })
+  .meta({ id: 'RotateApiKey' });
+const listQuery = z.object({ limit: limit(1_000, 1_000), skip });
+
+/** See docs/contract.md C14. */
+export function apiKeyRoutes(deps: ApiKeyDeps): Route[] {
+  return [createKey(deps), listKeys(deps), rotateKey(deps), revokeKey(deps)];
+}
+
+function createKey({ apiKeys, apps }: ApiKeyDeps): Route {
+  return route({
+    method: 'post',
+    path,
+    versionedOnly,
+    scope: 'keys:write',
+    audit: { action: 'api_key.created', target: 'apiKey' },
+    tag,
+    summary: 'Create an API key',
+    description:
+      'The response is the only place that shows the key: Posthorn stores its hash. A key cannot be given a scope that the key of the request does not have.',
+    body: createBody,
+    response: { status: 201, message: 'API key created', data: createdApiKeySchema },
+    errors: ['not_found', 'quota_exceeded'],
+    async handle({ caller, body: { value } }) {
+      const { expiresAt, appId, ...asked } = value;
+      if (appId !== undefined) await apps.get(caller.companyId, appId);
+      const expiresAtMs = expiresAt === undefined ? undefined : Date.parse(expiresAt);
+      const { key, document } = await apiKeys.create(caller, { ...asked, appId, expiresAtMs });
+      return { data: { ...describeApiKey(document), key } };
+    },
+  });
+}
+
+function listKeys({ apiKeys }: ApiKeyDeps): Route {
+  return route({
+    method: 'get',
+    path,
+    versionedOnly,
+    scope: 'read',
+    tag,
+    summary: 'List the API keys, oldest first',
+    query: listQuery,
+    response: { status: 200, message: 'API keys found', data: z.array(apiKeySchema) },
+    async handle({ caller: { companyId, appId }, query }) {
+      const page = await apiKeys.list(companyId, appId, query);
+      return { data: page.map(describeApiKey) };
+    },
+  });
+}
+
+function rotateKey({ apiKeys }: ApiKeyDeps): Route {
+  return route({
+    method: 'post',
+    path: `${path}/:keyId/rotate`,
+    versionedOnly,
+    scope: 'keys:write',
+    audit: { action: 'api_key.rotated', target: 'apiKey' },
+    tag,
+    summary: 'Rotate an API key',
+    description:
+      'Creates a key with the same name and rights. The old key works beside it for `graceSeconds`, then it expires.',
+    body: rotateBody,
+    isBodyOptional: true,
+    response: { status: 201, message: 'API key created', data: createdApiKeySchema },
+    errors: ['not_found', 'quota_exceeded', 'key_of_link'],
+    async handle({ caller, params: { keyId = '' }, body: { value } }) {
+      const { graceSeconds } = value;
+      const { key, document } = await apiKeys.rotate(caller, keyId, graceSeconds);
+      const changed = { before: {}, after: { newKeyId: document._id, graceSeconds } };
+      return { data: { ...describeApiKey(document), key }, changed };
+    },
+  });
+}
+
+function revokeKey({ apiKeys }: ApiKeyDeps): Route {
+  return route({
+    method: 'delete',
+    path: `${path}/:keyId`,
+    versionedOnly,
+    scope: 'keys:write',
+    audit: { action: 'api_key.revoked', target: 'apiKey' },
+    tag,
+    summary: 'Revoke an API key',
+    description: 'The key stops working at once at this gateway, and within two seconds at others.',
+    response: { status: 200, message: 'API key revoked' },
+    errors: ['not_found'],
+    async handle({ caller: { companyId }, params: { keyId = '' } }) {
+      const { name, scopes, appId, expiresAt } = await apiKeys.revoke(companyId, keyId);
+      return { changed: { before: { name, scopes, appId, expiresAt }, after: {} } };
+    },
+  });
+}

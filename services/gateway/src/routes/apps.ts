@@ -1,0 +1,294 @@
+import type { AuditedFields } from '@posthorn/domain/audit/changes.ts';
+import { STORE_PAYLOADS } from '@posthorn/domain/message/not-stored.ts';
+import type { AppDocument } from '@posthorn/platform/mongo/documents/documents.ts';
+import { z } from 'zod';
+import type { CountApps } from '../history/counts.ts';
+import { notFound } from '../http/api-error.ts';
+import { route, type Route } from '../http/route.ts';
+import type { Apps, FindApps } from '../projects/apps.ts';
+import type { RemoveTree } from '../projects/remove-tree.ts';
+import {
+  cursor,
+  description,
+  environment,
+  idField,
+  idList,
+  idsIn,
+  idText,
+  isoTime,
+  limit,
+  name,
+  skip,
+  text,
+  timeField,
+} from './fields.ts';
+
+/** Without the project of the app (docs/contract.md C5.5). */
+export const appSchema = z
+  .object({
+    id: idField('app'),
+    name: z.string(),
+    description: z.string().meta({ description: 'Empty when none was given' }),
+    environment: z.enum(['development', 'production']),
+    createdAt: timeField,
+    updatedAt: timeField,
+    storeResponses: z.boolean().optional().meta({ description: 'Absent until it is given' }),
+    storePayloads: z
+      .enum(STORE_PAYLOADS)
+      .optional()
+      .meta({ description: 'Absent until it is given' }),
+  })
+  .meta({ id: 'App' });
+
+export function describeApp(document: AppDocument): z.infer<typeof appSchema> {
+  const { _id, name, description, environment, createdAt, updatedAt } = document;
+  const { storeResponses, storePayloads } = document;
+  return {
+    id: _id,
+    name,
+    description,
+    environment,
+    createdAt: isoTime(createdAt),
+    updatedAt: isoTime(updatedAt),
+    ...(storeResponses !== undefined && { storeResponses }),
+    ...(storePayloads !== undefined && { storePayloads }),
+  };
+}
+
+const storage = {
+  storeResponses: z.boolean('must be true or false').exactOptional().meta({
+    description:
+      'Whether attempts are stored with the response of the endpoint. True when left out',
+  }),
+  storePayloads: z
+    .enum(STORE_PAYLOADS, `must be one of ${STORE_PAYLOADS.join(', ')}`)
+    .exactOptional()
+    .meta({
+      description:
+        '`until-delivered` erases the payload of a message once every delivery is `delivered`. `retained` when left out',
+    }),
+};
+
+const createBody = z
+  .object({
+    name,
+    description: description.default(''),
+    projectId: idText('proj'),
+    environment: environment.default('development'),
+    ...storage,
+  })
+  .meta({ id: 'CreateApp' });
+
+const updateBody = z
+  .object({
+    name: name.exactOptional(),
+    description: description.exactOptional(),
+    ...storage,
+  })
+  .meta({ id: 'UpdateApp' });
+
+const listQuery = z.object({
+  projectId: idText('proj'),
+  environment: environment.optional(),
+  limit: limit(100, 10),
+  skip,
+});
+
+export interface AppRouteDeps {
+  apps: Apps;
+  remove: RemoveTree;
+}
+
+const tag = 'Apps';
+const path = '/apps/:appId';
+const needsCompanyId = true;
+
+/** See docs/contract.md C5. */
+export function appRoutes(deps: AppRouteDeps): Route[] {
+  return [createApp(deps), listApps(deps), getApp(deps), updateApp(deps), deleteApp(deps)];
+}
+
+function createApp(deps: AppRouteDeps): Route {
+  return route({
+    method: 'post',
+    path: '/apps',
+    scope: 'webhooks:write',
+    isForCompanyOnly: true,
+    audit: { action: 'app.created', target: 'app' },
+    tag,
+    summary: 'Create an app in a project',
+    body: createBody,
+    response: { status: 201, message: 'App created', data: appSchema },
+    errors: ['not_found', 'quota_exceeded'],
+    async handle({ caller: { companyId }, body: { value } }) {
+      return { data: describeApp(await deps.apps.create(companyId, value)) };
+    },
+  });
+}
+
+function listApps(deps: AppRouteDeps): Route {
+  return route({
+    method: 'get',
+    path: '/apps',
+    needsCompanyId,
+    scope: 'read',
+    tag,
+    summary: 'List the apps of a project, oldest first',
+    query: listQuery,
+    response: { status: 200, message: 'Apps found', data: z.array(appSchema) },
+    errors: ['not_found'],
+    async handle({ caller: { companyId, appId }, query }) {
+      const page = await deps.apps.list(companyId, { ...query, id: appId ?? undefined });
+      return { data: page.map(describeApp) };
+    },
+  });
+}
+
+function getApp(deps: AppRouteDeps): Route {
+  return route({
+    method: 'get',
+    path,
+    needsCompanyId,
+    scope: 'read',
+    portal: 'view',
+    tag,
+    summary: 'Get an app',
+    response: { status: 200, message: 'App found', data: appSchema },
+    errors: ['not_found'],
+    async handle({ caller: { companyId }, params: { appId = '' } }) {
+      return { data: describeApp(await deps.apps.get(companyId, appId)) };
+    },
+  });
+}
+
+function updateApp(deps: AppRouteDeps): Route {
+  return route({
+    method: 'put',
+    path,
+    needsCompanyId,
+    scope: 'webhooks:write',
+    audit: { action: 'app.updated', target: 'app' },
+    tag,
+    summary: 'Update an app',
+    description: 'Fields that are left out keep their values.',
+    body: updateBody,
+    isBodyOptional: true,
+    response: { status: 200, message: 'App updated', data: appSchema },
+    errors: ['not_found'],
+    async handle({ caller: { companyId }, params: { appId = '' }, body: { value } }) {
+      const { before, after } = await deps.apps.update(companyId, appId, value);
+      const changed = { before: fieldsOfApp(before), after: fieldsOfApp(after) };
+      return { data: describeApp(after), changed };
+    },
+  });
+}
+
+function deleteApp(deps: AppRouteDeps): Route {
+  return route({
+    method: 'delete',
+    path,
+    needsCompanyId,
+    scope: 'webhooks:write',
+    audit: { action: 'app.deleted', target: 'app' },
+    tag,
+    summary: 'Delete an app',
+    description:
+      'Deletes its webhooks too, and cancels their pending deliveries. Messages and deliveries stay readable.',
+    response: { status: 200, message: 'App deleted' },
+    errors: ['not_found'],
+    async handle({ caller: { companyId }, params: { appId: id = '' } }) {
+      const app = await deps.apps.get(companyId, id);
+      if (!(await deps.remove({ companyId, kind: 'app', id }))) throw notFound('app');
+      return { changed: { before: fieldsOfApp(app), after: {} } };
+    },
+  });
+}
+
+function fieldsOfApp(app: AppDocument): AuditedFields {
+  const { name, description, environment, projectId, storeResponses, storePayloads } = app;
+  return { name, description, environment, projectId, storeResponses, storePayloads };
+}
+
+export interface AppCountsDeps {
+  countApps: CountApps;
+}
+
+const MAX_APPS = 20;
+
+const appCountsSchema = z
+  .object({
+    appId: idField('app'),
+    webhooks: z.int().meta({ description: 'Counted up to 10,000' }),
+    succeeded: z.int().meta({ description: 'Attempts of the last 24 hours that succeeded' }),
+    failed: z.int().meta({ description: 'Attempts of the last 24 hours that failed' }),
+  })
+  .meta({ id: 'AppCounts' });
+
+/** See docs/contract.md C21.9. */
+export function appCountsRoute({ countApps }: AppCountsDeps): Route {
+  return route({
+    method: 'get',
+    path: '/app-counts',
+    versionedOnly: true,
+    scope: 'read',
+    tag: 'Overview',
+    summary: 'Count the webhooks of apps and their attempts of the last 24 hours',
+    description: 'In no order. Ids that do not exist are left out.',
+    query: z.object({ ids: idList(MAX_APPS) }),
+    response: { status: 200, message: 'Apps counted', data: z.array(appCountsSchema) },
+    async handle({ caller: { companyId, appId: onlyOf }, query: { ids } }) {
+      const shown = idsIn(ids).filter((id) => onlyOf === null || id === onlyOf);
+      return { data: await countApps(companyId, shown) };
+    },
+  });
+}
+
+export interface FindAppsDeps {
+  findApps: FindApps;
+}
+
+const findQuery = z.object({
+  text: text(1, 128).optional().meta({
+    description: 'Part of the name, in any case, or the whole id',
+    example: 'orders',
+  }),
+  limit: limit(100, 20),
+  cursor: cursor('app').optional(),
+});
+
+const foundAppSchema = z
+  .object({
+    id: idField('app'),
+    name: z.string(),
+    environment: z.enum(['development', 'production']),
+    projectId: idField('proj'),
+    projectName: z.string(),
+  })
+  .meta({ id: 'FoundApp' });
+
+/** See docs/contract.md C21.7. */
+export function findAppsRoute({ findApps }: FindAppsDeps): Route {
+  return route({
+    method: 'get',
+    path: '/find-apps',
+    versionedOnly: true,
+    scope: 'read',
+    tag: 'Overview',
+    summary: 'Find apps of any project by name, oldest first',
+    description:
+      'One request looks at 1,000 apps. A page may therefore hold fewer entries than `limit`, or none, although `nextCursor` is not null.',
+    query: findQuery,
+    response: {
+      status: 200,
+      message: 'Apps found',
+      hasCursor: true,
+      data: z.array(foundAppSchema),
+    },
+    async handle({ caller: { companyId, appId }, query }) {
+      const { cursor: afterId, ...search } = query;
+      const onlyId = appId ?? undefined;
+      const { apps, nextCursor } = await findApps(companyId, { ...search, onlyId, afterId });
+      return { data: apps, nextCursor };
+    },
+  });
+}

@@ -1,0 +1,198 @@
+import type { AuditedFields } from '@posthorn/domain/audit/changes.ts';
+import type { ProjectDocument } from '@posthorn/platform/mongo/documents/documents.ts';
+import { z } from 'zod';
+import { notFound } from '../http/api-error.ts';
+import { route, type Route } from '../http/route.ts';
+import { describeParts } from '../http/send-json.ts';
+import { inTurns } from '../http/turns.ts';
+import type { Apps } from '../projects/apps.ts';
+import type { Projects } from '../projects/projects.ts';
+import type { RemoveTree } from '../projects/remove-tree.ts';
+import {
+  description,
+  environment,
+  idField,
+  isoTime,
+  limit,
+  name,
+  skip,
+  timeField,
+} from './fields.ts';
+
+/** The create response has no company and environment (docs/contract.md C5.4). */
+export const createdProjectSchema = z
+  .object({
+    id: idField('proj'),
+    name: z.string(),
+    description: z.string().optional().meta({ description: 'Absent when none was given' }),
+    createdAt: timeField,
+    updatedAt: timeField,
+  })
+  .meta({ id: 'CreatedProject' });
+
+export const projectSchema = z
+  .object({
+    ...createdProjectSchema.shape,
+    company: idField('comp'),
+    environment: z.enum(['development', 'production']),
+  })
+  .meta({ id: 'Project' });
+
+export function describeCreatedProject(
+  document: ProjectDocument,
+): z.infer<typeof createdProjectSchema> {
+  const { _id, name, description, createdAt, updatedAt } = document;
+  return {
+    id: _id,
+    name,
+    ...(description !== null && { description }),
+    createdAt: isoTime(createdAt),
+    updatedAt: isoTime(updatedAt),
+  };
+}
+
+export function describeProject(document: ProjectDocument): z.infer<typeof projectSchema> {
+  const { companyId: company, environment } = document;
+  return { ...describeCreatedProject(document), company, environment };
+}
+
+const createBody = z
+  .object({
+    name,
+    description: description.optional(),
+    environment: environment.default('development'),
+  })
+  .meta({ id: 'CreateProject' });
+
+const updateBody = z
+  .object({ name: name.exactOptional(), description: description.exactOptional() })
+  .meta({ id: 'UpdateProject' });
+
+/** Two parts of 50 projects of up to 5 kB each, as objects and as text. */
+const LONG_LIST_BYTES = 1_048_576;
+
+const listQuery = z.object({ limit: limit(1_000, 1_000), skip });
+
+export interface ProjectDeps {
+  projects: Projects;
+  apps: Pick<Apps, 'get'>;
+  remove: RemoveTree;
+}
+
+const tag = 'Projects';
+const path = '/projects/:projectId';
+const isVersionedInContract = true;
+
+/** See docs/contract.md C5. */
+export function projectRoutes(deps: ProjectDeps): Route[] {
+  return [
+    createProject(deps),
+    listProjects(deps),
+    getProject(deps),
+    updateProject(deps),
+    deleteProject(deps),
+  ];
+}
+
+function createProject(deps: ProjectDeps): Route {
+  return route({
+    method: 'post',
+    path: '/projects',
+    scope: 'webhooks:write',
+    isForCompanyOnly: true,
+    audit: { action: 'project.created', target: 'project' },
+    tag,
+    summary: 'Create a project',
+    body: createBody,
+    response: { status: 201, message: 'Project created', data: createdProjectSchema },
+    errors: ['quota_exceeded'],
+    async handle({ caller: { companyId }, body: { value } }) {
+      return { data: describeCreatedProject(await deps.projects.create(companyId, value)) };
+    },
+  });
+}
+
+function listProjects(deps: ProjectDeps): Route {
+  return route({
+    method: 'get',
+    path: '/projects',
+    scope: 'read',
+    tag,
+    summary: 'List the projects, oldest first',
+    isVersionedInContract,
+    needsCompanyId: true,
+    query: listQuery,
+    response: { status: 200, message: 'Projects found', data: z.array(projectSchema) },
+    async handle({ caller: { companyId, appId }, query, reserve, takeTurn }) {
+      const id = appId === null ? undefined : (await deps.apps.get(companyId, appId)).projectId;
+      const parts = inTurns(deps.projects.list(companyId, { ...query, id }), takeTurn);
+      const shown = { describe: describeProject, bytes: LONG_LIST_BYTES, reserve };
+      return { pages: describeParts(parts, shown) };
+    },
+  });
+}
+
+function getProject(deps: ProjectDeps): Route {
+  return route({
+    method: 'get',
+    path,
+    isVersionedInContract,
+    scope: 'read',
+    tag,
+    summary: 'Get a project',
+    response: { status: 200, message: 'Project found', data: projectSchema },
+    errors: ['not_found'],
+    async handle({ caller: { companyId }, params: { projectId = '' } }) {
+      return { data: describeProject(await deps.projects.get(companyId, projectId)) };
+    },
+  });
+}
+
+function updateProject(deps: ProjectDeps): Route {
+  return route({
+    method: 'put',
+    path,
+    isVersionedInContract,
+    scope: 'webhooks:write',
+    isForCompanyOnly: true,
+    audit: { action: 'project.updated', target: 'project' },
+    tag,
+    summary: 'Update a project',
+    description: 'Fields that are left out keep their values.',
+    body: updateBody,
+    isBodyOptional: true,
+    response: { status: 200, message: 'Project updated', data: projectSchema },
+    errors: ['not_found'],
+    async handle({ caller: { companyId }, params: { projectId = '' }, body: { value } }) {
+      const { before, after } = await deps.projects.update(companyId, projectId, value);
+      const changed = { before: fieldsOfProject(before), after: fieldsOfProject(after) };
+      return { data: describeProject(after), changed };
+    },
+  });
+}
+
+function deleteProject(deps: ProjectDeps): Route {
+  return route({
+    method: 'delete',
+    path,
+    isVersionedInContract,
+    scope: 'webhooks:write',
+    isForCompanyOnly: true,
+    audit: { action: 'project.deleted', target: 'project' },
+    tag,
+    summary: 'Delete a project',
+    description:
+      'Deletes its apps and webhooks too, and cancels their pending deliveries. Messages and deliveries stay readable.',
+    response: { status: 200, message: 'Project deleted' },
+    errors: ['not_found'],
+    async handle({ caller: { companyId }, params: { projectId: id = '' } }) {
+      const project = await deps.projects.get(companyId, id);
+      if (!(await deps.remove({ companyId, kind: 'project', id }))) throw notFound('project');
+      return { changed: { before: fieldsOfProject(project), after: {} } };
+    },
+  });
+}
+
+function fieldsOfProject({ name, description, environment }: ProjectDocument): AuditedFields {
+  return { name, description, environment };
+}

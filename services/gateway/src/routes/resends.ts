@@ -1,0 +1,335 @@
+import { OUTCOMES } from '@posthorn/domain/outcome.ts';
+import type { Resend } from '@posthorn/domain/resend.ts';
+import type { ResendStore } from '@posthorn/platform/mongo/resends/resends.ts';
+import { z } from 'zod';
+import { notFound } from '../http/api-error.ts';
+import { type ApiResponse, NO_FIELDS, route, type Route } from '../http/route.ts';
+import {
+  type FailedSpan,
+  resendDelivery,
+  type ResendDeliveryDeps,
+  type StartResend,
+} from '../resend/start-resend.ts';
+import { deliverySchema, describeDelivery } from '../responses/message.ts';
+import { cursor, idField, idText, isoTime, limit, timeField, timeText } from './fields.ts';
+
+export const resendSchema = z
+  .object({
+    id: idField('rsnd'),
+    appId: idField('app').nullable().meta({
+      description:
+        'The app whose failed deliveries are resent; null for a resend of one webhook or delivery',
+    }),
+    webhookId: idField('wh').nullable().meta({
+      description: 'The webhook whose deliveries are resent; null for a resend of an app',
+    }),
+    outcome: z.enum(OUTCOMES).nullable().meta({
+      description:
+        'Only deliveries whose last attempt ended with it are resent; null for all that failed',
+    }),
+    status: z.enum(['running', 'done', 'aborted']),
+    abortAskedAt: timeField.nullable().meta({
+      description: 'When a client asked to abort it; null when nobody has',
+    }),
+    total: z.int().meta({
+      description:
+        'Number of deliveries to send again, counted up to 100,000 until it is `done`. With an `outcome`, all that failed while it is `running`',
+    }),
+    succeeded: z.int(),
+    failed: z.int(),
+    createdAt: timeField,
+    updatedAt: timeField,
+  })
+  .meta({ id: 'Resend' });
+
+export function describeResend(resend: Resend): z.infer<typeof resendSchema> {
+  const { id, appId, webhookId, outcome, status, abortAskedAtMs, total, succeeded, failed } =
+    resend;
+  return {
+    id,
+    appId,
+    webhookId,
+    outcome,
+    status,
+    abortAskedAt: abortAskedAtMs === null ? null : isoTime(abortAskedAtMs),
+    total: Math.max(total, succeeded + failed),
+    succeeded,
+    failed,
+    createdAt: isoTime(resend.createdAtMs),
+    updatedAt: isoTime(resend.updatedAtMs),
+  };
+}
+
+export interface ResendRouteDeps extends Omit<ResendDeliveryDeps, 'takeTurn'> {
+  resends: Pick<ResendStore, 'findShown' | 'listShown' | 'askToAbort'>;
+  nowMs: () => number;
+}
+
+const listQuery = z.object({
+  appId: idText('app')
+    .optional()
+    .meta({ description: 'Only those of the whole app, not of its webhooks and deliveries' }),
+  webhookId: idText('wh').optional().meta({
+    description: 'Only those of the webhook, and of single deliveries to it',
+  }),
+  limit: limit(100, 50),
+  cursor: cursor('rsnd').optional(),
+});
+
+const tag = 'Deliveries';
+const versionedOnly = true;
+
+/** See docs/contract.md C11. */
+export function resendRoutes(deps: ResendRouteDeps): Route[] {
+  return [resendRoute(deps), listRoute(deps), getRoute(deps), abortRoute(deps)];
+}
+
+function resendRoute(deps: ResendRouteDeps): Route {
+  return route({
+    method: 'post',
+    path: '/deliveries/:deliveryId/resend',
+    versionedOnly,
+    scope: 'messages:write',
+    portal: 'resend',
+    audit: { action: 'resend.started', target: 'delivery' },
+    tag,
+    summary: 'Resend a delivery',
+    description:
+      'Makes one attempt, which has the next number and is not retried. A success makes the delivery `delivered`; a failure leaves its status as it was.',
+    body: NO_FIELDS,
+    isBodyOptional: true,
+    response: { status: 200, message: 'Resend started', data: deliverySchema },
+    errors: [
+      'not_found',
+      'delivery_pending',
+      'resend_running',
+      'webhook_deleted',
+      'webhook_disabled',
+      'payload_erased',
+    ],
+    async handle({ caller: { companyId }, params: { deliveryId = '' }, takeTurn }) {
+      const resent = await resendDelivery({ ...deps, takeTurn }, companyId, deliveryId);
+      return { data: describeDelivery(resent.source, resent.sentHeaders) };
+    },
+  });
+}
+
+function listRoute({ resends }: ResendRouteDeps): Route {
+  return route({
+    method: 'get',
+    path: '/resends',
+    versionedOnly,
+    scope: 'read',
+    portal: 'view',
+    tag,
+    summary: 'List resends, newest first',
+    description: 'A key of one app lists the resends of this app, or those of one webhook of it.',
+    query: listQuery,
+    response: {
+      status: 200,
+      message: 'Resends found',
+      hasCursor: true,
+      data: z.array(resendSchema),
+    },
+    async handle({ caller, query }) {
+      const { limit: most, cursor: beforeId, webhookId } = query;
+      const appId = query.appId ?? (webhookId === undefined ? caller.appId : null) ?? undefined;
+      const filter = { appId, webhookId, beforeId };
+      const found = await resends.listShown(caller.companyId, filter, most + 1);
+      const shown = found.slice(0, most);
+      const nextCursor = found.length > most ? (shown.at(-1)?.id ?? null) : null;
+      return { data: shown.map(describeResend), nextCursor };
+    },
+  });
+}
+
+function getRoute(deps: ResendRouteDeps): Route {
+  return route({
+    method: 'get',
+    path: '/resends/:resendId',
+    versionedOnly,
+    scope: 'read',
+    portal: 'view',
+    tag,
+    summary: 'Get the progress of a resend',
+    response: { status: 200, message: 'Resend found', data: resendSchema },
+    errors: ['not_found'],
+    async handle({ caller: { companyId }, params: { resendId = '' } }) {
+      const found = await deps.resends.findShown(companyId, resendId);
+      if (!found) throw notFound('resend');
+      return { data: describeResend(found) };
+    },
+  });
+}
+
+function abortRoute({ resends, nowMs }: ResendRouteDeps): Route {
+  return route({
+    method: 'post',
+    path: '/resends/:resendId/abort',
+    versionedOnly,
+    scope: 'messages:write',
+    portal: 'resend',
+    audit: { action: 'resend.aborted', target: 'resend' },
+    tag,
+    summary: 'Abort a resend',
+    description:
+      'Nothing further is sent. What is under way is settled and counted for 20 seconds, then the resend is `aborted`; `succeeded` and `failed` count what was sent, and the rest of `total` was not. A resend that has ended stays as it is.',
+    body: NO_FIELDS,
+    isBodyOptional: true,
+    response: { status: 200, message: 'Abort asked', data: resendSchema },
+    errors: ['not_found'],
+    async handle({ caller: { companyId }, params: { resendId = '' } }) {
+      if (!(await resends.findShown(companyId, resendId))) throw notFound('resend');
+      await resends.askToAbort(companyId, resendId, nowMs());
+      const asked = await resends.findShown(companyId, resendId);
+      if (!asked) throw notFound('resend');
+      return { data: describeResend(asked) };
+    },
+  });
+}
+
+export interface ResendFailedDeps {
+  startResend: Pick<StartResend, 'ofWebhook' | 'ofApp' | 'countOfWebhook' | 'countOfApp'>;
+}
+
+const spanFields = {
+  since: timeText,
+  until: timeText
+    .optional()
+    .meta({ description: 'Not before `since`. Defaults to the time of the request' }),
+};
+
+// Runs even if another field is wrong: one response reports every problem.
+const ALWAYS = { when: () => true };
+
+const ofAppBody = z
+  .object(spanFields)
+  .superRefine(refuseUntilBeforeSince, ALWAYS)
+  .meta({ id: 'ResendFailed' });
+
+const ofWebhookBody = z
+  .object({
+    ...spanFields,
+    outcome: z.enum(OUTCOMES).exclude(['success']).optional().meta({
+      description: 'Only deliveries whose last attempt ended with it. Without it, all that failed',
+    }),
+  })
+  .superRefine(refuseUntilBeforeSince, ALWAYS)
+  .meta({ id: 'ResendFailedOfWebhook' });
+
+interface SpanBody {
+  since: string;
+  until?: string | undefined;
+}
+
+/** Only compares two times. A field that is not one was reported already. */
+function refuseUntilBeforeSince({ since, until }: SpanBody, context: z.RefinementCtx): void {
+  if (typeof until !== 'string' || typeof since !== 'string') return;
+  if (!(Date.parse(until) < Date.parse(since))) return;
+  context.addIssue({ code: 'custom', path: ['until'], message: 'must not be before since' });
+}
+
+const estimateSchema = z
+  .object({
+    total: z
+      .int()
+      .meta({ description: 'Number of deliveries to send again; counted up to 100,000' }),
+  })
+  .meta({ id: 'ResendEstimate' });
+const estimate = {
+  method: 'get',
+  versionedOnly: true,
+  scope: 'read',
+  portal: 'view',
+  query: z.object({ since: timeText }),
+  response: { status: 200, message: 'Deliveries counted', data: estimateSchema },
+  errors: ['not_found'],
+} as const;
+const response = { status: 202, message: 'Resend started', data: resendSchema } as const;
+
+/** Resends what failed in a span of time, in the background (docs/contract.md C11.4, C11.5). */
+export function resendFailedRoutes({ startResend }: ResendFailedDeps): Route[] {
+  return [
+    route({
+      method: 'post',
+      path: '/webhooks/:webhookId/resend-failed',
+      versionedOnly,
+      scope: 'messages:write',
+      portal: 'resend',
+      audit: { action: 'resend.started', target: 'webhook' },
+      tag: 'Webhooks',
+      summary: 'Resend the failed deliveries of a webhook',
+      description:
+        'Makes one attempt for each exhausted or cancelled delivery that was created from `since` to `until`, or for those of one `outcome`. Attempts run in the background, oldest delivery first. Only one such resend of a webhook runs at a time. `GET /api/v1/resends/{id}` shows the progress.',
+      body: ofWebhookBody,
+      response,
+      errors: ['not_found', 'webhook_disabled', 'resend_running'],
+      async handle({ caller: { companyId }, params: { webhookId = '' }, body: { value } }) {
+        const span = spanOf(companyId, value);
+        const { outcome = null } = value;
+        return started(await startResend.ofWebhook({ ...span, webhookId, outcome }), value);
+      },
+    }),
+    route({
+      method: 'post',
+      path: '/apps/:appId/resend-failed',
+      versionedOnly,
+      scope: 'messages:write',
+      portal: 'resend',
+      audit: { action: 'resend.started', target: 'app' },
+      tag: 'Apps',
+      summary: 'Resend the failed deliveries of an app',
+      description:
+        'Makes one attempt for each exhausted or cancelled delivery to a webhook of the app that was created from `since` to `until`. Attempts run in the background, for several webhooks at a time, oldest delivery of each first. Disabled webhooks are left out. When an endpoint keeps failing for five minutes, its remaining deliveries are not sent: they count as `failed` and keep their status. Only one resend of an app runs at a time. `GET /api/v1/resends/{id}` shows the progress.',
+      body: ofAppBody,
+      response,
+      errors: ['not_found', 'resend_running'],
+      async handle({ caller: { companyId }, params: { appId = '' }, body: { value } }) {
+        const span = spanOf(companyId, value);
+        return started(await startResend.ofApp({ ...span, appId }), value);
+      },
+    }),
+    ...estimateRoutes(startResend),
+  ];
+}
+
+function estimateRoutes(startResend: ResendFailedDeps['startResend']): Route[] {
+  return [
+    route({
+      ...estimate,
+      path: '/webhooks/:webhookId/resend-failed/estimate',
+      tag: 'Webhooks',
+      summary: 'Count the failed deliveries of a webhook',
+      description: 'Returns how many deliveries `resend-failed` would send again now.',
+      async handle({ caller: { companyId }, params: { webhookId = '' }, query }) {
+        const span = { companyId, webhookId, sinceMs: Date.parse(query.since), untilMs: null };
+        return { data: { total: await startResend.countOfWebhook(span) } };
+      },
+    }),
+    route({
+      ...estimate,
+      path: '/apps/:appId/resend-failed/estimate',
+      tag: 'Apps',
+      summary: 'Count the failed deliveries of an app',
+      description:
+        'Returns how many deliveries `resend-failed` would send again now: those to enabled webhooks of the app.',
+      async handle({ caller: { companyId }, params: { appId = '' }, query }) {
+        const span = { companyId, appId, sinceMs: Date.parse(query.since), untilMs: null };
+        return { data: { total: await startResend.countOfApp(span) } };
+      },
+    }),
+  ];
+}
+
+function started(resend: Resend, asked: SpanBody): ApiResponse {
+  const changed = { before: {}, after: { ...asked, resendId: resend.id } };
+  return { data: describeResend(resend), changed };
+}
+
+function spanOf(companyId: string, { since, until }: SpanBody): FailedSpan {
+  return {
+    companyId,
+    sinceMs: Date.parse(since),
+    untilMs: until === undefined ? null : Date.parse(until),
+  };
+}

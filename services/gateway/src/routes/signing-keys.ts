@@ -1,0 +1,106 @@
+import {
+  type SigningKey,
+  type SigningKeys,
+  standardPublicKey,
+} from '@posthorn/domain/request/signing-keys.ts';
+import { z } from 'zod';
+import { route, type Route } from '../http/route.ts';
+import type { CompanyKeys } from '../webhooks/signing-keys.ts';
+import { graceSeconds, idField, isoTime, timeField } from './fields.ts';
+
+export const signingKeySchema = z
+  .object({
+    id: idField('skey').meta({ description: 'The `kid` of the key in the JWK Set' }),
+    algorithm: z.literal('ed25519'),
+    publicKey: z.string().meta({
+      description: '`whpk_` and the base64 of 32 bytes, as Standard Webhooks spells it',
+      example: 'whpk_11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo=',
+    }),
+    createdAt: timeField,
+    expiresAt: timeField
+      .nullable()
+      .meta({ description: 'When it stops signing; null until it is rotated' }),
+  })
+  .meta({ id: 'SigningKey' });
+
+type ShownSigningKey = z.infer<typeof signingKeySchema>;
+
+export function describeSigningKey(
+  source: SigningKey,
+  expiresAtMs: number | null,
+): ShownSigningKey {
+  return {
+    id: source.id,
+    algorithm: 'ed25519',
+    publicKey: standardPublicKey(source),
+    createdAt: isoTime(source.createdAtMs),
+    expiresAt: expiresAtMs === null ? null : isoTime(expiresAtMs),
+  };
+}
+
+/** Oldest first, as other lists. */
+export function describeSigningKeys({ current, previous }: SigningKeys): ShownSigningKey[] {
+  const newest = describeSigningKey(current, null);
+  return previous ? [describeSigningKey(previous.key, previous.expiresAtMs), newest] : [newest];
+}
+
+export interface SigningKeyDeps {
+  companyKeys: CompanyKeys;
+}
+
+const tag = 'Signing keys';
+const path = '/signing-keys';
+
+const rotateBody = z
+  .object({
+    graceSeconds: graceSeconds.meta({
+      description: 'How long the old key signs beside the new one, in seconds',
+    }),
+  })
+  .meta({ id: 'RotateSigningKey' });
+
+/** See docs/contract.md C16. */
+export function signingKeyRoutes(deps: SigningKeyDeps): Route[] {
+  return [listSigningKeys(deps), rotateSigningKey(deps)];
+}
+
+function listSigningKeys({ companyKeys }: SigningKeyDeps): Route {
+  return route({
+    method: 'get',
+    path,
+    versionedOnly: true,
+    scope: 'read',
+    isForCompanyOnly: true,
+    tag,
+    summary: 'List the signing keys, oldest first',
+    description:
+      'The keys that sign the deliveries of webhooks with `signatureAlgorithm: ed25519`, at most two. The first one is made when the first such webhook is. Receivers get the public keys from `GET /.well-known/webhooks-keys/{companyId}`, without an API key.',
+    response: { status: 200, message: 'Signing keys found', data: z.array(signingKeySchema) },
+    async handle({ caller: { companyId } }) {
+      const keys = await companyKeys.find(companyId);
+      return { data: keys ? describeSigningKeys(keys) : [] };
+    },
+  });
+}
+
+function rotateSigningKey({ companyKeys }: SigningKeyDeps): Route {
+  return route({
+    method: 'post',
+    path: `${path}/rotate`,
+    versionedOnly: true,
+    scope: 'keys:write',
+    isForCompanyOnly: true,
+    audit: { action: 'signing_key.rotated', target: 'signingKey' },
+    tag,
+    summary: 'Make a new signing key',
+    description:
+      'During the grace period both keys are published, and `webhook-signature` holds a signature of each. Another rotation ends the grace period of the one before: rotate again only when receivers have read the new key.',
+    body: rotateBody,
+    isBodyOptional: true,
+    response: { status: 201, message: 'Signing key created', data: signingKeySchema },
+    async handle({ caller: { companyId }, body: { value } }) {
+      const key = await companyKeys.rotate(companyId, value.graceSeconds);
+      return { data: describeSigningKey(key, null) };
+    },
+  });
+}

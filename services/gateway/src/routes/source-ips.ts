@@ -1,0 +1,29 @@
+import { z } from 'zod';
+import { route, type Route } from '../http/route.ts';
+
+export interface SourceIpsDeps {
+  /** SOURCE_IPS. */
+  sourceIps: readonly string[];
+}
+
+const schema = z.object({
+  ranges: z
+    .array(z.string())
+    .describe('Address ranges, such as 203.0.113.8/32; empty when the operator has not named them'),
+});
+
+/** See docs/contract.md C9.11. */
+export function sourceIpsRoute({ sourceIps }: SourceIpsDeps): Route {
+  return route({
+    method: 'get',
+    path: '/source-ips',
+    versionedOnly: true,
+    scope: 'read',
+    portal: 'view',
+    tag: 'Deliveries',
+    summary: 'List the addresses that deliveries come from',
+    description: 'For the firewall in front of an endpoint.',
+    response: { status: 200, message: 'Source addresses found', data: schema },
+    handle: () => Promise.resolve({ data: { ranges: sourceIps } }),
+  });
+}

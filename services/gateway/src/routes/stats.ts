@@ -1,0 +1,258 @@
+import { OUTCOMES } from '@posthorn/domain/outcome.ts';
+import { attemptsIn, successesIn } from '@posthorn/domain/stats/attempt-counts.ts';
+import { durationFiguresOf } from '@posthorn/domain/stats/durations.ts';
+import {
+  beginningOf,
+  DEFAULT_SPAN_MS,
+  MAX_SPAN_MS,
+  type Span,
+  type Step,
+  STEPS,
+  wholeSteps,
+} from '@posthorn/domain/stats/steps.ts';
+import type { StatsPoint, StatsQueries } from '@posthorn/platform/mongo/stats/stats-queries.ts';
+import type { WebhookStore } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
+import { z } from 'zod';
+import type { CircuitOfWebhook, ReadCircuits } from '../history/counts.ts';
+import { notFound } from '../http/api-error.ts';
+import { type Caller, route, type Route } from '../http/route.ts';
+import type { HasApp } from '../projects/apps.ts';
+import { exampleId, idField, idText, isoTime, timeField, timeText } from './fields.ts';
+
+const pointSchema = z
+  .object({
+    at: timeField.meta({ description: 'The beginning of the minute, hour or day, in UTC' }),
+    attempts: z.int(),
+    succeeded: z.int(),
+    failed: z.int(),
+    outcomes: z.partialRecord(z.enum(OUTCOMES), z.int()).meta({
+      description: 'Attempts by outcome; those that did not happen are left out',
+      example: { success: 118, http_5xx: 2 },
+    }),
+    firstAttempts: z.int().meta({ description: 'Attempts that were the first of their delivery' }),
+    payloadBytes: z.int().meta({ description: 'Bytes of the payloads that were sent' }),
+    latencyMs: z
+      .object({ mean: z.int(), max: z.int(), p50: z.int(), p95: z.int(), p99: z.int() })
+      .meta({
+        description:
+          'How long the attempts took. Percentiles are estimates within the steps 1, 2, 5, 10 … 60,000 ms',
+      }),
+  })
+  .meta({ id: 'StatsPoint' });
+
+export const statsSchema = z
+  .object({
+    step: z.enum(STEPS),
+    from: timeField.meta({ description: 'The beginning of the first step that was searched' }),
+    to: timeField.meta({ description: 'The end of the last one' }),
+    points: z.array(pointSchema).meta({ description: 'Oldest first' }),
+  })
+  .meta({ id: 'Stats' });
+
+export function describePoint({ atMs, counts }: StatsPoint): z.infer<typeof pointSchema> {
+  const attempts = attemptsIn(counts);
+  const succeeded = successesIn(counts);
+  const { outcomes, firstAttempts, payloadBytes } = counts;
+  return {
+    at: isoTime(atMs),
+    attempts,
+    succeeded,
+    failed: attempts - succeeded,
+    outcomes,
+    firstAttempts,
+    payloadBytes,
+    latencyMs: durationFiguresOf(counts) ?? NONE,
+  };
+}
+
+/** Never seen: a point has an attempt. */
+const NONE = { mean: 0, max: 0, p50: 0, p95: 0, p99: 0 };
+
+export interface OwnerDeps {
+  webhooks: Pick<WebhookStore, 'has'>;
+  hasApp: HasApp;
+}
+
+export interface AskedOwner {
+  webhookId?: string | undefined;
+  appId?: string | undefined;
+}
+
+/** A webhook is of one app already. */
+export function refuseBoth({ webhookId, appId }: AskedOwner, context: z.RefinementCtx): void {
+  if (webhookId === undefined || appId === undefined) return;
+  context.addIssue({ code: 'custom', path: ['appId'], message: 'excludes webhookId' });
+}
+
+/**
+ * Returns the id of the webhook, the app or the company whose attempts are asked for. Throws ApiError 404 for an
+ * unknown one.
+ */
+export async function findOwner(
+  { webhooks, hasApp }: OwnerDeps,
+  { companyId, appId: onlyAppId }: Caller,
+  { webhookId, appId = onlyAppId ?? undefined }: AskedOwner,
+): Promise<string> {
+  if (webhookId !== undefined) {
+    if (!(await webhooks.has(companyId, webhookId))) throw notFound('webhook');
+    return webhookId;
+  }
+  if (appId === undefined) return companyId;
+  if (!(await hasApp(companyId, appId))) throw notFound('app');
+  return appId;
+}
+
+export interface StatsDeps extends OwnerDeps {
+  stats: Pick<StatsQueries, 'readSteps'>;
+  nowMs: () => number;
+}
+
+const query = z
+  .object({
+    step: z
+      .enum(STEPS, `must be one of ${STEPS.join(', ')}`)
+      .default('hour')
+      .meta({ description: 'What one point stands for' }),
+    from: timeText.optional().meta({
+      description: 'Defaults to 60 minutes, 24 hours or 30 days before `to`, by `step`',
+    }),
+    to: timeText
+      .optional()
+      .meta({ description: 'Not included. Defaults to the time of the request' }),
+    webhookId: idText('wh').optional().meta({ description: 'Only attempts to this webhook' }),
+    appId: idText('app')
+      .optional()
+      .meta({
+        description: 'Only attempts to the webhooks of this app. Not together with `webhookId`',
+        example: exampleId('app'),
+      }),
+  })
+  .superRefine(
+    (asked, context) => {
+      refuseBoth(asked, context);
+      const { from, to } = asked;
+      if (typeof from !== 'string' || typeof to !== 'string') return;
+      if (Date.parse(to) >= Date.parse(from)) return;
+      context.addIssue({ code: 'custom', path: ['to'], message: 'must not be before from' });
+    },
+    // Runs even if another parameter is wrong: one response reports every problem.
+    { when: () => true },
+  );
+
+/** See docs/contract.md C18. */
+export function statsRoutes(deps: StatsDeps): Route[] {
+  return [
+    route({
+      method: 'get',
+      path: '/stats',
+      versionedOnly: true,
+      scope: 'read',
+      portal: 'view',
+      tag: 'Statistics',
+      summary: 'Get counts of attempts over time',
+      description:
+        'Attempts that ended in each minute, hour or day (UTC), by outcome, with how long they took. Points without an attempt are left out. At most 1,440 minutes, 744 hours or 31 days at once. An attempt is counted after about five seconds, at most 45.',
+      query,
+      response: { status: 200, message: 'Statistics found', data: statsSchema },
+      errors: ['not_found'],
+      async handle({ caller, query: asked }) {
+        const { step } = asked;
+        const span = spanOf(step, asked, deps.nowMs());
+        const ownerId = await findOwner(deps, caller, asked);
+        const points = await deps.stats.readSteps(
+          { companyId: caller.companyId, ownerId },
+          step,
+          span,
+        );
+        const { fromMs, toMs } = span;
+        const shown = points.map(describePoint);
+        return { data: { step, from: isoTime(fromMs), to: isoTime(toMs), points: shown } };
+      },
+    }),
+  ];
+}
+
+/** A span that is longer than one response may be is cut at its beginning: the newest points are shown. */
+function spanOf(
+  step: Step,
+  { from, to }: { from?: string | undefined; to?: string | undefined },
+  nowMs: number,
+): Span {
+  const toMs = countable(to === undefined ? nowMs : Date.parse(to));
+  const fromMs = countable(from === undefined ? toMs - DEFAULT_SPAN_MS[step] : Date.parse(from));
+  const span = wholeSteps(step, { fromMs, toMs });
+  return {
+    ...span,
+    fromMs: Math.max(span.fromMs, beginningOf(step, span.toMs - MAX_SPAN_MS[step])),
+  };
+}
+
+/** No attempt was before 1970, and steps around the year 10000 have no time of four digits. */
+const LAST_MS = Date.UTC(9999, 11, 30);
+const countable = (ms: number): number => Math.min(Math.max(ms, 0), LAST_MS);
+
+export interface CircuitDeps extends OwnerDeps {
+  readCircuits: ReadCircuits;
+  nowMs: () => number;
+}
+
+const listQuery = z.object({
+  appId: idText('app').optional().meta({ description: 'Only the webhooks of this app' }),
+});
+
+const circuitSchema = z
+  .object({
+    webhookId: idField('wh'),
+    url: z.string(),
+    appId: idField('app').nullable().meta({ description: 'Null for a global webhook' }),
+    circuit: z.enum(['open', 'half_open']).meta({
+      description: '`half_open`: the next attempt decides whether it closes',
+    }),
+    since: timeField.meta({ description: 'When it opened, without a success since' }),
+    probeAt: timeField.meta({ description: 'When the next attempt may be made' }),
+  })
+  .meta({ id: 'OpenCircuit' });
+
+const MOST = 1_000;
+
+/** See docs/contract.md C21.6. */
+export function circuitRoutes(deps: CircuitDeps): Route[] {
+  return [
+    route({
+      method: 'get',
+      path: '/circuits',
+      versionedOnly: true,
+      scope: 'read',
+      portal: 'view',
+      tag: 'Overview',
+      summary: 'List the open circuits, the oldest first',
+      description:
+        'While the circuit of a webhook is open, its endpoint gets one attempt now and then, and the others are deferred. Returns at most 1,000. While Redis is away they are not known: 503.',
+      query: listQuery,
+      response: { status: 200, message: 'Circuits found', data: z.array(circuitSchema) },
+      errors: ['not_found'],
+      async handle({ caller, query }) {
+        await findOwner(deps, caller, query);
+        const appId = query.appId ?? caller.appId ?? undefined;
+        const found = await deps.readCircuits(caller.companyId, { appId });
+        const nowMs = deps.nowMs();
+        return { data: found.slice(0, MOST).map((each) => describeCircuit(each, nowMs)) };
+      },
+    }),
+  ];
+}
+
+function describeCircuit(
+  { webhook, probeAtMs, sinceMs }: CircuitOfWebhook,
+  nowMs: number,
+): z.infer<typeof circuitSchema> {
+  const { id: webhookId, url, appId } = webhook;
+  return {
+    webhookId,
+    url,
+    appId,
+    circuit: probeAtMs > nowMs ? 'open' : 'half_open',
+    since: isoTime(sinceMs),
+    probeAt: isoTime(probeAtMs),
+  };
+}

@@ -1,0 +1,398 @@
+import type { AuditedFields } from '@posthorn/domain/audit/changes.ts';
+import { fieldsOfWebhook } from '@posthorn/domain/audit/webhook-fields.ts';
+import type { EgressPolicy } from '@posthorn/domain/egress/egress-rules.ts';
+import type { WebhookDocument } from '@posthorn/platform/mongo/documents/documents.ts';
+import type { WebhookStore } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
+import { z } from 'zod';
+import type { ReadHealth } from '../history/health.ts';
+import { forOneApp, notFound } from '../http/api-error.ts';
+import { NO_FIELDS, route, type Route } from '../http/route.ts';
+import { describeParts } from '../http/send-json.ts';
+import { seesSecrets, shownTo } from '../keys/rights.ts';
+import { checkHeaderBytes } from '../limits/quotas.ts';
+import { deliverySchema, describeDelivery } from '../responses/message.ts';
+import {
+  describeWebhook,
+  describeWebhookWithAuth,
+  healthSchema,
+  webhookSchema,
+  webhookWithAuthSchema,
+} from '../responses/webhook.ts';
+import type { AuthFields } from '../webhooks/auth-method.ts';
+import type { FindWebhooks, ListWebhooks } from '../webhooks/find-webhooks.ts';
+import type { CompanyKeys } from '../webhooks/signing-keys.ts';
+import type {
+  ChangeWebhook,
+  CreateWebhook,
+  DeleteWebhook,
+  RotateSecret,
+  SendTestMessage,
+} from '../webhooks/webhooks.ts';
+import {
+  cursor,
+  graceSeconds,
+  idField,
+  idList,
+  idsIn,
+  idText,
+  isoTime,
+  limit,
+  skip,
+  text,
+  timeField,
+} from './fields.ts';
+import { changesOf, createWebhookBody, updateProblems, updateWebhookBody } from './webhook-body.ts';
+
+export interface WebhookRouteDeps {
+  policy: EgressPolicy;
+  /** Of the custom headers of one webhook, names and values together. */
+  maxHeaderBytes: number;
+  webhooks: Pick<WebhookStore, 'findOne'>;
+  createWebhook: CreateWebhook;
+  listWebhooks: ListWebhooks;
+  changeWebhook: ChangeWebhook;
+  deleteWebhook: DeleteWebhook;
+  companyKeys: Pick<CompanyKeys, 'ensure'>;
+}
+
+const tag = 'Webhooks';
+const path = '/webhooks/:webhookId';
+
+const secrets = z.enum(['true', 'false'], 'must be true or false').default('true').meta({
+  description:
+    'With `false`, secrets are shown as `********`, and the audit log records no read of them',
+});
+
+const listQuery = z.object({
+  secrets,
+  appId: idText('app').optional().meta({ description: 'Only the webhooks of this app' }),
+  limit: limit(1_000, 1_000),
+  skip,
+});
+
+/** See docs/contract.md C6. */
+export function webhookRoutes(deps: WebhookRouteDeps): Route[] {
+  return [
+    createWebhook(deps),
+    listWebhooks(deps),
+    getWebhook(deps),
+    updateWebhook(deps),
+    deleteWebhookRoute(deps),
+  ];
+}
+
+function createWebhook(deps: WebhookRouteDeps): Route {
+  return route({
+    method: 'post',
+    path: '/webhooks',
+    scope: 'webhooks:write',
+    portal: 'manage',
+    audit: { action: 'webhook.created', target: 'webhook' },
+    tag,
+    summary: 'Create a webhook',
+    description:
+      'A webhook belongs to an app (`appId`), or is global (`projectId` and `environmentId`). `authMethod` decides which credential fields are required.',
+    body: createWebhookBody(deps.policy),
+    response: { status: 201, message: 'Webhook created', data: webhookWithAuthSchema },
+    errors: ['not_found', 'quota_exceeded'],
+    async handle({ caller, body: { value } }) {
+      const { companyId, appId } = caller;
+      if (appId !== null && value.appId === undefined) throw forOneApp();
+      checkHeaderBytes(value.customHeaders, deps.maxHeaderBytes);
+      await ensureSigningKey(deps, companyId, value);
+      const created = await deps.createWebhook(companyId, value);
+      return { data: shownTo(caller, describeWebhookWithAuth)(created) };
+    },
+  });
+}
+
+/** Before the webhook is stored: a dispatcher that finds it must find a key too. */
+async function ensureSigningKey(
+  { companyKeys }: WebhookRouteDeps,
+  companyId: string,
+  { signatureAlgorithm }: Pick<AuthFields, 'signatureAlgorithm'>,
+): Promise<void> {
+  if (signatureAlgorithm === 'ed25519') await companyKeys.ensure(companyId);
+}
+
+function listWebhooks(deps: WebhookRouteDeps): Route {
+  return route({
+    method: 'get',
+    path: '/webhooks',
+    scope: 'read',
+    portal: 'view',
+    audit: { action: 'webhook.secrets_read', target: 'webhook', secretsFor: 'webhooks:write' },
+    tag,
+    summary: 'List the webhooks, oldest first',
+    description:
+      'A webhook whose stored secrets cannot be decrypted is left out, so a page may hold fewer than `limit`.',
+    query: listQuery,
+    response: { status: 200, message: 'Webhooks found', data: z.array(webhookSchema) },
+    errors: ['not_found'],
+    async handle({ caller, query, reserve, takeTurn }) {
+      const appId = query.appId ?? caller.appId ?? undefined;
+      const { skip, limit } = query;
+      const hidesSecrets = query.secrets === 'false';
+      const parts = await deps.listWebhooks(caller.companyId, { appId, skip, limit }, takeTurn);
+      const describe = shownTo(caller, describeWebhook, !hidesSecrets);
+      const shown = { describe, bytes: LONG_LIST_BYTES, reserve };
+      return { pages: describeParts(parts, shown), hidesSecrets };
+    },
+  });
+}
+
+/** Twice as many webhooks of at most 21 kB each, as objects and as text. */
+const LONG_LIST_BYTES = 4_194_304;
+
+function getWebhook(deps: WebhookRouteDeps): Route {
+  return route({
+    method: 'get',
+    path,
+    scope: 'read',
+    portal: 'view',
+    audit: { action: 'webhook.secrets_read', target: 'webhook', secretsFor: 'webhooks:write' },
+    tag,
+    summary: 'Get a webhook',
+    query: z.object({ secrets }),
+    response: { status: 200, message: 'Webhook found', data: webhookWithAuthSchema },
+    errors: ['not_found'],
+    async handle({ caller, params: { webhookId = '' }, query }) {
+      const found = await deps.webhooks.findOne(caller.companyId, webhookId);
+      if (!found) throw notFound('webhook');
+      const hidesSecrets = query.secrets === 'false';
+      const describe = shownTo(caller, describeWebhookWithAuth, !hidesSecrets);
+      return { data: describe(found), hidesSecrets };
+    },
+  });
+}
+
+function updateWebhook(deps: WebhookRouteDeps): Route {
+  return route({
+    method: 'put',
+    path,
+    scope: 'webhooks:write',
+    portal: 'manage',
+    audit: { action: 'webhook.updated', target: 'webhook' },
+    tag,
+    summary: 'Update a webhook',
+    description:
+      'Fields that are left out keep their values, and so does a custom header whose value is given as `********`. Credential fields must belong to the current method of authentication, or to the one given in `authMethod`; a new method requires all of its own fields. Who may not see secrets gives them again with a URL of another server.',
+    body: updateWebhookBody(deps.policy),
+    isBodyOptional: true,
+    response: { status: 200, message: 'Webhook updated', data: webhookSchema },
+    errors: ['not_found', 'quota_exceeded'],
+    async problemsOf({ caller, params: { webhookId = '' }, fields }) {
+      const webhook = await deps.webhooks.findOne(caller.companyId, webhookId);
+      const asker = { seesSecrets: seesSecrets(caller) };
+      return webhook ? updateProblems(fields, webhook, deps.policy, asker) : [];
+    },
+    async handle({ caller, params: { webhookId = '' }, body: { value } }) {
+      const { companyId } = caller;
+      await ensureSigningKey(deps, companyId, value);
+      const asker = { seesSecrets: seesSecrets(caller) };
+      const { before, after } = await deps.changeWebhook({ companyId, webhookId }, (webhook) => {
+        const changes = changesOf(webhook, value, asker);
+        checkHeaderBytes(changes?.customHeaders, deps.maxHeaderBytes);
+        return changes;
+      });
+      const changed = { before: fieldsOfWebhook(before), after: fieldsOfWebhook(after) };
+      return { data: shownTo(caller, describeWebhook)(after), changed };
+    },
+  });
+}
+
+export function deleteWebhookRoute({ deleteWebhook }: { deleteWebhook: DeleteWebhook }): Route {
+  return route({
+    method: 'delete',
+    path: '/webhooks/:webhookId',
+    scope: 'webhooks:write',
+    portal: 'manage',
+    audit: { action: 'webhook.deleted', target: 'webhook' },
+    tag: 'Webhooks',
+    summary: 'Delete a webhook',
+    description: 'Cancels its pending deliveries. Messages and deliveries stay readable.',
+    response: { status: 200, message: 'Webhook deleted' },
+    errors: ['not_found'],
+    async handle({ caller: { companyId }, params: { webhookId = '' } }) {
+      const deleted = await deleteWebhook(companyId, webhookId);
+      return { changed: { before: fieldsOfStored(deleted), after: {} } };
+    },
+  });
+}
+
+/** Without the sealed fields: a webhook that cannot be decrypted can be deleted too. */
+function fieldsOfStored(document: WebhookDocument): AuditedFields {
+  const { name, url, appId, projectId, environmentId, eventTypes, disabled } = document;
+  const { rateLimitPerSecond } = document;
+  return {
+    name,
+    url,
+    appId,
+    projectId,
+    environmentId,
+    eventTypes,
+    disabled,
+    rateLimitPerSecond,
+  };
+}
+
+export interface FindWebhooksDeps {
+  findWebhooks: FindWebhooks;
+}
+
+const MAX_IDS = 100;
+
+const findQuery = z.object({
+  text: text(1, 512).optional().meta({
+    description: 'Part of the URL, the name or an event type, in any case, or the whole id',
+    example: 'example.com',
+  }),
+  ids: idList(MAX_IDS).optional(),
+  appId: idText('app').optional().meta({ description: 'Only the webhooks of this app' }),
+  limit: limit(100, 20),
+  cursor: cursor('wh').optional(),
+});
+
+const foundWebhookSchema = z
+  .object({
+    id: idField('wh'),
+    url: z.string(),
+    name: z.string(),
+    eventTypes: z.array(z.string()).meta({ description: 'Empty for all' }),
+    disabled: z.boolean(),
+    appId: idField('app').nullable().meta({ description: 'Null for a global webhook' }),
+    appName: z.string().nullable(),
+    createdAt: timeField,
+  })
+  .meta({ id: 'FoundWebhook' });
+
+/** See docs/contract.md C21.8. */
+export function findWebhooksRoute({ findWebhooks }: FindWebhooksDeps): Route {
+  return route({
+    method: 'get',
+    path: '/find-webhooks',
+    versionedOnly: true,
+    scope: 'read',
+    portal: 'view',
+    tag: 'Overview',
+    summary: 'Find webhooks of any app by URL, name, event type or id, newest first',
+    description:
+      'One request looks at 1,000 webhooks. A page may therefore hold fewer entries than `limit`, or none, although `nextCursor` is not null. Ids that do not exist are left out.',
+    query: findQuery,
+    response: {
+      status: 200,
+      message: 'Webhooks found',
+      hasCursor: true,
+      data: z.array(foundWebhookSchema),
+    },
+    async handle({ caller: { companyId, appId: onlyOf }, query, takeTurn }) {
+      const { cursor: beforeId, ids, ...search } = query;
+      const appId = search.appId ?? onlyOf ?? undefined;
+      const wanted = {
+        ...search,
+        ids: ids === undefined ? undefined : idsIn(ids),
+        appId,
+        beforeId,
+      };
+      const found = await findWebhooks(companyId, wanted, takeTurn);
+      const data = found.webhooks.map((each) => ({
+        ...each,
+        createdAt: isoTime(each.createdAt),
+      }));
+      return { data, nextCursor: found.nextCursor };
+    },
+  });
+}
+
+export interface WebhookActionDeps {
+  rotateSecret: RotateSecret;
+  sendTestMessage: SendTestMessage;
+  readHealth: ReadHealth;
+}
+const versionedOnly = true;
+
+/** See docs/contract.md C13. */
+export function webhookActionRoutes(deps: WebhookActionDeps): Route[] {
+  return [rotateSecret(deps), testWebhook(deps), webhookHealth(deps)];
+}
+
+const rotateBody = z
+  .object({
+    graceSeconds: graceSeconds.meta({
+      description: 'How long the old secret signs beside the new one, in seconds',
+    }),
+  })
+  .meta({ id: 'RotateSecret' });
+
+function rotateSecret(deps: WebhookActionDeps): Route {
+  return route({
+    method: 'post',
+    path: '/webhooks/:webhookId/rotate-secret',
+    versionedOnly,
+    scope: 'webhooks:write',
+    portal: 'manage',
+    audit: { action: 'webhook.secret_rotated', target: 'webhook' },
+    tag,
+    summary: 'Give a webhook a new secret',
+    description:
+      'During the grace period `webhook-signature` holds a signature of each secret. The HMAC header uses the new secret at once, unless the webhook has its own `hmacSecret`. Another rotation ends the grace period of the one before.',
+    body: rotateBody,
+    isBodyOptional: true,
+    response: { status: 200, message: 'Secret rotated', data: webhookSchema },
+    errors: ['not_found'],
+    async handle({ caller, params: { webhookId = '' }, body: { value } }) {
+      const { companyId } = caller;
+      const { graceSeconds } = value;
+      const { before, after } = await deps.rotateSecret({ companyId, webhookId, graceSeconds });
+      const now = { ...fieldsOfWebhook(after), graceSeconds };
+      return {
+        data: shownTo(caller, describeWebhook)(after),
+        changed: { before: fieldsOfWebhook(before), after: now },
+      };
+    },
+  });
+}
+
+function testWebhook(deps: WebhookActionDeps): Route {
+  return route({
+    method: 'post',
+    path: '/webhooks/:webhookId/test',
+    versionedOnly,
+    scope: 'messages:write',
+    portal: 'manage',
+    audit: { action: 'webhook.tested', target: 'webhook' },
+    tag,
+    summary: 'Send a test message to a webhook',
+    description:
+      'Sends a small message and returns its delivery. `GET /api/v1/deliveries/{id}` shows how it ended.',
+    body: NO_FIELDS,
+    isBodyOptional: true,
+    response: { status: 202, message: 'Test message accepted', data: deliverySchema },
+    errors: ['not_found'],
+    async handle({ caller: { companyId }, params: { webhookId = '' }, requestId, takeTurn }) {
+      const sent = await deps.sendTestMessage({ companyId, webhookId, requestId, takeTurn });
+      return { data: describeDelivery(sent.source, sent.sentHeaders) };
+    },
+  });
+}
+
+function webhookHealth(deps: WebhookActionDeps): Route {
+  return route({
+    method: 'get',
+    path: '/webhooks/:webhookId/health',
+    versionedOnly,
+    scope: 'read',
+    portal: 'view',
+    tag,
+    summary: 'Get the health of a webhook',
+    description:
+      'Examines the attempts of the newest messages of the webhook, at most 200 messages.',
+    response: { status: 200, message: 'Health found', data: healthSchema },
+    errors: ['not_found'],
+    async handle({ caller: { companyId }, params: { webhookId = '' } }) {
+      const health = await deps.readHealth(companyId, webhookId);
+      if (!health) throw notFound('webhook');
+      return { data: health };
+    },
+  });
+}

@@ -1,0 +1,52 @@
+import { afterAll, beforeAll, expect, it } from '@jest/globals';
+import { collection } from '@posthorn/platform/mongo/documents/collections.ts';
+import { createWebhookStore } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
+import { createVault } from '@posthorn/platform/vault/vault.ts';
+import { randomKey, sampleWebhook } from '../../../../test/support/samples/sample-webhook.ts';
+import {
+  openScratchDatabase,
+  type ScratchDatabase,
+} from '../../../../test/support/stores/scratch-database.ts';
+import { createFindWebhooks } from './find-webhooks.ts';
+
+const WEBHOOKS = 250;
+const EVENT_TYPES = ['e'.repeat(1_000)];
+const COMPANY = sampleWebhook(1).companyId;
+
+let scratch: ScratchDatabase;
+
+beforeAll(async () => {
+  scratch = await openScratchDatabase();
+  const webhooks = createWebhookStore(scratch.db, createVault([randomKey('k1')]));
+  await webhooks.insert(sampleWebhook(1, { eventTypes: EVENT_TYPES }));
+  const stored = collection(scratch.db, 'webhooks');
+  const first = await stored.findOne({});
+  if (!first) throw new Error('The webhook is not stored');
+  const ids = Array.from({ length: WEBHOOKS }, (_, n) => `wh_${String(n).padStart(5, '0')}`);
+  await stored.deleteMany({});
+  await stored.insertMany(ids.map((_id) => ({ ...first, _id })));
+});
+
+afterAll(() => scratch.drop());
+
+it('takes a turn for each hundred webhooks that a search looks at, charged with what was read', async () => {
+  const laterMs: number[] = [];
+  const takeTurn = (ms = 0): Promise<void> => Promise.resolve(void laterMs.push(ms));
+  const find = createFindWebhooks(scratch.db);
+  const search = { text: 'in no webhook', limit: 20 };
+  expect(await find(COMPANY, search, takeTurn)).toEqual({ webhooks: [], nextCursor: null });
+  expect(laterMs).toHaveLength(3);
+  for (const ms of laterMs.slice(0, 2)) expect(ms).toBeGreaterThan(100_000 / 32_768);
+});
+
+it('reads no more than a page where every webhook is wanted', async () => {
+  let turns = 0;
+  const takeTurn = (): Promise<void> => Promise.resolve(void (turns += 1));
+  const { webhooks, nextCursor } = await createFindWebhooks(scratch.db)(
+    COMPANY,
+    { limit: 20 },
+    takeTurn,
+  );
+  expect([webhooks.length, webhooks[0]?.id, nextCursor]).toEqual([20, 'wh_00249', 'wh_00230']);
+  expect(turns).toBe(1);
+});

@@ -1,0 +1,170 @@
+import type { Webhook } from '@posthorn/domain/webhook.ts';
+import { documentsOf } from '@posthorn/platform/mongo/company-documents.ts';
+import type { WebhookDocument } from '@posthorn/platform/mongo/documents/documents.ts';
+import { readInParts } from '@posthorn/platform/mongo/documents/read-in-parts.ts';
+import type {
+  FoundWebhook,
+  WebhookPage,
+  WebhookStore,
+} from '@posthorn/platform/mongo/webhooks/webhooks.ts';
+import type { Logger } from '@posthorn/platform/service/logger.ts';
+import type { mongo } from 'mongoose';
+import { inTurns, type TakeTurn, workMsOf } from '../http/turns.ts';
+import type { Apps } from '../projects/apps.ts';
+
+export interface WebhookSearch {
+  /** Part of the URL, the name or an event type, in any case, or the whole id; all when it is left out. */
+  text?: string | undefined;
+  /** Only these. */
+  ids?: readonly string[] | undefined;
+  appId?: string | undefined;
+  /** Id of the last webhook of the page before. */
+  beforeId?: string | undefined;
+  limit: number;
+}
+
+/** What a list shows of a webhook. No secret is opened for it. */
+export interface ListedWebhook {
+  id: string;
+  url: string;
+  name: string;
+  eventTypes: string[];
+  disabled: boolean;
+  appId: string | null;
+  /** The id of an app that is being deleted; null for a global webhook. */
+  appName: string | null;
+  createdAt: Date;
+}
+
+export interface FoundWebhooks {
+  /** Newest first. */
+  webhooks: ListedWebhook[];
+  nextCursor: string | null;
+}
+
+export type FindWebhooks = (
+  companyId: string,
+  search: WebhookSearch,
+  takeTurn: TakeTurn,
+) => Promise<FoundWebhooks>;
+
+/** No index has parts of URLs, and a company may have millions of webhooks. To look at so many takes 70 ms. */
+const MAX_SCANNED = 1_000;
+/** The widest outlines have 16 kB each: about 7 ms of CPU time. */
+const PART = 100;
+
+const OUTLINE = {
+  url: 1,
+  name: 1,
+  eventTypes: 1,
+  disabled: 1,
+  appId: 1,
+  createdAt: 1,
+} as const;
+
+type Outline = Pick<WebhookDocument, '_id' | keyof typeof OUTLINE>;
+
+/** Finds webhooks of any app. Returns what it has found when it has looked at 1,000. */
+export function createFindWebhooks(db: mongo.Db): FindWebhooks {
+  return async (companyId, search, takeTurn) => {
+    const { text = '', limit } = search;
+    const isWanted = wants(text.toLowerCase());
+    const part = text === '' ? Math.min(limit + 1, PART) : PART;
+    const found = documentsOf(db, 'webhooks', companyId)
+      .find(filterOf(search))
+      .sort({ _id: -1 })
+      .limit(MAX_SCANNED)
+      .project<Outline>(OUTLINE);
+    const kept: Outline[] = [];
+    let scanned = 0;
+    let lastId: string | null = null;
+    for await (const outlines of readInParts(found, { batch: part, part })) {
+      await takeTurn(workMsOf(bytesOf(outlines)));
+      for (const webhook of outlines) {
+        if (kept.length === limit) return toPage(db, companyId, kept, lastId);
+        scanned += 1;
+        lastId = webhook._id;
+        if (isWanted(webhook)) kept.push(webhook);
+      }
+    }
+    return toPage(db, companyId, kept, scanned === MAX_SCANNED ? lastId : null);
+  };
+}
+
+/** About as many as were read, for what it costs to read them. */
+function bytesOf(outlines: readonly Outline[]): number {
+  let characters = 0;
+  for (const { url, name, eventTypes } of outlines) {
+    characters += url.length + name.length + eventTypes.join().length;
+  }
+  return characters;
+}
+
+function filterOf({ ids, appId, beforeId }: WebhookSearch) {
+  const range = { ...(ids && { $in: [...ids] }), ...(beforeId !== undefined && { $lt: beforeId }) };
+  return {
+    ...(appId !== undefined && { appId }),
+    ...(Object.keys(range).length > 0 && { _id: range }),
+  };
+}
+
+function wants(text: string): (webhook: Outline) => boolean {
+  return ({ _id, url, name, eventTypes }) =>
+    _id === text || [url, name, ...eventTypes].some((each) => each.toLowerCase().includes(text));
+}
+
+async function toPage(
+  db: mongo.Db,
+  companyId: string,
+  kept: readonly Outline[],
+  nextCursor: string | null,
+): Promise<FoundWebhooks> {
+  const ids = [...new Set(kept.flatMap(({ appId }) => appId ?? []))];
+  const apps = documentsOf(db, 'apps', companyId).find({ _id: { $in: ids } });
+  const named = await apps.project<{ _id: string; name: string }>({ name: 1 }).toArray();
+  const names = new Map(named.map(({ _id, name }) => [_id, name]));
+  const webhooks = kept.map(({ _id: id, ...shown }) => {
+    const { appId } = shown;
+    return { id, ...shown, appName: appId === null ? null : (names.get(appId) ?? appId) };
+  });
+  return { webhooks, nextCursor };
+}
+
+export interface ListWebhooksDeps {
+  apps: Pick<Apps, 'get'>;
+  webhooks: Pick<WebhookStore, 'list'>;
+  logger: Pick<Logger, 'error'>;
+}
+
+/**
+ * Returns one page in parts, oldest first. A webhook whose stored secrets cannot be decrypted is logged and
+ * left out. Throws ApiError 404 for an unknown app.
+ */
+export type ListWebhooks = (
+  companyId: string,
+  page: WebhookPage,
+  takeTurn: TakeTurn,
+) => Promise<AsyncIterable<Webhook[]>>;
+
+export function createListWebhooks({ apps, webhooks, logger }: ListWebhooksDeps): ListWebhooks {
+  return async (companyId, page, takeTurn) => {
+    if (page.appId !== undefined) await apps.get(companyId, page.appId);
+    return opened(inTurns(webhooks.list(companyId, page), takeTurn), logger);
+  };
+}
+
+async function* opened(
+  parts: AsyncIterable<FoundWebhook[]>,
+  logger: ListWebhooksDeps['logger'],
+): AsyncGenerator<Webhook[]> {
+  for await (const found of parts) {
+    for (const each of found) logIfUnopened(logger, each);
+    yield found.flatMap((each) => (each.kind === 'opened' ? [each] : []));
+  }
+}
+
+function logIfUnopened(logger: ListWebhooksDeps['logger'], found: FoundWebhook): void {
+  if (found.kind === 'opened') return;
+  const { keyId, message: reason } = found.problem;
+  logger.error({ webhookId: found.id, keyId, reason }, 'webhook cannot be opened');
+}

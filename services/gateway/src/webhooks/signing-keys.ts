@@ -1,0 +1,143 @@
+import { type IdPrefix, isId } from '@posthorn/domain/ids/ids.ts';
+import {
+  type PublicJwk,
+  publicJwkOf,
+  type SigningKey,
+  type SigningKeys,
+} from '@posthorn/domain/request/signing-keys.ts';
+import type { SigningKeyStore } from '@posthorn/platform/mongo/signing-keys/signing-keys.ts';
+import type { Invalidate } from '@posthorn/platform/redis/invalidations.ts';
+import { Router } from 'express';
+import { generateKeyPairSync } from 'node:crypto';
+import { unavailable } from '../http/api-error.ts';
+import { refuseMethod } from '../http/known-routes.ts';
+import type { RequestDeadlines } from '../http/request-deadlines.ts';
+import { createPublicRead } from '../limits/rate-limits.ts';
+
+export interface CompanyKeysDeps {
+  store: Pick<SigningKeyStore, 'find' | 'newestNumber' | 'insert' | 'retire'>;
+  newId: (prefix: IdPrefix) => string;
+  nowMs: () => number;
+  invalidate: Invalidate;
+}
+
+/** The signing keys of a company (docs/contract.md C16). */
+export interface CompanyKeys {
+  /** The keys that sign now; null before the first use. */
+  find: (companyId: string) => Promise<SigningKeys | null>;
+  /** Makes the first key of a company that has none. */
+  ensure: (companyId: string) => Promise<void>;
+  /**
+   * Makes a new key. The one before signs beside it for the grace; the grace of an earlier rotation ends.
+   * Throws ApiError 503 when other processes keep rotating.
+   */
+  rotate: (companyId: string, graceSeconds: number) => Promise<SigningKey>;
+}
+
+/** Tries, when other requests rotate at the same moment. */
+const MAX_TRIES = 10;
+
+export function createCompanyKeys(deps: CompanyKeysDeps): CompanyKeys {
+  const { store, nowMs } = deps;
+  return {
+    find: (companyId) => store.find(companyId, nowMs()),
+    async ensure(companyId) {
+      if ((await store.newestNumber(companyId)) > 0) return;
+      // Another process may have made it first.
+      await store.insert(newKey(deps, companyId, { number: 1, previousUntilMs: null }));
+    },
+    async rotate(companyId, graceSeconds) {
+      for (let tryNumber = 1; tryNumber <= MAX_TRIES; tryNumber += 1) {
+        const key = await tryToRotate(deps, companyId, graceSeconds);
+        if (key) return key;
+      }
+      throw unavailable('changed_by_others');
+    },
+  };
+}
+
+/** One write is the whole rotation: the new key says how long the one before signs. Null when it came too late. */
+async function tryToRotate(
+  deps: CompanyKeysDeps,
+  companyId: string,
+  graceSeconds: number,
+): Promise<SigningKey | null> {
+  const { store, nowMs, invalidate } = deps;
+  const before = await store.newestNumber(companyId);
+  const untilMs = nowMs() + graceSeconds * 1_000;
+  const previousUntilMs = before === 0 ? null : untilMs;
+  const key = newKey(deps, companyId, { number: before + 1, previousUntilMs });
+  if (!(await store.insert(key))) return null;
+  await invalidate({ companyId, id: companyId });
+  if (before > 0) await store.retire(companyId, before, untilMs);
+  return key;
+}
+
+function newKey(
+  { newId, nowMs }: CompanyKeysDeps,
+  companyId: string,
+  place: Pick<SigningKey, 'number' | 'previousUntilMs'>,
+): SigningKey {
+  return { id: newId('skey'), companyId, createdAtMs: nowMs(), ...newKeyPair(), ...place };
+}
+
+/**
+ * Looks up the keys of companies for requests without an API key. Throws ApiError 503 when too many wait,
+ * SealedValueError when a key cannot be opened.
+ */
+export function createFindPublicKeys(
+  store: Pick<SigningKeyStore, 'findMany'>,
+  nowMs: () => number,
+): FindPublicKeys {
+  const read = createPublicRead((companyIds) => store.findMany([...companyIds], nowMs()));
+  return async (companyId) => {
+    const found = await read(companyId);
+    if (found?.kind === 'unopened') throw found.problem;
+    return found?.keys ?? null;
+  };
+}
+
+/** Returns a random Ed25519 key pair. */
+export function newKeyPair(): Pick<SigningKey, 'privateKey' | 'publicKey'> {
+  const { d, x } = generateKeyPairSync('ed25519').privateKey.export({ format: 'jwk' });
+  if (d === undefined || x === undefined) throw new Error('Node made no Ed25519 key');
+  return { privateKey: d, publicKey: x };
+}
+
+/** Null for a company without keys, and for an unknown one. */
+export type FindPublicKeys = (companyId: string) => Promise<SigningKeys | null>;
+
+export interface PublicKeysDeps {
+  findPublicKeys: FindPublicKeys;
+  deadlines: Pick<RequestDeadlines, 'within'>;
+}
+
+export const PUBLIC_KEYS_PATH = '/.well-known/webhooks-keys/:companyId';
+
+/** Much shorter than the default grace, so that a rotated key is known long before it signs alone. */
+const CACHE_CONTROL = 'public, max-age=300';
+
+/**
+ * Serves the public keys of each company as a JWK Set (RFC 7517, RFC 8037) to everyone, without an API
+ * key. An unknown company gets the same response as one without keys (docs/contract.md C16.4).
+ */
+export function publicKeysPage({ findPublicKeys, deadlines }: PublicKeysDeps): Router {
+  const router = Router({ caseSensitive: true, strict: true });
+  router.get(PUBLIC_KEYS_PATH, async (request, response) => {
+    const { companyId } = request.params;
+    const keys = isId('comp', companyId)
+      ? await deadlines.within(response, findPublicKeys(companyId))
+      : null;
+    response
+      .set({ 'Cache-Control': CACHE_CONTROL, 'Content-Type': 'application/jwk-set+json' })
+      .send(Buffer.from(JSON.stringify({ keys: keys ? jwksOf(keys) : [] })));
+  });
+  router.all(PUBLIC_KEYS_PATH, refuseMethod(['GET']));
+  return router;
+}
+
+/** The key that signs alone after the grace comes first. */
+function jwksOf({ current, previous }: SigningKeys): PublicJwk[] {
+  const keys = previous ? [current, previous.key] : [current];
+  return keys.map(publicJwkOf);
+}

@@ -1,0 +1,287 @@
+import type { IdPrefix } from '@posthorn/domain/ids/ids.ts';
+import { secretFromBytes } from '@posthorn/domain/request/signature.ts';
+import { ImpossibleError } from '@posthorn/domain/required.ts';
+import type { EndpointTls, Header, Webhook } from '@posthorn/domain/webhook.ts';
+import { type Changed, documentsOf } from '@posthorn/platform/mongo/company-documents.ts';
+import type { WebhookDocument } from '@posthorn/platform/mongo/documents/documents.ts';
+import type { WebhookChanges, WebhookStore } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
+import type { Invalidate } from '@posthorn/platform/redis/invalidations.ts';
+import type { mongo } from 'mongoose';
+import { randomBytes } from 'node:crypto';
+import type { AcceptMessage } from '../accept/accept-message.ts';
+import { readDelivery, type ReadDelivery, type ReadStores } from '../history/deliveries.ts';
+import { foundOr404, notFound, unavailable } from '../http/api-error.ts';
+import type { TakeTurn } from '../http/turns.ts';
+import type { Quotas } from '../limits/quotas.ts';
+import type { Apps } from '../projects/apps.ts';
+import type { Projects } from '../projects/projects.ts';
+import type { RemoveTree } from '../projects/remove-tree.ts';
+import { type AuthFields, authMethodOf } from './auth-method.ts';
+
+export interface CreateWebhookDeps {
+  projects: Pick<Projects, 'get'>;
+  apps: Pick<Apps, 'get'>;
+  webhooks: Pick<WebhookStore, 'insert' | 'deleteOne' | 'countOf'>;
+  quotas: Quotas;
+  newId: (prefix: IdPrefix) => string;
+  nowMs: () => number;
+  invalidate: Invalidate;
+}
+
+/** A request whose fields were checked: either `appId`, or `projectId` with `environmentId`. */
+export interface NewWebhook extends AuthFields {
+  appId?: string | undefined;
+  projectId?: string | undefined;
+  environmentId?: string | undefined;
+  url: string;
+  name?: string | undefined;
+  customHeaders?: Header[] | undefined;
+  tls?: EndpointTls | null | undefined;
+  eventTypes?: string[] | undefined;
+  disabled?: boolean | undefined;
+  rateLimitPerSecond?: number | null | undefined;
+}
+
+/** Throws ApiError 404 for an unknown app or project, 409 when it has as many as it may. */
+export type CreateWebhook = (companyId: string, fields: NewWebhook) => Promise<Webhook>;
+
+const MAX_NAME_CHARS = 100;
+
+export function createCreateWebhook(deps: CreateWebhookDeps): CreateWebhook {
+  const { webhooks, quotas, invalidate } = deps;
+  return async (companyId, fields) => {
+    const projectId = await projectIdOf(deps, companyId, fields);
+    const webhook = newWebhook(deps, companyId, projectId, fields);
+    const { appId } = webhook;
+    const owner = { appId, projectId };
+    await quotas.createWithin({
+      setting: appId === null ? 'QUOTA_GLOBAL_WEBHOOKS_PER_PROJECT' : 'QUOTA_WEBHOOKS_PER_APP',
+      companyId,
+      ownerId: appId ?? projectId,
+      count: (upTo) => webhooks.countOf(companyId, owner, upTo),
+      create: () => insert(deps, webhook, fields),
+    });
+    await invalidate({ companyId, id: appId ?? webhook.id });
+    return webhook;
+  };
+}
+
+async function insert(
+  deps: CreateWebhookDeps,
+  webhook: Webhook,
+  fields: NewWebhook,
+): Promise<void> {
+  const { companyId, id } = webhook;
+  await deps.webhooks.insert(webhook);
+  try {
+    await projectIdOf(deps, companyId, fields);
+  } catch (error) {
+    // The app or project was deleted in the meantime. No webhook may outlive its owner.
+    await deps.webhooks.deleteOne(companyId, id);
+    throw error;
+  }
+}
+
+async function projectIdOf(
+  { projects, apps }: CreateWebhookDeps,
+  companyId: string,
+  { appId, projectId }: NewWebhook,
+): Promise<string> {
+  if (appId !== undefined) return (await apps.get(companyId, appId)).projectId;
+  if (projectId === undefined) {
+    throw new ImpossibleError('a checked request has an appId or a projectId');
+  }
+  return (await projects.get(companyId, projectId))._id;
+}
+
+function newWebhook(
+  { newId, nowMs }: CreateWebhookDeps,
+  companyId: string,
+  projectId: string,
+  fields: NewWebhook,
+): Webhook {
+  const secret = newSecret();
+  const createdAtMs = nowMs();
+  return {
+    id: newId('wh'),
+    companyId,
+    projectId,
+    appId: fields.appId ?? null,
+    environmentId: fields.environmentId ?? null,
+    name: fields.name ?? new URL(fields.url).host.slice(0, MAX_NAME_CHARS),
+    url: fields.url,
+    secret,
+    previousSecret: null,
+    customHeaders: fields.customHeaders ?? [],
+    authMethod: authMethodOf(fields, undefined, secret),
+    tls: fields.tls ?? null,
+    eventTypes: fields.eventTypes ?? [],
+    disabled: fields.disabled ?? false,
+    rateLimitPerSecond: fields.rateLimitPerSecond ?? null,
+    createdAtMs,
+    updatedAtMs: createdAtMs,
+  };
+}
+
+export interface ChangeDeps {
+  webhooks: Pick<WebhookStore, 'findOne' | 'update'>;
+  nowMs: () => number;
+  invalidate: Invalidate;
+}
+
+interface Which {
+  companyId: string;
+  webhookId: string;
+}
+
+type Decide = (seen: Webhook) => WebhookChanges | null;
+
+/**
+ * Reads the webhook, calls `decide`, and writes its changes; reads again when another process has changed the webhook
+ * in between. Returns it before and after. `decide` returns null when nothing is to change. Throws ApiError 404 for an
+ * unknown webhook, 503 when others keep changing it, and what `decide` throws.
+ */
+export type ChangeWebhook = (which: Which, decide: Decide) => Promise<Changed<Webhook>>;
+
+/** Against other processes. Changes of one webhook in this process wait for each other. */
+const MAX_TRIES = 10;
+const doNothing = (): void => undefined;
+
+export function createChangeWebhook(deps: ChangeDeps): ChangeWebhook {
+  /** The last change of each webhook, until it has ended. */
+  const lastChanges = new Map<string, Promise<void>>();
+  return (which, decide) => {
+    const { webhookId: id } = which;
+    const before = lastChanges.get(id) ?? Promise.resolve();
+    const change = before.then(() => changeNow(deps, which, decide));
+    const settled = change.then(doNothing, doNothing).finally(() => {
+      if (lastChanges.get(id) === settled) lastChanges.delete(id);
+    });
+    lastChanges.set(id, settled);
+    return change;
+  };
+}
+
+async function changeNow(
+  { webhooks, nowMs, invalidate }: ChangeDeps,
+  { companyId, webhookId }: Which,
+  decide: Decide,
+): Promise<Changed<Webhook>> {
+  for (let tryNumber = 1; tryNumber <= MAX_TRIES; tryNumber += 1) {
+    const seen = await webhooks.findOne(companyId, webhookId);
+    if (!seen) throw notFound('webhook');
+    const changes = decide(seen);
+    if (!changes) return { before: seen, after: seen };
+    // Later than the last time, even within one millisecond: the store tells versions apart by it.
+    const updatedAtMs = Math.max(nowMs(), seen.updatedAtMs + 1);
+    const changed = await webhooks.update(seen, { ...changes, updatedAtMs });
+    if (!changed) continue;
+    await invalidate({ companyId, id: webhookId });
+    if (changed.appId) await invalidate({ companyId, id: changed.appId });
+    return { before: seen, after: changed };
+  }
+  throw unavailable('changed_by_others');
+}
+
+export interface DeleteWebhookDeps {
+  db: mongo.Db;
+  remove: RemoveTree;
+  invalidate: Invalidate;
+}
+
+/** Returns the deleted webhook. Throws ApiError 404 for an unknown one. */
+export type DeleteWebhook = (companyId: string, webhookId: string) => Promise<WebhookDocument>;
+
+export function createDeleteWebhook({ db, remove, invalidate }: DeleteWebhookDeps): DeleteWebhook {
+  return async (companyId, id) => {
+    const webhooks = documentsOf(db, 'webhooks', companyId);
+    const found = foundOr404(await webhooks.findOne({ _id: id }), 'webhook');
+    if (!(await remove({ companyId, kind: 'webhook', id }))) throw notFound('webhook');
+    // The next message to its app must not go to this webhook.
+    if (found.appId) await invalidate({ companyId, id: found.appId });
+    return found;
+  };
+}
+
+export interface RotateSecretDeps {
+  changeWebhook: ChangeWebhook;
+  nowMs: () => number;
+}
+
+export interface Rotation {
+  companyId: string;
+  webhookId: string;
+  /** How long the old secret signs beside the new one; 0 ends it at once. */
+  graceSeconds: number;
+}
+
+/** Gives a webhook a new secret, and returns it before and after. Throws ApiError 404 for an unknown webhook. */
+export type RotateSecret = (rotation: Rotation) => Promise<Changed<Webhook>>;
+
+export function createRotateSecret({ changeWebhook, nowMs }: RotateSecretDeps): RotateSecret {
+  return ({ companyId, webhookId, graceSeconds }) => {
+    const expiresAtMs = graceSeconds > 0 ? nowMs() + graceSeconds * 1_000 : null;
+    const secret = newSecret();
+    return changeWebhook({ companyId, webhookId }, (webhook) =>
+      rotated(webhook, secret, expiresAtMs),
+    );
+  };
+}
+
+/** An `hmacSecret` that the client chose stays; one that follows the secret of the webhook changes with it. */
+function rotated(
+  { authMethod, secret: old }: Webhook,
+  secret: string,
+  expiresAtMs: number | null,
+): WebhookChanges {
+  const followsSecret = authMethod.method === 'hmac' && authMethod.hmacSecret === old;
+  return {
+    secret,
+    previousSecret: expiresAtMs === null ? null : { secret: old, expiresAtMs },
+    ...(followsSecret && { authMethod: { ...authMethod, hmacSecret: secret } }),
+  };
+}
+
+/** Standard Webhooks requires 24 to 64. */
+const SECRET_BYTES = 32;
+
+/** Returns a random secret in the format of Standard Webhooks. */
+export function newSecret(): string {
+  return secretFromBytes(randomBytes(SECRET_BYTES));
+}
+
+export interface SendTestDeps extends ReadStores {
+  accept: AcceptMessage['accept'];
+  nowMs: () => number;
+}
+
+export interface TestRequest {
+  companyId: string;
+  webhookId: string;
+  requestId: string;
+  takeTurn: TakeTurn;
+}
+
+/** Accepts a small message to one webhook and returns its delivery. Throws ApiError 404 for an unknown webhook. */
+export type SendTestMessage = (request: TestRequest) => Promise<ReadDelivery>;
+
+export function createSendTestMessage(deps: SendTestDeps): SendTestMessage {
+  const { accept, nowMs } = deps;
+  return async ({ companyId, webhookId, requestId, takeTurn }) => {
+    const sentAt = new Date(nowMs()).toISOString();
+    const accepted = await accept({
+      companyId,
+      address: { kind: 'webhook', webhookId },
+      eventType: null,
+      requestId,
+      idempotency: null,
+      isTest: true,
+      payload: JSON.stringify({ type: 'webhook.test', webhookId, sentAt }),
+    });
+    const [delivery] = accepted?.deliveries ?? [];
+    if (!delivery) throw new Error('a message to one webhook has one delivery');
+    const found = await readDelivery({ ...deps, takeTurn }, companyId, delivery.id);
+    if (!found) throw notFound('webhook');
+    return found;
+  };
+}
