@@ -32,9 +32,9 @@ import {
   type RateLimitDeps,
 } from '../services/gateway/src/limits/rate-limits.ts';
 import { watchUnpublished } from '../services/gateway/src/outbox/outbox.ts';
-import { createCanaryMetrics } from '../services/retry/src/canary/canary-metrics.ts';
-import { createDayMetrics } from '../services/retry/src/days/day-metrics.ts';
-import { createOperatorEventMetrics } from '../services/retry/src/operator-events/open-operator-events.ts';
+import { createCanaryMetrics } from '../services/retry/src/canary.ts';
+import { createDayMetrics } from '../services/retry/src/keep-days.ts';
+import { createOperatorEventMetrics } from '../services/retry/src/operator-events.ts';
 import { createRetryMetrics, showParked } from '../services/retry/src/retry-metrics.ts';
 import { createStuckMetrics, showUnpublished } from '../services/retry/src/sweep/sweep-metrics.ts';
 

@@ -50,7 +50,7 @@ export const BROKEN_BUILDS: readonly BrokenBuild[] = [
     summary: 'parked retries are released half a second before they are due',
     changes: [
       {
-        file: 'services/retry/src/release/wait-until-due.ts',
+        file: 'services/retry/src/release-parked.ts',
         find: 'const restMs = Math.min(dueAtMs - nowMs()',
         replace: 'const restMs = Math.min(dueAtMs - 500 - nowMs()',
       },

@@ -3,7 +3,7 @@ import { HOUR_MS } from '@posthorn/domain/stats/steps.ts';
 import { settings } from '@posthorn/platform/service/settings/settings.ts';
 import { httpUrl } from '@posthorn/platform/service/settings/http-url.ts';
 import { z } from 'zod';
-import { canarySettings } from './canary/canary-settings.ts';
+import { canarySettings } from './canary-settings.ts';
 
 /** With less than this, sweeps would follow one another without a pause. */
 const MIN_RECONCILE_AFTER_MS = 1_000;

@@ -1,5 +1,5 @@
 import { consumerGroups } from '@posthorn/domain/records/consumer-groups.ts';
-import { pauseMsFor } from '../../../services/retry/src/release/wait-until-due.ts';
+import { pauseMsFor } from '../../../services/retry/src/release-parked.ts';
 import { keepRunning, pause, type Cluster } from './cluster.ts';
 import { createDispatcherSteps, type ServiceDeps } from '../services/simulated-dispatcher.ts';
 import { createSend, type EndpointRequest } from '../services/simulated-endpoints.ts';

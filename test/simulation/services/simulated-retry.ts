@@ -3,15 +3,17 @@ import { createDeliveryStore } from '@posthorn/platform/mongo/deliveries/deliver
 import { createMessageStore } from '@posthorn/platform/mongo/messages/messages.ts';
 import { createWebhookStates } from '@posthorn/platform/mongo/webhooks/webhook-states.ts';
 import { Registry } from 'prom-client';
-import { createLatestRelease } from '../../../services/retry/src/release/latest-release.ts';
+import {
+  createLatestRelease,
+  createOverdueWatch,
+  createReleaseParked,
+} from '../../../services/retry/src/release-parked.ts';
 import { createParkFailure } from '../../../services/retry/src/park-failure.ts';
-import { createReleaseParked } from '../../../services/retry/src/release/release-parked.ts';
 import { createRetryMetrics } from '../../../services/retry/src/retry-metrics.ts';
 import {
   createUnpublishedSweep,
   type UnpublishedSweep,
 } from '../../../services/retry/src/sweep/sweep-unpublished.ts';
-import { createOverdueWatch } from '../../../services/retry/src/release/watch-overdue.ts';
 import { keepTrying, LOGGER } from '../world/silent-logger.ts';
 import { openDeadLetters, type ServiceDeps } from './simulated-dispatcher.ts';
 import type { SimulatedPublishers } from '../infrastructure/simulated-publishers.ts';

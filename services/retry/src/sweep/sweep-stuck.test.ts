@@ -1,4 +1,8 @@
 import { beforeEach, describe, expect, test } from '@jest/globals';
+import type { StuckDelivery } from '@posthorn/domain/delivery-lifecycle/stuck-delivery.ts';
+import { deliveryIdOf } from '@posthorn/domain/ids/ids.ts';
+import type { Attempt } from '@posthorn/domain/message/delivery.ts';
+import { decodeDeliveryFailed, decodeRetryDue } from '@posthorn/domain/records/records.ts';
 import type { WebhookState } from '@posthorn/platform/mongo/webhooks/webhook-states.ts';
 import { createLogger } from '@posthorn/platform/service/logger.ts';
 import { Registry } from 'prom-client';
@@ -7,269 +11,406 @@ import {
   type MemorySweep,
 } from '../../../../test/support/memory/memory-sweep.ts';
 import { countingIds, sampleMessage } from '../../../../test/support/samples/sample-message.ts';
-import { createStuckSweep } from './sweep-stuck.ts';
 import { createStuckMetrics } from './sweep-metrics.ts';
+import {
+  BEHIND_MS,
+  createStuckSweep,
+  expectedDeliveries,
+  hasBacklog,
+  isLost,
+  isToBeMoved,
+  remedyRecord,
+  restMs,
+} from './sweep-stuck.ts';
 
-const NOW_MS = 1_800_000_000_000;
-const DAY_MS = 86_400_000;
+describe('sweep stuck', () => {
+  const NOW_MS = 1_800_000_000_000;
+  const DAY_MS = 86_400_000;
 
-const NO_BACKLOG: WebhookState = { disabled: false, hasRateLimit: false, deferredAtMs: null };
+  const NO_BACKLOG: WebhookState = { disabled: false, hasRateLimit: false, deferredAtMs: null };
 
-let memory: MemorySweep;
-let monotonicMs: () => number;
-let rests: number[];
-let holds: boolean[] = [];
-/** What happened, in order. */
-let events: string[] = [];
-let onPublish: () => Promise<void>;
-let registry: Registry;
-let suspended: Map<string, number>;
+  let memory: MemorySweep;
+  let monotonicMs: () => number;
+  let rests: number[];
+  let holds: boolean[] = [];
+  /** What happened, in order. */
+  let events: string[] = [];
+  let onPublish: () => Promise<void>;
+  let registry: Registry;
+  let suspended: Map<string, number>;
 
-beforeEach(() => {
-  memory = createMemorySweep(NOW_MS);
-  holds = [];
-  events = [];
-  onPublish = () => Promise.resolve();
-  registry = new Registry();
-  suspended = new Map();
-  monotonicMs = () => 0;
-  rests = [];
-});
+  beforeEach(() => {
+    memory = createMemorySweep(NOW_MS);
+    holds = [];
+    events = [];
+    onPublish = () => Promise.resolve();
+    registry = new Registry();
+    suspended = new Map();
+    monotonicMs = () => 0;
+    rests = [];
+  });
 
-function createTestSweep(backlog: Partial<WebhookState> = {}) {
-  const { checks, stuck, deliveryStore } = memory;
-  return createStuckSweep({
-    holder: 'me',
-    afterMs: DAY_MS,
-    monotonicMs: () => monotonicMs(),
-    rest: (ms) => {
-      rests.push(ms);
-      return Promise.resolve();
-    },
-    logger: createLogger('test', 'silent'),
-    topics: { retryDue: 'due', deliveryFailed: 'failed' },
-    metrics: createStuckMetrics(registry, () => NOW_MS),
-    leases: {
-      hold: () => Promise.resolve(holds.shift() ?? true),
-      release: (name, holder) => {
-        events.push(`release ${name} of ${holder}`);
+  function createTestSweep(backlog: Partial<WebhookState> = {}) {
+    const { checks, stuck, deliveryStore } = memory;
+    return createStuckSweep({
+      holder: 'me',
+      afterMs: DAY_MS,
+      monotonicMs: () => monotonicMs(),
+      rest: (ms) => {
+        rests.push(ms);
         return Promise.resolve();
       },
-    },
-    checks,
-    companies: { listSuspended: () => Promise.resolve(suspended) },
-    webhooks: {
-      statesOf: (ids) =>
-        Promise.resolve(new Map(ids.map((id) => [id, { ...NO_BACKLOG, ...backlog }]))),
-    },
-    stuck: {
-      ...stuck,
-      markSwept: (swept, atMs) => {
-        events.push(`mark ${swept.length}`);
-        return stuck.markSwept(swept, atMs);
+      logger: createLogger('test', 'silent'),
+      topics: { retryDue: 'due', deliveryFailed: 'failed' },
+      metrics: createStuckMetrics(registry, () => NOW_MS),
+      leases: {
+        hold: () => Promise.resolve(holds.shift() ?? true),
+        release: (name, holder) => {
+          events.push(`release ${name} of ${holder}`);
+          return Promise.resolve();
+        },
       },
-    },
-    deliveries: {
-      insertAll: (missing) => {
-        events.push(`insert ${missing.length}`);
-        return deliveryStore.insertAll(missing);
+      checks,
+      companies: { listSuspended: () => Promise.resolve(suspended) },
+      webhooks: {
+        statesOf: (ids) =>
+          Promise.resolve(new Map(ids.map((id) => [id, { ...NO_BACKLOG, ...backlog }]))),
       },
-    },
-    records: {
-      publish: async (records) => {
-        await onPublish();
-        events.push(`publish ${records.length} to ${records[0]?.topic ?? ''}`);
+      stuck: {
+        ...stuck,
+        markSwept: (swept, atMs) => {
+          events.push(`mark ${swept.length}`);
+          return stuck.markSwept(swept, atMs);
+        },
       },
-    },
+      deliveries: {
+        insertAll: (missing) => {
+          events.push(`insert ${missing.length}`);
+          return deliveryStore.insertAll(missing);
+        },
+      },
+      records: {
+        publish: async (records) => {
+          await onPublish();
+          events.push(`publish ${records.length} to ${records[0]?.topic ?? ''}`);
+        },
+      },
+    });
+  }
+
+  async function counted(found: string): Promise<number | undefined> {
+    const { values = [] } =
+      (await registry.getSingleMetric('posthorn_reconciled_deliveries_total')?.get()) ?? {};
+    return values.find(({ labels }) => labels.found === found)?.value;
+  }
+
+  async function valueOf(name: string): Promise<number | undefined> {
+    return (await registry.getSingleMetric(`posthorn_reconcile_${name}`)?.get())?.values[0]?.value;
+  }
+
+  const lastPassSeconds = (): Promise<number | undefined> => valueOf('last_pass_timestamp_seconds');
+  const positionAgeMs = async (): Promise<number> =>
+    1_000 * ((await valueOf('position_age_seconds')) ?? NaN);
+
+  const END = 'release reconciler of me';
+  const MOVED = ['publish 1 to due', 'mark 1', END];
+
+  describe('a sweep of stuck deliveries', () => {
+    test('publishes overdue attempts and then marks them, so that the next sweep skips them', async () => {
+      memory.add({ nextAttemptAtMs: NOW_MS - DAY_MS - 1 });
+      memory.add({ nextAttemptAtMs: NOW_MS - DAY_MS });
+      const { tick } = createTestSweep();
+      await tick();
+      await tick();
+      expect(events).toEqual(['publish 1 to due', 'mark 1', END, END]);
+      expect(await counted('overdue_retry')).toBe(1);
+    });
+
+    test.each([
+      ['with a rate limit, two days old', { hasRateLimit: true }, 2, ['mark 1', END]],
+      ['with a backlog, two days old', { deferredAtMs: NOW_MS - 1 }, 2, ['mark 1', END]],
+      ['with a rate limit, eight days old', { hasRateLimit: true }, 8, MOVED],
+      ['with a backlog, eight days old', { deferredAtMs: NOW_MS - 1 }, 8, MOVED],
+    ])(
+      'moves a delivery to a webhook %s, on after seven days only',
+      async (_what, backlog, days, expected) => {
+        memory.add({ nextAttemptAtMs: NOW_MS - 2 * DAY_MS });
+        for (const [id, delivery] of memory.deliveries) {
+          memory.deliveries.set(id, { ...delivery, createdAtMs: NOW_MS - days * DAY_MS });
+        }
+        await createTestSweep(backlog).tick();
+        expect(events).toEqual(expected);
+      },
+    );
+
+    test('publishes nothing of a suspended company', async () => {
+      const { companyId } = memory.add({ nextAttemptAtMs: NOW_MS - DAY_MS - 1 });
+      suspended.set(companyId, 1);
+      await createTestSweep().tick();
+      expect(events).toEqual(['mark 1', END]);
+      expect(await counted('overdue_retry')).toBe(0);
+    });
+
+    test('publishes the last failure of a schedule that was not ended', async () => {
+      memory.add({ nextAttemptAtMs: null });
+      const { tick } = createTestSweep();
+      await tick();
+      await tick();
+      expect(events).toEqual(['publish 1 to failed', 'mark 1', END, END]);
+      expect(await counted('unended_schedule')).toBe(1);
+    });
+
+    test('records the delivery of a lost message and moves it on in the same sweep, once', async () => {
+      memory.add();
+      memory.add({ nextAttemptAtMs: NOW_MS });
+      const { tick } = createTestSweep();
+      await tick();
+      await tick();
+      expect(events).toEqual(['insert 1', 'publish 1 to due', 'mark 1', END, END]);
+      expect(await counted('lost_message')).toBe(1);
+    });
+
+    test('reads many pages and stores its position', async () => {
+      for (let n = 0; n < 12_450; n += 1) memory.add();
+      const last = memory.messages.at(-1)?.id;
+      await createTestSweep().tick();
+      expect(memory.checkedTo()).toBe(last);
+      expect(events.filter((event) => event.startsWith('insert'))).toEqual([
+        ...['insert 5000', 'insert 5000', 'insert 2450'],
+      ]);
+      expect(await counted('lost_message')).toBe(12_450);
+      expect(await lastPassSeconds()).toBeGreaterThan(0);
+    });
+
+    test('does not rest between pages while it is behind, and rests when it keeps up', async () => {
+      const [old, recent] = [NOW_MS - 2 * DAY_MS, NOW_MS - DAY_MS - 1_000];
+      for (const firstMs of [old, recent]) {
+        const newId = countingIds(firstMs);
+        for (let n = 0; n < 5_000; n += 1) {
+          memory.messages.push(sampleMessage(newId('msg'), { targets: [] }));
+        }
+      }
+      let ms = 0;
+      monotonicMs = () => (ms += 10);
+      await createTestSweep().tick();
+      const [behind, inTime] = rests;
+      expect([behind, (inTime ?? 0) > 0]).toEqual([0, true]);
+    });
+
+    test('tells the age of its position while it works, and when there is nothing left', async () => {
+      const { createdAtMs } = memory.add();
+      const { tick } = createTestSweep();
+      expect(await positionAgeMs()).toBe(0);
+      let whileItWorks = 0;
+      onPublish = async () => {
+        whileItWorks = await positionAgeMs();
+      };
+      holds = [true, false, false, false, false];
+      await tick();
+      expect(await positionAgeMs()).toBe(NOW_MS - createdAtMs);
+      await tick();
+      expect([whileItWorks, await positionAgeMs()]).toEqual([DAY_MS, DAY_MS]);
+    });
+
+    test('tells the age of the position of another process that holds the lease', async () => {
+      const { id, createdAtMs } = memory.add();
+      await memory.checks.markChecked(id);
+      holds = [false];
+      await createTestSweep().tick();
+      expect(await positionAgeMs()).toBe(NOW_MS - createdAtMs);
+    });
+
+    test('moves deliveries on after a minute of checks, and then continues with the checks', async () => {
+      for (let n = 0; n < 10_000; n += 1) memory.add();
+      let ms = 0;
+      monotonicMs = () => (ms += 25_000);
+      await createTestSweep().tick();
+      const kinds = events.map((event) => event.split(' ')[0]);
+      const firstMove = kinds.indexOf('publish');
+      expect(kinds.slice(0, firstMove)).toEqual(['insert']);
+      expect(kinds.lastIndexOf('insert')).toBeGreaterThan(firstMove);
+      expect([await counted('lost_message'), memory.checkedTo()]).toEqual([
+        10_000,
+        memory.messages.at(-1)?.id,
+      ]);
+    });
+
+    test('reads few messages at once when they have thousands of targets', async () => {
+      const targets = Array.from({ length: 3_000 }, (_, n) => `wh_${n}`);
+      for (let n = 0; n < 3; n += 1) Object.assign(memory.add(), { targets });
+      await createTestSweep().tick();
+      expect(events.filter((event) => event.startsWith('insert'))).toHaveLength(3);
+      expect(await counted('lost_message')).toBe(9_000);
+    });
+
+    test('does not record deliveries that may have expired', async () => {
+      const { createdAtMs } = memory.add();
+      memory.keepFor(NOW_MS - createdAtMs + 3_600_000);
+      await createTestSweep().tick();
+      expect(events).toEqual([END]);
+      expect(memory.deliveries.size).toBe(0);
+    });
+
+    test('marks nothing that Kafka did not acknowledge, and publishes it the next time', async () => {
+      memory.add({ nextAttemptAtMs: 1 });
+      const { tick } = createTestSweep();
+      onPublish = () => Promise.reject(new Error('Kafka is away'));
+      await tick();
+      expect([events, await lastPassSeconds()]).toEqual([[END], 0]);
+      onPublish = () => Promise.resolve();
+      await tick();
+      expect(events).toEqual([END, 'publish 1 to due', 'mark 1', END]);
+    });
+
+    test('does nothing while another process holds the lease, and stops when it loses the lease', async () => {
+      for (let n = 0; n < 5_250; n += 1) memory.add();
+      const { tick } = createTestSweep();
+      holds = [false];
+      await tick();
+      expect(events).toEqual([]);
+      holds = [true, false, false, false, false];
+      await tick();
+      expect(events).toEqual(['insert 5000', END]);
+      expect([memory.checkedTo(), await lastPassSeconds()]).toEqual([
+        memory.messages[4_999]?.id,
+        0,
+      ]);
+    });
+
+    test('stops between two pages when the process stops', async () => {
+      for (let n = 0; n < 450; n += 1) memory.add({ nextAttemptAtMs: 1 });
+      const { tick, stop } = createTestSweep();
+      let stopped: Promise<void> | undefined;
+      onPublish = () => {
+        stopped = stop();
+        return Promise.resolve();
+      };
+      await tick();
+      await stopped;
+      expect(events).toEqual(['publish 200 to due', 'mark 200', END]);
+    });
   });
-}
+});
 
-async function counted(found: string): Promise<number | undefined> {
-  const { values = [] } =
-    (await registry.getSingleMetric('posthorn_reconciled_deliveries_total')?.get()) ?? {};
-  return values.find(({ labels }) => labels.found === found)?.value;
-}
+describe('stuck rules', () => {
+  const NOW_MS = 1_700_000_000_000;
+  const HOUR_MS = 3_600_000;
+  const DAY_MS = 24 * HOUR_MS;
+  const TOPICS = { retryDue: 'due', deliveryFailed: 'failed' };
+  const REF = {
+    messageId: 'msg_1',
+    webhookId: 'wh_1',
+    companyId: 'comp_1',
+    appId: null,
+    createdAtMs: NOW_MS - 90_000_000,
+  };
 
-async function valueOf(name: string): Promise<number | undefined> {
-  return (await registry.getSingleMetric(`posthorn_reconcile_${name}`)?.get())?.values[0]?.value;
-}
+  const attempt: Attempt = {
+    id: 'att_2',
+    number: 2,
+    trigger: 'retry',
+    outcome: 'http_5xx',
+    statusCode: 503,
+    response: null,
+    responseHeaders: [],
+    startedAtMs: 5_000,
+    durationMs: 20,
+  };
 
-const lastPassSeconds = (): Promise<number | undefined> => valueOf('last_pass_timestamp_seconds');
-const positionAgeMs = async (): Promise<number> =>
-  1_000 * ((await valueOf('position_age_seconds')) ?? NaN);
+  const stuck: StuckDelivery = {
+    ...REF,
+    id: deliveryIdOf('msg_1', 'wh_1'),
+    status: 'pending',
+    reason: null,
+    attemptCount: 2,
+    attempts: [attempt],
+    nextAttemptAtMs: 7_000,
+    updatedAtMs: 5_020,
+  };
 
-const END = 'release reconciler of me';
-const MOVED = ['publish 1 to due', 'mark 1', END];
+  describe('the record that moves a stuck delivery on', () => {
+    test('asks for an attempt that is checked against what is recorded', () => {
+      const remedy = {
+        kind: 'attempt',
+        cause: 'overdue_retry',
+        attemptNumber: 3,
+        dueAtMs: 7_000,
+      } as const;
+      const record = remedyRecord(TOPICS, stuck, remedy, NOW_MS);
+      const { topic, key, value, headers } = record;
+      expect([topic, key, headers]).toEqual(['due', 'wh_1', { 'turn-at': String(NOW_MS) }]);
+      const due = { ...REF, attemptNumber: 3, trigger: 'retry', dueAtMs: 7_000 };
+      expect(decodeRetryDue(value)).toMatchObject(due);
+    });
 
-describe('a sweep of stuck deliveries', () => {
-  test('publishes overdue attempts and then marks them, so that the next sweep skips them', async () => {
-    memory.add({ nextAttemptAtMs: NOW_MS - DAY_MS - 1 });
-    memory.add({ nextAttemptAtMs: NOW_MS - DAY_MS });
-    const { tick } = createTestSweep();
-    await tick();
-    await tick();
-    expect(events).toEqual(['publish 1 to due', 'mark 1', END, END]);
-    expect(await counted('overdue_retry')).toBe(1);
+    test('has the trigger of a retry for a first attempt too, so that new messages go before it', () => {
+      const remedy = {
+        kind: 'attempt',
+        cause: 'lost_message',
+        attemptNumber: 1,
+        dueAtMs: 1,
+      } as const;
+      const { topic, value } = remedyRecord(TOPICS, stuck, remedy, NOW_MS);
+      expect(topic).toBe('due');
+      expect(decodeRetryDue(value)).toMatchObject({ attemptNumber: 1, trigger: 'retry' });
+    });
+
+    test('tells of the last failure when nobody ended the schedule', () => {
+      const remedy = { kind: 'failure', cause: 'unended_schedule', attempt } as const;
+      const { topic, key, value } = remedyRecord(TOPICS, stuck, remedy, NOW_MS);
+      expect([topic, key]).toEqual(['failed', 'wh_1']);
+      expect(decodeDeliveryFailed(value)).toMatchObject({
+        ...REF,
+        attemptNumber: 2,
+        endedAtMs: 5_020,
+        outcome: 'http_5xx',
+        statusCode: 503,
+      });
+    });
+  });
+
+  describe('the deliveries that a message should have', () => {
+    test('are one for each target', () => {
+      const message = sampleMessage('msg_01hf7yat00', { targets: ['wh_1', 'wh_2'] });
+      expect(expectedDeliveries([message])).toEqual([
+        { id: deliveryIdOf(message.id, 'wh_1'), message, webhookId: 'wh_1' },
+        { id: deliveryIdOf(message.id, 'wh_2'), message, webhookId: 'wh_2' },
+      ]);
+    });
+
+    test('are none for a message without targets', () => {
+      expect(expectedDeliveries([sampleMessage('msg_1', { targets: [] })])).toEqual([]);
+    });
+  });
+
+  test('a delivery that is not stored is lost unless it may have expired, with an hour of margin', () => {
+    const createdAtMs = NOW_MS - DAY_MS;
+    expect(isLost({ createdAtMs }, NOW_MS, DAY_MS + HOUR_MS)).toBe(false);
+    expect(isLost({ createdAtMs }, NOW_MS, DAY_MS + HOUR_MS + 1)).toBe(true);
   });
 
   test.each([
-    ['with a rate limit, two days old', { hasRateLimit: true }, 2, ['mark 1', END]],
-    ['with a backlog, two days old', { deferredAtMs: NOW_MS - 1 }, 2, ['mark 1', END]],
-    ['with a rate limit, eight days old', { hasRateLimit: true }, 8, MOVED],
-    ['with a backlog, eight days old', { deferredAtMs: NOW_MS - 1 }, 8, MOVED],
-  ])(
-    'moves a delivery to a webhook %s, on after seven days only',
-    async (_what, backlog, days, expected) => {
-      memory.add({ nextAttemptAtMs: NOW_MS - 2 * DAY_MS });
-      for (const [id, delivery] of memory.deliveries) {
-        memory.deliveries.set(id, { ...delivery, createdAtMs: NOW_MS - days * DAY_MS });
-      }
-      await createTestSweep(backlog).tick();
-      expect(events).toEqual(expected);
-    },
-  );
-
-  test('publishes nothing of a suspended company', async () => {
-    const { companyId } = memory.add({ nextAttemptAtMs: NOW_MS - DAY_MS - 1 });
-    suspended.set(companyId, 1);
-    await createTestSweep().tick();
-    expect(events).toEqual(['mark 1', END]);
-    expect(await counted('overdue_retry')).toBe(0);
+    ['has a rate limit', true, null, true],
+    ['was marked within a day', false, NOW_MS - DAY_MS + 1, true],
+    ['was marked a day ago', false, NOW_MS - DAY_MS, false],
+    ['was never marked', false, null, false],
+  ])('a webhook that %s', (_what, hasRateLimit, deferredAtMs, expected) => {
+    const time = { nowMs: NOW_MS, afterMs: DAY_MS };
+    expect(hasBacklog({ hasRateLimit, deferredAtMs }, time)).toBe(expected);
   });
 
-  test('publishes the last failure of a schedule that was not ended', async () => {
-    memory.add({ nextAttemptAtMs: null });
-    const { tick } = createTestSweep();
-    await tick();
-    await tick();
-    expect(events).toEqual(['publish 1 to failed', 'mark 1', END, END]);
-    expect(await counted('unended_schedule')).toBe(1);
+  test('a stuck delivery is moved on, behind a backlog only after seven days', () => {
+    const createdAtMs = NOW_MS - 7 * DAY_MS;
+    expect(isToBeMoved({ createdAtMs }, false, NOW_MS)).toBe(true);
+    expect(isToBeMoved({ createdAtMs }, true, NOW_MS)).toBe(false);
+    expect(isToBeMoved({ createdAtMs: createdAtMs - 1 }, true, NOW_MS)).toBe(true);
   });
+});
 
-  test('records the delivery of a lost message and moves it on in the same sweep, once', async () => {
-    memory.add();
-    memory.add({ nextAttemptAtMs: NOW_MS });
-    const { tick } = createTestSweep();
-    await tick();
-    await tick();
-    expect(events).toEqual(['insert 1', 'publish 1 to due', 'mark 1', END, END]);
-    expect(await counted('lost_message')).toBe(1);
-  });
+test('a sweep that keeps up rests for as long as it works', () => {
+  expect(restMs({ tookMs: 40, behindMs: BEHIND_MS })).toBe(40);
+});
 
-  test('reads many pages and stores its position', async () => {
-    for (let n = 0; n < 12_450; n += 1) memory.add();
-    const last = memory.messages.at(-1)?.id;
-    await createTestSweep().tick();
-    expect(memory.checkedTo()).toBe(last);
-    expect(events.filter((event) => event.startsWith('insert'))).toEqual([
-      ...['insert 5000', 'insert 5000', 'insert 2450'],
-    ]);
-    expect(await counted('lost_message')).toBe(12_450);
-    expect(await lastPassSeconds()).toBeGreaterThan(0);
-  });
-
-  test('does not rest between pages while it is behind, and rests when it keeps up', async () => {
-    const [old, recent] = [NOW_MS - 2 * DAY_MS, NOW_MS - DAY_MS - 1_000];
-    for (const firstMs of [old, recent]) {
-      const newId = countingIds(firstMs);
-      for (let n = 0; n < 5_000; n += 1) {
-        memory.messages.push(sampleMessage(newId('msg'), { targets: [] }));
-      }
-    }
-    let ms = 0;
-    monotonicMs = () => (ms += 10);
-    await createTestSweep().tick();
-    const [behind, inTime] = rests;
-    expect([behind, (inTime ?? 0) > 0]).toEqual([0, true]);
-  });
-
-  test('tells the age of its position while it works, and when there is nothing left', async () => {
-    const { createdAtMs } = memory.add();
-    const { tick } = createTestSweep();
-    expect(await positionAgeMs()).toBe(0);
-    let whileItWorks = 0;
-    onPublish = async () => {
-      whileItWorks = await positionAgeMs();
-    };
-    holds = [true, false, false, false, false];
-    await tick();
-    expect(await positionAgeMs()).toBe(NOW_MS - createdAtMs);
-    await tick();
-    expect([whileItWorks, await positionAgeMs()]).toEqual([DAY_MS, DAY_MS]);
-  });
-
-  test('tells the age of the position of another process that holds the lease', async () => {
-    const { id, createdAtMs } = memory.add();
-    await memory.checks.markChecked(id);
-    holds = [false];
-    await createTestSweep().tick();
-    expect(await positionAgeMs()).toBe(NOW_MS - createdAtMs);
-  });
-
-  test('moves deliveries on after a minute of checks, and then continues with the checks', async () => {
-    for (let n = 0; n < 10_000; n += 1) memory.add();
-    let ms = 0;
-    monotonicMs = () => (ms += 25_000);
-    await createTestSweep().tick();
-    const kinds = events.map((event) => event.split(' ')[0]);
-    const firstMove = kinds.indexOf('publish');
-    expect(kinds.slice(0, firstMove)).toEqual(['insert']);
-    expect(kinds.lastIndexOf('insert')).toBeGreaterThan(firstMove);
-    expect([await counted('lost_message'), memory.checkedTo()]).toEqual([
-      10_000,
-      memory.messages.at(-1)?.id,
-    ]);
-  });
-
-  test('reads few messages at once when they have thousands of targets', async () => {
-    const targets = Array.from({ length: 3_000 }, (_, n) => `wh_${n}`);
-    for (let n = 0; n < 3; n += 1) Object.assign(memory.add(), { targets });
-    await createTestSweep().tick();
-    expect(events.filter((event) => event.startsWith('insert'))).toHaveLength(3);
-    expect(await counted('lost_message')).toBe(9_000);
-  });
-
-  test('does not record deliveries that may have expired', async () => {
-    const { createdAtMs } = memory.add();
-    memory.keepFor(NOW_MS - createdAtMs + 3_600_000);
-    await createTestSweep().tick();
-    expect(events).toEqual([END]);
-    expect(memory.deliveries.size).toBe(0);
-  });
-
-  test('marks nothing that Kafka did not acknowledge, and publishes it the next time', async () => {
-    memory.add({ nextAttemptAtMs: 1 });
-    const { tick } = createTestSweep();
-    onPublish = () => Promise.reject(new Error('Kafka is away'));
-    await tick();
-    expect([events, await lastPassSeconds()]).toEqual([[END], 0]);
-    onPublish = () => Promise.resolve();
-    await tick();
-    expect(events).toEqual([END, 'publish 1 to due', 'mark 1', END]);
-  });
-
-  test('does nothing while another process holds the lease, and stops when it loses the lease', async () => {
-    for (let n = 0; n < 5_250; n += 1) memory.add();
-    const { tick } = createTestSweep();
-    holds = [false];
-    await tick();
-    expect(events).toEqual([]);
-    holds = [true, false, false, false, false];
-    await tick();
-    expect(events).toEqual(['insert 5000', END]);
-    expect([memory.checkedTo(), await lastPassSeconds()]).toEqual([memory.messages[4_999]?.id, 0]);
-  });
-
-  test('stops between two pages when the process stops', async () => {
-    for (let n = 0; n < 450; n += 1) memory.add({ nextAttemptAtMs: 1 });
-    const { tick, stop } = createTestSweep();
-    let stopped: Promise<void> | undefined;
-    onPublish = () => {
-      stopped = stop();
-      return Promise.resolve();
-    };
-    await tick();
-    await stopped;
-    expect(events).toEqual(['publish 200 to due', 'mark 200', END]);
-  });
+test('a sweep that is behind does not rest', () => {
+  expect(restMs({ tookMs: 40, behindMs: BEHIND_MS + 1 })).toBe(0);
 });

@@ -1,16 +1,35 @@
-import { timeMsOf } from '@posthorn/domain/ids/ids.ts';
-import { createLoop, stopSoon, type Loop } from '@posthorn/platform/async/loop.ts';
+import {
+  type SettledDelivery,
+  unattemptedDelivery,
+} from '@posthorn/domain/delivery-lifecycle/settlement.ts';
+import {
+  type Remedy,
+  remedyFor,
+  type StuckCause,
+  type StuckDelivery,
+} from '@posthorn/domain/delivery-lifecycle/stuck-delivery.ts';
+import { deliveryIdOf, timeMsOf } from '@posthorn/domain/ids/ids.ts';
+import { endedAtMs, refOf } from '@posthorn/domain/message/delivery.ts';
+import { logFieldsOfMany } from '@posthorn/domain/records/log-fields.ts';
+import { TURN_AT_HEADER } from '@posthorn/domain/records/record-headers.ts';
+import { encodeDeliveryFailed, encodeRetryDue } from '@posthorn/domain/records/records.ts';
+import { createLoop, type Loop, stopSoon } from '@posthorn/platform/async/loop.ts';
+import type { OutgoingRecord, RecordLog } from '@posthorn/platform/kafka/record-log.ts';
+import type { CompanyLife } from '@posthorn/platform/mongo/companies/company-life.ts';
+import type { DeliveryStore } from '@posthorn/platform/mongo/deliveries/deliveries.ts';
 import type { StuckDeliveries } from '@posthorn/platform/mongo/deliveries/stuck-deliveries.ts';
 import type { LeaseStore } from '@posthorn/platform/mongo/leases/leases.ts';
 import { ifLeaseIsFree } from '@posthorn/platform/mongo/leases/with-lease.ts';
-import { restMs } from './sweep-pace.ts';
-import {
-  moveOn,
-  recordMissing,
-  type PageDeps,
-  type SweepState,
-  type Totals,
-} from './sweep-stuck-pages.ts';
+import type {
+  CheckedMessage,
+  MessageChecks,
+} from '@posthorn/platform/mongo/messages/message-checks.ts';
+import type {
+  WebhookState,
+  WebhookStates,
+} from '@posthorn/platform/mongo/webhooks/webhook-states.ts';
+import type { Logger } from '@posthorn/platform/service/logger.ts';
+import type { StuckMetrics } from './sweep-metrics.ts';
 
 export interface SweepStuckDeps extends PageDeps {
   /** Names this process as the holder of the lease. */
@@ -124,4 +143,221 @@ async function moveAll(
     await rest(MOVE_REST_MS, signal);
   }
   return false;
+}
+
+export interface PageDeps {
+  topics: RemedyTopics;
+  checks: MessageChecks;
+  stuck: StuckDeliveries;
+  deliveries: Pick<DeliveryStore, 'insertAll'>;
+  webhooks: Pick<WebhookStates, 'statesOf'>;
+  companies: Pick<CompanyLife, 'listSuspended'>;
+  records: Pick<RecordLog, 'publish'>;
+  metrics: StuckMetrics;
+  logger: Logger;
+}
+
+/** What one sweep has done so far: `checked` counts messages, the others deliveries. */
+export type Totals = Partial<Record<StuckCause | 'checked', number>>;
+
+/** `nowMs` is the database's time when the round began. */
+export interface SweepState extends SweepTime {
+  totals: Totals;
+}
+
+/**
+ * Inserts the deliveries of these messages that are not recorded, then stores that the messages are
+ * checked. From then on a lost first attempt is found as an overdue one, so that each message has to
+ * be checked only once.
+ */
+export async function recordMissing(
+  deps: PageDeps,
+  page: readonly CheckedMessage[],
+  { nowMs, totals }: SweepState,
+): Promise<void> {
+  const last = page.at(-1);
+  if (!last) return;
+  const expected = expectedDeliveries(page);
+  const recorded = await deps.checks.recordedAmong(expected.map(({ id }) => id));
+  const missing = expected
+    .filter(({ id }) => !recorded.has(id))
+    .map(({ message, webhookId }) => unattemptedDelivery(message, webhookId, nowMs));
+  if (missing.length > 0) await insertLost(deps, missing, nowMs);
+  add(totals, 'checked', page.length);
+  await deps.checks.markChecked(last.id);
+}
+
+async function insertLost(
+  { checks, deliveries, logger, metrics }: PageDeps,
+  missing: readonly SettledDelivery[],
+  nowMs: number,
+): Promise<void> {
+  // Read after the look-up, so that a retention that was shortened before it is known here.
+  const retentionMs = await checks.retentionMs();
+  const lost = missing.filter((delivery) => isLost(delivery, nowMs, retentionMs));
+  if (lost.length === 0) return;
+  await deliveries.insertAll(lost);
+  // The pending ones are counted when they are moved on.
+  const cancelled = lost.filter(({ status }) => status === 'cancelled').length;
+  metrics.moved.inc({ found: 'lost_message' }, cancelled);
+  const ids = logFieldsOfMany(lost.map((delivery) => ({ ...delivery, deliveryId: delivery.id })));
+  logger.warn({ deliveries: lost.length, ...ids }, 'recorded missing deliveries of messages');
+}
+
+/** Publishes what moves these deliveries on, then marks them as swept. */
+export async function moveOn(
+  { topics, records, stuck, webhooks, companies, logger, metrics }: PageDeps,
+  page: readonly StuckDelivery[],
+  { totals, ...time }: SweepState,
+): Promise<void> {
+  if (page.length === 0) return;
+  const { nowMs } = time;
+  const backlogged = await backloggedAmong(webhooks, page, time);
+  const suspended = await companies.listSuspended();
+  const moved = page
+    // Their records wait in deferrals: each sweep would add a copy that circulates beside them.
+    .filter(({ companyId }) => !suspended.has(companyId))
+    .filter((delivery) => isToBeMoved(delivery, backlogged.has(delivery.webhookId), nowMs))
+    .map((delivery) => ({ delivery, remedy: remedyFor(delivery) }));
+  if (moved.length > 0) {
+    await records.publish(
+      moved.map(({ delivery, remedy }) => remedyRecord(topics, delivery, remedy, nowMs)),
+    );
+  }
+  // All of the page, or those that are left out would be found first again and again.
+  await stuck.markSwept(page, nowMs);
+  if (moved.length === 0) return;
+  const counts: Totals = {};
+  for (const { cause } of moved.map(({ remedy }) => remedy)) {
+    metrics.moved.inc({ found: cause });
+    add(counts, cause, 1);
+    add(totals, cause, 1);
+  }
+  const ids = logFieldsOfMany(
+    moved.map(({ delivery }) => ({ ...delivery, deliveryId: delivery.id })),
+  );
+  logger.warn({ ...counts, ...ids }, 'moved stuck deliveries on');
+}
+
+async function backloggedAmong(
+  webhooks: PageDeps['webhooks'],
+  page: readonly StuckDelivery[],
+  time: SweepTime,
+): Promise<Set<string>> {
+  const states = await webhooks.statesOf([...new Set(page.map(({ webhookId }) => webhookId))]);
+  return new Set([...states].filter(([, state]) => hasBacklog(state, time)).map(([id]) => id));
+}
+
+function add(totals: Totals, what: keyof Totals, count: number): void {
+  totals[what] = (totals[what] ?? 0) + count;
+}
+
+export interface RemedyTopics {
+  retryDue: string;
+  deliveryFailed: string;
+}
+
+/**
+ * Gateways stamp the creation time by their own clocks, and the database removes by its own: close to
+ * the end of the retention a delivery may be missing because it has expired.
+ */
+const EXPIRY_MARGIN_MS = 3_600_000;
+/** Records that wait for their endpoint are not lost, and each copy would use a turn. */
+const BACKLOGGED_AFTER_MS = 7 * 86_400_000;
+
+/** A delivery that a message should have. */
+export interface ExpectedDelivery {
+  id: string;
+  message: CheckedMessage;
+  webhookId: string;
+}
+
+/** The deliveries that these messages should have. */
+export function expectedDeliveries(messages: readonly CheckedMessage[]): ExpectedDelivery[] {
+  return messages.flatMap((message) =>
+    message.targets.map((webhookId) => ({
+      id: deliveryIdOf(message.id, webhookId),
+      message,
+      webhookId,
+    })),
+  );
+}
+
+/** Whether a delivery that is not stored was lost, and has not expired. Times in milliseconds since 1970. */
+export function isLost(
+  { createdAtMs }: Pick<SettledDelivery, 'createdAtMs'>,
+  nowMs: number,
+  retentionMs: number,
+): boolean {
+  return createdAtMs > nowMs - retentionMs + EXPIRY_MARGIN_MS;
+}
+
+export interface SweepTime {
+  /** Milliseconds since 1970. */
+  nowMs: number;
+  /** How long a delivery must be overdue, in milliseconds, to count as stuck. */
+  afterMs: number;
+}
+
+/** Returns true for a webhook with a backlog: it has a rate limit, or was marked (mark-backlogs.ts) lately. */
+export function hasBacklog(
+  { hasRateLimit, deferredAtMs }: Pick<WebhookState, 'hasRateLimit' | 'deferredAtMs'>,
+  { nowMs, afterMs }: SweepTime,
+): boolean {
+  return hasRateLimit || (deferredAtMs !== null && nowMs - deferredAtMs < afterMs);
+}
+
+/** Whether a stuck delivery is to be moved on now. `isBacklogged`: its webhook has a backlog. */
+export function isToBeMoved(
+  { createdAtMs }: Pick<StuckDelivery, 'createdAtMs'>,
+  isBacklogged: boolean,
+  nowMs: number,
+): boolean {
+  return !isBacklogged || nowMs - createdAtMs > BACKLOGGED_AFTER_MS;
+}
+
+/** The record that moves a stuck delivery on. */
+export function remedyRecord(
+  { retryDue, deliveryFailed }: RemedyTopics,
+  delivery: StuckDelivery,
+  remedy: Remedy,
+  nowMs: number,
+): OutgoingRecord {
+  const ref = refOf(delivery);
+  switch (remedy.kind) {
+    case 'attempt': {
+      const { attemptNumber, dueAtMs } = remedy;
+      return {
+        topic: retryDue,
+        key: delivery.webhookId,
+        // With the trigger of a retry even when it is the first: new messages go before lost ones.
+        value: encodeRetryDue({ ...ref, attemptNumber, dueAtMs }),
+        headers: { [TURN_AT_HEADER]: String(nowMs) },
+      };
+    }
+    case 'failure': {
+      const { attempt } = remedy;
+      const { number: attemptNumber, outcome, statusCode } = attempt;
+      const ended = { attemptNumber, endedAtMs: endedAtMs(attempt), outcome, statusCode };
+      return {
+        topic: deliveryFailed,
+        key: delivery.webhookId,
+        value: encodeDeliveryFailed({ ...ref, ...ended }),
+      };
+    }
+  }
+}
+
+/** Two sweeps. A position that is later than this is caught up with as fast as MongoDB answers. */
+export const BEHIND_MS = 600_000;
+
+/** While it keeps up, the sweep works half of the time, so that it disturbs nothing else. */
+const RESTS_PER_PAGE = 1;
+
+/**
+ * Returns how long to rest, in milliseconds, after a page that took `tookMs`. `behindMs` is how far the
+ * position is from where the sweep ends.
+ */
+export function restMs({ tookMs, behindMs }: { tookMs: number; behindMs: number }): number {
+  return behindMs > BEHIND_MS ? 0 : tookMs * RESTS_PER_PAGE;
 }

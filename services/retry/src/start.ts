@@ -1,38 +1,62 @@
 import type { ConsumerGroups } from '@posthorn/domain/records/consumer-groups.ts';
 import type { DelayTopic, TopicNames } from '@posthorn/domain/records/topics.ts';
 import { required } from '@posthorn/domain/required.ts';
+import { pause } from '@posthorn/platform/async/pause.ts';
 import type { DeadLetters } from '@posthorn/platform/dead-letters/dead-letters.ts';
-import { openProvenRecords } from '@posthorn/platform/proof/open-proven-records.ts';
 import { openRecordLog } from '@posthorn/platform/kafka/open-record-log.ts';
-import type { Consumption, RecordLog } from '@posthorn/platform/kafka/record-log.ts';
-import { memoryShare } from '@posthorn/platform/memory/memory-shares.ts';
+import type {
+  ConsumeOptions,
+  Consumption,
+  RecordLog,
+} from '@posthorn/platform/kafka/record-log.ts';
 import { createMemoryBudgets } from '@posthorn/platform/memory/memory-budgets.ts';
-import { watchDependencies } from '@posthorn/platform/service/metrics.ts';
+import { memoryShare } from '@posthorn/platform/memory/memory-shares.ts';
+import { createRecordMemory, type RecordMemory } from '@posthorn/platform/memory/record-memory.ts';
+import { createCompanyLife } from '@posthorn/platform/mongo/companies/company-life.ts';
 import { openMongo } from '@posthorn/platform/mongo/connection/connect.ts';
+import { createDayCollections } from '@posthorn/platform/mongo/days/day-collections.ts';
+import type { Database } from '@posthorn/platform/mongo/days/days.ts';
 import {
   createDeliveryStore,
   type DeliveryStore,
 } from '@posthorn/platform/mongo/deliveries/deliveries.ts';
+import { createStuckDeliveries } from '@posthorn/platform/mongo/deliveries/stuck-deliveries.ts';
+import { createLeaseStore, type LeaseStore } from '@posthorn/platform/mongo/leases/leases.ts';
+import { createPayloadErasure } from '@posthorn/platform/mongo/messages/erase-payloads.ts';
+import { createMessageChecks } from '@posthorn/platform/mongo/messages/message-checks.ts';
+import { createMessageStore } from '@posthorn/platform/mongo/messages/messages.ts';
+import { createPublisherStore } from '@posthorn/platform/mongo/messages/publishers.ts';
 import {
   createWebhookStates,
   type WebhookStates,
 } from '@posthorn/platform/mongo/webhooks/webhook-states.ts';
-import { openOpsServer } from '@posthorn/platform/service/ops-server.ts';
-import { createRecordMemory, type RecordMemory } from '@posthorn/platform/memory/record-memory.ts';
-import type { ServiceContext } from '@posthorn/platform/service/run-service.ts';
+import { openProvenRecords } from '@posthorn/platform/proof/open-proven-records.ts';
 import { monotonicClockMs, systemClockMs } from '@posthorn/platform/service/clock-and-ids.ts';
-import { startCanary } from './canary/start-canary.ts';
+import { watchDependencies } from '@posthorn/platform/service/metrics.ts';
+import { openOpsServer } from '@posthorn/platform/service/ops-server.ts';
+import type { ServiceContext } from '@posthorn/platform/service/run-service.ts';
+import { randomUUID } from 'node:crypto';
+import { startCanary } from './canary.ts';
 import type { RetryConfig } from './config.ts';
-import { countingMemory } from './counting-memory.ts';
-import { HORIZON_MS, pauseMsFor, readyAtMs } from './release/wait-until-due.ts';
-import { createMarkBacklogs } from './release/mark-backlogs.ts';
-import { createLatestRelease, type LatestRelease } from './release/latest-release.ts';
+import { createDayMetrics, createKeepDays } from './keep-days.ts';
+import { openOperatorEvents } from './operator-events.ts';
 import { createParkFailure } from './park-failure.ts';
-import { openOperatorEvents } from './operator-events/open-operator-events.ts';
-import { createReleaseParked } from './release/release-parked.ts';
-import { createRetryMetrics, showParked, type RetryMetrics } from './retry-metrics.ts';
-import { startSweeps } from './start-sweeps.ts';
-import { createOverdueWatch } from './release/watch-overdue.ts';
+import {
+  createLatestRelease,
+  createMarkBacklogs,
+  createOverdueWatch,
+  createReleaseParked,
+  HORIZON_MS,
+  type LatestRelease,
+  pauseMsFor,
+  readyAtMs,
+} from './release-parked.ts';
+import { createRetryMetrics, type RetryMetrics, showParked } from './retry-metrics.ts';
+import { createEraseNoted } from './sweep/erase-noted.ts';
+import { createStuckMetrics, showUnpublished } from './sweep/sweep-metrics.ts';
+import { createStuckSweep } from './sweep/sweep-stuck.ts';
+import { createUnpublishedSweep } from './sweep/sweep-unpublished.ts';
+import { MAX_READ } from './sweep/when-taken-over.ts';
 
 type Context = ServiceContext<RetryConfig>;
 
@@ -215,4 +239,98 @@ async function consumeParked(
     consumptions.push(consumption);
     after += wires.countPartitions(group.topics);
   }
+}
+
+interface SweepWires {
+  db: Database;
+  records: RecordLog;
+  topics: TopicNames;
+  deliveries: DeliveryStore;
+  metrics: RetryMetrics;
+}
+
+/** Starts the sweeps, the erasure of payloads, and what keeps the collections of days. One process at a time does each. */
+export function startSweeps(context: ServiceContext<RetryConfig>, wires: SweepWires): void {
+  const { lifecycle, logger, registry, config } = context;
+  const { db, topics, records, deliveries, metrics } = wires;
+  const holder = randomUUID();
+  const leases = createLeaseStore(db);
+  const shared = { holder, leases, deliveries, records, rest: pause, logger };
+  const unpublished = createUnpublishedSweep({
+    ...shared,
+    createdTopic: topics.messageCreated,
+    publishers: createPublisherStore(db),
+    messages: createMessageStore(db),
+    maxRead: MAX_READ,
+    metrics,
+    monotonicMs: monotonicClockMs,
+  });
+  unpublished.start();
+  lifecycle.onStop('sweep of unpublished messages', unpublished.stop);
+  showUnpublished(registry, unpublished.oldestAtMs, systemClockMs);
+
+  const stuck = createStuckSweep({
+    ...shared,
+    topics,
+    afterMs: config.RECONCILE_AFTER,
+    monotonicMs: monotonicClockMs,
+    checks: createMessageChecks(db),
+    stuck: createStuckDeliveries(db),
+    webhooks: createWebhookStates(db),
+    companies: createCompanyLife(db),
+    metrics: createStuckMetrics(registry, systemClockMs),
+  });
+  stuck.start();
+  lifecycle.onStop('sweep of stuck deliveries', stuck.stop);
+
+  startErasing(context, db, { holder, leases });
+  startKeepingDays(context, db, { holder, leases });
+}
+
+interface Holding {
+  holder: string;
+  leases: LeaseStore;
+}
+
+function startErasing({ lifecycle, logger }: Context, db: Database, holding: Holding): void {
+  const erasing = createEraseNoted({
+    ...holding,
+    erasure: createPayloadErasure(db),
+    monotonicMs: monotonicClockMs,
+    rest: pause,
+    logger,
+  });
+  erasing.start();
+  lifecycle.onStop('erasure of payloads', erasing.stop);
+}
+
+function startKeepingDays(
+  { lifecycle, logger, registry }: Context,
+  db: Database,
+  holding: Holding,
+): void {
+  const keepDays = createKeepDays({
+    ...holding,
+    days: createDayCollections(db),
+    metrics: createDayMetrics(registry, systemClockMs),
+    nowMs: systemClockMs,
+    logger,
+  });
+  keepDays.start();
+  lifecycle.onStop('collections of days', keepDays.stop);
+}
+
+/** Counts the memory of each record until it is handled. */
+export function countingMemory(
+  memory: RecordMemory,
+  handle: ConsumeOptions['handle'],
+): ConsumeOptions['handle'] {
+  return async (record, isOurs) => {
+    const { release } = memory.hold(record.value.length);
+    try {
+      await handle(record, isOurs);
+    } finally {
+      release();
+    }
+  };
 }

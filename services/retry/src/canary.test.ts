@@ -5,10 +5,13 @@ import {
   standardSignature,
 } from '@posthorn/domain/request/signature.ts';
 import { Registry } from 'prom-client';
-import type { CanaryApi } from './canary-api.ts';
-import { createCanaryMetrics } from './canary-metrics.ts';
-import { createReceiveCanary, type ArrivedCanary } from './receive-canary.ts';
-import { createSendCanary } from './send-canary.ts';
+import {
+  type ArrivedCanary,
+  type CanaryApi,
+  createCanaryMetrics,
+  createReceiveCanary,
+  createSendCanary,
+} from './canary.ts';
 
 const secret = secretFromBytes(Buffer.alloc(32, 7));
 const RECEIVER = 'https://canary.example.com/';

@@ -1,22 +1,36 @@
 import {
   failingSinceMs,
+  type FailingStep,
   hourOfAttempts,
   lookFromMs,
   nextFailingStep,
-  type FailingStep,
 } from '@posthorn/domain/operator-events/failing-endpoint.ts';
 import type { OperatorIncident } from '@posthorn/domain/operator-events/operator-event.ts';
+import type { TopicNames } from '@posthorn/domain/records/topics.ts';
 import { beginningOf, HOUR_MS, MINUTE_MS } from '@posthorn/domain/stats/steps.ts';
 import type { KeepTrying } from '@posthorn/platform/async/keep-trying.ts';
-import { createLoop, stopSoon, type Loop } from '@posthorn/platform/async/loop.ts';
-import type { AuditLog } from '@posthorn/platform/audit/audit-log.ts';
-import type { LeaseStore } from '@posthorn/platform/mongo/leases/leases.ts';
-import type { StatsQueries } from '@posthorn/platform/mongo/stats/stats-queries.ts';
-import type {
-  FailingWebhook,
-  FailingWebhooks,
+import { createLoop, type Loop, stopSoon } from '@posthorn/platform/async/loop.ts';
+import { type AuditLog, createAuditLog } from '@posthorn/platform/audit/audit-log.ts';
+import { createAuditMetrics } from '@posthorn/platform/audit/audit-metrics.ts';
+import type { RecordLog } from '@posthorn/platform/kafka/record-log.ts';
+import { createAuditStore } from '@posthorn/platform/mongo/audit/audit-events.ts';
+import type { Database } from '@posthorn/platform/mongo/days/days.ts';
+import { createLeaseStore, type LeaseStore } from '@posthorn/platform/mongo/leases/leases.ts';
+import {
+  createStatsQueries,
+  type StatsQueries,
+} from '@posthorn/platform/mongo/stats/stats-queries.ts';
+import {
+  createFailingWebhooks,
+  type FailingWebhook,
+  type FailingWebhooks,
 } from '@posthorn/platform/mongo/webhooks/failing-webhooks.ts';
+import { eventRecord } from '@posthorn/platform/operator-events/event-record.ts';
+import { systemClockMs, systemIds } from '@posthorn/platform/service/clock-and-ids.ts';
 import type { Logger } from '@posthorn/platform/service/logger.ts';
+import type { ServiceContext } from '@posthorn/platform/service/run-service.ts';
+import { randomUUID } from 'node:crypto';
+import type { RetryConfig } from './config.ts';
 
 export interface FailingWatchDeps {
   /** Names this process as the holder of the lease. */
@@ -174,4 +188,47 @@ async function disable(
   await keepTrying('tell of a disabled webhook', () =>
     tell({ type: 'endpoint.disabled', companyId, webhookId, detail }),
   );
+}
+
+interface Wires {
+  db: Database;
+  records: Pick<RecordLog, 'publish'>;
+  topics: Pick<TopicNames, 'operatorEvents'>;
+}
+
+/** Starts to look for endpoints that fail for long. */
+export function openFailingWatch(
+  { config, logger, registry, lifecycle, keepTrying }: ServiceContext<RetryConfig>,
+  { db, records, topics }: Wires,
+): void {
+  const watch = createFailingWatch({
+    holder: randomUUID(),
+    autoDisableAfterMs: config.AUTO_DISABLE_AFTER ?? null,
+    leases: createLeaseStore(db),
+    stats: createStatsQueries(db),
+    webhooks: createFailingWebhooks(db),
+    audit: createAuditLog({
+      store: createAuditStore(db),
+      refusalOf: () => null,
+      observer: createAuditMetrics(registry, logger),
+      newId: systemIds,
+      nowMs: systemClockMs,
+    }),
+    async tell(incident) {
+      const atMs = systemClockMs();
+      const event = {
+        id: systemIds('oev'),
+        ...incident,
+        count: 1,
+        firstAtMs: atMs,
+        lastAtMs: atMs,
+      };
+      await records.publish([eventRecord(topics.operatorEvents, event)]);
+    },
+    keepTrying,
+    logger,
+    nowMs: systemClockMs,
+  });
+  watch.start();
+  lifecycle.onStop('watch of failing endpoints', watch.stop);
 }

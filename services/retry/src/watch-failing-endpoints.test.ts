@@ -7,8 +7,8 @@ import type { FailingWebhook } from '@posthorn/platform/mongo/webhooks/failing-w
 import {
   createMemoryLeases,
   type MemoryLeases,
-} from '../../../../test/support/memory/memory-leases.ts';
-import { collectLogLines } from '../../../../test/support/sources/log-lines.ts';
+} from '../../../test/support/memory/memory-leases.ts';
+import { collectLogLines } from '../../../test/support/sources/log-lines.ts';
 import { createFailingWatch, type FailingWatchDeps } from './watch-failing-endpoints.ts';
 
 const hour = (n: number): number => n * HOUR_MS;

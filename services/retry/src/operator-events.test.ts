@@ -4,9 +4,9 @@ import {
   type OperatorEvent,
 } from '@posthorn/domain/operator-events/operator-event.ts';
 import { Webhook } from 'standardwebhooks';
-import { collectLogLines, type LogLines } from '../../../../test/support/sources/log-lines.ts';
-import { sampleRecord } from '../../../../test/support/samples/sample-record.ts';
-import { createSendOperatorEvent } from './send-operator-event.ts';
+import { sampleRecord } from '../../../test/support/samples/sample-record.ts';
+import { collectLogLines, type LogLines } from '../../../test/support/sources/log-lines.ts';
+import { createSendOperatorEvent } from './operator-events.ts';
 
 const SECRET = `whsec_${Buffer.alloc(32, 7).toString('base64')}`;
 
