@@ -1,8 +1,8 @@
 import { expect, test } from '@jest/globals';
 import { settings } from '@posthorn/platform/service/settings/settings.ts';
 import { containerOf, find, readBase } from '../../k8s/read-manifests.ts';
-import { lettersConfig } from '../../services/admin/src/dead-letters/open-letters.ts';
-import { topicsConfig } from '../../services/admin/src/topics/examine-topics.ts';
+import { lettersConfig } from '../../services/admin/src/letters.ts';
+import { topicsConfig } from '../../services/admin/src/topic-commands.ts';
 
 const manifests = readBase();
 const { env = [], envFrom } = containerOf(find(manifests, 'gateway'));

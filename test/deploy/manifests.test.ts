@@ -14,7 +14,7 @@ import {
   workloads,
 } from '../../k8s/read-manifests.ts';
 import { ADD_PARTITIONS, CREATE_INDEXES, CREATE_TOPICS } from '../../deploy/setup/steps.ts';
-import { topicsConfig } from '../../services/admin/src/topics/examine-topics.ts';
+import { topicsConfig } from '../../services/admin/src/topic-commands.ts';
 import { dispatcherConfig } from '../../services/dispatcher/src/config.ts';
 import { gatewayConfig } from '../../services/gateway/src/config.ts';
 import { retryConfig } from '../../services/retry/src/config.ts';

@@ -8,8 +8,8 @@ import { writeLayout } from '@posthorn/platform/mongo/days/stored-layout.ts';
 import { systemClockMs, systemIds } from '@posthorn/platform/service/clock-and-ids.ts';
 import { takeStep } from '../../deploy/setup/run-setup.ts';
 import { CREATE_INDEXES, CREATE_TOPICS } from '../../deploy/setup/steps.ts';
-import { createRecordAdmin } from '../../services/admin/src/audit/record-admin.ts';
-import { createCompany } from '../../services/admin/src/companies/companies.ts';
+import { createRecordAdmin } from '../../services/admin/src/command.ts';
+import { createCompany } from '../../services/admin/src/companies.ts';
 import { loginOf } from '../support/process/secured-logins.ts';
 import { SETUP_URL, type CreatedCompany, type SetupRequest } from '../support/process/setup.ts';
 

@@ -1,14 +1,11 @@
 import { messageOf } from '@posthorn/platform/service/errors.ts';
 import { Command } from 'commander';
-import { addAuditCommands } from './audit/audit-commands.ts';
-import { addApiKeyCommands } from './companies/api-key-commands.ts';
-import { addCompanyCommands } from './companies/company-commands.ts';
-import { addSignInLinkCommand } from './companies/sign-in-link-command.ts';
-import { addDeadLetterCommands } from './dead-letters/dead-letter-commands.ts';
-import { listCommands } from './list-commands.ts';
-import { addStatsCommands } from './stats/stats-commands.ts';
+import { addAuditCommands } from './audit-commands.ts';
+import { addApiKeyCommands, addCompanyCommands, addSignInLinkCommand } from './company-commands.ts';
+import { addDeadLetterCommands } from './dead-letter-commands.ts';
 import { addSecretCommands } from './secret-commands.ts';
-import { addTopicCommands } from './topics/topic-commands.ts';
+import { addStatsCommands } from './stats/stats-commands.ts';
+import { addTopicCommands } from './topic-commands.ts';
 
 const program = new Command('admin').description('Administers a Posthorn installation');
 addCompanyCommands(program);
@@ -26,4 +23,29 @@ try {
 } catch (error) {
   process.stderr.write(`${messageOf(error)}\n`);
   process.exitCode = 1;
+}
+
+/** Column where the descriptions start. */
+const DESCRIPTION_COLUMN = 33;
+
+/** Returns one line for each command, after the name of its group if it has one, with its arguments and its description. */
+export function listCommands(program: Command): string {
+  return program.commands
+    .flatMap((each) =>
+      each.commands.length === 0
+        ? [lineOf('', each)]
+        : each.commands.map((command) => lineOf(`${each.name()} `, command)),
+    )
+    .join('\n');
+}
+
+function lineOf(group: string, command: Command): string {
+  const usage = ['  ', group, command.name(), ' ', ...argumentsOf(command)].join('');
+  return `${usage.padEnd(DESCRIPTION_COLUMN - 1)} ${command.description()}`;
+}
+
+function argumentsOf(command: Command): string[] {
+  return command.registeredArguments.map((argument) =>
+    argument.required ? `<${argument.name()}>` : `[${argument.name()}]`,
+  );
 }

@@ -11,9 +11,13 @@ import {
 } from '@posthorn/platform/vault/vault.ts';
 import type { Command } from 'commander';
 import type { mongo } from 'mongoose';
-import { createRecordAdmin, type RecordAdmin } from './audit/record-admin.ts';
-import type { OutputOptions } from './output.ts';
-import { databaseConfig, runOnDatabase } from './run-on-database.ts';
+import {
+  createRecordAdmin,
+  databaseConfig,
+  type OutputOptions,
+  type RecordAdmin,
+  runOnDatabase,
+} from './command.ts';
 
 const secretsConfig = databaseConfig.extend({
   ...settings.encryption,

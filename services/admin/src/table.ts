@@ -1,4 +1,4 @@
-import { escapeControls } from './output.ts';
+import { escapeControls } from './command.ts';
 
 type Cell = string | number;
 

@@ -1,8 +1,7 @@
 import { createStatsQueries } from '@posthorn/platform/mongo/stats/stats-queries.ts';
 import type { Command } from 'commander';
 import { z } from 'zod';
-import { parseOptions } from '../parse-options.ts';
-import { databaseConfig, withDatabase } from '../run-on-database.ts';
+import { databaseConfig, parseOptions, withDatabase } from '../command.ts';
 import { formatTable } from '../table.ts';
 import { monthOption } from './spans.ts';
 

@@ -1,0 +1,54 @@
+import { type AuditEvent, NO_COMPANY } from '@posthorn/domain/audit/audit-event.ts';
+import { createAuditStore } from '@posthorn/platform/mongo/audit/audit-events.ts';
+import { connectMongo, mongoTlsOf } from '@posthorn/platform/mongo/connection/connect.ts';
+import { parseConfig } from '@posthorn/platform/service/settings/config.ts';
+import type { Command } from 'commander';
+import { databaseConfig } from './command.ts';
+
+interface ListOptions {
+  company?: string;
+  since?: string;
+  until?: string;
+}
+
+/** Adds `audit-events list` (docs/security.md). */
+export function addAuditCommands(program: Command): void {
+  const group = program.command('audit-events').description('The audit log (docs/security.md)');
+  group
+    .command('list')
+    .description('print audit events, oldest first, one JSON object on each line')
+    .option('--company <id>', 'only of this company; otherwise also those of the installation')
+    .option('--since <time>', 'recorded at this time or later: ISO time with a zone')
+    .option('--until <time>', 'recorded at this time or earlier: ISO time with a zone')
+    .action(listAuditEvents);
+}
+
+async function listAuditEvents({ company, since, until }: ListOptions): Promise<void> {
+  const span = { fromMs: timeOf('--since', since), toMs: timeOf('--until', until) };
+  const config = parseConfig('admin', databaseConfig, process.env);
+  const mongo = await connectMongo(config.MONGODB_URL, 'posthorn-admin', mongoTlsOf(config));
+  try {
+    for await (const event of createAuditStore(mongo.db).export(company ?? null, span)) {
+      process.stdout.write(`${lineOf(event)}\n`);
+    }
+  } finally {
+    await mongo.close();
+  }
+}
+
+function timeOf(option: string, text: string | undefined): number | undefined {
+  if (text === undefined) return undefined;
+  const ms = Date.parse(text);
+  if (Number.isNaN(ms)) throw new Error(`${option} must be an ISO time with a zone.`);
+  return ms;
+}
+
+/** As the API shows it, with the company; null for the installation. */
+export function lineOf({ createdAtMs, completedAtMs, companyId, ...event }: AuditEvent): string {
+  return JSON.stringify({
+    ...event,
+    companyId: companyId === NO_COMPANY ? null : companyId,
+    createdAt: new Date(createdAtMs).toISOString(),
+    completedAt: completedAtMs === null ? null : new Date(completedAtMs).toISOString(),
+  });
+}

@@ -1,0 +1,144 @@
+import type { AuditAction, AuditTarget } from '@posthorn/domain/audit/audit-event.ts';
+import { type AuditedFields, changesBetween } from '@posthorn/domain/audit/changes.ts';
+import { createAuditLog } from '@posthorn/platform/audit/audit-log.ts';
+import { createAuditStore } from '@posthorn/platform/mongo/audit/audit-events.ts';
+import { connectMongo, mongoTlsOf } from '@posthorn/platform/mongo/connection/connect.ts';
+import type { Database } from '@posthorn/platform/mongo/days/days.ts';
+import { systemClockMs, systemIds } from '@posthorn/platform/service/clock-and-ids.ts';
+import { parseConfig } from '@posthorn/platform/service/settings/config.ts';
+import { settings } from '@posthorn/platform/service/settings/settings.ts';
+import type { mongo } from 'mongoose';
+import { z } from 'zod';
+
+export interface OutputOptions {
+  /** Prints JSON instead of lines for people. */
+  json?: boolean;
+}
+
+export function printResult({ json }: OutputOptions, result: object): void {
+  process.stdout.write(`${json ? JSON.stringify(result) : formatResult(result)}\n`);
+}
+
+/** Returns one line for each field, nested fields indented, and an empty line between list entries. */
+export function formatResult(result: object): string {
+  if (Array.isArray(result)) return result.map((each: object) => formatResult(each)).join('\n\n');
+  return Object.entries(result)
+    .map(([name, value]: [string, unknown]) => formatField(name, value))
+    .join('\n');
+}
+
+function formatField(name: string, value: unknown): string {
+  if (value instanceof Date) return `${escapeControls(name)}: ${value.toISOString()}`;
+  if (value instanceof Object) return `${name}:\n${indent(formatResult(value))}`;
+  return `${escapeControls(name)}: ${escapeControls(String(value))}`;
+}
+
+function indent(text: string): string {
+  return text.replace(/^(?=.)/gm, '  ');
+}
+
+/** Escapes control characters: those in a name or in a foreign record must not reach a terminal. */
+export function escapeControls(text: string): string {
+  return text.replace(/\p{Cc}/gu, (char) => {
+    return `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`;
+  });
+}
+
+/** A time as text, in milliseconds since 1970. */
+export const timeOption = z.iso
+  .datetime({
+    offset: true,
+    error: 'must be an ISO time with a zone, such as 2026-08-01T09:30:00Z',
+  })
+  .transform((text) => Date.parse(text));
+
+/** Throws an error that names every invalid option. */
+export function parseOptions<Schema extends z.ZodType>(
+  schema: Schema,
+  input: object,
+): z.output<Schema> {
+  const result = schema.safeParse(input);
+  if (result.success) return result.data;
+  const problems = result.error.issues.map(({ path, message }) => {
+    return `${optionOf(path.join('.'))} ${message}.`;
+  });
+  throw new Error(problems.join('\n'));
+}
+
+function optionOf(name: string): string {
+  return name === 'id'
+    ? 'id'
+    : `--${name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`;
+}
+
+export const databaseConfig = z.object(settings.mongodb);
+
+/** Connects to MongoDB, runs `work` and prints what it returns. `schema` has the settings that it needs. */
+export async function runOnDatabase<Schema extends typeof databaseConfig>(
+  output: OutputOptions,
+  schema: Schema,
+  work: (db: Database, config: z.infer<Schema>) => Promise<object>,
+): Promise<void> {
+  printResult(output, await withDatabase(schema, work));
+}
+
+/** Connects to MongoDB and runs `work`. `schema` has the settings that it needs. */
+export async function withDatabase<Schema extends typeof databaseConfig, Result>(
+  schema: Schema,
+  work: (db: Database, config: z.infer<Schema>) => Promise<Result>,
+): Promise<Result> {
+  const config = parseConfig<Schema>('admin', schema, process.env);
+  const mongo = await connectMongo(config.MONGODB_URL, 'posthorn-admin', mongoTlsOf(config));
+  try {
+    return await work(mongo.db, config);
+  } finally {
+    await mongo.close();
+  }
+}
+
+export interface AdminAction {
+  /** NO_COMPANY for what concerns the installation. */
+  companyId: string;
+  action: AuditAction;
+  target: AuditTarget;
+  /** What is asked for. */
+  fields: AuditedFields;
+}
+
+/**
+ * Makes a change, and records it in the audit log. `fieldsOf` returns what was changed, when it is not what was
+ * asked for. Throws before anything is changed when the event cannot be stored.
+ */
+export type RecordAdmin = <Result>(
+  action: AdminAction,
+  make: () => Promise<Result>,
+  fieldsOf?: (result: Result) => AuditedFields,
+) => Promise<Result>;
+
+export function createRecordAdmin(db: mongo.Db): RecordAdmin {
+  const log = createAuditLog({
+    store: createAuditStore(db),
+    // What the command refuses it refuses before; after any other failure a part may have been changed.
+    refusalOf: () => null,
+    observer: {
+      stored: () => undefined,
+      notCompleted: ({ id }) => {
+        process.stderr.write(`The audit event ${id} stays started: it could not be completed.\n`);
+      },
+    },
+    newId: systemIds,
+    nowMs: systemClockMs,
+  });
+  return ({ fields, ...action }, make, fieldsOf) =>
+    log.recordChange(
+      {
+        ...action,
+        actor: { kind: 'admin' },
+        clientAddress: null,
+        requestId: null,
+        changes: changesBetween({}, fields),
+      },
+      make,
+      (result) => (fieldsOf ? { changes: changesBetween({}, fieldsOf(result)) } : {}),
+    );
+}

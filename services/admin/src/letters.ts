@@ -1,0 +1,249 @@
+import { deliveryIdOf, isId } from '@posthorn/domain/ids/ids.ts';
+import { refOf } from '@posthorn/domain/message/delivery.ts';
+import { recordKindOf, type RecordSubject } from '@posthorn/domain/records/record-subject.ts';
+import {
+  decodeDeliveryFailed,
+  decodeMessageCreated,
+  decodeRetryDue,
+  type DueAttempt,
+  readRecord,
+  UnreadableRecordError,
+} from '@posthorn/domain/records/records.ts';
+import { topicNames } from '@posthorn/domain/records/topics.ts';
+import { requiredAt } from '@posthorn/domain/required.ts';
+import {
+  DEAD_LETTER_REASONS,
+  type DeadLetter,
+  readDeadLetter,
+} from '@posthorn/platform/dead-letters/dead-letter-record.ts';
+import { kafkaAccessOf } from '@posthorn/platform/kafka/connection/access.ts';
+import {
+  assertKafkaReachable,
+  createKafkaClient,
+} from '@posthorn/platform/kafka/connection/connect.ts';
+import {
+  readTopic,
+  type ReadTopicOptions,
+  type StoredRecord,
+} from '@posthorn/platform/kafka/reading/read-topic.ts';
+import { createLogger, type Logger } from '@posthorn/platform/service/logger.ts';
+import { settings } from '@posthorn/platform/service/settings/settings.ts';
+import { kafkaAccess, plaintextStores } from '@posthorn/platform/service/stores/store-settings.ts';
+import type { Kafka } from 'kafkajs';
+import { randomUUID } from 'node:crypto';
+import { z } from 'zod';
+import { parseOptions, timeOption as time } from './command.ts';
+
+/** The content of a letter's record. */
+export interface LetterContent extends Omit<RecordSubject, 'endedAtMs'> {
+  /** Other fields for an operator to see; never the payload. */
+  details: Readonly<Record<string, string | number | boolean | null>>;
+}
+
+export interface Letter extends DeadLetter {
+  /** True if the record came from a topic that Posthorn reads. */
+  hasKnownSource: boolean;
+  /** Null when this version cannot read the record. */
+  content: LetterContent | null;
+}
+
+type Decode = (value: Buffer) => LetterContent;
+
+/** Returns a function that parses letters of the installation whose topics have this prefix. */
+export function createLetterReader(prefix: string): (record: StoredRecord) => Letter {
+  return (record) => {
+    const letter = readDeadLetter(record);
+    const decode = decoderOf(prefix, letter.source.topic);
+    const content = decode && readRecord(() => decode(letter.record.value));
+    return {
+      ...letter,
+      hasKnownSource: decode !== null,
+      content: content instanceof UnreadableRecordError ? null : content,
+    };
+  };
+}
+
+function decoderOf(prefix: string, topic: string): Decode | null {
+  switch (recordKindOf(prefix, topic)) {
+    case 'message_created':
+      return (value) => contentOfDue(decodeMessageCreated(value));
+    case 'delivery_failed':
+      return contentOfFailed;
+    case 'retry_due':
+      return (value) => contentOfDue(decodeRetryDue(value));
+    case null:
+      return null;
+  }
+}
+
+function contentOfDue(due: DueAttempt): LetterContent {
+  const { attemptNumber, trigger, dueAtMs, payload } = due;
+  return {
+    ...refOf(due),
+    deliveryId: due.deliveryId,
+    nextAttemptNumber: attemptNumber,
+    details: {
+      attemptNumber,
+      trigger,
+      dueAt: isoTime(dueAtMs),
+      ...(payload && { payloadBytes: payload.length }),
+    },
+  };
+}
+
+function contentOfFailed(value: Buffer): LetterContent {
+  const failed = decodeDeliveryFailed(value);
+  const { messageId, webhookId, attemptNumber, outcome, statusCode, endedAtMs } = failed;
+  return {
+    ...refOf(failed),
+    deliveryId: deliveryIdOf(messageId, webhookId),
+    nextAttemptNumber: attemptNumber + 1,
+    details: { attemptNumber, outcome, statusCode, endedAt: isoTime(endedAtMs) },
+  };
+}
+
+/** Returns ISO 8601, or the number itself if no date can hold it. */
+export function isoTime(ms: number): string {
+  const date = new Date(ms);
+  return Number.isNaN(date.getTime()) ? String(ms) : date.toISOString();
+}
+
+const id = (prefix: 'wh' | 'msg') =>
+  z.string().refine((text) => isId(prefix, text), `must be an id such as ${prefix}_…`);
+
+const filterSchema = z.object({
+  reason: z
+    .enum(DEAD_LETTER_REASONS, `must be one of ${DEAD_LETTER_REASONS.join(', ')}`)
+    .optional(),
+  sourceTopic: z.string().optional(),
+  webhook: id('wh').optional(),
+  message: id('msg').optional(),
+  since: time.optional(),
+  until: time.optional(),
+});
+
+/** Selects letters. A field that is not given matches every letter. Both times are inclusive. */
+export type LetterFilter = z.output<typeof filterSchema>;
+
+export const MAX_LISTED = 10_000;
+
+const limitSchema = z.coerce
+  .number('must be a whole number')
+  .int('must be a whole number')
+  .min(1, `must be from 1 to ${MAX_LISTED}`)
+  .max(MAX_LISTED, `must be from 1 to ${MAX_LISTED}`);
+
+const placeSchema = z
+  .string()
+  .regex(/^\d{1,9}:\d{1,15}$/, 'must be partition:offset, as the list shows it');
+
+/** Throws an error that names every invalid option. */
+export function parseFilter(options: object): LetterFilter {
+  return parseOptions(filterSchema, options);
+}
+
+export function parseLimit(limit: string): number {
+  return parseOptions(z.object({ limit: limitSchema }), { limit }).limit;
+}
+
+/** The position of a letter in the topic of dead letters. */
+export interface Place {
+  partition: number;
+  offset: number;
+}
+
+export function parsePlace(text: string): Place {
+  const { id } = parseOptions(z.object({ id: placeSchema }), { id: text });
+  const numbers = id.split(':').map(Number);
+  return {
+    partition: requiredAt(numbers, 0, 'partition'),
+    offset: requiredAt(numbers, 1, 'offset'),
+  };
+}
+
+/** The letters to replay: the one at `place`, or those that match the filter. */
+export interface Selection {
+  place: Place | null;
+  filter: LetterFilter;
+}
+
+/** Throws unless exactly one of id, filters and `--all` is given. */
+export function parseSelection(id: string | undefined, options: { all?: boolean }): Selection {
+  const filter = parseFilter(options);
+  const isFiltered = Object.values(filter).some((value) => value !== undefined);
+  const ways = [id !== undefined, isFiltered, options.all === true].filter(Boolean);
+  if (ways.length === 0) {
+    throw new Error(
+      'Name a dead letter by its id, give filters, or give --all for every dead letter.',
+    );
+  }
+  if (ways.length > 1) throw new Error('Give an id, filters or --all, not more than one of them.');
+  return { place: id === undefined ? null : parsePlace(id), filter };
+}
+
+/** The filter may name a topic with or without the prefix of the installation. */
+export function matchesFilter(letter: Letter, filter: LetterFilter, prefix: string): boolean {
+  const { reason, sourceTopic: topic, webhook, message, since, until } = filter;
+  if (reason !== undefined && letter.reason !== reason) return false;
+  if (topic !== undefined && ![topic, prefix + topic].includes(letter.source.topic)) return false;
+  if (webhook !== undefined && webhookIdOf(letter) !== webhook) return false;
+  if (message !== undefined && letter.content?.messageId !== message) return false;
+  if (since !== undefined && letter.atMs < since) return false;
+  return until === undefined || letter.atMs <= until;
+}
+
+/** Records are keyed by webhook id, so that most unreadable records show their webhook too. */
+export function webhookIdOf({ content, record }: Letter): string | null {
+  return content?.webhookId ?? (isId('wh', record.key) ? record.key : null);
+}
+
+const { TOPIC_PREFIX } = settings.kafka;
+
+export const lettersConfig = z.object({ ...kafkaAccess, ...plaintextStores, TOPIC_PREFIX });
+
+export type LettersConfig = z.infer<typeof lettersConfig>;
+
+export interface Letters {
+  /** Visits the letters that are in the topic at the start, in the order of each partition. */
+  read: (
+    which: Pick<ReadTopicOptions, 'sinceMs' | 'only'>,
+    visit: (letter: Letter) => Promise<void>,
+  ) => Promise<void>;
+  kafka: Kafka;
+  prefix: string;
+}
+
+/** Throws StartupError if Kafka does not respond. */
+export async function openLetters(config: LettersConfig): Promise<Letters> {
+  const { TOPIC_PREFIX: prefix } = config;
+  const access = kafkaAccessOf(config);
+  const logger = silent();
+  const kafka = createKafkaClient('posthorn-admin', access, logger);
+  await assertKafkaReachable(kafka, access.brokers);
+  const toLetter = createLetterReader(prefix);
+  const { deadLetters: topic } = topicNames(prefix, [], []);
+  return {
+    kafka,
+    prefix,
+    read: (which, visit) =>
+      readTopic(kafka, {
+        ...which,
+        topic,
+        groupId: `${prefix}admin-${randomUUID()}`,
+        logger,
+        visit: (record) => visit(toLetter(record)),
+      }),
+  };
+}
+
+/** Throws if there is no letter at this place, or no longer one. */
+export async function findLetter(letters: Letters, place: Place): Promise<Letter> {
+  const found: Letter[] = [];
+  await letters.read({ only: place }, (letter) => Promise.resolve(void found.push(letter)));
+  const [letter] = found;
+  if (!letter) throw new Error(`There is no dead letter ${place.partition}:${place.offset}.`);
+  return letter;
+}
+
+/** Commands print their results and do not log. */
+export const silent = (): Logger => createLogger('admin', 'silent');
