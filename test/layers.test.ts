@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { importCircles, readImports } from './support/sources/import-circles.ts';
 
 const ROOT = join(import.meta.dirname, '..');
-const DOMAIN = 'libs/domain/src/ids/ids.ts';
+const DOMAIN = 'libs/domain/src/ids.ts';
 const PLATFORM = 'libs/platform/src/service/errors.ts';
 const DISPATCHER = 'services/dispatcher/src/config.ts';
 const GATEWAY = 'services/gateway/src/config.ts';

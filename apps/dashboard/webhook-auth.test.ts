@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import { STRICT_EGRESS } from '../../libs/domain/src/egress/egress-rules.ts';
+import { STRICT_EGRESS } from '@posthorn/domain/egress.ts';
 import { DEFAULT_HMAC_HEADER, type AuthMethod } from '../../libs/domain/src/webhook.ts';
 import { updateProblems } from '../../services/gateway/src/routes/webhook-body.ts';
 import { AUTH_FIELDS, REQUIRED_FIELDS } from '../../services/gateway/src/routes/webhook-fields.ts';

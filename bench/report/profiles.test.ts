@@ -35,7 +35,7 @@ test.each([
   ['file:///x/node_modules/kafkajs/src/index.js', 'a', 'kafkajs'],
   ['file:///x/node_modules/@node-rs/crc32/index.js', 'a', '@node-rs/crc32'],
   ['file:///x/node_modules/a/node_modules/b/index.js', 'a', 'b'],
-  ['file:///x/libs/domain/src/ids/ids.ts', 'a', 'libs/domain/src/ids/ids.ts'],
+  ['file:///x/libs/domain/src/ids.ts', 'a', 'libs/domain/src/ids.ts'],
   ['node:internal/streams', 'a', 'node:internal/streams'],
   ['', '(garbage collector)', '(garbage collector)'],
   ['', 'writev', 'native code'],

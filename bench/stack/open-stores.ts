@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import type { RetrySchedule } from '@posthorn/domain/schedule/retry-schedule.ts';
+import type { RetrySchedule } from '@posthorn/domain/delivery/schedule.ts';
 import { topicNames, type TopicNames } from '@posthorn/domain/records/topics.ts';
 import { parseConfig } from '@posthorn/platform/service/settings/config.ts';
 import { createKafkaClient } from '@posthorn/platform/kafka/connection/connect.ts';

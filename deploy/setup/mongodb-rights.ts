@@ -1,4 +1,4 @@
-import { dayName, dayNumberOf } from '@posthorn/domain/ids/days.ts';
+import { dayName, dayNumberOf } from '@posthorn/domain/ids.ts';
 import type { CollectionName } from '@posthorn/platform/mongo/documents/collections.ts';
 import { DAY_KINDS, dayDatabaseName, type DayKind } from '@posthorn/platform/mongo/days/days.ts';
 

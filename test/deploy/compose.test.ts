@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from '@jest/globals';
-import { cidrs, contains, parseIp } from '@posthorn/domain/egress/ip-address.ts';
+import { cidrs, contains, parseIp } from '@posthorn/domain/egress.ts';
 import { parse } from 'yaml';
 
 interface Compose {

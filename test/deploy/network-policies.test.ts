@@ -1,6 +1,11 @@
 import { describe, expect, it } from '@jest/globals';
-import { refusalOfAddress, STRICT_EGRESS } from '@posthorn/domain/egress/egress-rules.ts';
-import { contains, parseCidr, parseIp } from '@posthorn/domain/egress/ip-address.ts';
+import {
+  contains,
+  parseCidr,
+  parseIp,
+  refusalOfAddress,
+  STRICT_EGRESS,
+} from '@posthorn/domain/egress.ts';
 import {
   containerOf,
   find,

@@ -1,4 +1,4 @@
-import { DAY_MS } from '@posthorn/domain/ids/days.ts';
+import { DAY_MS } from '@posthorn/domain/ids.ts';
 import { type Cluster } from './cluster/cluster.ts';
 import { createObservations, type Observations } from './invariants/observations.ts';
 import { checkFinalState } from './invariants/check-final-state.ts';

@@ -1,12 +1,10 @@
 import { topicNames, topicSpecs } from '@posthorn/domain/records/topics.ts';
 import {
   DEFAULT_DEFERRAL_DELAYS,
-  deferralDelaysSchema,
-} from '@posthorn/domain/schedule/deferral-delays.ts';
-import {
   DEFAULT_RETRY_DELAYS,
+  deferralDelaysSchema,
   retryScheduleSchema,
-} from '@posthorn/domain/schedule/retry-schedule.ts';
+} from '@posthorn/domain/delivery/schedule.ts';
 import { dividingReplicas, partitionsFor, replicaSteps } from '../../k8s/scaling-steps.ts';
 import type { PerService } from '../../bench/measure/per-service.ts';
 import { valueOf, type Load } from './constants.ts';

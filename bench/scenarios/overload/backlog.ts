@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import type { Message } from '@posthorn/domain/message/message.ts';
+import type { Message } from '@posthorn/domain/message.ts';
 import type { RecordLog } from '@posthorn/platform/kafka/record-log.ts';
 import type { MessageStore } from '@posthorn/platform/mongo/messages/messages.ts';
 import { createdRecords } from '@posthorn/platform/outbox/created-records.ts';

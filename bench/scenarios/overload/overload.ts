@@ -1,4 +1,4 @@
-import { MAX_BODY_BYTES } from '@posthorn/domain/message/message.ts';
+import { MAX_BODY_BYTES } from '@posthorn/domain/message.ts';
 import { SERVICES } from '../../../tools/local-stack/supervisor/services.ts';
 import type { Phase } from '../../measure/phase.ts';
 import { overloadTables } from './report.ts';

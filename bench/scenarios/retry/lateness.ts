@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as wait } from 'node:timers/promises';
-import type { DeliveryRef } from '@posthorn/domain/message/delivery.ts';
-import { formatDelay } from '@posthorn/domain/schedule/retry-schedule.ts';
+import type { DeliveryRef } from '@posthorn/domain/delivery/delivery.ts';
+import { formatDelay } from '@posthorn/domain/delivery/schedule.ts';
 import { encodeDeliveryFailed } from '@posthorn/domain/records/records.ts';
 import type { OutgoingRecord, RecordLog } from '@posthorn/platform/kafka/record-log.ts';
 import { newDeliveries, type Owner, storeFailed } from '../../load/failed-deliveries.ts';

@@ -1,11 +1,11 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { randomUUID } from 'node:crypto';
 import { required } from '@posthorn/domain/required.ts';
-import { formatDelay } from '@posthorn/domain/schedule/retry-schedule.ts';
+import { formatDelay } from '@posthorn/domain/delivery/schedule.ts';
 import { createGroupPositions } from '@posthorn/platform/kafka/offsets/group-positions.ts';
 import { encodeRetryDue } from '@posthorn/domain/records/records.ts';
 import { DUE_AT_HEADER } from '@posthorn/domain/records/record-headers.ts';
-import type { DeliveryRef } from '@posthorn/domain/message/delivery.ts';
+import type { DeliveryRef } from '@posthorn/domain/delivery/delivery.ts';
 import type { OutgoingRecord, RecordLog } from '@posthorn/platform/kafka/record-log.ts';
 import { type Owner, newDeliveries } from '../../load/failed-deliveries.ts';
 import type { RetryTracker } from './lateness.ts';

@@ -1,5 +1,4 @@
-import type { Outcome } from './outcome.ts';
-import type { DeliveryRef, DeliveryStatus } from './message/delivery.ts';
+import type { DeliveryRef, DeliveryStatus, Outcome } from './delivery/delivery.ts';
 
 /**
  * A request to send deliveries again: one delivery, or all that failed of a webhook or an app in a

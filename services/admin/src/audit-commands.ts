@@ -1,4 +1,4 @@
-import { type AuditEvent, NO_COMPANY } from '@posthorn/domain/audit/audit-event.ts';
+import { type AuditEvent, NO_COMPANY } from '@posthorn/domain/audit.ts';
 import { createAuditStore } from '@posthorn/platform/mongo/audit/audit-events.ts';
 import { connectMongo, mongoTlsOf } from '@posthorn/platform/mongo/connection/connect.ts';
 import { parseConfig } from '@posthorn/platform/service/settings/config.ts';

@@ -1,5 +1,9 @@
-import type { AuditAction, AuditTarget } from '@posthorn/domain/audit/audit-event.ts';
-import { type AuditedFields, changesBetween } from '@posthorn/domain/audit/changes.ts';
+import {
+  type AuditAction,
+  type AuditedFields,
+  type AuditTarget,
+  changesBetween,
+} from '@posthorn/domain/audit.ts';
 import { createAuditLog } from '@posthorn/platform/audit/audit-log.ts';
 import { createAuditStore } from '@posthorn/platform/mongo/audit/audit-events.ts';
 import { connectMongo, mongoTlsOf } from '@posthorn/platform/mongo/connection/connect.ts';

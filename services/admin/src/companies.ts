@@ -1,7 +1,6 @@
-import type { AuditAction } from '@posthorn/domain/audit/audit-event.ts';
-import type { AuditedFields } from '@posthorn/domain/audit/changes.ts';
-import { companyStatusOf } from '@posthorn/domain/company/company.ts';
-import type { IdPrefix } from '@posthorn/domain/ids/ids.ts';
+import type { AuditAction, AuditedFields } from '@posthorn/domain/audit.ts';
+import { companyStatusOf } from '@posthorn/domain/company.ts';
+import type { IdPrefix } from '@posthorn/domain/ids.ts';
 import {
   type CompanyStore,
   createCompanyStore,

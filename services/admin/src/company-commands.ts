@@ -1,4 +1,4 @@
-import { type Scope, SCOPES } from '@posthorn/domain/access/scopes.ts';
+import { type Scope, SCOPES } from '@posthorn/domain/access.ts';
 import {
   type CompanyStore,
   createCompanyStore,

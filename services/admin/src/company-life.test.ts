@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, test } from '@jest/globals';
-import { NO_COMPANY } from '@posthorn/domain/audit/audit-event.ts';
-import type { CompanyStatus } from '@posthorn/domain/company/company.ts';
+import { NO_COMPANY } from '@posthorn/domain/audit.ts';
+import type { CompanyStatus } from '@posthorn/domain/company.ts';
 import type { AdminAction } from './command.ts';
 import {
   type CompanyLifeDeps,

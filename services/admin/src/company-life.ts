@@ -1,5 +1,5 @@
-import { type AuditAction, NO_COMPANY } from '@posthorn/domain/audit/audit-event.ts';
-import type { CompanyStatus } from '@posthorn/domain/company/company.ts';
+import { type AuditAction, NO_COMPANY } from '@posthorn/domain/audit.ts';
+import type { CompanyStatus } from '@posthorn/domain/company.ts';
 import type { CompanyLife } from '@posthorn/platform/mongo/companies/company-life.ts';
 import type { AdminAction, RecordAdmin } from './command.ts';
 

@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
-import { deliveryIdOf } from '@posthorn/domain/ids/ids.ts';
-import { refOf } from '@posthorn/domain/message/delivery.ts';
+import { deliveryIdOf } from '@posthorn/domain/ids.ts';
+import { refOf } from '@posthorn/domain/delivery/delivery.ts';
 import { encodeMessageCreated, encodeRetryDue } from '@posthorn/domain/records/records.ts';
 import {
   FAILED,

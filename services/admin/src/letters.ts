@@ -1,12 +1,13 @@
-import { deliveryIdOf, isId } from '@posthorn/domain/ids/ids.ts';
-import { refOf } from '@posthorn/domain/message/delivery.ts';
-import { recordKindOf, type RecordSubject } from '@posthorn/domain/records/record-subject.ts';
+import { deliveryIdOf, isId } from '@posthorn/domain/ids.ts';
+import { refOf } from '@posthorn/domain/delivery/delivery.ts';
 import {
   decodeDeliveryFailed,
   decodeMessageCreated,
   decodeRetryDue,
   type DueAttempt,
   readRecord,
+  recordKindOf,
+  type RecordSubject,
   UnreadableRecordError,
 } from '@posthorn/domain/records/records.ts';
 import { topicNames } from '@posthorn/domain/records/topics.ts';

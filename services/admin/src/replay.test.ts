@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, test } from '@jest/globals';
-import { type DeliveryState, refOf } from '@posthorn/domain/message/delivery.ts';
+import { type DeliveryState, refOf } from '@posthorn/domain/delivery/delivery.ts';
 import { encodeDeliveryFailed, encodeRetryDue } from '@posthorn/domain/records/records.ts';
 import type { OutgoingRecord } from '@posthorn/platform/kafka/record-log.ts';
 import {

@@ -1,5 +1,5 @@
-import { NO_COMPANY } from '@posthorn/domain/audit/audit-event.ts';
-import { awaitsAttempt, type DeliveryState } from '@posthorn/domain/message/delivery.ts';
+import { NO_COMPANY } from '@posthorn/domain/audit.ts';
+import { awaitsAttempt, type DeliveryState } from '@posthorn/domain/delivery/delivery.ts';
 import { readTopics } from '@posthorn/platform/kafka/connection/connect.ts';
 import { createKafkaMetrics } from '@posthorn/platform/kafka/kafka-metrics.ts';
 import { createKafkaRecordLog } from '@posthorn/platform/kafka/kafka-record-log.ts';

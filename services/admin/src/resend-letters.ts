@@ -1,4 +1,4 @@
-import type { IdPrefix } from '@posthorn/domain/ids/ids.ts';
+import type { IdPrefix } from '@posthorn/domain/ids.ts';
 import { requiredAt } from '@posthorn/domain/required.ts';
 import type { MarkedDelivery, Resend } from '@posthorn/domain/resend.ts';
 import { freeOrphans } from '@posthorn/platform/mongo/resends/free-orphans.ts';

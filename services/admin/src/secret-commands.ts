@@ -1,4 +1,4 @@
-import { NO_COMPANY } from '@posthorn/domain/audit/audit-event.ts';
+import { NO_COMPANY } from '@posthorn/domain/audit.ts';
 import { countByFormat, countByKey, type Resealed } from '@posthorn/platform/mongo/resealing.ts';
 import { resealSigningKeys } from '@posthorn/platform/mongo/signing-keys/signing-keys-reseal.ts';
 import { resealWebhooks } from '@posthorn/platform/mongo/webhooks/webhooks-reseal.ts';

@@ -1,10 +1,11 @@
-import { planTopicChanges, type TopicPlan } from '@posthorn/domain/records/plan-topic-changes.ts';
 import {
   type Drift,
   findLayoutDrift,
   findSettingDrift,
   findUnpinned,
+  planTopicChanges,
   type Remedy,
+  type TopicPlan,
   type Unpinned,
 } from '@posthorn/domain/records/topic-drift.ts';
 import { topicNames, topicSpecsAmong } from '@posthorn/domain/records/topics.ts';

@@ -1,4 +1,4 @@
-import { endedAtMs } from '@posthorn/domain/message/delivery.ts';
+import { endedAtMs } from '@posthorn/domain/delivery/delivery.ts';
 import { createLoop } from '@posthorn/platform/async/loop.ts';
 import { startTicker, type Ticker } from '@posthorn/platform/async/ticker.ts';
 import type { LogRecord } from '@posthorn/platform/kafka/record-log.ts';

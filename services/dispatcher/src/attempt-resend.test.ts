@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import { refOf } from '@posthorn/domain/message/delivery.ts';
+import { refOf } from '@posthorn/domain/delivery/delivery.ts';
 import { encodeMessageCreated, encodeRetryDue } from '@posthorn/domain/records/records.ts';
 import {
   type AttemptHarnessOptions,

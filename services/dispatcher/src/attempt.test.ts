@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
-import { attemptIdOf, deliveryIdOf } from '@posthorn/domain/ids/ids.ts';
-import { refOf } from '@posthorn/domain/message/delivery.ts';
+import { attemptIdOf, deliveryIdOf } from '@posthorn/domain/ids.ts';
+import { refOf } from '@posthorn/domain/delivery/delivery.ts';
 import {
   decodeRetryDue,
   encodeMessageCreated,

@@ -2,12 +2,12 @@ import {
   DISABLED_AT_ACCEPTANCE,
   MESSAGE_MISSING,
   WEBHOOK_REMOVED,
-} from '@posthorn/domain/delivery-lifecycle/when-cancelled.ts';
+} from '@posthorn/domain/delivery/when-cancelled.ts';
 import {
   type Attempt,
   type CancelReason,
   withoutResponse,
-} from '@posthorn/domain/message/delivery.ts';
+} from '@posthorn/domain/delivery/delivery.ts';
 import {
   DEFERRED_SINCE_HEADER,
   lastingHeaders,
@@ -23,7 +23,7 @@ import {
 } from '@posthorn/domain/records/records.ts';
 import { traceparentOf } from '@posthorn/domain/request/traceparent.ts';
 import { ImpossibleError } from '@posthorn/domain/required.ts';
-import { retryAfterMsOf } from '@posthorn/domain/schedule/retry-after.ts';
+import { retryAfterMsOf } from '@posthorn/domain/delivery/schedule.ts';
 import type { Webhook } from '@posthorn/domain/webhook.ts';
 import type { DeadLetters } from '@posthorn/platform/dead-letters/dead-letters.ts';
 import type { ConsumeOptions, IsOurs, LogRecord } from '@posthorn/platform/kafka/record-log.ts';

@@ -1,4 +1,4 @@
-import { refOf } from '@posthorn/domain/message/delivery.ts';
+import { refOf } from '@posthorn/domain/delivery/delivery.ts';
 import {
   CLOCK_AHEAD_HEADER,
   DEFERRED_SINCE_HEADER,

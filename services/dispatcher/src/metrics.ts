@@ -1,5 +1,4 @@
-import { type Attempt, endedAtMs, TRIGGERS } from '@posthorn/domain/message/delivery.ts';
-import { OUTCOMES } from '@posthorn/domain/outcome.ts';
+import { type Attempt, endedAtMs, OUTCOMES, TRIGGERS } from '@posthorn/domain/delivery/delivery.ts';
 import type { DueAttempt } from '@posthorn/domain/records/records.ts';
 import { startAtZero } from '@posthorn/platform/service/metrics.ts';
 import { Counter, Histogram, type Registry } from 'prom-client';

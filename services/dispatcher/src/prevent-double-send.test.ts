@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, it, test } from '@jest/globals';
-import { attemptIdOf } from '@posthorn/domain/ids/ids.ts';
-import { type Attempt, type RecordedDelivery, refOf } from '@posthorn/domain/message/delivery.ts';
+import { attemptIdOf } from '@posthorn/domain/ids.ts';
+import { type Attempt, type RecordedDelivery, refOf } from '@posthorn/domain/delivery/delivery.ts';
 import {
   type DueAttempt,
   encodeMessageCreated,

@@ -1,4 +1,8 @@
-import { type Attempt, isFinal, type RecordedDelivery } from '@posthorn/domain/message/delivery.ts';
+import {
+  type Attempt,
+  isFinal,
+  type RecordedDelivery,
+} from '@posthorn/domain/delivery/delivery.ts';
 import type { DueAttempt } from '@posthorn/domain/records/records.ts';
 import { createBatcher } from '@posthorn/platform/async/batching/batcher.ts';
 import type { KeepTrying } from '@posthorn/platform/async/keep-trying.ts';

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import type { SettledDelivery } from '@posthorn/domain/delivery-lifecycle/settlement.ts';
-import type { Attempt } from '@posthorn/domain/message/delivery.ts';
+import type { SettledDelivery } from '@posthorn/domain/delivery/settlement.ts';
+import type { Attempt } from '@posthorn/domain/delivery/delivery.ts';
 import {
   createDeliveryStore,
   type DeliveryStore,

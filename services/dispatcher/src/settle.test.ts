@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, test } from '@jest/globals';
-import type { SettledDelivery } from '@posthorn/domain/delivery-lifecycle/settlement.ts';
-import type { Attempt, Delivery, DeliveryStatus } from '@posthorn/domain/message/delivery.ts';
+import type { SettledDelivery } from '@posthorn/domain/delivery/settlement.ts';
+import type { Attempt, Delivery, DeliveryStatus } from '@posthorn/domain/delivery/delivery.ts';
 import type { DueAttempt } from '@posthorn/domain/records/records.ts';
 import { CHECK_AFTER_MS } from '@posthorn/platform/mongo/messages/erase-payloads.ts';
 import type { FinishedResend } from '@posthorn/platform/mongo/resends/resend-marks.ts';

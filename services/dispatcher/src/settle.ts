@@ -2,7 +2,7 @@ import {
   settleAttempt,
   settleCancelled,
   type SettledDelivery,
-} from '@posthorn/domain/delivery-lifecycle/settlement.ts';
+} from '@posthorn/domain/delivery/settlement.ts';
 import {
   type Attempt,
   type CancelReason,
@@ -10,11 +10,14 @@ import {
   endedAtMs,
   isFinal,
   refOf,
-} from '@posthorn/domain/message/delivery.ts';
-import { logFieldsOf } from '@posthorn/domain/records/log-fields.ts';
-import { type DueAttempt, encodeDeliveryFailed } from '@posthorn/domain/records/records.ts';
+} from '@posthorn/domain/delivery/delivery.ts';
+import {
+  type DueAttempt,
+  encodeDeliveryFailed,
+  logFieldsOf,
+} from '@posthorn/domain/records/records.ts';
 import { requiredAt } from '@posthorn/domain/required.ts';
-import type { RetrySchedule } from '@posthorn/domain/schedule/retry-schedule.ts';
+import type { RetrySchedule } from '@posthorn/domain/delivery/schedule.ts';
 import { createBatcher } from '@posthorn/platform/async/batching/batcher.ts';
 import type { KeepTrying } from '@posthorn/platform/async/keep-trying.ts';
 import type { LogRecord, OutgoingRecord, RecordLog } from '@posthorn/platform/kafka/record-log.ts';

@@ -1,4 +1,4 @@
-import type { ConsumerGroup } from '@posthorn/domain/records/consumer-groups.ts';
+import type { ConsumerGroup } from '@posthorn/domain/records/topics.ts';
 import { pause } from '@posthorn/platform/async/pause.ts';
 import { startTicker } from '@posthorn/platform/async/ticker.ts';
 import type { DeadLetters } from '@posthorn/platform/dead-letters/dead-letters.ts';

@@ -1,5 +1,5 @@
 import { expect, it } from '@jest/globals';
-import type { Attempt } from '@posthorn/domain/message/delivery.ts';
+import type { Attempt } from '@posthorn/domain/delivery/delivery.ts';
 import { recordedSpans } from '../../../test/support/samples/recorded-spans.ts';
 import { sampleDue } from '../../../test/support/samples/sample-record.ts';
 import { abortedAttempt } from './attempt.ts';

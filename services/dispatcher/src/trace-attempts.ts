@@ -1,4 +1,4 @@
-import { type Attempt, endedAtMs } from '@posthorn/domain/message/delivery.ts';
+import { type Attempt, endedAtMs } from '@posthorn/domain/delivery/delivery.ts';
 import type { DueAttempt } from '@posthorn/domain/records/records.ts';
 import { traceparentOf } from '@posthorn/domain/request/traceparent.ts';
 import type { OpenSpan, SpanAttributes, Spans } from '@posthorn/platform/tracing/spans.ts';

@@ -1,7 +1,7 @@
-import { cancelReasonOf } from '@posthorn/domain/delivery-lifecycle/when-cancelled.ts';
-import type { CancelReason, DeliveryRef } from '@posthorn/domain/message/delivery.ts';
+import { cancelReasonOf } from '@posthorn/domain/delivery/when-cancelled.ts';
+import type { CancelReason, DeliveryRef } from '@posthorn/domain/delivery/delivery.ts';
 import { type Signer, signerOf } from '@posthorn/domain/request/delivery-headers.ts';
-import { type KeyPairSigner, keyPairSignerOf } from '@posthorn/domain/request/signing-keys.ts';
+import { type KeyPairSigner, keyPairSignerOf } from '@posthorn/domain/request/signature.ts';
 import {
   charsOfAuth,
   type EndpointTls,

@@ -1,4 +1,4 @@
-import { parseCidr } from '@posthorn/domain/egress/ip-address.ts';
+import { parseCidr } from '@posthorn/domain/egress.ts';
 import { settings } from '@posthorn/platform/service/settings/settings.ts';
 import { wholeNumber } from '@posthorn/platform/service/settings/whole-number.ts';
 import { z } from 'zod';

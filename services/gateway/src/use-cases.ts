@@ -1,5 +1,5 @@
-import type { EgressPolicy } from '@posthorn/domain/egress/egress-rules.ts';
-import type { IdPrefix } from '@posthorn/domain/ids/ids.ts';
+import type { EgressPolicy } from '@posthorn/domain/egress.ts';
+import type { IdPrefix } from '@posthorn/domain/ids.ts';
 import type { OpenRecordLog } from '@posthorn/platform/kafka/open-record-log.ts';
 import type { MemoryBudgets } from '@posthorn/platform/memory/memory-budgets.ts';
 import { createAuditStore } from '@posthorn/platform/mongo/audit/audit-events.ts';

@@ -1,4 +1,4 @@
-import { parseDelay } from '@posthorn/domain/schedule/retry-schedule.ts';
+import { parseDelay } from '@posthorn/domain/delivery/schedule.ts';
 import { StartupError } from '@posthorn/platform/service/errors.ts';
 import { httpUrl } from '@posthorn/platform/service/settings/http-url.ts';
 import { settings } from '@posthorn/platform/service/settings/settings.ts';

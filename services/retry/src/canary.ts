@@ -1,4 +1,4 @@
-import { isSignedWith } from '@posthorn/domain/request/verify-signature.ts';
+import { isSignedWith } from '@posthorn/domain/request/signature.ts';
 import { createLoop, stopSoon } from '@posthorn/platform/async/loop.ts';
 import { createByteCollector } from '@posthorn/platform/memory/byte-collector.ts';
 import { systemClockMs } from '@posthorn/platform/service/clock-and-ids.ts';

@@ -1,5 +1,5 @@
-import { parseDelay } from '@posthorn/domain/schedule/retry-schedule.ts';
-import { HOUR_MS } from '@posthorn/domain/stats/steps.ts';
+import { parseDelay } from '@posthorn/domain/delivery/schedule.ts';
+import { HOUR_MS } from '@posthorn/domain/stats.ts';
 import { settings } from '@posthorn/platform/service/settings/settings.ts';
 import { httpUrl } from '@posthorn/platform/service/settings/http-url.ts';
 import { z } from 'zod';

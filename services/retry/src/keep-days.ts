@@ -1,4 +1,4 @@
-import { DAY_MS, dayName, dayNumberOf } from '@posthorn/domain/ids/days.ts';
+import { DAY_MS, dayName, dayNumberOf } from '@posthorn/domain/ids.ts';
 import { ImpossibleError } from '@posthorn/domain/required.ts';
 import { createLoop, type Loop, stopSoon } from '@posthorn/platform/async/loop.ts';
 import type { DayLayout } from '@posthorn/platform/mongo/days/daily-collection.ts';

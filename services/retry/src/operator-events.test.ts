@@ -1,8 +1,5 @@
 import { beforeEach, expect, test } from '@jest/globals';
-import {
-  encodeOperatorEvent,
-  type OperatorEvent,
-} from '@posthorn/domain/operator-events/operator-event.ts';
+import { encodeOperatorEvent, type OperatorEvent } from '@posthorn/domain/operator-events.ts';
 import { Webhook } from 'standardwebhooks';
 import { sampleRecord } from '../../../test/support/samples/sample-record.ts';
 import { collectLogLines, type LogLines } from '../../../test/support/sources/log-lines.ts';

@@ -1,7 +1,4 @@
-import {
-  decodeOperatorEvent,
-  operatorPayloadOf,
-} from '@posthorn/domain/operator-events/operator-event.ts';
+import { decodeOperatorEvent, operatorPayloadOf } from '@posthorn/domain/operator-events.ts';
 import { readRecord, UnreadableRecordError } from '@posthorn/domain/records/records.ts';
 import type { DelayTopic, TopicNames } from '@posthorn/domain/records/topics.ts';
 import { standardKey, standardSignature } from '@posthorn/domain/request/signature.ts';

@@ -1,14 +1,11 @@
-import type { DeliveryStatus } from '@posthorn/domain/message/delivery.ts';
+import type { DeliveryStatus } from '@posthorn/domain/delivery/delivery.ts';
 import { beforeEach, describe, expect, test } from '@jest/globals';
 import {
   decodeRetryDue,
   encodeDeliveryFailed,
   type DeliveryFailed,
 } from '@posthorn/domain/records/records.ts';
-import {
-  DEFAULT_RETRY_DELAYS,
-  retryScheduleSchema,
-} from '@posthorn/domain/schedule/retry-schedule.ts';
+import { DEFAULT_RETRY_DELAYS, retryScheduleSchema } from '@posthorn/domain/delivery/schedule.ts';
 import { topicNames } from '@posthorn/domain/records/topics.ts';
 import type { LogRecord, OutgoingRecord } from '@posthorn/platform/kafka/record-log.ts';
 import { Registry } from 'prom-client';

@@ -1,17 +1,21 @@
-import { refOf } from '@posthorn/domain/message/delivery.ts';
-import { deliveryIdOf } from '@posthorn/domain/ids/ids.ts';
-import { logFieldsOf } from '@posthorn/domain/records/log-fields.ts';
-import { DUE_AT_HEADER } from '@posthorn/domain/records/record-headers.ts';
+import { refOf } from '@posthorn/domain/delivery/delivery.ts';
+import { deliveryIdOf } from '@posthorn/domain/ids.ts';
 import {
   decodeDeliveryFailed,
+  type DeliveryFailed,
   encodeRetryDue,
+  logFieldsOf,
   readRecord,
   UnreadableRecordError,
-  type DeliveryFailed,
 } from '@posthorn/domain/records/records.ts';
+import { DUE_AT_HEADER } from '@posthorn/domain/records/record-headers.ts';
 import { required } from '@posthorn/domain/required.ts';
-import { nextAttemptAfter, type NextAttempt } from '@posthorn/domain/schedule/next-attempt.ts';
-import { formatDelay, type RetrySchedule } from '@posthorn/domain/schedule/retry-schedule.ts';
+import {
+  formatDelay,
+  type NextAttempt,
+  nextAttemptAfter,
+  type RetrySchedule,
+} from '@posthorn/domain/delivery/schedule.ts';
 import type { DeadLetters } from '@posthorn/platform/dead-letters/dead-letters.ts';
 import { createBatchedPublisher } from '@posthorn/platform/kafka/publishing/batched-publisher.ts';
 import type { LogRecord, OutgoingRecord, RecordLog } from '@posthorn/platform/kafka/record-log.ts';

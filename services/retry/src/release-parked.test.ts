@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, test } from '@jest/globals';
-import { deliveryIdOf } from '@posthorn/domain/ids/ids.ts';
-import type { Cancellation, DeliveryStatus } from '@posthorn/domain/message/delivery.ts';
+import { deliveryIdOf } from '@posthorn/domain/ids.ts';
+import type { Cancellation, DeliveryStatus } from '@posthorn/domain/delivery/delivery.ts';
 import { encodeRetryDue } from '@posthorn/domain/records/records.ts';
 import { delayTopicsAmong } from '@posthorn/domain/records/topics.ts';
 import { StoppedError } from '@posthorn/platform/async/keep-trying.ts';

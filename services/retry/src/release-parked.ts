@@ -1,16 +1,13 @@
-import {
-  decideRelease,
-  type ReleaseDecision,
-} from '@posthorn/domain/delivery-lifecycle/when-released.ts';
-import type { CancelReason } from '@posthorn/domain/message/delivery.ts';
-import { logFieldsOf } from '@posthorn/domain/records/log-fields.ts';
-import { DUE_AT_HEADER, readMs, TURN_AT_HEADER } from '@posthorn/domain/records/record-headers.ts';
+import { decideRelease, type ReleaseDecision } from '@posthorn/domain/delivery/when-cancelled.ts';
+import type { CancelReason } from '@posthorn/domain/delivery/delivery.ts';
 import {
   decodeRetryDue,
   type DueAttempt,
+  logFieldsOf,
   readRecord,
   UnreadableRecordError,
 } from '@posthorn/domain/records/records.ts';
+import { DUE_AT_HEADER, readMs, TURN_AT_HEADER } from '@posthorn/domain/records/record-headers.ts';
 import type { DelayTopic } from '@posthorn/domain/records/topics.ts';
 import { required } from '@posthorn/domain/required.ts';
 import { createBatcher } from '@posthorn/platform/async/batching/batcher.ts';

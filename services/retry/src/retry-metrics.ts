@@ -1,4 +1,4 @@
-import { formatDelay } from '@posthorn/domain/schedule/retry-schedule.ts';
+import { formatDelay } from '@posthorn/domain/delivery/schedule.ts';
 import type { DelayKind, DelayTopic } from '@posthorn/domain/records/topics.ts';
 import { startAtZero } from '@posthorn/platform/service/metrics.ts';
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client';

@@ -1,5 +1,4 @@
-import type { ConsumerGroups } from '@posthorn/domain/records/consumer-groups.ts';
-import type { DelayTopic, TopicNames } from '@posthorn/domain/records/topics.ts';
+import type { ConsumerGroups, DelayTopic, TopicNames } from '@posthorn/domain/records/topics.ts';
 import { required } from '@posthorn/domain/required.ts';
 import { pause } from '@posthorn/platform/async/pause.ts';
 import type { DeadLetters } from '@posthorn/platform/dead-letters/dead-letters.ts';

@@ -1,7 +1,6 @@
 import { beforeEach, describe, expect, test } from '@jest/globals';
-import type { OperatorIncident } from '@posthorn/domain/operator-events/operator-event.ts';
-import { noAttempts } from '@posthorn/domain/stats/attempt-counts.ts';
-import { HOUR_MS } from '@posthorn/domain/stats/steps.ts';
+import type { OperatorIncident } from '@posthorn/domain/operator-events.ts';
+import { HOUR_MS, noAttempts } from '@posthorn/domain/stats.ts';
 import type { AuditedAction } from '@posthorn/platform/audit/audit-log.ts';
 import type { FailingWebhook } from '@posthorn/platform/mongo/webhooks/failing-webhooks.ts';
 import {

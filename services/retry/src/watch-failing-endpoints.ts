@@ -4,10 +4,10 @@ import {
   hourOfAttempts,
   lookFromMs,
   nextFailingStep,
-} from '@posthorn/domain/operator-events/failing-endpoint.ts';
-import type { OperatorIncident } from '@posthorn/domain/operator-events/operator-event.ts';
+  type OperatorIncident,
+} from '@posthorn/domain/operator-events.ts';
 import type { TopicNames } from '@posthorn/domain/records/topics.ts';
-import { beginningOf, HOUR_MS, MINUTE_MS } from '@posthorn/domain/stats/steps.ts';
+import { beginningOf, HOUR_MS, MINUTE_MS } from '@posthorn/domain/stats.ts';
 import type { KeepTrying } from '@posthorn/platform/async/keep-trying.ts';
 import { createLoop, type Loop, stopSoon } from '@posthorn/platform/async/loop.ts';
 import { type AuditLog, createAuditLog } from '@posthorn/platform/audit/audit-log.ts';

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { attemptIdOf } from '@posthorn/domain/ids/ids.ts';
+import { attemptIdOf } from '@posthorn/domain/ids.ts';
 import { createApiClient, type ApiClient } from '../../support/api/api-client.ts';
 import { aTime, dataOf, expectFailure, expectInvalid } from '../../support/api/expect-answers.ts';
 import { createOneOfEach, unknownLike, type Ids } from '../../support/api/one-of-each.ts';

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import type { Capability } from '@posthorn/domain/access/capabilities.ts';
+import type { Capability } from '@posthorn/domain/access.ts';
 import { createApiClient, type ApiAnswer, type ApiClient } from '../../support/api/api-client.ts';
 import { readAuditEvents } from '../../support/api/audit-events.ts';
 import {

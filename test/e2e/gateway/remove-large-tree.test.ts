@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { deliveryIdOf } from '@posthorn/domain/ids/ids.ts';
+import { deliveryIdOf } from '@posthorn/domain/ids.ts';
 import { collection } from '@posthorn/platform/mongo/documents/collections.ts';
 import { connectMongo, type MongoConnection } from '@posthorn/platform/mongo/connection/connect.ts';
 import { systemIds } from '@posthorn/platform/service/clock-and-ids.ts';

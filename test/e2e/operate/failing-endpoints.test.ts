@@ -1,6 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { noAttempts } from '@posthorn/domain/stats/attempt-counts.ts';
-import { beginningOf, HOUR_MS } from '@posthorn/domain/stats/steps.ts';
+import { beginningOf, HOUR_MS, noAttempts } from '@posthorn/domain/stats.ts';
 import { collection } from '@posthorn/platform/mongo/documents/collections.ts';
 import { connectMongo, type MongoConnection } from '@posthorn/platform/mongo/connection/connect.ts';
 import { createStatsStore, type StatsStore } from '@posthorn/platform/mongo/stats/stats-store.ts';

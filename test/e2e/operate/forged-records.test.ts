@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import type { DeliveryRef } from '@posthorn/domain/message/delivery.ts';
+import type { DeliveryRef } from '@posthorn/domain/delivery/delivery.ts';
 import {
   encodeDeliveryFailed,
   encodeMessageCreated,

@@ -1,4 +1,4 @@
-import { isFinal } from '@posthorn/domain/message/delivery.ts';
+import { isFinal } from '@posthorn/domain/delivery/delivery.ts';
 import { encodeRetryDue } from '@posthorn/domain/records/records.ts';
 import type { RecordLog } from '@posthorn/platform/kafka/record-log.ts';
 import type { DeliveryDocument } from '@posthorn/platform/mongo/documents/documents.ts';

@@ -1,4 +1,4 @@
-import { consumerGroups } from '@posthorn/domain/records/consumer-groups.ts';
+import { consumerGroups } from '@posthorn/domain/records/topics.ts';
 import { pauseMsFor } from '../../../services/retry/src/release-parked.ts';
 import { keepRunning, pause, type Cluster } from './cluster.ts';
 import { createDispatcherSteps, type ServiceDeps } from '../services/simulated-dispatcher.ts';

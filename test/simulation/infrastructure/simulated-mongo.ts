@@ -1,6 +1,5 @@
 import mongoose, { type mongo } from 'mongoose';
-import { dayName, dayNumberOf } from '@posthorn/domain/ids/days.ts';
-import { timeMsOf } from '@posthorn/domain/ids/ids.ts';
+import { dayName, dayNumberOf, timeMsOf } from '@posthorn/domain/ids.ts';
 import type { DayLayout } from '@posthorn/platform/mongo/days/daily-collection.ts';
 import {
   ALL_BEFORE,

@@ -1,4 +1,4 @@
-import { isFinal } from '@posthorn/domain/message/delivery.ts';
+import { isFinal } from '@posthorn/domain/delivery/delivery.ts';
 import type { DeliveryDocument } from '@posthorn/platform/mongo/documents/documents.ts';
 import type { Observations } from './observations.ts';
 import type { StoredDocument } from '../infrastructure/mongo-query.ts';

@@ -1,5 +1,5 @@
-import { isFinal } from '@posthorn/domain/message/delivery.ts';
-import { deliveryIdOf } from '@posthorn/domain/ids/ids.ts';
+import { isFinal } from '@posthorn/domain/delivery/delivery.ts';
+import { deliveryIdOf } from '@posthorn/domain/ids.ts';
 import type { DeliveryDocument } from '@posthorn/platform/mongo/documents/documents.ts';
 import type { Observations } from './observations.ts';
 import { keyOf, type SimulatedKafka } from '../infrastructure/simulated-kafka.ts';

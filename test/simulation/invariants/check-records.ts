@@ -1,4 +1,4 @@
-import { attemptIdOf, deliveryIdOf } from '@posthorn/domain/ids/ids.ts';
+import { attemptIdOf, deliveryIdOf } from '@posthorn/domain/ids.ts';
 import {
   decodeDeliveryFailed,
   decodeRetryDue,

@@ -1,5 +1,4 @@
-import type { Attempt } from '@posthorn/domain/message/delivery.ts';
-import type { Outcome } from '@posthorn/domain/outcome.ts';
+import type { Attempt, Outcome } from '@posthorn/domain/delivery/delivery.ts';
 import type { DueAttempt } from '@posthorn/domain/records/records.ts';
 import type { SimulatedProcess } from '../infrastructure/simulated-process.ts';
 import type { World } from '../world/world.ts';

@@ -1,13 +1,10 @@
 import {
   DEFAULT_DEFERRAL_DELAYS,
-  deferralDelaysSchema,
-} from '@posthorn/domain/schedule/deferral-delays.ts';
-import type { IdPrefix } from '@posthorn/domain/ids/ids.ts';
-import { createIdFactory } from '@posthorn/domain/ids/ids.ts';
-import {
   DEFAULT_RETRY_DELAYS,
+  deferralDelaysSchema,
   retryScheduleSchema,
-} from '@posthorn/domain/schedule/retry-schedule.ts';
+} from '@posthorn/domain/delivery/schedule.ts';
+import { createIdFactory, type IdPrefix } from '@posthorn/domain/ids.ts';
 import { delayTopicsAmong, topicNames, topicSpecs } from '@posthorn/domain/records/topics.ts';
 import type { Plan } from './plan.ts';
 import type { Random } from '../deterministic/random.ts';

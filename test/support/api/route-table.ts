@@ -1,4 +1,4 @@
-import { STRICT_EGRESS } from '@posthorn/domain/egress/egress-rules.ts';
+import { STRICT_EGRESS } from '@posthorn/domain/egress.ts';
 import type { Route } from '../../../services/gateway/src/http/route.ts';
 import { apiRoutes, type ApiDeps } from '../../../services/gateway/src/routes/all.ts';
 

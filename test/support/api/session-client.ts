@@ -1,4 +1,4 @@
-import type { Capability } from '@posthorn/domain/access/capabilities.ts';
+import type { Capability } from '@posthorn/domain/access.ts';
 import { createApiClient, type ApiAnswer, type ApiClient } from './api-client.ts';
 import { dataOf } from './expect-answers.ts';
 

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { NO_COMPANY, type AuditEvent } from '@posthorn/domain/audit/audit-event.ts';
+import { NO_COMPANY, type AuditEvent } from '@posthorn/domain/audit.ts';
 import type { AuditFilter, AuditStore } from '@posthorn/platform/mongo/audit/audit-events.ts';
-import { createIdFactory } from '@posthorn/domain/ids/ids.ts';
+import { createIdFactory } from '@posthorn/domain/ids.ts';
 
 export interface OpenAudit {
   store: AuditStore;

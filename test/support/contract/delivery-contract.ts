@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import type { Delivery } from '@posthorn/domain/message/delivery.ts';
+import type { Delivery } from '@posthorn/domain/delivery/delivery.ts';
 import type { DeliveryStore } from '@posthorn/platform/mongo/deliveries/deliveries.ts';
 import { createSettledSamples, nextOf, succeeded } from './settled-samples.ts';
 

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import type { Message } from '@posthorn/domain/message/message.ts';
+import type { Message } from '@posthorn/domain/message.ts';
 import type { MessageStore } from '@posthorn/platform/mongo/messages/messages.ts';
 import { countingIds, sampleMessage } from '../samples/sample-message.ts';
 

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
-import type { DeliveryStatus } from '@posthorn/domain/message/delivery.ts';
-import type { Removal } from '@posthorn/domain/company/removal.ts';
+import type { DeliveryStatus } from '@posthorn/domain/delivery/delivery.ts';
+import type { Removal } from '@posthorn/domain/company.ts';
 import type { RemovalStore } from '@posthorn/platform/mongo/removals.ts';
 
 export interface OpenRemovals {

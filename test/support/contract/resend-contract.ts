@@ -1,6 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
-import type { Outcome } from '@posthorn/domain/outcome.ts';
-import type { DeliveryStatus } from '@posthorn/domain/message/delivery.ts';
+import type { DeliveryStatus, Outcome } from '@posthorn/domain/delivery/delivery.ts';
 import { partFor, type PageProgress, type Resend } from '@posthorn/domain/resend.ts';
 import { ResendMovedError, type ResendStore } from '@posthorn/platform/mongo/resends/resends.ts';
 import { sampleResend } from '../memory/memory-resends.ts';

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
-import type { DeliveryStatus } from '@posthorn/domain/message/delivery.ts';
+import type { DeliveryStatus } from '@posthorn/domain/delivery/delivery.ts';
 import type { MarkedDelivery, ResendMark } from '@posthorn/domain/resend.ts';
 import type { ResendMarks } from '@posthorn/platform/mongo/resends/resend-marks.ts';
 import { sampleResend } from '../memory/memory-resends.ts';

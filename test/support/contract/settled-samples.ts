@@ -1,5 +1,5 @@
-import { attemptIdOf, deliveryIdOf } from '@posthorn/domain/ids/ids.ts';
-import type { SettledDelivery } from '@posthorn/domain/delivery-lifecycle/settlement.ts';
+import { attemptIdOf, deliveryIdOf } from '@posthorn/domain/ids.ts';
+import type { SettledDelivery } from '@posthorn/domain/delivery/settlement.ts';
 import { countingIds } from '../samples/sample-message.ts';
 
 /** Makes a new delivery that is pending after the failed attempt `number`. */

@@ -1,4 +1,4 @@
-import type { Attempt } from '@posthorn/domain/message/delivery.ts';
+import type { Attempt } from '@posthorn/domain/delivery/delivery.ts';
 import { signerOf } from '@posthorn/domain/request/delivery-headers.ts';
 import type { IsOurs, LogRecord, OutgoingRecord } from '@posthorn/platform/kafka/record-log.ts';
 import { createRecordMemory } from '@posthorn/platform/memory/record-memory.ts';

@@ -1,4 +1,4 @@
-import { deliveryIdOf } from '@posthorn/domain/ids/ids.ts';
+import { deliveryIdOf } from '@posthorn/domain/ids.ts';
 import { collection, type CollectionName } from '@posthorn/platform/mongo/documents/collections.ts';
 import { systemIds } from '@posthorn/platform/service/clock-and-ids.ts';
 import type { Database } from '@posthorn/platform/mongo/days/days.ts';

@@ -1,5 +1,5 @@
-import type { Delivery } from '@posthorn/domain/message/delivery.ts';
-import type { SettledDelivery } from '@posthorn/domain/delivery-lifecycle/settlement.ts';
+import type { Delivery } from '@posthorn/domain/delivery/delivery.ts';
+import type { SettledDelivery } from '@posthorn/domain/delivery/settlement.ts';
 import type { DeliveryStore } from '@posthorn/platform/mongo/deliveries/deliveries.ts';
 
 /** The store of deliveries in memory. */

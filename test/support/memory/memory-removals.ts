@@ -1,5 +1,5 @@
 import type { RemovalStore } from '@posthorn/platform/mongo/removals.ts';
-import type { Removal } from '@posthorn/domain/company/removal.ts';
+import type { Removal } from '@posthorn/domain/company.ts';
 
 interface Owned {
   projectId: string;

@@ -1,5 +1,4 @@
-import type { Outcome } from '@posthorn/domain/outcome.ts';
-import type { DeliveryStatus } from '@posthorn/domain/message/delivery.ts';
+import type { DeliveryStatus, Outcome } from '@posthorn/domain/delivery/delivery.ts';
 import { statusesToResend, type MarkedDelivery, type Resend } from '@posthorn/domain/resend.ts';
 import type { ResendMarks } from '@posthorn/platform/mongo/resends/resend-marks.ts';
 import { spanOwnerOf } from '@posthorn/platform/mongo/resends/resend-documents.ts';

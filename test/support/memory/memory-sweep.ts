@@ -1,7 +1,7 @@
-import type { Attempt, Delivery } from '@posthorn/domain/message/delivery.ts';
-import { deliveryIdOf, firstIdAt, timeMsOf } from '@posthorn/domain/ids/ids.ts';
-import type { Message } from '@posthorn/domain/message/message.ts';
-import type { StuckDelivery } from '@posthorn/domain/delivery-lifecycle/stuck-delivery.ts';
+import type { Attempt, Delivery } from '@posthorn/domain/delivery/delivery.ts';
+import { deliveryIdOf, firstIdAt, timeMsOf } from '@posthorn/domain/ids.ts';
+import type { Message } from '@posthorn/domain/message.ts';
+import type { StuckDelivery } from '@posthorn/domain/delivery/stuck-delivery.ts';
 import type { DeliveryStore } from '@posthorn/platform/mongo/deliveries/deliveries.ts';
 import type { StuckDeliveries } from '@posthorn/platform/mongo/deliveries/stuck-deliveries.ts';
 import type { MessageChecks } from '@posthorn/platform/mongo/messages/message-checks.ts';

@@ -1,11 +1,7 @@
 import type { Socket } from 'node:net';
-import type { Attempt } from '@posthorn/domain/message/delivery.ts';
+import type { Attempt } from '@posthorn/domain/delivery/delivery.ts';
 import { signerOf } from '@posthorn/domain/request/delivery-headers.ts';
-import {
-  STRICT_EGRESS,
-  type EgressPolicy,
-  type EgressRefusal,
-} from '@posthorn/domain/egress/egress-rules.ts';
+import { STRICT_EGRESS, type EgressPolicy, type EgressRefusal } from '@posthorn/domain/egress.ts';
 import { secretFromBytes } from '@posthorn/domain/request/signature.ts';
 import type { Dispatcher } from 'undici';
 import type { IdentifiedTls } from '../../../services/dispatcher/src/webhooks.ts';

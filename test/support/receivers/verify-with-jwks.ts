@@ -1,5 +1,5 @@
 import { verifyAsync } from '@noble/ed25519';
-import type { PublicJwk } from '@posthorn/domain/request/signing-keys.ts';
+import type { PublicJwk } from '@posthorn/domain/request/signature.ts';
 import type { Received } from './receiver.ts';
 
 export interface JwkSet {

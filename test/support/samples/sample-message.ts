@@ -1,5 +1,5 @@
-import { createIdFactory, timeMsOf, type IdPrefix } from '@posthorn/domain/ids/ids.ts';
-import type { Message } from '@posthorn/domain/message/message.ts';
+import { createIdFactory, timeMsOf, type IdPrefix } from '@posthorn/domain/ids.ts';
+import type { Message } from '@posthorn/domain/message.ts';
 
 /** Returns a source of ids, each one millisecond after the previous one, so that tests know them in advance. */
 export function countingIds(firstMs = 1_700_000_000_000): (prefix: IdPrefix) => string {

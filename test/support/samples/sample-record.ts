@@ -1,4 +1,4 @@
-import { attemptIdOf, deliveryIdOf } from '@posthorn/domain/ids/ids.ts';
+import { attemptIdOf, deliveryIdOf } from '@posthorn/domain/ids.ts';
 import type { DueAttempt } from '@posthorn/domain/records/records.ts';
 import type { LogRecord } from '@posthorn/platform/kafka/record-log.ts';
 

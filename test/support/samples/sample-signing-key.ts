@@ -1,5 +1,5 @@
 import { generateKeyPairSync } from 'node:crypto';
-import type { SigningKey } from '@posthorn/domain/request/signing-keys.ts';
+import type { SigningKey } from '@posthorn/domain/request/signature.ts';
 
 /** The key pair of RFC 8037, appendix A, which is the first one of RFC 8032, 7.1. */
 export const RFC_KEY_PAIR = {

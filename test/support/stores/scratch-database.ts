@@ -1,4 +1,4 @@
-import { DAY_MS, dayNumberOf } from '@posthorn/domain/ids/days.ts';
+import { DAY_MS, dayNumberOf } from '@posthorn/domain/ids.ts';
 import { connectMongo } from '@posthorn/platform/mongo/connection/connect.ts';
 import { createIndexes, type CreateOptions } from '@posthorn/platform/mongo/create-indexes.ts';
 import { createDayCollections } from '@posthorn/platform/mongo/days/day-collections.ts';

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { encodeRetryDue } from '@posthorn/domain/records/records.ts';
-import type { DeliveryRef } from '@posthorn/domain/message/delivery.ts';
+import type { DeliveryRef } from '@posthorn/domain/delivery/delivery.ts';
 import type { IHeaders, Message } from 'kafkajs';
 import type { Namespace } from '../process/namespace.ts';
 import { contentOf } from '@posthorn/platform/kafka/record-content.ts';

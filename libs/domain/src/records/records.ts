@@ -1,6 +1,8 @@
 import { z } from 'zod';
-import { TRIGGERS, type DeliveryRef, type Trigger } from '../message/delivery.ts';
-import { attemptIdOf, deliveryIdOf } from '../ids/ids.ts';
+import { type DeliveryRef, refOf, type Trigger, TRIGGERS } from '../delivery/delivery.ts';
+import type { IdentifiedRef } from '../delivery/settlement.ts';
+import { attemptIdOf, deliveryIdOf } from '../ids.ts';
+import { delayTopicsAmong, topicNames } from './topics.ts';
 
 /** The largest payload, in bytes, that travels inside its message-created record. */
 export const INLINE_PAYLOAD_MAX_BYTES = 16_384;
@@ -153,4 +155,84 @@ function parseJson(text: string): unknown {
   } catch {
     throw new UnreadableRecordError('not JSON');
   }
+}
+
+/** What a record is about, whichever topic it is of. */
+export interface RecordSubject extends DeliveryRef {
+  deliveryId: string;
+  /** Number of the attempt that follows when the record is processed. */
+  nextAttemptNumber: number;
+  /** When the attempt ended whose failure it tells, in milliseconds since 1970; null for other records. */
+  endedAtMs: number | null;
+}
+
+type RecordKind = 'message_created' | 'delivery_failed' | 'retry_due';
+
+/** What the records of a topic are; null when it is not one that a service of this installation reads. */
+export function recordKindOf(prefix: string, topic: string): RecordKind | null {
+  const names = topicNames(prefix, [], []);
+  if (topic === names.messageCreated) return 'message_created';
+  if (topic === names.deliveryFailed) return 'delivery_failed';
+  const isDelayTopic = delayTopicsAmong(prefix, [topic]).size > 0;
+  const isDue = isDelayTopic || topic === names.retryDue || topic === names.slowLane;
+  return isDue ? 'retry_due' : null;
+}
+
+/** Throws UnreadableRecordError. */
+export function subjectOf(kind: RecordKind, value: Buffer): RecordSubject {
+  if (kind === 'delivery_failed') {
+    const failed = decodeDeliveryFailed(value);
+    const deliveryId = deliveryIdOf(failed.messageId, failed.webhookId);
+    const nextAttemptNumber = failed.attemptNumber + 1;
+    return { ...refOf(failed), deliveryId, nextAttemptNumber, endedAtMs: failed.endedAtMs };
+  }
+  const due = kind === 'message_created' ? decodeMessageCreated(value) : decodeRetryDue(value);
+  const { deliveryId, attemptNumber: nextAttemptNumber } = due;
+  return { ...refOf(due), deliveryId, nextAttemptNumber, endedAtMs: null };
+}
+
+/** The ids that a record names, for a log line; null when it cannot be read. */
+export function logFieldsIn(
+  prefix: string,
+  { topic, value }: { topic: string; value: Buffer },
+): DeliveryLogFields | null {
+  const kind = recordKindOf(prefix, topic);
+  const subject = kind && readRecord(() => subjectOf(kind, value));
+  return subject === null || subject instanceof UnreadableRecordError ? null : logFieldsOf(subject);
+}
+
+/** The ids with which a log line says whose delivery it is about. */
+export type DeliveryLogFields = Pick<
+  IdentifiedRef,
+  'messageId' | 'deliveryId' | 'webhookId' | 'companyId'
+>;
+
+/** Returns these ids alone, for a line that tells what became of a delivery. */
+export function logFieldsOf({
+  messageId,
+  deliveryId,
+  webhookId,
+  companyId,
+}: DeliveryLogFields): DeliveryLogFields {
+  return { messageId, deliveryId, webhookId, companyId };
+}
+
+/** How many ids of each kind a line about many deliveries has. */
+const MAX_IDS = 5;
+
+/** The same for a line about many deliveries: the first few ids of each kind, each once. */
+export function logFieldsOfMany(deliveries: readonly DeliveryLogFields[]): {
+  messageIds: string[];
+  deliveryIds: string[];
+  webhookIds: string[];
+  companyIds: string[];
+} {
+  const first = (name: keyof DeliveryLogFields): string[] =>
+    [...new Set(deliveries.map((delivery) => delivery[name]))].slice(0, MAX_IDS);
+  return {
+    messageIds: first('messageId'),
+    deliveryIds: first('deliveryId'),
+    webhookIds: first('webhookId'),
+    companyIds: first('companyId'),
+  };
 }

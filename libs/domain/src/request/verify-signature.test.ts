@@ -1,7 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import { Webhook } from 'standardwebhooks';
-import { secretFromBytes } from './signature.ts';
-import { isSignedWith } from './verify-signature.ts';
+import { isSignedWith, secretFromBytes } from './signature.ts';
 
 const secret = secretFromBytes(Buffer.alloc(32, 1));
 const payload = '{"n":1}';

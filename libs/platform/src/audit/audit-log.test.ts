@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, test } from '@jest/globals';
-import type { AuditEvent } from '@posthorn/domain/audit/audit-event.ts';
+import type { AuditEvent } from '@posthorn/domain/audit.ts';
 import { countingIds } from '../../../../test/support/samples/sample-message.ts';
 import { createAuditLog, type AuditedAction, type AuditLog } from './audit-log.ts';
 

@@ -1,12 +1,12 @@
 import type {
   AuditAction,
   AuditActor,
+  AuditChange,
   AuditEvent,
   AuditOutcome,
   AuditTarget,
-} from '@posthorn/domain/audit/audit-event.ts';
-import type { AuditChange } from '@posthorn/domain/audit/changes.ts';
-import type { IdPrefix } from '@posthorn/domain/ids/ids.ts';
+} from '@posthorn/domain/audit.ts';
+import type { IdPrefix } from '@posthorn/domain/ids.ts';
 import type { AuditCompletion, AuditStore } from '../mongo/audit/audit-events.ts';
 
 /** Who does what, to what. */

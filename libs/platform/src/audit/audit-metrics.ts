@@ -1,5 +1,5 @@
 import { Counter, type Registry } from 'prom-client';
-import { AUDIT_OUTCOMES } from '@posthorn/domain/audit/audit-event.ts';
+import { AUDIT_OUTCOMES } from '@posthorn/domain/audit.ts';
 import type { Logger } from '../service/logger.ts';
 import { startAtZero } from '../service/metrics.ts';
 import type { AuditObserver } from './audit-log.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import type { OperatorIncident } from '@posthorn/domain/operator-events/operator-event.ts';
+import type { OperatorIncident } from '@posthorn/domain/operator-events.ts';
 import { encodeRetryDue } from '@posthorn/domain/records/records.ts';
 import { Registry } from 'prom-client';
 import { createDeadLetters } from './dead-letters.ts';

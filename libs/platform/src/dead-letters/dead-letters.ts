@@ -1,4 +1,4 @@
-import { logFieldsIn } from '@posthorn/domain/records/record-subject.ts';
+import { logFieldsIn } from '@posthorn/domain/records/records.ts';
 import { Counter, type Registry } from 'prom-client';
 import {
   cutDeadLetter,

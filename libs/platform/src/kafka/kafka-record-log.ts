@@ -1,4 +1,4 @@
-import { MAX_SEND_BYTES } from '@posthorn/domain/records/topic-settings.ts';
+import { MAX_SEND_BYTES } from '@posthorn/domain/records/topics.ts';
 import { withTimeout } from '../async/with-timeout.ts';
 import { consume } from './consumer/consume.ts';
 import type { ConsumeDeps } from './consumer/consume-deps.ts';

@@ -1,15 +1,15 @@
 import { randomUUID } from 'node:crypto';
-import { consumerGroups, type ConsumerGroups } from '@posthorn/domain/records/consumer-groups.ts';
-import type { DeferralDelays } from '@posthorn/domain/schedule/deferral-delays.ts';
-import type { RetrySchedule } from '@posthorn/domain/schedule/retry-schedule.ts';
 import {
+  consumerGroups,
+  type ConsumerGroups,
+  type DelayTopic,
   delayTopicsAmong,
   topicNames,
+  type TopicNames,
   topicSpecs,
   topicSpecsAmong,
-  type DelayTopic,
-  type TopicNames,
 } from '@posthorn/domain/records/topics.ts';
+import type { DeferralDelays, RetrySchedule } from '@posthorn/domain/delivery/schedule.ts';
 import type { Kafka } from 'kafkajs';
 import type { ServiceContext } from '../service/run-service.ts';
 import type { KeyRing } from '../vault/vault-keys.ts';

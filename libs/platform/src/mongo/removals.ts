@@ -1,5 +1,5 @@
-import type { Removal } from '@posthorn/domain/company/removal.ts';
-import { WEBHOOK_REMOVED } from '@posthorn/domain/delivery-lifecycle/when-cancelled.ts';
+import type { Removal } from '@posthorn/domain/company.ts';
+import { WEBHOOK_REMOVED } from '@posthorn/domain/delivery/when-cancelled.ts';
 import type { mongo } from 'mongoose';
 import { collection } from './documents/collections.ts';
 import { documentsIn, documentsOf } from './company-documents.ts';

@@ -1,7 +1,4 @@
-import {
-  encodeOperatorEvent,
-  type OperatorEvent,
-} from '@posthorn/domain/operator-events/operator-event.ts';
+import { encodeOperatorEvent, type OperatorEvent } from '@posthorn/domain/operator-events.ts';
 import type { OutgoingRecord } from '../kafka/record-log.ts';
 
 /** The events of one webhook are in one partition, in their order. */

@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, test } from '@jest/globals';
-import type { OperatorEvent } from '@posthorn/domain/operator-events/operator-event.ts';
+import type { OperatorEvent } from '@posthorn/domain/operator-events.ts';
 import { createIncidentReports, MAX_REMEMBERED, type IncidentReports } from './report-incidents.ts';
 
 const HOUR_MS = 3_600_000;

@@ -1,7 +1,4 @@
-import type {
-  OperatorEvent,
-  OperatorIncident,
-} from '@posthorn/domain/operator-events/operator-event.ts';
+import type { OperatorEvent, OperatorIncident } from '@posthorn/domain/operator-events.ts';
 
 /** Tells the operator of an incident, now or with others of its kind. Costs no await; never throws. */
 export type ReportIncident = (incident: OperatorIncident) => void;

@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import type { Message } from '@posthorn/domain/message/message.ts';
+import type { Message } from '@posthorn/domain/message.ts';
 import { decodeMessageCreated } from '@posthorn/domain/records/records.ts';
 import fc from 'fast-check';
 import { createdRecords, ONE_SEND, takeForOneSend } from './created-records.ts';

@@ -1,11 +1,10 @@
-import { cancelReasonAtAcceptance } from '@posthorn/domain/delivery-lifecycle/when-cancelled.ts';
-import type { Message } from '@posthorn/domain/message/message.ts';
+import { cancelReasonAtAcceptance } from '@posthorn/domain/delivery/when-cancelled.ts';
+import { type Message, notStoredOf } from '@posthorn/domain/message.ts';
 import {
   encodeMessageCreated,
   INLINE_PAYLOAD_MAX_BYTES,
   type MessageCreated,
 } from '@posthorn/domain/records/records.ts';
-import { notStoredOf } from '@posthorn/domain/message/not-stored.ts';
 import { REQUEST_ID_HEADER, TRACEPARENT_HEADER } from '@posthorn/domain/records/record-headers.ts';
 import type { OutgoingRecord } from '../kafka/record-log.ts';
 

@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals';
-import type { Message } from '@posthorn/domain/message/message.ts';
+import type { Message } from '@posthorn/domain/message.ts';
 import type { OutgoingRecord } from '../kafka/record-log.ts';
 import { publishInBatches } from './publish-in-batches.ts';
 

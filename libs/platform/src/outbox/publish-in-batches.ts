@@ -1,4 +1,4 @@
-import type { Message } from '@posthorn/domain/message/message.ts';
+import type { Message } from '@posthorn/domain/message.ts';
 import type { RecordLog } from '../kafka/record-log.ts';
 import { createdSource, recordsBetween } from './created-records.ts';
 

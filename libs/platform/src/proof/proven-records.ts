@@ -1,4 +1,4 @@
-import { logFieldsIn } from '@posthorn/domain/records/record-subject.ts';
+import { logFieldsIn } from '@posthorn/domain/records/records.ts';
 import type { DeadLetters } from '../dead-letters/dead-letters.ts';
 import type { ConsumeOptions, LogRecord, RecordLog } from '../kafka/record-log.ts';
 import type { RecordMac } from '../kafka/publishing/record-mac.ts';

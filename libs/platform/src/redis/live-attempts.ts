@@ -1,4 +1,4 @@
-import { OUTCOMES } from '@posthorn/domain/outcome.ts';
+import { OUTCOMES } from '@posthorn/domain/delivery/delivery.ts';
 import { z } from 'zod';
 import type { Logger } from '../service/logger.ts';
 import { parseStored } from './commands/stored-values.ts';

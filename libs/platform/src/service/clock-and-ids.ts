@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { createIdFactory } from '@posthorn/domain/ids/ids.ts';
+import { createIdFactory } from '@posthorn/domain/ids.ts';
 
 /** Returns the time of the wall clock, in milliseconds since 1970. */
 export const systemClockMs = (): number => Date.now();

@@ -1,5 +1,4 @@
-import { STRICT_EGRESS, type EgressPolicy } from '@posthorn/domain/egress/egress-rules.ts';
-import type { Cidr } from '@posthorn/domain/egress/ip-address.ts';
+import { type Cidr, type EgressPolicy, STRICT_EGRESS } from '@posthorn/domain/egress.ts';
 
 /** Returns the egress settings of a service as the domain's policy. */
 export function egressPolicyOf(config: {

@@ -1,12 +1,13 @@
 import {
   addCounts,
   attemptsIn,
+  beginningOf,
   countAttempt,
   countedAtMs,
-  noAttempts,
   type CountedAttempt,
-} from '@posthorn/domain/stats/attempt-counts.ts';
-import { beginningOf, MINUTE_MS } from '@posthorn/domain/stats/steps.ts';
+  MINUTE_MS,
+  noAttempts,
+} from '@posthorn/domain/stats.ts';
 import type { MinuteCounts, StatsOwnerKind, UsageCounts } from '../mongo/stats/stats-documents.ts';
 import type { WriteBehind } from './write-behind.ts';
 

@@ -1,4 +1,4 @@
-import { beginningOf } from '@posthorn/domain/stats/steps.ts';
+import { beginningOf } from '@posthorn/domain/stats.ts';
 import type { UsageCounts } from '../mongo/stats/stats-documents.ts';
 import { keyOfUsage, noUsage } from './count-attempts.ts';
 import type { WriteBehind } from './write-behind.ts';

@@ -1,4 +1,4 @@
-import type { Span } from '@posthorn/domain/stats/steps.ts';
+import type { Span } from '@posthorn/domain/stats.ts';
 import { z } from 'zod';
 
 /** A month of UTC as `2026-11`, as the span from its beginning to its end. */

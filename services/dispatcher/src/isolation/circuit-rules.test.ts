@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import type { Outcome } from '@posthorn/domain/outcome.ts';
+import type { Outcome } from '@posthorn/domain/delivery/delivery.ts';
 import {
   type CircuitBlock,
   type CircuitReport,

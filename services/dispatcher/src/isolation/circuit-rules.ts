@@ -1,5 +1,4 @@
-import type { Trigger } from '@posthorn/domain/message/delivery.ts';
-import type { Outcome } from '@posthorn/domain/outcome.ts';
+import type { Outcome, Trigger } from '@posthorn/domain/delivery/delivery.ts';
 import type { Circuit, Probe } from './circuits.ts';
 import type { CircuitView } from './gate.ts';
 

@@ -1,6 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
-import type { Trigger } from '@posthorn/domain/message/delivery.ts';
-import type { Outcome } from '@posthorn/domain/outcome.ts';
+import type { Outcome, Trigger } from '@posthorn/domain/delivery/delivery.ts';
 import type { CircuitReport } from './circuit-rules.ts';
 import { type Circuits, createCircuits } from './circuits.ts';
 

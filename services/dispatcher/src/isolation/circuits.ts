@@ -1,4 +1,4 @@
-import type { Trigger } from '@posthorn/domain/message/delivery.ts';
+import type { Trigger } from '@posthorn/domain/delivery/delivery.ts';
 import { startTicker } from '@posthorn/platform/async/ticker.ts';
 import type { ReportIncident } from '@posthorn/platform/operator-events/report-incidents.ts';
 import type {

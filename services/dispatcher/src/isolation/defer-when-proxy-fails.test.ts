@@ -1,5 +1,5 @@
 import { expect, it } from '@jest/globals';
-import { refOf } from '@posthorn/domain/message/delivery.ts';
+import { refOf } from '@posthorn/domain/delivery/delivery.ts';
 import { decodeRetryDue, encodeRetryDue } from '@posthorn/domain/records/records.ts';
 import {
   createAttemptHarness,

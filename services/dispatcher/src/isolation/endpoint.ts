@@ -1,4 +1,4 @@
-import type { Outcome } from '@posthorn/domain/outcome.ts';
+import type { Outcome } from '@posthorn/domain/delivery/delivery.ts';
 import {
   type ConcurrencyLimit,
   type EndedAttempt,

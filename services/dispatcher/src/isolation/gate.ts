@@ -1,6 +1,5 @@
-import { suspensionDefersMs } from '@posthorn/domain/company/company.ts';
-import type { Trigger } from '@posthorn/domain/message/delivery.ts';
-import type { Outcome } from '@posthorn/domain/outcome.ts';
+import { suspensionDefersMs } from '@posthorn/domain/company.ts';
+import type { Outcome, Trigger } from '@posthorn/domain/delivery/delivery.ts';
 import type { ReservedPayload } from '../payloads.ts';
 
 /** Why an attempt cannot be made now. The closed set of labels of the metrics. */

@@ -1,4 +1,4 @@
-import { MAX_HOLD_MS } from '@posthorn/domain/schedule/retry-after.ts';
+import { MAX_HOLD_MS } from '@posthorn/domain/delivery/schedule.ts';
 import { urlHashOf } from '@posthorn/platform/redis/endpoint-flows.ts';
 
 /*

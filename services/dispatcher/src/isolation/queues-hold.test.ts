@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, it } from '@jest/globals';
-import { MAX_HOLD_MS } from '@posthorn/domain/schedule/retry-after.ts';
+import { MAX_HOLD_MS } from '@posthorn/domain/delivery/schedule.ts';
 import { urlHashOf } from '@posthorn/platform/redis/endpoint-flows.ts';
 import {
   count,

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
-import { type EgressPolicy, STRICT_EGRESS } from '@posthorn/domain/egress/egress-rules.ts';
+import { type EgressPolicy, STRICT_EGRESS } from '@posthorn/domain/egress.ts';
 import type { TokenAnswer } from '@posthorn/domain/request/access-token.ts';
 import type { OAuth2Client } from '@posthorn/domain/webhook.ts';
 import { gzipSync } from 'node:zlib';

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
-import { STRICT_EGRESS } from '@posthorn/domain/egress/egress-rules.ts';
-import { createIdFactory } from '@posthorn/domain/ids/ids.ts';
+import { STRICT_EGRESS } from '@posthorn/domain/egress.ts';
+import { createIdFactory } from '@posthorn/domain/ids.ts';
 import { createHash, randomBytes } from 'node:crypto';
 import { createSecureServer, type Http2SecureServer } from 'node:http2';
 import type { AddressInfo } from 'node:net';

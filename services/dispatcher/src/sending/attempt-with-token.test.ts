@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { refOf } from '@posthorn/domain/message/delivery.ts';
+import { refOf } from '@posthorn/domain/delivery/delivery.ts';
 import { TURN_AT_HEADER } from '@posthorn/domain/records/record-headers.ts';
 import { encodeMessageCreated } from '@posthorn/domain/records/records.ts';
 import type { TokenAnswer } from '@posthorn/domain/request/access-token.ts';

@@ -1,9 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import {
-  type EgressPolicy,
-  type EgressRefusal,
-  STRICT_EGRESS,
-} from '@posthorn/domain/egress/egress-rules.ts';
+import { type EgressPolicy, type EgressRefusal, STRICT_EGRESS } from '@posthorn/domain/egress.ts';
 import { createGuardedConnect } from './guarded-connect.ts';
 
 const strict: EgressPolicy = { ...STRICT_EGRESS, allowHttp: true };

@@ -1,10 +1,10 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import {
+  cidrs,
   type EgressPolicy,
   type EgressRefusal,
   STRICT_EGRESS,
-} from '@posthorn/domain/egress/egress-rules.ts';
-import { cidrs } from '@posthorn/domain/egress/ip-address.ts';
+} from '@posthorn/domain/egress.ts';
 import { type AddressInfo, createServer, isIP, type Server, type Socket } from 'node:net';
 import { createConnectSpy } from '../../../../test/support/receivers/connect-spy.ts';
 import { REFUSED } from '../../../../test/support/receivers/refused-addresses.ts';

@@ -3,7 +3,7 @@ import {
   type EgressRefusal,
   refusalOfAddress,
   refusalOfUrl,
-} from '@posthorn/domain/egress/egress-rules.ts';
+} from '@posthorn/domain/egress.ts';
 import type { LookupAddress } from 'node:dns';
 import { isIP, type LookupFunction, type Socket } from 'node:net';
 import type { SecureContext } from 'node:tls';

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globals';
-import { STRICT_EGRESS } from '@posthorn/domain/egress/egress-rules.ts';
+import { STRICT_EGRESS } from '@posthorn/domain/egress.ts';
 import { signerOf } from '@posthorn/domain/request/delivery-headers.ts';
 import { secretFromBytes } from '@posthorn/domain/request/signature.ts';
 import type { AuthMethod, Webhook } from '@posthorn/domain/webhook.ts';

@@ -1,5 +1,9 @@
-import type { Attempt } from '@posthorn/domain/message/delivery.ts';
-import { type Outcome, outcomeOfErrorCode, outcomeOfStatus } from '@posthorn/domain/outcome.ts';
+import {
+  type Attempt,
+  type Outcome,
+  outcomeOfErrorCode,
+  outcomeOfStatus,
+} from '@posthorn/domain/delivery/delivery.ts';
 import type { DueAttempt } from '@posthorn/domain/records/records.ts';
 import { deliveryHeaders } from '@posthorn/domain/request/delivery-headers.ts';
 import type { Header } from '@posthorn/domain/webhook.ts';

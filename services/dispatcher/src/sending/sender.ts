@@ -1,4 +1,4 @@
-import { EGRESS_REFUSALS, type EgressRefusal } from '@posthorn/domain/egress/egress-rules.ts';
+import { EGRESS_REFUSALS, type EgressRefusal } from '@posthorn/domain/egress.ts';
 import { requiredAt } from '@posthorn/domain/required.ts';
 import type { MemoryBudgets } from '@posthorn/platform/memory/memory-budgets.ts';
 import { memoryShare } from '@posthorn/platform/memory/memory-shares.ts';

@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, test } from '@jest/globals';
-import type { SettledDelivery } from '@posthorn/domain/delivery-lifecycle/settlement.ts';
-import { timeMsOf } from '@posthorn/domain/ids/ids.ts';
-import type { Message } from '@posthorn/domain/message/message.ts';
+import type { SettledDelivery } from '@posthorn/domain/delivery/settlement.ts';
+import { timeMsOf } from '@posthorn/domain/ids.ts';
+import type { Message } from '@posthorn/domain/message.ts';
 import type { DeliveryStore } from '@posthorn/platform/mongo/deliveries/deliveries.ts';
 import type { InsertOutcome } from '@posthorn/platform/mongo/messages/messages.ts';
 import { type OpenedWebhook, targetListOf } from '@posthorn/platform/mongo/webhooks/webhooks.ts';

@@ -1,4 +1,4 @@
-import type { Message } from '@posthorn/domain/message/message.ts';
+import type { Message } from '@posthorn/domain/message.ts';
 import { ImpossibleError } from '@posthorn/domain/required.ts';
 import { createAdaptiveLinger } from '@posthorn/platform/async/batching/adaptive-linger.ts';
 import { createBatcher } from '@posthorn/platform/async/batching/batcher.ts';

@@ -1,6 +1,6 @@
-import { unattemptedDelivery } from '@posthorn/domain/delivery-lifecycle/settlement.ts';
-import { type IdPrefix, timeMsOf } from '@posthorn/domain/ids/ids.ts';
-import type { Idempotency, Message } from '@posthorn/domain/message/message.ts';
+import { unattemptedDelivery } from '@posthorn/domain/delivery/settlement.ts';
+import { type IdPrefix, timeMsOf } from '@posthorn/domain/ids.ts';
+import type { Idempotency, Message } from '@posthorn/domain/message.ts';
 import { slicesOf } from '@posthorn/platform/async/batching/slices-of.ts';
 import type { DeliveryStore } from '@posthorn/platform/mongo/deliveries/deliveries.ts';
 import type { Logger } from '@posthorn/platform/service/logger.ts';

@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, test } from '@jest/globals';
-import type { Message } from '@posthorn/domain/message/message.ts';
+import type { Message } from '@posthorn/domain/message.ts';
 import type { ClaimedKey, KeyHolder } from '@posthorn/platform/mongo/messages/key-holders.ts';
 import { Registry } from 'prom-client';
 import { countingIds, sampleMessage } from '../../../../test/support/samples/sample-message.ts';

@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, test } from '@jest/globals';
-import type { NotStored } from '@posthorn/domain/message/not-stored.ts';
+import type { NotStored } from '@posthorn/domain/message.ts';
 import { wantsEvent, type Webhook } from '@posthorn/domain/webhook.ts';
 import {
   type FoundWebhook,

@@ -1,4 +1,4 @@
-import type { NotStored } from '@posthorn/domain/message/not-stored.ts';
+import type { NotStored } from '@posthorn/domain/message.ts';
 import { charsOfAuth, wantsEvent } from '@posthorn/domain/webhook.ts';
 import { createCoalescingCache } from '@posthorn/platform/async/coalescing-cache.ts';
 import {

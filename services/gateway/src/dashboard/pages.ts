@@ -1,4 +1,4 @@
-import { isId } from '@posthorn/domain/ids/ids.ts';
+import { isId } from '@posthorn/domain/ids.ts';
 import { type Request, type RequestHandler, type Response, Router } from 'express';
 import { readdir, readFile } from 'node:fs/promises';
 import { extname, join, relative, sep } from 'node:path';

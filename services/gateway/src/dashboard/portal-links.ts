@@ -1,11 +1,12 @@
 import {
   type Capability,
+  notGrantable,
+  type PortalGrant,
+  type PortalTheme,
   scopesToGive,
   toCapabilities,
-} from '@posthorn/domain/access/capabilities.ts';
-import type { PortalGrant, PortalTheme } from '@posthorn/domain/access/portal.ts';
-import { notGrantable } from '@posthorn/domain/access/scopes.ts';
-import type { IdPrefix } from '@posthorn/domain/ids/ids.ts';
+} from '@posthorn/domain/access.ts';
+import type { IdPrefix } from '@posthorn/domain/ids.ts';
 import {
   type CompanyStore,
   createCompanyStore,

@@ -1,10 +1,11 @@
 import {
   CAPABILITIES,
   type Capability,
+  type PortalTheme,
+  type Scope,
+  SCOPES,
   scopesToGive,
-} from '@posthorn/domain/access/capabilities.ts';
-import type { PortalTheme } from '@posthorn/domain/access/portal.ts';
-import { type Scope, SCOPES } from '@posthorn/domain/access/scopes.ts';
+} from '@posthorn/domain/access.ts';
 import { createCoalescingCache } from '@posthorn/platform/async/coalescing-cache.ts';
 import type { CompanyStore, KeyRecord } from '@posthorn/platform/mongo/companies/companies.ts';
 import type { LinkStore } from '@posthorn/platform/mongo/companies/links/links.ts';

@@ -1,7 +1,6 @@
 import { afterAll, beforeAll, expect, it } from '@jest/globals';
-import { unattemptedDelivery } from '@posthorn/domain/delivery-lifecycle/settlement.ts';
-import { DAY_MS, dayNumberOf } from '@posthorn/domain/ids/days.ts';
-import { firstIdAt } from '@posthorn/domain/ids/ids.ts';
+import { unattemptedDelivery } from '@posthorn/domain/delivery/settlement.ts';
+import { DAY_MS, dayNumberOf, firstIdAt } from '@posthorn/domain/ids.ts';
 import { type Database, withDays } from '@posthorn/platform/mongo/days/days.ts';
 import { createDeliveryStore } from '@posthorn/platform/mongo/deliveries/deliveries.ts';
 import { collection } from '@posthorn/platform/mongo/documents/collections.ts';

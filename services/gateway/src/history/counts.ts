@@ -1,11 +1,11 @@
-import { timeMsOf } from '@posthorn/domain/ids/ids.ts';
+import { timeMsOf } from '@posthorn/domain/ids.ts';
 import {
   addCounts,
   attemptsIn,
   noAttempts,
   successesIn,
-} from '@posthorn/domain/stats/attempt-counts.ts';
-import { wholeSteps } from '@posthorn/domain/stats/steps.ts';
+  wholeSteps,
+} from '@posthorn/domain/stats.ts';
 import {
   type CompanyDocuments,
   documentsIn,

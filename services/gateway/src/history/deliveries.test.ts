@@ -1,8 +1,8 @@
 import { describe, expect, test } from '@jest/globals';
-import { unattemptedDelivery } from '@posthorn/domain/delivery-lifecycle/settlement.ts';
-import { attemptIdOf, deliveryIdOf } from '@posthorn/domain/ids/ids.ts';
-import type { Delivery } from '@posthorn/domain/message/delivery.ts';
-import type { Message } from '@posthorn/domain/message/message.ts';
+import { unattemptedDelivery } from '@posthorn/domain/delivery/settlement.ts';
+import { attemptIdOf, deliveryIdOf } from '@posthorn/domain/ids.ts';
+import type { Delivery } from '@posthorn/domain/delivery/delivery.ts';
+import type { Message } from '@posthorn/domain/message.ts';
 import { sampleMessage } from '../../../../test/support/samples/sample-message.ts';
 import { listDeliveries, readDelivery, type ReadStores } from './deliveries.ts';
 import { createFindById, type FindByIdDeps } from './find-by-id.ts';

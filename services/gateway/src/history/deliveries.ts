@@ -1,10 +1,10 @@
 import {
   cancelReasonAtAcceptance,
   statusBeforeAttempts,
-} from '@posthorn/domain/delivery-lifecycle/when-cancelled.ts';
-import { deliveryIdOf, isId, timePartOf } from '@posthorn/domain/ids/ids.ts';
-import type { Delivery } from '@posthorn/domain/message/delivery.ts';
-import type { Message } from '@posthorn/domain/message/message.ts';
+} from '@posthorn/domain/delivery/when-cancelled.ts';
+import { deliveryIdOf, isId, timePartOf } from '@posthorn/domain/ids.ts';
+import type { Delivery } from '@posthorn/domain/delivery/delivery.ts';
+import type { Message } from '@posthorn/domain/message.ts';
 import type { Header } from '@posthorn/domain/webhook.ts';
 import { slicesOf } from '@posthorn/platform/async/batching/slices-of.ts';
 import type { DeliveryQueries } from '@posthorn/platform/mongo/deliveries/delivery-queries.ts';

@@ -1,4 +1,4 @@
-import { attemptIdOf, isId, timePartOf } from '@posthorn/domain/ids/ids.ts';
+import { attemptIdOf, isId, timePartOf } from '@posthorn/domain/ids.ts';
 import type {
   DeliveryOutline,
   DeliveryQueries,

@@ -1,4 +1,4 @@
-import { deliveryIdOf } from '@posthorn/domain/ids/ids.ts';
+import { deliveryIdOf } from '@posthorn/domain/ids.ts';
 import type {
   AttemptFigures,
   DeliveryQueries,

@@ -1,8 +1,8 @@
 import { describe, expect, test } from '@jest/globals';
-import { statusBeforeAttempts } from '@posthorn/domain/delivery-lifecycle/when-cancelled.ts';
-import { timeMsOf } from '@posthorn/domain/ids/ids.ts';
-import type { DeliveryStatus } from '@posthorn/domain/message/delivery.ts';
-import { messageStatus } from '@posthorn/domain/message/message.ts';
+import { statusBeforeAttempts } from '@posthorn/domain/delivery/when-cancelled.ts';
+import { timeMsOf } from '@posthorn/domain/ids.ts';
+import type { DeliveryStatus } from '@posthorn/domain/delivery/delivery.ts';
+import { messageStatus } from '@posthorn/domain/message.ts';
 import fc from 'fast-check';
 import {
   descending,

@@ -1,7 +1,7 @@
-import { statusBeforeAttempts } from '@posthorn/domain/delivery-lifecycle/when-cancelled.ts';
-import { deliveryIdOf, firstIdAt, timeMsOf } from '@posthorn/domain/ids/ids.ts';
-import type { DeliveryStatus } from '@posthorn/domain/message/delivery.ts';
-import { type Message, messageStatus } from '@posthorn/domain/message/message.ts';
+import { statusBeforeAttempts } from '@posthorn/domain/delivery/when-cancelled.ts';
+import { deliveryIdOf, firstIdAt, timeMsOf } from '@posthorn/domain/ids.ts';
+import type { DeliveryStatus } from '@posthorn/domain/delivery/delivery.ts';
+import { type Message, messageStatus } from '@posthorn/domain/message.ts';
 import { requiredAt } from '@posthorn/domain/required.ts';
 import { slicesOf } from '@posthorn/platform/async/batching/slices-of.ts';
 import type {

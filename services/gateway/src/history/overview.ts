@@ -1,14 +1,18 @@
-import { type Outcome, OUTCOMES } from '@posthorn/domain/outcome.ts';
+import { type Outcome, OUTCOMES } from '@posthorn/domain/delivery/delivery.ts';
 import {
   addCounts,
   type AttemptCounts,
   attemptsIn,
+  durationFiguresOf,
   noAttempts,
+  type Range,
+  type RangeSpan,
+  type Span,
+  spanOfRange,
+  type Step,
+  STEP_MS,
   successesIn,
-} from '@posthorn/domain/stats/attempt-counts.ts';
-import { durationFiguresOf } from '@posthorn/domain/stats/durations.ts';
-import { type Range, type RangeSpan, spanOfRange } from '@posthorn/domain/stats/ranges.ts';
-import { type Span, type Step, STEP_MS } from '@posthorn/domain/stats/steps.ts';
+} from '@posthorn/domain/stats.ts';
 import { documentsOf } from '@posthorn/platform/mongo/company-documents.ts';
 import type { FailingWebhook } from '@posthorn/platform/mongo/stats/failing-webhooks.ts';
 import type { StatsPoint, StatsQueries } from '@posthorn/platform/mongo/stats/stats-queries.ts';

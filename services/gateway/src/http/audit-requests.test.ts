@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, test } from '@jest/globals';
-import type { Scope } from '@posthorn/domain/access/scopes.ts';
+import type { Scope } from '@posthorn/domain/access.ts';
 import type { AuditedAction, AuditedResult, AuditLog } from '@posthorn/platform/audit/audit-log.ts';
 import { routeTable } from '../../../../test/support/api/route-table.ts';
 import { ApiError, unavailable } from './api-error.ts';

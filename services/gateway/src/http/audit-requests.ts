@@ -1,9 +1,10 @@
-import type {
-  AuditActor,
-  AuditTarget,
-  AuditTargetKind,
-} from '@posthorn/domain/audit/audit-event.ts';
-import { type AuditedFields, changesBetween } from '@posthorn/domain/audit/changes.ts';
+import {
+  type AuditActor,
+  type AuditedFields,
+  type AuditTarget,
+  type AuditTargetKind,
+  changesBetween,
+} from '@posthorn/domain/audit.ts';
 import {
   type AuditedAction,
   type AuditedResult,

@@ -1,4 +1,4 @@
-import { MAX_BODY_BYTES, MAX_PAYLOAD_DEPTH } from '@posthorn/domain/message/message.ts';
+import { MAX_BODY_BYTES, MAX_PAYLOAD_DEPTH } from '@posthorn/domain/message.ts';
 import {
   type ByteCollector,
   createByteCollector,

@@ -1,4 +1,4 @@
-import { formatIp, parseIp, unmapped } from '@posthorn/domain/egress/ip-address.ts';
+import { formatIp, parseIp, unmapped } from '@posthorn/domain/egress.ts';
 import type { Express } from 'express';
 import type { IncomingMessage } from 'node:http';
 import { isIPv4 } from 'node:net';

@@ -1,7 +1,5 @@
-import type { Capability } from '@posthorn/domain/access/capabilities.ts';
-import type { Scope } from '@posthorn/domain/access/scopes.ts';
-import type { AuditAction, AuditTargetKind } from '@posthorn/domain/audit/audit-event.ts';
-import type { AuditedFields } from '@posthorn/domain/audit/changes.ts';
+import type { Capability, Scope } from '@posthorn/domain/access.ts';
+import type { AuditAction, AuditedFields, AuditTargetKind } from '@posthorn/domain/audit.ts';
 import type { Changed } from '@posthorn/platform/mongo/company-documents.ts';
 import { z } from 'zod';
 import type { Problem } from './api-error.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import { ALL_SCOPES, type Scope } from '@posthorn/domain/access/scopes.ts';
+import { ALL_SCOPES, type Scope } from '@posthorn/domain/access.ts';
 import { rightsFor, rightsLike } from './api-keys.ts';
 
 const makerWith = (scopes: readonly Scope[], appId: string | null = null) => ({

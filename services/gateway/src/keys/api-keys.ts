@@ -1,5 +1,5 @@
-import { ALL_SCOPES, notGrantable, type Scope } from '@posthorn/domain/access/scopes.ts';
-import type { IdPrefix } from '@posthorn/domain/ids/ids.ts';
+import { ALL_SCOPES, notGrantable, type Scope } from '@posthorn/domain/access.ts';
+import type { IdPrefix } from '@posthorn/domain/ids.ts';
 import {
   type AskedRights,
   type KeyRights,

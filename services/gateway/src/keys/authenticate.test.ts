@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, test } from '@jest/globals';
-import { ALL_SCOPES } from '@posthorn/domain/access/scopes.ts';
+import { ALL_SCOPES } from '@posthorn/domain/access.ts';
 import type { KeyRecord } from '@posthorn/platform/mongo/companies/companies.ts';
 import { hashOfKey, makeApiKey } from '@posthorn/platform/mongo/companies/make-api-key.ts';
 import { createLogger } from '@posthorn/platform/service/logger.ts';

@@ -1,6 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import { CAPABILITIES } from '@posthorn/domain/access/capabilities.ts';
-import { SCOPES } from '@posthorn/domain/access/scopes.ts';
+import { CAPABILITIES, SCOPES } from '@posthorn/domain/access.ts';
 import { routeTable } from '../../../../test/support/api/route-table.ts';
 import { ApiError } from '../http/api-error.ts';
 import type { Caller, Route } from '../http/route.ts';

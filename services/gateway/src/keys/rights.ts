@@ -1,4 +1,4 @@
-import { allows, type Scope } from '@posthorn/domain/access/scopes.ts';
+import { allows, type Scope } from '@posthorn/domain/access.ts';
 import type { Webhook } from '@posthorn/domain/webhook.ts';
 import type { DeliveryQueries } from '@posthorn/platform/mongo/deliveries/delivery-queries.ts';
 import type { MessageQueries } from '@posthorn/platform/mongo/messages/message-queries.ts';

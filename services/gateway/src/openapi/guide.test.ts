@@ -1,6 +1,10 @@
 import { expect, it } from '@jest/globals';
-import { asymmetricSignature, type SignedContent } from '@posthorn/domain/request/signature.ts';
-import { keyPairSignerOf, publicJwkOf } from '@posthorn/domain/request/signing-keys.ts';
+import {
+  asymmetricSignature,
+  keyPairSignerOf,
+  publicJwkOf,
+  type SignedContent,
+} from '@posthorn/domain/request/signature.ts';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { sampleSigningKey } from '../../../../test/support/samples/sample-signing-key.ts';

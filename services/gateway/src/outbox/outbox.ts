@@ -1,5 +1,5 @@
-import { firstIdAt, type IdPrefix, timeMsOf } from '@posthorn/domain/ids/ids.ts';
-import type { Message } from '@posthorn/domain/message/message.ts';
+import { firstIdAt, type IdPrefix, timeMsOf } from '@posthorn/domain/ids.ts';
+import type { Message } from '@posthorn/domain/message.ts';
 import { createLoop, type Loop } from '@posthorn/platform/async/loop.ts';
 import { withTimeout } from '@posthorn/platform/async/with-timeout.ts';
 import type { OpenRecordLog } from '@posthorn/platform/kafka/open-record-log.ts';

@@ -1,4 +1,4 @@
-import type { Message } from '@posthorn/domain/message/message.ts';
+import type { Message } from '@posthorn/domain/message.ts';
 import { createKeepTrying, type KeepTrying } from '@posthorn/platform/async/keep-trying.ts';
 import { withTimeout } from '@posthorn/platform/async/with-timeout.ts';
 import type { RecordLog } from '@posthorn/platform/kafka/record-log.ts';

@@ -1,4 +1,4 @@
-import type { Message } from '@posthorn/domain/message/message.ts';
+import type { Message } from '@posthorn/domain/message.ts';
 import { createFairQueue, type FairQueue } from '@posthorn/platform/async/batching/fair-queue.ts';
 import type { OutgoingRecord } from '@posthorn/platform/kafka/record-log.ts';
 import { createShares } from '@posthorn/platform/memory/shares.ts';

@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, test } from '@jest/globals';
-import type { Message } from '@posthorn/domain/message/message.ts';
+import type { Message } from '@posthorn/domain/message.ts';
 import { decodeMessageCreated } from '@posthorn/domain/records/records.ts';
 import { createLogger } from '@posthorn/platform/service/logger.ts';
 import { sampleMessage } from '../../../../test/support/samples/sample-message.ts';

@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, test } from '@jest/globals';
-import type { Message } from '@posthorn/domain/message/message.ts';
+import type { Message } from '@posthorn/domain/message.ts';
 import type { OutgoingRecord } from '@posthorn/platform/kafka/record-log.ts';
 import { createLogger } from '@posthorn/platform/service/logger.ts';
 import fc from 'fast-check';

@@ -1,9 +1,5 @@
-import type { IdPrefix } from '@posthorn/domain/ids/ids.ts';
-import {
-  type NotStored,
-  notStoredBy,
-  type StorageSettings,
-} from '@posthorn/domain/message/not-stored.ts';
+import type { IdPrefix } from '@posthorn/domain/ids.ts';
+import { type NotStored, notStoredBy, type StorageSettings } from '@posthorn/domain/message.ts';
 import { type Changed, documentsOf } from '@posthorn/platform/mongo/company-documents.ts';
 import type { AppDocument, Environment } from '@posthorn/platform/mongo/documents/documents.ts';
 import type { mongo } from 'mongoose';

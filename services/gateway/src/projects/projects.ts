@@ -1,4 +1,4 @@
-import type { IdPrefix } from '@posthorn/domain/ids/ids.ts';
+import type { IdPrefix } from '@posthorn/domain/ids.ts';
 import { type Changed, documentsOf } from '@posthorn/platform/mongo/company-documents.ts';
 import type { Environment, ProjectDocument } from '@posthorn/platform/mongo/documents/documents.ts';
 import { readInParts } from '@posthorn/platform/mongo/documents/read-in-parts.ts';

@@ -1,5 +1,5 @@
-import type { Removal } from '@posthorn/domain/company/removal.ts';
-import type { IdPrefix } from '@posthorn/domain/ids/ids.ts';
+import type { Removal } from '@posthorn/domain/company.ts';
+import type { IdPrefix } from '@posthorn/domain/ids.ts';
 import { createLoop } from '@posthorn/platform/async/loop.ts';
 import { TimeoutError, withTimeout } from '@posthorn/platform/async/with-timeout.ts';
 import {

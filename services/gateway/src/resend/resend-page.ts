@@ -1,5 +1,5 @@
 import { encodeRetryDue } from '@posthorn/domain/records/records.ts';
-import { refOf } from '@posthorn/domain/message/delivery.ts';
+import { refOf } from '@posthorn/domain/delivery/delivery.ts';
 import {
   isOfOne,
   type MarkedDelivery,

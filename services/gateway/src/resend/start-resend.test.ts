@@ -1,7 +1,6 @@
 import { beforeEach, describe, expect, test } from '@jest/globals';
-import type { Outcome } from '@posthorn/domain/outcome.ts';
-import type { Delivery, DeliveryStatus } from '@posthorn/domain/message/delivery.ts';
-import { deliveryIdOf, firstIdAt, timeMsOf } from '@posthorn/domain/ids/ids.ts';
+import type { Delivery, DeliveryStatus, Outcome } from '@posthorn/domain/delivery/delivery.ts';
+import { deliveryIdOf, firstIdAt, timeMsOf } from '@posthorn/domain/ids.ts';
 import type { Webhook } from '@posthorn/domain/webhook.ts';
 import type { Resend } from '@posthorn/domain/resend.ts';
 import {

@@ -1,6 +1,5 @@
-import { firstIdAt, type IdPrefix } from '@posthorn/domain/ids/ids.ts';
-import { type Delivery, isFinal } from '@posthorn/domain/message/delivery.ts';
-import type { Outcome } from '@posthorn/domain/outcome.ts';
+import { firstIdAt, type IdPrefix } from '@posthorn/domain/ids.ts';
+import { type Delivery, isFinal, type Outcome } from '@posthorn/domain/delivery/delivery.ts';
 import type { MarkedDelivery, Resend } from '@posthorn/domain/resend.ts';
 import type { Webhook } from '@posthorn/domain/webhook.ts';
 import { freeOrphans } from '@posthorn/platform/mongo/resends/free-orphans.ts';

@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
-import { attemptIdOf, deliveryIdOf } from '@posthorn/domain/ids/ids.ts';
-import type { Attempt, Delivery, DeliveryStatus } from '@posthorn/domain/message/delivery.ts';
-import type { Message } from '@posthorn/domain/message/message.ts';
+import { attemptIdOf, deliveryIdOf } from '@posthorn/domain/ids.ts';
+import type { Attempt, Delivery, DeliveryStatus } from '@posthorn/domain/delivery/delivery.ts';
+import type { Message } from '@posthorn/domain/message.ts';
 import { secretFromBytes } from '@posthorn/domain/request/signature.ts';
 import type { AuthMethod, Header } from '@posthorn/domain/webhook.ts';
 import type { FoundWebhook, OpenedWebhook } from '@posthorn/platform/mongo/webhooks/webhooks.ts';

@@ -1,13 +1,13 @@
-import { statusBeforeAttempts } from '@posthorn/domain/delivery-lifecycle/when-cancelled.ts';
-import { attemptIdOf, deliveryIdOf } from '@posthorn/domain/ids/ids.ts';
+import { statusBeforeAttempts } from '@posthorn/domain/delivery/when-cancelled.ts';
+import { attemptIdOf, deliveryIdOf } from '@posthorn/domain/ids.ts';
 import {
   type Attempt,
   CANCEL_REASONS,
   type Delivery,
   endedAtMs,
-} from '@posthorn/domain/message/delivery.ts';
-import { type Message, messageStatus } from '@posthorn/domain/message/message.ts';
-import { OUTCOMES } from '@posthorn/domain/outcome.ts';
+  OUTCOMES,
+} from '@posthorn/domain/delivery/delivery.ts';
+import { type Message, messageStatus } from '@posthorn/domain/message.ts';
 import { acceptHeaders, DEFAULT_HEADERS } from '@posthorn/domain/request/delivery-headers.ts';
 import { hmacSignature } from '@posthorn/domain/request/signature.ts';
 import { type Header, isSignedByCompany, type Webhook } from '@posthorn/domain/webhook.ts';

@@ -1,4 +1,4 @@
-import { SCOPES } from '@posthorn/domain/access/scopes.ts';
+import { SCOPES } from '@posthorn/domain/access.ts';
 import type { ApiKeyDocument } from '@posthorn/platform/mongo/documents/documents.ts';
 import { z } from 'zod';
 import { route, type Route } from '../http/route.ts';

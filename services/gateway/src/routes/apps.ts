@@ -1,5 +1,5 @@
-import type { AuditedFields } from '@posthorn/domain/audit/changes.ts';
-import { STORE_PAYLOADS } from '@posthorn/domain/message/not-stored.ts';
+import type { AuditedFields } from '@posthorn/domain/audit.ts';
+import { STORE_PAYLOADS } from '@posthorn/domain/message.ts';
 import type { AppDocument } from '@posthorn/platform/mongo/documents/documents.ts';
 import { z } from 'zod';
 import type { CountApps } from '../history/counts.ts';

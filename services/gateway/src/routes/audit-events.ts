@@ -3,7 +3,7 @@ import {
   AUDIT_OUTCOMES,
   AUDIT_TARGETS,
   type AuditEvent,
-} from '@posthorn/domain/audit/audit-event.ts';
+} from '@posthorn/domain/audit.ts';
 import type { AuditStore } from '@posthorn/platform/mongo/audit/audit-events.ts';
 import { z } from 'zod';
 import { route, type Route } from '../http/route.ts';

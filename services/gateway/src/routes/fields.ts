@@ -1,4 +1,4 @@
-import { idPattern, type IdPrefix } from '@posthorn/domain/ids/ids.ts';
+import { idPattern, type IdPrefix } from '@posthorn/domain/ids.ts';
 import { z } from 'zod';
 
 /**

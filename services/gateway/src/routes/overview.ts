@@ -1,5 +1,4 @@
-import { RANGES } from '@posthorn/domain/stats/ranges.ts';
-import { beginningOf, MAX_SPAN_MS, wholeSteps } from '@posthorn/domain/stats/steps.ts';
+import { beginningOf, MAX_SPAN_MS, RANGES, wholeSteps } from '@posthorn/domain/stats.ts';
 import type { StatsQueries } from '@posthorn/platform/mongo/stats/stats-queries.ts';
 import { z } from 'zod';
 import type { FindById, Found } from '../history/find-by-id.ts';

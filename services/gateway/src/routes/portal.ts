@@ -1,4 +1,4 @@
-import { CAPABILITIES } from '@posthorn/domain/access/capabilities.ts';
+import { CAPABILITIES } from '@posthorn/domain/access.ts';
 import { z } from 'zod';
 import type {
   CreatePortalLink,

@@ -1,4 +1,4 @@
-import type { AuditedFields } from '@posthorn/domain/audit/changes.ts';
+import type { AuditedFields } from '@posthorn/domain/audit.ts';
 import type { ProjectDocument } from '@posthorn/platform/mongo/documents/documents.ts';
 import { z } from 'zod';
 import { notFound } from '../http/api-error.ts';

@@ -1,4 +1,4 @@
-import { OUTCOMES } from '@posthorn/domain/outcome.ts';
+import { OUTCOMES } from '@posthorn/domain/delivery/delivery.ts';
 import type { Resend } from '@posthorn/domain/resend.ts';
 import type { ResendStore } from '@posthorn/platform/mongo/resends/resends.ts';
 import { z } from 'zod';

@@ -2,7 +2,7 @@ import {
   type SigningKey,
   type SigningKeys,
   standardPublicKey,
-} from '@posthorn/domain/request/signing-keys.ts';
+} from '@posthorn/domain/request/signature.ts';
 import { z } from 'zod';
 import { route, type Route } from '../http/route.ts';
 import type { CompanyKeys } from '../webhooks/signing-keys.ts';

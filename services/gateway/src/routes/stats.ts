@@ -1,15 +1,16 @@
-import { OUTCOMES } from '@posthorn/domain/outcome.ts';
-import { attemptsIn, successesIn } from '@posthorn/domain/stats/attempt-counts.ts';
-import { durationFiguresOf } from '@posthorn/domain/stats/durations.ts';
+import { OUTCOMES } from '@posthorn/domain/delivery/delivery.ts';
 import {
+  attemptsIn,
   beginningOf,
   DEFAULT_SPAN_MS,
+  durationFiguresOf,
   MAX_SPAN_MS,
   type Span,
   type Step,
   STEPS,
+  successesIn,
   wholeSteps,
-} from '@posthorn/domain/stats/steps.ts';
+} from '@posthorn/domain/stats.ts';
 import type { StatsPoint, StatsQueries } from '@posthorn/platform/mongo/stats/stats-queries.ts';
 import type { WebhookStore } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
 import { z } from 'zod';

@@ -1,4 +1,4 @@
-import type { EgressPolicy } from '@posthorn/domain/egress/egress-rules.ts';
+import type { EgressPolicy } from '@posthorn/domain/egress.ts';
 import type { Header, Webhook } from '@posthorn/domain/webhook.ts';
 import type { WebhookChanges } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
 import { z } from 'zod';

@@ -1,4 +1,4 @@
-import { type EgressPolicy, refusalOfUrl } from '@posthorn/domain/egress/egress-rules.ts';
+import { type EgressPolicy, refusalOfUrl } from '@posthorn/domain/egress.ts';
 import { encodedUrl } from '@posthorn/domain/request/encoded-url.ts';
 import {
   CREDENTIAL_PATTERN,
@@ -9,7 +9,7 @@ import {
   refusalOfHeaderName,
   REFUSED_NAMES,
   REFUSED_PREFIXES,
-} from '@posthorn/domain/request/header-rules.ts';
+} from '@posthorn/domain/request/delivery-headers.ts';
 import {
   CLIENT_AUTHENTICATIONS,
   DEFAULT_HMAC_HEADER,

@@ -1,6 +1,5 @@
-import type { AuditedFields } from '@posthorn/domain/audit/changes.ts';
-import { fieldsOfWebhook } from '@posthorn/domain/audit/webhook-fields.ts';
-import type { EgressPolicy } from '@posthorn/domain/egress/egress-rules.ts';
+import { type AuditedFields, fieldsOfWebhook } from '@posthorn/domain/audit.ts';
+import type { EgressPolicy } from '@posthorn/domain/egress.ts';
 import type { WebhookDocument } from '@posthorn/platform/mongo/documents/documents.ts';
 import type { WebhookStore } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
 import { z } from 'zod';

@@ -1,10 +1,10 @@
-import { type IdPrefix, isId } from '@posthorn/domain/ids/ids.ts';
+import { type IdPrefix, isId } from '@posthorn/domain/ids.ts';
 import {
   type PublicJwk,
   publicJwkOf,
   type SigningKey,
   type SigningKeys,
-} from '@posthorn/domain/request/signing-keys.ts';
+} from '@posthorn/domain/request/signature.ts';
 import type { SigningKeyStore } from '@posthorn/platform/mongo/signing-keys/signing-keys.ts';
 import type { Invalidate } from '@posthorn/platform/redis/invalidations.ts';
 import { Router } from 'express';

@@ -1,4 +1,4 @@
-import type { IdPrefix } from '@posthorn/domain/ids/ids.ts';
+import type { IdPrefix } from '@posthorn/domain/ids.ts';
 import { secretFromBytes } from '@posthorn/domain/request/signature.ts';
 import { ImpossibleError } from '@posthorn/domain/required.ts';
 import type { EndpointTls, Header, Webhook } from '@posthorn/domain/webhook.ts';

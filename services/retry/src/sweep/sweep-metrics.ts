@@ -1,4 +1,4 @@
-import { STUCK_CAUSES } from '@posthorn/domain/delivery-lifecycle/stuck-delivery.ts';
+import { STUCK_CAUSES } from '@posthorn/domain/delivery/stuck-delivery.ts';
 import { startAtZero } from '@posthorn/platform/service/metrics.ts';
 import { Counter, Gauge, type Registry } from 'prom-client';
 

@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, test } from '@jest/globals';
-import type { StuckDelivery } from '@posthorn/domain/delivery-lifecycle/stuck-delivery.ts';
-import { deliveryIdOf } from '@posthorn/domain/ids/ids.ts';
-import type { Attempt } from '@posthorn/domain/message/delivery.ts';
+import type { StuckDelivery } from '@posthorn/domain/delivery/stuck-delivery.ts';
+import { deliveryIdOf } from '@posthorn/domain/ids.ts';
+import type { Attempt } from '@posthorn/domain/delivery/delivery.ts';
 import { decodeDeliveryFailed, decodeRetryDue } from '@posthorn/domain/records/records.ts';
 import type { WebhookState } from '@posthorn/platform/mongo/webhooks/webhook-states.ts';
 import { createLogger } from '@posthorn/platform/service/logger.ts';

@@ -1,18 +1,18 @@
-import {
-  type SettledDelivery,
-  unattemptedDelivery,
-} from '@posthorn/domain/delivery-lifecycle/settlement.ts';
+import { type SettledDelivery, unattemptedDelivery } from '@posthorn/domain/delivery/settlement.ts';
 import {
   type Remedy,
   remedyFor,
   type StuckCause,
   type StuckDelivery,
-} from '@posthorn/domain/delivery-lifecycle/stuck-delivery.ts';
-import { deliveryIdOf, timeMsOf } from '@posthorn/domain/ids/ids.ts';
-import { endedAtMs, refOf } from '@posthorn/domain/message/delivery.ts';
-import { logFieldsOfMany } from '@posthorn/domain/records/log-fields.ts';
+} from '@posthorn/domain/delivery/stuck-delivery.ts';
+import { deliveryIdOf, timeMsOf } from '@posthorn/domain/ids.ts';
+import { endedAtMs, refOf } from '@posthorn/domain/delivery/delivery.ts';
+import {
+  encodeDeliveryFailed,
+  encodeRetryDue,
+  logFieldsOfMany,
+} from '@posthorn/domain/records/records.ts';
 import { TURN_AT_HEADER } from '@posthorn/domain/records/record-headers.ts';
-import { encodeDeliveryFailed, encodeRetryDue } from '@posthorn/domain/records/records.ts';
 import { createLoop, type Loop, stopSoon } from '@posthorn/platform/async/loop.ts';
 import type { OutgoingRecord, RecordLog } from '@posthorn/platform/kafka/record-log.ts';
 import type { CompanyLife } from '@posthorn/platform/mongo/companies/company-life.ts';

@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, test } from '@jest/globals';
-import { deliveryIdOf } from '@posthorn/domain/ids/ids.ts';
-import type { DeliveryState } from '@posthorn/domain/message/delivery.ts';
-import type { Message } from '@posthorn/domain/message/message.ts';
+import { deliveryIdOf } from '@posthorn/domain/ids.ts';
+import type { DeliveryState } from '@posthorn/domain/delivery/delivery.ts';
+import type { Message } from '@posthorn/domain/message.ts';
 import { decodeMessageCreated } from '@posthorn/domain/records/records.ts';
 import { required } from '@posthorn/domain/required.ts';
 import type { OutgoingRecord } from '@posthorn/platform/kafka/record-log.ts';

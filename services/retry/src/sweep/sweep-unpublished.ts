@@ -1,6 +1,6 @@
-import { deliveryIdOf } from '@posthorn/domain/ids/ids.ts';
-import type { DeliveryState } from '@posthorn/domain/message/delivery.ts';
-import type { Message } from '@posthorn/domain/message/message.ts';
+import { deliveryIdOf } from '@posthorn/domain/ids.ts';
+import type { DeliveryState } from '@posthorn/domain/delivery/delivery.ts';
+import type { Message } from '@posthorn/domain/message.ts';
 import { required } from '@posthorn/domain/required.ts';
 import { createLoop, type Loop, stopSoon } from '@posthorn/platform/async/loop.ts';
 import type { OutgoingRecord, RecordLog } from '@posthorn/platform/kafka/record-log.ts';

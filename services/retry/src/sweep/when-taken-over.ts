@@ -1,5 +1,5 @@
-import { firstIdAt, isId, timeMsOf } from '@posthorn/domain/ids/ids.ts';
-import type { Message } from '@posthorn/domain/message/message.ts';
+import { firstIdAt, isId, timeMsOf } from '@posthorn/domain/ids.ts';
+import type { Message } from '@posthorn/domain/message.ts';
 import type { KnownPublisher } from '@posthorn/platform/mongo/messages/publishers.ts';
 
 /** What the sweep has seen of a publisher. Times are milliseconds of the monotonic clock. */

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { NO_COMPANY } from '@posthorn/domain/audit/audit-event.ts';
+import { NO_COMPANY } from '@posthorn/domain/audit.ts';
 import { connectMongo } from '@posthorn/platform/mongo/connection/connect.ts';
 import { collection } from '@posthorn/platform/mongo/documents/collections.ts';
 import { dataOf, expectDeleted } from '../../../support/api/expect-answers.ts';

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { SCOPES } from '@posthorn/domain/access/scopes.ts';
+import { SCOPES } from '@posthorn/domain/access.ts';
 import {
   createApiClient,
   type ApiAnswer,

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { allows, SCOPES, type Scope } from '@posthorn/domain/access/scopes.ts';
+import { allows, SCOPES, type Scope } from '@posthorn/domain/access.ts';
 import { pathsOf } from '../../../../services/gateway/src/http/route.ts';
 import { createApiClient, type ApiClient } from '../../../support/api/api-client.ts';
 import { dataOf, expectFailure } from '../../../support/api/expect-answers.ts';

@@ -1,6 +1,9 @@
 import { beforeAll, expect, it } from '@jest/globals';
-import { planTopicChanges } from '@posthorn/domain/records/plan-topic-changes.ts';
-import { findSettingDrift, findUnpinned } from '@posthorn/domain/records/topic-drift.ts';
+import {
+  findSettingDrift,
+  findUnpinned,
+  planTopicChanges,
+} from '@posthorn/domain/records/topic-drift.ts';
 import { createNamespace } from '../../../../../test/support/process/namespace.ts';
 import { sampleTopicSpec } from '../../../../../test/support/samples/sample-topic-spec.ts';
 import { createLogger } from '../../service/logger.ts';

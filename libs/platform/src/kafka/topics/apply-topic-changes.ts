@@ -6,7 +6,7 @@ import {
   type ConnectionOptions,
   type SASLOptions,
 } from '@platformatic/kafka';
-import type { TopicChange } from '@posthorn/domain/records/plan-topic-changes.ts';
+import type { TopicChange } from '@posthorn/domain/records/topic-drift.ts';
 import { messageOf } from '../../service/errors.ts';
 import type { KafkaAccess, Sasl } from '../connection/access.ts';
 

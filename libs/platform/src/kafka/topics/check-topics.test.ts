@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { wantedSettings } from '@posthorn/domain/records/topic-settings.ts';
+import { wantedSettings } from '@posthorn/domain/records/topics.ts';
 import { Registry } from 'prom-client';
 import { sampleTopicSpec } from '../../../../../test/support/samples/sample-topic-spec.ts';
 import { StartupError } from '../../service/errors.ts';

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, it } from '@jest/globals';
 import { findSettingDrift, findUnpinned } from '@posthorn/domain/records/topic-drift.ts';
-import { TOPIC_SETTINGS } from '@posthorn/domain/records/topic-settings.ts';
+import { TOPIC_SETTINGS } from '@posthorn/domain/records/topics.ts';
 import type { Admin } from 'kafkajs';
 import { createNamespace } from '../../../../../test/support/process/namespace.ts';
 import { sampleTopicSpec } from '../../../../../test/support/samples/sample-topic-spec.ts';

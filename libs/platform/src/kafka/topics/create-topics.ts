@@ -1,6 +1,5 @@
 import type { TopicLayout } from '@posthorn/domain/records/topic-drift.ts';
-import { wantedSettings } from '@posthorn/domain/records/topic-settings.ts';
-import type { TopicSpec } from '@posthorn/domain/records/topics.ts';
+import { type TopicSpec, wantedSettings } from '@posthorn/domain/records/topics.ts';
 import type { Admin, Kafka } from 'kafkajs';
 import { createKeepTrying } from '../../async/keep-trying.ts';
 import type { Logger } from '../../service/logger.ts';

@@ -1,6 +1,5 @@
 import type { ObservedSetting, ObservedTopic } from '@posthorn/domain/records/topic-drift.ts';
-import { TOPIC_SETTINGS } from '@posthorn/domain/records/topic-settings.ts';
-import type { TopicSpec } from '@posthorn/domain/records/topics.ts';
+import { TOPIC_SETTINGS, type TopicSpec } from '@posthorn/domain/records/topics.ts';
 import kafkajs, { type Admin, type ITopicMetadata, type Kafka } from 'kafkajs';
 import { withTimeout } from '../../async/with-timeout.ts';
 import { messageOf } from '../../service/errors.ts';

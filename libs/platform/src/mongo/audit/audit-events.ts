@@ -1,5 +1,5 @@
-import type { AuditAction, AuditActor, AuditEvent } from '@posthorn/domain/audit/audit-event.ts';
-import { firstIdAt, isId } from '@posthorn/domain/ids/ids.ts';
+import type { AuditAction, AuditActor, AuditEvent } from '@posthorn/domain/audit.ts';
+import { firstIdAt, isId } from '@posthorn/domain/ids.ts';
 import type { mongo } from 'mongoose';
 import { collection } from '../documents/collections.ts';
 import { documentsOf } from '../company-documents.ts';

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { ALL_SCOPES } from '@posthorn/domain/access/scopes.ts';
+import { ALL_SCOPES } from '@posthorn/domain/access.ts';
 import {
   openScratchDatabase,
   type ScratchDatabase,

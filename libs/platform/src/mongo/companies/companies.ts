@@ -1,6 +1,6 @@
 import type { mongo } from 'mongoose';
-import { companyStatusOf } from '@posthorn/domain/company/company.ts';
-import { ALL_SCOPES, type Scope } from '@posthorn/domain/access/scopes.ts';
+import { companyStatusOf } from '@posthorn/domain/company.ts';
+import { ALL_SCOPES, type Scope } from '@posthorn/domain/access.ts';
 import { collection } from '../documents/collections.ts';
 import type { ApiKeyDocument, CompanyDocument } from '../documents/documents.ts';
 

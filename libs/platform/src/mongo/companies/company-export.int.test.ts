@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { deliveryIdOf } from '@posthorn/domain/ids/ids.ts';
-import type { SigningKey } from '@posthorn/domain/request/signing-keys.ts';
+import { deliveryIdOf } from '@posthorn/domain/ids.ts';
+import type { SigningKey } from '@posthorn/domain/request/signature.ts';
 import { randomKey, sampleWebhook } from '../../../../../test/support/samples/sample-webhook.ts';
 import {
   openScratchDatabase,

@@ -1,4 +1,4 @@
-import { companyStatusOf, type CompanyStatus } from '@posthorn/domain/company/company.ts';
+import { companyStatusOf, type CompanyStatus } from '@posthorn/domain/company.ts';
 import type { mongo } from 'mongoose';
 import { collection } from '../documents/collections.ts';
 

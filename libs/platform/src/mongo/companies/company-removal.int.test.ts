@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
-import { deliveryIdOf } from '@posthorn/domain/ids/ids.ts';
+import { deliveryIdOf } from '@posthorn/domain/ids.ts';
 import {
   openScratchDatabase,
   type ScratchDatabase,

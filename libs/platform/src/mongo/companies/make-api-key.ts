@@ -1,7 +1,7 @@
 import { hash, randomBytes } from 'node:crypto';
 import { crc32 } from 'node:zlib';
-import { SCOPES, type Scope } from '@posthorn/domain/access/scopes.ts';
-import type { IdPrefix } from '@posthorn/domain/ids/ids.ts';
+import { SCOPES, type Scope } from '@posthorn/domain/access.ts';
+import type { IdPrefix } from '@posthorn/domain/ids.ts';
 import type { ApiKeyDocument } from '../documents/documents.ts';
 
 const KEY_BYTES = 32;

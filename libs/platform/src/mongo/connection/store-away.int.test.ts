@@ -4,7 +4,7 @@ import { createNamespace } from '../../../../../test/support/process/namespace.t
 import { writeLayout } from '../days/stored-layout.ts';
 import { connectMongo, type MongoConnection } from './connect.ts';
 import { createDeliveryStore } from '../deliveries/deliveries.ts';
-import type { SettledDelivery } from '@posthorn/domain/delivery-lifecycle/settlement.ts';
+import type { SettledDelivery } from '@posthorn/domain/delivery/settlement.ts';
 import { createMessageStore } from '../messages/messages.ts';
 
 /** A connection to the real store that can be cut. */

@@ -1,5 +1,4 @@
-import { DAY_MS, dayName, dayNumberOf } from '@posthorn/domain/ids/days.ts';
-import { firstIdAt, timeMsOf } from '@posthorn/domain/ids/ids.ts';
+import { DAY_MS, dayName, dayNumberOf, firstIdAt, timeMsOf } from '@posthorn/domain/ids.ts';
 import type { mongo } from 'mongoose';
 
 /** Where messages and deliveries are. Times are in milliseconds since 1970. */

@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals';
-import { dayNumberOf } from '@posthorn/domain/ids/days.ts';
+import { dayNumberOf } from '@posthorn/domain/ids.ts';
 import type { mongo } from 'mongoose';
 import { createDayCollections } from './day-collections.ts';
 

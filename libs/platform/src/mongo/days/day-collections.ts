@@ -1,4 +1,4 @@
-import { dayName, dayNumberOfName } from '@posthorn/domain/ids/days.ts';
+import { dayName, dayNumberOfName } from '@posthorn/domain/ids.ts';
 import type { mongo } from 'mongoose';
 import { databaseClockMs } from './watch-clock.ts';
 import { DAY_INDEXES } from './day-indexes.ts';

@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals';
-import { DAY_MS } from '@posthorn/domain/ids/days.ts';
+import { DAY_MS } from '@posthorn/domain/ids.ts';
 import { daysToHave } from './days-to-have.ts';
 
 const NOON = 100.5 * DAY_MS;

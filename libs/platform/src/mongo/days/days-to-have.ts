@@ -1,4 +1,4 @@
-import { DAY_MS, dayNumberOf } from '@posthorn/domain/ids/days.ts';
+import { DAY_MS, dayNumberOf } from '@posthorn/domain/ids.ts';
 import type { DayLayout } from './daily-collection.ts';
 
 /** So many days after today have a collection: as long may nobody make any, such as over a weekend. */

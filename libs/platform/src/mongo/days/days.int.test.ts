@@ -1,8 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { DAY_MS, dayNumberOf } from '@posthorn/domain/ids/days.ts';
-import { deliveryIdOf, firstIdAt, timePartOf } from '@posthorn/domain/ids/ids.ts';
-import type { Message } from '@posthorn/domain/message/message.ts';
-import { unattemptedDelivery } from '@posthorn/domain/delivery-lifecycle/settlement.ts';
+import { DAY_MS, dayNumberOf, deliveryIdOf, firstIdAt, timePartOf } from '@posthorn/domain/ids.ts';
+import type { Message } from '@posthorn/domain/message.ts';
+import { unattemptedDelivery } from '@posthorn/domain/delivery/settlement.ts';
 import { deliveryContract } from '../../../../../test/support/contract/delivery-contract.ts';
 import { messageStoreContract } from '../../../../../test/support/contract/message-store-contract.ts';
 import { stuckDeliveryContract } from '../../../../../test/support/contract/stuck-delivery-contract.ts';

@@ -1,4 +1,4 @@
-import { DAY_MS, dayNumberOf } from '@posthorn/domain/ids/days.ts';
+import { DAY_MS, dayNumberOf } from '@posthorn/domain/ids.ts';
 import type { mongo } from 'mongoose';
 import { collection } from '../documents/collections.ts';
 import { createDayCollections } from './day-collections.ts';

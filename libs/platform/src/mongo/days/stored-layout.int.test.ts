@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { firstIdAt } from '@posthorn/domain/ids/ids.ts';
+import { firstIdAt } from '@posthorn/domain/ids.ts';
 import { sampleMessage } from '../../../../../test/support/samples/sample-message.ts';
 import {
   openScratchDatabase,

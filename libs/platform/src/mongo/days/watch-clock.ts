@@ -1,5 +1,5 @@
 import type { mongo } from 'mongoose';
-import { timeMsOf } from '@posthorn/domain/ids/ids.ts';
+import { timeMsOf } from '@posthorn/domain/ids.ts';
 import { createLoop, stopSoon } from '../../async/loop.ts';
 import { systemClockMs, systemIds } from '../../service/clock-and-ids.ts';
 import type { Lifecycle } from '../../service/lifecycle.ts';

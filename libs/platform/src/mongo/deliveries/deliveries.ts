@@ -2,9 +2,9 @@ import type {
   Cancellation,
   DeliveryState,
   RecordedDelivery,
-} from '@posthorn/domain/message/delivery.ts';
+} from '@posthorn/domain/delivery/delivery.ts';
 import { requiredAt } from '@posthorn/domain/required.ts';
-import type { SettledDelivery } from '@posthorn/domain/delivery-lifecycle/settlement.ts';
+import type { SettledDelivery } from '@posthorn/domain/delivery/settlement.ts';
 import mongoose, { type mongo } from 'mongoose';
 import type { Database, Days } from '../days/days.ts';
 import { readByIds, writeByDays } from '../days/read-days.ts';

@@ -1,6 +1,6 @@
-import type { Attempt, Delivery } from '@posthorn/domain/message/delivery.ts';
-import { notStoredOf } from '@posthorn/domain/message/not-stored.ts';
-import type { SettledDelivery } from '@posthorn/domain/delivery-lifecycle/settlement.ts';
+import type { Attempt, Delivery } from '@posthorn/domain/delivery/delivery.ts';
+import { notStoredOf } from '@posthorn/domain/message.ts';
+import type { SettledDelivery } from '@posthorn/domain/delivery/settlement.ts';
 import type { AttemptDocument, DeliveryDocument } from '../documents/documents.ts';
 
 /** Translates between deliveries and their documents, in which times are dates. */

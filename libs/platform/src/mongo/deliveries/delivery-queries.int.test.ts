@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import type { DeliveryStatus } from '@posthorn/domain/message/delivery.ts';
+import type { DeliveryStatus } from '@posthorn/domain/delivery/delivery.ts';
 import {
   openScratchDatabase,
   type ScratchDatabase,

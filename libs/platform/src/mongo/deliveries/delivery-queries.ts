@@ -1,4 +1,4 @@
-import type { Delivery, DeliveryStatus } from '@posthorn/domain/message/delivery.ts';
+import type { Delivery, DeliveryStatus } from '@posthorn/domain/delivery/delivery.ts';
 import { documentsIn, type CompanyDocuments } from '../company-documents.ts';
 import type { Database, Days } from '../days/days.ts';
 import { countUpTo, readByIds, readUpTo } from '../days/read-days.ts';

@@ -1,6 +1,5 @@
 import { expect, test } from '@jest/globals';
-import { DAY_MS } from '@posthorn/domain/ids/days.ts';
-import { firstIdAt } from '@posthorn/domain/ids/ids.ts';
+import { DAY_MS, firstIdAt } from '@posthorn/domain/ids.ts';
 import type { mongo } from 'mongoose';
 import { createDailyCollection } from '../days/daily-collection.ts';
 import type { Days } from '../days/days.ts';

@@ -1,4 +1,4 @@
-import type { StuckDelivery } from '@posthorn/domain/delivery-lifecycle/stuck-delivery.ts';
+import type { StuckDelivery } from '@posthorn/domain/delivery/stuck-delivery.ts';
 import type { mongo } from 'mongoose';
 import type { Database } from '../days/days.ts';
 import { readAll, readByIds, readUpTo, writeByDays } from '../days/read-days.ts';

@@ -1,15 +1,18 @@
-import type { Outcome } from '@posthorn/domain/outcome.ts';
-import type { Idempotency } from '@posthorn/domain/message/message.ts';
-import type { Attempt, CancelReason, DeliveryStatus } from '@posthorn/domain/message/delivery.ts';
-import type { NotStored, StorePayloads } from '@posthorn/domain/message/not-stored.ts';
+import type {
+  Attempt,
+  CancelReason,
+  DeliveryStatus,
+  Outcome,
+} from '@posthorn/domain/delivery/delivery.ts';
+import type { Idempotency, NotStored, StorePayloads } from '@posthorn/domain/message.ts';
 import type {
   AuditAction,
+  AuditChange,
   AuditOutcome,
   AuditTargetKind,
-} from '@posthorn/domain/audit/audit-event.ts';
-import type { AuditChange } from '@posthorn/domain/audit/changes.ts';
-import type { AttemptCounts } from '@posthorn/domain/stats/attempt-counts.ts';
-import type { Scope } from '@posthorn/domain/access/scopes.ts';
+} from '@posthorn/domain/audit.ts';
+import type { AttemptCounts } from '@posthorn/domain/stats.ts';
+import type { Scope } from '@posthorn/domain/access.ts';
 import type { PageProgress, ResendMark } from '@posthorn/domain/resend.ts';
 import type { SealedFields } from './sealed-fields.ts';
 

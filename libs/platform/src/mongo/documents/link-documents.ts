@@ -1,4 +1,4 @@
-import type { PortalGrant } from '@posthorn/domain/access/portal.ts';
+import type { PortalGrant } from '@posthorn/domain/access.ts';
 
 /** A Link, whose docstring explains the fields. */
 export interface LinkDocument {

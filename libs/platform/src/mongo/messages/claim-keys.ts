@@ -1,4 +1,4 @@
-import type { Message } from '@posthorn/domain/message/message.ts';
+import type { Message } from '@posthorn/domain/message.ts';
 import mongoose from 'mongoose';
 import { asStoreError } from '../connection/connect.ts';
 import type { IdempotencyKeys } from './idempotency-keys.ts';

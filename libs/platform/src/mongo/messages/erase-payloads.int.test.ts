@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
-import { deliveryIdOf } from '@posthorn/domain/ids/ids.ts';
-import type { DeliveryStatus } from '@posthorn/domain/message/delivery.ts';
-import { settleCancelled } from '@posthorn/domain/delivery-lifecycle/settlement.ts';
+import { deliveryIdOf } from '@posthorn/domain/ids.ts';
+import type { DeliveryStatus } from '@posthorn/domain/delivery/delivery.ts';
+import { settleCancelled } from '@posthorn/domain/delivery/settlement.ts';
 import { countingIds, sampleMessage } from '../../../../../test/support/samples/sample-message.ts';
 import {
   openScratchDatabase,

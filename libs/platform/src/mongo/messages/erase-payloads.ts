@@ -1,4 +1,4 @@
-import { deliveryIdOf } from '@posthorn/domain/ids/ids.ts';
+import { deliveryIdOf } from '@posthorn/domain/ids.ts';
 import type { mongo } from 'mongoose';
 import { databaseClockMs } from '../days/watch-clock.ts';
 import type { Database, Days } from '../days/days.ts';

@@ -1,4 +1,4 @@
-import type { Message } from '@posthorn/domain/message/message.ts';
+import type { Message } from '@posthorn/domain/message.ts';
 import mongoose, { type mongo } from 'mongoose';
 import { collection } from '../documents/collections.ts';
 import type { IdempotencyKeyDocument } from '../documents/documents.ts';

@@ -1,7 +1,6 @@
 import { afterAll, beforeAll, expect, it } from '@jest/globals';
-import { DAY_MS, dayNumberOf } from '@posthorn/domain/ids/days.ts';
-import { firstIdAt } from '@posthorn/domain/ids/ids.ts';
-import type { Message } from '@posthorn/domain/message/message.ts';
+import { DAY_MS, dayNumberOf, firstIdAt } from '@posthorn/domain/ids.ts';
+import type { Message } from '@posthorn/domain/message.ts';
 import { sampleMessage } from '../../../../../test/support/samples/sample-message.ts';
 import {
   openScratchDays,

@@ -1,5 +1,4 @@
-import { DAY_MS } from '@posthorn/domain/ids/days.ts';
-import { firstIdAt, timeMsOf } from '@posthorn/domain/ids/ids.ts';
+import { DAY_MS, firstIdAt, timeMsOf } from '@posthorn/domain/ids.ts';
 import type { mongo } from 'mongoose';
 import { documentsIn } from '../company-documents.ts';
 import type { Database } from '../days/days.ts';

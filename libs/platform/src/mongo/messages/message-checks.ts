@@ -1,6 +1,6 @@
 import { ImpossibleError } from '@posthorn/domain/required.ts';
-import { firstIdAt, timeMsOf } from '@posthorn/domain/ids/ids.ts';
-import type { Message } from '@posthorn/domain/message/message.ts';
+import { firstIdAt, timeMsOf } from '@posthorn/domain/ids.ts';
+import type { Message } from '@posthorn/domain/message.ts';
 import { collection } from '../documents/collections.ts';
 import type { Database, Days } from '../days/days.ts';
 import { readByIds } from '../days/read-days.ts';

@@ -1,4 +1,4 @@
-import { NONE_DISABLED, type Message } from '@posthorn/domain/message/message.ts';
+import { NONE_DISABLED, type Message } from '@posthorn/domain/message.ts';
 import type { MessageDocument } from '../documents/documents.ts';
 
 /** Translates between messages and their documents, in which what most messages do not have is absent. */

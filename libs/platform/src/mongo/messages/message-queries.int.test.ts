@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
-import { firstIdAt } from '@posthorn/domain/ids/ids.ts';
-import type { Message } from '@posthorn/domain/message/message.ts';
+import { firstIdAt } from '@posthorn/domain/ids.ts';
+import type { Message } from '@posthorn/domain/message.ts';
 import { messageListContract } from '../../../../../test/support/contract/message-list-contract.ts';
 import type { Stored } from '../../../../../test/support/memory/memory-messages.ts';
 import { sampleMessage } from '../../../../../test/support/samples/sample-message.ts';

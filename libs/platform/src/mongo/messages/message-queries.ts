@@ -1,4 +1,4 @@
-import type { Message } from '@posthorn/domain/message/message.ts';
+import type { Message } from '@posthorn/domain/message.ts';
 import type { mongo } from 'mongoose';
 import { setImmediate as pause } from 'node:timers/promises';
 import { systemClockMs } from '../../service/clock-and-ids.ts';

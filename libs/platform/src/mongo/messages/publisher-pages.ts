@@ -1,4 +1,4 @@
-import type { Message } from '@posthorn/domain/message/message.ts';
+import type { Message } from '@posthorn/domain/message.ts';
 import type { mongo } from 'mongoose';
 import type { Days } from '../days/days.ts';
 import { readUpTo } from '../days/read-days.ts';

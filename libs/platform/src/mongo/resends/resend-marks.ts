@@ -1,5 +1,5 @@
-import type { Attempt } from '@posthorn/domain/message/delivery.ts';
-import { notStoredOf } from '@posthorn/domain/message/not-stored.ts';
+import type { Attempt } from '@posthorn/domain/delivery/delivery.ts';
+import { notStoredOf } from '@posthorn/domain/message.ts';
 import {
   statusesToResend,
   type MarkedDelivery,

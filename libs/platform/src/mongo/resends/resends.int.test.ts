@@ -1,6 +1,5 @@
 import { afterAll, beforeAll, expect, it } from '@jest/globals';
-import type { DeliveryStatus } from '@posthorn/domain/message/delivery.ts';
-import type { Outcome } from '@posthorn/domain/outcome.ts';
+import type { DeliveryStatus, Outcome } from '@posthorn/domain/delivery/delivery.ts';
 import { resendContract } from '../../../../../test/support/contract/resend-contract.ts';
 import { sampleResend, YEAR_2100_MS } from '../../../../../test/support/memory/memory-resends.ts';
 import {

@@ -1,4 +1,4 @@
-import type { SigningKey, SigningKeys } from '@posthorn/domain/request/signing-keys.ts';
+import type { SigningKey, SigningKeys } from '@posthorn/domain/request/signature.ts';
 import { SealedValueError, type Vault } from '../../vault/vault.ts';
 import type { SigningKeyDocument } from '../documents/documents.ts';
 

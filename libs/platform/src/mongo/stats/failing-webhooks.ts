@@ -1,10 +1,12 @@
 import {
   addCounts,
-  noAttempts,
   type AttemptCounts,
-} from '@posthorn/domain/stats/attempt-counts.ts';
-import type { Outcome } from '@posthorn/domain/outcome.ts';
-import { HOUR_MS, MINUTE_MS, type Span } from '@posthorn/domain/stats/steps.ts';
+  HOUR_MS,
+  MINUTE_MS,
+  noAttempts,
+  type Span,
+} from '@posthorn/domain/stats.ts';
+import type { Outcome } from '@posthorn/domain/delivery/delivery.ts';
 import type { mongo } from 'mongoose';
 import { documentsOf } from '../company-documents.ts';
 import type { StatsDocument } from '../documents/documents.ts';

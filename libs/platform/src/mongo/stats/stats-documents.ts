@@ -1,9 +1,11 @@
 import {
-  attemptsIn,
-  successesIn,
   type AttemptCounts,
-} from '@posthorn/domain/stats/attempt-counts.ts';
-import { beginningOf, HOUR_MS, MINUTE_MS } from '@posthorn/domain/stats/steps.ts';
+  attemptsIn,
+  beginningOf,
+  HOUR_MS,
+  MINUTE_MS,
+  successesIn,
+} from '@posthorn/domain/stats.ts';
 import type { mongo } from 'mongoose';
 import type { StatsDocument, UsageDocument } from '../documents/documents.ts';
 

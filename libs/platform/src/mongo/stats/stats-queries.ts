@@ -1,9 +1,12 @@
 import {
   addCounts,
-  noAttempts,
   type AttemptCounts,
-} from '@posthorn/domain/stats/attempt-counts.ts';
-import { beginningOf, MINUTE_MS, type Span, type Step } from '@posthorn/domain/stats/steps.ts';
+  beginningOf,
+  MINUTE_MS,
+  noAttempts,
+  type Span,
+  type Step,
+} from '@posthorn/domain/stats.ts';
 import type { mongo } from 'mongoose';
 import { collection } from '../documents/collections.ts';
 import { documentsOf } from '../company-documents.ts';

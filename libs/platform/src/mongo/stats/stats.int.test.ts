@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
-import { countAttempt, noAttempts } from '@posthorn/domain/stats/attempt-counts.ts';
-import type { Outcome } from '@posthorn/domain/outcome.ts';
+import { countAttempt, noAttempts } from '@posthorn/domain/stats.ts';
+import type { Outcome } from '@posthorn/domain/delivery/delivery.ts';
 import {
   openScratchDatabase,
   type ScratchDatabase,

@@ -1,5 +1,5 @@
-import { deliveryIdOf } from '@posthorn/domain/ids/ids.ts';
-import type { ToldFailing } from '@posthorn/domain/operator-events/failing-endpoint.ts';
+import { deliveryIdOf } from '@posthorn/domain/ids.ts';
+import type { ToldFailing } from '@posthorn/domain/operator-events.ts';
 import { documentsIn, documentsOf } from '../company-documents.ts';
 import type { Database } from '../days/days.ts';
 import { readByIds } from '../days/read-days.ts';

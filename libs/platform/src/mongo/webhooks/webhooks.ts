@@ -1,4 +1,4 @@
-import { NONE_DISABLED, type Message } from '@posthorn/domain/message/message.ts';
+import { NONE_DISABLED, type Message } from '@posthorn/domain/message.ts';
 import type { Webhook } from '@posthorn/domain/webhook.ts';
 import type { mongo } from 'mongoose';
 import { SealedValueError, type Vault } from '../../vault/vault.ts';

@@ -1,4 +1,4 @@
-import { isCredential } from '@posthorn/domain/request/header-rules.ts';
+import { isCredential } from '@posthorn/domain/request/delivery-headers.ts';
 import { z } from 'zod';
 
 const proxyUrlMessage =

@@ -1,12 +1,10 @@
 import {
   DEFAULT_DEFERRAL_DELAYS,
-  deferralDelaysSchema,
-} from '@posthorn/domain/schedule/deferral-delays.ts';
-import { parseCidr } from '@posthorn/domain/egress/ip-address.ts';
-import {
   DEFAULT_RETRY_DELAYS,
+  deferralDelaysSchema,
   retryScheduleSchema,
-} from '@posthorn/domain/schedule/retry-schedule.ts';
+} from '@posthorn/domain/delivery/schedule.ts';
+import { parseCidr } from '@posthorn/domain/egress.ts';
 import { z } from 'zod';
 import {
   flag,

@@ -1,5 +1,5 @@
 import { hash, randomBytes } from 'node:crypto';
-import type { PortalGrant, PortalTheme } from '@posthorn/domain/access/portal.ts';
+import type { PortalGrant, PortalTheme } from '@posthorn/domain/access.ts';
 import type { mongo } from 'mongoose';
 import { documentsOf } from '../../company-documents.ts';
 import { collection } from '../../documents/collections.ts';

@@ -1,4 +1,4 @@
-import type { PortalGrant } from '@posthorn/domain/access/portal.ts';
+import type { PortalGrant } from '@posthorn/domain/access.ts';
 import type { mongo } from 'mongoose';
 import { documentsOf } from '../../company-documents.ts';
 import type { LinkDocument } from '../../documents/link-documents.ts';

@@ -1,0 +1,253 @@
+import { type AuthMethod, isSignedByCompany, type Webhook } from './webhook.ts';
+
+/** Everything that the audit log records (docs/contract.md C17). */
+export const AUDIT_ACTIONS = [
+  'company.created',
+  'company.suspended',
+  'company.resumed',
+  'company.exported',
+  'company.deleted',
+  'api_key.created',
+  'api_key.rotated',
+  'api_key.revoked',
+  'signing_key.rotated',
+  'dashboard_link.created',
+  'dashboard.signed_in',
+  'portal_link.created',
+  'portal_link.revoked',
+  'portal.signed_in',
+  'portal_settings.updated',
+  'project.created',
+  'project.updated',
+  'project.deleted',
+  'app.created',
+  'app.updated',
+  'app.deleted',
+  'webhook.created',
+  'webhook.updated',
+  'webhook.deleted',
+  'webhook.secret_rotated',
+  'webhook.secrets_read',
+  'webhook.tested',
+  'resend.started',
+  'resend.aborted',
+  'dead_letters.replayed',
+  'encryption_keys.rotated',
+] as const;
+
+export type AuditAction = (typeof AUDIT_ACTIONS)[number];
+
+export const AUDIT_TARGETS = [
+  'company',
+  'apiKey',
+  'signingKey',
+  'portalLink',
+  'project',
+  'app',
+  'webhook',
+  'delivery',
+  'resend',
+  'deadLetters',
+  'encryptionKeys',
+] as const;
+
+export type AuditTargetKind = (typeof AUDIT_TARGETS)[number];
+
+/** What an action was done to. `id` is null for several at once, and for one that was not created. */
+export interface AuditTarget {
+  kind: AuditTargetKind;
+  id: string | null;
+}
+
+/**
+ * A visitor of the portal acts by the link that was opened. `system`: a setting of the operator made Posthorn do it.
+ */
+export type AuditActor =
+  | { kind: 'apiKey'; keyId: string }
+  | { kind: 'portalLink'; linkId: string }
+  | { kind: 'admin' }
+  | { kind: 'system' };
+
+/**
+ * `started` is stored before the change. An event that stays so says that nobody knows whether the change was
+ * made: its process ended, or the store did not confirm a write. `failed`: it was refused.
+ */
+export const AUDIT_OUTCOMES = ['started', 'done', 'failed'] as const;
+
+export type AuditOutcome = (typeof AUDIT_OUTCOMES)[number];
+
+export interface AuditEvent {
+  id: string;
+  /** NO_COMPANY for what concerns the installation. */
+  companyId: string;
+  action: AuditAction;
+  actor: AuditActor;
+  target: AuditTarget;
+  /** IP address of the client; null for an administrator and the system. */
+  clientAddress: string | null;
+  /** Null for an administrator and the system. */
+  requestId: string | null;
+  outcome: AuditOutcome;
+  /** Error code of the response; null unless the change was refused. */
+  code: string | null;
+  /** Until the event is completed: what was asked for. */
+  changes: AuditChange[];
+  /** Of a read: how many things were shown; null otherwise. */
+  count: number | null;
+  createdAtMs: number;
+  /** Null while the event is `started`. */
+  completedAtMs: number | null;
+}
+
+/** The company of events that concern the whole installation. No company has this id. */
+export const NO_COMPANY = '';
+
+/** A value as the audit log shows it. */
+export type AuditValue = string | number | boolean | null | string[];
+
+/** One field that an action changed. Null stands for a field without a value. */
+export interface AuditChange {
+  field: string;
+  before: AuditValue;
+  after: AuditValue;
+}
+
+/** Fields of a resource or of a request, with their real values. */
+export type AuditedFields = Readonly<Record<string, unknown>>;
+
+/** Stands for a value that the log must not hold. */
+const HIDDEN = '********';
+
+/**
+ * Fields whose values the log may hold. The value of any other one is hidden, so that a field which is added
+ * later cannot bring a secret into the log.
+ */
+// prettier-ignore
+const SHOWN_FIELDS: ReadonlySet<string> = new Set([
+  'name', 'description', 'environment', 'projectId', 'appId', 'environmentId', 'webhookId',
+  'eventTypes', 'disabled', 'rateLimitPerSecond', 'storeResponses', 'storePayloads', 'withSecrets',
+  'authMethod', 'hmacHeader', 'signatureAlgorithm', 'apiKeyHeader',
+  'oauth2ClientId', 'oauth2Scope', 'oauth2Audience', 'oauth2ClientAuthentication',
+  'scopes', 'capabilities', 'origins', 'expiresInSeconds', 'expiresAt', 'graceSeconds', 'keyId', 'newKeyId',
+  'since', 'until', 'resendId',
+  'filter', 'matched', 'republished', 'resent', 'skipped', 'resealed', 'remaining',
+]);
+
+/** Fields with URLs: the values of their query parameters are hidden. */
+const URL_FIELDS: ReadonlySet<string> = new Set(['url', 'oauth2TokenUrl']);
+
+interface Field {
+  /** Only compared, never shown. */
+  real: string;
+  shown: AuditValue;
+}
+
+/** Returns the fields that differ, without the values that must stay secret. */
+export function changesBetween(before: AuditedFields, after: AuditedFields): AuditChange[] {
+  const [old, now] = [fieldsOf(before), fieldsOf(after)];
+  const names = new Set([...old.keys(), ...now.keys()]);
+  return [...names]
+    .filter((name) => old.get(name)?.real !== now.get(name)?.real)
+    .map((field) => ({
+      field,
+      before: old.get(field)?.shown ?? null,
+      after: now.get(field)?.shown ?? null,
+    }));
+}
+
+/** Null and undefined are no value: a field that is left out does not differ from one that is null. */
+function fieldsOf(values: AuditedFields): Map<string, Field> {
+  const given = Object.entries(values).filter(([, value]) => value !== null && value !== undefined);
+  return new Map(
+    given.flatMap(([name, value]): [string, Field][] => {
+      if (name === 'customHeaders') return headerFields(value);
+      return [[name, { real: textOf(value), shown: shownValue(name, value) }]];
+    }),
+  );
+}
+
+/** Any header may carry a credential, so of every value the log only shows that it changed. */
+function headerFields(headers: unknown): [string, Field][] {
+  return (headers as readonly { key: string; value: string }[]).map(({ key, value }) => [
+    `customHeaders.${key}`,
+    { real: value, shown: HIDDEN },
+  ]);
+}
+
+function shownValue(name: string, value: unknown): AuditValue {
+  if (URL_FIELDS.has(name) && typeof value === 'string') return withoutQueryValues(value);
+  if (!SHOWN_FIELDS.has(name)) return HIDDEN;
+  if (value instanceof Date) return value.toISOString();
+  if (Array.isArray(value)) return value.map(String);
+  if (typeof value === 'number' || typeof value === 'boolean') return value;
+  return textOf(value);
+}
+
+function textOf(value: unknown): string {
+  return typeof value === 'string' ? value : JSON.stringify(value);
+}
+
+/** Keys and tokens stand in the query of many URLs. Names of parameters stay. */
+function withoutQueryValues(url: string): string {
+  const start = url.indexOf('?');
+  if (start === -1) return url;
+  const parameters = url.slice(start + 1).split('&');
+  return `${url.slice(0, start)}?${parameters.map(withoutValue).join('&')}`;
+}
+
+function withoutValue(parameter: string): string {
+  const end = parameter.indexOf('=');
+  return end === -1 ? HIDDEN : `${parameter.slice(0, end)}=${HIDDEN}`;
+}
+
+/**
+ * Fields that are not audited: those that no request changes, and `authMethod`, which `fieldsOfAuth` spells out.
+ * The list names what is left out, so that a field which is added later is audited.
+ */
+const LEFT_OUT: ReadonlySet<string> = new Set<keyof Webhook>([
+  'id',
+  'companyId',
+  'createdAtMs',
+  'updatedAtMs',
+  'previousSecret',
+  'authMethod',
+]);
+
+/**
+ * Returns the fields of a webhook by the names that requests give them, secrets included: only for
+ * `changesBetween`.
+ */
+export function fieldsOfWebhook(webhook: Webhook): AuditedFields {
+  const fields = Object.entries(webhook).filter(([name]) => !LEFT_OUT.has(name));
+  return { ...Object.fromEntries(fields), ...fieldsOfAuth(webhook.authMethod) };
+}
+
+function fieldsOfAuth(auth: AuthMethod): AuditedFields {
+  switch (auth.method) {
+    case 'hmac':
+      return {
+        authMethod: 'hmac',
+        hmacHeader: auth.hmacHeader,
+        hmacSecret: auth.hmacSecret,
+        signatureAlgorithm: isSignedByCompany(auth) ? 'ed25519' : 'hmac-sha256',
+      };
+    case 'basic':
+      return {
+        authMethod: 'basic',
+        basicAuthUsername: auth.username,
+        basicAuthPassword: auth.password,
+      };
+    case 'api_key':
+      return { authMethod: 'apiKey', apiKeyHeader: auth.apiKeyHeader, apiKey: auth.apiKey };
+    case 'oauth2':
+      return {
+        authMethod: 'oauth2',
+        oauth2TokenUrl: auth.tokenUrl,
+        oauth2ClientId: auth.clientId,
+        oauth2ClientSecret: auth.clientSecret,
+        oauth2Scope: auth.scope,
+        oauth2Audience: auth.audience,
+        oauth2ClientAuthentication: auth.clientAuthentication,
+      };
+  }
+}

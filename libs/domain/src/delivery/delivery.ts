@@ -1,0 +1,164 @@
+import { type NotStored, notStoredOf } from '../message.ts';
+import type { Header } from '../webhook.ts';
+
+/**
+ * `pending` is the only status that changes by itself; only a success changes the others: of a resend, or of an attempt
+ * that was under way.
+ */
+export type DeliveryStatus = 'pending' | 'delivered' | 'exhausted' | 'cancelled';
+
+/** Why an attempt was made. */
+export const TRIGGERS = ['first', 'retry', 'resend', 'test'] as const;
+
+export type Trigger = (typeof TRIGGERS)[number];
+
+/** Why a delivery was cancelled. `message_missing`: its message is no longer stored. */
+export const CANCEL_REASONS = ['webhook_deleted', 'webhook_disabled', 'message_missing'] as const;
+
+export type CancelReason = (typeof CANCEL_REASONS)[number];
+
+export interface Attempt {
+  id: string;
+  /** From 1. */
+  number: number;
+  trigger: Trigger;
+  outcome: Outcome;
+  /** Why there was no access token; only with `token_failed`. */
+  failureReason?: string;
+  /** Null when no status arrived in time. */
+  statusCode: number | null;
+  /** The first 4 KiB of the response body, as text; null when there was none. */
+  response: string | null;
+  responseHeaders: Header[];
+  /** Milliseconds since 1970. */
+  startedAtMs: number;
+  durationMs: number;
+}
+
+/** Which message goes to which webhook, and whose they are. Every record of a delivery carries it. */
+export interface DeliveryRef extends NotStored {
+  messageId: string;
+  webhookId: string;
+  companyId: string;
+  /** Null when the message was addressed to one webhook. */
+  appId: string | null;
+  /** When the message was created, in milliseconds since 1970. */
+  createdAtMs: number;
+}
+
+/** One message on its way to one webhook. Times are in milliseconds since 1970. */
+export interface Delivery extends DeliveryRef {
+  id: string;
+  status: DeliveryStatus;
+  /** Null unless it is cancelled. */
+  reason: CancelReason | null;
+  /** Number of the last attempt. */
+  attemptCount: number;
+  attempts: Attempt[];
+  /** Null when no attempt follows by itself. */
+  nextAttemptAtMs: number | null;
+  updatedAtMs: number;
+}
+
+/** What a step has to know of a delivery before it acts. */
+export type DeliveryState = Pick<Delivery, 'status' | 'attemptCount'>;
+
+/** What is recorded of a delivery, with its newest attempt; null when it has none. */
+export interface RecordedDelivery extends DeliveryState {
+  lastAttempt: Attempt | null;
+}
+
+/** The end of a pending delivery that is not to be attempted any more. */
+export interface Cancellation {
+  /** The delivery's id. */
+  id: string;
+  reason: CancelReason;
+  /** Milliseconds since 1970. */
+  atMs: number;
+}
+
+export function isFinal(status: DeliveryStatus): boolean {
+  return status !== 'pending';
+}
+
+/** Returns the attempt as it is stored when its app does not store responses. */
+export function withoutResponse(attempt: Attempt): Attempt {
+  return { ...attempt, response: null, responseHeaders: [] };
+}
+
+/** When the attempt ended, in milliseconds since 1970. The delay of the next one counts from here. */
+export function endedAtMs({
+  startedAtMs,
+  durationMs,
+}: Pick<Attempt, 'startedAtMs' | 'durationMs'>): number {
+  return startedAtMs + durationMs;
+}
+
+/** True when attempt `attemptNumber` is still to be made. A delivery without a document has no attempts. */
+export function awaitsAttempt(delivery: DeliveryState | undefined, attemptNumber: number): boolean {
+  if (!delivery) return true;
+  return delivery.status === 'pending' && delivery.attemptCount < attemptNumber;
+}
+
+/** Returns the reference alone, without the other fields of the object that it is taken from. */
+export function refOf(source: DeliveryRef): DeliveryRef {
+  const { messageId, webhookId, companyId, appId, createdAtMs } = source;
+  return { messageId, webhookId, companyId, appId, createdAtMs, ...notStoredOf(source) };
+}
+
+/** How an attempt ended. The values are labels of the metrics, so the list is closed. */
+export const OUTCOMES = [
+  'success',
+  'http_3xx',
+  'http_4xx',
+  'http_429',
+  'http_5xx',
+  'timeout',
+  'dns_error',
+  'connect_error',
+  'tls_error',
+  'egress_blocked',
+  'response_too_large',
+  'aborted',
+  // No access token: nothing was sent to the endpoint.
+  'token_failed',
+] as const;
+
+export type Outcome = (typeof OUTCOMES)[number];
+
+/** Only a status from 200 to 299 is a successful delivery (docs/contract.md C10.2). */
+export function outcomeOfStatus(statusCode: number): Outcome {
+  if (statusCode >= 200 && statusCode <= 299) return 'success';
+  if (statusCode === 429) return 'http_429';
+  if (statusCode >= 500) return 'http_5xx';
+  if (statusCode >= 400) return 'http_4xx';
+  return 'http_3xx';
+}
+
+const BY_CODE: Readonly<Record<string, Outcome>> = {
+  EGRESS_BLOCKED: 'egress_blocked',
+  ATTEMPT_TIMEOUT: 'timeout',
+  ETIMEDOUT: 'timeout',
+  UND_ERR_CONNECT_TIMEOUT: 'timeout',
+  UND_ERR_HEADERS_TIMEOUT: 'timeout',
+  UND_ERR_BODY_TIMEOUT: 'timeout',
+  UND_ERR_HEADERS_OVERFLOW: 'response_too_large',
+  HPE_HEADER_OVERFLOW: 'response_too_large',
+  RESPONSE_HEAD_TOO_LARGE: 'response_too_large',
+  LOOKUP_FAILED: 'dns_error',
+  ENOTFOUND: 'dns_error',
+  EAI_AGAIN: 'dns_error',
+  EAI_FAIL: 'dns_error',
+  ENODATA: 'dns_error',
+  EPROTO: 'tls_error',
+};
+
+/** The outcome of an attempt without a status, by the `code` of its error (Node, OpenSSL, undici, ours). */
+export function outcomeOfErrorCode(code: string): Outcome {
+  const known = BY_CODE[code];
+  if (known) return known;
+  return TLS_CODE.test(code) ? 'tls_error' : 'connect_error';
+}
+
+const TLS_CODE =
+  /^(ERR_TLS|ERR_SSL|CERT_|UNABLE_TO_|SELF_SIGNED_|DEPTH_ZERO_|HOSTNAME_MISMATCH|INVALID_CA|INVALID_PURPOSE)/;

@@ -1,0 +1,60 @@
+import { describe, expect, test } from '@jest/globals';
+import { type Attempt, refOf, withoutResponse } from './delivery/delivery.ts';
+import { messageStatus, notStoredBy, notStoredOf } from './message.ts';
+
+describe('the status of a message', () => {
+  test('is that of its least finished delivery', () => {
+    expect(messageStatus(['delivered', 'cancelled', 'exhausted', 'pending'])).toBe('pending');
+    expect(messageStatus(['delivered', 'cancelled', 'exhausted'])).toBe('exhausted');
+    expect(messageStatus(['cancelled', 'delivered'])).toBe('cancelled');
+    expect(messageStatus(['delivered', 'delivered'])).toBe('delivered');
+  });
+
+  test('is delivered when it has no targets', () => {
+    expect(messageStatus([])).toBe('delivered');
+  });
+});
+
+describe('what is not stored', () => {
+  test.each([
+    [{}, {}],
+    [{ storeResponses: true, storePayloads: 'retained' }, {}],
+    [{ storeResponses: false }, { omitsResponses: true }],
+    [{ storePayloads: 'until-delivered' }, { erasesPayload: true }],
+    [
+      { storeResponses: false, storePayloads: 'until-delivered' },
+      { omitsResponses: true, erasesPayload: true },
+    ],
+  ] as const)('follows from the settings of the app: %j', (settings, expected) => {
+    expect(notStoredBy(settings)).toEqual(expected);
+  });
+
+  test('goes from one step of a delivery to the next', () => {
+    const ref = {
+      messageId: 'msg_1',
+      webhookId: 'wh_1',
+      companyId: 'comp_1',
+      appId: null,
+      createdAtMs: 1,
+    };
+    const both = { erasesPayload: true, omitsResponses: true } as const;
+    expect(refOf({ ...ref, ...both, other: 1 } as typeof ref)).toEqual({ ...ref, ...both });
+    expect(refOf(ref)).toEqual(ref);
+    expect(notStoredOf({ ...ref, ...both })).toEqual(both);
+  });
+});
+
+test('an attempt without its response keeps status, outcome and duration', () => {
+  const attempt: Attempt = {
+    id: 'att_1',
+    number: 1,
+    trigger: 'first',
+    outcome: 'http_4xx',
+    statusCode: 404,
+    response: 'no such person',
+    responseHeaders: [{ key: 'x-request', value: '1' }],
+    startedAtMs: 5,
+    durationMs: 7,
+  };
+  expect(withoutResponse(attempt)).toEqual({ ...attempt, response: null, responseHeaders: [] });
+});

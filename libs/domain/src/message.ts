@@ -1,0 +1,87 @@
+import type { DeliveryStatus } from './delivery/delivery.ts';
+
+/** An accepted payload and its targets. Stored once; only its payload may be erased later. */
+export interface Message extends NotStored {
+  id: string;
+  companyId: string;
+  /** Null when it was addressed to one webhook. */
+  appId: string | null;
+  /** The text of `payload` exactly as the client wrote it. */
+  payload: string;
+  /** The payload was erased once everything was delivered, and is '' here. */
+  isPayloadErased?: true;
+  /** Webhook ids, oldest first. */
+  targets: string[];
+  /** The gateway process that stored it and has to publish it. */
+  publisherId: string;
+  eventType: string | null;
+  /** Those of the targets that were disabled when it was accepted. A set, because there may be 10,000 of both. */
+  disabledTargets: ReadonlySet<string>;
+  /** Null when the client sent no key. */
+  idempotency: Idempotency | null;
+  /** A test message of a webhook; its first attempt has a trigger of its own. */
+  isTest?: true;
+  requestId: string;
+  /** W3C Trace Context, as the client sent it with the message. */
+  traceparent?: string;
+  createdAtMs: number;
+}
+
+/** How the repeat of a request is recognised. Stored in the message that the first request made. */
+export interface Idempotency {
+  /** As the client wrote it; unique within the company for 24 hours. */
+  key: string;
+  /** SHA-256 of the request's body, hex. */
+  bodyHash: string;
+  /** The first response, sealed. */
+  answer: string;
+}
+
+/** The disabled targets of a message that has none: nearly all messages share this one. */
+export const NONE_DISABLED: ReadonlySet<string> = new Set();
+
+/** The limits of a message: HTTP body in bytes, nesting of the payload in levels. */
+export const MAX_BODY_BYTES = 262_144;
+export const MAX_PAYLOAD_DEPTH = 64;
+
+/** The status of the least finished delivery. */
+export function messageStatus(deliveries: readonly DeliveryStatus[]): DeliveryStatus {
+  if (deliveries.includes('pending')) return 'pending';
+  if (deliveries.includes('exhausted')) return 'exhausted';
+  if (deliveries.includes('cancelled')) return 'cancelled';
+  return 'delivered';
+}
+
+/** What an app keeps of its payloads. `until-delivered`: until every delivery of a message is delivered. */
+export const STORE_PAYLOADS = ['retained', 'until-delivered'] as const;
+
+export type StorePayloads = (typeof STORE_PAYLOADS)[number];
+
+/** What an app stores; absent fields have the defaults `true` and `retained` (docs/contract.md C5.9, C5.10). */
+export interface StorageSettings {
+  storeResponses?: boolean;
+  storePayloads?: StorePayloads;
+}
+
+/**
+ * What is not stored of a message and its attempts, by the settings of its app when it was accepted. Every
+ * record and delivery of the message has it, and nearly none has a field.
+ */
+export interface NotStored {
+  /** The payload is erased once every delivery is delivered, and travels in no record. */
+  erasesPayload?: true;
+  /** Attempts are stored without the response of the endpoint. */
+  omitsResponses?: true;
+}
+
+export function notStoredBy({ storeResponses, storePayloads }: StorageSettings): NotStored {
+  return {
+    ...(storePayloads === 'until-delivered' && { erasesPayload: true }),
+    ...(storeResponses === false && { omitsResponses: true }),
+  };
+}
+
+/** Returns these fields alone, without the other fields of the object that they are taken from. */
+export function notStoredOf({ erasesPayload, omitsResponses }: NotStored): NotStored {
+  return { ...(erasesPayload && { erasesPayload }), ...(omitsResponses && { omitsResponses }) };
+}
