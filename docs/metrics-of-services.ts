@@ -1,5 +1,5 @@
 import { systemClockMs } from '@posthorn/platform/service/clock-and-ids.ts';
-import { createAuditMetrics } from '@posthorn/platform/audit/audit-metrics.ts';
+import { createAuditMetrics } from '@posthorn/platform/mongo/companies/audit-log.ts';
 import { createDeadLetters } from '@posthorn/platform/dead-letters/dead-letters.ts';
 import { createKafkaMetrics } from '@posthorn/platform/kafka/kafka-metrics.ts';
 import {
@@ -7,13 +7,13 @@ import {
   type TopicWatchDeps,
 } from '@posthorn/platform/kafka/topics/watch-topics.ts';
 import { checkTopics } from '@posthorn/platform/kafka/topics/check-topics.ts';
-import { createDroppedSpans } from '@posthorn/platform/tracing/open-otlp-spans.ts';
+import { createDroppedSpans } from '@posthorn/platform/tracing/otlp-spans.ts';
 import { createMemoryBudgets } from '@posthorn/platform/memory/memory-budgets.ts';
-import { watchClient } from '@posthorn/platform/mongo/connection/watch-client.ts';
-import { createIncidentMetrics } from '@posthorn/platform/operator-events/open-incident-reports.ts';
+import { watchClient } from '@posthorn/platform/mongo/connect.ts';
+import { createIncidentMetrics } from '@posthorn/platform/service/operator-incidents.ts';
 import { createRegistry, watchDependencies } from '@posthorn/platform/service/metrics.ts';
-import { createStoreMetrics } from '@posthorn/platform/service/stores/store-metrics.ts';
-import { createStatsMetrics } from '@posthorn/platform/stats/open-stats.ts';
+import { createStoreMetrics } from '@posthorn/platform/service/store-metrics.ts';
+import { createStatsMetrics } from '@posthorn/platform/mongo/stats/write-stats.ts';
 import type { Registry } from 'prom-client';
 import { createDispatcherMetrics } from '../services/dispatcher/src/metrics.ts';
 import {

@@ -1,6 +1,6 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { settings } from '@posthorn/platform/service/settings/settings.ts';
+import { settings } from '@posthorn/platform/service/settings.ts';
 import { z } from 'zod';
 import { dispatcherConfig } from '../services/dispatcher/src/config.ts';
 import { gatewayConfig } from '../services/gateway/src/config.ts';

@@ -1,6 +1,6 @@
 import { attemptIdOf, deliveryIdOf } from '@posthorn/domain/ids.ts';
 import type { DeliveryRef } from '@posthorn/domain/delivery/delivery.ts';
-import type { DeliveryStore } from '@posthorn/platform/mongo/deliveries/deliveries.ts';
+import type { DeliveryStore } from '@posthorn/platform/mongo/messages/deliveries.ts';
 import type { SettledDelivery } from '@posthorn/domain/delivery/settlement.ts';
 import { requiredAt } from '@posthorn/domain/required.ts';
 import { systemIds } from '@posthorn/platform/service/clock-and-ids.ts';

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { RetrySchedule } from '@posthorn/domain/delivery/schedule.ts';
 import { topicNames, type TopicNames } from '@posthorn/domain/records/topics.ts';
-import { parseConfig } from '@posthorn/platform/service/settings/config.ts';
+import { parseConfig } from '@posthorn/platform/service/config.ts';
 import { createKafkaClient } from '@posthorn/platform/kafka/connection/connect.ts';
 import { createKafkaMetrics } from '@posthorn/platform/kafka/kafka-metrics.ts';
 import { createKafkaRecordLog } from '@posthorn/platform/kafka/kafka-record-log.ts';
@@ -10,16 +10,16 @@ import { signRecords } from '@posthorn/platform/kafka/publishing/sign-records.ts
 import type { RecordLog } from '@posthorn/platform/kafka/record-log.ts';
 import { createLogger } from '@posthorn/platform/service/logger.ts';
 import { createRegistry } from '@posthorn/platform/service/metrics.ts';
-import { connectMongo } from '@posthorn/platform/mongo/connection/connect.ts';
+import { connectMongo } from '@posthorn/platform/mongo/connect.ts';
 import {
   createDeliveryStore,
   type DeliveryStore,
-} from '@posthorn/platform/mongo/deliveries/deliveries.ts';
+} from '@posthorn/platform/mongo/messages/deliveries.ts';
 import {
   createMessageStore,
   type MessageStore,
 } from '@posthorn/platform/mongo/messages/messages.ts';
-import { settings } from '@posthorn/platform/service/settings/settings.ts';
+import { settings } from '@posthorn/platform/service/settings.ts';
 import type { Kafka, KafkaMessage } from 'kafkajs';
 import { z } from 'zod';
 import type { Addresses } from '../../tools/local-stack/settings.ts';

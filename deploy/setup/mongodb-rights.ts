@@ -1,5 +1,5 @@
 import { dayName, dayNumberOf } from '@posthorn/domain/ids.ts';
-import type { CollectionName } from '@posthorn/platform/mongo/documents/collections.ts';
+import type { CollectionName } from '@posthorn/platform/mongo/collections.ts';
 import { DAY_KINDS, dayDatabaseName, type DayKind } from '@posthorn/platform/mongo/days/days.ts';
 
 /** The processes that have a MongoDB user of their own. `setup` is create-indexes. */

@@ -1,4 +1,4 @@
-import { parseConfig } from '@posthorn/platform/service/settings/config.ts';
+import { parseConfig } from '@posthorn/platform/service/config.ts';
 import { messageOf } from '@posthorn/platform/service/errors.ts';
 import { createLogger, type Logger } from '@posthorn/platform/service/logger.ts';
 import type { z } from 'zod';

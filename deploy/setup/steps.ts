@@ -7,10 +7,10 @@ import {
 } from '@posthorn/platform/kafka/connection/connect.ts';
 import { addPartitions } from '@posthorn/platform/kafka/topics/add-partitions.ts';
 import { createTopics } from '@posthorn/platform/kafka/topics/create-topics.ts';
-import { connectMongo, mongoTlsOf } from '@posthorn/platform/mongo/connection/connect.ts';
+import { connectMongo, mongoTlsOf } from '@posthorn/platform/mongo/connect.ts';
 import { createIndexes } from '@posthorn/platform/mongo/create-indexes.ts';
-import type { AppliedResult } from '@posthorn/platform/mongo/indexes/apply-indexes.ts';
-import { settings } from '@posthorn/platform/service/settings/settings.ts';
+import type { AppliedResult } from '@posthorn/platform/mongo/indexes.ts';
+import { settings } from '@posthorn/platform/service/settings.ts';
 import { z } from 'zod';
 import type { SetupStep } from './run-setup.ts';
 

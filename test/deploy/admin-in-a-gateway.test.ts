@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals';
-import { settings } from '@posthorn/platform/service/settings/settings.ts';
+import { settings } from '@posthorn/platform/service/settings.ts';
 import { containerOf, find, readBase } from '../../k8s/read-manifests.ts';
 import { lettersConfig } from '../../services/admin/src/letters.ts';
 import { topicsConfig } from '../../services/admin/src/topic-commands.ts';

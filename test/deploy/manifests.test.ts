@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from '@jest/globals';
-import { parseConfig } from '@posthorn/platform/service/settings/config.ts';
+import { parseConfig } from '@posthorn/platform/service/config.ts';
 import { z } from 'zod';
 import {
   type Container,

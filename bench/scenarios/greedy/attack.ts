@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { connect } from 'node:net';
 import { setPriority } from 'node:os';
 import { setTimeout as wait } from 'node:timers/promises';
-import { makeApiKey } from '@posthorn/platform/mongo/companies/make-api-key.ts';
+import { makeApiKey } from '@posthorn/platform/mongo/companies/companies.ts';
 import { Agent, request } from 'undici';
 
 /** What the attack is told, as its only argument, in JSON. */

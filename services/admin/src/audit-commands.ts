@@ -1,7 +1,7 @@
 import { type AuditEvent, NO_COMPANY } from '@posthorn/domain/audit.ts';
-import { createAuditStore } from '@posthorn/platform/mongo/audit/audit-events.ts';
-import { connectMongo, mongoTlsOf } from '@posthorn/platform/mongo/connection/connect.ts';
-import { parseConfig } from '@posthorn/platform/service/settings/config.ts';
+import { createAuditStore } from '@posthorn/platform/mongo/companies/audit-log.ts';
+import { connectMongo, mongoTlsOf } from '@posthorn/platform/mongo/connect.ts';
+import { parseConfig } from '@posthorn/platform/service/config.ts';
 import type { Command } from 'commander';
 import { databaseConfig } from './command.ts';
 

@@ -4,13 +4,12 @@ import {
   type AuditTarget,
   changesBetween,
 } from '@posthorn/domain/audit.ts';
-import { createAuditLog } from '@posthorn/platform/audit/audit-log.ts';
-import { createAuditStore } from '@posthorn/platform/mongo/audit/audit-events.ts';
-import { connectMongo, mongoTlsOf } from '@posthorn/platform/mongo/connection/connect.ts';
+import { createAuditLog, createAuditStore } from '@posthorn/platform/mongo/companies/audit-log.ts';
+import { connectMongo, mongoTlsOf } from '@posthorn/platform/mongo/connect.ts';
 import type { Database } from '@posthorn/platform/mongo/days/days.ts';
 import { systemClockMs, systemIds } from '@posthorn/platform/service/clock-and-ids.ts';
-import { parseConfig } from '@posthorn/platform/service/settings/config.ts';
-import { settings } from '@posthorn/platform/service/settings/settings.ts';
+import { parseConfig } from '@posthorn/platform/service/config.ts';
+import { settings } from '@posthorn/platform/service/settings.ts';
 import type { mongo } from 'mongoose';
 import { z } from 'zod';
 

@@ -1,10 +1,6 @@
 import { beforeEach, describe, expect, test } from '@jest/globals';
-import type { CompanyStore } from '@posthorn/platform/mongo/companies/companies.ts';
-import { hashOfKey } from '@posthorn/platform/mongo/companies/make-api-key.ts';
-import type {
-  ApiKeyDocument,
-  CompanyDocument,
-} from '@posthorn/platform/mongo/documents/documents.ts';
+import { type CompanyStore, hashOfKey } from '@posthorn/platform/mongo/companies/companies.ts';
+import type { ApiKeyDocument, CompanyDocument } from '@posthorn/platform/mongo/documents.ts';
 import { countingIds } from '../../../test/support/samples/sample-message.ts';
 import type { AdminAction, RecordAdmin } from './command.ts';
 import {

@@ -2,15 +2,13 @@ import type { AuditAction, AuditedFields } from '@posthorn/domain/audit.ts';
 import { companyStatusOf } from '@posthorn/domain/company.ts';
 import type { IdPrefix } from '@posthorn/domain/ids.ts';
 import {
+  type AskedRights,
   type CompanyStore,
   createCompanyStore,
-} from '@posthorn/platform/mongo/companies/companies.ts';
-import {
-  type AskedRights,
   type KeyRights,
   makeApiKey,
   toKeyRights,
-} from '@posthorn/platform/mongo/companies/make-api-key.ts';
+} from '@posthorn/platform/mongo/companies/companies.ts';
 import { documentsOf } from '@posthorn/platform/mongo/company-documents.ts';
 import { systemClockMs, systemIds } from '@posthorn/platform/service/clock-and-ids.ts';
 import {

@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, test } from '@jest/globals';
-import type { Link } from '@posthorn/platform/mongo/companies/links/links.ts';
+import type { Link } from '@posthorn/platform/mongo/companies/links.ts';
 import type { AdminAction } from './command.ts';
 import { createSignInLink, parseKeyRights, type SignInLinkDeps } from './company-commands.ts';
 

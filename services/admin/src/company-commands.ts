@@ -1,17 +1,17 @@
 import { type Scope, SCOPES } from '@posthorn/domain/access.ts';
 import {
+  type AskedRights,
   type CompanyStore,
+  createCompanyLife,
   createCompanyStore,
 } from '@posthorn/platform/mongo/companies/companies.ts';
-import { createCompanyLife } from '@posthorn/platform/mongo/companies/company-life.ts';
 import {
   createLinkStore,
   type LinkStore,
   newLinkToken,
-} from '@posthorn/platform/mongo/companies/links/links.ts';
-import type { AskedRights } from '@posthorn/platform/mongo/companies/make-api-key.ts';
+} from '@posthorn/platform/mongo/companies/links.ts';
 import { systemClockMs } from '@posthorn/platform/service/clock-and-ids.ts';
-import { settings } from '@posthorn/platform/service/settings/settings.ts';
+import { settings } from '@posthorn/platform/service/settings.ts';
 import type { Command } from 'commander';
 import { z } from 'zod';
 import {

@@ -1,6 +1,6 @@
 import { type AuditAction, NO_COMPANY } from '@posthorn/domain/audit.ts';
 import type { CompanyStatus } from '@posthorn/domain/company.ts';
-import type { CompanyLife } from '@posthorn/platform/mongo/companies/company-life.ts';
+import type { CompanyLife } from '@posthorn/platform/mongo/companies/companies.ts';
 import type { AdminAction, RecordAdmin } from './command.ts';
 
 export interface CompanyLifeDeps {

@@ -1,5 +1,5 @@
 import { DEAD_LETTER_REASONS } from '@posthorn/platform/dead-letters/dead-letter-record.ts';
-import { parseConfig } from '@posthorn/platform/service/settings/config.ts';
+import { parseConfig } from '@posthorn/platform/service/config.ts';
 import type { Command } from 'commander';
 import { isUtf8 } from 'node:buffer';
 import { escapeControls, type OutputOptions, printResult } from './command.ts';

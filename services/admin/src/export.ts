@@ -4,7 +4,7 @@ import {
 } from '@posthorn/platform/mongo/companies/company-export.ts';
 import type { Database } from '@posthorn/platform/mongo/days/days.ts';
 import { systemClockMs } from '@posthorn/platform/service/clock-and-ids.ts';
-import { settings } from '@posthorn/platform/service/settings/settings.ts';
+import { settings } from '@posthorn/platform/service/settings.ts';
 import { createVault, type Vault } from '@posthorn/platform/vault/vault.ts';
 import type { Command } from 'commander';
 import { createWriteStream } from 'node:fs';

@@ -28,8 +28,8 @@ import {
   type StoredRecord,
 } from '@posthorn/platform/kafka/reading/read-topic.ts';
 import { createLogger, type Logger } from '@posthorn/platform/service/logger.ts';
-import { settings } from '@posthorn/platform/service/settings/settings.ts';
-import { kafkaAccess, plaintextStores } from '@posthorn/platform/service/stores/store-settings.ts';
+import { settings } from '@posthorn/platform/service/settings.ts';
+import { kafkaAccess, plaintextStores } from '@posthorn/platform/service/store-settings.ts';
 import type { Kafka } from 'kafkajs';
 import { randomUUID } from 'node:crypto';
 import { z } from 'zod';

@@ -5,18 +5,18 @@ import { createKafkaMetrics } from '@posthorn/platform/kafka/kafka-metrics.ts';
 import { createKafkaRecordLog } from '@posthorn/platform/kafka/kafka-record-log.ts';
 import type { RecordLog } from '@posthorn/platform/kafka/record-log.ts';
 import { documentsOf } from '@posthorn/platform/mongo/company-documents.ts';
-import { connectMongo, mongoTlsOf } from '@posthorn/platform/mongo/connection/connect.ts';
+import { connectMongo, mongoTlsOf } from '@posthorn/platform/mongo/connect.ts';
 import type { Database } from '@posthorn/platform/mongo/days/days.ts';
 import {
   createDeliveryStore,
   type DeliveryStore,
-} from '@posthorn/platform/mongo/deliveries/deliveries.ts';
+} from '@posthorn/platform/mongo/messages/deliveries.ts';
 import { createResendMarks } from '@posthorn/platform/mongo/resends/resend-marks.ts';
 import { createResendStore } from '@posthorn/platform/mongo/resends/resends.ts';
 import { systemClockMs, systemIds } from '@posthorn/platform/service/clock-and-ids.ts';
 import { messageOf } from '@posthorn/platform/service/errors.ts';
-import { parseConfig } from '@posthorn/platform/service/settings/config.ts';
-import { settings } from '@posthorn/platform/service/settings/settings.ts';
+import { parseConfig } from '@posthorn/platform/service/config.ts';
+import { settings } from '@posthorn/platform/service/settings.ts';
 import { randomUUID } from 'node:crypto';
 import { Registry } from 'prom-client';
 import { createRecordAdmin, type OutputOptions, printResult } from './command.ts';

@@ -1,8 +1,12 @@
 import { NO_COMPANY } from '@posthorn/domain/audit.ts';
-import { countByFormat, countByKey, type Resealed } from '@posthorn/platform/mongo/resealing.ts';
-import { resealSigningKeys } from '@posthorn/platform/mongo/signing-keys/signing-keys-reseal.ts';
-import { resealWebhooks } from '@posthorn/platform/mongo/webhooks/webhooks-reseal.ts';
-import { settings } from '@posthorn/platform/service/settings/settings.ts';
+import {
+  countByFormat,
+  countByKey,
+  type Resealed,
+  resealSigningKeys,
+  resealWebhooks,
+} from '@posthorn/platform/mongo/companies/resealing.ts';
+import { settings } from '@posthorn/platform/service/settings.ts';
 import {
   createVault,
   CURRENT_FORMAT,

@@ -16,8 +16,8 @@ import {
 } from '@posthorn/platform/kafka/connection/connect.ts';
 import { observeTopics } from '@posthorn/platform/kafka/topics/observe-topics.ts';
 import { createLogger } from '@posthorn/platform/service/logger.ts';
-import { parseConfig } from '@posthorn/platform/service/settings/config.ts';
-import { settings } from '@posthorn/platform/service/settings/settings.ts';
+import { parseConfig } from '@posthorn/platform/service/config.ts';
+import { settings } from '@posthorn/platform/service/settings.ts';
 import type { Command } from 'commander';
 import { z } from 'zod';
 import { type OutputOptions, printResult } from './command.ts';

@@ -1,6 +1,5 @@
 import { endedAtMs } from '@posthorn/domain/delivery/delivery.ts';
-import { createLoop } from '@posthorn/platform/async/loop.ts';
-import { startTicker, type Ticker } from '@posthorn/platform/async/ticker.ts';
+import { createLoop, startTicker, type Ticker } from '@posthorn/platform/async/loop.ts';
 import type { LogRecord } from '@posthorn/platform/kafka/record-log.ts';
 import type {
   LiveAttempt,

@@ -1,4 +1,4 @@
-import { createBatcher } from '@posthorn/platform/async/batching/batcher.ts';
+import { createBatcher } from '@posthorn/platform/async/batcher.ts';
 import { StoppedError } from '@posthorn/platform/async/keep-trying.ts';
 import type { IsOurs } from '@posthorn/platform/kafka/record-log.ts';
 import type { RunningAttempts } from '@posthorn/platform/redis/running-attempts.ts';

@@ -27,7 +27,7 @@ import { retryAfterMsOf } from '@posthorn/domain/delivery/schedule.ts';
 import type { Webhook } from '@posthorn/domain/webhook.ts';
 import type { DeadLetters } from '@posthorn/platform/dead-letters/dead-letters.ts';
 import type { ConsumeOptions, IsOurs, LogRecord } from '@posthorn/platform/kafka/record-log.ts';
-import type { Held, RecordMemory } from '@posthorn/platform/memory/record-memory.ts';
+import type { Held, RecordMemory } from '@posthorn/platform/memory/memory-budgets.ts';
 import type { HeldLease, OutcomeQueue } from './attempt-leases.ts';
 import { type Defer, type MoveToSlowLane, turnAtOf } from './defer.ts';
 import type { Admission, AttemptReport, Place, QueueKind } from './isolation/gate.ts';

@@ -3,7 +3,7 @@ import { createLoop } from '@posthorn/platform/async/loop.ts';
 import {
   type CompanyLife,
   createCompanyLife,
-} from '@posthorn/platform/mongo/companies/company-life.ts';
+} from '@posthorn/platform/mongo/companies/companies.ts';
 import { systemClockMs } from '@posthorn/platform/service/clock-and-ids.ts';
 import type { Logger } from '@posthorn/platform/service/logger.ts';
 import type { ServiceContext } from '@posthorn/platform/service/run-service.ts';

@@ -1,6 +1,5 @@
-import { egressProxySettings } from '@posthorn/platform/service/egress/egress-proxy-settings.ts';
-import { settings } from '@posthorn/platform/service/settings/settings.ts';
-import { wholeNumber } from '@posthorn/platform/service/settings/whole-number.ts';
+import { egressProxySettings } from '@posthorn/platform/service/egress.ts';
+import { settings, wholeNumber } from '@posthorn/platform/service/settings.ts';
 import { z } from 'zod';
 
 export const dispatcherConfig = z.object({

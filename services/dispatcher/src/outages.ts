@@ -1,5 +1,4 @@
-import { isOutage } from '@posthorn/platform/async/is-outage.ts';
-import type { KeepTrying } from '@posthorn/platform/async/keep-trying.ts';
+import { isOutage, type KeepTrying } from '@posthorn/platform/async/keep-trying.ts';
 import { Gauge, type Registry } from 'prom-client';
 
 export interface OutageWatch {

@@ -1,4 +1,4 @@
-import { createBatcher } from '@posthorn/platform/async/batching/batcher.ts';
+import { createBatcher } from '@posthorn/platform/async/batcher.ts';
 import { createCoalescingCache } from '@posthorn/platform/async/coalescing-cache.ts';
 import type { KeepTrying } from '@posthorn/platform/async/keep-trying.ts';
 import type { MessageStore, StoredPayload } from '@posthorn/platform/mongo/messages/messages.ts';

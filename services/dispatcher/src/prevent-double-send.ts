@@ -4,10 +4,10 @@ import {
   type RecordedDelivery,
 } from '@posthorn/domain/delivery/delivery.ts';
 import type { DueAttempt } from '@posthorn/domain/records/records.ts';
-import { createBatcher } from '@posthorn/platform/async/batching/batcher.ts';
+import { createBatcher } from '@posthorn/platform/async/batcher.ts';
 import type { KeepTrying } from '@posthorn/platform/async/keep-trying.ts';
 import type { ConsumeOptions, IsOurs, LogRecord } from '@posthorn/platform/kafka/record-log.ts';
-import type { DeliveryStore } from '@posthorn/platform/mongo/deliveries/deliveries.ts';
+import type { DeliveryStore } from '@posthorn/platform/mongo/messages/deliveries.ts';
 import type { ResendMarks } from '@posthorn/platform/mongo/resends/resend-marks.ts';
 import type { AttemptLeases, HeldLease } from './attempt-leases.ts';
 import { turnAtOf } from './defer.ts';

@@ -4,8 +4,8 @@ import type { Attempt } from '@posthorn/domain/delivery/delivery.ts';
 import {
   createDeliveryStore,
   type DeliveryStore,
-} from '@posthorn/platform/mongo/deliveries/deliveries.ts';
-import { createDeliveryQueries } from '@posthorn/platform/mongo/deliveries/delivery-queries.ts';
+} from '@posthorn/platform/mongo/messages/deliveries.ts';
+import { createDeliveryQueries } from '@posthorn/platform/mongo/messages/delivery-queries.ts';
 import {
   openScratchDatabase,
   type ScratchDatabase,

@@ -18,14 +18,14 @@ import {
 } from '@posthorn/domain/records/records.ts';
 import { requiredAt } from '@posthorn/domain/required.ts';
 import type { RetrySchedule } from '@posthorn/domain/delivery/schedule.ts';
-import { createBatcher } from '@posthorn/platform/async/batching/batcher.ts';
+import { createBatcher } from '@posthorn/platform/async/batcher.ts';
 import type { KeepTrying } from '@posthorn/platform/async/keep-trying.ts';
 import type { LogRecord, OutgoingRecord, RecordLog } from '@posthorn/platform/kafka/record-log.ts';
-import type { DeliveryStore } from '@posthorn/platform/mongo/deliveries/deliveries.ts';
+import type { DeliveryStore } from '@posthorn/platform/mongo/messages/deliveries.ts';
 import type { PayloadErasure } from '@posthorn/platform/mongo/messages/erase-payloads.ts';
 import type { FinishedResend, ResendMarks } from '@posthorn/platform/mongo/resends/resend-marks.ts';
 import type { Logger } from '@posthorn/platform/service/logger.ts';
-import type { CountAttempt } from '@posthorn/platform/stats/count-attempts.ts';
+import type { CountAttempt } from '@posthorn/platform/mongo/stats/write-stats.ts';
 import type { DispatcherMetrics } from './metrics.ts';
 
 /** An attempt that was made. */

@@ -1,6 +1,6 @@
 import type { ConsumerGroup } from '@posthorn/domain/records/topics.ts';
 import { pause } from '@posthorn/platform/async/pause.ts';
-import { startTicker } from '@posthorn/platform/async/ticker.ts';
+import { startTicker } from '@posthorn/platform/async/loop.ts';
 import type { DeadLetters } from '@posthorn/platform/dead-letters/dead-letters.ts';
 import { openRecordLog, type OpenRecordLog } from '@posthorn/platform/kafka/open-record-log.ts';
 import type {
@@ -13,18 +13,17 @@ import {
   type MemoryBudgets,
 } from '@posthorn/platform/memory/memory-budgets.ts';
 import { memoryShare } from '@posthorn/platform/memory/memory-shares.ts';
-import { openMongo } from '@posthorn/platform/mongo/connection/connect.ts';
+import { openMongo } from '@posthorn/platform/mongo/connect.ts';
 import type { Database } from '@posthorn/platform/mongo/days/days.ts';
-import { createDeliveryStore } from '@posthorn/platform/mongo/deliveries/deliveries.ts';
+import { createDeliveryStore } from '@posthorn/platform/mongo/messages/deliveries.ts';
 import { createPayloadErasure } from '@posthorn/platform/mongo/messages/erase-payloads.ts';
 import { createMessageStore } from '@posthorn/platform/mongo/messages/messages.ts';
 import { createResendMarks } from '@posthorn/platform/mongo/resends/resend-marks.ts';
-import { createSigningKeyStore } from '@posthorn/platform/mongo/signing-keys/signing-keys.ts';
+import { createSigningKeyStore } from '@posthorn/platform/mongo/companies/signing-keys.ts';
 import { createWebhookStore } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
 import { openProvenRecords } from '@posthorn/platform/proof/open-proven-records.ts';
-import { redisAccessOf } from '@posthorn/platform/redis/access.ts';
-import { measureCommands } from '@posthorn/platform/redis/commands/measure-commands.ts';
-import { connectRedis } from '@posthorn/platform/redis/connect.ts';
+import { connectRedis, redisAccessOf } from '@posthorn/platform/redis/connect.ts';
+import { measureCommands } from '@posthorn/platform/redis/commands.ts';
 import {
   createEndpointFlows,
   type EndpointFlows,
@@ -44,9 +43,8 @@ import { monotonicClockMs, systemClockMs } from '@posthorn/platform/service/cloc
 import { watchDependencies } from '@posthorn/platform/service/metrics.ts';
 import { openOpsServer } from '@posthorn/platform/service/ops-server.ts';
 import type { ServiceContext } from '@posthorn/platform/service/run-service.ts';
-import type { CountAttempt } from '@posthorn/platform/stats/count-attempts.ts';
-import { openAttemptStats } from '@posthorn/platform/stats/open-stats.ts';
-import { openSpans } from '@posthorn/platform/tracing/open-spans.ts';
+import { type CountAttempt, openAttemptStats } from '@posthorn/platform/mongo/stats/write-stats.ts';
+import { openSpans } from '@posthorn/platform/tracing/spans.ts';
 import { createVault } from '@posthorn/platform/vault/vault.ts';
 import type { mongo } from 'mongoose';
 import { randomUUID } from 'node:crypto';

@@ -8,14 +8,14 @@ import {
   isSignedByCompany,
   type Webhook,
 } from '@posthorn/domain/webhook.ts';
-import { createBatcher } from '@posthorn/platform/async/batching/batcher.ts';
+import { createBatcher } from '@posthorn/platform/async/batcher.ts';
 import { createCoalescingCache } from '@posthorn/platform/async/coalescing-cache.ts';
 import type { KeepTrying } from '@posthorn/platform/async/keep-trying.ts';
 import {
   type FoundSigningKeys,
   noSigningKeys,
   type SigningKeyStore,
-} from '@posthorn/platform/mongo/signing-keys/signing-keys.ts';
+} from '@posthorn/platform/mongo/companies/signing-keys.ts';
 import type {
   FoundWebhook as StoredWebhook,
   OpenedWebhook,

@@ -1,6 +1,5 @@
 import { parseCidr } from '@posthorn/domain/egress.ts';
-import { settings } from '@posthorn/platform/service/settings/settings.ts';
-import { wholeNumber } from '@posthorn/platform/service/settings/whole-number.ts';
+import { settings, wholeNumber } from '@posthorn/platform/service/settings.ts';
 import { z } from 'zod';
 
 const perMinute = wholeNumber(0, Infinity);

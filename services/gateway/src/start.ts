@@ -1,4 +1,4 @@
-import { startTicker } from '@posthorn/platform/async/ticker.ts';
+import { startTicker } from '@posthorn/platform/async/loop.ts';
 import { openRecordLog, type OpenRecordLog } from '@posthorn/platform/kafka/open-record-log.ts';
 import {
   createMemoryBudgets,
@@ -6,19 +6,18 @@ import {
 } from '@posthorn/platform/memory/memory-budgets.ts';
 import { memoryShare } from '@posthorn/platform/memory/memory-shares.ts';
 import { createCompanyStore } from '@posthorn/platform/mongo/companies/companies.ts';
-import { createLinkStore, type LinkStore } from '@posthorn/platform/mongo/companies/links/links.ts';
-import { openMongo } from '@posthorn/platform/mongo/connection/connect.ts';
+import { createLinkStore, type LinkStore } from '@posthorn/platform/mongo/companies/links.ts';
+import { openMongo } from '@posthorn/platform/mongo/connect.ts';
 import { UNIQUE_INDEXES } from '@posthorn/platform/mongo/create-indexes.ts';
 import { openClockWatch } from '@posthorn/platform/mongo/days/watch-clock.ts';
-import { createDeliveryQueries } from '@posthorn/platform/mongo/deliveries/delivery-queries.ts';
-import { awaitUniqueIndexes } from '@posthorn/platform/mongo/indexes/await-unique-indexes.ts';
+import { createDeliveryQueries } from '@posthorn/platform/mongo/messages/delivery-queries.ts';
+import { awaitUniqueIndexes } from '@posthorn/platform/mongo/indexes.ts';
 import { createMessageQueries } from '@posthorn/platform/mongo/messages/message-queries.ts';
-import { createSigningKeyStore } from '@posthorn/platform/mongo/signing-keys/signing-keys.ts';
+import { createSigningKeyStore } from '@posthorn/platform/mongo/companies/signing-keys.ts';
 import { createWebhookStore } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
-import { openIncidentReports } from '@posthorn/platform/operator-events/open-incident-reports.ts';
-import { redisAccessOf } from '@posthorn/platform/redis/access.ts';
-import { measureCommands } from '@posthorn/platform/redis/commands/measure-commands.ts';
-import { connectRedis, type RedisClient } from '@posthorn/platform/redis/connect.ts';
+import { openIncidentReports } from '@posthorn/platform/service/operator-incidents.ts';
+import { connectRedis, redisAccessOf, type RedisClient } from '@posthorn/platform/redis/connect.ts';
+import { measureCommands } from '@posthorn/platform/redis/commands.ts';
 import { createEndpointFlows } from '@posthorn/platform/redis/endpoint-flows.ts';
 import {
   announce,
@@ -38,11 +37,11 @@ import {
   systemClockMs,
   systemIds,
 } from '@posthorn/platform/service/clock-and-ids.ts';
-import { egressPolicyOf } from '@posthorn/platform/service/egress-policy.ts';
+import { egressPolicyOf } from '@posthorn/platform/service/egress.ts';
 import { watchDependencies } from '@posthorn/platform/service/metrics.ts';
 import { openOpsServer } from '@posthorn/platform/service/ops-server.ts';
 import type { ServiceContext } from '@posthorn/platform/service/run-service.ts';
-import { openSpans } from '@posthorn/platform/tracing/open-spans.ts';
+import { openSpans } from '@posthorn/platform/tracing/spans.ts';
 import { createVault } from '@posthorn/platform/vault/vault.ts';
 import type { mongo } from 'mongoose';
 import { performance } from 'node:perf_hooks';

@@ -1,7 +1,6 @@
 import { parseDelay } from '@posthorn/domain/delivery/schedule.ts';
 import { StartupError } from '@posthorn/platform/service/errors.ts';
-import { httpUrl } from '@posthorn/platform/service/settings/http-url.ts';
-import { settings } from '@posthorn/platform/service/settings/settings.ts';
+import { httpUrl, settings } from '@posthorn/platform/service/settings.ts';
 import { z } from 'zod';
 
 /** A canary that sends more often would be load itself. */

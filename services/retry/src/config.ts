@@ -1,7 +1,6 @@
 import { parseDelay } from '@posthorn/domain/delivery/schedule.ts';
 import { HOUR_MS } from '@posthorn/domain/stats.ts';
-import { settings } from '@posthorn/platform/service/settings/settings.ts';
-import { httpUrl } from '@posthorn/platform/service/settings/http-url.ts';
+import { httpUrl, settings } from '@posthorn/platform/service/settings.ts';
 import { z } from 'zod';
 import { canarySettings } from './canary-settings.ts';
 

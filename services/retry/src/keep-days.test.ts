@@ -2,7 +2,7 @@ import { beforeEach, describe, expect, test } from '@jest/globals';
 import { DAY_MS } from '@posthorn/domain/ids.ts';
 import type { DayCollections } from '@posthorn/platform/mongo/days/day-collections.ts';
 import { DAY_KINDS, type DayKind } from '@posthorn/platform/mongo/days/days.ts';
-import type { StoredLayout } from '@posthorn/platform/mongo/days/stored-layout.ts';
+import type { StoredLayout } from '@posthorn/platform/mongo/days/layout.ts';
 import { createLogger } from '@posthorn/platform/service/logger.ts';
 import { Registry } from 'prom-client';
 import {

@@ -2,11 +2,14 @@ import { DAY_MS, dayName, dayNumberOf } from '@posthorn/domain/ids.ts';
 import { ImpossibleError } from '@posthorn/domain/required.ts';
 import { createLoop, type Loop, stopSoon } from '@posthorn/platform/async/loop.ts';
 import type { DayLayout } from '@posthorn/platform/mongo/days/daily-collection.ts';
-import type { DayCollections } from '@posthorn/platform/mongo/days/day-collections.ts';
-import { DAYS_AHEAD, daysToHave } from '@posthorn/platform/mongo/days/days-to-have.ts';
+import {
+  type DayCollections,
+  DAYS_AHEAD,
+  daysToHave,
+} from '@posthorn/platform/mongo/days/day-collections.ts';
 import { DAY_KINDS, type DayKind } from '@posthorn/platform/mongo/days/days.ts';
-import type { StoredLayout } from '@posthorn/platform/mongo/days/stored-layout.ts';
-import type { LeaseStore } from '@posthorn/platform/mongo/leases/leases.ts';
+import type { StoredLayout } from '@posthorn/platform/mongo/days/layout.ts';
+import type { LeaseStore } from '@posthorn/platform/mongo/leases.ts';
 import type { Logger } from '@posthorn/platform/service/logger.ts';
 import { Gauge, type Registry } from 'prom-client';
 

@@ -21,7 +21,7 @@ import { createBatchedPublisher } from '@posthorn/platform/kafka/publishing/batc
 import type { LogRecord, OutgoingRecord, RecordLog } from '@posthorn/platform/kafka/record-log.ts';
 import type { KeepTrying } from '@posthorn/platform/async/keep-trying.ts';
 import type { Logger } from '@posthorn/platform/service/logger.ts';
-import type { DeliveryStore } from '@posthorn/platform/mongo/deliveries/deliveries.ts';
+import type { DeliveryStore } from '@posthorn/platform/mongo/messages/deliveries.ts';
 import type { RetryMetrics } from './retry-metrics.ts';
 
 export interface ParkDeps {

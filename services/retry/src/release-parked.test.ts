@@ -5,7 +5,7 @@ import { encodeRetryDue } from '@posthorn/domain/records/records.ts';
 import { delayTopicsAmong } from '@posthorn/domain/records/topics.ts';
 import { StoppedError } from '@posthorn/platform/async/keep-trying.ts';
 import type { LogRecord, OutgoingRecord } from '@posthorn/platform/kafka/record-log.ts';
-import type { WebhookState } from '@posthorn/platform/mongo/webhooks/webhook-states.ts';
+import type { WebhookState } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
 import { createLogger } from '@posthorn/platform/service/logger.ts';
 import { Registry } from 'prom-client';
 import { keepTrying } from '../../../test/support/time/keep-trying.ts';

@@ -10,7 +10,7 @@ import {
 import { DUE_AT_HEADER, readMs, TURN_AT_HEADER } from '@posthorn/domain/records/record-headers.ts';
 import type { DelayTopic } from '@posthorn/domain/records/topics.ts';
 import { required } from '@posthorn/domain/required.ts';
-import { createBatcher } from '@posthorn/platform/async/batching/batcher.ts';
+import { createBatcher } from '@posthorn/platform/async/batcher.ts';
 import { type KeepTrying, StoppedError } from '@posthorn/platform/async/keep-trying.ts';
 import type { DeadLetters } from '@posthorn/platform/dead-letters/dead-letters.ts';
 import type {
@@ -21,8 +21,8 @@ import type {
   ReadyRecord,
   RecordLog,
 } from '@posthorn/platform/kafka/record-log.ts';
-import type { DeliveryStore } from '@posthorn/platform/mongo/deliveries/deliveries.ts';
-import type { WebhookStates } from '@posthorn/platform/mongo/webhooks/webhook-states.ts';
+import type { DeliveryStore } from '@posthorn/platform/mongo/messages/deliveries.ts';
+import type { WebhookStates } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
 import type { Logger } from '@posthorn/platform/service/logger.ts';
 import { setTimeout as wait } from 'node:timers/promises';
 import type { RetryMetrics } from './retry-metrics.ts';

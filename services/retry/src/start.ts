@@ -8,19 +8,22 @@ import type {
   Consumption,
   RecordLog,
 } from '@posthorn/platform/kafka/record-log.ts';
-import { createMemoryBudgets } from '@posthorn/platform/memory/memory-budgets.ts';
+import {
+  createMemoryBudgets,
+  createRecordMemory,
+  type RecordMemory,
+} from '@posthorn/platform/memory/memory-budgets.ts';
 import { memoryShare } from '@posthorn/platform/memory/memory-shares.ts';
-import { createRecordMemory, type RecordMemory } from '@posthorn/platform/memory/record-memory.ts';
-import { createCompanyLife } from '@posthorn/platform/mongo/companies/company-life.ts';
-import { openMongo } from '@posthorn/platform/mongo/connection/connect.ts';
+import { createCompanyLife } from '@posthorn/platform/mongo/companies/companies.ts';
+import { openMongo } from '@posthorn/platform/mongo/connect.ts';
 import { createDayCollections } from '@posthorn/platform/mongo/days/day-collections.ts';
 import type { Database } from '@posthorn/platform/mongo/days/days.ts';
 import {
   createDeliveryStore,
   type DeliveryStore,
-} from '@posthorn/platform/mongo/deliveries/deliveries.ts';
-import { createStuckDeliveries } from '@posthorn/platform/mongo/deliveries/stuck-deliveries.ts';
-import { createLeaseStore, type LeaseStore } from '@posthorn/platform/mongo/leases/leases.ts';
+} from '@posthorn/platform/mongo/messages/deliveries.ts';
+import { createStuckDeliveries } from '@posthorn/platform/mongo/messages/delivery-queries.ts';
+import { createLeaseStore, type LeaseStore } from '@posthorn/platform/mongo/leases.ts';
 import { createPayloadErasure } from '@posthorn/platform/mongo/messages/erase-payloads.ts';
 import { createMessageChecks } from '@posthorn/platform/mongo/messages/message-checks.ts';
 import { createMessageStore } from '@posthorn/platform/mongo/messages/messages.ts';
@@ -28,7 +31,7 @@ import { createPublisherStore } from '@posthorn/platform/mongo/messages/publishe
 import {
   createWebhookStates,
   type WebhookStates,
-} from '@posthorn/platform/mongo/webhooks/webhook-states.ts';
+} from '@posthorn/platform/mongo/webhooks/webhooks.ts';
 import { openProvenRecords } from '@posthorn/platform/proof/open-proven-records.ts';
 import { monotonicClockMs, systemClockMs } from '@posthorn/platform/service/clock-and-ids.ts';
 import { watchDependencies } from '@posthorn/platform/service/metrics.ts';

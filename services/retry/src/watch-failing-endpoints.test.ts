@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, test } from '@jest/globals';
 import type { OperatorIncident } from '@posthorn/domain/operator-events.ts';
 import { HOUR_MS, noAttempts } from '@posthorn/domain/stats.ts';
-import type { AuditedAction } from '@posthorn/platform/audit/audit-log.ts';
+import type { AuditedAction } from '@posthorn/platform/mongo/companies/audit-log.ts';
 import type { FailingWebhook } from '@posthorn/platform/mongo/webhooks/failing-webhooks.ts';
 import {
   createMemoryLeases,

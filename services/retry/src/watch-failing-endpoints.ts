@@ -10,12 +10,15 @@ import type { TopicNames } from '@posthorn/domain/records/topics.ts';
 import { beginningOf, HOUR_MS, MINUTE_MS } from '@posthorn/domain/stats.ts';
 import type { KeepTrying } from '@posthorn/platform/async/keep-trying.ts';
 import { createLoop, type Loop, stopSoon } from '@posthorn/platform/async/loop.ts';
-import { type AuditLog, createAuditLog } from '@posthorn/platform/audit/audit-log.ts';
-import { createAuditMetrics } from '@posthorn/platform/audit/audit-metrics.ts';
+import {
+  type AuditLog,
+  createAuditLog,
+  createAuditMetrics,
+  createAuditStore,
+} from '@posthorn/platform/mongo/companies/audit-log.ts';
 import type { RecordLog } from '@posthorn/platform/kafka/record-log.ts';
-import { createAuditStore } from '@posthorn/platform/mongo/audit/audit-events.ts';
 import type { Database } from '@posthorn/platform/mongo/days/days.ts';
-import { createLeaseStore, type LeaseStore } from '@posthorn/platform/mongo/leases/leases.ts';
+import { createLeaseStore, type LeaseStore } from '@posthorn/platform/mongo/leases.ts';
 import {
   createStatsQueries,
   type StatsQueries,
@@ -25,7 +28,7 @@ import {
   type FailingWebhook,
   type FailingWebhooks,
 } from '@posthorn/platform/mongo/webhooks/failing-webhooks.ts';
-import { eventRecord } from '@posthorn/platform/operator-events/event-record.ts';
+import { eventRecord } from '@posthorn/platform/service/operator-incidents.ts';
 import { systemClockMs, systemIds } from '@posthorn/platform/service/clock-and-ids.ts';
 import type { Logger } from '@posthorn/platform/service/logger.ts';
 import type { ServiceContext } from '@posthorn/platform/service/run-service.ts';

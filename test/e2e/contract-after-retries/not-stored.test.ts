@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
-import { connectMongo } from '@posthorn/platform/mongo/connection/connect.ts';
+import { connectMongo } from '@posthorn/platform/mongo/connect.ts';
 import { dataOf, expectFailure, expectInvalid } from '../../support/api/expect-answers.ts';
 import {
   createResources,

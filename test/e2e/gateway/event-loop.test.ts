@@ -1,11 +1,10 @@
 import { afterAll, beforeAll, expect, it } from '@jest/globals';
-import { slicesOf } from '@posthorn/platform/async/batching/slices-of.ts';
-import { connectMongo } from '@posthorn/platform/mongo/connection/connect.ts';
-import { collection } from '@posthorn/platform/mongo/documents/collections.ts';
-import { openWebhook, sealWebhook } from '@posthorn/platform/mongo/webhooks/webhooks-sealed.ts';
+import { slicesOf } from '@posthorn/platform/async/fair-queue.ts';
+import { connectMongo } from '@posthorn/platform/mongo/connect.ts';
+import { collection } from '@posthorn/platform/mongo/collections.ts';
+import { openWebhook, sealWebhook } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
 import { systemIds } from '@posthorn/platform/service/clock-and-ids.ts';
-import { createVault } from '@posthorn/platform/vault/vault.ts';
-import { keyRingSchema } from '@posthorn/platform/vault/vault-keys.ts';
+import { createVault, keyRingSchema } from '@posthorn/platform/vault/vault.ts';
 import { pathsOf, type Route } from '../../../services/gateway/src/http/route.ts';
 import type { ApiAnswer } from '../../support/api/api-client.ts';
 import { dataOf } from '../../support/api/expect-answers.ts';

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { deliveryIdOf } from '@posthorn/domain/ids.ts';
-import { collection } from '@posthorn/platform/mongo/documents/collections.ts';
-import { connectMongo, type MongoConnection } from '@posthorn/platform/mongo/connection/connect.ts';
+import { collection } from '@posthorn/platform/mongo/collections.ts';
+import { connectMongo, type MongoConnection } from '@posthorn/platform/mongo/connect.ts';
 import { systemIds } from '@posthorn/platform/service/clock-and-ids.ts';
 import { eventually } from '../../support/time/eventually.ts';
 import { killHard, startPosthorn, type Posthorn } from '../../support/process/posthorn.ts';

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { collection } from '@posthorn/platform/mongo/documents/collections.ts';
-import { connectMongo, type MongoConnection } from '@posthorn/platform/mongo/connection/connect.ts';
+import { collection } from '@posthorn/platform/mongo/collections.ts';
+import { connectMongo, type MongoConnection } from '@posthorn/platform/mongo/connect.ts';
 import { createDayCollections } from '@posthorn/platform/mongo/days/day-collections.ts';
 import { DAY_KINDS } from '@posthorn/platform/mongo/days/days.ts';
 import { dataOf, expectFailure } from '../../support/api/expect-answers.ts';

@@ -1,8 +1,11 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { beginningOf, HOUR_MS, noAttempts } from '@posthorn/domain/stats.ts';
-import { collection } from '@posthorn/platform/mongo/documents/collections.ts';
-import { connectMongo, type MongoConnection } from '@posthorn/platform/mongo/connection/connect.ts';
-import { createStatsStore, type StatsStore } from '@posthorn/platform/mongo/stats/stats-store.ts';
+import { collection } from '@posthorn/platform/mongo/collections.ts';
+import { connectMongo, type MongoConnection } from '@posthorn/platform/mongo/connect.ts';
+import {
+  createStatsStore,
+  type StatsStore,
+} from '@posthorn/platform/mongo/stats/stats-documents.ts';
 import { readAuditEvents } from '../../support/api/audit-events.ts';
 import { startPosthorn, type Posthorn } from '../../support/process/posthorn.ts';
 import { startReceiver, type Receiver } from '../../support/receivers/receiver.ts';

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { connectMongo, type MongoConnection } from '@posthorn/platform/mongo/connection/connect.ts';
-import { readAppliedIndexes } from '@posthorn/platform/mongo/indexes/applied-indexes.ts';
+import { connectMongo, type MongoConnection } from '@posthorn/platform/mongo/connect.ts';
+import { readAppliedIndexes } from '@posthorn/platform/mongo/indexes.ts';
 import { newEncryptionKey } from '../../../deploy/setup/create-encryption-keys.ts';
 import { freePorts } from '../../../tools/local-stack/machine/ports.ts';
 import { createNamespace } from '../../support/process/namespace.ts';

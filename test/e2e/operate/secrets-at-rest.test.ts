@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { connectMongo, type MongoConnection } from '@posthorn/platform/mongo/connection/connect.ts';
+import { connectMongo, type MongoConnection } from '@posthorn/platform/mongo/connect.ts';
 import { Webhook } from 'standardwebhooks';
 import { newEncryptionKey } from '../../../deploy/setup/create-encryption-keys.ts';
 import { dataOf } from '../../support/api/expect-answers.ts';

@@ -6,7 +6,7 @@ import { connectProducer } from '@posthorn/platform/kafka/kafkajs/producer.ts';
 import { toDeadLetter } from '@posthorn/platform/dead-letters/dead-letter-record.ts';
 import type { OutgoingRecord } from '@posthorn/platform/kafka/record-log.ts';
 import { createLogger } from '@posthorn/platform/service/logger.ts';
-import { kafkaAccess } from '@posthorn/platform/service/stores/store-settings.ts';
+import { kafkaAccess } from '@posthorn/platform/service/store-settings.ts';
 import { z } from 'zod';
 import { takeStep } from '../../../deploy/setup/run-setup.ts';
 import { CREATE_INDEXES, CREATE_TOPICS } from '../../../deploy/setup/steps.ts';

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { connectMongo } from '@posthorn/platform/mongo/connection/connect.ts';
+import { connectMongo } from '@posthorn/platform/mongo/connect.ts';
 import { DATABASE_USERS } from '../../../deploy/setup/mongodb-rights.ts';
 import { createChildren, type Children } from '../../../tools/local-stack/processes/children.ts';
 import { createResources } from '../../support/api/resources.ts';

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { encodeRetryDue } from '@posthorn/domain/records/records.ts';
 import type { DeliveryRef } from '@posthorn/domain/delivery/delivery.ts';
-import { connectMongo, type MongoConnection } from '@posthorn/platform/mongo/connection/connect.ts';
+import { connectMongo, type MongoConnection } from '@posthorn/platform/mongo/connect.ts';
 import { systemIds } from '@posthorn/platform/service/clock-and-ids.ts';
 import { eventually } from '../../support/time/eventually.ts';
 import { ADMIN, startPosthorn, type Posthorn } from '../../support/process/posthorn.ts';

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { connectMongo, type MongoConnection } from '@posthorn/platform/mongo/connection/connect.ts';
+import { connectMongo, type MongoConnection } from '@posthorn/platform/mongo/connect.ts';
 import { freePorts } from '../../../tools/local-stack/machine/ports.ts';
 import { createApiClient, type ApiClient } from '../../support/api/api-client.ts';
 import { startKafkaProxy, type KafkaProxy } from '../../support/process/kafka-proxy.ts';

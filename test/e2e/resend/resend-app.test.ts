@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { connectMongo, type MongoConnection } from '@posthorn/platform/mongo/connection/connect.ts';
+import { connectMongo, type MongoConnection } from '@posthorn/platform/mongo/connect.ts';
 import { eventually } from '../../support/time/eventually.ts';
 import { dataOf } from '../../support/api/expect-answers.ts';
 import { killHard, startPosthorn, type Posthorn } from '../../support/process/posthorn.ts';

@@ -1,7 +1,7 @@
 import { isFinal } from '@posthorn/domain/delivery/delivery.ts';
 import { encodeRetryDue } from '@posthorn/domain/records/records.ts';
 import type { RecordLog } from '@posthorn/platform/kafka/record-log.ts';
-import type { DeliveryDocument } from '@posthorn/platform/mongo/documents/documents.ts';
+import type { DeliveryDocument } from '@posthorn/platform/mongo/documents.ts';
 import { connect, type Cluster } from './cluster.ts';
 import type { ServiceDeps } from '../services/simulated-dispatcher.ts';
 import { keepTrying } from '../world/silent-logger.ts';

@@ -1,6 +1,5 @@
-import { toDelivery } from '@posthorn/platform/mongo/deliveries/delivery-documents.ts';
-import { createDeliveryStore } from '@posthorn/platform/mongo/deliveries/deliveries.ts';
-import type { DeliveryDocument } from '@posthorn/platform/mongo/documents/documents.ts';
+import { createDeliveryStore, toDelivery } from '@posthorn/platform/mongo/messages/deliveries.ts';
+import type { DeliveryDocument } from '@posthorn/platform/mongo/documents.ts';
 import { createMessageStore } from '@posthorn/platform/mongo/messages/messages.ts';
 import { createResendMarks } from '@posthorn/platform/mongo/resends/resend-marks.ts';
 import { deliveryContract } from '../../support/contract/delivery-contract.ts';

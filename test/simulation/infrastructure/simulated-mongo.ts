@@ -7,7 +7,7 @@ import {
   withDays,
   type Database,
 } from '@posthorn/platform/mongo/days/days.ts';
-import { DUPLICATE_KEY } from '@posthorn/platform/mongo/connection/duplicate-key.ts';
+import { DUPLICATE_KEY } from '@posthorn/platform/mongo/connect.ts';
 import {
   applyUpdate,
   matches,

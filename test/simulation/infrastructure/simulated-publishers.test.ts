@@ -1,4 +1,4 @@
-import { LEASE_MS } from '@posthorn/platform/mongo/leases/leases.ts';
+import { LEASE_MS } from '@posthorn/platform/mongo/leases.ts';
 import { leaseContract } from '../../support/contract/lease-contract.ts';
 import { publisherContract } from '../../support/contract/publisher-contract.ts';
 import { INSTANT_PROCESS } from './instant-process.ts';

@@ -1,4 +1,4 @@
-import { LEASE_MS, type LeaseStore } from '@posthorn/platform/mongo/leases/leases.ts';
+import { LEASE_MS, type LeaseStore } from '@posthorn/platform/mongo/leases.ts';
 import type {
   KnownPublisher,
   PublisherStore,

@@ -1,5 +1,5 @@
 import { isFinal } from '@posthorn/domain/delivery/delivery.ts';
-import type { DeliveryDocument } from '@posthorn/platform/mongo/documents/documents.ts';
+import type { DeliveryDocument } from '@posthorn/platform/mongo/documents.ts';
 import type { Observations } from './observations.ts';
 import type { StoredDocument } from '../infrastructure/mongo-query.ts';
 import { PROMISED_DELAYS_MS } from './check-records.ts';

@@ -1,6 +1,6 @@
 import { isFinal } from '@posthorn/domain/delivery/delivery.ts';
 import { deliveryIdOf } from '@posthorn/domain/ids.ts';
-import type { DeliveryDocument } from '@posthorn/platform/mongo/documents/documents.ts';
+import type { DeliveryDocument } from '@posthorn/platform/mongo/documents.ts';
 import type { Observations } from './observations.ts';
 import { keyOf, type SimulatedKafka } from '../infrastructure/simulated-kafka.ts';
 import type { Collection, SimulatedMongo } from '../infrastructure/simulated-mongo.ts';

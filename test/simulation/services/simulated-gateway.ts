@@ -1,4 +1,4 @@
-import { createDeliveryStore } from '@posthorn/platform/mongo/deliveries/deliveries.ts';
+import { createDeliveryStore } from '@posthorn/platform/mongo/messages/deliveries.ts';
 import { createMessageStore } from '@posthorn/platform/mongo/messages/messages.ts';
 import {
   createAcceptMessage,

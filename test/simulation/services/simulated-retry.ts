@@ -1,7 +1,7 @@
 import type { ConsumeOptions, LogRecord } from '@posthorn/platform/kafka/record-log.ts';
-import { createDeliveryStore } from '@posthorn/platform/mongo/deliveries/deliveries.ts';
+import { createDeliveryStore } from '@posthorn/platform/mongo/messages/deliveries.ts';
 import { createMessageStore } from '@posthorn/platform/mongo/messages/messages.ts';
-import { createWebhookStates } from '@posthorn/platform/mongo/webhooks/webhook-states.ts';
+import { createWebhookStates } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
 import { Registry } from 'prom-client';
 import {
   createLatestRelease,

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { NO_COMPANY, type AuditEvent } from '@posthorn/domain/audit.ts';
-import type { AuditFilter, AuditStore } from '@posthorn/platform/mongo/audit/audit-events.ts';
+import type { AuditFilter, AuditStore } from '@posthorn/platform/mongo/companies/audit-log.ts';
 import { createIdFactory } from '@posthorn/domain/ids.ts';
 
 export interface OpenAudit {

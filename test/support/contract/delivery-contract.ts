@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import type { Delivery } from '@posthorn/domain/delivery/delivery.ts';
-import type { DeliveryStore } from '@posthorn/platform/mongo/deliveries/deliveries.ts';
+import type { DeliveryStore } from '@posthorn/platform/mongo/messages/deliveries.ts';
 import { createSettledSamples, nextOf, succeeded } from './settled-samples.ts';
 
 export interface OpenDeliveries {

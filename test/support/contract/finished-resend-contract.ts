@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import type { Attempt } from '@posthorn/domain/delivery/delivery.ts';
-import { toAttemptDocument } from '@posthorn/platform/mongo/deliveries/delivery-documents.ts';
-import type { DeliveryDocument } from '@posthorn/platform/mongo/documents/documents.ts';
+import { toAttemptDocument } from '@posthorn/platform/mongo/messages/deliveries.ts';
+import type { DeliveryDocument } from '@posthorn/platform/mongo/documents.ts';
 import type { ResendMarks } from '@posthorn/platform/mongo/resends/resend-marks.ts';
 
 export interface OpenFinishedResends {

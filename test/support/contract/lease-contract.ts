@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import type { LeaseStore } from '@posthorn/platform/mongo/leases/leases.ts';
+import type { LeaseStore } from '@posthorn/platform/mongo/leases.ts';
 
 export interface OpenLeases {
   leases: LeaseStore;

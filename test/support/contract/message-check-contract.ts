@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import type { Message } from '@posthorn/domain/message.ts';
 import { unattemptedDelivery } from '@posthorn/domain/delivery/settlement.ts';
-import type { DeliveryStore } from '@posthorn/platform/mongo/deliveries/deliveries.ts';
+import type { DeliveryStore } from '@posthorn/platform/mongo/messages/deliveries.ts';
 import type { CheckSpan, MessageChecks } from '@posthorn/platform/mongo/messages/message-checks.ts';
 import { countingIds, sampleMessage } from '../samples/sample-message.ts';
 

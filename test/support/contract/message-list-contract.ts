@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import type { DeliveryQueries } from '@posthorn/platform/mongo/deliveries/delivery-queries.ts';
+import type { DeliveryQueries } from '@posthorn/platform/mongo/messages/delivery-queries.ts';
 import type { MessageQueries } from '@posthorn/platform/mongo/messages/message-queries.ts';
 import { START_MS, storeMessages, type Stored } from '../memory/memory-messages.ts';
 import { firstIdAt } from '@posthorn/domain/ids.ts';

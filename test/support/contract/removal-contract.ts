@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import type { DeliveryStatus } from '@posthorn/domain/delivery/delivery.ts';
 import type { Removal } from '@posthorn/domain/company.ts';
-import type { RemovalStore } from '@posthorn/platform/mongo/removals.ts';
+import type { RemovalStore } from '@posthorn/platform/mongo/companies/removals.ts';
 
 export interface OpenRemovals {
   removals: RemovalStore;

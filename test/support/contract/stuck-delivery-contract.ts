@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import type { SettledDelivery } from '@posthorn/domain/delivery/settlement.ts';
-import type { DeliveryStore } from '@posthorn/platform/mongo/deliveries/deliveries.ts';
-import type { StuckDeliveries } from '@posthorn/platform/mongo/deliveries/stuck-deliveries.ts';
+import type { DeliveryStore } from '@posthorn/platform/mongo/messages/deliveries.ts';
+import type { StuckDeliveries } from '@posthorn/platform/mongo/messages/delivery-queries.ts';
 import { createSettledSamples, nextOf } from './settled-samples.ts';
 
 export interface OpenStuckDeliveries {

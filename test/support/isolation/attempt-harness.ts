@@ -1,7 +1,7 @@
 import type { Attempt } from '@posthorn/domain/delivery/delivery.ts';
 import { signerOf } from '@posthorn/domain/request/delivery-headers.ts';
 import type { IsOurs, LogRecord, OutgoingRecord } from '@posthorn/platform/kafka/record-log.ts';
-import { createRecordMemory } from '@posthorn/platform/memory/record-memory.ts';
+import { createRecordMemory } from '@posthorn/platform/memory/memory-budgets.ts';
 import {
   createAttemptDelivery,
   createMakeAttempt,

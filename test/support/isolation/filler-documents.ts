@@ -1,8 +1,8 @@
 import { deliveryIdOf } from '@posthorn/domain/ids.ts';
-import { collection, type CollectionName } from '@posthorn/platform/mongo/documents/collections.ts';
+import { collection, type CollectionName } from '@posthorn/platform/mongo/collections.ts';
 import { systemIds } from '@posthorn/platform/service/clock-and-ids.ts';
 import type { Database } from '@posthorn/platform/mongo/days/days.ts';
-import type { DeliveryDocument } from '@posthorn/platform/mongo/documents/documents.ts';
+import type { DeliveryDocument } from '@posthorn/platform/mongo/documents.ts';
 import { insertIn } from '../stores/stored-documents.ts';
 
 /** The company, project, app, webhook and API key that a part of the filler documents belongs to. */

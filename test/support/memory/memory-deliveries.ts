@@ -1,6 +1,6 @@
 import type { Delivery } from '@posthorn/domain/delivery/delivery.ts';
 import type { SettledDelivery } from '@posthorn/domain/delivery/settlement.ts';
-import type { DeliveryStore } from '@posthorn/platform/mongo/deliveries/deliveries.ts';
+import type { DeliveryStore } from '@posthorn/platform/mongo/messages/deliveries.ts';
 
 /** The store of deliveries in memory. */
 export interface MemoryDeliveries extends DeliveryStore {

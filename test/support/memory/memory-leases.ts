@@ -1,4 +1,4 @@
-import type { LeaseStore } from '@posthorn/platform/mongo/leases/leases.ts';
+import type { LeaseStore } from '@posthorn/platform/mongo/leases.ts';
 
 /** Leases without a clock: one ends when it is released, or when a test deletes its holder. */
 export interface MemoryLeases extends LeaseStore {

@@ -1,7 +1,7 @@
 import type { DeliveryStatus } from '@posthorn/domain/delivery/delivery.ts';
 import { createIdFactory, deliveryIdOf } from '@posthorn/domain/ids.ts';
 import type { Message } from '@posthorn/domain/message.ts';
-import type { DeliveryOutline } from '@posthorn/platform/mongo/deliveries/delivery-queries.ts';
+import type { DeliveryOutline } from '@posthorn/platform/mongo/messages/delivery-queries.ts';
 import type { ListDeps } from '../../../services/gateway/src/history/messages.ts';
 import { sampleMessage } from '../samples/sample-message.ts';
 

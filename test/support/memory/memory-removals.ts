@@ -1,4 +1,4 @@
-import type { RemovalStore } from '@posthorn/platform/mongo/removals.ts';
+import type { RemovalStore } from '@posthorn/platform/mongo/companies/removals.ts';
 import type { Removal } from '@posthorn/domain/company.ts';
 
 interface Owned {

@@ -1,11 +1,11 @@
 import type { DeliveryStatus, Outcome } from '@posthorn/domain/delivery/delivery.ts';
 import { statusesToResend, type MarkedDelivery, type Resend } from '@posthorn/domain/resend.ts';
 import type { ResendMarks } from '@posthorn/platform/mongo/resends/resend-marks.ts';
-import { spanOwnerOf } from '@posthorn/platform/mongo/resends/resend-documents.ts';
 import {
   ResendMovedError,
-  totalAtEnd,
   type ResendStore,
+  spanOwnerOf,
+  totalAtEnd,
 } from '@posthorn/platform/mongo/resends/resends.ts';
 import type { ResendPartStore } from '@posthorn/platform/mongo/resends/resends-of-app.ts';
 

@@ -1,5 +1,5 @@
-import { connectMongo } from '@posthorn/platform/mongo/connection/connect.ts';
-import { collection } from '@posthorn/platform/mongo/documents/collections.ts';
+import { connectMongo } from '@posthorn/platform/mongo/connect.ts';
+import { collection } from '@posthorn/platform/mongo/collections.ts';
 
 /** Makes every link that was not used yet one whose time is over, without waiting for it. */
 export async function expireLinks({ MONGODB_URL }: { MONGODB_URL: string }): Promise<void> {

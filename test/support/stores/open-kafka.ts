@@ -1,7 +1,7 @@
 import { kafkaAccessOf } from '@posthorn/platform/kafka/connection/access.ts';
 import { createKafkaClient } from '@posthorn/platform/kafka/connection/connect.ts';
 import { createLogger } from '@posthorn/platform/service/logger.ts';
-import { kafkaAccess } from '@posthorn/platform/service/stores/store-settings.ts';
+import { kafkaAccess } from '@posthorn/platform/service/store-settings.ts';
 import type { Kafka } from 'kafkajs';
 import { z } from 'zod';
 import type { Namespace } from '../process/namespace.ts';

@@ -1,5 +1,5 @@
 import { DAY_MS, dayNumberOf } from '@posthorn/domain/ids.ts';
-import { connectMongo } from '@posthorn/platform/mongo/connection/connect.ts';
+import { connectMongo } from '@posthorn/platform/mongo/connect.ts';
 import { createIndexes, type CreateOptions } from '@posthorn/platform/mongo/create-indexes.ts';
 import { createDayCollections } from '@posthorn/platform/mongo/days/day-collections.ts';
 import {

@@ -1,7 +1,6 @@
-import { connectRedis, type RedisClient } from '@posthorn/platform/redis/connect.ts';
-import { redisAccessOf } from '@posthorn/platform/redis/access.ts';
+import { connectRedis, redisAccessOf, type RedisClient } from '@posthorn/platform/redis/connect.ts';
 import { createLogger } from '@posthorn/platform/service/logger.ts';
-import { redisAccess } from '@posthorn/platform/service/stores/store-settings.ts';
+import { redisAccess } from '@posthorn/platform/service/store-settings.ts';
 import { Cluster, type Redis } from 'ioredis';
 import { z } from 'zod';
 import { createNamespace } from '../process/namespace.ts';

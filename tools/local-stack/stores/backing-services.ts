@@ -1,6 +1,6 @@
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
-import { mongodbUrl, redisUrl } from '@posthorn/platform/service/stores/store-urls.ts';
+import { mongodbUrl, redisUrl } from '@posthorn/platform/service/store-settings.ts';
 import { chooseMode, type BackingName } from '../docker/choose-mode.ts';
 import { startContainer, type StartedContainer } from './containers.ts';
 import { type NeededPort, requireFreePorts, canConnect } from '../machine/ports.ts';

@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test, beforeEach } from '@jest/globals';
-import { keyRingSchema } from '@posthorn/platform/vault/vault-keys.ts';
+import { keyRingSchema } from '@posthorn/platform/vault/vault.ts';
 import { allocatorEnv, encryptionEnv } from './services.ts';
 import { scratchFolder } from '../../../test/support/process/scratch-folder.ts';
 import { createEncryptionKeys } from '../../../deploy/setup/create-encryption-keys.ts';

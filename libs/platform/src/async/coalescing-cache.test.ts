@@ -1,5 +1,5 @@
-import { describe, expect, it, jest } from '@jest/globals';
-import { createCoalescingCache } from './coalescing-cache.ts';
+import { describe, expect, it, jest, test } from '@jest/globals';
+import { createClosingCache, createCoalescingCache } from './coalescing-cache.ts';
 
 interface Found {
   name: string;
@@ -112,4 +112,15 @@ describe('a cache that shares look-ups', () => {
       jest.useRealTimers();
     }
   });
+});
+
+test('a closing cache closes what was used least recently when too many are open', () => {
+  const closed: string[] = [];
+  const cache = createClosingCache<{ name: string }>(2, ({ name }) => closed.push(name));
+  const use = (name: string) => cache.get(name, () => ({ name }));
+  const first = use('a');
+  use('b');
+  expect(use('a')).toBe(first);
+  use('c');
+  expect(closed).toEqual(['b']);
 });

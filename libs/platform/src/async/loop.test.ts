@@ -1,110 +1,154 @@
 import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globals';
-import { createLoop, stopSoon, type Loop } from './loop.ts';
+import { createLoop, type Loop, startTicker, stopSoon, type Ticker } from './loop.ts';
 
-let rounds: { end: () => void; fail: (error: Error) => void; signal: AbortSignal }[];
-let logged: [object, string][];
-let loop: Loop;
+describe('loop', () => {
+  let rounds: { end: () => void; fail: (error: Error) => void; signal: AbortSignal }[];
+  let logged: [object, string][];
+  let loop: Loop;
 
-beforeEach(() => {
-  jest.useFakeTimers();
-  [rounds, logged] = [[], []];
-  loop = createLoop({
-    name: 'sweep',
-    everyMs: 100,
-    run: (signal) =>
-      new Promise((resolve, reject) => {
-        rounds.push({ end: resolve, fail: reject, signal });
-      }),
-    logger: { warn: (fields, text) => void logged.push([fields, text]) },
-  });
-});
-afterEach(() => {
-  jest.useRealTimers();
-});
-
-describe('a loop', () => {
-  test('runs a round after each interval, from the start to the stop', async () => {
-    loop.start();
-    await jest.advanceTimersByTimeAsync(99);
-    expect(rounds).toHaveLength(0);
-    for (const count of [1, 2, 3]) {
-      await jest.advanceTimersByTimeAsync(count === 1 ? 1 : 100);
-      expect(rounds).toHaveLength(count);
-      rounds.at(-1)?.end();
-    }
-    await loop.stop();
-    await jest.advanceTimersByTimeAsync(1_000);
-    expect(rounds).toHaveLength(3);
-  });
-
-  test('never runs two rounds at once', async () => {
-    loop.start();
-    await jest.advanceTimersByTimeAsync(1_000);
-    const ticks = [loop.tick(), loop.tick()];
-    expect(rounds).toHaveLength(1);
-    rounds[0]?.end();
-    await Promise.all(ticks);
-    await jest.advanceTimersByTimeAsync(100);
-    expect(rounds).toHaveLength(2);
-    rounds[1]?.end();
-    await loop.stop();
-  });
-
-  test('logs a round that fails and runs the next one', async () => {
-    loop.start();
-    await jest.advanceTimersByTimeAsync(100);
-    const error = new Error('away');
-    rounds[0]?.fail(error);
-    await jest.advanceTimersByTimeAsync(100);
-    expect(rounds).toHaveLength(2);
-    expect(logged).toEqual([[{ err: error, loop: 'sweep' }, 'a round failed, trying again']]);
-    rounds[1]?.end();
-    await loop.stop();
-  });
-
-  test('logs a round that throws before it returns a promise', async () => {
-    const throwing = createLoop({
+  beforeEach(() => {
+    jest.useFakeTimers();
+    [rounds, logged] = [[], []];
+    loop = createLoop({
       name: 'sweep',
       everyMs: 100,
-      run: () => {
-        throw new Error('at once');
-      },
+      run: (signal) =>
+        new Promise((resolve, reject) => {
+          rounds.push({ end: resolve, fail: reject, signal });
+        }),
       logger: { warn: (fields, text) => void logged.push([fields, text]) },
     });
-    await throwing.tick();
-    expect(logged).toHaveLength(1);
+  });
+  afterEach(() => {
+    jest.useRealTimers();
   });
 
-  test('tells the running round that it stops', async () => {
-    loop.start();
-    await jest.advanceTimersByTimeAsync(100);
-    expect(rounds[0]?.signal.aborted).toBe(false);
-    const stopped = loop.stop();
-    expect(rounds[0]?.signal.aborted).toBe(true);
-    rounds[0]?.end();
-    await stopped;
+  describe('a loop', () => {
+    test('runs a round after each interval, from the start to the stop', async () => {
+      loop.start();
+      await jest.advanceTimersByTimeAsync(99);
+      expect(rounds).toHaveLength(0);
+      for (const count of [1, 2, 3]) {
+        await jest.advanceTimersByTimeAsync(count === 1 ? 1 : 100);
+        expect(rounds).toHaveLength(count);
+        rounds.at(-1)?.end();
+      }
+      await loop.stop();
+      await jest.advanceTimersByTimeAsync(1_000);
+      expect(rounds).toHaveLength(3);
+    });
+
+    test('never runs two rounds at once', async () => {
+      loop.start();
+      await jest.advanceTimersByTimeAsync(1_000);
+      const ticks = [loop.tick(), loop.tick()];
+      expect(rounds).toHaveLength(1);
+      rounds[0]?.end();
+      await Promise.all(ticks);
+      await jest.advanceTimersByTimeAsync(100);
+      expect(rounds).toHaveLength(2);
+      rounds[1]?.end();
+      await loop.stop();
+    });
+
+    test('logs a round that fails and runs the next one', async () => {
+      loop.start();
+      await jest.advanceTimersByTimeAsync(100);
+      const error = new Error('away');
+      rounds[0]?.fail(error);
+      await jest.advanceTimersByTimeAsync(100);
+      expect(rounds).toHaveLength(2);
+      expect(logged).toEqual([[{ err: error, loop: 'sweep' }, 'a round failed, trying again']]);
+      rounds[1]?.end();
+      await loop.stop();
+    });
+
+    test('logs a round that throws before it returns a promise', async () => {
+      const throwing = createLoop({
+        name: 'sweep',
+        everyMs: 100,
+        run: () => {
+          throw new Error('at once');
+        },
+        logger: { warn: (fields, text) => void logged.push([fields, text]) },
+      });
+      await throwing.tick();
+      expect(logged).toHaveLength(1);
+    });
+
+    test('tells the running round that it stops', async () => {
+      loop.start();
+      await jest.advanceTimersByTimeAsync(100);
+      expect(rounds[0]?.signal.aborted).toBe(false);
+      const stopped = loop.stop();
+      expect(rounds[0]?.signal.aborted).toBe(true);
+      rounds[0]?.end();
+      await stopped;
+    });
+
+    test('waits for the running round when it stops', async () => {
+      loop.start();
+      await jest.advanceTimersByTimeAsync(100);
+      let isStopped = false;
+      const stopped = loop.stop().then(() => (isStopped = true));
+      await jest.advanceTimersByTimeAsync(1_000);
+      expect(isStopped).toBe(false);
+      rounds[0]?.end();
+      await stopped;
+      expect(rounds).toHaveLength(1);
+    });
+
+    test('can be stopped without waiting for a round that hangs', async () => {
+      void loop.tick();
+      let isStopped = false;
+      const stopping = stopSoon(loop).then(() => (isStopped = true));
+      await jest.advanceTimersByTimeAsync(1_999);
+      expect([rounds[0]?.signal.aborted, isStopped]).toEqual([true, false]);
+      await jest.advanceTimersByTimeAsync(1);
+      await stopping;
+      expect(isStopped).toBe(true);
+    });
+  });
+});
+
+describe('ticker', () => {
+  let ticks: number;
+  let ticker: Ticker;
+
+  beforeEach(() => {
+    jest.useFakeTimers();
+    ticks = 0;
+    ticker = startTicker(100, () => {
+      ticks += 1;
+    });
+  });
+  afterEach(() => {
+    ticker.stop();
+    jest.useRealTimers();
   });
 
-  test('waits for the running round when it stops', async () => {
-    loop.start();
-    await jest.advanceTimersByTimeAsync(100);
-    let isStopped = false;
-    const stopped = loop.stop().then(() => (isStopped = true));
-    await jest.advanceTimersByTimeAsync(1_000);
-    expect(isStopped).toBe(false);
-    rounds[0]?.end();
-    await stopped;
-    expect(rounds).toHaveLength(1);
-  });
+  describe('a ticker', () => {
+    test('ticks after each interval until it is stopped', () => {
+      jest.advanceTimersByTime(99);
+      expect(ticks).toBe(0);
+      jest.advanceTimersByTime(1);
+      expect(ticks).toBe(1);
+      jest.advanceTimersByTime(200);
+      expect(ticks).toBe(3);
+      ticker.stop();
+      jest.advanceTimersByTime(1_000);
+      expect(ticks).toBe(3);
+    });
 
-  test('can be stopped without waiting for a round that hangs', async () => {
-    void loop.tick();
-    let isStopped = false;
-    const stopping = stopSoon(loop).then(() => (isStopped = true));
-    await jest.advanceTimersByTimeAsync(1_999);
-    expect([rounds[0]?.signal.aborted, isStopped]).toEqual([true, false]);
-    await jest.advanceTimersByTimeAsync(1);
-    await stopping;
-    expect(isStopped).toBe(true);
+    test('lets a tick throw to the process', () => {
+      const fault = new Error('impossible');
+      const throwing = startTicker(50, () => {
+        throw fault;
+      });
+      expect(() => {
+        jest.advanceTimersByTime(50);
+      }).toThrow(fault);
+      throwing.stop();
+    });
   });
 });

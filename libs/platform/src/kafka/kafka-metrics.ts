@@ -1,7 +1,7 @@
 import { Counter, Gauge, type Registry } from 'prom-client';
 import { systemClockMs } from '../service/clock-and-ids.ts';
 import { startAtZero } from '../service/metrics.ts';
-import { createStoreMetrics, type StoreMetrics } from '../service/stores/store-metrics.ts';
+import { createStoreMetrics, type StoreMetrics } from '../service/store-metrics.ts';
 import type { ReadyRecords } from './record-log.ts';
 
 export interface KafkaMetrics extends BacklogMetrics {

@@ -1,5 +1,5 @@
 import { MAX_SEND_BYTES } from '@posthorn/domain/records/topics.ts';
-import { withTimeout } from '../async/with-timeout.ts';
+import { withTimeout } from '../async/pause.ts';
 import { consume } from './consumer/consume.ts';
 import type { ConsumeDeps } from './consumer/consume-deps.ts';
 import type { OpenGroupClient } from './consumer/group-client.ts';

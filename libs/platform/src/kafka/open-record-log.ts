@@ -12,7 +12,7 @@ import {
 import type { DeferralDelays, RetrySchedule } from '@posthorn/domain/delivery/schedule.ts';
 import type { Kafka } from 'kafkajs';
 import type { ServiceContext } from '../service/run-service.ts';
-import type { KeyRing } from '../vault/vault-keys.ts';
+import type { KeyRing } from '../vault/vault.ts';
 import {
   assertCoPartitioned,
   assertKafkaReachable,

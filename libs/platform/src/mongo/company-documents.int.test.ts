@@ -4,9 +4,9 @@ import {
   openScratchDatabase,
   type ScratchDatabase,
 } from '../../../../test/support/stores/scratch-database.ts';
-import { collection } from './documents/collections.ts';
+import { collection } from './collections.ts';
 import { documentsOf, type CompanyDocuments } from './company-documents.ts';
-import type { AppDocument } from './documents/documents.ts';
+import type { AppDocument } from './documents.ts';
 
 type OwnFilter = mongo.Filter<Omit<AppDocument, 'companyId'>>;
 

@@ -1,5 +1,5 @@
 import type { mongo } from 'mongoose';
-import { collection, type CollectionName, type DocumentOf } from './documents/collections.ts';
+import { collection, type CollectionName, type DocumentOf } from './collections.ts';
 import type { DayKind } from './days/days.ts';
 
 /** Collections whose documents belong to a company. */

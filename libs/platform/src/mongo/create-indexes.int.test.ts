@@ -3,7 +3,7 @@ import {
   openScratchDatabase,
   type ScratchDatabase,
 } from '../../../../test/support/stores/scratch-database.ts';
-import { collection } from './documents/collections.ts';
+import { collection } from './collections.ts';
 import { createIndexes } from './create-indexes.ts';
 
 describe('making indexes', () => {

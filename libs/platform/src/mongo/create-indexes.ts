@@ -1,14 +1,12 @@
 import { randomUUID } from 'node:crypto';
 import type { mongo } from 'mongoose';
-import type { CollectionName } from './documents/collections.ts';
-import { storeLayout } from './days/first-days.ts';
-import { writeLayout } from './days/stored-layout.ts';
-import { applyIndexes, type AppliedResult } from './indexes/apply-indexes.ts';
+import type { CollectionName } from './collections.ts';
+import { storeLayout } from './days/day-collections.ts';
+import { writeLayout } from './days/layout.ts';
+import { type AppliedResult, applyIndexes, type IndexSpec, type RetiredIndex } from './indexes.ts';
 import { dayIndexesOf } from './days/day-indexes.ts';
-import type { IndexSpec, RetiredIndex } from './indexes/index-spec.ts';
-import { createLeaseStore } from './leases/leases.ts';
+import { createLeaseStore, withLease } from './leases.ts';
 import { KEY_DAYS } from './messages/idempotency-keys.ts';
-import { withLease } from './leases/with-lease.ts';
 
 /** Of what companies used: a year and the month of its last invoice. */
 const USAGE_DAYS = 400;

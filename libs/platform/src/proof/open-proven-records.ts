@@ -1,8 +1,7 @@
 import { createDeadLetters, type DeadLetters } from '../dead-letters/dead-letters.ts';
 import type { OpenRecordLog } from '../kafka/open-record-log.ts';
 import type { RecordLog } from '../kafka/record-log.ts';
-import { openIncidentReports } from '../operator-events/open-incident-reports.ts';
-import type { ReportIncident } from '../operator-events/report-incidents.ts';
+import { openIncidentReports, type ReportIncident } from '../service/operator-incidents.ts';
 import type { ServiceContext } from '../service/run-service.ts';
 import { provenOnly } from './proven-records.ts';
 

@@ -1,8 +1,10 @@
-import { Redis, type Cluster, type RedisOptions } from 'ioredis';
+import { Cluster, type Command, Redis, type RedisOptions } from 'ioredis';
 import type { SecureContext } from 'node:tls';
-import type { RedisAccess, Sentinels } from './access.ts';
-import { connectCluster } from './connect-cluster.ts';
+import type { z } from 'zod';
+import { StartupError } from '../service/errors.ts';
 import type { Logger } from '../service/logger.ts';
+import { followTlsFiles } from '../service/secure-context.ts';
+import type { redisAccess } from '../service/store-settings.ts';
 
 /** A cluster has its keys on several nodes: commands on more than one key go through across-slots.ts. */
 export type RedisClient = Redis | Cluster;
@@ -66,4 +68,182 @@ function toOptions(
       sentinelTLS: tls ? { secureContext: tls } : {},
     }),
   };
+}
+
+export type RedisAccessConfig = z.infer<z.ZodObject<typeof redisAccess>>;
+
+interface Address {
+  host: string;
+  port: number;
+}
+
+export interface Sentinels {
+  addresses: Address[];
+  /** The name under which they watch the primary. */
+  name: string;
+  password: string | undefined;
+}
+
+/** How Redis is reached. */
+export interface RedisAccess {
+  /** With sentinels, only its scheme, user, password and database are used; with a cluster, not the database either. */
+  url: string;
+  /** Null without TLS files. The scheme of the URL decides whether there is TLS. */
+  tls: SecureContext | null;
+  /** Null when the URL or a cluster names the servers. */
+  sentinels: Sentinels | null;
+  /** Some nodes of a Redis Cluster, which name all others; null without one. */
+  clusterNodes: Address[] | null;
+}
+
+/** Throws StartupError when settings contradict each other, or name unusable files. */
+export function redisAccessOf(config: RedisAccessConfig): RedisAccess {
+  return {
+    url: config.REDIS_URL,
+    tls: tlsOf(config),
+    sentinels: sentinelsOf(config),
+    clusterNodes: clusterNodesOf(config),
+  };
+}
+
+function tlsOf({
+  REDIS_URL: url,
+  REDIS_TLS_CA_FILE: ca,
+  REDIS_TLS_CERT_FILE: cert,
+  REDIS_TLS_KEY_FILE: key,
+}: RedisAccessConfig): SecureContext | null {
+  if (ca === undefined && cert === undefined && key === undefined) return null;
+  if (url.startsWith('rediss:')) {
+    return followTlsFiles('Redis (REDIS_TLS_*_FILE)', { ca, cert, key });
+  }
+  throw new StartupError(
+    'REDIS_TLS_*_FILE is set and REDIS_URL has no TLS: begin it with rediss://.',
+  );
+}
+
+function sentinelsOf({
+  REDIS_SENTINELS: addresses,
+  REDIS_SENTINEL_NAME: name,
+  REDIS_SENTINEL_PASSWORD: password,
+}: RedisAccessConfig): Sentinels | null {
+  return addresses === undefined ? null : { addresses, name, password };
+}
+
+function clusterNodesOf({
+  REDIS_CLUSTER_NODES: nodes,
+  REDIS_SENTINELS: sentinels,
+  REDIS_URL: url,
+}: RedisAccessConfig): Address[] | null {
+  if (nodes === undefined) return null;
+  if (sentinels !== undefined) {
+    throw new StartupError(
+      'REDIS_CLUSTER_NODES and REDIS_SENTINELS are both set: a cluster has no Sentinels. Remove one of them.',
+    );
+  }
+  if (databaseOf(url) !== '0') {
+    throw new StartupError(
+      `REDIS_CLUSTER_NODES is set and REDIS_URL has database ${databaseOf(url)}: a cluster has database 0 only. Remove it from REDIS_URL.`,
+    );
+  }
+  return nodes;
+}
+
+/** As ioredis reads it: the path, or else the option `db`. */
+function databaseOf(text: string): string {
+  const { pathname, searchParams } = new URL(text);
+  return pathname.slice(1) || (searchParams.get('db') ?? '0');
+}
+
+interface ClusterAccess {
+  /** Its scheme, user and password are used for every node. */
+  url: string;
+  tls: SecureContext | null;
+  /** The first nodes to connect to. They name all other nodes of the cluster. */
+  nodes: { host: string; port: number }[];
+  timeouts: Pick<RedisOptions, 'connectTimeout' | 'commandTimeout' | 'socketTimeout'>;
+  /** Returns how long to wait before this try, in milliseconds. */
+  retryStrategy: (tryNumber: number) => number;
+}
+
+/** As `connectRedis`, for a cluster. While one of its nodes is away, only commands on the keys of that node fail. */
+export function connectCluster(
+  { url, tls, nodes, timeouts, retryStrategy }: ClusterAccess,
+  logger: Logger,
+): Cluster {
+  const cluster = new ImpatientCluster(nodes, {
+    clusterRetryStrategy: retryStrategy,
+    // Commands fail at once while a node is away: no caller waits for it to come back, or for a failover.
+    retryDelayOnFailover: 0,
+    retryDelayOnClusterDown: 0,
+    // Finds new nodes also where no command asks for them: a subscriber sends none.
+    slotsRefreshInterval: 10_000,
+    // A node keeps its name until its connection is opened: TLS checks the certificate against the name.
+    dnsLookup: (host, found) => {
+      found(null, host);
+    },
+    redisOptions: {
+      ...loginOf(url),
+      ...(url.startsWith('rediss:') && { tls: tls ? { secureContext: tls } : {} }),
+      ...timeouts,
+      // Connects to every node at once: the client notices only on a connection that a node is lost. Without one, a
+      // subscriber tried lost nodes without a pause.
+      lazyConnect: false,
+    },
+  });
+  logOutages(cluster, logger);
+  return cluster;
+}
+
+/**
+ * Refuses commands while no node is known, which would be kept without a limit. A command to a node that is being
+ * connected waits for that, and for no longer than the command timeout.
+ */
+class ImpatientCluster extends Cluster {
+  override sendCommand(...[command, ...rest]: Parameters<Cluster['sendCommand']>): unknown {
+    if (this.status === 'ready' || isOfCluster(command)) return super.sendCommand(command, ...rest);
+    command.reject(new Error('No node of the Redis Cluster is available'));
+    return command.promise;
+  }
+}
+
+/** The client sends these commands itself, to find the nodes. */
+function isOfCluster({ name }: Command): boolean {
+  return name === 'cluster';
+}
+
+function loginOf(url: string): Pick<RedisOptions, 'username' | 'password'> {
+  const { username, password } = new URL(url);
+  return {
+    ...(username && { username: decodeURIComponent(username) }),
+    ...(password && { password: decodeURIComponent(password) }),
+  };
+}
+
+/** One warning for each outage of all, and for each node that is lost, until it is connected again. */
+function logOutages(cluster: Cluster, logger: Logger): void {
+  let isReported = false;
+  cluster.on('reconnecting', () => {
+    if (!isReported) logger.warn('Redis is unavailable, continuing without it');
+    isReported = true;
+  });
+  cluster.on('ready', () => {
+    isReported = false;
+  });
+  logLostNodes(cluster, logger);
+  // No node is left, which was reported. Without a listener, ioredis would print it.
+  cluster.on('error', () => undefined);
+}
+
+function logLostNodes(cluster: Cluster, logger: Logger): void {
+  const reported = new Set<string>();
+  cluster.on('node error', (error: Error, node: string) => {
+    if (reported.has(node)) return;
+    reported.add(node);
+    const text = 'A node of the Redis Cluster is unavailable, continuing without it';
+    logger.warn({ error: error.message, node }, text);
+  });
+  cluster.on('+node', (redis: Redis) => {
+    const { host = '', port = 0 } = redis.options;
+    redis.on('ready', () => reported.delete(`${host}:${port}`));
+  });
 }

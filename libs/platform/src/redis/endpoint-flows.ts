@@ -1,8 +1,6 @@
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
-import { sendAll, type Command } from './commands/across-slots.ts';
-import { MAX_DATE_MS, parseStored } from './commands/stored-values.ts';
-import { readPatiently } from './commands/read-patiently.ts';
+import { MAX_DATE_MS, parseStored, readPatiently, type RedisCommand, sendAll } from './commands.ts';
 import type { RedisClient } from './connect.ts';
 
 /** How the dispatcher that owns a webhook sends to its endpoint. */
@@ -83,7 +81,7 @@ export function createEndpointFlows(
       return new Map(all.filter(isCurrent).map(holdOf));
     },
     report(flows) {
-      const toCommand = ([id, flow]: [string, EndpointFlow]): Command => {
+      const toCommand = ([id, flow]: [string, EndpointFlow]): RedisCommand => {
         return ['set', keyOf(id), JSON.stringify(flow), 'PX', FLOW_TTL_MS];
       };
       ignoreFailure(sendAll(redis, [...flows].map(toCommand)));

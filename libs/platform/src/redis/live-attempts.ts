@@ -1,7 +1,7 @@
 import { OUTCOMES } from '@posthorn/domain/delivery/delivery.ts';
 import { z } from 'zod';
 import type { Logger } from '../service/logger.ts';
-import { parseStored } from './commands/stored-values.ts';
+import { parseStored } from './commands.ts';
 import type { RedisClient } from './connect.ts';
 
 const attemptSchema = z.object({

@@ -1,5 +1,4 @@
-import { sendAll, type Command } from './commands/across-slots.ts';
-import { readPatiently } from './commands/read-patiently.ts';
+import { readPatiently, type RedisCommand, sendAll } from './commands.ts';
 import type { RedisClient } from './connect.ts';
 
 /**
@@ -110,7 +109,7 @@ export function createOpenCircuits(
 function sendUnawaited(
   { redis, ofPartition, ofCompany }: Store,
   { partition, companyId }: CircuitOwner,
-  commandsFor: (key: string) => Command[],
+  commandsFor: (key: string) => RedisCommand[],
 ): void {
   const keys = [ofPartition(partition), ofCompany(companyId)];
   void sendAll(redis, keys.flatMap(commandsFor)).catch(() => undefined);

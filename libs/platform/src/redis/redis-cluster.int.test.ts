@@ -6,10 +6,9 @@ import {
 } from '../../../../test/support/stores/redis-cluster.ts';
 import { eventually } from '../../../../test/support/time/eventually.ts';
 import { createLogger } from '../service/logger.ts';
-import { redisAccess } from '../service/stores/store-settings.ts';
-import { redisAccessOf } from './access.ts';
-import { readAll, sendAll, type Reply } from './commands/across-slots.ts';
-import { connectRedis, type RedisClient } from './connect.ts';
+import { redisAccess } from '../service/store-settings.ts';
+import { connectRedis, redisAccessOf, type RedisClient } from './connect.ts';
+import { readAll, sendAll, type Reply } from './commands.ts';
 import { announce, listenForInvalidations } from './invalidations.ts';
 
 /** Each of the three nodes has some of them. */

@@ -1,4 +1,4 @@
-import { readAll, removeAll, sendAll, type Command } from './commands/across-slots.ts';
+import { readAll, removeAll, sendAll, type RedisCommand } from './commands.ts';
 import type { RedisClient } from './connect.ts';
 
 /** The attempts that are being made, so that two processes that read the same record do not both make it. */
@@ -26,7 +26,7 @@ export function createRunningAttempts(
   const keyOf = (attemptId: string): string => `${prefix}running:${attemptId}`;
   const ignoreFailure = (command: Promise<unknown>): void => void command.catch(() => undefined);
   const announce: RunningAttempts['announce'] = (attemptIds, ttlMs) => {
-    const toCommand = (id: string): Command => ['set', keyOf(id), instanceId, 'PX', ttlMs];
+    const toCommand = (id: string): RedisCommand => ['set', keyOf(id), instanceId, 'PX', ttlMs];
     ignoreFailure(sendAll(redis, attemptIds.map(toCommand)));
   };
   return {
@@ -36,7 +36,14 @@ export function createRunningAttempts(
     },
     async claim(attemptIds, ttlMs) {
       const startedAtMs = performance.now();
-      const toCommand = (id: string): Command => ['set', keyOf(id), instanceId, 'PX', ttlMs, 'NX'];
+      const toCommand = (id: string): RedisCommand => [
+        'set',
+        keyOf(id),
+        instanceId,
+        'PX',
+        ttlMs,
+        'NX',
+      ];
       await sendAll(redis, attemptIds.map(toCommand));
       const holders = await readAll(redis, attemptIds.map(keyOf));
       // When Redis refuses writes (out of memory, a failed save), an attempt has no holder.

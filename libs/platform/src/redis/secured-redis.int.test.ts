@@ -10,9 +10,8 @@ import { eventually } from '../../../../test/support/time/eventually.ts';
 import { freePorts } from '../../../../tools/local-stack/machine/ports.ts';
 import { redisServer } from '../../../../tools/local-stack/machine/required-programs.ts';
 import { createLogger } from '../service/logger.ts';
-import { redisAccess } from '../service/stores/store-settings.ts';
-import { redisAccessOf } from './access.ts';
-import { connectRedis, type RedisClient } from './connect.ts';
+import { redisAccess } from '../service/store-settings.ts';
+import { connectRedis, redisAccessOf, type RedisClient } from './connect.ts';
 
 const PASSWORD = 'hush-redis';
 const NAME = 'posthorn-redis';

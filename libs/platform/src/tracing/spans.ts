@@ -1,3 +1,6 @@
+import type { ServiceContext } from '../service/run-service.ts';
+import type { TracingSettings } from '../service/settings.ts';
+
 /** The steps of the way of a message that are exported as spans. */
 export type TracedStep = 'accept' | 'publish' | 'attempt' | 'settle';
 
@@ -33,4 +36,18 @@ export interface Spans {
   begin: (start: SpanStart) => OpenSpan | null;
   /** Counts a span that was not made because too many are open. */
   countDropped: () => void;
+}
+
+/**
+ * Returns null when no collector is set, and then loads nothing of the SDK of OpenTelemetry. The step that flushes spans is
+ * registered here, so open them before what makes spans.
+ */
+export async function openSpans(
+  service: string,
+  context: Pick<ServiceContext<TracingSettings>, 'config' | 'logger' | 'lifecycle' | 'registry'>,
+): Promise<Spans | null> {
+  const { OTEL_EXPORTER_OTLP_ENDPOINT: endpoint } = context.config;
+  if (endpoint === undefined) return null;
+  const { openOtlpSpans } = await import('./otlp-spans.ts');
+  return openOtlpSpans(service, endpoint, context);
 }

@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import { newEncryptionKey } from '../../../../deploy/setup/create-encryption-keys.ts';
 import { createSignedStatements } from './signed-statements.ts';
-import { keyRingSchema } from './vault-keys.ts';
+import { keyRingSchema } from './vault.ts';
 
 const [first, second] = [newEncryptionKey(), newEncryptionKey().replace(/^[^:]+/, 'other')];
 const signer = (keys: string, use = 'test') =>

@@ -1,6 +1,5 @@
 import { createHmac, timingSafeEqual, type KeyObject } from 'node:crypto';
-import { deriveKey } from './derive-key.ts';
-import type { KeyRing } from './vault-keys.ts';
+import { deriveKey, type KeyRing } from './vault.ts';
 
 /** Texts that a client keeps for us and cannot change. They are signed, not encrypted. */
 export interface SignedStatements {

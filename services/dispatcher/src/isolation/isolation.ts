@@ -1,9 +1,12 @@
-import { startTicker } from '@posthorn/platform/async/ticker.ts';
+import { startTicker } from '@posthorn/platform/async/loop.ts';
 import type { OpenRecordLog } from '@posthorn/platform/kafka/open-record-log.ts';
-import type { MemoryBudgets } from '@posthorn/platform/memory/memory-budgets.ts';
+import {
+  createRecordMemory,
+  type MemoryBudgets,
+  type RecordMemory,
+} from '@posthorn/platform/memory/memory-budgets.ts';
 import { memoryShare } from '@posthorn/platform/memory/memory-shares.ts';
-import { createRecordMemory, type RecordMemory } from '@posthorn/platform/memory/record-memory.ts';
-import type { ReportIncident } from '@posthorn/platform/operator-events/report-incidents.ts';
+import type { ReportIncident } from '@posthorn/platform/service/operator-incidents.ts';
 import { monotonicClockMs, systemClockMs } from '@posthorn/platform/service/clock-and-ids.ts';
 import type { ServiceContext } from '@posthorn/platform/service/run-service.ts';
 import type { Companies } from '../companies.ts';

@@ -1,5 +1,9 @@
-import { createFifo, type Fifo } from '@posthorn/platform/async/queues/fifo.ts';
-import { createPlaceOrder, type PlaceOrder } from '@posthorn/platform/async/queues/place-order.ts';
+import {
+  createFifo,
+  createPlaceOrder,
+  type Fifo,
+  type PlaceOrder,
+} from '@posthorn/platform/async/fair-queue.ts';
 import type { PayloadMemory, ReservedPayload } from '../payloads.ts';
 import type { CircuitReport } from './circuit-rules.ts';
 import type { ReportToCircuit } from './circuits.ts';

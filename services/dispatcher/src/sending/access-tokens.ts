@@ -4,8 +4,10 @@ import {
   tokenRequestOf,
 } from '@posthorn/domain/request/access-token.ts';
 import type { OAuth2Client } from '@posthorn/domain/webhook.ts';
-import { createCoalescingCache } from '@posthorn/platform/async/coalescing-cache.ts';
-import { createClosingCache } from '@posthorn/platform/memory/closing-cache.ts';
+import {
+  createClosingCache,
+  createCoalescingCache,
+} from '@posthorn/platform/async/coalescing-cache.ts';
 import { monotonicClockMs } from '@posthorn/platform/service/clock-and-ids.ts';
 import { createHash } from 'node:crypto';
 import type { Dispatcher } from 'undici';

@@ -7,7 +7,7 @@ import {
 import type { DueAttempt } from '@posthorn/domain/records/records.ts';
 import { deliveryHeaders } from '@posthorn/domain/request/delivery-headers.ts';
 import type { Header } from '@posthorn/domain/webhook.ts';
-import { startTicker } from '@posthorn/platform/async/ticker.ts';
+import { startTicker } from '@posthorn/platform/async/loop.ts';
 import { createByteCollector } from '@posthorn/platform/memory/byte-collector.ts';
 import { constants, gunzipSync, inflateRawSync, inflateSync } from 'node:zlib';
 import type { Dispatcher } from 'undici';

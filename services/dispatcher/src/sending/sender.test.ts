@@ -1,9 +1,9 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import type { OAuth2Client } from '@posthorn/domain/webhook.ts';
 import { createMemoryBudgets } from '@posthorn/platform/memory/memory-budgets.ts';
-import { createLifecycle, type Lifecycle } from '@posthorn/platform/service/lifecycle.ts';
+import { createLifecycle, type Lifecycle } from '@posthorn/platform/service/run-service.ts';
 import { createLogger } from '@posthorn/platform/service/logger.ts';
-import { parseConfig } from '@posthorn/platform/service/settings/config.ts';
+import { parseConfig } from '@posthorn/platform/service/config.ts';
 import { Registry } from 'prom-client';
 import { type Receiver, startReceiver } from '../../../../test/support/receivers/receiver.ts';
 import { dispatcherConfig } from '../config.ts';

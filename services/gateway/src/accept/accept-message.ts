@@ -1,11 +1,10 @@
 import type { Message } from '@posthorn/domain/message.ts';
 import { ImpossibleError } from '@posthorn/domain/required.ts';
-import { createAdaptiveLinger } from '@posthorn/platform/async/batching/adaptive-linger.ts';
-import { createBatcher } from '@posthorn/platform/async/batching/batcher.ts';
-import { createShares } from '@posthorn/platform/memory/shares.ts';
+import { createAdaptiveLinger, createBatcher } from '@posthorn/platform/async/batcher.ts';
+import { createShares } from '@posthorn/platform/memory/memory-budgets.ts';
 import type { InsertOutcome } from '@posthorn/platform/mongo/messages/messages.ts';
 import { messageOf } from '@posthorn/platform/service/errors.ts';
-import type { CountMessage } from '@posthorn/platform/stats/count-messages.ts';
+import type { CountMessage } from '@posthorn/platform/mongo/stats/write-stats.ts';
 import { notFound, overloaded, unavailable } from '../http/api-error.ts';
 import type { RequestQueue } from '../http/route.ts';
 import type { TakeTurn } from '../http/turns.ts';

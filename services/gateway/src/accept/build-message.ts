@@ -1,8 +1,8 @@
 import { unattemptedDelivery } from '@posthorn/domain/delivery/settlement.ts';
 import { type IdPrefix, timeMsOf } from '@posthorn/domain/ids.ts';
 import type { Idempotency, Message } from '@posthorn/domain/message.ts';
-import { slicesOf } from '@posthorn/platform/async/batching/slices-of.ts';
-import type { DeliveryStore } from '@posthorn/platform/mongo/deliveries/deliveries.ts';
+import { slicesOf } from '@posthorn/platform/async/fair-queue.ts';
+import type { DeliveryStore } from '@posthorn/platform/mongo/messages/deliveries.ts';
 import type { Logger } from '@posthorn/platform/service/logger.ts';
 import type { Vault } from '@posthorn/platform/vault/vault.ts';
 import {

@@ -1,6 +1,9 @@
 import { ImpossibleError } from '@posthorn/domain/required.ts';
-import { CLAIM_LASTS_MS } from '@posthorn/platform/mongo/messages/claim-keys.ts';
-import type { ClaimedKey, KeyHolder } from '@posthorn/platform/mongo/messages/key-holders.ts';
+import {
+  CLAIM_LASTS_MS,
+  type ClaimedKey,
+  type KeyHolder,
+} from '@posthorn/platform/mongo/messages/idempotency-keys.ts';
 import type { MessageQueries } from '@posthorn/platform/mongo/messages/message-queries.ts';
 import { startAtZero } from '@posthorn/platform/service/metrics.ts';
 import { hash } from 'node:crypto';

@@ -1,7 +1,7 @@
 import type { MemoryBudgets } from '@posthorn/platform/memory/memory-budgets.ts';
 import { memoryShare } from '@posthorn/platform/memory/memory-shares.ts';
 import type { Database } from '@posthorn/platform/mongo/days/days.ts';
-import { createDeliveryStore } from '@posthorn/platform/mongo/deliveries/deliveries.ts';
+import { createDeliveryStore } from '@posthorn/platform/mongo/messages/deliveries.ts';
 import { createMessageQueries } from '@posthorn/platform/mongo/messages/message-queries.ts';
 import type { WebhookStore } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
 import {
@@ -10,7 +10,7 @@ import {
   systemIds,
 } from '@posthorn/platform/service/clock-and-ids.ts';
 import type { ServiceContext } from '@posthorn/platform/service/run-service.ts';
-import { openMessageStats } from '@posthorn/platform/stats/open-stats.ts';
+import { openMessageStats } from '@posthorn/platform/mongo/stats/write-stats.ts';
 import type { Spans } from '@posthorn/platform/tracing/spans.ts';
 import type { Vault } from '@posthorn/platform/vault/vault.ts';
 import type { GatewayConfig } from '../config.ts';

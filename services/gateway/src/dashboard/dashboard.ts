@@ -2,7 +2,7 @@ import {
   type CompanyStore,
   createCompanyStore,
 } from '@posthorn/platform/mongo/companies/companies.ts';
-import type { LinkStore } from '@posthorn/platform/mongo/companies/links/links.ts';
+import type { LinkStore } from '@posthorn/platform/mongo/companies/links.ts';
 import { documentsOf } from '@posthorn/platform/mongo/company-documents.ts';
 import { systemClockMs, systemIds } from '@posthorn/platform/service/clock-and-ids.ts';
 import type { ServiceContext } from '@posthorn/platform/service/run-service.ts';

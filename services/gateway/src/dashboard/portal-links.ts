@@ -10,15 +10,17 @@ import type { IdPrefix } from '@posthorn/domain/ids.ts';
 import {
   type CompanyStore,
   createCompanyStore,
+  makeApiKey,
+  toKeyRights,
 } from '@posthorn/platform/mongo/companies/companies.ts';
 import {
   type LinkStore,
+  type ListedLinks,
+  type LiveLink,
   newLinkToken,
   type RevokedLink,
-} from '@posthorn/platform/mongo/companies/links/links.ts';
-import type { ListedLinks, LiveLink } from '@posthorn/platform/mongo/companies/links/live-links.ts';
-import { makeApiKey, toKeyRights } from '@posthorn/platform/mongo/companies/make-api-key.ts';
-import type { ApiKeyDocument } from '@posthorn/platform/mongo/documents/documents.ts';
+} from '@posthorn/platform/mongo/companies/links.ts';
+import type { ApiKeyDocument } from '@posthorn/platform/mongo/documents.ts';
 import type { Invalidate } from '@posthorn/platform/redis/invalidations.ts';
 import type { mongo } from 'mongoose';
 import { cannotGive, invalidRequest } from '../http/api-error.ts';

@@ -1,5 +1,5 @@
 import { createCoalescingCache } from '@posthorn/platform/async/coalescing-cache.ts';
-import { readPortalOrigins } from '@posthorn/platform/mongo/companies/portal-origins.ts';
+import { readPortalOrigins } from '@posthorn/platform/mongo/companies/companies.ts';
 import { documentsOf } from '@posthorn/platform/mongo/company-documents.ts';
 import type { mongo } from 'mongoose';
 import { createPublicRead } from '../limits/rate-limits.ts';

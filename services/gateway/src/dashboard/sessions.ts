@@ -8,7 +8,7 @@ import {
 } from '@posthorn/domain/access.ts';
 import { createCoalescingCache } from '@posthorn/platform/async/coalescing-cache.ts';
 import type { CompanyStore, KeyRecord } from '@posthorn/platform/mongo/companies/companies.ts';
-import type { LinkStore } from '@posthorn/platform/mongo/companies/links/links.ts';
+import type { LinkStore } from '@posthorn/platform/mongo/companies/links.ts';
 import type { SignedStatements } from '@posthorn/platform/vault/signed-statements.ts';
 import type { CookieOptions, Request, Response } from 'express';
 import { z } from 'zod';

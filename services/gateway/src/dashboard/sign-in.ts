@@ -1,6 +1,11 @@
 import { ALL_SCOPES } from '@posthorn/domain/access.ts';
 import type { IdPrefix } from '@posthorn/domain/ids.ts';
-import type { CompanyStore, KeyRecord } from '@posthorn/platform/mongo/companies/companies.ts';
+import {
+  type CompanyStore,
+  hashOfKey,
+  type KeyRecord,
+  makeApiKey,
+} from '@posthorn/platform/mongo/companies/companies.ts';
 import {
   type FoundLink,
   hashOfToken,
@@ -8,8 +13,7 @@ import {
   type LinkKind,
   type LinkRefusal,
   type LinkStore,
-} from '@posthorn/platform/mongo/companies/links/links.ts';
-import { hashOfKey, makeApiKey } from '@posthorn/platform/mongo/companies/make-api-key.ts';
+} from '@posthorn/platform/mongo/companies/links.ts';
 import type { Invalidate } from '@posthorn/platform/redis/invalidations.ts';
 import { ApiError, foundOr404 } from '../http/api-error.ts';
 import type { AuditedRequest, RecordRequest } from '../http/audit-requests.ts';

@@ -2,8 +2,8 @@ import { afterAll, beforeAll, expect, it } from '@jest/globals';
 import { unattemptedDelivery } from '@posthorn/domain/delivery/settlement.ts';
 import { DAY_MS, dayNumberOf, firstIdAt } from '@posthorn/domain/ids.ts';
 import { type Database, withDays } from '@posthorn/platform/mongo/days/days.ts';
-import { createDeliveryStore } from '@posthorn/platform/mongo/deliveries/deliveries.ts';
-import { collection } from '@posthorn/platform/mongo/documents/collections.ts';
+import { createDeliveryStore } from '@posthorn/platform/mongo/messages/deliveries.ts';
+import { collection } from '@posthorn/platform/mongo/collections.ts';
 import { sampleMessage } from '../../../../test/support/samples/sample-message.ts';
 import {
   openScratchDays,

@@ -13,7 +13,7 @@ import {
 } from '@posthorn/platform/mongo/company-documents.ts';
 import type { Database, Days } from '@posthorn/platform/mongo/days/days.ts';
 import { countUpTo, readAll } from '@posthorn/platform/mongo/days/read-days.ts';
-import type { DeliveryDocument } from '@posthorn/platform/mongo/documents/documents.ts';
+import type { DeliveryDocument } from '@posthorn/platform/mongo/documents.ts';
 import type { StatsQueries } from '@posthorn/platform/mongo/stats/stats-queries.ts';
 import type { WebhookStore } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
 import type { OpenCircuit, OpenCircuits } from '@posthorn/platform/redis/open-circuits.ts';

@@ -6,8 +6,8 @@ import { deliveryIdOf, isId, timePartOf } from '@posthorn/domain/ids.ts';
 import type { Delivery } from '@posthorn/domain/delivery/delivery.ts';
 import type { Message } from '@posthorn/domain/message.ts';
 import type { Header } from '@posthorn/domain/webhook.ts';
-import { slicesOf } from '@posthorn/platform/async/batching/slices-of.ts';
-import type { DeliveryQueries } from '@posthorn/platform/mongo/deliveries/delivery-queries.ts';
+import { slicesOf } from '@posthorn/platform/async/fair-queue.ts';
+import type { DeliveryQueries } from '@posthorn/platform/mongo/messages/delivery-queries.ts';
 import type {
   MessageOutline,
   MessageQueries,

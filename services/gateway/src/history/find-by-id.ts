@@ -2,7 +2,7 @@ import { attemptIdOf, isId, timePartOf } from '@posthorn/domain/ids.ts';
 import type {
   DeliveryOutline,
   DeliveryQueries,
-} from '@posthorn/platform/mongo/deliveries/delivery-queries.ts';
+} from '@posthorn/platform/mongo/messages/delivery-queries.ts';
 import type { MessageQueries } from '@posthorn/platform/mongo/messages/message-queries.ts';
 import type { ResendStore } from '@posthorn/platform/mongo/resends/resends.ts';
 import { ApiError } from '../http/api-error.ts';

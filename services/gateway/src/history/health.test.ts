@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import { deliveryIdOf } from '@posthorn/domain/ids.ts';
 import type { Outcome } from '@posthorn/domain/delivery/delivery.ts';
-import type { DeliveryFigures } from '@posthorn/platform/mongo/deliveries/delivery-queries.ts';
+import type { DeliveryFigures } from '@posthorn/platform/mongo/messages/delivery-queries.ts';
 import type { EndpointFlow } from '@posthorn/platform/redis/endpoint-flows.ts';
 import fc from 'fast-check';
 import { countingIds, sampleMessage } from '../../../../test/support/samples/sample-message.ts';

@@ -2,7 +2,7 @@ import { deliveryIdOf } from '@posthorn/domain/ids.ts';
 import type {
   AttemptFigures,
   DeliveryQueries,
-} from '@posthorn/platform/mongo/deliveries/delivery-queries.ts';
+} from '@posthorn/platform/mongo/messages/delivery-queries.ts';
 import type { MessageQueries } from '@posthorn/platform/mongo/messages/message-queries.ts';
 import type { WebhookStore } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
 import type { EndpointFlow, EndpointFlows } from '@posthorn/platform/redis/endpoint-flows.ts';

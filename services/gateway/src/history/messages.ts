@@ -3,12 +3,12 @@ import { deliveryIdOf, firstIdAt, timeMsOf } from '@posthorn/domain/ids.ts';
 import type { DeliveryStatus } from '@posthorn/domain/delivery/delivery.ts';
 import { type Message, messageStatus } from '@posthorn/domain/message.ts';
 import { requiredAt } from '@posthorn/domain/required.ts';
-import { slicesOf } from '@posthorn/platform/async/batching/slices-of.ts';
+import { slicesOf } from '@posthorn/platform/async/fair-queue.ts';
 import type {
   DeliveryOutline,
   DeliveryQueries,
   FailureFilter,
-} from '@posthorn/platform/mongo/deliveries/delivery-queries.ts';
+} from '@posthorn/platform/mongo/messages/delivery-queries.ts';
 import type {
   MessageOutline,
   MessageQueries,

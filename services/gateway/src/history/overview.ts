@@ -14,8 +14,11 @@ import {
   successesIn,
 } from '@posthorn/domain/stats.ts';
 import { documentsOf } from '@posthorn/platform/mongo/company-documents.ts';
-import type { FailingWebhook } from '@posthorn/platform/mongo/stats/failing-webhooks.ts';
-import type { StatsPoint, StatsQueries } from '@posthorn/platform/mongo/stats/stats-queries.ts';
+import type {
+  FailingWebhook,
+  StatsPoint,
+  StatsQueries,
+} from '@posthorn/platform/mongo/stats/stats-queries.ts';
 import type { mongo } from 'mongoose';
 import { z } from 'zod';
 import { idField, isoTime, timeField } from '../routes/fields.ts';

@@ -1,6 +1,10 @@
 import { beforeEach, describe, expect, test } from '@jest/globals';
 import type { Scope } from '@posthorn/domain/access.ts';
-import type { AuditedAction, AuditedResult, AuditLog } from '@posthorn/platform/audit/audit-log.ts';
+import type {
+  AuditedAction,
+  AuditedResult,
+  AuditLog,
+} from '@posthorn/platform/mongo/companies/audit-log.ts';
 import { routeTable } from '../../../../test/support/api/route-table.ts';
 import { ApiError, unavailable } from './api-error.ts';
 import { createRecordRequest, refusalOf } from './audit-requests.ts';

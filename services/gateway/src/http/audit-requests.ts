@@ -10,9 +10,9 @@ import {
   type AuditedResult,
   type AuditLog,
   createAuditLog,
-} from '@posthorn/platform/audit/audit-log.ts';
-import { createAuditMetrics } from '@posthorn/platform/audit/audit-metrics.ts';
-import { createAuditStore } from '@posthorn/platform/mongo/audit/audit-events.ts';
+  createAuditMetrics,
+  createAuditStore,
+} from '@posthorn/platform/mongo/companies/audit-log.ts';
 import { systemClockMs, systemIds } from '@posthorn/platform/service/clock-and-ids.ts';
 import type { ServiceContext } from '@posthorn/platform/service/run-service.ts';
 import type { mongo } from 'mongoose';

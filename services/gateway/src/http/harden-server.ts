@@ -1,5 +1,5 @@
 import { createByteCollector } from '@posthorn/platform/memory/byte-collector.ts';
-import { answerHalfClosed } from '@posthorn/platform/service/listen.ts';
+import { answerHalfClosed } from '@posthorn/platform/service/ops-server.ts';
 import { randomUUID } from 'node:crypto';
 import {
   createServer,

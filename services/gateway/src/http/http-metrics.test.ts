@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { request as openRequest, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
-import { closeServer } from '@posthorn/platform/service/close-server.ts';
+import { closeServer } from '@posthorn/platform/service/ops-server.ts';
 import express, { type ErrorRequestHandler } from 'express';
 import { Registry } from 'prom-client';
 import { eventually } from '../../../../test/support/time/eventually.ts';

@@ -1,5 +1,4 @@
-import { closeServer } from '@posthorn/platform/service/close-server.ts';
-import { listen } from '@posthorn/platform/service/listen.ts';
+import { closeServer, listen } from '@posthorn/platform/service/ops-server.ts';
 import type { ServiceContext } from '@posthorn/platform/service/run-service.ts';
 import type { Express } from 'express';
 import type { Server } from 'node:net';

@@ -1,4 +1,4 @@
-import { startTicker } from '@posthorn/platform/async/ticker.ts';
+import { startTicker } from '@posthorn/platform/async/loop.ts';
 import { monotonicClockMs } from '@posthorn/platform/service/clock-and-ids.ts';
 import type { Response } from 'express';
 import { type ApiError, unavailable } from './api-error.ts';

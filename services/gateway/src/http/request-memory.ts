@@ -1,4 +1,4 @@
-import { createShares, type Shares } from '@posthorn/platform/memory/shares.ts';
+import { createShares, type Shares } from '@posthorn/platform/memory/memory-budgets.ts';
 import type { Response } from 'express';
 import { overloaded } from './api-error.ts';
 import { addressKey } from './client-address.ts';

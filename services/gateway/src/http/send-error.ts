@@ -1,4 +1,4 @@
-import { asStoreError } from '@posthorn/platform/mongo/connection/connect.ts';
+import { asStoreError } from '@posthorn/platform/mongo/connect.ts';
 import { StoreUnavailableError } from '@posthorn/platform/service/errors.ts';
 import type { Logger } from '@posthorn/platform/service/logger.ts';
 import type { ErrorRequestHandler, Response } from 'express';

@@ -1,5 +1,4 @@
-import { createFairQueue } from '@posthorn/platform/async/batching/fair-queue.ts';
-import { createFifo, type Fifo } from '@posthorn/platform/async/queues/fifo.ts';
+import { createFairQueue, createFifo, type Fifo } from '@posthorn/platform/async/fair-queue.ts';
 
 /**
  * Takes the turn of the company of a request; resolves when it has come. `laterMs` is work of the process that follows

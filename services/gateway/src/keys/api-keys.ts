@@ -5,9 +5,9 @@ import {
   type KeyRights,
   makeApiKey,
   toKeyRights,
-} from '@posthorn/platform/mongo/companies/make-api-key.ts';
+} from '@posthorn/platform/mongo/companies/companies.ts';
 import { documentsOf } from '@posthorn/platform/mongo/company-documents.ts';
-import type { ApiKeyDocument } from '@posthorn/platform/mongo/documents/documents.ts';
+import type { ApiKeyDocument } from '@posthorn/platform/mongo/documents.ts';
 import type { Invalidate } from '@posthorn/platform/redis/invalidations.ts';
 import type { mongo } from 'mongoose';
 import { ApiError, cannotGive, foundOr404, notFound } from '../http/api-error.ts';

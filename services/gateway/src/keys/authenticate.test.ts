@@ -1,7 +1,10 @@
 import { beforeEach, describe, expect, test } from '@jest/globals';
 import { ALL_SCOPES } from '@posthorn/domain/access.ts';
-import type { KeyRecord } from '@posthorn/platform/mongo/companies/companies.ts';
-import { hashOfKey, makeApiKey } from '@posthorn/platform/mongo/companies/make-api-key.ts';
+import {
+  hashOfKey,
+  type KeyRecord,
+  makeApiKey,
+} from '@posthorn/platform/mongo/companies/companies.ts';
 import { createLogger } from '@posthorn/platform/service/logger.ts';
 import type { Redis } from 'ioredis';
 import { Registry } from 'prom-client';

@@ -1,7 +1,10 @@
 import { createCoalescingCache } from '@posthorn/platform/async/coalescing-cache.ts';
 import { createLoop } from '@posthorn/platform/async/loop.ts';
-import type { KeyRecord } from '@posthorn/platform/mongo/companies/companies.ts';
-import { hashOfKey, isWellFormedKey } from '@posthorn/platform/mongo/companies/make-api-key.ts';
+import {
+  hashOfKey,
+  isWellFormedKey,
+  type KeyRecord,
+} from '@posthorn/platform/mongo/companies/companies.ts';
 import type { Logger } from '@posthorn/platform/service/logger.ts';
 import { ApiError } from '../http/api-error.ts';
 import type { WrongKeys } from '../limits/rate-limits.ts';

@@ -1,8 +1,4 @@
-import {
-  type Command,
-  type Reply,
-  sendAll,
-} from '@posthorn/platform/redis/commands/across-slots.ts';
+import { type RedisCommand, type Reply, sendAll } from '@posthorn/platform/redis/commands.ts';
 import type { RedisClient } from '@posthorn/platform/redis/connect.ts';
 
 export const WINDOW_MS = 60_000;
@@ -203,7 +199,7 @@ const COMMANDS = 3;
 /** One pipeline for all keys: three cheap commands per key, one round trip in all. */
 export function createAddToSharedCounts(redis: RedisClient, prefix: string): AddToSharedCounts {
   const nameOf = (key: string, minute: number): string => `${prefix}rate:${key}:${minute}`;
-  const toCommands = ({ key, minute, added }: Increment): Command[] => {
+  const toCommands = ({ key, minute, added }: Increment): RedisCommand[] => {
     const name = nameOf(key, minute);
     return [
       ['incrby', name, added],

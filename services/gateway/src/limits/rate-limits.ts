@@ -1,6 +1,6 @@
-import { createBatcher } from '@posthorn/platform/async/batching/batcher.ts';
+import { createBatcher } from '@posthorn/platform/async/batcher.ts';
 import { createLoop } from '@posthorn/platform/async/loop.ts';
-import { createShares } from '@posthorn/platform/memory/shares.ts';
+import { createShares } from '@posthorn/platform/memory/memory-budgets.ts';
 import type { RedisClient } from '@posthorn/platform/redis/connect.ts';
 import type { Logger } from '@posthorn/platform/service/logger.ts';
 import type { RequestHandler, Response } from 'express';

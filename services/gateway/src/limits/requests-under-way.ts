@@ -1,4 +1,4 @@
-import { createFifo, type Fifo } from '@posthorn/platform/async/queues/fifo.ts';
+import { createFifo, type Fifo } from '@posthorn/platform/async/fair-queue.ts';
 import { unavailable } from '../http/api-error.ts';
 import type { Caller } from '../http/route.ts';
 

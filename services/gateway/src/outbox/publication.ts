@@ -1,6 +1,6 @@
 import type { Message } from '@posthorn/domain/message.ts';
 import { createKeepTrying, type KeepTrying } from '@posthorn/platform/async/keep-trying.ts';
-import { withTimeout } from '@posthorn/platform/async/with-timeout.ts';
+import { withTimeout } from '@posthorn/platform/async/pause.ts';
 import type { RecordLog } from '@posthorn/platform/kafka/record-log.ts';
 import type { MessageStore } from '@posthorn/platform/mongo/messages/messages.ts';
 import { StoreUnavailableError } from '@posthorn/platform/service/errors.ts';

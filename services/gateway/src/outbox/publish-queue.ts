@@ -1,7 +1,7 @@
 import type { Message } from '@posthorn/domain/message.ts';
-import { createFairQueue, type FairQueue } from '@posthorn/platform/async/batching/fair-queue.ts';
+import { createFairQueue, type FairQueue } from '@posthorn/platform/async/fair-queue.ts';
 import type { OutgoingRecord } from '@posthorn/platform/kafka/record-log.ts';
-import { createShares } from '@posthorn/platform/memory/shares.ts';
+import { createShares } from '@posthorn/platform/memory/memory-budgets.ts';
 import {
   bytesOfRecord,
   createdSource,

@@ -1,7 +1,7 @@
 import type { IdPrefix } from '@posthorn/domain/ids.ts';
 import { type Changed, documentsOf } from '@posthorn/platform/mongo/company-documents.ts';
-import type { Environment, ProjectDocument } from '@posthorn/platform/mongo/documents/documents.ts';
-import { readInParts } from '@posthorn/platform/mongo/documents/read-in-parts.ts';
+import type { Environment, ProjectDocument } from '@posthorn/platform/mongo/documents.ts';
+import { readInParts } from '@posthorn/platform/mongo/read-in-parts.ts';
 import type { mongo } from 'mongoose';
 import { foundOr404 } from '../http/api-error.ts';
 import type { Quotas } from '../limits/quotas.ts';

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globals';
-import type { RemovalStore } from '@posthorn/platform/mongo/removals.ts';
+import type { RemovalStore } from '@posthorn/platform/mongo/companies/removals.ts';
 import { createLogger } from '@posthorn/platform/service/logger.ts';
 import {
   createMemoryLeases,

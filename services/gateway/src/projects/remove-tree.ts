@@ -1,19 +1,23 @@
 import type { Removal } from '@posthorn/domain/company.ts';
 import type { IdPrefix } from '@posthorn/domain/ids.ts';
 import { createLoop } from '@posthorn/platform/async/loop.ts';
-import { TimeoutError, withTimeout } from '@posthorn/platform/async/with-timeout.ts';
+import { TimeoutError, withTimeout } from '@posthorn/platform/async/pause.ts';
 import {
   type CompanyLife,
   createCompanyLife,
-} from '@posthorn/platform/mongo/companies/company-life.ts';
+} from '@posthorn/platform/mongo/companies/companies.ts';
 import {
   type CompanyRemoval,
   createCompanyRemoval,
-} from '@posthorn/platform/mongo/companies/company-removal.ts';
+  createRemovalStore,
+  type RemovalStore,
+} from '@posthorn/platform/mongo/companies/removals.ts';
 import type { Database } from '@posthorn/platform/mongo/days/days.ts';
-import { createLeaseStore, type LeaseStore } from '@posthorn/platform/mongo/leases/leases.ts';
-import { ifLeaseIsFree } from '@posthorn/platform/mongo/leases/with-lease.ts';
-import { createRemovalStore, type RemovalStore } from '@posthorn/platform/mongo/removals.ts';
+import {
+  createLeaseStore,
+  ifLeaseIsFree,
+  type LeaseStore,
+} from '@posthorn/platform/mongo/leases.ts';
 import type { Invalidate } from '@posthorn/platform/redis/invalidations.ts';
 import {
   monotonicClockMs,

@@ -6,10 +6,9 @@ import {
   type PageProgress,
   type Resend,
 } from '@posthorn/domain/resend.ts';
-import { untilAborted } from '@posthorn/platform/async/until-aborted.ts';
+import { untilAborted } from '@posthorn/platform/async/pause.ts';
 import type { OutgoingRecord, RecordLog } from '@posthorn/platform/kafka/record-log.ts';
-import { freeOrphans } from '@posthorn/platform/mongo/resends/free-orphans.ts';
-import type { ResendMarks } from '@posthorn/platform/mongo/resends/resend-marks.ts';
+import { freeOrphans, type ResendMarks } from '@posthorn/platform/mongo/resends/resend-marks.ts';
 import type { ResendStore } from '@posthorn/platform/mongo/resends/resends.ts';
 import type { OpenCircuits } from '@posthorn/platform/redis/open-circuits.ts';
 import type { ResendSlot } from './run-resends.ts';

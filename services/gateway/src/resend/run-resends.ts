@@ -3,13 +3,9 @@ import { createLoop, type SignallingLoop } from '@posthorn/platform/async/loop.t
 import type { RecordLog } from '@posthorn/platform/kafka/record-log.ts';
 import type { MemoryBudgets } from '@posthorn/platform/memory/memory-budgets.ts';
 import { memoryShare } from '@posthorn/platform/memory/memory-shares.ts';
-import { createCompanyLife } from '@posthorn/platform/mongo/companies/company-life.ts';
+import { createCompanyLife } from '@posthorn/platform/mongo/companies/companies.ts';
 import type { Database } from '@posthorn/platform/mongo/days/days.ts';
-import {
-  createLeaseStore,
-  LEASE_MS,
-  type LeaseStore,
-} from '@posthorn/platform/mongo/leases/leases.ts';
+import { createLeaseStore, LEASE_MS, type LeaseStore } from '@posthorn/platform/mongo/leases.ts';
 import { createResendMarks } from '@posthorn/platform/mongo/resends/resend-marks.ts';
 import {
   createResendStore,

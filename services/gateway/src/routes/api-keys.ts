@@ -1,5 +1,5 @@
 import { SCOPES } from '@posthorn/domain/access.ts';
-import type { ApiKeyDocument } from '@posthorn/platform/mongo/documents/documents.ts';
+import type { ApiKeyDocument } from '@posthorn/platform/mongo/documents.ts';
 import { z } from 'zod';
 import { route, type Route } from '../http/route.ts';
 import type { ApiKeys } from '../keys/api-keys.ts';

@@ -1,6 +1,6 @@
 import type { AuditedFields } from '@posthorn/domain/audit.ts';
 import { STORE_PAYLOADS } from '@posthorn/domain/message.ts';
-import type { AppDocument } from '@posthorn/platform/mongo/documents/documents.ts';
+import type { AppDocument } from '@posthorn/platform/mongo/documents.ts';
 import { z } from 'zod';
 import type { CountApps } from '../history/counts.ts';
 import { notFound } from '../http/api-error.ts';

@@ -4,7 +4,7 @@ import {
   AUDIT_TARGETS,
   type AuditEvent,
 } from '@posthorn/domain/audit.ts';
-import type { AuditStore } from '@posthorn/platform/mongo/audit/audit-events.ts';
+import type { AuditStore } from '@posthorn/platform/mongo/companies/audit-log.ts';
 import { z } from 'zod';
 import { route, type Route } from '../http/route.ts';
 import { cursor, exampleId, idField, isoTime, limit, text, timeField, timeText } from './fields.ts';

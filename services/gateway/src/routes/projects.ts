@@ -1,5 +1,5 @@
 import type { AuditedFields } from '@posthorn/domain/audit.ts';
-import type { ProjectDocument } from '@posthorn/platform/mongo/documents/documents.ts';
+import type { ProjectDocument } from '@posthorn/platform/mongo/documents.ts';
 import { z } from 'zod';
 import { notFound } from '../http/api-error.ts';
 import { route, type Route } from '../http/route.ts';

@@ -1,6 +1,6 @@
 import { type AuditedFields, fieldsOfWebhook } from '@posthorn/domain/audit.ts';
 import type { EgressPolicy } from '@posthorn/domain/egress.ts';
-import type { WebhookDocument } from '@posthorn/platform/mongo/documents/documents.ts';
+import type { WebhookDocument } from '@posthorn/platform/mongo/documents.ts';
 import type { WebhookStore } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
 import { z } from 'zod';
 import type { ReadHealth } from '../history/health.ts';

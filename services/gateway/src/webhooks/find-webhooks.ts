@@ -1,7 +1,7 @@
 import type { Webhook } from '@posthorn/domain/webhook.ts';
 import { documentsOf } from '@posthorn/platform/mongo/company-documents.ts';
-import type { WebhookDocument } from '@posthorn/platform/mongo/documents/documents.ts';
-import { readInParts } from '@posthorn/platform/mongo/documents/read-in-parts.ts';
+import type { WebhookDocument } from '@posthorn/platform/mongo/documents.ts';
+import { readInParts } from '@posthorn/platform/mongo/read-in-parts.ts';
 import type {
   FoundWebhook,
   WebhookPage,

@@ -5,7 +5,7 @@ import {
   type SigningKey,
   type SigningKeys,
 } from '@posthorn/domain/request/signature.ts';
-import type { SigningKeyStore } from '@posthorn/platform/mongo/signing-keys/signing-keys.ts';
+import type { SigningKeyStore } from '@posthorn/platform/mongo/companies/signing-keys.ts';
 import type { Invalidate } from '@posthorn/platform/redis/invalidations.ts';
 import { Router } from 'express';
 import { generateKeyPairSync } from 'node:crypto';

@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, test } from '@jest/globals';
 import type { AuthMethod, Webhook } from '@posthorn/domain/webhook.ts';
-import type { AppDocument, ProjectDocument } from '@posthorn/platform/mongo/documents/documents.ts';
+import type { AppDocument, ProjectDocument } from '@posthorn/platform/mongo/documents.ts';
 import type { WebhookChanges } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
 import type { Invalidation } from '@posthorn/platform/redis/invalidations.ts';
 import { NO_QUOTAS } from '../../../../test/support/samples/no-quotas.ts';

@@ -3,7 +3,7 @@ import { secretFromBytes } from '@posthorn/domain/request/signature.ts';
 import { ImpossibleError } from '@posthorn/domain/required.ts';
 import type { EndpointTls, Header, Webhook } from '@posthorn/domain/webhook.ts';
 import { type Changed, documentsOf } from '@posthorn/platform/mongo/company-documents.ts';
-import type { WebhookDocument } from '@posthorn/platform/mongo/documents/documents.ts';
+import type { WebhookDocument } from '@posthorn/platform/mongo/documents.ts';
 import type { WebhookChanges, WebhookStore } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
 import type { Invalidate } from '@posthorn/platform/redis/invalidations.ts';
 import type { mongo } from 'mongoose';

@@ -1,6 +1,5 @@
 import { createLoop, stopSoon, type Loop } from '@posthorn/platform/async/loop.ts';
-import type { LeaseStore } from '@posthorn/platform/mongo/leases/leases.ts';
-import { ifLeaseIsFree } from '@posthorn/platform/mongo/leases/with-lease.ts';
+import { ifLeaseIsFree, type LeaseStore } from '@posthorn/platform/mongo/leases.ts';
 import type { PayloadErasure } from '@posthorn/platform/mongo/messages/erase-payloads.ts';
 import type { Logger } from '@posthorn/platform/service/logger.ts';
 

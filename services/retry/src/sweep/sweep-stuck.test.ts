@@ -3,7 +3,7 @@ import type { StuckDelivery } from '@posthorn/domain/delivery/stuck-delivery.ts'
 import { deliveryIdOf } from '@posthorn/domain/ids.ts';
 import type { Attempt } from '@posthorn/domain/delivery/delivery.ts';
 import { decodeDeliveryFailed, decodeRetryDue } from '@posthorn/domain/records/records.ts';
-import type { WebhookState } from '@posthorn/platform/mongo/webhooks/webhook-states.ts';
+import type { WebhookState } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
 import { createLogger } from '@posthorn/platform/service/logger.ts';
 import { Registry } from 'prom-client';
 import {

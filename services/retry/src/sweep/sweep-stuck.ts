@@ -15,19 +15,15 @@ import {
 import { TURN_AT_HEADER } from '@posthorn/domain/records/record-headers.ts';
 import { createLoop, type Loop, stopSoon } from '@posthorn/platform/async/loop.ts';
 import type { OutgoingRecord, RecordLog } from '@posthorn/platform/kafka/record-log.ts';
-import type { CompanyLife } from '@posthorn/platform/mongo/companies/company-life.ts';
-import type { DeliveryStore } from '@posthorn/platform/mongo/deliveries/deliveries.ts';
-import type { StuckDeliveries } from '@posthorn/platform/mongo/deliveries/stuck-deliveries.ts';
-import type { LeaseStore } from '@posthorn/platform/mongo/leases/leases.ts';
-import { ifLeaseIsFree } from '@posthorn/platform/mongo/leases/with-lease.ts';
+import type { CompanyLife } from '@posthorn/platform/mongo/companies/companies.ts';
+import type { DeliveryStore } from '@posthorn/platform/mongo/messages/deliveries.ts';
+import type { StuckDeliveries } from '@posthorn/platform/mongo/messages/delivery-queries.ts';
+import { ifLeaseIsFree, type LeaseStore } from '@posthorn/platform/mongo/leases.ts';
 import type {
   CheckedMessage,
   MessageChecks,
 } from '@posthorn/platform/mongo/messages/message-checks.ts';
-import type {
-  WebhookState,
-  WebhookStates,
-} from '@posthorn/platform/mongo/webhooks/webhook-states.ts';
+import type { WebhookState, WebhookStates } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
 import type { Logger } from '@posthorn/platform/service/logger.ts';
 import type { StuckMetrics } from './sweep-metrics.ts';
 

@@ -5,7 +5,7 @@ import type { Message } from '@posthorn/domain/message.ts';
 import { decodeMessageCreated } from '@posthorn/domain/records/records.ts';
 import { required } from '@posthorn/domain/required.ts';
 import type { OutgoingRecord } from '@posthorn/platform/kafka/record-log.ts';
-import type { Page } from '@posthorn/platform/mongo/messages/publisher-pages.ts';
+import type { Page } from '@posthorn/platform/mongo/messages/messages.ts';
 import type { KnownPublisher } from '@posthorn/platform/mongo/messages/publishers.ts';
 import { createLogger } from '@posthorn/platform/service/logger.ts';
 import { Registry } from 'prom-client';

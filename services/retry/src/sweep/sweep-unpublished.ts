@@ -4,8 +4,8 @@ import type { Message } from '@posthorn/domain/message.ts';
 import { required } from '@posthorn/domain/required.ts';
 import { createLoop, type Loop, stopSoon } from '@posthorn/platform/async/loop.ts';
 import type { OutgoingRecord, RecordLog } from '@posthorn/platform/kafka/record-log.ts';
-import type { DeliveryStore } from '@posthorn/platform/mongo/deliveries/deliveries.ts';
-import type { LeaseStore } from '@posthorn/platform/mongo/leases/leases.ts';
+import type { DeliveryStore } from '@posthorn/platform/mongo/messages/deliveries.ts';
+import type { LeaseStore } from '@posthorn/platform/mongo/leases.ts';
 import type { MessageStore } from '@posthorn/platform/mongo/messages/messages.ts';
 import type {
   KnownPublisher,

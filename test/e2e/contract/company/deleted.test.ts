@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { NO_COMPANY } from '@posthorn/domain/audit.ts';
-import { connectMongo } from '@posthorn/platform/mongo/connection/connect.ts';
-import { collection } from '@posthorn/platform/mongo/documents/collections.ts';
+import { connectMongo } from '@posthorn/platform/mongo/connect.ts';
+import { collection } from '@posthorn/platform/mongo/collections.ts';
 import { dataOf, expectDeleted } from '../../../support/api/expect-answers.ts';
 import { createResources, type Resources } from '../../../support/api/resources.ts';
 import { createCompany, type Company } from '../../../support/process/companies.ts';

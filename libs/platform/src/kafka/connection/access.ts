@@ -2,8 +2,8 @@ import { readFile } from 'node:fs/promises';
 import type { SecureContext } from 'node:tls';
 import type { z } from 'zod';
 import { StartupError } from '../../service/errors.ts';
-import type { kafkaAccess } from '../../service/stores/store-settings.ts';
-import { followTlsFiles } from '../../tls/secure-context.ts';
+import type { kafkaAccess } from '../../service/store-settings.ts';
+import { followTlsFiles } from '../../service/secure-context.ts';
 
 export type KafkaAccessConfig = z.infer<z.ZodObject<typeof kafkaAccess>>;
 

@@ -4,7 +4,7 @@ import {
   topicSpecs,
   type TopicNames,
 } from '@posthorn/domain/records/topics.ts';
-import { withTimeout } from '../../async/with-timeout.ts';
+import { withTimeout } from '../../async/pause.ts';
 import { messageOf, StartupError } from '../../service/errors.ts';
 import type { Logger } from '../../service/logger.ts';
 import type { KafkaAccess, Sasl } from './access.ts';

@@ -1,4 +1,4 @@
-import { startTicker } from '../../async/ticker.ts';
+import { startTicker } from '../../async/loop.ts';
 
 export interface ClockRollbackDeps {
   /** The wall clock. */

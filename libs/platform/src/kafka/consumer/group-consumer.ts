@@ -1,7 +1,7 @@
 import { setMaxListeners } from 'node:events';
 import { setTimeout as wait } from 'node:timers/promises';
 import { createKeepTrying } from '../../async/keep-trying.ts';
-import { withTimeout } from '../../async/with-timeout.ts';
+import { withTimeout } from '../../async/pause.ts';
 import { systemClockMs } from '../../service/clock-and-ids.ts';
 import {
   createOffsetCommitter,

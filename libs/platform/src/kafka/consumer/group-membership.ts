@@ -1,6 +1,6 @@
 import type { UnreadRecords } from '../backlog/unread-records.ts';
 import type { KafkaMetrics } from '../kafka-metrics.ts';
-import { withTimeout } from '../../async/with-timeout.ts';
+import { withTimeout } from '../../async/pause.ts';
 import type { OffsetCommitter, SendCommit } from '../offsets/offset-committer.ts';
 import type { OwnedPartitions } from '../offsets/owned-partitions.ts';
 import type { PausedPartitions } from '../offsets/paused-partitions.ts';

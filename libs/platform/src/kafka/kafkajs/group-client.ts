@@ -4,7 +4,7 @@ import kafkajs, {
   type Kafka,
   type OffsetsByTopicPartition,
 } from 'kafkajs';
-import { isOutage } from '../../async/is-outage.ts';
+import { isOutage } from '../../async/keep-trying.ts';
 import { pause } from '../../async/pause.ts';
 import { byTopic } from '../by-topic.ts';
 import { createCoPartitionAssigner } from './co-partition-assigner.ts';

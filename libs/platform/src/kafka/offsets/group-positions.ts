@@ -1,5 +1,5 @@
 import kafkajs, { type Broker, type Cluster, type Kafka } from 'kafkajs';
-import { withTimeout } from '../../async/with-timeout.ts';
+import { withTimeout } from '../../async/pause.ts';
 import type { TopicPartition } from '../topic-partition.ts';
 
 /** Where the group stands in a partition, as the broker says. */

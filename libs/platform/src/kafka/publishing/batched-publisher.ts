@@ -1,4 +1,4 @@
-import { createBatcher } from '../../async/batching/batcher.ts';
+import { createBatcher } from '../../async/batcher.ts';
 import type { KeepTrying } from '../../async/keep-trying.ts';
 import type { OutgoingRecord, RecordLog } from '../record-log.ts';
 

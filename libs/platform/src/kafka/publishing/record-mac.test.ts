@@ -1,6 +1,6 @@
 import { createSecretKey } from 'node:crypto';
 import { describe, expect, test } from '@jest/globals';
-import type { KeyRing } from '../../vault/vault-keys.ts';
+import type { KeyRing } from '../../vault/vault.ts';
 import type { OutgoingRecord } from '../record-log.ts';
 import { createRecordMac } from './record-mac.ts';
 

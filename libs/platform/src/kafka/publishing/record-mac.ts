@@ -1,7 +1,6 @@
 import { createHmac, timingSafeEqual, type KeyObject } from 'node:crypto';
 import { MAC_HEADER } from '@posthorn/domain/records/record-headers.ts';
-import { deriveKey } from '../../vault/derive-key.ts';
-import type { KeyRing } from '../../vault/vault-keys.ts';
+import { deriveKey, type KeyRing } from '../../vault/vault.ts';
 import type { LogRecord, OutgoingRecord } from '../record-log.ts';
 
 export interface RecordMac {

@@ -2,7 +2,7 @@ import type { Admin, Consumer, EachBatchPayload, Kafka } from 'kafkajs';
 import { messageOf } from '../../service/errors.ts';
 import type { Logger } from '../../service/logger.ts';
 import { createKeepTrying } from '../../async/keep-trying.ts';
-import { withTimeout } from '../../async/with-timeout.ts';
+import { withTimeout } from '../../async/pause.ts';
 import { readRanges, type OffsetRange, type RangeOptions } from './read-ranges.ts';
 import { contentOf } from '../record-content.ts';
 import type { LogRecord } from '../record-log.ts';

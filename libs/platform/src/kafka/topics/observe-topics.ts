@@ -1,7 +1,7 @@
 import type { ObservedSetting, ObservedTopic } from '@posthorn/domain/records/topic-drift.ts';
 import { TOPIC_SETTINGS, type TopicSpec } from '@posthorn/domain/records/topics.ts';
 import kafkajs, { type Admin, type ITopicMetadata, type Kafka } from 'kafkajs';
-import { withTimeout } from '../../async/with-timeout.ts';
+import { withTimeout } from '../../async/pause.ts';
 import { messageOf } from '../../service/errors.ts';
 import { closeAdmin, type ExistingTopics } from '../connection/connect.ts';
 

@@ -1,8 +1,11 @@
+import { ALL_SCOPES, type Scope, SCOPES } from '@posthorn/domain/access.ts';
+import { type CompanyStatus, companyStatusOf } from '@posthorn/domain/company.ts';
+import type { IdPrefix } from '@posthorn/domain/ids.ts';
 import type { mongo } from 'mongoose';
-import { companyStatusOf } from '@posthorn/domain/company.ts';
-import { ALL_SCOPES, type Scope } from '@posthorn/domain/access.ts';
-import { collection } from '../documents/collections.ts';
-import type { ApiKeyDocument, CompanyDocument } from '../documents/documents.ts';
+import { hash, randomBytes } from 'node:crypto';
+import { crc32 } from 'node:zlib';
+import { collection } from '../collections.ts';
+import type { ApiKeyDocument, CompanyDocument } from '../documents.ts';
 
 /**
  * Companies and API keys, for the operator and for authentication: the only queries of the API that
@@ -107,4 +110,151 @@ function toKeyRecord(
     expiresAtMs: expiresAt?.getTime() ?? null,
     isSuspended: companyStatusOf(company) !== 'active',
   };
+}
+
+/** Suspends, resumes and removes companies. Every change may be repeated. */
+export interface CompanyLife {
+  /** Null when there is no such company. */
+  statusOf: (companyId: string) => Promise<CompanyStatus | null>;
+  suspend: (companyId: string) => Promise<void>;
+  /** A company that is being removed stays suspended. */
+  resume: (companyId: string) => Promise<void>;
+  /** Suspends the company for good and removes its keys. Everything else is removed later. */
+  beginRemoval: (companyId: string) => Promise<void>;
+  /** By id, since when they are suspended, in milliseconds since 1970. Includes those that are being removed. */
+  listSuspended: () => Promise<Map<string, number>>;
+  /** The companies that are being removed and have been suspended for `forMs`, by the database's clock. */
+  listRemovable: (forMs: number) => Promise<string[]>;
+  /** Removes the company itself, which is the last of it. */
+  endRemoval: (companyId: string) => Promise<void>;
+}
+
+/** A time is set once: whoever repeats a change does not begin again. */
+const onceNow = (field: string) => ({ $ifNull: [`$${field}`, '$$NOW'] });
+
+export function createCompanyLife(db: mongo.Db): CompanyLife {
+  const companies = collection(db, 'companies');
+  const marked = { suspendedAt: { $exists: true } };
+  return {
+    async statusOf(_id) {
+      const found = await companies.findOne({ _id });
+      return found && companyStatusOf(found);
+    },
+    async suspend(_id) {
+      await companies.updateOne({ _id }, [{ $set: { suspendedAt: onceNow('suspendedAt') } }]);
+    },
+    async resume(_id) {
+      const filter = { _id, removalAt: { $exists: false } };
+      await companies.updateOne(filter, { $unset: { suspendedAt: '' } });
+    },
+    async beginRemoval(_id) {
+      const marks = { suspendedAt: onceNow('suspendedAt'), removalAt: onceNow('removalAt') };
+      await companies.updateOne({ _id }, [{ $set: marks }]);
+      await collection(db, 'apiKeys').deleteMany({ companyId: _id });
+    },
+    async listSuspended() {
+      const found = await companies.find(marked).toArray();
+      return new Map(
+        found.map(({ _id, suspendedAt, createdAt }) => [_id, (suspendedAt ?? createdAt).getTime()]),
+      );
+    },
+    async listRemovable(forMs) {
+      // In the projection: as a filter, MongoDB would read the collection and not the index.
+      const isQuiet = { $lte: ['$suspendedAt', { $subtract: ['$$NOW', forMs] }] };
+      const found = companies.find({ ...marked, removalAt: { $exists: true } });
+      const page = found.project<{ _id: string; isQuiet: boolean }>({ isQuiet });
+      return (await page.toArray()).filter((each) => each.isQuiet).map(({ _id }) => _id);
+    },
+    async endRemoval(_id) {
+      await companies.deleteOne({ _id, removalAt: { $exists: true } });
+    },
+  };
+}
+
+/** Returns which pages may frame the portal of each of these companies, of those that have said so. */
+export async function readPortalOrigins(
+  db: mongo.Db,
+  companyIds: readonly string[],
+): Promise<ReadonlyMap<string, readonly string[]>> {
+  const stored = collection(db, 'portalSettings').find({ _id: { $in: [...companyIds] } });
+  return new Map((await stored.toArray()).map(({ _id, origins }) => [_id, origins]));
+}
+
+const KEY_BYTES = 32;
+const SHOWN_CHARS = 12;
+const CHECKSUM_CHARS = 6;
+const BASE_62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
+/** `phk_` and 32 random bytes; since checksums exist, six more characters. */
+const KEY = /^(phk_[A-Za-z0-9_-]{43})([0-9A-Za-z]{6})?$/;
+
+export interface MakeKeyDeps {
+  newId: (prefix: IdPrefix) => string;
+  nowMs: () => number;
+}
+
+/** What a key may do besides its name; what is left out is not limited. */
+export type KeyRights = Pick<ApiKeyDocument, 'scopes' | 'appId' | 'expiresAt'>;
+
+/** What is asked for a key; what is left out is not limited. */
+export interface AskedRights {
+  scopes?: readonly Scope[] | undefined;
+  appId?: string | undefined;
+  /** Milliseconds since 1970. */
+  expiresAtMs?: number | undefined;
+}
+
+/** Returns the rights as they are stored: each scope once, in the order of SCOPES. */
+export function toKeyRights({ scopes, appId, expiresAtMs }: AskedRights): KeyRights {
+  return {
+    ...(scopes && { scopes: SCOPES.filter((each) => scopes.includes(each)) }),
+    ...(appId !== undefined && { appId }),
+    ...(expiresAtMs !== undefined && { expiresAt: new Date(expiresAtMs) }),
+  };
+}
+
+/** Makes an API key, and its document, which does not hold the key itself. */
+export function makeApiKey(
+  { newId, nowMs }: MakeKeyDeps,
+  companyId: string,
+  name: string,
+  rights: KeyRights = {},
+): { key: string; document: ApiKeyDocument } {
+  const secret = `phk_${randomBytes(KEY_BYTES).toString('base64url')}`;
+  const key = secret + checksumOf(secret);
+  const document = {
+    _id: newId('key'),
+    companyId,
+    name,
+    prefix: key.slice(0, SHOWN_CHARS),
+    hash: hashOfKey(key),
+    createdAt: new Date(nowMs()),
+    ...rights,
+  };
+  return { key, document };
+}
+
+/** Keys are looked up by their hash, so no comparison takes a time that depends on the key's bytes. */
+export function hashOfKey(apiKey: string): string {
+  return hash('sha256', apiKey, 'hex');
+}
+
+/**
+ * Returns false for a text that cannot be a key: it has another form, or its checksum does not match.
+ * So a mistyped or made-up key costs no look-up. Keys of earlier versions have no checksum.
+ */
+export function isWellFormedKey(text: string): boolean {
+  const [, secret, checksum] = KEY.exec(text) ?? [];
+  if (secret === undefined) return false;
+  return checksum === undefined || checksum === checksumOf(secret);
+}
+
+/** The CRC-32 in base 62, as in the tokens of GitHub. */
+function checksumOf(secret: string): string {
+  let rest = crc32(secret);
+  let text = '';
+  while (text.length < CHECKSUM_CHARS) {
+    text = BASE_62.charAt(rest % BASE_62.length) + text;
+    rest = Math.floor(rest / BASE_62.length);
+  }
+  return text;
 }

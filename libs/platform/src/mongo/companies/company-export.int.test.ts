@@ -7,8 +7,8 @@ import {
   type ScratchDatabase,
 } from '../../../../../test/support/stores/scratch-database.ts';
 import { createVault, type Vault } from '../../vault/vault.ts';
-import { collection } from '../documents/collections.ts';
-import { sealSigningKey } from '../signing-keys/signing-keys-sealed.ts';
+import { collection } from '../collections.ts';
+import { sealSigningKey } from './signing-keys.ts';
 import { createWebhookStore } from '../webhooks/webhooks.ts';
 import { exportCompany, type ExportedThing } from './company-export.ts';
 

@@ -1,6 +1,6 @@
 import { deliveryIdOf } from '@posthorn/domain/ids.ts';
 import type { Vault } from '../../vault/vault.ts';
-import { collection, type DocumentOf } from '../documents/collections.ts';
+import { collection, type DocumentOf } from '../collections.ts';
 import {
   documentsIn,
   documentsOf,
@@ -8,9 +8,9 @@ import {
   type UndividedName,
 } from '../company-documents.ts';
 import type { Database } from '../days/days.ts';
-import type { DeliveryDocument, MessageDocument } from '../documents/documents.ts';
-import { openSigningKey } from '../signing-keys/signing-keys-sealed.ts';
-import { openWebhook } from '../webhooks/webhooks-sealed.ts';
+import type { DeliveryDocument, MessageDocument } from '../documents.ts';
+import { openSigningKey } from './signing-keys.ts';
+import { openWebhook } from '../webhooks/webhooks.ts';
 
 /** One thing of a company, under the names that its document has. Its `type` names what it is. */
 export interface ExportedThing {

@@ -1,7 +1,7 @@
 import { expect, test } from '@jest/globals';
-import { dayNumberOf } from '@posthorn/domain/ids.ts';
+import { DAY_MS, dayNumberOf } from '@posthorn/domain/ids.ts';
 import type { mongo } from 'mongoose';
-import { createDayCollections } from './day-collections.ts';
+import { createDayCollections, daysToHave } from './day-collections.ts';
 
 const DAY = dayNumberOf(Date.UTC(2026, 10, 24));
 const NAME = '2026-11-24';
@@ -108,3 +108,15 @@ test.each([
     expect(noted).toEqual([CREATED, indexed(0)]);
   },
 );
+
+const NOON = 100.5 * DAY_MS;
+
+test('today and the three days after it have a collection', () => {
+  expect(daysToHave({ beginMs: 0 }, NOON)).toEqual([100, 101, 102, 103]);
+});
+
+test('no day has one before days begin, and the day in which they begin has one', () => {
+  expect(daysToHave({ beginMs: Infinity }, NOON)).toEqual([]);
+  expect(daysToHave({ beginMs: 102 * DAY_MS - 1 }, NOON)).toEqual([101, 102, 103]);
+  expect(daysToHave({ beginMs: 102 * DAY_MS }, NOON)).toEqual([102, 103]);
+});

@@ -1,11 +1,12 @@
-import { dayName, dayNumberOfName } from '@posthorn/domain/ids.ts';
+import { DAY_MS, dayName, dayNumberOf, dayNumberOfName } from '@posthorn/domain/ids.ts';
 import type { mongo } from 'mongoose';
-import { databaseClockMs } from './watch-clock.ts';
+import { collection } from '../collections.ts';
+import { defaultName, type FoundIndex, hasCode, listIndexes } from '../indexes.ts';
+import type { DayLayout } from './daily-collection.ts';
 import { DAY_INDEXES } from './day-indexes.ts';
-import { defaultName, type FoundIndex } from '../indexes/index-spec.ts';
-import { hasCode, listIndexes } from '../indexes/list-indexes.ts';
-import { dayDatabaseName, type DayKind } from './days.ts';
-import { readLayout, type StoredLayout } from './stored-layout.ts';
+import { DAY_KINDS, dayDatabaseName, type DayKind } from './days.ts';
+import { readLayout, type StoredLayout, writeLayout, type WrittenLayout } from './layout.ts';
+import { databaseClockMs } from './watch-clock.ts';
 
 /** Makes and drops the collections of days, which have numbers: see the domain. */
 export interface DayCollections {
@@ -82,4 +83,46 @@ function indexesOf(kind: DayKind, found: readonly FoundIndex[]): mongo.IndexDesc
     const unique = existing ? existing.unique === true : wanted && !isSpread;
     return { ...options, ...(unique && { unique }), key };
   });
+}
+
+/**
+ * Stores the layout. A fresh installation gets its first days before that: no process uses messages before it knows the
+ * layout, so none can be anywhere else. What is killed in between is fresh when it is repeated.
+ */
+export async function storeLayout(db: mongo.Db, layout: WrittenLayout): Promise<void> {
+  if (!(await isFresh(db))) return writeLayout(db, layout);
+  const days = createDayCollections(db);
+  const nowMs = await days.nowMs();
+  const beginMs = firstBeginMs(nowMs);
+  for (const day of daysToHave({ beginMs }, nowMs)) {
+    for (const kind of DAY_KINDS) await days.create(kind, day, layout);
+  }
+  return writeLayout(db, layout, new Date(beginMs));
+}
+
+/**
+ * The day before: for gateways whose clock is behind. With an earlier begin, a list that does not fill its page would read
+ * thirty days that cannot have anything.
+ */
+export function firstBeginMs(nowMs: number): number {
+  return (dayNumberOf(nowMs) - 1) * DAY_MS;
+}
+
+/** An installation of an earlier version has no layout, but a company, and its messages are in the old collections. */
+async function isFresh(db: mongo.Db): Promise<boolean> {
+  for (const name of ['layout', 'companies', 'messages'] as const) {
+    const found = await collection(db, name).findOne({}, { projection: { _id: 1 } });
+    if (found) return false;
+  }
+  return true;
+}
+
+/** So many days after today have a collection: as long may nobody make any, such as over a weekend. */
+export const DAYS_AHEAD = 3;
+
+/** The numbers of the days that must have a collection at this time, in milliseconds since 1970. */
+export function daysToHave({ beginMs }: Pick<DayLayout, 'beginMs'>, nowMs: number): number[] {
+  const today = dayNumberOf(nowMs);
+  const days = Array.from({ length: DAYS_AHEAD + 1 }, (_, ahead) => today + ahead);
+  return days.filter((day) => (day + 1) * DAY_MS > beginMs);
 }

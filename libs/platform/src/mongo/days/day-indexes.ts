@@ -1,5 +1,5 @@
 import type { DayKind } from './days.ts';
-import type { IndexSpec } from '../indexes/index-spec.ts';
+import type { IndexSpec } from '../indexes.ts';
 
 const NOT_DELIVERED = { status: { $in: ['pending', 'exhausted', 'cancelled'] } };
 

@@ -2,7 +2,7 @@ import type { mongo } from 'mongoose';
 import { timeMsOf } from '@posthorn/domain/ids.ts';
 import { createLoop, stopSoon } from '../../async/loop.ts';
 import { systemClockMs, systemIds } from '../../service/clock-and-ids.ts';
-import type { Lifecycle } from '../../service/lifecycle.ts';
+import type { Lifecycle } from '../../service/run-service.ts';
 import type { Logger } from '../../service/logger.ts';
 
 export interface ClockWatch {

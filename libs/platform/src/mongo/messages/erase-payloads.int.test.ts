@@ -7,8 +7,8 @@ import {
   openScratchDatabase,
   type ScratchDatabase,
 } from '../../../../../test/support/stores/scratch-database.ts';
-import { createDeliveryStore } from '../deliveries/deliveries.ts';
-import { collection } from '../documents/collections.ts';
+import { createDeliveryStore } from './deliveries.ts';
+import { collection } from '../collections.ts';
 import { createPayloadErasure, type PayloadErasure, type RecordedRef } from './erase-payloads.ts';
 import { createMessageStore } from './messages.ts';
 

@@ -3,8 +3,8 @@ import type { mongo } from 'mongoose';
 import { databaseClockMs } from '../days/watch-clock.ts';
 import type { Database, Days } from '../days/days.ts';
 import { readByIds, writeByDays } from '../days/read-days.ts';
-import { collection } from '../documents/collections.ts';
-import type { ErasureDocument, MessageDocument } from '../documents/documents.ts';
+import { collection } from '../collections.ts';
+import type { ErasureDocument, MessageDocument } from '../documents.ts';
 
 /** A delivery whose outcome is recorded. */
 export interface RecordedRef {

@@ -3,7 +3,7 @@ import { messageCheckContract } from '../../../../../test/support/contract/messa
 import { countingIds, sampleMessage } from '../../../../../test/support/samples/sample-message.ts';
 import { openScratchDatabase } from '../../../../../test/support/stores/scratch-database.ts';
 import { createIndexes } from '../create-indexes.ts';
-import { createDeliveryStore } from '../deliveries/deliveries.ts';
+import { createDeliveryStore } from './deliveries.ts';
 import { createMessageChecks } from './message-checks.ts';
 import { createMessageStore } from './messages.ts';
 

@@ -1,12 +1,12 @@
 import { ImpossibleError } from '@posthorn/domain/required.ts';
 import { firstIdAt, timeMsOf } from '@posthorn/domain/ids.ts';
 import type { Message } from '@posthorn/domain/message.ts';
-import { collection } from '../documents/collections.ts';
+import { collection } from '../collections.ts';
 import type { Database, Days } from '../days/days.ts';
 import { readByIds } from '../days/read-days.ts';
-import { readLayout } from '../days/stored-layout.ts';
-import type { MessageDocument } from '../documents/documents.ts';
-import { toMessage } from './message-documents.ts';
+import { readLayout } from '../days/layout.ts';
+import type { MessageDocument } from '../documents.ts';
+import { toMessage } from './messages.ts';
 
 /** A message without its payload. */
 export type CheckedMessage = Pick<

@@ -9,10 +9,10 @@ import {
   openScratchDays,
   type ScratchDatabase,
 } from '../../../../../test/support/stores/scratch-database.ts';
-import { collection } from '../documents/collections.ts';
-import { createDeliveryQueries } from '../deliveries/delivery-queries.ts';
-import type { DeliveryDocument } from '../documents/documents.ts';
-import type { KeyHolder } from './key-holders.ts';
+import { collection } from '../collections.ts';
+import { createDeliveryQueries } from './delivery-queries.ts';
+import type { DeliveryDocument } from '../documents.ts';
+import type { KeyHolder } from './idempotency-keys.ts';
 import { createMessageQueries, type MessageQueries } from './message-queries.ts';
 import { createMessageStore, type MessageStore } from './messages.ts';
 

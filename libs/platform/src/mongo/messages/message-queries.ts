@@ -5,9 +5,9 @@ import { systemClockMs } from '../../service/clock-and-ids.ts';
 import { documentsIn, type CompanyDocuments } from '../company-documents.ts';
 import type { Database } from '../days/days.ts';
 import { readInOrder } from '../days/read-days.ts';
-import type { MessageDocument } from '../documents/documents.ts';
-import { createKeyHolders, type KeyHolders } from './key-holders.ts';
-import { disabledSetOf, toMessage } from './message-documents.ts';
+import type { MessageDocument } from '../documents.ts';
+import { createKeyHolders, type KeyHolders } from './idempotency-keys.ts';
+import { disabledSetOf, toMessage } from './messages.ts';
 
 export interface MessageFilter {
   appId?: string | undefined;

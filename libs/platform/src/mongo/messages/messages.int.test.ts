@@ -5,7 +5,7 @@ import {
   openScratchDatabase,
   type ScratchDatabase,
 } from '../../../../../test/support/stores/scratch-database.ts';
-import { collection } from '../documents/collections.ts';
+import { collection } from '../collections.ts';
 import { createMessageQueries } from './message-queries.ts';
 import { createMessageStore } from './messages.ts';
 

@@ -1,6 +1,6 @@
 import type { mongo } from 'mongoose';
-import { collection } from '../documents/collections.ts';
-import type { PublisherDocument } from '../documents/documents.ts';
+import { collection } from '../collections.ts';
+import type { PublisherDocument } from '../documents.ts';
 
 /**
  * The gateways that have published or are to publish messages, by the database's clock. The backlog of

@@ -6,8 +6,8 @@ import {
   openScratchDatabase,
   type ScratchDatabase,
 } from '../../../../../test/support/stores/scratch-database.ts';
-import { collection } from '../documents/collections.ts';
-import type { DeliveryDocument } from '../documents/documents.ts';
+import { collection } from '../collections.ts';
+import type { DeliveryDocument } from '../documents.ts';
 import { createResendMarks } from './resend-marks.ts';
 
 function delivery(_id: string, changes: Partial<DeliveryDocument> = {}): DeliveryDocument {

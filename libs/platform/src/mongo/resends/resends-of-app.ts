@@ -1,10 +1,10 @@
 import { ImpossibleError } from '@posthorn/domain/required.ts';
 import type { Resend } from '@posthorn/domain/resend.ts';
 import type { mongo } from 'mongoose';
-import { collection } from '../documents/collections.ts';
+import { collection } from '../collections.ts';
 import { documentsOf } from '../company-documents.ts';
-import type { ResendDocument } from '../documents/documents.ts';
-import { toResend } from './resend-documents.ts';
+import type { ResendDocument } from '../documents.ts';
+import { toResend } from './resends.ts';
 
 /** The parts of an app's resend: one for each webhook, begun in the order of the webhooks' ids. */
 export interface ResendPartStore {

@@ -6,8 +6,8 @@ import {
   openScratchDatabase,
   type ScratchDatabase,
 } from '../../../../../test/support/stores/scratch-database.ts';
-import { collection } from '../documents/collections.ts';
-import type { AttemptDocument, DeliveryDocument } from '../documents/documents.ts';
+import { collection } from '../collections.ts';
+import type { AttemptDocument, DeliveryDocument } from '../documents.ts';
 import { createResendStore } from './resends.ts';
 
 type Db = ScratchDatabase['db'];

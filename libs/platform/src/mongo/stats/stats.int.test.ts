@@ -5,11 +5,10 @@ import {
   openScratchDatabase,
   type ScratchDatabase,
 } from '../../../../../test/support/stores/scratch-database.ts';
-import { collection } from '../documents/collections.ts';
-import { noUsage } from '../../stats/count-attempts.ts';
-import type { MinuteCounts } from './stats-documents.ts';
+import { collection } from '../collections.ts';
+import { noUsage } from './write-stats.ts';
+import { createStatsStore, type MinuteCounts, type StatsStore } from './stats-documents.ts';
 import { createStatsQueries, type StatsQueries } from './stats-queries.ts';
-import { createStatsStore, type StatsStore } from './stats-store.ts';
 
 const at = (text: string): number => Date.parse(`2026-11-24T${text}Z`);
 const DAY = { fromMs: at('00:00:00'), toMs: at('24:00:00') };

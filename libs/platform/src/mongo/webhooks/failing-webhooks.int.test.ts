@@ -5,8 +5,8 @@ import {
   type ScratchDatabase,
 } from '../../../../../test/support/stores/scratch-database.ts';
 import { countingIds, sampleMessage } from '../../../../../test/support/samples/sample-message.ts';
-import { collection } from '../documents/collections.ts';
-import type { DeliveryDocument, WebhookDocument } from '../documents/documents.ts';
+import { collection } from '../collections.ts';
+import type { DeliveryDocument, WebhookDocument } from '../documents.ts';
 import { createMessageStore } from '../messages/messages.ts';
 import {
   createFailingWebhooks,

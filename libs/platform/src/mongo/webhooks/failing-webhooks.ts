@@ -3,7 +3,7 @@ import type { ToldFailing } from '@posthorn/domain/operator-events.ts';
 import { documentsIn, documentsOf } from '../company-documents.ts';
 import type { Database } from '../days/days.ts';
 import { readByIds } from '../days/read-days.ts';
-import type { WebhookDocument } from '../documents/documents.ts';
+import type { WebhookDocument } from '../documents.ts';
 import { createMessageQueries } from '../messages/message-queries.ts';
 
 /** What is known of a webhook whose attempts fail. */

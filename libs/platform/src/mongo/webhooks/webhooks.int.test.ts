@@ -6,7 +6,7 @@ import {
   type ScratchDatabase,
 } from '../../../../../test/support/stores/scratch-database.ts';
 import { createVault, SealedValueError } from '../../vault/vault.ts';
-import { collection } from '../documents/collections.ts';
+import { collection } from '../collections.ts';
 import { createWebhookStore, type WebhookStore } from './webhooks.ts';
 
 const COMPANY = 'comp_a';

@@ -1,12 +1,18 @@
-import { NONE_DISABLED, type Message } from '@posthorn/domain/message.ts';
-import type { Webhook } from '@posthorn/domain/webhook.ts';
+import { type Message, NONE_DISABLED } from '@posthorn/domain/message.ts';
+import { encodedUrl } from '@posthorn/domain/request/encoded-url.ts';
+import type {
+  AuthMethod,
+  EndpointTls,
+  Header,
+  RetiringSecret,
+  Webhook,
+} from '@posthorn/domain/webhook.ts';
 import type { mongo } from 'mongoose';
-import { SealedValueError, type Vault } from '../../vault/vault.ts';
-import { collection } from '../documents/collections.ts';
+import { type Binding, SealedValueError, type Vault } from '../../vault/vault.ts';
+import { collection } from '../collections.ts';
 import { documentsOf } from '../company-documents.ts';
-import { readInParts } from '../documents/read-in-parts.ts';
-import type { WebhookDocument } from '../documents/documents.ts';
-import { openWebhook, sealWebhook } from './webhooks-sealed.ts';
+import { sealedFields, type SealedFields, type WebhookDocument } from '../documents.ts';
+import { readInParts } from '../read-in-parts.ts';
 
 export interface WebhookPage {
   /** Undefined for the webhooks of every app, and the global ones. */
@@ -208,4 +214,137 @@ function tryToOpen(vault: Vault, document: WebhookDocument): FoundWebhook {
     const { _id: id, companyId, appId, disabled, eventTypes } = document;
     return { kind: 'unopened', id, companyId, appId, disabled, eventTypes, problem };
   }
+}
+
+type SealedField = keyof SealedFields;
+
+export function sealWebhook(vault: Vault, webhook: Webhook): WebhookDocument {
+  const { id, createdAtMs, updatedAtMs, ...others } = webhook;
+  const { secret, previousSecret, authMethod, customHeaders, tls, ...open } = others;
+  const seal = (field: SealedField, text: string) => vault.seal(text, bindingOf(webhook, field));
+  const sealed = {
+    secret: seal('secret', secret),
+    previousSecret: previousSecret && seal('previousSecret', JSON.stringify(previousSecret)),
+    authMethod: seal('authMethod', JSON.stringify(authMethod)),
+    customHeaders: seal('customHeaders', JSON.stringify(customHeaders)),
+    ...(tls && { tls: seal('tls', JSON.stringify(tls)) }),
+  };
+  const keyId = vault.keyIdOf(sealed.secret);
+  const dates = { createdAt: new Date(createdAtMs), updatedAt: new Date(updatedAtMs) };
+  return { _id: id, ...open, sealed, keyId, ...dates };
+}
+
+/** Throws SealedValueError unless every value was sealed for this webhook. */
+export function openWebhook(vault: Vault, document: WebhookDocument): Webhook {
+  const { secret, previousSecret, authMethod, customHeaders, tls } = sealedFieldsOf(document);
+  const read = (field: SealedField, text: string) =>
+    vault.open(text, bindingOf(placeOf(document), field));
+  return {
+    ...unsealedOf(document),
+    // A value that opens was written by sealWebhook, so its JSON has the right shape.
+    secret: read('secret', secret),
+    previousSecret:
+      previousSecret === null
+        ? null
+        : (JSON.parse(read('previousSecret', previousSecret)) as RetiringSecret),
+    authMethod: withEncodedUrl(JSON.parse(read('authMethod', authMethod)) as AuthMethod),
+    customHeaders: JSON.parse(read('customHeaders', customHeaders)) as Header[],
+    tls: tls === undefined ? null : (JSON.parse(read('tls', tls)) as EndpointTls),
+  };
+}
+
+function unsealedOf(document: WebhookDocument): Omit<Webhook, SealedField> {
+  const { _id: id, companyId, projectId, appId, environmentId, name, url } = document;
+  const { eventTypes, disabled, rateLimitPerSecond, createdAt, updatedAt } = document;
+  const owner = { companyId, projectId, appId, environmentId };
+  const dates = { createdAtMs: createdAt.getTime(), updatedAtMs: updatedAt.getTime() };
+  return {
+    id,
+    ...owner,
+    name,
+    url: encoded(url),
+    eventTypes,
+    disabled,
+    rateLimitPerSecond,
+    ...dates,
+  };
+}
+
+/** Earlier versions stored URLs as `URL` encodes them, with characters such as `|` as they are. */
+function encoded(url: string): string {
+  const parsed = URL.parse(url);
+  return parsed ? encodedUrl(parsed) : url;
+}
+
+function withEncodedUrl(auth: AuthMethod): AuthMethod {
+  return auth.method === 'oauth2' ? { ...auth, tokenUrl: encoded(auth.tokenUrl) } : auth;
+}
+
+/** The database may hold anything: values of the wrong shape are reported like values that do not open. */
+function sealedFieldsOf({ _id, sealed }: WebhookDocument): SealedFields {
+  const fields = sealedFields.safeParse(sealed);
+  if (fields.success) return fields.data;
+  throw new SealedValueError(`webhook ${_id} has no sealed values`, null);
+}
+
+type Place = Pick<Webhook, 'id' | 'companyId' | 'url'>;
+
+const placeOf = ({ _id: id, companyId, url }: WebhookDocument): Place => ({ id, companyId, url });
+
+function bindingOf({ id: ownerId, companyId, url }: Place, field: SealedField): Binding {
+  return { companyId, ownerId, field, target: targetOf(url) };
+}
+
+/** Scheme, host and port: a path may be changed, but the secrets may go nowhere else. */
+function targetOf(url: string): string {
+  return URL.canParse(url) ? new URL(url).origin : url;
+}
+
+/** What a service has to know of a webhook to which it sends nothing. */
+export interface WebhookState {
+  disabled: boolean;
+  hasRateLimit: boolean;
+  /** When it was last marked as deferred, in milliseconds since 1970; null if never. */
+  deferredAtMs: number | null;
+}
+
+export interface WebhookStates {
+  /** By id, of every company. Deleted webhooks are missing. Needs no encryption key: it reads nothing sealed. */
+  statesOf: (webhookIds: readonly string[]) => Promise<Map<string, WebhookState>>;
+  /** Stores that these webhooks had an old backlog at `atMs` (since 1970) that waits for its endpoint. */
+  markDeferred: (webhookIds: readonly string[], atMs: number) => Promise<void>;
+}
+
+const STATE = { disabled: 1, rateLimitPerSecond: 1, deferredAt: 1 } as const;
+
+type StateDocument = Pick<
+  WebhookDocument,
+  '_id' | 'disabled' | 'rateLimitPerSecond' | 'deferredAt'
+>;
+
+export function createWebhookStates(db: mongo.Db): WebhookStates {
+  const webhooks = collection(db, 'webhooks');
+  return {
+    async statesOf(ids) {
+      const found = await webhooks
+        .find({ _id: { $in: [...ids] } })
+        .project<StateDocument>(STATE)
+        .toArray();
+      return new Map(
+        found.map(({ _id, disabled, rateLimitPerSecond, deferredAt }) => [
+          _id,
+          {
+            disabled,
+            hasRateLimit: rateLimitPerSecond !== null,
+            deferredAtMs: deferredAt?.getTime() ?? null,
+          },
+        ]),
+      );
+    },
+    async markDeferred(ids, atMs) {
+      // Not `updatedAt`: it is the version of what a client has set.
+      const deferredAt = new Date(atMs);
+      await webhooks.updateMany({ _id: { $in: [...ids] } }, { $set: { deferredAt } });
+    },
+  };
 }

@@ -1,8 +1,0 @@
-import { auditContract } from '../../../../../test/support/contract/audit-contract.ts';
-import { openScratchDatabase } from '../../../../../test/support/stores/scratch-database.ts';
-import { createAuditStore } from './audit-events.ts';
-
-auditContract(async () => {
-  const { db, drop } = await openScratchDatabase();
-  return { store: createAuditStore(db), close: drop };
-});

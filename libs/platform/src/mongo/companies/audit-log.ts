@@ -1,0 +1,336 @@
+import {
+  AUDIT_OUTCOMES,
+  type AuditAction,
+  type AuditActor,
+  type AuditChange,
+  type AuditEvent,
+  type AuditOutcome,
+  type AuditTarget,
+} from '@posthorn/domain/audit.ts';
+import { firstIdAt, type IdPrefix, isId } from '@posthorn/domain/ids.ts';
+import type { mongo } from 'mongoose';
+import { Counter, type Registry } from 'prom-client';
+import type { Logger } from '../../service/logger.ts';
+import { startAtZero } from '../../service/metrics.ts';
+import { collection } from '../collections.ts';
+import { documentsOf } from '../company-documents.ts';
+import type { AuditEventDocument } from '../documents.ts';
+
+/** Who does what, to what. */
+export interface AuditedAction {
+  companyId: string;
+  action: AuditAction;
+  actor: AuditActor;
+  target: AuditTarget;
+  clientAddress: string | null;
+  requestId: string | null;
+  /** What is asked for. */
+  changes: AuditChange[];
+}
+
+/** What is known once the change was made. What is left out stays as it was asked for. */
+export interface AuditedResult {
+  /** The target, when the action named none. */
+  createdId?: string | null;
+  changes?: AuditChange[] | undefined;
+}
+
+/** Records actions so that none is lost silently (docs/decisions/0026-audit-log.md). */
+export interface AuditLog {
+  /**
+   * Stores the event, makes the change, then stores how it ended. Throws what the store throws, before anything
+   * is changed, when the event cannot be stored; otherwise what `make` throws.
+   */
+  recordChange: <Result>(
+    action: AuditedAction,
+    make: () => Promise<Result>,
+    resultOf?: (result: Result) => AuditedResult,
+  ) => Promise<Result>;
+  /** Stores that `count` things are shown. When it throws, they must not be. */
+  recordRead: (action: AuditedAction, count: number) => Promise<void>;
+  /** Returns the same parts. Stores that they are shown before the first one, and their number at the end. */
+  recordParts: <Part extends readonly unknown[]>(
+    action: AuditedAction,
+    parts: AsyncIterable<Part>,
+  ) => AsyncIterable<Part>;
+}
+
+export interface AuditLogDeps {
+  store: Pick<AuditStore, 'insert' | 'complete'>;
+  /** Returns the error code when this error says that nothing was changed; null when that is not known. */
+  refusalOf: (error: unknown) => string | null;
+  observer: AuditObserver;
+  newId: (prefix: IdPrefix) => string;
+  nowMs: () => number;
+}
+
+export interface AuditObserver {
+  /** An event with this outcome was written. */
+  stored: (outcome: AuditOutcome) => void;
+  /** An event stays `started`, because this outcome of it could not be written. */
+  notCompleted: (event: { id: string; outcome: AuditOutcome; error: unknown }) => void;
+}
+
+type Ending = Omit<AuditCompletion, 'completedAtMs'>;
+
+export function createAuditLog(deps: AuditLogDeps): AuditLog {
+  const start = (action: AuditedAction): Promise<AuditEvent> =>
+    insert(deps, startedEvent(deps, action));
+  return {
+    async recordChange(action, make, resultOf = () => ({})) {
+      const event = await start(action);
+      const result = await make().catch(async (error: unknown) => {
+        await completeRefused(deps, event, deps.refusalOf(error));
+        throw error;
+      });
+      const { createdId = null, changes = event.changes } = resultOf(result);
+      const targetId = event.target.id ?? createdId;
+      await complete(deps, event, { outcome: 'done', code: null, targetId, changes, count: null });
+      return result;
+    },
+    async recordRead(action, count) {
+      const event = startedEvent(deps, action);
+      await insert(deps, { ...event, outcome: 'done', count, completedAtMs: event.createdAtMs });
+    },
+    async *recordParts(action, parts) {
+      const event = await start(action);
+      let count = 0;
+      try {
+        for await (const part of parts) {
+          count += part.length;
+          yield part;
+        }
+      } finally {
+        // However the list ended: this many were shown.
+        await complete(deps, event, { ...unchanged(event), outcome: 'done', code: null, count });
+      }
+    },
+  };
+}
+
+function startedEvent({ newId, nowMs }: AuditLogDeps, action: AuditedAction): AuditEvent {
+  return {
+    id: newId('aud'),
+    ...action,
+    outcome: 'started',
+    code: null,
+    count: null,
+    createdAtMs: nowMs(),
+    completedAtMs: null,
+  };
+}
+
+async function insert({ store, observer }: AuditLogDeps, event: AuditEvent): Promise<AuditEvent> {
+  await store.insert(event);
+  observer.stored(event.outcome);
+  return event;
+}
+
+async function completeRefused(
+  deps: AuditLogDeps,
+  event: AuditEvent,
+  code: string | null,
+): Promise<void> {
+  if (code === null) return;
+  await complete(deps, event, { ...unchanged(event), outcome: 'failed', code, count: null });
+}
+
+function unchanged({ target, changes }: AuditEvent): Pick<Ending, 'targetId' | 'changes'> {
+  return { targetId: target.id, changes };
+}
+
+/** The change was made or refused already: the caller must hear of that, not of a failure to write it down. */
+async function complete(
+  { store, observer, nowMs }: AuditLogDeps,
+  { companyId, id }: AuditEvent,
+  ending: Ending,
+): Promise<void> {
+  try {
+    await store.complete(companyId, id, { ...ending, completedAtMs: nowMs() });
+    observer.stored(ending.outcome);
+  } catch (error) {
+    observer.notCompleted({ id, outcome: ending.outcome, error });
+  }
+}
+
+/** Counts what is written to the audit log, and logs what could not be completed. */
+export function createAuditMetrics(
+  registry: Registry,
+  logger: Pick<Logger, 'error'>,
+): AuditObserver {
+  const registers = [registry];
+  const events = new Counter({
+    name: 'posthorn_audit_events_total',
+    help: 'Writes to the audit log, by outcome. A change writes started, then done or failed.',
+    labelNames: ['outcome'],
+    registers,
+  });
+  startAtZero(events, 'outcome', AUDIT_OUTCOMES);
+  const notCompleted = new Counter({
+    name: 'posthorn_audit_events_not_completed_total',
+    help: 'Audit events whose outcome could not be stored, so that they stay started.',
+    registers,
+  });
+  return {
+    stored: (outcome) => {
+      events.inc({ outcome });
+    },
+    notCompleted: ({ id, outcome, error }) => {
+      notCompleted.inc();
+      logger.error({ err: error, auditEventId: id, outcome }, 'audit event not completed');
+    },
+  };
+}
+
+/** How an event ended. */
+export type AuditCompletion = Pick<AuditEvent, 'outcome' | 'code' | 'changes' | 'count'> & {
+  targetId: string | null;
+  completedAtMs: number;
+};
+
+/** What a list may be limited to; what is left out is not limited. */
+export interface AuditFilter {
+  action?: AuditAction | undefined;
+  /** Id of an API key or of a portal link, or `admin`. */
+  actor?: string | undefined;
+  targetId?: string | undefined;
+  /** When the event was stored, in milliseconds since 1970, both inclusive. */
+  fromMs?: number | undefined;
+  toMs?: number | undefined;
+}
+
+export interface AuditPage extends AuditFilter {
+  /** Id of the last event of the page before. */
+  cursor?: string | undefined;
+  limit: number;
+  /** The page ends with the event with which its changes reach this length. */
+  maxChars: number;
+}
+
+export interface ListedEvents {
+  /** Newest first. */
+  events: AuditEvent[];
+  nextCursor: string | null;
+}
+
+export interface AuditStore {
+  insert: (event: AuditEvent) => Promise<void>;
+  complete: (companyId: string, id: string, completion: AuditCompletion) => Promise<void>;
+  list: (companyId: string, page: AuditPage) => Promise<ListedEvents>;
+  /** Oldest first. Takes null for the events of every company and of the installation. */
+  export: (
+    companyId: string | null,
+    span: Pick<AuditFilter, 'fromMs' | 'toMs'>,
+  ) => AsyncIterable<AuditEvent>;
+}
+
+/** The actors that have no key, where the others have its id. */
+const KEYLESS = ['admin', 'system'] as const;
+
+export function createAuditStore(db: mongo.Db): AuditStore {
+  const eventsOf = (companyId: string) => documentsOf(db, 'auditEvents', companyId);
+  return {
+    insert: (event) => eventsOf(event.companyId).insert(toDocument(event)),
+    async complete(companyId, _id, { targetId, completedAtMs, ...ended }) {
+      const $set = { ...ended, targetId, completedAt: new Date(completedAtMs) };
+      await eventsOf(companyId).updateMany({ _id }, { $set });
+    },
+    async list(companyId, { limit, maxChars, ...page }) {
+      const found = eventsOf(companyId).find(filterOf(page));
+      found
+        .sort({ _id: -1 })
+        .limit(limit + 1)
+        .batchSize(BATCH);
+      return toPage(found, limit, maxChars);
+    },
+    async *export(companyId, span) {
+      const filter = { _id: idsIn(span) };
+      const all = collection(db, 'auditEvents');
+      const found = companyId === null ? all.find(filter) : eventsOf(companyId).find(filter);
+      for await (const document of found.sort({ _id: 1 })) yield toEvent(document);
+    },
+  };
+}
+
+/** The longest event has 30 kB: event types before and after. */
+const BATCH = 20;
+
+async function toPage(
+  found: AsyncIterable<AuditEventDocument>,
+  limit: number,
+  maxChars: number,
+): Promise<ListedEvents> {
+  const events: AuditEvent[] = [];
+  let chars = 0;
+  for await (const document of found) {
+    if (events.length === limit || chars >= maxChars) {
+      return { events, nextCursor: events.at(-1)?.id ?? null };
+    }
+    events.push(toEvent(document));
+    chars += JSON.stringify(document.changes).length;
+  }
+  return { events, nextCursor: null };
+}
+
+type OwnFilter = mongo.Filter<Omit<AuditEventDocument, 'companyId'>>;
+
+function filterOf({ action, actor, targetId, ...span }: Omit<AuditPage, 'limit' | 'maxChars'>) {
+  const filter: OwnFilter = { _id: idsIn(span) };
+  if (action !== undefined) filter.action = action;
+  if (actor !== undefined) filter.actor = actor;
+  if (targetId !== undefined) filter.targetId = targetId;
+  return filter;
+}
+
+/** Ids begin with their time. */
+function idsIn({ fromMs = 0, toMs, cursor }: Pick<AuditPage, 'fromMs' | 'toMs' | 'cursor'>) {
+  const end = toMs === undefined ? undefined : firstIdAt('aud', toMs + 1);
+  const ends = [end, cursor].filter((each) => each !== undefined).sort();
+  const [before] = ends;
+  return { $gte: firstIdAt('aud', fromMs), ...(before !== undefined && { $lt: before }) };
+}
+
+function toDocument(event: AuditEvent): AuditEventDocument {
+  const { id, actor, target, createdAtMs, completedAtMs, ...same } = event;
+  return {
+    _id: id,
+    ...same,
+    actor: actorText(actor),
+    targetKind: target.kind,
+    targetId: target.id,
+    createdAt: new Date(createdAtMs),
+    completedAt: completedAtMs === null ? null : new Date(completedAtMs),
+  };
+}
+
+function toEvent(document: AuditEventDocument): AuditEvent {
+  const { _id, actor, targetKind, targetId, createdAt, completedAt, ...same } = document;
+  return {
+    id: _id,
+    ...same,
+    actor: actorOf(actor),
+    target: { kind: targetKind, id: targetId },
+    createdAtMs: createdAt.getTime(),
+    completedAtMs: completedAt?.getTime() ?? null,
+  };
+}
+
+function actorText(actor: AuditActor): string {
+  switch (actor.kind) {
+    case 'admin':
+    case 'system':
+      return actor.kind;
+    case 'apiKey':
+      return actor.keyId;
+    case 'portalLink':
+      return actor.linkId;
+  }
+}
+
+function actorOf(text: string): AuditActor {
+  const kind = KEYLESS.find((each) => each === text);
+  if (kind) return { kind };
+  return isId('plnk', text)
+    ? { kind: 'portalLink', linkId: text }
+    : { kind: 'apiKey', keyId: text };
+}

@@ -1,0 +1,182 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { deliveryIdOf } from '@posthorn/domain/ids.ts';
+import { removalContract } from '../../../../../test/support/contract/removal-contract.ts';
+import { randomKey, sampleWebhook } from '../../../../../test/support/samples/sample-webhook.ts';
+import {
+  openScratchDatabase,
+  type ScratchDatabase,
+} from '../../../../../test/support/stores/scratch-database.ts';
+import { createVault } from '../../vault/vault.ts';
+import { collection } from '../collections.ts';
+import { OWNED_COLLECTIONS } from '../company-documents.ts';
+import type { DeliveryDocument } from '../documents.ts';
+import { createWebhookStore } from '../webhooks/webhooks.ts';
+import { type CompanyRemoval, createCompanyRemoval, createRemovalStore } from './removals.ts';
+
+describe('removals', () => {
+  const TIMES = { createdAt: new Date(), updatedAt: new Date(1) };
+  const TEXTS = {
+    companyId: 'comp_a',
+    name: 'N',
+    description: '',
+    environment: 'development' as const,
+  };
+
+  function delivery(_id: string, changes: Partial<DeliveryDocument>): DeliveryDocument {
+    return {
+      _id,
+      messageId: `msg_${_id}`,
+      webhookId: 'wh_1',
+      companyId: 'comp_a',
+      appId: null,
+      status: 'pending',
+      reason: null,
+      attemptCount: 1,
+      attempts: [],
+      nextAttemptAt: new Date(5),
+      ...TIMES,
+      ...changes,
+    };
+  }
+
+  removalContract(async () => {
+    const { db, drop } = await openScratchDatabase();
+    const webhooks = createWebhookStore(db, createVault([randomKey('k1')]));
+    return {
+      removals: createRemovalStore(db),
+      async plant(tree) {
+        for (const name of ['projects', 'apps', 'webhooks', 'deliveries', 'removals'] as const) {
+          await collection(db, name).deleteMany({});
+        }
+        for (const _id of tree.projects) {
+          await collection(db, 'projects').insertOne({ _id, ...TEXTS, ...TIMES });
+        }
+        for (const { id: _id, projectId } of tree.apps) {
+          await collection(db, 'apps').insertOne({ _id, projectId, ...TEXTS, ...TIMES });
+        }
+        for (const { id, projectId, appId } of tree.webhooks) {
+          await webhooks.insert(sampleWebhook(1, { id, projectId, appId }));
+        }
+      },
+      async addDelivery(id, webhookId, status) {
+        await collection(db, 'deliveries').insertOne(delivery(id, { webhookId, status }));
+      },
+      async pendingIds() {
+        const found = collection(db, 'deliveries').find({ status: 'pending' }).sort({ _id: 1 });
+        return (await found.toArray()).map(({ _id }) => _id);
+      },
+      close: drop,
+    };
+  });
+
+  let database: ScratchDatabase;
+
+  beforeAll(async () => {
+    database = await openScratchDatabase();
+  });
+
+  afterAll(() => database.drop());
+
+  it('a delivery of a removed webhook is cancelled with its reason, and one of another company is not', async () => {
+    const deliveries = collection(database.db, 'deliveries');
+    await deliveries.insertMany([
+      delivery('dlv_1', {}),
+      delivery('dlv_2', { companyId: 'comp_b' }),
+    ]);
+    const { cancelPending } = createRemovalStore(database.db);
+    expect(await cancelPending('comp_a', ['wh_1'], { limit: 9, atMs: 9 })).toBe(1);
+    expect(await deliveries.findOne({ _id: 'dlv_1' })).toMatchObject({
+      status: 'cancelled',
+      reason: 'webhook_deleted',
+      nextAttemptAt: null,
+      updatedAt: new Date(9),
+      attemptCount: 1,
+    });
+    expect(await deliveries.findOne({ _id: 'dlv_2' })).toMatchObject({ status: 'pending' });
+  });
+});
+
+describe('company removal', () => {
+  let database: ScratchDatabase;
+  let removal: CompanyRemoval;
+
+  beforeAll(async () => {
+    database = await openScratchDatabase();
+    removal = createCompanyRemoval(database.db);
+  });
+
+  afterAll(() => database.drop());
+
+  const documents = (name: string) => database.db.collection<{ _id: string }>(name);
+
+  /** One document in each collection, and messages whose deliveries have every status. */
+  async function plant(companyId: string): Promise<void> {
+    for (const name of OWNED_COLLECTIONS) {
+      const _id = name === 'idempotencyKeys' ? `${companyId}/order-17` : `${name} of ${companyId}`;
+      await documents(name).insertOne({
+        _id,
+        companyId,
+        hash: _id,
+        targets: [],
+      } as object as never);
+    }
+    const targets = ['wh_1', 'wh_2'];
+    for (const [n, status] of ['delivered', 'pending', 'exhausted', 'cancelled'].entries()) {
+      const messageId = `msg_${n}_${companyId}`;
+      await documents('messages').insertOne({ _id: messageId, companyId, targets } as never);
+      for (const webhookId of targets) {
+        const _id = deliveryIdOf(messageId, webhookId);
+        await documents('deliveries').insertOne({ _id, companyId, messageId, status } as never);
+      }
+    }
+    // Its message has expired.
+    const orphan = { _id: `dlv_${companyId}`, companyId, messageId: 'msg_9', status: 'exhausted' };
+    await documents('deliveries').insertOne(orphan);
+  }
+
+  /** How many documents of the company each collection of the database has; only those that have some. */
+  async function countBy(companyId: string): Promise<Record<string, number>> {
+    const counts: Record<string, number> = {};
+    for (const { name } of await database.db.listCollections().toArray()) {
+      const all = await documents(name).find({}).toArray();
+      const own = all.filter((each) => JSON.stringify(each).includes(companyId));
+      if (own.length > 0) counts[name] = own.length;
+    }
+    return counts;
+  }
+
+  async function removeAll(limit: number): Promise<number[]> {
+    const steps: number[] = [];
+    for (;;) {
+      const removed = await removal.removeSome('comp_a', limit);
+      if (removed === 0) return steps;
+      steps.push(removed);
+    }
+  }
+
+  describe('the removal of a company', () => {
+    beforeEach(async () => {
+      for (const name of OWNED_COLLECTIONS) await documents(name).deleteMany({});
+      await plant('comp_a');
+      await plant('comp_b');
+    });
+
+    it('leaves nothing of it in any collection of the database, and everything of another one', async () => {
+      const before = await countBy('comp_b');
+      // The delivery without a status is in no index, as no other one is.
+      await documents('deliveries').deleteOne({ _id: 'deliveries of comp_a' });
+      expect(Object.keys(await countBy('comp_a')).sort()).toEqual([...OWNED_COLLECTIONS].sort());
+      await removeAll(1_000);
+      expect(await countBy('comp_a')).toEqual({});
+      expect(await countBy('comp_b')).toEqual(before);
+    });
+
+    it('takes steps of bounded size, and one that is repeated finds the rest', async () => {
+      await documents('deliveries').deleteOne({ _id: 'deliveries of comp_a' });
+      const steps = await removeAll(2);
+      // A message with its two deliveries is removed at once.
+      expect(Math.max(...steps)).toBe(4);
+      expect(await countBy('comp_a')).toEqual({});
+    });
+  });
+});

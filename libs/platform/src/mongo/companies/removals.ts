@@ -1,0 +1,236 @@
+import type { Removal } from '@posthorn/domain/company.ts';
+import { WEBHOOK_REMOVED } from '@posthorn/domain/delivery/when-cancelled.ts';
+import { deliveryIdOf } from '@posthorn/domain/ids.ts';
+import type { mongo } from 'mongoose';
+import { collection } from '../collections.ts';
+import {
+  type CompanyDocuments,
+  documentsIn,
+  documentsOf,
+  OWNED_COLLECTIONS,
+  type UndividedName,
+} from '../company-documents.ts';
+import type { Database, Days } from '../days/days.ts';
+import { readUpTo, writeByDays } from '../days/read-days.ts';
+import type { MessageDocument, RemovalDocument } from '../documents.ts';
+import { keysOf } from '../messages/idempotency-keys.ts';
+import { removeStats } from '../stats/stats-documents.ts';
+
+/** Removals in progress, and the steps of each. Every step may be repeated. */
+export interface RemovalStore {
+  insert: (removal: Removal) => Promise<void>;
+  /** Unfinished removals of every company after the id `afterId` ('' for the first page), oldest first. */
+  list: (afterId: string, limit: number) => Promise<Removal[]>;
+  finish: (removal: Removal) => Promise<void>;
+  hasRoot: (removal: Removal) => Promise<boolean>;
+  /** Returns true when this call removed the root itself. */
+  removeRoot: (removal: Removal) => Promise<boolean>;
+  /** Returns at most `limit` ids of apps that are under a project; empty when none is left. */
+  appsUnder: (removal: Removal, limit: number) => Promise<string[]>;
+  /** Returns at most `limit` ids of webhooks that are under a project or an app; empty when none is left. */
+  webhooksUnder: (removal: Removal, limit: number) => Promise<string[]>;
+  /** With the statistics of them, as the removal of a root does. */
+  removeApps: (companyId: string, appIds: readonly string[]) => Promise<void>;
+  removeWebhooks: (companyId: string, webhookIds: readonly string[]) => Promise<void>;
+  /** Cancels at most `limit` pending deliveries of these webhooks. Returns how many it found. */
+  cancelPending: (
+    companyId: string,
+    webhookIds: readonly string[],
+    step: { limit: number; atMs: number },
+  ) => Promise<number>;
+}
+
+const ROOTS = { project: 'projects', app: 'apps', webhook: 'webhooks' } as const;
+
+export function createRemovalStore(db: Database): RemovalStore {
+  const removals = collection(db, 'removals');
+  const idsOf = async (found: mongo.FindCursor<{ _id: string }>): Promise<string[]> =>
+    (await found.project<{ _id: string }>({ _id: 1 }).toArray()).map(({ _id }) => _id);
+
+  return {
+    async insert(removal) {
+      const { id, ...rest } = removal;
+      await removals.insertOne({ _id: id, ...rest });
+    },
+    async list(afterId, limit) {
+      const found = removals.find({ _id: { $gt: afterId } }).sort({ _id: 1 });
+      return (await found.limit(limit).toArray()).map(toRemoval);
+    },
+    async finish({ id: _id }) {
+      await removals.deleteOne({ _id });
+    },
+    async hasRoot({ companyId, kind, rootId: _id }) {
+      return (await documentsOf(db, ROOTS[kind], companyId).findOne({ _id })) !== null;
+    },
+    async removeRoot({ companyId, kind, rootId: _id }) {
+      await removeStats(db, companyId, [_id]);
+      return (await documentsOf(db, ROOTS[kind], companyId).deleteMany({ _id })) === 1;
+    },
+    async appsUnder({ companyId, kind, rootId }, limit) {
+      if (kind !== 'project') return [];
+      return idsOf(documentsOf(db, 'apps', companyId).find({ projectId: rootId }, { limit }));
+    },
+    async webhooksUnder({ companyId, kind, rootId }, limit) {
+      if (kind === 'webhook') return [];
+      const filter = kind === 'project' ? { projectId: rootId } : { appId: rootId };
+      return idsOf(documentsOf(db, 'webhooks', companyId).find(filter, { limit }));
+    },
+    async removeApps(companyId, ids) {
+      await removeStats(db, companyId, ids);
+      await documentsOf(db, 'apps', companyId).deleteMany({ _id: { $in: [...ids] } });
+    },
+    async removeWebhooks(companyId, ids) {
+      await removeStats(db, companyId, ids);
+      await documentsOf(db, 'webhooks', companyId).deleteMany({ _id: { $in: [...ids] } });
+    },
+    cancelPending: (companyId, webhookIds, step) => cancelPending(db, companyId, webhookIds, step),
+  };
+}
+
+function toRemoval({ _id, ...rest }: RemovalDocument): Removal {
+  return { id: _id, ...rest };
+}
+
+async function cancelPending(
+  { days: { deliveries } }: Database,
+  companyId: string,
+  webhookIds: readonly string[],
+  { limit, atMs }: { limit: number; atMs: number },
+): Promise<number> {
+  const pending = { webhookId: { $in: [...webhookIds] }, status: 'pending' as const };
+  const found = await readUpTo(deliveries.within({}), limit, (documents, left) =>
+    documentsIn<'deliveries'>(documents, companyId)
+      .find(pending, { limit: left })
+      .project<{ _id: string }>({ _id: 1 })
+      .toArray(),
+  );
+  const cancelled = {
+    status: 'cancelled' as const,
+    reason: WEBHOOK_REMOVED,
+    nextAttemptAt: null,
+    updatedAt: new Date(atMs),
+  };
+  const idOf = ({ _id }: { _id: string }): string => _id;
+  await writeByDays(deliveries, found, idOf, (documents, ofDay) =>
+    documentsIn<'deliveries'>(documents, companyId).updateMany(
+      { _id: { $in: ofDay.map(idOf) }, status: 'pending' },
+      { $set: cancelled },
+    ),
+  );
+  return found.length;
+}
+
+export interface CompanyRemoval {
+  /**
+   * Removes about `limit` documents of the company, more when one message has more targets. Returns how
+   * many it removed; 0 when nothing is left. May be repeated.
+   */
+  removeSome: (companyId: string, limit: number) => Promise<number>;
+}
+
+/** Deliveries go with their messages, because no index finds those that were delivered by their company. */
+const BY_ID = OWNED_COLLECTIONS.filter(
+  (name): name is UndividedName => name !== 'messages' && name !== 'deliveries',
+);
+
+export function createCompanyRemoval(db: Database): CompanyRemoval {
+  return {
+    async removeSome(companyId, limit) {
+      for (const name of BY_ID) {
+        const removed = await removeById(db, name, companyId, limit);
+        if (removed > 0) return removed;
+      }
+      const removed = await removeMessages(db, companyId, limit);
+      return removed > 0 ? removed : removeOrphans(db.days.deliveries, companyId, limit);
+    },
+  };
+}
+
+async function removeById(
+  db: mongo.Db,
+  name: UndividedName,
+  companyId: string,
+  limit: number,
+): Promise<number> {
+  const documents = documentsOf(db, name, companyId);
+  // Keys have no index by company: their ids begin with it.
+  const filter = name === 'idempotencyKeys' ? { _id: keysOf(companyId) } : {};
+  const page = documents.find(filter, { limit }).project<{ _id: string }>({ _id: 1 });
+  const ids = (await page.toArray()).map(({ _id }) => _id);
+  if (ids.length > 0) await documents.deleteMany({ _id: { $in: ids } });
+  return ids.length;
+}
+
+/** Of one day at a time, the oldest first. */
+async function removeMessages(
+  { days: { messages, deliveries } }: Database,
+  companyId: string,
+  limit: number,
+): Promise<number> {
+  for (const documents of messages.within({})) {
+    const own = documentsIn<'messages'>(documents, companyId);
+    const removed = await removeSomeMessages(own, deliveries, companyId, limit);
+    if (removed > 0) return removed;
+  }
+  return 0;
+}
+
+/** Deliveries first: after a crash in between their messages are still found. */
+async function removeSomeMessages(
+  messages: CompanyDocuments<'messages'>,
+  deliveries: Days['deliveries'],
+  companyId: string,
+  limit: number,
+): Promise<number> {
+  const found = messages.find({}, { limit, projection: { targets: 1 } }).sort({ _id: 1 });
+  const ids: string[] = [];
+  const deliveryIds: string[] = [];
+  for await (const { _id, targets } of found.batchSize(BATCH)) {
+    ids.push(_id);
+    deliveryIds.push(...deliveryIdsOf(_id, targets));
+    if (deliveryIds.length >= limit) break;
+  }
+  for (let from = 0; from < deliveryIds.length; from += limit) {
+    const some = deliveryIds.slice(from, from + limit);
+    await writeByDays(
+      deliveries,
+      some,
+      (id) => id,
+      (documents, ofDay) =>
+        documentsIn<'deliveries'>(documents, companyId).deleteMany({ _id: { $in: [...ofDay] } }),
+    );
+  }
+  if (ids.length > 0) await messages.deleteMany({ _id: { $in: ids } });
+  return ids.length + deliveryIds.length;
+}
+
+/** Read from the server at once: 3 MB of messages to 1,000 webhooks each. */
+const BATCH = 101;
+
+function deliveryIdsOf(messageId: string, targets: MessageDocument['targets']): string[] {
+  return targets.map((webhookId) => deliveryIdOf(messageId, webhookId));
+}
+
+const NOT_DELIVERED = ['pending', 'exhausted', 'cancelled'] as const;
+
+/**
+ * Deliveries whose message had expired. One that was delivered expires in the same minute, and is in no
+ * index by its company.
+ */
+async function removeOrphans(
+  deliveries: Days['deliveries'],
+  companyId: string,
+  limit: number,
+): Promise<number> {
+  for (const documents of deliveries.within({})) {
+    const own = documentsIn<'deliveries'>(documents, companyId);
+    for (const status of NOT_DELIVERED) {
+      const page = own.find({ status }, { limit }).project<{ _id: string }>({ _id: 1 });
+      const ids = (await page.toArray()).map(({ _id }) => _id);
+      if (ids.length === 0) continue;
+      await own.deleteMany({ _id: { $in: ids } });
+      return ids.length;
+    }
+  }
+  return 0;
+}

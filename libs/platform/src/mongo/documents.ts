@@ -1,0 +1,354 @@
+import type { PortalGrant, Scope } from '@posthorn/domain/access.ts';
+import type {
+  AuditAction,
+  AuditChange,
+  AuditOutcome,
+  AuditTargetKind,
+} from '@posthorn/domain/audit.ts';
+import type {
+  Attempt,
+  CancelReason,
+  DeliveryStatus,
+  Outcome,
+} from '@posthorn/domain/delivery/delivery.ts';
+import type { Idempotency, NotStored, StorePayloads } from '@posthorn/domain/message.ts';
+import type { PageProgress, ResendMark } from '@posthorn/domain/resend.ts';
+import type { AttemptCounts } from '@posthorn/domain/stats.ts';
+import { z } from 'zod';
+
+/** The documents as they are stored. `_id` is the id that the API shows, with its prefix. */
+
+/** What belongs to a company. */
+interface OwnedDocument {
+  _id: string;
+  companyId: string;
+}
+
+export interface CompanyDocument {
+  _id: string;
+  name: string;
+  createdAt: Date;
+  /** Since when it is suspended, by the database's clock; absent while it is not. */
+  suspendedAt?: Date;
+  /** Since when it is being removed. Such a company is suspended too. */
+  removalAt?: Date;
+}
+
+export interface ApiKeyDocument extends OwnedDocument {
+  name: string;
+  /** The first characters of the key, so that a person can tell keys apart. */
+  prefix: string;
+  /** SHA-256 of the key, in hex. The key itself is not stored. */
+  hash: string;
+  createdAt: Date;
+  /** What the key may do. Absent for all: earlier versions knew no scopes. */
+  scopes?: Scope[];
+  /** The only app that the key may be used for; absent for the whole company. */
+  appId?: string;
+  /** Absent for ever. */
+  expiresAt?: Date;
+  /** To the minute; absent before the first use. */
+  lastUsedAt?: Date;
+  /**
+   * When it is removed. Only of a key that nobody ever knew: of a session that a sign-in link began, and of a portal
+   * link that such a session made.
+   */
+  removeAt?: Date;
+}
+
+export type Environment = 'development' | 'production';
+
+export interface ProjectDocument extends OwnedDocument {
+  name: string;
+  description: string | null;
+  environment: Environment;
+  createdAt: Date;
+  updatedAt: Date;
+}
+
+export interface AppDocument extends OwnedDocument {
+  projectId: string;
+  name: string;
+  description: string;
+  environment: Environment;
+  createdAt: Date;
+  updatedAt: Date;
+  /** Both are absent until they are given. */
+  storeResponses?: boolean;
+  storePayloads?: StorePayloads;
+}
+
+export interface WebhookDocument extends OwnedDocument {
+  projectId: string;
+  /** Null for a global webhook, which has an environment id instead. */
+  appId: string | null;
+  environmentId: string | null;
+  name: string;
+  url: string;
+  sealed: SealedFields;
+  /** The key that sealed all values, for the rotation of keys. */
+  keyId: string;
+  eventTypes: string[];
+  disabled: boolean;
+  rateLimitPerSecond: number | null;
+  createdAt: Date;
+  updatedAt: Date;
+  /** When it was last seen to have an old backlog that waits for its endpoint; absent if never. */
+  deferredAt?: Date;
+  /** What the operator was told of its failures. A client's change ends it. */
+  failing?: { since: Date; disableAt: Date | null };
+}
+
+/** A SigningKey, of which only id, number and dates can be read without an encryption key. */
+export interface SigningKeyDocument extends OwnedDocument {
+  number: number;
+  sealed: string;
+  /** The encryption key that sealed it, for the rotation of those. */
+  keyId: string;
+  createdAt: Date;
+  /** When it has signed for the last time and is removed; absent in the newest. */
+  expiresAt?: Date;
+}
+
+export interface MessageDocument extends NotStored {
+  _id: string;
+  companyId: string;
+  appId: string | null;
+  payload: string;
+  targets: string[];
+  publisherId: string;
+  requestId: string;
+  createdAt: Date;
+  /** The following fields are absent in most messages. */
+  eventType?: string;
+  disabledTargets?: string[];
+  idempotency?: Idempotency;
+  isTest?: true;
+  traceparent?: string;
+  /** The payload is '' then. */
+  isPayloadErased?: true;
+}
+
+export type AttemptDocument = Omit<Attempt, 'startedAtMs'> & { startedAt: Date };
+
+/** Inserted when the first attempt is settled. Until then a delivery is only a target of its message. */
+export interface DeliveryDocument extends NotStored {
+  _id: string;
+  messageId: string;
+  webhookId: string;
+  companyId: string;
+  appId: string | null;
+  status: DeliveryStatus;
+  reason: CancelReason | null;
+  /** Number of the last recorded attempt. Every update filters by it. */
+  attemptCount: number;
+  attempts: AttemptDocument[];
+  nextAttemptAt: Date | null;
+  createdAt: Date;
+  updatedAt: Date;
+  /** The mark of the newest resend; absent when there was none. */
+  resend?: ResendMark;
+}
+
+/** How far a gateway process has published the messages that it stored. */
+export interface PublisherDocument {
+  _id: string;
+  heartbeatAt: Date;
+  /**
+   * Kafka has acknowledged every message of this publisher up to this id. '' in documents of earlier
+   * versions when it had none.
+   */
+  watermark: string;
+  /** Since when the oldest unpublished message has waited; null when there is none. */
+  behindSince: Date | null;
+  /** Since when the sweep publishes what its gateway did not; final. Missing while it is the gateway's. */
+  takenOverAt?: Date;
+  /** Up to which message the sweep has published for this publisher. */
+  sweptTo?: string;
+}
+
+/** How far the sweep has checked the messages; one document. */
+export interface MessageCheckDocument {
+  _id: 'messages';
+  /** Id of the last checked message: all deliveries of those before it were recorded then; '' when none. */
+  checkedTo: string;
+  /** No message before this was left when the last check was complete; absent before the first one. */
+  completeTo?: Date;
+  /** When the last sweep began. */
+  begunAt: Date;
+}
+
+/** A message whose payload may have to be erased, because a delivery of it succeeded. `_id` is its id. */
+export interface ErasureDocument {
+  _id: string;
+  /** When its deliveries are looked up, by the database's clock; absent until another one succeeds. */
+  dueAt?: Date;
+  /** So many of its targets, from the first one on, are known to be delivered. */
+  checked: number;
+  createdAt: Date;
+}
+
+/** How far create-indexes has come; one document. */
+export interface MigrationDocument {
+  _id: string;
+  version: string;
+  /** `collection.name` of the indexes that are not known to be ready. */
+  pending: string[];
+  updatedAt: Date;
+}
+
+/** Where messages and deliveries are; one document. */
+export interface LayoutDocument {
+  _id: string;
+  /** Those made at this time or later are in the collection of their day; absent while none is. */
+  beginAt?: Date;
+  /** How long they are kept. */
+  retentionDays: number;
+  /** Whether new days are spread over the shards of a cluster. */
+  isSharded?: boolean;
+}
+
+/** The claim of an idempotency key for a message; `_id` is `companyId/key`. */
+export interface IdempotencyKeyDocument extends OwnedDocument {
+  /** The message may not be stored. */
+  messageId: string;
+  /** By the database's clock. */
+  createdAt: Date;
+}
+
+export interface LeaseDocument {
+  _id: string;
+  holder: string;
+  expiresAt: Date;
+}
+
+/** A Resend, whose docstring explains the fields. */
+export interface ResendDocument extends OwnedDocument {
+  webhookId: string | null;
+  /** Absent unless it is of an app: the unique index of running ones covers it only then. */
+  appId?: string;
+  /** Absent unless it is a part. */
+  partOf?: string;
+  /** Absent unless only deliveries whose last attempt had this outcome are resent. */
+  outcome?: Outcome;
+  /** The webhook, when its failures of a span of time are resent: one such resend runs at a time. */
+  spanOf?: string;
+  afterId: string;
+  beforeId: string;
+  page: string[];
+  status: 'running' | 'done' | 'aborted';
+  /** Absent until it is put back with an unfinished page. Of an earlier page when `afterId` is another one. */
+  progress?: PageProgress & { afterId: string };
+  /** Absent unless it is of an app and was put back. */
+  scannedTo?: string;
+  /** Absent in parts, and in resends of earlier versions. */
+  dueAt?: Date;
+  /** Absent unless a client asked to abort it. */
+  abortAskedAt?: Date;
+  total: number;
+  succeeded: number;
+  failed: number;
+  createdAt: Date;
+  updatedAt: Date;
+}
+
+/** A deletion in progress: the root is deleted first, then everything under it. */
+export interface RemovalDocument extends OwnedDocument {
+  kind: 'project' | 'app' | 'webhook';
+  rootId: string;
+}
+
+/** An AuditEvent, whose docstring explains the fields. */
+export interface AuditEventDocument extends OwnedDocument {
+  action: AuditAction;
+  /** Id of the API key, `admin` or `system`. */
+  actor: string;
+  targetKind: AuditTargetKind;
+  targetId: string | null;
+  clientAddress: string | null;
+  requestId: string | null;
+  outcome: AuditOutcome;
+  code: string | null;
+  changes: AuditChange[];
+  count: number | null;
+  createdAt: Date;
+  completedAt: Date | null;
+}
+
+/** The attempts of one webhook, app or company that ended in one hour, and in each minute of it. */
+export interface StatsDocument {
+  /** `ownerId/2026-11-24T06`: the hours of an owner lie together and in order. */
+  _id: string;
+  companyId: string;
+  kind: 'webhook' | 'app' | 'company';
+  ownerId: string;
+  /** The beginning of the hour. */
+  at: Date;
+  /** Counts that are 0 are absent, here and below. */
+  total: Partial<AttemptCounts>;
+  /** By minute of the hour, 0 to 59; those without an attempt are absent. */
+  minutes: Record<string, Partial<AttemptCounts>>;
+  /** Failed attempts; only of a webhook, and absent without any: the index of failing hours has the others not. */
+  failed?: number;
+}
+
+/** What one company used in one hour. `_id` is as in StatsDocument. */
+export interface UsageDocument extends OwnedDocument {
+  /** The beginning of the hour. */
+  at: Date;
+  /** Accepted messages, and the bytes of their payloads. */
+  messages: number;
+  messageBytes: number;
+  /** Deliveries whose first attempt was made. */
+  deliveries: number;
+  attempts: number;
+  succeeded: number;
+  /** Bytes of the payloads that were sent. */
+  sentBytes: number;
+}
+
+/** A Link, whose docstring explains the fields. */
+export interface LinkDocument {
+  /** SHA-256 of its token, in hex. The token itself is not stored. */
+  _id: string;
+  companyId: string;
+  kind: 'signIn' | 'portal';
+  createdAt: Date;
+  expiresAt: Date;
+  /** Absent until it is used. */
+  usedAt?: Date;
+  /** Absent until it is revoked, or its visitor signs out. */
+  revokedAt?: Date;
+  /**
+   * Of a link to the portal until it is revoked: the index of the links that may be used has no others. Absent in those
+   * of earlier versions, which are in no list.
+   */
+  isLive?: true;
+  /** Only of a link to the portal. */
+  portal?: PortalGrant;
+}
+
+/** What a company has set for its portal. */
+export interface PortalSettingsDocument {
+  /** The id of the company. */
+  _id: string;
+  companyId: string;
+  /** Of the pages that may frame the portal. */
+  origins: string[];
+  updatedAt: Date;
+}
+
+export const sealedFields = z.object({
+  secret: z.string(),
+  /** JSON of a RetiringSecret. Its end is sealed too, so that nobody can extend the grace period. */
+  previousSecret: z.string().nullable(),
+  /** JSON of an AuthMethod. */
+  authMethod: z.string(),
+  /** JSON of Header[]. */
+  customHeaders: z.string(),
+  /** JSON of EndpointTls; absent without. */
+  tls: z.string().optional(),
+});
+
+/** The fields of a webhook that only the holder of a key can read. Each value is sealed by itself. */
+export type SealedFields = z.infer<typeof sealedFields>;

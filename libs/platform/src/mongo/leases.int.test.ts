@@ -1,0 +1,34 @@
+import { afterAll, beforeAll, expect, it } from '@jest/globals';
+import { leaseContract } from '../../../../test/support/contract/lease-contract.ts';
+import {
+  openScratchDatabase,
+  type ScratchDatabase,
+} from '../../../../test/support/stores/scratch-database.ts';
+import { collection } from './collections.ts';
+import { createLeaseStore } from './leases.ts';
+
+leaseContract(async () => {
+  const { db, drop } = await openScratchDatabase();
+  return {
+    leases: createLeaseStore(db),
+    async expire(name) {
+      const expiresAt = new Date(Date.now() - 1_000);
+      await collection(db, 'leases').updateOne({ _id: name }, { $set: { expiresAt } });
+    },
+    close: drop,
+  };
+});
+
+let database: ScratchDatabase;
+
+beforeAll(async () => {
+  database = await openScratchDatabase();
+});
+
+afterAll(() => database.drop());
+
+it('a lease expires after its time, by the clock of the database', async () => {
+  const expired = createLeaseStore(database.db, -1);
+  expect(await expired.hold('a', 'first')).toBe(true);
+  expect(await expired.hold('a', 'second')).toBe(true);
+});

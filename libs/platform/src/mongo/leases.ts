@@ -1,0 +1,97 @@
+import type { mongo } from 'mongoose';
+import { setTimeout as wait } from 'node:timers/promises';
+import { collection } from './collections.ts';
+import { isDuplicateKey } from './connect.ts';
+
+/** Leases by name. The database's clock decides when they end. */
+export interface LeaseStore {
+  /** Takes or renews the lease. Returns false while another holder has it. */
+  hold: (name: string, holder: string) => Promise<boolean>;
+  /** Ends the lease if this holder has it. */
+  release: (name: string, holder: string) => Promise<void>;
+}
+
+/** How long a lease lasts without renewal. After a crash another process can take it this much later. */
+export const LEASE_MS = 15_000;
+
+/** Every holder of one lease must use the same `ttlMs`. */
+export function createLeaseStore(db: mongo.Db, ttlMs = LEASE_MS): LeaseStore {
+  const leases = collection(db, 'leases');
+  return {
+    async hold(name, holder) {
+      // One pipeline, because an upsert cannot filter by the database's clock. A lease that does not
+      // exist yet counts as expired: a missing field sorts before every date.
+      const isFree = { $or: [{ $eq: ['$holder', holder] }, { $lt: ['$expiresAt', '$$NOW'] }] };
+      const expiresAt = { $add: ['$$NOW', ttlMs] };
+      try {
+        const lease = await leases.findOneAndUpdate(
+          { _id: name },
+          [
+            {
+              $set: {
+                holder: { $cond: [isFree, holder, '$holder'] },
+                expiresAt: { $cond: [isFree, expiresAt, '$expiresAt'] },
+              },
+            },
+          ],
+          { upsert: true, returnDocument: 'after' },
+        );
+        return lease?.holder === holder;
+      } catch (error) {
+        // Two holders took a new lease at once, and the other one won.
+        if (isDuplicateKey(error)) return false;
+        throw error;
+      }
+    },
+    async release(name, holder) {
+      await leases.deleteOne({ _id: name, holder });
+    },
+  };
+}
+
+const ASK_EVERY_MS = 500;
+
+export interface LeaseHolder {
+  name: string;
+  holder: string;
+}
+
+/** Waits until nobody else has the lease, and renews it while the work runs. Returns what the work resolves to. */
+export async function withLease<Result>(
+  leases: LeaseStore,
+  { name, holder }: LeaseHolder,
+  work: () => Promise<Result>,
+): Promise<Result> {
+  while (!(await leases.hold(name, holder))) await wait(ASK_EVERY_MS);
+  // After a renewal that failed, the next one comes before the lease ends.
+  const renew = (): void => void leases.hold(name, holder).catch(() => undefined);
+  const renewal = setInterval(renew, LEASE_MS / 3);
+  try {
+    return await work();
+  } finally {
+    clearInterval(renewal);
+    await leases.release(name, holder).catch(() => undefined);
+  }
+}
+
+/** Renews the lease. Returns false when another holder has it: the work must stop then. */
+export type RenewLease = () => Promise<boolean>;
+
+/**
+ * Runs the work when nobody else has the lease, and does nothing otherwise. The work renews the lease itself,
+ * so that it learns when it has lost it: each of its steps must end within LEASE_MS. The lease ends with the
+ * work, also when that throws.
+ */
+export async function ifLeaseIsFree(
+  leases: LeaseStore,
+  { name, holder }: LeaseHolder,
+  work: (renew: RenewLease) => Promise<void>,
+): Promise<void> {
+  const renew: RenewLease = () => leases.hold(name, holder);
+  if (!(await renew())) return;
+  try {
+    await work(renew);
+  } finally {
+    await leases.release(name, holder).catch(() => undefined);
+  }
+}
