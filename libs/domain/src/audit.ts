@@ -103,7 +103,7 @@ export interface AuditEvent {
 export const NO_COMPANY = '';
 
 /** A value as the audit log shows it. */
-export type AuditValue = string | number | boolean | null | string[];
+type AuditValue = string | number | boolean | null | string[];
 
 /** One field that an action changed. Null stands for a field without a value. */
 export interface AuditChange {

@@ -4,7 +4,7 @@
  */
 export type CompanyStatus = 'active' | 'suspended' | 'removing';
 
-export interface CompanyMarks {
+interface CompanyMarks {
   suspendedAt?: Date | undefined;
   removalAt?: Date | undefined;
 }

@@ -129,7 +129,7 @@ function within(ranges: readonly Cidr[], address: IpAddress): boolean {
  */
 
 /** An IP address as a number, with the width of its family in bits. */
-export interface IpAddress {
+interface IpAddress {
   bits: 32 | 128;
   value: bigint;
 }

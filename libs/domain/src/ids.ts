@@ -23,7 +23,7 @@ const HALF_BITS = 2 ** 40;
 const HALF_CHARS = 8;
 const HALF_HEX = 10;
 
-export interface IdSources {
+interface IdSources {
   nowMs: () => number;
   /** Returns `size` random bytes. */
   randomBytes: (size: number) => Buffer;

@@ -3,7 +3,7 @@ import { UnreadableRecordError } from './records/records.ts';
 import { type AttemptCounts, attemptsIn, beginningOf, HOUR_MS, successesIn } from './stats.ts';
 
 /** What the operator of the installation is told (docs/operator-events.md). */
-export const OPERATOR_EVENT_TYPES = [
+const OPERATOR_EVENT_TYPES = [
   'delivery.exhausted',
   'circuit.opened',
   'circuit.closed',
@@ -14,7 +14,7 @@ export const OPERATOR_EVENT_TYPES = [
   'quota.near',
 ] as const;
 
-export type OperatorEventType = (typeof OPERATOR_EVENT_TYPES)[number];
+type OperatorEventType = (typeof OPERATOR_EVENT_TYPES)[number];
 
 /** What happened, to which webhook. Both ids are null when they are not known. */
 export interface OperatorIncident {
@@ -104,9 +104,9 @@ export interface ToldFailing {
 }
 
 /** The operator is told when nothing has succeeded for so long. */
-export const FAILING_AFTER_MS = 24 * HOUR_MS;
+const FAILING_AFTER_MS = 24 * HOUR_MS;
 /** The warning comes so long before the webhook is disabled. */
-export const WARNED_BEFORE_MS = 24 * HOUR_MS;
+const WARNED_BEFORE_MS = 24 * HOUR_MS;
 /**
  * Hours without an attempt that do not interrupt the failures. The longest wait of the default schedule is 10 h: an
  * endpoint that gets one message a day fails at least this often.
@@ -116,7 +116,7 @@ const LOOK_BACK_MS = FAILING_AFTER_MS + MAX_GAP_MS + HOUR_MS;
 /** What was reported before still holds up to this time: each round has checked it. */
 const MAX_LOOK_BACK_MS = 192 * HOUR_MS;
 
-export interface ChangedWebhook {
+interface ChangedWebhook {
   told: ToldFailing | null;
   /** When a client changed it last: what failed before may be repaired. */
   changedAtMs: number;

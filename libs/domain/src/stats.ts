@@ -141,7 +141,7 @@ function bucketOf(durationMs: number): number {
 }
 
 /** How long attempts took, in whole milliseconds. The percentiles are estimates from buckets. */
-export interface DurationFigures {
+interface DurationFigures {
   mean: number;
   max: number;
   p50: number;

@@ -44,7 +44,7 @@ function timeOf(option: string, text: string | undefined): number | undefined {
 }
 
 /** As the API shows it, with the company; null for the installation. */
-export function lineOf({ createdAtMs, completedAtMs, companyId, ...event }: AuditEvent): string {
+function lineOf({ createdAtMs, completedAtMs, companyId, ...event }: AuditEvent): string {
   return JSON.stringify({
     ...event,
     companyId: companyId === NO_COMPANY ? null : companyId,

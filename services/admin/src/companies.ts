@@ -30,7 +30,7 @@ export interface CompanyDeps {
 
 type KeyDeps = Omit<CompanyDeps, 'hasApp'>;
 
-export interface CreatedKey {
+interface CreatedKey {
   keyId: string;
   /** Only its hash is stored. */
   apiKey: string;

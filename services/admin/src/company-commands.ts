@@ -63,7 +63,7 @@ interface DeleteOptions extends OutputOptions {
 }
 
 /** Adds `suspend|resume|delete` to the group `company` (docs/companies.md). */
-export function addCompanyLifeCommands(group: Command): void {
+function addCompanyLifeCommands(group: Command): void {
   group
     .command('suspend <companyId>')
     .description('refuse its API keys and hold its deliveries, within seconds')

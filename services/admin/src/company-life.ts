@@ -10,7 +10,7 @@ export interface CompanyLifeDeps {
 
 type LifeOnly = Pick<CompanyLifeDeps, 'life'>;
 
-export interface ShownStatus {
+interface ShownStatus {
   companyId: string;
   /** Null when there is no such company any more. */
   status: CompanyStatus | null;

@@ -49,12 +49,12 @@ function withFilters(command: Command): Command {
     .option('--json', 'print JSON');
 }
 
-export interface ListOptions extends OutputOptions {
+interface ListOptions extends OutputOptions {
   limit: string;
 }
 
 /** Prints the newest dead letters that match, and how many match in all. */
-export async function listDeadLetters(options: ListOptions): Promise<void> {
+async function listDeadLetters(options: ListOptions): Promise<void> {
   const filter = parseFilter(options);
   const newest = createNewest<LetterSummary>(parseLimit(options.limit));
   const letters = await openLetters(parseConfig('admin', lettersConfig, process.env));
@@ -72,14 +72,14 @@ export async function listDeadLetters(options: ListOptions): Promise<void> {
 }
 
 /** Prints one dead letter. */
-export async function showDeadLetter(id: string, output: OutputOptions): Promise<void> {
+async function showDeadLetter(id: string, output: OutputOptions): Promise<void> {
   const place = parsePlace(id);
   const letters = await openLetters(parseConfig('admin', lettersConfig, process.env));
   printResult(output, describeLetter(await findLetter(letters, place)));
 }
 
 /** A letter as the list shows it: its place, its reason and its ids, never a payload. */
-export interface LetterSummary {
+interface LetterSummary {
   id: string;
   atMs: number;
   reason: string;
@@ -166,7 +166,7 @@ function beginningOf(value: Buffer): object {
 const CONTROLS = /[^\P{Cc}\t\n\r]/u;
 
 /** Keeps the newest of the entries that it is given, which may come in any order. */
-export interface Newest<T> {
+interface Newest<T> {
   add: (entry: T) => void;
   /** How many entries were added, those included that are no longer kept. */
   added: () => number;

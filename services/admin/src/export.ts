@@ -57,7 +57,7 @@ async function runExport(companyId: string, options: ExportOptions): Promise<voi
   if (options.out !== undefined) printResult(options, { file: options.out, counts });
 }
 
-export interface ExportDeps {
+interface ExportDeps {
   /** Everything of the company, which has nothing when it does not exist. */
   things: AsyncIterable<ExportedThing>;
   companyId: string;
@@ -69,7 +69,7 @@ export interface ExportDeps {
 const VERSION = 1;
 
 /** How many things of each type were written. */
-export type ExportCounts = Record<string, number>;
+type ExportCounts = Record<string, number>;
 
 /**
  * Writes one JSON object on each line: a header, every thing of the company, and at the end how many of
@@ -83,7 +83,7 @@ export async function writeExport(deps: ExportDeps, target: Writable): Promise<E
 }
 
 /** Creates the file, for its owner alone. Fails when it exists. */
-export function createExportFile(path: string): Writable {
+function createExportFile(path: string): Writable {
   return createWriteStream(path, { flags: 'wx', mode: 0o600 });
 }
 

@@ -36,7 +36,7 @@ import { z } from 'zod';
 import { parseOptions, timeOption as time } from './command.ts';
 
 /** The content of a letter's record. */
-export interface LetterContent extends Omit<RecordSubject, 'endedAtMs'> {
+interface LetterContent extends Omit<RecordSubject, 'endedAtMs'> {
   /** Other fields for an operator to see; never the payload. */
   details: Readonly<Record<string, string | number | boolean | null>>;
 }
@@ -124,9 +124,9 @@ const filterSchema = z.object({
 });
 
 /** Selects letters. A field that is not given matches every letter. Both times are inclusive. */
-export type LetterFilter = z.output<typeof filterSchema>;
+type LetterFilter = z.output<typeof filterSchema>;
 
-export const MAX_LISTED = 10_000;
+const MAX_LISTED = 10_000;
 
 const limitSchema = z.coerce
   .number('must be a whole number')
@@ -148,7 +148,7 @@ export function parseLimit(limit: string): number {
 }
 
 /** The position of a letter in the topic of dead letters. */
-export interface Place {
+interface Place {
   partition: number;
   offset: number;
 }
@@ -202,7 +202,7 @@ const { TOPIC_PREFIX } = settings.kafka;
 
 export const lettersConfig = z.object({ ...kafkaAccess, ...plaintextStores, TOPIC_PREFIX });
 
-export type LettersConfig = z.infer<typeof lettersConfig>;
+type LettersConfig = z.infer<typeof lettersConfig>;
 
 export interface Letters {
   /** Visits the letters that are in the topic at the start, in the order of each partition. */

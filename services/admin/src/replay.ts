@@ -33,7 +33,7 @@ import {
 } from './letters.ts';
 import { createResendLetters, type Failure, type ResendLetters } from './resend-letters.ts';
 
-export interface ReplayOptions extends OutputOptions {
+interface ReplayOptions extends OutputOptions {
   dryRun?: boolean;
   all?: boolean;
 }
@@ -148,13 +148,13 @@ async function openReplay(
   return { ...replay, close: records.close };
 }
 
-export interface ReplayDeps {
+interface ReplayDeps {
   report: ReplayReport;
   republish: (letters: readonly Letter[]) => Promise<void>;
   resend: ResendLetters;
 }
 
-export interface Replay {
+interface Replay {
   /** Adds a letter, and replays the letters that were added once they are enough for one batch. */
   add: (letter: Letter) => Promise<void>;
   /** Replays the rest. */
@@ -254,7 +254,7 @@ export type SkipReason =
   | 'webhook_deleted'
   | 'webhook_disabled';
 
-export interface ReplayTally {
+interface ReplayTally {
   matched: number;
   /** Records that were published to their own topic again. */
   republished: number;
@@ -300,7 +300,7 @@ export function createReplayReport(
   };
 }
 
-export interface RepublishLettersDeps {
+interface RepublishLettersDeps {
   isDryRun: boolean;
   report: ReplayReport;
   /** The topics that exist. */

@@ -15,7 +15,7 @@ export interface Failure {
 
 export type ResendLetters = (failures: readonly Failure[]) => Promise<void>;
 
-export interface ResendLettersDeps {
+interface ResendLettersDeps {
   isDryRun: boolean;
   report: ReplayReport;
   resends: Pick<ResendStore, 'insert' | 'remove' | 'findOne'>;

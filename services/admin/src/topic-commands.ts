@@ -39,13 +39,13 @@ export function addTopicCommands(program: Command): void {
     .action(applyTopics);
 }
 
-export interface ApplyOptions extends OutputOptions {
+interface ApplyOptions extends OutputOptions {
   dryRun?: boolean;
   force?: boolean;
 }
 
 /** Writes the settings that differ or are not pinned. Sets exit code 1 if differences remain. */
-export async function applyTopics({ dryRun, force, ...output }: ApplyOptions): Promise<void> {
+async function applyTopics({ dryRun, force, ...output }: ApplyOptions): Promise<void> {
   const { access, missing, drifts, unpinned } = await examineTopics(
     parseConfig('admin', topicsConfig, process.env),
   );
@@ -79,7 +79,7 @@ function textOf(
 }
 
 /** Prints where topics differ from their contract, and sets exit code 1 if one does or is missing. */
-export async function checkTopics(options: OutputOptions): Promise<void> {
+async function checkTopics(options: OutputOptions): Promise<void> {
   const { topics, missing, drifts, unpinned } = await examineTopics(
     parseConfig('admin', topicsConfig, process.env),
   );
@@ -161,7 +161,7 @@ function durationOf(ms: number): string {
 
 export const topicsConfig = z.object({ ...settings.kafka, ...settings.topics });
 
-export interface Examination {
+interface Examination {
   access: KafkaAccess;
   topics: number;
   /** Topics that the settings ask for and Kafka does not have. */
@@ -171,7 +171,7 @@ export interface Examination {
 }
 
 /** Compares the topics with their contract. Throws if Kafka does not respond, or does not show their settings. */
-export async function examineTopics(config: z.infer<typeof topicsConfig>): Promise<Examination> {
+async function examineTopics(config: z.infer<typeof topicsConfig>): Promise<Examination> {
   const { TOPIC_PREFIX: prefix, TOPIC_PARTITIONS: partitions } = config;
   const access = kafkaAccessOf(config);
   const kafka = createKafkaClient('posthorn-admin', access, createLogger('admin', 'silent'));

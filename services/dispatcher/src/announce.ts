@@ -65,7 +65,7 @@ export interface LiveAnnouncements {
   stop: () => Promise<void>;
 }
 
-export interface LiveAnnouncementsDeps {
+interface LiveAnnouncementsDeps {
   live: Pick<LiveAttempts, 'readWatched' | 'publish'>;
   logger: Pick<Logger, 'warn'>;
 }

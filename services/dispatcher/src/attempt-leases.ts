@@ -194,7 +194,7 @@ function createClaim(running: RunningAttempts): (attemptId: string) => Promise<b
   return claims.add;
 }
 
-export interface LeaseDeps {
+interface LeaseDeps {
   running: RunningAttempts;
   onReleased: (attemptId: string) => void;
   monotonicMs: () => number;
@@ -206,15 +206,15 @@ export interface LeaseDeps {
 }
 
 /** Attempts of a process that died are waited for this long at most; a living process renews in time. */
-export const LEASE_MS = 10_000;
-export const RENEWED_AFTER_MS = 4_000;
+const LEASE_MS = 10_000;
+const RENEWED_AFTER_MS = 4_000;
 /** Less than LEASE_MS by the time that the announcement takes to Redis. */
-export const LASTS_MS = 9_000;
+const LASTS_MS = 9_000;
 /**
  * Others know nothing of a lease that was not announced, but get the partition of a process that is silent only later
  * than this (group-timing.ts).
  */
-export const LASTS_UNANNOUNCED_MS = 4_000;
+const LASTS_UNANNOUNCED_MS = 4_000;
 /**
  * Work on a record that is not ours any more counts as hung when it takes longer while the stores respond: work that
  * waits for a store does end. A record that is ours may wait for its turn for longer: 50,000 at 340/s took 147 s. It is
@@ -227,7 +227,7 @@ export type OutcomeQueue = 'delivery' | 'resend';
 /** A queue records outcomes in the order in which they came, but for the two batches that are written at once. */
 const RECORDED_TOGETHER_MS = 30_000;
 
-export interface Lease {
+interface Lease {
   /** When it was taken, or its request begun, or its response read, by `outageFreeMs`. */
   activeAtMs: number;
   /** By the monotonic clock; moved by each announcement that comes before it. */
@@ -241,7 +241,7 @@ export interface Lease {
   released: AbortController | null;
 }
 
-export interface LeaseState extends LeaseDeps {
+interface LeaseState extends LeaseDeps {
   leases: Map<string, Lease>;
   /** Attempt id → when it is to be announced (monotonic), earliest first. */
   unannounced: Map<string, number>;
@@ -257,22 +257,22 @@ export interface LeaseState extends LeaseDeps {
 }
 
 /** Of the attempts that were made and released, by `outageFreeMs`. */
-export interface LastRecorded {
+interface LastRecorded {
   /** When the one that was made last was made; -Infinity before any was released. */
   madeAtMs: number;
   /** When the last one was released. */
   atMs: number;
 }
 
-export const NOTHING_RECORDED: LastRecorded = { madeAtMs: -Infinity, atMs: -Infinity };
+const NOTHING_RECORDED: LastRecorded = { madeAtMs: -Infinity, atMs: -Infinity };
 
 /** True when others may have the attempt: this process was suspended for too long, or the lease was taken over. */
-export function hasLapsed({ monotonicMs }: LeaseState, { lapsesAtMs }: Lease): boolean {
+function hasLapsed({ monotonicMs }: LeaseState, { lapsesAtMs }: Lease): boolean {
   return monotonicMs() >= lapsesAtMs;
 }
 
 /** True when its work has hung, and whoever reads the record next may take it over. */
-export function isAbandoned(state: LeaseState, lease: Lease): boolean {
+function isAbandoned(state: LeaseState, lease: Lease): boolean {
   if (lease.isGivenUp) return true;
   const ageMs = state.outageFreeMs() - lease.activeAtMs;
   if (lease.isOurs() || ageMs < ABANDONED_AFTER_MS) return false;
@@ -290,7 +290,7 @@ function isBeingRecorded(
 }
 
 /** Withdraws the released leases, and announces those that last. */
-export function announceDue(state: LeaseState): void {
+function announceDue(state: LeaseState): void {
   const { unannounced, announced } = state;
   withdrawReleased(state);
   const nowMs = state.monotonicMs();
@@ -298,7 +298,7 @@ export function announceDue(state: LeaseState): void {
 }
 
 /** Announces those that were not yet. */
-export function announceAll(state: LeaseState): void {
+function announceAll(state: LeaseState): void {
   announce(state, takeDue(state.unannounced, Infinity));
 }
 

@@ -44,7 +44,7 @@ import {
   type Target,
 } from './webhooks.ts';
 
-export interface AttemptDeps extends EnterQueueDeps {
+interface AttemptDeps extends EnterQueueDeps {
   messageCreatedTopic: string;
   deadLetters: DeadLetters;
   memory: Pick<RecordMemory, 'hold'>;
@@ -215,21 +215,21 @@ function settle(deps: AttemptDeps, settled: Settled): Promise<void> {
 }
 
 /** A record, what it says, the memory that it takes, and whether its partition is still read here. */
-export interface AttemptUnderWay {
+interface AttemptUnderWay {
   record: LogRecord;
   due: DueAttempt;
   held: Held;
   isOurs: IsOurs;
 }
 
-export interface EnterQueueDeps {
+interface EnterQueueDeps {
   queues: Pick<Queues, 'enter'>;
   slowLaneTopic: string;
   nowMs: () => number;
 }
 
 /** Resolves when the attempt has a place at its endpoint, or must leave. */
-export function enterQueue(
+function enterQueue(
   { queues, slowLaneTopic, nowMs }: EnterQueueDeps,
   underWay: AttemptUnderWay,
   { id, url, rateLimitPerSecond }: Webhook,
@@ -264,7 +264,7 @@ function dropPayload({ record, due, held }: AttemptUnderWay): void {
 }
 
 /** What became of an attempt that was given a place. */
-export type Made =
+type Made =
   | SettledAttempt
   /** The message is not stored any more, so that nothing can be sent. */
   | { kind: 'message_missing' }
@@ -276,15 +276,15 @@ export type Made =
   | { kind: 'defer'; because: 'proxy' | 'host'; turnAtMs: number };
 
 /** What an attempt holds while its request is made. */
-export interface Rights {
+interface Rights {
   place: Place;
   lease: Pick<HeldLease, 'begin'>;
 }
 
 /** Uses the place for one request. The place is free again when the promise resolves. */
-export type MakeAttempt = (record: LogRecord, due: DueAttempt, rights: Rights) => Promise<Made>;
+type MakeAttempt = (record: LogRecord, due: DueAttempt, rights: Rights) => Promise<Made>;
 
-export interface MakeAttemptDeps {
+interface MakeAttemptDeps {
   loadWebhook: LoadWebhook;
   send: SendWebhook;
   tokens: Pick<AccessTokens, 'get'>;

@@ -47,7 +47,7 @@ export async function openCompanies(
   };
 }
 
-export interface SuspendedCompanies {
+interface SuspendedCompanies {
   /** For how long the company has been suspended, in milliseconds; null when it is not. */
   suspendedForMs: (companyId: string) => number | null;
   start: () => void;
@@ -56,7 +56,7 @@ export interface SuspendedCompanies {
   stop: () => Promise<void>;
 }
 
-export interface SuspendedCompaniesDeps {
+interface SuspendedCompaniesDeps {
   companies: Pick<CompanyLife, 'listSuspended'>;
   /** What was read at the start. */
   first: ReadonlyMap<string, number>;

@@ -19,7 +19,7 @@ export const DEFERRAL_REASONS = [...REASONS, 'proxy'] as const;
 
 export type DeferralReason = (typeof DEFERRAL_REASONS)[number];
 
-export interface Deferral {
+interface Deferral {
   because: DeferralReason;
   /** When the attempt is to come again, in milliseconds since 1970. */
   turnAtMs: number;
@@ -31,7 +31,7 @@ export interface Deferral {
  */
 export type Defer = (record: LogRecord, due: DueAttempt, deferral: Deferral) => Promise<void>;
 
-export interface DeferDeps {
+interface DeferDeps {
   records: Pick<RecordLog, 'publish'>;
   keepTrying: KeepTrying;
   /** Delay in milliseconds → topic. */
@@ -129,7 +129,7 @@ export function turnAtOf({ headers }: LogRecord, nowMs: number): number | null {
  */
 export type MoveToSlowLane = (record: LogRecord, due: DueAttempt) => Promise<void>;
 
-export interface SlowLaneDeps {
+interface SlowLaneDeps {
   records: Pick<RecordLog, 'publish'>;
   slowLaneTopic: string;
   keepTrying: KeepTrying;

@@ -53,7 +53,7 @@ export interface OutageFreeClock {
   countedMs: () => number;
 }
 
-export interface OutageFreeClockDeps {
+interface OutageFreeClockDeps {
   /** False while a store or Kafka fails: work that makes no progress then is no fault. */
   areStoresUp: () => boolean;
   monotonicMs: () => number;

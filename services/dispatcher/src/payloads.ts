@@ -4,7 +4,7 @@ import type { KeepTrying } from '@posthorn/platform/async/keep-trying.ts';
 import type { MessageStore, StoredPayload } from '@posthorn/platform/mongo/messages/messages.ts';
 
 /** The bytes of a message's payload; null when the company has no such message, or no longer. */
-export type LoadPayload = (companyId: string, messageId: string) => Promise<Buffer | null>;
+type LoadPayload = (companyId: string, messageId: string) => Promise<Buffer | null>;
 
 /** Size of an entry without its payload. When it was not counted, a million tiny payloads took 700 MB. */
 const ENTRY_BYTES = 512;
@@ -17,7 +17,7 @@ interface CachedPayload {
   bytes: Buffer;
 }
 
-export interface PayloadLoader {
+interface PayloadLoader {
   load: LoadPayload;
   /** Bytes that the cache holds. */
   usedBytes: () => number;

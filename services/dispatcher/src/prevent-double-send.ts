@@ -12,7 +12,7 @@ import type { ResendMarks } from '@posthorn/platform/mongo/resends/resend-marks.
 import type { AttemptLeases, HeldLease } from './attempt-leases.ts';
 import { turnAtOf } from './defer.ts';
 
-export interface Claim {
+interface Claim {
   remaining: Remaining;
   /** The lease of the attempt; to be released once its outcome is recorded and its consequence published. */
   lease: HeldLease;
@@ -26,7 +26,7 @@ export interface DoubleSendGuard {
   claim: (record: LogRecord, due: DueAttempt, isOurs: IsOurs) => Promise<Claim>;
 }
 
-export interface DoubleSendDeps {
+interface DoubleSendDeps {
   leases: Pick<AttemptLeases, 'take' | 'takeWhenFree' | 'isHeld'>;
   /** The attempts that this process has worked on, added when their lease is released. */
   recentIds: Pick<RecentIds, 'has'>;
@@ -147,7 +147,7 @@ export type Remaining =
 /** Looks up what is recorded, and changes nothing. */
 export type CheckRecorded = (due: DueAttempt) => Promise<Remaining>;
 
-export interface CheckRecordedDeps {
+interface CheckRecordedDeps {
   deliveries: Pick<DeliveryStore, 'recordedOf'>;
   marks: Pick<ResendMarks, 'askedNumbers'>;
   keepTrying: KeepTrying;
@@ -202,7 +202,7 @@ function remainingOf(due: DueAttempt, recorded: RecordedDelivery | undefined): R
   return { kind: 'publish_failure', attempt: recorded.lastAttempt };
 }
 
-export interface RecentIds {
+interface RecentIds {
   add: (id: string) => void;
   has: (id: string) => boolean;
 }
@@ -231,7 +231,7 @@ export function createRecentIds(count: number): RecentIds {
 
 type Assignment = Readonly<Record<string, readonly number[]>>;
 
-export interface TakeOverDeps {
+interface TakeOverDeps {
   /** Reads the circuits and holds that former owners have shared; the partitions are all that this process has now. */
   takeOverEndpoints: (partitions: ReadonlySet<number>) => Promise<void>;
   /** Announces the attempts that this process works on. */

@@ -53,7 +53,7 @@ export type Settle = (settled: Settled) => Promise<void>;
 /** Tells whoever watches a company of its attempts. */
 export type AnnounceAttempt = (settled: SettledAttempt) => void;
 
-export interface SettleDeliveryDeps {
+interface SettleDeliveryDeps {
   recordAttempts: RecordAttempts;
   erasePayloads: ErasePayloads;
   records: RecordLog;
@@ -113,7 +113,7 @@ async function settleBatch(deps: SettleDeliveryDeps, batch: Settled[]): Promise<
 }
 
 /** True when its delivery may be delivered now. */
-export function isSuccess(settled: Settled): boolean {
+function isSuccess(settled: Settled): boolean {
   return settled.kind === 'attempted' && settled.attempt.outcome === 'success';
 }
 
@@ -164,7 +164,7 @@ function reportCancelled(
 type ReportDeps = Pick<SettleDeliveryDeps, 'metrics' | 'count' | 'announce' | 'logger'>;
 
 /** Counts an attempt, tells of it, and writes its log line. */
-export function reportAttempt(
+function reportAttempt(
   { metrics, count, announce, logger }: ReportDeps,
   settled: SettledAttempt,
 ): void {
@@ -190,7 +190,7 @@ export function reportAttempt(
   );
 }
 
-export interface SettleResendDeps {
+interface SettleResendDeps {
   marks: Pick<ResendMarks, 'finish'>;
   erasePayloads: ErasePayloads;
   keepTryingWhileDraining: KeepTrying;
@@ -323,7 +323,7 @@ function isLastRecorded({ attempt }: SettledDelivery, state: DeliveryState): boo
  */
 export type ErasePayloads = (dues: readonly DueAttempt[]) => Promise<void>;
 
-export interface ErasePayloadsDeps {
+interface ErasePayloadsDeps {
   erasure: Pick<PayloadErasure, 'eraseOrNote' | 'note'>;
   keepTryingWhileDraining: KeepTrying;
   monotonicMs: () => number;

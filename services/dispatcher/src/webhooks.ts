@@ -44,12 +44,12 @@ export interface LoadedWebhook {
 }
 
 /** A stored webhook, whether or not all that signs its deliveries could be opened. */
-export type FoundWebhook = LoadedWebhook | UnopenedWebhook;
+type FoundWebhook = LoadedWebhook | UnopenedWebhook;
 
 /** Resolves with null when the webhook was deleted. */
 export type LoadWebhook = (webhookId: string) => Promise<FoundWebhook | null>;
 
-export interface WebhookLoader {
+interface WebhookLoader {
   load: LoadWebhook;
   forget: (webhookId: string) => void;
   forgetAll: () => void;
@@ -62,7 +62,7 @@ const CACHED_MS = 2_000;
 /** Size of an entry without its texts: objects, keys, the signer. */
 const ENTRY_BYTES = 1_536;
 
-export interface WebhookLoaderDeps {
+interface WebhookLoaderDeps {
   webhooks: Pick<WebhookStore, 'findMany'>;
   /** For webhooks that the keys of their company sign. */
   loadSigner: LoadSigner;
@@ -152,7 +152,7 @@ function identified(tls: EndpointTls): IdentifiedTls {
 }
 
 /** The signing keys of a company, whether or not they could be opened. */
-export type FoundSigner =
+type FoundSigner =
   { kind: 'opened'; signer: KeyPairSigner } | { kind: 'unopened'; problem: SealedValueError };
 
 export type LoadSigner = (companyId: string) => Promise<FoundSigner>;
@@ -165,7 +165,7 @@ export interface SigningKeyLoader {
   usedBytes: () => number;
 }
 
-export interface SigningKeyLoaderDeps {
+interface SigningKeyLoaderDeps {
   signingKeys: Pick<SigningKeyStore, 'findMany'>;
   keepTrying: KeepTrying;
   nowMs: () => number;

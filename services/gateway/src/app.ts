@@ -22,7 +22,7 @@ import { createDocument } from './openapi/document.ts';
 import { codesOf } from './openapi/error-codes.ts';
 import { PUBLIC_KEYS_PATH, type PublicKeysDeps, publicKeysPage } from './webhooks/signing-keys.ts';
 
-export interface AppDeps extends RouteHandlerDeps, Pick<PublicKeysDeps, 'findPublicKeys'> {
+interface AppDeps extends RouteHandlerDeps, Pick<PublicKeysDeps, 'findPublicKeys'> {
   routes: readonly Route[];
   clock: ClockWatch;
   limits: Pick<RateLimits, 'limitAddress' | 'limitCompany'>;
@@ -97,7 +97,7 @@ const DELIVERY_HEADER = 'webhook-id';
  * Refuses a delivery that is sent to this API. With an API key as a custom header, a webhook could send
  * messages to itself, and each of them several more.
  */
-export const refuseDeliveries: RequestHandler = (request, _response, next) => {
+const refuseDeliveries: RequestHandler = (request, _response, next) => {
   if (request.headers[DELIVERY_HEADER] === undefined) {
     next();
     return;

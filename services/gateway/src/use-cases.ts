@@ -50,7 +50,7 @@ import {
   createSendTestMessage,
 } from './webhooks/webhooks.ts';
 
-export interface UseCaseDeps {
+interface UseCaseDeps {
   db: Database;
   webhooks: WebhookStore;
   messages: MessageQueries;

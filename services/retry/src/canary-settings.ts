@@ -33,7 +33,7 @@ export const canarySettings = {
 };
 
 /** Where a canary sends, and where it listens. */
-export interface CanaryAddresses {
+interface CanaryAddresses {
   apiKey: string;
   gatewayUrl: string;
   receiverUrl: string;

@@ -54,18 +54,14 @@ const MAX_CONNECTIONS = 100;
 /** RFC 9110, section 15.5.2: every 401 has one. The message must be signed as Standard Webhooks says. */
 const CHALLENGE = { 'WWW-Authenticate': 'Webhook-Signature realm="posthorn-canary"' };
 
-export interface CanaryServerDeps {
+interface CanaryServerDeps {
   host: string;
   port: number;
   receive: (arrived: ArrivedCanary) => number;
 }
 
 /** Takes POST requests on any path. Throws StartupError when the port is taken. */
-export async function startCanaryServer({
-  host,
-  port,
-  receive,
-}: CanaryServerDeps): Promise<Server> {
+async function startCanaryServer({ host, port, receive }: CanaryServerDeps): Promise<Server> {
   const server = createServer((request, response) => {
     answer(request, receive).then(
       (status) => response.writeHead(status, status === 401 ? CHALLENGE : {}).end(),
@@ -106,14 +102,14 @@ async function readBody(request: IncomingMessage): Promise<Buffer | null> {
   return body.bytes();
 }
 
-export interface SendCanaryDeps {
+interface SendCanaryDeps {
   api: CanaryApi;
   receiverUrl: string;
   metrics: Pick<CanaryMetrics, 'countFailure'>;
   nowMs: () => number;
 }
 
-export interface SendCanary {
+interface SendCanary {
   /** Sends one message. Counts a failure and rejects when the gateway does not take it. */
   send: () => Promise<void>;
   /** The webhook that signs; null until it is known. */
@@ -166,7 +162,7 @@ export interface ArrivedCanary {
   payload: Buffer;
 }
 
-export interface ReceiveCanaryDeps extends Pick<SendCanary, 'webhook' | 'readAgain'> {
+interface ReceiveCanaryDeps extends Pick<SendCanary, 'webhook' | 'readAgain'> {
   metrics: CanaryMetrics;
 }
 
@@ -213,7 +209,7 @@ const PAGE = 1_000;
 /** By which every retry process finds the webhook that one of them has created. */
 const NAME = 'Posthorn canary';
 
-export interface CanaryWebhook {
+interface CanaryWebhook {
   id: string;
   secret: string;
 }
@@ -225,7 +221,7 @@ export interface CanaryApi {
 }
 
 /** The gateway answered, and not as it should. */
-export class CanaryRefusedError extends Error {
+class CanaryRefusedError extends Error {
   override readonly name = 'CanaryRefusedError';
 }
 
@@ -239,7 +235,7 @@ const webhookSchema = z.object({
 const pageSchema = z.object({ data: z.array(webhookSchema) });
 type ShownWebhook = z.infer<typeof webhookSchema>;
 
-export interface CanaryApiDeps {
+interface CanaryApiDeps {
   gatewayUrl: string;
   apiKey: string;
   /** Ends requests when the service stops. */
@@ -247,7 +243,7 @@ export interface CanaryApiDeps {
 }
 
 /** A client of the gateway's front door. Each function rejects when there is no answer within five seconds. */
-export function createCanaryApi({ gatewayUrl, apiKey, signal }: CanaryApiDeps): CanaryApi {
+function createCanaryApi({ gatewayUrl, apiKey, signal }: CanaryApiDeps): CanaryApi {
   async function call(method: string, path: string, body?: object): Promise<unknown> {
     const response = await openResponse(`${gatewayUrl}/api/v1${path}`, {
       method,
@@ -301,9 +297,9 @@ const FAILURES = ['setup', 'not_accepted', 'wrong_signature', 'unreadable'] as c
  * `setup`: its webhook could not be found or created. `not_accepted`: the gateway did not take a message. The others
  * are about what arrived.
  */
-export type CanaryFailure = (typeof FAILURES)[number];
+type CanaryFailure = (typeof FAILURES)[number];
 
-export interface CanaryMetrics {
+interface CanaryMetrics {
   countFailure: (reason: CanaryFailure) => void;
   /** A message that was sent at `sentAtMs` (since 1970) has arrived now. */
   noteArrival: (sentAtMs: number) => void;

@@ -13,7 +13,7 @@ import type { LeaseStore } from '@posthorn/platform/mongo/leases.ts';
 import type { Logger } from '@posthorn/platform/service/logger.ts';
 import { Gauge, type Registry } from 'prom-client';
 
-export interface KeepDaysDeps {
+interface KeepDaysDeps {
   /** Names this process as the holder of the lease. */
   holder: string;
   leases: Pick<LeaseStore, 'hold' | 'release'>;
@@ -116,7 +116,7 @@ async function isDone(
 }
 
 /** `complete` makes the collection of the day, with all its indexes, or what it lacks of that. */
-export interface DayStep {
+interface DayStep {
   what: 'complete' | 'drop';
   kind: DayKind;
   day: number;
@@ -160,11 +160,11 @@ export function daysToDrop(
 }
 
 /** For how long everything of a day has expired, in milliseconds; negative while something is kept. */
-export function overdueMs(day: number, retentionMs: number, nowMs: number): number {
+function overdueMs(day: number, retentionMs: number, nowMs: number): number {
   return nowMs - retentionMs - (day + 1) * DAY_MS;
 }
 
-export interface DayMetrics {
+interface DayMetrics {
   /** These days have a collection now; none when they could not be listed. */
   onKept: (kind: DayKind, days: readonly number[], layout: DayLayout) => void;
 }

@@ -2,7 +2,7 @@ import { request as requestHttp, type IncomingMessage, type RequestOptions } fro
 import { request as requestHttps } from 'node:https';
 import { isIP, type LookupFunction } from 'node:net';
 
-export interface RequestToSend {
+interface RequestToSend {
   method: string;
   headers: Readonly<Record<string, string>>;
   body?: Buffer | undefined;

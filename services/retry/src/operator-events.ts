@@ -100,9 +100,9 @@ export function createOperatorEventMetrics(registry: Registry): Counter<'result'
 }
 
 /** What came of an event. The values are labels of `posthorn_operator_events_total`. */
-export type OperatorEventResult = 'delivered' | 'failed';
+type OperatorEventResult = 'delivered' | 'failed';
 
-export interface SendOperatorEventDeps {
+interface SendOperatorEventDeps {
   url: string;
   /** As of a webhook: `whsec_` and base64. */
   secret: string;

@@ -24,7 +24,7 @@ import type { Logger } from '@posthorn/platform/service/logger.ts';
 import type { DeliveryStore } from '@posthorn/platform/mongo/messages/deliveries.ts';
 import type { RetryMetrics } from './retry-metrics.ts';
 
-export interface ParkDeps {
+interface ParkDeps {
   schedule: RetrySchedule;
   /** The delay topics of the schedule, by delay in milliseconds. */
   parkedByDelayMs: ReadonlyMap<number, string>;

@@ -27,7 +27,7 @@ import type { Logger } from '@posthorn/platform/service/logger.ts';
 import { setTimeout as wait } from 'node:timers/promises';
 import type { RetryMetrics } from './retry-metrics.ts';
 
-export interface ReleaseDeps {
+interface ReleaseDeps {
   retryDueTopic: string;
   /** The topics that are read, by name. */
   delayTopics: ReadonlyMap<string, DelayTopic>;
@@ -195,7 +195,7 @@ function toRetryDue({ retryDueTopic }: ReleaseDeps, { record }: Parked): Outgoin
  */
 export type LatestRelease = (record: LogRecord, endOffset?: number) => number;
 
-export interface LatestReleaseDeps {
+interface LatestReleaseDeps {
   delayMsOf: (topic: string) => number;
   nowMs: () => number;
   monotonicMs: () => number;
@@ -242,7 +242,7 @@ interface Released {
 /** Stores which webhooks have a backlog that is older than half of the time after which it would be swept. */
 export type MarkBacklogs = (released: readonly Released[]) => void;
 
-export interface MarkBacklogsDeps {
+interface MarkBacklogsDeps {
   webhooks: Pick<WebhookStates, 'markDeferred'>;
   logger: Pick<Logger, 'warn'>;
   /** After which time a delivery counts as stuck, in milliseconds. */
@@ -310,11 +310,11 @@ export function readyAtMs({ headers, timestampMs }: ReadyRecord): number {
 }
 
 /** Does not depend on the clock: one that is years behind would make every parked retry a dead letter. */
-export function isPlausibleTime(dueAtMs: number): boolean {
+function isPlausibleTime(dueAtMs: number): boolean {
   return dueAtMs < TOO_FAR_MS;
 }
 
-export interface WaitClocks {
+interface WaitClocks {
   nowMs: () => number;
   monotonicMs: () => number;
 }
@@ -338,7 +338,7 @@ export async function waitUntilDue(
 }
 
 /** Knows the records of the delay topics that are in memory, and how long the oldest is overdue. */
-export interface OverdueWatch {
+interface OverdueWatch {
   /** Adds a record. Returns a function to call when it is released or dropped. */
   begin: (topic: string, dueAtMs: number) => () => void;
   /** Milliseconds since the oldest record of the topic was due; 0 when none is. */

@@ -17,7 +17,7 @@ const MAX_DELAY_MS = 7 * 24 * UNIT_MS.h;
 const MAX_STEPS = 20;
 
 /** Reads text such as `5s,5m,30m` as delays in milliseconds. The error message shows `example`. */
-export function delayListSchema(example: string) {
+function delayListSchema(example: string) {
   return z.string().transform((text, context): readonly number[] => {
     const parts = text.split(',').map((part) => part.trim());
     const delaysMs = parts.map(parseDelay);

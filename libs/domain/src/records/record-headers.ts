@@ -2,7 +2,7 @@
  * Every header that Posthorn writes on a Kafka record. Values are text. A time is written as the
  * decimal digits of milliseconds since 1970, a duration as those of its milliseconds.
  */
-export type RecordHeaders = Readonly<Record<string, string>>;
+type RecordHeaders = Readonly<Record<string, string>>;
 
 /** Id of the request that brought the message, for log lines. On every record of a delivery. */
 export const REQUEST_ID_HEADER = 'requestId';

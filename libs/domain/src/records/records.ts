@@ -49,7 +49,7 @@ export type MessageCreated = Omit<z.input<typeof messageCreatedSchema>, 'version
 /** An attempt that failed; published to `delivery-failed`. */
 export type DeliveryFailed = Omit<z.infer<typeof deliveryFailedSchema>, 'version'>;
 /** A retry, parked until `dueAtMs` and then published to `retry-due` unchanged; or a resend, due at once. */
-export type RetryDue = Omit<z.input<typeof retryDueSchema>, 'version'>;
+type RetryDue = Omit<z.input<typeof retryDueSchema>, 'version'>;
 
 /** One attempt that is to be made now, from a message-created or a retry-due record. */
 export interface DueAttempt extends DeliveryRef {
@@ -179,7 +179,7 @@ export function recordKindOf(prefix: string, topic: string): RecordKind | null {
 }
 
 /** Throws UnreadableRecordError. */
-export function subjectOf(kind: RecordKind, value: Buffer): RecordSubject {
+function subjectOf(kind: RecordKind, value: Buffer): RecordSubject {
   if (kind === 'delivery_failed') {
     const failed = decodeDeliveryFailed(value);
     const deliveryId = deliveryIdOf(failed.messageId, failed.webhookId);
@@ -202,7 +202,7 @@ export function logFieldsIn(
 }
 
 /** The ids with which a log line says whose delivery it is about. */
-export type DeliveryLogFields = Pick<
+type DeliveryLogFields = Pick<
   IdentifiedRef,
   'messageId' | 'deliveryId' | 'webhookId' | 'companyId'
 >;

@@ -160,7 +160,7 @@ export const TOPIC_SETTINGS = [
 export type TopicSetting = (typeof TOPIC_SETTINGS)[number];
 
 /** A topic, and how many copies of it there are. */
-export interface Replicated {
+interface Replicated {
   spec: TopicSpec;
   replication: number;
 }
@@ -192,7 +192,7 @@ export function wantedSettings({
  */
 export type Severity = 'refuse' | 'warn';
 
-export interface Judgement {
+interface Judgement {
   severity: Severity;
   /** What the value leads to. */
   meaning: string;

@@ -1,7 +1,7 @@
 import type { OAuth2Client } from '../webhook.ts';
 
 /** A token request of the client credentials grant (RFC 6749, section 4.4.2). */
-export interface TokenRequest {
+interface TokenRequest {
   headers: Record<string, string>;
   body: string;
 }

@@ -15,7 +15,7 @@ import {
 export type Signer = SecretSigner | KeyPairSigner;
 
 /** The keys of a webhook, made once: `createSecretKey` for each delivery would double the signing time. */
-export interface SecretSigner {
+interface SecretSigner {
   kind: 'secret';
   standard: KeyObject;
   /** Signs beside the new key until `expiresAtMs` (since 1970); null without a rotation. */

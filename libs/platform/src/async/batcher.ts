@@ -1,7 +1,7 @@
 import { ImpossibleError } from '@posthorn/domain/required.ts';
 import { createFairQueue } from './fair-queue.ts';
 
-export interface BatcherOptions<Item, Result> {
+interface BatcherOptions<Item, Result> {
   /** A batch is full at this many items, or at this sum of their costs. */
   maxItems: number;
   /**
@@ -185,7 +185,7 @@ async function resolveAll<Item, Result>(
   }
 }
 
-export interface LingerBounds {
+interface LingerBounds {
   /** How long the first item of a batch waits for others at most, in milliseconds. */
   maxLingerMs: number;
   /** The batch waits only if this many items are expected within `maxLingerMs`. */
@@ -221,7 +221,7 @@ const WEIGHT = 1 / 8;
 /** In lingers. A pause counts as no more than this, so that a burst after it is noticed soon. */
 const LONGEST = 2;
 
-export interface Arrival {
+interface Arrival {
   /** Time since the previous arrival. */
   gapMs: number;
   /** Nothing waited or ran when it arrived. */

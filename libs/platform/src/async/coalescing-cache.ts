@@ -1,7 +1,7 @@
 import { LRUCache } from 'lru-cache';
 
 /** Caches what was found for a time. Concurrent look-ups of one key share one load. */
-export interface CoalescingCache<Value extends object> {
+interface CoalescingCache<Value extends object> {
   /** Resolves to null when `load` finds nothing, which is not cached. Rejects when `load` does. */
   get: (key: string, load: () => Promise<Value | null>) => Promise<Value | null>;
   /** A running load still resolves for its callers, and its result is not cached. */
@@ -11,7 +11,7 @@ export interface CoalescingCache<Value extends object> {
   usedSize: () => number;
 }
 
-export interface CacheBounds<Value> {
+interface CacheBounds<Value> {
   /** The largest sum of sizes; the least recently used values are evicted first. */
   maxSize: number;
   sizeOf: (value: Value) => number;
@@ -111,7 +111,7 @@ function createPurge(kept: { purgeStale: () => boolean }): (ttlMs: number) => vo
 }
 
 /** Keeps open what is costly to open, such as a client with its connections. */
-export interface ClosingCache<Value extends object> {
+interface ClosingCache<Value extends object> {
   /** Opens it unless it is open. */
   get: (key: string, open: () => Value) => Value;
 }

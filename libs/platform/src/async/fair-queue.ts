@@ -147,7 +147,7 @@ export function createFifo<T>(): Fifo<T> {
 }
 
 /** Something that waits for a free place: the queue of an endpoint. */
-export interface Waiter {
+interface Waiter {
   companyId: string;
 }
 

@@ -1,11 +1,11 @@
 import { pause } from './pause.ts';
 
 /** The part of a logger that retries need. */
-export interface FailureLogger {
+interface FailureLogger {
   warn: (fields: object, text: string) => void;
 }
 
-export interface KeepTryingDeps {
+interface KeepTryingDeps {
   logger: FailureLogger;
   /** Aborted when the process, or the part of it that retries, stops. */
   signal: AbortSignal;

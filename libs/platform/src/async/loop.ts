@@ -3,7 +3,7 @@ import { withTimeout } from './pause.ts';
 /** How long `stopSoon` waits for a round. */
 const STOP_MS = 2_000;
 
-export interface LoopDeps {
+interface LoopDeps {
   /** Names the loop in the log. */
   name: string;
   everyMs: number;

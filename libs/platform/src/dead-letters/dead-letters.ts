@@ -17,7 +17,7 @@ export interface DeadLetters {
   put: (record: LogRecord, reason: DeadLetterReason, detail: string) => Promise<void>;
 }
 
-export interface DeadLettersDeps {
+interface DeadLettersDeps {
   records: RecordLog;
   /** TOPIC_PREFIX, by which the kind of a record is known. */
   prefix: string;

@@ -8,7 +8,7 @@ import { openKafkajsGroupClient } from './kafkajs/group-client.ts';
 import { connectProducer } from './kafkajs/producer.ts';
 import type { OutgoingRecord, RecordLog } from './record-log.ts';
 
-export interface RecordLogDeps extends Omit<ConsumeDeps, 'openGroupClient' | 'share'> {
+interface RecordLogDeps extends Omit<ConsumeDeps, 'openGroupClient' | 'share'> {
   /** Names this process; the members of a group are ordered by it. */
   instanceId: string;
   /** Opens members of groups on kafkajs unless given. */
@@ -60,7 +60,7 @@ const OVERHEAD_BYTES = 512;
  * Splits records into requests that a broker accepts, in order: the producer sends one batch for each partition in a
  * request, and topics allow batches of twice MAX_SEND_BYTES. A record is never split.
  */
-export function cutToSends(records: readonly OutgoingRecord[]): OutgoingRecord[][] {
+function cutToSends(records: readonly OutgoingRecord[]): OutgoingRecord[][] {
   const sends: OutgoingRecord[][] = [];
   let bytes = Infinity;
   for (const record of records) {

@@ -14,7 +14,7 @@ export interface ByteCollector {
   bytes: () => Buffer;
 }
 
-export interface CollectorOptions {
+interface CollectorOptions {
   /** More is not kept. */
   maxBytes: number;
   /** The announced length, if there is one. */

@@ -14,7 +14,7 @@ const HOUR_SECONDS = 3_600;
 const DAY_SECONDS = 86_400;
 
 /** How long documents are kept, in days. */
-export interface Retention {
+interface Retention {
   /** Of messages, deliveries, resends and erasures. */
   days: number;
   auditDays: number;

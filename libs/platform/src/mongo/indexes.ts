@@ -5,7 +5,7 @@ import { StartupError } from '../service/errors.ts';
 import type { ServiceContext } from '../service/run-service.ts';
 import { collection } from './collections.ts';
 
-export interface ApplyOptions {
+interface ApplyOptions {
   retired?: readonly RetiredIndex[];
   /** How long to wait for indexes that only speed up queries, in milliseconds. MongoDB builds them on. */
   waitMs: number;
@@ -67,7 +67,7 @@ function notReady(
 const isUnique = ({ options }: IndexSpec): boolean => options?.unique === true;
 
 /** As operators and MongoDB's log name an index. */
-export function placeOf({ collection, name }: { collection: string; name: string }): string {
+function placeOf({ collection, name }: { collection: string; name: string }): string {
   return `${collection}.${name}`;
 }
 
@@ -111,16 +111,16 @@ async function isDoneWithin(work: Promise<void>, ms: number): Promise<boolean> {
   }
 }
 
-export interface NamedIndex extends IndexSpec {
+interface NamedIndex extends IndexSpec {
   name: string;
 }
 
-export interface PlacedIndex {
+interface PlacedIndex {
   collection: string;
   name: string;
 }
 
-export interface IndexPlan {
+interface IndexPlan {
   /** Missing ones, and those that are built at the moment: to ask for one again waits for it. */
   toCreate: NamedIndex[];
   /** Indexes with another time of expiry. */
@@ -189,7 +189,7 @@ function distinct(indexes: readonly PlacedIndex[]): PlacedIndex[] {
 }
 
 /** What create-indexes has done, for operators and for gateways. */
-export interface AppliedIndexes {
+interface AppliedIndexes {
   /** Of the indexes that were asked for last. */
   version: string;
   /** `collection.name` of the indexes that were asked for and were not known to be ready. */
@@ -301,12 +301,12 @@ export function defaultName(key: Readonly<Record<string, unknown>>): string {
 }
 
 /** Returns true when the index has the key and the options of the spec. The time of its expiry may be another one. */
-export function serves(found: FoundIndex, { key, options = {} }: IndexSpec): boolean {
+function serves(found: FoundIndex, { key, options = {} }: IndexSpec): boolean {
   return identityOf(found.key, found) === identityOf(key, options);
 }
 
 /** Returns a name for an index whose default name another index of the same key has. */
-export function ownName({ key, options = {} }: IndexSpec): string {
+function ownName({ key, options = {} }: IndexSpec): string {
   const hash = createHash('sha256').update(identityOf(key, options)).digest('hex');
   return `${defaultName(key)}_${hash.slice(0, 8)}`;
 }

@@ -51,7 +51,7 @@ export function createLeaseStore(db: mongo.Db, ttlMs = LEASE_MS): LeaseStore {
 
 const ASK_EVERY_MS = 500;
 
-export interface LeaseHolder {
+interface LeaseHolder {
   name: string;
   holder: string;
 }
@@ -75,7 +75,7 @@ export async function withLease<Result>(
 }
 
 /** Renews the lease. Returns false when another holder has it: the work must stop then. */
-export type RenewLease = () => Promise<boolean>;
+type RenewLease = () => Promise<boolean>;
 
 /**
  * Runs the work when nobody else has the lease, and does nothing otherwise. The work renews the lease itself,

@@ -1,6 +1,6 @@
 import type { mongo } from 'mongoose';
 
-export interface PartSizes {
+interface PartSizes {
   /** Documents that one request to MongoDB returns. */
   batch: number;
   /** Documents of a part, at most. */

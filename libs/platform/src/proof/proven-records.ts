@@ -3,7 +3,7 @@ import type { DeadLetters } from '../dead-letters/dead-letters.ts';
 import type { ConsumeOptions, LogRecord, RecordLog } from '../kafka/record-log.ts';
 import type { RecordMac } from '../kafka/publishing/record-mac.ts';
 
-export interface ProvenOnlyDeps {
+interface ProvenOnlyDeps {
   /** TOPIC_PREFIX. */
   prefix: string;
   mac: Pick<RecordMac, 'isProven'>;

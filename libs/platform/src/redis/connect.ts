@@ -70,14 +70,14 @@ function toOptions(
   };
 }
 
-export type RedisAccessConfig = z.infer<z.ZodObject<typeof redisAccess>>;
+type RedisAccessConfig = z.infer<z.ZodObject<typeof redisAccess>>;
 
 interface Address {
   host: string;
   port: number;
 }
 
-export interface Sentinels {
+interface Sentinels {
   addresses: Address[];
   /** The name under which they watch the primary. */
   name: string;
@@ -166,7 +166,7 @@ interface ClusterAccess {
 }
 
 /** As `connectRedis`, for a cluster. While one of its nodes is away, only commands on the keys of that node fail. */
-export function connectCluster(
+function connectCluster(
   { url, tls, nodes, timeouts, retryStrategy }: ClusterAccess,
   logger: Logger,
 ): Cluster {

@@ -27,7 +27,7 @@ export interface EndpointFlows {
   reportHold: (webhookId: string, url: string, untilMs: number) => void;
 }
 
-export interface SharedHold {
+interface SharedHold {
   /** Milliseconds since 1970. */
   untilMs: number;
   /** See `urlHashOf`. Null when a dispatcher of an earlier version has stored the hold. */

@@ -39,14 +39,14 @@ export interface InheritedCircuit extends CircuitTimes {
   partition: number;
 }
 
-export interface TakeOverLimits {
+interface TakeOverLimits {
   /** Circuits beyond this many are left out. */
   most: number;
   /** No read begins later. Each that has begun ends within seconds (read-patiently.ts). */
   withinMs: number;
 }
 
-export interface TakenOver {
+interface TakenOver {
   /** By webhook id. */
   circuits: Map<string, InheritedCircuit>;
   /** The partitions that were read. The circuits of the others are unknown. */

@@ -1,7 +1,7 @@
 import type { RedisClient } from './connect.ts';
 
 /** Partition → when the latest record that was begun was written, in milliseconds since 1970. */
-export type ReadingTimes = ReadonlyMap<number, number>;
+type ReadingTimes = ReadonlyMap<number, number>;
 /** The same; null for a partition that no dispatcher has reported for REPORT_VALID_MS. */
 export type ReportedTimes = ReadonlyMap<number, number | null>;
 

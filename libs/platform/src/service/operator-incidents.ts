@@ -67,7 +67,7 @@ export interface IncidentReports {
   size: () => number;
 }
 
-export interface IncidentReportsDeps {
+interface IncidentReportsDeps {
   publish: (events: readonly OperatorEvent[]) => Promise<void>;
   newId: () => string;
   nowMs: () => number;

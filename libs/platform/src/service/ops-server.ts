@@ -3,7 +3,7 @@ import type { Registry } from 'prom-client';
 import { StartupError } from './errors.ts';
 import type { ServiceContext } from './run-service.ts';
 
-export interface OpsServerDeps {
+interface OpsServerDeps {
   host: string;
   port: number;
   registry: Registry;
@@ -42,7 +42,7 @@ export async function openOpsServer(
 }
 
 /** Serves `/livez`, `/readyz` and `/metrics` on the management port, separate from public traffic. */
-export async function startOpsServer(deps: OpsServerDeps): Promise<Server> {
+async function startOpsServer(deps: OpsServerDeps): Promise<Server> {
   const server = createServer((request, response) => {
     const path = request.url?.split('?')[0];
     if (path === '/livez') answer(response, deps.isAlive());
@@ -67,7 +67,7 @@ async function answerMetrics(response: ServerResponse, registry: Registry): Prom
 }
 
 /** Where a server listens, and the settings that say so. */
-export interface Listening {
+interface Listening {
   host: string;
   port: number;
   settings: { host: string; port: string };

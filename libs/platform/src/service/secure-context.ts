@@ -3,7 +3,7 @@ import { createSecureContext, type SecureContext, type SecureContextOptions } fr
 import { messageOf, StartupError } from './errors.ts';
 
 /** Paths of PEM files. Without `ca`, the certificates that Node trusts. `cert` and `key` go together. */
-export interface TlsFiles {
+interface TlsFiles {
   ca?: string | undefined;
   cert?: string | undefined;
   key?: string | undefined;

@@ -48,7 +48,7 @@ const publicUrl = z
   .refine((text) => !/[?#@]/.test(text), message)
   .transform((text) => text.replace(/\/+$/, ''));
 
-export const publicUrlSettings = {
+const publicUrlSettings = {
   PUBLIC_URL: publicUrl
     .optional()
     .describe(
@@ -57,7 +57,7 @@ export const publicUrlSettings = {
 };
 
 /** The samplers of the OpenTelemetry specification that need no other service. */
-export const SAMPLERS = [
+const SAMPLERS = [
   'always_on',
   'always_off',
   'traceidratio',
@@ -67,7 +67,7 @@ export const SAMPLERS = [
 ] as const;
 
 /** With the names of the OpenTelemetry specification. docs/tracing.md lists further ones that its exporter reads itself. */
-export const tracingSettings = {
+const tracingSettings = {
   OTEL_EXPORTER_OTLP_ENDPOINT: httpUrl
     .optional()
     .describe('OTLP/HTTP collector of traces, without `/v1/traces`; no traces when not set'),

@@ -21,7 +21,7 @@ const OPERATIONS = {
 
 type Operations = typeof OPERATIONS;
 
-export type StoreName = keyof Operations;
+type StoreName = keyof Operations;
 
 export type OperationOf<Store extends StoreName> = Operations[Store][number];
 

@@ -70,7 +70,7 @@ export const flag = z
   .enum(['true', 'false'], 'must be true or false')
   .transform((text) => text === 'true');
 
-export const SASL_MECHANISMS = ['plain', 'scram-sha-256', 'scram-sha-512', 'oauthbearer'] as const;
+const SASL_MECHANISMS = ['plain', 'scram-sha-256', 'scram-sha-512', 'oauthbearer'] as const;
 
 const saslMechanism = z
   .string()
@@ -172,7 +172,7 @@ export function assertNoPlaintextStores(config: StoreConfig, env: NodeJS.Process
 }
 
 /** How each store without TLS can be given it. */
-export function plaintextStoresOf(config: StoreConfig): string[] {
+function plaintextStoresOf(config: StoreConfig): string[] {
   const { KAFKA_BROKERS, KAFKA_SSL, REDIS_URL } = config;
   const found: string[] = [];
   if (KAFKA_BROKERS && !KAFKA_SSL) found.push('Kafka: set KAFKA_SSL=true');

@@ -315,7 +315,7 @@ function count({ circuits }: State): Record<CircuitState, number> {
   return counted;
 }
 
-export type CircuitState = 'closed' | 'open' | 'half_open';
+type CircuitState = 'closed' | 'open' | 'half_open';
 
 export interface Probe {
   sinceMs: number;
@@ -347,7 +347,7 @@ export interface Circuit {
   shutDown: () => void;
 }
 
-export interface CircuitOptions extends CircuitChanges {
+interface CircuitOptions extends CircuitChanges {
   url: string;
   owner: CircuitOwner;
   /** How long an open circuit waits before its probe. */
@@ -385,7 +385,7 @@ const OPOSSUM_OPTIONS = {
  * - Its timeout, percentiles and snapshots are off: the sender has its own deadline, and they cost
  *   memory for each circuit.
  */
-export function createCircuit(options: CircuitOptions): Circuit {
+function createCircuit(options: CircuitOptions): Circuit {
   const { nowMs, resetMs, rotation } = options;
   const opossum = new CircuitBreaker(resolveOrReject, {
     ...OPOSSUM_OPTIONS,
@@ -457,7 +457,7 @@ function createProbe(nowMs: () => number): Pick<Circuit, 'probe' | 'beginProbe'>
 }
 
 /** Reports that the circuit of an endpoint has changed: to the next owner, in the log, and to the operator. */
-export interface CircuitChanges {
+interface CircuitChanges {
   /** The circuit opened. */
   onOpen: (times: CircuitTimes) => void;
   /** A probe failed: it was open before, and is open until the next one. */
@@ -472,7 +472,7 @@ interface Deps {
   resetMs: number;
 }
 
-export function reportCircuitChanges(
+function reportCircuitChanges(
   { shared, logger, report, resetMs }: Deps,
   owner: CircuitOwner,
 ): CircuitChanges {
@@ -497,7 +497,7 @@ export function reportCircuitChanges(
 }
 
 /** Reports the circuit of a former URL as closed, if it was reported as open. */
-export function reportUrlChanged(
+function reportUrlChanged(
   { shared, logger, report }: Deps,
   owner: CircuitOwner,
   wasOpen: boolean,

@@ -215,7 +215,7 @@ function isUsed(value: number, running: number): boolean {
 }
 
 /** The share of attempts that ended with 429, 503 or a timeout, from 0 to 1. */
-export interface CongestionShare {
+interface CongestionShare {
   /** Since the last decrease of the limit. */
   readonly recent: number;
   /** Over a longer time, of the attempts made below the limit that failed. */
@@ -231,10 +231,10 @@ const UNUSUAL = { share: 0.03, timesUsual: 3, usualAtMost: 0.1 };
 /** The moving averages reach over about 64 and 128 attempts. */
 const WEIGHT = { recent: 1 / 64, usual: 1 / 128 };
 
-export const NO_CONGESTION: CongestionShare = { recent: 0, usual: 0 };
+const NO_CONGESTION: CongestionShare = { recent: 0, usual: 0 };
 
 /** `isBelow`: the limit is below the one that failed, so that a refusal is not due to the limit. */
-export function withAttempt(
+function withAttempt(
   { recent, usual }: CongestionShare,
   isCongested: boolean,
   isBelow: boolean,
@@ -246,12 +246,12 @@ export function withAttempt(
   };
 }
 
-export function isUnusual({ recent, usual }: CongestionShare): boolean {
+function isUnusual({ recent, usual }: CongestionShare): boolean {
   return recent > UNUSUAL.share + UNUSUAL.timesUsual * Math.min(usual, UNUSUAL.usualAtMost);
 }
 
 /** What is known about the latency of an endpoint. All times are monotonic milliseconds. */
-export interface TypicalLatency {
+interface TypicalLatency {
   /** The lowest typical latency of this period, and of the previous one. */
   readonly lowestMs: number;
   readonly lowestBeforeMs: number;
@@ -294,7 +294,7 @@ const TOLERANCE = { factor: 1.5, ms: 50 };
  */
 const PERIOD_MS = 30_000;
 
-export const NO_LATENCY: TypicalLatency = {
+const NO_LATENCY: TypicalLatency = {
   lowestMs: Infinity,
   lowestBeforeMs: Infinity,
   periodSinceMs: -Infinity,
@@ -310,21 +310,21 @@ export const NO_LATENCY: TypicalLatency = {
 };
 
 /** Returns the latency when nothing queues at the endpoint; Infinity before it is known. */
-export function baseOf({ lowestMs, lowestBeforeMs }: TypicalLatency): number {
+function baseOf({ lowestMs, lowestBeforeMs }: TypicalLatency): number {
   return Math.min(lowestMs, lowestBeforeMs);
 }
 
-export function toleratedMs(latency: TypicalLatency): number {
+function toleratedMs(latency: TypicalLatency): number {
   const baseMs = baseOf(latency);
   return Math.max(baseMs * TOLERANCE.factor, baseMs + TOLERANCE.ms);
 }
 
 /** Returns whether the last 8 to 16 samples show no queue. */
-export function isNearBase(latency: TypicalLatency): boolean {
+function isNearBase(latency: TypicalLatency): boolean {
   return Math.min(latency.lastGroupMs, latency.groupMs) <= toleratedMs(latency);
 }
 
-export function withSample(
+function withSample(
   latency: TypicalLatency,
   { startedMs, endedMs, running }: { startedMs: number; endedMs: number; running: number },
 ): TypicalLatency {
@@ -348,14 +348,14 @@ export function withSample(
 }
 
 /** Returns the typical latency of the round trip that is being watched; null while it is not over. */
-export function typicalMs(latency: TypicalLatency, nowMs: number): number | null {
+function typicalMs(latency: TypicalLatency, nowMs: number): number | null {
   const { sinceMs, samples, sumMs, groups, minimaSumMs } = latency;
   const watchMs = Math.max(WATCH.ms, (WATCH.means * sumMs) / Math.max(1, samples));
   return groups === 0 || nowMs - sinceMs < watchMs ? null : minimaSumMs / groups;
 }
 
 /** Ends a round trip, and keeps the lowest of the last two periods. */
-export function withTypical(latency: TypicalLatency, ms: number, nowMs: number): TypicalLatency {
+function withTypical(latency: TypicalLatency, ms: number, nowMs: number): TypicalLatency {
   const isOver = nowMs - latency.periodSinceMs >= PERIOD_MS;
   return {
     ...watchAgain(latency),
@@ -366,7 +366,7 @@ export function withTypical(latency: TypicalLatency, ms: number, nowMs: number):
 }
 
 /** Ends a round trip, and forgets everything lower that was measured before. */
-export function withNewBase(latency: TypicalLatency, ms: number, nowMs: number): TypicalLatency {
+function withNewBase(latency: TypicalLatency, ms: number, nowMs: number): TypicalLatency {
   return {
     ...watchAgain(latency),
     lowestMs: ms,
@@ -376,7 +376,7 @@ export function withNewBase(latency: TypicalLatency, ms: number, nowMs: number):
 }
 
 /** Starts to watch the next round trip. */
-export function watchAgain(latency: TypicalLatency): TypicalLatency {
+function watchAgain(latency: TypicalLatency): TypicalLatency {
   return {
     ...NO_LATENCY,
     lowestMs: latency.lowestMs,

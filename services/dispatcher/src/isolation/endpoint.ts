@@ -208,7 +208,7 @@ const SLOW_MS = 1_000;
 const SLOW_FOR_MS = 60_000;
 
 /** What decides whether an endpoint is slow. */
-export interface Slowness {
+interface Slowness {
   /** How many of the attempts under way are overdue. */
   overdue: number;
   /** Until then (monotonic) it counts as slow, unless an attempt shows that it is not. */
@@ -229,6 +229,6 @@ export function isOverdue(runningMs: number): boolean {
 }
 
 /** Returns the new `slowUntilMs`: the attempt that ended last decides. */
-export function slowUntilMsAfter(durationMs: number, endedMs: number): number {
+function slowUntilMsAfter(durationMs: number, endedMs: number): number {
   return durationMs >= SLOW_MS ? endedMs + SLOW_FOR_MS : 0;
 }

@@ -211,7 +211,7 @@ export function fastQueuesInOrder(choice: number): readonly QueueKind[] {
  * half of the places. The slow lane is guaranteed a quarter, so that no queue has to wait until
  * another one is empty.
  */
-export function hasEndpointPlace(
+function hasEndpointPlace(
   queue: QueueKind,
   {
     running,

@@ -103,7 +103,7 @@ function watchConcurrency(registry: Registry, queues: Queues): void {
   });
 }
 
-export interface FlowReporterDeps {
+interface FlowReporterDeps {
   endpoints: () => Iterable<Endpoint>;
   flows: Pick<EndpointFlows, 'report'>;
   /** The limit of attempts at once of a new endpoint. */

@@ -220,7 +220,7 @@ function measureLoop(report: (busyShare: number) => void): () => void {
 }
 
 /** Attempts under way at once in the slow lane of one dispatcher. */
-export const SLOW_LANE_CONCURRENCY = 500;
+const SLOW_LANE_CONCURRENCY = 500;
 
 /** An endpoint that fails every attempt goes down to one at a time. */
 const CONCURRENCY_FLOOR = 1;
@@ -239,7 +239,7 @@ interface QueueParts {
   payloads: PayloadMemory;
 }
 
-export function openQueues({
+function openQueues({
   config,
   shared,
   memory,
@@ -280,7 +280,7 @@ export function openQueues({
 }
 
 /** However well an endpoint does, half of the places are left for others. */
-export function concurrencyCeilingOf({
+function concurrencyCeilingOf({
   ENDPOINT_CONCURRENCY_MAX,
   MAX_IN_FLIGHT,
 }: DispatcherConfig): number {
@@ -303,7 +303,7 @@ function endpointOf({ webhookId, companyId, url }: Candidate): CircuitEndpoint {
   return { id: webhookId, companyId, url };
 }
 
-export interface OverloadWatch {
+interface OverloadWatch {
   isOverloaded: () => boolean;
   /**
    * To be called often, with the share of the time since the last call in which the event loop was

@@ -132,7 +132,7 @@ export function ratePerSecond(rate: LearnedRate, nowMs: number): number | null {
  * everything is refused the rate is that of probes. Turns that were booked by it in an outage of two minutes at
  * 100/s lay up to 17 hours ahead.
  */
-export function expectedRate(rate: LearnedRate, nowMs: number): number | null {
+function expectedRate(rate: LearnedRate, nowMs: number): number | null {
   const now = ratePerSecond(rate, nowMs);
   return now === null ? null : Math.max(now, rate.bound?.plateau ?? FIRST_RATE);
 }

@@ -206,9 +206,9 @@ export interface QueueDeps {
 }
 
 /** The first and retry queues share one pool of places; the slow lane has its own. */
-export type Pool = 'fast' | 'slow';
+type Pool = 'fast' | 'slow';
 
-export interface WaitingAttempt {
+interface WaitingAttempt {
   candidate: Candidate;
   /** Monotonic, milliseconds. */
   sinceMs: number;
@@ -216,7 +216,7 @@ export interface WaitingAttempt {
 }
 
 /** An endpoint with its queues. */
-export interface QueuedEndpoint extends Endpoint {
+interface QueuedEndpoint extends Endpoint {
   /** Where its attempts go. What is known of it is known of this URL. */
   url: string;
   waiting: Record<QueueKind, Fifo<WaitingAttempt>>;
@@ -229,7 +229,7 @@ export interface QueuedEndpoint extends Endpoint {
 }
 
 /** An attempt that has a place. */
-export interface RunningAttempt {
+interface RunningAttempt {
   endpoint: QueuedEndpoint;
   queue: QueueKind;
   reportToCircuit: ReportToCircuit;
@@ -246,7 +246,7 @@ export interface RunningAttempt {
   isOver: boolean;
 }
 
-export interface QueueState extends QueueDeps {
+interface QueueState extends QueueDeps {
   endpoints: Map<string, QueuedEndpoint>;
   /** Company id and host → the pace of its attempts to that host. Empty without a limit. */
   hosts: Map<string, HostPace>;
@@ -266,9 +266,9 @@ export interface QueueState extends QueueDeps {
   inheritedHolds: InheritedHolds;
 }
 
-export const QUEUES: readonly QueueKind[] = ['first', 'retry', 'slow'];
+const QUEUES: readonly QueueKind[] = ['first', 'retry', 'slow'];
 
-export function createQueueState(deps: QueueDeps): QueueState {
+function createQueueState(deps: QueueDeps): QueueState {
   return {
     ...deps,
     endpoints: new Map(),
@@ -286,17 +286,17 @@ export function createQueueState(deps: QueueDeps): QueueState {
   };
 }
 
-export function poolOf(queue: QueueKind): Pool {
+function poolOf(queue: QueueKind): Pool {
   return queue === 'slow' ? 'slow' : 'fast';
 }
 
 /** True when a place is free and this iteration of the event loop has starts left. */
-export function mayStart({ taken, limits, startsLeft }: QueueState, pool: Pool): boolean {
+function mayStart({ taken, limits, startsLeft }: QueueState, pool: Pool): boolean {
   return taken[pool] < limits[pool] && startsLeft[pool] > 0;
 }
 
 /** Returns the endpoint of the candidate, added when it is new, with the rate limit and the host that it has now. */
-export function updateEndpoint(state: QueueState, candidate: Candidate): QueuedEndpoint {
+function updateEndpoint(state: QueueState, candidate: Candidate): QueuedEndpoint {
   const { webhookId, rateLimitPerSecond } = candidate;
   const known = state.endpoints.get(webhookId);
   const endpoint = known ?? createQueuedEndpoint(state, candidate);
@@ -345,11 +345,11 @@ function createQueuedEndpoint(
   };
 }
 
-export function waitingOf({ waiting }: QueuedEndpoint): number {
+function waitingOf({ waiting }: QueuedEndpoint): number {
   return waiting.first.size() + waiting.retry.size() + waiting.slow.size();
 }
 
-export function isIdle(endpoint: QueuedEndpoint): boolean {
+function isIdle(endpoint: QueuedEndpoint): boolean {
   return runningOf(endpoint) + waitingOf(endpoint) === 0;
 }
 
@@ -359,7 +359,7 @@ const SERVED: readonly Pool[] = ['fast', 'slow', 'fast'];
 const SLOW_ONLY: readonly QueueKind[] = ['slow'];
 
 /** Applies a decision of the gate. The one place that does. */
-export function applyDecision(
+function applyDecision(
   state: QueueState,
   endpoint: QueuedEndpoint,
   candidate: Candidate,
@@ -399,7 +399,7 @@ function countStart(state: QueueState, pool: Pool): void {
  * For an attempt that would have to wait in a dispatcher that stops. Another dispatcher reads the slow
  * lane at once; what must not go there is deferred.
  */
-export function refuseWait(
+function refuseWait(
   state: QueueState,
   endpoint: QueuedEndpoint,
   candidate: Candidate,
@@ -412,7 +412,7 @@ export function refuseWait(
 }
 
 /** To be called when something changed at the endpoint, or a place came free. */
-export function reschedule(state: QueueState, endpoint: QueuedEndpoint): void {
+function reschedule(state: QueueState, endpoint: QueuedEndpoint): void {
   updateHeads(state, endpoint);
   for (const pool of SERVED) startWaiting(state, pool);
   forgetIfTooMany(state, endpoint);
@@ -423,7 +423,7 @@ export function reschedule(state: QueueState, endpoint: QueuedEndpoint): void {
  * evicted. An endpoint with an attempt that may be made stands in the order of its pool, and one with an attempt that
  * lacks memory in the order of those.
  */
-export function updateHeads(state: QueueState, endpoint: QueuedEndpoint): void {
+function updateHeads(state: QueueState, endpoint: QueuedEndpoint): void {
   const isReady: Record<Pool, boolean> = { fast: false, slow: false };
   const lacksMemory: Record<Pool, boolean> = { fast: false, slow: false };
   let wakeInMs = Infinity;
@@ -474,7 +474,7 @@ function setWake(state: QueueState, endpoint: QueuedEndpoint, inMs: number): voi
 }
 
 /** To be called when memory for payloads came free. */
-export function startWaitingForMemory(state: QueueState): void {
+function startWaitingForMemory(state: QueueState): void {
   for (const pool of SERVED) startWaiting(state, pool);
 }
 
@@ -513,7 +513,7 @@ function countChoice(endpoint: QueuedEndpoint, pool: Pool): void {
   if (isChoice) endpoint.choices += 1;
 }
 
-export function takeHead(
+function takeHead(
   state: QueueState,
   endpoint: QueuedEndpoint,
   queue: QueueKind,
@@ -529,7 +529,7 @@ type AfterEnd = (state: QueueState, endpoint: QueuedEndpoint) => void;
  * Takes a place at the endpoint and in its pool, memory for the payload, and one start of its pace, and begins the
  * attempt at its circuit.
  */
-export function takePlace(
+function takePlace(
   state: QueueState,
   endpoint: QueuedEndpoint,
   candidate: Candidate,
@@ -562,7 +562,7 @@ export function takePlace(
 }
 
 /** Counts a fast place that a slow endpoint holds, once. */
-export function countSlowFast(state: QueueState, attempt: RunningAttempt): void {
+function countSlowFast(state: QueueState, attempt: RunningAttempt): void {
   if (attempt.isSlowFast) return;
   attempt.isSlowFast = true;
   state.slowFast += 1;
@@ -656,7 +656,7 @@ const MAX_SPREAD_MS = 30 * 60_000;
  * the endpoint, unless its circuit is open, its company is suspended, memory was short, or the attempt keeps a turn
  * that it was given before.
  */
-export function bookTurn(
+function bookTurn(
   state: QueueState,
   endpoint: QueuedEndpoint,
   { turnAtMs }: Candidate,
@@ -681,18 +681,14 @@ function spreadMsOf({ deferredByCircuit }: QueuedEndpoint): number {
 }
 
 /** Books a turn behind the attempts that wait here and the turns that were booked before. */
-export function bookBehindOthers(
-  state: QueueState,
-  endpoint: QueuedEndpoint,
-  inMs: number,
-): number {
+function bookBehindOthers(state: QueueState, endpoint: QueuedEndpoint, inMs: number): number {
   const earliestMs = state.nowMs() + Math.max(BOOK_AHEAD_MS, inMs);
   endpoint.bookedUntilMs =
     Math.max(endpoint.bookedUntilMs, earliestMs) + spacingMs(endpoint, state.monotonicMs());
   return endpoint.bookedUntilMs;
 }
 
-export interface QueuePosition {
+interface QueuePosition {
   /** How many attempts of its queue are ahead of it. */
   ahead: number;
   /** False when it has just come and does not stand in a queue yet. */
@@ -703,7 +699,7 @@ export interface QueuePosition {
  * Memory is asked for by the company of the endpoint, as `startWaiting` does. If the two named different companies,
  * `startWaiting` would choose the same endpoint again and again.
  */
-export function attemptViewOf(
+function attemptViewOf(
   { nowMs, suspendedForMs, payloads }: QueueState,
   endpoint: QueuedEndpoint,
   { queue, companyId, turnAtMs, hasPayload }: Candidate,
@@ -719,7 +715,7 @@ export function attemptViewOf(
   };
 }
 
-export function endpointViewOf(
+function endpointViewOf(
   state: QueueState,
   endpoint: QueuedEndpoint,
   candidate: Candidate,
@@ -751,7 +747,7 @@ export function endpointViewOf(
 const HEAD = { ahead: 0, isWaiting: true, hasPlace: true };
 
 /** Returns the decision of the gate for an attempt that has just come. */
-export function decideForNew(
+function decideForNew(
   state: QueueState,
   endpoint: QueuedEndpoint,
   candidate: Candidate,
@@ -762,7 +758,7 @@ export function decideForNew(
 }
 
 /** Returns the decision of the gate for the first attempt of a queue. */
-export function decideForHead(
+function decideForHead(
   state: QueueState,
   endpoint: QueuedEndpoint,
   candidate: Candidate,
@@ -771,7 +767,7 @@ export function decideForHead(
 }
 
 /** Returns the decision of the gate for one attempt, with what is known now. */
-export function decideFor(
+function decideFor(
   state: QueueState,
   endpoint: QueuedEndpoint,
   candidate: Candidate,
@@ -796,7 +792,7 @@ export function decideFor(
  * endpoint takes less than others. After an outage of Kafka every queue is long, and with eight endpoints
  * 189,000 deferrals were written for 82,000 attempts.
  */
-export function isDueToOverload(
+function isDueToOverload(
   { isOverloaded, limits, waiting, endpoints }: QueueState,
   pool: Pool,
   ahead: number,
@@ -816,7 +812,7 @@ const CLOSING: Extract<Decision, { kind: 'wait' }> = {
  * Defers what has waited too long for its endpoint, or for memory, which others may hold for long. What waits for a
  * place of this process or for its CPU time stays.
  */
-export function evictOverdue(state: QueueState): void {
+function evictOverdue(state: QueueState): void {
   const beforeMs = state.monotonicMs() - MAX_WAIT_MS;
   for (const endpoint of state.endpoints.values()) {
     for (const queue of QUEUES) evictOverdueOf(state, endpoint, queue, beforeMs);
@@ -864,7 +860,7 @@ const MAX_SURPLUS_PER_CALL = 250;
  * that cannot take their load. Otherwise the queue of one endpoint, admitted while there was memory,
  * would stop all other endpoints from being read for as long as it lasts.
  */
-export function evictSurplus(state: QueueState): void {
+function evictSurplus(state: QueueState): void {
   if (state.maxWaitMs() > MIN_WAIT_MS) return;
   let left = MAX_SURPLUS_PER_CALL;
   for (const endpoint of state.endpoints.values()) {
@@ -896,7 +892,7 @@ function evictNewest(
 }
 
 /** Evicts every waiting attempt, whatever the gate says. */
-export function evictAll(state: QueueState): void {
+function evictAll(state: QueueState): void {
   for (const endpoint of state.endpoints.values()) {
     for (const queue of QUEUES) {
       for (const { candidate, admit } of takeAll(state, endpoint, queue)) {
@@ -926,7 +922,7 @@ export const ENDPOINT_BYTES = 1_024;
 /** An idle endpoint is remembered for this long. */
 const KEPT_IDLE_MS = 60_000;
 
-export function forgetIdle(state: QueueState): void {
+function forgetIdle(state: QueueState): void {
   const nowMs = state.monotonicMs();
   for (const endpoint of state.endpoints.values()) {
     if (isForgettable(endpoint, nowMs)) state.endpoints.delete(endpoint.webhookId);
@@ -952,10 +948,7 @@ function isForgettable(endpoint: QueuedEndpoint, nowMs: number): boolean {
 }
 
 /** Forgets this endpoint at once when there are too many and nothing about it must be kept. */
-export function forgetIfTooMany(
-  { endpoints, monotonicMs }: QueueState,
-  endpoint: QueuedEndpoint,
-): void {
+function forgetIfTooMany({ endpoints, monotonicMs }: QueueState, endpoint: QueuedEndpoint): void {
   if (endpoints.size <= MAX_IDLE_ENDPOINTS || !isIdle(endpoint)) return;
   if (Math.max(endpoint.holdUntilMs, endpoint.nextPacedMs) > monotonicMs()) return;
   endpoints.delete(endpoint.webhookId);
@@ -965,7 +958,7 @@ export function forgetIfTooMany(
  * Marks the attempts that are overdue, which makes their endpoints slow and empties the fast queues of
  * those.
  */
-export function markSlow(state: QueueState): void {
+function markSlow(state: QueueState): void {
   const nowMs = state.stallFreeMs();
   // In the order in which they started: the first one that is not overdue ends the search.
   for (const attempt of state.requests) {

@@ -29,7 +29,7 @@ export interface AccessTokens {
   usedBytes: () => number;
 }
 
-export interface AccessTokensDeps {
+interface AccessTokensDeps {
   requestToken: RequestToken;
   /** Called before each token request. */
   pace: PaceTokenRequest;
@@ -156,7 +156,7 @@ export type TokenResult = (typeof TOKEN_RESULTS)[number];
  */
 export type RequestToken = (client: OAuth2Client, key: string) => Promise<TokenAnswer | null>;
 
-export interface RequestTokenDeps extends ExchangeDeps {
+interface RequestTokenDeps extends ExchangeDeps {
   /** Called with the key of the credentials, because many companies may share a token server. */
   agentOf: (key: string) => Pick<Dispatcher, 'dispatch'>;
   userAgent: string;
@@ -198,7 +198,7 @@ async function sendTokenRequest(
  */
 export type PaceTokenRequest = (companyId: string, tokenUrl: string) => number;
 
-export interface TokenPaceDeps {
+interface TokenPaceDeps {
   /** Token requests of one company to one host, a whole number; 0 for no limit. */
   perSecond: number;
   monotonicMs: () => number;

@@ -119,7 +119,7 @@ function endOf(key: string): number {
   return key.charCodeAt(key.length - 1) + key.charCodeAt(key.length - 2);
 }
 
-export interface TlsClients {
+interface TlsClients {
   /** Throws when OpenSSL refuses the certificates or the key. */
   agentOf: (tls: IdentifiedTls) => DeliveryAgent;
   /** Bytes that the clients hold, without their connections; also those that end their requests. */
@@ -177,7 +177,7 @@ export interface IdleConnections {
   stop: () => void;
 }
 
-export interface IdleOptions {
+interface IdleOptions {
   /** When more are idle, the one that has been idle for longest is closed. */
   maxIdle: number;
   /** Called for each request that is sent. `isReused` is false for the first on its connection. */

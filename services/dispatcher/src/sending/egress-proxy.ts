@@ -134,7 +134,7 @@ async function probeProxy(options: ProxyOptions): Promise<boolean> {
 }
 
 /** Where the egress proxy is, and how long a connection to it may take. */
-export interface ProxyAccess {
+interface ProxyAccess {
   /** http or https, with user and password if it asks for them. */
   url: URL;
   /** Of an https proxy; null for the CAs that Node trusts. */
@@ -143,7 +143,7 @@ export interface ProxyAccess {
   connectTimeoutMs: number;
 }
 
-export interface Question {
+interface Question {
   method: 'CONNECT' | 'OPTIONS';
   path: string;
   host: string;
@@ -151,7 +151,7 @@ export interface Question {
   answerTimeoutMs: number;
 }
 
-export type Answer =
+type Answer =
   /** `head`: what arrived behind the answer. */
   | { kind: 'answered'; message: IncomingMessage; socket: Socket; head: Buffer }
   | { kind: 'not_connected' }
@@ -162,7 +162,7 @@ export type Answer =
 const MAX_HEADER_BYTES = 16_384;
 
 /** Asks the proxy itself, on a connection of its own. Resolves also when the proxy fails; never rejects. */
-export function askProxy(access: ProxyAccess, question: Question): Promise<Answer> {
+function askProxy(access: ProxyAccess, question: Question): Promise<Answer> {
   return new Promise((resolve) => {
     const request = startRequest(access, question);
     let isConnected = false;

@@ -151,7 +151,7 @@ export class EgressBlockedError extends Error {
  * Resolves with the addresses that `resolve` found for a host, one at least. Rejects with EgressBlockedError when the policy
  * refuses one of them, and with LookupFailedError. A cached address is checked each time it is used.
  */
-export async function checkedAddresses(
+async function checkedAddresses(
   hostname: string,
   policy: EgressPolicy,
   resolve: Resolve,
@@ -163,7 +163,7 @@ export async function checkedAddresses(
   return [first, ...others];
 }
 
-export interface ThroughProxyOptions {
+interface ThroughProxyOptions {
   policy: EgressPolicy;
   connectTimeoutMs: number;
   hosts: HostResolver;
@@ -178,7 +178,7 @@ const MAX_ADDRESSES = 3;
  * Connects through a tunnel of the proxy, for http and https alike, and over TLS to the endpoint inside
  * of it: the proxy sees no request. The name of the endpoint is verified as it is without a proxy.
  */
-export function connectThroughProxy(options: ThroughProxyOptions): buildConnector.connector {
+function connectThroughProxy(options: ThroughProxyOptions): buildConnector.connector {
   const startTls = buildConnector({
     timeout: options.connectTimeoutMs,
     allowH2: false,

@@ -144,7 +144,7 @@ export interface AddressRecord {
 }
 
 /** The host names of this machine as it is configured now: its hosts file and its name servers. */
-export interface SystemNames {
+interface SystemNames {
   /** Addresses by name in lower case. */
   hostsFile: ReadonlyMap<string, string[]>;
   resolve4: (hostname: string) => Promise<AddressRecord[]>;

@@ -35,7 +35,7 @@ export interface ExchangeDeps {
   monotonicMs: () => number;
 }
 
-export interface SendDeps extends ExchangeDeps {
+interface SendDeps extends ExchangeDeps {
   /** Throws when the webhook's TLS settings cannot be used. */
   agentOf: (webhook: LoadedWebhook) => Pick<Dispatcher, 'dispatch'>;
   userAgent: string;
@@ -208,7 +208,7 @@ const SAFE_HEADERS = new Set([
   'x-request-id', 'x-correlation-id', 'allow', 'content-encoding', 'cf-ray',
 ]);
 
-export interface ResponseCapture {
+interface ResponseCapture {
   /** Returns false when nothing more should be read. */
   add: (chunk: Buffer) => boolean;
   /**

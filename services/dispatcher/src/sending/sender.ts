@@ -104,7 +104,7 @@ function warnOfOpenings(config: DispatcherConfig, logger: Logger): void {
   }
 }
 
-export interface SenderMetrics {
+interface SenderMetrics {
   onRefused: (reason: EgressRefusal) => void;
   onSent: (isReused: boolean) => void;
   onTunnel: (result: TunnelResult) => void;

@@ -25,7 +25,7 @@ import type { TargetResolver } from './targets.ts';
 
 export type { NewMessage } from './build-message.ts';
 
-export interface AcceptDeps extends BuildMessageDeps, CancelDisabledDeps {
+interface AcceptDeps extends BuildMessageDeps, CancelDisabledDeps {
   targets: Pick<TargetResolver, 'resolve'>;
   outbox: Pick<Outbox, 'store'>;
   /** Counts a stored message for its company. */
@@ -188,7 +188,7 @@ function reportRefused({ logger }: AcceptDeps, outcomes: readonly InsertOutcome[
 }
 
 /** Bounds the requests that wait for the store. */
-export interface AcceptQueueLimit {
+interface AcceptQueueLimit {
   /**
    * Returns the function that releases the reservation. Returns null, and reserves nothing, when the
    * company already holds its share.
@@ -200,13 +200,13 @@ export interface AcceptQueueLimit {
   usedBytes: () => number;
 }
 
-export interface AcceptQueueBounds {
+interface AcceptQueueBounds {
   requests: number;
   bytes: number;
 }
 
 /** Companies share both the number of requests and the bytes (see createShares). */
-export function createAcceptQueueLimit(bounds: AcceptQueueBounds): AcceptQueueLimit {
+function createAcceptQueueLimit(bounds: AcceptQueueBounds): AcceptQueueLimit {
   const requests = createShares(bounds.requests);
   const memory = createShares(bounds.bytes);
   const hasRoom = (companyId: string, bytes: number): boolean =>
@@ -264,6 +264,6 @@ export function memoryBytesOf({ request, targets }: ResolvedRequest): number {
 }
 
 /** What such a request holds without its targets, from the length of its body or payload. */
-export function memoryBytesOfBody(length: number): number {
+function memoryBytesOfBody(length: number): number {
   return REQUEST_BYTES + length * PAYLOAD_COPIES;
 }

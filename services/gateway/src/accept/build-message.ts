@@ -101,7 +101,7 @@ export interface CancelDisabledDeps {
 export const MS_PER_CANCELLATION = 0.025;
 
 /** To derive the ids of so many, and to encode their documents, takes 2 ms; of 10,000 it would be 60 ms in one piece. */
-export const CANCELLED_AT_ONCE = 250;
+const CANCELLED_AT_ONCE = 250;
 
 const MAX_LOGGED = 5;
 

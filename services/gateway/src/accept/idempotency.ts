@@ -32,7 +32,7 @@ export interface KeyedRequest {
   takeTurn: TakeTurn;
 }
 
-export interface IdempotentResponse {
+interface IdempotentResponse {
   data: CreatedMessage;
   /** True when this is the first request's response again. */
   isReplayed: boolean;
@@ -163,7 +163,7 @@ export const KEPT_HOURS = 24;
 const KEPT_MS = KEPT_HOURS * 3_600_000;
 
 /** What a request with a key means. `holder` is the message that has the key. */
-export type KeyUse =
+type KeyUse =
   | { kind: 'first' }
   /** The holder is older than a key is kept: its key is to be released for this request. */
   | { kind: 'expired'; holder: KeyHolder }

@@ -30,7 +30,7 @@ export interface Accept {
   acceptQueue: RequestQueue;
 }
 
-export interface OpenAcceptDeps {
+interface OpenAcceptDeps {
   db: Database;
   /** The same for what requests read. */
   requestDb: Database;

@@ -93,14 +93,14 @@ function listOf(webhooks: readonly FoundWebhook[], notStored: NotStored): Resolv
 }
 
 /** What one look-up has found of a webhook, an app, or an app and an event type. */
-export type LoadedTargets =
+type LoadedTargets =
   | { kind: 'webhooks'; webhooks: FoundWebhook[]; notStored: NotStored }
   /** The app has too many to be held: they are looked up by event type, under this number. */
   | { kind: 'wide'; number: number; notStored: NotStored }
   | { kind: 'targets'; list: TargetList };
 
 /** Each resolves to null when there is no such app or webhook. */
-export interface LoadTargets {
+interface LoadTargets {
   ofWebhook: (companyId: string, webhookId: string) => Promise<LoadedTargets | null>;
   ofApp: (companyId: string, appId: string) => Promise<LoadedTargets | null>;
   ofWideApp: (
@@ -109,7 +109,7 @@ export interface LoadTargets {
   ) => Promise<LoadedTargets | null>;
 }
 
-export interface LoadTargetsDeps {
+interface LoadTargetsDeps {
   /** How many webhooks one message may go to: QUOTA_TARGETS_PER_MESSAGE. */
   maxTargets: number;
   webhooks: Pick<WebhookStore, 'findTarget' | 'appOf' | 'findByApp' | 'findTargets'>;
@@ -123,7 +123,7 @@ export interface LoadTargetsDeps {
  */
 const MOST_IN_NARROW_APP = 100;
 
-export function createLoadTargets(deps: LoadTargetsDeps): LoadTargets {
+function createLoadTargets(deps: LoadTargetsDeps): LoadTargets {
   const { maxTargets, webhooks, notStoredByApp } = deps;
   let wideApps = 0;
   return {

@@ -13,7 +13,7 @@ import type { RateLimits } from '../limits/rate-limits.ts';
 import type { GatewayRedis } from '../start.ts';
 import type { Identify } from './sessions.ts';
 
-export interface LivePageDeps {
+interface LivePageDeps {
   identify: Identify;
   limits: Pick<RateLimits, 'limitCompany'>;
   streams: Pick<LiveStreams, 'open' | 'close'>;
@@ -120,7 +120,7 @@ export interface LiveStreams {
   stop: () => void;
 }
 
-export interface LiveStreamsDeps {
+interface LiveStreamsDeps {
   /** Says that these companies are watched. */
   watch: (companyIds: readonly string[]) => Promise<void>;
 }

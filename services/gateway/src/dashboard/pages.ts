@@ -9,7 +9,7 @@ import { refuseMethod } from '../http/known-routes.ts';
 import type { RequestDeadlines } from '../http/request-deadlines.ts';
 import { isListed, originOf } from './portal-links.ts';
 
-export interface FilePagesDeps {
+interface FilePagesDeps {
   /** Null while nothing is built. */
   load: () => Promise<DashboardFiles | null>;
   /** The origins whose pages may frame the portal of a company; none for an unknown one. */
@@ -104,7 +104,7 @@ function notFound({ method, path }: Request): ApiError {
   return new ApiError(404, 'route_not_found', `There is no ${method} ${path}.`);
 }
 
-export interface DashboardFile {
+interface DashboardFile {
   contentType: string;
   bytes: Buffer;
   /** Null when it would hardly be smaller. */
@@ -112,7 +112,7 @@ export interface DashboardFile {
 }
 
 /** The built dashboard, by path, such as `assets/index-1a2b3c.js`. */
-export interface DashboardFiles {
+interface DashboardFiles {
   /** The page, whose `<base>` is replaced when it is sent. */
   page: string;
   files: ReadonlyMap<string, DashboardFile>;
@@ -168,7 +168,7 @@ function nullIfMissing(error: NodeJS.ErrnoException): null {
 }
 
 /** Shown in place of the dashboard: in a checkout the build is not part of it. */
-export const NOT_BUILT = `<!doctype html>
+const NOT_BUILT = `<!doctype html>
 <html lang="en">
   <head>
     <meta charset="utf-8">
@@ -187,7 +187,7 @@ export const NOT_BUILT = `<!doctype html>
  * Only scripts, styles and requests of this gateway; nothing inline, no plug-ins, no forms. `origins` may frame the page and
  * have images in it: those that a company lists for its portal; none for every other page.
  */
-export function contentSecurityPolicy(origins: readonly string[] = []): string {
+function contentSecurityPolicy(origins: readonly string[] = []): string {
   return [
     "default-src 'none'",
     "script-src 'self'",
@@ -203,7 +203,7 @@ export function contentSecurityPolicy(origins: readonly string[] = []): string {
 }
 
 /** Returns the headers of a page, which names its assets by their content and must never be an old one. */
-export function pageHeaders(origins: readonly string[] = []): Record<string, string> {
+function pageHeaders(origins: readonly string[] = []): Record<string, string> {
   return {
     'Content-Type': 'text/html; charset=utf-8',
     'Cache-Control': 'no-store',
@@ -234,7 +234,7 @@ export function baseOf(path: string): string {
   return '../'.repeat(below.length - 1) || './';
 }
 
-export interface FrameRequest {
+interface FrameRequest {
   /** `Sec-Fetch-Dest`: what the browser asks the page for. Browsers send it over https and to loopback. */
   destination: string | undefined;
   /** `Referer`: the page that asked, which is the one around the frame, or one that was in the frame before. */
@@ -270,7 +270,7 @@ const escapeHtml = (text: string): string =>
   text.replaceAll(/[&<>"']/g, (each) => ESCAPED[each] ?? each);
 
 /** It may be framed by anyone, so that people see why they do not see the page: it shows nothing of any company. */
-export const REFUSED_FRAME_HEADERS = {
+const REFUSED_FRAME_HEADERS = {
   'Content-Type': 'text/html; charset=utf-8',
   'Cache-Control': 'no-store',
   'Content-Security-Policy': "default-src 'none'",

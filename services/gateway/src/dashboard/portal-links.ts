@@ -31,14 +31,14 @@ import type { Apps } from '../projects/apps.ts';
 import type { PortalSettingsStore } from './portal-settings.ts';
 
 /** What the routes of the portal call. */
-export interface PortalUseCases {
+interface PortalUseCases {
   createPortalLink: CreatePortalLink;
   listPortalLinks: ListPortalLinks;
   endPortalLink: EndPortalLink;
   portalSettings: PortalSettingsStore;
 }
 
-export type PortalUseCaseDeps = Pick<PortalUseCases, 'portalSettings'> &
+type PortalUseCaseDeps = Pick<PortalUseCases, 'portalSettings'> &
   Pick<EndPortalLinkDeps, 'invalidate'> &
   Pick<CreatePortalLinkDeps, 'quotas' | 'publicUrl' | 'newId' | 'nowMs'> & {
     db: mongo.Db;
@@ -61,7 +61,7 @@ export function portalUseCases(
   };
 }
 
-export interface CreatePortalLinkDeps {
+interface CreatePortalLinkDeps {
   apps: Pick<Apps, 'get'>;
   apiKeys: Pick<ApiKeys, 'get'>;
   companies: Pick<CompanyStore, 'insertKey'>;
@@ -74,7 +74,7 @@ export interface CreatePortalLinkDeps {
   nowMs: () => number;
 }
 
-export interface AskedPortalLink {
+interface AskedPortalLink {
   appId: string;
   expiresInSeconds: number;
   capabilities: readonly Capability[];
@@ -85,7 +85,7 @@ export interface AskedPortalLink {
   baseUrl: () => string;
 }
 
-export interface CreatedPortalLink {
+interface CreatedPortalLink {
   id: string;
   url: string;
   expiresAtMs: number;
@@ -101,7 +101,7 @@ export type CreatePortalLink = (
   asked: AskedPortalLink,
 ) => Promise<CreatedPortalLink>;
 
-export function createCreatePortalLink(deps: CreatePortalLinkDeps): CreatePortalLink {
+function createCreatePortalLink(deps: CreatePortalLinkDeps): CreatePortalLink {
   const { apps, links, quotas, nowMs } = deps;
   return async (caller, asked) => {
     const { companyId } = caller;
@@ -191,7 +191,7 @@ function assertGivable({ scopes }: Caller, capabilities: readonly Capability[]):
   throw cannotGive(missing);
 }
 
-export interface EndPortalLinkDeps {
+interface EndPortalLinkDeps {
   links: Pick<LinkStore, 'revoke'>;
   companies: Pick<CompanyStore, 'removeLinkKey'>;
   invalidate: Invalidate;
@@ -215,7 +215,7 @@ export function createEndPortalLink(deps: EndPortalLinkDeps): EndPortalLink {
   };
 }
 
-export interface ListPortalLinksDeps {
+interface ListPortalLinksDeps {
   apps: Pick<Apps, 'get' | 'existing'>;
   apiKeys: Pick<ApiKeys, 'byHash'>;
   links: Pick<LinkStore, 'listLive'>;
@@ -242,7 +242,7 @@ export interface ListedPortalLink {
  */
 export type ListPortalLinks = (asked: ListedLinks) => Promise<ListedPortalLink[]>;
 
-export function createListPortalLinks(deps: ListPortalLinksDeps): ListPortalLinks {
+function createListPortalLinks(deps: ListPortalLinksDeps): ListPortalLinks {
   const { apps, apiKeys, links, nowMs } = deps;
   return async (asked) => {
     const { companyId, appId } = asked;

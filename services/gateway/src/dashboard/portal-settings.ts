@@ -5,7 +5,7 @@ import type { mongo } from 'mongoose';
 import { createPublicRead } from '../limits/rate-limits.ts';
 
 /** Which pages may frame the portal of a company, and have the images that its theme names. */
-export interface PortalSettings {
+interface PortalSettings {
   origins: readonly string[];
 }
 

@@ -20,7 +20,7 @@ import {
 } from './sessions.ts';
 import type { SignedIn, SignIn, SignInSource, SignOut } from './sign-in.ts';
 
-export interface SessionPagesDeps {
+interface SessionPagesDeps {
   signIn: SignIn;
   authenticate: Authenticate;
   cookies: SessionCookies;

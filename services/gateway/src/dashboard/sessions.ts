@@ -21,7 +21,7 @@ import { isoTime } from '../routes/fields.ts';
 /** Returns whose request it is, by its API key or its session. Throws what `Authenticate` throws. */
 export type Identify = (request: Request) => Promise<Caller>;
 
-export interface IdentifyDeps {
+interface IdentifyDeps {
   authenticate: Authenticate;
   cookies: Pick<SessionCookies, 'read'>;
   visits: Pick<Visits, 'assertGoesOn'>;
@@ -79,7 +79,7 @@ const portalSchema = z.object({
  * What the cookie of a session states. It grants nothing by itself: what its key may do, and whether the key
  * still exists, is looked up with each request, as for the key itself.
  */
-export const sessionSchema = z.discriminatedUnion('kind', [companySchema, portalSchema]);
+const sessionSchema = z.discriminatedUnion('kind', [companySchema, portalSchema]);
 
 export type Session = z.infer<typeof sessionSchema>;
 export type PortalSession = z.infer<typeof portalSchema>;
@@ -93,7 +93,7 @@ export interface SessionCookies {
   clear: (request: Request, response: Response, kind: SessionKind) => void;
 }
 
-export interface SessionCookieDeps {
+interface SessionCookieDeps {
   statements: SignedStatements;
   /** PUBLIC_URL. */
   publicUrl: string | undefined;
@@ -178,7 +178,7 @@ function cookieOf(request: Request, name: string): string | null {
 const SESSION_HEADER = 'x-posthorn-session';
 
 /** Which session a page means. */
-export interface NamedSession {
+interface NamedSession {
   kind: SessionKind;
   /** Of what the page shows: the company, or the link of the visit. Null when it does not know yet. */
   id: string | null;
@@ -227,7 +227,7 @@ export interface Visits {
   forget: (linkId: string) => void;
 }
 
-export interface VisitsDeps {
+interface VisitsDeps {
   links: Pick<LinkStore, 'isRevoked'>;
   hasApp: HasApp;
 }
@@ -271,7 +271,7 @@ interface ShownPortal {
   theme: PortalTheme;
 }
 
-export interface DescribeSessionDeps {
+interface DescribeSessionDeps {
   companies: Pick<CompanyStore, 'nameOf'>;
   links: Pick<LinkStore, 'themeOf'>;
   /** Null for an unknown app. */

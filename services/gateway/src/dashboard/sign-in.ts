@@ -24,7 +24,7 @@ import type { HasApp } from '../projects/apps.ts';
 import type { EndPortalLink } from './portal-links.ts';
 import { type PortalSession, type Session, SESSION_MS } from './sessions.ts';
 
-export interface SignInDeps {
+interface SignInDeps {
   authenticate: Authenticate;
   links: Pick<LinkStore, 'find' | 'use'>;
   companies: Pick<CompanyStore, 'insertKey'>;
@@ -195,7 +195,7 @@ async function recordVisit(
   });
 }
 
-export interface SignOutDeps {
+interface SignOutDeps {
   companies: Pick<CompanyStore, 'linkKeyOf' | 'removeLinkKey'>;
   endPortalLink: EndPortalLink;
   invalidate: Invalidate;
@@ -267,7 +267,7 @@ function ignoreUnknown(error: unknown): void {
 }
 
 /** Says why a link does not open: its page shows the text. */
-export function linkRefused(refusal: LinkRefusal): ApiError {
+function linkRefused(refusal: LinkRefusal): ApiError {
   switch (refusal) {
     case 'used':
       return new ApiError(

@@ -22,14 +22,14 @@ import { unavailable } from '../http/api-error.ts';
 import type { Apps } from '../projects/apps.ts';
 import type { ReadWebhookOutlines, WebhookOutline } from './overview.ts';
 
-export interface CountAppsDeps {
+interface CountAppsDeps {
   apps: Pick<Apps, 'existing'>;
   webhooks: Pick<WebhookStore, 'countOf'>;
   stats: Pick<StatsQueries, 'readSteps'>;
   nowMs: () => number;
 }
 
-export interface AppCounts {
+interface AppCounts {
   appId: string;
   /** Counted up to 10,000. */
   webhooks: number;
@@ -68,12 +68,12 @@ async function countApp(
   return { appId, webhooks: count, succeeded, failed: attemptsIn(counts) - succeeded };
 }
 
-export interface ReadCircuitsDeps {
+interface ReadCircuitsDeps {
   circuits: Pick<OpenCircuits, 'list'>;
   readOutlines: ReadWebhookOutlines;
 }
 
-export interface CircuitsFilter {
+interface CircuitsFilter {
   appId?: string | undefined;
   webhookId?: string | undefined;
 }
@@ -126,7 +126,7 @@ export interface Pending {
   oldestAtMs: number | null;
 }
 
-export interface PendingOwner {
+interface PendingOwner {
   companyId: string;
   appId?: string | undefined;
   webhookId?: string | undefined;
@@ -135,7 +135,7 @@ export interface PendingOwner {
 export type ReadPending = (owner: PendingOwner) => Promise<Pending>;
 
 /** From an index, 10,000 take 10 ms. */
-export const MOST_COUNTED = 10_000;
+const MOST_COUNTED = 10_000;
 /** Webhooks of an app that are looked at. */
 const MAX_PENDING_WEBHOOKS = 200;
 

@@ -18,7 +18,7 @@ import { inTurns, type TakeTurn } from '../http/turns.ts';
 import { type SentHeaders, sentHeadersOf, UNKNOWN_HEADERS } from '../responses/message.ts';
 import { requireMessage } from './messages.ts';
 
-export interface DeliveriesQuery {
+interface DeliveriesQuery {
   companyId: string;
   messageId: string;
   limit: number;
@@ -26,7 +26,7 @@ export interface DeliveriesQuery {
   cursor?: string | undefined;
 }
 
-export interface ListedDeliveries {
+interface ListedDeliveries {
   /** Newest webhook first. */
   deliveries: ReadDelivery[];
   nextCursor: string | null;
@@ -163,7 +163,7 @@ export async function* placesAt(
 }
 
 /** Returns the deliveries of a message to these webhooks, in their order. */
-export async function deliveriesOf(
+async function deliveriesOf(
   deps: ReadStores,
   message: Message,
   webhookIds: readonly string[],

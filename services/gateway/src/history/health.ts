@@ -9,7 +9,7 @@ import type { EndpointFlow, EndpointFlows } from '@posthorn/platform/redis/endpo
 import type { OpenCircuits } from '@posthorn/platform/redis/open-circuits.ts';
 import type { Health } from '../responses/webhook.ts';
 
-export interface HealthDeps {
+interface HealthDeps {
   webhooks: Pick<WebhookStore, 'has'>;
   messages: Pick<MessageQueries, 'listIds'>;
   deliveries: Pick<DeliveryQueries, 'figuresOf' | 'countPending'>;

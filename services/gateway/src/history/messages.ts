@@ -31,7 +31,7 @@ export interface MessageQuery extends DeliveryFilter {
   limit: number;
 }
 
-export interface ListedMessages {
+interface ListedMessages {
   /** Newest first. */
   messages: { message: Message; deliveries: DeliveryOutline[] }[];
   nextCursor: string | null;
@@ -203,25 +203,25 @@ function cutAt(read: readonly Message[], wantedIds: readonly string[]): string |
   return chars >= MAX_PAYLOAD_CHARS && lastId !== wantedIds.at(-1) ? lastId : undefined;
 }
 
-export interface OutlineDeps {
+interface OutlineDeps {
   deliveries: Pick<DeliveryQueries, 'outlinesOf'>;
   takeTurn: TakeTurn;
 }
 
 /** A message that may match, with its deliveries in the order of its targets, also those that have no document yet. */
-export interface Candidate {
+interface Candidate {
   outline: MessageOutline;
   deliveries: DeliveryOutline[];
 }
 
-export interface DeliveryFilter {
+interface DeliveryFilter {
   webhookId?: string | undefined;
   /** Of the delivery to `webhookId`, without which it has no effect. */
   deliveryStatus?: DeliveryStatus | undefined;
 }
 
 /** Keeps the messages whose delivery to the webhook has the status. Reads no deliveries to other webhooks. */
-export async function withDeliveryStatus(
+async function withDeliveryStatus(
   { deliveries }: OutlineDeps,
   companyId: string,
   { webhookId, deliveryStatus }: DeliveryFilter,
@@ -242,7 +242,7 @@ export async function withDeliveryStatus(
 /** To read the deliveries to so many targets takes 3 ms of CPU time. */
 const TARGETS_PER_TURN = 1_000;
 
-export async function withDeliveries(
+async function withDeliveries(
   deps: OutlineDeps,
   companyId: string,
   outlines: readonly MessageOutline[],
@@ -292,11 +292,11 @@ export function outlineBefore(
   };
 }
 
-export function statusOf({ deliveries }: Candidate): DeliveryStatus {
+function statusOf({ deliveries }: Candidate): DeliveryStatus {
   return messageStatus(deliveries.map(({ status }) => status));
 }
 
-export interface ReadMessageDeps extends ReadMessageStores {
+interface ReadMessageDeps extends ReadMessageStores {
   takeTurn: TakeTurn;
 }
 
@@ -306,7 +306,7 @@ export interface ReadMessageStores {
   webhooks: Pick<WebhookStore, 'findTarget'>;
 }
 
-export interface ReadMessage {
+interface ReadMessage {
   message: Message;
   oldest: OldestTarget;
   /** All of them, in the order of its targets. */

@@ -25,7 +25,7 @@ import { idField, isoTime, timeField } from '../routes/fields.ts';
 import type { Pending, ReadCircuits, ReadPending } from './counts.ts';
 import { FOUND_KINDS } from './find-by-id.ts';
 
-export interface ReadOverviewDeps {
+interface ReadOverviewDeps {
   stats: Pick<StatsQueries, 'readSteps' | 'readFailing'>;
   readPending: ReadPending;
   readCircuits: ReadCircuits;
@@ -33,7 +33,7 @@ export interface ReadOverviewDeps {
   nowMs: () => number;
 }
 
-export interface AskedOverview {
+interface AskedOverview {
   companyId: string;
   /** The webhook, the app or the company. */
   ownerId: string;
@@ -42,7 +42,7 @@ export interface AskedOverview {
   range: Range;
 }
 
-export interface Overview {
+interface Overview {
   asOfMs: number;
   /** Of all attempts in the range. */
   counts: AttemptCounts;
@@ -55,7 +55,7 @@ export interface Overview {
   worst: WorstWebhook[];
 }
 
-export interface WorstWebhook {
+interface WorstWebhook {
   webhook: WebhookOutline;
   /** From 0 to 1. */
   successRatio: number;
@@ -256,13 +256,13 @@ export const foundSchema = z
   })
   .meta({ id: 'Found', description: 'What has the id, and what it belongs to' });
 
-export interface KnownFailing {
+interface KnownFailing {
   /** The worst first. */
   failing: FailingWebhook[];
   outlines: Map<string, WebhookOutline>;
 }
 
-export interface FailingFilter {
+interface FailingFilter {
   companyId: string;
   appId: string | undefined;
   webhookId?: string | undefined;
@@ -306,7 +306,7 @@ export async function worstOf(
 }
 
 /** The failed attempts to one webhook with one outcome. */
-export interface FailureGroup {
+interface FailureGroup {
   webhook: WebhookOutline;
   outcome: Outcome;
   count: number;
@@ -314,12 +314,12 @@ export interface FailureGroup {
   lastMs: number;
 }
 
-export function failuresOf({ counts }: FailingWebhook): number {
+function failuresOf({ counts }: FailingWebhook): number {
   return attemptsIn(counts) - successesIn(counts);
 }
 
 /** The webhooks with the most failed attempts first. */
-export function worstFirst(failing: readonly FailingWebhook[]): FailingWebhook[] {
+function worstFirst(failing: readonly FailingWebhook[]): FailingWebhook[] {
   return failing.toSorted(
     (a, b) => failuresOf(b) - failuresOf(a) || (a.webhookId < b.webhookId ? -1 : 1),
   );
@@ -342,7 +342,7 @@ export function failureGroups(
 }
 
 /** Returns the outcome that most of the failed attempts had. */
-export function mainReason({ counts }: FailingWebhook): Outcome {
+function mainReason({ counts }: FailingWebhook): Outcome {
   const failures = Object.entries(counts.outcomes).filter(([outcome]) => outcome !== 'success');
   const [most] = failures.sort(([, a], [, b]) => b - a);
   if (!most) throw new Error('a failing webhook without a failure');

@@ -5,7 +5,7 @@ export interface Problem {
 }
 
 /** Why a request is answered with 503. Clients are not told. */
-export type UnavailableReason =
+type UnavailableReason =
   | 'mongodb_unavailable'
   /** The clock of this process or that of MongoDB. */
   | 'clock_wrong'

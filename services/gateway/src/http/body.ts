@@ -83,12 +83,12 @@ function readObject(text: string): ReturnType<typeof parseJsonObject> {
   }
 }
 
-export const TOO_MANY_FIELDS: Problem = {
+const TOO_MANY_FIELDS: Problem = {
   path: '',
   message: `must have at most ${MAX_MEMBERS} fields`,
 };
 
-export interface CheckedFields<T> {
+interface CheckedFields<T> {
   /** Null when there are problems. */
   value: T | null;
   problems: Problem[];
@@ -101,7 +101,7 @@ export interface CheckedFields<T> {
  * keys and two spellings of one key with different values are problems. Returns every problem, not only
  * the first. `unknownMessage` is the message for an unknown key.
  */
-export function checkFields<Schema extends z.ZodObject>(
+function checkFields<Schema extends z.ZodObject>(
   members: Record<string, unknown>,
   schema: Schema,
   unknownMessage: string,
@@ -134,10 +134,7 @@ function strictOf(schema: z.ZodObject): z.ZodObject {
 }
 
 /** Returns the members under their camelCase names, without validation. */
-export function rawFields(
-  members: Record<string, unknown>,
-  schema: z.ZodObject,
-): Record<string, unknown> {
+function rawFields(members: Record<string, unknown>, schema: z.ZodObject): Record<string, unknown> {
   return inCamelCase(members, new Set(Object.keys(schema.shape)), []).fields;
 }
 
@@ -177,13 +174,13 @@ function problemsOf(issue: z.core.$ZodIssue, unknownMessage: string): Problem[] 
 }
 
 /** The parts of a request besides its path and body. */
-export interface RequestHead {
+interface RequestHead {
   /** The query string as it was received, without the question mark. */
   queryText: string;
   header: (name: string) => string | undefined;
 }
 
-export interface ParsedHead {
+interface ParsedHead {
   query: Record<string, unknown>;
   problems: Problem[];
 }
@@ -242,7 +239,7 @@ function isJson(request: Request): boolean {
   return JSON_TYPE.test(request.get('content-type') ?? '');
 }
 
-export interface BodyBounds {
+interface BodyBounds {
   maxBytes: number;
   /** From the end of the headers to the end of the body; null for the time that the server gives every request. */
   withinMs: number | null;

@@ -201,7 +201,7 @@ function refusalText(refusal: Refusal): string {
 }
 
 /** What is wrong with the head of a request; `unknown_coding` is a transfer coding other than `chunked`. */
-export type HeadFault = 'malformed' | 'unknown_coding';
+type HeadFault = 'malformed' | 'unknown_coding';
 
 /**
  * Checks what Node's parser accepts and RFC 9112 refuses. Afterwards `Host` is the authority of the target and `url`

@@ -3,7 +3,7 @@ import { ApiError } from './api-error.ts';
 import { pathsOf, type Route } from './route.ts';
 
 /** The labels of a request. Both come from closed sets, whatever a client sends. */
-export interface RouteLabels {
+interface RouteLabels {
   /** The method; `other` for one that the route does not have. */
   method: string;
   /** The path of the route without `/api/v1`, with the names of its ids; `unknown` for any other path. */

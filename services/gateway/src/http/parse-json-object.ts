@@ -7,7 +7,7 @@ export const MAX_MEMBERS = 100;
 /** The object has more members; nothing of it is parsed. */
 export class TooManyMembersError extends Error {}
 
-export interface ParsedJsonObject {
+interface ParsedJsonObject {
   /** The parsed object. Numbers may lose precision, which matters for the payload only. */
   value: Record<string, unknown>;
   /** Returns the text of a top-level value exactly as it was written; undefined when it is absent. */

@@ -14,7 +14,7 @@ export interface RequestDeadlines {
   tick: () => void;
 }
 
-export interface DeadlineDeps {
+interface DeadlineDeps {
   /** The time for all steps of a request together. The time in which its body arrives is not counted. */
   answerWithinMs: number;
   monotonicMs: () => number;

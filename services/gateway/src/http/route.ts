@@ -18,7 +18,7 @@ export interface Caller {
   portal?: PortalVisit;
 }
 
-export interface PortalVisit {
+interface PortalVisit {
   linkId: string;
   capabilities: readonly Capability[];
 }
@@ -53,7 +53,7 @@ export interface ApiResponse {
 }
 
 /** The success response of a route, as it is sent and as the OpenAPI document describes it. */
-export interface ResponseSpec {
+interface ResponseSpec {
   status: 200 | 201 | 202;
   /** The `message` of the envelope, for people. */
   message: string;
@@ -85,7 +85,7 @@ export interface AuditSpec {
 }
 
 /** An optional header that the handler reads. */
-export interface RouteHeader {
+interface RouteHeader {
   name: string;
   description: string;
   schema: z.ZodType;
@@ -131,7 +131,7 @@ interface RouteSpec {
 }
 
 /** A request whose fields were parsed but not validated. */
-export interface RawRequest {
+interface RawRequest {
   caller: Caller;
   params: Readonly<Record<string, string>>;
   fields: Readonly<Record<string, unknown>>;

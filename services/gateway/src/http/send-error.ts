@@ -83,7 +83,7 @@ function toApiError(error: unknown): ApiError {
 }
 
 /** Calls `send` later, so that clients which repeat a refused request at once cost little. */
-export type DelayRefusal = (send: () => void) => void;
+type DelayRefusal = (send: () => void) => void;
 
 /** A client that ignores `Retry-After` repeats its request four times a second, instead of hundreds of times. */
 const DELAY_MS = 250;

@@ -143,7 +143,7 @@ async function untilTaken(response: Response): Promise<void> {
 }
 
 /** So many entries are an ordinary response: 1 MB of the widest webhooks. */
-export const SHORT_LIST = 50;
+const SHORT_LIST = 50;
 
 /** Reads until it is known whether the list is a short one. That is an ordinary response. */
 export async function beginPages(
@@ -171,7 +171,7 @@ async function* continued(
   }
 }
 
-export interface LongList<Found, Shown> {
+interface LongList<Found, Shown> {
   describe: (found: Found) => Shown;
   /** Of two parts, as objects and as text, at most. */
   bytes: number;

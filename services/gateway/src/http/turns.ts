@@ -35,7 +35,7 @@ interface Piece {
   begin: () => void;
 }
 
-export interface TurnDeps {
+interface TurnDeps {
   /** Calls the functions in their order in the next round of the event loop, each once: setImmediate. */
   inNextRound: (run: () => void) => void;
   /** Calls the function once, after this many milliseconds: setTimeout. */
@@ -122,7 +122,7 @@ export async function* inTurns<Part>(
 }
 
 /** Pieces of work of companies that rest. */
-export interface HeldPieces<Piece> {
+interface HeldPieces<Piece> {
   /** Returns false, and does not hold the piece, when its company may work. */
   tryHold: (companyId: string, piece: Piece) => boolean;
   size: () => number;

@@ -15,7 +15,7 @@ import type { Caller } from '../http/route.ts';
 import type { Quotas } from '../limits/quotas.ts';
 import type { ListPage } from '../projects/projects.ts';
 
-export interface ApiKeysDeps {
+interface ApiKeysDeps {
   db: mongo.Db;
   quotas: Quotas;
   newId: (prefix: IdPrefix) => string;
@@ -23,13 +23,13 @@ export interface ApiKeysDeps {
   invalidate: Invalidate;
 }
 
-export interface CreatedApiKey {
+interface CreatedApiKey {
   /** Only its hash is stored. */
   key: string;
   document: ApiKeyDocument;
 }
 
-export interface NewApiKey extends AskedRights {
+interface NewApiKey extends AskedRights {
   name: string;
 }
 
@@ -137,7 +137,7 @@ function insertKey(
 }
 
 /** Whose request makes a key. */
-export type Maker = Pick<Caller, 'companyId' | 'scopes' | 'appId'>;
+type Maker = Pick<Caller, 'companyId' | 'scopes' | 'appId'>;
 
 /** Returns the rights of a new key. Throws ApiError 403 for a scope that its maker does not have. */
 export function rightsFor(maker: Maker, { scopes, appId, expiresAtMs }: AskedRights): KeyRights {

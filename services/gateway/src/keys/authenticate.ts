@@ -9,7 +9,7 @@ import type { Logger } from '@posthorn/platform/service/logger.ts';
 import { ApiError } from '../http/api-error.ts';
 import type { WrongKeys } from '../limits/rate-limits.ts';
 
-export interface Credentials {
+interface Credentials {
   apiKey?: string | undefined;
   /** Of a session, in place of the key: the hash of the key that began it. */
   keyHash?: string | undefined;
@@ -25,7 +25,7 @@ export interface Credentials {
  */
 export type Authenticate = (credentials: Credentials) => Promise<KeyRecord>;
 
-export interface Authentication {
+interface Authentication {
   authenticate: Authenticate;
   /** Drops the key with this hash from the cache. */
   forget: (keyHash: string) => void;
@@ -33,7 +33,7 @@ export interface Authentication {
   usedBytes: () => number;
 }
 
-export interface AuthenticateDeps {
+interface AuthenticateDeps {
   /** Returns null when no key has this hash. */
   findKey: (keyHash: string) => Promise<KeyRecord | null>;
   wrongKeys: WrongKeys;
@@ -175,7 +175,7 @@ export interface LastUsed {
   stop: () => Promise<void>;
 }
 
-export interface LastUsedDeps {
+interface LastUsedDeps {
   /** Stores the times, each under the id of its key. */
   write: (usedAtMs: ReadonlyMap<string, number>) => Promise<void>;
   nowMs: () => number;

@@ -23,7 +23,7 @@ export interface NamedIds {
   keyId?: string | undefined;
 }
 
-export interface ConfinementDeps {
+interface ConfinementDeps {
   apps: Pick<Apps, 'get'>;
   webhooks: Pick<WebhookStore, 'appOf' | 'findOne'>;
   messages: Pick<MessageQueries, 'outlinesOf' | 'findOne' | 'outlinesAt'>;
@@ -33,7 +33,7 @@ export interface ConfinementDeps {
 }
 
 /** The company and the app of a key that may be used for that app only. */
-export interface AppOwner {
+interface AppOwner {
   companyId: string;
   appId: string;
 }

@@ -5,10 +5,10 @@ import { ApiError } from '../http/api-error.ts';
 export const FIXED_QUOTAS = { portalLinks: 1_000, headerBytes: 8_192 } as const;
 
 /** A setting, or a quota that is fixed. */
-export type QuotaName = keyof QuotaConfig | keyof typeof FIXED_QUOTAS;
+type QuotaName = keyof QuotaConfig | keyof typeof FIXED_QUOTAS;
 
 /** What may be created; each belongs to an owner that may have so many of them. */
-export type CountedQuota = Exclude<QuotaName, 'QUOTA_TARGETS_PER_MESSAGE' | 'headerBytes'>;
+type CountedQuota = Exclude<QuotaName, 'QUOTA_TARGETS_PER_MESSAGE' | 'headerBytes'>;
 
 const WHAT: Record<QuotaName, string> = {
   QUOTA_PROJECTS_PER_COMPANY: 'projects for each company',
@@ -31,7 +31,7 @@ function describe(quota: QuotaName): string {
   return quota in FIXED_QUOTAS ? WHAT[quota] : `${WHAT[quota]} (${quota})`;
 }
 
-export interface Creation<Created> {
+interface Creation<Created> {
   setting: CountedQuota;
   companyId: string;
   /** The company, app or project that has them. */
@@ -60,7 +60,7 @@ const MAX_OWNERS = 10_000;
 const NEAR = 0.8;
 
 /** What the operator is told of an owner that will soon have as many as it may. */
-export interface NearQuota {
+interface NearQuota {
   setting: CountedQuota;
   companyId: string;
   ownerId: string;
@@ -85,7 +85,7 @@ interface Owner {
   lastTurn: Promise<unknown>;
 }
 
-export interface QuotasDeps {
+interface QuotasDeps {
   limits: Readonly<Record<CountedQuota, number>>;
   monotonicMs: () => number;
   /** Called once for each owner that reaches 80 % of a quota; again when it was below meanwhile. */

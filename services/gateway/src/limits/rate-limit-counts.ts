@@ -21,7 +21,7 @@ export interface Increment {
 }
 
 /** What all processes together have counted in the minute and the one before, as far as they have shared it. */
-export interface Totals {
+interface Totals {
   previous: number;
   current: number;
 }
@@ -42,7 +42,7 @@ export interface RateCounts {
   size: () => number;
 }
 
-export interface RateBounds {
+interface RateBounds {
   /** Allowed in any minute. */
   limit: number;
   /** Keys in memory; the least recently counted are dropped first. */
@@ -190,7 +190,7 @@ function firstOf(changed: ReadonlySet<Count>, max: number): Count[] {
  * Adds to the counts of all gateways and returns the totals, in the same order, null where nothing was added. Rejects
  * while Redis is away.
  */
-export type AddToSharedCounts = (increments: readonly Increment[]) => Promise<(Totals | null)[]>;
+type AddToSharedCounts = (increments: readonly Increment[]) => Promise<(Totals | null)[]>;
 
 /** The count of a minute is read until the next minute has ended. */
 const EXPIRE_AFTER_MS = 2 * WINDOW_MS;

@@ -65,16 +65,16 @@ function pathsFrom(operations: readonly Operation[]): Record<string, JsonSchema>
 }
 
 /** The tag of operations at their second address. */
-export const ALIAS_TAG = 'Other addresses';
+const ALIAS_TAG = 'Other addresses';
 
-export interface Operation {
+interface Operation {
   path: string;
   method: string;
   operation: JsonSchema;
 }
 
 /** Returns the operation of a route at each of its addresses, the main one (docs/contract.md C1.2) first. */
-export function operationsOf(
+function operationsOf(
   route: Route,
   schemas: SchemaRegistry,
   failures: FailureResponses,
@@ -136,7 +136,7 @@ function camelCase(dashed: string): string {
 }
 
 /** For `components.parameters`. */
-export const NAMED_PARAMETERS: Record<string, JsonSchema> = {
+const NAMED_PARAMETERS: Record<string, JsonSchema> = {
   CompanyId: companyId(false, 'Id of your company. Optional; must be the company of the API key'),
   RequiredCompanyId: companyId(true, 'Id of your company. Must be the company of the API key'),
   RequestId: {
@@ -156,7 +156,7 @@ function companyId(required: boolean, description: string): JsonSchema {
 const reference = (name: string): JsonSchema => ({ $ref: `#/components/parameters/${name}` });
 
 /** Returns the parameters of a route: in path, query and headers. */
-export function parametersOf(route: Route, schemas: SchemaRegistry): JsonSchema[] {
+function parametersOf(route: Route, schemas: SchemaRegistry): JsonSchema[] {
   return [
     ...pathParameters(route),
     ...queryParameters(route, schemas),
@@ -304,7 +304,7 @@ const EXAMPLES: Record<string, Examples> = {
 };
 
 /** Returns null for routes without a body. */
-export function requestBody(route: Route, schemas: SchemaRegistry): JsonSchema | null {
+function requestBody(route: Route, schemas: SchemaRegistry): JsonSchema | null {
   if (!route.body) return null;
   const schema = schemas.ofInput(route.body);
   return {
@@ -371,7 +371,7 @@ const HEADERS = [
 ];
 
 /** The request that Posthorn sends (OpenAPI 3.1, `webhooks`). */
-export const DELIVERY_REQUEST: JsonSchema = {
+const DELIVERY_REQUEST: JsonSchema = {
   post: {
     operationId: 'delivery',
     summary: 'A delivery to your endpoint',

@@ -29,7 +29,7 @@ export const DASHBOARD_CODES = {
   },
 } as const;
 
-export interface ErrorSpec {
+interface ErrorSpec {
   status: number;
   /** When the code is returned, as in docs/decisions/0004-api-errors.md. */
   when: string;

@@ -74,7 +74,7 @@ function addOnce(named: Record<string, JsonSchema>, name: string, schema: JsonSc
   named[name] = schema;
 }
 
-export interface Resolved {
+interface Resolved {
   schema: JsonSchema;
   /** Null for a schema without a name. */
   name: string | null;

@@ -55,7 +55,7 @@ const NEXT_CURSOR = {
   description: 'The `cursor` of the next page; null on the last page',
 };
 
-export const REQUEST_ID = '7d5f9c1e-4b7a-4c62-9a55-0f3f6f1f8f0e';
+const REQUEST_ID = '7d5f9c1e-4b7a-4c62-9a55-0f3f6f1f8f0e';
 
 /** The envelope of every failure, named `Failure` in the document. */
 export const FAILURE_SCHEMA: JsonSchema = {
@@ -142,7 +142,7 @@ function errorExampleOf(code: string): JsonSchema {
   return { success: false, message, code, requestId: REQUEST_ID, ...(errors && { errors }) };
 }
 
-export type ResponseHeaders = Record<string, JsonSchema>;
+type ResponseHeaders = Record<string, JsonSchema>;
 
 const text = { type: 'string' };
 
@@ -181,18 +181,18 @@ export const NAMED_HEADERS: ResponseHeaders = {
 
 const reference = (name: string): JsonSchema => ({ $ref: `#/components/headers/${name}` });
 
-export const COMMON_HEADERS: ResponseHeaders = {
+const COMMON_HEADERS: ResponseHeaders = {
   'X-Request-Id': reference('RequestId'),
   RateLimit: reference('RateLimit'),
   'RateLimit-Policy': reference('RateLimitPolicy'),
 };
 
-export const RETRY_AFTER: ResponseHeaders = { 'Retry-After': reference('RetryAfter') };
+const RETRY_AFTER: ResponseHeaders = { 'Retry-After': reference('RetryAfter') };
 
-export const WWW_AUTHENTICATE: ResponseHeaders = {
+const WWW_AUTHENTICATE: ResponseHeaders = {
   'WWW-Authenticate': reference('WwwAuthenticate'),
 };
 
-export const IDEMPOTENCY_REPLAYED: ResponseHeaders = {
+const IDEMPOTENCY_REPLAYED: ResponseHeaders = {
   'Idempotency-Replayed': reference('IdempotencyReplayed'),
 };

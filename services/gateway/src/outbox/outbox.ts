@@ -207,7 +207,7 @@ export function createOutbox(deps: PublisherDeps): Outbox {
   };
 }
 
-export interface PublisherDeps {
+interface PublisherDeps {
   topic: string;
   records: Pick<RecordLog, 'publish'>;
   messages: Pick<MessageStore, 'insertAll' | 'pageOf' | 'findCommitted'>;
@@ -231,7 +231,7 @@ export interface PublisherDeps {
  * A name under which this gateway stores messages, and what it has stored and not yet published under
  * it. The gateway is the only one that publishes these messages, until the sweep takes over.
  */
-export interface Publisher {
+interface Publisher {
   readonly id: string;
   /** Resolves when the publisher is stored. Only then may messages name it. */
   register: () => Promise<void>;
@@ -265,7 +265,7 @@ interface Work extends PublisherDeps {
   idleWatermark: string;
 }
 
-export function createPublisher(deps: PublisherDeps): Publisher {
+function createPublisher(deps: PublisherDeps): Publisher {
   const work = createWork(deps);
   const { id, publication, unconfirmed, ownership } = work;
   const { publishers } = deps;
@@ -376,7 +376,7 @@ export const OWNED_MS = 8_000;
 const MOST_BETWEEN_MS = 2_000;
 
 /** Whether the messages of a publisher are this gateway's to publish. */
-export interface Ownership {
+interface Ownership {
   /** Runs a heartbeat; when it returns true, the messages are this gateway's for OWNED_MS from its begin on. */
   confirmBy: (heartbeat: () => Promise<boolean>) => Promise<boolean>;
   /** Throws StoreUnavailableError when that time has passed. */
@@ -385,7 +385,7 @@ export interface Ownership {
   confirmedForMs: () => number;
 }
 
-export function createOwnership(monotonicMs: () => number): Ownership {
+function createOwnership(monotonicMs: () => number): Ownership {
   let confirmedAtMs = -Infinity;
   let confirmedForMs = 0;
   return {
@@ -405,7 +405,7 @@ export function createOwnership(monotonicMs: () => number): Ownership {
   };
 }
 
-export interface UnconfirmedInsertsDeps {
+interface UnconfirmedInsertsDeps {
   messages: Pick<MessageStore, 'findCommitted'>;
   /** Publishes messages out of the order of the watermark. Rejects when Kafka did not store them. */
   publish: (messages: readonly Message[]) => Promise<void>;

@@ -16,7 +16,7 @@ import {
 } from './publish-queue.ts';
 import { createWatermarkTracker, type Origin, type WatermarkTracker } from './watermark-tracker.ts';
 
-export interface PublicationDeps {
+interface PublicationDeps {
   topic: string;
   publisherId: string;
   records: Pick<RecordLog, 'publish'>;

@@ -244,7 +244,7 @@ interface Resting {
 }
 
 /** Messages that rest. Those of one company go on one after the other, not all at once. */
-export interface RestingMessages<Item> {
+interface RestingMessages<Item> {
   /** Whether a message has to rest after so many of its records. */
   mustRest: (item: Item, records: number) => boolean;
   /** The message goes on before those of its company that rest already. */

@@ -18,7 +18,7 @@ import {
 import type { TrackedMessage } from './watermark-tracker.ts';
 
 /** The records of one produce request to Kafka, and the messages that it completes. */
-export interface PublishBatch {
+interface PublishBatch {
   records: OutgoingRecord[];
   bytes: number;
   completed: Pending[];
@@ -35,7 +35,7 @@ interface Pending {
   sinceRest: number;
 }
 
-export interface PublishQueueDeps {
+interface PublishQueueDeps {
   topic: string;
   /** What waiting messages may hold in memory, in bytes. */
   budgetBytes: number;
@@ -47,7 +47,7 @@ export interface PublishQueueDeps {
   onReady?: () => void;
 }
 
-export type QueueBudget = Pick<PublishBudget, 'roomOf' | 'noteWritten'>;
+type QueueBudget = Pick<PublishBudget, 'roomOf' | 'noteWritten'>;
 
 const NO_BUDGET: QueueBudget = { roomOf: () => Infinity, noteWritten: () => undefined };
 
@@ -74,9 +74,9 @@ export interface PublishQueue {
 /** Records of one batch. A message that comes meanwhile waits for no more than these. */
 export const MAX_RECORDS = 500;
 /** Bytes of one batch, by estimate: four requests to a broker. */
-export const MAX_BYTES = 2_097_152;
+const MAX_BYTES = 2_097_152;
 /** Records of one company in one turn. */
-export const TURN_RECORDS = 20;
+const TURN_RECORDS = 20;
 
 /**
  * Messages that wait for Kafka. Companies take turns of 20 records, so that a message to 10,000

@@ -7,7 +7,7 @@ import { foundOr404 } from '../http/api-error.ts';
 import type { Quotas } from '../limits/quotas.ts';
 import { isEmptyUpdate, type ListPage, type Projects } from './projects.ts';
 
-export interface AppsDeps {
+interface AppsDeps {
   db: mongo.Db;
   quotas: Quotas;
   projects: Pick<Projects, 'get'>;
@@ -15,19 +15,19 @@ export interface AppsDeps {
   nowMs: () => number;
 }
 
-export interface NewApp extends StorageSettings {
+interface NewApp extends StorageSettings {
   projectId: string;
   name: string;
   description: string;
   environment: Environment;
 }
 
-export interface AppChanges extends StorageSettings {
+interface AppChanges extends StorageSettings {
   name?: string;
   description?: string;
 }
 
-export interface AppQuery extends ListPage {
+interface AppQuery extends ListPage {
   projectId: string;
   /** Undefined for apps of any environment. */
   environment?: Environment | undefined;
@@ -119,7 +119,7 @@ async function createApp(
   return app;
 }
 
-export interface AppSearch {
+interface AppSearch {
   /** Part of the name, in any case, or the whole id; all when it is left out. */
   text?: string | undefined;
   /** The only app that the caller may see. */
@@ -129,7 +129,7 @@ export interface AppSearch {
   limit: number;
 }
 
-export interface AppOfProject {
+interface AppOfProject {
   id: string;
   name: string;
   environment: AppDocument['environment'];
@@ -138,7 +138,7 @@ export interface AppOfProject {
   projectName: string;
 }
 
-export interface FoundApps {
+interface FoundApps {
   /** Oldest first. */
   apps: AppOfProject[];
   nextCursor: string | null;

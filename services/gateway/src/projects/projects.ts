@@ -6,20 +6,20 @@ import type { mongo } from 'mongoose';
 import { foundOr404 } from '../http/api-error.ts';
 import type { Quotas } from '../limits/quotas.ts';
 
-export interface ProjectsDeps {
+interface ProjectsDeps {
   db: mongo.Db;
   quotas: Quotas;
   newId: (prefix: IdPrefix) => string;
   nowMs: () => number;
 }
 
-export interface NewProject {
+interface NewProject {
   name: string;
   description?: string | undefined;
   environment: Environment;
 }
 
-export interface ProjectChanges {
+interface ProjectChanges {
   name?: string;
   description?: string;
 }

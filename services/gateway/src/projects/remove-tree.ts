@@ -234,7 +234,7 @@ const MAX_RUNNING = 100;
  * Starts the removals that other processes have left unfinished, page by page. One that another process
  * holds ends at once, so that it delays no other. Rejects when the removals cannot be listed.
  */
-export async function takeOverRemovals(
+async function takeOverRemovals(
   removals: Pick<RemovalStore, 'list'>,
   { running, start, signal }: Work,
 ): Promise<void> {
@@ -258,7 +258,7 @@ export interface CompanyRemovalsDeps {
   logger: Pick<Logger, 'info' | 'warn'>;
 }
 
-export interface CompanyRemovals {
+interface CompanyRemovals {
   start: () => void;
   /** Removes what is there of the companies that are being removed. */
   tick: () => Promise<void>;

@@ -24,7 +24,7 @@ export interface SendPageDeps {
   nowMs: () => number;
 }
 
-export interface PageCounts {
+interface PageCounts {
   succeeded: number;
   failed: number;
 }

@@ -30,7 +30,7 @@ export interface Resends {
   startResend: StartResend;
 }
 
-export interface OpenResendsDeps {
+interface OpenResendsDeps {
   db: Database;
   /** The same for what requests read. */
   requestDb: Database;
@@ -255,7 +255,7 @@ class Runner {
   }
 }
 
-export interface SlotDeps {
+interface SlotDeps {
   /** Names this process as the holder of leases. */
   holder: string;
   leases: LeaseStore;

@@ -189,7 +189,7 @@ async function* startParts(
 }
 
 /** Memory for the pages of all resends that this process works on. */
-export interface PageBudget {
+interface PageBudget {
   /** Returns how many deliveries the next page may have: half of what is free, from 20 to 500. */
   pageSize: () => number;
   /** Counts a page, whether there is room or not. Returns the function that releases it. */

@@ -8,7 +8,7 @@ import type { WebhookStore } from '@posthorn/platform/mongo/webhooks/webhooks.ts
 import { readDelivery, type ReadDelivery, type ReadDeps } from '../history/deliveries.ts';
 import { ApiError, notFound } from '../http/api-error.ts';
 
-export interface StartResendDeps {
+interface StartResendDeps {
   webhooks: Pick<WebhookStore, 'findOne'>;
   hasApp: (companyId: string, appId: string) => Promise<boolean>;
   resends: Pick<ResendStore, 'insert' | 'remove' | 'count' | 'findOne'>;

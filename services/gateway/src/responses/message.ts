@@ -24,7 +24,7 @@ export const deliveryStatusSchema = z
   .meta({ id: 'DeliveryStatus' });
 
 /** The fields of an attempt that the contract names (docs/contract.md C7.8). */
-export const attemptSchema = z
+const attemptSchema = z
   .object({
     id: idField('att'),
     processed: z.boolean().meta({ description: 'False until the attempt is made' }),
@@ -81,10 +81,7 @@ export interface SentHeaders {
 }
 
 /** Shows no headers for an attempt that is older than the last change of the webhook: they may have been others. */
-export function describeAttempt(
-  source: Attempt,
-  sentHeaders: SentHeaders,
-): z.infer<typeof attemptSchema> {
+function describeAttempt(source: Attempt, sentHeaders: SentHeaders): z.infer<typeof attemptSchema> {
   const { id, trigger, statusCode, response } = source;
   const headers = source.startedAtMs >= sentHeaders.sinceMs ? sentHeaders.headers : [];
   return {
@@ -322,7 +319,7 @@ function plannedAttempt(
 }
 
 /** What the deliveries of one message to one webhook have in common. */
-export interface SignedHeaders extends SentHeaders {
+interface SignedHeaders extends SentHeaders {
   /** Hex HMAC SHA-256 of the payload; null when it is not known. */
   signature: string | null;
 }

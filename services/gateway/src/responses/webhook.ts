@@ -22,14 +22,11 @@ const certificates = z.array(
 );
 
 /** Shows certificates, which any endpoint may see, and no key. */
-export const endpointTlsSchema = z
+const endpointTlsSchema = z
   .object({ certificate: certificates, ca: certificates })
   .meta({ id: 'ShownTls', description: 'Present when the webhook has TLS settings of its own' });
 
-export function describeEndpointTls({
-  client,
-  ca,
-}: EndpointTls): z.infer<typeof endpointTlsSchema> {
+function describeEndpointTls({ client, ca }: EndpointTls): z.infer<typeof endpointTlsSchema> {
   return {
     certificate: client ? describeCertificates(client.certificate) : [],
     ca: ca === null ? [] : describeCertificates(ca),

@@ -16,7 +16,7 @@ import {
   timeText,
 } from './fields.ts';
 
-export const apiKeySchema = z
+const apiKeySchema = z
   .object({
     id: idField('key'),
     name: z.string(),
@@ -37,7 +37,7 @@ export const apiKeySchema = z
   })
   .meta({ id: 'ApiKey' });
 
-export const createdApiKeySchema = z
+const createdApiKeySchema = z
   .object({
     ...apiKeySchema.shape,
     key: z.string().meta({
@@ -47,9 +47,7 @@ export const createdApiKeySchema = z
   })
   .meta({ id: 'CreatedApiKey' });
 
-export function describeApiKey(
-  document: Omit<ApiKeyDocument, 'hash'>,
-): z.infer<typeof apiKeySchema> {
+function describeApiKey(document: Omit<ApiKeyDocument, 'hash'>): z.infer<typeof apiKeySchema> {
   const { _id, name, prefix, scopes = SCOPES, appId, expiresAt, lastUsedAt } = document;
   return {
     id: _id,

@@ -24,7 +24,7 @@ import {
 } from './fields.ts';
 
 /** Without the project of the app (docs/contract.md C5.5). */
-export const appSchema = z
+const appSchema = z
   .object({
     id: idField('app'),
     name: z.string(),
@@ -40,7 +40,7 @@ export const appSchema = z
   })
   .meta({ id: 'App' });
 
-export function describeApp(document: AppDocument): z.infer<typeof appSchema> {
+function describeApp(document: AppDocument): z.infer<typeof appSchema> {
   const { _id, name, description, environment, createdAt, updatedAt } = document;
   const { storeResponses, storePayloads } = document;
   return {

@@ -31,7 +31,7 @@ const target = z.object({
     .meta({ description: 'Null for several at once, and for one that was not created' }),
 });
 
-export const auditEventSchema = z
+const auditEventSchema = z
   .object({
     id: idField('aud'),
     action: z.enum(AUDIT_ACTIONS).meta({ example: 'webhook.updated' }),
@@ -70,7 +70,7 @@ export const auditEventSchema = z
   })
   .meta({ id: 'AuditEvent' });
 
-export function describeAuditEvent(event: AuditEvent): z.infer<typeof auditEventSchema> {
+function describeAuditEvent(event: AuditEvent): z.infer<typeof auditEventSchema> {
   const { id, action, actor, target, clientAddress, requestId } = event;
   const { outcome, code, changes, count, createdAtMs, completedAtMs } = event;
   return {

@@ -18,7 +18,7 @@ const LOOPBACK = `(localhost|127\\.0\\.0\\.1)(:${PORT})?`;
 const ORIGIN = new RegExp(`^(https://${HOST}|https?://${LOOPBACK})$`);
 
 /** Goes into a header of the portal: nothing but an origin may pass. */
-export const originText = text(1, 300)
+const originText = text(1, 300)
   .regex(ORIGIN, 'must be an origin such as https://app.example.com')
   .meta({ example: 'https://app.example.com' });
 

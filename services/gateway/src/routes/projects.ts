@@ -20,7 +20,7 @@ import {
 } from './fields.ts';
 
 /** The create response has no company and environment (docs/contract.md C5.4). */
-export const createdProjectSchema = z
+const createdProjectSchema = z
   .object({
     id: idField('proj'),
     name: z.string(),
@@ -30,7 +30,7 @@ export const createdProjectSchema = z
   })
   .meta({ id: 'CreatedProject' });
 
-export const projectSchema = z
+const projectSchema = z
   .object({
     ...createdProjectSchema.shape,
     company: idField('comp'),
@@ -38,9 +38,7 @@ export const projectSchema = z
   })
   .meta({ id: 'Project' });
 
-export function describeCreatedProject(
-  document: ProjectDocument,
-): z.infer<typeof createdProjectSchema> {
+function describeCreatedProject(document: ProjectDocument): z.infer<typeof createdProjectSchema> {
   const { _id, name, description, createdAt, updatedAt } = document;
   return {
     id: _id,
@@ -51,7 +49,7 @@ export function describeCreatedProject(
   };
 }
 
-export function describeProject(document: ProjectDocument): z.infer<typeof projectSchema> {
+function describeProject(document: ProjectDocument): z.infer<typeof projectSchema> {
   const { companyId: company, environment } = document;
   return { ...describeCreatedProject(document), company, environment };
 }

@@ -13,7 +13,7 @@ import {
 import { deliverySchema, describeDelivery } from '../responses/message.ts';
 import { cursor, idField, idText, isoTime, limit, timeField, timeText } from './fields.ts';
 
-export const resendSchema = z
+const resendSchema = z
   .object({
     id: idField('rsnd'),
     appId: idField('app').nullable().meta({
@@ -42,7 +42,7 @@ export const resendSchema = z
   })
   .meta({ id: 'Resend' });
 
-export function describeResend(resend: Resend): z.infer<typeof resendSchema> {
+function describeResend(resend: Resend): z.infer<typeof resendSchema> {
   const { id, appId, webhookId, outcome, status, abortAskedAtMs, total, succeeded, failed } =
     resend;
   return {

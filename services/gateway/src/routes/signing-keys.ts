@@ -8,7 +8,7 @@ import { route, type Route } from '../http/route.ts';
 import type { CompanyKeys } from '../webhooks/signing-keys.ts';
 import { graceSeconds, idField, isoTime, timeField } from './fields.ts';
 
-export const signingKeySchema = z
+const signingKeySchema = z
   .object({
     id: idField('skey').meta({ description: 'The `kid` of the key in the JWK Set' }),
     algorithm: z.literal('ed25519'),
@@ -25,10 +25,7 @@ export const signingKeySchema = z
 
 type ShownSigningKey = z.infer<typeof signingKeySchema>;
 
-export function describeSigningKey(
-  source: SigningKey,
-  expiresAtMs: number | null,
-): ShownSigningKey {
+function describeSigningKey(source: SigningKey, expiresAtMs: number | null): ShownSigningKey {
   return {
     id: source.id,
     algorithm: 'ed25519',
@@ -39,7 +36,7 @@ export function describeSigningKey(
 }
 
 /** Oldest first, as other lists. */
-export function describeSigningKeys({ current, previous }: SigningKeys): ShownSigningKey[] {
+function describeSigningKeys({ current, previous }: SigningKeys): ShownSigningKey[] {
   const newest = describeSigningKey(current, null);
   return previous ? [describeSigningKey(previous.key, previous.expiresAtMs), newest] : [newest];
 }

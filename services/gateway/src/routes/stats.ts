@@ -41,7 +41,7 @@ const pointSchema = z
   })
   .meta({ id: 'StatsPoint' });
 
-export const statsSchema = z
+const statsSchema = z
   .object({
     step: z.enum(STEPS),
     from: timeField.meta({ description: 'The beginning of the first step that was searched' }),
@@ -50,7 +50,7 @@ export const statsSchema = z
   })
   .meta({ id: 'Stats' });
 
-export function describePoint({ atMs, counts }: StatsPoint): z.infer<typeof pointSchema> {
+function describePoint({ atMs, counts }: StatsPoint): z.infer<typeof pointSchema> {
   const attempts = attemptsIn(counts);
   const succeeded = successesIn(counts);
   const { outcomes, firstAttempts, payloadBytes } = counts;
@@ -74,7 +74,7 @@ export interface OwnerDeps {
   hasApp: HasApp;
 }
 
-export interface AskedOwner {
+interface AskedOwner {
   webhookId?: string | undefined;
   appId?: string | undefined;
 }

@@ -55,7 +55,7 @@ export function updateWebhookBody(policy: EgressPolicy) {
     .meta({ id: 'UpdateWebhook', ...UPDATE_RULES });
 }
 
-export type CreateWebhookBody = z.infer<ReturnType<typeof createWebhookBody>>;
+type CreateWebhookBody = z.infer<ReturnType<typeof createWebhookBody>>;
 export type UpdateWebhookBody = z.infer<ReturnType<typeof updateWebhookBody>>;
 type AuthBody = Pick<UpdateWebhookBody, keyof ReturnType<typeof authFields> | 'customHeaders'>;
 
@@ -181,7 +181,7 @@ function headerProblems(body: AuthBody, webhook: Webhook | null): Problem[] {
 }
 
 /** What of an update says where the secrets of a webhook go. */
-export interface MovingFields extends AuthFields {
+interface MovingFields extends AuthFields {
   url?: string | undefined;
   customHeaders?: Header[] | undefined;
 }
@@ -195,7 +195,7 @@ const SENT_SECRETS = {
 } as const satisfies Record<AuthName, keyof AuthFields | null>;
 
 /** `********` stands for the value that the header of this name has (docs/contract.md C6.10). */
-export function withKeptValues(headers: readonly Header[], { customHeaders }: Webhook): Header[] {
+function withKeptValues(headers: readonly Header[], { customHeaders }: Webhook): Header[] {
   return headers.map(({ key, value }) => ({
     key,
     value: value === MASK ? (valueOf(customHeaders, key) ?? value) : value,
@@ -203,7 +203,7 @@ export function withKeptValues(headers: readonly Header[], { customHeaders }: We
 }
 
 /** A mask in place of a value that the webhook does not have would be sent as the value. */
-export function maskProblems({ customHeaders = [] }: MovingFields, webhook: Webhook): Problem[] {
+function maskProblems({ customHeaders = [] }: MovingFields, webhook: Webhook): Problem[] {
   return customHeaders.flatMap(({ key, value }, index) =>
     value === MASK && valueOf(webhook.customHeaders, key) === undefined
       ? [
@@ -227,7 +227,7 @@ const MESSAGE =
  * Returns the problems of an update by a caller who sees no secrets: with a URL of their own server they would read
  * every secret that the webhook keeps (docs/contract.md C20.6).
  */
-export function movedSecretProblems(body: MovingFields, webhook: Webhook): Problem[] {
+function movedSecretProblems(body: MovingFields, webhook: Webhook): Problem[] {
   const { url, oauth2TokenUrl } = body;
   const { authMethod } = webhook;
   const tokenUrl = authMethod.method === 'oauth2' ? authMethod.tokenUrl : undefined;

@@ -186,7 +186,7 @@ export function webhookFields(policy: EgressPolicy) {
 const MAX_URL_CHARS = 2_048;
 
 /** A URL that deliveries may go to. `policy` decides which. */
-export function urlField(policy: EgressPolicy) {
+function urlField(policy: EgressPolicy) {
   const scheme = policy.allowHttp ? '[Hh][Tt][Tt][Pp][Ss]?' : '[Hh][Tt][Tt][Pp][Ss]';
   // No control characters and no backslashes: `URL` drops or replaces them, and another URL would be stored.
   const pattern = `^${scheme}://[^\\s/\\\\?#@\\x00-\\x1f\\x7f]+([/?][^#\\\\\\x00-\\x1f\\x7f]*)?$`;
@@ -325,13 +325,13 @@ function withoutCustomHeader(name: string): { properties: { customHeaders: objec
 }
 
 /** Returns a pattern of the header names that are refused. */
-export function refusedNamePattern(): string {
+function refusedNamePattern(): string {
   const whole = [...REFUSED_NAMES].map((name) => `${inAnyCase(name)}$`);
   return `^(${[...whole, ...REFUSED_PREFIXES.map(inAnyCase)].join('|')})`;
 }
 
 /** Returns a pattern of one header name in any case. */
-export function sameNamePattern(name: string): string {
+function sameNamePattern(name: string): string {
   return `^${inAnyCase(name)}$`;
 }
 
@@ -345,7 +345,7 @@ const MAX_PEM_CHARS = 8_192;
 const pem = text(1, MAX_PEM_CHARS);
 
 /** Keys are single words: only the keys of the body itself may be written in snake_case. */
-export const tlsField = z
+const tlsField = z
   .strictObject({
     certificate: pem.optional().meta({
       description: 'What proves the deliveries to the endpoint, then the authorities between',

@@ -200,7 +200,7 @@ function updateWebhook(deps: WebhookRouteDeps): Route {
   });
 }
 
-export function deleteWebhookRoute({ deleteWebhook }: { deleteWebhook: DeleteWebhook }): Route {
+function deleteWebhookRoute({ deleteWebhook }: { deleteWebhook: DeleteWebhook }): Route {
   return route({
     method: 'delete',
     path: '/webhooks/:webhookId',

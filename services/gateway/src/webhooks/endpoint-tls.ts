@@ -11,13 +11,13 @@ export interface TlsFields {
   ca?: string | undefined;
 }
 
-export interface TlsProblem {
+interface TlsProblem {
   path: keyof TlsFields;
   message: string;
 }
 
 /** Either what a webhook gets, or why it does not. */
-export type TlsResult =
+type TlsResult =
   { kind: 'settings'; tls: EndpointTls } | { kind: 'refused'; problems: TlsProblem[] };
 
 const MAX_CERTIFICATES = 5;
@@ -134,7 +134,7 @@ function parsed(certificate: string): X509Certificate | null {
 }
 
 /** Either the key, or why it is refused. */
-export type ClientKeyResult = { kind: 'key'; key: KeyObject } | Refusal;
+type ClientKeyResult = { kind: 'key'; key: KeyObject } | Refusal;
 
 interface Refusal {
   kind: 'refused';

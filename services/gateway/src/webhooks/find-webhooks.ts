@@ -12,7 +12,7 @@ import type { mongo } from 'mongoose';
 import { inTurns, type TakeTurn, workMsOf } from '../http/turns.ts';
 import type { Apps } from '../projects/apps.ts';
 
-export interface WebhookSearch {
+interface WebhookSearch {
   /** Part of the URL, the name or an event type, in any case, or the whole id; all when it is left out. */
   text?: string | undefined;
   /** Only these. */
@@ -24,7 +24,7 @@ export interface WebhookSearch {
 }
 
 /** What a list shows of a webhook. No secret is opened for it. */
-export interface ListedWebhook {
+interface ListedWebhook {
   id: string;
   url: string;
   name: string;
@@ -36,7 +36,7 @@ export interface ListedWebhook {
   createdAt: Date;
 }
 
-export interface FoundWebhooks {
+interface FoundWebhooks {
   /** Newest first. */
   webhooks: ListedWebhook[];
   nextCursor: string | null;
@@ -130,7 +130,7 @@ async function toPage(
   return { webhooks, nextCursor };
 }
 
-export interface ListWebhooksDeps {
+interface ListWebhooksDeps {
   apps: Pick<Apps, 'get'>;
   webhooks: Pick<WebhookStore, 'list'>;
   logger: Pick<Logger, 'error'>;

@@ -14,7 +14,7 @@ import { refuseMethod } from '../http/known-routes.ts';
 import type { RequestDeadlines } from '../http/request-deadlines.ts';
 import { createPublicRead } from '../limits/rate-limits.ts';
 
-export interface CompanyKeysDeps {
+interface CompanyKeysDeps {
   store: Pick<SigningKeyStore, 'find' | 'newestNumber' | 'insert' | 'retire'>;
   newId: (prefix: IdPrefix) => string;
   nowMs: () => number;
@@ -98,7 +98,7 @@ export function createFindPublicKeys(
 }
 
 /** Returns a random Ed25519 key pair. */
-export function newKeyPair(): Pick<SigningKey, 'privateKey' | 'publicKey'> {
+function newKeyPair(): Pick<SigningKey, 'privateKey' | 'publicKey'> {
   const { d, x } = generateKeyPairSync('ed25519').privateKey.export({ format: 'jwk' });
   if (d === undefined || x === undefined) throw new Error('Node made no Ed25519 key');
   return { privateKey: d, publicKey: x };

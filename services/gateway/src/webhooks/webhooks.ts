@@ -18,7 +18,7 @@ import type { Projects } from '../projects/projects.ts';
 import type { RemoveTree } from '../projects/remove-tree.ts';
 import { type AuthFields, authMethodOf } from './auth-method.ts';
 
-export interface CreateWebhookDeps {
+interface CreateWebhookDeps {
   projects: Pick<Projects, 'get'>;
   apps: Pick<Apps, 'get'>;
   webhooks: Pick<WebhookStore, 'insert' | 'deleteOne' | 'countOf'>;
@@ -29,7 +29,7 @@ export interface CreateWebhookDeps {
 }
 
 /** A request whose fields were checked: either `appId`, or `projectId` with `environmentId`. */
-export interface NewWebhook extends AuthFields {
+interface NewWebhook extends AuthFields {
   appId?: string | undefined;
   projectId?: string | undefined;
   environmentId?: string | undefined;
@@ -123,7 +123,7 @@ function newWebhook(
   };
 }
 
-export interface ChangeDeps {
+interface ChangeDeps {
   webhooks: Pick<WebhookStore, 'findOne' | 'update'>;
   nowMs: () => number;
   invalidate: Invalidate;
@@ -183,7 +183,7 @@ async function changeNow(
   throw unavailable('changed_by_others');
 }
 
-export interface DeleteWebhookDeps {
+interface DeleteWebhookDeps {
   db: mongo.Db;
   remove: RemoveTree;
   invalidate: Invalidate;
@@ -203,12 +203,12 @@ export function createDeleteWebhook({ db, remove, invalidate }: DeleteWebhookDep
   };
 }
 
-export interface RotateSecretDeps {
+interface RotateSecretDeps {
   changeWebhook: ChangeWebhook;
   nowMs: () => number;
 }
 
-export interface Rotation {
+interface Rotation {
   companyId: string;
   webhookId: string;
   /** How long the old secret signs beside the new one; 0 ends it at once. */
@@ -250,12 +250,12 @@ export function newSecret(): string {
   return secretFromBytes(randomBytes(SECRET_BYTES));
 }
 
-export interface SendTestDeps extends ReadStores {
+interface SendTestDeps extends ReadStores {
   accept: AcceptMessage['accept'];
   nowMs: () => number;
 }
 
-export interface TestRequest {
+interface TestRequest {
   companyId: string;
   webhookId: string;
   requestId: string;

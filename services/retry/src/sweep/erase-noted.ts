@@ -3,7 +3,7 @@ import { ifLeaseIsFree, type LeaseStore } from '@posthorn/platform/mongo/leases.
 import type { PayloadErasure } from '@posthorn/platform/mongo/messages/erase-payloads.ts';
 import type { Logger } from '@posthorn/platform/service/logger.ts';
 
-export interface EraseNotedDeps {
+interface EraseNotedDeps {
   /** Names this process as the holder of the lease. */
   holder: string;
   leases: LeaseStore;

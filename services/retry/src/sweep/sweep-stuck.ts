@@ -27,7 +27,7 @@ import type { WebhookState, WebhookStates } from '@posthorn/platform/mongo/webho
 import type { Logger } from '@posthorn/platform/service/logger.ts';
 import type { StuckMetrics } from './sweep-metrics.ts';
 
-export interface SweepStuckDeps extends PageDeps {
+interface SweepStuckDeps extends PageDeps {
   /** Names this process as the holder of the lease. */
   holder: string;
   /** How long a delivery must be overdue, in milliseconds, to count as stuck. */
@@ -141,7 +141,7 @@ async function moveAll(
   return false;
 }
 
-export interface PageDeps {
+interface PageDeps {
   topics: RemedyTopics;
   checks: MessageChecks;
   stuck: StuckDeliveries;
@@ -154,10 +154,10 @@ export interface PageDeps {
 }
 
 /** What one sweep has done so far: `checked` counts messages, the others deliveries. */
-export type Totals = Partial<Record<StuckCause | 'checked', number>>;
+type Totals = Partial<Record<StuckCause | 'checked', number>>;
 
 /** `nowMs` is the database's time when the round began. */
-export interface SweepState extends SweepTime {
+interface SweepState extends SweepTime {
   totals: Totals;
 }
 
@@ -166,7 +166,7 @@ export interface SweepState extends SweepTime {
  * checked. From then on a lost first attempt is found as an overdue one, so that each message has to
  * be checked only once.
  */
-export async function recordMissing(
+async function recordMissing(
   deps: PageDeps,
   page: readonly CheckedMessage[],
   { nowMs, totals }: SweepState,
@@ -201,7 +201,7 @@ async function insertLost(
 }
 
 /** Publishes what moves these deliveries on, then marks them as swept. */
-export async function moveOn(
+async function moveOn(
   { topics, records, stuck, webhooks, companies, logger, metrics }: PageDeps,
   page: readonly StuckDelivery[],
   { totals, ...time }: SweepState,
@@ -248,7 +248,7 @@ function add(totals: Totals, what: keyof Totals, count: number): void {
   totals[what] = (totals[what] ?? 0) + count;
 }
 
-export interface RemedyTopics {
+interface RemedyTopics {
   retryDue: string;
   deliveryFailed: string;
 }
@@ -262,7 +262,7 @@ const EXPIRY_MARGIN_MS = 3_600_000;
 const BACKLOGGED_AFTER_MS = 7 * 86_400_000;
 
 /** A delivery that a message should have. */
-export interface ExpectedDelivery {
+interface ExpectedDelivery {
   id: string;
   message: CheckedMessage;
   webhookId: string;
@@ -288,7 +288,7 @@ export function isLost(
   return createdAtMs > nowMs - retentionMs + EXPIRY_MARGIN_MS;
 }
 
-export interface SweepTime {
+interface SweepTime {
   /** Milliseconds since 1970. */
   nowMs: number;
   /** How long a delivery must be overdue, in milliseconds, to count as stuck. */

@@ -152,7 +152,7 @@ async function help(work: Work, publisher: KnownPublisher): Promise<void> {
   }
 }
 
-export interface SweepUnpublishedDeps {
+interface SweepUnpublishedDeps {
   /** Names this process as the holder of the lease. */
   holder: string;
   createdTopic: string;
@@ -183,7 +183,7 @@ export interface Work extends SweepUnpublishedDeps {
   stopping: AbortSignal;
 }
 
-export const LEASE = 'sweeper';
+const LEASE = 'sweeper';
 /** Publishers are listed again after this time, so that one that dies during a long sweep gets its turn. */
 const ROUND_MS = 10_000;
 const FORGET_AFTER_MS = 60_000;
@@ -270,7 +270,7 @@ function noteRead(
 }
 
 /** Publishes the records of these messages that no delivery shows in Kafka. */
-export async function publishPage(
+async function publishPage(
   work: Work,
   publisherId: string,
   page: Parameters<typeof publishMissing>[1],
@@ -299,7 +299,7 @@ export async function publishPage(
   );
 }
 
-export interface PublishMissingDeps {
+interface PublishMissingDeps {
   createdTopic: string;
   deliveries: Pick<DeliveryStore, 'statesOf'>;
   records: Pick<RecordLog, 'publish'>;
@@ -311,16 +311,13 @@ export interface PublishMissingDeps {
 }
 
 /** A message to more webhooks than this is published in slices. */
-export const SLICE_RECORDS = 500;
+const SLICE_RECORDS = 500;
 
 /**
  * Publishes the messages for those of their targets that have no recorded delivery. Messages to many webhooks come
  * last: each of them takes seconds, so that it does not stand before the records of everybody else.
  */
-export async function publishMissing(
-  deps: PublishMissingDeps,
-  page: readonly Message[],
-): Promise<void> {
+async function publishMissing(deps: PublishMissingDeps, page: readonly Message[]): Promise<void> {
   const isWide = ({ targets }: Message): boolean => targets.length > SLICE_RECORDS;
   let left = [...page.filter((message) => !isWide(message)), ...page.filter(isWide)];
   while (left.length > 0) {

@@ -23,7 +23,7 @@ export interface Observation {
 }
 
 /** Ids of messages, as many as the budget allows. */
-export interface EarlyIds {
+interface EarlyIds {
   add: (ids: readonly string[]) => void;
   has: (id: string) => boolean;
 }

@@ -8,7 +8,7 @@ interface FollowingConsumer extends Pick<UnreadRecords, 'mayBeDue' | 'noteEnds'>
   assigned: () => TopicPartition[];
 }
 
-export interface FollowEndsDeps {
+interface FollowEndsDeps {
   positions: Pick<GroupPositions, 'read' | 'endsBefore'>;
   consumer: () => FollowingConsumer;
   readiness: Readiness;

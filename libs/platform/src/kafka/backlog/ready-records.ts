@@ -3,7 +3,7 @@ import type { LogRecord, Readiness, ReadyRecords } from '../record-log.ts';
 import type { UnreadRecords } from './unread-records.ts';
 
 /** What a consumer knows of the records in its partitions. */
-export interface ReadyParts {
+interface ReadyParts {
   topics: readonly string[];
   /** Topic → partitions that this member owns. */
   assignment: Readonly<Record<string, number[]>>;

@@ -1,6 +1,6 @@
 import { startTicker } from '../../async/loop.ts';
 
-export interface ClockRollbackDeps {
+interface ClockRollbackDeps {
   /** The wall clock. */
   nowMs: () => number;
   monotonicMs: () => number;

@@ -23,7 +23,7 @@ export interface Membership {
 }
 
 /** The parts of a consumer that change with its group. */
-export interface MemberParts {
+interface MemberParts {
   options: ConsumeOptions;
   offsets: OwnedPartitions;
   unread: Pick<UnreadRecords, 'retainOnly'>;

@@ -12,7 +12,7 @@ export const HEARTBEAT_EVERY_MS = 500;
  * A member that has no answer to a heartbeat for so long begins nothing until it has one: it may have lost
  * its partitions. Less than the time after which the others get them, in any case.
  */
-export const MEMBER_FOR_MS = 4_000;
+const MEMBER_FOR_MS = 4_000;
 
 /**
  * How long the others wait for a member that does not join again. Longer only when it has died or hangs;

@@ -193,7 +193,7 @@ function byProcess(a: GroupMember, b: GroupMember): number {
 }
 
 /** What a member sends with its join. */
-export type MemberReport = Pick<GroupMember, 'instanceId' | 'held'>;
+type MemberReport = Pick<GroupMember, 'instanceId' | 'held'>;
 
 /** Leaders of an earlier version take all of it for the name of the process, and order the members by it. */
 export function encodeReport(instanceId: string, held: readonly number[] | null): Buffer {

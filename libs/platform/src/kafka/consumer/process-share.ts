@@ -40,7 +40,7 @@ export function createProcessShare(instanceId: string): ProcessShare {
 /** Longer than a change of both groups takes. */
 const CHECK_EVERY_MS = 10_000;
 
-export interface StrayWatchDeps {
+interface StrayWatchDeps {
   share: Pick<ProcessShare, 'isAstray'>;
   consumer: () => { isRunning: () => boolean; assigned: () => TopicPartition[] };
   /** Joins the group anew: its leader hears from all members then what they have. */

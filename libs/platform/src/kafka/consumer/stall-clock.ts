@@ -10,7 +10,7 @@ export interface PartitionReading extends TopicPartition {
   isWaiting: boolean;
 }
 
-export interface Check {
+interface Check {
   /** How much of the time since the check before counts, in milliseconds. */
   countedMs: number;
   /** The wall clock. */

@@ -6,7 +6,7 @@ import type { GroupConsumer } from './group-consumer.ts';
 import { keyOf } from '../topic-partition.ts';
 import { createStallClock, type PartitionReading, type StallClock } from './stall-clock.ts';
 
-export interface StallWatchDeps {
+interface StallWatchDeps {
   topics: readonly string[];
   /** How long a partition with records to read may go without a commit before it counts as stalled, in milliseconds. */
   stallMs: number;

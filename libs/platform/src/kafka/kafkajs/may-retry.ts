@@ -7,7 +7,7 @@ export class LeftOutError extends Error {
   override readonly name = 'LeftOutError';
 }
 
-export interface FailedSend {
+interface FailedSend {
   /** Requests of this send that have failed. */
   failures: number;
   isPartlyStored: boolean;

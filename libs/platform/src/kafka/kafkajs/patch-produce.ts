@@ -122,7 +122,7 @@ function mark(
 }
 
 /** Replaces the reading of responses by one whose errors name the partitions that refused their records. */
-export function tellRefused(produce: PatchedProtocol): void {
+function tellRefused(produce: PatchedProtocol): void {
   const { protocol } = produce;
   produce.protocol = (of) => {
     const describe = protocol(of);

@@ -7,7 +7,7 @@ import { patchProduce } from './patch-produce.ts';
 import type { TrackedMessage, TrackedSend } from './tracked-message.ts';
 
 /** Sends records of any topics. The caller cuts them to what a broker accepts in one request. */
-export interface RecordProducer {
+interface RecordProducer {
   /** Resolves when every in-sync replica has all of them. After a rejection some may be stored. */
   send: (records: readonly OutgoingRecord[]) => Promise<void>;
   close: () => Promise<void>;

@@ -6,7 +6,7 @@ import type { Commit, OwnedPartitions } from './owned-partitions.ts';
 /** Sends a commit once, for the generation of the group that it was made for. */
 export type SendCommit = (commits: readonly Commit[]) => Promise<void>;
 
-export interface OffsetCommitterDeps {
+interface OffsetCommitterDeps {
   offsets: OwnedPartitions;
   logger: Logger;
   metrics: KafkaMetrics;

@@ -31,7 +31,7 @@ export interface OwnedPartitions {
   markCommitted: (commits: readonly Commit[]) => void;
 }
 
-export interface BatchRange {
+interface BatchRange {
   firstOffset: number;
   /** The offset after the last record of the partition when the batch was read. */
   endOffset: number;

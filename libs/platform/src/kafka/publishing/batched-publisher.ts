@@ -2,7 +2,7 @@ import { createBatcher } from '../../async/batcher.ts';
 import type { KeepTrying } from '../../async/keep-trying.ts';
 import type { OutgoingRecord, RecordLog } from '../record-log.ts';
 
-export interface BatchedPublisherDeps {
+interface BatchedPublisherDeps {
   records: Pick<RecordLog, 'publish'>;
   keepTrying: KeepTrying;
   /** Completes "failed to …" in the log. */

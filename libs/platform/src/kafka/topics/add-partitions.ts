@@ -4,7 +4,7 @@ import type { Logger } from '../../service/logger.ts';
 import { closeAdmin, type ExistingTopics } from '../connection/connect.ts';
 import { untilLed } from './create-topics.ts';
 
-export interface AddPartitionsInput {
+interface AddPartitionsInput {
   /** The topics to raise, with their present numbers of partitions. */
   topics: ExistingTopics;
   /** How many partitions each of them is to have. */

@@ -10,7 +10,7 @@ import type { FoundTopics } from './observe-topics.ts';
 
 const COMMAND = 'npm run admin -- topics';
 
-export interface CheckTopicsDeps {
+interface CheckTopicsDeps {
   registry: Registry;
   logger: Pick<Logger, 'warn'>;
 }

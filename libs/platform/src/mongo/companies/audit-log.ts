@@ -55,7 +55,7 @@ export interface AuditLog {
   ) => AsyncIterable<Part>;
 }
 
-export interface AuditLogDeps {
+interface AuditLogDeps {
   store: Pick<AuditStore, 'insert' | 'complete'>;
   /** Returns the error code when this error says that nothing was changed; null when that is not known. */
   refusalOf: (error: unknown) => string | null;
@@ -64,7 +64,7 @@ export interface AuditLogDeps {
   nowMs: () => number;
 }
 
-export interface AuditObserver {
+interface AuditObserver {
   /** An event with this outcome was written. */
   stored: (outcome: AuditOutcome) => void;
   /** An event stays `started`, because this outcome of it could not be written. */
@@ -183,7 +183,7 @@ export function createAuditMetrics(
 }
 
 /** How an event ended. */
-export type AuditCompletion = Pick<AuditEvent, 'outcome' | 'code' | 'changes' | 'count'> & {
+type AuditCompletion = Pick<AuditEvent, 'outcome' | 'code' | 'changes' | 'count'> & {
   targetId: string | null;
   completedAtMs: number;
 };
@@ -199,7 +199,7 @@ export interface AuditFilter {
   toMs?: number | undefined;
 }
 
-export interface AuditPage extends AuditFilter {
+interface AuditPage extends AuditFilter {
   /** Id of the last event of the page before. */
   cursor?: string | undefined;
   limit: number;
@@ -207,7 +207,7 @@ export interface AuditPage extends AuditFilter {
   maxChars: number;
 }
 
-export interface ListedEvents {
+interface ListedEvents {
   /** Newest first. */
   events: AuditEvent[];
   nextCursor: string | null;

@@ -187,7 +187,7 @@ const BASE_62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
 /** `phk_` and 32 random bytes; since checksums exist, six more characters. */
 const KEY = /^(phk_[A-Za-z0-9_-]{43})([0-9A-Za-z]{6})?$/;
 
-export interface MakeKeyDeps {
+interface MakeKeyDeps {
   newId: (prefix: IdPrefix) => string;
   nowMs: () => number;
 }

@@ -152,7 +152,7 @@ const LISTED = { 'portal.theme': 0 } as const;
 type Grant = Omit<PortalGrant, 'theme'>;
 
 /** Returns the links to portals that are neither revoked nor expired, those that last longest first. */
-export async function listLiveLinks(
+async function listLiveLinks(
   db: mongo.Db,
   { companyId, appId, skip, limit }: ListedLinks,
   nowMs: number,
@@ -165,7 +165,7 @@ export async function listLiveLinks(
 }
 
 /** Counts those of one app, up to `limit`. */
-export function countLiveLinks(
+function countLiveLinks(
   db: mongo.Db,
   { companyId, appId, limit }: { companyId: string; appId: string; limit: number },
   nowMs: number,

@@ -19,7 +19,7 @@ export interface Resealed {
 /** Collections whose documents are sealed whole, under one key. */
 type SealedName = 'webhooks' | 'signingKeys';
 
-export interface Resealing<Name extends SealedName> {
+interface Resealing<Name extends SealedName> {
   name: Name;
   /** Opens the document and seals it again. Throws SealedValueError. */
   reseal: (document: DocumentOf[Name]) => Pick<DocumentOf[Name], 'sealed' | 'keyId'>;
@@ -43,7 +43,7 @@ const BATCH = 500;
  * any time, while services run: a document that was changed since it was read is not overwritten, and
  * counts as `remaining` if it is sealed with another key or in another format.
  */
-export async function resealCollection<Name extends SealedName>(
+async function resealCollection<Name extends SealedName>(
   db: mongo.Db,
   { currentKeyId }: Pick<Vault, 'currentKeyId'>,
   { name, reseal, onUnopened }: Resealing<Name>,

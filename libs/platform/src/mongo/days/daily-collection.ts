@@ -13,18 +13,18 @@ export interface DayLayout {
 }
 
 /** Bounds of ids: `fromId` is inclusive, `beforeId` is exclusive. */
-export interface IdSpan {
+interface IdSpan {
   fromId?: string | undefined;
   beforeId?: string | undefined;
 }
 
 /** `fromId` is '' where nothing bounds the span. */
-export interface KeptSpan {
+interface KeptSpan {
   fromId: string;
   beforeId: string | undefined;
 }
 
-export interface DayGroup<Document extends mongo.Document, Item> {
+interface DayGroup<Document extends mongo.Document, Item> {
   documents: mongo.Collection<Document>;
   items: readonly Item[];
 }
@@ -45,7 +45,7 @@ export interface DailyCollection<Document extends mongo.Document> {
   kept: (span: IdSpan, prefix: 'msg' | 'dlv') => KeptSpan;
 }
 
-export interface DailyCollectionDeps<Document extends mongo.Document> {
+interface DailyCollectionDeps<Document extends mongo.Document> {
   /** The old collection. */
   before: mongo.Collection<Document>;
   /** The database that has a collection for each day. */

@@ -25,7 +25,7 @@ export function dayDatabaseName(database: string, name: DayKind): string {
   return `${database}_${name}`;
 }
 
-export interface DaysDeps {
+interface DaysDeps {
   layout: () => DayLayout;
   nowMs: () => number;
   /** How long MongoDB may work on a read; as long as it takes when it is left out. */
@@ -58,7 +58,7 @@ export function withDays(all: mongo.Db, { layout, nowMs, maxReadMs }: DaysDeps):
  * for, and a client that repeats its request adds to that. The driver's own `timeoutMS` is not used: it also counts the
  * time in which a long list waits for its client, and closes the connection.
  */
-export function withReadTime(db: mongo.Db, maxTimeMS: number): mongo.Db {
+function withReadTime(db: mongo.Db, maxTimeMS: number): mongo.Db {
   const bounded = Object.create(db) as mongo.Db;
   bounded.collection = (name, options) =>
     boundedReads<never>(db.collection<never>(name, options), maxTimeMS) as never;

@@ -14,7 +14,7 @@ export interface FollowedLayout {
 }
 
 /** In milliseconds; both clocks, because the monotonic one may stop while the machine sleeps. */
-export interface LayoutClocks {
+interface LayoutClocks {
   nowMs: () => number;
   monotonicMs: () => number;
 }

@@ -67,7 +67,7 @@ export function readAll<From, Found>(
   return Array.fromAsync(readInOrder(all, read));
 }
 
-export interface Counted<Document extends mongo.Document> {
+interface Counted<Document extends mongo.Document> {
   /** At most the limit. */
   sum: number;
   /** The first collection in which something was counted. */

@@ -10,7 +10,7 @@ export interface ClockWatch {
   isRight: () => boolean;
 }
 
-export interface ClockWatchDeps {
+interface ClockWatchDeps {
   /** The time of MongoDB, in milliseconds since 1970. */
   databaseMs: () => Promise<number>;
   /** The times that this process stores, in milliseconds since 1970. */

@@ -204,7 +204,7 @@ function duplicateIds(error: unknown, batch: readonly SettledDelivery[]): Set<st
 
 /** Translates between deliveries and their documents, in which times are dates. */
 
-export function toDocument(settled: SettledDelivery): DeliveryDocument {
+function toDocument(settled: SettledDelivery): DeliveryDocument {
   const { id, attempt, createdAtMs, updatedAtMs, nextAttemptAtMs, ...rest } = settled;
   return {
     _id: id,
@@ -241,6 +241,6 @@ export function toDelivery(document: DeliveryDocument): Delivery {
   };
 }
 
-export function toAttempt({ startedAt, ...attempt }: AttemptDocument): Attempt {
+function toAttempt({ startedAt, ...attempt }: AttemptDocument): Attempt {
   return { ...attempt, startedAtMs: startedAt.getTime() };
 }

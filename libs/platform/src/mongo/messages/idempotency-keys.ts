@@ -9,7 +9,7 @@ import { readUpTo } from '../days/read-days.ts';
 import type { IdempotencyKeyDocument, MessageDocument } from '../documents.ts';
 
 /** Which message has claimed an idempotency key, and how long ago. The message may not be stored. */
-export interface KeyClaim extends Pick<IdempotencyKeyDocument, 'messageId'> {
+interface KeyClaim extends Pick<IdempotencyKeyDocument, 'messageId'> {
   ageMs: number;
 }
 
@@ -17,7 +17,7 @@ export interface KeyClaim extends Pick<IdempotencyKeyDocument, 'messageId'> {
  * The idempotency keys of all days. Each is claimed for a message before that is stored. Their times are those of the
  * database's clock: gateways whose clocks differ must agree about the age of a claim.
  */
-export interface IdempotencyKeys {
+interface IdempotencyKeys {
   /** Claims the keys of these messages in one majority write. Returns those whose key another message has. */
   claim: (keyed: readonly Message[]) => Promise<Set<Message>>;
   /** As a majority has stored it. */
@@ -33,7 +33,7 @@ export interface IdempotencyKeys {
 export const KEY_DAYS = 2;
 
 /** The id of no company has a slash in it. */
-export const keyIdOf = (companyId: string, key: string): string => `${companyId}/${key}`;
+const keyIdOf = (companyId: string, key: string): string => `${companyId}/${key}`;
 
 /** All keys of a company, as a range of ids that needs no index of its own: `0` follows `/`. */
 export const keysOf = (companyId: string) => ({ $gt: `${companyId}/`, $lt: `${companyId}0` });
@@ -92,11 +92,11 @@ function takenAmong(error: unknown, keyed: readonly Message[]): Set<Message> {
  * Claims the keys of the messages of a batch that have one. Returns those that must not be stored. `repeated`: another
  * message has the key. `refused`: it is not certain whether this one has it.
  */
-export type ClaimKeys = (
+type ClaimKeys = (
   batch: readonly Message[],
 ) => Promise<ReadonlyMap<Message, 'repeated' | 'refused'>>;
 
-export interface ClaimKeysDeps {
+interface ClaimKeysDeps {
   keys: Pick<IdempotencyKeys, 'claim'>;
   monotonicMs: () => number;
 }

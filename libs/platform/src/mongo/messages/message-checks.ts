@@ -21,7 +21,7 @@ export type CheckedMessage = Pick<
   | 'omitsResponses'
 >;
 
-export interface CheckPosition {
+interface CheckPosition {
   /** The database's time, in milliseconds since 1970. */
   nowMs: number;
   /** Id of the last message that was checked; '' when none was. */

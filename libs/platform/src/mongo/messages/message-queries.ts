@@ -9,7 +9,7 @@ import type { MessageDocument } from '../documents.ts';
 import { createKeyHolders, type KeyHolders } from './idempotency-keys.ts';
 import { disabledSetOf, toMessage } from './messages.ts';
 
-export interface MessageFilter {
+interface MessageFilter {
   appId?: string | undefined;
   webhookId?: string | undefined;
   /** Bounds of the id: `fromId` is inclusive, `beforeId` is exclusive. */

@@ -171,13 +171,13 @@ export interface Page {
   limit: number;
 }
 
-export interface BoundedPage extends Page {
+interface BoundedPage extends Page {
   /** How many messages, of all publishers, the page may read at most. */
   maxRead: number;
 }
 
 /** `readTo` is the id where the next page begins; null when there is nothing behind this one. */
-export interface PageInBounds {
+interface PageInBounds {
   messages: Message[];
   readTo: string | null;
 }
@@ -185,14 +185,14 @@ export interface PageInBounds {
 type Messages = mongo.Collection<MessageDocument>;
 
 /** For reads that decide what is published: a rollback must not take such a message back. */
-export const COMMITTED = { readConcern: { level: 'majority' } } as const;
+const COMMITTED = { readConcern: { level: 'majority' } } as const;
 
 /**
  * Reads the messages of one publisher, one day after the other. A publisher stores the older day of a batch that
  * crosses midnight first, so a day is complete when the next one has a message. It may not have been when it was
  * read, and is read again then: what is missing before a published message would never be published.
  */
-export async function readPage(days: Days['messages'], page: Page): Promise<Message[]> {
+async function readPage(days: Days['messages'], page: Page): Promise<Message[]> {
   const { afterId, limit } = page;
   let found: Message[] = [];
   let previous: Messages | null = null;
@@ -208,10 +208,7 @@ export async function readPage(days: Days['messages'], page: Page): Promise<Mess
 }
 
 /** Like `readPage`; a page ends with the first day that has messages of the publisher or reaches `maxRead`. */
-export async function readBoundedPage(
-  days: Days['messages'],
-  page: BoundedPage,
-): Promise<PageInBounds> {
+async function readBoundedPage(days: Days['messages'], page: BoundedPage): Promise<PageInBounds> {
   const all = days.within({ fromId: page.afterId });
   for (const [index, messages] of all.entries()) {
     const found = await readBounded(messages, page);

@@ -156,7 +156,7 @@ function finishOf({
   };
 }
 
-export interface OrphanDeps {
+interface OrphanDeps {
   resends: Pick<ResendStore, 'findOne'>;
   marks: Pick<ResendMarks, 'free'>;
 }

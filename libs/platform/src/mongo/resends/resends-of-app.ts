@@ -24,7 +24,7 @@ export interface ResendPartStore {
 }
 
 /** What a list may be limited to. */
-export interface ResendFilter {
+interface ResendFilter {
   /** Those of the whole app. */
   appId?: string | undefined;
   /** Those of the webhook, and of single deliveries to it. */

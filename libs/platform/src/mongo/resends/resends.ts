@@ -13,7 +13,7 @@ import {
   type ResendPartStore,
 } from './resends-of-app.ts';
 
-export interface PageResult {
+interface PageResult {
   succeeded: number;
   failed: number;
 }
@@ -62,7 +62,7 @@ export interface ResendStore extends ResendPartStore {
   askToAbort: (companyId: string, resendId: string, atMs: number) => Promise<void>;
 }
 
-export interface ResendClaim {
+interface ResendClaim {
   nowMs: number;
   untilMs: number;
   /** Companies whose resends are left to other processes. */
@@ -260,7 +260,7 @@ async function move(
 
 /** Translates between resends and their documents, in which times are dates and a null owner is absent. */
 
-export function toResendDocument(resend: Resend): ResendDocument {
+function toResendDocument(resend: Resend): ResendDocument {
   const { id, appId, partOf, outcome, progress, ...others } = resend;
   const { scannedTo, dueAtMs, abortAskedAtMs, createdAtMs, updatedAtMs, ...rest } = others;
   const spanOf = spanOwnerOf(resend);

@@ -44,12 +44,12 @@ export function hourId(ownerId: string, ms: number): string {
 }
 
 /** The name of the minute within its hour: 0 to 59. */
-export function minuteName(ms: number): number {
+function minuteName(ms: number): number {
   return Math.floor((ms % HOUR_MS) / MINUTE_MS);
 }
 
 /** One update for the hour and for the minute in it. */
-export function addToHour({
+function addToHour({
   kind,
   ownerId,
   companyId,
@@ -89,7 +89,7 @@ function increments(path: string, counts: AttemptCounts): Record<string, number>
   return added;
 }
 
-export function addToUsage({
+function addToUsage({
   companyId,
   hourMs,
   ...counts

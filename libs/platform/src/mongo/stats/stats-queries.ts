@@ -23,12 +23,12 @@ export interface StatsPoint {
 }
 
 /** A webhook, an app or the company itself. */
-export interface StatsOwner {
+interface StatsOwner {
   companyId: string;
   ownerId: string;
 }
 
-export type CompanyUsage = Omit<UsageCounts, 'hourMs'>;
+type CompanyUsage = Omit<UsageCounts, 'hourMs'>;
 
 /** Reads what was counted. */
 export interface StatsQueries {
@@ -157,7 +157,7 @@ export interface FailingWebhook {
 }
 
 /** The beginnings of the first and the last step, in milliseconds since 1970. */
-export interface Seen {
+interface Seen {
   firstMs: number;
   lastMs: number;
 }
@@ -171,7 +171,7 @@ const MAX_HOURS = 10_000;
 const MAX_HOURS_WITH_MINUTES = 1_000;
 
 /** Returns the webhooks of the company with a failed attempt in these whole hours, in no order. */
-export async function readFailingWebhooks(
+async function readFailingWebhooks(
   db: mongo.Db,
   companyId: string,
   span: Span,
@@ -186,7 +186,7 @@ export async function readFailingWebhooks(
 }
 
 /** Does the same for whole minutes of a few hours. */
-export async function readFailingByMinute(
+async function readFailingByMinute(
   db: mongo.Db,
   companyId: string,
   span: Span,

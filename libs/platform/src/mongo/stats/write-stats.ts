@@ -115,7 +115,7 @@ function keepWriting<Value>(
 }
 
 /** Whose attempt it was. */
-export interface AttemptOwners {
+interface AttemptOwners {
   companyId: string;
   webhookId: string;
   /** The app of the webhook; null for a global one. */
@@ -124,7 +124,7 @@ export interface AttemptOwners {
 
 export type CountAttempt = (owners: AttemptOwners, counted: CountedAttempt) => void;
 
-export interface CountAttemptsDeps {
+interface CountAttemptsDeps {
   minutes: Pick<WriteBehind<MinuteCounts>, 'sumOf'>;
   usage: Pick<WriteBehind<UsageCounts>, 'sumOf'>;
   /** Called with how many attempts are not counted, for lack of memory. */
@@ -132,7 +132,7 @@ export interface CountAttemptsDeps {
 }
 
 /** Counts an attempt for its webhook, its app and its company. */
-export function createCountAttempts({ minutes, usage, onLost }: CountAttemptsDeps): CountAttempt {
+function createCountAttempts({ minutes, usage, onLost }: CountAttemptsDeps): CountAttempt {
   function countFor(
     kind: StatsOwnerKind,
     ownerId: string,
@@ -182,25 +182,19 @@ export function noUsage(companyId: string, hourMs: number): UsageCounts {
   };
 }
 
-export function keyOfMinute({
-  ownerId,
-  minuteMs,
-}: Pick<MinuteCounts, 'ownerId' | 'minuteMs'>): string {
+function keyOfMinute({ ownerId, minuteMs }: Pick<MinuteCounts, 'ownerId' | 'minuteMs'>): string {
   return `${ownerId}/${minuteMs / MINUTE_MS}`;
 }
 
-export function keyOfUsage({
-  companyId,
-  hourMs,
-}: Pick<UsageCounts, 'companyId' | 'hourMs'>): string {
+function keyOfUsage({ companyId, hourMs }: Pick<UsageCounts, 'companyId' | 'hourMs'>): string {
   return `${companyId}/${hourMs}`;
 }
 
-export function addMinute(sum: MinuteCounts, more: MinuteCounts): void {
+function addMinute(sum: MinuteCounts, more: MinuteCounts): void {
   addCounts(sum.counts, more.counts);
 }
 
-export function addUsage(sum: UsageCounts, more: UsageCounts): void {
+function addUsage(sum: UsageCounts, more: UsageCounts): void {
   sum.messages += more.messages;
   sum.messageBytes += more.messageBytes;
   sum.deliveries += more.deliveries;
@@ -210,11 +204,11 @@ export function addUsage(sum: UsageCounts, more: UsageCounts): void {
 }
 
 /** How many attempts or messages a sum stands for. */
-export function sizeOfMinute({ counts }: MinuteCounts): number {
+function sizeOfMinute({ counts }: MinuteCounts): number {
   return attemptsIn(counts);
 }
 
-export function sizeOfUsage({ attempts, messages }: UsageCounts): number {
+function sizeOfUsage({ attempts, messages }: UsageCounts): number {
   return attempts + messages;
 }
 
@@ -228,14 +222,14 @@ export interface CountedMessage {
 
 export type CountMessage = (message: CountedMessage) => void;
 
-export interface CountMessagesDeps {
+interface CountMessagesDeps {
   usage: Pick<WriteBehind<UsageCounts>, 'sumOf'>;
   /** Called with how many messages are not counted, for lack of memory. */
   onLost: (count: number) => void;
 }
 
 /** Counts a message for its company. */
-export function createCountMessages({ usage, onLost }: CountMessagesDeps): CountMessage {
+function createCountMessages({ usage, onLost }: CountMessagesDeps): CountMessage {
   return ({ companyId, createdAtMs, payloadBytes }) => {
     const hourMs = beginningOf('hour', createdAtMs);
     const sum = usage.sumOf(keyOfUsage({ companyId, hourMs }), () => noUsage(companyId, hourMs));
@@ -248,7 +242,7 @@ export function createCountMessages({ usage, onLost }: CountMessagesDeps): Count
   };
 }
 
-export interface WriteBehindDeps<Value> {
+interface WriteBehindDeps<Value> {
   /** What the values may use in memory, and what one of them uses, by estimate. */
   budgetBytes: number;
   valueBytes: number;
