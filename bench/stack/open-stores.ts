@@ -23,7 +23,7 @@ import { settings } from '@posthorn/platform/service/settings.ts';
 import type { Kafka, KafkaMessage } from 'kafkajs';
 import { z } from 'zod';
 import type { Addresses } from '../../tools/local-stack/settings.ts';
-import { encryptionEnv } from '../../tools/local-stack/supervisor/encryption.ts';
+import { encryptionEnv } from '../../tools/local-stack/supervisor/services.ts';
 
 /** The stores of the stack, for load that is not sent through the API. */
 export interface OpenStores {

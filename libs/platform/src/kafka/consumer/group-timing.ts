@@ -9,12 +9,6 @@ export const SESSION_TIMEOUT_MS = 10_000;
 export const HEARTBEAT_EVERY_MS = 500;
 
 /**
- * A member that has no answer to a heartbeat for so long begins nothing until it has one: it may have lost
- * its partitions. Less than the time after which the others get them, in any case.
- */
-const MEMBER_FOR_MS = 4_000;
-
-/**
  * How long the others wait for a member that does not join again. Longer only when it has died or hangs;
  * one that lives joins again with the next change. With a time of ten seconds the start of one dispatcher
  * stopped all others for as long as the session of a dead one lasted.
