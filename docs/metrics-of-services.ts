@@ -2,11 +2,7 @@ import { systemClockMs } from '@posthorn/platform/service/clock-and-ids.ts';
 import { createAuditMetrics } from '@posthorn/platform/mongo/companies/audit-log.ts';
 import { createDeadLetters } from '@posthorn/platform/dead-letters/dead-letters.ts';
 import { createKafkaMetrics } from '@posthorn/platform/kafka/kafka-metrics.ts';
-import {
-  createTopicWatch,
-  type TopicWatchDeps,
-} from '@posthorn/platform/kafka/topics/watch-topics.ts';
-import { checkTopics } from '@posthorn/platform/kafka/topics/check-topics.ts';
+import { checkTopics, createTopicWatch, type TopicWatchDeps } from '@posthorn/platform/kafka/topics.ts';
 import { createDroppedSpans } from '@posthorn/platform/tracing/otlp-spans.ts';
 import { createMemoryBudgets } from '@posthorn/platform/memory/memory-budgets.ts';
 import { watchClient } from '@posthorn/platform/mongo/connect.ts';

@@ -1,12 +1,6 @@
 import { delayTopicsAmong, topicNames, topicSpecs } from '@posthorn/domain/records/topics.ts';
-import { kafkaAccessOf } from '@posthorn/platform/kafka/connection/access.ts';
-import {
-  assertKafkaReachable,
-  createKafkaClient,
-  readTopics,
-} from '@posthorn/platform/kafka/connection/connect.ts';
-import { addPartitions } from '@posthorn/platform/kafka/topics/add-partitions.ts';
-import { createTopics } from '@posthorn/platform/kafka/topics/create-topics.ts';
+import { assertKafkaReachable, createKafkaClient, kafkaAccessOf, readTopics } from '@posthorn/platform/kafka/connect.ts';
+import { addPartitions, createTopics } from '@posthorn/platform/kafka/change-topics.ts';
 import { connectMongo, mongoTlsOf } from '@posthorn/platform/mongo/connect.ts';
 import { createIndexes } from '@posthorn/platform/mongo/create-indexes.ts';
 import type { AppliedResult } from '@posthorn/platform/mongo/indexes.ts';

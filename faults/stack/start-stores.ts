@@ -2,9 +2,18 @@ import { join } from 'node:path';
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, rmSync, statfsSync, writeFileSync } from 'node:fs';
 import { ensurePrograms, REDIS } from '../../tools/local-stack/machine/required-programs.ts';
-import { secondBroker, kafkaPrograms, newClusterId, startKafka } from '../../tools/local-stack/stores/kafka-native.ts';
+import {
+  secondBroker,
+  kafkaPrograms,
+  newClusterId,
+  startKafka,
+} from '../../tools/local-stack/stores/kafka-native.ts';
 import { freePorts } from '../../tools/local-stack/machine/ports.ts';
-import { findMongod, mongodbPrograms, startMongodb } from '../../tools/local-stack/stores/mongodb-native.ts';
+import {
+  findMongod,
+  mongodbPrograms,
+  startMongodb,
+} from '../../tools/local-stack/stores/mongodb-native.ts';
 import type { Children } from '../../tools/local-stack/processes/children.ts';
 import type { Addresses } from '../../tools/local-stack/settings.ts';
 import { startRedis } from '../../tools/local-stack/stores/redis-native.ts';

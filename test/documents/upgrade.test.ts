@@ -9,7 +9,7 @@ import {
   encodeRetryDue,
   UnreadableRecordError,
 } from '@posthorn/domain/records/records.ts';
-import { ASSIGNER_VERSION } from '@posthorn/platform/kafka/kafkajs/co-partition-assigner.ts';
+import { ASSIGNER_VERSION } from '@posthorn/platform/kafka/consumer/partition-assignment.ts';
 import { DATABASE_USERS, databaseRoleOf } from '../../deploy/setup/mongodb-rights.ts';
 import { CURRENT_FORMAT, SEALED_FORMATS } from '@posthorn/platform/vault/vault.ts';
 

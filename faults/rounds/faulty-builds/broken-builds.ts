@@ -22,7 +22,7 @@ export const BROKEN_BUILDS: readonly BrokenBuild[] = [
     summary: 'offsets are committed before the attempt is made',
     changes: [
       {
-        file: 'libs/platform/src/kafka/consumer/handle-batch.ts',
+        file: 'libs/platform/src/kafka/consumer/group-consumer.ts',
         find: `${HANDLE}\n    offsets.finish(record.offset);`,
         replace: `offsets.finish(record.offset);\n    ${HANDLE}`,
       },

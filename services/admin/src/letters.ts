@@ -17,16 +17,16 @@ import {
   type DeadLetter,
   readDeadLetter,
 } from '@posthorn/platform/dead-letters/dead-letter-record.ts';
-import { kafkaAccessOf } from '@posthorn/platform/kafka/connection/access.ts';
 import {
   assertKafkaReachable,
   createKafkaClient,
-} from '@posthorn/platform/kafka/connection/connect.ts';
+  kafkaAccessOf,
+} from '@posthorn/platform/kafka/connect.ts';
 import {
   readTopic,
   type ReadTopicOptions,
   type StoredRecord,
-} from '@posthorn/platform/kafka/reading/read-topic.ts';
+} from '@posthorn/platform/kafka/read-topic.ts';
 import { createLogger, type Logger } from '@posthorn/platform/service/logger.ts';
 import { settings } from '@posthorn/platform/service/settings.ts';
 import { kafkaAccess, plaintextStores } from '@posthorn/platform/service/store-settings.ts';

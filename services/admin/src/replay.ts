@@ -1,6 +1,6 @@
 import { NO_COMPANY } from '@posthorn/domain/audit.ts';
 import { awaitsAttempt, type DeliveryState } from '@posthorn/domain/delivery/delivery.ts';
-import { readTopics } from '@posthorn/platform/kafka/connection/connect.ts';
+import { readTopics } from '@posthorn/platform/kafka/connect.ts';
 import { createKafkaMetrics } from '@posthorn/platform/kafka/kafka-metrics.ts';
 import { createKafkaRecordLog } from '@posthorn/platform/kafka/kafka-record-log.ts';
 import type { RecordLog } from '@posthorn/platform/kafka/record-log.ts';

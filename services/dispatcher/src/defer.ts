@@ -10,7 +10,7 @@ import {
 import { type DueAttempt, encodeRetryDue } from '@posthorn/domain/records/records.ts';
 import { required, requiredAt } from '@posthorn/domain/required.ts';
 import type { KeepTrying } from '@posthorn/platform/async/keep-trying.ts';
-import { createBatchedPublisher } from '@posthorn/platform/kafka/publishing/batched-publisher.ts';
+import { createBatchedPublisher } from '@posthorn/platform/kafka/batched-publisher.ts';
 import type { LogRecord, RecordLog } from '@posthorn/platform/kafka/record-log.ts';
 import { REASONS } from './isolation/gate.ts';
 

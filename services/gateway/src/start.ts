@@ -1,5 +1,5 @@
 import { startTicker } from '@posthorn/platform/async/loop.ts';
-import { openRecordLog, type OpenRecordLog } from '@posthorn/platform/kafka/open-record-log.ts';
+import { openRecordLog, type OpenRecordLog } from '@posthorn/platform/kafka/kafka-record-log.ts';
 import {
   createMemoryBudgets,
   type MemoryBudgets,

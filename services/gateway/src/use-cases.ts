@@ -1,6 +1,6 @@
 import type { EgressPolicy } from '@posthorn/domain/egress.ts';
 import type { IdPrefix } from '@posthorn/domain/ids.ts';
-import type { OpenRecordLog } from '@posthorn/platform/kafka/open-record-log.ts';
+import type { OpenRecordLog } from '@posthorn/platform/kafka/kafka-record-log.ts';
 import type { MemoryBudgets } from '@posthorn/platform/memory/memory-budgets.ts';
 import { createAuditStore } from '@posthorn/platform/mongo/companies/audit-log.ts';
 import type { LinkStore } from '@posthorn/platform/mongo/companies/links.ts';

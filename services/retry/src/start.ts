@@ -2,7 +2,7 @@ import type { ConsumerGroups, DelayTopic, TopicNames } from '@posthorn/domain/re
 import { required } from '@posthorn/domain/required.ts';
 import { pause } from '@posthorn/platform/async/pause.ts';
 import type { DeadLetters } from '@posthorn/platform/dead-letters/dead-letters.ts';
-import { openRecordLog } from '@posthorn/platform/kafka/open-record-log.ts';
+import { openRecordLog } from '@posthorn/platform/kafka/kafka-record-log.ts';
 import type {
   ConsumeOptions,
   Consumption,

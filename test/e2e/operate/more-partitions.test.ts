@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { createKafkaClient, readTopics } from '@posthorn/platform/kafka/connection/connect.ts';
+import { createKafkaClient, readTopics } from '@posthorn/platform/kafka/connect.ts';
 import { createLogger } from '@posthorn/platform/service/logger.ts';
 import type { Kafka } from 'kafkajs';
 import { ADMIN, startPosthorn, type Posthorn } from '../../support/process/posthorn.ts';

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { applyTopicChanges } from '@posthorn/platform/kafka/topics/apply-topic-changes.ts';
+import { applyTopicChanges } from '@posthorn/platform/kafka/apply-topic-changes.ts';
 import { newEncryptionKey } from '../../../deploy/setup/create-encryption-keys.ts';
 import { createNamespace } from '../../support/process/namespace.ts';
 import { ADMIN, LOCAL, startService, type RunningService } from '../../support/process/posthorn.ts';

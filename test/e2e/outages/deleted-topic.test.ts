@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, it } from '@jest/globals';
-import { createKafkaClient } from '@posthorn/platform/kafka/connection/connect.ts';
+import { createKafkaClient } from '@posthorn/platform/kafka/connect.ts';
 import { createLogger } from '@posthorn/platform/service/logger.ts';
 import type { Kafka } from 'kafkajs';
 import { startPosthorn, type Posthorn } from '../../support/process/posthorn.ts';

@@ -1,5 +1,5 @@
 import type { Commit } from '@posthorn/platform/kafka/offsets/owned-partitions.ts';
-import { resumeReading } from '@posthorn/platform/kafka/consumer/handle-batch.ts';
+import { resumeReading } from '@posthorn/platform/kafka/consumer/group-consumer.ts';
 import type { SimulatedConsumer } from './consumer-state.ts';
 import { keyOf } from '../infrastructure/simulated-kafka.ts';
 

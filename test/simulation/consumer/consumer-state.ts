@@ -1,7 +1,7 @@
 import type { Commit, OwnedPartitions } from '@posthorn/platform/kafka/offsets/owned-partitions.ts';
 import type { PausedPartitions } from '@posthorn/platform/kafka/offsets/paused-partitions.ts';
 import type { ConsumeOptions, LogRecord } from '@posthorn/platform/kafka/record-log.ts';
-import type { BatchHandling } from '@posthorn/platform/kafka/consumer/handle-batch.ts';
+import type { BatchHandling } from '@posthorn/platform/kafka/consumer/group-consumer.ts';
 import type { Group, SimulatedKafka } from '../infrastructure/simulated-kafka.ts';
 import type { SimulatedProcess } from '../infrastructure/simulated-process.ts';
 import type { World } from '../world/world.ts';

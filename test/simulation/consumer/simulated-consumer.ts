@@ -1,10 +1,15 @@
-import { READY_WHEN_WRITTEN } from '@posthorn/platform/kafka/backlog/ready-records.ts';
-import { createUnreadRecords } from '@posthorn/platform/kafka/backlog/unread-records.ts';
+import {
+  createUnreadRecords,
+  READY_WHEN_WRITTEN,
+} from '@posthorn/platform/kafka/unread-records.ts';
 import { createKafkaMetrics } from '@posthorn/platform/kafka/kafka-metrics.ts';
 import { createOwnedPartitions } from '@posthorn/platform/kafka/offsets/owned-partitions.ts';
 import { createPausedPartitions } from '@posthorn/platform/kafka/offsets/paused-partitions.ts';
 import type { ConsumeOptions } from '@posthorn/platform/kafka/record-log.ts';
-import { handleBatch, type BatchHandling } from '@posthorn/platform/kafka/consumer/handle-batch.ts';
+import {
+  handleBatch,
+  type BatchHandling,
+} from '@posthorn/platform/kafka/consumer/group-consumer.ts';
 import type { EachBatchPayload } from 'kafkajs';
 import { setMaxListeners } from 'node:events';
 import { Registry } from 'prom-client';

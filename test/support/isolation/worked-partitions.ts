@@ -2,8 +2,8 @@ import {
   createOwnedPartitions,
   type OwnedPartition,
   type OwnedPartitions,
+  readOn,
 } from '@posthorn/platform/kafka/offsets/owned-partitions.ts';
-import { readOn } from '@posthorn/platform/kafka/offsets/reading-position.ts';
 
 /** Owned partitions, with what a consumer does with them. */
 export interface WorkedPartitions {

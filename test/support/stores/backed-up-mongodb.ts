@@ -3,7 +3,11 @@ import { join } from 'node:path';
 import mongoose from 'mongoose';
 import { ensurePrograms } from '../../../tools/local-stack/machine/required-programs.ts';
 import { freePorts } from '../../../tools/local-stack/machine/ports.ts';
-import { findMongod, mongodbPrograms, startMongodb } from '../../../tools/local-stack/stores/mongodb-native.ts';
+import {
+  findMongod,
+  mongodbPrograms,
+  startMongodb,
+} from '../../../tools/local-stack/stores/mongodb-native.ts';
 import type { Child } from '../../../tools/local-stack/processes/child.ts';
 import type { Children } from '../../../tools/local-stack/processes/children.ts';
 import type { Log } from '../../../tools/local-stack/waiting.ts';

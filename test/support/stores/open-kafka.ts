@@ -1,5 +1,4 @@
-import { kafkaAccessOf } from '@posthorn/platform/kafka/connection/access.ts';
-import { createKafkaClient } from '@posthorn/platform/kafka/connection/connect.ts';
+import { createKafkaClient, kafkaAccessOf } from '@posthorn/platform/kafka/connect.ts';
 import { createLogger } from '@posthorn/platform/service/logger.ts';
 import { kafkaAccess } from '@posthorn/platform/service/store-settings.ts';
 import type { Kafka } from 'kafkajs';

@@ -1,14 +1,14 @@
 import { randomUUID } from 'node:crypto';
-import { createKafkaClient } from '@posthorn/platform/kafka/connection/connect.ts';
-import { createTopics } from '@posthorn/platform/kafka/topics/create-topics.ts';
-import type {
-  GroupClient,
-  GroupEvents,
-  OpenGroupClient,
-} from '@posthorn/platform/kafka/consumer/group-client.ts';
+import { createKafkaClient } from '@posthorn/platform/kafka/connect.ts';
+import { createTopics } from '@posthorn/platform/kafka/change-topics.ts';
+import {
+  type GroupClient,
+  type GroupEvents,
+  type OpenGroupClient,
+  openKafkajsGroupClient,
+} from '@posthorn/platform/kafka/group-client.ts';
 import { createKafkaMetrics } from '@posthorn/platform/kafka/kafka-metrics.ts';
 import { createKafkaRecordLog } from '@posthorn/platform/kafka/kafka-record-log.ts';
-import { openKafkajsGroupClient } from '@posthorn/platform/kafka/kafkajs/group-client.ts';
 import type { Commit } from '@posthorn/platform/kafka/offsets/owned-partitions.ts';
 import type { RecordLog } from '@posthorn/platform/kafka/record-log.ts';
 import { createLogger } from '@posthorn/platform/service/logger.ts';

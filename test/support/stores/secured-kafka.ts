@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { createKafkaClient } from '@posthorn/platform/kafka/connection/connect.ts';
+import { createKafkaClient } from '@posthorn/platform/kafka/connect.ts';
 import { createLogger } from '@posthorn/platform/service/logger.ts';
 import kafkajs from 'kafkajs';
 import { freePorts } from '../../../tools/local-stack/machine/ports.ts';

@@ -8,7 +8,11 @@ import mongoose from 'mongoose';
 import { DATABASE_USERS, privilegesOf } from '../../../deploy/setup/mongodb-rights.ts';
 import { freePorts } from '../../../tools/local-stack/machine/ports.ts';
 import { ensurePrograms } from '../../../tools/local-stack/machine/required-programs.ts';
-import { findMongod, mongodbPrograms, startMongodb } from '../../../tools/local-stack/stores/mongodb-native.ts';
+import {
+  findMongod,
+  mongodbPrograms,
+  startMongodb,
+} from '../../../tools/local-stack/stores/mongodb-native.ts';
 import type { Children } from '../../../tools/local-stack/processes/children.ts';
 import { waitUntil, type Log } from '../../../tools/local-stack/waiting.ts';
 import { selfSigned } from '../receivers/self-signed.ts';

@@ -1,7 +1,12 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { secondBroker, newClusterId, startNativeKafka, type NativeKafka } from '../../../tools/local-stack/stores/kafka-native.ts';
+import {
+  secondBroker,
+  newClusterId,
+  startNativeKafka,
+  type NativeKafka,
+} from '../../../tools/local-stack/stores/kafka-native.ts';
 import { freePorts } from '../../../tools/local-stack/machine/ports.ts';
 
 /** A cluster of two brokers, whose ids are 1 and 2. The first is its controller too. */

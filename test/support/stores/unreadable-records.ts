@@ -3,8 +3,8 @@ import { encodeRetryDue } from '@posthorn/domain/records/records.ts';
 import type { DeliveryRef } from '@posthorn/domain/delivery/delivery.ts';
 import type { IHeaders, Message } from 'kafkajs';
 import type { Namespace } from '../process/namespace.ts';
-import { contentOf } from '@posthorn/platform/kafka/record-content.ts';
-import { createRecordMac } from '@posthorn/platform/kafka/publishing/record-mac.ts';
+import { contentOf } from '@posthorn/platform/kafka/record-log.ts';
+import { createRecordMac } from '@posthorn/platform/kafka/record-mac.ts';
 import { keyRingSchema } from '@posthorn/platform/vault/vault.ts';
 import { openKafka } from './open-kafka.ts';
 

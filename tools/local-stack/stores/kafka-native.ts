@@ -3,7 +3,7 @@ import { existsSync, mkdirSync, rmSync, writeFileSync, readFileSync } from 'node
 import { join } from 'node:path';
 import { once } from 'node:events';
 import { connect } from 'node:net';
-import { patchRequestQueue } from '@posthorn/platform/kafka/kafkajs/patch-request-queue.ts';
+import { patchRequestQueue } from '@posthorn/platform/kafka/connect.ts';
 import { Kafka, logLevel, type Admin } from 'kafkajs';
 import {
   ensurePrograms,

@@ -7,7 +7,7 @@ import {
   SOURCE_OFFSET_HEADER,
   SOURCE_TOPIC_HEADER,
 } from '@posthorn/domain/records/record-headers.ts';
-import type { StoredRecord } from '../kafka/reading/read-topic.ts';
+import type { StoredRecord } from '../kafka/read-topic.ts';
 import type { LogRecord, OutgoingRecord } from '../kafka/record-log.ts';
 
 export const DEAD_LETTER_REASONS = [

@@ -1,3 +1,5 @@
+import type { KafkaMessage } from 'kafkajs';
+
 /** A record as it was read. */
 export interface LogRecord {
   topic: string;
@@ -140,4 +142,44 @@ export interface RecordLog {
   consume: (options: ConsumeOptions) => Promise<Consumption>;
   close: () => Promise<void>;
   isConnected: () => boolean;
+}
+
+/** Returns key, value and headers of a record. A missing key is empty, a missing value too; headers become text. */
+export function contentOf({
+  key,
+  value,
+  headers,
+}: Pick<KafkaMessage, 'key' | 'value' | 'headers'>): Pick<LogRecord, 'key' | 'value' | 'headers'> {
+  return {
+    key: key?.toString() ?? '',
+    value: value ?? Buffer.alloc(0),
+    headers: Object.fromEntries(
+      Object.entries(headers ?? {}).map(([name, value]) => [name, String(value)]),
+    ),
+  };
+}
+
+export interface TopicPartition {
+  topic: string;
+  partition: number;
+}
+
+/** Partitions of one topic. */
+export interface TopicPartitions {
+  topic: string;
+  partitions: number[];
+}
+
+/** Returns a key for maps. */
+export function keyOf({ topic, partition }: TopicPartition): string {
+  return `${topic}/${partition}`;
+}
+
+/** Groups entries by their topic, and returns what `toGroup` makes of each group, in the order of their first entries. */
+export function byTopic<Entry extends { topic: string }, Group>(
+  entries: readonly Entry[],
+  toGroup: (topic: string, ofTopic: Entry[]) => Group,
+): Group[] {
+  const grouped = Map.groupBy(entries, ({ topic }) => topic);
+  return [...grouped].map(([topic, ofTopic]) => toGroup(topic, ofTopic));
 }

@@ -1,5 +1,5 @@
 import { createDeadLetters, type DeadLetters } from '../dead-letters/dead-letters.ts';
-import type { OpenRecordLog } from '../kafka/open-record-log.ts';
+import type { OpenRecordLog } from '../kafka/kafka-record-log.ts';
 import type { RecordLog } from '../kafka/record-log.ts';
 import { openIncidentReports, type ReportIncident } from '../service/operator-incidents.ts';
 import type { ServiceContext } from '../service/run-service.ts';

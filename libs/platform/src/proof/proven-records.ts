@@ -1,7 +1,7 @@
 import { logFieldsIn } from '@posthorn/domain/records/records.ts';
 import type { DeadLetters } from '../dead-letters/dead-letters.ts';
 import type { ConsumeOptions, LogRecord, RecordLog } from '../kafka/record-log.ts';
-import type { RecordMac } from '../kafka/publishing/record-mac.ts';
+import type { RecordMac } from '../kafka/record-mac.ts';
 
 interface ProvenOnlyDeps {
   /** TOPIC_PREFIX. */

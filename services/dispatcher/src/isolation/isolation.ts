@@ -1,5 +1,5 @@
 import { startTicker } from '@posthorn/platform/async/loop.ts';
-import type { OpenRecordLog } from '@posthorn/platform/kafka/open-record-log.ts';
+import type { OpenRecordLog } from '@posthorn/platform/kafka/kafka-record-log.ts';
 import {
   createRecordMemory,
   type MemoryBudgets,

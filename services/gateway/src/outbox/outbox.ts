@@ -2,7 +2,7 @@ import { firstIdAt, type IdPrefix, timeMsOf } from '@posthorn/domain/ids.ts';
 import type { Message } from '@posthorn/domain/message.ts';
 import { createLoop, type Loop } from '@posthorn/platform/async/loop.ts';
 import { withTimeout } from '@posthorn/platform/async/pause.ts';
-import type { OpenRecordLog } from '@posthorn/platform/kafka/open-record-log.ts';
+import type { OpenRecordLog } from '@posthorn/platform/kafka/kafka-record-log.ts';
 import type { RecordLog } from '@posthorn/platform/kafka/record-log.ts';
 import type { MemoryBudgets } from '@posthorn/platform/memory/memory-budgets.ts';
 import { memoryShare } from '@posthorn/platform/memory/memory-shares.ts';

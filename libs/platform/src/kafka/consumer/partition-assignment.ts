@@ -1,4 +1,7 @@
-import type { Sharing } from '../record-log.ts';
+import { AssignerProtocol, type Cluster, type PartitionAssigner } from 'kafkajs';
+import { createLoop, type Loop } from '../../async/loop.ts';
+import type { Logger } from '../../service/logger.ts';
+import { type Sharing, TOGETHER, type TopicPartition } from '../record-log.ts';
 
 export interface GroupMember {
   memberId: string;
@@ -204,4 +207,177 @@ export function decodeReport(userData: Buffer | string | null | undefined): Memb
   const [instanceId = '', held] = (userData?.toString() ?? '').split(' ');
   const numbers = held === '' ? [] : held?.split(',').map(Number);
   return { ...(instanceId && { instanceId }), ...(numbers && { held: numbers }) };
+}
+
+/**
+ * The partitions of this process where it shares them `together`. Its member of that group sets them, and every member
+ * reports them that is to have the same.
+ */
+export interface ProcessShare {
+  /** What a member of a group with this sharing sends when it joins. */
+  reportFor: (sharing: Sharing) => Buffer;
+  /** To be called when a member has got its partitions. */
+  joined: (sharing: Sharing, assignment: Readonly<Record<string, readonly number[]>>) => void;
+  /** True when these partitions are not among those of the process. */
+  isAstray: (partitions: readonly TopicPartition[]) => boolean;
+}
+
+/** `instanceId` names this process; the members of a group are ordered by it. */
+export function createProcessShare(instanceId: string): ProcessShare {
+  /** Null until the first assignment. In the order in which they came. */
+  let held: readonly number[] | null = null;
+  return {
+    reportFor: ({ kind }) => encodeReport(instanceId, kind === 'evenly' ? null : (held ?? [])),
+    joined({ kind }, assignment) {
+      if (kind !== 'together') return;
+      const own = new Set(Object.values(assignment).flat());
+      const kept = (held ?? []).filter((partition) => own.delete(partition));
+      held = [...kept, ...own];
+    },
+    isAstray(partitions) {
+      if (held === null) return false;
+      const own = new Set(held);
+      return partitions.some(({ partition }) => !own.has(partition));
+    },
+  };
+}
+
+/** Longer than a change of both groups takes. */
+const CHECK_EVERY_MS = 10_000;
+
+interface StrayWatchDeps {
+  share: Pick<ProcessShare, 'isAstray'>;
+  consumer: () => { isRunning: () => boolean; assigned: () => TopicPartition[] };
+  /** Joins the group anew: its leader hears from all members then what they have. */
+  replaceConsumer: () => Promise<void>;
+  logger: Logger;
+}
+
+/**
+ * Watches a member that is to have the same partitions as the process has in another group. Both groups come to the
+ * same result when they see the same changes; when two changes are one for one of them, they may not.
+ */
+export function createStrayWatch({
+  share,
+  consumer,
+  replaceConsumer,
+  logger,
+}: StrayWatchDeps): Loop {
+  let wasAstray = false;
+  return createLoop({
+    name: 'stray partitions',
+    everyMs: CHECK_EVERY_MS,
+    logger,
+    async run() {
+      const isAstray = consumer().isRunning() && share.isAstray(consumer().assigned());
+      const mustMove = isAstray && wasAstray;
+      wasAstray = isAstray && !mustMove;
+      if (!mustMove) return;
+      logger.warn({}, 'the partitions differ from those of the other group, joining anew');
+      await replaceConsumer();
+    },
+  });
+}
+
+/** The members of a group must agree on these; version 0 of the consumer protocol. */
+const ASSIGNER_NAME = 'PosthornTogether';
+export const ASSIGNER_VERSION = 0;
+
+interface PartitionMetadata {
+  partitionId: number;
+}
+
+interface Broker {
+  /** Rejects when there is no such topic. */
+  metadata: (
+    topics: string[],
+  ) => Promise<{ topicMetadata: { topic: string; partitionMetadata: PartitionMetadata[] }[] }>;
+}
+
+/** What kafkajs passes to an assigner; its types lack the pool. */
+interface ClusterMetadata {
+  /** Returns none for a topic that this client does not read. */
+  findTopicPartitionMetadata: (topic: string) => PartitionMetadata[];
+  brokerPool: { findConnectedBroker: () => Promise<Broker> };
+}
+
+/** Each member sends its `report` when it joins. The member that leads the group assigns. */
+export function createCoPartitionAssigner(
+  report: () => Buffer,
+  sharing: Sharing = TOGETHER,
+): PartitionAssigner {
+  return ({ cluster }) => ({
+    name: ASSIGNER_NAME,
+    version: ASSIGNER_VERSION,
+    assign: async ({ members, topics }) => {
+      const known = members.map(({ memberId, memberMetadata }) =>
+        toMember(memberId, memberMetadata, topics),
+      );
+      const partitions = await partitionsByTopic(cluster as Cluster & ClusterMetadata, known);
+      const assignment = assignPartitions(known, (topic) => partitions.get(topic) ?? [], sharing);
+      return Object.entries(assignment).map(([memberId, ofMember]) => ({
+        memberId,
+        memberAssignment: AssignerProtocol.MemberAssignment.encode({
+          version: ASSIGNER_VERSION,
+          assignment: ofMember,
+          userData: Buffer.alloc(0),
+        }),
+      }));
+    },
+    protocol: ({ topics }) => ({
+      name: ASSIGNER_NAME,
+      metadata: AssignerProtocol.MemberMetadata.encode({
+        version: ASSIGNER_VERSION,
+        topics,
+        userData: report(),
+      }),
+    }),
+  });
+}
+
+function toMember(memberId: string, metadata: Buffer, topics: string[]): GroupMember {
+  const decoded = AssignerProtocol.MemberMetadata.decode(metadata);
+  // kafkajs reads bytes that were not sent as null, which its types leave out.
+  const userData = decoded?.userData as Buffer | null | undefined;
+  return { memberId, topics: decoded?.topics ?? topics, ...decodeReport(userData) };
+}
+
+async function partitionsByTopic(
+  cluster: ClusterMetadata,
+  members: readonly GroupMember[],
+): Promise<Map<string, number[]>> {
+  const partitions = new Map<string, number[]>();
+  for (const topic of new Set(members.flatMap((member) => member.topics))) {
+    const read = cluster.findTopicPartitionMetadata(topic);
+    const found = read.length > 0 ? read : await askForPartitions(cluster, topic);
+    partitions.set(
+      topic,
+      found.map(({ partitionId }) => partitionId),
+    );
+  }
+  return partitions;
+}
+
+/**
+ * During an upgrade another member may read a topic that this one does not. The broker is asked for it
+ * alone, because one topic that does not exist would fail the request for all. The answer is not kept:
+ * this client must not depend on the topic later.
+ */
+async function askForPartitions(
+  { brokerPool }: ClusterMetadata,
+  topic: string,
+): Promise<PartitionMetadata[]> {
+  try {
+    const broker = await brokerPool.findConnectedBroker();
+    const { topicMetadata } = await broker.metadata([topic]);
+    return topicMetadata.flatMap((each) => each.partitionMetadata);
+  } catch (error) {
+    // Any other failure fails the join, which is repeated: without an owner nobody would read the topic.
+    if (isUnknownTopic(error)) return [];
+    throw error;
+  }
+}
+
+function isUnknownTopic(error: unknown): boolean {
+  return error instanceof Error && 'type' in error && error.type === 'UNKNOWN_TOPIC_OR_PARTITION';
 }

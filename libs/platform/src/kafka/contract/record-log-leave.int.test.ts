@@ -4,8 +4,8 @@ import { eventually } from '../../../../../test/support/time/eventually.ts';
 import { openScratchLog, type ScratchLog } from '../../../../../test/support/stores/scratch-log.ts';
 import { createNamespace } from '../../../../../test/support/process/namespace.ts';
 import { createLogger } from '../../service/logger.ts';
-import { createKafkaClient } from '../connection/connect.ts';
-import type { GroupClient } from '../consumer/group-client.ts';
+import { createKafkaClient } from '../connect.ts';
+import type { GroupClient } from '../group-client.ts';
 import type { ConsumeOptions, Consumption, RecordLog } from '../record-log.ts';
 
 /** Far below the ten seconds after which a group drops a member that does not answer. */

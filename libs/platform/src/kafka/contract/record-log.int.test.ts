@@ -2,7 +2,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from
 import { eventually } from '../../../../../test/support/time/eventually.ts';
 import { openScratchLog, type ScratchLog } from '../../../../../test/support/stores/scratch-log.ts';
 import type { ConsumeOptions, Consumption, RecordLog } from '../record-log.ts';
-import { isRecordTooLarge } from '../publishing/record-too-large.ts';
+import { isRecordTooLarge } from '../producer.ts';
 
 const IN_FLIGHT_LIMITS = { pauseAt: 1_000, resumeAt: 500 };
 

@@ -1,6 +1,6 @@
 import kafkajs, { type Broker, type Cluster, type Kafka } from 'kafkajs';
 import { withTimeout } from '../../async/pause.ts';
-import type { TopicPartition } from '../topic-partition.ts';
+import type { TopicPartition } from '../record-log.ts';
 
 /** Where the group stands in a partition, as the broker says. */
 export interface GroupPosition extends TopicPartition {

@@ -1,12 +1,5 @@
-import { keyOf, type TopicPartition } from '../topic-partition.ts';
-import type { ReadyRecords } from '../record-log.ts';
-import { createContiguousOffsets, type ContiguousOffsets } from './contiguous-offsets.ts';
-import {
-  resumeReadingAt,
-  startReadingAt,
-  wasSetBack,
-  type ReadingPosition,
-} from './reading-position.ts';
+import { keyOf, type ReadyRecords, type TopicPartition } from '../record-log.ts';
+import { type ContiguousOffsets, createContiguousOffsets } from './contiguous-offsets.ts';
 
 /** Offsets of the partitions that this member owns, and what of them is in flight. */
 export interface OwnedPartitions {
@@ -207,4 +200,38 @@ function commitOf({ topic, partition, offsets, resumesAt, isStale }: OwnedPartit
 
 function begunBeyondCommit({ offsets, resumesAt }: OwnedPartition): number {
   return offsets.uncommitted() + (offsets.committable() ?? resumesAt) - resumesAt;
+}
+
+/** Where a partition is read. */
+export interface ReadingPosition {
+  /** Where reading resumed at the earliest when the group changed: the last commit. */
+  resumedAt: number;
+  /** The offset after the last record that was taken from a batch. */
+  readTo: number;
+  /** How many batches with a record may come from before or after the place where reading resumed. */
+  unsettled: number;
+}
+
+/** At a partition that was not read here before. */
+export function startReadingAt(offset: number): ReadingPosition {
+  return { resumedAt: offset, readTo: offset, unsettled: 0 };
+}
+
+/**
+ * At a partition that was read here before the group changed. A fetch that was under way then is handed
+ * over first, and may be ahead of where reading resumes with the second one.
+ */
+export function resumeReadingAt(commit: number): ReadingPosition {
+  return { resumedAt: commit, readTo: commit, unsettled: 2 };
+}
+
+/** `readTo` is the offset after the last record that was taken from the batch. */
+export function readOn(position: ReadingPosition, readTo: number): void {
+  position.readTo = readTo;
+  position.unsettled = Math.max(0, position.unsettled - 1);
+}
+
+/** True when a client has started over, because the partition has lost what comes next. */
+export function wasSetBack(position: ReadingPosition, firstOffset: number): boolean {
+  return firstOffset < (position.unsettled > 0 ? position.resumedAt : position.readTo);
 }

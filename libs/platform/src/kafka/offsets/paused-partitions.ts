@@ -1,4 +1,4 @@
-import { keyOf, type TopicPartition, type TopicPartitions } from '../topic-partition.ts';
+import { keyOf, type TopicPartition, type TopicPartitions } from '../record-log.ts';
 
 /** Partitions that are not read now: too many records are in flight, or the next record is not due. */
 export interface PausedPartitions {

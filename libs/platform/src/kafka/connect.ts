@@ -1,0 +1,279 @@
+import {
+  coPartitionedTopics,
+  type TopicNames,
+  topicSpecs,
+} from '@posthorn/domain/records/topics.ts';
+import { type Admin, Kafka, type logCreator, logLevel, type SASLOptions } from 'kafkajs';
+import { readFile } from 'node:fs/promises';
+import { createRequire } from 'node:module';
+import type { SecureContext } from 'node:tls';
+import type { z } from 'zod';
+import { withTimeout } from '../async/pause.ts';
+import { messageOf, StartupError } from '../service/errors.ts';
+import type { Logger } from '../service/logger.ts';
+import { followTlsFiles } from '../service/secure-context.ts';
+import type { kafkaAccess } from '../service/store-settings.ts';
+
+const START_TIMEOUT_MS = 10_000;
+const RETRY = { initialRetryTime: 100, maxRetryTime: 1_000, retries: 5 };
+
+/** Creates the client; does not connect. `retry` is explicit because kafkajs has other defaults in tests. */
+export function createKafkaClient(
+  clientId: string,
+  { brokers, tls = null, sasl = null }: Pick<KafkaAccess, 'brokers'> & Partial<KafkaAccess>,
+  logger: Logger,
+): Kafka {
+  patchRequestQueue();
+  patchConsumerGroup();
+  return new Kafka({
+    clientId,
+    brokers,
+    ...(tls && { ssl: { secureContext: tls } }),
+    ...(sasl && { sasl: toKafkajs(sasl) }),
+    connectionTimeout: 3_000,
+    requestTimeout: 10_000,
+    retry: RETRY,
+    logLevel: logLevel.WARN,
+    logCreator: toPino(logger.child({ part: 'kafka' })),
+  });
+}
+
+function toKafkajs(sasl: Sasl): SASLOptions {
+  if (sasl.mechanism !== 'oauthbearer') return sasl;
+  const { mechanism, readToken } = sasl;
+  return { mechanism, oauthBearerProvider: async () => ({ value: await readToken() }) };
+}
+
+/**
+ * Asks a broker for the cluster once. Throws StartupError within about 10 seconds when none answers:
+ * at a start a wrong address is far more likely than an outage, and a supervisor restarts the process.
+ */
+export async function assertKafkaReachable(kafka: Kafka, brokers: string[]): Promise<void> {
+  const admin = kafka.admin({ retry: { ...RETRY, retries: 3 } });
+  try {
+    const connected = admin.connect().then(() => admin.describeCluster());
+    await withTimeout(connected, START_TIMEOUT_MS);
+  } catch (error) {
+    throw new StartupError(
+      `Kafka cannot be used at ${brokers.join(', ')}: ${messageOf(error)}. Start it, or correct KAFKA_BROKERS, KAFKA_SSL_* and KAFKA_SASL_*.`,
+    );
+  } finally {
+    await closeAdmin(admin);
+  }
+}
+
+/** Topic → its number of partitions. */
+export type ExistingTopics = ReadonlyMap<string, number>;
+
+/** Rejects when Kafka does not answer within 10 seconds. */
+export async function readTopics(kafka: Kafka): Promise<ExistingTopics> {
+  const admin = kafka.admin();
+  try {
+    const metadata = admin.connect().then(() => admin.fetchTopicMetadata());
+    const { topics } = await withTimeout(metadata, START_TIMEOUT_MS);
+    return new Map(topics.map(({ name, partitions }) => [name, partitions.length]));
+  } finally {
+    await closeAdmin(admin);
+  }
+}
+
+/** Throws StartupError when a topic is missing: topics are created by a command, never by use. */
+export function assertTopicsExist(names: TopicNames, existing: ExistingTopics): void {
+  const missing = topicSpecs(names)
+    .map(({ name }) => name)
+    .filter((name) => !existing.has(name));
+  if (missing.length === 0) return;
+  throw new StartupError(
+    `Kafka has no topic ${missing.join(', ')}. Run deploy/setup/create-topics.ts with the same TOPIC_PREFIX, RETRY_DELAYS and DEFERRAL_DELAYS.`,
+  );
+}
+
+/**
+ * Throws StartupError when partition p of one topic could belong to another process than partition p
+ * of another one: two processes would serve one endpoint, each with limits of its own.
+ */
+export function assertCoPartitioned(names: TopicNames, existing: ExistingTopics): void {
+  const counts = coPartitionedTopics(names).map((name) => ({
+    name,
+    count: existing.get(name) ?? 0,
+  }));
+  if (new Set(counts.map(({ count }) => count)).size <= 1) return;
+  const found = counts.map(({ name, count }) => `${name} has ${count}`).join(', ');
+  throw new StartupError(
+    `These topics must have the same number of partitions: ${found}. Run deploy/setup/add-partitions.ts as docs/partitions.md says.`,
+  );
+}
+
+/** Nothing is lost with the connection of an admin client, so nobody waits longer for its end. */
+const CLOSE_TIMEOUT_MS = 2_000;
+
+/** Closes the connection, or leaves it behind when Kafka does not answer. Never rejects. */
+export async function closeAdmin(admin: Pick<Admin, 'disconnect'>): Promise<void> {
+  await withTimeout(admin.disconnect(), CLOSE_TIMEOUT_MS).catch(() => undefined);
+}
+
+/** kafkajs logs failures that it retries as ERROR. Nobody has to act on them, so they are warnings here. */
+function toPino(logger: Logger): logCreator {
+  return () => (entry) => {
+    const { message, groupId, error, retryCount } = entry.log as Record<string, unknown>;
+    const level = entry.level === logLevel.ERROR ? 'warn' : 'info';
+    logger[level](
+      { namespace: entry.namespace, groupId, retryCount, error: textOf(error) },
+      message as string,
+    );
+  };
+}
+
+function textOf(error: unknown): string | undefined {
+  return error === undefined ? undefined : messageOf(error);
+}
+
+export type KafkaAccessConfig = z.infer<z.ZodObject<typeof kafkaAccess>>;
+
+/** How a client logs in. The token is asked for with each connection. */
+export type Sasl =
+  | {
+      mechanism: 'plain' | 'scram-sha-256' | 'scram-sha-512';
+      username: string;
+      password: string;
+    }
+  | { mechanism: 'oauthbearer'; readToken: () => Promise<string> };
+
+/** How the brokers are reached. */
+export interface KafkaAccess {
+  brokers: string[];
+  /** Null without TLS. */
+  tls: SecureContext | null;
+  /** Null without a login. */
+  sasl: Sasl | null;
+}
+
+/** Throws StartupError when settings are missing, contradict each other, or name unusable files. */
+export function kafkaAccessOf(config: KafkaAccessConfig): KafkaAccess {
+  return { brokers: config.KAFKA_BROKERS, tls: tlsOf(config), sasl: saslOf(config) };
+}
+
+function tlsOf({
+  KAFKA_SSL: isTls,
+  KAFKA_SSL_CA_FILE: ca,
+  KAFKA_SSL_CERT_FILE: cert,
+  KAFKA_SSL_KEY_FILE: key,
+}: KafkaAccessConfig): SecureContext | null {
+  if (isTls) return followTlsFiles('Kafka (KAFKA_SSL_*_FILE)', { ca, cert, key });
+  if (ca !== undefined || cert !== undefined || key !== undefined) {
+    throw new StartupError('KAFKA_SSL_*_FILE is set and KAFKA_SSL is not: set KAFKA_SSL=true.');
+  }
+  return null;
+}
+
+function saslOf({
+  KAFKA_SASL_MECHANISM: mechanism,
+  KAFKA_SASL_USERNAME: username,
+  KAFKA_SASL_PASSWORD: password,
+  KAFKA_SASL_TOKEN_FILE: tokenFile,
+}: KafkaAccessConfig): Sasl | null {
+  if (mechanism === undefined) {
+    if (username === undefined && password === undefined && tokenFile === undefined) return null;
+    throw new StartupError('KAFKA_SASL_* is set and KAFKA_SASL_MECHANISM is not: set it.');
+  }
+  if (mechanism === 'oauthbearer') {
+    if (tokenFile === undefined || username !== undefined || password !== undefined) {
+      throw needs(mechanism, 'KAFKA_SASL_TOKEN_FILE');
+    }
+    return { mechanism, readToken: async () => (await readFile(tokenFile, 'utf8')).trim() };
+  }
+  if (username === undefined || password === undefined || tokenFile !== undefined) {
+    throw needs(mechanism, 'KAFKA_SASL_USERNAME and KAFKA_SASL_PASSWORD');
+  }
+  return { mechanism, username, password };
+}
+
+function needs(mechanism: string, names: string): StartupError {
+  return new StartupError(`KAFKA_SASL_MECHANISM=${mechanism} needs ${names}, and no other login.`);
+}
+
+/** The part of kafkajs's consumer group, one for each run of a consumer, that is used here. */
+interface ConsumerGroup {
+  memberId: string | null;
+  joinAndSync: () => Promise<void>;
+  heartbeat: (options: { interval: number }) => Promise<void>;
+}
+
+const REBALANCE_IN_PROGRESS = 27;
+
+let isPatched = false;
+/** Member id → what its next join waits for. */
+const delays = new Map<string, Promise<void>>();
+
+/** Delays the next join of the member until the promise has resolved; it must not reject. */
+export function delayJoin(memberId: string, until: Promise<void>): void {
+  delays.set(memberId, until);
+}
+
+/**
+ * When a consumer of kafkajs 2.2.4 cannot join its group again, because of a time-out or a lost connection, it reads
+ * on with the partitions that it had before. When its session has expired it has no member id by then, and without
+ * one kafkajs sends no heartbeat that could tell it so. After an outage of Kafka of 15 s, two dispatchers delivered
+ * each message, for a minute. After the patch a consumer whose last join failed has no heartbeat, as during a
+ * rebalance: it hands no record over, and joins again.
+ *
+ * kafkajs joins at once when its group changes. After the patch a join can be delayed.
+ */
+export function patchConsumerGroup(): void {
+  if (isPatched) return;
+  isPatched = true;
+  const require = createRequire(import.meta.url);
+  const { prototype } = require('kafkajs/src/consumer/consumerGroup.js') as {
+    prototype: ConsumerGroup;
+  };
+  const { createErrorFromCode } = require('kafkajs/src/protocol/error.js') as {
+    createErrorFromCode: (code: number) => Error;
+  };
+  const members = new WeakSet<ConsumerGroup>();
+  const { joinAndSync, heartbeat } = prototype;
+  prototype.joinAndSync = async function (this: ConsumerGroup): Promise<void> {
+    members.delete(this);
+    await takeDelay(this.memberId);
+    await joinAndSync.call(this);
+    members.add(this);
+  };
+  prototype.heartbeat = async function (this: ConsumerGroup, options): Promise<void> {
+    if (!members.has(this)) throw createErrorFromCode(REBALANCE_IN_PROGRESS);
+    await heartbeat.call(this, options);
+  };
+}
+
+async function takeDelay(memberId: string | null): Promise<void> {
+  if (memberId === null) return;
+  const delay = delays.get(memberId);
+  delays.delete(memberId);
+  await delay;
+}
+
+/** The part of kafkajs's request queue, one for each connection, that is used here. */
+interface RequestQueue {
+  pending: unknown[];
+  /** Sets the timer that checks `pending` again. */
+  scheduleCheckPendingRequests: () => void;
+}
+
+/**
+ * In kafkajs 2.2.4 each connection checks its queue every millisecond for as long as it lives, whether
+ * or not a request waits (tulios/kafkajs#1704). In each idle service that was about 1,000 wake-ups a
+ * second and 2 % of a core. After the patch it checks only while a request waits.
+ */
+export function patchRequestQueue(): void {
+  if (isPatched) return;
+  isPatched = true;
+  const prototype = requestQueuePrototype();
+  const schedule = prototype.scheduleCheckPendingRequests;
+  prototype.scheduleCheckPendingRequests = function (this: RequestQueue): void {
+    if (this.pending.length > 0) schedule.call(this);
+  };
+}
+
+function requestQueuePrototype(): RequestQueue {
+  const require = createRequire(import.meta.url);
+  const queue = require('kafkajs/src/network/requestQueue/index.js') as { prototype: RequestQueue };
+  return queue.prototype;
+}

@@ -1,0 +1,219 @@
+import type { Admin, Consumer, EachBatchPayload, Kafka } from 'kafkajs';
+import { createKeepTrying } from '../async/keep-trying.ts';
+import { withTimeout } from '../async/pause.ts';
+import { messageOf } from '../service/errors.ts';
+import type { Logger } from '../service/logger.ts';
+import { contentOf, type LogRecord } from './record-log.ts';
+
+/** A record as it is stored in its topic. */
+export interface StoredRecord extends Omit<
+  LogRecord,
+  'isInherited' | 'ownedSinceMs' | 'timestampMs'
+> {
+  /** When it was stored, in milliseconds since 1970. */
+  atMs: number;
+}
+
+export interface ReadTopicOptions extends RangeOptions {
+  /** A group that no other reader uses at the time. It is deleted at the end. */
+  groupId: string;
+  /** Kafka ends the reader after this time without a heartbeat, in milliseconds; 60,000 unless given. */
+  sessionMs?: number;
+  /** Called with one record after the other, those of one partition in their order. */
+  visit: (record: StoredRecord) => Promise<void>;
+  logger: Pick<Logger, 'warn'>;
+}
+
+/** kafkajs reads only as a member of a group. No other member joins this one, so a long session costs nothing. */
+const SESSION_MS = 60_000;
+/** A visit may outlast the session: the last one of a replay sends thousands of records again. */
+const HEARTBEATS_PER_SESSION = 6;
+const SILENCE_MS = 30_000;
+const CLOSE_TIMEOUT_MS = 8_000;
+const GROUPS_TIMEOUT_MS = 30_000;
+const RETRY = { initialRetryTime: 100, maxRetryTime: 1_000, retries: 5 };
+
+/**
+ * Reads what a topic holds when it starts, and nothing that is added later. Commits nothing. Rejects
+ * when there is no such topic, when `visit` rejects, or when Kafka sends no further record, or does not
+ * serve the group, for 30 s.
+ */
+export async function readTopic(kafka: Kafka, options: ReadTopicOptions): Promise<void> {
+  const admin = kafka.admin({ retry: RETRY });
+  await admin.connect();
+  try {
+    const ranges = await readRanges(admin, options);
+    if (ranges.length > 0) await readThrough(kafka, admin, ranges, options);
+  } finally {
+    await withTimeout(admin.disconnect(), CLOSE_TIMEOUT_MS).catch(() => undefined);
+  }
+}
+
+async function readThrough(
+  kafka: Kafka,
+  admin: Admin,
+  ranges: readonly OffsetRange[],
+  options: ReadTopicOptions,
+): Promise<void> {
+  const { groupId, logger } = options;
+  // A broker that has just started loads its groups first, and kafkajs does not retry a join meanwhile.
+  const keepTrying = createKeepTrying({ logger, signal: AbortSignal.timeout(GROUPS_TIMEOUT_MS) });
+  await keepTrying('describe the group of the reader', () => admin.describeGroups([groupId]));
+  const consumer = kafka.consumer({
+    groupId,
+    sessionTimeout: options.sessionMs ?? SESSION_MS,
+    maxWaitTimeInMs: 250,
+    retry: { ...RETRY, restartOnFailure: () => Promise.resolve(false) },
+  });
+  try {
+    await consumer.connect();
+    await consumer.subscribe({ topics: [options.topic], fromBeginning: true });
+    await consumeRanges(consumer, ranges, options);
+  } finally {
+    await withTimeout(consumer.disconnect(), CLOSE_TIMEOUT_MS).catch(() => undefined);
+    // Kafka deletes an empty group without offsets by itself too, only later.
+    await withTimeout(admin.deleteGroups([groupId]), CLOSE_TIMEOUT_MS).catch(() => undefined);
+  }
+}
+
+/** Resolves when every range was visited. The consumer runs until it is disconnected. */
+function consumeRanges(
+  consumer: Consumer,
+  ranges: readonly OffsetRange[],
+  { topic, visit, sessionMs = SESSION_MS }: ReadTopicOptions,
+): Promise<void> {
+  const open = new Map(ranges.map((range) => [range.partition, { ...range }]));
+  return new Promise((resolve, reject) => {
+    const silence = createSilence(() => {
+      reject(new Error(`Kafka gave no further record of ${topic} within ${SILENCE_MS} ms.`));
+    });
+    const end = (error?: unknown): void => {
+      silence.close();
+      // Batches that still arrive are not visited.
+      open.clear();
+      if (error === undefined) resolve();
+      else reject(error instanceof Error ? error : new Error(messageOf(error)));
+    };
+    consumer.on(consumer.events.CRASH, ({ payload }) => {
+      end(payload.error);
+    });
+    const eachBatch = async (payload: EachBatchPayload): Promise<void> => {
+      silence.pause();
+      const beat = setInterval(() => {
+        payload.heartbeat().catch(() => undefined);
+      }, sessionMs / HEARTBEATS_PER_SESSION);
+      // After an error thrown here kafkajs would hand the batch over again.
+      await visitBatch(consumer, open, payload, visit).catch(end);
+      clearInterval(beat);
+      silence.start();
+      if (open.size === 0) end();
+    };
+    silence.start();
+    consumer
+      .run({ autoCommit: false, eachBatchAutoResolve: false, eachBatch })
+      .then(() => {
+        for (const { partition, from } of ranges) {
+          consumer.seek({ topic, partition, offset: String(from) });
+        }
+      })
+      .catch(end);
+  });
+}
+
+async function visitBatch(
+  consumer: Consumer,
+  open: Map<number, OffsetRange>,
+  payload: EachBatchPayload,
+  visit: ReadTopicOptions['visit'],
+): Promise<void> {
+  const { topic, partition, messages } = payload.batch;
+  for (const message of messages) {
+    const range = open.get(partition);
+    if (!range) break;
+    const offset = Number(message.offset);
+    // Records outside were fetched before the seek, or are fetched again after a connection error.
+    if (offset >= range.from && offset < range.end) {
+      const atMs = Number(message.timestamp);
+      range.from = offset + 1;
+      await visit({ topic, partition, offset, atMs, ...contentOf(message) });
+    }
+    payload.resolveOffset(message.offset);
+    if (offset >= range.end - 1) open.delete(partition);
+    await payload.heartbeat();
+  }
+  if (!open.has(partition)) consumer.pause([{ topic, partitions: [partition] }]);
+}
+
+/** Calls `onSilence` when `start` was called and neither `pause` nor `close` followed for 30 s. */
+function createSilence(onSilence: () => void) {
+  let timer: NodeJS.Timeout | undefined;
+  let isClosed = false;
+  const pause = (): void => {
+    clearTimeout(timer);
+  };
+  return {
+    start() {
+      pause();
+      if (!isClosed) timer = setTimeout(onSilence, SILENCE_MS);
+    },
+    pause,
+    close() {
+      isClosed = true;
+      pause();
+    },
+  };
+}
+
+/** Offsets of one partition to read; `end` is excluded. */
+interface OffsetRange {
+  partition: number;
+  from: number;
+  end: number;
+}
+
+interface RangeOptions {
+  topic: string;
+  /** Leaves out records that are certainly older: milliseconds since 1970. */
+  sinceMs?: number | undefined;
+  /** Reads only this record. */
+  only?: { partition: number; offset: number } | undefined;
+}
+
+/** Returns what the topic holds now of what is asked for. Throws when there is no such topic. */
+async function readRanges(
+  admin: Admin,
+  { topic, sinceMs, only }: RangeOptions,
+): Promise<OffsetRange[]> {
+  if (!(await admin.listTopics()).includes(topic)) throw new Error(`Kafka has no topic ${topic}.`);
+  const whole = (await admin.fetchTopicOffsets(topic)).map(({ partition, low, high }) => ({
+    partition,
+    from: Number(low),
+    end: Number(high),
+  }));
+  if (only) return rangeOfOne(whole, only);
+  if (sinceMs === undefined) return whole.filter(isOpen);
+  const starts = await admin.fetchTopicOffsetsByTimestamp(topic, sinceMs);
+  return whole.map((range) => startingAt(range, starts)).filter(isOpen);
+}
+
+function rangeOfOne(
+  whole: readonly OffsetRange[],
+  { partition, offset }: { partition: number; offset: number },
+): OffsetRange[] {
+  const isThere = whole.some(
+    (range) => range.partition === partition && offset >= range.from && offset < range.end,
+  );
+  return isThere ? [{ partition, from: offset, end: offset + 1 }] : [];
+}
+
+function startingAt(
+  range: OffsetRange,
+  starts: readonly { partition: number; offset: string }[],
+): OffsetRange {
+  const start = starts.find(({ partition }) => partition === range.partition);
+  return { ...range, from: Math.max(range.from, Number(start?.offset ?? 0)) };
+}
+
+function isOpen({ from, end }: OffsetRange): boolean {
+  return from < end;
+}

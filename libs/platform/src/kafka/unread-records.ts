@@ -1,0 +1,216 @@
+import type { Logger } from '../service/logger.ts';
+import type { GroupPosition, GroupPositions } from './offsets/group-positions.ts';
+import type { OwnedPartitions } from './offsets/owned-partitions.ts';
+import {
+  keyOf,
+  type LogRecord,
+  type Readiness,
+  type ReadyRecords,
+  type TopicPartition,
+} from './record-log.ts';
+
+/** How far a batch was taken. */
+export interface TakenBatch extends TopicPartition {
+  /** The offset of the first record that was not begun. */
+  nextOffset: number;
+  /** The offset after the last record of the partition. */
+  endOffset: number;
+  /** When that first record became ready, or will; where it was not in the batch, when the last one of the batch did. */
+  nextSinceMs: number;
+}
+
+/** Where a partition ends, as the broker says; of a delay topic, where the records end that are due. */
+export interface PartitionEnd extends TopicPartition {
+  /** The offset that the group would read next. */
+  committed: number;
+  endOffset: number;
+}
+
+/** The records of a member's partitions that it has not begun. */
+export interface UnreadRecords {
+  noteBatch: (batch: TakenBatch) => void;
+  /** Adds what a batch does not show: a partition that is paused is not fetched. */
+  noteEnds: (ends: readonly PartitionEnd[], nowMs: number) => void;
+  /**
+   * True unless the next record is known and not due yet. Only for these partitions of a delay topic is
+   * it worth asking the broker how many records are due.
+   */
+  mayBeDue: (partition: TopicPartition, nowMs: number) => boolean;
+  /** Forgets every partition that is not in `assignment`. */
+  retainOnly: (assignment: Readonly<Record<string, number[]>>) => void;
+  readyIn: (topic: string, nowMs: number) => ReadyRecords;
+}
+
+interface Unread extends TopicPartition {
+  nextOffset: number;
+  /** Of a delay topic: the offset after the last record that is known to be due. */
+  endOffset: number;
+  /** When the record at `nextOffset` became ready, or will; null when there is none. */
+  sinceMs: number | null;
+}
+
+/** `isDelayTopic` tells where an unread record may not be ready. */
+export function createUnreadRecords(isDelayTopic: (topic: string) => boolean): UnreadRecords {
+  const partitions = new Map<string, Unread>();
+  return {
+    noteBatch(batch) {
+      const { topic, partition, nextOffset, nextSinceMs } = batch;
+      const key = keyOf(batch);
+      const isRest = nextOffset < batch.endOffset;
+      const endOffset = isDelayTopic(topic) ? dueEnd(partitions.get(key), batch) : batch.endOffset;
+      const sinceMs = isRest ? nextSinceMs : null;
+      partitions.set(key, { topic, partition, nextOffset, endOffset, sinceMs });
+    },
+    noteEnds(ends, nowMs) {
+      for (const end of ends) noteEnd(partitions, end, nowMs);
+    },
+    mayBeDue(partition, nowMs) {
+      const sinceMs = partitions.get(keyOf(partition))?.sinceMs ?? null;
+      return sinceMs === null || sinceMs <= nowMs;
+    },
+    retainOnly(assignment) {
+      for (const [key, { topic, partition }] of partitions) {
+        if (!assignment[topic]?.includes(partition)) partitions.delete(key);
+      }
+    },
+    readyIn: (topic, nowMs) => readyIn(partitions.values(), topic, nowMs),
+  };
+}
+
+/** The record at `nextOffset` counts once it is due; how many behind it are due, only the broker knows. */
+function dueEnd(known: Unread | undefined, { nextOffset, endOffset }: TakenBatch): number {
+  return Math.min(endOffset, Math.max(known?.endOffset ?? 0, nextOffset + 1));
+}
+
+/** The time when a record was first seen is a lower bound of its age, which the next fetch corrects. */
+function noteEnd(
+  partitions: Map<string, Unread>,
+  { topic, partition, committed, endOffset }: PartitionEnd,
+  nowMs: number,
+): void {
+  const key = keyOf({ topic, partition });
+  const known = partitions.get(key);
+  const nextOffset = known?.nextOffset ?? committed;
+  // A batch may have shown more since the broker was asked.
+  const newEnd = Math.max(endOffset, known?.endOffset ?? 0);
+  const sinceMs = newEnd > nextOffset ? (known?.sinceMs ?? nowMs) : null;
+  partitions.set(key, { topic, partition, nextOffset, endOffset: newEnd, sinceMs });
+}
+
+function readyIn(partitions: Iterable<Unread>, topic: string, nowMs: number): ReadyRecords {
+  const ready: ReadyRecords = { records: 0, oldestMs: Infinity };
+  for (const { topic: ofTopic, nextOffset, endOffset, sinceMs } of partitions) {
+    if (ofTopic !== topic || sinceMs === null || sinceMs > nowMs) continue;
+    ready.records += Math.max(0, endOffset - nextOffset);
+    ready.oldestMs = Math.min(ready.oldestMs, sinceMs);
+  }
+  return ready;
+}
+
+interface FollowingConsumer extends Pick<UnreadRecords, 'mayBeDue' | 'noteEnds'> {
+  assigned: () => TopicPartition[];
+}
+
+interface FollowEndsDeps {
+  positions: Pick<GroupPositions, 'read' | 'endsBefore'>;
+  consumer: () => FollowingConsumer;
+  readiness: Readiness;
+  nowMs: () => number;
+  logger: Pick<Logger, 'warn'>;
+}
+
+/**
+ * Returns a function that reads the positions of the consumer's partitions and reports to it where they
+ * end. It asks for the due end of a delay topic only where the next record may be due: not while all wait.
+ */
+export function createFollowEnds(deps: FollowEndsDeps): () => Promise<GroupPosition[]> {
+  return async () => {
+    const positions = await deps.positions.read(deps.consumer().assigned());
+    const assigned = new Set(deps.consumer().assigned().map(keyOf));
+    await noteEnds(
+      deps,
+      positions.filter((position) => assigned.has(keyOf(position))),
+    ).catch((error: unknown) => {
+      deps.logger.warn({ err: error }, 'cannot read how many records are due');
+    });
+    return positions;
+  };
+}
+
+async function noteEnds(deps: FollowEndsDeps, owned: readonly GroupPosition[]): Promise<void> {
+  const { consumer, readiness, nowMs } = deps;
+  const behind = owned.filter((position) => position.lag > 0);
+  const unread = owned.filter(({ topic }) => readiness.afterMs(topic) === 0);
+  consumer().noteEnds(unread.map(toEnd), nowMs());
+  for (const topic of new Set(behind.map((position) => position.topic))) {
+    if (readiness.afterMs(topic) === 0) continue;
+    const mayBeDue = behind.filter(
+      (position) => position.topic === topic && consumer().mayBeDue(position, nowMs()),
+    );
+    if (mayBeDue.length > 0) await noteDue(deps, topic, mayBeDue);
+  }
+}
+
+async function noteDue(
+  { positions, consumer, readiness, nowMs }: FollowEndsDeps,
+  topic: string,
+  mayBeDue: readonly GroupPosition[],
+): Promise<void> {
+  const atMs = nowMs();
+  // Written a delay ago is due now.
+  const due = await positions.endsBefore(
+    topic,
+    atMs - readiness.afterMs(topic) + 1,
+    mayBeDue.map(({ partition }) => partition),
+  );
+  const ends = mayBeDue.map((position) => ({
+    ...toEnd(position),
+    endOffset: due.get(position.partition) ?? 0,
+  }));
+  consumer().noteEnds(ends, atMs);
+}
+
+function toEnd({ topic, partition, lag, endOffset }: GroupPosition): PartitionEnd {
+  return { topic, partition, committed: endOffset - lag, endOffset };
+}
+
+/** What a consumer knows of the records in its partitions. */
+interface ReadyParts {
+  topics: readonly string[];
+  /** Topic → partitions that this member owns. */
+  assignment: Readonly<Record<string, number[]>>;
+  /** The records under work, those of partitions that went to another member included. */
+  running: Iterable<LogRecord>;
+  offsets: Pick<OwnedPartitions, 'abandonedIn'>;
+  unread: Pick<UnreadRecords, 'readyIn'>;
+  readiness: Readiness;
+}
+
+/** A record is ready as soon as it is written. */
+export const READY_WHEN_WRITTEN: Readiness = {
+  sinceMs: ({ timestampMs }) => timestampMs,
+  afterMs: () => 0,
+};
+
+/**
+ * Returns by topic what is ready and not finished: the records not begun, those under work, and those
+ * that failed by a fault of the program. What is finished behind one of these is not counted, so one
+ * that hangs counts as one. Walks over all records under work: 50,000 take about 2 ms.
+ */
+export function readyRecords(parts: ReadyParts, nowMs: number): Map<string, ReadyRecords> {
+  const { topics, assignment, running, offsets, unread, readiness } = parts;
+  const ready = new Map(topics.map((topic) => [topic, unread.readyIn(topic, nowMs)]));
+  for (const record of running) {
+    const ofTopic = ready.get(record.topic);
+    if (!ofTopic || assignment[record.topic]?.includes(record.partition) !== true) continue;
+    const sinceMs = readiness.sinceMs(record);
+    if (sinceMs <= nowMs) add(ofTopic, { records: 1, oldestMs: sinceMs });
+  }
+  for (const [topic, ofTopic] of ready) add(ofTopic, offsets.abandonedIn(topic));
+  return ready;
+}
+
+function add(sum: ReadyRecords, { records, oldestMs }: ReadyRecords): void {
+  sum.records += records;
+  sum.oldestMs = Math.min(sum.oldestMs, oldestMs);
+}
