@@ -1,15 +1,62 @@
 import { availableParallelism } from 'node:os';
+import {
+  ensurePrograms,
+  MissingProgramsError,
+} from '../tools/check-ops/programs/ensure-programs.ts';
+import { buildDashboard, isDashboardOutdated } from '../tools/dashboard/build-dashboard.ts';
+import { type Report, createReport } from './runner/report.ts';
+import { startShared, type SharedName, sharedBy } from './support/process/shared-posthorn.ts';
+import { startAll } from './support/process/posthorn.ts';
 import { readSettings } from '../tools/local-stack/settings.ts';
 import { FORMAT, LINT, OPERATIONS, PACKAGES, runCheck, SIMULATION, TYPES } from './runner/check.ts';
 import { readSelection, selectTests, type Selection, type TestFiles } from './runner/find-tests.ts';
 import { runJest, type JestPart } from './runner/jest.ts';
-import { createReport, type Report } from './runner/report.ts';
-import { usableTests } from './runner/usable-tests.ts';
 import { withSetup } from './runner/serve-setup.ts';
-import { withSharedPosthorns } from './runner/with-shared-posthorns.ts';
 import { withStack } from './runner/with-stack.ts';
 import { fillCompileCache } from './support/process/service-process.ts';
-import { sharedBy } from './support/process/shared-posthorn.ts';
+
+const NEEDS_BROWSER = 'test/e2e/dashboard/';
+const CHROMIUM = { name: 'chromium', aptPackage: 'chromium' };
+
+/**
+ * Returns the end-to-end tests that can run here, with what they need in place. Without a browser, those of the
+ * dashboard cannot: a person is told so, and in CI the run fails.
+ */
+async function usableTests(files: readonly string[], report: Report): Promise<string[]> {
+  const others = files.filter((file) => !file.startsWith(NEEDS_BROWSER));
+  if (others.length === files.length) return [...files];
+  try {
+    await ensurePrograms([CHROMIUM], (line) => {
+      console.log(line);
+    });
+  } catch (error) {
+    if (!(error instanceof MissingProgramsError)) throw error;
+    const reason = `NOT CHECKED: the dashboard in a browser. ${error.message}`;
+    if (process.env.CI === undefined) console.error(reason);
+    else report.fail(reason);
+    return others;
+  }
+  if (isDashboardOutdated()) await buildDashboard();
+  return [...files];
+}
+
+/** Starts the Posthorns that test files share, and stops them after the work. */
+async function withSharedPosthorns(
+  names: readonly SharedName[],
+  work: (env: Record<string, string>) => Promise<void>,
+): Promise<void> {
+  const started = await startAll(names.map(startShared));
+  const killAll = (): void => {
+    for (const { kill } of started) kill();
+  };
+  process.once('exit', killAll);
+  try {
+    await work(Object.assign({}, ...started.map(({ env }) => env)) as Record<string, string>);
+  } finally {
+    process.removeListener('exit', killAll);
+    await Promise.all(started.map(({ stop }) => stop()));
+  }
+}
 
 const CORES = availableParallelism();
 /** Tests on the stack mostly wait: until a retry is due, or the session of a killed process has ended. */

@@ -1,17 +1,12 @@
-import { loadSimulation, type Simulation } from './load-simulation.ts';
-import { readSeeds, USAGE, type Seeds } from './read-seeds.ts';
-import { describeFailure, describeRun } from './describe-run.ts';
+import { parseArgs } from 'node:util';
+import {
+  loadSimulation,
+  type Simulation,
+  describeFailure,
+  describeRun,
+} from './load-simulation.ts';
 
 const PROGRESS_MS = 1_000;
-
-const seeds = readSeeds(process.argv.slice(2));
-if (seeds === null) {
-  console.error(USAGE);
-  process.exitCode = 2;
-} else {
-  const simulation = await loadSimulation();
-  process.exitCode = (await (seeds.count === null ? runOne : runMany)(simulation, seeds)) ? 0 : 1;
-}
 
 /** Runs one seed and prints its trace. Returns whether every invariant held. */
 async function runOne({ simulate }: Simulation, { from }: Seeds): Promise<boolean> {
@@ -44,4 +39,41 @@ function progress(done: number, all: number, tookMs: number): string {
   const perSecond = (done * 1_000) / tookMs;
   const leftSeconds = Math.round((all - done) / perSecond);
   return `${done} of ${all} seeds, ${Math.round(perSecond)}/s, ${leftSeconds} s left`;
+}
+
+interface Seeds {
+  from: number;
+  /** Null to run one seed and print its trace. */
+  count: number | null;
+}
+
+const USAGE = `npm run simulate -- --seed 42                  one seed, with its trace
+npm run simulate -- --seeds 1000000 --from 1   many seeds, until one fails`;
+
+/** Returns null if the command line is invalid. */
+function readSeeds(args: string[]): Seeds | null {
+  const text = { type: 'string' as const };
+  try {
+    const { values } = parseArgs({ args, options: { seed: text, seeds: text, from: text } });
+    const [seed, count, from] = [values.seed, values.seeds, values.from].map(parseInteger);
+    if (Number.isNaN(seed) || Number.isNaN(count) || Number.isNaN(from)) return null;
+    if (seed !== undefined && count === undefined) return { from: seed, count: null };
+    return count === undefined ? null : { from: from ?? 1, count };
+  } catch {
+    return null;
+  }
+}
+
+function parseInteger(text: string | undefined): number | undefined {
+  if (text === undefined) return undefined;
+  return /^\d{1,15}$/.test(text) ? Number(text) : NaN;
+}
+
+const seeds = readSeeds(process.argv.slice(2));
+if (seeds === null) {
+  console.error(USAGE);
+  process.exitCode = 2;
+} else {
+  const simulation = await loadSimulation();
+  process.exitCode = (await (seeds.count === null ? runOne : runMany)(simulation, seeds)) ? 0 : 1;
 }

@@ -1,6 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import { describeFailure } from './describe-run.ts';
-import { loadSimulation } from './load-simulation.ts';
+import { describeFailure, loadSimulation } from './load-simulation.ts';
 import type { SimulationResult } from './simulate.ts';
 import { PROMISED_DELAYS_MS } from './invariants/check-records.ts';
 

@@ -10,14 +10,11 @@ import {
 import { createCompany } from '../../support/process/companies.ts';
 import { joinWithGateway, type OwnGateway } from '../../support/process/shared-posthorn.ts';
 import { startReceiver, type Receiver } from '../../support/receivers/receiver.ts';
-import { brokenRequests } from '../../support/requests/broken-requests.ts';
-import { createJudge } from '../../support/requests/judge-answer.ts';
-import type { KnownIds } from '../../support/requests/known-ids.ts';
-import { createKnownIds } from '../../support/requests/create-known-ids.ts';
-import { sendAll } from '../../support/requests/send-all.ts';
+import { brokenRequests, respelledRequests } from '../../support/requests/broken-requests.ts';
+import { createJudge, sendAll } from '../../support/requests/judge-answer.ts';
+import { type KnownIds, createKnownIds } from '../../support/requests/known-ids.ts';
 import { createDrafts } from '../../support/requests/valid-requests.ts';
 import { toWire, type WireRequest } from '../../support/requests/wire-request.ts';
-import { respelledRequests } from '../../support/requests/respelled-requests.ts';
 
 const REQUESTS = 10_000;
 /** As many as a company has under way at once. Further ones would wait for these and be refused while the store stalls. */

@@ -1,9 +1,8 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import type { Route } from 'playwright-core';
 import { dataOf } from '../../support/api/expect-answers.ts';
-import { startBrowser, type Browser } from '../../support/browser/browser.ts';
+import { startBrowser, type Browser, signIn } from '../../support/browser/browser.ts';
 import { takePicture } from '../../support/browser/check-page.ts';
-import { signIn } from '../../support/browser/sign-in.ts';
 import { startPosthorn, type Posthorn } from '../../support/process/posthorn.ts';
 import { eventually } from '../../support/time/eventually.ts';
 import { startBusyEndpoint, type BusyEndpoint } from '../../support/receivers/busy-endpoint.ts';

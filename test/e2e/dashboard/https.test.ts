@@ -1,10 +1,9 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { dataOf } from '../../support/api/expect-answers.ts';
-import { startBrowser, type Browser } from '../../support/browser/browser.ts';
+import { startBrowser, type Browser, signIn } from '../../support/browser/browser.ts';
 import { takePicture } from '../../support/browser/check-page.ts';
 import { startFramingPage, type FramingPage } from '../../support/browser/framing-page.ts';
 import { startFrontProxy, type FrontProxy } from '../../support/browser/front-proxy.ts';
-import { signIn } from '../../support/browser/sign-in.ts';
 import { startPosthorn, type Posthorn } from '../../support/process/posthorn.ts';
 
 describe('The dashboard and the portal over https', () => {

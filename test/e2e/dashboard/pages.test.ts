@@ -1,9 +1,8 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { dataOf } from '../../support/api/expect-answers.ts';
-import { startBrowser, WIDE, type Browser } from '../../support/browser/browser.ts';
+import { startBrowser, WIDE, type Browser, signIn } from '../../support/browser/browser.ts';
 import { findFlaws, findFlawsIn, type Pages } from '../../support/browser/look-at-pages.ts';
 import { STATES } from '../../support/browser/page-states.ts';
-import { signIn } from '../../support/browser/sign-in.ts';
 import { startPosthorn, type Posthorn } from '../../support/process/posthorn.ts';
 import { startBusyEndpoint, type BusyEndpoint } from '../../support/receivers/busy-endpoint.ts';
 

@@ -1,7 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { startBrowser, type Browser } from '../../support/browser/browser.ts';
+import { startBrowser, type Browser, signIn } from '../../support/browser/browser.ts';
 import { startFrontProxy, type FrontProxy } from '../../support/browser/front-proxy.ts';
-import { signIn } from '../../support/browser/sign-in.ts';
 import { startPosthorn, type Posthorn } from '../../support/process/posthorn.ts';
 
 const MOST_BYTES = 300_000;

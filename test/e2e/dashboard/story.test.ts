@@ -1,8 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { dataOf } from '../../support/api/expect-answers.ts';
-import { NARROW, startBrowser, WIDE, type Browser } from '../../support/browser/browser.ts';
+import { NARROW, startBrowser, WIDE, type Browser, signIn } from '../../support/browser/browser.ts';
 import { findBarriers, isTooLarge, takePicture } from '../../support/browser/check-page.ts';
-import { signIn } from '../../support/browser/sign-in.ts';
 import { createCompany } from '../../support/process/companies.ts';
 import { startPosthorn, type Posthorn } from '../../support/process/posthorn.ts';
 import { startBusyEndpoint, type BusyEndpoint } from '../../support/receivers/busy-endpoint.ts';

@@ -1,8 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import { dataOf } from '../../support/api/expect-answers.ts';
-import { startBrowser, type Browser } from '../../support/browser/browser.ts';
+import { startBrowser, type Browser, signIn } from '../../support/browser/browser.ts';
 import { findBarriers, takePicture } from '../../support/browser/check-page.ts';
-import { signIn } from '../../support/browser/sign-in.ts';
 import { startPosthorn, type Posthorn } from '../../support/process/posthorn.ts';
 import { eventually } from '../../support/time/eventually.ts';
 

@@ -7,7 +7,7 @@ import { LOCAL, startPosthorn, type Posthorn } from '../../support/process/posth
 import { metricOf, sendMany, untilDelivered } from '../../support/process/traffic.ts';
 import { startBusyEndpoint, type BusyEndpoint } from '../../support/receivers/busy-endpoint.ts';
 import { startRedisCluster, type RedisCluster } from '../../support/stores/redis-cluster.ts';
-import { refusedBy, urlAs } from '../../support/stores/redis-users.ts';
+import { refusedBy, urlAs } from '../../support/stores/secured-redis.ts';
 import { openTestedRedis, serversOf, type TestedRedis } from '../../support/stores/tested-redis.ts';
 import { eventually } from '../../support/time/eventually.ts';
 

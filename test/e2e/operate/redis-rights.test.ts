@@ -18,8 +18,7 @@ import { REDIS_USERS, type RedisUser } from '../../../deploy/setup/redis-rights.
 import { createAddToSharedCounts } from '../../../services/gateway/src/limits/rate-limit-counts.ts';
 import { createChildren } from '../../../tools/local-stack/processes/children.ts';
 import { startRedisCluster } from '../../support/stores/redis-cluster.ts';
-import { refusedBy, urlAs } from '../../support/stores/redis-users.ts';
-import { startSecuredRedis } from '../../support/stores/secured-redis.ts';
+import { refusedBy, urlAs, startSecuredRedis } from '../../support/stores/secured-redis.ts';
 import { openTestedRedis, type TestedRedis } from '../../support/stores/tested-redis.ts';
 import { eventually } from '../../support/time/eventually.ts';
 

@@ -5,7 +5,7 @@ import { createResendMarks } from '@posthorn/platform/mongo/resends/resend-marks
 import { deliveryContract } from '../../support/contract/delivery-contract.ts';
 import { finishedResendContract } from '../../support/contract/finished-resend-contract.ts';
 import { messageStoreContract } from '../../support/contract/message-store-contract.ts';
-import { INSTANT_PROCESS } from './instant-process.ts';
+import { INSTANT_PROCESS } from './simulated-process.ts';
 import { createSimulatedMongo } from './simulated-mongo.ts';
 
 /** Opens the simulated database for the real stores. */

@@ -13,7 +13,7 @@ export interface SimulatedProcess extends FaultTarget {
   onRebalance: (listener: () => void) => void;
 }
 
-export interface Request<T> {
+interface Request<T> {
   /** For the trace. */
   what: string;
   effects: readonly (() => void)[];
@@ -144,3 +144,14 @@ function drawFate<T>({ random, plan }: World, { isRetried }: Request<T>): Reques
     isRetried ? ['no response', 'partial', 'duplicated'] : ['no response', 'partial'],
   );
 }
+
+/** A process whose requests take effect and succeed at once, for tests of the simulated stores. */
+export const INSTANT_PROCESS: Pick<SimulatedProcess, 'request' | 'nowMs'> = {
+  nowMs: () => Date.now(),
+  request({ effects, respond }) {
+    for (const effect of effects) effect();
+    return new Promise((resolve) => {
+      resolve(respond());
+    });
+  },
+};

@@ -1,7 +1,7 @@
 import { LEASE_MS } from '@posthorn/platform/mongo/leases.ts';
 import { leaseContract } from '../../support/contract/lease-contract.ts';
 import { publisherContract } from '../../support/contract/publisher-contract.ts';
-import { INSTANT_PROCESS } from './instant-process.ts';
+import { INSTANT_PROCESS } from './simulated-process.ts';
 import { createSimulatedPublishers } from './simulated-publishers.ts';
 
 /** Opens the stores with a clock that only `advance` moves. */

@@ -15,9 +15,9 @@ const FLAGS = [
 ];
 const ACTION_TIMEOUT_MS = 20_000;
 
-export type Scheme = 'light' | 'dark';
+type Scheme = 'light' | 'dark';
 
-export interface View {
+interface View {
   width: number;
   height: number;
   scheme: Scheme;
@@ -78,4 +78,16 @@ function watch(context: BrowserContext, page: Page, origin: string): string[] {
     if (!url.startsWith(`${origin}/`) && !url.startsWith('data:')) faults.push(`asked ${url}`);
   });
   return faults;
+}
+
+/** Signs in with an API key, as a person does. */
+export async function signIn(
+  page: Page,
+  { baseUrl, companyId, apiKey }: { baseUrl: string; companyId: string; apiKey: string },
+): Promise<void> {
+  await page.goto(`${baseUrl}/dashboard/`);
+  await page.getByLabel('Company id').fill(companyId);
+  await page.getByLabel(/^API key/).fill(apiKey);
+  await page.getByRole('button', { name: 'Sign in' }).click();
+  await page.getByRole('heading', { name: 'Overview', level: 1 }).waitFor();
 }

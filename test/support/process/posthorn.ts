@@ -4,7 +4,6 @@ import { createApiClient, type ApiClient } from '../api/api-client.ts';
 import { createNamespace, type Namespace } from './namespace.ts';
 import { loginOf } from './secured-logins.ts';
 import { setUp, type SetupRequest } from './setup.ts';
-import { startAll } from './start-all.ts';
 import { startProgram, untilReady, type Ended, type ServiceProcess } from './service-process.ts';
 
 export type ServiceName = 'gateway' | 'dispatcher' | 'retry';
@@ -44,7 +43,7 @@ export const LOCAL = {
 };
 
 /** Settings of single services. */
-export type ApartSettings = Partial<Record<ServiceName, Record<string, string>>>;
+type ApartSettings = Partial<Record<ServiceName, Record<string, string>>>;
 
 type Triple = [RunningService, RunningService, RunningService];
 
@@ -97,4 +96,25 @@ export async function startService(
 export async function killHard(service: ServiceProcess): Promise<Ended> {
   service.signal('SIGKILL');
   return service.ended;
+}
+
+interface Stoppable {
+  stop: () => Promise<unknown>;
+}
+
+/**
+ * Waits for all to start. When one fails, stops the others and throws its error: a process that is left
+ * keeps the one that started it from ending.
+ */
+export async function startAll<Started extends Stoppable>(
+  starting: readonly Promise<Started>[],
+): Promise<Started[]> {
+  const results = await Promise.allSettled(starting);
+  const failed = results.find((result) => result.status === 'rejected');
+  const started = results.flatMap((result) =>
+    result.status === 'fulfilled' ? [result.value] : [],
+  );
+  if (!failed) return started;
+  await Promise.all(started.map((each) => each.stop()));
+  throw failed.reason;
 }

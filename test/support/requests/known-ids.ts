@@ -1,7 +1,112 @@
 import fc from 'fast-check';
+import type { ApiClient } from '../api/api-client.ts';
+import { createResources, type Resources } from '../api/resources.ts';
+import { makePortalLink } from '../api/session-client.ts';
+import { dataOf } from '../api/expect-answers.ts';
+
+const DISPOSABLE = 100;
+/** Four kinds are made side by side. With all 400 requests at once, a machine with little time to spare answers 503. */
+const AT_ONCE = 5;
+
+interface Places {
+  /** Responds with 200. */
+  goodUrl: string;
+  /** Responds with 500. */
+  badUrl: string;
+}
+
+/** Creates resources in every status for the company of `api`, and some of another company. */
+export async function createKnownIds(
+  api: ApiClient,
+  otherApi: ApiClient,
+  places: Places,
+): Promise<KnownIds> {
+  const [own, foreign, disposable] = await Promise.all([
+    makeIds(api, places),
+    makeIds(otherApi, places),
+    makeDisposable(api, places),
+  ]);
+  return { own, foreign, disposable };
+}
+
+/** Creates one resource of each kind, with deliveries that are delivered, exhausted and cancelled. */
+async function makeIds(api: ApiClient, { goodUrl, badUrl }: Places): Promise<Ids> {
+  const make = createResources(api);
+  const project = await make.project();
+  const app = await make.app({ projectId: project.id });
+  const owner = { appId: app.id };
+  const global = { projectId: project.id, environmentId: 'live' };
+  const basic = { authMethod: 'basic', basicAuthUsername: 'u', basicAuthPassword: 'p' };
+  const apiKey = { authMethod: 'apiKey', apiKey: 'k', apiKeyHeader: 'X-Key' };
+  const webhooks = await Promise.all([
+    make.webhook({ ...owner, url: goodUrl }),
+    make.webhook({ ...owner, ...basic, url: badUrl }),
+    make.webhook({ ...global, ...apiKey, url: goodUrl, disabled: true }),
+  ]);
+  const webhookIds = webhooks.map(({ id }) => id);
+  const messages = await Promise.all(webhookIds.map((webhookId) => make.message({ webhookId })));
+  const deliveries = messages.flatMap((message) => message.deliveries);
+  const states = ['delivered', 'exhausted', 'cancelled'];
+  await Promise.all(deliveries.map(({ id }, index) => make.deliveryOnce(states[index] ?? '', id)));
+  return {
+    projectId: [project.id],
+    appId: [app.id],
+    webhookId: webhookIds,
+    messageId: messages.map(({ id }) => id),
+    deliveryId: deliveries.map(({ id }) => id),
+    resendId: [await startResend(api, webhookIds[1] ?? '')],
+    keyId: [await makeKey(api)],
+    linkId: [await makeLink(api, app.id)],
+  };
+}
+
+async function startResend(api: ApiClient, webhookId: string): Promise<string> {
+  const since = '2026-01-01T00:00:00Z';
+  const answer = await api.post(`/api/v1/webhooks/${webhookId}/resend-failed`, { since });
+  return dataOf<{ id: string }>(answer, 202).id;
+}
+
+async function makeKey(api: ApiClient): Promise<string> {
+  const answer = await api.post('/api/v1/api-keys', { name: 'Throw away' });
+  return dataOf<{ id: string }>(answer, 201).id;
+}
+
+async function makeLink(api: ApiClient, appId: string): Promise<string> {
+  return (await makePortalLink(api, appId, { capabilities: ['view'] })).id;
+}
+
+async function makeDisposable(api: ApiClient, { goodUrl }: Places): Promise<Ids> {
+  const make = createResources(api);
+  const app = await make.app();
+  const each = async <Made>(what: (resources: Resources) => Promise<Made>): Promise<Made[]> => {
+    const made: Made[] = [];
+    while (made.length < DISPOSABLE) {
+      made.push(...(await Promise.all(Array.from({ length: AT_ONCE }, () => what(make)))));
+    }
+    return made;
+  };
+  const [projects, apps, webhooks, keyId, linkId] = await Promise.all([
+    each(({ project }) => project()),
+    each((resources) => resources.app()),
+    each(({ webhook }) => webhook({ appId: app.id, url: goodUrl })),
+    each(() => makeKey(api)),
+    each(() => makeLink(api, app.id)),
+  ]);
+  const idsOf = (made: { id: string }[]): string[] => made.map(({ id }) => id);
+  return {
+    projectId: idsOf(projects),
+    appId: idsOf(apps),
+    webhookId: idsOf(webhooks),
+    keyId,
+    linkId,
+    messageId: [],
+    deliveryId: [],
+    resendId: [],
+  };
+}
 
 /** Names of parameters and fields that hold an id, with the prefix of those ids. */
-export const ID_FIELDS = {
+const ID_FIELDS = {
   projectId: 'proj',
   appId: 'app',
   webhookId: 'wh',
@@ -12,7 +117,7 @@ export const ID_FIELDS = {
   linkId: 'plnk',
 } as const;
 
-export type IdField = keyof typeof ID_FIELDS;
+type IdField = keyof typeof ID_FIELDS;
 
 export type Ids = Record<IdField, string[]>;
 

@@ -6,7 +6,7 @@ import { redisServer } from '../../../tools/local-stack/machine/required-program
 import type { Children } from '../../../tools/local-stack/processes/children.ts';
 import { selfSigned } from '../receivers/self-signed.ts';
 import { eventually } from '../time/eventually.ts';
-import { userArgs } from './redis-users.ts';
+import { userArgs } from './secured-redis.ts';
 
 export const CLUSTER_PASSWORD = 'hush-cluster';
 /** After this the others know that a node is away. */

@@ -10,8 +10,7 @@ import {
 } from '../process/secured-logins.ts';
 import { servicesMay, setupMay, startSecuredKafka } from './secured-kafka.ts';
 import { startSecuredMongodb } from './secured-mongodb.ts';
-import { refusedBy } from './redis-users.ts';
-import { startSecuredRedis, type SecuredRedis } from './secured-redis.ts';
+import { refusedBy, startSecuredRedis, type SecuredRedis } from './secured-redis.ts';
 import { openTestedRedis, serversOf } from './tested-redis.ts';
 
 /** Every namespace of a test begins with it. */

@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals';
-import { startAll } from './start-all.ts';
+import { startAll } from './posthorn.ts';
 
 test('what has started is stopped when something beside it cannot start', async () => {
   const stopped: string[] = [];
