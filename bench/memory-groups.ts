@@ -53,7 +53,7 @@ function hierarchy(version: 1 | 2, mount: Mount, path: string | undefined): Memo
   return { version, parents };
 }
 
-/** Returns null for a path outside what is mounted here, which /proc shows as "/..". */
+/** Returns null for a path outside the mounted part, which /proc shows as "/..". */
 function pathBelow(root: string, path: string): string | null {
   if (path.split('/').includes('..')) return null;
   if (root === '/') return path;

@@ -23,17 +23,18 @@ const MIB = 2 ** 20;
 /** Enforces the limits of the pods on services that run as local processes. `name` distinguishes runs. */
 export function openMemoryLimits(name: string): MemoryLimits {
   const limitBytes = podMemoryLimits();
-  const hold = limitByGroups(readHierarchy(), { name, limitBytes }) ?? limitByWatch(limitBytes);
+  const enforcement =
+    limitByGroups(readHierarchy(), { name, limitBytes }) ?? limitByWatch(limitBytes);
   return {
-    ...hold,
+    ...enforcement,
     limitBytes,
     explain(ended) {
       const service = SERVICES.find((each) => each === ended);
-      if (service === undefined || !hold.hasEnded(service)) return undefined;
+      if (service === undefined || !enforcement.hasEnded(service)) return undefined;
       const limitMiB = Math.round(limitBytes[service] / MIB);
       return [
         `The ${service} was killed because it took more than ${limitMiB} MiB of memory, the limit of its pod in`,
-        `k8s/base/${service}.yaml (enforced by ${hold.enforcedBy}).`,
+        `k8s/base/${service}.yaml (enforced by ${enforcement.enforcedBy}).`,
       ].join('\n');
     },
   };
@@ -154,13 +155,13 @@ function limitByWatch(limitBytes: PerService<number>): MemoryEnforcement {
     enforcedBy: enforcedBy(),
     startOf: (_, spec) => spec,
     onStarted(service, { pid, exited }) {
-      const look = (): void => {
+      const check = (): void => {
         const residentBytes = readProcessUsage(pid)?.residentBytes ?? 0;
         if (residentBytes <= limitBytes[service]) return;
         ended.add(service);
         process.kill(pid, 'SIGKILL');
       };
-      const timer = setInterval(look, EVERY_MS);
+      const timer = setInterval(check, EVERY_MS);
       // Afterwards the pid may belong to another program.
       void exited.then(() => {
         clearInterval(timer);

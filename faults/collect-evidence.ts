@@ -26,7 +26,7 @@ interface Collect {
   hasClockJumps: boolean;
 }
 
-/** Reads what the API shows, and returns it together with what was sent and received. */
+/** Reads the deliveries from the API, and returns them together with the sent messages and the received requests. */
 export async function collectEvidence(collect: Collect): Promise<Evidence> {
   const { scene, traffic, sinceMs, recordsBefore, plan, injected, hasClockJumps } = collect;
   const { book, fleet, baseUrls, companies, pause, stores } = scene;
@@ -58,13 +58,13 @@ export async function collectEvidence(collect: Collect): Promise<Evidence> {
   };
 }
 
-/** A message that a restored store does not have any more may have arrived, and nobody can tell its state. */
+/** A message that is missing in a restored store may have arrived; its state is unknown. */
 function withoutForgotten(sent: Sent, { forgotten }: Injected): Sent {
   const { answeredAtMs, answer } = sent;
   const isForgotten =
     forgotten !== undefined && answeredAtMs >= forgotten.fromMs && sent.sentAtMs <= forgotten.toMs;
   if (!isForgotten || answer.kind !== 'accepted') return sent;
-  return { ...sent, answer: { kind: 'unknown', why: 'the store does not have it any more' } };
+  return { ...sent, answer: { kind: 'unknown', why: 'it is missing in the restored store' } };
 }
 
 interface ReadRecorded {
@@ -179,7 +179,7 @@ const MARGIN_MS = 1_000;
 const TRIES = 20;
 const TRY_AGAIN_MS = 500;
 
-/** Reads what the API shows of all messages since `sinceMs`. */
+/** Reads all messages since `sinceMs` and their deliveries from the API. */
 async function readShown({
   baseUrl,
   apiKeys,

@@ -15,7 +15,7 @@ function roundsOf(...args: string[]): string[] {
 }
 
 describe('the command line of the faults', () => {
-  test('runs all rounds, each once, unless it is told otherwise', () => {
+  test('runs all rounds once by default', () => {
     expect(roundsOf()).toEqual(['F1', 'F5-frozen', 'F5-killed', 'F50']);
     expect(readCommand([], suite)).toMatchObject({ rate: 100, repetitions: 1 });
   });
@@ -25,7 +25,7 @@ describe('the command line of the faults', () => {
     expect(roundsOf('F5-killed', 'F5', 'F1')).toEqual(['F5-killed', 'F5-frozen', 'F1']);
   });
 
-  test('takes the length, the rate and how often', () => {
+  test('reads the length, the rate and the number of repetitions', () => {
     const numbers = ['--seconds', '300', '--rate', '900', '--rounds', '3', '--seed', '7'];
     const args = ['F5', ...numbers, '--sigterm', '--against', 'v1'];
     expect(readCommand(args, suite)).toMatchObject({

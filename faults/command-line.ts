@@ -12,7 +12,7 @@ export interface Command {
   seed: number;
   /** One more service gets SIGTERM at a random moment of each fault. */
   hasSigterm: boolean;
-  /** What an upgrade round upgrades from. */
+  /** The git reference of the older version of an upgrade round. */
   against: string | undefined;
   /** Where the results are written as one JSON document. */
   jsonPath: string | undefined;
@@ -22,7 +22,7 @@ export interface Command {
 
 export interface CommandLine {
   rounds: readonly AnyRound[];
-  /** Names of those rounds that `--short` runs. */
+  /** Names of the rounds of `--short`. */
   short: readonly string[];
 }
 
@@ -123,8 +123,8 @@ export function helpOf({ rounds, short }: CommandLine): string {
   return `npm run faults -- [ROUND …] [--seconds N] [--rate N] [--rounds N]
 
 Starts its own Kafka, MongoDB and Redis in a temporary folder and two processes of each service, sends constant load
-through the API, injects one fault after the other, waits until every delivery has ended, and compares what was promised
-with what was received. It needs the native stack (STACK=native) and ends by itself; Ctrl-C ends it earlier. The exit
+through the API, injects one fault after the other, waits until every delivery has ended, and compares the
+promised deliveries with the received requests. It needs the native stack (STACK=native) and ends by itself; Ctrl-C ends it earlier. The exit
 code is 1 when anything is wrong. Results: faults/results/ROUND-TIME.json.
 
 ROUND       a name, or how several begin: F5 is F5-frozen, F5-killed and every other F5-…; without one, all rounds

@@ -16,7 +16,7 @@ export interface RoundResult extends Base {
   rate: number;
   seed: number;
   verdict: Verdict;
-  /** What the fault has reported. */
+  /** The reports of the fault. */
   notes: readonly string[];
 }
 
@@ -48,7 +48,7 @@ export const RESULTS = join(import.meta.dirname, 'results');
 
 type Named = Pick<Result, 'round' | 'startedAt'>;
 
-/** What ROUND-TIME.json contains. */
+/** The content of ROUND-TIME.json. */
 export interface WrittenResult {
   machine: Host;
   result: Result;
@@ -73,7 +73,7 @@ function nameOf({ round, startedAt }: Named): string {
   return `${round}-${startedAt.slice(0, 19).replaceAll(':', '')}`;
 }
 
-/** Prints one line for each run, and below it what is wrong. */
+/** Prints one line for each run, and the findings below. */
 export function printResults(results: readonly Result[]): void {
   if (results.length === 0) return;
   console.log();

@@ -4,7 +4,7 @@ import type { Plan } from './load/plan.ts';
 import type { FaultStack } from './stack/start-stack.ts';
 import type { Layout } from './stack/fleet.ts';
 
-/** What a fault may use while the load runs. */
+/** The tools of a fault while the load runs. */
 export interface Scene extends FaultStack {
   /** How long the fault lasts, or how long faults go on. */
   seconds: number;
@@ -25,7 +25,7 @@ export interface Scene extends FaultStack {
   say: (what: string) => void;
 }
 
-/** What a fault leaves for the audit. */
+/** The information that a fault passes to the audit. */
 export interface Injected {
   /** When the last part of the fault was over, in milliseconds since 1970. */
   endedAtMs: number;
@@ -36,11 +36,11 @@ export interface Injected {
   forgotten?: { fromMs: number; toMs: number };
   /** Records were deleted with their topic, so that they cannot be counted. */
   areRecordsDeleted?: boolean;
-  /** What the fault itself found wrong; reported besides the findings of the audit. */
+  /** Findings of the fault itself, reported besides those of the audit. */
   findings?: string[];
 }
 
-/** What docs/reliability.md promises. */
+/** Promised in docs/reliability.md. */
 const PROMISED_MS = 10_000;
 /** The suite shares the processor with six services and three stores, and may read a response that much later. */
 const READ_WITHIN_MS = 500;
@@ -82,7 +82,7 @@ export interface Round {
   inject: (scene: Scene) => Promise<Injected>;
 }
 
-/** A round that needs no stack, such as the simulation. `runAlone` returns what is wrong. */
+/** A round that needs no stack, such as the simulation. `runAlone` returns its findings. */
 export interface LoneRound {
   name: string;
   summary: string;

@@ -55,10 +55,10 @@ export const ROUNDS: readonly AnyRound[] = [
   SOAK,
 ];
 
-/** What runs with every `npm test`, in under four minutes: rounds of one layout, so that they share a stack. */
+/** The rounds of every `npm test`, in under four minutes: they have one layout, so that they share a stack. */
 export const SHORT: readonly string[] = ['F2', 'F5-frozen'];
 
-/** Runs a program of this repository; returns what is wrong when it does not exit with 0. */
+/** Runs a program of this repository; returns a finding when it does not exit with 0. */
 async function runCommand(args: readonly string[], signal: AbortSignal): Promise<string[]> {
   const child = spawn(process.execPath, ['--disable-warning=ExperimentalWarning', ...args], {
     cwd: ROOT,

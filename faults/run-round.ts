@@ -50,7 +50,7 @@ export async function runRound(options: RoundRun): Promise<RoundResult> {
 async function injectAll(scene: Scene, { round, hasSigterm }: RoundRun): Promise<Injected> {
   const [injected, stopped] = await Promise.all([
     round.inject(scene),
-    hasSigterm ? stopOneSomewhen(scene, round) : null,
+    hasSigterm ? stopOneAtRandom(scene, round) : null,
   ]);
   if (!stopped) return injected;
   const excuses = [...(injected.excuses ?? []), ...stopped.excuses];
@@ -124,7 +124,7 @@ async function judge(
   return { ...verdict, findings: judged(round, scene, [...verdict.findings, ...own]) };
 }
 
-/** A build that is broken on purpose passes when the audit has found what is wrong with it. */
+/** A build that is broken on purpose passes when the audit has found its fault. */
 function judged({ mustFind }: Round, { say }: Scene, findings: Finding[]): Finding[] {
   if (!mustFind) return findings;
   const found = findings.filter(({ what }) => mustFind.includes(what));
@@ -146,13 +146,13 @@ interface RoundRun {
   signal: AbortSignal;
 }
 
-/** The load of a round that runs, and what its fault may use. */
+/** The load of a running round, and the tools of its fault. */
 interface OpenScene {
   scene: Scene;
   traffic: Traffic;
   /** How the endpoints respond now. */
   plan: () => Plan;
-  /** What the fault has reported so far. */
+  /** The reports of the fault so far. */
   notes: readonly string[];
   startedAtMs: number;
   /** How many message-created records had been published before the load. */
@@ -221,7 +221,7 @@ function waitsOf(signal: AbortSignal): Pick<Scene, 'pause' | 'until'> {
   };
 }
 
-/** What a client gets from a gateway that was stopped, until it is started again. */
+/** The answers that a client gets while a gateway is stopped. */
 const ANSWERS_OF_A_STOP = [REFUSED_CONNECTION, CLOSED_CONNECTION];
 
 interface Allowed {
@@ -237,7 +237,7 @@ const LATEST = 0.9;
  * audited with the others; it is started again after the fault. Returns the duplicates and the responses that are
  * allowed because of it.
  */
-async function stopOneSomewhen(scene: Scene, round: Round): Promise<Allowed> {
+async function stopOneAtRandom(scene: Scene, round: Round): Promise<Allowed> {
   const { fleet, random, seconds, pause, say } = scene;
   const touched = round.touches ?? [];
   const members = fleet.running().filter((member) => !touched.includes(serviceOf(member)));
@@ -255,7 +255,7 @@ async function stopOneSomewhen(scene: Scene, round: Round): Promise<Allowed> {
 }
 
 interface Progress {
-  /** Shown until something else is said. */
+  /** Shown until the next report. */
   say: (what: string) => void;
   stop: () => void;
 }
@@ -272,15 +272,15 @@ const EVERY_MS = process.stdout.isTTY ? 500 : 5_000;
 /** Prints a line about the running round, at a fixed interval. */
 function startProgress(options: ProgressOptions): Progress {
   const startedMs = performance.now();
-  let said = 'load before the fault';
+  let shown = 'load before the fault';
   const print = (): void => {
-    const line = progressLine(options, (performance.now() - startedMs) / 1_000, said);
+    const line = progressLine(options, (performance.now() - startedMs) / 1_000, shown);
     process.stdout.write(process.stdout.isTTY ? `\r\x1b[2K${line}` : `${line}\n`);
   };
   const timer = setInterval(print, EVERY_MS).unref();
   return {
     say: (what) => {
-      said = what;
+      shown = what;
       print();
     },
     stop: () => {
@@ -293,12 +293,12 @@ function startProgress(options: ProgressOptions): Progress {
 function progressLine(
   { name, book, answers }: ProgressOptions,
   seconds: number,
-  said: string,
+  shown: string,
 ): string {
   const { accepted, delivered, waiting } = book.counts();
   const others = Object.entries(answers())
     .filter(([answer]) => answer !== '202')
     .map(([answer, count]) => `, ${count} × ${answer}`);
   const clock = `${Math.floor(seconds / 60)}:${String(Math.floor(seconds % 60)).padStart(2, '0')}`;
-  return `${name}  ${clock}  accepted ${accepted}, delivered ${delivered}, waiting ${waiting}${others.join('')}  ${said}`;
+  return `${name}  ${clock}  accepted ${accepted}, delivered ${delivered}, waiting ${waiting}${others.join('')}  ${shown}`;
 }

@@ -30,7 +30,7 @@ export function newDeliveries(
   }));
 }
 
-/** Stores each delivery as the dispatcher leaves it after a failed first attempt: pending. */
+/** Stores each delivery in the state after a failed first attempt: pending. */
 export async function storeFailed(
   store: Pick<DeliveryStore, 'insertAll'>,
   deliveries: readonly DeliveryRef[],

@@ -2,7 +2,7 @@ import { createServer, type AddressInfo, type Server, type Socket } from 'node:n
 import type { Arrivals } from './arrivals.ts';
 
 /**
- * How an endpoint responds: 200 at once, 500 at once, nothing until the dispatcher has given up, or 200
+ * How an endpoint responds: 200 at once, 500 at once, no response before the dispatcher's deadline, or 200
  * later.
  */
 export type Behaviour = 'answers' | 'fails' | 'hangs' | { answersAfterMs: number };

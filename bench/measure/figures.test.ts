@@ -53,7 +53,7 @@ describe('the seconds of a phase', () => {
     ]);
   });
 
-  test('show a second in which nothing happened', () => {
+  test('show a second without events', () => {
     const seconds = secondsOf([{ intendedAtMs: 0, acceptedAtMs: 10, arrivedAtMs: 3_500 }], 0);
     expect(seconds.map(({ accepted, delivered }) => [accepted, delivered])).toEqual([
       [1, 0],

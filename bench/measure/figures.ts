@@ -1,4 +1,4 @@
-/** Milliseconds, by nearest rank; null where nothing was measured. */
+/** Milliseconds, by nearest rank; null without a measurement. */
 export interface Percentiles {
   count: number;
   p50: number | null;
@@ -41,7 +41,7 @@ interface Timeline {
   arrivedAtMs: number | undefined;
 }
 
-/** What happened in one second of a phase. */
+/** The events of one second of a phase. */
 export interface Second {
   second: number;
   accepted: number;

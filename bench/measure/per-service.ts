@@ -8,10 +8,10 @@ export function perService<Value>(of: (service: ServiceName) => Value): PerServi
   return Object.fromEntries(entries) as PerService<Value>;
 }
 
-/** Asks all three concurrently. */
-export async function askEach<Value>(
-  ask: (service: ServiceName) => Promise<Value>,
+/** Queries all three services concurrently. */
+export async function queryEach<Value>(
+  query: (service: ServiceName) => Promise<Value>,
 ): Promise<PerService<Value>> {
-  const asked = await Promise.all(SERVICES.map(async (service) => [service, await ask(service)]));
+  const asked = await Promise.all(SERVICES.map(async (service) => [service, await query(service)]));
   return Object.fromEntries(asked) as PerService<Value>;
 }

@@ -14,7 +14,7 @@ export interface PhaseSpec {
   name: string;
   /** Which endpoints respond, so that their messages must arrive; all by default. */
   isCounted?: (endpoint: number) => boolean;
-  /** How long to wait for the rest after the load, at most; 180,000 by default. */
+  /** How long to wait for late arrivals after the load, at most; 180,000 by default. */
   patienceMs?: number;
   load: () => Promise<LoadRecord>;
 }
@@ -29,7 +29,7 @@ interface PhaseDeps {
 }
 
 /**
- * Longer than the first retry (5 s) and its deadline (15 s): what one retry delivers is late, not
+ * Longer than the first retry (5 s) and its deadline (15 s): a delivery by one retry is late, not
  * missing.
  */
 const QUIET_MS = 25_000;
@@ -49,7 +49,7 @@ export function createPhases({ arrivals, usage, signal, log }: PhaseDeps): Measu
   };
 }
 
-/** Checks only those again that were missing the last time. */
+/** Checks again only the messages that were missing the last time. */
 function missingCounter(expected: LoadRecord['sent'], arrivals: Arrivals): () => number {
   let missing = expected;
   return () => {
@@ -137,7 +137,7 @@ interface Patience {
   signal: AbortSignal;
 }
 
-/** Waits until nothing is missing. A backlog may take long, but a time without arrivals ends the wait. */
+/** Waits until everything has arrived. A backlog may take long; a time without arrivals ends the wait. */
 export async function untilArrived(
   missing: () => number,
   { quietMs, totalMs, signal }: Patience,

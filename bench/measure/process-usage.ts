@@ -68,7 +68,7 @@ function unitsOfThisMachine(): Units {
 }
 
 /**
- * Returns the processes whose environment has this entry, "NAME=value": for daemons that are not our
+ * Returns the processes whose environment has this entry, "NAME=value": also of daemons that are not our
  * children.
  */
 export function pidsWithEnvironment(entry: string): number[] {

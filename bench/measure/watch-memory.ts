@@ -6,7 +6,7 @@ export interface MemorySample {
   second: number;
   residentMiB: number | null;
   heapUsedMiB: number | null;
-  /** What V8 has reserved for its heap, used or not. */
+  /** Memory that V8 has reserved for its heap, used or not. */
   heapTotalMiB: number | null;
   /** Buffers and the like, outside the heap. */
   externalMiB: number | null;
@@ -22,7 +22,7 @@ interface MemorySpec {
 }
 
 interface MemoryWatch {
-  /** Takes a last sample. Returns all. */
+  /** Adds a last sample and returns all samples. */
   stop: () => Promise<MemorySample[]>;
 }
 

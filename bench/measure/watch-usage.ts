@@ -3,7 +3,7 @@ import type { StackProcess } from '../../tools/local-stack/processes/child.ts';
 import { pidsWithEnvironment, type ProcessUsage, readProcessUsage } from './process-usage.ts';
 import { type PerService, perService } from './per-service.ts';
 
-/** Name of a part (gateway, kafka, …) → what it has used so far. */
+/** Name of a part (gateway, kafka, …) → its CPU time and memory so far. */
 export type Usage = Record<string, ProcessUsage>;
 
 export interface UsageSample {

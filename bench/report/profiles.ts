@@ -73,7 +73,7 @@ export function summarize(profile: CpuProfile, limit: number): ProfileSummary {
 
 function selfTimes({ samples, timeDeltas }: CpuProfile): Map<number, number> {
   const times = new Map<number, number>();
-  // A delta is the time before its sample: the next delta tells how long the function of this sample
+  // A delta is the time before its sample: the next delta is how long the function of this sample
   // ran. Some are negative.
   for (const [index, nodeId] of samples.entries()) {
     const timeUs = Math.max(0, timeDeltas[index + 1] ?? 0);

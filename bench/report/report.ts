@@ -31,7 +31,7 @@ export function isComplete(phases: readonly Phase[]): boolean {
   return phases.every(({ missing, refused }) => missing === 0 && Object.keys(refused).length === 0);
 }
 
-/** A target of a scenario, and what was measured. */
+/** A target of a scenario, and the measured value. */
 export interface Goal {
   name: string;
   unit: string;

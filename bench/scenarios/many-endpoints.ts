@@ -69,7 +69,7 @@ export async function openMany(
   return { load, isCounted };
 }
 
-/** The load ends after `seconds`, even when some endpoints got nothing. */
+/** The load ends after `seconds`, even when some endpoints have no message yet. */
 export function sendToEach(
   { measure }: Bench,
   { load, isCounted }: ManyEndpoints,

@@ -26,7 +26,7 @@ async function withServer(
 }
 
 describe('the health check of the image', () => {
-  it('is good when the service says that it lives, or what it is asked for', async () => {
+  it('is good when the requested check of the service responds with 200', async () => {
     const isKnown = (url?: string): number => (url === '/livez' || url === '/readyz' ? 200 : 404);
     await withServer(isKnown, async (port) => {
       expect(await exitCode(port)).toBe(0);
@@ -35,7 +35,7 @@ describe('the health check of the image', () => {
     });
   });
 
-  it('fails when the service says that it does not, and when nobody listens', async () => {
+  it('fails on any other response, and without a listener', async () => {
     let closed = 0;
     await withServer(
       () => 503,

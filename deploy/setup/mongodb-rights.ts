@@ -32,7 +32,7 @@ const WRITE: readonly Action[] = ['find', 'insert', 'update'];
 
 type Rights = Partial<Record<DatabaseUser, readonly Action[]>>;
 
-/** What each process does with each collection; what is not here it cannot do (docs/security.md). */
+/** The actions of each process on each collection; everything else is refused (docs/security.md). */
 export const RIGHTS: Record<CollectionName, Rights> = {
   companies: {
     gateway: ['find', 'remove'],
@@ -44,7 +44,7 @@ export const RIGHTS: Record<CollectionName, Rights> = {
   },
   // The gateway sees whether the unique indexes are ready.
   apiKeys: { gateway: ALL_AND_INDEXES, admin: ['find', 'insert', 'remove'] },
-  // The admin command exports what a company has.
+  // The admin command exports the data of a company.
   projects: { gateway: ALL, admin: READ },
   apps: { gateway: ALL, admin: READ },
   webhooks: { gateway: ALL, dispatcher: READ, retry: READ_AND_UPDATE, admin: READ_AND_UPDATE },
@@ -158,7 +158,7 @@ function testedDays(): string[] {
 
 export const databaseRoleOf = (user: DatabaseUser): string => `posthorn-${user}`;
 
-/** The users of a role that exists keep it. */
+/** Users of an existing role keep it. */
 const SET_ROLE = `const admin = db.getSiblingDB('admin');
 const setRole = ({ role, ...rights }) =>
   admin.getRole(role) ? admin.updateRole(role, rights) : admin.createRole({ role, ...rights });

@@ -55,7 +55,7 @@ export const RIGHTS: Record<RedisUser, Rights> = {
 
 /** With it, the client checks that the server has loaded its data. */
 const TO_CONNECT = ['info'];
-/** The client finds nodes, names its connections, tells replicas that it only reads, and follows keys that move. */
+/** The client finds nodes, names its connections, announces to replicas that it only reads, and follows keys that move. */
 const TO_FOLLOW_A_CLUSTER = [
   'cluster|slots',
   'cluster|info',

@@ -7,11 +7,11 @@ import type { z } from 'zod';
 export interface SetupStep<Schema extends z.ZodObject> {
   name: string;
   settings: Schema;
-  /** Returns what it has done, in words. */
+  /** Returns a description of its changes. */
   run: (values: z.infer<Schema>, logger: Logger) => Promise<string>;
 }
 
-/** Takes a step with the settings in `env`. Returns what it has done; throws for wrong settings. */
+/** Runs a step with the settings in `env`. Returns the description of its changes; throws for wrong settings. */
 export function takeStep<Schema extends z.ZodObject>(
   { name, settings, run }: SetupStep<Schema>,
   env: NodeJS.ProcessEnv,

@@ -84,11 +84,11 @@ describe('the audit', () => {
     });
   });
 
-  it('says how many messages of the load were not sent', () => {
+  it('counts the messages of the load that were not sent', () => {
     expect(audit(evidenceOf({ notSent: 7 }), LIMITS)).toMatchObject({ notSent: 7, findings: [] });
   });
 
-  it('finds what was accepted and never arrived', () => {
+  it('finds an accepted message that never arrived', () => {
     expect(findingsOf({ arrivals: [] })).toMatchObject({ lost: 1, 'slow recovery': 1 });
   });
 
@@ -146,7 +146,7 @@ describe('the audit', () => {
     expect(findingsOf({ arrivals: twice })).toEqual({ 'received and never sent': 1 });
   });
 
-  it('finds what nobody sent, what was refused and what is for another endpoint', () => {
+  it('finds requests that were never sent, that were refused, and that are for another endpoint', () => {
     const none = { 'received and never sent': 1 };
     expect(findingsOf({ arrivals: [arrival(1), arrival(2)] })).toEqual(none);
     expect(findingsOf({ arrivals: [arrival(1), arrival(1, { endpoint: 3 })] })).toEqual(none);
@@ -262,12 +262,12 @@ const loadOf = (answerOf: (n: number, sentAtMs: number) => Sent['answer']): Sent
   });
 
 describe('the acceptance after a fault', () => {
-  it('is there when the messages of the last four seconds were accepted', () => {
+  it('is found when the messages of the last four seconds were accepted', () => {
     const sent = loadOf((n, sentAtMs) => (sentAtMs < 5_900 ? unavailable : accepted(n)));
     expect(findingsOfAcceptance(sent)).toEqual([]);
   });
 
-  it('never came back when every message since the fault was answered with 503', () => {
+  it('is missing when every message since the fault was answered with 503', () => {
     const sent = loadOf((n, sentAtMs) => (sentAtMs < 4_000 ? accepted(n) : unavailable));
     expect(findingsOfAcceptance(sent)).toEqual([
       {
@@ -278,12 +278,12 @@ describe('the acceptance after a fault', () => {
     ]);
   });
 
-  it('never came back when one of two gateways accepts nothing any more', () => {
+  it('is missing when one of two gateways accepts no message after the fault', () => {
     const sent = loadOf((n) => (n % 3 === 1 ? unavailable : accepted(n)));
     expect(findingsOfAcceptance(sent)).toMatchObject([{ what: 'not accepting again' }]);
   });
 
-  it('bears a single lost response', () => {
+  it('is found despite a single lost response', () => {
     const sent = loadOf((n) => (n === 480 ? unavailable : accepted(n)));
     expect(findingsOfAcceptance(sent)).toEqual([]);
   });
@@ -301,7 +301,7 @@ describe('the acceptance after a fault', () => {
     expect(isAccepting(sent, 10_000)).toBe(false);
   });
 
-  it('is not there for a message that was sent before the time and repeated until it was accepted', () => {
+  it('does not count a repeated older message', () => {
     const [first] = loadOf(accepted);
     if (!first) throw new Error('There is no message.');
     expect(isAccepting([{ ...first, answeredAtMs: 9_000 }], 8_000)).toBe(false);

@@ -18,7 +18,7 @@ import {
   latestRetryMs,
 } from './duplicates.ts';
 
-/** What the round allows. */
+/** The limits of a round. */
 export interface Limits {
   endedAtMs: number;
   /** Null when the lag after the fault is only reported. */
@@ -35,7 +35,7 @@ export interface Limits {
   answers: readonly string[];
 }
 
-/** The figures of one round, and what is wrong. */
+/** The figures of one round, and its findings. */
 export interface Verdict {
   accepted: number;
   /** Messages of the load that were left out. */
@@ -66,7 +66,7 @@ export interface Verdict {
 
 const ACCEPTED = '202';
 
-/** Compares what was promised with what was received. Reads no clock and changes nothing. */
+/** Compares the promised deliveries with the received requests. A pure function. */
 export function audit(evidence: Evidence, limits: Limits): Verdict {
   const deliveries = acceptedDeliveries(evidence);
   const duplicates = deliveries.flatMap((each) => duplicatesOf(each, evidence));
@@ -198,7 +198,7 @@ function lostAnswers({ unknownArrived }: Pick<Verdict, 'unknownArrived'>): Findi
   return [{ what: 'accepted without an answer', count: unknownArrived, examples: [] }];
 }
 
-/** What the API shows of a delivery and the receiver does not confirm; null when they agree. */
+/** Returns how the API and the receiver disagree about a delivery; null when they agree. */
 function stateProblem(
   { key, sent, endpoint, arrivals }: AuditedDelivery,
   { shown, refusalsOf, delaysMs }: Evidence,
@@ -220,7 +220,7 @@ function wantedStatus(isReceived: boolean, refusals: number): string {
 }
 
 type Strange =
-  | 'nothing like it was sent'
+  | 'no such message was sent'
   | 'it was refused'
   | 'it is for another endpoint'
   | 'the same message was accepted twice';
@@ -230,14 +230,14 @@ interface StrangeArrival {
   why: Strange;
 }
 
-/** Requests that no message explains. A message whose answer was lost may arrive, under one id. */
+/** Returns the requests that no sent message explains. A message whose answer was lost may arrive, under one id. */
 function strangeArrivals({ sent, arrivals }: Evidence): StrangeArrival[] {
   const byNumber = new Map(sent.map((each) => [each.n, each]));
   const idOf = new Map<number, string>();
   for (const { n, answer } of sent) if (answer.kind === 'accepted') idOf.set(n, answer.messageId);
   return arrivals.flatMap((arrival) => {
     const of = arrival.n === null ? undefined : byNumber.get(arrival.n);
-    const why = of ? whyStrange(arrival, of, idOf) : 'nothing like it was sent';
+    const why = of ? whyStrange(arrival, of, idOf) : 'no such message was sent';
     return why === null ? [] : [{ arrival, why }];
   });
 }
@@ -261,7 +261,7 @@ interface Ends {
   crashes: readonly string[];
 }
 
-/** What is wrong with how services ended. */
+/** Returns the findings about the ends of services. */
 export function findingsOfEnds({ stops, crashes }: Ends, stopWithinMs: number): Finding[] {
   return [
     ...finding('a service ended by itself', crashes),
@@ -306,7 +306,7 @@ export function isAccepting(sent: readonly Sent[], fromMs: number): boolean {
   return isEnough(shareSince(sent.slice(before + 1), fromMs));
 }
 
-/** A round in which nothing is accepted shows nothing, and a gateway that never accepts again has not recovered. */
+/** A round proves something only when messages are accepted, also in its last seconds: the gateways have recovered then. */
 export function findingsOfAcceptance(sent: readonly Sent[]): Finding[] {
   if (!sent.some(({ answer }) => answer.kind === 'accepted')) {
     return finding('nothing accepted', [`${sent.length} messages sent`]);

@@ -1,6 +1,6 @@
 import { isSuccess, type Arrival, deliveryKey, type Sent } from '../audit/evidence.ts';
 
-/** What the client and the receiver of one round have seen so far. */
+/** The messages that the client of one round has sent so far, and the requests that its receiver got. */
 export interface Book {
   sent: readonly Sent[];
   arrivals: readonly Arrival[];
@@ -26,7 +26,7 @@ interface State {
   sent: Sent[];
   arrivals: Arrival[];
   counts: Omit<BookCounts, 'waiting'>;
-  /** Deliveries that have ended, by what the receiver saw. */
+  /** Deliveries that have ended, judged by the received requests. */
   ended: Set<string>;
   /** How many requests of a delivery have come. */
   requests: Map<string, number>;

@@ -51,7 +51,7 @@ describe('the client of the fault suite', () => {
     expect(await send()).toEqual({ kind: 'unknown', why: '503' });
   });
 
-  it('knows that a message with another 4xx was not stored', async () => {
+  it('counts a message with another 4xx as refused', async () => {
     answers = [respond(400)];
     expect(await send()).toEqual({ kind: 'refused', status: 400 });
   });

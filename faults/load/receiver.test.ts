@@ -34,7 +34,7 @@ describe('the receiver of the fault suite', () => {
     return response.status;
   }
 
-  it('notes what came, whether it is signed, and whether each byte is right', async () => {
+  it('records each request, whether it is signed, and whether each byte is right', async () => {
     const body = payloadOf('r', 0);
     expect(await deliver(body)).toBe(200);
     expect(book.arrivals).toMatchObject([
@@ -48,7 +48,7 @@ describe('the receiver of the fault suite', () => {
     expect(book.arrivals.at(-1)).toMatchObject({ n: null });
   });
 
-  it('refuses as often as the plan says', async () => {
+  it('refuses as often as the plan requires', async () => {
     const refusedTwice = payloadOf('r', 2);
     const statuses = [];
     for (let nth = 1; nth <= 3; nth += 1) statuses.push(await deliver(refusedTwice));
@@ -61,14 +61,14 @@ describe('the receiver of the fault suite', () => {
     expect(book.arrivals).toMatchObject([{ status: 0 }]);
   });
 
-  it('knows how many requests an endpoint had at once', async () => {
+  it('counts the concurrent requests of an endpoint', async () => {
     plan = { ...usualPlan, replyTo: () => ({ kind: 'status', status: 200, afterMs: 500 }) };
     await Promise.all([0, 4, 5].map((n) => deliver(payloadOf('r', n))));
     await deliver(payloadOf('r', 6));
     expect(receiver.peakOf(0)).toBe(3);
   });
 
-  it('counts what comes after its round, once', async () => {
+  it('counts requests after its round, once', async () => {
     receiver.closeRound('r');
     expect(await deliver(payloadOf('r', 0))).toBe(200);
     expect(book.arrivals).toEqual([]);
@@ -77,7 +77,7 @@ describe('the receiver of the fault suite', () => {
   });
 });
 
-test('a payload tells its run and number, and each changed byte of it is noticed', () => {
+test('a payload has its run and number, and each changed byte is detected', () => {
   const text = payloadOf('r1', 42);
   expect(readPayload(text)).toEqual({ run: 'r1', n: 42 });
   expect(isIntact(Buffer.from(text), 'r1', 42)).toBe(true);

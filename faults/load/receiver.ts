@@ -6,7 +6,7 @@ import { type Arrival, deliveryKey } from '../audit/evidence.ts';
 import type { Book } from './book.ts';
 import type { Breakage, Plan, Reply } from './plan.ts';
 
-/** The endpoints of one round: what came is written into the book, and answered by the plan. */
+/** The endpoints of one round: the book records each request, and the plan decides the response. */
 interface Round {
   run: string;
   plan: () => Plan;

@@ -16,7 +16,7 @@ export interface ProgramOptions {
   env?: Record<string, string>;
   /** Whether it leaves the processor to the programs that run beside it. */
   isInBackground?: boolean;
-  /** Is given whole lines. */
+  /** Called with whole lines. */
   onOutput: (text: string) => void;
   onStart?: (child: ChildProcess) => void;
 }

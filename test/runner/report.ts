@@ -1,4 +1,4 @@
-/** What a part of a test run came to. */
+/** The result of one part of a test run. */
 export interface PartResult {
   name: string;
   passed: number;
@@ -6,7 +6,7 @@ export interface PartResult {
   skipped: number;
 }
 
-/** Counts what passed and failed over all parts. */
+/** Counts passed and failed tests over all parts. */
 export interface Report {
   /** Adds a part when it has ended. */
   run: (part: () => Promise<PartResult>) => Promise<void>;

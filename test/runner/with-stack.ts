@@ -12,7 +12,7 @@ import { ROOT } from './program.ts';
 
 /** Stores that run. */
 interface Stack {
-  /** Tells tests and services where the stores are, and how they are reached. */
+  /** The addresses of the stores for tests and services, and how they are reached. */
   env: Record<string, string>;
   /** Throws when a store had to refuse something that a service needs. */
   verify: () => Promise<void>;

@@ -89,7 +89,7 @@ describe('planCapacity', () => {
     );
   });
 
-  it('never asks for less when there are more messages', () => {
+  it('plans at least as much for more messages', () => {
     fc.assert(
       fc.property(loads, fc.integer({ min: 1, max: 20_000 }), (load, more) => {
         const less = sizesOf(planCapacity(load, LIMITS));
@@ -120,7 +120,7 @@ describe('planCapacity', () => {
     });
   });
 
-  it('plans dispatchers by latency where that asks for more than their CPU', () => {
+  it('plans dispatchers by latency where that needs more than their CPU', () => {
     // 10,200 attempts a second: by CPU 4.1 processes, with 0.9 s for each attempt 4.6.
     expect(plan({ messagesPerSecond: 10_000 }).processes.dispatchers).toBe(6);
     const { dispatchers } = plan({ messagesPerSecond: 10_000, endpointLatencyMs: 900 }).processes;

@@ -29,7 +29,7 @@ function keptDaysOf(topic: string): number {
   return (TOPICS.find(({ name }) => name === topic)?.retentionMs ?? 0) / DAY_MS;
 }
 
-/** Returns what a load needs, with the arithmetic. `limitBytes` are the memory limits of one pod of each service. */
+/** Returns the processes, memory, CPU and disks for a load, with the arithmetic. `limitBytes` are the memory limits of one pod of each service. */
 export function planCapacity(load: Load, limitBytes: PerService<number>) {
   const sheet = createSheet();
   const rates = planRates(sheet, load);

@@ -1,4 +1,4 @@
-/** What a value of an option must be, for the error message, and the check of it. */
+/** The condition for a value of an option, for the error message, and its check. */
 interface Check {
   must: string;
   accepts: (value: number) => boolean;
@@ -32,7 +32,7 @@ export const OPTIONS = {
   'kafka-copies': ['kafkaCopies', 3, wholeNumber, 'TOPIC_REPLICATION: copies of each partition'],
 } as const satisfies Record<string, Option>;
 
-/** What an installation must carry. */
+/** The load that an installation must carry. */
 export type Load = Record<(typeof OPTIONS)[keyof typeof OPTIONS][0], number>;
 
 /** A figure that the calculator rests on, and a page that has it, as a link from docs/. */

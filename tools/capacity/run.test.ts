@@ -3,7 +3,7 @@ import { OPTIONS } from './constants.ts';
 import { CommandLineError, helpText, readLoad } from './run.ts';
 
 describe('readLoad', () => {
-  it('reads what is given, and takes the defaults for the rest', () => {
+  it('reads the given options, and uses the defaults of the others', () => {
     expect(readLoad(['--rate', '10000', '--fan-out', '3', '--days', '7'])).toEqual({
       messagesPerSecond: 10_000,
       targetsPerMessage: 3,

@@ -20,7 +20,7 @@ describe('docs/scaling.md', () => {
     expect(page).toContain(table([['Figure', 'Of what', 'Measured or set'], ...rows]));
   });
 
-  it('says so when one installation cannot have that many partitions', () => {
+  it('reports more partitions than one installation can have', () => {
     const load = readLoad(['--rate', '100000', '--fan-out', '100']);
     if (load === null) throw new Error('help was not asked for');
     const printed = capacityText(load, planCapacity(load, podMemoryLimits()));

@@ -1,10 +1,10 @@
 import type { NeededProgram } from './programs/ensure-programs.ts';
 
-/** A check of what operators run: manifests, alerts, dashboards, the image, backups. */
+/** A check of the files that operators run: manifests, alerts, dashboards, the image. */
 export interface OpsCheck {
   /** Selects it: `npm run check:ops -- alerts`. */
   name: string;
-  /** What is true when it has passed, as a sentence. */
+  /** The sentence that is true when the check has passed. */
   shows: string;
   /** Programs outside the repository. Missing ones are installed before it runs. */
   programs: readonly NeededProgram[];
@@ -13,7 +13,7 @@ export interface OpsCheck {
    * the cache.
    */
   isQuick: boolean;
-  /** Returns what it looked at, with numbers: "19 alerts, 41 cases". Throws when something is wrong. */
+  /** Returns what was checked, with numbers: "19 alerts, 41 cases". Throws when something is wrong. */
   run: (progress: (line: string) => void) => Promise<string>;
 }
 

@@ -37,7 +37,7 @@ describe('the checks', () => {
     expect([...new Set(names)]).toEqual(names);
   });
 
-  test('are quick when they look at rules or Kubernetes objects, so that npm test runs them', () => {
+  test('are quick when they check rules or Kubernetes objects, so that npm test runs them', () => {
     const quick = selectChecks(['--quick'], OPS_CHECKS).map(({ name }) => name);
     const objects = ['helm-chart', 'kubernetes-schemas', 'pod-security'];
     expect(quick).toEqual(['prometheus-configuration', 'alerts', 'scaling-rules', ...objects]);
@@ -50,7 +50,7 @@ const failed = ended({ kind: 'failed', reason: 'one is missing' });
 const stopped = ended({ kind: 'could-not-run', reason: 'mongodump is missing' });
 
 describe('the result of a check', () => {
-  test('says that it ran, what it saw and how long it took', () => {
+  test('shows the outcome, the observation and the duration', () => {
     expect(resultLine(passed)).toBe('── drill: good, 12 documents (ran 1.2 s)');
     expect(resultLine(failed)).toContain('drill: FAILED\none is missing');
     expect(resultLine(stopped)).toContain('drill: COULD NOT RUN\nmongodump is missing');
@@ -67,7 +67,7 @@ describe('the exit', () => {
 });
 
 describe('the summary', () => {
-  test('counts what ran and names what was left out', () => {
+  test('counts the checks that ran and names the others', () => {
     expect(summary([passed, stopped], [])).toBe(
       '2 of 2 operations checks: 1 good, 0 failed, 1 could not run',
     );

@@ -52,7 +52,7 @@ function ending(outcome: OpsOutcome): string {
   }
 }
 
-/** The closing lines: how many of how many ran, and what nobody has checked. */
+/** The closing lines: how many of how many ran, and the checks that did not run. */
 export function summary(results: readonly OpsResult[], notRun: readonly OpsCheck[]): string {
   const count = (kind: OpsOutcome['kind']): number =>
     results.filter(({ outcome }) => outcome.kind === kind).length;

@@ -30,7 +30,7 @@ await supervise('npm start', async (stack) => {
   log(welcome(settings, addresses, { ...credentials, signInLink }));
 });
 
-/** Builds the dashboard when its sources are newer. A failure is told and stops nothing else: the API works without it. */
+/** Builds the dashboard when its sources are newer. A failure is only logged: the API works without it. */
 async function ensureDashboard(log: (line: string) => void): Promise<void> {
   if (!isDashboardOutdated()) return;
   log('Building the dashboard …');

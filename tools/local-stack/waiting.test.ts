@@ -19,7 +19,7 @@ test('logIfSlow logs only when the work takes longer than a second', async () =>
   expect(logged).toEqual(['slow']);
 });
 
-test('waitUntil throws after its timeout, and says what it waited for', async () => {
+test('waitUntil throws after its timeout, and names the awaited condition', async () => {
   const wait = waitUntil({ what: 'a reply', timeoutMs: 20 }, () => Promise.resolve(false));
   await expect(wait).rejects.toThrow('Timed out after 0.02 s waiting for a reply.');
 });

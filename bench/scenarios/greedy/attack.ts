@@ -5,7 +5,7 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { makeApiKey } from '@posthorn/platform/mongo/companies/companies.ts';
 import { Agent, request } from 'undici';
 
-/** What the attack is told, as its only argument, in JSON. */
+/** The order of the attack: its only argument, in JSON. */
 export interface AttackOrder {
   baseUrl: string;
   companyId: string;
@@ -20,7 +20,7 @@ export interface AttackOrder {
   failedWebhookIds: readonly string[];
 }
 
-/** What it reports when it is told to end: the number of responses by kind of request and status. */
+/** The report at its end: the number of responses by kind of request and status. */
 export type AttackReport = Record<string, Record<string, number>>;
 
 interface Kind {
@@ -66,14 +66,14 @@ function kindsOf(order: AttackOrder): Record<string, Kind> {
   };
 }
 
-/** Has the right checksum, so that only a look-up tells that there is no such key. */
+/** Returns a key with a right checksum: only a look-up shows that the key does not exist. */
 function madeUpKey(): string {
   return makeApiKey({ newId: () => '', nowMs: Date.now }, '', '').key;
 }
 
-/** Attacks until the standard input ends; prints what it got. Ends by itself after ten minutes. */
+/** Attacks until the standard input ends, or for ten minutes; prints the report. */
 async function attack(order: AttackOrder): Promise<void> {
-  // Its clients are elsewhere in reality: what they cost is not to be taken from the services.
+  // In reality the clients run elsewhere: here they must not take CPU from the services.
   setPriority(10);
   const end = new AbortController();
   const agent = new Agent({ connections: 500, headersTimeout: 30_000, bodyTimeout: 30_000 });

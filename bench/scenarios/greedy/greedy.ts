@@ -14,7 +14,7 @@ import type { AttackOrder, AttackReport } from './attack.ts';
 import { createProbe, type ProbeResult } from './probe.ts';
 import { createGatewayClient, type GatewayClient } from '../../load/gateway-client.ts';
 
-/** The heap of the gateway with which one key must not stop it, in MiB. */
+/** The heap of the gateway, in MiB: one key must not be able to stop it. */
 const HEAP_MIB = 256;
 
 export const greedy = defineScenario({
@@ -31,7 +31,7 @@ export const greedy = defineScenario({
     const webhookId = requiredAt(load.webhookIds, 0, 'webhook');
     const order = await openGreedyCompany(bench, { wide: webhooks, targets });
     await warmUp(bench, load, { warmup });
-    // They have cores of their own on a cluster, and here they would take those of the gateway.
+    // On a cluster they have cores of their own; here they would compete with the gateway.
     await Promise.all([bench.stack.stopService('dispatcher'), bench.stack.stopService('retry')]);
     const probe = createProbe(bench.stack.credentials, webhookId, bench.signal);
     try {
@@ -107,7 +107,7 @@ function tablesOf(phases: Record<string, ProbeResult>): Table[] {
 }
 
 function attackTable(report: AttackReport): Table {
-  return { title: 'What the greedy company got, by status', rows: report, notes: [] };
+  return { title: 'Responses to the greedy company, by status', rows: report, notes: [] };
 }
 
 /** 8 KiB of custom headers and 11 kB of event types: 21 kB for each webhook in a list. */

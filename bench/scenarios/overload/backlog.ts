@@ -35,7 +35,7 @@ interface BacklogSpec {
 
 /** Longer than a new consumer takes to join its group, and than a deferral of a minute. */
 const QUIET_MS = 90_000;
-/** The time for what the dispatcher holds in memory when the rest is deleted. */
+/** The time for the records in the memory of the dispatcher when the remaining ones are deleted. */
 const LEFTOVER = { quietMs: 5_000, totalMs: 30_000 };
 
 /** Publishes records faster than the dispatcher delivers them, and waits until it has caught up. */
@@ -76,7 +76,7 @@ function figuresOf(tracker: Tracker, seconds: number) {
   return { records, drained, duplicates: tracker.duplicates(), deliveredPerSecond };
 }
 
-/** Otherwise the rest would delay the messages of the later phases. */
+/** Otherwise the remaining records would delay the messages of the later phases. */
 async function discardRemaining(
   { log, signal }: Bench,
   tracker: Tracker,
@@ -100,7 +100,7 @@ interface BacklogDeps {
 }
 
 const PAYLOAD = JSON.stringify({ text: 'x'.repeat(200) });
-/** No gateway has this name, so that the sweep does not take these messages for unpublished ones. */
+/** No gateway has this name: the sweep does not republish these messages. */
 const PUBLISHER = 'bench';
 const RECORDS_AT_ONCE = 5_000;
 const PAGES_AT_ONCE = 2;

@@ -71,7 +71,7 @@ describe('the goals of the overload scenario', () => {
     expect(isMet(/deferrals/, run({ phases: [memory('many', 100, null)] }))).toBe(false);
   });
 
-  test('require that a busy endpoint gets what is sent to it', () => {
+  test('require that a busy endpoint gets all of its messages', () => {
     expect(isMet(/^hot: delivered/, run())).toBe(true);
     expect(isMet(/^hot: delivered/, run({ hot: [phase('hot', 1_400)] }))).toBe(false);
   });

@@ -17,7 +17,7 @@ export interface OverloadRun extends WatchedRun {
   rest: RestRun;
 }
 
-/** Connections of the closed loop that exceeds what the machine can process. */
+/** Connections of a closed loop that sends more than the machine can process. */
 export const MANY_CONNECTIONS = 256;
 
 /** One busy endpoint, and its target. */

@@ -77,7 +77,7 @@ function describeEnd(run: Omit<BacklogRun, 'name'>): string {
   const percent = rounded((100 * run.drained) / run.records);
   const why = run.hasStalled
     ? 'then nothing more was delivered: STALLED'
-    : 'then the time was over and the rest was deleted';
+    : 'then the time was over and the remaining ones were deleted';
   return `${percent} % were delivered in ${run.seconds} s, ${duplicates}; ${why}.`;
 }
 

@@ -24,9 +24,9 @@ describe('the baseline', () => {
 describe('the recovery', () => {
   test('is complete when every service that can be read is within 20 %', () => {
     const watch = watchRecovery(BASELINE);
-    expect(watch.look(usageOf({ gateway: 120, dispatcher: 300 }), 1)).toBe(false);
-    expect(watch.look(usageOf({ gateway: 90, dispatcher: 121 }), 2)).toBe(false);
-    expect(watch.look(usageOf({ gateway: 90, dispatcher: 115 }), 3)).toBe(true);
+    expect(watch.record(usageOf({ gateway: 120, dispatcher: 300 }), 1)).toBe(false);
+    expect(watch.record(usageOf({ gateway: 90, dispatcher: 121 }), 2)).toBe(false);
+    expect(watch.record(usageOf({ gateway: 90, dispatcher: 115 }), 3)).toBe(true);
     expect(watch.result()).toEqual({
       gateway: { baselineBytes: 100, endBytes: 90, recoveredAfterSeconds: 1 },
       dispatcher: { baselineBytes: 100, endBytes: 115, recoveredAfterSeconds: 3 },
@@ -36,8 +36,8 @@ describe('the recovery', () => {
 
   test('is not complete while a recovered service has grown again', () => {
     const watch = watchRecovery(BASELINE);
-    watch.look(usageOf({ gateway: 100, dispatcher: 300 }), 1);
-    expect(watch.look(usageOf({ gateway: 200, dispatcher: 100 }), 2)).toBe(false);
+    watch.record(usageOf({ gateway: 100, dispatcher: 300 }), 1);
+    expect(watch.record(usageOf({ gateway: 200, dispatcher: 100 }), 2)).toBe(false);
     expect(watch.result().gateway).toMatchObject({ endBytes: 200, recoveredAfterSeconds: 1 });
   });
 });

@@ -4,7 +4,7 @@ import { type PerService, perService } from '../../measure/per-service.ts';
 import type { Usage, UsageSample } from '../../measure/watch-usage.ts';
 import { rounded } from '../../measure/figures.ts';
 
-const LOOK_EVERY_MS = 1_000;
+const CHECK_EVERY_MS = 1_000;
 const BASELINE_SECONDS = 10;
 
 /** Measures the resident memory of each service at the end of this many seconds without load. */
@@ -33,11 +33,11 @@ export async function restUntilRecovered(
   const watch = watchRecovery(baseline);
   for (;;) {
     const seconds = Math.round((performance.now() - startedAtMs) / 1_000);
-    const isRecovered = watch.look(bench.usage.read(), seconds);
+    const isRecovered = watch.record(bench.usage.read(), seconds);
     if (isRecovered || seconds >= maxSeconds || bench.signal.aborted) {
       return { seconds, recoveries: watch.result() };
     }
-    await pause(bench, LOOK_EVERY_MS);
+    await pause(bench, CHECK_EVERY_MS);
   }
 }
 
@@ -45,7 +45,7 @@ async function pause({ signal }: Bench, ms: number): Promise<void> {
   await wait(ms, undefined, { signal }).catch(() => undefined);
 }
 
-/** How the resident memory of one service returned to what it was at the start. */
+/** The return of the resident memory of one service to its value at the start. */
 interface Recovery {
   baselineBytes: number;
   endBytes: number;
@@ -81,16 +81,16 @@ interface RecoveryWatch {
    * Records the resident memory this many seconds into the rest. Returns true when all services are
    * recovered now.
    */
-  look: (usage: Usage, seconds: number) => boolean;
+  record: (usage: Usage, seconds: number) => boolean;
   result: () => PerService<Recovery | null>;
 }
 
 export function watchRecovery(baseline: Baseline): RecoveryWatch {
   let recoveries = perService<Recovery | null>(() => null);
   return {
-    look(usage, seconds) {
+    record(usage, seconds) {
       recoveries = perService((service) =>
-        lookedAt(recoveries[service], baseline[service], usage[service]?.residentBytes, seconds),
+        recoveryAt(recoveries[service], baseline[service], usage[service]?.residentBytes, seconds),
       );
       return Object.values(recoveries).every((each) => each === null || isRecovered(each));
     },
@@ -98,7 +98,7 @@ export function watchRecovery(baseline: Baseline): RecoveryWatch {
   };
 }
 
-function lookedAt(
+function recoveryAt(
   before: Recovery | null,
   baselineBytes: number | null,
   endBytes: number | undefined,
@@ -123,7 +123,7 @@ export function percentOfBaseline(recovery: Recovery | null): number | null {
 
 /** Divides the time of a run among its parts that wait for something. */
 export interface TimeLeft {
-  /** Returns `seconds`, or what is left of the run without `laterSeconds` if that is less; at least 15. */
+  /** Returns `seconds`, or the time that is left of the run without `laterSeconds` if that is less; at least 15. */
   atMost: (seconds: number, laterSeconds: number) => number;
 }
 

@@ -1,6 +1,6 @@
 import { rounded } from '../../measure/figures.ts';
 import type { Bench } from '../../scenario.ts';
-import { askEach, type PerService, perService } from '../../measure/per-service.ts';
+import { queryEach, type PerService, perService } from '../../measure/per-service.ts';
 import {
   metricBy,
   metricIn,
@@ -41,7 +41,7 @@ export interface WatchedRun {
   budgetsMiB: PerService<Record<string, number>>;
 }
 
-/** Reading the metrics more often would be a considerable part of what an idle service takes. */
+/** Reading the metrics more often would be a considerable part of the CPU of an idle service. */
 const SAMPLE_EVERY_MS = 2_000;
 
 export async function watchOverload(bench: Bench): Promise<OverloadWatch> {
@@ -49,8 +49,8 @@ export async function watchOverload(bench: Bench): Promise<OverloadWatch> {
   const second = (): number => rounded((performance.now() - startedAtMs) / 1_000);
   const phases: PhaseMemory[] = [];
   const peaks = watchPeaks(bench.usage);
-  const budgetsMiB = await askEach((service) => readBudgetsMiB(bench.stack.opsUrlOf(service)));
-  const watches = await askEach((service) =>
+  const budgetsMiB = await queryEach((service) => readBudgetsMiB(bench.stack.opsUrlOf(service)));
+  const watches = await queryEach((service) =>
     watchMemory(bench, { service, everyMs: SAMPLE_EVERY_MS }),
   );
   return {
@@ -68,7 +68,7 @@ export async function watchOverload(bench: Bench): Promise<OverloadWatch> {
     },
     async stop() {
       peaks.stop();
-      const samples = await askEach((service) => watches[service].stop());
+      const samples = await queryEach((service) => watches[service].stop());
       return { phases, samples, budgetsMiB };
     },
   };

@@ -90,7 +90,7 @@ interface LatenessFigures {
   early: number;
   /** From the due time until the timestamp of the released record. */
   releasedAfterMs: Percentiles;
-  /** From the due time until the generator had the record: what a dispatcher would see. */
+  /** From the due time until the generator had the record, as a dispatcher would have it. */
   receivedAfterMs: Percentiles;
   /** From the timestamp until the generator had the record: Kafka and the generator's own reading. */
   readingMs: Percentiles;
@@ -99,7 +99,7 @@ interface LatenessFigures {
   timeline: LatenessSecond[];
 }
 
-/** What happened in one second, and the lateness of the retries that were due in it. */
+/** The events of one second, and the lateness of the retries that were due in it. */
 interface LatenessSecond {
   second: number;
   released: number;
@@ -161,7 +161,7 @@ interface FailureDeps {
 }
 
 const TICK_MS = 5;
-/** What becomes due meanwhile goes into the next request, as in the dispatcher. */
+/** Failures that become due meanwhile go into the next request, as in the dispatcher. */
 const SENDS_AT_ONCE = 2;
 
 /**
@@ -233,7 +233,7 @@ async function publish(
   for (const { retry } of failures) retry.storedAtMs = storedAtMs;
 }
 
-/** One failed attempt and what became of its retry; all times in milliseconds since 1970. */
+/** One failed attempt and the release of its retry; all times in milliseconds since 1970. */
 export interface Retry {
   /** When the failed attempt ended. */
   endedAtMs: number;

@@ -41,11 +41,11 @@ interface ParkedSpec {
   rest: number;
 }
 
-/** Reading the metrics once a second would be a considerable part of what an idle service takes. */
+/** Reading the metrics once a second would be a considerable part of the CPU of an idle service. */
 const SAMPLE_EVERY_MS = 5_000;
 
 /**
- * Parks records on the longest delay topic, and measures what they cost the retry service while it
+ * Parks records on the longest delay topic, and measures their cost for the retry service while it
  * waits.
  */
 export async function measureParked(
@@ -95,7 +95,7 @@ async function restFor({ usage, signal }: Bench, seconds: number): Promise<Spend
   return endSpending(0);
 }
 
-/** From the CPU seconds: the cores are rounded to about what an idle service takes in total. */
+/** Computed from the CPU seconds: the rounding of the cores is about the use of an idle service. */
 function percentOf({ parts }: Spending, seconds: number): number | null {
   const { retry } = parts;
   return retry === undefined ? null : rounded((100 * retry.cpuSeconds) / seconds, 2);

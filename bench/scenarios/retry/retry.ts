@@ -35,7 +35,7 @@ export const retry = defineScenario({
   },
 });
 
-/** Nothing listens there, and nothing is sent there. */
+/** Unused: the stopped dispatcher sends nothing there. */
 const UNUSED_ADDRESS = 'http://127.0.0.1:9';
 
 async function createOwner({ client, stack }: Bench, webhooks: number): Promise<Owner> {

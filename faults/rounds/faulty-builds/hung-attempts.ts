@@ -9,8 +9,8 @@ const MEMBER = 'dispatcher-1';
 const WITHIN_MS = 150_000;
 /** A partition with a longer backlog is blocked: it has 8 or 9 records a second at the usual rate. */
 const BLOCKED_RECORDS = 50;
-/** The metric tells of a partition that has not moved for longer, well before its consumer is replaced. */
-const TOLD_AFTER_S = 60;
+/** The metric shows a partition that has not moved for longer, well before its consumer is replaced. */
+const SHOWN_AFTER_S = 60;
 const PROGRESS = 'posthorn_kafka_consumer_last_progress_timestamp_seconds';
 
 /** The first attempt of a message that comes to this place ends nowhere. It leaves when it began, and the time, in a file. */
@@ -63,7 +63,7 @@ export const HANGS: readonly Hang[] = [
 export const HUNG_ATTEMPTS: readonly Round[] = HANGS.map((hang): Round => ({
   name: hang.name,
   summary: hang.summary,
-  promise: `${hang.promise}; a metric tells of its partition, which goes on within 150 s`,
+  promise: `${hang.promise}; a metric shows its partition, which continues within 150 s`,
   seconds: [WITHIN_MS / 1_000],
   touches: ['dispatcher'],
   spoilsStack: true,
@@ -74,8 +74,8 @@ export const HUNG_ATTEMPTS: readonly Round[] = HANGS.map((hang): Round => ({
 async function watchHang({ change, isMade }: Hang, scene: Scene): Promise<Injected> {
   const { beganAtMs, hungAtMs } = await runHanging(change, scene);
   scene.say('an attempt of dispatcher-1 hangs');
-  const told = await scene
-    .until('the metric', () => isTold(scene), WITHIN_MS)
+  const shown = await scene
+    .until('the metric', () => isShown(scene), WITHIN_MS)
     .then(() => Date.now() - hungAtMs, passAbort);
   const { kafkaBrokers } = scene.stores.addresses;
   const readLag = (): Promise<number> => readLargestLag(kafkaBrokers).catch(() => Infinity);
@@ -83,12 +83,12 @@ async function watchHang({ change, isMade }: Hang, scene: Scene): Promise<Inject
   const ended = await scene
     .until('its partition', isMoving, 2 * WITHIN_MS)
     .then(() => Date.now() - hungAtMs, passAbort);
-  scene.say(`told by the metric: ${inSeconds(told)}, moving again: ${inSeconds(ended)}`);
+  scene.say(`shown by the metric: ${inSeconds(shown)}, moving again: ${inSeconds(ended)}`);
   return {
     endedAtMs: hungAtMs,
     excuses: isMade ? [{ reason: 'never recorded', fromMs: beganAtMs, toMs: hungAtMs }] : [],
     findings: [
-      ...(told === null ? ['no metric tells of the blocked partition'] : []),
+      ...(shown === null ? ['no metric shows the blocked partition'] : []),
       ...(ended === null || ended > WITHIN_MS
         ? [`the partition moved again: ${inSeconds(ended)}`]
         : []),
@@ -116,9 +116,9 @@ async function runHanging(change: Change, { stackDir, fleet, until }: Scene): Pr
 }
 
 /** True when a metric of a dispatcher says that a partition has not moved for a minute. */
-async function isTold({ opsUrlOf }: Scene): Promise<boolean> {
+async function isShown({ opsUrlOf }: Scene): Promise<boolean> {
   const movedAtS = metricValues(await readMetrics(opsUrlOf(MEMBER)), PROGRESS);
-  return movedAtS.length > 0 && Date.now() / 1_000 - Math.min(...movedAtS) > TOLD_AFTER_S;
+  return movedAtS.length > 0 && Date.now() / 1_000 - Math.min(...movedAtS) > SHOWN_AFTER_S;
 }
 
 function passAbort(error: unknown): null {

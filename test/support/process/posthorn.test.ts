@@ -1,7 +1,7 @@
 import { expect, test } from '@jest/globals';
 import { startAll } from './posthorn.ts';
 
-test('what has started is stopped when something beside it cannot start', async () => {
+test('stops the started services when another one cannot start', async () => {
   const stopped: string[] = [];
   const start = (name: string) =>
     Promise.resolve({

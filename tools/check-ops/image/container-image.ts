@@ -162,7 +162,7 @@ function environment(settings: Record<string, string>): string[] {
 
 /** The base image of deploy/Dockerfile. */
 const BASE_IMAGE = 'node:24-bookworm-slim';
-/** What that image has for the build; the services run without it. */
+/** The base image has npm for the build; the services run without it. */
 const NPM_VERSION = '11.19.1';
 /** On a busy machine debootstrap takes three minutes. */
 const TIMEOUT_MS = 900_000;

@@ -40,7 +40,7 @@ describe('the differences between kustomize and the chart', () => {
     ]);
   });
 
-  test('tell which side lacks an object', () => {
+  test('name the side that lacks an object', () => {
     expect(differencesBetween([deployment(1, 'a')], [deployment(1, 'b')])).toEqual([
       'Deployment a: only kustomize has it',
       'Deployment b: only the chart has it',
@@ -53,7 +53,7 @@ describe('the differences between kustomize and the chart', () => {
     expect(differencesBetween([one], [other])).toHaveLength(2);
   });
 
-  test('do not include what only Helm reads, but other annotations', () => {
+  test('exclude annotations for Helm, and include others', () => {
     const annotated = (annotations: Record<string, string>): KubernetesObject => {
       const object = deployment(1);
       return { ...object, metadata: { ...object.metadata, annotations } };

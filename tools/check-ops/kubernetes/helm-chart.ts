@@ -50,7 +50,7 @@ function byName(objects: readonly KubernetesObject[]): Map<string, unknown> {
   return new Map(
     objects.map((object) => {
       const name = nameOf(object);
-      // The overlays name the namespace; Helm leaves that to its command.
+      // The overlays name the namespace; with Helm the command does.
       const annotations = withoutHelm(object.metadata.annotations);
       const metadata = { ...object.metadata, name, annotations, namespace: undefined };
       return [`${object.kind} ${name}`, { ...object, metadata }];
@@ -59,8 +59,7 @@ function byName(objects: readonly KubernetesObject[]): Map<string, unknown> {
 }
 
 /**
- * What tells Helm how to treat an object says nothing to the cluster. Nothing is left of annotations that are all for
- * Helm.
+ * Annotations for Helm mean nothing to the cluster. Returns undefined when all annotations are for Helm.
  */
 function withoutHelm(annotations: Record<string, string> = {}): object | undefined {
   const rest = Object.entries(annotations).filter(([name]) => !name.startsWith('helm.sh/'));
@@ -83,7 +82,7 @@ function differences(path: string, left: unknown, right: unknown): string[] {
   return keys.flatMap((key) => differences(`${path}.${key}`, one[key], other[key]));
 }
 
-/** Kustomize moves what it patches to the front. The order of variables says nothing, as none refers to another. */
+/** Kustomize moves what it patches to the front. The order of variables has no meaning, as none refers to another. */
 function byVariable(env: unknown): unknown {
   if (!Array.isArray(env)) return env;
   const variables = env as { name: string }[];

@@ -6,7 +6,7 @@ import { stepsPatches, yamlOf } from '../../../k8s/scaling-steps.ts';
 import { ROOT, runProgram } from '../programs/run-program.ts';
 import { builtProgram, HELM, KUSTOMIZE } from '../programs/go-programs.ts';
 
-/** One way of installing, said to kustomize and to Helm. */
+/** One installation, described for kustomize and for Helm. */
 interface Installation {
   name: string;
   /** The folder for kustomize. */
@@ -110,7 +110,7 @@ interface Rendered {
 
 let rendering: Promise<readonly Rendered[]> | undefined;
 
-/** Returns what both make of each installation. They render once: three checks look at the same objects. */
+/** Returns the objects of each installation, rendered by both. They render once, for three checks. */
 export async function renderedInstallations(progress: Progress): Promise<readonly Rendered[]> {
   rendering ??= renderAll(progress);
   return rendering;
@@ -158,7 +158,7 @@ function writeInstallation(
   return { name, kustomize: folder, values: [write('values.yaml', values)] };
 }
 
-/** The objects of Posthorn, and not those that stand beside it in an overlay: a Namespace, and the stores of `local`. */
+/** Returns the objects of Posthorn, without the others of an overlay: a Namespace, and the stores of `local`. */
 export function ownObjects(text: string): ReturnType<typeof objectsIn> {
   return objectsIn(text).filter(
     ({ metadata: { labels } }) => labels?.['app.kubernetes.io/part-of'] === 'posthorn',
@@ -166,7 +166,7 @@ export function ownObjects(text: string): ReturnType<typeof objectsIn> {
 }
 
 const CHART = join(ROOT, 'deploy/helm/posthorn');
-/** Of no cluster: `go build` gives Helm none, and the chart asks for 1.30. */
+/** A Helm from `go build` knows no version of Kubernetes, and the chart requires 1.30. */
 const KUBE_VERSION = '1.34.3';
 
 export interface KubernetesObject {

@@ -30,7 +30,7 @@ describe('the schemas of Kubernetes', () => {
     expect([...schemas.keys()]).toEqual(['v1/v1/pod.json', 'apps/v1/pod.json']);
   });
 
-  test('hold what a kind refers to, and no more', () => {
+  test('contain the definitions that a kind refers to, and no others', () => {
     const { definitions: held = {} } = schemas.get('v1/v1/pod.json') as { definitions?: object };
     expect(Object.keys(held)).toEqual(['Pod', 'PodSpec']);
   });
@@ -70,7 +70,7 @@ describe('the schemas of a custom resource', () => {
     expect([...schemas.keys()]).toEqual(['keda.sh/v1/scaledobject.json']);
   });
 
-  test('refuse unknown fields, except where the resource keeps them', () => {
+  test('refuse unknown fields, except where the resource preserves them', () => {
     expect(schemas.get('keda.sh/v1/scaledobject.json')).toEqual({
       type: 'object',
       additionalProperties: false,

@@ -21,7 +21,7 @@ import { cachedFolder } from '../../local-stack/machine/cache.ts';
 const MAVEN: NeededProgram = { name: 'mvn', aptPackage: 'maven' };
 const JAVA: NeededProgram = { name: 'java', aptPackage: 'openjdk-17-jre-headless' };
 
-/** What admits everything would admit these too: a field that does not exist, and a value of the wrong type. */
+/** Must be refused: fields that do not exist, and a value of the wrong type. Shows that the schemas are in use. */
 const WRONG = `apiVersion: apps/v1
 kind: Deployment
 metadata: { name: wrong }
@@ -68,7 +68,7 @@ export const OBJECT_SCHEMAS: OpsCheck = {
   },
 };
 
-/** Writes what both tools render, and returns how many objects that is. */
+/** Writes the objects that both tools render, and returns their number. */
 async function writeObjects(folder: string, progress: (line: string) => void): Promise<number> {
   let count = 0;
   for (const { name, byKustomize, byHelm } of await renderedInstallations(progress)) {

@@ -30,7 +30,7 @@ export const POD_SECURITY: OpsCheck = {
   },
 };
 
-/** What admits everything would admit this too. */
+/** A privileged container must be refused: shows that the standard is in use. */
 async function requireRefusal(checker: string, file: string): Promise<void> {
   const containers = [{ name: 'root', image: 'root', securityContext: { privileged: true } }];
   writeFileSync(file, JSON.stringify({ name: 'root', template: { spec: { containers } } }));

@@ -70,7 +70,7 @@ async function whileOneHangs(scene: Scene, progress: Progress): Promise<StepResu
   return [await checkPanels(scene.prometheus), await checkSilence(scene.prometheus)];
 }
 
-/** What waits for it would otherwise leave a saturated dispatcher in bursts, and be no backlog of a steady rate. */
+/** Otherwise its waiting messages would leave a saturated dispatcher in bursts, and the backlog would not have a steady rate. */
 async function disableHanging({ posthorn, webhookIds: [hanging = ''] }: Scene): Promise<void> {
   const { status } = await posthorn.api.put(`/webhooks/${hanging}`, { disabled: true });
   if (status !== 200) throw new Error(`disabling a webhook was answered with ${status}`);
@@ -132,7 +132,7 @@ async function stopDispatcher(
       if (seen.has(name)) continue;
       const seconds = Math.round(sinceMs() / 1_000);
       seen.set(name, seconds);
-      progress(`${name} fires ${seconds} s after the dispatcher was told to stop`);
+      progress(`${name} fires ${seconds} s after the dispatcher got SIGTERM`);
     }
     return ABOUT_STOPPED_DISPATCHERS.every((name) => seen.has(name));
   };
@@ -153,24 +153,24 @@ const TOPIC = 'message-created';
 /** Twelve a second, so that the backlog of five minutes takes about four. */
 const PLACES = 6;
 const LATENCY_MS = 500;
-/** Rates of a minute know nothing of the start then, nor of what came before it. */
-const ASK_AFTER_MS = 90_000;
+/** By then rates over a minute are free of the start and of the time before it. */
+const PREDICT_AFTER_MS = 90_000;
 const DRAINS_WITHIN_MS = 900_000;
-/** What is left when the backlog is gone: some attempts under way. */
+/** At the end of the backlog some attempts are still under way. */
 const FEW_RECORDS = 10;
 const TOLERANCE = 0.2;
 
-/** The headings in docs/metrics.md: what is checked is what operators copy. */
+/** The headings in docs/metrics.md: operators copy the expressions below them. */
 const HEADINGS = ['**Drain time**', '**Drain time while records keep coming**'];
 
-/** Starts a dispatcher that has a backlog, asks how long that takes, and waits for its end. No more messages come. */
+/** Starts a dispatcher that has a backlog, reads the predicted drain time, and waits for its end. No more messages come. */
 async function checkDrainTime(
   { prometheus, respondAfter, startDispatcher }: Scene,
   progress: (line: string) => void,
 ): Promise<StepResult> {
   respondAfter(LATENCY_MS);
   await startDispatcher({ MAX_IN_FLIGHT: String(PLACES) });
-  await pause(ASK_AFTER_MS);
+  await pause(PREDICT_AFTER_MS);
   const askedMs = performance.now();
   const predicted = await Promise.all(
     HEADINGS.map((heading) => valueOf(prometheus, expressionBelow(heading))),
@@ -209,7 +209,7 @@ function inSeconds(value: number): string {
   return `${Math.round(value)} s`;
 }
 
-/** The objective of accept: what may be refused. */
+/** The objective of accept: the share of messages that may be refused. */
 const MAX_REFUSED_SHARE = 0.001;
 
 /** The webhook that the nth message goes to, from 0. */
@@ -269,7 +269,7 @@ function startTraffic({ api, target, everyMs }: Parameters<typeof underTraffic>[
   };
 }
 
-/** What a step saw, and what is wrong; null when all is well. */
+/** The observation of a step, and its problem; null when all is well. */
 interface StepResult {
   saw: string;
   problem: string | null;

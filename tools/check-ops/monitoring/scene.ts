@@ -158,7 +158,7 @@ interface Sample {
 }
 
 export interface PrometheusServer {
-  /** Asks for the present value. */
+  /** Queries the present value. */
   query: (expr: string) => Promise<Sample[]>;
   /** Names of the alerts that fire now, each once. */
   firingAlerts: () => Promise<string[]>;

@@ -24,7 +24,7 @@ describe('a needed program', () => {
 const policyFile = (): string => join(scratchFolder(), 'policy-rc.d');
 
 describe('an installation', () => {
-  test('is told to start no service, and the policy is gone afterwards', async () => {
+  test('starts no service, and removes the policy afterwards', async () => {
     const file = policyFile();
     const status = await withoutStartingServices(
       () => Promise.resolve(spawnSync(file).status),
@@ -41,7 +41,7 @@ describe('an installation', () => {
     expect(existsSync(file)).toBe(false);
   });
 
-  test('keeps the policy of the machine', async () => {
+  test('does not replace the policy of the machine', async () => {
     const file = policyFile();
     writeFileSync(file, 'theirs');
     await withoutStartingServices(() => Promise.resolve(), file);

@@ -56,7 +56,7 @@ export function pathOf({ name }: NeededProgram): string | undefined {
   return findProgram(name, SYSTEM_FOLDERS);
 }
 
-/** Says which programs are missing and how a person installs them. */
+/** Returns the message that names the missing programs and how to install them. */
 export function missingMessage(missing: readonly NeededProgram[]): string {
   const packages = [...new Set(missing.map(({ aptPackage }) => aptPackage))];
   return [
@@ -66,7 +66,7 @@ export function missingMessage(missing: readonly NeededProgram[]): string {
   ].join('\n');
 }
 
-/** Debian asks this program before an installation starts a service; 101 means no. Images for containers have it. */
+/** Debian runs this program before an installation starts a service; exit code 101 forbids the start. */
 const POLICY_FILE = '/usr/sbin/policy-rc.d';
 
 /** Does the work while packages start none of their services. A policy that exists stays as it is. */

@@ -16,7 +16,7 @@ interface ProgramOptions {
 
 /**
  * Runs a program in the root of the repository and returns its standard output. Throws its whole output when it fails
- * or takes too long. It ends when this process is told to end.
+ * or takes too long. It ends when this process gets a signal to end.
  */
 export async function runProgram(
   command: string,

@@ -7,7 +7,7 @@ import { settlesWithin } from '../waiting.ts';
 
 export interface NeededPort {
   port: number;
-  /** What listens on the port, for the error message. */
+  /** The listener on the port, for the error message. */
   use: string;
   /** The environment variable that sets the port. */
   variable: string;

@@ -15,7 +15,7 @@ export interface ChildSpec {
   stopTimeoutMs: number;
   /** Exits by itself, so that its exit is not reported. */
   isOneShot?: boolean;
-  /** Asks the process to exit. By default SIGTERM is sent to its process group. */
+  /** Requests the exit of the process. By default SIGTERM is sent to its process group. */
   requestStop?: () => Promise<void>;
   /** Cleans up after the process, however it exited. */
   afterExit?: () => Promise<void>;

@@ -35,11 +35,11 @@ interface MongodbOptions {
   children: Children;
   logPath: string;
   log: Log;
-  /** Everybody may do everything unless given. */
+  /** Without a login everybody may do everything. */
   login?: MongodbLogin;
 }
 
-/** How a mongod that asks for a login is set up, and shut down. */
+/** How a mongod that requires a login is set up, and shut down. */
 interface MongodbLogin {
   /** A file outside the data folder that the members of a replica set share. */
   keyFile: string;
@@ -47,7 +47,7 @@ interface MongodbLogin {
   shutDown: (port: number) => Promise<void>;
 }
 
-/** How to run mongod, and what to clean up after it. */
+/** How to run mongod, and how to clean up after it. */
 interface Launch {
   command: string;
   args: string[];

@@ -13,7 +13,7 @@ interface RedisOptions {
   logPath: string;
 }
 
-/** Starts Redis without persistence: it holds only caches and rate limit counters, which may be lost. */
+/** Starts Redis without persistence: it has only caches and rate limit counters, which may be lost. */
 export async function startRedis({ dir, port, children, logPath }: RedisOptions): Promise<Child> {
   mkdirSync(dir, { recursive: true });
   const child = children.start({

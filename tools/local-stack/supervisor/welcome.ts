@@ -9,7 +9,7 @@ export function baseUrlOf({ host, gatewayPort }: Settings): string {
   return `http://${name.includes(':') ? `[${name}]` : name}:${gatewayPort}`;
 }
 
-/** Returns what `npm start` prints when everything is ready. */
+/** Returns the text of `npm start` when everything is ready. */
 export function welcome(
   settings: Settings,
   addresses: Addresses,
@@ -42,7 +42,7 @@ export function welcome(
   ].join('\n');
 }
 
-/** Returns what `npm run stack` prints when everything is ready. */
+/** Returns the text of `npm run stack` when everything is ready. */
 export function stackWelcome(
   settings: Settings,
   addresses: Addresses,
