@@ -23,6 +23,13 @@ const hangOnce = (due: string, beganAtMs: string): string =>
     await new Promise(() => undefined);
   }`;
 
+/** The file has a second batcher, of resends, with the same last line. */
+const END_OF_SETTLE = `await settleBatch(deps, batch);
+      return batch.map(() => undefined);
+    },
+  });
+`;
+
 interface Hang {
   name: string;
   summary: string;
@@ -53,8 +60,8 @@ export const HANGS: readonly Hang[] = [
     isMade: true,
     change: {
       file: 'services/dispatcher/src/settle.ts',
-      find: '  return batcher.add;',
-      replace: `  return async (settled) => {\n  ${hangOnce('settled.due', 'settled.attempt.startedAtMs')}\n  await batcher.add(settled);\n  };`,
+      find: `${END_OF_SETTLE}  return batcher.add;`,
+      replace: `${END_OF_SETTLE}  return async (settled) => {\n  ${hangOnce('settled.due', 'settled.attempt.startedAtMs')}\n  await batcher.add(settled);\n  };`,
     },
   },
 ];
