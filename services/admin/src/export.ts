@@ -5,7 +5,7 @@ import {
 import type { Database } from '@posthorn/platform/mongo/days/days.ts';
 import { systemClockMs } from '@posthorn/platform/service/clock-and-ids.ts';
 import { settings } from '@posthorn/platform/service/settings.ts';
-import { createVault, type Vault } from '@posthorn/platform/vault/vault.ts';
+import { createVault, type Vault } from '@posthorn/platform/security/vault.ts';
 import type { Command } from 'commander';
 import { createWriteStream } from 'node:fs';
 import { Readable, type Writable } from 'node:stream';

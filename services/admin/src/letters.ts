@@ -16,7 +16,8 @@ import {
   DEAD_LETTER_REASONS,
   type DeadLetter,
   readDeadLetter,
-} from '@posthorn/platform/dead-letters/dead-letter-record.ts';
+} from '@posthorn/platform/records/dead-letter-record.ts';
+import { kafkaAccessOf } from '@posthorn/platform/kafka/connection/access.ts';
 import {
   assertKafkaReachable,
   createKafkaClient,

@@ -11,8 +11,8 @@ import {
   createDeliveryStore,
   type DeliveryStore,
 } from '@posthorn/platform/mongo/messages/deliveries.ts';
-import { createResendMarks } from '@posthorn/platform/mongo/resends/resend-marks.ts';
-import { createResendStore } from '@posthorn/platform/mongo/resends/resends.ts';
+import { createResendMarks } from '@posthorn/platform/mongo/webhooks/resend-marks.ts';
+import { createResendStore } from '@posthorn/platform/mongo/webhooks/resends.ts';
 import { systemClockMs, systemIds } from '@posthorn/platform/service/clock-and-ids.ts';
 import { messageOf } from '@posthorn/platform/service/errors.ts';
 import { parseConfig } from '@posthorn/platform/service/config.ts';

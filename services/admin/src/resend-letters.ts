@@ -1,8 +1,8 @@
 import type { IdPrefix } from '@posthorn/domain/ids.ts';
 import { requiredAt } from '@posthorn/domain/required.ts';
 import type { MarkedDelivery, Resend } from '@posthorn/domain/resend.ts';
-import { freeOrphans, type ResendMarks } from '@posthorn/platform/mongo/resends/resend-marks.ts';
-import type { ResendStore } from '@posthorn/platform/mongo/resends/resends.ts';
+import { freeOrphans, type ResendMarks } from '@posthorn/platform/mongo/webhooks/resend-marks.ts';
+import type { ResendStore } from '@posthorn/platform/mongo/webhooks/resends.ts';
 import type { ReplayReport, SkipReason } from './replay.ts';
 
 /** A delivery that failed for good, and its dead letter. */

@@ -9,10 +9,9 @@ import {
 import { settings } from '@posthorn/platform/service/settings.ts';
 import {
   createVault,
-  CURRENT_FORMAT,
   type SealedValueError,
   type Vault,
-} from '@posthorn/platform/vault/vault.ts';
+} from '@posthorn/platform/security/vault.ts';
 import type { Command } from 'commander';
 import type { mongo } from 'mongoose';
 import {

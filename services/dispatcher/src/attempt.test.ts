@@ -7,7 +7,7 @@ import {
   encodeRetryDue,
 } from '@posthorn/domain/records/records.ts';
 import type { LogRecord } from '@posthorn/platform/kafka/record-log.ts';
-import { SealedValueError } from '@posthorn/platform/vault/vault.ts';
+import { SealedValueError } from '@posthorn/platform/security/vault.ts';
 import {
   type AttemptHarnessOptions,
   createAttemptHarness,

@@ -1,4 +1,4 @@
-import { egressProxySettings } from '@posthorn/platform/service/egress.ts';
+import { egressProxySettings } from '@posthorn/platform/security/egress.ts';
 import { settings, wholeNumber } from '@posthorn/platform/service/settings.ts';
 import { z } from 'zod';
 

@@ -1,5 +1,5 @@
 import { createBatcher } from '@posthorn/platform/async/batcher.ts';
-import { createCoalescingCache } from '@posthorn/platform/async/coalescing-cache.ts';
+import { createCoalescingCache } from '@posthorn/platform/memory/coalescing-cache.ts';
 import type { KeepTrying } from '@posthorn/platform/async/keep-trying.ts';
 import type { MessageStore, StoredPayload } from '@posthorn/platform/mongo/messages/messages.ts';
 

@@ -3,7 +3,7 @@ import type { SettledDelivery } from '@posthorn/domain/delivery/settlement.ts';
 import type { Attempt, Delivery, DeliveryStatus } from '@posthorn/domain/delivery/delivery.ts';
 import type { DueAttempt } from '@posthorn/domain/records/records.ts';
 import { CHECK_AFTER_MS } from '@posthorn/platform/mongo/messages/erase-payloads.ts';
-import type { FinishedResend } from '@posthorn/platform/mongo/resends/resend-marks.ts';
+import type { FinishedResend } from '@posthorn/platform/mongo/webhooks/resend-marks.ts';
 import { createLogger } from '@posthorn/platform/service/logger.ts';
 import { Registry } from 'prom-client';
 import { createMemoryDeliveries } from '../../../test/support/memory/memory-deliveries.ts';

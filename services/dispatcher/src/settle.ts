@@ -23,9 +23,12 @@ import type { KeepTrying } from '@posthorn/platform/async/keep-trying.ts';
 import type { LogRecord, OutgoingRecord, RecordLog } from '@posthorn/platform/kafka/record-log.ts';
 import type { DeliveryStore } from '@posthorn/platform/mongo/messages/deliveries.ts';
 import type { PayloadErasure } from '@posthorn/platform/mongo/messages/erase-payloads.ts';
-import type { FinishedResend, ResendMarks } from '@posthorn/platform/mongo/resends/resend-marks.ts';
+import type {
+  FinishedResend,
+  ResendMarks,
+} from '@posthorn/platform/mongo/webhooks/resend-marks.ts';
 import type { Logger } from '@posthorn/platform/service/logger.ts';
-import type { CountAttempt } from '@posthorn/platform/mongo/stats/write-stats.ts';
+import type { CountAttempt } from '@posthorn/platform/mongo/messages/write-stats.ts';
 import type { DispatcherMetrics } from './metrics.ts';
 
 /** An attempt that was made. */

@@ -1,8 +1,8 @@
 import type { ConsumerGroup } from '@posthorn/domain/records/topics.ts';
 import { pause } from '@posthorn/platform/async/pause.ts';
 import { startTicker } from '@posthorn/platform/async/loop.ts';
-import type { DeadLetters } from '@posthorn/platform/dead-letters/dead-letters.ts';
-import { openRecordLog, type OpenRecordLog } from '@posthorn/platform/kafka/kafka-record-log.ts';
+import type { DeadLetters } from '@posthorn/platform/records/dead-letters.ts';
+import { openRecordLog, type OpenRecordLog } from '@posthorn/platform/kafka/open-record-log.ts';
 import type {
   ConsumeOptions,
   Consumption,
@@ -18,10 +18,10 @@ import type { Database } from '@posthorn/platform/mongo/days/days.ts';
 import { createDeliveryStore } from '@posthorn/platform/mongo/messages/deliveries.ts';
 import { createPayloadErasure } from '@posthorn/platform/mongo/messages/erase-payloads.ts';
 import { createMessageStore } from '@posthorn/platform/mongo/messages/messages.ts';
-import { createResendMarks } from '@posthorn/platform/mongo/resends/resend-marks.ts';
+import { createResendMarks } from '@posthorn/platform/mongo/webhooks/resend-marks.ts';
 import { createSigningKeyStore } from '@posthorn/platform/mongo/companies/signing-keys.ts';
 import { createWebhookStore } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
-import { openProvenRecords } from '@posthorn/platform/proof/open-proven-records.ts';
+import { openProvenRecords } from '@posthorn/platform/records/open-proven-records.ts';
 import { connectRedis, redisAccessOf } from '@posthorn/platform/redis/connect.ts';
 import { measureCommands } from '@posthorn/platform/redis/commands.ts';
 import {
@@ -43,9 +43,12 @@ import { monotonicClockMs, systemClockMs } from '@posthorn/platform/service/cloc
 import { watchDependencies } from '@posthorn/platform/service/metrics.ts';
 import { openOpsServer } from '@posthorn/platform/service/ops-server.ts';
 import type { ServiceContext } from '@posthorn/platform/service/run-service.ts';
-import { type CountAttempt, openAttemptStats } from '@posthorn/platform/mongo/stats/write-stats.ts';
-import { openSpans } from '@posthorn/platform/tracing/spans.ts';
-import { createVault } from '@posthorn/platform/vault/vault.ts';
+import {
+  type CountAttempt,
+  openAttemptStats,
+} from '@posthorn/platform/mongo/messages/write-stats.ts';
+import { openSpans } from '@posthorn/platform/service/spans.ts';
+import { createVault } from '@posthorn/platform/security/vault.ts';
 import type { mongo } from 'mongoose';
 import { randomUUID } from 'node:crypto';
 import { setTimeout as wait } from 'node:timers/promises';

@@ -2,7 +2,7 @@ import { beforeEach, describe, expect, it } from '@jest/globals';
 import { keyPairSignerOf } from '@posthorn/domain/request/signature.ts';
 import type { FoundSigningKeys } from '@posthorn/platform/mongo/companies/signing-keys.ts';
 import type { FoundWebhook, UnopenedWebhook } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
-import { SealedValueError } from '@posthorn/platform/vault/vault.ts';
+import { SealedValueError } from '@posthorn/platform/security/vault.ts';
 import { sampleSigningKey } from '../../../test/support/samples/sample-signing-key.ts';
 import { openedWebhook } from '../../../test/support/samples/sample-webhook.ts';
 import { keepTrying } from '../../../test/support/time/keep-trying.ts';

@@ -9,7 +9,7 @@ import {
   type Webhook,
 } from '@posthorn/domain/webhook.ts';
 import { createBatcher } from '@posthorn/platform/async/batcher.ts';
-import { createCoalescingCache } from '@posthorn/platform/async/coalescing-cache.ts';
+import { createCoalescingCache } from '@posthorn/platform/memory/coalescing-cache.ts';
 import type { KeepTrying } from '@posthorn/platform/async/keep-trying.ts';
 import {
   type FoundSigningKeys,
@@ -23,7 +23,7 @@ import type {
   WebhookStore,
 } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
 import type { Logger } from '@posthorn/platform/service/logger.ts';
-import type { SealedValueError } from '@posthorn/platform/vault/vault.ts';
+import type { SealedValueError } from '@posthorn/platform/security/vault.ts';
 import { createHash } from 'node:crypto';
 
 /** The TLS settings of a webhook. Equal ones have the same id. */

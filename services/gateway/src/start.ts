@@ -15,7 +15,7 @@ import { awaitUniqueIndexes } from '@posthorn/platform/mongo/indexes.ts';
 import { createMessageQueries } from '@posthorn/platform/mongo/messages/message-queries.ts';
 import { createSigningKeyStore } from '@posthorn/platform/mongo/companies/signing-keys.ts';
 import { createWebhookStore } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
-import { openIncidentReports } from '@posthorn/platform/service/operator-incidents.ts';
+import { openIncidentReports } from '@posthorn/platform/records/operator-incidents.ts';
 import { connectRedis, redisAccessOf, type RedisClient } from '@posthorn/platform/redis/connect.ts';
 import { measureCommands } from '@posthorn/platform/redis/commands.ts';
 import { createEndpointFlows } from '@posthorn/platform/redis/endpoint-flows.ts';
@@ -37,12 +37,12 @@ import {
   systemClockMs,
   systemIds,
 } from '@posthorn/platform/service/clock-and-ids.ts';
-import { egressPolicyOf } from '@posthorn/platform/service/egress.ts';
+import { egressPolicyOf } from '@posthorn/platform/security/egress.ts';
 import { watchDependencies } from '@posthorn/platform/service/metrics.ts';
 import { openOpsServer } from '@posthorn/platform/service/ops-server.ts';
 import type { ServiceContext } from '@posthorn/platform/service/run-service.ts';
-import { openSpans } from '@posthorn/platform/tracing/spans.ts';
-import { createVault } from '@posthorn/platform/vault/vault.ts';
+import { openSpans } from '@posthorn/platform/service/spans.ts';
+import { createVault } from '@posthorn/platform/security/vault.ts';
 import type { mongo } from 'mongoose';
 import { performance } from 'node:perf_hooks';
 import { createApp } from './app.ts';

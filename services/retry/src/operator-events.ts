@@ -4,7 +4,7 @@ import type { DelayTopic, TopicNames } from '@posthorn/domain/records/topics.ts'
 import { standardKey, standardSignature } from '@posthorn/domain/request/signature.ts';
 import { StoppedError } from '@posthorn/platform/async/keep-trying.ts';
 import { pause } from '@posthorn/platform/async/pause.ts';
-import type { DeadLetters } from '@posthorn/platform/dead-letters/dead-letters.ts';
+import type { DeadLetters } from '@posthorn/platform/records/dead-letters.ts';
 import type { Consumption, LogRecord, RecordLog } from '@posthorn/platform/kafka/record-log.ts';
 import type { Database } from '@posthorn/platform/mongo/days/days.ts';
 import { systemClockMs } from '@posthorn/platform/service/clock-and-ids.ts';

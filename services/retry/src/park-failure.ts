@@ -16,8 +16,8 @@ import {
   nextAttemptAfter,
   type RetrySchedule,
 } from '@posthorn/domain/delivery/schedule.ts';
-import type { DeadLetters } from '@posthorn/platform/dead-letters/dead-letters.ts';
-import { createBatchedPublisher } from '@posthorn/platform/kafka/batched-publisher.ts';
+import type { DeadLetters } from '@posthorn/platform/records/dead-letters.ts';
+import { createBatchedPublisher } from '@posthorn/platform/kafka/publishing/batched-publisher.ts';
 import type { LogRecord, OutgoingRecord, RecordLog } from '@posthorn/platform/kafka/record-log.ts';
 import type { KeepTrying } from '@posthorn/platform/async/keep-trying.ts';
 import type { Logger } from '@posthorn/platform/service/logger.ts';

@@ -12,7 +12,7 @@ import type { DelayTopic } from '@posthorn/domain/records/topics.ts';
 import { required } from '@posthorn/domain/required.ts';
 import { createBatcher } from '@posthorn/platform/async/batcher.ts';
 import { type KeepTrying, StoppedError } from '@posthorn/platform/async/keep-trying.ts';
-import type { DeadLetters } from '@posthorn/platform/dead-letters/dead-letters.ts';
+import type { DeadLetters } from '@posthorn/platform/records/dead-letters.ts';
 import type {
   ConsumeOptions,
   IsOurs,

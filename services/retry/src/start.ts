@@ -1,8 +1,8 @@
 import type { ConsumerGroups, DelayTopic, TopicNames } from '@posthorn/domain/records/topics.ts';
 import { required } from '@posthorn/domain/required.ts';
 import { pause } from '@posthorn/platform/async/pause.ts';
-import type { DeadLetters } from '@posthorn/platform/dead-letters/dead-letters.ts';
-import { openRecordLog } from '@posthorn/platform/kafka/kafka-record-log.ts';
+import type { DeadLetters } from '@posthorn/platform/records/dead-letters.ts';
+import { openRecordLog } from '@posthorn/platform/kafka/open-record-log.ts';
 import type {
   ConsumeOptions,
   Consumption,
@@ -32,7 +32,7 @@ import {
   createWebhookStates,
   type WebhookStates,
 } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
-import { openProvenRecords } from '@posthorn/platform/proof/open-proven-records.ts';
+import { openProvenRecords } from '@posthorn/platform/records/open-proven-records.ts';
 import { monotonicClockMs, systemClockMs } from '@posthorn/platform/service/clock-and-ids.ts';
 import { watchDependencies } from '@posthorn/platform/service/metrics.ts';
 import { openOpsServer } from '@posthorn/platform/service/ops-server.ts';

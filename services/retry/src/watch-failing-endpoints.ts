@@ -22,13 +22,13 @@ import { createLeaseStore, type LeaseStore } from '@posthorn/platform/mongo/leas
 import {
   createStatsQueries,
   type StatsQueries,
-} from '@posthorn/platform/mongo/stats/stats-queries.ts';
+} from '@posthorn/platform/mongo/messages/stats-queries.ts';
 import {
   createFailingWebhooks,
   type FailingWebhook,
   type FailingWebhooks,
 } from '@posthorn/platform/mongo/webhooks/failing-webhooks.ts';
-import { eventRecord } from '@posthorn/platform/service/operator-incidents.ts';
+import { eventRecord } from '@posthorn/platform/records/operator-incidents.ts';
 import { systemClockMs, systemIds } from '@posthorn/platform/service/clock-and-ids.ts';
 import type { Logger } from '@posthorn/platform/service/logger.ts';
 import type { ServiceContext } from '@posthorn/platform/service/run-service.ts';

@@ -4,7 +4,7 @@ import { connectMongo } from '@posthorn/platform/mongo/connect.ts';
 import { collection } from '@posthorn/platform/mongo/collections.ts';
 import { openWebhook, sealWebhook } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
 import { systemIds } from '@posthorn/platform/service/clock-and-ids.ts';
-import { createVault, keyRingSchema } from '@posthorn/platform/vault/vault.ts';
+import { createVault, keyRingSchema } from '@posthorn/platform/security/vault.ts';
 import { pathsOf, type Route } from '../../../services/gateway/src/http/route.ts';
 import type { ApiAnswer } from '../../support/api/api-client.ts';
 import { dataOf } from '../../support/api/expect-answers.ts';

@@ -1,12 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import {
-  createKafkaClient,
-  type KafkaAccess,
-  kafkaAccessOf,
-} from '@posthorn/platform/kafka/connect.ts';
-import { connectProducer } from '@posthorn/platform/kafka/producer.ts';
-import { toDeadLetter } from '@posthorn/platform/dead-letters/dead-letter-record.ts';
+import { kafkaAccessOf, type KafkaAccess } from '@posthorn/platform/kafka/connection/access.ts';
+import { createKafkaClient } from '@posthorn/platform/kafka/connection/connect.ts';
+import { openDriver } from '@posthorn/platform/kafka/open-driver.ts';
+import { toDeadLetter } from '@posthorn/platform/records/dead-letter-record.ts';
 import type { OutgoingRecord } from '@posthorn/platform/kafka/record-log.ts';
 import { createLogger } from '@posthorn/platform/service/logger.ts';
 import { kafkaAccess } from '@posthorn/platform/service/store-settings.ts';

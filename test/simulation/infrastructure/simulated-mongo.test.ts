@@ -1,7 +1,7 @@
 import { createDeliveryStore, toDelivery } from '@posthorn/platform/mongo/messages/deliveries.ts';
 import type { DeliveryDocument } from '@posthorn/platform/mongo/documents.ts';
 import { createMessageStore } from '@posthorn/platform/mongo/messages/messages.ts';
-import { createResendMarks } from '@posthorn/platform/mongo/resends/resend-marks.ts';
+import { createResendMarks } from '@posthorn/platform/mongo/webhooks/resend-marks.ts';
 import { deliveryContract } from '../../support/contract/delivery-contract.ts';
 import { finishedResendContract } from '../../support/contract/finished-resend-contract.ts';
 import { messageStoreContract } from '../../support/contract/message-store-contract.ts';

@@ -1,9 +1,9 @@
 import { signerOf } from '@posthorn/domain/request/delivery-headers.ts';
-import { createDeadLetters } from '@posthorn/platform/dead-letters/dead-letters.ts';
+import { createDeadLetters } from '@posthorn/platform/records/dead-letters.ts';
 import type { RecordLog } from '@posthorn/platform/kafka/record-log.ts';
 import { createDeliveryStore } from '@posthorn/platform/mongo/messages/deliveries.ts';
 import { createMessageStore } from '@posthorn/platform/mongo/messages/messages.ts';
-import { createResendMarks } from '@posthorn/platform/mongo/resends/resend-marks.ts';
+import { createResendMarks } from '@posthorn/platform/mongo/webhooks/resend-marks.ts';
 import { createWebhookStates } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
 import { createRecordMemory } from '@posthorn/platform/memory/memory-budgets.ts';
 import type { Database } from '@posthorn/platform/mongo/days/days.ts';

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/glo
 import type { Attempt } from '@posthorn/domain/delivery/delivery.ts';
 import { toAttemptDocument } from '@posthorn/platform/mongo/messages/deliveries.ts';
 import type { DeliveryDocument } from '@posthorn/platform/mongo/documents.ts';
-import type { ResendMarks } from '@posthorn/platform/mongo/resends/resend-marks.ts';
+import type { ResendMarks } from '@posthorn/platform/mongo/webhooks/resend-marks.ts';
 
 export interface OpenFinishedResends {
   marks: Pick<ResendMarks, 'askedNumbers' | 'finish'>;

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import type { DeliveryStatus, Outcome } from '@posthorn/domain/delivery/delivery.ts';
 import { partFor, type PageProgress, type Resend } from '@posthorn/domain/resend.ts';
-import { ResendMovedError, type ResendStore } from '@posthorn/platform/mongo/resends/resends.ts';
+import { ResendMovedError, type ResendStore } from '@posthorn/platform/mongo/webhooks/resends.ts';
 import { sampleResend } from '../memory/memory-resends.ts';
 
 export interface OpenResends {

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import type { DeliveryStatus } from '@posthorn/domain/delivery/delivery.ts';
 import type { MarkedDelivery, ResendMark } from '@posthorn/domain/resend.ts';
-import type { ResendMarks } from '@posthorn/platform/mongo/resends/resend-marks.ts';
+import type { ResendMarks } from '@posthorn/platform/mongo/webhooks/resend-marks.ts';
 import { sampleResend } from '../memory/memory-resends.ts';
 
 export type AskedMarks = Pick<ResendMarks, 'ask' | 'read' | 'free'>;

@@ -1,13 +1,13 @@
 import type { DeliveryStatus, Outcome } from '@posthorn/domain/delivery/delivery.ts';
 import { statusesToResend, type MarkedDelivery, type Resend } from '@posthorn/domain/resend.ts';
-import type { ResendMarks } from '@posthorn/platform/mongo/resends/resend-marks.ts';
+import type { ResendMarks } from '@posthorn/platform/mongo/webhooks/resend-marks.ts';
 import {
   ResendMovedError,
   type ResendStore,
   spanOwnerOf,
   totalAtEnd,
-} from '@posthorn/platform/mongo/resends/resends.ts';
-import type { ResendPartStore } from '@posthorn/platform/mongo/resends/resends-of-app.ts';
+} from '@posthorn/platform/mongo/webhooks/resends.ts';
+import type { ResendPartStore } from '@posthorn/platform/mongo/webhooks/resends-of-app.ts';
 
 export interface MemoryDelivery extends MarkedDelivery {
   /** Of its last attempt; null when it had none. */

@@ -1,4 +1,4 @@
-import type { SpanEnd, Spans, SpanStart } from '@posthorn/platform/tracing/spans.ts';
+import type { SpanEnd, Spans, SpanStart } from '@posthorn/platform/service/spans.ts';
 
 export interface RecordedSpan extends SpanStart {
   traceparent: string;

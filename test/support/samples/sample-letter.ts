@@ -2,8 +2,8 @@ import { encodeDeliveryFailed } from '@posthorn/domain/records/records.ts';
 import {
   toDeadLetter,
   type DeadLetterReason,
-} from '@posthorn/platform/dead-letters/dead-letter-record.ts';
-import type { StoredRecord } from '@posthorn/platform/kafka/read-topic.ts';
+} from '@posthorn/platform/records/dead-letter-record.ts';
+import type { StoredRecord } from '@posthorn/platform/kafka/reading/read-topic.ts';
 import { sampleRecord } from './sample-record.ts';
 
 export const FAILED = {

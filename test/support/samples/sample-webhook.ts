@@ -1,7 +1,7 @@
 import { createSecretKey, randomBytes } from 'node:crypto';
 import type { Webhook } from '@posthorn/domain/webhook.ts';
 import type { OpenedWebhook } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
-import type { EncryptionKey } from '@posthorn/platform/vault/vault.ts';
+import type { EncryptionKey } from '@posthorn/platform/security/vault.ts';
 
 /** Returns a webhook whose id depends on `n`. Every secret value in it contains `hush`. */
 export function sampleWebhook(n: number, overrides: Partial<Webhook> = {}): Webhook {

@@ -1,9 +1,8 @@
 import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
-import { describe, expect, test, beforeEach } from '@jest/globals';
-import { keyRingSchema } from '@posthorn/platform/vault/vault.ts';
-import { allocatorEnv, encryptionEnv } from './services.ts';
+import { beforeEach, describe, expect, test } from '@jest/globals';
 import { scratchFolder } from '../../../test/support/process/scratch-folder.ts';
+import { keyRingSchema } from '@posthorn/platform/security/vault.ts';
 import { createEncryptionKeys } from '../../../deploy/setup/create-encryption-keys.ts';
 
 describe('the settings of the allocator', () => {

@@ -1,7 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
-import { createSecretKey } from 'node:crypto';
-import type { KeyRing } from '../vault/vault.ts';
-import type { OutgoingRecord } from './record-log.ts';
+import type { KeyRing } from '../../security/vault.ts';
+import type { OutgoingRecord } from '../record-log.ts';
 import { createRecordMac } from './record-mac.ts';
 
 const keyOf = (id: string) => ({ id, key: createSecretKey(Buffer.alloc(32, id)) });

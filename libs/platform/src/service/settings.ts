@@ -6,8 +6,8 @@ import {
 } from '@posthorn/domain/delivery/schedule.ts';
 import { parseCidr } from '@posthorn/domain/egress.ts';
 import { z } from 'zod';
-import { defaultMemoryMib, type MemoryOwner } from '../memory/memory-shares.ts';
-import { keyRingSchema } from '../vault/vault.ts';
+import { keyRingSchema, SEALED_FORMATS } from '../security/vault.ts';
+import { KAFKA_CLIENTS } from './kafka-clients.ts';
 import {
   flag,
   kafkaAccess,

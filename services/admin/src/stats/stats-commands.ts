@@ -1,4 +1,4 @@
-import { createStatsQueries } from '@posthorn/platform/mongo/stats/stats-queries.ts';
+import { createStatsQueries } from '@posthorn/platform/mongo/messages/stats-queries.ts';
 import type { Command } from 'commander';
 import { z } from 'zod';
 import { databaseConfig, parseOptions, withDatabase } from '../command.ts';

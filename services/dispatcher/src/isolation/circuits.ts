@@ -1,6 +1,6 @@
 import type { Trigger } from '@posthorn/domain/delivery/delivery.ts';
 import { startTicker } from '@posthorn/platform/async/loop.ts';
-import type { ReportIncident } from '@posthorn/platform/service/operator-incidents.ts';
+import type { ReportIncident } from '@posthorn/platform/records/operator-incidents.ts';
 import type {
   CircuitOwner,
   CircuitTimes,

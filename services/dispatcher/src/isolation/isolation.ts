@@ -5,8 +5,7 @@ import {
   type MemoryBudgets,
   type RecordMemory,
 } from '@posthorn/platform/memory/memory-budgets.ts';
-import { memoryShare } from '@posthorn/platform/memory/memory-shares.ts';
-import type { ReportIncident } from '@posthorn/platform/service/operator-incidents.ts';
+import type { ReportIncident } from '@posthorn/platform/records/operator-incidents.ts';
 import { monotonicClockMs, systemClockMs } from '@posthorn/platform/service/clock-and-ids.ts';
 import type { ServiceContext } from '@posthorn/platform/service/run-service.ts';
 import type { Companies } from '../companies.ts';

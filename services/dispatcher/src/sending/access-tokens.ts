@@ -7,7 +7,7 @@ import type { OAuth2Client } from '@posthorn/domain/webhook.ts';
 import {
   createClosingCache,
   createCoalescingCache,
-} from '@posthorn/platform/async/coalescing-cache.ts';
+} from '@posthorn/platform/memory/coalescing-cache.ts';
 import { monotonicClockMs } from '@posthorn/platform/service/clock-and-ids.ts';
 import { createHash } from 'node:crypto';
 import type { Dispatcher } from 'undici';

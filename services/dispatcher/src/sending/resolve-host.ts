@@ -1,4 +1,4 @@
-import { createCoalescingCache } from '@posthorn/platform/async/coalescing-cache.ts';
+import { createCoalescingCache } from '@posthorn/platform/memory/coalescing-cache.ts';
 import { monotonicClockMs } from '@posthorn/platform/service/clock-and-ids.ts';
 import type { LookupAddress } from 'node:dns';
 import { Resolver } from 'node:dns/promises';

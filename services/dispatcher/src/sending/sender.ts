@@ -3,7 +3,7 @@ import { requiredAt } from '@posthorn/domain/required.ts';
 import type { MemoryBudgets } from '@posthorn/platform/memory/memory-budgets.ts';
 import { memoryShare } from '@posthorn/platform/memory/memory-shares.ts';
 import { monotonicClockMs, systemClockMs } from '@posthorn/platform/service/clock-and-ids.ts';
-import { egressPolicyOf } from '@posthorn/platform/service/egress.ts';
+import { egressPolicyOf } from '@posthorn/platform/security/egress.ts';
 import type { Logger } from '@posthorn/platform/service/logger.ts';
 import { startAtZero, VERSION } from '@posthorn/platform/service/metrics.ts';
 import type { ServiceContext } from '@posthorn/platform/service/run-service.ts';

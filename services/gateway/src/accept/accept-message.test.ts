@@ -6,7 +6,7 @@ import type { DeliveryStore } from '@posthorn/platform/mongo/messages/deliveries
 import type { InsertOutcome } from '@posthorn/platform/mongo/messages/messages.ts';
 import { type OpenedWebhook, targetListOf } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
 import { createLogger } from '@posthorn/platform/service/logger.ts';
-import type { CountedMessage } from '@posthorn/platform/mongo/stats/write-stats.ts';
+import type { CountedMessage } from '@posthorn/platform/mongo/messages/write-stats.ts';
 import { countingIds } from '../../../../test/support/samples/sample-message.ts';
 import { openedWebhook } from '../../../../test/support/samples/sample-webhook.ts';
 import { eventually } from '../../../../test/support/time/eventually.ts';

@@ -10,9 +10,9 @@ import {
   systemIds,
 } from '@posthorn/platform/service/clock-and-ids.ts';
 import type { ServiceContext } from '@posthorn/platform/service/run-service.ts';
-import { openMessageStats } from '@posthorn/platform/mongo/stats/write-stats.ts';
-import type { Spans } from '@posthorn/platform/tracing/spans.ts';
-import type { Vault } from '@posthorn/platform/vault/vault.ts';
+import { openMessageStats } from '@posthorn/platform/mongo/messages/write-stats.ts';
+import type { Spans } from '@posthorn/platform/service/spans.ts';
+import type { Vault } from '@posthorn/platform/security/vault.ts';
 import type { GatewayConfig } from '../config.ts';
 import { ApiError } from '../http/api-error.ts';
 import type { RequestQueue } from '../http/route.ts';

@@ -6,7 +6,7 @@ import {
   type TargetList,
   targetListOf,
 } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
-import { SealedValueError } from '@posthorn/platform/vault/vault.ts';
+import { SealedValueError } from '@posthorn/platform/security/vault.ts';
 import { openedWebhook, sampleWebhook } from '../../../../test/support/samples/sample-webhook.ts';
 import {
   createTargetResolver,

@@ -6,7 +6,7 @@ import type { LinkStore } from '@posthorn/platform/mongo/companies/links.ts';
 import { documentsOf } from '@posthorn/platform/mongo/company-documents.ts';
 import { systemClockMs, systemIds } from '@posthorn/platform/service/clock-and-ids.ts';
 import type { ServiceContext } from '@posthorn/platform/service/run-service.ts';
-import { createSignedStatements } from '@posthorn/platform/vault/signed-statements.ts';
+import { createSignedStatements } from '@posthorn/platform/security/signed-statements.ts';
 import { Router } from 'express';
 import type { mongo } from 'mongoose';
 import { join } from 'node:path';

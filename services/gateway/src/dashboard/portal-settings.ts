@@ -1,4 +1,4 @@
-import { createCoalescingCache } from '@posthorn/platform/async/coalescing-cache.ts';
+import { createCoalescingCache } from '@posthorn/platform/memory/coalescing-cache.ts';
 import { readPortalOrigins } from '@posthorn/platform/mongo/companies/companies.ts';
 import { documentsOf } from '@posthorn/platform/mongo/company-documents.ts';
 import type { mongo } from 'mongoose';

@@ -6,10 +6,10 @@ import {
   SCOPES,
   scopesToGive,
 } from '@posthorn/domain/access.ts';
-import { createCoalescingCache } from '@posthorn/platform/async/coalescing-cache.ts';
+import { createCoalescingCache } from '@posthorn/platform/memory/coalescing-cache.ts';
 import type { CompanyStore, KeyRecord } from '@posthorn/platform/mongo/companies/companies.ts';
 import type { LinkStore } from '@posthorn/platform/mongo/companies/links.ts';
-import type { SignedStatements } from '@posthorn/platform/vault/signed-statements.ts';
+import type { SignedStatements } from '@posthorn/platform/security/signed-statements.ts';
 import type { CookieOptions, Request, Response } from 'express';
 import { z } from 'zod';
 import { ApiError } from '../http/api-error.ts';

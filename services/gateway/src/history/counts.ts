@@ -14,7 +14,7 @@ import {
 import type { Database, Days } from '@posthorn/platform/mongo/days/days.ts';
 import { countUpTo, readAll } from '@posthorn/platform/mongo/days/read-days.ts';
 import type { DeliveryDocument } from '@posthorn/platform/mongo/documents.ts';
-import type { StatsQueries } from '@posthorn/platform/mongo/stats/stats-queries.ts';
+import type { StatsQueries } from '@posthorn/platform/mongo/messages/stats-queries.ts';
 import type { WebhookStore } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
 import type { OpenCircuit, OpenCircuits } from '@posthorn/platform/redis/open-circuits.ts';
 import type { mongo } from 'mongoose';

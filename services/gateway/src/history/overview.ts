@@ -18,7 +18,7 @@ import type {
   FailingWebhook,
   StatsPoint,
   StatsQueries,
-} from '@posthorn/platform/mongo/stats/stats-queries.ts';
+} from '@posthorn/platform/mongo/messages/stats-queries.ts';
 import type { mongo } from 'mongoose';
 import { z } from 'zod';
 import { idField, isoTime, timeField } from '../routes/fields.ts';

@@ -2,7 +2,7 @@ import { allows, type Scope } from '@posthorn/domain/access.ts';
 import type { Webhook } from '@posthorn/domain/webhook.ts';
 import type { DeliveryQueries } from '@posthorn/platform/mongo/messages/delivery-queries.ts';
 import type { MessageQueries } from '@posthorn/platform/mongo/messages/message-queries.ts';
-import type { ResendStore } from '@posthorn/platform/mongo/resends/resends.ts';
+import type { ResendStore } from '@posthorn/platform/mongo/webhooks/resends.ts';
 import type { WebhookStore } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
 import { readDelivery } from '../history/deliveries.ts';
 import { ApiError, insufficientScope, notFound } from '../http/api-error.ts';

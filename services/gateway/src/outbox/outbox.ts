@@ -11,7 +11,7 @@ import {
   createPublisherStore,
   type PublisherStore,
 } from '@posthorn/platform/mongo/messages/publishers.ts';
-import { publishInBatches } from '@posthorn/platform/outbox/publish-in-batches.ts';
+import { publishInBatches } from '@posthorn/platform/records/publish-in-batches.ts';
 import { createReadingPositions } from '@posthorn/platform/redis/reading-positions.ts';
 import {
   monotonicClockMs,
@@ -21,7 +21,7 @@ import {
 import { StoreUnavailableError } from '@posthorn/platform/service/errors.ts';
 import type { Logger } from '@posthorn/platform/service/logger.ts';
 import type { ServiceContext } from '@posthorn/platform/service/run-service.ts';
-import type { Spans } from '@posthorn/platform/tracing/spans.ts';
+import type { Spans } from '@posthorn/platform/service/spans.ts';
 import type { mongo } from 'mongoose';
 import { Gauge, type Registry } from 'prom-client';
 import type { GatewayConfig } from '../config.ts';

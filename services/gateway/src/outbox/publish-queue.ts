@@ -7,8 +7,8 @@ import {
   createdSource,
   type CreatedSource,
   recordsBetween,
-} from '@posthorn/platform/outbox/created-records.ts';
-import type { OpenSpan, Spans } from '@posthorn/platform/tracing/spans.ts';
+} from '@posthorn/platform/records/created-records.ts';
+import type { OpenSpan, Spans } from '@posthorn/platform/service/spans.ts';
 import {
   createRestingMessages,
   NO_PACE,

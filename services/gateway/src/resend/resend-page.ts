@@ -8,8 +8,8 @@ import {
 } from '@posthorn/domain/resend.ts';
 import { untilAborted } from '@posthorn/platform/async/pause.ts';
 import type { OutgoingRecord, RecordLog } from '@posthorn/platform/kafka/record-log.ts';
-import { freeOrphans, type ResendMarks } from '@posthorn/platform/mongo/resends/resend-marks.ts';
-import type { ResendStore } from '@posthorn/platform/mongo/resends/resends.ts';
+import { freeOrphans, type ResendMarks } from '@posthorn/platform/mongo/webhooks/resend-marks.ts';
+import type { ResendStore } from '@posthorn/platform/mongo/webhooks/resends.ts';
 import type { OpenCircuits } from '@posthorn/platform/redis/open-circuits.ts';
 import type { ResendSlot } from './run-resends.ts';
 

@@ -6,12 +6,12 @@ import { memoryShare } from '@posthorn/platform/memory/memory-shares.ts';
 import { createCompanyLife } from '@posthorn/platform/mongo/companies/companies.ts';
 import type { Database } from '@posthorn/platform/mongo/days/days.ts';
 import { createLeaseStore, LEASE_MS, type LeaseStore } from '@posthorn/platform/mongo/leases.ts';
-import { createResendMarks } from '@posthorn/platform/mongo/resends/resend-marks.ts';
+import { createResendMarks } from '@posthorn/platform/mongo/webhooks/resend-marks.ts';
 import {
   createResendStore,
   ResendMovedError,
   type ResendStore,
-} from '@posthorn/platform/mongo/resends/resends.ts';
+} from '@posthorn/platform/mongo/webhooks/resends.ts';
 import type { WebhookStore } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
 import type { OpenCircuits } from '@posthorn/platform/redis/open-circuits.ts';
 import { systemClockMs, systemIds } from '@posthorn/platform/service/clock-and-ids.ts';

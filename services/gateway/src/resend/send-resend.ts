@@ -1,5 +1,5 @@
 import { partFor, type Resend } from '@posthorn/domain/resend.ts';
-import { ResendMovedError, type ResendStore } from '@posthorn/platform/mongo/resends/resends.ts';
+import { ResendMovedError, type ResendStore } from '@posthorn/platform/mongo/webhooks/resends.ts';
 import { sendPage, type SendPageDeps, type SentPage } from './resend-page.ts';
 import type { ResendSlot } from './run-resends.ts';
 

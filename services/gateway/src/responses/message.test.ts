@@ -5,7 +5,7 @@ import type { Message } from '@posthorn/domain/message.ts';
 import { secretFromBytes } from '@posthorn/domain/request/signature.ts';
 import type { AuthMethod, Header } from '@posthorn/domain/webhook.ts';
 import type { FoundWebhook, OpenedWebhook } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
-import { SealedValueError } from '@posthorn/platform/vault/vault.ts';
+import { SealedValueError } from '@posthorn/platform/security/vault.ts';
 import { createHmac } from 'node:crypto';
 import { openedWebhook } from '../../../../test/support/samples/sample-webhook.ts';
 import { outlineBefore } from '../history/messages.ts';

@@ -5,7 +5,7 @@ import {
   type EndpointTls,
   type Webhook,
 } from '@posthorn/domain/webhook.ts';
-import { pemCertificatesIn } from '@posthorn/platform/service/secure-context.ts';
+import { pemCertificatesIn } from '@posthorn/platform/security/secure-context.ts';
 import { X509Certificate } from 'node:crypto';
 import { z } from 'zod';
 import { headerFields, idField, isoTime, timeField } from '../routes/fields.ts';

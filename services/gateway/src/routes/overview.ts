@@ -1,5 +1,5 @@
 import { beginningOf, MAX_SPAN_MS, RANGES, wholeSteps } from '@posthorn/domain/stats.ts';
-import type { StatsQueries } from '@posthorn/platform/mongo/stats/stats-queries.ts';
+import type { StatsQueries } from '@posthorn/platform/mongo/messages/stats-queries.ts';
 import { z } from 'zod';
 import type { FindById, Found } from '../history/find-by-id.ts';
 import {

@@ -1,6 +1,6 @@
 import { OUTCOMES } from '@posthorn/domain/delivery/delivery.ts';
 import type { Resend } from '@posthorn/domain/resend.ts';
-import type { ResendStore } from '@posthorn/platform/mongo/resends/resends.ts';
+import type { ResendStore } from '@posthorn/platform/mongo/webhooks/resends.ts';
 import { z } from 'zod';
 import { notFound } from '../http/api-error.ts';
 import { type ApiResponse, NO_FIELDS, route, type Route } from '../http/route.ts';

@@ -11,7 +11,7 @@ import {
   successesIn,
   wholeSteps,
 } from '@posthorn/domain/stats.ts';
-import type { StatsPoint, StatsQueries } from '@posthorn/platform/mongo/stats/stats-queries.ts';
+import type { StatsPoint, StatsQueries } from '@posthorn/platform/mongo/messages/stats-queries.ts';
 import type { WebhookStore } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
 import { z } from 'zod';
 import type { CircuitOfWebhook, ReadCircuits } from '../history/counts.ts';

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, it } from '@jest/globals';
 import { collection } from '@posthorn/platform/mongo/collections.ts';
 import { createWebhookStore } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
-import { createVault } from '@posthorn/platform/vault/vault.ts';
+import { createVault } from '@posthorn/platform/security/vault.ts';
 import { randomKey, sampleWebhook } from '../../../../test/support/samples/sample-webhook.ts';
 import {
   openScratchDatabase,

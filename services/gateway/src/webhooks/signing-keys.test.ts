@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it, test } from '@jest/globals';
 import { publicJwkOf, type SigningKey } from '@posthorn/domain/request/signature.ts';
 import type { FoundSigningKeys } from '@posthorn/platform/mongo/companies/signing-keys.ts';
-import { SealedValueError } from '@posthorn/platform/vault/vault.ts';
+import { SealedValueError } from '@posthorn/platform/security/vault.ts';
 import express from 'express';
 import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';

@@ -15,7 +15,7 @@ import {
   createdRecords,
   ONE_SEND,
   takeForOneSend,
-} from '@posthorn/platform/outbox/created-records.ts';
+} from '@posthorn/platform/records/created-records.ts';
 import type { Logger } from '@posthorn/platform/service/logger.ts';
 import type { RetryMetrics } from '../retry-metrics.ts';
 import {

@@ -6,7 +6,7 @@ import {
   openScratchDatabase,
   type ScratchDatabase,
 } from '../../../../../test/support/stores/scratch-database.ts';
-import { createVault, type Vault } from '../../vault/vault.ts';
+import { createVault, type Vault } from '../../security/vault.ts';
 import { collection } from '../collections.ts';
 import { sealSigningKey } from './signing-keys.ts';
 import { createWebhookStore } from '../webhooks/webhooks.ts';

@@ -1,5 +1,5 @@
 import { deliveryIdOf } from '@posthorn/domain/ids.ts';
-import type { Vault } from '../../vault/vault.ts';
+import type { Vault } from '../../security/vault.ts';
 import { collection, type DocumentOf } from '../collections.ts';
 import {
   documentsIn,

@@ -6,7 +6,7 @@ import {
   openScratchDatabase,
   type ScratchDatabase,
 } from '../../../../../test/support/stores/scratch-database.ts';
-import { createVault } from '../../vault/vault.ts';
+import { createVault } from '../../security/vault.ts';
 import { collection } from '../collections.ts';
 import { OWNED_COLLECTIONS } from '../company-documents.ts';
 import type { DeliveryDocument } from '../documents.ts';

@@ -14,7 +14,7 @@ import type { Database, Days } from '../days/days.ts';
 import { readUpTo, writeByDays } from '../days/read-days.ts';
 import type { MessageDocument, RemovalDocument } from '../documents.ts';
 import { keysOf } from '../messages/idempotency-keys.ts';
-import { removeStats } from '../stats/stats-documents.ts';
+import { removeStats } from '../messages/stats-documents.ts';
 
 /** Removals in progress, and the steps of each. Every step may be repeated. */
 export interface RemovalStore {

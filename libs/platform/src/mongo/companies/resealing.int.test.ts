@@ -7,7 +7,7 @@ import {
   openScratchDatabase,
   type ScratchDatabase,
 } from '../../../../../test/support/stores/scratch-database.ts';
-import { createVault, type SealedValueError, type Vault } from '../../vault/vault.ts';
+import { createVault, type SealedValueError, type Vault } from '../../security/vault.ts';
 import { collection } from '../collections.ts';
 import { createWebhookStore } from '../webhooks/webhooks.ts';
 import { countByFormat, countByKey, resealWebhooks } from './resealing.ts';

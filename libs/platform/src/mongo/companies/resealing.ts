@@ -5,7 +5,7 @@ import {
   type SealedFormat,
   SealedValueError,
   type Vault,
-} from '../../vault/vault.ts';
+} from '../../security/vault.ts';
 import { collection, type DocumentOf } from '../collections.ts';
 import { openWebhook, sealWebhook } from '../webhooks/webhooks.ts';
 import { openSigningKey, sealSigningKey } from './signing-keys.ts';

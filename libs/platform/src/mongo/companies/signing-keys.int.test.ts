@@ -5,7 +5,7 @@ import {
   openScratchDatabase,
   type ScratchDatabase,
 } from '../../../../../test/support/stores/scratch-database.ts';
-import { createVault } from '../../vault/vault.ts';
+import { createVault } from '../../security/vault.ts';
 import { collection } from '../collections.ts';
 import { countByKey, resealSigningKeys } from './resealing.ts';
 import { createSigningKeyStore, type SigningKeyStore } from './signing-keys.ts';

@@ -1,7 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
 import { sampleSigningKey } from '../../../../../test/support/samples/sample-signing-key.ts';
 import { randomKey } from '../../../../../test/support/samples/sample-webhook.ts';
-import { createVault } from '../../vault/vault.ts';
+import { createVault } from '../../security/vault.ts';
 import { openKeysAt, openSigningKey, sealSigningKey } from './signing-keys.ts';
 
 const vault = createVault([randomKey('k1')]);

@@ -1,6 +1,6 @@
 import type { SigningKey, SigningKeys } from '@posthorn/domain/request/signature.ts';
 import type { mongo } from 'mongoose';
-import { SealedValueError, type Vault } from '../../vault/vault.ts';
+import { SealedValueError, type Vault } from '../../security/vault.ts';
 import { collection } from '../collections.ts';
 import { documentsOf } from '../company-documents.ts';
 import { isDuplicateKey } from '../connect.ts';

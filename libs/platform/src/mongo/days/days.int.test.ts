@@ -25,8 +25,8 @@ import { createPayloadErasure } from '../messages/erase-payloads.ts';
 import { createMessageChecks } from '../messages/message-checks.ts';
 import { createMessageQueries } from '../messages/message-queries.ts';
 import { createMessageStore } from '../messages/messages.ts';
-import { createResendMarks } from '../resends/resend-marks.ts';
-import { createResendStore } from '../resends/resends.ts';
+import { createResendMarks } from '../webhooks/resend-marks.ts';
+import { createResendStore } from '../webhooks/resends.ts';
 import { ALL_BEFORE, type Database, withDays } from './days.ts';
 
 const TODAY = dayNumberOf(Date.now()) * DAY_MS;

@@ -2,7 +2,7 @@ import { expect, it } from '@jest/globals';
 import { deliveryContract } from '../../../../../test/support/contract/delivery-contract.ts';
 import { createSettledSamples } from '../../../../../test/support/contract/settled-samples.ts';
 import { openScratchDatabase } from '../../../../../test/support/stores/scratch-database.ts';
-import { createResendMarks } from '../resends/resend-marks.ts';
+import { createResendMarks } from '../webhooks/resend-marks.ts';
 import { createDeliveryStore } from './deliveries.ts';
 import { createDeliveryQueries } from './delivery-queries.ts';
 

@@ -4,7 +4,7 @@ import {
   type ScratchDatabase,
 } from '../../../../../test/support/stores/scratch-database.ts';
 import { collection } from '../collections.ts';
-import { dueResends } from '../resends/resends.ts';
+import { dueResends } from '../webhooks/resends.ts';
 
 const companyId = 'comp_a';
 const before = { $gte: 'msg_1', $lt: 'msg_2' };

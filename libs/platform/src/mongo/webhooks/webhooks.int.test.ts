@@ -5,7 +5,7 @@ import {
   openScratchDatabase,
   type ScratchDatabase,
 } from '../../../../../test/support/stores/scratch-database.ts';
-import { createVault, SealedValueError } from '../../vault/vault.ts';
+import { createVault, SealedValueError } from '../../security/vault.ts';
 import { collection } from '../collections.ts';
 import { createWebhookStore, type WebhookStore } from './webhooks.ts';
 

@@ -1,7 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
 import { createFirstFormatVault } from '../../../../../test/support/samples/first-format-vault.ts';
 import { randomKey, sampleWebhook } from '../../../../../test/support/samples/sample-webhook.ts';
-import { createVault, SealedValueError, type Vault } from '../../vault/vault.ts';
+import { createVault, SealedValueError, type Vault } from '../../security/vault.ts';
 import type { WebhookDocument } from '../documents.ts';
 import { openWebhook, sealWebhook } from './webhooks.ts';
 

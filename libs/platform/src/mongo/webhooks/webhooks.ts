@@ -8,7 +8,7 @@ import type {
   Webhook,
 } from '@posthorn/domain/webhook.ts';
 import type { mongo } from 'mongoose';
-import { type Binding, SealedValueError, type Vault } from '../../vault/vault.ts';
+import { type Binding, SealedValueError, type Vault } from '../../security/vault.ts';
 import { collection } from '../collections.ts';
 import { documentsOf } from '../company-documents.ts';
 import { sealedFields, type SealedFields, type WebhookDocument } from '../documents.ts';

@@ -1,5 +1,5 @@
-import type { ServiceContext } from '../service/run-service.ts';
-import type { TracingSettings } from '../service/settings.ts';
+import type { ServiceContext } from './run-service.ts';
+import type { TracingSettings } from './settings.ts';
 
 /** The steps of the way of a message that are exported as spans. */
 export type TracedStep = 'accept' | 'publish' | 'attempt' | 'settle';

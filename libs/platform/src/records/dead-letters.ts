@@ -7,8 +7,8 @@ import {
   type DeadLetterReason,
 } from './dead-letter-record.ts';
 import type { LogRecord, RecordLog } from '../kafka/record-log.ts';
-import { isRecordTooLarge } from '../kafka/producer.ts';
-import type { ReportIncident } from '../service/operator-incidents.ts';
+import { isRecordTooLarge } from '../kafka/publishing/record-too-large.ts';
+import type { ReportIncident } from './operator-incidents.ts';
 import type { Logger } from '../service/logger.ts';
 import { startAtZero } from '../service/metrics.ts';
 

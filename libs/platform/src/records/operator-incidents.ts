@@ -6,9 +6,9 @@ import {
 import { Counter, type Registry } from 'prom-client';
 import { createLoop } from '../async/loop.ts';
 import type { OutgoingRecord, RecordLog } from '../kafka/record-log.ts';
-import { systemClockMs, systemIds } from './clock-and-ids.ts';
-import type { Logger } from './logger.ts';
-import type { Lifecycle } from './run-service.ts';
+import { systemClockMs, systemIds } from '../service/clock-and-ids.ts';
+import type { Logger } from '../service/logger.ts';
+import type { Lifecycle } from '../service/run-service.ts';
 
 const EVERY_MS = 1_000;
 

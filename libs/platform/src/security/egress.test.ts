@@ -1,6 +1,6 @@
 import { expect, test } from '@jest/globals';
 import { z } from 'zod';
-import { parseConfig } from './config.ts';
+import { parseConfig } from '../service/config.ts';
 import { egressProxySettings } from './egress.ts';
 
 const parse = (value: string) =>

@@ -30,10 +30,10 @@ import {
 } from '@opentelemetry/sdk-trace';
 import { Counter, type Registry } from 'prom-client';
 import { withTimeout } from '../async/pause.ts';
-import type { Logger } from '../service/logger.ts';
-import { startAtZero, VERSION } from '../service/metrics.ts';
-import type { ServiceContext } from '../service/run-service.ts';
-import type { TracingSettings } from '../service/settings.ts';
+import type { Logger } from './logger.ts';
+import { startAtZero, VERSION } from './metrics.ts';
+import type { ServiceContext } from './run-service.ts';
+import type { TracingSettings } from './settings.ts';
 import type { OpenSpan, SpanAttributes, Spans, TracedStep } from './spans.ts';
 
 const DELAY_MS = 1_000;
