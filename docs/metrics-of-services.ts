@@ -36,9 +36,7 @@ import {
 import { watchUnpublished } from '../services/gateway/src/outbox/outbox.ts';
 import { createCanaryMetrics } from '../services/retry/src/canary.ts';
 import { createDayMetrics } from '../services/retry/src/keep-days.ts';
-import { createOperatorEventMetrics } from '../services/retry/src/operator-events.ts';
-import { createRetryMetrics, showParked } from '../services/retry/src/retry-metrics.ts';
-import { createStuckMetrics, showUnpublished } from '../services/retry/src/sweep/sweep-metrics.ts';
+import { createRetryMetrics, showParked, showUnpublished } from '../services/retry/src/metrics.ts';
 
 /** Metrics are only described here, so nothing that they would read is there. */
 const NOTHING = {} as never;
@@ -94,10 +92,9 @@ function dispatcher(): Registry {
 
 function retry(): Registry {
   const registry = serviceRegistry('retry');
-  createRetryMetrics(registry, []);
+  createRetryMetrics(registry, [], systemClockMs);
   createCanaryMetrics(registry, systemClockMs);
   showParked(registry, new Map(), nothing);
-  createStuckMetrics(registry, systemClockMs);
   showUnpublished(registry, nothing, systemClockMs);
   createDayMetrics(registry, systemClockMs);
   createDeadLetters('', {
@@ -108,7 +105,7 @@ function retry(): Registry {
     report: nothing,
   });
   createIncidentMetrics(registry);
-  createOperatorEventMetrics(registry);
+  createConfirmedRecords(registry);
   createAuditMetrics(registry, NOTHING);
   return registry;
 }

@@ -51,8 +51,8 @@ export const BROKEN_BUILDS: readonly BrokenBuild[] = [
     changes: [
       {
         file: 'services/retry/src/release-parked.ts',
-        find: 'const restMs = Math.min(dueAtMs - nowMs()',
-        replace: 'const restMs = Math.min(dueAtMs - 500 - nowMs()',
+        find: 'const leftMs = Math.min(dueAtMs - nowMs()',
+        replace: 'const leftMs = Math.min(dueAtMs - 500 - nowMs()',
       },
     ],
     mustFind: ['early retry'],

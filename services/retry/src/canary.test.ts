@@ -8,10 +8,11 @@ import { Registry } from 'prom-client';
 import {
   type ArrivedCanary,
   type CanaryApi,
+  createCanary,
   createCanaryMetrics,
-  createReceiveCanary,
-  createSendCanary,
+  readCanary,
 } from './canary.ts';
+import { canarySettings } from './config.ts';
 
 const secret = secretFromBytes(Buffer.alloc(32, 7));
 const RECEIVER = 'https://canary.example.com/';
@@ -37,8 +38,7 @@ function openCanary(fails: Partial<Record<keyof CanaryApi, () => void>> = {}) {
     },
   };
   const deps = { api, receiverUrl: RECEIVER, metrics, nowMs: () => clock.ms };
-  const { send, webhook, readAgain } = createSendCanary(deps);
-  const receive = createReceiveCanary({ webhook, readAgain, metrics });
+  const { send, receive } = createCanary(deps);
   const valueOf = async (name: string, labels: object = {}): Promise<number | undefined> => {
     const { values } = (await registry.getSingleMetric(name)?.get()) ?? { values: [] };
     return values.find((each) => JSON.stringify(each.labels) === JSON.stringify(labels))?.value;
@@ -129,5 +129,42 @@ describe('what arrives', () => {
     await canary.send();
     expect(canary.receive(arrived({ n: 1 }))).toBe(400);
     expect(await failuresOf(canary, 'unreadable')).toBe(1);
+  });
+});
+
+const all = {
+  CANARY_API_KEY: 'key',
+  CANARY_GATEWAY_URL: 'https://api.example.com/',
+  CANARY_RECEIVER_URL: 'https://canary.example.com/',
+};
+
+describe('the settings of the canary', () => {
+  test('leave it off when none is set', () => {
+    expect(readCanary(canarySettings.parse({}))).toBeNull();
+  });
+
+  test('turn it on, every ten seconds', () => {
+    const config = canarySettings.parse(all);
+    expect(config).toMatchObject({ CANARY_INTERVAL: 10_000, CANARY_PORT: 9_113 });
+    expect(readCanary(config)).toEqual({
+      apiKey: 'key',
+      gatewayUrl: 'https://api.example.com',
+      receiverUrl: 'https://canary.example.com/',
+    });
+  });
+
+  test('name what is missing when only a part is set', () => {
+    expect(() => readCanary({ CANARY_API_KEY: 'key' })).toThrow(
+      'also needs CANARY_GATEWAY_URL and CANARY_RECEIVER_URL',
+    );
+  });
+
+  test.each([
+    ['CANARY_GATEWAY_URL', 'api.example.com'],
+    ['CANARY_RECEIVER_URL', 'ftp://canary.example.com'],
+    ['CANARY_INTERVAL', '10ms'],
+    ['CANARY_PORT', '70000'],
+  ])('refuse %s=%s', (name, value) => {
+    expect(canarySettings.safeParse({ ...all, [name]: value }).success).toBe(false);
   });
 });

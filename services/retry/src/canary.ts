@@ -2,20 +2,32 @@ import { isSignedWith } from '@posthorn/domain/request/signature.ts';
 import { createLoop, stopSoon } from '@posthorn/platform/async/loop.ts';
 import { createByteCollector } from '@posthorn/platform/memory/byte-collector.ts';
 import { systemClockMs } from '@posthorn/platform/service/clock-and-ids.ts';
+import { StartupError } from '@posthorn/platform/service/errors.ts';
 import { closeServer, listen } from '@posthorn/platform/service/ops-server.ts';
+import { startAtZero } from '@posthorn/platform/service/metrics.ts';
 import type { ServiceContext } from '@posthorn/platform/service/run-service.ts';
-import { createServer, type IncomingMessage, type Server } from 'node:http';
+import { createServer, type IncomingMessage } from 'node:http';
 import { text } from 'node:stream/consumers';
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
 import { z } from 'zod';
-import { type CanaryConfig, readCanary } from './canary-settings.ts';
+import type { canarySettings } from './config.ts';
 import { openResponse } from './open-response.ts';
 
+type CanaryConfig = z.infer<typeof canarySettings>;
+
 const CLOSE_AFTER_MS = 1_000;
+/** A canary message has about 30 bytes. */
+const MAX_BODY_BYTES = 4_096;
+/** The port may be reachable from the internet. */
+const REQUEST_TIMEOUT_MS = 5_000;
+const MAX_CONNECTIONS = 100;
+
+/** RFC 9110, section 15.5.2: every 401 has one. The message must be signed as Standard Webhooks says. */
+const CHALLENGE = { 'WWW-Authenticate': 'Webhook-Signature realm="posthorn-canary"' };
 
 /**
- * Sends a message to itself again and again, through the gateway's front door, when settings say so. Each process
- * sends, and any of them may receive: they share one webhook. Throws StartupError when only a part is set.
+ * Sends a message to itself again and again, through the gateway's front door, when settings say so. Each process sends,
+ * and any of them may receive: they share one webhook. Throws StartupError when only some of the settings are set.
  */
 export async function startCanary(
   context: Pick<
@@ -27,43 +39,14 @@ export async function startCanary(
   const addresses = readCanary(config);
   if (!addresses) return;
   const { apiKey, gatewayUrl, receiverUrl } = addresses;
-  const metrics = createCanaryMetrics(registry, systemClockMs);
-  const { send, webhook, readAgain } = createSendCanary({
-    api: createCanaryApi({ gatewayUrl, apiKey, signal: lifecycle.stopping }),
+  const { send, receive } = createCanary({
+    api: createCanaryApi(gatewayUrl, apiKey, lifecycle.stopping),
     receiverUrl,
-    metrics,
+    metrics: createCanaryMetrics(registry, systemClockMs),
     nowMs: systemClockMs,
   });
-  const server = await startCanaryServer({
-    host: config.OPS_HOST,
-    port: config.CANARY_PORT,
-    receive: createReceiveCanary({ webhook, readAgain, metrics }),
-  });
-  lifecycle.onStop('canary receiver', () => closeServer(server, CLOSE_AFTER_MS));
-  const loop = createLoop({ name: 'canary', everyMs: config.CANARY_INTERVAL, run: send, logger });
-  loop.start();
-  lifecycle.onStop('canary', () => stopSoon(loop));
-}
-
-/** A canary message has about 30 bytes. */
-const MAX_BODY_BYTES = 4_096;
-/** The port may be reachable from the internet. */
-const REQUEST_TIMEOUT_MS = 5_000;
-const MAX_CONNECTIONS = 100;
-
-/** RFC 9110, section 15.5.2: every 401 has one. The message must be signed as Standard Webhooks says. */
-const CHALLENGE = { 'WWW-Authenticate': 'Webhook-Signature realm="posthorn-canary"' };
-
-interface CanaryServerDeps {
-  host: string;
-  port: number;
-  receive: (arrived: ArrivedCanary) => number;
-}
-
-/** Takes POST requests on any path. Throws StartupError when the port is taken. */
-async function startCanaryServer({ host, port, receive }: CanaryServerDeps): Promise<Server> {
   const server = createServer((request, response) => {
-    answer(request, receive).then(
+    respond(request, receive).then(
       (status) => response.writeHead(status, status === 401 ? CHALLENGE : {}).end(),
       // The sender has closed the connection.
       () => response.destroy(),
@@ -72,14 +55,35 @@ async function startCanaryServer({ host, port, receive }: CanaryServerDeps): Pro
   server.requestTimeout = REQUEST_TIMEOUT_MS;
   server.headersTimeout = REQUEST_TIMEOUT_MS;
   server.maxConnections = MAX_CONNECTIONS;
-  await listen(server, { host, port, settings: { host: 'CANARY_HOST', port: 'CANARY_PORT' } });
-  return server;
+  const { OPS_HOST: host, CANARY_PORT: port } = config;
+  await listen(server, { host, port, settings: { host: 'OPS_HOST', port: 'CANARY_PORT' } });
+  lifecycle.onStop('canary receiver', () => closeServer(server, CLOSE_AFTER_MS));
+  const loop = createLoop({ name: 'canary', everyMs: config.CANARY_INTERVAL, run: send, logger });
+  loop.start();
+  lifecycle.onStop('canary', () => stopSoon(loop));
 }
 
-async function answer(
-  request: IncomingMessage,
-  receive: CanaryServerDeps['receive'],
-): Promise<number> {
+/** Returns null when the canary is off. Throws StartupError that names the missing settings when only some are set. */
+export function readCanary(
+  config: Pick<CanaryConfig, 'CANARY_API_KEY' | 'CANARY_GATEWAY_URL' | 'CANARY_RECEIVER_URL'>,
+): { apiKey: string; gatewayUrl: string; receiverUrl: string } | null {
+  const { CANARY_API_KEY, CANARY_GATEWAY_URL, CANARY_RECEIVER_URL } = config;
+  if (CANARY_API_KEY && CANARY_GATEWAY_URL && CANARY_RECEIVER_URL) {
+    return {
+      apiKey: CANARY_API_KEY,
+      gatewayUrl: CANARY_GATEWAY_URL.replace(/\/$/, ''),
+      receiverUrl: CANARY_RECEIVER_URL,
+    };
+  }
+  const all = Object.entries({ CANARY_API_KEY, CANARY_GATEWAY_URL, CANARY_RECEIVER_URL });
+  const missing = all.filter(([, value]) => !value).map(([name]) => name);
+  if (missing.length === all.length) return null;
+  throw new StartupError(
+    `The canary also needs ${missing.join(' and ')}. Without all three settings it is off.`,
+  );
+}
+
+async function respond(request: IncomingMessage, receive: Canary['receive']): Promise<number> {
   if (request.method !== 'POST') return 405;
   const payload = await readBody(request);
   if (payload === null) return 413;
@@ -102,55 +106,21 @@ async function readBody(request: IncomingMessage): Promise<Buffer | null> {
   return body.bytes();
 }
 
-interface SendCanaryDeps {
+interface CanaryDeps {
   api: CanaryApi;
   receiverUrl: string;
-  metrics: Pick<CanaryMetrics, 'countFailure'>;
+  metrics: CanaryMetrics;
   nowMs: () => number;
 }
 
-interface SendCanary {
-  /** Sends one message. Counts a failure and rejects when the gateway does not take it. */
+interface Canary {
+  /** Sends one message. Counts a failure and rejects when the gateway does not accept it. */
   send: () => Promise<void>;
-  /** The webhook that signs; null until it is known. */
-  webhook: () => CanaryWebhook | null;
-  /** Reads the webhook again before the next message: its secret may have been rotated. */
-  readAgain: () => void;
-}
-
-export function createSendCanary({ api, receiverUrl, metrics, nowMs }: SendCanaryDeps): SendCanary {
-  let webhook: CanaryWebhook | null = null;
-  let isRead = false;
-
-  async function open(): Promise<CanaryWebhook> {
-    if (webhook && isRead) return webhook;
-    try {
-      webhook = await api.openWebhook(receiverUrl);
-      isRead = true;
-      return webhook;
-    } catch (error) {
-      metrics.countFailure('setup');
-      throw error;
-    }
-  }
-
-  return {
-    webhook: () => webhook,
-    readAgain() {
-      isRead = false;
-    },
-    async send() {
-      const { id } = await open();
-      try {
-        await api.send(id, { sentAtMs: nowMs() });
-      } catch (error) {
-        metrics.countFailure('not_accepted');
-        // Somebody may have deleted it.
-        isRead = false;
-        throw error;
-      }
-    },
-  };
+  /**
+   * Returns the status of the response to a delivery, and notes its arrival. The sender is to come again (503) while this
+   * process does not know the secret.
+   */
+  receive: (arrived: ArrivedCanary) => 204 | 400 | 401 | 503;
 }
 
 /** A delivery as it arrived. */
@@ -162,37 +132,53 @@ export interface ArrivedCanary {
   payload: Buffer;
 }
 
-interface ReceiveCanaryDeps extends Pick<SendCanary, 'webhook' | 'readAgain'> {
-  metrics: CanaryMetrics;
-}
-
 const payloadSchema = z.object({ sentAtMs: z.number() });
 
-/**
- * Returns the status that answers a delivery, and notes its arrival. The sender is told to come again (503) while
- * this process does not know the secret.
- */
-export function createReceiveCanary({
-  webhook,
-  readAgain,
-  metrics,
-}: ReceiveCanaryDeps): (arrived: ArrivedCanary) => 204 | 400 | 401 | 503 {
-  return ({ messageId, timestamp, signature, payload }) => {
-    const secret = webhook()?.secret;
-    if (secret === undefined) return 503;
-    const signed = { messageId, timestampSeconds: Number(timestamp), payload };
-    if (!isSignedWith(secret, signature, signed)) {
-      metrics.countFailure('wrong_signature');
-      readAgain();
-      return 401;
+export function createCanary({ api, receiverUrl, metrics, nowMs }: CanaryDeps): Canary {
+  /** The webhook that signs; null until it is known. */
+  let webhook: CanaryWebhook | null = null;
+  /** False when it is to be read again before the next message: it may have been deleted, or its secret rotated. */
+  let isFresh = false;
+
+  async function open(): Promise<CanaryWebhook> {
+    if (webhook && isFresh) return webhook;
+    try {
+      webhook = await api.openWebhook(receiverUrl);
+      isFresh = true;
+      return webhook;
+    } catch (error) {
+      metrics.countFailure('setup');
+      throw error;
     }
-    const read = payloadSchema.safeParse(parseJson(payload));
-    if (!read.success) {
-      metrics.countFailure('unreadable');
-      return 400;
-    }
-    metrics.noteArrival(read.data.sentAtMs);
-    return 204;
+  }
+
+  return {
+    async send() {
+      const { id } = await open();
+      try {
+        await api.send(id, { sentAtMs: nowMs() });
+      } catch (error) {
+        metrics.countFailure('not_accepted');
+        isFresh = false;
+        throw error;
+      }
+    },
+    receive({ messageId, timestamp, signature, payload }) {
+      if (!webhook) return 503;
+      const signed = { messageId, timestampSeconds: Number(timestamp), payload };
+      if (!isSignedWith(webhook.secret, signature, signed)) {
+        metrics.countFailure('wrong_signature');
+        isFresh = false;
+        return 401;
+      }
+      const read = payloadSchema.safeParse(parseJson(payload));
+      if (!read.success) {
+        metrics.countFailure('unreadable');
+        return 400;
+      }
+      metrics.noteArrival(read.data.sentAtMs);
+      return 204;
+    },
   };
 }
 
@@ -220,7 +206,7 @@ export interface CanaryApi {
   send: (webhookId: string, payload: object) => Promise<void>;
 }
 
-/** The gateway answered, and not as it should. */
+/** The gateway did not respond with a success. */
 class CanaryRefusedError extends Error {
   override readonly name = 'CanaryRefusedError';
 }
@@ -233,17 +219,12 @@ const webhookSchema = z.object({
   secret: z.string(),
 });
 const pageSchema = z.object({ data: z.array(webhookSchema) });
-type ShownWebhook = z.infer<typeof webhookSchema>;
 
-interface CanaryApiDeps {
-  gatewayUrl: string;
-  apiKey: string;
-  /** Ends requests when the service stops. */
-  signal: AbortSignal;
-}
-
-/** A client of the gateway's front door. Each function rejects when there is no answer within five seconds. */
-function createCanaryApi({ gatewayUrl, apiKey, signal }: CanaryApiDeps): CanaryApi {
+/**
+ * A client of the gateway's front door; `signal` ends its requests. Each function rejects when there is no response within
+ * five seconds.
+ */
+function createCanaryApi(gatewayUrl: string, apiKey: string, signal: AbortSignal): CanaryApi {
   async function call(method: string, path: string, body?: object): Promise<unknown> {
     const response = await openResponse(`${gatewayUrl}/api/v1${path}`, {
       method,
@@ -251,17 +232,17 @@ function createCanaryApi({ gatewayUrl, apiKey, signal }: CanaryApiDeps): CanaryA
       body: body && Buffer.from(JSON.stringify(body)),
       signal: AbortSignal.any([signal, AbortSignal.timeout(TIMEOUT_MS)]),
     });
-    const answer = await text(response);
+    const content = await text(response);
     const status = response.statusCode ?? 0;
-    if (status >= 200 && status <= 299) return JSON.parse(answer);
-    throw new CanaryRefusedError(`${method} ${path} was answered with ${status}`);
+    if (status >= 200 && status <= 299) return JSON.parse(content);
+    throw new CanaryRefusedError(`${method} ${path} got status ${status}`);
   }
 
   async function create(path: string, body: object): Promise<string> {
     return createdSchema.parse(await call('POST', path, body)).data.id;
   }
 
-  async function find(): Promise<ShownWebhook | null> {
+  async function find(): Promise<z.infer<typeof webhookSchema> | null> {
     for (let skip = 0; ; skip += PAGE) {
       const { data } = pageSchema.parse(await call('GET', `/webhooks?limit=${PAGE}&skip=${skip}`));
       const found = data.find(({ name }) => name === NAME);
@@ -294,8 +275,8 @@ function createCanaryApi({ gatewayUrl, apiKey, signal }: CanaryApiDeps): CanaryA
 const FAILURES = ['setup', 'not_accepted', 'wrong_signature', 'unreadable'] as const;
 
 /**
- * `setup`: its webhook could not be found or created. `not_accepted`: the gateway did not take a message. The others
- * are about what arrived.
+ * `setup`: its webhook could not be found or created. `not_accepted`: the gateway did not accept a message. The others
+ * are about deliveries.
  */
 type CanaryFailure = (typeof FAILURES)[number];
 
@@ -313,8 +294,7 @@ export function createCanaryMetrics(registry: Registry, nowMs: () => number): Ca
     labelNames: ['reason'],
     registers,
   });
-  // The series exist from the start, so that the first increment is visible as a rise.
-  for (const reason of FAILURES) failures.inc({ reason }, 0);
+  startAtZero(failures, 'reason', FAILURES);
   const duration = new Histogram({
     name: 'posthorn_canary_duration_seconds',
     help: 'Time from the sending of a canary message to its arrival.',

@@ -2,27 +2,40 @@ import { parseDelay } from '@posthorn/domain/delivery/schedule.ts';
 import { HOUR_MS } from '@posthorn/domain/stats.ts';
 import { httpUrl, settings } from '@posthorn/platform/service/settings.ts';
 import { z } from 'zod';
-import { canarySettings } from './canary-settings.ts';
 
-/** With less than this, sweeps would follow one another without a pause. */
-const MIN_RECONCILE_AFTER_MS = 1_000;
+/** A time as text, such as 24h, of at least `minMs`; a week at most. */
+function timeFrom(minMs: number, range: string) {
+  return z.string().transform((text, context): number => {
+    const ms = parseDelay(text.trim());
+    if (ms !== null && ms >= minMs) return ms;
+    context.addIssue({ code: 'custom', message: `must be from ${range}` });
+    return z.NEVER;
+  });
+}
 
-const reconcileAfter = z.string().transform((text, context): number => {
-  const afterMs = parseDelay(text.trim());
-  if (afterMs !== null && afterMs >= MIN_RECONCILE_AFTER_MS) return afterMs;
-  const message = 'must be from 1s to 168h, a number with ms, s, m or h, such as 24h';
-  context.addIssue({ code: 'custom', message });
-  return z.NEVER;
-});
-
+/** With less than a second, sweeps would follow one another without a pause. */
+const reconcileAfter = timeFrom(1_000, '1s to 168h, a number with ms, s, m or h, such as 24h');
 /** A day to be sure that it fails, and a day between the warning and the end. */
-const MIN_AUTO_DISABLE_AFTER_MS = 48 * HOUR_MS;
+const autoDisableAfter = timeFrom(48 * HOUR_MS, '48h to 168h, such as 120h');
+/** A canary that sends more often would be load itself. */
+const canaryInterval = timeFrom(1_000, '1s to 168h, a number with ms, s, m or h, such as 10s');
 
-const autoDisableAfter = z.string().transform((text, context): number => {
-  const afterMs = parseDelay(text.trim());
-  if (afterMs !== null && afterMs >= MIN_AUTO_DISABLE_AFTER_MS) return afterMs;
-  context.addIssue({ code: 'custom', message: 'must be from 48h to 168h, such as 120h' });
-  return z.NEVER;
+/** The canary runs when all of the first three are set. */
+export const canarySettings = z.object({
+  CANARY_API_KEY: z
+    .string()
+    .optional()
+    .describe('API key, best of a company of its own, with which canary messages are sent'),
+  CANARY_GATEWAY_URL: httpUrl
+    .optional()
+    .describe('Address of the API to which canary messages are sent'),
+  CANARY_RECEIVER_URL: httpUrl
+    .optional()
+    .describe('Address under which dispatchers reach the port of the canary'),
+  CANARY_PORT: settings.port
+    .default(9_113)
+    .describe('Port on OPS_HOST on which canary messages arrive'),
+  CANARY_INTERVAL: canaryInterval.prefault('10s').describe('How often a canary message is sent'),
 });
 
 export const retryConfig = z.object({
@@ -46,8 +59,8 @@ export const retryConfig = z.object({
     .describe(
       'A webhook whose attempts have all failed for so long is disabled, a day after a warning to the operator; not set: never',
     ),
-  ...canarySettings,
-  ...settings.memory('retry'),
+  ...canarySettings.shape,
+  ...settings.records,
   ...settings.kafka,
   ...settings.mongodb,
   ...settings.encryption,

@@ -35,7 +35,7 @@ const send = (value: Buffer = encodeOperatorEvent(event)): Promise<void> =>
   createSendOperatorEvent({
     url: 'https://ops.example/hook',
     secret: SECRET,
-    delaysMs: [1_000, 10_000],
+    stopping: new AbortController().signal,
     post(url, headers, body) {
       posts.push({ url, headers, body });
       const answer = answers.shift() ?? 500;
@@ -70,9 +70,9 @@ test('an endpoint that fails is tried again later, with the same id', async () =
 });
 
 test('an event is given up after the last wait, so that it does not stand in front of others', async () => {
-  answers = [500, 302, 404];
+  answers = [500, 302, 404, 301, 503];
   await send();
-  expect([posts.length, results]).toEqual([3, ['failed']]);
+  expect([waits, results]).toEqual([[1_000, 10_000, 60_000, 300_000], ['failed']]);
 });
 
 test('what is no event becomes a dead letter', async () => {

@@ -12,7 +12,7 @@ import { Registry } from 'prom-client';
 import { collectLogLines, type LogLines } from '../../../test/support/sources/log-lines.ts';
 import { keepTrying } from '../../../test/support/time/keep-trying.ts';
 import { createParkFailure } from './park-failure.ts';
-import { createRetryMetrics, type RetryMetrics } from './retry-metrics.ts';
+import { createRetryMetrics, type RetryMetrics } from './metrics.ts';
 
 const ENDED_MS = 1_700_000_000_000;
 const DEFAULT = retryScheduleSchema.parse(DEFAULT_RETRY_DELAYS);
@@ -31,7 +31,7 @@ beforeEach(() => {
   isStillPending = true;
   status = 'exhausted';
   onPublish = () => Promise.resolve();
-  metrics = createRetryMetrics(new Registry(), [5_000]);
+  metrics = createRetryMetrics(new Registry(), [5_000], () => 0);
   log = collectLogLines();
 });
 

@@ -22,7 +22,7 @@ import type { LogRecord, OutgoingRecord, RecordLog } from '@posthorn/platform/ka
 import type { KeepTrying } from '@posthorn/platform/async/keep-trying.ts';
 import type { Logger } from '@posthorn/platform/service/logger.ts';
 import type { DeliveryStore } from '@posthorn/platform/mongo/messages/deliveries.ts';
-import type { RetryMetrics } from './retry-metrics.ts';
+import type { RetryMetrics } from './metrics.ts';
 
 interface ParkDeps {
   schedule: RetrySchedule;

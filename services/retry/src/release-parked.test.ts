@@ -20,7 +20,7 @@ import {
   pauseMsFor,
   waitUntilDue,
 } from './release-parked.ts';
-import { createRetryMetrics } from './retry-metrics.ts';
+import { createRetryMetrics } from './metrics.ts';
 
 describe('release parked', () => {
   const DUE_MS = 1_700_000_000_000;
@@ -48,12 +48,11 @@ describe('release parked', () => {
   });
 
   function createRelease(isOurs = (): boolean => true): (record: LogRecord) => Promise<void> {
-    const release = createReleaseParked({
+    const { handle } = createReleaseParked({
       keepTrying,
       retryDueTopic: 'retry-due',
-      metrics: createRetryMetrics(registry, [5_000]),
+      metrics: createRetryMetrics(registry, [5_000], () => 0),
       delayTopics: DELAY_TOPICS,
-      overdue: createOverdueWatch(),
       logger: createLogger('test', 'silent'),
       records: {
         publish: (records) => {
@@ -68,10 +67,11 @@ describe('release parked', () => {
           return Promise.resolve();
         },
       },
-      webhooks: { statesOf: () => Promise.resolve(webhooks) },
-      markBacklogs: (released) => {
-        backlogs.push(...released.map(({ due }) => due.webhookId));
+      webhooks: {
+        statesOf: () => Promise.resolve(webhooks),
+        markDeferred: (ids) => Promise.resolve(void backlogs.push(...ids)),
       },
+      reconcileAfterMs: 86_400_000,
       deadLetters: {
         put: (record, reason) => {
           deadLetters.push([record, reason]);
@@ -80,9 +80,8 @@ describe('release parked', () => {
       },
       nowMs: () => nowMs(),
       monotonicMs: () => 0,
-      latestRelease: () => Infinity,
     });
-    return (record) => release(record, isOurs);
+    return (record) => handle(record, isOurs);
   }
 
   function parked(
@@ -201,6 +200,7 @@ describe('release parked', () => {
       stateOf('msg_2', 'delivered', 2);
       const release = createRelease();
       const due = { ...parked('msg_1', 2), topic: 'deferred.5s' };
+      due.headers = { ...due.headers, 'turn-at': '1' };
       await Promise.all([release(due), release({ ...parked('msg_2', 2), topic: 'deferred.5s' })]);
       webhooks.delete('wh_1');
       await release({ ...parked('msg_3', 2), topic: 'deferred.5s' });
@@ -222,14 +222,12 @@ describe('release parked', () => {
     });
 
     test('waits until the record is due', async () => {
-      const times = [DUE_MS - 1, DUE_MS - 1, DUE_MS];
-      const left: number[] = [];
-      nowMs = () => {
-        if (published.length === 0) left.push(times.length);
-        return times.shift() ?? DUE_MS;
-      };
+      const times = [DUE_MS - 2, DUE_MS - 1, DUE_MS - 1, DUE_MS];
+      const publishedAt: number[] = [];
+      nowMs = () => times.shift() ?? DUE_MS;
+      onPublish = () => Promise.resolve(void publishedAt.push(times.length));
       await createRelease()(parked('msg_1', 2));
-      expect([left, published.flat().length]).toEqual([[3, 2, 1], 1]);
+      expect(publishedAt).toEqual([0]);
     });
   });
 
@@ -263,7 +261,7 @@ describe('latest release', () => {
   beforeEach(() => {
     monotonicMs = 1_000;
     latest = createLatestRelease({
-      delayMsOf: () => DELAY_MS,
+      delayTopics: delayTopicsAmong('', ['retry.5s', 'deferred.5s']),
       nowMs: () => NOW_MS,
       monotonicMs: () => monotonicMs,
     });

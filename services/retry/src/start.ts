@@ -1,39 +1,41 @@
-import type { ConsumerGroups, DelayTopic, TopicNames } from '@posthorn/domain/records/topics.ts';
+import type { DelayTopic } from '@posthorn/domain/records/topics.ts';
 import { required } from '@posthorn/domain/required.ts';
+import type { Loop } from '@posthorn/platform/async/loop.ts';
 import { pause } from '@posthorn/platform/async/pause.ts';
-import type { DeadLetters } from '@posthorn/platform/records/dead-letters.ts';
-import { openRecordLog } from '@posthorn/platform/kafka/open-record-log.ts';
-import type {
-  ConsumeOptions,
-  Consumption,
-  RecordLog,
-} from '@posthorn/platform/kafka/record-log.ts';
+import { type OpenRecordLog, openRecordLog } from '@posthorn/platform/kafka/open-record-log.ts';
+import type { ConsumeOptions, Consumption } from '@posthorn/platform/kafka/record-log.ts';
 import {
   createMemoryBudgets,
   createRecordMemory,
   type RecordMemory,
 } from '@posthorn/platform/memory/memory-budgets.ts';
-import { memoryShare } from '@posthorn/platform/memory/memory-shares.ts';
+import {
+  createAuditLog,
+  createAuditMetrics,
+  createAuditStore,
+} from '@posthorn/platform/mongo/companies/audit-log.ts';
 import { createCompanyLife } from '@posthorn/platform/mongo/companies/companies.ts';
 import { openMongo } from '@posthorn/platform/mongo/connect.ts';
 import { createDayCollections } from '@posthorn/platform/mongo/days/day-collections.ts';
 import type { Database } from '@posthorn/platform/mongo/days/days.ts';
-import {
-  createDeliveryStore,
-  type DeliveryStore,
-} from '@posthorn/platform/mongo/messages/deliveries.ts';
+import { createLeaseStore } from '@posthorn/platform/mongo/leases.ts';
+import { createDeliveryStore } from '@posthorn/platform/mongo/messages/deliveries.ts';
 import { createStuckDeliveries } from '@posthorn/platform/mongo/messages/delivery-queries.ts';
-import { createLeaseStore, type LeaseStore } from '@posthorn/platform/mongo/leases.ts';
 import { createPayloadErasure } from '@posthorn/platform/mongo/messages/erase-payloads.ts';
 import { createMessageChecks } from '@posthorn/platform/mongo/messages/message-checks.ts';
 import { createMessageStore } from '@posthorn/platform/mongo/messages/messages.ts';
 import { createPublisherStore } from '@posthorn/platform/mongo/messages/publishers.ts';
-import {
-  createWebhookStates,
-  type WebhookStates,
-} from '@posthorn/platform/mongo/webhooks/webhooks.ts';
+import { createStatsQueries } from '@posthorn/platform/mongo/messages/stats-queries.ts';
+import { createFailingWebhooks } from '@posthorn/platform/mongo/webhooks/failing-webhooks.ts';
+import { createWebhookStates } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
 import { openProvenRecords } from '@posthorn/platform/records/open-proven-records.ts';
-import { monotonicClockMs, systemClockMs } from '@posthorn/platform/service/clock-and-ids.ts';
+import { eventRecord } from '@posthorn/platform/records/operator-incidents.ts';
+import {
+  monotonicClockMs,
+  systemClockMs,
+  systemIds,
+} from '@posthorn/platform/service/clock-and-ids.ts';
+import { StartupError } from '@posthorn/platform/service/errors.ts';
 import { watchDependencies } from '@posthorn/platform/service/metrics.ts';
 import { openOpsServer } from '@posthorn/platform/service/ops-server.ts';
 import type { ServiceContext } from '@posthorn/platform/service/run-service.ts';
@@ -41,46 +43,46 @@ import { randomUUID } from 'node:crypto';
 import { startCanary } from './canary.ts';
 import type { RetryConfig } from './config.ts';
 import { createDayMetrics, createKeepDays } from './keep-days.ts';
-import { openOperatorEvents } from './operator-events.ts';
+import { createRetryMetrics, type RetryMetrics, showParked, showUnpublished } from './metrics.ts';
+import { createSendOperatorEvent } from './operator-events.ts';
 import { createParkFailure } from './park-failure.ts';
-import {
-  createLatestRelease,
-  createMarkBacklogs,
-  createOverdueWatch,
-  createReleaseParked,
-  HORIZON_MS,
-  type LatestRelease,
-  pauseMsFor,
-  readyAtMs,
-} from './release-parked.ts';
-import { createRetryMetrics, type RetryMetrics, showParked } from './retry-metrics.ts';
+import { createReleaseParked, readyAtMs } from './release-parked.ts';
 import { createEraseNoted } from './sweep/erase-noted.ts';
-import { createStuckMetrics, showUnpublished } from './sweep/sweep-metrics.ts';
 import { createStuckSweep } from './sweep/sweep-stuck.ts';
-import { createUnpublishedSweep } from './sweep/sweep-unpublished.ts';
+import { UnpublishedSweep } from './sweep/sweep-unpublished.ts';
 import { MAX_READ } from './sweep/when-taken-over.ts';
+import { createFailingWatch, type FailingWatchDeps } from './watch-failing-endpoints.ts';
 
-type Context = ServiceContext<RetryConfig>;
+/**
+ * A partition that was paused is read again after the poll that runs, so these must be less than HORIZON_MS. Polling ten
+ * times a second cost 5 % of a core. Short delays are polled more often, so that their consumer notices a rebalance
+ * sooner.
+ */
+const IDLE_WAIT_MS = 1_000;
+const SHORT_WAIT_MS = 500;
 
-/** What the consumers are made from. */
-interface Wires {
-  records: RecordLog;
-  topics: TopicNames;
-  groups: ConsumerGroups;
-  delayTopics: ReadonlyMap<string, DelayTopic>;
-  countPartitions: (topics: readonly string[]) => number;
-  deliveries: DeliveryStore;
-  webhooks: WebhookStates;
-  deadLetters: DeadLetters;
+const TIME = { nowMs: systemClockMs, monotonicMs: monotonicClockMs, pause };
+type Time = typeof TIME;
+
+/** What the steps of the retry service share. */
+interface Retry
+  extends
+    ServiceContext<RetryConfig>,
+    Pick<OpenRecordLog, 'topics' | 'groups' | 'delayTopics' | 'countPartitions'>,
+    ReturnType<typeof openProvenRecords>,
+    Time {
+  db: Database;
   metrics: RetryMetrics;
-  latestRelease: LatestRelease;
-  /** False while MongoDB is away: nothing can be recorded or released then. */
-  areStoresUp: () => boolean;
-  memory: RecordMemory;
+  deliveries: ReturnType<typeof createDeliveryStore>;
+  webhooks: ReturnType<typeof createWebhookStates>;
+  /** Reads records until the service stops. */
+  consume: (options: ConsumeOptions) => Promise<void>;
+  /** The same while MongoDB can be reached, with the records in the budget of the memory. */
+  consumeWithStores: (options: ConsumeOptions) => Promise<void>;
 }
 
 /** Starts the retry service, from the stores to the consumers. What starts last stops first. */
-export async function startRetry(context: Context): Promise<void> {
+export async function startRetry(context: ServiceContext<RetryConfig>): Promise<void> {
   const { config, lifecycle, registry } = context;
   const store = await openMongo('posthorn-retry', context);
   const consumptions: Consumption[] = [];
@@ -92,247 +94,187 @@ export async function startRetry(context: Context): Promise<void> {
     () => areTopicsAlive() && consumptions.every((each) => each.isAlive()),
   );
   const kafka = await openRecordLog('posthorn-retry', context);
-  const { topics, groups, delayTopics, countPartitions } = kafka;
-  const { records, deadLetters } = openProvenRecords(context, kafka);
   areTopicsAlive = kafka.isAlive;
-  const deliveries = createDeliveryStore(store.db);
-  const metrics = createRetryMetrics(registry, config.RETRY_DELAYS);
-  const latestRelease = createLatestRelease({
-    delayMsOf: (topic) => required(delayTopics, topic, 'delay topic').delayMs,
-    nowMs: systemClockMs,
-    monotonicMs: monotonicClockMs,
-  });
-  const wires: Wires = {
-    records,
-    topics,
-    groups,
-    delayTopics,
-    countPartitions,
-    deliveries,
-    webhooks: createWebhookStates(store.db),
-    deadLetters,
-    metrics,
-    latestRelease,
-    areStoresUp: store.isConnected,
-    memory: openMemory(context),
-  };
-  // Together: each may need the whole time of the drain when a store does not answer.
+  const proven = openProvenRecords(context, kafka, store.db);
+
+  const memory = openMemory(context);
+  // Together: each may need the whole time of the drain when a store does not respond.
   lifecycle.onStop('consumers', async () => {
     await Promise.all(consumptions.map((each) => each.stop(config.DRAIN_TIMEOUT_MS)));
   });
-  consumptions.push(await consumeFailures(context, wires));
-  await consumeParked(context, wires, consumptions);
-  const sending = await openOperatorEvents(context, { ...wires, db: store.db });
-  if (sending) consumptions.push(sending);
+  const consume = async (options: ConsumeOptions): Promise<void> => {
+    consumptions.push(await proven.records.consume(options));
+  };
+
+  const retry: Retry = {
+    ...context,
+    ...kafka,
+    ...proven,
+    db: store.db,
+    metrics: createRetryMetrics(registry, config.RETRY_DELAYS, systemClockMs),
+    deliveries: createDeliveryStore(store.db),
+    webhooks: createWebhookStates(store.db),
+    ...TIME,
+    consume,
+    consumeWithStores: ({ handle, ...options }) =>
+      consume({
+        ...options,
+        async handle(record, isOurs) {
+          const { release } = memory.hold(record.value.length);
+          await handle(record, isOurs).finally(release);
+        },
+        areStoresUp: store.isConnected,
+        mayRead: memory.hasRoom,
+      }),
+  };
+  await consumeFailures(retry);
+  await consumeParked(retry);
+  await consumeOperatorEvents(retry);
   await startCanary(context);
-  startSweeps(context, { db: store.db, records, topics, deliveries, metrics });
-  watchDependencies(registry, { mongodb: store.isConnected, kafka: records.isConnected });
+  startLoops(retry);
+  watchDependencies(registry, { mongodb: store.isConnected, kafka: proven.records.isConnected });
 }
 
-function openMemory({ config, registry }: Context): RecordMemory {
-  const budgetBytes = memoryShare('retry', 'records', config.MEMORY_MIB);
+function openMemory({ config, registry }: ServiceContext<RetryConfig>): RecordMemory {
+  const budgetBytes = bytesOfMib(config.RECORD_MEMORY_MIB);
   const memory = createRecordMemory(budgetBytes);
   createMemoryBudgets(registry).add('records', budgetBytes, memory.usedBytes);
   return memory;
 }
 
-function openRelease(
-  { config, registry, logger, keepTrying }: Context,
-  {
-    records,
-    topics,
-    delayTopics,
-    deliveries,
-    webhooks,
-    deadLetters,
-    metrics,
-    latestRelease,
-  }: Wires,
-): ReturnType<typeof createReleaseParked> {
-  const overdue = createOverdueWatch();
-  showParked(registry, delayTopics, (topic) => overdue.overdueMs(topic, systemClockMs()));
-  return createReleaseParked({
-    retryDueTopic: topics.retryDue,
-    delayTopics,
-    records,
-    deliveries,
-    webhooks,
-    markBacklogs: createMarkBacklogs({
-      webhooks,
-      logger,
-      reconcileAfterMs: config.RECONCILE_AFTER,
-      nowMs: systemClockMs,
-    }),
-    deadLetters,
-    keepTrying,
-    overdue,
-    metrics,
-    logger,
-    nowMs: systemClockMs,
-    monotonicMs: monotonicClockMs,
-    latestRelease,
-  });
-}
-
-/**
- * A partition that was paused is read again after the poll that runs, so these must be less than HORIZON_MS.
- * Polling ten times a second cost 5 % of a core. Short delays are asked for more often, so that their consumer
- * notices a rebalance sooner.
- */
-const IDLE_WAIT_MS = 1_000;
-const SHORT_WAIT_MS = 500;
-
-async function consumeFailures(
-  { config, logger, keepTrying }: Context,
-  { records, topics, groups, deliveries, deadLetters, metrics, areStoresUp, memory }: Wires,
-): Promise<Consumption> {
-  const handle = createParkFailure({
-    schedule: config.RETRY_DELAYS,
-    parkedByDelayMs: topics.parkedByDelayMs,
-    records,
-    deliveries,
-    deadLetters,
-    keepTrying,
-    metrics,
-    logger,
-    nowMs: systemClockMs,
-  });
-  return records.consume({
+async function consumeFailures(retry: Retry): Promise<void> {
+  const { topics, groups, config } = retry;
+  await retry.consumeWithStores({
     ...groups.park,
     sharing: { kind: 'evenly', after: 0 },
-    handle: countingMemory(memory, handle),
-    areStoresUp,
-    mayRead: memory.hasRoom,
+    handle: createParkFailure({
+      ...retry,
+      schedule: config.RETRY_DELAYS,
+      parkedByDelayMs: topics.parkedByDelayMs,
+    }),
     inFlightLimits: { pauseAt: 5_000, resumeAt: 2_500 },
     maxWaitMs: IDLE_WAIT_MS,
   });
 }
 
 /** Also reads the delay topics of earlier settings, where records may still wait. */
-async function consumeParked(
-  context: Context,
-  wires: Wires,
-  consumptions: Consumption[],
-): Promise<void> {
-  const { records, topics, groups, delayTopics, areStoresUp, memory, latestRelease } = wires;
-  const handle = openRelease(context, wires);
-  let after = wires.countPartitions([topics.deliveryFailed]);
+async function consumeParked(retry: Retry): Promise<void> {
+  const { config, topics, groups, delayTopics, countPartitions, registry } = retry;
+  const { handle, pauseMs, overdueMs } = createReleaseParked({
+    ...retry,
+    retryDueTopic: topics.retryDue,
+    reconcileAfterMs: config.RECONCILE_AFTER,
+  });
+  showParked(registry, delayTopics, overdueMs);
+  let after = countPartitions([topics.deliveryFailed]);
   for (const group of [groups.releaseShort, groups.releaseLong]) {
     if (group.topics.length === 0) continue;
-    const consumption = await records.consume({
+    await retry.consumeWithStores({
       ...group,
-      // Each group deals out its partitions from where the one before has ended, so that no process gets every remainder.
+      // Each group shares out its partitions from where the one before has ended, so that no process gets every remainder.
       sharing: { kind: 'evenly', after },
-      handle: countingMemory(memory, handle),
-      areStoresUp,
-      mayRead: memory.hasRoom,
-      delayMs: (record, endOffset) =>
-        Math.min(
-          pauseMsFor(record, systemClockMs()),
-          latestRelease(record, endOffset) - HORIZON_MS - monotonicClockMs(),
-        ),
-      readiness: {
-        sinceMs: readyAtMs,
-        afterMs: (topic) => required(delayTopics, topic, 'delay topic').delayMs,
-      },
+      handle,
+      delayMs: pauseMs,
+      readiness: { sinceMs: readyAtMs, afterMs: (topic) => delayOf(delayTopics, topic) },
       inFlightLimits: { pauseAt: 10_000, resumeAt: 5_000 },
       maxWaitMs: group === groups.releaseLong ? IDLE_WAIT_MS : SHORT_WAIT_MS,
     });
-    consumptions.push(consumption);
-    after += wires.countPartitions(group.topics);
+    after += countPartitions(group.topics);
   }
 }
 
-interface SweepWires {
-  db: Database;
-  records: RecordLog;
-  topics: TopicNames;
-  deliveries: DeliveryStore;
-  metrics: RetryMetrics;
+function delayOf(delayTopics: ReadonlyMap<string, DelayTopic>, topic: string): number {
+  return required(delayTopics, topic, 'delay topic').delayMs;
 }
 
-/** Starts the sweeps, the erasure of payloads, and what keeps the collections of days. One process at a time does each. */
-export function startSweeps(context: ServiceContext<RetryConfig>, wires: SweepWires): void {
-  const { lifecycle, logger, registry, config } = context;
-  const { db, topics, records, deliveries, metrics } = wires;
-  const holder = randomUUID();
-  const leases = createLeaseStore(db);
-  const shared = { holder, leases, deliveries, records, rest: pause, logger };
-  const unpublished = createUnpublishedSweep({
+/** Sends operator events to the URL of the operator, if there is one. */
+async function consumeOperatorEvents(retry: Retry): Promise<void> {
+  const { config, lifecycle, topics, delayTopics, countPartitions, metrics } = retry;
+  const { OPERATOR_WEBHOOK_URL: url, OPERATOR_WEBHOOK_SECRET: secret } = config;
+  if (url === undefined) return;
+  if (secret === undefined) {
+    throw new StartupError('OPERATOR_WEBHOOK_SECRET is required with OPERATOR_WEBHOOK_URL.');
+  }
+  await retry.consume({
+    groupId: `${config.TOPIC_PREFIX}retry-operator-events`,
+    topics: [topics.operatorEvents],
+    // From where the groups that park and release have ended.
+    sharing: {
+      kind: 'evenly',
+      after: countPartitions([topics.deliveryFailed, ...delayTopics.keys()]),
+    },
+    handle: createSendOperatorEvent({
+      ...retry,
+      url,
+      secret,
+      stopping: lifecycle.stopping,
+      onResult(result) {
+        metrics.operatorEvents.inc({ result });
+      },
+    }),
+    inFlightLimits: { pauseAt: 100, resumeAt: 50 },
+    maxWaitMs: 500,
+    // An event may be tried for six minutes.
+    stallMs: 900_000,
+  });
+}
+
+/** Starts the work of which one process at a time does each: sweeps, erasure, the collections of days, the watch. */
+function startLoops(retry: Retry): void {
+  const { config, registry, lifecycle, db, topics, metrics } = retry;
+  const shared = { ...retry, holder: randomUUID(), leases: createLeaseStore(db) };
+  const start = (name: string, loop: Loop): void => {
+    loop.start();
+    lifecycle.onStop(name, () => loop.stop());
+  };
+  const unpublished = new UnpublishedSweep({
     ...shared,
     createdTopic: topics.messageCreated,
     publishers: createPublisherStore(db),
     messages: createMessageStore(db),
     maxRead: MAX_READ,
-    metrics,
-    monotonicMs: monotonicClockMs,
   });
-  unpublished.start();
-  lifecycle.onStop('sweep of unpublished messages', unpublished.stop);
-  showUnpublished(registry, unpublished.oldestAtMs, systemClockMs);
-
+  showUnpublished(registry, () => unpublished.oldestAtMs(), systemClockMs);
+  start('sweep of unpublished messages', unpublished);
   const stuck = createStuckSweep({
     ...shared,
-    topics,
     afterMs: config.RECONCILE_AFTER,
-    monotonicMs: monotonicClockMs,
     checks: createMessageChecks(db),
     stuck: createStuckDeliveries(db),
-    webhooks: createWebhookStates(db),
     companies: createCompanyLife(db),
-    metrics: createStuckMetrics(registry, systemClockMs),
+    metrics: metrics.stuck,
   });
-  stuck.start();
-  lifecycle.onStop('sweep of stuck deliveries', stuck.stop);
-
-  startErasing(context, db, { holder, leases });
-  startKeepingDays(context, db, { holder, leases });
+  start('sweep of stuck deliveries', stuck);
+  start('erasure of payloads', createEraseNoted({ ...shared, erasure: createPayloadErasure(db) }));
+  const days = createDayCollections(db);
+  const dayMetrics = createDayMetrics(registry, systemClockMs);
+  start('collections of days', createKeepDays({ ...shared, days, metrics: dayMetrics }));
+  start('watch of failing endpoints', watchFailingEndpoints(retry, shared));
 }
 
-interface Holding {
-  holder: string;
-  leases: LeaseStore;
-}
-
-function startErasing({ lifecycle, logger }: Context, db: Database, holding: Holding): void {
-  const erasing = createEraseNoted({
-    ...holding,
-    erasure: createPayloadErasure(db),
-    monotonicMs: monotonicClockMs,
-    rest: pause,
-    logger,
+function watchFailingEndpoints(
+  retry: Retry,
+  lease: Pick<FailingWatchDeps, 'holder' | 'leases'>,
+): Loop {
+  const { config, registry, db, records, topics } = retry;
+  return createFailingWatch({
+    ...retry,
+    ...lease,
+    autoDisableAfterMs: config.AUTO_DISABLE_AFTER ?? null,
+    stats: createStatsQueries(db),
+    webhooks: createFailingWebhooks(db),
+    audit: createAuditLog({
+      store: createAuditStore(db),
+      refusalOf: () => null,
+      observer: createAuditMetrics(registry, retry.logger),
+      newId: systemIds,
+      nowMs: systemClockMs,
+    }),
+    async publish(incident) {
+      const atMs = systemClockMs();
+      const times = { count: 1, firstAtMs: atMs, lastAtMs: atMs };
+      const event = { id: systemIds('oev'), ...incident, ...times };
+      await records.publish([eventRecord(topics.operatorEvents, event)]);
+    },
   });
-  erasing.start();
-  lifecycle.onStop('erasure of payloads', erasing.stop);
-}
-
-function startKeepingDays(
-  { lifecycle, logger, registry }: Context,
-  db: Database,
-  holding: Holding,
-): void {
-  const keepDays = createKeepDays({
-    ...holding,
-    days: createDayCollections(db),
-    metrics: createDayMetrics(registry, systemClockMs),
-    nowMs: systemClockMs,
-    logger,
-  });
-  keepDays.start();
-  lifecycle.onStop('collections of days', keepDays.stop);
-}
-
-/** Counts the memory of each record until it is handled. */
-export function countingMemory(
-  memory: RecordMemory,
-  handle: ConsumeOptions['handle'],
-): ConsumeOptions['handle'] {
-  return async (record, isOurs) => {
-    const { release } = memory.hold(record.value.length);
-    try {
-      await handle(record, isOurs);
-    } finally {
-      release();
-    }
-  };
 }

@@ -73,7 +73,7 @@ function depsOf(autoDisableAfterMs: number | null): FailingWatchDeps {
         return result;
       },
     },
-    tell: (incident) =>
+    publish: (incident) =>
       isKafkaAway
         ? Promise.reject(new Error('Kafka is away'))
         : Promise.resolve(void told.push(incident)),

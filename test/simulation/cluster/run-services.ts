@@ -44,7 +44,7 @@ export function runRetries(cluster: Cluster): void {
   }
 }
 
-/** Starts the consumers with the groups of start-retry.ts. */
+/** Starts the consumers with the groups of start.ts. */
 function startRetry(cluster: Cluster, deps: ServiceDeps): void {
   const { world, kafka, observer, publishers } = cluster;
   const { process } = deps;

@@ -3,17 +3,10 @@ import { createDeliveryStore } from '@posthorn/platform/mongo/messages/deliverie
 import { createMessageStore } from '@posthorn/platform/mongo/messages/messages.ts';
 import { createWebhookStates } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
 import { Registry } from 'prom-client';
-import {
-  createLatestRelease,
-  createOverdueWatch,
-  createReleaseParked,
-} from '../../../services/retry/src/release-parked.ts';
+import { createReleaseParked } from '../../../services/retry/src/release-parked.ts';
 import { createParkFailure } from '../../../services/retry/src/park-failure.ts';
-import { createRetryMetrics } from '../../../services/retry/src/retry-metrics.ts';
-import {
-  createUnpublishedSweep,
-  type UnpublishedSweep,
-} from '../../../services/retry/src/sweep/sweep-unpublished.ts';
+import { createRetryMetrics } from '../../../services/retry/src/metrics.ts';
+import { UnpublishedSweep } from '../../../services/retry/src/sweep/sweep-unpublished.ts';
 import { keepTrying, LOGGER } from '../world/silent-logger.ts';
 import { openDeadLetters, type ServiceDeps } from './simulated-dispatcher.ts';
 import type { SimulatedPublishers } from '../infrastructure/simulated-publishers.ts';
@@ -25,9 +18,9 @@ export interface RetrySteps {
   sweeper: UnpublishedSweep;
 }
 
-const METRICS = createRetryMetrics(new Registry(), [5_000]);
+const METRICS = createRetryMetrics(new Registry(), [5_000], () => 0);
 
-/** Returns the steps of the real retry service, wired as in start-retry.ts. */
+/** Returns the steps of the real retry service, wired as in start.ts. */
 export function createRetrySteps(
   { world, process, db, records }: ServiceDeps,
   publishers: SimulatedPublishers,
@@ -42,28 +35,19 @@ export function createRetrySteps(
     deliveries: createDeliveryStore(db),
     deadLetters: openDeadLetters(records),
   };
-  const webhooks = createWebhookStates(db);
-  const overdue = createOverdueWatch();
   const monotonicMs = world.time.nowMs;
-  const latestRelease = createLatestRelease({
-    delayMsOf: (topic) => DELAY_TOPICS.get(topic)?.delayMs ?? Infinity,
-    nowMs: process.nowMs,
-    monotonicMs,
-  });
   return {
     park: createParkFailure({ ...wires, parkedByDelayMs, schedule: SCHEDULE }),
     release: createReleaseParked({
       ...wires,
-      overdue,
-      latestRelease,
       monotonicMs,
       retryDueTopic,
       delayTopics: DELAY_TOPICS,
-      webhooks,
-      // For the sweep of stuck deliveries, which is not simulated.
-      markBacklogs: () => undefined,
-    }),
-    sweeper: createUnpublishedSweep({
+      webhooks: createWebhookStates(db),
+      // Marks are for the sweep of stuck deliveries, which is not simulated.
+      reconcileAfterMs: Infinity,
+    }).handle,
+    sweeper: new UnpublishedSweep({
       ...wires,
       createdTopic,
       holder: process.name,
@@ -71,7 +55,7 @@ export function createRetrySteps(
       // So few that most looks take several pages.
       maxRead: 3,
       // No message goes to that many webhooks.
-      rest: () => Promise.resolve(),
+      pause: () => Promise.resolve(),
       messages: createMessageStore(db),
       ...publishers.connectedTo(process),
     }),

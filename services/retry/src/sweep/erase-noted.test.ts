@@ -17,7 +17,7 @@ beforeEach(() => {
   [found, nowMs, restedMs] = [[], 0, []];
 });
 
-const open = (rest?: () => Promise<void>) =>
+const open = (pause?: () => Promise<void>) =>
   createEraseNoted({
     holder: 'retry-1',
     leases,
@@ -28,9 +28,9 @@ const open = (rest?: () => Promise<void>) =>
       },
     },
     monotonicMs: () => nowMs,
-    rest: (ms) => {
+    pause: (ms) => {
       restedMs.push(ms);
-      return rest?.() ?? Promise.resolve();
+      return pause?.() ?? Promise.resolve();
     },
     logger: createLogger('test', 'silent'),
   });

@@ -10,7 +10,7 @@ interface EraseNotedDeps {
   erasure: Pick<PayloadErasure, 'checkNoted'>;
   monotonicMs: () => number;
   /** Waits so many milliseconds, or until the signal is aborted. Never rejects. */
-  rest: (ms: number, signal: AbortSignal) => Promise<void>;
+  pause: (ms: number, signal: AbortSignal) => Promise<void>;
   logger: Logger;
 }
 
@@ -19,32 +19,23 @@ const EVERY_MS = 2_000;
 
 /**
  * Erases the payloads of the messages that dispatchers have noted, once all their deliveries are delivered. A tick ends
- * when no message is left whose time has come, and does nothing while another process holds the lease.
+ * when no message is due, and does nothing while another process has the lease. It works half of the time, so that 200
+ * messages of 10,000 deliveries leave MongoDB time for everything else.
  */
 export function createEraseNoted(deps: EraseNotedDeps): Loop {
-  const { leases, holder, logger } = deps;
+  const { leases, holder, erasure, monotonicMs, pause, logger } = deps;
   const loop = createLoop({
     name: 'erasure of payloads',
     everyMs: EVERY_MS,
     run: (signal) =>
-      ifLeaseIsFree(leases, { name: LEASE, holder }, (renew) =>
-        checkAll(deps, async () => !signal.aborted && (await renew()), signal),
-      ),
+      ifLeaseIsFree(leases, { name: LEASE, holder }, async (renew) => {
+        do {
+          const beganAtMs = monotonicMs();
+          if ((await erasure.checkNoted()) === 0) return;
+          await pause(monotonicMs() - beganAtMs, signal);
+        } while (!signal.aborted && (await renew()));
+      }),
     logger,
   });
   return { start: loop.start, tick: loop.tick, stop: () => stopSoon(loop) };
-}
-
-/** Works half of the time, so that 200 messages of 10,000 deliveries do not keep MongoDB from anything else. */
-async function checkAll(
-  { erasure, monotonicMs, rest }: EraseNotedDeps,
-  keepLease: () => Promise<boolean>,
-  signal: AbortSignal,
-): Promise<void> {
-  for (;;) {
-    const beganAtMs = monotonicMs();
-    if ((await erasure.checkNoted()) === 0) return;
-    await rest(monotonicMs() - beganAtMs, signal);
-    if (!(await keepLease())) return;
-  }
 }

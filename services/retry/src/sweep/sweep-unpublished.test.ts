@@ -3,16 +3,14 @@ import { deliveryIdOf } from '@posthorn/domain/ids.ts';
 import type { DeliveryState } from '@posthorn/domain/delivery/delivery.ts';
 import type { Message } from '@posthorn/domain/message.ts';
 import { decodeMessageCreated } from '@posthorn/domain/records/records.ts';
-import { required } from '@posthorn/domain/required.ts';
 import type { OutgoingRecord } from '@posthorn/platform/kafka/record-log.ts';
 import type { Page } from '@posthorn/platform/mongo/messages/messages.ts';
 import type { KnownPublisher } from '@posthorn/platform/mongo/messages/publishers.ts';
 import { createLogger } from '@posthorn/platform/service/logger.ts';
 import { Registry } from 'prom-client';
 import { sampleMessage } from '../../../../test/support/samples/sample-message.ts';
-import { createRetryMetrics } from '../retry-metrics.ts';
-import { createUnpublishedSweep, sweepInTurns, type Work } from './sweep-unpublished.ts';
-import { backlogOf, observe } from './when-taken-over.ts';
+import { createRetryMetrics } from '../metrics.ts';
+import { UnpublishedSweep } from './sweep-unpublished.ts';
 
 describe('sweep unpublished', () => {
   let stored: Message[] = [];
@@ -61,12 +59,12 @@ describe('sweep unpublished', () => {
   }
 
   const createTestSweep = () =>
-    createUnpublishedSweep({
+    new UnpublishedSweep({
       holder: 'gw_me',
       createdTopic: 'created',
       logger: createLogger('test', 'silent'),
-      metrics: createRetryMetrics(new Registry(), [5_000]),
-      rest: (ms) => done(`rest ${ms}`),
+      metrics: createRetryMetrics(new Registry(), [5_000], () => 0),
+      pause: (ms) => done(`pause ${ms}`),
       monotonicMs: () => monotonicMs,
       leases: {
         hold: () => Promise.resolve(holds.shift() ?? true),
@@ -299,7 +297,7 @@ describe('sweep unpublished', () => {
     test('are published last, in slices, with a pause before each of them', async () => {
       stored = [wide('msg_1', 1_200), message('msg_2')];
       await createTestSweep().tick();
-      const slices = ['rest 250', 'publish 500', 'rest 250', 'publish 500', 'rest 250'];
+      const slices = ['pause 250', 'publish 500', 'pause 250', 'publish 500', 'pause 250'];
       expect(sizes()).toEqual([...slices, 'publish 201', 'swept gw_1 to msg_2', 'forget gw_1']);
       expect(events[1]).toMatch(/^publish msg_2>wh_1 msg_1>wh_0 /);
     });
@@ -315,7 +313,7 @@ describe('sweep unpublished', () => {
       stored = [wide('msg_1', 1_200)];
       holds = [true, true, true, false];
       await createTestSweep().tick();
-      expect(sizes()).toEqual(['rest 250', 'publish 500', 'rest 250']);
+      expect(sizes()).toEqual(['pause 250', 'publish 500', 'pause 250']);
     });
   });
 });
@@ -341,6 +339,7 @@ describe('sweep backlogs', () => {
   let monotonicMs: number;
   /** The publisher whose messages cannot be read within the timeout. */
   let slowId: string;
+  let listed: KnownPublisher[];
 
   beforeEach(() => {
     [reads, events, published, pagesLeft] = [[], [], [], Infinity];
@@ -357,8 +356,8 @@ describe('sweep backlogs', () => {
     return Promise.reject(new Error('timed out'));
   }
 
-  function workThatReads(maxRead: number): Work {
-    return {
+  const sweepThatReads = (maxRead: number) =>
+    new UnpublishedSweep({
       holder: 'me',
       createdTopic: 'created',
       maxRead,
@@ -367,7 +366,7 @@ describe('sweep backlogs', () => {
         release: () => Promise.resolve(),
       },
       publishers: {
-        list: () => Promise.resolve([]),
+        list: () => Promise.resolve(listed),
         takeOver: () => Promise.resolve(true),
         markSwept: (id, to) => done(`swept ${id} to ${to}`),
         forget: (id) => done(`forget ${id}`),
@@ -390,76 +389,70 @@ describe('sweep backlogs', () => {
           return Promise.resolve(void published.push(...ids));
         },
       },
-      metrics: createRetryMetrics(new Registry(), [5_000]),
-      rest: () => Promise.resolve(),
+      metrics: createRetryMetrics(new Registry(), [5_000], () => 0),
+      pause: () => Promise.resolve(),
       monotonicMs: () => monotonicMs,
       logger: createLogger('test', 'silent'),
-      oldestAtMs: new Map(),
-      seen: new Map(['gw_1', 'gw_2'].map((id) => [id, observe(DEAD, undefined, 0)])),
-      latestId: '',
-      stopping: new AbortController().signal,
-    };
-  }
+    });
 
-  const observationOf = ({ seen }: Work, { id }: KnownPublisher) =>
-    required(seen, id, 'observation of the publisher');
-
-  /** One round, as the sweep does it after it has listed the publishers. */
-  async function sweepRound(work: Work, ...publishers: KnownPublisher[]): Promise<void> {
-    const own = publishers.map((each) => backlogOf(each, observationOf(work, each)));
-    await sweepInTurns(work, own);
+  /** One tick, late enough for another scan of what was empty. */
+  async function sweepOnce(sweep: UnpublishedSweep, ...publishers: KnownPublisher[]) {
+    listed = publishers;
+    monotonicMs += 10_000;
+    await sweep.tick();
   }
 
   describe('the sweep of a dead publisher beside others that store many messages', () => {
     test('finds its message behind theirs, in pages of bounded size', async () => {
       const others = ['msg_1', 'msg_2', 'msg_3'].map((id) => message(id, 'gw_2'));
       stored = [...others, message('msg_4', 'gw_1')];
-      await sweepRound(workThatReads(2), DEAD);
+      await sweepOnce(sweepThatReads(2), DEAD);
       expect(reads).toEqual(['msg_1 msg_2', 'msg_3 msg_4', '']);
       expect(events).toEqual(['swept gw_1 to msg_4', 'forget gw_1']);
     });
 
     test.each([
-      ['continues where the round before ended', 31_000, 'msg_2'],
+      ['continues where the tick before ended', 31_000, 'msg_2'],
       ['starts over while an insert of the dead gateway may be running', 29_000, 'msg_1'],
     ])('%s', async (_, silentMs, next) => {
       stored = ['msg_1', 'msg_2', 'msg_3'].map((id) => message(id, 'gw_2'));
-      const work = workThatReads(1);
-      pagesLeft = 1;
-      await sweepRound(work, { ...DEAD, silentMs });
+      const sweep = sweepThatReads(1);
+      // One lease is for the list.
+      pagesLeft = 2;
+      await sweepOnce(sweep, { ...DEAD, silentMs });
       pagesLeft = Infinity;
-      await sweepRound(work, { ...DEAD, silentMs: 32_000 });
+      await sweepOnce(sweep, { ...DEAD, silentMs: 32_000 });
       expect(reads.slice(0, 2)).toEqual(['msg_1', next]);
       expect(events).toEqual(['forget gw_1']);
     });
 
-    test('sweeps the next publisher when reading one times out in every round', async () => {
+    test('sweeps the next publisher when reading one times out in every tick', async () => {
       stored = [message('msg_2', 'gw_2')];
       slowId = 'gw_1';
-      const work = workThatReads(2);
-      const round = () => sweepRound(work, DEAD, { ...DEAD, id: 'gw_2' });
-      await round().then(round);
+      const sweep = sweepThatReads(2);
+      const tick = () => sweepOnce(sweep, DEAD, { ...DEAD, id: 'gw_2' });
+      await tick().then(tick);
       expect(events).toContain('swept gw_2 to msg_2');
     });
 
     test('finds an insert that ended behind a message that was published already, and nothing twice', async () => {
       stored = [message('msg_2', 'gw_1'), message('msg_3', 'gw_1')];
-      const work = workThatReads(10);
+      const sweep = sweepThatReads(10);
       const known = { ...DEAD, sweptTo: 'msg_3' };
-      await sweepRound(work, { ...DEAD, silentMs: 11_000 });
+      await sweepOnce(sweep, { ...DEAD, silentMs: 11_000 });
       expect([published, events]).toEqual([['msg_2', 'msg_3'], ['swept gw_1 to msg_3']]);
       stored = [message('msg_1', 'gw_1'), ...stored];
-      await sweepRound(work, known);
+      await sweepOnce(sweep, known);
       expect(published).toEqual(['msg_2', 'msg_3', 'msg_1']);
-      await sweepRound(work, known);
+      await sweepOnce(sweep, known);
       expect([reads.at(-1), published]).toEqual(['', ['msg_2', 'msg_3', 'msg_1']]);
     });
 
     test('starts over after it has read everything', async () => {
       stored = [message('msg_1', 'gw_2')];
-      const work = workThatReads(1);
-      await sweepRound(work, DEAD);
-      await sweepRound(work, DEAD);
+      const sweep = sweepThatReads(1);
+      await sweepOnce(sweep, DEAD);
+      await sweepOnce(sweep, DEAD);
       expect(reads).toEqual(['msg_1', '', 'msg_1', '']);
     });
   });

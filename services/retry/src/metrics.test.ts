@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import type { DelayTopic } from '@posthorn/domain/records/topics.ts';
 import { Gauge, Registry } from 'prom-client';
-import { createRetryMetrics, showParked } from './retry-metrics.ts';
+import { createRetryMetrics, showParked } from './metrics.ts';
 
 const RETRY_5S: DelayTopic = { kind: 'retry', delayMs: 5_000 };
 const DEFERRED_5S: DelayTopic = { kind: 'deferred', delayMs: 5_000 };
@@ -40,7 +40,7 @@ describe('the metrics of the delay topics', () => {
 
   test('observe the lateness of each kind separately', async () => {
     const registry = new Registry();
-    const metrics = createRetryMetrics(registry, [5_000]);
+    const metrics = createRetryMetrics(registry, [5_000], () => 0);
     metrics.observeLateness(RETRY_5S, 40);
     metrics.observeLateness(DEFERRED_5S, 2_000);
     metrics.observeLateness(DEFERRED_5S, -1);
