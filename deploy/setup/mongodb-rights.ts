@@ -30,17 +30,16 @@ const READ_AND_UPDATE: readonly Action[] = ['find', 'update'];
 /** An upsert needs both. */
 const WRITE: readonly Action[] = ['find', 'insert', 'update'];
 
+type UndividedName = Exclude<CollectionName, DayKind>;
 type Rights = Partial<Record<DatabaseUser, readonly Action[]>>;
 
-/** The actions of each process on each collection; everything else is refused (docs/security.md). */
-export const RIGHTS: Record<CollectionName, Rights> = {
+/** What each process does with each collection; what is not here it cannot do (docs/security.md). */
+export const RIGHTS: Record<UndividedName, Rights> = {
   companies: {
     gateway: ['find', 'remove'],
     dispatcher: READ,
     retry: READ,
     admin: WRITE,
-    // create-indexes sees whether the installation is fresh.
-    setup: READ,
   },
   // The gateway sees whether the unique indexes are ready.
   apiKeys: { gateway: ALL_AND_INDEXES, admin: ['find', 'insert', 'remove'] },
@@ -49,22 +48,6 @@ export const RIGHTS: Record<CollectionName, Rights> = {
   apps: { gateway: ALL, admin: READ },
   webhooks: { gateway: ALL, dispatcher: READ, retry: READ_AND_UPDATE, admin: READ_AND_UPDATE },
   signingKeys: { gateway: ALL_AND_INDEXES, dispatcher: READ, admin: READ_AND_UPDATE },
-  // The gateway removes those of a removed company; the dispatcher and the retry service erase payloads.
-  messages: {
-    gateway: ALL_AND_INDEXES,
-    dispatcher: READ_AND_UPDATE,
-    retry: READ_AND_UPDATE,
-    admin: READ,
-    // create-indexes sees whether there is one.
-    setup: READ,
-  },
-  deliveries: {
-    // It stores those as cancelled that had no attempt before their webhook was deleted.
-    gateway: ALL,
-    dispatcher: WRITE,
-    retry: WRITE,
-    admin: READ_AND_UPDATE,
-  },
   idempotencyKeys: { gateway: ALL },
   publishers: { gateway: ALL, retry: READ_AND_UPDATE },
   messageChecks: { retry: WRITE },
@@ -96,7 +79,10 @@ const MAKE_DAYS: readonly Action[] = [
 ];
 const KEEP_DAYS: readonly Action[] = [...MAKE_DAYS, 'dropCollection'];
 
-/** The same for every collection of a day. Each kind has a database of its own, for which alone they can be given. */
+/**
+ * The same for every collection of a day. Each kind has a database of its own, for which alone they can be given. The
+ * gateway removes those of a removed company; the dispatcher and the retry service erase payloads.
+ */
 export const DAY_RIGHTS: Record<DayKind, Rights> = {
   messages: {
     gateway: ALL,
@@ -106,6 +92,7 @@ export const DAY_RIGHTS: Record<DayKind, Rights> = {
     setup: MAKE_DAYS,
   },
   deliveries: {
+    // It stores those as cancelled that had no attempt before their webhook was deleted.
     gateway: ALL,
     dispatcher: WRITE,
     retry: [...new Set([...WRITE, ...KEEP_DAYS])],
@@ -118,14 +105,14 @@ const SETUP_ACTIONS = ['createCollection', 'createIndex', 'dropIndex', 'collMod'
 
 /** Returns the privileges of the role of a process. `database` may be '' for all databases of a test server. */
 export function privilegesOf(user: DatabaseUser, database: string): Privilege[] {
-  const names = Object.keys(RIGHTS) as CollectionName[];
+  const names = Object.keys(RIGHTS) as UndividedName[];
   const on = (collection: string, actions: readonly string[]): Privilege => ({
     resource: { db: database, collection },
     actions: [...actions],
   });
   const ofDays = dayPrivilegesOf(user, database);
   if (user === 'setup') {
-    const own = (name: CollectionName) => [...SETUP_ACTIONS, ...(RIGHTS[name].setup ?? [])];
+    const own = (name: UndividedName) => [...SETUP_ACTIONS, ...(RIGHTS[name].setup ?? [])];
     return [on('', ['listCollections']), ...names.map((name) => on(name, own(name))), ...ofDays];
   }
   const own = names.flatMap((name) => {

@@ -25,8 +25,7 @@ export const UPGRADE: Round = {
     'rolling restarts under load: to the older version, to this one, back, and forward again',
   promise: '0 lost, 0 duplicates, no retry early; each version reads what the other has written',
   seconds: [10],
-  // The older version looks for messages nowhere else.
-  layout: { ...USUAL_LAYOUT, isOfBefore: true },
+  layout: USUAL_LAYOUT,
   answers: [REFUSED_CONNECTION, CLOSED_CONNECTION],
   losesNoAnswer: true,
   plan: withSlowEndpoint,
@@ -49,8 +48,8 @@ export const UPGRADE: Round = {
   },
 };
 
-/** What the round upgrades from while no version has a tag: the last state before the rounds of this version. */
-export const BEFORE_THE_FIRST_TAG = '14869ce';
+/** What the round upgrades from while no version has a tag: an earlier state that reads what this version writes. */
+export const BEFORE_THE_FIRST_TAG = '315f6f0';
 
 /** Returns the git reference that the round upgrades from, and why this one. */
 export function olderVersion(

@@ -2,8 +2,6 @@ import { hash } from 'node:crypto';
 import { cpSync, mkdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { connectMongo } from '@posthorn/platform/mongo/connect.ts';
-import { writeLayout } from '@posthorn/platform/mongo/days/layout.ts';
 import { createServiceClock, type ServiceClock } from '../../test/support/process/service-clock.ts';
 import { freePorts } from '../../tools/local-stack/machine/ports.ts';
 import { type Children, createChildren } from '../../tools/local-stack/processes/children.ts';
@@ -133,7 +131,6 @@ async function bringUp({ layout, children, closers, log }: Parts): Promise<Fault
   closers.push(() => clock?.remove());
   const env = { ...programEnv(stores.addresses), ...layout.settings };
   const run = createRun(children, env);
-  if (layout.isOfBefore) await keepAsBefore(stores.addresses.mongodbUrl);
   await Promise.all([run('deploy/setup/create-topics.ts'), run('deploy/setup/create-indexes.ts')]);
   const ports = await portsOfMembers();
   const envOf = (member: Member) => ({
@@ -173,16 +170,6 @@ function openDisk({ smallDisk }: Layout, closers: Parts['closers']): SmallDisk |
     disk.unmount();
   });
   return disk;
-}
-
-/** `create-indexes` leaves a layout that is stored already as it is. */
-async function keepAsBefore(mongodbUrl: string): Promise<void> {
-  const { db, close } = await connectMongo(mongodbUrl, 'posthorn-faults');
-  try {
-    await writeLayout(db, { retentionDays: 30, isSharded: false });
-  } finally {
-    await close();
-  }
 }
 
 async function portsOfMembers(): Promise<ReadonlyMap<Member, MemberPorts>> {

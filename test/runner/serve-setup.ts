@@ -4,7 +4,6 @@ import type { AddressInfo } from 'node:net';
 import { json } from 'node:stream/consumers';
 import { createCompanyStore } from '@posthorn/platform/mongo/companies/companies.ts';
 import { connectMongo } from '@posthorn/platform/mongo/connect.ts';
-import { writeLayout } from '@posthorn/platform/mongo/days/layout.ts';
 import { systemClockMs, systemIds } from '@posthorn/platform/service/clock-and-ids.ts';
 import { takeStep } from '../../deploy/setup/run-setup.ts';
 import { CREATE_INDEXES, CREATE_TOPICS } from '../../deploy/setup/steps.ts';
@@ -38,12 +37,11 @@ export async function withSetup(
 }
 
 async function answer(request: IncomingMessage): Promise<CreatedCompany> {
-  const { env, company, isNew, isOfBefore } = (await json(request)) as SetupRequest;
+  const { env, company, isNew } = (await json(request)) as SetupRequest;
   const mongo = await connectMongo(String(env.MONGODB_URL), 'posthorn-test');
   // Only once the collections exist: two connections that create one at once have crashed mongod.
   const setup = loginOf('setup', env);
   try {
-    if (isOfBefore) await writeLayout(mongo.db, { retentionDays: 30, isSharded: false });
     if (isNew) await Promise.all([takeStep(CREATE_TOPICS, setup), takeStep(CREATE_INDEXES, setup)]);
     const companies = createCompanyStore(mongo.db);
     const record = createRecordAdmin(mongo.db);

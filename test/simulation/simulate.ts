@@ -109,7 +109,7 @@ function createCluster(world: World): Cluster {
   const observer = createRecordChecker(world, kafka, observations);
   kafka.onAppend(observer.onAppend);
   const mongo = createSimulatedMongo(createDeliveryChecker(world, observations), {
-    beginMs: EPOCH_MS + world.plan.daysBeginMs,
+    beginMs: EPOCH_MS,
     retentionMs: 30 * DAY_MS,
   });
   for (const index of world.plan.successRates.keys()) {

@@ -60,7 +60,7 @@ type FoundDays = Record<DayKind, readonly number[]>;
 async function keepAll(deps: KeepDaysDeps, complete: Set<string>): Promise<void> {
   const { days, leases, holder, nowMs } = deps;
   const layout = await days.readLayout();
-  if (!layout || layout.beginMs === Infinity) return;
+  if (!layout) return;
   const databaseMs = await days.nowMs();
   // What one clock that is ahead takes for expired is not dropped.
   const certainMs = Math.min(databaseMs, nowMs());
@@ -135,7 +135,7 @@ export function daySteps(
   layout: DayLayout,
   { databaseMs, certainMs }: DayClocks,
 ): DayStep[] {
-  const needed = daysToHave(layout, databaseMs);
+  const needed = daysToHave(databaseMs);
   const steps = (what: DayStep['what'], daysOf: (kind: DayKind) => readonly number[]): DayStep[] =>
     DAY_KINDS.flatMap((kind) => daysOf(kind).map((day) => ({ what, kind, day })));
   const expired = (kind: DayKind): number[] => daysToDrop(found[kind], layout, certainMs);

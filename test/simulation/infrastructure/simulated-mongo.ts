@@ -1,12 +1,7 @@
 import mongoose, { type mongo } from 'mongoose';
 import { dayName, dayNumberOf, timeMsOf } from '@posthorn/domain/ids.ts';
 import type { DayLayout } from '@posthorn/platform/mongo/days/daily-collection.ts';
-import {
-  ALL_BEFORE,
-  DAY_KINDS,
-  withDays,
-  type Database,
-} from '@posthorn/platform/mongo/days/days.ts';
+import { withDays, type Database } from '@posthorn/platform/mongo/days/days.ts';
 import { DUPLICATE_KEY } from '@posthorn/platform/mongo/connect.ts';
 import {
   applyUpdate,
@@ -36,7 +31,7 @@ type OnWrite = (name: string, before: StoredDocument | undefined, after: StoredD
 /** All documents of a kind are in one map; each collection shows those that belong to it. */
 export function createSimulatedMongo(
   onWrite: OnWrite,
-  layout: DayLayout = ALL_BEFORE,
+  layout: DayLayout = { beginMs: 0, retentionMs: Infinity },
 ): SimulatedMongo {
   const collections = new Map<string, Collection>();
   const collection = (name: string): Collection => {
@@ -54,14 +49,12 @@ export function createSimulatedMongo(
     connectedTo(process) {
       const open = (name: string, holds: (id: string) => boolean): object =>
         createCollection({ name, documents: collection(name), holds, write, process });
-      const isBefore = (id: string): boolean => timeMsOf(id) < layout.beginMs;
-      const before = (name: string): object =>
-        open(name, DIVIDED.has(name) ? isBefore : () => true);
+      const undivided = (name: string): object => open(name, () => true);
       const dayOf = (kind: string) => (name: string) =>
-        open(kind, (id) => !isBefore(id) && dayName(dayNumberOf(timeMsOf(id))) === name);
+        open(kind, (id) => dayName(dayNumberOf(timeMsOf(id))) === name);
       const client = { db: (name: string) => ({ collection: dayOf(name.slice(PREFIX.length)) }) };
       // It has only the members that the stores use; the driver has no smaller type.
-      const db = { databaseName: '', collection: before, client } as unknown as mongo.Db;
+      const db = { databaseName: '', collection: undivided, client } as unknown as mongo.Db;
       return withDays(db, { layout: () => layout, nowMs: process.nowMs });
     },
   };
@@ -69,7 +62,6 @@ export function createSimulatedMongo(
 
 /** The databases of days have names that end in their kind. */
 const PREFIX = '_';
-const DIVIDED = new Set<string>(DAY_KINDS);
 
 type Write = (name: string, document: StoredDocument) => void;
 

@@ -26,8 +26,6 @@ export interface Plan {
   /** How many times a webhook is deleted, disabled or enabled. */
   webhookChanges: number;
   resends: number;
-  /** When documents have a collection for each day, after the beginning; Infinity for never. */
-  daysBeginMs: number;
 }
 
 const UNLIMITED = 1_000;
@@ -51,7 +49,6 @@ export function randomPlan(random: Random): Plan {
     maxInFlight: random.pick([2, 6, UNLIMITED]),
     webhookChanges: random.pick([0, 0, 1, 2, 4]),
     resends: random.pick([0, 0, 1, 3]),
-    daysBeginMs: random.pick([0, 1_000, 3_000, Infinity]),
   };
 }
 

@@ -3,7 +3,8 @@ import { newEncryptionKey } from '../../../deploy/setup/create-encryption-keys.t
 import { createApiClient, type ApiClient } from '../api/api-client.ts';
 import { createNamespace, type Namespace } from './namespace.ts';
 import { loginOf } from './secured-logins.ts';
-import { setUp, type SetupRequest } from './setup.ts';
+import { setUp } from './setup.ts';
+import { startAll } from './start-all.ts';
 import { startProgram, untilReady, type Ended, type ServiceProcess } from './service-process.ts';
 
 export type ServiceName = 'gateway' | 'dispatcher' | 'retry';
@@ -51,12 +52,11 @@ type Triple = [RunningService, RunningService, RunningService];
 export async function startPosthorn(
   settings: Record<string, string> = {},
   apart: ApartSettings = {},
-  setup: Pick<SetupRequest, 'isOfBefore'> = {},
 ): Promise<Posthorn> {
   const [port = 0] = await freePorts(1);
   const own = { PORT: String(port), ENCRYPTION_KEYS: newEncryptionKey() };
   const env = { ...createNamespace(), ...LOCAL, ...own, ...settings };
-  const { companyId, apiKey } = await setUp({ env, company: 'Test', isNew: true, ...setup });
+  const { companyId, apiKey } = await setUp({ env, company: 'Test', isNew: true });
   const running: RunningService[] = [];
   const start: Posthorn['start'] = async (name, changed = {}) => {
     const service = await startService(name, { ...env, ...apart[name], ...changed });

@@ -8,8 +8,6 @@ export interface SetupRequest {
   company: string;
   /** Whether topics, collections and indexes are to be created first. */
   isNew: boolean;
-  /** Whether the new installation keeps everything in the old collections, as one of an earlier version does. */
-  isOfBefore?: boolean;
 }
 
 export interface CreatedCompany {

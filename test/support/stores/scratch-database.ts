@@ -1,15 +1,18 @@
-import { DAY_MS, dayNumberOf } from '@posthorn/domain/ids.ts';
+import {
+  type CollectionName,
+  collection,
+  type DocumentOf,
+} from '@posthorn/platform/mongo/collections.ts';
 import { connectMongo } from '@posthorn/platform/mongo/connect.ts';
-import { createIndexes, type CreateOptions } from '@posthorn/platform/mongo/create-indexes.ts';
-import { createDayCollections } from '@posthorn/platform/mongo/days/day-collections.ts';
+import { createIndexes } from '@posthorn/platform/mongo/create-indexes.ts';
+import type { DailyCollection } from '@posthorn/platform/mongo/days/daily-collection.ts';
+import { DAY_INDEXES } from '@posthorn/platform/mongo/days/day-indexes.ts';
 import {
   DAY_KINDS,
   dayDatabaseName,
-  withDays,
   type Database,
   type DayKind,
 } from '@posthorn/platform/mongo/days/days.ts';
-import { systemClockMs } from '@posthorn/platform/service/clock-and-ids.ts';
 import { createNamespace } from '../process/namespace.ts';
 
 export interface ScratchDatabase {
@@ -17,14 +20,38 @@ export interface ScratchDatabase {
   drop: () => Promise<void>;
 }
 
-const RETENTION = { days: 30, auditDays: 400 };
+/**
+ * Creates a database with every collection and index; `drop` removes it. All messages are in the one collection
+ * `messages` and all deliveries in `deliveries`, so that tests may choose ids that spell no time.
+ */
+export async function openScratchDatabase(): Promise<ScratchDatabase> {
+  const { db, drop } = await openScratchDays();
+  for (const kind of DAY_KINDS) {
+    const indexes = DAY_INDEXES[kind].map(({ key, options }) => ({ ...options, key }));
+    await db.collection(kind).createIndexes(indexes);
+  }
+  const days = { messages: undivided(db, 'messages'), deliveries: undivided(db, 'deliveries') };
+  return { db: Object.assign(db, { days }), drop };
+}
 
-/** Creates a database with every collection and index, as before days began if not told otherwise; `drop` removes it. */
-export async function openScratchDatabase(
-  options: CreateOptions = { days: 'later' },
-): Promise<ScratchDatabase> {
+function undivided<Name extends DayKind & CollectionName>(
+  db: Database,
+  name: Name,
+): DailyCollection<DocumentOf[Name]> {
+  const documents = collection(db, name);
+  return {
+    of: () => documents,
+    group: (items) => (items.length > 0 ? [{ documents, items }] : []),
+    within: () => [documents],
+    isKept: () => true,
+    kept: ({ fromId = '', beforeId }) => ({ fromId, beforeId }),
+  };
+}
+
+/** The same with a collection for each day, of which today and the next three are there with their indexes. */
+export async function openScratchDays(): Promise<ScratchDatabase> {
   const mongo = await connectMongo(createNamespace().MONGODB_URL, 'posthorn-test');
-  await createIndexes(mongo.db, RETENTION, options);
+  await createIndexes(mongo.db, { days: 30, auditDays: 400 });
   await mongo.readLayout();
   const { client, databaseName } = mongo.db;
   const daysOf = (name: DayKind): string => dayDatabaseName(databaseName, name);
@@ -37,15 +64,4 @@ export async function openScratchDatabase(
       await mongo.close();
     },
   };
-}
-
-/** The same, with a collection for each day since `beginMs` (milliseconds since 1970). */
-export async function openScratchDays(beginMs = 0): Promise<ScratchDatabase> {
-  const { db, drop } = await openScratchDatabase();
-  const { create } = createDayCollections(db);
-  const today = dayNumberOf(Date.now());
-  for (const kind of DAY_KINDS)
-    for (const day of [today - 1, today]) await create(kind, day, { isSharded: false });
-  const layout = { beginMs, retentionMs: RETENTION.days * DAY_MS };
-  return { db: withDays(db, { layout: () => layout, nowMs: systemClockMs }), drop };
 }

@@ -3,7 +3,7 @@ import type { SecureContext } from 'node:tls';
 import { Gauge, type Registry } from 'prom-client';
 import type { z } from 'zod';
 import { TimeoutError, withTimeout } from '../async/pause.ts';
-import { monotonicClockMs, systemClockMs } from '../service/clock-and-ids.ts';
+import { systemClockMs } from '../service/clock-and-ids.ts';
 import { messageOf, StartupError, StoreUnavailableError } from '../service/errors.ts';
 import type { ServiceContext } from '../service/run-service.ts';
 import { followTlsFiles } from '../security/secure-context.ts';
@@ -25,7 +25,7 @@ export interface MongoConnection {
   db: Database;
   /** Returns the same database for requests, whose reads end in MongoDB when they have worked for so long. */
   withReadsWithin: (maxReadMs: number) => Database;
-  /** Reads where messages and deliveries are, which is read again every few seconds anyway. */
+  /** Reads the layout of the collections of days now; it is read every few seconds anyway. */
   readLayout: () => Promise<void>;
   isConnected: () => boolean;
   close: () => Promise<void>;
@@ -123,21 +123,21 @@ export async function connectMongo(
   };
 }
 
-/** In a rollout, a service of a new version must not be ready before it knows where messages are. */
+/** A service must not be ready before create-indexes has run. */
 async function assertLayout(db: Database): Promise<void> {
   if (await readLayout(db)) return;
   throw new StartupError(
-    'MongoDB does not tell where messages are: run deploy/setup/create-indexes.ts of this version first.',
+    'The collection layout is not in MongoDB yet: run deploy/setup/create-indexes.ts of this version first.',
   );
 }
 
 async function openLayout(connection: Connection, db: mongoose.mongo.Db): Promise<FollowedLayout> {
   try {
-    return await followLayout(db, { nowMs: systemClockMs, monotonicMs: monotonicClockMs });
+    return await followLayout(db);
   } catch (error) {
     await close(connection);
     throw new StartupError(
-      `MongoDB does not tell where messages are: ${withoutCredentials(error)}. Each user needs the rights of deploy/setup/mongodb-rights.ts.`,
+      `Cannot read the collection layout from MongoDB: ${withoutCredentials(error)}. Each user needs the rights of deploy/setup/mongodb-rights.ts.`,
     );
   }
 }

@@ -2,9 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { mongo } from 'mongoose';
 import type { CollectionName } from './collections.ts';
 import { storeLayout } from './days/day-collections.ts';
-import { writeLayout } from './days/layout.ts';
 import { type AppliedResult, applyIndexes, type IndexSpec, type RetiredIndex } from './indexes.ts';
-import { dayIndexesOf } from './days/day-indexes.ts';
 import { createLeaseStore, withLease } from './leases.ts';
 import { KEY_DAYS } from './messages/idempotency-keys.ts';
 
@@ -27,11 +25,9 @@ function indexSpecs({ days, auditDays }: Retention): IndexSpec[] {
   return [
     ...RESOURCE_INDEXES,
     ...HISTORY_INDEXES,
-    ...BEFORE_INDEXES,
     ...AUDIT_INDEXES,
-    ...(['messages', 'deliveries', 'resends', 'erasures'] as const).map((name) =>
-      expiry(name, days),
-    ),
+    expiry('resends', days),
+    expiry('erasures', days),
     expiry('auditEvents', auditDays),
     expiry('idempotencyKeys', KEY_DAYS),
     // Also the busiest and the worst endpoints of the last hours.
@@ -147,12 +143,6 @@ const HISTORY_INDEXES: readonly IndexSpec[] = [
   },
 ];
 
-/** Of the collections that had messages and deliveries before days began. */
-const BEFORE_INDEXES: readonly IndexSpec[] = [
-  ...dayIndexesOf('messages'),
-  ...dayIndexesOf('deliveries'),
-];
-
 /** The list of audit events, newest first, by each set of its filters: a rare action must not cost a scan of all others. */
 const AUDIT_INDEXES: readonly IndexSpec[] = [
   [],
@@ -171,7 +161,7 @@ const AUDIT_INDEXES: readonly IndexSpec[] = [
 // prettier-ignore
 const COLLECTIONS: readonly CollectionName[] = [
   'companies', 'apiKeys', 'projects', 'apps', 'webhooks', 'signingKeys',
-  'messages', 'deliveries', 'idempotencyKeys', 'publishers', 'messageChecks', 'erasures',
+  'idempotencyKeys', 'publishers', 'messageChecks', 'erasures',
   'leases', 'resends', 'removals', 'links', 'portalSettings', 'auditEvents', 'stats', 'usage', 'migrations', 'layout',
 ];
 
@@ -185,17 +175,10 @@ const RETIRED: readonly RetiredIndex[] = [];
 export const UNIQUE_INDEXES: readonly IndexSpec[] = [
   ...RESOURCE_INDEXES,
   ...HISTORY_INDEXES,
-  ...BEFORE_INDEXES,
 ].filter(({ options }) => options?.unique === true);
 
 /** A rollout waits this long for indexes that only speed up queries; a Job may run three times as long. */
 const BUILD_WAIT_MS = 300_000;
-
-export interface CreateOptions {
-  waitMs?: number;
-  /** `later`: also a fresh installation keeps everything in the old collections, until days are begun. */
-  days?: 'if fresh' | 'later';
-}
 
 /**
  * Makes missing collections, one at a time (see connectMongo), then the indexes, and applies the retention. A fresh
@@ -205,7 +188,7 @@ export interface CreateOptions {
 export async function createIndexes(
   db: mongo.Db,
   retention: Retention,
-  { waitMs = BUILD_WAIT_MS, days = 'if fresh' }: CreateOptions = {},
+  { waitMs = BUILD_WAIT_MS }: { waitMs?: number } = {},
 ): Promise<AppliedResult> {
   const existing = await db.listCollections({}, { nameOnly: true }).toArray();
   const names = new Set(existing.map(({ name }) => name));
@@ -214,8 +197,7 @@ export async function createIndexes(
   return withLease(createLeaseStore(db), lease, async () => {
     const applied = await applyIndexes(db, indexSpecs(retention), { retired: RETIRED, waitMs });
     const { days: retentionDays, isSharded = false } = retention;
-    const layout = { retentionDays, isSharded };
-    await (days === 'later' ? writeLayout(db, layout) : storeLayout(db, layout));
+    await storeLayout(db, { retentionDays, isSharded });
     return applied;
   });
 }

@@ -200,8 +200,8 @@ export interface MigrationDocument {
 /** Where messages and deliveries are; one document. */
 export interface LayoutDocument {
   _id: string;
-  /** Those made at this time or later are in the collection of their day; absent while none is. */
-  beginAt?: Date;
+  /** The beginning of the first day: no message or delivery is older. */
+  beginAt: Date;
   /** How long they are kept. */
   retentionDays: number;
   /** Whether new days are spread over the shards of a cluster. */

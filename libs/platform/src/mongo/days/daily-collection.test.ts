@@ -2,7 +2,6 @@ import { describe, expect, test } from '@jest/globals';
 import { DAY_MS, firstIdAt } from '@posthorn/domain/ids.ts';
 import type { mongo } from 'mongoose';
 import { createDailyCollection, type DayLayout } from './daily-collection.ts';
-import { ALL_BEFORE } from './days.ts';
 
 interface Named {
   _id: string;
@@ -15,8 +14,7 @@ const named = (collectionName: string): mongo.Collection<Named> =>
 
 function openDays(layout: DayLayout) {
   const days = { collection: named } as unknown as mongo.Db;
-  const before = named('messages');
-  return createDailyCollection<Named>({ before, days, layout: () => layout, nowMs: () => NOON });
+  return createDailyCollection<Named>({ days, layout: () => layout, nowMs: () => NOON });
 }
 
 const namesOf = (found: readonly mongo.Collection<Named>[]): string[] =>
@@ -30,21 +28,15 @@ describe('the day of an id', () => {
     expect(namesOf(ids.map(of))).toEqual(['2026-11-23', '2026-11-24', '2026-11-24']);
   });
 
-  test('is the old collection for ids from before days began', () => {
-    const { of } = openDays({ beginMs: NOON, retentionMs: DAY_MS });
-    expect(namesOf([NOON - 1, NOON].map(idAt).map(of))).toEqual(['messages', '2026-11-24']);
-    expect(namesOf([openDays(ALL_BEFORE).of(idAt(NOON))])).toEqual(['messages']);
-  });
-
   test('divides a batch, with the oldest day first and the order of each day as it was', () => {
-    const { group } = openDays({ beginMs: NOON, retentionMs: DAY_MS });
-    const times = [NOON + DAY_MS, NOON + 1, NOON - 1, NOON + 2];
+    const { group } = openDays(kept(1));
+    const times = [NOON + DAY_MS, NOON + 1, NOON - DAY_MS, NOON + 2];
     const groups = group(times, idAt).map(({ documents, items }) => [
       documents.collectionName,
       items,
     ]);
     expect(groups).toEqual([
-      ['messages', [NOON - 1]],
+      ['2026-11-23', [NOON - DAY_MS]],
       ['2026-11-24', [NOON + 1, NOON + 2]],
       ['2026-11-25', [NOON + DAY_MS]],
     ]);
@@ -75,20 +67,9 @@ describe('the days of a span', () => {
     expect(namesOf(within({ fromId, beforeId: '~' }))).toEqual(['2026-12-03', '2026-12-04']);
   });
 
-  test('begin with the old collection while that has documents that are kept', () => {
-    const begun = { beginMs: NOON - DAY_MS, retentionMs: 2 * DAY_MS };
-    expect(namesOf(openDays(begun).within({}))).toEqual([
-      ...['messages', '2026-11-23', '2026-11-24', '2026-11-25'],
-    ]);
-    expect(namesOf(openDays(begun).within({ fromId: idAt(NOON) }))).toEqual([
-      ...['2026-11-24', '2026-11-25'],
-    ]);
-    const longAgo = { beginMs: NOON - 3 * DAY_MS, retentionMs: DAY_MS };
-    expect(namesOf(openDays(longAgo).within({}))).not.toContain('messages');
-  });
-
-  test('are the old collection alone where days have not begun', () => {
-    expect(namesOf(openDays(ALL_BEFORE).within({ fromId: idAt(NOON) }))).toEqual(['messages']);
+  test('are none from before the first day', () => {
+    const { within } = openDays({ beginMs: NOON, retentionMs: 9 * DAY_MS });
+    expect(namesOf(within({}))).toEqual(['2026-11-24', '2026-11-25']);
   });
 });
 
@@ -96,13 +77,6 @@ describe('a document', () => {
   test('is kept until its retention is over, although its day is dropped later', () => {
     const { isKept } = openDays(kept(2));
     expect([NOON - 2 * DAY_MS - 1, NOON - 2 * DAY_MS].map(idAt).map(isKept)).toEqual([false, true]);
-  });
-
-  test('is kept in the old collection for as long as that has it', () => {
-    expect(openDays(ALL_BEFORE).isKept(idAt(1))).toBe(true);
-    const { isKept, kept: keptSpan } = openDays({ beginMs: NOON, retentionMs: DAY_MS });
-    expect(isKept(idAt(NOON - 9 * DAY_MS))).toBe(true);
-    expect(keptSpan({}, 'msg')).toEqual({ fromId: '', beforeId: undefined });
   });
 
   test('is left out of a span when it has expired', () => {

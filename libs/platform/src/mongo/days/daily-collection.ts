@@ -3,10 +3,7 @@ import type { mongo } from 'mongoose';
 
 /** Where messages and deliveries are. Times are in milliseconds since 1970. */
 export interface DayLayout {
-  /**
-   * Documents whose id has this time or a later one are in the collection of their day, earlier ones in
-   * the old collection. Infinity when all are there.
-   */
+  /** No document is older: lists do not read the days before. */
   beginMs: number;
   /** How long documents are kept. */
   retentionMs: number;
@@ -37,81 +34,60 @@ export interface DailyCollection<Document extends mongo.Document> {
   group: <Item>(items: readonly Item[], idOf: (item: Item) => string) => DayGroup<Document, Item>[];
   /** The collections that may have documents of these ids and are not to be dropped, the oldest first. */
   within: (span: IdSpan) => mongo.Collection<Document>[];
-  /** The old collection, if it may have documents that were made at this time or later; null otherwise. */
-  beforeSince: (ms: number) => mongo.Collection<Document> | null;
   /** False for a document that has expired and is dropped with its day later. */
   isKept: (id: string) => boolean;
   /** Returns the span of ids of this kind without those that have expired. */
   kept: (span: IdSpan, prefix: 'msg' | 'dlv') => KeptSpan;
 }
 
-interface DailyCollectionDeps<Document extends mongo.Document> {
-  /** The old collection. */
-  before: mongo.Collection<Document>;
+interface DailyCollectionDeps {
   /** The database that has a collection for each day. */
   days: mongo.Db;
   layout: () => DayLayout;
   nowMs: () => number;
 }
 
-/** The clock that made an id may be ahead by so much. What it made is still found by lists and sweeps. */
+/** The clock that made an id may be ahead by so much. Lists and sweeps still find what it made. */
 const AHEAD_MS = DAY_MS;
-/** Stands for the old collection among numbers of days: it is older than all of them. */
-const BEFORE = -Infinity;
 
 export function createDailyCollection<Document extends mongo.Document>({
-  before,
   days,
   layout,
   nowMs,
-}: DailyCollectionDeps<Document>): DailyCollection<Document> {
+}: DailyCollectionDeps): DailyCollection<Document> {
   const collectionOf = (day: number): mongo.Collection<Document> =>
-    day === BEFORE ? before : days.collection<Document>(dayName(day));
+    days.collection<Document>(dayName(day));
+  const keptMs = (): number => nowMs() - layout().retentionMs;
 
   return {
-    of: (id) => collectionOf(dayOf(id, layout().beginMs)),
+    of: (id) => collectionOf(dayOf(id)),
     group(items, idOf) {
-      const { beginMs } = layout();
-      if (beginMs === Infinity && items.length > 0) return [{ documents: before, items }];
-      const groups = [...groupByDay(items, (item) => dayOf(idOf(item), beginMs))];
+      const groups = [...groupByDay(items, (item) => dayOf(idOf(item)))];
       return groups
-        .sort(([a], [b]) => (a < b ? -1 : 1))
+        .sort(([a], [b]) => a - b)
         .map(([day, ofDay]) => ({ documents: collectionOf(day), items: ofDay }));
     },
     within(span) {
-      const { beginMs, oldestMs, newestMs } = boundsOf(span, layout(), nowMs());
-      const found = oldestMs < beginMs ? [before] : [];
-      const newest = dayNumberOf(newestMs);
-      let day = dayNumberOf(Math.max(oldestMs, beginMs));
-      for (; day <= newest; day += 1) found.push(collectionOf(day));
-      return found;
+      const { oldestMs, newestMs } = boundsOf(span, layout(), nowMs());
+      const first = dayNumberOf(oldestMs);
+      const count = Math.max(0, dayNumberOf(newestMs) - first + 1);
+      return Array.from({ length: count }, (_, n) => collectionOf(first + n));
     },
-    beforeSince: (ms) => (ms < layout().beginMs ? before : null),
-    isKept(id) {
-      const { beginMs, retentionMs } = layout();
-      const ms = timeMsOf(id);
-      return ms < beginMs || ms >= nowMs() - retentionMs;
-    },
+    isKept: (id) => timeMsOf(id) >= keptMs(),
     kept({ fromId = '', beforeId }, prefix) {
-      const { beginMs, retentionMs } = layout();
-      const keptMs = nowMs() - retentionMs;
-      // The old collection removes what has expired.
-      const firstKept = keptMs < beginMs ? '' : firstIdAt(prefix, keptMs);
+      const firstKept = firstIdAt(prefix, keptMs());
       return { fromId: fromId > firstKept ? fromId : firstKept, beforeId };
     },
   };
 }
 
-function dayOf(id: string, beginMs: number): number {
-  const ms = timeMsOf(id);
-  return ms < beginMs ? BEFORE : dayNumberOf(ms);
-}
+const dayOf = (id: string): number => dayNumberOf(timeMsOf(id));
 
 function boundsOf(
   { fromId, beforeId }: IdSpan,
   { beginMs, retentionMs }: DayLayout,
   nowMs: number,
-) {
+): { oldestMs: number; newestMs: number } {
   const keptMs = nowMs - retentionMs;
   const fromMs = fromId ? timeMsOf(fromId) : keptMs;
   // When `fromId` comes from a clock that is further ahead, the ids that follow it come from that clock too.
@@ -119,8 +95,7 @@ function boundsOf(
   // A text that spells no time, such as '' or '~', is no bound.
   const beforeMs = beforeId ? timeMsOf(beforeId) : -1;
   return {
-    beginMs,
-    oldestMs: Math.max(fromMs, keptMs),
+    oldestMs: Math.max(fromMs, keptMs, beginMs),
     newestMs: beforeMs >= 0 ? Math.min(beforeMs, futureMs) : futureMs,
   };
 }

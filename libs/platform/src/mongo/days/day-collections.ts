@@ -1,8 +1,6 @@
 import { DAY_MS, dayName, dayNumberOf, dayNumberOfName } from '@posthorn/domain/ids.ts';
 import type { mongo } from 'mongoose';
-import { collection } from '../collections.ts';
 import { defaultName, type FoundIndex, hasCode, listIndexes } from '../indexes.ts';
-import type { DayLayout } from './daily-collection.ts';
 import { DAY_INDEXES } from './day-indexes.ts';
 import { DAY_KINDS, dayDatabaseName, type DayKind } from './days.ts';
 import { readLayout, type StoredLayout, writeLayout, type WrittenLayout } from './layout.ts';
@@ -10,7 +8,7 @@ import { databaseClockMs } from './watch-clock.ts';
 
 /** Makes and drops the collections of days, which have numbers: see the domain. */
 export interface DayCollections {
-  /** Null while it is not stored. */
+  /** Null before create-indexes has run. */
   readLayout: () => Promise<StoredLayout | null>;
   /** The time of the database's clock, in milliseconds since 1970. */
   nowMs: () => Promise<number>;
@@ -87,17 +85,17 @@ function indexesOf(kind: DayKind, found: readonly FoundIndex[]): mongo.IndexDesc
 
 /**
  * Stores the layout. A fresh installation gets its first days before that: no process uses messages before it knows the
- * layout, so none can be anywhere else. What is killed in between is fresh when it is repeated.
+ * layout. When this is killed in between, it does the same again.
  */
 export async function storeLayout(db: mongo.Db, layout: WrittenLayout): Promise<void> {
-  if (!(await isFresh(db))) return writeLayout(db, layout);
   const days = createDayCollections(db);
   const nowMs = await days.nowMs();
-  const beginMs = firstBeginMs(nowMs);
-  for (const day of daysToHave({ beginMs }, nowMs)) {
-    for (const kind of DAY_KINDS) await days.create(kind, day, layout);
+  if (!(await readLayout(db))) {
+    for (const day of daysToHave(nowMs)) {
+      for (const kind of DAY_KINDS) await days.create(kind, day, layout);
+    }
   }
-  return writeLayout(db, layout, new Date(beginMs));
+  return writeLayout(db, layout, new Date(firstBeginMs(nowMs)));
 }
 
 /**
@@ -108,21 +106,11 @@ export function firstBeginMs(nowMs: number): number {
   return (dayNumberOf(nowMs) - 1) * DAY_MS;
 }
 
-/** An installation of an earlier version has no layout, but a company, and its messages are in the old collections. */
-async function isFresh(db: mongo.Db): Promise<boolean> {
-  for (const name of ['layout', 'companies', 'messages'] as const) {
-    const found = await collection(db, name).findOne({}, { projection: { _id: 1 } });
-    if (found) return false;
-  }
-  return true;
-}
-
-/** So many days after today have a collection: as long may nobody make any, such as over a weekend. */
+/** So many days after today have a collection: days may be missing for as long, such as a weekend, before one is needed. */
 export const DAYS_AHEAD = 3;
 
 /** The numbers of the days that must have a collection at this time, in milliseconds since 1970. */
-export function daysToHave({ beginMs }: Pick<DayLayout, 'beginMs'>, nowMs: number): number[] {
+export function daysToHave(nowMs: number): number[] {
   const today = dayNumberOf(nowMs);
-  const days = Array.from({ length: DAYS_AHEAD + 1 }, (_, ahead) => today + ahead);
-  return days.filter((day) => (day + 1) * DAY_MS > beginMs);
+  return Array.from({ length: DAYS_AHEAD + 1 }, (_, ahead) => today + ahead);
 }

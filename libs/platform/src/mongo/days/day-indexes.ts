@@ -5,7 +5,7 @@ const NOT_DELIVERED = { status: { $in: ['pending', 'exhausted', 'cancelled'] } }
 
 type DayIndex = Omit<IndexSpec, 'collection'>;
 
-/** The indexes of messages and deliveries, in the collection of each day and in the old one. */
+/** The indexes of messages and deliveries, in the collection of each day. */
 export const DAY_INDEXES: Record<DayKind, readonly DayIndex[]> = {
   messages: [
     // Lists, newest first: messages of a company, of an app, to a webhook.
@@ -40,8 +40,3 @@ export const DAY_INDEXES: Record<DayKind, readonly DayIndex[]> = {
     },
   ],
 };
-
-/** The same for a collection of this name. */
-export function dayIndexesOf(name: DayKind): IndexSpec[] {
-  return DAY_INDEXES[name].map((index) => ({ collection: name, ...index }));
-}

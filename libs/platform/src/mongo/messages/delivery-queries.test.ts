@@ -35,7 +35,6 @@ function openOverdue() {
     };
   };
   const deliveries = createDailyCollection<DeliveryDocument>({
-    before: {} as mongo.Collection<DeliveryDocument>,
     days: { collection: collectionOf } as unknown as mongo.Db,
     layout: () => ({ beginMs: 0, retentionMs: 30 * DAY_MS }),
     nowMs: () => NOON,

@@ -6,18 +6,16 @@ import {
   openScratchDays,
   type ScratchDatabase,
 } from '../../../../../test/support/stores/scratch-database.ts';
-import { collection } from '../collections.ts';
 import { createIdempotencyKeys, createKeyHolders } from './idempotency-keys.ts';
 import { createMessageStore, toDocument } from './messages.ts';
 
 const MIDNIGHT = dayNumberOf(Date.now()) * DAY_MS;
 const MINUTE_MS = 60_000;
-const HOUR_MS = 3_600_000;
 
 let database: ScratchDatabase;
 
 beforeAll(async () => {
-  database = await openScratchDays(MIDNIGHT - DAY_MS / 2);
+  database = await openScratchDays();
 });
 
 afterAll(() => database.drop());
@@ -27,7 +25,7 @@ const keyed = (ms: number, key: string): Message =>
     idempotency: { key, bodyHash: 'hash', answer: 'sealed' },
   });
 
-const holders = (nowMs = Date.now()) => createKeyHolders(database.db, () => nowMs);
+const holders = () => createKeyHolders(database.db);
 const insert = (...batch: Message[]) => createMessageStore(database.db).insertAll(batch);
 
 it('a key of the last millisecond of a day is not free on the next day', async () => {
@@ -86,13 +84,4 @@ it('a message that is stored after its claim was taken away keeps its key', asyn
   if (!found) throw new Error('the key has a holder');
   await holders().releaseKey('comp_a', 'late', found);
   expect(await insert(keyed(MIDNIGHT + 8, 'late'))).toEqual(['stored']);
-});
-
-it('a key from before days began is known for as long as one that was claimed', async () => {
-  const before = keyed(MIDNIGHT - DAY_MS / 2 - 1, 'before');
-  await collection(database.db, 'messages').insertOne(toDocument(before));
-  const begin = MIDNIGHT - DAY_MS / 2;
-  const found = (nowMs: number) => holders(nowMs).findKeyHolder('comp_a', 'before');
-  expect(await found(begin + 47 * HOUR_MS)).toMatchObject({ id: before.id, claimedFor: null });
-  expect(await found(begin + 48 * HOUR_MS)).toBeNull();
 });

@@ -1,4 +1,4 @@
-import { DAY_MS, firstIdAt, timeMsOf } from '@posthorn/domain/ids.ts';
+import { firstIdAt, timeMsOf } from '@posthorn/domain/ids.ts';
 import type { Message } from '@posthorn/domain/message.ts';
 import mongoose, { type mongo } from 'mongoose';
 import { collection } from '../collections.ts';
@@ -101,7 +101,7 @@ interface ClaimKeysDeps {
   monotonicMs: () => number;
 }
 
-export const NONE: Awaited<ReturnType<ClaimKeys>> = new Map();
+const NONE: Awaited<ReturnType<ClaimKeys>> = new Map();
 
 /**
  * A claim whose message is not stored counts for two minutes. A claim takes 25 s at most, and so does the write of the
@@ -134,14 +134,14 @@ export function createClaimKeys({ keys, monotonicMs }: ClaimKeysDeps): ClaimKeys
 export interface KeyHolder {
   kind: 'holder';
   id: string;
-  /** How long ago the key was claimed for it or, when that is not known, how long ago it was made. */
+  /** How long ago the key was claimed for it or, when it was claimed for another message, how long ago it was made. */
   ageMs: number;
   /** SHA-256 of the body of its request, hex. */
   bodyHash: string;
   /** The size of its document. */
   storedBytes: number;
-  /** The message that the key was claimed for; null when it was not, as before days began. */
-  claimedFor: string | null;
+  /** The message that the key was claimed for. */
+  claimedFor: string;
 }
 
 /** A key that was claimed for a message which is not stored, or not by a majority yet. */
@@ -170,16 +170,14 @@ export interface KeyHolders {
 /** The first response is repeated from this read: a rollback must not take the message back. */
 const DECIDED = { readConcern: { level: 'majority' } } as const;
 const HOUR_MS = 3_600_000;
-/** As long as a claim is stored. After that, no message from before days began has a key any more. */
-const CLAIMED_MS = KEY_DAYS * DAY_MS;
 
 /**
  * A key is claimed in `idempotencyKeys`, and the message that it was claimed for has it too. Of two messages with one
  * key in one collection, the unique index refuses the second. So the first one may have a key that was claimed for the
  * second, when its own claim had ended before it was stored.
  */
-export function createKeyHolders(db: Database, nowMs: () => number): KeyHolders {
-  const { messages, areDecided } = db.days;
+export function createKeyHolders(db: Database): KeyHolders {
+  const { messages } = db.days;
   const keys = createIdempotencyKeys(db);
   const findIn = (
     collections: readonly mongo.Collection<MessageDocument>[],
@@ -196,12 +194,8 @@ export function createKeyHolders(db: Database, nowMs: () => number): KeyHolders 
   return {
     async findKeyHolder(companyId, key) {
       const byKey = { 'idempotency.key': key };
-      const claim = areDecided() ? await keys.find(companyId, key) : null;
-      if (!claim) {
-        const before = messages.beforeSince(nowMs() - CLAIMED_MS);
-        const [holder] = before ? await findIn([before], companyId, byKey) : [];
-        return holder ? toKeyHolder(holder, null) : null;
-      }
+      const claim = await keys.find(companyId, key);
+      if (!claim) return null;
       const { messageId: claimedFor, ageMs } = claim;
       const own = { _id: claimedFor, ...byKey };
       const [holder] = await findIn([messages.of(claimedFor)], companyId, own);
@@ -218,7 +212,7 @@ export function createKeyHolders(db: Database, nowMs: () => number): KeyHolders 
         const own = documentsIn<'messages'>(messages.of(_id), companyId);
         await own.updateMany({ _id }, { $unset: { idempotency: '' } });
       }
-      if (found.claimedFor !== null) await keys.release(companyId, key, found.claimedFor);
+      await keys.release(companyId, key, found.claimedFor);
     },
   };
 }
@@ -237,7 +231,7 @@ const KEY_HOLDER = {
 
 function toKeyHolder(
   { _id: id, ageMs, idempotency: { bodyHash }, storedBytes }: KeyHolderDocument,
-  claimedFor: string | null,
+  claimedFor: string,
 ): KeyHolder {
   return { kind: 'holder', id, ageMs, bodyHash, storedBytes, claimedFor };
 }

@@ -1,7 +1,6 @@
 import type { Message } from '@posthorn/domain/message.ts';
 import type { mongo } from 'mongoose';
 import { setImmediate as pause } from 'node:timers/promises';
-import { systemClockMs } from '../../service/clock-and-ids.ts';
 import { documentsIn, type CompanyDocuments } from '../company-documents.ts';
 import type { Database } from '../days/days.ts';
 import { readInOrder } from '../days/read-days.ts';
@@ -59,10 +58,7 @@ export interface MessageQueries extends KeyHolders {
 
 type Own = CompanyDocuments<'messages'>;
 
-export function createMessageQueries(
-  db: Database,
-  nowMs: () => number = systemClockMs,
-): MessageQueries {
+export function createMessageQueries(db: Database): MessageQueries {
   const { messages } = db.days;
   const ownIn = (companyId: string) => (documents: mongo.Collection<MessageDocument>) =>
     documentsIn<'messages'>(documents, companyId);
@@ -101,7 +97,7 @@ export function createMessageQueries(
       readOutlines(withIds(companyId, ids), { messages: ids.length, targets: maxTargets }),
     findMany: (companyId, ids, maxPayloadChars) =>
       readMessages(withIds(companyId, ids), maxPayloadChars),
-    ...createKeyHolders(db, nowMs),
+    ...createKeyHolders(db),
   };
 }
 

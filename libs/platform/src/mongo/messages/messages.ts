@@ -6,7 +6,7 @@ import { asStoreError, DUPLICATE_KEY } from '../connect.ts';
 import type { Database, Days } from '../days/days.ts';
 import { readByIds, readUpTo } from '../days/read-days.ts';
 import type { MessageDocument } from '../documents.ts';
-import { createClaimKeys, createIdempotencyKeys, NONE } from './idempotency-keys.ts';
+import { createClaimKeys, createIdempotencyKeys } from './idempotency-keys.ts';
 
 /**
  * What became of a message of a batch. `repeated`: another message has its idempotency key.
@@ -44,11 +44,11 @@ export function createMessageStore(
   db: Database,
   monotonicMs: () => number = monotonicClockMs,
 ): MessageStore {
-  const { messages, areDecided } = db.days;
+  const { messages } = db.days;
   const claimKeys = createClaimKeys({ keys: createIdempotencyKeys(db), monotonicMs });
   return {
     async insertAll(all) {
-      const notClaimed = areDecided() ? await claimKeys(all) : NONE;
+      const notClaimed = await claimKeys(all);
       const batch = notClaimed.size === 0 ? all : all.filter((each) => !notClaimed.has(each));
       const groups = messages.group(batch, idOf);
       const outcomes: InsertOutcome[][] = [];
