@@ -1,4 +1,4 @@
-import { DEAD_LETTER_REASONS } from '@posthorn/platform/records/dead-letter-record.ts';
+import { DEAD_LETTER_REASONS } from '@posthorn/platform/records/dead-letters.ts';
 import { parseConfig } from '@posthorn/platform/service/config.ts';
 import type { Command } from 'commander';
 import { isUtf8 } from 'node:buffer';

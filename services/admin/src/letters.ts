@@ -16,7 +16,7 @@ import {
   DEAD_LETTER_REASONS,
   type DeadLetter,
   readDeadLetter,
-} from '@posthorn/platform/records/dead-letter-record.ts';
+} from '@posthorn/platform/records/dead-letters.ts';
 import { kafkaAccessOf } from '@posthorn/platform/kafka/connection/access.ts';
 import {
   assertKafkaReachable,

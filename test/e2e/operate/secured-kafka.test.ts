@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { kafkaAccessOf, type KafkaAccess } from '@posthorn/platform/kafka/connection/access.ts';
 import { createKafkaClient } from '@posthorn/platform/kafka/connection/connect.ts';
 import { openDriver } from '@posthorn/platform/kafka/open-driver.ts';
-import { toDeadLetter } from '@posthorn/platform/records/dead-letter-record.ts';
+import { toDeadLetter } from '@posthorn/platform/records/dead-letters.ts';
 import type { OutgoingRecord } from '@posthorn/platform/kafka/record-log.ts';
 import { createLogger } from '@posthorn/platform/service/logger.ts';
 import { kafkaAccess } from '@posthorn/platform/service/store-settings.ts';

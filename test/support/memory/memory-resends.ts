@@ -7,7 +7,6 @@ import {
   spanOwnerOf,
   totalAtEnd,
 } from '@posthorn/platform/mongo/webhooks/resends.ts';
-import type { ResendPartStore } from '@posthorn/platform/mongo/webhooks/resends-of-app.ts';
 
 export interface MemoryDelivery extends MarkedDelivery {
   /** Of its last attempt; null when it had none. */
@@ -162,7 +161,7 @@ function partsOf(running: ReadonlyMap<string, Resend>, resendId: string): Resend
 function partsIn(
   running: ReadonlyMap<string, Resend>,
   webhooks: ReadonlySet<string>,
-): ResendPartStore {
+): Pick<ResendStore, 'openParts' | 'lastWebhook' | 'webhooksAfter' | 'findShown' | 'listShown'> {
   return {
     openParts: ({ id }) => Promise.resolve(partsOf(running, id).filter(isRunning)),
     lastWebhook({ id }) {

@@ -2,7 +2,7 @@ import { encodeDeliveryFailed } from '@posthorn/domain/records/records.ts';
 import {
   toDeadLetter,
   type DeadLetterReason,
-} from '@posthorn/platform/records/dead-letter-record.ts';
+} from '@posthorn/platform/records/dead-letters.ts';
 import type { StoredRecord } from '@posthorn/platform/kafka/reading/read-topic.ts';
 import { sampleRecord } from './sample-record.ts';
 

@@ -110,12 +110,6 @@ const HISTORY_INDEXES: readonly IndexSpec[] = [
     key: { status: 1, partOf: 1, dueAt: 1, companyId: 1 },
     options: { partialFilterExpression: { status: 'running' } },
   },
-  // Gateways of the version before list what runs. Retire it in the next release.
-  {
-    collection: 'resends',
-    key: { status: 1, _id: 1 },
-    options: { partialFilterExpression: { status: 'running' } },
-  },
   // The list of the resends of a webhook, and of an app; few are of an app.
   { collection: 'resends', key: { companyId: 1, webhookId: 1, _id: 1 } },
   {

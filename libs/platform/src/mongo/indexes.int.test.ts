@@ -38,13 +38,13 @@ describe('applied indexes', () => {
   });
 
   it('may be asked for twice at once', async () => {
-    await database.db.collection('messages').dropIndex('appId_1__id_1');
+    await database.db.collection('webhooks').dropIndex('appId_1__id_1');
     const both = [createIndexes(database.db, RETENTION), createIndexes(database.db, RETENTION)];
     expect(await Promise.all(both)).toEqual([
       { building: [], dropped: [] },
       { building: [], dropped: [] },
     ]);
-    expect(await namesOf('messages')).toContain('appId_1__id_1');
+    expect(await namesOf('webhooks')).toContain('appId_1__id_1');
     const lease = await database.db.collection('leases').findOne({ holder: { $exists: true } });
     expect(lease).toBeNull();
   });

@@ -2,7 +2,8 @@ import { describe, expect, test } from '@jest/globals';
 import type { Message } from '@posthorn/domain/message.ts';
 import { decodeMessageCreated } from '@posthorn/domain/records/records.ts';
 import fc from 'fast-check';
-import { createdRecords, ONE_SEND, takeForOneSend } from './created-records.ts';
+import type { OutgoingRecord } from '../kafka/record-log.ts';
+import { createdRecords, ONE_SEND, publishInBatches, takeForOneSend } from './created-records.ts';
 
 const targets = (count: number) => Array.from({ length: count }, (_, index) => `wh_${index}`);
 
@@ -112,4 +113,18 @@ describe('the messages of one send', () => {
   test('are none when there are no messages', () => {
     expect(takeForOneSend([], ONE_SEND)).toEqual([]);
   });
+});
+
+test('every record of every message is published once, at most 500 at a time', async () => {
+  const sends: (readonly OutgoingRecord[])[] = [];
+  const publish = (records: readonly OutgoingRecord[]) => {
+    sends.push(records);
+    return Promise.resolve();
+  };
+  await publishInBatches({ publish }, 'created', [
+    message('{}', 1_200),
+    { ...message('{}', 3), id: 'msg_2' },
+  ]);
+  expect(sends.map(({ length }) => length)).toEqual([500, 500, 200, 3]);
+  expect(new Set(sends.flat().map(({ key, value }) => key + value.toString())).size).toBe(1_203);
 });

@@ -6,7 +6,7 @@ import {
   type MessageCreated,
 } from '@posthorn/domain/records/records.ts';
 import { REQUEST_ID_HEADER, TRACEPARENT_HEADER } from '@posthorn/domain/records/record-headers.ts';
-import type { OutgoingRecord } from '../kafka/record-log.ts';
+import type { OutgoingRecord, RecordLog } from '../kafka/record-log.ts';
 
 /** For more targets than this the records carry no payload: loading it costs less than so many copies. */
 const INLINE_MAX_TARGETS = 32;
@@ -65,6 +65,23 @@ function refTo(message: CreatedSource['message'], webhookId: string): MessageCre
   const { id: messageId, companyId, appId, createdAtMs, isTest } = message;
   const ref = { messageId, webhookId, companyId, appId, createdAtMs, ...notStoredOf(message) };
   return isTest ? { ...ref, trigger: 'test' } : ref;
+}
+
+/** Records that are in memory at once: 8 MB of the largest. */
+const BATCH = 500;
+
+/** Publishes the records of each message in batches, so that those of a wide fan-out are never all in memory. */
+export async function publishInBatches(
+  records: Pick<RecordLog, 'publish'>,
+  topic: string,
+  messages: readonly Message[],
+): Promise<void> {
+  for (const message of messages) {
+    const source = createdSource(message);
+    for (let begin = 0; begin < message.targets.length; begin += BATCH) {
+      await records.publish(recordsBetween(topic, source, begin, begin + BATCH));
+    }
+  }
 }
 
 /** The size of a record without its payload, estimated. */

@@ -1,16 +1,30 @@
+import {
+  CUT_FROM_BYTES_HEADER,
+  DEAD_DETAIL_HEADER,
+  DEAD_REASON_HEADER,
+  MAC_HEADER,
+  SOURCE_MAC_HEADER,
+  SOURCE_OFFSET_HEADER,
+  SOURCE_TOPIC_HEADER,
+} from '@posthorn/domain/records/record-headers.ts';
 import { logFieldsIn } from '@posthorn/domain/records/records.ts';
 import { Counter, type Registry } from 'prom-client';
-import {
-  cutDeadLetter,
-  DEAD_LETTER_REASONS,
-  toDeadLetter,
-  type DeadLetterReason,
-} from './dead-letter-record.ts';
-import type { LogRecord, RecordLog } from '../kafka/record-log.ts';
 import { isRecordTooLarge } from '../kafka/publishing/record-too-large.ts';
-import type { ReportIncident } from './operator-incidents.ts';
+import type { StoredRecord } from '../kafka/reading/read-topic.ts';
+import type { LogRecord, OutgoingRecord, RecordLog } from '../kafka/record-log.ts';
 import type { Logger } from '../service/logger.ts';
 import { startAtZero } from '../service/metrics.ts';
+import type { ReportIncident } from './operator-incidents.ts';
+
+export const DEAD_LETTER_REASONS = [
+  'unreadable_record',
+  'schedule_exhausted',
+  'message_missing',
+  'unproven_record',
+  'company_mismatch',
+] as const;
+
+export type DeadLetterReason = (typeof DEAD_LETTER_REASONS)[number];
 
 export interface DeadLetters {
   /** Publishes the record unchanged, with the reason and its place. Resolves when Kafka has it. */
@@ -23,7 +37,7 @@ interface DeadLettersDeps {
   prefix: string;
   logger: Logger;
   registry: Registry;
-  /** Tells the operator of each. */
+  /** Reports each to the operator. */
   report: ReportIncident;
 }
 
@@ -64,4 +78,106 @@ export function createDeadLetters(
       );
     },
   };
+}
+
+export interface DeadLetter {
+  /** `partition:offset` in the topic of dead letters. */
+  id: string;
+  /** When it was published, in milliseconds since 1970. */
+  atMs: number;
+  /** One of DEAD_LETTER_REASONS, unless another version or program wrote it; '' when it has none. */
+  reason: string;
+  detail: string;
+  /** Where the record was read; `place` is `partition:offset`. */
+  source: { topic: string; place: string };
+  /** The record itself, for a replay, with the MAC that it had. */
+  record: Pick<LogRecord, 'key' | 'value' | 'headers'>;
+  /** How many bytes the value had, when only its beginning is here; null when it is complete. */
+  cutFromBytes: number | null;
+}
+
+const OWN_HEADERS: ReadonlySet<string> = new Set([
+  SOURCE_TOPIC_HEADER,
+  SOURCE_OFFSET_HEADER,
+  DEAD_REASON_HEADER,
+  DEAD_DETAIL_HEADER,
+  CUT_FROM_BYTES_HEADER,
+  MAC_HEADER,
+  SOURCE_MAC_HEADER,
+]);
+
+/** Enough for a person to recognise the record. */
+const CUT_VALUE_BYTES = 65_536;
+const CUT_KEY_CHARS = 256;
+
+/** Adds headers with the reason and the source, its MAC among them. Key and value are unchanged. */
+export function toDeadLetter(
+  topic: string,
+  { key, value, headers, topic: source, partition, offset }: LogRecord,
+  reason: DeadLetterReason,
+  detail: string,
+): OutgoingRecord {
+  const mac = headers[MAC_HEADER];
+  return {
+    topic,
+    key,
+    value,
+    headers: {
+      ...withoutOwn(headers),
+      ...(mac !== undefined && { [SOURCE_MAC_HEADER]: mac }),
+      [SOURCE_TOPIC_HEADER]: source,
+      [SOURCE_OFFSET_HEADER]: `${partition}:${offset}`,
+      [DEAD_REASON_HEADER]: reason,
+      [DEAD_DETAIL_HEADER]: detail,
+    },
+  };
+}
+
+/** Keeps only the beginning of a record that is too large to publish with the added headers. */
+export function cutDeadLetter(
+  topic: string,
+  record: LogRecord,
+  reason: DeadLetterReason,
+  detail: string,
+): OutgoingRecord {
+  const { headers, ...letter } = toDeadLetter(topic, { ...record, headers: {} }, reason, detail);
+  return {
+    ...letter,
+    key: record.key.slice(0, CUT_KEY_CHARS),
+    value: record.value.subarray(0, CUT_VALUE_BYTES),
+    headers: { ...headers, [CUT_FROM_BYTES_HEADER]: String(record.value.length) },
+  };
+}
+
+export function readDeadLetter({
+  partition,
+  offset,
+  atMs,
+  key,
+  value,
+  headers,
+}: StoredRecord): DeadLetter {
+  const cut = headers[CUT_FROM_BYTES_HEADER];
+  const mac = headers[SOURCE_MAC_HEADER];
+  return {
+    id: `${partition}:${offset}`,
+    atMs,
+    reason: headers[DEAD_REASON_HEADER] ?? '',
+    detail: headers[DEAD_DETAIL_HEADER] ?? '',
+    source: {
+      topic: headers[SOURCE_TOPIC_HEADER] ?? '',
+      place: headers[SOURCE_OFFSET_HEADER] ?? '',
+    },
+    record: {
+      key,
+      value,
+      headers: { ...withoutOwn(headers), ...(mac !== undefined && { [MAC_HEADER]: mac }) },
+    },
+    cutFromBytes: cut === undefined ? null : Number(cut),
+  };
+}
+
+/** A record that already has headers of these names loses them. */
+function withoutOwn(headers: LogRecord['headers']): LogRecord['headers'] {
+  return Object.fromEntries(Object.entries(headers).filter(([name]) => !OWN_HEADERS.has(name)));
 }

@@ -11,7 +11,7 @@ import {
   createPublisherStore,
   type PublisherStore,
 } from '@posthorn/platform/mongo/messages/publishers.ts';
-import { publishInBatches } from '@posthorn/platform/records/publish-in-batches.ts';
+import { publishInBatches } from '@posthorn/platform/records/created-records.ts';
 import { createReadingPositions } from '@posthorn/platform/redis/reading-positions.ts';
 import {
   monotonicClockMs,

@@ -75,7 +75,8 @@ describe('messages and deliveries of several days', () => {
 
   beforeAll(async () => {
     database = await openScratchDays();
-    ({ db } = database);
+    const layout = { beginMs: 0, retentionMs: 30 * DAY_MS };
+    db = withDays(database.db, { layout: () => layout, nowMs: Date.now });
     expect(await createMessageStore(db).insertAll(MESSAGES)).toEqual(IDS.map(() => 'stored'));
   });
 

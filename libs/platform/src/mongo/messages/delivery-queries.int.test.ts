@@ -1,16 +1,13 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import type { DeliveryStatus } from '@posthorn/domain/delivery/delivery.ts';
-import { stuckDeliveryContract } from '../../../../../test/support/contract/stuck-delivery-contract.ts';
 import {
   openScratchDatabase,
   type ScratchDatabase,
 } from '../../../../../test/support/stores/scratch-database.ts';
 import { collection } from '../collections.ts';
 import type { DeliveryDocument } from '../documents.ts';
-import { createDeliveryStore } from './deliveries.ts';
 import {
   createDeliveryQueries,
-  createStuckDeliveries,
   type DeliveryQueries,
   type FailureFilter,
 } from './delivery-queries.ts';
@@ -142,18 +139,6 @@ describe('the queries of the API about deliveries', () => {
       { status: 'exhausted', attempts: [] },
     ]);
   });
-});
-
-stuckDeliveryContract(async () => {
-  const { db, drop } = await openScratchDatabase();
-  return {
-    stuck: createStuckDeliveries(db),
-    deliveries: createDeliveryStore(db),
-    async clear() {
-      await collection(db, 'deliveries').deleteMany({});
-    },
-    close: drop,
-  };
 });
 
 describe('the queries for stuck deliveries', () => {

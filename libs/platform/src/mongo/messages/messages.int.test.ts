@@ -1,5 +1,4 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { messageStoreContract } from '../../../../../test/support/contract/message-store-contract.ts';
 import { sampleMessage } from '../../../../../test/support/samples/sample-message.ts';
 import {
   openScratchDatabase,
@@ -8,11 +7,6 @@ import {
 import { collection } from '../collections.ts';
 import { createMessageQueries } from './message-queries.ts';
 import { createMessageStore } from './messages.ts';
-
-messageStoreContract(async () => {
-  const { db, drop } = await openScratchDatabase();
-  return { store: createMessageStore(db), close: drop };
-});
 
 describe('a stored message', () => {
   const stored = sampleMessage(`msg_01m7y9sd1v${'0'.repeat(16)}`);

@@ -1,3 +1,4 @@
+import { ImpossibleError } from '@posthorn/domain/required.ts';
 import { FAILED_STATUSES, type PageProgress, type Resend } from '@posthorn/domain/resend.ts';
 import type { mongo } from 'mongoose';
 import { collection } from '../collections.ts';
@@ -6,12 +7,6 @@ import { isDuplicateKey } from '../connect.ts';
 import type { Database } from '../days/days.ts';
 import { countUpTo, readUpTo } from '../days/read-days.ts';
 import type { ResendDocument } from '../documents.ts';
-import {
-  createResendParts,
-  enabledWebhooks,
-  partsOf,
-  type ResendPartStore,
-} from './resends-of-app.ts';
 
 interface PageResult {
   succeeded: number;
@@ -23,7 +18,7 @@ interface PageResult {
  * milliseconds since 1970. A change throws ResendMovedError unless the stored resend is at the same
  * position as the given one.
  */
-export interface ResendStore extends ResendPartStore {
+export interface ResendStore {
   /**
    * Returns false when another resend of the same app, or of the failures of the same webhook, runs, or when
    * this one is stored already.
@@ -60,6 +55,28 @@ export interface ResendStore extends ResendPartStore {
   finish: (resend: Resend, atMs: number, status?: 'done' | 'aborted') => Promise<void>;
   /** Asks to abort a running resend, which is due at once then. Asking again changes nothing. */
   askToAbort: (companyId: string, resendId: string, atMs: number) => Promise<void>;
+  /** Parts that were begun and are not finished. */
+  openParts: (resend: Resend) => Promise<Resend[]>;
+  /** The webhook whose part was begun last; '' when none was. */
+  lastWebhook: (resend: Resend) => Promise<string>;
+  /** The ids of the app's enabled webhooks after `afterId`, ascending. */
+  webhooksAfter: (resend: Resend, afterId: string, limit: number) => Promise<string[]>;
+  /**
+   * The resend as its company sees it: the counts of an app's running resend include those of its
+   * parts. Null when there is no such resend, or when it is a part.
+   */
+  findShown: (companyId: string, resendId: string) => Promise<Resend | null>;
+  /** As the company sees them, newest first, without the parts. */
+  listShown: (companyId: string, filter: ResendFilter, limit: number) => Promise<Resend[]>;
+}
+
+/** What a list may be limited to. */
+interface ResendFilter {
+  /** Those of the whole app. */
+  appId?: string | undefined;
+  /** Those of the webhook, and of single deliveries to it. */
+  webhookId?: string | undefined;
+  beforeId?: string | undefined;
 }
 
 interface ResendClaim {
@@ -143,7 +160,6 @@ async function claimDue(
   return claimed && toResend(claimed);
 }
 
-/** Not later than now, so that it includes resends of earlier versions, which have no time. */
 export function dueResends(
   nowMs: number,
   exceptCompanyIds: readonly string[],
@@ -151,6 +167,7 @@ export function dueResends(
   return {
     status: 'running',
     partOf: { $exists: false },
+    // One without a time is due at once.
     dueAt: { $not: { $gt: new Date(nowMs) } },
     ...(exceptCompanyIds.length > 0 && { companyId: { $nin: [...exceptCompanyIds] } }),
   };
@@ -258,8 +275,102 @@ async function move(
   return toResend(moved);
 }
 
-/** Translates between resends and their documents, in which times are dates and a null owner is absent. */
+/** The parts of a resend, as a range of ids that needs no index of its own: `0` follows `/`. */
+const partsOf = (resendId: string) => ({
+  _id: { $gt: `${resendId}/`, $lt: `${resendId}0` },
+});
 
+/** An app's resend has a part for each of its webhooks, begun in the order of their ids. */
+function createResendParts(
+  db: mongo.Db,
+): Pick<ResendStore, 'openParts' | 'lastWebhook' | 'webhooksAfter' | 'findShown' | 'listShown'> {
+  const resends = (companyId: string) => documentsOf(db, 'resends', companyId);
+  return {
+    async openParts({ companyId, id }) {
+      const open = resends(companyId).find({ ...partsOf(id), status: 'running' });
+      return (await open.toArray()).map(toResend);
+    },
+    async lastWebhook({ companyId, id }) {
+      const parts = resends(companyId).find(partsOf(id)).sort({ _id: -1 }).limit(1);
+      return (await parts.toArray())[0]?.webhookId ?? '';
+    },
+    webhooksAfter: (resend, afterId, limit) => enabledWebhooks(db, resend, { afterId, limit }),
+    findShown: (companyId, resendId) => findShown(db, companyId, resendId),
+    async listShown(companyId, { appId, webhookId, beforeId }, limit) {
+      const filter = {
+        ...(appId !== undefined && { appId }),
+        ...(webhookId !== undefined && { webhookId }),
+        ...(beforeId !== undefined && { _id: { $lt: beforeId } }),
+        partOf: { $exists: false },
+      };
+      // Up to 45 KiB each, and shown to nobody.
+      const found = resends(companyId)
+        .find(filter, { projection: { progress: 0 } })
+        .sort({ _id: -1 })
+        .limit(limit);
+      const listed = (await found.toArray()).map(toResend);
+      return Promise.all(listed.map((each) => withParts(db, each)));
+    },
+  };
+}
+
+async function findShown(db: mongo.Db, companyId: string, _id: string): Promise<Resend | null> {
+  // Reads the parts first: they are removed after the resend is done, whose own counts hold then.
+  const counts = await countsOfParts(db, companyId, _id);
+  const found = await documentsOf(db, 'resends', companyId).findOne({ _id });
+  if (!found || found.partOf !== undefined) return null;
+  return toResend(found.status === 'running' ? { ...found, ...counts } : found);
+}
+
+async function withParts(db: mongo.Db, resend: Resend): Promise<Resend> {
+  if (resend.appId === null || resend.status !== 'running') return resend;
+  return (await findShown(db, resend.companyId, resend.id)) ?? resend;
+}
+
+/** To decode 10,000 at once takes 20 ms of CPU time. */
+const IDS_OF_A_BATCH = 1_000;
+
+/** The ids of the enabled webhooks of an app's resend. A limit of 0 means no limit. */
+async function enabledWebhooks(
+  db: mongo.Db,
+  { id, companyId, appId }: Resend,
+  { afterId, limit } = { afterId: '', limit: 0 },
+): Promise<string[]> {
+  if (appId === null) throw new ImpossibleError(`resend ${id} is not of an app`);
+  const found = documentsOf(db, 'webhooks', companyId)
+    .find({ appId, disabled: false, _id: { $gt: afterId } })
+    .sort({ _id: 1 })
+    .limit(limit)
+    .batchSize(IDS_OF_A_BATCH);
+  return (await found.project<{ _id: string }>({ _id: 1 }).toArray()).map(({ _id }) => _id);
+}
+
+type Counts = Pick<ResendDocument, 'succeeded' | 'failed' | 'updatedAt'>;
+
+/** The sums over the parts; null when there are none. */
+async function countsOfParts(
+  db: mongo.Db,
+  companyId: string,
+  resendId: string,
+): Promise<Counts | null> {
+  const [counts] = await collection(db, 'resends')
+    .aggregate<Counts>([
+      { $match: { ...partsOf(resendId), companyId } },
+      {
+        $group: {
+          _id: null,
+          succeeded: { $sum: '$succeeded' },
+          failed: { $sum: '$failed' },
+          updatedAt: { $max: '$updatedAt' },
+        },
+      },
+      { $unset: '_id' },
+    ])
+    .toArray();
+  return counts ?? null;
+}
+
+/** In documents times are dates, and a null owner is absent. */
 function toResendDocument(resend: Resend): ResendDocument {
   const { id, appId, partOf, outcome, progress, ...others } = resend;
   const { scannedTo, dueAtMs, abortAskedAtMs, createdAtMs, updatedAtMs, ...rest } = others;
