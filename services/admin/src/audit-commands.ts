@@ -1,15 +1,7 @@
 import { type AuditEvent, NO_COMPANY } from '@posthorn/domain/audit.ts';
 import { createAuditStore } from '@posthorn/platform/mongo/companies/audit-log.ts';
-import { connectMongo, mongoTlsOf } from '@posthorn/platform/mongo/connect.ts';
-import { parseConfig } from '@posthorn/platform/service/config.ts';
 import type { Command } from 'commander';
-import { databaseConfig } from './command.ts';
-
-interface ListOptions {
-  company?: string;
-  since?: string;
-  until?: string;
-}
+import { databaseConfig, withDatabase } from './command.ts';
 
 /** Adds `audit-events list` (docs/security.md). */
 export function addAuditCommands(program: Command): void {
@@ -23,17 +15,19 @@ export function addAuditCommands(program: Command): void {
     .action(listAuditEvents);
 }
 
+interface ListOptions {
+  company?: string;
+  since?: string;
+  until?: string;
+}
+
 async function listAuditEvents({ company, since, until }: ListOptions): Promise<void> {
   const span = { fromMs: timeOf('--since', since), toMs: timeOf('--until', until) };
-  const config = parseConfig('admin', databaseConfig, process.env);
-  const mongo = await connectMongo(config.MONGODB_URL, 'posthorn-admin', mongoTlsOf(config));
-  try {
-    for await (const event of createAuditStore(mongo.db).export(company ?? null, span)) {
+  await withDatabase(databaseConfig, async (db) => {
+    for await (const event of createAuditStore(db).export(company ?? null, span)) {
       process.stdout.write(`${lineOf(event)}\n`);
     }
-  } finally {
-    await mongo.close();
-  }
+  });
 }
 
 function timeOf(option: string, text: string | undefined): number | undefined {
@@ -43,7 +37,7 @@ function timeOf(option: string, text: string | undefined): number | undefined {
   return ms;
 }
 
-/** As the API shows it, with the company; null for the installation. */
+/** The event as in the API, with its company; null for the installation. */
 function lineOf({ createdAtMs, completedAtMs, companyId, ...event }: AuditEvent): string {
   return JSON.stringify({
     ...event,

@@ -1,8 +1,9 @@
-import type { AuditAction, AuditedFields } from '@posthorn/domain/audit.ts';
-import { companyStatusOf } from '@posthorn/domain/company.ts';
+import { type AuditAction, type AuditedFields, NO_COMPANY } from '@posthorn/domain/audit.ts';
+import { type CompanyStatus, companyStatusOf } from '@posthorn/domain/company.ts';
 import type { IdPrefix } from '@posthorn/domain/ids.ts';
 import {
   type AskedRights,
+  type CompanyLife,
   type CompanyStore,
   createCompanyStore,
   type KeyRights,
@@ -15,10 +16,10 @@ import {
   type AdminAction,
   createRecordAdmin,
   databaseConfig,
-  type OutputOptions,
   type RecordAdmin,
   runOnDatabase,
 } from './command.ts';
+import { type OutputOptions } from './output.ts';
 
 export interface CompanyDeps {
   companies: CompanyStore;
@@ -102,7 +103,7 @@ export async function listApiKeys(deps: CompanyDeps, companyId: string): Promise
     name,
     prefix,
     createdAt,
-    ...shownRights(rights),
+    ...rightsOf(rights),
   }));
 }
 
@@ -137,7 +138,7 @@ async function assertCompany({ companies }: CompanyDeps, companyId: string): Pro
 }
 
 /** Returns the limits of a key. A key without limits has none of the three fields. */
-function shownRights({ scopes, appId, expiresAt }: KeyRights): object {
+function rightsOf({ scopes, appId, expiresAt }: KeyRights): object {
   return {
     ...(scopes && { scopes: scopes.join(',') }),
     ...(appId !== undefined && { appId }),
@@ -147,6 +148,76 @@ function shownRights({ scopes, appId, expiresAt }: KeyRights): object {
 
 function newApiKey(deps: KeyDeps, companyId: string, name: string, asked: AskedRights) {
   return makeApiKey(deps, companyId, name, toKeyRights(asked));
+}
+
+export interface CompanyLifeDeps {
+  life: Pick<CompanyLife, 'statusOf' | 'suspend' | 'resume' | 'beginRemoval'>;
+  record: RecordAdmin;
+}
+
+interface StatusOfCompany {
+  companyId: string;
+  /** Null when the company does not exist any more. */
+  status: CompanyStatus | null;
+}
+
+/** Throws for an unknown company, and for one that is being removed. */
+export async function suspendCompany(
+  { life, record }: CompanyLifeDeps,
+  companyId: string,
+): Promise<StatusOfCompany> {
+  await assertNotRemoved(life, companyId);
+  await record(ofCompany('company.suspended', companyId), () => life.suspend(companyId));
+  return { companyId, status: await life.statusOf(companyId) };
+}
+
+/** Throws for an unknown company, and for one that is being removed. */
+export async function resumeCompany(
+  { life, record }: CompanyLifeDeps,
+  companyId: string,
+): Promise<StatusOfCompany> {
+  await assertNotRemoved(life, companyId);
+  await record(ofCompany('company.resumed', companyId), () => life.resume(companyId));
+  return { companyId, status: await life.statusOf(companyId) };
+}
+
+/**
+ * Begins the removal of the company; the gateways do the rest. Throws for an unknown company, and unless
+ * `confirmed` is its id too. May be repeated.
+ */
+export async function deleteCompany(
+  { life, record }: CompanyLifeDeps,
+  companyId: string,
+  confirmed: string | undefined,
+): Promise<StatusOfCompany> {
+  if (confirmed !== companyId) {
+    throw new Error(`To delete everything of the company, give --confirm ${companyId}.`);
+  }
+  await requireStatus(life, companyId);
+  // The events of the company are removed with it; this one stays.
+  const deletion = { ...ofCompany('company.deleted', companyId), companyId: NO_COMPANY };
+  await record(deletion, () => life.beginRemoval(companyId));
+  return { companyId, status: await life.statusOf(companyId) };
+}
+
+/** An action on a company as a whole. */
+export function ofCompany(action: AuditAction, companyId: string): AdminAction {
+  return { companyId, action, target: { kind: 'company', id: companyId }, fields: {} };
+}
+
+async function requireStatus(
+  life: CompanyLifeDeps['life'],
+  companyId: string,
+): Promise<CompanyStatus> {
+  const status = await life.statusOf(companyId);
+  if (status === null) throw new Error(`There is no company ${companyId}.`);
+  return status;
+}
+
+async function assertNotRemoved(life: CompanyLifeDeps['life'], companyId: string): Promise<void> {
+  if ((await requireStatus(life, companyId)) === 'removing') {
+    throw new Error(`The company ${companyId} is being deleted.`);
+  }
 }
 
 /** Runs `work` on the companies and API keys, and prints what it returns. */

@@ -17,12 +17,12 @@ import { z } from 'zod';
 import {
   createRecordAdmin,
   databaseConfig,
-  type OutputOptions,
   parseOptions,
   type RecordAdmin,
   runOnDatabase,
   timeOption,
 } from './command.ts';
+import { type OutputOptions } from './output.ts';
 import {
   createApiKey,
   createCompany,
@@ -31,12 +31,7 @@ import {
   revokeApiKey,
   runOnCompanies,
 } from './companies.ts';
-import {
-  type CompanyLifeDeps,
-  deleteCompany,
-  resumeCompany,
-  suspendCompany,
-} from './company-life.ts';
+import { type CompanyLifeDeps, deleteCompany, resumeCompany, suspendCompany } from './companies.ts';
 import { addExportCommand } from './export.ts';
 
 /** Adds `company create|list|suspend|resume|delete|export`. */

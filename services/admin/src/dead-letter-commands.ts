@@ -2,7 +2,7 @@ import { DEAD_LETTER_REASONS } from '@posthorn/platform/records/dead-letters.ts'
 import { parseConfig } from '@posthorn/platform/service/config.ts';
 import type { Command } from 'commander';
 import { isUtf8 } from 'node:buffer';
-import { escapeControls, type OutputOptions, printResult } from './command.ts';
+import { escapeControls, type OutputOptions, printResult } from './output.ts';
 import {
   findLetter,
   isoTime,

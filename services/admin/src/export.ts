@@ -10,14 +10,9 @@ import type { Command } from 'commander';
 import { createWriteStream } from 'node:fs';
 import { Readable, type Writable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
-import {
-  createRecordAdmin,
-  databaseConfig,
-  type OutputOptions,
-  printResult,
-  withDatabase,
-} from './command.ts';
-import { ofCompany } from './company-life.ts';
+import { createRecordAdmin, databaseConfig, withDatabase } from './command.ts';
+import { type OutputOptions, printResult } from './output.ts';
+import { ofCompany } from './companies.ts';
 
 interface ExportOptions extends OutputOptions {
   out?: string;

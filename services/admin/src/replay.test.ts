@@ -12,9 +12,9 @@ import {
   createReplay,
   createReplayReport,
   createRepublishLetters,
+  type Failure,
   type ReplayReport,
 } from './replay.ts';
-import type { Failure } from './resend-letters.ts';
 
 const read = createLetterReader('p.');
 const reason = 'unreadable_record';

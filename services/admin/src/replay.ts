@@ -1,6 +1,9 @@
 import { NO_COMPANY } from '@posthorn/domain/audit.ts';
 import { awaitsAttempt, type DeliveryState } from '@posthorn/domain/delivery/delivery.ts';
-import { readTopics } from '@posthorn/platform/kafka/connect.ts';
+import type { IdPrefix } from '@posthorn/domain/ids.ts';
+import { requiredAt } from '@posthorn/domain/required.ts';
+import type { MarkedDelivery, Resend } from '@posthorn/domain/resend.ts';
+import { readTopics } from '@posthorn/platform/kafka/connection/connect.ts';
 import { createKafkaMetrics } from '@posthorn/platform/kafka/kafka-metrics.ts';
 import { createKafkaRecordLog } from '@posthorn/platform/kafka/kafka-record-log.ts';
 import type { RecordLog } from '@posthorn/platform/kafka/record-log.ts';
@@ -11,15 +14,20 @@ import {
   createDeliveryStore,
   type DeliveryStore,
 } from '@posthorn/platform/mongo/messages/deliveries.ts';
-import { createResendMarks } from '@posthorn/platform/mongo/webhooks/resend-marks.ts';
-import { createResendStore } from '@posthorn/platform/mongo/webhooks/resends.ts';
+import {
+  createResendMarks,
+  freeOrphans,
+  type ResendMarks,
+} from '@posthorn/platform/mongo/webhooks/resend-marks.ts';
+import { createResendStore, type ResendStore } from '@posthorn/platform/mongo/webhooks/resends.ts';
 import { systemClockMs, systemIds } from '@posthorn/platform/service/clock-and-ids.ts';
 import { messageOf } from '@posthorn/platform/service/errors.ts';
 import { parseConfig } from '@posthorn/platform/service/config.ts';
 import { settings } from '@posthorn/platform/service/settings.ts';
 import { randomUUID } from 'node:crypto';
 import { Registry } from 'prom-client';
-import { createRecordAdmin, type OutputOptions, printResult } from './command.ts';
+import { createRecordAdmin } from './command.ts';
+import { type OutputOptions, printResult } from './output.ts';
 import {
   findLetter,
   type Letter,
@@ -31,7 +39,6 @@ import {
   type Selection,
   silent,
 } from './letters.ts';
-import { createResendLetters, type Failure, type ResendLetters } from './resend-letters.ts';
 
 interface ReplayOptions extends OutputOptions {
   dryRun?: boolean;
@@ -72,12 +79,44 @@ interface Run {
   report: ReplayReport;
 }
 
-async function runReplay(letters: Letters, db: Database, run: Run): Promise<void> {
-  const replay = await openReplay(letters, db, run);
+async function runReplay(
+  letters: Letters,
+  db: Database,
+  { selection: { place, filter }, isDryRun, report }: Run,
+): Promise<void> {
+  const { kafka, prefix } = letters;
+  const topics = new Set((await readTopics(kafka)).keys());
+  const records = await createKafkaRecordLog({
+    kafka,
+    instanceId: randomUUID(),
+    logger: silent(),
+    metrics: createKafkaMetrics(new Registry()),
+    onFatal: () => undefined,
+  });
+  const deliveries = createDeliveryStore(db);
+  const replay = createReplay({
+    report,
+    republish: createRepublishLetters({ isDryRun, report, topics, deliveries, records }),
+    resend: createResendLetters({
+      isDryRun,
+      report,
+      resends: createResendStore(db),
+      marks: createResendMarks(db),
+      findWebhook: (companyId, _id) => documentsOf(db, 'webhooks', companyId).findOne({ _id }),
+      newId: systemIds,
+      nowMs: systemClockMs,
+    }),
+  });
   try {
-    await replaySelected(letters, run.selection, replay);
+    if (place) await replay.add(await findLetter(letters, place));
+    else {
+      await letters.read({ sinceMs: filter.since }, async (letter) => {
+        if (matchesFilter(letter, filter, prefix)) await replay.add(letter);
+      });
+    }
+    await replay.finish();
   } finally {
-    await replay.close();
+    await records.close();
   }
 }
 
@@ -98,60 +137,10 @@ function recordReplay(
   );
 }
 
-async function replaySelected(letters: Letters, selection: Selection, run: Replay): Promise<void> {
-  const { place, filter } = selection;
-  if (place) await run.add(await findLetter(letters, place));
-  else {
-    await letters.read({ sinceMs: filter.since }, async (letter) => {
-      if (matchesFilter(letter, filter, letters.prefix)) await run.add(letter);
-    });
-  }
-  await run.finish();
-}
-
-interface OpenReplay extends Replay {
-  close: () => Promise<void>;
-}
-
-async function openReplay(
-  { kafka }: Letters,
-  db: Database,
-  { isDryRun, report }: Pick<Run, 'isDryRun' | 'report'>,
-): Promise<OpenReplay> {
-  const topics = new Set((await readTopics(kafka)).keys());
-  const records = await createKafkaRecordLog({
-    kafka,
-    instanceId: randomUUID(),
-    logger: silent(),
-    metrics: createKafkaMetrics(new Registry()),
-    onFatal: () => undefined,
-  });
-  const replay = createReplay({
-    report,
-    republish: createRepublishLetters({
-      isDryRun,
-      report,
-      topics,
-      deliveries: createDeliveryStore(db),
-      records,
-    }),
-    resend: createResendLetters({
-      isDryRun,
-      report,
-      resends: createResendStore(db),
-      marks: createResendMarks(db),
-      findWebhook: (companyId, _id) => documentsOf(db, 'webhooks', companyId).findOne({ _id }),
-      newId: systemIds,
-      nowMs: systemClockMs,
-    }),
-  });
-  return { ...replay, close: records.close };
-}
-
 interface ReplayDeps {
   report: ReplayReport;
   republish: (letters: readonly Letter[]) => Promise<void>;
-  resend: ResendLetters;
+  resend: (failures: readonly Failure[]) => Promise<void>;
 }
 
 interface Replay {
@@ -341,4 +330,164 @@ function skipReasonOf(
   const isDue =
     !content || awaitsAttempt(states.get(content.deliveryId), content.nextAttemptNumber);
   return isDue ? null : 'moved_on';
+}
+
+/** A delivery that failed for good, and its dead letter. */
+export interface Failure {
+  letterId: string;
+  companyId: string;
+  webhookId: string;
+  deliveryId: string;
+}
+
+interface ResendLettersDeps {
+  isDryRun: boolean;
+  report: ReplayReport;
+  resends: Pick<ResendStore, 'insert' | 'remove' | 'findOne'>;
+  marks: Pick<ResendMarks, 'ask' | 'read' | 'free'>;
+  /** Null when the webhook was deleted. */
+  findWebhook: (
+    companyId: string,
+    webhookId: string,
+  ) => Promise<{ disabled: boolean; rateLimitPerSecond: number | null } | null>;
+  newId: (prefix: IdPrefix) => string;
+  nowMs: () => number;
+}
+
+/** Failures of one webhook. */
+interface Page {
+  companyId: string;
+  webhookId: string;
+  failures: readonly Failure[];
+}
+
+/** The gateway sends as many deliveries of a resend at once, or two seconds' worth under a rate limit. */
+const PAGE_SIZE = 500;
+
+/**
+ * Stores resends that name the deliveries, and marks the deliveries. The gateways send them page by page
+ * within the limits of each endpoint. A delivery whose state has changed since its letter is skipped.
+ */
+export function createResendLetters(deps: ResendLettersDeps) {
+  return async (failures: readonly Failure[]): Promise<void> => {
+    const byWebhook = Map.groupBy(
+      withoutRepeats(deps, failures),
+      ({ companyId, webhookId }) => `${companyId}/${webhookId}`,
+    );
+    for (const group of byWebhook.values()) await resendOfWebhook(deps, group);
+  };
+}
+
+/** A crash may have written two letters of one delivery. */
+function withoutRepeats(deps: ResendLettersDeps, failures: readonly Failure[]): Failure[] {
+  const groups = [...Map.groupBy(failures, ({ deliveryId }) => deliveryId).values()];
+  for (const group of groups) skipAll(deps, group.slice(1), 'repeated');
+  return groups.map((group) => requiredAt(group, 0, 'failure of the delivery'));
+}
+
+async function resendOfWebhook(
+  deps: ResendLettersDeps,
+  failures: readonly Failure[],
+): Promise<void> {
+  const { companyId, webhookId } = requiredAt(failures, 0, 'failure of the webhook');
+  const webhook = await deps.findWebhook(companyId, webhookId);
+  if (!webhook || webhook.disabled) {
+    skipAll(deps, failures, webhook ? 'webhook_disabled' : 'webhook_deleted');
+    return;
+  }
+  const perSecond = webhook.rateLimitPerSecond;
+  const size = perSecond === null ? PAGE_SIZE : Math.min(PAGE_SIZE, perSecond * 2);
+  for (let from = 0; from < failures.length; from += size) {
+    await resendPage(deps, { companyId, webhookId, failures: failures.slice(from, from + size) });
+  }
+}
+
+async function resendPage(deps: ResendLettersDeps, page: Page): Promise<void> {
+  const { isDryRun, report, marks } = deps;
+  const { companyId, failures } = page;
+  const ids = failures.map(({ deliveryId }) => deliveryId);
+  // A resend that ended may have left its marks.
+  if (!isDryRun) await freeOrphans(deps, await marks.read(companyId, ids));
+  const found = new Map((await marks.read(companyId, ids)).map((each) => [each.id, each]));
+  const resendable = failures.filter(({ letterId, deliveryId }) => {
+    const reason = whyNotResent(found.get(deliveryId));
+    if (reason) report.skipped(letterId, reason);
+    return reason === null;
+  });
+  if (resendable.length === 0) return;
+  if (isDryRun) {
+    for (const { letterId, deliveryId } of resendable) report.resent(letterId, deliveryId, null);
+  } else {
+    await storeResend(deps, { ...page, failures: resendable });
+  }
+}
+
+function whyNotResent(delivery: MarkedDelivery | undefined): SkipReason | null {
+  if (!delivery) return 'not_stored';
+  const { status, mark } = delivery;
+  if (status === 'delivered' || status === 'pending') return status;
+  return mark?.state === 'asked' ? 'resend_running' : null;
+}
+
+async function storeResend(deps: ResendLettersDeps, page: Page): Promise<void> {
+  const { report, resends, marks } = deps;
+  const { companyId, failures } = page;
+  const resend = newResend(deps, page);
+  if (!(await resends.insert(resend))) {
+    skipAll(deps, failures, 'resend_running');
+    return;
+  }
+  // Marked at once, so that another letter of the same delivery is skipped.
+  await marks.ask(resend);
+  const found = await marks.read(companyId, resend.page);
+  const marked = new Set(
+    found.filter(({ mark }) => mark?.resendId === resend.id).map(({ id }) => id),
+  );
+  if (marked.size === 0) {
+    await resends.remove(resend);
+    await marks.free(companyId, resend.id, resend.page);
+  }
+  for (const { letterId, deliveryId } of failures) {
+    if (marked.has(deliveryId)) report.resent(letterId, deliveryId, resend.id);
+    else report.skipped(letterId, 'resend_running');
+  }
+}
+
+/** Returns a resend with one page: its span ends with the last delivery of the page. */
+function newResend(
+  { newId, nowMs }: ResendLettersDeps,
+  { companyId, webhookId, failures }: Page,
+): Resend {
+  const page = failures.map(({ deliveryId }) => deliveryId).sort();
+  const last = requiredAt(page, page.length - 1, 'delivery of the page');
+  const atMs = nowMs();
+  return {
+    id: newId('rsnd'),
+    companyId,
+    webhookId,
+    appId: null,
+    partOf: null,
+    outcome: null,
+    afterId: page.length === 1 ? last : '',
+    beforeId: last,
+    page,
+    status: 'running',
+    progress: null,
+    scannedTo: '',
+    dueAtMs: atMs,
+    abortAskedAtMs: null,
+    total: page.length,
+    succeeded: 0,
+    failed: 0,
+    createdAtMs: atMs,
+    updatedAtMs: atMs,
+  };
+}
+
+function skipAll(
+  { report }: ResendLettersDeps,
+  failures: readonly Failure[],
+  reason: SkipReason,
+): void {
+  for (const { letterId } of failures) report.skipped(letterId, reason);
 }

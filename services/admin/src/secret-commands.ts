@@ -14,13 +14,8 @@ import {
 } from '@posthorn/platform/security/vault.ts';
 import type { Command } from 'commander';
 import type { mongo } from 'mongoose';
-import {
-  createRecordAdmin,
-  databaseConfig,
-  type OutputOptions,
-  type RecordAdmin,
-  runOnDatabase,
-} from './command.ts';
+import { createRecordAdmin, databaseConfig, type RecordAdmin, runOnDatabase } from './command.ts';
+import { type OutputOptions } from './output.ts';
 
 const secretsConfig = databaseConfig.extend({
   ...settings.encryption,

@@ -21,7 +21,7 @@ import { parseConfig } from '@posthorn/platform/service/config.ts';
 import { settings } from '@posthorn/platform/service/settings.ts';
 import type { Command } from 'commander';
 import { z } from 'zod';
-import { type OutputOptions, printResult } from './command.ts';
+import { type OutputOptions, printResult } from './output.ts';
 
 /** Adds `topics check|apply` (docs/topics.md). */
 export function addTopicCommands(program: Command): void {

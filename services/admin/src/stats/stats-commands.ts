@@ -2,8 +2,9 @@ import { createStatsQueries } from '@posthorn/platform/mongo/messages/stats-quer
 import type { Command } from 'commander';
 import { z } from 'zod';
 import { databaseConfig, parseOptions, withDatabase } from '../command.ts';
-import { formatTable } from '../table.ts';
-import { monthOption } from './spans.ts';
+import { formatTable } from '../output.ts';
+import { lastMinutes, monthOption, sinceOption } from './spans.ts';
+import { worstEndpoints } from './worst-endpoints.ts';
 
 /** Adds `usage` (docs/companies.md). */
 export function addStatsCommands(program: Command): void {

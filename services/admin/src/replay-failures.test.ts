@@ -5,8 +5,7 @@ import {
   sampleResend,
 } from '../../../test/support/memory/memory-resends.ts';
 import { countingIds } from '../../../test/support/samples/sample-message.ts';
-import { createReplayReport, type ReplayReport } from './replay.ts';
-import { createResendLetters } from './resend-letters.ts';
+import { createReplayReport, createResendLetters, type ReplayReport } from './replay.ts';
 
 interface Target {
   disabled: boolean;
