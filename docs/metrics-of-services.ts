@@ -2,17 +2,11 @@ import { systemClockMs } from '@posthorn/platform/service/clock-and-ids.ts';
 import { createAuditMetrics } from '@posthorn/platform/mongo/companies/audit-log.ts';
 import { createDeadLetters } from '@posthorn/platform/records/dead-letters.ts';
 import { createKafkaMetrics } from '@posthorn/platform/kafka/kafka-metrics.ts';
-import {
-  createTopicWatch,
-  type TopicWatchDeps,
-} from '@posthorn/platform/kafka/topics/watch-topics.ts';
-import { showBacklogs } from '@posthorn/platform/memberless-groups/memberless-groups.ts';
-import { checkTopics } from '@posthorn/platform/kafka/topics/check-topics.ts';
+import { checkTopics, createTopicWatch, type TopicWatchDeps } from '@posthorn/platform/kafka/topics.ts';
 import { createDroppedSpans } from '@posthorn/platform/service/otlp-spans.ts';
 import { createMemoryBudgets } from '@posthorn/platform/memory/memory-budgets.ts';
 import { watchClient } from '@posthorn/platform/mongo/connect.ts';
 import { createIncidentMetrics } from '@posthorn/platform/records/operator-incidents.ts';
-import { createConfirmedRecords } from '@posthorn/platform/records/proven-records.ts';
 import { createRegistry, watchDependencies } from '@posthorn/platform/service/metrics.ts';
 import { createStoreMetrics } from '@posthorn/platform/service/store-metrics.ts';
 import { createStatsMetrics } from '@posthorn/platform/mongo/messages/write-stats.ts';
@@ -105,7 +99,6 @@ function retry(): Registry {
     report: nothing,
   });
   createIncidentMetrics(registry);
-  createConfirmedRecords(registry);
   createAuditMetrics(registry, NOTHING);
   return registry;
 }

@@ -11,8 +11,7 @@ import {
 } from '@posthorn/domain/records/records.ts';
 import { ASSIGNER_VERSION } from '@posthorn/platform/kafka/consumer/partition-assignment.ts';
 import { DATABASE_USERS, databaseRoleOf } from '../../deploy/setup/mongodb-rights.ts';
-import { settings } from '@posthorn/platform/service/settings.ts';
-import { SEALED_FORMATS } from '@posthorn/platform/security/vault.ts';
+import { SEALED_FORMATS, CURRENT_FORMAT } from '@posthorn/platform/security/vault.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
 const page = readFileSync(join(ROOT, 'docs/upgrade.md'), 'utf8');

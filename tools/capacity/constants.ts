@@ -44,150 +44,35 @@ const CONFIGURATION = '[configuration](configuration.md)';
 const STORES = '[the stores](../ARCHITECTURE.md#processes-and-stores)';
 const FAN_OUT = 'a fan-out to 1,000 webhooks, 2026-11-21';
 const SLOW = '[decision 15](decisions/0015-what-keeps-endpoints-apart.md)';
-const RECORDS = '[created-records.ts](../libs/platform/src/outbox/created-records.ts)';
+const RECORDS = '[created-records.ts](../libs/platform/src/records/created-records.ts)';
 const RESPONSES = '[C9.9](contract.md#c9-the-delivery-request)';
 
 /** Every measured figure of the calculator. A test compares them with the table in docs/scaling.md. */
 // prettier-ignore
 export const CONSTANTS = {
-  gatewayCpuMs: {
-    value: 0.26,
-    unit: 'ms of CPU',
-    meaning: 'a gateway for each message, with its first target',
-    source: SIZING,
-  },
-  gatewayTargetCpuMs: {
-    value: 0.067,
-    unit: 'ms of CPU',
-    meaning: 'a gateway for each further target',
-    source: '[fan-out](../bench/results/fan-out-2026-11-21T151013.json)',
-  },
-  gatewayCores: {
-    value: 0.5,
-    unit: 'cores',
-    meaning: 'what to plan for a gateway: half of a core is left for bursts',
-    source: SIZING,
-  },
-  dispatcherAttempts: {
-    value: 2_500,
-    unit: 'attempts/s',
-    meaning: 'what to plan for a dispatcher',
-    source: SIZING,
-  },
-  dispatcherCpuMs: {
-    value: 0.16,
-    unit: 'ms of CPU',
-    meaning: 'a dispatcher for each attempt',
-    source: SIZING,
-  },
-  dispatcherPlaces: {
-    value: 2_000,
-    unit: 'attempts',
-    meaning: 'at once in a dispatcher (`MAX_IN_FLIGHT`)',
-    source: '[configuration](configuration.md)',
-  },
-  slowLanePlaces: {
-    value: 500,
-    unit: 'attempts',
-    meaning: 'at once in its slow lane (`SLOW_LANE_CONCURRENCY`)',
-    source: '[configuration](configuration.md)',
-  },
-  slowFromMs: {
-    value: 1_000,
-    unit: 'ms',
-    meaning: 'latency from which an endpoint is slow',
-    source: '[decision 15](decisions/0015-what-keeps-endpoints-apart.md)',
-  },
-  retryRetries: {
-    value: 1_500,
-    unit: 'retries/s',
-    meaning: 'what to plan for a retry process',
-    source: SIZING,
-  },
-  retryCpuMs: {
-    value: 0.39,
-    unit: 'ms of CPU',
-    meaning: 'a retry process for each retry',
-    source: SIZING,
-  },
-  mongodbWrites: {
-    value: 10_000,
-    unit: 'documents/s',
-    meaning: 'inserted per core of the primary: 5,000 messages, each with one delivery',
-    source: SIZING,
-  },
-  messageOverheadBytes: {
-    value: 282,
-    unit: 'bytes',
-    meaning: 'of a message in MongoDB besides its payload',
-    source: SIZES,
-  },
-  deliveryBytes: {
-    value: 582,
-    unit: 'bytes',
-    meaning: 'of a delivery in MongoDB with one attempt, without its response',
-    source: SIZES,
-  },
-  attemptBytes: {
-    value: 300,
-    unit: 'bytes',
-    meaning: 'of each further attempt of a delivery, without its response',
-    source: SIZES,
-  },
-  messageIndexBytes: {
-    value: 165,
-    unit: 'bytes',
-    meaning: 'of indexes for a message: 136 measured, and a fifth more',
-    source: SIZES,
-  },
-  deliveryIndexBytes: {
-    value: 55,
-    unit: 'bytes',
-    meaning: 'of indexes for a delivery: 45 measured, and a fifth more',
-    source: SIZES,
-  },
-  keptResponseBytes: {
-    value: 4_096,
-    unit: 'bytes',
-    meaning: 'of a response that are kept at most',
-    source: '[C9.9](contract.md#c9-the-delivery-request)',
-  },
-  storedMessageShare: {
-    value: 0.3,
-    unit: 'of the size',
-    meaning: 'of a message on disk with zstd: 0.21 measured, and two fifths more',
-    source: SIZES,
-  },
-  storedDeliveryShare: {
-    value: 0.15,
-    unit: 'of the size',
-    meaning: 'of a delivery on disk with zstd: 0.07 measured, and twice that',
-    source: SIZES,
-  },
-  createdRecordBytes: {
-    value: 360,
-    unit: 'bytes',
-    meaning: 'of a `message-created` record besides its payload',
-    source: SIZES,
-  },
-  retryRecordBytes: {
-    value: 430,
-    unit: 'bytes',
-    meaning: 'of each record of a failed attempt',
-    source: SIZES,
-  },
-  inlinePayloadBytes: {
-    value: 16_384,
-    unit: 'bytes',
-    meaning: 'largest payload that travels in its records',
-    source: '[the stores](../ARCHITECTURE.md#processes-and-stores)',
-  },
-  inlineTargets: {
-    value: 32,
-    unit: 'targets',
-    meaning: 'most targets of a message whose payload travels in its records',
-    source: '[created-records.ts](../libs/platform/src/records/created-records.ts)',
-  },
+  gatewayCpuMs: [0.26, 'ms of CPU', 'a gateway for each message, with its first target', SIZING],
+  gatewayTargetCpuMs: [0.067, 'ms of CPU', 'a gateway for each further target', FAN_OUT],
+  gatewayCores: [0.5, 'cores', 'what to plan for a gateway: half of a core is left for bursts', SIZING],
+  dispatcherAttempts: [2_500, 'attempts/s', 'what to plan for a dispatcher', SIZING],
+  dispatcherCpuMs: [0.16, 'ms of CPU', 'a dispatcher for each attempt', SIZING],
+  dispatcherPlaces: [2_000, 'attempts', 'at once in a dispatcher (`MAX_IN_FLIGHT`)', CONFIGURATION],
+  slowLanePlaces: [500, 'attempts', 'at once in its slow lane', SLOW],
+  slowFromMs: [1_000, 'ms', 'latency from which an endpoint is slow', SLOW],
+  retryRetries: [1_500, 'retries/s', 'what to plan for a retry process', SIZING],
+  retryCpuMs: [0.39, 'ms of CPU', 'a retry process for each retry', SIZING],
+  mongodbWrites: [10_000, 'documents/s', 'inserted per core of the primary: 5,000 messages, each with one delivery', SIZING],
+  messageOverheadBytes: [282, 'bytes', 'of a message in MongoDB besides its payload', SIZES],
+  deliveryBytes: [582, 'bytes', 'of a delivery in MongoDB with one attempt, without its response', SIZES],
+  attemptBytes: [300, 'bytes', 'of each further attempt of a delivery, without its response', SIZES],
+  messageIndexBytes: [165, 'bytes', 'of indexes for a message: 136 measured, and a fifth more', SIZES],
+  deliveryIndexBytes: [55, 'bytes', 'of indexes for a delivery: 45 measured, and a fifth more', SIZES],
+  keptResponseBytes: [4_096, 'bytes', 'of a response that are kept at most', RESPONSES],
+  storedMessageShare: [0.3, 'of the size', 'of a message on disk with zstd: 0.21 measured, and two fifths more', SIZES],
+  storedDeliveryShare: [0.15, 'of the size', 'of a delivery on disk with zstd: 0.07 measured, and twice that', SIZES],
+  createdRecordBytes: [360, 'bytes', 'of a `message-created` record besides its payload', SIZES],
+  retryRecordBytes: [430, 'bytes', 'of each record of a failed attempt', SIZES],
+  inlinePayloadBytes: [16_384, 'bytes', 'largest payload that travels in its records', STORES],
+  inlineTargets: [32, 'targets', 'most targets of a message whose payload travels in its records', RECORDS],
 } satisfies Record<string, Constant>;
 
 /** Returns the value of a constant. */

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { Message } from '@posthorn/domain/message.ts';
 import type { RecordLog } from '@posthorn/platform/kafka/record-log.ts';
 import type { MessageStore } from '@posthorn/platform/mongo/messages/messages.ts';
-import { createdRecords } from '@posthorn/platform/outbox/created-records.ts';
+import { createdRecords } from '@posthorn/platform/records/created-records.ts';
 import { systemIds } from '@posthorn/platform/service/clock-and-ids.ts';
 import { rounded } from '../../measure/figures.ts';
 import { untilArrived } from '../../measure/phase.ts';

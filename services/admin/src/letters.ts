@@ -17,12 +17,8 @@ import {
   type DeadLetter,
   readDeadLetter,
 } from '@posthorn/platform/records/dead-letters.ts';
-import { kafkaAccessOf } from '@posthorn/platform/kafka/connection/access.ts';
-import {
-  assertKafkaReachable,
-  createKafkaClient,
-  kafkaAccessOf,
-} from '@posthorn/platform/kafka/connect.ts';
+import { kafkaAccessOf } from '@posthorn/platform/kafka/connect.ts';
+import { assertKafkaReachable, createKafkaClient } from '@posthorn/platform/kafka/connect.ts';
 import {
   readTopic,
   type ReadTopicOptions,

@@ -3,7 +3,7 @@ import { awaitsAttempt, type DeliveryState } from '@posthorn/domain/delivery/del
 import type { IdPrefix } from '@posthorn/domain/ids.ts';
 import { requiredAt } from '@posthorn/domain/required.ts';
 import type { MarkedDelivery, Resend } from '@posthorn/domain/resend.ts';
-import { readTopics } from '@posthorn/platform/kafka/connection/connect.ts';
+import { readTopics } from '@posthorn/platform/kafka/connect.ts';
 import { createKafkaMetrics } from '@posthorn/platform/kafka/kafka-metrics.ts';
 import { createKafkaRecordLog } from '@posthorn/platform/kafka/kafka-record-log.ts';
 import type { RecordLog } from '@posthorn/platform/kafka/record-log.ts';

@@ -66,7 +66,7 @@ test('an outcome is recorded and logged after the stop has begun, once the store
 test.each([
   'ARCHITECTURE.md',
   'docs/decisions/0016-the-delivery-is-its-done-mark.md',
-  'services/dispatcher/src/once/prevent-double-send.ts',
+  'services/dispatcher/src/prevent-double-send.ts',
 ])('%s says what may be sent twice after a crash', (path) => {
   const text = readFileSync(join(import.meta.dirname, '../../../..', path), 'utf8');
   const bounds = [...text.matchAll(/in\s+the\s+last\s+(\d+) ms/g)].map(([, ms]) => Number(ms));

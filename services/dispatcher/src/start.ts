@@ -2,7 +2,7 @@ import type { ConsumerGroup } from '@posthorn/domain/records/topics.ts';
 import { pause } from '@posthorn/platform/async/pause.ts';
 import { startTicker } from '@posthorn/platform/async/loop.ts';
 import type { DeadLetters } from '@posthorn/platform/records/dead-letters.ts';
-import { openRecordLog, type OpenRecordLog } from '@posthorn/platform/kafka/open-record-log.ts';
+import { openRecordLog, type OpenRecordLog } from '@posthorn/platform/kafka/kafka-record-log.ts';
 import type {
   ConsumeOptions,
   Consumption,

@@ -60,7 +60,7 @@ export const retryConfig = z.object({
       'A webhook whose attempts have all failed for so long is disabled, a day after a warning to the operator; not set: never',
     ),
   ...canarySettings.shape,
-  ...settings.records,
+  ...settings.memory('retry'),
   ...settings.kafka,
   ...settings.mongodb,
   ...settings.encryption,

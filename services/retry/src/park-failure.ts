@@ -17,7 +17,7 @@ import {
   type RetrySchedule,
 } from '@posthorn/domain/delivery/schedule.ts';
 import type { DeadLetters } from '@posthorn/platform/records/dead-letters.ts';
-import { createBatchedPublisher } from '@posthorn/platform/kafka/publishing/batched-publisher.ts';
+import { createBatchedPublisher } from '@posthorn/platform/kafka/batched-publisher.ts';
 import type { LogRecord, OutgoingRecord, RecordLog } from '@posthorn/platform/kafka/record-log.ts';
 import type { KeepTrying } from '@posthorn/platform/async/keep-trying.ts';
 import type { Logger } from '@posthorn/platform/service/logger.ts';

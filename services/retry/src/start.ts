@@ -1,8 +1,9 @@
+import { memoryShare } from '@posthorn/platform/memory/memory-shares.ts';
 import type { DelayTopic } from '@posthorn/domain/records/topics.ts';
 import { required } from '@posthorn/domain/required.ts';
 import type { Loop } from '@posthorn/platform/async/loop.ts';
 import { pause } from '@posthorn/platform/async/pause.ts';
-import { type OpenRecordLog, openRecordLog } from '@posthorn/platform/kafka/open-record-log.ts';
+import { type OpenRecordLog, openRecordLog } from '@posthorn/platform/kafka/kafka-record-log.ts';
 import type { ConsumeOptions, Consumption } from '@posthorn/platform/kafka/record-log.ts';
 import {
   createMemoryBudgets,
@@ -95,7 +96,7 @@ export async function startRetry(context: ServiceContext<RetryConfig>): Promise<
   );
   const kafka = await openRecordLog('posthorn-retry', context);
   areTopicsAlive = kafka.isAlive;
-  const proven = openProvenRecords(context, kafka, store.db);
+  const proven = openProvenRecords(context, kafka);
 
   const memory = openMemory(context);
   // Together: each may need the whole time of the drain when a store does not respond.
@@ -136,7 +137,7 @@ export async function startRetry(context: ServiceContext<RetryConfig>): Promise<
 }
 
 function openMemory({ config, registry }: ServiceContext<RetryConfig>): RecordMemory {
-  const budgetBytes = bytesOfMib(config.RECORD_MEMORY_MIB);
+  const budgetBytes = memoryShare('retry', 'records', config.MEMORY_MIB);
   const memory = createRecordMemory(budgetBytes);
   createMemoryBudgets(registry).add('records', budgetBytes, memory.usedBytes);
   return memory;

@@ -1,8 +1,8 @@
+import { connectProducer } from '@posthorn/platform/kafka/producer.ts';
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { kafkaAccessOf, type KafkaAccess } from '@posthorn/platform/kafka/connection/access.ts';
-import { createKafkaClient } from '@posthorn/platform/kafka/connection/connect.ts';
-import { openDriver } from '@posthorn/platform/kafka/open-driver.ts';
+import { kafkaAccessOf, type KafkaAccess } from '@posthorn/platform/kafka/connect.ts';
+import { createKafkaClient } from '@posthorn/platform/kafka/connect.ts';
 import { toDeadLetter } from '@posthorn/platform/records/dead-letters.ts';
 import type { OutgoingRecord } from '@posthorn/platform/kafka/record-log.ts';
 import { createLogger } from '@posthorn/platform/service/logger.ts';

@@ -4,7 +4,6 @@ import { createApiClient, type ApiClient } from '../api/api-client.ts';
 import { createNamespace, type Namespace } from './namespace.ts';
 import { loginOf } from './secured-logins.ts';
 import { setUp } from './setup.ts';
-import { startAll } from './start-all.ts';
 import { startProgram, untilReady, type Ended, type ServiceProcess } from './service-process.ts';
 
 export type ServiceName = 'gateway' | 'dispatcher' | 'retry';

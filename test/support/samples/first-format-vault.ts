@@ -1,5 +1,5 @@
 import { createCipheriv, randomBytes } from 'node:crypto';
-import { createVault, type EncryptionKey, type Vault } from '@posthorn/platform/vault/vault.ts';
+import { createVault, type EncryptionKey, type Vault } from '@posthorn/platform/security/vault.ts';
 
 /** Seals in the first format, which earlier versions wrote (docs/decisions/0009-secrets-at-rest.md). */
 export function createFirstFormatVault(key: EncryptionKey): Vault {

@@ -3,7 +3,7 @@ import {
   toDeadLetter,
   type DeadLetterReason,
 } from '@posthorn/platform/records/dead-letters.ts';
-import type { StoredRecord } from '@posthorn/platform/kafka/reading/read-topic.ts';
+import type { StoredRecord } from '@posthorn/platform/kafka/read-topic.ts';
 import { sampleRecord } from './sample-record.ts';
 
 export const FAILED = {

@@ -5,7 +5,7 @@ import type { IHeaders, Message } from 'kafkajs';
 import type { Namespace } from '../process/namespace.ts';
 import { contentOf } from '@posthorn/platform/kafka/record-log.ts';
 import { createRecordMac } from '@posthorn/platform/kafka/record-mac.ts';
-import { keyRingSchema } from '@posthorn/platform/vault/vault.ts';
+import { keyRingSchema } from '@posthorn/platform/security/vault.ts';
 import { openKafka } from './open-kafka.ts';
 
 type SigningNamespace = Namespace & { ENCRYPTION_KEYS?: string };

@@ -1,3 +1,4 @@
+import { allocatorEnv, encryptionEnv } from './services.ts';
 import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeEach, describe, expect, test } from '@jest/globals';

@@ -14,7 +14,7 @@ import type { Kafka } from 'kafkajs';
 import { randomUUID } from 'node:crypto';
 import { withTimeout } from '../async/pause.ts';
 import type { ServiceContext } from '../service/run-service.ts';
-import type { KeyRing } from '../vault/vault.ts';
+import type { KeyRing } from '../security/vault.ts';
 import {
   assertCoPartitioned,
   assertKafkaReachable,

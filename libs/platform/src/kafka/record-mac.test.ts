@@ -1,6 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
-import type { KeyRing } from '../../security/vault.ts';
-import type { OutgoingRecord } from '../record-log.ts';
+import { createSecretKey } from 'node:crypto';
+import type { KeyRing } from '../security/vault.ts';
+import type { OutgoingRecord } from './record-log.ts';
 import { createRecordMac } from './record-mac.ts';
 
 const keyOf = (id: string) => ({ id, key: createSecretKey(Buffer.alloc(32, id)) });

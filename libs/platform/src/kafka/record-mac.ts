@@ -1,6 +1,7 @@
 import { MAC_HEADER } from '@posthorn/domain/records/record-headers.ts';
-import { deriveKey, type KeyRing } from '../../security/vault.ts';
-import type { LogRecord, OutgoingRecord } from '../record-log.ts';
+import { createHmac, type KeyObject, timingSafeEqual } from 'node:crypto';
+import { deriveKey, type KeyRing } from '../security/vault.ts';
+import type { LogRecord, OutgoingRecord, RecordLog } from './record-log.ts';
 
 export interface RecordMac {
   /** Returns the record with its MAC, in place of one that it may have had. */

@@ -9,8 +9,8 @@ import {
 } from '@posthorn/domain/records/record-headers.ts';
 import { logFieldsIn } from '@posthorn/domain/records/records.ts';
 import { Counter, type Registry } from 'prom-client';
-import { isRecordTooLarge } from '../kafka/publishing/record-too-large.ts';
-import type { StoredRecord } from '../kafka/reading/read-topic.ts';
+import { isRecordTooLarge } from '../kafka/producer.ts';
+import type { StoredRecord } from '../kafka/read-topic.ts';
 import type { LogRecord, OutgoingRecord, RecordLog } from '../kafka/record-log.ts';
 import type { Logger } from '../service/logger.ts';
 import { startAtZero } from '../service/metrics.ts';

@@ -1,11 +1,8 @@
-import type { Database } from '../mongo/days/days.ts';
+
 import { createDeadLetters, type DeadLetters } from './dead-letters.ts';
-import type { OpenRecordLog } from '../kafka/open-record-log.ts';
+import type { OpenRecordLog } from '../kafka/kafka-record-log.ts';
 import type { RecordLog } from '../kafka/record-log.ts';
-import { createDeliveryStore } from '../mongo/messages/deliveries.ts';
-import { createMessageStore } from '../mongo/messages/messages.ts';
 import { openIncidentReports, type ReportIncident } from './operator-incidents.ts';
-import { systemClockMs } from '../service/clock-and-ids.ts';
 import type { ServiceContext } from '../service/run-service.ts';
 import { provenOnly } from './proven-records.ts';
 

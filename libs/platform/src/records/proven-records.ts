@@ -1,5 +1,4 @@
 import { logFieldsIn } from '@posthorn/domain/records/records.ts';
-import { Counter, type Registry } from 'prom-client';
 import type { DeadLetters } from './dead-letters.ts';
 import type { ConsumeOptions, LogRecord, RecordLog } from '../kafka/record-log.ts';
 import type { RecordMac } from '../kafka/record-mac.ts';

@@ -1,3 +1,4 @@
+import { type MemoryOwner, defaultMemoryMib } from '../memory/memory-shares.ts';
 import {
   DEFAULT_DEFERRAL_DELAYS,
   DEFAULT_RETRY_DELAYS,
@@ -6,8 +7,7 @@ import {
 } from '@posthorn/domain/delivery/schedule.ts';
 import { parseCidr } from '@posthorn/domain/egress.ts';
 import { z } from 'zod';
-import { keyRingSchema, SEALED_FORMATS } from '../security/vault.ts';
-import { KAFKA_CLIENTS } from './kafka-clients.ts';
+import { keyRingSchema } from '../security/vault.ts';
 import {
   flag,
   kafkaAccess,

@@ -12,7 +12,7 @@ const PROGRAM = `
   import { registerHooks } from 'node:module';
   const loaded = [];
   registerHooks({ load: (url, context, next) => { loaded.push(url); return next(url, context); } });
-  await import('./services/' + process.env.SERVICE + '/src/start-' + process.env.SERVICE + '.ts');
+  await import('./services/' + process.env.SERVICE + '/src/start.ts');
   const { openSpans } = await import('./libs/platform/src/service/spans.ts');
   const { Registry } = await import('./node_modules/prom-client/index.js').then((module) => module.default);
   const config = { OTEL_EXPORTER_OTLP_ENDPOINT: process.env.ENDPOINT, OTEL_TRACES_SAMPLER: 'always_on', OTEL_TRACES_SAMPLER_ARG: 1 };

@@ -3,8 +3,7 @@ import type { Command } from 'commander';
 import { z } from 'zod';
 import { databaseConfig, parseOptions, withDatabase } from '../command.ts';
 import { formatTable } from '../output.ts';
-import { lastMinutes, monthOption, sinceOption } from './spans.ts';
-import { worstEndpoints } from './worst-endpoints.ts';
+import { monthOption } from './spans.ts';
 
 /** Adds `usage` (docs/companies.md). */
 export function addStatsCommands(program: Command): void {

@@ -1,3 +1,4 @@
+import { memoryShare } from '@posthorn/platform/memory/memory-shares.ts';
 import { startTicker } from '@posthorn/platform/async/loop.ts';
 import type { OpenRecordLog } from '@posthorn/platform/kafka/kafka-record-log.ts';
 import {
