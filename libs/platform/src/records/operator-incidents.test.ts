@@ -1,10 +1,6 @@
 import { beforeEach, describe, expect, test } from '@jest/globals';
 import type { OperatorEvent } from '@posthorn/domain/operator-events.ts';
-import {
-  createIncidentReports,
-  type IncidentReports,
-  MAX_REMEMBERED,
-} from './operator-incidents.ts';
+import { IncidentReports, MAX_REMEMBERED } from './operator-incidents.ts';
 
 const HOUR_MS = 3_600_000;
 
@@ -17,7 +13,7 @@ let reports: IncidentReports;
 beforeEach(() => {
   [nowMs, published, isKafkaAway, dropped] = [0, [], false, 0];
   let ids = 0;
-  reports = createIncidentReports({
+  reports = new IncidentReports({
     publish: (events) => {
       if (isKafkaAway) return Promise.reject(new Error('Kafka is away'));
       published.push(...events);

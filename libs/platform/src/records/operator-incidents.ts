@@ -18,24 +18,32 @@ interface Context {
   registry: Registry;
 }
 
+/** Further incidents of one type at one webhook are reported together, this long after the last event. */
+const QUIET_MS = 3_600_000;
+/** Of each process: at 300 bytes, 3 MiB. */
+export const MAX_REMEMBERED = 10_000;
+
+/** Reports an incident to the operator, now or with others of its kind. Costs no await; never throws. */
+export type ReportIncident = (incident: OperatorIncident) => void;
+
 /** Starts to publish incidents for the operator. A stop publishes what is left. */
 export function openIncidentReports(
   { lifecycle, logger, registry }: Context,
   { records, topic }: { records: Pick<RecordLog, 'publish'>; topic: string },
 ): ReportIncident {
   const dropped = createIncidentMetrics(registry);
-  const reports = createIncidentReports({
+  const reports = new IncidentReports({
     publish: (events) => records.publish(events.map((event) => eventRecord(topic, event))),
     newId: () => systemIds('oev'),
     nowMs: systemClockMs,
-    onDropped: () => {
+    onDropped() {
       dropped.inc();
     },
   });
   const loop = createLoop({
     name: 'operator events',
     everyMs: EVERY_MS,
-    run: reports.tick,
+    run: () => reports.tick(),
     logger,
   });
   loop.start();
@@ -43,7 +51,9 @@ export function openIncidentReports(
     await loop.stop();
     await reports.flush();
   });
-  return reports.report;
+  return (incident) => {
+    reports.report(incident);
+  };
 }
 
 export function createIncidentMetrics(registry: Registry): Counter {
@@ -54,31 +64,13 @@ export function createIncidentMetrics(registry: Registry): Counter {
   });
 }
 
-/** Tells the operator of an incident, now or with others of its kind. Costs no await; never throws. */
-export type ReportIncident = (incident: OperatorIncident) => void;
-
-export interface IncidentReports {
-  report: ReportIncident;
-  /** Publishes what is due. Resolves when Kafka has it; when it rejects, the next tick tries again. */
-  tick: () => Promise<void>;
-  /** Publishes everything that was not published yet. */
-  flush: () => Promise<void>;
-  /** Webhooks and types that are remembered. */
-  size: () => number;
-}
-
 interface IncidentReportsDeps {
   publish: (events: readonly OperatorEvent[]) => Promise<void>;
   newId: () => string;
   nowMs: () => number;
-  /** Called with each incident that is not told, because too many others are remembered. */
+  /** Called with each incident that is not reported, because too many others are remembered. */
   onDropped: () => void;
 }
-
-/** Further incidents of one type at one webhook are told together, this long after the last event. */
-const QUIET_MS = 3_600_000;
-/** Of each process: at 300 bytes, 3 MiB. */
-export const MAX_REMEMBERED = 10_000;
 
 interface Remembered {
   /** What is not published yet; null when everything is. */
@@ -88,69 +80,72 @@ interface Remembered {
 }
 
 /**
- * The first incident of a type at a webhook is told at once, those of the next hour together: a storm of failures is
+ * The first incident of a type at a webhook is reported at once, those of the next hour together: a storm of failures is
  * one event for each webhook, and one more an hour later.
  */
-export function createIncidentReports(deps: IncidentReportsDeps): IncidentReports {
-  const remembered = new Map<string, Remembered>();
+export class IncidentReports {
+  readonly #deps: IncidentReportsDeps;
+  /** By type and webhook. */
+  readonly #remembered = new Map<string, Remembered>();
 
-  function report(incident: OperatorIncident): void {
+  constructor(deps: IncidentReportsDeps) {
+    this.#deps = deps;
+  }
+
+  report(incident: OperatorIncident): void {
     const key = `${incident.type}/${incident.webhookId ?? incident.companyId ?? ''}`;
-    const known = remembered.get(key);
-    if (!known && remembered.size >= MAX_REMEMBERED) {
-      deps.onDropped();
+    const known = this.#remembered.get(key);
+    if (!known && this.#remembered.size >= MAX_REMEMBERED) {
+      this.#deps.onDropped();
       return;
     }
     const entry = known ?? { event: null, publishedAtMs: -Infinity };
-    entry.event = added(deps, entry.event, incident);
-    remembered.set(key, entry);
+    entry.event = this.#added(entry.event, incident);
+    this.#remembered.set(key, entry);
   }
 
-  async function publish(dueAtMs: number): Promise<void> {
-    const due = [...remembered.values()].filter(
-      ({ event, publishedAtMs }) => event && publishedAtMs <= dueAtMs,
-    );
-    if (due.length === 0) return;
-    const taken = due.map(({ event }) => event);
-    await deps.publish(taken.filter((event) => event !== null));
-    const atMs = deps.nowMs();
-    due.forEach((entry, index) => {
-      entry.publishedAtMs = atMs;
-      // What came meanwhile is a part of an event that was published without it.
-      const { event } = entry;
-      const published = taken[index];
-      const rest = (event?.count ?? 0) - (published?.count ?? 0);
-      entry.event = event && rest > 0 ? { ...event, id: deps.newId(), count: rest } : null;
-    });
-  }
-
-  function forget(): void {
-    const before = deps.nowMs() - QUIET_MS;
-    for (const [key, { event, publishedAtMs }] of remembered) {
-      if (event === null && publishedAtMs <= before) remembered.delete(key);
+  /** Publishes what is due. Resolves when Kafka has it; when it rejects, the next tick tries again. */
+  async tick(): Promise<void> {
+    await this.#publish(this.#deps.nowMs() - QUIET_MS);
+    const before = this.#deps.nowMs() - QUIET_MS;
+    for (const [key, { event, publishedAtMs }] of this.#remembered) {
+      if (event === null && publishedAtMs <= before) this.#remembered.delete(key);
     }
   }
 
-  return {
-    report,
-    async tick() {
-      await publish(deps.nowMs() - QUIET_MS);
-      forget();
-    },
-    flush: () => publish(Infinity),
-    size: () => remembered.size,
-  };
-}
+  /** Publishes everything that was not published yet. */
+  flush(): Promise<void> {
+    return this.#publish(Infinity);
+  }
 
-/** A new event, or the same one with one incident more. */
-function added(
-  { newId, nowMs }: IncidentReportsDeps,
-  event: OperatorEvent | null,
-  incident: OperatorIncident,
-): OperatorEvent {
-  const lastAtMs = nowMs();
-  if (!event) return { id: newId(), ...incident, count: 1, firstAtMs: lastAtMs, lastAtMs };
-  return { ...event, detail: incident.detail, count: event.count + 1, lastAtMs };
+  /** Webhooks and types that are remembered. */
+  size(): number {
+    return this.#remembered.size;
+  }
+
+  async #publish(dueAtMs: number): Promise<void> {
+    const due = [...this.#remembered.values()].flatMap((entry) =>
+      entry.event && entry.publishedAtMs <= dueAtMs ? [{ entry, published: entry.event }] : [],
+    );
+    if (due.length === 0) return;
+    await this.#deps.publish(due.map(({ published }) => published));
+    const atMs = this.#deps.nowMs();
+    for (const { entry, published } of due) {
+      entry.publishedAtMs = atMs;
+      // What came meanwhile was added to an event that was published without it.
+      const { event } = entry;
+      const count = (event?.count ?? 0) - published.count;
+      entry.event = event && count > 0 ? { ...event, id: this.#deps.newId(), count } : null;
+    }
+  }
+
+  /** A new event, or the same one with one incident more. */
+  #added(event: OperatorEvent | null, incident: OperatorIncident): OperatorEvent {
+    const { newId, nowMs } = this.#deps;
+    const lastAtMs = nowMs();
+    if (!event) return { id: newId(), ...incident, count: 1, firstAtMs: lastAtMs, lastAtMs };
+    return { ...event, detail: incident.detail, count: event.count + 1, lastAtMs };
+  }
 }
 
 /** The events of one webhook are in one partition, in their order. */

@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, test } from '@jest/globals';
-import { createWriteBehind, type WriteBehind } from './write-stats.ts';
+import { WriteBehind } from './write-stats.ts';
 
 interface Count {
   key: string;
@@ -17,7 +17,7 @@ beforeEach(() => {
 });
 
 function open(maxSums: number): WriteBehind<Count> {
-  return createWriteBehind<Count>({
+  return new WriteBehind<Count>({
     budgetBytes: maxSums * 10,
     valueBytes: 10,
     write: (counts) => {
