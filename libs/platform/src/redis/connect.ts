@@ -1,4 +1,4 @@
-import { Cluster, type Command, Redis, type RedisOptions } from 'ioredis';
+import { Cluster, Redis, type RedisOptions } from 'ioredis';
 import type { SecureContext } from 'node:tls';
 import type { z } from 'zod';
 import { StartupError } from '../service/errors.ts';
@@ -6,7 +6,7 @@ import type { Logger } from '../service/logger.ts';
 import { followTlsFiles } from '../security/secure-context.ts';
 import type { redisAccess } from '../service/store-settings.ts';
 
-/** A cluster has its keys on several nodes: commands on more than one key go through across-slots.ts. */
+/** A cluster has its keys on several nodes: commands on more than one key go through `sendAll` and its like (commands.ts). */
 export type RedisClient = Redis | Cluster;
 
 type Access = Pick<RedisAccess, 'url'> & Partial<RedisAccess>;
@@ -24,10 +24,7 @@ const retryStrategy = (tryNumber: number): number => Math.min(tryNumber * 100, 2
  * reconnects by itself, and logs one warning for each outage.
  */
 export function connectRedis(access: Access, logger: Logger): RedisClient {
-  const { url, tls = null, clusterNodes: nodes = null } = access;
-  return nodes
-    ? connectCluster({ url, tls, nodes, timeouts: TIMEOUTS, retryStrategy }, logger)
-    : connectServer(access, logger);
+  return access.clusterNodes ? connectCluster(access, logger) : connectServer(access, logger);
 }
 
 function connectServer({ url, tls = null, sentinels = null }: Access, logger: Logger): Redis {
@@ -154,23 +151,10 @@ function databaseOf(text: string): string {
   return pathname.slice(1) || (searchParams.get('db') ?? '0');
 }
 
-interface ClusterAccess {
-  /** Its scheme, user and password are used for every node. */
-  url: string;
-  tls: SecureContext | null;
-  /** The first nodes to connect to. They name all other nodes of the cluster. */
-  nodes: { host: string; port: number }[];
-  timeouts: Pick<RedisOptions, 'connectTimeout' | 'commandTimeout' | 'socketTimeout'>;
-  /** Returns how long to wait before this try, in milliseconds. */
-  retryStrategy: (tryNumber: number) => number;
-}
-
-/** As `connectRedis`, for a cluster. While one of its nodes is away, only commands on the keys of that node fail. */
-function connectCluster(
-  { url, tls, nodes, timeouts, retryStrategy }: ClusterAccess,
-  logger: Logger,
-): Cluster {
-  const cluster = new ImpatientCluster(nodes, {
+/** While one of its nodes is away, only commands on the keys of that node fail. */
+function connectCluster({ url, tls, clusterNodes }: Access, logger: Logger): Cluster {
+  const { username, password } = new URL(url);
+  const cluster = new ImpatientCluster(clusterNodes ?? [], {
     clusterRetryStrategy: retryStrategy,
     // Commands fail at once while a node is away: no caller waits for it to come back, or for a failover.
     retryDelayOnFailover: 0,
@@ -182,9 +166,10 @@ function connectCluster(
       found(null, host);
     },
     redisOptions: {
-      ...loginOf(url),
+      ...(username && { username: decodeURIComponent(username) }),
+      ...(password && { password: decodeURIComponent(password) }),
       ...(url.startsWith('rediss:') && { tls: tls ? { secureContext: tls } : {} }),
-      ...timeouts,
+      ...TIMEOUTS,
       // Connects to every node at once: the client notices only on a connection that a node is lost. Without one, a
       // subscriber tried lost nodes without a pause.
       lazyConnect: false,
@@ -200,23 +185,12 @@ function connectCluster(
  */
 class ImpatientCluster extends Cluster {
   override sendCommand(...[command, ...rest]: Parameters<Cluster['sendCommand']>): unknown {
-    if (this.status === 'ready' || isOfCluster(command)) return super.sendCommand(command, ...rest);
+    // The client itself sends `cluster` commands, to find the nodes.
+    const isAllowed = this.status === 'ready' || command.name === 'cluster';
+    if (isAllowed) return super.sendCommand(command, ...rest);
     command.reject(new Error('No node of the Redis Cluster is available'));
     return command.promise;
   }
-}
-
-/** The client sends these commands itself, to find the nodes. */
-function isOfCluster({ name }: Command): boolean {
-  return name === 'cluster';
-}
-
-function loginOf(url: string): Pick<RedisOptions, 'username' | 'password'> {
-  const { username, password } = new URL(url);
-  return {
-    ...(username && { username: decodeURIComponent(username) }),
-    ...(password && { password: decodeURIComponent(password) }),
-  };
 }
 
 /** One warning for each outage of all, and for each node that is lost, until it is connected again. */
@@ -229,12 +203,8 @@ function logOutages(cluster: Cluster, logger: Logger): void {
   cluster.on('ready', () => {
     isReported = false;
   });
-  logLostNodes(cluster, logger);
   // No node is left, which was reported. Without a listener, ioredis would print it.
   cluster.on('error', () => undefined);
-}
-
-function logLostNodes(cluster: Cluster, logger: Logger): void {
   const reported = new Set<string>();
   cluster.on('node error', (error: Error, node: string) => {
     if (reported.has(node)) return;

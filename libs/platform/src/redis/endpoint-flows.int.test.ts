@@ -55,12 +55,6 @@ describe.each(REDIS_KINDS)('flows of endpoints in %s', (_kind, open) => {
     expect(await reader.read('wh_1')).toEqual(held);
   });
 
-  it('have no ceiling when an earlier version has reported them', async () => {
-    const flow = { concurrency: 2, ratePerSecond: null, heldUntilMs: null };
-    await store.redis.set(`${prefix}endpoint-flow:wh_1`, JSON.stringify(flow));
-    expect(await reader.read('wh_1')).toEqual({ ...flow, ceiling: null });
-  });
-
   it('expire when they are not reported again', async () => {
     owner.report(new Map([['wh_1', PLAIN]]));
     const leftMs = await store.redis.pttl(`${prefix}endpoint-flow:wh_1`);
@@ -96,13 +90,13 @@ describe.each(REDIS_KINDS)('flows of endpoints in %s', (_kind, open) => {
     expect(await reader.takeOverHolds()).toEqual(
       new Map([['wh_2', { untilMs: nowMs + 501, urlHash }]]),
     );
-    expect(await store.redis.hlen(`${prefix}endpoint-holds`)).toBe(2);
+    expect(await store.redis.hlen(`${prefix}endpoint-holds`)).toBe(1);
   });
 
-  it('have no URL in a hold that an earlier version has stored', async () => {
+  it('remove what is no hold', async () => {
     await store.redis.hset(`${prefix}endpoint-holds`, 'wh_1', String(nowMs + 500));
-    const hold = { untilMs: nowMs + 500, urlHash: null };
-    expect(await reader.takeOverHolds()).toEqual(new Map([['wh_1', hold]]));
+    expect(await reader.takeOverHolds()).toEqual(new Map());
+    expect(await store.redis.hlen(`${prefix}endpoint-holds`)).toBe(0);
   });
 
   it('are unknown without Redis: reading rejects, reporting does not', async () => {

@@ -7,8 +7,8 @@ import type { RedisClient } from './connect.ts';
 export interface EndpointFlow {
   /** Attempts that it may have at once. */
   concurrency: number;
-  /** The most that `concurrency` may become there; null when a dispatcher of an earlier version has reported. */
-  ceiling: number | null;
+  /** The most that `concurrency` may become there. */
+  ceiling: number;
   /** Attempts per second, configured or learned; null without a limit. */
   ratePerSecond: number | null;
   /** The end of the hold that it asked for, in milliseconds since 1970; null without a hold. */
@@ -30,13 +30,13 @@ export interface EndpointFlows {
 interface SharedHold {
   /** Milliseconds since 1970. */
   untilMs: number;
-  /** See `urlHashOf`. Null when a dispatcher of an earlier version has stored the hold. */
-  urlHash: string | null;
+  /** See `urlHashOf`. */
+  urlHash: string;
 }
 
 const flowSchema = z.object({
   concurrency: z.number(),
-  ceiling: z.number().nullable().default(null),
+  ceiling: z.number(),
   ratePerSecond: z.number().nullable(),
   heldUntilMs: z.int().min(0).max(MAX_DATE_MS).nullable(),
 });
@@ -44,11 +44,8 @@ const flowSchema = z.object({
 /** Dispatchers report again before this; reports of a dispatcher that crashed expire. */
 export const FLOW_TTL_MS = 180_000;
 const HOLDS_KEY = 'endpoint-holds';
-/**
- * The field of a hold's URL: webhook id and this. Apart, because earlier versions read the value of the
- * other field as a number. They ignore this one.
- */
-const URL_FIELD = ' url';
+/** A stored hold: its end and the hash of its URL. */
+const STORED_HOLD = /^(\d{1,15}) (\S+)$/;
 
 /** Returns what tells two URLs apart. A URL may contain secrets, and is not stored here. */
 export function urlHashOf(url: string): string {
@@ -71,14 +68,16 @@ export function createEndpointFlows(
     },
     async takeOverHolds() {
       const fields = (await readPatiently(redis, 'hgetall', [holdsKey])) as Record<string, string>;
-      const all = Object.keys(fields).filter((field) => !field.endsWith(URL_FIELD));
-      const isCurrent = (id: string): boolean => Number(fields[id]) > nowMs();
-      const ended = all.filter((id) => !isCurrent(id)).flatMap((id) => [id, id + URL_FIELD]);
+      const holds = new Map<string, SharedHold>();
+      const ended: string[] = [];
+      for (const [webhookId, text] of Object.entries(fields)) {
+        const [, until, urlHash] = STORED_HOLD.exec(text) ?? [];
+        const untilMs = Number(until);
+        if (urlHash !== undefined && untilMs > nowMs()) holds.set(webhookId, { untilMs, urlHash });
+        else ended.push(webhookId);
+      }
       if (ended.length > 0) ignoreFailure(redis.hdel(holdsKey, ...ended));
-      const holdOf = (id: string): [string, SharedHold] => {
-        return [id, { untilMs: Number(fields[id]), urlHash: fields[id + URL_FIELD] ?? null }];
-      };
-      return new Map(all.filter(isCurrent).map(holdOf));
+      return holds;
     },
     report(flows) {
       const toCommand = ([id, flow]: [string, EndpointFlow]): RedisCommand => {
@@ -87,8 +86,7 @@ export function createEndpointFlows(
       ignoreFailure(sendAll(redis, [...flows].map(toCommand)));
     },
     reportHold(webhookId, url, untilMs) {
-      const values = [webhookId, String(untilMs), webhookId + URL_FIELD, urlHashOf(url)];
-      ignoreFailure(redis.hset(holdsKey, ...values));
+      ignoreFailure(redis.hset(holdsKey, webhookId, `${untilMs} ${urlHashOf(url)}`));
     },
   };
 }

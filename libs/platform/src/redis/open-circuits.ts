@@ -42,7 +42,7 @@ export interface InheritedCircuit extends CircuitTimes {
 interface TakeOverLimits {
   /** Circuits beyond this many are left out. */
   most: number;
-  /** No read begins later. Each that has begun ends within seconds (read-patiently.ts). */
+  /** No read begins later. Each that has begun ends within seconds (`readPatiently` in commands.ts). */
   withinMs: number;
 }
 
@@ -67,60 +67,60 @@ const EXPIRE_AFTER_MS = FORGET_AFTER_MS + 3_600_000;
 const READ_AT_ONCE = 16;
 const SCAN_COUNT = 1_000;
 
-interface Store {
-  redis: RedisClient;
-  ofPartition: (partition: number) => string;
-  ofCompany: (companyId: string) => string;
-  isCurrent: (circuit: CircuitTimes) => boolean;
-}
-
 /** Uses two hashes for each circuit, which expire: by partition a new owner reads its own only, by company a gateway. */
 export function createOpenCircuits(
   redis: RedisClient,
   prefix: string,
   nowMs: () => number,
 ): OpenCircuits {
-  const store: Store = {
-    redis,
-    ofPartition: (partition) => `${prefix}circuits-of-partition:${partition}`,
-    ofCompany: (companyId) => `${prefix}circuits-of-company:${companyId}`,
-    isCurrent: ({ probeAtMs }) => probeAtMs + FORGET_AFTER_MS > nowMs(),
-  };
+  const ofPartition = (partition: number): string => `${prefix}circuits-of-partition:${partition}`;
+  const ofCompany = (companyId: string): string => `${prefix}circuits-of-company:${companyId}`;
+  const isCurrent = ({ probeAtMs }: CircuitTimes): boolean => probeAtMs + FORGET_AFTER_MS > nowMs();
+
+  function sendUnawaited(
+    { partition, companyId }: CircuitOwner,
+    commandsFor: (key: string) => RedisCommand[],
+  ): void {
+    const keys = [ofPartition(partition), ofCompany(companyId)];
+    void sendAll(redis, keys.flatMap(commandsFor)).catch(() => undefined);
+  }
+
+  function remove(of: CircuitOwner): void {
+    sendUnawaited(of, (key) => [['hdel', key, of.webhookId]]);
+  }
+
+  async function readPartition(partition: number): Promise<[string, InheritedCircuit][]> {
+    const stored = await readPatiently(redis, 'hgetall', [ofPartition(partition)]);
+    const circuits: [string, InheritedCircuit][] = [];
+    for (const [webhookId, text] of Object.entries(stored as Record<string, string>)) {
+      const circuit = parse(text);
+      if (!circuit) continue;
+      if (isCurrent(circuit)) circuits.push([webhookId, { ...circuit, partition }]);
+      else remove({ webhookId, companyId: circuit.companyId, partition });
+    }
+    return circuits;
+  }
+
   return {
-    takeOver: (partitions, limits) => takeOver(store, partitions, limits),
-    list: (companyId) => list(store, companyId),
+    takeOver: (partitions, limits) => takeOver(readPartition, partitions, limits),
+    list: (companyId) => list(redis, ofCompany(companyId), isCurrent),
     async read(companyId, webhookId) {
-      const circuit = parse((await redis.hget(store.ofCompany(companyId), webhookId)) ?? '');
-      return circuit && store.isCurrent(circuit) ? circuit.probeAtMs : null;
+      const circuit = parse((await redis.hget(ofCompany(companyId), webhookId)) ?? '');
+      return circuit && isCurrent(circuit) ? circuit.probeAtMs : null;
     },
     opened(of, { probeAtMs, sinceMs }) {
       const text = [probeAtMs, sinceMs, of.companyId].join(' ');
-      sendUnawaited(store, of, (key) => [
+      sendUnawaited(of, (key) => [
         ['hset', key, of.webhookId, text],
         ['pexpire', key, EXPIRE_AFTER_MS],
       ]);
     },
-    closed(of) {
-      remove(store, of);
-    },
+    closed: remove,
   };
 }
 
-function sendUnawaited(
-  { redis, ofPartition, ofCompany }: Store,
-  { partition, companyId }: CircuitOwner,
-  commandsFor: (key: string) => RedisCommand[],
-): void {
-  const keys = [ofPartition(partition), ofCompany(companyId)];
-  void sendAll(redis, keys.flatMap(commandsFor)).catch(() => undefined);
-}
-
-function remove(store: Store, of: CircuitOwner): void {
-  sendUnawaited(store, of, (key) => [['hdel', key, of.webhookId]]);
-}
-
 async function takeOver(
-  store: Store,
+  readPartition: (partition: number) => Promise<[string, InheritedCircuit][]>,
   partitions: readonly number[],
   { most, withinMs }: TakeOverLimits,
 ): Promise<TakenOver> {
@@ -131,13 +131,12 @@ async function takeOver(
   for (let from = 0; from < partitions.length; from += READ_AT_ONCE) {
     // In a cluster with a node that hangs, each page waits for it.
     if (from > 0 && performance.now() - begunMs >= withinMs) break;
-    const page = partitions.slice(from, from + READ_AT_ONCE);
-    const readOne = async (partition: number): Promise<void> => {
-      const found = await readPartition(store, partition);
+    const page = partitions.slice(from, from + READ_AT_ONCE).map(async (partition) => {
+      const found = await readPartition(partition);
       for (const [id, each] of found) if (circuits.size < most) circuits.set(id, each);
       read.push(partition);
-    };
-    for (const result of await Promise.allSettled(page.map(readOne)))
+    });
+    for (const result of await Promise.allSettled(page))
       if (result.status === 'rejected') failures.push(result.reason);
   }
   // In a cluster, those of a node that is away are unknown, and the others are of use.
@@ -145,29 +144,15 @@ async function takeOver(
   return { circuits, read };
 }
 
-async function readPartition(
-  store: Store,
-  partition: number,
-): Promise<[string, InheritedCircuit][]> {
-  const key = store.ofPartition(partition);
-  const stored = (await readPatiently(store.redis, 'hgetall', [key])) as Record<string, string>;
-  return Object.entries(stored).flatMap(([webhookId, text]): [string, InheritedCircuit][] => {
-    const circuit = parse(text);
-    if (!circuit) return [];
-    if (store.isCurrent(circuit)) return [[webhookId, { ...circuit, partition }]];
-    remove(store, { webhookId, companyId: circuit.companyId, partition });
-    return [];
-  });
-}
-
 async function list(
-  { redis, ofCompany, isCurrent }: Store,
-  companyId: string,
+  redis: RedisClient,
+  key: string,
+  isCurrent: (circuit: CircuitTimes) => boolean,
 ): Promise<OpenCircuit[]> {
   const found = new Map<string, OpenCircuit>();
   let cursor = '0';
   do {
-    const [next, fields] = await redis.hscan(ofCompany(companyId), cursor, 'COUNT', SCAN_COUNT);
+    const [next, fields] = await redis.hscan(key, cursor, 'COUNT', SCAN_COUNT);
     cursor = next;
     for (let n = 0; n + 1 < fields.length; n += 2) {
       const [webhookId = '', text = ''] = fields.slice(n, n + 2);

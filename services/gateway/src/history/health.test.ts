@@ -89,11 +89,6 @@ describe('the health of a webhook', () => {
       { heldUntil: '1970-01-01T00:01:01.000Z' },
     ],
     ['no hold that has ended', { ...FLOW, heldUntilMs: 1_000 }, { heldUntil: null }],
-    [
-      'no ceiling of its own, when it is of an earlier version',
-      { ...FLOW, ceiling: null },
-      { concurrency: { now: 16, floor: 1, ceiling: 1_000 } },
-    ],
   ])('shows what its dispatcher has written: %s', async (_what, flow, shown) => {
     const { known } = await healthOf([], 0, undefined, () => Promise.resolve(flow));
     expect(known).toMatchObject(shown);
