@@ -157,7 +157,7 @@ export interface CompanyLifeDeps {
 
 interface StatusOfCompany {
   companyId: string;
-  /** Null when the company does not exist any more. */
+  /** Null when the company is gone. */
   status: CompanyStatus | null;
 }
 
@@ -182,7 +182,7 @@ export async function resumeCompany(
 }
 
 /**
- * Begins the removal of the company; the gateways do the rest. Throws for an unknown company, and unless
+ * Begins the removal of the company, which the gateways complete. Throws for an unknown company, and unless
  * `confirmed` is its id too. May be repeated.
  */
 export async function deleteCompany(

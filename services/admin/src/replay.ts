@@ -146,7 +146,7 @@ interface ReplayDeps {
 interface Replay {
   /** Adds a letter, and replays the letters that were added once they are enough for one batch. */
   add: (letter: Letter) => Promise<void>;
-  /** Replays the rest. */
+  /** Replays the letters that are left. */
   finish: () => Promise<void>;
 }
 

@@ -28,8 +28,8 @@ const LEASE = 'keep-days';
 const EVERY_MS = 60_000;
 
 /**
- * Makes the collections of the next days ahead of time, completes those that a write has made, and drops those of which
- * everything has expired. A tick only looks while another process holds the lease. Every step may be repeated, and one
+ * Makes the collections of the next days ahead of time, completes those that a write has made, and drops those in which
+ * everything has expired. While another process has the lease, a tick only reads. Every step may be repeated, and one
  * that fails does not stop those of other days.
  */
 export function createKeepDays(deps: KeepDaysDeps): Loop {
@@ -62,7 +62,7 @@ async function keepAll(deps: KeepDaysDeps, complete: Set<string>): Promise<void>
   const layout = await days.readLayout();
   if (!layout) return;
   const databaseMs = await days.nowMs();
-  // What one clock that is ahead takes for expired is not dropped.
+  // A clock that is ahead must not make a day count as expired.
   const certainMs = Math.min(databaseMs, nowMs());
   const found = await listAll(deps, layout);
   let failures = 0;
@@ -73,7 +73,8 @@ async function keepAll(deps: KeepDaysDeps, complete: Set<string>): Promise<void>
     else if (step.what === 'complete') complete.add(placeOf(step));
   }
   await listAll(deps, layout);
-  if (failures > 0) throw new Error(`${failures} collections of days are not as they should be`);
+  if (failures > 0)
+    throw new Error(`${failures} collections of days could not be completed or dropped`);
 }
 
 const placeOf = ({ kind, day }: DayStep): string => `${kind} ${dayName(day)}`;
@@ -82,7 +83,7 @@ const placeOf = ({ kind, day }: DayStep): string => `${kind} ${dayName(day)}`;
 async function listAll(deps: KeepDaysDeps, layout: StoredLayout): Promise<FoundDays> {
   const list = async (kind: DayKind): Promise<number[]> => {
     const found = await deps.days.list(kind).catch((err: unknown) => {
-      deps.logger.warn({ err, kind }, 'the collections of days could not be listed');
+      deps.logger.warn({ err, kind }, 'cannot list the collections of days');
       return [];
     });
     deps.metrics.onKept(kind, found, layout);
@@ -92,8 +93,8 @@ async function listAll(deps: KeepDaysDeps, layout: StoredLayout): Promise<FoundD
 }
 
 const FAILED: Record<DayStep['what'], string> = {
-  complete: 'the collection of a day could not be made or completed',
-  drop: 'the collection of a day that has expired could not be dropped',
+  complete: 'cannot make or complete the collection of a day',
+  drop: 'cannot drop the collection of a day that has expired',
 };
 
 /** Returns false, and logs why, when the step has failed. */
@@ -129,7 +130,7 @@ interface DayClocks {
   certainMs: number;
 }
 
-/** What is to do about the days that have a collection. The days that the next writes need come first. */
+/** Returns the steps for the days that have a collection. The days that the next writes need come first. */
 export function daySteps(
   found: Readonly<Record<DayKind, readonly number[]>>,
   layout: DayLayout,
@@ -148,7 +149,7 @@ export function daySteps(
   ];
 }
 
-/** Those of these days of which everything has expired. */
+/** Returns the days in which everything has expired. */
 export function daysToDrop(
   days: readonly number[],
   { retentionMs }: DayLayout,
@@ -174,7 +175,7 @@ interface Kept {
   retentionMs: number;
 }
 
-/** Both are absent until days begin. Every process looks, and one of them does what is to do. */
+/** Both are absent before create-indexes has run. Every process reads the days; the one with the lease changes them. */
 export function createDayMetrics(registry: Registry, nowMs: () => number): DayMetrics {
   const kept = new Map<DayKind, Kept>();
   const show = (gauge: Gauge<'kind'>, valueOf: (found: Kept) => number | null): void => {
@@ -192,7 +193,7 @@ export function createDayMetrics(registry: Registry, nowMs: () => number): DayMe
     registers: [registry],
     collect() {
       const today = dayNumberOf(nowMs());
-      // A write with a clock that is ahead may have made a later one.
+      // A write of a process whose clock is ahead may have made a later one.
       const isNext = (day: number): boolean => day > today && day <= today + DAYS_AHEAD;
       show(this, ({ days }) => days.filter(isNext).length);
     },

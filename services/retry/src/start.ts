@@ -220,7 +220,7 @@ async function consumeOperatorEvents(retry: Retry): Promise<void> {
   });
 }
 
-/** Starts the work of which one process at a time does each: sweeps, erasure, the collections of days, the watch. */
+/** Starts the work that one process at a time does: sweeps, erasure, the collections of days, the watch. */
 function startLoops(retry: Retry): void {
   const { config, registry, lifecycle, db, topics, metrics } = retry;
   const shared = { ...retry, holder: randomUUID(), leases: createLeaseStore(db) };

@@ -71,7 +71,7 @@ describe('keep trying', () => {
       expect(logged).toEqual([
         [
           { err: new Error('away'), size: 7, failures: 1, unlogged: 0 },
-          'failed to publish failures, trying again',
+          'failed to publish failures, retrying',
         ],
       ]);
     });
@@ -91,8 +91,8 @@ describe('keep trying', () => {
     test('has the failures of each purpose', async () => {
       await Promise.all([keepTrying('publish', failing(2)), keepTrying('record', failing(2))]);
       expect(logged.map(([, text]) => text)).toEqual([
-        'failed to publish, trying again',
-        'failed to record, trying again',
+        'failed to publish, retrying',
+        'failed to record, retrying',
       ]);
     });
   });

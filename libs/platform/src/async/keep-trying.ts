@@ -92,7 +92,7 @@ function createReport({
     const unlogged = last?.unlogged ?? 0;
     logger.warn(
       { ...describeError(error), ...fieldsOf?.(), failures, unlogged },
-      `failed to ${purpose}, trying again`,
+      `failed to ${purpose}, retrying`,
     );
   };
 }

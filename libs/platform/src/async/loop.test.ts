@@ -58,7 +58,7 @@ describe('loop', () => {
       rounds[0]?.fail(error);
       await jest.advanceTimersByTimeAsync(100);
       expect(rounds).toHaveLength(2);
-      expect(logged).toEqual([[{ err: error, loop: 'sweep' }, 'a round failed, trying again']]);
+      expect(logged).toEqual([[{ err: error, loop: 'sweep' }, 'a tick failed, retrying']]);
       rounds[1]?.end();
       await loop.stop();
     });

@@ -1,29 +1,29 @@
 import { withTimeout } from './pause.ts';
 
-/** How long `stopSoon` waits for a round. */
+/** How long `stopSoon` waits for a tick. */
 const STOP_MS = 2_000;
 
 interface LoopDeps {
   /** Names the loop in the log. */
   name: string;
   everyMs: number;
-  /** One round of the work. The signal is that of the loop. */
+  /** One tick of the work. The signal is that of the loop. */
   run: (signal: AbortSignal) => Promise<void>;
   logger: { warn: (fields: object, text: string) => void };
 }
 
-/** Work that is done again and again, one round at a time. */
+/** Work that is done again and again, one tick at a time. */
 export interface Loop {
-  /** Starts a round every `everyMs`, the first one after that time. A round still running is not joined by a second. */
+  /** Starts a tick every `everyMs`, the first one after that time. A tick that is due while another runs is left out. */
   start: () => void;
-  /** Runs one round, or joins the one that runs. Never rejects: a round that fails is logged. */
+  /** Runs one tick, or joins the one that runs. Never rejects: a tick that fails is logged. */
   tick: () => Promise<void>;
-  /** Aborts the signal and starts no further round. Resolves when the running one has ended. */
+  /** Aborts the signal and starts no further tick. Resolves when the running one has ended. */
   stop: () => Promise<void>;
 }
 
 export interface SignallingLoop extends Loop {
-  /** Aborted by `stop`: for work that a round leaves running, or that begins beside the rounds. */
+  /** Aborted by `stop`: for work that a tick leaves running, or that begins beside the ticks. */
   signal: AbortSignal;
 }
 
@@ -36,7 +36,7 @@ export function createLoop({ name, everyMs, run, logger }: LoopDeps): Signalling
     try {
       await run(stopping.signal);
     } catch (error) {
-      logger.warn({ err: error, loop: name }, 'a round failed, trying again');
+      logger.warn({ err: error, loop: name }, 'a tick failed, retrying');
     }
   }
 
@@ -63,8 +63,8 @@ export function createLoop({ name, everyMs, run, logger }: LoopDeps): Signalling
 }
 
 /**
- * Stops a loop whose round a store may delay, and waits for the round for two seconds at most: it may be repeated, and
- * the steps of the stop that follow need the time. Never rejects.
+ * Stops a loop whose tick a store may delay, and waits for the tick for two seconds at most: it may be repeated, and the
+ * steps of the stop that follow need the time. Never rejects.
  */
 export async function stopSoon(loop: Pick<Loop, 'stop'>): Promise<void> {
   await withTimeout(loop.stop(), STOP_MS).catch(() => undefined);
@@ -79,8 +79,8 @@ export interface Ticker {
  * Calls `tick` every `everyMs`, the first time after that time, until it is stopped. Does not keep the
  * process alive.
  *
- * For synchronous ticks. Work that awaits may fail with what it asks, and belongs in a loop (loop.ts),
- * which logs its failures and runs one round at a time. A synchronous tick that throws is a fault of the
+ * For synchronous ticks. Work that awaits a store may fail, and belongs in a loop, which logs its failures and
+ * runs one tick at a time. A synchronous tick that throws is a fault of the
  * program, and ends the process.
  */
 export function startTicker(everyMs: number, tick: () => void): Ticker {

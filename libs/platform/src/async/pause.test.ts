@@ -28,7 +28,7 @@ test('a step that fails in time gives its error', async () => {
 test('a step that takes too long ends with TimeoutError', async () => {
   const endless = new Promise(() => undefined);
   await expect(withTimeout(endless, 1)).rejects.toThrow(TimeoutError);
-  await expect(withTimeout(endless, 1)).rejects.toThrow('no answer within 1 ms');
+  await expect(withTimeout(endless, 1)).rejects.toThrow('no response within 1 ms');
 });
 
 const endless = new Promise<never>(() => undefined);

@@ -16,7 +16,7 @@ export async function withTimeout<T>(step: Promise<T>, timeoutMs: number): Promi
   let timer: NodeJS.Timeout | undefined;
   const deadline = new Promise<never>((_, reject) => {
     timer = setTimeout(() => {
-      reject(new TimeoutError(`no answer within ${timeoutMs} ms`));
+      reject(new TimeoutError(`no response within ${timeoutMs} ms`));
     }, timeoutMs);
   });
   try {

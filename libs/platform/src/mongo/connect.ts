@@ -47,7 +47,7 @@ export async function openMongo(
 /**
  * Bounds of one operation. A server that is suspended or cut off is noticed within 10 s, by a heartbeat that
  * should come every 5 s; the operations on it fail at once then, and are repeated once: within 25 s in
- * all. The timeout of the socket is for a server that answers heartbeats only.
+ * all. The timeout of the socket is for a server that replies to heartbeats only.
  */
 const BOUNDS = {
   /** Without a primary. Elections take less. */
@@ -59,7 +59,7 @@ const BOUNDS = {
   socketTimeoutMS: 20_000,
   maxPoolSize: 20,
 } as const;
-/** Not even the URL changes it: what is answered with 202 is on a majority. */
+/** The URL cannot change it: a message with response 202 is stored by a majority. */
 const WRITE_CONCERN = { w: 'majority', journal: true, wtimeoutMS: 10_000 } as const;
 /** Closing notifies the server; a suspended one never replies. */
 const CLOSE_WITHIN_MS = 2_000;
@@ -87,7 +87,7 @@ export async function connectMongo(
 ): Promise<MongoConnection> {
   const connection = mongoose.createConnection(url, {
     ...withoutOptionsOf(url, { appName, ...BOUNDS }),
-    // Building an index takes hours where there are many documents; MongoDB answers when it is done.
+    // Building an index takes hours where there are many documents; MongoDB replies when it is done.
     ...(isForLongCommands && { socketTimeoutMS: 0 }),
     ...(tls && { tls: true, secureContext: tls }),
     writeConcern: WRITE_CONCERN,
@@ -231,7 +231,7 @@ export function watchClient(registry: Registry, client: Client, maxPoolSize: num
 function watchCommands(client: Client, metrics: StoreMetrics<'mongodb'>): void {
   client.on('commandSucceeded', ({ commandName, duration, reply }) => {
     const operation = operationOf(commandName);
-    // A write that no majority has confirmed is answered like a success.
+    // MongoDB replies to a write that no majority has confirmed as to a success.
     if (hasWriteConcernError(reply)) metrics.failed(operation, duration);
     else metrics.succeeded(operation, duration);
   });

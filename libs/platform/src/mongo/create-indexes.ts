@@ -71,7 +71,7 @@ const RESOURCE_INDEXES: readonly IndexSpec[] = [
   // A company is removed with its links, and with what it has set for its portal.
   { collection: 'links', key: { companyId: 1, _id: 1 } },
   { collection: 'portalSettings', key: { companyId: 1, _id: 1 } },
-  // Each dispatcher asks every two seconds which companies are suspended; nearly none is in the index.
+  // Each dispatcher reads the suspended companies every two seconds; nearly no company is in the index.
   { collection: 'companies', key: { suspendedAt: 1 }, options: { sparse: true } },
   { collection: 'projects', key: { companyId: 1, _id: 1 } },
   { collection: 'apps', key: { projectId: 1, _id: 1 } },
@@ -165,7 +165,7 @@ const COLLECTIONS: readonly CollectionName[] = [
  */
 const RETIRED: readonly RetiredIndex[] = [];
 
-/** The indexes on which answers depend: without them, two requests can both be taken for the first one. */
+/** The indexes on which responses depend: without them, two requests can both count as the first one. */
 export const UNIQUE_INDEXES: readonly IndexSpec[] = [
   ...RESOURCE_INDEXES,
   ...HISTORY_INDEXES,

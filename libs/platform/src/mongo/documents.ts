@@ -36,7 +36,7 @@ export interface CompanyDocument {
 
 export interface ApiKeyDocument extends OwnedDocument {
   name: string;
-  /** The first characters of the key, so that a person can tell keys apart. */
+  /** The first characters of the key, so that a person can distinguish keys. */
   prefix: string;
   /** SHA-256 of the key, in hex. The key itself is not stored. */
   hash: string;
@@ -95,7 +95,7 @@ export interface WebhookDocument extends OwnedDocument {
   updatedAt: Date;
   /** When it was last seen to have an old backlog that waits for its endpoint; absent if never. */
   deferredAt?: Date;
-  /** What the operator was told of its failures. A client's change ends it. */
+  /** What was reported to the operator about its failures. A client's change ends it. */
   failing?: { since: Date; disableAt: Date | null };
 }
 
@@ -340,7 +340,7 @@ export interface PortalSettingsDocument {
 
 export const sealedFields = z.object({
   secret: z.string(),
-  /** JSON of a RetiringSecret. Its end is sealed too, so that nobody can extend the grace period. */
+  /** JSON of a RetiringSecret. Its end is sealed too, so that a change in the database cannot extend the grace period. */
   previousSecret: z.string().nullable(),
   /** JSON of an AuthMethod. */
   authMethod: z.string(),

@@ -19,9 +19,9 @@ export interface AppliedResult {
 }
 
 /**
- * Brings indexes to what `specs` says. First the unique ones, on which answers of the API depend; then the others,
+ * Brings indexes to what `specs` says. First the unique ones, on which responses of the API depend; then the others,
  * all at once: those of one collection are built in one pass. A build goes on when this process ends or
- * loses its connection, and asking again waits for the same build, so this may be repeated at any point.
+ * loses its connection, and another call waits for the same build, so this may be repeated at any point.
  */
 export async function applyIndexes(
   db: mongo.Db,
@@ -121,7 +121,7 @@ interface PlacedIndex {
 }
 
 interface IndexPlan {
-  /** Missing ones, and those that are built at the moment: to ask for one again waits for it. */
+  /** Missing ones, and those that are being built: creating one again waits for its build. */
   toCreate: NamedIndex[];
   /** Indexes with another time of expiry. */
   toResize: (PlacedIndex & { expireAfterSeconds: number })[];
@@ -130,8 +130,8 @@ interface IndexPlan {
 }
 
 /**
- * Compares the indexes that must exist with those that do, by collection. An index that somebody else has
- * made is left alone, unless it has the key of one of ours with other options: then ours replaces it.
+ * Compares the indexes that must exist with those that do, by collection. An index of another owner stays,
+ * unless it has the key of one of ours with other options: then ours replaces it.
  */
 export function planIndexes(
   wanted: readonly IndexSpec[],
@@ -229,7 +229,7 @@ export async function awaitUniqueIndexes(
       if (!hasCode(error, UNAUTHORIZED)) throw error;
       logger.warn(
         {},
-        'the unique indexes could not be checked: it needs listIndexes (docs/security.md)',
+        'cannot check the unique indexes: the MongoDB user lacks listIndexes (docs/security.md)',
       );
       return [];
     });

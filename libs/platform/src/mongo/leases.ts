@@ -56,7 +56,7 @@ interface LeaseHolder {
   holder: string;
 }
 
-/** Waits until nobody else has the lease, and renews it while the work runs. Returns what the work resolves to. */
+/** Waits until no other holder has the lease, and renews it while the work runs. Returns what the work resolves to. */
 export async function withLease<Result>(
   leases: LeaseStore,
   { name, holder }: LeaseHolder,
@@ -78,7 +78,7 @@ export async function withLease<Result>(
 type RenewLease = () => Promise<boolean>;
 
 /**
- * Runs the work when nobody else has the lease, and does nothing otherwise. The work renews the lease itself,
+ * Runs the work unless another holder has the lease. The work renews the lease itself,
  * so that it learns when it has lost it: each of its steps must end within LEASE_MS. The lease ends with the
  * work, also when that throws.
  */

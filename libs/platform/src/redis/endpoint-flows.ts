@@ -47,7 +47,7 @@ const HOLDS_KEY = 'endpoint-holds';
 /** A stored hold: its end and the hash of its URL. */
 const STORED_HOLD = /^(\d{1,15}) (\S+)$/;
 
-/** Returns what tells two URLs apart. A URL may contain secrets, and is not stored here. */
+/** Returns a hash that distinguishes URLs. A URL may contain secrets, and is not stored here. */
 export function urlHashOf(url: string): string {
   return `url:${createHash('sha256').update(url).digest('base64url').slice(0, 16)}`;
 }

@@ -50,7 +50,7 @@ function keepLagUntilMeasured(registry: Registry): void {
   waitForMeasurement();
 }
 
-/** Adds a gauge that tells whether each dependency answers; read at each scrape. */
+/** Adds a gauge that shows whether each dependency responds; read at each scrape. */
 export function watchDependencies(
   registry: Registry,
   dependencies: Readonly<Record<string, () => boolean>>,

@@ -9,7 +9,7 @@ interface OpsServerDeps {
   registry: Registry;
   /** False while starting, while stopping, and while a dependency that the service cannot do without is away. */
   isReady: () => boolean;
-  /** What the start waits for, for the answer of `/readyz`; null when it does not. */
+  /** What the start waits for, for the response of `/readyz`; null when it does not wait. */
   waitsFor?: () => string | null;
   /** False only when a restart would help; an unavailable dependency is no reason. */
   isAlive: () => boolean;
@@ -21,7 +21,7 @@ interface OpsConfig {
 }
 
 /**
- * Opens the management port of a service. It stays open while the rest drains. `isAlive` is for
+ * Opens the management port of a service. It stays open while everything else drains. `isAlive` is for
  * services with consumers, see Consumption.
  */
 export async function openOpsServer(
@@ -84,7 +84,7 @@ export function listen(server: Server, at: Listening): Promise<void> {
 }
 
 /**
- * Answers clients that close their writing side after a request (RFC 9112, section 9.6). Without it Node closes the
+ * Responds to clients that close their writing side after a request (RFC 9112, section 9.6). Without it Node closes the
  * connection at once, and a message would be stored whose client does not know it. What is written to a client that
  * has gone closes the connection.
  */

@@ -37,9 +37,7 @@ import type { TracingSettings } from './settings.ts';
 import type { OpenSpan, SpanAttributes, Spans, TracedStep } from './spans.ts';
 
 const DELAY_MS = 1_000;
-/** Of about 2 kB each. */
-const MAX_QUEUED_SPANS = 8_192;
-/** A collector that does not answer must not delay the stop of a process. */
+/** A collector that does not respond must not delay the stop of a process. */
 const FLUSH_MS = 2_000;
 /** While a collector is away, each batch fails. */
 const WARN_EVERY_MS = 60_000;
@@ -139,7 +137,7 @@ export interface BoundedExportOptions {
 }
 
 /**
- * Batches spans, and counts what is dropped: the processor of the SDK drops what its queue cannot take without telling, and
+ * Batches spans, and counts what is dropped: the processor of the SDK silently drops what its queue cannot take, and
  * forgets a batch that could not be exported. No caller waits for an export.
  */
 export function createBoundedExport(

@@ -107,7 +107,7 @@ export interface Lifecycle {
   /** True from the end of the start until a stop begins. */
   isReady: () => boolean;
   markReady: () => void;
-  /** Says what the start waits for, and null when it goes on. */
+  /** Stores what the start waits for; null when it goes on. */
   waitFor: (reason: string | null) => void;
   waitsFor: () => string | null;
   /**
@@ -124,12 +124,12 @@ interface Stop {
   stop: () => Promise<void> | void;
 }
 
-/** Kept for each step that is still to come: enough to close a connection to a store that answers. */
+/** Kept for each step that is still to come: enough to close a connection to a store that responds. */
 const RESERVED_MS = 500;
 
 /**
  * Creates the lifecycle of a service. A stop ends within `stopTimeoutMs` and with its exit code,
- * whatever its steps wait for: a store that does not answer is no fault of the process, and what it
+ * whatever its steps wait for: a store that does not respond is no fault of the process, and what it
  * has not committed is done again by another one.
  */
 export function createLifecycle(

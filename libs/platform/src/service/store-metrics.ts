@@ -1,6 +1,6 @@
 import { Counter, Histogram, type Registry } from 'prom-client';
 
-/** The operations that are told apart; every other one is `other`. */
+/** The operations with a label of their own; every other one is `other`. */
 const OPERATIONS = {
   mongodb: [
     'find',

@@ -142,7 +142,7 @@ export const plaintextStores = {
     .describe('With NODE_ENV=production, stores may be reached without TLS'),
 };
 
-/** The settings that tell whether a store is reached with TLS. A process has those of its stores. */
+/** The settings that decide whether a store is reached with TLS. A process has those of its stores. */
 interface StoreConfig {
   ALLOW_PLAINTEXT_STORES?: boolean;
   KAFKA_BROKERS?: readonly string[];

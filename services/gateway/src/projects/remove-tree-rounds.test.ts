@@ -76,7 +76,7 @@ describe('a round of unfinished removals', () => {
       isAway ? Promise.reject(new Error('MongoDB is away')) : tree.store.list(...args);
     const { tick } = removals({ removals: { ...tree.store, list } });
     await tick();
-    expect([warned, tree.notes.size]).toEqual([['a round failed, trying again'], 1]);
+    expect([warned, tree.notes.size]).toEqual([['a tick failed, retrying'], 1]);
     isAway = false;
     await tick();
     expect([warned.length, tree.notes.size]).toEqual([1, 0]);

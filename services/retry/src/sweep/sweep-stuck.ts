@@ -56,7 +56,7 @@ const DELIVERIES_PER_PAGE = 200;
 const MOVE_PAUSE_MS = 200;
 /** Neither the checks nor the remedies delay the other for longer, however much there is to do. */
 const STEP_MS = 60_000;
-/** Two sweeps. A position that is later than this is caught up with as fast as MongoDB answers. */
+/** Two sweeps. A position that is later than this is caught up with as fast as MongoDB replies. */
 const BEHIND_MS = 600_000;
 /**
  * Gateways stamp the creation time by their own clocks, and the database removes by its own: close to the end of the
@@ -67,8 +67,8 @@ const EXPIRY_MARGIN_MS = 3_600_000;
 const BACKLOGGED_AFTER_MS = 7 * 86_400_000;
 
 /**
- * Finds deliveries that no record in Kafka moves on any more, and publishes such a record: for messages whose deliveries
- * were never recorded, retries that are long overdue, and schedules that nobody ended. It publishes first and marks the
+ * Finds deliveries that no record in Kafka moves on, and publishes such a record: for messages whose deliveries
+ * were never recorded, retries that are long overdue, and schedules that were never ended. It publishes first and marks the
  * deliveries as swept afterwards, so that a crash repeats a step and never skips one. A tick ends when there is nothing
  * left to do, and does nothing while another process has the lease.
  */

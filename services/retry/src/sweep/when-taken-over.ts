@@ -2,7 +2,7 @@ import { firstIdAt, isId, timeMsOf } from '@posthorn/domain/ids.ts';
 import type { Message } from '@posthorn/domain/message.ts';
 import type { KnownPublisher } from '@posthorn/platform/mongo/messages/publishers.ts';
 
-/** What the sweep has seen of a publisher. Times are milliseconds of the monotonic clock. */
+/** What the sweep has read about a publisher. Times are milliseconds of the monotonic clock. */
 export interface Observation {
   heartbeatAtMs: number;
   /** Since when its heartbeat has been that one. */
@@ -66,12 +66,12 @@ const STUCK_MS = 60_000;
 /** It publishes within seconds once Kafka is back. */
 const AFTER_HELP_MS = 20_000;
 /**
- * A scan reads all messages since the last one that was found, so the sweep does not scan in every round.
+ * A scan reads all messages since the last one that was found, so the sweep does not scan in every tick.
  */
 const SCAN_AGAIN_MS = 10_000;
 /**
  * An insert that was running when the gateway died ends within 20 s, the timeout of the socket. A scan that
- * began before starts over in each round, and the first one after it begins at the watermark: such an insert may be
+ * began before starts over in each tick, and the first one after it begins at the watermark: such an insert may be
  * behind the place where the scan was, and before a later message that was published already.
  */
 const INSERTS_END_MS = 30_000;

@@ -24,11 +24,11 @@ export interface AuditedAction {
   target: AuditTarget;
   clientAddress: string | null;
   requestId: string | null;
-  /** What is asked for. */
+  /** The changes that are asked for. */
   changes: AuditChange[];
 }
 
-/** What is known once the change was made. What is left out stays as it was asked for. */
+/** The outcome of a change. A field that is absent stays as it was in the action. */
 export interface AuditedResult {
   /** The target, when the action named none. */
   createdId?: string | null;
@@ -57,7 +57,7 @@ export interface AuditLog {
 
 interface AuditLogDeps {
   store: Pick<AuditStore, 'insert' | 'complete'>;
-  /** Returns the error code when this error says that nothing was changed; null when that is not known. */
+  /** Returns the error code of an error that means nothing was changed; null for any other error. */
   refusalOf: (error: unknown) => string | null;
   observer: AuditObserver;
   newId: (prefix: IdPrefix) => string;
@@ -101,7 +101,7 @@ export function createAuditLog(deps: AuditLogDeps): AuditLog {
           yield part;
         }
       } finally {
-        // However the list ended: this many were shown.
+        // Also when the list ends early: so many were shown.
         await complete(deps, event, { ...unchanged(event), outcome: 'done', code: null, count });
       }
     },
@@ -139,7 +139,7 @@ function unchanged({ target, changes }: AuditEvent): Pick<Ending, 'targetId' | '
   return { targetId: target.id, changes };
 }
 
-/** The change was made or refused already: the caller must hear of that, not of a failure to write it down. */
+/** The change was made or refused already: the caller gets that result, not a failure of the audit log. */
 async function complete(
   { store, observer, nowMs }: AuditLogDeps,
   { companyId, id }: AuditEvent,
@@ -188,7 +188,7 @@ type AuditCompletion = Pick<AuditEvent, 'outcome' | 'code' | 'changes' | 'count'
   completedAtMs: number;
 };
 
-/** What a list may be limited to; what is left out is not limited. */
+/** Limits of a list. A field that is absent sets no limit. */
 export interface AuditFilter {
   action?: AuditAction | undefined;
   /** Id of an API key or of a portal link, or `admin`. */

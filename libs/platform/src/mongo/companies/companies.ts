@@ -31,7 +31,7 @@ export interface CompanyStore {
   removeKey: (keyId: string) => Promise<boolean>;
   /** The id of the key with this hash if a link made it; null for others. */
   linkKeyOf: (keyHash: string) => Promise<string | null>;
-  /** Removes the key with this hash if a link made it, so that nobody knows it. Returns true when it did. */
+  /** Removes the key with this hash if a link made it, so that the key was never shown. Returns true when it did. */
   removeLinkKey: (keyHash: string) => Promise<boolean>;
 }
 
@@ -192,10 +192,10 @@ interface MakeKeyDeps {
   nowMs: () => number;
 }
 
-/** What a key may do besides its name; what is left out is not limited. */
+/** The limits of a key. A field that is absent sets no limit. */
 export type KeyRights = Pick<ApiKeyDocument, 'scopes' | 'appId' | 'expiresAt'>;
 
-/** What is asked for a key; what is left out is not limited. */
+/** The limits asked for a new key. A field that is absent sets no limit. */
 export interface AskedRights {
   scopes?: readonly Scope[] | undefined;
   appId?: string | undefined;

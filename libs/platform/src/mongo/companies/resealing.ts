@@ -32,7 +32,7 @@ interface SealedDocument {
   keyId: string;
 }
 
-/** Where the text is that tells the format; all values of a document are sealed together. */
+/** The field whose text shows the format; all values of a document are sealed together. */
 const SEALED_TEXT = { webhooks: 'sealed.secret', signingKeys: 'sealed' } as const;
 
 /** Some hundred kB to read and write at once; an interruption repeats at most this many. */

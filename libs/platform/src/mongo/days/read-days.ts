@@ -19,7 +19,7 @@ export async function readByIds<Document extends mongo.Document, Found>(
 }
 
 /**
- * Reads the collections in order until `limit` are found, a few at once. `read` is told how many are left to find.
+ * Reads the collections in order until `limit` are found, a few at once. `read` gets how many are left to find.
  * Returns at most `limit`.
  */
 export async function readUpTo<Document extends mongo.Document, Found>(
@@ -74,7 +74,7 @@ interface Counted<Document extends mongo.Document> {
   first: mongo.Collection<Document> | null;
 }
 
-/** Counts in the collections, a few at once, until `limit` is reached. `count` is told how much is left to count. */
+/** Counts in the collections, a few at once, until `limit` is reached. `count` gets how many are left to count. */
 export async function countUpTo<Document extends mongo.Document>(
   collections: readonly mongo.Collection<Document>[],
   limit: number,
@@ -91,7 +91,7 @@ export async function countUpTo<Document extends mongo.Document>(
   return counted;
 }
 
-/** Writes to each day what belongs to it. Returns the results, that of the oldest day first. */
+/** Writes the items of each day to its collection. Returns the results, the oldest day first. */
 export async function writeByDays<Document extends mongo.Document, Item, Result>(
   daily: DailyCollection<Document>,
   items: readonly Item[],

@@ -25,11 +25,11 @@ interface ClockWatchDeps {
  * retention, a day at least, lies in a collection that is dropped within a minute.
  */
 const MAX_DIFFERENCE_MS = 12 * 3_600_000;
-const LOOK_EVERY_MS = 60_000;
+const COMPARE_EVERY_MS = 60_000;
 /** Ids that were made by a clock that was ahead stay ahead until the process ends. */
-const LOOKS_BEFORE_EXIT = 5;
+const WRONG_BEFORE_EXIT = 5;
 
-/** Compares the clocks now and each minute. Throws when MongoDB does not answer the first time. */
+/** Compares the clocks now and each minute. Throws when the first comparison gets no reply from MongoDB. */
 export async function openClockWatch(
   { lifecycle, logger }: { lifecycle: Lifecycle; logger: Logger },
   db: mongo.Db,
@@ -43,7 +43,7 @@ export async function openClockWatch(
   await watch.look();
   const loop = createLoop({
     name: 'comparison of clocks',
-    everyMs: LOOK_EVERY_MS,
+    everyMs: COMPARE_EVERY_MS,
     run: watch.look,
     logger,
   });
@@ -58,34 +58,34 @@ export async function databaseClockMs(db: mongo.Db): Promise<number> {
   return localTime.getTime();
 }
 
-/** Ends the process when the clocks still differ too much five minutes later. */
+/** Ends the process when the clocks still differ too much after five minutes. */
 export function createClockWatch({
   databaseMs,
   ownMs,
   lifecycle,
   logger,
 }: ClockWatchDeps): ClockWatch & { look: () => Promise<void> } {
-  let wrongLooks = 0;
+  let timesWrong = 0;
   return {
-    isRight: () => wrongLooks === 0,
+    isRight: () => timesWrong === 0,
     async look() {
       const nowMs = await databaseMs();
       const aheadMs = ownMs().map((ms) => ms - nowMs);
       if (aheadMs.every((ms) => Math.abs(ms) <= MAX_DIFFERENCE_MS)) {
-        if (wrongLooks > 0) {
+        if (timesWrong > 0) {
           logger.info('the clock agrees with that of MongoDB again');
           lifecycle.waitFor(null);
         }
-        wrongLooks = 0;
+        timesWrong = 0;
         return;
       }
-      wrongLooks += 1;
+      timesWrong += 1;
       logger.error(
         { aheadMs },
         'the clock differs from that of MongoDB by more than 12 hours: nothing is accepted until the wrong one is corrected',
       );
       lifecycle.waitFor('the clock differs from that of MongoDB by more than 12 hours');
-      if (wrongLooks > LOOKS_BEFORE_EXIT) void lifecycle.shutDown('the clock is wrong', 1);
+      if (timesWrong > WRONG_BEFORE_EXIT) void lifecycle.shutDown('the clock is wrong', 1);
     },
   };
 }

@@ -90,7 +90,7 @@ export function createPayloadErasure(
   };
 }
 
-/** The ids of those messages of which one of these deliveries is delivered. */
+/** The ids of the messages that have one of these deliveries delivered. */
 async function deliveredOf(
   deliveries: Days['deliveries'],
   recorded: readonly RecordedRef[],

@@ -83,7 +83,7 @@ export function createMessageStore(
 }
 
 /**
- * Throws an error that is no answer only for the first day of a batch: nothing of the batch is stored then. Later it
+ * Throws an error without a reply of the server only for the first day of a batch: nothing of the batch is stored then. Later it
  * makes the messages of this day unconfirmed.
  */
 async function insertDay(

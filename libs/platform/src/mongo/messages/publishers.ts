@@ -12,7 +12,7 @@ export interface PublisherStore {
   /**
    * Stores that the publisher is alive and has published everything up to `watermark`. For `stuckMs` it has
    * waited for Kafka, or for the store to read messages back, or has stopped publishing; null when it publishes. Returns
-   * false, and stores nothing, when the publisher is not the gateway's any more.
+   * false, and stores nothing, when the publisher was taken from the gateway.
    */
   heartbeat: (id: string, watermark: string, stuckMs: number | null) => Promise<boolean>;
   /**

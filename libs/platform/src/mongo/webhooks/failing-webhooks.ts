@@ -24,7 +24,7 @@ export interface FailingWebhooks {
    * then, and none of them was delivered.
    */
   hasOnlyFailed: (webhook: FailingWebhook, sinceMs: number) => Promise<boolean>;
-  /** Stores what the operator was told, unless the webhook was changed meanwhile. */
+  /** Stores what was reported to the operator, unless the webhook was changed meanwhile. */
   markTold: (webhook: FailingWebhook, told: ToldFailing) => Promise<void>;
   /** Returns false when the webhook was changed or deleted meanwhile: it stays as it is. */
   disable: (webhook: FailingWebhook, atMs: number) => Promise<boolean>;

@@ -32,7 +32,7 @@ export interface ResendStore {
   claim: (claim: ResendClaim) => Promise<Resend | null>;
   /** Sets when it is due next, and its `scannedTo`. Returns it as it is stored then, and null when it has ended. */
   putBack: (resend: Resend, dueAtMs: number) => Promise<Resend | null>;
-  /** Stores what is known of the page, so that it is not read again. */
+  /** Stores the progress of the page, so that it is not read again. */
   keepProgress: (resend: Resend, progress: PageProgress) => Promise<Resend>;
   findOne: (companyId: string, resendId: string) => Promise<Resend | null>;
   /**
@@ -53,7 +53,7 @@ export interface ResendStore {
    * difference was not sent.
    */
   finish: (resend: Resend, atMs: number, status?: 'done' | 'aborted') => Promise<void>;
-  /** Asks to abort a running resend, which is due at once then. Asking again changes nothing. */
+  /** Asks to abort a running resend, which is due at once then. May be repeated. */
   askToAbort: (companyId: string, resendId: string, atMs: number) => Promise<void>;
   /** Parts that were begun and are not finished. */
   openParts: (resend: Resend) => Promise<Resend[]>;
@@ -303,7 +303,7 @@ function createResendParts(
         ...(beforeId !== undefined && { _id: { $lt: beforeId } }),
         partOf: { $exists: false },
       };
-      // Up to 45 KiB each, and shown to nobody.
+      // Up to 45 KiB each, and in no response.
       const found = resends(companyId)
         .find(filter, { projection: { progress: 0 } })
         .sort({ _id: -1 })
