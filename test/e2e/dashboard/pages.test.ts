@@ -1,13 +1,20 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { dataOf } from '../../support/api/expect-answers.ts';
-import { startBrowser, WIDE, type Browser, signIn } from '../../support/browser/browser.ts';
+import { signIn, startBrowser, WIDE, type Browser } from '../../support/browser/browser.ts';
+import { findBarriers, takePicture } from '../../support/browser/check-page.ts';
 import { findFlaws, findFlawsIn, type Pages } from '../../support/browser/look-at-pages.ts';
 import { STATES } from '../../support/browser/page-states.ts';
 import { startPosthorn, type Posthorn } from '../../support/process/posthorn.ts';
 import { startBusyEndpoint, type BusyEndpoint } from '../../support/receivers/busy-endpoint.ts';
+import { expireLinks } from '../../support/stores/expire-links.ts';
 
-/** Pages that show something without an answer. */
-const ASK_NOTHING = new Set(['start', 'new-webhook', 'send', 'no-page']);
+const SQUARE =
+  '<svg xmlns="http://www.w3.org/2000/svg" width="24" height="24"><rect width="24" height="24"/></svg>';
+const THEME = {
+  name: 'Acme Pay',
+  primaryColor: '#0b5394',
+  logoUrl: `data:image/svg+xml;base64,${Buffer.from(SQUARE).toString('base64')}`,
+};
 
 const WORDS: Pages['words'] = {
   empty: null,
@@ -25,35 +32,57 @@ const MADE = {
   'newest message': 'messages/msg_',
 };
 
+let posthorn: Posthorn;
+let endpoint: BusyEndpoint;
+let browser: Browser;
+
+beforeAll(async () => {
+  posthorn = await startPosthorn({ RETRY_DELAYS: '1h' });
+  endpoint = await startBusyEndpoint();
+  browser = await startBrowser(posthorn.baseUrl);
+}, 240_000);
+
+afterAll(async () => {
+  await browser.close();
+  await endpoint.close();
+  await posthorn.stop();
+}, 60_000);
+
+interface Filled {
+  projectId: string;
+  appId: string;
+  /** A webhook that works, and its message. */
+  webhookId: string;
+  messageId: string;
+  /** A webhook of the same app whose endpoint refuses, with a long URL, and its message. */
+  failingId: string;
+  failedMessageId: string;
+  resendId: string;
+}
+
+/** An app with one webhook that works and one that refuses, a message to each, and a resend. */
+async function fillApp(): Promise<Filled> {
+  const { api } = posthorn;
+  endpoint.answerWith(200);
+  const { projectId, appId, webhookId } = await api.createTarget(endpoint.url);
+  const { messageId } = await api.send({ webhookId }, { order: 17, text: 'ä'.repeat(400) });
+  endpoint.answerWith(503);
+  const url = `${endpoint.url}/${'a-long-path/'.repeat(20)}`;
+  const fields = { appId, url, eventTypes: ['order.paid'] };
+  const { id: failingId } = dataOf<{ id: string }>(await api.post('/api/v1/webhooks', fields), 201);
+  const { messageId: failedMessageId } = await api.send({ webhookId: failingId }, { order: 18 });
+  const since = new Date(0).toISOString();
+  const resend = await api.post(`/api/v1/apps/${appId}/resend-failed`, { since });
+  const { id: resendId } = dataOf<{ id: string }>(resend, 202);
+  return { projectId, appId, webhookId, messageId, failingId, failedMessageId, resendId };
+}
+
 describe('Every page of the dashboard', () => {
-  let posthorn: Posthorn;
-  let endpoint: BusyEndpoint;
-  let browser: Browser;
   let pages: Pages;
 
   beforeAll(async () => {
-    posthorn = await startPosthorn({ RETRY_DELAYS: '1h' });
-    endpoint = await startBusyEndpoint();
-    browser = await startBrowser(posthorn.baseUrl);
-    await signIn(browser.page, posthorn);
-    await fill();
-  }, 240_000);
-
-  afterAll(async () => {
-    await browser.close();
-    await endpoint.close();
-    await posthorn.stop();
-  }, 60_000);
-
-  /** One webhook that works and one that refuses, with a message to each. */
-  async function fill(): Promise<void> {
-    const { api } = posthorn;
-    const { projectId, appId, webhookId } = await api.createTarget(endpoint.url);
-    const { messageId } = await api.send({ webhookId }, { order: 17, text: 'ä'.repeat(400) });
-    endpoint.answerWith(503);
-    const long = `${endpoint.url}/${'a-long-path/'.repeat(20)}`;
-    const other = await api.createTarget(long, { eventTypes: ['order.paid'] });
-    const failing = await api.send({ webhookId: other.webhookId }, { order: 18 });
+    const filled = await fillApp();
+    const { projectId, appId, webhookId, messageId, failingId } = filled;
     const paths = {
       overview: '',
       start: 'start',
@@ -63,12 +92,12 @@ describe('Every page of the dashboard', () => {
       webhooks: 'webhooks',
       'new-webhook': `webhooks/new?appId=${appId}`,
       webhook: `webhooks/${webhookId}`,
-      'webhook-attempts': `webhooks/${other.webhookId}?tab=attempts`,
+      'webhook-attempts': `webhooks/${failingId}?tab=attempts`,
       'webhook-settings': `webhooks/${webhookId}?tab=settings`,
       'webhook-testing': `webhooks/${webhookId}?tab=testing`,
       'missing-webhook': 'webhooks/wh_00000000000000000000000000',
       messages: 'messages',
-      'side-panel': `messages?open=${failing.messageId}`,
+      'side-panel': `messages?open=${filled.failedMessageId}`,
       message: `messages/${messageId}`,
       send: `messages/new?appId=${appId}`,
       failures: 'failures?range=1h',
@@ -76,18 +105,17 @@ describe('Every page of the dashboard', () => {
       audit: 'audit',
       circuits: 'circuits',
       resends: 'resends',
+      resend: `resends/${filled.resendId}`,
       'no-page': 'nothing/here',
     };
-    const since = new Date(0).toISOString();
-    const resend = await api.post(`/api/v1/apps/${appId}/resend-failed`, { since });
-    const { id } = dataOf<{ id: string }>(resend, 202);
     pages = {
       url: `${posthorn.baseUrl}/dashboard/`,
-      paths: new Map(Object.entries({ ...paths, resend: `resends/${id}` })),
-      askNothing: ASK_NOTHING,
+      paths: new Map(Object.entries(paths)),
+      askNothing: new Set(['start', 'new-webhook', 'send', 'no-page']),
       words: WORDS,
     };
-  }
+    await signIn(browser.page, posthorn);
+  }, 120_000);
 
   it('has no barrier, and fits, in light and in dark, wide and narrow', async () => {
     expect(await findFlaws(browser, pages)).toEqual([]);
@@ -107,16 +135,90 @@ describe('Every page of the dashboard', () => {
     }
   });
 
-  it('asks no other origin, and leaves no error in the console', () => {
+  it('sends requests to its own origin only, and leaves no error in the console', () => {
     expect(browser.faults()).toEqual([]);
   });
 
   /** After the test of the console, where browsers report refused calls. */
   it.each(STATES)(
-    'says what there is to say when it is %s',
+    'shows its text for the state %s, and fits',
     async (state) => {
       expect(await findFlawsIn(state, browser, pages)).toEqual([]);
     },
     240_000,
   );
+});
+
+describe('Every page of the portal', () => {
+  let appId: string;
+  let pages: Pages;
+
+  beforeAll(async () => {
+    const filled = await fillApp();
+    const { webhookId, messageId, failingId } = filled;
+    ({ appId } = filled);
+    const paths = {
+      webhooks: 'webhooks',
+      'new-webhook': 'webhooks/new',
+      webhook: `webhooks/${webhookId}`,
+      'webhook-attempts': `webhooks/${failingId}?tab=attempts`,
+      'webhook-settings': `webhooks/${webhookId}?tab=settings`,
+      'webhook-testing': `webhooks/${webhookId}?tab=testing`,
+      'missing-webhook': 'webhooks/wh_00000000000000000000000000',
+      messages: 'messages',
+      'side-panel': `messages?open=${filled.failedMessageId}`,
+      message: `messages/${messageId}`,
+      resends: 'resends',
+      resend: `resends/${filled.resendId}`,
+      'no-page': 'api-keys',
+    };
+    const named = Object.entries(paths).map(([name, path]) => [`portal-${name}`, path] as const);
+    pages = {
+      url: `${posthorn.baseUrl}/dashboard/portal/${posthorn.companyId}/`,
+      paths: new Map(named),
+      askNothing: new Set(['portal-new-webhook', 'portal-no-page']),
+      words: { ...WORDS, forbidden: 'Ask the site that gave you the link for one that allows it.' },
+    };
+    await browser.page.context().clearCookies();
+    await browser.page.goto(await makeLink());
+    await browser.page.getByRole('heading', { name: 'Webhooks', level: 1 }).waitFor();
+  }, 120_000);
+
+  async function makeLink(): Promise<string> {
+    const capabilities = ['view', 'manage', 'secrets', 'resend'];
+    const body = { expiresInSeconds: 3_600, capabilities, theme: THEME };
+    const answer = await posthorn.api.post(`/api/v1/apps/${appId}/portal-links`, body);
+    return dataOf<{ url: string }>(answer, 201).url;
+  }
+
+  it('has no barrier, and fits, in light and in dark, wide and narrow', async () => {
+    expect(await findFlaws(browser, pages)).toEqual([]);
+  }, 240_000);
+
+  it('sends requests to its own origin only, and leaves no error in the console', () => {
+    expect(browser.faults()).toEqual([]);
+  });
+
+  /** The other states are those of the same components in the dashboard. After the test of the console, as above. */
+  it.each(['forbidden', 'crowded'] as const)(
+    'shows its text for the state %s, and fits',
+    async (state) => {
+      expect(await findFlawsIn(state, browser, pages)).toEqual([]);
+    },
+    120_000,
+  );
+
+  it('is not shown by an expired link, which shows the reason', async () => {
+    const { page } = browser;
+    await page.context().clearCookies();
+    const url = await makeLink();
+    await expireLinks(posthorn.env);
+    await page.goto('about:blank');
+    await page.goto(url);
+    await page.getByRole('heading', { name: 'This link does not open the portal' }).waitFor();
+    await page.getByText('This link has expired.').waitFor();
+    await page.getByText('link_expired').waitFor();
+    expect(await findBarriers(page)).toEqual([]);
+    await takePicture(page, 'portal-expired');
+  });
 });

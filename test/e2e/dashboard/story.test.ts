@@ -1,4 +1,5 @@
-import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import type { Route } from 'playwright-core';
 import { dataOf } from '../../support/api/expect-answers.ts';
 import { NARROW, startBrowser, WIDE, type Browser, signIn } from '../../support/browser/browser.ts';
 import { findBarriers, isTooLarge, takePicture } from '../../support/browser/check-page.ts';
@@ -6,6 +7,22 @@ import { createCompany } from '../../support/process/companies.ts';
 import { startPosthorn, type Posthorn } from '../../support/process/posthorn.ts';
 import { startBusyEndpoint, type BusyEndpoint } from '../../support/receivers/busy-endpoint.ts';
 import { eventually } from '../../support/time/eventually.ts';
+
+let posthorn: Posthorn;
+let endpoint: BusyEndpoint;
+let browser: Browser;
+
+beforeAll(async () => {
+  posthorn = await startPosthorn({ RETRY_DELAYS: '1s,4s', CIRCUIT_RESET_MS: '100' });
+  endpoint = await startBusyEndpoint();
+  browser = await startBrowser(posthorn.baseUrl);
+}, 120_000);
+
+afterAll(async () => {
+  await browser.close();
+  await endpoint.close();
+  await posthorn.stop();
+}, 60_000);
 
 const LOGO = {
   name: 'logo.svg',
@@ -15,26 +32,10 @@ const LOGO = {
 
 /** Each step goes on where the one before ended, as a person would. */
 describe('The dashboard, from the first sign-in on', () => {
-  let posthorn: Posthorn;
-  let endpoint: BusyEndpoint;
-  let browser: Browser;
-
-  beforeAll(async () => {
-    posthorn = await startPosthorn({ RETRY_DELAYS: '1s,4s', CIRCUIT_RESET_MS: '100' });
-    endpoint = await startBusyEndpoint();
-    browser = await startBrowser(posthorn.baseUrl);
-  }, 120_000);
-
-  afterAll(async () => {
-    await browser.close();
-    await endpoint.close();
-    await posthorn.stop();
-  }, 60_000);
-
   const heading = async (name: string | RegExp): Promise<void> =>
     browser.page.getByRole('heading', { name, level: 1 }).waitFor();
 
-  it('refuses a wrong key and says why', async () => {
+  it('refuses a wrong key with a reason', async () => {
     const { page } = browser;
     await page.goto(`${posthorn.baseUrl}/dashboard/`);
     await page.getByLabel('Company id').fill(posthorn.companyId);
@@ -73,7 +74,7 @@ describe('The dashboard, from the first sign-in on', () => {
     await page.getByText('Headers that were sent').waitFor();
   });
 
-  it('changes how the webhook authenticates, and says at a field what is wrong with it', async () => {
+  it('changes how the webhook authenticates, and shows an error beside its field', async () => {
     const { page } = browser;
     await page.getByRole('tab', { name: 'Settings' }).click();
     await page.getByLabel('Method').selectOption('apiKey');
@@ -216,7 +217,7 @@ describe('The dashboard, from the first sign-in on', () => {
     await page.getByRole('table', { name: 'Resends' }).getByText('aborted').waitFor();
   }, 120_000);
 
-  it('says in words what a portal link will do, makes it, and revokes it', async () => {
+  it('describes a portal link, creates it, and revokes it', async () => {
     const { page } = browser;
     const appId = await onlyIn('find-apps');
     await page.goto(`${posthorn.baseUrl}/dashboard/apps/${appId}`);
@@ -256,7 +257,7 @@ describe('The dashboard, from the first sign-in on', () => {
     await page.getByRole('table', { name: 'Audit events' }).getByText('graceSeconds').waitFor();
   });
 
-  it('leaves nothing of a session to the next one, which is that of another company', async () => {
+  it('shows the next session, of another company, nothing of the one before', async () => {
     const { page } = browser;
     await page.getByRole('link', { name: 'Webhooks' }).click();
     await page.getByRole('link', { name: endpoint.url }).waitFor();
@@ -268,7 +269,184 @@ describe('The dashboard, from the first sign-in on', () => {
     expect(await page.getByRole('link', { name: endpoint.url }).count()).toBe(0);
   });
 
-  it('asks no other origin, and leaves no error in the console', () => {
+  it('sends requests to its own origin only, and leaves no error in the console', () => {
+    expect(browser.faults()).toEqual([]);
+  });
+});
+
+describe('The deliveries of a message in the dashboard', () => {
+  beforeAll(async () => {
+    await browser.page.context().clearCookies();
+    await signIn(browser.page, posthorn);
+  });
+
+  it('shows of a webhook its own deliveries, not the state of their messages', async () => {
+    const { page } = browser;
+    const { appId, webhookId } = await posthorn.api.createTarget(`${endpoint.url}/own`);
+    const other = { appId, url: 'http://127.0.0.1:1/refuses' };
+    dataOf(await posthorn.api.post('/webhooks', other), 201);
+    const { messageId } = await posthorn.api.send({ appId }, { order: 21 });
+    await page.goto(`${posthorn.baseUrl}/dashboard/messages?appId=${appId}`);
+    const row = page.getByRole('row').filter({ hasText: messageId });
+    await row.getByText('pending', { exact: true }).waitFor();
+    // Nobody reloads, and the other webhook refuses the last attempt.
+    await row.getByText('exhausted', { exact: true }).waitFor({ timeout: 20_000 });
+
+    await page.goto(`${posthorn.baseUrl}/dashboard/webhooks/${webhookId}?tab=attempts`);
+    await row.getByText('delivered', { exact: true }).waitFor();
+    await page.getByLabel('Status').selectOption('delivered');
+    await row.waitFor();
+    await page.getByLabel('Status').selectOption('exhausted');
+    await page.getByText('No message matches').waitFor();
+  }, 60_000);
+
+  it('empties the field of a list when something else clears its filter', async () => {
+    const { page } = browser;
+    await page.goto(`${posthorn.baseUrl}/dashboard/webhooks`);
+    const field = page.getByLabel('Find by URL, name or event type');
+    await field.fill('none-of-them');
+    await page.getByRole('button', { name: 'Show all webhooks' }).click();
+    await page.getByRole('table', { name: 'Webhooks' }).waitFor();
+    await eventually('the empty field', async () => (await field.inputValue()) === '');
+    await page.goBack();
+    await page.getByText('No webhook matches').waitFor();
+    expect(await field.inputValue()).toBe('none-of-them');
+  });
+
+  it('shows why an overdue attempt waits', async () => {
+    const { page } = browser;
+    const { webhookId } = await posthorn.api.createTarget('http://127.0.0.1:1/waits');
+    const { messageId } = await posthorn.api.send({ webhookId }, { order: 22 });
+    const probeAt = new Date(Date.now() + 90_000).toISOString();
+    const circuit = { webhookId, url: 'http://127.0.0.1:1/waits', appId: null, since: null };
+    await page.route(/\/deliveries\?|\/deliveries$/, (route) => changeData(route, asOverdue));
+    await page.route(/\/circuits$/, (route) =>
+      changeData<object>(route, () => [{ ...circuit, circuit: 'open', probeAt }]),
+    );
+    await page.goto(`${posthorn.baseUrl}/dashboard/messages/${messageId}`);
+    const waits = page.getByRole('listitem').filter({ hasText: 'waits' });
+    await waits
+      .getByText(
+        /^The next attempt was due 1 minute ago and waits: the circuit of the endpoint is open\. It gets one attempt in 1 minute,/,
+      )
+      .waitFor();
+    await page.getByText('Can be resent once no attempt follows').waitFor();
+    await takePicture(page, 'message-waits');
+    await page.unrouteAll({ behavior: 'wait' });
+  });
+});
+
+/** Answers as the gateway does, but for a change of the data. */
+async function changeData<Data>(route: Route, change: (data: Data) => Data): Promise<void> {
+  const response = await route.fetch();
+  const body = (await response.json()) as { data: Data };
+  await route.fulfill({ response, json: { ...body, data: change(body.data) } });
+}
+
+function asOverdue(deliveries: object[]): object[] {
+  const nextAttemptAt = new Date(Date.now() - 60_000).toISOString();
+  return deliveries.map((each) => ({ ...each, status: 'pending', nextAttemptAt }));
+}
+
+const NOWHERE = 'http://127.0.0.1:9';
+
+describe('The form of a webhook', () => {
+  let webhookId: string;
+
+  beforeEach(async () => {
+    ({ webhookId } = await posthorn.api.createTarget(`${NOWHERE}/own`));
+    await browser.page.context().clearCookies();
+    await signIn(browser.page, posthorn);
+    await browser.page.goto(`${posthorn.baseUrl}/dashboard/webhooks/${webhookId}?tab=settings`);
+    await field('Name').waitFor();
+  });
+
+  const field = (name: string) => browser.page.getByLabel(name, { exact: true });
+
+  const focused = (): Promise<string> =>
+    browser.page.evaluate<string>(
+      `document.activeElement?.getAttribute('aria-label') ?? document.activeElement?.textContent ?? ''`,
+    );
+
+  it('shows and hides a typed secret from the keyboard', async () => {
+    const { page } = browser;
+    const secret = page.getByLabel(/^Signing secret/);
+    await secret.fill('typed');
+    await page.keyboard.press('Tab');
+    expect(await focused()).toBe('Show or hide what is typed as Signing secret');
+    await page.keyboard.press('Enter');
+    expect(await secret.getAttribute('type')).toBe('text');
+    await page.keyboard.press('Space');
+    expect(await secret.getAttribute('type')).toBe('password');
+    expect(await findBarriers(page)).toEqual([]);
+  });
+
+  it('keeps what somebody else changed since it was filled, and offers to show it', async () => {
+    const { page } = browser;
+    const other = { name: 'Of somebody else', eventTypes: ['order.paid'] };
+    dataOf(await posthorn.api.put(`/api/v1/webhooks/${webhookId}`, other));
+    const notice = page.getByText('Somebody changed this webhook');
+    await eventually('the notice', async () => {
+      await reconnect();
+      return notice.isVisible();
+    });
+    expect(await findBarriers(page)).toEqual([]);
+    await takePicture(page, 'webhook-changed-meanwhile');
+    await field('Name').fill('Typed and given up');
+    await page.getByRole('button', { name: 'Reload the fields' }).click();
+    await notice.waitFor({ state: 'detached' });
+    expect(await field('Name').inputValue()).toBe('Of somebody else');
+    expect(await focused()).toBe('The fields show what is stored now.');
+  });
+
+  it('sends only typed fields, even when the webhook has changed since', async () => {
+    const { page } = browser;
+    dataOf(await posthorn.api.put(`/api/v1/webhooks/${webhookId}`, { name: 'Of somebody else' }));
+    await eventually('the notice', async () => {
+      await reconnect();
+      return page.getByText('Somebody changed this webhook').isVisible();
+    });
+    await field('Most attempts per second').fill('7');
+    await page.getByRole('button', { name: 'Save changes' }).click();
+    await page.getByText('Saved.').waitFor();
+    const answer = await posthorn.api.get(`/api/v1/webhooks/${webhookId}`);
+    expect(dataOf(answer)).toMatchObject({ name: 'Of somebody else', rateLimitPerSecond: 7 });
+    expect(await field('Name').inputValue()).toBe('Of somebody else');
+    expect(await page.getByText('Somebody changed this webhook').count()).toBe(0);
+  });
+
+  /** Lets the page load again what is older than some seconds, as after a gap in the network. */
+  async function reconnect(): Promise<void> {
+    for (const event of ['offline', 'online']) {
+      await browser.page.evaluate(`window.dispatchEvent(new Event('${event}'))`);
+    }
+  }
+
+  it('keeps the focus of the keyboard when Enter saves', async () => {
+    const { page } = browser;
+    for (const name of ['First', 'Second']) {
+      await field('Name').fill(name);
+      await page.keyboard.press('Enter');
+      await eventually('the focus on “Saved.”', async () => (await focused()).startsWith('Saved.'));
+      expect(await field('Name').inputValue()).toBe(name);
+    }
+  });
+
+  it('shows no field of one webhook under the title of another', async () => {
+    const { page } = browser;
+    const url = `${NOWHERE}/other`;
+    const { webhookId: other } = await posthorn.api.createTarget(url);
+    await page.getByLabel('Find anything by its id').fill(other);
+    await page.keyboard.press('Enter');
+    await page.getByRole('heading', { name: url, level: 1 }).waitFor();
+    await page.getByRole('tab', { name: 'Settings' }).click();
+    expect(await page.getByLabel(/^URL/).inputValue()).toBe(url);
+    await page.evaluate('history.go(-2)');
+    await page.getByRole('heading', { name: `${NOWHERE}/own`, level: 1 }).waitFor();
+    expect(await page.getByLabel(/^URL/).inputValue()).toBe(`${NOWHERE}/own`);
+  });
+
+  it('leaves no error in the console', () => {
     expect(browser.faults()).toEqual([]);
   });
 });

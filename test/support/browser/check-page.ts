@@ -8,17 +8,24 @@ const AXE = readFileSync(require.resolve('axe-core/axe.min.js'), 'utf8');
 const RULES = ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice'];
 const FOLDER = join(import.meta.dirname, '../../../.local/screenshots');
 
-/** Returns what people without sight or mouse would meet on the present page (WCAG 2.2 AA). */
-export async function findBarriers(page: Page): Promise<string[]> {
-  const run = `axe.run(document, { runOnly: ${JSON.stringify(RULES)} }).then(({ violations }) =>
+/**
+ * Returns the barriers for people without sight or mouse on the present page (WCAG 2.2 AA). With `isContrastOnly`, those
+ * of its colours alone: nothing else changes from light to dark.
+ */
+export async function findBarriers(page: Page, isContrastOnly = false): Promise<string[]> {
+  const runOnly = isContrastOnly ? { type: 'rule', values: ['color-contrast'] } : RULES;
+  const run = `axe.run(document, { runOnly: ${JSON.stringify(runOnly)} }).then(({ violations }) =>
     violations.flatMap(({ id, nodes }) => nodes.map(({ target }) => id + ': ' + target.join(' '))))`;
   // Through the debugger: the content security policy lets no page run this.
   const session = await page.context().newCDPSession(page);
-  const expression = `${AXE};${run}`;
-  const options = { expression, awaitPromise: true, returnByValue: true };
-  const { result } = await session.send('Runtime.evaluate', options);
+  const evaluate = async (expression: string): Promise<unknown> => {
+    const options = { expression, awaitPromise: true, returnByValue: true };
+    return (await session.send('Runtime.evaluate', options)).result.value;
+  };
+  if ((await evaluate('typeof axe')) === 'undefined') await evaluate(AXE);
+  const barriers = (await evaluate(run)) as string[];
   await session.detach();
-  return result.value as string[];
+  return barriers;
 }
 
 /** Whether something makes the page scroll: `main` alone may, and only up and down. */
@@ -35,8 +42,12 @@ export async function isTooLarge(page: Page): Promise<boolean> {
 
 const MAX_HEIGHT = 6_000;
 
-/** Keeps a picture of the page, with all that `main` would scroll to, in .local/screenshots. */
+/**
+ * With SCREENSHOTS=1, keeps a picture of the page, with everything to which `main` scrolls, in .local/screenshots. The 300
+ * pictures of a whole run were half of the work of the browser.
+ */
 export async function takePicture(page: Page, name: string): Promise<void> {
+  if (process.env.SCREENSHOTS !== '1') return;
   mkdirSync(FOLDER, { recursive: true });
   const size = page.viewportSize();
   const below = await page.evaluate<number>(

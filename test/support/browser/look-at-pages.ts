@@ -30,8 +30,10 @@ export async function findFlaws(browser: Browser, { url, paths }: Pages): Promis
     await open(page, url + path);
     for (const scheme of SCHEMES) {
       await browser.show({ ...WIDE, scheme });
+      await untilColoured(page, scheme);
       await takePicture(page, `${name}-wide-${scheme}`);
-      found.push(...(await findBarriers(page)).map((each) => `${name} ${scheme}: ${each}`));
+      const barriers = await findBarriers(page, scheme === 'dark');
+      found.push(...barriers.map((each) => `${name} ${scheme}: ${each}`));
       if (await isTooLarge(page)) found.push(`${name} is too large`);
       await browser.show({ ...NARROW, scheme });
       await takePicture(page, `${name}-narrow-${scheme}`);
@@ -41,6 +43,17 @@ export async function findFlaws(browser: Browser, { url, paths }: Pages): Promis
     found.push(...(await findBarriers(page)).map((each) => `${name} narrow: ${each}`));
   }
   return found;
+}
+
+/** The page learns of the scheme from an event, and some of its colours change step by step. */
+async function untilColoured(page: Page, scheme: string): Promise<void> {
+  await eventually(`the page in ${scheme}`, async () => {
+    const isSettled = await page.evaluate<boolean>(
+      `document.documentElement.dataset.mantineColorScheme === '${scheme}' &&
+       document.getAnimations().every((each) => !(each instanceof CSSTransition))`,
+    );
+    return isSettled;
+  });
 }
 
 async function open(page: Page, url: string): Promise<void> {

@@ -1,12 +1,14 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
-import { startBrowser, type Browser } from '../../support/browser/browser.ts';
+import { dataOf } from '../../support/api/expect-answers.ts';
+import { signIn, startBrowser, type Browser } from '../../support/browser/browser.ts';
 import { findBarriers, takePicture } from '../../support/browser/check-page.ts';
 import { startFramingPage, type FramingPage } from '../../support/browser/framing-page.ts';
-import { dataOf } from '../../support/api/expect-answers.ts';
+import { makeSignInLink } from '../../support/process/companies.ts';
 import { startPosthorn, type Posthorn } from '../../support/process/posthorn.ts';
 import { startBusyEndpoint, type BusyEndpoint } from '../../support/receivers/busy-endpoint.ts';
 import { startReceiver } from '../../support/receivers/receiver.ts';
 import { selfSigned } from '../../support/receivers/self-signed.ts';
+import { eventually } from '../../support/time/eventually.ts';
 
 interface Target {
   appId: string;
@@ -14,45 +16,212 @@ interface Target {
   url: string;
 }
 
-describe('The portal of an app', () => {
-  let posthorn: Posthorn;
-  let endpoint: BusyEndpoint;
-  let browser: Browser;
-  let own: Target;
-  let other: Target;
+let posthorn: Posthorn;
+let endpoint: BusyEndpoint;
+let browser: Browser;
+let own: Target;
+let other: Target;
 
-  beforeAll(async () => {
-    posthorn = await startPosthorn({ RETRY_DELAYS: '300ms', CIRCUIT_RESET_MS: '100' });
-    endpoint = await startBusyEndpoint();
-    browser = await startBrowser(posthorn.baseUrl);
-    own = await createTarget('own');
-    other = await createTarget('other');
-  }, 120_000);
+beforeAll(async () => {
+  posthorn = await startPosthorn({ RETRY_DELAYS: '300ms', CIRCUIT_RESET_MS: '100' });
+  endpoint = await startBusyEndpoint();
+  browser = await startBrowser(posthorn.baseUrl);
+  own = await createTarget('own');
+  other = await createTarget('other');
+}, 120_000);
 
-  afterAll(async () => {
-    await browser.close();
-    await endpoint.close();
-    await posthorn.stop();
+beforeEach(async () => {
+  await browser.page.context().clearCookies();
+});
+
+afterAll(async () => {
+  await browser.close();
+  await endpoint.close();
+  await posthorn.stop();
+}, 60_000);
+
+async function createTarget(path: string): Promise<Target> {
+  const url = `${endpoint.url}/${path}`;
+  return { url, ...(await posthorn.api.createTarget(url)) };
+}
+
+async function createLink(
+  capabilities: string[],
+  more: object = {},
+): Promise<{ id: string; url: string }> {
+  const body = { expiresInSeconds: 600, capabilities, ...more };
+  return dataOf(await posthorn.api.post(`/api/v1/apps/${own.appId}/portal-links`, body), 201);
+}
+
+const makeLink = async (capabilities: string[], more?: object): Promise<string> =>
+  (await createLink(capabilities, more)).url;
+
+const heading = async (name: string, timeout?: number): Promise<void> =>
+  browser.page
+    .getByRole('heading', { name, level: 1 })
+    .waitFor(timeout === undefined ? {} : { timeout });
+
+interface MadeKey {
+  id: string;
+  key: string;
+}
+
+/** Longer than the stream takes to end, and to be asked for again. */
+const REVOCATION_TIMEOUT_MS = 25_000;
+
+const NEEDED_SCOPES = {
+  'messages/new': 'messages:write',
+  'webhooks/new': 'webhooks:write',
+  audit: 'admin',
+};
+
+const ENDED = 'Your session has ended: its API key was revoked or has expired';
+
+describe('A session of the dashboard', () => {
+  async function makeKey(...scopes: string[]): Promise<MadeKey> {
+    return dataOf(await posthorn.api.post('/api/v1/api-keys', { name: 'Own', scopes }), 201);
+  }
+
+  async function open(path: string): Promise<void> {
+    await browser.page.goto(`${posthorn.baseUrl}/dashboard/${path}`);
+  }
+
+  const untilLive = (): Promise<void> => browser.page.getByText('Live: new attempts').waitFor();
+
+  it('ends soon after its key was revoked, on a page that sends no requests by itself', async () => {
+    const { id, key } = await makeKey('read');
+    await signIn(browser.page, { ...posthorn, apiKey: key });
+    await open('projects');
+    await heading('Projects and apps');
+    await untilLive();
+    await posthorn.api.delete(`/api/v1/api-keys/${id}`);
+    await heading('Sign in to Posthorn', REVOCATION_TIMEOUT_MS);
+    await browser.page.getByRole('status').getByText(ENDED).waitFor();
+    expect(await findBarriers(browser.page)).toEqual([]);
   }, 60_000);
 
-  beforeEach(async () => {
-    await browser.page.context().clearCookies();
+  it('is not reported as ended after a wrong key or a sign-out', async () => {
+    const { page } = browser;
+    await open('');
+    await page.getByLabel(/^API key/).fill('wrong');
+    await page.getByRole('button', { name: 'Sign in' }).click();
+    await page.getByText('Could not sign in').waitFor();
+    expect(await page.getByText(ENDED).count()).toBe(0);
+    await signIn(page, posthorn);
+    await page.getByRole('button', { name: 'Sign out' }).click();
+    await heading('Sign in to Posthorn');
+    expect(await page.getByText(ENDED).count()).toBe(0);
   });
 
-  async function createTarget(path: string): Promise<Target> {
-    const url = `${endpoint.url}/${path}`;
-    return { url, ...(await posthorn.api.createTarget(url)) };
+  it('ends in the poll of a list, where there is no stream', async () => {
+    const { page } = browser;
+    const { id, key } = await makeKey('read');
+    await page.route('**/api/v1/live', (route) => route.fulfill({ status: 429, json: null }));
+    await signIn(page, { ...posthorn, apiKey: key });
+    await open('messages');
+    await heading('Messages');
+    await page.getByText('No live updates').waitFor();
+    await posthorn.api.delete(`/api/v1/api-keys/${id}`);
+    await heading('Sign in to Posthorn', REVOCATION_TIMEOUT_MS);
+    await page.unroute('**/api/v1/live');
+  }, 60_000);
+
+  it('of the portal ends soon after its link was revoked', async () => {
+    const { id, url } = await createLink(['view']);
+    await browser.page.goto(url);
+    await heading('Webhooks');
+    await untilLive();
+    await posthorn.api.delete(`/api/v1/portal-links/${id}`);
+    await heading('Your visit has ended', REVOCATION_TIMEOUT_MS);
+  }, 60_000);
+
+  it('shows the missing scope on a page that its key does not open', async () => {
+    const { page } = browser;
+    const { key } = await makeKey('read');
+    await signIn(page, { ...posthorn, apiKey: key });
+    for (const [path, scope] of Object.entries(NEEDED_SCOPES)) {
+      await open(path);
+      await heading('This page is not open to you');
+      await page.getByText(`This API key does not have the scope ${scope}.`).waitFor();
+      expect(await page.locator('main form').count()).toBe(0);
+    }
+  });
+
+  it('of the portal has the pages of the portal only', async () => {
+    const { page } = browser;
+    await page.goto((await createLink(['view'])).url);
+    await heading('Webhooks');
+    const portal = page.url().replace(/\/webhooks$/, '');
+    for (const path of ['start', 'projects', 'api-keys', 'audit', 'messages/new', 'nothing']) {
+      await page.goto(`${portal}/${path}`);
+      await heading('There is no such page');
+    }
+    await page.goto(`${portal}/webhooks/new`);
+    await page.getByText('Your link to the portal does not include “manage”.').waitFor();
+    await page.getByRole('main').getByRole('link', { name: 'webhooks' }).click();
+    await heading('Webhooks');
+  });
+
+  it('goes on after a sign-in link that does not open, which shows the reason', async () => {
+    const { page } = browser;
+    const link = `${posthorn.baseUrl}/dashboard/sign-in#${await makeSignInLink(posthorn)}`;
+    await page.goto(link);
+    await heading('Overview');
+    await page.goto('about:blank');
+    await page.goto(link);
+    await page.getByText('This link was used already.').waitFor();
+    expect(await findBarriers(page)).toEqual([]);
+    await takePicture(page, 'sign-in-link-refused');
+    await page.getByRole('button', { name: 'Go on as Test' }).click();
+    await heading('Overview');
+  });
+
+  it('is not offered with a link that does not open where there is none', async () => {
+    const { page } = browser;
+    await page.goto('about:blank');
+    await open(`sign-in#${'x'.repeat(43)}`);
+    await page.getByText('There is no such link.').waitFor();
+    await page.getByText('An operator makes a new one').waitFor();
+    expect(await page.getByRole('button', { name: /^Go on as/ }).count()).toBe(0);
+  });
+
+  it('keeps the focus of the keyboard when what it revoked goes, and names it before', async () => {
+    const { page } = browser;
+    await makeKey('read');
+    const { id } = await createLink(['view']);
+    await signIn(page, posthorn);
+    await open('api-keys');
+    await revoke('Own', 'Revoke API key “Own”?');
+    await expectFocusOn('API keys');
+    await open(`apps/${own.appId}`);
+    await revoke(id, `Revoke portal link “${id}”?`);
+    await expectFocusOn('Portal links');
+  });
+
+  async function revoke(name: string, question: string): Promise<void> {
+    const { page } = browser;
+    const button = page.getByRole('button', { name: `Revoke ${name}`, exact: true }).first();
+    await button.focus();
+    await page.keyboard.press('Enter');
+    const dialog = page.getByRole('dialog', { name: question });
+    await dialog.getByRole('button', { name: 'Revoke' }).focus();
+    await page.keyboard.press('Enter');
+    await dialog.waitFor({ state: 'detached' });
   }
 
-  async function makeLink(capabilities: string[], more: object = {}): Promise<string> {
-    const body = { expiresInSeconds: 600, capabilities, ...more };
-    const answer = await posthorn.api.post(`/api/v1/apps/${own.appId}/portal-links`, body);
-    return dataOf<{ url: string }>(answer, 201).url;
+  async function expectFocusOn(name: string): Promise<void> {
+    await eventually(`the focus on “${name}”`, async () => {
+      const focused = await browser.page.evaluate('document.activeElement?.textContent');
+      return focused === name;
+    });
   }
 
-  const heading = async (name: string): Promise<void> =>
-    browser.page.getByRole('heading', { name, level: 1 }).waitFor();
+  it('leaves no error in the console', () => {
+    expect(browser.faults()).toEqual([]);
+  });
+});
 
+describe('The portal of an app', () => {
   it('shows the webhooks of its app and no others, in the name of the platform', async () => {
     const { page } = browser;
     await page.goto(await makeLink(['view'], { theme: { name: 'Acme Pay', colorScheme: 'dark' } }));
@@ -97,7 +266,7 @@ describe('The portal of an app', () => {
     await page.getByText('Saved.').waitFor();
   });
 
-  it('creates a webhook with a password, and asks for it again where another server would get it', async () => {
+  it('creates a webhook with a password, and requires it again when the URL has another host', async () => {
     const { page } = browser;
     const receiver = await startReceiver();
     await page.goto(await makeLink(['view', 'manage'], { path: '/webhooks/new' }));
@@ -135,7 +304,7 @@ describe('The portal of an app', () => {
     return dataOf<{ authMethod: object }>(answer).authMethod;
   }
 
-  it('gives a webhook a private CA, shows it, and removes it', async () => {
+  it('sets, shows and removes a private CA of a webhook', async () => {
     const { page } = browser;
     const path = `/webhooks/${own.webhookId}?tab=settings`;
     await page.goto(await makeLink(['view', 'manage'], { path }));
@@ -165,17 +334,17 @@ describe('The portal of an app', () => {
     await heading('Your visit has ended');
   });
 
-  it('says in a tab that another tab opened another portal', async () => {
+  it('reports in a tab that another tab opened another portal', async () => {
     const { page } = browser;
     await page.goto(await makeLink(['view']));
     await heading('Webhooks');
-    const other = await page.context().newPage();
-    await other.goto(await makeLink(['view']));
-    await other.getByRole('heading', { name: 'Webhooks', level: 1 }).waitFor();
+    const tab = await page.context().newPage();
+    await tab.goto(await makeLink(['view']));
+    await tab.getByRole('heading', { name: 'Webhooks', level: 1 }).waitFor();
     await page.getByRole('link', { name: 'Messages' }).click();
     await heading('Your visit has ended');
     await page.getByText('This browser began another session since').waitFor();
-    await other.close();
+    await tab.close();
   });
 
   it('shows nothing of another app', async () => {
@@ -201,7 +370,7 @@ describe('The portal of an app', () => {
     await takePicture(page, 'portal-refused');
   });
 
-  it('asks no other origin, and leaves no error in the console', () => {
+  it('sends requests to its own origin only, and leaves no error in the console', () => {
     expect(browser.faults()).toEqual([]);
   });
 
@@ -249,7 +418,7 @@ describe('The portal of an app', () => {
       expect(await frameAt(name)).toMatch(/^chrome-error:/);
     });
 
-    it('says that the browser refuses the cookie of a frame of another site', async () => {
+    it('reports that the browser refuses the cookie of a frame of another site', async () => {
       const { page } = browser;
       const { name } = platform.origins;
       dataOf(await posthorn.api.put('/api/v1/portal-settings', { origins: [name] }));
