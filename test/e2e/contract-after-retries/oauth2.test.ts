@@ -86,7 +86,7 @@ describe('A webhook with OAuth 2.0 client credentials', () => {
     expect(shown?.headers).toContainEqual({ key: 'Authorization', value: `Bearer ${MASK}` });
   });
 
-  it('sends its credentials in the body when it asks for that', async () => {
+  it('sends its credentials in the body when configured', async () => {
     const { id } = await makeWebhook('in-body', { oauth2ClientAuthentication: 'post' });
     await send(id);
     const [request] = requestsOf('in-body');

@@ -1,64 +1,67 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { eventually } from '../../support/time/eventually.ts';
 import {
-  aTime,
   anId,
+  aTime,
   dataOf,
   expectFailure,
   expectInvalid,
   expectNotFound,
 } from '../../support/api/expect-answers.ts';
-import type { OwnCompany } from '../../support/process/posthorn.ts';
-import { joinShared } from '../../support/process/shared-posthorn.ts';
-import {
-  failing,
-  startReceiver,
-  type Answer,
-  type Receiver,
-} from '../../support/receivers/receiver.ts';
 import {
   createResources,
   type Resources,
   type ShownDelivery,
 } from '../../support/api/resources.ts';
-
-interface ShownResend {
-  id: string;
-  status: string;
-  total: number;
-  succeeded: number;
-  failed: number;
-}
-
-const OK: Answer = (response) => response.writeHead(200).end('ok');
-
-let posthorn: OwnCompany;
-let receiver: Receiver;
-let make: Resources;
-
-beforeAll(async () => {
-  posthorn = await joinShared('contract-after-retries');
-  receiver = await startReceiver();
-  make = createResources(posthorn.api);
-}, 120_000);
-
-afterAll(async () => {
-  await receiver.close();
-  await posthorn.stop();
-}, 60_000);
-
-const disable = async (id: string, disabled: boolean) =>
-  dataOf(await posthorn.api.put(`/webhooks/${id}`, { disabled }));
-
-/** Sends messages that fail to a webhook; returns their deliveries, all exhausted. */
-async function exhausted(webhookId: string, count = 1): Promise<ShownDelivery[]> {
-  receiver.answerWith(failing(99));
-  const made = await Promise.all(Array.from({ length: count }, () => make.message({ webhookId })));
-  const ids = made.map(({ deliveries }) => String(deliveries[0]?.id));
-  return Promise.all(ids.map((id) => make.deliveryOnce('exhausted', id)));
-}
+import { createCompany } from '../../support/process/companies.ts';
+import type { OwnCompany } from '../../support/process/posthorn.ts';
+import { joinShared } from '../../support/process/shared-posthorn.ts';
+import {
+  type Answer,
+  failing,
+  type Receiver,
+  startReceiver,
+} from '../../support/receivers/receiver.ts';
+import { eventually } from '../../support/time/eventually.ts';
 
 describe('Resend · POST /api/v1/webhooks/{id}/resend-failed', () => {
+  interface ShownResend {
+    id: string;
+    status: string;
+    total: number;
+    succeeded: number;
+    failed: number;
+  }
+
+  const OK: Answer = (response) => response.writeHead(200).end('ok');
+
+  let posthorn: OwnCompany;
+  let receiver: Receiver;
+  let make: Resources;
+
+  beforeAll(async () => {
+    posthorn = await joinShared('contract-after-retries');
+    receiver = await startReceiver();
+    make = createResources(posthorn.api);
+  }, 120_000);
+
+  afterAll(async () => {
+    await receiver.close();
+    await posthorn.stop();
+  }, 60_000);
+
+  const disable = async (id: string, disabled: boolean) =>
+    dataOf(await posthorn.api.put(`/webhooks/${id}`, { disabled }));
+
+  /** Sends messages that fail to a webhook; returns their deliveries, all exhausted. */
+  async function exhausted(webhookId: string, count = 1): Promise<ShownDelivery[]> {
+    receiver.answerWith(failing(99));
+    const made = await Promise.all(
+      Array.from({ length: count }, () => make.message({ webhookId })),
+    );
+    const ids = made.map(({ deliveries }) => String(deliveries[0]?.id));
+    return Promise.all(ids.map((id) => make.deliveryOnce('exhausted', id)));
+  }
+
   const start = (id: string, body: object) =>
     posthorn.api.post(`/api/v1/webhooks/${id}/resend-failed`, body);
   const done = (id: string): Promise<ShownResend> =>
@@ -156,7 +159,7 @@ describe('Resend · POST /api/v1/webhooks/{id}/resend-failed', () => {
     expect(await done(id)).toMatchObject({ total: 1, succeeded: 1, failed: 0 });
   });
 
-  it('started several times at once makes no more attempts than resends were accepted, and all of these end', async () => {
+  it('started several times at once makes one attempt for each accepted resend, and each resend ends', async () => {
     const { id: webhookId } = await make.webhook({ url: receiver.url });
     const failed = await exhausted(webhookId, 3);
     const [since = ''] = failed.map(({ createdAt }) => createdAt).sort();
@@ -182,5 +185,287 @@ describe('Resend · POST /api/v1/webhooks/{id}/resend-failed', () => {
     expectInvalid(await start(id, { since, outcome: 'success' }), 'outcome');
     expectNotFound(await start('wh_unknown', { since }));
     expectNotFound(await posthorn.api.get(`/api/v1/resends/rsnd_${'0'.repeat(26)}`));
+  });
+});
+
+describe('Resend · POST /api/v1/apps/{id}/resend-failed', () => {
+  interface ShownResend {
+    id: string;
+    status: string;
+  }
+
+  const SINCE = '2026-01-02T00:00:00.000Z';
+
+  let posthorn: OwnCompany;
+  let receiver: Receiver;
+  let make: Resources;
+
+  beforeAll(async () => {
+    posthorn = await joinShared('contract-after-retries');
+    receiver = await startReceiver();
+    make = createResources(posthorn.api);
+  }, 120_000);
+
+  afterAll(async () => {
+    await receiver.close();
+    await posthorn.stop();
+  }, 60_000);
+
+  /** Sends one message that fails; returns its deliveries, all exhausted. */
+  async function exhausted(address: object): Promise<ShownDelivery[]> {
+    receiver.answerWith(failing(99));
+    const { deliveries } = await make.message(address);
+    return Promise.all(deliveries.map(({ id }) => make.deliveryOnce('exhausted', id)));
+  }
+
+  const statusOf = async ({ id }: ShownDelivery) => (await make.delivery(id)).status;
+
+  const start = (id: string, body: object) =>
+    posthorn.api.post(`/api/v1/apps/${id}/resend-failed`, body);
+  const done = (id: string): Promise<ShownResend> =>
+    eventually('done', async () => {
+      const shown = dataOf<ShownResend>(await posthorn.api.get(`/api/v1/resends/${id}`));
+      return shown.status === 'done' ? shown : null;
+    });
+
+  it('resends the failed deliveries of every webhook of the app, and nothing else', async () => {
+    const { id: projectId } = await make.project();
+    const { id: appId } = await make.app({ projectId });
+    const { id: webhookId } = await make.webhook({ url: receiver.url, appId });
+    await make.webhook({ url: receiver.url, appId });
+    const { id: elsewhere } = await make.webhook({ url: receiver.url });
+    const global = { url: receiver.url, projectId, environmentId: 'live' };
+    const { id: globalId } = await make.webhook(global);
+    const mine = [...(await exhausted({ appId })), ...(await exhausted({ webhookId }))];
+    const others = [
+      ...(await exhausted({ webhookId: elsewhere })),
+      ...(await exhausted({ webhookId: globalId })),
+    ];
+    receiver.answerWith((response) => response.writeHead(200).end());
+    const started = dataOf<ShownResend>(await start(appId, { since: SINCE }), 202);
+    expect(started).toMatchObject({ id: anId('rsnd'), status: 'running', total: 3 });
+    expect(await done(started.id)).toEqual({
+      id: started.id,
+      appId,
+      webhookId: null,
+      outcome: null,
+      status: 'done',
+      abortAskedAt: null,
+      total: 3,
+      succeeded: 3,
+      failed: 0,
+      createdAt: aTime,
+      updatedAt: aTime,
+    });
+    expect(await Promise.all(mine.map(statusOf))).toEqual(['delivered', 'delivered', 'delivered']);
+    expect(await Promise.all(others.map(statusOf))).toEqual(['exhausted', 'exhausted']);
+    const { attempts } = await make.delivery(String(mine[0]?.id));
+    expect(attempts.at(-1)).toMatchObject({ number: 3, resend: true, outcome: 'success' });
+  });
+
+  it('leaves out the disabled webhooks of the app and resends to the others', async () => {
+    const { id: appId } = await make.app();
+    const { id: disabledId } = await make.webhook({ url: receiver.url, appId });
+    await make.webhook({ url: receiver.url, appId });
+    const failed = await exhausted({ appId });
+    dataOf(await posthorn.api.put(`/webhooks/${disabledId}`, { disabled: true }));
+    receiver.answerWith((response) => response.writeHead(200).end());
+    const { id } = dataOf<ShownResend>(await start(appId, { since: SINCE }), 202);
+    expect(await done(id)).toMatchObject({ total: 1, succeeded: 1, failed: 0 });
+    for (const delivery of failed) {
+      const isDisabled = delivery.webhookId === disabledId;
+      expect(await statusOf(delivery)).toBe(isDisabled ? 'exhausted' : 'delivered');
+    }
+  });
+
+  it('takes until, and includes a delivery of exactly that time', async () => {
+    const { id: appId } = await make.app();
+    await make.webhook({ url: receiver.url, appId });
+    const [first] = await exhausted({ appId });
+    await exhausted({ appId });
+    receiver.answerWith(failing(99));
+    const span = { since: first?.createdAt, until: first?.createdAt };
+    const { id } = dataOf<ShownResend>(await start(appId, span), 202);
+    expect(await done(id)).toMatchObject({ total: 1, succeeded: 0, failed: 1 });
+  });
+
+  it('runs once at a time for an app: a second one is refused, and accepted after the first', async () => {
+    const { id: appId } = await make.app();
+    await make.webhook({ url: receiver.url, appId });
+    await exhausted({ appId });
+    const held: (() => void)[] = [];
+    receiver.answerWith((response) => held.push(() => response.writeHead(200).end()));
+    const { id } = dataOf<ShownResend>(await start(appId, { since: SINCE }), 202);
+    expectFailure(await start(appId, { since: SINCE }), 409, 'resend_running');
+    await eventually('the attempt', () => held.length > 0);
+    expectFailure(await start(appId, { since: SINCE }), 409, 'resend_running');
+    for (const release of held) release();
+    await done(id);
+    const { id: next } = dataOf<ShownResend>(await start(appId, { since: SINCE }), 202);
+    expect(await done(next)).toMatchObject({ total: 0, succeeded: 0, failed: 0 });
+  });
+
+  it('starts once when many requests ask for it at the same time', async () => {
+    const { id: appId } = await make.app();
+    await make.webhook({ url: receiver.url, appId });
+    await exhausted({ appId });
+    const held: (() => void)[] = [];
+    receiver.answerWith((response) => held.push(() => response.writeHead(200).end()));
+    const answers = await Promise.all([1, 2, 3, 4].map(() => start(appId, { since: SINCE })));
+    expect(answers.map(({ status }) => status).sort()).toEqual([202, 409, 409, 409]);
+    await eventually('the attempt', () => held.length > 0);
+    for (const release of held) release();
+    const accepted = answers.find(({ status }) => status === 202);
+    const { id } = accepted?.body.data as ShownResend;
+    expect(await done(id)).toMatchObject({ total: 1, succeeded: 1 });
+  });
+
+  it('is refused without since, with until before since, and for an unknown owner', async () => {
+    const { id } = await make.app();
+    const until = '2026-01-01T00:00:00.000Z';
+    expectInvalid(await start(id, {}), 'since');
+    expectInvalid(await start(id, { since: 'yesterday', until: 'now' }), 'since', 'until');
+    expectInvalid(await start(id, { since: SINCE, until }), 'until');
+    expectInvalid(await start(id, { since: SINCE, webhookId: 'wh_1' }), 'webhookId');
+    expectNotFound(await start('app_unknown', { since: SINCE }));
+  });
+
+  it('returns the same for the app of another company as for an unknown one', async () => {
+    const { api } = await createCompany(posthorn, 'Other');
+    const { id: theirs } = await createResources(api).app();
+    const [answer, expected] = [
+      await start(theirs, { since: SINCE }),
+      await start(`app_${'0'.repeat(26)}`, { since: SINCE }),
+    ];
+    expectNotFound(answer);
+    const { requestId } = expected.body;
+    expect({ ...answer.body, requestId }).toEqual(expected.body);
+  });
+
+  it('does not show its parts as resends', async () => {
+    const { id: appId } = await make.app();
+    const { id: webhookId } = await make.webhook({ url: receiver.url, appId });
+    await exhausted({ appId });
+    const held: (() => void)[] = [];
+    receiver.answerWith((response) => held.push(() => response.writeHead(200).end()));
+    const { id } = dataOf<ShownResend>(await start(appId, { since: SINCE }), 202);
+    await eventually('the attempt', () => held.length > 0);
+    const part = encodeURIComponent(`${id}/${webhookId}`);
+    expectNotFound(await posthorn.api.get(`/api/v1/resends/${part}`));
+    for (const release of held) release();
+    await done(id);
+  });
+});
+
+describe('Aborted resends', () => {
+  interface ShownResend {
+    id: string;
+    status: string;
+    abortAskedAt: string | null;
+    total: number;
+    succeeded: number;
+    failed: number;
+  }
+
+  const RESENDS = '/api/v1/resends';
+  const FAILED = 5;
+
+  let posthorn: OwnCompany;
+  let receiver: Receiver;
+  let make: Resources;
+  /** One attempt a second, so a page of the resend has two deliveries. */
+  let webhookId: string;
+  let since: string;
+
+  beforeAll(async () => {
+    posthorn = await joinShared('contract-after-retries');
+    receiver = await startReceiver();
+    make = createResources(posthorn.api);
+    ({ id: webhookId } = await make.webhook({ url: receiver.url }));
+    receiver.answerWith(failing(99));
+    const made = await Promise.all(
+      Array.from({ length: FAILED }, () => make.message({ webhookId })),
+    );
+    since = made.map(({ createdAt }) => createdAt).sort()[0] ?? '';
+    for (const { deliveries } of made) {
+      await make.deliveryOnce('exhausted', String(deliveries[0]?.id));
+    }
+    dataOf(await posthorn.api.put(`/webhooks/${webhookId}`, { rateLimitPerSecond: 1 }));
+    receiver.answerWith(failing(0));
+  }, 120_000);
+
+  afterAll(async () => {
+    await receiver.close();
+    await posthorn.stop();
+  }, 60_000);
+
+  const start = async (): Promise<ShownResend> =>
+    dataOf(await posthorn.api.post(`/api/v1/webhooks/${webhookId}/resend-failed`, { since }), 202);
+  const abort = async (id: string): Promise<ShownResend> =>
+    dataOf(await posthorn.api.post(`${RESENDS}/${id}/abort`, {}));
+  const read = async (id: string): Promise<ShownResend> =>
+    dataOf(await posthorn.api.get(`${RESENDS}/${id}`));
+  const ended = (id: string): Promise<ShownResend> =>
+    eventually(
+      'the end of the resend',
+      async () => {
+        const shown = await read(id);
+        return shown.status === 'running' ? null : shown;
+      },
+      40_000,
+    );
+
+  describe('Resend · POST /api/v1/resends/{id}/abort', () => {
+    let resend: ShownResend;
+
+    it('stops before the next page, counts its attempts, and is repeatable', async () => {
+      const { id } = await start();
+      const before = receiver.received.length;
+      await eventually('the first attempt', () => receiver.received.length > before);
+      expect(await abort(id)).toMatchObject({ id, abortAskedAt: aTime });
+      resend = await ended(id);
+      const { succeeded, failed } = resend;
+      expect(resend).toMatchObject({ status: 'aborted', total: FAILED, failed: 0 });
+      expect(succeeded).toBeGreaterThan(0);
+      expect(succeeded + failed).toBeLessThan(FAILED);
+      expect(receiver.received.length - before).toBe(succeeded);
+      expect(await abort(id)).toEqual(resend);
+    });
+
+    it('leaves the rest to another resend, which may begin at once', async () => {
+      const next = await start();
+      expect(next.total).toBe(FAILED - resend.succeeded);
+      const done = await ended(next.id);
+      expect(done).toMatchObject({ status: 'done', succeeded: next.total, abortAskedAt: null });
+      expect(await abort(next.id)).toEqual(done);
+    });
+
+    it('is recorded in the audit log', async () => {
+      const listed = await posthorn.api.get(`/api/v1/audit-events?targetId=${resend.id}`);
+      expect(dataOf(listed)).toMatchObject([
+        { action: 'resend.aborted', outcome: 'done', target: { kind: 'resend', id: resend.id } },
+        { action: 'resend.aborted', outcome: 'done' },
+      ]);
+    });
+
+    it('is 404 for a resend that does not exist', async () => {
+      expectNotFound(await posthorn.api.post(`${RESENDS}/rsnd_unknown/abort`, {}));
+    });
+  });
+
+  describe('Resends · GET /api/v1/resends', () => {
+    it('lists the resends of a webhook, newest first, page by page', async () => {
+      const path = `${RESENDS}?webhookId=${webhookId}&limit=1`;
+      const { body: first } = await posthorn.api.get(path);
+      const cursor = String(first.nextCursor);
+      const { body: second } = await posthorn.api.get(`${path}&cursor=${cursor}`);
+      expect([first.data, second.data]).toMatchObject([
+        [{ webhookId, status: 'done' }],
+        [{ webhookId, status: 'aborted' }],
+      ]);
+      expect(second.nextCursor).toBeNull();
+      expect(dataOf(await posthorn.api.get(`${RESENDS}?webhookId=wh_unknown`))).toEqual([]);
+      expectInvalid(await posthorn.api.get(`${RESENDS}?cursor=wh_1`), 'cursor');
+    });
   });
 });

@@ -1,63 +1,71 @@
-import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { eventually } from '../../support/time/eventually.ts';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { connectMongo } from '@posthorn/platform/mongo/connect.ts';
 import {
   dataOf,
   expectDeleted,
   expectFailure,
+  expectInvalid,
   expectNotFound,
 } from '../../support/api/expect-answers.ts';
-import type { OwnCompany } from '../../support/process/posthorn.ts';
-import { joinShared } from '../../support/process/shared-posthorn.ts';
-import {
-  failing,
-  startReceiver,
-  type Answer,
-  type Receiver,
-} from '../../support/receivers/receiver.ts';
 import {
   createResources,
   type Resources,
+  type ShownApp,
   type ShownDelivery,
   type ShownMessage,
+  type ShownWebhook,
 } from '../../support/api/resources.ts';
-
-const OK: Answer = (response) => response.writeHead(200).end('ok');
-
-let posthorn: OwnCompany;
-let receiver: Receiver;
-let make: Resources;
-
-beforeAll(async () => {
-  posthorn = await joinShared('contract-after-retries');
-  receiver = await startReceiver();
-  make = createResources(posthorn.api);
-}, 120_000);
-
-afterAll(async () => {
-  await receiver.close();
-  await posthorn.stop();
-}, 60_000);
-
-const resend = (id: string) => posthorn.api.post(`/api/v1/deliveries/${id}/resend`, undefined);
-const disable = async (id: string, disabled: boolean) =>
-  dataOf(await posthorn.api.put(`/webhooks/${id}`, { disabled }));
-
-/** Sends messages that fail to a webhook; returns their deliveries, all exhausted. */
-async function exhausted(webhookId: string, count = 1): Promise<ShownDelivery[]> {
-  receiver.answerWith(failing(99));
-  const made = await Promise.all(Array.from({ length: count }, () => make.message({ webhookId })));
-  const ids = made.map(({ deliveries }) => String(deliveries[0]?.id));
-  return Promise.all(ids.map((id) => make.deliveryOnce('exhausted', id)));
-}
-
-async function attempted(id: string, count: number): Promise<ShownDelivery> {
-  return eventually(`attempt ${count}`, async () => {
-    const shown = await make.delivery(id);
-    return shown.attemptCount === count ? shown : null;
-  });
-}
+import { withCompanyId } from '../../support/process/companies.ts';
+import type { OwnCompany } from '../../support/process/posthorn.ts';
+import { joinShared } from '../../support/process/shared-posthorn.ts';
+import {
+  type Answer,
+  failing,
+  type Receiver,
+  startReceiver,
+} from '../../support/receivers/receiver.ts';
+import { readEverything } from '../../support/stores/stored-documents.ts';
+import { eventually } from '../../support/time/eventually.ts';
 
 describe('Resend · POST /api/v1/deliveries/{id}/resend', () => {
+  const OK: Answer = (response) => response.writeHead(200).end('ok');
+
+  let posthorn: OwnCompany;
+  let receiver: Receiver;
+  let make: Resources;
+
+  beforeAll(async () => {
+    posthorn = await joinShared('contract-after-retries');
+    receiver = await startReceiver();
+    make = createResources(posthorn.api);
+  }, 120_000);
+
+  afterAll(async () => {
+    await receiver.close();
+    await posthorn.stop();
+  }, 60_000);
+
+  const resend = (id: string) => posthorn.api.post(`/api/v1/deliveries/${id}/resend`, undefined);
+  const disable = async (id: string, disabled: boolean) =>
+    dataOf(await posthorn.api.put(`/webhooks/${id}`, { disabled }));
+
+  /** Sends messages that fail to a webhook; returns their deliveries, all exhausted. */
+  async function exhausted(webhookId: string, count = 1): Promise<ShownDelivery[]> {
+    receiver.answerWith(failing(99));
+    const made = await Promise.all(
+      Array.from({ length: count }, () => make.message({ webhookId })),
+    );
+    const ids = made.map(({ deliveries }) => String(deliveries[0]?.id));
+    return Promise.all(ids.map((id) => make.deliveryOnce('exhausted', id)));
+  }
+
+  async function attempted(id: string, count: number): Promise<ShownDelivery> {
+    return eventually(`attempt ${count}`, async () => {
+      const shown = await make.delivery(id);
+      return shown.attemptCount === count ? shown : null;
+    });
+  }
+
   it('makes one attempt with the next number, and its success makes the delivery and its message delivered', async () => {
     const { id: webhookId } = await make.webhook({ url: receiver.url });
     const [{ id, messageId } = { id: '', messageId: '' }] = await exhausted(webhookId);
@@ -135,5 +143,283 @@ describe('Resend · POST /api/v1/deliveries/{id}/resend', () => {
     expectDeleted(await posthorn.api.delete(`/webhooks/${webhookId}`));
     expectFailure(await resend(id), 409, 'webhook_deleted');
     expectNotFound(await resend(`dlv_${'0'.repeat(26)}`));
+  });
+});
+
+describe('Payloads that are not stored', () => {
+  type Store = Awaited<ReturnType<typeof connectMongo>>;
+  type Stored = ShownApp & { storeResponses?: boolean; storePayloads?: string };
+
+  /** The payload is null once it is erased. */
+  type ReadMessage = Omit<ShownMessage, 'payload'> & { payload: string | null };
+
+  const UNTIL_DELIVERED = { storePayloads: 'until-delivered' };
+  const PAYLOAD = { card: 'private' };
+
+  let posthorn: OwnCompany;
+  let receiver: Receiver;
+  let make: Resources;
+  let store: Store;
+
+  beforeAll(async () => {
+    posthorn = await joinShared('contract-after-retries');
+    receiver = await startReceiver();
+    make = createResources(posthorn.api);
+    store = await connectMongo(posthorn.env.MONGODB_URL, 'posthorn-test');
+  }, 120_000);
+
+  afterAll(async () => {
+    await store.close();
+    await receiver.close();
+    await posthorn.stop();
+  }, 60_000);
+
+  beforeEach(() => {
+    receiver.answerWith((response) => response.writeHead(200).end('secret answer'));
+  });
+
+  const messageOf = async (id: string): Promise<ReadMessage> =>
+    dataOf<ReadMessage>(await posthorn.api.get(`/api/v1/webhook-messages/${id}`));
+
+  describe('The settings of an app for stored content', () => {
+    it('are shown once set, and can be changed', async () => {
+      const api = withCompanyId(posthorn);
+      const plain = await make.app();
+      expect(Object.keys(plain)).not.toContain('storeResponses');
+      const { id } = await make.app({ storeResponses: false, ...UNTIL_DELIVERED });
+      const settings = { storeResponses: false, ...UNTIL_DELIVERED };
+      expect(dataOf<Stored>(await api.get(`/apps/${id}`))).toMatchObject(settings);
+      const changed = await api.put(`/apps/${id}`, { storeResponses: true, name: 'Other' });
+      expect(dataOf<Stored>(changed)).toMatchObject({ storeResponses: true, ...UNTIL_DELIVERED });
+      const wrong = await api.put(`/apps/${id}`, { storeResponses: 'no', storePayloads: 'never' });
+      expectInvalid(wrong, 'storeResponses', 'storePayloads');
+    });
+  });
+
+  describe('An app without stored responses', () => {
+    it('has attempts without body and headers of the response, also for a message to its webhook', async () => {
+      const { id: appId } = await make.app({ storeResponses: false });
+      const { id: webhookId } = await make.webhook({ url: receiver.url, appId });
+      receiver.answerWith(failing(1));
+      for (const target of [{ appId }, { webhookId }]) {
+        const { deliveries } = await make.message(target);
+        const { attempts } = await make.deliveryOnce('delivered', String(deliveries[0]?.id));
+        expect(attempts.map(({ statusCode, outcome }) => [statusCode, outcome])).toEqual([
+          [500, 'http_5xx'],
+          [200, 'success'],
+        ]);
+        for (const attempt of attempts) {
+          expect(attempt).toMatchObject({ response: null, responseHeaders: [] });
+        }
+      }
+    });
+  });
+
+  describe('An app whose payloads are stored until they are delivered', () => {
+    it('loses a payload after every delivery of it, and a resend is refused', async () => {
+      const { id: appId } = await make.app(UNTIL_DELIVERED);
+      for (let n = 0; n < 2; n += 1) await make.webhook({ url: receiver.url, appId });
+      const body = { appId, payload: PAYLOAD };
+      const key = { 'idempotency-key': `once ${appId}` };
+      const accepted = await posthorn.api.post('/webhook-messages', body, key);
+      const { id, payload, deliveries } = dataOf<ShownMessage>(accepted, 202);
+      expect(payload).toBe(JSON.stringify(PAYLOAD));
+      await eventually('erased', async () => (await messageOf(id)).payload === null);
+      expect(receiver.of(id).map((each) => each.body.toString())).toEqual([payload, payload]);
+
+      expect(await messageOf(id)).toMatchObject({
+        delivered: true,
+        payload: null,
+        signature: null,
+      });
+      const listed = await posthorn.api.get(`/api/v1/webhook-messages?appId=${appId}`);
+      expect(dataOf(listed)).toMatchObject([{ id, payload: null }]);
+      const path = `/api/v1/deliveries/${String(deliveries[0]?.id)}`;
+      expect(dataOf(await posthorn.api.get(path))).toMatchObject({ status: 'delivered' });
+      expectFailure(await posthorn.api.post(`${path}/resend`, {}), 409, 'payload_erased');
+      const repeated = await posthorn.api.post('/webhook-messages', body, key);
+      expect(repeated.headers.get('idempotency-replayed')).toBe('true');
+      expect(repeated.body.data).toEqual(accepted.body.data);
+      const everything = await readEverything(store.db);
+      for (const [name, all] of Object.entries(everything)) {
+        expect([name, JSON.stringify(all).includes('private')]).toEqual([name, false]);
+      }
+      expect(JSON.stringify(everything.messages)).toContain(id);
+      expect(JSON.stringify(everything.deliveries)).toContain(id);
+    });
+
+    it('keeps the payload of a failure, until a resend delivers it', async () => {
+      const { id: appId } = await make.app(UNTIL_DELIVERED);
+      await make.webhook({ url: receiver.url, appId });
+      receiver.answerWith(failing(2));
+      const { id, deliveries } = await make.message({ appId });
+      const deliveryId = String(deliveries[0]?.id);
+      await make.deliveryOnce('exhausted', deliveryId);
+      expect(await messageOf(id)).toMatchObject({ payload: '{"n":1}' });
+      dataOf(await posthorn.api.post(`/api/v1/deliveries/${deliveryId}/resend`, {}));
+      await eventually('erased', async () => (await messageOf(id)).payload === null);
+      expect(receiver.of(id).at(-1)?.body.toString()).toBe('{"n":1}');
+    });
+  });
+});
+
+describe('Event types and disabled webhooks', () => {
+  let posthorn: OwnCompany;
+  let receiver: Receiver;
+  let make: Resources;
+
+  beforeAll(async () => {
+    posthorn = await joinShared('contract-after-retries');
+    receiver = await startReceiver();
+    make = createResources(posthorn.api);
+  }, 120_000);
+
+  afterAll(async () => {
+    await receiver.close();
+    await posthorn.stop();
+  }, 60_000);
+
+  const change = async (id: string, changes: object): Promise<ShownWebhook> =>
+    dataOf(await posthorn.api.put(`/webhooks/${id}`, changes));
+
+  describe('Event types · eventType of a message to an app', () => {
+    let appId: string;
+    let all: string;
+    let paid: string;
+    let both: string;
+
+    beforeAll(async () => {
+      ({ id: appId } = await make.app());
+      const webhook = async (eventTypes: string[]) =>
+        (await make.webhook({ url: receiver.url, appId, eventTypes })).id;
+      all = await webhook([]);
+      paid = await webhook(['order.paid']);
+      both = await webhook(['order.paid', 'order.sent']);
+    });
+
+    it.each<[string | undefined, () => string[]]>([
+      ['order.paid', () => [all, paid, both]],
+      ['order.sent', () => [all, both]],
+      ['order.lost', () => [all]],
+      ['order', () => [all]],
+      ['ORDER.PAID', () => [all]],
+      [undefined, () => [all]],
+    ])('%s goes to the webhooks that want it', async (eventType, wanted) => {
+      const message = await make.message({ appId, ...(eventType && { eventType }) });
+      expect(message.deliveries.map(({ webhookId }) => webhookId)).toEqual(wanted());
+      for (const { id } of message.deliveries) await make.deliveryOnce('delivered', id);
+      expect(receiver.of(message.id)).toHaveLength(wanted().length);
+    });
+
+    it('is ignored for a message that is addressed to a webhook', async () => {
+      for (const fields of [{}, { eventType: 'order.lost' }]) {
+        const { deliveries } = await make.message({ webhookId: paid, ...fields });
+        await make.deliveryOnce('delivered', String(deliveries[0]?.id));
+      }
+    });
+
+    it('is shown with the message, and is null by default', async () => {
+      const shown = async (fields: object) => {
+        const { id } = await make.message({ appId, ...fields });
+        return dataOf<object>(await posthorn.api.get(`/api/v1/webhook-messages/${id}`));
+      };
+      expect(await shown({ event_type: 'order.paid' })).toMatchObject({ eventType: 'order.paid' });
+      expect(await shown({})).toMatchObject({ eventType: null });
+    });
+
+    it('applies a change of the eventTypes of a webhook at once', async () => {
+      const { id: own } = await make.app();
+      const { id } = await make.webhook({ url: receiver.url, appId: own, eventTypes: ['a'] });
+      const reached = async () =>
+        (await make.message({ appId: own, eventType: 'b' })).deliveries.length;
+      expect(await reached()).toBe(0);
+      await change(id, { eventTypes: ['a', 'b'] });
+      expect(await reached()).toBe(1);
+    });
+
+    it.each([['', 'x'.repeat(129), 'a b', 7, null]].flat())(
+      'refuses the eventType %j',
+      async (eventType) => {
+        const body = { appId, payload: {}, eventType };
+        expectInvalid(await posthorn.api.post('/webhook-messages', body), 'eventType');
+      },
+    );
+
+    it.each([['order.paid', [['a b']], [[7]], null]].flat())(
+      'refuses a webhook with the eventTypes %j',
+      async (eventTypes) => {
+        const answer = await posthorn.api.put(`/webhooks/${all}`, { eventTypes });
+        expect(answer.status).toBe(400);
+        expect(answer.body.errors?.[0]?.path).toMatch(/^eventTypes/);
+      },
+    );
+  });
+
+  describe('Disabled webhooks', () => {
+    const CANCELLED = { status: 'cancelled', attemptCount: 0 };
+
+    it.each(['webhookId', 'appId'])(
+      'addressed by %s get a delivery that is cancelled at once, with a reason',
+      async (addressed) => {
+        const { id: appId } = await make.app();
+        const { id: webhookId } = await make.webhook({ url: receiver.url, appId, disabled: true });
+        const target = addressed === 'appId' ? { appId } : { webhookId };
+        const message = await make.message(target);
+        expect(message.deliveries).toEqual([expect.objectContaining({ webhookId, ...CANCELLED })]);
+        expect(message.delivered).toBe(false);
+        expect(await make.delivery(String(message.deliveries[0]?.id))).toMatchObject({
+          status: 'cancelled',
+          reason: 'webhook_disabled',
+          attempts: [],
+          nextAttemptAt: null,
+        });
+        const { id } = message;
+        const shown = dataOf<ShownMessage>(
+          await posthorn.api.get(`/api/v1/webhook-messages/${id}`),
+        );
+        expect(shown).toMatchObject({ status: 'cancelled', delivered: false });
+      },
+    );
+
+    it('get nothing, while the other webhooks of the app get their deliveries', async () => {
+      const { id: appId } = await make.app();
+      const { id: disabled } = await make.webhook({ url: receiver.url, appId });
+      const { id: enabled } = await make.webhook({ url: receiver.url, appId });
+      expect(await change(disabled, { disabled: true })).toMatchObject({ disabled: true });
+      const message = await make.message({ appId });
+      expect(message.deliveries.map(({ webhookId, status }) => [webhookId, status])).toEqual([
+        [disabled, 'cancelled'],
+        [enabled, 'pending'],
+      ]);
+      await make.deliveryOnce('delivered', String(message.deliveries[1]?.id));
+      expect(receiver.of(message.id)).toHaveLength(1);
+    });
+
+    it('get the messages that are sent after they were enabled again', async () => {
+      const { id: webhookId } = await make.webhook({ url: receiver.url, disabled: true });
+      await make.message({ webhookId });
+      await change(webhookId, { disabled: false });
+      const { deliveries } = await make.message({ webhookId });
+      await make.deliveryOnce('delivered', String(deliveries[0]?.id));
+    });
+
+    it('get no retry: a delivery that waits for one is cancelled', async () => {
+      receiver.answerWith(failing(99));
+      const { id: webhookId } = await make.webhook({ url: receiver.url });
+      const { id, deliveries } = await make.message({ webhookId });
+      await change(webhookId, { disabled: true });
+      const delivery = await make.deliveryOnce('cancelled', String(deliveries[0]?.id));
+      expect(delivery).toMatchObject({ reason: 'webhook_disabled', nextAttemptAt: null });
+      expect(receiver.of(id).length).toBe(delivery.attemptCount);
+      receiver.answerWith((response) => response.writeHead(200).end('ok'));
+    });
+
+    it.each(['yes', 1, null])(
+      'are not made by the value %j, which is refused',
+      async (disabled) => {
+        const { id } = await make.webhook({ url: receiver.url });
+        expectInvalid(await posthorn.api.put(`/webhooks/${id}`, { disabled }), 'disabled');
+      },
+    );
   });
 });

@@ -1,11 +1,19 @@
-import { createHmac } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { createHash, createHmac } from 'node:crypto';
 import { Webhook } from 'standardwebhooks';
-import { eventually } from '../../support/time/eventually.ts';
-import type { OwnCompany } from '../../support/process/posthorn.ts';
+import { type ApiAnswer, type ApiClient, createApiClient } from '../../support/api/api-client.ts';
+import {
+  dataOf,
+  expectFailure,
+  expectInvalid,
+  expectNotFound,
+} from '../../support/api/expect-answers.ts';
+import { createResources, type Resources, type ShownMessage } from '../../support/api/resources.ts';
+import { ADMIN, type OwnCompany } from '../../support/process/posthorn.ts';
+import { runProgram } from '../../support/process/service-process.ts';
 import { joinShared } from '../../support/process/shared-posthorn.ts';
-import { createResources } from '../../support/api/resources.ts';
-import { failing, startReceiver, type Receiver } from '../../support/receivers/receiver.ts';
+import { failing, type Receiver, startReceiver } from '../../support/receivers/receiver.ts';
+import { eventually } from '../../support/time/eventually.ts';
 
 describe('A message that is sent to a webhook', () => {
   let posthorn: OwnCompany;
@@ -172,7 +180,7 @@ describe('A message that is sent to a webhook', () => {
     receiver.answerWith((response) => response.writeHead(200).end());
   });
 
-  it('is authenticated by basic authentication or an API key where the webhook asks for it', async () => {
+  it('carries basic authentication or an API key when the webhook has one', async () => {
     const basic = await newWebhook({
       authMethod: 'basic',
       basicAuthUsername: 'user',
@@ -195,5 +203,263 @@ describe('A message that is sent to a webhook', () => {
     const byKey = await firstRequest(second.messageId);
     expect(byBasic.headers.authorization).toBe('Basic dXNlcjpwYXNz');
     expect(byKey.headers).toMatchObject({ 'x-their-key': 'k-1', 'x-tenant': 't-1' });
+  });
+});
+
+describe('Webhook messages · the payload is delivered byte for byte [security]', () => {
+  const MAX_BODY_BYTES = 262_144;
+
+  let posthorn: OwnCompany;
+  let receiver: Receiver;
+  let make: Resources;
+
+  beforeAll(async () => {
+    posthorn = await joinShared('contract');
+    receiver = await startReceiver();
+    make = createResources(posthorn.api);
+  }, 120_000);
+
+  afterAll(async () => {
+    await receiver.close();
+    await posthorn.stop();
+  }, 60_000);
+
+  const post = (body: string): Promise<ApiAnswer> => posthorn.api.post('/webhook-messages', body);
+  const sha256 = (bytes: Buffer | string): string =>
+    createHash('sha256').update(bytes).digest('hex');
+
+  const prefix = (webhookId: string) => `{"webhookId":"${webhookId}","payload":`;
+  /** Returns a payload with which `{"webhookId":…,"payload":…}` has exactly this many bytes. */
+  function payloadFor(webhookId: string, bodyBytes: number, unit: string): string {
+    const bytes = bodyBytes - prefix(webhookId).length - '{"t":""}}'.length;
+    const count = Math.floor(bytes / Buffer.byteLength(unit));
+    return `{"t":"${unit.repeat(count)}${'x'.repeat(bytes - count * Buffer.byteLength(unit))}"}`;
+  }
+  const deep = (levels: number) => `{"a":${'['.repeat(levels - 1)}${']'.repeat(levels - 1)}}`;
+
+  it.each<[string, (webhookId: string) => string]>([
+    ['a big integer', () => '{"n":12345678901234567890}'],
+    ['a number beyond every double', () => '{"x":1e400,"y":-0.0,"z":1E+2}'],
+    ['a key given twice', () => '{"a":1.0,"a":2}'],
+    ['keys that look like ours', () => '{"webhookId":"x","app_id":1,"payload":{"payload":{}}}'],
+    ['escapes', () => '{"u":"\\u00e9\\/\\ud83d\\ude00\\ud800\\u0000","\\u0061":"\\n"}'],
+    ['characters of all planes', () => '{"é":"\u2028日本😀\u0085","":" "}'],
+    ['spaces and line ends', () => '{\r\n\t"a" : [ 1 ,2 ]\n}'],
+    ['nothing in it', () => '{}'],
+    ['prototype names', () => '{"__proto__":{"polluted":1},"constructor":{"prototype":1}}'],
+    ['64 levels', () => deep(64)],
+    ['a body of 262,144 bytes', (id) => payloadFor(id, MAX_BODY_BYTES, 'x')],
+    ['a body of 262,144 bytes of unicode', (id) => payloadFor(id, MAX_BODY_BYTES, 'é日😀')],
+  ])('with %s', async (_what, payloadOf) => {
+    const { id: webhookId } = await make.webhook({ url: receiver.url });
+    const payload = payloadOf(webhookId);
+    const message = dataOf<ShownMessage>(await post(`${prefix(webhookId)}${payload}}`), 202);
+    expect(message.payload).toBe(payload);
+    const { body } = await eventually('the delivery', () => receiver.of(message.id)[0]);
+    expect([body.length, sha256(body)]).toEqual([Buffer.byteLength(payload), sha256(payload)]);
+  });
+
+  it('a body one byte too large is refused with 413', async () => {
+    const payload = payloadFor('wh_1', MAX_BODY_BYTES + 1, 'x');
+    expectFailure(await post(`${prefix('wh_1')}${payload}}`), 413, 'body_too_large');
+  });
+
+  it('a payload nested 65 levels deep is refused with 400', async () => {
+    expectFailure(await post(`${prefix('wh_1')}${deep(65)}}`), 400, 'invalid_json');
+  });
+});
+
+describe('Statistics', () => {
+  interface ShownPoint {
+    at: string;
+    attempts: number;
+    succeeded: number;
+    failed: number;
+    outcomes: Record<string, number>;
+    firstAttempts: number;
+    payloadBytes: number;
+    latencyMs: Record<'mean' | 'max' | 'p50' | 'p95' | 'p99', number>;
+  }
+
+  interface ShownStats {
+    step: string;
+    from: string;
+    to: string;
+    points: ShownPoint[];
+  }
+
+  const PAYLOAD = { text: 'counted' };
+  const PAYLOAD_BYTES = JSON.stringify(PAYLOAD).length;
+
+  let posthorn: OwnCompany;
+  let good: Receiver;
+  let bad: Receiver;
+  let make: Resources;
+  /** Two apps with a webhook each: three messages to the first one succeed, two to the second one fail. */
+  let ids: Record<'goodApp' | 'goodWebhook' | 'badApp' | 'badWebhook', string>;
+
+  beforeAll(async () => {
+    posthorn = await joinShared('contract');
+    make = createResources(posthorn.api);
+    [good, bad] = [await startReceiver(), await startReceiver()];
+    bad.answerWith(failing(99));
+    const { id: projectId } = await make.project();
+    const target = async (url: string) => {
+      const { id: appId } = await make.app({ projectId });
+      return { appId, webhookId: (await make.webhook({ url, appId })).id };
+    };
+    const [first, second] = [await target(good.url), await target(bad.url)];
+    ids = {
+      goodApp: first.appId,
+      goodWebhook: first.webhookId,
+      badApp: second.appId,
+      badWebhook: second.webhookId,
+    };
+    for (let n = 0; n < 3; n += 1) await make.message({ appId: ids.goodApp, payload: PAYLOAD });
+    // Addressed to the webhook: it counts for its app as well.
+    for (let n = 0; n < 2; n += 1)
+      await make.message({ webhookId: ids.badWebhook, payload: PAYLOAD });
+    // What is counted for the company, an app and a webhook is written apart, within 45 s.
+    const counts = [
+      ['', 5],
+      [`&appId=${ids.goodApp}`, 3],
+      [`&webhookId=${ids.goodWebhook}`, 3],
+      [`&appId=${ids.badApp}`, 2],
+      [`&webhookId=${ids.badWebhook}`, 2],
+    ] as const;
+    for (const [owner, attempts] of counts) {
+      const isCounted = async (): Promise<boolean> =>
+        sumOf((await statsOf(`step=day${owner}`)).points, 'attempts') === attempts;
+      await eventually(`the attempts of ${owner || 'the company'}`, isCounted, 60_000);
+    }
+  }, 180_000);
+
+  afterAll(async () => {
+    await Promise.all([good.close(), bad.close()]);
+    await posthorn.stop();
+  }, 60_000);
+
+  const statsOf = async (query: string, api: ApiClient = posthorn.api): Promise<ShownStats> =>
+    dataOf<ShownStats>(await api.get(`/api/v1/stats?${query}`));
+
+  function sumOf(points: readonly ShownPoint[], name: 'attempts' | 'succeeded' | 'failed'): number {
+    return points.reduce((sum, point) => sum + point[name], 0);
+  }
+
+  /** Attempts, successes and failures. */
+  const figuresOf = ({ points }: ShownStats): number[] =>
+    (['attempts', 'succeeded', 'failed'] as const).map((name) => sumOf(points, name));
+
+  describe('Statistics · GET /api/v1/stats', () => {
+    it.each(['minute', 'hour', 'day'])('counts the attempts of the company by %s', async (step) => {
+      const stats = await statsOf(`step=${step}`);
+      expect(figuresOf(stats)).toEqual([5, 3, 2]);
+      const [point] = stats.points;
+      expect(new Date(String(point?.at)).toISOString()).toBe(point?.at);
+      expect(stats.step).toBe(step);
+      expect(Date.parse(stats.from)).toBeLessThanOrEqual(Date.parse(String(point?.at)));
+    });
+
+    it('counts by webhook and by app, messages to one webhook included', async () => {
+      const { goodApp, goodWebhook, badApp, badWebhook } = ids;
+      const asked = [
+        `webhookId=${goodWebhook}`,
+        `appId=${goodApp}`,
+        `webhookId=${badWebhook}`,
+        `appId=${badApp}`,
+      ];
+      const all = await Promise.all(asked.map((query) => statsOf(`step=day&${query}`)));
+      expect(all.map(figuresOf)).toEqual([
+        [3, 3, 0],
+        [3, 3, 0],
+        [2, 0, 2],
+        [2, 0, 2],
+      ]);
+    });
+
+    it('are shown for several apps at once', async () => {
+      const { goodApp, badApp } = ids;
+      const counted = await posthorn.api.get(`/api/v1/app-counts?ids=${goodApp},${badApp}`);
+      expect(dataOf<object[]>(counted)).toEqual(
+        expect.arrayContaining([
+          { appId: goodApp, webhooks: 1, succeeded: 3, failed: 0 },
+          { appId: badApp, webhooks: 1, succeeded: 0, failed: 2 },
+        ]),
+      );
+    });
+
+    it('returns outcomes, durations and bytes of attempts', async () => {
+      const { points } = await statsOf(`step=day&webhookId=${ids.badWebhook}`);
+      const [point] = points;
+      expect(point).toMatchObject({ firstAttempts: 2, outcomes: { http_5xx: 2 } });
+      expect(points.reduce((sum, each) => sum + each.payloadBytes, 0)).toBe(2 * PAYLOAD_BYTES);
+      const { mean, max, p50, p95, p99 } = point?.latencyMs ?? {};
+      expect([p50, p95, p99, max]).toEqual([p50, p95, p99, max].sort((a = 0, b = 0) => a - b));
+      expect(mean).toBeLessThanOrEqual(Number(max));
+    });
+
+    it('shows a key of one app the attempts of its app', async () => {
+      const fields = { name: 'Only app', scopes: ['read'], appId: ids.badApp };
+      const key = dataOf<{ key: string }>(await posthorn.api.post('/api/v1/api-keys', fields), 201);
+      const api = createApiClient(posthorn.baseUrl, key.key, { companyid: posthorn.companyId });
+      expect(figuresOf(await statsOf('step=day', api))).toEqual([2, 0, 2]);
+      const own = await statsOf(`step=day&webhookId=${ids.badWebhook}`, api);
+      expect(figuresOf(own)).toEqual([2, 0, 2]);
+      for (const query of [`webhookId=${ids.goodWebhook}`, `appId=${ids.goodApp}`]) {
+        expectNotFound(await api.get(`/api/v1/stats?${query}`));
+      }
+    });
+
+    it('returns the newest part of a period that is too long, and its beginning', async () => {
+      const stats = await statsOf('step=minute&from=2020-01-01T00:00:00Z');
+      expect(Date.parse(stats.to) - Date.parse(stats.from)).toBe(86_400_000);
+      expect(figuresOf(stats)).toEqual([5, 3, 2]);
+    });
+
+    it('has no points where nothing was attempted', async () => {
+      const span = 'from=2020-01-01T00:00:00Z&to=2020-01-02T00:00:00Z';
+      expect((await statsOf(`step=minute&${span}`)).points).toEqual([]);
+    });
+
+    it.each([
+      ['step', 'step=week'],
+      ['from', 'from=yesterday'],
+      ['to', 'from=2026-01-02T00:00:00Z&to=2026-01-01T00:00:00Z'],
+      ['appId', 'appId=app_1&webhookId=wh_1'],
+    ])('refuses a wrong %s', async (name, query) => {
+      const answer = await posthorn.api.get(`/api/v1/stats?${query}`);
+      expectInvalid(answer, name);
+    });
+
+    it('forgets a webhook that is deleted', async () => {
+      const { id: webhookId } = await make.webhook({ url: good.url, appId: ids.goodApp });
+      expectNotFound(await posthorn.api.get('/api/v1/stats?webhookId=wh_unknown'));
+      expect(figuresOf(await statsOf(`webhookId=${webhookId}`))).toEqual([0, 0, 0]);
+      dataOf(await posthorn.api.delete(`/api/v1/webhooks/${webhookId}`));
+      expectNotFound(await posthorn.api.get(`/api/v1/stats?webhookId=${webhookId}`));
+    });
+  });
+
+  /** What the command prints about this company. */
+  async function printed(...args: string[]): Promise<object[]> {
+    const rows = JSON.parse(await runProgram(ADMIN, [...args, '--json'], posthorn.env)) as object[];
+    return rows.filter((row) => 'companyId' in row && row.companyId === posthorn.companyId);
+  }
+
+  describe('The administration command', () => {
+    it('prints what companies used in a month', async () => {
+      const [point] = (await statsOf('step=day')).points;
+      const month = String(point?.at).slice(0, 7);
+      const bytes = 5 * PAYLOAD_BYTES;
+      const used = { messages: 5, messageBytes: bytes, deliveries: 5, attempts: 5, succeeded: 3 };
+      const row = await eventually('the count of the messages', async () => {
+        const [found] = await printed('usage', '--month', month);
+        return found && 'messages' in found && found.messages === 5 ? found : undefined;
+      });
+      expect(row).toEqual({ companyId: posthorn.companyId, ...used, sentBytes: bytes });
+      await expect(runProgram(ADMIN, ['usage', '--month', 'May'], posthorn.env)).rejects.toThrow(
+        '--month must be a month such as 2026-11.',
+      );
+    });
   });
 });

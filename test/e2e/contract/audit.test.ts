@@ -1,133 +1,136 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { createApiClient, type ApiClient } from '../../../support/api/api-client.ts';
+import { freePorts } from '../../../tools/local-stack/machine/ports.ts';
+import { type ApiClient, createApiClient } from '../../support/api/api-client.ts';
 import {
   AUDIT_EVENTS,
   readAuditEvents,
   type ShownAuditEvent,
-} from '../../../support/api/audit-events.ts';
+} from '../../support/api/audit-events.ts';
 import {
-  aTime,
   anId,
+  aTime,
   dataOf,
   expectFailure,
   expectInvalid,
-} from '../../../support/api/expect-answers.ts';
-import { createCompany } from '../../../support/process/companies.ts';
-import { ADMIN, type OwnCompany } from '../../../support/process/posthorn.ts';
-import { runProgram } from '../../../support/process/service-process.ts';
-import { joinShared } from '../../../support/process/shared-posthorn.ts';
-import { startReceiver, type Receiver } from '../../../support/receivers/receiver.ts';
-import { createResources } from '../../../support/api/resources.ts';
-
-const MASK = '********';
-
-let posthorn: OwnCompany;
-let receiver: Receiver;
-let api: ApiClient;
-let ids: Record<
-  | 'projectId'
-  | 'appId'
-  | 'webhookId'
-  | 'keyId'
-  | 'newKeyId'
-  | 'signingKeyId'
-  | 'deliveryId'
-  | 'resendId',
-  string
->;
-/** Every secret that was given or returned. */
-const secrets: string[] = [];
-/** What was done, oldest first: the id of the request, and its status. */
-const requests = new Map<string, number>();
-
-/** Sends a request with an id of its own; returns its `data`. */
-async function send(
-  method: string,
-  path: string,
-  body?: object,
-  status = 200,
-): Promise<Record<string, unknown>> {
-  const requestId = `audit-${requests.size}-${posthorn.companyId}`;
-  const answer = await api.request(method, path, body, { 'x-request-id': requestId });
-  expect([method, path, answer.status]).toEqual([method, path, status]);
-  requests.set(requestId, status);
-  return (answer.body.data ?? {}) as Record<string, unknown>;
-}
-
-beforeAll(async () => {
-  posthorn = await joinShared('contract');
-  receiver = await startReceiver();
-  api = createApiClient(posthorn.baseUrl, posthorn.apiKey, { companyid: posthorn.companyId });
-  await doEverything();
-}, 120_000);
-
-afterAll(async () => {
-  await receiver.close();
-  await posthorn.stop();
-}, 60_000);
-
-/** Does everything that a client can do and that is recorded. */
-async function doEverything(): Promise<void> {
-  const id = (data: Record<string, unknown>) => String(data.id);
-  const projectId = id(await send('POST', '/projects', { name: 'Old' }, 201));
-  await send('PUT', `/projects/${projectId}`, { name: 'New' });
-  const appId = id(await send('POST', '/apps', { name: 'App', projectId }, 201));
-  await send('PUT', `/apps/${appId}`, { storeResponses: false });
-  const url = `${receiver.url}/?token=hush-url`;
-  const customHeaders = [{ key: 'X-Tenant', value: 'hush-header' }];
-  const basic = {
-    authMethod: 'basic',
-    basicAuthUsername: 'hush-user',
-    basicAuthPassword: 'hush-basic',
-  };
-  const fields = { appId, url, customHeaders, hmacSecret: 'hush-hmac-secret' };
-  const webhook = await send('POST', '/webhooks', fields, 201);
-  const webhookId = id(webhook);
-  await send('PUT', `/webhooks/${webhookId}`, { url: receiver.url, ...basic });
-  const rotated = await send('POST', `/api/v1/webhooks/${webhookId}/rotate-secret`, {});
-  await send('GET', `/webhooks/${webhookId}`);
-  await send('GET', '/webhooks');
-  for (const path of ['/webhooks', `/webhooks/${webhookId}`]) {
-    dataOf(await api.get(`${path}?secrets=false`));
-  }
-  const delivery = await send('POST', `/api/v1/webhooks/${webhookId}/test`, undefined, 202);
-  const deliveryId = id(delivery);
-  await createResources(api).deliveryOnce('delivered', deliveryId);
-  await send('POST', `/api/v1/deliveries/${deliveryId}/resend`);
-  const since = new Date(Date.now() - 3_600_000).toISOString();
-  await send('POST', `/api/v1/webhooks/${webhookId}/resend-failed`, { since }, 202);
-  const resend = await send('POST', `/api/v1/apps/${appId}/resend-failed`, { since }, 202);
-  const resendId = id(resend);
-  await send('POST', `/api/v1/resends/${resendId}/abort`);
-  const key = await send('POST', '/api/v1/api-keys', { name: 'Key', scopes: ['read'] }, 201);
-  const keyId = id(key);
-  const fresh = await send('POST', `/api/v1/api-keys/${keyId}/rotate`, undefined, 201);
-  const signingKeyId = id(await send('POST', '/api/v1/signing-keys/rotate', undefined, 201));
-  await send('DELETE', `/api/v1/api-keys/${keyId}`);
-  await send('DELETE', `/webhooks/${webhookId}`);
-  await send('DELETE', `/webhooks/${webhookId}`, undefined, 404);
-  await send('DELETE', `/apps/${appId}`);
-  await send('DELETE', `/projects/${projectId}`);
-  ids = {
-    projectId,
-    appId,
-    webhookId,
-    keyId,
-    newKeyId: id(fresh),
-    signingKeyId,
-    deliveryId,
-    resendId,
-  };
-  secrets.push('hush', ...[webhook.secret, rotated.secret, key.key, fresh.key].map(String));
-}
-
-const briefly = ({ action, target, outcome, code }: ShownAuditEvent) => [
-  action,
-  target.id,
-  code ?? outcome,
-];
+} from '../../support/api/expect-answers.ts';
+import { createResources, type ShownProject } from '../../support/api/resources.ts';
+import { createCompany } from '../../support/process/companies.ts';
+import { ADMIN, killHard, type OwnCompany } from '../../support/process/posthorn.ts';
+import { runProgram } from '../../support/process/service-process.ts';
+import { joinShared } from '../../support/process/shared-posthorn.ts';
+import { startStoreProxy, type StoreProxy } from '../../support/process/store-proxy.ts';
+import { type Receiver, startReceiver } from '../../support/receivers/receiver.ts';
+import { eventually } from '../../support/time/eventually.ts';
 
 describe('The audit log [security]', () => {
+  const MASK = '********';
+
+  let posthorn: OwnCompany;
+  let receiver: Receiver;
+  let api: ApiClient;
+  let ids: Record<
+    | 'projectId'
+    | 'appId'
+    | 'webhookId'
+    | 'keyId'
+    | 'newKeyId'
+    | 'signingKeyId'
+    | 'deliveryId'
+    | 'resendId',
+    string
+  >;
+  /** Every secret that was given or returned. */
+  const secrets: string[] = [];
+  /** What was done, oldest first: the id of the request, and its status. */
+  const requests = new Map<string, number>();
+
+  /** Sends a request with an id of its own; returns its `data`. */
+  async function send(
+    method: string,
+    path: string,
+    body?: object,
+    status = 200,
+  ): Promise<Record<string, unknown>> {
+    const requestId = `audit-${requests.size}-${posthorn.companyId}`;
+    const answer = await api.request(method, path, body, { 'x-request-id': requestId });
+    expect([method, path, answer.status]).toEqual([method, path, status]);
+    requests.set(requestId, status);
+    return (answer.body.data ?? {}) as Record<string, unknown>;
+  }
+
+  beforeAll(async () => {
+    posthorn = await joinShared('contract');
+    receiver = await startReceiver();
+    api = createApiClient(posthorn.baseUrl, posthorn.apiKey, { companyid: posthorn.companyId });
+    await doEverything();
+  }, 120_000);
+
+  afterAll(async () => {
+    await receiver.close();
+    await posthorn.stop();
+  }, 60_000);
+
+  /** Does everything that a client can do and that is recorded. */
+  async function doEverything(): Promise<void> {
+    const id = (data: Record<string, unknown>) => String(data.id);
+    const projectId = id(await send('POST', '/projects', { name: 'Old' }, 201));
+    await send('PUT', `/projects/${projectId}`, { name: 'New' });
+    const appId = id(await send('POST', '/apps', { name: 'App', projectId }, 201));
+    await send('PUT', `/apps/${appId}`, { storeResponses: false });
+    const url = `${receiver.url}/?token=hush-url`;
+    const customHeaders = [{ key: 'X-Tenant', value: 'hush-header' }];
+    const basic = {
+      authMethod: 'basic',
+      basicAuthUsername: 'hush-user',
+      basicAuthPassword: 'hush-basic',
+    };
+    const fields = { appId, url, customHeaders, hmacSecret: 'hush-hmac-secret' };
+    const webhook = await send('POST', '/webhooks', fields, 201);
+    const webhookId = id(webhook);
+    await send('PUT', `/webhooks/${webhookId}`, { url: receiver.url, ...basic });
+    const rotated = await send('POST', `/api/v1/webhooks/${webhookId}/rotate-secret`, {});
+    await send('GET', `/webhooks/${webhookId}`);
+    await send('GET', '/webhooks');
+    for (const path of ['/webhooks', `/webhooks/${webhookId}`]) {
+      dataOf(await api.get(`${path}?secrets=false`));
+    }
+    const delivery = await send('POST', `/api/v1/webhooks/${webhookId}/test`, undefined, 202);
+    const deliveryId = id(delivery);
+    await createResources(api).deliveryOnce('delivered', deliveryId);
+    await send('POST', `/api/v1/deliveries/${deliveryId}/resend`);
+    const since = new Date(Date.now() - 3_600_000).toISOString();
+    await send('POST', `/api/v1/webhooks/${webhookId}/resend-failed`, { since }, 202);
+    const resend = await send('POST', `/api/v1/apps/${appId}/resend-failed`, { since }, 202);
+    const resendId = id(resend);
+    await send('POST', `/api/v1/resends/${resendId}/abort`);
+    const key = await send('POST', '/api/v1/api-keys', { name: 'Key', scopes: ['read'] }, 201);
+    const keyId = id(key);
+    const fresh = await send('POST', `/api/v1/api-keys/${keyId}/rotate`, undefined, 201);
+    const signingKeyId = id(await send('POST', '/api/v1/signing-keys/rotate', undefined, 201));
+    await send('DELETE', `/api/v1/api-keys/${keyId}`);
+    await send('DELETE', `/webhooks/${webhookId}`);
+    await send('DELETE', `/webhooks/${webhookId}`, undefined, 404);
+    await send('DELETE', `/apps/${appId}`);
+    await send('DELETE', `/projects/${projectId}`);
+    ids = {
+      projectId,
+      appId,
+      webhookId,
+      keyId,
+      newKeyId: id(fresh),
+      signingKeyId,
+      deliveryId,
+      resendId,
+    };
+    secrets.push('hush', ...[webhook.secret, rotated.secret, key.key, fresh.key].map(String));
+  }
+
+  const briefly = ({ action, target, outcome, code }: ShownAuditEvent) => [
+    action,
+    target.id,
+    code ?? outcome,
+  ];
+
   let events: ShownAuditEvent[];
 
   beforeAll(async () => {
@@ -172,7 +175,7 @@ describe('The audit log [security]', () => {
     for (const each of events) expect([each.createdAt, each.completedAt]).toEqual([aTime, aTime]);
   });
 
-  it('shows what was changed, before and after', () => {
+  it('shows changed fields, before and after', () => {
     expect(changesOf('project.updated')).toEqual([{ field: 'name', before: 'Old', after: 'New' }]);
     expect(changesOf('app.updated')).toMatchObject([{ field: 'storeResponses', before: null }]);
     expect(changesOf('webhook.updated')).toEqual([
@@ -193,12 +196,16 @@ describe('The audit log [security]', () => {
       before: null,
       after: ids.newKeyId,
     });
-    expect(changesOf('app.deleted')).toContainEqual({ field: 'name', before: 'App', after: null });
+    expect(changesOf('app.deleted')).toContainEqual({
+      field: 'name',
+      before: 'App',
+      after: null,
+    });
     const reads = events.filter(({ action }) => action === 'webhook.secrets_read');
     expect(reads.map(({ count }) => count)).toEqual([1, 1]);
   });
 
-  it('holds no secret', () => {
+  it('contains no secret', () => {
     const text = JSON.stringify(events);
     expect(secrets).toHaveLength(5);
     for (const secret of secrets) expect(text).not.toContain(secret);
@@ -268,5 +275,48 @@ describe('The audit log [security]', () => {
     const listed = (await readAuditEvents(api, { from: since })).reverse();
     expect(printed).toEqual(listed.map((each) => ({ ...each, companyId })));
     expect(text).not.toContain(made.apiKey);
+  });
+});
+
+/** Of each command: more than it takes to see a change and to kill the gateway that made it. */
+const DELAY_MS = 2_000;
+
+describe('A gateway that is killed after a change [security]', () => {
+  let posthorn: OwnCompany;
+  let proxy: StoreProxy;
+
+  beforeAll(async () => {
+    posthorn = await joinShared('contract');
+    proxy = await startStoreProxy(posthorn.env.MONGODB_URL);
+  }, 120_000);
+
+  afterAll(async () => {
+    await proxy.close();
+    await posthorn.stop();
+  }, 60_000);
+
+  it('leaves a started event with the requested change', async () => {
+    const { api, apiKey } = posthorn;
+    const { id } = await createResources(api).project({ name: 'Old' });
+    const [port = 0] = await freePorts(1);
+    const settings = { MONGODB_URL: proxy.url, PORT: String(port) };
+    const gateway = await posthorn.start('gateway', settings);
+    const slow = createApiClient(`http://127.0.0.1:${port}`, apiKey);
+    proxy.delay(DELAY_MS);
+    const sent = slow.put(`/projects/${id}`, { name: 'New' });
+    const ended = sent.catch(() => undefined);
+    await eventually('the change', async () => {
+      const { name } = dataOf<ShownProject>(await api.get(`/projects/${id}`));
+      return name === 'New';
+    });
+    // With all that is on its way to the store.
+    await Promise.all([proxy.close(), killHard(gateway)]);
+    await ended;
+    const [event] = await readAuditEvents(api, { targetId: id, action: 'project.updated' });
+    expect(event).toMatchObject({
+      outcome: 'started',
+      completedAt: null,
+      changes: [{ field: 'name', before: null, after: 'New' }],
+    });
   });
 });

@@ -1,0 +1,456 @@
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { type ApiClient, createApiClient } from '../../support/api/api-client.ts';
+import {
+  anId,
+  aTime,
+  dataOf,
+  expectDeleted,
+  expectInvalid,
+  expectNotFound,
+} from '../../support/api/expect-answers.ts';
+import {
+  createResources,
+  type Resources,
+  type ShownApp,
+  type ShownProject,
+} from '../../support/api/resources.ts';
+import { createCompany, withCompanyId } from '../../support/process/companies.ts';
+import type { OwnCompany } from '../../support/process/posthorn.ts';
+import { joinShared } from '../../support/process/shared-posthorn.ts';
+
+describe('Projects', () => {
+  let posthorn: OwnCompany;
+  let api: ApiClient;
+  let make: Resources;
+
+  beforeAll(async () => {
+    posthorn = await joinShared('contract');
+    api = withCompanyId(posthorn);
+    make = createResources(posthorn.api);
+  }, 120_000);
+
+  afterAll(() => posthorn.stop(), 60_000);
+
+  const path = (id: string): string => `/api/v1/projects/${id}`;
+
+  describe('Projects · POST /projects', () => {
+    it('returns the project without company, environment and absent description', async () => {
+      expect(dataOf(await posthorn.api.post('/projects', { name: 'Shop' }), 201)).toEqual({
+        id: anId('proj'),
+        name: 'Shop',
+        createdAt: aTime,
+        updatedAt: aTime,
+      });
+    });
+
+    it('returns the description that was given', async () => {
+      const made = await make.project({ description: 'All of them' });
+      expect(Object.keys(made).sort()).toEqual([
+        ...['createdAt', 'description', 'id', 'name', 'updatedAt'],
+      ]);
+      expect(made).toMatchObject({ description: 'All of them' });
+    });
+
+    it('takes an environment, which only the other operations show', async () => {
+      const { id } = await make.project({ environment: 'production' });
+      expect(dataOf(await api.get(path(id)))).toMatchObject({ environment: 'production' });
+    });
+
+    it.each([
+      [{}, 'name'],
+      [{ name: '' }, 'name'],
+      [{ name: 'x'.repeat(101) }, 'name'],
+      [{ name: null }, 'name'],
+      [{ name: ['a'] }, 'name'],
+      [{ name: 'a', description: 'x'.repeat(1_001) }, 'description'],
+      [{ name: 'a', description: null }, 'description'],
+      [{ name: 'a', environment: 'staging' }, 'environment'],
+      [{ name: 'a', company: 'comp_1' }, 'company'],
+      [{ name: 'a', id: 'proj_1' }, 'id'],
+    ])('refuses %j because of %s', async (body, problem) => {
+      expectInvalid(await posthorn.api.post('/projects', body), problem);
+    });
+
+    it.each([
+      ['one character', { name: 'x' }],
+      ['a hundred characters', { name: 'x'.repeat(100) }],
+      ['a hundred characters of two code units each', { name: '😀'.repeat(100) }],
+      ['a description of a thousand', { name: 'x', description: 'ü'.repeat(1_000) }],
+    ])('takes %s', async (_what, fields) => {
+      const { id } = await make.project(fields);
+      expect(dataOf(await api.get(path(id)))).toMatchObject(fields);
+    });
+  });
+
+  describe('Projects · GET /api/v1/projects', () => {
+    let own: ApiClient;
+    let ids: string[] = [];
+
+    beforeAll(async () => {
+      const company = await createCompany(posthorn, 'Lists');
+      own = withCompanyId({ ...posthorn, ...company });
+      for (const name of ['A', 'B', 'C']) {
+        ids = [...ids, (await createResources(own).project({ name })).id];
+      }
+    });
+
+    const listed = async (query: string): Promise<string[]> =>
+      dataOf<ShownProject[]>(await own.get(`/api/v1/projects${query}`)).map(({ id }) => id);
+
+    it('returns the projects of the company, oldest first, with company and environment', async () => {
+      const shown = dataOf<ShownProject[]>(await own.get('/api/v1/projects'));
+      expect(shown.map(({ id }) => id)).toEqual(ids);
+      expect(shown[0]).toEqual({
+        id: anId('proj'),
+        name: 'A',
+        company: anId('comp'),
+        environment: 'development',
+        createdAt: aTime,
+        updatedAt: aTime,
+      });
+    });
+
+    it('takes limit and skip', async () => {
+      expect(await listed('?limit=2')).toEqual(ids.slice(0, 2));
+      expect(await listed('?limit=1&skip=1')).toEqual(ids.slice(1, 2));
+      expect(await listed('?skip=3')).toEqual([]);
+      expect(await listed('?limit=1000&skip=0')).toEqual(ids);
+    });
+
+    it.each(['limit=0', 'limit=1001', 'limit=x', 'limit=', 'limit=1.5', 'limit=-1', 'limit=1e2'])(
+      'refuses %s',
+      async (query) => {
+        expectInvalid(await own.get(`/api/v1/projects?${query}`), 'limit');
+      },
+    );
+
+    it.each(['skip=-1', 'skip=x', 'skip=0.5', 'skip='])('refuses %s', async (query) => {
+      expectInvalid(await own.get(`/api/v1/projects?${query}`), 'skip');
+    });
+  });
+
+  describe('Projects · GET /api/v1/projects/{projectId}', () => {
+    it('returns the project with company and environment, and requires no companyid', async () => {
+      const { id, createdAt } = await make.project({ name: 'Shop', description: 'D' });
+      expect(dataOf(await posthorn.api.get(path(id)))).toEqual({
+        id,
+        name: 'Shop',
+        description: 'D',
+        company: posthorn.companyId,
+        environment: 'development',
+        createdAt,
+        updatedAt: createdAt,
+      });
+    });
+
+    it('returns 404 for an unknown id', async () => {
+      expectNotFound(await posthorn.api.get(path(`proj_${'0'.repeat(26)}`)));
+    });
+  });
+
+  describe('Projects · PUT /api/v1/projects/{projectId}', () => {
+    it('changes the given fields, keeps the others and updates updatedAt', async () => {
+      const made = await make.project({ name: 'Old', description: 'Stays' });
+      const changed = dataOf<ShownProject>(await posthorn.api.put(path(made.id), { name: 'New' }));
+      expect(changed).toMatchObject({
+        name: 'New',
+        description: 'Stays',
+        company: posthorn.companyId,
+        environment: 'development',
+        createdAt: made.createdAt,
+      });
+      expect(changed.updatedAt > made.updatedAt).toBe(true);
+      expect(dataOf(await posthorn.api.get(path(made.id)))).toEqual(changed);
+    });
+
+    it('changes nothing when no field is given, not even updatedAt', async () => {
+      const { id, updatedAt } = await make.project();
+      expect(dataOf(await posthorn.api.put(path(id), {}))).toMatchObject({ updatedAt });
+    });
+
+    it.each([
+      [{ name: '' }, 'name'],
+      [{ name: null }, 'name'],
+      [{ name: 'x'.repeat(101) }, 'name'],
+      [{ description: 'x'.repeat(1_001) }, 'description'],
+      [{ environment: 'production' }, 'environment'],
+      [{ company: 'comp_1' }, 'company'],
+    ])('refuses %j because of %s', async (body, problem) => {
+      const { id } = await make.project();
+      expectInvalid(await posthorn.api.put(path(id), body), problem);
+    });
+
+    it('returns 404 for an unknown id', async () => {
+      expectNotFound(await posthorn.api.put(path('proj_unknown'), { name: 'New' }));
+    });
+  });
+
+  describe('Projects · DELETE /api/v1/projects/{projectId}', () => {
+    it('returns the envelope only, and the project is gone', async () => {
+      const { id } = await make.project();
+      expectDeleted(await posthorn.api.delete(path(id)));
+      expectNotFound(await posthorn.api.get(path(id)));
+      expectNotFound(await posthorn.api.delete(path(id)));
+      const left = dataOf<ShownProject[]>(await api.get('/api/v1/projects'));
+      expect(left.map((project) => project.id)).not.toContain(id);
+    });
+  });
+});
+
+describe('Apps', () => {
+  const UNKNOWN_PROJECT = `proj_${'0'.repeat(26)}`;
+
+  let posthorn: OwnCompany;
+  /** Sends the header companyid, which every operation but the creation requires. */
+  let api: ApiClient;
+  let make: Resources;
+  let projectId: string;
+
+  beforeAll(async () => {
+    posthorn = await joinShared('contract');
+    api = withCompanyId(posthorn);
+    make = createResources(posthorn.api);
+    ({ id: projectId } = await make.project());
+  }, 120_000);
+
+  afterAll(() => posthorn.stop(), 60_000);
+
+  describe('Apps · POST /apps', () => {
+    it('returns an app with an empty description, in development, and without its project', async () => {
+      const { body } = await posthorn.api.post('/apps', { name: 'Customer', projectId });
+      expect(body.data).toEqual({
+        id: anId('app'),
+        name: 'Customer',
+        description: '',
+        environment: 'development',
+        createdAt: aTime,
+        updatedAt: aTime,
+      });
+    });
+
+    it.each(['development', 'production'])('takes the environment %s', async (environment) => {
+      const made = await make.app({ projectId, environment, description: 'D' });
+      expect(made).toMatchObject({ environment, description: 'D' });
+    });
+
+    it('names all missing fields at once', async () => {
+      expectInvalid(await posthorn.api.post('/apps', {}), 'name', 'projectId');
+    });
+
+    it.each([
+      [{ name: '' }, 'name'],
+      [{ name: 'x'.repeat(101) }, 'name'],
+      [{ name: 1 }, 'name'],
+      [{ description: 'x'.repeat(1_001) }, 'description'],
+      [{ environment: 'Production' }, 'environment'],
+      [{ environment: null }, 'environment'],
+      [{ projectId: '' }, 'projectId'],
+      [{ projectId: 5 }, 'projectId'],
+      [{ company: 'x' }, 'company'],
+    ])('refuses %j because of %s', async (fields, problem) => {
+      expectInvalid(
+        await posthorn.api.post('/apps', { name: 'App', projectId, ...fields }),
+        problem,
+      );
+    });
+
+    it('returns 404 for an unknown project', async () => {
+      expectNotFound(await posthorn.api.post('/apps', { name: 'App', projectId: UNKNOWN_PROJECT }));
+    });
+
+    it('takes project_id, and refuses two spellings with different values', async () => {
+      const body = { name: 'App', project_id: projectId };
+      dataOf(await posthorn.api.post('/apps', body), 201);
+      dataOf(await posthorn.api.post('/apps', { ...body, projectId }), 201);
+      expectInvalid(await posthorn.api.post('/apps', { ...body, projectId: 'other' }), 'projectId');
+    });
+  });
+
+  describe('Apps · GET /apps', () => {
+    let listed: string;
+    let apps: ShownApp[] = [];
+
+    beforeAll(async () => {
+      ({ id: listed } = await make.project());
+      for (let n = 0; n < 12; n += 1) {
+        const environment = n % 3 === 0 ? 'production' : 'development';
+        const app = await make.app({ projectId: listed, name: `App ${n}`, environment });
+        apps = [...apps, app];
+      }
+      await make.app({ projectId });
+    });
+
+    const list = async (query = ''): Promise<ShownApp[]> =>
+      dataOf(await api.get(`/apps?projectId=${listed}${query}`));
+
+    it('returns the apps of the project, oldest first, ten by default', async () => {
+      expect(await list()).toEqual(apps.slice(0, 10));
+    });
+
+    it('returns at most limit apps', async () => {
+      expect(await list('&limit=1')).toEqual(apps.slice(0, 1));
+      expect(await list('&limit=100')).toEqual(apps);
+    });
+
+    it('skips the number of apps in skip', async () => {
+      expect(await list('&skip=0&limit=2')).toEqual(apps.slice(0, 2));
+      expect(await list('&skip=10')).toEqual(apps.slice(10));
+      expect(await list('&skip=12')).toEqual([]);
+    });
+
+    it('returns only the apps of the environment in the query', async () => {
+      const names = async (query: string) => (await list(query)).map(({ name }) => name);
+      expect(await names('&environment=production')).toEqual(['App 0', 'App 3', 'App 6', 'App 9']);
+      expect(await names('&environment=production&skip=1&limit=2')).toEqual(['App 3', 'App 6']);
+      expect(await names('&environment=development')).toHaveLength(8);
+    });
+
+    it.each([
+      ['limit=0', 'limit'],
+      ['limit=101', 'limit'],
+      ['limit=ten', 'limit'],
+      ['limit=-1', 'limit'],
+      ['limit=1.0', 'limit'],
+      ['skip=-1', 'skip'],
+      ['skip=x', 'skip'],
+      ['environment=staging', 'environment'],
+      ['environment=', 'environment'],
+      ['offset=1', 'offset'],
+    ])('refuses %s because of %s', async (query, problem) => {
+      expectInvalid(await api.get(`/apps?projectId=${listed}&${query}`), problem);
+    });
+
+    it('requires projectId, in either spelling', async () => {
+      expectInvalid(await api.get('/apps'), 'projectId');
+      expect(dataOf(await api.get(`/apps?project_id=${listed}&limit=100`))).toEqual(apps);
+    });
+
+    it('names a missing companyid beside the other problems', async () => {
+      expectInvalid(await posthorn.api.get('/apps?limit=0'), 'companyid', 'limit', 'projectId');
+    });
+
+    it('returns 404 for an unknown project', async () => {
+      expectNotFound(await api.get(`/apps?projectId=${UNKNOWN_PROJECT}`));
+    });
+  });
+
+  describe('Apps · GET /apps/{appId}', () => {
+    it('returns the app as its creation did', async () => {
+      const app = await make.app({ projectId, description: 'D' });
+      expect(dataOf(await api.get(`/apps/${app.id}`))).toEqual(app);
+    });
+
+    it('returns 404 for an unknown id', async () => {
+      expectNotFound(await api.get(`/apps/app_${'0'.repeat(26)}`));
+    });
+  });
+
+  describe('Apps · PUT /apps/{appId}', () => {
+    it.each([
+      [{ name: 'New' }, { name: 'New', description: 'Old' }],
+      [{ description: 'New' }, { name: 'Old', description: 'New' }],
+      [{ description: '' }, { name: 'Old', description: '' }],
+    ])('of %j makes %j and moves updatedAt', async (changes, expected) => {
+      const app = await make.app({ projectId, name: 'Old', description: 'Old' });
+      const changed = dataOf<ShownApp>(await api.put(`/apps/${app.id}`, changes));
+      expect(changed).toEqual({ ...app, ...expected, updatedAt: aTime });
+      expect(changed.updatedAt > app.updatedAt).toBe(true);
+      expect(dataOf(await api.get(`/apps/${app.id}`))).toEqual(changed);
+    });
+
+    it('changes nothing when no field is given, not even updatedAt', async () => {
+      const app = await make.app({ projectId });
+      expect(dataOf(await api.put(`/apps/${app.id}`, {}))).toEqual(app);
+    });
+
+    it.each([
+      [{ name: '' }, 'name'],
+      [{ description: null }, 'description'],
+      [{ environment: 'production' }, 'environment'],
+      [{ projectId: 'proj_1' }, 'projectId'],
+    ])('refuses %j because of %s', async (changes, problem) => {
+      const { id } = await make.app({ projectId });
+      expectInvalid(await api.put(`/apps/${id}`, changes), problem);
+    });
+
+    it('returns 404 for an unknown id', async () => {
+      expectNotFound(await api.put('/apps/app_unknown', { name: 'New' }));
+    });
+  });
+
+  describe('Apps · DELETE /apps/{appId}', () => {
+    it('returns the envelope only, and the app is gone', async () => {
+      const { id } = await make.app({ projectId });
+      expectDeleted(await api.delete(`/apps/${id}`));
+      expectNotFound(await api.get(`/apps/${id}`));
+      expectNotFound(await api.delete(`/apps/${id}`));
+      expectNotFound(await posthorn.api.post('/webhook-messages', { appId: id, payload: {} }));
+    });
+  });
+});
+
+describe('Apps of all projects · GET /api/v1/find-apps', () => {
+  interface FoundApp {
+    id: string;
+    projectName: string;
+  }
+
+  let posthorn: OwnCompany;
+  let projectId: string;
+  /** Apps of two projects, the oldest first. */
+  const ids: string[] = [];
+
+  beforeAll(async () => {
+    posthorn = await joinShared('contract');
+    const make = createResources(posthorn.api);
+    ({ id: projectId } = await make.project({ name: 'Shop' }));
+    const { id: otherId } = await make.project({ name: 'Bank' });
+    for (const [name, of] of [
+      ['Orders north', projectId],
+      ['Payments', otherId],
+      ['Orders south', otherId],
+    ]) {
+      ids.push((await make.app({ name, projectId: of })).id);
+    }
+  }, 120_000);
+
+  afterAll(() => posthorn.stop(), 60_000);
+
+  const find = (query: string, api = posthorn.api) => api.get(`/api/v1/find-apps${query}`);
+  const idsOf = async (query: string, api = posthorn.api): Promise<string[]> =>
+    dataOf<FoundApp[]>(await find(query, api)).map(({ id }) => id);
+
+  it('are found by part of their names, with their projects', async () => {
+    const [first = '', , third = ''] = ids;
+    expect(dataOf(await find('?text=oRDERS'))).toEqual([
+      {
+        id: first,
+        name: 'Orders north',
+        environment: 'development',
+        projectId,
+        projectName: 'Shop',
+      },
+      expect.objectContaining({ id: third, projectName: 'Bank' }),
+    ]);
+    expect(await idsOf('?text=refunds')).toEqual([]);
+  });
+
+  it('are found by their id, and listed without a text, page by page', async () => {
+    expect(await idsOf(`?text=${ids[1] ?? ''}`)).toEqual([ids[1]]);
+    expect(await idsOf('')).toEqual(ids);
+    const first = await find('?limit=2');
+    expect(dataOf<FoundApp[]>(first).map(({ id }) => id)).toEqual(ids.slice(0, 2));
+    const last = await find(`?limit=2&cursor=${String(first.body.nextCursor)}`);
+    expect(dataOf<FoundApp[]>(last).map(({ id }) => id)).toEqual(ids.slice(2));
+    expect(last.body.nextCursor).toBeNull();
+    expectInvalid(await find('?limit=0'), 'limit');
+  });
+
+  it('shows a key of one app only this app', async () => {
+    const body = { name: 'One', appId: ids[2] };
+    const created = dataOf<{ key: string }>(await posthorn.api.post('/api/v1/api-keys', body), 201);
+    const limited = createApiClient(posthorn.baseUrl, created.key, {});
+    expect(await idsOf('', limited)).toEqual([ids[2]]);
+    expect(await idsOf('?text=payments', limited)).toEqual([]);
+  });
+});
