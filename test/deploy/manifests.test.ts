@@ -1,8 +1,10 @@
+import { describe, expect, it, test } from '@jest/globals';
+import { parseConfig } from '@posthorn/platform/service/config.ts';
+import { settings } from '@posthorn/platform/service/settings.ts';
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { describe, expect, it } from '@jest/globals';
-import { parseConfig } from '@posthorn/platform/service/config.ts';
 import { z } from 'zod';
+import { ADD_PARTITIONS, CREATE_INDEXES, CREATE_TOPICS } from '../../deploy/setup/steps.ts';
 import {
   type Container,
   containerOf,
@@ -13,7 +15,8 @@ import {
   renderBase,
   workloads,
 } from '../../k8s/read-manifests.ts';
-import { ADD_PARTITIONS, CREATE_INDEXES, CREATE_TOPICS } from '../../deploy/setup/steps.ts';
+import { generatedFiles } from '../../k8s/write-generated.ts';
+import { lettersConfig } from '../../services/admin/src/letters.ts';
 import { topicsConfig } from '../../services/admin/src/topic-commands.ts';
 import { dispatcherConfig } from '../../services/dispatcher/src/config.ts';
 import { gatewayConfig } from '../../services/gateway/src/config.ts';
@@ -112,7 +115,10 @@ function holdTheRules(manifests: Manifest[]): void {
     });
 
     it('have labels that distinguish them from the others', () => {
-      const labels = { 'app.kubernetes.io/name': 'posthorn', 'app.kubernetes.io/component': name };
+      const labels = {
+        'app.kubernetes.io/name': 'posthorn',
+        'app.kubernetes.io/component': name,
+      };
       expect(workload.metadata.labels).toMatchObject(labels);
       expect(workload.spec.template.metadata.labels).toMatchObject(labels);
     });
@@ -144,7 +150,7 @@ function holdTheRules(manifests: Manifest[]): void {
       });
     });
 
-    it('asks for no less memory than it was measured to take', () => {
+    it('requests at least the measured memory', () => {
       const { requests, limits } = container.resources;
       expect(mebibytes(requests.memory)).toBeGreaterThanOrEqual(measuredMiB(name));
       expect(mebibytes(limits.memory)).toBeGreaterThanOrEqual(mebibytes(requests.memory));
@@ -242,3 +248,65 @@ function envOf(manifests: Manifest[], { env = [], envFrom }: Container): Record<
   });
   return Object.assign({}, ...fromMaps, Object.fromEntries(secrets)) as Record<string, string>;
 }
+
+const manifests = readBase();
+const { env = [], envFrom } = containerOf(find(manifests, 'gateway'));
+const maps = envFrom.map(({ configMapRef }) => configMapRef.name);
+const set = new Set([
+  ...env.map(({ name }) => name),
+  ...manifests
+    .filter(({ kind, metadata }) => kind === 'ConfigMap' && maps.includes(metadata.name))
+    .flatMap(({ data = {} }) => Object.keys(data)),
+]);
+
+const missing = (shape: object): string[] => Object.keys(shape).filter((name) => !set.has(name));
+
+test('a gateway pod has the settings of the admin commands that docs/runbook.md runs in it', () => {
+  const { mongodb, encryption, publicUrl } = settings;
+  const shape = { ...mongodb, ...encryption, ...publicUrl, ...lettersConfig.shape };
+  expect(missing(shape)).toEqual([]);
+});
+
+test('a gateway pod has not those of the topics commands, which have CronJobs', () => {
+  expect(missing(topicsConfig.shape)).toEqual(['TOPIC_PARTITIONS', 'TOPIC_REPLICATION']);
+});
+
+const read = (file: string): string => readFileSync(join(ROOT, file), 'utf8');
+
+const [, furtherSettings = ''] = read('docs/tracing.md').split('## Further settings');
+const documented = new Set(furtherSettings.match(/OTEL_[A-Z_]+/g));
+const inSecret = 'OTEL_EXPORTER_OTLP_HEADERS';
+
+describe('the settings that the exporter of traces reads itself', () => {
+  it('may be set in the chart, but for the one that is a secret', () => {
+    const keys = z.object({ properties: z.record(z.string(), z.unknown()) });
+    const schema = z
+      .object({
+        properties: z.object({
+          settings: z.object({ properties: z.object({ tracing: keys }) }),
+        }),
+      })
+      .parse(JSON.parse(read('deploy/helm/posthorn/values.schema.json')));
+    const allowed = Object.keys(schema.properties.settings.properties.tracing.properties);
+    expect(documented.size).toBeGreaterThan(5);
+    expect([...documented].filter((name) => !allowed.includes(name))).toEqual([inSecret]);
+  });
+
+  it.each(['gateway', 'dispatcher'])(
+    'come to the %s from the Secret when they are secret',
+    (name) => {
+      const { env = [] } = containerOf(find(readBase(), name));
+      expect(env.find((each) => each.name === inSecret)?.valueFrom.secretKeyRef).toEqual({
+        name: 'posthorn',
+        key: inSecret,
+        optional: true,
+      });
+    },
+  );
+});
+
+describe('what is made from k8s/base', () => {
+  it.each([...generatedFiles()])('%s is up to date (node k8s/write-generated.ts)', (path, text) => {
+    expect(readFileSync(join(ROOT, path), 'utf8')).toBe(text);
+  });
+});

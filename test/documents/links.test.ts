@@ -1,6 +1,7 @@
+import { describe, expect, it } from '@jest/globals';
 import { existsSync, globSync, readFileSync } from 'node:fs';
 import { basename, dirname, join, normalize } from 'node:path';
-import { describe, expect, it } from '@jest/globals';
+import { z } from 'zod';
 
 const ROOT = join(import.meta.dirname, '../..');
 /** Folders that git ignores: a page may name them, though they exist only after a run. */
@@ -139,5 +140,49 @@ describe('the contract', () => {
   it('refers only to rules of its own', () => {
     const cited = [...read(CONTRACT).matchAll(/\b(C\d+\.\d+)\b/g)].map(([, rule]) => rule);
     expect(cited.filter((rule) => !rules.has(rule))).toEqual([]);
+  });
+});
+
+const versions = z.record(z.string(), z.string()).default({});
+const manifestSchema = z.object({
+  dependencies: versions,
+  devDependencies: versions,
+  optionalDependencies: versions,
+  overrides: versions,
+});
+
+const manifests = [
+  'package.json',
+  ...globSync('{apps,libs,services}/*/package.json', { cwd: ROOT }),
+];
+const pinned = manifests.flatMap((path) => {
+  const manifest = manifestSchema.parse(JSON.parse(readFileSync(join(ROOT, path), 'utf8')));
+  return Object.values(manifest)
+    .flatMap((group) => Object.entries(group))
+    .filter(([name]) => !name.startsWith('@posthorn/'));
+});
+
+const rows = readFileSync(join(ROOT, 'docs/dependencies.md'), 'utf8')
+  .split('\n')
+  .filter((line) => line.startsWith('| `'));
+
+describe('docs/dependencies.md', () => {
+  it.each(pinned)('has %s in version %s', (name, version) => {
+    const row = rows.find((line) => line.includes(`\`${name}\``) && line.includes(version));
+    expect(row).toBeDefined();
+  });
+
+  it('has no package that nothing depends on', () => {
+    const known = new Set(pinned.map(([name]) => name));
+    const listed = rows.flatMap((row) =>
+      [...(row.split('|')[1] ?? '').matchAll(/`([^`]+)`/g)].map(([, name = '']) => name),
+    );
+    expect(listed.filter((name) => !known.has(name))).toEqual([]);
+  });
+});
+
+describe('package.json [security]', () => {
+  it('pins exact versions', () => {
+    expect(pinned.filter(([, version]) => !/^\d+\.\d+\.\d+$/.test(version))).toEqual([]);
   });
 });

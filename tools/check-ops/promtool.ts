@@ -30,7 +30,7 @@ export const PROMETHEUS_CONFIGURATION: OpsCheck = {
 
 const FOLDER = 'deploy/prometheus';
 
-/** That each alert has both cases and a paragraph is a unit test: test/deploy/alerts.test.ts. */
+/** That each alert has both cases and a paragraph is a unit test: test/deploy/monitoring.test.ts. */
 export const ALERTS: OpsCheck = {
   name: 'alerts',
   shows: 'Each alert fires in its bad case and is silent in its good one.',
