@@ -55,8 +55,8 @@ export const ROUNDS: readonly AnyRound[] = [
   SOAK,
 ];
 
-/** The rounds of every `npm test`, in under four minutes: they have one layout, so that they share a stack. */
-export const SHORT: readonly string[] = ['F2', 'F5-frozen'];
+/** What runs with every `npm test`. A dispatcher that is killed is a story of test/e2e/deliver/dispatchers.test.ts. */
+export const SHORT: readonly string[] = ['F5-frozen'];
 
 /** Runs a program of this repository; returns a finding when it does not exit with 0. */
 async function runCommand(args: readonly string[], signal: AbortSignal): Promise<string[]> {
