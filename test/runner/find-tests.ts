@@ -21,9 +21,8 @@ const ON_SECURED_STORES = [
   'test/e2e/contract/',
   'test/e2e/contract-after-retries/',
   'test/e2e/retry/',
-  'operate/forged-records',
+  'operate/dead-letters',
   'operate/secrets-at-rest',
-  'resend/replay-dead-letters',
 ];
 
 /**

@@ -1,38 +1,91 @@
-import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
+import { startPosthorn, type Posthorn } from '../../support/process/posthorn.ts';
+import {
+  metricOf,
+  readDeliveries,
+  sendMany,
+  untilDelivered,
+  type Sent,
+} from '../../support/process/traffic.ts';
 import { startBusyEndpoint, type BusyEndpoint } from '../../support/receivers/busy-endpoint.ts';
 import { eventually } from '../../support/time/eventually.ts';
-import { startPosthorn, type Posthorn } from '../../support/process/posthorn.ts';
-import { metricOf, sendMany, untilDelivered } from '../../support/process/traffic.ts';
 
 const PER_ENDPOINT = 16;
 const TO_HANGING = 300;
-/** Turns are given at the pace of an endpoint that hangs for 5 s: 94 s for all of them. */
+/** An endpoint that hangs for 5 s gets its attempts at that pace: 94 s for all of them. */
 const ALL_WITHIN_MS = 150_000;
+const RETRIES = 1_000;
+
+/** One partition, so that everything is behind or in front of everything else. */
+let posthorn: Posthorn;
+let endpoints: BusyEndpoint[] = [];
+
+beforeAll(async () => {
+  posthorn = await startPosthorn({
+    DELIVERY_TIMEOUT_MS: '5000',
+    CIRCUIT_RESET_MS: '1000',
+    ENDPOINT_CONCURRENCY: String(PER_ENDPOINT),
+    ENDPOINT_CONCURRENCY_MAX: String(PER_ENDPOINT),
+    RETRY_DELAYS: '8s,1s,2s,4s,4s,4s',
+    TOPIC_PARTITIONS: '1',
+  });
+}, 120_000);
+
+afterEach(async () => {
+  await Promise.all(endpoints.map((each) => each.close()));
+});
+
+afterAll(() => posthorn.stop(), 60_000);
+
+async function startEndpoints(count: number): Promise<BusyEndpoint[]> {
+  endpoints = await Promise.all(Array.from({ length: count }, startBusyEndpoint));
+  return endpoints;
+}
+
+describe('1,000 retries of one endpoint that are due at once', () => {
+  async function areDue(sent: Sent[]): Promise<boolean> {
+    const newest = sent.slice(-200).map(({ deliveryId }) => deliveryId);
+    const deliveries = await readDeliveries(posthorn.api, newest);
+    return deliveries.every(({ nextAttemptAt }) => Date.parse(String(nextAttemptAt)) < Date.now());
+  }
+
+  it('keep to the concurrency of the endpoint, and a first attempt on their partition overtakes them', async () => {
+    const { api, retry } = posthorn;
+    const [flooded, neighbour] = await startEndpoints(2);
+    if (!flooded || !neighbour) throw new Error('not started');
+    // A 404, unlike a 500, leaves the circuit closed.
+    flooded.answerWith(404);
+    const [{ webhookId }, other] = await Promise.all([
+      api.createTarget(flooded.url),
+      api.createTarget(neighbour.url),
+    ]);
+    const sent = await sendMany(api, [webhookId], RETRIES);
+    await eventually('every first attempt', () => flooded.requests.size === RETRIES, 30_000);
+    // They become due while no retry service runs.
+    await retry.stop();
+    await eventually('all due', () => areDue(sent));
+
+    flooded.answerWith(200, 30);
+    posthorn.retry = await posthorn.start('retry');
+    await eventually('the flood', () => flooded.successes.size > 0);
+    const { messageId } = await api.send({ webhookId: other.webhookId }, {});
+    await eventually('its delivery', () => neighbour.successes.has(messageId));
+    expect(flooded.successes.size).toBeLessThan(RETRIES);
+
+    await eventually('all of them', () => flooded.successes.size === RETRIES, 45_000);
+    expect(flooded.mostOpen()).toBeLessThanOrEqual(PER_ENDPOINT);
+    for (const { messageId: id, attemptCount } of await untilDelivered(api, sent)) {
+      expect(flooded.successes.get(id)).toBe(1);
+      expect(flooded.requests.get(id)).toBe(attemptCount);
+    }
+  }, 240_000);
+});
 
 describe('The neighbours of an endpoint that never responds', () => {
-  let posthorn: Posthorn;
-  let hanging: BusyEndpoint;
-  let healthy: BusyEndpoint[];
-
-  beforeAll(async () => {
-    posthorn = await startPosthorn({
-      DELIVERY_TIMEOUT_MS: '5000',
-      CIRCUIT_RESET_MS: '1000',
-      ENDPOINT_CONCURRENCY: String(PER_ENDPOINT),
-      ENDPOINT_CONCURRENCY_MAX: String(PER_ENDPOINT),
-      RETRY_DELAYS: '1s,2s,4s,4s,4s,4s',
-    });
-    hanging = await startBusyEndpoint();
-    healthy = await Promise.all(Array.from({ length: 5 }, startBusyEndpoint));
-  }, 120_000);
-
-  afterAll(async () => {
-    await Promise.all([hanging, ...healthy].map((each) => each.close()));
-    await posthorn.stop();
-  }, 60_000);
-
   it('get all their messages meanwhile, and it gets its own once it responds', async () => {
     const { api, dispatcher } = posthorn;
+    const [hanging, ...healthy] = await startEndpoints(6);
+    if (!hanging) throw new Error('not started');
     hanging.hold();
     const { webhookId: sick } = await api.createTarget(hanging.url);
     const targets = await Promise.all(healthy.map(({ url }) => api.createTarget(url)));

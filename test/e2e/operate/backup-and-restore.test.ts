@@ -128,7 +128,7 @@ describe('A Posthorn that is restored from its backup, with an empty Kafka and a
     await untilDelivered(posthorn.api, [await send(5)], WITHIN_MS);
   });
 
-  it('opens every sealed value, as the check after a restore says', async () => {
+  it('opens every sealed value', async () => {
     const status = await runProgram(ADMIN, ['secrets', 'status', '--json'], posthorn.env);
     const { currentKeyId, webhooksByKeyId } = JSON.parse(status) as {
       currentKeyId: string;

@@ -79,7 +79,7 @@ describe('Indexes of a running installation', () => {
     expect(await isBuilding(SLOW)).toBe(false);
   }, 120_000);
 
-  it('keep a gateway from serving while a unique one is missing, and /readyz says so', async () => {
+  it('keep a gateway from serving while a unique one is missing, which /readyz reports', async () => {
     const index = 'companyId_1_spanOf_1';
     await mongo.db.collection('resends').dropIndex(index);
     // One that only speeds up queries does not.

@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { metricsOfServices, OPTIONAL_METRICS } from '../../../docs/metrics-of-services.ts';
 import { freePorts } from '../../../tools/local-stack/machine/ports.ts';
 import { eventually } from '../../support/time/eventually.ts';
+import { createResources } from '../../support/api/resources.ts';
 import { createApiClient } from '../../support/api/api-client.ts';
 import type { CreatedCompany } from '../../support/process/setup.ts';
 import {
@@ -11,26 +12,77 @@ import {
   type ServiceName,
 } from '../../support/process/posthorn.ts';
 import { metricOf, untilMetric } from '../../support/process/traffic.ts';
-import { startReceiver, type Receiver } from '../../support/receivers/receiver.ts';
+import { failing, startReceiver, type Receiver } from '../../support/receivers/receiver.ts';
+import { selfSigned } from '../../support/receivers/self-signed.ts';
+import {
+  startTraceCollector,
+  type CollectedSpan,
+  type TraceCollector,
+} from '../../support/receivers/trace-collector.ts';
 import { runProgram, startProgram } from '../../support/process/service-process.ts';
 
 const SERVICES: ServiceName[] = ['gateway', 'dispatcher', 'retry'];
 
+/** Each marker is in one place only, so that a hit shows where it comes from. */
+const MARKERS = {
+  hmacSecret: 'hush-hmac-secret-of-the-webhook',
+  basicAuthPassword: 'hush-basic-password',
+  apiKey: 'hush-key-of-the-endpoint',
+  clientSecret: 'hush-client-secret',
+  accessToken: 'hush-access-token',
+  header: 'hush-custom-header',
+  payload: 'hush-payload',
+  answer: 'hush-answer-of-the-endpoint',
+  query: 'hush-query-of-the-url',
+  wrongKey: 'phk_hush-wrong-key',
+};
+const clientCertificate = selfSigned('client.example.com');
+const [, keyText = ''] = clientCertificate.key.split('\n');
+const methodsWith = (tokenServer: Receiver): object[] => [
+  { hmacSecret: MARKERS.hmacSecret },
+  {
+    authMethod: 'basic',
+    basicAuthUsername: 'user',
+    basicAuthPassword: MARKERS.basicAuthPassword,
+  },
+  { authMethod: 'apiKey', apiKey: MARKERS.apiKey, apiKeyHeader: 'X-Their-Key' },
+  {
+    authMethod: 'oauth2',
+    oauth2TokenUrl: `${tokenServer.url}?token=${MARKERS.query}`,
+    oauth2ClientId: 'posthorn',
+    oauth2ClientSecret: MARKERS.clientSecret,
+  },
+];
+
+const TRACE_ID = '4bf92f3577b34da6a3ce929d0e0e4736';
+const CLIENT_SPAN = '00f067aa0ba902b7';
+
+let posthorn: Posthorn;
+let receiver: Receiver;
+let collector: TraceCollector;
+let isCollecting = true;
+
+beforeAll(async () => {
+  collector = await startTraceCollector();
+  posthorn = await startPosthorn({
+    LOG_LEVEL: 'trace',
+    // The first retry comes soon, and the second one stays parked.
+    RETRY_DELAYS: '300ms,1h',
+    OTEL_EXPORTER_OTLP_ENDPOINT: collector.url,
+    OTEL_EXPORTER_OTLP_HEADERS: 'authorization=Bearer%20collector-token',
+    OTEL_EXPORTER_OTLP_TIMEOUT: '1000',
+    OTEL_RESOURCE_ATTRIBUTES: 'deployment.environment.name=test',
+  });
+  receiver = await startReceiver();
+}, 120_000);
+
+afterAll(async () => {
+  await receiver.close();
+  await posthorn.stop();
+  if (isCollecting) await collector.close();
+}, 60_000);
+
 describe('The operation of the services', () => {
-  let posthorn: Posthorn;
-  let receiver: Receiver;
-
-  beforeAll(async () => {
-    // Attempts that succeed are logged at `debug`; at `info` only failures are.
-    posthorn = await startPosthorn({ LOG_LEVEL: 'debug' });
-    receiver = await startReceiver();
-  }, 120_000);
-
-  afterAll(async () => {
-    await receiver.close();
-    await posthorn.stop();
-  }, 60_000);
-
   async function textOf(url: string): Promise<string> {
     return (await fetch(url)).text();
   }
@@ -48,7 +100,8 @@ describe('The operation of the services', () => {
     '%s has exactly the metrics of docs/metrics.md, and at most 1,500 series',
     async (name) => {
       const text = await textOf(`${posthorn[name].opsUrl}/metrics`);
-      const names = [...text.matchAll(/^# TYPE (posthorn_\w+)/gm)].map(([, found]) => found);
+      const all = [...text.matchAll(/^# TYPE (posthorn_\w+)/gm)].map(([, found = '']) => found);
+      const names = all.filter((found) => !OPTIONAL_METRICS.test(found));
       const documented = documentedOf(name);
       expect(names.sort()).toEqual(documented.sort());
       const series = text.split('\n').filter((line) => line !== '' && !line.startsWith('#'));
@@ -90,7 +143,7 @@ describe('The operation of the services', () => {
     }
   });
 
-  it('lets a company that the administration command creates use the API', async () => {
+  it('a company created by the administration command can use the API', async () => {
     const args = ['company', 'create', 'Another', '--json'];
     const created = JSON.parse(await runProgram(ADMIN, args, posthorn.env)) as CreatedCompany;
     const api = createApiClient(posthorn.baseUrl, created.apiKey);
@@ -171,14 +224,200 @@ describe('The operation of the services', () => {
     expect([refused.status, refused.headers.has('www-authenticate')]).toEqual([401, true]);
     expect((await canary.stop()).code).toBe(0);
   });
+});
 
-  it('each service exits with 0 after SIGTERM, also while a retry is parked', async () => {
+describe('Logs at the most talkative level, and metrics [security]', () => {
+  let tokenServer: Receiver;
+  const secrets: string[] = [];
+
+  beforeAll(async () => {
+    tokenServer = await startReceiver();
+    tokenServer.answerWith((response) => {
+      response.end(JSON.stringify({ access_token: MARKERS.accessToken, token_type: 'Bearer' }));
+    });
+  });
+
+  afterAll(() => tokenServer.close());
+
+  async function createWebhook(method: object): Promise<string> {
+    const { appId } = await posthorn.api.createTarget(receiver.url);
+    const customHeaders = [{ key: 'X-Tenant', value: MARKERS.header }];
+    const tls = { certificate: clientCertificate.cert, key: clientCertificate.key };
+    const url = `${receiver.url}?token=${MARKERS.query}`;
+    const body = { url, appId, customHeaders, tls, ...method };
+    const created = await posthorn.api.post('/webhooks', body);
+    const { id, secret } = created.body.data as { id: string; secret: string };
+    secrets.push(secret);
+    return id;
+  }
+
+  it('show no secret, key, payload or answer after deliveries, failures, retries and refusals', async () => {
+    const { deliveryOnce } = createResources(posthorn.api);
+    for (const method of methodsWith(tokenServer)) {
+      const webhookId = await createWebhook(method);
+      receiver.answerWith((response, _received, nth) => {
+        response.writeHead(nth === 1 ? 500 : 200).end(MARKERS.answer);
+      });
+      const { deliveryId } = await posthorn.api.send({ webhookId }, { marker: MARKERS.payload });
+      await deliveryOnce('delivered', deliveryId);
+      await posthorn.api.post(`/api/v1/webhooks/${webhookId}/rotate-secret`, {});
+      await posthorn.api.post('/webhooks', { url: 7, hmacSecret: MARKERS.hmacSecret, ...method });
+    }
+    receiver.answerWith((response) => response.writeHead(200).end());
+    await fetch(`${posthorn.baseUrl}/webhooks`, { headers: { 'x-api-key': MARKERS.wrongKey } });
+
+    const pages = SERVICES.map(async (name) =>
+      (await fetch(`${posthorn[name].opsUrl}/metrics`)).text(),
+    );
+    const shown =
+      SERVICES.map((name) => posthorn[name].output()).join('') +
+      (await Promise.all(pages)).join('');
+    expect(shown).toContain('"outcome":"success"');
+    const [, encryptionKey = ''] = posthorn.env.ENCRYPTION_KEYS?.split(':') ?? [];
+    const login = `user:${MARKERS.basicAuthPassword}`;
+    const keys = [keyText, posthorn.apiKey, encryptionKey];
+    const forbidden = [...Object.values(MARKERS), login, ...secrets, ...keys];
+    for (const secret of forbidden) {
+      expect(shown).not.toContain(secret);
+      expect(shown).not.toContain(Buffer.from(secret).toString('base64').slice(0, -4));
+    }
+  });
+});
+
+describe('Traces that are exported to a collector', () => {
+  async function send(webhookId: string, headers: Record<string, string>) {
+    const { status, body } = await posthorn.api.post(
+      '/webhook-messages',
+      { webhookId, payload: { card: 'payload-marker-4111' } },
+      headers,
+    );
+    expect(status).toBe(202);
+    return (body.data as { id: string }).id;
+  }
+
+  async function newWebhook(): Promise<{ id: string; secret: string }> {
+    const { appId } = await posthorn.api.createTarget(receiver.url);
+    const url = `${receiver.url}/path-marker?token=query-marker`;
+    const { body } = await posthorn.api.post('/webhooks', { url, appId });
+    return body.data as { id: string; secret: string };
+  }
+
+  function spansOf(messageId: string): CollectedSpan[] {
+    return collector.spans.filter(
+      ({ attributes }) => attributes['posthorn.message.id'] === messageId,
+    );
+  }
+
+  /** Waits until as many settlements are there: the last spans of an attempt. */
+  async function untilSettled(messageId: string, count = 1): Promise<CollectedSpan[]> {
+    return eventually('the spans of the message', () => {
+      const spans = spansOf(messageId);
+      return spans.filter(({ name }) => name === 'settle').length >= count ? spans : null;
+    });
+  }
+
+  const named = (spans: CollectedSpan[], name: string): CollectedSpan[] =>
+    spans
+      .filter((span) => span.name === name)
+      .sort((one, other) => (one.startTimeUnixNano < other.startTimeUnixNano ? -1 : 1));
+
+  it('one request is one trace: accept, publish, attempt and settle, each below the one before', async () => {
+    const { id: webhookId } = await newWebhook();
+    const traceparent = `00-${TRACE_ID}-${CLIENT_SPAN}-01`;
+    const messageId = await send(webhookId, { traceparent });
+    const spans = await eventually('four spans', async () => {
+      const found = await untilSettled(messageId);
+      return found.length === 4 ? found : null;
+    });
+    const [accept, publish, attempt, settle] = ['accept', 'publish', 'attempt', 'settle'].map(
+      (name) => named(spans, name)[0],
+    );
+    expect(new Set(spans.map(({ traceId }) => traceId))).toEqual(new Set([TRACE_ID]));
+    expect([accept, publish, attempt, settle].map((span) => span?.parentSpanId)).toEqual([
+      CLIENT_SPAN,
+      accept?.spanId,
+      publish?.spanId,
+      attempt?.spanId,
+    ]);
+    expect([accept, publish, attempt, settle].map((span) => span?.service)).toEqual([
+      'posthorn-gateway',
+      'posthorn-gateway',
+      'posthorn-dispatcher',
+      'posthorn-dispatcher',
+    ]);
+    expect(attempt?.attributes).toMatchObject({
+      'posthorn.message.id': messageId,
+      'posthorn.webhook.id': webhookId,
+      'posthorn.company.id': posthorn.companyId,
+      'posthorn.attempt.number': 1,
+      'posthorn.attempt.outcome': 'success',
+      'http.response.status_code': 200,
+    });
+    // The endpoint's own spans are below the attempt.
+    const [request] = receiver.of(messageId);
+    expect(request?.headers.traceparent).toBe(`00-${TRACE_ID}-${attempt?.spanId ?? ''}-01`);
+  });
+
+  it('a retry is an attempt of the same trace, with its number', async () => {
+    receiver.answerWith(failing(1));
+    const { id: webhookId } = await newWebhook();
+    const messageId = await send(webhookId, {});
+    const spans = await untilSettled(messageId, 2);
+    const attempts = named(spans, 'attempt');
+    expect(attempts).toMatchObject([
+      { attributes: { 'posthorn.attempt.number': 1 }, status: { code: 2, message: 'http_5xx' } },
+      { attributes: { 'posthorn.attempt.number': 2 }, status: { code: 0 } },
+    ]);
+    const [publish] = named(spans, 'publish');
+    expect(attempts.map(({ traceId, parentSpanId }) => [traceId, parentSpanId])).toEqual(
+      attempts.map(() => [publish?.traceId, publish?.spanId]),
+    );
+    receiver.answerWith((response) => response.writeHead(200).end('ok'));
+  });
+
+  it('an unsampled request makes no span, and its traceparent arrives unchanged', async () => {
+    const { id: webhookId } = await newWebhook();
+    const traceparent = `00-${TRACE_ID}-${CLIENT_SPAN}-00`;
+    const unsampledId = await send(webhookId, { traceparent });
+    // Sent later, so its spans come later than those of the message before would.
+    await untilSettled(await send(webhookId, {}));
+    const request = await eventually('the delivery', () => receiver.of(unsampledId)[0]);
+    expect(request.headers.traceparent).toBe(traceparent);
+    expect(spansOf(unsampledId)).toEqual([]);
+  });
+
+  it('no secret, payload or URL of an endpoint is in what the collector got', async () => {
+    const { id: webhookId, secret } = await newWebhook();
+    await untilSettled(await send(webhookId, {}));
+    const received = collector.received();
+    expect(received).toContain(webhookId);
+    expect(received).toContain('Bearer collector-token');
+    expect(received).toContain('deployment.environment.name');
+    for (const hidden of [secret, posthorn.apiKey, '-marker', receiver.url]) {
+      expect(received).not.toContain(hidden);
+    }
+  });
+
+  it('a collector that is down stops no delivery, and dropped spans are counted', async () => {
+    await collector.close();
+    isCollecting = false;
+    const { id: webhookId } = await newWebhook();
+    const messageId = await send(webhookId, {});
+    await eventually('the delivery', () => receiver.of(messageId)[0]);
+    for (const service of [posthorn.gateway, posthorn.dispatcher]) {
+      await untilMetric(service, 'posthorn_spans_dropped_total', 'reason="export_failed"');
+    }
+  });
+});
+
+describe('SIGTERM', () => {
+  it('ends each service with 0 while a retry is parked and the collector is away', async () => {
     receiver.answerWith((response) => response.writeHead(500).end());
     const { webhookId } = await posthorn.api.createTarget(receiver.url);
     const { deliveryId } = await posthorn.api.send({ webhookId }, {});
-    await eventually('the failure', async () => {
+    await eventually('the second failure', async () => {
       const { body } = await posthorn.api.get(`/api/v1/deliveries/${deliveryId}`);
-      return (body.data as { attemptCount: number }).attemptCount === 1;
+      return (body.data as { attemptCount: number }).attemptCount === 2;
     });
     const ends = await Promise.all(SERVICES.map((name) => posthorn[name].stop()));
     expect(ends.map(({ code }) => code)).toEqual([0, 0, 0]);

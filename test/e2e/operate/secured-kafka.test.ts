@@ -135,7 +135,7 @@ describe('Topics behind TLS and ACLs [security]', () => {
   const prefix = `more-${PREFIX}`;
   const user = 'User:CN=posthorn-mtls';
 
-  it('get more partitions with no more rights than the list of ACLs has', async () => {
+  it('get more partitions with the rights of the list of ACLs alone', async () => {
     const env = { ...LOCAL, ...mutual(), TOPIC_PREFIX: prefix, RETRY_DELAYS };
     const addPartitions = () =>
       runProgram('deploy/setup/add-partitions.ts', [], { ...env, TOPIC_PARTITIONS: '8' });
@@ -175,7 +175,7 @@ describe('Dead letters behind TLS and ACLs [security]', () => {
     await publish(accessOf(services), letter);
   }, 120_000);
 
-  it('are listed and shown with no more rights than the list of ACLs has', async () => {
+  it('are listed and shown with the rights of the list of ACLs alone', async () => {
     // A topic that it may not describe is not there for it.
     await expect(admin('list')).rejects.toThrow(/Kafka has no topic letters-/);
     await kafka.allow(operator, deadLettersReadMay(prefix));
@@ -184,7 +184,7 @@ describe('Dead letters behind TLS and ACLs [security]', () => {
     expect(await admin('show', letters[0]?.id ?? '')).toContain('no JSON');
   }, 60_000);
 
-  it('are replayed with no more rights than the list of ACLs has', async () => {
+  it('are replayed with the rights of the list of ACLs alone', async () => {
     await kafka.allow(operator, deadLettersReadMay(prefix));
     await expect(admin('replay', '--all')).rejects.toThrow(/not authorized/i);
     await kafka.allow(operator, deadLettersReplayMay(prefix));
@@ -207,7 +207,7 @@ describe('Posthorn behind TLS, SCRAM and ACLs [security]', () => {
     await posthorn.stop();
   }, 60_000);
 
-  it('delivers a message after a retry with no more rights than the list of ACLs has', async () => {
+  it('delivers a message after a retry with the rights of the list of ACLs alone', async () => {
     const { webhookId } = await posthorn.api.createTarget(receiver.url);
     receiver.answerWith(failing(1));
     const { messageId, deliveryId } = await posthorn.api.send({ webhookId }, { over: 'TLS' });
@@ -221,7 +221,7 @@ describe('Posthorn behind TLS, SCRAM and ACLs [security]', () => {
     expect(posthorn.retry.output()).not.toContain('the settings of the topics');
   });
 
-  it('lets an operator set topics with no more rights than the list of ACLs has', async () => {
+  it('sets topics for an operator with the rights of the list of ACLs alone', async () => {
     await kafka.allow('User:CN=posthorn-mtls', topicsApplyMay(PREFIX));
     const env = { ...posthorn.env, ...withoutLogin() };
     const applied = await runProgram(ADMIN, ['topics', 'apply'], env);

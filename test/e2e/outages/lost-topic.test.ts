@@ -1,4 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { createKafkaClient } from '@posthorn/platform/kafka/connect.ts';
+import { createLogger } from '@posthorn/platform/service/logger.ts';
 import { countRecords, emptyTopic } from '../../support/stores/empty-topic.ts';
 import { eventually } from '../../support/time/eventually.ts';
 import {
@@ -7,6 +9,7 @@ import {
   type Posthorn,
   type RunningService,
 } from '../../support/process/posthorn.ts';
+import { runProgram } from '../../support/process/service-process.ts';
 import { failing, startReceiver, type Receiver } from '../../support/receivers/receiver.ts';
 import { readTopic } from '../../support/stores/read-topic.ts';
 import {
@@ -23,6 +26,7 @@ const EACH = 5;
 const WEBHOOKS = 10;
 const MESSAGES = EACH * WEBHOOKS;
 const WITHIN_MS = 60_000;
+const MISSING = 'posthorn_kafka_topic_missing';
 const RECONCILED = 'posthorn_reconciled_deliveries_total';
 
 describe('Records that Kafka has lost', () => {
@@ -133,4 +137,25 @@ describe('Records that Kafka has lost', () => {
     expect(letter?.headers).toMatchObject({ reason: 'schedule_exhausted' });
     await untilMetric(retry, RECONCILED, 'unended_schedule');
   });
+
+  it('are missed together with a deleted topic, which is reported and used again once it exists', async () => {
+    await startPatient();
+    const { KAFKA_BROKERS, TOPIC_PREFIX } = posthorn.env;
+    const topic = `${TOPIC_PREFIX}retry.8s`;
+    const logger = createLogger('test', 'silent');
+    const access = { brokers: KAFKA_BROKERS.split(',') };
+    const admin = createKafkaClient('posthorn-test', access, logger).admin();
+    await admin.connect();
+    await admin.deleteTopics({ topics: [topic] });
+    await admin.disconnect();
+    // A check every 30 s.
+    const isShown = async (): Promise<boolean> => (await metricOf(retry, MISSING, topic)) === 1;
+    await eventually('the metric', isShown, WITHIN_MS);
+    await eventually('the log', () => retry.output().includes('a topic was deleted'));
+    await runProgram('deploy/setup/create-topics.ts', [], posthorn.env);
+    receiver.answerWith(failing(1));
+    const sent = await send();
+    await untilDelivered(posthorn.api, sent, WITHIN_MS);
+    expect(timesReceived(sent)).toEqual(new Set([2]));
+  }, 200_000);
 });

@@ -1,12 +1,14 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { eventually } from '../../support/time/eventually.ts';
+import { dataOf } from '../../support/api/expect-answers.ts';
+import type { ShownDelivery } from '../../support/api/resources.ts';
 import { untilFinal, waitsMs } from '../../support/process/final-deliveries.ts';
 import { startPosthorn, type Posthorn } from '../../support/process/posthorn.ts';
-import { readTopic } from '../../support/stores/read-topic.ts';
-import { failing, startReceiver, type Receiver } from '../../support/receivers/receiver.ts';
-import type { ShownDelivery } from '../../support/api/resources.ts';
 import { createServiceClock, type ServiceClock } from '../../support/process/service-clock.ts';
-import { readDeliveries } from '../../support/process/traffic.ts';
+import { runProgram } from '../../support/process/service-process.ts';
+import { readDeliveries, untilMetric, type Sent } from '../../support/process/traffic.ts';
+import { failing, startReceiver, type Receiver } from '../../support/receivers/receiver.ts';
+import { readTopic } from '../../support/stores/read-topic.ts';
+import { eventually } from '../../support/time/eventually.ts';
 
 const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;
@@ -18,23 +20,69 @@ const DELAYS_MS = [
 /** A long wait is shortened to this much by setting the clock. */
 const REST_MS = 5_000;
 
-describe('The default schedule', () => {
-  let clock: ServiceClock;
-  let posthorn: Posthorn;
-  let receiver: Receiver;
+let clock: ServiceClock;
+let posthorn: Posthorn;
+let receiver: Receiver;
 
-  beforeAll(async () => {
-    clock = createServiceClock();
-    posthorn = await startPosthorn(clock.settings);
-    receiver = await startReceiver();
+beforeAll(async () => {
+  clock = createServiceClock();
+  posthorn = await startPosthorn(clock.settings);
+  receiver = await startReceiver();
+}, 120_000);
+
+afterAll(async () => {
+  await receiver.close();
+  await posthorn.stop();
+  clock.remove();
+}, 60_000);
+
+const isExhausted = ({ status }: ShownDelivery): boolean => status === 'exhausted';
+
+async function shown(deliveryId: string): Promise<ShownDelivery> {
+  return dataOf(await posthorn.api.get(`/api/v1/deliveries/${deliveryId}`));
+}
+
+describe('A parked retry', () => {
+  /** Sends a message and waits until its first attempt has failed: the next one is due after 5 s. */
+  async function parked() {
+    receiver.answerWith(failing(1));
+    const { webhookId } = await posthorn.api.createTarget(receiver.url);
+    const { deliveryId } = await posthorn.api.send({ webhookId }, {});
+    await eventually('a failed attempt', async () => (await shown(deliveryId)).attemptCount === 1);
+    return { webhookId, deliveryId };
+  }
+
+  it('is cancelled when it is due if its webhook was disabled, also while no dispatcher runs', async () => {
+    const { webhookId, deliveryId } = await parked();
+    await posthorn.dispatcher.stop();
+    dataOf(await posthorn.api.put(`/webhooks/${webhookId}`, { disabled: true }));
+    await eventually('cancelled', async () => (await shown(deliveryId)).status === 'cancelled');
+    expect(await shown(deliveryId)).toMatchObject({ reason: 'webhook_disabled', attemptCount: 1 });
+    await untilMetric(posthorn.retry, 'posthorn_deliveries_finished_total', 'result="cancelled"');
+    posthorn.dispatcher = await posthorn.start('dispatcher');
   }, 120_000);
 
-  afterAll(async () => {
-    await receiver.close();
-    await posthorn.stop();
-    clock.remove();
-  }, 60_000);
+  it('is made when RETRY_DELAYS no longer has its delay', async () => {
+    const { deliveryId } = await parked();
+    const stop = () => Promise.all([posthorn.retry.stop(), posthorn.dispatcher.stop()]);
+    const start = async (settings: Record<string, string>): Promise<void> => {
+      [posthorn.retry, posthorn.dispatcher] = await Promise.all([
+        posthorn.start('retry', settings),
+        posthorn.start('dispatcher', settings),
+      ]);
+    };
+    await stop();
+    const changed = { RETRY_DELAYS: '200ms' };
+    await runProgram('deploy/setup/create-topics.ts', [], { ...posthorn.env, ...changed });
+    await start(changed);
+    await eventually('delivered', async () => (await shown(deliveryId)).status === 'delivered');
+    expect((await shown(deliveryId)).attemptCount).toBe(2);
+    await stop();
+    await start({});
+  }, 120_000);
+});
 
+describe('The default schedule', () => {
   function attemptMade(deliveryId: string, number: number): Promise<ShownDelivery> {
     // While a record of a delay topic is not due, its reader reads the clock once a minute.
     return eventually(
@@ -54,25 +102,54 @@ describe('The default schedule', () => {
   }
 
   it('is seven attempts at 0, 5 s, 5 min, 30 min, 2 h, 5 h and 10 h after the one before, none of them early', async () => {
-    receiver.answerWith(failing(Infinity));
-    const { webhookId } = await posthorn.api.createTarget(receiver.url);
-    const sent = await posthorn.api.send({ webhookId }, { never: 'mind' });
+    const gone = await startReceiver();
+    await gone.close();
+    const [refused, unreachable] = await Promise.all(
+      [receiver.url, gone.url].map(async (url) => {
+        const { webhookId } = await posthorn.api.createTarget(url);
+        return posthorn.api.send({ webhookId }, { never: 'mind' });
+      }),
+    );
+    if (!refused || !unreachable) throw new Error('not sent');
+    receiver.answerWith(failing(Infinity, 503));
     for (const [index, delayMs] of DELAYS_MS.entries()) {
-      const { attempts, nextAttemptAt } = await attemptMade(sent.deliveryId, index + 1);
+      const { attempts, nextAttemptAt } = await attemptMade(refused.deliveryId, index + 1);
+      await attemptMade(unreachable.deliveryId, index + 1);
       const dueAtMs = Date.parse(String(nextAttemptAt));
       expect(dueAtMs - Date.parse(attempts[index]?.updatedAt ?? '')).toBe(delayMs);
       if (delayMs > REST_MS) clock.setTo(dueAtMs - REST_MS);
       if (delayMs >= 30 * MINUTE_MS) await restartRetry();
     }
-    const [delivery] = await untilFinal(posthorn.api, [sent], 30_000);
-    expect(delivery).toMatchObject({ status: 'exhausted', attemptCount: 7, nextAttemptAt: null });
-    expect(delivery?.attempts.map(({ number }) => number)).toEqual([1, 2, 3, 4, 5, 6, 7]);
-    const earlyMs = delivery && waitsMs(delivery).map((ms, index) => ms - (DELAYS_MS[index] ?? 0));
-    expect(earlyMs?.filter((ms) => ms < 0)).toEqual([]);
-    expect(receiver.of(sent.messageId)).toHaveLength(7);
+    const deliveries = await untilFinal(posthorn.api, [refused, unreachable], 30_000);
+    expect(deliveries.filter(isExhausted)).toHaveLength(2);
+    for (const delivery of deliveries) {
+      expect(delivery).toMatchObject({ attemptCount: 7, nextAttemptAt: null });
+      expect(delivery.attempts.map(({ number }) => number)).toEqual([1, 2, 3, 4, 5, 6, 7]);
+      const earlyMs = waitsMs(delivery).map((ms, index) => ms - (DELAYS_MS[index] ?? 0));
+      expect(earlyMs.filter((ms) => ms < 0)).toEqual([]);
+    }
+    const outcomesOf = ({ messageId }: Sent): unknown[] =>
+      deliveries
+        .filter((each) => each.messageId === messageId)
+        .flatMap(({ attempts }) => attempts.map(({ outcome }) => outcome));
+    expect(new Set(outcomesOf(refused))).toEqual(new Set(['http_5xx']));
+    expect(new Set(outcomesOf(unreachable))).toEqual(new Set(['connect_error']));
+    expectSameMessage(refused.messageId);
     const [letter] = await readTopic(posthorn.env, 'dead-letters', ({ value }) =>
-      value.includes(sent.messageId),
+      value.includes(refused.messageId),
     );
-    expect(letter?.headers).toMatchObject({ reason: 'schedule_exhausted' });
+    const detail = 'attempt 7 ended http_5xx with status 503';
+    expect(letter?.headers).toMatchObject({ reason: 'schedule_exhausted', detail });
   }, 300_000);
+
+  /** Each request has the same id, body and simple signature, and a timestamp of its own. */
+  function expectSameMessage(messageId: string): void {
+    const requests = receiver.of(messageId);
+    expect(requests).toHaveLength(7);
+    expect(new Set(requests.map(({ body }) => String(body))).size).toBe(1);
+    expect(new Set(requests.map(({ headers }) => headers['x-service-signature'])).size).toBe(1);
+    const timestamps = requests.map(({ headers }) => Number(headers['webhook-timestamp']));
+    expect(timestamps).toEqual(timestamps.toSorted((one, other) => one - other));
+    expect(new Set(timestamps).size).toBe(7);
+  }
 });

@@ -36,7 +36,8 @@ export interface Posthorn extends OwnCompany {
 export const LOCAL = {
   EGRESS_ALLOW_LOOPBACK: 'true',
   EGRESS_ALLOW_HTTP: 'true',
-  TOPIC_PARTITIONS: '4',
+  // The fewest that two dispatchers share; a broker and each consumer work for every one.
+  TOPIC_PARTITIONS: '2',
   TOPIC_REPLICATION: '1',
   // Few and short, so that no test waits for the last one; each topic takes time to create.
   DEFERRAL_DELAYS: '100ms,1s,8s,1m',

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, expect, it } from '@jest/globals';
+import { deliveryIdOf } from '@posthorn/domain/ids.ts';
 import { slicesOf } from '@posthorn/platform/async/fair-queue.ts';
 import { connectMongo } from '@posthorn/platform/mongo/connect.ts';
 import { collection } from '@posthorn/platform/mongo/collections.ts';
@@ -10,7 +11,9 @@ import type { ApiAnswer } from '../../support/api/api-client.ts';
 import { dataOf } from '../../support/api/expect-answers.ts';
 import type { ShownMessage } from '../../support/api/resources.ts';
 import { routeTable } from '../../support/api/route-table.ts';
-import { startPosthorn, type Posthorn } from '../../support/process/posthorn.ts';
+import { killHard, startPosthorn, type Posthorn } from '../../support/process/posthorn.ts';
+import { countIn, insertIn } from '../../support/stores/stored-documents.ts';
+import { eventually } from '../../support/time/eventually.ts';
 
 /** QUOTA_TARGETS_PER_MESSAGE. */
 const TARGETS = 10_000;
@@ -286,3 +289,61 @@ it.each(routeTable().map((route) => [`${route.method} ${route.path}`, route] as 
   },
   120_000,
 );
+
+/** Deliveries to webhooks of the project, which no dispatcher has attempted. */
+const PENDING = 3_000;
+
+it('deletes a project with 10,000 webhooks whole, also when the gateway is killed in the middle', async () => {
+  const { api, companyId, env } = posthorn;
+  const { projectId, appId } = ids;
+  const mongo = await connectMongo(env.MONGODB_URL, 'posthorn-test');
+  const webhooks = collection(mongo.db, 'webhooks');
+  const left = (): Promise<number> => webhooks.countDocuments({ projectId });
+  const owners = await webhooks.find({ projectId }).limit(700).toArray();
+  const now = new Date();
+  const pending = Array.from({ length: PENDING }, (_, index) => {
+    const messageId = systemIds('msg');
+    const webhookId = owners[index % owners.length]?._id ?? '';
+    return {
+      _id: deliveryIdOf(messageId, webhookId),
+      messageId,
+      webhookId,
+      companyId,
+      appId,
+      status: 'pending' as const,
+      reason: null,
+      attemptCount: 1,
+      attempts: [],
+      nextAttemptAt: now,
+      createdAt: now,
+      updatedAt: now,
+    };
+  });
+  await insertIn(mongo.db.days.deliveries, pending);
+  const { deliveries } = mongo.db.days;
+
+  const address = `/api/v1/projects/${projectId}`;
+  const answer = api.request('DELETE', address).catch(() => null);
+  await eventually('a removal that has begun', async () => {
+    const count = await left();
+    return count > 0 && count < TARGETS * 0.9;
+  });
+  expect((await api.get(address)).status).toBe(404);
+  await killHard(posthorn.gateway);
+  await answer;
+  expect(await left()).toBeGreaterThan(0);
+
+  await posthorn.start('gateway');
+  await eventually('every webhook is gone', async () => (await left()) === 0, 90_000);
+  const removals = collection(mongo.db, 'removals');
+  await eventually('the end of the removal', async () => !(await removals.countDocuments({})));
+  expect(await collection(mongo.db, 'apps').countDocuments({ projectId })).toBe(0);
+  const cancelled = {
+    _id: { $in: pending.map(({ _id }) => _id) },
+    status: 'cancelled',
+    reason: 'webhook_deleted',
+  } as const;
+  expect(await countIn(deliveries, cancelled)).toBe(PENDING);
+  expect((await api.request('DELETE', address)).status).toBe(404);
+  await mongo.close();
+}, 240_000);

@@ -1,0 +1,347 @@
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { connectMongo, type MongoConnection } from '@posthorn/platform/mongo/connect.ts';
+import { freePorts } from '../../../tools/local-stack/machine/ports.ts';
+import { createApiClient, type ApiClient } from '../../support/api/api-client.ts';
+import {
+  answersTo,
+  everyRequest,
+  timed,
+  type TimedAnswer,
+} from '../../support/api/call-every-operation.ts';
+import type { PlacedRequest } from '../../support/api/request-places.ts';
+import { startKafkaProxy, type KafkaProxy } from '../../support/process/kafka-proxy.ts';
+import {
+  startPosthorn,
+  type Posthorn,
+  type RunningService,
+  type ServiceName,
+} from '../../support/process/posthorn.ts';
+import {
+  startProgram,
+  statusOf,
+  type ServiceProcess,
+} from '../../support/process/service-process.ts';
+import { startStoreProxy, type StoreProxy } from '../../support/process/store-proxy.ts';
+import { metricOf, sendMany } from '../../support/process/traffic.ts';
+import { startReceiver, type Receiver } from '../../support/receivers/receiver.ts';
+import { insertFailedDeliveries } from '../../support/stores/insert-failed-deliveries.ts';
+import { eventually } from '../../support/time/eventually.ts';
+
+const MAX_MS = 10_000;
+const DRAIN_MS = 2_000;
+/** A drain, ten seconds to close, and one of a slow machine. */
+const STOPPED_WITHIN_MS = DRAIN_MS + 11_000;
+const SERVICES: readonly ServiceName[] = ['gateway', 'dispatcher', 'retry'];
+
+let posthorn: Posthorn;
+let receiver: Receiver;
+
+beforeAll(async () => {
+  receiver = await startReceiver();
+  posthorn = await startPosthorn({
+    DRAIN_TIMEOUT_MS: String(DRAIN_MS),
+    RETRY_DELAYS: '100ms,1s,1h',
+  });
+}, 120_000);
+
+afterAll(async () => {
+  await posthorn.stop();
+  await receiver.close();
+}, 60_000);
+
+/** Starts one more gateway, which reaches a store through a proxy, and a client of it. */
+async function startCutOff(
+  settings: Record<string, string>,
+): Promise<{ gateway: RunningService; api: ApiClient }> {
+  const [port = 0] = await freePorts(1);
+  const gateway = await posthorn.start('gateway', { ...settings, PORT: String(port) });
+  const companyId = { companyid: posthorn.companyId };
+  return {
+    gateway,
+    api: createApiClient(`http://127.0.0.1:${port}`, posthorn.apiKey, companyId),
+  };
+}
+
+/** Returns a request to each operation, for resources that exist. */
+async function requestsToNew(): Promise<PlacedRequest[]> {
+  const ids = await posthorn.api.createTarget(receiver.url);
+  const { messageId, deliveryId } = await posthorn.api.send({ webhookId: ids.webhookId }, {});
+  const since = new Date(Date.now() - 3_600_000).toISOString();
+  const until = new Date().toISOString();
+  const unknown = { keyId: 'key_1', resendId: 'rsnd_1', linkId: 'plnk_1' };
+  const known = { ...ids, messageId, deliveryId, ...unknown, since, until };
+  return everyRequest(posthorn.baseUrl, { ...known, url: receiver.url });
+}
+
+/** Stops the services at once; expects each to end with 0 in its time. */
+async function expectStop(services: readonly ServiceProcess[], withinMs: number): Promise<void> {
+  const beganAtMs = performance.now();
+  const ends = await Promise.all(services.map((service) => service.stop()));
+  expect(performance.now() - beganAtMs).toBeLessThan(withinMs);
+  expect(ends).toEqual(services.map(() => ({ code: 0, signal: null })));
+}
+
+describe('A MongoDB that is frozen', () => {
+  let proxy: StoreProxy;
+  let gateway: RunningService;
+  let api: ApiClient;
+  let webhookId: string;
+
+  beforeAll(async () => {
+    proxy = await startStoreProxy(posthorn.env.MONGODB_URL);
+    ({ gateway, api } = await startCutOff({ MONGODB_URL: proxy.url }));
+    ({ webhookId } = await posthorn.api.createTarget(receiver.url));
+  }, 60_000);
+
+  afterAll(() => proxy.close());
+
+  /** Sends a message with an idempotency key. */
+  const sendOnce = (key: string) =>
+    api.post('/webhook-messages', { webhookId, payload: { key } }, { 'idempotency-key': key });
+
+  const arrivedWith = (key: string): number =>
+    receiver.received.filter(({ body }) => body.toString() === JSON.stringify({ key })).length;
+
+  const expectRefused = (answers: readonly TimedAnswer[]): void => {
+    for (const { tookMs, ...answer } of answers) {
+      const { request } = answer;
+      expect(answer).toEqual({ request, status: 503, code: 'unavailable', retryAfter: '2' });
+      expect([request, tookMs < MAX_MS || tookMs]).toEqual([request, true]);
+    }
+  };
+
+  /** An API key is cached for two seconds: requests that follow get beyond the check of the key. */
+  async function freezeWithCachedKey(): Promise<void> {
+    const known = await api.get('/api/v1/projects');
+    expect(known.status).toBe(200);
+    proxy.freeze();
+  }
+
+  async function thaw(): Promise<void> {
+    proxy.thaw();
+    await eventually('ready', async () => (await statusOf(`${gateway.opsUrl}/readyz`)) === 200);
+  }
+
+  it('delays no request for longer than 10 s, and loses no message', async () => {
+    const every = await requestsToNew();
+    // All but the one whose response is in the configuration.
+    const requests = every.filter(({ path }) => path !== '/api/v1/source-ips');
+    expect(requests).toHaveLength(every.length - 1);
+    await freezeWithCachedKey();
+    const first = timed('POST with a key', () => sendOnce('frozen'));
+    expectRefused(await answersTo(api, requests));
+    expectRefused([await first]);
+    // The key of the caller is no longer cached.
+    expectRefused(await answersTo(api, requests.slice(0, 3)));
+    expect(await statusOf(`${gateway.opsUrl}/readyz`)).toBe(503);
+    expect(await statusOf(`${gateway.opsUrl}/livez`)).toBe(200);
+
+    await thaw();
+    const repeat = await eventually('the repeat is accepted', async () => {
+      const answer = await sendOnce('frozen');
+      return answer.status === 202 ? answer : null;
+    });
+    await eventually('the message arrives', () => arrivedWith('frozen') > 0);
+    const again = await sendOnce('frozen');
+    expect(again.headers.get('idempotency-replayed')).toBe('true');
+    expect(again.body.data).toEqual(repeat.body.data);
+    const last = await sendOnce('after');
+    expect(last.status).toBe(202);
+    await eventually('a later message arrives', () => arrivedWith('after') > 0);
+    expect(arrivedWith('frozen')).toBe(1);
+  }, 120_000);
+
+  it('does not keep a gateway from ending when it is stopped', async () => {
+    await freezeWithCachedKey();
+    const waiting = sendOnce('stopped').catch(() => null);
+    await eventually('a request waits', async () => {
+      const metrics = await fetch(`${gateway.opsUrl}/metrics`);
+      return /^posthorn_http_requests_in_flight [1-9]/m.test(await metrics.text());
+    });
+    await expectStop([gateway], STOPPED_WITHIN_MS);
+    await waiting;
+    proxy.thaw();
+  }, 60_000);
+});
+
+/** Nothing else knows which circuits are open. */
+const ONLY_IN_REDIS = 'GET /api/v1/circuits';
+
+describe('A Redis that accepts connections', () => {
+  let proxy: StoreProxy;
+  let gateway: RunningService;
+  let api: ApiClient;
+
+  beforeAll(async () => {
+    proxy = await startStoreProxy(posthorn.env.REDIS_URL);
+    ({ gateway, api } = await startCutOff({ REDIS_URL: proxy.url }));
+  }, 60_000);
+
+  afterAll(() => proxy.close());
+
+  function expectAnswered(answers: readonly TimedAnswer[]): void {
+    for (const { request, status, tookMs } of answers) {
+      const isAnswered = status < 500 || (request === ONLY_IN_REDIS && status === 503);
+      expect([request, isAnswered || status, tookMs < MAX_MS || tookMs]).toEqual([
+        request,
+        true,
+        true,
+      ]);
+    }
+  }
+
+  it('and replies two seconds late delays no request', async () => {
+    const requests = await requestsToNew();
+    proxy.delay(2_000);
+    expectAnswered(await answersTo(api, requests));
+    proxy.delay(0);
+  }, 60_000);
+
+  it('and never replies delays no request, and no stop', async () => {
+    const requests = await requestsToNew();
+    proxy.freeze();
+    expectAnswered(await answersTo(api, requests));
+    await expectStop([gateway], DRAIN_MS + 2_000);
+    // A start does not need it either.
+    ({ gateway, api } = await startCutOff({ REDIS_URL: proxy.url }));
+    expectAnswered(await answersTo(api, requests));
+    await gateway.stop();
+  }, 60_000);
+});
+
+const FAILED = 50;
+
+describe('A resend of a gateway whose Kafka is frozen', () => {
+  let proxy: KafkaProxy;
+  let mongo: MongoConnection;
+  /** The gateway that is cut off, beside one that is not. */
+  let gateway: RunningService;
+  let api: ApiClient;
+  let retryDue: string;
+
+  beforeAll(async () => {
+    const { KAFKA_BROKERS, MONGODB_URL, TOPIC_PREFIX } = posthorn.env;
+    retryDue = `topic="${TOPIC_PREFIX}retry-due"`;
+    [proxy, mongo] = await Promise.all([
+      startKafkaProxy(KAFKA_BROKERS),
+      connectMongo(MONGODB_URL, 'posthorn-test'),
+    ]);
+    ({ gateway, api } = await startCutOff({ KAFKA_BROKERS: proxy.broker }));
+  }, 60_000);
+
+  afterAll(() => Promise.all([mongo.close(), proxy.close()]));
+
+  const produced = (): Promise<number> =>
+    metricOf(gateway, 'posthorn_kafka_produced_records_total', retryDue);
+  const consumed = (): Promise<number> =>
+    metricOf(posthorn.dispatcher, 'posthorn_kafka_consumed_records_total', retryDue);
+
+  async function resendFailed(): Promise<string[]> {
+    const { webhookId } = await posthorn.api.createTarget(receiver.url);
+    const { companyId } = posthorn;
+    const messageIds = await insertFailedDeliveries(mongo.db, { companyId, webhookId }, FAILED);
+    const since = new Date(Date.now() - 3_600_000).toISOString();
+    const startedMs = performance.now();
+    const begun = await api.post(`/api/v1/webhooks/${webhookId}/resend-failed`, { since });
+    expect([begun.status, performance.now() - startedMs < 2_000]).toEqual([202, true]);
+    return messageIds;
+  }
+
+  const attemptsOf = (messageIds: readonly string[]): number[] =>
+    messageIds.map((messageId) => receiver.of(messageId).length);
+
+  it('is started at once, continued elsewhere, and sent once although both gateways publish it', async () => {
+    proxy.block();
+    const messageIds = await resendFailed();
+    await eventually(
+      'the other gateway sends it',
+      () => attemptsOf(messageIds).every((attempts) => attempts > 0),
+      60_000,
+    );
+    const before = await consumed();
+    proxy.unblock();
+    await eventually('this gateway publishes its copies', async () => (await produced()) >= FAILED);
+    await eventually('they are read', async () => (await consumed()) >= before + FAILED);
+    expect(attemptsOf(messageIds)).toEqual(messageIds.map(() => 1));
+  }, 120_000);
+
+  it('does not keep that gateway from ending when it is stopped', async () => {
+    proxy.block();
+    const messageIds = await resendFailed();
+    await expectStop([gateway], STOPPED_WITHIN_MS);
+    await eventually(
+      'the other gateway sends it',
+      () => attemptsOf(messageIds).every((attempts) => attempts === 1),
+      60_000,
+    );
+  }, 120_000);
+});
+
+const STORES = {
+  MONGODB_URL: ({ MONGODB_URL }: Posthorn['env']) => MONGODB_URL,
+  KAFKA_BROKERS: ({ KAFKA_BROKERS }: Posthorn['env']) => `kafka://${KAFKA_BROKERS}`,
+};
+
+describe('A gateway that is stopped while it starts', () => {
+  let proxy: StoreProxy;
+
+  afterEach(() => proxy.close());
+
+  it.each(['MONGODB_URL', 'KAFKA_BROKERS'] as const)(
+    'ends with 0 when the store of %s is frozen',
+    async (setting) => {
+      proxy = await startStoreProxy(STORES[setting](posthorn.env));
+      proxy.freeze();
+      const [port = 0, opsPort = 0] = await freePorts(2);
+      const gateway = startProgram('services/gateway/src/main.ts', [], {
+        ...posthorn.env,
+        [setting]: proxy.url.replace('kafka://', ''),
+        PORT: String(port),
+        OPS_PORT: String(opsPort),
+      });
+      await eventually('it connects', () => proxy.connections() > 0);
+      await expectStop([gateway], STOPPED_WITHIN_MS);
+    },
+    60_000,
+  );
+});
+
+describe('SIGTERM while a store does not answer', () => {
+  let kafka: KafkaProxy;
+  let mongo: StoreProxy;
+  let services: RunningService[];
+
+  /** In place of the services of the other stories, some that reach the stores through proxies. */
+  beforeAll(async () => {
+    kafka = await startKafkaProxy(posthorn.env.KAFKA_BROKERS);
+    mongo = await startStoreProxy(posthorn.env.MONGODB_URL);
+    await posthorn.stop();
+    receiver.answerWith((response) => {
+      setTimeout(() => response.writeHead(500).end(), 300);
+    });
+  }, 60_000);
+
+  /** Attempts that run, failures that are parked, and retries that are released. */
+  beforeEach(async () => {
+    const settings = { KAFKA_BROKERS: kafka.broker, MONGODB_URL: mongo.url };
+    services = await Promise.all(SERVICES.map((name) => posthorn.start(name, settings)));
+    const { webhookId } = await posthorn.api.createTarget(receiver.url);
+    receiver.received.length = 0;
+    await sendMany(posthorn.api, [webhookId], 5);
+    await eventually('attempts', () => receiver.received.length > 5, 30_000);
+  }, 120_000);
+
+  afterAll(() => Promise.all([kafka.close(), mongo.close()]));
+
+  it.each(['Kafka', 'MongoDB', 'both'])(
+    'ends every service with 0 in its time: %s',
+    async (store) => {
+      if (store !== 'MongoDB') kafka.block();
+      if (store !== 'Kafka') mongo.freeze();
+      await expectStop(services, STOPPED_WITHIN_MS);
+      kafka.unblock();
+      mongo.thaw();
+    },
+    120_000,
+  );
+});
