@@ -1,4 +1,4 @@
-import { exitOnSignals } from '@posthorn/platform/service/run-service.ts';
+import { exitOnSignals } from '@posthorn/platform/service/exit-on-signals.ts';
 
 const takeOver = exitOnSignals();
 const { runService } = await import('@posthorn/platform/service/run-service.ts');

@@ -1,5 +1,5 @@
 import { setMaxListeners } from 'node:events';
-import { type EventLoopUtilization, performance } from 'node:perf_hooks';
+import type { EventLoopUtilization } from 'node:perf_hooks';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import type { Registry } from 'prom-client';
@@ -183,21 +183,6 @@ async function stopOne({ name, stop }: Stop, timeoutMs: number, logger: Logger):
         : 'a step of the stop failed';
     logger.error({ err: error, step: name }, text);
   }
-}
-
-const SIGNALS = ['SIGTERM', 'SIGINT'] as const;
-
-/**
- * Ends the process with 0 on SIGTERM and SIGINT while nothing is open yet. Returns a function that
- * takes this back. Without it a signal that comes while the modules load, which takes a second, ends
- * the process as killed; and process 1 of a container ignores it.
- */
-export function exitOnSignals(): () => void {
-  const exit = (): never => process.exit(0);
-  for (const signal of SIGNALS) process.on(signal, exit);
-  return () => {
-    for (const signal of SIGNALS) process.off(signal, exit);
-  };
 }
 
 export interface MemoryState {
