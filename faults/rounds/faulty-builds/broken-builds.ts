@@ -13,7 +13,7 @@ export interface BrokenBuild {
 }
 
 const HANDLE =
-  "await handling.keepTrying('handle a record', () => handling.handle(record, isOurs), placeOf);";
+  "await this.#deps.keepTrying('handle a record', () => handle(record, isOurs), logFields);";
 
 /** The production code has no switch for any of these: the changes are made in a copy of the sources. */
 export const BROKEN_BUILDS: readonly BrokenBuild[] = [
@@ -22,9 +22,9 @@ export const BROKEN_BUILDS: readonly BrokenBuild[] = [
     summary: 'offsets are committed before the attempt is made',
     changes: [
       {
-        file: 'libs/platform/src/kafka/consumer/group-consumer.ts',
-        find: `${HANDLE}\n    offsets.finish(record.offset);`,
-        replace: `offsets.finish(record.offset);\n    ${HANDLE}`,
+        file: 'libs/platform/src/kafka/consumer/batch-handler.ts',
+        find: `${HANDLE}\n      owned.offsets.finish(offset);`,
+        replace: `owned.offsets.finish(offset);\n      ${HANDLE}`,
       },
     ],
     // An endpoint that had the request when the dispatcher was killed has received it, and nothing records that.

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import type { Redis } from 'ioredis';
 import type { RedisUser } from '../../../deploy/setup/redis-rights.ts';
-import { partitionOf } from '@posthorn/platform/kafka/partition-of.ts';
+import { partitionOf } from '@posthorn/platform/kafka/producer.ts';
 import { circuitOf, openCircuit } from '../../support/isolation/circuits.ts';
 import { LOCAL, startPosthorn, type Posthorn } from '../../support/process/posthorn.ts';
 import { metricOf, sendMany, untilDelivered } from '../../support/process/traffic.ts';

@@ -1,9 +1,8 @@
 import type { Commit } from '@posthorn/platform/kafka/offsets/owned-partitions.ts';
-import { resumeReading } from '@posthorn/platform/kafka/consumer/group-consumer.ts';
 import type { SimulatedConsumer } from './consumer-state.ts';
 import { keyOf } from '../infrastructure/simulated-kafka.ts';
 
-/** As in offset-committer.ts of the platform. */
+/** As in group-consumer.ts of the platform. */
 const COMMIT_MS = 250;
 
 export function scheduleCommit(consumer: SimulatedConsumer): void {
@@ -15,10 +14,10 @@ export function scheduleCommit(consumer: SimulatedConsumer): void {
   });
 }
 
-/** Like `commit` in offset-committer.ts of the platform. A commit of an earlier generation is refused. */
+/** Like `#commit` in group-consumer.ts of the platform. A commit of an earlier generation is refused. */
 async function commit(consumer: SimulatedConsumer): Promise<void> {
-  const { offsets, process, generation, handling, topics } = consumer;
-  const commits = offsets.uncommitted();
+  const { batches, process, generation, topics } = consumer;
+  const commits = batches.offsets.uncommitted();
   if (commits.length === 0) return;
   consumer.isCommitting = true;
   let isRefused = false;
@@ -37,9 +36,9 @@ async function commit(consumer: SimulatedConsumer): Promise<void> {
     scheduleCommit(consumer);
     return;
   }
-  offsets.markCommitted(commits);
+  batches.offsets.markCommitted(commits);
   dropCommitted(consumer, commits);
-  for (const topic of topics) resumeReading(handling, topic);
+  for (const topic of topics) batches.resumeReading(topic);
   scheduleCommit(consumer);
 }
 

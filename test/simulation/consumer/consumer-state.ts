@@ -1,7 +1,6 @@
-import type { Commit, OwnedPartitions } from '@posthorn/platform/kafka/offsets/owned-partitions.ts';
-import type { PausedPartitions } from '@posthorn/platform/kafka/offsets/paused-partitions.ts';
+import type { Commit } from '@posthorn/platform/kafka/offsets/owned-partitions.ts';
 import type { ConsumeOptions, LogRecord } from '@posthorn/platform/kafka/record-log.ts';
-import type { BatchHandling } from '@posthorn/platform/kafka/consumer/group-consumer.ts';
+import type { BatchHandler } from '@posthorn/platform/kafka/consumer/batch-handler.ts';
 import type { Group, SimulatedKafka } from '../infrastructure/simulated-kafka.ts';
 import type { SimulatedProcess } from '../infrastructure/simulated-process.ts';
 import type { World } from '../world/world.ts';
@@ -28,9 +27,7 @@ export interface SimulatedConsumer extends ConsumerOptions {
   world: World;
   kafka: SimulatedKafka;
   group: Group;
-  offsets: OwnedPartitions;
-  pauses: PausedPartitions;
-  handling: BatchHandling;
+  batches: BatchHandler;
   generation: number;
   /** The next offset to fetch of each assigned partition, by keyOf(topicPartition). */
   positions: Map<string, number>;

@@ -1,16 +1,7 @@
-import {
-  createUnreadRecords,
-  READY_WHEN_WRITTEN,
-} from '@posthorn/platform/kafka/unread-records.ts';
 import { createKafkaMetrics } from '@posthorn/platform/kafka/kafka-metrics.ts';
-import { createOwnedPartitions } from '@posthorn/platform/kafka/offsets/owned-partitions.ts';
-import { createPausedPartitions } from '@posthorn/platform/kafka/offsets/paused-partitions.ts';
 import type { ConsumeOptions } from '@posthorn/platform/kafka/record-log.ts';
-import {
-  handleBatch,
-  type BatchHandling,
-} from '@posthorn/platform/kafka/consumer/group-consumer.ts';
-import type { EachBatchPayload } from 'kafkajs';
+import { BatchHandler } from '@posthorn/platform/kafka/consumer/batch-handler.ts';
+import type { FetchedMessage } from '@posthorn/platform/kafka/consumer/group-client.ts';
 import { setMaxListeners } from 'node:events';
 import { Registry } from 'prom-client';
 import { NOTHING_TO_AWAIT } from '../deterministic/event-queue.ts';
@@ -48,7 +39,7 @@ export function startConsumer(world: World, kafka: SimulatedKafka, options: Cons
   };
   options.process.onCrash(() => {
     options.observer.onInterrupted([...consumer.uncommittedRecords.values()].flat());
-    consumer.pauses.close();
+    consumer.batches.close();
     removeCrashedMember(world, kafka, group, member);
   });
   options.process.onRebalance(() => {
@@ -66,39 +57,21 @@ function createConsumer(
   const stopping = new AbortController().signal;
   setMaxListeners(0, stopping);
   const paused = new Set<string>();
-  const offsets = createOwnedPartitions(options.process.nowMs);
+  const client = createPausableConsumer(paused, (topicPartition) => {
+    fetch(consumer, topicPartition);
+  });
   const handle: ConsumeOptions['handle'] = (...given) => handleOne(consumer, ...given);
-  const pauses = createPausedPartitions(
-    createPausableConsumer(paused, (topicPartition) => {
-      fetch(consumer, topicPartition);
-    }),
+  const { nowMs } = options.process;
+  const batches = new BatchHandler(
+    { ...options, handle },
+    { client, keepTrying, stopping, nowMs, logger: LOGGER, metrics: METRICS },
   );
-  const { inFlightLimits, delayMs } = options;
-  const handling: BatchHandling = {
-    handle,
-    inFlightLimits,
-    offsets,
-    unread: createUnreadRecords(() => false),
-    readiness: READY_WHEN_WRITTEN,
-    finished: new Map(),
-    running: new Set(),
-    pausedPartitions: pauses,
-    keepTrying,
-    stopping,
-    logger: LOGGER,
-    metrics: METRICS,
-    delayMs,
-    mayRead: undefined,
-    logFieldsIn: undefined,
-  };
   const consumer: SimulatedConsumer = {
     ...options,
     world,
     kafka,
     group,
-    offsets,
-    pauses,
-    handling,
+    batches,
     paused,
     generation: 0,
     positions: new Map(),
@@ -122,24 +95,22 @@ async function handleOne(
   scheduleCommit(consumer);
 }
 
-/** Like `membershipEvents` of group-membership.ts. */
+/** Like `GroupConsumer` of the platform. */
 function applyAssignment(
   consumer: SimulatedConsumer,
   generation: number,
   assigned: readonly TopicPartition[],
 ): void {
-  const { offsets, pauses, positions, group, process, uncommittedRecords } = consumer;
+  const { batches, positions, group, process, uncommittedRecords } = consumer;
   if (!process.isAlive()) return;
   consumer.observer.onInterrupted([...uncommittedRecords.values()].flat());
   uncommittedRecords.clear();
   consumer.generation = generation;
-  offsets.markAllStale();
-  offsets.retainOnly(assignmentOf(assigned));
+  batches.assign(assignmentOf(assigned));
   positions.clear();
   for (const topicPartition of assigned) {
     positions.set(keyOf(topicPartition), group.committed.get(keyOf(topicPartition)) ?? 0);
   }
-  pauses.resumeAll();
   for (const topicPartition of assigned) fetch(consumer, topicPartition);
 }
 
@@ -181,14 +152,13 @@ function deliverBatch(
     process.name,
     `receives ${key} from ${batch[0]?.offset ?? '-'}, ${batch.length} records`,
   );
-  // It has only the members of the kafkajs payload that the batch handling uses.
-  handleBatch(consumer.handling, {
+  consumer.batches.handle({
     batch: { ...topicPartition, messages: batch.map(toMessage), highWatermark: String(endOffset) },
-    resolveOffset: (offset: string) => positions.set(key, Number(offset) + 1),
-  } as unknown as EachBatchPayload);
+    resolveOffset: (offset) => positions.set(key, Number(offset) + 1),
+  });
   scheduleCommit(consumer);
 }
 
-function toMessage({ offset, key, value, headers }: StoredRecord): object {
+function toMessage({ offset, key, value, headers }: StoredRecord): FetchedMessage {
   return { offset: String(offset), timestamp: '0', key: Buffer.from(key), value, headers };
 }

@@ -2,11 +2,10 @@ import { randomUUID } from 'node:crypto';
 import { createKafkaClient } from '@posthorn/platform/kafka/connect.ts';
 import { createTopics } from '@posthorn/platform/kafka/change-topics.ts';
 import {
+  createGroupClient,
   type GroupClient,
   type GroupEvents,
-  type OpenGroupClient,
-  openKafkajsGroupClient,
-} from '@posthorn/platform/kafka/group-client.ts';
+} from '@posthorn/platform/kafka/consumer/group-client.ts';
 import { createKafkaMetrics } from '@posthorn/platform/kafka/kafka-metrics.ts';
 import { createKafkaRecordLog } from '@posthorn/platform/kafka/kafka-record-log.ts';
 import type { Commit } from '@posthorn/platform/kafka/offsets/owned-partitions.ts';
@@ -49,7 +48,7 @@ export async function openScratchLog(options: ScratchOptions = {}): Promise<Scra
     createKafkaRecordLog({
       kafka: client,
       instanceId: randomUUID(),
-      openGroupClient: showing(client, options),
+      openGroupClient: showing(options),
       logger,
       metrics,
       onFatal: (reason) => {
@@ -70,9 +69,9 @@ export async function openScratchLog(options: ScratchOptions = {}): Promise<Scra
   };
 }
 
-/** Opens members on kafkajs and reports them and their commits to the test. */
-function showing(kafka: Kafka, { onMember, onCommit }: ScratchOptions): OpenGroupClient {
-  return (options, events, report) => {
+/** Creates members of groups and reports them and their commits to the test. */
+function showing({ onMember, onCommit }: ScratchOptions): typeof createGroupClient {
+  return (kafka, options, events, report) => {
     const shown: GroupEvents = {
       ...events,
       onBatch(batch, sendCommit) {
@@ -82,7 +81,7 @@ function showing(kafka: Kafka, { onMember, onCommit }: ScratchOptions): OpenGrou
         });
       },
     };
-    const member = openKafkajsGroupClient(kafka, options, shown, report);
+    const member = createGroupClient(kafka, options, shown, report);
     onMember?.(member);
     return member;
   };

@@ -1,7 +1,18 @@
-import { describe, expect, test } from '@jest/globals';
+import { afterEach, beforeEach, describe, expect, it, test } from '@jest/globals';
 import { topicNames, topicSpecs } from '@posthorn/domain/records/topics.ts';
+import { createRequire } from 'node:module';
 import { StartupError } from '../service/errors.ts';
-import { assertCoPartitioned, assertTopicsExist } from './connect.ts';
+import { createLogger } from '../service/logger.ts';
+import {
+  assertCoPartitioned,
+  assertTopicsExist,
+  createKafkaClient,
+  delayJoin,
+  patchConsumerGroup,
+  patchRequestQueue,
+} from './connect.ts';
+
+const require = createRequire(import.meta.url);
 
 const names = topicNames('p.', [5_000], [1_000, 5_000]);
 const all = topicSpecs(names).map(({ name }) => name);
@@ -60,4 +71,176 @@ describe('a start with topics of different numbers of partitions', () => {
       }).toThrow(new StartupError(`${text}${REMEDY}`));
     },
   );
+});
+
+interface Group {
+  lastRequest: number;
+  joinAndSync: () => Promise<void>;
+  heartbeat: (options: { interval: number }) => Promise<void>;
+}
+
+const { MemberAssignment } = require('kafkajs/src/consumer/assignerProtocol.js') as {
+  MemberAssignment: { encode: (assignment: object) => Buffer };
+};
+
+it('a client is created with every patch', () => {
+  const consumerGroup = require('kafkajs/src/consumer/consumerGroup.js') as { prototype: Group };
+  const requestQueue = require('kafkajs/src/network/requestQueue/index.js') as {
+    prototype: { scheduleCheckPendingRequests: () => void };
+  };
+  const patched = (): unknown[] => [
+    consumerGroup.prototype.heartbeat,
+    requestQueue.prototype.scheduleCheckPendingRequests,
+  ];
+  const before = patched();
+  createKafkaClient('test', { brokers: ['127.0.0.1:1'] }, createLogger('test', 'silent'));
+  patched().forEach((each, n) => {
+    expect(each).not.toBe(before[n]);
+  });
+});
+
+/** A coordinatorof one group. It refuses the joins or the assignments that a test tells it to. */
+function createCoordinator() {
+  const coordinator = {
+    refused: null as 'join' | 'assignment' | null,
+    heartbeats: 0,
+    joins: 0,
+    joinGroup() {
+      coordinator.joins += 1;
+      if (coordinator.refused === 'join') throw new Error('the connection was closed');
+      const group = { generationId: 1, leaderId: 'other', memberId: 'me', members: [] };
+      return Promise.resolve({ ...group, groupProtocol: 'any' });
+    },
+    syncGroup() {
+      if (coordinator.refused === 'assignment') throw new Error('the connection was closed');
+      const assignment = { version: 0, assignment: { orders: [0] }, userData: Buffer.alloc(0) };
+      return Promise.resolve({ memberAssignment: MemberAssignment.encode(assignment) });
+    },
+    heartbeat() {
+      coordinator.heartbeats += 1;
+      return Promise.resolve();
+    },
+  };
+  return coordinator;
+}
+
+/** The class that kafkajs itself uses. */
+function createGroup(coordinator: ReturnType<typeof createCoordinator>): Group {
+  const ConsumerGroup = require('kafkajs/src/consumer/consumerGroup.js') as new (
+    options: object,
+  ) => Group;
+  const ignore = (): undefined => undefined;
+  const logger = { info: ignore, debug: ignore, warn: ignore, error: ignore };
+  return new ConsumerGroup({
+    groupId: 'test',
+    topics: ['orders'],
+    topicConfigurations: {},
+    retry: { retries: 0 },
+    assigners: [],
+    logger: { ...logger, namespace: () => logger },
+    instrumentationEmitter: { emit: ignore },
+    cluster: {
+      findGroupCoordinator: () => Promise.resolve(coordinator),
+      findTopicPartitionMetadata: () => [{ partitionId: 0 }],
+      committedOffsets: () => ({}),
+    },
+  });
+}
+
+describe('a consumer of kafkajs', () => {
+  let coordinator: ReturnType<typeof createCoordinator>;
+  let group: Group;
+  const beat = (): Promise<void> => group.heartbeat({ interval: 0 });
+
+  beforeEach(async () => {
+    patchConsumerGroup();
+    coordinator = createCoordinator();
+    group = createGroup(coordinator);
+    await group.joinAndSync();
+  });
+
+  it('sends heartbeats once it has joined', async () => {
+    await beat();
+    expect(coordinator.heartbeats).toBe(1);
+  });
+
+  it('sends the next heartbeat in time after the clock was set back', async () => {
+    group.lastRequest = Date.now() + 3_600_000;
+    await beat();
+    expect(coordinator.heartbeats).toBe(1);
+  });
+
+  it.each(['join', 'assignment'] as const)(
+    'has no heartbeat after it got no answer to its next %s, until it has joined again',
+    async (refused) => {
+      coordinator.refused = refused;
+      await expect(group.joinAndSync()).rejects.toThrow('the connection was closed');
+      await expect(beat()).rejects.toMatchObject({ type: 'REBALANCE_IN_PROGRESS' });
+      expect(coordinator.heartbeats).toBe(0);
+      coordinator.refused = null;
+      await group.joinAndSync();
+      await beat();
+      expect(coordinator.heartbeats).toBe(1);
+    },
+  );
+
+  it('waits once before its next join when that is to be delayed', async () => {
+    let end: () => void = () => undefined;
+    delayJoin('me', new Promise((resolve) => (end = resolve)));
+    const joining = group.joinAndSync();
+    await new Promise(setImmediate);
+    expect(coordinator.joins).toBe(1);
+    end();
+    await joining;
+    await group.joinAndSync();
+    expect(coordinator.joins).toBe(3);
+  });
+});
+
+interface Queue {
+  pending: unknown[];
+  throttledUntil: number;
+  throttleCheckTimeoutId: NodeJS.Timeout | null | undefined;
+  checkPendingRequests: () => void;
+  destroy: () => void;
+}
+
+/** The class that kafkajs itself uses. */
+function createQueue(): Queue {
+  const RequestQueue = require('kafkajs/src/network/requestQueue/index.js') as new (
+    options: object,
+  ) => Queue;
+  return new RequestQueue({
+    instrumentationEmitter: null,
+    maxInFlightRequests: null,
+    requestTimeout: 1_000,
+    enforceRequestTimeout: false,
+    clientId: 'test',
+    broker: 'test:9092',
+    logger: { debug: () => undefined },
+  });
+}
+
+describe('the request queue of kafkajs', () => {
+  let queue: Queue;
+
+  beforeEach(() => {
+    patchRequestQueue();
+    queue = createQueue();
+  });
+  afterEach(() => {
+    queue.destroy();
+  });
+
+  it('sets no timer while no request waits', () => {
+    queue.checkPendingRequests();
+    expect(queue.throttleCheckTimeoutId ?? null).toBeNull();
+  });
+
+  it('checks again while a request waits for the end of a throttle', () => {
+    queue.throttledUntil = Date.now() + 60_000;
+    queue.pending.push({});
+    queue.checkPendingRequests();
+    expect(queue.throttleCheckTimeoutId).toBeTruthy();
+  });
 });

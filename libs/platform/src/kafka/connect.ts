@@ -192,17 +192,20 @@ function needs(mechanism: string, names: string): StartupError {
   return new StartupError(`KAFKA_SASL_MECHANISM=${mechanism} needs ${names}, and no other login.`);
 }
 
+const require = createRequire(import.meta.url);
+
 /** The part of kafkajs's consumer group, one for each run of a consumer, that is used here. */
 interface ConsumerGroup {
   memberId: string | null;
+  /** When the group last answered a heartbeat, by the wall clock. */
+  lastRequest: number;
   joinAndSync: () => Promise<void>;
   heartbeat: (options: { interval: number }) => Promise<void>;
 }
 
 const REBALANCE_IN_PROGRESS = 27;
 
-let isPatched = false;
-/** Member id → what its next join waits for. */
+/** Member id → the promise for which its next join waits. */
 const delays = new Map<string, Promise<void>>();
 
 /** Delays the next join of the member until the promise has resolved; it must not reject. */
@@ -213,16 +216,17 @@ export function delayJoin(memberId: string, until: Promise<void>): void {
 /**
  * When a consumer of kafkajs 2.2.4 cannot join its group again, because of a time-out or a lost connection, it reads
  * on with the partitions that it had before. When its session has expired it has no member id by then, and without
- * one kafkajs sends no heartbeat that could tell it so. After an outage of Kafka of 15 s, two dispatchers delivered
- * each message, for a minute. After the patch a consumer whose last join failed has no heartbeat, as during a
- * rebalance: it hands no record over, and joins again.
+ * one kafkajs sends no heartbeat, from whose answer it would learn that. After an outage of Kafka of 15 s, two
+ * dispatchers delivered each message, for a minute. After the patch a consumer whose last join failed has no
+ * heartbeat, as during a rebalance: it hands no record over, and joins again.
  *
  * kafkajs joins at once when its group changes. After the patch a join can be delayed.
+ *
+ * kafkajs times its heartbeats by the wall clock: when that was set back by an hour, it sent none for an hour. Its
+ * group gave its partitions to others after ten seconds, and it continued to read them. After the patch it sends the
+ * next one in time.
  */
-export function patchConsumerGroup(): void {
-  if (isPatched) return;
-  isPatched = true;
-  const require = createRequire(import.meta.url);
+export const patchConsumerGroup = once(() => {
   const { prototype } = require('kafkajs/src/consumer/consumerGroup.js') as {
     prototype: ConsumerGroup;
   };
@@ -233,22 +237,19 @@ export function patchConsumerGroup(): void {
   const { joinAndSync, heartbeat } = prototype;
   prototype.joinAndSync = async function (this: ConsumerGroup): Promise<void> {
     members.delete(this);
-    await takeDelay(this.memberId);
+    const memberId = this.memberId ?? '';
+    const delay = delays.get(memberId);
+    delays.delete(memberId);
+    await delay;
     await joinAndSync.call(this);
     members.add(this);
   };
   prototype.heartbeat = async function (this: ConsumerGroup, options): Promise<void> {
     if (!members.has(this)) throw createErrorFromCode(REBALANCE_IN_PROGRESS);
+    this.lastRequest = Math.min(this.lastRequest, Date.now());
     await heartbeat.call(this, options);
   };
-}
-
-async function takeDelay(memberId: string | null): Promise<void> {
-  if (memberId === null) return;
-  const delay = delays.get(memberId);
-  delays.delete(memberId);
-  await delay;
-}
+});
 
 /** The part of kafkajs's request queue, one for each connection, that is used here. */
 interface RequestQueue {
@@ -262,18 +263,22 @@ interface RequestQueue {
  * or not a request waits (tulios/kafkajs#1704). In each idle service that was about 1,000 wake-ups a
  * second and 2 % of a core. After the patch it checks only while a request waits.
  */
-export function patchRequestQueue(): void {
-  if (isPatched) return;
-  isPatched = true;
-  const prototype = requestQueuePrototype();
+export const patchRequestQueue = once(() => {
+  const { prototype } = require('kafkajs/src/network/requestQueue/index.js') as {
+    prototype: RequestQueue;
+  };
   const schedule = prototype.scheduleCheckPendingRequests;
   prototype.scheduleCheckPendingRequests = function (this: RequestQueue): void {
     if (this.pending.length > 0) schedule.call(this);
   };
-}
+});
 
-function requestQueuePrototype(): RequestQueue {
-  const require = createRequire(import.meta.url);
-  const queue = require('kafkajs/src/network/requestQueue/index.js') as { prototype: RequestQueue };
-  return queue.prototype;
+/** Returns a function that applies the patch at its first call. */
+export function once(patch: () => void): () => void {
+  let isPatched = false;
+  return () => {
+    if (isPatched) return;
+    isPatched = true;
+    patch();
+  };
 }

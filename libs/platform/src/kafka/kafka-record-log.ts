@@ -24,12 +24,11 @@ import {
   kafkaAccessOf,
   readTopics,
 } from './connect.ts';
-import { consume, type ConsumeDeps } from './consumer/consume.ts';
+import { consume } from './consumer/consume.ts';
+import type { ConsumerDeps } from './consumer/group-consumer.ts';
 import { createProcessShare } from './consumer/partition-assignment.ts';
-import { type OpenGroupClient, openKafkajsGroupClient } from './group-client.ts';
 import { createKafkaMetrics } from './kafka-metrics.ts';
-import { partitionOf } from './partition-of.ts';
-import { connectProducer } from './producer.ts';
+import { connectProducer, partitionOf } from './producer.ts';
 import type { OutgoingRecord, RecordLog } from './record-log.ts';
 import { createRecordMac, type RecordMac, signRecords } from './record-mac.ts';
 import { checkTopics, createTopicWatch, observeTopics, type TopicWatch } from './topics.ts';
@@ -125,11 +124,9 @@ function watchTopics(
   return watch;
 }
 
-interface RecordLogDeps extends Omit<ConsumeDeps, 'openGroupClient' | 'share'> {
+interface RecordLogDeps extends Omit<ConsumerDeps, 'share'> {
   /** Names this process; the members of a group are ordered by it. */
   instanceId: string;
-  /** Opens members of groups on kafkajs unless given. */
-  openGroupClient?: OpenGroupClient;
 }
 
 /** The producer ends a send before this: four requests of ten seconds and the waits between them. */
@@ -138,12 +135,8 @@ const SEND_TIMEOUT_MS = 60_000;
 const CLOSE_TIMEOUT_MS = 5_000;
 
 /** The record log on Kafka: acknowledged by all in-sync replicas, partitioned by key (murmur2). */
-export async function createKafkaRecordLog({
-  instanceId,
-  openGroupClient = (...given) => openKafkajsGroupClient(deps.kafka, ...given),
-  ...deps
-}: RecordLogDeps): Promise<RecordLog> {
-  const share = createProcessShare(instanceId);
+export async function createKafkaRecordLog(deps: RecordLogDeps): Promise<RecordLog> {
+  const share = createProcessShare(deps.instanceId);
   const producer = await connectProducer(deps.kafka);
   const { operations } = deps.metrics;
   let isConnected = true;
@@ -161,7 +154,7 @@ export async function createKafkaRecordLog({
         for (const { topic } of part) deps.metrics.produced.inc({ topic });
       }
     },
-    consume: (options) => consume({ ...deps, openGroupClient, share }, options),
+    consume: (options) => consume({ ...deps, share }, options),
     async close() {
       isConnected = false;
       await withTimeout(producer.close(), CLOSE_TIMEOUT_MS);

@@ -1,6 +1,7 @@
 import { type Kafka, type Message, Partitioners, type Producer } from 'kafkajs';
 import { createRequire } from 'node:module';
 import { setTimeout as wait } from 'node:timers/promises';
+import { once } from './connect.ts';
 import { byTopic, type OutgoingRecord } from './record-log.ts';
 
 /** Sends records of any topics. The caller cuts them to what a broker accepts in one request. */
@@ -126,8 +127,6 @@ export interface PatchedProtocol {
   };
 }
 
-let isPatched = false;
-
 /**
  * A Produce request without an answer is repeated on the same connection. A broker that was frozen executes all of
  * them: after 30 s it had up to three copies of what was under way, 11 % more records. After the patch a broker that has
@@ -136,16 +135,14 @@ let isPatched = false;
  * It also rejects a request as a whole when one partition refuses its records, so that nobody knows which ones are
  * stored. After the patch each message of a send is marked when it is (see `TrackedMessage`).
  */
-export function patchProduce(): void {
-  if (isPatched) return;
-  isPatched = true;
+export const patchProduce = once(() => {
   const require = createRequire(import.meta.url);
   tellRefused(require('kafkajs/src/protocol/requests/produce/index.js') as PatchedProtocol);
   const broker = require('kafkajs/src/broker/index.js') as { prototype: PatchedBroker };
   refuseLate(broker.prototype);
   askBeforeRepeating(broker.prototype);
   markStored(broker.prototype);
-}
+});
 
 /** Replaces `produce` by one that sends nothing of a send that has ended. */
 export function refuseLate(broker: PatchedBroker): void {
@@ -321,4 +318,35 @@ const TOO_LARGE = new Set(['MESSAGE_TOO_LARGE', 'RECORD_LIST_TOO_LARGE']);
 export function isRecordTooLarge(error: unknown): boolean {
   if (!(error instanceof Error)) return false;
   return ('type' in error && TOO_LARGE.has(String(error.type))) || isRecordTooLarge(error.cause);
+}
+
+/**
+ * Returns the partition in which kafkajs puts a record with this key: murmur2 without the sign bit, as the Java
+ * client does.
+ */
+export function partitionOf(key: string, partitions: number): number {
+  return (murmur2(Buffer.from(key)) & 0x7fffffff) % partitions;
+}
+
+const SEED = 0x9747b28c;
+const M = 0x5bd1e995;
+const R = 24;
+
+/** https://github.com/apache/kafka/blob/4.1/clients/src/main/java/org/apache/kafka/common/utils/Utils.java */
+function murmur2(data: Buffer): number {
+  const { length } = data;
+  let hash = SEED ^ length;
+  let at = 0;
+  for (; length - at >= 4; at += 4) {
+    let block = Math.imul(data.readInt32LE(at), M);
+    block ^= block >>> R;
+    hash = Math.imul(hash, M) ^ Math.imul(block, M);
+  }
+  if (at < length) {
+    hash ^= data.readUIntLE(at, length - at);
+    hash = Math.imul(hash, M);
+  }
+  hash ^= hash >>> 13;
+  hash = Math.imul(hash, M);
+  return hash ^ (hash >>> 15);
 }

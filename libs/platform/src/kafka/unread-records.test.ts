@@ -132,8 +132,7 @@ describe('follow ends', () => {
       positions: { read, endsBefore },
       consumer: () => ({
         assigned: () => [positionOf('fresh'), positionOf('parked')],
-        mayBeDue: () => mayBeDue,
-        noteEnds: (ends) => void noted.push(...ends),
+        unread: { mayBeDue: () => mayBeDue, noteEnds: (ends) => void noted.push(...ends) },
       }),
       readiness: { sinceMs: () => 0, afterMs: (topic) => (topic === 'parked' ? HOUR_MS : 0) },
       nowMs: () => NOW_MS,

@@ -1,13 +1,6 @@
 import type { Logger } from '../service/logger.ts';
 import type { GroupPosition, GroupPositions } from './offsets/group-positions.ts';
-import type { OwnedPartitions } from './offsets/owned-partitions.ts';
-import {
-  keyOf,
-  type LogRecord,
-  type Readiness,
-  type ReadyRecords,
-  type TopicPartition,
-} from './record-log.ts';
+import { keyOf, type Readiness, type ReadyRecords, type TopicPartition } from './record-log.ts';
 
 /** How far a batch was taken. */
 export interface TakenBatch extends TopicPartition {
@@ -107,13 +100,12 @@ function readyIn(partitions: Iterable<Unread>, topic: string, nowMs: number): Re
   return ready;
 }
 
-interface FollowingConsumer extends Pick<UnreadRecords, 'mayBeDue' | 'noteEnds'> {
-  assigned: () => TopicPartition[];
-}
-
 interface FollowEndsDeps {
   positions: Pick<GroupPositions, 'read' | 'endsBefore'>;
-  consumer: () => FollowingConsumer;
+  consumer: () => {
+    assigned: () => TopicPartition[];
+    unread: Pick<UnreadRecords, 'mayBeDue' | 'noteEnds'>;
+  };
   readiness: Readiness;
   nowMs: () => number;
   logger: Pick<Logger, 'warn'>;
@@ -138,14 +130,15 @@ export function createFollowEnds(deps: FollowEndsDeps): () => Promise<GroupPosit
 }
 
 async function noteEnds(deps: FollowEndsDeps, owned: readonly GroupPosition[]): Promise<void> {
-  const { consumer, readiness, nowMs } = deps;
+  const { readiness, nowMs } = deps;
+  const { unread } = deps.consumer();
   const behind = owned.filter((position) => position.lag > 0);
-  const unread = owned.filter(({ topic }) => readiness.afterMs(topic) === 0);
-  consumer().noteEnds(unread.map(toEnd), nowMs());
+  const ready = owned.filter(({ topic }) => readiness.afterMs(topic) === 0);
+  unread.noteEnds(ready.map(toEnd), nowMs());
   for (const topic of new Set(behind.map((position) => position.topic))) {
     if (readiness.afterMs(topic) === 0) continue;
     const mayBeDue = behind.filter(
-      (position) => position.topic === topic && consumer().mayBeDue(position, nowMs()),
+      (position) => position.topic === topic && unread.mayBeDue(position, nowMs()),
     );
     if (mayBeDue.length > 0) await noteDue(deps, topic, mayBeDue);
   }
@@ -167,23 +160,11 @@ async function noteDue(
     ...toEnd(position),
     endOffset: due.get(position.partition) ?? 0,
   }));
-  consumer().noteEnds(ends, atMs);
+  consumer().unread.noteEnds(ends, atMs);
 }
 
 function toEnd({ topic, partition, lag, endOffset }: GroupPosition): PartitionEnd {
   return { topic, partition, committed: endOffset - lag, endOffset };
-}
-
-/** What a consumer knows of the records in its partitions. */
-interface ReadyParts {
-  topics: readonly string[];
-  /** Topic → partitions that this member owns. */
-  assignment: Readonly<Record<string, number[]>>;
-  /** The records under work, those of partitions that went to another member included. */
-  running: Iterable<LogRecord>;
-  offsets: Pick<OwnedPartitions, 'abandonedIn'>;
-  unread: Pick<UnreadRecords, 'readyIn'>;
-  readiness: Readiness;
 }
 
 /** A record is ready as soon as it is written. */
@@ -191,26 +172,3 @@ export const READY_WHEN_WRITTEN: Readiness = {
   sinceMs: ({ timestampMs }) => timestampMs,
   afterMs: () => 0,
 };
-
-/**
- * Returns by topic what is ready and not finished: the records not begun, those under work, and those
- * that failed by a fault of the program. What is finished behind one of these is not counted, so one
- * that hangs counts as one. Walks over all records under work: 50,000 take about 2 ms.
- */
-export function readyRecords(parts: ReadyParts, nowMs: number): Map<string, ReadyRecords> {
-  const { topics, assignment, running, offsets, unread, readiness } = parts;
-  const ready = new Map(topics.map((topic) => [topic, unread.readyIn(topic, nowMs)]));
-  for (const record of running) {
-    const ofTopic = ready.get(record.topic);
-    if (!ofTopic || assignment[record.topic]?.includes(record.partition) !== true) continue;
-    const sinceMs = readiness.sinceMs(record);
-    if (sinceMs <= nowMs) add(ofTopic, { records: 1, oldestMs: sinceMs });
-  }
-  for (const [topic, ofTopic] of ready) add(ofTopic, offsets.abandonedIn(topic));
-  return ready;
-}
-
-function add(sum: ReadyRecords, { records, oldestMs }: ReadyRecords): void {
-  sum.records += records;
-  sum.oldestMs = Math.min(sum.oldestMs, oldestMs);
-}

@@ -1,15 +1,16 @@
 import { beforeEach, describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
+import kafkajs from 'kafkajs';
 import { createLogger } from '../../service/logger.ts';
 import { type Sharing, TOGETHER } from '../record-log.ts';
 import {
   type Assignment,
   assignPartitions,
+  createCoPartitionAssigner,
   createProcessShare,
   createStrayWatch,
-  decodeReport,
-  encodeReport,
   type GroupMember,
+  parseReport,
   type ProcessShare,
 } from './partition-assignment.ts';
 
@@ -19,6 +20,14 @@ const upTo = (count: number): number[] => Array.from({ length: count }, (_, inde
 function ownersOf(assignment: Assignment, topic: string, partition: number): string[] {
   return Object.keys(assignment).filter((id) => assignment[id]?.[topic]?.includes(partition));
 }
+
+/** A member whose process has no partitions yet. */
+const member = (memberId: string, topics: readonly string[] = TOPICS): GroupMember => ({
+  memberId,
+  instanceId: memberId,
+  topics,
+  held: [],
+});
 
 const assignTogether = (
   members: readonly GroupMember[],
@@ -31,7 +40,7 @@ describe('partition assignment', () => {
   test('assigns every partition to exactly one member, and partition p of both topics to the same one', () => {
     fc.assert(
       fc.property(groups, fc.integer({ min: 1, max: 40 }), (ids, partitions) => {
-        const members = ids.map((memberId) => ({ memberId, topics: TOPICS }));
+        const members = ids.map((memberId) => member(memberId));
         const assignment = assignTogether(members, () => upTo(partitions));
         for (const partition of upTo(partitions)) {
           const owners = ownersOf(assignment, 'message-created', partition);
@@ -45,7 +54,7 @@ describe('partition assignment', () => {
   test('spreads the partitions evenly', () => {
     fc.assert(
       fc.property(groups, fc.integer({ min: 1, max: 40 }), (ids, partitions) => {
-        const members = ids.map((memberId) => ({ memberId, topics: ['t'] }));
+        const members = ids.map((memberId) => member(memberId, ['t']));
         const assignment = assignTogether(members, () => upTo(partitions));
         const sizes = ids.map((id) => assignment[id]?.t?.length ?? 0);
         expect(Math.max(...sizes) - Math.min(...sizes)).toBeLessThanOrEqual(1);
@@ -64,7 +73,7 @@ describe('partition assignment', () => {
       fc.property(orders, ([listed, shuffled]) => {
         const assign = (ids: string[]) =>
           assignTogether(
-            ids.map((memberId) => ({ memberId, topics: TOPICS })),
+            ids.map((memberId) => member(memberId)),
             () => upTo(12),
           );
         expect(assign(shuffled)).toEqual(assign(listed));
@@ -73,22 +82,19 @@ describe('partition assignment', () => {
   });
 
   test('includes members that get nothing', () => {
-    const members = ['a', 'b', 'c'].map((memberId) => ({ memberId, topics: ['t'] }));
+    const members = ['a', 'b', 'c'].map((memberId) => member(memberId, ['t']));
     expect(assignTogether(members, () => [0, 1])).toEqual({ a: { t: [0] }, b: { t: [1] }, c: {} });
   });
 
   test('assigns a topic only to members that subscribe to it', () => {
-    const members = [
-      { memberId: 'old', topics: ['message-created'] },
-      { memberId: 'new', topics: TOPICS },
-    ];
+    const members = [member('old', ['message-created']), member('new')];
     const assignment = assignTogether(members, () => upTo(4));
     expect(assignment.old).toEqual({ 'message-created': [1, 3] });
     expect(assignment.new).toEqual({ 'message-created': [0, 2], 'retry-due': upTo(4) });
   });
 
   test('handles topics with different numbers of partitions', () => {
-    const members = ['a', 'b'].map((memberId) => ({ memberId, topics: ['short', 'long'] }));
+    const members = ['a', 'b'].map((memberId) => member(memberId, ['short', 'long']));
     const assignment = assignTogether(members, (topic) => upTo(topic === 'short' ? 1 : 3));
     expect(assignment).toEqual({ a: { short: [0], long: [0, 2] }, b: { long: [1] } });
   });
@@ -103,9 +109,8 @@ describe('partition assignment', () => {
       fc.property(twoGroups, ([ids, ...groupNames]) => {
         const [first, second] = groupNames.map((names) => {
           const members = ids.map((instanceId, n) => ({
-            memberId: names[n] ?? '',
+            ...member(names[n] ?? '', ['t']),
             instanceId,
-            topics: ['t'],
           }));
           const assignment = assignTogether(members, () => upTo(12));
           return members.map(({ memberId }) => assignment[memberId]?.t);
@@ -114,33 +119,16 @@ describe('partition assignment', () => {
       }),
     );
   });
-
-  test('orders a member that names no process by its id', () => {
-    const members = [
-      { memberId: 'm-1', instanceId: 'z', topics: ['t'] },
-      { memberId: 'm-2', topics: ['t'] },
-      { memberId: 'm-3', instanceId: 'a', topics: ['t'] },
-    ];
-    expect(assignTogether(members, () => upTo(3))).toEqual({
-      'm-3': { t: [0] },
-      'm-2': { t: [1] },
-      'm-1': { t: [2] },
-    });
-  });
 });
 
 describe('partitions that stay together', () => {
-  type Process = Required<GroupMember>;
-
-  const start = (name: string): Process => ({
-    memberId: `member-of-${name}`,
+  const start = (name: string): GroupMember => ({
+    ...member(`member-of-${name}`),
     instanceId: name,
-    topics: TOPICS,
-    held: [],
   });
 
   /** What the processes have once a group of them was assigned `count` partitions of each topic. */
-  function assigned(processes: readonly Process[], count: number): Process[] {
+  function assigned(processes: readonly GroupMember[], count: number): GroupMember[] {
     const assignment = assignTogether(processes, () => upTo(count));
     return processes.map((each) => ({
       ...each,
@@ -148,9 +136,12 @@ describe('partitions that stay together', () => {
     }));
   }
 
-  const ownersBy = (processes: readonly Process[]): Map<number, string> =>
+  const ownersBy = (processes: readonly GroupMember[]): Map<number, string> =>
     new Map(processes.flatMap(({ instanceId, held }) => held.map((p) => [p, instanceId] as const)));
-  const movedBetween = (before: readonly Process[], after: readonly Process[]): number[] => {
+  const movedBetween = (
+    before: readonly GroupMember[],
+    after: readonly GroupMember[],
+  ): number[] => {
     const owners = ownersBy(after);
     return [...ownersBy(before)].filter(([p, name]) => owners.get(p) !== name).map(([p]) => p);
   };
@@ -171,7 +162,7 @@ describe('partitions that stay together', () => {
     count: number;
     first: string;
     changes: (string | number)[];
-  }): Process[] {
+  }): GroupMember[] {
     let processes = assigned([start(first)], count);
     for (const change of changes) {
       if (typeof change === 'string') processes = assigned([...processes, start(change)], count);
@@ -286,29 +277,11 @@ describe('partitions that stay together', () => {
     for (const partition of upTo(12))
       expect(owners.get(partition + 12)).toBe(owners.get(partition));
   });
-
-  test('are dealt in turn while a member reports none, as by leaders of its version', () => {
-    const old: GroupMember = { memberId: 'm1', instanceId: 'a', topics: TOPICS };
-    const members = [{ ...start('b'), held: [0, 1, 2, 3] }, old];
-    expect(assignTogether(members, () => upTo(4))).toEqual({
-      m1: { 'message-created': [0, 2], 'retry-due': [0, 2] },
-      'member-of-b': { 'message-created': [1, 3], 'retry-due': [1, 3] },
-    });
-  });
-
-  test('are reported in a form that earlier versions order alike in each group', () => {
-    const report = encodeReport('a-uuid', [3, 1]);
-    expect(decodeReport(report)).toEqual({ instanceId: 'a-uuid', held: [3, 1] });
-    expect(decodeReport(encodeReport('a-uuid', []))).toEqual({ instanceId: 'a-uuid', held: [] });
-    expect(decodeReport(encodeReport('a-uuid', null))).toEqual({ instanceId: 'a-uuid' });
-    expect(decodeReport(null)).toEqual({});
-    expect(report.toString().startsWith('a-uuid')).toBe(true);
-  });
 });
 
 describe('partitions that are shared evenly', () => {
   const members = (count: number, topics: readonly string[]): GroupMember[] =>
-    upTo(count).map((n) => ({ memberId: `m${n}`, instanceId: `process-${n}`, topics }));
+    upTo(count).map((n) => ({ ...member(`m${n}`, topics), instanceId: `process-${n}` }));
   const countOf = (assignment: Assignment, memberId: string): number =>
     Object.values(assignment[memberId] ?? {}).reduce((sum, each) => sum + each.length, 0);
   const skewOf = (counts: readonly number[]): number => Math.max(...counts) - Math.min(...counts);
@@ -349,7 +322,7 @@ describe('partitions that are shared evenly', () => {
     const readers = fc.array(fc.subarray(['a', 'b', 'c'], { minLength: 1 }), { minLength: 1 });
     fc.assert(
       fc.property(readers, fc.nat(40), (topicsOf, after) => {
-        const mixed = topicsOf.map((topics, n) => ({ memberId: `m${n}`, topics }));
+        const mixed = topicsOf.map((topics, n) => member(`m${n}`, topics));
         const sharing: Sharing = { kind: 'evenly', after };
         const assignment = assignPartitions(mixed, () => upTo(5), sharing);
         for (const topic of new Set(topicsOf.flat())) {
@@ -392,23 +365,16 @@ describe('process share', () => {
     share = createProcessShare('p');
   });
 
-  const heldIn = (sharing: Sharing): unknown => decodeReport(share.reportFor(sharing)).held;
+  const reported = (): unknown => parseReport(share.report());
 
   describe('a process', () => {
-    test('reports in both groups what it has in the one that shares together, in that order', () => {
-      expect([heldIn(TOGETHER), heldIn(FOLLOWING)]).toEqual([[], []]);
+    test('reports its partitions in the group that shares together, in the order in which it got them', () => {
+      expect(reported()).toEqual({ instanceId: 'p', held: [] });
       share.joined(TOGETHER, { fresh: [5, 7], retries: [5, 7] });
       share.joined(TOGETHER, { fresh: [2, 7], retries: [2, 7] });
       share.joined(FOLLOWING, { slow: [5] });
-      expect([heldIn(TOGETHER), heldIn(FOLLOWING)]).toEqual([
-        [7, 2],
-        [7, 2],
-      ]);
-    });
-
-    test('reports nothing where partitions are shared evenly', () => {
-      share.joined(TOGETHER, { fresh: [1] });
-      expect(heldIn(EVENLY)).toBeUndefined();
+      share.joined(EVENLY, { parked: [1] });
+      expect(reported()).toEqual({ instanceId: 'p', held: [7, 2] });
     });
   });
 
@@ -460,5 +426,73 @@ describe('process share', () => {
       await tick();
       expect(replaced).toBe(0);
     });
+  });
+});
+
+type AssignerConfig = Parameters<ReturnType<typeof createCoPartitionAssigner>>[0];
+
+const { MemberAssignment, MemberMetadata } = kafkajs.AssignerProtocol;
+const EXISTING = ['retry.5s', 'retry.1m'];
+const TWO_PARTITIONS = [{ partitionId: 0 }, { partitionId: 1 }];
+
+/** What Kafka answers for a topic that exists; every other one is unknown to it. */
+function askBroker(topics: string[]) {
+  if (topics.every((topic) => EXISTING.includes(topic))) {
+    return Promise.resolve({
+      topicMetadata: topics.map((topic) => ({ topic, partitionMetadata: TWO_PARTITIONS })),
+    });
+  }
+  return Promise.reject(
+    Object.assign(new Error('unknown topic'), { type: 'UNKNOWN_TOPIC_OR_PARTITION' }),
+  );
+}
+
+/** The assignment by a leader that reads `retry.5s` only, to itself and to a newer process. */
+async function assignmentOf(
+  newTopics: string[],
+  metadata = askBroker,
+): Promise<Record<string, unknown>> {
+  const cluster = {
+    findTopicPartitionMetadata: (topic: string) => (topic === 'retry.5s' ? TWO_PARTITIONS : []),
+    brokerPool: { findConnectedBroker: () => Promise.resolve({ metadata }) },
+  };
+  // Only these members of what kafkajs passes to an assigner are used.
+  const assigner = createCoPartitionAssigner(() => Buffer.from('old'))({
+    cluster,
+  } as unknown as AssignerConfig);
+  const members = [
+    { memberId: 'old', topics: ['retry.5s'] },
+    { memberId: 'new', topics: ['retry.5s', ...newTopics] },
+  ].map(({ memberId, topics }) => ({
+    memberId,
+    memberMetadata: MemberMetadata.encode({ version: 0, topics, userData: Buffer.from(memberId) }),
+  }));
+  const result = await assigner.assign({ members, topics: ['retry.5s'] });
+  return Object.fromEntries(
+    result.map(({ memberId, memberAssignment }) => [
+      memberId,
+      MemberAssignment.decode(memberAssignment)?.assignment,
+    ]),
+  );
+}
+
+describe('a group whose leader does not read a topic', () => {
+  test('gives it to the members that do', async () => {
+    expect(await assignmentOf(['retry.1m'])).toEqual({
+      new: { 'retry.5s': [0], 'retry.1m': [0, 1] },
+      old: { 'retry.5s': [1] },
+    });
+  });
+
+  test('gives what exists to its members when another topic does not exist', async () => {
+    expect(await assignmentOf(['retry.9h', 'retry.1m'])).toEqual({
+      new: { 'retry.5s': [0], 'retry.1m': [0, 1] },
+      old: { 'retry.5s': [1] },
+    });
+  });
+
+  test('does not come about while Kafka cannot be asked: the join is repeated', async () => {
+    const away = (): Promise<never> => Promise.reject(new Error('connection closed'));
+    await expect(assignmentOf(['retry.1m'], away)).rejects.toThrow('connection closed');
   });
 });

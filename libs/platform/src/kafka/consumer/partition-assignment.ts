@@ -5,14 +5,11 @@ import { type Sharing, TOGETHER, type TopicPartition } from '../record-log.ts';
 
 export interface GroupMember {
   memberId: string;
-  /** Names the process of the member in every group. Missing in old versions. */
-  instanceId?: string;
+  /** Names the process of the member in every group. */
+  instanceId: string;
   topics: readonly string[];
-  /**
-   * The partitions that the process has where it shares them `together`, in the order in which it got them. Missing in
-   * earlier versions, and where partitions are shared evenly.
-   */
-  held?: readonly number[];
+  /** The partitions that the process has where it shares them `together`, in the order in which it got them. */
+  held: readonly number[];
 }
 
 /** memberId → topic → partitions. */
@@ -44,10 +41,6 @@ export function assignPartitions(
  * as one.
  */
 function assignTogether(members: readonly GroupMember[], partitionsOf: PartitionsOf): Assignment {
-  // Leaders of an earlier version know this rule only, and may lead one of two groups of the same processes.
-  if (members.some(({ held }) => held === undefined)) {
-    return assignInTurn(members, partitionsOf, (_topic, partition) => partition);
-  }
   const sorted = [...members].sort(byProcess);
   const assignment = emptyAssignment(sorted);
   for (const { readers, topics } of topicsByReaders(sorted)) {
@@ -86,7 +79,7 @@ function shareOut(members: readonly GroupMember[], partitions: ReadonlySet<numbe
   const free = new Set(partitions);
   const shares = members.map((member): Share => ({ member, partitions: [], size: 0 }));
   for (const share of byHeld(shares)) {
-    share.partitions = (share.member.held ?? []).filter((partition) => free.delete(partition));
+    share.partitions = share.member.held.filter((partition) => free.delete(partition));
   }
   setSizes(shares, partitions.size);
   for (const share of shares) {
@@ -119,7 +112,7 @@ const isMissingSome = ({ partitions, size }: Share): boolean => partitions.lengt
  * may have lost it while it was suspended.
  */
 function byHeld(shares: readonly Share[]): Share[] {
-  const heldBy = ({ member }: Share): number => member.held?.length ?? 0;
+  const heldBy = ({ member }: Share): number => member.held.length;
   return [...shares].sort((a, b) => heldBy(a) - heldBy(b));
 }
 
@@ -134,8 +127,8 @@ function setSizes(shares: readonly Share[], count: number): void {
 }
 
 /**
- * The partitions of each topic are dealt out from the member after the one that got the last partition of the topic
- * before. If every topic began with the first member, that member would get the remainder of each of them.
+ * Of m members, the same one gets the partitions n, n + m, n + 2m … of all topics, counted through: if every topic
+ * began with the first member, that member would get the remainder of each of them.
  */
 function assignEvenly(
   members: readonly GroupMember[],
@@ -143,21 +136,12 @@ function assignEvenly(
   after: number,
 ): Assignment {
   let next = after;
-  return assignInTurn(members, partitionsOf, () => next++);
-}
-
-/** `turnOf` numbers the partitions. Of m members, the same one gets the partitions n, n + m, n + 2m … */
-function assignInTurn(
-  members: readonly GroupMember[],
-  partitionsOf: PartitionsOf,
-  turnOf: (topic: string, partition: number) => number,
-): Assignment {
   const sorted = [...members].sort(byProcess);
   const assignment = emptyAssignment(sorted);
   for (const topic of topicsOf(sorted)) {
     const readers = readersOf(sorted, topic);
     for (const partition of partitionsOf(topic)) {
-      const owner = readers[turnOf(topic, partition) % readers.length];
+      const owner = readers[next++ % readers.length];
       if (owner) ((assignment[owner.memberId] ??= {})[topic] ??= []).push(partition);
     }
   }
@@ -190,23 +174,8 @@ function topicsByReaders(
 
 /** Members of one process follow each other, ordered by the ids that Kafka gave them. */
 function byProcess(a: GroupMember, b: GroupMember): number {
-  const [left, right] = [a.instanceId ?? a.memberId, b.instanceId ?? b.memberId];
-  if (left !== right) return left < right ? -1 : 1;
+  if (a.instanceId !== b.instanceId) return a.instanceId < b.instanceId ? -1 : 1;
   return a.memberId < b.memberId ? -1 : 1;
-}
-
-/** What a member sends with its join. */
-type MemberReport = Pick<GroupMember, 'instanceId' | 'held'>;
-
-/** Leaders of an earlier version take all of it for the name of the process, and order the members by it. */
-export function encodeReport(instanceId: string, held: readonly number[] | null): Buffer {
-  return Buffer.from(held ? `${instanceId} ${held.join()}` : instanceId);
-}
-
-export function decodeReport(userData: Buffer | string | null | undefined): MemberReport {
-  const [instanceId = '', held] = (userData?.toString() ?? '').split(' ');
-  const numbers = held === '' ? [] : held?.split(',').map(Number);
-  return { ...(instanceId && { instanceId }), ...(numbers && { held: numbers }) };
 }
 
 /**
@@ -214,11 +183,11 @@ export function decodeReport(userData: Buffer | string | null | undefined): Memb
  * reports them that is to have the same.
  */
 export interface ProcessShare {
-  /** What a member of a group with this sharing sends when it joins. */
-  reportFor: (sharing: Sharing) => Buffer;
+  /** Returns what a member sends when it joins, see parseReport. */
+  report: () => Buffer;
   /** To be called when a member has got its partitions. */
   joined: (sharing: Sharing, assignment: Readonly<Record<string, readonly number[]>>) => void;
-  /** True when these partitions are not among those of the process. */
+  /** Returns true when these partitions are not among those of the process. */
   isAstray: (partitions: readonly TopicPartition[]) => boolean;
 }
 
@@ -227,7 +196,7 @@ export function createProcessShare(instanceId: string): ProcessShare {
   /** Null until the first assignment. In the order in which they came. */
   let held: readonly number[] | null = null;
   return {
-    reportFor: ({ kind }) => encodeReport(instanceId, kind === 'evenly' ? null : (held ?? [])),
+    report: () => Buffer.from(`${instanceId} ${(held ?? []).join()}`),
     joined({ kind }, assignment) {
       if (kind !== 'together') return;
       const own = new Set(Object.values(assignment).flat());
@@ -242,8 +211,16 @@ export function createProcessShare(instanceId: string): ProcessShare {
   };
 }
 
+/** Reads the report of a member: `<instanceId> <partition>,<partition>…` */
+export function parseReport(
+  userData: Buffer | null | undefined,
+): Pick<GroupMember, 'instanceId' | 'held'> {
+  const [instanceId = '', held = ''] = (userData?.toString() ?? '').split(' ');
+  return { instanceId, held: held === '' ? [] : held.split(',').map(Number) };
+}
+
 /** Longer than a change of both groups takes. */
-const CHECK_EVERY_MS = 10_000;
+const STRAY_CHECK_EVERY_MS = 10_000;
 
 interface StrayWatchDeps {
   share: Pick<ProcessShare, 'isAstray'>;
@@ -257,16 +234,12 @@ interface StrayWatchDeps {
  * Watches a member that is to have the same partitions as the process has in another group. Both groups come to the
  * same result when they see the same changes; when two changes are one for one of them, they may not.
  */
-export function createStrayWatch({
-  share,
-  consumer,
-  replaceConsumer,
-  logger,
-}: StrayWatchDeps): Loop {
+export function createStrayWatch(deps: StrayWatchDeps): Loop {
+  const { share, consumer, replaceConsumer, logger } = deps;
   let wasAstray = false;
   return createLoop({
     name: 'stray partitions',
-    everyMs: CHECK_EVERY_MS,
+    everyMs: STRAY_CHECK_EVERY_MS,
     logger,
     async run() {
       const isAstray = consumer().isRunning() && share.isAstray(consumer().assigned());
@@ -339,7 +312,7 @@ function toMember(memberId: string, metadata: Buffer, topics: string[]): GroupMe
   const decoded = AssignerProtocol.MemberMetadata.decode(metadata);
   // kafkajs reads bytes that were not sent as null, which its types leave out.
   const userData = decoded?.userData as Buffer | null | undefined;
-  return { memberId, topics: decoded?.topics ?? topics, ...decodeReport(userData) };
+  return { memberId, topics: decoded?.topics ?? topics, ...parseReport(userData) };
 }
 
 async function partitionsByTopic(

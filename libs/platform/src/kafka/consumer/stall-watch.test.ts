@@ -3,13 +3,7 @@ import { Registry } from 'prom-client';
 import { createLogger } from '../../service/logger.ts';
 import { createKafkaMetrics } from '../kafka-metrics.ts';
 import type { GroupPosition } from '../offsets/group-positions.ts';
-import {
-  createStallClock,
-  createStallWatch,
-  type PartitionReading,
-  type StallClock,
-  type StallWatch,
-} from './stall-watch.ts';
+import { StallWatch } from './stall-watch.ts';
 
 describe('stall watch', () => {
   const STALL_MS = 110_000;
@@ -18,7 +12,10 @@ describe('stall watch', () => {
   let registry: Registry;
   let watch: StallWatch;
   let nowMs: number;
-  let committed: number;
+  /** The partitions of the consumer, their commits, and how many records follow. */
+  let own: number[];
+  let committed: number[];
+  let lag: number;
   let fetches: number;
   let restarts: number;
   let areStoresUp: boolean;
@@ -26,10 +23,11 @@ describe('stall watch', () => {
   let isKafkaUp: boolean;
 
   beforeEach(() => {
-    [nowMs, committed, fetches, restarts] = [0, 7, 0, 0];
+    [nowMs, fetches, restarts] = [0, 0, 0];
+    [own, committed, lag] = [[0], [7, 0, 3], 5];
     [areStoresUp, isWaiting, isKafkaUp] = [true, false, true];
     registry = new Registry();
-    watch = createStallWatch({
+    watch = new StallWatch({
       topics: ['a'],
       stallMs: STALL_MS,
       logger: createLogger('test', 'silent'),
@@ -37,7 +35,7 @@ describe('stall watch', () => {
       areStoresUp: () => areStoresUp,
       readPositions: () => (isKafkaUp ? Promise.resolve(positions()) : Promise.reject(new Error())),
       consumer: () => ({
-        assigned: () => [{ topic: 'a', partition: 0 }],
+        assigned: () => own.map((partition) => ({ topic: 'a', partition })),
         isWaiting: () => isWaiting,
         fetches: () => fetches,
       }),
@@ -53,11 +51,12 @@ describe('stall watch', () => {
 
   /** Partition 1 belongs to another member and does not move. */
   const positions = (): GroupPosition[] => [
-    { topic: 'a', partition: 0, committed, lag: 5, endOffset: 5 },
+    { topic: 'a', partition: 0, committed: committed[0] ?? -1, lag, endOffset: 50 },
     { topic: 'a', partition: 1, committed: 0, lag: 50, endOffset: 50 },
+    { topic: 'a', partition: 2, committed: committed[2] ?? -1, lag: 5, endOffset: 50 },
   ];
 
-  /** Checks every ten seconds for so long. The fetch loop makes a round each time unless `loops` is 0. */
+  /** Checks every ten seconds for so long. The fetch loop makes an iteration each time unless `loops` is 0. */
   async function pass(ms: number, loops = 1): Promise<void> {
     for (const endMs = nowMs + ms; nowMs < endMs;) {
       nowMs += CHECK_MS;
@@ -92,14 +91,46 @@ describe('stall watch', () => {
 
     test('replaces the consumer again when the new one moved the partition first', async () => {
       await pass(STALL_MS + CHECK_MS);
-      committed = 8;
+      committed[0] = 8;
       await pass(STALL_MS + 2 * CHECK_MS);
       expect(seen()).toEqual({ restarts: 2, isAlive: true });
     });
 
-    test('does not count the time of a partition whose next record is not due', async () => {
-      isWaiting = true;
+    test.each([
+      ['whose next record is not due', () => (isWaiting = true)],
+      ['with nothing to read', () => (lag = 0)],
+    ])('does not count the time of a partition %s', async (_which, excuse) => {
+      excuse();
       await pass(3 * STALL_MS);
+      expect(restarts).toBe(0);
+    });
+
+    test('counts the whole time again for a partition that moved in either direction', async () => {
+      for (const position of [7, 8, 3]) {
+        committed[0] = position;
+        await pass(STALL_MS - CHECK_MS);
+      }
+      await pass(CHECK_MS);
+      expect(restarts).toBe(0);
+      await pass(CHECK_MS);
+      expect(restarts).toBe(1);
+    });
+
+    test('counts the time of each partition on its own', async () => {
+      own = [0, 2];
+      for (let n = 0; n < 12; n += 1) {
+        committed[2] = n;
+        await pass(CHECK_MS);
+      }
+      expect(restarts).toBe(1);
+    });
+
+    test('counts the whole time again for a partition that went away and came back', async () => {
+      await pass(STALL_MS);
+      own = [];
+      await pass(CHECK_MS);
+      own = [0];
+      await pass(STALL_MS);
       expect(restarts).toBe(0);
     });
 
@@ -139,90 +170,9 @@ describe('stall watch', () => {
       await pass(5 * CHECK_MS);
       expect(await metric('consumer_lag_records')).toBe(5);
       expect(await metric('consumer_last_progress_timestamp_seconds')).toBe(movedAtMs / 1_000);
-      committed = 9;
+      committed[0] = 9;
       await pass(CHECK_MS);
       expect(await metric('consumer_last_progress_timestamp_seconds')).toBe(nowMs / 1_000);
-    });
-  });
-});
-
-describe('stall clock', () => {
-  const STALL_MS = 100;
-
-  let clock: StallClock;
-  let nowMs: number;
-
-  beforeEach(() => {
-    clock = createStallClock(STALL_MS);
-    nowMs = 1_000;
-  });
-
-  const at = (position: number, more: Partial<PartitionReading> = {}): PartitionReading => ({
-    topic: 'a',
-    partition: 0,
-    position,
-    lag: 5,
-    isWaiting: false,
-    ...more,
-  });
-
-  /** One check after so much time; returns which partitions have stalled. */
-  function check(countedMs: number, ...readings: PartitionReading[]): number[] {
-    nowMs += countedMs;
-    return clock.add(readings, { countedMs, nowMs }).map(({ partition }) => partition);
-  }
-
-  describe('the stall clock', () => {
-    test('reports a partition that does not move although it has records to read, after the whole time', () => {
-      expect(check(40, at(7))).toEqual([]);
-      expect(check(60, at(7))).toEqual([]);
-      expect(check(39, at(7))).toEqual([]);
-      expect(check(1, at(7))).toEqual([0]);
-    });
-
-    test('gives the whole time again to a partition that moved in either direction', () => {
-      for (const position of [7, 8, 3]) check(90, at(position));
-      expect(check(90, at(3))).toEqual([]);
-      expect(check(90, at(3))).toEqual([0]);
-    });
-
-    test.each([
-      ['nothing to read', { lag: 0 }],
-      ['its next record not due, or no capacity', { isWaiting: true }],
-    ])('does not count the time of a partition that has %s', (_why, excuse) => {
-      check(0, at(7));
-      check(90, at(7));
-      expect(check(90, at(7, excuse))).toEqual([]);
-      expect(check(90, at(7))).toEqual([]);
-    });
-
-    test('judges each partition on its own', () => {
-      check(0, at(7), at(1, { partition: 1 }));
-      expect(check(100, at(7), at(2, { partition: 1 }))).toEqual([0]);
-    });
-
-    test('forgets a partition that went away and came back', () => {
-      check(0, at(7));
-      check(90, at(7));
-      check(90);
-      expect(check(90, at(7))).toEqual([]);
-      expect(check(90, at(7))).toEqual([]);
-    });
-
-    test('gives every partition its whole time again when the consumer was replaced', () => {
-      check(0, at(7));
-      check(100, at(7));
-      clock.restart();
-      expect(check(99, at(7))).toEqual([]);
-      expect(check(1, at(7))).toEqual([0]);
-    });
-
-    test('returns when the partition of a topic that has waited longest last moved', () => {
-      check(0, at(7), at(1, { partition: 1 }));
-      check(30, at(7), at(2, { partition: 1 }));
-      check(30, at(7), at(3, { partition: 1 }));
-      expect(clock.movedAtMs('a', nowMs)).toBe(1_000);
-      expect(clock.movedAtMs('b', nowMs)).toBe(nowMs);
     });
   });
 });

@@ -5,7 +5,7 @@ import { openScratchLog, type ScratchLog } from '../../../../../test/support/sto
 import { createNamespace } from '../../../../../test/support/process/namespace.ts';
 import { createLogger } from '../../service/logger.ts';
 import { createKafkaClient } from '../connect.ts';
-import type { GroupClient } from '../group-client.ts';
+import type { GroupClient } from '../consumer/group-client.ts';
 import type { ConsumeOptions, Consumption, RecordLog } from '../record-log.ts';
 
 /** Far below the ten seconds after which a group drops a member that does not answer. */

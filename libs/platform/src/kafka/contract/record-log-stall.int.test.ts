@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import { eventually } from '../../../../../test/support/time/eventually.ts';
 import { openScratchLog, type ScratchLog } from '../../../../../test/support/stores/scratch-log.ts';
-import type { GroupClient } from '../group-client.ts';
+import type { GroupClient } from '../consumer/group-client.ts';
 import type { ConsumeOptions, LogRecord, RecordLog } from '../record-log.ts';
 
 const STALL_MS = 1_500;

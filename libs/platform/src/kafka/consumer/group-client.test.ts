@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, test } from '@jest/globals';
 import type { Consumer, Kafka } from 'kafkajs';
-import { eventually } from '../../../../test/support/time/eventually.ts';
-import { type GroupClient, type GroupEvents, openKafkajsGroupClient } from './group-client.ts';
+import { eventually } from '../../../../../test/support/time/eventually.ts';
+import { type GroupClient, type GroupEvents, createGroupClient } from './group-client.ts';
 
 type Listener = (event: { payload: object }) => void;
 
@@ -44,7 +44,7 @@ beforeEach(async () => {
     onLost: () => seen.push('lost'),
     onFatal: (error) => seen.push(`fatal: ${error.message}`),
   };
-  client = openKafkajsGroupClient(kafka, options, events, () => Buffer.from('instance'));
+  client = createGroupClient(kafka, options, events, () => Buffer.from('instance'));
   await client.start();
 });
 
