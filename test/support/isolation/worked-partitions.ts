@@ -36,9 +36,10 @@ export function createWorkedPartitions(): WorkedPartitions {
     partitions,
     ofBatch,
     work(topic, partition, begun, finished) {
-      const { offsets, reading } = ofBatch(topic, partition, begun[0] ?? 0);
+      const owned = ofBatch(topic, partition, begun[0] ?? 0);
+      const { offsets } = owned;
       for (const offset of begun) offsets.begin(offset);
-      readOn(reading, (begun.at(-1) ?? 0) + 1);
+      readOn(owned, (begun.at(-1) ?? 0) + 1);
       for (const offset of finished) offsets.finish(offset);
       return offsets;
     },

@@ -3,17 +3,15 @@ import fc from 'fast-check';
 import { type Kafka, type Message, Partitioners, type Producer } from 'kafkajs';
 import { createRequire } from 'node:module';
 import {
-  askBeforeRepeating,
   connectProducer,
   isRecordTooLarge,
   LeftOutError,
-  markStored,
   mayRetry,
   partitionOf,
   type PatchedBroker,
   type PatchedProtocol,
+  patchBroker,
   patchProduce,
-  refuseLate,
 } from './producer.ts';
 
 const require = createRequire(import.meta.url);
@@ -84,7 +82,7 @@ describe('the producer of kafkajs', () => {
       return { topics: [] };
     };
     const made = { nodeId, produce, apiVersions: () => Promise.resolve({}) };
-    markStored(made);
+    patchBroker(made);
     return made;
   }
 
@@ -263,7 +261,7 @@ describe('a broker of kafkajs', () => {
       return failure ? Promise.reject(failure) : Promise.resolve({});
     };
     broker = { produce: () => answer('produce'), apiVersions: () => answer('versions') };
-    askBeforeRepeating(broker);
+    patchBroker(broker);
   });
 
   const produce = (): Promise<unknown> =>
@@ -302,7 +300,7 @@ it('a time-out makes kafkajs ask for the leaders again', async () => {
     produce: () => Promise.reject(error),
     apiVersions: () => Promise.resolve({}),
   };
-  askBeforeRepeating(broker);
+  patchBroker(broker);
   const { staleMetadata } = require('kafkajs/src/protocol/error.js') as {
     staleMetadata: (error: unknown) => boolean;
   };
@@ -311,14 +309,26 @@ it('a time-out makes kafkajs ask for the leaders again', async () => {
 });
 
 describe('a send', () => {
-  const produced: object[] = [];
-  const broker: PatchedBroker = {
-    produce: (request) => Promise.resolve(produced.push(request)),
-    apiVersions: () => Promise.resolve({}),
-  };
-  refuseLate(broker);
+  let produced: number;
+  let produce: () => Promise<unknown>;
+  let answerVersions: () => Promise<object>;
+  let broker: PatchedBroker;
 
-  const produce = (endsAtMs: number): Promise<unknown> => {
+  beforeEach(() => {
+    produced = 0;
+    produce = () => Promise.resolve();
+    answerVersions = () => Promise.resolve({});
+    broker = {
+      produce: () => {
+        produced += 1;
+        return produce();
+      },
+      apiVersions: () => answerVersions(),
+    };
+    patchBroker(broker);
+  });
+
+  const sendUntil = (endsAtMs: number): Promise<unknown> => {
     const messages = [{ send: { endsAtMs, requests: [] } }];
     return broker.produce({
       topicData: [{ topic: 't', partitions: [{ partition: 0, messages }] }],
@@ -326,13 +336,25 @@ describe('a send', () => {
   };
 
   it('makes no request once it has ended, because its caller repeats it', async () => {
-    await expect(produce(performance.now() - 1)).rejects.toMatchObject({ retriable: false });
-    expect(produced).toHaveLength(0);
+    await expect(sendUntil(performance.now() - 1)).rejects.toMatchObject({ retriable: false });
+    expect(produced).toBe(0);
+  });
+
+  it('makes no request when it has ended until the broker answers again', async () => {
+    produce = () => Promise.reject(timedOut);
+    await sendUntil(Infinity).catch(() => undefined);
+    const endsAtMs = performance.now() + 20;
+    answerVersions = async () => {
+      while (performance.now() < endsAtMs) await turns(1);
+      return {};
+    };
+    await expect(sendUntil(endsAtMs)).rejects.toMatchObject({ retriable: false });
+    expect(produced).toBe(1);
   });
 
   it('makes requests until then', async () => {
-    await produce(performance.now() + 60_000);
-    expect(produced).toHaveLength(1);
+    await sendUntil(performance.now() + 60_000);
+    expect(produced).toBe(1);
   });
 });
 

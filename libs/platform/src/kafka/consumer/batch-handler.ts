@@ -165,7 +165,7 @@ export class BatchHandler {
       payload.resolveOffset(message.offset);
       readTo = record.offset + 1;
     }
-    if (readTo !== null) readOn(owned.reading, readTo);
+    if (readTo !== null) readOn(owned, readTo);
     if (last) {
       // After a change of the group, records that were begun before it are read again and passed.
       const nextOffset = Math.max(readTo ?? last.offset, offsets.highest() + 1);

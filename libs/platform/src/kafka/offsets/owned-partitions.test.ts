@@ -1,17 +1,9 @@
-import { beforeEach, describe, expect, it, test } from '@jest/globals';
+import { beforeEach, describe, expect, test } from '@jest/globals';
 import {
   createWorkedPartitions,
   type WorkedPartitions,
 } from '../../../../../test/support/isolation/worked-partitions.ts';
-import {
-  canBegin,
-  MAX_UNCOMMITTED,
-  type ReadingPosition,
-  readOn,
-  resumeReadingAt,
-  startReadingAt,
-  wasSetBack,
-} from './owned-partitions.ts';
+import { canBegin, MAX_UNCOMMITTED, readOn } from './owned-partitions.ts';
 
 let partitions: WorkedPartitions['partitions'];
 let ofBatch: WorkedPartitions['ofBatch'];
@@ -228,61 +220,53 @@ describe('a partition that has lost records after a crash of its brokers', () =>
   });
 });
 
-/** Reads batches, given by their first offset and the offset after what was taken; returns where reading was set back. */
-function setBackAmong(position: ReadingPosition, batches: [number, number][]): number[] {
+/**
+ * Reads batches, given by their first offset and the offset after what was taken from them; returns the first offsets
+ * of those at which reading had started over.
+ */
+function startsOverAmong(...batches: [number, number][]): number[] {
+  let known = ofBatch('a', 0, batches[0]?.[0] ?? 0);
   return batches.flatMap(([firstOffset, readTo]) => {
-    if (wasSetBack(position, firstOffset)) return [firstOffset];
-    if (readTo > firstOffset) readOn(position, readTo);
-    return [];
+    const owned = ofBatch('a', 0, firstOffset);
+    const hasStartedOver = owned !== known;
+    known = owned;
+    if (readTo > firstOffset) readOn(owned, readTo);
+    return hasStartedOver ? [firstOffset] : [];
   });
 }
 
-const TWICE: [number, number][] = [
-  [0, 2],
-  [0, 2],
-];
+/** The group has changed, and the commit of everything after offset 4 was lost. */
+function changeGroup(): void {
+  const offsets = Array.from({ length: 20 }, (_, n) => 5 + n);
+  work('a', 0, offsets, offsets);
+  partitions.markAllStale();
+}
 
 describe('reading a partition', () => {
-  it('is not set back from batch to batch, nor by a record that is not due', () => {
-    const batches: [number, number][] = [
-      [5, 8],
-      [8, 8],
-      [8, 9],
-      [9, 20],
-    ];
-    expect(setBackAmong(startReadingAt(5), batches)).toEqual([]);
+  test('continues from batch to batch, also behind a record that is not due', () => {
+    expect(startsOverAmong([5, 8], [8, 8], [8, 9], [9, 20])).toEqual([]);
   });
 
-  it('is set back where the partition has lost what was read', () => {
-    expect(setBackAmong(startReadingAt(0), TWICE)).toEqual([0]);
+  test('starts over where the partition has lost what was read', () => {
+    expect(startsOverAmong([0, 2], [0, 2])).toEqual([0]);
   });
 
-  it('is not set back by a fetch from before the change of the group', () => {
-    const batches: [number, number][] = [
-      [20, 25],
-      [5, 8],
-      [25, 30],
-    ];
-    expect(setBackAmong(resumeReadingAt(5), batches)).toEqual([]);
+  test('does not start over after a fetch from before the change of the group', () => {
+    changeGroup();
+    expect(startsOverAmong([20, 25], [5, 8], [25, 30])).toEqual([]);
   });
 
-  it('is not set back by such a fetch either when the next batch begins with a record that is not due', () => {
-    const batches: [number, number][] = [
-      [20, 25],
-      [5, 5],
-      [5, 8],
-      [25, 30],
-    ];
-    expect(setBackAmong(resumeReadingAt(5), batches)).toEqual([]);
+  test('does not start over after such a fetch either when the next batch begins with a record that is not due', () => {
+    changeGroup();
+    expect(startsOverAmong([20, 25], [5, 5], [5, 8], [25, 30])).toEqual([]);
   });
 
-  it('is set back after a change of the group too', () => {
-    expect(setBackAmong(resumeReadingAt(5), [[4, 6]])).toEqual([4]);
-    const batches: [number, number][] = [
-      [5, 8],
-      [8, 12],
-      [6, 9],
-    ];
-    expect(setBackAmong(resumeReadingAt(5), batches)).toEqual([6]);
+  test.each([
+    ['before the commit', [5, 8], [4, 6], [4]],
+    ['before what was read', [5, 8], [8, 12], [6, 9], [6]],
+  ] as const)('starts over after a change of the group too, %s', (_where, ...steps) => {
+    changeGroup();
+    const batches = steps.slice(0, -1) as [number, number][];
+    expect(startsOverAmong(...batches)).toEqual(steps.at(-1));
   });
 });

@@ -1,7 +1,7 @@
 import { keyOf, type ReadyRecords, type TopicPartition } from '../record-log.ts';
 import { type ContiguousOffsets, createContiguousOffsets } from './contiguous-offsets.ts';
 
-/** Offsets of the partitions that this member owns, and what of them is in flight. */
+/** The partitions that this member owns, and the offsets of their records in flight. */
 export interface OwnedPartitions {
   /**
    * Returns the partition that a batch belongs to. Null for a batch that must be skipped once, because
@@ -17,9 +17,9 @@ export interface OwnedPartitions {
   inFlightIn: (topic: string) => number;
   /** The records that failed and that nobody works on, see ContiguousOffsets.abandon. */
   abandonedIn: (topic: string) => ReadyRecords;
-  /** True when nothing is in flight and everything that is done may be committed. */
+  /** True when nothing is in flight and every finished record may be committed. */
   isIdle: () => boolean;
-  /** What has become committable since the last `markCommitted`. */
+  /** The commits that have become possible since the last `markCommitted`. */
   uncommitted: () => Commit[];
   markCommitted: (commits: readonly Commit[]) => void;
 }
@@ -30,9 +30,7 @@ interface BatchRange {
   endOffset: number;
 }
 
-export interface OwnedPartition {
-  topic: string;
-  partition: number;
+export interface OwnedPartition extends TopicPartition {
   offsets: ContiguousOffsets;
   /** Since when it is read here, in milliseconds since 1970. */
   sinceMs: number;
@@ -41,13 +39,25 @@ export interface OwnedPartition {
   /** Where the group would resume: the last commit, or the first offset read here. */
   resumesAt: number;
   reading: ReadingPosition;
-  /** A former owner may have begun what lies before this offset. */
+  /** A former owner may have begun the records before this offset. */
   inheritedBelow: number;
   /** True from a change of the group until a batch shows where the group has resumed. */
   isStale: boolean;
   wasSkippedOnce: boolean;
   /** Since when the oldest abandoned record is ready, in milliseconds since 1970; Infinity without one. */
   abandonedSinceMs: number;
+}
+
+interface ReadingPosition {
+  /** Where reading resumed at the earliest when the group changed: the last commit. */
+  resumedAt: number;
+  /** The offset after the last record that was taken from a batch. */
+  readTo: number;
+  /**
+   * How many batches with a record may come from before or after the place where reading resumed. Two after a change
+   * of the group: a fetch that was under way then is handed over first, and may be ahead of the second one.
+   */
+  unsettled: number;
 }
 
 export interface Commit extends TopicPartition {
@@ -63,20 +73,23 @@ export interface Commit extends TopicPartition {
  */
 export const MAX_UNCOMMITTED = 100_000;
 
-interface State {
-  owned: Map<string, OwnedPartition>;
-  nowMs: () => number;
-}
-
 /** `nowMs` returns milliseconds since 1970. */
 export function createOwnedPartitions(nowMs: () => number): OwnedPartitions {
   const owned = new Map<string, OwnedPartition>();
-  const entryOf = (topic: string, partition: number) => owned.get(keyOf({ topic, partition }));
+  const ofTopic = (topic: string) => [...owned.values()].filter((entry) => entry.topic === topic);
   return {
-    ofBatch: (topic, partition, batch) => ofBatch({ owned, nowMs }, { topic, partition }, batch),
+    ofBatch(topic, partition, batch) {
+      const key = keyOf({ topic, partition });
+      const known = owned.get(key);
+      const found = known && resume(known, batch);
+      if (found !== undefined) return found;
+      const fresh = startAfresh({ topic, partition }, batch, nowMs());
+      owned.set(key, fresh);
+      return fresh;
+    },
     uncommittedIn(topic, partition) {
-      const entry = entryOf(topic, partition);
-      return entry ? begunBeyondCommit(entry) : 0;
+      const entry = owned.get(keyOf({ topic, partition }));
+      return entry ? entry.offsets.uncommitted() + nextOf(entry) - entry.resumesAt : 0;
     },
     retainOnly(assignment) {
       for (const [key, entry] of owned) {
@@ -92,19 +105,23 @@ export function createOwnedPartitions(nowMs: () => number): OwnedPartitions {
       }
     },
     inFlightIn(topic) {
+      // Called for each record, so it makes no list.
       let sum = 0;
       for (const entry of owned.values())
         if (entry.topic === topic) sum += entry.offsets.inFlight();
       return sum;
     },
-    abandonedIn: (topic) => abandonedIn(owned.values(), topic),
+    abandonedIn: (topic) => ({
+      records: ofTopic(topic).reduce((sum, { offsets }) => sum + offsets.abandoned(), 0),
+      oldestMs: Math.min(...ofTopic(topic).map(({ abandonedSinceMs }) => abandonedSinceMs)),
+    }),
     isIdle: () => [...owned.values()].every(isIdle),
     uncommitted: () => [...owned.values()].flatMap(commitOf),
     markCommitted(commits) {
-      for (const { topic, partition, offset } of commits) {
-        const entry = entryOf(topic, partition);
+      for (const commit of commits) {
+        const entry = owned.get(keyOf(commit));
         // The answer to a commit from before a rebalance may come after a later one.
-        if (entry && offset > entry.resumesAt) entry.resumesAt = offset;
+        if (entry && commit.offset > entry.resumesAt) entry.resumesAt = commit.offset;
       }
     },
   };
@@ -118,120 +135,88 @@ export function canBegin({ resumesAt }: OwnedPartition, offset: number): boolean
   return offset < resumesAt + MAX_UNCOMMITTED;
 }
 
+/** `readTo` is the offset after the last record that was taken from a batch. */
+export function readOn({ reading }: OwnedPartition, readTo: number): void {
+  reading.readTo = readTo;
+  reading.unsettled = Math.max(0, reading.unsettled - 1);
+}
+
 /**
- * After a change of the group the offsets here still hold when reading resumes between the last commit
- * and what was done here: no other member was further, and what is in flight need not be done again.
- * Elsewhere the partition starts afresh, but only when a second batch says so: a fetch of kafkajs that
- * was under way during the change is handed over after it, and would skip what is in flight.
+ * Returns the partition when the batch continues it, null when the batch must be skipped, and undefined when the
+ * partition starts afresh.
+ *
+ * After a change of the group the offsets here still hold when reading resumes between the last commit and the last
+ * record done here: no other member was further, and records in flight need not be done again. Elsewhere the partition
+ * starts afresh, but only when a second batch says so: a fetch of kafkajs that was under way during the change is
+ * handed over after it, and would skip what is in flight.
  */
-function ofBatch(
-  { owned, nowMs }: State,
-  { topic, partition }: TopicPartition,
-  batch: BatchRange,
-): OwnedPartition | null {
-  const key = keyOf({ topic, partition });
-  const found = owned.get(key);
-  const known = found && !wasCut(found, batch) ? found : undefined;
-  if (known && !known.isStale) return known;
-  const inheritedBelow = Math.min(batch.endOffset, batch.firstOffset + MAX_UNCOMMITTED);
-  if (known && resumesHere(known, batch.firstOffset)) {
+function resume(known: OwnedPartition, batch: BatchRange): OwnedPartition | null | undefined {
+  // Records from before a cut may be in memory only: the partition is not marked as gone.
+  if (wasCut(known, batch)) return undefined;
+  if (!known.isStale) return known;
+  const { resumesAt } = known;
+  if (resumesAt <= batch.firstOffset && batch.firstOffset <= nextOf(known)) {
     return Object.assign(known, {
       isStale: false,
-      inheritedBelow,
-      reading: resumeReadingAt(known.resumesAt),
+      inheritedBelow: inheritedBelow(batch),
+      reading: { resumedAt: resumesAt, readTo: resumesAt, unsettled: 2 },
     });
   }
-  if (known && !known.wasSkippedOnce) {
+  if (!known.wasSkippedOnce) {
     known.wasSkippedOnce = true;
     return null;
   }
-  const fresh = {
+  // Records that were begun before are read again.
+  known.isGone = true;
+  return undefined;
+}
+
+function startAfresh(
+  { topic, partition }: TopicPartition,
+  batch: BatchRange,
+  sinceMs: number,
+): OwnedPartition {
+  const { firstOffset } = batch;
+  return {
     topic,
     partition,
     offsets: createContiguousOffsets(),
-    sinceMs: nowMs(),
+    sinceMs,
     isGone: false,
-    resumesAt: batch.firstOffset,
-    reading: startReadingAt(batch.firstOffset),
-    inheritedBelow,
+    resumesAt: firstOffset,
+    reading: { resumedAt: firstOffset, readTo: firstOffset, unsettled: 0 },
+    inheritedBelow: inheritedBelow(batch),
     isStale: false,
     wasSkippedOnce: false,
     abandonedSinceMs: Infinity,
   };
-  // What was begun before is read again. After a cut it is not: its records may be in memory only.
-  if (known) known.isGone = true;
-  owned.set(key, fresh);
-  return fresh;
+}
+
+function inheritedBelow({ firstOffset, endOffset }: BatchRange): number {
+  return Math.min(endOffset, firstOffset + MAX_UNCOMMITTED);
 }
 
 /**
  * True when the partition has lost records that were read here, as after the crash of all its brokers.
- * Other records get the same offsets then, and reading starts over without a change of the group. What
- * is read again is looked up before it is attempted.
+ * Other records get the same offsets then, and the client starts over without a change of the group. Records
+ * that are read again are looked up before they are attempted.
  */
 function wasCut({ offsets, reading, isStale }: OwnedPartition, batch: BatchRange): boolean {
   if (batch.endOffset <= offsets.highest()) return true;
-  return !isStale && wasSetBack(reading, batch.firstOffset);
+  const { unsettled, resumedAt, readTo } = reading;
+  return !isStale && batch.firstOffset < (unsettled > 0 ? resumedAt : readTo);
 }
 
-function resumesHere({ offsets, resumesAt }: OwnedPartition, firstOffset: number): boolean {
-  return resumesAt <= firstOffset && firstOffset <= (offsets.committable() ?? resumesAt);
+function nextOf({ offsets, resumesAt }: OwnedPartition): number {
+  return offsets.committable() ?? resumesAt;
 }
 
-function abandonedIn(owned: Iterable<OwnedPartition>, topic: string): ReadyRecords {
-  const sum: ReadyRecords = { records: 0, oldestMs: Infinity };
-  for (const { topic: ofTopic, offsets, abandonedSinceMs } of owned) {
-    if (ofTopic !== topic) continue;
-    sum.records += offsets.abandoned();
-    sum.oldestMs = Math.min(sum.oldestMs, abandonedSinceMs);
-  }
-  return sum;
-}
-
-function isIdle({ offsets, isStale, resumesAt }: OwnedPartition): boolean {
-  if (offsets.inFlight() > 0) return false;
-  return !isStale || (offsets.committable() ?? resumesAt) === resumesAt;
+function isIdle(entry: OwnedPartition): boolean {
+  if (entry.offsets.inFlight() > 0) return false;
+  return !entry.isStale || nextOf(entry) === entry.resumesAt;
 }
 
 function commitOf({ topic, partition, offsets, resumesAt, isStale }: OwnedPartition): Commit[] {
   const offset = offsets.committable();
   return offset === null || offset <= resumesAt || isStale ? [] : [{ topic, partition, offset }];
-}
-
-function begunBeyondCommit({ offsets, resumesAt }: OwnedPartition): number {
-  return offsets.uncommitted() + (offsets.committable() ?? resumesAt) - resumesAt;
-}
-
-/** Where a partition is read. */
-export interface ReadingPosition {
-  /** Where reading resumed at the earliest when the group changed: the last commit. */
-  resumedAt: number;
-  /** The offset after the last record that was taken from a batch. */
-  readTo: number;
-  /** How many batches with a record may come from before or after the place where reading resumed. */
-  unsettled: number;
-}
-
-/** At a partition that was not read here before. */
-export function startReadingAt(offset: number): ReadingPosition {
-  return { resumedAt: offset, readTo: offset, unsettled: 0 };
-}
-
-/**
- * At a partition that was read here before the group changed. A fetch that was under way then is handed
- * over first, and may be ahead of where reading resumes with the second one.
- */
-export function resumeReadingAt(commit: number): ReadingPosition {
-  return { resumedAt: commit, readTo: commit, unsettled: 2 };
-}
-
-/** `readTo` is the offset after the last record that was taken from the batch. */
-export function readOn(position: ReadingPosition, readTo: number): void {
-  position.readTo = readTo;
-  position.unsettled = Math.max(0, position.unsettled - 1);
-}
-
-/** True when a client has started over, because the partition has lost what comes next. */
-export function wasSetBack(position: ReadingPosition, firstOffset: number): boolean {
-  return firstOffset < (position.unsettled > 0 ? position.resumedAt : position.readTo);
 }

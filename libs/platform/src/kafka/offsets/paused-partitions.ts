@@ -12,11 +12,11 @@ export interface PausedPartitions {
   resumeNext: (mayResume: (partition: TopicPartition) => boolean) => void;
   isPausedForCapacity: (partition: TopicPartition) => boolean;
   isDelayed: (partition: TopicPartition) => boolean;
-  /** Pauses the partition for a time. A long wait is cut at a minute, and its next record is asked again. */
+  /** Pauses the partition for a time, a minute at most; its next record is checked again then. */
   delay: (topic: string, partition: number, delayMs: number) => void;
   /** After a rebalance: every partition is read, and paused again if it must be. */
   resumeAll: () => void;
-  /** Resumes nothing any more. */
+  /** Resumes nothing from then on. */
   close: () => void;
 }
 
@@ -30,75 +30,66 @@ export interface Pausable {
   paused: () => TopicPartitions[];
 }
 
-interface State {
-  client: Pausable;
-  pausedForCapacity: Map<string, TopicPartition>;
-  delays: Map<string, NodeJS.Timeout>;
-}
-
 export function createPausedPartitions(client: Pausable): PausedPartitions {
-  const state: State = { client, pausedForCapacity: new Map(), delays: new Map() };
+  /** In the order in which they were paused. */
+  const pausedForCapacity = new Map<string, TopicPartition>();
+  const delays = new Map<string, NodeJS.Timeout>();
+
+  function pause(topic: string, partition: number): void {
+    unlessRestarting(() => {
+      client.pause([{ topic, partitions: [partition] }]);
+    });
+  }
+
+  /** A partition may be delayed and paused for capacity at once; the later of both ends resumes it. */
+  function resumeIfFree(paused: TopicPartition): void {
+    const key = keyOf(paused);
+    if (pausedForCapacity.has(key) || delays.has(key)) return;
+    unlessRestarting(() => {
+      client.resume([{ topic: paused.topic, partitions: [paused.partition] }]);
+    });
+  }
+
+  function clearDelays(): void {
+    for (const timer of delays.values()) clearTimeout(timer);
+    delays.clear();
+  }
+
   return {
     pauseForCapacity(topic, partition) {
       const key = keyOf({ topic, partition });
-      // A Map keeps insertion order: a partition that is paused again goes to the end.
-      state.pausedForCapacity.delete(key);
-      state.pausedForCapacity.set(key, { topic, partition });
-      pause(client, [{ topic, partitions: [partition] }]);
+      pausedForCapacity.delete(key);
+      pausedForCapacity.set(key, { topic, partition });
+      pause(topic, partition);
     },
     resumeNext(mayResume) {
-      for (const [key, paused] of state.pausedForCapacity) {
-        if (!mayResume(paused)) continue;
-        state.pausedForCapacity.delete(key);
-        resumeIfFree(state, paused);
-        return;
-      }
+      const next = pausedForCapacity.entries().find(([, paused]) => mayResume(paused));
+      if (!next) return;
+      pausedForCapacity.delete(next[0]);
+      resumeIfFree(next[1]);
     },
-    isPausedForCapacity: (partition) => state.pausedForCapacity.has(keyOf(partition)),
-    isDelayed: (partition) => state.delays.has(keyOf(partition)),
+    isPausedForCapacity: (partition) => pausedForCapacity.has(keyOf(partition)),
+    isDelayed: (partition) => delays.has(keyOf(partition)),
     delay(topic, partition, delayMs) {
-      delay(state, { topic, partition }, delayMs);
+      const key = keyOf({ topic, partition });
+      clearTimeout(delays.get(key));
+      pause(topic, partition);
+      const end = (): void => {
+        delays.delete(key);
+        resumeIfFree({ topic, partition });
+      };
+      delays.set(key, setTimeout(end, Math.min(delayMs, MAX_DELAY_MS)));
     },
     resumeAll() {
-      clearDelays(state);
-      state.pausedForCapacity.clear();
-      resume(client, client.paused());
+      clearDelays();
+      pausedForCapacity.clear();
+      const paused = client.paused();
+      unlessRestarting(() => {
+        if (paused.length > 0) client.resume(paused);
+      });
     },
-    close: () => {
-      clearDelays(state);
-    },
+    close: clearDelays,
   };
-}
-
-function delay(state: State, delayed: TopicPartition, delayMs: number): void {
-  const key = keyOf(delayed);
-  const { topic, partition } = delayed;
-  clearTimeout(state.delays.get(key));
-  pause(state.client, [{ topic, partitions: [partition] }]);
-  const end = (): void => {
-    state.delays.delete(key);
-    resumeIfFree(state, delayed);
-  };
-  state.delays.set(key, setTimeout(end, Math.min(delayMs, MAX_DELAY_MS)));
-}
-
-/** A partition may be delayed and paused for capacity at once; the later of both ends resumes it. */
-function resumeIfFree({ client, pausedForCapacity, delays }: State, paused: TopicPartition): void {
-  const key = keyOf(paused);
-  if (pausedForCapacity.has(key) || delays.has(key)) return;
-  resume(client, [{ topic: paused.topic, partitions: [paused.partition] }]);
-}
-
-function pause(client: Pausable, selection: TopicPartitions[]): void {
-  unlessRestarting(() => {
-    client.pause(selection);
-  });
-}
-
-function resume(client: Pausable, selection: TopicPartitions[]): void {
-  unlessRestarting(() => {
-    if (selection.length > 0) client.resume(selection);
-  });
 }
 
 /** kafkajs throws while it restarts a consumer; `resumeAll` follows when that has joined its group. */
@@ -109,9 +100,4 @@ function unlessRestarting(act: () => void): void {
     const isRestarting = error instanceof Error && error.name === 'KafkaJSNonRetriableError';
     if (!isRestarting) throw error;
   }
-}
-
-function clearDelays({ delays }: State): void {
-  for (const timer of delays.values()) clearTimeout(timer);
-  delays.clear();
 }
