@@ -217,8 +217,8 @@ describe('Posthorn behind TLS, SCRAM and ACLs [security]', () => {
 
   it('starts with a warning where it may not read the settings of topics', async () => {
     const retry = await posthorn.start('retry', withoutLogin());
-    expect(retry.output()).toContain('the settings of the topics could not be checked');
-    expect(posthorn.retry.output()).not.toContain('the settings of the topics');
+    expect(retry.output()).toContain('cannot check the settings of the topics');
+    expect(posthorn.retry.output()).not.toContain('settings of the topics');
   });
 
   it('sets topics for an operator with the rights of the list of ACLs alone', async () => {

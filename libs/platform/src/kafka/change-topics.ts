@@ -4,24 +4,22 @@ import type { Admin, Kafka } from 'kafkajs';
 import { createKeepTrying } from '../async/keep-trying.ts';
 import { StartupError } from '../service/errors.ts';
 import type { Logger } from '../service/logger.ts';
-import { closeAdmin, type ExistingTopics } from './connect.ts';
+import { type ExistingTopics, withAdmin } from './connect.ts';
 
 const LEADERS_TIMEOUT_MS = 60_000;
 
 /** Creates the topics that are missing and returns their names. Leaves those that exist as they are. */
-export async function createTopics(
+export function createTopics(
   kafka: Kafka,
   specs: readonly TopicSpec[],
   { partitions, replication }: TopicLayout,
   logger: Pick<Logger, 'warn'>,
 ): Promise<string[]> {
-  const admin = kafka.admin();
-  await admin.connect();
-  try {
+  return withAdmin(kafka, {}, async (admin) => {
     const existing = new Set(await admin.listTopics());
     const missing = specs.filter(({ name }) => !existing.has(name));
     await admin.createTopics({
-      // kafkajs asks for the leaders once, and a broker under load may not know the topic yet. Below,
+      // kafkajs requests the leaders once, and a broker under load may not know the topic yet. Below,
       // every partition must answer: if only some accepted a first send, its retry would store records twice.
       waitForLeaders: false,
       topics: missing.map((spec) => ({
@@ -34,9 +32,7 @@ export async function createTopics(
     const topics = missing.map(({ name }) => name);
     await untilLed(admin, topics, logger);
     return topics;
-  } finally {
-    await closeAdmin(admin);
-  }
+  });
 }
 
 function entriesOf(settings: Record<string, string>): { name: string; value: string }[] {
@@ -77,17 +73,13 @@ export async function addPartitions(
   assertRaisable(topics, partitions);
   const names = [...topics].filter(([, count]) => count < partitions).map(([name]) => name);
   if (names.length === 0) return [];
-  const admin = kafka.admin();
-  await admin.connect();
-  try {
+  return withAdmin(kafka, {}, async (admin) => {
     await assertNotRead(admin, groupPrefix);
     const topicPartitions = names.map((topic) => ({ topic, count: partitions }));
     await admin.createPartitions({ topicPartitions });
     await untilLed(admin, names, logger);
     return names;
-  } finally {
-    await closeAdmin(admin);
-  }
+  });
 }
 
 /**

@@ -15,9 +15,12 @@ import { followTlsFiles } from '../security/secure-context.ts';
 import type { kafkaAccess } from '../service/store-settings.ts';
 
 const START_TIMEOUT_MS = 10_000;
-const RETRY = { initialRetryTime: 100, maxRetryTime: 1_000, retries: 5 };
+/** Nothing is lost with the connection of an admin client, so nobody waits longer for its end. */
+const CLOSE_TIMEOUT_MS = 2_000;
+/** Explicit, because kafkajs has other defaults in tests. */
+export const RETRY = { initialRetryTime: 100, maxRetryTime: 1_000, retries: 5 };
 
-/** Creates the client; does not connect. `retry` is explicit because kafkajs has other defaults in tests. */
+/** Creates the client; does not connect. */
 export function createKafkaClient(
   clientId: string,
   { brokers, tls = null, sasl = null }: Pick<KafkaAccess, 'brokers'> & Partial<KafkaAccess>,
@@ -44,21 +47,42 @@ function toKafkajs(sasl: Sasl): SASLOptions {
   return { mechanism, oauthBearerProvider: async () => ({ value: await readToken() }) };
 }
 
+interface AdminOptions {
+  /** Without it the step may take any time. */
+  timeoutMs?: number;
+  retries?: number;
+}
+
 /**
- * Asks a broker for the cluster once. Throws StartupError within about 10 seconds when none answers:
+ * Runs the step with a connected admin client. Rejects with TimeoutError after `timeoutMs`, and leaves the connection
+ * behind when Kafka does not answer.
+ */
+export async function withAdmin<T>(
+  kafka: Kafka,
+  { timeoutMs, retries = RETRY.retries }: AdminOptions,
+  step: (admin: Admin) => Promise<T>,
+): Promise<T> {
+  const admin = kafka.admin({ retry: { ...RETRY, retries } });
+  try {
+    const result = admin.connect().then(() => step(admin));
+    return await (timeoutMs === undefined ? result : withTimeout(result, timeoutMs));
+  } finally {
+    await withTimeout(admin.disconnect(), CLOSE_TIMEOUT_MS).catch(() => undefined);
+  }
+}
+
+/**
+ * Requests the description of the cluster once. Throws StartupError within about 10 seconds when none answers:
  * at a start a wrong address is far more likely than an outage, and a supervisor restarts the process.
  */
 export async function assertKafkaReachable(kafka: Kafka, brokers: string[]): Promise<void> {
-  const admin = kafka.admin({ retry: { ...RETRY, retries: 3 } });
   try {
-    const connected = admin.connect().then(() => admin.describeCluster());
-    await withTimeout(connected, START_TIMEOUT_MS);
+    const options = { timeoutMs: START_TIMEOUT_MS, retries: 3 };
+    await withAdmin(kafka, options, (admin) => admin.describeCluster());
   } catch (error) {
     throw new StartupError(
       `Kafka cannot be used at ${brokers.join(', ')}: ${messageOf(error)}. Start it, or correct KAFKA_BROKERS, KAFKA_SSL_* and KAFKA_SASL_*.`,
     );
-  } finally {
-    await closeAdmin(admin);
   }
 }
 
@@ -67,14 +91,10 @@ export type ExistingTopics = ReadonlyMap<string, number>;
 
 /** Rejects when Kafka does not answer within 10 seconds. */
 export async function readTopics(kafka: Kafka): Promise<ExistingTopics> {
-  const admin = kafka.admin();
-  try {
-    const metadata = admin.connect().then(() => admin.fetchTopicMetadata());
-    const { topics } = await withTimeout(metadata, START_TIMEOUT_MS);
-    return new Map(topics.map(({ name, partitions }) => [name, partitions.length]));
-  } finally {
-    await closeAdmin(admin);
-  }
+  const { topics } = await withAdmin(kafka, { timeoutMs: START_TIMEOUT_MS }, (admin) =>
+    admin.fetchTopicMetadata(),
+  );
+  return new Map(topics.map(({ name, partitions }) => [name, partitions.length]));
 }
 
 /** Throws StartupError when a topic is missing: topics are created by a command, never by use. */
@@ -104,33 +124,22 @@ export function assertCoPartitioned(names: TopicNames, existing: ExistingTopics)
   );
 }
 
-/** Nothing is lost with the connection of an admin client, so nobody waits longer for its end. */
-const CLOSE_TIMEOUT_MS = 2_000;
-
-/** Closes the connection, or leaves it behind when Kafka does not answer. Never rejects. */
-export async function closeAdmin(admin: Pick<Admin, 'disconnect'>): Promise<void> {
-  await withTimeout(admin.disconnect(), CLOSE_TIMEOUT_MS).catch(() => undefined);
-}
-
 /** kafkajs logs failures that it retries as ERROR. Nobody has to act on them, so they are warnings here. */
 function toPino(logger: Logger): logCreator {
   return () => (entry) => {
     const { message, groupId, error, retryCount } = entry.log as Record<string, unknown>;
     const level = entry.level === logLevel.ERROR ? 'warn' : 'info';
+    const text = error === undefined ? undefined : messageOf(error);
     logger[level](
-      { namespace: entry.namespace, groupId, retryCount, error: textOf(error) },
+      { namespace: entry.namespace, groupId, retryCount, error: text },
       message as string,
     );
   };
 }
 
-function textOf(error: unknown): string | undefined {
-  return error === undefined ? undefined : messageOf(error);
-}
-
 export type KafkaAccessConfig = z.infer<z.ZodObject<typeof kafkaAccess>>;
 
-/** How a client logs in. The token is asked for with each connection. */
+/** How a client logs in. The token is read for each connection. */
 export type Sasl =
   | {
       mechanism: 'plain' | 'scram-sha-256' | 'scram-sha-512';

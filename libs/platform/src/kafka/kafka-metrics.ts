@@ -4,7 +4,7 @@ import { startAtZero } from '../service/metrics.ts';
 import { createStoreMetrics, type StoreMetrics } from '../service/store-metrics.ts';
 import type { ReadyRecords } from './record-log.ts';
 
-export interface KafkaMetrics extends BacklogMetrics {
+export interface KafkaMetrics {
   operations: StoreMetrics<'kafka'>;
   produced: Counter<'topic'>;
   consumed: Counter<'topic'>;
@@ -18,18 +18,27 @@ export interface KafkaMetrics extends BacklogMetrics {
   startAtZero: (metric: 'produced' | 'consumed', topics: Iterable<string>) => void;
   /** When the partition of the topic that has waited longest last moved, by the wall clock. */
   setProgress: (topic: string, atMs: number) => void;
+  /** Returns the count of a topic that a group reads, the same one each time. */
+  finishedOf: (groupId: string, topic: string) => FinishedRecords;
+  /** Reads the member of a group at each scrape. */
+  show: (groupId: string, member: MemberMetrics) => void;
+}
+
+/** Counted with a plain number: a counter of prom-client with labels takes 0.3 µs for each record. */
+export interface FinishedRecords {
+  records: number;
+}
+
+interface MemberMetrics {
+  /** False while the process is no member of the group. */
+  isRunning: () => boolean;
+  /** `nowMs`: milliseconds since 1970. */
+  ready: (nowMs: number) => ReadonlyMap<string, ReadyRecords>;
 }
 
 /** Metrics of the producer and the consumers. The only labels are topic and group. */
 export function createKafkaMetrics(registry: Registry): KafkaMetrics {
   const registers = [registry];
-  const lagOf = openLagGauge(registry);
-  const progress = new Gauge({
-    name: 'posthorn_kafka_consumer_last_progress_timestamp_seconds',
-    help: 'Time of the last progress of the partition that has waited longest; the current time if none waits.',
-    labelNames: ['topic'],
-    registers,
-  });
   const counter = (name: string, help: string): Counter => new Counter({ name, help, registers });
   const byTopic = (name: string, help: string): Counter<'topic'> =>
     new Counter({ name, help, labelNames: ['topic'], registers });
@@ -38,8 +47,13 @@ export function createKafkaMetrics(registry: Registry): KafkaMetrics {
     'Records acknowledged by Kafka.',
   );
   const consumed = byTopic('posthorn_kafka_consumed_records_total', 'Records read from Kafka.');
+  const progress = new Gauge({
+    name: 'posthorn_kafka_consumer_last_progress_timestamp_seconds',
+    help: 'Time of the last progress of the partition that has waited longest; the current time if none waits.',
+    labelNames: ['topic'],
+    registers,
+  });
   return {
-    ...createBacklogMetrics(registry, systemClockMs),
     operations: createStoreMetrics(registry, 'kafka'),
     produced,
     consumed,
@@ -52,29 +66,18 @@ export function createKafkaMetrics(registry: Registry): KafkaMetrics {
       'posthorn_kafka_consumer_restarts_total',
       'Consumers that fell out of their group or were replaced.',
     ),
-    setLag(topic, partition, records) {
-      const ofTopic = lagOf.get(topic) ?? new Map<number, number>();
-      lagOf.set(topic, ofTopic.set(partition, Math.max(0, records)));
-    },
-    keepLagOf(topics, assignment) {
-      for (const topic of topics) {
-        const ofTopic = lagOf.get(topic);
-        for (const partition of ofTopic?.keys() ?? []) {
-          if (!assignment[topic]?.includes(partition)) ofTopic?.delete(partition);
-        }
-      }
-    },
     setProgress: (topic, atMs) => {
       progress.set({ topic }, atMs / 1_000);
     },
+    ...createLag(registry),
+    finishedOf: createFinished(registry),
+    show: createMembers(registry),
   };
 }
 
-/** topic → partition → records. */
-type Lags = Map<string, Map<number, number>>;
-
-function openLagGauge(registry: Registry): Lags {
-  const lagOf: Lags = new Map();
+function createLag(registry: Registry): Pick<KafkaMetrics, 'setLag' | 'keepLagOf'> {
+  /** Topic → partition → records. */
+  const lagOf = new Map<string, Map<number, number>>();
   new Gauge({
     name: 'posthorn_kafka_consumer_lag_records',
     help: 'Records not yet committed in the partitions of the topic that this process owns. Never alert or scale on it: one record that hangs blocks the commit of everything behind it, and parked records count too. See posthorn_ready_records.',
@@ -89,80 +92,68 @@ function openLagGauge(registry: Registry): Lags {
       }
     },
   });
-  return lagOf;
-}
-
-/** Counted with a plain number: a counter of prom-client with labels takes 0.3 µs for each record. */
-export interface FinishedRecords {
-  records: number;
-}
-
-interface BacklogMetrics {
-  /** Returns the count of a topic that a group reads, the same one each time. */
-  finishedOf: (groupId: string, topic: string) => FinishedRecords;
-  /** Reads the member of a group at each scrape. */
-  show: (groupId: string, member: ShownMember) => void;
-}
-
-interface ShownMember {
-  /** False while the process is no member of the group. */
-  isRunning: () => boolean;
-  /** `nowMs`: milliseconds since 1970. */
-  ready: (nowMs: number) => ReadonlyMap<string, ReadyRecords>;
-}
-
-interface Shown extends ShownMember {
-  groupId: string;
-}
-
-const LABELS = ['group', 'topic'] as const;
-
-/** What is ready and not finished, and how much is finished (docs/decisions/0034-time-based-backlog.md). */
-function createBacklogMetrics(registry: Registry, nowMs: () => number): BacklogMetrics {
-  const finished = new Map<string, { group: string; topic: string; count: FinishedRecords }>();
-  const shown: Shown[] = [];
-  countFinished(registry, finished.values.bind(finished));
-  showReady(registry, shown, nowMs);
-  showMembers(registry, shown);
   return {
-    finishedOf(group, topic) {
-      const key = `${group} ${topic}`;
-      const entry = finished.get(key) ?? { group, topic, count: { records: 0 } };
-      finished.set(key, entry);
-      return entry.count;
+    setLag(topic, partition, records) {
+      const ofTopic = lagOf.get(topic) ?? new Map<number, number>();
+      lagOf.set(topic, ofTopic.set(partition, Math.max(0, records)));
     },
-    show(groupId, { isRunning, ready }) {
-      shown.push({ groupId, isRunning, ready });
+    keepLagOf(topics, assignment) {
+      for (const topic of topics) {
+        const ofTopic = lagOf.get(topic);
+        for (const partition of ofTopic?.keys() ?? []) {
+          if (!assignment[topic]?.includes(partition)) ofTopic?.delete(partition);
+        }
+      }
     },
   };
 }
 
-function countFinished(
-  registry: Registry,
-  entries: () => Iterable<{ group: string; topic: string; count: FinishedRecords }>,
-): void {
+const GROUP_AND_TOPIC = ['group', 'topic'] as const;
+
+/** docs/decisions/0034-time-based-backlog.md */
+function createFinished(registry: Registry): KafkaMetrics['finishedOf'] {
+  const counts = new Map<string, FinishedRecords & { group: string; topic: string }>();
   new Counter({
     name: 'posthorn_finished_records_total',
     help: 'Records that need no further work of this group: handled, deferred, moved to another topic or dead.',
-    labelNames: LABELS,
+    labelNames: GROUP_AND_TOPIC,
     registers: [registry],
     collect() {
       this.reset();
-      for (const { group, topic, count } of entries()) this.inc({ group, topic }, count.records);
+      for (const { group, topic, records } of counts.values()) this.inc({ group, topic }, records);
     },
   });
+  return (group, topic) => {
+    const key = `${group} ${topic}`;
+    const count = counts.get(key) ?? { group, topic, records: 0 };
+    counts.set(key, count);
+    return count;
+  };
 }
 
-function showReady(registry: Registry, shown: readonly Shown[], nowMs: () => number): void {
+function createMembers(registry: Registry): KafkaMetrics['show'] {
+  const registers = [registry];
+  const members: { group: string; member: MemberMetrics }[] = [];
+  new Gauge({
+    name: 'posthorn_kafka_group_members',
+    help: 'Members of the consumer group in this process: 1, or 0 while it cannot join. A group whose sum is 0 is read by nobody.',
+    labelNames: ['group'],
+    registers,
+    collect() {
+      for (const { group, member } of members) this.set({ group }, member.isRunning() ? 1 : 0);
+    },
+  });
   const gauge = (name: string, help: string, valueOf: (ready: ReadyRecords) => number): void => {
     new Gauge({
       name,
       help,
-      labelNames: LABELS,
-      registers: [registry],
+      labelNames: GROUP_AND_TOPIC,
+      registers,
       collect() {
-        for (const { groupId: group, ready: readyAt } of shown) {
-          for (const [topic, ready] of readyAt(nowMs())) this.set({ group, topic }, valueOf(ready));
+        for (const { group, member } of members) {
+          for (const [topic, ready] of member.ready(systemClockMs())) {
+            this.set({ group, topic }, valueOf(ready));
+          }
         }
       },
     });
@@ -175,18 +166,7 @@ function showReady(registry: Registry, shown: readonly Shown[], nowMs: () => num
   gauge(
     'posthorn_oldest_ready_age_seconds',
     'Time since the oldest record of posthorn_ready_records became ready; 0 when there is none.',
-    ({ oldestMs }) => (oldestMs === Infinity ? 0 : Math.max(0, nowMs() - oldestMs) / 1_000),
+    ({ oldestMs }) => Math.max(0, systemClockMs() - oldestMs) / 1_000,
   );
-}
-
-function showMembers(registry: Registry, shown: readonly Shown[]): void {
-  new Gauge({
-    name: 'posthorn_kafka_group_members',
-    help: 'Members of the consumer group in this process: 1, or 0 while it cannot join. A group whose sum is 0 is read by nobody.',
-    labelNames: ['group'],
-    registers: [registry],
-    collect() {
-      for (const { groupId: group, isRunning } of shown) this.set({ group }, isRunning() ? 1 : 0);
-    },
-  });
+  return (group, member) => members.push({ group, member });
 }

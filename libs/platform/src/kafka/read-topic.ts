@@ -3,6 +3,7 @@ import { createKeepTrying } from '../async/keep-trying.ts';
 import { withTimeout } from '../async/pause.ts';
 import { messageOf } from '../service/errors.ts';
 import type { Logger } from '../service/logger.ts';
+import { RETRY, withAdmin } from './connect.ts';
 import { contentOf, type LogRecord } from './record-log.ts';
 
 /** A record as it is stored in its topic. */
@@ -14,7 +15,12 @@ export interface StoredRecord extends Omit<
   atMs: number;
 }
 
-export interface ReadTopicOptions extends RangeOptions {
+export interface ReadTopicOptions {
+  topic: string;
+  /** Leaves out records that are certainly older: milliseconds since 1970. */
+  sinceMs?: number | undefined;
+  /** Reads only this record. */
+  only?: { partition: number; offset: number } | undefined;
   /** A group that no other reader uses at the time. It is deleted at the end. */
   groupId: string;
   /** Kafka ends the reader after this time without a heartbeat, in milliseconds; 60,000 unless given. */
@@ -24,6 +30,13 @@ export interface ReadTopicOptions extends RangeOptions {
   logger: Pick<Logger, 'warn'>;
 }
 
+/** Offsets of one partition to read; `end` is excluded. */
+interface OffsetRange {
+  partition: number;
+  from: number;
+  end: number;
+}
+
 /** kafkajs reads only as a member of a group. No other member joins this one, so a long session costs nothing. */
 const SESSION_MS = 60_000;
 /** A visit may outlast the session: the last one of a replay sends thousands of records again. */
@@ -31,22 +44,17 @@ const HEARTBEATS_PER_SESSION = 6;
 const SILENCE_MS = 30_000;
 const CLOSE_TIMEOUT_MS = 8_000;
 const GROUPS_TIMEOUT_MS = 30_000;
-const RETRY = { initialRetryTime: 100, maxRetryTime: 1_000, retries: 5 };
 
 /**
- * Reads what a topic holds when it starts, and nothing that is added later. Commits nothing. Rejects
+ * Reads the records that a topic has when it starts, and none that is added later. Commits nothing. Rejects
  * when there is no such topic, when `visit` rejects, or when Kafka sends no further record, or does not
  * serve the group, for 30 s.
  */
 export async function readTopic(kafka: Kafka, options: ReadTopicOptions): Promise<void> {
-  const admin = kafka.admin({ retry: RETRY });
-  await admin.connect();
-  try {
+  await withAdmin(kafka, {}, async (admin) => {
     const ranges = await readRanges(admin, options);
     if (ranges.length > 0) await readThrough(kafka, admin, ranges, options);
-  } finally {
-    await withTimeout(admin.disconnect(), CLOSE_TIMEOUT_MS).catch(() => undefined);
-  }
+  });
 }
 
 async function readThrough(
@@ -85,7 +93,7 @@ function consumeRanges(
   const open = new Map(ranges.map((range) => [range.partition, { ...range }]));
   return new Promise((resolve, reject) => {
     const silence = createSilence(() => {
-      reject(new Error(`Kafka gave no further record of ${topic} within ${SILENCE_MS} ms.`));
+      reject(new Error(`Kafka returned no further record of ${topic} within ${SILENCE_MS} ms.`));
     });
     const end = (error?: unknown): void => {
       silence.close();
@@ -164,25 +172,10 @@ function createSilence(onSilence: () => void) {
   };
 }
 
-/** Offsets of one partition to read; `end` is excluded. */
-interface OffsetRange {
-  partition: number;
-  from: number;
-  end: number;
-}
-
-interface RangeOptions {
-  topic: string;
-  /** Leaves out records that are certainly older: milliseconds since 1970. */
-  sinceMs?: number | undefined;
-  /** Reads only this record. */
-  only?: { partition: number; offset: number } | undefined;
-}
-
-/** Returns what the topic holds now of what is asked for. Throws when there is no such topic. */
+/** Returns the requested offsets that the topic has now. Throws when there is no such topic. */
 async function readRanges(
   admin: Admin,
-  { topic, sinceMs, only }: RangeOptions,
+  { topic, sinceMs, only }: ReadTopicOptions,
 ): Promise<OffsetRange[]> {
   if (!(await admin.listTopics()).includes(topic)) throw new Error(`Kafka has no topic ${topic}.`);
   const whole = (await admin.fetchTopicOffsets(topic)).map(({ partition, low, high }) => ({
@@ -190,30 +183,17 @@ async function readRanges(
     from: Number(low),
     end: Number(high),
   }));
-  if (only) return rangeOfOne(whole, only);
-  if (sinceMs === undefined) return whole.filter(isOpen);
-  const starts = await admin.fetchTopicOffsetsByTimestamp(topic, sinceMs);
-  return whole.map((range) => startingAt(range, starts)).filter(isOpen);
-}
-
-function rangeOfOne(
-  whole: readonly OffsetRange[],
-  { partition, offset }: { partition: number; offset: number },
-): OffsetRange[] {
-  const isThere = whole.some(
-    (range) => range.partition === partition && offset >= range.from && offset < range.end,
-  );
-  return isThere ? [{ partition, from: offset, end: offset + 1 }] : [];
-}
-
-function startingAt(
-  range: OffsetRange,
-  starts: readonly { partition: number; offset: string }[],
-): OffsetRange {
-  const start = starts.find(({ partition }) => partition === range.partition);
-  return { ...range, from: Math.max(range.from, Number(start?.offset ?? 0)) };
-}
-
-function isOpen({ from, end }: OffsetRange): boolean {
-  return from < end;
+  if (only) {
+    const { partition, offset } = only;
+    return whole
+      .filter((range) => range.partition === partition)
+      .filter(({ from, end }) => offset >= from && offset < end)
+      .map(() => ({ partition, from: offset, end: offset + 1 }));
+  }
+  const starts =
+    sinceMs === undefined ? [] : await admin.fetchTopicOffsetsByTimestamp(topic, sinceMs);
+  const startIn = new Map(starts.map(({ partition, offset }) => [partition, Number(offset)]));
+  return whole
+    .map((range) => ({ ...range, from: Math.max(range.from, startIn.get(range.partition) ?? 0) }))
+    .filter(({ from, end }) => from < end);
 }

@@ -31,21 +31,21 @@ function checking(changed: Record<string, string>, unreadable: string | null = n
 }
 
 describe('a start', () => {
-  it('says nothing about topics that are as they must be', async () => {
+  it('logs nothing about topics with the required settings', async () => {
     const { run, warnings, gauges } = checking({});
     run();
     expect(warnings).toEqual([]);
     expect(await gauges()).toEqual([[2], [0]]);
   });
 
-  it('fails when a setting could lose records, and says which, and what mends it', async () => {
+  it('fails when a setting could lose records, and names it and its remedy', async () => {
     const { run, gauges } = checking({ 'cleanup.policy': 'compact', 'segment.ms': '999999999' });
     expect(run).toThrow(
       new StartupError(
         'Settings of topics could lose records or stop deliveries:\n' +
           '  p.retry-due has cleanup.policy=compact, wanted delete: ' +
           'only the newest record of each webhook is kept, the others are lost\n' +
-          'Mend settings with `npm run admin -- topics apply` (docs/topics.md), then start again.',
+          'Correct settings with `npm run admin -- topics apply` (docs/topics.md), then start again.',
       ),
     );
     expect(await gauges()).toEqual([[2], [2]]);
@@ -62,7 +62,7 @@ describe('a start', () => {
     );
   });
 
-  it('goes on with one warning when settings differ that are harmless', async () => {
+  it('continues with one warning when harmless settings differ', async () => {
     const { run, warnings, gauges } = checking({ 'segment.ms': '604800000', 'retention.ms': '-1' });
     run();
     expect(warnings).toEqual([
@@ -72,10 +72,10 @@ describe('a start', () => {
     expect(await gauges()).toEqual([[2], [2]]);
   });
 
-  it('goes on with a warning when this user may not read the settings', async () => {
+  it('continues with a warning when this user may not read the settings', async () => {
     const { run, warnings, gauges } = checking({ 'cleanup.policy': 'compact' }, 'Not authorized');
     run();
-    expect(warnings).toEqual([expect.stringContaining('needs the right DescribeConfigs')]);
+    expect(warnings).toEqual([expect.stringContaining('lacks DescribeConfigs')]);
     expect(await gauges()).toEqual([[0], [0]]);
   });
 });
@@ -116,14 +116,14 @@ describe('watch topics', () => {
   }
 
   describe('a topic that was deleted', () => {
-    test('is told once and shown until it exists again', async () => {
+    test('is logged once and shown until it exists again', async () => {
       await watch.tick();
       expect([lines, await missing()]).toEqual([[], []]);
       existing = ['retry-due', 'retry.9h'];
       await watch.tick();
       await watch.tick();
       expect(lines).toEqual([
-        'error retry.5s a topic was deleted: what waited in it is lost, create it again',
+        'error retry.5s a topic was deleted: the records in it are lost, create it again',
       ]);
       expect([await missing(), watch.isAlive()]).toEqual([['retry.5s'], true]);
       existing.push('retry.5s');
@@ -139,7 +139,7 @@ describe('watch topics', () => {
       expect(watch.isAlive()).toBe(false);
     });
 
-    test('is not assumed while Kafka cannot be asked', async () => {
+    test('is not assumed while Kafka does not answer', async () => {
       isKafkaAway = true;
       await watch.tick();
       await watch.tick();

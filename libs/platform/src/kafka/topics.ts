@@ -6,20 +6,14 @@ import {
   type ObservedTopic,
 } from '@posthorn/domain/records/topic-drift.ts';
 import { TOPIC_SETTINGS, type TopicSpec } from '@posthorn/domain/records/topics.ts';
-import kafkajs, { type Admin, type ITopicMetadata, type Kafka } from 'kafkajs';
+import kafkajs, { type Admin, type Kafka } from 'kafkajs';
 import { Gauge, type Registry } from 'prom-client';
 import { createLoop } from '../async/loop.ts';
-import { withTimeout } from '../async/pause.ts';
 import { messageOf, StartupError } from '../service/errors.ts';
 import type { Logger } from '../service/logger.ts';
-import { closeAdmin, type ExistingTopics } from './connect.ts';
+import { type ExistingTopics, withAdmin } from './connect.ts';
 
 const COMMAND = 'npm run admin -- topics';
-
-interface CheckTopicsDeps {
-  registry: Registry;
-  logger: Pick<Logger, 'warn'>;
-}
 
 /**
  * Throws StartupError when settings of the topics could lose records, or keep them from being written or read.
@@ -27,75 +21,62 @@ interface CheckTopicsDeps {
  */
 export function checkTopics(
   { specs, observed, unreadable }: Omit<FoundTopics, 'existing'>,
-  { registry, logger }: CheckTopicsDeps,
+  { registry, logger }: { registry: Registry; logger: Pick<Logger, 'warn'> },
 ): void {
-  const gauges = openGauges(registry);
+  const gauge = (name: string, help: string): Gauge =>
+    new Gauge({ name, help, registers: [registry] });
+  const checked = gauge(
+    'posthorn_kafka_topics_checked',
+    'Topics whose settings were compared at the start; 0 when this process may not read them.',
+  );
+  const differing = gauge(
+    'posthorn_kafka_topic_settings_differing',
+    'Settings of topics that differed from the contract at the start (docs/topics.md).',
+  );
   if (unreadable !== null) {
     logger.warn(
       { reason: unreadable },
-      'the settings of the topics could not be checked: it needs the right DescribeConfigs (docs/security.md)',
+      'cannot check the settings of the topics: the Kafka user lacks DescribeConfigs (docs/security.md)',
     );
     return;
   }
   const drifts = [...findSettingDrift(specs, observed), ...findCopyDrift(observed)];
-  gauges.checked.set(observed.length);
-  gauges.differing.set(drifts.length);
+  checked.set(observed.length);
+  differing.set(drifts.length);
   const refused = drifts.filter(({ severity }) => severity === 'refuse');
   if (refused.length > 0) throw refusalOf(refused);
-  if (drifts.length === 0) return;
+  const [first] = drifts;
+  if (!first) return;
   logger.warn(
-    { differences: drifts.length, first: describe(drifts[0]) },
+    { differences: drifts.length, first: describe(first) },
     `settings of the topics differ from docs/topics.md, without danger for records: ${COMMAND} check`,
   );
 }
 
 function refusalOf(drifts: readonly Drift[]): StartupError {
-  const lines = drifts.map((drift) => `  ${describe(drift)}: ${drift.meaning}`);
+  const isCopies = ({ remedy }: Drift): boolean => remedy === 'reassign';
+  const remedies = [
+    ...(drifts.every(isCopies) ? [] : [`Correct settings with \`${COMMAND} apply\``]),
+    ...(drifts.some(isCopies) ? ['Add copies with kafka-reassign-partitions.sh'] : []),
+  ];
   return new StartupError(
     [
       'Settings of topics could lose records or stop deliveries:',
-      ...lines,
-      `${remediesOf(drifts)} (docs/topics.md), then start again.`,
+      ...drifts.map((drift) => `  ${describe(drift)}: ${drift.meaning}`),
+      `${remedies.join('. ')} (docs/topics.md), then start again.`,
     ].join('\n'),
   );
 }
 
-function remediesOf(drifts: readonly Drift[]): string {
-  const areCopies = drifts.map(({ remedy }) => remedy === 'reassign');
-  const remedies = [
-    ...(areCopies.includes(false) ? [`Mend settings with \`${COMMAND} apply\``] : []),
-    ...(areCopies.includes(true) ? ['Add copies with kafka-reassign-partitions.sh'] : []),
-  ];
-  return remedies.join('. ');
-}
-
-function describe(drift: Drift | undefined): string {
-  if (!drift) return '';
-  const { topic, setting, value, wanted } = drift;
+function describe({ topic, setting, value, wanted }: Drift): string {
   return `${topic} has ${setting}=${value}, wanted ${wanted}`;
-}
-
-function openGauges(registry: Registry): { checked: Gauge; differing: Gauge } {
-  const registers = [registry];
-  return {
-    checked: new Gauge({
-      name: 'posthorn_kafka_topics_checked',
-      help: 'Topics whose settings were compared at the start; 0 when this process may not read them.',
-      registers,
-    }),
-    differing: new Gauge({
-      name: 'posthorn_kafka_topic_settings_differing',
-      help: 'Settings of topics that differed from the contract at the start (docs/topics.md).',
-      registers,
-    }),
-  };
 }
 
 /** Topics of an installation, as Kafka describes them. */
 interface FoundTopics {
   /** Every topic that this user may see. */
   existing: ExistingTopics;
-  /** What is expected of the existing ones, and of those that are missing. */
+  /** The required settings of the existing topics, and of those that are missing. */
   specs: readonly TopicSpec[];
   /** Those of `specs` that exist; without settings when these could not be read. */
   observed: readonly ObservedTopic[];
@@ -103,56 +84,39 @@ interface FoundTopics {
   unreadable: string | null;
 }
 
-const { ConfigResourceTypes } = kafkajs;
-
-const TIMEOUT_MS = 10_000;
-
 /**
  * Reads which topics exist, and the settings of those in `specsAmong`, over one connection. Rejects when
  * Kafka does not answer within 10 seconds; settings that this user may not read are no failure.
  */
-export async function observeTopics(
+export function observeTopics(
   kafka: Kafka,
   specsAmong: (existing: Iterable<string>) => readonly TopicSpec[],
 ): Promise<FoundTopics> {
-  const admin = kafka.admin();
-  try {
-    const reading = admin.connect().then(() => observe(admin, specsAmong));
-    return await withTimeout(reading, TIMEOUT_MS);
-  } finally {
-    await closeAdmin(admin);
-  }
+  return withAdmin(kafka, { timeoutMs: TIMEOUT_MS }, async (admin) => {
+    const { topics } = await admin.fetchTopicMetadata();
+    const existing = new Map(topics.map(({ name, partitions }) => [name, partitions.length]));
+    const specs = specsAmong(existing.keys());
+    const expected = new Set(specs.map(({ name }) => name));
+    const described = topics.filter(({ name }) => expected.has(name));
+    const names = described.map(({ name }) => name);
+    const { settings, unreadable } = await readSettings(admin, names);
+    const observed = described.map(({ name, partitions }): ObservedTopic => {
+      const replication = Math.min(...partitions.map(({ replicas }) => replicas.length));
+      const ofTopic = settings.get(name) ?? new Map<string, ObservedSetting>();
+      return { name, partitions: partitions.length, replication, settings: ofTopic };
+    });
+    return { existing, specs, observed, unreadable };
+  });
 }
 
-async function observe(
-  admin: Admin,
-  specsAmong: (existing: Iterable<string>) => readonly TopicSpec[],
-): Promise<FoundTopics> {
-  const { topics } = await admin.fetchTopicMetadata();
-  const existing = new Map(topics.map(({ name, partitions }) => [name, partitions.length]));
-  const specs = specsAmong(existing.keys());
-  const expected = new Set(specs.map(({ name }) => name));
-  const described = topics.filter(({ name }) => expected.has(name));
-  const { settings, unreadable } = await readSettings(
-    admin,
-    described.map(({ name }) => name),
-  );
-  const observed = described.map((topic) => toObserved(topic, settings.get(topic.name)));
-  return { existing, specs, observed, unreadable };
-}
-
-type Settings = ReadonlyMap<string, ObservedSetting>;
-
-function toObserved(
-  { name, partitions }: ITopicMetadata,
-  settings: Settings = new Map(),
-): ObservedTopic {
-  const copies = partitions.map(({ replicas }) => replicas.length);
-  return { name, partitions: partitions.length, replication: Math.min(...copies), settings };
-}
+const TIMEOUT_MS = 10_000;
+const { ConfigResourceTypes } = kafkajs;
+/** ConfigSource.TOPIC_CONFIG, an enum that exists only in the types of kafkajs. */
+const SET_ON_THE_TOPIC = 1;
 
 interface ReadSettings {
-  settings: ReadonlyMap<string, Settings>;
+  /** Topic → name of the setting → its value. */
+  settings: ReadonlyMap<string, ReadonlyMap<string, ObservedSetting>>;
   unreadable: string | null;
 }
 
@@ -167,31 +131,23 @@ async function readSettings(admin: Admin, topics: readonly string[]): Promise<Re
         configNames: [...TOPIC_SETTINGS],
       })),
     });
-    const settings = resources.map(
-      ({ resourceName, configEntries }) => [resourceName, toSettings(configEntries)] as const,
-    );
+    const settings = resources.map(({ resourceName, configEntries }) => {
+      const ofTopic = configEntries.map(
+        ({ configName, configValue: value, configSource }): [string, ObservedSetting] => [
+          configName,
+          { value, isPinned: (configSource as number) === SET_ON_THE_TOPIC },
+        ],
+      );
+      return [resourceName, new Map(ofTopic)] as const;
+    });
     return { settings: new Map(settings), unreadable: null };
   } catch (error) {
     return { settings: new Map(), unreadable: messageOf(error) };
   }
 }
 
-/** ConfigSource.TOPIC_CONFIG, an enum that exists only in the types of kafkajs. */
-const SET_ON_THE_TOPIC = 1;
-
-function toSettings(
-  entries: readonly { configName: string; configValue: string; configSource: number }[],
-): Settings {
-  return new Map(
-    entries.map(({ configName, configValue, configSource }) => [
-      configName,
-      { value: configValue, isPinned: configSource === SET_ON_THE_TOPIC },
-    ]),
-  );
-}
-
 export interface TopicWatchDeps {
-  /** The topics that settings ask for. Nothing works without one of them until it is created again. */
+  /** The topics of the present settings. Nothing works without one of them until it is created again. */
   required: readonly string[];
   /** Topics of earlier settings that are read too. A process that starts without them works. */
   optional: readonly string[];
@@ -207,7 +163,7 @@ export interface TopicWatch {
   /** One check; `start` makes one every 30 seconds. */
   tick: () => Promise<void>;
   /**
-   * False when an optional topic was missing in two checks: a consumer asks for all its topics together,
+   * False when an optional topic was missing in two checks: a consumer requests all its topics together,
    * and reads none of them until the process is restarted.
    */
   isAlive: () => boolean;
@@ -220,23 +176,35 @@ export function createTopicWatch(deps: TopicWatchDeps): TopicWatch {
   const { required, optional, readTopics, registry, logger } = deps;
   const missing = new Set<string>();
   let isAlive = true;
-  openGauge(registry, required, missing);
+  new Gauge({
+    name: 'posthorn_kafka_topic_missing',
+    help: '1 while a topic that this process needs does not exist, otherwise 0.',
+    labelNames: ['topic'],
+    registers: [registry],
+    collect() {
+      for (const topic of required) this.set({ topic }, missing.has(topic) ? 1 : 0);
+    },
+  });
 
   async function check(): Promise<void> {
     const existing = await readTopics();
-    const areGone = optional.some((topic) => !existing.has(topic));
-    isAlive = !optional.some((topic) => missing.has(topic) && !existing.has(topic));
-    if (areGone) logger.warn({}, 'a delay topic of earlier settings was deleted');
-    for (const topic of [...required, ...optional]) note(topic, !existing.has(topic));
+    const gone = optional.filter((topic) => !existing.has(topic));
+    isAlive = !gone.some((topic) => missing.has(topic));
+    if (gone.length > 0) logger.warn({}, 'a delay topic of earlier settings was deleted');
+    for (const topic of optional) missing.delete(topic);
+    for (const topic of gone) missing.add(topic);
+    for (const topic of required) note(topic, !existing.has(topic));
   }
 
   function note(topic: string, isMissing: boolean): void {
     if (isMissing === missing.has(topic)) return;
-    if (!isMissing) missing.delete(topic);
-    else missing.add(topic);
-    if (optional.includes(topic)) return;
-    if (!isMissing) logger.info({ topic }, 'the topic exists again');
-    else logger.error({ topic }, 'a topic was deleted: what waited in it is lost, create it again');
+    if (isMissing) {
+      missing.add(topic);
+      logger.error({ topic }, 'a topic was deleted: the records in it are lost, create it again');
+    } else {
+      missing.delete(topic);
+      logger.info({ topic }, 'the topic exists again');
+    }
   }
 
   const loop = createLoop({ name: 'topic watch', everyMs: EVERY_MS, run: check, logger });
@@ -246,20 +214,4 @@ export function createTopicWatch(deps: TopicWatchDeps): TopicWatch {
     tick: loop.tick,
     isAlive: () => isAlive,
   };
-}
-
-function openGauge(
-  registry: Registry,
-  topics: readonly string[],
-  missing: ReadonlySet<string>,
-): void {
-  new Gauge({
-    name: 'posthorn_kafka_topic_missing',
-    help: '1 while a topic that this process needs does not exist, otherwise 0.',
-    labelNames: ['topic'],
-    registers: [registry],
-    collect() {
-      for (const topic of topics) this.set({ topic }, missing.has(topic) ? 1 : 0);
-    },
-  });
 }
