@@ -31,7 +31,7 @@ import { createKafkaMetrics } from './kafka-metrics.ts';
 import { connectProducer, partitionOf } from './producer.ts';
 import type { OutgoingRecord, RecordLog } from './record-log.ts';
 import { createRecordMac, type RecordMac, signRecords } from './record-mac.ts';
-import { checkTopics, createTopicWatch, observeTopics, type TopicWatch } from './topics.ts';
+import { checkTopics, createTopicWatch, observeTopics } from './topics.ts';
 
 interface KafkaConfig extends KafkaAccessConfig {
   ENCRYPTION_KEYS: KeyRing;
@@ -52,33 +52,30 @@ export interface OpenRecordLog {
   countPartitions: (names: readonly string[]) => number;
   /** Returns the partition of a key in an existing topic. */
   partitionOf: (topic: string, key: string) => number;
-  /** For what is asked of Kafka beside its records. */
+  /** For requests to Kafka beside its records. */
   kafka: Kafka;
   /** False when a delay topic of earlier settings was deleted: its reader must be restarted. */
   isAlive: () => boolean;
 }
 
-type Context = ServiceContext<KafkaConfig>;
-
 /** Opens the record log of a service and closes it at the stop. Throws StartupError as connect.ts says. */
-export async function openRecordLog(clientId: string, context: Context): Promise<OpenRecordLog> {
-  const { config, logger, lifecycle, registry } = context;
-  const topics = topicNames(config.TOPIC_PREFIX, config.RETRY_DELAYS, config.DEFERRAL_DELAYS);
+export async function openRecordLog(
+  clientId: string,
+  { config, logger, lifecycle, registry }: ServiceContext<KafkaConfig>,
+): Promise<OpenRecordLog> {
+  const { TOPIC_PREFIX: prefix, RETRY_DELAYS, DEFERRAL_DELAYS } = config;
+  const topics = topicNames(prefix, RETRY_DELAYS, DEFERRAL_DELAYS);
+  const required = topicSpecs(topics).map(({ name }) => name);
   const access = kafkaAccessOf(config);
   const kafka = createKafkaClient(clientId, access, logger);
   await assertKafkaReachable(kafka, access.brokers);
-  const found = await observeTopics(kafka, (names) =>
-    topicSpecsAmong(config.TOPIC_PREFIX, topics, names),
-  );
+  const found = await observeTopics(kafka, (names) => topicSpecsAmong(prefix, topics, names));
   const { existing } = found;
   assertTopicsExist(topics, existing);
   assertCoPartitioned(topics, existing);
   checkTopics(found, { registry, logger });
   const metrics = createKafkaMetrics(registry);
-  metrics.startAtZero(
-    'produced',
-    topicSpecs(topics).map(({ name }) => name),
-  );
+  metrics.startAtZero('produced', required);
   const log = await createKafkaRecordLog({
     kafka,
     instanceId: randomUUID(),
@@ -88,40 +85,27 @@ export async function openRecordLog(clientId: string, context: Context): Promise
   });
   lifecycle.onStop('kafka', log.close);
   const mac = createRecordMac(config.ENCRYPTION_KEYS);
-  const delayTopics = delayTopicsAmong(config.TOPIC_PREFIX, existing.keys());
-  const { isAlive } = watchTopics(context, { kafka, topics, delayTopics });
-  const countPartitions = (names: readonly string[]): number =>
-    names.reduce((sum, name) => sum + (existing.get(name) ?? 0), 0);
-  const groups = consumerGroups(config.TOPIC_PREFIX, topics, delayTopics);
-  const signed = signRecords(log, mac);
-  return {
-    records: signed,
-    mac,
-    topics,
-    groups,
-    delayTopics,
-    countPartitions,
-    partitionOf: (topic, key) => partitionOf(key, existing.get(topic) ?? 1),
-    kafka,
-    isAlive,
-  };
-}
-
-function watchTopics(
-  { logger, registry, lifecycle }: Context,
-  { kafka, topics, delayTopics }: Pick<OpenRecordLog, 'topics' | 'delayTopics'> & { kafka: Kafka },
-): TopicWatch {
-  const required = topicSpecs(topics).map(({ name }) => name);
-  const watch = createTopicWatch({
+  const delayTopics = delayTopicsAmong(prefix, existing.keys());
+  const topicWatch = createTopicWatch({
     required,
     optional: [...delayTopics.keys()].filter((name) => !required.includes(name)),
     readTopics: () => readTopics(kafka),
     registry,
     logger,
   });
-  watch.start();
-  lifecycle.onStop('topic watch', watch.stop);
-  return watch;
+  topicWatch.start();
+  lifecycle.onStop('topic watch', topicWatch.stop);
+  return {
+    records: signRecords(log, mac),
+    mac,
+    topics,
+    groups: consumerGroups(prefix, topics, delayTopics),
+    delayTopics,
+    countPartitions: (names) => names.reduce((sum, name) => sum + (existing.get(name) ?? 0), 0),
+    partitionOf: (topic, key) => partitionOf(key, existing.get(topic) ?? 1),
+    kafka,
+    isAlive: topicWatch.isAlive,
+  };
 }
 
 interface RecordLogDeps extends Omit<ConsumerDeps, 'share'> {

@@ -35,19 +35,11 @@ export function createPausedPartitions(client: Pausable): PausedPartitions {
   const pausedForCapacity = new Map<string, TopicPartition>();
   const delays = new Map<string, NodeJS.Timeout>();
 
-  function pause(topic: string, partition: number): void {
-    unlessRestarting(() => {
-      client.pause([{ topic, partitions: [partition] }]);
-    });
-  }
-
   /** A partition may be delayed and paused for capacity at once; the later of both ends resumes it. */
   function resumeIfFree(paused: TopicPartition): void {
     const key = keyOf(paused);
     if (pausedForCapacity.has(key) || delays.has(key)) return;
-    unlessRestarting(() => {
-      client.resume([{ topic: paused.topic, partitions: [paused.partition] }]);
-    });
+    resume(client, [{ topic: paused.topic, partitions: [paused.partition] }]);
   }
 
   function clearDelays(): void {
@@ -60,7 +52,7 @@ export function createPausedPartitions(client: Pausable): PausedPartitions {
       const key = keyOf({ topic, partition });
       pausedForCapacity.delete(key);
       pausedForCapacity.set(key, { topic, partition });
-      pause(topic, partition);
+      pause(client, [{ topic, partitions: [partition] }]);
     },
     resumeNext(mayResume) {
       const next = pausedForCapacity.entries().find(([, paused]) => mayResume(paused));
@@ -73,7 +65,7 @@ export function createPausedPartitions(client: Pausable): PausedPartitions {
     delay(topic, partition, delayMs) {
       const key = keyOf({ topic, partition });
       clearTimeout(delays.get(key));
-      pause(topic, partition);
+      pause(client, [{ topic, partitions: [partition] }]);
       const end = (): void => {
         delays.delete(key);
         resumeIfFree({ topic, partition });
@@ -83,13 +75,22 @@ export function createPausedPartitions(client: Pausable): PausedPartitions {
     resumeAll() {
       clearDelays();
       pausedForCapacity.clear();
-      const paused = client.paused();
-      unlessRestarting(() => {
-        if (paused.length > 0) client.resume(paused);
-      });
+      resume(client, client.paused());
     },
     close: clearDelays,
   };
+}
+
+function pause(client: Pausable, selection: TopicPartitions[]): void {
+  unlessRestarting(() => {
+    client.pause(selection);
+  });
+}
+
+function resume(client: Pausable, selection: TopicPartitions[]): void {
+  unlessRestarting(() => {
+    if (selection.length > 0) client.resume(selection);
+  });
 }
 
 /** kafkajs throws while it restarts a consumer; `resumeAll` follows when that has joined its group. */
