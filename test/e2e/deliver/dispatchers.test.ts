@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { partitionOf } from '@posthorn/platform/kafka/partition-of.ts';
+import { partitionOf } from '@posthorn/platform/kafka/producer.ts';
 import { startBusyEndpoint, type BusyEndpoint } from '../../support/receivers/busy-endpoint.ts';
 import { eventually } from '../../support/time/eventually.ts';
 import {

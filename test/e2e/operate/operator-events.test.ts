@@ -5,7 +5,7 @@ import { connectMongo, type MongoConnection } from '@posthorn/platform/mongo/con
 import {
   createStatsStore,
   type StatsStore,
-} from '@posthorn/platform/mongo/stats/stats-documents.ts';
+} from '@posthorn/platform/mongo/messages/stats-documents.ts';
 import { Webhook } from 'standardwebhooks';
 import { readAuditEvents } from '../../support/api/audit-events.ts';
 import { startPosthorn, type Posthorn } from '../../support/process/posthorn.ts';

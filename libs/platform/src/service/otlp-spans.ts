@@ -37,6 +37,8 @@ import type { TracingSettings } from './settings.ts';
 import type { OpenSpan, SpanAttributes, Spans, TracedStep } from './spans.ts';
 
 const DELAY_MS = 1_000;
+/** Of about 2 kB each. */
+const MAX_QUEUED_SPANS = 8_192;
 /** A collector that does not respond must not delay the stop of a process. */
 const FLUSH_MS = 2_000;
 /** While a collector is away, each batch fails. */
