@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { ERROR_CODES } from '../../services/gateway/src/openapi/error-codes.ts';
+import { ERROR_CODES } from '../../services/gateway/src/error-codes.ts';
 import { hasWords, nextStepOf } from './src/words/next-step.ts';
 import { portalMessageOf } from './src/words/portal-message.ts';
 

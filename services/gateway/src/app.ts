@@ -3,8 +3,8 @@ import type { Logger } from '@posthorn/platform/service/logger.ts';
 import express, { type Express, type RequestHandler } from 'express';
 import { randomUUID } from 'node:crypto';
 import type { Dashboard } from './dashboard/dashboard.ts';
-import { ApiError, unavailable } from './http/api-error.ts';
-import { useClientAddress } from './http/client-address.ts';
+import { ApiError, unavailable } from './api-error.ts';
+import { useClientAddress } from './limits/client-address.ts';
 import type { HttpMetrics } from './http/http-metrics.ts';
 import {
   createKnownRoutes,
@@ -19,7 +19,7 @@ import { sendError } from './http/send-error.ts';
 import type { RateLimits } from './limits/rate-limits.ts';
 import { DOCS_PATHS, docsPage } from './openapi/docs-page.ts';
 import { createDocument } from './openapi/document.ts';
-import { codesOf } from './openapi/error-codes.ts';
+import { codesOf } from './error-codes.ts';
 import { PUBLIC_KEYS_PATH, type PublicKeysDeps, publicKeysPage } from './webhooks/signing-keys.ts';
 
 interface AppDeps extends RouteHandlerDeps, Pick<PublicKeysDeps, 'findPublicKeys'> {

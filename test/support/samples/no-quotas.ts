@@ -1,4 +1,4 @@
-import type { Quotas } from '../../../services/gateway/src/limits/quotas.ts';
+import type { Quotas } from '../../../services/gateway/src/projects/quotas.ts';
 
 /** Lets everything be created. */
 export const NO_QUOTAS: Quotas = { createWithin: ({ create }) => create() };

@@ -4,13 +4,13 @@ import { createAdaptiveLinger, createBatcher } from '@posthorn/platform/async/ba
 import { createShares } from '@posthorn/platform/memory/memory-budgets.ts';
 import type { InsertOutcome } from '@posthorn/platform/mongo/messages/messages.ts';
 import { messageOf } from '@posthorn/platform/service/errors.ts';
-import type { CountMessage } from '@posthorn/platform/mongo/messages/write-stats.ts';
-import { notFound, overloaded, unavailable } from '../http/api-error.ts';
+import type { CountMessage } from '@posthorn/platform/mongo/stats/write-stats.ts';
+import { notFound, overloaded, unavailable } from '../api-error.ts';
 import type { RequestQueue } from '../http/route.ts';
-import type { TakeTurn } from '../http/turns.ts';
+import type { TakeTurn } from '../limits/turns.ts';
 import type { Outbox } from '../outbox/outbox.ts';
 import { MS_PER_RECORD } from '../outbox/publish-budget.ts';
-import { type CreatedMessage, describeAccepted, type ShownWebhook } from '../responses/message.ts';
+import { type CreatedMessage, describeAccepted, type ShownWebhook } from '../routes/message-responses.ts';
 import {
   buildMessage,
   type BuildMessageDeps,

@@ -5,7 +5,7 @@ import { createLogger } from '@posthorn/platform/service/logger.ts';
 import { eventually } from '../../../../test/support/time/eventually.ts';
 import { countingIds } from '../../../../test/support/samples/sample-message.ts';
 import { openedWebhook } from '../../../../test/support/samples/sample-webhook.ts';
-import type { TakeTurn } from '../http/turns.ts';
+import type { TakeTurn } from '../limits/turns.ts';
 import { createAcceptMessage, type AcceptMessage } from './accept-message.ts';
 
 const UNAVAILABLE = { status: 503, code: 'unavailable', headers: { 'Retry-After': '2' } };

@@ -3,7 +3,7 @@ import { createVault, SealedValueError } from '@posthorn/platform/security/vault
 import fc from 'fast-check';
 import { sampleMessage } from '../../../../test/support/samples/sample-message.ts';
 import { openedWebhook, randomKey } from '../../../../test/support/samples/sample-webhook.ts';
-import { describeAccepted, shownOf } from '../responses/message.ts';
+import { describeAccepted, shownOf } from '../routes/message-responses.ts';
 import { createSealedResponses } from './build-message.ts';
 
 const vault = createVault([randomKey('k1')]);

@@ -10,7 +10,7 @@ import {
   describeAccepted,
   shownOf,
   type ShownWebhook,
-} from '../responses/message.ts';
+} from '../routes/message-responses.ts';
 import type { Address, ResolvedTargets } from './targets.ts';
 
 /** A message as a client asks for it. */

@@ -3,8 +3,8 @@ import type { Message } from '@posthorn/domain/message.ts';
 import type { ClaimedKey, KeyHolder } from '@posthorn/platform/mongo/messages/idempotency-keys.ts';
 import { Registry } from 'prom-client';
 import { countingIds, sampleMessage } from '../../../../test/support/samples/sample-message.ts';
-import { ApiError } from '../http/api-error.ts';
-import { type CreatedMessage, describeAccepted } from '../responses/message.ts';
+import { ApiError } from '../api-error.ts';
+import { type CreatedMessage, describeAccepted } from '../routes/message-responses.ts';
 import type { NewMessage } from './accept-message.ts';
 import {
   bodyHashOf,

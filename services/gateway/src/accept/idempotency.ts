@@ -8,9 +8,9 @@ import type { MessageQueries } from '@posthorn/platform/mongo/messages/message-q
 import { startAtZero } from '@posthorn/platform/service/metrics.ts';
 import { hash } from 'node:crypto';
 import { Counter, type Registry } from 'prom-client';
-import { ApiError } from '../http/api-error.ts';
-import type { TakeTurn } from '../http/turns.ts';
-import type { CreatedMessage } from '../responses/message.ts';
+import { ApiError } from '../api-error.ts';
+import type { TakeTurn } from '../limits/turns.ts';
+import type { CreatedMessage } from '../routes/message-responses.ts';
 import type { AcceptMessage, NewMessage } from './accept-message.ts';
 import type { SealedResponses } from './build-message.ts';
 

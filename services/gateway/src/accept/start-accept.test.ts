@@ -1,6 +1,6 @@
 import { expect, it } from '@jest/globals';
 import { recordedSpans } from '../../../../test/support/samples/recorded-spans.ts';
-import { unavailable } from '../http/api-error.ts';
+import { unavailable } from '../api-error.ts';
 import type { Accepted, AcceptMessage, NewMessage } from './accept-message.ts';
 import { traceAccept } from './start-accept.ts';
 

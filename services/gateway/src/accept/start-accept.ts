@@ -14,7 +14,7 @@ import { openMessageStats } from '@posthorn/platform/mongo/messages/write-stats.
 import type { Spans } from '@posthorn/platform/service/spans.ts';
 import type { Vault } from '@posthorn/platform/security/vault.ts';
 import type { GatewayConfig } from '../config.ts';
-import { ApiError } from '../http/api-error.ts';
+import { ApiError } from '../api-error.ts';
 import type { RequestQueue } from '../http/route.ts';
 import type { Outbox } from '../outbox/outbox.ts';
 import type { NotStoredByApp } from '../projects/apps.ts';

@@ -9,7 +9,7 @@ import {
   type WebhookStore,
 } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
 import type { Invalidation } from '@posthorn/platform/redis/invalidations.ts';
-import { quotaExceeded } from '../limits/quotas.ts';
+import { quotaExceeded } from '../projects/quotas.ts';
 
 /** Where a message is addressed to: every webhook of an app that wants its event type, or one webhook. */
 export type Address =

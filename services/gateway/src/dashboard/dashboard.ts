@@ -21,8 +21,8 @@ import { createHasApp } from '../projects/apps.ts';
 import type { GatewayRedis, Invalidations } from '../start.ts';
 import { LIVE_PATH, livePage, openLive } from './live.ts';
 import { DASHBOARD_PATHS, filePages, loadFiles } from './pages.ts';
-import { createEndPortalLink } from './portal-links.ts';
-import type { PortalSettingsStore } from './portal-settings.ts';
+import { createEndPortalLink } from '../keys/portal-links.ts';
+import type { PortalSettingsStore } from '../keys/portal-settings.ts';
 import { PORTAL_SESSION_PATH, SESSION_PATH, sessionPages } from './session-pages.ts';
 import {
   createIdentify,

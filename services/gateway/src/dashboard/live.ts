@@ -3,7 +3,7 @@ import type { LiveNews } from '@posthorn/platform/redis/live-attempts.ts';
 import type { ServiceContext } from '@posthorn/platform/service/run-service.ts';
 import { type Request, type RequestHandler, type Response, Router } from 'express';
 import type { GatewayConfig } from '../config.ts';
-import { ApiError } from '../http/api-error.ts';
+import { ApiError } from '../api-error.ts';
 import { refuseMethod } from '../http/known-routes.ts';
 import type { RequestDeadlines } from '../http/request-deadlines.ts';
 import { REQUEST_BYTES, type RequestMemory } from '../http/request-memory.ts';

@@ -4,10 +4,10 @@ import { readdir, readFile } from 'node:fs/promises';
 import { extname, join, relative, sep } from 'node:path';
 import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
-import { ApiError } from '../http/api-error.ts';
+import { ApiError } from '../api-error.ts';
 import { refuseMethod } from '../http/known-routes.ts';
 import type { RequestDeadlines } from '../http/request-deadlines.ts';
-import { isListed, originOf } from './portal-links.ts';
+import { isListed, originOf } from '../keys/portal-links.ts';
 
 interface FilePagesDeps {
   /** Null while nothing is built. */

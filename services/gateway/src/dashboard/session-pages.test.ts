@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { pino } from 'pino';
-import { ApiError, unavailable } from '../http/api-error.ts';
+import { ApiError, unavailable } from '../api-error.ts';
 import { sendError } from '../http/send-error.ts';
 import { SESSION_PATH, sessionPages } from './session-pages.ts';
 import { createSessionCookies, type Session } from './sessions.ts';

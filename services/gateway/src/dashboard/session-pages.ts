@@ -1,7 +1,7 @@
 import type { KeyRecord } from '@posthorn/platform/mongo/companies/companies.ts';
 import { type Request, type RequestHandler, type Response, Router } from 'express';
 import { z } from 'zod';
-import { overloaded } from '../http/api-error.ts';
+import { overloaded } from '../api-error.ts';
 import { assertJson, createReceiveBody, readBody } from '../http/body.ts';
 import { refuseMethod } from '../http/known-routes.ts';
 import type { RequestDeadlines } from '../http/request-deadlines.ts';

@@ -12,7 +12,7 @@ import type { LinkStore } from '@posthorn/platform/mongo/companies/links.ts';
 import type { SignedStatements } from '@posthorn/platform/security/signed-statements.ts';
 import type { CookieOptions, Request, Response } from 'express';
 import { z } from 'zod';
-import { ApiError } from '../http/api-error.ts';
+import { ApiError } from '../api-error.ts';
 import type { Caller } from '../http/route.ts';
 import { type Authenticate, sessionEnded } from '../keys/authenticate.ts';
 import type { HasApp } from '../projects/apps.ts';

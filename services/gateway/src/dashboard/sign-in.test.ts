@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals';
-import { ApiError } from '../http/api-error.ts';
+import { ApiError } from '../api-error.ts';
 import { createSignIn } from './sign-in.ts';
 
 const SOURCE = { address: '192.0.2.1', requestId: 'request-1' };

@@ -15,13 +15,13 @@ import {
   type LinkStore,
 } from '@posthorn/platform/mongo/companies/links.ts';
 import type { Invalidate } from '@posthorn/platform/redis/invalidations.ts';
-import { ApiError, foundOr404 } from '../http/api-error.ts';
+import { ApiError, foundOr404 } from '../api-error.ts';
 import type { AuditedRequest, RecordRequest } from '../http/audit-requests.ts';
 import type { Caller } from '../http/route.ts';
 import type { Authenticate } from '../keys/authenticate.ts';
 import type { WrongKeys } from '../limits/rate-limits.ts';
 import type { HasApp } from '../projects/apps.ts';
-import type { EndPortalLink } from './portal-links.ts';
+import type { EndPortalLink } from '../keys/portal-links.ts';
 import { type PortalSession, type Session, SESSION_MS } from './sessions.ts';
 
 interface SignInDeps {

@@ -18,7 +18,7 @@ import type { StatsQueries } from '@posthorn/platform/mongo/messages/stats-queri
 import type { WebhookStore } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
 import type { OpenCircuit, OpenCircuits } from '@posthorn/platform/redis/open-circuits.ts';
 import type { mongo } from 'mongoose';
-import { unavailable } from '../http/api-error.ts';
+import { unavailable } from '../api-error.ts';
 import type { Apps } from '../projects/apps.ts';
 import type { ReadWebhookOutlines, WebhookOutline } from './overview.ts';
 

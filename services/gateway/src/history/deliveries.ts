@@ -13,9 +13,9 @@ import type {
   MessageQueries,
 } from '@posthorn/platform/mongo/messages/message-queries.ts';
 import type { WebhookStore } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
-import { SealedValueError } from '@posthorn/platform/security/vault.ts';
-import { inTurns, type TakeTurn } from '../http/turns.ts';
-import { type SentHeaders, sentHeadersOf, UNKNOWN_HEADERS } from '../responses/message.ts';
+import { SealedValueError } from '@posthorn/platform/vault/vault.ts';
+import { inTurns, type TakeTurn } from '../limits/turns.ts';
+import { type SentHeaders, sentHeadersOf, UNKNOWN_HEADERS } from '../routes/message-responses.ts';
 import { requireMessage } from './messages.ts';
 
 interface DeliveriesQuery {

@@ -4,9 +4,9 @@ import type {
   DeliveryQueries,
 } from '@posthorn/platform/mongo/messages/delivery-queries.ts';
 import type { MessageQueries } from '@posthorn/platform/mongo/messages/message-queries.ts';
-import type { ResendStore } from '@posthorn/platform/mongo/webhooks/resends.ts';
-import { ApiError } from '../http/api-error.ts';
-import type { TakeTurn } from '../http/turns.ts';
+import type { ResendStore } from '@posthorn/platform/mongo/resends/resends.ts';
+import { ApiError } from '../api-error.ts';
+import type { TakeTurn } from '../limits/turns.ts';
 import type { Apps } from '../projects/apps.ts';
 import type { Projects } from '../projects/projects.ts';
 import { type DeliveryPlace, placesAt, readDelivery, type ReadStores } from './deliveries.ts';

@@ -7,7 +7,7 @@ import type { MessageQueries } from '@posthorn/platform/mongo/messages/message-q
 import type { WebhookStore } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
 import type { EndpointFlow, EndpointFlows } from '@posthorn/platform/redis/endpoint-flows.ts';
 import type { OpenCircuits } from '@posthorn/platform/redis/open-circuits.ts';
-import type { Health } from '../responses/webhook.ts';
+import type { Health } from '../routes/webhook-responses.ts';
 
 interface HealthDeps {
   webhooks: Pick<WebhookStore, 'has'>;

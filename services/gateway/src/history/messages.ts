@@ -15,9 +15,9 @@ import type {
   OutlineBounds,
 } from '@posthorn/platform/mongo/messages/message-queries.ts';
 import type { WebhookStore } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
-import { notFound } from '../http/api-error.ts';
-import type { TakeTurn } from '../http/turns.ts';
-import type { OldestTarget } from '../responses/message.ts';
+import { notFound } from '../api-error.ts';
+import type { TakeTurn } from '../limits/turns.ts';
+import type { OldestTarget } from '../routes/message-responses.ts';
 
 export interface MessageQuery extends DeliveryFilter {
   appId?: string | undefined;

@@ -6,7 +6,7 @@ import type {
   AuditLog,
 } from '@posthorn/platform/mongo/companies/audit-log.ts';
 import { routeTable } from '../../../../test/support/api/route-table.ts';
-import { ApiError, unavailable } from './api-error.ts';
+import { ApiError, unavailable } from '../api-error.ts';
 import { createRecordRequest, refusalOf } from './audit-requests.ts';
 import { type ApiResponse, pathsOf, type Route } from './route.ts';
 

@@ -18,7 +18,7 @@ import type { ServiceContext } from '@posthorn/platform/service/run-service.ts';
 import type { mongo } from 'mongoose';
 import type { GatewayConfig } from '../config.ts';
 import { seesSecrets } from '../keys/rights.ts';
-import { ApiError } from './api-error.ts';
+import { ApiError } from '../api-error.ts';
 import type { ApiResponse, AuditSpec, Caller, Route } from './route.ts';
 import { beginPages } from './send-json.ts';
 

@@ -11,7 +11,7 @@ import {
   type RawConnection,
 } from '../../../../test/support/receivers/raw-connection.ts';
 import { eventually } from '../../../../test/support/time/eventually.ts';
-import { ApiError } from './api-error.ts';
+import { ApiError } from '../api-error.ts';
 import { createReceiveBody, readBody } from './body.ts';
 import { createHardenedServer } from './harden-server.ts';
 import { createRequestMemory, type RequestMemory } from './request-memory.ts';

@@ -5,7 +5,7 @@ import {
 } from '@posthorn/platform/memory/byte-collector.ts';
 import type { Request, RequestHandler, Response } from 'express';
 import type { z } from 'zod';
-import { ApiError, invalidRequest, overloaded, type Problem } from './api-error.ts';
+import { ApiError, invalidRequest, overloaded, type Problem } from '../api-error.ts';
 import {
   InvalidJsonError,
   MAX_MEMBERS,

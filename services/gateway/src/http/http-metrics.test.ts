@@ -6,7 +6,7 @@ import { closeServer } from '@posthorn/platform/service/ops-server.ts';
 import express, { type ErrorRequestHandler } from 'express';
 import { Registry } from 'prom-client';
 import { eventually } from '../../../../test/support/time/eventually.ts';
-import { ApiError } from './api-error.ts';
+import { ApiError } from '../api-error.ts';
 import { createHttpMetrics } from './http-metrics.ts';
 import { createKnownRoutes } from './known-routes.ts';
 

@@ -1,5 +1,5 @@
 import type { RequestHandler } from 'express';
-import { ApiError } from './api-error.ts';
+import { ApiError } from '../api-error.ts';
 import { pathsOf, type Route } from './route.ts';
 
 /** The labels of a request. Both come from closed sets, whatever a client sends. */

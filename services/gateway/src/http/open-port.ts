@@ -3,7 +3,7 @@ import type { ServiceContext } from '@posthorn/platform/service/run-service.ts';
 import type { Express } from 'express';
 import type { Server } from 'node:net';
 import type { GatewayConfig } from '../config.ts';
-import { addressKey } from './client-address.ts';
+import { addressKey } from '../limits/client-address.ts';
 import { createHardenedServer } from './harden-server.ts';
 
 /**

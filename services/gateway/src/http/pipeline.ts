@@ -3,7 +3,7 @@ import type { Identify } from '../dashboard/sessions.ts';
 import { assertAllowed, type ConfineToApp, type NamedIds } from '../keys/rights.ts';
 import type { RateLimits } from '../limits/rate-limits.ts';
 import type { RequestsUnderWay } from '../limits/requests-under-way.ts';
-import { forOneApp, overloaded, unavailable } from './api-error.ts';
+import { forOneApp, overloaded, unavailable } from '../api-error.ts';
 import type { RecordRequest } from './audit-requests.ts';
 import {
   assertJson,
@@ -17,7 +17,7 @@ import type { RequestDeadlines } from './request-deadlines.ts';
 import { REQUEST_BYTES, type RequestMemory } from './request-memory.ts';
 import { type ApiResponse, type Caller, NO_FIELDS, type Route } from './route.ts';
 import { beginPages, type Pages, sendJson, sendPages } from './send-json.ts';
-import type { CompanyRests, TakeTurn, Turns } from './turns.ts';
+import type { CompanyRests, TakeTurn, Turns } from '../limits/turns.ts';
 
 export interface RouteHandlerDeps {
   identify: Identify;

@@ -1,7 +1,7 @@
 import { startTicker } from '@posthorn/platform/async/loop.ts';
 import { monotonicClockMs } from '@posthorn/platform/service/clock-and-ids.ts';
 import type { Response } from 'express';
-import { type ApiError, unavailable } from './api-error.ts';
+import { type ApiError, unavailable } from '../api-error.ts';
 
 /** Bounds how long a request waits for what it needs: MongoDB, Redis, its turn. */
 export interface RequestDeadlines {

@@ -1,7 +1,7 @@
 import { createShares, type Shares } from '@posthorn/platform/memory/memory-budgets.ts';
 import type { Response } from 'express';
-import { overloaded } from './api-error.ts';
-import { addressKey } from './client-address.ts';
+import { overloaded } from '../api-error.ts';
+import { addressKey } from '../limits/client-address.ts';
 import type { Caller } from './route.ts';
 
 /**

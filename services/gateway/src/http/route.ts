@@ -2,10 +2,10 @@ import type { Capability, Scope } from '@posthorn/domain/access.ts';
 import type { AuditAction, AuditedFields, AuditTargetKind } from '@posthorn/domain/audit.ts';
 import type { Changed } from '@posthorn/platform/mongo/company-documents.ts';
 import { z } from 'zod';
-import type { Problem } from './api-error.ts';
+import type { Problem } from '../api-error.ts';
 import type { Body } from './body.ts';
 import type { Pages } from './send-json.ts';
-import type { TakeTurn } from './turns.ts';
+import type { TakeTurn } from '../limits/turns.ts';
 
 /** What the API key of a request stands for. Every query to the stores names its company. */
 export interface Caller {

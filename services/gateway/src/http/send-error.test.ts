@@ -4,7 +4,7 @@ import express from 'express';
 import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { collectLogLines, type LogLines } from '../../../../test/support/sources/log-lines.ts';
-import { ApiError, notFound, overloaded, unavailable } from './api-error.ts';
+import { ApiError, notFound, overloaded, unavailable } from '../api-error.ts';
 import { CHALLENGE, createDelayRefusal, sendError } from './send-error.ts';
 
 describe('send error', () => {

@@ -2,7 +2,7 @@ import { asStoreError } from '@posthorn/platform/mongo/connect.ts';
 import { StoreUnavailableError } from '@posthorn/platform/service/errors.ts';
 import type { Logger } from '@posthorn/platform/service/logger.ts';
 import type { ErrorRequestHandler, Response } from 'express';
-import { ApiError, unavailable } from './api-error.ts';
+import { ApiError, unavailable } from '../api-error.ts';
 import { matchedPath } from './http-metrics.ts';
 import type { Caller } from './route.ts';
 

@@ -8,7 +8,7 @@ import {
 import { createLogger } from '@posthorn/platform/service/logger.ts';
 import type { Redis } from 'ioredis';
 import { Registry } from 'prom-client';
-import { ApiError } from '../http/api-error.ts';
+import { ApiError } from '../api-error.ts';
 import { createRateLimits } from '../limits/rate-limits.ts';
 import {
   type Authenticate,

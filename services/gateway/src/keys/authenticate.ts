@@ -6,7 +6,7 @@ import {
   type KeyRecord,
 } from '@posthorn/platform/mongo/companies/companies.ts';
 import type { Logger } from '@posthorn/platform/service/logger.ts';
-import { ApiError } from '../http/api-error.ts';
+import { ApiError } from '../api-error.ts';
 import type { WrongKeys } from '../limits/rate-limits.ts';
 
 interface Credentials {

@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import { CAPABILITIES, SCOPES } from '@posthorn/domain/access.ts';
 import { routeTable } from '../../../../test/support/api/route-table.ts';
-import { ApiError } from '../http/api-error.ts';
+import { ApiError } from '../api-error.ts';
 import type { Caller, Route } from '../http/route.ts';
 import { assertAllowed } from './rights.ts';
 

@@ -5,11 +5,11 @@ import type { MessageQueries } from '@posthorn/platform/mongo/messages/message-q
 import type { ResendStore } from '@posthorn/platform/mongo/webhooks/resends.ts';
 import type { WebhookStore } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
 import { readDelivery } from '../history/deliveries.ts';
-import { ApiError, insufficientScope, notFound } from '../http/api-error.ts';
+import { ApiError, insufficientScope, notFound } from '../api-error.ts';
 import type { Caller, Route } from '../http/route.ts';
-import type { TakeTurn } from '../http/turns.ts';
+import type { TakeTurn } from '../limits/turns.ts';
 import type { Apps } from '../projects/apps.ts';
-import { withoutSecrets } from '../responses/webhook.ts';
+import { withoutSecrets } from '../routes/webhook-responses.ts';
 import type { ApiKeys } from './api-keys.ts';
 
 /** What a request names, in its path, its query and its body. */

@@ -3,7 +3,7 @@ import { createLogger } from '@posthorn/platform/service/logger.ts';
 import type { Request, Response } from 'express';
 import type { Redis } from 'ioredis';
 import { Registry } from 'prom-client';
-import { ApiError } from '../http/api-error.ts';
+import { ApiError } from '../api-error.ts';
 import {
   createMissBudget,
   createRateLimits,

@@ -5,8 +5,8 @@ import type { RedisClient } from '@posthorn/platform/redis/connect.ts';
 import type { Logger } from '@posthorn/platform/service/logger.ts';
 import type { RequestHandler, Response } from 'express';
 import { Counter, type Registry } from 'prom-client';
-import { ApiError, unavailable } from '../http/api-error.ts';
-import { addressKey } from '../http/client-address.ts';
+import { ApiError, unavailable } from '../api-error.ts';
+import { addressKey } from './client-address.ts';
 import type { Caller } from '../http/route.ts';
 import {
   createAddToSharedCounts,

@@ -1,5 +1,5 @@
 import { createFifo, type Fifo } from '@posthorn/platform/async/fair-queue.ts';
-import { unavailable } from '../http/api-error.ts';
+import { unavailable } from '../api-error.ts';
 import type { Caller } from '../http/route.ts';
 
 export interface RequestsUnderWay {

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { type ApiDocument, operationsOf } from '../../../../test/support/api/api-document.ts';
 import { routeTable } from '../../../../test/support/api/route-table.ts';
 import { createDocument } from './document.ts';
-import { DASHBOARD_CODES, ERROR_CODES } from './error-codes.ts';
+import { DASHBOARD_CODES, ERROR_CODES } from '../error-codes.ts';
 
 const ROOT = join(import.meta.dirname, '../../../..');
 const routes = routeTable();

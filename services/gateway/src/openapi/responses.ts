@@ -1,7 +1,7 @@
 import { STATUS_CODES } from 'node:http';
 import type { Route } from '../http/route.ts';
 import { CHALLENGE } from '../http/send-error.ts';
-import { codesOf, errorOf } from './error-codes.ts';
+import { codesOf, errorOf } from '../error-codes.ts';
 import { exampleOf } from './examples.ts';
 import type { JsonSchema, SchemaRegistry } from './json-schemas.ts';
 

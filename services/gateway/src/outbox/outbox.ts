@@ -25,7 +25,7 @@ import type { Spans } from '@posthorn/platform/service/spans.ts';
 import type { mongo } from 'mongoose';
 import { Gauge, type Registry } from 'prom-client';
 import type { GatewayConfig } from '../config.ts';
-import type { CompanyRests } from '../http/turns.ts';
+import type { CompanyRests } from '../limits/turns.ts';
 import type { GatewayRedis } from '../start.ts';
 import { createPublication, type Publication, type PublicationState } from './publication.ts';
 import {

@@ -3,8 +3,8 @@ import { type NotStored, notStoredBy, type StorageSettings } from '@posthorn/dom
 import { type Changed, documentsOf } from '@posthorn/platform/mongo/company-documents.ts';
 import type { AppDocument, Environment } from '@posthorn/platform/mongo/documents.ts';
 import type { mongo } from 'mongoose';
-import { foundOr404 } from '../http/api-error.ts';
-import type { Quotas } from '../limits/quotas.ts';
+import { foundOr404 } from '../api-error.ts';
+import type { Quotas } from './quotas.ts';
 import { isEmptyUpdate, type ListPage, type Projects } from './projects.ts';
 
 interface AppsDeps {

@@ -3,8 +3,8 @@ import { type Changed, documentsOf } from '@posthorn/platform/mongo/company-docu
 import type { Environment, ProjectDocument } from '@posthorn/platform/mongo/documents.ts';
 import { readInParts } from '@posthorn/platform/mongo/read-in-parts.ts';
 import type { mongo } from 'mongoose';
-import { foundOr404 } from '../http/api-error.ts';
-import type { Quotas } from '../limits/quotas.ts';
+import { foundOr404 } from '../api-error.ts';
+import type { Quotas } from './quotas.ts';
 
 interface ProjectsDeps {
   db: mongo.Db;

@@ -6,7 +6,7 @@ import { freeOrphans, type ResendMarks } from '@posthorn/platform/mongo/webhooks
 import type { ResendStore } from '@posthorn/platform/mongo/webhooks/resends.ts';
 import type { WebhookStore } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
 import { readDelivery, type ReadDelivery, type ReadDeps } from '../history/deliveries.ts';
-import { ApiError, notFound } from '../http/api-error.ts';
+import { ApiError, notFound } from '../api-error.ts';
 
 interface StartResendDeps {
   webhooks: Pick<WebhookStore, 'findOne'>;

@@ -3,7 +3,7 @@ import { STORE_PAYLOADS } from '@posthorn/domain/message.ts';
 import type { AppDocument } from '@posthorn/platform/mongo/documents.ts';
 import { z } from 'zod';
 import type { CountApps } from '../history/counts.ts';
-import { notFound } from '../http/api-error.ts';
+import { notFound } from '../api-error.ts';
 import { route, type Route } from '../http/route.ts';
 import type { Apps, FindApps } from '../projects/apps.ts';
 import type { RemoveTree } from '../projects/remove-tree.ts';

@@ -11,7 +11,7 @@ import {
   readMessage,
   type ReadMessageStores,
 } from '../history/messages.ts';
-import { invalidRequest, notFound } from '../http/api-error.ts';
+import { invalidRequest, notFound } from '../api-error.ts';
 import {
   type ApiRequest,
   type Caller,
@@ -28,7 +28,7 @@ import {
   describeMessage,
   listedMessageSchema,
   messageSchema,
-} from '../responses/message.ts';
+} from './message-responses.ts';
 import { cursor, idText, limit, timeText } from './fields.ts';
 import { eventType } from './webhook-fields.ts';
 

@@ -13,9 +13,9 @@ import {
   type ReadWebhookOutlines,
   worstOf,
 } from '../history/overview.ts';
-import { ApiError, notFound } from '../http/api-error.ts';
+import { ApiError, notFound } from '../api-error.ts';
 import { type Caller, route, type Route } from '../http/route.ts';
-import type { TakeTurn } from '../http/turns.ts';
+import type { TakeTurn } from '../limits/turns.ts';
 import type { ConfineToApp } from '../keys/rights.ts';
 import { idText, text, timeText } from './fields.ts';
 import { findOwner, type OwnerDeps, refuseBoth } from './stats.ts';

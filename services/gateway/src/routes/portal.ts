@@ -5,9 +5,9 @@ import type {
   EndPortalLink,
   ListedPortalLink,
   ListPortalLinks,
-} from '../dashboard/portal-links.ts';
-import type { PortalSettingsStore } from '../dashboard/portal-settings.ts';
-import { foundOr404 } from '../http/api-error.ts';
+} from '../keys/portal-links.ts';
+import type { PortalSettingsStore } from '../keys/portal-settings.ts';
+import { foundOr404 } from '../api-error.ts';
 import { route, type Route } from '../http/route.ts';
 import { idField, idText, isoTime, limit, name, skip, text, timeField } from './fields.ts';
 

@@ -1,10 +1,10 @@
 import type { AuditedFields } from '@posthorn/domain/audit.ts';
 import type { ProjectDocument } from '@posthorn/platform/mongo/documents.ts';
 import { z } from 'zod';
-import { notFound } from '../http/api-error.ts';
+import { notFound } from '../api-error.ts';
 import { route, type Route } from '../http/route.ts';
 import { describeParts } from '../http/send-json.ts';
-import { inTurns } from '../http/turns.ts';
+import { inTurns } from '../limits/turns.ts';
 import type { Apps } from '../projects/apps.ts';
 import type { Projects } from '../projects/projects.ts';
 import type { RemoveTree } from '../projects/remove-tree.ts';

@@ -2,7 +2,7 @@ import { OUTCOMES } from '@posthorn/domain/delivery/delivery.ts';
 import type { Resend } from '@posthorn/domain/resend.ts';
 import type { ResendStore } from '@posthorn/platform/mongo/webhooks/resends.ts';
 import { z } from 'zod';
-import { notFound } from '../http/api-error.ts';
+import { notFound } from '../api-error.ts';
 import { type ApiResponse, NO_FIELDS, route, type Route } from '../http/route.ts';
 import {
   type FailedSpan,
@@ -10,7 +10,7 @@ import {
   type ResendDeliveryDeps,
   type StartResend,
 } from '../resend/start-resend.ts';
-import { deliverySchema, describeDelivery } from '../responses/message.ts';
+import { deliverySchema, describeDelivery } from './message-responses.ts';
 import { cursor, idField, idText, isoTime, limit, timeField, timeText } from './fields.ts';
 
 const resendSchema = z

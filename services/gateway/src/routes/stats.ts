@@ -15,7 +15,7 @@ import type { StatsPoint, StatsQueries } from '@posthorn/platform/mongo/messages
 import type { WebhookStore } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
 import { z } from 'zod';
 import type { CircuitOfWebhook, ReadCircuits } from '../history/counts.ts';
-import { notFound } from '../http/api-error.ts';
+import { notFound } from '../api-error.ts';
 import { type Caller, route, type Route } from '../http/route.ts';
 import type { HasApp } from '../projects/apps.ts';
 import { exampleId, idField, idText, isoTime, timeField, timeText } from './fields.ts';

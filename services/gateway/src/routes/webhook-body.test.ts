@@ -2,7 +2,7 @@ import { describe, expect, test } from '@jest/globals';
 import { STRICT_EGRESS as strict } from '@posthorn/domain/egress.ts';
 import type { AuthMethod, Webhook } from '@posthorn/domain/webhook.ts';
 import { sampleWebhook } from '../../../../test/support/samples/sample-webhook.ts';
-import type { ApiError } from '../http/api-error.ts';
+import type { ApiError } from '../api-error.ts';
 import { changesOf, createWebhookBody, updateProblems, updateWebhookBody } from './webhook-body.ts';
 
 const schema = createWebhookBody(strict);

@@ -2,9 +2,9 @@ import type { EgressPolicy } from '@posthorn/domain/egress.ts';
 import type { Header, Webhook } from '@posthorn/domain/webhook.ts';
 import type { WebhookChanges } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
 import { z } from 'zod';
-import { invalidRequest, type Problem } from '../http/api-error.ts';
+import { invalidRequest, type Problem } from '../api-error.ts';
 import { isEmptyUpdate } from '../projects/projects.ts';
-import { isCredential, MASK } from '../responses/message.ts';
+import { isCredential, MASK } from './message-responses.ts';
 import {
   type AuthFields,
   authHeaderOf,

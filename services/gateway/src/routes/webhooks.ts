@@ -4,19 +4,19 @@ import type { WebhookDocument } from '@posthorn/platform/mongo/documents.ts';
 import type { WebhookStore } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
 import { z } from 'zod';
 import type { ReadHealth } from '../history/health.ts';
-import { forOneApp, notFound } from '../http/api-error.ts';
+import { forOneApp, notFound } from '../api-error.ts';
 import { NO_FIELDS, route, type Route } from '../http/route.ts';
 import { describeParts } from '../http/send-json.ts';
 import { seesSecrets, shownTo } from '../keys/rights.ts';
-import { checkHeaderBytes } from '../limits/quotas.ts';
-import { deliverySchema, describeDelivery } from '../responses/message.ts';
+import { checkHeaderBytes } from '../projects/quotas.ts';
+import { deliverySchema, describeDelivery } from './message-responses.ts';
 import {
   describeWebhook,
   describeWebhookWithAuth,
   healthSchema,
   webhookSchema,
   webhookWithAuthSchema,
-} from '../responses/webhook.ts';
+} from './webhook-responses.ts';
 import type { AuthFields } from '../webhooks/auth-method.ts';
 import type { FindWebhooks, ListWebhooks } from '../webhooks/find-webhooks.ts';
 import type { CompanyKeys } from '../webhooks/signing-keys.ts';

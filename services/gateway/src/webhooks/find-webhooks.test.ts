@@ -2,7 +2,7 @@ import { describe, expect, test } from '@jest/globals';
 import type { FoundWebhook } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
 import { SealedValueError } from '@posthorn/platform/security/vault.ts';
 import { openedWebhook } from '../../../../test/support/samples/sample-webhook.ts';
-import { ApiError, notFound } from '../http/api-error.ts';
+import { ApiError, notFound } from '../api-error.ts';
 import { createListWebhooks } from './find-webhooks.ts';
 
 async function* partsOf(found: FoundWebhook[]): AsyncGenerator<FoundWebhook[]> {

@@ -9,7 +9,7 @@ import type {
 } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
 import type { Logger } from '@posthorn/platform/service/logger.ts';
 import type { mongo } from 'mongoose';
-import { inTurns, type TakeTurn, workMsOf } from '../http/turns.ts';
+import { inTurns, type TakeTurn, workMsOf } from '../limits/turns.ts';
 import type { Apps } from '../projects/apps.ts';
 
 interface WebhookSearch {

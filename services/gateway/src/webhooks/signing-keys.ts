@@ -9,7 +9,7 @@ import type { SigningKeyStore } from '@posthorn/platform/mongo/companies/signing
 import type { Invalidate } from '@posthorn/platform/redis/invalidations.ts';
 import { Router } from 'express';
 import { generateKeyPairSync } from 'node:crypto';
-import { unavailable } from '../http/api-error.ts';
+import { unavailable } from '../api-error.ts';
 import { refuseMethod } from '../http/known-routes.ts';
 import type { RequestDeadlines } from '../http/request-deadlines.ts';
 import { createPublicRead } from '../limits/rate-limits.ts';

@@ -6,8 +6,8 @@ import type { Invalidation } from '@posthorn/platform/redis/invalidations.ts';
 import { NO_QUOTAS } from '../../../../test/support/samples/no-quotas.ts';
 import { countingIds } from '../../../../test/support/samples/sample-message.ts';
 import { sampleWebhook } from '../../../../test/support/samples/sample-webhook.ts';
-import { notFound } from '../http/api-error.ts';
-import { quotaExceeded, type Quotas } from '../limits/quotas.ts';
+import { notFound } from '../api-error.ts';
+import { quotaExceeded, type Quotas } from '../projects/quotas.ts';
 import {
   createChangeWebhook,
   createCreateWebhook,

@@ -1,4 +1,4 @@
-import type { Route, SpecificError } from '../http/route.ts';
+import type { Route, SpecificError } from './http/route.ts';
 
 /** Of the pages of the dashboard, which are no operations of the API (docs/contract.md C19.5, C20.4). */
 export const DASHBOARD_CODES = {

@@ -23,10 +23,10 @@ import {
 import type { ApiKeyDocument } from '@posthorn/platform/mongo/documents.ts';
 import type { Invalidate } from '@posthorn/platform/redis/invalidations.ts';
 import type { mongo } from 'mongoose';
-import { cannotGive, invalidRequest } from '../http/api-error.ts';
+import { cannotGive, invalidRequest } from '../api-error.ts';
 import type { Caller } from '../http/route.ts';
-import type { ApiKeys } from '../keys/api-keys.ts';
-import type { Quotas } from '../limits/quotas.ts';
+import type { ApiKeys } from './api-keys.ts';
+import type { Quotas } from '../projects/quotas.ts';
 import type { Apps } from '../projects/apps.ts';
 import type { PortalSettingsStore } from './portal-settings.ts';
 

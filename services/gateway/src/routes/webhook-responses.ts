@@ -8,8 +8,8 @@ import {
 import { pemCertificatesIn } from '@posthorn/platform/security/secure-context.ts';
 import { X509Certificate } from 'node:crypto';
 import { z } from 'zod';
-import { headerFields, idField, isoTime, timeField } from '../routes/fields.ts';
-import { MASK, maskCredential } from './message.ts';
+import { headerFields, idField, isoTime, timeField } from './fields.ts';
+import { MASK, maskCredential } from './message-responses.ts';
 
 const certificates = z.array(
   z.object({

@@ -1,5 +1,5 @@
 import type { QuotaConfig } from '../config.ts';
-import { ApiError } from '../http/api-error.ts';
+import { ApiError } from '../api-error.ts';
 
 /** Quotas that no operator has a reason to change: links of one app that may be used, and bytes of custom headers. */
 export const FIXED_QUOTAS = { portalLinks: 1_000, headerBytes: 8_192 } as const;

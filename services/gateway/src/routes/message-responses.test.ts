@@ -16,7 +16,7 @@ import {
   describeMessage,
   shownOf,
   UNKNOWN_HEADERS,
-} from './message.ts';
+} from './message-responses.ts';
 
 describe('delivery', () => {
   const messageId = 'msg_01hf2m6q7xabcdefghjkmnpqrs';

@@ -17,7 +17,7 @@ import type { FoundWebhook } from '@posthorn/platform/mongo/webhooks/webhooks.ts
 import { VERSION } from '@posthorn/platform/service/metrics.ts';
 import { setImmediate as nextRound } from 'node:timers/promises';
 import { z } from 'zod';
-import { headerFields, idField, isoTime, timeField } from '../routes/fields.ts';
+import { headerFields, idField, isoTime, timeField } from './fields.ts';
 
 export const deliveryStatusSchema = z
   .enum(['pending', 'delivered', 'exhausted', 'cancelled'])
