@@ -1,15 +1,17 @@
+import { ERROR_CODES, type ErrorCode } from './error-codes.ts';
+
 /** One problem of a request. `path` is '' for the request as a whole. */
 export interface Problem {
   path: string;
   message: string;
 }
 
-/** Why a request is answered with 503. Clients are not told. */
+/** Why the response is 503. It is logged, and not part of the response. */
 type UnavailableReason =
   | 'mongodb_unavailable'
   /** The clock of this process or that of MongoDB. */
   | 'clock_wrong'
-  /** Only where the answer is in Redis. */
+  /** Only for what Redis alone knows. */
   | 'redis_unavailable'
   /** Its time was over, or its client had gone, while it waited. */
   | 'deadline_over'
@@ -29,28 +31,29 @@ interface ApiErrorOptions {
 
 /** A failure that is reported to the client with a fixed code (docs/decisions/0004-api-errors.md). */
 export class ApiError extends Error {
-  readonly status: number;
-  readonly code: string;
+  readonly code: ErrorCode;
   readonly problems: readonly Problem[];
   readonly headers: Readonly<Record<string, string>>;
-  /** A refusal that is sent later: clients that repeat at once would cost more than what is refused. */
+  /** The refusal is sent later: clients that repeat at once would cost more than the refused request. */
   readonly isDelayed: boolean;
   /** For the log; null when the code says it. */
   readonly reason: UnavailableReason | null;
 
   constructor(
-    status: number,
-    code: string,
-    message: string,
+    code: ErrorCode,
+    message: string = ERROR_CODES[code].message,
     { problems = [], headers = {}, isDelayed = false, reason = null }: ApiErrorOptions = {},
   ) {
     super(message);
-    this.status = status;
     this.code = code;
     this.problems = problems;
     this.headers = headers;
     this.isDelayed = isDelayed;
     this.reason = reason;
+  }
+
+  get status(): number {
+    return ERROR_CODES[this.code].status;
   }
 }
 
@@ -58,16 +61,16 @@ export class ApiError extends Error {
 const MAX_PROBLEMS = 100;
 
 export const invalidRequest = (problems: Problem[]): ApiError =>
-  new ApiError(400, 'invalid_request', describe(problems), {
+  new ApiError('invalid_request', describe(problems), {
     problems: problems.slice(0, MAX_PROBLEMS),
   });
 
 export const notFound = (what: string): ApiError =>
-  new ApiError(404, 'not_found', `There is no such ${what}.`);
+  new ApiError('not_found', `There is no such ${what}.`);
 
 /** The key is valid, and may not do this. */
 export const insufficientScope = (message: string): ApiError =>
-  new ApiError(403, 'insufficient_scope', message);
+  new ApiError('insufficient_scope', message);
 
 export const cannotGive = (scope: string): ApiError =>
   insufficientScope(`This API key does not have the scope ${scope}, so it cannot give it.`);
@@ -81,8 +84,14 @@ export function foundOr404<Found extends object>(found: Found | null, what: stri
   return found;
 }
 
+/** For `catch`: returns null for ApiError 404, and throws every other error. */
+export function nullIf404(error: unknown): null {
+  if (error instanceof ApiError && error.status === 404) return null;
+  throw error;
+}
+
 const cannotBeStored = (reason: UnavailableReason, isDelayed = false): ApiError =>
-  new ApiError(503, 'unavailable', 'The request cannot be stored at the moment. Send it again.', {
+  new ApiError('unavailable', undefined, {
     headers: { 'Retry-After': '2' },
     isDelayed,
     reason,
@@ -90,7 +99,7 @@ const cannotBeStored = (reason: UnavailableReason, isDelayed = false): ApiError 
 
 export const unavailable = (reason: UnavailableReason): ApiError => cannotBeStored(reason);
 
-/** The company, or the address of a client that is not known yet, holds as much as it may. */
+/** The company, or the address of a client that is not known yet, holds as much memory as it may. */
 export const overloaded = (): ApiError => cannotBeStored('share_full', true);
 
 function describe(problems: Problem[]): string {

@@ -19,7 +19,7 @@ import { sendError } from './http/send-error.ts';
 import type { RateLimits } from './limits/rate-limits.ts';
 import { DOCS_PATHS, docsPage } from './openapi/docs-page.ts';
 import { createDocument } from './openapi/document.ts';
-import { codesOf } from './error-codes.ts';
+import { codesOf } from './openapi/responses.ts';
 import { PUBLIC_KEYS_PATH, type PublicKeysDeps, publicKeysPage } from './webhooks/signing-keys.ts';
 
 interface AppDeps extends RouteHandlerDeps, Pick<PublicKeysDeps, 'findPublicKeys'> {
@@ -58,7 +58,7 @@ export function createApp(deps: AppDeps): Express {
   app.use(publicKeysPage(deps));
   app.use(docsPage(createDocument(routes)));
   app.use((request) => {
-    throw new ApiError(404, 'route_not_found', `There is no ${request.method} ${request.path}.`);
+    throw new ApiError('route_not_found', `There is no ${request.method} ${request.path}.`);
   });
   app.use(sendError(logger));
   return app;
@@ -102,9 +102,5 @@ const refuseDeliveries: RequestHandler = (request, _response, next) => {
     next();
     return;
   }
-  throw new ApiError(
-    400,
-    'delivery_refused',
-    `A request with the header ${DELIVERY_HEADER} is a delivery; the API does not take deliveries.`,
-  );
+  throw new ApiError('delivery_refused');
 };

@@ -1,6 +1,14 @@
-import type { Route, SpecificError } from './http/route.ts';
+interface ErrorSpec {
+  status: number;
+  /** When the code is returned, as in docs/decisions/0004-api-errors.md. */
+  when: string;
+  /** The message of an error that has no other, and the example of the OpenAPI document. */
+  message: string;
+  /** An example of `Retry-After`, in seconds. */
+  retryAfter?: string;
+}
 
-/** Of the pages of the dashboard, which are no operations of the API (docs/contract.md C19.5, C20.4). */
+/** Failures of the dashboard's pages, which are no operations of the API (docs/contract.md C19.5, C20.4). */
 export const DASHBOARD_CODES = {
   session_replaced: {
     status: 401,
@@ -27,20 +35,10 @@ export const DASHBOARD_CODES = {
     when: 'a link of the dashboard has expired',
     message: 'This link has expired. Ask for another one.',
   },
-} as const;
-
-interface ErrorSpec {
-  status: number;
-  /** When the code is returned, as in docs/decisions/0004-api-errors.md. */
-  when: string;
-  /** An example of its message. */
-  message: string;
-  /** An example of `Retry-After`, in seconds. */
-  retryAfter?: string;
-}
+} as const satisfies Record<string, ErrorSpec>;
 
 /** Failures that every route can return, those before the route is known included. */
-const EVERYWHERE = {
+export const EVERYWHERE = {
   malformed_request: {
     status: 400,
     when: 'the request is not valid HTTP, or has not exactly one valid `Host`',
@@ -122,7 +120,8 @@ const EVERYWHERE = {
   },
 } as const satisfies Record<string, ErrorSpec>;
 
-const WITH_BODY = {
+/** Failures of routes that read a body. */
+export const WITH_BODY = {
   invalid_json: {
     status: 400,
     when: 'the body is not UTF-8, is not a JSON object, repeats a key, or is nested deeper than 64 levels',
@@ -150,7 +149,8 @@ const WITH_BODY = {
   },
 } as const satisfies Record<string, ErrorSpec>;
 
-const WITH_PATH_ID = {
+/** Failures of routes with an id in their path. */
+export const WITH_PATH_ID = {
   route_not_found: {
     status: 404,
     when: 'the address does not exist',
@@ -158,7 +158,8 @@ const WITH_PATH_ID = {
   },
 } as const satisfies Record<string, ErrorSpec>;
 
-const SOMEWHERE: Record<SpecificError, ErrorSpec> = {
+/** Failures that a route names in its `errors`. */
+const SOMEWHERE = {
   not_found: {
     status: 404,
     when: 'it does not exist, or belongs to another company',
@@ -167,7 +168,7 @@ const SOMEWHERE: Record<SpecificError, ErrorSpec> = {
   delivery_pending: {
     status: 409,
     when: 'the delivery has no final state yet',
-    message: 'The delivery is still pending.',
+    message: 'The delivery is pending; it is retried automatically.',
   },
   quota_exceeded: {
     status: 409,
@@ -188,12 +189,12 @@ const SOMEWHERE: Record<SpecificError, ErrorSpec> = {
   webhook_deleted: {
     status: 409,
     when: 'the webhook of the delivery was deleted',
-    message: 'The webhook was deleted.',
+    message: 'The webhook of this delivery was deleted.',
   },
   webhook_disabled: {
     status: 409,
     when: 'the webhook is disabled',
-    message: 'The webhook is disabled.',
+    message: 'The webhook is disabled; enable it first.',
   },
   payload_erased: {
     status: 409,
@@ -212,9 +213,11 @@ const SOMEWHERE: Record<SpecificError, ErrorSpec> = {
     when: 'the key was used with another body',
     message: 'This Idempotency-Key was used with another body; use a new key for a new message.',
   },
-};
+} as const satisfies Record<string, ErrorSpec>;
 
-/** Of no operation: the path exists, the method does not. */
+export type SpecificError = keyof typeof SOMEWHERE;
+
+/** The failure of an address without an operation: the path exists, the method does not. */
 const WITHOUT_OPERATION = {
   method_not_allowed: {
     status: 405,
@@ -223,8 +226,8 @@ const WITHOUT_OPERATION = {
   },
 } as const satisfies Record<string, ErrorSpec>;
 
-/** Every error code of the API. */
-export const ERROR_CODES: Readonly<Record<string, ErrorSpec>> = {
+/** Every error code of the API. A new one is an entry here, and the place that throws it. */
+const CODES = {
   ...EVERYWHERE,
   ...WITH_BODY,
   ...WITH_PATH_ID,
@@ -233,20 +236,6 @@ export const ERROR_CODES: Readonly<Record<string, ErrorSpec>> = {
   ...SOMEWHERE,
 };
 
-/** Returns the codes that a route can return, by status. */
-export function codesOf(route: Route): Map<number, string[]> {
-  const codes = [
-    ...Object.keys(EVERYWHERE),
-    ...(route.body ? Object.keys(WITH_BODY) : []),
-    ...(route.path.includes(':') ? Object.keys(WITH_PATH_ID) : []),
-    ...(route.errors ?? []),
-  ];
-  return Map.groupBy(codes, (code) => errorOf(code).status);
-}
+export type ErrorCode = keyof typeof CODES;
 
-/** Throws for a code that the API does not have. */
-export function errorOf(code: string): ErrorSpec {
-  const found = ERROR_CODES[code];
-  if (!found) throw new Error(`unknown error code ${code}`);
-  return found;
-}
+export const ERROR_CODES: Readonly<Record<ErrorCode, ErrorSpec>> = CODES;

@@ -148,7 +148,7 @@ describe('idempotent accept', () => {
       expect(reserved).toEqual([]);
       await post('k');
       expect(reserved).toEqual([4_000]);
-      const full = new ApiError(503, 'unavailable', 'Send it again.');
+      const full = new ApiError('unavailable', 'Send it again.');
       reserve = () => {
         throw full;
       };

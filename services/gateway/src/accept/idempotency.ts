@@ -115,11 +115,7 @@ async function respondAgain(
     case 'repeat':
       return { data: await readResponse(deps, request, use.holder), isReplayed: true };
     case 'reused':
-      throw new ApiError(
-        422,
-        'idempotency_key_reused',
-        'This Idempotency-Key was used with another body; use a new key for a new message.',
-      );
+      throw new ApiError('idempotency_key_reused');
     // Another request has the key, but its message is not committed by a majority yet.
     case 'first':
     case 'expired':
@@ -147,12 +143,7 @@ async function readResponse(
 }
 
 function stillRunning(): ApiError {
-  return new ApiError(
-    409,
-    'idempotency_key_running',
-    'The first request with this Idempotency-Key is still running; send it again in a moment.',
-    { headers: { 'Retry-After': '1' } },
-  );
+  return new ApiError('idempotency_key_running', undefined, { headers: { 'Retry-After': '1' } });
 }
 
 /**

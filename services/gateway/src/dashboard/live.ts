@@ -90,7 +90,7 @@ async function stillAllowed(request: Request, identify: Identify): Promise<boole
 }
 
 const tooMany = (): ApiError =>
-  new ApiError(503, 'unavailable', 'Too many live streams are open. Poll the lists instead.', {
+  new ApiError('unavailable', 'Too many live streams are open. Poll the lists instead.', {
     headers: { 'Retry-After': '15' },
   });
 

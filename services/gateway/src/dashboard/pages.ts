@@ -101,7 +101,7 @@ function sendFile(
 }
 
 function notFound({ method, path }: Request): ApiError {
-  return new ApiError(404, 'route_not_found', `There is no ${method} ${path}.`);
+  return new ApiError('route_not_found', `There is no ${method} ${path}.`);
 }
 
 interface DashboardFile {

@@ -20,7 +20,7 @@ let described: number;
 beforeEach(async () => {
   [isLimited, described] = [false, 0];
   const statements = { sign: () => 'signed', read: () => JSON.stringify(session) };
-  const fail = () => Promise.reject(new ApiError(500, 'internal_error', 'not needed'));
+  const fail = () => Promise.reject(new ApiError('internal_error', 'not needed'));
   const app = express();
   app.use(
     sessionPages({
@@ -36,7 +36,7 @@ beforeEach(async () => {
       limits: {
         limitCompany: (_request, response, next) => {
           expect(response.locals.caller).toMatchObject({ companyId: 'comp_a' });
-          if (isLimited) throw new ApiError(429, 'rate_limited', 'wait');
+          if (isLimited) throw new ApiError('rate_limited', 'wait');
           next();
         },
       },

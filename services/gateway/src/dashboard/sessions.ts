@@ -203,7 +203,7 @@ export function sessionNamed(
 ): Session {
   const session = cookies.read(request, kind);
   if (!session) throw sessionEnded();
-  if (id !== null && !idsOf(session).includes(id)) throw sessionReplaced();
+  if (id !== null && !idsOf(session).includes(id)) throw new ApiError('session_replaced');
   return session;
 }
 
@@ -211,13 +211,6 @@ function idsOf(session: Session): string[] {
   const { companyId } = session;
   return session.kind === 'portal' ? [companyId, session.linkId] : [companyId];
 }
-
-const sessionReplaced = (): ApiError =>
-  new ApiError(
-    401,
-    'session_replaced',
-    'This browser began another session since, which took the place of this one.',
-  );
 
 /** Whether visits of the portal go on (docs/contract.md C20.1). Sessions of the dashboard go on with their key. */
 export interface Visits {

@@ -23,7 +23,7 @@ test('no link is looked up for an address that has sent too many wrong ones', as
     recordRequest: fail,
     wrongKeys: {
       count: () => undefined,
-      lookUp: () => Promise.reject(new ApiError(429, 'too_many_wrong_keys', 'wait')),
+      lookUp: () => Promise.reject(new ApiError('too_many_wrong_keys', 'wait')),
     },
     newId: () => 'key_1',
     nowMs: () => 0,

@@ -119,7 +119,7 @@ export function createSignIn(deps: SignInDeps): SignIn {
 /** `authenticate` tells clients of the API where to send a key. */
 function asWrongKey(error: unknown): never {
   if (!(error instanceof ApiError) || error.status !== 401) throw error;
-  throw new ApiError(401, 'unauthorized', 'This is not a valid API key.');
+  throw new ApiError('unauthorized', 'This is not a valid API key.');
 }
 
 /** What a key gave ends with it. */
@@ -266,24 +266,5 @@ function ignoreUnknown(error: unknown): void {
   if (!(error instanceof ApiError) || error.status !== 404) throw error;
 }
 
-/** Says why a link does not open: its page shows the text. */
-function linkRefused(refusal: LinkRefusal): ApiError {
-  switch (refusal) {
-    case 'used':
-      return new ApiError(
-        410,
-        'link_used',
-        'This link was used already. It opens once; ask for another one.',
-      );
-    case 'expired':
-      return new ApiError(410, 'link_expired', 'This link has expired. Ask for another one.');
-    case 'revoked':
-      return new ApiError(410, 'link_revoked', 'This link was revoked. Ask for another one.');
-    case 'unknown':
-      return new ApiError(
-        404,
-        'link_unknown',
-        'There is no such link. Check that all of it was copied, or ask for another one.',
-      );
-  }
-}
+/** Why a link does not open: its page shows the text. */
+const linkRefused = (refusal: LinkRefusal): ApiError => new ApiError(`link_${refusal}`);

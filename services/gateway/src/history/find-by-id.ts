@@ -5,7 +5,7 @@ import type {
 } from '@posthorn/platform/mongo/messages/delivery-queries.ts';
 import type { MessageQueries } from '@posthorn/platform/mongo/messages/message-queries.ts';
 import type { ResendStore } from '@posthorn/platform/mongo/resends/resends.ts';
-import { ApiError } from '../api-error.ts';
+import { nullIf404 } from '../api-error.ts';
 import type { TakeTurn } from '../limits/turns.ts';
 import type { Apps } from '../projects/apps.ts';
 import type { Projects } from '../projects/projects.ts';
@@ -71,11 +71,6 @@ export function createFindById(deps: FindByIdDeps): FindById {
     const find = BY_PREFIX[id.slice(0, Math.max(0, id.indexOf('_')))];
     return find ? find({ ...deps, takeTurn }, companyId, id) : Promise.resolve(null);
   };
-}
-
-function nullIf404(error: unknown): null {
-  if (error instanceof ApiError && error.status === 404) return null;
-  throw error;
 }
 
 async function findWebhook(

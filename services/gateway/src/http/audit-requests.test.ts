@@ -107,7 +107,7 @@ describe('a request that changes something', () => {
   });
 
   test('is recorded as refused for failures of the client only', () => {
-    expect(refusalOf(new ApiError(404, 'not_found', 'No.'))).toBe('not_found');
+    expect(refusalOf(new ApiError('not_found', 'No.'))).toBe('not_found');
     expect(refusalOf(unavailable('mongodb_unavailable'))).toBeNull();
     expect(refusalOf(new Error('no answer'))).toBeNull();
   });
@@ -145,7 +145,7 @@ describe('a request that reads', () => {
   });
 
   test('and fails is not recorded: nothing was shown', async () => {
-    const fail = () => Promise.reject(new ApiError(404, 'not_found', 'No.'));
+    const fail = () => Promise.reject(new ApiError('not_found', 'No.'));
     await expect(record(READ, asked(), fail)).rejects.toThrow('No.');
     expect(reads).toEqual([]);
   });

@@ -68,9 +68,9 @@ function decode(bytes: Buffer): string {
     const text = UTF8.decode(bytes);
     if (!text.startsWith(BYTE_ORDER_MARK)) return text;
   } catch {
-    throw new ApiError(400, 'invalid_json', 'The body is not valid UTF-8.');
+    throw new ApiError('invalid_json', 'The body is not valid UTF-8.');
   }
-  throw new ApiError(400, 'invalid_json', 'The body starts with a byte-order mark. Leave it out.');
+  throw new ApiError('invalid_json', 'The body starts with a byte-order mark. Leave it out.');
 }
 
 function readObject(text: string): ReturnType<typeof parseJsonObject> {
@@ -79,7 +79,7 @@ function readObject(text: string): ReturnType<typeof parseJsonObject> {
   } catch (error) {
     if (error instanceof TooManyMembersError) throw invalidRequest([TOO_MANY_FIELDS]);
     if (!(error instanceof InvalidJsonError)) throw error;
-    throw new ApiError(400, 'invalid_json', `The body is not acceptable: ${error.message}.`);
+    throw new ApiError('invalid_json', `The body is not acceptable: ${error.message}.`);
   }
 }
 
@@ -230,7 +230,7 @@ const JSON_TYPE = /^application\/([\w.+-]+\+)?json\s*(;|$)/i;
 /** Throws ApiError 415. A form of another site cannot send this type. */
 export const assertJson: RequestHandler = (request, _response, next) => {
   if (!isJson(request)) {
-    throw new ApiError(415, 'unsupported_media_type', 'Send Content-Type: application/json.');
+    throw new ApiError('unsupported_media_type');
   }
   next();
 };
@@ -260,7 +260,7 @@ export function createReceiveBody(memory: Memory, bounds: BodyBounds = BOUNDS): 
   const { maxBytes } = bounds;
   return async (request, response, next) => {
     if ((request.headers['content-encoding'] ?? 'identity').toLowerCase() !== 'identity') {
-      throw new ApiError(415, 'unsupported_media_type', 'Send the body without compression.');
+      throw new ApiError('unsupported_media_type', 'Send the body without compression.');
     }
     if ((lengthOf(request) ?? 0) > maxBytes) throw tooLarge(maxBytes);
     if (request.headers.expect !== undefined) response.writeContinue();
@@ -294,18 +294,18 @@ function readAll(
       else if (growth > 0 && !memory.tryReserve(response, growth)) refuse(overloaded());
       else if (body.isShredded()) {
         stopReading(request, response);
-        refuse(shredded());
+        refuse(new ApiError('chunks_too_small'));
       } else body.add(chunk);
     });
     request.on('end', () => {
       if (body) resolve(body.bytes());
     });
     request.on('error', () => {
-      reject(new ApiError(400, 'incomplete_body', 'The body ended before its announced length.'));
+      reject(new ApiError('incomplete_body'));
     });
     if (withinMs !== null) {
       endAfter(withinMs, response, () => {
-        refuse(tooSlow());
+        refuse(new ApiError('request_timeout'));
       });
     }
   });
@@ -334,17 +334,5 @@ function endAfter(withinMs: number, response: Response, refuse: () => void): voi
 }
 
 function tooLarge(maxBytes: number): ApiError {
-  return new ApiError(413, 'body_too_large', `The body is larger than ${maxBytes} bytes.`);
-}
-
-function tooSlow(): ApiError {
-  return new ApiError(408, 'request_timeout', 'The request did not arrive in time.');
-}
-
-function shredded(): ApiError {
-  return new ApiError(
-    400,
-    'chunks_too_small',
-    'The body comes in too many chunks of one to three bytes. Send it in larger ones.',
-  );
+  return new ApiError('body_too_large', `The body is larger than ${maxBytes} bytes.`);
 }

@@ -10,6 +10,7 @@ import {
   STATUS_CODES,
 } from 'node:http';
 import type { Duplex } from 'node:stream';
+import { ERROR_CODES, type ErrorCode } from '../error-codes.ts';
 import { SECURITY_HEADERS } from './security-headers.ts';
 
 export interface ServerBounds {
@@ -126,44 +127,22 @@ function closeSoon(socket: Duplex, lingerMs: number, isComplete = () => false): 
 }
 
 interface Refusal {
-  status: number;
-  code: string;
-  message: string;
+  code: ErrorCode;
+  /** In place of the one that belongs to the code. */
+  message?: string;
 }
 
 const REFUSALS = {
-  malformed: {
-    status: 400,
-    code: 'malformed_request',
-    message: 'This is not a valid HTTP request.',
-  },
-  timeout: {
-    status: 408,
-    code: 'request_timeout',
-    message: 'The request did not arrive in time.',
-  },
-  expectation: {
-    status: 417,
-    code: 'expectation_failed',
-    message: 'The only supported Expect is 100-continue.',
-  },
-  unknown_coding: {
-    status: 501,
-    code: 'not_implemented',
-    message: 'The only supported Transfer-Encoding is chunked.',
-  },
+  malformed: { code: 'malformed_request' },
+  timeout: { code: 'request_timeout' },
+  expectation: { code: 'expectation_failed' },
+  unknown_coding: { code: 'not_implemented' },
   connect: {
-    status: 501,
     code: 'not_implemented',
     message: 'The method CONNECT is not supported: this is no proxy.',
   },
-  headers: {
-    status: 431,
-    code: 'headers_too_large',
-    message: `The headers are larger than ${MAX_HEADER_BYTES} bytes.`,
-  },
+  headers: { code: 'headers_too_large' },
   too_many_headers: {
-    status: 431,
     code: 'headers_too_large',
     message: `There are more than ${MAX_HEADERS} headers.`,
   },
@@ -175,7 +154,10 @@ function reasonOf({ code }: NodeJS.ErrnoException): Refusal {
   return REFUSALS.malformed;
 }
 
-function contentOf({ code, message }: Refusal): { headers: Record<string, string>; body: string } {
+function contentOf({ code, message = ERROR_CODES[code].message }: Refusal): {
+  headers: Record<string, string>;
+  body: string;
+} {
   const requestId = randomUUID();
   const body = JSON.stringify({ success: false, message, code, requestId });
   const headers = {
@@ -189,15 +171,21 @@ function contentOf({ code, message }: Refusal): { headers: Record<string, string
 
 function refuse(response: ServerResponse, refusal: Refusal): void {
   const { headers, body } = contentOf(refusal);
-  response.writeHead(refusal.status, headers).end(body);
+  response.writeHead(ERROR_CODES[refusal.code].status, headers).end(body);
 }
 
 /** Returns a response as text. There is no request yet for which Node could create one. */
 function refusalText(refusal: Refusal): string {
   const { headers, body } = contentOf(refusal);
   const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}`);
-  const status = `HTTP/1.1 ${refusal.status} ${STATUS_CODES[refusal.status] ?? ''}`;
-  return [status, ...lines, 'Connection: close', '', body].join('\r\n');
+  const { status } = ERROR_CODES[refusal.code];
+  return [
+    `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ''}`,
+    ...lines,
+    'Connection: close',
+    '',
+    body,
+  ].join('\r\n');
 }
 
 /** What is wrong with the head of a request; `unknown_coding` is a transfer coding other than `chunked`. */

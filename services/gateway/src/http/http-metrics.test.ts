@@ -34,7 +34,7 @@ beforeEach(async () => {
   const app = express();
   app.use(createHttpMetrics(registry).observe(routes, ['rate_limited']));
   app.use((_request, _response, next) => {
-    if (isLimited) throw new ApiError(429, 'rate_limited', 'Wait.');
+    if (isLimited) throw new ApiError('rate_limited', 'Wait.');
     next();
   });
   app.get('/hanging', (_request, response) => void response.write('begun'));

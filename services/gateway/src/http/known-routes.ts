@@ -91,11 +91,7 @@ export function methodsByPath(routes: readonly Route[]): Map<string, string[]> {
 export function refuseMethod(methods: readonly string[]): RequestHandler {
   const allow = methods.join(', ');
   return (request) => {
-    throw new ApiError(
-      405,
-      'method_not_allowed',
-      `${request.path} does not support ${request.method}.`,
-      { headers: { Allow: allow } },
-    );
+    const message = `${request.path} does not support ${request.method}.`;
+    throw new ApiError('method_not_allowed', message, { headers: { Allow: allow } });
   };
 }

@@ -3,6 +3,7 @@ import type { AuditAction, AuditedFields, AuditTargetKind } from '@posthorn/doma
 import type { Changed } from '@posthorn/platform/mongo/company-documents.ts';
 import { z } from 'zod';
 import type { Problem } from '../api-error.ts';
+import type { SpecificError } from '../error-codes.ts';
 import type { Body } from './body.ts';
 import type { Pages } from './send-json.ts';
 import type { TakeTurn } from '../limits/turns.ts';
@@ -61,19 +62,6 @@ interface ResponseSpec {
   data?: z.ZodType;
   hasCursor?: boolean;
 }
-
-/** Codes of the failures that only some routes have (docs/decisions/0004-api-errors.md). */
-export type SpecificError =
-  | 'not_found'
-  | 'delivery_pending'
-  | 'quota_exceeded'
-  | 'resend_running'
-  | 'key_of_link'
-  | 'webhook_deleted'
-  | 'webhook_disabled'
-  | 'payload_erased'
-  | 'idempotency_key_running'
-  | 'idempotency_key_reused';
 
 /** What the audit log says of a route (docs/contract.md C17). */
 export interface AuditSpec {

@@ -93,14 +93,17 @@ describe('send error', () => {
   });
 
   describe('the challenge of a refused request', () => {
-    test.each(['unauthorized', 'session_replaced'])('is in every 401, such as %s', async (code) => {
-      const { status, challenge } = await fail(new ApiError(401, code, 'Sign in.'));
-      expect([status, challenge]).toEqual([401, CHALLENGE]);
-      // RFC 9110, section 11.6.1, and no scheme for which browsers show a dialog.
-      expect(challenge).toMatch(
-        /^(?!basic|digest|negotiate)[\w-]+ [\w-]+="[^"]*"(, [\w-]+="[^"]*")*$/i,
-      );
-    });
+    test.each(['unauthorized', 'session_replaced'] as const)(
+      'is in every 401, such as %s',
+      async (code) => {
+        const { status, challenge } = await fail(new ApiError(code, 'Sign in.'));
+        expect([status, challenge]).toEqual([401, CHALLENGE]);
+        // RFC 9110, section 11.6.1, and no scheme for which browsers show a dialog.
+        expect(challenge).toMatch(
+          /^(?!basic|digest|negotiate)[\w-]+ [\w-]+="[^"]*"(, [\w-]+="[^"]*")*$/i,
+        );
+      },
+    );
 
     test('is in no other one', async () => {
       expect((await fail(notFound('webhook'))).challenge).toBeNull();

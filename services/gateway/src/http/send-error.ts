@@ -77,9 +77,9 @@ function toApiError(error: unknown): ApiError {
   if (asStoreError(error) instanceof StoreUnavailableError)
     return unavailable('mongodb_unavailable');
   if (error instanceof URIError) {
-    return new ApiError(404, 'route_not_found', 'The path is not valid percent-encoding.');
+    return new ApiError('route_not_found');
   }
-  return new ApiError(500, 'internal_error', 'An internal error occurred.');
+  return new ApiError('internal_error');
 }
 
 /** Calls `send` later, so that clients which repeat a refused request at once cost little. */

@@ -72,7 +72,8 @@ export function createApiKeys(deps: ApiKeysDeps): ApiKeys {
     async rotate(maker, keyId, graceSeconds) {
       const { companyId } = maker;
       const old = await required(companyId, keyId);
-      if (old.removeAt) throw keyOfLink();
+      // A new key with these rights would be known, and would stay when the link ends.
+      if (old.removeAt) throw new ApiError('key_of_link');
       const created = await insertKey(deps, maker, old.name, rightsLike(maker, old));
       const endsAt = new Date(nowMs() + graceSeconds * 1_000);
       await keysOf(companyId).updateMany({ _id: keyId }, { $min: { expiresAt: endsAt } });
@@ -99,15 +100,6 @@ export function createApiKeys(deps: ApiKeysDeps): ApiKeys {
       return revoked;
     },
   };
-}
-
-/** A new key with these rights would be known, and would not go with the link. */
-function keyOfLink(): ApiError {
-  return new ApiError(
-    409,
-    'key_of_link',
-    'A link made this API key, which nobody knows, so it cannot be rotated. Revoke it instead.',
-  );
 }
 
 /**

@@ -86,7 +86,7 @@ describe('authenticate', () => {
     });
 
     test('is accepted from an address that has sent too many wrong ones', async () => {
-      tooMany = new ApiError(429, 'too_many_wrong_keys', 'wait');
+      tooMany = new ApiError('too_many_wrong_keys', 'wait');
       expect((await refusalOf(call(keyOf('bad')))).status).toBe(429);
       expect(await call(keyOf('good'))).toEqual(recordOf('comp_1'));
     });

@@ -72,13 +72,13 @@ export function createAuthentication(deps: AuthenticateDeps): Authentication {
       // A session whose key was revoked is no guess.
       if (keyHash !== undefined) throw sessionEnded();
       wrongKeys.count(address);
-      throw new ApiError(401, 'unauthorized', 'Send a valid API key in the header x-api-key.');
+      throw new ApiError('unauthorized');
     }
     if (companyId && companyId !== key.companyId) {
-      throw new ApiError(403, 'company_mismatch', 'companyid is not the company of the API key.');
+      throw new ApiError('company_mismatch');
     }
     if (key.isSuspended) {
-      throw new ApiError(403, 'company_suspended', 'The company of this API key is suspended.');
+      throw new ApiError('company_suspended');
     }
     onUsed(key.keyId);
     return key;
@@ -129,7 +129,7 @@ function createKeys({ findKey, wrongKeys, cacheBytes, nowMs }: AuthenticateDeps)
 }
 
 export const sessionEnded = (): ApiError =>
-  new ApiError(401, 'unauthorized', 'There is no session, or it has ended. Sign in.');
+  new ApiError('unauthorized', 'There is no session, or it has ended. Sign in.');
 
 function isExpired({ expiresAtMs }: KeyRecord, nowMs: number): boolean {
   return expiresAtMs !== null && expiresAtMs <= nowMs;

@@ -5,7 +5,7 @@ import type { MessageQueries } from '@posthorn/platform/mongo/messages/message-q
 import type { ResendStore } from '@posthorn/platform/mongo/webhooks/resends.ts';
 import type { WebhookStore } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
 import { readDelivery } from '../history/deliveries.ts';
-import { ApiError, insufficientScope, notFound } from '../api-error.ts';
+import { ApiError, insufficientScope, notFound, nullIf404 } from '../api-error.ts';
 import type { Caller, Route } from '../http/route.ts';
 import type { TakeTurn } from '../limits/turns.ts';
 import type { Apps } from '../projects/apps.ts';
@@ -84,11 +84,6 @@ async function isProjectOf(
   return app?.projectId === id;
 }
 
-function nullIf404(error: unknown): null {
-  if (error instanceof ApiError && error.status === 404) return null;
-  throw error;
-}
-
 async function isWebhookOf(
   { webhooks }: ConfinementDeps,
   { companyId, appId }: AppOwner,
@@ -133,7 +128,7 @@ export function assertAllowed(
   { scopes, portal }: Pick<Caller, 'scopes' | 'portal'>,
 ): void {
   if (portal) {
-    if (!needed) throw new ApiError(404, 'route_not_found', 'The portal has no such address.');
+    if (!needed) throw new ApiError('route_not_found', 'The portal has no such address.');
     if (portal.capabilities.includes(needed)) return;
     throw insufficientScope('What the link to the portal allows does not include this.');
   }

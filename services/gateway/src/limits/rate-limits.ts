@@ -212,7 +212,7 @@ const REFUSALS = {
 function tooMany(scope: Scope, { resetMs }: Decision): ApiError {
   const [code, message] = REFUSALS[scope];
   const headers = { 'Retry-After': String(Math.ceil(resetMs / 1_000)) };
-  return new ApiError(429, code, message, { headers, isDelayed: true });
+  return new ApiError(code, message, { headers, isDelayed: true });
 }
 
 /** Bounds how often this process looks up keys and links that do not exist, whatever addresses they come from. */
@@ -287,12 +287,9 @@ function networkOf(address: string | undefined): string {
 
 /** Not 503: strangers who send guesses must not make it look as if messages were refused (docs/runbook.md). */
 function tooManyMisses(): ApiError {
-  return new ApiError(
-    429,
-    'too_many_wrong_keys',
-    'Too many wrong API keys arrive from everywhere; wait.',
-    { headers: { 'Retry-After': '1' }, isDelayed: true },
-  );
+  const message = 'Too many wrong API keys arrive from everywhere; wait.';
+  const headers = { 'Retry-After': '1' };
+  return new ApiError('too_many_wrong_keys', message, { headers, isDelayed: true });
 }
 
 /** Requests that may wait at once, with 1 kB each; further ones get 503. */

@@ -1,7 +1,13 @@
 import { STATUS_CODES } from 'node:http';
 import type { Route } from '../http/route.ts';
 import { CHALLENGE } from '../http/send-error.ts';
-import { codesOf, errorOf } from '../error-codes.ts';
+import {
+  ERROR_CODES,
+  type ErrorCode,
+  EVERYWHERE,
+  WITH_BODY,
+  WITH_PATH_ID,
+} from '../error-codes.ts';
 import { exampleOf } from './examples.ts';
 import type { JsonSchema, SchemaRegistry } from './json-schemas.ts';
 
@@ -110,8 +116,22 @@ export function createFailureResponses(): FailureResponses {
   };
 }
 
-function failureResponse(status: number, codes: readonly string[]): JsonSchema {
-  const reasons = codes.map((code) => `- \`${code}\`: ${errorOf(code).when}`);
+/** Returns the codes that a route can return, by status. */
+export function codesOf(route: Route): Map<number, ErrorCode[]> {
+  const codes = [
+    ...keysOf(EVERYWHERE),
+    ...(route.body ? keysOf(WITH_BODY) : []),
+    ...(route.path.includes(':') ? keysOf(WITH_PATH_ID) : []),
+    ...(route.errors ?? []),
+  ];
+  return Map.groupBy(codes, (code) => ERROR_CODES[code].status);
+}
+
+const keysOf = <Code extends ErrorCode>(part: Record<Code, unknown>): Code[] =>
+  Object.keys(part) as Code[];
+
+function failureResponse(status: number, codes: readonly ErrorCode[]): JsonSchema {
+  const reasons = codes.map((code) => `- \`${code}\`: ${ERROR_CODES[code].when}`);
   return {
     description: [STATUS_CODES[status], '', ...reasons].join('\n'),
     headers: headersOf(status, codes),
@@ -127,8 +147,8 @@ function failureResponse(status: number, codes: readonly string[]): JsonSchema {
   };
 }
 
-function headersOf(status: number, codes: readonly string[]): ResponseHeaders {
-  const retryable = codes.some((code) => errorOf(code).retryAfter !== undefined);
+function headersOf(status: number, codes: readonly ErrorCode[]): ResponseHeaders {
+  const retryable = codes.some((code) => ERROR_CODES[code].retryAfter !== undefined);
   return {
     ...COMMON_HEADERS,
     ...(retryable && RETRY_AFTER),
@@ -136,8 +156,8 @@ function headersOf(status: number, codes: readonly string[]): ResponseHeaders {
   };
 }
 
-function errorExampleOf(code: string): JsonSchema {
-  const { message } = errorOf(code);
+function errorExampleOf(code: ErrorCode): JsonSchema {
+  const { message } = ERROR_CODES[code];
   const errors = code === 'invalid_request' && [{ path: 'name', message: 'is required' }];
   return { success: false, message, code, requestId: REQUEST_ID, ...(errors && { errors }) };
 }

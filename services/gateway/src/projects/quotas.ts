@@ -22,13 +22,8 @@ const WHAT: Record<QuotaName, string> = {
 };
 
 /** docs/contract.md C3.6. */
-export function quotaExceeded(quota: QuotaName, limit: number): ApiError {
-  return new ApiError(409, 'quota_exceeded', `The limit is ${limit} ${describe(quota)}.`);
-}
-
-/** Names the setting too, where an operator can change the quota. */
-function describe(quota: QuotaName): string {
-  return quota in FIXED_QUOTAS ? WHAT[quota] : `${WHAT[quota]} (${quota})`;
+export function quotaExceeded(setting: QuotaSetting, limit: number): ApiError {
+  return new ApiError('quota_exceeded', `The limit is ${limit} ${WHAT[setting]} (${setting}).`);
 }
 
 interface Creation<Created> {

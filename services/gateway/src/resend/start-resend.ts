@@ -50,9 +50,9 @@ export function createStartResend(deps: StartResendDeps): StartResend {
   const { webhooks, hasApp, resends, marks, wake } = deps;
   return {
     async ofDelivery({ id, companyId, webhookId, status }) {
-      if (!isFinal(status)) throw stillPending();
+      if (!isFinal(status)) throw new ApiError('delivery_pending');
       const webhook = await webhooks.findOne(companyId, webhookId);
-      if (!webhook) throw conflict('webhook_deleted', 'The webhook of this delivery was deleted.');
+      if (!webhook) throw new ApiError('webhook_deleted');
       assertEnabled(webhook);
       const chosen = { webhookId, appId: null, outcome: null };
       const span = { companyId, ...chosen, afterId: id, beforeId: id };
@@ -63,7 +63,7 @@ export function createStartResend(deps: StartResendDeps): StartResend {
         await resends.remove(resend);
         // Another process may have found the resend in between and marked the delivery for it.
         await marks.free(companyId, resend.id, [id]);
-        throw marked ? conflict('resend_running', RUNNING) : stillPending();
+        throw new ApiError(marked ? 'resend_running' : 'delivery_pending');
       }
       wake(resend);
     },
@@ -103,12 +103,10 @@ function resendOf(
 async function startSpan(deps: StartResendDeps, span: FailedSpan, chosen: Chosen): Promise<Resend> {
   const resend = resendOf(deps, span, chosen);
   resend.total = await deps.resends.count(resend);
-  if (!(await deps.resends.insert(resend))) throw conflict('resend_running', RUNNING);
+  if (!(await deps.resends.insert(resend))) throw new ApiError('resend_running');
   deps.wake(resend);
   return resend;
 }
-
-const RUNNING = 'The delivery, webhook or app is already being resent.';
 
 async function mark(deps: StartResendDeps, resend: Resend): Promise<MarkedDelivery | undefined> {
   const { marks } = deps;
@@ -144,13 +142,7 @@ function newResend(
 }
 
 function assertEnabled({ disabled }: Webhook): void {
-  if (disabled) throw conflict('webhook_disabled', 'The webhook is disabled; enable it first.');
-}
-
-const conflict = (code: string, message: string): ApiError => new ApiError(409, code, message);
-
-function stillPending(): ApiError {
-  return conflict('delivery_pending', 'The delivery is pending; it is retried automatically.');
+  if (disabled) throw new ApiError('webhook_disabled');
 }
 
 export interface ResendDeliveryDeps extends ReadDeps {
@@ -168,9 +160,7 @@ export async function resendDelivery(
 ): Promise<ReadDelivery> {
   const found = await readDelivery(deps, companyId, deliveryId);
   if (!found) throw notFound('delivery');
-  if (found.isPayloadErased) {
-    throw new ApiError(409, 'payload_erased', 'The payload was erased once it was delivered.');
-  }
+  if (found.isPayloadErased) throw new ApiError('payload_erased');
   await deps.startResend.ofDelivery(found.source);
   return found;
 }
