@@ -20,7 +20,7 @@ import type { RateLimits } from './limits/rate-limits.ts';
 import { DOCS_PATHS, docsPage } from './openapi/docs-page.ts';
 import { createDocument } from './openapi/document.ts';
 import { codesOf } from './openapi/responses.ts';
-import { PUBLIC_KEYS_PATH, type PublicKeysDeps, publicKeysPage } from './webhooks/signing-keys.ts';
+import { PUBLIC_KEYS_PATH, type PublicKeysDeps, publicKeysPage } from './routes/signing-keys.ts';
 
 interface AppDeps extends RouteHandlerDeps, Pick<PublicKeysDeps, 'findPublicKeys'> {
   routes: readonly Route[];

@@ -100,33 +100,30 @@ describe('accept message', () => {
 
     test('cancels its deliveries to disabled webhooks before the response', async () => {
       webhooks = [openedWebhook(1, { secret: SECRET }), openedWebhook(2, { disabled: true })];
-      const response = await acceptMessage.accept(request(1));
-      expect(response?.deliveries.map(({ status }) => status)).toEqual(['pending', 'cancelled']);
+      await acceptMessage.accept(request(1));
       const expected = { status: 'cancelled', reason: 'webhook_disabled', attempt: null };
-      expect(cancelled).toMatchObject([[{ id: response?.deliveries[1]?.id, ...expected }]]);
+      expect(cancelled).toMatchObject([[{ webhookId: openedWebhook(2).id, ...expected }]]);
     });
 
     test('cancels its deliveries to thousands of disabled webhooks in slices', async () => {
       webhooks = Array.from({ length: 1_001 }, (_, n) => openedWebhook(n + 1, { disabled: true }));
-      const response = await acceptMessage.accept(request(1));
+      const accepted = await acceptMessage.accept(request(1));
       expect(cancelled.map((slice) => slice.length)).toEqual([250, 250, 250, 250, 1]);
-      expect(cancelled.flat().map(({ id }) => id)).toEqual(
-        response?.deliveries.map(({ id }) => id),
-      );
+      expect(cancelled.flat().map(({ webhookId }) => webhookId)).toEqual(accepted?.message.targets);
     });
 
     test('leaves what it cannot cancel to the dispatcher', async () => {
       webhooks = Array.from({ length: 501 }, (_, n) => openedWebhook(n + 1, { disabled: true }));
       insertCancelled = () => Promise.reject(new Error('MongoDB is away'));
-      const response = await acceptMessage.accept(request(1));
-      expect(response?.deliveries).toHaveLength(501);
+      const accepted = await acceptMessage.accept(request(1));
+      expect(accepted?.message.targets).toHaveLength(501);
       expect(cancelled).toHaveLength(1);
     });
 
     test('returns the message as it was stored', async () => {
-      const response = await acceptMessage.accept(request(1));
+      const accepted = await acceptMessage.accept(request(1));
       const [stored] = batches.flat();
-      expect(response).toMatchObject({ id: stored?.id, payload: '{"n":1}', delivered: false });
+      expect(accepted?.message).toBe(stored);
       expect(stored).toMatchObject({
         companyId: 'comp_a',
         appId: null,
@@ -142,12 +139,11 @@ describe('accept message', () => {
     test('stores its app and which of its webhooks are disabled', async () => {
       webhooks = [openedWebhook(1, { secret: SECRET }), openedWebhook(2, { disabled: true })];
       const address = { kind: 'app' as const, appId: 'app_1', eventType: null };
-      const response = await acceptMessage.accept(request(1, { address }));
+      await acceptMessage.accept(request(1, { address }));
       const [on = '', off = ''] = [1, 2].map((n) => openedWebhook(n).id);
       expect(batches.flat()).toMatchObject([
         { appId: 'app_1', targets: [on, off], disabledTargets: new Set([off]) },
       ]);
-      expect(response?.deliveries.map(({ status }) => status)).toEqual(['pending', 'cancelled']);
     });
 
     test('throws 404 for an unknown webhook and stores nothing', async () => {
@@ -161,8 +157,8 @@ describe('accept message', () => {
 
     test('stores the sealed response in the same write when there is a key', async () => {
       const idempotency = { key: 'k', bodyHash: 'h' };
-      const response = await acceptMessage.accept(request(1, { idempotency }));
-      const id = response?.id ?? '';
+      const accepted = await acceptMessage.accept(request(1, { idempotency }));
+      const id = accepted?.message.id ?? '';
       expect(batches[0]).toMatchObject([
         { id, idempotency: { ...idempotency, answer: `sealed ${id} with 7 headers` } },
       ]);
@@ -202,7 +198,9 @@ describe('accept message', () => {
       for (const result of await acceptMany(3))
         expect(result).toMatchObject({ status: 'rejected' });
       insertAll = allAs('stored');
-      expect(await acceptMessage.accept(request(1))).toMatchObject({ payload: '{"n":1}' });
+      expect(await acceptMessage.accept(request(1))).toMatchObject({
+        message: { payload: '{"n":1}' },
+      });
     });
 
     /** Inserts do not end until the returned function is called. */

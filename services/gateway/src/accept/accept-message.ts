@@ -6,11 +6,10 @@ import type { InsertOutcome } from '@posthorn/platform/mongo/messages/messages.t
 import { messageOf } from '@posthorn/platform/service/errors.ts';
 import type { CountMessage } from '@posthorn/platform/mongo/stats/write-stats.ts';
 import { notFound, overloaded, unavailable } from '../api-error.ts';
-import type { RequestQueue } from '../http/route.ts';
 import type { TakeTurn } from '../limits/turns.ts';
 import type { Outbox } from '../outbox/outbox.ts';
 import { MS_PER_RECORD } from '../outbox/publish-budget.ts';
-import { type CreatedMessage, describeAccepted, type ShownWebhook } from '../routes/message-responses.ts';
+import type { ShownHeaders } from '../history/sent-headers.ts';
 import {
   buildMessage,
   type BuildMessageDeps,
@@ -36,19 +35,23 @@ interface AcceptDeps extends BuildMessageDeps, CancelDisabledDeps {
   monotonicMs: () => number;
 }
 
-/** The `data` of the response; null when another message has the same idempotency key. */
-export type Accepted = CreatedMessage | null;
+/** A stored message, and what its response shows of its oldest webhook. */
+export interface Accepted {
+  message: Message;
+  shown: ShownHeaders;
+}
 
 export interface AcceptMessage {
   /**
-   * Takes a turn for a message to many webhooks. Throws ApiError 404 for an unknown app or webhook, 409 for too many
-   * targets, 503 when the message was not stored, and what `takeTurn` throws.
+   * Takes a turn for a message to many webhooks. Returns null when another message has the same idempotency key. Throws
+   * ApiError 404 for an unknown app or webhook, 409 for too many targets, 503 when the message was not stored, and what
+   * `takeTurn` throws.
    */
-  accept: (request: NewMessage, takeTurn?: TakeTurn) => Promise<Accepted>;
+  accept: (request: NewMessage, takeTurn?: TakeTurn) => Promise<Accepted | null>;
   /** Resolves when every insert has ended, including those whose client has disconnected. */
   idle: () => Promise<void>;
   /** False when a request of this company would be refused for lack of memory. */
-  hasRoom: RequestQueue['hasRoom'];
+  hasRoom: (companyId: string, bytes: number) => boolean;
   /** What waiting requests hold, by estimate. */
   usedBytes: () => number;
 }
@@ -68,7 +71,7 @@ const MAX_WAITING = 5_000;
 
 /** What became of one request of a batch. */
 type BatchResult =
-  | { kind: 'stored'; message: Message; shown: ShownWebhook }
+  | (Accepted & { kind: 'stored' })
   /** Another message has its idempotency key. */
   | { kind: 'repeated' }
   | { kind: 'not_stored' }
@@ -93,7 +96,7 @@ export function createAcceptMessage(deps: AcceptDeps): AcceptMessage {
     run: (batch) => storeAndPublish(deps, batch),
   });
 
-  const accept = async (request: NewMessage, takeTurn?: TakeTurn): Promise<Accepted> => {
+  const accept = async (request: NewMessage, takeTurn?: TakeTurn): Promise<Accepted | null> => {
     const { companyId, address } = request;
     const found = await deps.targets.resolve(companyId, address);
     if (!found) throw notFound(address.kind);
@@ -105,7 +108,7 @@ export function createAcceptMessage(deps: AcceptDeps): AcceptMessage {
     switch (result.kind) {
       case 'stored':
         await cancelDisabledDeliveries(deps, result.message);
-        return describeAccepted(result.message, result.shown);
+        return { message: result.message, shown: result.shown };
       case 'repeated':
         return null;
       case 'not_stored':

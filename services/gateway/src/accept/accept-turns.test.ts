@@ -117,7 +117,7 @@ describe('the accept queue', () => {
     const other = acceptOne('comp_b');
     openGate();
     expect((await waiting).every(({ status }) => status === 'fulfilled')).toBe(true);
-    expect(await other).toMatchObject({ payload: '{}' });
+    expect(await other).toMatchObject({ message: { payload: '{}' } });
     expect(batches.flat()).toHaveLength(2_501);
   });
 

@@ -4,13 +4,8 @@ import type { Idempotency, Message } from '@posthorn/domain/message.ts';
 import { slicesOf } from '@posthorn/platform/async/fair-queue.ts';
 import type { DeliveryStore } from '@posthorn/platform/mongo/messages/deliveries.ts';
 import type { Logger } from '@posthorn/platform/service/logger.ts';
-import type { Vault } from '@posthorn/platform/security/vault.ts';
-import {
-  type CreatedMessage,
-  describeAccepted,
-  shownOf,
-  type ShownWebhook,
-} from '../routes/message-responses.ts';
+import type { Vault } from '@posthorn/platform/vault/vault.ts';
+import { headersOf, type ShownHeaders } from '../history/sent-headers.ts';
 import type { Address, ResolvedTargets } from './targets.ts';
 
 /** A message as a client asks for it. */
@@ -36,7 +31,7 @@ export interface BuiltMessage {
   kind: 'built';
   message: Message;
   /** What the response shows of the oldest webhook. */
-  shown: ShownWebhook;
+  shown: ShownHeaders;
 }
 
 export interface BuildMessageDeps {
@@ -52,7 +47,8 @@ export interface BuildMessageDeps {
  */
 export function buildMessage(deps: BuildMessageDeps, resolved: ResolvedRequest): BuiltMessage {
   const message = toMessage(deps, resolved);
-  const shown = shownOf(message, resolved.oldest);
+  const { signature, headers } = headersOf(message, resolved.oldest);
+  const shown = { signature, headers };
   return { kind: 'built', message: withSealedResponse(deps, message, shown), shown };
 }
 
@@ -85,7 +81,7 @@ function toMessage(
 function withSealedResponse(
   { responses }: BuildMessageDeps,
   message: Message,
-  shown: ShownWebhook,
+  shown: ShownHeaders,
 ): Message {
   if (!message.idempotency) return message;
   const sealed = responses.seal(message, shown);
@@ -133,9 +129,9 @@ export async function cancelDisabledDeliveries(
 /** The first response to a request with an idempotency key, as its message stores it. */
 export interface SealedResponses {
   /** Seals what cannot be rebuilt: the webhook may change, the message does not. */
-  seal: (message: Message, shown: ShownWebhook) => string;
-  /** Rejects with SealedValueError when what is stored cannot be decrypted, or when there is nothing. */
-  open: (message: Message) => Promise<CreatedMessage>;
+  seal: (message: Message, shown: ShownHeaders) => string;
+  /** Throws SealedValueError when what is stored cannot be decrypted, or when there is nothing. */
+  open: (message: Message) => ShownHeaders;
 }
 
 /**
@@ -147,11 +143,7 @@ export function createSealedResponses(vault: Vault): SealedResponses {
   return {
     seal: (message, { signature, headers }) =>
       vault.seal(JSON.stringify({ signature, headers }), bindingOf(message)),
-    async open(message) {
-      const sealed = message.idempotency?.answer ?? '';
-      // Earlier versions sealed the whole response, of which these two fields are a part.
-      const shown = JSON.parse(vault.open(sealed, bindingOf(message))) as ShownWebhook;
-      return describeAccepted(message, shown);
-    },
+    open: (message) =>
+      JSON.parse(vault.open(message.idempotency?.answer ?? '', bindingOf(message))) as ShownHeaders,
   };
 }

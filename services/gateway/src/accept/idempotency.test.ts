@@ -4,8 +4,7 @@ import type { ClaimedKey, KeyHolder } from '@posthorn/platform/mongo/messages/id
 import { Registry } from 'prom-client';
 import { countingIds, sampleMessage } from '../../../../test/support/samples/sample-message.ts';
 import { ApiError } from '../api-error.ts';
-import { type CreatedMessage, describeAccepted } from '../routes/message-responses.ts';
-import type { NewMessage } from './accept-message.ts';
+import type { Accepted, NewMessage } from './accept-message.ts';
 import {
   bodyHashOf,
   createIdempotentAccept,
@@ -16,6 +15,7 @@ import {
 describe('idempotent accept', () => {
   const NOW_MS = 1_700_000_000_000;
   const DAY_MS = 86_400_000;
+  const SHOWN = { signature: null, headers: [] };
 
   /** The messages under the unique index, by company and key. */
   let stored: Map<string, Message>;
@@ -25,7 +25,7 @@ describe('idempotent accept', () => {
   let newId: ReturnType<typeof countingIds>;
   let registry: Registry;
   let acceptIdempotent: IdempotentAccept;
-  let accepting: (request: NewMessage) => Promise<CreatedMessage | null>;
+  let accepting: (request: NewMessage) => Promise<Accepted | null>;
   let find: (companyId: string, key: string) => Message | null;
   /** Bytes that were counted before they were read. */
   let reserved: number[];
@@ -35,7 +35,7 @@ describe('idempotent accept', () => {
   let released: (string | null)[];
 
   /** As the store does: one write accepts the message and claims the key. */
-  function accept(request: NewMessage): Promise<CreatedMessage | null> {
+  function accept(request: NewMessage): Promise<Accepted | null> {
     const { companyId, payload, idempotency } = request;
     const key = `${companyId}/${idempotency?.key ?? ''}`;
     if (idempotency && stored.has(key)) return Promise.resolve(null);
@@ -47,7 +47,7 @@ describe('idempotent accept', () => {
     });
     if (idempotency) stored.set(key, message);
     accepted.push(message);
-    return describeAccepted(message, { signature: null, headers: [] });
+    return Promise.resolve({ message, shown: SHOWN });
   }
 
   beforeEach(() => {
@@ -70,7 +70,7 @@ describe('idempotent accept', () => {
           return Promise.resolve();
         },
       },
-      responses: { open: (message) => describeAccepted(message, { signature: null, headers: [] }) },
+      responses: { open: () => SHOWN },
       registry,
     });
   });
@@ -101,8 +101,8 @@ describe('idempotent accept', () => {
     test('is accepted the first time and gets the first response every other time', async () => {
       const first = await post('k');
       expect(first.isReplayed).toBe(false);
-      expect(await post('k')).toEqual({ data: first.data, isReplayed: true });
-      expect(await post('k')).toEqual({ data: first.data, isReplayed: true });
+      expect(await post('k')).toEqual({ ...first, isReplayed: true });
+      expect(await post('k')).toEqual({ ...first, isReplayed: true });
       expect(accepted).toHaveLength(1);
       expect(await lookups()).toEqual({ new: 1, repeated: 2 });
     });
@@ -117,7 +117,7 @@ describe('idempotent accept', () => {
     test('is accepted once when 20 come at the same time, and all get the same message', async () => {
       const results = await Promise.all(Array.from({ length: 20 }, () => post('k')));
       expect(accepted).toHaveLength(1);
-      expect(new Set(results.map(({ data }) => data.id)).size).toBe(1);
+      expect(new Set(results.map(({ message }) => message.id)).size).toBe(1);
       expect(results.filter(({ isReplayed }) => !isReplayed)).toHaveLength(1);
     });
 
@@ -208,7 +208,7 @@ describe('idempotent accept', () => {
   describe('a request without an idempotency key', () => {
     test('is accepted every time', async () => {
       const results = [await post(undefined), await post(undefined)];
-      expect(new Set(results.map(({ data }) => data.id)).size).toBe(2);
+      expect(new Set(results.map(({ message }) => message.id)).size).toBe(2);
       expect(results.every(({ isReplayed }) => !isReplayed)).toBe(true);
       expect(accepted.every(({ idempotency }) => idempotency === null)).toBe(true);
       expect(await lookups()).toEqual({ new: 0, repeated: 0 });

@@ -10,8 +10,7 @@ import { hash } from 'node:crypto';
 import { Counter, type Registry } from 'prom-client';
 import { ApiError } from '../api-error.ts';
 import type { TakeTurn } from '../limits/turns.ts';
-import type { CreatedMessage } from '../routes/message-responses.ts';
-import type { AcceptMessage, NewMessage } from './accept-message.ts';
+import type { Accepted, AcceptMessage, NewMessage } from './accept-message.ts';
 import type { SealedResponses } from './build-message.ts';
 
 export interface IdempotentAcceptDeps {
@@ -32,8 +31,7 @@ export interface KeyedRequest {
   takeTurn: TakeTurn;
 }
 
-interface IdempotentResponse {
-  data: CreatedMessage;
+interface IdempotentResponse extends Accepted {
   /** True when this is the first request's response again. */
   isReplayed: boolean;
 }
@@ -73,9 +71,9 @@ export function createIdempotentAccept(deps: IdempotentAcceptDeps): IdempotentAc
     }
     const freed = freedBy(use);
     if (freed) await deps.messages.releaseKey(companyId, key, freed);
-    const data = await deps.accept({ ...message, idempotency: { key, bodyHash } }, takeTurn);
-    lookups.inc({ result: data ? 'new' : 'repeated' });
-    if (data) return { data, isReplayed: false };
+    const accepted = await deps.accept({ ...message, idempotency: { key, bodyHash } }, takeTurn);
+    lookups.inc({ result: accepted ? 'new' : 'repeated' });
+    if (accepted) return { ...accepted, isReplayed: false };
     // Another request with this key was stored since the look-up.
     return respondAgain(deps, request, await readKeyUse(deps, companyId, key, bodyHash));
   };
@@ -90,11 +88,11 @@ async function acceptWithoutKey(
   { accept }: IdempotentAcceptDeps,
   { message, takeTurn }: KeyedRequest,
 ): Promise<IdempotentResponse> {
-  const data = await accept({ ...message, idempotency: null }, takeTurn);
-  if (!data) {
+  const accepted = await accept({ ...message, idempotency: null }, takeTurn);
+  if (!accepted) {
     throw new ImpossibleError('the store reported a repeated key for a message without one');
   }
-  return { data, isReplayed: false };
+  return { ...accepted, isReplayed: false };
 }
 
 async function readKeyUse(
@@ -113,7 +111,7 @@ async function respondAgain(
 ): Promise<IdempotentResponse> {
   switch (use.kind) {
     case 'repeat':
-      return { data: await readResponse(deps, request, use.holder), isReplayed: true };
+      return { ...(await readResponse(deps, request, use.holder)), isReplayed: true };
     case 'reused':
       throw new ApiError('idempotency_key_reused');
     // Another request has the key, but its message is not committed by a majority yet.
@@ -133,13 +131,14 @@ async function readResponse(
   { messages, responses }: IdempotentAcceptDeps,
   { message: { companyId, payload }, reserve }: KeyedRequest,
   holder: KeyHolder,
-): Promise<CreatedMessage> {
+): Promise<Accepted> {
   reserve(holder.storedBytes * COPIES);
-  const message = await messages.findOne(companyId, holder.id);
-  // It has expired since the look-up.
-  if (!message) throw stillRunning();
+  const found = await messages.findOne(companyId, holder.id);
+  // The message has expired since the look-up.
+  if (!found) throw stillRunning();
   // The same bytes as the first request had, also when the stored ones are erased.
-  return responses.open({ ...message, payload });
+  const message = { ...found, payload };
+  return { message, shown: responses.open(message) };
 }
 
 function stillRunning(): ApiError {

@@ -15,7 +15,8 @@ const request: NewMessage = {
   requestId: 'request-1',
   idempotency: null,
 };
-const accepted = { id: 'msg_1', deliveries: [{}, {}] } as unknown as Accepted;
+const message = { id: 'msg_1', targets: ['wh_1', 'wh_2'] };
+const accepted = { message } as Accepted;
 
 function open(accept: AcceptMessage['accept'] = () => Promise.resolve(accepted)) {
   const spans = recordedSpans();

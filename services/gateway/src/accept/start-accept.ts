@@ -15,7 +15,6 @@ import type { Spans } from '@posthorn/platform/service/spans.ts';
 import type { Vault } from '@posthorn/platform/security/vault.ts';
 import type { GatewayConfig } from '../config.ts';
 import { ApiError } from '../api-error.ts';
-import type { RequestQueue } from '../http/route.ts';
 import type { Outbox } from '../outbox/outbox.ts';
 import type { NotStoredByApp } from '../projects/apps.ts';
 import type { Invalidations } from '../start.ts';
@@ -27,7 +26,7 @@ import { createTargetResolver, type TargetResolver } from './targets.ts';
 export interface Accept {
   accept: AcceptMessage['accept'];
   acceptIdempotent: IdempotentAccept;
-  acceptQueue: RequestQueue;
+  acceptQueue: Pick<AcceptMessage, 'hasRoom'>;
 }
 
 interface OpenAcceptDeps {
@@ -114,11 +113,11 @@ export function traceAccept(
     });
     if (!span) return accept(request, takeTurn);
     try {
-      const data = await accept({ ...request, traceparent: span.traceparent }, takeTurn);
-      const targets = data?.deliveries.length;
-      const attributes = { 'posthorn.message.id': data?.id, 'posthorn.targets': targets };
+      const accepted = await accept({ ...request, traceparent: span.traceparent }, takeTurn);
+      const { id, targets } = accepted?.message ?? {};
+      const attributes = { 'posthorn.message.id': id, 'posthorn.targets': targets?.length };
       span.end({ endMs: nowMs(), attributes });
-      return data;
+      return accepted;
     } catch (error) {
       const failure = error instanceof ApiError ? error.code : 'internal_error';
       span.end({ endMs: nowMs(), failure });

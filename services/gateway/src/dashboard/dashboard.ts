@@ -12,6 +12,7 @@ import type { mongo } from 'mongoose';
 import { join } from 'node:path';
 import type { GatewayConfig } from '../config.ts';
 import type { RecordRequest } from '../http/audit-requests.ts';
+import type { Identify } from '../http/pipeline.ts';
 import type { KnownPage } from '../http/known-routes.ts';
 import type { RequestDeadlines } from '../http/request-deadlines.ts';
 import type { RequestMemory } from '../http/request-memory.ts';
@@ -29,7 +30,6 @@ import {
   createSessionCookies,
   createVisits,
   describeSession,
-  type Identify,
   type SessionCookies,
   type Visits,
 } from './sessions.ts';

@@ -7,11 +7,11 @@ import { ApiError } from '../api-error.ts';
 import { refuseMethod } from '../http/known-routes.ts';
 import type { RequestDeadlines } from '../http/request-deadlines.ts';
 import { REQUEST_BYTES, type RequestMemory } from '../http/request-memory.ts';
-import type { Caller } from '../http/route.ts';
+import type { Caller } from '../keys/rights.ts';
 import { assertAllowed } from '../keys/rights.ts';
 import type { RateLimits } from '../limits/rate-limits.ts';
 import type { GatewayRedis } from '../start.ts';
-import type { Identify } from './sessions.ts';
+import type { Identify } from '../http/pipeline.ts';
 
 interface LivePageDeps {
   identify: Identify;

@@ -13,13 +13,10 @@ import type { SignedStatements } from '@posthorn/platform/security/signed-statem
 import type { CookieOptions, Request, Response } from 'express';
 import { z } from 'zod';
 import { ApiError } from '../api-error.ts';
-import type { Caller } from '../http/route.ts';
+import type { Identify } from '../http/pipeline.ts';
+import type { Caller } from '../keys/rights.ts';
 import { type Authenticate, sessionEnded } from '../keys/authenticate.ts';
 import type { HasApp } from '../projects/apps.ts';
-import { isoTime } from '../routes/fields.ts';
-
-/** Returns whose request it is, by its API key or its session. Throws what `Authenticate` throws. */
-export type Identify = (request: Request) => Promise<Caller>;
 
 interface IdentifyDeps {
   authenticate: Authenticate;
@@ -282,7 +279,7 @@ export async function describeSession(
     kind,
     company: { id: companyId, name: (await deps.companies.nameOf(companyId)) ?? '' },
     key: kind === 'company' ? describeKey(key) : describeVisitor(session),
-    expiresAt: isoTime(Math.min(endsAtMs, key.expiresAtMs ?? Infinity)),
+    expiresAt: new Date(Math.min(endsAtMs, key.expiresAtMs ?? Infinity)).toISOString(),
     portal: kind === 'company' ? null : await describePortal(deps, session),
   };
 }

@@ -17,7 +17,7 @@ import {
 import type { Invalidate } from '@posthorn/platform/redis/invalidations.ts';
 import { ApiError, foundOr404 } from '../api-error.ts';
 import type { AuditedRequest, RecordRequest } from '../http/audit-requests.ts';
-import type { Caller } from '../http/route.ts';
+import type { Caller } from '../keys/rights.ts';
 import type { Authenticate } from '../keys/authenticate.ts';
 import type { WrongKeys } from '../limits/rate-limits.ts';
 import type { HasApp } from '../projects/apps.ts';

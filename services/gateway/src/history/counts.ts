@@ -20,7 +20,7 @@ import type { OpenCircuit, OpenCircuits } from '@posthorn/platform/redis/open-ci
 import type { mongo } from 'mongoose';
 import { unavailable } from '../api-error.ts';
 import type { Apps } from '../projects/apps.ts';
-import type { ReadWebhookOutlines, WebhookOutline } from './overview.ts';
+import type { ReadWebhookOutlines, WebhookOutline } from './webhook-outlines.ts';
 
 interface CountAppsDeps {
   apps: Pick<Apps, 'existing'>;

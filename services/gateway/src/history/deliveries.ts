@@ -15,7 +15,7 @@ import type {
 import type { WebhookStore } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
 import { SealedValueError } from '@posthorn/platform/vault/vault.ts';
 import { inTurns, type TakeTurn } from '../limits/turns.ts';
-import { type SentHeaders, sentHeadersOf, UNKNOWN_HEADERS } from '../routes/message-responses.ts';
+import { type SentHeaders, sentHeadersOf, UNKNOWN_HEADERS } from './sent-headers.ts';
 import { requireMessage } from './messages.ts';
 
 interface DeliveriesQuery {

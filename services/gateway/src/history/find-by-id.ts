@@ -10,7 +10,7 @@ import type { TakeTurn } from '../limits/turns.ts';
 import type { Apps } from '../projects/apps.ts';
 import type { Projects } from '../projects/projects.ts';
 import { type DeliveryPlace, placesAt, readDelivery, type ReadStores } from './deliveries.ts';
-import type { ReadWebhookOutlines } from './overview.ts';
+import type { ReadWebhookOutlines } from './webhook-outlines.ts';
 
 export interface FindByIdDeps extends ReadStores {
   projects: Pick<Projects, 'get'>;

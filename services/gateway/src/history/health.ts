@@ -7,7 +7,21 @@ import type { MessageQueries } from '@posthorn/platform/mongo/messages/message-q
 import type { WebhookStore } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
 import type { EndpointFlow, EndpointFlows } from '@posthorn/platform/redis/endpoint-flows.ts';
 import type { OpenCircuits } from '@posthorn/platform/redis/open-circuits.ts';
-import type { Health } from '../routes/webhook-responses.ts';
+
+/** How a webhook does. Times are in ISO 8601. */
+interface Health {
+  circuit: 'closed' | 'open' | 'half_open';
+  probeAt: string | null;
+  lastAttemptAt: string | null;
+  /** From 0 to 1. */
+  successRate: number | null;
+  latencyMs: { p50: number | null; p95: number | null };
+  concurrency: { now: number; floor: number; ceiling: number };
+  ratePerSecond: number | null;
+  heldUntil: string | null;
+  /** Counted up to 10,000. */
+  backlog: number;
+}
 
 interface HealthDeps {
   webhooks: Pick<WebhookStore, 'has'>;

@@ -1,6 +1,6 @@
 import { statusBeforeAttempts } from '@posthorn/domain/delivery/when-cancelled.ts';
 import { deliveryIdOf, firstIdAt, timeMsOf } from '@posthorn/domain/ids.ts';
-import type { DeliveryStatus } from '@posthorn/domain/delivery/delivery.ts';
+import type { Delivery, DeliveryStatus } from '@posthorn/domain/delivery/delivery.ts';
 import { type Message, messageStatus } from '@posthorn/domain/message.ts';
 import { requiredAt } from '@posthorn/domain/required.ts';
 import { slicesOf } from '@posthorn/platform/async/fair-queue.ts';
@@ -14,10 +14,9 @@ import type {
   MessageQueries,
   OutlineBounds,
 } from '@posthorn/platform/mongo/messages/message-queries.ts';
-import type { WebhookStore } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
+import type { FoundWebhook, WebhookStore } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
 import { notFound } from '../api-error.ts';
 import type { TakeTurn } from '../limits/turns.ts';
-import type { OldestTarget } from '../routes/message-responses.ts';
 
 export interface MessageQuery extends DeliveryFilter {
   appId?: string | undefined;
@@ -304,6 +303,14 @@ export interface ReadMessageStores {
   messages: Pick<MessageQueries, 'findOne'>;
   deliveries: Pick<DeliveryQueries, 'findMany' | 'outlinesOf'>;
   webhooks: Pick<WebhookStore, 'findTarget'>;
+}
+
+/** The oldest webhook of a message and its delivery. */
+export interface OldestTarget {
+  /** Null when it was deleted, or when the message has no target. */
+  webhook: FoundWebhook | null;
+  /** Undefined while no attempt is recorded. */
+  delivery: Delivery | undefined;
 }
 
 interface ReadMessage {

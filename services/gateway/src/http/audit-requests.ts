@@ -19,7 +19,8 @@ import type { mongo } from 'mongoose';
 import type { GatewayConfig } from '../config.ts';
 import { seesSecrets } from '../keys/rights.ts';
 import { ApiError } from '../api-error.ts';
-import type { ApiResponse, AuditSpec, Caller, Route } from './route.ts';
+import type { ApiResponse, AuditSpec, Route } from './route.ts';
+import type { Caller } from '../keys/rights.ts';
 import { beginPages } from './send-json.ts';
 
 /** A request whose fields were validated. */

@@ -13,15 +13,7 @@ import {
   TooManyMembersError,
 } from './parse-json-object.ts';
 import type { RequestMemory } from './request-memory.ts';
-import type { Route } from './route.ts';
-
-export interface Body<T> {
-  value: T;
-  /** Returns the text of a field as the client wrote it; undefined when it is absent. */
-  textOf: (name: string) => string | undefined;
-  /** The whole body as it was received. */
-  bytes: Buffer;
-}
+import type { Body, Route } from './route.ts';
 
 const UTF8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 const BYTE_ORDER_MARK = '\ufeff';

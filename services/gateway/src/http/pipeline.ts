@@ -1,23 +1,19 @@
 import type { Request, RequestHandler, Response } from 'express';
-import type { Identify } from '../dashboard/sessions.ts';
 import { assertAllowed, type ConfineToApp, type NamedIds } from '../keys/rights.ts';
 import type { RateLimits } from '../limits/rate-limits.ts';
 import type { RequestsUnderWay } from '../limits/requests-under-way.ts';
 import { forOneApp, overloaded, unavailable } from '../api-error.ts';
 import type { RecordRequest } from './audit-requests.ts';
-import {
-  assertJson,
-  type Body,
-  createReceiveBody,
-  readBody,
-  readHead,
-  readRawFields,
-} from './body.ts';
+import { assertJson, createReceiveBody, readBody, readHead, readRawFields } from './body.ts';
 import type { RequestDeadlines } from './request-deadlines.ts';
 import { REQUEST_BYTES, type RequestMemory } from './request-memory.ts';
-import { type ApiResponse, type Caller, NO_FIELDS, type Route } from './route.ts';
+import { type ApiResponse, type Body, NO_FIELDS, type Route } from './route.ts';
+import type { Caller } from '../keys/rights.ts';
 import { beginPages, type Pages, sendJson, sendPages } from './send-json.ts';
 import type { CompanyRests, TakeTurn, Turns } from '../limits/turns.ts';
+
+/** Returns whose request it is, by its API key or its session. Throws what `Authenticate` throws. */
+export type Identify = (request: Request) => Promise<Caller>;
 
 export interface RouteHandlerDeps {
   identify: Identify;

@@ -2,7 +2,7 @@ import { createShares, type Shares } from '@posthorn/platform/memory/memory-budg
 import type { Response } from 'express';
 import { overloaded } from '../api-error.ts';
 import { addressKey } from '../limits/client-address.ts';
-import type { Caller } from './route.ts';
+import type { Caller } from '../keys/rights.ts';
 
 /**
  * Counts the bytes that requests hold until their response is sent and their work has ended: bodies, what

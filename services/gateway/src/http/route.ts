@@ -4,24 +4,16 @@ import type { Changed } from '@posthorn/platform/mongo/company-documents.ts';
 import { z } from 'zod';
 import type { Problem } from '../api-error.ts';
 import type { SpecificError } from '../error-codes.ts';
-import type { Body } from './body.ts';
+import type { Caller } from '../keys/rights.ts';
 import type { Pages } from './send-json.ts';
 import type { TakeTurn } from '../limits/turns.ts';
 
-/** What the API key of a request stands for. Every query to the stores names its company. */
-export interface Caller {
-  companyId: string;
-  keyId: string;
-  scopes: readonly Scope[];
-  /** The only app that the key may be used for; null for the whole company. */
-  appId: string | null;
-  /** Of a visitor of the portal. The key is that which made the link then. */
-  portal?: PortalVisit;
-}
-
-interface PortalVisit {
-  linkId: string;
-  capabilities: readonly Capability[];
+export interface Body<T> {
+  value: T;
+  /** Returns the text of a field as the client wrote it; undefined when it is absent. */
+  textOf: (name: string) => string | undefined;
+  /** The whole body as it was received. */
+  bytes: Buffer;
 }
 
 export interface ApiRequest<Fields, Query> {

@@ -4,7 +4,7 @@ import type { Logger } from '@posthorn/platform/service/logger.ts';
 import type { ErrorRequestHandler, Response } from 'express';
 import { ApiError, unavailable } from '../api-error.ts';
 import { matchedPath } from './http-metrics.ts';
-import type { Caller } from './route.ts';
+import type { Caller } from '../keys/rights.ts';
 
 /**
  * RFC 9110, section 15.5.2: every 401 has a challenge; some clients throw without one. The scheme is not `Basic`, for

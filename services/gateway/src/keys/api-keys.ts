@@ -11,7 +11,7 @@ import type { ApiKeyDocument } from '@posthorn/platform/mongo/documents.ts';
 import type { Invalidate } from '@posthorn/platform/redis/invalidations.ts';
 import type { mongo } from 'mongoose';
 import { ApiError, cannotGive, foundOr404, notFound } from '../api-error.ts';
-import type { Caller } from '../http/route.ts';
+import type { Caller } from './rights.ts';
 import type { Quotas } from '../projects/quotas.ts';
 import type { ListPage } from '../projects/projects.ts';
 

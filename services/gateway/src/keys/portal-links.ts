@@ -24,7 +24,7 @@ import type { ApiKeyDocument } from '@posthorn/platform/mongo/documents.ts';
 import type { Invalidate } from '@posthorn/platform/redis/invalidations.ts';
 import type { mongo } from 'mongoose';
 import { cannotGive, invalidRequest } from '../api-error.ts';
-import type { Caller } from '../http/route.ts';
+import type { Caller } from './rights.ts';
 import type { ApiKeys } from './api-keys.ts';
 import type { Quotas } from '../projects/quotas.ts';
 import type { Apps } from '../projects/apps.ts';

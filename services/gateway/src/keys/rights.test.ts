@@ -2,7 +2,8 @@ import { describe, expect, test } from '@jest/globals';
 import { CAPABILITIES, SCOPES } from '@posthorn/domain/access.ts';
 import { routeTable } from '../../../../test/support/api/route-table.ts';
 import { ApiError } from '../api-error.ts';
-import type { Caller, Route } from '../http/route.ts';
+import type { Route } from '../http/route.ts';
+import type { Caller } from './rights.ts';
 import { assertAllowed } from './rights.ts';
 
 const visitor = (capabilities: readonly (typeof CAPABILITIES)[number][]) => ({

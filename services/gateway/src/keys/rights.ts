@@ -1,16 +1,61 @@
-import { allows, type Scope } from '@posthorn/domain/access.ts';
-import type { Webhook } from '@posthorn/domain/webhook.ts';
+import { allows, type Capability, type Scope } from '@posthorn/domain/access.ts';
 import type { DeliveryQueries } from '@posthorn/platform/mongo/messages/delivery-queries.ts';
 import type { MessageQueries } from '@posthorn/platform/mongo/messages/message-queries.ts';
 import type { ResendStore } from '@posthorn/platform/mongo/webhooks/resends.ts';
 import type { WebhookStore } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
 import { readDelivery } from '../history/deliveries.ts';
 import { ApiError, insufficientScope, notFound, nullIf404 } from '../api-error.ts';
-import type { Caller, Route } from '../http/route.ts';
 import type { TakeTurn } from '../limits/turns.ts';
 import type { Apps } from '../projects/apps.ts';
-import { withoutSecrets } from '../routes/webhook-responses.ts';
-import type { ApiKeys } from './api-keys.ts';
+
+/** Who makes a request: what its API key stands for. Every query to the stores names its company. */
+export interface Caller {
+  companyId: string;
+  keyId: string;
+  scopes: readonly Scope[];
+  /** The only app that the key may be used for; null for the whole company. */
+  appId: string | null;
+  /** The session of a visitor of the portal. `keyId` is the key that made the link. */
+  portal?: PortalSession;
+}
+
+interface PortalSession {
+  linkId: string;
+  capabilities: readonly Capability[];
+}
+
+/** What a route requires. */
+interface Needed {
+  scope: Scope;
+  /** Absent: the route does not exist for visitors of the portal. */
+  portal?: Capability;
+}
+
+/**
+ * Throws ApiError 403 when the caller may not use the route (docs/contract.md C14.4), and 404 when it does not exist
+ * for visitors of the portal (C20.3).
+ */
+export function assertAllowed(
+  { scope, portal: needed }: Needed,
+  { scopes, portal }: Pick<Caller, 'scopes' | 'portal'>,
+): void {
+  if (portal) {
+    if (!needed) throw new ApiError('route_not_found', 'The portal has no such address.');
+    if (portal.capabilities.includes(needed)) return;
+    throw insufficientScope('What the link to the portal allows does not include this.');
+  }
+  if (!allows(scopes, scope)) {
+    throw insufficientScope(`This API key does not have the scope ${scope}.`);
+  }
+}
+
+/** Whether responses show the caller the secrets of webhooks (docs/contract.md C14.5, C20.3). */
+export function seesSecrets(
+  { scopes, portal }: Pick<Caller, 'scopes' | 'portal'>,
+  scope: Scope = 'webhooks:write',
+): boolean {
+  return portal ? portal.capabilities.includes('secrets') : allows(scopes, scope);
+}
 
 /** What a request names, in its path, its query and its body. */
 export interface NamedIds {
@@ -29,7 +74,7 @@ interface ConfinementDeps {
   messages: Pick<MessageQueries, 'outlinesOf' | 'findOne' | 'outlinesAt'>;
   deliveries: Pick<DeliveryQueries, 'findMany'>;
   resends: Pick<ResendStore, 'findShown'>;
-  apiKeys: Pick<ApiKeys, 'appOf'>;
+  apiKeys: { appOf: (companyId: string, keyId: string) => Promise<string | null> };
 }
 
 /** The company and the app of a key that may be used for that app only. */
@@ -117,40 +162,4 @@ async function isResendOf(deps: ConfinementDeps, owner: AppOwner, id: string): P
   if (!found) return false;
   if (found.webhookId !== null) return isWebhookOf(deps, owner, found.webhookId);
   return found.appId === owner.appId;
-}
-
-/**
- * Throws ApiError 403 when the caller may not use the route (docs/contract.md C14.4), and 404 when it does not exist
- * for visitors of the portal (C20.3).
- */
-export function assertAllowed(
-  { scope, portal: needed }: Pick<Route, 'scope' | 'portal'>,
-  { scopes, portal }: Pick<Caller, 'scopes' | 'portal'>,
-): void {
-  if (portal) {
-    if (!needed) throw new ApiError('route_not_found', 'The portal has no such address.');
-    if (portal.capabilities.includes(needed)) return;
-    throw insufficientScope('What the link to the portal allows does not include this.');
-  }
-  if (!allows(scopes, scope)) {
-    throw insufficientScope(`This API key does not have the scope ${scope}.`);
-  }
-}
-
-/** Whether responses show the caller the secrets of webhooks (docs/contract.md C14.5, C20.3). */
-export function seesSecrets(
-  { scopes, portal }: Pick<Caller, 'scopes' | 'portal'>,
-  scope: Scope = 'webhooks:write',
-): boolean {
-  return portal ? portal.capabilities.includes('secrets') : allows(scopes, scope);
-}
-
-/** Returns how the caller is shown webhooks: with their secrets masked unless it may see them, and asks for them. */
-export function shownTo<Shown>(
-  caller: Caller,
-  describe: (webhook: Webhook) => Shown,
-  asksForSecrets = true,
-): (webhook: Webhook) => Shown {
-  const isShown = asksForSecrets && seesSecrets(caller);
-  return isShown ? describe : (webhook) => describe(withoutSecrets(webhook));
 }

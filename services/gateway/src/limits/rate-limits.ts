@@ -7,13 +7,13 @@ import type { RequestHandler, Response } from 'express';
 import { Counter, type Registry } from 'prom-client';
 import { ApiError, unavailable } from '../api-error.ts';
 import { addressKey } from './client-address.ts';
-import type { Caller } from '../http/route.ts';
 import {
   createAddToSharedCounts,
   createRateCounts,
   type Decision,
   type RateCounts,
 } from './rate-limit-counts.ts';
+import type { LimitedOwner } from './requests-under-way.ts';
 
 /** Requests and wrong keys per minute; 0 for no limit. */
 export interface Limits {
@@ -136,7 +136,7 @@ function handlersOf(
       next();
     },
     limitCompany(_request, response, next) {
-      const { companyId, portal } = response.locals.caller as Caller;
+      const { companyId, portal } = response.locals.caller as LimitedOwner;
       if (portal) enforce(response, 'visit', visit.take(portal.linkId));
       enforce(response, 'company', company.take(companyId));
       next();

@@ -12,7 +12,7 @@ function setUp() {
     linkId?: string,
   ): Promise<string> =>
     underWay.run(
-      { companyId, ...(linkId !== undefined && { portal: { linkId, capabilities: [] } }) },
+      { companyId, ...(linkId !== undefined && { portal: { linkId } }) },
       () => isOver,
       async () => {
         begun.push(name);

@@ -1,6 +1,11 @@
 import { createFifo, type Fifo } from '@posthorn/platform/async/fair-queue.ts';
 import { unavailable } from '../api-error.ts';
-import type { Caller } from '../http/route.ts';
+
+/** Whose requests are limited: the company, and within it the portal session of a visitor. */
+export interface LimitedOwner {
+  companyId: string;
+  portal?: { linkId: string } | undefined;
+}
 
 export interface RequestsUnderWay {
   /**
@@ -8,7 +13,7 @@ export interface RequestsUnderWay {
    * it, when the request is over by then.
    */
   run: <Result>(
-    caller: Pick<Caller, 'companyId' | 'portal'>,
+    owner: LimitedOwner,
     isOver: () => boolean,
     work: () => Promise<Result>,
   ) => Promise<Result>;

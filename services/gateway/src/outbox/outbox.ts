@@ -27,7 +27,12 @@ import { Gauge, type Registry } from 'prom-client';
 import type { GatewayConfig } from '../config.ts';
 import type { CompanyRests } from '../limits/turns.ts';
 import type { GatewayRedis } from '../start.ts';
-import { createPublication, type Publication, type PublicationState } from './publication.ts';
+import {
+  createPublication,
+  OWNED_MS,
+  type Publication,
+  type PublicationState,
+} from './publication.ts';
 import {
   createFollowReaders,
   createPublishBudget,
@@ -364,11 +369,6 @@ function watermarkOf({ unconfirmed, publication, idleWatermark }: Work): string 
   return capped > idleWatermark ? capped : idleWatermark;
 }
 
-/**
- * A gateway publishes for so long after it sent a heartbeat that was stored. The sweep takes over after
- * 10 s without one (SILENT_MS there), so that a gateway that was suspended does not publish as well.
- */
-export const OWNED_MS = 8_000;
 /**
  * Heartbeats come every second. While they fail, or after the process was suspended, the time between two does not
  * count.

@@ -5,8 +5,7 @@ import type { RecordLog } from '@posthorn/platform/kafka/record-log.ts';
 import type { MessageStore } from '@posthorn/platform/mongo/messages/messages.ts';
 import { StoreUnavailableError } from '@posthorn/platform/service/errors.ts';
 import type { Logger } from '@posthorn/platform/service/logger.ts';
-import type { Spans } from '@posthorn/platform/service/spans.ts';
-import { OWNED_MS } from './outbox.ts';
+import type { Spans } from '@posthorn/platform/tracing/spans.ts';
 import type { PublishBudget, PublishPace } from './publish-budget.ts';
 import {
   createPublishQueue,
@@ -90,6 +89,11 @@ interface Work extends PublicationDeps {
   keepTrying: KeepTrying;
 }
 
+/**
+ * A gateway publishes for so long after it sent a heartbeat that was stored. The sweep takes over after
+ * 10 s without one (SILENT_MS there), so that a gateway that was suspended does not publish as well.
+ */
+export const OWNED_MS = 8_000;
 /** The part of the queue that one page may fill, and below which the next page is read. */
 const PAGE_PART = 1 / 8;
 

@@ -11,7 +11,7 @@ import type { OutgoingRecord, RecordLog } from '@posthorn/platform/kafka/record-
 import { freeOrphans, type ResendMarks } from '@posthorn/platform/mongo/webhooks/resend-marks.ts';
 import type { ResendStore } from '@posthorn/platform/mongo/webhooks/resends.ts';
 import type { OpenCircuits } from '@posthorn/platform/redis/open-circuits.ts';
-import type { ResendSlot } from './run-resends.ts';
+import type { ResendSlot } from './slot.ts';
 
 export interface SendPageDeps {
   resends: Pick<ResendStore, 'findOne' | 'keepProgress'>;

@@ -1,7 +1,7 @@
 import { partFor, type Resend } from '@posthorn/domain/resend.ts';
 import { ResendMovedError, type ResendStore } from '@posthorn/platform/mongo/webhooks/resends.ts';
 import { sendPage, type SendPageDeps, type SentPage } from './resend-page.ts';
-import type { ResendSlot } from './run-resends.ts';
+import type { ResendSlot } from './slot.ts';
 
 export interface SendResendDeps extends SendPageDeps {
   resends: SendPageDeps['resends'] &

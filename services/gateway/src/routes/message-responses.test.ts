@@ -9,13 +9,12 @@ import { SealedValueError } from '@posthorn/platform/security/vault.ts';
 import { createHmac } from 'node:crypto';
 import { openedWebhook } from '../../../../test/support/samples/sample-webhook.ts';
 import { outlineBefore } from '../history/messages.ts';
+import { headersOf, UNKNOWN_HEADERS } from '../history/sent-headers.ts';
 import {
   DELIVERIES_OF_A_ROUND,
   describeAccepted,
   describeDelivery,
   describeMessage,
-  shownOf,
-  UNKNOWN_HEADERS,
 } from './message-responses.ts';
 
 describe('delivery', () => {
@@ -123,7 +122,7 @@ describe('message', () => {
   }
 
   const accepted = (source: Message, oldest: FoundWebhook | null) =>
-    describeAccepted(source, shownOf(source, oldest));
+    describeAccepted(source, headersOf(source, oldest));
   const NONE = { webhook: null, delivery: undefined };
   const signed = (key: string) => createHmac('sha256', key).update(message.payload).digest('hex');
   const headerOf = (response: object, name: string) =>
@@ -141,7 +140,7 @@ describe('message', () => {
       async (webhooks, rounds) => {
         const targets = Array.from({ length: webhooks }, (_, n) => `wh_${n}`);
         const source = { ...message, targets, disabledTargets: new Set(targets.slice(-1)) };
-        const shown = shownOf(source, webhook('wh_0'));
+        const shown = headersOf(source, webhook('wh_0'));
         let counted = 0;
         let counting: NodeJS.Immediate;
         const count = (): void => {

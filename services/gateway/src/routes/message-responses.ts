@@ -8,15 +8,14 @@ import {
   OUTCOMES,
 } from '@posthorn/domain/delivery/delivery.ts';
 import { type Message, messageStatus } from '@posthorn/domain/message.ts';
-import { acceptHeaders, DEFAULT_HEADERS } from '@posthorn/domain/request/delivery-headers.ts';
-import { hmacSignature } from '@posthorn/domain/request/signature.ts';
-import { type Header, isSignedByCompany, type Webhook } from '@posthorn/domain/webhook.ts';
+import type { Header } from '@posthorn/domain/webhook.ts';
 import { slicesOf } from '@posthorn/platform/async/fair-queue.ts';
 import type { DeliveryOutline } from '@posthorn/platform/mongo/messages/delivery-queries.ts';
 import type { FoundWebhook } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
-import { VERSION } from '@posthorn/platform/service/metrics.ts';
 import { setImmediate as nextRound } from 'node:timers/promises';
 import { z } from 'zod';
+import type { OldestTarget } from '../history/messages.ts';
+import { headersOf, type SentHeaders, type ShownHeaders } from '../history/sent-headers.ts';
 import { headerFields, idField, isoTime, timeField } from './fields.ts';
 
 export const deliveryStatusSchema = z
@@ -72,13 +71,6 @@ export const deliverySchema = z
     updatedAt: timeField,
   })
   .meta({ id: 'Delivery' });
-
-/** The headers of the deliveries to a webhook, with credentials masked. */
-export interface SentHeaders {
-  headers: Header[];
-  /** Milliseconds since 1970. Attempts before this time may have had other headers. */
-  sinceMs: number;
-}
 
 /** Shows no headers for an attempt that is older than the last change of the webhook: they may have been others. */
 function describeAttempt(source: Attempt, sentHeaders: SentHeaders): z.infer<typeof attemptSchema> {
@@ -178,16 +170,7 @@ export const listedMessageSchema = z
   .omit({ signature: true, headers: true, deliveryAttempt: true })
   .meta({ id: 'ListedMessage' });
 
-export type CreatedMessage = z.infer<typeof createdMessageSchema>;
-
-/** What the response to an accepted message shows of its oldest webhook. All else follows from the message. */
-export type ShownWebhook = Pick<CreatedMessage, 'signature' | 'headers'>;
-
-/** Returns what the oldest webhook of a message shows now. Takes null when the message has no target. */
-export function shownOf(source: Message, oldest: FoundWebhook | null): ShownWebhook {
-  const { signature, headers } = headersOf(source, oldest);
-  return { signature, headers };
-}
+type CreatedMessage = z.infer<typeof createdMessageSchema>;
 
 /**
  * Describes a message as it was accepted, before any attempt, over several rounds of the event loop when it has many
@@ -195,7 +178,7 @@ export function shownOf(source: Message, oldest: FoundWebhook | null): ShownWebh
  */
 export async function describeAccepted(
   source: Message,
-  { signature, headers }: ShownWebhook,
+  { signature, headers }: ShownHeaders,
 ): Promise<CreatedMessage> {
   const deliveries = await plannedDeliveries(source);
   const createdAt = isoTime(source.createdAtMs);
@@ -232,14 +215,6 @@ async function plannedDeliveries(source: Message): Promise<CreatedMessage['deliv
   return deliveries;
 }
 
-/** The oldest webhook of a message and its delivery. */
-export interface OldestTarget {
-  /** Null when it was deleted, or when the message has no target. */
-  webhook: FoundWebhook | null;
-  /** Undefined while no attempt is recorded. */
-  delivery: Delivery | undefined;
-}
-
 /** Describes a message as it stands now, with all its deliveries in the order of its targets. */
 export function describeMessage(
   source: Message,
@@ -266,10 +241,6 @@ function ofOldest(
     headers,
     deliveryAttempt: lastAttempt ? describeAttempt(lastAttempt, shown) : planned,
   };
-}
-
-function headersOf(source: Message, webhook: FoundWebhook | null): SignedHeaders {
-  return webhook?.kind === 'opened' ? sentHeadersOf(source, webhook) : UNKNOWN_HEADERS;
 }
 
 /** Describes a message as lists show it, with all its deliveries in the order of its targets. */
@@ -316,70 +287,4 @@ function plannedAttempt(
     createdAt,
     updatedAt: createdAt,
   };
-}
-
-/** What the deliveries of one message to one webhook have in common. */
-interface SignedHeaders extends SentHeaders {
-  /** Hex HMAC SHA-256 of the payload; null when it is not known. */
-  signature: string | null;
-}
-
-/** Returns the headers that the webhook has now, and since when it has them: for ever if it was never changed. */
-export function sentHeadersOf(message: Message, webhook: Webhook): SignedHeaders {
-  const signature = signatureOf(message, webhook);
-  const isChanged = webhook.updatedAtMs > webhook.createdAtMs;
-  const sinceMs = isChanged ? webhook.updatedAtMs : 0;
-  return { signature, headers: maskedHeaders(message, webhook, signature), sinceMs };
-}
-
-/** For a webhook that was deleted or cannot be decrypted. */
-export const UNKNOWN_HEADERS: SignedHeaders = { signature: null, headers: [], sinceMs: 0 };
-
-/** Stands for a credential in responses. */
-export const MASK = '********';
-const CREDENTIAL_NAME = /auth|token|secret|key|pass|session|credential/i;
-
-/**
- * See docs/contract.md C7.9: webhooks that send no HMAC are signed with their `secret`. Null when the
- * payload is erased.
- */
-function signatureOf(message: Message, { authMethod, secret }: Webhook): string | null {
-  if (message.isPayloadErased) return null;
-  const sendsHmac = authMethod.method === 'hmac' && !isSignedByCompany(authMethod);
-  const key = sendsHmac ? authMethod.hmacSecret : secret;
-  return hmacSignature(key, message.payload);
-}
-
-/** Leaves out the timestamp and its signature: each attempt makes new ones. */
-function maskedHeaders(message: Message, webhook: Webhook, signature: string | null): Header[] {
-  return [
-    ...DEFAULT_HEADERS,
-    { key: 'User-Agent', value: `Posthorn/${VERSION}` },
-    ...acceptHeaders(webhook),
-    ...webhook.customHeaders.map(maskCredential),
-    ...maskedAuth(webhook, signature),
-    { key: 'webhook-id', value: message.id },
-  ];
-}
-
-/** Masks the value of a header whose name suggests a credential. */
-export function maskCredential({ key, value }: Header): Header {
-  return { key, value: isCredential(key) ? MASK : value };
-}
-
-export const isCredential = (headerName: string): boolean => CREDENTIAL_NAME.test(headerName);
-
-/** Ed25519 has no header of its own: it signs in `webhook-signature`, with each attempt. */
-function maskedAuth({ authMethod }: Webhook, signature: string | null): Header[] {
-  if (isSignedByCompany(authMethod)) return [];
-  switch (authMethod.method) {
-    case 'hmac':
-      return [{ key: authMethod.hmacHeader, value: signature ?? MASK }];
-    case 'basic':
-      return [{ key: 'Authorization', value: `Basic ${MASK}` }];
-    case 'api_key':
-      return [{ key: authMethod.apiKeyHeader, value: MASK }];
-    case 'oauth2':
-      return [{ key: 'Authorization', value: `Bearer ${MASK}` }];
-  }
 }

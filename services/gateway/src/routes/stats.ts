@@ -16,7 +16,8 @@ import type { WebhookStore } from '@posthorn/platform/mongo/webhooks/webhooks.ts
 import { z } from 'zod';
 import type { CircuitOfWebhook, ReadCircuits } from '../history/counts.ts';
 import { notFound } from '../api-error.ts';
-import { type Caller, route, type Route } from '../http/route.ts';
+import { route, type Route } from '../http/route.ts';
+import type { Caller } from '../keys/rights.ts';
 import type { HasApp } from '../projects/apps.ts';
 import { exampleId, idField, idText, isoTime, timeField, timeText } from './fields.ts';
 

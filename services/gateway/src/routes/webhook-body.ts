@@ -4,7 +4,7 @@ import type { WebhookChanges } from '@posthorn/platform/mongo/webhooks/webhooks.
 import { z } from 'zod';
 import { invalidRequest, type Problem } from '../api-error.ts';
 import { isEmptyUpdate } from '../projects/projects.ts';
-import { isCredential, MASK } from './message-responses.ts';
+import { isCredential, MASK } from '../history/sent-headers.ts';
 import {
   type AuthFields,
   authHeaderOf,

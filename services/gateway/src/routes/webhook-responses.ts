@@ -9,7 +9,8 @@ import { pemCertificatesIn } from '@posthorn/platform/security/secure-context.ts
 import { X509Certificate } from 'node:crypto';
 import { z } from 'zod';
 import { headerFields, idField, isoTime, timeField } from './fields.ts';
-import { MASK, maskCredential } from './message-responses.ts';
+import { type Caller, seesSecrets } from '../keys/rights.ts';
+import { MASK, maskCredential } from '../history/sent-headers.ts';
 
 const certificates = z.array(
   z.object({
@@ -130,7 +131,7 @@ export function describeWebhookWithAuth(source: Webhook): z.infer<typeof webhook
 }
 
 /** Returns the webhook with everything masked that signs or authenticates its deliveries. */
-export function withoutSecrets(source: Webhook): Webhook {
+function withoutSecrets(source: Webhook): Webhook {
   return {
     ...source,
     secret: MASK,
@@ -138,6 +139,16 @@ export function withoutSecrets(source: Webhook): Webhook {
     customHeaders: source.customHeaders.map(maskCredential),
     authMethod: maskedAuth(source.authMethod),
   };
+}
+
+/** Returns the function that describes webhooks to the caller: masked unless it may see secrets, and asks for them. */
+export function shownTo<Shown>(
+  caller: Caller,
+  describe: (webhook: Webhook) => Shown,
+  asksForSecrets = true,
+): (webhook: Webhook) => Shown {
+  const isShown = asksForSecrets && seesSecrets(caller);
+  return isShown ? describe : (webhook) => describe(withoutSecrets(webhook));
 }
 
 function maskedAuth(auth: AuthMethod): AuthMethod {
@@ -187,5 +198,3 @@ export const healthSchema = z
     backlog: z.int().meta({ description: 'Number of pending deliveries; counted up to 10,000' }),
   })
   .meta({ id: 'WebhookHealth' });
-
-export type Health = z.infer<typeof healthSchema>;

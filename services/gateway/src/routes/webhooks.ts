@@ -7,13 +7,14 @@ import type { ReadHealth } from '../history/health.ts';
 import { forOneApp, notFound } from '../api-error.ts';
 import { NO_FIELDS, route, type Route } from '../http/route.ts';
 import { describeParts } from '../http/send-json.ts';
-import { seesSecrets, shownTo } from '../keys/rights.ts';
+import { seesSecrets } from '../keys/rights.ts';
 import { checkHeaderBytes } from '../projects/quotas.ts';
 import { deliverySchema, describeDelivery } from './message-responses.ts';
 import {
   describeWebhook,
   describeWebhookWithAuth,
   healthSchema,
+  shownTo,
   webhookSchema,
   webhookWithAuthSchema,
 } from './webhook-responses.ts';

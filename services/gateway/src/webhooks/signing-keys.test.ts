@@ -9,12 +9,8 @@ import type { AddressInfo } from 'node:net';
 import { countingIds } from '../../../../test/support/samples/sample-message.ts';
 import { sampleSigningKey } from '../../../../test/support/samples/sample-signing-key.ts';
 import { sendError } from '../http/send-error.ts';
-import {
-  type CompanyKeys,
-  createCompanyKeys,
-  createFindPublicKeys,
-  publicKeysPage,
-} from './signing-keys.ts';
+import { publicKeysPage } from '../routes/signing-keys.ts';
+import { type CompanyKeys, createCompanyKeys, createFindPublicKeys } from './signing-keys.ts';
 
 describe('company keys', () => {
   const COMPANY = 'comp_a';

@@ -1,17 +1,9 @@
-import { type IdPrefix, isId } from '@posthorn/domain/ids.ts';
-import {
-  type PublicJwk,
-  publicJwkOf,
-  type SigningKey,
-  type SigningKeys,
-} from '@posthorn/domain/request/signature.ts';
+import type { IdPrefix } from '@posthorn/domain/ids.ts';
+import type { SigningKey, SigningKeys } from '@posthorn/domain/request/signature.ts';
 import type { SigningKeyStore } from '@posthorn/platform/mongo/companies/signing-keys.ts';
 import type { Invalidate } from '@posthorn/platform/redis/invalidations.ts';
-import { Router } from 'express';
 import { generateKeyPairSync } from 'node:crypto';
 import { unavailable } from '../api-error.ts';
-import { refuseMethod } from '../http/known-routes.ts';
-import type { RequestDeadlines } from '../http/request-deadlines.ts';
 import { createPublicRead } from '../limits/rate-limits.ts';
 
 interface CompanyKeysDeps {
@@ -81,6 +73,9 @@ function newKey(
   return { id: newId('skey'), companyId, createdAtMs: nowMs(), ...newKeyPair(), ...place };
 }
 
+/** Null for a company without keys, and for an unknown one. */
+export type FindPublicKeys = (companyId: string) => Promise<SigningKeys | null>;
+
 /**
  * Looks up the keys of companies for requests without an API key. Throws ApiError 503 when too many wait,
  * SealedValueError when a key cannot be opened.
@@ -102,42 +97,4 @@ function newKeyPair(): Pick<SigningKey, 'privateKey' | 'publicKey'> {
   const { d, x } = generateKeyPairSync('ed25519').privateKey.export({ format: 'jwk' });
   if (d === undefined || x === undefined) throw new Error('Node made no Ed25519 key');
   return { privateKey: d, publicKey: x };
-}
-
-/** Null for a company without keys, and for an unknown one. */
-export type FindPublicKeys = (companyId: string) => Promise<SigningKeys | null>;
-
-export interface PublicKeysDeps {
-  findPublicKeys: FindPublicKeys;
-  deadlines: Pick<RequestDeadlines, 'within'>;
-}
-
-export const PUBLIC_KEYS_PATH = '/.well-known/webhooks-keys/:companyId';
-
-/** Much shorter than the default grace, so that a rotated key is known long before it signs alone. */
-const CACHE_CONTROL = 'public, max-age=300';
-
-/**
- * Serves the public keys of each company as a JWK Set (RFC 7517, RFC 8037) to everyone, without an API
- * key. An unknown company gets the same response as one without keys (docs/contract.md C16.4).
- */
-export function publicKeysPage({ findPublicKeys, deadlines }: PublicKeysDeps): Router {
-  const router = Router({ caseSensitive: true, strict: true });
-  router.get(PUBLIC_KEYS_PATH, async (request, response) => {
-    const { companyId } = request.params;
-    const keys = isId('comp', companyId)
-      ? await deadlines.within(response, findPublicKeys(companyId))
-      : null;
-    response
-      .set({ 'Cache-Control': CACHE_CONTROL, 'Content-Type': 'application/jwk-set+json' })
-      .send(Buffer.from(JSON.stringify({ keys: keys ? jwksOf(keys) : [] })));
-  });
-  router.all(PUBLIC_KEYS_PATH, refuseMethod(['GET']));
-  return router;
-}
-
-/** The key that signs alone after the grace comes first. */
-function jwksOf({ current, previous }: SigningKeys): PublicJwk[] {
-  const keys = previous ? [current, previous.key] : [current];
-  return keys.map(publicJwkOf);
 }

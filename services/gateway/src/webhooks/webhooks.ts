@@ -1,4 +1,4 @@
-import type { IdPrefix } from '@posthorn/domain/ids.ts';
+import { deliveryIdOf, type IdPrefix } from '@posthorn/domain/ids.ts';
 import { secretFromBytes } from '@posthorn/domain/request/signature.ts';
 import { ImpossibleError } from '@posthorn/domain/required.ts';
 import type { EndpointTls, Header, Webhook } from '@posthorn/domain/webhook.ts';
@@ -278,9 +278,9 @@ export function createSendTestMessage(deps: SendTestDeps): SendTestMessage {
       isTest: true,
       payload: JSON.stringify({ type: 'webhook.test', webhookId, sentAt }),
     });
-    const [delivery] = accepted?.deliveries ?? [];
-    if (!delivery) throw new Error('a message to one webhook has one delivery');
-    const found = await readDelivery({ ...deps, takeTurn }, companyId, delivery.id);
+    if (!accepted) throw new ImpossibleError('a test message has no idempotency key');
+    const deliveryId = deliveryIdOf(accepted.message.id, webhookId);
+    const found = await readDelivery({ ...deps, takeTurn }, companyId, deliveryId);
     if (!found) throw notFound('webhook');
     return found;
   };
