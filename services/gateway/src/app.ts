@@ -1,8 +1,7 @@
 import type { ClockWatch } from '@posthorn/platform/mongo/days/watch-clock.ts';
 import type { Logger } from '@posthorn/platform/service/logger.ts';
-import express, { type Express, type RequestHandler } from 'express';
+import express, { type Express, type RequestHandler, type Router } from 'express';
 import { randomUUID } from 'node:crypto';
-import type { Dashboard } from './dashboard/dashboard.ts';
 import { ApiError, unavailable } from './api-error.ts';
 import { useClientAddress } from './limits/client-address.ts';
 import type { HttpMetrics } from './http/http-metrics.ts';
@@ -12,9 +11,9 @@ import {
   methodsByPath,
   refuseMethod,
 } from './http/known-routes.ts';
-import { handlersOf, type RouteHandlerDeps } from './http/pipeline.ts';
+import { handlersOf, type PipelineDeps } from './http/pipeline.ts';
 import { pathsOf, type Route } from './http/route.ts';
-import { setSecurityHeaders } from './http/security-headers.ts';
+import { SECURITY_HEADERS } from './http/harden-server.ts';
 import { sendError } from './http/send-error.ts';
 import type { RateLimits } from './limits/rate-limits.ts';
 import { DOCS_PATHS, docsPage } from './openapi/docs-page.ts';
@@ -22,13 +21,14 @@ import { createDocument } from './openapi/document.ts';
 import { codesOf } from './openapi/responses.ts';
 import { PUBLIC_KEYS_PATH, type PublicKeysDeps, publicKeysPage } from './routes/signing-keys.ts';
 
-interface AppDeps extends RouteHandlerDeps, Pick<PublicKeysDeps, 'findPublicKeys'> {
+interface AppDeps extends PipelineDeps, Pick<PublicKeysDeps, 'findPublicKeys'> {
   routes: readonly Route[];
   clock: ClockWatch;
   limits: Pick<RateLimits, 'limitAddress' | 'limitCompany'>;
   /** Number of proxies in front whose X-Forwarded-For is trusted for the client's address. */
   trustedProxies: number;
-  dashboard: Dashboard;
+  /** The dashboard and the portal. */
+  dashboard: { router: Router; pages: readonly KnownPage[] };
   metrics: HttpMetrics;
   logger: Logger;
 }
@@ -64,7 +64,13 @@ export function createApp(deps: AppDeps): Express {
   return app;
 }
 
-/** What would be stored with a wrong time may expire at once. */
+/** Sets them on every response; a page that may be kept sets its own. */
+const setSecurityHeaders: RequestHandler = (_request, response, next) => {
+  for (const [name, value] of Object.entries(SECURITY_HEADERS)) response.setHeader(name, value);
+  next();
+};
+
+/** A message that is stored with a wrong time may expire at once. */
 export function refuseWhileClockIsWrong(clock: ClockWatch): RequestHandler {
   return ({ method }, _response, next) => {
     if (method !== 'GET' && !clock.isRight()) throw unavailable('clock_wrong');
@@ -90,7 +96,7 @@ export const assignRequestId: RequestHandler = (request, response, next) => {
   next();
 };
 
-/** Every delivery has it (docs/contract.md C9.7), and no webhook may set it as a custom header (C6.7). */
+/** Every delivery has this header (docs/contract.md C9.7), and no webhook may set it as a custom header (C6.7). */
 const DELIVERY_HEADER = 'webhook-id';
 
 /**

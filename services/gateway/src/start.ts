@@ -1,85 +1,167 @@
-import { startTicker } from '@posthorn/platform/async/loop.ts';
-import { openRecordLog, type OpenRecordLog } from '@posthorn/platform/kafka/kafka-record-log.ts';
+import { createLoop, startTicker } from '@posthorn/platform/async/loop.ts';
+import { openRecordLog, type OpenRecordLog } from '@posthorn/platform/kafka/open-record-log.ts';
+import { openMemberlessGroups } from '@posthorn/platform/memberless-groups/open-memberless-groups.ts';
 import {
   createMemoryBudgets,
   type MemoryBudgets,
 } from '@posthorn/platform/memory/memory-budgets.ts';
-import { memoryShare } from '@posthorn/platform/memory/memory-shares.ts';
-import { createCompanyStore } from '@posthorn/platform/mongo/companies/companies.ts';
-import { createLinkStore, type LinkStore } from '@posthorn/platform/mongo/companies/links.ts';
+import {
+  createAuditLog,
+  createAuditMetrics,
+  createAuditStore,
+} from '@posthorn/platform/mongo/companies/audit-log.ts';
+import {
+  createCompanyLife,
+  createCompanyStore,
+} from '@posthorn/platform/mongo/companies/companies.ts';
+import { createLinkStore } from '@posthorn/platform/mongo/companies/links.ts';
+import {
+  createCompanyRemoval,
+  createRemovalStore,
+} from '@posthorn/platform/mongo/companies/removals.ts';
+import { createSigningKeyStore } from '@posthorn/platform/mongo/companies/signing-keys.ts';
 import { openMongo } from '@posthorn/platform/mongo/connect.ts';
 import { UNIQUE_INDEXES } from '@posthorn/platform/mongo/create-indexes.ts';
-import { openClockWatch } from '@posthorn/platform/mongo/days/watch-clock.ts';
-import { createDeliveryQueries } from '@posthorn/platform/mongo/messages/delivery-queries.ts';
+import type { Database } from '@posthorn/platform/mongo/days/days.ts';
+import { type ClockWatch, openClockWatch } from '@posthorn/platform/mongo/days/watch-clock.ts';
 import { awaitUniqueIndexes } from '@posthorn/platform/mongo/indexes.ts';
+import { createLeaseStore } from '@posthorn/platform/mongo/leases.ts';
+import { createDeliveryStore } from '@posthorn/platform/mongo/messages/deliveries.ts';
+import { createDeliveryQueries } from '@posthorn/platform/mongo/messages/delivery-queries.ts';
 import { createMessageQueries } from '@posthorn/platform/mongo/messages/message-queries.ts';
-import { createSigningKeyStore } from '@posthorn/platform/mongo/companies/signing-keys.ts';
+import { createMessageStore } from '@posthorn/platform/mongo/messages/messages.ts';
+import { createPublisherStore } from '@posthorn/platform/mongo/messages/publishers.ts';
+import { createResendMarks } from '@posthorn/platform/mongo/resends/resend-marks.ts';
+import { createResendStore } from '@posthorn/platform/mongo/resends/resends.ts';
+import { createStatsQueries } from '@posthorn/platform/mongo/stats/stats-queries.ts';
+import { openMessageStats } from '@posthorn/platform/mongo/stats/write-stats.ts';
 import { createWebhookStore } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
-import { openIncidentReports } from '@posthorn/platform/records/operator-incidents.ts';
-import { connectRedis, redisAccessOf, type RedisClient } from '@posthorn/platform/redis/connect.ts';
 import { measureCommands } from '@posthorn/platform/redis/commands.ts';
+import { connectRedis, redisAccessOf, type RedisClient } from '@posthorn/platform/redis/connect.ts';
 import { createEndpointFlows } from '@posthorn/platform/redis/endpoint-flows.ts';
 import {
   announce,
-  type Invalidate,
   type Invalidation,
   listenForInvalidations,
 } from '@posthorn/platform/redis/invalidations.ts';
 import {
   createLiveAttempts,
   listenForLiveAttempts,
-  type LiveAttempts,
-  type LiveNews,
 } from '@posthorn/platform/redis/live-attempts.ts';
 import { createOpenCircuits } from '@posthorn/platform/redis/open-circuits.ts';
+import { createReadingPositions } from '@posthorn/platform/redis/reading-positions.ts';
 import {
-  monotonicClockMs,
-  systemClockMs,
-  systemIds,
+  monotonicClockMs as monotonicMs,
+  systemClockMs as nowMs,
+  systemIds as newId,
 } from '@posthorn/platform/service/clock-and-ids.ts';
 import { egressPolicyOf } from '@posthorn/platform/security/egress.ts';
 import { watchDependencies } from '@posthorn/platform/service/metrics.ts';
+import { openIncidentReports } from '@posthorn/platform/service/operator-incidents.ts';
 import { openOpsServer } from '@posthorn/platform/service/ops-server.ts';
 import type { ServiceContext } from '@posthorn/platform/service/run-service.ts';
-import { openSpans } from '@posthorn/platform/service/spans.ts';
-import { createVault } from '@posthorn/platform/security/vault.ts';
-import type { mongo } from 'mongoose';
-import { performance } from 'node:perf_hooks';
+import { openSpans, type Spans } from '@posthorn/platform/tracing/spans.ts';
+import { createVault, type Vault } from '@posthorn/platform/vault/vault.ts';
+import { randomUUID } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { createAcceptMessage, traceAccept } from './accept/accept-message.ts';
+import { createSealedResponses } from './accept/build-message.ts';
+import { createIdempotentAccept } from './accept/idempotency.ts';
+import { createTargetResolver } from './accept/targets.ts';
 import { createApp } from './app.ts';
 import type { GatewayConfig } from './config.ts';
-import { openDashboard } from './dashboard/dashboard.ts';
-import { createPortalSettings, type PortalSettingsStore } from './keys/portal-settings.ts';
+import { createDashboard } from './dashboard/dashboard.ts';
+import { LiveStreams } from './dashboard/live.ts';
+import type { Gateway } from './gateway.ts';
 import { concurrencyBoundsOf } from './history/health.ts';
-import { openRecordRequest } from './http/audit-requests.ts';
+import { createReadWebhookOutlines } from './history/webhook-outlines.ts';
+import { createRecordRequest, refusalOf } from './http/audit-requests.ts';
+import { openPort } from './http/harden-server.ts';
 import { createHttpMetrics } from './http/http-metrics.ts';
-import { openPort } from './http/open-port.ts';
-import { openRequestDeadlines, READ_WITHIN_MS } from './http/request-deadlines.ts';
-import { addressOf, createRequestMemory, type RequestMemory } from './http/request-memory.ts';
-import type { Route } from './http/route.ts';
-import { type CompanyRests, createCompanyRests, createTurns, type Turns } from './limits/turns.ts';
-import { type Authenticate, createAuthentication, createLastUsed } from './keys/authenticate.ts';
-import type { ConfineToApp } from './keys/rights.ts';
-import { createQuotas, describeNearQuota, type Quotas } from './projects/quotas.ts';
-import { createRateLimits, type RateLimits, type WrongKeys } from './limits/rate-limits.ts';
-import { createRequestsUnderWay } from './limits/requests-under-way.ts';
-import { apiRoutes } from './routes/all.ts';
-import { createUseCases, openSteps, type StepConnections } from './use-cases.ts';
 import {
-  createCompanyKeys,
-  createFindPublicKeys,
-  type FindPublicKeys,
-} from './webhooks/signing-keys.ts';
+  createRequestDeadlines,
+  DEADLINES_EVERY_MS,
+  READ_WITHIN_MS,
+} from './http/request-deadlines.ts';
+import { addressOf, createRequestMemory, type RequestMemory } from './http/request-memory.ts';
+import { createApiKeys } from './keys/api-keys.ts';
+import { type Authenticate, createAuthentication, createLastUsed } from './keys/authenticate.ts';
+import { createPortalSettings } from './keys/portal-settings.ts';
+import { confineToApp } from './keys/rights.ts';
+import { createRateLimits, type RateLimits } from './limits/rate-limits.ts';
+import { createRequestsUnderWay } from './limits/requests-under-way.ts';
+import { type CompanyRests, startTurns, type Turns } from './limits/turns.ts';
+import { createOutbox, type Outbox, watchUnpublished } from './outbox/outbox.ts';
+import {
+  createFollowReaders,
+  createPublishBudget,
+  createPublishPace,
+} from './outbox/publish-budget.ts';
+import { createApps } from './projects/apps.ts';
+import { createProjects } from './projects/projects.ts';
+import { createQuotas, describeNearQuota, type Quotas } from './projects/quotas.ts';
+import { createCompanyRemovals, createRemovals, type RemoveTree } from './projects/remove-tree.ts';
+import { createResendRunner } from './resend/run-resends.ts';
+import { createPageBudget } from './resend/send-resend.ts';
+import { createStartResend } from './resend/start-resend.ts';
+import { apiRoutes } from './routes/all.ts';
+import { createCompanyKeys, createFindPublicKeys } from './webhooks/signing-keys.ts';
+import { createChangeWebhook } from './webhooks/webhooks.ts';
 
 type Context = ServiceContext<GatewayConfig>;
 
-interface Connections extends StepConnections {
-  links: LinkStore;
-  portalSettings: PortalSettingsStore;
+/** The connections of the gateway, and what every part of it shares. */
+interface Basis {
+  context: Context;
+  db: Database;
+  /** The same database for requests, whose reads end in MongoDB when they have worked for too long. */
+  requestDb: Database;
+  clock: ClockWatch;
+  kafka: OpenRecordLog;
+  redis: ReturnType<typeof openRedis>;
+  vault: Vault;
+  budgets: MemoryBudgets;
+  /** Null when nothing is traced. */
+  spans: Spans | null;
+  turns: Turns;
+  rests: CompanyRests;
 }
 
-/** Opens the gateway, from the connections to the port. What is opened last is stopped first. */
+/** Opens the gateway, from the connections to the port. The part that is opened last is stopped first. */
 export async function startGateway(context: Context): Promise<void> {
-  const { config, logger, lifecycle, registry } = context;
+  const { config, logger, registry } = context;
+  const basis = await openBasis(context);
+  const requests = openRequests(basis);
+  const gateway = await openGateway(basis);
+  const dashboard = createDashboard({
+    ...gateway,
+    ...requests,
+    wrongKeys: requests.limits.wrongKeys,
+    encryptionKeys: config.ENCRYPTION_KEYS,
+    streams: openLive(basis),
+  });
+  // The id of an invalidated portal session is the id of its link.
+  basis.redis.addCache(({ id }) => {
+    dashboard.forgetSession(id);
+  });
+  const app = createApp({
+    ...basis,
+    ...requests,
+    routes: apiRoutes(gateway),
+    identify: dashboard.identify,
+    dashboard,
+    underWay: createRequestsUnderWay(),
+    confineToApp: (owner, ids, takeTurn) => confineToApp(gateway, owner, ids, takeTurn),
+    findPublicKeys: gateway.findPublicKeys,
+    trustedProxies: config.TRUSTED_PROXIES,
+    metrics: createHttpMetrics(registry),
+    logger,
+  });
+  await openPort(context, app);
+}
+
+async function openBasis(context: Context): Promise<Basis> {
+  const { config, lifecycle, registry } = context;
   const spans = await openSpans('posthorn-gateway', context);
   const mongo = await openMongo('posthorn-gateway', context);
   const clock = await openClockWatch(context, mongo.db);
@@ -87,219 +169,112 @@ export async function startGateway(context: Context): Promise<void> {
   await awaitUniqueIndexes(context, mongo.db, UNIQUE_INDEXES);
   const kafka = await openRecordLog('posthorn-gateway', context);
   const redis = openRedis(context);
-  const budgets = createMemoryBudgets(registry);
-  const { db } = mongo;
-  const requestDb = mongo.withReadsWithin(READ_WITHIN_MS);
-  const limits = openRateLimits(context, redis.client, budgets);
-  const { wrongKeys } = limits;
-  const people = { db: requestDb, invalidations: redis.invalidations, wrongKeys };
-  const authenticate = openAuthentication(context, { ...people, budgets });
-  const deadlines = openRequestDeadlines();
-  const recordRequest = openRecordRequest(context, requestDb);
-  const held = openRequestMemory(context, budgets);
-  const links = createLinkStore(requestDb);
-  const portalSettings = createPortalSettings(requestDb, systemClockMs);
-  const { turns, rests } = openTurns();
-  const connections = { db, requestDb, kafka, redis, budgets, spans, rests, links, portalSettings };
-  const forPeople = { ...people, authenticate, recordRequest, deadlines };
-  const app = createApp({
-    ...openDashboard(context, { ...forPeople, ...held, links, portalSettings, redis, limits }),
-    clock,
-    limits,
-    ...held,
-    turns,
-    rests,
-    underWay: createRequestsUnderWay(),
-    deadlines,
-    recordRequest,
-    trustedProxies: config.TRUSTED_PROXIES,
-    metrics: createHttpMetrics(registry),
-    logger,
-    ...(await openApi(context, connections)),
-  });
   watchDependencies(registry, {
     mongodb: mongo.isConnected,
     kafka: kafka.records.isConnected,
     redis: redis.isConnected,
   });
-  await openPort(context, app);
-}
-
-interface Api {
-  routes: Route[];
-  confineToApp: ConfineToApp;
-  findPublicKeys: FindPublicKeys;
-}
-
-async function openApi(context: Context, connections: Connections): Promise<Api> {
-  const { config, logger } = context;
-  const { requestDb: db, kafka, redis } = connections;
-  const vault = createVault(config.ENCRYPTION_KEYS);
-  const webhooks = createWebhookStore(db, vault);
-  const signingKeys = createSigningKeyStore(db, vault);
-  const { invalidate } = redis.invalidations;
-  const circuits = createOpenCircuits(redis.client, config.REDIS_PREFIX, systemClockMs);
-  const steps = await openSteps(context, connections, { vault, webhooks, circuits });
-  const useCases = createUseCases({
-    db,
-    webhooks,
-    messages: createMessageQueries(db),
-    deliveries: createDeliveryQueries(db),
-    circuits,
-    flows: createEndpointFlows(redis.client, config.REDIS_PREFIX, systemClockMs),
-    concurrency: concurrencyBoundsOf(config),
-    invalidate,
-    ...steps,
-    quotas: openQuotas(context, kafka),
-    maxHeaderBytes: FIXED_QUOTAS.headerBytes,
-    sourceIps: config.SOURCE_IPS ?? [],
-    publicUrl: config.PUBLIC_URL,
-    links: connections.links,
-    portalSettings: connections.portalSettings,
-    companyKeys: createCompanyKeys({
-      store: signingKeys,
-      newId: systemIds,
-      nowMs: systemClockMs,
-      invalidate,
-    }),
-    policy: egressPolicyOf(config),
-    newId: systemIds,
-    nowMs: systemClockMs,
-    logger,
-  });
   return {
-    routes: apiRoutes(useCases),
-    confineToApp: useCases.confineToApp,
-    findPublicKeys: createFindPublicKeys(signingKeys, systemClockMs),
+    context,
+    db: mongo.db,
+    requestDb: mongo.withReadsWithin(READ_WITHIN_MS),
+    clock,
+    kafka,
+    redis,
+    vault: createVault(config.ENCRYPTION_KEYS, config.SEALED_FORMAT),
+    budgets: createMemoryBudgets(registry),
+    spans,
+    ...startTurns(monotonicMs),
   };
 }
 
-export interface GatewayRedis {
-  client: RedisClient;
-  isConnected: () => boolean;
-  invalidations: Invalidations;
-  live: LiveAttempts;
-  /** Calls it for all news of attempts that a dispatcher sends. */
-  onNews: (hear: (news: LiveNews) => void) => void;
-}
-
-export interface Invalidations {
-  invalidate: Invalidate;
-  /** Registers a cache of this process. */
-  addCache: (cache: InvalidatedCache) => void;
-}
-
-export interface InvalidatedCache {
-  /** Called for each change, here or in another process. */
-  forget: (invalidation: Invalidation) => void;
-  /** Called when announcements may have been missed. Without it, entries stay until they expire. */
-  forgetAll?: () => void;
-}
-
 /** Connects to Redis, and joins the channel on which processes announce changes to each other's caches. */
-export function openRedis({
-  config,
-  logger,
-  lifecycle,
-  registry,
-}: ServiceContext<GatewayConfig>): GatewayRedis {
+function openRedis({ config, logger, lifecycle, registry }: Context) {
   const access = redisAccessOf(config);
   const client = measureCommands(registry, connectRedis(access, logger));
-  // A connection that has subscribed to a channel takes no other commands.
   const subscriber = connectRedis(access, logger);
   lifecycle.onStop('redis', () => {
     client.disconnect();
     subscriber.disconnect();
   });
-  const caches: InvalidatedCache[] = [];
-  const forget = (invalidation: Invalidation): void => {
-    for (const cache of caches) cache.forget(invalidation);
+  const forgetOne: ((invalidation: Invalidation) => void)[] = [];
+  const forgetAll: (() => void)[] = [];
+  const onChange = (invalidation: Invalidation): void => {
+    for (const forget of forgetOne) forget(invalidation);
   };
   listenForInvalidations(subscriber, config.REDIS_PREFIX, {
-    onChange: forget,
+    onChange,
     onMissed: () => {
-      for (const cache of caches) cache.forgetAll?.();
+      for (const forget of forgetAll) forget();
     },
   });
   return {
     client,
-    live: createLiveAttempts(client, config.REDIS_PREFIX, systemClockMs),
-    onNews: (onNews) => {
-      listenForLiveAttempts(subscriber, config.REDIS_PREFIX, { onNews, logger });
-    },
+    /** For messages of channels: a connection that has subscribed accepts no other commands. */
+    subscriber,
     isConnected: () => client.status === 'ready',
-    invalidations: {
-      async invalidate(...changed) {
-        changed.forEach(forget);
-        await announce(client, config.REDIS_PREFIX, changed);
-      },
-      addCache: (cache) => caches.push(cache),
+    async invalidate(...changed: Invalidation[]): Promise<void> {
+      changed.forEach(onChange);
+      await announce(client, config.REDIS_PREFIX, changed);
+    },
+    /**
+     * Registers a cache of this process. `forget` is called for each change, here or in another process, and `all` when
+     * announcements may have been missed. Without `all`, entries stay until they expire.
+     */
+    addCache(forget: (invalidation: Invalidation) => void, all?: () => void): void {
+      forgetOne.push(forget);
+      if (all) forgetAll.push(all);
     },
   };
 }
 
-interface AuthenticationDeps {
-  db: mongo.Db;
-  invalidations: Pick<Invalidations, 'addCache'>;
-  wrongKeys: WrongKeys;
-  budgets: MemoryBudgets;
+/** Room for 256 sign-ins of one address, with bodies of 4 KiB. */
+const SIGN_INS_MIB = 4;
+/** Room for 1,536 requests of one address. */
+const UNKNOWN_CALLERS_MIB = 12;
+
+/** Opens everything that checks and bounds a request before it reaches its route. */
+function openRequests(basis: Basis) {
+  const { context, requestDb, budgets } = basis;
+  const openMemory = (part: string, mib: number, ownerOf?: typeof addressOf): RequestMemory => {
+    const memory = createRequestMemory(bytesOfMib(mib), ownerOf);
+    budgets.add(part, bytesOfMib(mib), memory.usedBytes);
+    return memory;
+  };
+  const limits = openRateLimits(basis);
+  // The deadlines hold until the process ends, also while requests drain.
+  const deadlines = createRequestDeadlines(monotonicMs);
+  startTicker(DEADLINES_EVERY_MS, deadlines.tick);
+  const log = createAuditLog({
+    store: createAuditStore(requestDb),
+    refusalOf,
+    observer: createAuditMetrics(context.registry, context.logger),
+    newId,
+    nowMs,
+  });
+  return {
+    limits,
+    authenticate: openAuthentication(basis, limits),
+    deadlines,
+    /** What requests of known companies hold. */
+    memory: openMemory('requests', context.config.REQUEST_MIB),
+    /** What sign-ins hold, apart: a client that sends half of them delays no request with a key. */
+    signIns: openMemory('sign_ins', SIGN_INS_MIB, addressOf),
+    /** What requests hold that wait for the look-up of their key. */
+    unknownCallers: openMemory('unknown_callers', UNKNOWN_CALLERS_MIB, addressOf),
+    recordRequest: createRecordRequest(log),
+  };
 }
 
-/** Opens the check of API keys with its cache, from which a key is dropped when any gateway revokes it. */
-export function openAuthentication(
-  { config, lifecycle, logger }: ServiceContext<GatewayConfig>,
-  { db, invalidations, wrongKeys, budgets }: AuthenticationDeps,
-): Authenticate {
-  const { findKey, noteUse } = createCompanyStore(db);
-  const lastUsed = createLastUsed({ write: noteUse, nowMs: systemClockMs, logger });
-  const cacheBytes = memoryShare('gateway', 'api_key_cache', config.MEMORY_MIB);
-  const { authenticate, forget, usedBytes } = createAuthentication({
-    findKey,
-    wrongKeys,
-    onUsed: lastUsed.note,
-    cacheBytes,
-    nowMs: systemClockMs,
-  });
-  // The id of an invalidated key is its hash.
-  invalidations.addCache({
-    forget: ({ id }) => {
-      forget(id);
-    },
-  });
-  budgets.add('api_key_cache', cacheBytes, usedBytes);
-  lastUsed.start();
-  lifecycle.onStop('last use of keys', lastUsed.stop);
-  return authenticate;
-}
-
-/** Opens the quotas, and tells the operator of companies that are near one. */
-export function openQuotas(
-  context: ServiceContext<GatewayConfig>,
-  { records, topics }: Pick<OpenRecordLog, 'records' | 'topics'>,
-): Quotas {
-  const report = openIncidentReports(context, { records, topic: topics.operatorEvents });
-  return createQuotas({
-    limits: { ...context.config, ...FIXED_QUOTAS },
-    monotonicMs: monotonicClockMs,
-    onNear(near) {
-      const { companyId } = near;
-      report({ type: 'quota.near', companyId, webhookId: null, detail: describeNearQuota(near) });
-    },
-  });
-}
-
-/** Ten a second: no person's page asks for more, and the requests of visitors count for their company too. */
+/** Ten a second: no person's page sends more, and the requests of visitors count for their company too. */
 const VISIT_PER_MINUTE = 600;
 
 /** Opens the configured limits, which share their counts until the gateway stops. */
-export function openRateLimits(
-  { config, logger, registry, lifecycle }: ServiceContext<GatewayConfig>,
-  redis: RedisClient,
-  budgets: MemoryBudgets,
-): RateLimits {
-  const countsBytes = memoryShare('gateway', 'rate_counts', config.MEMORY_MIB);
+function openRateLimits({ context, redis, budgets }: Basis): RateLimits {
+  const { config, logger, registry, lifecycle } = context;
+  const countsBytes = bytesOfMib(config.RATE_COUNTS_MIB);
   const rateLimits = createRateLimits({
-    redis,
+    redis: redis.client,
     prefix: config.REDIS_PREFIX,
     limits: {
       company: config.RATE_LIMIT_COMPANY_PER_MINUTE,
@@ -310,7 +285,7 @@ export function openRateLimits(
     countsBytes,
     registry,
     logger,
-    nowMs: systemClockMs,
+    nowMs,
   });
   budgets.add('rate_counts', countsBytes, rateLimits.usedBytes);
   rateLimits.start();
@@ -318,58 +293,251 @@ export function openRateLimits(
   return rateLimits;
 }
 
-/** 256 of one address, with bodies of 4 KiB. */
-const SIGN_INS_BYTES = 4 * 1_048_576;
-/** 1,536 requests of one address. */
-const UNKNOWN_CALLERS_BYTES = 12 * 1_048_576;
-
-export interface HeldByRequests {
-  /** What requests of known companies hold. */
-  memory: RequestMemory;
-  /** What sign-ins hold; client addresses share it. Apart: who sends half of them delays no request with a key. */
-  signIns: RequestMemory;
-  /** What requests hold that wait for the look-up of their key; client addresses share it. */
-  unknownCallers: RequestMemory;
+/** Opens the check of API keys with its cache, from which a key is dropped when any gateway revokes it. */
+function openAuthentication(
+  { context, requestDb, redis, budgets }: Basis,
+  { wrongKeys }: RateLimits,
+): Authenticate {
+  const { config, lifecycle, logger } = context;
+  const { findKey, noteUse } = createCompanyStore(requestDb);
+  const lastUsed = createLastUsed({ write: noteUse, nowMs, logger });
+  const cacheBytes = bytesOfMib(config.API_KEY_CACHE_MIB);
+  const { authenticate, forget, usedBytes } = createAuthentication({
+    findKey,
+    wrongKeys,
+    onUsed: lastUsed.note,
+    cacheBytes,
+    nowMs,
+  });
+  // The id of an invalidated key is its hash.
+  redis.addCache(({ id }) => {
+    forget(id);
+  });
+  budgets.add('api_key_cache', cacheBytes, usedBytes);
+  lastUsed.start();
+  lifecycle.onStop('last use of keys', lastUsed.stop);
+  return authenticate;
 }
 
-/** Creates the memory of requests, of known companies with the budget of the settings. */
-export function openRequestMemory(
-  { config }: Pick<ServiceContext<GatewayConfig>, 'config'>,
-  budgets: MemoryBudgets,
-): HeldByRequests {
-  const open = (part: string, bytes: number, ownerOf?: typeof addressOf): RequestMemory => {
-    const memory = createRequestMemory(bytes, ownerOf);
-    budgets.add(part, bytes, memory.usedBytes);
-    return memory;
+/** Opens the stores and the parts that work while the gateway runs: outbox, removals, resends and acceptance. */
+async function openGateway(basis: Basis): Promise<Gateway> {
+  const { context, requestDb: db, redis, vault } = basis;
+  const { config, logger } = context;
+  const { invalidate } = redis;
+  const quotas = openQuotas(basis);
+  const projects = createProjects({ db, quotas, newId, nowMs });
+  const apps = createApps({ db, quotas, projects, newId, nowMs });
+  const webhooks = createWebhookStore(db, vault);
+  const stores = {
+    db,
+    auditEvents: createAuditStore(db),
+    companies: createCompanyStore(db),
+    deliveries: createDeliveryQueries(db),
+    links: createLinkStore(db),
+    messages: createMessageQueries(db),
+    portalSettings: createPortalSettings(db, nowMs),
+    stats: createStatsQueries(db),
+    webhooks,
+    readOutlines: createReadWebhookOutlines(db),
+    circuits: createOpenCircuits(redis.client, config.REDIS_PREFIX, nowMs),
+    flows: createEndpointFlows(redis.client, config.REDIS_PREFIX, nowMs),
   };
+  const parts = { ...stores, quotas, projects, apps };
+  const outbox = await openOutbox(basis);
+  const remove = openRemovals(basis);
+  const resends = openResends(basis, parts);
+  const accept = openAccept(basis, parts, outbox);
+  const signingKeys = createSigningKeyStore(db, vault);
   return {
-    memory: open('requests', memoryShare('gateway', 'requests', config.MEMORY_MIB)),
-    signIns: open('sign_ins', SIGN_INS_BYTES, addressOf),
-    unknownCallers: open('unknown_callers', UNKNOWN_CALLERS_BYTES, addressOf),
+    ...parts,
+    ...resends,
+    ...accept,
+    policy: egressPolicyOf(config),
+    maxHeaderBytes: config.QUOTA_HEADER_BYTES,
+    sourceIps: config.SOURCE_IPS ?? [],
+    publicUrl: config.PUBLIC_URL,
+    concurrency: concurrencyBoundsOf(config),
+    logger,
+    nowMs,
+    newId,
+    invalidate,
+    remove,
+    apiKeys: createApiKeys({ db, quotas, newId, nowMs, invalidate }),
+    findPublicKeys: createFindPublicKeys(signingKeys, nowMs),
+    companyKeys: createCompanyKeys({ store: signingKeys, newId, nowMs, invalidate }),
+    changeWebhook: createChangeWebhook({ webhooks, nowMs, invalidate }),
   };
 }
 
-export interface OpenTurns {
-  turns: Turns;
-  rests: CompanyRests;
+/** Opens the quotas, which notify the operator of companies that are near one. */
+function openQuotas({ context, kafka: { records, topics } }: Basis): Quotas {
+  const report = openIncidentReports(context, { records, topic: topics.operatorEvents });
+  return createQuotas({
+    limits: context.config,
+    monotonicMs,
+    onNear(near) {
+      const { companyId } = near;
+      report({ type: 'quota.near', companyId, webhookId: null, detail: describeNearQuota(near) });
+    },
+  });
 }
 
-const TICK_EVERY_MS = 100;
+/** How often the reading positions are read: as often as dispatchers report them. */
+const READERS_EVERY_MS = 200;
 
-/** Creates the turns of the gateway, and the rests between them. They hold until the process ends. */
-export function openTurns(): OpenTurns {
-  const rests = createCompanyRests(monotonicClockMs);
-  const turns = createTurns({
-    inNextRound: setImmediate,
-    after: (ms, run) => void setTimeout(run, ms),
-    rests,
-    monotonicMs: monotonicClockMs,
+/** Opens the outbox. It registers this process before the process stores its first message. */
+async function openOutbox({
+  context,
+  db,
+  kafka,
+  redis,
+  budgets,
+  spans,
+  rests,
+}: Basis): Promise<Outbox> {
+  const { config, logger, lifecycle, registry } = context;
+  const publishQueueBytes = bytesOfMib(config.PUBLISH_QUEUE_MIB);
+  const topic = kafka.topics.messageCreated;
+  const partitionOf = (webhookId: string): number => kafka.partitionOf(topic, webhookId);
+  const budget = createPublishBudget({ partitionOf, nowMs });
+  const outbox = createOutbox({
+    topic,
+    records: kafka.records,
+    messages: createMessageStore(db),
+    publishers: createPublisherStore(db),
+    publishQueueBytes,
+    pace: createPublishPace({
+      pauseMs: rests.pauseMs,
+      after: (ms, run) => void setTimeout(run, ms),
+    }),
+    budget,
+    spans,
+    newId,
+    logger,
+    nowMs,
+    monotonicMs,
   });
-  let before = performance.eventLoopUtilization();
-  startTicker(TICK_EVERY_MS, () => {
-    const now = performance.eventLoopUtilization();
-    rests.tick(performance.eventLoopUtilization(now, before).utilization);
-    before = now;
+  budgets.add('publish_queue', publishQueueBytes, () => outbox.usedBytes() + budget.usedBytes());
+  await outbox.start();
+  const positions = createReadingPositions(redis.client, config.REDIS_PREFIX, nowMs);
+  const { releaseWaiting } = outbox;
+  const run = createFollowReaders({ budget, positions, releaseWaiting, nowMs: monotonicMs });
+  const readers = createLoop({ name: 'reading positions', everyMs: READERS_EVERY_MS, run, logger });
+  readers.start();
+  lifecycle.onStop('reading positions', () => void readers.stop());
+  lifecycle.onStop('outbox', () => outbox.stop(config.DRAIN_TIMEOUT_MS));
+  watchUnpublished(registry, outbox);
+  return outbox;
+}
+
+/** Starts to take over removals that other gateways have left unfinished, and to remove companies. */
+function openRemovals({ context: { logger, lifecycle }, db, redis }: Basis): RemoveTree {
+  const common = { holder: randomUUID(), leases: createLeaseStore(db), logger };
+  const companies = createCompanyRemovals({
+    ...common,
+    companies: createCompanyLife(db),
+    documents: createCompanyRemoval(db),
   });
-  return { turns, rests };
+  companies.start();
+  lifecycle.onStop('removal of companies', companies.stop);
+  const removals = createRemovals({
+    ...common,
+    removals: createRemovalStore(db),
+    invalidate: redis.invalidate,
+    newId,
+    nowMs,
+  });
+  removals.start();
+  lifecycle.onStop('removals', removals.stop);
+  return removals.remove;
+}
+
+/** Opens resends, and starts to claim those that are due. */
+function openResends(
+  { context, db, requestDb, kafka, budgets }: Basis,
+  { webhooks, apps, circuits }: Pick<Gateway, 'webhooks' | 'apps' | 'circuits'>,
+): Pick<Gateway, 'resends' | 'startResend'> {
+  const { config, logger, lifecycle } = context;
+  const resends = createResendStore(requestDb);
+  const marks = createResendMarks(db);
+  const life = createCompanyLife(db);
+  const pagesBytes = bytesOfMib(config.RESEND_PAGES_MIB);
+  const pageBudget = createPageBudget(pagesBytes);
+  budgets.add('resend_pages', pagesBytes, pageBudget.usedBytes);
+  const runner = createResendRunner({
+    holder: randomUUID(),
+    leases: createLeaseStore(db),
+    resends: createResendStore(db),
+    marks,
+    records: kafka.records,
+    retryDueTopic: kafka.topics.retryDue,
+    rateLimitOf: webhooks.rateLimitOf,
+    circuits,
+    isSuspended: async (companyId) => (await life.statusOf(companyId)) !== 'active',
+    pageBudget,
+    nowMs,
+    sleep: (ms, signal) => sleep(ms, undefined, { signal }),
+    logger,
+  });
+  runner.start();
+  lifecycle.onStop('resends', runner.stop);
+  const { wake } = runner;
+  const startResend = createStartResend({ webhooks, apps, resends, marks, wake, newId, nowMs });
+  return { resends, startResend };
+}
+
+/** Opens the acceptance of messages, with its cache and its memory budgets. A stop waits for the running inserts. */
+function openAccept(
+  { context, db, redis, vault, budgets, spans }: Basis,
+  { webhooks, apps, messages }: Pick<Gateway, 'webhooks' | 'apps' | 'messages'>,
+  outbox: Outbox,
+): Pick<Gateway, 'accept' | 'hasRoomToAccept' | 'acceptIdempotent'> {
+  const { config, logger, lifecycle, registry } = context;
+  const responses = createSealedResponses(vault);
+  const acceptQueueBytes = bytesOfMib(config.ACCEPT_QUEUE_MIB);
+  const cacheBytes = bytesOfMib(config.TARGET_CACHE_MIB);
+  const targets = createTargetResolver({
+    cacheBytes,
+    maxTargets: config.QUOTA_TARGETS_PER_MESSAGE,
+    webhooks,
+    notStoredByApp: apps.notStored,
+  });
+  budgets.add('target_cache', cacheBytes, targets.usedBytes);
+  redis.addCache(targets.forget, targets.forgetAll);
+  const untraced = createAcceptMessage({
+    targets,
+    deliveries: createDeliveryStore(db),
+    outbox,
+    countMessage: openMessageStats(context, { db, budgets }),
+    publisherId: outbox.publisherId,
+    responses,
+    acceptQueueBytes,
+    newId,
+    monotonicMs,
+    logger,
+  });
+  const accept = spans ? traceAccept(untraced.accept, spans, nowMs) : untraced.accept;
+  budgets.add('accept_queue', acceptQueueBytes, untraced.usedBytes);
+  lifecycle.onStop('accept', untraced.idle);
+  const acceptIdempotent = createIdempotentAccept({ accept, messages, responses, registry });
+  return { accept, hasRoomToAccept: untraced.hasRoom, acceptIdempotent };
+}
+
+const LIVE_EVERY_MS = 5_000;
+/** Longer than three ticks, so that one late tick ends nothing. */
+const WATCHED_MS = 20_000;
+
+/** Opens the streams of attempts. They end when a stop begins, which would otherwise wait for them. */
+function openLive({ context: { config, logger, lifecycle }, redis }: Basis): LiveStreams {
+  const live = createLiveAttempts(redis.client, config.REDIS_PREFIX, nowMs);
+  const streams = new LiveStreams((companyIds) => live.watch(companyIds, WATCHED_MS));
+  const onNews = streams.publish.bind(streams);
+  listenForLiveAttempts(redis.subscriber, config.REDIS_PREFIX, { onNews, logger });
+  const run = (): Promise<void> => streams.tick();
+  const loop = createLoop({ name: 'live streams', everyMs: LIVE_EVERY_MS, run, logger });
+  loop.start();
+  const stop = streams.stop.bind(streams);
+  lifecycle.stopping.addEventListener('abort', stop, { once: true });
+  lifecycle.onStop('live streams', loop.stop);
+  return streams;
 }

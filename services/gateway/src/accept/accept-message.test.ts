@@ -184,7 +184,7 @@ describe('accept message', () => {
       expect(settled).toHaveLength(8);
       for (const [n, result] of settled.entries()) {
         const expected = [
-          { status: 'fulfilled', value: { id: of('stored')[Math.floor(n / 4)] } },
+          { status: 'fulfilled', value: { message: { id: of('stored')[Math.floor(n / 4)] } } },
           { status: 'fulfilled', value: null },
           { status: 'rejected', reason: UNAVAILABLE },
           { status: 'rejected', reason: UNAVAILABLE },

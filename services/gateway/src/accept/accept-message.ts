@@ -4,8 +4,9 @@ import { createAdaptiveLinger, createBatcher } from '@posthorn/platform/async/ba
 import { createShares } from '@posthorn/platform/memory/memory-budgets.ts';
 import type { InsertOutcome } from '@posthorn/platform/mongo/messages/messages.ts';
 import { messageOf } from '@posthorn/platform/service/errors.ts';
+import type { Spans } from '@posthorn/platform/tracing/spans.ts';
 import type { CountMessage } from '@posthorn/platform/mongo/stats/write-stats.ts';
-import { notFound, overloaded, unavailable } from '../api-error.ts';
+import { ApiError, notFound, overloaded, unavailable } from '../api-error.ts';
 import type { TakeTurn } from '../limits/turns.ts';
 import type { Outbox } from '../outbox/outbox.ts';
 import { MS_PER_RECORD } from '../outbox/publish-budget.ts';
@@ -188,6 +189,41 @@ function countStored(
 function reportRefused({ logger }: AcceptDeps, outcomes: readonly InsertOutcome[]): void {
   const refused = outcomes.filter((outcome) => outcome === 'refused').length;
   if (refused > 0) logger.error({ refused }, 'MongoDB refused messages');
+}
+
+/**
+ * Makes a span of each acceptance. Later spans of the message are below it: the message is stored with the `traceparent`
+ * of the span in place of the client's.
+ */
+export function traceAccept(
+  accept: AcceptMessage['accept'],
+  spans: Spans,
+  nowMs: () => number,
+): AcceptMessage['accept'] {
+  return async (request, takeTurn) => {
+    const span = spans.begin({
+      step: 'accept',
+      parent: request.traceparent,
+      startMs: nowMs(),
+      attributes: {
+        'posthorn.company.id': request.companyId,
+        'posthorn.app.id': request.address.kind === 'app' ? request.address.appId : undefined,
+        'posthorn.request.id': request.requestId,
+      },
+    });
+    if (!span) return accept(request, takeTurn);
+    try {
+      const accepted = await accept({ ...request, traceparent: span.traceparent }, takeTurn);
+      const { id, targets } = accepted?.message ?? {};
+      const attributes = { 'posthorn.message.id': id, 'posthorn.targets': targets?.length };
+      span.end({ endMs: nowMs(), attributes });
+      return accepted;
+    } catch (error) {
+      const failure = error instanceof ApiError ? error.code : 'internal_error';
+      span.end({ endMs: nowMs(), failure });
+      throw error;
+    }
+  };
 }
 
 /** Bounds the requests that wait for the store. */

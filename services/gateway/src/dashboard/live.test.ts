@@ -1,12 +1,12 @@
 import { beforeEach, describe, expect, test } from '@jest/globals';
-import { createLiveStreams, type LiveStreams, type Stream } from './live.ts';
+import { LiveStreams, type Stream } from './live.ts';
 
 let streams: LiveStreams;
 let watched: string[][];
 
 beforeEach(() => {
   watched = [];
-  streams = createLiveStreams({ watch: (ids) => Promise.resolve(void watched.push([...ids])) });
+  streams = new LiveStreams((ids) => Promise.resolve(void watched.push(ids)));
 });
 
 interface Watcher extends Stream {
@@ -14,11 +14,12 @@ interface Watcher extends Stream {
   isEnded: boolean;
 }
 
-function watcher(companyId: string, changed: Partial<Stream> = {}): Watcher {
+type Changed = Partial<Stream> & { appId?: string | null; linkId?: string };
+
+function watcher(companyId: string, { appId = null, linkId, ...changed }: Changed = {}): Watcher {
+  const portal = linkId === undefined ? undefined : { linkId, capabilities: [] };
   const made: Watcher = {
-    companyId,
-    appId: null,
-    linkId: null,
+    caller: { companyId, appId, ...(portal && { portal }) },
     texts: [],
     isEnded: false,
     write: (text) => made.texts.push(text) > 0,
@@ -45,7 +46,7 @@ describe('a stream', () => {
   test('tells of the attempts of its company, and of no other', () => {
     const [ours, theirs] = [watcher('comp_a'), watcher('comp_b')];
     for (const each of [ours, theirs]) expect(streams.open(each)).toBe(true);
-    streams.hear({ companyId: 'comp_a', attempts: [attempt('app_1')], hasMore: true });
+    streams.publish({ companyId: 'comp_a', attempts: [attempt('app_1')], hasMore: true });
     expect(ours.texts.join('')).toBe(
       `event: attempt\ndata: ${JSON.stringify(attempt('app_1'))}\n\nevent: more\ndata: {}\n\n`,
     );
@@ -56,7 +57,7 @@ describe('a stream', () => {
     const ours = watcher('comp_a', { appId: 'app_1' });
     streams.open(ours);
     const attempts = [attempt('app_2'), attempt(), attempt('app_1')];
-    streams.hear({ companyId: 'comp_a', attempts, hasMore: false });
+    streams.publish({ companyId: 'comp_a', attempts, hasMore: false });
     expect(ours.texts.join('').match(/app_\d/g)).toEqual(['app_1']);
   });
 
@@ -73,7 +74,7 @@ describe('a stream', () => {
     const slow = watcher('comp_a', { write: () => false });
     for (const each of [revoked, slow]) streams.open(each);
     await streams.tick();
-    streams.hear({ companyId: 'comp_a', attempts: [attempt()], hasMore: false });
+    streams.publish({ companyId: 'comp_a', attempts: [attempt()], hasMore: false });
     expect([revoked.isEnded, slow.isEnded]).toEqual([true, true]);
     await streams.tick();
     expect(watched.at(-1)).toEqual([]);

@@ -5,7 +5,7 @@ import { extname, join, relative, sep } from 'node:path';
 import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
 import { ApiError } from '../api-error.ts';
-import { refuseMethod } from '../http/known-routes.ts';
+import { type KnownPage, refuseMethod } from '../http/known-routes.ts';
 import type { RequestDeadlines } from '../http/request-deadlines.ts';
 import { isListed, originOf } from '../keys/portal-links.ts';
 
@@ -17,8 +17,10 @@ interface FilePagesDeps {
   deadlines: Pick<RequestDeadlines, 'within'>;
 }
 
+const PATHS = ['/dashboard', '/dashboard/', '/dashboard/*path'];
+
 /** Everything of the dashboard but its sessions. */
-export const DASHBOARD_PATHS = ['/dashboard', '/dashboard/', '/dashboard/*path'];
+export const DASHBOARD_PAGES: KnownPage[] = PATHS.map((path) => ({ path, methods: ['GET'] }));
 
 /** Names of these files contain a hash of their content. */
 const ASSETS = 'assets/';
@@ -50,7 +52,7 @@ export function filePages(deps: FilePagesDeps): Router {
     if (built) response.set(headers).send(pageText(built.page, request.path));
     else response.status(404).set(headers).send(NOT_BUILT);
   };
-  for (const path of DASHBOARD_PATHS) {
+  for (const path of PATHS) {
     router.get(path, serve);
     router.all(path, refuseMethod(['GET']));
   }

@@ -24,7 +24,12 @@ beforeEach(async () => {
   const app = express();
   app.use(
     sessionPages({
-      signIn: { byKey: fail, byLink: fail, toPortal: fail },
+      signIn: {
+        byKey: fail,
+        byLink: fail,
+        toPortal: fail,
+        out: () => Promise.reject(unavailable('mongodb_unavailable')),
+      },
       authenticate: () => Promise.resolve({ ...key, isSuspended: false }),
       cookies: createSessionCookies({ statements, publicUrl: undefined, nowMs: () => 0 }),
       visits: { assertGoesOn: () => Promise.resolve() },
@@ -32,7 +37,6 @@ beforeEach(async () => {
         described += 1;
         return fail();
       },
-      signOut: () => Promise.reject(unavailable('mongodb_unavailable')),
       limits: {
         limitCompany: (_request, response, next) => {
           expect(response.locals.caller).toMatchObject({ companyId: 'comp_a' });

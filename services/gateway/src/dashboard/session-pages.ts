@@ -3,7 +3,7 @@ import { type Request, type RequestHandler, type Response, Router } from 'expres
 import { z } from 'zod';
 import { overloaded } from '../api-error.ts';
 import { assertJson, createReceiveBody, readBody } from '../http/body.ts';
-import { refuseMethod } from '../http/known-routes.ts';
+import { type KnownPage, refuseMethod } from '../http/known-routes.ts';
 import type { RequestDeadlines } from '../http/request-deadlines.ts';
 import { REQUEST_BYTES, type RequestMemory } from '../http/request-memory.ts';
 import type { Authenticate } from '../keys/authenticate.ts';
@@ -18,16 +18,14 @@ import {
   type ShownSession,
   type Visits,
 } from './sessions.ts';
-import type { SignedIn, SignIn, SignInSource, SignOut } from './sign-in.ts';
+import type { SignedIn, SignIn, SignInSource } from './sign-in.ts';
 
-interface SessionPagesDeps {
+export interface SessionPagesDeps {
   signIn: SignIn;
   authenticate: Authenticate;
   cookies: SessionCookies;
   visits: Pick<Visits, 'assertGoesOn'>;
   describe: (session: Session, key: KeyRecord) => Promise<ShownSession>;
-  /** Ends the session also for who has a copy of its cookie, when a link began it. */
-  signOut: SignOut;
   limits: Pick<RateLimits, 'limitCompany'>;
   /** Counts what a sign-in holds. */
   signIns: Pick<RequestMemory, 'tryReserve'>;
@@ -35,7 +33,7 @@ interface SessionPagesDeps {
 }
 
 export const SESSION_PATH = '/dashboard/api/session';
-export const PORTAL_SESSION_PATH = '/dashboard/api/portal-session';
+const PORTAL_SESSION_PATH = '/dashboard/api/portal-session';
 
 const token = z.string('must be text').min(1, 'must not be empty').max(200, 'is too long');
 const ONE_OF = 'send either apiKey or link';
@@ -90,6 +88,10 @@ const KINDS = [
   [PORTAL_SESSION_PATH, 'portal'],
 ] as const;
 
+export const SESSION_PAGES: KnownPage[] = KINDS.map(([path]) => {
+  return { path, methods: ['GET', 'POST', 'DELETE'] };
+});
+
 /** Throws ApiError 401 for none, and for another one than the page shows. */
 function sessionOf(
   { cookies }: Pick<SessionPagesDeps, 'cookies'>,
@@ -126,7 +128,7 @@ function endSession(deps: SessionPagesDeps, kind: SessionKind): RequestHandler {
     // First: the browser forgets the session also when the rest fails.
     cookies.clear(request, response, kind);
     const source = sourceOf(request, response);
-    if (session) await deadlines.within(response, deps.signOut(session, source));
+    if (session) await deadlines.within(response, deps.signIn.out(session, source));
     response.json({ success: true, message: 'Signed out' });
   };
 }

@@ -104,7 +104,7 @@ describe('visits', () => {
           return Promise.resolve(isRevoked);
         },
       },
-      hasApp: () => Promise.resolve(hasApp),
+      apps: { has: () => Promise.resolve(hasApp) },
     });
   });
 

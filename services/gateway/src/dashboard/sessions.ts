@@ -12,11 +12,11 @@ import type { LinkStore } from '@posthorn/platform/mongo/companies/links.ts';
 import type { SignedStatements } from '@posthorn/platform/security/signed-statements.ts';
 import type { CookieOptions, Request, Response } from 'express';
 import { z } from 'zod';
-import { ApiError } from '../api-error.ts';
+import { ApiError, nullIf404 } from '../api-error.ts';
 import type { Identify } from '../http/pipeline.ts';
 import type { Caller } from '../keys/rights.ts';
 import { type Authenticate, sessionEnded } from '../keys/authenticate.ts';
-import type { HasApp } from '../projects/apps.ts';
+import type { Apps } from '../projects/apps.ts';
 
 interface IdentifyDeps {
   authenticate: Authenticate;
@@ -90,7 +90,7 @@ export interface SessionCookies {
   clear: (request: Request, response: Response, kind: SessionKind) => void;
 }
 
-interface SessionCookieDeps {
+export interface SessionCookieDeps {
   statements: SignedStatements;
   /** PUBLIC_URL. */
   publicUrl: string | undefined;
@@ -217,23 +217,23 @@ export interface Visits {
   forget: (linkId: string) => void;
 }
 
-interface VisitsDeps {
+export interface VisitsDeps {
   links: Pick<LinkStore, 'isRevoked'>;
-  hasApp: HasApp;
+  apps: Pick<Apps, 'has'>;
 }
 
 /** As long as an API key that was revoked by another gateway may still work. */
 const TTL_MS = 2_000;
 const MAX_CACHED = 10_000;
 
-export function createVisits({ links, hasApp }: VisitsDeps): Visits {
+export function createVisits({ links, apps }: VisitsDeps): Visits {
   const cache = createCoalescingCache<{ goesOn: boolean }>({
     maxSize: MAX_CACHED,
     sizeOf: () => 1,
     ttlMs: TTL_MS,
   });
   const load = async ({ companyId, appId, tokenHash }: PortalSession) => ({
-    goesOn: !(await links.isRevoked(tokenHash)) && (await hasApp(companyId, appId)),
+    goesOn: !(await links.isRevoked(tokenHash)) && (await apps.has(companyId, appId)),
   });
   return {
     async assertGoesOn(session) {
@@ -261,11 +261,10 @@ interface ShownPortal {
   theme: PortalTheme;
 }
 
-interface DescribeSessionDeps {
+export interface DescribeSessionDeps {
   companies: Pick<CompanyStore, 'nameOf'>;
   links: Pick<LinkStore, 'themeOf'>;
-  /** Null for an unknown app. */
-  appName: (companyId: string, appId: string) => Promise<string | null>;
+  apps: Pick<Apps, 'get'>;
 }
 
 /** Throws ApiError 401 when the app of the portal was deleted. */
@@ -295,11 +294,11 @@ function describeVisitor({ linkId, appId, capabilities }: PortalSession): ShownS
 }
 
 async function describePortal(
-  { appName, links }: DescribeSessionDeps,
+  { apps, links }: DescribeSessionDeps,
   { companyId, appId, tokenHash, capabilities }: PortalSession,
 ): Promise<ShownPortal> {
-  const name = await appName(companyId, appId);
-  if (name === null) throw sessionEnded();
+  const app = await apps.get(companyId, appId).catch(nullIf404);
+  if (!app) throw sessionEnded();
   const theme = (await links.themeOf(tokenHash)) ?? {};
-  return { app: { id: appId, name }, capabilities, theme };
+  return { app: { id: appId, name: app.name }, capabilities, theme };
 }

@@ -17,9 +17,11 @@ test('no link is looked up for an address that has sent too many wrong ones', as
         return Promise.resolve({ kind: 'refused', refusal: 'unknown' });
       },
       use: fail,
+      revoke: fail,
     },
-    companies: { insertKey: fail },
-    hasApp: fail,
+    companies: { insertKey: fail, linkKeyOf: fail, removeLinkKey: fail },
+    apps: { has: fail },
+    invalidate: fail,
     recordRequest: fail,
     wrongKeys: {
       count: () => undefined,

@@ -1,5 +1,6 @@
 import { ALL_SCOPES } from '@posthorn/domain/access.ts';
 import type { IdPrefix } from '@posthorn/domain/ids.ts';
+import { ImpossibleError } from '@posthorn/domain/required.ts';
 import {
   type CompanyStore,
   hashOfKey,
@@ -14,25 +15,22 @@ import {
   type LinkRefusal,
   type LinkStore,
 } from '@posthorn/platform/mongo/companies/links.ts';
-import type { Invalidate } from '@posthorn/platform/redis/invalidations.ts';
-import { ApiError, foundOr404 } from '../api-error.ts';
+import { ApiError, foundOr404, nullIf404 } from '../api-error.ts';
 import type { AuditedRequest, RecordRequest } from '../http/audit-requests.ts';
-import type { Caller } from '../keys/rights.ts';
 import type { Authenticate } from '../keys/authenticate.ts';
+import { endPortalLink, type EndPortalLinkDeps } from '../keys/portal-links.ts';
 import type { WrongKeys } from '../limits/rate-limits.ts';
-import type { HasApp } from '../projects/apps.ts';
-import type { EndPortalLink } from '../keys/portal-links.ts';
+import type { Apps } from '../projects/apps.ts';
 import { type PortalSession, type Session, SESSION_MS } from './sessions.ts';
 
-interface SignInDeps {
+export interface SignInDeps extends EndPortalLinkDeps {
   authenticate: Authenticate;
-  links: Pick<LinkStore, 'find' | 'use'>;
-  companies: Pick<CompanyStore, 'insertKey'>;
-  hasApp: HasApp;
+  links: Pick<LinkStore, 'find' | 'use' | 'revoke'>;
+  companies: Pick<CompanyStore, 'insertKey' | 'linkKeyOf' | 'removeLinkKey'>;
+  apps: Pick<Apps, 'has'>;
   recordRequest: RecordRequest;
   wrongKeys: WrongKeys;
   newId: (prefix: IdPrefix) => string;
-  nowMs: () => number;
 }
 
 /** Where a sign-in comes from, for limits and the audit log. */
@@ -55,16 +53,21 @@ export interface SignIn {
   /** Throws ApiError 404 or 410 for a link that does not open, 429 after too many. */
   byLink: (token: string, source: SignInSource) => Promise<SignedIn>;
   /**
-   * Opens the portal of one app; the company is that of the page, null when it names none. Throws as `byLink` does:
-   * with its key, or its app, a link is revoked.
+   * Opens the portal of one app; the company is that of the page, null when it names none. Throws as `byLink` does: a
+   * link counts as revoked when its key was revoked or its app deleted.
    */
   toPortal: (
     opened: { token: string; companyId: string | null },
     source: SignInSource,
   ) => Promise<SignedIn>;
+  /**
+   * Ends the link of a portal session, or the key that a sign-in link made. Both are in the audit log, as when a client
+   * ends them. The key that a person signed in with stays.
+   */
+  out: (session: Session, source: SignInSource) => Promise<void>;
 }
 
-/** One that was used or has ended was made once. */
+/** A link that was used or has ended was made once. */
 const wasMade = (found: FoundLink): boolean => found.kind === 'link' || found.refusal !== 'unknown';
 
 export function createSignIn(deps: SignInDeps): SignIn {
@@ -76,12 +79,10 @@ export function createSignIn(deps: SignInDeps): SignIn {
     if (found.kind === 'link') return found.link;
     throw refused(found.refusal, source);
   }
-
   function refused(refusal: LinkRefusal, { address }: SignInSource): ApiError {
     wrongKeys.count(address);
     return linkRefused(refusal);
   }
-
   function begin(keyHash: string, key: KeyRecord): SignedIn {
     const endsAtMs = Math.min(nowMs() + SESSION_MS, key.expiresAtMs ?? Infinity);
     const { companyId } = key;
@@ -91,8 +92,11 @@ export function createSignIn(deps: SignInDeps): SignIn {
   return {
     async byKey(credentials, source) {
       const { address } = source;
-      const key = await authenticate({ ...credentials, address }).catch(asWrongKey);
-      const asked = signedInBy(key, source);
+      // `authenticate` says in which header clients of the API send a key.
+      const wrongKey = new ApiError('unauthorized', 'This is not a valid API key.');
+      const key = await authenticate({ ...credentials, address }).catch(on401(wrongKey));
+      const { keyId } = key;
+      const asked = askedBy(key, { keyId }, source);
       await deps.recordRequest(SIGNED_IN, asked, () => Promise.resolve({}));
       return begin(hashOfKey(credentials.apiKey), key);
     },
@@ -101,130 +105,102 @@ export function createSignIn(deps: SignInDeps): SignIn {
       const keyHash = await makeSessionKey(deps, { token, companyId }, source);
       return begin(keyHash, await authenticate({ keyHash, address: source.address }));
     },
-    async toPortal({ token, companyId: asked }, source) {
-      const { companyId, expiresAtMs, portal } = await findLink('portal', token, source);
-      if (asked !== null && asked !== companyId) throw refused('unknown', source);
-      if (!portal) throw new Error('a link to the portal without what it gives');
-      const { keyHash, appId, linkId, capabilities } = portal;
-      const key = await authenticate({ keyHash, address: source.address }).catch(asRevoked);
-      if (!(await deps.hasApp(companyId, appId))) throw linkRefused('revoked');
-      await recordVisit(deps, { token, key, linkId, appId }, source);
-      const tokenHash = hashOfToken(token);
-      const visit = { kind: 'portal' as const, companyId, keyHash, endsAtMs: expiresAtMs };
-      return { session: { ...visit, appId, linkId, tokenHash, capabilities }, key };
+    async toPortal({ token, companyId }, source) {
+      const link = await findLink('portal', token, source);
+      if (companyId !== null && companyId !== link.companyId) throw refused('unknown', source);
+      return openPortal(deps, token, link, source);
     },
+    out: (session, source) =>
+      session.kind === 'portal' ? endVisit(deps, session, source) : endKey(deps, session, source),
   };
 }
 
-/** `authenticate` tells clients of the API where to send a key. */
-function asWrongKey(error: unknown): never {
-  if (!(error instanceof ApiError) || error.status !== 401) throw error;
-  throw new ApiError('unauthorized', 'This is not a valid API key.');
+async function openPortal(
+  deps: SignInDeps,
+  token: string,
+  { companyId, expiresAtMs: endsAtMs, portal }: Link,
+  source: SignInSource,
+): Promise<SignedIn> {
+  if (!portal) throw new ImpossibleError('a link to a portal has a grant');
+  const { keyHash, appId, linkId, capabilities } = portal;
+  const revoked = on401(linkRefused('revoked'));
+  const key = await deps.authenticate({ keyHash, address: source.address }).catch(revoked);
+  if (!(await deps.apps.has(companyId, appId))) throw linkRefused('revoked');
+  const visitor = { ...key, appId, portal: { linkId, capabilities: [] } };
+  const asked = { ...askedBy(visitor, { linkId }, source), fields: { appId } };
+  await deps.recordRequest(PORTAL_OPENED, asked, async () => {
+    await useLink(deps, 'portal', token);
+    return {};
+  });
+  const opened = { companyId, keyHash, endsAtMs, appId, linkId, capabilities };
+  return { session: { kind: 'portal', ...opened, tokenHash: hashOfToken(token) }, key };
 }
 
-/** What a key gave ends with it. */
-function asRevoked(error: unknown): never {
-  if (!(error instanceof ApiError) || error.status !== 401) throw error;
-  throw linkRefused('revoked');
+/** For `catch`: throws this error in place of ApiError 401, and every other error as it is. */
+function on401(instead: ApiError): (error: unknown) => never {
+  return (error) => {
+    throw error instanceof ApiError && error.status === 401 ? instead : error;
+  };
 }
 
 const SIGNED_IN = {
   method: 'post',
   audit: { action: 'dashboard.signed_in', target: 'apiKey' },
 } as const;
+const PORTAL_OPENED = {
+  method: 'post',
+  audit: { action: 'portal.signed_in', target: 'portalLink' },
+} as const;
+const LINK_ENDED = {
+  method: 'delete',
+  audit: { action: 'portal_link.revoked', target: 'portalLink' },
+} as const;
+const KEY_ENDED = {
+  method: 'delete',
+  audit: { action: 'api_key.revoked', target: 'apiKey' },
+} as const;
 
-/** What the audit log says of who signed in. */
-function signedInBy(caller: Caller, { address, requestId }: SignInSource): AuditedRequest {
-  const { keyId } = caller;
-  return { caller, requestId, clientAddress: address ?? null, params: { keyId }, fields: {} };
+/** Describes the request for the audit log. */
+function askedBy(
+  caller: AuditedRequest['caller'],
+  params: Record<string, string>,
+  { address, requestId }: SignInSource,
+): AuditedRequest {
+  return { caller, requestId, clientAddress: address ?? null, params, fields: {} };
+}
+
+/** The page of a link shows the message. */
+const linkRefused = (refusal: LinkRefusal): ApiError => new ApiError(`link_${refusal}`);
+
+async function useLink({ links, nowMs }: SignInDeps, kind: LinkKind, token: string): Promise<void> {
+  const used = await links.use(kind, token, nowMs());
+  if (used.kind === 'refused') throw linkRefused(used.refusal);
 }
 
 /**
  * Uses the link up, and makes the API key of its session, which nobody knows. So the session is listed and revoked
- * as a key, the audit log names who did what, and the key goes by itself. Returns the hash of the key.
+ * as a key, the audit log names who did what, and the key is removed when it expires. Returns the hash of the key.
  */
 async function makeSessionKey(
   deps: SignInDeps,
   { token, companyId }: { token: string; companyId: string },
   source: SignInSource,
 ): Promise<string> {
-  const { links, companies, nowMs } = deps;
-  const expiresAt = new Date(nowMs() + SESSION_MS);
+  const expiresAt = new Date(deps.nowMs() + SESSION_MS);
   const { document } = makeApiKey(deps, companyId, 'Sign-in by link', { expiresAt });
   const { _id: keyId } = document;
   const caller = { companyId, keyId, scopes: ALL_SCOPES, appId: null };
-  const asked = { ...signedInBy(caller, source), fields: { expiresAt } };
+  const asked = { ...askedBy(caller, { keyId }, source), fields: { expiresAt } };
   await deps.recordRequest(SIGNED_IN, asked, async () => {
-    const used = await links.use('signIn', token, nowMs());
-    if (used.kind === 'refused') throw linkRefused(used.refusal);
-    await companies.insertKey({ ...document, removeAt: expiresAt });
+    await useLink(deps, 'signIn', token);
+    await deps.companies.insertKey({ ...document, removeAt: expiresAt });
     return {};
   });
   return document.hash;
 }
 
-const VISITED = {
-  method: 'post',
-  audit: { action: 'portal.signed_in', target: 'portalLink' },
-} as const;
-
-interface Visit {
-  token: string;
-  key: KeyRecord;
-  linkId: string;
-  appId: string;
-}
-
-/** Uses the link up. */
-async function recordVisit(
-  { links, recordRequest, nowMs }: SignInDeps,
-  { token, key, linkId, appId }: Visit,
-  { address, requestId }: SignInSource,
-): Promise<void> {
-  const asked = {
-    caller: { ...key, appId, portal: { linkId, capabilities: [] } },
-    requestId,
-    clientAddress: address ?? null,
-    params: { linkId },
-    fields: { appId },
-  };
-  await recordRequest(VISITED, asked, async () => {
-    const used = await links.use('portal', token, nowMs());
-    if (used.kind === 'refused') throw linkRefused(used.refusal);
-    return {};
-  });
-}
-
-interface SignOutDeps {
-  companies: Pick<CompanyStore, 'linkKeyOf' | 'removeLinkKey'>;
-  endPortalLink: EndPortalLink;
-  invalidate: Invalidate;
-  recordRequest: RecordRequest;
-}
-
-/**
- * Ends what the session was opened with: the link of a visit, and the key that a sign-in link made. Both are in the
- * audit log, as when a client ends them. The key that a person signed in with stays.
- */
-export type SignOut = (session: Session, source: SignInSource) => Promise<void>;
-
-const LINK_ENDED = {
-  method: 'delete',
-  audit: { action: 'portal_link.revoked', target: 'portalLink' },
-} as const;
-
-const KEY_ENDED = {
-  method: 'delete',
-  audit: { action: 'api_key.revoked', target: 'apiKey' },
-} as const;
-
-export function createSignOut(deps: SignOutDeps): SignOut {
-  return (session, source) =>
-    session.kind === 'portal' ? endVisit(deps, session, source) : endKey(deps, session, source);
-}
-
 async function endVisit(
-  { endPortalLink, recordRequest }: SignOutDeps,
+  deps: SignInDeps,
   { companyId, linkId, appId, capabilities }: PortalSession,
   source: SignInSource,
 ): Promise<void> {
@@ -232,14 +208,15 @@ async function endVisit(
   // The visitor is the actor. The key is not looked up: it may be gone, and signing out must still work.
   const asked = askedBy({ companyId, keyId: '', scopes: [], appId, portal }, { linkId }, source);
   const end = async () => {
-    foundOr404(await endPortalLink({ companyId, linkId, appId }), 'portal link');
+    foundOr404(await endPortalLink(deps, { companyId, linkId, appId }), 'portal link');
     return { changed: { before: { appId, capabilities }, after: {} } };
   };
-  await recordRequest(LINK_ENDED, asked, end).catch(ignoreUnknown);
+  // ApiError 404: the link was revoked before.
+  await deps.recordRequest(LINK_ENDED, asked, end).catch(nullIf404);
 }
 
 async function endKey(
-  { companies, invalidate, recordRequest }: SignOutDeps,
+  { companies, invalidate, recordRequest }: SignInDeps,
   { companyId, keyHash }: Session,
   source: SignInSource,
 ): Promise<void> {
@@ -252,19 +229,3 @@ async function endKey(
     return {};
   });
 }
-
-function askedBy(
-  caller: AuditedRequest['caller'],
-  params: Record<string, string>,
-  { address, requestId }: SignInSource,
-): AuditedRequest {
-  return { caller, requestId, clientAddress: address ?? null, params, fields: {} };
-}
-
-/** The link was revoked before. */
-function ignoreUnknown(error: unknown): void {
-  if (!(error instanceof ApiError) || error.status !== 404) throw error;
-}
-
-/** Why a link does not open: its page shows the text. */
-const linkRefused = (refusal: LinkRefusal): ApiError => new ApiError(`link_${refusal}`);

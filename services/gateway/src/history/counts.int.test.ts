@@ -9,7 +9,7 @@ import {
   openScratchDays,
   type ScratchDatabase,
 } from '../../../../test/support/stores/scratch-database.ts';
-import { createReadPending } from './counts.ts';
+import { readPending } from './counts.ts';
 
 const TODAY = dayNumberOf(Date.now()) * DAY_MS;
 const TIMES = [TODAY - DAY_MS, TODAY - 2, TODAY - 1, TODAY];
@@ -42,8 +42,7 @@ const owners = [
 ];
 
 function readAllAt(db: Database) {
-  const read = createReadPending(db);
-  return Promise.all(owners.map(read));
+  return Promise.all(owners.map((owner) => readPending(db, owner)));
 }
 
 it('counts what is pending in every day, with the oldest one', async () => {

@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, test } from '@jest/globals';
 import type { OpenCircuit } from '@posthorn/platform/redis/open-circuits.ts';
-import { createReadCircuits } from './counts.ts';
+import { readCircuits } from './counts.ts';
 
 const WEBHOOKS = [
   { id: 'wh_1', url: 'https://a.example', appId: 'app_1' },
@@ -18,19 +18,16 @@ beforeEach(() => {
   list = (companyId) => Promise.resolve(companyId === 'comp_a' ? OPEN : []);
 });
 
-function reader() {
-  return createReadCircuits({
-    circuits: { list: (companyId) => list(companyId) },
-    readOutlines: (_company, ids) =>
-      Promise.resolve(
-        new Map(WEBHOOKS.filter(({ id }) => ids.includes(id)).map((each) => [each.id, each])),
-      ),
-  });
+function read(companyId: string, filter: { appId?: string; webhookId?: string }) {
+  const readOutlines = (_company: string, ids: readonly string[]) =>
+    Promise.resolve(
+      new Map(WEBHOOKS.filter(({ id }) => ids.includes(id)).map((each) => [each.id, each])),
+    );
+  return readCircuits({ circuits: { list: (id) => list(id) }, readOutlines }, companyId, filter);
 }
 
 describe('the open circuits of a company', () => {
   test('are those of its webhooks, the oldest first', async () => {
-    const read = reader();
     const idsOf = async (filter: object) =>
       (await read('comp_a', filter)).map(({ webhookId }) => webhookId);
     expect(await idsOf({})).toEqual(['wh_2', 'wh_1']);
@@ -40,11 +37,10 @@ describe('the open circuits of a company', () => {
   });
 
   test('are read without those of others', async () => {
-    expect(await reader()('comp_b', {})).toEqual([]);
+    expect(await read('comp_b', {})).toEqual([]);
   });
 
   test('are not known without Redis, and asked for again with the next request', async () => {
-    const read = reader();
     const works = list;
     list = () => Promise.reject(new Error('away'));
     await expect(read('comp_a', {})).rejects.toMatchObject({ status: 503, code: 'unavailable' });

@@ -6,6 +6,7 @@ import {
   successesIn,
   wholeSteps,
 } from '@posthorn/domain/stats.ts';
+import { slicesOf } from '@posthorn/platform/async/fair-queue.ts';
 import {
   type CompanyDocuments,
   documentsIn,
@@ -22,7 +23,7 @@ import { unavailable } from '../api-error.ts';
 import type { Apps } from '../projects/apps.ts';
 import type { ReadWebhookOutlines, WebhookOutline } from './webhook-outlines.ts';
 
-interface CountAppsDeps {
+export interface CountAppsDeps {
   apps: Pick<Apps, 'existing'>;
   webhooks: Pick<WebhookStore, 'countOf'>;
   stats: Pick<StatsQueries, 'readSteps'>;
@@ -38,17 +39,17 @@ interface AppCounts {
   failed: number;
 }
 
-/** Returns the counts of those of the ids that are ids of apps, in no order. */
-export type CountApps = (companyId: string, appIds: readonly string[]) => Promise<AppCounts[]>;
-
 const DAY_MS = 86_400_000;
 const MAX_WEBHOOKS = 10_000;
 
-export function createCountApps(deps: CountAppsDeps): CountApps {
-  return async (companyId, appIds) => {
-    const existing = await deps.apps.existing(companyId, appIds);
-    return Promise.all([...existing].map((appId) => countApp(deps, companyId, appId)));
-  };
+/** Returns the counts of the apps that exist among these ids, in no order. */
+export async function countApps(
+  deps: CountAppsDeps,
+  companyId: string,
+  appIds: readonly string[],
+): Promise<AppCounts[]> {
+  const existing = await deps.apps.existing(companyId, appIds);
+  return Promise.all([...existing].map((appId) => countApp(deps, companyId, appId)));
 }
 
 async function countApp(
@@ -68,11 +69,6 @@ async function countApp(
   return { appId, webhooks: count, succeeded, failed: attemptsIn(counts) - succeeded };
 }
 
-interface ReadCircuitsDeps {
-  circuits: Pick<OpenCircuits, 'list'>;
-  readOutlines: ReadWebhookOutlines;
-}
-
 interface CircuitsFilter {
   appId?: string | undefined;
   webhookId?: string | undefined;
@@ -82,41 +78,39 @@ export interface CircuitOfWebhook extends OpenCircuit {
   webhook: WebhookOutline;
 }
 
+export interface ReadCircuitsDeps {
+  circuits: Pick<OpenCircuits, 'list'>;
+  readOutlines: ReadWebhookOutlines;
+}
+
 /**
- * Returns the open circuits of a company, those that opened first at the beginning; of more than MAX_LISTED any of
+ * Returns the open circuits of a company, the one that opened first at the beginning; of more than MAX_LISTED any of
  * them. Throws ApiError 503 without Redis.
  */
-export type ReadCircuits = (
+export async function readCircuits(
+  { circuits, readOutlines }: ReadCircuitsDeps,
   companyId: string,
-  filter: CircuitsFilter,
-) => Promise<CircuitOfWebhook[]>;
+  { appId, webhookId }: CircuitsFilter,
+): Promise<CircuitOfWebhook[]> {
+  const all = await circuits.list(companyId).catch(() => {
+    throw unavailable('redis_unavailable');
+  });
+  const asked = webhookId === undefined ? all : all.filter((each) => each.webhookId === webhookId);
+  const found: CircuitOfWebhook[] = [];
+  for (const page of slicesOf(asked, PAGE)) {
+    const ids = page.map((each) => each.webhookId);
+    const outlines = await readOutlines(companyId, ids);
+    for (const circuit of page) {
+      const webhook = outlines.get(circuit.webhookId);
+      const isAsked = webhook && (appId === undefined || webhook.appId === appId);
+      if (isAsked) found.push({ ...circuit, webhook });
+    }
+  }
+  return found.sort((one, other) => one.sinceMs - other.sinceMs);
+}
 
 /** Webhooks that are looked up at a time. */
 const PAGE = 1_000;
-
-export function createReadCircuits({ circuits, readOutlines }: ReadCircuitsDeps): ReadCircuits {
-  return async (companyId, { appId, webhookId }) => {
-    const all = await circuits.list(companyId).catch(() => {
-      throw unavailable('redis_unavailable');
-    });
-    const asked =
-      webhookId === undefined ? all : all.filter((each) => each.webhookId === webhookId);
-    const found: CircuitOfWebhook[] = [];
-    for (let from = 0; from < asked.length; from += PAGE) {
-      const page = asked.slice(from, from + PAGE);
-      const outlines = await readOutlines(
-        companyId,
-        page.map((each) => each.webhookId),
-      );
-      for (const circuit of page) {
-        const webhook = outlines.get(circuit.webhookId);
-        const isAsked = webhook && (appId === undefined || webhook.appId === appId);
-        if (isAsked) found.push({ ...circuit, webhook });
-      }
-    }
-    return found.sort((one, other) => one.sinceMs - other.sinceMs);
-  };
-}
 
 /** Deliveries that wait for another attempt. */
 export interface Pending {
@@ -132,36 +126,32 @@ interface PendingOwner {
   webhookId?: string | undefined;
 }
 
-export type ReadPending = (owner: PendingOwner) => Promise<Pending>;
-
 /** From an index, 10,000 take 10 ms. */
 const MOST_COUNTED = 10_000;
-/** Webhooks of an app that are looked at. */
+/** Webhooks of an app whose deliveries are counted. */
 const MAX_PENDING_WEBHOOKS = 200;
 
 /** Counts in each day from the indexes of deliveries that are not delivered, of which there are few. */
-export function createReadPending(db: Database): ReadPending {
+export async function readPending(db: Database, owner: PendingOwner): Promise<Pending> {
   const { deliveries } = db.days;
-  return async (owner) => {
-    const { companyId } = owner;
-    const webhookIds = await webhooksOf(db, owner);
-    const ownIn = (documents: mongo.Collection<DeliveryDocument>): Own =>
-      documentsIn<'deliveries'>(documents, companyId);
-    const pending = pendingOf(deliveries);
-    const all = pending(webhookIds && { $in: webhookIds });
-    const days = deliveries.within(deliveries.kept({}, 'dlv'));
-    const { sum, first } = await countUpTo(days, MOST_COUNTED, (documents, limit) =>
-      ownIn(documents).count(all, { limit }),
-    );
-    // A delivery is in the day of its message, so the oldest one is in the first day.
-    const oldestAtMs = first && (await oldestIn(ownIn(first), pending, webhookIds));
-    return { count: sum, oldestAtMs };
-  };
+  const { companyId } = owner;
+  const webhookIds = await webhooksOf(db, owner);
+  const ownIn = (documents: mongo.Collection<DeliveryDocument>): Own =>
+    documentsIn<'deliveries'>(documents, companyId);
+  const pending = pendingOf(deliveries);
+  const all = pending(webhookIds && { $in: webhookIds });
+  const days = deliveries.within(deliveries.kept({}, 'dlv'));
+  const { sum, first } = await countUpTo(days, MOST_COUNTED, (documents, limit) =>
+    ownIn(documents).count(all, { limit }),
+  );
+  // A delivery is in the day of its message, so the oldest one is in the first day.
+  const oldestAtMs = first && (await oldestIn(ownIn(first), pending, webhookIds));
+  return { count: sum, oldestAtMs };
 }
 
 type PendingFilter = (webhookId: string | { $in: string[] } | null) => object;
 
-/** Without those that have expired. Each bound is one of the ids that the index has. */
+/** Selects the deliveries that have not expired. Each bound is one of the ids in the index. */
 function pendingOf(deliveries: Days['deliveries']): PendingFilter {
   const keptFrom = (prefix: 'msg' | 'dlv') => ({ $gte: deliveries.kept({}, prefix).fromId });
   const status = 'pending';
@@ -188,7 +178,7 @@ async function webhooksOf(
   return (await page.toArray()).map(({ _id }) => _id);
 }
 
-/** Looked for by webhook: an index has the deliveries of each in their order, but not those of several. */
+/** Searches by webhook: an index has the deliveries of each webhook in their order, but not those of several. */
 async function oldestIn(
   own: Own,
   pending: PendingFilter,

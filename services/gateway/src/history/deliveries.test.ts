@@ -5,7 +5,7 @@ import type { Delivery } from '@posthorn/domain/delivery/delivery.ts';
 import type { Message } from '@posthorn/domain/message.ts';
 import { sampleMessage } from '../../../../test/support/samples/sample-message.ts';
 import { listDeliveries, readDelivery, type ReadStores } from './deliveries.ts';
-import { createFindById, type FindByIdDeps } from './find-by-id.ts';
+import { findById, type FindByIdDeps } from './find-by-id.ts';
 import { readMessage } from './messages.ts';
 
 const message = { ...sampleMessage('msg_1'), targets: ['wh_1', 'wh_2', 'wh_3'] };
@@ -167,13 +167,13 @@ test('an attempt is found by its id, with a turn for each 500 ids that are deriv
         ),
     },
     resends: { findShown: unused },
-    hasKey: unused,
+    apiKeys: { has: unused },
     readOutlines: unused,
   };
   const { turns, takeTurn } = countTurns();
   const deliveryId = deliveryIdOf(idOf(2), 'wh_5');
   const id = attemptIdOf(deliveryId, 200);
-  const found = await createFindById(deps)('comp_a', id, takeTurn);
+  const found = await findById(deps, 'comp_a', id, takeTurn);
   expect(found).toMatchObject({ kind: 'attempt', messageId: idOf(2), deliveryId, id });
   // One for each message, and one after 600 ids of attempts.
   expect(turns.taken).toBe(3);

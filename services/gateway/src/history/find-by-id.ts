@@ -18,7 +18,7 @@ export interface FindByIdDeps extends ReadStores {
   messages: Pick<MessageQueries, 'outlinesOf' | 'findOne' | 'outlinesAt'>;
   deliveries: Pick<DeliveryQueries, 'findMany' | 'outlinesOf'>;
   resends: Pick<ResendStore, 'findShown'>;
-  hasKey: (companyId: string, keyId: string) => Promise<boolean>;
+  apiKeys: { has: (companyId: string, keyId: string) => Promise<boolean> };
   readOutlines: ReadWebhookOutlines;
 }
 
@@ -43,9 +43,6 @@ export interface Found {
   webhookId?: string | undefined;
 }
 
-/** Returns null when nothing of the company has the id. */
-export type FindById = (companyId: string, id: string, takeTurn: TakeTurn) => Promise<Found | null>;
-
 interface SearchDeps extends FindByIdDeps {
   takeTurn: TakeTurn;
 }
@@ -57,8 +54,8 @@ const BY_PREFIX: Record<string, Find> = {
     (await projects.get(companyId, id).catch(nullIf404)) && { kind: 'project', id },
   app: async ({ apps }, companyId, id) =>
     (await apps.get(companyId, id).catch(nullIf404)) && { kind: 'app', id, appId: id },
-  key: async ({ hasKey }, companyId, id) =>
-    (await hasKey(companyId, id)) ? { kind: 'api_key', id } : null,
+  key: async ({ apiKeys }, companyId, id) =>
+    (await apiKeys.has(companyId, id)) ? { kind: 'api_key', id } : null,
   wh: findWebhook,
   msg: findMessage,
   dlv: findDelivery,
@@ -66,11 +63,15 @@ const BY_PREFIX: Record<string, Find> = {
   rsnd: findResend,
 };
 
-export function createFindById(deps: FindByIdDeps): FindById {
-  return (companyId, id, takeTurn) => {
-    const find = BY_PREFIX[id.slice(0, Math.max(0, id.indexOf('_')))];
-    return find ? find({ ...deps, takeTurn }, companyId, id) : Promise.resolve(null);
-  };
+/** Returns null when nothing of the company has the id. */
+export async function findById(
+  deps: FindByIdDeps,
+  companyId: string,
+  id: string,
+  takeTurn: TakeTurn,
+): Promise<Found | null> {
+  const find = BY_PREFIX[id.slice(0, Math.max(0, id.indexOf('_')))];
+  return find ? find({ ...deps, takeTurn }, companyId, id) : null;
 }
 
 async function findWebhook(

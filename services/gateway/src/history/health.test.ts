@@ -5,7 +5,7 @@ import type { DeliveryFigures } from '@posthorn/platform/mongo/messages/delivery
 import type { EndpointFlow } from '@posthorn/platform/redis/endpoint-flows.ts';
 import fc from 'fast-check';
 import { countingIds, sampleMessage } from '../../../../test/support/samples/sample-message.ts';
-import { createReadHealth } from './health.ts';
+import { type HealthDeps, readHealth } from './health.ts';
 
 type Made = [Outcome, durationMs: number];
 
@@ -29,7 +29,7 @@ async function healthOf(
   }
   const pendingAmong = (ids: readonly string[]): number =>
     ids.filter((id) => known.get(id)?.status === 'pending').length;
-  const read = createReadHealth({
+  const deps: HealthDeps = {
     webhooks: { has: (_company, id) => Promise.resolve(id === 'wh_1') },
     messages: {
       listIds: (_company, _filter, limit) =>
@@ -46,8 +46,9 @@ async function healthOf(
     flows: { read: readFlow },
     concurrency: { floor: 1, start: 16, ceiling: 1_000 },
     nowMs: () => 1_000,
-  });
-  return { known: await read('comp_a', 'wh_1'), unknown: await read('comp_a', 'wh_2') };
+  };
+  const read = (webhookId: string) => readHealth(deps, 'comp_a', webhookId);
+  return { known: await read('wh_1'), unknown: await read('wh_2') };
 }
 
 /** Of a dispatcher with 1,000 places. */

@@ -23,7 +23,7 @@ interface Health {
   backlog: number;
 }
 
-interface HealthDeps {
+export interface HealthDeps {
   webhooks: Pick<WebhookStore, 'has'>;
   messages: Pick<MessageQueries, 'listIds'>;
   deliveries: Pick<DeliveryQueries, 'figuresOf' | 'countPending'>;
@@ -52,33 +52,35 @@ export function concurrencyBoundsOf(config: {
   };
 }
 
-/** Returns null when the company has no such webhook. */
-export type ReadHealth = (companyId: string, webhookId: string) => Promise<Health | null>;
-
-/** The newest ones of the webhook. */
+/** The newest messages of the webhook that are examined. */
 const MAX_MESSAGES = 200;
 const MAX_BACKLOG = 10_000;
 
-/** Computes the health of a webhook from its newest messages, so that accepting and delivering store nothing for it. */
-export function createReadHealth(deps: HealthDeps): ReadHealth {
+/**
+ * Computes the health of a webhook from its newest messages, so that accepting and delivering store nothing for it.
+ * Returns null when the company has no such webhook.
+ */
+export async function readHealth(
+  deps: HealthDeps,
+  companyId: string,
+  webhookId: string,
+): Promise<Health | null> {
   const { webhooks, messages, deliveries } = deps;
-  return async (companyId, webhookId) => {
-    if (!(await webhooks.has(companyId, webhookId))) return null;
-    const newest = await messages.listIds(companyId, { webhookId }, MAX_MESSAGES);
-    const ids = newest.map((id) => deliveryIdOf(id, webhookId));
-    // Each delivery is counted by one of the two reads: a delivery recorded between them would be counted twice or not
-    // at all.
-    const [circuit, flow, known, older] = await Promise.all([
-      circuitOf(deps, companyId, webhookId),
-      deps.flows.read(webhookId).catch(() => null),
-      deliveries.figuresOf(companyId, ids),
-      deliveries.countPending(companyId, webhookId, ids, MAX_BACKLOG),
-    ]);
-    const ended = known.filter(({ status }) => status !== 'pending').length;
-    const backlog = Math.min(older + ids.length - ended, MAX_BACKLOG);
-    const attempts = known.flatMap((delivery) => delivery.attempts);
-    return { ...circuit, ...flowOf(deps, flow), ...figuresOf(attempts), backlog };
-  };
+  if (!(await webhooks.has(companyId, webhookId))) return null;
+  const newest = await messages.listIds(companyId, { webhookId }, MAX_MESSAGES);
+  const ids = newest.map((id) => deliveryIdOf(id, webhookId));
+  // Each delivery is counted by one of the two reads: a delivery recorded between them would be counted twice or not
+  // at all.
+  const [circuit, flow, known, older] = await Promise.all([
+    circuitOf(deps, companyId, webhookId),
+    deps.flows.read(webhookId).catch(() => null),
+    deliveries.figuresOf(companyId, ids),
+    deliveries.countPending(companyId, webhookId, ids, MAX_BACKLOG),
+  ]);
+  const ended = known.filter(({ status }) => status !== 'pending').length;
+  const backlog = Math.min(older + ids.length - ended, MAX_BACKLOG);
+  const attempts = known.flatMap((delivery) => delivery.attempts);
+  return { ...circuit, ...flowOf(deps, flow), ...figuresOf(attempts), backlog };
 }
 
 /** Reads what the dispatcher of the webhook has written to Redis. Without Redis every circuit counts as closed. */
@@ -96,8 +98,8 @@ async function circuitOf(
 }
 
 /**
- * An endpoint of which no dispatcher has written is shown as a new one. A dispatcher's own ceiling is lower than the
- * setting when that is more than half of its places.
+ * Shows an endpoint as a new one until a dispatcher has written about it. A dispatcher's own ceiling is lower than the
+ * setting when that is more than half of its slots.
  */
 function flowOf(
   { concurrency: { floor, start, ceiling: setting }, nowMs }: HealthDeps,

@@ -13,19 +13,19 @@ import {
   STEP_MS,
   successesIn,
 } from '@posthorn/domain/stats.ts';
+import { ImpossibleError } from '@posthorn/domain/required.ts';
+import type { Database } from '@posthorn/platform/mongo/days/days.ts';
 import type {
   FailingWebhook,
   StatsPoint,
   StatsQueries,
 } from '@posthorn/platform/mongo/stats/stats-queries.ts';
-import type { Pending, ReadCircuits, ReadPending } from './counts.ts';
+import { type Pending, readCircuits, type ReadCircuitsDeps, readPending } from './counts.ts';
 import type { ReadWebhookOutlines, WebhookOutline } from './webhook-outlines.ts';
 
-interface ReadOverviewDeps {
+interface ReadOverviewDeps extends ReadCircuitsDeps {
+  db: Database;
   stats: Pick<StatsQueries, 'readSteps' | 'readFailing'>;
-  readPending: ReadPending;
-  readCircuits: ReadCircuits;
-  readOutlines: ReadWebhookOutlines;
   nowMs: () => number;
 }
 
@@ -44,7 +44,7 @@ export interface Overview {
   counts: AttemptCounts;
   latencyMs: { p50: number; p99: number } | null;
   pending: Pending;
-  /** Null while they are not known, without Redis. */
+  /** Null without Redis. */
   openCircuits: number | null;
   /** Every step of the range, the oldest first. */
   series: { atMs: number; delivered: number; failed: number }[];
@@ -56,36 +56,34 @@ export interface WorstWebhook {
   /** From 0 to 1. */
   successRatio: number;
   failed: number;
-  /** What most of the failed attempts had as their outcome. */
+  /** The outcome of most of the failed attempts. */
   reason: Outcome;
   /** The beginning of the first minute or hour of the range with a failure. */
   sinceMs: number;
 }
 
-export type ReadOverview = (asked: AskedOverview) => Promise<Overview>;
-
 const WORST = 10;
 
-/** Reads roll-ups, and the indexes of what is pending: never the deliveries themselves. */
-export function createReadOverview(deps: ReadOverviewDeps): ReadOverview {
-  const { stats, readPending, readCircuits, nowMs } = deps;
-  return async (asked) => {
-    const { companyId, ownerId, appId, webhookId, range } = asked;
-    const asOfMs = nowMs();
-    const ranged = spanOfRange(range, asOfMs);
-    const [points, pending, circuits, worst] = await Promise.all([
-      stats.readSteps({ companyId, ownerId }, ranged.step, ranged.span),
-      readPending({ companyId, appId, webhookId }),
-      readCircuits(companyId, { appId, webhookId }).catch(() => null),
-      readWorst(deps, asked, ranged),
-    ]);
-    const counts = noAttempts();
-    for (const point of points) addCounts(counts, point.counts);
-    const latencyMs = durationFiguresOf(counts);
-    const openCircuits = circuits?.length ?? null;
-    const series = seriesOf(points, ranged);
-    return { asOfMs, counts, latencyMs, pending, openCircuits, series, worst };
-  };
+/** Reads roll-ups and the indexes of pending deliveries, and never the deliveries themselves. */
+export async function readOverview(
+  deps: ReadOverviewDeps,
+  asked: AskedOverview,
+): Promise<Overview> {
+  const { companyId, ownerId, appId, webhookId, range } = asked;
+  const asOfMs = deps.nowMs();
+  const ranged = spanOfRange(range, asOfMs);
+  const [points, pending, circuits, worst] = await Promise.all([
+    deps.stats.readSteps({ companyId, ownerId }, ranged.step, ranged.span),
+    readPending(deps.db, { companyId, appId, webhookId }),
+    readCircuits(deps, companyId, { appId, webhookId }).catch(() => null),
+    readWorst(deps, asked, ranged),
+  ]);
+  const counts = noAttempts();
+  for (const point of points) addCounts(counts, point.counts);
+  const latencyMs = durationFiguresOf(counts);
+  const openCircuits = circuits?.length ?? null;
+  const series = seriesOf(points, ranged);
+  return { asOfMs, counts, latencyMs, pending, openCircuits, series, worst };
 }
 
 function seriesOf(points: readonly StatsPoint[], { step, span }: RangeSpan): Overview['series'] {
@@ -110,7 +108,7 @@ async function readWorst(
   return Promise.all(
     failing.map(async (each) => {
       const webhook = outlines.get(each.webhookId);
-      if (!webhook) throw new Error('a webhook without an outline');
+      if (!webhook) throw new ImpossibleError('worstOf returned a webhook without its outline');
       const attempts = await attemptsTo(stats, companyId, each, { step, span });
       const failed = failuresOf(each);
       const sinceMs = Math.min(...[...each.seen.values()].map(({ firstMs }) => firstMs));
@@ -120,7 +118,7 @@ async function readWorst(
   );
 }
 
-/** Also of the hours without a failure. */
+/** Counts all attempts, those of hours without a failure included. */
 async function attemptsTo(
   stats: Pick<StatsQueries, 'readSteps'>,
   companyId: string,
@@ -148,8 +146,8 @@ const PAGE = 200;
 const MAX_PAGES = 10;
 
 /**
- * Returns the worst webhooks that exist and are of the app, if one is asked for, at most `limit`. Looks at the worst
- * 2,000 of the company.
+ * Returns the worst webhooks that exist, of one app if the filter names it, at most `limit`. Only the worst 2,000 of the
+ * company are searched.
  */
 export async function worstOf(
   readOutlines: ReadWebhookOutlines,
@@ -165,10 +163,8 @@ export async function worstOf(
   for (let page = 0; page < MAX_PAGES && failing.length < limit; page += 1) {
     const some = sorted.slice(page * PAGE, (page + 1) * PAGE);
     if (some.length === 0) break;
-    const found = await readOutlines(
-      companyId,
-      some.map((each) => each.webhookId),
-    );
+    const ids = some.map((each) => each.webhookId);
+    const found = await readOutlines(companyId, ids);
     for (const each of some) {
       const outline = found.get(each.webhookId);
       if (!outline || (appId !== undefined && outline.appId !== appId)) continue;
@@ -220,6 +216,6 @@ export function failureGroups(
 function mainReason({ counts }: FailingWebhook): Outcome {
   const failures = Object.entries(counts.outcomes).filter(([outcome]) => outcome !== 'success');
   const [most] = failures.sort(([, a], [, b]) => b - a);
-  if (!most) throw new Error('a failing webhook without a failure');
+  if (!most) throw new ImpossibleError('no failed attempt of a webhook that readFailing returned');
   return most[0] as Outcome;
 }

@@ -5,18 +5,11 @@ import {
   type AuditTargetKind,
   changesBetween,
 } from '@posthorn/domain/audit.ts';
-import {
-  type AuditedAction,
-  type AuditedResult,
-  type AuditLog,
-  createAuditLog,
-  createAuditMetrics,
-  createAuditStore,
+import type {
+  AuditedAction,
+  AuditedResult,
+  AuditLog,
 } from '@posthorn/platform/mongo/companies/audit-log.ts';
-import { systemClockMs, systemIds } from '@posthorn/platform/service/clock-and-ids.ts';
-import type { ServiceContext } from '@posthorn/platform/service/run-service.ts';
-import type { mongo } from 'mongoose';
-import type { GatewayConfig } from '../config.ts';
 import { seesSecrets } from '../keys/rights.ts';
 import { ApiError } from '../api-error.ts';
 import type { ApiResponse, AuditSpec, Route } from './route.ts';
@@ -122,19 +115,4 @@ function resultOf({ data, changed }: ApiResponse): AuditedResult {
 function idOf(data: unknown): string | null {
   const { id = null } = (data ?? {}) as { id?: string };
   return id;
-}
-
-/** Opens the audit log of the gateway. */
-export function openRecordRequest(
-  { registry, logger }: ServiceContext<GatewayConfig>,
-  db: mongo.Db,
-): RecordRequest {
-  const log = createAuditLog({
-    store: createAuditStore(db),
-    refusalOf,
-    observer: createAuditMetrics(registry, logger),
-    newId: systemIds,
-    nowMs: systemClockMs,
-  });
-  return createRecordRequest(log);
 }

@@ -1,5 +1,6 @@
 import { createByteCollector } from '@posthorn/platform/memory/byte-collector.ts';
-import { answerHalfClosed } from '@posthorn/platform/service/ops-server.ts';
+import { answerHalfClosed, closeServer, listen } from '@posthorn/platform/service/ops-server.ts';
+import type { ServiceContext } from '@posthorn/platform/service/run-service.ts';
 import { randomUUID } from 'node:crypto';
 import {
   createServer,
@@ -9,9 +10,11 @@ import {
   type ServerResponse,
   STATUS_CODES,
 } from 'node:http';
+import type { Server as NetServer } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { ERROR_CODES, type ErrorCode } from '../error-codes.ts';
-import { SECURITY_HEADERS } from './security-headers.ts';
+import type { GatewayConfig } from '../config.ts';
+import { addressKey } from '../limits/client-address.ts';
 
 export interface ServerBounds {
   /** From the connection, or the first byte of a further request, to the end of its headers. */
@@ -110,6 +113,42 @@ export function createHardenedServer(app: RequestListener, bounds = BOUNDS): Ser
   return server;
 }
 
+/** Serves the API from now on. A stop answers the requests that are under way. */
+export async function openPort(
+  { config, logger, lifecycle }: ServiceContext<GatewayConfig>,
+  app: RequestListener,
+): Promise<void> {
+  const { HOST: host, PORT: port, DRAIN_TIMEOUT_MS: drainMs } = config;
+  const server = createHardenedServer(app);
+  limitConnections(server, config.CONNECTIONS_PER_ADDRESS);
+  await listen(server, { host, port, settings: { host: 'HOST', port: 'PORT' } });
+  lifecycle.onStop('http', () => closeServer(server, drainMs));
+  logger.info({ host, port }, 'listening');
+}
+
+/**
+ * Closes connections of an address (IPv6: of a /64) that has `max` already, so that one client cannot
+ * take all of them. No limit when `max` is 0.
+ */
+export function limitConnections(server: NetServer, max: number): void {
+  if (max === 0) return;
+  const open = new Map<string, number>();
+  server.on('connection', (socket) => {
+    const key = addressKey(socket.remoteAddress);
+    const count = open.get(key) ?? 0;
+    if (count >= max) {
+      socket.destroy();
+      return;
+    }
+    open.set(key, count + 1);
+    socket.once('close', () => {
+      const left = (open.get(key) ?? 1) - 1;
+      if (left === 0) open.delete(key);
+      else open.set(key, left);
+    });
+  });
+}
+
 /** True if the faulty request has a response already: a second one would corrupt the first. */
 function hasResponse(response: ServerResponse | undefined): boolean {
   if (!response?.headersSent) return false;
@@ -125,6 +164,15 @@ function closeSoon(socket: Duplex, lingerMs: number, isComplete = () => false): 
     if (!isComplete()) socket.destroy();
   }, lingerMs).unref();
 }
+
+/**
+ * Responses may hold secrets, so nobody may keep them (RFC 9111, 5.2.2.5), and a browser must not guess
+ * that JSON is something else.
+ */
+export const SECURITY_HEADERS = {
+  'Cache-Control': 'no-store',
+  'X-Content-Type-Options': 'nosniff',
+} as const;
 
 interface Refusal {
   code: ErrorCode;

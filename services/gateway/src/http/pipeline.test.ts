@@ -3,7 +3,7 @@ import express from 'express';
 import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { createRequestsUnderWay } from '../limits/requests-under-way.ts';
-import { handlersOf, type RouteHandlerDeps } from './pipeline.ts';
+import { handlersOf, type PipelineDeps } from './pipeline.ts';
 import { addressOf, createRequestMemory } from './request-memory.ts';
 import { route } from './route.ts';
 
@@ -33,7 +33,7 @@ const deps = {
   confineToApp: () => Promise.resolve(),
   deadlines: { within: (_response, step) => step },
   recordRequest: (_route, _request, handle) => handle(),
-} as RouteHandlerDeps;
+} as PipelineDeps;
 
 const read = route({
   method: 'get',

@@ -1,89 +1,114 @@
 import type { Request, RequestHandler, Response } from 'express';
-import { assertAllowed, type ConfineToApp, type NamedIds } from '../keys/rights.ts';
+import { forOneApp, overloaded, unavailable } from '../api-error.ts';
+import { assertAllowed, type Caller, type NamedIds, type Needed } from '../keys/rights.ts';
 import type { RateLimits } from '../limits/rate-limits.ts';
 import type { RequestsUnderWay } from '../limits/requests-under-way.ts';
-import { forOneApp, overloaded, unavailable } from '../api-error.ts';
+import type { CompanyRests, TakeTurn, Turns } from '../limits/turns.ts';
 import type { RecordRequest } from './audit-requests.ts';
 import { assertJson, createReceiveBody, readBody, readHead, readRawFields } from './body.ts';
 import type { RequestDeadlines } from './request-deadlines.ts';
 import { REQUEST_BYTES, type RequestMemory } from './request-memory.ts';
-import { type ApiResponse, type Body, NO_FIELDS, type Route } from './route.ts';
-import type { Caller } from '../keys/rights.ts';
+import { type ApiRequest, type ApiResponse, type Body, NO_FIELDS, type Route } from './route.ts';
 import { beginPages, type Pages, sendJson, sendPages } from './send-json.ts';
-import type { CompanyRests, TakeTurn, Turns } from '../limits/turns.ts';
 
-/** Returns whose request it is, by its API key or its session. Throws what `Authenticate` throws. */
+/** Returns who makes the request, by its API key or its session. Throws what `Authenticate` throws. */
 export type Identify = (request: Request) => Promise<Caller>;
 
-export interface RouteHandlerDeps {
+export interface IdentifyDeps {
   identify: Identify;
+  /** Counts requests that wait for the look-up of their key. */
+  unknownCallers: Pick<RequestMemory, 'countWhile'>;
+  deadlines: Pick<RequestDeadlines, 'within'>;
+}
+
+export interface PipelineDeps extends IdentifyDeps {
   limits: Pick<RateLimits, 'limitCompany'>;
   memory: Pick<RequestMemory, 'tryReserve' | 'reserve' | 'keepUntil' | 'reserveOrRefuse'>;
-  /** Counts what waits for the look-up of its key. */
-  unknownCallers: Pick<RequestMemory, 'countWhile'>;
   turns: Pick<Turns, 'take'>;
   rests: Pick<CompanyRests, 'note' | 'charge' | 'chargeBytes' | 'restMs'>;
   underWay: RequestsUnderWay;
-  confineToApp: ConfineToApp;
-  deadlines: Pick<RequestDeadlines, 'within'>;
+  /** Throws ApiError 404 when something that the request names is not in the app. */
+  confineToApp: (
+    owner: { companyId: string; appId: string },
+    ids: NamedIds,
+    takeTurn: TakeTurn,
+  ) => Promise<void>;
   recordRequest: RecordRequest;
 }
 
-/** Returns the handlers of a route, in order. The key is checked before any byte of the body is read. */
-export function handlersOf(route: Route, deps: RouteHandlerDeps): RequestHandler[] {
-  const { limits, memory, unknownCallers, deadlines, rests } = deps;
-  const identify: RequestHandler = async (request, response, next) => {
-    const identifying = unknownCallers.countWhile(response, REQUEST_BYTES, () =>
-      deps.identify(request),
-    );
-    response.locals.caller = await deadlines.within(response, identifying);
-    assertAllowed(route, response.locals.caller as Caller);
-    next();
-  };
+/**
+ * Returns the handlers of a route: the path of a request. The key is checked before any byte of the body is read, so that
+ * a client without one costs little.
+ */
+export function handlersOf(route: Route, deps: PipelineDeps): RequestHandler[] {
+  const { limits, memory, rests } = deps;
   const admit: RequestHandler = (_request, response, next) => {
-    const { companyId } = response.locals.caller as Caller;
+    const { companyId } = callerOf(response);
     rests.note(companyId);
     rests.charge(companyId, REQUEST_MS);
     if (!memory.tryReserve(response, REQUEST_BYTES)) throw overloaded();
     next();
   };
-  const requireBody: RequestHandler = (request, response, next) => {
+  const requireJson: RequestHandler = (request, response, next) => {
     if (!route.isBodyOptional || hasBody(request)) assertJson(request, response, next);
     else next();
   };
-  const respond: RequestHandler = async (request, response) => {
-    const work = placed(route, response, deps, () =>
-      callRoute(route, request, response, deps).then(begin),
+  const receive = route.body ? [requireJson, createReceiveBody(memory)] : [];
+  return [identifyFor(route, deps), limits.limitCompany, admit, ...receive, respond(route, deps)];
+}
+
+/** The CPU time of the shortest request, about. A message of 1 KB takes 0.25 ms (docs/performance.md). */
+const REQUEST_MS = 0.2;
+
+/** Finds out who makes the request, and leaves it in `locals.caller`. Throws ApiError 403 when the caller may not. */
+export function identifyFor(
+  needed: Needed,
+  { identify, unknownCallers, deadlines }: IdentifyDeps,
+): RequestHandler {
+  return async (request, response, next) => {
+    const identifying = unknownCallers.countWhile(response, REQUEST_BYTES, () => identify(request));
+    const caller = await deadlines.within(response, identifying);
+    assertAllowed(needed, caller);
+    response.locals.caller = caller;
+    next();
+  };
+}
+
+const callerOf = (response: Response): Caller => response.locals.caller as Caller;
+
+/** Does the work of the route within the time of a request, and sends the response. */
+function respond(route: Route, deps: PipelineDeps): RequestHandler {
+  const { memory, deadlines, rests } = deps;
+  return async (request, response) => {
+    const work = inSlot(route, response, deps, async () =>
+      begin(await callRoute(route, request, response, deps)),
     );
     memory.keepUntil(response, work);
     const { sent, rest } = await deadlines.within(response, work);
     const charge = (bytes: number): void => {
-      rests.chargeBytes((response.locals.caller as Caller).companyId, bytes);
+      rests.chargeBytes(callerOf(response).companyId, bytes);
     };
     if (rest) {
       await sendPages(response, route.response, rest, charge);
       return;
     }
     charge(await sendResponse(response, route, sent));
-    // What the client has not received yet; usually nothing.
+    // The bytes that the client has not received yet; usually none.
     memory.reserve(response, response.writableLength);
   };
-  const known = [identify, limits.limitCompany, admit];
-  return route.body
-    ? [...known, requireBody, createReceiveBody(memory), respond]
-    : [...known, respond];
 }
 
-function placed<Result>(
+/** A request that waits in a queue of its own has its limit there. */
+function inSlot<Result>(
   { queue }: Route,
   response: Response,
-  { underWay }: RouteHandlerDeps,
+  { underWay }: PipelineDeps,
   work: () => Promise<Result>,
 ): Promise<Result> {
-  if (queue) return work();
-  const caller = response.locals.caller as Caller;
-  return underWay.run(caller, () => response.writableEnded || response.destroyed, work);
+  return queue ? work() : underWay.run(callerOf(response), () => isOver(response), work);
 }
+
+const isOver = (response: Response): boolean => response.writableEnded || response.destroyed;
 
 interface Begun {
   sent: ApiResponse;
@@ -91,110 +116,91 @@ interface Begun {
   rest: Pages | null;
 }
 
-/** Reads as much of a list as shows whether it is a long one. What fails here is an ordinary failure. */
+/** Reads the list far enough to know whether it is a long one. An error until then gets an ordinary error response. */
 async function begin(sent: ApiResponse): Promise<Begun> {
   if (!sent.pages) return { sent, rest: null };
   const { first, rest } = await beginPages(sent.pages);
   return { sent: { data: first }, rest };
 }
 
-/** RFC 9112, 6: a request has a body when one of these two headers says so. */
-function hasBody(request: Request): boolean {
-  const length = request.get('content-length');
-  return request.get('transfer-encoding') !== undefined || (length ?? '0') !== '0';
-}
-
-/** What the shortest request takes of the process, about. A message of 1 KB takes 0.25 ms (docs/performance.md). */
-const REQUEST_MS = 0.2;
-
-/** To check one of this size takes a fifth of a millisecond, one of 256 KiB 3 ms. */
-const LARGE_BODY_BYTES = 16_384;
-
-type CallDeps = Pick<
-  RouteHandlerDeps,
-  'memory' | 'turns' | 'rests' | 'confineToApp' | 'recordRequest'
->;
-
+/** Reads the request, checks it together with the rights of its caller, and handles it within the audit log. */
 async function callRoute(
   route: Route,
   request: Request,
   response: Response,
-  { memory, turns, rests, confineToApp, recordRequest }: CallDeps,
+  deps: PipelineDeps,
 ): Promise<ApiResponse> {
+  const caller = callerOf(response);
+  const takeTurn = turnsFor(caller, response, deps);
+  const params = request.params as Record<string, string>;
+  const header = (name: string): string | undefined => request.get(name);
+  const { query, body } = await readRequest(route, request, { caller, params, takeTurn }, deps);
+  const requestId = String(response.locals.requestId);
+  const clientAddress = request.ip ?? null;
+  const audited = { caller, requestId, clientAddress, params, fields: body.value };
+  return deps.recordRequest(route, audited, () =>
+    route.handle({
+      caller,
+      params,
+      header,
+      query: query as never,
+      body: body as Body<never>,
+      requestId,
+      baseUrl: () => baseUrlOf(request),
+      reserve: (bytes) => {
+        deps.memory.reserveOrRefuse(response, bytes);
+      },
+      takeTurn,
+    }),
+  );
+}
+
+type Asked = Pick<ApiRequest<never, never>, 'caller' | 'params' | 'takeTurn'>;
+
+interface ReadRequest {
+  query: Record<string, unknown>;
+  body: Body<Record<string, unknown>>;
+}
+
+/** Checking a body of this size takes a fifth of a millisecond, one of 256 KiB 3 ms. */
+const LARGE_BODY_BYTES = 16_384;
+
+async function readRequest(
+  route: Route,
+  request: Request,
+  { caller, params, takeTurn }: Asked,
+  { rests, confineToApp }: PipelineDeps,
+): Promise<ReadRequest> {
+  const { companyId, appId } = caller;
   const header = (name: string): string | undefined => request.get(name);
   const head = readHead({ queryText: queryOf(request.url), header }, route);
-  const caller = response.locals.caller as Caller;
-  const params = request.params as Record<string, string>;
-  const takeTurn = turnsFor(caller, response, { turns, rests });
-  const confine = confinementOf(caller, confineToApp, takeTurn);
-  await confine?.(params);
-  // Work that takes no turns of its own waits too: many short requests are a company's work as well.
-  if (!route.queue && rests.restMs(caller.companyId) > 0) await takeTurn();
+  const confine = async (ids: NamedIds): Promise<void> => {
+    if (appId !== null) await confineToApp({ companyId, appId }, ids, takeTurn);
+  };
+  await confine(params);
+  // Short requests wait too when their company has to rest: many of them are work as well.
+  if (!route.queue && rests.restMs(companyId) > 0) await takeTurn();
   const bytes = bytesOf(route, request);
-  if (route.queue?.hasRoom(caller.companyId, bytes.length) === false) throw overloaded();
+  if (route.queue?.hasRoom(companyId, bytes.length) === false) throw overloaded();
   if (bytes.length >= LARGE_BODY_BYTES) {
     await takeTurn();
-    rests.chargeBytes(caller.companyId, bytes.length);
+    rests.chargeBytes(companyId, bytes.length);
   }
   const schema = route.body ?? NO_FIELDS;
   const stored = route.problemsOf
     ? await route.problemsOf({ caller, params, fields: readRawFields(bytes, schema) })
     : [];
   const body = readBody(bytes, schema, [...head.problems, ...stored]);
-  await confine?.(head.query);
-  await confine?.(body.value);
-  if (confine && route.isForCompanyOnly) throw forOneApp();
-  const requestId = String(response.locals.requestId);
-  const handle = (): Promise<ApiResponse> =>
-    route.handle({
-      caller,
-      params,
-      header,
-      query: head.query as never,
-      body: body as Body<never>,
-      requestId,
-      baseUrl: () => baseUrlOf(request),
-      reserve: (bytes) => {
-        memory.reserveOrRefuse(response, bytes);
-      },
-      takeTurn,
-    });
-  const clientAddress = request.ip ?? null;
-  const asked = { caller, requestId, clientAddress, params, fields: body.value };
-  return recordRequest(route, asked, handle);
+  await confine(head.query);
+  await confine(body.value);
+  if (appId !== null && route.isForCompanyOnly) throw forOneApp();
+  return { query: head.query, body };
 }
 
-/** `checkHead` has checked the host. Of what a proxy writes as protocol, only https is believed. */
-function baseUrlOf(request: Request): string {
-  return `${request.secure ? 'https' : 'http'}://${request.get('host') ?? ''}`;
-}
-
-function turnsFor(
-  { companyId }: Caller,
-  response: Response,
-  { turns, rests }: Pick<CallDeps, 'turns' | 'rests'>,
-): TakeTurn {
-  return async (laterMs = 0) => {
-    await turns.take(companyId);
-    if (laterMs > 0) rests.charge(companyId, laterMs);
-    // The request was refused while it waited. The client sends it again, so what is done now would be done twice.
-    if (response.writableEnded || response.destroyed) throw unavailable('deadline_over');
-  };
-}
-
-/** Null for a key of the whole company. */
-function confinementOf(
-  { companyId, appId }: Caller,
-  confineToApp: ConfineToApp,
-  takeTurn: TakeTurn,
-): ((ids: NamedIds) => Promise<void>) | null {
-  return appId === null ? null : (ids) => confineToApp({ companyId, appId }, ids, takeTurn);
-}
-
-/** Returns what follows the first question mark: a second one belongs to a value. */
-function queryOf(url: string): string {
-  const mark = url.indexOf('?');
-  return mark === -1 ? '' : url.slice(mark + 1);
+/** RFC 9112, 6: a request has a body when one of these two headers says so. */
+function hasBody(request: Request): boolean {
+  const length = request.get('content-length');
+  return request.get('transfer-encoding') !== undefined || (length ?? '0') !== '0';
 }
 
 const EMPTY_OBJECT = Buffer.from('{}');
@@ -204,14 +210,36 @@ function bytesOf(route: Route, request: Request): Buffer {
   return Buffer.isBuffer(request.body) ? request.body : Buffer.alloc(0);
 }
 
-/** Returns the length of what it sends. */
+/** `checkHead` has checked the host. `https` is the only protocol that is believed when a proxy names it. */
+function baseUrlOf(request: Request): string {
+  return `${request.secure ? 'https' : 'http'}://${request.get('host') ?? ''}`;
+}
+
+function turnsFor(
+  { companyId }: Caller,
+  response: Response,
+  { turns, rests }: PipelineDeps,
+): TakeTurn {
+  return async (laterMs = 0) => {
+    await turns.take(companyId);
+    if (laterMs > 0) rests.charge(companyId, laterMs);
+    // The request was refused while it waited. The client sends it again, so work done now would be done twice.
+    if (isOver(response)) throw unavailable('deadline_over');
+  };
+}
+
+/** Returns the part after the first question mark: a second one belongs to a value. */
+function queryOf(url: string): string {
+  const mark = url.indexOf('?');
+  return mark === -1 ? '' : url.slice(mark + 1);
+}
+
+/** Returns the length of the response. */
 function sendResponse(
   response: Response,
-  { response: declared }: Route,
-  sent: ApiResponse,
+  { response: { status, message } }: Route,
+  { data, nextCursor, headers = {} }: ApiResponse,
 ): Promise<number> {
-  const { status, message } = declared;
-  const { data, nextCursor, headers = {} } = sent;
   response.status(status).set(headers);
   return sendJson(response, {
     success: true,

@@ -1,5 +1,3 @@
-import { startTicker } from '@posthorn/platform/async/loop.ts';
-import { monotonicClockMs } from '@posthorn/platform/service/clock-and-ids.ts';
 import type { Response } from 'express';
 import { type ApiError, unavailable } from '../api-error.ts';
 
@@ -14,27 +12,30 @@ export interface RequestDeadlines {
   tick: () => void;
 }
 
-interface DeadlineDeps {
-  /** The time for all steps of a request together. The time in which its body arrives is not counted. */
-  answerWithinMs: number;
-  monotonicMs: () => number;
-}
+/** The time for all steps of a request together: less than 10 s with the wait for the next tick and all other work. */
+const ANSWER_WITHIN_MS = 8_000;
+/** How often `tick` is to be called. */
+export const DEADLINES_EVERY_MS = 250;
+/** How long MongoDB may work on a read for a request: it works for none that has its response. */
+export const READ_WITHIN_MS = 7_000;
 
 interface RunningStep {
   endsAtMs: number;
   refuse: (error: ApiError) => void;
 }
 
-/** One timer checks all requests: with thousands of requests a second, a timer for each would cost more. */
-export function createRequestDeadlines(deps: DeadlineDeps): RequestDeadlines {
-  const { answerWithinMs, monotonicMs } = deps;
+/**
+ * One timer checks all requests: with thousands of requests a second, a timer for each would cost more. The time in which
+ * a body arrives is not counted.
+ */
+export function createRequestDeadlines(monotonicMs: () => number): RequestDeadlines {
   const running = new Set<RunningStep>();
   return {
     within(response, step) {
       const startedMs = monotonicMs();
       const { stepsMs = 0 } = response.locals as { stepsMs?: number };
       return new Promise((resolve, reject) => {
-        const own = { endsAtMs: startedMs + answerWithinMs - stepsMs, refuse: reject };
+        const own = { endsAtMs: startedMs + ANSWER_WITHIN_MS - stepsMs, refuse: reject };
         running.add(own);
         step
           .finally(() => {
@@ -53,20 +54,4 @@ export function createRequestDeadlines(deps: DeadlineDeps): RequestDeadlines {
       }
     },
   };
-}
-
-/** Less than 10 s with the wait for the next tick, for all that is done before and after the steps. */
-const ANSWER_WITHIN_MS = 8_000;
-const TICK_EVERY_MS = 250;
-/** How long MongoDB may work on a read for a request: it works for none that was answered. */
-export const READ_WITHIN_MS = 7_000;
-
-/** Creates the deadlines of the gateway. They hold until the process ends, also while requests drain. */
-export function openRequestDeadlines(): RequestDeadlines {
-  const deadlines = createRequestDeadlines({
-    answerWithinMs: ANSWER_WITHIN_MS,
-    monotonicMs: monotonicClockMs,
-  });
-  startTicker(TICK_EVERY_MS, deadlines.tick);
-  return deadlines;
 }

@@ -9,7 +9,6 @@ import {
 import type { IdPrefix } from '@posthorn/domain/ids.ts';
 import {
   type CompanyStore,
-  createCompanyStore,
   makeApiKey,
   toKeyRights,
 } from '@posthorn/platform/mongo/companies/companies.ts';
@@ -22,44 +21,12 @@ import {
 } from '@posthorn/platform/mongo/companies/links.ts';
 import type { ApiKeyDocument } from '@posthorn/platform/mongo/documents.ts';
 import type { Invalidate } from '@posthorn/platform/redis/invalidations.ts';
-import type { mongo } from 'mongoose';
 import { cannotGive, invalidRequest } from '../api-error.ts';
 import type { Caller } from './rights.ts';
 import type { ApiKeys } from './api-keys.ts';
 import type { Quotas } from '../projects/quotas.ts';
 import type { Apps } from '../projects/apps.ts';
 import type { PortalSettingsStore } from './portal-settings.ts';
-
-/** What the routes of the portal call. */
-interface PortalUseCases {
-  createPortalLink: CreatePortalLink;
-  listPortalLinks: ListPortalLinks;
-  endPortalLink: EndPortalLink;
-  portalSettings: PortalSettingsStore;
-}
-
-type PortalUseCaseDeps = Pick<PortalUseCases, 'portalSettings'> &
-  Pick<EndPortalLinkDeps, 'invalidate'> &
-  Pick<CreatePortalLinkDeps, 'quotas' | 'publicUrl' | 'newId' | 'nowMs'> & {
-    db: mongo.Db;
-    links: Pick<LinkStore, 'insert' | 'countLive' | 'revoke' | 'listLive'>;
-  };
-
-type Neighbours = Pick<CreatePortalLinkDeps, 'apps' | 'apiKeys'> &
-  Pick<ListPortalLinksDeps, 'apps' | 'apiKeys'>;
-
-export function portalUseCases(
-  deps: PortalUseCaseDeps,
-  { apps, apiKeys }: Neighbours,
-): PortalUseCases {
-  const companies = createCompanyStore(deps.db);
-  return {
-    createPortalLink: createCreatePortalLink({ ...deps, apps, apiKeys, companies }),
-    listPortalLinks: createListPortalLinks({ ...deps, apps, apiKeys }),
-    endPortalLink: createEndPortalLink({ ...deps, companies }),
-    portalSettings: deps.portalSettings,
-  };
-}
 
 interface CreatePortalLinkDeps {
   apps: Pick<Apps, 'get'>;
@@ -93,31 +60,29 @@ interface CreatedPortalLink {
 }
 
 /**
- * Throws ApiError 404 for an unknown app, 409 when it has as many links as it may, 403 for a capability that the key of
- * the caller does not have, 400 for a logo that no browser would load.
+ * Makes a link to the portal of an app. Throws ApiError 404 for an unknown app, 409 when it has as many links as it may,
+ * 403 for a capability that the key of the caller does not have, 400 for a logo that no browser would load.
  */
-export type CreatePortalLink = (
+export async function createPortalLink(
+  deps: CreatePortalLinkDeps,
   caller: Caller,
   asked: AskedPortalLink,
-) => Promise<CreatedPortalLink>;
-
-function createCreatePortalLink(deps: CreatePortalLinkDeps): CreatePortalLink {
+): Promise<CreatedPortalLink> {
   const { apps, links, quotas, nowMs } = deps;
-  return async (caller, asked) => {
-    const { companyId } = caller;
-    const { appId, theme } = asked;
-    const capabilities = toCapabilities(asked.capabilities);
-    assertGivable(caller, capabilities);
-    await apps.get(companyId, appId);
-    await assertLoadable(deps, companyId, theme);
-    return quotas.createWithin({
-      setting: 'portalLinks',
-      companyId,
-      ownerId: appId,
-      count: (limit) => links.countLive({ companyId, appId, limit }, nowMs()),
-      create: () => makeLink(deps, caller, { ...asked, capabilities }),
-    });
-  };
+  const { companyId } = caller;
+  const { appId, theme } = asked;
+  const capabilities = toCapabilities(asked.capabilities);
+  const [missing] = notGrantable(caller.scopes, scopesToGive(capabilities));
+  if (missing !== undefined) throw cannotGive(missing);
+  await apps.get(companyId, appId);
+  await assertLoadable(deps, companyId, theme);
+  return quotas.createWithin({
+    setting: 'QUOTA_PORTAL_LINKS_PER_APP',
+    companyId,
+    ownerId: appId,
+    count: (limit) => links.countLive({ companyId, appId, limit }, nowMs()),
+    create: () => makeLink(deps, caller, { ...asked, capabilities }),
+  });
 }
 
 async function makeLink(
@@ -141,7 +106,7 @@ async function makeLink(
   const portal = { linkId, appId, ...key, capabilities, theme };
   await links.insert(token, { companyId, expiresAtMs: endsAtMs, portal }, createdAtMs);
   const page = `${publicUrl ?? asked.baseUrl()}/dashboard/portal/${companyId}${asked.path}`;
-  // Browsers send nobody what is behind the #.
+  // Browsers never send the part after the #.
   return { id: linkId, url: `${page}#${token}`, expiresAtMs: endsAtMs, capabilities };
 }
 
@@ -164,9 +129,9 @@ const NOT_LOADABLE =
 type LinkKey = Pick<PortalGrant, 'keyHash' | 'ownsKey'> & { endsAtMs: number };
 
 /**
- * Returns the key with which the link ends: that of the caller, so that whoever revokes a leaked key ends what was made
- * with it. The key of a session that a sign-in link began goes when the person signs out, so a link of that session
- * gets a key of its own.
+ * Returns the key whose revocation ends the link: the caller's, so that revoking a leaked key ends every link made with
+ * it. The key of a session that a sign-in link began is removed when the person signs out, so a link made in that session
+ * gets its own key.
  */
 async function keyFor(
   { apiKeys, companies, newId, nowMs }: CreatePortalLinkDeps,
@@ -185,13 +150,7 @@ async function keyFor(
   return { keyHash: made.document.hash, ownsKey: true, endsAtMs: expiresAtMs };
 }
 
-function assertGivable({ scopes }: Caller, capabilities: readonly Capability[]): void {
-  const [missing] = notGrantable(scopes, scopesToGive(capabilities));
-  if (missing === undefined) return;
-  throw cannotGive(missing);
-}
-
-interface EndPortalLinkDeps {
+export interface EndPortalLinkDeps {
   links: Pick<LinkStore, 'revoke'>;
   companies: Pick<CompanyStore, 'removeLinkKey'>;
   invalidate: Invalidate;
@@ -199,20 +158,18 @@ interface EndPortalLinkDeps {
 }
 
 /**
- * Ends a link with its visit and the key of its own. Returns what it gave; null for an unknown one, and one that was
- * revoked.
+ * Ends a link with its session and its own key. Returns what the link granted; null for an unknown link, and for one
+ * that was revoked.
  */
-export type EndPortalLink = (ended: RevokedLink) => Promise<PortalGrant | null>;
-
-export function createEndPortalLink(deps: EndPortalLinkDeps): EndPortalLink {
-  const { links, companies, invalidate, nowMs } = deps;
-  return async (ended) => {
-    const { companyId, linkId } = ended;
-    const grant = await links.revoke(ended, nowMs());
-    if (grant?.ownsKey) await companies.removeLinkKey(grant.keyHash);
-    await invalidate({ companyId, id: linkId });
-    return grant;
-  };
+export async function endPortalLink(
+  { links, companies, invalidate, nowMs }: EndPortalLinkDeps,
+  ended: RevokedLink,
+): Promise<PortalGrant | null> {
+  const { companyId, linkId } = ended;
+  const grant = await links.revoke(ended, nowMs());
+  if (grant?.ownsKey) await companies.removeLinkKey(grant.keyHash);
+  await invalidate({ companyId, id: linkId });
+  return grant;
 }
 
 interface ListPortalLinksDeps {
@@ -225,37 +182,34 @@ interface ListPortalLinksDeps {
 export interface ListedPortalLink {
   id: string;
   appId: string;
-  /** With which it ends; null when that was revoked, or the app was deleted. */
+  /** The API key whose revocation ends the link; null when it was revoked, or the app was deleted. */
   apiKeyId: string | null;
   /** `ended`: its API key was revoked or has expired before the link, or its app was deleted. */
   status: 'unopened' | 'opened' | 'ended';
   capabilities: Capability[];
   createdAtMs: number;
   openedAtMs: number | null;
-  /** Of the link, or of its API key when that expires before. */
+  /** When the link expires, or its API key if that is earlier. */
   expiresAtMs: number;
 }
 
 /**
- * Those that last longest first, without those that were revoked or have expired. Throws ApiError 404 for an unknown
- * app.
+ * Lists the links that may still be used, the one that lasts longest first. Throws ApiError 404 for an unknown app.
  */
-export type ListPortalLinks = (asked: ListedLinks) => Promise<ListedPortalLink[]>;
-
-function createListPortalLinks(deps: ListPortalLinksDeps): ListPortalLinks {
-  const { apps, apiKeys, links, nowMs } = deps;
-  return async (asked) => {
-    const { companyId, appId } = asked;
-    if (appId !== null) await apps.get(companyId, appId);
-    const page = await links.listLive(asked, nowMs());
-    const keys = await apiKeys.byHash(companyId, distinct(page, 'keyHash'));
-    const appIds = await apps.existing(companyId, distinct(page, 'appId'));
-    return page.map((link) => {
-      const { portal } = link;
-      const hasApp = appIds.has(portal.appId);
-      return describe(link, hasApp ? (keys.get(portal.keyHash) ?? null) : null, nowMs());
-    });
-  };
+export async function listPortalLinks(
+  { apps, apiKeys, links, nowMs }: ListPortalLinksDeps,
+  asked: ListedLinks,
+): Promise<ListedPortalLink[]> {
+  const { companyId, appId } = asked;
+  if (appId !== null) await apps.get(companyId, appId);
+  const page = await links.listLive(asked, nowMs());
+  const keys = await apiKeys.byHash(companyId, distinct(page, 'keyHash'));
+  const appIds = await apps.existing(companyId, distinct(page, 'appId'));
+  return page.map((link) => {
+    const { portal } = link;
+    const hasApp = appIds.has(portal.appId);
+    return describe(link, hasApp ? (keys.get(portal.keyHash) ?? null) : null, nowMs());
+  });
 }
 
 function distinct(links: readonly LiveLink[], name: 'keyHash' | 'appId'): string[] {
@@ -279,10 +233,7 @@ function describe(link: LiveLink, key: ApiKeyDocument | null, nowMs: number): Li
   };
 }
 
-/**
- * Returns the origin of a URL, without the port that its scheme has anyway. Null for what has none, such as a text that
- * is no URL, or one of a port that an earlier version allowed.
- */
+/** Returns the origin of a URL, without the default port of its scheme; null for a text without an origin. */
 export function originOf(url: string): string | null {
   const origin = URL.parse(url)?.origin ?? 'null';
   return origin === 'null' ? null : origin;

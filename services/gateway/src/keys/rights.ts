@@ -25,7 +25,7 @@ interface PortalSession {
 }
 
 /** What a route requires. */
-interface Needed {
+export interface Needed {
   scope: Scope;
   /** Absent: the route does not exist for visitors of the portal. */
   portal?: Capability;
@@ -83,30 +83,38 @@ interface AppOwner {
   appId: string;
 }
 
+type IsWithin = (
+  deps: ConfinementDeps & { takeTurn: TakeTurn },
+  owner: AppOwner,
+  id: string,
+) => Promise<boolean>;
+
+const CHECKS: Record<keyof NamedIds, IsWithin> = {
+  projectId: isProjectOf,
+  appId: (_deps, { appId }, id) => Promise.resolve(id === appId),
+  webhookId: isWebhookOf,
+  messageId: isMessageOf,
+  deliveryId: isDeliveryOf,
+  resendId: isResendOf,
+  keyId: async ({ apiKeys }, { companyId, appId }, id) =>
+    (await apiKeys.appOf(companyId, id)) === appId,
+};
+
 /**
  * Throws ApiError 404, as for an unknown id, when something that the request names is not in the app
  * (docs/contract.md C14.6).
  */
-export type ConfineToApp = (owner: AppOwner, ids: NamedIds, takeTurn: TakeTurn) => Promise<void>;
-
-type IsWithin = (owner: AppOwner, id: string, takeTurn: TakeTurn) => Promise<boolean>;
-
-export function createConfineToApp(deps: ConfinementDeps): ConfineToApp {
-  const checks: Record<keyof NamedIds, IsWithin> = {
-    projectId: (owner, id) => isProjectOf(deps, owner, id),
-    appId: ({ appId }, id) => Promise.resolve(id === appId),
-    webhookId: (owner, id) => isWebhookOf(deps, owner, id),
-    messageId: (owner, id) => isMessageOf(deps, owner, id),
-    deliveryId: (owner, id, takeTurn) => isDeliveryOf({ ...deps, takeTurn }, owner, id),
-    resendId: (owner, id) => isResendOf(deps, owner, id),
-    keyId: async ({ companyId, appId }, id) => (await deps.apiKeys.appOf(companyId, id)) === appId,
-  };
-  return async (owner, ids, takeTurn) => {
-    for (const [name, isWithin] of Object.entries(checks) as [keyof NamedIds, IsWithin][]) {
-      const id = ids[name];
-      if (id !== undefined && !(await isWithin(owner, id, takeTurn))) throw notFound(LABELS[name]);
-    }
-  };
+export async function confineToApp(
+  deps: ConfinementDeps,
+  owner: AppOwner,
+  ids: NamedIds,
+  takeTurn: TakeTurn,
+): Promise<void> {
+  for (const [name, isWithin] of Object.entries(CHECKS) as [keyof NamedIds, IsWithin][]) {
+    const id = ids[name];
+    if (id === undefined || (await isWithin({ ...deps, takeTurn }, owner, id))) continue;
+    throw notFound(LABELS[name]);
+  }
 }
 
 /** As the routes name them when they do not exist. */

@@ -1,4 +1,6 @@
+import { startTicker } from '@posthorn/platform/async/loop.ts';
 import { createFairQueue, createFifo, type Fifo } from '@posthorn/platform/async/fair-queue.ts';
+import { performance } from 'node:perf_hooks';
 
 /**
  * Takes the turn of the company of a request; resolves when it has come. `laterMs` is work of the process that follows
@@ -119,6 +121,23 @@ export async function* inTurns<Part>(
   } finally {
     await reading.return?.();
   }
+}
+
+/** How often the share of busy time is measured. */
+const RESTS_EVERY_MS = 100;
+
+/** Creates the turns of companies, and the rests between them. They hold until the process ends. */
+export function startTurns(monotonicMs: () => number): { turns: Turns; rests: CompanyRests } {
+  const rests = createCompanyRests(monotonicMs);
+  const after = (ms: number, run: () => void): void => void setTimeout(run, ms);
+  const turns = createTurns({ inNextRound: setImmediate, after, rests, monotonicMs });
+  let before = performance.eventLoopUtilization();
+  startTicker(RESTS_EVERY_MS, () => {
+    const now = performance.eventLoopUtilization();
+    rests.tick(performance.eventLoopUtilization(now, before).utilization);
+    before = now;
+  });
+  return { turns, rests };
 }
 
 /** Pieces of work of companies that rest. */

@@ -2,107 +2,21 @@ import { firstIdAt, type IdPrefix, timeMsOf } from '@posthorn/domain/ids.ts';
 import type { Message } from '@posthorn/domain/message.ts';
 import { createLoop, type Loop } from '@posthorn/platform/async/loop.ts';
 import { withTimeout } from '@posthorn/platform/async/pause.ts';
-import type { OpenRecordLog } from '@posthorn/platform/kafka/kafka-record-log.ts';
 import type { RecordLog } from '@posthorn/platform/kafka/record-log.ts';
-import type { MemoryBudgets } from '@posthorn/platform/memory/memory-budgets.ts';
-import { memoryShare } from '@posthorn/platform/memory/memory-shares.ts';
 import type { InsertOutcome, MessageStore } from '@posthorn/platform/mongo/messages/messages.ts';
-import {
-  createPublisherStore,
-  type PublisherStore,
-} from '@posthorn/platform/mongo/messages/publishers.ts';
-import { publishInBatches } from '@posthorn/platform/records/created-records.ts';
-import { createReadingPositions } from '@posthorn/platform/redis/reading-positions.ts';
-import {
-  monotonicClockMs,
-  systemClockMs,
-  systemIds,
-} from '@posthorn/platform/service/clock-and-ids.ts';
+import type { PublisherStore } from '@posthorn/platform/mongo/messages/publishers.ts';
+import { publishInBatches } from '@posthorn/platform/outbox/publish-in-batches.ts';
 import { StoreUnavailableError } from '@posthorn/platform/service/errors.ts';
 import type { Logger } from '@posthorn/platform/service/logger.ts';
-import type { ServiceContext } from '@posthorn/platform/service/run-service.ts';
-import type { Spans } from '@posthorn/platform/service/spans.ts';
-import type { mongo } from 'mongoose';
+import type { Spans } from '@posthorn/platform/tracing/spans.ts';
 import { Gauge, type Registry } from 'prom-client';
-import type { GatewayConfig } from '../config.ts';
-import type { CompanyRests } from '../limits/turns.ts';
-import type { GatewayRedis } from '../start.ts';
 import {
   createPublication,
   OWNED_MS,
   type Publication,
   type PublicationState,
 } from './publication.ts';
-import {
-  createFollowReaders,
-  createPublishBudget,
-  createPublishPace,
-  type PublishBudget,
-  type PublishPace,
-} from './publish-budget.ts';
-
-/** As often as dispatchers report them. */
-const READERS_EVERY_MS = 200;
-
-interface OutboxDeps {
-  db: mongo.Db;
-  kafka: Pick<OpenRecordLog, 'records' | 'topics' | 'partitionOf'>;
-  redis: Pick<GatewayRedis, 'client'>;
-  messages: MessageStore;
-  budgets: MemoryBudgets;
-  /** Null when nothing is traced. */
-  spans: Spans | null;
-  pauseMs: CompanyRests['pauseMs'];
-}
-
-/** Opens the outbox, with its memory budget and metrics. Registers this process before it stores its first message. */
-export async function openOutbox(
-  context: ServiceContext<GatewayConfig>,
-  { db, kafka, redis, messages, budgets, spans, pauseMs }: OutboxDeps,
-): Promise<Outbox> {
-  const { config, logger, lifecycle, registry } = context;
-  const publishQueueBytes = memoryShare('gateway', 'publish_queue', config.MEMORY_MIB);
-  const topic = kafka.topics.messageCreated;
-  const budget = createPublishBudget({
-    partitionOf: (webhookId) => kafka.partitionOf(topic, webhookId),
-    nowMs: systemClockMs,
-  });
-  const outbox = createOutbox({
-    topic,
-    records: kafka.records,
-    messages,
-    publishers: createPublisherStore(db),
-    publishQueueBytes,
-    pace: createPublishPace({
-      pauseMs,
-      after: (ms, run) => void setTimeout(run, ms),
-    }),
-    budget,
-    spans,
-    newId: systemIds,
-    logger,
-    nowMs: systemClockMs,
-    monotonicMs: monotonicClockMs,
-  });
-  budgets.add('publish_queue', publishQueueBytes, () => outbox.usedBytes() + budget.usedBytes());
-  await outbox.start();
-  const readers = createLoop({
-    name: 'reading positions',
-    everyMs: READERS_EVERY_MS,
-    run: createFollowReaders({
-      budget,
-      positions: createReadingPositions(redis.client, config.REDIS_PREFIX, systemClockMs),
-      releaseWaiting: outbox.releaseWaiting,
-      nowMs: monotonicClockMs,
-    }),
-    logger,
-  });
-  readers.start();
-  lifecycle.onStop('reading positions', () => void readers.stop());
-  lifecycle.onStop('outbox', () => outbox.stop(config.DRAIN_TIMEOUT_MS));
-  watchUnpublished(registry, outbox);
-  return outbox;
-}
+import type { PublishBudget, PublishPace } from './publish-budget.ts';
 
 /** Shows what Kafka has not acknowledged, at each scrape. */
 export function watchUnpublished(registry: Registry, outbox: Pick<Outbox, 'state'>): void {

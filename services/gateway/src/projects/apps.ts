@@ -42,9 +42,12 @@ export interface Apps {
   /** Oldest first. */
   list: (companyId: string, query: AppQuery) => Promise<AppDocument[]>;
   get: (companyId: string, appId: string) => Promise<AppDocument>;
-  /** Those of the ids that are ids of apps. */
+  /** Returns the ids that are ids of apps. */
   existing: (companyId: string, appIds: readonly string[]) => Promise<ReadonlySet<string>>;
   update: (companyId: string, appId: string, changes: AppChanges) => Promise<Changed<AppDocument>>;
+  has: (companyId: string, appId: string) => Promise<boolean>;
+  /** Returns what the app does not want stored of its messages; null when the company has no such app. */
+  notStored: (companyId: string, appId: string) => Promise<NotStored | null>;
 }
 
 export function createApps(deps: AppsDeps): Apps {
@@ -85,6 +88,11 @@ export function createApps(deps: AppsDeps): Apps {
       }
       const fields = { ...changes, updatedAt: new Date(nowMs()) };
       return foundOr404(await apps.setOne({ _id }, fields), 'app');
+    },
+    has: async (companyId, _id) => (await appsOf(companyId).findOne({ _id })) !== null,
+    async notStored(companyId, _id) {
+      const app = await appsOf(companyId).findOne({ _id });
+      return app && notStoredBy(app);
     },
   };
 }
@@ -144,37 +152,35 @@ interface FoundApps {
   nextCursor: string | null;
 }
 
-export type FindApps = (companyId: string, search: AppSearch) => Promise<FoundApps>;
-
 /** A company may have a million apps, and no index has parts of their names. */
 const MAX_SCANNED = 1_000;
 const BATCH = 200;
 
 type Outline = Pick<AppDocument, '_id' | 'name' | 'environment' | 'projectId'>;
 
-/** Finds apps of any project by their names. Returns what it has found when it has looked at 1,000. */
-export function createFindApps(db: mongo.Db): FindApps {
-  return async (companyId, { text = '', onlyId, afterId = '', limit }) => {
-    const wanted = text.toLowerCase();
-    const found = documentsOf(db, 'apps', companyId)
-      .find(
-        onlyId === undefined ? { _id: { $gt: afterId } } : { _id: { $eq: onlyId, $gt: afterId } },
-      )
-      .sort({ _id: 1 })
-      .limit(MAX_SCANNED)
-      .project<Outline>({ name: 1, environment: 1, projectId: 1 })
-      .batchSize(Math.min(limit + 1, BATCH));
-    const kept: Outline[] = [];
-    let scanned = 0;
-    let lastId = afterId;
-    for await (const app of found) {
-      if (kept.length === limit) return page(db, companyId, kept, lastId);
-      scanned += 1;
-      lastId = app._id;
-      if (app._id === wanted || app.name.toLowerCase().includes(wanted)) kept.push(app);
-    }
-    return page(db, companyId, kept, scanned === MAX_SCANNED ? lastId : null);
-  };
+/** Finds apps of any project by their names. Searches 1,000 apps at most. */
+export async function findApps(
+  db: mongo.Db,
+  companyId: string,
+  { text = '', onlyId, afterId = '', limit }: AppSearch,
+): Promise<FoundApps> {
+  const wanted = text.toLowerCase();
+  const found = documentsOf(db, 'apps', companyId)
+    .find(onlyId === undefined ? { _id: { $gt: afterId } } : { _id: { $eq: onlyId, $gt: afterId } })
+    .sort({ _id: 1 })
+    .limit(MAX_SCANNED)
+    .project<Outline>({ name: 1, environment: 1, projectId: 1 })
+    .batchSize(Math.min(limit + 1, BATCH));
+  const kept: Outline[] = [];
+  let scanned = 0;
+  let lastId = afterId;
+  for await (const app of found) {
+    if (kept.length === limit) return page(db, companyId, kept, lastId);
+    scanned += 1;
+    lastId = app._id;
+    if (app._id === wanted || app.name.toLowerCase().includes(wanted)) kept.push(app);
+  }
+  return page(db, companyId, kept, scanned === MAX_SCANNED ? lastId : null);
 }
 
 async function page(
@@ -197,23 +203,5 @@ async function page(
       projectName: names.get(projectId) ?? projectId,
     })),
     nextCursor,
-  };
-}
-
-/** Resolves true when the company has an app with this id. */
-export type HasApp = (companyId: string, appId: string) => Promise<boolean>;
-
-export function createHasApp(db: mongo.Db): HasApp {
-  return async (companyId, _id) =>
-    (await documentsOf(db, 'apps', companyId).findOne({ _id })) !== null;
-}
-
-/** What the settings of an app say; null when the company has no app with this id. */
-export type NotStoredByApp = (companyId: string, appId: string) => Promise<NotStored | null>;
-
-export function createNotStoredByApp(db: mongo.Db): NotStoredByApp {
-  return async (companyId, _id) => {
-    const app = await documentsOf(db, 'apps', companyId).findOne({ _id });
-    return app && notStoredBy(app);
   };
 }

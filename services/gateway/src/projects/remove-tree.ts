@@ -2,33 +2,12 @@ import type { Removal } from '@posthorn/domain/company.ts';
 import type { IdPrefix } from '@posthorn/domain/ids.ts';
 import { createLoop } from '@posthorn/platform/async/loop.ts';
 import { TimeoutError, withTimeout } from '@posthorn/platform/async/pause.ts';
-import {
-  type CompanyLife,
-  createCompanyLife,
-} from '@posthorn/platform/mongo/companies/companies.ts';
-import {
-  type CompanyRemoval,
-  createCompanyRemoval,
-  createRemovalStore,
-  type RemovalStore,
-} from '@posthorn/platform/mongo/companies/removals.ts';
-import type { Database } from '@posthorn/platform/mongo/days/days.ts';
-import {
-  createLeaseStore,
-  ifLeaseIsFree,
-  type LeaseStore,
-} from '@posthorn/platform/mongo/leases.ts';
+import type { CompanyLife } from '@posthorn/platform/mongo/companies/companies.ts';
+import type { CompanyRemoval, RemovalStore } from '@posthorn/platform/mongo/companies/removals.ts';
+import { ifLeaseIsFree, type LeaseStore } from '@posthorn/platform/mongo/leases.ts';
 import type { Invalidate } from '@posthorn/platform/redis/invalidations.ts';
-import {
-  monotonicClockMs,
-  systemClockMs,
-  systemIds,
-} from '@posthorn/platform/service/clock-and-ids.ts';
+import { monotonicClockMs } from '@posthorn/platform/service/clock-and-ids.ts';
 import type { Logger } from '@posthorn/platform/service/logger.ts';
-import type { ServiceContext } from '@posthorn/platform/service/run-service.ts';
-import { randomUUID } from 'node:crypto';
-import type { GatewayConfig } from '../config.ts';
-import type { Invalidations } from '../start.ts';
 
 /** The project, app or webhook that is removed, with everything under it. */
 export interface Root {
@@ -310,39 +289,4 @@ async function removeCompany(
     const text = removed === 0 ? 'company removed' : 'removed documents of a company';
     logger.info({ companyId, removed }, text);
   });
-}
-
-interface OpenRemovalsDeps {
-  db: Database;
-  invalidate: Invalidations['invalidate'];
-}
-
-/** Starts to take over removals that other gateways have left unfinished, and to remove companies. */
-export function openRemovals(
-  { logger, lifecycle }: ServiceContext<GatewayConfig>,
-  { db, invalidate }: OpenRemovalsDeps,
-): RemoveTree {
-  const holder = randomUUID();
-  const leases = createLeaseStore(db);
-  const companies = createCompanyRemovals({
-    holder,
-    companies: createCompanyLife(db),
-    documents: createCompanyRemoval(db),
-    leases,
-    logger,
-  });
-  companies.start();
-  lifecycle.onStop('removal of companies', companies.stop);
-  const removals = createRemovals({
-    holder,
-    removals: createRemovalStore(db),
-    leases,
-    invalidate,
-    newId: systemIds,
-    nowMs: systemClockMs,
-    logger,
-  });
-  removals.start();
-  lifecycle.onStop('removals', removals.stop);
-  return removals.remove;
 }

@@ -23,7 +23,7 @@ beforeEach(() => {
   [world, webhook, woken, hasApp] = [createMemoryResends(), sampleWebhook(1), [], true];
   startResend = createStartResend({
     webhooks: { findOne: () => Promise.resolve(webhook) },
-    hasApp: () => Promise.resolve(hasApp),
+    apps: { has: () => Promise.resolve(hasApp) },
     resends: world.resends,
     marks: world.marks,
     wake: (resend) => woken.push(resend),

@@ -7,10 +7,11 @@ import type { ResendStore } from '@posthorn/platform/mongo/webhooks/resends.ts';
 import type { WebhookStore } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
 import { readDelivery, type ReadDelivery, type ReadDeps } from '../history/deliveries.ts';
 import { ApiError, notFound } from '../api-error.ts';
+import type { Apps } from '../projects/apps.ts';
 
 interface StartResendDeps {
   webhooks: Pick<WebhookStore, 'findOne'>;
-  hasApp: (companyId: string, appId: string) => Promise<boolean>;
+  apps: Pick<Apps, 'has'>;
   resends: Pick<ResendStore, 'insert' | 'remove' | 'count' | 'findOne'>;
   marks: Pick<ResendMarks, 'ask' | 'read' | 'free'>;
   /** Starts the work now instead of in the next round. */
@@ -47,7 +48,7 @@ export interface StartResend {
 
 /** Stores a resend before anything is sent. run-resends.ts does the sending. */
 export function createStartResend(deps: StartResendDeps): StartResend {
-  const { webhooks, hasApp, resends, marks, wake } = deps;
+  const { webhooks, apps, resends, marks, wake } = deps;
   return {
     async ofDelivery({ id, companyId, webhookId, status }) {
       if (!isFinal(status)) throw new ApiError('delivery_pending');
@@ -74,7 +75,7 @@ export function createStartResend(deps: StartResendDeps): StartResend {
       return startSpan(deps, span, { webhookId, appId: null, outcome });
     },
     async ofApp({ appId, ...span }) {
-      if (!(await hasApp(span.companyId, appId))) throw notFound('app');
+      if (!(await apps.has(span.companyId, appId))) throw notFound('app');
       return startSpan(deps, span, { webhookId: null, appId, outcome: null });
     },
     async countOfWebhook({ webhookId, ...span }) {
@@ -82,7 +83,7 @@ export function createStartResend(deps: StartResendDeps): StartResend {
       return resends.count(resendOf(deps, span, { webhookId, appId: null, outcome: null }));
     },
     async countOfApp({ appId, ...span }) {
-      if (!(await hasApp(span.companyId, appId))) throw notFound('app');
+      if (!(await apps.has(span.companyId, appId))) throw notFound('app');
       return resends.count(resendOf(deps, span, { webhookId: null, appId, outcome: null }));
     },
   };

@@ -1,9 +1,8 @@
 import { SCOPES } from '@posthorn/domain/access.ts';
 import type { ApiKeyDocument } from '@posthorn/platform/mongo/documents.ts';
 import { z } from 'zod';
+import type { Gateway } from '../gateway.ts';
 import { route, type Route } from '../http/route.ts';
-import type { ApiKeys } from '../keys/api-keys.ts';
-import type { Apps } from '../projects/apps.ts';
 import {
   graceSeconds,
   idField,
@@ -62,11 +61,6 @@ function describeApiKey(document: Omit<ApiKeyDocument, 'hash'>): z.infer<typeof 
   };
 }
 
-export interface ApiKeyDeps {
-  apiKeys: ApiKeys;
-  apps: Pick<Apps, 'get'>;
-}
-
 const tag = 'API keys';
 const path = '/api-keys';
 const versionedOnly = true;
@@ -101,11 +95,11 @@ const rotateBody = z
 const listQuery = z.object({ limit: limit(1_000, 1_000), skip });
 
 /** See docs/contract.md C14. */
-export function apiKeyRoutes(deps: ApiKeyDeps): Route[] {
-  return [createKey(deps), listKeys(deps), rotateKey(deps), revokeKey(deps)];
+export function apiKeyRoutes(gateway: Gateway): Route[] {
+  return [createKey(gateway), listKeys(gateway), rotateKey(gateway), revokeKey(gateway)];
 }
 
-function createKey({ apiKeys, apps }: ApiKeyDeps): Route {
+function createKey({ apiKeys, apps }: Gateway): Route {
   return route({
     method: 'post',
     path,
@@ -129,7 +123,7 @@ function createKey({ apiKeys, apps }: ApiKeyDeps): Route {
   });
 }
 
-function listKeys({ apiKeys }: ApiKeyDeps): Route {
+function listKeys({ apiKeys }: Gateway): Route {
   return route({
     method: 'get',
     path,
@@ -146,7 +140,7 @@ function listKeys({ apiKeys }: ApiKeyDeps): Route {
   });
 }
 
-function rotateKey({ apiKeys }: ApiKeyDeps): Route {
+function rotateKey({ apiKeys }: Gateway): Route {
   return route({
     method: 'post',
     path: `${path}/:keyId/rotate`,
@@ -170,7 +164,7 @@ function rotateKey({ apiKeys }: ApiKeyDeps): Route {
   });
 }
 
-function revokeKey({ apiKeys }: ApiKeyDeps): Route {
+function revokeKey({ apiKeys }: Gateway): Route {
   return route({
     method: 'delete',
     path: `${path}/:keyId`,

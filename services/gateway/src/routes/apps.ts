@@ -2,11 +2,11 @@ import type { AuditedFields } from '@posthorn/domain/audit.ts';
 import { STORE_PAYLOADS } from '@posthorn/domain/message.ts';
 import type { AppDocument } from '@posthorn/platform/mongo/documents.ts';
 import { z } from 'zod';
-import type { CountApps } from '../history/counts.ts';
+import type { Gateway } from '../gateway.ts';
+import { countApps } from '../history/counts.ts';
 import { notFound } from '../api-error.ts';
 import { route, type Route } from '../http/route.ts';
-import type { Apps, FindApps } from '../projects/apps.ts';
-import type { RemoveTree } from '../projects/remove-tree.ts';
+import { findApps } from '../projects/apps.ts';
 import {
   cursor,
   description,
@@ -94,21 +94,22 @@ const listQuery = z.object({
   skip,
 });
 
-export interface AppRouteDeps {
-  apps: Apps;
-  remove: RemoveTree;
-}
-
 const tag = 'Apps';
 const path = '/apps/:appId';
 const needsCompanyId = true;
 
 /** See docs/contract.md C5. */
-export function appRoutes(deps: AppRouteDeps): Route[] {
-  return [createApp(deps), listApps(deps), getApp(deps), updateApp(deps), deleteApp(deps)];
+export function appRoutes(gateway: Gateway): Route[] {
+  return [
+    createApp(gateway),
+    listApps(gateway),
+    getApp(gateway),
+    updateApp(gateway),
+    deleteApp(gateway),
+  ];
 }
 
-function createApp(deps: AppRouteDeps): Route {
+function createApp(gateway: Gateway): Route {
   return route({
     method: 'post',
     path: '/apps',
@@ -121,12 +122,12 @@ function createApp(deps: AppRouteDeps): Route {
     response: { status: 201, message: 'App created', data: appSchema },
     errors: ['not_found', 'quota_exceeded'],
     async handle({ caller: { companyId }, body: { value } }) {
-      return { data: describeApp(await deps.apps.create(companyId, value)) };
+      return { data: describeApp(await gateway.apps.create(companyId, value)) };
     },
   });
 }
 
-function listApps(deps: AppRouteDeps): Route {
+function listApps(gateway: Gateway): Route {
   return route({
     method: 'get',
     path: '/apps',
@@ -138,13 +139,13 @@ function listApps(deps: AppRouteDeps): Route {
     response: { status: 200, message: 'Apps found', data: z.array(appSchema) },
     errors: ['not_found'],
     async handle({ caller: { companyId, appId }, query }) {
-      const page = await deps.apps.list(companyId, { ...query, id: appId ?? undefined });
+      const page = await gateway.apps.list(companyId, { ...query, id: appId ?? undefined });
       return { data: page.map(describeApp) };
     },
   });
 }
 
-function getApp(deps: AppRouteDeps): Route {
+function getApp(gateway: Gateway): Route {
   return route({
     method: 'get',
     path,
@@ -156,12 +157,12 @@ function getApp(deps: AppRouteDeps): Route {
     response: { status: 200, message: 'App found', data: appSchema },
     errors: ['not_found'],
     async handle({ caller: { companyId }, params: { appId = '' } }) {
-      return { data: describeApp(await deps.apps.get(companyId, appId)) };
+      return { data: describeApp(await gateway.apps.get(companyId, appId)) };
     },
   });
 }
 
-function updateApp(deps: AppRouteDeps): Route {
+function updateApp(gateway: Gateway): Route {
   return route({
     method: 'put',
     path,
@@ -176,14 +177,14 @@ function updateApp(deps: AppRouteDeps): Route {
     response: { status: 200, message: 'App updated', data: appSchema },
     errors: ['not_found'],
     async handle({ caller: { companyId }, params: { appId = '' }, body: { value } }) {
-      const { before, after } = await deps.apps.update(companyId, appId, value);
+      const { before, after } = await gateway.apps.update(companyId, appId, value);
       const changed = { before: fieldsOfApp(before), after: fieldsOfApp(after) };
       return { data: describeApp(after), changed };
     },
   });
 }
 
-function deleteApp(deps: AppRouteDeps): Route {
+function deleteApp(gateway: Gateway): Route {
   return route({
     method: 'delete',
     path,
@@ -197,8 +198,8 @@ function deleteApp(deps: AppRouteDeps): Route {
     response: { status: 200, message: 'App deleted' },
     errors: ['not_found'],
     async handle({ caller: { companyId }, params: { appId: id = '' } }) {
-      const app = await deps.apps.get(companyId, id);
-      if (!(await deps.remove({ companyId, kind: 'app', id }))) throw notFound('app');
+      const app = await gateway.apps.get(companyId, id);
+      if (!(await gateway.remove({ companyId, kind: 'app', id }))) throw notFound('app');
       return { changed: { before: fieldsOfApp(app), after: {} } };
     },
   });
@@ -207,10 +208,6 @@ function deleteApp(deps: AppRouteDeps): Route {
 function fieldsOfApp(app: AppDocument): AuditedFields {
   const { name, description, environment, projectId, storeResponses, storePayloads } = app;
   return { name, description, environment, projectId, storeResponses, storePayloads };
-}
-
-export interface AppCountsDeps {
-  countApps: CountApps;
 }
 
 const MAX_APPS = 20;
@@ -225,7 +222,7 @@ const appCountsSchema = z
   .meta({ id: 'AppCounts' });
 
 /** See docs/contract.md C21.9. */
-export function appCountsRoute({ countApps }: AppCountsDeps): Route {
+export function appCountsRoute(gateway: Gateway): Route {
   return route({
     method: 'get',
     path: '/app-counts',
@@ -238,13 +235,9 @@ export function appCountsRoute({ countApps }: AppCountsDeps): Route {
     response: { status: 200, message: 'Apps counted', data: z.array(appCountsSchema) },
     async handle({ caller: { companyId, appId: onlyOf }, query: { ids } }) {
       const shown = idsIn(ids).filter((id) => onlyOf === null || id === onlyOf);
-      return { data: await countApps(companyId, shown) };
+      return { data: await countApps(gateway, companyId, shown) };
     },
   });
-}
-
-export interface FindAppsDeps {
-  findApps: FindApps;
 }
 
 const findQuery = z.object({
@@ -267,7 +260,7 @@ const foundAppSchema = z
   .meta({ id: 'FoundApp' });
 
 /** See docs/contract.md C21.7. */
-export function findAppsRoute({ findApps }: FindAppsDeps): Route {
+export function findAppsRoute({ db }: Gateway): Route {
   return route({
     method: 'get',
     path: '/find-apps',
@@ -287,7 +280,7 @@ export function findAppsRoute({ findApps }: FindAppsDeps): Route {
     async handle({ caller: { companyId, appId }, query }) {
       const { cursor: afterId, ...search } = query;
       const onlyId = appId ?? undefined;
-      const { apps, nextCursor } = await findApps(companyId, { ...search, onlyId, afterId });
+      const { apps, nextCursor } = await findApps(db, companyId, { ...search, onlyId, afterId });
       return { data: apps, nextCursor };
     },
   });

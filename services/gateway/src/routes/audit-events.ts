@@ -4,8 +4,8 @@ import {
   AUDIT_TARGETS,
   type AuditEvent,
 } from '@posthorn/domain/audit.ts';
-import type { AuditStore } from '@posthorn/platform/mongo/companies/audit-log.ts';
 import { z } from 'zod';
+import type { Gateway } from '../gateway.ts';
 import { route, type Route } from '../http/route.ts';
 import { cursor, exampleId, idField, isoTime, limit, text, timeField, timeText } from './fields.ts';
 
@@ -89,10 +89,6 @@ function describeAuditEvent(event: AuditEvent): z.infer<typeof auditEventSchema>
   };
 }
 
-export interface AuditEventDeps {
-  auditEvents: Pick<AuditStore, 'list'>;
-}
-
 const listQuery = z.object({
   action: z.enum(AUDIT_ACTIONS, `must be one of ${AUDIT_ACTIONS.join(', ')}`).optional(),
   actor: text(1, 128)
@@ -115,7 +111,7 @@ const listQuery = z.object({
 const MAX_PAGE_CHARS = 1_048_576;
 
 /** See docs/contract.md C17. */
-export function auditEventRoutes({ auditEvents }: AuditEventDeps): Route[] {
+export function auditEventRoutes({ auditEvents }: Gateway): Route[] {
   return [
     route({
       method: 'get',

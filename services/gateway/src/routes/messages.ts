@@ -1,18 +1,13 @@
 import { traceparentOf } from '@posthorn/domain/request/traceparent.ts';
 import { ImpossibleError } from '@posthorn/domain/required.ts';
-import type { Logger } from '@posthorn/platform/service/logger.ts';
 import { z } from 'zod';
-import { type IdempotentAccept, KEPT_HOURS, type KeyedRequest } from '../accept/idempotency.ts';
+import { KEPT_HOURS, type KeyedRequest } from '../accept/idempotency.ts';
 import type { Address } from '../accept/targets.ts';
-import { listDeliveries, readDelivery, type ReadStores } from '../history/deliveries.ts';
-import {
-  listMessages,
-  type ListStores,
-  readMessage,
-  type ReadMessageStores,
-} from '../history/messages.ts';
+import type { Gateway } from '../gateway.ts';
+import { listDeliveries, readDelivery } from '../history/deliveries.ts';
+import { listMessages, readMessage } from '../history/messages.ts';
 import { invalidRequest, notFound } from '../api-error.ts';
-import { type ApiRequest, type RequestQueue, route, type Route } from '../http/route.ts';
+import { type ApiRequest, route, type Route } from '../http/route.ts';
 import type { Caller } from '../keys/rights.ts';
 import {
   createdMessageSchema,
@@ -45,17 +40,21 @@ const listQuery = z.object({
 
 const deliveriesQuery = z.object({ limit: limit(100, 50), cursor: cursor('wh').optional() });
 
-export type HistoryDeps = ReadStores & ListStores & ReadMessageStores;
-
 const versionedOnly = true;
 const tag = 'Webhook messages';
 
-/** Reads what became of messages and deliveries (docs/contract.md C12). */
-export function messageRoutes(deps: HistoryDeps): Route[] {
-  return [listRoute(deps), getRoute(deps), deliveriesRoute(deps), deliveryRoute(deps)];
+/** See docs/contract.md C7, C8 and C12. */
+export function messageRoutes(gateway: Gateway): Route[] {
+  return [
+    createRoute(gateway),
+    listRoute(gateway),
+    getRoute(gateway),
+    deliveriesRoute(gateway),
+    deliveryRoute(gateway),
+  ];
 }
 
-function listRoute(deps: HistoryDeps): Route {
+function listRoute(gateway: Gateway): Route {
   return route({
     method: 'get',
     path: '/webhook-messages',
@@ -78,12 +77,16 @@ function listRoute(deps: HistoryDeps): Route {
       if (filter.deliveryStatus !== undefined && filter.webhookId === undefined) {
         throw invalidRequest([{ path: 'deliveryStatus', message: 'needs webhookId' }]);
       }
-      const { messages, nextCursor } = await listMessages({ ...deps, takeTurn }, caller.companyId, {
-        ...filter,
-        appId: filter.appId ?? appOfList(caller, filter.webhookId),
-        fromMs: from === undefined ? undefined : Date.parse(from),
-        toMs: to === undefined ? undefined : Date.parse(to),
-      });
+      const { messages, nextCursor } = await listMessages(
+        { ...gateway, takeTurn },
+        caller.companyId,
+        {
+          ...filter,
+          appId: filter.appId ?? appOfList(caller, filter.webhookId),
+          fromMs: from === undefined ? undefined : Date.parse(from),
+          toMs: to === undefined ? undefined : Date.parse(to),
+        },
+      );
       return {
         data: messages.map((each) => describeListed(each.message, each.deliveries)),
         nextCursor,
@@ -97,7 +100,7 @@ function appOfList({ appId }: Caller, webhookId: string | undefined): string | u
   return webhookId === undefined ? (appId ?? undefined) : undefined;
 }
 
-function getRoute(deps: HistoryDeps): Route {
+function getRoute(gateway: Gateway): Route {
   return route({
     method: 'get',
     path: '/webhook-messages/:messageId',
@@ -109,14 +112,14 @@ function getRoute(deps: HistoryDeps): Route {
     response: { status: 200, message: 'Message found', data: messageSchema },
     errors: ['not_found'],
     async handle({ caller: { companyId }, params: { messageId = '' }, takeTurn }) {
-      const read = await readMessage({ ...deps, takeTurn }, companyId, messageId);
+      const read = await readMessage({ ...gateway, takeTurn }, companyId, messageId);
       const { message, oldest, deliveries } = read;
       return { data: describeMessage(message, oldest, deliveries) };
     },
   });
 }
 
-function deliveriesRoute(deps: HistoryDeps): Route {
+function deliveriesRoute(gateway: Gateway): Route {
   return route({
     method: 'get',
     path: '/webhook-messages/:messageId/deliveries',
@@ -136,7 +139,7 @@ function deliveriesRoute(deps: HistoryDeps): Route {
     },
     errors: ['not_found'],
     async handle({ caller: { companyId }, params: { messageId = '' }, query, takeTurn }) {
-      const page = await listDeliveries(deps, { companyId, messageId, ...query });
+      const page = await listDeliveries(gateway, { companyId, messageId, ...query });
       await takeTurn();
       return {
         data: page.deliveries.map(({ source, sentHeaders }) =>
@@ -148,7 +151,7 @@ function deliveriesRoute(deps: HistoryDeps): Route {
   });
 }
 
-function deliveryRoute(deps: HistoryDeps): Route {
+function deliveryRoute(gateway: Gateway): Route {
   return route({
     method: 'get',
     path: '/deliveries/:deliveryId',
@@ -160,7 +163,7 @@ function deliveryRoute(deps: HistoryDeps): Route {
     response: { status: 200, message: 'Delivery found', data: deliverySchema },
     errors: ['not_found'],
     async handle({ caller: { companyId }, params: { deliveryId = '' }, takeTurn }) {
-      const found = await readDelivery({ ...deps, takeTurn }, companyId, deliveryId);
+      const found = await readDelivery({ ...gateway, takeTurn }, companyId, deliveryId);
       if (!found) throw notFound('delivery');
       return { data: describeDelivery(found.source, found.sentHeaders) };
     },
@@ -199,22 +202,12 @@ const idempotencyKey = z
   .regex(/^[\x20-\x7e]{1,255}$/, 'must be 1 to 255 printable ASCII characters')
   .meta({ example: 'order-17-paid' });
 
-export interface CreateMessageDeps {
-  acceptIdempotent: IdempotentAccept;
-  acceptQueue: RequestQueue;
-  logger: Logger;
-}
-
-export function createMessageRoute({
-  acceptIdempotent,
-  acceptQueue,
-  logger,
-}: CreateMessageDeps): Route {
+function createRoute({ acceptIdempotent, hasRoomToAccept, logger }: Gateway): Route {
   return route({
     method: 'post',
     path: '/webhook-messages',
     scope: 'messages:write',
-    queue: acceptQueue,
+    queue: { hasRoom: hasRoomToAccept },
     tag: 'Webhook messages',
     summary: 'Send a message',
     description:

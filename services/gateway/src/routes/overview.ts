@@ -7,25 +7,23 @@ import {
   successesIn,
   wholeSteps,
 } from '@posthorn/domain/stats.ts';
-import type { StatsQueries } from '@posthorn/platform/mongo/stats/stats-queries.ts';
 import { z } from 'zod';
-import { type FindById, type Found, FOUND_KINDS } from '../history/find-by-id.ts';
+import type { Gateway } from '../gateway.ts';
+import { findById, type Found, FOUND_KINDS } from '../history/find-by-id.ts';
 import {
   type FailureGroup,
   failureGroups,
   type Overview,
-  type ReadOverview,
+  readOverview,
   worstOf,
   type WorstWebhook,
 } from '../history/overview.ts';
-import type { ReadWebhookOutlines } from '../history/webhook-outlines.ts';
 import { ApiError, notFound } from '../api-error.ts';
 import { route, type Route } from '../http/route.ts';
-import type { Caller } from '../keys/rights.ts';
 import type { TakeTurn } from '../limits/turns.ts';
-import type { ConfineToApp } from '../keys/rights.ts';
+import { type Caller, confineToApp } from '../keys/rights.ts';
 import { idField, idText, isoTime, text, timeField, timeText } from './fields.ts';
-import { findOwner, type OwnerDeps, refuseBoth } from './stats.ts';
+import { findOwner, refuseBoth } from './stats.ts';
 
 const milliseconds = z.int().nullable();
 
@@ -148,15 +146,6 @@ const foundSchema = z
   })
   .meta({ id: 'Found', description: 'What has the id, and what it belongs to' });
 
-export interface OverviewDeps extends OwnerDeps {
-  stats: Pick<StatsQueries, 'readFailing'>;
-  readOverview: ReadOverview;
-  readOutlines: ReadWebhookOutlines;
-  findById: FindById;
-  confineToApp: ConfineToApp;
-  nowMs: () => number;
-}
-
 const tag = 'Overview';
 const common = { method: 'get', versionedOnly: true, scope: 'read', portal: 'view', tag } as const;
 
@@ -188,11 +177,11 @@ const findQuery = z.object({
 });
 
 /** See docs/contract.md C21. */
-export function overviewRoutes(deps: OverviewDeps): Route[] {
-  return [getOverview(deps), listFailures(deps), find(deps)];
+export function overviewRoutes(gateway: Gateway): Route[] {
+  return [getOverview(gateway), listFailures(gateway), find(gateway)];
 }
 
-function getOverview(deps: OverviewDeps): Route {
+function getOverview(gateway: Gateway): Route {
   return route({
     ...common,
     path: '/overview',
@@ -203,11 +192,11 @@ function getOverview(deps: OverviewDeps): Route {
     response: { status: 200, message: 'Overview found', data: overviewSchema },
     errors: ['not_found'],
     async handle({ caller, query }) {
-      const ownerId = await findOwner(deps, caller, query);
+      const ownerId = await findOwner(gateway, caller, query);
       const { companyId } = caller;
       const { range, webhookId, appId = caller.appId ?? undefined } = query;
       const asked = { companyId, ownerId, appId, webhookId, range };
-      return { data: describeOverview(await deps.readOverview(asked)) };
+      return { data: describeOverview(await readOverview(gateway, asked)) };
     },
   });
 }
@@ -215,7 +204,7 @@ function getOverview(deps: OverviewDeps): Route {
 const MOST_WEBHOOKS = 100;
 const DAY_MS = 86_400_000;
 
-function listFailures(deps: OverviewDeps): Route {
+function listFailures(gateway: Gateway): Route {
   return route({
     ...common,
     path: '/failures',
@@ -226,13 +215,13 @@ function listFailures(deps: OverviewDeps): Route {
     response: { status: 200, message: 'Failures found', data: z.array(failureGroupSchema) },
     errors: ['not_found'],
     async handle({ caller, query }) {
-      await findOwner(deps, caller, { appId: query.appId });
+      await findOwner(gateway, caller, { appId: query.appId });
       const { companyId } = caller;
       const appId = query.appId ?? caller.appId ?? undefined;
-      const span = spanSince(query.since, deps.nowMs());
-      const all = await deps.stats.readFailing(companyId, 'hour', span);
+      const span = spanSince(query.since, gateway.nowMs());
+      const all = await gateway.stats.readFailing(companyId, 'hour', span);
       const filter = { companyId, appId };
-      const { failing, outlines } = await worstOf(deps.readOutlines, all, filter, MOST_WEBHOOKS);
+      const { failing, outlines } = await worstOf(gateway.readOutlines, all, filter, MOST_WEBHOOKS);
       return { data: failureGroups(failing, outlines).map(describeFailureGroup) };
     },
   });
@@ -244,7 +233,7 @@ function spanSince(since: string | undefined, nowMs: number) {
   return wholeSteps('hour', { fromMs: Math.min(Math.max(asked, oldestMs), nowMs), toMs: nowMs });
 }
 
-function find(deps: OverviewDeps): Route {
+function find(gateway: Gateway): Route {
   return route({
     ...common,
     path: '/find',
@@ -253,9 +242,9 @@ function find(deps: OverviewDeps): Route {
     response: { status: 200, message: 'Found', data: foundSchema },
     errors: ['not_found'],
     async handle({ caller, query: { id }, takeTurn }) {
-      const found = await deps.findById(caller.companyId, id, takeTurn);
+      const found = await findById(gateway, caller.companyId, id, takeTurn);
       if (!found) throw notFound('id');
-      await confine(deps, { caller, takeTurn }, found);
+      await confine(gateway, { caller, takeTurn }, found);
       return { data: found };
     },
   });
@@ -263,7 +252,7 @@ function find(deps: OverviewDeps): Route {
 
 /** Throws ApiError 404, as for an unknown id, for what is not in the app of the caller. */
 async function confine(
-  { confineToApp }: OverviewDeps,
+  gateway: Gateway,
   { caller, takeTurn }: { caller: Caller; takeTurn: TakeTurn },
   found: Found,
 ): Promise<void> {
@@ -271,7 +260,7 @@ async function confine(
   if (appId === null) return;
   // A visitor of the portal sees neither projects nor keys.
   if (portal && (found.kind === 'project' || found.kind === 'api_key')) throw notFound('id');
-  await confineToApp({ companyId, appId }, namedBy(found), takeTurn).catch(asUnknownId);
+  await confineToApp(gateway, { companyId, appId }, namedBy(found), takeTurn).catch(asUnknownId);
 }
 
 /** An outage stays what it is. */

@@ -1,13 +1,13 @@
 import { CAPABILITIES } from '@posthorn/domain/access.ts';
 import { z } from 'zod';
-import type {
-  CreatePortalLink,
-  EndPortalLink,
-  ListedPortalLink,
-  ListPortalLinks,
+import {
+  createPortalLink,
+  endPortalLink,
+  type ListedPortalLink,
+  listPortalLinks,
 } from '../keys/portal-links.ts';
-import type { PortalSettingsStore } from '../keys/portal-settings.ts';
 import { foundOr404 } from '../api-error.ts';
+import type { Gateway } from '../gateway.ts';
 import { route, type Route } from '../http/route.ts';
 import { idField, idText, isoTime, limit, name, skip, text, timeField } from './fields.ts';
 
@@ -59,12 +59,6 @@ export const themeSchema = z
       .meta({ description: '`auto` (default) is as the browser of the visitor prefers it' }),
   })
   .meta({ id: 'PortalTheme' });
-
-export interface PortalLinkDeps {
-  createPortalLink: CreatePortalLink;
-  listPortalLinks: ListPortalLinks;
-  endPortalLink: EndPortalLink;
-}
 
 const tag = 'Portal';
 const versionedOnly = true;
@@ -130,11 +124,17 @@ const listQuery = z.object({
 });
 
 /** See docs/contract.md C20. */
-export function portalLinkRoutes(deps: PortalLinkDeps): Route[] {
-  return [createLink(deps), listLinks(deps), revokeLink(deps)];
+export function portalRoutes(gateway: Gateway): Route[] {
+  return [
+    createLink(gateway),
+    listLinks(gateway),
+    revokeLink(gateway),
+    readSettings(gateway),
+    writeSettings(gateway),
+  ];
 }
 
-function createLink({ createPortalLink }: PortalLinkDeps): Route {
+function createLink(gateway: Gateway): Route {
   return route({
     method: 'post',
     path: '/apps/:appId/portal-links',
@@ -151,7 +151,12 @@ function createLink({ createPortalLink }: PortalLinkDeps): Route {
     async handle({ caller, params: { appId = '' }, body: { value }, baseUrl }) {
       const { expiresInSeconds, capabilities, theme = {}, path = '' } = value;
       const asked = { appId, expiresInSeconds, capabilities, theme, path, baseUrl };
-      const { id, url, expiresAtMs, capabilities: given } = await createPortalLink(caller, asked);
+      const {
+        id,
+        url,
+        expiresAtMs,
+        capabilities: given,
+      } = await createPortalLink(gateway, caller, asked);
       const expiresAt = isoTime(expiresAtMs);
       const changed = { before: {}, after: { appId, capabilities: given, expiresAt } };
       return { data: { id, url, expiresAt }, changed };
@@ -159,7 +164,7 @@ function createLink({ createPortalLink }: PortalLinkDeps): Route {
   });
 }
 
-function listLinks({ listPortalLinks }: PortalLinkDeps): Route {
+function listLinks(gateway: Gateway): Route {
   return route({
     method: 'get',
     path: '/portal-links',
@@ -175,7 +180,7 @@ function listLinks({ listPortalLinks }: PortalLinkDeps): Route {
     async handle({ caller, query }) {
       const { companyId } = caller;
       const appId = query.appId ?? caller.appId;
-      const page = await listPortalLinks({ ...query, companyId, appId });
+      const page = await listPortalLinks(gateway, { ...query, companyId, appId });
       return { data: page.map(describeLink) };
     },
   });
@@ -195,7 +200,7 @@ function describeLink(link: ListedPortalLink): z.infer<typeof listedSchema> {
   };
 }
 
-function revokeLink({ endPortalLink }: PortalLinkDeps): Route {
+function revokeLink(gateway: Gateway): Route {
   return route({
     method: 'delete',
     path: '/portal-links/:linkId',
@@ -209,15 +214,11 @@ function revokeLink({ endPortalLink }: PortalLinkDeps): Route {
     response: { status: 200, message: 'Portal link revoked' },
     errors: ['not_found'],
     async handle({ caller: { companyId, appId: onlyOf }, params: { linkId = '' } }) {
-      const ended = await endPortalLink({ companyId, linkId, appId: onlyOf });
+      const ended = await endPortalLink(gateway, { companyId, linkId, appId: onlyOf });
       const { appId, capabilities } = foundOr404(ended, 'portal link');
       return { changed: { before: { appId, capabilities }, after: {} } };
     },
   });
-}
-
-export interface PortalSettingsDeps {
-  portalSettings: Pick<PortalSettingsStore, 'read' | 'write'>;
 }
 
 const settingsFields = {
@@ -233,12 +234,7 @@ const settingsFields = {
 const settingsSchema = z.object(settingsFields).meta({ id: 'PortalSettings' });
 const settingsBody = z.object(settingsFields).meta({ id: 'UpdatePortalSettings' });
 
-/** See docs/contract.md C20.5. */
-export function portalSettingsRoutes(deps: PortalSettingsDeps): Route[] {
-  return [readSettings(deps), writeSettings(deps)];
-}
-
-function readSettings({ portalSettings }: PortalSettingsDeps): Route {
+function readSettings({ portalSettings }: Gateway): Route {
   return route({
     method: 'get',
     path: '/portal-settings',
@@ -254,7 +250,7 @@ function readSettings({ portalSettings }: PortalSettingsDeps): Route {
   });
 }
 
-function writeSettings({ portalSettings }: PortalSettingsDeps): Route {
+function writeSettings({ portalSettings }: Gateway): Route {
   return route({
     method: 'put',
     path: '/portal-settings',

@@ -2,12 +2,10 @@ import type { AuditedFields } from '@posthorn/domain/audit.ts';
 import type { ProjectDocument } from '@posthorn/platform/mongo/documents.ts';
 import { z } from 'zod';
 import { notFound } from '../api-error.ts';
+import type { Gateway } from '../gateway.ts';
 import { route, type Route } from '../http/route.ts';
 import { describeParts } from '../http/send-json.ts';
 import { inTurns } from '../limits/turns.ts';
-import type { Apps } from '../projects/apps.ts';
-import type { Projects } from '../projects/projects.ts';
-import type { RemoveTree } from '../projects/remove-tree.ts';
 import {
   description,
   environment,
@@ -71,28 +69,22 @@ const LONG_LIST_BYTES = 1_048_576;
 
 const listQuery = z.object({ limit: limit(1_000, 1_000), skip });
 
-export interface ProjectDeps {
-  projects: Projects;
-  apps: Pick<Apps, 'get'>;
-  remove: RemoveTree;
-}
-
 const tag = 'Projects';
 const path = '/projects/:projectId';
 const isVersionedInContract = true;
 
 /** See docs/contract.md C5. */
-export function projectRoutes(deps: ProjectDeps): Route[] {
+export function projectRoutes(gateway: Gateway): Route[] {
   return [
-    createProject(deps),
-    listProjects(deps),
-    getProject(deps),
-    updateProject(deps),
-    deleteProject(deps),
+    createProject(gateway),
+    listProjects(gateway),
+    getProject(gateway),
+    updateProject(gateway),
+    deleteProject(gateway),
   ];
 }
 
-function createProject(deps: ProjectDeps): Route {
+function createProject(gateway: Gateway): Route {
   return route({
     method: 'post',
     path: '/projects',
@@ -105,12 +97,12 @@ function createProject(deps: ProjectDeps): Route {
     response: { status: 201, message: 'Project created', data: createdProjectSchema },
     errors: ['quota_exceeded'],
     async handle({ caller: { companyId }, body: { value } }) {
-      return { data: describeCreatedProject(await deps.projects.create(companyId, value)) };
+      return { data: describeCreatedProject(await gateway.projects.create(companyId, value)) };
     },
   });
 }
 
-function listProjects(deps: ProjectDeps): Route {
+function listProjects(gateway: Gateway): Route {
   return route({
     method: 'get',
     path: '/projects',
@@ -122,15 +114,15 @@ function listProjects(deps: ProjectDeps): Route {
     query: listQuery,
     response: { status: 200, message: 'Projects found', data: z.array(projectSchema) },
     async handle({ caller: { companyId, appId }, query, reserve, takeTurn }) {
-      const id = appId === null ? undefined : (await deps.apps.get(companyId, appId)).projectId;
-      const parts = inTurns(deps.projects.list(companyId, { ...query, id }), takeTurn);
+      const id = appId === null ? undefined : (await gateway.apps.get(companyId, appId)).projectId;
+      const parts = inTurns(gateway.projects.list(companyId, { ...query, id }), takeTurn);
       const shown = { describe: describeProject, bytes: LONG_LIST_BYTES, reserve };
       return { pages: describeParts(parts, shown) };
     },
   });
 }
 
-function getProject(deps: ProjectDeps): Route {
+function getProject(gateway: Gateway): Route {
   return route({
     method: 'get',
     path,
@@ -141,12 +133,12 @@ function getProject(deps: ProjectDeps): Route {
     response: { status: 200, message: 'Project found', data: projectSchema },
     errors: ['not_found'],
     async handle({ caller: { companyId }, params: { projectId = '' } }) {
-      return { data: describeProject(await deps.projects.get(companyId, projectId)) };
+      return { data: describeProject(await gateway.projects.get(companyId, projectId)) };
     },
   });
 }
 
-function updateProject(deps: ProjectDeps): Route {
+function updateProject(gateway: Gateway): Route {
   return route({
     method: 'put',
     path,
@@ -162,14 +154,14 @@ function updateProject(deps: ProjectDeps): Route {
     response: { status: 200, message: 'Project updated', data: projectSchema },
     errors: ['not_found'],
     async handle({ caller: { companyId }, params: { projectId = '' }, body: { value } }) {
-      const { before, after } = await deps.projects.update(companyId, projectId, value);
+      const { before, after } = await gateway.projects.update(companyId, projectId, value);
       const changed = { before: fieldsOfProject(before), after: fieldsOfProject(after) };
       return { data: describeProject(after), changed };
     },
   });
 }
 
-function deleteProject(deps: ProjectDeps): Route {
+function deleteProject(gateway: Gateway): Route {
   return route({
     method: 'delete',
     path,
@@ -184,8 +176,8 @@ function deleteProject(deps: ProjectDeps): Route {
     response: { status: 200, message: 'Project deleted' },
     errors: ['not_found'],
     async handle({ caller: { companyId }, params: { projectId: id = '' } }) {
-      const project = await deps.projects.get(companyId, id);
-      if (!(await deps.remove({ companyId, kind: 'project', id }))) throw notFound('project');
+      const project = await gateway.projects.get(companyId, id);
+      if (!(await gateway.remove({ companyId, kind: 'project', id }))) throw notFound('project');
       return { changed: { before: fieldsOfProject(project), after: {} } };
     },
   });

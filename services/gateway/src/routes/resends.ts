@@ -1,15 +1,10 @@
 import { OUTCOMES } from '@posthorn/domain/delivery/delivery.ts';
 import type { Resend } from '@posthorn/domain/resend.ts';
-import type { ResendStore } from '@posthorn/platform/mongo/webhooks/resends.ts';
 import { z } from 'zod';
 import { notFound } from '../api-error.ts';
+import type { Gateway } from '../gateway.ts';
 import { type ApiResponse, NO_FIELDS, route, type Route } from '../http/route.ts';
-import {
-  type FailedSpan,
-  resendDelivery,
-  type ResendDeliveryDeps,
-  type StartResend,
-} from '../resend/start-resend.ts';
+import { type FailedSpan, resendDelivery } from '../resend/start-resend.ts';
 import { deliverySchema, describeDelivery } from './message-responses.ts';
 import { cursor, idField, idText, isoTime, limit, timeField, timeText } from './fields.ts';
 
@@ -60,11 +55,6 @@ function describeResend(resend: Resend): z.infer<typeof resendSchema> {
   };
 }
 
-export interface ResendRouteDeps extends Omit<ResendDeliveryDeps, 'takeTurn'> {
-  resends: Pick<ResendStore, 'findShown' | 'listShown' | 'askToAbort'>;
-  nowMs: () => number;
-}
-
 const listQuery = z.object({
   appId: idText('app')
     .optional()
@@ -80,11 +70,11 @@ const tag = 'Deliveries';
 const versionedOnly = true;
 
 /** See docs/contract.md C11. */
-export function resendRoutes(deps: ResendRouteDeps): Route[] {
-  return [resendRoute(deps), listRoute(deps), getRoute(deps), abortRoute(deps)];
+export function resendRoutes(gateway: Gateway): Route[] {
+  return [resendRoute(gateway), listRoute(gateway), getRoute(gateway), abortRoute(gateway)];
 }
 
-function resendRoute(deps: ResendRouteDeps): Route {
+function resendRoute(gateway: Gateway): Route {
   return route({
     method: 'post',
     path: '/deliveries/:deliveryId/resend',
@@ -108,13 +98,13 @@ function resendRoute(deps: ResendRouteDeps): Route {
       'payload_erased',
     ],
     async handle({ caller: { companyId }, params: { deliveryId = '' }, takeTurn }) {
-      const resent = await resendDelivery({ ...deps, takeTurn }, companyId, deliveryId);
+      const resent = await resendDelivery({ ...gateway, takeTurn }, companyId, deliveryId);
       return { data: describeDelivery(resent.source, resent.sentHeaders) };
     },
   });
 }
 
-function listRoute({ resends }: ResendRouteDeps): Route {
+function listRoute({ resends }: Gateway): Route {
   return route({
     method: 'get',
     path: '/resends',
@@ -143,7 +133,7 @@ function listRoute({ resends }: ResendRouteDeps): Route {
   });
 }
 
-function getRoute(deps: ResendRouteDeps): Route {
+function getRoute(gateway: Gateway): Route {
   return route({
     method: 'get',
     path: '/resends/:resendId',
@@ -155,14 +145,14 @@ function getRoute(deps: ResendRouteDeps): Route {
     response: { status: 200, message: 'Resend found', data: resendSchema },
     errors: ['not_found'],
     async handle({ caller: { companyId }, params: { resendId = '' } }) {
-      const found = await deps.resends.findShown(companyId, resendId);
+      const found = await gateway.resends.findShown(companyId, resendId);
       if (!found) throw notFound('resend');
       return { data: describeResend(found) };
     },
   });
 }
 
-function abortRoute({ resends, nowMs }: ResendRouteDeps): Route {
+function abortRoute({ resends, nowMs }: Gateway): Route {
   return route({
     method: 'post',
     path: '/resends/:resendId/abort',
@@ -186,10 +176,6 @@ function abortRoute({ resends, nowMs }: ResendRouteDeps): Route {
       return { data: describeResend(asked) };
     },
   });
-}
-
-export interface ResendFailedDeps {
-  startResend: Pick<StartResend, 'ofWebhook' | 'ofApp' | 'countOfWebhook' | 'countOfApp'>;
 }
 
 const spanFields = {
@@ -248,7 +234,7 @@ const estimate = {
 const response = { status: 202, message: 'Resend started', data: resendSchema } as const;
 
 /** Resends what failed in a span of time, in the background (docs/contract.md C11.4, C11.5). */
-export function resendFailedRoutes({ startResend }: ResendFailedDeps): Route[] {
+export function resendFailedRoutes({ startResend }: Gateway): Route[] {
   return [
     route({
       method: 'post',
@@ -293,7 +279,7 @@ export function resendFailedRoutes({ startResend }: ResendFailedDeps): Route[] {
   ];
 }
 
-function estimateRoutes(startResend: ResendFailedDeps['startResend']): Route[] {
+function estimateRoutes(startResend: Gateway['startResend']): Route[] {
   return [
     route({
       ...estimate,

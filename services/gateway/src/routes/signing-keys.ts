@@ -8,10 +8,11 @@ import {
 } from '@posthorn/domain/request/signature.ts';
 import { Router } from 'express';
 import { z } from 'zod';
+import type { Gateway } from '../gateway.ts';
 import { refuseMethod } from '../http/known-routes.ts';
 import type { RequestDeadlines } from '../http/request-deadlines.ts';
 import { route, type Route } from '../http/route.ts';
-import type { CompanyKeys, FindPublicKeys } from '../webhooks/signing-keys.ts';
+import type { FindPublicKeys } from '../webhooks/signing-keys.ts';
 import { graceSeconds, idField, isoTime, timeField } from './fields.ts';
 
 const signingKeySchema = z
@@ -47,10 +48,6 @@ function describeSigningKeys({ current, previous }: SigningKeys): ShownSigningKe
   return previous ? [describeSigningKey(previous.key, previous.expiresAtMs), newest] : [newest];
 }
 
-export interface SigningKeyDeps {
-  companyKeys: CompanyKeys;
-}
-
 const tag = 'Signing keys';
 const path = '/signing-keys';
 
@@ -63,11 +60,11 @@ const rotateBody = z
   .meta({ id: 'RotateSigningKey' });
 
 /** See docs/contract.md C16. */
-export function signingKeyRoutes(deps: SigningKeyDeps): Route[] {
-  return [listSigningKeys(deps), rotateSigningKey(deps)];
+export function signingKeyRoutes(gateway: Gateway): Route[] {
+  return [listSigningKeys(gateway), rotateSigningKey(gateway)];
 }
 
-function listSigningKeys({ companyKeys }: SigningKeyDeps): Route {
+function listSigningKeys({ companyKeys }: Gateway): Route {
   return route({
     method: 'get',
     path,
@@ -86,7 +83,7 @@ function listSigningKeys({ companyKeys }: SigningKeyDeps): Route {
   });
 }
 
-function rotateSigningKey({ companyKeys }: SigningKeyDeps): Route {
+function rotateSigningKey({ companyKeys }: Gateway): Route {
   return route({
     method: 'post',
     path: `${path}/rotate`,

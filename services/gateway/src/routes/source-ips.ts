@@ -1,10 +1,6 @@
 import { z } from 'zod';
+import type { Gateway } from '../gateway.ts';
 import { route, type Route } from '../http/route.ts';
-
-export interface SourceIpsDeps {
-  /** SOURCE_IPS. */
-  sourceIps: readonly string[];
-}
 
 const schema = z.object({
   ranges: z
@@ -13,7 +9,7 @@ const schema = z.object({
 });
 
 /** See docs/contract.md C9.11. */
-export function sourceIpsRoute({ sourceIps }: SourceIpsDeps): Route {
+export function sourceIpsRoute({ sourceIps }: Gateway): Route {
   return route({
     method: 'get',
     path: '/source-ips',

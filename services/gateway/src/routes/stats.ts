@@ -11,14 +11,13 @@ import {
   successesIn,
   wholeSteps,
 } from '@posthorn/domain/stats.ts';
-import type { StatsPoint, StatsQueries } from '@posthorn/platform/mongo/messages/stats-queries.ts';
-import type { WebhookStore } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
+import type { StatsPoint } from '@posthorn/platform/mongo/stats/stats-queries.ts';
 import { z } from 'zod';
-import type { CircuitOfWebhook, ReadCircuits } from '../history/counts.ts';
+import type { Gateway } from '../gateway.ts';
+import { type CircuitOfWebhook, readCircuits } from '../history/counts.ts';
 import { notFound } from '../api-error.ts';
 import { route, type Route } from '../http/route.ts';
 import type { Caller } from '../keys/rights.ts';
-import type { HasApp } from '../projects/apps.ts';
 import { exampleId, idField, idText, isoTime, timeField, timeText } from './fields.ts';
 
 const pointSchema = z
@@ -70,11 +69,6 @@ function describePoint({ atMs, counts }: StatsPoint): z.infer<typeof pointSchema
 /** Never seen: a point has an attempt. */
 const NONE = { mean: 0, max: 0, p50: 0, p95: 0, p99: 0 };
 
-export interface OwnerDeps {
-  webhooks: Pick<WebhookStore, 'has'>;
-  hasApp: HasApp;
-}
-
 interface AskedOwner {
   webhookId?: string | undefined;
   appId?: string | undefined;
@@ -91,7 +85,7 @@ export function refuseBoth({ webhookId, appId }: AskedOwner, context: z.Refineme
  * unknown one.
  */
 export async function findOwner(
-  { webhooks, hasApp }: OwnerDeps,
+  { webhooks, apps }: Gateway,
   { companyId, appId: onlyAppId }: Caller,
   { webhookId, appId = onlyAppId ?? undefined }: AskedOwner,
 ): Promise<string> {
@@ -100,13 +94,8 @@ export async function findOwner(
     return webhookId;
   }
   if (appId === undefined) return companyId;
-  if (!(await hasApp(companyId, appId))) throw notFound('app');
+  if (!(await apps.has(companyId, appId))) throw notFound('app');
   return appId;
-}
-
-export interface StatsDeps extends OwnerDeps {
-  stats: Pick<StatsQueries, 'readSteps'>;
-  nowMs: () => number;
 }
 
 const query = z
@@ -142,7 +131,7 @@ const query = z
   );
 
 /** See docs/contract.md C18. */
-export function statsRoutes(deps: StatsDeps): Route[] {
+export function statsRoutes(gateway: Gateway): Route[] {
   return [
     route({
       method: 'get',
@@ -159,9 +148,9 @@ export function statsRoutes(deps: StatsDeps): Route[] {
       errors: ['not_found'],
       async handle({ caller, query: asked }) {
         const { step } = asked;
-        const span = spanOf(step, asked, deps.nowMs());
-        const ownerId = await findOwner(deps, caller, asked);
-        const points = await deps.stats.readSteps(
+        const span = spanOf(step, asked, gateway.nowMs());
+        const ownerId = await findOwner(gateway, caller, asked);
+        const points = await gateway.stats.readSteps(
           { companyId: caller.companyId, ownerId },
           step,
           span,
@@ -193,11 +182,6 @@ function spanOf(
 const LAST_MS = Date.UTC(9999, 11, 30);
 const countable = (ms: number): number => Math.min(Math.max(ms, 0), LAST_MS);
 
-export interface CircuitDeps extends OwnerDeps {
-  readCircuits: ReadCircuits;
-  nowMs: () => number;
-}
-
 const listQuery = z.object({
   appId: idText('app').optional().meta({ description: 'Only the webhooks of this app' }),
 });
@@ -218,7 +202,7 @@ const circuitSchema = z
 const MOST = 1_000;
 
 /** See docs/contract.md C21.6. */
-export function circuitRoutes(deps: CircuitDeps): Route[] {
+export function circuitRoutes(gateway: Gateway): Route[] {
   return [
     route({
       method: 'get',
@@ -234,10 +218,10 @@ export function circuitRoutes(deps: CircuitDeps): Route[] {
       response: { status: 200, message: 'Circuits found', data: z.array(circuitSchema) },
       errors: ['not_found'],
       async handle({ caller, query }) {
-        await findOwner(deps, caller, query);
+        await findOwner(gateway, caller, query);
         const appId = query.appId ?? caller.appId ?? undefined;
-        const found = await deps.readCircuits(caller.companyId, { appId });
-        const nowMs = deps.nowMs();
+        const found = await readCircuits(gateway, caller.companyId, { appId });
+        const nowMs = gateway.nowMs();
         return { data: found.slice(0, MOST).map((each) => describeCircuit(each, nowMs)) };
       },
     }),

@@ -1,9 +1,8 @@
 import { type AuditedFields, fieldsOfWebhook } from '@posthorn/domain/audit.ts';
-import type { EgressPolicy } from '@posthorn/domain/egress.ts';
 import type { WebhookDocument } from '@posthorn/platform/mongo/documents.ts';
-import type { WebhookStore } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
 import { z } from 'zod';
-import type { ReadHealth } from '../history/health.ts';
+import type { Gateway } from '../gateway.ts';
+import { readHealth } from '../history/health.ts';
 import { forOneApp, notFound } from '../api-error.ts';
 import { NO_FIELDS, route, type Route } from '../http/route.ts';
 import { describeParts } from '../http/send-json.ts';
@@ -19,14 +18,12 @@ import {
   webhookWithAuthSchema,
 } from './webhook-responses.ts';
 import type { AuthFields } from '../webhooks/auth-method.ts';
-import type { FindWebhooks, ListWebhooks } from '../webhooks/find-webhooks.ts';
-import type { CompanyKeys } from '../webhooks/signing-keys.ts';
-import type {
-  ChangeWebhook,
-  CreateWebhook,
-  DeleteWebhook,
-  RotateSecret,
-  SendTestMessage,
+import { findWebhooks, listWebhooks } from '../webhooks/find-webhooks.ts';
+import {
+  createWebhook,
+  deleteWebhook,
+  rotateSecret,
+  sendTestMessage,
 } from '../webhooks/webhooks.ts';
 import {
   cursor,
@@ -42,18 +39,6 @@ import {
   timeField,
 } from './fields.ts';
 import { changesOf, createWebhookBody, updateProblems, updateWebhookBody } from './webhook-body.ts';
-
-export interface WebhookRouteDeps {
-  policy: EgressPolicy;
-  /** Of the custom headers of one webhook, names and values together. */
-  maxHeaderBytes: number;
-  webhooks: Pick<WebhookStore, 'findOne'>;
-  createWebhook: CreateWebhook;
-  listWebhooks: ListWebhooks;
-  changeWebhook: ChangeWebhook;
-  deleteWebhook: DeleteWebhook;
-  companyKeys: Pick<CompanyKeys, 'ensure'>;
-}
 
 const tag = 'Webhooks';
 const path = '/webhooks/:webhookId';
@@ -71,17 +56,17 @@ const listQuery = z.object({
 });
 
 /** See docs/contract.md C6. */
-export function webhookRoutes(deps: WebhookRouteDeps): Route[] {
+export function webhookRoutes(gateway: Gateway): Route[] {
   return [
-    createWebhook(deps),
-    listWebhooks(deps),
-    getWebhook(deps),
-    updateWebhook(deps),
-    deleteWebhookRoute(deps),
+    createRoute(gateway),
+    listRoute(gateway),
+    getRoute(gateway),
+    updateRoute(gateway),
+    deleteRoute(gateway),
   ];
 }
 
-function createWebhook(deps: WebhookRouteDeps): Route {
+function createRoute(gateway: Gateway): Route {
   return route({
     method: 'post',
     path: '/webhooks',
@@ -92,15 +77,15 @@ function createWebhook(deps: WebhookRouteDeps): Route {
     summary: 'Create a webhook',
     description:
       'A webhook belongs to an app (`appId`), or is global (`projectId` and `environmentId`). `authMethod` decides which credential fields are required.',
-    body: createWebhookBody(deps.policy),
+    body: createWebhookBody(gateway.policy),
     response: { status: 201, message: 'Webhook created', data: webhookWithAuthSchema },
     errors: ['not_found', 'quota_exceeded'],
     async handle({ caller, body: { value } }) {
       const { companyId, appId } = caller;
       if (appId !== null && value.appId === undefined) throw forOneApp();
-      checkHeaderBytes(value.customHeaders, deps.maxHeaderBytes);
-      await ensureSigningKey(deps, companyId, value);
-      const created = await deps.createWebhook(companyId, value);
+      checkHeaderBytes(value.customHeaders, gateway.maxHeaderBytes);
+      await ensureSigningKey(gateway, companyId, value);
+      const created = await createWebhook(gateway, companyId, value);
       return { data: shownTo(caller, describeWebhookWithAuth)(created) };
     },
   });
@@ -108,14 +93,14 @@ function createWebhook(deps: WebhookRouteDeps): Route {
 
 /** Before the webhook is stored: a dispatcher that finds it must find a key too. */
 async function ensureSigningKey(
-  { companyKeys }: WebhookRouteDeps,
+  { companyKeys }: Gateway,
   companyId: string,
   { signatureAlgorithm }: Pick<AuthFields, 'signatureAlgorithm'>,
 ): Promise<void> {
   if (signatureAlgorithm === 'ed25519') await companyKeys.ensure(companyId);
 }
 
-function listWebhooks(deps: WebhookRouteDeps): Route {
+function listRoute(gateway: Gateway): Route {
   return route({
     method: 'get',
     path: '/webhooks',
@@ -133,7 +118,7 @@ function listWebhooks(deps: WebhookRouteDeps): Route {
       const appId = query.appId ?? caller.appId ?? undefined;
       const { skip, limit } = query;
       const hidesSecrets = query.secrets === 'false';
-      const parts = await deps.listWebhooks(caller.companyId, { appId, skip, limit }, takeTurn);
+      const parts = await listWebhooks(gateway, caller.companyId, { appId, skip, limit }, takeTurn);
       const describe = shownTo(caller, describeWebhook, !hidesSecrets);
       const shown = { describe, bytes: LONG_LIST_BYTES, reserve };
       return { pages: describeParts(parts, shown), hidesSecrets };
@@ -144,7 +129,7 @@ function listWebhooks(deps: WebhookRouteDeps): Route {
 /** Twice as many webhooks of at most 21 kB each, as objects and as text. */
 const LONG_LIST_BYTES = 4_194_304;
 
-function getWebhook(deps: WebhookRouteDeps): Route {
+function getRoute(gateway: Gateway): Route {
   return route({
     method: 'get',
     path,
@@ -157,7 +142,7 @@ function getWebhook(deps: WebhookRouteDeps): Route {
     response: { status: 200, message: 'Webhook found', data: webhookWithAuthSchema },
     errors: ['not_found'],
     async handle({ caller, params: { webhookId = '' }, query }) {
-      const found = await deps.webhooks.findOne(caller.companyId, webhookId);
+      const found = await gateway.webhooks.findOne(caller.companyId, webhookId);
       if (!found) throw notFound('webhook');
       const hidesSecrets = query.secrets === 'false';
       const describe = shownTo(caller, describeWebhookWithAuth, !hidesSecrets);
@@ -166,7 +151,7 @@ function getWebhook(deps: WebhookRouteDeps): Route {
   });
 }
 
-function updateWebhook(deps: WebhookRouteDeps): Route {
+function updateRoute(gateway: Gateway): Route {
   return route({
     method: 'put',
     path,
@@ -177,22 +162,22 @@ function updateWebhook(deps: WebhookRouteDeps): Route {
     summary: 'Update a webhook',
     description:
       'Fields that are left out keep their values, and so does a custom header whose value is given as `********`. Credential fields must belong to the current method of authentication, or to the one given in `authMethod`; a new method requires all of its own fields. Who may not see secrets gives them again with a URL of another server.',
-    body: updateWebhookBody(deps.policy),
+    body: updateWebhookBody(gateway.policy),
     isBodyOptional: true,
     response: { status: 200, message: 'Webhook updated', data: webhookSchema },
     errors: ['not_found', 'quota_exceeded'],
     async problemsOf({ caller, params: { webhookId = '' }, fields }) {
-      const webhook = await deps.webhooks.findOne(caller.companyId, webhookId);
+      const webhook = await gateway.webhooks.findOne(caller.companyId, webhookId);
       const asker = { seesSecrets: seesSecrets(caller) };
-      return webhook ? updateProblems(fields, webhook, deps.policy, asker) : [];
+      return webhook ? updateProblems(fields, webhook, gateway.policy, asker) : [];
     },
     async handle({ caller, params: { webhookId = '' }, body: { value } }) {
       const { companyId } = caller;
-      await ensureSigningKey(deps, companyId, value);
+      await ensureSigningKey(gateway, companyId, value);
       const asker = { seesSecrets: seesSecrets(caller) };
-      const { before, after } = await deps.changeWebhook({ companyId, webhookId }, (webhook) => {
+      const { before, after } = await gateway.changeWebhook({ companyId, webhookId }, (webhook) => {
         const changes = changesOf(webhook, value, asker);
-        checkHeaderBytes(changes?.customHeaders, deps.maxHeaderBytes);
+        checkHeaderBytes(changes?.customHeaders, gateway.maxHeaderBytes);
         return changes;
       });
       const changed = { before: fieldsOfWebhook(before), after: fieldsOfWebhook(after) };
@@ -201,7 +186,7 @@ function updateWebhook(deps: WebhookRouteDeps): Route {
   });
 }
 
-function deleteWebhookRoute({ deleteWebhook }: { deleteWebhook: DeleteWebhook }): Route {
+function deleteRoute(gateway: Gateway): Route {
   return route({
     method: 'delete',
     path: '/webhooks/:webhookId',
@@ -214,7 +199,7 @@ function deleteWebhookRoute({ deleteWebhook }: { deleteWebhook: DeleteWebhook })
     response: { status: 200, message: 'Webhook deleted' },
     errors: ['not_found'],
     async handle({ caller: { companyId }, params: { webhookId = '' } }) {
-      const deleted = await deleteWebhook(companyId, webhookId);
+      const deleted = await deleteWebhook(gateway, companyId, webhookId);
       return { changed: { before: fieldsOfStored(deleted), after: {} } };
     },
   });
@@ -234,10 +219,6 @@ function fieldsOfStored(document: WebhookDocument): AuditedFields {
     disabled,
     rateLimitPerSecond,
   };
-}
-
-export interface FindWebhooksDeps {
-  findWebhooks: FindWebhooks;
 }
 
 const MAX_IDS = 100;
@@ -267,7 +248,7 @@ const foundWebhookSchema = z
   .meta({ id: 'FoundWebhook' });
 
 /** See docs/contract.md C21.8. */
-export function findWebhooksRoute({ findWebhooks }: FindWebhooksDeps): Route {
+export function findWebhooksRoute({ db }: Gateway): Route {
   return route({
     method: 'get',
     path: '/find-webhooks',
@@ -294,7 +275,7 @@ export function findWebhooksRoute({ findWebhooks }: FindWebhooksDeps): Route {
         appId,
         beforeId,
       };
-      const found = await findWebhooks(companyId, wanted, takeTurn);
+      const found = await findWebhooks(db, companyId, wanted, takeTurn);
       const data = found.webhooks.map((each) => ({
         ...each,
         createdAt: isoTime(each.createdAt),
@@ -304,16 +285,11 @@ export function findWebhooksRoute({ findWebhooks }: FindWebhooksDeps): Route {
   });
 }
 
-export interface WebhookActionDeps {
-  rotateSecret: RotateSecret;
-  sendTestMessage: SendTestMessage;
-  readHealth: ReadHealth;
-}
 const versionedOnly = true;
 
 /** See docs/contract.md C13. */
-export function webhookActionRoutes(deps: WebhookActionDeps): Route[] {
-  return [rotateSecret(deps), testWebhook(deps), webhookHealth(deps)];
+export function webhookActionRoutes(gateway: Gateway): Route[] {
+  return [rotateRoute(gateway), testWebhook(gateway), webhookHealth(gateway)];
 }
 
 const rotateBody = z
@@ -324,7 +300,7 @@ const rotateBody = z
   })
   .meta({ id: 'RotateSecret' });
 
-function rotateSecret(deps: WebhookActionDeps): Route {
+function rotateRoute(gateway: Gateway): Route {
   return route({
     method: 'post',
     path: '/webhooks/:webhookId/rotate-secret',
@@ -343,7 +319,7 @@ function rotateSecret(deps: WebhookActionDeps): Route {
     async handle({ caller, params: { webhookId = '' }, body: { value } }) {
       const { companyId } = caller;
       const { graceSeconds } = value;
-      const { before, after } = await deps.rotateSecret({ companyId, webhookId, graceSeconds });
+      const { before, after } = await rotateSecret(gateway, { companyId, webhookId, graceSeconds });
       const now = { ...fieldsOfWebhook(after), graceSeconds };
       return {
         data: shownTo(caller, describeWebhook)(after),
@@ -353,7 +329,7 @@ function rotateSecret(deps: WebhookActionDeps): Route {
   });
 }
 
-function testWebhook(deps: WebhookActionDeps): Route {
+function testWebhook(gateway: Gateway): Route {
   return route({
     method: 'post',
     path: '/webhooks/:webhookId/test',
@@ -370,13 +346,13 @@ function testWebhook(deps: WebhookActionDeps): Route {
     response: { status: 202, message: 'Test message accepted', data: deliverySchema },
     errors: ['not_found'],
     async handle({ caller: { companyId }, params: { webhookId = '' }, requestId, takeTurn }) {
-      const sent = await deps.sendTestMessage({ companyId, webhookId, requestId, takeTurn });
+      const sent = await sendTestMessage(gateway, { companyId, webhookId, requestId, takeTurn });
       return { data: describeDelivery(sent.source, sent.sentHeaders) };
     },
   });
 }
 
-function webhookHealth(deps: WebhookActionDeps): Route {
+function webhookHealth(gateway: Gateway): Route {
   return route({
     method: 'get',
     path: '/webhooks/:webhookId/health',
@@ -390,7 +366,7 @@ function webhookHealth(deps: WebhookActionDeps): Route {
     response: { status: 200, message: 'Health found', data: healthSchema },
     errors: ['not_found'],
     async handle({ caller: { companyId }, params: { webhookId = '' } }) {
-      const health = await deps.readHealth(companyId, webhookId);
+      const health = await readHealth(gateway, companyId, webhookId);
       if (!health) throw notFound('webhook');
       return { data: health };
     },

@@ -7,7 +7,7 @@ import {
   openScratchDatabase,
   type ScratchDatabase,
 } from '../../../../test/support/stores/scratch-database.ts';
-import { createFindWebhooks } from './find-webhooks.ts';
+import { findWebhooks } from './find-webhooks.ts';
 
 const WEBHOOKS = 250;
 const EVENT_TYPES = ['e'.repeat(1_000)];
@@ -32,9 +32,11 @@ afterAll(() => scratch.drop());
 it('takes a turn for each hundred webhooks that a search looks at, charged with what was read', async () => {
   const laterMs: number[] = [];
   const takeTurn = (ms = 0): Promise<void> => Promise.resolve(void laterMs.push(ms));
-  const find = createFindWebhooks(scratch.db);
   const search = { text: 'in no webhook', limit: 20 };
-  expect(await find(COMPANY, search, takeTurn)).toEqual({ webhooks: [], nextCursor: null });
+  expect(await findWebhooks(scratch.db, COMPANY, search, takeTurn)).toEqual({
+    webhooks: [],
+    nextCursor: null,
+  });
   expect(laterMs).toHaveLength(3);
   for (const ms of laterMs.slice(0, 2)) expect(ms).toBeGreaterThan(100_000 / 32_768);
 });
@@ -42,11 +44,7 @@ it('takes a turn for each hundred webhooks that a search looks at, charged with 
 it('reads no more than a page where every webhook is wanted', async () => {
   let turns = 0;
   const takeTurn = (): Promise<void> => Promise.resolve(void (turns += 1));
-  const { webhooks, nextCursor } = await createFindWebhooks(scratch.db)(
-    COMPANY,
-    { limit: 20 },
-    takeTurn,
-  );
+  const { webhooks, nextCursor } = await findWebhooks(scratch.db, COMPANY, { limit: 20 }, takeTurn);
   expect([webhooks.length, webhooks[0]?.id, nextCursor]).toEqual([20, 'wh_00249', 'wh_00230']);
   expect(turns).toBe(1);
 });

@@ -3,7 +3,7 @@ import type { FoundWebhook } from '@posthorn/platform/mongo/webhooks/webhooks.ts
 import { SealedValueError } from '@posthorn/platform/security/vault.ts';
 import { openedWebhook } from '../../../../test/support/samples/sample-webhook.ts';
 import { ApiError, notFound } from '../api-error.ts';
-import { createListWebhooks } from './find-webhooks.ts';
+import { listWebhooks } from './find-webhooks.ts';
 
 async function* partsOf(found: FoundWebhook[]): AsyncGenerator<FoundWebhook[]> {
   for (const each of found) yield await Promise.resolve([each]);
@@ -11,12 +11,13 @@ async function* partsOf(found: FoundWebhook[]): AsyncGenerator<FoundWebhook[]> {
 
 async function list(found: FoundWebhook[], appId?: string) {
   const logged: unknown[] = [];
-  const listWebhooks = createListWebhooks({
+  const deps = {
     apps: { get: () => Promise.reject(notFound('app')) },
     webhooks: { list: () => partsOf(found) },
     logger: { error: (...line: unknown[]) => void logged.push(line) },
-  });
-  const parts = await listWebhooks('comp_a', { appId, skip: 0, limit: 9 }, () => Promise.resolve());
+  };
+  const asked = { appId, skip: 0, limit: 9 };
+  const parts = await listWebhooks(deps, 'comp_a', asked, () => Promise.resolve());
   const page = (await Array.fromAsync(parts)).flat();
   return { ids: page.map(({ id }) => id), logged };
 }

@@ -42,12 +42,6 @@ interface FoundWebhooks {
   nextCursor: string | null;
 }
 
-export type FindWebhooks = (
-  companyId: string,
-  search: WebhookSearch,
-  takeTurn: TakeTurn,
-) => Promise<FoundWebhooks>;
-
 /** No index has parts of URLs, and a company may have millions of webhooks. To look at so many takes 70 ms. */
 const MAX_SCANNED = 1_000;
 /** The widest outlines have 16 kB each: about 7 ms of CPU time. */
@@ -64,31 +58,34 @@ const OUTLINE = {
 
 type Outline = Pick<WebhookDocument, '_id' | keyof typeof OUTLINE>;
 
-/** Finds webhooks of any app. Returns what it has found when it has looked at 1,000. */
-export function createFindWebhooks(db: mongo.Db): FindWebhooks {
-  return async (companyId, search, takeTurn) => {
-    const { text = '', limit } = search;
-    const isWanted = wants(text.toLowerCase());
-    const part = text === '' ? Math.min(limit + 1, PART) : PART;
-    const found = documentsOf(db, 'webhooks', companyId)
-      .find(filterOf(search))
-      .sort({ _id: -1 })
-      .limit(MAX_SCANNED)
-      .project<Outline>(OUTLINE);
-    const kept: Outline[] = [];
-    let scanned = 0;
-    let lastId: string | null = null;
-    for await (const outlines of readInParts(found, { batch: part, part })) {
-      await takeTurn(workMsOf(bytesOf(outlines)));
-      for (const webhook of outlines) {
-        if (kept.length === limit) return toPage(db, companyId, kept, lastId);
-        scanned += 1;
-        lastId = webhook._id;
-        if (isWanted(webhook)) kept.push(webhook);
-      }
+/** Finds webhooks of any app. Searches 1,000 webhooks at most. */
+export async function findWebhooks(
+  db: mongo.Db,
+  companyId: string,
+  search: WebhookSearch,
+  takeTurn: TakeTurn,
+): Promise<FoundWebhooks> {
+  const { text = '', limit } = search;
+  const isWanted = wants(text.toLowerCase());
+  const part = text === '' ? Math.min(limit + 1, PART) : PART;
+  const found = documentsOf(db, 'webhooks', companyId)
+    .find(filterOf(search))
+    .sort({ _id: -1 })
+    .limit(MAX_SCANNED)
+    .project<Outline>(OUTLINE);
+  const kept: Outline[] = [];
+  let scanned = 0;
+  let lastId: string | null = null;
+  for await (const outlines of readInParts(found, { batch: part, part })) {
+    await takeTurn(workMsOf(bytesOf(outlines)));
+    for (const webhook of outlines) {
+      if (kept.length === limit) return toPage(db, companyId, kept, lastId);
+      scanned += 1;
+      lastId = webhook._id;
+      if (isWanted(webhook)) kept.push(webhook);
     }
-    return toPage(db, companyId, kept, scanned === MAX_SCANNED ? lastId : null);
-  };
+  }
+  return toPage(db, companyId, kept, scanned === MAX_SCANNED ? lastId : null);
 }
 
 /** About as many as were read, for what it costs to read them. */
@@ -140,17 +137,14 @@ interface ListWebhooksDeps {
  * Returns one page in parts, oldest first. A webhook whose stored secrets cannot be decrypted is logged and
  * left out. Throws ApiError 404 for an unknown app.
  */
-export type ListWebhooks = (
+export async function listWebhooks(
+  { apps, webhooks, logger }: ListWebhooksDeps,
   companyId: string,
   page: WebhookPage,
   takeTurn: TakeTurn,
-) => Promise<AsyncIterable<Webhook[]>>;
-
-export function createListWebhooks({ apps, webhooks, logger }: ListWebhooksDeps): ListWebhooks {
-  return async (companyId, page, takeTurn) => {
-    if (page.appId !== undefined) await apps.get(companyId, page.appId);
-    return opened(inTurns(webhooks.list(companyId, page), takeTurn), logger);
-  };
+): Promise<AsyncIterable<Webhook[]>> {
+  if (page.appId !== undefined) await apps.get(companyId, page.appId);
+  return opened(inTurns(webhooks.list(companyId, page), takeTurn), logger);
 }
 
 async function* opened(

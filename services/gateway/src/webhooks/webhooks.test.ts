@@ -9,10 +9,11 @@ import { sampleWebhook } from '../../../../test/support/samples/sample-webhook.t
 import { notFound } from '../api-error.ts';
 import { quotaExceeded, type Quotas } from '../projects/quotas.ts';
 import {
+  type ChangeWebhook,
   createChangeWebhook,
-  createCreateWebhook,
-  createRotateSecret,
+  createWebhook,
   newSecret,
+  rotateSecret,
 } from './webhooks.ts';
 
 describe('create webhook', () => {
@@ -38,8 +39,8 @@ describe('create webhook', () => {
     return owners.has(id) ? Promise.resolve(owner as Owner) : Promise.reject(notFound('owner'));
   }
 
-  const createWebhook = () =>
-    createCreateWebhook({
+  const create = (fields: Parameters<typeof createWebhook>[2]) => {
+    const deps: Parameters<typeof createWebhook>[0] = {
       projects: { get: (_company, _id) => getOwner<ProjectDocument>(_id, { _id }) },
       apps: { get: (_company, id) => getOwner<AppDocument>(id, { projectId: 'proj_of_app' }) },
       webhooks: {
@@ -55,11 +56,13 @@ describe('create webhook', () => {
       invalidate: ({ id }: Invalidation) => Promise.resolve(void invalidated.push(id)),
       newId: countingIds(),
       nowMs: () => 5_000,
-    });
+    };
+    return createWebhook(deps, 'comp_a', fields);
+  };
 
   describe('creating a webhook', () => {
     test('of an app stores it with defaults, in the project of the app', async () => {
-      const webhook = await createWebhook()('comp_a', { url, appId: 'app_1' });
+      const webhook = await create({ url, appId: 'app_1' });
       expect(webhook).toMatchObject({
         companyId: 'comp_a',
         projectId: 'proj_of_app',
@@ -80,7 +83,7 @@ describe('create webhook', () => {
 
     test('that is global stores its project and environment, and invalidates the webhook', async () => {
       const fields = { url, projectId: 'proj_1', environmentId: 'live' };
-      const webhook = await createWebhook()('comp_a', fields);
+      const webhook = await create(fields);
       expect(webhook).toMatchObject({ projectId: 'proj_1', appId: null, environmentId: 'live' });
       expect(invalidated).toEqual([webhook.id]);
     });
@@ -88,7 +91,7 @@ describe('create webhook', () => {
     test.each([{ appId: 'app_9' }, { projectId: 'proj_9', environmentId: 'live' }])(
       'for the unknown owner %j throws 404 and stores nothing',
       async (owner) => {
-        const creation = createWebhook()('comp_a', { url, ...owner });
+        const creation = create({ url, ...owner });
         await expect(creation).rejects.toMatchObject({ status: 404 });
         expect(stored.size).toBe(0);
       },
@@ -96,7 +99,7 @@ describe('create webhook', () => {
 
     test('removes it again when its app is deleted at the same time', async () => {
       afterInsert = () => owners.delete('app_1');
-      const creation = createWebhook()('comp_a', { url, appId: 'app_1' });
+      const creation = create({ url, appId: 'app_1' });
       await expect(creation).rejects.toMatchObject({ status: 404 });
       expect([stored.size, invalidated]).toEqual([0, []]);
     });
@@ -116,7 +119,7 @@ describe('create webhook', () => {
           return Promise.reject(quotaExceeded(creation.setting, 1));
         },
       };
-      const creating = createWebhook()('comp_a', { url, ...owner });
+      const creating = create({ url, ...owner });
       await expect(creating).rejects.toMatchObject({ code: 'quota_exceeded' });
       expect([asked, stored.size, invalidated]).toEqual([[{ setting, ownerId }], 0, []]);
     });
@@ -260,15 +263,13 @@ describe('rotate secret', () => {
   async function rotate(authMethod: AuthMethod, graceSeconds: number) {
     const webhook = sampleWebhook(1, { secret: 'whsec_old', authMethod });
     let changes: WebhookChanges | null = null;
-    const rotateSecret = createRotateSecret({
-      changeWebhook: (_which, decide) => {
-        changes = decide(webhook);
-        return Promise.resolve({ before: webhook, after: { ...webhook, ...changes } });
-      },
-      nowMs: () => NOW_MS,
-    });
+    const changeWebhook: ChangeWebhook = (_which, decide) => {
+      changes = decide(webhook);
+      return Promise.resolve({ before: webhook, after: { ...webhook, ...changes } });
+    };
+    const deps = { changeWebhook, nowMs: () => NOW_MS };
     const which = { companyId: 'comp_a', webhookId: webhook.id };
-    const { after: rotated } = await rotateSecret({ ...which, graceSeconds });
+    const { after: rotated } = await rotateSecret(deps, { ...which, graceSeconds });
     return { rotated, changes };
   }
 

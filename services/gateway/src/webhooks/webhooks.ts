@@ -42,28 +42,28 @@ interface NewWebhook extends AuthFields {
   rateLimitPerSecond?: number | null | undefined;
 }
 
-/** Throws ApiError 404 for an unknown app or project, 409 when it has as many as it may. */
-export type CreateWebhook = (companyId: string, fields: NewWebhook) => Promise<Webhook>;
-
 const MAX_NAME_CHARS = 100;
 
-export function createCreateWebhook(deps: CreateWebhookDeps): CreateWebhook {
+/** Throws ApiError 404 for an unknown app or project, 409 when it has as many webhooks as it may. */
+export async function createWebhook(
+  deps: CreateWebhookDeps,
+  companyId: string,
+  fields: NewWebhook,
+): Promise<Webhook> {
   const { webhooks, quotas, invalidate } = deps;
-  return async (companyId, fields) => {
-    const projectId = await projectIdOf(deps, companyId, fields);
-    const webhook = newWebhook(deps, companyId, projectId, fields);
-    const { appId } = webhook;
-    const owner = { appId, projectId };
-    await quotas.createWithin({
-      setting: appId === null ? 'QUOTA_GLOBAL_WEBHOOKS_PER_PROJECT' : 'QUOTA_WEBHOOKS_PER_APP',
-      companyId,
-      ownerId: appId ?? projectId,
-      count: (upTo) => webhooks.countOf(companyId, owner, upTo),
-      create: () => insert(deps, webhook, fields),
-    });
-    await invalidate({ companyId, id: appId ?? webhook.id });
-    return webhook;
-  };
+  const projectId = await projectIdOf(deps, companyId, fields);
+  const webhook = newWebhook(deps, companyId, projectId, fields);
+  const { appId } = webhook;
+  const owner = { appId, projectId };
+  await quotas.createWithin({
+    setting: appId === null ? 'QUOTA_GLOBAL_WEBHOOKS_PER_PROJECT' : 'QUOTA_WEBHOOKS_PER_APP',
+    companyId,
+    ownerId: appId ?? projectId,
+    count: (upTo) => webhooks.countOf(companyId, owner, upTo),
+    create: () => insert(deps, webhook, fields),
+  });
+  await invalidate({ companyId, id: appId ?? webhook.id });
+  return webhook;
 }
 
 async function insert(
@@ -190,17 +190,17 @@ interface DeleteWebhookDeps {
 }
 
 /** Returns the deleted webhook. Throws ApiError 404 for an unknown one. */
-export type DeleteWebhook = (companyId: string, webhookId: string) => Promise<WebhookDocument>;
-
-export function createDeleteWebhook({ db, remove, invalidate }: DeleteWebhookDeps): DeleteWebhook {
-  return async (companyId, id) => {
-    const webhooks = documentsOf(db, 'webhooks', companyId);
-    const found = foundOr404(await webhooks.findOne({ _id: id }), 'webhook');
-    if (!(await remove({ companyId, kind: 'webhook', id }))) throw notFound('webhook');
-    // The next message to its app must not go to this webhook.
-    if (found.appId) await invalidate({ companyId, id: found.appId });
-    return found;
-  };
+export async function deleteWebhook(
+  { db, remove, invalidate }: DeleteWebhookDeps,
+  companyId: string,
+  id: string,
+): Promise<WebhookDocument> {
+  const webhooks = documentsOf(db, 'webhooks', companyId);
+  const found = foundOr404(await webhooks.findOne({ _id: id }), 'webhook');
+  if (!(await remove({ companyId, kind: 'webhook', id }))) throw notFound('webhook');
+  // The next message to its app must not go to this webhook.
+  if (found.appId) await invalidate({ companyId, id: found.appId });
+  return found;
 }
 
 interface RotateSecretDeps {
@@ -216,16 +216,15 @@ interface Rotation {
 }
 
 /** Gives a webhook a new secret, and returns it before and after. Throws ApiError 404 for an unknown webhook. */
-export type RotateSecret = (rotation: Rotation) => Promise<Changed<Webhook>>;
-
-export function createRotateSecret({ changeWebhook, nowMs }: RotateSecretDeps): RotateSecret {
-  return ({ companyId, webhookId, graceSeconds }) => {
-    const expiresAtMs = graceSeconds > 0 ? nowMs() + graceSeconds * 1_000 : null;
-    const secret = newSecret();
-    return changeWebhook({ companyId, webhookId }, (webhook) =>
-      rotated(webhook, secret, expiresAtMs),
-    );
-  };
+export function rotateSecret(
+  { changeWebhook, nowMs }: RotateSecretDeps,
+  { companyId, webhookId, graceSeconds }: Rotation,
+): Promise<Changed<Webhook>> {
+  const expiresAtMs = graceSeconds > 0 ? nowMs() + graceSeconds * 1_000 : null;
+  const secret = newSecret();
+  return changeWebhook({ companyId, webhookId }, (webhook) =>
+    rotated(webhook, secret, expiresAtMs),
+  );
 }
 
 /** An `hmacSecret` that the client chose stays; one that follows the secret of the webhook changes with it. */
@@ -263,25 +262,23 @@ interface TestRequest {
 }
 
 /** Accepts a small message to one webhook and returns its delivery. Throws ApiError 404 for an unknown webhook. */
-export type SendTestMessage = (request: TestRequest) => Promise<ReadDelivery>;
-
-export function createSendTestMessage(deps: SendTestDeps): SendTestMessage {
-  const { accept, nowMs } = deps;
-  return async ({ companyId, webhookId, requestId, takeTurn }) => {
-    const sentAt = new Date(nowMs()).toISOString();
-    const accepted = await accept({
-      companyId,
-      address: { kind: 'webhook', webhookId },
-      eventType: null,
-      requestId,
-      idempotency: null,
-      isTest: true,
-      payload: JSON.stringify({ type: 'webhook.test', webhookId, sentAt }),
-    });
-    if (!accepted) throw new ImpossibleError('a test message has no idempotency key');
-    const deliveryId = deliveryIdOf(accepted.message.id, webhookId);
-    const found = await readDelivery({ ...deps, takeTurn }, companyId, deliveryId);
-    if (!found) throw notFound('webhook');
-    return found;
-  };
+export async function sendTestMessage(
+  deps: SendTestDeps,
+  { companyId, webhookId, requestId, takeTurn }: TestRequest,
+): Promise<ReadDelivery> {
+  const sentAt = new Date(deps.nowMs()).toISOString();
+  const accepted = await deps.accept({
+    companyId,
+    address: { kind: 'webhook', webhookId },
+    eventType: null,
+    requestId,
+    idempotency: null,
+    isTest: true,
+    payload: JSON.stringify({ type: 'webhook.test', webhookId, sentAt }),
+  });
+  if (!accepted) throw new ImpossibleError('a test message has no idempotency key');
+  const deliveryId = deliveryIdOf(accepted.message.id, webhookId);
+  const found = await readDelivery({ ...deps, takeTurn }, companyId, deliveryId);
+  if (!found) throw notFound('webhook');
+  return found;
 }

@@ -2,7 +2,7 @@ import { afterEach, beforeEach, expect, test } from '@jest/globals';
 import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net';
 import { eventually } from '../../../../test/support/time/eventually.ts';
-import { limitConnections } from './open-port.ts';
+import { limitConnections } from './harden-server.ts';
 
 let server: Server;
 let clients: Socket[];

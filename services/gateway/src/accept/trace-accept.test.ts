@@ -1,8 +1,12 @@
 import { expect, it } from '@jest/globals';
 import { recordedSpans } from '../../../../test/support/samples/recorded-spans.ts';
 import { unavailable } from '../api-error.ts';
-import type { Accepted, AcceptMessage, NewMessage } from './accept-message.ts';
-import { traceAccept } from './start-accept.ts';
+import {
+  type Accepted,
+  type AcceptMessage,
+  type NewMessage,
+  traceAccept,
+} from './accept-message.ts';
 
 const PARENT = `00-${'a'.repeat(32)}-${'b'.repeat(16)}-01`;
 const UNSAMPLED = `00-${'a'.repeat(32)}-${'b'.repeat(16)}-00`;

@@ -1,0 +1,76 @@
+import type { EgressPolicy } from '@posthorn/domain/egress.ts';
+import type { IdPrefix } from '@posthorn/domain/ids.ts';
+import type { AuditStore } from '@posthorn/platform/mongo/companies/audit-log.ts';
+import type { CompanyStore } from '@posthorn/platform/mongo/companies/companies.ts';
+import type { LinkStore } from '@posthorn/platform/mongo/companies/links.ts';
+import type { Database } from '@posthorn/platform/mongo/days/days.ts';
+import type { DeliveryQueries } from '@posthorn/platform/mongo/messages/delivery-queries.ts';
+import type { MessageQueries } from '@posthorn/platform/mongo/messages/message-queries.ts';
+import type { ResendStore } from '@posthorn/platform/mongo/resends/resends.ts';
+import type { StatsQueries } from '@posthorn/platform/mongo/stats/stats-queries.ts';
+import type { WebhookStore } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
+import type { EndpointFlows } from '@posthorn/platform/redis/endpoint-flows.ts';
+import type { Invalidate } from '@posthorn/platform/redis/invalidations.ts';
+import type { OpenCircuits } from '@posthorn/platform/redis/open-circuits.ts';
+import type { Logger } from '@posthorn/platform/service/logger.ts';
+import type { AcceptMessage } from './accept/accept-message.ts';
+import type { IdempotentAccept } from './accept/idempotency.ts';
+import type { ConcurrencyBounds } from './history/health.ts';
+import type { ReadWebhookOutlines } from './history/webhook-outlines.ts';
+import type { ApiKeys } from './keys/api-keys.ts';
+import type { PortalSettingsStore } from './keys/portal-settings.ts';
+import type { Apps } from './projects/apps.ts';
+import type { Projects } from './projects/projects.ts';
+import type { Quotas } from './projects/quotas.ts';
+import type { RemoveTree } from './projects/remove-tree.ts';
+import type { StartResend } from './resend/start-resend.ts';
+import type { CompanyKeys, FindPublicKeys } from './webhooks/signing-keys.ts';
+import type { ChangeWebhook } from './webhooks/webhooks.ts';
+
+/** Everything that the routes of the API and their use cases work with. `start.ts` makes the only one. */
+export interface Gateway {
+  policy: EgressPolicy;
+  /** QUOTA_HEADER_BYTES. */
+  maxHeaderBytes: number;
+  /** SOURCE_IPS. */
+  sourceIps: readonly string[];
+  /** PUBLIC_URL. */
+  publicUrl: string | undefined;
+  /** The bounds of the concurrency limit of an endpoint, as the dispatchers are configured. */
+  concurrency: ConcurrencyBounds;
+  logger: Logger;
+  nowMs: () => number;
+  newId: (prefix: IdPrefix) => string;
+
+  /** MongoDB ends reads of this database when they have taken as long as a request may. */
+  db: Database;
+  auditEvents: AuditStore;
+  companies: CompanyStore;
+  deliveries: DeliveryQueries;
+  links: LinkStore;
+  messages: MessageQueries;
+  portalSettings: PortalSettingsStore;
+  resends: ResendStore;
+  stats: StatsQueries;
+  webhooks: WebhookStore;
+  readOutlines: ReadWebhookOutlines;
+
+  circuits: OpenCircuits;
+  flows: EndpointFlows;
+  /** Announces a change to the caches of every gateway and dispatcher. */
+  invalidate: Invalidate;
+
+  quotas: Quotas;
+  projects: Projects;
+  apps: Apps;
+  apiKeys: ApiKeys;
+  companyKeys: CompanyKeys;
+  findPublicKeys: FindPublicKeys;
+  changeWebhook: ChangeWebhook;
+  remove: RemoveTree;
+  accept: AcceptMessage['accept'];
+  /** Returns false when a message of this length would be refused; then no work is done for it. */
+  hasRoomToAccept: AcceptMessage['hasRoom'];
+  acceptIdempotent: IdempotentAccept;
+  startResend: StartResend;
+}
