@@ -47,7 +47,7 @@ const tenantBoundary = {
         patterns: [
           serviceBoundary('gateway').rules['no-restricted-imports'][1].patterns[0],
           {
-            regex: '^@posthorn/platform/mongo/documents/collections',
+            regex: '^@posthorn/platform/mongo/collections',
             message:
               'Use documentsOf(db, name, companyId), or a store whose functions take the company.',
           },
@@ -62,6 +62,38 @@ const tenantBoundary = {
         selector: "CallExpression[callee.property.name='collection']",
         message:
           'Use documentsOf(db, name, companyId), or a store whose functions take the company.',
+      },
+    ],
+  },
+};
+
+const USE_CASES = [
+  'accept',
+  'history',
+  'keys',
+  'limits',
+  'outbox',
+  'projects',
+  'resend',
+  'webhooks',
+];
+
+/** Use cases know nothing of HTTP. Comes after the boundary of tenants, whose patterns it repeats. */
+const useCaseBoundary = {
+  files: USE_CASES.map((folder) => `services/gateway/src/${folder}/**/*.ts`),
+  ignores: ['**/*.test.ts'],
+  rules: {
+    'no-restricted-imports': [
+      'error',
+      {
+        patterns: [
+          ...tenantBoundary.rules['no-restricted-imports'][1].patterns,
+          {
+            regex: '^\\.\\./(http|routes|dashboard|openapi|app|gateway|start)(/|\\.ts$)',
+            message:
+              'A use case does not import HTTP: throw ApiError, and describe the result in routes/.',
+          },
+        ],
       },
     ],
   },
@@ -137,4 +169,5 @@ export default tseslint.config(
   ),
   ...SERVICES.map(serviceBoundary),
   tenantBoundary,
+  useCaseBoundary,
 );

@@ -9,6 +9,7 @@ const DOMAIN = 'libs/domain/src/ids.ts';
 const PLATFORM = 'libs/platform/src/service/errors.ts';
 const DISPATCHER = 'services/dispatcher/src/config.ts';
 const GATEWAY = 'services/gateway/src/config.ts';
+const USE_CASE = 'services/gateway/src/accept/targets.ts';
 const RETRY = 'services/retry/src/config.ts';
 
 const eslint = new ESLint({ cwd: ROOT });
@@ -37,7 +38,12 @@ describe('services → platform → domain', () => {
     [DISPATCHER, '@posthorn/retry'],
     [GATEWAY, '@posthorn/dispatcher/config.ts'],
     [GATEWAY, '../../../services/retry/src/config.ts'],
-    [GATEWAY, '@posthorn/platform/mongo/documents/collections.ts'],
+    [GATEWAY, '@posthorn/platform/mongo/collections.ts'],
+    [USE_CASE, '../http/route.ts'],
+    [USE_CASE, '../routes/fields.ts'],
+    [USE_CASE, '../gateway.ts'],
+    [USE_CASE, '../../../services/retry/src/config.ts'],
+    [USE_CASE, '@posthorn/platform/mongo/collections.ts'],
     [RETRY, '@posthorn/gateway/app.ts'],
   ])('%s may not import %s', async (path, specifier) => {
     expect(await isRefused(path, specifier)).toBe(true);
@@ -53,6 +59,8 @@ describe('services → platform → domain', () => {
     [DISPATCHER, '@posthorn/platform/service/settings/config.ts'],
     [DISPATCHER, '@posthorn/domain/ids.ts'],
     [GATEWAY, './http/route.ts'],
+    [USE_CASE, '../api-error.ts'],
+    [USE_CASE, '../limits/turns.ts'],
     [RETRY, '@posthorn/platform/async/batching/batcher.ts'],
   ])('%s may import %s', async (path, specifier) => {
     expect(await isRefused(path, specifier)).toBe(false);

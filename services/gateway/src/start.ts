@@ -37,7 +37,7 @@ import { createStatsQueries } from '@posthorn/platform/mongo/stats/stats-queries
 import { openMessageStats } from '@posthorn/platform/mongo/stats/write-stats.ts';
 import { createWebhookStore } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
 import { measureCommands } from '@posthorn/platform/redis/commands.ts';
-import { connectRedis, redisAccessOf, type RedisClient } from '@posthorn/platform/redis/connect.ts';
+import { connectRedis, redisAccessOf } from '@posthorn/platform/redis/connect.ts';
 import { createEndpointFlows } from '@posthorn/platform/redis/endpoint-flows.ts';
 import {
   announce,
@@ -213,7 +213,7 @@ function openRedis({ config, logger, lifecycle, registry }: Context) {
     /** For messages of channels: a connection that has subscribed accepts no other commands. */
     subscriber,
     isConnected: () => client.status === 'ready',
-    async invalidate(...changed: Invalidation[]): Promise<void> {
+    invalidate: async (...changed: Invalidation[]): Promise<void> => {
       changed.forEach(onChange);
       await announce(client, config.REDIS_PREFIX, changed);
     },

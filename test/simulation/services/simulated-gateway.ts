@@ -22,7 +22,7 @@ export interface SimulatedGateway {
 
 const DRAIN_MS = 10_000;
 
-/** Returns the accepting part of the real gateway with its outbox as open-outbox.ts wires it, without HTTP server. */
+/** Returns the accepting part of the real gateway with its outbox as start.ts wires it, without HTTP server. */
 export function createSimulatedGateway(
   { world, process, db, records }: ServiceDeps,
   simulatedPublishers: SimulatedPublishers,
