@@ -10,15 +10,10 @@ import { StoreUnavailableError } from '@posthorn/platform/service/errors.ts';
 import type { Logger } from '@posthorn/platform/service/logger.ts';
 import type { Spans } from '@posthorn/platform/tracing/spans.ts';
 import { Gauge, type Registry } from 'prom-client';
-import {
-  createPublication,
-  OWNED_MS,
-  type Publication,
-  type PublicationState,
-} from './publication.ts';
+import { OWNED_MS, Publication, type PublicationState } from './publication.ts';
 import type { PublishBudget, PublishPace } from './publish-budget.ts';
 
-/** Shows what Kafka has not acknowledged, at each scrape. */
+/** Shows the messages that Kafka has not acknowledged, at each scrape. */
 export function watchUnpublished(registry: Registry, outbox: Pick<Outbox, 'state'>): void {
   new Gauge({
     name: 'posthorn_unpublished_messages',
@@ -73,12 +68,12 @@ const LAST_BEAT_MS = 2_000;
 const DRAIN_MS = 5_000;
 
 /**
- * The outbox tells once a second that its publisher is alive and how far it has published. When the
- * sweep has taken over, because no heartbeat came for 10 s or because Kafka could not be reached from
- * here, it goes on under a new name: what is stored under the old one is the sweep's to publish.
+ * Once a second the outbox stores that its publisher is alive and how far it has published. When the sweep has taken
+ * over, because no heartbeat came for 10 s or because Kafka could not be reached from here, the outbox continues under a
+ * new name: the sweep publishes the messages stored under the old one.
  */
 export function createOutbox(deps: PublisherDeps): Outbox {
-  let current = createPublisher(deps);
+  let current = new Publisher(deps);
   const { logger } = deps;
   const loopOf = (name: string, run: () => Promise<void>): Loop =>
     createLoop({ name, everyMs: EVERY_MS, run, logger });
@@ -89,13 +84,13 @@ export function createOutbox(deps: PublisherDeps): Outbox {
   const unconfirmed = loopOf('unconfirmed inserts', () => current.publishConfirmed());
 
   async function replacePublisher(): Promise<void> {
-    const { unpublished, behindMs } = current.state();
+    const { unpublished, behindMs } = current.publication.state();
     deps.logger.warn(
       { publisherId: current.id, unpublished, behindMs },
       'the sweep publishes the messages of this gateway so far, continuing as a new publisher',
     );
     await current.handOver();
-    const next = createPublisher(deps);
+    const next = new Publisher(deps);
     await next.register();
     current = next;
   }
@@ -115,14 +110,13 @@ export function createOutbox(deps: PublisherDeps): Outbox {
     async stop(drainMs) {
       void unconfirmed.stop();
       await withTimeout(heartbeat.stop(), LAST_BEAT_MS).catch(() => undefined);
-      await current.drain(Math.min(drainMs, DRAIN_MS));
-      await current.end();
+      await current.end(Math.min(drainMs, DRAIN_MS));
     },
-    state: () => current.state(),
+    state: () => current.publication.state(),
     releaseWaiting: () => {
-      current.releaseWaiting();
+      current.publication.releaseWaiting();
     },
-    usedBytes: () => current.usedBytes(),
+    usedBytes: () => current.publication.usedBytes(),
   };
 }
 
@@ -133,7 +127,7 @@ interface PublisherDeps {
   publishers: PublisherStore;
   /** What messages waiting for Kafka may hold in memory, in bytes. */
   publishQueueBytes: number;
-  /** Absent: no message rests. */
+  /** Absent: no message rests between its parts. */
   pace?: PublishPace;
   /** Absent: no company waits for what it has published to be read. */
   budget?: Pick<PublishBudget, 'roomOf' | 'noteWritten'>;
@@ -147,140 +141,113 @@ interface PublisherDeps {
 }
 
 /**
- * A name under which this gateway stores messages, and what it has stored and not yet published under
- * it. The gateway is the only one that publishes these messages, until the sweep takes over.
+ * A name under which this gateway stores messages, and the messages that it has stored and not yet published under that
+ * name. The gateway is the only process that publishes them, until the sweep takes over.
  */
-interface Publisher {
+class Publisher {
   readonly id: string;
-  /** Resolves when the publisher is stored. Only then may messages name it. */
-  register: () => Promise<void>;
-  /** Stores the messages in one write, and takes over what was stored, to publish it. */
-  store: (messages: readonly Message[]) => Promise<InsertOutcome[]>;
-  /** Stores that the publisher is alive. Returns false when the sweep has taken over. */
-  beat: () => Promise<boolean>;
-  /** Looks up inserts whose result is unknown and publishes those that are stored. */
-  publishConfirmed: () => Promise<void>;
-  /** Publishes nothing more, and leaves everything after the watermark to the sweep. */
-  handOver: () => Promise<void>;
-  /** Publishes what is left for up to `drainMs`. */
-  drain: (drainMs: number) => Promise<void>;
-  /** Ends the publisher: removes it when everything is published, else hands over the rest. */
-  end: () => Promise<void>;
-  state: () => PublicationState;
-  releaseWaiting: () => void;
-  usedBytes: () => number;
-}
+  readonly publication: Publication;
+  readonly #deps: PublisherDeps;
+  readonly #ownership: Ownership;
+  readonly #unconfirmed: UnconfirmedInserts;
+  #isHandedOver = false;
+  /** A message that is stored from now on would never be published. */
+  #isEnded = false;
+  #runningInserts = 0;
+  /** Everything up to this id is published: the id was made at a moment when nothing was left to publish. */
+  #idleWatermark: string;
 
-interface Work extends PublisherDeps {
-  id: string;
-  ownership: Ownership;
-  publication: Publication;
-  unconfirmed: UnconfirmedInserts;
-  isHandedOver: boolean;
-  /** What is stored from now on would never be published. */
-  isEnded: boolean;
-  runningInserts: number;
-  /** Everything up to this id is published: it was made at a moment when nothing was left. */
-  idleWatermark: string;
-}
-
-function createPublisher(deps: PublisherDeps): Publisher {
-  const work = createWork(deps);
-  const { id, publication, unconfirmed, ownership } = work;
-  const { publishers } = deps;
-  return {
-    id,
-    register: async () => {
-      await ownership.confirmBy(async () => {
-        await publishers.register(id, work.idleWatermark);
-        return true;
-      });
-    },
-    store: (batch) => store(work, batch),
-    beat: () => beat(work),
-    publishConfirmed: unconfirmed.tick,
-    handOver: async () => {
-      work.isHandedOver = true;
-      publication.abandon();
-      await publishers.handOver(id, watermarkOf(work));
-    },
-    async drain(drainMs) {
-      await publication.close(drainMs);
-      // What a late insert stores is handed over: nothing may be published once the heartbeats end.
-      publication.abandon();
-    },
-    end: () => {
-      work.isEnded = true;
-      return isIdle(work) ? publishers.forget(id, 0) : publishers.handOver(id, watermarkOf(work));
-    },
-    state: publication.state,
-    releaseWaiting: publication.releaseWaiting,
-    usedBytes: publication.usedBytes,
-  };
-}
-
-function createWork(deps: PublisherDeps): Work {
-  const { records, topic, messages, monotonicMs } = deps;
-  const id = deps.newId('gw');
-  const firstWatermark = firstIdAt('msg', timeMsOf(id));
-  const ownership = createOwnership(monotonicMs);
-  return {
-    ...deps,
-    id,
-    ownership,
-    publication: createPublication({
+  constructor(deps: PublisherDeps) {
+    const { records, topic, messages } = deps;
+    this.#deps = deps;
+    this.id = deps.newId('gw');
+    this.#idleWatermark = firstIdAt('msg', timeMsOf(this.id));
+    const ownership = createOwnership(deps.monotonicMs);
+    this.#ownership = ownership;
+    this.publication = new Publication({
       ...deps,
-      publisherId: id,
-      firstWatermark,
+      publisherId: this.id,
+      firstWatermark: this.#idleWatermark,
       assertOwner: ownership.assert,
-    }),
-    unconfirmed: createUnconfirmedInserts({
+    });
+    this.#unconfirmed = createUnconfirmedInserts({
       messages,
       async publish(late) {
         ownership.assert();
         await publishInBatches(records, topic, late);
       },
       confirmedForMs: ownership.confirmedForMs,
-    }),
-    isHandedOver: false,
-    isEnded: false,
-    runningInserts: 0,
-    idleWatermark: firstWatermark,
-  };
-}
-
-async function store(work: Work, batch: readonly Message[]): Promise<InsertOutcome[]> {
-  if (work.isEnded) throw new StoreUnavailableError('this gateway stops');
-  work.runningInserts += 1;
-  try {
-    const outcomes = await work.messages.insertAll(batch);
-    const withOutcome = (wanted: InsertOutcome): Message[] =>
-      batch.filter((_, index) => outcomes[index] === wanted);
-    if (!work.isHandedOver) {
-      work.unconfirmed.add(withOutcome('unconfirmed'));
-      work.publication.add(withOutcome('stored'));
-    }
-    return outcomes;
-  } finally {
-    work.runningInserts -= 1;
+    });
   }
-}
 
-function beat(work: Work): Promise<boolean> {
-  const { id, publishers, publication, ownership, newId } = work;
-  // Ids are made in the order of inserts: later messages have a higher one.
-  if (isIdle(work)) work.idleWatermark = newId('msg');
-  const { stuckMs } = publication.state();
-  return ownership.confirmBy(() => publishers.heartbeat(id, watermarkOf(work), stuckMs));
-}
+  /** Resolves when the publisher is stored. Only then may messages name it. */
+  async register(): Promise<void> {
+    await this.#ownership.confirmBy(async () => {
+      await this.#deps.publishers.register(this.id, this.#idleWatermark);
+      return true;
+    });
+  }
 
-function isIdle({ runningInserts, publication, unconfirmed }: Work): boolean {
-  return runningInserts === 0 && publication.state().unpublished === 0 && !unconfirmed.hasAny();
-}
+  /** Stores the messages in one write, and takes over the stored ones, to publish them. */
+  async store(batch: readonly Message[]): Promise<InsertOutcome[]> {
+    if (this.#isEnded) throw new StoreUnavailableError('this gateway stops');
+    this.#runningInserts += 1;
+    try {
+      const outcomes = await this.#deps.messages.insertAll(batch);
+      const withOutcome = (wanted: InsertOutcome): Message[] =>
+        batch.filter((_, index) => outcomes[index] === wanted);
+      if (!this.#isHandedOver) {
+        this.#unconfirmed.add(withOutcome('unconfirmed'));
+        this.publication.add(withOutcome('stored'));
+      }
+      return outcomes;
+    } finally {
+      this.#runningInserts -= 1;
+    }
+  }
 
-function watermarkOf({ unconfirmed, publication, idleWatermark }: Work): string {
-  const capped = unconfirmed.capWatermark(publication.state().watermark);
-  return capped > idleWatermark ? capped : idleWatermark;
+  /** Stores that the publisher is alive. Returns false when the sweep has taken over. */
+  beat(): Promise<boolean> {
+    // Ids are made in the order of inserts: later messages have a higher one.
+    if (this.#isIdle()) this.#idleWatermark = this.#deps.newId('msg');
+    const { stuckMs } = this.publication.state();
+    return this.#ownership.confirmBy(() =>
+      this.#deps.publishers.heartbeat(this.id, this.#watermark(), stuckMs),
+    );
+  }
+
+  /** Looks up inserts whose result is unknown and publishes those that are stored. */
+  publishConfirmed(): Promise<void> {
+    return this.#unconfirmed.tick();
+  }
+
+  /** Publishes nothing more, and leaves everything after the watermark to the sweep. */
+  async handOver(): Promise<void> {
+    this.#isHandedOver = true;
+    this.publication.abandon();
+    await this.#deps.publishers.handOver(this.id, this.#watermark());
+  }
+
+  /** Publishes for up to `drainMs`, then removes the publisher when everything is published, else hands it over. */
+  async end(drainMs: number): Promise<void> {
+    await this.publication.close(drainMs);
+    // A message of a late insert is handed over: nothing may be published once the heartbeats end.
+    this.publication.abandon();
+    this.#isEnded = true;
+    const { publishers } = this.#deps;
+    if (this.#isIdle()) await publishers.forget(this.id, 0);
+    else await publishers.handOver(this.id, this.#watermark());
+  }
+
+  #isIdle(): boolean {
+    const { unpublished } = this.publication.state();
+    return this.#runningInserts === 0 && unpublished === 0 && !this.#unconfirmed.hasAny();
+  }
+
+  #watermark(): string {
+    const capped = this.#unconfirmed.capWatermark(this.publication.state().watermark);
+    return capped > this.#idleWatermark ? capped : this.#idleWatermark;
+  }
 }
 
 /**

@@ -5,9 +5,8 @@ import type { OutgoingRecord } from '@posthorn/platform/kafka/record-log.ts';
 import { createLogger } from '@posthorn/platform/service/logger.ts';
 import { sampleMessage } from '../../../../test/support/samples/sample-message.ts';
 import {
-  createPublication,
+  Publication,
   createPublishOverflow,
-  type Publication,
   type PublicationState,
   type PublishOverflow,
 } from './publication.ts';
@@ -36,7 +35,7 @@ describe('publish created', () => {
     gate = Promise.resolve();
     onSend = () => undefined;
     onRead = () => undefined;
-    publication = createPublication({
+    publication = new Publication({
       topic: 'created',
       publisherId: 'gw_1',
       logger: createLogger('test', 'silent'),

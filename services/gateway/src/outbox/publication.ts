@@ -55,40 +55,6 @@ export interface PublicationState {
   waitingCompanies: number;
 }
 
-export interface Publication {
-  /** Takes over stored messages, in the order of their ids. */
-  add: (stored: readonly Message[]) => void;
-  state: () => PublicationState;
-  /** Goes on with the companies that have room in their budget again. */
-  releaseWaiting: () => void;
-  /** What waiting messages hold in memory, by estimate. */
-  usedBytes: () => number;
-  /** Publishes what is left for up to `drainMs`. The sweep publishes the rest. */
-  close: (drainMs: number) => Promise<void>;
-  /** Publishes nothing more, because the sweep does. A request to Kafka that is under way may still succeed. */
-  abandon: () => void;
-}
-
-interface Work extends PublicationDeps {
-  queue: PublishQueue;
-  overflow: PublishOverflow;
-  tracker: WatermarkTracker;
-  /** The id that was handed over last; the first watermark before any was. */
-  lastId: string;
-  isRunning: boolean;
-  /** Resolves when the last run has ended. */
-  running: Promise<void>;
-  isAbandoned: boolean;
-  /**
-   * Since when the store or Kafka has been asked for the current step, in milliseconds since 1970; null without one. It
-   * is kept when publishing stops by an error, so that the sweep takes over.
-   */
-  steppingSinceMs: number | null;
-  closing: AbortController;
-  /** Ends with the time that `close` gives, not with the stop of the process: messages are accepted until then. */
-  keepTrying: KeepTrying;
-}
-
 /**
  * A gateway publishes for so long after it sent a heartbeat that was stored. The sweep takes over after
  * 10 s without one (SILENT_MS there), so that a gateway that was suspended does not publish as well.
@@ -103,129 +69,198 @@ const PAGE_PART = 1 / 8;
  * the watermark is the id up to which Kafka has everything. When a company exceeds its share of the
  * memory, its messages are read back from the store later; the other companies are not delayed.
  */
-export function createPublication(deps: PublicationDeps): Publication {
-  const closing = new AbortController();
-  const queue = createPublishQueue({
-    topic: deps.topic,
-    budgetBytes: deps.publishQueueBytes,
-    pace: deps.pace,
-    budget: deps.budget,
-    onReady: () => {
-      start(work);
-    },
-  });
-  const work: Work = {
-    ...deps,
-    queue: deps.spans ? tracePublish(queue, deps.spans, deps.nowMs) : queue,
-    overflow: createPublishOverflow(estimatedBytesOf),
-    tracker: createWatermarkTracker(deps.firstWatermark),
-    lastId: deps.firstWatermark,
-    isRunning: false,
-    running: Promise.resolve(),
-    isAbandoned: false,
-    steppingSinceMs: null,
-    closing,
-    keepTrying: createKeepTrying({ logger: deps.logger, signal: closing.signal }),
-  };
-  return {
-    add: (stored) => {
-      addTo(work, stored);
-    },
-    state: () => stateOf(work),
-    releaseWaiting: work.queue.releaseWaiting,
-    usedBytes: () => work.queue.usedBytes() + work.tracker.usedBytes(),
-    close: (drainMs) => close(work, drainMs),
-    abandon: () => {
-      abandon(work);
-    },
-  };
-}
+export class Publication {
+  readonly #deps: PublicationDeps;
+  readonly #queue: PublishQueue;
+  readonly #overflow = createPublishOverflow(estimatedBytesOf);
+  readonly #tracker: WatermarkTracker;
+  readonly #closing = new AbortController();
+  /** Ends with the time that `close` allows, not with the stop of the process: messages are accepted until then. */
+  readonly #keepTrying: KeepTrying;
+  /** The id that was handed over last; the first watermark before any was. */
+  #lastId: string;
+  /** A run may end before `#run` returns, when all waiting messages rest: the promise alone does not show it. */
+  #isRunning = false;
+  /** Resolves when the last run has ended. */
+  #running: Promise<void> = Promise.resolve();
+  #isAbandoned = false;
+  /**
+   * When the request of the current step to the store or Kafka began, in milliseconds since 1970; null without one. It
+   * is kept when publishing stops by an error, so that the sweep takes over.
+   */
+  #steppingSinceMs: number | null = null;
 
-function addTo(work: Work, stored: readonly Message[]): void {
-  if (stored.length === 0) return;
-  const { queue, overflow } = work;
-  for (const message of stored) {
-    const fits = !overflow.hasCompany(message.companyId) && queue.hasRoom(message);
-    if (fits) enqueue(work, 'direct', message);
-    else overflow.add(message, work.lastId);
-    work.lastId = message.id;
+  constructor(deps: PublicationDeps) {
+    this.#deps = deps;
+    const queue = createPublishQueue({
+      topic: deps.topic,
+      budgetBytes: deps.publishQueueBytes,
+      pace: deps.pace,
+      budget: deps.budget,
+      onReady: () => {
+        this.#start();
+      },
+    });
+    this.#queue = deps.spans ? tracePublish(queue, deps.spans, deps.nowMs) : queue;
+    this.#tracker = createWatermarkTracker(deps.firstWatermark);
+    this.#lastId = deps.firstWatermark;
+    this.#keepTrying = createKeepTrying({ logger: deps.logger, signal: this.#closing.signal });
   }
-  start(work);
-}
 
-/** A run may end before `run` returns, when all that waits rests: the promise alone does not tell whether one goes on. */
-function start(work: Work): void {
-  if (work.isRunning) return;
-  work.isRunning = true;
-  work.running = run(work);
-}
-
-function enqueue({ queue, tracker }: Work, origin: Origin, message: Message): void {
-  queue.add(message, tracker.add(origin, message.id, message.createdAtMs));
-}
-
-async function run(work: Work): Promise<void> {
-  const { queue, overflow, logger } = work;
-  try {
-    while (!work.isAbandoned) {
-      const afterId = overflow.readToId();
-      if (afterId !== null && isPageWanted(work)) await queuePage(work, afterId);
-      // A message that rests starts the next run, and a company that has room again.
-      else if (queue.isEmpty()) return;
-      else await publishNext(work);
+  /** Takes over stored messages, in the order of their ids. */
+  add(stored: readonly Message[]): void {
+    if (stored.length === 0) return;
+    for (const message of stored) {
+      const isDirect =
+        !this.#overflow.hasCompany(message.companyId) && this.#queue.hasRoom(message);
+      if (isDirect) this.#enqueue('direct', message);
+      else this.#overflow.add(message, this.#lastId);
+      this.#lastId = message.id;
     }
-  } catch (error) {
-    // The retries were ended, or it was no outage. The batch is lost here, so the watermark stands for good: the sweep
-    // takes over and publishes from there on.
-    work.steppingSinceMs ??= work.nowMs();
-    abandon(work);
-    logger.warn(
-      { err: error, watermark: work.tracker.watermark() },
-      'publishing stopped, the sweep publishes the rest',
-    );
-  } finally {
-    work.isRunning = false;
+    this.#start();
   }
-}
 
-async function publishNext(work: Work): Promise<void> {
-  const { queue, tracker, overflow, records, assertOwner } = work;
-  const batch = queue.takeBatch();
-  await untilDone(work, 'publish messages', async () => {
-    assertOwner();
-    if (batch.records.length > 0) await records.publish(batch.records);
-  });
-  queue.acknowledge(batch);
-  tracker.advance(overflow.readToId());
-}
+  state(): PublicationState {
+    const sinceMs = (atMs: number): number => Math.max(0, this.#deps.nowMs() - atMs);
+    const waiting = [this.#tracker.oldestAtMs(), this.#overflow.oldestAtMs()];
+    const oldestMs = waiting.filter((each) => each !== null);
+    const unpublished = this.#tracker.unpublished();
+    return {
+      watermark: this.#tracker.watermark(),
+      unpublished: this.#overflow.readToId() === null ? unpublished : Math.max(1, unpublished),
+      behindMs: oldestMs.length === 0 ? null : sinceMs(Math.min(...oldestMs)),
+      stuckMs: this.#steppingSinceMs === null ? null : sinceMs(this.#steppingSinceMs),
+      waitingCompanies: this.#queue.waitingCompanies(),
+    };
+  }
 
-/** True when little is in memory of the companies whose messages have to be read back. */
-function isPageWanted({ queue, overflow, publishQueueBytes }: Work): boolean {
-  let held = 0;
-  for (const companyId of overflow.companies()) held += queue.bytesOf(companyId);
-  return held <= publishQueueBytes * PAGE_PART;
-}
+  /** Continues with the companies that have room in their budget again. */
+  releaseWaiting(): void {
+    this.#queue.releaseWaiting();
+  }
 
-/**
- * Ignores messages beyond the id that was handed over last before the read: their insert may have been
- * running, so that an earlier message of the same batch may be missing from the page. Messages that
- * are handed over during the read are remembered: when the page was the last one they are queued, and
- * the overflow ends. Without that it would go on for as long as messages come during each read.
- */
-async function queuePage(work: Work, afterId: string): Promise<void> {
-  const { overflow, tracker, lastId } = work;
-  const pageBytes = work.publishQueueBytes * PAGE_PART;
-  const limit = overflow.pageLimit(pageBytes);
-  const wantedId = overflow.lastId();
-  overflow.rememberArrivals(pageBytes);
-  const page = await readPage(work, { afterId, limit, wantedId });
-  const known = page.filter(({ id }) => id <= lastId);
-  for (const message of known) if (overflow.hasMessage(message)) enqueue(work, 'readBack', message);
-  const isEnd = page.length < limit || known.length < page.length;
-  const last = known.at(-1);
-  overflow.markRead(laterOf(last?.id ?? afterId, isEnd ? wantedId : ''), last?.createdAtMs);
-  if (isEnd) for (const message of overflow.takeArrivals()) enqueue(work, 'readBack', message);
-  tracker.advance(overflow.readToId());
+  /** The memory that waiting messages hold, by estimate. */
+  usedBytes(): number {
+    return this.#queue.usedBytes() + this.#tracker.usedBytes();
+  }
+
+  /**
+   * Publishes the remaining messages for up to `drainMs`. The sweep publishes those that are left then: a request to
+   * Kafka may take longer than the drain, and is not awaited.
+   */
+  async close(drainMs: number): Promise<void> {
+    this.#queue.endRests();
+    await withTimeout(this.#running, drainMs).catch(() => {
+      this.abandon();
+    });
+  }
+
+  /** Publishes nothing more, because the sweep does. A request to Kafka that is under way may still succeed. */
+  abandon(): void {
+    this.#closing.abort();
+    this.#isAbandoned = true;
+  }
+
+  #start(): void {
+    if (this.#isRunning) return;
+    this.#isRunning = true;
+    this.#running = this.#run();
+  }
+
+  #enqueue(origin: Origin, message: Message): void {
+    this.#queue.add(message, this.#tracker.add(origin, message.id, message.createdAtMs));
+  }
+
+  async #run(): Promise<void> {
+    try {
+      while (!this.#isAbandoned) {
+        const afterId = this.#overflow.readToId();
+        if (afterId !== null && this.#isPageWanted()) await this.#queuePage(afterId);
+        // The next run starts when a message has rested, or a company has room again.
+        else if (this.#queue.isEmpty()) return;
+        else await this.#publishNext();
+      }
+    } catch (error) {
+      // The retries were ended, or it was no outage. The batch is lost here, so the watermark stays where it is: the
+      // sweep takes over and publishes from there on.
+      this.#steppingSinceMs ??= this.#deps.nowMs();
+      this.abandon();
+      this.#deps.logger.warn(
+        { err: error, watermark: this.#tracker.watermark() },
+        'publishing stopped, the sweep publishes the rest',
+      );
+    } finally {
+      this.#isRunning = false;
+    }
+  }
+
+  async #publishNext(): Promise<void> {
+    const { records, assertOwner } = this.#deps;
+    const batch = this.#queue.takeBatch();
+    await this.#untilDone('publish messages', async () => {
+      assertOwner();
+      if (batch.records.length > 0) await records.publish(batch.records);
+    });
+    this.#queue.acknowledge(batch);
+    this.#tracker.advance(this.#overflow.readToId());
+  }
+
+  /** True when the companies whose messages have to be read back have few in memory. */
+  #isPageWanted(): boolean {
+    let held = 0;
+    for (const companyId of this.#overflow.companies()) held += this.#queue.bytesOf(companyId);
+    return held <= this.#deps.publishQueueBytes * PAGE_PART;
+  }
+
+  /**
+   * Ignores messages beyond the id that was handed over last before the read: their insert may have been
+   * running, so that an earlier message of the same batch may be missing from the page. Messages that
+   * are handed over during the read are remembered: when the page was the last one they are queued, and
+   * the overflow ends. Without that it would go on for as long as messages come during each read.
+   */
+  async #queuePage(afterId: string): Promise<void> {
+    const overflow = this.#overflow;
+    const lastId = this.#lastId;
+    const pageBytes = this.#deps.publishQueueBytes * PAGE_PART;
+    const limit = overflow.pageLimit(pageBytes);
+    const wantedId = overflow.lastId();
+    overflow.rememberArrivals(pageBytes);
+    const page = await this.#readPage({ afterId, limit, wantedId });
+    const known = page.filter(({ id }) => id <= lastId);
+    for (const each of known) if (overflow.hasMessage(each)) this.#enqueue('readBack', each);
+    const isEnd = page.length < limit || known.length < page.length;
+    const last = known.at(-1);
+    overflow.markRead(laterOf(last?.id ?? afterId, isEnd ? wantedId : ''), last?.createdAtMs);
+    if (isEnd) for (const each of overflow.takeArrivals()) this.#enqueue('readBack', each);
+    this.#tracker.advance(overflow.readToId());
+  }
+
+  /**
+   * Right after an election a majority read may not show what was acknowledged before it. So a page that ends before
+   * `wantedId` is read again. After OWNED_MS it is the end: a majority has stored a heartbeat meanwhile, and every
+   * message stored before that is shown. The missing messages were removed, with their company.
+   */
+  #readPage({ afterId, limit, wantedId }: WantedPage): Promise<Message[]> {
+    const { messages, publisherId, assertOwner, monotonicMs } = this.#deps;
+    const startedAtMs = monotonicMs();
+    return this.#untilDone('read messages back', async () => {
+      const isSure = monotonicMs() - startedAtMs > OWNED_MS;
+      assertOwner();
+      const page = await messages.pageOf({ publisherId, afterId, limit });
+      const isShort = page.length < limit && (page.at(-1)?.id ?? '') < wantedId;
+      if (isShort && !isSure)
+        throw new StoreUnavailableError('the store does not show what it has acknowledged');
+      return page;
+    });
+  }
+
+  async #untilDone<T>(purpose: string, step: () => Promise<T>): Promise<T> {
+    this.#steppingSinceMs = this.#deps.nowMs();
+    const fieldsOf = () => ({ watermark: this.#tracker.watermark() });
+    const result = await this.#keepTrying(purpose, step, fieldsOf);
+    this.#steppingSinceMs = null;
+    return result;
+  }
 }
 
 interface WantedPage {
@@ -235,61 +270,7 @@ interface WantedPage {
   wantedId: string;
 }
 
-/**
- * Right after an election a majority read may not show what was acknowledged before it. So a page that ends before
- * `wantedId` is read again. After OWNED_MS it is the end: a majority has stored a heartbeat meanwhile, and what was
- * stored before that is shown. The messages were removed, with their company.
- */
-function readPage(work: Work, { afterId, limit, wantedId }: WantedPage): Promise<Message[]> {
-  const { messages, publisherId, assertOwner, monotonicMs } = work;
-  const startedAtMs = monotonicMs();
-  return untilDone(work, 'read messages back', async () => {
-    const isSure = monotonicMs() - startedAtMs > OWNED_MS;
-    assertOwner();
-    const page = await messages.pageOf({ publisherId, afterId, limit });
-    const isShort = page.length < limit && (page.at(-1)?.id ?? '') < wantedId;
-    if (isShort && !isSure)
-      throw new StoreUnavailableError('the store does not show what it has acknowledged');
-    return page;
-  });
-}
-
 const laterOf = (one: string, other: string): string => (one > other ? one : other);
-
-async function untilDone<T>(work: Work, purpose: string, step: () => Promise<T>): Promise<T> {
-  work.steppingSinceMs = work.nowMs();
-  const fieldsOf = () => ({ watermark: work.tracker.watermark() });
-  const result = await work.keepTrying(purpose, step, fieldsOf);
-  work.steppingSinceMs = null;
-  return result;
-}
-
-function stateOf(work: Work): PublicationState {
-  const { tracker, overflow, queue, nowMs } = work;
-  const sinceMs = (atMs: number): number => Math.max(0, nowMs() - atMs);
-  const oldestMs = [tracker.oldestAtMs(), overflow.oldestAtMs()].filter((each) => each !== null);
-  const unpublished = tracker.unpublished();
-  return {
-    watermark: tracker.watermark(),
-    unpublished: overflow.readToId() === null ? unpublished : Math.max(1, unpublished),
-    behindMs: oldestMs.length === 0 ? null : sinceMs(Math.min(...oldestMs)),
-    stuckMs: work.steppingSinceMs === null ? null : sinceMs(work.steppingSinceMs),
-    waitingCompanies: queue.waitingCompanies(),
-  };
-}
-
-/** A request to Kafka may take longer than the drain, so it is not awaited any longer. */
-async function close(work: Work, drainMs: number): Promise<void> {
-  work.queue.endRests();
-  await withTimeout(work.running, drainMs).catch(() => {
-    abandon(work);
-  });
-}
-
-function abandon(work: Work): void {
-  work.closing.abort();
-  work.isAbandoned = true;
-}
 
 /**
  * Companies whose messages do not fit into the publish queue. Their messages are not kept in memory

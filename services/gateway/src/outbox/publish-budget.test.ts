@@ -3,7 +3,7 @@ import type { Message } from '@posthorn/domain/message.ts';
 import type { ReportedTimes } from '@posthorn/platform/redis/reading-positions.ts';
 import { createLogger } from '@posthorn/platform/service/logger.ts';
 import { eventually } from '../../../../test/support/time/eventually.ts';
-import { createPublication, type Publication } from './publication.ts';
+import { Publication } from './publication.ts';
 import {
   createFollowReaders,
   createPublishBudget,
@@ -294,7 +294,7 @@ describe('publish pace', () => {
   });
 
   function open(publishQueueBytes: number): void {
-    publication = createPublication({
+    publication = new Publication({
       topic: 'created',
       publisherId: 'gw_1',
       publishQueueBytes,

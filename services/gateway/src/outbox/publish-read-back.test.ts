@@ -3,7 +3,7 @@ import type { Message } from '@posthorn/domain/message.ts';
 import { decodeMessageCreated } from '@posthorn/domain/records/records.ts';
 import { createLogger } from '@posthorn/platform/service/logger.ts';
 import { sampleMessage } from '../../../../test/support/samples/sample-message.ts';
-import { createPublication, type Publication } from './publication.ts';
+import { Publication } from './publication.ts';
 
 /** A company that waits alone may hold half of it: 300 small messages. */
 const QUEUE_BYTES = 2 * 300 * 1_086;
@@ -23,7 +23,7 @@ const message = (id: string): Message => sampleMessage(id, { companyId: 'comp_1'
 /** More messages are handed over than fit into memory, so that the rest is read back. */
 beforeEach(() => {
   [shown, published, monotonicMs] = [KNOWN, [], 0];
-  publication = createPublication({
+  publication = new Publication({
     topic: 'created',
     publisherId: 'gw_1',
     logger: createLogger('test', 'silent'),

@@ -3,7 +3,7 @@ import type { Message } from '@posthorn/domain/message.ts';
 import type { OutgoingRecord } from '@posthorn/platform/kafka/record-log.ts';
 import { createLogger } from '@posthorn/platform/service/logger.ts';
 import fc from 'fast-check';
-import { createPublication, type Publication } from './publication.ts';
+import { Publication } from './publication.ts';
 import { MAX_RECORDS } from './publish-queue.ts';
 
 /** `message>webhook` of each record, by batch. */
@@ -40,7 +40,7 @@ function accept(...batch: Message[]): void {
 }
 
 function open(publishQueueBytes: number): Publication {
-  return createPublication({
+  return new Publication({
     topic: 'created',
     publisherId: 'gw_1',
     publishQueueBytes,

@@ -4,7 +4,7 @@ import type { OutgoingRecord } from '@posthorn/platform/kafka/record-log.ts';
 import { createLogger } from '@posthorn/platform/service/logger.ts';
 import fc from 'fast-check';
 import { sampleMessage } from '../../../../test/support/samples/sample-message.ts';
-import { createPublication, type Publication } from './publication.ts';
+import { Publication } from './publication.ts';
 
 /** `message>webhook` of each record, by batch. */
 let sends: string[][];
@@ -20,7 +20,7 @@ const idOf = (number: number): string => `msg_${String(number).padStart(6, '0')}
 const roomOf = (companyId: string): number => rooms.get(companyId) ?? Infinity;
 
 function open(publishQueueBytes: number): void {
-  publication = createPublication({
+  publication = new Publication({
     topic: 'created',
     publisherId: 'gw_1',
     publishQueueBytes,
