@@ -5,7 +5,6 @@ import {
   type FoundWebhook,
   type TargetList,
   targetListOf,
-  type TargetQuery,
   type WebhookStore,
 } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
 import type { Invalidation } from '@posthorn/platform/redis/invalidations.ts';
@@ -36,27 +35,33 @@ export interface TargetResolver {
 
 /** How long a result may be stale when an invalidation is lost (docs/decisions/0003-caches.md). */
 const CACHE_TTL_MS = 2_000;
-export interface TargetDeps extends LoadTargetsDeps {
+export interface TargetDeps {
   /** What the cache may hold, in bytes. */
   cacheBytes: number;
+  /** How many webhooks one message may go to: QUOTA_TARGETS_PER_MESSAGE. */
+  maxTargets: number;
+  webhooks: Pick<WebhookStore, 'findTarget' | 'appOf' | 'findByApp' | 'findTargets'>;
+  /** Null when the company has no such app. */
+  notStoredByApp: (companyId: string, appId: string) => Promise<NotStored | null>;
 }
 
 export function createTargetResolver(deps: TargetDeps): TargetResolver {
-  const load = createLoadTargets(deps);
+  const { maxTargets, webhooks } = deps;
   const cache = createCoalescingCache<LoadedTargets>({
     maxSize: deps.cacheBytes,
     sizeOf: estimatedBytesOf,
     ttlMs: CACHE_TTL_MS,
   });
+  let wideApps = 0;
 
   async function listFor(companyId: string, address: Address): Promise<ResolvedTargets | null> {
     const key = `${companyId}/${idOf(address)}`;
     if (address.kind === 'webhook') {
-      const found = await cache.get(key, () => load.ofWebhook(companyId, address.webhookId));
+      const found = await cache.get(key, () => loadWebhook(deps, companyId, address.webhookId));
       return found?.kind === 'webhooks' ? listOf(found.webhooks, found.notStored) : null;
     }
     const { appId, eventType } = address;
-    const found = await cache.get(key, () => load.ofApp(companyId, appId));
+    const found = await cache.get(key, () => loadApp(deps, companyId, appId, () => ++wideApps));
     if (found?.kind === 'webhooks') {
       const wanting = found.webhooks.filter((each) => wantsEvent(each, eventType));
       return listOf(wanting, found.notStored);
@@ -64,15 +69,19 @@ export function createTargetResolver(deps: TargetDeps): TargetResolver {
     if (found?.kind !== 'wide') return null;
     // Each change of the app gives it another number, so `forget` need not know the event types.
     const wideKey = `${key}/${found.number}/${eventType ?? ''}`;
-    const wide = await cache.get(wideKey, () => load.ofWideApp(companyId, { appId, eventType }));
+    const wide = await cache.get(wideKey, async () => {
+      // One more than a message may have, to see that there are too many.
+      const query = { appId, eventType, limit: maxTargets + 1 };
+      return { kind: 'targets', list: await webhooks.findTargets(companyId, query) };
+    });
     return wide?.kind === 'targets' ? { ...wide.list, notStored: found.notStored } : null;
   }
 
   return {
     async resolve(companyId, address) {
       const list = await listFor(companyId, address);
-      if (list && list.targets.length > deps.maxTargets) {
-        throw quotaExceeded('QUOTA_TARGETS_PER_MESSAGE', deps.maxTargets);
+      if (list && list.targets.length > maxTargets) {
+        throw quotaExceeded('QUOTA_TARGETS_PER_MESSAGE', maxTargets);
       }
       return list;
     },
@@ -92,30 +101,12 @@ function listOf(webhooks: readonly FoundWebhook[], notStored: NotStored): Resolv
   return { ...targetListOf(webhooks, webhooks[0] ?? null), notStored };
 }
 
-/** What one look-up has found of a webhook, an app, or an app and an event type. */
+/** The result of one look-up: of a webhook, an app, or an app and an event type. */
 type LoadedTargets =
   | { kind: 'webhooks'; webhooks: FoundWebhook[]; notStored: NotStored }
-  /** The app has too many to be held: they are looked up by event type, under this number. */
+  /** The app has too many webhooks to keep: they are looked up by event type, under this number. */
   | { kind: 'wide'; number: number; notStored: NotStored }
   | { kind: 'targets'; list: TargetList };
-
-/** Each resolves to null when there is no such app or webhook. */
-interface LoadTargets {
-  ofWebhook: (companyId: string, webhookId: string) => Promise<LoadedTargets | null>;
-  ofApp: (companyId: string, appId: string) => Promise<LoadedTargets | null>;
-  ofWideApp: (
-    companyId: string,
-    query: Omit<TargetQuery, 'limit'>,
-  ) => Promise<LoadedTargets | null>;
-}
-
-interface LoadTargetsDeps {
-  /** How many webhooks one message may go to: QUOTA_TARGETS_PER_MESSAGE. */
-  maxTargets: number;
-  webhooks: Pick<WebhookStore, 'findTarget' | 'appOf' | 'findByApp' | 'findTargets'>;
-  /** Null when the company has no such app. */
-  notStoredByApp: (companyId: string, appId: string) => Promise<NotStored | null>;
-}
 
 /**
  * An app with more is wide. One look-up of a narrow app serves every event type, and holds at most 2 MB:
@@ -123,49 +114,41 @@ interface LoadTargetsDeps {
  */
 const MOST_IN_NARROW_APP = 100;
 
-function createLoadTargets(deps: LoadTargetsDeps): LoadTargets {
-  const { maxTargets, webhooks, notStoredByApp } = deps;
-  let wideApps = 0;
-  return {
-    async ofWebhook(companyId, webhookId) {
-      const found = await webhooks.findTarget(companyId, webhookId);
-      if (!found) return null;
-      const notStored = await notStoredByWebhook(deps, companyId, found);
-      return { kind: 'webhooks', webhooks: [found], notStored };
-    },
-    async ofApp(companyId, appId) {
-      // The app is checked itself: the webhooks of a deleted app are removed after the response.
-      const [notStored, found] = await Promise.all([
-        notStoredByApp(companyId, appId),
-        webhooks.findByApp(companyId, appId, MOST_IN_NARROW_APP + 1),
-      ]);
-      if (!notStored) return null;
-      if (found.length <= MOST_IN_NARROW_APP) {
-        return { kind: 'webhooks', webhooks: found, notStored };
-      }
-      wideApps += 1;
-      return { kind: 'wide', number: wideApps, notStored };
-    },
-    async ofWideApp(companyId, { appId, eventType }) {
-      // One more than a message may have, to see that there are too many.
-      const query = { appId, eventType, limit: maxTargets + 1 };
-      return { kind: 'targets', list: await webhooks.findTargets(companyId, query) };
-    },
-  };
-}
-
-/** A message to one webhook is stored as its app wants. A global webhook has none. */
-async function notStoredByWebhook(
-  { webhooks, notStoredByApp }: LoadTargetsDeps,
+/** Returns null when there is no such app. */
+async function loadApp(
+  { webhooks, notStoredByApp }: TargetDeps,
   companyId: string,
-  found: FoundWebhook,
-): Promise<NotStored> {
-  const appId = found.kind === 'opened' ? found.appId : await webhooks.appOf(companyId, found.id);
-  if (appId === null) return {};
-  return (await notStoredByApp(companyId, appId)) ?? {};
+  appId: string,
+  nextNumber: () => number,
+): Promise<LoadedTargets | null> {
+  // The app is checked itself: the webhooks of a deleted app are removed after the response.
+  const [notStored, found] = await Promise.all([
+    notStoredByApp(companyId, appId),
+    webhooks.findByApp(companyId, appId, MOST_IN_NARROW_APP + 1),
+  ]);
+  if (!notStored) return null;
+  return found.length <= MOST_IN_NARROW_APP
+    ? { kind: 'webhooks', webhooks: found, notStored }
+    : { kind: 'wide', number: nextNumber(), notStored };
 }
 
-/** The key, the list and their place in the cache. */
+/**
+ * Returns null when there is no such webhook. A message to one webhook is stored as its app wants; a global webhook has
+ * no app.
+ */
+async function loadWebhook(
+  { webhooks, notStoredByApp }: TargetDeps,
+  companyId: string,
+  webhookId: string,
+): Promise<LoadedTargets | null> {
+  const found = await webhooks.findTarget(companyId, webhookId);
+  if (!found) return null;
+  const appId = found.kind === 'opened' ? found.appId : await webhooks.appOf(companyId, found.id);
+  const notStored = appId === null ? null : await notStoredByApp(companyId, appId);
+  return { kind: 'webhooks', webhooks: [found], notStored: notStored ?? {} };
+}
+
+/** The key, the list and the entry of the cache. */
 const ENTRY_BYTES = 400;
 /** Four ids, the secret, the times and the objects themselves. */
 const WEBHOOK_BYTES = 700;

@@ -36,12 +36,8 @@ interface ListedMessages {
   nextCursor: string | null;
 }
 
-/** What the list of one company's messages needs. */
-export interface ListDeps extends ListStores {
-  takeTurn: TakeTurn;
-}
-
-export interface ListStores {
+/** What reading messages needs. */
+export interface ListDeps extends OutlineDeps {
   messages: Pick<MessageQueries, 'listOutlines' | 'outlinesOf' | 'findMany'>;
   deliveries: Pick<DeliveryQueries, 'outlinesOf' | 'messagesOfFailed'>;
 }
@@ -295,11 +291,7 @@ function statusOf({ deliveries }: Candidate): DeliveryStatus {
   return messageStatus(deliveries.map(({ status }) => status));
 }
 
-interface ReadMessageDeps extends ReadMessageStores {
-  takeTurn: TakeTurn;
-}
-
-export interface ReadMessageStores {
+interface ReadMessageDeps extends OutlineDeps {
   messages: Pick<MessageQueries, 'findOne'>;
   deliveries: Pick<DeliveryQueries, 'findMany' | 'outlinesOf'>;
   webhooks: Pick<WebhookStore, 'findTarget'>;
@@ -343,7 +335,7 @@ export async function readMessage(
 
 /** Throws ApiError 404 for an unknown message. */
 export async function requireMessage(
-  { messages }: Pick<ReadMessageStores, 'messages'>,
+  { messages }: Pick<ReadMessageDeps, 'messages'>,
   companyId: string,
   messageId: string,
 ): Promise<Message> {

@@ -62,40 +62,7 @@ const HASH_BYTES = 200;
  * only keys that were valid before, and a few others in each second.
  */
 export function createAuthentication(deps: AuthenticateDeps): Authentication {
-  const { wrongKeys, onUsed } = deps;
-  const { keyFor, forget, usedBytes } = createKeys(deps);
-
-  const authenticate: Authenticate = async (credentials) => {
-    const { keyHash, companyId, address } = credentials;
-    const key = await keyFor(credentials);
-    if (!key) {
-      // A session whose key was revoked is no guess.
-      if (keyHash !== undefined) throw sessionEnded();
-      wrongKeys.count(address);
-      throw new ApiError('unauthorized');
-    }
-    if (companyId && companyId !== key.companyId) {
-      throw new ApiError('company_mismatch');
-    }
-    if (key.isSuspended) {
-      throw new ApiError('company_suspended');
-    }
-    onUsed(key.keyId);
-    return key;
-  };
-  return { authenticate, forget, usedBytes };
-}
-
-type LookUp = (find: () => Promise<KeyRecord | null>) => Promise<KeyRecord | null>;
-
-const isThere = (key: KeyRecord | null): boolean => key !== null;
-
-interface Keys extends Pick<Authentication, 'forget' | 'usedBytes'> {
-  /** Null when there is no such key, and when it has expired. Throws ApiError 429 or 503 when it may not be looked up. */
-  keyFor: (credentials: Credentials) => Promise<KeyRecord | null>;
-}
-
-function createKeys({ findKey, wrongKeys, cacheBytes, nowMs }: AuthenticateDeps): Keys {
+  const { findKey, wrongKeys, cacheBytes, nowMs } = deps;
   const found = createCoalescingCache<KeyRecord>({
     maxSize: cacheBytes / 2,
     sizeOf: () => FOUND_BYTES,
@@ -105,27 +72,50 @@ function createKeys({ findKey, wrongKeys, cacheBytes, nowMs }: AuthenticateDeps)
   const wrong = createHashes({ maxSize, ttlMs: WRONG_TTL_MS, nowMs });
   const known = createHashes({ maxSize, ttlMs: KNOWN_TTL_MS, nowMs });
 
-  const load = async (keyHash: string, lookUp: LookUp): Promise<KeyRecord | null> => {
+  async function load(keyHash: string, lookUp: LookUp): Promise<KeyRecord | null> {
     const find = (): Promise<KeyRecord | null> => findKey(keyHash);
     const key = await (known.has(keyHash) ? find() : lookUp(find));
     (key ? known : wrong).add(keyHash);
     return key;
-  };
-  const keyOf = async (keyHash: string, lookUp: LookUp): Promise<KeyRecord | null> => {
+  }
+  async function keyOf(keyHash: string, lookUp: LookUp): Promise<KeyRecord | null> {
     if (wrong.has(keyHash)) return null;
     const key = await found.get(keyHash, () => load(keyHash, lookUp));
     return key && !isExpired(key, nowMs()) ? key : null;
-  };
+  }
+  /** Throws ApiError 429 or 503 when the key may not be looked up. */
+  async function keyFor({ apiKey = '', keyHash, address }: Credentials): Promise<KeyRecord | null> {
+    // The hash in a session was signed by a gateway, so it is no guess.
+    if (keyHash !== undefined) return keyOf(keyHash, (find) => find());
+    if (!isWellFormedKey(apiKey)) return null;
+    return keyOf(hashOfKey(apiKey), (find) => wrongKeys.lookUp(address, find, isThere));
+  }
+
   return {
-    async keyFor({ apiKey = '', keyHash, address }) {
-      // The hash in a session was signed by a gateway, so it is no guess.
-      if (keyHash !== undefined) return keyOf(keyHash, (find) => find());
-      if (!isWellFormedKey(apiKey)) return null;
-      return keyOf(hashOfKey(apiKey), (find) => wrongKeys.lookUp(address, find, isThere));
+    async authenticate(credentials) {
+      const key = await keyFor(credentials);
+      if (!key) throw refused(credentials, wrongKeys);
+      const { companyId } = credentials;
+      if (companyId && companyId !== key.companyId) throw new ApiError('company_mismatch');
+      if (key.isSuspended) throw new ApiError('company_suspended');
+      deps.onUsed(key.keyId);
+      return key;
     },
     forget: found.forget,
     usedBytes: () => found.usedSize() + (wrong.size() + known.size()) * HASH_BYTES,
   };
+}
+
+type LookUp = (find: () => Promise<KeyRecord | null>) => Promise<KeyRecord | null>;
+
+const isThere = (key: KeyRecord | null): boolean => key !== null;
+
+/** Throws ApiError 429 when the address has sent too many wrong keys. */
+function refused({ keyHash, address }: Credentials, wrongKeys: WrongKeys): ApiError {
+  // A session whose key was revoked is no guess.
+  if (keyHash !== undefined) return sessionEnded();
+  wrongKeys.count(address);
+  return new ApiError('unauthorized');
 }
 
 export const sessionEnded = (): ApiError =>

@@ -4,12 +4,7 @@ import { decodeMessageCreated } from '@posthorn/domain/records/records.ts';
 import type { OutgoingRecord } from '@posthorn/platform/kafka/record-log.ts';
 import { createLogger } from '@posthorn/platform/service/logger.ts';
 import { sampleMessage } from '../../../../test/support/samples/sample-message.ts';
-import {
-  Publication,
-  createPublishOverflow,
-  type PublicationState,
-  type PublishOverflow,
-} from './publication.ts';
+import { Publication, type PublicationState, PublishOverflow } from './publication.ts';
 
 describe('publish created', () => {
   /** A company that waits alone may hold half of it: 300 small messages. */
@@ -309,7 +304,7 @@ describe('publish overflow', () => {
   let overflow: PublishOverflow;
 
   beforeEach(() => {
-    overflow = createPublishOverflow(() => BYTES);
+    overflow = new PublishOverflow(() => BYTES);
   });
 
   const idOf = (number: number): string => `msg_0000000000000000000000000${number}`;
@@ -329,7 +324,7 @@ describe('publish overflow', () => {
       overflow.add(message(3), idOf(2));
       expect([overflow.hasCompany('comp_a'), overflow.hasCompany('comp_b')]).toEqual([true, false]);
       const asked = [message(2), message(3), message(4), message(4, 'comp_b')];
-      expect(asked.map(overflow.hasMessage)).toEqual([false, true, true, false]);
+      expect(asked.map((each) => overflow.hasMessage(each))).toEqual([false, true, true, false]);
       expect([overflow.readToId(), overflow.oldestAtMs()]).toEqual([idOf(2), 3]);
     });
 
@@ -349,7 +344,9 @@ describe('publish overflow', () => {
 
     test('has pages of as many messages as fit, from 1 to 200', () => {
       overflow.add(message(3), idOf(2));
-      expect([10, 12_500, 10_000_000].map(overflow.pageLimit)).toEqual([1, 12, 200]);
+      expect([10, 12_500, 10_000_000].map((bytes) => overflow.pageLimit(bytes))).toEqual([
+        1, 12, 200,
+      ]);
     });
   });
 });

@@ -72,7 +72,7 @@ const PAGE_PART = 1 / 8;
 export class Publication {
   readonly #deps: PublicationDeps;
   readonly #queue: PublishQueue;
-  readonly #overflow = createPublishOverflow(estimatedBytesOf);
+  readonly #overflow = new PublishOverflow(estimatedBytesOf);
   readonly #tracker: WatermarkTracker;
   readonly #closing = new AbortController();
   /** Ends with the time that `close` allows, not with the stop of the process: messages are accepted until then. */
@@ -272,86 +272,99 @@ interface WantedPage {
 
 const laterOf = (one: string, other: string): string => (one > other ? one : other);
 
+const MAX_PAGE = 200;
+
 /**
  * Companies whose messages do not fit into the publish queue. Their messages are not kept in memory
  * but read back from the store, in the order of their ids.
  */
-export interface PublishOverflow {
+export class PublishOverflow {
+  readonly #bytesOf: (message: Message) => number;
+  /** Company → its first id that did not fit. */
+  readonly #firstOf = new Map<string, string>();
+  #readToId = '';
+  #lastId = '';
+  #oldestAtMs = 0;
+  #bytes = 0;
+  #count = 0;
+  #arrivals = createArrivals(0);
+
+  constructor(bytesOf: (message: Message) => number) {
+    this.#bytesOf = bytesOf;
+  }
+
   /** From its first message that did not fit until all were read back, every message of a company overflows. */
-  hasCompany: (companyId: string) => boolean;
+  hasCompany(companyId: string): boolean {
+    return this.#firstOf.has(companyId);
+  }
+
   /** `previousId` is the id that was handed over before this message. */
-  add: (message: Message, previousId: string) => void;
+  add(message: Message, previousId: string): void {
+    if (this.#firstOf.size === 0) {
+      [this.#readToId, this.#oldestAtMs] = [previousId, message.createdAtMs];
+      [this.#bytes, this.#count] = [0, 0];
+    }
+    const { companyId, id } = message;
+    if (!this.#firstOf.has(companyId)) this.#firstOf.set(companyId, id);
+    this.#lastId = id;
+    this.#bytes += this.#bytesOf(message);
+    this.#count += 1;
+    this.#arrivals.add(message, this.#bytesOf(message));
+  }
+
   /** Whether a message that was read back is one of those that overflowed. */
-  hasMessage: (message: Pick<Message, 'companyId' | 'id'>) => boolean;
+  hasMessage({ companyId, id }: Pick<Message, 'companyId' | 'id'>): boolean {
+    const first = this.#firstOf.get(companyId);
+    return first !== undefined && id >= first;
+  }
+
   /** Everything up to this id is in memory or published. Null when nothing is left to read. */
-  readToId: () => string | null;
+  readToId(): string | null {
+    return this.#firstOf.size === 0 ? null : this.#readToId;
+  }
+
   /** The last message that was added; '' before any was. */
-  lastId: () => string;
+  lastId(): string {
+    return this.#lastId;
+  }
+
   /** Records that everything up to `id` was read; `createdAtMs` is that of the message read last. */
-  markRead: (id: string, createdAtMs: number | undefined) => void;
+  markRead(id: string, createdAtMs: number | undefined): void {
+    this.#readToId = id;
+    this.#oldestAtMs = createdAtMs ?? this.#oldestAtMs;
+    if (this.#readToId >= this.#lastId) this.#firstOf.clear();
+  }
+
   /** Keeps the messages that are added from now on, up to `maxBytes` of them. */
-  rememberArrivals: (maxBytes: number) => void;
+  rememberArrivals(maxBytes: number): void {
+    this.#arrivals = createArrivals(maxBytes);
+  }
+
   /**
    * Returns the messages that were added since then, and counts them as read, when nothing else is
    * left to read. Returns none when they were more than `maxBytes`: they have to be read back.
    */
-  takeArrivals: () => readonly Message[];
-  companies: () => Iterable<string>;
-  /** A lower bound of the creation of the oldest message left to read. Null when nothing is. */
-  oldestAtMs: () => number | null;
-  /** How many messages to read so that they take about `pageBytes`, by their mean size; 1 to 200. */
-  pageLimit: (pageBytes: number) => number;
-}
-
-const MAX_PAGE = 200;
-
-export function createPublishOverflow(bytesOf: (message: Message) => number): PublishOverflow {
-  /** Company → its first id that did not fit. */
-  const firstOf = new Map<string, string>();
-  let [readToId, lastId, oldestAtMs] = ['', '', 0];
-  let [bytes, count] = [0, 0];
-  let arrivals = createArrivals(0);
-
-  function markRead(id: string, createdAtMs: number | undefined): void {
-    readToId = id;
-    oldestAtMs = createdAtMs ?? oldestAtMs;
-    if (readToId >= lastId) firstOf.clear();
+  takeArrivals(): readonly Message[] {
+    const arrived = this.#arrivals.all();
+    this.#arrivals = createArrivals(0);
+    if (arrived.length > 0) this.markRead(this.#lastId, arrived.at(-1)?.createdAtMs);
+    return arrived;
   }
 
-  return {
-    hasCompany: (companyId) => firstOf.has(companyId),
-    add(message, previousId) {
-      if (firstOf.size === 0)
-        [readToId, oldestAtMs, bytes, count] = [previousId, message.createdAtMs, 0, 0];
-      if (!firstOf.has(message.companyId)) firstOf.set(message.companyId, message.id);
-      lastId = message.id;
-      bytes += bytesOf(message);
-      count += 1;
-      arrivals.add(message, bytesOf(message));
-    },
-    hasMessage({ companyId, id }) {
-      const first = firstOf.get(companyId);
-      return first !== undefined && id >= first;
-    },
-    readToId: () => (firstOf.size === 0 ? null : readToId),
-    lastId: () => lastId,
-    markRead,
-    rememberArrivals: (maxBytes) => {
-      arrivals = createArrivals(maxBytes);
-    },
-    takeArrivals() {
-      const arrived = arrivals.all();
-      arrivals = createArrivals(0);
-      if (arrived.length > 0) markRead(lastId, arrived.at(-1)?.createdAtMs);
-      return arrived;
-    },
-    companies: () => firstOf.keys(),
-    oldestAtMs: () => (firstOf.size === 0 ? null : oldestAtMs),
-    pageLimit(pageBytes) {
-      const fitting = Math.floor((pageBytes * count) / Math.max(1, bytes));
-      return Math.min(MAX_PAGE, Math.max(1, fitting));
-    },
-  };
+  companies(): Iterable<string> {
+    return this.#firstOf.keys();
+  }
+
+  /** A lower bound of the creation of the oldest message left to read. Null when nothing is. */
+  oldestAtMs(): number | null {
+    return this.#firstOf.size === 0 ? null : this.#oldestAtMs;
+  }
+
+  /** How many messages to read so that they take about `pageBytes`, by their mean size; 1 to 200. */
+  pageLimit(pageBytes: number): number {
+    const fitting = Math.floor((pageBytes * this.#count) / Math.max(1, this.#bytes));
+    return Math.min(MAX_PAGE, Math.max(1, fitting));
+  }
 }
 
 interface Arrivals {
