@@ -1,8 +1,12 @@
 import { describe, expect, test } from '@jest/globals';
 import { STRICT_EGRESS } from '@posthorn/domain/egress.ts';
-import { DEFAULT_HMAC_HEADER, type AuthMethod } from '../../libs/domain/src/webhook.ts';
+import {
+  DEFAULT_HMAC_HEADER,
+  fieldNamesOf,
+  requiredFieldsOf,
+  type AuthMethod,
+} from '../../libs/domain/src/auth-methods.ts';
 import { updateProblems } from '../../services/gateway/src/routes/webhook-body.ts';
-import { AUTH_FIELDS, REQUIRED_FIELDS } from '../../services/gateway/src/routes/webhook-fields.ts';
 import { sampleWebhook } from '../../test/support/samples/sample-webhook.ts';
 import { BLANK, METHODS, methodOf } from './src/pages/webhooks/form/auth-draft.ts';
 import { mustGiveAgain } from './src/pages/webhooks/form/auth-rules.ts';
@@ -25,8 +29,8 @@ const STORED: AuthMethod[] = [
 describe('the form of a webhook knows the authentication as the gateway does', () => {
   test.each(Object.entries(METHODS))('fields of %s', (name, { fields, required }) => {
     const method = name as keyof typeof METHODS;
-    expect(fields.toSorted()).toEqual(AUTH_FIELDS[method].toSorted());
-    expect(required.toSorted()).toEqual(REQUIRED_FIELDS[method].toSorted());
+    expect(fields.toSorted()).toEqual(fieldNamesOf(method).toSorted());
+    expect(required.toSorted()).toEqual(requiredFieldsOf(method).toSorted());
   });
 
   test('the header of the signature', () => {

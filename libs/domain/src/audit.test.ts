@@ -1,7 +1,8 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { sampleWebhook } from '../../../test/support/samples/sample-webhook.ts';
-import { changesBetween, fieldsOfWebhook } from './audit.ts';
+import { changesBetween } from './audit.ts';
+import { auditedFields } from './webhook-fields.ts';
 import type { AuthMethod, Webhook } from './webhook.ts';
 
 const MASK = '********';
@@ -63,7 +64,7 @@ const OAUTH2 = {
 };
 
 test('the changes of a webhook with OAuth 2.0 show all but the secret and the query of the token server', () => {
-  const fields = fieldsOfWebhook(sampleWebhook(1, { authMethod: OAUTH2 }));
+  const fields = auditedFields(sampleWebhook(1, { authMethod: OAUTH2 }));
   expect(changesBetween({}, fields)).toEqual(
     expect.arrayContaining([
       { field: 'authMethod', before: null, after: 'oauth2' },
@@ -105,7 +106,7 @@ const webhook: fc.Arbitrary<Webhook> = fc
 test('no secret of a webhook is in the changes between any two of its states', () => {
   fc.assert(
     fc.property(fc.option(webhook), fc.option(webhook), (before, after) => {
-      const fields = [before, after].map((each) => (each ? fieldsOfWebhook(each) : {}));
+      const fields = [before, after].map((each) => (each ? auditedFields(each) : {}));
       const changes = changesBetween(fields[0] ?? {}, fields[1] ?? {});
       expect(JSON.stringify(changes)).not.toContain('hush');
       const names = changes.map(({ field }) => field);

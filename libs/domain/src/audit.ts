@@ -1,4 +1,6 @@
-import { type AuthMethod, isSignedByCompany, type Webhook } from './webhook.ts';
+import { authFieldsAudited } from './auth-methods.ts';
+import { MASK } from './field-types.ts';
+import { fieldsAudited } from './webhook-fields.ts';
 
 /** Everything that the audit log records (docs/contract.md C17). */
 export const AUDIT_ACTIONS = [
@@ -115,26 +117,27 @@ export interface AuditChange {
 /** Fields of a resource or of a request, with their real values. */
 export type AuditedFields = Readonly<Record<string, unknown>>;
 
-/** Stands for a value that the log must not hold. */
-const HIDDEN = '********';
-
 /**
  * Fields whose values the log may hold. The value of any other one is hidden, so that a field which is added
  * later cannot bring a secret into the log.
  */
 // prettier-ignore
 const SHOWN_FIELDS: ReadonlySet<string> = new Set([
-  'name', 'description', 'environment', 'projectId', 'appId', 'environmentId', 'webhookId',
-  'eventTypes', 'disabled', 'rateLimitPerSecond', 'storeResponses', 'storePayloads', 'withSecrets',
-  'authMethod', 'hmacHeader', 'signatureAlgorithm', 'apiKeyHeader',
-  'oauth2ClientId', 'oauth2Scope', 'oauth2Audience', 'oauth2ClientAuthentication',
+  ...fieldsAudited('shown'), 'authMethod', ...authFieldsAudited('shown'),
+  'name', 'description', 'environment', 'projectId', 'appId', 'webhookId', 'storeResponses', 'storePayloads', 'withSecrets',
   'scopes', 'capabilities', 'origins', 'expiresInSeconds', 'expiresAt', 'graceSeconds', 'keyId', 'newKeyId',
   'since', 'until', 'resendId',
   'filter', 'matched', 'republished', 'resent', 'skipped', 'resealed', 'remaining',
 ]);
 
 /** Fields with URLs: the values of their query parameters are hidden. */
-const URL_FIELDS: ReadonlySet<string> = new Set(['url', 'oauth2TokenUrl']);
+const URL_FIELDS: ReadonlySet<string> = new Set([
+  ...fieldsAudited('url'),
+  ...authFieldsAudited('url'),
+]);
+
+/** Fields with headers. Any header may carry a credential, so of every value the log only shows that it changed. */
+const HEADER_FIELDS: ReadonlySet<string> = new Set(fieldsAudited('each header'));
 
 interface Field {
   /** Only compared, never shown. */
@@ -160,23 +163,22 @@ function fieldsOf(values: AuditedFields): Map<string, Field> {
   const given = Object.entries(values).filter(([, value]) => value !== null && value !== undefined);
   return new Map(
     given.flatMap(([name, value]): [string, Field][] => {
-      if (name === 'customHeaders') return headerFields(value);
+      if (HEADER_FIELDS.has(name)) return headerFields(name, value);
       return [[name, { real: textOf(value), shown: shownValue(name, value) }]];
     }),
   );
 }
 
-/** Any header may carry a credential, so of every value the log only shows that it changed. */
-function headerFields(headers: unknown): [string, Field][] {
+function headerFields(name: string, headers: unknown): [string, Field][] {
   return (headers as readonly { key: string; value: string }[]).map(({ key, value }) => [
-    `customHeaders.${key}`,
-    { real: value, shown: HIDDEN },
+    `${name}.${key}`,
+    { real: value, shown: MASK },
   ]);
 }
 
 function shownValue(name: string, value: unknown): AuditValue {
   if (URL_FIELDS.has(name) && typeof value === 'string') return withoutQueryValues(value);
-  if (!SHOWN_FIELDS.has(name)) return HIDDEN;
+  if (!SHOWN_FIELDS.has(name)) return MASK;
   if (value instanceof Date) return value.toISOString();
   if (Array.isArray(value)) return value.map(String);
   if (typeof value === 'number' || typeof value === 'boolean') return value;
@@ -197,57 +199,5 @@ function withoutQueryValues(url: string): string {
 
 function withoutValue(parameter: string): string {
   const end = parameter.indexOf('=');
-  return end === -1 ? HIDDEN : `${parameter.slice(0, end)}=${HIDDEN}`;
-}
-
-/**
- * Fields that are not audited: those that no request changes, and `authMethod`, which `fieldsOfAuth` spells out.
- * The list names what is left out, so that a field which is added later is audited.
- */
-const LEFT_OUT: ReadonlySet<string> = new Set<keyof Webhook>([
-  'id',
-  'companyId',
-  'createdAtMs',
-  'updatedAtMs',
-  'previousSecret',
-  'authMethod',
-]);
-
-/**
- * Returns the fields of a webhook by the names that requests give them, secrets included: only for
- * `changesBetween`.
- */
-export function fieldsOfWebhook(webhook: Webhook): AuditedFields {
-  const fields = Object.entries(webhook).filter(([name]) => !LEFT_OUT.has(name));
-  return { ...Object.fromEntries(fields), ...fieldsOfAuth(webhook.authMethod) };
-}
-
-function fieldsOfAuth(auth: AuthMethod): AuditedFields {
-  switch (auth.method) {
-    case 'hmac':
-      return {
-        authMethod: 'hmac',
-        hmacHeader: auth.hmacHeader,
-        hmacSecret: auth.hmacSecret,
-        signatureAlgorithm: isSignedByCompany(auth) ? 'ed25519' : 'hmac-sha256',
-      };
-    case 'basic':
-      return {
-        authMethod: 'basic',
-        basicAuthUsername: auth.username,
-        basicAuthPassword: auth.password,
-      };
-    case 'api_key':
-      return { authMethod: 'apiKey', apiKeyHeader: auth.apiKeyHeader, apiKey: auth.apiKey };
-    case 'oauth2':
-      return {
-        authMethod: 'oauth2',
-        oauth2TokenUrl: auth.tokenUrl,
-        oauth2ClientId: auth.clientId,
-        oauth2ClientSecret: auth.clientSecret,
-        oauth2Scope: auth.scope,
-        oauth2Audience: auth.audience,
-        oauth2ClientAuthentication: auth.clientAuthentication,
-      };
-  }
+  return end === -1 ? MASK : `${parameter.slice(0, end)}=${MASK}`;
 }

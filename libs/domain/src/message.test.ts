@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
-import { type Attempt, refOf, withoutResponse } from './delivery/delivery.ts';
-import { messageStatus, notStoredBy, notStoredOf } from './message.ts';
+import { type Attempt, messageStatus, refOf, withoutResponse } from './delivery/delivery.ts';
+import { notStoredBy, notStoredOf } from './message.ts';
 
 describe('the status of a message', () => {
   test('is that of its least finished delivery', () => {

@@ -1,5 +1,3 @@
-import type { DeliveryStatus } from './delivery/delivery.ts';
-
 /** An accepted payload and its targets. Stored once; only its payload may be erased later. */
 export interface Message extends NotStored {
   id: string;
@@ -43,14 +41,6 @@ export const NONE_DISABLED: ReadonlySet<string> = new Set();
 /** The limits of a message: HTTP body in bytes, nesting of the payload in levels. */
 export const MAX_BODY_BYTES = 262_144;
 export const MAX_PAYLOAD_DEPTH = 64;
-
-/** The status of the least finished delivery. */
-export function messageStatus(deliveries: readonly DeliveryStatus[]): DeliveryStatus {
-  if (deliveries.includes('pending')) return 'pending';
-  if (deliveries.includes('exhausted')) return 'exhausted';
-  if (deliveries.includes('cancelled')) return 'cancelled';
-  return 'delivered';
-}
 
 /** What an app keeps of its payloads. `until-delivered`: until every delivery of a message is delivered. */
 export const STORE_PAYLOADS = ['retained', 'until-delivered'] as const;

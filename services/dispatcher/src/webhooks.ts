@@ -3,7 +3,7 @@ import type { CancelReason, DeliveryRef } from '@posthorn/domain/delivery/delive
 import { type Signer, signerOf } from '@posthorn/domain/request/delivery-headers.ts';
 import { type KeyPairSigner, keyPairSignerOf } from '@posthorn/domain/request/signature.ts';
 import {
-  charsOfAuth,
+  charsOf,
   type EndpointTls,
   isSignedByCompany,
   type Webhook,
@@ -114,20 +114,8 @@ export function createWebhookLoader({
 
 function bytesOf(found: FoundWebhook): number {
   if (found.kind === 'unopened') return ENTRY_BYTES;
-  const { url, name, customHeaders, eventTypes, authMethod, tls } = found.webhook;
-  const headerChars = customHeaders.reduce(
-    (sum, { key, value }) => sum + key.length + value.length,
-    0,
-  );
-  const eventChars = eventTypes.reduce((sum, eventType) => sum + eventType.length, 0);
-  const credentialChars = charsOfAuth(authMethod) + charsOf(tls);
-  return ENTRY_BYTES + 2 * url.length + name.length + headerChars + eventChars + credentialChars;
-}
-
-function charsOf(tls: EndpointTls | null): number {
-  if (!tls) return 0;
-  const { client, ca } = tls;
-  return (client?.certificate.length ?? 0) + (client?.key.length ?? 0) + (ca?.length ?? 0);
+  // Origin and path repeat the URL.
+  return ENTRY_BYTES + found.webhook.url.length + charsOf(found.webhook);
 }
 
 /** A webhook whose company has no usable keys counts as one that cannot be opened: nothing is sent unsigned. */

@@ -81,6 +81,14 @@ export function isFinal(status: DeliveryStatus): boolean {
   return status !== 'pending';
 }
 
+/** The status of a message is that of its least finished delivery. */
+export function messageStatus(deliveries: readonly DeliveryStatus[]): DeliveryStatus {
+  if (deliveries.includes('pending')) return 'pending';
+  if (deliveries.includes('exhausted')) return 'exhausted';
+  if (deliveries.includes('cancelled')) return 'cancelled';
+  return 'delivered';
+}
+
 /** Returns the attempt as it is stored when its app does not store responses. */
 export function withoutResponse(attempt: Attempt): Attempt {
   return { ...attempt, response: null, responseHeaders: [] };

@@ -14,7 +14,7 @@ import type {
 import type { Idempotency, NotStored, StorePayloads } from '@posthorn/domain/message.ts';
 import type { PageProgress, ResendMark } from '@posthorn/domain/resend.ts';
 import type { AttemptCounts } from '@posthorn/domain/stats.ts';
-import { z } from 'zod';
+import type { OpenValues, SealedTexts } from '@posthorn/domain/webhook-fields.ts';
 
 /** The documents as they are stored. `_id` is the id that the API shows, with its prefix. */
 
@@ -78,19 +78,12 @@ export interface AppDocument extends OwnedDocument {
   storePayloads?: StorePayloads;
 }
 
-export interface WebhookDocument extends OwnedDocument {
-  projectId: string;
-  /** Null for a global webhook, which has an environment id instead. */
-  appId: string | null;
-  environmentId: string | null;
-  name: string;
-  url: string;
-  sealed: SealedFields;
+/** The fields of libs/domain/src/webhook-fields.ts: sealed ones apart, the others under their names. */
+export interface WebhookDocument extends OwnedDocument, OpenValues {
+  /** Each value is sealed by itself. */
+  sealed: SealedTexts;
   /** The key that sealed all values, for the rotation of keys. */
   keyId: string;
-  eventTypes: string[];
-  disabled: boolean;
-  rateLimitPerSecond: number | null;
   createdAt: Date;
   updatedAt: Date;
   /** When it was last seen to have an old backlog that waits for its endpoint; absent if never. */
@@ -337,18 +330,3 @@ export interface PortalSettingsDocument {
   origins: string[];
   updatedAt: Date;
 }
-
-export const sealedFields = z.object({
-  secret: z.string(),
-  /** JSON of a RetiringSecret. Its end is sealed too, so that a change in the database cannot extend the grace period. */
-  previousSecret: z.string().nullable(),
-  /** JSON of an AuthMethod. */
-  authMethod: z.string(),
-  /** JSON of Header[]. */
-  customHeaders: z.string(),
-  /** JSON of EndpointTls; absent without. */
-  tls: z.string().optional(),
-});
-
-/** The fields of a webhook that only the holder of a key can read. Each value is sealed by itself. */
-export type SealedFields = z.infer<typeof sealedFields>;

@@ -1,5 +1,5 @@
 import { type Cidr, type EgressPolicy, STRICT_EGRESS } from '@posthorn/domain/egress.ts';
-import { isCredential } from '@posthorn/domain/request/delivery-headers.ts';
+import { isCredential } from '@posthorn/domain/field-types.ts';
 import { z } from 'zod';
 
 /** Returns the egress settings of a service as the domain's policy. */

@@ -1,6 +1,6 @@
 import type { NotStored } from '@posthorn/domain/message.ts';
-import { charsOfAuth, wantsEvent } from '@posthorn/domain/webhook.ts';
-import { createCoalescingCache } from '@posthorn/platform/memory/coalescing-cache.ts';
+import { charsOf, wantsEvent } from '@posthorn/domain/webhook.ts';
+import { createCoalescingCache } from '@posthorn/platform/async/coalescing-cache.ts';
 import {
   type FoundWebhook,
   type TargetList,
@@ -150,8 +150,8 @@ async function loadWebhook(
 
 /** The key, the list and the entry of the cache. */
 const ENTRY_BYTES = 400;
-/** Four ids, the secret, the times and the objects themselves. */
-const WEBHOOK_BYTES = 700;
+/** The objects themselves and the times, besides the texts. */
+const WEBHOOK_BYTES = 500;
 /** An object with two texts, or a text in a list, besides its characters. */
 const PART_BYTES = 80;
 /** An id in a list. */
@@ -176,14 +176,9 @@ export function estimatedBytesOf(loaded: LoadedTargets): number {
 
 /** A webhook whose secrets do not open counts the base only: its error is about as large. */
 function bytesOfWebhook(webhook: FoundWebhook): number {
-  const eventTypes = bytesOfTexts(webhook.eventTypes);
-  if (webhook.kind === 'unopened') return WEBHOOK_BYTES + eventTypes;
-  const { name, url, customHeaders, authMethod } = webhook;
-  const headers = bytesOfTexts(customHeaders.flatMap(({ key, value }) => [key, value]));
-  const auth = charsOfAuth(authMethod);
-  return WEBHOOK_BYTES + name.length + url.length + auth + headers + eventTypes;
-}
-
-function bytesOfTexts(texts: readonly string[]): number {
-  return texts.reduce((sum, text) => sum + PART_BYTES + text.length, 0);
+  const { eventTypes } = webhook;
+  const ofLists = PART_BYTES * eventTypes.length;
+  if (webhook.kind === 'unopened') return WEBHOOK_BYTES + ofLists + charsOf(eventTypes);
+  const ofHeaders = PART_BYTES * 2 * webhook.customHeaders.length;
+  return WEBHOOK_BYTES + ofLists + ofHeaders + charsOf(webhook);
 }

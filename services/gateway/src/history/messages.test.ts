@@ -2,7 +2,7 @@ import { describe, expect, test } from '@jest/globals';
 import { statusBeforeAttempts } from '@posthorn/domain/delivery/when-cancelled.ts';
 import { timeMsOf } from '@posthorn/domain/ids.ts';
 import type { DeliveryStatus } from '@posthorn/domain/delivery/delivery.ts';
-import { messageStatus } from '@posthorn/domain/message.ts';
+import { messageStatus } from '@posthorn/domain/delivery/delivery.ts';
 import fc from 'fast-check';
 import {
   descending,

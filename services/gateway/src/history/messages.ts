@@ -1,7 +1,11 @@
 import { statusBeforeAttempts } from '@posthorn/domain/delivery/when-cancelled.ts';
 import { deliveryIdOf, firstIdAt, timeMsOf } from '@posthorn/domain/ids.ts';
-import type { Delivery, DeliveryStatus } from '@posthorn/domain/delivery/delivery.ts';
-import { type Message, messageStatus } from '@posthorn/domain/message.ts';
+import {
+  type Delivery,
+  type DeliveryStatus,
+  messageStatus,
+} from '@posthorn/domain/delivery/delivery.ts';
+import type { Message } from '@posthorn/domain/message.ts';
 import { requiredAt } from '@posthorn/domain/required.ts';
 import { slicesOf } from '@posthorn/platform/async/fair-queue.ts';
 import type {

@@ -1,4 +1,4 @@
-import { acceptHeaders, DEFAULT_HEADERS } from '@posthorn/domain/request/delivery-headers.ts';
+import { maskedDeliveryHeaders } from '@posthorn/domain/request/delivery-headers.ts';
 import type { Message } from '@posthorn/domain/message.ts';
 import { hmacSignature } from '@posthorn/domain/request/signature.ts';
 import { type Header, isSignedByCompany, type Webhook } from '@posthorn/domain/webhook.ts';
@@ -31,15 +31,12 @@ export function sentHeadersOf(message: Message, webhook: Webhook): SignedHeaders
   const signature = signatureOf(message, webhook);
   const isChanged = webhook.updatedAtMs > webhook.createdAtMs;
   const sinceMs = isChanged ? webhook.updatedAtMs : 0;
-  return { signature, headers: maskedHeaders(message, webhook, signature), sinceMs };
+  const parts = { messageId: message.id, signature, userAgent: `Posthorn/${VERSION}` };
+  return { signature, headers: maskedDeliveryHeaders(webhook, parts), sinceMs };
 }
 
 /** For a webhook that was deleted or cannot be decrypted. */
 export const UNKNOWN_HEADERS: SignedHeaders = { signature: null, headers: [], sinceMs: 0 };
-
-/** Stands for a credential in responses. */
-export const MASK = '********';
-const CREDENTIAL_NAME = /auth|token|secret|key|pass|session|credential/i;
 
 /**
  * See docs/contract.md C7.9: webhooks that send no HMAC are signed with their `secret`. Null when the
@@ -50,38 +47,4 @@ function signatureOf(message: Message, { authMethod, secret }: Webhook): string 
   const sendsHmac = authMethod.method === 'hmac' && !isSignedByCompany(authMethod);
   const key = sendsHmac ? authMethod.hmacSecret : secret;
   return hmacSignature(key, message.payload);
-}
-
-/** Leaves out the timestamp and its signature: each attempt makes new ones. */
-function maskedHeaders(message: Message, webhook: Webhook, signature: string | null): Header[] {
-  return [
-    ...DEFAULT_HEADERS,
-    { key: 'User-Agent', value: `Posthorn/${VERSION}` },
-    ...acceptHeaders(webhook),
-    ...webhook.customHeaders.map(maskCredential),
-    ...maskedAuth(webhook, signature),
-    { key: 'webhook-id', value: message.id },
-  ];
-}
-
-/** Masks the value of a header whose name suggests a credential. */
-export function maskCredential({ key, value }: Header): Header {
-  return { key, value: isCredential(key) ? MASK : value };
-}
-
-export const isCredential = (headerName: string): boolean => CREDENTIAL_NAME.test(headerName);
-
-/** Ed25519 has no header of its own: it signs in `webhook-signature`, with each attempt. */
-function maskedAuth({ authMethod }: Webhook, signature: string | null): Header[] {
-  if (isSignedByCompany(authMethod)) return [];
-  switch (authMethod.method) {
-    case 'hmac':
-      return [{ key: authMethod.hmacHeader, value: signature ?? MASK }];
-    case 'basic':
-      return [{ key: 'Authorization', value: `Basic ${MASK}` }];
-    case 'api_key':
-      return [{ key: authMethod.apiKeyHeader, value: MASK }];
-    case 'oauth2':
-      return [{ key: 'Authorization', value: `Bearer ${MASK}` }];
-  }
 }

@@ -1,24 +1,16 @@
+import { exampleId, text } from '@posthorn/domain/field-types.ts';
 import { idPattern, type IdPrefix } from '@posthorn/domain/ids.ts';
 import { z } from 'zod';
 
-/**
- * Text of a bounded length in characters. JSON Schema counts code points; zod alone counts UTF-16 units,
- * of which an emoji has two.
- */
-export function text(minChars: number, maxChars: number) {
-  const problem =
-    minChars === 0
-      ? `must have at most ${maxChars} characters`
-      : `must have ${minChars} to ${maxChars} characters`;
-  const fits = (given: string): boolean => {
-    const chars = given.length > 2 * maxChars ? given.length : Array.from(given).length;
-    return chars >= minChars && chars <= maxChars;
-  };
-  return z
-    .string('must be text')
-    .refine(fits, problem)
-    .meta({ ...(minChars > 0 && { minLength: minChars }), maxLength: maxChars });
-}
+export {
+  exampleId,
+  headerFields,
+  idField,
+  idText,
+  isoTime,
+  text,
+  timeField,
+} from '@posthorn/domain/field-types.ts';
 
 export const name = text(1, 100).meta({ example: 'Orders' });
 
@@ -28,9 +20,6 @@ export const environment = z.enum(
   ['development', 'production'],
   'must be development or production',
 );
-
-/** Any text: an id that does not exist gets 404, not 400. */
-export const idText = (prefix: IdPrefix) => text(1, 128).meta({ example: exampleId(prefix) });
 
 /** A whole number in a query string, where every value is text. */
 function wholeNumber(min: number, max: number) {
@@ -82,27 +71,3 @@ export const idList = (max: number) =>
     .meta({ description: `Only these, at most ${max}, with commas between them` });
 
 export const idsIn = (list: string): string[] => list.split(',');
-
-/** Returns ISO 8601 in UTC with milliseconds, as every time in the API. Takes milliseconds since 1970, or a date. */
-export function isoTime(at: number | Date): string {
-  return new Date(at).toISOString();
-}
-
-export const timeField = z.iso.datetime({ precision: 3 }).meta({
-  id: 'Time',
-  description: 'ISO 8601 in UTC with milliseconds',
-  example: '2026-01-31T09:30:00.000Z',
-});
-
-const EXAMPLE_ULID = '01kdyx3m9e7r8s5tqv2wzcbn4a';
-
-/** Returns a valid id, for the examples of the API document. */
-export const exampleId = (prefix: IdPrefix): string => `${prefix}_${EXAMPLE_ULID}`;
-
-export const idField = (prefix: IdPrefix) =>
-  z
-    .string()
-    .regex(idPattern(prefix))
-    .meta({ description: `Id with the prefix \`${prefix}_\``, example: exampleId(prefix) });
-
-export const headerFields = z.array(z.object({ key: z.string(), value: z.string() }));

@@ -5,9 +5,10 @@ import {
   CANCEL_REASONS,
   type Delivery,
   endedAtMs,
+  messageStatus,
   OUTCOMES,
 } from '@posthorn/domain/delivery/delivery.ts';
-import { type Message, messageStatus } from '@posthorn/domain/message.ts';
+import type { Message } from '@posthorn/domain/message.ts';
 import type { Header } from '@posthorn/domain/webhook.ts';
 import { slicesOf } from '@posthorn/platform/async/fair-queue.ts';
 import type { DeliveryOutline } from '@posthorn/platform/mongo/messages/delivery-queries.ts';

@@ -1,3 +1,4 @@
+import { eventType } from '@posthorn/domain/field-types.ts';
 import { traceparentOf } from '@posthorn/domain/request/traceparent.ts';
 import { ImpossibleError } from '@posthorn/domain/required.ts';
 import { z } from 'zod';
@@ -21,7 +22,6 @@ import {
   messageSchema,
 } from './message-responses.ts';
 import { cursor, idText, limit, timeText } from './fields.ts';
-import { eventType } from './webhook-fields.ts';
 
 const listQuery = z.object({
   appId: idText('app').optional(),

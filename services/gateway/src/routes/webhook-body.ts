@@ -1,34 +1,103 @@
-import type { EgressPolicy } from '@posthorn/domain/egress.ts';
-import type { Header, Webhook } from '@posthorn/domain/webhook.ts';
-import type { WebhookChanges } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
-import { z } from 'zod';
-import { invalidRequest, type Problem } from '../api-error.ts';
-import { isEmptyUpdate } from '../projects/projects.ts';
-import { isCredential, MASK } from '../history/sent-headers.ts';
 import {
+  AUTH_NAMES,
+  type AuthFieldName,
   type AuthFields,
   authHeaderOf,
   authMethodOf,
   type AuthName,
+  authShape,
   chosenAlgorithm,
   chosenAuth,
+  DEFAULT_HMAC_HEADER,
+  fieldNamesOf,
   nameOf,
-} from '../webhooks/auth-method.ts';
-import {
-  AUTH_FIELDS,
-  authFields,
-  CREATE_RULES,
-  ownerFields,
-  REQUIRED_FIELDS,
+  requiredFieldsOf,
   SECRET_FIELDS,
-  UPDATE_RULES,
-  webhookFields,
-} from './webhook-fields.ts';
+  sentSecretOf,
+  setsAuthorization,
+} from '@posthorn/domain/auth-methods.ts';
+import type { EgressPolicy } from '@posthorn/domain/egress.ts';
+import { isCredentialHeader, MASK, sameNamePattern } from '@posthorn/domain/field-types.ts';
+import { createShape, type RequestRules, updateShape } from '@posthorn/domain/webhook-fields.ts';
+import type { Header, Webhook } from '@posthorn/domain/webhook.ts';
+import type { WebhookChanges } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
+import { systemClockMs } from '@posthorn/platform/service/clock-and-ids.ts';
+import { messageOf } from '@posthorn/platform/service/errors.ts';
+import { createSecureContext } from 'node:tls';
+import { z } from 'zod';
+import { invalidRequest, type Problem } from '../api-error.ts';
+import { isEmptyUpdate } from '../projects/projects.ts';
+
+const WITHOUT_SECRET_FIELDS = {
+  if: {
+    required: ['signatureAlgorithm'],
+    properties: { signatureAlgorithm: { const: 'ed25519' } },
+  },
+  then: { properties: { hmacHeader: false, hmacSecret: false } },
+};
+
+/** All but the default. */
+const NAMED_METHODS = AUTH_NAMES.slice(1);
+const IS_NAMED = { anyOf: NAMED_METHODS.map(has) };
+const IS_AUTHORIZATION = { anyOf: AUTH_NAMES.filter(setsAuthorization).map(has) };
+
+/** The rules between the fields of a new webhook, as far as JSON Schema can express them. */
+const CREATE_RULES = {
+  oneOf: [
+    { required: ['appId'], properties: { projectId: false, environmentId: false } },
+    { required: ['projectId', 'environmentId'], properties: { appId: false } },
+  ],
+  allOf: [
+    ...NAMED_METHODS.map((method) => ({
+      if: has(method),
+      then: { required: requiredFieldsOf(method) },
+      else: without(method),
+    })),
+    { if: IS_NAMED, then: without('hmac') },
+    { if: IS_AUTHORIZATION, then: withoutCustomHeader('authorization') },
+    {
+      if: { not: { anyOf: [IS_NAMED, { required: ['hmacHeader'] }] } },
+      then: withoutCustomHeader(DEFAULT_HMAC_HEADER),
+    },
+    WITHOUT_SECRET_FIELDS,
+  ],
+};
+
+/** The rules between the fields of an update that hold for every webhook; the others depend on the stored one. */
+const UPDATE_RULES = {
+  dependentSchemas: Object.fromEntries(
+    AUTH_NAMES.flatMap((name) => fieldNamesOf(name).map((field) => [field, onlyWith(name)])),
+  ),
+  allOf: [
+    { if: IS_AUTHORIZATION, then: withoutCustomHeader('authorization') },
+    WITHOUT_SECRET_FIELDS,
+  ],
+};
+
+function has(method: AuthName): object {
+  return { required: ['authMethod'], properties: { authMethod: { const: method } } };
+}
+
+function without(...methods: AuthName[]): { properties: Record<string, false> } {
+  const fields = methods.flatMap(fieldNamesOf);
+  return { properties: Object.fromEntries(fields.map((field) => [field, false])) };
+}
+
+function onlyWith(method: AuthName): object {
+  const { properties } = without(...AUTH_NAMES.filter((other) => other !== method));
+  const headers = setsAuthorization(method) ? withoutCustomHeader('authorization').properties : {};
+  return { properties: { authMethod: { const: method }, ...properties, ...headers } };
+}
+
+function withoutCustomHeader(name: string): { properties: { customHeaders: object } } {
+  const key = { not: { pattern: sameNamePattern(name) } };
+  return { properties: { customHeaders: { items: { properties: { key } } } } };
+}
 
 /** Create-webhook body (docs/contract.md C6). */
 export function createWebhookBody(policy: EgressPolicy) {
   return z
-    .object({ ...webhookFields(policy), ...ownerFields, ...authFields(policy) })
+    .object({ ...createShape(rulesOf(policy)), ...authShape(policy) })
     .superRefine(
       (body, context) => {
         const problems = [...ownerProblems(body), ...authProblems(body, null)];
@@ -49,22 +118,35 @@ export function createWebhookBody(policy: EgressPolicy) {
 
 /** Update-webhook body. The owner of a webhook never changes. */
 export function updateWebhookBody(policy: EgressPolicy) {
-  const { url, ...rest } = webhookFields(policy);
   return z
-    .object({ url: url.optional(), ...rest, ...authFields(policy) })
+    .object({ ...updateShape(rulesOf(policy)), ...authShape(policy) })
     .meta({ id: 'UpdateWebhook', ...UPDATE_RULES });
 }
 
+function rulesOf(policy: EgressPolicy): RequestRules {
+  return { policy, nowMs: systemClockMs, refusalOfOpenSsl };
+}
+
+/** Mistakes are found when a webhook is saved, and not by its deliveries. */
+const refusalOfOpenSsl: RequestRules['refusalOfOpenSsl'] = (options) => {
+  try {
+    createSecureContext(options);
+    return null;
+  } catch (error) {
+    return messageOf(error);
+  }
+};
+
 type CreateWebhookBody = z.infer<ReturnType<typeof createWebhookBody>>;
 export type UpdateWebhookBody = z.infer<ReturnType<typeof updateWebhookBody>>;
-type AuthBody = Pick<UpdateWebhookBody, keyof ReturnType<typeof authFields> | 'customHeaders'>;
+type AuthBody = Pick<UpdateWebhookBody, AuthFieldName | 'authMethod' | 'customHeaders'>;
 
-const AUTH_NAMES: ReadonlySet<string> = new Set([
+const AUTH_FIELDS: ReadonlySet<string> = new Set([
   'authMethod',
-  ...Object.values(AUTH_FIELDS).flat(),
+  ...AUTH_NAMES.flatMap(fieldNamesOf),
 ]);
 
-/** Who asks for an update. */
+/** The caller of an update. */
 interface Asker {
   seesSecrets: boolean;
 }
@@ -116,7 +198,7 @@ export function changesOf(
   if (problems.length > 0) throw invalidRequest(problems);
   if (isEmptyUpdate(body)) return null;
   const { customHeaders } = body;
-  const changes = Object.fromEntries(Object.entries(body).filter(([key]) => !AUTH_NAMES.has(key)));
+  const changes = Object.fromEntries(Object.entries(body).filter(([key]) => !AUTH_FIELDS.has(key)));
   return {
     ...changes,
     ...(customHeaders && { customHeaders: withKeptValues(customHeaders, webhook) }),
@@ -144,13 +226,13 @@ function ownerProblems({ appId, projectId, environmentId }: CreateWebhookBody): 
 function authProblems(body: AuthBody, webhook: Webhook | null): Problem[] {
   const chosen = chosenAuth(body, webhook?.authMethod);
   const isNew = nameOf(webhook?.authMethod) !== chosen;
-  const required = REQUIRED_FIELDS[chosen];
-  const problems = Object.entries(AUTH_FIELDS).flatMap(([method, fields]) =>
-    fields.flatMap((path) => {
+  const problems = AUTH_NAMES.flatMap((method) =>
+    fieldNamesOf(method).flatMap((path) => {
+      const isRequired = requiredFieldsOf(method).includes(path);
       const isGiven = body[path] !== undefined;
       if (isGiven && method !== chosen)
         return [{ path, message: `belongs to authMethod ${method}` }];
-      const isMissing = !isGiven && isNew && method === chosen && required.includes(path);
+      const isMissing = !isGiven && isNew && method === chosen && isRequired;
       return isMissing ? [{ path, message: `is required for ${method}` }] : [];
     }),
   );
@@ -185,14 +267,6 @@ interface MovingFields extends AuthFields {
   url?: string | undefined;
   customHeaders?: Header[] | undefined;
 }
-
-/** The secret that each method sends to another server. That of `hmac` signs, and is never sent. */
-const SENT_SECRETS = {
-  basic: 'basicAuthPassword',
-  apiKey: 'apiKey',
-  oauth2: 'oauth2ClientSecret',
-  hmac: null,
-} as const satisfies Record<AuthName, keyof AuthFields | null>;
 
 /** `********` stands for the value that the header of this name has (docs/contract.md C6.10). */
 function withKeptValues(headers: readonly Header[], { customHeaders }: Webhook): Header[] {
@@ -245,18 +319,18 @@ function isOtherServer(after: string | undefined, before: string | undefined): b
 /** Another method requires all of its own fields in any case. */
 function credentialProblems(body: MovingFields, { authMethod }: Webhook): Problem[] {
   const chosen = chosenAuth(body, authMethod);
-  const path = SENT_SECRETS[chosen];
-  const isKept = chosen === nameOf(authMethod) && path !== null && body[path] === undefined;
-  return isKept ? [{ path, message: MESSAGE }] : [];
+  const path = sentSecretOf(chosen);
+  if (path === undefined || chosen !== nameOf(authMethod)) return [];
+  return body[path] === undefined ? [{ path, message: MESSAGE }] : [];
 }
 
 function movedHeaders({ customHeaders }: MovingFields, webhook: Webhook): Problem[] {
   if (!customHeaders) {
-    const hasSecret = webhook.customHeaders.some(({ key }) => isCredential(key));
+    const hasSecret = webhook.customHeaders.some(({ key }) => isCredentialHeader(key));
     return hasSecret ? [{ path: 'customHeaders', message: MESSAGE }] : [];
   }
   return customHeaders.flatMap(({ key, value }, index) =>
-    value === MASK && isCredential(key)
+    value === MASK && isCredentialHeader(key)
       ? [{ path: `customHeaders.${index}.value`, message: MESSAGE }]
       : [],
   );

@@ -1,143 +1,46 @@
 import { DEFAULT_HEADERS } from '@posthorn/domain/request/delivery-headers.ts';
 import {
-  type AuthMethod,
-  CLIENT_AUTHENTICATIONS,
-  type EndpointTls,
-  type Webhook,
-} from '@posthorn/domain/webhook.ts';
-import { pemCertificatesIn } from '@posthorn/platform/security/secure-context.ts';
-import { X509Certificate } from 'node:crypto';
+  responseFields,
+  type ResponseKind,
+  responseShape,
+  withoutSecrets,
+} from '@posthorn/domain/webhook-fields.ts';
+import type { Webhook } from '@posthorn/domain/webhook.ts';
 import { z } from 'zod';
 import { headerFields, idField, isoTime, timeField } from './fields.ts';
 import { type Caller, seesSecrets } from '../keys/rights.ts';
-import { MASK, maskCredential } from '../history/sent-headers.ts';
 
-const certificates = z.array(
-  z.object({
-    subject: z.string().meta({ example: 'CN=posthorn, O=Example' }),
-    issuer: z.string(),
-    fingerprint256: z.string().meta({ description: 'SHA-256 of the certificate' }),
-    notBefore: timeField,
-    notAfter: timeField,
-  }),
-);
+/** A webhook as lists, updates and rotations return it. */
+export const webhookSchema = schemaOf('list').meta({ id: 'Webhook' });
 
-/** Shows certificates, which any endpoint may see, and no key. */
-const endpointTlsSchema = z
-  .object({ certificate: certificates, ca: certificates })
-  .meta({ id: 'ShownTls', description: 'Present when the webhook has TLS settings of its own' });
+/** `authMethod` and `tls` are returned on create and get only (docs/contract.md C6.5, C6.17). */
+export const webhookWithAuthSchema = schemaOf('single').meta({ id: 'WebhookWithAuth' });
 
-function describeEndpointTls({ client, ca }: EndpointTls): z.infer<typeof endpointTlsSchema> {
-  return {
-    certificate: client ? describeCertificates(client.certificate) : [],
-    ca: ca === null ? [] : describeCertificates(ca),
-  };
-}
-
-function describeCertificates(pem: string): z.infer<typeof certificates> {
-  return pemCertificatesIn(pem).map((text) => {
-    const { subject, issuer, fingerprint256, validFromDate, validToDate } = new X509Certificate(
-      text,
-    );
-    return {
-      subject: onOneLine(subject),
-      issuer: onOneLine(issuer),
-      fingerprint256,
-      notBefore: isoTime(validFromDate.getTime()),
-      notAfter: isoTime(validToDate.getTime()),
-    };
+function schemaOf(kind: ResponseKind) {
+  return z.object({
+    id: idField('wh'),
+    ...responseShape(kind),
+    headers: headerFields.meta({ description: 'Headers that Posthorn adds' }),
+    createdAt: timeField,
+    updatedAt: timeField,
   });
 }
 
-/** Node returns each part of a name on a line of its own, and nothing for an empty name. */
-function onOneLine(name: string | undefined): string {
-  return (name ?? '').replaceAll('\n', ', ');
-}
+/** A webhook in a response. Its fields are those of libs/domain/src/webhook-fields.ts. */
+export type WebhookResponse = Readonly<Record<string, unknown>>;
 
-const authMethod = z
-  .discriminatedUnion('method', [
-    z.object({
-      method: z.literal('hmac'),
-      hmacHeader: z.string(),
-      hmacSecret: z.string(),
-      signatureAlgorithm: z.literal('ed25519').optional().meta({
-        description:
-          'Present when the key of the company signs. `hmacHeader` and `hmacSecret` are not used then',
-      }),
-    }),
-    z.object({ method: z.literal('api_key'), apiKey: z.string(), apiKeyHeader: z.string() }),
-    z.object({ method: z.literal('basic'), username: z.string(), password: z.string() }),
-    z.object({
-      method: z.literal('oauth2'),
-      tokenUrl: z.string(),
-      clientId: z.string(),
-      clientSecret: z.string(),
-      scope: z.string().nullable(),
-      audience: z.string().nullable(),
-      clientAuthentication: z.enum(CLIENT_AUTHENTICATIONS),
-    }),
-  ])
-  .meta({ id: 'AuthMethod', description: 'How deliveries authenticate to the endpoint' });
+export const describeWebhook = (source: Webhook): WebhookResponse => describe(source, 'list');
 
-/** A webhook as lists, updates and rotations return it. */
-export const webhookSchema = z
-  .object({
-    id: idField('wh'),
-    name: z.string(),
-    url: z.string(),
-    secret: z
-      .string()
-      .meta({ description: 'Verifies deliveries: `whsec_` and the base64 of 32 random bytes' }),
-    customHeaders: headerFields,
-    headers: headerFields.meta({ description: 'Headers that Posthorn adds' }),
-    eventTypes: z.array(z.string()).meta({
-      description: 'Event types that are delivered. An empty list selects all messages of the app',
-    }),
-    disabled: z.boolean(),
-    rateLimitPerSecond: z
-      .int()
-      .nullable()
-      .meta({ description: 'Most attempts per second; null for no limit' }),
-    createdAt: timeField,
-    updatedAt: timeField,
-  })
-  .meta({ id: 'Webhook' });
+export const describeWebhookWithAuth = (source: Webhook): WebhookResponse =>
+  describe(source, 'single');
 
-/** `authMethod` and `tls` are returned on create and get only (docs/contract.md C6.5, C6.17). */
-export const webhookWithAuthSchema = z
-  .object({ ...webhookSchema.shape, authMethod, tls: endpointTlsSchema.optional() })
-  .meta({ id: 'WebhookWithAuth' });
-
-export function describeWebhook(source: Webhook): z.infer<typeof webhookSchema> {
-  const { id, name, url, secret, customHeaders, eventTypes, disabled, rateLimitPerSecond } = source;
+function describe(source: Webhook, kind: ResponseKind): WebhookResponse {
   return {
-    id,
-    name,
-    url,
-    secret,
-    customHeaders,
-    headers: [...DEFAULT_HEADERS],
-    eventTypes,
-    disabled,
-    rateLimitPerSecond,
+    id: source.id,
+    ...responseFields(source, kind),
+    headers: DEFAULT_HEADERS,
     createdAt: isoTime(source.createdAtMs),
     updatedAt: isoTime(source.updatedAtMs),
-  };
-}
-
-export function describeWebhookWithAuth(source: Webhook): z.infer<typeof webhookWithAuthSchema> {
-  const { authMethod, tls } = source;
-  return { ...describeWebhook(source), authMethod, ...(tls && { tls: describeEndpointTls(tls) }) };
-}
-
-/** Returns the webhook with everything masked that signs or authenticates its deliveries. */
-function withoutSecrets(source: Webhook): Webhook {
-  return {
-    ...source,
-    secret: MASK,
-    previousSecret: null,
-    customHeaders: source.customHeaders.map(maskCredential),
-    authMethod: maskedAuth(source.authMethod),
   };
 }
 
@@ -149,19 +52,6 @@ export function shownTo<Shown>(
 ): (webhook: Webhook) => Shown {
   const isShown = asksForSecrets && seesSecrets(caller);
   return isShown ? describe : (webhook) => describe(withoutSecrets(webhook));
-}
-
-function maskedAuth(auth: AuthMethod): AuthMethod {
-  switch (auth.method) {
-    case 'hmac':
-      return { ...auth, hmacSecret: MASK };
-    case 'basic':
-      return { ...auth, password: MASK };
-    case 'api_key':
-      return { ...auth, apiKey: MASK };
-    case 'oauth2':
-      return { ...auth, clientSecret: MASK };
-  }
 }
 
 export const healthSchema = z

@@ -1,5 +1,5 @@
-import { type AuditedFields, fieldsOfWebhook } from '@posthorn/domain/audit.ts';
-import type { WebhookDocument } from '@posthorn/platform/mongo/documents.ts';
+import type { AuthFields } from '@posthorn/domain/auth-methods.ts';
+import { auditedFields } from '@posthorn/domain/webhook-fields.ts';
 import { z } from 'zod';
 import type { Gateway } from '../gateway.ts';
 import { readHealth } from '../history/health.ts';
@@ -17,7 +17,6 @@ import {
   webhookSchema,
   webhookWithAuthSchema,
 } from './webhook-responses.ts';
-import type { AuthFields } from '../webhooks/auth-method.ts';
 import { findWebhooks, listWebhooks } from '../webhooks/find-webhooks.ts';
 import {
   createWebhook,
@@ -180,7 +179,7 @@ function updateRoute(gateway: Gateway): Route {
         checkHeaderBytes(changes?.customHeaders, gateway.maxHeaderBytes);
         return changes;
       });
-      const changed = { before: fieldsOfWebhook(before), after: fieldsOfWebhook(after) };
+      const changed = { before: auditedFields(before), after: auditedFields(after) };
       return { data: shownTo(caller, describeWebhook)(after), changed };
     },
   });
@@ -199,26 +198,11 @@ function deleteRoute(gateway: Gateway): Route {
     response: { status: 200, message: 'Webhook deleted' },
     errors: ['not_found'],
     async handle({ caller: { companyId }, params: { webhookId = '' } }) {
+      // Without the sealed fields: a webhook that cannot be decrypted can be deleted too.
       const deleted = await deleteWebhook(gateway, companyId, webhookId);
-      return { changed: { before: fieldsOfStored(deleted), after: {} } };
+      return { changed: { before: auditedFields(deleted), after: {} } };
     },
   });
-}
-
-/** Without the sealed fields: a webhook that cannot be decrypted can be deleted too. */
-function fieldsOfStored(document: WebhookDocument): AuditedFields {
-  const { name, url, appId, projectId, environmentId, eventTypes, disabled } = document;
-  const { rateLimitPerSecond } = document;
-  return {
-    name,
-    url,
-    appId,
-    projectId,
-    environmentId,
-    eventTypes,
-    disabled,
-    rateLimitPerSecond,
-  };
 }
 
 const MAX_IDS = 100;
@@ -320,10 +304,10 @@ function rotateRoute(gateway: Gateway): Route {
       const { companyId } = caller;
       const { graceSeconds } = value;
       const { before, after } = await rotateSecret(gateway, { companyId, webhookId, graceSeconds });
-      const now = { ...fieldsOfWebhook(after), graceSeconds };
+      const now = { ...auditedFields(after), graceSeconds };
       return {
         data: shownTo(caller, describeWebhook)(after),
-        changed: { before: fieldsOfWebhook(before), after: now },
+        changed: { before: auditedFields(before), after: now },
       };
     },
   });

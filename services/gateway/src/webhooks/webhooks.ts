@@ -1,7 +1,9 @@
+import { type AuthFields, authMethodOf } from '@posthorn/domain/auth-methods.ts';
 import { deliveryIdOf, type IdPrefix } from '@posthorn/domain/ids.ts';
 import { secretFromBytes } from '@posthorn/domain/request/signature.ts';
 import { ImpossibleError } from '@posthorn/domain/required.ts';
-import type { EndpointTls, Header, Webhook } from '@posthorn/domain/webhook.ts';
+import { type GivenFields, newValues } from '@posthorn/domain/webhook-fields.ts';
+import type { Webhook } from '@posthorn/domain/webhook.ts';
 import { type Changed, documentsOf } from '@posthorn/platform/mongo/company-documents.ts';
 import type { WebhookDocument } from '@posthorn/platform/mongo/documents.ts';
 import type { WebhookChanges, WebhookStore } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
@@ -16,7 +18,6 @@ import type { Quotas } from '../projects/quotas.ts';
 import type { Apps } from '../projects/apps.ts';
 import type { Projects } from '../projects/projects.ts';
 import type { RemoveTree } from '../projects/remove-tree.ts';
-import { type AuthFields, authMethodOf } from './auth-method.ts';
 
 interface CreateWebhookDeps {
   projects: Pick<Projects, 'get'>;
@@ -29,20 +30,7 @@ interface CreateWebhookDeps {
 }
 
 /** A request whose fields were checked: either `appId`, or `projectId` with `environmentId`. */
-interface NewWebhook extends AuthFields {
-  appId?: string | undefined;
-  projectId?: string | undefined;
-  environmentId?: string | undefined;
-  url: string;
-  name?: string | undefined;
-  customHeaders?: Header[] | undefined;
-  tls?: EndpointTls | null | undefined;
-  eventTypes?: string[] | undefined;
-  disabled?: boolean | undefined;
-  rateLimitPerSecond?: number | null | undefined;
-}
-
-const MAX_NAME_CHARS = 100;
+type NewWebhook = GivenFields & AuthFields;
 
 /** Throws ApiError 404 for an unknown app or project, 409 when it has as many webhooks as it may. */
 export async function createWebhook(
@@ -103,21 +91,13 @@ function newWebhook(
   const secret = newSecret();
   const createdAtMs = nowMs();
   return {
+    ...newValues(fields),
     id: newId('wh'),
     companyId,
     projectId,
-    appId: fields.appId ?? null,
-    environmentId: fields.environmentId ?? null,
-    name: fields.name ?? new URL(fields.url).host.slice(0, MAX_NAME_CHARS),
-    url: fields.url,
     secret,
     previousSecret: null,
-    customHeaders: fields.customHeaders ?? [],
     authMethod: authMethodOf(fields, undefined, secret),
-    tls: fields.tls ?? null,
-    eventTypes: fields.eventTypes ?? [],
-    disabled: fields.disabled ?? false,
-    rateLimitPerSecond: fields.rateLimitPerSecond ?? null,
     createdAtMs,
     updatedAtMs: createdAtMs,
   };

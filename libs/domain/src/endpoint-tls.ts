@@ -1,14 +1,26 @@
-import type { EndpointTls } from '@posthorn/domain/webhook.ts';
-import { messageOf } from '@posthorn/platform/service/errors.ts';
-import { hasOtherPem, pemCertificatesIn } from '@posthorn/platform/security/secure-context.ts';
 import { createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto';
-import { createSecureContext } from 'node:tls';
+import { z } from 'zod';
+import { isoTime, text, timeField } from './field-types.ts';
 
-/** What a request gives for `tls`, in PEM (docs/contract.md C6.17). */
+/** What TLS to the endpoint uses instead of the defaults, in PEM (docs/contract.md C6.17). */
+export interface EndpointTls {
+  /** What proves the sender to the endpoint, its own certificate first; null for nothing. */
+  client: { certificate: string; key: string } | null;
+  /** The only authorities that may have issued the endpoint's certificate; null for those that Node trusts. */
+  ca: string | null;
+}
+
+/** What a request gives for `tls`, in PEM. */
 export interface TlsFields {
   certificate?: string | undefined;
   key?: string | undefined;
   ca?: string | undefined;
+}
+
+export interface TlsChecks {
+  nowMs: () => number;
+  /** Returns why OpenSSL refuses a certificate with its key, or authorities; null when it accepts them. */
+  refusalOfOpenSsl: (options: { cert?: string; key?: string; ca?: string }) => string | null;
 }
 
 interface TlsProblem {
@@ -20,18 +32,113 @@ interface TlsProblem {
 type TlsResult =
   { kind: 'settings'; tls: EndpointTls } | { kind: 'refused'; problems: TlsProblem[] };
 
+const MAX_PEM_CHARS = 8_192;
+
+const pem = text(1, MAX_PEM_CHARS);
+
+/** `tls` in a request. Keys are single words: only the keys of the body itself may be written in snake_case. */
+export function tlsText(checks: TlsChecks) {
+  return z
+    .strictObject({
+      certificate: pem.optional().meta({
+        description: 'What proves the deliveries to the endpoint, then the authorities between',
+      }),
+      key: pem.optional().meta({
+        description:
+          'Private key of the first certificate, not encrypted. RSA of 2,048 to 4,096 bits, or better P-256. No response shows it',
+      }),
+      ca: pem.optional().meta({
+        description:
+          'The only authorities that may have issued the certificate of the endpoint. Without it, the public ones',
+      }),
+    })
+    .transform((fields, context) => {
+      const result = tlsOf(fields, checks);
+      if (result.kind === 'settings') return result.tls;
+      for (const { path, message } of result.problems) {
+        context.addIssue({ code: 'custom', path: [path], message });
+      }
+      return z.NEVER;
+    })
+    .meta({
+      id: 'EndpointTls',
+      minProperties: 1,
+      dependentRequired: { certificate: ['key'], key: ['certificate'] },
+      description: 'TLS to the endpoint, in PEM; at most 5 certificates in each',
+    })
+    .nullable();
+}
+
+const certificates = z.array(
+  z.object({
+    subject: z.string().meta({ example: 'CN=posthorn, O=Example' }),
+    issuer: z.string(),
+    fingerprint256: z.string().meta({ description: 'SHA-256 of the certificate' }),
+    notBefore: timeField,
+    notAfter: timeField,
+  }),
+);
+
+/** `tls` in a response: the certificates, which any endpoint may see, and no key. */
+export const tlsResponse = z
+  .object({ certificate: certificates, ca: certificates })
+  .meta({ id: 'ShownTls', description: 'Present when the webhook has TLS settings of its own' })
+  .optional();
+
+export function describeTls(tls: EndpointTls | null): z.infer<typeof tlsResponse> {
+  if (!tls) return undefined;
+  const { client, ca } = tls;
+  return {
+    certificate: client ? describeCertificates(client.certificate) : [],
+    ca: ca === null ? [] : describeCertificates(ca),
+  };
+}
+
+function describeCertificates(pem: string): z.infer<typeof certificates> {
+  return pemCertificatesIn(pem).map((block) => {
+    const { subject, issuer, fingerprint256, validFromDate, validToDate } = new X509Certificate(
+      block,
+    );
+    return {
+      subject: onOneLine(subject),
+      issuer: onOneLine(issuer),
+      fingerprint256,
+      notBefore: isoTime(validFromDate.getTime()),
+      notAfter: isoTime(validToDate.getTime()),
+    };
+  });
+}
+
+/** Node returns each part of a name on a line of its own, and nothing for an empty name. */
+function onOneLine(name: string | undefined): string {
+  return (name ?? '').replaceAll('\n', ', ');
+}
+
+const CERTIFICATE = /-----BEGIN CERTIFICATE-----[A-Za-z0-9+/=\s]+-----END CERTIFICATE-----/g;
+
+/** Returns the certificates of a text in PEM (RFC 7468), each a text; without the comments that bundles have. */
+function pemCertificatesIn(text: string): string[] {
+  return text.match(CERTIFICATE) ?? [];
+}
+
+/** Whether the text has something else in PEM, such as a private key, or a certificate that is cut off. */
+function hasOtherPem(text: string): boolean {
+  return text.replaceAll(CERTIFICATE, '').includes('-----');
+}
+
 const MAX_CERTIFICATES = 5;
 
 /**
  * Checks that certificates can be read and have not expired, that the key belongs to its certificate, and that
  * OpenSSL takes them, so that these mistakes are found when a webhook is saved and not by its deliveries.
  */
-export function tlsOf(fields: TlsFields, nowMs: number): TlsResult {
+export function tlsOf(fields: TlsFields, { nowMs, refusalOfOpenSsl }: TlsChecks): TlsResult {
   const { certificate, ca } = fields;
+  const now = nowMs();
   const read = fields.key === undefined ? null : readClientKey(fields.key);
   const problems = [
-    ...(certificate === undefined ? [] : problemsOfCertificates('certificate', certificate, nowMs)),
-    ...(ca === undefined ? [] : problemsOfCertificates('ca', ca, nowMs)),
+    ...(certificate === undefined ? [] : problemsOfCertificates('certificate', certificate, now)),
+    ...(ca === undefined ? [] : problemsOfCertificates('ca', ca, now)),
     ...problemsOfPair(fields, read),
   ];
   if (problems.length > 0) return { kind: 'refused', problems };
@@ -45,7 +152,7 @@ export function tlsOf(fields: TlsFields, nowMs: number): TlsResult {
           },
     ca: ca === undefined ? null : onlyCertificates(ca),
   };
-  const refusals = refusalsOfOpenSsl(tls);
+  const refusals = refusalsOf(tls, refusalOfOpenSsl);
   return refusals.length > 0 ? { kind: 'refused', problems: refusals } : { kind: 'settings', tls };
 }
 
@@ -106,23 +213,17 @@ function problemsOfPair(
 }
 
 /** OpenSSL refuses, for example, RSA keys of less than 2,048 bits. */
-function refusalsOfOpenSsl({ client, ca }: EndpointTls): TlsProblem[] {
-  return [
-    ...(client ? refusalOf('certificate', { cert: client.certificate, key: client.key }) : []),
-    ...(ca === null ? [] : refusalOf('ca', { ca })),
-  ];
-}
-
-function refusalOf(
-  path: keyof TlsFields,
-  options: { cert?: string; key?: string; ca?: string },
+function refusalsOf(
+  { client, ca }: EndpointTls,
+  refusalOfOpenSsl: TlsChecks['refusalOfOpenSsl'],
 ): TlsProblem[] {
-  try {
-    createSecureContext(options);
-    return [];
-  } catch (error) {
-    return [{ path, message: `is refused by OpenSSL: ${messageOf(error)}` }];
-  }
+  const ofClient = client && refusalOfOpenSsl({ cert: client.certificate, key: client.key });
+  const ofAuthorities = ca === null ? null : refusalOfOpenSsl({ ca });
+  const message = (refusal: string): string => `is refused by OpenSSL: ${refusal}`;
+  return [
+    ...(ofClient === null ? [] : [{ path: 'certificate' as const, message: message(ofClient) }]),
+    ...(ofAuthorities === null ? [] : [{ path: 'ca' as const, message: message(ofAuthorities) }]),
+  ];
 }
 
 function parsed(certificate: string): X509Certificate | null {

@@ -1,10 +1,11 @@
 import { describe, expect, it } from '@jest/globals';
 import { createPrivateKey, generateKeyPairSync, type KeyObject } from 'node:crypto';
-import { selfSigned } from '../../../../test/support/receivers/self-signed.ts';
+import { selfSigned } from '../../../test/support/receivers/self-signed.ts';
 import { readClientKey, type TlsFields, tlsOf } from './endpoint-tls.ts';
 
 const NOW_MS = Date.now();
 const DAY_MS = 86_400_000;
+const CHECKS = { nowMs: () => NOW_MS, refusalOfOpenSsl: () => null };
 const own = selfSigned('client.example.com');
 const other = selfSigned('authority.example.com');
 const expired = selfSigned('old.example.com', { validUntilMs: NOW_MS - 1_000 });
@@ -17,13 +18,13 @@ const encrypted = createPrivateKey(own.key)
 describe('the TLS settings of a webhook', () => {
   it('are a certificate with its key, authorities, or both', () => {
     const client = { certificate: own.cert, key: own.key };
-    expect(tlsOf(client, NOW_MS)).toEqual({ kind: 'settings', tls: { client, ca: null } });
-    expect(tlsOf({ ca: other.cert }, NOW_MS)).toEqual({
+    expect(tlsOf(client, CHECKS)).toEqual({ kind: 'settings', tls: { client, ca: null } });
+    expect(tlsOf({ ca: other.cert }, CHECKS)).toEqual({
       kind: 'settings',
       tls: { client: null, ca: other.cert },
     });
     const both = { ...client, ca: other.cert };
-    expect(tlsOf(both, NOW_MS)).toEqual({ kind: 'settings', tls: { client, ca: other.cert } });
+    expect(tlsOf(both, CHECKS)).toEqual({ kind: 'settings', tls: { client, ca: other.cert } });
   });
 
   it('may have comments around certificates and another format of the key, which are not stored', () => {
@@ -33,7 +34,7 @@ describe('the TLS settings of a webhook', () => {
       key: sec1,
       ca: `First\n${other.cert}\nSecond\r\n${own.cert}`,
     };
-    expect(tlsOf(fields, NOW_MS)).toEqual({
+    expect(tlsOf(fields, CHECKS)).toEqual({
       kind: 'settings',
       tls: { client: { certificate: own.cert, key: own.key }, ca: other.cert + own.cert },
     });
@@ -80,7 +81,7 @@ describe('the TLS settings of a webhook', () => {
     ],
   ])('are refused with %s', (_what, fields, problems) => {
     const expected = problems.map(([path, message]) => ({ path, message }));
-    expect(tlsOf(fields, NOW_MS)).toEqual({ kind: 'refused', problems: expected });
+    expect(tlsOf(fields, CHECKS)).toEqual({ kind: 'refused', problems: expected });
   });
 
   it('are refused with a certificate whose date is none', () => {
@@ -88,15 +89,27 @@ describe('the TLS settings of a webhook', () => {
     const utcTime = der.indexOf(Buffer.from([0x17, 13]));
     der.write('no date', utcTime + 2, 'latin1');
     const ca = `-----BEGIN CERTIFICATE-----\n${der.toString('base64')}\n-----END CERTIFICATE-----\n`;
-    expect(tlsOf({ ca }, NOW_MS)).toEqual({
+    expect(tlsOf({ ca }, CHECKS)).toEqual({
       kind: 'refused',
       problems: [{ path: 'ca', message: 'certificate 1 cannot be read' }],
     });
   });
 
+  it('are refused when OpenSSL refuses them', () => {
+    const refusalOfOpenSsl = ({ ca }: { ca?: string }) => (ca ? 'CA too weak' : 'key too small');
+    const fields = { certificate: own.cert, key: own.key, ca: other.cert };
+    expect(tlsOf(fields, { ...CHECKS, refusalOfOpenSsl })).toEqual({
+      kind: 'refused',
+      problems: [
+        { path: 'certificate', message: 'is refused by OpenSSL: key too small' },
+        { path: 'ca', message: 'is refused by OpenSSL: CA too weak' },
+      ],
+    });
+  });
+
   it('may have a certificate that is not valid yet', () => {
     const { cert: ca } = selfSigned('next.example.com', { validFromMs: NOW_MS + DAY_MS / 2 });
-    expect(tlsOf({ ca }, NOW_MS)).toEqual({ kind: 'settings', tls: { client: null, ca } });
+    expect(tlsOf({ ca }, CHECKS)).toEqual({ kind: 'settings', tls: { client: null, ca } });
   });
 });
 

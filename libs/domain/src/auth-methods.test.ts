@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
-import type { AuthMethod } from '@posthorn/domain/webhook.ts';
-import { authHeaderOf, authMethodOf, type AuthFields } from './auth-method.ts';
+import type { AuthMethod } from './auth-methods.ts';
+import { authHeaderOf, authMethodOf, type AuthFields } from './auth-methods.ts';
 
 const BASIC: AuthMethod = { method: 'basic', username: 'u', password: 'p' };
 const API_KEY: AuthMethod = { method: 'api_key', apiKey: 'k', apiKeyHeader: 'X-Key' };

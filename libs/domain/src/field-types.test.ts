@@ -1,0 +1,121 @@
+import { describe, expect, test } from '@jest/globals';
+import { encodedUrl, isCredential, isHeaderValue, refusalOfHeaderName } from './field-types.ts';
+
+const encoded = (text: string): string => encodedUrl(new URL(text));
+
+test.each([
+  ['/a|b', '/a%7Cb'],
+  ['/^{c}`"<>[d]', '/%5E%7Bc%7D%60%22%3C%3E%5Bd%5D'],
+  ['/?q=|^{}`"<>[x]', '/?q=%7C%5E%7B%7D%60%22%3C%3E%5Bx%5D'],
+  ['/100%', '/100%25'],
+  ['/%zz%4?%', '/%25zz%254?%25'],
+  ['/é ö', '/%C3%A9%20%C3%B6'],
+])('the path %s is sent as %s', (given, sent) => {
+  expect(encoded(`https://example.com${given}`)).toBe(`https://example.com${sent}`);
+});
+
+test.each([
+  'https://example.com/',
+  'https://example.com:8443/a%2Fb%7c;c=1,2/~x/@me:(1)?a=%20b&c=d/e?f=!$*+',
+  'http://[2606:4700::1111]:8080/x',
+])('%s stays as it is', (url) => {
+  expect(encoded(url)).toBe(url);
+});
+
+test('an empty query is not sent', () => {
+  expect(encoded('https://example.com/?')).toBe('https://example.com/');
+});
+
+test('what is encoded stays as it is', () => {
+  const once = encoded('https://example.com/a|b%?q=[%zz]{`}');
+  expect(encoded(once)).toBe(once);
+  expect(once).toMatch(/^[A-Za-z0-9\-._~!$&'()*+,;=:@/?%]+$/);
+});
+
+describe('a header name', () => {
+  test.each([
+    ...[
+      'connection',
+      'keep-alive',
+      'te',
+      'trailer',
+      'transfer-encoding',
+      'upgrade',
+      'host',
+      'cookie',
+    ],
+    ...['expect', 'proxy-authorization', 'proxy-connection', 'via', 'x-real-ip', 'forwarded'],
+    ...[
+      'x-forwarded-for',
+      'x-forwarded-host',
+      'content-type',
+      'content-length',
+      'content-encoding',
+    ],
+    ...['webhook-id', 'webhook-timestamp', 'webhook-signature', 'metadata', 'metadata-flavor'],
+    ...['x-google-metadata-request'],
+    ...['x-aws-ec2-metadata-token', 'x-aws-ec2-metadata-token-ttl-seconds', 'user-agent'],
+  ])('%s is refused in any case', (name) => {
+    expect(refusalOfHeaderName(name)).toMatch(/^is a header/);
+    expect(refusalOfHeaderName(name.toUpperCase())).toMatch(/^is a header/);
+  });
+
+  test.each([
+    ...['', ' ', 'a b', 'a:', 'a\r\nb', 'a\n', 'a\0', 'é', 'x"y', 'a(b)', 'a/b', 'x'.repeat(129)],
+  ])('%j is no HTTP token', (name) => {
+    expect(refusalOfHeaderName(name)).toMatch(/^must be an HTTP header name/);
+  });
+
+  test.each(['X-Service-Signature', 'Authorization', 'x-api-key', "!#$%&'*+.^_`|~0", 'hosts'])(
+    '%s is allowed',
+    (name) => {
+      expect(refusalOfHeaderName(name)).toBeNull();
+    },
+  );
+
+  test('has at most 128 characters', () => {
+    expect(refusalOfHeaderName('x'.repeat(128))).toBeNull();
+  });
+});
+
+describe('a header value', () => {
+  test('has every printable Latin-1 character and no other', () => {
+    const allowed = Array.from({ length: 0x200 }, (_, code) => code).filter((code) =>
+      isHeaderValue(`a${String.fromCharCode(code)}z`),
+    );
+    const printable = (code: number) =>
+      (code >= 0x20 && code <= 0x7e) || (code >= 0xa0 && code <= 0xff);
+    expect(allowed).toEqual(Array.from({ length: 0x200 }, (_, code) => code).filter(printable));
+  });
+
+  test.each(['a\r\nX-Evil: 1', 'a\n', '\ra', 'a\0b', '😀', '\u2028'])('is not %j', (value) => {
+    expect(isHeaderValue(value)).toBe(false);
+  });
+
+  test.each([' ', ' a', 'a ', '  a  '])('has no space at either end: %j', (value) => {
+    expect(isHeaderValue(value)).toBe(false);
+  });
+
+  test('may be one character, or have spaces within', () => {
+    for (const value of ['a', 'é', 'a b', 'Bearer  a b c']) expect(isHeaderValue(value)).toBe(true);
+  });
+
+  test('may be empty and has at most 4,096 characters', () => {
+    expect(isHeaderValue('')).toBe(true);
+    expect(isHeaderValue('x'.repeat(4_096))).toBe(true);
+    expect(isHeaderValue('x'.repeat(4_097))).toBe(false);
+  });
+});
+
+describe('a credential', () => {
+  test.each(['secret\n', '\nsecret', 'a\rb', '\x07u', 'a\tb', 'a\0', 'a\x7f', 'half \ud83d'])(
+    'is not %j',
+    (text) => {
+      expect(isCredential(text)).toBe(false);
+    },
+  );
+
+  test.each(['secret', ' se cret ', 'pässwörd', '密码', '😀', 'a:b'])('may be %j', (text) => {
+    expect(isCredential(text)).toBe(true);
+  });
+});

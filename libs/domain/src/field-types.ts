@@ -1,0 +1,255 @@
+import { z } from 'zod';
+import { type EgressPolicy, refusalOfUrl } from './egress.ts';
+import { idPattern, type IdPrefix } from './ids.ts';
+
+/*
+ * The kinds of fields that requests and responses of the API have. Where a check is code, `meta` states it as JSON
+ * Schema beside it.
+ */
+
+/** Replaces a value that must not be shown. */
+export const MASK = '********';
+
+/**
+ * Text of a bounded length in characters. JSON Schema counts code points; zod alone counts UTF-16 units,
+ * of which an emoji has two.
+ */
+export function text(minChars: number, maxChars: number) {
+  const problem =
+    minChars === 0
+      ? `must have at most ${maxChars} characters`
+      : `must have ${minChars} to ${maxChars} characters`;
+  const fits = (given: string): boolean => {
+    const chars = given.length > 2 * maxChars ? given.length : Array.from(given).length;
+    return chars >= minChars && chars <= maxChars;
+  };
+  return z
+    .string('must be text')
+    .refine(fits, problem)
+    .meta({ ...(minChars > 0 && { minLength: minChars }), maxLength: maxChars });
+}
+
+const EXAMPLE_ULID = '01kdyx3m9e7r8s5tqv2wzcbn4a';
+
+/** Returns a valid id, for the examples of the API document. */
+export const exampleId = (prefix: IdPrefix): string => `${prefix}_${EXAMPLE_ULID}`;
+
+/** An id in a request. It may be any text: an id that does not exist gets 404, not 400. */
+export const idText = (prefix: IdPrefix) => text(1, 128).meta({ example: exampleId(prefix) });
+
+/** An id in a response. */
+export const idField = (prefix: IdPrefix) =>
+  z
+    .string()
+    .regex(idPattern(prefix))
+    .meta({ description: `Id with the prefix \`${prefix}_\``, example: exampleId(prefix) });
+
+/** A time in a response. */
+export const timeField = z.iso.datetime({ precision: 3 }).meta({
+  id: 'Time',
+  description: 'ISO 8601 in UTC with milliseconds',
+  example: '2026-01-31T09:30:00.000Z',
+});
+
+/** Returns ISO 8601 in UTC with milliseconds, as every time in the API. Takes milliseconds since 1970, or a date. */
+export function isoTime(at: number | Date): string {
+  return new Date(at).toISOString();
+}
+
+/** Headers in a response. */
+export const headerFields = z.array(z.object({ key: z.string(), value: z.string() }));
+
+/** A header as the API shows it. */
+export type Header = z.infer<typeof headerFields>[number];
+
+const CREDENTIAL_NAME = /auth|token|secret|key|pass|session|credential/i;
+
+/** Whether the name of a header suggests that its value is a credential. */
+export const isCredentialHeader = (name: string): boolean => CREDENTIAL_NAME.test(name);
+
+/** Returns the header as people see it. */
+export function maskedHeader({ key, value }: Header): Header {
+  return { key, value: isCredentialHeader(key) ? MASK : value };
+}
+
+/** A name that the client chooses, such as `order.paid`. */
+export const eventType = z
+  .string('must be text')
+  .regex(/^[A-Za-z0-9._:/-]{1,128}$/, 'must be 1 to 128 letters, digits or . _ : / -')
+  .meta({ example: 'order.paid' });
+
+/** RFC 9110, 5.6.2: the characters of a header name. */
+const TOKEN = "[!#$%&'*+.^_`|~0-9A-Za-z-]{1,128}";
+const HEADER_NAME = new RegExp(`^${TOKEN}$`);
+
+/** Names in lower case. A client may not set them, in upper or lower case. */
+// prettier-ignore
+const REFUSED_NAMES: ReadonlySet<string> = new Set([
+  // The sender sets connection, framing and routing.
+  'connection', 'keep-alive', 'te', 'trailer', 'transfer-encoding', 'upgrade', 'host',
+  'cookie', 'expect', 'via', 'x-real-ip', 'forwarded', 'http2-settings',
+  // These unlock the metadata services of clouds.
+  'metadata', 'metadata-flavor', 'x-google-metadata-request',
+  // Posthorn sets these itself.
+  'user-agent', 'traceparent', 'tracestate',
+]);
+/** Prefixes of names that a client may not set. */
+// prettier-ignore
+const REFUSED_PREFIXES: readonly string[] = [
+  'proxy-', 'x-forwarded-', 'content-', 'webhook-', 'x-aws-ec2-metadata-token',
+];
+
+/** Returns why a client may not set the header; null when it may. */
+export function refusalOfHeaderName(name: string): string | null {
+  if (!HEADER_NAME.test(name)) return 'must be an HTTP header name of at most 128 characters';
+  const lower = name.toLowerCase();
+  const isReserved =
+    REFUSED_NAMES.has(lower) || REFUSED_PREFIXES.some((prefix) => lower.startsWith(prefix));
+  return isReserved ? 'is a header that the service or the connection sets' : null;
+}
+
+/** A header that a client may set. `authorization` is refused only where the method of authentication sets it. */
+export const headerName = z
+  .string('must be text')
+  .superRefine((name, context) => {
+    const refusal = refusalOfHeaderName(name);
+    if (refusal) context.addIssue({ code: 'custom', message: refusal });
+  })
+  .meta({
+    id: 'HeaderName',
+    pattern: `^${TOKEN}$`,
+    not: { pattern: refusedNamePattern() },
+    description: 'Name of an HTTP header that neither Posthorn nor the connection sets',
+    example: 'X-Tenant',
+  });
+
+function refusedNamePattern(): string {
+  const whole = [...REFUSED_NAMES].map((name) => `${inAnyCase(name)}$`);
+  return `^(${[...whole, ...REFUSED_PREFIXES.map(inAnyCase)].join('|')})`;
+}
+
+/** Returns a pattern of one header name in any case. */
+export function sameNamePattern(name: string): string {
+  return `^${inAnyCase(name)}$`;
+}
+
+/** JSON Schema patterns have no flag to ignore case. */
+function inAnyCase(name: string): string {
+  return name.replaceAll(/[a-z]/gi, (letter) => `[${letter.toUpperCase()}${letter.toLowerCase()}]`);
+}
+
+/**
+ * Printable Latin-1 without tabs, so that CR, LF and NUL can never reach the wire, and without a space at either end:
+ * that is no part of a field value (RFC 9110, 5.5), so the receiver would get another one.
+ */
+const HEADER_VALUE_PATTERN =
+  '^([\\x21-\\x7e\\xa0-\\xff]([\\x20-\\x7e\\xa0-\\xff]*[\\x21-\\x7e\\xa0-\\xff])?)?$';
+const MAX_HEADER_VALUE_CHARS = 4_096;
+const HEADER_VALUE = new RegExp(HEADER_VALUE_PATTERN);
+
+export function isHeaderValue(value: string): boolean {
+  return value.length <= MAX_HEADER_VALUE_CHARS && HEADER_VALUE.test(value);
+}
+
+export const headerValue = z
+  .string('must be text')
+  .refine(
+    isHeaderValue,
+    'must be at most 4096 printable Latin-1 characters without a space at either end',
+  )
+  .meta({ maxLength: MAX_HEADER_VALUE_CHARS, pattern: HEADER_VALUE_PATTERN });
+
+const MAX_CREDENTIAL_CHARS = 1_024;
+/** Of user names, passwords and other credentials: no control characters (RFC 7617, 2; RFC 6749, A). */
+const CREDENTIAL_PATTERN = '^[^\\x00-\\x1f\\x7f]*$';
+const CREDENTIAL = new RegExp(CREDENTIAL_PATTERN);
+
+/** False for text that would not arrive as it is: with control characters, or with half a character (a lone surrogate). */
+export function isCredential(text: string): boolean {
+  return CREDENTIAL.test(text) && text.isWellFormed();
+}
+
+export const credential = text(1, MAX_CREDENTIAL_CHARS)
+  .refine(isCredential, 'must be text without control characters')
+  .meta({ pattern: CREDENTIAL_PATTERN });
+
+/** A colon would end the user name (RFC 7617, section 2). */
+export const userName = credential
+  .refine((text) => !text.includes(':'), 'must not contain a colon')
+  .meta({ pattern: CREDENTIAL_PATTERN.replace('[^', '[^:') });
+
+/** A credential that is a header value by itself. */
+export const headerCredential = text(1, MAX_CREDENTIAL_CHARS)
+  .refine(isHeaderValue, 'must be printable Latin-1 without a space at either end')
+  .meta({ pattern: HEADER_VALUE_PATTERN });
+
+/** A key that both sides have and that is never sent, so that any text will do. */
+export const sharedKey = text(1, MAX_CREDENTIAL_CHARS);
+
+const MAX_URL_CHARS = 2_048;
+
+/** A URL that `policy` allows as the destination of requests. */
+export function urlText(policy: EgressPolicy) {
+  const scheme = policy.allowHttp ? '[Hh][Tt][Tt][Pp][Ss]?' : '[Hh][Tt][Tt][Pp][Ss]';
+  // No control characters and no backslashes: `URL` drops or replaces them, and another URL would be stored.
+  const pattern = `^${scheme}://[^\\s/\\\\?#@\\x00-\\x1f\\x7f]+([/?][^#\\\\\\x00-\\x1f\\x7f]*)?$`;
+  return text(0, MAX_URL_CHARS)
+    .meta({
+      pattern,
+      example: 'https://example.com/webhooks',
+      description:
+        'An http or https URL of a public host, without user, password and fragment. Stored percent-encoded, as it is sent',
+    })
+    .transform((text, context) => {
+      const url = URL.parse(text);
+      const message = url ? problemOfUrl(url, policy) : 'must be an absolute URL';
+      // `URL` also accepts what only a browser understands, such as `https:host` or leading spaces.
+      const isPlain = new RegExp(pattern).test(text);
+      if (!message && !isPlain)
+        context.addIssue({ code: 'custom', message: 'must be http(s)://…' });
+      if (message) context.addIssue({ code: 'custom', message });
+      return url ? encodedUrl(url) : z.NEVER;
+    });
+}
+
+function problemOfUrl(url: URL, policy: EgressPolicy): string | null {
+  if (url.protocol !== 'http:' && url.protocol !== 'https:') return 'must be http or https';
+  if (url.username !== '' || url.password !== '') return 'must not contain a user or password';
+  if (url.href.includes('#')) return 'must not contain a fragment';
+  // One more character for the path `/` that `URL` adds.
+  if (encodedUrl(url).length > MAX_URL_CHARS + 1)
+    return 'must have at most 2048 characters once encoded';
+  switch (refusalOfUrl(url, policy)) {
+    case 'scheme':
+      return 'must be https';
+    case 'port':
+      return 'names a port that deliveries may not go to';
+    case 'host':
+    case 'address':
+      return 'names a host that deliveries may not go to';
+    case null:
+      return null;
+  }
+}
+
+/** The characters that a path or query may not have (RFC 3986, 3.3 and 3.4), and a `%` that encodes nothing. */
+const NOT_ALLOWED = /[^A-Za-z0-9\-._~!$&'()*+,;=:@/?%]|%(?![0-9A-Fa-f]{2})/g;
+
+/**
+ * Returns an http or https URL, without user and fragment, as it is stored, shown and sent. `URL` leaves some characters
+ * as they are that servers such as Tomcat refuse: `|`, `^`, `{`, `[` and others in a query, `|` and `[` in a path.
+ */
+export function encodedUrl({ origin, pathname, search }: URL): string {
+  return origin + (pathname + search).replace(NOT_ALLOWED, percentEncoded);
+}
+
+/** The same for a stored URL, which may be of a version that did not encode so much. */
+export function encodedText(url: string): string {
+  const parsed = URL.parse(url);
+  return parsed ? encodedUrl(parsed) : url;
+}
+
+/** `URL` has encoded everything but ASCII. */
+function percentEncoded(char: string): string {
+  return `%${char.charCodeAt(0).toString(16).toUpperCase().padStart(2, '0')}`;
+}

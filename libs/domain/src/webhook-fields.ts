@@ -1,0 +1,403 @@
+import { z } from 'zod';
+import { authFieldsOf, authMethodSchema, maskedAuth, withEncodedUrl } from './auth-methods.ts';
+import type { EgressPolicy } from './egress.ts';
+import {
+  describeTls,
+  type EndpointTls,
+  type TlsChecks,
+  tlsResponse,
+  tlsText,
+} from './endpoint-tls.ts';
+import {
+  encodedText,
+  eventType,
+  type Header,
+  headerFields,
+  headerName,
+  headerValue,
+  idText,
+  MASK,
+  maskedHeader,
+  text,
+  urlText,
+} from './field-types.ts';
+
+/**
+ * The fields of a webhook, each once. From this table follow the type `Webhook`, the schemas of requests and responses,
+ * the defaults, what is sealed in the database, what the audit log shows, and docs/webhook-fields.md.
+ */
+interface FieldRule {
+  /** The rules in docs/contract.md. */
+  contract: string;
+  /** The value of a webhook. Unless the rules below say otherwise, requests and responses have it in the same form. */
+  value: z.ZodType;
+  /** `never`: Posthorn sets the field. `authMethod` is given by the fields of auth-methods.ts. */
+  given: 'at creation' | 'always' | 'never';
+  request?: (rules: RequestRules) => z.ZodType;
+  isRequired?: true;
+  /** The value of a webhook that is created without the field. */
+  initially?: (given: { url: string }) => unknown;
+  /** `by itself`: in the responses of create and get, not in lists. */
+  shown: 'everywhere' | 'by itself' | 'never';
+  response?: z.ZodType;
+  show?: (value: never) => unknown;
+  /** The value for people who see no secrets; absent for a field that they see. */
+  mask?: (value: never) => unknown;
+  /** Only the holder of an encryption key can read the stored value. */
+  sealed?: 'as text' | 'as JSON';
+  /** Returns the value in today's form, when an earlier version has stored it in another one. */
+  fromStore?: (value: never) => unknown;
+  /**
+   * What the audit log has of a change: both values, them without the values of the URL's query, or only that the field
+   * changed; the same for each header or each field of the method of authentication.
+   */
+  audit: 'shown' | 'url' | 'hidden' | 'each header' | 'each field' | 'never';
+}
+
+/** What the schemas of requests depend on. */
+export interface RequestRules extends TlsChecks {
+  /** Decides which URLs are allowed. */
+  policy: EgressPolicy;
+}
+
+const MAX_NAME_CHARS = 100;
+const MAX_CUSTOM_HEADERS = 20;
+const MAX_EVENT_TYPES = 100;
+const RATE_PROBLEM = 'must be a whole number from 1 to 10000, or null';
+
+const customHeaders = z
+  .array(z.strictObject({ key: headerName, value: headerValue }), 'must be a list of {key, value}')
+  .max(MAX_CUSTOM_HEADERS, 'must have at most 20 entries')
+  .superRefine((headers, context) => {
+    const seen = new Set<string>();
+    headers.forEach(({ key }, index) => {
+      const lower = key.toLowerCase();
+      if (seen.has(lower)) {
+        const message = 'is given twice';
+        context.addIssue({ code: 'custom', path: [index, 'key'], message });
+      }
+      seen.add(lower);
+    });
+  })
+  .meta({
+    description:
+      'Names are unique regardless of case, and differ from the header that `authMethod` sets',
+  });
+
+const WEBHOOK_FIELDS = {
+  projectId: {
+    contract: 'C6.1',
+    value: z.string(),
+    given: 'at creation',
+    request: () => idText('proj'),
+    shown: 'never',
+    audit: 'shown',
+  },
+  /** Null for a global webhook, which has an environment id instead. */
+  appId: {
+    contract: 'C6.1',
+    value: z.string().nullable(),
+    given: 'at creation',
+    request: () => idText('app'),
+    initially: () => null,
+    shown: 'never',
+    audit: 'shown',
+  },
+  environmentId: {
+    contract: 'C6.1',
+    value: z.string().nullable(),
+    given: 'at creation',
+    request: () =>
+      z
+        .string('must be text')
+        .regex(/^[A-Za-z0-9_-]{1,64}$/, 'must be 1 to 64 letters, digits, _ or -')
+        .meta({ example: 'live' }),
+    initially: () => null,
+    shown: 'never',
+    audit: 'shown',
+  },
+  name: {
+    contract: 'C6.2',
+    value: z.string(),
+    given: 'always',
+    request: () => text(2, MAX_NAME_CHARS).meta({ example: 'Orders' }),
+    initially: ({ url }) => new URL(url).host.slice(0, MAX_NAME_CHARS),
+    shown: 'everywhere',
+    audit: 'shown',
+  },
+  url: {
+    contract: 'C6.3',
+    value: z.string(),
+    given: 'always',
+    request: ({ policy }) => urlText(policy),
+    isRequired: true,
+    shown: 'everywhere',
+    fromStore: encodedText,
+    audit: 'url',
+  },
+  /** `whsec_` and base64 of 32 bytes. Key of the Standard Webhooks signature. */
+  secret: {
+    contract: 'C6.9',
+    value: z
+      .string()
+      .meta({ description: 'Verifies deliveries: `whsec_` and the base64 of 32 random bytes' }),
+    given: 'never',
+    shown: 'everywhere',
+    mask: () => MASK,
+    sealed: 'as text',
+    audit: 'hidden',
+  },
+  /** A secret that was rotated. It signs beside the new one until its grace period ends, which is sealed too. */
+  previousSecret: {
+    contract: 'C9.8',
+    value: z.object({ secret: z.string(), expiresAtMs: z.int() }).nullable(),
+    given: 'never',
+    shown: 'never',
+    mask: () => null,
+    sealed: 'as JSON',
+    audit: 'never',
+  },
+  customHeaders: {
+    contract: 'C6.6',
+    value: headerFields,
+    given: 'always',
+    request: () => customHeaders,
+    initially: () => [],
+    shown: 'everywhere',
+    mask: (headers: Header[]) => headers.map(maskedHeader),
+    sealed: 'as JSON',
+    audit: 'each header',
+  },
+  authMethod: {
+    contract: 'C6.5',
+    value: authMethodSchema,
+    given: 'never',
+    shown: 'by itself',
+    mask: maskedAuth,
+    sealed: 'as JSON',
+    fromStore: withEncodedUrl,
+    audit: 'each field',
+  },
+  /** Null for the defaults. */
+  tls: {
+    contract: 'C6.17',
+    value: z.custom<EndpointTls>().nullable(),
+    given: 'always',
+    request: tlsText,
+    initially: () => null,
+    shown: 'by itself',
+    response: tlsResponse,
+    show: describeTls,
+    sealed: 'as JSON',
+    audit: 'hidden',
+  },
+  /** The event types that it receives; empty for all. */
+  eventTypes: {
+    contract: 'C6.11',
+    value: z
+      .array(eventType, 'must be a list of event types')
+      .max(MAX_EVENT_TYPES, 'must have at most 100 entries')
+      .meta({
+        description: 'Event types to deliver. An empty list selects all messages of the app',
+      }),
+    given: 'always',
+    initially: () => [],
+    shown: 'everywhere',
+    audit: 'shown',
+  },
+  disabled: {
+    contract: 'C6.12',
+    value: z.boolean('must be true or false'),
+    given: 'always',
+    initially: () => false,
+    shown: 'everywhere',
+    audit: 'shown',
+  },
+  rateLimitPerSecond: {
+    contract: 'C6.13',
+    value: z
+      .int(RATE_PROBLEM)
+      .min(1, RATE_PROBLEM)
+      .max(10_000, RATE_PROBLEM)
+      .nullable()
+      .meta({ description: 'Most attempts per second; null for no limit' }),
+    given: 'always',
+    initially: () => null,
+    shown: 'everywhere',
+    audit: 'shown',
+  },
+} as const satisfies Record<string, FieldRule>;
+
+type Table = typeof WEBHOOK_FIELDS;
+export type FieldName = keyof Table;
+
+/** The values of all fields. */
+export type FieldValues = { [Name in FieldName]: z.infer<Table[Name]['value']> };
+
+/** The table without the types of the single fields. */
+const RULES = Object.entries(WEBHOOK_FIELDS) as [FieldName, FieldRule][];
+
+type Entry = [name: string, value: unknown];
+
+type NamesWith<Part> = {
+  [Name in FieldName]: Table[Name] extends Part ? Name : never;
+}[FieldName];
+type RequestSchema<Name extends FieldName> = Table[Name] extends {
+  request: (rules: RequestRules) => infer Schema extends z.ZodType;
+}
+  ? Schema
+  : Table[Name]['value'];
+type UpdateShape = {
+  [Name in NamesWith<{ given: 'always' }>]: z.ZodOptional<RequestSchema<Name>>;
+};
+type CreateShape = {
+  [Name in NamesWith<{ isRequired: true }>]: RequestSchema<Name>;
+} & {
+  [Name in Exclude<FieldName, NamesWith<{ isRequired: true } | { given: 'never' }>>]: z.ZodOptional<
+    RequestSchema<Name>
+  >;
+};
+
+/** Returns the fields of a request that creates a webhook, without those of the method of authentication. */
+export function createShape(rules: RequestRules): CreateShape {
+  const given = RULES.filter(([, rule]) => rule.given !== 'never');
+  const schemas = given.map(([name, { value, request, isRequired }]) => {
+    const schema = request?.(rules) ?? value;
+    return [name, isRequired ? schema : schema.optional()];
+  });
+  return Object.fromEntries(schemas) as CreateShape;
+}
+
+/** Returns the fields of a request that changes a webhook, without those of the method of authentication. */
+export function updateShape(rules: RequestRules): UpdateShape {
+  const given = RULES.filter(([, rule]) => rule.given === 'always');
+  const schemas = given.map(([name, { value, request }]) => [
+    name,
+    (request?.(rules) ?? value).optional(),
+  ]);
+  return Object.fromEntries(schemas) as UpdateShape;
+}
+
+/** The fields of a checked request that creates a webhook. */
+export type GivenFields = z.infer<z.ZodObject<CreateShape>>;
+
+/** Returns the fields of a new webhook that requests may give. A webhook of an app gets its project besides. */
+export function newValues(given: GivenFields): Omit<FieldValues, NamesWith<{ given: 'never' }>> {
+  const rules = RULES.filter(([, rule]) => rule.given !== 'never');
+  const values = rules.map(([name, rule]) => [
+    name,
+    given[name as keyof GivenFields] ?? rule.initially?.(given),
+  ]);
+  return Object.fromEntries(values) as ReturnType<typeof newValues>;
+}
+
+/** `list`: as lists, updates and rotations return a webhook. `single`: as create and get do. */
+export type ResponseKind = 'list' | 'single';
+
+const RESPONSE_RULES = {
+  list: RULES.filter(([, { shown }]) => shown === 'everywhere'),
+  single: RULES.filter(([, { shown }]) => shown !== 'never'),
+};
+
+/** Returns the schemas of the fields in responses. */
+export function responseShape(kind: ResponseKind): Record<string, z.ZodType> {
+  const rules = RESPONSE_RULES[kind];
+  return Object.fromEntries(rules.map(([name, { value, response }]) => [name, response ?? value]));
+}
+
+/** Returns the fields as responses have them. */
+export function responseFields(values: FieldValues, kind: ResponseKind): Record<string, unknown> {
+  const fields = RESPONSE_RULES[kind].map(([name, { show }]): Entry => {
+    const value = values[name];
+    return [name, show ? show(value as never) : value];
+  });
+  return Object.fromEntries(fields.filter(([, value]) => value !== undefined));
+}
+
+/** Returns the webhook with everything masked that signs or authenticates its deliveries. */
+export function withoutSecrets<Webhook extends FieldValues>(webhook: Webhook): Webhook {
+  const masked = RULES.flatMap(([name, { mask }]): Entry[] =>
+    mask ? [[name, mask(webhook[name] as never)]] : [],
+  );
+  return { ...webhook, ...Object.fromEntries(masked) };
+}
+
+/**
+ * Returns the audited fields of a webhook, or of a part of it, by the names that requests give them, secrets included:
+ * only for `changesBetween`.
+ */
+export function auditedFields({
+  authMethod,
+  ...values
+}: Partial<FieldValues>): Readonly<Record<string, unknown>> {
+  const names = fieldsAudited('shown', 'url', 'hidden', 'each header');
+  const fields = names.map((name): Entry => [name, values[name as keyof typeof values]]);
+  return { ...Object.fromEntries(fields), ...(authMethod && authFieldsOf(authMethod)) };
+}
+
+/** The names of the fields that are sealed in the database, each by itself. */
+export type SealedName = NamesWith<{ sealed: string }>;
+
+/** The sealed texts of a document; a field without a value is null or absent. */
+export type SealedTexts = {
+  [Name in SealedName as null extends FieldValues[Name] ? never : Name]: string;
+} & { [Name in SealedName as null extends FieldValues[Name] ? Name : never]?: string | null };
+
+/** The other fields, as the database has them. */
+export type OpenValues = Omit<FieldValues, SealedName>;
+
+/** Returns the sealed fields that have a value, as texts. */
+export function textsToSeal(values: FieldValues): [SealedName, string][] {
+  return SEALED_RULES.flatMap(([name, { sealed }]) => {
+    const value = values[name];
+    if (value === null) return [];
+    return [[name, sealed === 'as text' ? (value as string) : JSON.stringify(value)]];
+  });
+}
+
+/** Returns the values of the other fields. A field that the database does not have is null. */
+export function openValues(stored: Partial<OpenValues>): OpenValues {
+  const values = OPEN_RULES.map(([name, { fromStore }]) => {
+    const value = stored[name] ?? null;
+    return [name, value !== null && fromStore ? fromStore(value as never) : value];
+  });
+  return Object.fromEntries(values) as OpenValues;
+}
+
+/** The reverse of `textsToSeal`. `open` returns the text of a sealed value, and throws when it cannot. */
+export function unsealedValues(
+  texts: SealedTexts,
+  open: (name: SealedName, sealed: string) => string,
+): Pick<FieldValues, SealedName> {
+  const values = SEALED_RULES.map(([name, { sealed, fromStore }]) => {
+    const stored = texts[name] ?? null;
+    if (stored === null) return [name, null];
+    const text = open(name, stored);
+    // A text that opens was written by `textsToSeal`, so its JSON has the right shape.
+    const value: unknown = sealed === 'as text' ? text : JSON.parse(text);
+    return [name, fromStore ? fromStore(value as never) : value];
+  });
+  return Object.fromEntries(values) as Pick<FieldValues, SealedName>;
+}
+
+/** The shape of the sealed texts: the database may hold anything. */
+export function areSealedTexts(sealed: unknown): sealed is SealedTexts {
+  return SEALED_SCHEMA.safeParse(sealed).success;
+}
+
+const SEALED_RULES = RULES.filter(([, { sealed }]) => sealed) as [SealedName, FieldRule][];
+const OPEN_RULES = RULES.filter(([, { sealed }]) => !sealed) as [keyof OpenValues, FieldRule][];
+
+const SEALED_SCHEMA = z.object(
+  Object.fromEntries(
+    SEALED_RULES.map(([name, { value }]) => [
+      name,
+      value.safeParse(null).success ? z.string().nullish() : z.string(),
+    ]),
+  ),
+);
+
+/** The names of the fields of whose changes the audit log has this much. */
+export function fieldsAudited(...audits: FieldRule['audit'][]): string[] {
+  return RULES.filter(([, { audit }]) => audits.includes(audit)).map(([name]) => name);
+}
