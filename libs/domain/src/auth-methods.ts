@@ -233,7 +233,7 @@ export type AuthName = (typeof AUTH_NAMES)[number];
 /** By the names in requests. */
 const METHODS = { hmac, basic, apiKey, oauth2 };
 /** The same, without the types of the single methods. */
-const RULES: Readonly<Record<AuthName, MethodRule>> = METHODS;
+export const METHOD_RULES: Readonly<Record<AuthName, MethodRule>> = METHODS;
 
 /** The method of a webhook, with its credentials. */
 export const authMethodSchema = z
@@ -259,7 +259,7 @@ type AuthShape = {
 
 /** Returns the fields of requests that choose a method and its credentials. */
 export function authShape(policy: EgressPolicy): AuthShape {
-  const fields = Object.values(RULES).flatMap((rule) => Object.entries(rule.fields));
+  const fields = Object.values(METHOD_RULES).flatMap((rule) => Object.entries(rule.fields));
   const schemas = fields.map(([name, { schema }]) => [
     name,
     (typeof schema === 'function' ? schema(policy) : schema).optional(),
@@ -273,27 +273,27 @@ export type AuthFields = Partial<z.infer<z.ZodObject<AuthShape>>>;
 
 /** The credential fields of a method. */
 export function fieldNamesOf(name: AuthName): AuthFieldName[] {
-  return Object.keys(RULES[name].fields) as AuthFieldName[];
+  return Object.keys(METHOD_RULES[name].fields) as AuthFieldName[];
 }
 
 /** The credential fields that a webhook which gets the method must be given. */
 export function requiredFieldsOf(name: AuthName): AuthFieldName[] {
-  return fieldNamesOf(name).filter((field) => RULES[name].fields[field]?.isRequired);
+  return fieldNamesOf(name).filter((field) => METHOD_RULES[name].fields[field]?.isRequired);
 }
 
 /** The field with the secret that the method sends to another server; undefined for `hmac`, whose secret signs. */
 export function sentSecretOf(name: AuthName): AuthFieldName | undefined {
-  return fieldNamesOf(name).find((field) => RULES[name].fields[field]?.secret === 'sent');
+  return fieldNamesOf(name).find((field) => METHOD_RULES[name].fields[field]?.secret === 'sent');
 }
 
 /** Whether the method sets `Authorization`. */
 export function setsAuthorization(name: AuthName): boolean {
-  return RULES[name].headerField === undefined;
+  return METHOD_RULES[name].headerField === undefined;
 }
 
 /** Returns the names of the fields whose values the audit log shows in this way. */
 export function authFieldsAudited(audit: AuthField['audit']): string[] {
-  const fields = Object.values(RULES).flatMap((rule) => Object.entries(rule.fields));
+  const fields = Object.values(METHOD_RULES).flatMap((rule) => Object.entries(rule.fields));
   return fields.filter(([, rule]) => rule.audit === audit).map(([name]) => name);
 }
 
@@ -336,13 +336,13 @@ export function authMethodOf(
 ): AuthMethod {
   const chosen = chosenAuth(given, before);
   const old = nameOf(before) === chosen ? valuesOf(before) : {};
-  const stored = Object.entries(RULES[chosen].fields).flatMap(([name, rule]) => {
+  const stored = Object.entries(METHOD_RULES[chosen].fields).flatMap(([name, rule]) => {
     const initial = rule.initially?.(secret);
     const found = [valuesOf(given)[name], old[rule.as], initial].find((each) => each !== undefined);
     if (found === undefined) throw new ImpossibleError(`${name} is missing in a checked request`);
     return rule.isAbsentInitially && found === initial ? [] : [[rule.as, found]];
   });
-  return { method: RULES[chosen].method, ...Object.fromEntries(stored) } as AuthMethod;
+  return { method: METHOD_RULES[chosen].method, ...Object.fromEntries(stored) } as AuthMethod;
 }
 
 /** The name of the header that the chosen method sets; undefined while the request does not name it. */
@@ -351,7 +351,7 @@ export function authHeaderOf(
   before: AuthMethod | undefined,
 ): string | undefined {
   const chosen = chosenAuth(given, before);
-  const { headerField, fields } = RULES[chosen];
+  const { headerField, fields } = METHOD_RULES[chosen];
   const rule = fields[headerField ?? ''];
   if (headerField === undefined || !rule) return 'Authorization';
   const old = nameOf(before) === chosen ? valuesOf(before) : {};
@@ -370,22 +370,27 @@ export function authHeader(auth: AuthMethod, proof: Proof): [] | [name: string, 
   if (header === null) return [];
   const name = nameOf(auth);
   const isMasked = proof.isMasked && sentSecretOf(name) !== undefined;
-  return [header, RULES[name].scheme + (isMasked ? MASK : RULES[name].credential(auth, proof))];
+  return [
+    header,
+    METHOD_RULES[name].scheme + (isMasked ? MASK : METHOD_RULES[name].credential(auth, proof)),
+  ];
 }
 
 /** Returns the method with its secret masked. */
 export function maskedAuth(auth: AuthMethod): AuthMethod {
-  const secrets = Object.values(RULES[nameOf(auth)].fields).filter(({ secret }) => secret);
+  const secrets = Object.values(METHOD_RULES[nameOf(auth)].fields).filter(({ secret }) => secret);
   return { ...auth, ...Object.fromEntries(secrets.map(({ as }) => [as, MASK])) };
 }
 
 /** Returns the fields by the names that requests give them, secrets included: for the audit log. */
 export function authFieldsOf(auth: AuthMethod): Readonly<Record<string, unknown>> {
   const name = nameOf(auth);
-  const fields = Object.entries(RULES[name].fields).map(([field, rule]): [string, unknown] => [
-    field,
-    valuesOf(auth)[rule.as] ?? (rule.isAbsentInitially && rule.initially?.('')),
-  ]);
+  const fields = Object.entries(METHOD_RULES[name].fields).map(
+    ([field, rule]): [string, unknown] => [
+      field,
+      valuesOf(auth)[rule.as] ?? (rule.isAbsentInitially && rule.initially?.('')),
+    ],
+  );
   return { authMethod: name, ...Object.fromEntries(fields) };
 }
 

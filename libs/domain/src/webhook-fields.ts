@@ -26,7 +26,7 @@ import {
  * The fields of a webhook, each once. From this table follow the type `Webhook`, the schemas of requests and responses,
  * the defaults, what is sealed in the database, what the audit log shows, and docs/webhook-fields.md.
  */
-interface FieldRule {
+export interface FieldRule {
   /** The rules in docs/contract.md. */
   contract: string;
   /** The value of a webhook. Unless the rules below say otherwise, requests and responses have it in the same form. */
@@ -235,7 +235,7 @@ export type FieldName = keyof Table;
 export type FieldValues = { [Name in FieldName]: z.infer<Table[Name]['value']> };
 
 /** The table without the types of the single fields. */
-const RULES = Object.entries(WEBHOOK_FIELDS) as [FieldName, FieldRule][];
+export const FIELD_RULES = Object.entries(WEBHOOK_FIELDS) as [FieldName, FieldRule][];
 
 type Entry = [name: string, value: unknown];
 
@@ -260,7 +260,7 @@ type CreateShape = {
 
 /** Returns the fields of a request that creates a webhook, without those of the method of authentication. */
 export function createShape(rules: RequestRules): CreateShape {
-  const given = RULES.filter(([, rule]) => rule.given !== 'never');
+  const given = FIELD_RULES.filter(([, rule]) => rule.given !== 'never');
   const schemas = given.map(([name, { value, request, isRequired }]) => {
     const schema = request?.(rules) ?? value;
     return [name, isRequired ? schema : schema.optional()];
@@ -270,7 +270,7 @@ export function createShape(rules: RequestRules): CreateShape {
 
 /** Returns the fields of a request that changes a webhook, without those of the method of authentication. */
 export function updateShape(rules: RequestRules): UpdateShape {
-  const given = RULES.filter(([, rule]) => rule.given === 'always');
+  const given = FIELD_RULES.filter(([, rule]) => rule.given === 'always');
   const schemas = given.map(([name, { value, request }]) => [
     name,
     (request?.(rules) ?? value).optional(),
@@ -283,7 +283,7 @@ export type GivenFields = z.infer<z.ZodObject<CreateShape>>;
 
 /** Returns the fields of a new webhook that requests may give. A webhook of an app gets its project besides. */
 export function newValues(given: GivenFields): Omit<FieldValues, NamesWith<{ given: 'never' }>> {
-  const rules = RULES.filter(([, rule]) => rule.given !== 'never');
+  const rules = FIELD_RULES.filter(([, rule]) => rule.given !== 'never');
   const values = rules.map(([name, rule]) => [
     name,
     given[name as keyof GivenFields] ?? rule.initially?.(given),
@@ -295,8 +295,8 @@ export function newValues(given: GivenFields): Omit<FieldValues, NamesWith<{ giv
 export type ResponseKind = 'list' | 'single';
 
 const RESPONSE_RULES = {
-  list: RULES.filter(([, { shown }]) => shown === 'everywhere'),
-  single: RULES.filter(([, { shown }]) => shown !== 'never'),
+  list: FIELD_RULES.filter(([, { shown }]) => shown === 'everywhere'),
+  single: FIELD_RULES.filter(([, { shown }]) => shown !== 'never'),
 };
 
 /** Returns the schemas of the fields in responses. */
@@ -316,7 +316,7 @@ export function responseFields(values: FieldValues, kind: ResponseKind): Record<
 
 /** Returns the webhook with everything masked that signs or authenticates its deliveries. */
 export function withoutSecrets<Webhook extends FieldValues>(webhook: Webhook): Webhook {
-  const masked = RULES.flatMap(([name, { mask }]): Entry[] =>
+  const masked = FIELD_RULES.flatMap(([name, { mask }]): Entry[] =>
     mask ? [[name, mask(webhook[name] as never)]] : [],
   );
   return { ...webhook, ...Object.fromEntries(masked) };
@@ -385,8 +385,11 @@ export function areSealedTexts(sealed: unknown): sealed is SealedTexts {
   return SEALED_SCHEMA.safeParse(sealed).success;
 }
 
-const SEALED_RULES = RULES.filter(([, { sealed }]) => sealed) as [SealedName, FieldRule][];
-const OPEN_RULES = RULES.filter(([, { sealed }]) => !sealed) as [keyof OpenValues, FieldRule][];
+const SEALED_RULES = FIELD_RULES.filter(([, { sealed }]) => sealed) as [SealedName, FieldRule][];
+const OPEN_RULES = FIELD_RULES.filter(([, { sealed }]) => !sealed) as [
+  keyof OpenValues,
+  FieldRule,
+][];
 
 const SEALED_SCHEMA = z.object(
   Object.fromEntries(
@@ -399,5 +402,5 @@ const SEALED_SCHEMA = z.object(
 
 /** The names of the fields of whose changes the audit log has this much. */
 export function fieldsAudited(...audits: FieldRule['audit'][]): string[] {
-  return RULES.filter(([, { audit }]) => audits.includes(audit)).map(([name]) => name);
+  return FIELD_RULES.filter(([, { audit }]) => audits.includes(audit)).map(([name]) => name);
 }

@@ -984,13 +984,19 @@ export interface components {
             storePayloads?: "retained" | "until-delivered";
         };
         CreateWebhook: ({
+            /** @example proj_01kdyx3m9e7r8s5tqv2wzcbn4a */
+            projectId?: string;
+            /** @example app_01kdyx3m9e7r8s5tqv2wzcbn4a */
+            appId?: string;
+            /** @example live */
+            environmentId?: string;
+            /** @example Orders */
+            name?: string;
             /**
              * @description An http or https URL of a public host, without user, password and fragment. Stored percent-encoded, as it is sent
              * @example https://example.com/webhooks
              */
             url: string;
-            /** @example Orders */
-            name?: string;
             /** @description Names are unique regardless of case, and differ from the header that `authMethod` sets */
             customHeaders?: {
                 key: components["schemas"]["HeaderName"];
@@ -1002,18 +1008,8 @@ export interface components {
             disabled?: boolean;
             /** @description Most attempts per second; null for no limit */
             rateLimitPerSecond?: number | null;
-            /** @example app_01kdyx3m9e7r8s5tqv2wzcbn4a */
-            appId?: string;
-            /** @example proj_01kdyx3m9e7r8s5tqv2wzcbn4a */
-            projectId?: string;
-            /** @example live */
-            environmentId?: string;
             /** @enum {string} */
             authMethod?: "hmac" | "basic" | "apiKey" | "oauth2";
-            basicAuthUsername?: string;
-            basicAuthPassword?: string;
-            apiKey?: string;
-            apiKeyHeader?: components["schemas"]["HeaderName"];
             /** @example X-Tenant */
             hmacHeader?: components["schemas"]["HeaderName"];
             /** @description Key of the signature. Use 32 random bytes, at least 16, as text. Without it the `secret` of the webhook is the key, which has 32. */
@@ -1023,6 +1019,10 @@ export interface components {
              * @enum {string}
              */
             signatureAlgorithm?: "hmac-sha256" | "ed25519";
+            basicAuthUsername?: string;
+            basicAuthPassword?: string;
+            apiKey?: string;
+            apiKeyHeader?: components["schemas"]["HeaderName"];
             /**
              * @description For `oauth2`: where access tokens are requested, with the client credentials grant. The rules are those of `url`
              * @example https://login.example.com/oauth2/token
@@ -1072,20 +1072,20 @@ export interface components {
                 key: string;
                 value: string;
             }[];
+            authMethod: components["schemas"]["AuthMethod"];
+            tls?: components["schemas"]["ShownTls"];
+            /** @description Event types to deliver. An empty list selects all messages of the app */
+            eventTypes: string[];
+            disabled: boolean;
+            /** @description Most attempts per second; null for no limit */
+            rateLimitPerSecond: number | null;
             /** @description Headers that Posthorn adds */
             headers: {
                 key: string;
                 value: string;
             }[];
-            /** @description Event types that are delivered. An empty list selects all messages of the app */
-            eventTypes: string[];
-            disabled: boolean;
-            /** @description Most attempts per second; null for no limit */
-            rateLimitPerSecond: number | null;
             createdAt: components["schemas"]["Time"];
             updatedAt: components["schemas"]["Time"];
-            authMethod: components["schemas"]["AuthMethod"];
-            tls?: components["schemas"]["ShownTls"];
         };
         /** @description How deliveries authenticate to the endpoint */
         AuthMethod: {
@@ -1154,27 +1154,27 @@ export interface components {
                 key: string;
                 value: string;
             }[];
+            /** @description Event types to deliver. An empty list selects all messages of the app */
+            eventTypes: string[];
+            disabled: boolean;
+            /** @description Most attempts per second; null for no limit */
+            rateLimitPerSecond: number | null;
             /** @description Headers that Posthorn adds */
             headers: {
                 key: string;
                 value: string;
             }[];
-            /** @description Event types that are delivered. An empty list selects all messages of the app */
-            eventTypes: string[];
-            disabled: boolean;
-            /** @description Most attempts per second; null for no limit */
-            rateLimitPerSecond: number | null;
             createdAt: components["schemas"]["Time"];
             updatedAt: components["schemas"]["Time"];
         };
         UpdateWebhook: {
+            /** @example Orders */
+            name?: string;
             /**
              * @description An http or https URL of a public host, without user, password and fragment. Stored percent-encoded, as it is sent
              * @example https://example.com/webhooks
              */
             url?: string;
-            /** @example Orders */
-            name?: string;
             /** @description Names are unique regardless of case, and differ from the header that `authMethod` sets */
             customHeaders?: {
                 key: components["schemas"]["HeaderName"];
@@ -1188,10 +1188,6 @@ export interface components {
             rateLimitPerSecond?: number | null;
             /** @enum {string} */
             authMethod?: "hmac" | "basic" | "apiKey" | "oauth2";
-            basicAuthUsername?: string;
-            basicAuthPassword?: string;
-            apiKey?: string;
-            apiKeyHeader?: components["schemas"]["HeaderName"];
             /** @example X-Tenant */
             hmacHeader?: components["schemas"]["HeaderName"];
             /** @description Key of the signature. Use 32 random bytes, at least 16, as text. Without it the `secret` of the webhook is the key, which has 32. */
@@ -1201,6 +1197,10 @@ export interface components {
              * @enum {string}
              */
             signatureAlgorithm?: "hmac-sha256" | "ed25519";
+            basicAuthUsername?: string;
+            basicAuthPassword?: string;
+            apiKey?: string;
+            apiKeyHeader?: components["schemas"]["HeaderName"];
             /**
              * @description For `oauth2`: where access tokens are requested, with the client credentials grant. The rules are those of `url`
              * @example https://login.example.com/oauth2/token
@@ -3110,17 +3110,17 @@ export interface operations {
                      *               "value": "acme"
                      *             }
                      *           ],
+                     *           "eventTypes": [
+                     *             "order.paid"
+                     *           ],
+                     *           "disabled": false,
+                     *           "rateLimitPerSecond": null,
                      *           "headers": [
                      *             {
                      *               "key": "Content-Type",
                      *               "value": "application/json"
                      *             }
                      *           ],
-                     *           "eventTypes": [
-                     *             "order.paid"
-                     *           ],
-                     *           "disabled": false,
-                     *           "rateLimitPerSecond": null,
                      *           "createdAt": "2026-01-31T09:30:00.000Z",
                      *           "updatedAt": "2026-01-31T09:30:00.000Z"
                      *         }
@@ -3186,19 +3186,6 @@ export interface operations {
                      *             "value": "acme"
                      *           }
                      *         ],
-                     *         "headers": [
-                     *           {
-                     *             "key": "Content-Type",
-                     *             "value": "application/json"
-                     *           }
-                     *         ],
-                     *         "eventTypes": [
-                     *           "order.paid"
-                     *         ],
-                     *         "disabled": false,
-                     *         "rateLimitPerSecond": null,
-                     *         "createdAt": "2026-01-31T09:30:00.000Z",
-                     *         "updatedAt": "2026-01-31T09:30:00.000Z",
                      *         "authMethod": {
                      *           "method": "hmac",
                      *           "hmacHeader": "X-Service-Signature",
@@ -3224,7 +3211,20 @@ export interface operations {
                      *               "notAfter": "2026-01-31T09:30:00.000Z"
                      *             }
                      *           ]
-                     *         }
+                     *         },
+                     *         "eventTypes": [
+                     *           "order.paid"
+                     *         ],
+                     *         "disabled": false,
+                     *         "rateLimitPerSecond": null,
+                     *         "headers": [
+                     *           {
+                     *             "key": "Content-Type",
+                     *             "value": "application/json"
+                     *           }
+                     *         ],
+                     *         "createdAt": "2026-01-31T09:30:00.000Z",
+                     *         "updatedAt": "2026-01-31T09:30:00.000Z"
                      *       }
                      *     }
                      */
@@ -3291,19 +3291,6 @@ export interface operations {
                      *             "value": "acme"
                      *           }
                      *         ],
-                     *         "headers": [
-                     *           {
-                     *             "key": "Content-Type",
-                     *             "value": "application/json"
-                     *           }
-                     *         ],
-                     *         "eventTypes": [
-                     *           "order.paid"
-                     *         ],
-                     *         "disabled": false,
-                     *         "rateLimitPerSecond": null,
-                     *         "createdAt": "2026-01-31T09:30:00.000Z",
-                     *         "updatedAt": "2026-01-31T09:30:00.000Z",
                      *         "authMethod": {
                      *           "method": "hmac",
                      *           "hmacHeader": "X-Service-Signature",
@@ -3329,7 +3316,20 @@ export interface operations {
                      *               "notAfter": "2026-01-31T09:30:00.000Z"
                      *             }
                      *           ]
-                     *         }
+                     *         },
+                     *         "eventTypes": [
+                     *           "order.paid"
+                     *         ],
+                     *         "disabled": false,
+                     *         "rateLimitPerSecond": null,
+                     *         "headers": [
+                     *           {
+                     *             "key": "Content-Type",
+                     *             "value": "application/json"
+                     *           }
+                     *         ],
+                     *         "createdAt": "2026-01-31T09:30:00.000Z",
+                     *         "updatedAt": "2026-01-31T09:30:00.000Z"
                      *       }
                      *     }
                      */
@@ -3394,17 +3394,17 @@ export interface operations {
                      *             "value": "acme"
                      *           }
                      *         ],
+                     *         "eventTypes": [
+                     *           "order.paid"
+                     *         ],
+                     *         "disabled": false,
+                     *         "rateLimitPerSecond": null,
                      *         "headers": [
                      *           {
                      *             "key": "Content-Type",
                      *             "value": "application/json"
                      *           }
                      *         ],
-                     *         "eventTypes": [
-                     *           "order.paid"
-                     *         ],
-                     *         "disabled": false,
-                     *         "rateLimitPerSecond": null,
                      *         "createdAt": "2026-01-31T09:30:00.000Z",
                      *         "updatedAt": "2026-01-31T09:30:00.000Z"
                      *       }
@@ -3521,17 +3521,17 @@ export interface operations {
                      *             "value": "acme"
                      *           }
                      *         ],
+                     *         "eventTypes": [
+                     *           "order.paid"
+                     *         ],
+                     *         "disabled": false,
+                     *         "rateLimitPerSecond": null,
                      *         "headers": [
                      *           {
                      *             "key": "Content-Type",
                      *             "value": "application/json"
                      *           }
                      *         ],
-                     *         "eventTypes": [
-                     *           "order.paid"
-                     *         ],
-                     *         "disabled": false,
-                     *         "rateLimitPerSecond": null,
                      *         "createdAt": "2026-01-31T09:30:00.000Z",
                      *         "updatedAt": "2026-01-31T09:30:00.000Z"
                      *       }
