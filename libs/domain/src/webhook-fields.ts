@@ -63,6 +63,9 @@ export interface RequestRules extends TlsChecks {
 const MAX_NAME_CHARS = 100;
 const MAX_CUSTOM_HEADERS = 20;
 const MAX_EVENT_TYPES = 100;
+/** The default of DELIVERY_TIMEOUT_MS. */
+export const MAX_TIMEOUT_SECONDS = 15;
+const TIMEOUT_PROBLEM = `must be a whole number from 1 to ${MAX_TIMEOUT_SECONDS}, or null`;
 const RATE_PROBLEM = 'must be a whole number from 1 to 10000, or null';
 
 const customHeaders = z
@@ -221,6 +224,23 @@ const WEBHOOK_FIELDS = {
       .max(10_000, RATE_PROBLEM)
       .nullable()
       .meta({ description: 'Most attempts per second; null for no limit' }),
+    given: 'always',
+    initially: () => null,
+    shown: 'everywhere',
+    audit: 'shown',
+  },
+  timeoutSeconds: {
+    contract: 'C6.18',
+    value: z
+      .int(TIMEOUT_PROBLEM)
+      .min(1, TIMEOUT_PROBLEM)
+      .max(MAX_TIMEOUT_SECONDS, TIMEOUT_PROBLEM)
+      .nullable()
+      .meta({
+        description:
+          'Time for one attempt, from the look-up of the host to the end of the response; null for that of the service',
+        example: 10,
+      }),
     given: 'always',
     initially: () => null,
     shown: 'everywhere',

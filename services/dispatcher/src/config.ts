@@ -6,7 +6,7 @@ export const dispatcherConfig = z.object({
   DELIVERY_TIMEOUT_MS: wholeNumber(100, 60_000, 'milliseconds')
     .default(15_000)
     .describe(
-      'Timeout of one attempt, from the look-up of the host to the end of the response; a request for an access token has as long before it',
+      'Timeout of one attempt without `timeoutSeconds`, from look-up of the host to end of the response; a token request has as long before it',
     ),
   MAX_IN_FLIGHT: wholeNumber(1, 20_000)
     .default(2_000)

@@ -63,6 +63,7 @@ export const changes = {
   customHeaders,
   eventTypes: maybeWrong(fc.array(maybeWrong(fc.constantFrom('a.b', 'a b', '', 'x'.repeat(129))))),
   disabled: maybeWrong(fc.boolean()),
+  timeoutSeconds: maybeWrong(fc.constantFrom(null, 0, 1, 15, 16, 1.5)),
   rateLimitPerSecond: maybeWrong(fc.constantFrom(null, 0, 1, 10_000, 10_001, 1.5)),
   authMethod,
   basicAuthUsername: credential,

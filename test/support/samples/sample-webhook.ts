@@ -21,6 +21,7 @@ export function sampleWebhook(n: number, overrides: Partial<Webhook> = {}): Webh
     eventTypes: ['order.paid'],
     disabled: false,
     rateLimitPerSecond: 5,
+    timeoutSeconds: null,
     createdAtMs: 1_000,
     updatedAtMs: 2_000,
     ...overrides,

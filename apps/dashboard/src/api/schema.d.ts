@@ -1008,6 +1008,11 @@ export interface components {
             disabled?: boolean;
             /** @description Most attempts per second; null for no limit */
             rateLimitPerSecond?: number | null;
+            /**
+             * @description Time for one attempt, from the look-up of the host to the end of the response; null for that of the service
+             * @example 10
+             */
+            timeoutSeconds?: number | null;
             /** @enum {string} */
             authMethod?: "hmac" | "basic" | "apiKey" | "oauth2";
             /** @example X-Tenant */
@@ -1079,6 +1084,11 @@ export interface components {
             disabled: boolean;
             /** @description Most attempts per second; null for no limit */
             rateLimitPerSecond: number | null;
+            /**
+             * @description Time for one attempt, from the look-up of the host to the end of the response; null for that of the service
+             * @example 10
+             */
+            timeoutSeconds: number | null;
             /** @description Headers that Posthorn adds */
             headers: {
                 key: string;
@@ -1159,6 +1169,11 @@ export interface components {
             disabled: boolean;
             /** @description Most attempts per second; null for no limit */
             rateLimitPerSecond: number | null;
+            /**
+             * @description Time for one attempt, from the look-up of the host to the end of the response; null for that of the service
+             * @example 10
+             */
+            timeoutSeconds: number | null;
             /** @description Headers that Posthorn adds */
             headers: {
                 key: string;
@@ -1186,6 +1201,11 @@ export interface components {
             disabled?: boolean;
             /** @description Most attempts per second; null for no limit */
             rateLimitPerSecond?: number | null;
+            /**
+             * @description Time for one attempt, from the look-up of the host to the end of the response; null for that of the service
+             * @example 10
+             */
+            timeoutSeconds?: number | null;
             /** @enum {string} */
             authMethod?: "hmac" | "basic" | "apiKey" | "oauth2";
             /** @example X-Tenant */
@@ -3115,6 +3135,7 @@ export interface operations {
                      *           ],
                      *           "disabled": false,
                      *           "rateLimitPerSecond": null,
+                     *           "timeoutSeconds": 10,
                      *           "headers": [
                      *             {
                      *               "key": "Content-Type",
@@ -3217,6 +3238,7 @@ export interface operations {
                      *         ],
                      *         "disabled": false,
                      *         "rateLimitPerSecond": null,
+                     *         "timeoutSeconds": 10,
                      *         "headers": [
                      *           {
                      *             "key": "Content-Type",
@@ -3322,6 +3344,7 @@ export interface operations {
                      *         ],
                      *         "disabled": false,
                      *         "rateLimitPerSecond": null,
+                     *         "timeoutSeconds": 10,
                      *         "headers": [
                      *           {
                      *             "key": "Content-Type",
@@ -3399,6 +3422,7 @@ export interface operations {
                      *         ],
                      *         "disabled": false,
                      *         "rateLimitPerSecond": null,
+                     *         "timeoutSeconds": 10,
                      *         "headers": [
                      *           {
                      *             "key": "Content-Type",
@@ -3526,6 +3550,7 @@ export interface operations {
                      *         ],
                      *         "disabled": false,
                      *         "rateLimitPerSecond": null,
+                     *         "timeoutSeconds": 10,
                      *         "headers": [
                      *           {
                      *             "key": "Content-Type",

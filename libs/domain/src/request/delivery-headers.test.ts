@@ -38,6 +38,7 @@ function webhookWith(
     eventTypes: [],
     disabled: false,
     rateLimitPerSecond: null,
+    timeoutSeconds: null,
     createdAtMs: 1,
     updatedAtMs: 1,
   };

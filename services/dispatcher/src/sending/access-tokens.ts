@@ -183,7 +183,9 @@ async function sendTokenRequest(
   const { headers: fields, body } = tokenRequestOf(client);
   const headers = [...Object.entries(fields).flat(), 'user-agent', deps.userAgent];
   const options = { origin, path: pathname + search, headers, body };
-  const exchange = await post(deps, () => ({ agent: deps.agentOf(key), options }), KEPT_BYTES);
+  const exchange = await post(deps, () => ({ agent: deps.agentOf(key), options }), {
+    keptBytes: KEPT_BYTES,
+  });
   if (!exchange) return null;
   const { outcome, statusCode, response } = exchange;
   if (statusCode === null) {

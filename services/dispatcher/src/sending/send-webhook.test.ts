@@ -69,13 +69,14 @@ describe('send webhook', () => {
     await new Promise((resolve) => server.close(resolve));
   });
 
-  async function send(
-    customHeaders: Webhook['customHeaders'] = [],
-    authMethod: AuthMethod = { method: 'api_key', apiKey: 'k', apiKeyHeader: 'X-Key' },
-  ) {
-    const secret = secretFromBytes(Buffer.alloc(32, 7));
-    const fields = { url: `${origin}/hook?a=1`, secret, customHeaders, authMethod };
-    const webhook = sampleWebhook(1, fields);
+  async function send(fields: Partial<Webhook> = {}) {
+    const webhook = sampleWebhook(1, {
+      url: `${origin}/hook?a=1`,
+      secret: secretFromBytes(Buffer.alloc(32, 7)),
+      customHeaders: [],
+      authMethod: { method: 'api_key', apiKey: 'k', apiKeyHeader: 'X-Key' },
+      ...fields,
+    });
     const post = createSendWebhook({
       agentOf: () => agent,
       deadlines,
@@ -108,6 +109,17 @@ describe('send webhook', () => {
       expect(signature).toBe(
         verifier.sign(String(id), new Date(1_700_000_000_000), payload.toString()),
       );
+    });
+
+    test('ends after the timeout of its webhook', async () => {
+      answer = () => {
+        nowMs = 2_000;
+        deadlines.tick();
+      };
+      expect(await send({ timeoutSeconds: 2 })).toMatchObject({
+        outcome: 'timeout',
+        durationMs: 2_000,
+      });
     });
 
     test('has its number, its trigger and its start time', async () => {
@@ -162,7 +174,7 @@ describe('send webhook', () => {
     ])(
       'is not sent with the invalid header %j, should the database contain one',
       async (header) => {
-        const attempt = await send([header]);
+        const attempt = await send({ customHeaders: [header] });
         expect([attempt.statusCode, requests]).toEqual([null, []]);
         expect(attempt.outcome).not.toBe('success');
       },
@@ -171,7 +183,7 @@ describe('send webhook', () => {
     test('is aborted, and nothing is sent, when a later version has stored its authMethod', async () => {
       const authMethod = { method: 'of tomorrow' } as unknown as AuthMethod;
       const nothing = { statusCode: null, response: null, responseHeaders: [] };
-      expect(await send([], authMethod)).toMatchObject({ outcome: 'aborted', ...nothing });
+      expect(await send({ authMethod })).toMatchObject({ outcome: 'aborted', ...nothing });
       expect(requests).toEqual([]);
     });
 
@@ -344,8 +356,8 @@ describe('deadline sweep', () => {
     jest.useRealTimers();
   });
 
-  function add(name: string, deadlineAtMs: number): WithDeadline {
-    const work = { deadlineAtMs, expire: () => expired.push(name) };
+  function add(name: string, deadlineAtMs: number, timeoutMs = 100): WithDeadline {
+    const work = { timeoutMs, deadlineAtMs, expire: () => expired.push(name) };
     sweep.add(work);
     return work;
   }
@@ -359,6 +371,19 @@ describe('deadline sweep', () => {
       sweep.tick();
       sweep.tick();
       expect(expired).toEqual(['a', 'b']);
+    });
+
+    test('expires what has a short timeout behind what has a long one', () => {
+      add('long', 15_000, 15_000);
+      const removed = add('removed', 1_000, 1_000);
+      add('short', 1_001, 1_000);
+      sweep.remove(removed);
+      nowMs = 1_001;
+      sweep.tick();
+      expect(expired).toEqual(['short']);
+      nowMs = 15_000;
+      sweep.tick();
+      expect(expired).toEqual(['short', 'long']);
     });
 
     test('expires nothing before its deadline', () => {
@@ -378,8 +403,13 @@ describe('deadline sweep', () => {
     });
 
     test('does not expire what an earlier expiry has removed', () => {
-      const b: WithDeadline = { deadlineAtMs: 100, expire: () => expired.push('b') };
+      const b: WithDeadline = {
+        timeoutMs: 100,
+        deadlineAtMs: 100,
+        expire: () => expired.push('b'),
+      };
       const a: WithDeadline = {
+        timeoutMs: 100,
         deadlineAtMs: 100,
         expire: () => {
           expired.push('a');

@@ -6,7 +6,7 @@ import {
 } from '@posthorn/domain/delivery/delivery.ts';
 import type { DueAttempt } from '@posthorn/domain/records/records.ts';
 import { deliveryHeaders } from '@posthorn/domain/request/delivery-headers.ts';
-import type { Header } from '@posthorn/domain/webhook.ts';
+import type { Header, Webhook } from '@posthorn/domain/webhook.ts';
 import { startTicker } from '@posthorn/platform/async/loop.ts';
 import { createByteCollector } from '@posthorn/platform/memory/byte-collector.ts';
 import { constants, gunzipSync, inflateRawSync, inflateSync } from 'node:zlib';
@@ -30,7 +30,7 @@ export type SendWebhook = (
 /** What bounds an exchange. */
 export interface ExchangeDeps {
   deadlines: DeadlineSweep;
-  /** For the whole exchange, from the look-up of the host to the end of the response. */
+  /** For the whole exchange, from the look-up of the host to the end of the response, unless it has a time of its own. */
   timeoutMs: number;
   monotonicMs: () => number;
 }
@@ -61,15 +61,27 @@ export function createSendWebhook(deps: SendDeps): SendWebhook {
     const startedMs = monotonicMs();
     const timestampSeconds = Math.floor(startedAtMs / 1_000);
     const parts = { messageId: due.messageId, timestampSeconds, payload, traceparent, accessToken };
-    const exchange = await post(deps, () => {
+    const prepare = (): PreparedRequest => {
       const headers = deliveryHeaders(webhook, signer, parts, userAgent);
       return { agent: deps.agentOf(loaded), options: { origin, path, headers, body: payload } };
-    });
+    };
+    const exchange = await post(deps, prepare, { timeoutMs: timeoutMsOf(webhook) });
     if (!exchange) return null;
     const durationMs = Math.round(monotonicMs() - startedMs);
     const { attemptId: id, attemptNumber: number, trigger } = due;
     return { id, number, trigger, startedAtMs, durationMs, ...exchange };
   };
+}
+
+function timeoutMsOf({ timeoutSeconds }: Webhook): number | undefined {
+  return timeoutSeconds === null ? undefined : timeoutSeconds * 1_000;
+}
+
+interface PostOptions {
+  /** How much of the response is kept; 4 KiB unless given. */
+  keptBytes?: number | undefined;
+  /** That of the service unless given. */
+  timeoutMs?: number | undefined;
 }
 
 /** A request that can be made. */
@@ -96,16 +108,16 @@ const ENOUGH_READ = new Error('enough of the response was read');
  * changes nothing (docs/contract.md C10.2). Calling `dispatch` with a handler instead of `request` saves
  * a fifth of the dispatcher's CPU.
  *
- * Never rejects: when `prepare` throws, the outcome is `aborted`. `keptBytes`: how much of the response is
- * kept; 4 KiB unless given.
+ * Never rejects: when `prepare` throws, the outcome is `aborted`.
  */
 export function post(
   deps: ExchangeDeps,
   prepare: () => PreparedRequest,
-  keptBytes?: number,
+  { keptBytes, timeoutMs = deps.timeoutMs }: PostOptions = {},
 ): Promise<Exchange | null> {
   return new Promise((resolve) => {
-    const running = startExchange(deps, createResponseCapture(keptBytes), resolve);
+    const capture = createResponseCapture(keptBytes);
+    const running = startExchange(deps, { capture, timeoutMs, resolve });
     try {
       const { agent, options } = prepare();
       agent.dispatch({ ...options, method: 'POST' }, handlerOf(running));
@@ -117,16 +129,22 @@ export function post(
   });
 }
 
+interface NewExchange {
+  capture: ResponseCapture;
+  timeoutMs: number;
+  resolve: (exchange: Exchange | null) => void;
+}
+
 function startExchange(
-  { deadlines, monotonicMs, timeoutMs }: ExchangeDeps,
-  capture: ResponseCapture,
-  resolve: (exchange: Exchange | null) => void,
+  { deadlines, monotonicMs }: ExchangeDeps,
+  { capture, timeoutMs, resolve }: NewExchange,
 ): Running {
   const running: Running = {
     controller: null,
     status: null,
     capture,
     isOver: false,
+    timeoutMs,
     deadlineAtMs: monotonicMs() + timeoutMs,
     expire() {
       running.finish('timeout');
@@ -284,6 +302,8 @@ export function safeHeaders(
 
 /** Work that must end by a deadline. */
 export interface WithDeadline {
+  /** From its beginning to the deadline. */
+  timeoutMs: number;
   /** By the monotonic clock (`performance.now`). */
   deadlineAtMs: number;
   /** Called once the deadline has passed. */
@@ -300,24 +320,32 @@ export interface DeadlineSweep {
 const EVERY_MS = 100;
 
 /**
- * One timer for all attempts under way. All have the same timeout, so that insertion order is deadline
- * order, and a sweep stops at the first deadline to come. An AbortController with a timer for each
- * attempt cost a third of the throughput (docs/decisions/0005-one-deadline-sweep.md).
+ * One timer for all attempts under way. Attempts with the same timeout are in one list, whose insertion order is
+ * deadline order, so that a sweep stops at the first deadline to come in each. There are at most 16 lists: webhooks have
+ * timeouts of 1 to 15 s, and the service has one. An AbortController with a timer for each attempt cost a third of the
+ * throughput (docs/decisions/0005-one-deadline-sweep.md).
  */
 export function createDeadlineSweep(nowMs: () => number): DeadlineSweep {
-  const running = new Set<WithDeadline>();
-  function tick(): void {
-    const now = nowMs();
+  const lists = new Map<number, Set<WithDeadline>>();
+  function expireIn(running: Set<WithDeadline>, now: number): void {
     for (const work of running) {
       if (work.deadlineAtMs > now) return;
       running.delete(work);
       work.expire();
     }
   }
+  function tick(): void {
+    const now = nowMs();
+    for (const running of lists.values()) expireIn(running, now);
+  }
   const ticker = startTicker(EVERY_MS, tick);
   return {
-    add: (work) => running.add(work),
-    remove: (work) => running.delete(work),
+    add(work) {
+      const running = lists.get(work.timeoutMs);
+      if (running) running.add(work);
+      else lists.set(work.timeoutMs, new Set([work]));
+    },
+    remove: (work) => lists.get(work.timeoutMs)?.delete(work),
     tick,
     stop: ticker.stop,
   };

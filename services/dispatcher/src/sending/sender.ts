@@ -1,7 +1,7 @@
 import { EGRESS_REFUSALS, type EgressRefusal } from '@posthorn/domain/egress.ts';
 import { requiredAt } from '@posthorn/domain/required.ts';
-import type { MemoryBudgets } from '@posthorn/platform/memory/memory-budgets.ts';
-import { memoryShare } from '@posthorn/platform/memory/memory-shares.ts';
+import { MAX_TIMEOUT_SECONDS } from '@posthorn/domain/webhook-fields.ts';
+import { bytesOfMib, type MemoryBudgets } from '@posthorn/platform/memory/memory-budgets.ts';
 import { monotonicClockMs, systemClockMs } from '@posthorn/platform/service/clock-and-ids.ts';
 import { egressPolicyOf } from '@posthorn/platform/security/egress.ts';
 import type { Logger } from '@posthorn/platform/service/logger.ts';
@@ -48,7 +48,8 @@ export function openSender(
   const guard = {
     proxy: openEgressProxy(config, metrics.onTunnel),
     policy: egressPolicyOf(config),
-    connectTimeoutMs: timeoutMs,
+    // Webhooks with other timeouts share the connections: the deadline sweep ends each attempt at its own.
+    connectTimeoutMs: Math.max(timeoutMs, MAX_TIMEOUT_SECONDS * 1_000),
     hosts: createHostResolver(),
     onRefused: metrics.onRefused,
     onOpened: idle.add,

@@ -124,8 +124,8 @@ function circuitNote({ circuit, probeAt, heldUntil }: Schemas['WebhookHealth']):
 }
 
 function WebhookFacts({ webhook }: { webhook: Schemas['WebhookWithAuth'] }) {
-  const { id, name, eventTypes, authMethod, rateLimitPerSecond, createdAt, updatedAt, tls } =
-    webhook;
+  const { id, name, eventTypes, authMethod, createdAt, updatedAt, tls } = webhook;
+  const { rateLimitPerSecond, timeoutSeconds } = webhook;
   return (
     <>
       <Facts
@@ -140,6 +140,7 @@ function WebhookFacts({ webhook }: { webhook: Schemas['WebhookWithAuth'] }) {
             'Rate limit',
             rateLimitPerSecond === null ? 'none' : `${countText(rateLimitPerSecond)} per second`,
           ],
+          ['Timeout', timeoutSeconds === null ? 'that of the service' : `${timeoutSeconds} s`],
           ['TLS', tls === undefined ? 'public authorities' : 'own certificates'],
           [
             'Resends',

@@ -36,6 +36,12 @@ describe.each([
     expect(sealedBy(vault).sealed).not.toHaveProperty('tls');
   });
 
+  it('is opened with null for what an earlier version did not store', () => {
+    const { timeoutSeconds, ...document } = sealedBy(vault);
+    expect(timeoutSeconds).toBeNull();
+    expect(openWebhook(FIRST, document as WebhookDocument)).toEqual(WEBHOOK);
+  });
+
   it('is not opened with a value of another webhook or field, or of another format', () => {
     const document = sealedBy(vault);
     const other = sealWebhook(vault, sampleWebhook(2));

@@ -8,6 +8,7 @@ const FIELDS: readonly string[] = [
   'name',
   'eventTypes',
   'rateLimitPerSecond',
+  'timeoutSeconds',
   'customHeaders',
   'authMethod',
   ...Object.keys(BLANK),

@@ -6,6 +6,7 @@ const stored: WebhookFields = {
   name: 'Shop',
   eventTypes: ['order.paid', 'order.sent'],
   rateLimitPerSecond: 5,
+  timeoutSeconds: 10,
   customHeaders: [
     { key: 'X-Auth', value: '********' },
     { key: 'X-Note', value: ' a: b ' },
@@ -18,6 +19,7 @@ const SHOWN = {
   name: 'Shop',
   eventTypes: 'order.paid\norder.sent',
   rateLimitPerSecond: '5',
+  timeoutSeconds: '10',
   customHeaders: 'X-Auth: ********\nX-Note:  a: b ',
   isEnabled: 'on',
 };
@@ -38,6 +40,7 @@ describe('what a form changes', () => {
     expect(changedFields(formWith({ rateLimitPerSecond: '' }), stored)).toEqual({
       rateLimitPerSecond: null,
     });
+    expect(changedFields(formWith({ timeoutSeconds: '3' }), stored)).toEqual({ timeoutSeconds: 3 });
     expect(changedFields(formWith({ customHeaders: 'X-Auth: ********' }), stored)).toEqual({
       customHeaders: [{ key: 'X-Auth', value: '********' }],
     });

@@ -4,6 +4,7 @@ export interface WebhookFields {
   name: string;
   eventTypes: readonly string[];
   rateLimitPerSecond: number | null;
+  timeoutSeconds: number | null;
   customHeaders: readonly { key: string; value: string }[];
   disabled: boolean;
 }
@@ -13,6 +14,7 @@ export const NEW_WEBHOOK: WebhookFields = {
   name: '',
   eventTypes: [],
   rateLimitPerSecond: null,
+  timeoutSeconds: null,
   customHeaders: [],
   disabled: false,
 };
@@ -23,12 +25,14 @@ export function readWebhookForm(form: FormData) {
     const value = form.get(name);
     return typeof value === 'string' ? value.trim() : '';
   };
-  const rate = textOf('rateLimitPerSecond');
+  const numberOf = (name: string): number | null =>
+    textOf(name) === '' ? null : Number(textOf(name));
   return {
     url: textOf('url'),
     ...(textOf('name') !== '' && { name: textOf('name') }),
     eventTypes: linesOf(textOf('eventTypes')),
-    rateLimitPerSecond: rate === '' ? null : Number(rate),
+    rateLimitPerSecond: numberOf('rateLimitPerSecond'),
+    timeoutSeconds: numberOf('timeoutSeconds'),
     customHeaders: linesOf(textOf('customHeaders')).map(headerOf),
     disabled: form.get('isEnabled') === null,
   };

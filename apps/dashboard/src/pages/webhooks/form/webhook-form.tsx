@@ -66,7 +66,7 @@ interface LimitFieldsProps {
 
 function LimitFields({ fields, isMoved, errorOf }: LimitFieldsProps) {
   const { canSeeSecrets } = useRights();
-  const { rateLimitPerSecond, customHeaders } = fields;
+  const { rateLimitPerSecond, timeoutSeconds, customHeaders } = fields;
   const hasMask = customHeaders.some(({ value }) => value === MASK);
   const masked = isMoved && !canSeeSecrets ? MOVED_MASK : KEPT_MASK;
   return (
@@ -80,6 +80,16 @@ function LimitFields({ fields, isMoved, errorOf }: LimitFieldsProps) {
         hideControls
         defaultValue={rateLimitPerSecond ?? ''}
         error={errorOf('rateLimitPerSecond')}
+      />
+      <NumberInput
+        name="timeoutSeconds"
+        label="Timeout of an attempt, in seconds"
+        description="Empty for the timeout of the service"
+        min={1}
+        max={15}
+        hideControls
+        defaultValue={timeoutSeconds ?? ''}
+        error={errorOf('timeoutSeconds')}
       />
       <Textarea
         name="customHeaders"
