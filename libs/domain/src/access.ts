@@ -1,12 +1,15 @@
 /**
- * What a visitor of the portal may do in the one app that it shows: see its webhooks, messages and attempts; change its
- * webhooks and test them; see their secrets; send failed deliveries again.
+ * The rights of a visitor of the portal in the one app that it shows: see webhooks, messages and attempts; change and
+ * test webhooks; see their secrets; send failed deliveries again.
  */
 export const CAPABILITIES = ['view', 'manage', 'secrets', 'resend'] as const;
 
 export type Capability = (typeof CAPABILITIES)[number];
 
-/** The scopes that a key needs to give a capability: nobody gives more than they have. Who manages sends test messages. */
+/**
+ * The scopes that a key needs to grant a capability, so that it never grants more than it has. `manage` sends test
+ * messages.
+ */
 const NEEDED: Record<Capability, readonly Scope[]> = {
   view: ['read'],
   manage: ['webhooks:write', 'messages:write'],
@@ -14,23 +17,25 @@ const NEEDED: Record<Capability, readonly Scope[]> = {
   resend: ['messages:write'],
 };
 
-/** Returns the scopes that a key must have to give these capabilities. */
-export function scopesToGive(capabilities: readonly Capability[]): Scope[] {
+/** Returns the scopes that a key must have to grant these capabilities. */
+export function scopesToGrant(capabilities: readonly Capability[]): Scope[] {
   return [...new Set(capabilities.flatMap((capability) => NEEDED[capability]))];
 }
 
-/** Returns the capabilities in their order, each once. Whoever may do anything may look. */
+/** Returns the capabilities in their order, each once. Every visitor may view. */
 export function toCapabilities(asked: readonly Capability[]): Capability[] {
   return CAPABILITIES.filter((each) => each === 'view' || asked.includes(each));
 }
 
-/** What a link to the portal gives to who opens it. */
+/** The rights that a link to the portal grants. */
 export interface PortalGrant {
   linkId: string;
   appId: string;
-  /** Of the API key with which the link and its visit end: the key that made it, or one of its own. */
+  /**
+   * The API key whose revocation ends the link and its portal session: the one that made the link, or the link's own.
+   */
   keyHash: string;
-  /** The key was made for this link only, and goes with it. */
+  /** The key was made for this link only, and is removed with it. */
   ownsKey?: true;
   capabilities: Capability[];
   theme: PortalTheme;
@@ -49,14 +54,14 @@ export const SCOPES = ['messages:write', 'read', 'webhooks:write', 'keys:write',
 
 export type Scope = (typeof SCOPES)[number];
 
-/** What a key without scopes of its own may do: all. Keys of earlier versions have none. */
+/** The scopes of a key without scopes of its own, as earlier versions made them. */
 export const ALL_SCOPES: readonly Scope[] = ['admin'];
 
 export function allows(granted: readonly Scope[], needed: Scope): boolean {
   return granted.includes(needed) || granted.includes('admin');
 }
 
-/** Returns which of the asked scopes a key with the granted ones may not pass on. */
+/** Returns the requested scopes that a key with the granted ones may not pass on. */
 export function notGrantable(granted: readonly Scope[], asked: readonly Scope[]): Scope[] {
   return asked.filter((scope) => !allows(granted, scope));
 }

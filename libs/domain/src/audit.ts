@@ -55,15 +55,13 @@ export const AUDIT_TARGETS = [
 
 export type AuditTargetKind = (typeof AUDIT_TARGETS)[number];
 
-/** What an action was done to. `id` is null for several at once, and for one that was not created. */
+/** The object of an action. `id` is null for several objects, and for one that was not created. */
 export interface AuditTarget {
   kind: AuditTargetKind;
   id: string | null;
 }
 
-/**
- * A visitor of the portal acts by the link that was opened. `system`: a setting of the operator made Posthorn do it.
- */
+/** A visitor of the portal acts by the opened link. `system`: Posthorn acts because of a setting of the operator. */
 export type AuditActor =
   | { kind: 'apiKey'; keyId: string }
   | { kind: 'portalLink'; linkId: string }
@@ -71,8 +69,8 @@ export type AuditActor =
   | { kind: 'system' };
 
 /**
- * `started` is stored before the change. An event that stays so says that nobody knows whether the change was
- * made: its process ended, or the store did not confirm a write. `failed`: it was refused.
+ * `started` is stored before the change. It remains when the outcome is unknown: the process ended, or the store did
+ * not confirm a write. `failed`: the change was refused.
  */
 export const AUDIT_OUTCOMES = ['started', 'done', 'failed'] as const;
 
@@ -80,7 +78,7 @@ export type AuditOutcome = (typeof AUDIT_OUTCOMES)[number];
 
 export interface AuditEvent {
   id: string;
-  /** NO_COMPANY for what concerns the installation. */
+  /** NO_COMPANY for an event of the whole installation. */
   companyId: string;
   action: AuditAction;
   actor: AuditActor;
@@ -92,22 +90,22 @@ export interface AuditEvent {
   outcome: AuditOutcome;
   /** Error code of the response; null unless the change was refused. */
   code: string | null;
-  /** Until the event is completed: what was asked for. */
+  /** The requested changes until the event is completed. */
   changes: AuditChange[];
-  /** Of a read: how many things were shown; null otherwise. */
+  /** The number of objects that a read returned; null for other events. */
   count: number | null;
   createdAtMs: number;
   /** Null while the event is `started`. */
   completedAtMs: number | null;
 }
 
-/** The company of events that concern the whole installation. No company has this id. */
+/** The company of events of the whole installation. No company has this id. */
 export const NO_COMPANY = '';
 
-/** A value as the audit log shows it. */
+/** A value in the audit log. */
 type AuditValue = string | number | boolean | null | string[];
 
-/** One field that an action changed. Null stands for a field without a value. */
+/** One field that an action changed. Null: the field had or has no value. */
 export interface AuditChange {
   field: string;
   before: AuditValue;
@@ -118,8 +116,8 @@ export interface AuditChange {
 export type AuditedFields = Readonly<Record<string, unknown>>;
 
 /**
- * Fields whose values the log may hold. The value of any other one is hidden, so that a field which is added
- * later cannot bring a secret into the log.
+ * The fields whose values the log may have. All other values are hidden, so that a field that is added later cannot
+ * bring a secret into the log.
  */
 // prettier-ignore
 const SHOWN_FIELDS: ReadonlySet<string> = new Set([
@@ -145,7 +143,7 @@ interface Field {
   shown: AuditValue;
 }
 
-/** Returns the fields that differ, without the values that must stay secret. */
+/** Returns the fields that differ. Secret values are hidden. */
 export function changesBetween(before: AuditedFields, after: AuditedFields): AuditChange[] {
   const [old, now] = [fieldsOf(before), fieldsOf(after)];
   const names = new Set([...old.keys(), ...now.keys()]);
@@ -158,7 +156,7 @@ export function changesBetween(before: AuditedFields, after: AuditedFields): Aud
     }));
 }
 
-/** Null and undefined are no value: a field that is left out does not differ from one that is null. */
+/** Null and undefined both mean that a field has no value. */
 function fieldsOf(values: AuditedFields): Map<string, Field> {
   const given = Object.entries(values).filter(([, value]) => value !== null && value !== undefined);
   return new Map(
@@ -189,7 +187,7 @@ function textOf(value: unknown): string {
   return typeof value === 'string' ? value : JSON.stringify(value);
 }
 
-/** Keys and tokens stand in the query of many URLs. Names of parameters stay. */
+/** Hides the values of query parameters: the queries of many URLs contain keys and tokens. */
 function withoutQueryValues(url: string): string {
   const start = url.indexOf('?');
   if (start === -1) return url;

@@ -15,8 +15,8 @@ import {
 import { ImpossibleError } from './required.ts';
 
 /**
- * How a delivery proves itself to the endpoint: one record for each method (docs/contract.md C6.4, C9.4 to C9.6, C9.12
- * and C9.13). The fields of requests, responses and the audit log and the header of deliveries follow from it.
+ * How a delivery proves itself to the endpoint: one record for each method (docs/contract.md C6.4, C9.4 to C9.6,
+ * C9.12 and C9.13). The fields of requests, responses and the audit log and the header of deliveries follow from it.
  */
 interface MethodRule<Stored extends AuthMethod = AuthMethod> {
   /** The spelling in stored webhooks and in responses. */

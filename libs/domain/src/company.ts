@@ -1,6 +1,6 @@
 /**
- * Where a company stands. `suspended`: its keys are refused and its attempts are deferred. `removing`: the
- * same for good, until everything of it is removed.
+ * `suspended`: the company's keys are refused and its attempts are deferred. `removing`: the same, until all its data
+ * is removed.
  */
 export type CompanyStatus = 'active' | 'suspended' | 'removing';
 
@@ -17,16 +17,16 @@ export function companyStatusOf({ suspendedAt, removalAt }: CompanyMarks): Compa
 /** Between two attempts to deliver for a suspended company, in milliseconds. */
 const SHORTEST_DEFERRAL_MS = 5_000;
 const LONGEST_DEFERRAL_MS = 30 * 60_000;
-/** A delivery comes back this many times in the time that the company has been suspended so far. */
-const PART = 4;
+/** A deferral takes this share of the time for which the company has been suspended. */
+const SHARE = 1 / 4;
 
 /**
- * Returns for how long, in milliseconds, an attempt is deferred when its company has been suspended for
- * `suspendedForMs`. A delivery goes on at most a quarter of that time after the company is resumed, and
- * half an hour at most; a backlog of a million deliveries then circulates with 560 records a second.
+ * Returns for how many milliseconds an attempt is deferred when its company has been suspended for `suspendedForMs`.
+ * After the company is resumed, a delivery continues within a quarter of that time, and within half an hour; a
+ * backlog of a million deliveries then circulates with 560 records a second.
  */
 export function suspensionDefersMs(suspendedForMs: number): number {
-  return Math.min(Math.max(suspendedForMs / PART, SHORTEST_DEFERRAL_MS), LONGEST_DEFERRAL_MS);
+  return Math.min(Math.max(suspendedForMs * SHARE, SHORTEST_DEFERRAL_MS), LONGEST_DEFERRAL_MS);
 }
 
 /** The deletion of a project, an app or a webhook with everything under it. Stored until it is done. */

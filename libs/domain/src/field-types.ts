@@ -164,7 +164,10 @@ const MAX_CREDENTIAL_CHARS = 1_024;
 const CREDENTIAL_PATTERN = '^[^\\x00-\\x1f\\x7f]*$';
 const CREDENTIAL = new RegExp(CREDENTIAL_PATTERN);
 
-/** False for text that would not arrive as it is: with control characters, or with half a character (a lone surrogate). */
+/**
+ * False for text that would not arrive as it is: with control characters, or with half a character (a lone
+ * surrogate).
+ */
 export function isCredential(text: string): boolean {
   return CREDENTIAL.test(text) && text.isWellFormed();
 }
@@ -236,8 +239,9 @@ function problemOfUrl(url: URL, policy: EgressPolicy): string | null {
 const NOT_ALLOWED = /[^A-Za-z0-9\-._~!$&'()*+,;=:@/?%]|%(?![0-9A-Fa-f]{2})/g;
 
 /**
- * Returns an http or https URL, without user and fragment, as it is stored, shown and sent. `URL` leaves some characters
- * as they are that servers such as Tomcat refuse: `|`, `^`, `{`, `[` and others in a query, `|` and `[` in a path.
+ * Returns an http or https URL, without user and fragment, as it is stored, shown and sent. `URL` leaves some
+ * characters as they are that servers such as Tomcat refuse: `|`, `^`, `{`, `[` and others in a query, `|` and `[` in
+ * a path.
  */
 export function encodedUrl({ origin, pathname, search }: URL): string {
   return origin + (pathname + search).replace(NOT_ALLOWED, percentEncoded);

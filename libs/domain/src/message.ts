@@ -4,16 +4,16 @@ export interface Message extends NotStored {
   companyId: string;
   /** Null when it was addressed to one webhook. */
   appId: string | null;
-  /** The text of `payload` exactly as the client wrote it. */
+  /** The text of `payload`, byte for byte as the client wrote it. */
   payload: string;
-  /** The payload was erased once everything was delivered, and is '' here. */
+  /** The payload was erased after the last delivery succeeded, and is '' here. */
   isPayloadErased?: true;
   /** Webhook ids, oldest first. */
   targets: string[];
   /** The gateway process that stored it and has to publish it. */
   publisherId: string;
   eventType: string | null;
-  /** Those of the targets that were disabled when it was accepted. A set, because there may be 10,000 of both. */
+  /** The targets that were disabled when the message was accepted. A set, because there may be 10,000 targets. */
   disabledTargets: ReadonlySet<string>;
   /** Null when the client sent no key. */
   idempotency: Idempotency | null;
@@ -25,7 +25,7 @@ export interface Message extends NotStored {
   createdAtMs: number;
 }
 
-/** How the repeat of a request is recognised. Stored in the message that the first request made. */
+/** Recognizes the repeat of a request. Stored in the message that the first request made. */
 export interface Idempotency {
   /** As the client wrote it; unique within the company for 24 hours. */
   key: string;
@@ -42,23 +42,26 @@ export const NONE_DISABLED: ReadonlySet<string> = new Set();
 export const MAX_BODY_BYTES = 262_144;
 export const MAX_PAYLOAD_DEPTH = 64;
 
-/** What an app keeps of its payloads. `until-delivered`: until every delivery of a message is delivered. */
+/** How long an app keeps its payloads. `until-delivered`: until every delivery of the message is delivered. */
 export const STORE_PAYLOADS = ['retained', 'until-delivered'] as const;
 
 export type StorePayloads = (typeof STORE_PAYLOADS)[number];
 
-/** What an app stores; absent fields have the defaults `true` and `retained` (docs/contract.md C5.9, C5.10). */
+/**
+ * The storage settings of an app. Absent fields have the defaults `true` and `retained` (docs/contract.md C5.9,
+ * C5.10).
+ */
 export interface StorageSettings {
   storeResponses?: boolean;
   storePayloads?: StorePayloads;
 }
 
 /**
- * What is not stored of a message and its attempts, by the settings of its app when it was accepted. Every
- * record and delivery of the message has it, and nearly none has a field.
+ * The parts of a message and its attempts that its app did not want stored when the message was accepted. Every
+ * record and delivery of the message carries these options; nearly all are empty.
  */
 export interface NotStored {
-  /** The payload is erased once every delivery is delivered, and travels in no record. */
+  /** The payload is erased once every delivery is delivered, and is in no record. */
   erasesPayload?: true;
   /** Attempts are stored without the response of the endpoint. */
   omitsResponses?: true;
@@ -71,7 +74,8 @@ export function notStoredBy({ storeResponses, storePayloads }: StorageSettings):
   };
 }
 
-/** Returns these fields alone, without the other fields of the object that they are taken from. */
-export function notStoredOf({ erasesPayload, omitsResponses }: NotStored): NotStored {
+/** Returns these options without the other fields of `source`. */
+export function notStoredOf(source: NotStored): NotStored {
+  const { erasesPayload, omitsResponses } = source;
   return { ...(erasesPayload && { erasesPayload }), ...(omitsResponses && { omitsResponses }) };
 }

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { UnreadableRecordError } from './records/records.ts';
 import { type AttemptCounts, attemptsIn, beginningOf, HOUR_MS, successesIn } from './stats.ts';
 
-/** What the operator of the installation is told (docs/operator-events.md). */
+/** The events of which the operator of the installation is notified (docs/operator-events.md). */
 const OPERATOR_EVENT_TYPES = [
   'delivery.exhausted',
   'circuit.opened',
@@ -16,12 +16,12 @@ const OPERATOR_EVENT_TYPES = [
 
 type OperatorEventType = (typeof OPERATOR_EVENT_TYPES)[number];
 
-/** What happened, to which webhook. Both ids are null when they are not known. */
+/** An incident at a webhook. Both ids are null when they are not known. */
 export interface OperatorIncident {
   type: OperatorEventType;
   companyId: string | null;
   webhookId: string | null;
-  /** Says more, for a person; never a payload or a secret. */
+  /** Details for people; never a payload or a secret. */
   detail: string;
 }
 
@@ -39,11 +39,11 @@ const eventSchema = z.object({
   lastAtMs: z.number().int(),
 });
 
-/** Incidents of one type at one webhook, in one process. `detail` is that of the newest one. */
+/** The incidents of one type at one webhook in one process. `detail` is that of the newest incident. */
 export interface OperatorEvent extends OperatorIncident {
   id: string;
   count: number;
-  /** When the first and the newest of them happened, in milliseconds since 1970. */
+  /** The times of the first and the newest incident, in milliseconds since 1970. */
   firstAtMs: number;
   lastAtMs: number;
 }
@@ -68,7 +68,7 @@ function parse(text: string): unknown {
   }
 }
 
-/** The body of the webhook that the operator gets: `type`, `timestamp` and `data`, as Standard Webhooks advises. */
+/** Returns the body of the operator's webhook: `type`, `timestamp` and `data`, as Standard Webhooks advises. */
 export function operatorPayloadOf(event: OperatorEvent): Buffer {
   const { type, companyId, webhookId, detail, count } = event;
   const firstAt = new Date(event.firstAtMs).toISOString();
@@ -85,7 +85,7 @@ export interface HourOfAttempts {
   failed: number;
 }
 
-/** Attempts that we ended ourselves say nothing of the endpoint. */
+/** Attempts that Posthorn ended itself do not count: they show nothing about the endpoint. */
 export function hourOfAttempts(
   atMs: number,
   counts: Pick<AttemptCounts, 'outcomes'>,
@@ -95,34 +95,34 @@ export function hourOfAttempts(
   return { atMs, succeeded, failed };
 }
 
-/** What the operator was told of an endpoint that fails. */
+/** The notification of the operator about a failing endpoint. */
 export interface ToldFailing {
-  /** When its failures began, in milliseconds since 1970. */
+  /** The beginning of the failures, in milliseconds since 1970. */
   sinceMs: number;
-  /** When its webhook is to be disabled, as the warning said; null without a warning. */
+  /** The time at which the webhook is to be disabled, according to the warning; null without a warning. */
   disableAtMs: number | null;
 }
 
-/** The operator is told when nothing has succeeded for so long. */
+/** The operator is notified after this time without a success. */
 const FAILING_AFTER_MS = 24 * HOUR_MS;
-/** The warning comes so long before the webhook is disabled. */
+/** The time between the warning and the disabling of the webhook. */
 const WARNED_BEFORE_MS = 24 * HOUR_MS;
 /**
- * Hours without an attempt that do not interrupt the failures. The longest wait of the default schedule is 10 h: an
- * endpoint that gets one message a day fails at least this often.
+ * The longest time without an attempt that does not interrupt the failures. The longest delay of the default schedule
+ * is 10 h: an endpoint with one message a day fails at least this often.
  */
 const MAX_GAP_MS = 12 * HOUR_MS;
 const LOOK_BACK_MS = FAILING_AFTER_MS + MAX_GAP_MS + HOUR_MS;
-/** What was reported before still holds up to this time: each round has checked it. */
+/** Earlier notifications are valid up to this time: each tick has checked them. */
 const MAX_LOOK_BACK_MS = 192 * HOUR_MS;
 
 interface ChangedWebhook {
   told: ToldFailing | null;
-  /** When a client changed it last: what failed before may be repaired. */
+  /** The last change by a client: earlier failures may be repaired. */
   changedAtMs: number;
 }
 
-/** Returns the beginning of the first hour to be looked at, when those before `toMs` are. */
+/** Returns the beginning of the first hour to be examined; the last one ends at `toMs`. */
 export function lookFromMs({ told, changedAtMs }: ChangedWebhook, toMs: number): number {
   const firstMs = Math.min(toMs - LOOK_BACK_MS, told?.sinceMs ?? toMs);
   const unchangedMs = beginningOf('hour', changedAtMs) + HOUR_MS;
@@ -130,9 +130,9 @@ export function lookFromMs({ told, changedAtMs }: ChangedWebhook, toMs: number):
 }
 
 /**
- * Returns since when every attempt has failed, in milliseconds since 1970; null when one succeeded, or when failures
- * are too rare to say so. `hours` are in order and end before `toMs`. A hole in them ends what was told, but for the
- * hours at its beginning, which may have expired.
+ * Returns the time since which every attempt has failed, in milliseconds since 1970; null after a success, or when
+ * failures are too rare. `hours` are in order and end before `toMs`. A gap between them ends the failures of which
+ * the operator was notified, except at the beginning, where hours may have expired.
  */
 export function failingSinceMs(
   hours: readonly HourOfAttempts[],
@@ -163,15 +163,15 @@ export type FailingStep =
 export interface FailingRules {
   /** AUTO_DISABLE_AFTER; null for never. */
   autoDisableAfterMs: number | null;
-  /** Whether other endpoints succeeded. When none does, the fault may be ours. */
+  /** Whether attempts to other endpoints succeeded. When none did, the fault may be Posthorn's. */
   doOthersSucceed: boolean;
-  /** The end of the last hour that was looked at, in milliseconds since 1970. */
+  /** The end of the last examined hour, in milliseconds since 1970. */
   toMs: number;
 }
 
 const NOTHING: FailingStep = { kind: 'nothing' };
 
-/** Decides what follows from failures since `sinceMs`. No webhook is disabled before the time that a warning has named. */
+/** Decides what follows from failures since `sinceMs`. No webhook is disabled before the time in its warning. */
 export function nextFailingStep(
   sinceMs: number,
   told: ToldFailing | null,

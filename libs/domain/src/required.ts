@@ -1,4 +1,4 @@
-/** Something that the program excludes has happened: a bug. To repeat the step would fail in the same way. */
+/** The program is in a state that it excludes: a bug. Repeating the step would fail in the same way. */
 export class ImpossibleError extends Error {
   override readonly name = 'ImpossibleError';
 }

@@ -1,37 +1,37 @@
 import type { DeliveryRef, DeliveryStatus, Outcome } from './delivery/delivery.ts';
 
 /**
- * A request to send deliveries again: one delivery, or all that failed of a webhook or an app in a
- * span of time. Times are in milliseconds since 1970.
+ * A request to send deliveries again: one delivery, or all failed deliveries of a webhook or an app in a period.
+ * Times are in milliseconds since 1970.
  */
 export interface Resend {
   id: string;
   companyId: string;
-  /** Null when it is of an app: its parts then have one webhook each. */
+  /** Null for the resend of an app, which consists of one webhook resend for each webhook. */
   webhookId: string | null;
-  /** Null unless it is of all webhooks of this app. */
+  /** The app whose webhooks all get a webhook resend; otherwise null. */
   appId: string | null;
-  /** In a part: the id of the app's resend; otherwise null. */
+  /** In a webhook resend: the id of the app's resend; otherwise null. */
   partOf: string | null;
-  /** Only deliveries whose last attempt ended with it; null for all that failed. */
+  /** Only deliveries whose last attempt had this outcome; null for all failed deliveries. */
   outcome: Outcome | null;
-  /** Bounds of the deliveries' ids, both exclusive. `afterId` moves forward with every page. */
+  /** Exclusive bounds of the deliveries' ids. `afterId` moves forward with every page. */
   afterId: string;
   beforeId: string;
-  /** The deliveries that are being sent: one page at most. They are counted when all are settled. */
+  /** The deliveries under way, at most one page. They are counted when all are settled. */
   page: string[];
-  /** `aborted`: it ended before everything was sent, because a client asked for that. */
+  /** `aborted`: a client ended the resend before everything was sent. */
   status: 'running' | 'done' | 'aborted';
-  /** What is known of `page`; null until a gateway has put the resend back with the page unfinished. */
+  /** The progress of `page`; null until a gateway has put the resend back with an unfinished page. */
   progress: PageProgress | null;
-  /** Of an app: the webhook up to which the search for failures has got when it was put back; '' before. */
+  /** In the resend of an app: the last webhook in which failures were searched when it was put back; '' before. */
   scannedTo: string;
   /**
-   * When a gateway works on it next, and claims it. Null: at once, as in resends of earlier versions. A part
-   * has none: it is worked on with the app's resend.
+   * When a gateway claims the resend next. Null for at once, as in resends of earlier versions, and for a webhook
+   * resend, which is processed with the app's resend.
    */
   dueAtMs: number | null;
-  /** When a client asked to abort it; null while nobody has. Of a part, that of the app's resend counts. */
+  /** When a client requested to abort it; otherwise null. For a webhook resend, the app's resend decides. */
   abortAskedAtMs: number | null;
   total: number;
   succeeded: number;
@@ -40,34 +40,34 @@ export interface Resend {
   updatedAtMs: number;
 }
 
-/** What a gateway has seen of a page, so that any gateway continues it. Times are in milliseconds since 1970. */
+/** The progress of a page, from which any gateway continues. Times are in milliseconds since 1970. */
 export interface PageProgress {
   /** The deliveries without a result. */
   open: string[];
-  /** Of these, the ones that this resend has not published: another resend has marked them. */
+  /** The open deliveries that this resend has not published: another resend has marked them. */
   unpublished: string[];
-  /** How many have been delivered. */
+  /** The number of delivered ones. */
   succeeded: number;
-  /** How often the page was published, and when last. */
+  /** How often the page was published, and the last time. */
   copies: number;
   publishedAtMs: number;
   beganAtMs: number;
-  /** When a delivery was last published for the first time, or seen to have a result. */
+  /** The last time at which a delivery was first published, or got its result. */
   movedAtMs: number;
-  /** When a success was last seen; `beganAtMs` before the first one. */
+  /** The last time of a success; `beganAtMs` before the first one. */
   successAtMs: number;
 }
 
-/** The mark on a delivery that asks for one more attempt. */
+/** The mark on a delivery that requests one more attempt. */
 export interface ResendMark {
   resendId: string;
-  /** Number of the attempt that it asks for. */
+  /** Number of the requested attempt. */
   attemptNumber: number;
   /** `asked` until the attempt is settled or the mark is freed. */
   state: 'asked' | 'succeeded' | 'failed';
 }
 
-/** A delivery that a resend may send again, with what the record of the attempt needs. */
+/** A delivery that a resend may send again, with the data for the record of the attempt. */
 export interface MarkedDelivery extends DeliveryRef {
   id: string;
   status: DeliveryStatus;
@@ -77,7 +77,7 @@ export interface MarkedDelivery extends DeliveryRef {
   mark: ResendMark | null;
 }
 
-/** True of the resend of one delivery, whose bounds are equal. A span ends after it begins, or is empty. */
+/** Whether this is the resend of one delivery: its bounds are equal. A period ends after it begins, or is empty. */
 export function isOfOne({ afterId, beforeId }: Pick<Resend, 'afterId' | 'beforeId'>): boolean {
   return afterId === beforeId;
 }
@@ -88,9 +88,8 @@ export const FAILED_STATUSES = ['exhausted', 'cancelled'] as const;
 const FINAL_STATUSES = [...FAILED_STATUSES, 'delivered'] as const;
 
 /**
- * The statuses that a delivery must have to be sent again. A client that names one delivery wants it
- * sent whatever became of it. A span is of failures only: what another resend has delivered since the
- * page was stored is left alone.
+ * The statuses in which a delivery is sent again. A delivery that a client names is sent in any final status. A
+ * period covers failures only, without those that another resend has delivered since the page was stored.
  */
 export function statusesToResend(
   resend: Pick<Resend, 'afterId' | 'beforeId'>,
@@ -98,9 +97,7 @@ export function statusesToResend(
   return isOfOne(resend) ? FINAL_STATUSES : FAILED_STATUSES;
 }
 
-/**
- * The part of an app's resend that goes to one webhook. Its id names both, so that it exists once.
- */
+/** Returns the webhook resend of an app's resend for one webhook. Its id names both, so that it exists once. */
 export function partFor(resend: Resend, webhookId: string, atMs: number): Resend {
   return {
     id: `${resend.id}/${webhookId}`,

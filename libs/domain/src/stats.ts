@@ -1,6 +1,6 @@
 import { type Attempt, endedAtMs, type Outcome } from './delivery/delivery.ts';
 
-/** The spans of time for which there are figures. */
+/** The lengths of time for which there are figures. */
 export const STEPS = ['minute', 'hour', 'day'] as const;
 export type Step = (typeof STEPS)[number];
 
@@ -14,8 +14,8 @@ export const STEP_MS: Readonly<Record<Step, number>> = {
 };
 
 /**
- * The longest span with figures for each step, in milliseconds: a day of minutes, 31 days of hours or days. So a
- * response has 1,440 points at most, and is made from 745 documents at most.
+ * The longest period for each step, in milliseconds: a day of minutes, 31 days of hours or days. A response then has
+ * at most 1,440 points, from at most 745 documents.
  */
 export const MAX_SPAN_MS: Readonly<Record<Step, number>> = {
   minute: STEP_MS.day,
@@ -23,14 +23,14 @@ export const MAX_SPAN_MS: Readonly<Record<Step, number>> = {
   day: 31 * STEP_MS.day,
 };
 
-/** The span that is shown unless a client says otherwise: 60 minutes, 24 hours or 30 days. */
+/** The default period: 60 minutes, 24 hours or 30 days. */
 export const DEFAULT_SPAN_MS: Readonly<Record<Step, number>> = {
   minute: 60 * MINUTE_MS,
   hour: 24 * HOUR_MS,
   day: 30 * STEP_MS.day,
 };
 
-/** The beginning of the step of that time, in UTC; both in milliseconds since 1970. */
+/** Returns the beginning of the step with this time, in UTC; both in milliseconds since 1970. */
 export function beginningOf(step: Step, ms: number): number {
   return ms - (ms % STEP_MS[step]);
 }
@@ -41,22 +41,22 @@ export interface Span {
   toMs: number;
 }
 
-/** Returns the whole steps that the span touches. */
+/** Returns the whole steps that the period touches. */
 export function wholeSteps(step: Step, { fromMs, toMs }: Span): Span {
   const last = beginningOf(step, Math.max(fromMs, toMs - 1));
   return { fromMs: beginningOf(step, fromMs), toMs: last + STEP_MS[step] };
 }
 
 /**
- * Upper bounds of the durations that are counted apart, in milliseconds; what is longer than the last one
- * is counted too. A percentile is read from them, so it is off by less than the width of its bucket. They are
- * stored by index: a change would mix two meanings in what is stored.
+ * The upper bounds of the buckets of durations, in milliseconds; one more bucket has longer durations. Percentiles
+ * are estimated from the buckets, so their error is less than the width of a bucket. Counts are stored by index, so a
+ * change would mix two meanings in the stored counts.
  */
 export const DURATION_BOUNDS_MS = [
   1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000, 15_000, 30_000, 60_000,
 ] as const;
 
-/** Counts of attempts, of one webhook, app or company in some span of time. What is absent is 0. */
+/** Counts of the attempts of one webhook, app or company in a period. Absent counts are 0. */
 export interface AttemptCounts {
   outcomes: Partial<Record<Outcome, number>>;
   /** Attempts that were the first of their delivery. */
@@ -70,7 +70,7 @@ export interface AttemptCounts {
   durations: Record<number, number>;
 }
 
-/** An attempt that was made, as it is counted. */
+/** The counted properties of an attempt. */
 export interface CountedAttempt {
   attempt: Pick<Attempt, 'outcome' | 'number' | 'trigger' | 'startedAtMs' | 'durationMs'>;
   /** 0 when nothing was sent. */
@@ -88,7 +88,7 @@ export function noAttempts(): AttemptCounts {
   };
 }
 
-/** Counts one attempt more. In place: it is called three times for each attempt. */
+/** Adds an attempt, in place: the function is called three times for each attempt. */
 export function countAttempt(
   counts: AttemptCounts,
   { attempt, payloadBytes }: CountedAttempt,
@@ -125,12 +125,12 @@ export function successesIn({ outcomes }: Pick<AttemptCounts, 'outcomes'>): numb
   return outcomes.success ?? 0;
 }
 
-/** The minute, hour or day in which an attempt counts is that in which it ended. */
+/** An attempt counts in the minute, hour and day in which it ended. */
 export function countedAtMs({ attempt }: CountedAttempt): number {
   return endedAtMs(attempt);
 }
 
-/** Sixteen comparisons at most: a binary search is no faster, because most attempts are short. */
+/** Makes at most sixteen comparisons: a binary search is no faster, because most attempts are short. */
 function bucketOf(durationMs: number): number {
   let index = 0;
   for (const bound of DURATION_BOUNDS_MS) {
@@ -140,7 +140,7 @@ function bucketOf(durationMs: number): number {
   return index;
 }
 
-/** How long attempts took, in whole milliseconds. The percentiles are estimates from buckets. */
+/** Durations of attempts, in whole milliseconds. The percentiles are estimates from buckets. */
 interface DurationFigures {
   mean: number;
   max: number;
@@ -151,7 +151,7 @@ interface DurationFigures {
 
 type Counted = Pick<AttemptCounts, 'outcomes' | 'durations' | 'durationMs' | 'maxDurationMs'>;
 
-/** Null when there was no attempt. */
+/** Returns null without attempts. */
 export function durationFiguresOf(counts: Counted): DurationFigures | null {
   const attempts = attemptsIn(counts);
   if (attempts === 0) return null;
@@ -166,8 +166,8 @@ export function durationFiguresOf(counts: Counted): DurationFigures | null {
 }
 
 /**
- * The duration below which `rank` attempts were, as if those of each bucket were spread evenly over it. No
- * estimate is above the longest duration, which is known.
+ * Returns the duration below which `rank` attempts were, if the attempts of each bucket were spread evenly over it.
+ * The estimate is at most the longest duration, which is known.
  */
 function percentileMs({ durations, maxDurationMs }: Counted, rank: number): number {
   let below = 0;
@@ -184,7 +184,7 @@ function percentileMs({ durations, maxDurationMs }: Counted, rank: number): numb
   return maxDurationMs;
 }
 
-/** The spans of time that an overview may cover, up to now. */
+/** The periods of an overview, up to now. */
 export const RANGES = ['1h', '24h', '7d', '30d'] as const;
 export type Range = (typeof RANGES)[number];
 
@@ -198,9 +198,9 @@ const SHAPES: Readonly<Record<Range, { step: Step; spanMs: number }>> = {
 };
 
 export interface RangeSpan {
-  /** What one point of the range stands for. */
+  /** The time that one point covers. */
   step: Step;
-  /** Whole steps, of which the last one has just begun. */
+  /** Whole steps; the last one contains the present. */
   span: Span;
 }
 

@@ -23,13 +23,15 @@ import {
 } from './field-types.ts';
 
 /**
- * The fields of a webhook, each once. From this table follow the type `Webhook`, the schemas of requests and responses,
- * the defaults, what is sealed in the database, what the audit log shows, and docs/webhook-fields.md.
+ * The fields of a webhook, each once. From this table follow the type `Webhook`, the schemas of requests and
+ * responses, the defaults, what is sealed in the database, what the audit log shows, and docs/webhook-fields.md.
  */
 export interface FieldRule {
   /** The rules in docs/contract.md. */
   contract: string;
-  /** The value of a webhook. Unless the rules below say otherwise, requests and responses have it in the same form. */
+  /**
+   * The value of a webhook. Unless the rules below say otherwise, requests and responses have it in the same form.
+   */
   value: z.ZodType;
   /** `never`: Posthorn sets the field. `authMethod` is given by the fields of auth-methods.ts. */
   given: 'at creation' | 'always' | 'never';
@@ -48,8 +50,8 @@ export interface FieldRule {
   /** Returns the value in today's form, when an earlier version has stored it in another one. */
   fromStore?: (value: never) => unknown;
   /**
-   * What the audit log has of a change: both values, them without the values of the URL's query, or only that the field
-   * changed; the same for each header or each field of the method of authentication.
+   * What the audit log has of a change: both values, them without the values of the URL's query, or only that the
+   * field changed; the same for each header or each field of the method of authentication.
    */
   audit: 'shown' | 'url' | 'hidden' | 'each header' | 'each field' | 'never';
 }
@@ -343,8 +345,8 @@ export function withoutSecrets<Webhook extends FieldValues>(webhook: Webhook): W
 }
 
 /**
- * Returns the audited fields of a webhook, or of a part of it, by the names that requests give them, secrets included:
- * only for `changesBetween`.
+ * Returns the audited fields of a webhook, or of a part of it, by the names that requests give them, secrets
+ * included: only for `changesBetween`.
  */
 export function auditedFields({
   authMethod,

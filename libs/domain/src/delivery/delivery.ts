@@ -2,17 +2,17 @@ import { type NotStored, notStoredOf } from '../message.ts';
 import type { Header } from '../webhook.ts';
 
 /**
- * `pending` is the only status that changes by itself; only a success changes the others: of a resend, or of an attempt
- * that was under way.
+ * Only `pending` changes by itself. The other statuses change only by a success: of a resend, or of an attempt that
+ * was under way.
  */
 export type DeliveryStatus = 'pending' | 'delivered' | 'exhausted' | 'cancelled';
 
-/** Why an attempt was made. */
+/** The reason for an attempt. */
 export const TRIGGERS = ['first', 'retry', 'resend', 'test'] as const;
 
 export type Trigger = (typeof TRIGGERS)[number];
 
-/** Why a delivery was cancelled. `message_missing`: its message is no longer stored. */
+/** The reasons to cancel a delivery. `message_missing`: its message is no longer stored. */
 export const CANCEL_REASONS = ['webhook_deleted', 'webhook_disabled', 'message_missing'] as const;
 
 export type CancelReason = (typeof CANCEL_REASONS)[number];
@@ -23,7 +23,7 @@ export interface Attempt {
   number: number;
   trigger: Trigger;
   outcome: Outcome;
-  /** Why there was no access token; only with `token_failed`. */
+  /** The reason why there was no access token; only with `token_failed`. */
   failureReason?: string;
   /** Null when no status arrived in time. */
   statusCode: number | null;
@@ -35,7 +35,7 @@ export interface Attempt {
   durationMs: number;
 }
 
-/** Which message goes to which webhook, and whose they are. Every record of a delivery carries it. */
+/** A message, its target and their owner. Every record of a delivery carries it. */
 export interface DeliveryRef extends NotStored {
   messageId: string;
   webhookId: string;
@@ -55,20 +55,20 @@ export interface Delivery extends DeliveryRef {
   /** Number of the last attempt. */
   attemptCount: number;
   attempts: Attempt[];
-  /** Null when no attempt follows by itself. */
+  /** Null when no attempt is planned. */
   nextAttemptAtMs: number | null;
   updatedAtMs: number;
 }
 
-/** What a step has to know of a delivery before it acts. */
+/** The state of a delivery, which a step checks before it acts. */
 export type DeliveryState = Pick<Delivery, 'status' | 'attemptCount'>;
 
-/** What is recorded of a delivery, with its newest attempt; null when it has none. */
+/** A recorded delivery with its newest attempt; null without attempts. */
 export interface RecordedDelivery extends DeliveryState {
   lastAttempt: Attempt | null;
 }
 
-/** The end of a pending delivery that is not to be attempted any more. */
+/** The end of a pending delivery without a further attempt. */
 export interface Cancellation {
   /** The delivery's id. */
   id: string;
@@ -89,12 +89,12 @@ export function messageStatus(deliveries: readonly DeliveryStatus[]): DeliverySt
   return 'delivered';
 }
 
-/** Returns the attempt as it is stored when its app does not store responses. */
+/** Returns the attempt for an app that does not store responses. */
 export function withoutResponse(attempt: Attempt): Attempt {
   return { ...attempt, response: null, responseHeaders: [] };
 }
 
-/** When the attempt ended, in milliseconds since 1970. The delay of the next one counts from here. */
+/** Returns the end of the attempt, in milliseconds since 1970. The delay of the next attempt counts from it. */
 export function endedAtMs({
   startedAtMs,
   durationMs,
@@ -102,19 +102,19 @@ export function endedAtMs({
   return startedAtMs + durationMs;
 }
 
-/** True when attempt `attemptNumber` is still to be made. A delivery without a document has no attempts. */
+/** Whether attempt `attemptNumber` has yet to be made. A delivery without a document has no attempts. */
 export function awaitsAttempt(delivery: DeliveryState | undefined, attemptNumber: number): boolean {
   if (!delivery) return true;
   return delivery.status === 'pending' && delivery.attemptCount < attemptNumber;
 }
 
-/** Returns the reference alone, without the other fields of the object that it is taken from. */
+/** Returns the reference without the other fields of `source`. */
 export function refOf(source: DeliveryRef): DeliveryRef {
   const { messageId, webhookId, companyId, appId, createdAtMs } = source;
   return { messageId, webhookId, companyId, appId, createdAtMs, ...notStoredOf(source) };
 }
 
-/** How an attempt ended. The values are labels of the metrics, so the list is closed. */
+/** The outcomes of attempts. They are labels of metrics, so the list is closed. */
 export const OUTCOMES = [
   'success',
   'http_3xx',
@@ -161,7 +161,10 @@ const BY_CODE: Readonly<Record<string, Outcome>> = {
   EPROTO: 'tls_error',
 };
 
-/** The outcome of an attempt without a status, by the `code` of its error (Node, OpenSSL, undici, ours). */
+/**
+ * Returns the outcome of an attempt without a status by the `code` of its error (of Node, OpenSSL, undici or
+ * Posthorn).
+ */
 export function outcomeOfErrorCode(code: string): Outcome {
   const known = BY_CODE[code];
   if (known) return known;

@@ -210,7 +210,7 @@ describe('deferral delays', () => {
       'are refused when far turns would come back too often: %s',
       (text) => {
         expect(refusalsOf(text)).toEqual([
-          'the last delay must be 1m or longer: an attempt whose turn is further away is read and written again after each one',
+          'the last delay must be 1m or longer: an attempt that is reserved for later is read and written again after each delay',
         ]);
       },
     );

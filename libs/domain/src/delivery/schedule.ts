@@ -36,14 +36,14 @@ function delayListSchema(example: string) {
 export const retryScheduleSchema = delayListSchema(DEFAULT_RETRY_DELAYS);
 
 /**
- * The delay in milliseconds after attempt `attemptNumber` (from 1) has failed, counted from the end of
- * that attempt; null when it was the last one.
+ * Returns the delay between the end of failed attempt `attemptNumber` (from 1) and the next one, in milliseconds;
+ * null after the last attempt.
  */
 export function delayAfterAttempt(schedule: RetrySchedule, attemptNumber: number): number | null {
   return schedule[attemptNumber - 1] ?? null;
 }
 
-/** The shortest exact spelling of a delay, for topic names and metrics: 300000 is `5m`. */
+/** Returns the shortest exact spelling of a delay, for topic names and metrics: `5m` for 300000. */
 export function formatDelay(delayMs: number): string {
   if (delayMs % UNIT_MS.h === 0) return `${delayMs / UNIT_MS.h}h`;
   if (delayMs % UNIT_MS.m === 0) return `${delayMs / UNIT_MS.m}m`;
@@ -51,7 +51,7 @@ export function formatDelay(delayMs: number): string {
   return `${delayMs}ms`;
 }
 
-/** Reads `5m` as 300000; null for anything that is not a delay from 10 ms to seven days. */
+/** Reads `5m` as 300000. Returns null unless the text is a delay from 10 ms to seven days. */
 export function parseDelay(text: string): number | null {
   const match = /^(\d{1,9})(ms|s|m|h)$/.exec(text);
   if (!match) return null;
@@ -68,10 +68,7 @@ export interface NextAttempt {
   dueAtMs: number;
 }
 
-/**
- * The attempt after a failed one; null when that was the last of the schedule. The delay counts from
- * the end of the failed attempt (docs/contract.md C10.5).
- */
+/** Returns the attempt after a failed one (docs/contract.md C10.5); null after the last attempt of the schedule. */
 export function nextAttemptAfter(
   failed: { attemptNumber: number; endedAtMs: number },
   schedule: RetrySchedule,
@@ -85,12 +82,12 @@ export function nextAttemptAfter(
   };
 }
 
-/** The longest hold, whatever an endpoint asks for: after an hour it gets the next attempt. */
+/** The longest pause that an endpoint may request: after an hour it gets the next attempt. */
 export const MAX_HOLD_MS = 3_600_000;
 
 /**
- * How long, in milliseconds from now, a response asks for a pause: `Retry-After` as seconds or as an
- * HTTP date (RFC 9110, 10.2.3), at most an hour; null when the header is missing or unreadable.
+ * Returns the pause that a response requests, in milliseconds from now: `Retry-After` as seconds or as an HTTP date
+ * (RFC 9110, 10.2.3), at most an hour. Null when the header is missing or unreadable.
  */
 export function retryAfterMsOf(headers: readonly Header[], nowMs: number): number | null {
   const text = headers.find(({ key }) => key.toLowerCase() === 'retry-after')?.value.trim();
@@ -111,8 +108,8 @@ const MONTHS = 'Jan Feb Mar Apr May Jun Jul Aug Sep Oct Nov Dec'.split(' ');
 const TIME = /^([01]\d|2[0-3]):([0-5]\d):([0-5]\d|60)$/;
 
 /**
- * Returns the milliseconds since 1970 of an HTTP date; NaN when it is none, such as 31 February. `Date.parse` reads the
- * form of asctime in local time, and much else as a date.
+ * Returns the milliseconds since 1970 of an HTTP date; NaN for any other text, such as 31 February. `Date.parse`
+ * would read the form of asctime in local time, and many other texts as dates.
  */
 function httpDateMsOf(text: string, nowMs: number): number {
   const form = DATE_FORMS.find((each) => each.test(text));
@@ -125,30 +122,30 @@ function httpDateMsOf(text: string, nowMs: number): number {
   return isReal ? midnightMs + ((hours * 60 + minutes) * 60 + seconds) * 1_000 : NaN;
 }
 
-/** A year of two digits is at most 50 years ahead (RFC 9110, 5.6.7), and else in the past. */
+/** A year of two digits is at most 50 years ahead, otherwise in the past (RFC 9110, 5.6.7). */
 function nearestYear(digits: number, nowMs: number): number {
   const latest = new Date(nowMs).getUTCFullYear() + 50;
   return latest - ((latest - digits) % 100);
 }
 
 /**
- * The delays that a deferral can have, in milliseconds, each longer than the one before. A deferral
- * uses up no attempt, unlike the delays of the retry schedule, which follow a failed one.
+ * The delays of deferrals, in milliseconds, each longer than the one before. A deferral uses up no attempt of the
+ * schedule.
  */
 export type DeferralDelays = readonly number[];
 
 export const DEFAULT_DEFERRAL_DELAYS = '1s,5s,15s,1m,5m,30m,2h,12h';
 
 /**
- * The longest delay is at least this. An attempt whose turn is further away than the longest delay is released,
- * read and deferred again each time that delay has passed. A retry process releases 1,500 records a second
- * (ARCHITECTURE.md, Sizing): with a minute that is a backlog of 90,000 attempts, with a second one of 1,500.
+ * The least value of the longest delay. An attempt whose reservation is further away than the longest delay is
+ * released, read and deferred again each time that delay has passed. A retry process releases 1,500 records a second
+ * (ARCHITECTURE.md, Sizing): a minute allows a backlog of 90,000 attempts, a second one of 1,500.
  */
 const LEAST_LONGEST_MS = 60_000;
 
 /**
- * Reads text such as `1s,5s,1m` from the configuration. Delays that do not rise are refused, not
- * sorted: `15s,1s,5m` was more likely meant as `15s,1m,5m`.
+ * Reads text such as `1s,5s,1m` from the configuration. Delays that do not rise are refused: `15s,1s,5m` was more
+ * likely meant as `15s,1m,5m` than as a list to be sorted.
  */
 export const deferralDelaysSchema = delayListSchema(DEFAULT_DEFERRAL_DELAYS).superRefine(
   (delaysMs: DeferralDelays, context) => {
@@ -161,7 +158,7 @@ export const deferralDelaysSchema = delayListSchema(DEFAULT_DEFERRAL_DELAYS).sup
     } else if (requiredAt(delaysMs, delaysMs.length - 1, 'deferral delay') < LEAST_LONGEST_MS) {
       context.addIssue({
         code: 'custom',
-        message: `the last delay must be ${formatDelay(LEAST_LONGEST_MS)} or longer: an attempt whose turn is further away is read and written again after each one`,
+        message: `the last delay must be ${formatDelay(LEAST_LONGEST_MS)} or longer: an attempt that is reserved for later is read and written again after each delay`,
       });
     }
   },

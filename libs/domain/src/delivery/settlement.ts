@@ -11,24 +11,21 @@ import {
 import { nextAttemptAfter, type RetrySchedule } from './schedule.ts';
 import { cancelReasonAtAcceptance } from './when-cancelled.ts';
 
-/**
- * A delivery as it is recorded after one attempt, of which it holds that one only; or without an
- * attempt, when it is recorded before its first.
- */
+/** A delivery to be recorded after one attempt, with that attempt only; without an attempt before the first one. */
 export interface SettledDelivery extends Omit<Delivery, 'attempts' | 'attemptCount'> {
   attempt: Attempt | null;
 }
 
-/** A reference whose delivery id was derived before: deriving it costs the dispatcher 1 % each time. */
+/** A reference with its delivery id: deriving the id costs the dispatcher 1 % each time. */
 export interface IdentifiedRef extends DeliveryRef {
   deliveryId: string;
 }
 
 /**
- * What an attempt makes of its delivery. A success delivers it. A failure cancels it when a cancel
- * reason is given: its webhook was deleted or disabled during the attempt. Any other failure leaves
- * it pending, the last one of the schedule too: the retry service alone ends a schedule, so that
- * `exhausted` and its dead letter come from one place.
+ * Returns the delivery after an attempt. A success delivers it. A failure cancels it when `cancelReason` is given:
+ * its webhook was deleted or disabled during the attempt. After any other failure it is pending, also after the last
+ * one of the schedule: only the retry service ends a schedule, so that `exhausted` and its dead letter come from one
+ * place.
  */
 export function settleAttempt(
   ref: IdentifiedRef,
@@ -44,7 +41,7 @@ export function settleAttempt(
   return { ...made, nextAttemptAtMs: next?.dueAtMs ?? null };
 }
 
-/** A delivery that ends at `atMs` (milliseconds since 1970) instead of the attempt that was due. */
+/** Returns a delivery that ends at `atMs` (milliseconds since 1970) instead of having the attempt that was due. */
 export function settleCancelled(
   ref: IdentifiedRef,
   reason: CancelReason,
@@ -54,9 +51,8 @@ export function settleCancelled(
 }
 
 /**
- * A target's delivery as it stands before its first attempt: cancelled when the webhook was disabled
- * as the message was accepted, otherwise due since then. `atMs` (milliseconds since 1970) is when it
- * is recorded.
+ * Returns the delivery of a target before its first attempt: cancelled when the webhook was disabled when the message
+ * was accepted, otherwise due since then. It is recorded at `atMs` (milliseconds since 1970).
  */
 export function unattemptedDelivery(
   message: Pick<Message, 'id' | 'companyId' | 'appId' | 'disabledTargets' | 'createdAtMs'> &
@@ -73,7 +69,7 @@ export function unattemptedDelivery(
   return { ...settledAt(ref, null, atMs), nextAttemptAtMs: createdAtMs };
 }
 
-/** Pending, with nothing to follow. */
+/** Returns a pending delivery without a next attempt. */
 function settledAt(
   ref: IdentifiedRef,
   attempt: Attempt | null,

@@ -1,17 +1,14 @@
 import type { Attempt, Delivery } from './delivery.ts';
 
-/**
- * A pending delivery that no record in Kafka moves on any more, as far as its age tells. Of its
- * attempts only the newest is here.
- */
+/** A pending delivery so old that no record in Kafka can continue it. It has only the newest attempt. */
 export type StuckDelivery = Delivery;
 
-/** What went wrong: a retry is overdue, nobody ended the schedule, or no attempt was ever recorded. */
+/** The fault: a retry is overdue, the schedule was not ended, or no attempt was ever recorded. */
 export const STUCK_CAUSES = ['overdue_retry', 'unended_schedule', 'lost_message'] as const;
 
 export type StuckCause = (typeof STUCK_CAUSES)[number];
 
-/** What has to be published so that a stuck delivery moves on. */
+/** The record that continues a stuck delivery. */
 export type Remedy =
   | {
       kind: 'attempt';
@@ -22,7 +19,7 @@ export type Remedy =
     }
   | { kind: 'failure'; cause: 'unended_schedule'; attempt: Attempt };
 
-/** Publishing it twice is harmless: both kinds are checked against what is recorded. */
+/** Publishing a remedy twice is harmless: both kinds are checked against the recorded delivery. */
 export function remedyFor(delivery: StuckDelivery): Remedy {
   const { attemptCount, attempts, nextAttemptAtMs, createdAtMs } = delivery;
   const last = attempts.at(-1);

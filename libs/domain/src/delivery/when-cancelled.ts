@@ -6,19 +6,18 @@ import { awaitsAttempt, type CancelReason, type DeliveryState, type Trigger } fr
  *
  * 1. Its webhook is disabled when the message is accepted: `cancelReasonAtAcceptance`. This is final,
  *    also when the webhook is enabled a moment later. The gateway stores the cancellation before it
- *    responds. When it cannot, the dispatcher does so (`isCancelled` in the message-created record),
- *    and for a message whose records were lost the sweep of the retry service.
- * 2. An attempt is due and its webhook is deleted or disabled: `cancelReasonOf`. The dispatcher asks
- *    right before each request, the retry service when it releases a parked attempt.
+ *    responds. Otherwise the dispatcher stores it (`isCancelled` in the message-created record), or, when
+ *    the records of the message were lost, the sweep of the retry service.
+ * 2. An attempt is due and its webhook is deleted or disabled: `cancelReasonOf`. The dispatcher checks
+ *    this right before each request, the retry service when it releases a parked attempt.
  * 3. An attempt failed, and its webhook was deleted or disabled meanwhile: `cancelReasonOf` again, when
  *    the attempt is settled (`settleAttempt`). A success delivers in any case.
- * 4. An attempt is due and its message is not stored any more: `MESSAGE_MISSING`.
+ * 4. An attempt is due and its message is no longer stored: `MESSAGE_MISSING`.
  * 5. The webhook, its app or its project is deleted: all pending deliveries of the webhook are
  *    cancelled by one query, with `WEBHOOK_REMOVED` (`cancelPending` in platform/mongo/removals.ts).
  *
- * Only a pending delivery is cancelled. An attempt that was under way meanwhile is still recorded,
- * and its success makes the delivery delivered. A resend that cannot be made leaves its delivery as
- * it is.
+ * Only a pending delivery is cancelled. An attempt under way is recorded nevertheless, and its success
+ * delivers the delivery. A resend that cannot be made does not change its delivery.
  */
 
 /** Case 1. */
@@ -30,7 +29,7 @@ export const MESSAGE_MISSING: CancelReason = 'message_missing';
 /** Case 5. */
 export const WEBHOOK_REMOVED: CancelReason = 'webhook_deleted';
 
-/** Case 1 for one target. Returns null when the webhook was enabled, so that the delivery is attempted. */
+/** Case 1 for one target. Returns null when the webhook was enabled: the delivery is attempted. */
 export function cancelReasonAtAcceptance(
   { disabledTargets }: Pick<Message, 'disabledTargets'>,
   webhookId: string,
@@ -38,7 +37,7 @@ export function cancelReasonAtAcceptance(
   return disabledTargets.has(webhookId) ? DISABLED_AT_ACCEPTANCE : null;
 }
 
-/** The status of a delivery that is not recorded yet. */
+/** Returns the status of a delivery before it is recorded. */
 export function statusBeforeAttempts(
   message: Pick<Message, 'disabledTargets'>,
   webhookId: string,
@@ -46,7 +45,7 @@ export function statusBeforeAttempts(
   return cancelReasonAtAcceptance(message, webhookId) ? 'cancelled' : 'pending';
 }
 
-/** Cases 2 and 3. Takes the webhook as it is now, null or undefined when it is not stored any more. */
+/** Cases 2 and 3. `webhook` is the stored one, null or undefined after its deletion. */
 export function cancelReasonOf(
   webhook: { disabled: boolean } | null | undefined,
 ): 'webhook_deleted' | 'webhook_disabled' | null {
@@ -54,17 +53,17 @@ export function cancelReasonOf(
   return webhook.disabled ? 'webhook_disabled' : null;
 }
 
-/** What becomes of a parked or deferred attempt when it is due. */
+/** The decision about a parked or deferred attempt that is due. */
 export type ReleaseDecision =
   { kind: 'release' } | { kind: 'drop' } | { kind: 'cancel'; reason: CancelReason };
 
 export interface Releasable {
   due: { attemptNumber: number; trigger: Trigger };
-  /** It was deferred, or published by the sweep: its record may be the only one of the attempt. */
+  /** The attempt was deferred, or published by the sweep: its record may be the only one. */
   isDeferred: boolean;
-  /** Undefined while nothing of it is recorded. */
+  /** Undefined before the delivery is recorded. */
   delivery: DeliveryState | undefined;
-  /** Undefined when it was deleted. */
+  /** Undefined after its deletion. */
   webhook: { disabled: boolean } | undefined;
 }
 
@@ -72,10 +71,10 @@ const RELEASE: ReleaseDecision = { kind: 'release' };
 const DROP: ReleaseDecision = { kind: 'drop' };
 
 /**
- * Decides by what is recorded at the moment of release, not by what was true when it was parked.
- * Three kinds are released in any case, because only the dispatcher can settle them: a resend, whose
- * mark decides; a delivery of which nothing is recorded yet; and what one dispatcher deferred while
- * another made the attempt, and may have died before it published the failure.
+ * Decides by the records at the moment of release, not by those at the moment of parking. Three kinds are always
+ * released, because only the dispatcher can settle them: a resend, whose mark decides; a delivery that is not
+ * recorded yet; and an attempt that one dispatcher deferred while another made it, and may have died before it
+ * published the failure.
  */
 export function decideRelease(parked: Releasable): ReleaseDecision {
   const { due, isDeferred, delivery, webhook } = parked;

@@ -4,7 +4,7 @@ import type { IdentifiedRef } from '../delivery/settlement.ts';
 import { attemptIdOf, deliveryIdOf } from '../ids.ts';
 import { delayTopicsAmong, topicNames } from './topics.ts';
 
-/** The largest payload, in bytes, that travels inside its message-created record. */
+/** The largest payload in a message-created record, in bytes. */
 export const INLINE_PAYLOAD_MAX_BYTES = 16_384;
 
 const VERSION = 1;
@@ -53,7 +53,7 @@ type RetryDue = Omit<z.input<typeof retryDueSchema>, 'version'>;
 
 /** One attempt that is to be made now, from a message-created or a retry-due record. */
 export interface DueAttempt extends DeliveryRef {
-  /** Both ids are derived once, here: five steps need them, and each derivation took 1 % of the dispatcher. */
+  /** Both ids are derived once: five steps need them, and each derivation took 1 % of the dispatcher. */
   deliveryId: string;
   attemptId: string;
   attemptNumber: number;
@@ -62,7 +62,7 @@ export interface DueAttempt extends DeliveryRef {
   dueAtMs: number;
   /** The webhook was disabled when the message was accepted: the delivery is recorded as cancelled. */
   isCancelled: boolean;
-  /** Null when the record does not carry the payload. */
+  /** Null when the record has no payload. */
   payload: Buffer | null;
 }
 
@@ -86,7 +86,7 @@ export function decodeMessageCreated(value: Buffer): DueAttempt {
   return { ...ref, ...idsOf(ref, 1), attemptNumber: 1, dueAtMs: ref.createdAtMs, payload };
 }
 
-/** A copy of a message-created value without the payload, which then has to be loaded from the store. */
+/** Returns a copy of a message-created value without the payload, which is then loaded from the store. */
 export function payloadlessValue(value: Buffer): Buffer {
   return Buffer.from(value.subarray(0, value.indexOf(NEWLINE) + 1));
 }
@@ -115,10 +115,7 @@ export function decodeDeliveryFailed(value: Buffer): DeliveryFailed {
   return decode(deliveryFailedSchema, value.toString());
 }
 
-/**
- * Runs a decoder over a record from Kafka, and returns whatever it throws as a value: a handler that
- * throws would block its partition.
- */
+/** Decodes a record from Kafka, and returns an error as a value: a handler that throws would block its partition. */
 export function readRecord<T>(decodeValue: () => T): T | UnreadableRecordError {
   try {
     return decodeValue();
@@ -157,18 +154,18 @@ function parseJson(text: string): unknown {
   }
 }
 
-/** What a record is about, whichever topic it is of. */
+/** The delivery and the attempt of a record, whatever its topic. */
 export interface RecordSubject extends DeliveryRef {
   deliveryId: string;
   /** Number of the attempt that follows when the record is processed. */
   nextAttemptNumber: number;
-  /** When the attempt ended whose failure it tells, in milliseconds since 1970; null for other records. */
+  /** The end of the failed attempt, in milliseconds since 1970; null for other records. */
   endedAtMs: number | null;
 }
 
 type RecordKind = 'message_created' | 'delivery_failed' | 'retry_due';
 
-/** What the records of a topic are; null when it is not one that a service of this installation reads. */
+/** Returns the kind of the records of a topic; null for a topic that no service of this installation reads. */
 export function recordKindOf(prefix: string, topic: string): RecordKind | null {
   const names = topicNames(prefix, [], []);
   if (topic === names.messageCreated) return 'message_created';
@@ -191,7 +188,7 @@ function subjectOf(kind: RecordKind, value: Buffer): RecordSubject {
   return { ...refOf(due), deliveryId, nextAttemptNumber, endedAtMs: null };
 }
 
-/** The ids that a record names, for a log line; null when it cannot be read. */
+/** Returns the ids of a record for a log line; null for an unreadable record. */
 export function logFieldsIn(
   prefix: string,
   { topic, value }: { topic: string; value: Buffer },
@@ -201,13 +198,13 @@ export function logFieldsIn(
   return subject === null || subject instanceof UnreadableRecordError ? null : logFieldsOf(subject);
 }
 
-/** The ids with which a log line says whose delivery it is about. */
+/** The ids of a delivery in log lines. */
 type DeliveryLogFields = Pick<
   IdentifiedRef,
   'messageId' | 'deliveryId' | 'webhookId' | 'companyId'
 >;
 
-/** Returns these ids alone, for a line that tells what became of a delivery. */
+/** Returns these ids without other fields. */
 export function logFieldsOf({
   messageId,
   deliveryId,
@@ -217,10 +214,10 @@ export function logFieldsOf({
   return { messageId, deliveryId, webhookId, companyId };
 }
 
-/** How many ids of each kind a line about many deliveries has. */
+/** The most ids of each kind in a line about many deliveries. */
 const MAX_IDS = 5;
 
-/** The same for a line about many deliveries: the first few ids of each kind, each once. */
+/** Returns the first few ids of each kind, each once, for a line about many deliveries. */
 export function logFieldsOfMany(deliveries: readonly DeliveryLogFields[]): {
   messageIds: string[];
   deliveryIds: string[];

@@ -20,14 +20,14 @@ export interface ObservedTopic {
 
 export interface ObservedSetting {
   value: string;
-  /** False when it is a default of the brokers, which may change without anybody thinking of this topic. */
+  /** False for a default of the brokers, whose change would silently affect this topic. */
   isPinned: boolean;
 }
 
-/** How a difference is mended: `add-partitions` and `reassign` are procedures, see docs/topics.md. */
+/** The remedy of a difference. `add-partitions` and `reassign` are procedures, see docs/topics.md. */
 export type Remedy = 'apply' | 'apply-force' | 'add-partitions' | 'reassign';
 
-/** A difference between a topic and its contract. */
+/** A difference between a topic and its required settings. */
 export interface Drift {
   topic: string;
   setting: TopicSetting | 'partitions' | 'replication';
@@ -38,7 +38,7 @@ export interface Drift {
   remedy: Remedy;
 }
 
-/** Returns every setting that differs and matters. Topics that do not exist are left out. */
+/** Returns all settings with a harmful difference. Missing topics are skipped. */
 export function findSettingDrift(
   specs: readonly TopicSpec[],
   observed: readonly ObservedTopic[],
@@ -60,20 +60,22 @@ function driftOf(spec: TopicSpec, topic: ObservedTopic, setting: TopicSetting): 
   return { topic: topic.name, setting, value, wanted, ...judgement, remedy };
 }
 
-/** A shorter retention deletes records at once, and fewer copies in sync protect less than somebody has asked for. */
+/**
+ * A shorter retention deletes records at once, and fewer copies in sync protect less than the operator has required.
+ */
 function isLowered(setting: TopicSetting, value: string, wanted: string): boolean {
   if (setting === 'retention.ms') return Number(value) < 0 || Number(wanted) < Number(value);
   return setting === 'min.insync.replicas' && Number(wanted) < Number(value);
 }
 
-/** A setting that is as wanted, but a default of the brokers. */
+/** A setting with the required value, but as a default of the brokers. */
 export interface Unpinned {
   topic: string;
   setting: TopicSetting;
   value: string;
 }
 
-/** Returns the settings that are as wanted only by the defaults of the brokers. */
+/** Returns the settings whose required values come from the defaults of the brokers. */
 export function findUnpinned(
   specs: readonly TopicSpec[],
   observed: readonly ObservedTopic[],
@@ -87,7 +89,7 @@ export function findUnpinned(
   });
 }
 
-/** What settings ask for when a topic is created. */
+/** The layout of a new topic according to the settings. */
 export interface TopicLayout {
   partitions: number;
   replication: number;
@@ -108,7 +110,7 @@ export function findLayoutDrift(
   ]);
 }
 
-/** Returns the topics that have fewer copies than another one: somebody else has made them, or changed them. */
+/** Returns the topics with fewer copies than another one: they were created or changed by other means. */
 export function findCopyDrift(observed: readonly ObservedTopic[]): Drift[] {
   const most = mostCopies(observed);
   return observed.flatMap((topic) => copyDrift(topic, most, most));
@@ -176,15 +178,15 @@ export interface TopicChange {
 }
 
 export interface TopicPlan {
-  /** What is to be written, topic by topic. */
+  /** The settings to be written, topic by topic. */
   changes: TopicChange[];
-  /** What is not written without force, because records or protection could be lost with it. */
+  /** The differences that are not applied without force, because records or protection could be lost. */
   held: Drift[];
-  /** What settings cannot mend: partitions and copies. */
+  /** The differences that settings cannot remedy: partitions and copies. */
   byHand: Drift[];
 }
 
-/** Decides what brings topics to their contract. Settings that are not pinned are written with the others. */
+/** Plans the changes that give topics their required settings. Defaults of the brokers are written too. */
 export function planTopicChanges(
   drifts: readonly Drift[],
   unpinned: readonly Unpinned[],

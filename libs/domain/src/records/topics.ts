@@ -7,7 +7,7 @@ import {
 
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
-/** A record must survive an outage of the service that reads it for this long. */
+/** Records survive an outage of their reader of this length. */
 const OUTAGE_MS = 7 * DAY_MS;
 
 export interface TopicNames {
@@ -17,7 +17,7 @@ export interface TopicNames {
   /** Attempts to endpoints that take a second or longer. */
   slowLane: string;
   deadLetters: string;
-  /** What the operator of the installation is told. */
+  /** Notifications for the operator of the installation. */
   operatorEvents: string;
   /**
    * Delay topics of the retry schedule, by delay in milliseconds. Steps of equal delay share one.
@@ -27,7 +27,7 @@ export interface TopicNames {
   deferredByDelayMs: ReadonlyMap<number, string>;
 }
 
-/** What a delay topic is for: `retry` parks after a failed attempt, `deferred` is any other delay. */
+/** `retry`: the delay after a failed attempt. `deferred`: any other delay. */
 export type DelayKind = 'retry' | 'deferred';
 
 export interface DelayTopic {
@@ -35,11 +35,11 @@ export interface DelayTopic {
   delayMs: number;
 }
 
-/** How long a topic keeps its records. Its settings follow from this, see topic-settings.ts. */
+/** How long a topic keeps its records. `wantedSettings` follow from this. */
 export interface TopicSpec {
   name: string;
   retentionMs: number;
-  /** With a shorter retention, records would be deleted before the services must have read them. */
+  /** With a shorter retention, Kafka could delete records before the services have read them. */
   leastRetentionMs: number;
   /** Kafka deletes segments, not records: the oldest record of a segment stays this much longer. */
   segmentMs: number;
@@ -63,7 +63,7 @@ export function topicNames(
   };
 }
 
-/** Partition p of all of these must be read by one process, so their numbers of partitions must be equal. */
+/** One process must read partition p of all these topics, so their numbers of partitions must be equal. */
 export function coPartitionedTopics({ messageCreated, retryDue, slowLane }: TopicNames): string[] {
   return [messageCreated, retryDue, slowLane];
 }
@@ -77,8 +77,8 @@ function namesByDelay(beginning: string, delaysMs: readonly number[]): ReadonlyM
 }
 
 /**
- * The delay topics among the existing ones, by name. They include those of earlier settings, where
- * attempts may still wait. By name and not by delay, because `retry.5s` and `deferred.5s` are two.
+ * Returns the delay topics among the existing ones, also those of earlier settings, where attempts may still wait.
+ * They are mapped by name, because `retry.5s` and `deferred.5s` have the same delay.
  */
 export function delayTopicsAmong(
   prefix: string,
@@ -106,7 +106,7 @@ export function topicSpecs(names: TopicNames): TopicSpec[] {
     keeping(names.deliveryFailed, OUTAGE_MS),
     keeping(names.retryDue, OUTAGE_MS),
     keeping(names.slowLane, OUTAGE_MS),
-    // No delivery waits in it: how long a person has for a letter is the operator's choice.
+    // No delivery waits in it: the operator chooses how long people have to handle a letter.
     keeping(names.deadLetters, 30 * DAY_MS, { leastRetentionMs: OUTAGE_MS }),
     // As above: no delivery depends on it.
     keeping(names.operatorEvents, OUTAGE_MS, { leastRetentionMs: HOUR_MS }),
@@ -115,7 +115,7 @@ export function topicSpecs(names: TopicNames): TopicSpec[] {
   ];
 }
 
-/** The same, with the delay topics of earlier settings among the existing topics. */
+/** Adds the delay topics of earlier settings among the existing topics. */
 export function topicSpecsAmong(
   prefix: string,
   names: TopicNames,
@@ -139,12 +139,12 @@ function keeping(name: string, retentionMs: number, others: Partial<TopicSpec> =
   return { name, retentionMs, leastRetentionMs: retentionMs, segmentMs: DAY_MS, ...others };
 }
 
-/** No request to Kafka has more bytes for one partition, see kafka-record-log.ts. */
+/** The most bytes for one partition in a request to Kafka, see kafka-record-log.ts. */
 export const MAX_SEND_BYTES = 524_288;
-/** The default of Kafka: room for a request and what surrounds its records. */
+/** The default of Kafka: enough for a request with the framing of its records. */
 const MAX_BATCH_BYTES = 1_048_588;
 
-/** The settings that are pinned, in the order of tables. Others are left to the operator. */
+/** The required settings, in the order of tables. The operator chooses the others. */
 export const TOPIC_SETTINGS = [
   'cleanup.policy',
   'retention.ms',
@@ -165,7 +165,7 @@ interface Replicated {
   replication: number;
 }
 
-/** Returns what each setting must be, as Kafka writes it. docs/topics.md has the reasons. */
+/** Returns the required value of each setting, as Kafka writes it. docs/topics.md has the reasons. */
 export function wantedSettings({
   spec: { retentionMs, segmentMs },
   replication,
@@ -179,7 +179,7 @@ export function wantedSettings({
     // By the broker's clock: it refuses records that a producer dates more than an hour ahead,
     // and a service whose clock is wrong could neither publish nor park.
     'message.timestamp.type': 'LogAppendTime',
-    // The broker decompresses what others send: lz4, snappy and zstd would end the consumers.
+    // The broker decompresses the records of other producers: lz4, snappy and zstd would end the consumers.
     'compression.type': 'uncompressed',
     'max.message.bytes': String(MAX_BATCH_BYTES),
     'segment.ms': String(segmentMs),
@@ -187,18 +187,18 @@ export function wantedSettings({
 }
 
 /**
- * `refuse`: records can be lost, or nobody can write or read them, in ordinary operation or when one broker
- * fails. `warn`: a promise about age, disk or comfort is not kept.
+ * `refuse`: in ordinary operation, or when one broker fails, records can be lost, or can be neither written nor read.
+ * `warn`: a promise about age, disk or comfort is not kept.
  */
 export type Severity = 'refuse' | 'warn';
 
 interface Judgement {
   severity: Severity;
-  /** What the value leads to. */
+  /** The consequence of the value. */
   meaning: string;
 }
 
-/** Returns null when the value serves as well as the wanted one. */
+/** Returns null when the value is as good as the required one. */
 export function judgeSetting(
   setting: TopicSetting,
   value: string,
@@ -261,7 +261,7 @@ function judgeInSync(value: string, { replication }: Replicated): Judgement {
   return warn('more brokers must fail before writing stops, fewer before records are lost');
 }
 
-/** What the consumers can read without a codec of their own. */
+/** The compressions that consumers read without a codec of their own. */
 const READABLE = new Set(['gzip', 'producer']);
 
 function judgeCompression(value: string): Judgement {
@@ -288,12 +288,12 @@ export interface ConsumerGroups {
   releaseLong: ConsumerGroup;
 }
 
-/** Topics with delays up to this have their own consumer, so that they never wait behind the long ones. */
+/** Topics with delays up to this have a consumer of their own, so that they never wait behind the long ones. */
 const SHORT_MAX_MS = 60_000;
 
 /**
- * `delayTopics` holds every delay topic that exists, those of earlier settings included. Both kinds share
- * two consumers: each further one would poll the broker and cost CPU at rest.
+ * `delayTopics` has all existing delay topics, also those of earlier settings. Both kinds share two consumers: each
+ * further consumer would poll the broker and cost CPU without traffic.
  */
 export function consumerGroups(
   prefix: string,

@@ -6,7 +6,7 @@ interface TokenRequest {
   body: string;
 }
 
-/** What a token server answered: a token, or why there is none, for people. */
+/** The response of a token server: a token, or the reason why there is none, for people. */
 export type TokenAnswer =
   { kind: 'token'; value: string; usableForMs: number } | { kind: 'failed'; reason: string };
 
@@ -30,25 +30,25 @@ export function tokenRequestOf(client: OAuth2Client): TokenRequest {
   return { headers: { ...headers, authorization }, body: fields.toString() };
 }
 
-/** RFC 6749, section 2.3.1: id and secret are encoded as in a form, so that either may have a colon. */
+/** RFC 6749, section 2.3.1: id and secret are encoded as in a form, so that they may contain colons. */
 function formEncoded(text: string): string {
   return new URLSearchParams({ '': text }).toString().slice(1);
 }
 
 /** RFC 6749, appendix A.12: visible ASCII. The limit keeps the header within what receivers read. */
 const TOKEN = /^[\x21-\x7e]{1,8192}$/;
-/** Error codes of RFC 6749, section 5.2, and others like them. Nothing else of a refusal is shown. */
+/** Error codes of RFC 6749, section 5.2, and similar ones: the only part of a refusal that is shown. */
 const ERROR_CODE = /^[a-z_]{1,40}$/;
 
-/** A token whose server does not say how long it is valid. */
+/** The life of a token whose server does not state it. */
 const UNKNOWN_LIFE_MS = 300_000;
-/** However long a token is valid: so long may a token that was withdrawn still be sent. */
+/** Bounds the use of any token, so that a withdrawn one is not sent for longer. */
 const MAX_USABLE_MS = 3_600_000;
-/** The last part of its life in which a token is not used, so that it does not expire on its way. */
+/** A token is not used in this last time of its life, so that it does not expire on its way. */
 const MAX_MARGIN_MS = 30_000;
 const MARGIN_SHARE = 0.25;
 
-/** Judges the answer of a token server (RFC 6749, sections 5.1 and 5.2). `body` is all of it. */
+/** Reads the response of a token server (RFC 6749, sections 5.1 and 5.2). `body` is complete. */
 export function readTokenAnswer(statusCode: number, body: string): TokenAnswer {
   const fields = parseObject(body);
   if (statusCode < 200 || statusCode > 299) return failed(refusalOf(statusCode, fields));
@@ -74,14 +74,14 @@ function refusalOf(statusCode: number, fields: Record<string, unknown> | null): 
   return `the token server answered ${statusCode}${shown}`;
 }
 
-/** Some servers write the seconds as text. Null for what is no time above 0. */
+/** Some servers write the seconds as text. Returns null unless the value is a time above 0. */
 function lifeMsOf(expiresIn: unknown): number | null {
   if (expiresIn === undefined || expiresIn === null) return UNKNOWN_LIFE_MS;
   const seconds = typeof expiresIn === 'string' && expiresIn !== '' ? Number(expiresIn) : expiresIn;
   return typeof seconds === 'number' && seconds > 0 ? seconds * 1_000 : null;
 }
 
-/** A quarter of its life before it expires, 30 s at most, a token is not used any more. */
+/** The use of a token ends a quarter of its life, at most 30 s, before it expires. */
 function usableForMs(lifeMs: number): number {
   const marginMs = Math.min(MAX_MARGIN_MS, lifeMs * MARGIN_SHARE);
   return Math.max(1, Math.min(MAX_USABLE_MS, Math.floor(lifeMs - marginMs)));

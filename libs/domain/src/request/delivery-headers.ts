@@ -13,16 +13,16 @@ import {
   standardSignature,
 } from './signature.ts';
 
-/** What signs the deliveries of a webhook: its own secrets, or the signing keys of its company. */
+/** The keys that sign the deliveries of a webhook: of its own secrets, or of its company. */
 export type Signer = SecretSigner | KeyPairSigner;
 
-/** The keys of a webhook, made once: `createSecretKey` for each delivery would double the signing time. */
+/** The parsed keys of a webhook: `createSecretKey` for each delivery would double the signing time. */
 interface SecretSigner {
   kind: 'secret';
   standard: KeyObject;
   /** Signs beside the new key until `expiresAtMs` (since 1970); null without a rotation. */
   previous: { key: KeyObject; expiresAtMs: number } | null;
-  /** Null for webhooks that authenticate otherwise. */
+  /** Null for webhooks with another method of authentication. */
   hmac: KeyObject | null;
 }
 
@@ -43,7 +43,7 @@ export function signerOf(
 
 /** `timestampSeconds` is of this attempt. */
 export interface SignedParts extends SignedContent {
-  /** From the request that brought the message. */
+  /** From the request with the message. */
   traceparent?: string | undefined;
   /** For a webhook with `oauth2`. */
   accessToken?: string | undefined;
@@ -82,8 +82,9 @@ export function deliveryHeaders(
 }
 
 /**
- * The headers of the deliveries of a message as people see them, with credentials masked. `signature` is the hex HMAC of
- * the payload; null when the payload is erased. Timestamp and its signature are left out: each attempt makes new ones.
+ * The headers of the deliveries of a message as people see them, with credentials masked. `signature` is the hex HMAC
+ * of the payload; null when the payload is erased. Timestamp and its signature are left out: each attempt makes new
+ * ones.
  */
 export function maskedDeliveryHeaders(
   webhook: Webhook,
@@ -121,13 +122,13 @@ function lastingHeaders(webhook: Webhook, parts: LastingParts): string[] {
 const flat = (headers: readonly Header[]): string[] =>
   headers.flatMap(({ key, value }) => [key, value]);
 
-/** The kept part of a response is shown as text, so that it must not be compressed. */
+/** Responses are shown as text, so they must not be compressed. */
 const ACCEPT_HEADERS: readonly Header[] = [
   { key: 'Accept', value: '*/*' },
   { key: 'Accept-Encoding', value: 'identity' },
 ];
 
-/** Returns the headers that say which responses are accepted, without those that the webhook sets itself. */
+/** Returns the headers for accepted responses, without those that the webhook sets itself. */
 function acceptHeaders({
   customHeaders,
   authMethod,

@@ -9,30 +9,30 @@ import {
 
 const SECRET_PREFIX = 'whsec_';
 
-/** Spells 32 random bytes as a webhook secret (Standard Webhooks 1.0, Signature scheme). */
+/** Returns 32 random bytes as a webhook secret (Standard Webhooks 1.0, Signature scheme). */
 export function secretFromBytes(bytes: Buffer): string {
   return SECRET_PREFIX + bytes.toString('base64');
 }
 
-/** Key of the HMAC header (docs/contract.md C9.4): the UTF-8 text of the secret as the API shows it, prefix included. */
+/** Returns the key of the HMAC header (docs/contract.md C9.4): the UTF-8 text of the secret, prefix included. */
 export function hmacKey(secret: string): KeyObject {
   return createSecretKey(secret, 'utf8');
 }
 
-/** Key of the Standard Webhooks signature: the bytes behind the prefix. */
+/** Returns the key of the Standard Webhooks signature: the bytes behind the prefix. */
 export function standardKey(secret: string): KeyObject {
   return createSecretKey(secret.slice(SECRET_PREFIX.length), 'base64');
 }
 
 /**
- * The HMAC SHA-256 of the raw payload, in hex (docs/contract.md C9.4). Takes the key, or the text of
- * it: for a single signature the text costs a third less.
+ * Returns the HMAC SHA-256 of the raw payload, in hex (docs/contract.md C9.4). `key` may be text, which costs a third
+ * less for a single signature.
  */
 export function hmacSignature(key: KeyObject | string, payload: Buffer | string): string {
   return createHmac('sha256', key).update(payload).digest('hex');
 }
 
-/** What a Standard Webhooks signature is made of. */
+/** The signed content of Standard Webhooks. */
 export interface SignedContent {
   messageId: string;
   /** Since 1970. */
@@ -40,7 +40,7 @@ export interface SignedContent {
   payload: Buffer;
 }
 
-/** One `v1,…` entry of `webhook-signature`: signs id, timestamp (seconds) and raw payload. */
+/** Returns a `v1,…` entry of `webhook-signature`, which signs id, timestamp (seconds) and raw payload. */
 export function standardSignature(key: KeyObject, signed: SignedContent): string {
   const mac = createHmac('sha256', key)
     .update(`${signed.messageId}.${signed.timestampSeconds}.`)
@@ -50,8 +50,8 @@ export function standardSignature(key: KeyObject, signed: SignedContent): string
 }
 
 /**
- * One `v1a,…` entry of `webhook-signature`: signs the same content with an Ed25519 key (Standard Webhooks
- * 1.0, asymmetric signatures; RFC 8032). Ed25519 reads its content twice, so it cannot be given in parts.
+ * Returns a `v1a,…` entry of `webhook-signature`, which signs the same content with an Ed25519 key (Standard Webhooks
+ * 1.0, asymmetric signatures; RFC 8032). Ed25519 reads its content twice, so the content must be in one buffer.
  */
 export function asymmetricSignature(
   key: KeyObject,
@@ -62,8 +62,8 @@ export function asymmetricSignature(
 }
 
 /**
- * Returns whether one of the signatures in a `webhook-signature` header was made with this secret of a
- * webhook (Standard Webhooks 1.0). Does not judge the age of the timestamp.
+ * Whether a `webhook-signature` header has a signature by this secret of a webhook (Standard Webhooks 1.0). The age
+ * of the timestamp is not checked.
  */
 export function isSignedWith(secret: string, header: string, signed: SignedContent): boolean {
   const expected = Buffer.from(standardSignature(standardKey(secret), signed));
@@ -83,18 +83,18 @@ export interface SigningKey {
   privateKey: string;
   publicKey: string;
   createdAtMs: number;
-  /** Until when the key before signs beside this one, since 1970; null for the first key. */
+  /** The end of the grace in which the previous key signs too, since 1970; null for the first key. */
   previousUntilMs: number | null;
 }
 
-/** The keys of a company that sign now. */
+/** The current signing keys of a company. */
 export interface SigningKeys {
   current: SigningKey;
-  /** The key before it, during the grace of a rotation. */
+  /** The previous key, during the grace of a rotation. */
   previous: { key: SigningKey; expiresAtMs: number } | null;
 }
 
-/** The keys of a company, made once: to read one takes longer than to sign with it. */
+/** The parsed keys of a company: parsing a key takes longer than signing with it. */
 export interface KeyPairSigner {
   kind: 'key_pair';
   standard: KeyObject;
@@ -117,7 +117,7 @@ function keyObjectOf({ privateKey: d, publicKey: x }: SigningKey): KeyObject {
   return createPrivateKey({ key: { kty: 'OKP', crv: 'Ed25519', d, x }, format: 'jwk' });
 }
 
-/** A public key as RFC 7517 and RFC 8037 spell it. */
+/** A public key in the form of RFC 7517 and RFC 8037. */
 export interface PublicJwk {
   kty: 'OKP';
   crv: 'Ed25519';
@@ -134,7 +134,7 @@ export function publicJwkOf({
   return { kty: 'OKP', crv: 'Ed25519', x, kid, use: 'sig', alg: 'EdDSA' };
 }
 
-/** Returns the public key as Standard Webhooks 1.0 spells it: `whpk_` and base64. */
+/** Returns the public key in the form of Standard Webhooks 1.0: `whpk_` and base64. */
 export function standardPublicKey({ publicKey }: Pick<SigningKey, 'publicKey'>): string {
   return `whpk_${Buffer.from(publicKey, 'base64url').toString('base64')}`;
 }

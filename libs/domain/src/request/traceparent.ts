@@ -1,13 +1,12 @@
-/** What version 00 has; a later version may have more behind it. */
+/** The fields of version 00; a later version may have more behind them. */
 const FIELDS =
   /^(?!ff)([0-9a-f]{2})-((?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16})-([0-9a-f]{2})(?=(-)|$)/;
 const LINE_BREAK = /[\r\n]/;
 const SAMPLED = 1;
 
 /**
- * Returns a `traceparent` header as version 00 (W3C Trace Context, 3.2); undefined unless it is well formed. Of a later
- * version only the ids and the sampled flag are known, and the header that is passed on has the version that is known
- * here ("Versioning of traceparent").
+ * Returns a `traceparent` header in version 00 (W3C Trace Context, 3.2); undefined unless it is well formed. From a
+ * later version it copies the ids and the sampled flag ("Versioning of traceparent").
  */
 export function traceparentOf(text: string | undefined): string | undefined {
   if (text === undefined || LINE_BREAK.test(text)) return undefined;

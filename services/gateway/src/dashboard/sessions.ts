@@ -4,7 +4,7 @@ import {
   type PortalTheme,
   type Scope,
   SCOPES,
-  scopesToGive,
+  scopesToGrant,
 } from '@posthorn/domain/access.ts';
 import { createCoalescingCache } from '@posthorn/platform/memory/coalescing-cache.ts';
 import type { CompanyStore, KeyRecord } from '@posthorn/platform/mongo/companies/companies.ts';
@@ -290,7 +290,7 @@ function describeKey({ keyId, scopes, appId }: KeyRecord): ShownSession['key'] {
 /** The scopes are what the dashboard may offer; what is allowed is decided by the capabilities. */
 function describeVisitor({ linkId, appId, capabilities }: PortalSession): ShownSession['key'] {
   const offered = capabilities.filter((capability) => capability !== 'secrets');
-  return { id: linkId, scopes: scopesToGive(offered), appId };
+  return { id: linkId, scopes: scopesToGrant(offered), appId };
 }
 
 async function describePortal(

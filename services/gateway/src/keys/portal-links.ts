@@ -3,7 +3,7 @@ import {
   notGrantable,
   type PortalGrant,
   type PortalTheme,
-  scopesToGive,
+  scopesToGrant,
   toCapabilities,
 } from '@posthorn/domain/access.ts';
 import type { IdPrefix } from '@posthorn/domain/ids.ts';
@@ -72,7 +72,7 @@ export async function createPortalLink(
   const { companyId } = caller;
   const { appId, theme } = asked;
   const capabilities = toCapabilities(asked.capabilities);
-  const [missing] = notGrantable(caller.scopes, scopesToGive(capabilities));
+  const [missing] = notGrantable(caller.scopes, scopesToGrant(capabilities));
   if (missing !== undefined) throw cannotGive(missing);
   await apps.get(companyId, appId);
   await assertLoadable(deps, companyId, theme);
@@ -144,7 +144,7 @@ async function keyFor(
     const endsAtMs = Math.min(expiresAtMs, expiresAt?.getTime() ?? Infinity);
     return { keyHash: hash, endsAtMs };
   }
-  const rights = toKeyRights({ scopes: scopesToGive(capabilities), appId, expiresAtMs });
+  const rights = toKeyRights({ scopes: scopesToGrant(capabilities), appId, expiresAtMs });
   const made = makeApiKey({ newId, nowMs }, companyId, `Portal link ${linkId}`, rights);
   await companies.insertKey({ ...made.document, removeAt: new Date(expiresAtMs) });
   return { keyHash: made.document.hash, ownsKey: true, endsAtMs: expiresAtMs };
