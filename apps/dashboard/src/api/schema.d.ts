@@ -161,7 +161,7 @@ export interface paths {
         get?: never;
         put?: never;
         /**
-         * Give a webhook a new secret
+         * Rotate the secret of a webhook
          * @description During the grace period `webhook-signature` holds a signature of each secret. The HMAC header uses the new secret at once, unless the webhook has its own `hmacSecret`. Another rotation ends the grace period of the one before.
          */
         post: operations["webhookRotateSecret"];
@@ -733,7 +733,7 @@ export interface paths {
         };
         /**
          * Find webhooks of any app by URL, name, event type or id, newest first
-         * @description One request looks at 1,000 webhooks. A page may therefore hold fewer entries than `limit`, or none, although `nextCursor` is not null. Ids that do not exist are left out.
+         * @description One request examines 1,000 webhooks. A page may therefore hold fewer entries than `limit`, or none, although `nextCursor` is not null. Ids that do not exist are left out.
          */
         get: operations["findWebhookList"];
         put?: never;

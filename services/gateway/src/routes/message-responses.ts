@@ -23,7 +23,7 @@ export const deliveryStatusSchema = z
   .enum(['pending', 'delivered', 'exhausted', 'cancelled'])
   .meta({ id: 'DeliveryStatus' });
 
-/** The fields of an attempt that the contract names (docs/contract.md C7.8). */
+/** The fields of an attempt in docs/contract.md C7.8. */
 const attemptSchema = z
   .object({
     id: idField('att'),
@@ -125,7 +125,7 @@ const deliverySummary = z.object({
   attemptCount: z.int(),
 });
 
-/** A message as its creation returns it (docs/contract.md C7.7). */
+/** A message in the response to its creation (docs/contract.md C7.7). */
 export const createdMessageSchema = z
   .object({
     id: idField('msg'),
@@ -150,7 +150,7 @@ export const createdMessageSchema = z
   })
   .meta({ id: 'CreatedMessage' });
 
-/** The fields that a stored message has in addition, and those whose values differ from a created message. */
+/** The fields of a stored message that a created message does not have, or has with other values. */
 const stored = {
   payload: z.string().nullable().meta({
     description:
@@ -165,7 +165,7 @@ export const messageSchema = z
   .object({ ...createdMessageSchema.shape, ...stored })
   .meta({ id: 'Message' });
 
-/** A message as lists return it: without the fields of the oldest webhook. */
+/** A message in a list: without the fields of the oldest webhook. */
 export const listedMessageSchema = z
   .object({ ...createdMessageSchema.shape, ...stored })
   .omit({ signature: true, headers: true, deliveryAttempt: true })
@@ -174,8 +174,8 @@ export const listedMessageSchema = z
 type CreatedMessage = z.infer<typeof createdMessageSchema>;
 
 /**
- * Describes a message as it was accepted, before any attempt, over several rounds of the event loop when it has many
- * targets: the ids of 10,000 deliveries take 17 ms of CPU time.
+ * Describes an accepted message before any attempt, in several iterations of the event loop when it has many targets:
+ * the ids of 10,000 deliveries take 17 ms of CPU time.
  */
 export async function describeAccepted(
   source: Message,
@@ -197,7 +197,7 @@ export async function describeAccepted(
   };
 }
 
-/** To describe so many takes a millisecond. */
+/** Describing this many deliveries takes a millisecond. */
 export const DELIVERIES_OF_A_ROUND = 500;
 
 async function plannedDeliveries(source: Message): Promise<CreatedMessage['deliveries']> {
@@ -228,7 +228,7 @@ export function describeMessage(
   };
 }
 
-/** The fields of the oldest webhook. One whose stored secrets cannot be decrypted has no signature and no headers. */
+/** The fields of the oldest webhook. Without decrypted secrets there are no signature and no headers. */
 function ofOldest(
   source: Message,
   webhook: FoundWebhook | null,
@@ -271,7 +271,7 @@ export function describeListed(
   };
 }
 
-/** The first attempt before it is made. Its id is known already, because attempt ids are derived. */
+/** The first attempt before it is made. Its id is derived, so it is known already. */
 function plannedAttempt(
   source: Message,
   webhookId: string,

@@ -152,8 +152,8 @@ interface Asker {
 }
 
 /**
- * Returns the problems that an update has with the stored webhook. Fields that are wrong by themselves are reported as
- * that: here they are neither read nor missing.
+ * Returns the problems of an update with the stored webhook. Invalid fields are reported elsewhere; this check
+ * ignores them.
  */
 export function updateProblems(
   fields: Readonly<Record<string, unknown>>,
@@ -186,8 +186,7 @@ function problemsWith(
 }
 
 /**
- * Returns what an update changes in the stored webhook; null when it has no fields. Throws ApiError 400
- * when it does not fit the webhook.
+ * Returns the changes of an update; null without fields. Throws ApiError 400 when it does not fit the stored webhook.
  */
 export function changesOf(
   webhook: Webhook,
@@ -206,7 +205,10 @@ export function changesOf(
   };
 }
 
-/** A webhook has an app, or a project with an environment. Only asks which fields are given: they may be of any type. */
+/**
+ * A webhook has an app, or a project with an environment. Checks only which fields are given: they may be of any
+ * type.
+ */
 function ownerProblems({ appId, projectId, environmentId }: CreateWebhookBody): Problem[] {
   const given = { projectId, environmentId };
   const names = ['projectId', 'environmentId'] as const;
@@ -222,7 +224,7 @@ function ownerProblems({ appId, projectId, environmentId }: CreateWebhookBody): 
   return names.flatMap((path) => (given[path] === undefined ? [{ path, message }] : []));
 }
 
-/** Only asks which fields are given: they may be of any type. */
+/** Checks only which fields are given: they may be of any type. */
 function authProblems(body: AuthBody, webhook: Webhook | null): Problem[] {
   const chosen = chosenAuth(body, webhook?.authMethod);
   const isNew = nameOf(webhook?.authMethod) !== chosen;
@@ -262,13 +264,13 @@ function headerProblems(body: AuthBody, webhook: Webhook | null): Problem[] {
   return [...problems, { path: 'hmacHeader', message: 'must not be authorization' }];
 }
 
-/** What of an update says where the secrets of a webhook go. */
+/** The fields of an update that decide where the secrets of a webhook are sent. */
 interface MovingFields extends AuthFields {
   url?: string | undefined;
   customHeaders?: Header[] | undefined;
 }
 
-/** `********` stands for the value that the header of this name has (docs/contract.md C6.10). */
+/** `********` keeps the value of the header with this name (docs/contract.md C6.10). */
 function withKeptValues(headers: readonly Header[], { customHeaders }: Webhook): Header[] {
   return headers.map(({ key, value }) => ({
     key,
@@ -276,7 +278,7 @@ function withKeptValues(headers: readonly Header[], { customHeaders }: Webhook):
   }));
 }
 
-/** A mask in place of a value that the webhook does not have would be sent as the value. */
+/** Without a stored value, deliveries would send the mask itself. */
 function maskProblems({ customHeaders = [] }: MovingFields, webhook: Webhook): Problem[] {
   return customHeaders.flatMap(({ key, value }, index) =>
     value === MASK && valueOf(webhook.customHeaders, key) === undefined
@@ -298,8 +300,8 @@ const MESSAGE =
   'must be given again: this update would send it to another server, and the caller may not see it';
 
 /**
- * Returns the problems of an update by a caller who sees no secrets: with a URL of their own server they would read
- * every secret that the webhook keeps (docs/contract.md C20.6).
+ * Returns the problems of an update by a caller who may not see secrets: with the URL of their own server they would
+ * read all secrets that the webhook keeps (docs/contract.md C20.6).
  */
 function movedSecretProblems(body: MovingFields, webhook: Webhook): Problem[] {
   const { url, oauth2TokenUrl } = body;
@@ -316,7 +318,7 @@ function isOtherServer(after: string | undefined, before: string | undefined): b
   return new URL(after).origin !== new URL(before).origin;
 }
 
-/** Another method requires all of its own fields in any case. */
+/** A change of the method requires all fields of the new one in any case. */
 function credentialProblems(body: MovingFields, { authMethod }: Webhook): Problem[] {
   const chosen = chosenAuth(body, authMethod);
   const path = sentSecretOf(chosen);

@@ -90,7 +90,7 @@ function createRoute(gateway: Gateway): Route {
   });
 }
 
-/** Before the webhook is stored: a dispatcher that finds it must find a key too. */
+/** Called before the webhook is stored: a dispatcher that finds the webhook must find a key too. */
 async function ensureSigningKey(
   { companyKeys }: Gateway,
   companyId: string,
@@ -125,7 +125,7 @@ function listRoute(gateway: Gateway): Route {
   });
 }
 
-/** Twice as many webhooks of at most 21 kB each, as objects and as text. */
+/** 100 webhooks of at most 21 kB each, as objects and as text. */
 const LONG_LIST_BYTES = 4_194_304;
 
 function getRoute(gateway: Gateway): Route {
@@ -242,7 +242,7 @@ export function findWebhooksRoute({ db }: Gateway): Route {
     tag: 'Overview',
     summary: 'Find webhooks of any app by URL, name, event type or id, newest first',
     description:
-      'One request looks at 1,000 webhooks. A page may therefore hold fewer entries than `limit`, or none, although `nextCursor` is not null. Ids that do not exist are left out.',
+      'One request examines 1,000 webhooks. A page may therefore hold fewer entries than `limit`, or none, although `nextCursor` is not null. Ids that do not exist are left out.',
     query: findQuery,
     response: {
       status: 200,
@@ -293,7 +293,7 @@ function rotateRoute(gateway: Gateway): Route {
     portal: 'manage',
     audit: { action: 'webhook.secret_rotated', target: 'webhook' },
     tag,
-    summary: 'Give a webhook a new secret',
+    summary: 'Rotate the secret of a webhook',
     description:
       'During the grace period `webhook-signature` holds a signature of each secret. The HMAC header uses the new secret at once, unless the webhook has its own `hmacSecret`. Another rotation ends the grace period of the one before.',
     body: rotateBody,

@@ -15,15 +15,15 @@ import type { Apps } from '../projects/apps.ts';
 interface WebhookSearch {
   /** Part of the URL, the name or an event type, in any case, or the whole id; all when it is left out. */
   text?: string | undefined;
-  /** Only these. */
+  /** Only these webhooks. */
   ids?: readonly string[] | undefined;
   appId?: string | undefined;
-  /** Id of the last webhook of the page before. */
+  /** Id of the last webhook of the previous page. */
   beforeId?: string | undefined;
   limit: number;
 }
 
-/** What a list shows of a webhook. No secret is opened for it. */
+/** A webhook in a list. Listing it opens no secret. */
 interface ListedWebhook {
   id: string;
   url: string;
@@ -31,7 +31,7 @@ interface ListedWebhook {
   eventTypes: string[];
   disabled: boolean;
   appId: string | null;
-  /** The id of an app that is being deleted; null for a global webhook. */
+  /** The app's id while the app is being deleted; null for a global webhook. */
   appName: string | null;
   createdAt: Date;
 }
@@ -88,7 +88,7 @@ export async function findWebhooks(
   return toPage(db, companyId, kept, scanned === MAX_SCANNED ? lastId : null);
 }
 
-/** About as many as were read, for what it costs to read them. */
+/** Estimates the bytes that were read, for the time that reading them takes. */
 function bytesOf(outlines: readonly Outline[]): number {
   let characters = 0;
   for (const { url, name, eventTypes } of outlines) {

@@ -15,18 +15,18 @@ interface CompanyKeysDeps {
 
 /** The signing keys of a company (docs/contract.md C16). */
 export interface CompanyKeys {
-  /** The keys that sign now; null before the first use. */
+  /** The current keys; null before the first use. */
   find: (companyId: string) => Promise<SigningKeys | null>;
   /** Makes the first key of a company that has none. */
   ensure: (companyId: string) => Promise<void>;
   /**
-   * Makes a new key. The one before signs beside it for the grace; the grace of an earlier rotation ends.
+   * Makes a new key. The previous one signs too during the grace; the grace of an earlier rotation ends.
    * Throws ApiError 503 when other processes keep rotating.
    */
   rotate: (companyId: string, graceSeconds: number) => Promise<SigningKey>;
 }
 
-/** Tries, when other requests rotate at the same moment. */
+/** The most tries while other requests rotate at the same moment. */
 const MAX_TRIES = 10;
 
 export function createCompanyKeys(deps: CompanyKeysDeps): CompanyKeys {
@@ -48,7 +48,10 @@ export function createCompanyKeys(deps: CompanyKeysDeps): CompanyKeys {
   };
 }
 
-/** One write is the whole rotation: the new key says how long the one before signs. Null when it came too late. */
+/**
+ * One write is the whole rotation: the new key contains the end of the previous one. Returns null after another
+ * rotation.
+ */
 async function tryToRotate(
   deps: CompanyKeysDeps,
   companyId: string,

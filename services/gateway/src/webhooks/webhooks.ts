@@ -64,7 +64,7 @@ async function insert(
   try {
     await projectIdOf(deps, companyId, fields);
   } catch (error) {
-    // The app or project was deleted in the meantime. No webhook may outlive its owner.
+    // The app or project was deleted meanwhile. No webhook may outlive its owner.
     await deps.webhooks.deleteOne(companyId, id);
     throw error;
   }
@@ -117,13 +117,13 @@ interface Which {
 type Decide = (seen: Webhook) => WebhookChanges | null;
 
 /**
- * Reads the webhook, calls `decide`, and writes its changes; reads again when another process has changed the webhook
- * in between. Returns it before and after. `decide` returns null when nothing is to change. Throws ApiError 404 for an
- * unknown webhook, 503 when others keep changing it, and what `decide` throws.
+ * Reads the webhook, calls `decide`, and writes its changes; starts again when another process has changed the
+ * webhook in between. Returns the webhook before and after. `decide` returns null for no change. Throws ApiError 404
+ * for an unknown webhook, 503 when other processes keep changing it, and the errors of `decide`.
  */
 export type ChangeWebhook = (which: Which, decide: Decide) => Promise<Changed<Webhook>>;
 
-/** Against other processes. Changes of one webhook in this process wait for each other. */
+/** The most tries while other processes change the webhook. Changes in this process wait for each other. */
 const MAX_TRIES = 10;
 const doNothing = (): void => undefined;
 
@@ -152,7 +152,7 @@ async function changeNow(
     if (!seen) throw notFound('webhook');
     const changes = decide(seen);
     if (!changes) return { before: seen, after: seen };
-    // Later than the last time, even within one millisecond: the store tells versions apart by it.
+    // Later than the last time, even within one millisecond: it is the version in the store.
     const updatedAtMs = Math.max(nowMs(), seen.updatedAtMs + 1);
     const changed = await webhooks.update(seen, { ...changes, updatedAtMs });
     if (!changed) continue;
@@ -191,7 +191,7 @@ interface RotateSecretDeps {
 interface Rotation {
   companyId: string;
   webhookId: string;
-  /** How long the old secret signs beside the new one; 0 ends it at once. */
+  /** The time in which the old secret signs too; 0 for none. */
   graceSeconds: number;
 }
 
@@ -207,7 +207,7 @@ export function rotateSecret(
   );
 }
 
-/** An `hmacSecret` that the client chose stays; one that follows the secret of the webhook changes with it. */
+/** An `hmacSecret` of the client stays; one that equals the secret of the webhook changes with it. */
 function rotated(
   { authMethod, secret: old }: Webhook,
   secret: string,

@@ -6,27 +6,27 @@ import { readByIds } from '../days/read-days.ts';
 import type { WebhookDocument } from '../documents.ts';
 import { createMessageQueries } from '../messages/message-queries.ts';
 
-/** What is known of a webhook whose attempts fail. */
+/** A webhook whose attempts fail. */
 export interface FailingWebhook {
   id: string;
   companyId: string;
   disabled: boolean;
-  /** When a client changed it last, in milliseconds since 1970. */
+  /** The last change by a client, in milliseconds since 1970. */
   changedAtMs: number;
   told: ToldFailing | null;
 }
 
-/** Needs no encryption key: it reads nothing sealed. */
+/** Needs no encryption key: it reads no sealed value. */
 export interface FailingWebhooks {
   findOne: (companyId: string, id: string) => Promise<FailingWebhook | null>;
   /**
-   * Whether the deliveries of the newest messages to it confirm what the statistics say: some were attempted since
-   * then, and none of them was delivered.
+   * Whether the deliveries of its newest messages confirm the statistics: some were attempted since then, none
+   * delivered.
    */
   hasOnlyFailed: (webhook: FailingWebhook, sinceMs: number) => Promise<boolean>;
-  /** Stores what was reported to the operator, unless the webhook was changed meanwhile. */
+  /** Stores the notification of the operator, unless the webhook was changed meanwhile. */
   markTold: (webhook: FailingWebhook, told: ToldFailing) => Promise<void>;
-  /** Returns false when the webhook was changed or deleted meanwhile: it stays as it is. */
+  /** Returns false, without an effect, when the webhook was changed or deleted meanwhile. */
   disable: (webhook: FailingWebhook, atMs: number) => Promise<boolean>;
 }
 
@@ -65,7 +65,7 @@ export function createFailingWebhooks(db: Database): FailingWebhooks {
       return attempted.length > 0 && attempted.every(({ status }) => status !== 'delivered');
     },
     async markTold(webhook, { sinceMs, disableAtMs }) {
-      // Not `updatedAt`: it is the version of what a client has set.
+      // `updatedAt` stays: it is the version of the client's settings.
       const disableAt = disableAtMs === null ? null : new Date(disableAtMs);
       const failing = { since: new Date(sinceMs), disableAt };
       await own(webhook.companyId).updateOne(asSeen(webhook), { $set: { failing } });

@@ -22,12 +22,12 @@ export interface WebhookPage {
   limit: number;
 }
 
-/** What may change in a webhook. */
+/** The changes of an update. */
 export type WebhookChanges = Partial<
   Omit<Webhook, 'id' | 'companyId' | 'projectId' | 'appId' | 'environmentId' | 'createdAtMs'>
 >;
 
-/** A webhook whose sealed values cannot be opened. Nothing may be sent to it. */
+/** A webhook whose sealed values cannot be opened. Posthorn sends nothing to it. */
 export interface UnopenedWebhook extends Pick<
   Webhook,
   'id' | 'companyId' | 'appId' | 'disabled' | 'eventTypes'
@@ -36,14 +36,14 @@ export interface UnopenedWebhook extends Pick<
   problem: SealedValueError;
 }
 
-/** A result of a query for several webhooks: one that cannot be opened must not affect the others. */
+/** A result of a query for several webhooks: a webhook that cannot be opened does not affect the others. */
 export type FoundWebhook = OpenedWebhook | UnopenedWebhook;
 
 export interface OpenedWebhook extends Webhook {
   kind: 'opened';
 }
 
-/** The webhooks that a message goes to, oldest first, and the oldest one whole; null when there is none. */
+/** The targets of a message, oldest first, and the oldest webhook itself; null without targets. */
 export interface TargetList extends Pick<Message, 'disabledTargets'> {
   /** Their ids. */
   targets: readonly string[];
@@ -57,7 +57,7 @@ export interface TargetQuery {
   limit: number;
 }
 
-/** `tls`, up to 24 kB, is null in what targets and lists are read from: neither needs it. */
+/** Targets and lists are read without `tls`, which may have 24 kB: it is null there. */
 export interface WebhookStore {
   insert: (webhook: Webhook) => Promise<void>;
   has: (companyId: string, webhookId: string) => Promise<boolean>;
@@ -65,29 +65,29 @@ export interface WebhookStore {
   appOf: (companyId: string, webhookId: string) => Promise<string | null>;
   /** Null without a limit, or when there is no such webhook. */
   rateLimitOf: (companyId: string, webhookId: string) => Promise<number | null>;
-  /** Throws SealedValueError when it cannot be opened. */
+  /** Throws SealedValueError when the webhook cannot be opened. */
   findOne: (companyId: string, webhookId: string) => Promise<Webhook | null>;
   findTarget: (companyId: string, webhookId: string) => Promise<FoundWebhook | null>;
   /** At most `limit` webhooks of one app, oldest first. */
   findByApp: (companyId: string, appId: string, limit: number) => Promise<FoundWebhook[]>;
-  /** At most `limit` webhooks of one app that want the event type. Reads nothing else of them. */
+  /** At most `limit` webhooks of one app that receive the event type; reads only their ids and states. */
   findTargets: (companyId: string, query: TargetQuery) => Promise<TargetList>;
-  /** How many an app has, or how many global ones a project has when `appId` is null. Counts up to `limit`. */
+  /** Counts, up to `limit`, the webhooks of an app, or the global ones of a project when `appId` is null. */
   countOf: (
     companyId: string,
     owner: Pick<Webhook, 'appId' | 'projectId'>,
     limit: number,
   ) => Promise<number>;
-  /** Returns the page in parts of at most 10, oldest first. Each part is opened when it is asked for. */
+  /** Returns the page in chunks of at most 10, oldest first. Each chunk is opened when it is read. */
   list: (companyId: string, page: WebhookPage) => AsyncIterable<FoundWebhook[]>;
   /**
-   * Applies the changes if the webhook is still as `seen`, and returns the changed webhook. Null when
-   * it was changed or deleted meanwhile.
+   * Applies the changes to the webhook as `seen`, and returns the result. Null when it was changed or deleted
+   * meanwhile.
    */
   update: (seen: Webhook, changes: WebhookChanges) => Promise<Webhook | null>;
-  /** For the dispatcher, which acts for every company. */
+  /** For the dispatcher, which works for all companies. */
   findMany: (webhookIds: readonly string[]) => Promise<FoundWebhook[]>;
-  /** Returns true when it deleted one. */
+  /** Returns whether a webhook was deleted. */
   deleteOne: (companyId: string, webhookId: string) => Promise<boolean>;
 }
 
@@ -104,7 +104,7 @@ export function createWebhookStore(db: mongo.Db, vault: Vault): WebhookStore {
       const { _id, companyId, ...fields } = changed;
       const updated = await webhooks.updateOne(
         { _id, companyId, updatedAt: new Date(seen.updatedAtMs) },
-        // `deferredAt` belongs to the retry service, and a client's change ends `failing`.
+        // The retry service writes `deferredAt`, so it stays; a client's change ends `failing`.
         { $set: fields, $unset: { failing: '' } },
       );
       return updated.matchedCount === 1 ? openWebhook(vault, changed) : null;
@@ -165,7 +165,7 @@ function withoutTls(found: mongo.FindCursor<WebhookDocument>): mongo.FindCursor<
 
 /** 1 MB of the widest webhooks: 8 KiB of custom headers and 13 kB of event types each. */
 const BATCH = 50;
-/** To read, open and send the widest ones takes 2 ms of CPU time. */
+/** Reading, opening and sending 10 of the widest webhooks takes 2 ms of CPU time. */
 const PART = 10;
 
 async function* inParts(
@@ -177,14 +177,14 @@ async function* inParts(
   }
 }
 
-/** To decode the 10,000 that a message may go to in one piece takes 20 ms of CPU time. */
+/** Decoding all 10,000 targets of a message at once would take 20 ms of CPU time. */
 const TARGETS_OF_A_BATCH = 1_000;
 
 type TargetDocument = Pick<WebhookDocument, '_id' | 'disabled'>;
 
 const TARGET = { disabled: 1 } as const;
 
-/** Returns what a message to these webhooks needs of them. */
+/** Returns the targets of a message to these webhooks. */
 export function targetListOf(
   webhooks: readonly Pick<Webhook, 'id' | 'disabled'>[],
   oldest: FoundWebhook | null,
@@ -197,7 +197,7 @@ export function targetListOf(
   };
 }
 
-/** The rule of `wantsEvent`, as a filter. */
+/** `wantsEvent` as a filter. */
 function wanting({
   appId,
   eventType,
@@ -262,23 +262,23 @@ function bindingOf(
   return { companyId, ownerId, field, target: targetOf(url) };
 }
 
-/** Scheme, host and port: a path may be changed, but the secrets may go nowhere else. */
+/** Scheme, host and port: the path may change, but the secrets are bound to the server. */
 function targetOf(url: string): string {
   return URL.canParse(url) ? new URL(url).origin : url;
 }
 
-/** What a service has to know of a webhook to which it sends nothing. */
+/** The state of a webhook, for services that send nothing to it. */
 export interface WebhookState {
   disabled: boolean;
   hasRateLimit: boolean;
-  /** When it was last marked as deferred, in milliseconds since 1970; null if never. */
+  /** When the webhook was last marked as deferred, in milliseconds since 1970; null if never. */
   deferredAtMs: number | null;
 }
 
 export interface WebhookStates {
-  /** By id, of every company. Deleted webhooks are missing. Needs no encryption key: it reads nothing sealed. */
+  /** By id, of all companies, without deleted webhooks. Needs no encryption key: it reads no sealed value. */
   statesOf: (webhookIds: readonly string[]) => Promise<Map<string, WebhookState>>;
-  /** Stores that these webhooks had an old backlog at `atMs` (since 1970) that waits for its endpoint. */
+  /** Stores that these webhooks had an old backlog for their endpoints at `atMs` (since 1970). */
   markDeferred: (webhookIds: readonly string[], atMs: number) => Promise<void>;
 }
 
@@ -309,7 +309,7 @@ export function createWebhookStates(db: mongo.Db): WebhookStates {
       );
     },
     async markDeferred(ids, atMs) {
-      // Not `updatedAt`: it is the version of what a client has set.
+      // `updatedAt` stays: it is the version of the client's settings.
       const deferredAt = new Date(atMs);
       await webhooks.updateMany({ _id: { $in: [...ids] } }, { $set: { deferredAt } });
     },
