@@ -16,30 +16,17 @@ export interface FailingWebhook {
   told: ToldFailing | null;
 }
 
-/** Needs no encryption key: it reads no sealed value. */
-export interface FailingWebhooks {
-  findOne: (companyId: string, id: string) => Promise<FailingWebhook | null>;
-  /**
-   * Whether the deliveries of its newest messages confirm the statistics: some were attempted since then, none
-   * delivered.
-   */
-  hasOnlyFailed: (webhook: FailingWebhook, sinceMs: number) => Promise<boolean>;
-  /** Stores the notification of the operator, unless the webhook was changed meanwhile. */
-  markTold: (webhook: FailingWebhook, told: ToldFailing) => Promise<void>;
-  /** Returns false, without an effect, when the webhook was changed or deleted meanwhile. */
-  disable: (webhook: FailingWebhook, atMs: number) => Promise<boolean>;
-}
-
-type ReadDocument = Pick<
-  WebhookDocument,
-  '_id' | 'companyId' | 'disabled' | 'updatedAt' | 'failing'
->;
-
 const READ = { companyId: 1, disabled: 1, updatedAt: 1, failing: 1 } as const;
+
+type ReadDocument = Pick<WebhookDocument, '_id' | keyof typeof READ>;
+
 /** The newest 200 messages; fewer when they have more than 500 targets on average. */
 const BOUNDS = { messages: 200, targets: 100_000 };
 
-export function createFailingWebhooks(db: Database): FailingWebhooks {
+/** Needs no encryption key: it reads no sealed value. */
+export type FailingWebhooks = ReturnType<typeof createFailingWebhooks>;
+
+export function createFailingWebhooks(db: Database) {
   const own = (companyId: string) => documentsOf(db, 'webhooks', companyId);
   const messages = createMessageQueries(db);
   const asSeen = ({ id: _id, changedAtMs }: FailingWebhook) => ({
@@ -47,11 +34,15 @@ export function createFailingWebhooks(db: Database): FailingWebhooks {
     updatedAt: new Date(changedAtMs),
   });
   return {
-    async findOne(companyId, _id) {
+    async findOne(companyId: string, _id: string): Promise<FailingWebhook | null> {
       const [found] = await own(companyId).find({ _id }).project<ReadDocument>(READ).toArray();
       return found ? toFailingWebhook(found) : null;
     },
-    async hasOnlyFailed({ companyId, id }, sinceMs) {
+    /**
+     * Whether the deliveries of its newest messages confirm the statistics: some were attempted since then, none
+     * delivered.
+     */
+    async hasOnlyFailed({ companyId, id }: FailingWebhook, sinceMs: number): Promise<boolean> {
       const newest = await messages.listOutlines(companyId, { webhookId: id }, BOUNDS);
       const ids = newest.map((message) => deliveryIdOf(message.id, id));
       const updatedAt = { $gte: new Date(sinceMs) };
@@ -64,13 +55,15 @@ export function createFailingWebhooks(db: Database): FailingWebhooks {
       const attempted = found.filter(({ attemptCount }) => attemptCount > 0);
       return attempted.length > 0 && attempted.every(({ status }) => status !== 'delivered');
     },
-    async markTold(webhook, { sinceMs, disableAtMs }) {
+    /** Stores the notification of the operator, unless the webhook was changed meanwhile. */
+    async markTold(webhook: FailingWebhook, { sinceMs, disableAtMs }: ToldFailing): Promise<void> {
       // `updatedAt` stays: it is the version of the client's settings.
       const disableAt = disableAtMs === null ? null : new Date(disableAtMs);
       const failing = { since: new Date(sinceMs), disableAt };
       await own(webhook.companyId).updateOne(asSeen(webhook), { $set: { failing } });
     },
-    async disable(webhook, atMs) {
+    /** Returns false, without an effect, when the webhook was changed or deleted meanwhile. */
+    async disable(webhook: FailingWebhook, atMs: number): Promise<boolean> {
       const updatedAt = new Date(Math.max(atMs, webhook.changedAtMs + 1));
       const changed = await own(webhook.companyId).updateOne(asSeen(webhook), {
         $set: { disabled: true, updatedAt },

@@ -58,49 +58,21 @@ export interface TargetQuery {
 }
 
 /** Targets and lists are read without `tls`, which may have 24 kB: it is null there. */
-export interface WebhookStore {
-  insert: (webhook: Webhook) => Promise<void>;
-  has: (companyId: string, webhookId: string) => Promise<boolean>;
-  /** Null for a global webhook, and when there is no such webhook. */
-  appOf: (companyId: string, webhookId: string) => Promise<string | null>;
-  /** Null without a limit, or when there is no such webhook. */
-  rateLimitOf: (companyId: string, webhookId: string) => Promise<number | null>;
-  /** Throws SealedValueError when the webhook cannot be opened. */
-  findOne: (companyId: string, webhookId: string) => Promise<Webhook | null>;
-  findTarget: (companyId: string, webhookId: string) => Promise<FoundWebhook | null>;
-  /** At most `limit` webhooks of one app, oldest first. */
-  findByApp: (companyId: string, appId: string, limit: number) => Promise<FoundWebhook[]>;
-  /** At most `limit` webhooks of one app that receive the event type; reads only their ids and states. */
-  findTargets: (companyId: string, query: TargetQuery) => Promise<TargetList>;
-  /** Counts, up to `limit`, the webhooks of an app, or the global ones of a project when `appId` is null. */
-  countOf: (
-    companyId: string,
-    owner: Pick<Webhook, 'appId' | 'projectId'>,
-    limit: number,
-  ) => Promise<number>;
-  /** Returns the page in chunks of at most 10, oldest first. Each chunk is opened when it is read. */
-  list: (companyId: string, page: WebhookPage) => AsyncIterable<FoundWebhook[]>;
-  /**
-   * Applies the changes to the webhook as `seen`, and returns the result. Null when it was changed or deleted
-   * meanwhile.
-   */
-  update: (seen: Webhook, changes: WebhookChanges) => Promise<Webhook | null>;
-  /** For the dispatcher, which works for all companies. */
-  findMany: (webhookIds: readonly string[]) => Promise<FoundWebhook[]>;
-  /** Returns whether a webhook was deleted. */
-  deleteOne: (companyId: string, webhookId: string) => Promise<boolean>;
-}
+export type WebhookStore = ReturnType<typeof createWebhookStore>;
 
-export function createWebhookStore(db: mongo.Db, vault: Vault): WebhookStore {
+export function createWebhookStore(db: mongo.Db, vault: Vault) {
   const webhooks = collection(db, 'webhooks');
-  const toDocument = (webhook: Webhook) => sealWebhook(vault, webhook);
   return {
     ...createWebhookReads(db, vault),
-    async insert(webhook) {
-      await webhooks.insertOne(toDocument(webhook));
+    async insert(webhook: Webhook): Promise<void> {
+      await webhooks.insertOne(sealWebhook(vault, webhook));
     },
-    async update(seen, changes) {
-      const changed = toDocument({ ...seen, ...changes });
+    /**
+     * Applies the changes to the webhook as `seen`, and returns the result. Null when it was changed or deleted
+     * meanwhile.
+     */
+    async update(seen: Webhook, changes: WebhookChanges): Promise<Webhook | null> {
+      const changed = sealWebhook(vault, { ...seen, ...changes });
       const { _id, companyId, ...fields } = changed;
       const updated = await webhooks.updateOne(
         { _id, companyId, updatedAt: new Date(seen.updatedAtMs) },
@@ -109,50 +81,63 @@ export function createWebhookStore(db: mongo.Db, vault: Vault): WebhookStore {
       );
       return updated.matchedCount === 1 ? openWebhook(vault, changed) : null;
     },
-    async deleteOne(companyId, _id) {
+    /** Returns whether a webhook was deleted. */
+    async deleteOne(companyId: string, _id: string): Promise<boolean> {
       return (await documentsOf(db, 'webhooks', companyId).deleteMany({ _id })) === 1;
     },
   };
 }
 
-function createWebhookReads(
-  db: mongo.Db,
-  vault: Vault,
-): Omit<WebhookStore, 'insert' | 'update' | 'deleteOne'> {
-  const toFound = (document: WebhookDocument) => tryToOpen(vault, document);
+function createWebhookReads(db: mongo.Db, vault: Vault) {
+  const toFound = (document: WebhookDocument): FoundWebhook => tryToOpen(vault, document);
   const own = (companyId: string) => documentsOf(db, 'webhooks', companyId);
   const byId = (companyId: string, _id: string) => own(companyId).findOne({ _id });
-  const findTarget: WebhookStore['findTarget'] = async (companyId, _id) => {
+  const findTarget = async (companyId: string, _id: string): Promise<FoundWebhook | null> => {
     const [found] = await withoutTls(own(companyId).find({ _id })).toArray();
     return found ? toFound(found) : null;
   };
   return {
-    has: async (companyId, id) => (await byId(companyId, id)) !== null,
-    appOf: async (companyId, id) => (await byId(companyId, id))?.appId ?? null,
-    rateLimitOf: async (companyId, id) => (await byId(companyId, id))?.rateLimitPerSecond ?? null,
-    async findOne(companyId, id) {
+    findTarget,
+    has: async (companyId: string, id: string): Promise<boolean> =>
+      (await byId(companyId, id)) !== null,
+    /** Null for a global webhook, and when there is no such webhook. */
+    appOf: async (companyId: string, id: string): Promise<string | null> =>
+      (await byId(companyId, id))?.appId ?? null,
+    /** Null without a limit, or when there is no such webhook. */
+    rateLimitOf: async (companyId: string, id: string): Promise<number | null> =>
+      (await byId(companyId, id))?.rateLimitPerSecond ?? null,
+    /** Throws SealedValueError when the webhook cannot be opened. */
+    async findOne(companyId: string, id: string): Promise<Webhook | null> {
       const found = await byId(companyId, id);
       return found && openWebhook(vault, found);
     },
-    findTarget,
-    async findByApp(companyId, appId, limit) {
+    /** At most `limit` webhooks of one app, oldest first. */
+    async findByApp(companyId: string, appId: string, limit: number): Promise<FoundWebhook[]> {
       const found = own(companyId).find({ appId }).sort({ _id: 1 }).limit(limit);
       return (await withoutTls(found).toArray()).map(toFound);
     },
-    async findTargets(companyId, query) {
+    /** At most `limit` webhooks of one app that receive the event type; reads only their ids and states. */
+    async findTargets(companyId: string, query: TargetQuery): Promise<TargetList> {
       const found = own(companyId).find(wanting(query)).sort({ _id: 1 }).limit(query.limit);
       const outlines = found.project<TargetDocument>(TARGET).batchSize(TARGETS_OF_A_BATCH);
       const targets = await outlines.map(({ _id: id, disabled }) => ({ id, disabled })).toArray();
       const [first] = targets;
       return targetListOf(targets, first ? await findTarget(companyId, first.id) : null);
     },
-    countOf: (companyId, { appId, projectId }, limit) =>
+    /** Counts, up to `limit`, the webhooks of an app, or the global ones of a project when `appId` is null. */
+    countOf: (
+      companyId: string,
+      { appId, projectId }: Pick<Webhook, 'appId' | 'projectId'>,
+      limit: number,
+    ): Promise<number> =>
       own(companyId).count(appId === null ? { appId, projectId } : { appId }, { limit }),
-    list(companyId, { appId, skip, limit }) {
+    /** Returns the page in chunks of at most 10, oldest first. Each chunk is opened when it is read. */
+    list(companyId: string, { appId, skip, limit }: WebhookPage): AsyncIterable<FoundWebhook[]> {
       const found = own(companyId).find(appId === undefined ? {} : { appId });
       return inParts(withoutTls(found.sort({ _id: 1 }).skip(skip).limit(limit)), toFound);
     },
-    async findMany(ids) {
+    /** For the dispatcher, which works for all companies. */
+    async findMany(ids: readonly string[]): Promise<FoundWebhook[]> {
       const found = collection(db, 'webhooks').find({ _id: { $in: [...ids] } });
       return (await found.toArray()).map(toFound);
     },
@@ -275,40 +260,28 @@ export interface WebhookState {
   deferredAtMs: number | null;
 }
 
-export interface WebhookStates {
-  /** By id, of all companies, without deleted webhooks. Needs no encryption key: it reads no sealed value. */
-  statesOf: (webhookIds: readonly string[]) => Promise<Map<string, WebhookState>>;
-  /** Stores that these webhooks had an old backlog for their endpoints at `atMs` (since 1970). */
-  markDeferred: (webhookIds: readonly string[], atMs: number) => Promise<void>;
-}
-
 const STATE = { disabled: 1, rateLimitPerSecond: 1, deferredAt: 1 } as const;
 
-type StateDocument = Pick<
-  WebhookDocument,
-  '_id' | 'disabled' | 'rateLimitPerSecond' | 'deferredAt'
->;
+type StateDocument = Pick<WebhookDocument, '_id' | keyof typeof STATE>;
 
-export function createWebhookStates(db: mongo.Db): WebhookStates {
+export type WebhookStates = ReturnType<typeof createWebhookStates>;
+
+export function createWebhookStates(db: mongo.Db) {
   const webhooks = collection(db, 'webhooks');
   return {
-    async statesOf(ids) {
-      const found = await webhooks
-        .find({ _id: { $in: [...ids] } })
-        .project<StateDocument>(STATE)
+    /** By id, of all companies, without deleted webhooks. Needs no encryption key: it reads no sealed value. */
+    async statesOf(ids: readonly string[]): Promise<Map<string, WebhookState>> {
+      const found = webhooks.find({ _id: { $in: [...ids] } }).project<StateDocument>(STATE);
+      const states = await found
+        .map(({ _id, disabled, rateLimitPerSecond, deferredAt }): [string, WebhookState] => {
+          const hasRateLimit = rateLimitPerSecond !== null;
+          return [_id, { disabled, hasRateLimit, deferredAtMs: deferredAt?.getTime() ?? null }];
+        })
         .toArray();
-      return new Map(
-        found.map(({ _id, disabled, rateLimitPerSecond, deferredAt }) => [
-          _id,
-          {
-            disabled,
-            hasRateLimit: rateLimitPerSecond !== null,
-            deferredAtMs: deferredAt?.getTime() ?? null,
-          },
-        ]),
-      );
+      return new Map(states);
     },
-    async markDeferred(ids, atMs) {
+    /** Stores that these webhooks had an old backlog for their endpoints at `atMs` (since 1970). */
+    async markDeferred(ids: readonly string[], atMs: number): Promise<void> {
       // `updatedAt` stays: it is the version of the client's settings.
       const deferredAt = new Date(atMs);
       await webhooks.updateMany({ _id: { $in: [...ids] } }, { $set: { deferredAt } });
