@@ -9,15 +9,15 @@ export interface Problem {
 /** Why the response is 503. It is logged, and not part of the response. */
 type UnavailableReason =
   | 'mongodb_unavailable'
-  /** The clock of this process or that of MongoDB. */
+  /** The clock of this process or the clock of MongoDB is wrong. */
   | 'clock_wrong'
   /** Only for what Redis alone knows. */
   | 'redis_unavailable'
-  /** Its time was over, or its client had gone, while it waited. */
+  /** The time of the request was over, or its client had gone, while it waited. */
   | 'deadline_over'
   /** The company, or the address of a client that is not known yet, holds as much memory as it may. */
   | 'share_full'
-  /** Others kept changing what it was to change. */
+  /** Other requests kept changing the same document. */
   | 'changed_by_others'
   /** Reads for clients that are not known yet, such as look-ups of keys. */
   | 'too_many_waiting';
@@ -68,7 +68,7 @@ export const invalidRequest = (problems: Problem[]): ApiError =>
 export const notFound = (what: string): ApiError =>
   new ApiError('not_found', `There is no such ${what}.`);
 
-/** The key is valid, and may not do this. */
+/** The key is valid, but does not permit the request. */
 export const insufficientScope = (message: string): ApiError =>
   new ApiError('insufficient_scope', message);
 
@@ -78,7 +78,7 @@ export const cannotGive = (scope: string): ApiError =>
 export const forOneApp = (): ApiError =>
   insufficientScope('This API key may be used for one app only.');
 
-/** Returns what was found. Throws ApiError 404 when nothing was. */
+/** Returns the document. Throws ApiError 404 when there is none. */
 export function foundOr404<Found extends object>(found: Found | null, what: string): Found {
   if (!found) throw notFound(what);
   return found;

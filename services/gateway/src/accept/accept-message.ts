@@ -30,13 +30,13 @@ interface AcceptDeps extends BuildMessageDeps, CancelDisabledDeps {
   outbox: Pick<Outbox, 'store'>;
   /** Counts a stored message for its company. */
   countMessage: CountMessage;
-  /** What waiting requests may hold in memory, in bytes. */
+  /** Memory for waiting requests, in bytes. */
   acceptQueueBytes: number;
   /** Milliseconds of the monotonic clock. */
   monotonicMs: () => number;
 }
 
-/** A stored message, and what its response shows of its oldest webhook. */
+/** A stored message, and the signature and headers of its oldest webhook. */
 export interface Accepted {
   message: Message;
   shown: ShownHeaders;
@@ -53,7 +53,7 @@ export interface AcceptMessage {
   idle: () => Promise<void>;
   /** False when a request of this company would be refused for lack of memory. */
   hasRoom: (companyId: string, bytes: number) => boolean;
-  /** What waiting requests hold, by estimate. */
+  /** The memory that waiting requests use, by estimate. */
   usedBytes: () => number;
 }
 
@@ -70,7 +70,7 @@ const LINGER = { maxLingerMs: 4, minExpected: 1.5, enough: 16, patience: 3 };
 /** With more waiting requests than this, the store cannot keep up; further ones get 503. */
 const MAX_WAITING = 5_000;
 
-/** What became of one request of a batch. */
+/** The result of one request of a batch. */
 type BatchResult =
   | (Accepted & { kind: 'stored' })
   /** Another message has its idempotency key. */

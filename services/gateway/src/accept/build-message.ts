@@ -8,7 +8,7 @@ import type { Vault } from '@posthorn/platform/vault/vault.ts';
 import { headersOf, type ShownHeaders } from '../history/sent-headers.ts';
 import type { Address, ResolvedTargets } from './targets.ts';
 
-/** A message as a client asks for it. */
+/** A message as a client requests it. */
 export interface NewMessage {
   companyId: string;
   address: Address;
@@ -30,7 +30,7 @@ export interface ResolvedRequest extends ResolvedTargets {
 export interface BuiltMessage {
   kind: 'built';
   message: Message;
-  /** What the response shows of the oldest webhook. */
+  /** The signature and headers of the oldest webhook. */
   shown: ShownHeaders;
 }
 
@@ -93,7 +93,7 @@ export interface CancelDisabledDeps {
   logger: Logger;
 }
 
-/** What the process and MongoDB do for one cancelled delivery, in milliseconds. */
+/** The time of the process and MongoDB for one cancelled delivery, in milliseconds. */
 export const MS_PER_CANCELLATION = 0.025;
 
 /** To derive the ids of so many, and to encode their documents, takes 2 ms; of 10,000 it would be 60 ms in one piece. */
@@ -128,16 +128,13 @@ export async function cancelDisabledDeliveries(
 
 /** The first response to a request with an idempotency key, as its message stores it. */
 export interface SealedResponses {
-  /** Seals what cannot be rebuilt: the webhook may change, the message does not. */
+  /** Seals the part that cannot be rebuilt: the webhook may change, the message does not. */
   seal: (message: Message, shown: ShownHeaders) => string;
-  /** Throws SealedValueError when what is stored cannot be decrypted, or when there is nothing. */
+  /** Throws SealedValueError when the stored value is missing or cannot be decrypted. */
   open: (message: Message) => ShownHeaders;
 }
 
-/**
- * What is kept is encrypted as the secrets of webhooks are: it shows headers, whose values may be
- * credentials.
- */
+/** Encrypts the responses as the secrets of webhooks are: the values of their headers may be credentials. */
 export function createSealedResponses(vault: Vault): SealedResponses {
   const bindingOf = ({ companyId, id }: Message) => ({ companyId, ownerId: id, field: 'answer' });
   return {

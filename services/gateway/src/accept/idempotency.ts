@@ -155,7 +155,7 @@ const KEPT_MS = KEPT_HOURS * 3_600_000;
 /** What a request with a key means. `holder` is the message that has the key. */
 type KeyUse =
   | { kind: 'first' }
-  /** The holder is older than a key is kept: its key is to be released for this request. */
+  /** The holder is older than a key is kept: its key has to be released for this request. */
   | { kind: 'expired'; holder: KeyHolder }
   /** The same request once more. */
   | { kind: 'repeat'; holder: KeyHolder }
@@ -163,7 +163,7 @@ type KeyUse =
   | { kind: 'reused' }
   /** The message of the first request is not stored, or not by a majority yet. */
   | { kind: 'running' }
-  /** The message of the first request was never stored: its claim is to be released for this request. */
+  /** The message of the first request was never stored: its claim has to be released for this request. */
   | { kind: 'abandoned'; claim: ClaimedKey };
 
 /** Requests with the same hash have the same body, byte for byte. SHA-256, hex. */

@@ -14,7 +14,7 @@ import { quotaExceeded } from '../projects/quotas.ts';
 export type Address =
   { kind: 'app'; appId: string; eventType: string | null } | { kind: 'webhook'; webhookId: string };
 
-/** The webhooks of a message, and what is not stored of it. */
+/** The webhooks of a message, and the parts of it that its app does not want stored. */
 export interface ResolvedTargets extends TargetList {
   notStored?: NotStored;
 }
@@ -26,17 +26,17 @@ export interface TargetResolver {
    * to another company. Throws ApiError 409 when there are more than a message may have.
    */
   resolve: (companyId: string, address: Address) => Promise<ResolvedTargets | null>;
-  /** Drops what is cached of an app or webhook. */
+  /** Drops an app or webhook from the cache. */
   forget: (invalidation: Invalidation) => void;
   forgetAll: () => void;
-  /** What the cache holds, in bytes, by estimate. */
+  /** The memory that the cache uses, in bytes, by estimate. */
   usedBytes: () => number;
 }
 
 /** How long a result may be stale when an invalidation is lost (docs/decisions/0003-caches.md). */
 const CACHE_TTL_MS = 2_000;
 export interface TargetDeps {
-  /** What the cache may hold, in bytes. */
+  /** Memory for the cache, in bytes. */
   cacheBytes: number;
   /** How many webhooks one message may go to: QUOTA_TARGETS_PER_MESSAGE. */
   maxTargets: number;

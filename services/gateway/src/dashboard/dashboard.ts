@@ -10,18 +10,18 @@ import { SESSION_PAGES, sessionPages, type SessionPagesDeps } from './session-pa
 import {
   createIdentify,
   createSessionCookies,
-  createVisits,
+  createPortalSessions,
   describeSession,
   type DescribeSessionDeps,
   type SessionCookieDeps,
-  type VisitsDeps,
+  type PortalSessionsDeps,
 } from './sessions.ts';
 import { createSignIn, type SignInDeps } from './sign-in.ts';
 
-type MadeHere = 'statements' | 'identify' | 'cookies' | 'visits' | 'signIn' | 'describe';
+type MadeHere = 'statements' | 'identify' | 'cookies' | 'portalSessions' | 'signIn' | 'describe';
 type Deps = SignInDeps &
   SessionCookieDeps &
-  VisitsDeps &
+  PortalSessionsDeps &
   DescribeSessionDeps &
   LivePageDeps &
   SessionPagesDeps;
@@ -50,13 +50,15 @@ export function createDashboard(deps: DashboardDeps): Dashboard {
   const { portalSettings, deadlines } = deps;
   const statements = createSignedStatements(deps.encryptionKeys, KEY_USE);
   const cookies = createSessionCookies({ ...deps, statements });
-  const visits = createVisits(deps);
-  const identify = createIdentify({ ...deps, cookies, visits });
+  const portalSessions = createPortalSessions(deps);
+  const identify = createIdentify({ ...deps, cookies, portalSessions });
   const describe: SessionPagesDeps['describe'] = (session, key) =>
     describeSession(deps, session, key);
   const router = Router({ caseSensitive: true, strict: true });
   router.use(livePage({ ...deps, identify }));
-  router.use(sessionPages({ ...deps, cookies, visits, signIn: createSignIn(deps), describe }));
+  router.use(
+    sessionPages({ ...deps, cookies, portalSessions, signIn: createSignIn(deps), describe }),
+  );
   router.use(
     filePages({
       load: () => loadFiles(BUILT),
@@ -65,5 +67,5 @@ export function createDashboard(deps: DashboardDeps): Dashboard {
     }),
   );
   const pages = [...SESSION_PAGES, ...DASHBOARD_PAGES, LIVE_PAGE];
-  return { router, pages, identify, forgetSession: visits.forget };
+  return { router, pages, identify, forgetSession: portalSessions.forget };
 }

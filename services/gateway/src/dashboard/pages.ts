@@ -28,8 +28,8 @@ const ONE_YEAR = 'public, max-age=31536000, immutable';
 const ONE_HOUR = 'public, max-age=3600';
 
 /**
- * Serves the built dashboard. Every path without a file extension is a view of the one page, which asks for what it shows
- * by itself: so the page needs no session.
+ * Serves the built dashboard. Every path without a file extension is a view of the one page, which reads its
+ * data from the API: so the page itself needs no session.
  */
 export function filePages(deps: FilePagesDeps): Router {
   const router = Router({ caseSensitive: true, strict: true });
@@ -66,7 +66,7 @@ async function framedBy({ originsOf }: FilePagesDeps, path: string): Promise<rea
   return isId('comp', companyId) ? originsOf(companyId) : [];
 }
 
-/** Looks for a missing build again. A build that was found is kept until the process ends. */
+/** Searches for a missing build again at each request, and keeps a build until the process ends. */
 function keepOnceFound(load: FilePagesDeps['load']): FilePagesDeps['load'] {
   let found: Promise<DashboardFiles | null> | null = null;
   return async () => {
@@ -187,7 +187,7 @@ const NOT_BUILT = `<!doctype html>
 
 /**
  * Only scripts, styles and requests of this gateway; nothing inline, no plug-ins, no forms. `origins` may frame the page and
- * have images in it: those that a company lists for its portal; none for every other page.
+ * have images in it: the origins that a company lists for its portal; none for every other page.
  */
 function contentSecurityPolicy(origins: readonly string[] = []): string {
   return [

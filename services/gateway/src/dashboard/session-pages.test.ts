@@ -32,7 +32,7 @@ beforeEach(async () => {
       },
       authenticate: () => Promise.resolve({ ...key, isSuspended: false }),
       cookies: createSessionCookies({ statements, publicUrl: undefined, nowMs: () => 0 }),
-      visits: { assertGoesOn: () => Promise.resolve() },
+      portalSessions: { assertGoesOn: () => Promise.resolve() },
       describe: () => {
         described += 1;
         return fail();

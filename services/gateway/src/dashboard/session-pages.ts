@@ -15,8 +15,8 @@ import {
   type SessionCookies,
   type SessionKind,
   sessionNamed,
-  type ShownSession,
-  type Visits,
+  type SessionResponse,
+  type PortalSessions,
 } from './sessions.ts';
 import type { SignedIn, SignIn, SignInSource } from './sign-in.ts';
 
@@ -24,8 +24,8 @@ export interface SessionPagesDeps {
   signIn: SignIn;
   authenticate: Authenticate;
   cookies: SessionCookies;
-  visits: Pick<Visits, 'assertGoesOn'>;
-  describe: (session: Session, key: KeyRecord) => Promise<ShownSession>;
+  portalSessions: Pick<PortalSessions, 'assertGoesOn'>;
+  describe: (session: Session, key: KeyRecord) => Promise<SessionResponse>;
   limits: Pick<RateLimits, 'limitCompany'>;
   /** Counts what a sign-in holds. */
   signIns: Pick<RequestMemory, 'tryReserve'>;
@@ -44,7 +44,7 @@ const signInBody = z
     link: token.optional(),
   })
   .refine(({ apiKey, link }) => (apiKey === undefined) !== (link === undefined), ONE_OF);
-const visitBody = z.object({ link: token });
+const portalBody = z.object({ link: token });
 
 /** A key, a company and a link are far shorter, and arrive with the headers. A lost packet is sent again after 1 and 2 s. */
 const SIGN_IN = { maxBytes: 4_096, withinMs: 5_000, freeChunks: 64 };
@@ -69,7 +69,7 @@ export function sessionPages(deps: SessionPagesDeps): Router {
     await begin(deps, request, response, await deadlines.within(response, signingIn));
   });
   router.post(PORTAL_SESSION_PATH, receive, async (request: Request, response: Response) => {
-    const { value } = readBody(request.body as Buffer, visitBody);
+    const { value } = readBody(request.body as Buffer, portalBody);
     const companyId = readNamedSession(request)?.id ?? null;
     const source = sourceOf(request, response);
     const signingIn = signIn.toPortal({ token: value.link, companyId }, source);
@@ -103,12 +103,12 @@ function sessionOf(
 
 /** Leaves the session in `locals.signedIn`, and whose request it is in `locals.caller`. */
 function requireSession(deps: SessionPagesDeps, kind: SessionKind): RequestHandler {
-  const { authenticate, visits, deadlines } = deps;
+  const { authenticate, portalSessions, deadlines } = deps;
   return async (request, response, next) => {
     const session = sessionOf(deps, request, kind);
     const { keyHash } = session;
     const key = await deadlines.within(response, authenticate({ keyHash, address: request.ip }));
-    await deadlines.within(response, visits.assertGoesOn(session));
+    await deadlines.within(response, portalSessions.assertGoesOn(session));
     response.locals.signedIn = { session, key };
     response.locals.caller = callerOf(session, key);
     next();

@@ -2,10 +2,10 @@ import { beforeEach, describe, expect, test } from '@jest/globals';
 import type { Request, Response } from 'express';
 import {
   createSessionCookies,
-  createVisits,
+  createPortalSessions,
   type PortalSession,
   type Session,
-  type Visits,
+  type PortalSessions,
 } from './sessions.ts';
 
 describe('session cookies', () => {
@@ -78,7 +78,7 @@ describe('session cookies', () => {
   });
 });
 
-describe('visits', () => {
+describe('portal sessions', () => {
   const session: PortalSession = {
     kind: 'portal',
     companyId: 'comp_a',
@@ -93,11 +93,11 @@ describe('visits', () => {
   let isRevoked: boolean;
   let hasApp: boolean;
   let reads: string[];
-  let visits: Visits;
+  let portalSessions: PortalSessions;
 
   beforeEach(() => {
     [isRevoked, hasApp, reads] = [false, true, []];
-    visits = createVisits({
+    portalSessions = createPortalSessions({
       links: {
         isRevoked: (tokenHash) => {
           reads.push(tokenHash);
@@ -109,7 +109,7 @@ describe('visits', () => {
   });
 
   const goesOn = async (): Promise<boolean> =>
-    visits.assertGoesOn(session).then(
+    portalSessions.assertGoesOn(session).then(
       () => true,
       () => false,
     );
@@ -118,27 +118,32 @@ describe('visits', () => {
     test('ends when its link is revoked, at once where that was announced', async () => {
       expect(await goesOn()).toBe(true);
       isRevoked = true;
-      visits.forget('plnk_1');
+      portalSessions.forget('plnk_1');
       expect(await goesOn()).toBe(false);
     });
 
     test('ends with its app', async () => {
       hasApp = false;
-      await expect(visits.assertGoesOn(session)).rejects.toMatchObject({ status: 401 });
+      await expect(portalSessions.assertGoesOn(session)).rejects.toMatchObject({ status: 401 });
     });
 
     test('is looked up once for many requests, also when it has ended', async () => {
       await Promise.all([goesOn(), goesOn()]);
       await goesOn();
       expect(reads).toEqual(['token']);
-      visits.forget('plnk_1');
+      portalSessions.forget('plnk_1');
       isRevoked = true;
       expect([await goesOn(), await goesOn()]).toEqual([false, false]);
       expect(reads).toHaveLength(2);
     });
 
     test('is nothing that a session of the dashboard needs', async () => {
-      await visits.assertGoesOn({ kind: 'company', companyId: 'c', keyHash: 'k', endsAtMs: 1 });
+      await portalSessions.assertGoesOn({
+        kind: 'company',
+        companyId: 'c',
+        keyHash: 'k',
+        endsAtMs: 1,
+      });
       expect(reads).toEqual([]);
     });
   });

@@ -21,10 +21,10 @@ import type { Apps } from '../projects/apps.ts';
 interface IdentifyDeps {
   authenticate: Authenticate;
   cookies: Pick<SessionCookies, 'read'>;
-  visits: Pick<Visits, 'assertGoesOn'>;
+  portalSessions: Pick<PortalSessions, 'assertGoesOn'>;
 }
 
-export function createIdentify({ authenticate, cookies, visits }: IdentifyDeps): Identify {
+export function createIdentify({ authenticate, cookies, portalSessions }: IdentifyDeps): Identify {
   return async (request) => {
     const apiKey = request.get('x-api-key');
     const companyId = request.get('companyid');
@@ -35,7 +35,7 @@ export function createIdentify({ authenticate, cookies, visits }: IdentifyDeps):
     }
     const session = sessionNamed(cookies, request, named);
     const key = await authenticate({ keyHash: session.keyHash, companyId, address });
-    await visits.assertGoesOn(session);
+    await portalSessions.assertGoesOn(session);
     // The session names its company, so the client need not.
     request.headers.companyid = key.companyId;
     return callerOf(session, key);
@@ -49,7 +49,7 @@ export function callerOf(session: Session, key: Caller): Caller {
   return { ...key, appId, portal: { linkId, capabilities } };
 }
 
-/** How long a person stays signed in. A visit of the portal ends with its link. */
+/** How long a person stays signed in. A session of the portal ends with its link. */
 export const SESSION_MS = 12 * 3_600_000;
 
 const common = {
@@ -67,14 +67,14 @@ const portalSchema = z.object({
   ...common,
   appId: z.string(),
   linkId: z.string(),
-  /** By which the theme of the link is found. */
+  /** The key of the link's theme. */
   tokenHash: z.string(),
   capabilities: z.array(z.enum(CAPABILITIES)),
 });
 
 /**
- * What the cookie of a session states. It grants nothing by itself: what its key may do, and whether the key
- * still exists, is looked up with each request, as for the key itself.
+ * The statement of a session cookie. It grants nothing by itself: each request looks up whether the key of the session
+ * still exists and what it may do, as for the key itself.
  */
 const sessionSchema = z.discriminatedUnion('kind', [companySchema, portalSchema]);
 
@@ -160,7 +160,7 @@ function parseSession(text: string | null): Session | null {
 
 /**
  * RFC 6265, 4.2. Null also for two of one name: another host of the same domain, or another path, has set one of them,
- * and nothing tells which is ours.
+ * and it is unknown which cookie is ours.
  */
 function cookieOf(request: Request, name: string): string | null {
   const pairs = (request.headers.cookie ?? '').split(';').map((pair) => pair.trim().split('=', 2));
@@ -170,14 +170,14 @@ function cookieOf(request: Request, name: string): string | null {
 
 /**
  * No form and no link of another site can set a header, and no script of one without permission that the
- * gateway never gives (docs/contract.md C19.3). Without it a cookie counts for nothing.
+ * gateway never gives (docs/contract.md C19.3). A cookie without this header is ignored.
  */
 const SESSION_HEADER = 'x-posthorn-session';
 
 /** Which session a page means. */
 interface NamedSession {
   kind: SessionKind;
-  /** Of what the page shows: the company, or the link of the visit. Null when it does not know yet. */
+  /** The company or the link that the page shows; null when the page does not know it yet. */
   id: string | null;
 }
 
@@ -209,15 +209,15 @@ function idsOf(session: Session): string[] {
   return session.kind === 'portal' ? [companyId, session.linkId] : [companyId];
 }
 
-/** Whether visits of the portal go on (docs/contract.md C20.1). Sessions of the dashboard go on with their key. */
-export interface Visits {
-  /** Throws ApiError 401 when the link of the visit was revoked, and when its app was deleted. */
+/** Checks whether a session of the portal still lasts (docs/contract.md C20.1). One of the dashboard lasts as long as its key. */
+export interface PortalSessions {
+  /** Throws ApiError 401 when the link of the session was revoked, and when its app was deleted. */
   assertGoesOn: (session: Session) => Promise<void>;
-  /** Drops the visit of this link from the cache. */
+  /** Drops the session of this link from the cache. */
   forget: (linkId: string) => void;
 }
 
-export interface VisitsDeps {
+export interface PortalSessionsDeps {
   links: Pick<LinkStore, 'isRevoked'>;
   apps: Pick<Apps, 'has'>;
 }
@@ -226,7 +226,7 @@ export interface VisitsDeps {
 const TTL_MS = 2_000;
 const MAX_CACHED = 10_000;
 
-export function createVisits({ links, apps }: VisitsDeps): Visits {
+export function createPortalSessions({ links, apps }: PortalSessionsDeps): PortalSessions {
   const cache = createCoalescingCache<{ goesOn: boolean }>({
     maxSize: MAX_CACHED,
     sizeOf: () => 1,
@@ -245,17 +245,17 @@ export function createVisits({ links, apps }: VisitsDeps): Visits {
   };
 }
 
-/** What the dashboard is told of its session. */
-export interface ShownSession {
+/** A session as its page reads it. */
+export interface SessionResponse {
   kind: Session['kind'];
   company: { id: string; name: string };
-  /** Of a visitor of the portal: the link that was opened. */
+  /** For a visitor of the portal, the link in place of a key. */
   key: { id: string; scopes: Scope[]; appId: string | null };
   expiresAt: string;
-  portal: ShownPortal | null;
+  portal: PortalResponse | null;
 }
 
-interface ShownPortal {
+interface PortalResponse {
   app: { id: string; name: string };
   capabilities: Capability[];
   theme: PortalTheme;
@@ -272,7 +272,7 @@ export async function describeSession(
   deps: DescribeSessionDeps,
   session: Session,
   key: KeyRecord,
-): Promise<ShownSession> {
+): Promise<SessionResponse> {
   const { kind, companyId, endsAtMs } = session;
   return {
     kind,
@@ -283,12 +283,12 @@ export async function describeSession(
   };
 }
 
-function describeKey({ keyId, scopes, appId }: KeyRecord): ShownSession['key'] {
+function describeKey({ keyId, scopes, appId }: KeyRecord): SessionResponse['key'] {
   return { id: keyId, scopes: scopes.includes('admin') ? [...SCOPES] : [...scopes], appId };
 }
 
-/** The scopes are what the dashboard may offer; what is allowed is decided by the capabilities. */
-function describeVisitor({ linkId, appId, capabilities }: PortalSession): ShownSession['key'] {
+/** The scopes decide what the dashboard offers, and the capabilities what the gateway allows. */
+function describeVisitor({ linkId, appId, capabilities }: PortalSession): SessionResponse['key'] {
   const offered = capabilities.filter((capability) => capability !== 'secrets');
   return { id: linkId, scopes: scopesToGrant(offered), appId };
 }
@@ -296,7 +296,7 @@ function describeVisitor({ linkId, appId, capabilities }: PortalSession): ShownS
 async function describePortal(
   { apps, links }: DescribeSessionDeps,
   { companyId, appId, tokenHash, capabilities }: PortalSession,
-): Promise<ShownPortal> {
+): Promise<PortalResponse> {
   const app = await apps.get(companyId, appId).catch(nullIf404);
   if (!app) throw sessionEnded();
   const theme = (await links.themeOf(tokenHash)) ?? {};

@@ -111,7 +111,9 @@ export function createSignIn(deps: SignInDeps): SignIn {
       return openPortal(deps, token, link, source);
     },
     out: (session, source) =>
-      session.kind === 'portal' ? endVisit(deps, session, source) : endKey(deps, session, source),
+      session.kind === 'portal'
+        ? endPortalSession(deps, session, source)
+        : endKey(deps, session, source),
   };
 }
 
@@ -199,7 +201,7 @@ async function makeSessionKey(
   return document.hash;
 }
 
-async function endVisit(
+async function endPortalSession(
   deps: SignInDeps,
   { companyId, linkId, appId, capabilities }: PortalSession,
   source: SignInSource,

@@ -131,7 +131,7 @@ const MOST_COUNTED = 10_000;
 /** Webhooks of an app whose deliveries are counted. */
 const MAX_PENDING_WEBHOOKS = 200;
 
-/** Counts in each day from the indexes of deliveries that are not delivered, of which there are few. */
+/** Counts in each day, from the indexes of undelivered deliveries, which are few. */
 export async function readPending(db: Database, owner: PendingOwner): Promise<Pending> {
   const { deliveries } = db.days;
   const { companyId } = owner;

@@ -52,7 +52,7 @@ const CHUNK = 500;
 const MAX_READ = 10_000;
 /**
  * The same for a filter by status or event type, in deliveries, or messages where those have none: a rare status must
- * not keep its caller waiting. To look at 10,000 took 0.4 to 1.0 s, with 400,000 deliveries in the store.
+ * not keep its caller waiting. Reading 10,000 took 0.4 to 1.0 s, with 400,000 deliveries in the store.
  */
 const MAX_SEARCHED = 2_500;
 
@@ -130,7 +130,7 @@ async function candidatesBefore(
   return { page, ...endOf(outlines, bounds, ids.at(-1), ids.length < bounds.messages) };
 }
 
-/** The status that some delivery of each message must have, when it is one of those that the index of failures has. */
+/** Returns the status that a delivery of each message must have, when the index of failures contains that status. */
 function failureOf(query: MessageQuery): FailureFilter['status'] | undefined {
   const { webhookId, deliveryStatus, status } = query;
   const ofDelivery = webhookId === undefined ? undefined : deliveryStatus;
@@ -174,7 +174,7 @@ function endOf(
   return { targets, lastId: read.at(-1)?.id, isEnd: false };
 }
 
-/** The page ends with the message with which its payloads reach this length: four of the longest. */
+/** A page ends with the message whose payload brings its length to this: four of the longest. */
 const MAX_PAYLOAD_CHARS = 1_048_576;
 
 async function toPage(
@@ -207,7 +207,7 @@ interface OutlineDeps {
   takeTurn: TakeTurn;
 }
 
-/** A message that may match, with its deliveries in the order of its targets, also those that have no document yet. */
+/** A message that may match, with all its deliveries in the order of its targets, recorded or not. */
 interface Candidate {
   outline: MessageOutline;
   deliveries: DeliveryOutline[];

@@ -66,7 +66,7 @@ export function createHardenedServer(app: RequestListener, bounds = BOUNDS): Ser
     requireHostHeader: false,
   });
   server.maxConnections = MAX_CONNECTIONS;
-  // Node drops what is beyond without a word; the one header more shows that there were too many.
+  // Node drops further headers silently; the one header more shows that there were too many.
   server.maxHeadersCount = MAX_HEADERS + 1;
   server.setTimeout(bounds.silenceMs);
   answerHalfClosed(server);
@@ -86,7 +86,7 @@ export function createHardenedServer(app: RequestListener, bounds = BOUNDS): Ser
       app(request, response);
       return;
     }
-    // What follows a body with a coding may be a part of it for a proxy in front.
+    // For a proxy in front, the bytes after a body with a coding may be a part of the body.
     if (request.headers['transfer-encoding'] !== undefined) response.shouldKeepAlive = false;
     refuse(response, REFUSALS[fault]);
   };
@@ -96,7 +96,7 @@ export function createHardenedServer(app: RequestListener, bounds = BOUNDS): Ser
   server.on('checkExpectation', (_request, response) => {
     refuse(response, REFUSALS.expectation);
   });
-  // Node closes the connection without a response when nobody listens.
+  // Without a listener, Node closes the connection without a response.
   server.on('connect', (_request, socket) => {
     socket.on('error', () => undefined);
     socket.end(refusalText(REFUSALS.connect));
@@ -296,11 +296,11 @@ function useTarget(request: IncomingMessage): boolean {
   return true;
 }
 
-/** Node reads no more of a body that nobody reads; one read of 64 KiB may come on top. */
+/** Node stops reading a body here until a handler reads it; one read of 64 KiB may come on top. */
 const MAX_UNREAD_BYTES = 16_384;
 
 /**
- * Keeps what arrives of a body in one buffer until somebody reads it: that is when the API key was found. Node's own
+ * Keeps the arriving body in one buffer until a handler reads it, which happens after the API key was found. Node's own
  * buffer counts bytes and not chunks: 64 KiB in chunks of one byte are 35 MB of resident memory, for a request without a
  * valid key too.
  */

@@ -14,7 +14,7 @@ export interface RequestDeadlines {
 
 /** The time for all steps of a request together: less than 10 s with the wait for the next tick and all other work. */
 const ANSWER_WITHIN_MS = 8_000;
-/** How often `tick` is to be called. */
+/** The pause between two calls of `tick`. */
 export const DEADLINES_EVERY_MS = 250;
 /** How long MongoDB may work on a read for a request: it works for none that has its response. */
 export const READ_WITHIN_MS = 7_000;

@@ -15,7 +15,7 @@ export interface RequestMemory {
   reserve: (response: Response, bytes: number) => void;
   /** Counts the request until `work` ends too: it may go on after its response (see RequestDeadlines). */
   keepUntil: (response: Response, work: Promise<unknown>) => void;
-  /** Counts what is about to be read. Throws ApiError 503 if the owner may hold no more. */
+  /** Counts bytes that are about to be read. Throws ApiError 503 if the owner may hold no more. */
   reserveOrRefuse: (response: Response, bytes: number) => void;
   /** Counts the bytes until `work` ends, and no longer. Throws ApiError 503 if the owner may hold no more. */
   countWhile: <Result>(
@@ -30,8 +30,8 @@ export interface RequestMemory {
 export const REQUEST_BYTES = 4_096;
 
 /**
- * What is read for one request counts at most as this part of the budget, so that there is room for the
- * largest one when nothing else is held.
+ * The largest part of the budget that a read for one request counts as, so that there is room for the largest read when
+ * nothing else is held.
  */
 const LARGEST_PART = 1 / 4;
 
@@ -42,7 +42,7 @@ interface Reservation {
   users: number;
 }
 
-/** What a request holds is released when its response is closed, complete or not, and its work has ended. */
+/** The memory of a request is released when its response is closed, complete or not, and its work has ended. */
 export function createRequestMemory(budgetBytes: number, ownerOf = companyOf): RequestMemory {
   const shares = createShares(budgetBytes);
   const { open, release } = createReservations(shares, ownerOf);
@@ -123,7 +123,7 @@ function createReservations(shares: Shares, ownerOf: (response: Response) => str
   };
 }
 
-/** The owner of what is held before authentication: the client's address. */
+/** The owner before authentication: the client's address. */
 export const addressOf = ({ req }: Response): string => addressKey(req.ip);
 
 function companyOf(response: Response): string {

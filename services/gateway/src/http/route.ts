@@ -27,11 +27,11 @@ export interface ApiRequest<Fields, Query> {
   header: (name: string) => string | undefined;
   /** Counts bytes that are about to be read for this request. Throws ApiError 503 when there is no room. */
   reserve: (bytes: number) => void;
-  /** To be awaited before each piece of work that takes milliseconds of the process. */
+  /** A handler awaits it before each piece of work that takes milliseconds of the process. */
   takeTurn: TakeTurn;
 }
 
-/** What a handler adds to the response that its route declares. */
+/** The part of a response that a handler adds to the declaration of its route. */
 export interface ApiResponse {
   data?: unknown;
   /** Instead of `data`: a list that may be too large to be in memory at once. */
@@ -39,9 +39,9 @@ export interface ApiResponse {
   /** Start of the next page, null on the last one. Only for lists with a cursor. */
   nextCursor?: string | null;
   headers?: Record<string, string>;
-  /** A read that could have shown secrets, and does not: it is not recorded. */
+  /** True for a read whose secrets were left out: it is not recorded in the audit log. */
   hidesSecrets?: boolean;
-  /** For the audit log, with real values; what the request asked for when it is left out. Never sent. */
+  /** The change for the audit log, with real values, never sent. When it is left out, the fields of the request count. */
   changed?: Changed<AuditedFields>;
 }
 
@@ -55,12 +55,12 @@ interface ResponseSpec {
   hasCursor?: boolean;
 }
 
-/** What the audit log says of a route (docs/contract.md C17). */
+/** How the audit log records a route (docs/contract.md C17). */
 export interface AuditSpec {
   action: AuditAction;
-  /** Its id is the one in the path, or the one of the response. */
+  /** The id of the target is in the path, or in the response. */
   target: AuditTargetKind;
-  /** Of a read: only keys with this scope see secrets, and only for them it is recorded. */
+  /** For a read: only keys with this scope see secrets, and only their reads are recorded. */
   secretsFor?: Scope;
 }
 
@@ -86,11 +86,11 @@ interface RouteSpec {
   versionedOnly?: boolean;
   /** The contract's own address has the prefix (docs/contract.md C1.2). */
   isVersionedInContract?: boolean;
-  /** What the API key must be allowed to do. */
+  /** The scope that the API key must have. */
   scope: Scope;
-  /** What a visitor of the portal must be able to do; without it, the route does not exist for visitors. */
+  /** The capability that a visitor of the portal must have; without it, the route does not exist for visitors. */
   portal?: Capability;
-  /** Not for keys of one app, even when everything that the request names is in that app. */
+  /** Refuses keys of one app, even when everything that the request names is in that app. */
   isForCompanyOnly?: boolean;
   /** The queue that its requests wait in; without one, a company may have only so many under way. */
   queue?: RequestQueue;
@@ -106,7 +106,7 @@ interface RouteSpec {
   isBodyOptional?: boolean;
   response: ResponseSpec;
   errors?: readonly SpecificError[];
-  /** Returns the problems that the fields have with what is stored. The response reports them with all others. */
+  /** Returns the problems of the fields that only the stored document shows. The response reports them with all others. */
   problemsOf?: (request: RawRequest) => Promise<Problem[]>;
 }
 

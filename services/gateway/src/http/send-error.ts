@@ -14,7 +14,7 @@ export const CHALLENGE = 'ApiKey realm="posthorn", header="x-api-key"';
 
 const runAfter = (ms: number, run: () => void): void => void setTimeout(run, ms);
 
-/** Sends whatever a handler threw as an error envelope, without stack traces or driver messages. */
+/** Sends the error of a handler in an envelope, without stack traces or driver messages. */
 export function sendError(
   logger: Logger,
   delayRefusal: DelayRefusal = createDelayRefusal(runAfter),
@@ -33,7 +33,7 @@ export function sendError(
       });
     }
     if (response.headersSent) {
-      // The client must not take what it has got for the whole response.
+      // The client must not mistake the part that it has received for the whole response.
       response.destroy();
       next();
       return;

@@ -5,7 +5,7 @@ import { setImmediate as nextRound } from 'node:timers/promises';
 /**
  * Sends the value as JSON, and returns the length of its text. A long one is made and written in pieces, over several
  * rounds of the event loop: a message to 10,000 webhooks has 1.2 MB, which take 5 ms and more in one piece. Nothing waits
- * for the client: what it has not taken yet is in the buffer of the response, as with `response.json`.
+ * for the client: the part that it has not received yet is in the buffer of the response, as with `response.json`.
  */
 export async function sendJson(response: Response, value: object): Promise<number> {
   response.type('json');
@@ -108,7 +108,7 @@ export type Pages = AsyncIterable<readonly unknown[]>;
 /**
  * Sends a list part by part, as one array. The next part is read when the client
  * has taken the one before, so a list of any length needs the memory of one part. Rejects when a part cannot be read.
- * `onSent` is told the length of each part.
+ * `onSent` is called with the length of each part.
  */
 export async function sendPages(
   response: Response,
@@ -130,7 +130,7 @@ export async function sendPages(
   response.end(']}');
 }
 
-/** Resolves when the client has taken what was written, or is gone. */
+/** Resolves when the client has received the written bytes, or is gone. */
 async function untilTaken(response: Response): Promise<void> {
   const ended = new AbortController();
   const either = ['drain', 'close'].map((event) => once(response, event, { signal: ended.signal }));
@@ -179,7 +179,7 @@ interface LongList<Found, Shown> {
   reserve: (bytes: number) => void;
 }
 
-/** Returns the parts as they are shown. Memory is reserved when the list turns out to be a long one. */
+/** Describes the entries of each part. Memory is reserved when the list turns out to be a long one. */
 export async function* describeParts<Found, Shown>(
   parts: AsyncIterable<Found[]>,
   { describe, bytes, reserve }: LongList<Found, Shown>,

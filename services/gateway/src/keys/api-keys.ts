@@ -103,7 +103,7 @@ export function createApiKeys(deps: ApiKeysDeps): ApiKeys {
 }
 
 /**
- * The keys of links and of the sessions that they began are none of those that a company manages. Null stands for a field
+ * A company does not manage the keys of links and of the sessions that they began. Null stands for a field
  * that is absent, and is counted from the index alone; with `$exists` MongoDB reads every key.
  */
 const NOT_OF_LINK = { removeAt: { $in: [null as unknown as Date] } };

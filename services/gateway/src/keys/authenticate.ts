@@ -52,7 +52,7 @@ const WRONG_TTL_MS = 1_000;
  * has sent.
  */
 const KNOWN_TTL_MS = 3_600_000;
-/** The hash, 64 characters, with its entry in the cache and what is stored under it. */
+/** The hash, 64 characters, its entry in the cache and the stored value. */
 const FOUND_BYTES = 600;
 const HASH_BYTES = 200;
 
@@ -160,7 +160,7 @@ export interface LastUsed {
   /** Notes that the key is used now. */
   note: (keyId: string) => void;
   start: () => void;
-  /** Writes what is due. */
+  /** Writes the times that are due. */
   tick: () => Promise<void>;
   stop: () => Promise<void>;
 }
@@ -173,7 +173,7 @@ interface LastUsedDeps {
 }
 
 const EVERY_MS = 5_000;
-/** A key that is always in use costs one write in this time, and one look at its document for each further gateway. */
+/** A key that is always in use costs one write in this time, and one read of its document for each further gateway. */
 const WRITE_EVERY_MS = 60_000;
 /** Keys that were used in one minute; 2 MB. The time of a further one is not written. */
 const MAX_KEYS = 20_000;

@@ -113,7 +113,7 @@ export function createRateCounts({ limit, maxKeys, nowMs }: RateBounds): RateCou
   };
 }
 
-/** `leftMs` is what is left of this minute, and so the part of the previous one that still counts. */
+/** `leftMs` is the remainder of this minute, and so the part of the previous one that still counts. */
 function decide({ previous, current }: Totals, limit: number, leftMs: number): Decision {
   const free = limit - current - (previous * leftMs) / WINDOW_MS;
   return free < 1
@@ -216,7 +216,7 @@ export function createAddToSharedCounts(redis: RedisClient, prefix: string): Add
   };
 }
 
-/** In a cluster the two minutes may be on different nodes, of which one may be away. */
+/** In a cluster the two minutes may be on different nodes, and one of the nodes may be away. */
 function totalsOf([added, , previous]: Reply[]): Totals | null {
   const current = numberOf(added);
   return current === null ? null : { current, previous: numberOf(previous) ?? 0 };

@@ -164,7 +164,7 @@ function createWrongKeys({ take, peek }: Limit, nowMs: () => number): WrongKeys 
   };
 }
 
-/** Holds only the addresses that were over their limit in this second. */
+/** Counts the look-ups of addresses that were over their limit in this second. */
 function createLookUps(nowMs: () => number): { take: (key: string) => boolean } {
   const counts = new Map<string, number>();
   let second = 0;
@@ -191,7 +191,7 @@ function enforce(
   if (!decision.isAllowed) throw tooMany(scope, decision);
 }
 
-/** As in draft-ietf-httpapi-ratelimit-headers-10, for the limit of which the smallest part is left. */
+/** As in draft-ietf-httpapi-ratelimit-headers-10, for the limit with the smallest remaining share. */
 function setRateLimitHeaders(response: Response, scope: string, decision: Decision): void {
   const { limit, remaining, resetMs } = decision;
   const part = remaining / limit;

@@ -203,11 +203,11 @@ export function createHeldPieces<Piece>({
  * busy gateway that others use too (docs/decisions/0022-companies-take-turns-in-the-gateway.md).
  */
 export interface CompanyRests {
-  /** Takes note of a request of this company. It counts as present for a second. */
+  /** Notes a request of this company, which counts as present for a second. */
   note: (companyId: string) => void;
   /** Adds to the work of a company, in milliseconds of the process. */
   charge: (companyId: string, workMs: number) => void;
-  /** Adds to the work of a company what it costs to receive, store, read or send this many bytes. */
+  /** Adds the cost of receiving, storing, reading or sending this many bytes to the work of a company. */
   chargeBytes: (companyId: string, bytes: number) => void;
   /** How long the company has to rest from now on, in milliseconds; 0 when it may work. */
   restMs: (companyId: string) => number;
@@ -216,7 +216,7 @@ export interface CompanyRests {
    * the last part took (`workMs`), and up to 4 times as long in a busy process. 0 while no other company is present.
    */
   pauseMs: (companyId: string, workMs: number) => number;
-  /** To be called ten times a second, with the part of the time since then in which the process was busy. */
+  /** Expects a call ten times a second, with the share of the time since the last one in which the process was busy. */
   tick: (busyPart: number) => void;
 }
 
@@ -294,7 +294,7 @@ export function createCompanyRests(monotonicMs: () => number): CompanyRests {
   };
 }
 
-/** Forgets companies that are no longer present, and lets earlier work count less. Returns the work of all. */
+/** Forgets companies that are no longer present, and reduces the weight of earlier work. Returns the work of all. */
 function age(companies: Map<string, Company>, nowMs: number): number {
   let allWorkMs = 0;
   for (const [companyId, company] of companies) {

@@ -5,7 +5,7 @@ export type JsonSchema = Record<string, unknown>;
 
 /** Converts zod schemas to JSON Schemas, and collects those that have a name (`.meta({ id })`). */
 export interface SchemaRegistry {
-  /** The schema of what a client may send. Bodies have no other fields. */
+  /** The schema of a request, before conversion. Bodies have no other fields. */
   ofInput: (schema: z.ZodType) => JsonSchema;
   /** The schema after conversion: for responses, and for query parameters, which are sent as text. */
   ofOutput: (schema: z.ZodType) => JsonSchema;

@@ -52,12 +52,12 @@ export interface Outbox {
   store: (messages: readonly Message[]) => Promise<InsertOutcome[]>;
   /** Sends the heartbeat of the publisher, then looks up inserts whose result is unknown. */
   tick: () => Promise<void>;
-  /** Publishes what is left for up to `drainMs`, and leaves the rest to the sweep. */
+  /** Publishes the remaining messages for up to `drainMs`, and leaves the others to the sweep. */
   stop: (drainMs: number) => Promise<void>;
   state: () => PublicationState;
-  /** Goes on with the companies that have room in their budget again. */
+  /** Continues with the companies that have room in their budget again. */
   releaseWaiting: () => void;
-  /** What waiting messages hold in memory, by estimate. */
+  /** The memory that waiting messages use, by estimate. */
   usedBytes: () => number;
 }
 
@@ -125,7 +125,7 @@ interface PublisherDeps {
   records: Pick<RecordLog, 'publish'>;
   messages: Pick<MessageStore, 'insertAll' | 'pageOf' | 'findCommitted'>;
   publishers: PublisherStore;
-  /** What messages waiting for Kafka may hold in memory, in bytes. */
+  /** Memory for messages that wait for Kafka, in bytes. */
   publishQueueBytes: number;
   /** Absent: no message rests between its parts. */
   pace?: PublishPace;
@@ -290,7 +290,7 @@ interface UnconfirmedInsertsDeps {
   messages: Pick<MessageStore, 'findCommitted'>;
   /** Publishes messages out of the order of the watermark. Rejects when Kafka did not store them. */
   publish: (messages: readonly Message[]) => Promise<void>;
-  /** For how long in all a majority has stored heartbeats. Time without MongoDB must not give an insert up. */
+  /** The total time in which a majority stored heartbeats. An insert is not given up for the time without MongoDB. */
   confirmedForMs: () => number;
 }
 

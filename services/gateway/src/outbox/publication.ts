@@ -20,7 +20,7 @@ interface PublicationDeps {
   publisherId: string;
   records: Pick<RecordLog, 'publish'>;
   messages: Pick<MessageStore, 'pageOf'>;
-  /** What messages waiting for Kafka may hold in memory, in bytes. */
+  /** Memory for messages that wait for Kafka, in bytes. */
   publishQueueBytes: number;
   /** Absent: no message rests. */
   pace?: PublishPace;
@@ -312,7 +312,7 @@ export class PublishOverflow {
     this.#arrivals.add(message, this.#bytesOf(message));
   }
 
-  /** Whether a message that was read back is one of those that overflowed. */
+  /** Whether a message that was read back had overflowed. */
   hasMessage({ companyId, id }: Pick<Message, 'companyId' | 'id'>): boolean {
     const first = this.#firstOf.get(companyId);
     return first !== undefined && id >= first;

@@ -7,18 +7,18 @@ import type {
 /**
  * How many records of one company may be in Kafka unread, so that the records of all others are read within about a
  * second (docs/decisions/0048-a-company-publishes-as-fast-as-it-is-read.md). Kafka is one queue for all companies, and
- * what is behind 4 million records of one of them waits for half an hour.
+ * a record behind 4 million records of another company waits for half an hour.
  */
 export interface PublishBudget {
   /** How many records the company may publish now; none or less when it has to wait. */
   roomOf: (companyId: string) => number;
   /** Counts records that are published now, by the ids of their webhooks. */
   noteWritten: (companyId: string, webhookIds: readonly string[]) => void;
-  /** The partitions with records that are not known to be read, whether or not a dispatcher reports them. */
+  /** The partitions with records that may be unread, whether or not a dispatcher reports them. */
   partitions: () => ReadonlySet<number>;
-  /** True when the positions are to be read: something was written since, or is unread. */
+  /** True when the positions have to be read: records were written since the last read, or are unread. */
   isReadDue: () => boolean;
-  /** Takes what the dispatchers report; null when Redis is away. */
+  /** Applies the reports of the dispatchers; null when Redis is away. */
   noteRead: (positions: ReportedTimes | null) => void;
   usedBytes: () => number;
 }
@@ -37,7 +37,7 @@ interface Written {
 }
 
 interface Company {
-  /** Not known to be read, in the order in which it was written. */
+  /** Records that may be unread, in the order in which they were written. */
   written: Written[];
   /** The last entry of each partition in `written` since the positions were read last. */
   latest: Map<number, Written>;
@@ -64,7 +64,7 @@ export const WAIT_MS = 750;
 const GROWTH = 1.5;
 /** The time constant of the means. Without them the window follows its own effect, and everything comes in waves. */
 const MEAN_MS = 2_000;
-/** What is unread for longer counts as read: its dispatcher cannot report, or a partition has no reader. */
+/** A record that is unread for longer counts as read: its dispatcher cannot report, or a partition has no reader. */
 const FORGET_AFTER_MS = 60_000;
 /** Records of this time in one partition are counted together, so some count as read this much too early. */
 const SLICE_MS = 50;
@@ -74,7 +74,7 @@ const MAX_WRITTEN = 50_000;
 const WRITTEN_BYTES = 100;
 
 /**
- * A company may have unread what is read of it in WAIT_MS, and FLOOR_RECORDS; less when they wait for longer. So its
+ * A company may have as many unread records as are read of it in WAIT_MS, and FLOOR_RECORDS; fewer when they wait longer. So its
  * records wait for about that time whatever the installation delivers, and however many gateways publish for it: each
  * of them measures what is read of its own records. The floor makes the windows of companies that all wait approach
  * each other. A dispatcher always finds unread records of a company that waits, so a company alone gets all that the
@@ -247,9 +247,9 @@ interface Resting {
 interface RestingMessages<Item> {
   /** Whether a message has to rest after so many of its records. */
   mustRest: (item: Item, records: number) => boolean;
-  /** The message goes on before those of its company that rest already. */
+  /** The message continues before the resting messages of its company. */
   add: (item: Item) => void;
-  /** Releases all of them, and at once what is added from now on. */
+  /** Releases all messages, and releases added ones at once from now on. */
   end: () => void;
 }
 

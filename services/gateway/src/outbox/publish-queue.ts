@@ -37,7 +37,7 @@ interface Pending {
 
 interface PublishQueueDeps {
   topic: string;
-  /** What waiting messages may hold in memory, in bytes. */
+  /** Memory for waiting messages, in bytes. */
   budgetBytes: number;
   /** Absent: no message rests. */
   pace?: PublishPace | undefined;
@@ -62,11 +62,11 @@ export interface PublishQueue {
   bytesOf: (companyId: string) => number;
   /** True when no record may be published; the last batch may be under way, messages may rest, and companies wait. */
   isEmpty: () => boolean;
-  /** Gives their turns back to the companies that have room in their budget again. */
+  /** Queues the companies again that have room in their budget. */
   releaseWaiting: () => void;
   /** How many companies wait because too many of their records are unread. */
   waitingCompanies: () => number;
-  /** Ends all rests: what is left is published without any. */
+  /** Ends all rests: the remaining messages are published without one. */
   endRests: () => void;
   usedBytes: () => number;
 }

@@ -8,7 +8,7 @@ export interface TrackedMessage {
 /** Handed over when it was stored, or read back from the store later. */
 export type Origin = 'direct' | 'readBack';
 
-/** Reduces what was published, in whatever order, to one id: the watermark. */
+/** Reduces the published messages, in any order, to one id: the watermark. */
 export interface WatermarkTracker {
   /** The ids of each origin must grow. */
   add: (origin: Origin, id: string, createdAtMs: number) => TrackedMessage;

@@ -7,8 +7,8 @@ export const FIXED_QUOTAS = { portalLinks: 1_000, headerBytes: 8_192 } as const;
 /** A setting, or a quota that is fixed. */
 type QuotaName = keyof QuotaConfig | keyof typeof FIXED_QUOTAS;
 
-/** What may be created; each belongs to an owner that may have so many of them. */
-type CountedQuota = Exclude<QuotaName, 'QUOTA_TARGETS_PER_MESSAGE' | 'headerBytes'>;
+/** The quotas of things that an owner creates one by one. */
+type CountedQuota = Exclude<QuotaSetting, 'QUOTA_TARGETS_PER_MESSAGE' | 'QUOTA_HEADER_BYTES'>;
 
 const WHAT: Record<QuotaName, string> = {
   QUOTA_PROJECTS_PER_COMPANY: 'projects for each company',
@@ -46,15 +46,15 @@ export interface Quotas {
 
 /**
  * Counting 1,000,000 apps takes MongoDB half a second. So a count is used again for this time while the
- * owner has less than 90 % of what it may have.
+ * owner has less than 90 % of its quota.
  */
 const COUNT_IS_VALID_MS = 10_000;
 const COUNT_AGAIN_FROM = 0.9;
 const MAX_OWNERS = 10_000;
-/** The operator is told from this share on. */
+/** The operator is notified from this share on. */
 const NEAR = 0.8;
 
-/** What the operator is told of an owner that will soon have as many as it may. */
+/** An owner that has nearly reached its quota, for the operator. */
 interface NearQuota {
   setting: CountedQuota;
   companyId: string;
@@ -68,12 +68,12 @@ export function describeNearQuota({ setting, ownerId, count, limit }: NearQuota)
   return `${ownerId} has ${count} of ${limit} ${describe(setting)}`;
 }
 
-/** What is known of one owner in this process. */
+/** The state of one owner in this process. */
 interface Owner {
   count: number;
   countedAtMs: number;
-  /** The operator was told that it is near its quota, and it was not below since. */
-  isNearTold: boolean;
+  /** The operator was notified, and the owner has not been below the limit since. */
+  isNearReported: boolean;
   /** Creations that have begun and not ended. A count may or may not contain them. */
   running: Set<Promise<unknown>>;
   /** Ends when the last creation that counts has ended: they take turns. */
@@ -111,8 +111,8 @@ export function createQuotas({ limits, monotonicMs, onNear }: QuotasDeps): Quota
     const { count } = owner;
     const limit = limits[setting];
     const isNear = count >= limit * NEAR;
-    if (isNear && !owner.isNearTold) onNear({ setting, companyId, ownerId, count, limit });
-    owner.isNearTold = isNear;
+    if (isNear && !owner.isNearReported) onNear({ setting, companyId, ownerId, count, limit });
+    owner.isNearReported = isNear;
   }
 
   function run<Created>(owner: Owner, creation: Creation<Created>): Promise<Created> {
@@ -149,7 +149,7 @@ function newOwner(): Owner {
   return {
     count: 0,
     countedAtMs: -Infinity,
-    isNearTold: false,
+    isNearReported: false,
     running: new Set(),
     lastTurn: Promise.resolve(),
   };

@@ -42,13 +42,13 @@ export interface Removals {
 const STEP = 1_000;
 const EVERY_MS = 5_000;
 /**
- * Time for the whole removal while the client waits; what is left then continues after the response. A request may take
+ * Time for the whole removal while the client waits; the remaining work continues after the response. A request may take
  * 8 s.
  */
 const RESPOND_WITHIN_MS = 5_000;
 
 /**
- * Stores a record of the removal, then removes the root, then what is under it. After a crash the
+ * Stores a record of the removal, then removes the root, then everything under it. After a crash the
  * record is left, and the process that finds it continues. From the response on nothing can be created
  * under the root.
  */
@@ -239,12 +239,12 @@ export interface CompanyRemovalsDeps {
 
 interface CompanyRemovals {
   start: () => void;
-  /** Removes what is there of the companies that are being removed. */
+  /** Removes the documents of the companies that are being removed. */
   tick: () => Promise<void>;
   stop: () => Promise<void>;
 }
 /**
- * What was under way when the company was suspended has ended by then: every process knows of it after two
+ * All work that ran when the company was suspended has ended by then: every process knows of it after two
  * seconds, an attempt takes 60 s at most, and a request 10 s.
  */
 export const QUIET_MS = 120_000;

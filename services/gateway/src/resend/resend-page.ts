@@ -52,7 +52,7 @@ const MAX_DEFERRED_WAIT_MS = 600_000;
 const AGAIN_MS = 120_000;
 /** Ten copies in half a day. */
 const MAX_AGAIN_MS = 2 * 3_600_000;
-/** Time without a success after which a dead endpoint is given up: what was deferred has come back as a probe by then. */
+/** Time without a success after which a dead endpoint is given up: deferred attempts have come back as a probe by then. */
 const GIVE_UP_AFTER_MS = 300_000;
 /**
  * After an abort, the page under way is left this long to settle, so that it is counted: an attempt takes 15 s at
@@ -189,7 +189,7 @@ function countsOf({ succeeded }: PageProgress, { page }: Resend): PageCounts {
 /** `failing`: its circuit is open. `suspended`: its company is, so that attempts are deferred as well. */
 type Endpoint = 'works' | 'failing' | 'suspended';
 
-/** Read only when something follows from it. Without Redis no endpoint is known to fail. */
+/** Reads Redis only when the result matters. Without Redis every endpoint counts as working. */
 async function endpointOf(
   { circuits, isSuspended, nowMs }: SendPageDeps,
   { companyId, webhookId }: Resend,
@@ -224,7 +224,7 @@ async function giveUp(
   return { kind: 'given_up', succeeded: all, failed: page.length - all };
 }
 
-/** Counts what was sent of the page: what had a result, and attempts that were recorded while their marks were freed. */
+/** Counts the sent deliveries of the page: those with a result, and those recorded while their marks were freed. */
 async function drop(
   { marks }: SendPageDeps,
   resend: Resend,
@@ -241,7 +241,7 @@ async function drop(
   return { kind: 'aborted', succeeded: all, failed: page.length - unsent - all };
 }
 
-/** Publishes what was marked since the last check, and everything open again when its records may be lost. */
+/** Publishes the deliveries marked since the last check, and all open ones again when their records may be lost. */
 async function publish(
   { records, retryDueTopic, nowMs }: SendPageDeps,
   { resend, open, progress, endpoint }: Seen & { resend: Resend; endpoint: Endpoint },
