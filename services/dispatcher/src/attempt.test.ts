@@ -52,9 +52,9 @@ const settledNow = (): Promise<void> => new Promise((resolve) => setImmediate(re
 
 describe('a due attempt', () => {
   it('is sent, and settled with its outcome', async () => {
-    const { attempt, sent, settled } = createAttemptHarness();
+    const { attempt, sent, settled, loads } = createAttemptHarness();
     await attempt(created);
-    expect(sent).toEqual([1]);
+    expect([sent, loads.webhook]).toEqual([[1], 1]);
     expect(settled).toMatchObject([
       { attempt: { outcome: 'success' }, headers: { requestId: 'req_1' } },
     ]);
@@ -237,8 +237,22 @@ describe('an attempt that its endpoint cannot take', () => {
   });
 });
 
-describe('an attempt that waited for a place', () => {
-  it('is cancelled when its webhook was disabled meanwhile', async () => {
+describe('an attempt that waited', () => {
+  it('for its payload is cancelled when its webhook was disabled meanwhile', async () => {
+    let lookups = 0;
+    const { attempt, sent, settled } = createAttemptHarness({
+      loadWebhook() {
+        const disabled = lookups > 0;
+        lookups += 1;
+        return Promise.resolve({ ...FOUND, webhook: { ...FOUND.webhook, disabled } });
+      },
+    });
+    await attempt(retry);
+    expect(sent).toEqual([]);
+    expect(settled).toMatchObject([{ reason: 'webhook_disabled' }]);
+  });
+
+  it('for a place is cancelled when its webhook was disabled meanwhile', async () => {
     let isDisabled = false;
     let finish: () => void = () => undefined;
     const { attempt, sent, settled } = createAttemptHarness({

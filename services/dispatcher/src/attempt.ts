@@ -1,13 +1,14 @@
 import {
-  DISABLED_AT_ACCEPTANCE,
-  MESSAGE_MISSING,
-  WEBHOOK_REMOVED,
-} from '@posthorn/domain/delivery/when-cancelled.ts';
-import {
   type Attempt,
   type CancelReason,
   withoutResponse,
 } from '@posthorn/domain/delivery/delivery.ts';
+import { retryAfterMsOf } from '@posthorn/domain/delivery/schedule.ts';
+import {
+  DISABLED_AT_ACCEPTANCE,
+  MESSAGE_MISSING,
+  WEBHOOK_REMOVED,
+} from '@posthorn/domain/delivery/when-cancelled.ts';
 import {
   DEFERRED_SINCE_HEADER,
   lastingHeaders,
@@ -23,19 +24,18 @@ import {
 } from '@posthorn/domain/records/records.ts';
 import { traceparentOf } from '@posthorn/domain/request/traceparent.ts';
 import { ImpossibleError } from '@posthorn/domain/required.ts';
-import { retryAfterMsOf } from '@posthorn/domain/delivery/schedule.ts';
-import type { Webhook } from '@posthorn/domain/webhook.ts';
-import type { DeadLetters } from '@posthorn/platform/records/dead-letters.ts';
+import type { OAuth2Client } from '@posthorn/domain/webhook.ts';
+import type { DeadLetters } from '@posthorn/platform/dead-letters/dead-letters.ts';
 import type { ConsumeOptions, IsOurs, LogRecord } from '@posthorn/platform/kafka/record-log.ts';
 import type { Held, RecordMemory } from '@posthorn/platform/memory/memory-budgets.ts';
 import type { HeldLease, OutcomeQueue } from './attempt-leases.ts';
 import { type Defer, type MoveToSlowLane, turnAtOf } from './defer.ts';
-import type { Admission, AttemptReport, Place, QueueKind } from './isolation/gate.ts';
+import type { Admission, AttemptReport, Candidate, Place, QueueKind } from './isolation/gate.ts';
 import type { Queues } from './isolation/queues.ts';
 import type { DoubleSendGuard, Remaining } from './prevent-double-send.ts';
-import type { AccessTokens, SharedAnswer } from './sending/access-tokens.ts';
+import type { AccessTokens } from './sending/access-tokens.ts';
 import type { SendWebhook } from './sending/send-webhook.ts';
-import type { ErasePayloads, Settle, Settled, SettledAttempt } from './settle.ts';
+import type { ErasePayloads, Settle, SettledAttempt } from './settle.ts';
 import {
   findCancelReason,
   findTarget,
@@ -44,20 +44,33 @@ import {
   type Target,
 } from './webhooks.ts';
 
-interface AttemptDeps extends EnterQueueDeps {
+export interface AttemptDeps {
   messageCreatedTopic: string;
-  deadLetters: DeadLetters;
+  slowLaneTopic: string;
   memory: Pick<RecordMemory, 'hold'>;
   doubleSends: DoubleSendGuard;
   loadWebhook: LoadWebhook;
   /** Whether the company is removed, or is being removed. */
   isCompanyRemoved: (companyId: string) => Promise<boolean>;
-  makeAttempt: MakeAttempt;
+  queues: Pick<Queues, 'enter'>;
+  tokens: Pick<AccessTokens, 'get'>;
+  send: SendWebhook;
+  /** How long an attempt is deferred when our proxy failed. */
+  proxyRetryMs: number;
+  settle: Readonly<Record<OutcomeQueue, Settle>>;
+  erasePayloads: ErasePayloads;
   moveToSlowLane: MoveToSlowLane;
   defer: Defer;
-  settleDelivery: Settle;
-  settleResend: Settle;
-  erasePayloads: ErasePayloads;
+  deadLetters: DeadLetters;
+  nowMs: () => number;
+}
+
+/** A record, the attempt that it asks for, the memory that it takes, and whether its partition is still read here. */
+interface AttemptUnderWay {
+  record: LogRecord;
+  due: DueAttempt;
+  held: Held;
+  isOurs: IsOurs;
 }
 
 /** Everything that can become of a due attempt. */
@@ -65,7 +78,17 @@ type Disposition =
   | Exclude<Remaining, { kind: 'send' }>
   | Exclude<Target, { kind: 'send' }>
   | Exclude<Admission, { kind: 'place' }>
-  | Exclude<Made, { kind: 'start_over' | 'claim_again' }>;
+  | SettledAttempt
+  /** The message is not stored any more, so that nothing can be sent. */
+  | { kind: 'message_missing' }
+  /** Our proxy failed before anything was sent, or the host of the token server has no start left. */
+  | { kind: 'defer'; because: 'proxy' | 'host'; turnAtMs: number };
+
+/**
+ * While the attempt waited, its lease may have ended and another process have made it, its webhook was changed, or its
+ * endpoint asked for a hold.
+ */
+const START_OVER = { kind: 'start_over' } as const;
 
 /**
  * Attempt: one record becomes one request to the endpoint, or another disposition applies.
@@ -80,7 +103,7 @@ export function createAttemptDelivery(deps: AttemptDeps): ConsumeOptions['handle
     }
     const held = deps.memory.hold(record.value.length);
     try {
-      await attemptOnce(deps, { record, due, held, isOurs });
+      await attempt(deps, { record, due, held, isOurs });
     } finally {
       held.release();
     }
@@ -91,16 +114,16 @@ function decode({ messageCreatedTopic }: AttemptDeps, { topic, value }: LogRecor
   return topic === messageCreatedTopic ? decodeMessageCreated(value) : decodeRetryDue(value);
 }
 
-async function attemptOnce(deps: AttemptDeps, underWay: AttemptUnderWay): Promise<void> {
+async function attempt(deps: AttemptDeps, underWay: AttemptUnderWay): Promise<void> {
   const { record, due, isOurs } = underWay;
   for (;;) {
     const { remaining, lease } = await deps.doubleSends.claim(record, due, isOurs);
     try {
-      const outcome =
-        remaining.kind === 'send' ? await attemptWithLease(deps, underWay, lease) : remaining;
-      if (outcome.kind === 'claim_again') continue;
-      if (outcome.kind === 'attempted') lease.markMade(outcomeQueueOf(due));
-      await apply(deps, underWay, outcome);
+      const disposition =
+        remaining.kind === 'send' ? await sendOrDispose(deps, underWay, lease) : remaining;
+      if (disposition.kind === 'start_over') continue;
+      if (disposition.kind === 'attempted') lease.markMade(outcomeQueueOf(due));
+      await apply(deps, underWay, disposition);
       return;
     } finally {
       lease.release();
@@ -109,22 +132,19 @@ async function attemptOnce(deps: AttemptDeps, underWay: AttemptUnderWay): Promis
 }
 
 /** Sends the request, or finds out why it is not to be sent now. Changes nothing else. */
-async function attemptWithLease(
+async function sendOrDispose(
   deps: AttemptDeps,
   underWay: AttemptUnderWay,
   lease: HeldLease,
-): Promise<Disposition | { kind: 'claim_again' }> {
-  const { record, due } = underWay;
+): Promise<Disposition | typeof START_OVER> {
+  const { due } = underWay;
   if (due.isCancelled) return { kind: 'cancel', reason: DISABLED_AT_ACCEPTANCE };
-  for (;;) {
-    const target = await findTarget(deps.loadWebhook, due);
-    if (target.kind === 'cancel' && (await isOfRemoved(deps, target.reason, due))) return DROP;
-    if (target.kind !== 'send') return target;
-    const admission = await enterQueue(deps, underWay, target.to.webhook);
-    if (admission.kind !== 'place') return admission;
-    const made = await deps.makeAttempt(record, due, { place: admission.place, lease });
-    if (made.kind !== 'start_over') return made;
-  }
+  const target = await findTarget(deps.loadWebhook, due);
+  if (target.kind === 'cancel' && (await isOfRemoved(deps, target.reason, due))) return DROP;
+  if (target.kind !== 'send') return target;
+  const admission = await deps.queues.enter(candidateOf(deps, underWay, target.to));
+  if (admission.kind !== 'place') return admission;
+  return usePlace(deps, underWay, { found: target.to, place: admission.place, lease });
 }
 
 const DROP = { kind: 'drop' } as const;
@@ -138,104 +158,13 @@ function isOfRemoved(
   return reason === WEBHOOK_REMOVED ? isCompanyRemoved(companyId) : Promise.resolve(false);
 }
 
-/** The one place where an attempt has consequences. */
-async function apply(
-  deps: AttemptDeps,
-  { record, due, held }: AttemptUnderWay,
-  disposition: Disposition,
-): Promise<void> {
-  switch (disposition.kind) {
-    // The request was made.
-    case 'attempted':
-      // The beginning of its response is in memory until it is stored.
-      held.setTo(record.value.length + (disposition.attempt.response?.length ?? 0));
-      return settle(deps, disposition);
-    // It was recorded before, with all that follows from it; or the resend was given up, or the company removed.
-    case 'drop':
-      // Whoever recorded it may have died before the payload was erased or its message noted.
-      return deps.erasePayloads([due]);
-    // The attempt was recorded before, and its failure may not have been published.
-    case 'publish_failure':
-      return settle(deps, {
-        kind: 'attempted',
-        due,
-        attempt: disposition.attempt,
-        appId: due.appId,
-        payloadBytes: 0,
-        headers: lastingHeaders(record.headers),
-        cancelReason: null,
-        isRecorded: true,
-      });
-    // The webhook is deleted or disabled.
-    case 'cancel':
-      return settle(deps, { kind: 'cancelled', due, reason: disposition.reason });
-    case 'message_missing':
-      await deps.deadLetters.put(record, 'message_missing', 'the message is not stored any more');
-      return settle(deps, { kind: 'cancelled', due, reason: MESSAGE_MISSING });
-    // Written by a program with our keys and a fault, or restored from another database.
-    case 'company_mismatch':
-      return deps.deadLetters.put(
-        record,
-        'company_mismatch',
-        'the webhook belongs to another company',
-      );
-    // The request cannot be signed: a failure like any other, with its retry.
-    case 'abort':
-      return settle(deps, {
-        kind: 'attempted',
-        due,
-        attempt: abortedAttempt(due, deps.nowMs()),
-        appId: disposition.appId,
-        payloadBytes: 0,
-        headers: lastingHeaders(record.headers),
-        cancelReason: null,
-        isRecorded: false,
-      });
-    // The endpoint takes a second or longer: out of the way of the others.
-    case 'slow_lane':
-      return deps.moveToSlowLane(record, due);
-    // The endpoint cannot take it now, or our proxy fails. No attempt of the schedule is used up.
-    case 'defer':
-      return deps.defer(record, due, disposition);
-  }
-}
-
-function outcomeQueueOf({ trigger }: DueAttempt): OutcomeQueue {
-  return trigger === 'resend' ? 'resend' : 'delivery';
-}
-
-/** A resend has a mark instead of a schedule, and leaves the status of its delivery when it fails. */
-function settle(deps: AttemptDeps, settled: Settled): Promise<void> {
-  switch (outcomeQueueOf(settled.due)) {
-    case 'resend':
-      return deps.settleResend(settled);
-    case 'delivery':
-      return deps.settleDelivery(settled);
-  }
-}
-
-/** A record, what it says, the memory that it takes, and whether its partition is still read here. */
-interface AttemptUnderWay {
-  record: LogRecord;
-  due: DueAttempt;
-  held: Held;
-  isOurs: IsOurs;
-}
-
-interface EnterQueueDeps {
-  queues: Pick<Queues, 'enter'>;
-  slowLaneTopic: string;
-  nowMs: () => number;
-}
-
-/** Resolves when the attempt has a place at its endpoint, or must leave. */
-function enterQueue(
-  { queues, slowLaneTopic, nowMs }: EnterQueueDeps,
+function candidateOf(
+  { slowLaneTopic, nowMs }: AttemptDeps,
   underWay: AttemptUnderWay,
-  { id, url, rateLimitPerSecond }: Webhook,
-): Promise<Admission> {
+  { webhook: { id, url, rateLimitPerSecond } }: LoadedWebhook,
+): Candidate {
   const { record, due } = underWay;
-  return queues.enter({
+  return {
     webhookId: id,
     companyId: due.companyId,
     url,
@@ -248,7 +177,7 @@ function enterQueue(
     dropPayload: () => {
       dropPayload(underWay);
     },
-  });
+  };
 }
 
 function queueKindOf({ trigger }: DueAttempt): QueueKind {
@@ -263,164 +192,36 @@ function dropPayload({ record, due, held }: AttemptUnderWay): void {
   held.setTo(record.value.length);
 }
 
-/** What became of an attempt that was given a place. */
-type Made =
-  | SettledAttempt
-  /** The message is not stored any more, so that nothing can be sent. */
-  | { kind: 'message_missing' }
-  /** The webhook was changed, or its endpoint asked for a hold meanwhile: the attempt enters again. */
-  | { kind: 'start_over' }
-  /** This process was suspended or the work hung, and the attempt may have been made meanwhile. */
-  | { kind: 'claim_again' }
-  /** Our proxy failed before anything was sent, or the host of the token server has no start left. */
-  | { kind: 'defer'; because: 'proxy' | 'host'; turnAtMs: number };
-
-/** What an attempt holds while its request is made. */
+/** What an attempt has while its request is made. */
 interface Rights {
+  /** The webhook as it was before the attempt waited for its place. */
+  found: LoadedWebhook;
   place: Place;
   lease: Pick<HeldLease, 'begin'>;
 }
 
+/** The attempt was made, or failed because there was no token. */
+interface Made extends Pick<SettledAttempt, 'kind' | 'attempt' | 'payloadBytes'> {
+  to: LoadedWebhook;
+}
+
+type Requested =
+  Made | Extract<Disposition, { kind: 'message_missing' | 'defer' }> | typeof START_OVER;
+
 /** Uses the place for one request. The place is free again when the promise resolves. */
-type MakeAttempt = (record: LogRecord, due: DueAttempt, rights: Rights) => Promise<Made>;
-
-interface MakeAttemptDeps {
-  loadWebhook: LoadWebhook;
-  send: SendWebhook;
-  tokens: Pick<AccessTokens, 'get'>;
-  /** How long an attempt is deferred when our proxy failed. */
-  proxyRetryMs: number;
-  nowMs: () => number;
-}
-
-export function createMakeAttempt(deps: MakeAttemptDeps): MakeAttempt {
-  return async (record, due, rights) => {
-    let sent: Sent | null = null;
-    try {
-      const payload = due.payload ?? (await loadPayload(due, rights.place));
-      if (!payload) return { kind: 'message_missing' };
-      const ready = await beginAuthorized(deps, due, rights);
-      if (ready.kind !== 'send' && ready.kind !== 'token_failed') return ready;
-      sent = await complete(deps, ready, { record, due, payload });
-    } finally {
-      await rights.place.end(sent && reportOf(sent.attempt, deps.nowMs()));
-    }
-    return sent ? settledAttempt(deps, record, due, sent) : proxyFailed(deps);
-  };
-}
-
-/** Into the memory that its place came with. */
-function loadPayload({ messageId }: DueAttempt, { payload }: Place): Promise<Buffer | null> {
-  // Taken for a missing message, it would end its delivery.
-  if (!payload)
-    throw new ImpossibleError('an attempt without its payload has no memory to load it');
-  return payload.load(messageId);
-}
-
-/** An attempt with what the statistics need to know of it. */
-type Sent = Pick<SettledAttempt, 'attempt' | 'appId' | 'payloadBytes'>;
-
-/** Null when our proxy failed. */
-async function complete(
-  deps: MakeAttemptDeps,
-  ready: Ready | TokenFailed,
-  request: Request,
-): Promise<Sent | null> {
-  const { appId } = ready.to.webhook;
-  if (ready.kind === 'token_failed') return { attempt: ready.attempt, appId, payloadBytes: 0 };
-  const attempt = await sendRequest(deps, ready, request);
-  return attempt && { attempt, appId, payloadBytes: request.payload.length };
-}
-
-interface Request {
-  record: LogRecord;
-  due: DueAttempt;
-  payload: Buffer;
-}
-
-/** An endpoint that answers 401 does not take the token any more; the next attempt gets another one. */
-async function sendRequest(
-  deps: MakeAttemptDeps,
-  { to, token }: Ready,
-  { record, due, payload }: Request,
-): Promise<Attempt | null> {
-  const traceparent = traceparentOf(record.headers.traceparent);
-  const attempt = await deps.send(due, payload, to, traceparent, token?.value);
-  if (attempt?.statusCode === 401) token?.refuse();
-  return attempt;
-}
-
-/** The request may be made now. */
-interface Ready {
-  kind: 'send';
-  to: LoadedWebhook;
-  /** For a webhook with `oauth2`. */
-  token?: UsableToken;
-}
-
-interface UsableToken extends Pick<SharedAnswer, 'refuse'> {
-  value: string;
-}
-
-interface TokenFailed {
-  kind: 'token_failed';
-  to: LoadedWebhook;
-  attempt: Attempt;
-}
-
-type Stopped = Extract<Made, { kind: 'start_over' | 'claim_again' | 'defer' }>;
-
-/** Finds the target again right before the request: the attempt may have waited in its queue, and for its token. */
-async function begin(
-  { loadWebhook }: MakeAttemptDeps,
-  due: DueAttempt,
-  { place, lease }: Rights,
-): Promise<Ready | Stopped> {
-  const target = await findTarget(loadWebhook, due);
-  if (!lease.begin()) return { kind: 'claim_again' };
-  if (target.kind !== 'send' || !place.begin()) return { kind: 'start_over' };
-  return target;
-}
-
-/**
- * For a webhook with `oauth2`, gets its token too. The place is held meanwhile, as with an egress proxy that
- * hangs: a slow token server slows its own webhooks down, and nothing else is learned from it.
- */
-async function beginAuthorized(
-  deps: MakeAttemptDeps,
-  due: DueAttempt,
+async function usePlace(
+  deps: AttemptDeps,
+  underWay: AttemptUnderWay,
   rights: Rights,
-): Promise<Ready | Stopped | TokenFailed> {
-  const begun = await begin(deps, due, rights);
-  if (begun.kind !== 'send') return begun;
-  const { authMethod, companyId, updatedAtMs } = begun.to.webhook;
-  if (authMethod.method !== 'oauth2') return begun;
-  const startedAtMs = deps.nowMs();
-  const shared = await deps.tokens.get(companyId, authMethod);
-  if (!shared) return proxyFailed(deps);
-  const { answer, refuse } = shared;
-  if (answer.kind === 'later') {
-    return { kind: 'defer', because: 'host', turnAtMs: answer.turnAtMs };
+): Promise<Disposition | typeof START_OVER> {
+  let requested: Requested | null = null;
+  try {
+    requested = await request(deps, underWay, rights);
+  } finally {
+    const made = requested?.kind === 'attempted' ? requested.attempt : null;
+    await rights.place.end(made && reportOf(made, deps.nowMs()));
   }
-  if (answer.kind === 'failed') {
-    const durationMs = Math.max(0, deps.nowMs() - startedAtMs);
-    const attempt = { ...abortedAttempt(due, startedAtMs), durationMs };
-    return { kind: 'token_failed', to: begun.to, attempt: withoutToken(attempt, answer.reason) };
-  }
-  const again = await begin(deps, due, rights);
-  if (again.kind !== 'send') return again;
-  // Changed meanwhile: the token may be of other credentials, or for another endpoint.
-  if (again.to.webhook.updatedAtMs !== updatedAtMs) return { kind: 'start_over' };
-  return { ...again, token: { value: answer.value, refuse } };
-}
-
-function withoutToken(attempt: Attempt, failureReason: string): Attempt {
-  return { ...attempt, outcome: 'token_failed', failureReason };
-}
-
-/** Nothing is reported of the endpoint, and no attempt of the schedule is used up. */
-function proxyFailed({ nowMs, proxyRetryMs }: MakeAttemptDeps): Extract<Made, { kind: 'defer' }> {
-  return { kind: 'defer', because: 'proxy', turnAtMs: nowMs() + proxyRetryMs };
+  return requested.kind === 'attempted' ? toSettled(deps, underWay, requested) : requested;
 }
 
 /** What the attempt showed of its endpoint. */
@@ -428,26 +229,106 @@ function reportOf({ outcome, statusCode, responseHeaders }: Attempt, nowMs: numb
   return { outcome, statusCode, retryAfterMs: retryAfterMsOf(responseHeaders, nowMs) };
 }
 
+async function request(
+  deps: AttemptDeps,
+  { record, due }: AttemptUnderWay,
+  rights: Rights,
+): Promise<Requested> {
+  const { found, place } = rights;
+  const payload = due.payload ?? (await loadPayload(due, place));
+  if (!payload) return { kind: 'message_missing' };
+  const hasWaited = place.hasWaited || place.payload !== null;
+  const to = await begin(deps, due, rights, hasWaited ? null : found);
+  if (!to) return START_OVER;
+  const ready = { record, due, payload, to };
+  const { authMethod } = to.webhook;
+  return authMethod.method === 'oauth2'
+    ? sendWithToken(deps, ready, rights, authMethod)
+    : send(deps, ready);
+}
+
+/** Loads it into the memory that its place came with. */
+function loadPayload({ messageId }: DueAttempt, { payload }: Place): Promise<Buffer | null> {
+  // As a missing message, it would end its delivery.
+  if (!payload)
+    throw new ImpossibleError('an attempt without its payload has no memory to load it');
+  return payload.load(messageId);
+}
+
 /**
- * After a failure the webhook is asked for again: when it was deleted or disabled during the attempt,
- * the delivery ends now and not when its retry is due.
+ * Begins the request at its lease and its endpoint. Resolves with the webhook as it is now; null when the attempt has to
+ * start over. The webhook is looked up again unless it is given: an attempt that has waited must not go to a webhook
+ * that was disabled, deleted or changed meanwhile.
  */
-async function settledAttempt(
-  { loadWebhook }: MakeAttemptDeps,
-  { headers }: LogRecord,
+async function begin(
+  { loadWebhook }: AttemptDeps,
   due: DueAttempt,
-  { attempt, ...counted }: Sent,
-): Promise<SettledAttempt> {
-  const isSuccess = attempt.outcome === 'success';
-  return {
-    kind: 'attempted',
-    due,
-    attempt: due.omitsResponses ? withoutResponse(attempt) : attempt,
-    ...counted,
-    headers: lastingHeaders(headers),
-    cancelReason: isSuccess ? null : await findCancelReason(loadWebhook, due.webhookId),
-    isRecorded: false,
-  };
+  { place, lease }: Rights,
+  known: LoadedWebhook | null,
+): Promise<LoadedWebhook | null> {
+  const target = known ? { kind: 'send' as const, to: known } : await findTarget(loadWebhook, due);
+  const mayBegin = lease.begin() && target.kind === 'send' && place.begin();
+  return mayBegin ? target.to : null;
+}
+
+interface Ready {
+  record: LogRecord;
+  due: DueAttempt;
+  payload: Buffer;
+  to: LoadedWebhook;
+}
+
+async function send(deps: AttemptDeps, ready: Ready, token?: string): Promise<Requested> {
+  const { record, due, payload, to } = ready;
+  const traceparent = traceparentOf(record.headers.traceparent);
+  const attempt = await deps.send(due, payload, to, traceparent, token);
+  if (!attempt) return proxyFailed(deps);
+  return { kind: 'attempted', attempt, to, payloadBytes: payload.length };
+}
+
+/** Nothing is reported of the endpoint, and no attempt of the schedule is used up. */
+function proxyFailed({ nowMs, proxyRetryMs }: AttemptDeps): Requested {
+  return { kind: 'defer', because: 'proxy', turnAtMs: nowMs() + proxyRetryMs };
+}
+
+/**
+ * The attempt keeps its place while it waits for its token, as with an egress proxy that hangs: a slow token server
+ * slows its own webhooks down, and nothing else is learned from it.
+ */
+async function sendWithToken(
+  deps: AttemptDeps,
+  ready: Ready,
+  rights: Rights,
+  client: OAuth2Client,
+): Promise<Requested> {
+  const { due, to } = ready;
+  const startedAtMs = deps.nowMs();
+  const shared = await deps.tokens.get(to.webhook.companyId, client);
+  if (!shared) return proxyFailed(deps);
+  const { answer, refuse } = shared;
+  switch (answer.kind) {
+    case 'later':
+      return { kind: 'defer', because: 'host', turnAtMs: answer.turnAtMs };
+    case 'failed': {
+      const durationMs = Math.max(0, deps.nowMs() - startedAtMs);
+      const aborted = { ...abortedAttempt(due, startedAtMs), durationMs };
+      const attempt = {
+        ...aborted,
+        outcome: 'token_failed',
+        failureReason: answer.reason,
+      } as const;
+      return { kind: 'attempted', attempt, to, payloadBytes: 0 };
+    }
+    case 'token': {
+      const now = await begin(deps, due, rights, null);
+      // The token may be of other credentials, or for another endpoint.
+      if (now?.webhook.updatedAtMs !== to.webhook.updatedAtMs) return START_OVER;
+      const requested = await send(deps, { ...ready, to: now }, answer.value);
+      // The endpoint does not accept the token any more; the next attempt gets another one.
+      if (requested.kind === 'attempted' && requested.attempt.statusCode === 401) refuse();
+      return requested;
+    }
+  }
 }
 
 /** An attempt that failed by a fault of ours before anything was sent. */
@@ -466,4 +347,88 @@ export function abortedAttempt(
     startedAtMs: nowMs,
     durationMs: 0,
   };
+}
+
+/**
+ * After a failure the webhook is looked up again: when it was deleted or disabled during the attempt,
+ * the delivery ends now and not when its retry is due.
+ */
+async function toSettled(
+  { loadWebhook }: AttemptDeps,
+  { record, due }: AttemptUnderWay,
+  { attempt, to, payloadBytes }: Made,
+): Promise<SettledAttempt> {
+  const isSuccess = attempt.outcome === 'success';
+  return {
+    ...settledOf(record, due, due.omitsResponses ? withoutResponse(attempt) : attempt),
+    appId: to.webhook.appId,
+    payloadBytes,
+    cancelReason: isSuccess ? null : await findCancelReason(loadWebhook, due.webhookId),
+  };
+}
+
+/** An attempt whose request was not made here. */
+function settledOf({ headers }: LogRecord, due: DueAttempt, attempt: Attempt): SettledAttempt {
+  return {
+    kind: 'attempted',
+    due,
+    attempt,
+    appId: due.appId,
+    payloadBytes: 0,
+    headers: lastingHeaders(headers),
+    cancelReason: null,
+    isRecorded: false,
+  };
+}
+
+/** The one place where an attempt has consequences. */
+async function apply(
+  deps: AttemptDeps,
+  { record, due, held }: AttemptUnderWay,
+  disposition: Disposition,
+): Promise<void> {
+  // A resend has a mark instead of a schedule, and leaves the status of its delivery when it fails.
+  const settle = deps.settle[outcomeQueueOf(due)];
+  switch (disposition.kind) {
+    // The request was made.
+    case 'attempted':
+      // The beginning of its response is in memory until it is stored.
+      held.setTo(record.value.length + (disposition.attempt.response?.length ?? 0));
+      return settle(disposition);
+    // It was recorded before, with all that follows from it; or the resend was given up, or the company removed.
+    case 'drop':
+      // Whoever recorded it may have died before the payload was erased or its message noted.
+      return deps.erasePayloads([due]);
+    // The attempt was recorded before, and its failure may not have been published.
+    case 'publish_failure':
+      return settle({ ...settledOf(record, due, disposition.attempt), isRecorded: true });
+    // The webhook is deleted or disabled.
+    case 'cancel':
+      return settle({ kind: 'cancelled', due, reason: disposition.reason });
+    case 'message_missing':
+      await deps.deadLetters.put(record, 'message_missing', 'the message is not stored any more');
+      return settle({ kind: 'cancelled', due, reason: MESSAGE_MISSING });
+    // Written by a program with our keys and a fault, or restored from another database.
+    case 'company_mismatch':
+      return deps.deadLetters.put(
+        record,
+        'company_mismatch',
+        'the webhook belongs to another company',
+      );
+    // The request cannot be signed: a failure like any other, with its retry.
+    case 'abort': {
+      const attempt = abortedAttempt(due, deps.nowMs());
+      return settle({ ...settledOf(record, due, attempt), appId: disposition.appId });
+    }
+    // The endpoint takes a second or longer: out of the way of the others.
+    case 'slow_lane':
+      return deps.moveToSlowLane(record, due);
+    // The endpoint cannot take it now, or our proxy fails. No attempt of the schedule is used up.
+    case 'defer':
+      return deps.defer(record, due, disposition);
+  }
+}
+
+function outcomeQueueOf({ trigger }: DueAttempt): OutcomeQueue {
+  return trigger === 'resend' ? 'resend' : 'delivery';
 }

@@ -68,7 +68,7 @@ test.each([
   'docs/decisions/0016-the-delivery-is-its-done-mark.md',
   'services/dispatcher/src/prevent-double-send.ts',
 ])('%s says what may be sent twice after a crash', (path) => {
-  const text = readFileSync(join(import.meta.dirname, '../../../..', path), 'utf8');
+  const text = readFileSync(join(import.meta.dirname, '../../..', path), 'utf8');
   const bounds = [...text.matchAll(/in\s+the\s+last\s+(\d+) ms/g)].map(([, ms]) => Number(ms));
   expect(bounds).toEqual([SETTLE_BATCH.lingerMs]);
 });

@@ -54,7 +54,7 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout as wait } from 'node:timers/promises';
 import { createReadingReporter, openLiveAnnouncements, startReporting } from './announce.ts';
 import { ANNOUNCED_WITHIN_MS, createAttemptLeases } from './attempt-leases.ts';
-import { createAttemptDelivery, createMakeAttempt } from './attempt.ts';
+import { createAttemptDelivery } from './attempt.ts';
 import { type Companies, openCompanies } from './companies.ts';
 import type { DispatcherConfig } from './config.ts';
 import { type Isolation, openIsolation } from './isolation/isolation.ts';
@@ -178,17 +178,15 @@ function openAttempt(
     loadWebhook,
     isCompanyRemoved: companies.isRemoved,
     queues: isolation.queues,
-    makeAttempt: createMakeAttempt({
-      loadWebhook,
-      send: traces ? traces.send(send) : send,
-      tokens,
-      proxyRetryMs: context.config.CIRCUIT_RESET_MS,
-      nowMs: systemClockMs,
-    }),
+    send: traces ? traces.send(send) : send,
+    tokens,
+    proxyRetryMs: context.config.CIRCUIT_RESET_MS,
     moveToSlowLane: isolation.moveToSlowLane,
     defer: isolation.defer,
-    settleDelivery: traces ? traces.settle(settleDelivery) : settleDelivery,
-    settleResend: traces ? traces.settle(settleResend) : settleResend,
+    settle: {
+      delivery: traces ? traces.settle(settleDelivery) : settleDelivery,
+      resend: traces ? traces.settle(settleResend) : settleResend,
+    },
     erasePayloads,
     nowMs: systemClockMs,
   });

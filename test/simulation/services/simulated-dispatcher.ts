@@ -8,10 +8,7 @@ import { createWebhookStates } from '@posthorn/platform/mongo/webhooks/webhooks.
 import { createRecordMemory } from '@posthorn/platform/memory/memory-budgets.ts';
 import type { Database } from '@posthorn/platform/mongo/days/days.ts';
 import { Registry } from 'prom-client';
-import {
-  createAttemptDelivery,
-  createMakeAttempt,
-} from '../../../services/dispatcher/src/attempt.ts';
+import { createAttemptDelivery } from '../../../services/dispatcher/src/attempt.ts';
 import { createAttemptLeases } from '../../../services/dispatcher/src/attempt-leases.ts';
 import { createDispatcherMetrics } from '../../../services/dispatcher/src/metrics.ts';
 import { createDefer } from '../../../services/dispatcher/src/defer.ts';
@@ -55,7 +52,7 @@ const DEFER_MS = 30_000;
 /** No simulated app wants its payloads erased. */
 const ERASE_NOTHING = (): Promise<void> => Promise.resolve();
 
-/** Returns the steps of the real dispatcher, wired as in start-dispatcher.ts, without Redis and without queues. */
+/** Returns the steps of the real dispatcher, wired as in start.ts, without Redis and without queues. */
 export function createDispatcherSteps(
   deps: ServiceDeps & { send: Send },
 ): ReturnType<typeof createAttemptDelivery> {
@@ -81,13 +78,9 @@ export function createDispatcherSteps(
     loadWebhook,
     isCompanyRemoved: () => Promise.resolve(false),
     queues: { enter: (candidate) => Promise.resolve(admitOrDefer(deps, payloads, candidate)) },
-    makeAttempt: createMakeAttempt({
-      loadWebhook,
-      send,
-      tokens: { get: () => Promise.reject(new Error('no webhook has OAuth 2.0')) },
-      proxyRetryMs: DEFER_MS,
-      nowMs: process.nowMs,
-    }),
+    send,
+    tokens: { get: () => Promise.reject(new Error('no webhook has OAuth 2.0')) },
+    proxyRetryMs: DEFER_MS,
     moveToSlowLane: () => Promise.reject(new Error('no simulated endpoint is slow')),
     defer: createDefer({
       records,
@@ -97,19 +90,21 @@ export function createDispatcherSteps(
       nowMs: process.nowMs,
     }),
     erasePayloads: ERASE_NOTHING,
-    settleDelivery: createSettleDelivery({
-      ...common,
-      erasePayloads: ERASE_NOTHING,
-      records,
-      failedTopic: TOPICS.deliveryFailed,
-      schedule: SCHEDULE,
-      recordAttempts: createRecordAttempts(createDeliveryStore(db)),
-    }),
-    settleResend: createSettleResend({
-      ...common,
-      erasePayloads: ERASE_NOTHING,
-      marks: createResendMarks(db),
-    }),
+    settle: {
+      delivery: createSettleDelivery({
+        ...common,
+        erasePayloads: ERASE_NOTHING,
+        records,
+        failedTopic: TOPICS.deliveryFailed,
+        schedule: SCHEDULE,
+        recordAttempts: createRecordAttempts(createDeliveryStore(db)),
+      }),
+      resend: createSettleResend({
+        ...common,
+        erasePayloads: ERASE_NOTHING,
+        marks: createResendMarks(db),
+      }),
+    },
     nowMs: process.nowMs,
   });
 }
@@ -140,8 +135,10 @@ function webhookLoader(db: Database): LoadWebhook {
 
 const SIGNER = signerOf(sampleWebhook(0));
 
-/** Gives every attempt a place at once, or defers it with the probability of the plan. */
-/** Every attempt gets memory for its payload at once: what waits is no part of the simulation. */
+/**
+ * Gives every attempt a place and memory for its payload at once, or defers it with the probability of the plan. What
+ * waits is no part of the simulation.
+ */
 function admitOrDefer(
   { world, process }: ServiceDeps,
   payloads: PayloadMemory,
@@ -152,7 +149,7 @@ function admitOrDefer(
   }
   const payload = hasPayload() ? null : payloads.reserve(companyId);
   const end = (): Promise<void> => Promise.resolve(payload?.release());
-  return { kind: 'place', place: { payload, begin: () => true, end } };
+  return { kind: 'place', place: { payload, hasWaited: false, begin: () => true, end } };
 }
 
 /** Opens the guard without Redis. It then grants every claim, which allows the most duplicates. */

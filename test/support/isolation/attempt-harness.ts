@@ -2,10 +2,7 @@ import type { Attempt } from '@posthorn/domain/delivery/delivery.ts';
 import { signerOf } from '@posthorn/domain/request/delivery-headers.ts';
 import type { IsOurs, LogRecord, OutgoingRecord } from '@posthorn/platform/kafka/record-log.ts';
 import { createRecordMemory } from '@posthorn/platform/memory/memory-budgets.ts';
-import {
-  createAttemptDelivery,
-  createMakeAttempt,
-} from '../../../services/dispatcher/src/attempt.ts';
+import { createAttemptDelivery } from '../../../services/dispatcher/src/attempt.ts';
 import { createAttemptLeases } from '../../../services/dispatcher/src/attempt-leases.ts';
 import type { CircuitReport } from '../../../services/dispatcher/src/isolation/circuit-rules.ts';
 import {
@@ -158,13 +155,9 @@ export function createAttemptHarness(options: AttemptHarnessOptions = {}): Attem
     loadWebhook,
     isCompanyRemoved: () => Promise.resolve(options.isCompanyRemoved ?? false),
     queues,
-    makeAttempt: createMakeAttempt({
-      loadWebhook,
-      send,
-      tokens: options.tokens ?? { get: () => Promise.reject(new Error('no token is needed')) },
-      proxyRetryMs: 30_000,
-      nowMs,
-    }),
+    send,
+    tokens: options.tokens ?? { get: () => Promise.reject(new Error('no token is needed')) },
+    proxyRetryMs: 30_000,
     moveToSlowLane: createMoveToSlowLane({
       records,
       slowLaneTopic: 'slow',
@@ -182,8 +175,7 @@ export function createAttemptHarness(options: AttemptHarnessOptions = {}): Attem
       harness.erased.push(...dues.map(({ messageId }) => messageId));
       return Promise.resolve();
     },
-    settleDelivery: settleInto(harness.settled),
-    settleResend: settleInto(harness.settledResends),
+    settle: { delivery: settleInto(harness.settled), resend: settleInto(harness.settledResends) },
     nowMs,
   });
   const attempt: AttemptHarness['attempt'] = (record, isOurs = () => true) =>

@@ -319,6 +319,8 @@ export interface Candidate {
 export interface Place {
   /** The memory for its payload, which `end` releases; null when the candidate had its payload. */
   payload: Pick<ReservedPayload, 'load'> | null;
+  /** False when it was free as soon as the attempt came: nothing can have changed since. */
+  hasWaited: boolean;
   /**
    * Starts the request: from here on its duration counts for the endpoint. Returns false when the
    * endpoint has asked for a hold meanwhile; the attempt has to enter again. Called again, it starts

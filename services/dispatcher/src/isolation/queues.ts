@@ -150,7 +150,7 @@ function enter(state: QueueState, candidate: Candidate): Promise<Admission> {
   const ahead = endpoint.waiting[queue].size();
   const decision = decideForNew(state, endpoint, candidate, ahead);
   if (decision.kind !== 'wait' || state.isClosed) {
-    return Promise.resolve(applyDecision(state, endpoint, candidate, decision));
+    return Promise.resolve(withoutWait(applyDecision(state, endpoint, candidate, decision)));
   }
   const waitMs = expectedWaitMs(
     attemptViewOf(state, endpoint, candidate, { ahead, isWaiting: false }),
@@ -163,6 +163,11 @@ function enter(state: QueueState, candidate: Candidate): Promise<Admission> {
     // Its time may have come since the gate was asked.
     if (ahead === 0) reschedule(state, endpoint);
   });
+}
+
+function withoutWait(admission: Admission): Admission {
+  if (admission.kind === 'place') admission.place.hasWaited = false;
+  return admission;
 }
 
 export interface QueueLimits {
@@ -556,6 +561,7 @@ function takePlace(
   advanceHostPace(endpoint, state.monotonicMs());
   return {
     payload: attempt.payload,
+    hasWaited: true,
     begin: () => begin(state, attempt),
     end: (report) => end(state, attempt, report, afterEnd),
   };
