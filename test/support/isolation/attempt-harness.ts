@@ -11,7 +11,7 @@ import {
   type DeferralReason,
 } from '../../../services/dispatcher/src/defer.ts';
 import type { CircuitView } from '../../../services/dispatcher/src/isolation/gate.ts';
-import { createQueues } from '../../../services/dispatcher/src/isolation/queues.ts';
+import { Queues } from '../../../services/dispatcher/src/isolation/queues.ts';
 import type { LoadWebhook } from '../../../services/dispatcher/src/webhooks.ts';
 import {
   createDoubleSendGuard,
@@ -121,7 +121,7 @@ export function createAttemptHarness(options: AttemptHarnessOptions = {}): Attem
   const monotonicMs = (): number => passedMs;
   const places = options.perEndpoint ?? 16;
   const payload = options.payload === undefined ? Buffer.from('{}') : options.payload;
-  const queues = createQueues({
+  const queues = new Queues({
     payloads: createPayloadMemory(() => Promise.resolve(payload), 1_000_000),
     limits: {
       perEndpoint: { floor: places, start: places, ceiling: places },

@@ -6,11 +6,7 @@ import type {
   Place,
   QueueKind,
 } from '../../../services/dispatcher/src/isolation/gate.ts';
-import {
-  createQueues,
-  type QueueDeps,
-  type Queues,
-} from '../../../services/dispatcher/src/isolation/queues.ts';
+import { type QueueDeps, Queues } from '../../../services/dispatcher/src/isolation/queues.ts';
 import {
   createPayloadMemory,
   type PayloadMemory,
@@ -109,7 +105,7 @@ export function createQueueHarness({
     4 * 65_536,
   );
   let unreported = 0;
-  const queues = createQueues({
+  const queues = new Queues({
     limits: { ...LIMITS, ...limits },
     maxWaitMs: () => maxWait.ms,
     isOverloaded: () => overload.is,

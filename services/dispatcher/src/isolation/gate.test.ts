@@ -13,6 +13,7 @@ import {
   fastQueuesInOrder,
   maxWaitMsAt,
   type Reason,
+  turnOf,
 } from './gate.ts';
 
 const NOW: Decision = { kind: 'now' };
@@ -248,5 +249,43 @@ describe('the order of the fast queues', () => {
       (choice) => fastQueuesInOrder(choice)[0] === 'retry',
     );
     expect(retriesFirst).toEqual([4, 8]);
+  });
+});
+
+describe('the turn of a deferred attempt', () => {
+  const bookings = { bookedUntilMs: 0, host: null, deferredByCircuit: 0 };
+  const at = { nowMs: 1_000, ownMs: null, spacingMs: 100 };
+  const host = { bookedUntilMs: 9_000, spacingMs: 250 };
+
+  it.each([
+    ['behind those booked at its endpoint', { ...bookings, bookedUntilMs: 9_000 }, 9_100],
+    ['five seconds ahead at least', bookings, 6_100],
+  ])('is booked %s', (_where, booked, atMs) => {
+    const turn = turnOf({ because: 'pace', inMs: 500 }, booked, at);
+    expect(turn).toEqual({ atMs, countedBy: 'endpoint' });
+  });
+
+  it('is booked behind those of all endpoints of its host when the host is the limit', () => {
+    const turn = turnOf({ because: 'host', inMs: 500 }, { ...bookings, host }, at);
+    expect(turn).toEqual({ atMs: 9_250, countedBy: 'host' });
+  });
+
+  it.each(['pace', 'host'] as const)('is the one it has while that is ahead: %s', (because) => {
+    const turn = turnOf({ because, inMs: 500 }, { ...bookings, host }, { ...at, ownMs: 1_001 });
+    expect(turn).toEqual({ atMs: 1_001, countedBy: null });
+  });
+
+  it('is spread over half an hour at most when a circuit defers', () => {
+    const defer = (deferredByCircuit: number) =>
+      turnOf({ because: 'circuit', inMs: 0 }, { ...bookings, deferredByCircuit }, at);
+    expect(defer(0)).toEqual({ atMs: 1_010, countedBy: 'circuit' });
+    expect(defer(1e6).atMs).toBe(1_000 + 1_800_000);
+  });
+
+  it('books nothing at the endpoint for a suspended company or a lack of memory', () => {
+    const all = (['suspended', 'memory'] as const).map((because) =>
+      turnOf({ because, inMs: 5_500 }, bookings, at),
+    );
+    expect(all).toEqual([6_500, 6_500].map((atMs) => ({ atMs, countedBy: null })));
   });
 });

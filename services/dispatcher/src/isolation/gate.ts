@@ -33,7 +33,12 @@ export type Decision =
   /** `wakeInMs`: when time alone may change the decision; Infinity when only the end of an attempt can. */
   | { kind: 'wait'; because: Reason; wakeInMs: number }
   | { kind: 'slow_lane'; because: Reason }
-  | { kind: 'defer'; because: Reason; inMs: number };
+  | ({ kind: 'defer' } & Deferral);
+
+export interface Deferral {
+  because: Reason;
+  inMs: number;
+}
 
 /**
  * The one place that decides whether an attempt is made now, waits in memory, or leaves. An attempt
@@ -189,9 +194,83 @@ export function expectedWaitMs(
   return Math.max(precedesBooked ? 0 : bookedInMs, queueMs);
 }
 
+/**
+ * Returns whether a queue of this length is due to an overload of this process. Deferring its attempts would not help.
+ * One that is longer than all places together, and than twice the mean of all endpoints, is not: its
+ * endpoint takes less than others. After an outage of Kafka every queue is long, and with eight endpoints
+ * 189,000 deferrals were written for 82,000 attempts.
+ */
+export function isQueueOfOverload(
+  length: number,
+  { places, waiting, endpoints }: { places: number; waiting: number; endpoints: number },
+): boolean {
+  return length < Math.max(places, (2 * waiting) / Math.max(1, endpoints));
+}
+
+/**
+ * Returns whether an attempt has to leave that has waited for MAX_WAIT_MS for this reason: when it waits for its
+ * endpoint, or for memory, which others may hold for long. It stays while it waits for a place or CPU time of this
+ * process.
+ */
+export function mustLeave(because: Reason, isOverloaded: boolean): boolean {
+  return because !== 'busy' && !(because === 'concurrency' && isOverloaded);
+}
+
+/** A turn that is booked, at an endpoint or at a host, comes no earlier than this. */
+export const BOOK_AHEAD_MS = 5_000;
+/** The backlog of a dead endpoint comes back a hundred a second, not all at once. */
+const SPREAD_MS = 10;
+const MAX_SPREAD_MS = 30 * 60_000;
+
+/** When a deferred attempt comes again, and what counts it, so that later ones come after it. */
+export interface Turn {
+  /** Milliseconds since 1970. */
+  atMs: number;
+  countedBy: 'endpoint' | 'host' | 'circuit' | null;
+}
+
+interface Booked {
+  /** Turns up to here, in milliseconds since 1970, are booked. */
+  bookedUntilMs: number;
+}
+
+/** The turns that were booked for the attempts of an endpoint. */
+export interface Bookings extends Booked {
+  /** Null without a limit of attempts to the host. `spacingMs`: between two turns. */
+  host: (Booked & { spacingMs: number }) | null;
+  /** Attempts that the circuit has deferred since the last success. */
+  deferredByCircuit: number;
+}
+
+/**
+ * Returns the turn of a deferred attempt. It is booked behind the attempts that wait and the turns that were booked
+ * before, unless the circuit is open, the company is suspended, memory was short, or the attempt keeps the turn that it
+ * was given before (`ownMs`, since 1970). `spacingMs`: between two turns at the endpoint.
+ */
+export function turnOf(
+  { because, inMs }: Deferral,
+  { bookedUntilMs, host, deferredByCircuit }: Bookings,
+  { nowMs, ownMs, spacingMs }: { nowMs: number; ownMs: number | null; spacingMs: number },
+): Turn {
+  const earliestMs = nowMs + Math.max(BOOK_AHEAD_MS, inMs);
+  // Not booked at the endpoint, which can take it.
+  if (because === 'suspended') return { atMs: nowMs + inMs, countedBy: null };
+  if (because === 'memory') return { atMs: earliestMs, countedBy: null };
+  if (because === 'circuit') {
+    const spreadMs = Math.min((deferredByCircuit + 1) * SPREAD_MS, MAX_SPREAD_MS);
+    return { atMs: nowMs + Math.max(inMs, spreadMs), countedBy: 'circuit' };
+  }
+  if (ownMs !== null && ownMs > nowMs) return { atMs: ownMs, countedBy: null };
+  if (because === 'host' && host) {
+    const atMs = Math.max(host.bookedUntilMs, earliestMs) + host.spacingMs;
+    return { atMs, countedBy: 'host' };
+  }
+  return { atMs: Math.max(bookedUntilMs, earliestMs) + spacingMs, countedBy: 'endpoint' };
+}
+
 /*
  * A free place of the dispatcher goes to the company that has been without one for longest, then to
- * the webhook of that company (createPlaceOrder in platform/async/queues/place-order.ts). Which queue of that
+ * the webhook of that company (createPlaceOrder in platform/async/fair-queue.ts). Which queue of that
  * webhook goes next is decided here.
  */
 

@@ -1,7 +1,6 @@
 import { beforeEach, describe, expect, it } from '@jest/globals';
 import {
   advanceHostPace,
-  bookAtHost,
   createHostPace,
   type HostPace,
   hostSpacingMs,
@@ -79,15 +78,9 @@ describe('the limit of attempts to one host', () => {
     expect(untilHostAllowsMs(one, NOW_MS + 1_001)).toBe(250);
   });
 
-  it('books the turns of deferred attempts behind each other', () => {
-    expect(bookAtHost(host, 5_000)).toBe(5_250);
-    expect(bookAtHost(host, 1_000)).toBe(5_500);
-    expect(bookAtHost(host, 9_000)).toBe(9_250);
-  });
-
   it('is forgotten when no start is taken and no turn is booked', () => {
     advanceHostPace(one, NOW_MS);
-    bookAtHost(host, 5_000);
+    host.bookedUntilMs = 5_250;
     expect(isHostIdle(host, NOW_MS + 1_000, 6_000)).toBe(false);
     expect(isHostIdle(host, NOW_MS + 1_251, 5_249)).toBe(false);
     expect(isHostIdle(host, NOW_MS + 1_251, 5_251)).toBe(true);

@@ -36,8 +36,42 @@ const TOGETHER_MS = 100;
  */
 const RESERVED_FOR_MS = 1_000;
 
-/** A turn that is booked, at an endpoint or at a host, comes no earlier than this. */
-export const BOOK_AHEAD_MS = 5_000;
+/** The paces of all companies to their hosts. */
+export interface HostPaces {
+  /** Returns the pace of the company to the host of this URL, added when it is new; null without a limit. */
+  of: (companyId: string, url: string) => HostPace | null;
+  /**
+   * Forgets the hosts about which nothing must be kept. A host for which attempts wait at one of the endpoints is kept:
+   * otherwise they and the attempts that arrive would have a pace each. `epochMs`: since 1970.
+   */
+  forgetIdle: <E extends PacedByHost>(
+    endpoints: Iterable<E>,
+    isWaiting: (endpoint: E) => boolean,
+    now: { monotonicMs: number; epochMs: number },
+  ) => void;
+}
+
+/** `perSecond`: attempts of one company to one host; 0 for no limit. */
+export function createHostPaces(perSecond: number): HostPaces {
+  const hosts = new Map<string, HostPace>();
+  return {
+    of(companyId, url) {
+      if (perSecond === 0) return null;
+      const key = hostKeyOf(companyId, url);
+      const host = hosts.get(key) ?? createHostPace(perSecond);
+      hosts.set(key, host);
+      return host;
+    },
+    forgetIdle(endpoints, isWaiting, { monotonicMs, epochMs }) {
+      if (hosts.size === 0) return;
+      const awaited = new Set<HostPace | null>();
+      for (const endpoint of endpoints) if (isWaiting(endpoint)) awaited.add(endpoint.host);
+      for (const [key, host] of hosts) {
+        if (!awaited.has(host) && isHostIdle(host, monotonicMs, epochMs)) hosts.delete(key);
+      }
+    },
+  };
+}
 
 /** Names the host of a URL for one company. With dots at its end, a name leads to the same addresses. */
 export function hostKeyOf(companyId: string, url: string): string {
@@ -77,12 +111,6 @@ export function advanceHostPace(endpoint: PacedByHost, nowMs: number): void {
   if (!endpoint.host) return;
   if (reservedStartMs(endpoint, nowMs) === null) takeStart(endpoint.host, nowMs);
   endpoint.hostStartMs = null;
-}
-
-/** Books a turn no earlier than this, behind those of all endpoints of the host. Milliseconds since 1970. */
-export function bookAtHost(host: HostPace, earliestMs: number): number {
-  host.bookedUntilMs = Math.max(host.bookedUntilMs, earliestMs) + host.spacingMs;
-  return host.bookedUntilMs;
 }
 
 /** True while attempts are deferred to turns at the host: its limit is what spaces them. */

@@ -47,10 +47,17 @@ export function createIsolationMetrics(registry: Registry): IsolationMetrics {
   };
 }
 
+interface WatchedIsolation {
+  queues: Pick<Queues, 'running' | 'waiting' | 'endpoints'>;
+  circuits: Pick<Circuits, 'count'>;
+  /** Attempts that may be under way at once. */
+  limit: number;
+}
+
 /** Gauges of the present, read at each scrape. */
 export function watchIsolation(
   registry: Registry,
-  { queues, circuits, limit }: { queues: Queues; circuits: Circuits; limit: number },
+  { queues, circuits, limit }: WatchedIsolation,
 ): void {
   const gauge = (name: string, help: string, value: () => number): void => {
     new Gauge({
@@ -62,11 +69,11 @@ export function watchIsolation(
       },
     });
   };
-  gauge('posthorn_deliveries_in_flight', 'Attempts under way.', queues.running);
+  gauge('posthorn_deliveries_in_flight', 'Attempts under way.', () => queues.running());
   gauge(
     'posthorn_deliveries_waiting',
     'Attempts that wait in memory for their endpoint or for a free place.',
-    queues.waiting,
+    () => queues.waiting(),
   );
   gauge(
     'posthorn_delivery_concurrency_limit',
@@ -77,7 +84,7 @@ export function watchIsolation(
   watchConcurrency(registry, queues);
 }
 
-function watchCircuits(registry: Registry, circuits: Circuits): void {
+function watchCircuits(registry: Registry, circuits: WatchedIsolation['circuits']): void {
   new Gauge({
     name: 'posthorn_circuit_breakers',
     help: 'Circuits of endpoints that failed recently, by state.',
@@ -90,7 +97,7 @@ function watchCircuits(registry: Registry, circuits: Circuits): void {
 }
 
 /** A histogram of the present: it is reset and filled at each scrape. */
-function watchConcurrency(registry: Registry, queues: Queues): void {
+function watchConcurrency(registry: Registry, queues: WatchedIsolation['queues']): void {
   new Histogram({
     name: 'posthorn_endpoint_concurrency_limit',
     help: 'Attempts that each endpoint with recent traffic may have at once.',

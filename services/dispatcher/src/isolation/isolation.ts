@@ -32,13 +32,7 @@ import {
   REPORTED_BYTES,
   watchIsolation,
 } from './isolation-metrics.ts';
-import {
-  createQueues,
-  ENDPOINT_BYTES,
-  MAX_IDLE_ENDPOINTS,
-  type QueueLimits,
-  type Queues,
-} from './queues.ts';
+import { ENDPOINT_BYTES, MAX_IDLE_ENDPOINTS, type QueueLimits, Queues } from './queues.ts';
 
 /** What keeps endpoints and companies apart, and where their attempts go meanwhile. */
 export interface Isolation {
@@ -189,7 +183,7 @@ function keepTicking(
   { budgets, queues, circuits, clock, overload, shared }: Ticking,
 ): void {
   const flows = createFlowReporter({
-    endpoints: queues.endpoints,
+    endpoints: () => queues.endpoints(),
     flows: shared.endpointFlows,
     startConcurrency: config.ENDPOINT_CONCURRENCY,
     ceiling: concurrencyCeilingOf(config),
@@ -200,7 +194,9 @@ function keepTicking(
   const tickers = [
     startTicker(CLOCK_EVERY_MS, clock.tick),
     startTicker(OVERLOAD_EVERY_MS, measureLoop(overload.tick)),
-    startTicker(QUEUES_EVERY_MS, queues.tick),
+    startTicker(QUEUES_EVERY_MS, () => {
+      queues.tick();
+    }),
     startTicker(FLOWS_EVERY_MS, flows.tick),
   ];
   lifecycle.onStop('isolation', () => {
@@ -249,7 +245,7 @@ function openQueues({
   companies,
   payloads,
 }: QueueParts): Queues {
-  return createQueues({
+  return new Queues({
     limits: limitsOf(config),
     maxWaitMs: () => maxWaitMsAt(memory.usedShare()),
     isOverloaded: overload.isOverloaded,

@@ -11,7 +11,8 @@ import {
 import { monotonicClockMs } from '@posthorn/platform/service/clock-and-ids.ts';
 import { createHash } from 'node:crypto';
 import type { Dispatcher } from 'undici';
-import { BOOK_AHEAD_MS, hostKeyOf } from '../isolation/host-pace.ts';
+import { BOOK_AHEAD_MS } from '../isolation/gate.ts';
+import { hostKeyOf } from '../isolation/host-pace.ts';
 import { type ExchangeDeps, post } from './send-webhook.ts';
 
 /** What a token server answered, for all attempts that share it. */

@@ -1,0 +1,191 @@
+import { createFifo, type Fifo } from '@posthorn/platform/async/fair-queue.ts';
+import type { CircuitReport } from './circuit-rules.ts';
+import type { LimitBounds } from './concurrency-limit.ts';
+import {
+  asksForHold,
+  concurrencyOf,
+  createEndpoint,
+  type Endpoint,
+  isSlow,
+  runningOf,
+} from './endpoint.ts';
+import {
+  type Admission,
+  type AttemptReport,
+  type AttemptView,
+  type Candidate,
+  type CircuitView,
+  type EndpointView,
+  fastQueuesInOrder,
+  type QueueKind,
+} from './gate.ts';
+import { hasTurnsAtHost, hostSpacingMs, untilHostAllowsMs } from './host-pace.ts';
+import { paceOf, recentSuccesses, spacingMs, untilPaceAllowsMs } from './learned-rate.ts';
+
+/*
+ * An endpoint with its queues, and the pure questions about it. queues.ts changes it.
+ */
+
+/** An endpoint with its queues. */
+export interface QueuedEndpoint extends Endpoint {
+  /** Where its attempts go. Everything learned about the endpoint applies to this URL only. */
+  url: string;
+  waiting: Record<QueueKind, Fifo<WaitingAttempt>>;
+  /** Cancels the timer that wakes its queues; null when there is none. */
+  cancelWake: (() => void) | null;
+  /** When that timer fires, by the monotonic clock. */
+  wakeAtMs: number;
+  /** Counts the choices between its first attempts and its retries. */
+  choices: number;
+}
+
+export interface WaitingAttempt {
+  candidate: Candidate;
+  /** Monotonic, milliseconds. */
+  sinceMs: number;
+  admit: (admission: Admission) => void;
+}
+
+/** The first and retry queues share one pool of places; the slow lane has its own. */
+export type Pool = 'fast' | 'slow';
+
+export const POOLS: readonly Pool[] = ['fast', 'slow'];
+export const QUEUES: readonly QueueKind[] = ['first', 'retry', 'slow'];
+const SLOW_ONLY: readonly QueueKind[] = ['slow'];
+
+export function poolOf(queue: QueueKind): Pool {
+  return queue === 'slow' ? 'slow' : 'fast';
+}
+
+export function createQueuedEndpoint(
+  candidate: Candidate,
+  bounds: LimitBounds,
+  holdUntilMs: number,
+): QueuedEndpoint {
+  return {
+    ...createEndpoint(candidate, bounds),
+    url: candidate.url,
+    holdUntilMs,
+    waiting: { first: createFifo(), retry: createFifo(), slow: createFifo() },
+    cancelWake: null,
+    wakeAtMs: Infinity,
+    choices: 0,
+  };
+}
+
+export function waitingOf({ waiting }: QueuedEndpoint): number {
+  return waiting.first.size() + waiting.retry.size() + waiting.slow.size();
+}
+
+/** True when the next place of this pool is a choice between its first attempts and its retries. */
+export function hasChoice({ waiting }: QueuedEndpoint, pool: Pool): boolean {
+  return pool === 'fast' && waiting.first.size() > 0 && waiting.retry.size() > 0;
+}
+
+export function queuesInOrder({ choices }: QueuedEndpoint, pool: Pool): readonly QueueKind[] {
+  return pool === 'slow' ? SLOW_ONLY : fastQueuesInOrder(choices);
+}
+
+/** An idle endpoint is remembered for this long. */
+const KEPT_IDLE_MS = 60_000;
+
+/** True when it has been idle for a minute, and nothing about it has to be kept. */
+export function isForgettable(endpoint: QueuedEndpoint, nowMs: number): boolean {
+  const isRecent = endpoint.lastEndMs + KEPT_IDLE_MS > nowMs;
+  return !isRecent && !isSlow(endpoint, nowMs) && isIdleWithoutLimit(endpoint, nowMs);
+}
+
+/** True when it is idle, and neither a hold nor a pace has to be kept. */
+export function isIdleWithoutLimit(endpoint: QueuedEndpoint, nowMs: number): boolean {
+  const isIdle = runningOf(endpoint) + waitingOf(endpoint) === 0;
+  return isIdle && Math.max(endpoint.holdUntilMs, endpoint.nextPacedMs) <= nowMs;
+}
+
+export interface QueuePosition {
+  /** How many attempts of its queue are ahead of it. */
+  ahead: number;
+  /** False when it has just come and does not stand in a queue yet. */
+  isWaiting: boolean;
+}
+
+/** Facts of this moment that the gate needs beside the attempt and its endpoint. */
+interface Surroundings {
+  /** Milliseconds since 1970. */
+  nowMs: () => number;
+  monotonicMs: () => number;
+  circuitOf: (candidate: Candidate) => CircuitView;
+  /** For how long the company has been suspended, in milliseconds; null when it is not. */
+  suspendedForMs: (companyId: string) => number | null;
+  payloads: { hasRoom: (companyId: string) => boolean };
+}
+
+/** Returns the attempt and its endpoint as the gate sees them. */
+export function viewsOf(
+  endpoint: QueuedEndpoint,
+  candidate: Candidate,
+  position: QueuePosition,
+  surroundings: Surroundings,
+): [AttemptView, EndpointView] {
+  return [
+    attemptViewOf(endpoint, candidate, position, surroundings),
+    endpointViewOf(endpoint, candidate, surroundings),
+  ];
+}
+
+/**
+ * The company of the endpoint is the one that needs memory, as when a place comes free. If the two named different
+ * companies, the queues would choose the same endpoint again and again.
+ */
+function attemptViewOf(
+  endpoint: QueuedEndpoint,
+  { queue, companyId, turnAtMs, hasPayload }: Candidate,
+  { ahead, isWaiting }: QueuePosition,
+  { nowMs, suspendedForMs, payloads }: Surroundings,
+): AttemptView {
+  return {
+    queue,
+    ahead,
+    turnInMs: turnAtMs === null ? 0 : Math.max(0, turnAtMs - nowMs()),
+    precedesBooked: isWaiting || turnAtMs !== null,
+    lacksMemory: !hasPayload() && !payloads.hasRoom(endpoint.companyId),
+    suspendedForMs: suspendedForMs(companyId),
+  };
+}
+
+function endpointViewOf(
+  endpoint: QueuedEndpoint,
+  candidate: Candidate,
+  surroundings: Surroundings,
+): EndpointView {
+  const nowMs = surroundings.nowMs();
+  const monotonicMs = surroundings.monotonicMs();
+  const { running, waiting, holdUntilMs, bookedUntilMs, host } = endpoint;
+  const bookedMs = Math.max(bookedUntilMs, host?.bookedUntilMs ?? 0);
+  return {
+    circuit: surroundings.circuitOf(candidate),
+    isSlow: isSlow(endpoint, monotonicMs),
+    hasRateLimit: candidate.rateLimitPerSecond !== null,
+    isPaced: hasTurnsAtHost(endpoint, nowMs) || paceOf(endpoint, monotonicMs) !== null,
+    holdInMs: Math.max(0, holdUntilMs - monotonicMs),
+    paceInMs: untilPaceAllowsMs(endpoint, monotonicMs),
+    hostInMs: untilHostAllowsMs(endpoint, monotonicMs),
+    bookedInMs: Math.max(0, bookedMs - nowMs),
+    running,
+    waitingSlow: waiting.slow.size(),
+    wasSlowLast: endpoint.wasSlowLast,
+    concurrency: concurrencyOf(endpoint),
+    spacingMs: Math.max(spacingMs(endpoint, monotonicMs), hostSpacingMs(endpoint, monotonicMs)),
+  };
+}
+
+export function circuitReportOf(
+  { rate }: QueuedEndpoint,
+  report: AttemptReport,
+  nowMs: number,
+): CircuitReport {
+  return {
+    outcome: report.outcome,
+    asksForHold: asksForHold(report),
+    recentSuccesses: recentSuccesses(rate, nowMs),
+  };
+}
