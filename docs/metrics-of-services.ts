@@ -11,13 +11,12 @@ import { createRegistry, watchDependencies } from '@posthorn/platform/service/me
 import { createStoreMetrics } from '@posthorn/platform/service/store-metrics.ts';
 import { createStatsMetrics } from '@posthorn/platform/mongo/messages/write-stats.ts';
 import type { Registry } from 'prom-client';
-import { createDispatcherMetrics } from '../services/dispatcher/src/metrics.ts';
 import {
-  createIsolationMetrics,
+  createDispatcherMetrics,
+  watchConnections,
   watchIsolation,
-} from '../services/dispatcher/src/isolation/isolation-metrics.ts';
+} from '../services/dispatcher/src/metrics.ts';
 import { createOutageWatch } from '../services/dispatcher/src/outages.ts';
-import { createSenderMetrics, watchSockets } from '../services/dispatcher/src/sending/sender.ts';
 import {
   createIdempotentAccept,
   type IdempotentAcceptDeps,
@@ -65,10 +64,8 @@ function gateway(): Registry {
 function dispatcher(): Registry {
   const registry = serviceRegistry('dispatcher');
   createDispatcherMetrics(registry);
-  createIsolationMetrics(registry);
   watchIsolation(registry, { queues: NOTHING, circuits: NOTHING, limit: 0 });
-  createSenderMetrics(registry);
-  watchSockets(registry, nothing);
+  watchConnections(registry, nothing);
   createOutageWatch(registry);
   createDroppedSpans(registry);
   createDeadLetters('', {

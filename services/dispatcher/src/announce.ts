@@ -1,5 +1,5 @@
 import { endedAtMs } from '@posthorn/domain/delivery/delivery.ts';
-import { createLoop, startTicker, type Ticker } from '@posthorn/platform/async/loop.ts';
+import { createLoop } from '@posthorn/platform/async/loop.ts';
 import type { LogRecord } from '@posthorn/platform/kafka/record-log.ts';
 import type {
   LiveAttempt,
@@ -11,7 +11,6 @@ import {
   REPEAT_REPORT_MS,
 } from '@posthorn/platform/redis/reading-positions.ts';
 import type { Logger } from '@posthorn/platform/service/logger.ts';
-import type { ServiceContext } from '@posthorn/platform/service/run-service.ts';
 import type { AnnounceAttempt, SettledAttempt } from './settle.ts';
 
 /** Reports to the gateways how far the records of fresh messages are begun here. */
@@ -23,7 +22,7 @@ export interface ReadingReporter {
   forget: () => void;
 }
 
-const REPORT_READING_EVERY_MS = 200;
+export const REPORT_READING_EVERY_MS = 200;
 
 export function createReadingReporter(
   positions: Pick<ReadingPositions, 'report'>,
@@ -51,10 +50,6 @@ export function createReadingReporter(
       changed.clear();
     },
   };
-}
-
-export function startReporting({ tick }: ReadingReporter): Ticker {
-  return startTicker(REPORT_READING_EVERY_MS, tick);
 }
 
 export interface LiveAnnouncements {
@@ -124,15 +119,4 @@ function statusAfter(
   if (outcome === 'success') return 'delivered';
   if (trigger === 'resend') return undefined;
   return cancelReason ? 'cancelled' : 'pending';
-}
-
-/** Starts to tell gateways of attempts that somebody watches. */
-export function openLiveAnnouncements(
-  { logger, lifecycle }: Pick<ServiceContext<unknown>, 'logger' | 'lifecycle'>,
-  live: LiveAttempts,
-): AnnounceAttempt {
-  const { announce, start, stop } = createLiveAnnouncements({ live, logger });
-  start();
-  lifecycle.onStop('live attempts', stop);
-  return announce;
 }

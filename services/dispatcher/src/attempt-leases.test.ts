@@ -1,9 +1,10 @@
-import { beforeEach, describe, expect, it } from '@jest/globals';
+import { beforeEach, describe, expect, it, test } from '@jest/globals';
 import { StoppedError } from '@posthorn/platform/async/keep-trying.ts';
 import {
   createLeaseHarness,
   type LeaseHarness,
 } from '../../../test/support/isolation/lease-harness.ts';
+import { createRecentIds } from './attempt-leases.ts';
 
 let at: LeaseHarness;
 
@@ -111,12 +112,12 @@ describe('a lease', () => {
     });
   });
 
-  it('is held until it is released, which is reported', () => {
-    expect(at.leases.isHeld('att_1')).toBe(false);
+  it('makes its attempt known, also after its release', () => {
+    expect(at.leases.isKnown('att_1')).toBe(false);
     const { release } = at.take('att_1');
-    expect(at.leases.isHeld('att_1')).toBe(true);
+    expect(at.leases.isKnown('att_1')).toBe(true);
     release();
-    expect([at.leases.isHeld('att_1'), at.released]).toEqual([false, ['att_1']]);
+    expect(at.leases.isKnown('att_1')).toBe(true);
   });
 
   it('is taken at once when Redis is away', async () => {
@@ -125,12 +126,11 @@ describe('a lease', () => {
     expect(at.withdrawn).toEqual([]);
   });
 
-  it('counts as held while it is waited for: a copy of its record must not be attempted beside it', async () => {
+  it('makes its attempt known while it is waited for: a copy of its record must not be attempted beside it', async () => {
     at.elsewhere.add('att_1');
     const waiting = at.takeWhenFree('att_1');
-    expect(at.leases.isHeld('att_1')).toBe(true);
+    expect(at.leases.isKnown('att_1')).toBe(true);
     (await waiting).release();
-    expect(at.leases.isHeld('att_1')).toBe(false);
   });
 
   it('is waited for no longer than the partition is read here', async () => {
@@ -170,4 +170,13 @@ describe('a lease', () => {
     at.tickAfter(50);
     expect(at.withdrawn).toEqual(['att_1']);
   });
+});
+
+test('the newest are remembered, and what is far older is not', () => {
+  const recent = createRecentIds(100);
+  for (let n = 0; n < 1_000; n += 1) {
+    recent.add(`id-${n}`);
+    expect(recent.has(`id-${Math.max(0, n - 99)}`)).toBe(true);
+    expect(recent.has(`id-${n - 200}`)).toBe(false);
+  }
 });

@@ -1,5 +1,6 @@
 import { expect, test } from '@jest/globals';
-import { createSuspendedCompanies } from './companies.ts';
+import { keepTrying } from '../../../test/support/time/keep-trying.ts';
+import { createCompanies } from './companies.ts';
 
 const logger = { warn: () => undefined };
 
@@ -9,9 +10,13 @@ test('the companies that are suspended are those of the last read that succeeded
     () => Promise.reject(new Error('the store is away')),
     () => Promise.resolve(new Map()),
   ];
-  const companies = createSuspendedCompanies({
-    companies: { listSuspended: () => reads.shift()?.() ?? Promise.resolve(new Map()) },
-    first: new Map([['comp_1', 1_000]]),
+  const companies = createCompanies({
+    life: {
+      listSuspended: () => reads.shift()?.() ?? Promise.resolve(new Map()),
+      statusOf: () => Promise.reject(new Error('not part of this test')),
+    },
+    suspended: new Map([['comp_1', 1_000]]),
+    keepTrying,
     nowMs: () => 5_000,
     logger,
   });

@@ -1,90 +1,67 @@
-import { createCoalescingCache } from '@posthorn/platform/memory/coalescing-cache.ts';
+import { createCoalescingCache } from '@posthorn/platform/async/coalescing-cache.ts';
+import type { KeepTrying } from '@posthorn/platform/async/keep-trying.ts';
 import { createLoop } from '@posthorn/platform/async/loop.ts';
-import {
-  type CompanyLife,
-  createCompanyLife,
-} from '@posthorn/platform/mongo/companies/companies.ts';
-import { systemClockMs } from '@posthorn/platform/service/clock-and-ids.ts';
+import type { CompanyLife } from '@posthorn/platform/mongo/companies/companies.ts';
 import type { Logger } from '@posthorn/platform/service/logger.ts';
-import type { ServiceContext } from '@posthorn/platform/service/run-service.ts';
-import type { mongo } from 'mongoose';
-import type { DispatcherConfig } from './config.ts';
 
-export interface Companies extends Pick<SuspendedCompanies, 'suspendedForMs'> {
-  /** Resolves true when the company is removed, or is being removed: nothing may be recorded for it. */
-  isRemoved: (companyId: string) => Promise<boolean>;
-}
-
-/** Asked only for records whose webhook was deleted. */
-const STATUS_CACHE = { ttlMs: 2_000, maxSize: 1_000, sizeOf: () => 1 };
-
-/** Resolves when it is known which companies are suspended: before that nothing may be sent. */
-export async function openCompanies(
-  { lifecycle, logger, keepTrying }: ServiceContext<DispatcherConfig>,
-  db: mongo.Db,
-): Promise<Companies> {
-  const life = createCompanyLife(db);
-  const first = await keepTrying('read the suspended companies', life.listSuspended);
-  const suspended = createSuspendedCompanies({
-    companies: life,
-    first,
-    nowMs: systemClockMs,
-    logger,
-  });
-  suspended.start();
-  lifecycle.onStop('suspended companies', suspended.stop);
-  const statuses = createCoalescingCache<{ isRemoved: boolean }>(STATUS_CACHE);
-  const readStatus = async (companyId: string): Promise<{ isRemoved: boolean }> => {
-    const status = await keepTrying('look up companies', () => life.statusOf(companyId));
-    return { isRemoved: status === null || status === 'removing' };
-  };
-  return {
-    suspendedForMs: suspended.suspendedForMs,
-    isRemoved: async (companyId) => {
-      const found = await statuses.get(companyId, () => readStatus(companyId));
-      return found?.isRemoved ?? true;
-    },
-  };
-}
-
-interface SuspendedCompanies {
+export interface Companies {
   /** For how long the company has been suspended, in milliseconds; null when it is not. */
   suspendedForMs: (companyId: string) => number | null;
+  /** Resolves true when the company is removed, or is being removed: nothing may be recorded for it. */
+  isRemoved: (companyId: string) => Promise<boolean>;
   start: () => void;
-  /** Reads the list again. When that fails, the last one stays. */
+  /** Reads the suspended companies again. When that fails, the last list stays. */
   tick: () => Promise<void>;
   stop: () => Promise<void>;
 }
 
-interface SuspendedCompaniesDeps {
-  companies: Pick<CompanyLife, 'listSuspended'>;
-  /** What was read at the start. */
-  first: ReadonlyMap<string, number>;
+interface CompaniesDeps {
+  life: Pick<CompanyLife, 'listSuspended' | 'statusOf'>;
+  /** The suspended companies at the start, and since when they are. Before they are known nothing may be sent. */
+  suspended: ReadonlyMap<string, number>;
+  keepTrying: KeepTrying;
   nowMs: () => number;
   logger: Pick<Logger, 'warn'>;
 }
 
 /** A company that is suspended gets no attempt that begins later than this and one read. */
 const EVERY_MS = 2_000;
+/** Used only for records whose webhook was deleted. */
+const STATUS_CACHE = { ttlMs: 2_000, maxSize: 1_000, sizeOf: () => 1 };
 
-/** Few companies are suspended: all of them are in memory, so that no attempt has to ask. */
-export function createSuspendedCompanies(deps: SuspendedCompaniesDeps): SuspendedCompanies {
-  let suspended = deps.first;
-  const loop = createLoop({
+/** Few companies are suspended: all of them are in memory, so that no attempt has to wait for a read. */
+export function createCompanies({
+  life,
+  suspended: first,
+  keepTrying,
+  nowMs,
+  logger,
+}: CompaniesDeps): Companies {
+  let suspended = first;
+  const { start, tick, stop } = createLoop({
     name: 'suspended companies',
     everyMs: EVERY_MS,
     run: async () => {
-      suspended = await deps.companies.listSuspended();
+      suspended = await life.listSuspended();
     },
-    logger: deps.logger,
+    logger,
   });
+  const statuses = createCoalescingCache<{ isRemoved: boolean }>(STATUS_CACHE);
+  const readStatus = async (companyId: string): Promise<{ isRemoved: boolean }> => {
+    const status = await keepTrying('look up companies', () => life.statusOf(companyId));
+    return { isRemoved: status === null || status === 'removing' };
+  };
   return {
     suspendedForMs(companyId) {
       const sinceMs = suspended.get(companyId);
-      return sinceMs === undefined ? null : deps.nowMs() - sinceMs;
+      return sinceMs === undefined ? null : nowMs() - sinceMs;
     },
-    start: loop.start,
-    tick: loop.tick,
-    stop: loop.stop,
+    async isRemoved(companyId) {
+      const found = await statuses.get(companyId, () => readStatus(companyId));
+      return found?.isRemoved ?? true;
+    },
+    start,
+    tick,
+    stop,
   };
 }

@@ -1,6 +1,7 @@
 import { egressProxySettings } from '@posthorn/platform/security/egress.ts';
 import { settings, wholeNumber } from '@posthorn/platform/service/settings.ts';
 import { z } from 'zod';
+import type { QueueLimits } from './isolation/queues.ts';
 
 export const dispatcherConfig = z.object({
   DELIVERY_TIMEOUT_MS: wholeNumber(100, 60_000, 'milliseconds')
@@ -34,3 +35,23 @@ export const dispatcherConfig = z.object({
 });
 
 export type DispatcherConfig = z.infer<typeof dispatcherConfig>;
+
+/** An endpoint that fails every attempt goes down to one at a time. */
+const CONCURRENCY_FLOOR = 1;
+
+/** About 5 ms of work. The slow lane has a share of its own, so that a burst does not keep it waiting. */
+const STARTS_PER_LOOP = { fast: 16, slow: 4 };
+
+export function queueLimitsOf(config: DispatcherConfig): QueueLimits {
+  // However well an endpoint does, half of the places are left for others.
+  const halfOfPlaces = Math.ceil(config.MAX_IN_FLIGHT / 2);
+  const ceiling = Math.max(1, Math.min(config.ENDPOINT_CONCURRENCY_MAX, halfOfPlaces));
+  const start = Math.min(config.ENDPOINT_CONCURRENCY, ceiling);
+  return {
+    perEndpoint: { floor: CONCURRENCY_FLOOR, start, ceiling },
+    perHostPerSecond: config.HOST_ATTEMPTS_PER_SECOND,
+    fast: config.MAX_IN_FLIGHT,
+    slow: config.SLOW_LANE_CONCURRENCY,
+    startsPerLoop: STARTS_PER_LOOP,
+  };
+}

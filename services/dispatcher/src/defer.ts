@@ -12,12 +12,7 @@ import { required, requiredAt } from '@posthorn/domain/required.ts';
 import type { KeepTrying } from '@posthorn/platform/async/keep-trying.ts';
 import { createBatchedPublisher } from '@posthorn/platform/kafka/batched-publisher.ts';
 import type { LogRecord, RecordLog } from '@posthorn/platform/kafka/record-log.ts';
-import { REASONS } from './isolation/gate.ts';
-
-/** Why an attempt is deferred: by the gate, or because our egress proxy failed its request. */
-export const DEFERRAL_REASONS = [...REASONS, 'proxy'] as const;
-
-export type DeferralReason = (typeof DEFERRAL_REASONS)[number];
+import type { DeferralReason } from './isolation/gate.ts';
 
 interface Deferral {
   because: DeferralReason;

@@ -1,12 +1,27 @@
 import { type Attempt, endedAtMs, OUTCOMES, TRIGGERS } from '@posthorn/domain/delivery/delivery.ts';
+import { EGRESS_REFUSALS } from '@posthorn/domain/egress.ts';
 import type { DueAttempt } from '@posthorn/domain/records/records.ts';
 import { startAtZero } from '@posthorn/platform/service/metrics.ts';
-import { Counter, Histogram, type Registry } from 'prom-client';
+import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
+import type { Circuits } from './isolation/circuits.ts';
+import { concurrencyOf } from './isolation/endpoint.ts';
+import { DEFERRAL_REASONS, type DeferralReason } from './isolation/gate.ts';
+import type { Queues } from './isolation/queues.ts';
+import { TOKEN_RESULTS } from './sending/access-tokens.ts';
+import { TUNNEL_RESULTS } from './sending/egress-proxy.ts';
+import type { SenderMetrics } from './sending/sender.ts';
 
-export interface DispatcherMetrics {
-  finished: Counter<'result'>;
+export interface DispatcherMetrics extends IsolationMetrics {
+  sender: SenderMetrics;
+  countCancelled: () => void;
   /** Counts one attempt, its duration and its lag; a success also as the end of its delivery. */
   observe: (due: DueAttempt, attempt: Attempt) => void;
+}
+
+/** Counts decisions of the gate. Attempts that are made at once or wait in memory are not counted. */
+interface IsolationMetrics {
+  countDeferral: (because: DeferralReason) => void;
+  countSlowLane: () => void;
 }
 
 export function createDispatcherMetrics(registry: Registry): DispatcherMetrics {
@@ -29,7 +44,11 @@ export function createDispatcherMetrics(registry: Registry): DispatcherMetrics {
   });
   startAtZero(finished, 'result', ['delivered', 'cancelled']);
   return {
-    finished,
+    ...createIsolationMetrics(registers),
+    sender: createSenderMetrics(registers),
+    countCancelled() {
+      finished.inc({ result: 'cancelled' });
+    },
     observe(due, attempt) {
       const { outcome, trigger, durationMs, startedAtMs } = attempt;
       const isDelivered = outcome === 'success';
@@ -67,4 +86,159 @@ function createHistograms(registers: Registry[]) {
     registers,
   });
   return { duration, lag, completion };
+}
+
+function createIsolationMetrics(registers: Registry[]): IsolationMetrics {
+  const deferrals = new Counter({
+    name: 'posthorn_deferrals_total',
+    help: 'Attempts that were deferred to a delay topic, by reason. A deferral uses up no attempt.',
+    labelNames: ['because'],
+    registers,
+  });
+  startAtZero(deferrals, 'because', DEFERRAL_REASONS);
+  const circuitDeferrals = new Counter({
+    name: 'posthorn_circuit_breaker_deferrals_total',
+    help: 'Attempts that were deferred because their circuit was open.',
+    registers,
+  });
+  const spills = new Counter({
+    name: 'posthorn_slow_lane_spills_total',
+    help: 'Attempts moved to the slow lane because their endpoint takes a second or longer.',
+    registers,
+  });
+  return {
+    countDeferral(because) {
+      deferrals.inc({ because });
+      if (because === 'circuit') circuitDeferrals.inc();
+    },
+    countSlowLane: () => {
+      spills.inc();
+    },
+  };
+}
+
+function createSenderMetrics(registers: Registry[]): SenderMetrics {
+  const blocked = new Counter({
+    name: 'posthorn_egress_blocked_total',
+    help: 'Connections refused by the egress rules, by reason.',
+    labelNames: ['reason'],
+    registers,
+  });
+  startAtZero(blocked, 'reason', EGRESS_REFUSALS);
+  const connections = new Counter({
+    name: 'posthorn_outbound_connections_total',
+    help: 'Requests sent to endpoints, by whether they reused an open connection.',
+    labelNames: ['reused'],
+    registers,
+  });
+  startAtZero(connections, 'reused', ['true', 'false']);
+  const tunnels = new Counter({
+    name: 'posthorn_proxy_tunnels_total',
+    help: 'Connections asked of the egress proxy, by result; each fault deserves an alert, since deliveries wait for the proxy.',
+    labelNames: ['result'],
+    registers,
+  });
+  startAtZero(tunnels, 'result', TUNNEL_RESULTS);
+  const tokenRequests = new Counter({
+    name: 'posthorn_token_requests_total',
+    help: 'Requests for OAuth 2.0 access tokens, by result.',
+    labelNames: ['result'],
+    registers,
+  });
+  startAtZero(tokenRequests, 'result', TOKEN_RESULTS);
+  return {
+    onRefused(reason) {
+      blocked.inc({ reason });
+    },
+    onSent(isReused) {
+      connections.inc({ reused: String(isReused) });
+    },
+    onTunnel(result) {
+      tunnels.inc({ result });
+    },
+    onTokenRequest(result) {
+      tokenRequests.inc({ result });
+    },
+  };
+}
+
+interface WatchedIsolation {
+  queues: Pick<Queues, 'running' | 'waiting' | 'endpoints'>;
+  circuits: Pick<Circuits, 'count'>;
+  /** Attempts that may be under way at once. */
+  limit: number;
+}
+
+/** Gauges of the present, read at each scrape. */
+export function watchIsolation(
+  registry: Registry,
+  { queues, circuits, limit }: WatchedIsolation,
+): void {
+  const gauge = (name: string, help: string, value: () => number): void => {
+    new Gauge({
+      name,
+      help,
+      registers: [registry],
+      collect() {
+        this.set(value());
+      },
+    });
+  };
+  gauge('posthorn_deliveries_in_flight', 'Attempts under way.', () => queues.running());
+  gauge(
+    'posthorn_deliveries_waiting',
+    'Attempts that wait in memory for their endpoint or for a free place.',
+    () => queues.waiting(),
+  );
+  gauge(
+    'posthorn_delivery_concurrency_limit',
+    'Attempts that may be under way at once.',
+    () => limit,
+  );
+  watchCircuits(registry, circuits);
+  watchConcurrency(registry, queues);
+}
+
+function watchCircuits(registry: Registry, circuits: WatchedIsolation['circuits']): void {
+  new Gauge({
+    name: 'posthorn_circuit_breakers',
+    help: 'Circuits of endpoints that failed recently, by state.',
+    labelNames: ['state'],
+    registers: [registry],
+    collect() {
+      for (const [state, count] of Object.entries(circuits.count())) this.set({ state }, count);
+    },
+  });
+}
+
+/** A histogram of the present: it is reset and filled at each scrape. */
+function watchConcurrency(registry: Registry, queues: WatchedIsolation['queues']): void {
+  new Histogram({
+    name: 'posthorn_endpoint_concurrency_limit',
+    help: 'Attempts that each endpoint with recent traffic may have at once.',
+    buckets: [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1_024],
+    registers: [registry],
+    collect() {
+      this.reset();
+      for (const endpoint of queues.endpoints().values()) this.observe(concurrencyOf(endpoint));
+    },
+  });
+}
+
+/** Shows the connections to endpoints and token servers, at each scrape. */
+export function watchConnections(
+  registry: Registry,
+  count: () => { open: number; idle: number },
+): void {
+  new Gauge({
+    name: 'posthorn_outbound_sockets',
+    help: 'Open connections to endpoints and token servers: busy with a request, or idle.',
+    labelNames: ['state'],
+    registers: [registry],
+    collect() {
+      const { open, idle } = count();
+      this.set({ state: 'busy' }, open - idle);
+      this.set({ state: 'idle' }, idle);
+    },
+  });
 }

@@ -17,7 +17,7 @@ import {
 import { sampleDue, sampleRecord } from '../../../test/support/samples/sample-record.ts';
 import { eventually } from '../../../test/support/time/eventually.ts';
 import { keepTrying } from '../../../test/support/time/keep-trying.ts';
-import { type CheckRecorded, createCheckRecorded, createRecentIds } from './prevent-double-send.ts';
+import { type CheckRecorded, createCheckRecorded } from './prevent-double-send.ts';
 
 const REF = { ...refOf(sampleDue()), createdAtMs: NOW_MS };
 const due = (dueAtMs: number, trigger: 'retry' | 'resend' = 'retry'): Buffer =>
@@ -337,13 +337,4 @@ describe('check recorded', () => {
       expect(markReads).toHaveLength(2);
     });
   });
-});
-
-test('the newest are remembered, and what is far older is not', () => {
-  const recent = createRecentIds(100);
-  for (let n = 0; n < 1_000; n += 1) {
-    recent.add(`id-${n}`);
-    expect(recent.has(`id-${Math.max(0, n - 99)}`)).toBe(true);
-    expect(recent.has(`id-${n - 200}`)).toBe(false);
-  }
 });

@@ -8,7 +8,8 @@ import { createBatcher } from '@posthorn/platform/async/batcher.ts';
 import type { KeepTrying } from '@posthorn/platform/async/keep-trying.ts';
 import type { ConsumeOptions, IsOurs, LogRecord } from '@posthorn/platform/kafka/record-log.ts';
 import type { DeliveryStore } from '@posthorn/platform/mongo/messages/deliveries.ts';
-import type { ResendMarks } from '@posthorn/platform/mongo/webhooks/resend-marks.ts';
+import type { ResendMarks } from '@posthorn/platform/mongo/resends/resend-marks.ts';
+import type { ReadingReporter } from './announce.ts';
 import type { AttemptLeases, HeldLease } from './attempt-leases.ts';
 import { turnAtOf } from './defer.ts';
 
@@ -27,9 +28,7 @@ export interface DoubleSendGuard {
 }
 
 interface DoubleSendDeps {
-  leases: Pick<AttemptLeases, 'take' | 'takeWhenFree' | 'isHeld'>;
-  /** The attempts that this process has worked on, added when their lease is released. */
-  recentIds: Pick<RecentIds, 'has'>;
+  leases: Pick<AttemptLeases, 'take' | 'takeWhenFree' | 'isKnown'>;
   checkRecorded: CheckRecorded;
   slowLaneTopic: string;
   nowMs: () => number;
@@ -59,21 +58,21 @@ const SEND: Remaining = { kind: 'send' };
  *    for longer than a lease lasts claims the attempt again before its request. Work that hung until its consumer
  *    was replaced makes no request any more.
  * 3. The document of the delivery, written before the offset is committed: an attempt that it has is
- *    not made again (check-recorded.ts). Only an attempt that may have been read before is looked up:
+ *    not made again (`createCheckRecorded`). Only an attempt that may have been read before is looked up:
  *    its record lay in a partition when that changed hands; it is a retry that was due before that, so
  *    that a former owner may have read another copy (the retry service releases an attempt twice, up
  *    to a minute apart, when its own partitions change hands); it came over the slow lane or from a deferral; it is
- *    over ten seconds late; or its id is one of the last 50,000 (recent-ids.ts), which cover half a
+ *    over ten seconds late; or its id is one of the last 50,000 (attempt-leases.ts), which cover half a
  *    minute at 1,500 attempts/s. All others are not looked up: the hot path asks nobody.
  * 4. The mark of a resend, which is looked up for every resend: it is sent only while it is asked for.
  * 5. Ids that are derived from message, webhook and attempt number: records and documents that are
  *    written twice are recognised as the same attempt.
  * 6. In the retry service, the check at release: an attempt that is recorded already is dropped
- *    (domain/delivery-lifecycle/when-released.ts), and one that was parked twice is released once per batch.
+ *    (domain/delivery/when-cancelled.ts), and one that was parked twice is released once per batch.
  *
  * What cannot be prevented (docs/contract.md C10.1). The endpoint recognises all of it by `webhook-id`:
  * - After a crash: the attempts that were under way, and those whose response was not recorded yet: it
- *   came in the last 40 ms (settle-delivery.ts), or its batch was being written.
+ *   came in the last 40 ms (settle.ts), or its batch was being written.
  * - A request whose response did not arrive in time, although the endpoint processed it: its retry.
  * - Without Redis: the attempts that a living former owner still works on when a partition changes
  *   hands.
@@ -105,14 +104,13 @@ export function createDoubleSendGuard(deps: DoubleSendDeps): DoubleSendGuard {
 
 /** Item 3 of the list above, without the late ones. */
 function mayBeReadBefore(deps: DoubleSendDeps, record: LogRecord, due: DueAttempt): boolean {
-  const { leases, recentIds, slowLaneTopic, nowMs } = deps;
+  const { leases, slowLaneTopic, nowMs } = deps;
   return (
     record.isInherited ||
     mayHaveCopyElsewhere(record, due) ||
     record.topic === slowLaneTopic ||
     turnAtOf(record, nowMs()) !== null ||
-    leases.isHeld(due.attemptId) ||
-    recentIds.has(due.attemptId)
+    leases.isKnown(due.attemptId)
   );
 }
 
@@ -202,33 +200,6 @@ function remainingOf(due: DueAttempt, recorded: RecordedDelivery | undefined): R
   return { kind: 'publish_failure', attempt: recorded.lastAttempt };
 }
 
-interface RecentIds {
-  add: (id: string) => void;
-  has: (id: string) => boolean;
-}
-
-/**
- * A record may be stored twice: a producer got no response and sent it again, or the former owner of
- * its partition released it too. The copy comes within seconds; this covers 33 s at 1,500 attempts/s.
- */
-export const REMEMBERED_IDS = 50_000;
-
-/** Remembers at least the newest `count` ids, and at most twice as many. */
-export function createRecentIds(count: number): RecentIds {
-  let newer = new Set<string>();
-  let older = new Set<string>();
-  return {
-    add(id) {
-      if (newer.size >= count) {
-        older = newer;
-        newer = new Set();
-      }
-      newer.add(id);
-    },
-    has: (id) => newer.has(id) || older.has(id),
-  };
-}
-
 type Assignment = Readonly<Record<string, readonly number[]>>;
 
 interface TakeOverDeps {
@@ -239,6 +210,9 @@ interface TakeOverDeps {
   /** Waits until former owners have announced the attempts that they still work on. */
   takeOverAttempts: () => Promise<void>;
   attempt: ConsumeOptions['handle'];
+  messageCreatedTopic: string;
+  /** Learns how far the fresh records are begun. */
+  reading: Pick<ReadingReporter, 'note' | 'forget'>;
 }
 
 export interface TakeOver {
@@ -251,19 +225,21 @@ export interface TakeOver {
 }
 
 export function createTakeOver(deps: TakeOverDeps): TakeOver {
-  const { handOverAttempts, takeOverEndpoints, takeOverAttempts, attempt } = deps;
+  const { messageCreatedTopic, reading } = deps;
   const byGroup = new Map<string, Assignment>();
   let takenOver: Promise<unknown> = Promise.resolve();
   return {
-    onRebalancing: handOverAttempts,
+    onRebalancing: deps.handOverAttempts,
     onAssigned(groupId, assignment) {
+      if (messageCreatedTopic in assignment) reading.forget();
       byGroup.set(groupId, assignment);
       const all = [...byGroup.values()].flatMap((ofGroup) => Object.values(ofGroup).flat());
-      takenOver = Promise.all([takeOverEndpoints(new Set(all)), takeOverAttempts()]);
+      takenOver = Promise.all([deps.takeOverEndpoints(new Set(all)), deps.takeOverAttempts()]);
     },
     async handle(record, isOurs) {
+      if (record.topic === messageCreatedTopic) reading.note(record);
       await takenOver;
-      await attempt(record, isOurs);
+      await deps.attempt(record, isOurs);
     },
   };
 }

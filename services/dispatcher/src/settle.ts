@@ -160,7 +160,7 @@ function reportCancelled(
   due: DueAttempt,
   reason: CancelReason,
 ): void {
-  metrics.finished.inc({ result: 'cancelled' });
+  metrics.countCancelled();
   logger.info({ ...logFieldsOf(due), reason }, 'delivery cancelled');
 }
 

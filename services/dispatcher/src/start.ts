@@ -1,86 +1,90 @@
 import type { ConsumerGroup } from '@posthorn/domain/records/topics.ts';
-import { pause } from '@posthorn/platform/async/pause.ts';
 import { startTicker } from '@posthorn/platform/async/loop.ts';
-import type { DeadLetters } from '@posthorn/platform/records/dead-letters.ts';
-import { openRecordLog, type OpenRecordLog } from '@posthorn/platform/kafka/kafka-record-log.ts';
-import type {
-  ConsumeOptions,
-  Consumption,
-  RecordLog,
-} from '@posthorn/platform/kafka/record-log.ts';
+import { pause } from '@posthorn/platform/async/pause.ts';
+import { openRecordLog, type OpenRecordLog } from '@posthorn/platform/kafka/open-record-log.ts';
+import type { ConsumeOptions, Consumption } from '@posthorn/platform/kafka/record-log.ts';
 import {
   createMemoryBudgets,
+  createRecordMemory,
   type MemoryBudgets,
+  type RecordMemory,
 } from '@posthorn/platform/memory/memory-budgets.ts';
-import { memoryShare } from '@posthorn/platform/memory/memory-shares.ts';
+import { createCompanyLife } from '@posthorn/platform/mongo/companies/companies.ts';
+import { createSigningKeyStore } from '@posthorn/platform/mongo/companies/signing-keys.ts';
 import { openMongo } from '@posthorn/platform/mongo/connect.ts';
 import type { Database } from '@posthorn/platform/mongo/days/days.ts';
 import { createDeliveryStore } from '@posthorn/platform/mongo/messages/deliveries.ts';
 import { createPayloadErasure } from '@posthorn/platform/mongo/messages/erase-payloads.ts';
 import { createMessageStore } from '@posthorn/platform/mongo/messages/messages.ts';
-import { createResendMarks } from '@posthorn/platform/mongo/webhooks/resend-marks.ts';
-import { createSigningKeyStore } from '@posthorn/platform/mongo/companies/signing-keys.ts';
+import { createResendMarks } from '@posthorn/platform/mongo/resends/resend-marks.ts';
+import { openAttemptStats } from '@posthorn/platform/mongo/stats/write-stats.ts';
 import { createWebhookStore } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
-import { openProvenRecords } from '@posthorn/platform/records/open-proven-records.ts';
-import { connectRedis, redisAccessOf } from '@posthorn/platform/redis/connect.ts';
+import { openProvenRecords } from '@posthorn/platform/proof/open-proven-records.ts';
 import { measureCommands } from '@posthorn/platform/redis/commands.ts';
+import { connectRedis, redisAccessOf, type RedisClient } from '@posthorn/platform/redis/connect.ts';
 import {
   createEndpointFlows,
   type EndpointFlows,
 } from '@posthorn/platform/redis/endpoint-flows.ts';
 import { listenForInvalidations } from '@posthorn/platform/redis/invalidations.ts';
-import { createLiveAttempts, type LiveAttempts } from '@posthorn/platform/redis/live-attempts.ts';
-import { createOpenCircuits, type OpenCircuits } from '@posthorn/platform/redis/open-circuits.ts';
-import {
-  createReadingPositions,
-  type ReadingPositions,
-} from '@posthorn/platform/redis/reading-positions.ts';
-import {
-  createRunningAttempts,
-  type RunningAttempts,
-} from '@posthorn/platform/redis/running-attempts.ts';
+import { createLiveAttempts } from '@posthorn/platform/redis/live-attempts.ts';
+import { createOpenCircuits } from '@posthorn/platform/redis/open-circuits.ts';
+import { createReadingPositions } from '@posthorn/platform/redis/reading-positions.ts';
+import { createRunningAttempts } from '@posthorn/platform/redis/running-attempts.ts';
 import { monotonicClockMs, systemClockMs } from '@posthorn/platform/service/clock-and-ids.ts';
 import { watchDependencies } from '@posthorn/platform/service/metrics.ts';
 import { openOpsServer } from '@posthorn/platform/service/ops-server.ts';
 import type { ServiceContext } from '@posthorn/platform/service/run-service.ts';
-import {
-  type CountAttempt,
-  openAttemptStats,
-} from '@posthorn/platform/mongo/messages/write-stats.ts';
-import { openSpans } from '@posthorn/platform/service/spans.ts';
-import { createVault } from '@posthorn/platform/security/vault.ts';
-import type { mongo } from 'mongoose';
+import { openSpans } from '@posthorn/platform/tracing/spans.ts';
+import { createVault } from '@posthorn/platform/vault/vault.ts';
 import { randomUUID } from 'node:crypto';
 import { setTimeout as wait } from 'node:timers/promises';
-import { createReadingReporter, openLiveAnnouncements, startReporting } from './announce.ts';
-import { ANNOUNCED_WITHIN_MS, createAttemptLeases } from './attempt-leases.ts';
-import { createAttemptDelivery } from './attempt.ts';
-import { type Companies, openCompanies } from './companies.ts';
-import type { DispatcherConfig } from './config.ts';
-import { type Isolation, openIsolation } from './isolation/isolation.ts';
-import { createDispatcherMetrics, type DispatcherMetrics } from './metrics.ts';
-import { createOutageFreeClock, createOutageWatch } from './outages.ts';
+import {
+  createLiveAnnouncements,
+  createReadingReporter,
+  type ReadingReporter,
+  REPORT_READING_EVERY_MS,
+} from './announce.ts';
+import { ANNOUNCED_WITHIN_MS, AttemptLeases } from './attempt-leases.ts';
+import { type AttemptDeps, createAttemptDelivery } from './attempt.ts';
+import { type Companies, createCompanies } from './companies.ts';
+import { type DispatcherConfig, queueLimitsOf } from './config.ts';
+import { createDefer, createMoveToSlowLane } from './defer.ts';
+import { CIRCUIT_BYTES, Circuits } from './isolation/circuits.ts';
+import { createFlowReporter, MAX_REPORTED, REPORTED_BYTES } from './isolation/flow-reporter.ts';
+import { maxWaitMsAt } from './isolation/gate.ts';
+import { INHERITED_BYTES, MAX_INHERITED } from './isolation/host-pace.ts';
+import { ENDPOINT_BYTES, MAX_IDLE_ENDPOINTS, type QueueDeps, Queues } from './isolation/queues.ts';
+import {
+  createDispatcherMetrics,
+  type DispatcherMetrics,
+  watchConnections,
+  watchIsolation,
+} from './metrics.ts';
+import {
+  createOutageFreeClock,
+  createOutageWatch,
+  createOverloadWatch,
+  createStallFreeClock,
+  measureLoop,
+} from './outages.ts';
 import { createPayloadLoader, createPayloadMemory, type PayloadMemory } from './payloads.ts';
 import {
   createCheckRecorded,
   createDoubleSendGuard,
-  createRecentIds,
   createTakeOver,
   type DoubleSendGuard,
-  REMEMBERED_IDS,
   type TakeOver,
 } from './prevent-double-send.ts';
-import { openSender } from './sending/sender.ts';
+import { createSender } from './sending/sender.ts';
 import {
   type AnnounceAttempt,
   createErasePayloads,
   createRecordAttempts,
   createSettleDelivery,
   createSettleResend,
-  type ErasePayloads,
-  type Settle,
 } from './settle.ts';
-import { createTraceAttempts, type TraceAttempts } from './trace-attempts.ts';
+import { createTraceAttempts } from './trace-attempts.ts';
 import {
   createSigningKeyLoader,
   createWebhookLoader,
@@ -89,230 +93,335 @@ import {
 } from './webhooks.ts';
 
 type Context = ServiceContext<DispatcherConfig>;
+type ProvenRecords = ReturnType<typeof openProvenRecords>;
+
+/** The stores, Kafka and the counters, which every part of the dispatcher is made of. */
+interface Base extends Context, ProvenRecords {
+  kafka: Pick<OpenRecordLog, 'topics' | 'groups' | 'partitionOf'>;
+  db: Database;
+  /** Shared with other dispatchers and gateways; it may be away at any time. */
+  redis: RedisClient;
+  budgets: MemoryBudgets;
+  metrics: DispatcherMetrics;
+  isUp: Record<'mongodb' | 'kafka' | 'redis', () => boolean>;
+  /** False while a store or Kafka fails. */
+  areStoresUp: () => boolean;
+}
 
 /** Wires the dispatcher, from the stores to the consumers. What starts last stops first. */
 export async function startDispatcher(given: Context): Promise<void> {
-  const { lifecycle, registry } = given;
+  const spans = await openSpans('posthorn-dispatcher', given);
+  const consumptions: Consumption[] = [];
+  const base = await connect(given, consumptions);
+  const companies = await startCompanies(base);
+  const isolation = startIsolation(base, companies);
+  const leases = startLeases(base);
+  const traces = spans && createTraceAttempts(spans, systemClockMs);
+  const takeOver = createTakeOver({
+    takeOverEndpoints: isolation.takeOver,
+    handOverAttempts: () => {
+      leases.announceAll();
+    },
+    takeOverAttempts: () => wait(ANNOUNCED_WITHIN_MS),
+    attempt: createAttempt(base, { isolation, leases, companies, traces }),
+    messageCreatedTopic: base.kafka.topics.messageCreated,
+    reading: startReportingReading(base),
+  });
+  consumptions.push(...(await consume(base, isolation, takeOver)));
+  watchDependencies(base.registry, base.isUp);
+}
+
+/** Connects to the stores and Kafka. The ops server reports the state of the consumptions from then on. */
+async function connect(given: Context, consumptions: readonly Consumption[]): Promise<Base> {
+  const { config, logger, lifecycle, registry } = given;
   const outages = createOutageWatch(registry);
   const context: Context = {
     ...given,
     keepTrying: outages.watch(given.keepTrying),
     keepTryingWhileDraining: outages.watch(given.keepTryingWhileDraining),
   };
-  const spans = await openSpans('posthorn-dispatcher', context);
   const { db, isConnected } = await openMongo('posthorn-dispatcher', context);
-  const consumptions: Consumption[] = [];
   await openOpsServer(
     context,
     () => lifecycle.isReady() && isConnected() && consumptions.every((each) => each.isRunning()),
     () => consumptions.every((each) => each.isAlive()),
   );
   const kafka = await openRecordLog('posthorn-dispatcher', context);
-  const { topics, groups, partitionOf } = kafka;
-  const { records, deadLetters, report } = openProvenRecords(context, kafka);
-  const budgets = createMemoryBudgets(registry);
-  const shared = openSharedState(context);
-  const companies = await openCompanies(context, db);
-  const payloads = openPayloads(context, db, budgets);
-  const isolated = { records, topics, partitionOf, shared, budgets, companies, payloads, report };
-  const isolation = openIsolation(context, isolated);
-  const areStoresUp = (): boolean => isConnected() && records.isConnected() && !outages.isOutage();
-  const doubleSends = openDoubleSendGuard(context, {
-    db,
-    runningAttempts: shared.runningAttempts,
-    slowLaneTopic: topics.slowLane,
-    areStoresUp,
-  });
-  const traces = spans && createTraceAttempts(spans, systemClockMs);
-  const announce = openLiveAnnouncements(context, shared.liveAttempts);
-  const own = { isolation, doubleSends, companies, traces, announce };
-  const parts = { db, records, topics, deadLetters, budgets, ...own };
-  const takeOver = createTakeOver({
-    takeOverEndpoints: isolation.takeOver,
-    handOverAttempts: doubleSends.handOver,
-    takeOverAttempts: doubleSends.takeOver,
-    attempt: openAttempt(context, parts),
-  });
-  const due = { records, topics, groups, shared, isolation, takeOver, areStoresUp };
-  consumptions.push(...(await consumeDue(context, due)));
-  watchDependencies(registry, {
-    mongodb: isConnected,
-    kafka: records.isConnected,
-    redis: shared.isConnected,
-  });
-}
-
-interface AttemptParts extends Pick<OpenRecordLog, 'records' | 'topics'> {
-  db: Database;
-  deadLetters: DeadLetters;
-  budgets: MemoryBudgets;
-  isolation: Isolation;
-  doubleSends: OpenDoubleSendGuard;
-  companies: Companies;
-  announce: AnnounceAttempt;
-  /** Null when nothing is traced. */
-  traces: TraceAttempts | null;
-}
-
-function openAttempt(
-  context: Context,
-  parts: AttemptParts,
-): ReturnType<typeof createAttemptDelivery> {
-  const { db, topics, deadLetters, budgets, isolation, doubleSends, companies, traces } = parts;
-  const loadWebhook = openWebhookLoader(context, db, budgets);
-  const { send, tokens } = openSender(context, budgets);
-  const budgetBytes = memoryShare('dispatcher', 'stats', context.config.MEMORY_MIB);
-  const count = openAttemptStats(context, { db, budgets, budgetBytes });
-  const { settleDelivery, settleResend, erasePayloads } = openSettle(context, {
-    ...parts,
-    metrics: createDispatcherMetrics(context.registry),
-    count,
-    failedTopic: topics.deliveryFailed,
-  });
-  return createAttemptDelivery({
-    messageCreatedTopic: topics.messageCreated,
-    slowLaneTopic: topics.slowLane,
-    deadLetters,
-    memory: isolation.memory,
-    doubleSends,
-    loadWebhook,
-    isCompanyRemoved: companies.isRemoved,
-    queues: isolation.queues,
-    send: traces ? traces.send(send) : send,
-    tokens,
-    proxyRetryMs: context.config.CIRCUIT_RESET_MS,
-    moveToSlowLane: isolation.moveToSlowLane,
-    defer: isolation.defer,
-    settle: {
-      delivery: traces ? traces.settle(settleDelivery) : settleDelivery,
-      resend: traces ? traces.settle(settleResend) : settleResend,
-    },
-    erasePayloads,
-    nowMs: systemClockMs,
-  });
-}
-
-interface ConsumeParts extends Pick<OpenRecordLog, 'records' | 'topics' | 'groups'> {
-  shared: Pick<SharedState, 'readingPositions' | 'isConnected'>;
-  isolation: Isolation;
-  takeOver: TakeOver;
-  areStoresUp: () => boolean;
-}
-
-/** Added to the time of the attempt itself: a record waits for its endpoint for 30 s at most. */
-const STALLED_AFTER_MS = 95_000;
-
-/** Memory bounds the records under work; this is the bound behind it. */
-const IN_FLIGHT_LIMITS = { pauseAt: 50_000, resumeAt: 45_000 };
-
-async function consumeDue(context: Context, parts: ConsumeParts): Promise<Consumption[]> {
-  const { config, lifecycle } = context;
-  const { records, groups, shared, isolation, areStoresUp } = parts;
-  const takeOver = openReading(context, parts);
-  const common = {
-    areStoresUp,
-    mayHandOver: shared.isConnected,
-    inFlightLimits: IN_FLIGHT_LIMITS,
-    stallMs: STALLED_AFTER_MS + config.DELIVERY_TIMEOUT_MS,
-    onRebalancing: takeOver.onRebalancing,
-    handle: takeOver.handle,
-  };
-  const ofGroup = (group: ConsumerGroup): ConsumerGroup & Pick<ConsumeOptions, 'onAssigned'> => ({
-    ...group,
-    onAssigned: (assignment) => {
-      takeOver.onAssigned(group.groupId, assignment);
-    },
-  });
-  // Together: a member that has joined one group only would have other partitions in each.
-  const joining = [
-    records.consume({
-      ...common,
-      ...ofGroup(groups.dispatcher),
-      mayRead: isolation.mayRead,
-    }),
-    records.consume({
-      ...common,
-      ...ofGroup(groups.slowLane),
-      sharing: { kind: 'following' },
-      mayRead: isolation.mayReadSlowLane,
-      // Mostly idle, so that longer polls save requests; and after it was full it is in no hurry.
-      maxWaitMs: 500,
-    }),
-  ];
-  // Before they have joined: a group waits ten seconds for a member that goes without leaving it.
-  lifecycle.onStop('consumers', async () => {
-    isolation.queues.close();
-    await Promise.all(joining.map((each) => stopOnceJoined(each, config.DRAIN_TIMEOUT_MS)));
-  });
-  return Promise.all(joining);
-}
-
-/** Returns the same take-over, which also reports to the gateways how far the fresh records are begun. */
-function openReading({ lifecycle }: Context, { topics, shared, takeOver }: ConsumeParts): TakeOver {
-  const reporter = createReadingReporter(shared.readingPositions, monotonicClockMs);
-  const reporting = startReporting(reporter);
-  lifecycle.onStop('reading positions', reporting.stop);
-  return {
-    ...takeOver,
-    onAssigned(groupId, assignment) {
-      if (topics.messageCreated in assignment) reporter.forget();
-      takeOver.onAssigned(groupId, assignment);
-    },
-    handle(record, isOurs) {
-      if (record.topic === topics.messageCreated) reporter.note(record);
-      return takeOver.handle(record, isOurs);
-    },
-  };
-}
-
-async function stopOnceJoined(joining: Promise<Consumption>, drainMs: number): Promise<void> {
-  const consumption = await joining.catch(() => null);
-  await consumption?.stop(drainMs);
-}
-
-/** What dispatchers and gateways share through Redis. Redis may be away at any time. */
-export interface SharedState {
-  openCircuits: OpenCircuits;
-  endpointFlows: EndpointFlows;
-  runningAttempts: RunningAttempts;
-  liveAttempts: LiveAttempts;
-  readingPositions: ReadingPositions;
-  /** Calls `act` each time that Redis is connected, the first time included. */
-  onReady: (act: () => void) => void;
-  isConnected: () => boolean;
-}
-
-export function openSharedState({
-  config,
-  logger,
-  lifecycle,
-  registry,
-}: ServiceContext<DispatcherConfig>): SharedState {
-  const access = redisAccessOf(config);
-  const redis = measureCommands(registry, connectRedis(access, logger));
+  const proven = openProvenRecords(context, kafka, db);
+  const { records } = proven;
+  const redis = measureCommands(registry, connectRedis(redisAccessOf(config), logger));
   lifecycle.onStop('redis', () => {
     redis.disconnect();
   });
   return {
-    openCircuits: createOpenCircuits(redis, config.REDIS_PREFIX, systemClockMs),
-    endpointFlows: createEndpointFlows(redis, config.REDIS_PREFIX, systemClockMs),
-    runningAttempts: createRunningAttempts(redis, config.REDIS_PREFIX, randomUUID()),
-    liveAttempts: createLiveAttempts(redis, config.REDIS_PREFIX, systemClockMs),
-    readingPositions: createReadingPositions(redis, config.REDIS_PREFIX, systemClockMs),
-    onReady: (act) => redis.on('ready', act),
-    isConnected: () => redis.status === 'ready',
+    ...context,
+    ...proven,
+    kafka,
+    db,
+    redis,
+    budgets: createMemoryBudgets(registry),
+    metrics: createDispatcherMetrics(registry),
+    isUp: {
+      mongodb: isConnected,
+      kafka: records.isConnected,
+      redis: () => redis.status === 'ready',
+    },
+    areStoresUp: () => isConnected() && records.isConnected() && !outages.isOutage(),
   };
 }
 
+/** Resolves when the suspended companies are known: before that nothing may be sent. */
+async function startCompanies({ db, keepTrying, logger, lifecycle }: Base): Promise<Companies> {
+  const life = createCompanyLife(db);
+  const suspended = await keepTrying('read the suspended companies', life.listSuspended);
+  const deps = { life, suspended, keepTrying, nowMs: systemClockMs, logger };
+  const companies = createCompanies(deps);
+  companies.start();
+  lifecycle.onStop('suspended companies', companies.stop);
+  return companies;
+}
+
+/** Keeps endpoints and companies apart. */
+interface Isolation {
+  queues: Queues;
+  /** The records under work. */
+  memory: RecordMemory;
+  /**
+   * Reads the open circuits and holds of former owners of these partitions, which are all that this process has now. To
+   * be awaited before the first record of newly assigned ones is worked on.
+   */
+  takeOver: (partitions: ReadonlySet<number>) => Promise<void>;
+}
+
+const QUEUES_EVERY_MS = 100;
+/** The resolution of the stall-free clock: shorter than a busy iteration of the event loop. */
+const CLOCK_EVERY_MS = 20;
+const OVERLOAD_EVERY_MS = 250;
+const FLOWS_EVERY_MS = 1_000;
+
+function startIsolation(base: Base, { suspendedForMs }: Companies): Isolation {
+  const { config, registry, lifecycle, redis } = base;
+  const flows = createEndpointFlows(redis, config.REDIS_PREFIX, systemClockMs);
+  const memory = createRecordMemory(bytesOfMib(config.RECORD_MEMORY_MIB));
+  const clock = createStallFreeClock(CLOCK_EVERY_MS, monotonicClockMs);
+  const overload = createOverloadWatch(monotonicClockMs);
+  const circuits = createCircuits(base);
+  const queues = new Queues({
+    limits: queueLimitsOf(config),
+    maxWaitMs: () => maxWaitMsAt(memory.usedShare()),
+    isOverloaded: overload.isOverloaded,
+    onArrival: (candidate) => void circuits.refresh(candidate),
+    circuitOf: (candidate) => circuits.viewOf(candidate),
+    suspendedForMs,
+    payloads: createPayloads(base),
+    beginAttempt: (candidate) => circuits.beginAttempt(candidate),
+    onHold: (webhookId, url, forMs) => {
+      flows.reportHold(webhookId, url, Math.ceil(systemClockMs() + forMs));
+    },
+    stallFreeMs: clock.nowMs,
+    ...CLOCKS,
+  });
+  const limit = config.MAX_IN_FLIGHT + config.SLOW_LANE_CONCURRENCY;
+  watchIsolation(registry, { queues, circuits, limit });
+  const reporter = createReporter(base, queues, flows);
+  budgetIsolation(base, { memory, circuits, queues });
+  const tickers = [
+    startTicker(CLOCK_EVERY_MS, clock.tick),
+    startTicker(OVERLOAD_EVERY_MS, measureLoop(overload.tick)),
+    startTicker(QUEUES_EVERY_MS, () => {
+      queues.tick();
+    }),
+    startTicker(FLOWS_EVERY_MS, reporter.tick),
+  ];
+  lifecycle.onStop('isolation', () => {
+    for (const ticker of tickers) ticker.stop();
+    circuits.stop();
+  });
+  redis.on('ready', () => {
+    void circuits.restore();
+    void inheritHolds(flows, queues);
+  });
+  return {
+    queues,
+    memory,
+    async takeOver(partitions) {
+      await Promise.all([circuits.own(partitions), inheritHolds(flows, queues)]);
+    },
+  };
+}
+
+const CLOCKS: Pick<QueueDeps, 'nowMs' | 'monotonicMs' | 'inNextLoop' | 'wakeAfter'> = {
+  nowMs: systemClockMs,
+  monotonicMs: monotonicClockMs,
+  inNextLoop: (act) => void setImmediate(act),
+  wakeAfter(ms, wake) {
+    const timer = setTimeout(wake, Math.ceil(ms));
+    return () => {
+      clearTimeout(timer);
+    };
+  },
+};
+
+function createCircuits({ config, logger, report, redis, kafka }: Base): Circuits {
+  return new Circuits({
+    shared: createOpenCircuits(redis, config.REDIS_PREFIX, systemClockMs),
+    partitionOf: (webhookId) => kafka.partitionOf(kafka.topics.messageCreated, webhookId),
+    logger,
+    report,
+    resetMs: config.CIRCUIT_RESET_MS,
+    maxCircuits: Math.floor(bytesOfMib(config.CIRCUIT_MEMORY_MIB) / CIRCUIT_BYTES),
+    nowMs: systemClockMs,
+  });
+}
+
+/** Without Redis, the holds that former owners were asked for stay unknown. */
+async function inheritHolds(flows: EndpointFlows, queues: Queues): Promise<void> {
+  const held = await flows.takeOverHolds().catch(() => null);
+  if (held) queues.inheritHolds(held);
+}
+
+function createReporter({ config, budgets }: Base, queues: Queues, flows: EndpointFlows) {
+  const reporter = createFlowReporter({
+    endpoints: () => queues.endpoints().values(),
+    flows,
+    startConcurrency: config.ENDPOINT_CONCURRENCY,
+    ceiling: queueLimitsOf(config).perEndpoint.ceiling,
+    nowMs: systemClockMs,
+    monotonicMs: monotonicClockMs,
+  });
+  budgets.add('flows', MAX_REPORTED * REPORTED_BYTES, () => reporter.size() * REPORTED_BYTES);
+  return reporter;
+}
+
+function budgetIsolation(
+  { config, budgets }: Base,
+  { memory, circuits, queues }: { memory: RecordMemory; circuits: Circuits; queues: Queues },
+): void {
+  budgets.add('records', bytesOfMib(config.RECORD_MEMORY_MIB), memory.usedBytes);
+  budgets.add('circuits', bytesOfMib(config.CIRCUIT_MEMORY_MIB), () => {
+    const { closed, open, half_open: halfOpen } = circuits.count();
+    return (closed + open + halfOpen) * CIRCUIT_BYTES;
+  });
+  const endpointBytes = MAX_IDLE_ENDPOINTS * ENDPOINT_BYTES;
+  budgets.add('endpoints', endpointBytes, () => queues.endpoints().size * ENDPOINT_BYTES);
+  const inherited = (): number => queues.inheritedHolds() + circuits.inherited();
+  budgets.add(
+    'inherited',
+    2 * MAX_INHERITED * INHERITED_BYTES,
+    () => inherited() * INHERITED_BYTES,
+  );
+}
+
+function createPayloads({ config, db, budgets, keepTrying }: Base): PayloadMemory {
+  const cacheBytes = bytesOfMib(config.PAYLOAD_CACHE_MIB);
+  const heldBytes = bytesOfMib(config.PAYLOAD_MEMORY_MIB);
+  const loader = createPayloadLoader(createMessageStore(db), cacheBytes, keepTrying);
+  const payloads = createPayloadMemory(loader.load, heldBytes);
+  budgets.add('payload_cache', cacheBytes, loader.usedBytes);
+  budgets.add('payloads', heldBytes, payloads.usedBytes);
+  return payloads;
+}
+
+const LEASES_EVERY_MS = 50;
+
+function startLeases({ config, lifecycle, redis, areStoresUp }: Base): AttemptLeases {
+  const { stopping } = lifecycle;
+  const outageFreeClock = createOutageFreeClock({ areStoresUp, monotonicMs: monotonicClockMs });
+  const leases = new AttemptLeases({
+    running: createRunningAttempts(redis, config.REDIS_PREFIX, randomUUID()),
+    monotonicMs: monotonicClockMs,
+    outageFreeMs: outageFreeClock.countedMs,
+    wait: (ms, signal) => pause(ms, signal ? AbortSignal.any([stopping, signal]) : stopping),
+    isStopping: () => stopping.aborted,
+  });
+  const ticker = startTicker(LEASES_EVERY_MS, () => {
+    outageFreeClock.tick();
+    leases.tick();
+  });
+  lifecycle.onStop('attempt leases', () => {
+    ticker.stop();
+    leases.tick();
+  });
+  return leases;
+}
+
+interface AttemptParts {
+  isolation: Isolation;
+  leases: AttemptLeases;
+  companies: Companies;
+  /** Null when nothing is traced. */
+  traces: ReturnType<typeof createTraceAttempts> | null;
+}
+
+function createAttempt(base: Base, parts: AttemptParts): ConsumeOptions['handle'] {
+  const { config, lifecycle, registry, kafka, records, keepTrying, metrics, budgets } = base;
+  const { isolation, leases, companies, traces } = parts;
+  const { topics } = kafka;
+  const announce = startAnnouncing(base);
+  const loadWebhook = createLoader(base);
+  const sending = { metrics: metrics.sender, budgets, logger: base.logger };
+  const { send, tokens, connections, stop } = createSender(config, sending);
+  watchConnections(registry, connections);
+  lifecycle.onStop('sender', stop);
+  const { settle, erasePayloads } = createSettle(base, announce);
+  return createAttemptDelivery({
+    messageCreatedTopic: topics.messageCreated,
+    slowLaneTopic: topics.slowLane,
+    memory: isolation.memory,
+    doubleSends: createGuard(base, leases),
+    loadWebhook,
+    isCompanyRemoved: companies.isRemoved,
+    queues: isolation.queues,
+    tokens,
+    send: traces ? traces.send(send) : send,
+    proxyRetryMs: config.CIRCUIT_RESET_MS,
+    settle: {
+      delivery: traces ? traces.settle(settle.delivery) : settle.delivery,
+      resend: traces ? traces.settle(settle.resend) : settle.resend,
+    },
+    erasePayloads,
+    moveToSlowLane: createMoveToSlowLane({
+      records,
+      keepTrying,
+      slowLaneTopic: topics.slowLane,
+      count: metrics.countSlowLane,
+    }),
+    defer: createDefer({
+      records,
+      keepTrying,
+      deferredByDelayMs: topics.deferredByDelayMs,
+      count: metrics.countDeferral,
+      nowMs: systemClockMs,
+    }),
+    deadLetters: base.deadLetters,
+    nowMs: systemClockMs,
+  });
+}
+
+function createGuard({ db, keepTrying, kafka }: Base, leases: AttemptLeases): DoubleSendGuard {
+  const checkRecorded = createCheckRecorded({
+    deliveries: createDeliveryStore(db),
+    marks: createResendMarks(db),
+    keepTrying,
+  });
+  const slowLaneTopic = kafka.topics.slowLane;
+  return createDoubleSendGuard({ leases, checkRecorded, slowLaneTopic, nowMs: systemClockMs });
+}
+
+/** Attempts of watched companies are announced to the gateways, for the dashboard. */
+function startAnnouncing({ config, redis, logger, lifecycle }: Base): AnnounceAttempt {
+  const live = createLiveAttempts(redis, config.REDIS_PREFIX, systemClockMs);
+  const { announce, start, stop } = createLiveAnnouncements({ live, logger });
+  start();
+  lifecycle.onStop('live attempts', stop);
+  return announce;
+}
+
 /**
- * Opens the caches of webhooks and signing keys, which forget what gateways announce as changed. The
- * announcements come on a Redis connection of their own, because a subscribed connection can do nothing else.
+ * The caches of webhooks and signing keys forget what gateways announce as changed. The announcements come on a Redis
+ * connection of their own, because a subscribed connection can do nothing else.
  */
-export function openWebhookLoader(
-  { config, logger, lifecycle, keepTrying }: ServiceContext<DispatcherConfig>,
-  db: mongo.Db,
-  budgets: MemoryBudgets,
-): LoadWebhook {
+function createLoader({ config, logger, lifecycle, keepTrying, db, budgets }: Base): LoadWebhook {
   const vault = createVault(config.ENCRYPTION_KEYS);
   const cacheBytes = memoryShare('dispatcher', 'webhook_cache', config.MEMORY_MIB);
   const signers = createSigningKeyLoader({
@@ -347,124 +456,99 @@ export function openWebhookLoader(
   return loader.load;
 }
 
-export function openPayloads(
-  { config, keepTrying }: ServiceContext<DispatcherConfig>,
-  db: Database,
-  budgets: MemoryBudgets,
-): PayloadMemory {
-  const cacheBytes = memoryShare('dispatcher', 'payload_cache', config.MEMORY_MIB);
-  const heldBytes = memoryShare('dispatcher', 'payloads', config.MEMORY_MIB);
-  const loader = createPayloadLoader(createMessageStore(db), cacheBytes, keepTrying);
-  const payloads = createPayloadMemory(loader.load, heldBytes);
-  budgets.add('payload_cache', cacheBytes, loader.usedBytes);
-  budgets.add('payloads', heldBytes, payloads.usedBytes);
-  return payloads;
-}
-
-export interface OpenDoubleSendGuard extends DoubleSendGuard {
-  /** Announces the attempts under way. To be called before partitions can go to another dispatcher. */
-  handOver: () => void;
-  /**
-   * Resolves when the former owner of newly assigned partitions has announced the attempts that it
-   * works on. To be awaited before the first record of those partitions is claimed.
-   */
-  takeOver: () => Promise<void>;
-}
-
-interface GuardParts {
-  db: Database;
-  runningAttempts: RunningAttempts;
-  slowLaneTopic: string;
-  /** False while a store or Kafka fails. */
-  areStoresUp: () => boolean;
-}
-
-const TICK_EVERY_MS = 50;
-
-export function openDoubleSendGuard(
-  { lifecycle, keepTrying }: ServiceContext<DispatcherConfig>,
-  { db, runningAttempts, slowLaneTopic, areStoresUp }: GuardParts,
-): OpenDoubleSendGuard {
-  const { stopping } = lifecycle;
-  const recentIds = createRecentIds(REMEMBERED_IDS);
-  const outageFreeClock = createOutageFreeClock({ areStoresUp, monotonicMs: monotonicClockMs });
-  const leases = createAttemptLeases({
-    running: runningAttempts,
-    onReleased: recentIds.add,
-    monotonicMs: monotonicClockMs,
-    outageFreeMs: outageFreeClock.countedMs,
-    wait: (ms, signal) => pause(ms, signal ? AbortSignal.any([stopping, signal]) : stopping),
-    isStopping: () => stopping.aborted,
-  });
-  const ticker = startTicker(TICK_EVERY_MS, () => {
-    outageFreeClock.tick();
-    leases.tick();
-  });
-  lifecycle.onStop('attempt leases', () => {
-    ticker.stop();
-    leases.tick();
-  });
-  const guard = createDoubleSendGuard({
-    leases,
-    recentIds,
-    checkRecorded: createCheckRecorded({
-      deliveries: createDeliveryStore(db),
-      marks: createResendMarks(db),
-      keepTrying,
-    }),
-    slowLaneTopic,
-    nowMs: systemClockMs,
-  });
-  return {
-    claim: guard.claim,
-    handOver: leases.announceAll,
-    takeOver: () => wait(ANNOUNCED_WITHIN_MS),
-  };
-}
-
-interface SettleParts {
-  db: Database;
-  records: RecordLog;
-  metrics: DispatcherMetrics;
-  count: CountAttempt;
-  announce: AnnounceAttempt;
-  failedTopic: string;
-}
-
-export function openSettle(
-  { config, logger, keepTrying, keepTryingWhileDraining }: ServiceContext<DispatcherConfig>,
-  { db, records, metrics, count, announce, failedTopic }: SettleParts,
-): { settleDelivery: Settle; settleResend: Settle; erasePayloads: ErasePayloads } {
+function createSettle(
+  base: Base,
+  announce: AnnounceAttempt,
+): Pick<AttemptDeps, 'settle' | 'erasePayloads'> {
+  const { config, logger, db, budgets, records, metrics, keepTryingWhileDraining } = base;
+  const budgetBytes = bytesOfMib(config.STATS_MEMORY_MIB);
   const erasePayloads = createErasePayloads({
     erasure: createPayloadErasure(db),
     keepTryingWhileDraining,
     monotonicMs: monotonicClockMs,
   });
-  return {
+  const both = {
     erasePayloads,
-    settleDelivery: createSettleDelivery({
-      erasePayloads,
-      recordAttempts: createRecordAttempts(createDeliveryStore(db)),
-      records,
-      failedTopic,
-      schedule: config.RETRY_DELAYS,
-      keepTrying,
-      keepTryingWhileDraining,
-      metrics,
-      count,
-      announce,
-      logger,
-      nowMs: systemClockMs,
-    }),
-    settleResend: createSettleResend({
-      erasePayloads,
-      marks: createResendMarks(db),
-      keepTryingWhileDraining,
-      metrics,
-      count,
-      announce,
-      logger,
-      nowMs: systemClockMs,
-    }),
+    keepTryingWhileDraining,
+    metrics,
+    count: openAttemptStats(base, { db, budgets, budgetBytes }),
+    announce,
+    logger,
+    nowMs: systemClockMs,
   };
+  const delivery = createSettleDelivery({
+    ...both,
+    recordAttempts: createRecordAttempts(createDeliveryStore(db)),
+    records,
+    failedTopic: base.kafka.topics.deliveryFailed,
+    schedule: config.RETRY_DELAYS,
+    keepTrying: base.keepTrying,
+  });
+  const resend = createSettleResend({ ...both, marks: createResendMarks(db) });
+  return { settle: { delivery, resend }, erasePayloads };
+}
+
+/** Reports to the gateways how far the fresh records are begun. */
+function startReportingReading({ config, lifecycle, redis }: Base): ReadingReporter {
+  const positions = createReadingPositions(redis, config.REDIS_PREFIX, systemClockMs);
+  const reporter = createReadingReporter(positions, monotonicClockMs);
+  const ticker = startTicker(REPORT_READING_EVERY_MS, reporter.tick);
+  lifecycle.onStop('reading positions', ticker.stop);
+  return reporter;
+}
+
+/** Added to the time of the attempt itself: a record waits for its endpoint for 30 s at most. */
+const STALLED_AFTER_MS = 95_000;
+
+/** Memory bounds the records under work; this is the bound behind it. */
+const IN_FLIGHT_LIMITS = { pauseAt: 50_000, resumeAt: 45_000 };
+
+async function consume(
+  { config, lifecycle, records, kafka, isUp, areStoresUp }: Base,
+  { queues, memory }: Isolation,
+  takeOver: TakeOver,
+): Promise<Consumption[]> {
+  const common = {
+    areStoresUp,
+    mayHandOver: isUp.redis,
+    inFlightLimits: IN_FLIGHT_LIMITS,
+    stallMs: STALLED_AFTER_MS + config.DELIVERY_TIMEOUT_MS,
+    onRebalancing: takeOver.onRebalancing,
+    handle: takeOver.handle,
+  };
+  const ofGroup = (group: ConsumerGroup): ConsumerGroup & Pick<ConsumeOptions, 'onAssigned'> => ({
+    ...group,
+    onAssigned: (assignment) => {
+      takeOver.onAssigned(group.groupId, assignment);
+    },
+  });
+  // Together: a member that has joined one group only would have other partitions in each.
+  const joining = [
+    records.consume({
+      ...common,
+      ...ofGroup(kafka.groups.dispatcher),
+      // No further while the records under work fill their memory, or attempts wait for all places.
+      mayRead: () => memory.hasRoom() && !queues.isFull('fast'),
+    }),
+    records.consume({
+      ...common,
+      ...ofGroup(kafka.groups.slowLane),
+      sharing: { kind: 'following' },
+      // Its own places: its backlog would fill the memory, and stop the reading for endpoints that are not slow.
+      mayRead: () => memory.hasRoom() && !queues.isFull('slow'),
+      // Mostly idle, so that longer polls save requests; and after it was full it is in no hurry.
+      maxWaitMs: 500,
+    }),
+  ];
+  // Before they have joined: a group waits ten seconds for a member that goes without leaving it.
+  lifecycle.onStop('consumers', async () => {
+    queues.close();
+    await Promise.all(joining.map((each) => stopOnceJoined(each, config.DRAIN_TIMEOUT_MS)));
+  });
+  return Promise.all(joining);
+}
+
+async function stopOnceJoined(joining: Promise<Consumption>, drainMs: number): Promise<void> {
+  const consumption = await joining.catch(() => null);
+  await consumption?.stop(drainMs);
 }

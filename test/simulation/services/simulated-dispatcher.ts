@@ -9,7 +9,7 @@ import { createRecordMemory } from '@posthorn/platform/memory/memory-budgets.ts'
 import type { Database } from '@posthorn/platform/mongo/days/days.ts';
 import { Registry } from 'prom-client';
 import { createAttemptDelivery } from '../../../services/dispatcher/src/attempt.ts';
-import { createAttemptLeases } from '../../../services/dispatcher/src/attempt-leases.ts';
+import { AttemptLeases } from '../../../services/dispatcher/src/attempt-leases.ts';
 import { createDispatcherMetrics } from '../../../services/dispatcher/src/metrics.ts';
 import { createDefer } from '../../../services/dispatcher/src/defer.ts';
 import type { Admission, Candidate } from '../../../services/dispatcher/src/isolation/gate.ts';
@@ -22,9 +22,7 @@ import type { LoadWebhook } from '../../../services/dispatcher/src/webhooks.ts';
 import {
   createCheckRecorded,
   createDoubleSendGuard,
-  createRecentIds,
   type DoubleSendGuard,
-  REMEMBERED_IDS,
 } from '../../../services/dispatcher/src/prevent-double-send.ts';
 import {
   createRecordAttempts,
@@ -155,15 +153,13 @@ function admitOrDefer(
 /** Opens the guard without Redis. It then grants every claim, which allows the most duplicates. */
 function openGuard({ world, process, db }: ServiceDeps): DoubleSendGuard {
   const { time } = world;
-  const recentIds = createRecentIds(REMEMBERED_IDS);
   return createDoubleSendGuard({
-    leases: createAttemptLeases({
+    leases: new AttemptLeases({
       running: {
         announce: () => undefined,
         withdraw: () => undefined,
         claim: () => Promise.reject(new Error('Redis cannot be reached')),
       },
-      onReleased: recentIds.add,
       monotonicMs: time.nowMs,
       outageFreeMs: time.nowMs,
       // A crashed process waits for ever.
@@ -177,7 +173,6 @@ function openGuard({ world, process, db }: ServiceDeps): DoubleSendGuard {
         }),
       isStopping: () => false,
     }),
-    recentIds,
     checkRecorded: createCheckRecorded({
       deliveries: createDeliveryStore(db),
       marks: createResendMarks(db),

@@ -3,19 +3,17 @@ import { signerOf } from '@posthorn/domain/request/delivery-headers.ts';
 import type { IsOurs, LogRecord, OutgoingRecord } from '@posthorn/platform/kafka/record-log.ts';
 import { createRecordMemory } from '@posthorn/platform/memory/memory-budgets.ts';
 import { createAttemptDelivery } from '../../../services/dispatcher/src/attempt.ts';
-import { createAttemptLeases } from '../../../services/dispatcher/src/attempt-leases.ts';
-import type { CircuitReport } from '../../../services/dispatcher/src/isolation/circuit-rules.ts';
-import {
-  createDefer,
-  createMoveToSlowLane,
-  type DeferralReason,
-} from '../../../services/dispatcher/src/defer.ts';
-import type { CircuitView } from '../../../services/dispatcher/src/isolation/gate.ts';
+import { AttemptLeases } from '../../../services/dispatcher/src/attempt-leases.ts';
+import type { CircuitReport } from '../../../services/dispatcher/src/isolation/circuit.ts';
+import { createDefer, createMoveToSlowLane } from '../../../services/dispatcher/src/defer.ts';
+import type {
+  CircuitView,
+  DeferralReason,
+} from '../../../services/dispatcher/src/isolation/gate.ts';
 import { Queues } from '../../../services/dispatcher/src/isolation/queues.ts';
 import type { LoadWebhook } from '../../../services/dispatcher/src/webhooks.ts';
 import {
   createDoubleSendGuard,
-  createRecentIds,
   type DoubleSendGuard,
   type Remaining,
 } from '../../../services/dispatcher/src/prevent-double-send.ts';
@@ -192,9 +190,8 @@ function createGuard(
   options: AttemptHarnessOptions,
 ): DoubleSendGuard {
   const { outageFreeMs = () => 0, leaseClockMs = () => 0 } = options;
-  const recentIds = createRecentIds(1_000);
   return createDoubleSendGuard({
-    leases: createAttemptLeases({
+    leases: new AttemptLeases({
       running: {
         announce: () => undefined,
         withdraw: () => undefined,
@@ -203,14 +200,12 @@ function createGuard(
           return Promise.resolve(new Set(ids));
         },
       },
-      onReleased: recentIds.add,
       monotonicMs: leaseClockMs,
       outageFreeMs,
       wait: (_ms, signal) =>
         new Promise((resolve) => signal?.addEventListener('abort', resolve, { once: true })),
       isStopping: () => false,
     }),
-    recentIds,
     checkRecorded: () => {
       loads.recorded += 1;
       return Promise.resolve(options.remaining ?? { kind: 'send' });

@@ -1,8 +1,4 @@
-import {
-  createAttemptLeases,
-  type AttemptLeases,
-  type HeldLease,
-} from '../../../services/dispatcher/src/attempt-leases.ts';
+import { AttemptLeases, type HeldLease } from '../../../services/dispatcher/src/attempt-leases.ts';
 
 /** Leases on clocks of the test, and a Redis that says what the test wants. */
 export interface LeaseHarness {
@@ -11,7 +7,6 @@ export interface LeaseHarness {
   outageFreeMs: number;
   announced: string[][];
   withdrawn: string[];
-  released: string[];
   /** Attempts that another process works on. It ends its work while this one waits. */
   elsewhere: Set<string>;
   isRedisAway: boolean;
@@ -29,7 +24,7 @@ export interface LeaseHarness {
 
 export function createLeaseHarness(): LeaseHarness {
   const isOurs = (): boolean => harness.areOurs;
-  const leases = createAttemptLeases({
+  const leases = new AttemptLeases({
     running: {
       announce: (ids) => harness.announced.push([...ids]),
       withdraw: (ids) => harness.withdrawn.push(...ids),
@@ -38,7 +33,6 @@ export function createLeaseHarness(): LeaseHarness {
           ? Promise.reject(new Error('away'))
           : Promise.resolve(new Set(ids.filter((id) => !harness.elsewhere.has(id)))),
     },
-    onReleased: (id) => harness.released.push(id),
     monotonicMs: () => harness.clockMs,
     outageFreeMs: () => harness.outageFreeMs,
     wait: (ms, signal) => {
@@ -60,7 +54,6 @@ export function createLeaseHarness(): LeaseHarness {
     outageFreeMs: 0,
     announced: [],
     withdrawn: [],
-    released: [],
     elsewhere: new Set(),
     isRedisAway: false,
     isStopping: false,

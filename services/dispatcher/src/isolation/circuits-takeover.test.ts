@@ -1,10 +1,10 @@
 import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import type { InheritedCircuit } from '@posthorn/platform/redis/open-circuits.ts';
-import type { CircuitReport } from './circuit-rules.ts';
-import { type Circuits, createCircuits } from './circuits.ts';
+import type { CircuitReport } from './circuit.ts';
+import { Circuits } from './circuits.ts';
 
 const RESET_MS = 30_000;
-const endpoint = { id: 'wh_1', companyId: 'comp_1', url: 'https://one.example/' };
+const endpoint = { webhookId: 'wh_1', companyId: 'comp_1', url: 'https://one.example/' };
 const PARTITIONS: Record<string, number> = { wh_1: 1, wh_2: 2 };
 
 let shared: Map<string, InheritedCircuit>;
@@ -31,7 +31,7 @@ const reachable = (): Map<string, InheritedCircuit> =>
   isRedisAway ? new Map<string, InheritedCircuit>() : shared;
 
 function start(): Circuits {
-  return createCircuits({
+  return new Circuits({
     shared: {
       takeOver(partitions) {
         if (isRedisAway) return Promise.reject(new Error('away'));
@@ -56,13 +56,14 @@ function reportOf(outcome: CircuitReport['outcome']): CircuitReport {
   return { outcome, asksForHold: false, recentSuccesses: 0 };
 }
 
-async function open({ beginAttempt }: Circuits): Promise<void> {
-  for (let n = 0; n < 10; n += 1) await beginAttempt(endpoint)(reportOf('timeout'));
+async function open(opening: Circuits): Promise<void> {
+  for (let n = 0; n < 10; n += 1) await opening.beginAttempt(endpoint)(reportOf('timeout'));
 }
 
 function blockedUntilMs(to = endpoint): number | null {
   circuits.refresh(to);
-  return circuits.blockOf(to, 'first')?.untilMs ?? null;
+  const view = circuits.viewOf({ ...to, trigger: 'first', deferredSinceMs: null });
+  return view.kind === 'closed' ? null : Date.now() + view.deferForMs;
 }
 
 describe('a new owner', () => {
@@ -75,7 +76,7 @@ describe('a new owner', () => {
     expect(blockedUntilMs()).toBeNull();
     await circuits.own(new Set([1]));
     expect(blockedUntilMs()).toBe(Date.now() + RESET_MS - 10_000);
-    expect(blockedUntilMs({ ...endpoint, id: 'wh_2' })).toBeNull();
+    expect(blockedUntilMs({ ...endpoint, webhookId: 'wh_2' })).toBeNull();
     jest.advanceTimersByTime(RESET_MS);
     await circuits.beginAttempt(endpoint)(reportOf('timeout'));
     expect(shared.get('wh_1')).toMatchObject({
@@ -100,7 +101,7 @@ describe('a new owner', () => {
     shared.set('wh_2', { ...times, partition: 2 });
     await circuits.own(new Set([1, 2]));
     expect(circuits.inherited()).toBe(1);
-    expect(blockedUntilMs({ ...endpoint, id: 'wh_2' })).not.toBeNull();
+    expect(blockedUntilMs({ ...endpoint, webhookId: 'wh_2' })).not.toBeNull();
   });
 
   it('reads a partition again that could not be read', async () => {

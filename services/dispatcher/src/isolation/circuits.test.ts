@@ -1,11 +1,11 @@
 import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import type { Outcome, Trigger } from '@posthorn/domain/delivery/delivery.ts';
-import type { CircuitReport } from './circuit-rules.ts';
-import { type Circuits, createCircuits } from './circuits.ts';
+import type { CircuitReport } from './circuit.ts';
+import { Circuits } from './circuits.ts';
 
 const RESET_MS = 30_000;
-const endpoint = { id: 'wh_1', companyId: 'comp_1', url: 'https://one.example/' };
-const other = { id: 'wh_2', companyId: 'comp_1', url: 'https://two.example/' };
+const endpoint = { webhookId: 'wh_1', companyId: 'comp_1', url: 'https://one.example/' };
+const other = { webhookId: 'wh_2', companyId: 'comp_1', url: 'https://two.example/' };
 
 let shared: Map<string, number>;
 let logged: unknown[];
@@ -24,7 +24,7 @@ afterEach(() => {
 });
 
 function open(maxCircuits = 100): Circuits {
-  const opened = createCircuits({
+  const opened = new Circuits({
     shared: {
       takeOver: () => Promise.resolve({ circuits: new Map(), read: [] }),
       opened: ({ webhookId }, { probeAtMs }) => shared.set(webhookId, probeAtMs),
@@ -51,7 +51,8 @@ async function attempt(outcome: Outcome, times: number, to = endpoint): Promise<
 
 function blockedUntilMs(to = endpoint, trigger: Trigger = 'first'): number | null {
   circuits.refresh(to);
-  return circuits.blockOf(to, trigger)?.untilMs ?? null;
+  const view = circuits.viewOf({ ...to, trigger, deferredSinceMs: null });
+  return view.kind === 'closed' ? null : Date.now() + view.deferForMs;
 }
 
 describe('a circuit', () => {
@@ -91,8 +92,8 @@ describe('a circuit', () => {
   it('is told to the operator as closed when its URL was changed, if it was open', async () => {
     await attempt('timeout', 10);
     await attempt('timeout', 1, other);
-    for (const { id } of [endpoint, other]) {
-      circuits.refresh({ ...endpoint, id, url: 'https://new.example/' });
+    for (const { webhookId } of [endpoint, other]) {
+      circuits.refresh({ ...endpoint, webhookId, url: 'https://new.example/' });
     }
     expect(told).toEqual([
       ['circuit.opened', 'wh_1'],
@@ -146,7 +147,8 @@ describe('a circuit', () => {
 
   it('has no timer of its own while it is closed', async () => {
     const before = jest.getTimerCount();
-    for (let n = 0; n < 100; n += 1) await attempt('timeout', 1, { ...endpoint, id: `wh_${n}` });
+    for (let n = 0; n < 100; n += 1)
+      await attempt('timeout', 1, { ...endpoint, webhookId: `wh_${n}` });
     expect(jest.getTimerCount()).toBe(before);
   });
 
@@ -243,8 +245,8 @@ describe('an open circuit', () => {
 it('keeps a bounded number of circuits, those with the newest failures', async () => {
   circuits.stop();
   circuits = open(2);
-  await attempt('timeout', 10, { ...endpoint, id: 'wh_a' });
-  await attempt('timeout', 1, { ...endpoint, id: 'wh_b' });
-  await attempt('timeout', 1, { ...endpoint, id: 'wh_c' });
+  await attempt('timeout', 10, { ...endpoint, webhookId: 'wh_a' });
+  await attempt('timeout', 1, { ...endpoint, webhookId: 'wh_b' });
+  await attempt('timeout', 1, { ...endpoint, webhookId: 'wh_c' });
   expect(circuits.count()).toEqual({ closed: 2, open: 0, half_open: 0 });
 });

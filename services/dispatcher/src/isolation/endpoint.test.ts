@@ -10,9 +10,9 @@ import {
   isSlow,
   learn,
   type ObservedAttempt,
+  paceOf,
   untilRateAllowsMs,
 } from './endpoint.ts';
-import { paceOf } from './learned-rate.ts';
 
 describe('endpoint', () => {
   const BOUNDS = { floor: 1, start: 16, ceiling: 64 };

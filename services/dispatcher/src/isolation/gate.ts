@@ -28,6 +28,11 @@ export const REASONS = [
 
 export type Reason = (typeof REASONS)[number];
 
+/** Why an attempt is deferred: by the gate, or because our egress proxy failed its request. */
+export const DEFERRAL_REASONS = [...REASONS, 'proxy'] as const;
+
+export type DeferralReason = (typeof DEFERRAL_REASONS)[number];
+
 export type Decision =
   | { kind: 'now' }
   /** `wakeInMs`: when time alone may change the decision; Infinity when only the end of an attempt can. */

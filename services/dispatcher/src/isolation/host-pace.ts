@@ -138,9 +138,10 @@ function aheadMs({ spacingMs }: HostPace): number {
   return Math.max(0, TOGETHER_MS - spacingMs);
 }
 
-/** What is left of a hold that a former owner was asked for. */
+/** A hold that a former owner was asked for. */
 export interface HandedOverHold {
-  forMs: number;
+  /** By the clock of the former owner, since 1970. */
+  untilMs: number;
   /** Of the URL whose host asked for it; null from a dispatcher of an earlier version. */
   urlHash: string | null;
 }
@@ -162,11 +163,12 @@ export const INHERITED_BYTES = 200;
 /** The clock of a former owner may be ahead of ours by any time: an hour is left at most. */
 export function inheritedHolds(
   handedOver: ReadonlyMap<string, HandedOverHold>,
-  nowMs: number,
+  { nowMs, monotonicMs }: { nowMs: () => number; monotonicMs: () => number },
 ): InheritedHolds {
   const kept = [...handedOver].slice(0, MAX_INHERITED);
-  const all = kept.map(([id, { forMs, urlHash }]) => {
-    return [id, { untilMs: nowMs + Math.min(forMs, MAX_HOLD_MS), urlHash }] as const;
+  const all = kept.map(([id, { untilMs, urlHash }]) => {
+    const leftMs = Math.min(untilMs - nowMs(), MAX_HOLD_MS);
+    return [id, { untilMs: monotonicMs() + leftMs, urlHash }] as const;
   });
   return new Map(all);
 }

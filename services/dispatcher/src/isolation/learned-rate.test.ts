@@ -1,22 +1,22 @@
 import { beforeEach, describe, expect, it, test } from '@jest/globals';
 import fc from 'fast-check';
 import {
+  advancePace,
   concurrencyOf,
   createEndpoint,
   type Endpoint,
   learn,
   type ObservedAttempt,
+  paceOf,
+  spacingMs,
+  untilPaceAllowsMs,
 } from './endpoint.ts';
 import {
-  advancePace,
   type LearnedRate,
   NO_RATE,
-  paceOf,
   rateAfterRefusal,
   rateAfterSuccess,
   ratePerSecond,
-  spacingMs,
-  untilPaceAllowsMs,
 } from './learned-rate.ts';
 
 const TOOK_MS = 20;

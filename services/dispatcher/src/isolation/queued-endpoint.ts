@@ -1,5 +1,5 @@
 import { createFifo, type Fifo } from '@posthorn/platform/async/fair-queue.ts';
-import type { CircuitReport } from './circuit-rules.ts';
+import type { CircuitReport } from './circuit.ts';
 import type { LimitBounds } from './concurrency-limit.ts';
 import {
   asksForHold,
@@ -7,7 +7,10 @@ import {
   createEndpoint,
   type Endpoint,
   isSlow,
+  paceOf,
   runningOf,
+  spacingMs,
+  untilPaceAllowsMs,
 } from './endpoint.ts';
 import {
   type Admission,
@@ -20,7 +23,7 @@ import {
   type QueueKind,
 } from './gate.ts';
 import { hasTurnsAtHost, hostSpacingMs, untilHostAllowsMs } from './host-pace.ts';
-import { paceOf, recentSuccesses, spacingMs, untilPaceAllowsMs } from './learned-rate.ts';
+import { recentSuccesses } from './learned-rate.ts';
 
 /*
  * An endpoint with its queues, and the pure questions about it. queues.ts changes it.

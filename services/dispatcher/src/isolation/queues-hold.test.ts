@@ -27,7 +27,8 @@ async function hold(retryAfterMs: number, id = 'a'): Promise<void> {
 
 /** What is left of a hold, as a dispatcher of an earlier version has stored it, or with its URL. */
 const left = (forMs: number, url?: string): HandedOverHold => {
-  return { forMs, urlHash: url === undefined ? null : urlHashOf(url) };
+  const untilMs = EPOCH_MS + harness.time.nowMs() + forMs;
+  return { untilMs, urlHash: url === undefined ? null : urlHashOf(url) };
 };
 
 describe('an endpoint that asks for a hold', () => {
@@ -165,7 +166,7 @@ it('keeps the hold of an idle endpoint, however many endpoints are known', async
   for (let n = 0; n <= MAX_IDLE_ENDPOINTS; n += 1) crowd.push(harness.enter(`c${n}`, 'first', 1));
   await Promise.all(crowd);
   await harness.finish(await harness.enter('healthy', 'first', 1));
-  expect(harness.queues.size()).toBe(MAX_IDLE_ENDPOINTS + 1);
+  expect(harness.queues.endpoints().size).toBe(MAX_IDLE_ENDPOINTS + 1);
   await hold(20_000);
   await harness.finish(await harness.enter('b', 'first', 1, { rateLimitPerSecond: 1 }));
   expect(count(await harness.enter('a', 'first', 1)).waiting).toBe(1);
@@ -192,7 +193,7 @@ describe('a webhook whose URL is changed', () => {
     await harness.pass(200);
     await harness.finish(asks ? [asks] : [], refusal);
     expect(count([...moved, ...(await harness.enter('a', 'first', 2, NEW))]).started).toBe(5);
-    const [endpoint] = harness.queues.endpoints();
+    const [endpoint] = harness.queues.endpoints().values();
     const anew = { holdUntilMs: 0, slowUntilMs: 0, overdue: 0, quickestMs: 0, bookedUntilMs: 0 };
     expect(endpoint).toMatchObject({ ...anew, rate: NO_RATE, running: { first: 5 } });
     expect(harness.holds).toEqual([['a', 600_000]]);

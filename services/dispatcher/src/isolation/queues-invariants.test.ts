@@ -4,6 +4,7 @@ import {
   count,
   createQueueHarness,
   type Entered,
+  EPOCH_MS,
   type QueueHarness,
 } from '../../../../test/support/isolation/queue-harness.ts';
 import type { AttemptReport } from './gate.ts';
@@ -113,8 +114,12 @@ async function apply(run: Run, next: Step): Promise<void> {
       harness.maxWait.ms = next.ms;
       return;
     case 'inherit':
-      harness.queues.inheritHolds(new Map([[next.id, { forMs: next.ms, urlHash: null }]]));
+      inheritHold(harness, next);
   }
+}
+
+function inheritHold({ queues, time }: QueueHarness, { id, ms }: { id: string; ms: number }): void {
+  queues.inheritHolds(new Map([[id, { untilMs: EPOCH_MS + time.nowMs() + ms, urlHash: null }]]));
 }
 
 /** Compares what the queues report with what has happened. */
@@ -130,7 +135,7 @@ function expectTrue(run: Run): void {
   const slow = open.filter(({ candidate }) => candidate.queue === 'slow');
   expect(slow.length).toBeLessThanOrEqual(LIMITS.slow);
   expect(open.length - slow.length).toBeLessThanOrEqual(LIMITS.fast);
-  for (const endpoint of queues.endpoints()) {
+  for (const endpoint of queues.endpoints().values()) {
     const own = open.filter(({ candidate }) => candidate.webhookId === endpoint.webhookId);
     const of = (queue: string): number =>
       own.filter(({ candidate }) => candidate.queue === queue).length;
@@ -186,7 +191,7 @@ describe('the queues, for any sequence of steps', () => {
         expectTrue(run);
         run.harness.time.jump(160_000);
         await run.harness.pass(100);
-        expect([run.harness.queues.size(), run.harness.time.size()]).toEqual([0, 0]);
+        expect([run.harness.queues.endpoints().size, run.harness.time.size()]).toEqual([0, 0]);
         expect(run.harness.payloads.usedBytes()).toBe(0);
       }),
       { numRuns: 30 },

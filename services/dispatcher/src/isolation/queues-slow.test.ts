@@ -112,7 +112,7 @@ describe('an attempt that got no token', () => {
     await harness.finish(await harness.enter('a', 'first', 2), WITHOUT_TOKEN);
     expect(count(await harness.enter('a', 'first', 2)).started).toBe(2);
     await harness.finish(await slowDownOf('a'), WITHOUT_TOKEN);
-    const [endpoint] = harness.queues.endpoints();
+    const [endpoint] = harness.queues.endpoints().values();
     expect(endpoint).toMatchObject({ quickestMs: 0, holdUntilMs: 0, limit: { value: 16 } });
     expect(harness.holds).toEqual([]);
   });

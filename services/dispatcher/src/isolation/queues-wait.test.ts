@@ -133,14 +133,14 @@ describe('a dispatcher whose memory runs short', () => {
 });
 
 describe('what is known about endpoints', () => {
-  const ids = (): string[] => [...harness.queues.endpoints()].map(({ webhookId }) => webhookId);
+  const ids = (): string[] => [...harness.queues.endpoints().keys()];
 
   it('is forgotten a minute after their last attempt', async () => {
     await harness.finish(await harness.enter('a', 'first', 3));
     await harness.pass(59_000);
     expect(ids()).toEqual(['a']);
     await harness.pass(1_000);
-    expect([ids(), harness.queues.size()]).toEqual([[], 0]);
+    expect([ids(), harness.queues.endpoints().size]).toEqual([[], 0]);
   });
 
   it('is kept while anything is under way or waits, and while a hold lasts', async () => {

@@ -3,6 +3,7 @@ import type { PayloadMemory, ReservedPayload } from '../payloads.ts';
 import type { ReportToCircuit } from './circuits.ts';
 import type { LimitBounds } from './concurrency-limit.ts';
 import {
+  advancePace,
   type Endpoint,
   isOverdue,
   isSlow,
@@ -10,6 +11,7 @@ import {
   learnWithoutToken,
   resetForNewUrl,
   runningOf,
+  spacingMs,
 } from './endpoint.ts';
 import {
   type Admission,
@@ -39,7 +41,6 @@ import {
   inheritedUntilMs,
   reserveHostStart,
 } from './host-pace.ts';
-import { advancePace, spacingMs } from './learned-rate.ts';
 import {
   circuitReportOf,
   createQueuedEndpoint,
@@ -181,13 +182,9 @@ export class Queues {
     return this.#taken[pool] >= places && this.#waiting[pool] >= places / 2;
   }
 
-  endpoints(): Iterable<Endpoint> {
-    return this.#endpoints.values();
-  }
-
-  /** How many endpoints are remembered. */
-  size(): number {
-    return this.#endpoints.size;
+  /** The remembered endpoints, by webhook id. */
+  endpoints(): ReadonlyMap<string, Endpoint> {
+    return this.#endpoints;
   }
 
   /** How many inherited holds are kept. */
@@ -195,9 +192,9 @@ export class Queues {
     return this.#inheritedHolds.size;
   }
 
-  /** `holds`: webhook id → the remainder of a hold that a former owner was asked for. */
+  /** `holds`: webhook id → the hold that a former owner was asked for. */
   inheritHolds(holds: ReadonlyMap<string, HandedOverHold>): void {
-    this.#inheritedHolds = inheritedHolds(holds, this.#deps.monotonicMs());
+    this.#inheritedHolds = inheritedHolds(holds, this.#deps);
     for (const endpoint of this.#endpoints.values()) {
       const untilMs = inheritedUntilMs(this.#inheritedHolds, endpoint);
       endpoint.holdUntilMs = Math.max(endpoint.holdUntilMs, untilMs);

@@ -17,7 +17,7 @@ import {
   type TokenResult,
 } from './access-tokens.ts';
 import { createDeliveryAgent, type DeliveryAgent } from './agents.ts';
-import { openProxy } from './egress-proxy.ts';
+import { createProxy } from './egress-proxy.ts';
 import { createHostResolver } from './resolve-host.ts';
 import { createDeadlineSweep, type DeadlineSweep } from './send-webhook.ts';
 
@@ -209,7 +209,7 @@ describe('request token', () => {
       policy,
       connectTimeoutMs: 5_000,
       hosts: createHostResolver(),
-      proxy: proxy && openProxy({ url: proxy.url, ...access }),
+      proxy: proxy && createProxy({ url: proxy.url, ...access }),
       onRefused: () => undefined,
       onOpened: () => undefined,
     });

@@ -14,8 +14,8 @@ import { selfSigned } from '../../../../test/support/receivers/self-signed.ts';
 import {
   type EgressProxy,
   judgeAnswer,
-  openEgressProxy,
-  openProxy,
+  createEgressProxy,
+  createProxy,
   type ProxyOptions,
   type TunnelResult,
 } from './egress-proxy.ts';
@@ -38,7 +38,7 @@ describe('open egress proxy', () => {
   });
 
   const open = (caFile: string) =>
-    openEgressProxy(
+    createEgressProxy(
       {
         EGRESS_PROXY_URL: proxy.url,
         EGRESS_PROXY_CA_FILE: caFile,
@@ -80,7 +80,7 @@ describe('open proxy', () => {
   afterEach(() => proxy.close());
 
   const open = (url: URL, options: Partial<ProxyOptions> = {}): EgressProxy =>
-    openProxy({
+    createProxy({
       url,
       tls: null,
       target: 'address',

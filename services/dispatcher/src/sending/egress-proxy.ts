@@ -10,7 +10,7 @@ import { request as requestHttps } from 'node:https';
 import type { Socket } from 'node:net';
 import type { SecureContext } from 'node:tls';
 import type { DispatcherConfig } from '../config.ts';
-import { serverNameOf } from './guarded-connect.ts';
+import { serverNameOf } from './resolve-host.ts';
 import { passHeadsOf } from './response-heads.ts';
 
 /**
@@ -22,7 +22,7 @@ const ANSWER_SHARE = 0.5;
 const PROBE_SHARE = 0.1;
 
 /** Returns the proxy of the settings; null when there is none. Throws StartupError when its CA cannot be read. */
-export function openEgressProxy(
+export function createEgressProxy(
   config: Pick<
     DispatcherConfig,
     'EGRESS_PROXY_URL' | 'EGRESS_PROXY_CA_FILE' | 'EGRESS_PROXY_TARGET' | 'DELIVERY_TIMEOUT_MS'
@@ -35,7 +35,7 @@ export function openEgressProxy(
     DELIVERY_TIMEOUT_MS: wholeMs,
   } = config;
   if (!url) return null;
-  return openProxy({
+  return createProxy({
     url,
     tls: caFile ? followTlsFiles('the egress proxy', { ca: caFile }) : null,
     target: config.EGRESS_PROXY_TARGET,
@@ -65,7 +65,7 @@ export interface ProxyOptions extends ProxyAccess {
 
 type IsAlive = () => Promise<boolean>;
 
-export function openProxy(options: ProxyOptions): EgressProxy {
+export function createProxy(options: ProxyOptions): EgressProxy {
   let probe: Promise<boolean> | null = null;
   /** One probe serves all that ask at the same time. */
   const isAlive: IsAlive = () => {

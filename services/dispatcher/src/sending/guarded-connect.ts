@@ -9,7 +9,12 @@ import { isIP, type LookupFunction, type Socket } from 'node:net';
 import type { SecureContext } from 'node:tls';
 import { buildConnector } from 'undici';
 import { type EgressProxy, TunnelError } from './egress-proxy.ts';
-import { type HostResolver, LookupFailedError, type Resolve } from './resolve-host.ts';
+import {
+  type HostResolver,
+  LookupFailedError,
+  type Resolve,
+  serverNameOf,
+} from './resolve-host.ts';
 import { prepareSocket } from './response-heads.ts';
 
 export interface GuardOptions {
@@ -239,12 +244,4 @@ async function tryTunnel(
     if (error instanceof TunnelError && error.result === 'unreachable') return error;
     throw error;
   }
-}
-
-/**
- * The name that the TLS handshake sends is without the dot at the end of a URL's host (RFC 6066, section 3): servers
- * written in Go refuse it otherwise. An address is not sent.
- */
-export function serverNameOf(hostname: string): string {
-  return isIP(hostname) ? '' : hostname.replace(/\.+$/, '');
 }

@@ -174,3 +174,11 @@ export function parseHosts(text: string): Map<string, string[]> {
   }
   return byName;
 }
+
+/**
+ * The name that the TLS handshake sends is without the dot at the end of a URL's host (RFC 6066, section 3): servers
+ * written in Go refuse it otherwise. An address is not sent.
+ */
+export function serverNameOf(hostname: string): string {
+  return isIP(hostname) ? '' : hostname.replace(/\.+$/, '');
+}

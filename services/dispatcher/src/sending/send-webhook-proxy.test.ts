@@ -10,7 +10,7 @@ import {
 import { startReceiver, type Receiver } from '../../../../test/support/receivers/receiver.ts';
 import { selfSigned } from '../../../../test/support/receivers/self-signed.ts';
 import { eventually } from '../../../../test/support/time/eventually.ts';
-import { openProxy, type EgressProxy } from './egress-proxy.ts';
+import { createProxy, type EgressProxy } from './egress-proxy.ts';
 
 const NAME = 'hook.example.com';
 const trusted = getCACertificates('default');
@@ -23,7 +23,7 @@ let lookups: number;
 function openSender(target: EgressProxy['target'], addresses = ['8.8.8.8']): LoneSender {
   const limits = { connectTimeoutMs: 5_000, answerTimeoutMs: 5_000, probeTimeoutMs: 5_000 };
   return openLoneSender({
-    proxy: openProxy({ url: proxy.url, tls: null, target, ...limits, onResult: () => undefined }),
+    proxy: createProxy({ url: proxy.url, tls: null, target, ...limits, onResult: () => undefined }),
     policy: { allowLoopback: false },
     resolve() {
       lookups += 1;

@@ -20,7 +20,7 @@ import {
   type SelfSigned,
 } from '../../../../test/support/receivers/self-signed.ts';
 import type { IdentifiedTls } from '../webhooks.ts';
-import { openProxy } from './egress-proxy.ts';
+import { createProxy } from './egress-proxy.ts';
 
 const NAME = 'hook.example.com';
 const own = selfSigned(NAME);
@@ -49,7 +49,7 @@ function openSenderBehind(proxy: ConnectProxy): LoneSender {
   const limits = { connectTimeoutMs: 5_000, answerTimeoutMs: 5_000, probeTimeoutMs: 5_000 };
   const onResult = () => undefined;
   return openLoneSender({
-    proxy: openProxy({ url: proxy.url, tls: null, target: 'address', ...limits, onResult }),
+    proxy: createProxy({ url: proxy.url, tls: null, target: 'address', ...limits, onResult }),
     resolve: () => Promise.resolve([{ address: '8.8.8.8', family: 4 }]),
   });
 }

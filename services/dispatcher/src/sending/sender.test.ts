@@ -1,15 +1,13 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import type { OAuth2Client } from '@posthorn/domain/webhook.ts';
 import { createMemoryBudgets } from '@posthorn/platform/memory/memory-budgets.ts';
-import { createLifecycle, type Lifecycle } from '@posthorn/platform/service/run-service.ts';
-import { createLogger } from '@posthorn/platform/service/logger.ts';
 import { parseConfig } from '@posthorn/platform/service/config.ts';
 import { Registry } from 'prom-client';
 import { type Receiver, startReceiver } from '../../../../test/support/receivers/receiver.ts';
 import { dispatcherConfig } from '../config.ts';
-import { openSender, type Sender } from './sender.ts';
+import { createDispatcherMetrics } from '../metrics.ts';
+import { createSender, type Sender } from './sender.ts';
 
-const logger = createLogger('test', 'silent');
 const ENV = {
   KAFKA_BROKERS: 'localhost:9092',
   MONGODB_URL: 'mongodb://localhost/posthorn',
@@ -20,26 +18,30 @@ const ENV = {
 };
 
 let tokenServer: Receiver;
-let lifecycle: Lifecycle;
+let sender: Sender;
 
 beforeEach(async () => {
-  lifecycle = createLifecycle(logger, { stopTimeoutMs: 1_000, exit: () => undefined });
   tokenServer = await startReceiver();
   tokenServer.answerWith((response) => response.writeHead(503).end());
 });
 afterEach(async () => {
-  await lifecycle.shutDown('the test is over', 0);
+  await sender.stop();
   await tokenServer.close();
 });
 
-function open(env: NodeJS.ProcessEnv): Sender {
+function open(env: NodeJS.ProcessEnv): void {
   const config = parseConfig('dispatcher', dispatcherConfig, { ...ENV, ...env });
   const registry = new Registry();
-  return openSender({ config, lifecycle, registry, logger }, createMemoryBudgets(registry));
+  const metrics = createDispatcherMetrics(registry).sender;
+  sender = createSender(config, {
+    metrics,
+    budgets: createMemoryBudgets(registry),
+    logger: { warn: () => undefined },
+  });
 }
 
 /** Asks for the tokens of so many clients. Returns what became of each. */
-function ask({ tokens }: Sender, clients: number): Promise<(string | undefined)[]> {
+function ask(clients: number): Promise<(string | undefined)[]> {
   const all = Array.from({ length: clients }, async (_, nth) => {
     const client: OAuth2Client = {
       method: 'oauth2',
@@ -50,19 +52,20 @@ function ask({ tokens }: Sender, clients: number): Promise<(string | undefined)[
       audience: null,
       clientAuthentication: 'basic',
     };
-    return (await tokens.get('comp_a', client))?.answer.kind;
+    return (await sender.tokens.get('comp_a', client))?.answer.kind;
   });
   return Promise.all(all);
 }
 
 describe('the token requests of a dispatcher', () => {
   test('to one host are limited by HOST_ATTEMPTS_PER_SECOND, whatever the credentials', async () => {
-    const sender = open({ HOST_ATTEMPTS_PER_SECOND: '1' });
-    expect(await ask(sender, 3)).toEqual(['failed', 'later', 'later']);
+    open({ HOST_ATTEMPTS_PER_SECOND: '1' });
+    expect(await ask(3)).toEqual(['failed', 'later', 'later']);
     expect(tokenServer.received).toHaveLength(1);
   });
 
   test('have no limit unless one is set', async () => {
-    expect(await ask(open({}), 3)).toEqual(['failed', 'failed', 'failed']);
+    open({});
+    expect(await ask(3)).toEqual(['failed', 'failed', 'failed']);
   });
 });

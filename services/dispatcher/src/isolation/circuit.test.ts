@@ -6,7 +6,7 @@ import {
   circuitViewOf,
   countsAsFailure,
   seededSuccesses,
-} from './circuit-rules.ts';
+} from './circuit.ts';
 import type { CircuitView } from './gate.ts';
 
 function reportOf(outcome: Outcome, more: Partial<CircuitReport> = {}): CircuitReport {
