@@ -284,3 +284,16 @@ it('an attempt that comes back long before its turn is deferred again, if its we
     { topic: 'deferred', headers: { 'turn-at': String(turnAtMs) } },
   ]);
 });
+
+it('an attempt whose request our proxy failed is deferred, and nothing of it is settled', async () => {
+  const { attempt, published, settled, deferred } = createAttemptHarness({
+    send: () => Promise.resolve(null),
+  });
+  await attempt(retry);
+  expect([deferred, settled]).toEqual([['proxy'], []]);
+  expect(published).toMatchObject([
+    { topic: 'deferred', headers: { 'turn-at': String(NOW_MS + 30_000) } },
+  ]);
+  const value = published[0]?.value ?? Buffer.alloc(0);
+  expect(decodeRetryDue(value)).toMatchObject({ attemptNumber: 3, trigger: 'retry' });
+});

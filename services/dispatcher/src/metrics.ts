@@ -11,55 +11,68 @@ import { TOKEN_RESULTS } from './sending/access-tokens.ts';
 import { TUNNEL_RESULTS } from './sending/egress-proxy.ts';
 import type { SenderMetrics } from './sending/sender.ts';
 
-export interface DispatcherMetrics extends IsolationMetrics {
+export interface DispatcherMetrics {
   sender: SenderMetrics;
-  countCancelled: () => void;
   /** Counts one attempt, its duration and its lag; a success also as the end of its delivery. */
   observe: (due: DueAttempt, attempt: Attempt) => void;
-}
-
-/** Counts decisions of the gate. Attempts that are made at once or wait in memory are not counted. */
-interface IsolationMetrics {
+  countCancelled: () => void;
+  /** Attempts that are made at once or wait in memory are not counted. */
   countDeferral: (because: DeferralReason) => void;
   countSlowLane: () => void;
 }
 
 export function createDispatcherMetrics(registry: Registry): DispatcherMetrics {
-  const registers = [registry];
+  const finished = counterOf(registry, 'result', ['delivered', 'cancelled'], {
+    name: 'posthorn_deliveries_finished_total',
+    help: 'Deliveries that this process brought to a final state.',
+  });
+  return {
+    sender: createSenderMetrics(registry),
+    observe: createObserve(registry, () => {
+      finished('delivered');
+    }),
+    countCancelled() {
+      finished('cancelled');
+    },
+    ...createGateMetrics(registry),
+  };
+}
+
+/** Creates a counter with one label, which shows all its values from the start. Returns a function that counts one. */
+function counterOf<Value extends string>(
+  registry: Registry,
+  label: string,
+  values: readonly Value[],
+  { name, help }: { name: string; help: string },
+): (value: Value) => void {
+  const counter = new Counter({ name, help, labelNames: [label], registers: [registry] });
+  startAtZero(counter, label, values);
+  return (value) => {
+    counter.inc({ [label]: value });
+  };
+}
+
+function createObserve(registry: Registry, onDelivered: () => void): DispatcherMetrics['observe'] {
   const attempts = new Counter({
     name: 'posthorn_delivery_attempts_total',
     help: 'Attempts made, by outcome and trigger.',
     labelNames: ['outcome', 'trigger'],
-    registers,
+    registers: [registry],
   });
   for (const outcome of OUTCOMES) {
     for (const trigger of TRIGGERS) attempts.inc({ outcome, trigger }, 0);
   }
-  const { duration, lag, completion } = createHistograms(registers);
-  const finished = new Counter({
-    name: 'posthorn_deliveries_finished_total',
-    help: 'Deliveries that this process brought to a final state.',
-    labelNames: ['result'],
-    registers,
-  });
-  startAtZero(finished, 'result', ['delivered', 'cancelled']);
-  return {
-    ...createIsolationMetrics(registers),
-    sender: createSenderMetrics(registers),
-    countCancelled() {
-      finished.inc({ result: 'cancelled' });
-    },
-    observe(due, attempt) {
-      const { outcome, trigger, durationMs, startedAtMs } = attempt;
-      const isDelivered = outcome === 'success';
-      attempts.inc({ outcome, trigger });
-      duration.observe({ result: isDelivered ? 'success' : 'failure' }, durationMs / 1_000);
-      lag.observe({ stage: trigger }, Math.max(0, startedAtMs - due.dueAtMs) / 1_000);
-      if (!isDelivered) return;
-      finished.inc({ result: 'delivered' });
-      const wholeMs = Math.max(0, endedAtMs(attempt) - due.createdAtMs);
-      completion.observe({ result: 'delivered' }, wholeMs / 1_000);
-    },
+  const { duration, lag, completion } = createHistograms([registry]);
+  return (due, attempt) => {
+    const { outcome, trigger, durationMs, startedAtMs } = attempt;
+    const isDelivered = outcome === 'success';
+    attempts.inc({ outcome, trigger });
+    duration.observe({ result: isDelivered ? 'success' : 'failure' }, durationMs / 1_000);
+    lag.observe({ stage: trigger }, Math.max(0, startedAtMs - due.dueAtMs) / 1_000);
+    if (!isDelivered) return;
+    onDelivered();
+    const wholeMs = Math.max(0, endedAtMs(attempt) - due.createdAtMs);
+    completion.observe({ result: 'delivered' }, wholeMs / 1_000);
   };
 }
 
@@ -88,14 +101,14 @@ function createHistograms(registers: Registry[]) {
   return { duration, lag, completion };
 }
 
-function createIsolationMetrics(registers: Registry[]): IsolationMetrics {
-  const deferrals = new Counter({
+function createGateMetrics(
+  registry: Registry,
+): Pick<DispatcherMetrics, 'countDeferral' | 'countSlowLane'> {
+  const registers = [registry];
+  const countReason = counterOf(registry, 'because', DEFERRAL_REASONS, {
     name: 'posthorn_deferrals_total',
     help: 'Attempts that were deferred to a delay topic, by reason. A deferral uses up no attempt.',
-    labelNames: ['because'],
-    registers,
   });
-  startAtZero(deferrals, 'because', DEFERRAL_REASONS);
   const circuitDeferrals = new Counter({
     name: 'posthorn_circuit_breaker_deferrals_total',
     help: 'Attempts that were deferred because their circuit was open.',
@@ -108,57 +121,36 @@ function createIsolationMetrics(registers: Registry[]): IsolationMetrics {
   });
   return {
     countDeferral(because) {
-      deferrals.inc({ because });
+      countReason(because);
       if (because === 'circuit') circuitDeferrals.inc();
     },
-    countSlowLane: () => {
+    countSlowLane() {
       spills.inc();
     },
   };
 }
 
-function createSenderMetrics(registers: Registry[]): SenderMetrics {
-  const blocked = new Counter({
-    name: 'posthorn_egress_blocked_total',
-    help: 'Connections refused by the egress rules, by reason.',
-    labelNames: ['reason'],
-    registers,
-  });
-  startAtZero(blocked, 'reason', EGRESS_REFUSALS);
-  const connections = new Counter({
+function createSenderMetrics(registry: Registry): SenderMetrics {
+  const countConnection = counterOf(registry, 'reused', ['true', 'false'], {
     name: 'posthorn_outbound_connections_total',
     help: 'Requests sent to endpoints, by whether they reused an open connection.',
-    labelNames: ['reused'],
-    registers,
   });
-  startAtZero(connections, 'reused', ['true', 'false']);
-  const tunnels = new Counter({
-    name: 'posthorn_proxy_tunnels_total',
-    help: 'Connections asked of the egress proxy, by result; each fault deserves an alert, since deliveries wait for the proxy.',
-    labelNames: ['result'],
-    registers,
-  });
-  startAtZero(tunnels, 'result', TUNNEL_RESULTS);
-  const tokenRequests = new Counter({
-    name: 'posthorn_token_requests_total',
-    help: 'Requests for OAuth 2.0 access tokens, by result.',
-    labelNames: ['result'],
-    registers,
-  });
-  startAtZero(tokenRequests, 'result', TOKEN_RESULTS);
   return {
-    onRefused(reason) {
-      blocked.inc({ reason });
-    },
+    onRefused: counterOf(registry, 'reason', EGRESS_REFUSALS, {
+      name: 'posthorn_egress_blocked_total',
+      help: 'Connections refused by the egress rules, by reason.',
+    }),
     onSent(isReused) {
-      connections.inc({ reused: String(isReused) });
+      countConnection(isReused ? 'true' : 'false');
     },
-    onTunnel(result) {
-      tunnels.inc({ result });
-    },
-    onTokenRequest(result) {
-      tokenRequests.inc({ result });
-    },
+    onTunnel: counterOf(registry, 'result', TUNNEL_RESULTS, {
+      name: 'posthorn_proxy_tunnels_total',
+      help: 'Connections asked of the egress proxy, by result; each fault deserves an alert, since deliveries wait for the proxy.',
+    }),
+    onTokenRequest: counterOf(registry, 'result', TOKEN_RESULTS, {
+      name: 'posthorn_token_requests_total',
+      help: 'Requests for OAuth 2.0 access tokens, by result.',
+    }),
   };
 }
 
@@ -174,11 +166,12 @@ export function watchIsolation(
   registry: Registry,
   { queues, circuits, limit }: WatchedIsolation,
 ): void {
+  const registers = [registry];
   const gauge = (name: string, help: string, value: () => number): void => {
     new Gauge({
       name,
       help,
-      registers: [registry],
+      registers,
       collect() {
         this.set(value());
       },
@@ -195,16 +188,16 @@ export function watchIsolation(
     'Attempts that may be under way at once.',
     () => limit,
   );
-  watchCircuits(registry, circuits);
-  watchConcurrency(registry, queues);
+  watchCircuits(registers, circuits);
+  watchConcurrency(registers, queues);
 }
 
-function watchCircuits(registry: Registry, circuits: WatchedIsolation['circuits']): void {
+function watchCircuits(registers: Registry[], circuits: WatchedIsolation['circuits']): void {
   new Gauge({
     name: 'posthorn_circuit_breakers',
     help: 'Circuits of endpoints that failed recently, by state.',
     labelNames: ['state'],
-    registers: [registry],
+    registers,
     collect() {
       for (const [state, count] of Object.entries(circuits.count())) this.set({ state }, count);
     },
@@ -212,12 +205,12 @@ function watchCircuits(registry: Registry, circuits: WatchedIsolation['circuits'
 }
 
 /** A histogram of the present: it is reset and filled at each scrape. */
-function watchConcurrency(registry: Registry, queues: WatchedIsolation['queues']): void {
+function watchConcurrency(registers: Registry[], queues: WatchedIsolation['queues']): void {
   new Histogram({
     name: 'posthorn_endpoint_concurrency_limit',
     help: 'Attempts that each endpoint with recent traffic may have at once.',
     buckets: [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1_024],
-    registers: [registry],
+    registers,
     collect() {
       this.reset();
       for (const endpoint of queues.endpoints().values()) this.observe(concurrencyOf(endpoint));

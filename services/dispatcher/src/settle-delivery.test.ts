@@ -27,9 +27,6 @@ test('an outcome is recorded and logged after the stop has begun, once the store
     },
     records: {
       publish: (records) => Promise.resolve(void published.push(...records)),
-      consume: () => Promise.reject(new Error('not part of this test')),
-      close: () => Promise.resolve(),
-      isConnected: () => true,
     },
     failedTopic: 'failed',
     keepTrying: createKeepTrying({ logger, signal: AbortSignal.abort() }),

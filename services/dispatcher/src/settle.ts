@@ -47,34 +47,41 @@ export interface SettledAttempt {
   isRecorded: boolean;
 }
 
-/** What came of a due attempt: it was made, or it was not to be made any more. */
+/** The outcome of a due attempt: it was made, or its delivery was cancelled before. */
 export type Settled = SettledAttempt | { kind: 'cancelled'; due: DueAttempt; reason: CancelReason };
 
 /** Resolves when the outcome is stored and Kafka has acknowledged what follows from it. */
 export type Settle = (settled: Settled) => Promise<void>;
 
-/** Tells whoever watches a company of its attempts. */
+/** Announces attempts of watched companies. */
 export type AnnounceAttempt = (settled: SettledAttempt) => void;
 
-interface SettleDeliveryDeps {
-  recordAttempts: RecordAttempts;
+interface SettleDeps {
   erasePayloads: ErasePayloads;
-  records: RecordLog;
-  failedTopic: string;
-  keepTrying: KeepTrying;
   /** An outcome that this process does not record is made again by another one. */
   keepTryingWhileDraining: KeepTrying;
-  schedule: RetrySchedule;
-  metrics: DispatcherMetrics;
+  metrics: Pick<DispatcherMetrics, 'observe' | 'countCancelled'>;
   count: CountAttempt;
   announce: AnnounceAttempt;
   logger: Logger;
   nowMs: () => number;
 }
 
+interface SettleDeliveryDeps extends SettleDeps {
+  recordAttempts: RecordAttempts;
+  records: Pick<RecordLog, 'publish'>;
+  failedTopic: string;
+  keepTrying: KeepTrying;
+  schedule: RetrySchedule;
+}
+
+interface SettleResendDeps extends SettleDeps {
+  marks: Pick<ResendMarks, 'finish'>;
+}
+
 /**
- * Nobody waits for a settlement, and a batch costs more than what is in it (docs/performance.md, Tried). What was
- * answered within the linger before a crash is sent twice: a test holds the pages that say so against it.
+ * Nobody waits for a settlement, and a batch costs more than its items (docs/performance.md, Tried). An attempt whose
+ * response came within the linger before a crash is sent twice: a test compares the pages that say so with it.
  */
 export const SETTLE_BATCH = { maxItems: 200, lingerMs: 40, maxInFlight: 2 };
 
@@ -101,7 +108,7 @@ async function settleBatch(deps: SettleDeliveryDeps, batch: Settled[]): Promise<
     () => deps.recordAttempts(deliveries),
     () => ({ size: batch.length }),
   );
-  await deps.erasePayloads(batch.filter(isSuccess).map(({ due }) => due));
+  await eraseDelivered(deps, batch);
   const failures = batch.flatMap((settled, index) =>
     settled.kind === 'attempted' && unfinished.has(requiredAt(deliveries, index, 'delivery').id)
       ? [failureRecord(deps, settled)]
@@ -115,25 +122,24 @@ async function settleBatch(deps: SettleDeliveryDeps, batch: Settled[]): Promise<
   for (const settled of batch) report(deps, settled);
 }
 
-/** True when its delivery may be delivered now. */
-function isSuccess(settled: Settled): boolean {
-  return settled.kind === 'attempted' && settled.attempt.outcome === 'success';
+function toDelivery({ schedule, nowMs }: SettleDeliveryDeps, settled: Settled): SettledDelivery {
+  return settled.kind === 'attempted'
+    ? settleAttempt(settled.due, settled.attempt, settled.cancelReason, schedule)
+    : settleCancelled(settled.due, settled.reason, nowMs());
 }
 
-function toDelivery({ schedule, nowMs }: SettleDeliveryDeps, settled: Settled): SettledDelivery {
-  switch (settled.kind) {
-    case 'attempted':
-      return settleAttempt(settled.due, settled.attempt, settled.cancelReason, schedule);
-    case 'cancelled':
-      return settleCancelled(settled.due, settled.reason, nowMs());
-  }
+/** An attempt that succeeded may have delivered its delivery. */
+function eraseDelivered({ erasePayloads }: SettleDeps, batch: readonly Settled[]): Promise<void> {
+  const successes = batch.filter(
+    (settled) => settled.kind === 'attempted' && settled.attempt.outcome === 'success',
+  );
+  return erasePayloads(successes.map(({ due }) => due));
 }
 
 function failureRecord(
   { failedTopic }: SettleDeliveryDeps,
-  settled: SettledAttempt,
+  { due, attempt, headers }: SettledAttempt,
 ): OutgoingRecord {
-  const { due, attempt, headers } = settled;
   const value = encodeDeliveryFailed({
     ...refOf(due),
     attemptNumber: attempt.number,
@@ -144,31 +150,17 @@ function failureRecord(
   return { topic: failedTopic, key: due.webhookId, value, headers };
 }
 
-function report(deps: SettleDeliveryDeps, settled: Settled): void {
-  switch (settled.kind) {
-    case 'attempted':
-      if (!settled.isRecorded) reportAttempt(deps, settled);
-      if (settled.cancelReason) reportCancelled(deps, settled.due, settled.cancelReason);
-      return;
-    case 'cancelled':
-      reportCancelled(deps, settled.due, settled.reason);
-  }
+function report(deps: SettleDeps, settled: Settled): void {
+  if (settled.kind === 'attempted' && !settled.isRecorded) reportAttempt(deps, settled);
+  const reason = settled.kind === 'attempted' ? settled.cancelReason : settled.reason;
+  if (reason === null) return;
+  deps.metrics.countCancelled();
+  deps.logger.info({ ...logFieldsOf(settled.due), reason }, 'delivery cancelled');
 }
 
-function reportCancelled(
-  { metrics, logger }: SettleDeliveryDeps,
-  due: DueAttempt,
-  reason: CancelReason,
-): void {
-  metrics.countCancelled();
-  logger.info({ ...logFieldsOf(due), reason }, 'delivery cancelled');
-}
-
-type ReportDeps = Pick<SettleDeliveryDeps, 'metrics' | 'count' | 'announce' | 'logger'>;
-
-/** Counts an attempt, tells of it, and writes its log line. */
+/** Counts and announces an attempt, and writes its log line. */
 function reportAttempt(
-  { metrics, count, announce, logger }: ReportDeps,
+  { metrics, count, announce, logger }: SettleDeps,
   settled: SettledAttempt,
 ): void {
   const { due, attempt, appId, payloadBytes, headers } = settled;
@@ -179,29 +171,8 @@ function reportAttempt(
   announce(settled);
   const level = outcome === 'success' ? 'debug' : 'info';
   if (!logger.isLevelEnabled(level)) return;
-  logger[level](
-    {
-      requestId: headers.requestId,
-      ...logFieldsOf(due),
-      attempt: number,
-      outcome,
-      failureReason,
-      statusCode,
-      durationMs,
-    },
-    'attempt made',
-  );
-}
-
-interface SettleResendDeps {
-  marks: Pick<ResendMarks, 'finish'>;
-  erasePayloads: ErasePayloads;
-  keepTryingWhileDraining: KeepTrying;
-  metrics: DispatcherMetrics;
-  count: CountAttempt;
-  announce: AnnounceAttempt;
-  logger: Logger;
-  nowMs: () => number;
+  const ids = { requestId: headers.requestId, ...logFieldsOf(due), attempt: number };
+  logger[level]({ ...ids, outcome, failureReason, statusCode, durationMs }, 'attempt made');
 }
 
 /**
@@ -218,7 +189,7 @@ export function createSettleResend(deps: SettleResendDeps): Settle {
         () => deps.marks.finish(finished),
         () => ({ size: batch.length }),
       );
-      await deps.erasePayloads(batch.filter(isSuccess).map(({ due }) => due));
+      await eraseDelivered(deps, batch);
       for (const settled of batch) reportResend(deps, settled);
       return batch.map(() => undefined);
     },
@@ -233,14 +204,9 @@ function finishedOf({ nowMs }: SettleResendDeps, settled: Settled): FinishedRese
 }
 
 function reportResend(deps: SettleResendDeps, settled: Settled): void {
-  switch (settled.kind) {
-    case 'attempted':
-      reportAttempt(deps, settled);
-      return;
-    case 'cancelled': {
-      const fields = { ...logFieldsOf(settled.due), reason: settled.reason };
-      deps.logger.info(fields, 'resend not made');
-    }
+  if (settled.kind === 'attempted') reportAttempt(deps, settled);
+  else {
+    deps.logger.info({ ...logFieldsOf(settled.due), reason: settled.reason }, 'resend not made');
   }
 }
 

@@ -59,6 +59,7 @@ interface WebhookLoader {
 
 /** A change of a webhook takes effect at once through Redis, and within this time without it. */
 const CACHED_MS = 2_000;
+const READS = { maxItems: 500, lingerMs: 1, maxInFlight: 2 };
 /** Size of an entry without its texts: objects, keys, the signer. */
 const ENTRY_BYTES = 1_536;
 
@@ -80,9 +81,7 @@ export function createWebhookLoader({
   keepTrying,
 }: WebhookLoaderDeps): WebhookLoader {
   const batch = createBatcher<string, StoredWebhook | undefined>({
-    maxItems: 500,
-    lingerMs: 1,
-    maxInFlight: 2,
+    ...READS,
     run: async (ids) => {
       const found = await keepTrying('load webhooks', () => webhooks.findMany([...new Set(ids)]));
       const byId = new Map(found.map((webhook) => [webhook.id, webhook]));
@@ -166,9 +165,7 @@ export const SIGNER_CACHE_BYTES = 2_000 * SIGNER_BYTES;
 export function createSigningKeyLoader(deps: SigningKeyLoaderDeps): SigningKeyLoader {
   const { signingKeys, keepTrying, nowMs } = deps;
   const batch = createBatcher<string, FoundSigningKeys | undefined>({
-    maxItems: 500,
-    lingerMs: 1,
-    maxInFlight: 2,
+    ...READS,
     run: async (ids) => {
       const wanted = [...new Set(ids)];
       const found = await keepTrying('load signing keys', () =>

@@ -50,7 +50,7 @@ describe('a new circuit', () => {
 
 const NOW_MS = 1_700_000_000_000;
 const HOUR_MS = 3_600_000;
-const open = (nowMs = NOW_MS): CircuitBlock => ({ untilMs: nowMs + 30_000, probe: null });
+const open = (nowMs = NOW_MS): CircuitBlock => ({ untilMs: nowMs + 30_000, probeSinceMs: null });
 
 function deferralOf(view: CircuitView): number {
   if (view.kind === 'closed') throw new Error('the circuit is closed');
@@ -88,8 +88,8 @@ describe('an attempt at an endpoint', () => {
   });
 
   it('sees for how long a probe has been under way', () => {
-    const probe = { sinceMs: NOW_MS - 200, ended: Promise.resolve() };
-    expect(circuitViewOf({ untilMs: NOW_MS + 30_000, probe }, null, NOW_MS)).toEqual({
+    const probing = { untilMs: NOW_MS + 30_000, probeSinceMs: NOW_MS - 200 };
+    expect(circuitViewOf(probing, null, NOW_MS)).toEqual({
       kind: 'probing',
       sinceMs: 200,
       deferForMs: 30_000,
@@ -97,8 +97,8 @@ describe('an attempt at an endpoint', () => {
   });
 
   it('is made even during a probe after twelve hours', () => {
-    const probe = { sinceMs: NOW_MS, ended: Promise.resolve() };
-    const view = circuitViewOf({ untilMs: NOW_MS, probe }, NOW_MS - 12 * HOUR_MS, NOW_MS);
+    const probing = { untilMs: NOW_MS, probeSinceMs: NOW_MS };
+    const view = circuitViewOf(probing, NOW_MS - 12 * HOUR_MS, NOW_MS);
     expect(view).toEqual({ kind: 'closed' });
   });
 });

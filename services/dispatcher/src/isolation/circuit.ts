@@ -61,8 +61,8 @@ export function seededSuccesses({ recentSuccesses }: CircuitReport): number {
 export interface CircuitBlock {
   /** When to come again, in milliseconds since 1970. */
   untilMs: number;
-  /** The probe that is under way; null when the circuit waits for the time of its next one. */
-  probe: Probe | null;
+  /** When the probe that is under way began; null when the circuit waits for the time of its next one. */
+  probeSinceMs: number | null;
 }
 
 /**
@@ -87,11 +87,11 @@ export function blockOf(
   { nowMs, resetMs }: { nowMs: () => number; resetMs: number },
 ): CircuitBlock | null {
   if (!circuit || circuit.state() === 'closed') return null;
-  const probe = circuit.probe();
-  if (probe) return { untilMs: nowMs() + resetMs, probe };
+  const probeSinceMs = circuit.probeSinceMs();
+  if (probeSinceMs !== null) return { untilMs: nowMs() + resetMs, probeSinceMs };
   const openForMs = nowMs() - (circuit.probeAtMs() - resetMs);
   const mayProbe = circuit.state() === 'half_open' || openForMs >= EARLY_PROBE_AFTER_MS[trigger];
-  return mayProbe ? null : { untilMs: circuit.probeAtMs(), probe: null };
+  return mayProbe ? null : { untilMs: circuit.probeAtMs(), probeSinceMs };
 }
 
 /** After this time the attempt is made whatever the circuit says, so that every delivery ends. */
@@ -99,7 +99,7 @@ const MADE_ANYWAY_AFTER_MS = 12 * 3_600_000;
 /** Each deferral is this many times as long as the attempt has waited so far, within those twelve hours. */
 const GROWTH = 3;
 
-export const CLOSED: CircuitView = { kind: 'closed' };
+const CLOSED: CircuitView = { kind: 'closed' };
 
 /**
  * Returns the circuit as the gate sees it for one attempt, with the time for which it defers that
@@ -118,18 +118,12 @@ export function circuitViewOf(
     block.untilMs - nowMs,
     Math.min(waitedMs * GROWTH, MADE_ANYWAY_AFTER_MS - waitedMs),
   );
-  return block.probe
-    ? { kind: 'probing', sinceMs: nowMs - block.probe.sinceMs, deferForMs }
-    : { kind: 'open', deferForMs };
+  return block.probeSinceMs === null
+    ? { kind: 'open', deferForMs }
+    : { kind: 'probing', sinceMs: nowMs - block.probeSinceMs, deferForMs };
 }
 
 export type CircuitState = 'closed' | 'open' | 'half_open';
-
-interface Probe {
-  sinceMs: number;
-  /** Resolves when it is over. */
-  ended: Promise<void>;
-}
 
 /** The circuit of one endpoint. Times are milliseconds since 1970. */
 export interface Circuit {
@@ -143,8 +137,8 @@ export interface Circuit {
   /** Grows each time it opens: an attempt that began before the last opening says nothing about now. */
   openings: () => number;
   lastFailureMs: () => number;
-  /** The probe that is under way; one at a time finds out whether an open circuit can close. */
-  probe: () => Probe | null;
+  /** When the probe that is under way began; one at a time finds out whether an open circuit can close. */
+  probeSinceMs: () => number | null;
   /** Returns a function to call when the probe is over. */
   beginProbe: () => () => void;
   /** Counts an attempt that was made while the circuit was closed. */
@@ -203,12 +197,10 @@ const OPOSSUM_OPTIONS = {
  */
 export function createCircuit(options: CircuitOptions): Circuit {
   const { nowMs, resetMs, rotation } = options;
-  const opossum = new CircuitBreaker(resolveOrReject, {
-    ...OPOSSUM_OPTIONS,
-    rotateBucketController: rotation,
-  });
+  const opossum = createOpossum(rotation);
   let { probeAtMs, sinceMs } = options.inherited ?? { probeAtMs: 0, sinceMs: 0 };
   let openings = 0;
+  let probeSinceMs: number | null = null;
   let lastFailureMs = nowMs();
   if (options.inherited) opossum.open();
   const waitForProbe = (report: (times: CircuitTimes) => void): void => {
@@ -228,7 +220,11 @@ export function createCircuit(options: CircuitOptions): Circuit {
   return {
     url: options.url,
     owner: options.owner,
-    ...createProbe(nowMs),
+    probeSinceMs: () => probeSinceMs,
+    beginProbe() {
+      probeSinceMs = nowMs();
+      return () => void (probeSinceMs = null);
+    },
     state: () => (opossum.closed ? 'closed' : boundedProbeAtMs() > nowMs() ? 'open' : 'half_open'),
     probeAtMs: boundedProbeAtMs,
     sinceMs: () => sinceMs,
@@ -239,11 +235,10 @@ export function createCircuit(options: CircuitOptions): Circuit {
       await opossum.fire(hasFailed).catch(() => undefined);
     },
     endProbe(hasFailed) {
-      if (!hasFailed) opossum.close();
-      else {
+      if (hasFailed) {
         lastFailureMs = nowMs();
         waitForProbe(options.onStayOpen);
-      }
+      } else opossum.close();
     },
     shutDown: () => {
       rotation.off('rotate', keepBound);
@@ -252,22 +247,13 @@ export function createCircuit(options: CircuitOptions): Circuit {
   };
 }
 
-function resolveOrReject(hasFailed: boolean): Promise<void> {
-  return hasFailed ? Promise.reject(new Error('the attempt failed')) : Promise.resolve();
+function createOpossum(rotation: EventEmitter): CircuitBreaker<[boolean], void> {
+  return new CircuitBreaker(resolveOrReject, {
+    ...OPOSSUM_OPTIONS,
+    rotateBucketController: rotation,
+  });
 }
 
-function createProbe(nowMs: () => number): Pick<Circuit, 'probe' | 'beginProbe'> {
-  let probe: Probe | null = null;
-  return {
-    probe: () => probe,
-    beginProbe() {
-      let end: () => void = () => undefined;
-      const ended = new Promise<void>((resolve) => (end = resolve));
-      probe = { sinceMs: nowMs(), ended };
-      return () => {
-        probe = null;
-        end();
-      };
-    },
-  };
+function resolveOrReject(hasFailed: boolean): Promise<void> {
+  return hasFailed ? Promise.reject(new Error('the attempt failed')) : Promise.resolve();
 }

@@ -33,23 +33,6 @@ describe('an endpoint', () => {
     expect(harness.queues.running()).toBe(16);
   });
 
-  it('keeps half of its places for first attempts, however many retries come', async () => {
-    expect(count(await harness.enter('a', 'retry', 100))).toMatchObject({
-      started: 8,
-      waiting: 92,
-    });
-    expect(count(await harness.enter('a', 'first', 100))).toMatchObject({
-      started: 8,
-      waiting: 92,
-    });
-  });
-
-  it('keeps its limit over all queues together', async () => {
-    expect(count(await harness.enter('a', 'slow', 16)).started).toBe(16);
-    expect(count(await harness.enter('a', 'first', 5)).waiting).toBe(5);
-    expect(harness.queues.running()).toBe(16);
-  });
-
   it('gives attempts from the slow lane a quarter of its places while first attempts keep coming', async () => {
     const first = await harness.enter('a', 'first', 16);
     const slow = await harness.enter('a', 'slow', 10);
