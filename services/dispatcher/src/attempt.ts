@@ -25,7 +25,7 @@ import {
 import { traceparentOf } from '@posthorn/domain/request/traceparent.ts';
 import { ImpossibleError } from '@posthorn/domain/required.ts';
 import type { OAuth2Client } from '@posthorn/domain/webhook.ts';
-import type { DeadLetters } from '@posthorn/platform/dead-letters/dead-letters.ts';
+import type { DeadLetters } from '@posthorn/platform/records/dead-letters.ts';
 import type { ConsumeOptions, IsOurs, LogRecord } from '@posthorn/platform/kafka/record-log.ts';
 import type { Held, RecordMemory } from '@posthorn/platform/memory/memory-budgets.ts';
 import type { HeldLease, OutcomeQueue } from './attempt-leases.ts';

@@ -1,4 +1,4 @@
-import { createCoalescingCache } from '@posthorn/platform/async/coalescing-cache.ts';
+import { createCoalescingCache } from '@posthorn/platform/memory/coalescing-cache.ts';
 import type { KeepTrying } from '@posthorn/platform/async/keep-trying.ts';
 import { createLoop } from '@posthorn/platform/async/loop.ts';
 import type { CompanyLife } from '@posthorn/platform/mongo/companies/companies.ts';

@@ -39,6 +39,9 @@ export type DispatcherConfig = z.infer<typeof dispatcherConfig>;
 /** An endpoint that fails every attempt goes down to one at a time. */
 const CONCURRENCY_FLOOR = 1;
 
+/** Attempts under way at once in the slow lane of one dispatcher. */
+export const SLOW_LANE_CONCURRENCY = 500;
+
 /** About 5 ms of work. The slow lane has a share of its own, so that a burst does not keep it waiting. */
 const STARTS_PER_LOOP = { fast: 16, slow: 4 };
 
@@ -51,7 +54,7 @@ export function queueLimitsOf(config: DispatcherConfig): QueueLimits {
     perEndpoint: { floor: CONCURRENCY_FLOOR, start, ceiling },
     perHostPerSecond: config.HOST_ATTEMPTS_PER_SECOND,
     fast: config.MAX_IN_FLIGHT,
-    slow: config.SLOW_LANE_CONCURRENCY,
+    slow: SLOW_LANE_CONCURRENCY,
     startsPerLoop: STARTS_PER_LOOP,
   };
 }

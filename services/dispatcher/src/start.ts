@@ -1,7 +1,8 @@
+import { memoryShare } from '@posthorn/platform/memory/memory-shares.ts';
 import type { ConsumerGroup } from '@posthorn/domain/records/topics.ts';
 import { startTicker } from '@posthorn/platform/async/loop.ts';
 import { pause } from '@posthorn/platform/async/pause.ts';
-import { openRecordLog, type OpenRecordLog } from '@posthorn/platform/kafka/open-record-log.ts';
+import { openRecordLog, type OpenRecordLog } from '@posthorn/platform/kafka/kafka-record-log.ts';
 import type { ConsumeOptions, Consumption } from '@posthorn/platform/kafka/record-log.ts';
 import {
   createMemoryBudgets,
@@ -16,10 +17,10 @@ import type { Database } from '@posthorn/platform/mongo/days/days.ts';
 import { createDeliveryStore } from '@posthorn/platform/mongo/messages/deliveries.ts';
 import { createPayloadErasure } from '@posthorn/platform/mongo/messages/erase-payloads.ts';
 import { createMessageStore } from '@posthorn/platform/mongo/messages/messages.ts';
-import { createResendMarks } from '@posthorn/platform/mongo/resends/resend-marks.ts';
-import { openAttemptStats } from '@posthorn/platform/mongo/stats/write-stats.ts';
+import { createResendMarks } from '@posthorn/platform/mongo/webhooks/resend-marks.ts';
+import { openAttemptStats } from '@posthorn/platform/mongo/messages/write-stats.ts';
 import { createWebhookStore } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
-import { openProvenRecords } from '@posthorn/platform/proof/open-proven-records.ts';
+import { openProvenRecords } from '@posthorn/platform/records/open-proven-records.ts';
 import { measureCommands } from '@posthorn/platform/redis/commands.ts';
 import { connectRedis, redisAccessOf, type RedisClient } from '@posthorn/platform/redis/connect.ts';
 import {
@@ -35,8 +36,8 @@ import { monotonicClockMs, systemClockMs } from '@posthorn/platform/service/cloc
 import { watchDependencies } from '@posthorn/platform/service/metrics.ts';
 import { openOpsServer } from '@posthorn/platform/service/ops-server.ts';
 import type { ServiceContext } from '@posthorn/platform/service/run-service.ts';
-import { openSpans } from '@posthorn/platform/tracing/spans.ts';
-import { createVault } from '@posthorn/platform/vault/vault.ts';
+import { openSpans } from '@posthorn/platform/service/spans.ts';
+import { createVault } from '@posthorn/platform/security/vault.ts';
 import { randomUUID } from 'node:crypto';
 import { setTimeout as wait } from 'node:timers/promises';
 import {
@@ -48,7 +49,7 @@ import {
 import { ANNOUNCED_WITHIN_MS, AttemptLeases } from './attempt-leases.ts';
 import { type AttemptDeps, createAttemptDelivery } from './attempt.ts';
 import { type Companies, createCompanies } from './companies.ts';
-import { type DispatcherConfig, queueLimitsOf } from './config.ts';
+import { type DispatcherConfig, queueLimitsOf, SLOW_LANE_CONCURRENCY } from './config.ts';
 import { createDefer, createMoveToSlowLane } from './defer.ts';
 import { CIRCUIT_BYTES, Circuits } from './isolation/circuits.ts';
 import { createFlowReporter, MAX_REPORTED, REPORTED_BYTES } from './isolation/flow-reporter.ts';
@@ -147,7 +148,7 @@ async function connect(given: Context, consumptions: readonly Consumption[]): Pr
     () => consumptions.every((each) => each.isAlive()),
   );
   const kafka = await openRecordLog('posthorn-dispatcher', context);
-  const proven = openProvenRecords(context, kafka, db);
+  const proven = openProvenRecords(context, kafka);
   const { records } = proven;
   const redis = measureCommands(registry, connectRedis(redisAccessOf(config), logger));
   lifecycle.onStop('redis', () => {
@@ -202,7 +203,7 @@ const FLOWS_EVERY_MS = 1_000;
 function startIsolation(base: Base, { suspendedForMs }: Companies): Isolation {
   const { config, registry, lifecycle, redis } = base;
   const flows = createEndpointFlows(redis, config.REDIS_PREFIX, systemClockMs);
-  const memory = createRecordMemory(bytesOfMib(config.RECORD_MEMORY_MIB));
+  const memory = createRecordMemory(memoryShare('dispatcher', 'records', config.MEMORY_MIB));
   const clock = createStallFreeClock(CLOCK_EVERY_MS, monotonicClockMs);
   const overload = createOverloadWatch(monotonicClockMs);
   const circuits = createCircuits(base);
@@ -221,7 +222,7 @@ function startIsolation(base: Base, { suspendedForMs }: Companies): Isolation {
     stallFreeMs: clock.nowMs,
     ...CLOCKS,
   });
-  const limit = config.MAX_IN_FLIGHT + config.SLOW_LANE_CONCURRENCY;
+  const limit = config.MAX_IN_FLIGHT + SLOW_LANE_CONCURRENCY;
   watchIsolation(registry, { queues, circuits, limit });
   const reporter = createReporter(base, queues, flows);
   budgetIsolation(base, { memory, circuits, queues });
@@ -269,7 +270,7 @@ function createCircuits({ config, logger, report, redis, kafka }: Base): Circuit
     logger,
     report,
     resetMs: config.CIRCUIT_RESET_MS,
-    maxCircuits: Math.floor(bytesOfMib(config.CIRCUIT_MEMORY_MIB) / CIRCUIT_BYTES),
+    maxCircuits: Math.floor(memoryShare('dispatcher', 'circuits', config.MEMORY_MIB) / CIRCUIT_BYTES),
     nowMs: systemClockMs,
   });
 }
@@ -297,8 +298,8 @@ function budgetIsolation(
   { config, budgets }: Base,
   { memory, circuits, queues }: { memory: RecordMemory; circuits: Circuits; queues: Queues },
 ): void {
-  budgets.add('records', bytesOfMib(config.RECORD_MEMORY_MIB), memory.usedBytes);
-  budgets.add('circuits', bytesOfMib(config.CIRCUIT_MEMORY_MIB), () => {
+  budgets.add('records', memoryShare('dispatcher', 'records', config.MEMORY_MIB), memory.usedBytes);
+  budgets.add('circuits', memoryShare('dispatcher', 'circuits', config.MEMORY_MIB), () => {
     const { closed, open, half_open: halfOpen } = circuits.count();
     return (closed + open + halfOpen) * CIRCUIT_BYTES;
   });
@@ -313,8 +314,8 @@ function budgetIsolation(
 }
 
 function createPayloads({ config, db, budgets, keepTrying }: Base): PayloadMemory {
-  const cacheBytes = bytesOfMib(config.PAYLOAD_CACHE_MIB);
-  const heldBytes = bytesOfMib(config.PAYLOAD_MEMORY_MIB);
+  const cacheBytes = memoryShare('dispatcher', 'payload_cache', config.MEMORY_MIB);
+  const heldBytes = memoryShare('dispatcher', 'payloads', config.MEMORY_MIB);
   const loader = createPayloadLoader(createMessageStore(db), cacheBytes, keepTrying);
   const payloads = createPayloadMemory(loader.load, heldBytes);
   budgets.add('payload_cache', cacheBytes, loader.usedBytes);
@@ -461,7 +462,7 @@ function createSettle(
   announce: AnnounceAttempt,
 ): Pick<AttemptDeps, 'settle' | 'erasePayloads'> {
   const { config, logger, db, budgets, records, metrics, keepTryingWhileDraining } = base;
-  const budgetBytes = bytesOfMib(config.STATS_MEMORY_MIB);
+  const budgetBytes = memoryShare('dispatcher', 'stats', config.MEMORY_MIB);
   const erasePayloads = createErasePayloads({
     erasure: createPayloadErasure(db),
     keepTryingWhileDraining,

@@ -6,8 +6,8 @@ import type { LinkStore } from '@posthorn/platform/mongo/companies/links.ts';
 import type { Database } from '@posthorn/platform/mongo/days/days.ts';
 import type { DeliveryQueries } from '@posthorn/platform/mongo/messages/delivery-queries.ts';
 import type { MessageQueries } from '@posthorn/platform/mongo/messages/message-queries.ts';
-import type { ResendStore } from '@posthorn/platform/mongo/resends/resends.ts';
-import type { StatsQueries } from '@posthorn/platform/mongo/stats/stats-queries.ts';
+import type { ResendStore } from '@posthorn/platform/mongo/webhooks/resends.ts';
+import type { StatsQueries } from '@posthorn/platform/mongo/messages/stats-queries.ts';
 import type { WebhookStore } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
 import type { EndpointFlows } from '@posthorn/platform/redis/endpoint-flows.ts';
 import type { Invalidate } from '@posthorn/platform/redis/invalidations.ts';
@@ -30,7 +30,7 @@ import type { ChangeWebhook } from './webhooks/webhooks.ts';
 /** Everything that the routes of the API and their use cases work with. `start.ts` makes the only one. */
 export interface Gateway {
   policy: EgressPolicy;
-  /** QUOTA_HEADER_BYTES. */
+  /** The bytes of a webhook's custom headers. */
   maxHeaderBytes: number;
   /** SOURCE_IPS. */
   sourceIps: readonly string[];

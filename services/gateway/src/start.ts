@@ -1,6 +1,6 @@
+import { memoryShare } from '@posthorn/platform/memory/memory-shares.ts';
 import { createLoop, startTicker } from '@posthorn/platform/async/loop.ts';
-import { openRecordLog, type OpenRecordLog } from '@posthorn/platform/kafka/open-record-log.ts';
-import { openMemberlessGroups } from '@posthorn/platform/memberless-groups/open-memberless-groups.ts';
+import { openRecordLog, type OpenRecordLog } from '@posthorn/platform/kafka/kafka-record-log.ts';
 import {
   createMemoryBudgets,
   type MemoryBudgets,
@@ -31,10 +31,10 @@ import { createDeliveryQueries } from '@posthorn/platform/mongo/messages/deliver
 import { createMessageQueries } from '@posthorn/platform/mongo/messages/message-queries.ts';
 import { createMessageStore } from '@posthorn/platform/mongo/messages/messages.ts';
 import { createPublisherStore } from '@posthorn/platform/mongo/messages/publishers.ts';
-import { createResendMarks } from '@posthorn/platform/mongo/resends/resend-marks.ts';
-import { createResendStore } from '@posthorn/platform/mongo/resends/resends.ts';
-import { createStatsQueries } from '@posthorn/platform/mongo/stats/stats-queries.ts';
-import { openMessageStats } from '@posthorn/platform/mongo/stats/write-stats.ts';
+import { createResendMarks } from '@posthorn/platform/mongo/webhooks/resend-marks.ts';
+import { createResendStore } from '@posthorn/platform/mongo/webhooks/resends.ts';
+import { createStatsQueries } from '@posthorn/platform/mongo/messages/stats-queries.ts';
+import { openMessageStats } from '@posthorn/platform/mongo/messages/write-stats.ts';
 import { createWebhookStore } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
 import { measureCommands } from '@posthorn/platform/redis/commands.ts';
 import { connectRedis, redisAccessOf } from '@posthorn/platform/redis/connect.ts';
@@ -57,11 +57,11 @@ import {
 } from '@posthorn/platform/service/clock-and-ids.ts';
 import { egressPolicyOf } from '@posthorn/platform/security/egress.ts';
 import { watchDependencies } from '@posthorn/platform/service/metrics.ts';
-import { openIncidentReports } from '@posthorn/platform/service/operator-incidents.ts';
+import { openIncidentReports } from '@posthorn/platform/records/operator-incidents.ts';
 import { openOpsServer } from '@posthorn/platform/service/ops-server.ts';
 import type { ServiceContext } from '@posthorn/platform/service/run-service.ts';
-import { openSpans, type Spans } from '@posthorn/platform/tracing/spans.ts';
-import { createVault, type Vault } from '@posthorn/platform/vault/vault.ts';
+import { openSpans, type Spans } from '@posthorn/platform/service/spans.ts';
+import { createVault, type Vault } from '@posthorn/platform/security/vault.ts';
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createAcceptMessage, traceAccept } from './accept/accept-message.ts';
@@ -99,7 +99,7 @@ import {
 } from './outbox/publish-budget.ts';
 import { createApps } from './projects/apps.ts';
 import { createProjects } from './projects/projects.ts';
-import { createQuotas, describeNearQuota, type Quotas } from './projects/quotas.ts';
+import { createQuotas, describeNearQuota, type Quotas, FIXED_QUOTAS } from './projects/quotas.ts';
 import { createCompanyRemovals, createRemovals, type RemoveTree } from './projects/remove-tree.ts';
 import { createResendRunner } from './resend/run-resends.ts';
 import { createPageBudget } from './resend/send-resend.ts';
@@ -181,7 +181,7 @@ async function openBasis(context: Context): Promise<Basis> {
     clock,
     kafka,
     redis,
-    vault: createVault(config.ENCRYPTION_KEYS, config.SEALED_FORMAT),
+    vault: createVault(config.ENCRYPTION_KEYS),
     budgets: createMemoryBudgets(registry),
     spans,
     ...startTurns(monotonicMs),
@@ -228,17 +228,18 @@ function openRedis({ config, logger, lifecycle, registry }: Context) {
   };
 }
 
+const MIB = 1_048_576;
 /** Room for 256 sign-ins of one address, with bodies of 4 KiB. */
-const SIGN_INS_MIB = 4;
+const SIGN_INS_BYTES = 4 * MIB;
 /** Room for 1,536 requests of one address. */
-const UNKNOWN_CALLERS_MIB = 12;
+const UNKNOWN_CALLERS_BYTES = 12 * MIB;
 
 /** Opens everything that checks and bounds a request before it reaches its route. */
 function openRequests(basis: Basis) {
   const { context, requestDb, budgets } = basis;
-  const openMemory = (part: string, mib: number, ownerOf?: typeof addressOf): RequestMemory => {
-    const memory = createRequestMemory(bytesOfMib(mib), ownerOf);
-    budgets.add(part, bytesOfMib(mib), memory.usedBytes);
+  const openMemory = (part: string, bytes: number, ownerOf?: typeof addressOf): RequestMemory => {
+    const memory = createRequestMemory(bytes, ownerOf);
+    budgets.add(part, bytes, memory.usedBytes);
     return memory;
   };
   const limits = openRateLimits(basis);
@@ -257,11 +258,11 @@ function openRequests(basis: Basis) {
     authenticate: openAuthentication(basis, limits),
     deadlines,
     /** What requests of known companies hold. */
-    memory: openMemory('requests', context.config.REQUEST_MIB),
+    memory: openMemory('requests', memoryShare('gateway', 'requests', context.config.MEMORY_MIB)),
     /** What sign-ins hold, apart: a client that sends half of them delays no request with a key. */
-    signIns: openMemory('sign_ins', SIGN_INS_MIB, addressOf),
+    signIns: openMemory('sign_ins', SIGN_INS_BYTES, addressOf),
     /** What requests hold that wait for the look-up of their key. */
-    unknownCallers: openMemory('unknown_callers', UNKNOWN_CALLERS_MIB, addressOf),
+    unknownCallers: openMemory('unknown_callers', UNKNOWN_CALLERS_BYTES, addressOf),
     recordRequest: createRecordRequest(log),
   };
 }
@@ -272,7 +273,7 @@ const VISIT_PER_MINUTE = 600;
 /** Opens the configured limits, which share their counts until the gateway stops. */
 function openRateLimits({ context, redis, budgets }: Basis): RateLimits {
   const { config, logger, registry, lifecycle } = context;
-  const countsBytes = bytesOfMib(config.RATE_COUNTS_MIB);
+  const countsBytes = memoryShare('gateway', 'rate_counts', config.MEMORY_MIB);
   const rateLimits = createRateLimits({
     redis: redis.client,
     prefix: config.REDIS_PREFIX,
@@ -301,7 +302,7 @@ function openAuthentication(
   const { config, lifecycle, logger } = context;
   const { findKey, noteUse } = createCompanyStore(requestDb);
   const lastUsed = createLastUsed({ write: noteUse, nowMs, logger });
-  const cacheBytes = bytesOfMib(config.API_KEY_CACHE_MIB);
+  const cacheBytes = memoryShare('gateway', 'api_key_cache', config.MEMORY_MIB);
   const { authenticate, forget, usedBytes } = createAuthentication({
     findKey,
     wrongKeys,
@@ -353,7 +354,7 @@ async function openGateway(basis: Basis): Promise<Gateway> {
     ...resends,
     ...accept,
     policy: egressPolicyOf(config),
-    maxHeaderBytes: config.QUOTA_HEADER_BYTES,
+    maxHeaderBytes: FIXED_QUOTAS.headerBytes,
     sourceIps: config.SOURCE_IPS ?? [],
     publicUrl: config.PUBLIC_URL,
     concurrency: concurrencyBoundsOf(config),
@@ -373,7 +374,7 @@ async function openGateway(basis: Basis): Promise<Gateway> {
 function openQuotas({ context, kafka: { records, topics } }: Basis): Quotas {
   const report = openIncidentReports(context, { records, topic: topics.operatorEvents });
   return createQuotas({
-    limits: context.config,
+    limits: { ...context.config, ...FIXED_QUOTAS },
     monotonicMs,
     onNear(near) {
       const { companyId } = near;
@@ -396,7 +397,7 @@ async function openOutbox({
   rests,
 }: Basis): Promise<Outbox> {
   const { config, logger, lifecycle, registry } = context;
-  const publishQueueBytes = bytesOfMib(config.PUBLISH_QUEUE_MIB);
+  const publishQueueBytes = memoryShare('gateway', 'publish_queue', config.MEMORY_MIB);
   const topic = kafka.topics.messageCreated;
   const partitionOf = (webhookId: string): number => kafka.partitionOf(topic, webhookId);
   const budget = createPublishBudget({ partitionOf, nowMs });
@@ -461,7 +462,7 @@ function openResends(
   const resends = createResendStore(requestDb);
   const marks = createResendMarks(db);
   const life = createCompanyLife(db);
-  const pagesBytes = bytesOfMib(config.RESEND_PAGES_MIB);
+  const pagesBytes = memoryShare('gateway', 'resend_pages', config.MEMORY_MIB);
   const pageBudget = createPageBudget(pagesBytes);
   budgets.add('resend_pages', pagesBytes, pageBudget.usedBytes);
   const runner = createResendRunner({
@@ -494,8 +495,8 @@ function openAccept(
 ): Pick<Gateway, 'accept' | 'hasRoomToAccept' | 'acceptIdempotent'> {
   const { config, logger, lifecycle, registry } = context;
   const responses = createSealedResponses(vault);
-  const acceptQueueBytes = bytesOfMib(config.ACCEPT_QUEUE_MIB);
-  const cacheBytes = bytesOfMib(config.TARGET_CACHE_MIB);
+  const acceptQueueBytes = memoryShare('gateway', 'accept_queue', config.MEMORY_MIB);
+  const cacheBytes = memoryShare('gateway', 'target_cache', config.MEMORY_MIB);
   const targets = createTargetResolver({
     cacheBytes,
     maxTargets: config.QUOTA_TARGETS_PER_MESSAGE,

@@ -8,7 +8,7 @@ import type {
 } from '@posthorn/platform/redis/open-circuits.ts';
 import { messageOf } from '@posthorn/platform/service/errors.ts';
 import type { Logger } from '@posthorn/platform/service/logger.ts';
-import type { ReportIncident } from '@posthorn/platform/service/operator-incidents.ts';
+import type { ReportIncident } from '@posthorn/platform/records/operator-incidents.ts';
 import { EventEmitter } from 'node:events';
 import {
   blockOf,

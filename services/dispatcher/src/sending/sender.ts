@@ -1,6 +1,8 @@
+import { memoryShare } from '@posthorn/platform/memory/memory-shares.ts';
+import { MAX_TIMEOUT_SECONDS } from '@posthorn/domain/webhook-fields.ts';
 import { requiredAt } from '@posthorn/domain/required.ts';
 import type { EgressRefusal } from '@posthorn/domain/egress.ts';
-import { bytesOfMib, type MemoryBudgets } from '@posthorn/platform/memory/memory-budgets.ts';
+import { type MemoryBudgets } from '@posthorn/platform/memory/memory-budgets.ts';
 import { monotonicClockMs, systemClockMs } from '@posthorn/platform/service/clock-and-ids.ts';
 import { egressPolicyOf } from '@posthorn/platform/security/egress.ts';
 import type { Logger } from '@posthorn/platform/service/logger.ts';
@@ -67,7 +69,7 @@ export function createSender(
   const userAgent = `Posthorn/${VERSION}`;
   const exchange = { deadlines, timeoutMs, monotonicMs: monotonicClockMs, userAgent };
   const onResult = metrics.onTokenRequest;
-  const tokenBytes = bytesOfMib(config.TOKEN_CACHE_MIB);
+  const tokenBytes = memoryShare('dispatcher', 'token_cache', config.MEMORY_MIB);
   const perSecond = config.HOST_ATTEMPTS_PER_SECOND;
   const tokens = createAccessTokens({
     requestToken: createRequestToken({ ...exchange, agentOf: agents.agentOf, onResult }),

@@ -4,8 +4,8 @@ import { createAdaptiveLinger, createBatcher } from '@posthorn/platform/async/ba
 import { createShares } from '@posthorn/platform/memory/memory-budgets.ts';
 import type { InsertOutcome } from '@posthorn/platform/mongo/messages/messages.ts';
 import { messageOf } from '@posthorn/platform/service/errors.ts';
-import type { Spans } from '@posthorn/platform/tracing/spans.ts';
-import type { CountMessage } from '@posthorn/platform/mongo/stats/write-stats.ts';
+import type { Spans } from '@posthorn/platform/service/spans.ts';
+import type { CountMessage } from '@posthorn/platform/mongo/messages/write-stats.ts';
 import { ApiError, notFound, overloaded, unavailable } from '../api-error.ts';
 import type { TakeTurn } from '../limits/turns.ts';
 import type { Outbox } from '../outbox/outbox.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import { createVault, SealedValueError } from '@posthorn/platform/vault/vault.ts';
+import { createVault, SealedValueError } from '@posthorn/platform/security/vault.ts';
 import { sampleMessage } from '../../../../test/support/samples/sample-message.ts';
 import { openedWebhook, randomKey } from '../../../../test/support/samples/sample-webhook.ts';
 import { headersOf } from '../history/sent-headers.ts';

@@ -4,7 +4,7 @@ import type { Idempotency, Message } from '@posthorn/domain/message.ts';
 import { slicesOf } from '@posthorn/platform/async/fair-queue.ts';
 import type { DeliveryStore } from '@posthorn/platform/mongo/messages/deliveries.ts';
 import type { Logger } from '@posthorn/platform/service/logger.ts';
-import type { Vault } from '@posthorn/platform/vault/vault.ts';
+import type { Vault } from '@posthorn/platform/security/vault.ts';
 import { headersOf, type ShownHeaders } from '../history/sent-headers.ts';
 import type { Address, ResolvedTargets } from './targets.ts';
 

@@ -1,6 +1,6 @@
 import type { NotStored } from '@posthorn/domain/message.ts';
 import { charsOf, wantsEvent } from '@posthorn/domain/webhook.ts';
-import { createCoalescingCache } from '@posthorn/platform/async/coalescing-cache.ts';
+import { createCoalescingCache } from '@posthorn/platform/memory/coalescing-cache.ts';
 import {
   type FoundWebhook,
   type TargetList,

@@ -1,4 +1,4 @@
-import { createSignedStatements } from '@posthorn/platform/vault/signed-statements.ts';
+import { createSignedStatements } from '@posthorn/platform/security/signed-statements.ts';
 import { Router } from 'express';
 import { join } from 'node:path';
 import type { KnownPage } from '../http/known-routes.ts';

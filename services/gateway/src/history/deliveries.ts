@@ -13,7 +13,7 @@ import type {
   MessageQueries,
 } from '@posthorn/platform/mongo/messages/message-queries.ts';
 import type { WebhookStore } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
-import { SealedValueError } from '@posthorn/platform/vault/vault.ts';
+import { SealedValueError } from '@posthorn/platform/security/vault.ts';
 import { inTurns, type TakeTurn } from '../limits/turns.ts';
 import { type SentHeaders, sentHeadersOf, UNKNOWN_HEADERS } from './sent-headers.ts';
 import { requireMessage } from './messages.ts';

@@ -4,7 +4,7 @@ import type {
   DeliveryQueries,
 } from '@posthorn/platform/mongo/messages/delivery-queries.ts';
 import type { MessageQueries } from '@posthorn/platform/mongo/messages/message-queries.ts';
-import type { ResendStore } from '@posthorn/platform/mongo/resends/resends.ts';
+import type { ResendStore } from '@posthorn/platform/mongo/webhooks/resends.ts';
 import { nullIf404 } from '../api-error.ts';
 import type { TakeTurn } from '../limits/turns.ts';
 import type { Apps } from '../projects/apps.ts';

@@ -19,7 +19,7 @@ import type {
   FailingWebhook,
   StatsPoint,
   StatsQueries,
-} from '@posthorn/platform/mongo/stats/stats-queries.ts';
+} from '@posthorn/platform/mongo/messages/stats-queries.ts';
 import { type Pending, readCircuits, type ReadCircuitsDeps, readPending } from './counts.ts';
 import type { ReadWebhookOutlines, WebhookOutline } from './webhook-outlines.ts';
 

@@ -113,6 +113,12 @@ export function createHardenedServer(app: RequestListener, bounds = BOUNDS): Ser
   return server;
 }
 
+/**
+ * Of one peer address (IPv6: one /64), a proxy in front included, of the 10,000 connections of a gateway. Behind a load
+ * balancer all clients are one peer; 2,000 remain for others.
+ */
+const CONNECTIONS_PER_ADDRESS = 8_000;
+
 /** Serves the API from now on. A stop answers the requests that are under way. */
 export async function openPort(
   { config, logger, lifecycle }: ServiceContext<GatewayConfig>,
@@ -120,7 +126,7 @@ export async function openPort(
 ): Promise<void> {
   const { HOST: host, PORT: port, DRAIN_TIMEOUT_MS: drainMs } = config;
   const server = createHardenedServer(app);
-  limitConnections(server, config.CONNECTIONS_PER_ADDRESS);
+  limitConnections(server, CONNECTIONS_PER_ADDRESS);
   await listen(server, { host, port, settings: { host: 'HOST', port: 'PORT' } });
   lifecycle.onStop('http', () => closeServer(server, drainMs));
   logger.info({ host, port }, 'listening');

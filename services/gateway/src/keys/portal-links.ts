@@ -77,7 +77,7 @@ export async function createPortalLink(
   await apps.get(companyId, appId);
   await assertLoadable(deps, companyId, theme);
   return quotas.createWithin({
-    setting: 'QUOTA_PORTAL_LINKS_PER_APP',
+    setting: 'portalLinks',
     companyId,
     ownerId: appId,
     count: (limit) => links.countLive({ companyId, appId, limit }, nowMs()),

@@ -5,7 +5,7 @@ import type { RecordLog } from '@posthorn/platform/kafka/record-log.ts';
 import type { MessageStore } from '@posthorn/platform/mongo/messages/messages.ts';
 import { StoreUnavailableError } from '@posthorn/platform/service/errors.ts';
 import type { Logger } from '@posthorn/platform/service/logger.ts';
-import type { Spans } from '@posthorn/platform/tracing/spans.ts';
+import type { Spans } from '@posthorn/platform/service/spans.ts';
 import type { PublishBudget, PublishPace } from './publish-budget.ts';
 import {
   createPublishQueue,

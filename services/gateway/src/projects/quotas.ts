@@ -8,7 +8,7 @@ export const FIXED_QUOTAS = { portalLinks: 1_000, headerBytes: 8_192 } as const;
 type QuotaName = keyof QuotaConfig | keyof typeof FIXED_QUOTAS;
 
 /** The quotas of things that an owner creates one by one. */
-type CountedQuota = Exclude<QuotaSetting, 'QUOTA_TARGETS_PER_MESSAGE' | 'QUOTA_HEADER_BYTES'>;
+type CountedQuota = Exclude<QuotaName, 'QUOTA_TARGETS_PER_MESSAGE' | 'headerBytes'>;
 
 const WHAT: Record<QuotaName, string> = {
   QUOTA_PROJECTS_PER_COMPANY: 'projects for each company',
@@ -22,8 +22,13 @@ const WHAT: Record<QuotaName, string> = {
 };
 
 /** docs/contract.md C3.6. */
-export function quotaExceeded(setting: QuotaSetting, limit: number): ApiError {
-  return new ApiError('quota_exceeded', `The limit is ${limit} ${WHAT[setting]} (${setting}).`);
+export function quotaExceeded(quota: QuotaName, limit: number): ApiError {
+  return new ApiError('quota_exceeded', `The limit is ${limit} ${describe(quota)}.`);
+}
+
+/** Names the setting too, where an operator can change the quota. */
+function describe(quota: QuotaName): string {
+  return quota in FIXED_QUOTAS ? WHAT[quota] : `${WHAT[quota]} (${quota})`;
 }
 
 interface Creation<Created> {

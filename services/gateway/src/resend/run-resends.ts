@@ -1,7 +1,7 @@
 import { isOfOne, type Resend } from '@posthorn/domain/resend.ts';
 import { createLoop, type SignallingLoop } from '@posthorn/platform/async/loop.ts';
 import { LEASE_MS } from '@posthorn/platform/mongo/leases.ts';
-import { ResendMovedError, type ResendStore } from '@posthorn/platform/mongo/resends/resends.ts';
+import { ResendMovedError, type ResendStore } from '@posthorn/platform/mongo/webhooks/resends.ts';
 import type { Logger } from '@posthorn/platform/service/logger.ts';
 import { sendResend, type SendResendDeps, type Waiting } from './send-resend.ts';
 import { ResendSlot, type SlotDeps } from './slot.ts';

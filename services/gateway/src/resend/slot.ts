@@ -1,6 +1,6 @@
 import type { Resend } from '@posthorn/domain/resend.ts';
 import { LEASE_MS, type LeaseStore } from '@posthorn/platform/mongo/leases.ts';
-import { ResendMovedError, type ResendStore } from '@posthorn/platform/mongo/resends/resends.ts';
+import { ResendMovedError, type ResendStore } from '@posthorn/platform/mongo/webhooks/resends.ts';
 import { setMaxListeners } from 'node:events';
 
 export interface SlotDeps {

@@ -11,7 +11,7 @@ import {
   successesIn,
   wholeSteps,
 } from '@posthorn/domain/stats.ts';
-import type { StatsPoint } from '@posthorn/platform/mongo/stats/stats-queries.ts';
+import type { StatsPoint } from '@posthorn/platform/mongo/messages/stats-queries.ts';
 import { z } from 'zod';
 import type { Gateway } from '../gateway.ts';
 import { type CircuitOfWebhook, readCircuits } from '../history/counts.ts';
