@@ -58,7 +58,7 @@ describe('a lease without a release within 90 s in which the stores answer', () 
     expect([hung.begin(), next.begin()]).toEqual([false, true]);
   });
 
-  it('is kept for as long while its record is ours: it waits for its turn', async () => {
+  it('is kept for as long while its record is ours: it waits for its reservation', async () => {
     at.take('att_1');
     at.outageFreeMs += 600_000;
     expect(await lookAfter(600_000)).toEqual({ isTakenOver: false, announced: ['att_1'] });

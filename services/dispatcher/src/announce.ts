@@ -66,10 +66,10 @@ interface LiveAnnouncementsDeps {
 }
 
 const ANNOUNCE_EVERY_MS = 1_000;
-/** A page shows no more in a second, and it would only cost more: what comes after is `hasMore`. */
+/** A page shows no more in a second, and naming more would only cost more: further attempts are `hasMore`. */
 const MAX_NAMED = 20;
 
-/** Attempts of companies that nobody watches cost one look into a set. */
+/** Attempts of companies that nobody watches cost one look-up in a set. */
 export function createLiveAnnouncements({
   live,
   logger,
@@ -89,7 +89,7 @@ export function createLiveAnnouncements({
   async function run(): Promise<void> {
     for (const news of gathered.values()) live.publish(news);
     gathered.clear();
-    // Without Redis nobody is told anything.
+    // Without Redis nothing is announced.
     watched = await live.readWatched().catch(() => new Set<string>());
   }
 

@@ -252,7 +252,7 @@ describe('an attempt that waited', () => {
     expect(settled).toMatchObject([{ reason: 'webhook_disabled' }]);
   });
 
-  it('for a place is cancelled when its webhook was disabled meanwhile', async () => {
+  it('for a slot is cancelled when its webhook was disabled meanwhile', async () => {
     let isDisabled = false;
     let finish: () => void = () => undefined;
     const { attempt, sent, settled } = createAttemptHarness({
@@ -275,13 +275,13 @@ describe('an attempt that waited', () => {
   });
 });
 
-it('an attempt that comes back long before its turn is deferred again, if its webhook has a rate limit', async () => {
-  const turnAtMs = NOW_MS + 20_000;
+it('an attempt that comes back long before its reservation is deferred again, if its webhook has a rate limit', async () => {
+  const reservedAtMs = NOW_MS + 20_000;
   const { attempt, published, sent } = createAttemptHarness(finding(LIMITED));
-  await attempt(sampleRecord({ 'turn-at': String(turnAtMs) }, { topic: 'due', value: RETRY }));
+  await attempt(sampleRecord({ 'turn-at': String(reservedAtMs) }, { topic: 'due', value: RETRY }));
   expect(sent).toEqual([]);
   expect(published).toMatchObject([
-    { topic: 'deferred', headers: { 'turn-at': String(turnAtMs) } },
+    { topic: 'deferred', headers: { 'turn-at': String(reservedAtMs) } },
   ]);
 });
 

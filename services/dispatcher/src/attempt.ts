@@ -29,8 +29,8 @@ import type { DeadLetters } from '@posthorn/platform/records/dead-letters.ts';
 import type { ConsumeOptions, IsOurs, LogRecord } from '@posthorn/platform/kafka/record-log.ts';
 import type { Held, RecordMemory } from '@posthorn/platform/memory/memory-budgets.ts';
 import type { HeldLease, OutcomeQueue } from './attempt-leases.ts';
-import { type Defer, type MoveToSlowLane, turnAtOf } from './defer.ts';
-import type { Admission, AttemptReport, Candidate, Place, QueueKind } from './isolation/gate.ts';
+import { type Defer, type MoveToSlowLane, reservedAtOf } from './defer.ts';
+import type { Admission, AttemptReport, Candidate, Slot, QueueKind } from './isolation/gate.ts';
 import type { Queues } from './isolation/queues.ts';
 import type { DoubleSendGuard, Remaining } from './prevent-double-send.ts';
 import type { AccessTokens } from './sending/access-tokens.ts';
@@ -73,20 +73,20 @@ interface AttemptUnderWay {
   isOurs: IsOurs;
 }
 
-/** Everything that can become of a due attempt. */
+/** Every end of a due attempt. */
 type Disposition =
   | Exclude<Remaining, { kind: 'send' }>
   | Exclude<Target, { kind: 'send' }>
-  | Exclude<Admission, { kind: 'place' }>
+  | Exclude<Admission, { kind: 'slot' }>
   | SettledAttempt
   /** The message is not stored any more, so that nothing can be sent. */
   | { kind: 'message_missing' }
   /** Our proxy failed before anything was sent, or the host of the token server has no start left. */
-  | { kind: 'defer'; because: 'proxy' | 'host'; turnAtMs: number };
+  | { kind: 'defer'; because: 'proxy' | 'host'; reservedAtMs: number };
 
 /**
  * While the attempt waited, its lease may have ended and another process have made it, its webhook was changed, or its
- * endpoint asked for a hold.
+ * endpoint asked for a pause.
  */
 const START_OVER = { kind: 'start_over' } as const;
 
@@ -143,8 +143,8 @@ async function sendOrDispose(
   if (target.kind === 'cancel' && (await isOfRemoved(deps, target.reason, due))) return DROP;
   if (target.kind !== 'send') return target;
   const admission = await deps.queues.enter(candidateOf(deps, underWay, target.to));
-  if (admission.kind !== 'place') return admission;
-  return usePlace(deps, underWay, { found: target.to, place: admission.place, lease });
+  if (admission.kind !== 'slot') return admission;
+  return useSlot(deps, underWay, { found: target.to, slot: admission.slot, lease });
 }
 
 const DROP = { kind: 'drop' } as const;
@@ -171,7 +171,7 @@ function candidateOf(
     queue: record.topic === slowLaneTopic ? 'slow' : queueKindOf(due),
     trigger: due.trigger,
     rateLimitPerSecond,
-    turnAtMs: turnAtOf(record, nowMs()),
+    reservedAtMs: reservedAtOf(record, nowMs()),
     deferredSinceMs: readMs(record.headers, DEFERRED_SINCE_HEADER),
     hasPayload: () => due.payload !== null,
     dropPayload: () => {
@@ -192,11 +192,11 @@ function dropPayload({ record, due, held }: AttemptUnderWay): void {
   held.setTo(record.value.length);
 }
 
-/** What an attempt has while its request is made. */
+/** The rights of an attempt whose request is made. */
 interface Rights {
-  /** The webhook as it was before the attempt waited for its place. */
+  /** The webhook as it was before the attempt waited for its slot. */
   found: LoadedWebhook;
-  place: Place;
+  slot: Slot;
   lease: Pick<HeldLease, 'begin'>;
 }
 
@@ -208,8 +208,8 @@ interface Made extends Pick<SettledAttempt, 'kind' | 'attempt' | 'payloadBytes'>
 type Requested =
   Made | Extract<Disposition, { kind: 'message_missing' | 'defer' }> | typeof START_OVER;
 
-/** Uses the place for one request. The place is free again when the promise resolves. */
-async function usePlace(
+/** Uses the slot for one request. The slot is free again when the promise resolves. */
+async function useSlot(
   deps: AttemptDeps,
   underWay: AttemptUnderWay,
   rights: Rights,
@@ -219,12 +219,12 @@ async function usePlace(
     requested = await request(deps, underWay, rights);
   } finally {
     const made = requested?.kind === 'attempted' ? requested.attempt : null;
-    await rights.place.end(made && reportOf(made, deps.nowMs()));
+    await rights.slot.end(made && reportOf(made, deps.nowMs()));
   }
   return requested.kind === 'attempted' ? toSettled(deps, underWay, requested) : requested;
 }
 
-/** What the attempt showed of its endpoint. */
+/** Reports the attempt to its endpoint. */
 function reportOf({ outcome, statusCode, responseHeaders }: Attempt, nowMs: number): AttemptReport {
   return { outcome, statusCode, retryAfterMs: retryAfterMsOf(responseHeaders, nowMs) };
 }
@@ -234,10 +234,10 @@ async function request(
   { record, due }: AttemptUnderWay,
   rights: Rights,
 ): Promise<Requested> {
-  const { found, place } = rights;
-  const payload = due.payload ?? (await loadPayload(due, place));
+  const { found, slot } = rights;
+  const payload = due.payload ?? (await loadPayload(due, slot));
   if (!payload) return { kind: 'message_missing' };
-  const hasWaited = place.hasWaited || place.payload !== null;
+  const hasWaited = slot.hasWaited || slot.payload !== null;
   const to = await begin(deps, due, rights, hasWaited ? null : found);
   if (!to) return START_OVER;
   const ready = { record, due, payload, to };
@@ -247,8 +247,8 @@ async function request(
     : send(deps, ready);
 }
 
-/** Loads it into the memory that its place came with. */
-function loadPayload({ messageId }: DueAttempt, { payload }: Place): Promise<Buffer | null> {
+/** Loads it into the memory that its slot came with. */
+function loadPayload({ messageId }: DueAttempt, { payload }: Slot): Promise<Buffer | null> {
   // As a missing message, it would end its delivery.
   if (!payload)
     throw new ImpossibleError('an attempt without its payload has no memory to load it');
@@ -263,11 +263,11 @@ function loadPayload({ messageId }: DueAttempt, { payload }: Place): Promise<Buf
 async function begin(
   { loadWebhook }: AttemptDeps,
   due: DueAttempt,
-  { place, lease }: Rights,
+  { slot, lease }: Rights,
   known: LoadedWebhook | null,
 ): Promise<LoadedWebhook | null> {
   const target = known ? { kind: 'send' as const, to: known } : await findTarget(loadWebhook, due);
-  const mayBegin = lease.begin() && target.kind === 'send' && place.begin();
+  const mayBegin = lease.begin() && target.kind === 'send' && slot.begin();
   return mayBegin ? target.to : null;
 }
 
@@ -288,11 +288,11 @@ async function send(deps: AttemptDeps, ready: Ready, token?: string): Promise<Re
 
 /** Nothing is reported of the endpoint, and no attempt of the schedule is used up. */
 function proxyFailed({ nowMs, proxyRetryMs }: AttemptDeps): Requested {
-  return { kind: 'defer', because: 'proxy', turnAtMs: nowMs() + proxyRetryMs };
+  return { kind: 'defer', because: 'proxy', reservedAtMs: nowMs() + proxyRetryMs };
 }
 
 /**
- * The attempt keeps its place while it waits for its token, as with an egress proxy that hangs: a slow token server
+ * The attempt keeps its slot while it waits for its token, as with an egress proxy that hangs: a slow token server
  * slows its own webhooks down, and nothing else is learned from it.
  */
 async function sendWithToken(
@@ -308,7 +308,7 @@ async function sendWithToken(
   const { answer, refuse } = shared;
   switch (answer.kind) {
     case 'later':
-      return { kind: 'defer', because: 'host', turnAtMs: answer.turnAtMs };
+      return { kind: 'defer', because: 'host', reservedAtMs: answer.reservedAtMs };
     case 'failed': {
       const durationMs = Math.max(0, deps.nowMs() - startedAtMs);
       const aborted = { ...abortedAttempt(due, startedAtMs), durationMs };

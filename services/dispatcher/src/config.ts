@@ -46,9 +46,9 @@ export const SLOW_LANE_CONCURRENCY = 500;
 const STARTS_PER_LOOP = { fast: 16, slow: 4 };
 
 export function queueLimitsOf(config: DispatcherConfig): QueueLimits {
-  // However well an endpoint does, half of the places are left for others.
-  const halfOfPlaces = Math.ceil(config.MAX_IN_FLIGHT / 2);
-  const ceiling = Math.max(1, Math.min(config.ENDPOINT_CONCURRENCY_MAX, halfOfPlaces));
+  // However well an endpoint does, half of the slots are left for others.
+  const halfOfSlots = Math.ceil(config.MAX_IN_FLIGHT / 2);
+  const ceiling = Math.max(1, Math.min(config.ENDPOINT_CONCURRENCY_MAX, halfOfSlots));
   const start = Math.min(config.ENDPOINT_CONCURRENCY, ceiling);
   return {
     perEndpoint: { floor: CONCURRENCY_FLOOR, start, ceiling },

@@ -7,25 +7,25 @@ import {
 import type { LogRecord, OutgoingRecord } from '@posthorn/platform/kafka/record-log.ts';
 import { sampleDue, sampleRecord } from '../../../test/support/samples/sample-record.ts';
 import { keepTrying } from '../../../test/support/time/keep-trying.ts';
-import { chooseDelayMs, createDefer, turnAtOf } from './defer.ts';
+import { chooseDelayMs, createDefer, reservedAtOf } from './defer.ts';
 import type { Reason } from './isolation/gate.ts';
 
 const NOW_MS = 1_700_000_000_000;
 const DAY_MS = 86_400_000;
 
-const turnIn = (text: string) => turnAtOf(sampleRecord({ 'turn-at': text }), NOW_MS);
+const reservedIn = (text: string) => reservedAtOf(sampleRecord({ 'turn-at': text }), NOW_MS);
 
-describe('the turn of a deferred record', () => {
+describe('the reservation of a deferred record', () => {
   test('is the time in its header', () => {
-    expect(turnIn(String(NOW_MS + DAY_MS))).toBe(NOW_MS + DAY_MS);
+    expect(reservedIn(String(NOW_MS + DAY_MS))).toBe(NOW_MS + DAY_MS);
   });
 
   test.each([
-    ['later than any turn that is booked', String(NOW_MS + 367 * DAY_MS)],
+    ['later than any reservation that is booked', String(NOW_MS + 367 * DAY_MS)],
     ['no time', 'soon'],
     ['a negative one', '-1'],
   ])('is ignored when it is %s', (_what, text) => {
-    expect(turnIn(text)).toBeNull();
+    expect(reservedIn(text)).toBeNull();
   });
 });
 
@@ -38,7 +38,7 @@ describe('the delay of a deferral', () => {
     [14_999, 5_000],
     [59_000, 15_000],
     [9_000_000, 300_000],
-  ])('for a turn in %i ms is the longest that ends before it, %i ms', (waitMs, delayMs) => {
+  ])('for a reservation in %i ms is the longest that ends before it, %i ms', (waitMs, delayMs) => {
     expect(chooseDelayMs(LADDER_MS, waitMs, 'pace')).toBe(delayMs);
   });
 
@@ -73,7 +73,7 @@ describe('deferring an attempt', () => {
     });
     await deferAttempt(sampleRecord(headers, changed), sampleDue(), {
       because,
-      turnAtMs: NOW_MS + 300_000,
+      reservedAtMs: NOW_MS + 300_000,
     });
     return published[0];
   }
@@ -97,9 +97,9 @@ describe('deferring an attempt', () => {
   test.each([
     ['pace', NOW_MS + 300_000],
     ['suspended', NOW_MS + 440_000],
-  ] as const)('because of %s gives it the turn %i', async (because, turnAtMs) => {
+  ] as const)('because of %s gives it the reservation %i', async (because, reservedAtMs) => {
     const deferred = await defer({ [DUE_AT_HEADER]: String(NOW_MS + 70_000) }, because);
-    expect(deferred?.headers?.['turn-at']).toBe(String(turnAtMs));
+    expect(deferred?.headers?.['turn-at']).toBe(String(reservedAtMs));
   });
 
   test('makes a small record of one that is just under the limit of a broker', async () => {

@@ -17,7 +17,7 @@ import type { DeferralReason } from './isolation/gate.ts';
 interface Deferral {
   because: DeferralReason;
   /** When the attempt is to come again, in milliseconds since 1970. */
-  turnAtMs: number;
+  reservedAtMs: number;
 }
 
 /**
@@ -48,9 +48,9 @@ export function createDefer({
     keepTrying,
     purpose: 'publish deferred attempts',
   });
-  return async (record, due, { because, turnAtMs }) => {
+  return async (record, due, { because, reservedAtMs }) => {
     const atMs = nowMs();
-    const delayMs = chooseDelayMs(delaysMs, turnAtMs - atMs, because);
+    const delayMs = chooseDelayMs(delaysMs, reservedAtMs - atMs, because);
     const topic = required(deferredByDelayMs, delayMs, 'delay topic');
     const aheadMs = aheadByMs(record, atMs);
     const dueAtMs = atMs + delayMs + aheadMs;
@@ -59,7 +59,7 @@ export function createDefer({
       readMs(record.headers, DEFERRED_SINCE_HEADER) ?? (because === 'circuit' ? atMs : null);
     await publish({
       topic,
-      // Of the record itself nothing but what is known and small: a broker takes the deferred one, however
+      // Nothing of the record itself but small, known fields: a broker accepts the deferred record, however
       // near to its limit the record was.
       key: webhookId,
       value: encodeRetryDue({ ...refOf(due), attemptNumber, trigger, dueAtMs }),
@@ -67,8 +67,8 @@ export function createDefer({
         ...lastingHeaders(record.headers),
         ...(sinceMs !== null && { [DEFERRED_SINCE_HEADER]: String(sinceMs) }),
         [DUE_AT_HEADER]: String(dueAtMs),
-        // Nothing at the endpoint stands against it: it may be made as soon as it is back.
-        [TURN_AT_HEADER]: String(Math.ceil(because === 'suspended' ? dueAtMs : turnAtMs)),
+        // The endpoint could take it: it may be made as soon as it is back.
+        [TURN_AT_HEADER]: String(Math.ceil(because === 'suspended' ? dueAtMs : reservedAtMs)),
         [CLOCK_AHEAD_HEADER]: String(aheadMs),
       },
     });
@@ -77,8 +77,8 @@ export function createDefer({
 }
 
 /**
- * Returns the longest delay that ends before the turn: the record comes back a few times, and is on
- * time for its turn. For an open circuit, returns the shortest delay that covers the wait: the backlog
+ * Returns the longest delay that ends before the reservation: the record comes back a few times, and is on
+ * time for its reservation. For an open circuit, returns the shortest delay that covers the wait: the backlog
  * of a dead endpoint is copied once instead, and may be late.
  */
 export function chooseDelayMs(
@@ -107,15 +107,17 @@ function aheadByMs({ headers }: LogRecord, atMs: number): number {
 }
 
 /**
- * No turn is booked further ahead than this, which is longer than deliveries are kept: such a header is
+ * No reservation is further ahead than this, which is longer than deliveries are kept: such a header is
  * not ours.
  */
-const FARTHEST_TURN_MS = 366 * 86_400_000;
+const FARTHEST_RESERVATION_MS = 366 * 86_400_000;
 
-/** Returns the turn of a deferred record, in milliseconds since 1970; null when it was never deferred. */
-export function turnAtOf({ headers }: LogRecord, nowMs: number): number | null {
-  const turnAtMs = readMs(headers, TURN_AT_HEADER);
-  return turnAtMs === null || turnAtMs - nowMs > FARTHEST_TURN_MS ? null : turnAtMs;
+/** Returns the reservation of a deferred record, in milliseconds since 1970; null when it was never deferred. */
+export function reservedAtOf({ headers }: LogRecord, nowMs: number): number | null {
+  const reservedAtMs = readMs(headers, TURN_AT_HEADER);
+  return reservedAtMs === null || reservedAtMs - nowMs > FARTHEST_RESERVATION_MS
+    ? null
+    : reservedAtMs;
 }
 
 /**

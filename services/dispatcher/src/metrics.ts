@@ -180,7 +180,7 @@ export function watchIsolation(
   gauge('posthorn_deliveries_in_flight', 'Attempts under way.', () => queues.running());
   gauge(
     'posthorn_deliveries_waiting',
-    'Attempts that wait in memory for their endpoint or for a free place.',
+    'Attempts that wait in memory for their endpoint or for a free slot.',
     () => queues.waiting(),
   );
   gauge(

@@ -73,14 +73,14 @@ export interface ReservedPayload {
 export interface PayloadMemory {
   /** True when the company may reserve. */
   hasRoom: (companyId: string) => boolean;
-  /** To be called when there is room, and an attempt begins: what waits must hold nothing. */
+  /** To be called when there is room, and an attempt begins: waiting attempts reserve nothing. */
   reserve: (companyId: string) => ReservedPayload;
   /** Calls `act` each time that memory is freed. */
   onFreed: (act: () => void) => void;
   usedBytes: () => number;
 }
 
-/** What a payload counts for until it is loaded and its size is known. */
+/** The size for which a payload counts until it is loaded. */
 const RESERVED_BYTES = 65_536;
 
 /**

@@ -131,15 +131,15 @@ describe('an attempt that may have been read before', () => {
     expect(sent).toEqual([3]);
   });
 
-  describe('while its copy has waited for its turn for ten minutes', () => {
+  describe('while its copy has waited for its reservation for ten minutes', () => {
     /** Attempts both copies, the second after ten minutes, and returns how often a request was made. */
     async function requestsOf(isFirstOurs: boolean): Promise<number> {
       let outageFreeMs = 0;
-      let endTurn: () => void = () => undefined;
-      const turn = new Promise<void>((resolve) => (endTurn = resolve));
+      let endWait: () => void = () => undefined;
+      const reservation = new Promise<void>((resolve) => (endWait = resolve));
       const options: AttemptHarnessOptions = {
         outageFreeMs: () => outageFreeMs,
-        loadWebhook: () => turn.then(() => FOUND),
+        loadWebhook: () => reservation.then(() => FOUND),
         send: (...given) => {
           options.remaining = { kind: 'drop' };
           return sendSuccessfully(...given);
@@ -151,7 +151,7 @@ describe('an attempt that may have been read before', () => {
       // What a claim of the copy would do is done when the claim after it has been looked up.
       all.push(attempt(retry), attempt({ ...created, isInherited: true }));
       await eventually('the look-up', () => loads.recorded > 0);
-      endTurn();
+      endWait();
       // The one whose partition has gone is left to whoever reads it next.
       await Promise.allSettled(all);
       return sent.filter((number) => number === 3).length;

@@ -11,7 +11,7 @@ import type { DeliveryStore } from '@posthorn/platform/mongo/messages/deliveries
 import type { ResendMarks } from '@posthorn/platform/mongo/webhooks/resend-marks.ts';
 import type { ReadingReporter } from './announce.ts';
 import type { AttemptLeases, HeldLease } from './attempt-leases.ts';
-import { turnAtOf } from './defer.ts';
+import { reservedAtOf } from './defer.ts';
 
 interface Claim {
   remaining: Remaining;
@@ -54,7 +54,7 @@ const SEND: Remaining = { kind: 'send' };
  * 1. A lease in the memory of this process: of two records of one attempt the second waits until the
  *    outcome of the first is recorded (attempt-leases.ts).
  * 2. The announcement of that lease in Redis, for attempts that last longer than 50 ms: a dispatcher
- *    that takes over a partition waits for what its former owner still works on. A process that was suspended
+ *    that takes over a partition waits for what its former owner still works on. A process that was frozen
  *    for longer than a lease lasts claims the attempt again before its request. Work that hung until its consumer
  *    was replaced makes no request any more.
  * 3. The document of the delivery, written before the offset is committed: an attempt that it has is
@@ -109,7 +109,7 @@ function mayBeReadBefore(deps: DoubleSendDeps, record: LogRecord, due: DueAttemp
     record.isInherited ||
     mayHaveCopyElsewhere(record, due) ||
     record.topic === slowLaneTopic ||
-    turnAtOf(record, nowMs()) !== null ||
+    reservedAtOf(record, nowMs()) !== null ||
     leases.isKnown(due.attemptId)
   );
 }
@@ -134,7 +134,7 @@ function isLate({ nowMs }: DoubleSendDeps, { dueAtMs }: DueAttempt): boolean {
   return nowMs() - dueAtMs > LATE_MS;
 }
 
-/** What is left to do of an attempt, by what is recorded of its delivery. */
+/** The part of an attempt that is still to be done, by the record of its delivery. */
 export type Remaining =
   | { kind: 'send' }
   /** It failed, and whoever recorded it may have died before the failure was published. */
@@ -142,7 +142,7 @@ export type Remaining =
   /** Everything is done; or it is a resend that was made or given up. */
   | { kind: 'drop' };
 
-/** Looks up what is recorded, and changes nothing. */
+/** Looks up the record of the delivery, and changes nothing. */
 export type CheckRecorded = (due: DueAttempt) => Promise<Remaining>;
 
 interface CheckRecordedDeps {
@@ -203,7 +203,7 @@ function remainingOf(due: DueAttempt, recorded: RecordedDelivery | undefined): R
 type Assignment = Readonly<Record<string, readonly number[]>>;
 
 interface TakeOverDeps {
-  /** Reads the circuits and holds that former owners have shared; the partitions are all that this process has now. */
+  /** Reads the circuits and pauses that former owners have shared; the partitions are all that this process has now. */
   takeOverEndpoints: (partitions: ReadonlySet<number>) => Promise<void>;
   /** Announces the attempts that this process works on. */
   handOverAttempts: () => void;

@@ -188,7 +188,7 @@ interface Isolation {
   /** The records under work. */
   memory: RecordMemory;
   /**
-   * Reads the open circuits and holds of former owners of these partitions, which are all that this process has now. To
+   * Reads the open circuits and pauses of former owners of these partitions, which are all that this process has now. To
    * be awaited before the first record of newly assigned ones is worked on.
    */
   takeOver: (partitions: ReadonlySet<number>) => Promise<void>;
@@ -216,7 +216,7 @@ function startIsolation(base: Base, { suspendedForMs }: Companies): Isolation {
     suspendedForMs,
     payloads: createPayloads(base),
     beginAttempt: (candidate) => circuits.beginAttempt(candidate),
-    onHold: (webhookId, url, forMs) => {
+    onPause: (webhookId, url, forMs) => {
       flows.reportHold(webhookId, url, Math.ceil(systemClockMs() + forMs));
     },
     stallFreeMs: clock.nowMs,
@@ -240,13 +240,13 @@ function startIsolation(base: Base, { suspendedForMs }: Companies): Isolation {
   });
   redis.on('ready', () => {
     void circuits.restore();
-    void inheritHolds(flows, queues);
+    void inheritPauses(flows, queues);
   });
   return {
     queues,
     memory,
     async takeOver(partitions) {
-      await Promise.all([circuits.own(partitions), inheritHolds(flows, queues)]);
+      await Promise.all([circuits.own(partitions), inheritPauses(flows, queues)]);
     },
   };
 }
@@ -275,10 +275,10 @@ function createCircuits({ config, logger, report, redis, kafka }: Base): Circuit
   });
 }
 
-/** Without Redis, the holds that former owners were asked for stay unknown. */
-async function inheritHolds(flows: EndpointFlows, queues: Queues): Promise<void> {
+/** Without Redis, the pauses that former owners were asked for stay unknown. */
+async function inheritPauses(flows: EndpointFlows, queues: Queues): Promise<void> {
   const held = await flows.takeOverHolds().catch(() => null);
-  if (held) queues.inheritHolds(held);
+  if (held) queues.inheritPauses(held);
 }
 
 function createReporter({ config, budgets }: Base, queues: Queues, flows: EndpointFlows) {
@@ -305,7 +305,7 @@ function budgetIsolation(
   });
   const endpointBytes = MAX_IDLE_ENDPOINTS * ENDPOINT_BYTES;
   budgets.add('endpoints', endpointBytes, () => queues.endpoints().size * ENDPOINT_BYTES);
-  const inherited = (): number => queues.inheritedHolds() + circuits.inherited();
+  const inherited = (): number => queues.inheritedPauses() + circuits.inherited();
   budgets.add(
     'inherited',
     2 * MAX_INHERITED * INHERITED_BYTES,
@@ -528,14 +528,14 @@ async function consume(
     records.consume({
       ...common,
       ...ofGroup(kafka.groups.dispatcher),
-      // No further while the records under work fill their memory, or attempts wait for all places.
+      // No further while the records under work fill their memory, or attempts wait for all slots.
       mayRead: () => memory.hasRoom() && !queues.isFull('fast'),
     }),
     records.consume({
       ...common,
       ...ofGroup(kafka.groups.slowLane),
       sharing: { kind: 'following' },
-      // Its own places: its backlog would fill the memory, and stop the reading for endpoints that are not slow.
+      // Its own slots: its backlog would fill the memory, and stop the reading for endpoints that are not slow.
       mayRead: () => memory.hasRoom() && !queues.isFull('slow'),
       // Mostly idle, so that longer polls save requests; and after it was full it is in no hurry.
       maxWaitMs: 500,

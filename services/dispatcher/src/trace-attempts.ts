@@ -24,7 +24,7 @@ export function createTraceAttempts(spans: Spans, nowMs: () => number): TraceAtt
     return span;
   }
 
-  /** Of an attempt that failed before its request: no token, or it could not be signed. */
+  /** Adds the span of an attempt that failed before its request: no token, or it could not be signed. */
   function addUnsent({ due, attempt, headers }: SettledAttempt): void {
     begin(due, traceparentOf(headers.traceparent), attempt.startedAtMs)?.end(endOf(attempt));
   }

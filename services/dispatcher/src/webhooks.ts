@@ -31,7 +31,7 @@ export interface IdentifiedTls extends EndpointTls {
   id: string;
 }
 
-/** A webhook with what all its deliveries need and what is derived from it only once. */
+/** A webhook with everything that its deliveries need and that is derived from it only once. */
 export interface LoadedWebhook {
   kind: 'opened';
   webhook: Webhook;
@@ -68,7 +68,7 @@ interface WebhookLoaderDeps {
   /** For webhooks that the keys of their company sign. */
   loadSigner: LoadSigner;
   logger: Pick<Logger, 'error'>;
-  /** What the cache may hold. */
+  /** The size that the cache may have. */
   cacheBytes: number;
   keepTrying: KeepTrying;
 }

@@ -44,7 +44,7 @@ export interface ServiceDeps {
 
 const METRICS = createDispatcherMetrics(new Registry());
 const MIB = 1_048_576;
-/** By how much an endpoint without a place defers an attempt. */
+/** By how much an endpoint without a slot defers an attempt. */
 const DEFER_MS = 30_000;
 
 /** No simulated app wants its payloads erased. */
@@ -134,7 +134,7 @@ function webhookLoader(db: Database): LoadWebhook {
 const SIGNER = signerOf(sampleWebhook(0));
 
 /**
- * Gives every attempt a place and memory for its payload at once, or defers it with the probability of the plan. What
+ * Gives every attempt a slot and memory for its payload at once, or defers it with the probability of the plan. What
  * waits is no part of the simulation.
  */
 function admitOrDefer(
@@ -143,11 +143,11 @@ function admitOrDefer(
   { companyId, hasPayload }: Candidate,
 ): Admission {
   if (world.random.bool(world.plan.deferRate)) {
-    return { kind: 'defer', because: 'hold', turnAtMs: process.nowMs() + DEFER_MS };
+    return { kind: 'defer', because: 'hold', reservedAtMs: process.nowMs() + DEFER_MS };
   }
   const payload = hasPayload() ? null : payloads.reserve(companyId);
   const end = (): Promise<void> => Promise.resolve(payload?.release());
-  return { kind: 'place', place: { payload, hasWaited: false, begin: () => true, end } };
+  return { kind: 'slot', slot: { payload, hasWaited: false, begin: () => true, end } };
 }
 
 /** Opens the guard without Redis. It then grants every claim, which allows the most duplicates. */

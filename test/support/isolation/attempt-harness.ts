@@ -117,12 +117,12 @@ export function createAttemptHarness(options: AttemptHarnessOptions = {}): Attem
   };
   let passedMs = 0;
   const monotonicMs = (): number => passedMs;
-  const places = options.perEndpoint ?? 16;
+  const slots = options.perEndpoint ?? 16;
   const payload = options.payload === undefined ? Buffer.from('{}') : options.payload;
   const queues = new Queues({
     payloads: createPayloadMemory(() => Promise.resolve(payload), 1_000_000),
     limits: {
-      perEndpoint: { floor: places, start: places, ceiling: places },
+      perEndpoint: { floor: slots, start: slots, ceiling: slots },
       perHostPerSecond: 0,
       fast: 1_000,
       slow: 10,
@@ -134,7 +134,7 @@ export function createAttemptHarness(options: AttemptHarnessOptions = {}): Attem
     suspendedForMs: () => null,
     circuitOf: options.circuit ?? (() => ({ kind: 'closed' })),
     beginAttempt: () => (report) => Promise.resolve(options.onReport?.(report)),
-    onHold: () => undefined,
+    onPause: () => undefined,
     nowMs,
     monotonicMs,
     stallFreeMs: monotonicMs,

@@ -8,7 +8,7 @@ import {
 
 export const ATTEMPT: AttemptView = {
   queue: 'first',
-  turnInMs: 0,
+  reservedInMs: 0,
   precedesBooked: false,
   ahead: 0,
   lacksMemory: false,
@@ -19,7 +19,7 @@ export const ENDPOINT: EndpointView = {
   isSlow: false,
   hasRateLimit: false,
   isPaced: false,
-  holdInMs: 0,
+  pauseInMs: 0,
   paceInMs: 0,
   hostInMs: 0,
   bookedInMs: 0,
@@ -30,7 +30,7 @@ export const ENDPOINT: EndpointView = {
   spacingMs: 10,
 };
 const DISPATCHER: DispatcherView = {
-  hasPlace: true,
+  hasFreeSlot: true,
   maySlowUseFast: true,
   maxWaitMs: 30_000,
   isOverloaded: false,

@@ -3,7 +3,7 @@ import type {
   AttemptReport,
   Candidate,
   CircuitView,
-  Place,
+  Slot,
   QueueKind,
 } from '../../../services/dispatcher/src/isolation/gate.ts';
 import { type QueueDeps, Queues } from '../../../services/dispatcher/src/isolation/queues.ts';
@@ -18,8 +18,8 @@ export interface Entered {
   candidate: Candidate;
   /** Undefined while it waits. */
   admission?: Admission;
-  place?: Place;
-  /** When it got its place, by the clock of the harness. */
+  slot?: Slot;
+  /** When it got its slot, by the clock of the harness. */
   startedAtMs?: number;
   /** The return value of `begin`. */
   hasBegun?: boolean;
@@ -43,14 +43,14 @@ export interface QueueHarness {
   overload: { is: boolean };
   /** The memory for payloads that have to be loaded: room for four of 64 KiB, two of each company. */
   payloads: PayloadMemory;
-  /** Enters this many attempts. Those that get a place begin at once. */
+  /** Enters this many attempts. Those that get a slot begin at once. */
   enter: (
     webhookId: string,
     queue: QueueKind,
     count?: number,
     as?: Partial<Candidate>,
   ) => Promise<Entered[]>;
-  /** Ends those attempts that have a place. */
+  /** Ends those attempts that have a slot. */
   finish: (entered: readonly Entered[], result?: Partial<AttemptReport> | null) => Promise<void>;
   /** Starts the next iteration of the event loop. */
   nextLoop: () => Promise<void>;
@@ -64,7 +64,7 @@ export interface QueueHarnessOptions {
   stalledMs?: () => number;
   /** The size of each payload that is loaded; 64 KiB by default, which is what it counts for before. */
   payloadBytes?: number;
-  /** Whether attempts begin as soon as they have a place; true by default. */
+  /** Whether attempts begin as soon as they have a slot; true by default. */
   begins?: boolean;
 }
 
@@ -83,7 +83,7 @@ const LIMITS: QueueDeps['limits'] = {
 /** Waits until all settled promises have called back. */
 async function flushPromises(): Promise<void> {
   // The end of an attempt takes four microtasks in sequence. setImmediate would make minutes of ticks slow.
-  for (let turn = 0; turn < 16; turn += 1) await Promise.resolve();
+  for (let n = 0; n < 16; n += 1) await Promise.resolve();
 }
 
 /** Creates the queues of the dispatcher with a clock, circuits and memory that the test controls. */
@@ -120,7 +120,7 @@ export function createQueueHarness({
         return Promise.resolve();
       };
     },
-    onHold: (webhookId, _url, forMs) => {
+    onPause: (webhookId, _url, forMs) => {
       holds.push([webhookId, forMs]);
     },
     nowMs: () => EPOCH_MS + time.nowMs(),
@@ -133,10 +133,10 @@ export function createQueueHarness({
   const enterOne = (entered: Entered): void => {
     void queues.enter(entered.candidate).then((admission) => {
       entered.admission = admission;
-      if (admission.kind !== 'place') return;
-      entered.place = admission.place;
+      if (admission.kind !== 'slot') return;
+      entered.slot = admission.slot;
       entered.startedAtMs = time.nowMs();
-      if (begins) entered.hasBegun = admission.place.begin();
+      if (begins) entered.hasBegun = admission.slot.begin();
     });
   };
   return {
@@ -157,7 +157,7 @@ export function createQueueHarness({
     },
     async finish(entered, result = {}) {
       const report = result && { ...SUCCESS, ...result };
-      for (const { place } of entered) void place?.end(report);
+      for (const { slot } of entered) void slot?.end(report);
       await flushPromises();
     },
     async nextLoop() {
@@ -187,7 +187,7 @@ function enteredOf(webhookId: string, queue: QueueKind, as: Partial<Candidate>):
       queue,
       trigger: queue === 'retry' ? 'retry' : 'first',
       rateLimitPerSecond: null,
-      turnAtMs: null,
+      reservedAtMs: null,
       deferredSinceMs: null,
       hasPayload: () => true,
       dropPayload: () => {
@@ -204,16 +204,16 @@ export function count(all: readonly Entered[]) {
   const kinds = all.map(({ admission }) => admission?.kind ?? 'waiting');
   const of = (kind: (typeof kinds)[number]): number => kinds.filter((each) => each === kind).length;
   return {
-    started: of('place'),
+    started: of('slot'),
     waiting: of('waiting'),
     slowLane: of('slow_lane'),
     deferred: of('defer'),
   };
 }
 
-/** Returns the turns of the deferred attempts, in milliseconds after `sinceMs` of the clock of the harness. */
-export function turnsOf(all: readonly Entered[], sinceMs: number): number[] {
+/** Returns the reservations of the deferred attempts, in milliseconds after `sinceMs` of the clock of the harness. */
+export function reservationsOf(all: readonly Entered[], sinceMs: number): number[] {
   return all.flatMap(({ admission }) =>
-    admission?.kind === 'defer' ? [Math.round(admission.turnAtMs - EPOCH_MS - sinceMs)] : [],
+    admission?.kind === 'defer' ? [Math.round(admission.reservedAtMs - EPOCH_MS - sinceMs)] : [],
   );
 }

@@ -10,7 +10,7 @@ import {
 import type { CircuitView } from './gate.ts';
 
 function reportOf(outcome: Outcome, more: Partial<CircuitReport> = {}): CircuitReport {
-  return { outcome, asksForHold: false, recentSuccesses: 0, ...more };
+  return { outcome, asksForPause: false, recentSuccesses: 0, ...more };
 }
 
 describe('an attempt', () => {
@@ -28,9 +28,9 @@ describe('an attempt', () => {
     },
   );
 
-  it('counts as succeeded when its endpoint asks for a hold', () => {
-    expect(countsAsFailure(reportOf('http_429', { asksForHold: true }))).toBe(false);
-    expect(countsAsFailure(reportOf('http_5xx', { asksForHold: true }))).toBe(false);
+  it('counts as succeeded when its endpoint asks for a pause', () => {
+    expect(countsAsFailure(reportOf('http_429', { asksForPause: true }))).toBe(false);
+    expect(countsAsFailure(reportOf('http_5xx', { asksForPause: true }))).toBe(false);
   });
 
   it('does not count when nothing was sent', () => {

@@ -18,11 +18,11 @@ export const OPENS_WHEN = {
   failedAbovePercent: 50,
 };
 
-/** What an attempt showed of its endpoint. */
+/** The outcome of an attempt, as the circuit of its endpoint counts it. */
 export interface CircuitReport {
   outcome: Outcome;
   /** It said when to come again: a 429 or 503 with a Retry-After above 0. */
-  asksForHold: boolean;
+  asksForPause: boolean;
   /** Attempts of its endpoint that succeeded in the last second or two before it ended. */
   recentSuccesses: number;
 }
@@ -38,13 +38,13 @@ const FAILURES: ReadonlySet<Outcome> = new Set<Outcome>([
 
 /**
  * Returns whether the attempt counts as failed; null when it does not count at all, because nothing
- * was sent. An endpoint that rejects or redirects what it gets is up. So is one that asks for a hold,
- * and it is given that hold: otherwise a receiver that takes 300/s and refuses the rest would be left
+ * was sent. An endpoint that rejects or redirects what it gets is up. So is one that asks for a pause,
+ * and it is given that pause: otherwise a receiver that takes 300/s and refuses the rest would be left
  * alone for 30 s by its circuit instead of one second.
  */
-export function countsAsFailure({ outcome, asksForHold }: CircuitReport): boolean | null {
+export function countsAsFailure({ outcome, asksForPause }: CircuitReport): boolean | null {
   if (outcome === 'aborted' || outcome === 'token_failed') return null;
-  return FAILURES.has(outcome) && !asksForHold;
+  return FAILURES.has(outcome) && !asksForPause;
 }
 
 const MAX_SEEDED = 200;
@@ -145,7 +145,7 @@ export interface Circuit {
   countAttempt: (hasFailed: boolean) => Promise<void>;
   /** Applies the outcome of a probe: closes, or stays open for another reset. */
   endProbe: (hasFailed: boolean) => void;
-  /** Frees what opossum holds; a circuit dropped without it would leak. */
+  /** Frees the timers of opossum; a circuit dropped without it would leak. */
   shutDown: () => void;
 }
 

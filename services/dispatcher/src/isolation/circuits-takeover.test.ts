@@ -53,7 +53,7 @@ function start(): Circuits {
 }
 
 function reportOf(outcome: CircuitReport['outcome']): CircuitReport {
-  return { outcome, asksForHold: false, recentSuccesses: 0 };
+  return { outcome, asksForPause: false, recentSuccesses: 0 };
 }
 
 async function open(opening: Circuits): Promise<void> {

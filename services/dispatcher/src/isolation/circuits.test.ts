@@ -42,7 +42,7 @@ function open(maxCircuits = 100): Circuits {
 }
 
 function reportOf(outcome: Outcome, more: Partial<CircuitReport> = {}): CircuitReport {
-  return { outcome, asksForHold: false, recentSuccesses: 0, ...more };
+  return { outcome, asksForPause: false, recentSuccesses: 0, ...more };
 }
 
 async function attempt(outcome: Outcome, times: number, to = endpoint): Promise<void> {

@@ -61,7 +61,7 @@ const FORGOTTEN_AFTER_MS = 12 * 3_600_000;
  * a node of a Redis cluster that hangs.
  */
 const TAKEN_OVER_WITHIN_MS = 5_000;
-/** What one circuit takes in memory, mostly opossum's. */
+/** The size of one circuit in memory, mostly opossum's. */
 export const CIRCUIT_BYTES = 13_000;
 
 /** Circuits by endpoint: created at the first failure, dropped after two minutes without one. */

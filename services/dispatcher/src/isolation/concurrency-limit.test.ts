@@ -125,7 +125,7 @@ describe('the limit, for any history', () => {
     );
   });
 
-  test('grows only while attempts wait for a place and most places are taken', () => {
+  test('grows only while attempts wait for a slot and most slots are taken', () => {
     fc.assert(
       fc.property(history, (attempts) => {
         let limit = initialLimit(BOUNDS);
@@ -154,7 +154,7 @@ describe('the limit, for any history', () => {
 });
 
 describe('the limit of an endpoint', () => {
-  test('has 180 places after six round trips with the latency it always had', () => {
+  test('has 180 slots after six round trips with the latency it always had', () => {
     expect(after(initialLimit(BOUNDS), 6, { ms: 200 }).value).toBeGreaterThanOrEqual(180);
   });
 

@@ -31,15 +31,15 @@ export interface EndedAttempt {
   endedMs: number;
   /** Attempts under way to the endpoint when it ended, itself included. */
   running: number;
-  /** Attempts wait for a place because of this limit. */
+  /** Attempts wait for a slot because of this limit. */
   isLimited: boolean;
 }
 
 /** For each success: half of slow start (RFC 5681), because a queue shows only one round trip later. */
 const FAST_GROWTH = 0.5;
 /**
- * Near the limit that failed: one place or 1 %, per second or round trip, whichever is longer. An
- * endpoint that takes 10 at once for 50 ms refused 8 % with one place per round trip (RFC 5681), and
+ * Near the limit that failed: one slot or 1 %, per second or round trip, whichever is longer. An
+ * endpoint that takes 10 at once for 50 ms refused 8 % with one slot per round trip (RFC 5681), and
  * 1.4 % with this.
  */
 const GENTLE = { share: 0.01, ms: 1_000 };
@@ -53,7 +53,7 @@ const PROBING = { fromShare: 1.25, share: 0.1, ms: 200 };
  * nothing gets through.
  */
 const KEPT = { afterSuccess: 0.7, afterNone: 0.5 };
-/** Exponential growth ends at this share of the limit that failed, and at least one place below it. */
+/** Exponential growth ends at this share of the limit that failed, and at least one slot below it. */
 const THRESHOLD_SHARE = 0.9;
 /**
  * Gradient2 takes off at most half at once. Another tenth goes, so that the queue at the endpoint
@@ -184,7 +184,7 @@ function afterRoundTrip(
   bounds: LimitBounds,
 ): ConcurrencyLimit {
   const { value, slowStartThreshold, latency } = limit;
-  // When few attempts of many are left (a hold, the end of a burst), only the slow ones are seen.
+  // When few attempts of many are left (a pause, the end of a burst), only the slow ones are seen.
   if (running * 2 < latency.peak) return { ...limit, latency: watchAgain(latency) };
   const isSlow = ms > toleratedMs(latency);
   // With this few attempts at once, nothing queues at the endpoint: the latency is its own.
@@ -250,7 +250,7 @@ function isUnusual({ recent, usual }: CongestionShare): boolean {
   return recent > UNUSUAL.share + UNUSUAL.timesUsual * Math.min(usual, UNUSUAL.usualAtMost);
 }
 
-/** What is known about the latency of an endpoint. All times are monotonic milliseconds. */
+/** The latency of an endpoint, as far as it was learned. All times are monotonic milliseconds. */
 interface TypicalLatency {
   /** The lowest typical latency of this period, and of the previous one. */
   readonly lowestMs: number;

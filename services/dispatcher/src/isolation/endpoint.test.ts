@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
 import {
-  asksForHold,
+  asksForPause,
   concurrencyOf,
   countSent,
   createEndpoint,
@@ -51,11 +51,11 @@ describe('endpoint', () => {
   });
 
   describe('a new endpoint', () => {
-    it('has the start limit, no rate, no hold, and is not slow', () => {
+    it('has the start limit, no rate, no pause, and is not slow', () => {
       expect(concurrencyOf(endpoint)).toBe(16);
       expect(paceOf(endpoint, NOW_MS)).toBeNull();
       expect(isSlow(endpoint, NOW_MS)).toBe(false);
-      expect(endpoint.holdUntilMs).toBe(0);
+      expect(endpoint.pausedUntilMs).toBe(0);
     });
   });
 
@@ -82,38 +82,38 @@ describe('endpoint', () => {
     });
   });
 
-  describe('the hold that an endpoint asks for', () => {
+  describe('the pause that an endpoint asks for', () => {
     it('is honoured with a 429 or 503, and with nothing else', () => {
       observe(10, { outcome: 'http_4xx', statusCode: 404, retryAfterMs: 9_000 });
-      expect(endpoint.holdUntilMs).toBe(0);
+      expect(endpoint.pausedUntilMs).toBe(0);
       observe(10, { outcome: 'http_5xx', statusCode: 503, retryAfterMs: 1_000 });
-      expect(endpoint.holdUntilMs).toBe(NOW_MS + 1_000);
+      expect(endpoint.pausedUntilMs).toBe(NOW_MS + 1_000);
       observe(10, refused(5_000));
-      expect(endpoint.holdUntilMs).toBe(NOW_MS + 5_000);
+      expect(endpoint.pausedUntilMs).toBe(NOW_MS + 5_000);
     });
 
     it('is not shortened by a later response', () => {
       observe(10, refused(60_000));
       observe(10, refused(1_000));
       observe(10);
-      expect(endpoint.holdUntilMs).toBe(NOW_MS + 60_000);
+      expect(endpoint.pausedUntilMs).toBe(NOW_MS + 60_000);
     });
 
     it('is none with 429 without Retry-After, of which many only lower the rate', () => {
       observe(10, refused(null));
-      expect([endpoint.holdUntilMs, paceOf(endpoint, NOW_MS)]).toEqual([0, null]);
+      expect([endpoint.pausedUntilMs, paceOf(endpoint, NOW_MS)]).toEqual([0, null]);
       for (let n = 0; n < 8; n += 1) observe(10, refused(null));
-      expect(endpoint.holdUntilMs).toBe(0);
+      expect(endpoint.pausedUntilMs).toBe(0);
       expect(paceOf(endpoint, NOW_MS)).not.toBeNull();
     });
 
     it('is none with a Retry-After of 0, which counts as absent', () => {
       observe(10, { outcome: 'http_5xx', statusCode: 503, retryAfterMs: 0 });
-      expect(endpoint.holdUntilMs).toBe(0);
+      expect(endpoint.pausedUntilMs).toBe(0);
       expect(paceOf(endpoint, NOW_MS)).toBeNull();
-      expect(asksForHold({ statusCode: 503, retryAfterMs: 0 })).toBe(false);
-      expect(asksForHold({ statusCode: 429, retryAfterMs: 0 })).toBe(false);
-      expect(asksForHold({ statusCode: 503, retryAfterMs: 1 })).toBe(true);
+      expect(asksForPause({ statusCode: 503, retryAfterMs: 0 })).toBe(false);
+      expect(asksForPause({ statusCode: 429, retryAfterMs: 0 })).toBe(false);
+      expect(asksForPause({ statusCode: 503, retryAfterMs: 1 })).toBe(true);
     });
 
     it('lowers the rate with a 503, which a 503 without one does not', () => {

@@ -17,12 +17,12 @@ import {
   ratePerSecond,
 } from './learned-rate.ts';
 
-/** What is known about the endpoint of one webhook. Times are monotonic unless said otherwise. */
+/** Everything learned about the endpoint of one webhook. Times are monotonic unless said otherwise. */
 export interface Endpoint extends Slowness, PacedByHost {
   webhookId: string;
   companyId: string;
   running: Record<QueueKind, number>;
-  /** The attempt that was given a place last came from the slow lane. */
+  /** The attempt that was given a slot last came from the slow lane. */
   wasSlowLast: boolean;
   /** The lowest recent duration, in milliseconds. It falls at once and rises slowly; 0 before the first. */
   quickestMs: number;
@@ -30,8 +30,8 @@ export interface Endpoint extends Slowness, PacedByHost {
   rate: LearnedRate;
   /** The webhook's own limit. */
   rateLimitPerSecond: number | null;
-  /** When the hold that it asked for ends. */
-  holdUntilMs: number;
+  /** When the pause that it asked for ends. */
+  pausedUntilMs: number;
   /** When its pace allows the next attempt. */
   nextPacedMs: number;
   /** The attempts of the last second; null before it had a pace. */
@@ -43,11 +43,11 @@ export interface Endpoint extends Slowness, PacedByHost {
   deferredByCircuit: number;
 }
 
-/** What one attempt showed of its endpoint. */
+/** One attempt that ended, as its endpoint is judged by it. */
 export interface ObservedAttempt {
   outcome: Outcome;
   statusCode: number | null;
-  /** What `Retry-After` says, in milliseconds; null without one. Not every response with it asks for a hold. */
+  /** What `Retry-After` says, in milliseconds; null without one. Not every response with it asks for a pause. */
   retryAfterMs: number | null;
   startedMs: number;
   endedMs: number;
@@ -55,7 +55,7 @@ export interface ObservedAttempt {
   durationMs: number;
   /** Attempts under way to the endpoint when it ended, itself included. */
   running: number;
-  /** Other attempts wait for a place at the endpoint. */
+  /** Other attempts wait for a slot at the endpoint. */
   isLimited: boolean;
 }
 
@@ -80,7 +80,7 @@ export function createEndpoint(
     limit: initialLimit(bounds),
     rate: NO_RATE,
     rateLimitPerSecond: null,
-    holdUntilMs: 0,
+    pausedUntilMs: 0,
     nextPacedMs: 0,
     sent: null,
     host: null,
@@ -108,7 +108,7 @@ export function runningOf({ running }: Pick<Endpoint, 'running'>): number {
   return running.first + running.retry + running.slow;
 }
 
-/** Updates what is known about the endpoint with an attempt that has ended. */
+/** Learns about the endpoint from an attempt that has ended. */
 export function learn(endpoint: Endpoint, observed: ObservedAttempt, bounds: LimitBounds): void {
   const { endedMs, durationMs, outcome, retryAfterMs } = observed;
   endpoint.quickestMs = quickestOf(endpoint.quickestMs, durationMs);
@@ -121,16 +121,16 @@ export function learn(endpoint: Endpoint, observed: ObservedAttempt, bounds: Lim
     endpoint.deferredByCircuit = 0;
   }
   if (isRefusal(observed))
-    endpoint.rate = rateAfterRefusal(endpoint.rate, observed, asksForHold(observed));
-  if (asksForHold(observed) && retryAfterMs !== null) {
-    endpoint.holdUntilMs = Math.max(endpoint.holdUntilMs, endedMs + retryAfterMs);
-    // Otherwise the pace would catch up on what it missed during the hold, and be refused again.
-    endpoint.nextPacedMs = Math.max(endpoint.nextPacedMs, endpoint.holdUntilMs);
+    endpoint.rate = rateAfterRefusal(endpoint.rate, observed, asksForPause(observed));
+  if (asksForPause(observed) && retryAfterMs !== null) {
+    endpoint.pausedUntilMs = Math.max(endpoint.pausedUntilMs, endedMs + retryAfterMs);
+    // Otherwise the pace would catch up on what it missed during the pause, and be refused again.
+    endpoint.nextPacedMs = Math.max(endpoint.nextPacedMs, endpoint.pausedUntilMs);
   }
 }
 
 /**
- * A slow token server makes the endpoint slow like a slow endpoint: its attempts hold their places as long.
+ * A slow token server makes the endpoint slow like a slow endpoint: its attempts hold their slots as long.
  * One that fails at once does not show that the endpoint is fast again. Nothing else is learned.
  */
 export function learnWithoutToken(endpoint: Slowness, durationMs: number, endedMs: number): void {
@@ -144,16 +144,16 @@ function quickestOf(knownMs: number, durationMs: number): number {
 }
 
 /** True for a 429 or 503 with a Retry-After that is not over: one of 0 asks for nothing. */
-export function asksForHold({
+export function asksForPause({
   statusCode,
   retryAfterMs,
 }: Pick<ObservedAttempt, 'statusCode' | 'retryAfterMs'>): boolean {
   return (retryAfterMs ?? 0) > 0 && (statusCode === 429 || statusCode === 503);
 }
 
-/** True when the endpoint says that it gets too much: a 429, or a 503 that asks for a hold. */
+/** True when the endpoint says that it gets too much: a 429, or a 503 that asks for a pause. */
 function isRefusal(observed: ObservedAttempt): boolean {
-  return observed.outcome === 'http_429' || asksForHold(observed);
+  return observed.outcome === 'http_429' || asksForPause(observed);
 }
 
 function verdictOf({ outcome, statusCode }: ObservedAttempt): EndedAttempt['verdict'] {
@@ -184,14 +184,14 @@ function lowest(learned: number | null, ofWebhook: number | null): number | null
 }
 
 /**
- * Returns the mean time between two starts of a backlog, in milliseconds: with all places of the endpoint
+ * Returns the mean time between two starts of a backlog, in milliseconds: with all slots of the endpoint
  * taken, or at the rate that is expected of it, whichever is longer. It goes by the quickest responses: when
  * this process is short of CPU, every endpoint looks slow, and none should wait for that.
  */
 export function spacingMs(endpoint: Endpoint, nowMs: number): number {
-  const byPlacesMs = (endpoint.quickestMs || UNKNOWN_MS) / concurrencyOf(endpoint);
+  const bySlotsMs = (endpoint.quickestMs || UNKNOWN_MS) / concurrencyOf(endpoint);
   const pace = lowest(expectedRate(endpoint.rate, nowMs), endpoint.rateLimitPerSecond);
-  return pace === null ? byPlacesMs : Math.max(byPlacesMs, 1_000 / pace);
+  return pace === null ? bySlotsMs : Math.max(bySlotsMs, 1_000 / pace);
 }
 
 /**
@@ -218,25 +218,25 @@ export function advancePace(endpoint: Endpoint, nowMs: number, isQueued: boolean
 
 /** How many attempts started in each 10 ms of the last second. All times are monotonic milliseconds. */
 export interface SentLastSecond {
-  /** A ring buffer: the count of time slot `n` is at `n % SLOTS`. */
+  /** A ring buffer: the count of bucket `n` is at `n % BUCKETS`. */
   counts: Uint16Array;
-  newestSlot: number;
+  newestBucket: number;
 }
 
-const SLOT_MS = 10;
-const SLOTS = 1_000 / SLOT_MS;
+const BUCKET_MS = 10;
+const BUCKETS = 1_000 / BUCKET_MS;
 
 export function createSentLastSecond(): SentLastSecond {
-  return { counts: new Uint16Array(SLOTS), newestSlot: -1 };
+  return { counts: new Uint16Array(BUCKETS), newestBucket: -1 };
 }
 
 export function countSent(sent: SentLastSecond, nowMs: number): void {
   const { counts } = sent;
-  const slot = slotOf(nowMs);
-  const passed = Math.min(slot - sent.newestSlot, SLOTS);
-  for (let back = 0; back < passed; back += 1) counts[(slot - back) % SLOTS] = 0;
-  sent.newestSlot = Math.max(slot, sent.newestSlot);
-  counts[slot % SLOTS] = (counts[slot % SLOTS] ?? 0) + 1;
+  const bucket = bucketOf(nowMs);
+  const passed = Math.min(bucket - sent.newestBucket, BUCKETS);
+  for (let back = 0; back < passed; back += 1) counts[(bucket - back) % BUCKETS] = 0;
+  sent.newestBucket = Math.max(bucket, sent.newestBucket);
+  counts[bucket % BUCKETS] = (counts[bucket % BUCKETS] ?? 0) + 1;
 }
 
 /**
@@ -245,22 +245,22 @@ export function countSent(sent: SentLastSecond, nowMs: number): void {
  * what a late timer missed may be caught up within the same second, but not in the next one.
  */
 export function untilRateAllowsMs(
-  { counts, newestSlot }: SentLastSecond,
+  { counts, newestBucket }: SentLastSecond,
   perSecond: number,
   nowMs: number,
 ): number {
   const most = Math.max(1, Math.floor(perSecond));
   let count = 0;
-  const oldestSlot = Math.max(0, slotOf(nowMs) - SLOTS + 1);
-  for (let slot = newestSlot; slot >= oldestSlot; slot -= 1) {
-    count += counts[slot % SLOTS] ?? 0;
-    if (count >= most) return Math.max(0, (slot + SLOTS) * SLOT_MS - nowMs);
+  const oldestBucket = Math.max(0, bucketOf(nowMs) - BUCKETS + 1);
+  for (let bucket = newestBucket; bucket >= oldestBucket; bucket -= 1) {
+    count += counts[bucket % BUCKETS] ?? 0;
+    if (count >= most) return Math.max(0, (bucket + BUCKETS) * BUCKET_MS - nowMs);
   }
   return 0;
 }
 
-function slotOf(nowMs: number): number {
-  return Math.floor(nowMs / SLOT_MS);
+function bucketOf(nowMs: number): number {
+  return Math.floor(nowMs / BUCKET_MS);
 }
 
 /** From this time on an attempt makes its endpoint slow, even before it ends. */
@@ -268,7 +268,7 @@ const SLOW_MS = 1_000;
 /** A slow endpoint without traffic counts as fast again after this time. */
 const SLOW_FOR_MS = 60_000;
 
-/** What decides whether an endpoint is slow. */
+/** Decides whether an endpoint is slow. */
 interface Slowness {
   /** How many of the attempts under way are overdue. */
   overdue: number;

@@ -47,8 +47,8 @@ describe('report flows', () => {
       expect(told).toEqual([]);
     });
 
-    it('contains the concurrency, its ceiling, the rate and the hold of each', () => {
-      known('a', { rateLimitPerSecond: 2.25, holdUntilMs: clockMs + 5_000 });
+    it('contains the concurrency, its ceiling, the rate and the pause of each', () => {
+      known('a', { rateLimitPerSecond: 2.25, pausedUntilMs: clockMs + 5_000 });
       flows.tick();
       const flow = {
         concurrency: 16,
@@ -80,7 +80,7 @@ describe('report flows', () => {
     });
 
     it('does not change because of fractions of a millisecond between two clocks', () => {
-      known('a', { holdUntilMs: clockMs + 50_000 });
+      known('a', { pausedUntilMs: clockMs + 50_000 });
       for (let n = 0; n < 20; n += 1) {
         clockMs += 1_000.3;
         flows.tick();
@@ -107,7 +107,7 @@ describe('report flows', () => {
     });
 
     it('remembers a limited number of endpoints', () => {
-      for (let n = 0; n < MAX_REPORTED + 1_000; n += 1) known(`wh_${n}`, { holdUntilMs: 60_000 });
+      for (let n = 0; n < MAX_REPORTED + 1_000; n += 1) known(`wh_${n}`, { pausedUntilMs: 60_000 });
       for (let n = 0; n < 25; n += 1) {
         clockMs += 1_000;
         flows.tick();

@@ -24,11 +24,11 @@ interface Reported {
 
 /** An unchanged flow is reported again after this time, three times before Redis expires it. */
 const REPEAT_AFTER_MS = FLOW_TTL_MS / 3;
-/** At most this many in one tick; the rest follow in the next ones. */
+/** At most this many in one tick; further ones follow in the next ticks. */
 const MAX_PER_TICK = 1_000;
-/** Of more endpoints at once, the rest are not reported. */
+/** Further endpoints are not reported. */
 export const MAX_REPORTED = 20_000;
-/** What is kept about one that was reported. */
+/** The memory that a reported endpoint takes. */
 export const REPORTED_BYTES = 256;
 
 export interface FlowReporter {
@@ -62,26 +62,26 @@ export function createFlowReporter(deps: FlowReporterDeps): FlowReporter {
 }
 
 function flowOf(deps: FlowReporterDeps, endpoint: Endpoint, monotonicMs: number): EndpointFlow {
-  const { holdUntilMs } = endpoint;
+  const { pausedUntilMs } = endpoint;
   const pace = paceOf(endpoint, monotonicMs);
   return {
     concurrency: concurrencyOf(endpoint),
     ceiling: deps.ceiling,
     ratePerSecond: pace === null ? null : Math.round(pace * 10) / 10,
     heldUntilMs:
-      holdUntilMs > monotonicMs ? Math.round(deps.nowMs() + holdUntilMs - monotonicMs) : null,
+      pausedUntilMs > monotonicMs ? Math.round(deps.nowMs() + pausedUntilMs - monotonicMs) : null,
   };
 }
 
 /**
- * Contains the monotonic end of the hold: converted to wall-clock time it differs by a millisecond each
+ * Contains the monotonic end of the pause: converted to wall-clock time it differs by a millisecond each
  * time.
  */
 function keyOf(
   { concurrency, ratePerSecond, heldUntilMs }: EndpointFlow,
-  { holdUntilMs }: Endpoint,
+  { pausedUntilMs }: Endpoint,
 ): string {
-  return JSON.stringify([concurrency, ratePerSecond, heldUntilMs === null ? null : holdUntilMs]);
+  return JSON.stringify([concurrency, ratePerSecond, heldUntilMs === null ? null : pausedUntilMs]);
 }
 
 function isNew(

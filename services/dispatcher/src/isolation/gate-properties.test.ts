@@ -7,7 +7,7 @@ import {
   type Decision,
   type DispatcherView,
   type EndpointView,
-  isTurnNear,
+  isReservationNear,
   longestWaitMs,
   PROBE_WAIT_MS,
   REASONS,
@@ -17,7 +17,7 @@ const ms = fc.oneof(fc.constant(0), fc.integer({ min: 1, max: 100_000 }));
 const few = fc.nat(20);
 const attempt: fc.Arbitrary<AttemptView> = fc.record({
   queue: fc.constantFrom('first', 'retry', 'slow'),
-  turnInMs: ms,
+  reservedInMs: ms,
   precedesBooked: fc.boolean(),
   ahead: fc.oneof(fc.constant(0), few),
   lacksMemory: fc.boolean(),
@@ -33,7 +33,7 @@ const endpoint: fc.Arbitrary<EndpointView> = fc.record({
   isSlow: fc.boolean(),
   hasRateLimit: fc.boolean(),
   isPaced: fc.boolean(),
-  holdInMs: ms,
+  pauseInMs: ms,
   paceInMs: ms,
   hostInMs: ms,
   bookedInMs: ms,
@@ -44,7 +44,7 @@ const endpoint: fc.Arbitrary<EndpointView> = fc.record({
   spacingMs: fc.integer({ min: 1, max: 5_000 }),
 });
 const dispatcher: fc.Arbitrary<DispatcherView> = fc.record({
-  hasPlace: fc.boolean(),
+  hasFreeSlot: fc.boolean(),
   maySlowUseFast: fc.boolean(),
   maxWaitMs: fc.integer({ min: 1_000, max: 30_000 }),
   isOverloaded: fc.boolean(),
@@ -65,9 +65,9 @@ describe('the gate, for any attempt, endpoint and dispatcher', () => {
     });
   });
 
-  it('makes no attempt during a hold or before the pace allows it', () => {
+  it('makes no attempt during a pause or before the pace allows it', () => {
     always((a, e, d) => {
-      if (e.holdInMs + e.paceInMs + e.hostInMs > 0) expect(decide(a, e, d).kind).not.toBe('now');
+      if (e.pauseInMs + e.paceInMs + e.hostInMs > 0) expect(decide(a, e, d).kind).not.toBe('now');
     });
   });
 
@@ -77,12 +77,12 @@ describe('the gate, for any attempt, endpoint and dispatcher', () => {
     });
   });
 
-  it('makes no attempt beyond the places of the endpoint, without a place of ours, or before those ahead', () => {
+  it('makes no attempt beyond the slots of the endpoint, without a slot of ours, or before those ahead', () => {
     always((a, e, d) => {
       if (decide(a, e, d).kind !== 'now') return;
       const { first, retry, slow } = e.running;
       expect(first + retry + slow).toBeLessThan(e.concurrency);
-      expect([d.hasPlace, a.ahead]).toEqual([true, 0]);
+      expect([d.hasFreeSlot, a.ahead]).toEqual([true, 0]);
     });
   });
 
@@ -103,7 +103,7 @@ describe('the gate, for any attempt, endpoint and dispatcher', () => {
       if (decision.kind === 'defer')
         expect(decision.inMs).toBeGreaterThan(longestWaitMs(a, d.maxWaitMs));
       if (decision.kind === 'wait')
-        expect(e.holdInMs).toBeLessThanOrEqual(longestWaitMs(a, d.maxWaitMs));
+        expect(e.pauseInMs).toBeLessThanOrEqual(longestWaitMs(a, d.maxWaitMs));
     });
   });
 
@@ -112,7 +112,7 @@ describe('the gate, for any attempt, endpoint and dispatcher', () => {
       const decision = decide(a, e, d);
       if (decision.kind !== 'wait') return;
       const wakes = {
-        hold: e.holdInMs,
+        hold: e.pauseInMs,
         pace: e.paceInMs,
         host: e.hostInMs,
         circuit: e.circuit.kind === 'probing' ? PROBE_WAIT_MS - e.circuit.sinceMs : NaN,
@@ -140,20 +140,21 @@ describe('the gate, for any attempt, endpoint and dispatcher', () => {
     });
   });
 
-  it('defers an attempt to its turn while that is far, and something limits its endpoint', () => {
+  it('defers an attempt to its reservation while that is far, and something limits its endpoint', () => {
     always((a, e, d) => {
       const decision = decide(a, e, d);
-      const isLimited = e.isPaced || e.holdInMs > 0 || e.circuit.kind !== 'closed';
-      const isFar = a.suspendedForMs === null && isLimited && !isTurnNear(a.turnInMs, d.maxWaitMs);
+      const isLimited = e.isPaced || e.pauseInMs > 0 || e.circuit.kind !== 'closed';
+      const isFar =
+        a.suspendedForMs === null && isLimited && !isReservationNear(a.reservedInMs, d.maxWaitMs);
       expect(reasonOf(decision) === 'turn').toBe(isFar);
-      if (isFar) expect(decision).toEqual({ kind: 'defer', because: 'turn', inMs: a.turnInMs });
+      if (isFar) expect(decision).toEqual({ kind: 'defer', because: 'turn', inMs: a.reservedInMs });
     });
   });
 
-  it('never evicts an attempt that would have waited because a place is free or the queue shorter', () => {
+  it('never evicts an attempt that would have waited because a slot is free or the queue shorter', () => {
     always((a, e, d) => {
-      const before = decide({ ...a, ahead: a.ahead + 1 }, e, { ...d, hasPlace: false });
-      const after = decide(a, e, { ...d, hasPlace: true });
+      const before = decide({ ...a, ahead: a.ahead + 1 }, e, { ...d, hasFreeSlot: false });
+      const after = decide(a, e, { ...d, hasFreeSlot: true });
       if (before.kind === 'wait') expect(['now', 'wait']).toContain(after.kind);
     });
   });

@@ -13,7 +13,7 @@ import {
   fastQueuesInOrder,
   maxWaitMsAt,
   type Reason,
-  turnOf,
+  reservationOf,
 } from './gate.ts';
 
 const NOW: Decision = { kind: 'now' };
@@ -40,39 +40,39 @@ describe('an attempt', () => {
     ['is made when nothing stands against it', {}, NOW],
 
     [
-      'is deferred while its company is suspended, whatever its turn and its circuit are',
-      { attempt: { suspendedForMs: 80_000, turnInMs: 60_000 }, endpoint: { circuit: open } },
+      'is deferred while its company is suspended, whatever its reservation and its circuit are',
+      { attempt: { suspendedForMs: 80_000, reservedInMs: 60_000 }, endpoint: { circuit: open } },
       defer('suspended', 20_000),
     ],
 
     [
-      'is deferred when its turn is far',
-      { attempt: { turnInMs: 10_001 }, endpoint: { isPaced: true } },
+      'is deferred when its reservation is far',
+      { attempt: { reservedInMs: 10_001 }, endpoint: { isPaced: true } },
       defer('turn', 10_001),
     ],
     [
-      'is deferred until its turn while its endpoint is held',
-      { attempt: { turnInMs: 10_001 }, endpoint: { holdInMs: 1_000 } },
+      'is deferred until its reservation while its endpoint is paused',
+      { attempt: { reservedInMs: 10_001 }, endpoint: { pauseInMs: 1_000 } },
       defer('turn', 10_001),
     ],
     [
-      'is made before its turn when nothing limits its endpoint any more',
-      { attempt: { turnInMs: 3_600_000 } },
+      'is made before its reservation when nothing limits its endpoint any more',
+      { attempt: { reservedInMs: 3_600_000 } },
       NOW,
     ],
-    ['is made when its turn is near', { attempt: { turnInMs: 10_000 } }, NOW],
+    ['is made when its reservation is near', { attempt: { reservedInMs: 10_000 } }, NOW],
     [
-      'is deferred when its turn is further than it may wait with little memory',
+      'is deferred when its reservation is further than it may wait with little memory',
       {
-        attempt: { turnInMs: 8_001 },
+        attempt: { reservedInMs: 8_001 },
         endpoint: { isPaced: true },
         dispatcher: { maxWaitMs: 24_000 },
       },
       defer('turn', 8_001),
     ],
     [
-      'is made when its turn is very near, however little memory is left',
-      { attempt: { turnInMs: 5_000 }, dispatcher: { maxWaitMs: 1_000 } },
+      'is made when its reservation is very near, however little memory is left',
+      { attempt: { reservedInMs: 5_000 }, dispatcher: { maxWaitMs: 1_000 } },
       NOW,
     ],
 
@@ -100,7 +100,7 @@ describe('an attempt', () => {
       NOW,
     ],
     [
-      'moves to the slow lane when slow endpoints together have enough places',
+      'moves to the slow lane when slow endpoints together have enough slots',
       { endpoint: { isSlow: true }, dispatcher: { maySlowUseFast: false } },
       SLOW_LANE,
     ],
@@ -110,7 +110,7 @@ describe('an attempt', () => {
       NOW,
     ],
     [
-      'is deferred when its webhook has a rate limit and slow endpoints together have enough places',
+      'is deferred when its webhook has a rate limit and slow endpoints together have enough slots',
       { endpoint: { isSlow: true, hasRateLimit: true }, dispatcher: { maySlowUseFast: false } },
       defer('slow', 0),
     ],
@@ -120,8 +120,8 @@ describe('an attempt', () => {
       NOW,
     ],
 
-    ['waits for the end of a hold', { endpoint: { holdInMs: 30_000 } }, wait('hold', 30_000)],
-    ['is deferred by a long hold', { endpoint: { holdInMs: 30_001 } }, defer('hold', 30_001)],
+    ['waits for the end of a pause', { endpoint: { pauseInMs: 30_000 } }, wait('hold', 30_000)],
+    ['is deferred by a long pause', { endpoint: { pauseInMs: 30_001 } }, defer('hold', 30_001)],
     ['waits for its pace', { endpoint: { paceInMs: 200 } }, wait('pace', 200)],
     [
       'waits for the limit of its host when its own pace allows it',
@@ -138,14 +138,14 @@ describe('an attempt', () => {
       { attempt: { ahead: 40 }, endpoint: { paceInMs: 500, spacingMs: 1_000 } },
       defer('pace', 40_500),
     ],
-    ['waits for a place of its endpoint', { endpoint: full }, wait('concurrency')],
+    ['waits for a slot of its endpoint', { endpoint: full }, wait('concurrency')],
     [
-      'waits for a place when neither a place nor the pace allows it',
+      'waits for a slot when neither a slot nor the pace allows it',
       { endpoint: { ...full, paceInMs: 100 } },
       wait('concurrency'),
     ],
     [
-      'is deferred when too many attempts ahead wait for a place',
+      'is deferred when too many attempts ahead wait for a slot',
       { attempt: { ahead: 3_001 }, endpoint: full },
       defer('concurrency', 30_010),
     ],
@@ -155,17 +155,17 @@ describe('an attempt', () => {
       defer('concurrency', 1_010),
     ],
     [
-      'is deferred when turns are booked beyond the longest wait',
+      'is deferred when reservations are booked beyond the longest wait',
       { endpoint: { ...full, bookedInMs: 60_000 } },
       defer('concurrency', 60_000),
     ],
     [
-      'waits ahead of booked turns when it was deferred itself or waits already',
+      'waits ahead of booked reservations when it was deferred itself or waits already',
       { attempt: { precedesBooked: true }, endpoint: { ...full, bookedInMs: 60_000 } },
       wait('concurrency'),
     ],
     [
-      'is made before booked turns when its endpoint is free',
+      'is made before booked reservations when its endpoint is free',
       { endpoint: { bookedInMs: 60_000 } },
       NOW,
     ],
@@ -176,11 +176,11 @@ describe('an attempt', () => {
       { attempt: { lacksMemory: true }, dispatcher: { maxWaitMs: 1_000 } },
       defer('memory', 5_000),
     ],
-    ['waits for a place of this dispatcher', { dispatcher: { hasPlace: false } }, wait('busy')],
+    ['waits for a slot of this dispatcher', { dispatcher: { hasFreeSlot: false } }, wait('busy')],
     ['waits behind the attempts ahead', { attempt: { ahead: 1 } }, wait('busy')],
     [
-      'waits for a place of this dispatcher, however short memory is and however many are ahead',
-      { attempt: { ahead: 1e6 }, dispatcher: { hasPlace: false, maxWaitMs: 1_000 } },
+      'waits for a slot of this dispatcher, however short memory is and however many are ahead',
+      { attempt: { ahead: 1e6 }, dispatcher: { hasFreeSlot: false, maxWaitMs: 1_000 } },
       wait('busy'),
     ],
   ])('%s', (_why, given, decision) => {
@@ -195,17 +195,17 @@ test('attempts may wait half a minute for their endpoint, shrinking to a second 
 
 describe('the expected wait', () => {
   it('is the longest obstacle plus the time for the attempts ahead', () => {
-    const endpoint = { ...ENDPOINT, holdInMs: 300, paceInMs: 200, spacingMs: 50 };
+    const endpoint = { ...ENDPOINT, pauseInMs: 300, paceInMs: 200, spacingMs: 50 };
     expect(expectedWaitMs({ ...ATTEMPT, ahead: 4 }, endpoint)).toBe(500);
   });
 
-  it('counts the attempts ahead once when turns are already booked behind them', () => {
+  it('counts the attempts ahead once when reservations are already booked behind them', () => {
     const endpoint = { ...ENDPOINT, bookedInMs: 32_000, spacingMs: 1_000 };
     expect(expectedWaitMs({ ...ATTEMPT, ahead: 30 }, endpoint)).toBe(32_000);
   });
 });
 
-describe('the places of an endpoint', () => {
+describe('the slots of an endpoint', () => {
   const mayGo = (
     queue: AttemptView['queue'],
     running: EndpointView['running'],
@@ -252,7 +252,7 @@ describe('the order of the fast queues', () => {
   });
 });
 
-describe('the turn of a deferred attempt', () => {
+describe('the reservation of a deferred attempt', () => {
   const bookings = { bookedUntilMs: 0, host: null, deferredByCircuit: 0 };
   const at = { nowMs: 1_000, ownMs: null, spacingMs: 100 };
   const host = { bookedUntilMs: 9_000, spacingMs: 250 };
@@ -261,30 +261,34 @@ describe('the turn of a deferred attempt', () => {
     ['behind those booked at its endpoint', { ...bookings, bookedUntilMs: 9_000 }, 9_100],
     ['five seconds ahead at least', bookings, 6_100],
   ])('is booked %s', (_where, booked, atMs) => {
-    const turn = turnOf({ because: 'pace', inMs: 500 }, booked, at);
-    expect(turn).toEqual({ atMs, countedBy: 'endpoint' });
+    const reservation = reservationOf({ because: 'pace', inMs: 500 }, booked, at);
+    expect(reservation).toEqual({ atMs, countedBy: 'endpoint' });
   });
 
   it('is booked behind those of all endpoints of its host when the host is the limit', () => {
-    const turn = turnOf({ because: 'host', inMs: 500 }, { ...bookings, host }, at);
-    expect(turn).toEqual({ atMs: 9_250, countedBy: 'host' });
+    const reservation = reservationOf({ because: 'host', inMs: 500 }, { ...bookings, host }, at);
+    expect(reservation).toEqual({ atMs: 9_250, countedBy: 'host' });
   });
 
   it.each(['pace', 'host'] as const)('is the one it has while that is ahead: %s', (because) => {
-    const turn = turnOf({ because, inMs: 500 }, { ...bookings, host }, { ...at, ownMs: 1_001 });
-    expect(turn).toEqual({ atMs: 1_001, countedBy: null });
+    const reservation = reservationOf(
+      { because, inMs: 500 },
+      { ...bookings, host },
+      { ...at, ownMs: 1_001 },
+    );
+    expect(reservation).toEqual({ atMs: 1_001, countedBy: null });
   });
 
   it('is spread over half an hour at most when a circuit defers', () => {
     const defer = (deferredByCircuit: number) =>
-      turnOf({ because: 'circuit', inMs: 0 }, { ...bookings, deferredByCircuit }, at);
+      reservationOf({ because: 'circuit', inMs: 0 }, { ...bookings, deferredByCircuit }, at);
     expect(defer(0)).toEqual({ atMs: 1_010, countedBy: 'circuit' });
     expect(defer(1e6).atMs).toBe(1_000 + 1_800_000);
   });
 
   it('books nothing at the endpoint for a suspended company or a lack of memory', () => {
     const all = (['suspended', 'memory'] as const).map((because) =>
-      turnOf({ because, inMs: 5_500 }, bookings, at),
+      reservationOf({ because, inMs: 5_500 }, bookings, at),
     );
     expect(all).toEqual([6_500, 6_500].map((atMs) => ({ atMs, countedBy: null })));
   });

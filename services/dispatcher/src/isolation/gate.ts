@@ -6,23 +6,23 @@ import type { ReservedPayload } from '../payloads.ts';
 export const REASONS = [
   // Its company is suspended.
   'suspended',
-  // It was deferred, and its turn has not come.
+  // It was deferred, and the time of its reservation has not come.
   'turn',
   // The circuit of its endpoint is open, or a probe is under way.
   'circuit',
   // The endpoint takes a second or longer.
   'slow',
-  // The endpoint asked for a hold (Retry-After).
+  // The endpoint asked for a pause (Retry-After).
   'hold',
   // The rate limit of the webhook, or the rate learned from its refusals.
   'pace',
   // The limit of attempts of its company to one host.
   'host',
-  // All places of the endpoint are taken.
+  // All slots of the endpoint are taken.
   'concurrency',
   // Payloads of attempts under way fill the memory that its company may use, and its own is not loaded.
   'memory',
-  // All places of this dispatcher are taken, or other attempts of the queue are ahead.
+  // All slots of this dispatcher are taken, or other attempts of the queue are ahead.
   'busy',
 ] as const;
 
@@ -47,7 +47,7 @@ export interface Deferral {
 
 /**
  * The one place that decides whether an attempt is made now, waits in memory, or leaves. An attempt
- * always waits for what is in our own power (no free place in this process). It is moved or deferred
+ * always waits for what is in our own power (no free slot in this process). It is moved or deferred
  * only because of what its endpoint cannot take, while its company is suspended, and for payloads.
  */
 export function decide(
@@ -57,7 +57,7 @@ export function decide(
 ): Decision {
   return (
     bySuspension(attempt) ??
-    byTurn(attempt, endpoint, dispatcher) ??
+    byReservation(attempt, endpoint, dispatcher) ??
     byCircuit(endpoint.circuit) ??
     bySlowness(attempt, endpoint, dispatcher) ??
     byEndpoint(attempt, endpoint, dispatcher) ??
@@ -71,15 +71,15 @@ function bySuspension({ suspendedForMs }: AttemptView): Decision | null {
   return { kind: 'defer', because: 'suspended', inMs: suspensionDefersMs(suspendedForMs) };
 }
 
-/** Turns keep the pace of a backlog. At an endpoint that has none any more they are not waited for. */
-function byTurn(
-  { turnInMs }: AttemptView,
-  { isPaced, holdInMs, circuit }: EndpointView,
+/** Reservations keep the pace of a backlog. They are ignored once the endpoint is no longer paced. */
+function byReservation(
+  { reservedInMs }: AttemptView,
+  { isPaced, pauseInMs, circuit }: EndpointView,
   { maxWaitMs }: DispatcherView,
 ): Decision | null {
-  const isKept = isPaced || holdInMs > 0 || circuit.kind !== 'closed';
-  if (!isKept || isTurnNear(turnInMs, maxWaitMs)) return null;
-  return { kind: 'defer', because: 'turn', inMs: turnInMs };
+  const isKept = isPaced || pauseInMs > 0 || circuit.kind !== 'closed';
+  if (!isKept || isReservationNear(reservedInMs, maxWaitMs)) return null;
+  return { kind: 'defer', because: 'turn', inMs: reservedInMs };
 }
 
 function byCircuit(circuit: CircuitView): Decision | null {
@@ -93,7 +93,7 @@ function byCircuit(circuit: CircuitView): Decision | null {
  * One attempt at a time stays outside the slow lane, to find out when the endpoint is fast again.
  * A webhook with a rate limit never uses the slow lane: while a consumer group rebalances, two
  * processes may serve the webhook, and could not keep one rate together. Its attempts stay outside
- * while slow endpoints may take more places there: one at a time would be 0.8/s with responses of
+ * while slow endpoints may take more slots there: one at a time would be 0.8/s with responses of
  * 1.2 s, whatever its limit is.
  */
 function bySlowness(
@@ -129,9 +129,9 @@ function bottleneckOf(
   { queue }: AttemptView,
   endpoint: EndpointView,
 ): { because: Reason; wakeInMs: number } | null {
-  const { holdInMs, paceInMs, hostInMs } = endpoint;
-  if (holdInMs > 0) return { because: 'hold', wakeInMs: holdInMs };
-  if (!hasEndpointPlace(queue, endpoint)) return { because: 'concurrency', wakeInMs: Infinity };
+  const { pauseInMs, paceInMs, hostInMs } = endpoint;
+  if (pauseInMs > 0) return { because: 'hold', wakeInMs: pauseInMs };
+  if (!hasEndpointSlot(queue, endpoint)) return { because: 'concurrency', wakeInMs: Infinity };
   if (paceInMs > 0) return { because: 'pace', wakeInMs: paceInMs };
   if (hostInMs > 0) return { because: 'host', wakeInMs: hostInMs };
   return null;
@@ -140,7 +140,7 @@ function bottleneckOf(
 /** Most of this memory is held by endpoints that are slow to answer, and they may be for long. */
 const MEMORY_DEFERS_MS = 5_000;
 
-/** An attempt that waits for memory holds no place, so that others are made meanwhile. */
+/** An attempt that waits for memory holds no slot, so that others are made meanwhile. */
 function byMemory({ lacksMemory }: AttemptView, { maxWaitMs }: DispatcherView): Decision | null {
   if (!lacksMemory) return null;
   // Soon nothing more would be read.
@@ -149,8 +149,8 @@ function byMemory({ lacksMemory }: AttemptView, { maxWaitMs }: DispatcherView): 
     : { kind: 'wait', because: 'memory', wakeInMs: Infinity };
 }
 
-function byDispatcher({ ahead }: AttemptView, { hasPlace }: DispatcherView): Decision {
-  return ahead > 0 || !hasPlace
+function byDispatcher({ ahead }: AttemptView, { hasFreeSlot }: DispatcherView): Decision {
+  return ahead > 0 || !hasFreeSlot
     ? { kind: 'wait', because: 'busy', wakeInMs: Infinity }
     : { kind: 'now' };
 }
@@ -162,11 +162,11 @@ export const MIN_WAIT_MS = 1_000;
 /** Between these shares of the memory budget the wait shrinks from the maximum to the minimum. */
 const SHRINKS_FROM = 0.25;
 const SHRINKS_TO = 0.75;
-/** A deferred attempt that comes for its turn finds a queue that new attempts may have filled. */
+/** A deferred attempt that comes for its reservation finds a queue that new attempts may have filled. */
 const FACTOR_FOR_DEFERRED = 1.5;
 /** A healthy endpoint finishes its probe sooner, so that nothing has to be deferred meanwhile. */
 export const PROBE_WAIT_MS = 500;
-/** A turn this near is waited for in memory. */
+/** A reservation this near is waited for in memory. */
 const MIN_NEAR_MS = 5_000;
 
 /**
@@ -184,51 +184,51 @@ export function longestWaitMs({ precedesBooked }: AttemptView, maxWaitMs: number
   return precedesBooked ? maxWaitMs * FACTOR_FOR_DEFERRED : maxWaitMs;
 }
 
-/** Earlier than that an attempt would find the queue full of later turns, and be deferred again. */
-export function isTurnNear(turnInMs: number, maxWaitMs: number): boolean {
-  return turnInMs <= Math.max(MIN_NEAR_MS, maxWaitMs / 3);
+/** Earlier than that an attempt would find the queue full of later reservations, and be deferred again. */
+export function isReservationNear(reservedInMs: number, maxWaitMs: number): boolean {
+  return reservedInMs <= Math.max(MIN_NEAR_MS, maxWaitMs / 3);
 }
 
 /** Returns how long it takes until the attempt starts, as far as its endpoint alone decides that. */
 export function expectedWaitMs(
   { ahead, precedesBooked }: AttemptView,
-  { holdInMs, paceInMs, hostInMs, bookedInMs, spacingMs }: EndpointView,
+  { pauseInMs, paceInMs, hostInMs, bookedInMs, spacingMs }: EndpointView,
 ): number {
   // Turns are booked behind the attempts that wait in the queue, which must not count twice.
-  const queueMs = Math.max(holdInMs, paceInMs, hostInMs) + ahead * spacingMs;
+  const queueMs = Math.max(pauseInMs, paceInMs, hostInMs) + ahead * spacingMs;
   return Math.max(precedesBooked ? 0 : bookedInMs, queueMs);
 }
 
 /**
  * Returns whether a queue of this length is due to an overload of this process. Deferring its attempts would not help.
- * One that is longer than all places together, and than twice the mean of all endpoints, is not: its
+ * One that is longer than all slots together, and than twice the mean of all endpoints, is not: its
  * endpoint takes less than others. After an outage of Kafka every queue is long, and with eight endpoints
  * 189,000 deferrals were written for 82,000 attempts.
  */
 export function isQueueOfOverload(
   length: number,
-  { places, waiting, endpoints }: { places: number; waiting: number; endpoints: number },
+  { slots, waiting, endpoints }: { slots: number; waiting: number; endpoints: number },
 ): boolean {
-  return length < Math.max(places, (2 * waiting) / Math.max(1, endpoints));
+  return length < Math.max(slots, (2 * waiting) / Math.max(1, endpoints));
 }
 
 /**
  * Returns whether an attempt has to leave that has waited for MAX_WAIT_MS for this reason: when it waits for its
- * endpoint, or for memory, which others may hold for long. It stays while it waits for a place or CPU time of this
+ * endpoint, or for memory, which others may hold for long. It stays while it waits for a slot or CPU time of this
  * process.
  */
 export function mustLeave(because: Reason, isOverloaded: boolean): boolean {
   return because !== 'busy' && !(because === 'concurrency' && isOverloaded);
 }
 
-/** A turn that is booked, at an endpoint or at a host, comes no earlier than this. */
+/** A reservation, at an endpoint or at a host, is no earlier than this. */
 export const BOOK_AHEAD_MS = 5_000;
 /** The backlog of a dead endpoint comes back a hundred a second, not all at once. */
 const SPREAD_MS = 10;
 const MAX_SPREAD_MS = 30 * 60_000;
 
 /** When a deferred attempt comes again, and what counts it, so that later ones come after it. */
-export interface Turn {
+export interface Reservation {
   /** Milliseconds since 1970. */
   atMs: number;
   countedBy: 'endpoint' | 'host' | 'circuit' | null;
@@ -239,24 +239,24 @@ interface Booked {
   bookedUntilMs: number;
 }
 
-/** The turns that were booked for the attempts of an endpoint. */
+/** The reservations of the attempts of an endpoint. */
 export interface Bookings extends Booked {
-  /** Null without a limit of attempts to the host. `spacingMs`: between two turns. */
+  /** Null without a limit of attempts to the host. `spacingMs`: between two reservations. */
   host: (Booked & { spacingMs: number }) | null;
   /** Attempts that the circuit has deferred since the last success. */
   deferredByCircuit: number;
 }
 
 /**
- * Returns the turn of a deferred attempt. It is booked behind the attempts that wait and the turns that were booked
- * before, unless the circuit is open, the company is suspended, memory was short, or the attempt keeps the turn that it
- * was given before (`ownMs`, since 1970). `spacingMs`: between two turns at the endpoint.
+ * Returns the reservation of a deferred attempt. It comes after the attempts that wait and the reservations that were
+ * made before, unless the circuit is open, the company is suspended, memory was short, or the attempt keeps its own
+ * reservation (`ownMs`, since 1970). `spacingMs`: between two reservations at the endpoint.
  */
-export function turnOf(
+export function reservationOf(
   { because, inMs }: Deferral,
   { bookedUntilMs, host, deferredByCircuit }: Bookings,
   { nowMs, ownMs, spacingMs }: { nowMs: number; ownMs: number | null; spacingMs: number },
-): Turn {
+): Reservation {
   const earliestMs = nowMs + Math.max(BOOK_AHEAD_MS, inMs);
   // Not booked at the endpoint, which can take it.
   if (because === 'suspended') return { atMs: nowMs + inMs, countedBy: null };
@@ -274,12 +274,12 @@ export function turnOf(
 }
 
 /*
- * A free place of the dispatcher goes to the company that has been without one for longest, then to
+ * A free slot of the dispatcher goes to the company that has been without one for longest, then to
  * the webhook of that company (createPlaceOrder in platform/async/fair-queue.ts). Which queue of that
  * webhook goes next is decided here.
  */
 
-/** While first attempts and retries of an endpoint both wait, one place in four goes to a retry. */
+/** While first attempts and retries of an endpoint both wait, one slot in four goes to a retry. */
 const RETRY_EVERY = 4;
 
 const FIRST_BEFORE_RETRY: readonly QueueKind[] = ['first', 'retry'];
@@ -291,11 +291,11 @@ export function fastQueuesInOrder(choice: number): readonly QueueKind[] {
 }
 
 /**
- * Returns whether the endpoint has a free place for an attempt of this queue. Retries take at most
- * half of the places. The slow lane is guaranteed a quarter, so that no queue has to wait until
+ * Returns whether the endpoint has a free slot for an attempt of this queue. Retries take at most
+ * half of the slots. The slow lane is guaranteed a quarter, so that no queue has to wait until
  * another one is empty.
  */
-function hasEndpointPlace(
+function hasEndpointSlot(
   queue: QueueKind,
   {
     running,
@@ -311,7 +311,7 @@ function hasEndpointPlace(
   return waitingSlow === 0 || fast < concurrency - reservedForSlow(concurrency, wasSlowLast);
 }
 
-/** With a single place, the slow lane and the fast queues alternate. */
+/** With a single slot, the slow lane and the fast queues alternate. */
 function reservedForSlow(concurrency: number, wasSlowLast: boolean): number {
   if (concurrency === 1) return wasSlowLast ? 0 : 1;
   return Math.max(1, Math.floor(concurrency / 4));
@@ -320,12 +320,12 @@ function reservedForSlow(concurrency: number, wasSlowLast: boolean): number {
 /** Which queue of its endpoint an attempt stands in: first attempts, retries, or the slow lane. */
 export type QueueKind = 'first' | 'retry' | 'slow';
 
-/** One attempt that asks for a place. All times are milliseconds from now. */
+/** One attempt that asks for a slot. All times are milliseconds from now. */
 export interface AttemptView {
   queue: QueueKind;
-  /** Until the turn that it was given when it was deferred; 0 when that has come or there is none. */
-  turnInMs: number;
-  /** True when it was deferred before or waits here already: turns booked since then are later than it. */
+  /** Until its reservation; 0 when that has come or it was never deferred. */
+  reservedInMs: number;
+  /** True when it was deferred before or waits here already: reservations booked since then are later than it. */
   precedesBooked: boolean;
   /** How many attempts of its queue are ahead of it. */
   ahead: number;
@@ -341,24 +341,24 @@ export interface EndpointView {
   isSlow: boolean;
   /** The webhook has a rate limit of its own; it never uses the slow lane, see `bySlowness` in gate.ts. */
   hasRateLimit: boolean;
-  /** Its attempts are spaced: by the webhook's limit, by a learned rate, or by turns at its host. */
+  /** Its attempts are spaced: by the webhook's limit, by a learned rate, or by reservations at its host. */
   isPaced: boolean;
-  /** Until the hold that the endpoint asked for ends; 0 when there is none. */
-  holdInMs: number;
+  /** Until the pause that the endpoint asked for ends; 0 when there is none. */
+  pauseInMs: number;
   /** Until its pace allows the next attempt; 0 when it does now. */
   paceInMs: number;
   /** Until the limit of attempts to its host allows the next one; 0 when it does now or there is none. */
   hostInMs: number;
-  /** Until the last turn that was given to a deferred attempt; 0 when all of them have come. */
+  /** Until the last reservation of a deferred attempt; 0 when all of them have come. */
   bookedInMs: number;
   running: Readonly<Record<QueueKind, number>>;
   /** Attempts that wait in the queue of the slow lane. */
   waitingSlow: number;
-  /** The attempt that was given a place last came from the slow lane. */
+  /** The attempt that was given a slot last came from the slow lane. */
   wasSlowLast: boolean;
   /** How many attempts it may have at once. */
   concurrency: number;
-  /** The mean time between two starts while all places are taken, in milliseconds. */
+  /** The mean time between two starts while all slots are taken, in milliseconds. */
   spacingMs: number;
 }
 
@@ -370,9 +370,9 @@ export type CircuitView =
 
 /** The dispatcher itself. */
 export interface DispatcherView {
-  /** The pool of the attempt's queue has a free place. */
-  hasPlace: boolean;
-  /** Slow endpoints may take one more place outside the slow lane. */
+  /** The pool of the attempt's queue has a free slot. */
+  hasFreeSlot: boolean;
+  /** Slow endpoints may take one more slot outside the slow lane. */
   maySlowUseFast: boolean;
   /** How long an attempt may wait in memory for its endpoint now. */
   maxWaitMs: number;
@@ -380,7 +380,7 @@ export interface DispatcherView {
   isOverloaded: boolean;
 }
 
-/** A due attempt that asks for a place. */
+/** A due attempt that asks for a slot. */
 export interface Candidate {
   webhookId: string;
   companyId: string;
@@ -389,8 +389,8 @@ export interface Candidate {
   trigger: Trigger;
   /** The webhook's own limit; null for none. */
   rateLimitPerSecond: number | null;
-  /** When its turn is, in milliseconds since 1970; null when it was never deferred. */
-  turnAtMs: number | null;
+  /** When its reservation is, in milliseconds since 1970; null when it was never deferred. */
+  reservedAtMs: number | null;
   /** Since when open circuits have deferred it, in milliseconds since 1970; null when none has. */
   deferredSinceMs: number | null;
   /** False when its payload has to be loaded. */
@@ -400,35 +400,35 @@ export interface Candidate {
 }
 
 /** The right to make one attempt. It counts at the endpoint and in the pool of its queue. */
-export interface Place {
+export interface Slot {
   /** The memory for its payload, which `end` releases; null when the candidate had its payload. */
   payload: Pick<ReservedPayload, 'load'> | null;
   /** False when it was free as soon as the attempt came: nothing can have changed since. */
   hasWaited: boolean;
   /**
    * Starts the request: from here on its duration counts for the endpoint. Returns false when the
-   * endpoint has asked for a hold meanwhile; the attempt has to enter again. Called again, it starts
+   * endpoint has asked for a pause meanwhile; the attempt has to enter again. Called again, it starts
    * the request again: what the attempt did before does not count.
    */
   begin: () => boolean;
   /**
-   * Frees the place; null when nothing is to be learned. After `token_failed` the endpoint is slow when that took a
+   * Frees the slot; null when nothing is to be learned. After `token_failed` the endpoint is slow when that took a
    * second or longer, and nothing else is learned.
    */
   end: (report: AttemptReport | null) => Promise<void>;
 }
 
-/** What an attempt showed of its endpoint, or that there was no token for it. */
+/** The outcome of an attempt for its endpoint, or that there was no token for it. */
 export interface AttemptReport {
   outcome: Outcome;
   statusCode: number | null;
-  /** What `Retry-After` says, in milliseconds; null without one. Not every response with it asks for a hold. */
+  /** What `Retry-After` says, in milliseconds; null without one. Not every response with it asks for a pause. */
   retryAfterMs: number | null;
 }
 
-/** What is to be done with an attempt. */
+/** The decision for an attempt: it gets a slot, moves to the slow lane, or is deferred. */
 export type Admission =
-  | { kind: 'place'; place: Place }
+  | { kind: 'slot'; slot: Slot }
   | { kind: 'slow_lane' }
-  /** `turnAtMs`: when it is to come again, in milliseconds since 1970. */
-  | { kind: 'defer'; because: Reason; turnAtMs: number };
+  /** `reservedAtMs`: when the attempt comes again, in milliseconds since 1970. */
+  | { kind: 'defer'; because: Reason; reservedAtMs: number };

@@ -78,7 +78,7 @@ describe('the limit of attempts to one host', () => {
     expect(untilHostAllowsMs(one, NOW_MS + 1_001)).toBe(250);
   });
 
-  it('is forgotten when no start is taken and no turn is booked', () => {
+  it('is forgotten when no start is taken and no reservation is booked', () => {
     advanceHostPace(one, NOW_MS);
     host.bookedUntilMs = 5_250;
     expect(isHostIdle(host, NOW_MS + 1_000, 6_000)).toBe(false);

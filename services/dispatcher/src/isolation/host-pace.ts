@@ -16,7 +16,7 @@ export interface HostPace {
   bookedUntilMs: number;
 }
 
-/** What an endpoint knows of its host. */
+/** The part of an endpoint that its host limits. */
 export interface PacedByHost {
   /** Null without a limit. */
   host: HostPace | null;
@@ -113,8 +113,8 @@ export function advanceHostPace(endpoint: PacedByHost, nowMs: number): void {
   endpoint.hostStartMs = null;
 }
 
-/** True while attempts are deferred to turns at the host: its limit is what spaces them. */
-export function hasTurnsAtHost({ host }: PacedByHost, epochMs: number): boolean {
+/** True while attempts are deferred to reservations at the host: its limit is what spaces them. */
+export function hasReservationsAtHost({ host }: PacedByHost, epochMs: number): boolean {
   return host !== null && host.bookedUntilMs > epochMs;
 }
 
@@ -133,38 +133,38 @@ function takeStart(host: HostPace, nowMs: number): number {
   return startMs - aheadMs(host);
 }
 
-/** How much before its place in the even spacing a start may be. */
+/** How much before its position in the even spacing a start may be. */
 function aheadMs({ spacingMs }: HostPace): number {
   return Math.max(0, TOGETHER_MS - spacingMs);
 }
 
 /** A hold that a former owner was asked for. */
-export interface HandedOverHold {
+export interface HandedOverPause {
   /** By the clock of the former owner, since 1970. */
   untilMs: number;
   /** Of the URL whose host asked for it; null from a dispatcher of an earlier version. */
   urlHash: string | null;
 }
 
-interface InheritedHold {
+interface InheritedPause {
   /** Monotonic, milliseconds. */
   untilMs: number;
   urlHash: string | null;
 }
 
 /** Holds that former owners were asked for, by webhook id. */
-export type InheritedHolds = ReadonlyMap<string, InheritedHold>;
+export type InheritedPauses = ReadonlyMap<string, InheritedPause>;
 
-/** Of more former owners' holds, or open circuits, the rest are forgotten, so that they do not fill the memory. */
+/** Further pauses or open circuits of former owners are ignored, so that they do not fill the memory. */
 export const MAX_INHERITED = 50_000;
-/** What one of them takes: its id, its time and the hash of a URL. */
+/** The size of one of them: its id, its time and the hash of a URL. */
 export const INHERITED_BYTES = 200;
 
 /** The clock of a former owner may be ahead of ours by any time: an hour is left at most. */
-export function inheritedHolds(
-  handedOver: ReadonlyMap<string, HandedOverHold>,
+export function inheritedPauses(
+  handedOver: ReadonlyMap<string, HandedOverPause>,
   { nowMs, monotonicMs }: { nowMs: () => number; monotonicMs: () => number },
-): InheritedHolds {
+): InheritedPauses {
   const kept = [...handedOver].slice(0, MAX_INHERITED);
   const all = kept.map(([id, { untilMs, urlHash }]) => {
     const leftMs = Math.min(untilMs - nowMs(), MAX_HOLD_MS);
@@ -173,9 +173,9 @@ export function inheritedHolds(
   return new Map(all);
 }
 
-/** Returns when the inherited hold of the endpoint ends, monotonic; 0 without one, or when it is that of another URL. */
+/** Returns when the inherited pause of the endpoint ends, monotonic; 0 without one, or when it is that of another URL. */
 export function inheritedUntilMs(
-  holds: InheritedHolds,
+  holds: InheritedPauses,
   { webhookId, url }: { webhookId: string; url: string },
 ): number {
   const hold = holds.get(webhookId);

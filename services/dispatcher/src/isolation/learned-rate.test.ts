@@ -117,7 +117,7 @@ describe('the learned rate of an endpoint', () => {
     expect(ratePerSecond(refusedAt300(), 5_000)).toBeCloseTo(0.95 * 300, -1);
   });
 
-  test('is the same after a hold of any length', () => {
+  test('is the same after a pause of any length', () => {
     const rate = refusedAt300();
     expect(ratePerSecond(rate, 65_000)).toBe(ratePerSecond(rate, 5_000));
   });
@@ -176,7 +176,7 @@ describe('the learned rate of an endpoint', () => {
     expect(ratePerSecond(back, 54_000)).toBeGreaterThan(0.9 * 294);
   });
 
-  test('is not lowered by a few refusals that ask for no hold, however long they come', () => {
+  test('is not lowered by a few refusals that ask for no pause, however long they come', () => {
     let rate = NO_RATE;
     for (let n = 1; n <= 10_000; n += 1) {
       const ended = at(n * 2);

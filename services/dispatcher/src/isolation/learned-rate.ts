@@ -1,4 +1,4 @@
-/** What is known about the rate that an endpoint accepts. Times are monotonic milliseconds. */
+/** The rate that an endpoint accepts, as far as it was learned. Times are monotonic milliseconds. */
 export interface LearnedRate {
   /** When the second that is being counted began, its successes, and those of the previous second. */
   readonly sinceMs: number;
@@ -19,7 +19,7 @@ interface RateBound {
   readonly base: number;
   /** The rate stays near it for a while; null while the bound is still searched for. */
   readonly plateau: number | null;
-  /** Time since the first success after the decrease, without holds. */
+  /** Time since the first success after the decrease, without pauses. */
   readonly grownMs: number;
   readonly hasSucceeded: boolean;
   /** How often in a row about the same rate was refused: so often the limit was found again. */
@@ -70,7 +70,7 @@ const PLATEAU_SHARE = 0.98;
 const PLATEAU_AFTER_MS = 12_000;
 /**
  * The rate returns to a limit that was found again in twice the time, because each search beyond it
- * costs a hold.
+ * costs a pause.
  */
 const CONFIRMED = { within: 0.1, atMost: 1 };
 /** While the bound is searched for, the rate doubles in this time. */
@@ -93,17 +93,17 @@ export function rateAfterSuccess(rate: LearnedRate, ended: Ended): LearnedRate {
 }
 
 /**
- * After a 429, or a 503 with Retry-After. One that asks for a hold (`asksForHold`) always lowers the rate: each costs
- * a hold, however few there are.
+ * After a 429, or a 503 with Retry-After. One that asks for a pause (`asksForPause`) always lowers the rate: each costs
+ * a pause, however few there are.
  */
 export function rateAfterRefusal(
   before: LearnedRate,
   ended: Ended,
-  asksForHold: boolean,
+  asksForPause: boolean,
 ): LearnedRate {
   if (!isMeasured(ended)) return before;
   const rate = { ...before, refusedShare: shareAfter(before, 1) };
-  if (!asksForHold && rate.refusedShare <= UNUSUAL_SHARE) return rate;
+  if (!asksForPause && rate.refusedShare <= UNUSUAL_SHARE) return rate;
   const { bound } = rate;
   // Until a limit per second allows more, every refusal says the same.
   if (bound !== null && ended.startedMs < bound.refusedMs + SECOND_MS) return rate;
@@ -145,12 +145,12 @@ function shareAfter({ refusedShare }: LearnedRate, refused: 0 | 1): number {
   return refusedShare + (refused - refusedShare) * SHARE_WEIGHT;
 }
 
-/** The rate does not grow while nothing is sent (a hold) or nothing succeeds: it would be a guess. */
+/** The rate does not grow while nothing is sent (a pause) or nothing succeeds: it would be a guess. */
 function growthMs({ bound, lastMs }: LearnedRate, nowMs: number): number {
   return bound?.hasSucceeded === true ? Math.max(0, Math.min(nowMs - lastMs, SECOND_MS)) || 0 : 0;
 }
 
-/** A second without a success (a hold) starts a new count: earlier successes belong to another second. */
+/** A second without a success (a pause) starts a new count: earlier successes belong to another second. */
 function withSuccess(rate: LearnedRate, nowMs: number): LearnedRate {
   const { sinceMs, successes, lastMs, bound } = rate;
   const refusedShare = shareAfter(rate, 0);

@@ -2,7 +2,7 @@ import { createFifo, type Fifo } from '@posthorn/platform/async/fair-queue.ts';
 import type { CircuitReport } from './circuit.ts';
 import type { LimitBounds } from './concurrency-limit.ts';
 import {
-  asksForHold,
+  asksForPause,
   concurrencyOf,
   createEndpoint,
   type Endpoint,
@@ -22,7 +22,7 @@ import {
   fastQueuesInOrder,
   type QueueKind,
 } from './gate.ts';
-import { hasTurnsAtHost, hostSpacingMs, untilHostAllowsMs } from './host-pace.ts';
+import { hasReservationsAtHost, hostSpacingMs, untilHostAllowsMs } from './host-pace.ts';
 import { recentSuccesses } from './learned-rate.ts';
 
 /*
@@ -49,7 +49,7 @@ export interface WaitingAttempt {
   admit: (admission: Admission) => void;
 }
 
-/** The first and retry queues share one pool of places; the slow lane has its own. */
+/** The first and retry queues share one pool of slots; the slow lane has its own. */
 export type Pool = 'fast' | 'slow';
 
 export const POOLS: readonly Pool[] = ['fast', 'slow'];
@@ -63,12 +63,12 @@ export function poolOf(queue: QueueKind): Pool {
 export function createQueuedEndpoint(
   candidate: Candidate,
   bounds: LimitBounds,
-  holdUntilMs: number,
+  pausedUntilMs: number,
 ): QueuedEndpoint {
   return {
     ...createEndpoint(candidate, bounds),
     url: candidate.url,
-    holdUntilMs,
+    pausedUntilMs,
     waiting: { first: createFifo(), retry: createFifo(), slow: createFifo() },
     cancelWake: null,
     wakeAtMs: Infinity,
@@ -80,7 +80,7 @@ export function waitingOf({ waiting }: QueuedEndpoint): number {
   return waiting.first.size() + waiting.retry.size() + waiting.slow.size();
 }
 
-/** True when the next place of this pool is a choice between its first attempts and its retries. */
+/** True when the next slot of this pool is a choice between its first attempts and its retries. */
 export function hasChoice({ waiting }: QueuedEndpoint, pool: Pool): boolean {
   return pool === 'fast' && waiting.first.size() > 0 && waiting.retry.size() > 0;
 }
@@ -98,10 +98,10 @@ export function isForgettable(endpoint: QueuedEndpoint, nowMs: number): boolean 
   return !isRecent && !isSlow(endpoint, nowMs) && isIdleWithoutLimit(endpoint, nowMs);
 }
 
-/** True when it is idle, and neither a hold nor a pace has to be kept. */
+/** True when it is idle, and neither a pause nor a pace has to be kept. */
 export function isIdleWithoutLimit(endpoint: QueuedEndpoint, nowMs: number): boolean {
   const isIdle = runningOf(endpoint) + waitingOf(endpoint) === 0;
-  return isIdle && Math.max(endpoint.holdUntilMs, endpoint.nextPacedMs) <= nowMs;
+  return isIdle && Math.max(endpoint.pausedUntilMs, endpoint.nextPacedMs) <= nowMs;
 }
 
 export interface QueuePosition {
@@ -136,20 +136,20 @@ export function viewsOf(
 }
 
 /**
- * The company of the endpoint is the one that needs memory, as when a place comes free. If the two named different
+ * The company of the endpoint is the one that needs memory, as when a slot comes free. If the two named different
  * companies, the queues would choose the same endpoint again and again.
  */
 function attemptViewOf(
   endpoint: QueuedEndpoint,
-  { queue, companyId, turnAtMs, hasPayload }: Candidate,
+  { queue, companyId, reservedAtMs, hasPayload }: Candidate,
   { ahead, isWaiting }: QueuePosition,
   { nowMs, suspendedForMs, payloads }: Surroundings,
 ): AttemptView {
   return {
     queue,
     ahead,
-    turnInMs: turnAtMs === null ? 0 : Math.max(0, turnAtMs - nowMs()),
-    precedesBooked: isWaiting || turnAtMs !== null,
+    reservedInMs: reservedAtMs === null ? 0 : Math.max(0, reservedAtMs - nowMs()),
+    precedesBooked: isWaiting || reservedAtMs !== null,
     lacksMemory: !hasPayload() && !payloads.hasRoom(endpoint.companyId),
     suspendedForMs: suspendedForMs(companyId),
   };
@@ -162,14 +162,14 @@ function endpointViewOf(
 ): EndpointView {
   const nowMs = surroundings.nowMs();
   const monotonicMs = surroundings.monotonicMs();
-  const { running, waiting, holdUntilMs, bookedUntilMs, host } = endpoint;
+  const { running, waiting, pausedUntilMs, bookedUntilMs, host } = endpoint;
   const bookedMs = Math.max(bookedUntilMs, host?.bookedUntilMs ?? 0);
   return {
     circuit: surroundings.circuitOf(candidate),
     isSlow: isSlow(endpoint, monotonicMs),
     hasRateLimit: candidate.rateLimitPerSecond !== null,
-    isPaced: hasTurnsAtHost(endpoint, nowMs) || paceOf(endpoint, monotonicMs) !== null,
-    holdInMs: Math.max(0, holdUntilMs - monotonicMs),
+    isPaced: hasReservationsAtHost(endpoint, nowMs) || paceOf(endpoint, monotonicMs) !== null,
+    pauseInMs: Math.max(0, pausedUntilMs - monotonicMs),
     paceInMs: untilPaceAllowsMs(endpoint, monotonicMs),
     hostInMs: untilHostAllowsMs(endpoint, monotonicMs),
     bookedInMs: Math.max(0, bookedMs - nowMs),
@@ -188,7 +188,7 @@ export function circuitReportOf(
 ): CircuitReport {
   return {
     outcome: report.outcome,
-    asksForHold: asksForHold(report),
+    asksForPause: asksForPause(report),
     recentSuccesses: recentSuccesses(rate, nowMs),
   };
 }

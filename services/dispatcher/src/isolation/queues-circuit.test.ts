@@ -25,8 +25,8 @@ describe('an open circuit', () => {
   it('defers every attempt for as long as it says', async () => {
     harness.circuits.set('a', OPEN);
     const [one] = await harness.enter('a', 'first', 1);
-    const turnAtMs = EPOCH_MS + harness.time.nowMs() + 30_000;
-    expect(one?.admission).toEqual({ kind: 'defer', because: 'circuit', turnAtMs });
+    const reservedAtMs = EPOCH_MS + harness.time.nowMs() + 30_000;
+    expect(one?.admission).toEqual({ kind: 'defer', because: 'circuit', reservedAtMs });
   });
 
   it('defers attempts from the slow lane as well, and none of another endpoint', async () => {
@@ -40,23 +40,23 @@ describe('an open circuit', () => {
     const nowMs = EPOCH_MS + harness.time.nowMs();
     const all = await harness.enter('a', 'first', 4_000);
     const inMs = all.map(({ admission }) =>
-      admission?.kind === 'defer' ? admission.turnAtMs - nowMs : 0,
+      admission?.kind === 'defer' ? admission.reservedAtMs - nowMs : 0,
     );
     expect([inMs[0], inMs[2_999], inMs[3_999]]).toEqual([30_000, 30_000, 40_000]);
   });
 
-  it('evicts attempts that waited for a place when it opened', async () => {
+  it('evicts attempts that waited for a slot when it opened', async () => {
     const all = await harness.enter('a', 'first', 20);
     harness.circuits.set('a', OPEN);
     await harness.finish(all.slice(0, 1), { outcome: 'http_5xx', statusCode: 500 });
     expect(count(all)).toMatchObject({ started: 16, deferred: 4 });
   });
 
-  it('does not change a turn that is far ahead', async () => {
+  it('does not change a reservation that is far ahead', async () => {
     harness.circuits.set('a', OPEN);
-    const turnAtMs = EPOCH_MS + harness.time.nowMs() + 600_000;
-    const [one] = await harness.enter('a', 'first', 1, { turnAtMs });
-    expect(one?.admission).toEqual({ kind: 'defer', because: 'turn', turnAtMs });
+    const reservedAtMs = EPOCH_MS + harness.time.nowMs() + 600_000;
+    const [one] = await harness.enter('a', 'first', 1, { reservedAtMs });
+    expect(one?.admission).toEqual({ kind: 'defer', because: 'turn', reservedAtMs });
   });
 });
 

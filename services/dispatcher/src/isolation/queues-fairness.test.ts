@@ -9,7 +9,7 @@ import {
 let harness: QueueHarness;
 let running: Entered[];
 
-/** All places are taken by one endpoint that has nothing else to do. */
+/** All slots are taken by one endpoint that has nothing else to do. */
 beforeEach(async () => {
   const limits = { perEndpoint: { floor: 200, start: 200, ceiling: 200 }, fast: 100 };
   harness = createQueueHarness({ limits });
@@ -17,19 +17,19 @@ beforeEach(async () => {
 });
 
 /** Ends this many of the attempts under way, one after the other. */
-async function free(places: number): Promise<void> {
-  for (const each of running.splice(0, places)) await harness.finish([each]);
+async function free(slots: number): Promise<void> {
+  for (const each of running.splice(0, slots)) await harness.finish([each]);
 }
 
-describe('endpoints that share the places', () => {
-  it('get places in rotation, however long the queue of one of them is', async () => {
+describe('endpoints that share the slots', () => {
+  it('get slots in rotation, however long the queue of one of them is', async () => {
     const many = await harness.enter('many', 'first', 140);
     const few = await harness.enter('few', 'first', 2);
     await free(4);
     expect([count(few).started, count(many).started]).toEqual([2, 2]);
   });
 
-  it('give one place in four to retries while first attempts wait', async () => {
+  it('give one slot in four to retries while first attempts wait', async () => {
     const retries = await harness.enter('r', 'retry', 20);
     const first = await harness.enter('r', 'first', 20);
     await free(8);
@@ -37,7 +37,7 @@ describe('endpoints that share the places', () => {
   });
 
   it.each([2, 4, 8])(
-    'give one place in four to the retries of each of %i endpoints',
+    'give one slot in four to the retries of each of %i endpoints',
     async (endpoints) => {
       const retries = await Promise.all(
         Array.from({ length: endpoints }, async (_, n) => {
@@ -50,15 +50,15 @@ describe('endpoints that share the places', () => {
     },
   );
 
-  it('let retries have every place while no first attempt waits', async () => {
+  it('let retries have every slot while no first attempt waits', async () => {
     const retries = await harness.enter('r', 'retry', 20);
     await free(8);
     expect(count(retries).started).toBe(8);
   });
 });
 
-describe('companies that share the places', () => {
-  it('get places in rotation, however many endpoints one of them has', async () => {
+describe('companies that share the slots', () => {
+  it('get slots in rotation, however many endpoints one of them has', async () => {
     const crowd = await harness.enter('crowd-0', 'first', 1, { companyId: 'large' });
     for (let n = 1; n < 2_000; n += 1) {
       void harness.enter(`crowd-${n}`, 'first', 1, { companyId: 'large' });
@@ -67,10 +67,10 @@ describe('companies that share the places', () => {
     await free(1);
     expect(count(crowd).started).toBe(1);
     await free(1);
-    expect(lone?.admission?.kind).toBe('place');
+    expect(lone?.admission?.kind).toBe('slot');
   });
 
-  it('get the next place when the other company was served last', async () => {
+  it('get the next slot when the other company was served last', async () => {
     for (let n = 0; n < 2_000; n += 1) {
       void harness.enter(`crowd-${n}`, 'first', 1, { companyId: 'large' });
     }
@@ -78,10 +78,10 @@ describe('companies that share the places', () => {
     const [lone] = await harness.enter('lone', 'first', 1, { companyId: 'small' });
     await free(1);
     await free(1);
-    expect(lone?.admission?.kind).toBe('place');
+    expect(lone?.admission?.kind).toBe('slot');
   });
 
-  it('get half of the places each, and the endpoints of a company share its half', async () => {
+  it('get half of the slots each, and the endpoints of a company share its half', async () => {
     const one = await harness.enter('one', 'first', 20, { companyId: 'small' });
     const two = await harness.enter('two', 'first', 20, { companyId: 'large' });
     const three = await harness.enter('three', 'first', 20, { companyId: 'large' });
@@ -89,20 +89,20 @@ describe('companies that share the places', () => {
     expect([one, two, three].map((each) => count(each).started)).toEqual([8, 4, 4]);
   });
 
-  it('leave no place empty: a single company gets every place', async () => {
+  it('leave no slot empty: a single company gets every slot', async () => {
     const all = await harness.enter('one', 'first', 50);
     await free(50);
     expect(count(all).started).toBe(50);
   });
 });
 
-describe('a place that has just come free', () => {
+describe('a slot that has just come free', () => {
   it('goes to an attempt that waits, not to one that comes at the same moment', async () => {
     const [waits] = await harness.enter('waits', 'first', 1);
     const [ends] = running;
-    void ends?.place?.end({ outcome: 'success', statusCode: 200, retryAfterMs: null });
+    void ends?.slot?.end({ outcome: 'success', statusCode: 200, retryAfterMs: null });
     const [comes] = await harness.enter('comes', 'first', 1);
-    expect(waits?.admission?.kind).toBe('place');
+    expect(waits?.admission?.kind).toBe('slot');
     expect(comes?.admission).toBeUndefined();
   });
 });

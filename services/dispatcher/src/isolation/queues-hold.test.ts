@@ -7,9 +7,9 @@ import {
   type Entered,
   EPOCH_MS,
   type QueueHarness,
-  turnsOf,
+  reservationsOf,
 } from '../../../../test/support/isolation/queue-harness.ts';
-import type { HandedOverHold } from './host-pace.ts';
+import type { HandedOverPause } from './host-pace.ts';
 import { NO_RATE } from './learned-rate.ts';
 import { MAX_IDLE_ENDPOINTS } from './queues.ts';
 
@@ -19,19 +19,19 @@ beforeEach(() => {
   harness = createQueueHarness();
 });
 
-/** Ends one attempt with a 429 that asks for a hold. */
+/** Ends one attempt with a 429 that asks for a pause. */
 async function hold(retryAfterMs: number, id = 'a'): Promise<void> {
   const one = await harness.enter(id, 'first', 1);
   await harness.finish(one, { outcome: 'http_429', statusCode: 429, retryAfterMs });
 }
 
-/** What is left of a hold, as a dispatcher of an earlier version has stored it, or with its URL. */
-const left = (forMs: number, url?: string): HandedOverHold => {
+/** What is left of a pause, as a dispatcher of an earlier version has stored it, or with its URL. */
+const left = (forMs: number, url?: string): HandedOverPause => {
   const untilMs = EPOCH_MS + harness.time.nowMs() + forMs;
   return { untilMs, urlHash: url === undefined ? null : urlHashOf(url) };
 };
 
-describe('an endpoint that asks for a hold', () => {
+describe('an endpoint that asks for a pause', () => {
   it('gets nothing during it, and everything that waited after it', async () => {
     await hold(2_000);
     const all = [
@@ -63,7 +63,7 @@ describe('an endpoint that asks for a hold', () => {
     expect(harness.holds).toEqual([['a', 90_000]]);
   });
 
-  it('keeps the longer of two holds', async () => {
+  it('keeps the longer of two pauses', async () => {
     const [long, short] = await harness.enter('a', 'first', 2);
     const report = { outcome: 'http_429', statusCode: 429 } as const;
     await harness.finish(long ? [long] : [], { ...report, retryAfterMs: 9_000 });
@@ -74,17 +74,17 @@ describe('an endpoint that asks for a hold', () => {
     expect(harness.holds).toHaveLength(1);
   });
 
-  it('defers attempts that would wait longer than half a minute to the end of the hold', async () => {
+  it('defers attempts that would wait longer than half a minute to the end of the pause', async () => {
     await hold(600_000);
     const endsMs = EPOCH_MS + harness.time.nowMs() + 600_000;
     const [one] = await harness.enter('a', 'first', 1);
     expect(one?.admission).toMatchObject({ kind: 'defer', because: 'hold' });
     if (one?.admission?.kind !== 'defer') throw new Error('it was not deferred');
-    expect(one.admission.turnAtMs).toBeGreaterThanOrEqual(endsMs);
-    expect(one.admission.turnAtMs).toBeLessThan(endsMs + 1_000);
+    expect(one.admission.reservedAtMs).toBeGreaterThanOrEqual(endsMs);
+    expect(one.admission.reservedAtMs).toBeLessThan(endsMs + 1_000);
   });
 
-  it('evicts attempts that waited for a place when the hold is long', async () => {
+  it('evicts attempts that waited for a slot when the pause is long', async () => {
     const all = await harness.enter('a', 'first', 40);
     const report = { outcome: 'http_429', statusCode: 429, retryAfterMs: 600_000 } as const;
     await harness.finish(all.slice(0, 1), report);
@@ -92,36 +92,36 @@ describe('an endpoint that asks for a hold', () => {
   });
 });
 
-describe('an attempt that has a place when the hold is asked for', () => {
+describe('an attempt that has a slot when the pause is asked for', () => {
   it('does not begin, and has to enter again', async () => {
     harness = createQueueHarness({ begins: false });
     const [asks, late] = await harness.enter('a', 'first', 2);
-    expect(asks?.place?.begin()).toBe(true);
+    expect(asks?.slot?.begin()).toBe(true);
     const report = { outcome: 'http_429', statusCode: 429, retryAfterMs: 1_000 } as const;
     await harness.finish(asks ? [asks] : [], report);
-    expect(late?.place?.begin()).toBe(false);
+    expect(late?.slot?.begin()).toBe(false);
     await harness.finish(late ? [late] : [], null);
     expect([harness.queues.running(), harness.unreported()]).toEqual([0, 0]);
     await harness.pass(1_000);
     const [again] = await harness.enter('a', 'first', 1);
     await harness.pass(1_000);
-    expect(again?.place?.begin()).toBe(true);
+    expect(again?.slot?.begin()).toBe(true);
   });
 
-  it('does not begin when the hold is that of a former owner', async () => {
+  it('does not begin when the pause is that of a former owner', async () => {
     harness = createQueueHarness({ begins: false });
     const [late] = await harness.enter('a', 'first', 1);
-    harness.queues.inheritHolds(new Map([['a', left(500)]]));
-    expect(late?.place?.begin()).toBe(false);
+    harness.queues.inheritPauses(new Map([['a', left(500)]]));
+    expect(late?.slot?.begin()).toBe(false);
     harness.time.jump(500);
-    expect(late?.place?.begin()).toBe(true);
+    expect(late?.slot?.begin()).toBe(true);
   });
 });
 
-describe('a hold that a former owner was asked for', () => {
+describe('a pause that a former owner was asked for', () => {
   it('is kept by the new owner, for endpoints that it knows or does not know', async () => {
     await harness.finish(await harness.enter('known', 'first', 1));
-    harness.queues.inheritHolds(new Map(['known', 'new'].map((id) => [id, left(2_000)])));
+    harness.queues.inheritPauses(new Map(['known', 'new'].map((id) => [id, left(2_000)])));
     const all = [
       ...(await harness.enter('known', 'first', 1)),
       ...(await harness.enter('new', 'first', 1)),
@@ -132,9 +132,9 @@ describe('a hold that a former owner was asked for', () => {
     expect(count(all).started).toBe(2);
   });
 
-  it('does not shorten a longer hold that is known here', async () => {
+  it('does not shorten a longer pause that is known here', async () => {
     await hold(9_000);
-    harness.queues.inheritHolds(new Map([['a', left(1_000)]]));
+    harness.queues.inheritPauses(new Map([['a', left(1_000)]]));
     const one = await harness.enter('a', 'first', 1);
     await harness.pass(8_000);
     expect(count(one).waiting).toBe(1);
@@ -142,7 +142,9 @@ describe('a hold that a former owner was asked for', () => {
 
   it('holds for an hour at most, whatever the clock of the former owner said', async () => {
     await harness.finish(await harness.enter('known', 'first', 1));
-    harness.queues.inheritHolds(new Map(['known', 'new'].map((id) => [id, left(3 * MAX_HOLD_MS)])));
+    harness.queues.inheritPauses(
+      new Map(['known', 'new'].map((id) => [id, left(3 * MAX_HOLD_MS)])),
+    );
     harness.time.jump(MAX_HOLD_MS - 1);
     expect(count(await harness.enter('known', 'first', 1)).waiting).toBe(1);
     harness.time.jump(1);
@@ -150,9 +152,9 @@ describe('a hold that a former owner was asked for', () => {
     expect(count(await harness.enter('new', 'first', 1)).started).toBe(1);
   });
 
-  it('applies to attempts that already wait for a place', async () => {
+  it('applies to attempts that already wait for a slot', async () => {
     const all = await harness.enter('a', 'first', 17);
-    harness.queues.inheritHolds(new Map([['a', left(2_000)]]));
+    harness.queues.inheritPauses(new Map([['a', left(2_000)]]));
     await harness.finish(all.slice(0, 16));
     expect(count(all.slice(16)).waiting).toBe(1);
     await harness.pass(2_000);
@@ -160,7 +162,7 @@ describe('a hold that a former owner was asked for', () => {
   });
 });
 
-it('keeps the hold of an idle endpoint, however many endpoints are known', async () => {
+it('keeps the pause of an idle endpoint, however many endpoints are known', async () => {
   harness = createQueueHarness({ limits: { fast: 2 * MAX_IDLE_ENDPOINTS } });
   const crowd: Promise<Entered[]>[] = [];
   for (let n = 0; n <= MAX_IDLE_ENDPOINTS; n += 1) crowd.push(harness.enter(`c${n}`, 'first', 1));
@@ -176,7 +178,7 @@ it('keeps the hold of an idle endpoint, however many endpoints are known', async
 describe('a webhook whose URL is changed', () => {
   const NEW = { url: 'https://two.example/' };
 
-  it('starts without the hold of the old URL, and what waits for that hold is made too', async () => {
+  it('starts without the pause of the old URL, and what waits for that pause is made too', async () => {
     await hold(20_000);
     const waiting = await harness.enter('a', 'first', 2);
     const moved = await harness.enter('a', 'retry', 1, NEW);
@@ -194,15 +196,15 @@ describe('a webhook whose URL is changed', () => {
     await harness.finish(asks ? [asks] : [], refusal);
     expect(count([...moved, ...(await harness.enter('a', 'first', 2, NEW))]).started).toBe(5);
     const [endpoint] = harness.queues.endpoints().values();
-    const anew = { holdUntilMs: 0, slowUntilMs: 0, overdue: 0, quickestMs: 0, bookedUntilMs: 0 };
+    const anew = { pausedUntilMs: 0, slowUntilMs: 0, overdue: 0, quickestMs: 0, bookedUntilMs: 0 };
     expect(endpoint).toMatchObject({ ...anew, rate: NO_RATE, running: { first: 5 } });
     expect(harness.holds).toEqual([['a', 600_000]]);
   });
 
-  it('inherits no hold of another URL', async () => {
+  it('inherits no pause of another URL', async () => {
     await harness.finish(await harness.enter('known', 'first', 1, NEW));
     const old = left(9_000, 'https://one.example/');
-    harness.queues.inheritHolds(new Map(['known', 'new'].map((id) => [id, old])));
+    harness.queues.inheritPauses(new Map(['known', 'new'].map((id) => [id, old])));
     expect(count(await harness.enter('known', 'first', 1, NEW)).started).toBe(1);
     expect(count(await harness.enter('new', 'first', 1, NEW)).started).toBe(1);
     expect(count(await harness.enter('new', 'first', 1)).waiting).toBe(1);
@@ -210,14 +212,16 @@ describe('a webhook whose URL is changed', () => {
 });
 
 describe('a company that is suspended', () => {
-  it('gets nothing: what waits leaves when a place is free, and nothing is booked at its endpoint', async () => {
+  it('gets nothing: what waits leaves when a slot is free, and nothing is booked at its endpoint', async () => {
     const running = await harness.enter('a', 'first', 16);
     const waiting = await harness.enter('a', 'first', 2);
     const other = await harness.enter('b', 'first', 1);
     harness.suspendedForMs.set('company of a', 40_000);
     await harness.finish(running);
     const fresh = await harness.enter('a', 'retry', 1);
-    expect(turnsOf([...waiting, ...fresh], harness.time.nowMs())).toEqual([10_000, 10_000, 10_000]);
+    expect(reservationsOf([...waiting, ...fresh], harness.time.nowMs())).toEqual([
+      10_000, 10_000, 10_000,
+    ]);
     expect(count(other).started).toBe(1);
     harness.suspendedForMs.clear();
     expect(count(await harness.enter('a', 'first', 1)).started).toBe(1);

@@ -70,7 +70,7 @@ interface Run {
 }
 
 const underWay = ({ all, over }: Run): Entered[] =>
-  all.filter((each) => each.place && !over.has(each));
+  all.filter((each) => each.slot && !over.has(each));
 
 async function finish(
   run: Run,
@@ -79,7 +79,7 @@ async function finish(
 ): Promise<void> {
   for (const each of entered) run.over.add(each);
   await run.harness.finish(entered, report);
-  // An attempt that did not begin frees its place, as in make-attempt.ts.
+  // An attempt that did not begin frees its slot, as in make-attempt.ts.
   const unmade = underWay(run).filter(({ hasBegun }) => hasBegun === false);
   if (unmade.length > 0) await finish(run, unmade, null);
 }
@@ -114,12 +114,15 @@ async function apply(run: Run, next: Step): Promise<void> {
       harness.maxWait.ms = next.ms;
       return;
     case 'inherit':
-      inheritHold(harness, next);
+      inheritPause(harness, next);
   }
 }
 
-function inheritHold({ queues, time }: QueueHarness, { id, ms }: { id: string; ms: number }): void {
-  queues.inheritHolds(new Map([[id, { untilMs: EPOCH_MS + time.nowMs() + ms, urlHash: null }]]));
+function inheritPause(
+  { queues, time }: QueueHarness,
+  { id, ms }: { id: string; ms: number },
+): void {
+  queues.inheritPauses(new Map([[id, { untilMs: EPOCH_MS + time.nowMs() + ms, urlHash: null }]]));
 }
 
 /** Compares what the queues report with what has happened. */
@@ -181,7 +184,7 @@ describe('the queues, for any sequence of steps', () => {
     );
   });
 
-  it('admit every attempt once all places are freed and time passes, and leave nothing behind', async () => {
+  it('admit every attempt once all slots are freed and time passes, and leave nothing behind', async () => {
     await fc.assert(
       fc.asyncProperty(anySteps, async (steps) => {
         const run = newRun();

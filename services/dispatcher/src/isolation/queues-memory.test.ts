@@ -4,10 +4,10 @@ import {
   createQueueHarness,
   type Entered,
   type QueueHarness,
-  turnsOf,
+  reservationsOf,
 } from '../../../../test/support/isolation/queue-harness.ts';
 
-/** There is room for four payloads, two of each company, and there are places for six attempts. */
+/** There is room for four payloads, two of each company, and there are slots for six attempts. */
 const LIMITS = { fast: 6, slow: 6 };
 
 let harness: QueueHarness;
@@ -29,7 +29,7 @@ async function enter(companyId: string, times: number, from = 0): Promise<Entere
 const started = (all: Entered[]): number => count(all).started;
 
 describe('attempts whose payload has to be loaded', () => {
-  it('hold no place while they wait for memory', async () => {
+  it('hold no slot while they wait for memory', async () => {
     const a = await enter('a', 20);
     const b = await enter('b', 2);
     const withPayload = await harness.enter('c', 'first', 2);
@@ -40,7 +40,7 @@ describe('attempts whose payload has to be loaded', () => {
   it('start as soon as others have ended, in the order in which they came', async () => {
     const a = await enter('a', 5);
     await harness.finish(a.slice(0, 1));
-    expect(a.map(({ place }) => place !== undefined)).toEqual([true, true, true, false, false]);
+    expect(a.map(({ slot }) => slot !== undefined)).toEqual([true, true, true, false, false]);
     await harness.finish(a.slice(1, 3));
     expect(started(a)).toBe(5);
   });
@@ -49,7 +49,7 @@ describe('attempts whose payload has to be loaded', () => {
     harness = createQueueHarness({ limits: LIMITS, payloadBytes: 1_024 });
     const a = await enter('a', 4);
     expect(started(a)).toBe(2);
-    await a[0]?.place?.payload?.load('msg_1');
+    await a[0]?.slot?.payload?.load('msg_1');
     await harness.nextLoop();
     expect(started(a)).toBe(3);
   });
@@ -62,7 +62,7 @@ describe('attempts whose payload has to be loaded', () => {
     expect([started(c), started(d)]).toEqual([1, 1]);
   });
 
-  it('go before attempts that came later and have waited for a place only', async () => {
+  it('go before attempts that came later and have waited for a slot only', async () => {
     const a = await enter('a', 3);
     const others = await harness.enter('b', 'first', 10);
     expect([started(a), started(others)]).toEqual([2, 4]);
@@ -80,7 +80,7 @@ describe('attempts whose payload has to be loaded', () => {
   it('wait for memory when they have dropped their payload while they waited', async () => {
     await enter('a', 2);
     let isDropped = false;
-    const places = await harness.enter('b', 'first', 4);
+    const slots = await harness.enter('b', 'first', 4);
     const as = {
       companyId: 'a',
       hasPayload: () => !isDropped,
@@ -88,7 +88,7 @@ describe('attempts whose payload has to be loaded', () => {
     };
     const late = await harness.enter('a9', 'first', 1, as);
     late[0]?.candidate.dropPayload();
-    await harness.finish(places);
+    await harness.finish(slots);
     expect(started(late)).toBe(0);
   });
 
@@ -100,14 +100,14 @@ describe('attempts whose payload has to be loaded', () => {
     expect(harness.payloads.usedBytes()).toBe(0);
   });
 
-  it('book no turns at their endpoint, which did not cause the wait', async () => {
+  it('book no reservations at their endpoint, which did not cause the wait', async () => {
     await enter('a', 2);
     const as = { companyId: 'a', hasPayload: () => false };
     const waiting = await harness.enter('one', 'retry', 4, as);
     await harness.pass(31_000);
-    const turns = turnsOf(waiting, 0);
-    expect(turns).toHaveLength(4);
-    expect(new Set(turns).size).toBe(1);
+    const reservations = reservationsOf(waiting, 0);
+    expect(reservations).toHaveLength(4);
+    expect(new Set(reservations).size).toBe(1);
   });
 
   it('are deferred while the memory of records is short, so that others are read', async () => {

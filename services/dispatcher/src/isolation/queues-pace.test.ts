@@ -5,7 +5,7 @@ import {
   type Entered,
   EPOCH_MS,
   type QueueHarness,
-  turnsOf,
+  reservationsOf,
 } from '../../../../test/support/isolation/queue-harness.ts';
 
 let harness: QueueHarness;
@@ -19,7 +19,7 @@ beforeEach(() => {
 const offer = (times: number, rateLimitPerSecond: number | null, id = 'a'): Promise<Entered[]> =>
   harness.enter(id, 'first', times, { rateLimitPerSecond });
 
-/** When they got their places, in milliseconds since the start of the test. */
+/** When they got their slots, in milliseconds since the start of the test. */
 const startTimes = (all: readonly Entered[]): (number | null)[] =>
   all.map(({ startedAtMs }) => (startedAtMs === undefined ? null : startedAtMs - sinceMs));
 
@@ -27,7 +27,7 @@ const startTimes = (all: readonly Entered[]): (number | null)[] =>
 async function passFinishing(all: readonly Entered[], ms: number, stepMs = 10): Promise<void> {
   const finished = new Set<Entered>();
   for (let passedMs = 0; passedMs < ms; passedMs += stepMs) {
-    const begun = all.filter((each) => each.place && !finished.has(each));
+    const begun = all.filter((each) => each.slot && !finished.has(each));
     for (const each of begun) finished.add(each);
     await harness.finish(begun);
     await harness.pass(stepMs);
@@ -50,11 +50,11 @@ describe('attempts of a webhook with a rate limit', () => {
     await harness.pass(250);
     await harness.finish(await offer(1, 4));
     const [waits] = await offer(1, 2);
-    expect(waits?.place).toBeUndefined();
+    expect(waits?.slot).toBeUndefined();
     await harness.pass(250);
     expect(count(await offer(1, 2)).waiting).toBe(1);
     await harness.pass(1_000);
-    expect(waits?.place).toBeDefined();
+    expect(waits?.slot).toBeDefined();
   });
 
   it('do not wait for attempts of another webhook', async () => {
@@ -111,12 +111,14 @@ describe('attempts of a webhook with a rate limit that cannot wait here', () => 
     expect(count(all)).toMatchObject({ started: 1, waiting: 30, deferred: 69 });
   });
 
-  it('get turns right behind those that wait, spaced by the pace', async () => {
+  it('get reservations right behind those that wait, spaced by the pace', async () => {
     const all = await offer(431, 1);
-    const turns = turnsOf(all, sinceMs);
-    expect(turns).toHaveLength(400);
-    expect(turns[0]).toBeLessThanOrEqual(33_000);
-    expect(turns.slice(1).map((turn, n) => turn - (turns[n] ?? 0))).toEqual(Array(399).fill(1_000));
+    const reservations = reservationsOf(all, sinceMs);
+    expect(reservations).toHaveLength(400);
+    expect(reservations[0]).toBeLessThanOrEqual(33_000);
+    expect(
+      reservations.slice(1).map((reservation, n) => reservation - (reservations[n] ?? 0)),
+    ).toEqual(Array(399).fill(1_000));
   });
 
   it('do not evict attempts that waited before them', async () => {
@@ -125,31 +127,31 @@ describe('attempts of a webhook with a rate limit that cannot wait here', () => 
     expect(count(all).started).toBe(31);
   });
 
-  it('keep their turn when they come back too early, and take it when it is near', async () => {
-    const turnAtMs = EPOCH_MS + sinceMs + 60_000;
-    const as = { rateLimitPerSecond: 1, turnAtMs };
+  it('keep their reservation when they come back too early, and take it when it is near', async () => {
+    const reservedAtMs = EPOCH_MS + sinceMs + 60_000;
+    const as = { rateLimitPerSecond: 1, reservedAtMs };
     const [early] = await harness.enter('a', 'first', 1, as);
-    expect(early?.admission).toEqual({ kind: 'defer', because: 'turn', turnAtMs });
+    expect(early?.admission).toEqual({ kind: 'defer', because: 'turn', reservedAtMs });
     await harness.pass(58_000);
     const [near] = await harness.enter('a', 'first', 1, as);
-    expect(near?.admission?.kind).toBe('place');
+    expect(near?.admission?.kind).toBe('slot');
   });
 
-  it('need not wait for their turn when they come back after the limit was removed', async () => {
+  it('need not wait for their reservation when they come back after the limit was removed', async () => {
     const all = await offer(4_000, 1);
-    const turnAtMs = EPOCH_MS + sinceMs + Math.max(...turnsOf(all, sinceMs));
-    const as = { rateLimitPerSecond: null, turnAtMs };
+    const reservedAtMs = EPOCH_MS + sinceMs + Math.max(...reservationsOf(all, sinceMs));
+    const as = { rateLimitPerSecond: null, reservedAtMs };
     const [back] = await harness.enter('a', 'first', 1, as);
     // The first of them are still here.
     await passFinishing([...all, ...(back ? [back] : [])], 1_000, 100);
-    expect(back?.admission).toMatchObject({ kind: 'place' });
+    expect(back?.admission).toMatchObject({ kind: 'slot' });
   });
 
   it('wait ahead of attempts that were never deferred', async () => {
     const all = await offer(60, 1);
-    const [turnAtMs = 0] = turnsOf(all, sinceMs).map((ms) => EPOCH_MS + sinceMs + ms);
+    const [reservedAtMs = 0] = reservationsOf(all, sinceMs).map((ms) => EPOCH_MS + sinceMs + ms);
     await passFinishing(all, 29_000, 100);
-    const [back] = await harness.enter('a', 'first', 1, { rateLimitPerSecond: 1, turnAtMs });
+    const [back] = await harness.enter('a', 'first', 1, { rateLimitPerSecond: 1, reservedAtMs });
     const [fresh] = await offer(1, 1);
     expect([back?.admission, fresh?.admission?.kind]).toEqual([undefined, 'defer']);
   });
@@ -191,14 +193,14 @@ describe('with a limit of attempts to one host', () => {
     expect(count(free).started).toBe(2);
   });
 
-  it('a turn from before is waited for only while attempts have turns at that host', async () => {
-    const turnAtMs = EPOCH_MS + sinceMs + 60_000;
-    const as = { companyId: 'comp_1', url: 'https://one.example/a', turnAtMs };
+  it('a reservation from before is waited for only while attempts have reservations at that host', async () => {
+    const reservedAtMs = EPOCH_MS + sinceMs + 60_000;
+    const as = { companyId: 'comp_1', url: 'https://one.example/a', reservedAtMs };
     const [alone] = await harness.enter('a', 'first', 1, as);
-    expect(alone?.admission).toMatchObject({ kind: 'place' });
+    expect(alone?.admission).toMatchObject({ kind: 'slot' });
     await enterAt('b', 'one.example', 500);
     const [behind] = await harness.enter('a', 'first', 1, as);
-    expect(behind?.admission).toMatchObject({ kind: 'defer', because: 'turn', turnAtMs });
+    expect(behind?.admission).toMatchObject({ kind: 'defer', because: 'turn', reservedAtMs });
   });
 
   it('a name with a dot at the end is the same host', async () => {
@@ -221,14 +223,14 @@ describe('with a limit of attempts to one host', () => {
     const [first, second] = await harness.enter('a', 'slow', 2, as);
     await harness.pass(3_000);
     const [other] = await enterAt('b', 'one.example');
-    expect([first?.place, other?.place]).toEqual([expect.anything(), expect.anything()]);
+    expect([first?.slot, other?.slot]).toEqual([expect.anything(), expect.anything()]);
     await harness.finish(first ? [first] : []);
     expect(second?.admission).toBeUndefined();
     await harness.pass(250);
-    expect(second?.place).toBeDefined();
+    expect(second?.slot).toBeDefined();
   });
 
-  it('attempts that would wait too long are deferred, each to a turn of its own', async () => {
+  it('attempts that would wait too long are deferred, each to a reservation of its own', async () => {
     const ids = Array.from({ length: 200 }, (_, n) => `wh_${n}`);
     const all = (await Promise.all(ids.map((id) => enterAt(id, 'one.example')))).flat();
     await passFinishing(all, 900);
@@ -236,6 +238,6 @@ describe('with a limit of attempts to one host', () => {
     expect(started).toBe(4);
     expect(deferred).toBeGreaterThan(50);
     expect(waiting).toBe(200 - started - deferred);
-    expect(new Set(turnsOf(all, sinceMs)).size).toBe(deferred);
+    expect(new Set(reservationsOf(all, sinceMs)).size).toBe(deferred);
   });
 });

@@ -26,7 +26,7 @@ describe('an endpoint with an attempt that takes a second', () => {
     expect(count(await harness.enter('b', 'first', 5)).started).toBe(5);
   });
 
-  it('lets attempts from the slow lane wait for a place', async () => {
+  it('lets attempts from the slow lane wait for a slot', async () => {
     await slowDown();
     expect(count(await harness.enter('a', 'slow', 300)).waiting).toBe(300);
   });
@@ -77,7 +77,7 @@ describe('an attempt that waits for its access token before its request', () => 
     const [waiting] = await harness.enter('a', 'first', 1);
     await harness.pass(1_100);
     expect(count(await harness.enter('a', 'first', 1)).slowLane).toBe(1);
-    expect(waiting?.place?.begin()).toBe(true);
+    expect(waiting?.slot?.begin()).toBe(true);
     await harness.pass(10);
     await harness.finish([waiting].flatMap((each) => each ?? []));
     expect(count(await harness.enter('a', 'first', 3)).started).toBe(3);
@@ -88,7 +88,7 @@ describe('an attempt that waits for its access token before its request', () => 
     await harness.pass(500);
     await harness.enter('b', 'first', 1);
     await harness.pass(300);
-    waiting?.place?.begin();
+    waiting?.slot?.begin();
     await harness.pass(700);
     expect(count(await harness.enter('b', 'first', 1)).slowLane).toBe(1);
   });
@@ -113,11 +113,11 @@ describe('an attempt that got no token', () => {
     expect(count(await harness.enter('a', 'first', 2)).started).toBe(2);
     await harness.finish(await slowDownOf('a'), WITHOUT_TOKEN);
     const [endpoint] = harness.queues.endpoints().values();
-    expect(endpoint).toMatchObject({ quickestMs: 0, holdUntilMs: 0, limit: { value: 16 } });
+    expect(endpoint).toMatchObject({ quickestMs: 0, pausedUntilMs: 0, limit: { value: 16 } });
     expect(harness.holds).toEqual([]);
   });
 
-  it('takes no place from others again, however many webhooks have the silent token server', async () => {
+  it('takes no slot from others again, however many webhooks have the silent token server', async () => {
     harness = createQueueHarness({ limits: { fast: 40 } });
     const silent = Array.from({ length: 20 }, (_, n) => `silent-${n}`);
     const enterSilent = async (): Promise<Entered[]> => {
@@ -134,7 +134,7 @@ describe('an attempt that got no token', () => {
   });
 });
 
-/** Those that got their places this long ago or earlier. */
+/** Those that got their slots this long ago or earlier. */
 const startedBefore = (all: readonly Entered[], agoMs: number): Entered[] =>
   all.filter(({ startedAtMs = Infinity }) => startedAtMs <= harness.time.nowMs() - agoMs);
 
@@ -142,7 +142,7 @@ const startedBefore = (all: readonly Entered[], agoMs: number): Entered[] =>
 const COMPANY = { companyId: 'company of all' };
 
 describe('slow endpoints together', () => {
-  it('take at most a quarter of the places', async () => {
+  it('take at most a quarter of the slots', async () => {
     harness = createQueueHarness({ limits: { fast: 40 } });
     for (const id of ['a', 'b', 'c', 'd', 'e']) await harness.enter(id, 'first', 2);
     await harness.pass(1_100);

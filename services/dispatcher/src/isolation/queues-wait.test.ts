@@ -4,7 +4,7 @@ import {
   createQueueHarness,
   type Entered,
   type QueueHarness,
-  turnsOf,
+  reservationsOf,
 } from '../../../../test/support/isolation/queue-harness.ts';
 
 let harness: QueueHarness;
@@ -14,7 +14,7 @@ beforeEach(() => {
 });
 
 /**
- * The endpoint's quickest response takes this long: with 16 at once, a place comes free each 16th of
+ * The endpoint's quickest response takes this long: with 16 at once, a slot comes free each 16th of
  * it.
  */
 async function respondIn(ms: number): Promise<void> {
@@ -35,7 +35,7 @@ async function serve(all: readonly Entered[]): Promise<void> {
   let left = [...all];
   for (let passedMs = 0; passedMs < 40_000; passedMs += 500) {
     await harness.pass(500);
-    const begun = new Set(left.filter(({ place }) => place !== undefined));
+    const begun = new Set(left.filter(({ slot }) => slot !== undefined));
     await harness.finish([...begun]);
     left = left.filter((each) => !begun.has(each));
   }
@@ -48,14 +48,14 @@ describe('an attempt that would wait for its endpoint', () => {
     expect(count(all)).toMatchObject({ started: 16, waiting: 31, deferred: 19 });
   });
 
-  it('gets a turn behind all others, spaced as places come free', async () => {
+  it('gets a reservation behind all others, spaced as slots come free', async () => {
     await respondIn(16_000);
     const sinceMs = harness.time.nowMs();
-    const turns = turnsOf(await harness.enter('a', 'slow', 16 + 34), sinceMs);
-    expect(turns).toEqual([32_000, 33_000, 34_000]);
+    const reservations = reservationsOf(await harness.enter('a', 'slow', 16 + 34), sinceMs);
+    expect(reservations).toEqual([32_000, 33_000, 34_000]);
   });
 
-  it('is deferred after half a minute without a place', async () => {
+  it('is deferred after half a minute without a slot', async () => {
     await harness.enter('a', 'slow', 16);
     const early = await harness.enter('a', 'slow', 2);
     await harness.pass(10_000);
@@ -66,7 +66,7 @@ describe('an attempt that would wait for its endpoint', () => {
   });
 });
 
-describe('an attempt that waits for a place of this dispatcher', () => {
+describe('an attempt that waits for a slot of this dispatcher', () => {
   it('is never deferred, however long that takes', async () => {
     harness = createQueueHarness({ limits: { fast: 1, slow: 1 } });
     await harness.enter('a', 'first', 1);
@@ -122,7 +122,7 @@ describe('a dispatcher whose memory runs short', () => {
     expect(count(paced).deferred).toBeGreaterThan(250);
   });
 
-  it('defers new attempts during a hold that is too long, and keeps those that wait', async () => {
+  it('defers new attempts during a pause that is too long, and keeps those that wait', async () => {
     const one = await harness.enter('a', 'first', 1);
     await harness.finish(one, { outcome: 'http_429', statusCode: 429, retryAfterMs: 20_000 });
     const waiting = await harness.enter('a', 'first', 1);
@@ -143,7 +143,7 @@ describe('what is known about endpoints', () => {
     expect([ids(), harness.queues.endpoints().size]).toEqual([[], 0]);
   });
 
-  it('is kept while anything is under way or waits, and while a hold lasts', async () => {
+  it('is kept while anything is under way or waits, and while a pause lasts', async () => {
     const held = await harness.enter('held', 'first', 1);
     await harness.finish(held, { outcome: 'http_429', statusCode: 429, retryAfterMs: 150_000 });
     await harness.enter('runs', 'first', 1);
@@ -153,7 +153,7 @@ describe('what is known about endpoints', () => {
     expect(ids()).toEqual(['runs']);
   });
 
-  it('is kept while an attempt waits for a place of this dispatcher', async () => {
+  it('is kept while an attempt waits for a slot of this dispatcher', async () => {
     harness = createQueueHarness({ limits: { fast: 1 } });
     const [one] = await harness.enter('a', 'first', 1);
     const waiting: Entered[] = await harness.enter('waits', 'first', 1);
@@ -164,7 +164,7 @@ describe('what is known about endpoints', () => {
 });
 
 describe('an overloaded dispatcher', () => {
-  /** Four places at each endpoint, ten of the dispatcher; memory is full and this process has no CPU time left. */
+  /** Four slots at each endpoint, ten of the dispatcher; memory is full and this process has no CPU time left. */
   beforeEach(() => {
     const perEndpoint = { floor: 4, start: 4, ceiling: 4 };
     harness = createQueueHarness({ limits: { perEndpoint, fast: 10 } });

@@ -18,14 +18,14 @@ describe('an endpoint', () => {
     expect([harness.queues.running(), harness.queues.waiting()]).toEqual([16, 84]);
   });
 
-  it('gives a free place to the attempt that has waited longest', async () => {
+  it('gives a free slot to the attempt that has waited longest', async () => {
     const all = await harness.enter('a', 'first', 18);
     await harness.finish(all.slice(0, 1));
     expect(count(all.slice(16, 17)).started).toBe(1);
     expect(count(all.slice(17)).waiting).toBe(1);
   });
 
-  it('frees a place once, however often it is ended', async () => {
+  it('frees a slot once, however often it is ended', async () => {
     const all = await harness.enter('a', 'first', 20);
     await harness.finish(all.slice(0, 1));
     await harness.finish(all.slice(0, 1));
@@ -33,7 +33,7 @@ describe('an endpoint', () => {
     expect(harness.queues.running()).toBe(16);
   });
 
-  it('gives attempts from the slow lane a quarter of its places while first attempts keep coming', async () => {
+  it('gives attempts from the slow lane a quarter of its slots while first attempts keep coming', async () => {
     const first = await harness.enter('a', 'first', 16);
     const slow = await harness.enter('a', 'slow', 10);
     const later = await harness.enter('a', 'first', 50);
@@ -62,19 +62,19 @@ describe('an attempt that waits', () => {
     expect([near?.isPayloadDropped, far?.isPayloadDropped]).toEqual([false, true]);
   });
 
-  it('gets the place of an attempt that was not made after all', async () => {
+  it('gets the slot of an attempt that was not made after all', async () => {
     harness = createQueueHarness({ begins: false, limits: { fast: 1 } });
     const [unmade, next] = await harness.enter('a', 'first', 2);
     expect(harness.queues.running()).toBe(0);
     await harness.finish(unmade ? [unmade] : [], null);
-    expect(next?.place?.begin()).toBe(true);
+    expect(next?.slot?.begin()).toBe(true);
     expect(harness.queues.running()).toBe(1);
     expect(harness.unreported()).toBe(1);
   });
 });
 
 describe('the dispatcher', () => {
-  it('is full when all places are taken and half as many attempts wait', async () => {
+  it('is full when all slots are taken and half as many attempts wait', async () => {
     harness = createQueueHarness({ limits: { fast: 10 } });
     const all = await harness.enter('a', 'first', 14);
     expect(harness.queues.isFull('fast')).toBe(false);
@@ -84,7 +84,7 @@ describe('the dispatcher', () => {
     expect(harness.queues.isFull('fast')).toBe(false);
   });
 
-  it('has a full slow lane when its places are taken, and not when one endpoint is waited for', async () => {
+  it('has a full slow lane when its slots are taken, and not when one endpoint is waited for', async () => {
     harness = createQueueHarness({ limits: { slow: 20 } });
     await harness.enter('a', 'slow', 40);
     expect(harness.queues.isFull('slow')).toBe(false);
@@ -92,7 +92,7 @@ describe('the dispatcher', () => {
     expect([harness.queues.isFull('slow'), harness.queues.isFull('fast')]).toEqual([true, false]);
   });
 
-  it('has a slow lane with places of its own', async () => {
+  it('has a slow lane with slots of its own', async () => {
     harness = createQueueHarness({ limits: { fast: 5, slow: 5 } });
     await harness.enter('a', 'slow', 16);
     expect(count(await harness.enter('b', 'first', 5)).started).toBe(5);

@@ -26,18 +26,18 @@ import {
   MAX_WAIT_MS,
   MIN_WAIT_MS,
   mustLeave,
-  type Place,
+  type Slot,
   type QueueKind,
   type Reason,
-  turnOf,
+  reservationOf,
 } from './gate.ts';
 import {
   advanceHostPace,
   createHostPaces,
-  type HandedOverHold,
+  type HandedOverPause,
   type HostPaces,
-  inheritedHolds,
-  type InheritedHolds,
+  inheritedPauses,
+  type InheritedPauses,
   inheritedUntilMs,
   reserveHostStart,
 } from './host-pace.ts';
@@ -63,9 +63,9 @@ export interface QueueLimits {
   perEndpoint: LimitBounds;
   /** Attempts per second of one company to one host; 0 for no limit. */
   perHostPerSecond: number;
-  /** Places of this dispatcher for the first and retry queues of all endpoints. */
+  /** Slots of this dispatcher for the first and retry queues of all endpoints. */
   fast: number;
-  /** Places of this dispatcher for the slow lane. */
+  /** Slots of this dispatcher for the slow lane. */
   slow: number;
   /** Attempts that start in one iteration of the event loop. */
   startsPerLoop: Record<Pool, number>;
@@ -85,8 +85,8 @@ export interface QueueDeps {
   payloads: Pick<PayloadMemory, 'hasRoom' | 'reserve' | 'onFreed'>;
   /** Begins the attempt at its circuit. The returned function takes its report, or null. */
   beginAttempt: (candidate: Candidate) => ReportToCircuit;
-  /** The endpoint at this URL asked for a hold of this many milliseconds. */
-  onHold: (webhookId: string, url: string, forMs: number) => void;
+  /** The endpoint at this URL asked for a pause of this many milliseconds. */
+  onPause: (webhookId: string, url: string, forMs: number) => void;
   nowMs: () => number;
   /** For waits, holds and paces. */
   monotonicMs: () => number;
@@ -98,7 +98,7 @@ export interface QueueDeps {
   wakeAfter: (ms: number, wake: () => void) => () => void;
 }
 
-/** An attempt that has a place. */
+/** An attempt that has a slot. */
 interface RunningAttempt {
   endpoint: QueuedEndpoint;
   queue: QueueKind;
@@ -125,17 +125,17 @@ const SERVED: readonly Pool[] = ['fast', 'slow', 'fast'];
  * is shortened within some seconds, at ten ticks a second.
  */
 const MAX_SURPLUS_PER_TICK = 250;
-/** Beyond this many, an endpoint is forgotten as soon as it is idle, unless it has a hold or a pace. */
+/** Beyond this many, an endpoint is forgotten as soon as it is idle, unless it has a pause or a pace. */
 export const MAX_IDLE_ENDPOINTS = 10_000;
-/** What one endpoint takes in memory. */
+/** The size of one endpoint in memory. */
 export const ENDPOINT_BYTES = 1_024;
 
-/** The first attempt of a queue. Whether a place is free is checked when its endpoint is next in the order of its pool. */
+/** The first attempt of a queue. Whether a slot is free is checked when its endpoint is next in the order of its pool. */
 const HEAD: QueuePosition = { ahead: 0, isWaiting: true };
 const CLOSING: Decision = { kind: 'wait', because: 'busy', wakeInMs: Infinity };
 
 /**
- * Every endpoint has queues of its own, and free places go round between companies and their
+ * Every endpoint has queues of its own, and free slots go round between companies and their
  * endpoints. The gate decides whether an attempt is made, waits or leaves.
  */
 export class Queues {
@@ -149,14 +149,14 @@ export class Queues {
   /** Attempts that may still start in this iteration of the event loop. */
   #startsLeft: Record<Pool, number>;
   #isNextLoopScheduled = false;
-  /** Endpoints of which an attempt could start if a place were free. */
+  /** Endpoints of which an attempt could start if a slot were free. */
   readonly #order = ordersOfPools();
   /** Endpoints of which an attempt could start if there were memory for its payload. */
   readonly #awaitingMemory = ordersOfPools();
-  /** Fast places of attempts that are overdue, or got them while their endpoint was slow. */
+  /** Fast slots of attempts that are overdue, or got them while their endpoint was slow. */
   #slowFast = 0;
   #isClosed = false;
-  #inheritedHolds: InheritedHolds = new Map();
+  #inheritedPauses: InheritedPauses = new Map();
 
   constructor(deps: QueueDeps) {
     this.#deps = deps;
@@ -176,10 +176,10 @@ export class Queues {
     return this.#waiting.fast + this.#waiting.slow;
   }
 
-  /** True when all places of the pool are taken and enough attempts wait to take them over. */
+  /** True when all slots of the pool are taken and enough attempts wait to take them over. */
   isFull(pool: Pool): boolean {
-    const places = this.#deps.limits[pool];
-    return this.#taken[pool] >= places && this.#waiting[pool] >= places / 2;
+    const slots = this.#deps.limits[pool];
+    return this.#taken[pool] >= slots && this.#waiting[pool] >= slots / 2;
   }
 
   /** The remembered endpoints, by webhook id. */
@@ -187,17 +187,17 @@ export class Queues {
     return this.#endpoints;
   }
 
-  /** How many inherited holds are kept. */
-  inheritedHolds(): number {
-    return this.#inheritedHolds.size;
+  /** How many inherited pauses are kept. */
+  inheritedPauses(): number {
+    return this.#inheritedPauses.size;
   }
 
-  /** `holds`: webhook id → the hold that a former owner was asked for. */
-  inheritHolds(holds: ReadonlyMap<string, HandedOverHold>): void {
-    this.#inheritedHolds = inheritedHolds(holds, this.#deps);
+  /** `holds`: webhook id → the pause that a former owner was asked for. */
+  inheritPauses(holds: ReadonlyMap<string, HandedOverPause>): void {
+    this.#inheritedPauses = inheritedPauses(holds, this.#deps);
     for (const endpoint of this.#endpoints.values()) {
-      const untilMs = inheritedUntilMs(this.#inheritedHolds, endpoint);
-      endpoint.holdUntilMs = Math.max(endpoint.holdUntilMs, untilMs);
+      const untilMs = inheritedUntilMs(this.#inheritedPauses, endpoint);
+      endpoint.pausedUntilMs = Math.max(endpoint.pausedUntilMs, untilMs);
     }
   }
 
@@ -208,8 +208,8 @@ export class Queues {
     const { queue } = candidate;
     const waiting = endpoint.waiting[queue];
     const position = { ahead: waiting.size(), isWaiting: false };
-    const hasPlace = this.#mayStart(poolOf(queue));
-    const decision = this.#decide(endpoint, candidate, position, hasPlace);
+    const hasFreeSlot = this.#mayStart(poolOf(queue));
+    const decision = this.#decide(endpoint, candidate, position, hasFreeSlot);
     if (decision.kind !== 'wait' || this.#isClosed) {
       return Promise.resolve(this.#apply(endpoint, candidate, decision, false));
     }
@@ -250,8 +250,8 @@ export class Queues {
     const { webhookId, companyId, url, rateLimitPerSecond } = candidate;
     let endpoint = this.#endpoints.get(webhookId);
     if (!endpoint) {
-      const holdUntilMs = inheritedUntilMs(this.#inheritedHolds, candidate);
-      endpoint = createQueuedEndpoint(candidate, this.#deps.limits.perEndpoint, holdUntilMs);
+      const pausedUntilMs = inheritedUntilMs(this.#inheritedPauses, candidate);
+      endpoint = createQueuedEndpoint(candidate, this.#deps.limits.perEndpoint, pausedUntilMs);
       this.#endpoints.set(webhookId, endpoint);
     }
     if (endpoint.url !== url) this.#moveTo(endpoint, url);
@@ -260,32 +260,32 @@ export class Queues {
     return endpoint;
   }
 
-  /** A changed URL is another endpoint: the hold of the old one would keep it without attempts for an hour. */
+  /** A changed URL is another endpoint: the pause of the old one would keep it without attempts for an hour. */
   #moveTo(endpoint: QueuedEndpoint, url: string): void {
     endpoint.url = url;
     resetForNewUrl(endpoint, this.#deps.limits.perEndpoint);
-    endpoint.holdUntilMs = inheritedUntilMs(this.#inheritedHolds, endpoint);
+    endpoint.pausedUntilMs = inheritedUntilMs(this.#inheritedPauses, endpoint);
     for (const attempt of this.#requests) {
       if (attempt.endpoint !== endpoint) continue;
       attempt.isOfFormerUrl = true;
       attempt.isOverdue = false;
     }
-    // Attempts that wait for the hold of the former URL need not wait any longer.
+    // Attempts that wait for the pause of the former URL need not wait any longer.
     this.#deps.inNextLoop(() => {
       this.#reschedule(endpoint);
     });
   }
 
-  /** True when a place is free and this iteration of the event loop has starts left. */
+  /** True when a slot is free and this iteration of the event loop has starts left. */
   #mayStart(pool: Pool): boolean {
     return this.#taken[pool] < this.#deps.limits[pool] && this.#startsLeft[pool] > 0;
   }
 
   /** Returns the decision of the gate for one attempt, as things are now. */
-  #decide(endpoint: QueuedEndpoint, candidate: Candidate, at = HEAD, hasPlace = true): Decision {
+  #decide(endpoint: QueuedEndpoint, candidate: Candidate, at = HEAD, hasFreeSlot = true): Decision {
     return decide(...viewsOf(endpoint, candidate, at, this.#deps), {
-      hasPlace,
-      // Slow endpoints together hold at most a quarter of the fast places.
+      hasFreeSlot,
+      // Slow endpoints together hold at most a quarter of the fast slots.
       maySlowUseFast: this.#slowFast < this.#deps.limits.fast / 4,
       maxWaitMs: this.#deps.maxWaitMs(),
       isOverloaded: this.#isDueToOverload(poolOf(candidate.queue), at.ahead),
@@ -294,7 +294,7 @@ export class Queues {
 
   #isDueToOverload(pool: Pool, length: number): boolean {
     const waiting = this.#waiting[pool];
-    const all = { places: this.#deps.limits.fast, waiting, endpoints: this.#endpoints.size };
+    const all = { slots: this.#deps.limits.fast, waiting, endpoints: this.#endpoints.size };
     return this.#deps.isOverloaded() && isQueueOfOverload(length, all);
   }
 
@@ -308,14 +308,14 @@ export class Queues {
     switch (decision.kind) {
       case 'now':
         this.#countStart(poolOf(candidate.queue));
-        return { kind: 'place', place: this.#takePlace(endpoint, candidate, hasWaited) };
+        return { kind: 'slot', slot: this.#takeSlot(endpoint, candidate, hasWaited) };
       case 'slow_lane':
         return { kind: 'slow_lane' };
       case 'wait':
         return this.#refuseWait(endpoint, candidate, decision.because);
       case 'defer': {
-        const turnAtMs = this.#bookTurn(endpoint, decision, candidate.turnAtMs);
-        return { kind: 'defer', because: decision.because, turnAtMs };
+        const reservedAtMs = this.#reserve(endpoint, decision, candidate.reservedAtMs);
+        return { kind: 'defer', because: decision.because, reservedAtMs };
       }
     }
   }
@@ -327,22 +327,22 @@ export class Queues {
   #refuseWait(endpoint: QueuedEndpoint, candidate: Candidate, because: Reason): Admission {
     const { queue, rateLimitPerSecond } = candidate;
     if (queue !== 'slow' && rateLimitPerSecond === null) return { kind: 'slow_lane' };
-    const turnAtMs = this.#bookTurn(endpoint, { because: 'busy', inMs: 0 }, null);
-    return { kind: 'defer', because, turnAtMs };
+    const reservedAtMs = this.#reserve(endpoint, { because: 'busy', inMs: 0 }, null);
+    return { kind: 'defer', because, reservedAtMs };
   }
 
-  /** Returns when a deferred attempt is to come again, in milliseconds since 1970, and counts that turn. */
-  #bookTurn(endpoint: QueuedEndpoint, deferral: Deferral, ownMs: number | null): number {
+  /** Returns when a deferred attempt is to come again, in milliseconds since 1970, and counts that reservation. */
+  #reserve(endpoint: QueuedEndpoint, deferral: Deferral, ownMs: number | null): number {
     const { host } = endpoint;
-    const turn = turnOf(deferral, endpoint, {
+    const reservation = reservationOf(deferral, endpoint, {
       nowMs: this.#deps.nowMs(),
       ownMs,
       spacingMs: spacingMs(endpoint, this.#deps.monotonicMs()),
     });
-    if (turn.countedBy === 'circuit') endpoint.deferredByCircuit += 1;
-    if (turn.countedBy === 'endpoint') endpoint.bookedUntilMs = turn.atMs;
-    if (turn.countedBy === 'host' && host) host.bookedUntilMs = turn.atMs;
-    return turn.atMs;
+    if (reservation.countedBy === 'circuit') endpoint.deferredByCircuit += 1;
+    if (reservation.countedBy === 'endpoint') endpoint.bookedUntilMs = reservation.atMs;
+    if (reservation.countedBy === 'host' && host) host.bookedUntilMs = reservation.atMs;
+    return reservation.atMs;
   }
 
   /**
@@ -360,7 +360,7 @@ export class Queues {
     });
   }
 
-  /** To be called when something changed at the endpoint, or a place came free. */
+  /** To be called when something changed at the endpoint, or a slot came free. */
   #reschedule(endpoint: QueuedEndpoint): void {
     this.#updateHeads(endpoint);
     this.#startWaiting();
@@ -449,10 +449,10 @@ export class Queues {
   }
 
   /**
-   * Takes a place at the endpoint and in its pool, memory for the payload, and one start of its pace, and begins the
+   * Takes a slot at the endpoint and in its pool, memory for the payload, and one start of its pace, and begins the
    * attempt at its circuit.
    */
-  #takePlace(endpoint: QueuedEndpoint, candidate: Candidate, hasWaited: boolean): Place {
+  #takeSlot(endpoint: QueuedEndpoint, candidate: Candidate, hasWaited: boolean): Slot {
     const { queue } = candidate;
     const nowMs = this.#deps.monotonicMs();
     const attempt: RunningAttempt = {
@@ -481,7 +481,7 @@ export class Queues {
     };
   }
 
-  /** Counts a fast place that a slow endpoint has, once. */
+  /** Counts a fast slot that a slow endpoint has, once. */
   #countSlowFast(attempt: RunningAttempt): void {
     if (attempt.queue === 'slow' || attempt.isSlowFast) return;
     attempt.isSlowFast = true;
@@ -490,7 +490,7 @@ export class Queues {
 
   #begin(attempt: RunningAttempt): boolean {
     const nowMs = this.#deps.monotonicMs();
-    if (attempt.endpoint.holdUntilMs > nowMs) return false;
+    if (attempt.endpoint.pausedUntilMs > nowMs) return false;
     // Begun again: the requests are kept in the order in which they started.
     this.#requests.delete(attempt);
     attempt.startedStallFreeMs = this.#deps.stallFreeMs();
@@ -511,8 +511,8 @@ export class Queues {
       const nowMs = this.#deps.monotonicMs();
       await attempt.reportToCircuit(shown && circuitReportOf(endpoint, shown, nowMs));
     } finally {
-      // Not earlier: an attempt that came meanwhile would take the place of those that wait for it.
-      this.#freePlace(attempt);
+      // Not earlier: an attempt that came meanwhile would take the slot of those that wait for it.
+      this.#freeSlot(attempt);
       attempt.payload?.release();
       this.#reschedule(endpoint);
     }
@@ -528,17 +528,17 @@ export class Queues {
       return;
     }
     if (startedStallFreeMs === null || isOfFormerUrl) return;
-    const heldUntilMs = endpoint.holdUntilMs;
+    const heldUntilMs = endpoint.pausedUntilMs;
     const running = runningOf(endpoint);
     const isLimited = waitingOf(endpoint) > 0;
     const observed = { ...report, startedMs, endedMs, durationMs, running, isLimited };
     learn(endpoint, observed, this.#deps.limits.perEndpoint);
-    if (endpoint.holdUntilMs > heldUntilMs) {
-      this.#deps.onHold(endpoint.webhookId, endpoint.url, endpoint.holdUntilMs - endedMs);
+    if (endpoint.pausedUntilMs > heldUntilMs) {
+      this.#deps.onPause(endpoint.webhookId, endpoint.url, endpoint.pausedUntilMs - endedMs);
     }
   }
 
-  #freePlace(attempt: RunningAttempt): void {
+  #freeSlot(attempt: RunningAttempt): void {
     const { endpoint, queue, isOverdue, isSlowFast } = attempt;
     this.#requests.delete(attempt);
     this.#taken[poolOf(queue)] -= 1;

@@ -122,9 +122,9 @@ describe('access tokens', () => {
   });
 
   describe('a token whose server may not be asked yet', () => {
-    test('is requested by the attempts that come back at the turn they were given', async () => {
+    test('is requested by the attempts that come back at the reservation they were given', async () => {
       pacedMs = 5_100;
-      const later = { kind: 'later', turnAtMs: EPOCH_MS + nowMs + 5_100 };
+      const later = { kind: 'later', reservedAtMs: EPOCH_MS + nowMs + 5_100 };
       expect([await get(), await get()]).toEqual([later, later]);
       nowMs += 1_000;
       expect(await get()).toEqual(later);
@@ -367,7 +367,7 @@ describe('token pace', () => {
       expect(ask(100)).toBe(10);
     });
 
-    test('above the limit get turns with the same distance, from five seconds on', () => {
+    test('above the limit get reservations with the same distance, from five seconds on', () => {
       ask(10);
       expect([pace('comp_a', URL_A), pace('comp_a', URL_A)]).toEqual([5_100, 5_200]);
       nowMs += 5_000;

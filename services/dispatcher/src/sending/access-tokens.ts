@@ -15,10 +15,10 @@ import { BOOK_AHEAD_MS } from '../isolation/gate.ts';
 import { hostKeyOf } from '../isolation/host-pace.ts';
 import { type ExchangeDeps, post } from './send-webhook.ts';
 
-/** What a token server answered, for all attempts that share it. */
+/** The answer of a token server, for all attempts that share it. */
 export interface SharedAnswer {
-  /** `later`: it may not be asked before this turn, in milliseconds since 1970. */
-  answer: TokenAnswer | { kind: 'later'; turnAtMs: number };
+  /** `later`: the token server may not be asked before this time, in milliseconds since 1970. */
+  answer: TokenAnswer | { kind: 'later'; reservedAtMs: number };
   /** To be called when an endpoint refuses the token: the next attempt gets another one. */
   refuse: () => void;
 }
@@ -34,7 +34,7 @@ interface AccessTokensDeps {
   requestToken: RequestToken;
   /** Called before each token request. */
   pace: PaceTokenRequest;
-  /** What the cache may hold. */
+  /** The size that the cache may have. */
   cacheBytes: number;
   /** The shortest time from a failed attempt to its retry. */
   firstRetryMs: number;
@@ -47,7 +47,7 @@ interface AccessTokensDeps {
 const MIN_FAILURE_TTL_MS = 250;
 /** A failure is kept for at most this share of the first retry delay, so that the retry of its attempt asks again. */
 const FAILURE_TTL_SHARE = 0.8;
-/** A `later` is forgotten this long before its turn, because a deferred attempt may come early by another clock. */
+/** A `later` is forgotten this long before its time, because a deferred attempt may come early by another clock. */
 const ASKED_AGAIN_MS = 250;
 /** Size of an entry without its token. */
 const ENTRY_BYTES = 512;
@@ -94,7 +94,7 @@ async function ask(
   const inMs = pace(companyId, client.tokenUrl);
   if (inMs > 0) {
     const keptForMs = inMs - ASKED_AGAIN_MS;
-    return { answer: { kind: 'later', turnAtMs: Math.ceil(nowMs() + inMs) }, keptForMs };
+    return { answer: { kind: 'later', reservedAtMs: Math.ceil(nowMs() + inMs) }, keptForMs };
   }
   const startedMs = monotonicMs();
   const answer = await requestToken(client, key);
@@ -104,7 +104,7 @@ async function ask(
 }
 
 /**
- * A failure is kept for as long as its request took: attempts held their places for that time, and those that
+ * A failure is kept for as long as its request took: attempts held their slots for that time, and those that
  * come in the same time after it fail at once.
  */
 function failureTtlMs(requestMs: number, firstRetryMs: number): number {
@@ -140,7 +140,7 @@ function keyOf(companyId: string, client: OAuth2Client): string {
   return createHash('sha256').update(JSON.stringify(parts)).digest('base64url');
 }
 
-/** What came of a token request. The values are labels of `posthorn_token_requests_total`. */
+/** The results of token requests. The values are labels of `posthorn_token_requests_total`. */
 export const TOKEN_RESULTS = [
   'token',
   // The token server failed, or gave no token.
@@ -197,7 +197,7 @@ async function sendTokenRequest(
 
 /**
  * Counts a token request of the company to the host of this URL, when it may be made now, and returns 0.
- * Otherwise books a later turn and returns the milliseconds until then.
+ * Otherwise makes a reservation and returns the milliseconds until then.
  */
 export type PaceTokenRequest = (companyId: string, tokenUrl: string) => number;
 

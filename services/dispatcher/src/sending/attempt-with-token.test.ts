@@ -101,11 +101,14 @@ describe('an attempt to a webhook with OAuth 2.0', () => {
     expect([sent, settled, deferred]).toEqual([[], [], ['proxy']]);
   });
 
-  it('is deferred to its turn when too many token requests go to one host', async () => {
-    const turnAtMs = NOW_MS + 5_100;
-    const { sent, settled, deferred, published } = await attemptWith({ kind: 'later', turnAtMs });
+  it('is deferred to its reservation when too many token requests go to one host', async () => {
+    const reservedAtMs = NOW_MS + 5_100;
+    const { sent, settled, deferred, published } = await attemptWith({
+      kind: 'later',
+      reservedAtMs,
+    });
     expect([sent, settled, deferred]).toEqual([[], [], ['host']]);
-    expect(published[0]?.headers).toMatchObject({ [TURN_AT_HEADER]: String(turnAtMs) });
+    expect(published[0]?.headers).toMatchObject({ [TURN_AT_HEADER]: String(reservedAtMs) });
   });
 
   it('is cancelled when its webhook was disabled while it waited for the token', async () => {

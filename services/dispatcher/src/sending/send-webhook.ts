@@ -27,7 +27,7 @@ export type SendWebhook = (
   accessToken?: string,
 ) => Promise<Attempt | null>;
 
-/** What bounds an exchange. */
+/** The limits of an exchange. */
 export interface ExchangeDeps {
   deadlines: DeadlineSweep;
   /** For the whole exchange, from the look-up of the host to the end of the response, unless it has a time of its own. */
@@ -42,7 +42,7 @@ interface SendDeps extends ExchangeDeps {
   wallClockMs: () => number;
 }
 
-/** What came of the exchange. */
+/** The outcome of an exchange. */
 interface Exchange {
   outcome: Outcome;
   statusCode: number | null;
