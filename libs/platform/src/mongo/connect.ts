@@ -6,7 +6,7 @@ import { TimeoutError, withTimeout } from '../async/pause.ts';
 import { systemClockMs } from '../service/clock-and-ids.ts';
 import { messageOf, StartupError, StoreUnavailableError } from '../service/errors.ts';
 import type { ServiceContext } from '../service/run-service.ts';
-import { followTlsFiles } from '../security/secure-context.ts';
+import { followTlsFiles } from '../service/secure-context.ts';
 import {
   createStoreMetrics,
   type OperationOf,

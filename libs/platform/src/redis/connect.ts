@@ -3,7 +3,7 @@ import type { SecureContext } from 'node:tls';
 import type { z } from 'zod';
 import { StartupError } from '../service/errors.ts';
 import type { Logger } from '../service/logger.ts';
-import { followTlsFiles } from '../security/secure-context.ts';
+import { followTlsFiles } from '../service/secure-context.ts';
 import type { redisAccess } from '../service/store-settings.ts';
 
 /** A cluster has its keys on several nodes: commands on more than one key go through `sendAll` and its like (commands.ts). */

@@ -1,7 +1,7 @@
 import { requiredAt } from '@posthorn/domain/required.ts';
 import type { EndpointTls } from '@posthorn/domain/webhook.ts';
 import { createClosingCache } from '@posthorn/platform/memory/coalescing-cache.ts';
-import { trustingOnly } from '@posthorn/platform/security/secure-context.ts';
+import { trustingOnly } from '@posthorn/platform/service/secure-context.ts';
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import type { Socket } from 'node:net';
 import { createSecureContext, type SecureContext } from 'node:tls';

@@ -1,4 +1,4 @@
-import { followTlsFiles } from '@posthorn/platform/security/secure-context.ts';
+import { followTlsFiles } from '@posthorn/platform/service/secure-context.ts';
 import {
   type ClientRequest,
   type IncomingHttpHeaders,

@@ -11,7 +11,7 @@ import {
   selfSigned,
   type SelfSigned,
 } from '../../../../test/support/receivers/self-signed.ts';
-import { StartupError } from '../service/errors.ts';
+import { StartupError } from './errors.ts';
 import { followTlsFiles } from './secure-context.ts';
 
 const first = selfSigned('localhost');

@@ -1,6 +1,6 @@
 import { readFileSync, statSync } from 'node:fs';
 import { createSecureContext, type SecureContext, type SecureContextOptions } from 'node:tls';
-import { messageOf, StartupError } from '../service/errors.ts';
+import { messageOf, StartupError } from './errors.ts';
 
 /** Paths of PEM files. Without `ca`, the certificates that Node trusts. `cert` and `key` go together. */
 interface TlsFiles {
