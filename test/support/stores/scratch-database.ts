@@ -6,7 +6,7 @@ import {
 import { connectMongo } from '@posthorn/platform/mongo/connect.ts';
 import { createIndexes } from '@posthorn/platform/mongo/create-indexes.ts';
 import type { DailyCollection } from '@posthorn/platform/mongo/days/daily-collection.ts';
-import { DAY_INDEXES } from '@posthorn/platform/mongo/days/day-indexes.ts';
+import { DAY_INDEXES } from '@posthorn/platform/mongo/days/day-collections.ts';
 import {
   DAY_KINDS,
   dayDatabaseName,
