@@ -20,7 +20,7 @@ const env = { ...createNamespace(), ...LOCAL, ENCRYPTION_KEYS: newEncryptionKey(
 const FILLER = 200_000;
 /** Far less than the build takes: with pauses of up to a second a busy machine missed the whole build. */
 const LOOK_EVERY_MS = 20;
-const SLOW = 'targets_1__id_1';
+const SLOW = 'companyId_1_targetId_1__id_1';
 
 describe('Indexes of a running installation', () => {
   let mongo: MongoConnection;
@@ -41,7 +41,7 @@ describe('Indexes of a running installation', () => {
   /** Null when an index was dropped or finished while MongoDB was reading: it answers with an error then. */
   async function indexStats(): Promise<{ name: string; building?: boolean }[] | null> {
     const read = mongo.db
-      .collection('messages')
+      .collection('auditEvents')
       .aggregate<{ name: string; building?: boolean }>([{ $indexStats: {} }]);
     return read.toArray().catch((error: unknown) => {
       if (String(error).includes('Could not find entry in IndexCatalog')) return null;
@@ -57,22 +57,21 @@ describe('Indexes of a running installation', () => {
   }
 
   it('are finished by the next run when create-indexes is killed in the middle', async () => {
-    const messages = mongo.db.collection('messages');
-    await messages.dropIndex(SLOW);
+    const events = mongo.db.collection('auditEvents');
+    await events.dropIndex(SLOW);
     for (let n = 0; n < FILLER; n += 20_000) {
       const documents = Array.from({ length: 20_000 }, (_, i) => ({
-        targets: [`wh_${(i * 7_919) % 20_000}-${n}`],
+        targetId: `wh_${(i * 7_919) % 20_000}-${n}`,
         companyId: 'comp_x',
-        appId: 'app_x',
       }));
-      await messages.insertMany(documents, { ordered: false });
+      await events.insertMany(documents, { ordered: false });
     }
     const killed = startProgram(CREATE, [], env);
     const isSeen = async () => (await isBuilding(SLOW)) === true;
     await eventually('the build', isSeen, 60_000, LOOK_EVERY_MS);
     killed.signal('SIGKILL');
     await killed.ended;
-    expect(await pending()).toContain(`messages.${SLOW}`);
+    expect(await pending()).toContain(`auditEvents.${SLOW}`);
     expect(await isBuilding(SLOW)).not.toBeNull();
     expect(await runProgram(CREATE, [], env)).toContain('collections and indexes exist');
     expect(await pending()).toEqual([]);
