@@ -118,7 +118,8 @@ describe('Resends to dead endpoints', () => {
 
 const FAILED = 700;
 const EVERY_NTH_FAILS_AGAIN = 10;
-const LOST = 20;
+/** Two more than open a circuit, which lets one attempt through at a time, each after a longer wait. */
+const LOST = 12;
 
 describe('A resend of an app', () => {
   it('reaches every delivery of each webhook, also when the gateway and the dispatcher are killed meanwhile', async () => {
