@@ -9,7 +9,11 @@ import {
 import { createKafkaMetrics } from '@posthorn/platform/kafka/kafka-metrics.ts';
 import { createKafkaRecordLog } from '@posthorn/platform/kafka/kafka-record-log.ts';
 import type { Commit } from '@posthorn/platform/kafka/offsets/owned-partitions.ts';
-import type { RecordLog } from '@posthorn/platform/kafka/record-log.ts';
+import type {
+  ConsumeOptions,
+  Consumption,
+  RecordLog,
+} from '@posthorn/platform/kafka/record-log.ts';
 import { createLogger } from '@posthorn/platform/service/logger.ts';
 import type { Kafka } from 'kafkajs';
 import { Registry } from 'prom-client';
@@ -23,8 +27,25 @@ export interface ScratchLog {
   openAnother: () => Promise<RecordLog>;
   /** Makes a topic in a namespace of its own, with three partitions unless another number is given. */
   newTopic: (name: string, partitions?: number) => Promise<string>;
-  /** The metrics of `log` and of those opened after it. */
+  /** The metrics of `records` and of the logs opened after it. */
   registry: Registry;
+  /** Publishes an empty record for each key. */
+  publish: (topic: string, keys: readonly string[]) => Promise<void>;
+  /** Reads the topic as a member of `<topic>-group`, and returns the member. */
+  consume: (
+    topic: string,
+    handle: ConsumeOptions['handle'],
+    more?: MemberOptions,
+  ) => Promise<Consumption>;
+  /** Stops every member: one left behind by a failed test would keep the whole run from ending. */
+  stopMembers: () => Promise<void>;
+  /** Closes every log. */
+  close: () => Promise<void>;
+}
+
+interface MemberOptions extends Partial<ConsumeOptions> {
+  /** `records` unless given. */
+  log?: RecordLog;
 }
 
 export interface ScratchOptions {
@@ -44,8 +65,9 @@ export async function openScratchLog(options: ScratchOptions = {}): Promise<Scra
   const registry = new Registry();
   const metrics = createKafkaMetrics(registry);
   const kafka = createKafkaClient('posthorn-test', { brokers }, logger);
-  const open = (client: Kafka): Promise<RecordLog> =>
-    createKafkaRecordLog({
+  const logs: RecordLog[] = [];
+  const open = async (client: Kafka): Promise<RecordLog> => {
+    const log = await createKafkaRecordLog({
       kafka: client,
       instanceId: randomUUID(),
       openGroupClient: showing(options),
@@ -55,9 +77,14 @@ export async function openScratchLog(options: ScratchOptions = {}): Promise<Scra
         throw new Error(reason);
       },
     });
+    logs.push(log);
+    return log;
+  };
+  const records = await open(kafka);
+  const members: Consumption[] = [];
   return {
     kafka,
-    records: await open(kafka),
+    records,
     openAnother: () => open(createKafkaClient('posthorn-test', { brokers }, logger)),
     newTopic: async (name, partitions = 3) => {
       const topic = env.TOPIC_PREFIX + name;
@@ -66,6 +93,21 @@ export async function openScratchLog(options: ScratchOptions = {}): Promise<Scra
       return topic;
     },
     registry,
+    publish: (topic, keys) =>
+      records.publish(keys.map((key) => ({ topic, key, value: Buffer.alloc(0) }))),
+    async consume(topic, handle, { log = records, ...more } = {}) {
+      const inFlightLimits = { pauseAt: 1_000, resumeAt: 500 };
+      const group = { groupId: `${topic}-group`, topics: [topic] };
+      const member = await log.consume({ ...group, handle, inFlightLimits, ...more });
+      members.push(member);
+      return member;
+    },
+    async stopMembers() {
+      await Promise.all(members.splice(0).map((member) => member.stop(1_000)));
+    },
+    async close() {
+      await Promise.all(logs.map((log) => log.close()));
+    },
   };
 }
 

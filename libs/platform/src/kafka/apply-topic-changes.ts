@@ -11,14 +11,14 @@ import { messageOf } from '../service/errors.ts';
 import type { KafkaAccess, Sasl } from './connect.ts';
 
 export interface ApplyOptions {
-  /** Kafka checks the changes and this user's right to them, and makes none. */
+  /** Kafka only checks the changes and this user's right to them. */
   isDryRun: boolean;
 }
 
 /**
  * Writes settings of topics; others keep their values. kafkajs has only the request that replaces all settings of a
- * topic, which would undo what another tool changes at the same time, so this one request goes through
- * `@platformatic/kafka`. Throws what Kafka refused.
+ * topic, which would undo the changes that another tool makes at the same time, so this one request goes through
+ * `@platformatic/kafka`. Throws with Kafka's reason when it refuses a change.
  */
 export async function applyTopicChanges(
   access: KafkaAccess,

@@ -8,7 +8,7 @@ import { type ExistingTopics, withAdmin } from './connect.ts';
 
 const LEADERS_TIMEOUT_MS = 60_000;
 
-/** Creates the topics that are missing and returns their names. Leaves those that exist as they are. */
+/** Creates the missing topics and returns their names. Does not change existing ones. */
 export function createTopics(
   kafka: Kafka,
   specs: readonly TopicSpec[],

@@ -33,7 +33,7 @@ describe('a start', () => {
     expect(refusalOf([...all, 'elsewhere'])).toBeNull();
   });
 
-  test.each(all)('fails when %s does not exist, and says how to create it', (topic) => {
+  test.each(all)('fails when %s does not exist, and names the command that creates it', (topic) => {
     const refusal = refusalOf(all.filter((name) => name !== topic));
     expect(refusal).toBeInstanceOf(StartupError);
     expect(refusal).toMatchObject({
@@ -99,7 +99,7 @@ it('a client is created with every patch', () => {
   });
 });
 
-/** A coordinatorof one group. It refuses the joins or the assignments that a test tells it to. */
+/** A coordinator of one group. It refuses joins or assignments as a test chooses. */
 function createCoordinator() {
   const coordinator = {
     refused: null as 'join' | 'assignment' | null,

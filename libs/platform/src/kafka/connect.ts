@@ -110,7 +110,7 @@ export function assertTopicsExist(names: TopicNames, existing: ExistingTopics): 
 
 /**
  * Throws StartupError when partition p of one topic could belong to another process than partition p
- * of another one: two processes would serve one endpoint, each with limits of its own.
+ * of another topic: two processes would serve one endpoint, each with limits of its own.
  */
 export function assertCoPartitioned(names: TopicNames, existing: ExistingTopics): void {
   const counts = coPartitionedTopics(names).map((name) => ({

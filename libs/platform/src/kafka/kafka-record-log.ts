@@ -41,14 +41,14 @@ interface KafkaConfig extends KafkaAccessConfig {
 }
 
 export interface OpenRecordLog {
-  /** Signs what it publishes. */
+  /** Signs every record that it publishes. */
   records: RecordLog;
   mac: RecordMac;
   topics: TopicNames;
   groups: ConsumerGroups;
   /** Every delay topic that exists, by name, including those of earlier settings. */
   delayTopics: ReadonlyMap<string, DelayTopic>;
-  /** How many partitions these topics have together; none for one that does not exist. */
+  /** Returns how many partitions these topics have together; a missing topic has none. */
   countPartitions: (names: readonly string[]) => number;
   /** Returns the partition of a key in an existing topic. */
   partitionOf: (topic: string, key: string) => number;
@@ -147,7 +147,7 @@ export async function createKafkaRecordLog(deps: RecordLogDeps): Promise<RecordL
   };
 }
 
-/** Room for what surrounds a record: lengths, timestamps, headers. */
+/** Room for the lengths, the timestamp and the headers of a record. */
 const OVERHEAD_BYTES = 512;
 
 /**

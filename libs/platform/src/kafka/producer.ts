@@ -4,7 +4,7 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { once } from './connect.ts';
 import { byTopic, type OutgoingRecord } from './record-log.ts';
 
-/** Sends records of any topics. The caller cuts them to what a broker accepts in one request. */
+/** Sends records of any topics. The caller splits them into requests that a broker accepts. */
 interface RecordProducer {
   /** Resolves when every in-sync replica has all of them. After a rejection some may be stored. */
   send: (records: readonly OutgoingRecord[]) => Promise<void>;
@@ -70,7 +70,7 @@ function track(records: readonly OutgoingRecord[]): TrackedMessage[] {
 }
 
 /**
- * Sends again what is not known to be stored, also after kafkajs has reported success: it has more ways to leave
+ * Sends the records again that are not known to be stored, also after kafkajs has reported success: it has more ways to leave
  * records out than one. Rejects with the last error.
  */
 async function sendUntilStored(
@@ -194,7 +194,7 @@ function patchProtocol(produce: PatchedProtocol): void {
         try {
           return await described.response.parse(response);
         } catch (error) {
-          // The same object: kafkajs decides by its fields what to do.
+          // The same object: kafkajs decides by its fields whether it repeats the request.
           throw Object.assign(error as Error, { refused: refusedBy(response) });
         }
       };
@@ -216,7 +216,7 @@ function refusedBy({ topics }: ProduceResponse): ReadonlySet<string> {
 /**
  * kafkajs repeats a Produce request without an answer on the same connection. A broker that was frozen executes all of
  * them: after 30 s it had up to three copies of the records under way, 11 % more. After the patch a broker that has
- * not answered since its last time-out is asked for its versions first, and the records are sent only when it answers.
+ * not answered since its last time-out gets a request for its versions first, and the records only when it answers.
  * Nothing is sent of a send that has ended.
  *
  * kafkajs also rejects a request as a whole when one partition refuses its records, so that nobody knows which ones are
@@ -238,7 +238,7 @@ export function patchBroker(broker: PatchedBroker): void {
     } catch (error) {
       if (!(error instanceof Error) || error.name !== 'KafkaJSRequestTimeoutError') throw error;
       unanswered.add(sender);
-      // kafkajs looks the leaders up again after this type. Otherwise it would keep to a broker that hangs for five
+      // kafkajs requests the leaders again after this type. Otherwise it would keep to a broker that hangs for five
       // minutes, although its partitions have another leader after ten seconds.
       throw Object.assign(error, { type: 'NOT_LEADER_FOR_PARTITION' });
     }

@@ -10,17 +10,17 @@ export interface LogRecord {
   headers: Readonly<Record<string, string>>;
   /**
    * True when a former owner of the partition may have begun this record and not committed it: the
-   * partition held it already when it was assigned to this member, or when the group last changed.
-   * Work with an effect outside is checked against what is recorded before it is repeated.
+   * partition had it already when it was assigned to this member, or when the group last changed.
+   * Work with an effect outside is checked against the stored state before it is repeated.
    */
   isInherited: boolean;
   /** Since when this process reads the partition, in milliseconds since 1970. */
   ownedSinceMs: number;
-  /** When it was written, as its producer says, in milliseconds since 1970. */
+  /** The time stamp of the record, in milliseconds since 1970. */
   timestampMs: number;
 }
 
-/** The part of a record that says when it is ready. */
+/** The part of a record from which the time follows at which it is ready. */
 export type ReadyRecord = Pick<LogRecord, 'topic' | 'timestampMs' | 'headers'>;
 
 /** When the records of a consumer become ready. */
@@ -57,7 +57,7 @@ export type Sharing =
    */
   | { kind: 'evenly'; after: number };
 
-/** How they share them unless they say otherwise. */
+/** How members share partitions by default. */
 export const TOGETHER: Sharing = { kind: 'together' };
 
 /**
@@ -78,7 +78,7 @@ export interface ConsumeOptions {
    * Records are handled concurrently and may end in any order.
    */
   handle: (record: LogRecord, isOurs: IsOurs) => Promise<void>;
-  /** Returns the ids of whom a record is about, for the line that says that it failed. Must not throw. */
+  /** Returns ids for the log line of a failed record. Must not throw. */
   logFieldsIn?: (record: LogRecord) => object | null;
   /**
    * Returns how long, in milliseconds, the record and everything behind it in its partition must wait
@@ -92,17 +92,17 @@ export interface ConsumeOptions {
   inFlightLimits: { pauseAt: number; resumeAt: number };
   /**
    * Returns false while nothing more is to be read, because the records in flight fill the memory or
-   * the process cannot keep up. Called for each record, and again each time that one is done.
+   * the process is overloaded. Called for each record, and again each time that one is done.
    */
   mayRead?: () => boolean;
   /**
    * How long, in milliseconds, a resumed partition may wait for its first fetch; 100 unless given. An
-   * idle consumer asks Kafka this often.
+   * idle consumer sends a request to Kafka this often.
    */
   maxWaitMs?: number;
   /**
    * Called when the group is about to change, before a partition of this member can go to another. No
-   * record is begun from then on until `onAssigned`, or until the group says that it does not change.
+   * record is begun from then on until `onAssigned`, or until the broker confirms that it does not change.
    * Must not throw.
    */
   onRebalancing?: () => void;

@@ -45,7 +45,7 @@ function bytesOf(digest: string): Buffer {
   return Buffer.from(digest, 'base64url');
 }
 
-/** JSON keeps the parts apart: no text of one can be read as part of another. */
+/** JSON separates the fields: no text of one can be read as part of another. */
 function digestOf(key: KeyObject, { topic, key: recordKey, headers, value }: SignedParts): Buffer {
   const sorted = Object.entries(headers)
     .filter(([name]) => name !== MAC_HEADER)

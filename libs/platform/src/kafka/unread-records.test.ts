@@ -45,7 +45,7 @@ describe('unread records', () => {
       expect(unread.readyIn('fresh', NOW_MS)).toEqual(NONE);
     });
 
-    test('of a partition that is paused grow with what the broker says', () => {
+    test('of a partition that is paused grow with the end that the broker reports', () => {
       take({ endOffset: 110 });
       noteEnd('fresh', 210);
       expect(unread.readyIn('fresh', NOW_MS)).toEqual({ records: 200, oldestMs: NOW_MS - 500 });
@@ -92,7 +92,7 @@ describe('unread records', () => {
       expect(unread.mayBeDue({ topic: 'delayed', partition: 0 }, NOW_MS)).toBe(false);
     });
 
-    test('are ready once they are due: the first by its own time, the others as the broker says', () => {
+    test('are ready once they are due: the first by its own time, the others as the broker reports', () => {
       parked(NOW_MS - 100);
       expect(unread.readyIn('delayed', NOW_MS)).toEqual({ records: 1, oldestMs: NOW_MS - 100 });
       expect(unread.mayBeDue({ topic: 'delayed', partition: 0 }, NOW_MS)).toBe(true);
@@ -146,7 +146,7 @@ describe('follow ends', () => {
     endsBefore = jest.fn(() => Promise.resolve(new Map([[0, 17]])));
   });
 
-  test('A consumer is told where its own partitions end, those of a delay topic where they are due', async () => {
+  test('notes the ends of the own partitions of a consumer, and for a delay topic the end of the due records', async () => {
     expect(await followEnds()).toBe(positions);
     expect(noted).toEqual([
       { topic: 'fresh', partition: 0, committed: 10, endOffset: 40 },
@@ -156,13 +156,13 @@ describe('follow ends', () => {
     expect(read.mock.calls).toEqual([[[positionOf('fresh'), positionOf('parked')]]]);
   });
 
-  test('Kafka is not asked about delay topics whose next record is not due', async () => {
+  test('requests nothing about delay topics whose next record is not due', async () => {
     mayBeDue = false;
     await followEnds();
     expect(endsBefore).not.toHaveBeenCalled();
   });
 
-  test('The positions are read all the same when Kafka does not tell what is due', async () => {
+  test('returns the positions all the same when Kafka does not report the due records', async () => {
     endsBefore.mockRejectedValue(new Error('Kafka is away'));
     expect(await followEnds()).toBe(positions);
     expect(warnings).toBe(1);

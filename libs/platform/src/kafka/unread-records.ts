@@ -2,17 +2,17 @@ import type { Logger } from '../service/logger.ts';
 import type { GroupPosition, GroupPositions } from './offsets/group-positions.ts';
 import { keyOf, type Readiness, type ReadyRecords, type TopicPartition } from './record-log.ts';
 
-/** How far a batch was taken. */
+/** A batch of which the records before `nextOffset` were begun. */
 export interface TakenBatch extends TopicPartition {
   /** The offset of the first record that was not begun. */
   nextOffset: number;
   /** The offset after the last record of the partition. */
   endOffset: number;
-  /** When that first record became ready, or will; where it was not in the batch, when the last one of the batch did. */
+  /** When the record at `nextOffset` became ready, or will; when the batch lacks it, the time of its last record. */
   nextSinceMs: number;
 }
 
-/** Where a partition ends, as the broker says; of a delay topic, where the records end that are due. */
+/** The end of a partition as the broker reports it; for a delay topic, the end of the due records. */
 export interface PartitionEnd extends TopicPartition {
   /** The offset that the group would read next. */
   committed: number;
@@ -22,11 +22,11 @@ export interface PartitionEnd extends TopicPartition {
 /** The records of a member's partitions that it has not begun. */
 export interface UnreadRecords {
   noteBatch: (batch: TakenBatch) => void;
-  /** Adds what a batch does not show: a partition that is paused is not fetched. */
+  /** Adds records that no batch shows: a partition that is paused is not fetched. */
   noteEnds: (ends: readonly PartitionEnd[], nowMs: number) => void;
   /**
-   * True unless the next record is known and not due yet. Only for these partitions of a delay topic is
-   * it worth asking the broker how many records are due.
+   * Returns true unless the next record is known and not due yet. Only for these partitions of a delay topic
+   * the broker can report due records.
    */
   mayBeDue: (partition: TopicPartition, nowMs: number) => boolean;
   /** Forgets every partition that is not in `assignment`. */
@@ -36,26 +36,35 @@ export interface UnreadRecords {
 
 interface Unread extends TopicPartition {
   nextOffset: number;
-  /** Of a delay topic: the offset after the last record that is known to be due. */
+  /** For a delay topic: the offset after the last record that is known to be due. */
   endOffset: number;
   /** When the record at `nextOffset` became ready, or will; null when there is none. */
   sinceMs: number | null;
 }
 
-/** `isDelayTopic` tells where an unread record may not be ready. */
+/** The records of a topic for which `isDelayTopic` is true may be unread and not ready. */
 export function createUnreadRecords(isDelayTopic: (topic: string) => boolean): UnreadRecords {
   const partitions = new Map<string, Unread>();
   return {
-    noteBatch(batch) {
-      const { topic, partition, nextOffset, nextSinceMs } = batch;
-      const key = keyOf(batch);
-      const isRest = nextOffset < batch.endOffset;
-      const endOffset = isDelayTopic(topic) ? dueEnd(partitions.get(key), batch) : batch.endOffset;
-      const sinceMs = isRest ? nextSinceMs : null;
-      partitions.set(key, { topic, partition, nextOffset, endOffset, sinceMs });
+    noteBatch({ topic, partition, nextOffset, endOffset, nextSinceMs }) {
+      const key = keyOf({ topic, partition });
+      const sinceMs = nextOffset < endOffset ? nextSinceMs : null;
+      // The record at `nextOffset` counts once it is due; only the broker knows how many behind it are due.
+      const knownDue = Math.max(partitions.get(key)?.endOffset ?? 0, nextOffset + 1);
+      const end = isDelayTopic(topic) ? Math.min(endOffset, knownDue) : endOffset;
+      partitions.set(key, { topic, partition, nextOffset, endOffset: end, sinceMs });
     },
     noteEnds(ends, nowMs) {
-      for (const end of ends) noteEnd(partitions, end, nowMs);
+      for (const { topic, partition, committed, endOffset } of ends) {
+        const key = keyOf({ topic, partition });
+        const known = partitions.get(key);
+        const nextOffset = known?.nextOffset ?? committed;
+        // A batch may have shown more since the broker answered.
+        const newEnd = Math.max(endOffset, known?.endOffset ?? 0);
+        // The time when a record was first seen is a lower bound of its age, which the next fetch corrects.
+        const sinceMs = newEnd > nextOffset ? (known?.sinceMs ?? nowMs) : null;
+        partitions.set(key, { topic, partition, nextOffset, endOffset: newEnd, sinceMs });
+      }
     },
     mayBeDue(partition, nowMs) {
       const sinceMs = partitions.get(keyOf(partition))?.sinceMs ?? null;
@@ -66,38 +75,17 @@ export function createUnreadRecords(isDelayTopic: (topic: string) => boolean): U
         if (!assignment[topic]?.includes(partition)) partitions.delete(key);
       }
     },
-    readyIn: (topic, nowMs) => readyIn(partitions.values(), topic, nowMs),
+    readyIn(topic, nowMs) {
+      const ready: ReadyRecords = { records: 0, oldestMs: Infinity };
+      for (const unread of partitions.values()) {
+        const { nextOffset, endOffset, sinceMs } = unread;
+        if (unread.topic !== topic || sinceMs === null || sinceMs > nowMs) continue;
+        ready.records += Math.max(0, endOffset - nextOffset);
+        ready.oldestMs = Math.min(ready.oldestMs, sinceMs);
+      }
+      return ready;
+    },
   };
-}
-
-/** The record at `nextOffset` counts once it is due; how many behind it are due, only the broker knows. */
-function dueEnd(known: Unread | undefined, { nextOffset, endOffset }: TakenBatch): number {
-  return Math.min(endOffset, Math.max(known?.endOffset ?? 0, nextOffset + 1));
-}
-
-/** The time when a record was first seen is a lower bound of its age, which the next fetch corrects. */
-function noteEnd(
-  partitions: Map<string, Unread>,
-  { topic, partition, committed, endOffset }: PartitionEnd,
-  nowMs: number,
-): void {
-  const key = keyOf({ topic, partition });
-  const known = partitions.get(key);
-  const nextOffset = known?.nextOffset ?? committed;
-  // A batch may have shown more since the broker was asked.
-  const newEnd = Math.max(endOffset, known?.endOffset ?? 0);
-  const sinceMs = newEnd > nextOffset ? (known?.sinceMs ?? nowMs) : null;
-  partitions.set(key, { topic, partition, nextOffset, endOffset: newEnd, sinceMs });
-}
-
-function readyIn(partitions: Iterable<Unread>, topic: string, nowMs: number): ReadyRecords {
-  const ready: ReadyRecords = { records: 0, oldestMs: Infinity };
-  for (const { topic: ofTopic, nextOffset, endOffset, sinceMs } of partitions) {
-    if (ofTopic !== topic || sinceMs === null || sinceMs > nowMs) continue;
-    ready.records += Math.max(0, endOffset - nextOffset);
-    ready.oldestMs = Math.min(ready.oldestMs, sinceMs);
-  }
-  return ready;
 }
 
 interface FollowEndsDeps {
@@ -112,8 +100,8 @@ interface FollowEndsDeps {
 }
 
 /**
- * Returns a function that reads the positions of the consumer's partitions and reports to it where they
- * end. It asks for the due end of a delay topic only where the next record may be due: not while all wait.
+ * Returns a function that reads the positions of the consumer's partitions and notes their ends. It requests the
+ * end of the due records of a delay topic only where the next record may be due: not while all wait.
  */
 export function createFollowEnds(deps: FollowEndsDeps): () => Promise<GroupPosition[]> {
   return async () => {
@@ -150,7 +138,7 @@ async function noteDue(
   mayBeDue: readonly GroupPosition[],
 ): Promise<void> {
   const atMs = nowMs();
-  // Written a delay ago is due now.
+  // A record that was written a delay ago is due now.
   const due = await positions.endsBefore(
     topic,
     atMs - readiness.afterMs(topic) + 1,

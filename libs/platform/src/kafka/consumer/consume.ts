@@ -15,7 +15,7 @@ export async function consume(deps: ConsumerDeps, options: ConsumeOptions): Prom
   const { stallMs = STALL_MS, areStoresUp = () => true } = options;
   const { kafka, metrics, share } = deps;
   const logger = deps.logger.child({ groupId });
-  const { current: consumer, replace: replaceConsumer, stop } = createReplaceable(deps, options);
+  const { consumer, replaceConsumer, stop } = createReplaceable(deps, options);
   metrics.show(groupId, {
     isRunning: () => consumer().isRunning(),
     ready: (nowMs) => consumer().ready(nowMs),
@@ -58,8 +58,8 @@ function createReplaceable(deps: ConsumerDeps, options: ConsumeOptions) {
   /** Resolves when every consumer before the present one has left the group. */
   let replaced: Promise<unknown> = Promise.resolve();
   return {
-    current: () => consumer,
-    async replace(): Promise<void> {
+    consumer: (): GroupConsumer => consumer,
+    replaceConsumer: async (): Promise<void> => {
       replaced = Promise.all([replaced, consumer.discard()]);
       const next = new GroupConsumer(deps, options);
       consumer = next;
@@ -73,7 +73,7 @@ function createReplaceable(deps: ConsumerDeps, options: ConsumeOptions) {
         logger.error({ err: error }, 'the new consumer did not start');
       });
     },
-    async stop(drainMs: number): Promise<void> {
+    stop: async (drainMs: number): Promise<void> => {
       stopping.abort();
       await Promise.all([consumer.stop(drainMs), replaced]);
     },

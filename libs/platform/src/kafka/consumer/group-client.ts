@@ -13,7 +13,7 @@ import type { Pausable } from '../offsets/paused-partitions.ts';
 import { byTopic, type ConsumeOptions } from '../record-log.ts';
 import { createCoPartitionAssigner } from './partition-assignment.ts';
 
-/** One member of a group. What to read and what to commit is decided above it. */
+/** One member of a group. GroupConsumer decides which records are read and committed. */
 export interface GroupClient extends Pausable {
   /** Joins the group and reads. Rejects when Kafka cannot be reached. */
   start: () => Promise<void>;
@@ -26,7 +26,7 @@ export interface GroupEvents {
   /** At each iteration of the fetch loop. */
   onFetch: () => void;
   /**
-   * Before the member asks to join again, because the group is about to change. Resolves when the commit of the
+   * Before the member joins again, because the group is about to change. Resolves when the commit of the
    * finished records has ended, and after a second at the latest.
    */
   onRebalancing: () => Promise<void>;
@@ -63,7 +63,7 @@ export type FetchedMessage = Pick<
   'offset' | 'timestamp' | 'key' | 'value' | 'headers'
 >;
 
-/** Creates a member of a group. `report` returns what the member sends with each join, for the assignment. */
+/** Creates a member of a group. `report` returns the report that it sends with each join, see parseReport. */
 export function createGroupClient(
   kafka: Pick<Kafka, 'consumer'>,
   options: ConsumeOptions,
@@ -189,7 +189,7 @@ function follow(member: Member): void {
 }
 
 /**
- * kafkajs gives up on some outages: a broker that went away while it was asked for the coordinator of the
+ * kafkajs gives up on some outages: a broker that went away during the request for the coordinator of the
  * group ended a service in four of eleven runs with two stops of Kafka each, on a busy machine.
  */
 function joinAgain(member: Member, error: Error): void {

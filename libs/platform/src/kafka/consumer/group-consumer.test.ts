@@ -78,7 +78,7 @@ describe('group consumer', () => {
   }
 
   describe('a member whose group is about to change', () => {
-    test('says so, and begins nothing until it has joined again', async () => {
+    test('reports it, and begins nothing until it has joined again', async () => {
       expect(handOver(5)).toBe(6);
       await new Promise(setImmediate);
       await events.onRebalancing();
@@ -88,7 +88,7 @@ describe('group consumer', () => {
       expect([begun, changes]).toEqual([['5', '6'], 1]);
     });
 
-    test('goes on when the group turns out not to change', async () => {
+    test('continues when the group does not change after all', async () => {
       await events.onRebalancing();
       expect(handOver(5)).toBe(5);
       events.onConfirmed();
@@ -96,7 +96,7 @@ describe('group consumer', () => {
       expect(begun).toEqual(['5']);
     });
 
-    test('commits what is finished before it joins again, so that nobody does it again', async () => {
+    test('commits the finished records before it joins again, so that nobody handles them again', async () => {
       handOver(5);
       await new Promise(setImmediate);
       await events.onRebalancing();

@@ -180,8 +180,8 @@ export class GroupConsumer {
     if (this.#isOver) return;
     this.#isRebalancing = true;
     this.#options.onRebalancing?.();
-    // The next owner handles again what is not committed before the join. The first tick may be a commit that runs
-    // already.
+    // The next owner handles records again that are not committed before the join. The first tick may be a commit that
+    // runs already.
     const commits = this.#commits.tick().then(() => this.#commits.tick());
     await withTimeout(commits, COMMITTED_WITHIN_MS).catch(() => undefined);
   }

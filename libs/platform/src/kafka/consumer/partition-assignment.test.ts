@@ -26,7 +26,7 @@ const member = (memberId: string, topics: readonly string[] = TOPICS): GroupMemb
   memberId,
   instanceId: memberId,
   topics,
-  held: [],
+  owned: [],
 });
 
 const assignTogether = (
@@ -81,7 +81,7 @@ describe('partition assignment', () => {
     );
   });
 
-  test('includes members that get nothing', () => {
+  test('includes members without partitions', () => {
     const members = ['a', 'b', 'c'].map((memberId) => member(memberId, ['t']));
     expect(assignTogether(members, () => [0, 1])).toEqual({ a: { t: [0] }, b: { t: [1] }, c: {} });
   });
@@ -132,12 +132,14 @@ describe('partitions that stay together', () => {
     const assignment = assignTogether(processes, () => upTo(count));
     return processes.map((each) => ({
       ...each,
-      held: assignment[each.memberId]?.['retry-due'] ?? [],
+      owned: assignment[each.memberId]?.['retry-due'] ?? [],
     }));
   }
 
   const ownersBy = (processes: readonly GroupMember[]): Map<number, string> =>
-    new Map(processes.flatMap(({ instanceId, held }) => held.map((p) => [p, instanceId] as const)));
+    new Map(
+      processes.flatMap(({ instanceId, owned }) => owned.map((p) => [p, instanceId] as const)),
+    );
   const movedBetween = (
     before: readonly GroupMember[],
     after: readonly GroupMember[],
@@ -178,14 +180,14 @@ describe('partitions that stay together', () => {
   }
 
   test('have one owner each, the same in every topic, and are spread evenly, whatever members report', () => {
-    const reports = fc.uniqueArray(fc.record({ name: fc.uuid(), held: fc.array(fc.nat(70)) }), {
+    const reports = fc.uniqueArray(fc.record({ name: fc.uuid(), owned: fc.array(fc.nat(70)) }), {
       selector: ({ name }) => name,
       minLength: 1,
       maxLength: 8,
     });
     fc.assert(
       fc.property(reports, counts, (reported, count) => {
-        const members = reported.map(({ name, held }) => ({ ...start(name), held }));
+        const members = reported.map(({ name, owned }) => ({ ...start(name), owned }));
         const assignment = assignTogether(members, () => upTo(count));
         const sizes = members.map(
           ({ memberId }) => assignment[memberId]?.['retry-due']?.length ?? 0,
@@ -205,7 +207,7 @@ describe('partitions that stay together', () => {
       fc.property(histories, fc.uuid(), (history, name) => {
         const before = grown(history);
         const after = assigned([...before, start(name)], history.count);
-        const gained = after.at(-1)?.held ?? [];
+        const gained = after.at(-1)?.owned ?? [];
         expect(movedBetween(before, after).sort()).toEqual([...gained].sort());
         expect(gained).toHaveLength(Math.floor(history.count / after.length));
       }),
@@ -222,7 +224,7 @@ describe('partitions that stay together', () => {
           before.filter((each) => each !== leaving),
           history.count,
         );
-        expect(movedBetween(before, after).sort()).toEqual([...(leaving?.held ?? [])].sort());
+        expect(movedBetween(before, after).sort()).toEqual([...(leaving?.owned ?? [])].sort());
       }),
     );
   });
@@ -243,8 +245,8 @@ describe('partitions that stay together', () => {
             count,
           );
           const after = assigned([...others, start(name)], count);
-          const sorted = (held: readonly number[] = []): number[] => [...held].sort();
-          expect(sorted(after.at(-1)?.held)).toEqual(sorted(before[restarted]?.held));
+          const sorted = (owned: readonly number[] = []): number[] => [...owned].sort();
+          expect(sorted(after.at(-1)?.owned)).toEqual(sorted(before[restarted]?.owned));
         },
       ),
     );
@@ -264,7 +266,7 @@ describe('partitions that stay together', () => {
         const members = [...staying, ...joining.map(start)];
         const first = assigned(members, history.count);
         const mixed = first.map((each, n) =>
-          (isTold.next().value as boolean) ? each : { ...each, held: members[n]?.held ?? [] },
+          (isTold.next().value as boolean) ? each : { ...each, owned: members[n]?.owned ?? [] },
         );
         expect(ownersBy(assigned(mixed, history.count))).toEqual(ownersBy(first));
       }),
@@ -369,12 +371,12 @@ describe('process share', () => {
 
   describe('a process', () => {
     test('reports its partitions in the group that shares together, in the order in which it got them', () => {
-      expect(reported()).toEqual({ instanceId: 'p', held: [] });
+      expect(reported()).toEqual({ instanceId: 'p', owned: [] });
       share.joined(TOGETHER, { fresh: [5, 7], retries: [5, 7] });
       share.joined(TOGETHER, { fresh: [2, 7], retries: [2, 7] });
       share.joined(FOLLOWING, { slow: [5] });
       share.joined(EVENLY, { parked: [1] });
-      expect(reported()).toEqual({ instanceId: 'p', held: [7, 2] });
+      expect(reported()).toEqual({ instanceId: 'p', owned: [7, 2] });
     });
   });
 
@@ -398,7 +400,7 @@ describe('process share', () => {
       [assigned, isRunning, replaced] = [[1, 3], true, 0];
     });
 
-    test('joins anew when its partitions still differ at the second look', async () => {
+    test('joins anew when its partitions still differ at the second check', async () => {
       const { tick } = watch();
       share.joined(TOGETHER, { fresh: [1, 2] });
       await tick();
@@ -477,21 +479,21 @@ async function assignmentOf(
 }
 
 describe('a group whose leader does not read a topic', () => {
-  test('gives it to the members that do', async () => {
+  test('assigns it to the members that do', async () => {
     expect(await assignmentOf(['retry.1m'])).toEqual({
       new: { 'retry.5s': [0], 'retry.1m': [0, 1] },
       old: { 'retry.5s': [1] },
     });
   });
 
-  test('gives what exists to its members when another topic does not exist', async () => {
+  test('assigns the existing topics when another one does not exist', async () => {
     expect(await assignmentOf(['retry.9h', 'retry.1m'])).toEqual({
       new: { 'retry.5s': [0], 'retry.1m': [0, 1] },
       old: { 'retry.5s': [1] },
     });
   });
 
-  test('does not come about while Kafka cannot be asked: the join is repeated', async () => {
+  test('is not assigned while Kafka does not answer: the join is repeated', async () => {
     const away = (): Promise<never> => Promise.reject(new Error('connection closed'));
     await expect(assignmentOf(['retry.1m'], away)).rejects.toThrow('connection closed');
   });

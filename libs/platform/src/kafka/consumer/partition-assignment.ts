@@ -9,7 +9,7 @@ export interface GroupMember {
   instanceId: string;
   topics: readonly string[];
   /** The partitions that the process has where it shares them `together`, in the order in which it got them. */
-  held: readonly number[];
+  owned: readonly number[];
 }
 
 /** memberId → topic → partitions. */
@@ -36,8 +36,8 @@ export function assignPartitions(
 }
 
 /**
- * One dispatcher owns both the fresh messages and the retries of an endpoint. A member keeps what its process has:
- * everything learned about an endpoint is in the process of its partition. Topics with the same readers are shared out
+ * One dispatcher owns both the fresh messages and the retries of an endpoint. A member keeps the partitions of its
+ * process: everything learned about an endpoint is in the process of its partition. Topics with the same readers are shared out
  * as one.
  */
 function assignTogether(members: readonly GroupMember[], partitionsOf: PartitionsOf): Assignment {
@@ -58,28 +58,28 @@ function assignTogether(members: readonly GroupMember[], partitionsOf: Partition
 
 interface Share {
   member: GroupMember;
-  /** Those that its process had before come first, in the order in which it got them. */
+  /** The partitions that its process had before come first, in the order in which it got them. */
   partitions: number[];
-  /** How many it is to have. */
+  /** The number of partitions that it is to have. */
   size: number;
 }
 
 /**
  * Shares out partitions so that no member has two more than another one, and as many as possible stay where they are:
- * when a member joins, only what it gets moves; when one leaves, only what it had.
+ * when a member joins, only its new partitions move; when one leaves, only its old ones.
  *
- * No rule that looks at the names of the members alone can do that (docs/decisions/0049-partitions-stay.md). So members
- * report what they have, and two groups of the same processes, which are asked at slightly different times, must come
- * to the same result. They do, because it makes no difference whether a member reports what it had before this
- * assignment or what it has got by it: whoever has too many gives up those that it got last, and what is free is dealt
- * out in turn, in the order of the members. To give up what came last also returns its partitions to a process that was
- * away for a moment.
+ * No rule that uses only the names of the members can do that (docs/decisions/0049-partitions-stay.md). So members
+ * report their partitions, and two groups of the same processes, which read the reports at slightly different times,
+ * must come to the same result. They do, because it makes no difference whether a member reports its partitions from
+ * before this assignment or those it has got by it: a member with too many gives up those that it got last, and the free
+ * ones are dealt out in turn, in the order of the members. Giving up the last ones also returns its partitions to a
+ * process that was away for a moment.
  */
 function shareOut(members: readonly GroupMember[], partitions: ReadonlySet<number>): Share[] {
   const free = new Set(partitions);
   const shares = members.map((member): Share => ({ member, partitions: [], size: 0 }));
-  for (const share of byHeld(shares)) {
-    share.partitions = share.member.held.filter((partition) => free.delete(partition));
+  for (const share of fewestFirst(shares)) {
+    share.partitions = share.member.owned.filter((partition) => free.delete(partition));
   }
   setSizes(shares, partitions.size);
   for (const share of shares) {
@@ -109,14 +109,14 @@ const isMissingSome = ({ partitions, size }: Share): boolean => partitions.lengt
 
 /**
  * A partition that two processes report stays with the one that has fewer: the other one must give up some anyway, and
- * may have lost it while it was suspended.
+ * may have lost it while it was frozen.
  */
-function byHeld(shares: readonly Share[]): Share[] {
-  const heldBy = ({ member }: Share): number => member.held.length;
-  return [...shares].sort((a, b) => heldBy(a) - heldBy(b));
+function fewestFirst(shares: readonly Share[]): Share[] {
+  const ownedBy = ({ member }: Share): number => member.owned.length;
+  return [...shares].sort((a, b) => ownedBy(a) - ownedBy(b));
 }
 
-/** One more than the others is for members that have so many already, as far as there are such. */
+/** Members that have one more than the least number already keep it, as far as the count allows. */
 function setSizes(shares: readonly Share[], count: number): void {
   const least = Math.floor(count / shares.length);
   const isFuller = ({ partitions }: Share): boolean => partitions.length > least;
@@ -180,10 +180,10 @@ function byProcess(a: GroupMember, b: GroupMember): number {
 
 /**
  * The partitions of this process where it shares them `together`. Its member of that group sets them, and every member
- * reports them that is to have the same.
+ * of the process reports them.
  */
 export interface ProcessShare {
-  /** Returns what a member sends when it joins, see parseReport. */
+  /** Returns the report that a member sends when it joins, see parseReport. */
   report: () => Buffer;
   /** To be called when a member has got its partitions. */
   joined: (sharing: Sharing, assignment: Readonly<Record<string, readonly number[]>>) => void;
@@ -194,18 +194,18 @@ export interface ProcessShare {
 /** `instanceId` names this process; the members of a group are ordered by it. */
 export function createProcessShare(instanceId: string): ProcessShare {
   /** Null until the first assignment. In the order in which they came. */
-  let held: readonly number[] | null = null;
+  let owned: readonly number[] | null = null;
   return {
-    report: () => Buffer.from(`${instanceId} ${(held ?? []).join()}`),
+    report: () => Buffer.from(`${instanceId} ${(owned ?? []).join()}`),
     joined({ kind }, assignment) {
       if (kind !== 'together') return;
       const own = new Set(Object.values(assignment).flat());
-      const kept = (held ?? []).filter((partition) => own.delete(partition));
-      held = [...kept, ...own];
+      const kept = (owned ?? []).filter((partition) => own.delete(partition));
+      owned = [...kept, ...own];
     },
     isAstray(partitions) {
-      if (held === null) return false;
-      const own = new Set(held);
+      if (owned === null) return false;
+      const own = new Set(owned);
       return partitions.some(({ partition }) => !own.has(partition));
     },
   };
@@ -214,9 +214,9 @@ export function createProcessShare(instanceId: string): ProcessShare {
 /** Reads the report of a member: `<instanceId> <partition>,<partition>…` */
 export function parseReport(
   userData: Buffer | null | undefined,
-): Pick<GroupMember, 'instanceId' | 'held'> {
-  const [instanceId = '', held = ''] = (userData?.toString() ?? '').split(' ');
-  return { instanceId, held: held === '' ? [] : held.split(',').map(Number) };
+): Pick<GroupMember, 'instanceId' | 'owned'> {
+  const [instanceId = '', owned = ''] = (userData?.toString() ?? '').split(' ');
+  return { instanceId, owned: owned === '' ? [] : owned.split(',').map(Number) };
 }
 
 /** Longer than a change of both groups takes. */
@@ -225,14 +225,14 @@ const STRAY_CHECK_EVERY_MS = 10_000;
 interface StrayWatchDeps {
   share: Pick<ProcessShare, 'isAstray'>;
   consumer: () => { isRunning: () => boolean; assigned: () => TopicPartition[] };
-  /** Joins the group anew: its leader hears from all members then what they have. */
+  /** Joins the group anew: its leader receives the reports of all members then. */
   replaceConsumer: () => Promise<void>;
   logger: Logger;
 }
 
 /**
- * Watches a member that is to have the same partitions as the process has in another group. Both groups come to the
- * same result when they see the same changes; when two changes are one for one of them, they may not.
+ * Watches a member that is to have the same partitions as its process has in another group. Both groups come to the
+ * same result when they see the same changes; when one of them sees two changes as one, the results may differ.
  */
 export function createStrayWatch(deps: StrayWatchDeps): Loop {
   const { share, consumer, replaceConsumer, logger } = deps;
@@ -267,7 +267,7 @@ interface Broker {
   ) => Promise<{ topicMetadata: { topic: string; partitionMetadata: PartitionMetadata[] }[] }>;
 }
 
-/** What kafkajs passes to an assigner; its types lack the pool. */
+/** The argument of an assigner; the types of kafkajs lack the pool. */
 interface ClusterMetadata {
   /** Returns none for a topic that this client does not read. */
   findTopicPartitionMetadata: (topic: string) => PartitionMetadata[];
@@ -322,7 +322,7 @@ async function partitionsByTopic(
   const partitions = new Map<string, number[]>();
   for (const topic of new Set(members.flatMap((member) => member.topics))) {
     const read = cluster.findTopicPartitionMetadata(topic);
-    const found = read.length > 0 ? read : await askForPartitions(cluster, topic);
+    const found = read.length > 0 ? read : await requestPartitions(cluster, topic);
     partitions.set(
       topic,
       found.map(({ partitionId }) => partitionId),
@@ -332,11 +332,11 @@ async function partitionsByTopic(
 }
 
 /**
- * During an upgrade another member may read a topic that this one does not. The broker is asked for it
+ * During an upgrade another member may read a topic that this one does not. The request is for this topic
  * alone, because one topic that does not exist would fail the request for all. The answer is not kept:
  * this client must not depend on the topic later.
  */
-async function askForPartitions(
+async function requestPartitions(
   { brokerPool }: ClusterMetadata,
   topic: string,
 ): Promise<PartitionMetadata[]> {

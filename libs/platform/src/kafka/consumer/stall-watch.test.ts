@@ -148,7 +148,7 @@ describe('stall watch', () => {
       expect(restarts).toBe(1);
     });
 
-    test('does not count the time for which the process slept', async () => {
+    test('does not count the time for which the process was frozen', async () => {
       await pass(CHECK_MS);
       nowMs += 10 * STALL_MS;
       await pass(CHECK_MS);

@@ -20,7 +20,7 @@ export interface ContiguousOffsets {
   uncommitted: () => number;
 }
 
-/** 1,024 offsets, two bits each: what was begun, and what of it is done. */
+/** 1,024 offsets, two bits each: whether it was begun, and whether it is done. */
 interface Chunk {
   begun: Uint32Array;
   done: Uint32Array;
@@ -112,7 +112,7 @@ function advance(state: State): void {
   }
 }
 
-/** Removes records that lie before every open one from what is uncommitted. */
+/** Records before every open one are no longer uncommitted. */
 function pass(state: State, chunk: Chunk, word: number, bits: number): void {
   if (bits === 0) return;
   state.next = state.scannedTo + WORD_BITS - Math.clz32(bits);

@@ -55,10 +55,12 @@ export function createPausedPartitions(client: Pausable): PausedPartitions {
       pause(client, [{ topic, partitions: [partition] }]);
     },
     resumeNext(mayResume) {
-      const next = pausedForCapacity.entries().find(([, paused]) => mayResume(paused));
-      if (!next) return;
-      pausedForCapacity.delete(next[0]);
-      resumeIfFree(next[1]);
+      for (const [key, paused] of pausedForCapacity) {
+        if (!mayResume(paused)) continue;
+        pausedForCapacity.delete(key);
+        resumeIfFree(paused);
+        return;
+      }
     },
     isPausedForCapacity: (partition) => pausedForCapacity.has(keyOf(partition)),
     isDelayed: (partition) => delays.has(keyOf(partition)),

@@ -1,3 +1,4 @@
+import { KafkaContainer, type StartedKafkaContainer } from '@testcontainers/kafka';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import type { Admin } from 'kafkajs';
 import { openScratchLog, type ScratchLog } from '../../../../../test/support/stores/scratch-log.ts';
@@ -6,6 +7,7 @@ import {
   type TwoBrokers,
 } from '../../../../../test/support/stores/two-brokers.ts';
 import { eventually } from '../../../../../test/support/time/eventually.ts';
+import { dockerProblem } from '../../../../../tools/local-stack/docker/choose-mode.ts';
 
 const TOPIC = 'moved';
 const KEYS = Array.from({ length: 60 }, (_, n) => `key-${n}`);
@@ -41,7 +43,7 @@ describe('records for a partition that has moved to another broker', () => {
 
   afterAll(async () => {
     await admin.disconnect();
-    await scratch.records.close();
+    await scratch.close();
   });
 
   const leaderOf = async (partition: number): Promise<number | undefined> => {
@@ -81,3 +83,43 @@ describe('records for a partition that has moved to another broker', () => {
     expect(added).toEqual(before);
   });
 });
+
+/** The broker of another distribution than that of docker-compose.yml, with listeners that the library sets up. */
+const IMAGE = 'confluentinc/cp-kafka:7.9.1';
+const PORT = 9_093;
+const STARTED_WITHIN_MS = 300_000;
+
+const problem = dockerProblem();
+
+if (problem === undefined) {
+  describe("the record log on Confluent's broker in Docker", () => {
+    let container: StartedKafkaContainer;
+    let scratch: ScratchLog;
+
+    beforeAll(async () => {
+      container = await new KafkaContainer(IMAGE).withKraft().start();
+      const brokers = [`${container.getHost()}:${container.getMappedPort(PORT)}`];
+      scratch = await openScratchLog({ brokers });
+    }, STARTED_WITHIN_MS);
+
+    afterAll(async () => {
+      await scratch.close();
+      await container.stop();
+    }, 60_000);
+
+    it('stores records and reads them back', async () => {
+      const topic = await scratch.newTopic('confluent');
+      const seen: string[] = [];
+      const keys = ['one', 'two', 'three'];
+      await scratch.publish(topic, keys);
+      await scratch.consume(topic, ({ key }) => Promise.resolve(void seen.push(key)));
+      await eventually('all three', () => seen.length === keys.length, 30_000);
+      expect(seen.sort()).toEqual(keys.sort());
+      await scratch.stopMembers();
+    });
+  });
+} else {
+  const skipped = `the record log on Confluent's broker in Docker: NOT CHECKED, ${problem}`;
+  process.stderr.write(`${skipped}\n`);
+  it.skip(skipped, () => undefined);
+}
