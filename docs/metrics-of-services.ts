@@ -2,7 +2,11 @@ import { systemClockMs } from '@posthorn/platform/service/clock-and-ids.ts';
 import { createAuditMetrics } from '@posthorn/platform/mongo/companies/audit-log.ts';
 import { createDeadLetters } from '@posthorn/platform/records/dead-letters.ts';
 import { createKafkaMetrics } from '@posthorn/platform/kafka/kafka-metrics.ts';
-import { checkTopics, createTopicWatch, type TopicWatchDeps } from '@posthorn/platform/kafka/topics.ts';
+import {
+  checkTopics,
+  createTopicWatch,
+  type TopicWatchDeps,
+} from '@posthorn/platform/kafka/topics.ts';
 import { createDroppedSpans } from '@posthorn/platform/service/otlp-spans.ts';
 import { createMemoryBudgets } from '@posthorn/platform/memory/memory-budgets.ts';
 import { watchClient } from '@posthorn/platform/mongo/connect.ts';

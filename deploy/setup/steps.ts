@@ -1,5 +1,10 @@
 import { delayTopicsAmong, topicNames, topicSpecs } from '@posthorn/domain/records/topics.ts';
-import { assertKafkaReachable, createKafkaClient, kafkaAccessOf, readTopics } from '@posthorn/platform/kafka/connect.ts';
+import {
+  assertKafkaReachable,
+  createKafkaClient,
+  kafkaAccessOf,
+  readTopics,
+} from '@posthorn/platform/kafka/connect.ts';
 import { addPartitions, createTopics } from '@posthorn/platform/kafka/change-topics.ts';
 import { connectMongo, mongoTlsOf } from '@posthorn/platform/mongo/connect.ts';
 import { createIndexes } from '@posthorn/platform/mongo/create-indexes.ts';

@@ -1,6 +1,3 @@
-import type { EndpointTls } from '@posthorn/domain/webhook.ts';
-import { messageOf } from '@posthorn/platform/service/errors.ts';
-import { hasOtherPem, pemCertificatesIn } from '@posthorn/platform/service/secure-context.ts';
 import { createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto';
 import { z } from 'zod';
 import { isoTime, text, timeField } from './field-types.ts';

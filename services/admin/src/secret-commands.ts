@@ -7,7 +7,12 @@ import {
   resealWebhooks,
 } from '@posthorn/platform/mongo/companies/resealing.ts';
 import { settings } from '@posthorn/platform/service/settings.ts';
-import { createVault, type SealedValueError, type Vault, CURRENT_FORMAT } from '@posthorn/platform/security/vault.ts';
+import {
+  createVault,
+  type SealedValueError,
+  type Vault,
+  CURRENT_FORMAT,
+} from '@posthorn/platform/security/vault.ts';
 import type { Command } from 'commander';
 import type { mongo } from 'mongoose';
 import { createRecordAdmin, databaseConfig, type RecordAdmin, runOnDatabase } from './command.ts';

@@ -270,7 +270,9 @@ function createCircuits({ config, logger, report, redis, kafka }: Base): Circuit
     logger,
     report,
     resetMs: config.CIRCUIT_RESET_MS,
-    maxCircuits: Math.floor(memoryShare('dispatcher', 'circuits', config.MEMORY_MIB) / CIRCUIT_BYTES),
+    maxCircuits: Math.floor(
+      memoryShare('dispatcher', 'circuits', config.MEMORY_MIB) / CIRCUIT_BYTES,
+    ),
     nowMs: systemClockMs,
   });
 }

@@ -1,8 +1,5 @@
 import { encodeDeliveryFailed } from '@posthorn/domain/records/records.ts';
-import {
-  toDeadLetter,
-  type DeadLetterReason,
-} from '@posthorn/platform/records/dead-letters.ts';
+import { toDeadLetter, type DeadLetterReason } from '@posthorn/platform/records/dead-letters.ts';
 import type { StoredRecord } from '@posthorn/platform/kafka/read-topic.ts';
 import { sampleRecord } from './sample-record.ts';
 

@@ -11,7 +11,7 @@ import type { z } from 'zod';
 import { withTimeout } from '../async/pause.ts';
 import { messageOf, StartupError } from '../service/errors.ts';
 import type { Logger } from '../service/logger.ts';
-import { followTlsFiles } from '../security/secure-context.ts';
+import { followTlsFiles } from '../service/secure-context.ts';
 import type { kafkaAccess } from '../service/store-settings.ts';
 
 const START_TIMEOUT_MS = 10_000;

@@ -1,4 +1,3 @@
-
 import { createDeadLetters, type DeadLetters } from './dead-letters.ts';
 import type { OpenRecordLog } from '../kafka/kafka-record-log.ts';
 import type { RecordLog } from '../kafka/record-log.ts';

@@ -1,11 +1,12 @@
 import type { QuotaConfig } from '../config.ts';
+
 import { ApiError } from '../api-error.ts';
 
 /** Quotas that no operator has a reason to change: links of one app that may be used, and bytes of custom headers. */
 export const FIXED_QUOTAS = { portalLinks: 1_000, headerBytes: 8_192 } as const;
 
-/** The quotas of things that an owner creates one by one. */
-type CountedQuota = Exclude<QuotaSetting, 'QUOTA_TARGETS_PER_MESSAGE' | 'QUOTA_HEADER_BYTES'>;
+/** A setting, or a quota that is fixed. */
+type QuotaName = keyof QuotaConfig | keyof typeof FIXED_QUOTAS;
 
 /** The quotas of things that an owner creates one by one. */
 type CountedQuota = Exclude<QuotaName, 'QUOTA_TARGETS_PER_MESSAGE' | 'headerBytes'>;
