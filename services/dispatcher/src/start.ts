@@ -546,12 +546,9 @@ async function consume(
   // Before they have joined: a group waits ten seconds for a member that goes without leaving it.
   lifecycle.onStop('consumers', async () => {
     queues.close();
-    await Promise.all(joining.map((each) => stopOnceJoined(each, config.DRAIN_TIMEOUT_MS)));
+    const stopOnceJoined = async (each: Promise<Consumption>): Promise<void> =>
+      (await each.catch(() => null))?.stop(config.DRAIN_TIMEOUT_MS);
+    await Promise.all(joining.map(stopOnceJoined));
   });
   return Promise.all(joining);
-}
-
-async function stopOnceJoined(joining: Promise<Consumption>, drainMs: number): Promise<void> {
-  const consumption = await joining.catch(() => null);
-  await consumption?.stop(drainMs);
 }

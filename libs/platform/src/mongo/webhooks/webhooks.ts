@@ -271,13 +271,16 @@ export function createWebhookStates(db: mongo.Db) {
   return {
     /** By id, of all companies, without deleted webhooks. Needs no encryption key: it reads no sealed value. */
     async statesOf(ids: readonly string[]): Promise<Map<string, WebhookState>> {
-      const found = webhooks.find({ _id: { $in: [...ids] } }).project<StateDocument>(STATE);
-      const states = await found
-        .map(({ _id, disabled, rateLimitPerSecond, deferredAt }): [string, WebhookState] => {
+      const found = await webhooks
+        .find({ _id: { $in: [...ids] } })
+        .project<StateDocument>(STATE)
+        .toArray();
+      const states = found.map(
+        ({ _id, disabled, rateLimitPerSecond, deferredAt }): [string, WebhookState] => {
           const hasRateLimit = rateLimitPerSecond !== null;
           return [_id, { disabled, hasRateLimit, deferredAtMs: deferredAt?.getTime() ?? null }];
-        })
-        .toArray();
+        },
+      );
       return new Map(states);
     },
     /** Stores that these webhooks had an old backlog for their endpoints at `atMs` (since 1970). */
