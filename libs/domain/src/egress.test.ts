@@ -54,7 +54,7 @@ const PUBLIC = `
   2620:4f:7fff::1 2620:4f:8001:: 3ffe:ffff::1 3fff:1000:: 64:ff9b::8.8.8.8
 `.match(/\S+/g) as string[];
 
-describe('an address', () => {
+describe('an address [security]', () => {
   test.each(REFUSED)('%s is refused', (address) => {
     expect(refusalOfAddress(address, strict)).toBe('address');
     const host = address.includes(':') ? `[${address}]` : address;
@@ -70,13 +70,13 @@ describe('an address', () => {
   });
 });
 
-test('a host has only characters that a URL may have there', () => {
+test('a host has only characters that a URL may have there [security]', () => {
   expect(refusalOfHost('a{b}.example.com', loopback)).toBe('host');
   expect(refusalOfHost('a"b`.example.com', loopback)).toBe('host');
   expect(refusalOfHost('a_b!.example.com', loopback)).toBeNull();
 });
 
-describe('loopback', () => {
+describe('loopback [security]', () => {
   test.each(['127.0.0.1', '127.255.255.255', '::1'])(
     '%s is opened by its switch alone',
     (address) => {
@@ -100,7 +100,7 @@ describe('loopback', () => {
   );
 });
 
-describe('EGRESS_ALLOW_CIDRS', () => {
+describe('EGRESS_ALLOW_CIDRS [security]', () => {
   test('opens private ranges and nothing beside them', () => {
     const policy = opened('10.1.0.0/16', 'fd12::/16');
     expect(refusalOfAddress('10.1.255.255', policy)).toBeNull();
@@ -143,7 +143,7 @@ describe('EGRESS_ALLOW_CIDRS', () => {
   });
 });
 
-describe('EGRESS_DENY_CIDRS', () => {
+describe('EGRESS_DENY_CIDRS [security]', () => {
   const denied: EgressPolicy = {
     ...strict,
     allowLoopback: true,
@@ -163,7 +163,7 @@ describe('EGRESS_DENY_CIDRS', () => {
   });
 });
 
-describe('EGRESS_DENY_HOSTS', () => {
+describe('EGRESS_DENY_HOSTS [security]', () => {
   const denied: EgressPolicy = { ...strict, denyHosts: ['api.example.com', '*.corp.example'] };
 
   test.each(['api.example.com', 'API.Example.com', 'api.example.com.', 'a.corp.example'])(
@@ -181,7 +181,7 @@ describe('EGRESS_DENY_HOSTS', () => {
   );
 });
 
-describe('EGRESS_ALLOW_PORTS', () => {
+describe('EGRESS_ALLOW_PORTS [security]', () => {
   const ports: EgressPolicy = { ...strict, allowHttp: true, allowPorts: [443, 8443, 22] };
 
   test.each([
@@ -195,7 +195,7 @@ describe('EGRESS_ALLOW_PORTS', () => {
   });
 });
 
-describe('a URL', () => {
+describe('a URL [security]', () => {
   test.each([
     ...['2130706433', '0x7f.1', '017700000001', '127.1', '0x7f000001', '127.0.0.1.', '①②⑦.0.0.1'],
     ...['127。0。0。1', '0x7f.0x0.0x0.0x1', '0300.0250.1', '10.1'],
@@ -239,7 +239,7 @@ describe('a URL', () => {
   });
 });
 
-describe('an address', () => {
+describe('an address [security]', () => {
   test.each([
     ['0.0.0.0', 32, 0n],
     ['255.255.255.255', 32, 0xffffffffn],
@@ -288,7 +288,7 @@ test.each([
   expect(address && formatIp(unmapped(address))).toBe(form);
 });
 
-describe('a range', () => {
+describe('a range [security]', () => {
   test.each([
     ...[
       '10.0.0.1/8',

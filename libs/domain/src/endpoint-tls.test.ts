@@ -15,7 +15,7 @@ const encrypted = createPrivateKey(own.key)
   .export({ ...pkcs8, cipher: 'aes-256-cbc', passphrase: 'hush' })
   .toString();
 
-describe('the TLS settings of a webhook', () => {
+describe('the TLS settings of a webhook [security]', () => {
   it('are a certificate with its key, authorities, or both', () => {
     const client = { certificate: own.cert, key: own.key };
     expect(tlsOf(client, CHECKS)).toEqual({ kind: 'settings', tls: { client, ca: null } });

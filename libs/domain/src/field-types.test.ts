@@ -32,7 +32,7 @@ test('what is encoded stays as it is', () => {
   expect(once).toMatch(/^[A-Za-z0-9\-._~!$&'()*+,;=:@/?%]+$/);
 });
 
-describe('a header name', () => {
+describe('a header name [security]', () => {
   test.each([
     ...[
       'connection',
@@ -78,7 +78,7 @@ describe('a header name', () => {
   });
 });
 
-describe('a header value', () => {
+describe('a header value [security]', () => {
   test('has every printable Latin-1 character and no other', () => {
     const allowed = Array.from({ length: 0x200 }, (_, code) => code).filter((code) =>
       isHeaderValue(`a${String.fromCharCode(code)}z`),
@@ -107,7 +107,7 @@ describe('a header value', () => {
   });
 });
 
-describe('a credential', () => {
+describe('a credential [security]', () => {
   test.each(['secret\n', '\nsecret', 'a\rb', '\x07u', 'a\tb', 'a\0', 'a\x7f', 'half \ud83d'])(
     'is not %j',
     (text) => {

@@ -13,7 +13,7 @@ const CLIENT: OAuth2Client = {
   clientAuthentication: 'basic',
 };
 
-describe('a token request', () => {
+describe('a token request [security]', () => {
   test('has the credentials in Authorization, encoded as in a form', () => {
     const { headers, body } = tokenRequestOf(CLIENT);
     expect(body).toBe('grant_type=client_credentials');
@@ -47,7 +47,7 @@ describe('a token request', () => {
 const answer = (fields: object, status = 200) =>
   readTokenAnswer(status, JSON.stringify({ access_token: 't', token_type: 'Bearer', ...fields }));
 
-describe('the answer of a token server', () => {
+describe('the answer of a token server [security]', () => {
   test.each([
     [{ expires_in: 3_600 }, 3_570_000],
     [{ expires_in: '600' }, 570_000],

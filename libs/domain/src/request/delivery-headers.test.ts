@@ -53,7 +53,7 @@ function listOf(webhook: Webhook): [string, string][] {
 
 const headersOf = (webhook: Webhook) => Object.fromEntries(listOf(webhook));
 
-describe('the headers of a delivery', () => {
+describe('the headers of a delivery [security]', () => {
   test.each<[string, AuthMethod]>([
     ['hmac', { ...hmac, hmacSecret: 'brought-by-the-customer' }],
     ['basic', { method: 'basic', username: 'u', password: 'p' }],
@@ -120,7 +120,7 @@ describe('the headers of a delivery', () => {
   });
 });
 
-describe('the accepted responses', () => {
+describe('the accepted responses [security]', () => {
   const acceptedBy = (webhook: Webhook) =>
     listOf(webhook).filter(([name]) => /^accept/i.test(name));
 
@@ -153,7 +153,7 @@ describe('the accepted responses', () => {
   });
 });
 
-describe('the signature after a rotation', () => {
+describe('the signature after a rotation [security]', () => {
   const old = secretFromBytes(Buffer.alloc(32, 8));
   const GRACE_ENDS_MS = 1_700_000_000_000;
 

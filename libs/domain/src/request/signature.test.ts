@@ -24,7 +24,7 @@ import {
   standardSignature,
 } from './signature.ts';
 
-describe('the Standard Webhooks signature', () => {
+describe('the Standard Webhooks signature [security]', () => {
   test('agrees with the vector of the specification', () => {
     const key = standardKey('whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw');
     const signature = standardSignature(key, {
@@ -62,7 +62,7 @@ describe('the Standard Webhooks signature', () => {
   });
 });
 
-describe('the HMAC signature', () => {
+describe('the HMAC signature [security]', () => {
   test('is the hex HMAC SHA-256 of the payload under the secret as shown, prefix included', () => {
     const secret = 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw';
     const expected = createHmac('sha256', Buffer.from(secret)).update('{"a":1}').digest('hex');
@@ -85,7 +85,7 @@ describe('the HMAC signature', () => {
   });
 });
 
-describe('a secret', () => {
+describe('a secret [security]', () => {
   test('is the prefix and the base64 of its bytes', () => {
     expect(secretFromBytes(Buffer.alloc(32, 1))).toBe(
       'whsec_AQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQE=',
@@ -95,7 +95,7 @@ describe('a secret', () => {
 
 const rfcKey = sampleSigningKey(1, RFC_KEY_PAIR);
 
-describe('an Ed25519 signature', () => {
+describe('an Ed25519 signature [security]', () => {
   test('agrees with an independent implementation for any key, id, time and payload', async () => {
     await fc.assert(
       fc.asyncProperty(
@@ -124,7 +124,7 @@ describe('an Ed25519 signature', () => {
   });
 });
 
-describe('a public key', () => {
+describe('a public key [security]', () => {
   test('is spelled as in RFC 8037, appendix A.2', () => {
     expect(publicJwkOf(rfcKey)).toEqual({
       kty: 'OKP',
@@ -141,7 +141,7 @@ describe('a public key', () => {
   });
 });
 
-describe('a webhook that the keys of its company sign', () => {
+describe('a webhook that the keys of its company sign [security]', () => {
   const GRACE_ENDS_MS = 1_700_000_000_000;
   const before = sampleSigningKey(1);
   const current = sampleSigningKey(2, { previousUntilMs: GRACE_ENDS_MS });

@@ -21,7 +21,7 @@ function read({ headers = {}, ...rest }: OutgoingRecord) {
 
 const signed = read(sign(record));
 
-describe('the MAC of a record', () => {
+describe('the MAC of a record [security]', () => {
   test('proves what a process with the same key published', () => {
     expect(isProven(signed)).toBe(true);
     expect(signed.headers).toMatchObject({ requestId: 'req_1', 'due-at': '5' });

@@ -8,7 +8,7 @@ function addMany(collector: ByteCollector, chunk: Buffer, times: number): void {
   for (let n = 0; n < times; n += 1) collector.add(chunk);
 }
 
-describe('the collected bytes', () => {
+describe('the collected bytes [security]', () => {
   test('are those of the chunks in their order', () => {
     const collector = createByteCollector({ maxBytes: 100 });
     for (const text of ['He', '', 'llo, ', 'world']) collector.add(Buffer.from(text));
@@ -31,7 +31,7 @@ describe('the collected bytes', () => {
   });
 });
 
-describe('the memory', () => {
+describe('the memory [security]', () => {
   test('is none before the first byte, whatever length was announced', () => {
     expect(createByteCollector({ maxBytes: 262_144, expectedBytes: 262_144 }).heldBytes()).toBe(0);
   });
@@ -78,7 +78,7 @@ describe('the memory', () => {
   });
 });
 
-describe('chunks', () => {
+describe('chunks [security]', () => {
   const isShredded = (bytes: number, times: number): boolean => {
     const collector = createByteCollector({ maxBytes: 64 });
     addMany(collector, Buffer.alloc(bytes), times);

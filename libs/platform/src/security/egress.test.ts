@@ -13,7 +13,7 @@ test.each([
   expect(parse(value).EGRESS_PROXY_URL?.host).toBe(host);
 });
 
-test('without a URL there is no proxy', () => {
+test('without a URL there is no proxy [security]', () => {
   expect(parse('')).toEqual({ EGRESS_PROXY_TARGET: 'address' });
 });
 

@@ -7,7 +7,7 @@ const [first, second] = [newEncryptionKey(), newEncryptionKey().replace(/^[^:]+/
 const signer = (keys: string, use = 'test') =>
   createSignedStatements(keyRingSchema.parse(keys), use);
 
-describe('a signed statement', () => {
+describe('a signed statement [security]', () => {
   const signed = signer(first).sign('who: ä');
 
   test('is read by whoever has the key, also after a rotation', () => {

@@ -86,7 +86,7 @@ const start =
     assertNoPlaintextStores(config, { NODE_ENV });
   };
 
-describe('a start in production', () => {
+describe('a start in production [security]', () => {
   test('is refused when stores are reached without TLS, and each is named without its password', () => {
     expect(start(PLAIN)).toThrow(/Kafka: [^]*MongoDB: [^]*Redis: [^]*ALLOW_PLAINTEXT_STORES=true/);
     expect(start(PLAIN)).not.toThrow(/hush/);
@@ -113,6 +113,6 @@ describe('a start in production', () => {
   });
 });
 
-test('elsewhere, stores may be reached without TLS', () => {
+test('elsewhere, stores may be reached without TLS [security]', () => {
   expect(start(PLAIN, 'development')).not.toThrow();
 });

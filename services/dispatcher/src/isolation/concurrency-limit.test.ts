@@ -61,7 +61,7 @@ const history = fc
     });
   });
 
-describe('the limit, for any history', () => {
+describe('the limit, for any history [security]', () => {
   test('keeps its bounds and stays a number, even with invalid clocks and counts', () => {
     fc.assert(
       fc.property(fc.array(oddAttempt, { maxLength: 200 }), (attempts) => {
@@ -153,7 +153,7 @@ describe('the limit, for any history', () => {
   });
 });
 
-describe('the limit of an endpoint', () => {
+describe('the limit of an endpoint [security]', () => {
   test('has 180 slots after six round trips with the latency it always had', () => {
     expect(after(initialLimit(BOUNDS), 6, { ms: 200 }).value).toBeGreaterThanOrEqual(180);
   });

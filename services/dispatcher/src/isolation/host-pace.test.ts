@@ -22,7 +22,7 @@ beforeEach(() => {
   other = { host, hostStartMs: null };
 });
 
-describe('the limit of attempts to one host', () => {
+describe('the limit of attempts to one host [security]', () => {
   it('does not exist for an endpoint without one', () => {
     const free: PacedByHost = { host: null, hostStartMs: null };
     reserveHostStart(free, NOW_MS);

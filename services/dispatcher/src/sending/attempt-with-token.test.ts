@@ -58,7 +58,7 @@ async function attemptWith(
   return { ...harness, used, refused };
 }
 
-describe('an attempt to a webhook with OAuth 2.0', () => {
+describe('an attempt to a webhook with OAuth 2.0 [security]', () => {
   it('is sent with the token', async () => {
     const { used, settled, refused } = await attemptWith(TOKEN);
     expect(used).toEqual(['t1']);

@@ -228,7 +228,7 @@ test.each<[number, TunnelResult]>([
   expect(judgeAnswer(statusCode, {})).toBe(result);
 });
 
-test('a 407 by which Smokescreen refuses the endpoint is no fault of the proxy', () => {
+test('a 407 by which Smokescreen refuses the endpoint is no fault of the proxy [security]', () => {
   expect(judgeAnswer(407, { 'x-smokescreen-error': 'denied by rule' })).toBe('refused');
 });
 
@@ -242,6 +242,6 @@ test.each<[string, TunnelResult]>([
   expect(judgeAnswer(503, { 'proxy-status': proxyStatus })).toBe(result);
 });
 
-test('a 503 of an overloaded Envoy is a fault of the proxy', () => {
+test('a 503 of an overloaded Envoy is a fault of the proxy [security]', () => {
   expect(judgeAnswer(503, { 'x-envoy-overloaded': 'true' })).toBe('fault');
 });

@@ -27,7 +27,7 @@ async function refuse(hostname: string, policy: EgressPolicy, port: number) {
   return { error, refused, forgotten };
 }
 
-describe('a refusal', () => {
+describe('a refusal [security]', () => {
   test.each<[EgressRefusal, string, Partial<EgressPolicy>, number]>([
     ['scheme', '8.8.8.8', { allowHttp: false }, 80],
     ['port', '8.8.8.8', {}, 6_379],

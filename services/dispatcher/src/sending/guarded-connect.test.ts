@@ -77,7 +77,7 @@ function connect(
   });
 }
 
-describe('a connection', () => {
+describe('a connection [security]', () => {
   test.each(REFUSED)(
     'to the literal %s is refused before a look-up or a socket',
     async (address) => {

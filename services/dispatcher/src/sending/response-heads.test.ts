@@ -26,18 +26,18 @@ function readAll(socket: Socket): Buffer[] {
   return pieces;
 }
 
-test('received data is read in pieces, complete and in order', () => {
+test('received data is read in pieces, complete and in order [security]', () => {
   const text = 'abc'.repeat(3_000);
   const pieces = readAll(socketWith(text));
   expect(pieces.map(({ length }) => length)).toEqual([4_096, 4_096, 808]);
   expect(Buffer.concat(pieces).toString()).toBe(text);
 });
 
-test('a read of a number of bytes returns that many', () => {
+test('a read of a number of bytes returns that many [security]', () => {
   expect(String(socketWith('abcdef').read(2))).toBe('ab');
 });
 
-test('a destroyed socket returns nothing', () => {
+test('a destroyed socket returns nothing [security]', () => {
   const socket = socketWith('abc');
   socket.destroy();
   expect(socket.read()).toBeNull();

@@ -42,7 +42,7 @@ async function expectNothingLeft(): Promise<void> {
 const outcomes = async (attempts: ReturnType<LoneSender['send']>[]): Promise<Set<string>> =>
   new Set((await Promise.all(attempts)).map(({ outcome }) => outcome));
 
-describe('200 attempts at once', () => {
+describe('200 attempts at once [security]', () => {
   test.each([
     ['say nothing', ''],
     ['stop in their headers', 'HTTP/1.1 200 OK\r\nx: '],

@@ -79,7 +79,7 @@ describe.each([
   });
 });
 
-describe('a redirect', () => {
+describe('a redirect [security]', () => {
   let endpoint: RawEndpoint;
   let inside: RawEndpoint;
   beforeEach(async () => {

@@ -54,7 +54,7 @@ async function expectNothingLeft(): Promise<void> {
   expect(next.outcome).toBe('success');
 }
 
-describe('an endpoint', () => {
+describe('an endpoint [security]', () => {
   test.each([
     ['nothing', ''],
     ['a header that never ends', 'HTTP/1.1 200 OK\r\nx-slow: '],

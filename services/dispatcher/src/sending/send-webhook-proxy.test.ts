@@ -44,7 +44,7 @@ afterEach(async () => {
   await Promise.all([proxy.close(), receiver.close()]);
 });
 
-describe('the proxy gets', () => {
+describe('the proxy gets [security]', () => {
   test('an address that was checked, and the endpoint gets its own name', async () => {
     expect(await sender.send(`http://${NAME}/hook`)).toMatchObject({ outcome: 'success' });
     expect([proxy.asked, lookups]).toEqual([['8.8.8.8:80'], 1]);
@@ -82,7 +82,7 @@ describe('the proxy gets', () => {
   );
 });
 
-describe('an https endpoint behind the proxy', () => {
+describe('an https endpoint behind the proxy [security]', () => {
   let server: Server;
   async function listen(identity: { key: string; cert: string }): Promise<void> {
     server = createServer(identity, (_request, response) => response.end('ok'));
@@ -113,7 +113,7 @@ describe('an https endpoint behind the proxy', () => {
   });
 });
 
-describe('no tunnel', () => {
+describe('no tunnel [security]', () => {
   test.each([
     ['connect_error', 502],
     ['timeout', 504],

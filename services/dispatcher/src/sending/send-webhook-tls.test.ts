@@ -67,7 +67,7 @@ const REFUSED = { outcome: 'tls_error', statusCode: null, response: null };
 /** To a certificate that it does not know, a Node server says nothing: it closes the connection. */
 const CLOSED = { outcome: 'connect_error', statusCode: null, response: null };
 
-describe('an endpoint with a private authority that demands a certificate', () => {
+describe('an endpoint with a private authority that demands a certificate [security]', () => {
   test('gets the certificate of the webhook', async () => {
     const attempt = await sender.send(endpoint.url, tlsOf('a', known, own.cert));
     expect(attempt).toMatchObject({ outcome: 'success', statusCode: 200 });
@@ -100,7 +100,7 @@ describe('an endpoint with a private authority that demands a certificate', () =
   });
 });
 
-test('informational responses that were not asked for are skipped over TLS too', async () => {
+test('informational responses that were not asked for are skipped over TLS too [security]', async () => {
   const response = 'HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok';
   const server = createServer(own, (socket) => {
     socket.on('data', (chunk: Buffer) => {
@@ -122,7 +122,7 @@ test('informational responses that were not asked for are skipped over TLS too',
 });
 
 /** RFC 6066, section 3. */
-describe('the server name in the handshake', () => {
+describe('the server name in the handshake [security]', () => {
   const port = () => portOf(endpoint);
 
   test.each([
@@ -153,7 +153,7 @@ describe('the server name in the handshake', () => {
   });
 });
 
-describe('an endpoint whose certificate an intermediate authority has issued', () => {
+describe('an endpoint whose certificate an intermediate authority has issued [security]', () => {
   const root = authority('the root');
   const intermediate = authority('the intermediate', root);
   const { key, cert } = issuedBy(intermediate, NAME);
@@ -183,7 +183,7 @@ describe('an endpoint whose certificate an intermediate authority has issued', (
   });
 });
 
-describe('webhooks with different certificates for one endpoint', () => {
+describe('webhooks with different certificates for one endpoint [security]', () => {
   test('never share a connection', async () => {
     expect(await sender.send(endpoint.url, tlsOf('a', known, own.cert))).toMatchObject({
       outcome: 'success',

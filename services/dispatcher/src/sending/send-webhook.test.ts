@@ -200,7 +200,7 @@ describe('send webhook', () => {
   });
 });
 
-describe('the capture of a response body', () => {
+describe('the capture of a response body [security]', () => {
   test('keeps the first 4 KiB, also when they come in pieces', () => {
     const capture = createResponseCapture();
     expect(capture.add(Buffer.alloc(4_095, 'a'))).toBe(true);
@@ -253,7 +253,7 @@ describe('the capture of a response body', () => {
   });
 });
 
-describe('the text of a compressed body', () => {
+describe('the text of a compressed body [security]', () => {
   const json = JSON.stringify({ error: 'é'.repeat(500) });
   function textOf(body: Buffer, encoding: string, keptBytes?: number): string | null {
     const capture = createResponseCapture(keptBytes);
@@ -307,7 +307,7 @@ describe('the text of a compressed body', () => {
   });
 });
 
-describe('the response headers that are kept', () => {
+describe('the response headers that are kept [security]', () => {
   test('include none that may carry a session or a secret', () => {
     const headers = {
       'Content-Type': 'text/plain',

@@ -12,7 +12,7 @@ import { type ApiResponse, pathsOf, type Route } from './route.ts';
 
 const nameOf = ({ method, path }: Route): string => `${method} ${path}`;
 
-describe('the route table', () => {
+describe('the route table [security]', () => {
   const routes = routeTable();
 
   test('names what the audit log says of every route that changes something', () => {
@@ -77,7 +77,7 @@ async function* parts(...each: number[][]): AsyncGenerator<number[]> {
   for (const part of each) yield await Promise.resolve(part);
 }
 
-describe('a request that changes something', () => {
+describe('a request that changes something [security]', () => {
   test('is recorded with its key, its address, what it asked for and what came of it', async () => {
     const request = asked(['admin'], { webhookId: 'wh_1' }, { name: 'New', hmacSecret: 'hush' });
     const changed = { before: { name: 'Old' }, after: { name: 'New' } };
@@ -113,7 +113,7 @@ describe('a request that changes something', () => {
   });
 });
 
-describe('a request that reads', () => {
+describe('a request that reads [security]', () => {
   test('is recorded when its key sees secrets', async () => {
     const shown = { data: { id: 'wh_1' } };
     const request = asked(['read', 'webhooks:write'], { webhookId: 'wh_1' });

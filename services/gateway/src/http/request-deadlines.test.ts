@@ -31,7 +31,7 @@ function passTo(atMs: number): void {
   deadlines.tick();
 }
 
-describe('a step of a request', () => {
+describe('a step of a request [security]', () => {
   test('gives its result or its error when it ends in time', async () => {
     expect(await deadlines.within(response, Promise.resolve(7))).toBe(7);
     const error = new Error('away');

@@ -42,7 +42,7 @@ function openWork(): { work: Promise<void>; fail: () => Promise<void> } {
   };
 }
 
-describe('what a request holds', () => {
+describe('what a request holds [security]', () => {
   test('is released when its response closes', () => {
     const { fake, response } = responseTo();
     expect(memory.tryReserve(response, 100)).toBe(true);
@@ -76,7 +76,7 @@ describe('what a request holds', () => {
   });
 });
 
-describe('what is about to be read for a request', () => {
+describe('what is about to be read for a request [security]', () => {
   test('is refused with 503 when its company holds too much, and not for another company', () => {
     memory.reserve(responseTo().response, 450);
     const refused = { status: 503, code: 'unavailable' };
@@ -93,7 +93,7 @@ describe('what is about to be read for a request', () => {
   });
 });
 
-describe('what a request holds before its company is known', () => {
+describe('what a request holds before its company is known [security]', () => {
   /** As express makes it, before authentication. */
   const responseFrom = (ip: string): Response =>
     Object.assign(new EventEmitter(), { closed: false, req: { ip } }) as unknown as Response;

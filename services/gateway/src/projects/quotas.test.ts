@@ -49,7 +49,7 @@ function create(setting: keyof typeof LIMITS, ownerId = 'comp_1'): Promise<strin
 const settled = async (creations: Promise<string>[]) =>
   (await Promise.allSettled(creations)).filter(({ status }) => status === 'fulfilled').length;
 
-describe('a quota', () => {
+describe('a quota [security]', () => {
   test('refuses what comes after the last one, with its limit and the name of its setting', async () => {
     expect(await settled([1, 2, 3].map(() => create('QUOTA_PROJECTS_PER_COMPANY')))).toBe(3);
     await expect(create('QUOTA_PROJECTS_PER_COMPANY')).rejects.toMatchObject({
@@ -111,7 +111,7 @@ describe('a quota', () => {
   });
 });
 
-describe('custom headers', () => {
+describe('custom headers [security]', () => {
   test('may have as many bytes as the setting allows, names included', () => {
     const headers = [{ key: 'X-A', value: '12345' }];
     expect(() => {

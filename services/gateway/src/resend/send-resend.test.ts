@@ -303,7 +303,7 @@ describe('send resend', () => {
   });
 });
 
-test('pages get smaller as the memory fills up, and never smaller than 20', () => {
+test('pages get smaller as the memory fills up, and never smaller than 20 [security]', () => {
   const budget = createPageBudget(800 * 2_000);
   const sizes = Array.from({ length: 10 }, () => {
     const size = budget.pageSize();
@@ -313,7 +313,7 @@ test('pages get smaller as the memory fills up, and never smaller than 20', () =
   expect(sizes).toEqual([500, 500, 500, 250, 125, 62, 31, 20, 20, 20]);
 });
 
-test('memory that is released is there for the next page', () => {
+test('memory that is released is there for the next page [security]', () => {
   const budget = createPageBudget(800 * 100);
   const release = budget.reserve(100);
   expect([budget.pageSize(), budget.usedBytes()]).toEqual([20, 80_000]);

@@ -53,7 +53,7 @@ beforeEach(() => {
 
 const events = (): AuditEvent[] => [...stored.values()];
 
-describe('a change', () => {
+describe('a change [security]', () => {
   test('is stored as started before it is made, and as done after it', async () => {
     const change = log.recordChange(
       ACTION,
@@ -102,7 +102,7 @@ describe('a change', () => {
   });
 });
 
-describe('a read', () => {
+describe('a read [security]', () => {
   test('is stored at once with the number of things', async () => {
     await log.recordRead(ACTION, 3);
     expect(events()).toMatchObject([{ outcome: 'done', count: 3, completedAtMs: 5_000 }]);

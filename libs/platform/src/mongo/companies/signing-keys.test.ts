@@ -9,7 +9,7 @@ const first = sampleSigningKey(1);
 const second = sampleSigningKey(2, { previousUntilMs: 9_000 });
 const stored = (key = first) => sealSigningKey(vault, key);
 
-describe('a stored signing key', () => {
+describe('a stored signing key [security]', () => {
   it('opens to the key that was sealed, and shows neither half of it', () => {
     const document = stored();
     expect(openSigningKey(vault, document)).toEqual(first);
@@ -28,7 +28,7 @@ describe('a stored signing key', () => {
   });
 });
 
-describe('the keys that sign', () => {
+describe('the keys that sign [security]', () => {
   const newestFirst = [stored(second), stored(first)];
 
   it('are the newest and, during its grace, the one before', () => {

@@ -57,7 +57,7 @@ describe.each([
   });
 });
 
-describe('the URL of a sealed webhook', () => {
+describe('the URL of a sealed webhook [security]', () => {
   const ELSEWHERE = [
     'http://example.com/hook',
     'https://example.org/hook',
