@@ -25,7 +25,7 @@ describe('vault', () => {
     throw new Error('the value was opened');
   }
 
-  describe('a sealed value', () => {
+  describe('a sealed value [security]', () => {
     it('opens to the text that was sealed, for any text and binding', () => {
       const anyText = fc.string({ unit: 'grapheme', maxLength: 5_000 });
       fc.assert(
@@ -120,7 +120,7 @@ describe('vault', () => {
     });
   });
 
-  describe('a ring of keys', () => {
+  describe('a ring of keys [security]', () => {
     it('seals with its first key and opens with all of them', () => {
       const before = createVault([OLD]).seal('hush', BINDING);
       expect(vault.open(before, BINDING)).toBe('hush');
@@ -150,7 +150,7 @@ describe('vault keys', () => {
   const read = (text: string) => parseConfig('gateway', schema, { ENCRYPTION_KEYS: text });
   const newKey = (): string => randomBytes(32).toString('base64');
 
-  describe('ENCRYPTION_KEYS', () => {
+  describe('ENCRYPTION_KEYS [security]', () => {
     it('is a list of keys in the order of the text', () => {
       const [first, second] = [newKey(), newKey()];
       const { ENCRYPTION_KEYS: keys } = read(`2026-08:${first}, old_1:${second}`);

@@ -75,7 +75,7 @@ describe('access tokens', () => {
     return shared?.answer.kind === 'token' ? shared.answer.value : (shared?.answer ?? null);
   }
 
-  describe('an access token', () => {
+  describe('an access token [security]', () => {
     test('is shared by attempts that need it at the same time, and kept while it is usable', async () => {
       expect(await Promise.all([get(), get(), get()])).toEqual(['t1', 't1', 't1']);
       nowMs += 59_999;
@@ -121,7 +121,7 @@ describe('access tokens', () => {
     });
   });
 
-  describe('a token whose server may not be asked yet', () => {
+  describe('a token whose server may not be asked yet [security]', () => {
     test('is requested by the attempts that come back at the reservation they were given', async () => {
       pacedMs = 5_100;
       const later = { kind: 'later', reservedAtMs: EPOCH_MS + nowMs + 5_100 };
@@ -141,7 +141,7 @@ describe('access tokens', () => {
     });
   });
 
-  describe('a failure', () => {
+  describe('a failure [security]', () => {
     const FAILED: TokenAnswer = { kind: 'failed', reason: 'the token server answered 503' };
 
     test('is the answer to all attempts for a quarter of a second', async () => {
@@ -238,7 +238,7 @@ describe('request token', () => {
 
   const failed = (reason: string) => ({ kind: 'failed', reason });
 
-  describe('a token request', () => {
+  describe('a token request [security]', () => {
     test('is a POST of the form to the path and query of the token server', async () => {
       const value = 'x'.repeat(8_192);
       server.answerWith((response) => {
@@ -318,7 +318,7 @@ describe('request token', () => {
     });
   });
 
-  describe('behind an egress proxy', () => {
+  describe('behind an egress proxy [security]', () => {
     let proxy: ConnectProxy;
     beforeEach(async () => {
       proxy = await startConnectProxy();
@@ -358,7 +358,7 @@ describe('token pace', () => {
       .length;
   }
 
-  describe('token requests of one company to one host', () => {
+  describe('token requests of one company to one host [security]', () => {
     test('are made up to the limit at once, and then as time passes', () => {
       expect(ask(100)).toBe(10);
       nowMs += 500;

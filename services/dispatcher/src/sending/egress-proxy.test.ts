@@ -48,7 +48,7 @@ describe('open egress proxy', () => {
       () => undefined,
     );
 
-  test('an https proxy is trusted by the CA that is in its file now', async () => {
+  test('an https proxy is trusted by the CA that is in its file now [security]', async () => {
     const caFile = join(dir, 'ca.pem');
     writeFileSync(caFile, selfSigned('localhost').cert);
     const egress = open(caFile);
@@ -60,7 +60,7 @@ describe('open egress proxy', () => {
     expect(await refusal()).toMatchObject({ result: 'refused' });
   });
 
-  test('a CA file that cannot be read is refused at the start, by its name', () => {
+  test('a CA file that cannot be read is refused at the start, by its name [security]', () => {
     expect(() => open(join(dir, 'none.pem'))).toThrow(/TLS files of the egress proxy.*none\.pem/);
   });
 });
@@ -93,7 +93,7 @@ describe('open proxy', () => {
 
   const trusting = (ca: string): SecureContext => createSecureContext({ ca });
 
-  describe('a tunnel', () => {
+  describe('a tunnel [security]', () => {
     let endpoint: Server;
     let conduct: Extract<ProxyConduct, { kind: 'tunnel' }>;
     beforeEach(async () => {
@@ -154,7 +154,7 @@ describe('open proxy', () => {
     });
   });
 
-  describe('no tunnel', () => {
+  describe('no tunnel [security]', () => {
     test('is a fault when the proxy sends informational responses only', async () => {
       proxy.behave({ kind: 'answer', status: 102, headers: { x: 'y'.repeat(16_384) } });
       await expect(open(proxy.url).openTunnel(AUTHORITY)).rejects.toMatchObject({

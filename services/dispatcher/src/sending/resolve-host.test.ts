@@ -48,7 +48,7 @@ describe('resolve host', () => {
   const addressesOf = async (name = NAME): Promise<string[]> =>
     (await hosts.resolve(name)).map(({ address }) => address);
 
-  describe('the addresses of a host', () => {
+  describe('the addresses of a host [security]', () => {
     test('include those of both families', async () => {
       v6 = () => Promise.resolve([{ address: '2606:4700::1111', ttl: 30 }]);
       expect(await hosts.resolve(NAME)).toEqual([
@@ -94,7 +94,7 @@ describe('resolve host', () => {
     });
   });
 
-  describe('a name server that does not answer for one family', () => {
+  describe('a name server that does not answer for one family [security]', () => {
     const V4 = { address: '8.8.8.8', ttl: 30 };
     const V6 = { address: '2606:4700::1111', ttl: 30 };
     let late: PromiseWithResolvers<AddressRecord[]>;
@@ -157,7 +157,7 @@ describe('resolve host', () => {
     });
   });
 
-  describe('the answer of a name server', () => {
+  describe('the answer of a name server [security]', () => {
     test.each([
       ['for its TTL', [30], 30_000],
       ['for 5 s when its TTL is shorter', [0], 5_000],
@@ -197,7 +197,7 @@ describe('resolve host', () => {
     });
   });
 
-  describe('a failed look-up', () => {
+  describe('a failed look-up [security]', () => {
     test.each([
       ['no record', () => Promise.reject(NO_DATA)],
       ['an empty answer', () => Promise.resolve([])],

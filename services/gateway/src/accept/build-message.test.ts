@@ -17,7 +17,7 @@ function withResponse(message = made) {
   return { shown, stored: { ...message, idempotency } };
 }
 
-describe('a stored response', () => {
+describe('a stored response [security]', () => {
   test('is opened as it was sealed, and does not repeat the payload', () => {
     const payload = JSON.stringify('x'.repeat(10_000));
     const { shown, stored } = withResponse({ ...made, payload });

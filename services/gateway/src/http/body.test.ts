@@ -226,7 +226,7 @@ describe('receive body', () => {
   /** Returns one chunk; an empty one ends the body. */
   const chunk = (bytes: number): string => `${bytes.toString(16)}\r\n${'x'.repeat(bytes)}\r\n`;
 
-  describe('a body of 262,144 bytes', () => {
+  describe('a body of 262,144 bytes [security]', () => {
     test('is accepted with its length', async () => {
       const { until } = post(`Content-Length: ${LIMIT}`, 'x'.repeat(LIMIT));
       expect(await until(ENVELOPE)).toContain(`"bytes":${LIMIT}`);
@@ -238,7 +238,7 @@ describe('receive body', () => {
     });
   });
 
-  describe('a body of one byte more', () => {
+  describe('a body of one byte more [security]', () => {
     test('is refused before a byte of it arrives', async () => {
       const { until } = post(`Content-Length: ${LIMIT + 1}`);
       const { status, body } = parseAnswer(await until(ENVELOPE));
@@ -257,7 +257,7 @@ describe('receive body', () => {
     });
   });
 
-  test('an announced body gets 100 Continue when it will be accepted', async () => {
+  test('an announced body gets 100 Continue when it will be accepted [security]', async () => {
     const { socket, until } = post('Expect: 100-continue\r\nContent-Length: 2');
     await until(/^HTTP\/1\.1 100 Continue/);
     socket.write('{}');
@@ -273,15 +273,15 @@ describe('receive body', () => {
     },
   );
 
-  test('a body with Content-Encoding identity is accepted', async () => {
+  test('a body with Content-Encoding identity is accepted [security]', async () => {
     await post('Content-Encoding: identity\r\nContent-Length: 2', '{}').until(/"bytes":2/);
   });
 
-  test('a missing body is an empty one', async () => {
+  test('a missing body is an empty one [security]', async () => {
     await post('X: y').until(/"bytes":0/);
   });
 
-  describe('bodies that are being read', () => {
+  describe('bodies that are being read [security]', () => {
     const half = `Content-Length: ${LIMIT}`;
     const unfinished = (): RawConnection => post(half, 'x'.repeat(LIMIT - 1));
     const untilHeld = (bytes: number) =>
@@ -308,13 +308,13 @@ describe('receive body', () => {
     });
   });
 
-  test('a body that does not arrive in its time is refused with 408', async () => {
+  test('a body that does not arrive in its time is refused with 408 [security]', async () => {
     const { until } = post('Content-Length: 9', 'part', '/impatient');
     const { status, body } = parseAnswer(await until(ENVELOPE));
     expect([status, body.code]).toEqual([408, 'request_timeout']);
   });
 
-  describe('a body in many small chunks', () => {
+  describe('a body in many small chunks [security]', () => {
     const HEADERS = 'Transfer-Encoding: chunked';
 
     test('is accepted with four bytes in each', async () => {

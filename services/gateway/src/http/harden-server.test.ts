@@ -83,7 +83,7 @@ describe('harden server', () => {
     expect(response.head).toContain('Connection: close');
   }
 
-  describe('the number of headers', () => {
+  describe('the number of headers [security]', () => {
     const headers = (count: number): string =>
       Array.from({ length: count }, (_, n) => `x-${n}: y\r\n`).join('');
 
@@ -95,7 +95,7 @@ describe('harden server', () => {
     });
   });
 
-  describe('an invalid request', () => {
+  describe('an invalid request [security]', () => {
     test.each([
       ['no HTTP at all', 'nonsense\r\n\r\n', 400, 'malformed_request'],
       ['a bare line feed', 'GET / HTTP/1.1\r\nHost: a\nX: b\r\n\r\n', 400, 'malformed_request'],
@@ -152,12 +152,12 @@ describe('harden server', () => {
     });
   });
 
-  test('a target in absolute form names the host and the path', async () => {
+  test('a target in absolute form names the host and the path [security]', async () => {
     const head = 'GET http://b.example:81/target HTTP/1.1\r\nHost: a\r\n\r\n';
     expect(await send(head).until(/\]$/)).toContain('["/target","b.example:81"]');
   });
 
-  describe('a client that closes its sending side', () => {
+  describe('a client that closes its sending side [security]', () => {
     const LATER = '/later HTTP/1.1\r\nHost: a\r\n';
 
     test.each([
@@ -183,7 +183,7 @@ describe('harden server', () => {
     });
   });
 
-  describe('a request that does not end', () => {
+  describe('a request that does not end [security]', () => {
     beforeEach(async () => {
       close();
       await listen(IMPATIENT);
@@ -216,7 +216,7 @@ describe('harden server', () => {
     });
   });
 
-  describe('the rest of a body whose response was sent early', () => {
+  describe('the rest of a body whose response was sent early [security]', () => {
     const early = (): RawConnection => send(`${GET}Content-Length: 9\r\n\r\n`);
 
     test('may arrive for a while before the connection is closed', async () => {
@@ -235,7 +235,7 @@ describe('harden server', () => {
     });
   });
 
-  test('an idle connection holds nothing of its last request', async () => {
+  test('an idle connection holds nothing of its last request [security]', async () => {
     const begun = nextRequest();
     const { until } = send(`${POST}Content-Length: 2\r\n\r\n{}`);
     const request = await begun;
@@ -251,7 +251,7 @@ describe('harden server', () => {
     return new WeakRef(request);
   }
 
-  test('a client that does not read its response is disconnected', async () => {
+  test('a client that does not read its response is disconnected [security]', async () => {
     close();
     await listen({ ...BOUNDS, silenceMs: 50 });
     const { deaf, served } = await askUntilServed();
@@ -275,7 +275,7 @@ describe('harden server', () => {
     return askUntilServed();
   }
 
-  test('a client that disconnects in the middle of a body does not affect others', async () => {
+  test('a client that disconnects in the middle of a body does not affect others [security]', async () => {
     const { socket } = send(`${POST}Content-Length: 100\r\n\r\n{`);
     await once(server, 'request');
     socket.destroy();

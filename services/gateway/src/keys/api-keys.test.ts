@@ -8,7 +8,7 @@ const makerWith = (scopes: readonly Scope[], appId: string | null = null) => ({
   appId,
 });
 
-describe('the rights of a new key', () => {
+describe('the rights of a new key [security]', () => {
   test('are all when nothing is asked for', () => {
     expect(rightsFor(makerWith(ALL_SCOPES), {})).toEqual({});
   });

@@ -72,7 +72,7 @@ describe('authenticate', () => {
     throw new Error('the call was not refused');
   }
 
-  describe('a valid key', () => {
+  describe('a valid key [security]', () => {
     test('returns the caller, and is looked up once', async () => {
       expect(await call(keyOf('good'))).toEqual(recordOf('comp_1'));
       expect(await call(keyOf('good'), 'comp_1')).toEqual(recordOf('comp_1'));
@@ -114,7 +114,7 @@ describe('authenticate', () => {
     });
   });
 
-  describe('a wrong key', () => {
+  describe('a wrong key [security]', () => {
     const expectRefused = async (apiKey: string | undefined) => {
       const refusal = await refusalOf(call(apiKey));
       expect([refusal.status, refusal.code, refusal.message]).toEqual([
@@ -168,7 +168,7 @@ describe('authenticate', () => {
     });
   });
 
-  describe('beyond the limit of wrong keys of an address', () => {
+  describe('beyond the limit of wrong keys of an address [security]', () => {
     const LIMIT = 100;
 
     beforeEach(async () => {
@@ -244,7 +244,7 @@ describe('authenticate', () => {
     });
   });
 
-  test('a key that was dropped from the cache is looked up again, and refused when it was revoked', async () => {
+  test('a key that was dropped from the cache is looked up again, and refused when it was revoked [security]', async () => {
     await call(keyOf('good'));
     stored.clear();
     expect(await call(keyOf('good'))).toEqual(recordOf('comp_1'));
@@ -252,11 +252,11 @@ describe('authenticate', () => {
     await expect(call(keyOf('good'))).rejects.toMatchObject({ status: 401 });
   });
 
-  test('an empty companyid counts as none', async () => {
+  test('an empty companyid counts as none [security]', async () => {
     expect(await call(keyOf('good'), '')).toEqual(recordOf('comp_1'));
   });
 
-  test('an expired key is refused from its time on, and is counted as wrong', async () => {
+  test('an expired key is refused from its time on, and is counted as wrong [security]', async () => {
     stored.set(hashOfKey(keyOf('ends')), recordOf('comp_1', { expiresAtMs: nowMs + 500 }));
     expect(await call(keyOf('ends'))).toMatchObject({ companyId: 'comp_1' });
     nowMs += 500;
@@ -264,14 +264,14 @@ describe('authenticate', () => {
     expect(counted).toHaveLength(1);
   });
 
-  test('each use of a valid key is noted', async () => {
+  test('each use of a valid key is noted [security]', async () => {
     await call(keyOf('good'));
     await call(keyOf('good'));
     await refusalOf(call(keyOf('good'), 'comp_2'));
     expect(used).toEqual(['key_of_comp_1', 'key_of_comp_1']);
   });
 
-  test('a key of a suspended company is refused, and counts neither as used nor as wrong', async () => {
+  test('a key of a suspended company is refused, and counts neither as used nor as wrong [security]', async () => {
     stored.set(hashOfKey(keyOf('held')), recordOf('comp_1', { isSuspended: true }));
     const refusal = await refusalOf(call(keyOf('held'), 'comp_1'));
     expect([refusal.status, refusal.code]).toEqual([403, 'company_suspended']);

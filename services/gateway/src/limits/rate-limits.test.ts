@@ -219,14 +219,14 @@ describe('miss budget', () => {
     return times;
   }
 
-  test('one network has half of the misses of a second, an IPv6 /48 with all its prefixes', async () => {
+  test('one network has half of the misses of a second, an IPv6 /48 with all its prefixes [security]', async () => {
     const inOneNetwork = (n: number): string => `2001:db8:1:${n.toString(16)}::1`;
     expect(await misses(10 * PER_SECOND, inOneNetwork)).toBe(PER_SECOND / 2);
     expect(await lookUp('2001:db8:2::1', 'key')).toBe('key');
     expect(await lookUp('192.0.2.1')).toBeNull();
   });
 
-  test('all networks together have no more misses in a second than the budget', async () => {
+  test('all networks together have no more misses in a second than the budget [security]', async () => {
     const made = await misses(10 * PER_SECOND, (n) => `192.0.${n >> 8}.${n & 255}`);
     expect(made).toBeLessThanOrEqual(PER_SECOND);
     expect(made).toBeGreaterThan(PER_SECOND - 3);
@@ -234,7 +234,7 @@ describe('miss budget', () => {
     expect(await misses(50, (n) => `192.0.2.${n}`)).toBe(50);
   });
 
-  test('look-ups that find a key use up nothing', async () => {
+  test('look-ups that find a key use up nothing [security]', async () => {
     for (let n = 0; n < 10 * PER_SECOND; n += 1) await lookUp('192.0.2.1', 'key');
     expect(await misses(10 * PER_SECOND, () => '192.0.2.1')).toBe(PER_SECOND / 2);
   });
@@ -253,7 +253,7 @@ describe('miss budget', () => {
     return { made: Promise.all(made), answer: resolve, fail: reject };
   }
 
-  test('look-ups under way are no misses: a thousand of one network find their keys', async () => {
+  test('look-ups under way are no misses: a thousand of one network find their keys [security]', async () => {
     const { made, answer } = begin(MOST_UNDER_WAY / 2);
     expect(await lookUp('198.51.100.1', 'key')).toBe('key');
     answer('key');
@@ -261,7 +261,7 @@ describe('miss budget', () => {
     expect(await misses(10 * PER_SECOND, () => '192.0.2.1')).toBe(PER_SECOND / 2);
   });
 
-  test('one network has half of the look-ups under way, and then gets 503', async () => {
+  test('one network has half of the look-ups under way, and then gets 503 [security]', async () => {
     const { made, fail } = begin(MOST_UNDER_WAY / 2);
     await expect(lookUp('192.0.2.1', 'key')).rejects.toMatchObject({
       status: 503,
@@ -274,7 +274,7 @@ describe('miss budget', () => {
     expect(await lookUp('192.0.2.1', 'key')).toBe('key');
   });
 
-  test('look-ups that were under way together count as misses in the second of their end, up to the share', async () => {
+  test('look-ups that were under way together count as misses in the second of their end, up to the share [security]', async () => {
     const { made, answer } = begin(MOST_UNDER_WAY / 2);
     nowMs += 1_000;
     answer(null);

@@ -152,7 +152,7 @@ describe('public keys page', () => {
   const keysOf = async (companyId: string): Promise<unknown> =>
     (await fetch(`${url}/${companyId}`)).json();
 
-  describe('the public keys of a company', () => {
+  describe('the public keys of a company [security]', () => {
     it('are a JWK Set that may be kept for five minutes, the newest key first', async () => {
       const keys = { current, previous: { key: before, expiresAtMs: 9_000 } };
       stored.set(COMPANY, { kind: 'opened', keys });

@@ -43,7 +43,7 @@ function endingAt(nth: number): Vault {
   return { ...rotated, seal };
 }
 
-describe('the rotation of the key', () => {
+describe('the rotation of the key [security]', () => {
   let database: ScratchDatabase;
   let db: mongo.Db;
 
