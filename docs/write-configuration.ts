@@ -220,7 +220,7 @@ function entryOf(name: string): string {
   return wrapped(`- **\`${name}\`** (${value}; ${readBy}): ${meaning}`, '  ');
 }
 
-const WIDTH = 120;
+const WIDTH = 132;
 
 /** Breaks a paragraph into lines; those after the first begin with `indent`. */
 function wrapped(text: string, indent: string): string {
