@@ -71,7 +71,7 @@ describe('Settings of topics that somebody has changed', () => {
       'Settings of topics could lose records or stop deliveries:\n' +
         `  ${topic('retry.1s')} has cleanup.policy=compact, wanted delete: only the newest record of each webhook is kept, the others are lost\n` +
         `  ${topic('retry.1s')} has retention.ms=4000, wanted 604801000: records are deleted before an outage of the promised length is over\n` +
-        'Mend settings with `npm run admin -- topics apply` (docs/topics.md), then start again.\n',
+        'Correct settings with `npm run admin -- topics apply` (docs/topics.md), then start again.\n',
     );
     const wouldBe = await topics('apply', '--dry-run');
     expect(wouldBe.text).toContain('2 settings of 1 topics would be written');

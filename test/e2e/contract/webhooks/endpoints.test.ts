@@ -294,6 +294,24 @@ describe('Authentication at the endpoint', () => {
     });
   });
 
+  describe('The attempts of a webhook with timeoutSeconds', () => {
+    it('end after that time, while the service gives others 15 s', async () => {
+      receiver.answerWith(() => undefined);
+      const webhook = await make.webhook({ url: receiver.url, timeoutSeconds: 1 });
+      const patient = await make.webhook({ url: receiver.url });
+      const deliveryTo = async ({ id }: ShownWebhook): Promise<string> =>
+        String((await make.message({ webhookId: id })).deliveries[0]?.id);
+      const [waiting, ended] = [await deliveryTo(patient), await deliveryTo(webhook)];
+      const { attempts } = await eventually('the attempt', async () => {
+        const shown = await make.delivery(ended);
+        return shown.attemptCount === 1 ? shown : null;
+      });
+      expect(attempts).toMatchObject([{ outcome: 'timeout', statusCode: null }]);
+      expect(await make.delivery(waiting)).toMatchObject({ attemptCount: 0, status: 'pending' });
+      receiver.answerWith((response) => response.writeHead(200).end('ok'));
+    });
+  });
+
   describe('Authenticating deliveries', () => {
     const METHODS: [string, object, (webhook: ShownWebhook, got: Received) => void][] = [
       [

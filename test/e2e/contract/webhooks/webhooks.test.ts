@@ -49,7 +49,7 @@ describe('Webhooks', () => {
     dataOf(await posthorn.api.put(`/webhooks/${id}`, changes));
 
   describe('Webhooks · POST /webhooks', () => {
-    it('returns every field, with defaults for those that were not given', async () => {
+    it('returns every field, with defaults for absent ones', async () => {
       const made = await make.webhook({ url: URL, appId });
       expect(made).toEqual({
         id: anId('wh'),
@@ -72,193 +72,123 @@ describe('Webhooks', () => {
       });
     });
 
-    describe('Webhooks · POST /webhooks · global webhook', () => {
-      it('belongs to a project and an environment instead of an app', async () => {
-        const made = await make.webhook({ url: URL, projectId, environment_id: 'live-1_A' });
-        expect(await get(made.id)).toEqual(made);
-        const ofApp = dataOf<ShownWebhook[]>(await posthorn.api.get(`/webhooks?appId=${appId}`));
-        expect(ofApp.map(({ id }) => id)).not.toContain(made.id);
+    it('returns fields in camelCase, also after a request in snake_case', async () => {
+      const custom = [{ key: 'X-Tenant', value: 't-1' }];
+      const made = await make.webhook({
+        url: URL,
+        app_id: appId,
+        appId,
+        name: 'Orders',
+        custom_headers: custom,
+        auth_method: 'apiKey',
+        api_key: 'k-1',
+        api_key_header: 'X-Key',
+        event_types: ['order.paid'],
+        rate_limit_per_second: 5,
       });
-
-      it.each([
-        [{}, ['appId']],
-        [{ projectId: 'proj_1' }, ['environmentId']],
-        [{ environmentId: 'live' }, ['projectId']],
-        [{ appId: 'app_1', projectId: 'proj_1' }, ['projectId']],
-        [{ appId: 'app_1', environmentId: 'live' }, ['environmentId']],
-        [{ projectId: 'proj_1', environmentId: 'a b' }, ['environmentId']],
-        [{ projectId: 'proj_1', environmentId: 'x'.repeat(65) }, ['environmentId']],
-        [{ projectId: 'proj_1', environmentId: '' }, ['environmentId']],
-      ])('is refused as %j because of %j', async (owner, problems) => {
-        expectInvalid(await posthorn.api.post('/webhooks', { url: URL, ...owner }), ...problems);
-      });
-    });
-
-    describe('Webhooks · GET /webhooks', () => {
-      it('returns the webhooks of an app, oldest first, with the secret and without authMethod', async () => {
-        const { id } = await make.app({ projectId });
-        const first = await make.webhook({ url: URL, appId: id, name: 'First' });
-        const second = await make.webhook({ url: URL, appId: id, name: 'Second', ...BASIC });
-        const list = async (query: string) =>
-          dataOf<ShownWebhook[]>(await posthorn.api.get(`/webhooks?${query}`));
-        expect(await list(`appId=${id}`)).toEqual([first, second].map(withoutAuth));
-        expect(await list(`app_id=${id}&limit=1&skip=1`)).toEqual([withoutAuth(second)]);
-        const all = await list('limit=1000');
-        expect(all.map((each) => each.id)).toEqual(all.map((each) => each.id).sort());
-        expect(all).toEqual(expect.arrayContaining([withoutAuth(first), withoutAuth(second)]));
-      });
-
-      it.each(['limit=0', 'limit=1001', 'skip=-1', 'appId=', 'app=1'])(
-        'refuses %s',
-        async (query) => {
-          const [name = ''] = query.split('=');
-          expectInvalid(await posthorn.api.get(`/webhooks?${query}`), name);
-        },
-      );
-    });
-
-    describe('Webhooks · GET /webhooks/{webhookId}', () => {
-      it('returns the webhook as its creation did, with secret and authMethod', async () => {
-        for (const auth of [{}, BASIC, API_KEY]) {
-          const made = await make.webhook({ url: URL, appId, ...auth });
-          expect(await get(made.id)).toEqual(made);
-        }
-      });
-
-      it('returns 404 for an unknown id', async () => {
-        expectNotFound(await posthorn.api.get(`/webhooks/${UNKNOWN}`));
+      expect(made).toMatchObject({
+        name: 'Orders',
+        customHeaders: custom,
+        eventTypes: ['order.paid'],
+        rateLimitPerSecond: 5,
+        disabled: false,
+        authMethod: { method: 'api_key', apiKey: 'k-1', apiKeyHeader: 'X-Key' },
       });
     });
 
-    describe('Webhooks · PUT /webhooks/{webhookId}', () => {
-      it('changes name and url, updates updatedAt, and returns the webhook without authMethod', async () => {
-        const made = await make.webhook({ url: URL, appId });
-        const changes = { name: 'New', url: 'https://example.org/new' };
-        const changed = await put(made.id, changes);
-        expect(changed).toEqual({ ...withoutAuth(made), ...changes, updatedAt: aTime });
-        expect(changed.updatedAt > made.updatedAt).toBe(true);
-        expect(await get(made.id)).toEqual({ ...changed, authMethod: made.authMethod });
-      });
-
-      it('changes nothing when no field is given, not even updatedAt', async () => {
-        const made = await make.webhook({ url: URL, appId, ...API_KEY });
-        expect(await put(made.id, {})).toEqual(withoutAuth(made));
-        expect(await get(made.id)).toEqual(made);
-      });
-
-      it.each([
-        [{ customHeaders: [{ key: 'X-New', value: '1' }] }],
-        [{ customHeaders: [] }],
-        [{ eventTypes: ['a', 'b'] }],
-        [{ eventTypes: [] }],
-        [{ disabled: true }],
-        [{ rateLimitPerSecond: 10 }],
-        [{ rateLimitPerSecond: null }],
-      ])('replaces %j and keeps everything else', async (changes) => {
-        const customHeaders = [{ key: 'X-Old', value: '1' }];
-        const fields = { customHeaders, eventTypes: ['old'], rateLimitPerSecond: 3, ...API_KEY };
-        const made = await make.webhook({ url: URL, appId, ...fields });
-        await put(made.id, changes);
-        expect(await get(made.id)).toEqual({ ...made, ...changes, updatedAt: aTime });
-      });
-
-      it('returns 404 for an unknown id', async () => {
-        expectNotFound(await posthorn.api.put(`/webhooks/${UNKNOWN}`, { name: 'New' }));
-      });
+    it('creates each webhook with its own secret [security]', async () => {
+      const [one, two] = [await make.webhook({ url: URL }), await make.webhook({ url: URL })];
+      expect(one.secret).not.toBe(two.secret);
     });
 
-    describe('Webhooks · DELETE /webhooks/{webhookId}', () => {
-      it('returns the envelope only, and the webhook is gone', async () => {
-        const { id } = await make.webhook({ url: URL, appId });
-        expectDeleted(await posthorn.api.delete(`/webhooks/${id}`));
-        expectNotFound(await posthorn.api.get(`/webhooks/${id}`));
-        expectNotFound(await posthorn.api.put(`/webhooks/${id}`, { name: 'New' }));
-        expectNotFound(await posthorn.api.delete(`/webhooks/${id}`));
-        expectNotFound(
-          await posthorn.api.post('/webhook-messages', { webhookId: id, payload: {} }),
-        );
-      });
+    it.each([
+      ['http://127.0.0.1:8080/a', '127.0.0.1:8080'],
+      ['https://example.com/a', 'example.com'],
+      [`https://${'a'.repeat(60)}.${'b'.repeat(60)}.com/`, `${'a'.repeat(60)}.${'b'.repeat(39)}`],
+    ])('names the webhook of %s %s when no name is given', async (url, name) => {
+      expect(await make.webhook({ url, appId })).toMatchObject({ name });
+    });
+
+    it('returns 404 for an unknown app or project', async () => {
+      const unknown = { url: URL, appId: `app_${'0'.repeat(26)}` };
+      expectNotFound(await posthorn.api.post('/webhooks', unknown));
+      const global = { url: URL, projectId: `proj_${'0'.repeat(26)}`, environmentId: 'live' };
+      expectNotFound(await posthorn.api.post('/webhooks', global));
     });
   });
 
-  describe('The fields of webhooks', () => {
-    const url = 'https://example.com/hook';
-    const basic = { authMethod: 'basic', basicAuthUsername: 'u', basicAuthPassword: 'p' };
-    const apiKey = { authMethod: 'apiKey', apiKey: 'k', apiKeyHeader: 'X-Key' };
-
-    let posthorn: OwnCompany;
-    let make: Resources;
-    let appId: string;
-
-    beforeAll(async () => {
-      posthorn = await joinShared('contract');
-      make = createResources(posthorn.api);
-      ({ id: appId } = await make.app());
-    }, 120_000);
-
-    afterAll(() => posthorn.stop(), 60_000);
-
-    const create = (fields: object): Promise<ApiAnswer> =>
-      posthorn.api.post('/webhooks', { url, appId, ...fields });
-
-    /** Expects creation and update to refuse the field. */
-    async function expectRefused(fields: object, ...problems: string[]): Promise<void> {
-      expectInvalid(await create(fields), ...problems);
-      const { id } = await make.webhook({ url, appId });
-      expectInvalid(await posthorn.api.put(`/webhooks/${id}`, fields), ...problems);
-    }
-
-    describe('Webhook · name', () => {
-      it.each(['', 'x', 'x'.repeat(101), 7, null])('refuses %j', async (name) => {
-        await expectRefused({ name }, 'name');
-      });
-
-      it.each(['xy', 'x'.repeat(100)])('takes %j', async (name) => {
-        const { id } = await make.webhook({ url, appId, name });
-        dataOf(await posthorn.api.put(`/webhooks/${id}`, { name }));
-      });
+  describe('Webhooks · POST /webhooks · global webhook', () => {
+    it('belongs to a project and an environment instead of an app', async () => {
+      const made = await make.webhook({ url: URL, projectId, environment_id: 'live-1_A' });
+      expect(await get(made.id)).toEqual(made);
+      const ofApp = dataOf<ShownWebhook[]>(await posthorn.api.get(`/webhooks?appId=${appId}`));
+      expect(ofApp.map(({ id }) => id)).not.toContain(made.id);
     });
 
-    describe('Webhook · url', () => {
-      it('is required to create a webhook', async () => {
-        expectInvalid(await posthorn.api.post('/webhooks', { appId }), 'url');
-      });
+    it.each([
+      [{}, ['appId']],
+      [{ projectId: 'proj_1' }, ['environmentId']],
+      [{ environmentId: 'live' }, ['projectId']],
+      [{ appId: 'app_1', projectId: 'proj_1' }, ['projectId']],
+      [{ appId: 'app_1', environmentId: 'live' }, ['environmentId']],
+      [{ projectId: 'proj_1', environmentId: 'a b' }, ['environmentId']],
+      [{ projectId: 'proj_1', environmentId: 'x'.repeat(65) }, ['environmentId']],
+      [{ projectId: 'proj_1', environmentId: '' }, ['environmentId']],
+    ])('is refused as %j because of %j', async (owner, problems) => {
+      expectInvalid(await posthorn.api.post('/webhooks', { url: URL, ...owner }), ...problems);
+    });
+  });
 
-      it.each([
-        ...['/hook', 'example.com/hook', 'ftp://example.com/', 'javascript:alert(1)', '', 7, null],
-        ...['https://user@example.com/', 'https://u:p@example.com/', 'https://example.com/#part'],
-        ...[
-          'https://10.0.0.1/',
-          'https://192.168.1.1/',
-          'https://169.254.169.254/',
-          'https://[fd00::1]/',
-        ],
-        ...['https://0xa9fea9fe/', 'https://metadata.google.internal/', 'https://printer.local/'],
-        ...['https://intranet/', 'https://example.com:0/', 'https://example.com:6379/'],
-        `https://example.com/${'x'.repeat(2_029)}`,
-      ])('%j is refused', async (bad) => {
-        await expectRefused({ url: bad }, 'url');
-      });
+  describe('Webhooks · GET /webhooks', () => {
+    it('returns the webhooks of an app, oldest first, with the secret and without authMethod', async () => {
+      const { id } = await make.app({ projectId });
+      const first = await make.webhook({ url: URL, appId: id, name: 'First' });
+      const second = await make.webhook({ url: URL, appId: id, name: 'Second', ...BASIC });
+      const list = async (query: string) =>
+        dataOf<ShownWebhook[]>(await posthorn.api.get(`/webhooks?${query}`));
+      expect(await list(`appId=${id}`)).toEqual([first, second].map(withoutAuth));
+      expect(await list(`app_id=${id}&limit=1&skip=1`)).toEqual([withoutAuth(second)]);
+      const all = await list('limit=1000');
+      expect(all.map((each) => each.id)).toEqual(all.map((each) => each.id).sort());
+      expect(all).toEqual(expect.arrayContaining([withoutAuth(first), withoutAuth(second)]));
+    });
 
-      it.each([
-        ['https://example.com/a?b=c&d', 'https://example.com/a?b=c&d'],
-        ['http://example.com', 'http://example.com/'],
-        [`https://example.com/${'x'.repeat(2_028)}`, `https://example.com/${'x'.repeat(2_028)}`],
-      ])('%j is taken', async (given, shown) => {
-        expect(dataOf<ShownWebhook>(await create({ url: given }), 201).url).toBe(shown);
-      });
+    it.each(['limit=0', 'limit=1001', 'skip=-1', 'appId=', 'app=1'])(
+      'refuses %s',
+      async (query) => {
+        const [name = ''] = query.split('=');
+        expectInvalid(await posthorn.api.get(`/webhooks?${query}`), name);
+      },
+    );
+  });
 
-      it('must be https and may not be a loopback address by default', async () => {
-        const [port = 0] = await freePorts(1);
-        const strict = { EGRESS_ALLOW_HTTP: 'false', EGRESS_ALLOW_LOOPBACK: 'false' };
-        const gateway = await posthorn.start('gateway', { ...strict, PORT: String(port) });
-        const api = createApiClient(`http://127.0.0.1:${port}`, posthorn.apiKey);
-        for (const refused of ['http://example.com/', 'https://127.0.0.1/', 'https://[::1]/']) {
-          expectInvalid(await api.post('/webhooks', { url: refused, appId }), 'url');
-        }
-        dataOf(await api.post('/webhooks', { url, appId }), 201);
-        await gateway.stop();
-      });
+  describe('Webhooks · GET /webhooks/{webhookId}', () => {
+    it('returns the webhook as its creation did, with secret and authMethod', async () => {
+      for (const auth of [{}, BASIC, API_KEY]) {
+        const made = await make.webhook({ url: URL, appId, ...auth });
+        expect(await get(made.id)).toEqual(made);
+      }
+    });
+
+    it('returns 404 for an unknown id', async () => {
+      expectNotFound(await posthorn.api.get(`/webhooks/${UNKNOWN}`));
+    });
+  });
+
+  describe('Webhooks · PUT /webhooks/{webhookId}', () => {
+    it('changes name and url, updates updatedAt, and returns the webhook without authMethod', async () => {
+      const made = await make.webhook({ url: URL, appId });
+      const changes = { name: 'New', url: 'https://example.org/new' };
+      const changed = await put(made.id, changes);
+      expect(changed).toEqual({ ...withoutAuth(made), ...changes, updatedAt: aTime });
+      expect(changed.updatedAt > made.updatedAt).toBe(true);
+      expect(await get(made.id)).toEqual({ ...changed, authMethod: made.authMethod });
+    });
+
+    it('changes nothing when no field is given, not even updatedAt', async () => {
+      const made = await make.webhook({ url: URL, appId, ...API_KEY });
+      expect(await put(made.id, {})).toEqual(withoutAuth(made));
+      expect(await get(made.id)).toEqual(made);
     });
 
     it.each([
@@ -276,6 +206,120 @@ describe('Webhooks', () => {
       const made = await make.webhook({ url: URL, appId, ...fields });
       await put(made.id, changes);
       expect(await get(made.id)).toEqual({ ...made, ...changes, updatedAt: aTime });
+    });
+
+    it('returns 404 for an unknown id', async () => {
+      expectNotFound(await posthorn.api.put(`/webhooks/${UNKNOWN}`, { name: 'New' }));
+    });
+  });
+
+  describe('Webhooks · DELETE /webhooks/{webhookId}', () => {
+    it('returns the envelope only, and the webhook is gone', async () => {
+      const { id } = await make.webhook({ url: URL, appId });
+      expectDeleted(await posthorn.api.delete(`/webhooks/${id}`));
+      expectNotFound(await posthorn.api.get(`/webhooks/${id}`));
+      expectNotFound(await posthorn.api.put(`/webhooks/${id}`, { name: 'New' }));
+      expectNotFound(await posthorn.api.delete(`/webhooks/${id}`));
+      expectNotFound(await posthorn.api.post('/webhook-messages', { webhookId: id, payload: {} }));
+    });
+  });
+});
+
+describe('The fields of webhooks', () => {
+  const url = 'https://example.com/hook';
+  const basic = { authMethod: 'basic', basicAuthUsername: 'u', basicAuthPassword: 'p' };
+  const apiKey = { authMethod: 'apiKey', apiKey: 'k', apiKeyHeader: 'X-Key' };
+
+  let posthorn: OwnCompany;
+  let make: Resources;
+  let appId: string;
+
+  beforeAll(async () => {
+    posthorn = await joinShared('contract');
+    make = createResources(posthorn.api);
+    ({ id: appId } = await make.app());
+  }, 120_000);
+
+  afterAll(() => posthorn.stop(), 60_000);
+
+  const create = (fields: object): Promise<ApiAnswer> =>
+    posthorn.api.post('/webhooks', { url, appId, ...fields });
+
+  /** Expects creation and update to refuse the field. */
+  async function expectRefused(fields: object, ...problems: string[]): Promise<void> {
+    expectInvalid(await create(fields), ...problems);
+    const { id } = await make.webhook({ url, appId });
+    expectInvalid(await posthorn.api.put(`/webhooks/${id}`, fields), ...problems);
+  }
+
+  describe('Webhook · name', () => {
+    it.each(['', 'x', 'x'.repeat(101), 7, null])('refuses %j', async (name) => {
+      await expectRefused({ name }, 'name');
+    });
+
+    it.each(['xy', 'x'.repeat(100)])('takes %j', async (name) => {
+      const { id } = await make.webhook({ url, appId, name });
+      dataOf(await posthorn.api.put(`/webhooks/${id}`, { name }));
+    });
+  });
+
+  describe('Webhook · url', () => {
+    it('is required to create a webhook', async () => {
+      expectInvalid(await posthorn.api.post('/webhooks', { appId }), 'url');
+    });
+
+    it.each([
+      ...['/hook', 'example.com/hook', 'ftp://example.com/', 'javascript:alert(1)', '', 7, null],
+      ...['https://user@example.com/', 'https://u:p@example.com/', 'https://example.com/#part'],
+      ...[
+        'https://10.0.0.1/',
+        'https://192.168.1.1/',
+        'https://169.254.169.254/',
+        'https://[fd00::1]/',
+      ],
+      ...['https://0xa9fea9fe/', 'https://metadata.google.internal/', 'https://printer.local/'],
+      ...['https://intranet/', 'https://example.com:0/', 'https://example.com:6379/'],
+      `https://example.com/${'x'.repeat(2_029)}`,
+    ])('%j is refused', async (bad) => {
+      await expectRefused({ url: bad }, 'url');
+    });
+
+    it.each([
+      ['https://example.com/a?b=c&d', 'https://example.com/a?b=c&d'],
+      ['http://example.com', 'http://example.com/'],
+      [`https://example.com/${'x'.repeat(2_028)}`, `https://example.com/${'x'.repeat(2_028)}`],
+    ])('%j is taken', async (given, shown) => {
+      expect(dataOf<ShownWebhook>(await create({ url: given }), 201).url).toBe(shown);
+    });
+
+    it('must be https and may not be a loopback address by default', async () => {
+      const [port = 0] = await freePorts(1);
+      const strict = { EGRESS_ALLOW_HTTP: 'false', EGRESS_ALLOW_LOOPBACK: 'false' };
+      const gateway = await posthorn.start('gateway', { ...strict, PORT: String(port) });
+      const api = createApiClient(`http://127.0.0.1:${port}`, posthorn.apiKey);
+      for (const refused of ['http://example.com/', 'https://127.0.0.1/', 'https://[::1]/']) {
+        expectInvalid(await api.post('/webhooks', { url: refused, appId }), 'url');
+      }
+      dataOf(await api.post('/webhooks', { url, appId }), 201);
+      await gateway.stop();
+    });
+  });
+
+  describe('Webhook · authMethod', () => {
+    it.each([
+      [
+        { hmacHeader: 'X-Sig', hmacSecret: 's' },
+        { method: 'hmac', hmacHeader: 'X-Sig', hmacSecret: 's' },
+      ],
+      [
+        { authMethod: 'hmac', hmacSecret: 's' },
+        { hmacHeader: 'X-Service-Signature', hmacSecret: 's' },
+      ],
+      [basic, { method: 'basic', username: 'u', password: 'p' }],
+      [apiKey, { method: 'api_key', apiKey: 'k', apiKeyHeader: 'X-Key' }],
+      [{ ...apiKey, apiKeyHeader: 'Authorization' }, { apiKeyHeader: 'Authorization' }],
+    ])('given as %j is shown as %j', async (auth, shown) => {
+      expect(await make.webhook({ url, appId, ...auth })).toMatchObject({ authMethod: shown });
     });
 
     it.each<[object, string[]]>([
