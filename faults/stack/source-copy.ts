@@ -85,6 +85,9 @@ function linkPackages(folder: string): void {
   for (const floor of ['libs', 'services']) {
     for (const name of readdirSync(join(folder, floor))) {
       symlinkSync(join(folder, floor, name), join(modules, OWN, name));
+      // A package of which another one needs a different version lies beside the sources that use it.
+      const own = join(ROOT, floor, name, 'node_modules');
+      if (existsSync(own)) symlinkSync(own, join(folder, floor, name, 'node_modules'));
     }
   }
 }
