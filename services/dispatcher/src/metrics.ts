@@ -8,7 +8,7 @@ import { concurrencyOf } from './isolation/endpoint.ts';
 import { DEFERRAL_REASONS, type DeferralReason } from './isolation/gate.ts';
 import type { Queues } from './isolation/queues.ts';
 import { TOKEN_RESULTS } from './sending/access-tokens.ts';
-import { TUNNEL_RESULTS } from './sending/egress-proxy.ts';
+import { TUNNEL_RESULTS } from './sending/connect/egress-proxy.ts';
 import type { SenderMetrics } from './sending/sender.ts';
 
 export interface DispatcherMetrics {

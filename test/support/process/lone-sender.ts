@@ -12,9 +12,9 @@ import {
 import {
   createDeliveryAgent,
   createTlsClients,
-} from '../../../services/dispatcher/src/sending/agents.ts';
-import type { EgressProxy } from '../../../services/dispatcher/src/sending/egress-proxy.ts';
-import type { Resolve } from '../../../services/dispatcher/src/sending/resolve-host.ts';
+} from '../../../services/dispatcher/src/sending/connect/agents.ts';
+import type { EgressProxy } from '../../../services/dispatcher/src/sending/connect/egress-proxy.ts';
+import type { Resolve } from '../../../services/dispatcher/src/sending/connect/resolve-host.ts';
 import { sampleDue } from '../samples/sample-record.ts';
 import { sampleWebhook } from '../samples/sample-webhook.ts';
 

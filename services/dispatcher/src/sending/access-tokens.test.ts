@@ -16,9 +16,9 @@ import {
   type PaceTokenRequest,
   type TokenResult,
 } from './access-tokens.ts';
-import { createDeliveryAgent, type DeliveryAgent } from './agents.ts';
-import { createProxy } from './egress-proxy.ts';
-import { createHostResolver } from './resolve-host.ts';
+import { createDeliveryAgent, type DeliveryAgent } from './connect/agents.ts';
+import { createProxy } from './connect/egress-proxy.ts';
+import { createHostResolver } from './connect/resolve-host.ts';
 import { createDeadlineSweep, type DeadlineSweep } from './send-webhook.ts';
 
 describe('access tokens', () => {

@@ -6,7 +6,7 @@ import {
   openRawEndpoint,
   type RawEndpoint,
 } from '../../../../test/support/receivers/raw-endpoint.ts';
-import type { EgressProxy } from './egress-proxy.ts';
+import type { EgressProxy } from './connect/egress-proxy.ts';
 import { REFUSED } from '../../../../test/support/receivers/refused-addresses.ts';
 
 const BLOCKED = {

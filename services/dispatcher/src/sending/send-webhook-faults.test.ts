@@ -11,7 +11,7 @@ import {
   writeForever,
   type RawEndpoint,
 } from '../../../../test/support/receivers/raw-endpoint.ts';
-import { LookupFailedError, type Resolve } from './resolve-host.ts';
+import { LookupFailedError, type Resolve } from './connect/resolve-host.ts';
 
 const NOTHING = { statusCode: null, response: null, responseHeaders: [] };
 

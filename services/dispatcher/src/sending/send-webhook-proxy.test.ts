@@ -10,7 +10,7 @@ import {
 import { startReceiver, type Receiver } from '../../../../test/support/receivers/receiver.ts';
 import { selfSigned } from '../../../../test/support/receivers/self-signed.ts';
 import { eventually } from '../../../../test/support/time/eventually.ts';
-import { createProxy, type EgressProxy } from './egress-proxy.ts';
+import { createProxy, type EgressProxy } from './connect/egress-proxy.ts';
 
 const NAME = 'hook.example.com';
 const trusted = getCACertificates('default');

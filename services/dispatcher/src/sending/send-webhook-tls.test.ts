@@ -20,7 +20,7 @@ import {
   type SelfSigned,
 } from '../../../../test/support/receivers/self-signed.ts';
 import type { IdentifiedTls } from '../webhooks.ts';
-import { createProxy } from './egress-proxy.ts';
+import { createProxy } from './connect/egress-proxy.ts';
 
 const NAME = 'hook.example.com';
 const own = selfSigned(NAME);

@@ -9,8 +9,8 @@ import { brotliCompressSync, deflateRawSync, deflateSync, gzipSync } from 'node:
 import { Webhook as Verifier } from 'standardwebhooks';
 import { sampleDue } from '../../../../test/support/samples/sample-record.ts';
 import { sampleWebhook } from '../../../../test/support/samples/sample-webhook.ts';
-import { createDeliveryAgent, type DeliveryAgent } from './agents.ts';
-import { createHostResolver } from './resolve-host.ts';
+import { createDeliveryAgent, type DeliveryAgent } from './connect/agents.ts';
+import { createHostResolver } from './connect/resolve-host.ts';
 import {
   createDeadlineSweep,
   createResponseCapture,

@@ -12,7 +12,7 @@ import { createByteCollector } from '@posthorn/platform/memory/byte-collector.ts
 import { constants, gunzipSync, inflateRawSync, inflateSync } from 'node:zlib';
 import type { Dispatcher } from 'undici';
 import type { LoadedWebhook } from '../webhooks.ts';
-import { PROXY_FAULT } from './egress-proxy.ts';
+import { PROXY_FAULT } from './connect/egress-proxy.ts';
 
 /**
  * Makes one request. Resolves with its outcome, also when the endpoint fails; with null when nothing was

@@ -15,9 +15,9 @@ import {
   createTokenPace,
   type TokenResult,
 } from './access-tokens.ts';
-import { createIdleConnections, createSpreadAgents, createTlsClients } from './agents.ts';
-import { createEgressProxy, type TunnelResult } from './egress-proxy.ts';
-import { createHostResolver } from './resolve-host.ts';
+import { createIdleConnections, createSpreadAgents, createTlsClients } from './connect/agents.ts';
+import { createEgressProxy, type TunnelResult } from './connect/egress-proxy.ts';
+import { createHostResolver } from './connect/resolve-host.ts';
 import { createDeadlineSweep, createSendWebhook, type SendWebhook } from './send-webhook.ts';
 
 export interface Sender {

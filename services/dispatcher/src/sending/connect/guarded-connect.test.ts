@@ -6,9 +6,9 @@ import {
   STRICT_EGRESS,
 } from '@posthorn/domain/egress.ts';
 import { type AddressInfo, createServer, isIP, type Server, type Socket } from 'node:net';
-import { createConnectSpy } from '../../../../test/support/receivers/connect-spy.ts';
-import { REFUSED } from '../../../../test/support/receivers/refused-addresses.ts';
-import { eventually } from '../../../../test/support/time/eventually.ts';
+import { createConnectSpy } from '../../../../../test/support/receivers/connect-spy.ts';
+import { REFUSED } from '../../../../../test/support/receivers/refused-addresses.ts';
+import { eventually } from '../../../../../test/support/time/eventually.ts';
 import { createGuardedConnect, EgressBlockedError } from './guarded-connect.ts';
 import {
   type AddressRecord,

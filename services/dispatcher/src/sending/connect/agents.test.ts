@@ -5,13 +5,16 @@ import { createHash, randomBytes } from 'node:crypto';
 import { createSecureServer, type Http2SecureServer } from 'node:http2';
 import type { AddressInfo } from 'node:net';
 import { getCACertificates, setDefaultCACertificates } from 'node:tls';
-import { type LoneSender, openLoneSender } from '../../../../test/support/process/lone-sender.ts';
+import {
+  type LoneSender,
+  openLoneSender,
+} from '../../../../../test/support/process/lone-sender.ts';
 import {
   openRawEndpoint,
   type RawEndpoint,
-} from '../../../../test/support/receivers/raw-endpoint.ts';
-import { selfSigned, type SelfSigned } from '../../../../test/support/receivers/self-signed.ts';
-import { eventually } from '../../../../test/support/time/eventually.ts';
+} from '../../../../../test/support/receivers/raw-endpoint.ts';
+import { selfSigned, type SelfSigned } from '../../../../../test/support/receivers/self-signed.ts';
+import { eventually } from '../../../../../test/support/time/eventually.ts';
 import {
   createDeliveryAgent,
   createIdleConnections,

@@ -9,7 +9,7 @@ import {
 import { request as requestHttps } from 'node:https';
 import type { Socket } from 'node:net';
 import type { SecureContext } from 'node:tls';
-import type { DispatcherConfig } from '../config.ts';
+import type { DispatcherConfig } from '../../config.ts';
 import { serverNameOf } from './resolve-host.ts';
 import { passHeadsOf } from './response-heads.ts';
 

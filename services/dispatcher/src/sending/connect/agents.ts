@@ -6,7 +6,7 @@ import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import type { Socket } from 'node:net';
 import { createSecureContext, type SecureContext } from 'node:tls';
 import { Agent, type DiagnosticsChannel, type Dispatcher } from 'undici';
-import type { IdentifiedTls } from '../webhooks.ts';
+import type { IdentifiedTls } from '../../webhooks.ts';
 import { createGuardedConnect, type GuardOptions } from './guarded-connect.ts';
 import { isIdleReset, isUnansweredReuse, MAX_HEAD_BYTES, noteContent } from './response-heads.ts';
 

@@ -9,13 +9,13 @@ import {
   type ConnectProxy,
   type ProxyConduct,
   startConnectProxy,
-} from '../../../../test/support/receivers/connect-proxy.ts';
-import { selfSigned } from '../../../../test/support/receivers/self-signed.ts';
+} from '../../../../../test/support/receivers/connect-proxy.ts';
+import { selfSigned } from '../../../../../test/support/receivers/self-signed.ts';
 import {
-  type EgressProxy,
-  judgeAnswer,
   createEgressProxy,
   createProxy,
+  type EgressProxy,
+  judgeAnswer,
   type ProxyOptions,
   type TunnelResult,
 } from './egress-proxy.ts';

@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, test } from '@jest/globals';
-import { eventually } from '../../../../test/support/time/eventually.ts';
+import { eventually } from '../../../../../test/support/time/eventually.ts';
 import {
   type AddressRecord,
   createHostResolver,
