@@ -59,7 +59,7 @@ interface AuthField {
 
 /** The algorithms of a webhook with `hmac` (docs/contract.md C6.15). The first one is the default. */
 const SIGNATURE_ALGORITHMS = ['hmac-sha256', 'ed25519'] as const;
-export type SignatureAlgorithm = (typeof SIGNATURE_ALGORITHMS)[number];
+type SignatureAlgorithm = (typeof SIGNATURE_ALGORITHMS)[number];
 
 export const DEFAULT_HMAC_HEADER = 'X-Service-Signature';
 

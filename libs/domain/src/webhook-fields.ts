@@ -251,7 +251,7 @@ const WEBHOOK_FIELDS = {
 } as const satisfies Record<string, FieldRule>;
 
 type Table = typeof WEBHOOK_FIELDS;
-export type FieldName = keyof Table;
+type FieldName = keyof Table;
 
 /** The values of all fields. */
 export type FieldValues = { [Name in FieldName]: z.infer<Table[Name]['value']> };

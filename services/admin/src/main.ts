@@ -5,7 +5,7 @@ import { addApiKeyCommands, addCompanyCommands, addSignInLinkCommand } from './c
 import { addDeadLetterCommands } from './dead-letter-commands.ts';
 import { listCommands } from './output.ts';
 import { addSecretCommands } from './secret-commands.ts';
-import { addStatsCommands } from './stats/stats-commands.ts';
+import { addStatsCommands } from './stats-commands.ts';
 import { addTopicCommands } from './topic-commands.ts';
 
 const program = new Command('admin').description('Administers a Posthorn installation');

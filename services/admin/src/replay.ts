@@ -228,7 +228,7 @@ function isFailure({ reason }: Letter): boolean {
 }
 
 /** Why a letter was not replayed. */
-export type SkipReason =
+type SkipReason =
   | 'cut'
   | 'unknown_source_topic'
   | 'source_topic_missing'

@@ -19,7 +19,7 @@ export interface HeldLease {
 /** Where outcomes wait until they are recorded. */
 export type OutcomeQueue = 'delivery' | 'resend';
 
-export interface LeaseDeps {
+interface LeaseDeps {
   running: RunningAttempts;
   monotonicMs: () => number;
   /** Counts the milliseconds in which the stores answer (`createOutageFreeClock`). */

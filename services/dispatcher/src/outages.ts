@@ -108,7 +108,7 @@ export function createStallFreeClock(everyMs: number, monotonicMs: () => number)
   };
 }
 
-export interface OverloadWatch {
+interface OverloadWatch {
   isOverloaded: () => boolean;
   /**
    * To be called often, with the share of the time since the last call in which the event loop was

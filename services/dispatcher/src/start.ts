@@ -20,7 +20,7 @@ import { createMessageStore } from '@posthorn/platform/mongo/messages/messages.t
 import { createResendMarks } from '@posthorn/platform/mongo/webhooks/resend-marks.ts';
 import { openAttemptStats } from '@posthorn/platform/mongo/messages/write-stats.ts';
 import { createWebhookStore } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
-import { openProvenRecords } from '@posthorn/platform/records/open-proven-records.ts';
+import { openProvenRecords } from '@posthorn/platform/records/proven-records.ts';
 import { measureCommands } from '@posthorn/platform/redis/commands.ts';
 import { connectRedis, redisAccessOf, type RedisClient } from '@posthorn/platform/redis/connect.ts';
 import {

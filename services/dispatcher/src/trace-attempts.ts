@@ -5,7 +5,7 @@ import type { OpenSpan, SpanAttributes, Spans } from '@posthorn/platform/service
 import type { SendWebhook } from './sending/send-webhook.ts';
 import type { Settle, SettledAttempt } from './settle.ts';
 
-export interface TraceAttempts {
+interface TraceAttempts {
   send: (send: SendWebhook) => SendWebhook;
   settle: (settle: Settle) => Settle;
 }

@@ -43,7 +43,7 @@ interface ReleaseDeps {
   monotonicMs: () => number;
 }
 
-export interface ReleaseParked {
+interface ReleaseParked {
   /**
    * Waits until the record is due, then publishes it to `retry-due`, unless its delivery has moved on or its webhook was
    * deleted or disabled. Resolves when Kafka has the record, or when the cancellation is stored; only then may its offset

@@ -29,7 +29,7 @@ import { createPublisherStore } from '@posthorn/platform/mongo/messages/publishe
 import { createStatsQueries } from '@posthorn/platform/mongo/messages/stats-queries.ts';
 import { createFailingWebhooks } from '@posthorn/platform/mongo/webhooks/failing-webhooks.ts';
 import { createWebhookStates } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
-import { openProvenRecords } from '@posthorn/platform/records/open-proven-records.ts';
+import { openProvenRecords } from '@posthorn/platform/records/proven-records.ts';
 import { eventRecord } from '@posthorn/platform/records/operator-incidents.ts';
 import {
   monotonicClockMs,

@@ -54,7 +54,7 @@ export function cancelReasonOf(
 }
 
 /** The decision about a parked or deferred attempt that is due. */
-export type ReleaseDecision =
+type ReleaseDecision =
   { kind: 'release' } | { kind: 'drop' } | { kind: 'cancel'; reason: CancelReason };
 
 export interface Releasable {

@@ -40,7 +40,7 @@ interface CircuitCandidate extends CircuitEndpoint {
 /** To be called once, with the report of the attempt; null when it was not made after all. */
 export type ReportToCircuit = (report: CircuitReport | null) => Promise<void>;
 
-export interface CircuitsDeps {
+interface CircuitsDeps {
   shared: Pick<OpenCircuits, 'takeOver' | 'opened' | 'closed'>;
   /** Returns the partition of the webhook's records. */
   partitionOf: (webhookId: string) => number;

@@ -228,7 +228,7 @@ const SPREAD_MS = 10;
 const MAX_SPREAD_MS = 30 * 60_000;
 
 /** When a deferred attempt comes again, and what counts it, so that later ones come after it. */
-export interface Reservation {
+interface Reservation {
   /** Milliseconds since 1970. */
   atMs: number;
   countedBy: 'endpoint' | 'host' | 'circuit' | null;
@@ -240,7 +240,7 @@ interface Booked {
 }
 
 /** The reservations of the attempts of an endpoint. */
-export interface Bookings extends Booked {
+interface Bookings extends Booked {
   /** Null without a limit of attempts to the host. `spacingMs`: between two reservations. */
   host: (Booked & { spacingMs: number }) | null;
   /** Attempts that the circuit has deferred since the last success. */

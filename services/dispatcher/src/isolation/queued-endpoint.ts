@@ -42,7 +42,7 @@ export interface QueuedEndpoint extends Endpoint {
   choices: number;
 }
 
-export interface WaitingAttempt {
+interface WaitingAttempt {
   candidate: Candidate;
   /** Monotonic, milliseconds. */
   sinceMs: number;

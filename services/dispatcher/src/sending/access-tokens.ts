@@ -155,7 +155,7 @@ export type TokenResult = (typeof TOKEN_RESULTS)[number];
  * Makes one token request. Resolves with null when our proxy failed. Never rejects. `key` is that of the
  * credentials in the cache.
  */
-export type RequestToken = (client: OAuth2Client, key: string) => Promise<TokenAnswer | null>;
+type RequestToken = (client: OAuth2Client, key: string) => Promise<TokenAnswer | null>;
 
 interface RequestTokenDeps extends ExchangeDeps {
   /** Called with the key of the credentials, because many companies may share a token server. */

@@ -32,7 +32,7 @@ interface DashboardDeps extends Omit<Deps, MadeHere> {
 }
 
 /** The pages that the gateway serves for people, besides the API. */
-export interface Dashboard {
+interface Dashboard {
   router: Router;
   pages: readonly KnownPage[];
   /** Returns who makes a request, by its API key or by its session. */

@@ -23,7 +23,7 @@ import { unavailable } from '../api-error.ts';
 import type { Apps } from '../projects/apps.ts';
 import type { ReadWebhookOutlines, WebhookOutline } from './webhook-outlines.ts';
 
-export interface CountAppsDeps {
+interface CountAppsDeps {
   apps: Pick<Apps, 'existing'>;
   webhooks: Pick<WebhookStore, 'countOf'>;
   stats: Pick<StatsQueries, 'readSteps'>;

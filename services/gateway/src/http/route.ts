@@ -72,7 +72,7 @@ interface RouteHeader {
 }
 
 /** A queue of requests that is limited for each company. */
-export interface RequestQueue {
+interface RequestQueue {
   /** Returns false when a request with a body of this length would be refused; then no work is done for it. */
   hasRoom: (companyId: string, bytes: number) => boolean;
 }

@@ -146,7 +146,7 @@ function assertEnabled({ disabled }: Webhook): void {
   if (disabled) throw new ApiError('webhook_disabled');
 }
 
-export interface ResendDeliveryDeps extends ReadDeps {
+interface ResendDeliveryDeps extends ReadDeps {
   startResend: Pick<StartResend, 'ofDelivery'>;
 }
 

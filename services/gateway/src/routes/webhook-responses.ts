@@ -27,7 +27,7 @@ function schemaOf(kind: ResponseKind) {
 }
 
 /** A webhook in a response. Its fields are those of libs/domain/src/webhook-fields.ts. */
-export type WebhookResponse = Readonly<Record<string, unknown>>;
+type WebhookResponse = Readonly<Record<string, unknown>>;
 
 export const describeWebhook = (source: Webhook): WebhookResponse => describe(source, 'list');
 

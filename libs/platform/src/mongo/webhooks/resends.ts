@@ -399,7 +399,7 @@ export function spanOwnerOf({ webhookId, appId, partOf, page }: Resend): string 
   return appId === null && partOf === null && page.length === 0 ? webhookId : null;
 }
 
-export function toResend(document: ResendDocument): Resend {
+function toResend(document: ResendDocument): Resend {
   const { _id, companyId, webhookId, appId, partOf, outcome, afterId, beforeId, page } = document;
   const { status, dueAt, abortAskedAt, total, succeeded, failed, createdAt, updatedAt } = document;
   return {

@@ -50,7 +50,7 @@ export interface TargetList extends Pick<Message, 'disabledTargets'> {
   oldest: FoundWebhook | null;
 }
 
-export interface TargetQuery {
+interface TargetQuery {
   appId: string;
   /** As in `wantsEvent`: null for a message without one. */
   eventType: string | null;

@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals';
-import { monthOption } from './spans.ts';
+import { monthOption } from './stats-commands.ts';
 
 test('a month is the span from its first millisecond to that of the next one', () => {
   const span = { fromMs: Date.UTC(2026, 11), toMs: Date.UTC(2027, 0) };
