@@ -1,4 +1,4 @@
-import { join } from 'node:path';
+import { join, relative } from 'node:path';
 import { SERVICES } from '../../tools/local-stack/supervisor/services.ts';
 import { CLOSED_CONNECTION, REFUSED_CONNECTION } from '../load/client.ts';
 import { type Plan, usualPlan } from '../load/plan.ts';
@@ -6,6 +6,7 @@ import type { Round, Scene } from '../round.ts';
 import { type Changed, MEMBERS, USUAL_LAYOUT } from '../stack/fleet.ts';
 import { checkOutSources, lastTag } from '../stack/source-copy.ts';
 
+const ROOT = join(import.meta.dirname, '../..');
 const SLOW_ENDPOINT = 1;
 const SLOW_MS = 1_300;
 
@@ -36,6 +37,8 @@ export const UPGRADE: Round = {
     const root = join(scene.stackDir, 'older');
     scene.say(`checking out ${reference}, ${why}`);
     await checkOutSources(reference, root);
+    // An installation that is upgraded has the indexes of the older version, which its services wait for.
+    await scene.run(relative(ROOT, join(root, 'deploy/setup/create-indexes.ts')));
     for (const [name, changed] of [
       [reference, { root }],
       ['this version', {}],
