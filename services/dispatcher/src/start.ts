@@ -22,7 +22,12 @@ import { openAttemptStats } from '@posthorn/platform/mongo/messages/write-stats.
 import { createWebhookStore } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
 import { openProvenRecords } from '@posthorn/platform/records/proven-records.ts';
 import { measureCommands } from '@posthorn/platform/redis/commands.ts';
-import { connectRedis, redisAccessOf, type RedisClient } from '@posthorn/platform/redis/connect.ts';
+import {
+  connectRedis,
+  onEachConnection,
+  redisAccessOf,
+  type RedisClient,
+} from '@posthorn/platform/redis/connect.ts';
 import {
   createEndpointFlows,
   type EndpointFlows,
@@ -238,7 +243,7 @@ function startIsolation(base: Base, { suspendedForMs }: Companies): Isolation {
     for (const ticker of tickers) ticker.stop();
     circuits.stop();
   });
-  redis.on('ready', () => {
+  onEachConnection(redis, () => {
     void circuits.restore();
     void inheritPauses(flows, queues);
   });
@@ -264,15 +269,14 @@ const CLOCKS: Pick<QueueDeps, 'nowMs' | 'monotonicMs' | 'inNextLoop' | 'wakeAfte
 };
 
 function createCircuits({ config, logger, report, redis, kafka }: Base): Circuits {
+  const circuitBytes = memoryShare('dispatcher', 'circuits', config.MEMORY_MIB);
   return new Circuits({
     shared: createOpenCircuits(redis, config.REDIS_PREFIX, systemClockMs),
     partitionOf: (webhookId) => kafka.partitionOf(kafka.topics.messageCreated, webhookId),
     logger,
     report,
     resetMs: config.CIRCUIT_RESET_MS,
-    maxCircuits: Math.floor(
-      memoryShare('dispatcher', 'circuits', config.MEMORY_MIB) / CIRCUIT_BYTES,
-    ),
+    maxCircuits: Math.floor(circuitBytes / CIRCUIT_BYTES),
     nowMs: systemClockMs,
   });
 }
@@ -307,12 +311,9 @@ function budgetIsolation(
   });
   const endpointBytes = MAX_IDLE_ENDPOINTS * ENDPOINT_BYTES;
   budgets.add('endpoints', endpointBytes, () => queues.endpoints().size * ENDPOINT_BYTES);
-  const inherited = (): number => queues.inheritedPauses() + circuits.inherited();
-  budgets.add(
-    'inherited',
-    2 * MAX_INHERITED * INHERITED_BYTES,
-    () => inherited() * INHERITED_BYTES,
-  );
+  const inherited = (): number =>
+    (queues.inheritedPauses() + circuits.inherited()) * INHERITED_BYTES;
+  budgets.add('inherited', 2 * MAX_INHERITED * INHERITED_BYTES, inherited);
 }
 
 function createPayloads({ config, db, budgets, keepTrying }: Base): PayloadMemory {

@@ -132,13 +132,14 @@ export async function startGateway(context: Context): Promise<void> {
   const { config, logger, registry } = context;
   const basis = await openBasis(context);
   const requests = openRequests(basis);
+  const streams = openLive(basis);
   const gateway = await openGateway(basis);
   const dashboard = createDashboard({
     ...gateway,
     ...requests,
     wrongKeys: requests.limits.wrongKeys,
     encryptionKeys: config.ENCRYPTION_KEYS,
-    streams: openLive(basis),
+    streams,
   });
   // The id of an invalidated portal session is the id of its link.
   basis.redis.addCache(({ id }) => {

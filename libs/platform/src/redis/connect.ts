@@ -27,6 +27,15 @@ export function connectRedis(access: Access, logger: Logger): RedisClient {
   return access.clusterNodes ? connectCluster(access, logger) : connectServer(access, logger);
 }
 
+/**
+ * Calls `act` at each connection, at once when there is one already: what is opened later in a start would otherwise
+ * wait for the next outage.
+ */
+export function onEachConnection(redis: RedisClient, act: () => void): void {
+  redis.on('ready', act);
+  if (redis.status === 'ready') act();
+}
+
 function connectServer({ url, tls = null, sentinels = null }: Access, logger: Logger): Redis {
   const redis = new Redis(url, {
     ...(tls && { tls: { secureContext: tls } }),

@@ -7,6 +7,7 @@ import { announce, listenForInvalidations, type Invalidation } from './invalidat
 class FakeRedis extends EventEmitter {
   readonly channels: string[] = [];
   isUp = true;
+  status = 'connecting';
   heard: [string, string][] = [];
   publish(channel: string, text: string): Promise<number> {
     if (!this.isUp) return Promise.reject(new Error('Redis is away'));
@@ -65,6 +66,17 @@ describe('a listener', () => {
     await new Promise(setImmediate);
     expect(redis.channels).toEqual(['posthorn:invalidations', 'posthorn:invalidations']);
     expect(missed).toBe(2);
+  });
+
+  test('subscribes at once on a connection that is ready already', async () => {
+    redis = new FakeRedis();
+    redis.status = 'ready';
+    listenForInvalidations(client(), 'p:', {
+      onChange: () => undefined,
+      onMissed: () => undefined,
+    });
+    await new Promise(setImmediate);
+    expect(redis.channels).toEqual(['p:invalidations']);
   });
 
   test('reports nothing when it could not subscribe', async () => {

@@ -1,4 +1,4 @@
-import type { RedisClient } from './connect.ts';
+import { onEachConnection, type RedisClient } from './connect.ts';
 
 export interface Invalidation {
   companyId: string;
@@ -33,7 +33,7 @@ export function listenForInvalidations(
   prefix: string,
   handlers: { onChange: (invalidation: Invalidation) => void; onMissed: () => void },
 ): void {
-  subscriber.on('ready', () => {
+  onEachConnection(subscriber, () => {
     void subscriber.subscribe(prefix + CHANNEL).then(handlers.onMissed, () => undefined);
   });
   subscriber.on('message', (channel: string, text: string) => {

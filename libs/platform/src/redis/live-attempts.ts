@@ -2,7 +2,7 @@ import { OUTCOMES } from '@posthorn/domain/delivery/delivery.ts';
 import { z } from 'zod';
 import type { Logger } from '../service/logger.ts';
 import { parseStored } from './commands.ts';
-import type { RedisClient } from './connect.ts';
+import { onEachConnection, type RedisClient } from './connect.ts';
 
 const attemptSchema = z.object({
   messageId: z.string(),
@@ -83,7 +83,7 @@ export function listenForLiveAttempts(
   { onNews, logger }: { onNews: (news: LiveNews) => void; logger: Pick<Logger, 'warn'> },
 ): void {
   const channel = prefix + CHANNEL;
-  subscriber.on('ready', () => {
+  onEachConnection(subscriber, () => {
     void subscriber.subscribe(channel).catch(() => undefined);
   });
   subscriber.on('message', (from: string, text: string) => {
