@@ -1,4 +1,4 @@
-import { beforeEach, describe, expect, test } from '@jest/globals';
+import { beforeEach, describe, expect, jest, test } from '@jest/globals';
 import type { Message } from '@posthorn/domain/message.ts';
 import { decodeMessageCreated } from '@posthorn/domain/records/records.ts';
 import type { InsertOutcome } from '@posthorn/platform/mongo/messages/messages.ts';
@@ -227,6 +227,20 @@ describe('outbox', () => {
       await storing;
       await outbox.stop(1_000);
       expect(published).toEqual([]);
+    });
+
+    test('leaves the old name to the sweep when it stops before it has a new one', async () => {
+      jest.useFakeTimers();
+      await outbox.start();
+      isOwn = false;
+      callStore = () =>
+        calls.at(-1)?.[0] === 'register' ? new Promise(() => undefined) : Promise.resolve();
+      void outbox.tick();
+      const stopped = outbox.stop(0);
+      await jest.advanceTimersByTimeAsync(2_000);
+      await stopped;
+      expect(namesOf()).toEqual(['register', 'heartbeat', 'handOver', 'register', 'handOver']);
+      jest.useRealTimers();
     });
 
     test('repeats the hand-over until the store has taken it', async () => {

@@ -110,7 +110,9 @@ export function createOutbox(deps: PublisherDeps): Outbox {
     async stop(drainMs) {
       void unconfirmed.stop();
       await withTimeout(heartbeat.stop(), LAST_BEAT_MS).catch(() => undefined);
-      await current.end(Math.min(drainMs, DRAIN_MS));
+      await current.drain(Math.min(drainMs, DRAIN_MS));
+      // The heartbeat may have continued as a new publisher meanwhile.
+      await current.end();
     },
     state: () => current.publication.state(),
     releaseWaiting: () => {
@@ -228,14 +230,21 @@ class Publisher {
     await this.#deps.publishers.handOver(this.id, this.#watermark());
   }
 
-  /** Publishes for up to `drainMs`, then removes the publisher when everything is published, else hands it over. */
-  async end(drainMs: number): Promise<void> {
+  /** Publishes the remaining messages for up to `drainMs`. */
+  async drain(drainMs: number): Promise<void> {
     await this.publication.close(drainMs);
     // A message of a late insert is handed over: nothing may be published once the heartbeats end.
     this.publication.abandon();
+  }
+
+  /**
+   * Removes the publisher when everything is published, else hands it over. One that was handed over stays for the
+   * sweep: messages that were stored under its name since then are known to nobody here.
+   */
+  async end(): Promise<void> {
     this.#isEnded = true;
     const { publishers } = this.#deps;
-    if (this.#isIdle()) await publishers.forget(this.id, 0);
+    if (this.#isIdle() && !this.#isHandedOver) await publishers.forget(this.id, 0);
     else await publishers.handOver(this.id, this.#watermark());
   }
 
