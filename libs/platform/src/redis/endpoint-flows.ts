@@ -30,8 +30,8 @@ export interface EndpointFlows {
 interface SharedHold {
   /** Milliseconds since 1970. */
   untilMs: number;
-  /** See `urlHashOf`. */
-  urlHash: string;
+  /** See `urlHashOf`; null when its field is missing. */
+  urlHash: string | null;
 }
 
 const flowSchema = z.object({
@@ -44,8 +44,8 @@ const flowSchema = z.object({
 /** Dispatchers report again before this; reports of a dispatcher that crashed expire. */
 export const FLOW_TTL_MS = 180_000;
 const HOLDS_KEY = 'endpoint-holds';
-/** A stored hold: its end and the hash of its URL. */
-const STORED_HOLD = /^(\d{1,15}) (\S+)$/;
+/** The field of a hold's URL: webhook id and this. The field of the id alone has the end of the hold, as a number. */
+const URL_FIELD = ' url';
 
 /** Returns a hash that distinguishes URLs. A URL may contain secrets, and is not stored here. */
 export function urlHashOf(url: string): string {
@@ -68,16 +68,14 @@ export function createEndpointFlows(
     },
     async takeOverHolds() {
       const fields = (await readPatiently(redis, 'hgetall', [holdsKey])) as Record<string, string>;
-      const holds = new Map<string, SharedHold>();
-      const ended: string[] = [];
-      for (const [webhookId, text] of Object.entries(fields)) {
-        const [, until, urlHash] = STORED_HOLD.exec(text) ?? [];
-        const untilMs = Number(until);
-        if (urlHash !== undefined && untilMs > nowMs()) holds.set(webhookId, { untilMs, urlHash });
-        else ended.push(webhookId);
-      }
+      const all = Object.keys(fields).filter((field) => !field.endsWith(URL_FIELD));
+      const isCurrent = (id: string): boolean => Number(fields[id]) > nowMs();
+      const ended = all.filter((id) => !isCurrent(id)).flatMap((id) => [id, id + URL_FIELD]);
       if (ended.length > 0) ignoreFailure(redis.hdel(holdsKey, ...ended));
-      return holds;
+      const holdOf = (id: string): [string, SharedHold] => {
+        return [id, { untilMs: Number(fields[id]), urlHash: fields[id + URL_FIELD] ?? null }];
+      };
+      return new Map(all.filter(isCurrent).map(holdOf));
     },
     report(flows) {
       const toCommand = ([id, flow]: [string, EndpointFlow]): RedisCommand => {
@@ -86,7 +84,8 @@ export function createEndpointFlows(
       ignoreFailure(sendAll(redis, [...flows].map(toCommand)));
     },
     reportHold(webhookId, url, untilMs) {
-      ignoreFailure(redis.hset(holdsKey, webhookId, `${untilMs} ${urlHashOf(url)}`));
+      const values = [webhookId, String(untilMs), webhookId + URL_FIELD, urlHashOf(url)];
+      ignoreFailure(redis.hset(holdsKey, ...values));
     },
   };
 }
