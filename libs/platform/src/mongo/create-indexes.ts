@@ -163,7 +163,10 @@ const COLLECTIONS: readonly CollectionName[] = [
  * Indexes of earlier versions, which are dropped when all others are ready. An index comes here in the release after
  * the one that stopped to use it: during a rollout the version before still runs.
  */
-const RETIRED: readonly RetiredIndex[] = [];
+const RETIRED: readonly RetiredIndex[] = [
+  // Gateways listed the running resends by it before they claimed the one that is due for the longest.
+  { collection: 'resends', key: { status: 1, _id: 1 } },
+];
 
 /** The indexes on which responses depend: without them, two requests can both count as the first one. */
 export const UNIQUE_INDEXES: readonly IndexSpec[] = [
