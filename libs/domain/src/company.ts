@@ -28,12 +28,3 @@ const SHARE = 1 / 4;
 export function suspensionDefersMs(suspendedForMs: number): number {
   return Math.min(Math.max(suspendedForMs * SHARE, SHORTEST_DEFERRAL_MS), LONGEST_DEFERRAL_MS);
 }
-
-/** The deletion of a project, an app or a webhook with everything under it. Stored until it is done. */
-export interface Removal {
-  id: string;
-  companyId: string;
-  kind: 'project' | 'app' | 'webhook';
-  /** Id of the project, app or webhook. It is deleted first, then everything under it. */
-  rootId: string;
-}

@@ -1,7 +1,12 @@
 import { beforeEach, describe, expect, test } from '@jest/globals';
 import type { Link } from '@posthorn/platform/mongo/companies/links.ts';
 import type { AdminAction } from './command.ts';
-import { createSignInLink, parseKeyRights, type SignInLinkDeps } from './company-commands.ts';
+import {
+  createSignInLink,
+  monthOption,
+  parseKeyRights,
+  type SignInLinkDeps,
+} from './company-commands.ts';
 
 test('the options of a key are scopes, an app and an end', () => {
   const options = {
@@ -66,4 +71,15 @@ describe('sign in link', () => {
     await expect(made).rejects.toThrow('There is no company comp_b.');
     expect([stored, recorded]).toEqual([[], []]);
   });
+});
+
+test('a month is the span from its first millisecond to that of the next one', () => {
+  const span = { fromMs: Date.UTC(2026, 11), toMs: Date.UTC(2027, 0) };
+  expect(monthOption.parse('2026-12')).toEqual(span);
+});
+
+test.each(['2026', '2026-13', '2026-1', 'November'])('refuses %s as a month', (text) => {
+  expect(monthOption.safeParse(text).error?.issues[0]?.message).toBe(
+    'must be a month such as 2026-11',
+  );
 });

@@ -1,4 +1,5 @@
 import { type Scope, SCOPES } from '@posthorn/domain/access.ts';
+import type { Span } from '@posthorn/domain/stats.ts';
 import {
   type AskedRights,
   type CompanyStore,
@@ -10,6 +11,7 @@ import {
   type LinkStore,
   newLinkToken,
 } from '@posthorn/platform/mongo/companies/links.ts';
+import { createStatsQueries } from '@posthorn/platform/mongo/messages/stats-queries.ts';
 import { systemClockMs } from '@posthorn/platform/service/clock-and-ids.ts';
 import { settings } from '@posthorn/platform/service/settings.ts';
 import type { Command } from 'commander';
@@ -21,18 +23,22 @@ import {
   type RecordAdmin,
   runOnDatabase,
   timeOption,
+  withDatabase,
 } from './command.ts';
-import { type OutputOptions } from './output.ts';
 import {
+  type CompanyLifeDeps,
   createApiKey,
   createCompany,
+  deleteCompany,
   listApiKeys,
   listCompanies,
+  resumeCompany,
   revokeApiKey,
   runOnCompanies,
+  suspendCompany,
 } from './companies.ts';
-import { type CompanyLifeDeps, deleteCompany, resumeCompany, suspendCompany } from './companies.ts';
 import { addExportCommand } from './export.ts';
+import { formatTable, type OutputOptions } from './output.ts';
 
 /** Adds `company create|list|suspend|resume|delete|export`. */
 export function addCompanyCommands(program: Command): void {
@@ -200,4 +206,32 @@ export async function createSignInLink(
     links.insert(token, { companyId, expiresAtMs, portal: null }, createdAtMs),
   );
   return { url: `${publicUrl}/dashboard/sign-in#${token}`, expiresAt };
+}
+
+/** Adds `usage` (docs/companies.md). */
+export function addUsageCommand(program: Command): void {
+  program
+    .command('usage')
+    .description('print what each company used in a month of UTC')
+    .requiredOption('--month <month>', 'such as 2026-11')
+    .option('--json', 'print JSON')
+    .action(printUsage);
+}
+
+/** A month of UTC as `2026-11`, as the span from its beginning to its end. */
+export const monthOption = z
+  .string()
+  .regex(/^\d{4}-(0[1-9]|1[0-2])$/, 'must be a month such as 2026-11')
+  .transform((text): Span => {
+    const [year = 0, month = 0] = text.split('-').map(Number);
+    return { fromMs: Date.UTC(year, month - 1), toMs: Date.UTC(year, month) };
+  });
+
+const usageOptions = z.object({ month: monthOption, json: z.boolean().default(false) });
+
+async function printUsage(given: object): Promise<void> {
+  const { month, json } = parseOptions(usageOptions, given);
+  const usage = await withDatabase(databaseConfig, (db) => createStatsQueries(db).readUsage(month));
+  const text = json ? JSON.stringify(usage) : formatTable(usage);
+  process.stdout.write(`${text}\n`);
 }

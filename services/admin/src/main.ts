@@ -1,11 +1,15 @@
 import { messageOf } from '@posthorn/platform/service/errors.ts';
 import { Command } from 'commander';
 import { addAuditCommands } from './audit-commands.ts';
-import { addApiKeyCommands, addCompanyCommands, addSignInLinkCommand } from './company-commands.ts';
+import {
+  addApiKeyCommands,
+  addCompanyCommands,
+  addSignInLinkCommand,
+  addUsageCommand,
+} from './company-commands.ts';
 import { addDeadLetterCommands } from './dead-letter-commands.ts';
 import { listCommands } from './output.ts';
 import { addSecretCommands } from './secret-commands.ts';
-import { addStatsCommands } from './stats-commands.ts';
 import { addTopicCommands } from './topic-commands.ts';
 
 const program = new Command('admin').description('Administers a Posthorn installation');
@@ -16,7 +20,7 @@ addSecretCommands(program);
 addDeadLetterCommands(program);
 addAuditCommands(program);
 addTopicCommands(program);
-addStatsCommands(program);
+addUsageCommand(program);
 program.addHelpText('after', () => `\nAll commands:\n${listCommands(program)}`);
 
 try {

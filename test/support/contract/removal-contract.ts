@@ -1,7 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import type { DeliveryStatus } from '@posthorn/domain/delivery/delivery.ts';
-import type { Removal } from '@posthorn/domain/company.ts';
-import type { RemovalStore } from '@posthorn/platform/mongo/companies/removals.ts';
+import type { Removal, RemovalStore } from '@posthorn/platform/mongo/companies/removals.ts';
 
 export interface OpenRemovals {
   removals: RemovalStore;

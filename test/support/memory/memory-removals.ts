@@ -1,5 +1,4 @@
-import type { RemovalStore } from '@posthorn/platform/mongo/companies/removals.ts';
-import type { Removal } from '@posthorn/domain/company.ts';
+import type { Removal, RemovalStore } from '@posthorn/platform/mongo/companies/removals.ts';
 
 interface Owned {
   projectId: string;

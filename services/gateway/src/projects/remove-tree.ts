@@ -1,9 +1,12 @@
-import type { Removal } from '@posthorn/domain/company.ts';
 import type { IdPrefix } from '@posthorn/domain/ids.ts';
 import { createLoop } from '@posthorn/platform/async/loop.ts';
 import { TimeoutError, withTimeout } from '@posthorn/platform/async/pause.ts';
 import type { CompanyLife } from '@posthorn/platform/mongo/companies/companies.ts';
-import type { CompanyRemoval, RemovalStore } from '@posthorn/platform/mongo/companies/removals.ts';
+import type {
+  CompanyRemoval,
+  Removal,
+  RemovalStore,
+} from '@posthorn/platform/mongo/companies/removals.ts';
 import { ifLeaseIsFree, type LeaseStore } from '@posthorn/platform/mongo/leases.ts';
 import type { Invalidate } from '@posthorn/platform/redis/invalidations.ts';
 import { monotonicClockMs } from '@posthorn/platform/service/clock-and-ids.ts';

@@ -1,4 +1,3 @@
-import type { Removal } from '@posthorn/domain/company.ts';
 import { WEBHOOK_REMOVED } from '@posthorn/domain/delivery/when-cancelled.ts';
 import { deliveryIdOf } from '@posthorn/domain/ids.ts';
 import type { mongo } from 'mongoose';
@@ -15,6 +14,15 @@ import { readUpTo, writeByDays } from '../days/read-days.ts';
 import type { MessageDocument, RemovalDocument } from '../documents.ts';
 import { keysOf } from '../messages/idempotency-keys.ts';
 import { removeStats } from '../messages/stats-documents.ts';
+
+/** The deletion of a project, an app or a webhook with everything under it. Stored until it is done. */
+export interface Removal {
+  id: string;
+  companyId: string;
+  kind: 'project' | 'app' | 'webhook';
+  /** Id of the project, app or webhook. It is deleted first, then everything under it. */
+  rootId: string;
+}
 
 /** Removals in progress, and the steps of each. Every step may be repeated. */
 export interface RemovalStore {
