@@ -51,7 +51,7 @@ export interface ObservedAttempt {
   retryAfterMs: number | null;
   startedMs: number;
   endedMs: number;
-  /** Without the time in which the event loop was blocked, see stall-free-clock.ts. */
+  /** Without the time in which the event loop was blocked, see `createStallFreeClock`. */
   durationMs: number;
   /** Attempts under way to the endpoint when it ended, itself included. */
   running: number;

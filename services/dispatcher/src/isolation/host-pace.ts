@@ -142,7 +142,7 @@ function aheadMs({ spacingMs }: HostPace): number {
 export interface HandedOverPause {
   /** By the clock of the former owner, since 1970. */
   untilMs: number;
-  /** Of the URL whose host asked for it; null from a dispatcher of an earlier version. */
+  /** Of the URL whose host asked for it; null when it is not stored. */
   urlHash: string | null;
 }
 

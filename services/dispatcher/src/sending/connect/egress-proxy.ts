@@ -15,7 +15,8 @@ import { passHeadsOf } from './response-heads.ts';
 
 /**
  * Shares of DELIVERY_TIMEOUT_MS. Together they are less than the whole, so that a proxy that hangs is
- * recognized before the attempt itself times out, which would be charged to the endpoint.
+ * recognized before the attempt itself times out, which would be charged to the endpoint. An attempt of a webhook with a
+ * shorter timeout may end first (docs/decisions/0005-one-deadline-sweep.md).
  */
 const CONNECT_SHARE = 0.2;
 const ANSWER_SHARE = 0.5;
