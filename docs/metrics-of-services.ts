@@ -10,8 +10,13 @@ import {
 import { createDroppedSpans } from '@posthorn/platform/service/otlp-spans.ts';
 import { createMemoryBudgets } from '@posthorn/platform/memory/memory-budgets.ts';
 import { watchClient } from '@posthorn/platform/mongo/connect.ts';
+import { watchChanges } from '@posthorn/platform/mongo/follow-changes.ts';
 import { createIncidentMetrics } from '@posthorn/platform/records/operator-incidents.ts';
-import { createRegistry, watchDependencies } from '@posthorn/platform/service/metrics.ts';
+import {
+  createCacheMetrics,
+  createRegistry,
+  watchDependencies,
+} from '@posthorn/platform/service/metrics.ts';
 import { createStoreMetrics } from '@posthorn/platform/service/store-metrics.ts';
 import { createStatsMetrics } from '@posthorn/platform/mongo/messages/write-stats.ts';
 import type { Registry } from 'prom-client';
@@ -54,6 +59,8 @@ export function metricsOfServices(): Record<'gateway' | 'dispatcher' | 'retry', 
 function gateway(): Registry {
   const registry = serviceRegistry('gateway');
   createHttpMetrics(registry);
+  watchChanges(registry, nothing);
+  createCacheMetrics(registry);
   createRateLimits({ ...({} as RateLimitDeps), registry, limits: LIMITS, countsBytes: 0 });
   createIdempotentAccept({ ...({} as IdempotentAcceptDeps), registry });
   createAuditMetrics(registry, NOTHING);
@@ -68,6 +75,8 @@ function gateway(): Registry {
 function dispatcher(): Registry {
   const registry = serviceRegistry('dispatcher');
   createDispatcherMetrics(registry);
+  watchChanges(registry, nothing);
+  createCacheMetrics(registry);
   watchIsolation(registry, { queues: NOTHING, circuits: NOTHING, limit: 0 });
   watchConnections(registry, nothing);
   createOutageWatch(registry);

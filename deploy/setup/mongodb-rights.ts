@@ -9,6 +9,7 @@ export type DatabaseUser = (typeof DATABASE_USERS)[number];
 /** Built-in privilege actions of MongoDB. */
 type Action =
   | 'find'
+  | 'changeStream'
   | 'insert'
   | 'update'
   | 'remove'
@@ -26,6 +27,8 @@ export interface Privilege {
 const ALL: readonly Action[] = ['find', 'insert', 'update', 'remove'];
 const ALL_AND_INDEXES: readonly Action[] = [...ALL, 'listIndexes'];
 const READ: readonly Action[] = ['find'];
+/** For what is cached until it changes (docs/decisions/0003-caches.md). */
+const FOLLOW: readonly Action[] = ['find', 'changeStream'];
 const READ_AND_UPDATE: readonly Action[] = ['find', 'update'];
 /** An upsert needs both. */
 const WRITE: readonly Action[] = ['find', 'insert', 'update'];
@@ -36,18 +39,23 @@ type Rights = Partial<Record<DatabaseUser, readonly Action[]>>;
 /** What each process does with each collection; what is not here it cannot do (docs/security.md). */
 export const RIGHTS: Record<UndividedName, Rights> = {
   companies: {
-    gateway: ['find', 'remove'],
-    dispatcher: READ,
+    gateway: [...FOLLOW, 'remove'],
+    dispatcher: FOLLOW,
     retry: READ,
     admin: WRITE,
   },
   // The gateway sees whether the unique indexes are ready.
-  apiKeys: { gateway: ALL_AND_INDEXES, admin: ['find', 'insert', 'remove'] },
+  apiKeys: { gateway: [...ALL_AND_INDEXES, 'changeStream'], admin: ['find', 'insert', 'remove'] },
   // The admin command exports the data of a company.
   projects: { gateway: ALL, admin: READ },
-  apps: { gateway: ALL, admin: READ },
-  webhooks: { gateway: ALL, dispatcher: READ, retry: READ_AND_UPDATE, admin: READ_AND_UPDATE },
-  signingKeys: { gateway: ALL_AND_INDEXES, dispatcher: READ, admin: READ_AND_UPDATE },
+  apps: { gateway: [...ALL, 'changeStream'], admin: READ },
+  webhooks: {
+    gateway: [...ALL, 'changeStream'],
+    dispatcher: FOLLOW,
+    retry: READ_AND_UPDATE,
+    admin: READ_AND_UPDATE,
+  },
+  signingKeys: { gateway: ALL_AND_INDEXES, dispatcher: FOLLOW, admin: READ_AND_UPDATE },
   idempotencyKeys: { gateway: ALL },
   publishers: { gateway: ALL, retry: READ_AND_UPDATE },
   messageChecks: { retry: WRITE },

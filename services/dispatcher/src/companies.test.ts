@@ -4,22 +4,33 @@ import { createCompanies } from './companies.ts';
 
 const logger = { warn: () => undefined };
 
-test('the companies that are suspended are those of the last read that succeeded', async () => {
-  const reads: (() => Promise<Map<string, number>>)[] = [
-    () => Promise.resolve(new Map([['comp_2', 4_000]])),
-    () => Promise.reject(new Error('the store is away')),
-    () => Promise.resolve(new Map()),
-  ];
-  const companies = createCompanies({
+type Read = () => Promise<Map<string, number>>;
+
+const finds = (...suspended: [string, number][]): Read => {
+  return () => Promise.resolve(new Map(suspended));
+};
+
+let reads: Read[] = [];
+let isFollowed = false;
+
+function openCompanies() {
+  return createCompanies({
     life: {
-      listSuspended: () => reads.shift()?.() ?? Promise.resolve(new Map()),
+      listSuspended: () => reads.shift()?.() ?? Promise.reject(new Error('no read is expected')),
       statusOf: () => Promise.reject(new Error('not part of this test')),
     },
     suspended: new Map([['comp_1', 1_000]]),
+    areChangesFollowed: () => isFollowed,
     keepTrying,
     nowMs: () => 5_000,
     logger,
   });
+}
+
+test('the companies that are suspended are those of the last read that succeeded', async () => {
+  reads = [finds(['comp_2', 4_000]), () => Promise.reject(new Error('the store is away')), finds()];
+  isFollowed = false;
+  const companies = openCompanies();
   const shown = () => ['comp_1', 'comp_2'].map(companies.suspendedForMs);
   expect(shown()).toEqual([4_000, null]);
   await companies.tick();
@@ -28,4 +39,31 @@ test('the companies that are suspended are those of the last read that succeeded
   expect(shown()).toEqual([null, 1_000]);
   await companies.tick();
   expect(shown()).toEqual([null, null]);
+});
+
+test('while changes are followed, they are read when a company has changed', async () => {
+  reads = [finds(['comp_1', 1_000]), finds()];
+  isFollowed = true;
+  const companies = openCompanies();
+  await companies.tick();
+  await companies.tick();
+  expect([reads.length, companies.suspendedForMs('comp_1')]).toEqual([1, 4_000]);
+  companies.forget();
+  await companies.tick();
+  expect(companies.suspendedForMs('comp_1')).toBeNull();
+});
+
+test('they are read once more when a company changes during the read', async () => {
+  isFollowed = true;
+  const companies = openCompanies();
+  reads = [
+    async () => {
+      await Promise.resolve();
+      companies.forget();
+      return new Map();
+    },
+    finds(['comp_2', 4_000]),
+  ];
+  await companies.tick();
+  expect(companies.suspendedForMs('comp_2')).toBe(1_000);
 });

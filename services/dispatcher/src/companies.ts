@@ -1,4 +1,4 @@
-import { createCoalescingCache } from '@posthorn/platform/memory/coalescing-cache.ts';
+import { CoalescingCache } from '@posthorn/platform/memory/coalescing-cache.ts';
 import type { KeepTrying } from '@posthorn/platform/async/keep-trying.ts';
 import { createLoop } from '@posthorn/platform/async/loop.ts';
 import type { CompanyLife } from '@posthorn/platform/mongo/companies/companies.ts';
@@ -9,8 +9,10 @@ export interface Companies {
   suspendedForMs: (companyId: string) => number | null;
   /** Resolves true when the company is removed, or is being removed: nothing may be recorded for it. */
   isRemoved: (companyId: string) => Promise<boolean>;
+  /** Reads the suspended companies again, because a company has changed. */
+  forget: () => void;
   start: () => void;
-  /** Reads the suspended companies again. When that fails, the last list stays. */
+  /** Reads the suspended companies again, unless none has changed. When that fails, the last list stays. */
   tick: () => Promise<void>;
   stop: () => Promise<void>;
 }
@@ -19,12 +21,14 @@ interface CompaniesDeps {
   life: Pick<CompanyLife, 'listSuspended' | 'statusOf'>;
   /** The suspended companies at the start, and since when they are. Before they are known nothing may be sent. */
   suspended: ReadonlyMap<string, number>;
+  /** Returns true while `forget` is called for every change of a company. */
+  areChangesFollowed: () => boolean;
   keepTrying: KeepTrying;
   nowMs: () => number;
   logger: Pick<Logger, 'warn'>;
 }
 
-/** A company that is suspended gets no attempt that begins later than this and one read. */
+/** While changes are not followed, a company that is suspended gets no attempt that begins later than this and one read. */
 const EVERY_MS = 2_000;
 /** Used only for records whose webhook was deleted. */
 const STATUS_CACHE = { ttlMs: 2_000, maxSize: 1_000, sizeOf: () => 1 };
@@ -33,20 +37,32 @@ const STATUS_CACHE = { ttlMs: 2_000, maxSize: 1_000, sizeOf: () => 1 };
 export function createCompanies({
   life,
   suspended: first,
+  areChangesFollowed,
   keepTrying,
   nowMs,
   logger,
 }: CompaniesDeps): Companies {
   let suspended = first;
+  let isChanged = true;
   const { start, tick, stop } = createLoop({
     name: 'suspended companies',
     everyMs: EVERY_MS,
     run: async () => {
-      suspended = await life.listSuspended();
+      if (!isChanged && areChangesFollowed()) return;
+      try {
+        do {
+          isChanged = false;
+          suspended = await life.listSuspended();
+          // One that changes during the read may not be in it.
+        } while (isChanged);
+      } catch (error) {
+        isChanged = true;
+        throw error;
+      }
     },
     logger,
   });
-  const statuses = createCoalescingCache<{ isRemoved: boolean }>(STATUS_CACHE);
+  const statuses = new CoalescingCache<{ isRemoved: boolean }>(STATUS_CACHE);
   const readStatus = async (companyId: string): Promise<{ isRemoved: boolean }> => {
     const status = await keepTrying('look up companies', () => life.statusOf(companyId));
     return { isRemoved: status === null || status === 'removing' };
@@ -59,6 +75,10 @@ export function createCompanies({
     async isRemoved(companyId) {
       const found = await statuses.get(companyId, () => readStatus(companyId));
       return found?.isRemoved ?? true;
+    },
+    forget() {
+      isChanged = true;
+      void tick();
     },
     start,
     tick,

@@ -1,5 +1,5 @@
 import { createBatcher } from '@posthorn/platform/async/batcher.ts';
-import { createCoalescingCache } from '@posthorn/platform/memory/coalescing-cache.ts';
+import { CoalescingCache } from '@posthorn/platform/memory/coalescing-cache.ts';
 import type { KeepTrying } from '@posthorn/platform/async/keep-trying.ts';
 import type { MessageStore, StoredPayload } from '@posthorn/platform/mongo/messages/messages.ts';
 
@@ -39,7 +39,7 @@ export function createPayloadLoader(
       return ids.map((id) => found.get(id));
     },
   });
-  const cache = createCoalescingCache<CachedPayload>({
+  const cache = new CoalescingCache<CachedPayload>({
     maxSize: cacheBytes,
     sizeOf: ({ bytes }) => bytes.length + ENTRY_BYTES,
     ttlMs: REMEMBER_MS,

@@ -32,13 +32,14 @@ import {
   createEndpointFlows,
   type EndpointFlows,
 } from '@posthorn/platform/redis/endpoint-flows.ts';
+import { type FollowedChanges, followChanges } from '@posthorn/platform/mongo/follow-changes.ts';
 import { listenForInvalidations } from '@posthorn/platform/redis/invalidations.ts';
 import { createLiveAttempts } from '@posthorn/platform/redis/live-attempts.ts';
 import { createOpenCircuits } from '@posthorn/platform/redis/open-circuits.ts';
 import { createReadingPositions } from '@posthorn/platform/redis/reading-positions.ts';
 import { createRunningAttempts } from '@posthorn/platform/redis/running-attempts.ts';
 import { monotonicClockMs, systemClockMs } from '@posthorn/platform/service/clock-and-ids.ts';
-import { watchDependencies } from '@posthorn/platform/service/metrics.ts';
+import { createCacheMetrics, watchDependencies } from '@posthorn/platform/service/metrics.ts';
 import { openOpsServer } from '@posthorn/platform/service/ops-server.ts';
 import type { ServiceContext } from '@posthorn/platform/service/run-service.ts';
 import { openSpans } from '@posthorn/platform/service/spans.ts';
@@ -105,6 +106,8 @@ type ProvenRecords = ReturnType<typeof openProvenRecords>;
 interface Base extends Context, ProvenRecords {
   kafka: Pick<OpenRecordLog, 'topics' | 'groups' | 'partitionOf'>;
   db: Database;
+  /** The changes of what this process caches. */
+  changes: FollowedChanges;
   /** Shared with other dispatchers and gateways; it may be away at any time. */
   redis: RedisClient;
   budgets: MemoryBudgets;
@@ -146,7 +149,7 @@ async function connect(given: Context, consumptions: readonly Consumption[]): Pr
     keepTrying: outages.watch(given.keepTrying),
     keepTryingWhileDraining: outages.watch(given.keepTryingWhileDraining),
   };
-  const { db, isConnected } = await openMongo('posthorn-dispatcher', context);
+  const { db, connection, isConnected } = await openMongo('posthorn-dispatcher', context);
   await openOpsServer(
     context,
     () => lifecycle.isReady() && isConnected() && consumptions.every((each) => each.isRunning()),
@@ -164,6 +167,7 @@ async function connect(given: Context, consumptions: readonly Consumption[]): Pr
     ...proven,
     kafka,
     db,
+    changes: followChanges(context, connection, ['companies', 'webhooks', 'signingKeys']),
     redis,
     budgets: createMemoryBudgets(registry),
     metrics: createDispatcherMetrics(registry),
@@ -177,11 +181,16 @@ async function connect(given: Context, consumptions: readonly Consumption[]): Pr
 }
 
 /** Resolves when the suspended companies are known: before that nothing may be sent. */
-async function startCompanies({ db, keepTrying, logger, lifecycle }: Base): Promise<Companies> {
+async function startCompanies(base: Base): Promise<Companies> {
+  const { db, changes, keepTrying, logger, lifecycle } = base;
   const life = createCompanyLife(db);
   const suspended = await keepTrying('read the suspended companies', life.listSuspended);
-  const deps = { life, suspended, keepTrying, nowMs: systemClockMs, logger };
+  const areChangesFollowed = changes.isCurrent;
+  const deps = { life, suspended, areChangesFollowed, keepTrying, nowMs: systemClockMs, logger };
   const companies = createCompanies(deps);
+  changes.listen(({ collection }) => {
+    if (collection === 'companies') companies.forget();
+  }, companies.forget);
   companies.start();
   lifecycle.onStop('suspended companies', companies.stop);
   return companies;
@@ -421,41 +430,50 @@ function startAnnouncing({ config, redis, logger, lifecycle }: Base): AnnounceAt
   return announce;
 }
 
-/**
- * The caches of webhooks and signing keys forget what gateways announce as changed. The announcements come on a Redis
- * connection of their own, because a subscribed connection can do nothing else.
- */
-function createLoader({ config, logger, lifecycle, keepTrying, db, budgets }: Base): LoadWebhook {
+/** The caches of webhooks and signing keys forget what has changed: at once by announcements of gateways in Redis. */
+function createLoader(base: Base): LoadWebhook {
+  const { config, logger, lifecycle, registry, keepTrying, db, changes, budgets } = base;
   const vault = createVault(config.ENCRYPTION_KEYS);
   const cacheBytes = memoryShare('dispatcher', 'webhook_cache', config.MEMORY_MIB);
+  const common = { keepTrying, logger, areChangesFollowed: changes.isCurrent };
   const signers = createSigningKeyLoader({
+    ...common,
     signingKeys: createSigningKeyStore(db, vault),
-    keepTrying,
     nowMs: systemClockMs,
   });
   const loader = createWebhookLoader({
+    ...common,
     webhooks: createWebhookStore(db, vault),
     loadSigner: signers.load,
-    logger,
     cacheBytes,
-    keepTrying,
   });
-  budgets.add('webhook_cache', cacheBytes, loader.usedBytes);
-  budgets.add('signing_key_cache', SIGNER_CACHE_BYTES, signers.usedBytes);
+  budgets.add('webhook_cache', cacheBytes, () => loader.cache.usedSize());
+  budgets.add('signing_key_cache', SIGNER_CACHE_BYTES, () => signers.cache.usedSize());
+  const watchCache = createCacheMetrics(registry);
+  watchCache('webhooks', loader.cache);
+  watchCache('signing_keys', signers.cache);
+  // A new signing key is announced with the id of the company.
+  const forget = (id: string): void => {
+    loader.cache.forget(id);
+    signers.cache.forget(id);
+  };
+  changes.listen(
+    ({ id, companyId }) => {
+      forget(id);
+      if (companyId !== null) signers.cache.forget(companyId);
+    },
+    () => {
+      signers.cache.forgetAll();
+      loader.cache.forgetAll();
+    },
+  );
+  // A connection of its own, because a subscribed connection can do nothing else.
   const subscriber = connectRedis(redisAccessOf(config), logger);
   lifecycle.onStop('redis subscriber', () => {
     subscriber.disconnect();
   });
-  listenForInvalidations(subscriber, config.REDIS_PREFIX, {
-    onChange: ({ id }) => {
-      loader.forget(id);
-      // A rotation is announced with the id of the company.
-      signers.forget(id);
-    },
-    onMissed: () => {
-      signers.forgetAll();
-      loader.forgetAll();
-    },
+  listenForInvalidations(subscriber, config.REDIS_PREFIX, ({ id }) => {
+    forget(id);
   });
   return loader.load;
 }

@@ -57,6 +57,7 @@ describe('load webhook', () => {
       logger,
       cacheBytes: 1_000_000,
       keepTrying,
+      areChangesFollowed: () => false,
     });
   }
 
@@ -89,7 +90,7 @@ describe('load webhook', () => {
       const loader = loaderOf(stored);
       await loader.load(bad.id);
       stored[0] = { ...good, id: bad.id };
-      loader.forget(bad.id);
+      loader.cache.forget(bad.id);
       expect(await loader.load(bad.id)).toMatchObject({ webhook: { id: bad.id } });
     });
 
@@ -110,7 +111,6 @@ describe('load webhook', () => {
       const { id, companyId, appId, disabled, eventTypes } = asymmetric;
       const expected = { kind: 'unopened', id, companyId, appId, disabled, eventTypes, problem };
       expect(await loader.load(id)).toEqual(expected);
-      expect(logged).toMatchObject([[{ webhookId: id }, 'webhook cannot be opened']]);
     });
   });
 });
@@ -121,12 +121,13 @@ describe('load signing keys', () => {
     keys: { current: sampleSigningKey(n), previous: null },
   });
 
+  let logged: unknown[][];
   let stored: Map<string, FoundSigningKeys>;
   let asked: string[][];
   let loader: SigningKeyLoader;
 
   beforeEach(() => {
-    [stored, asked] = [new Map([['comp_a', keysOf(1)]]), []];
+    [stored, asked, logged] = [new Map([['comp_a', keysOf(1)]]), [], []];
     loader = createSigningKeyLoader({
       signingKeys: {
         findMany(companyIds) {
@@ -134,7 +135,9 @@ describe('load signing keys', () => {
           return Promise.resolve(stored);
         },
       },
+      logger: { error: (...line: unknown[]) => void logged.push(line) },
       keepTrying,
+      areChangesFollowed: () => false,
       nowMs: () => 0,
     });
   });
@@ -146,14 +149,14 @@ describe('load signing keys', () => {
       expect(one.kind === 'opened' && one.signer.standard.asymmetricKeyType).toBe('ed25519');
       expect([two === one, again === one]).toEqual([true, true]);
       expect(asked).toEqual([['comp_a']]);
-      expect(loader.usedBytes()).toBeGreaterThan(0);
+      expect(loader.cache.usedSize()).toBeGreaterThan(0);
     });
 
     it('reads the keys again after a rotation was announced', async () => {
       await loader.load('comp_a');
       const rotated = keysOf(2);
       stored.set('comp_a', rotated);
-      loader.forget('comp_a');
+      loader.cache.forget('comp_a');
       const found = await loader.load('comp_a');
       if (rotated.kind !== 'opened' || found.kind !== 'opened') throw new Error('not opened');
       const { standard } = keyPairSignerOf(rotated.keys);
@@ -162,7 +165,11 @@ describe('load signing keys', () => {
 
     it('returns a problem for a company without keys, and asks again the next time', async () => {
       const found = await loader.load('comp_b');
-      expect(found).toMatchObject({ problem: { message: 'the company has no signing keys' } });
+      const reason = 'the company has no signing keys';
+      expect(found).toMatchObject({ problem: { message: reason } });
+      expect(logged).toMatchObject([
+        [{ companyId: 'comp_b', reason }, 'signing keys of a company cannot be opened'],
+      ]);
       stored.set('comp_b', keysOf(1));
       expect((await loader.load('comp_b')).kind).toBe('opened');
     });

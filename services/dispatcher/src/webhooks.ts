@@ -9,7 +9,10 @@ import {
   type Webhook,
 } from '@posthorn/domain/webhook.ts';
 import { createBatcher } from '@posthorn/platform/async/batcher.ts';
-import { createCoalescingCache } from '@posthorn/platform/memory/coalescing-cache.ts';
+import {
+  CoalescingCache,
+  type ForgettingCache,
+} from '@posthorn/platform/memory/coalescing-cache.ts';
 import type { KeepTrying } from '@posthorn/platform/async/keep-trying.ts';
 import {
   type FoundSigningKeys,
@@ -18,7 +21,6 @@ import {
 } from '@posthorn/platform/mongo/companies/signing-keys.ts';
 import type {
   FoundWebhook as StoredWebhook,
-  OpenedWebhook,
   UnopenedWebhook,
   WebhookStore,
 } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
@@ -51,13 +53,11 @@ export type LoadWebhook = (webhookId: string) => Promise<FoundWebhook | null>;
 
 interface WebhookLoader {
   load: LoadWebhook;
-  forget: (webhookId: string) => void;
-  forgetAll: () => void;
-  /** Bytes that the cache holds. */
-  usedBytes: () => number;
+  /** Forgets a webhook by its id. Its size is in bytes. */
+  cache: ForgettingCache;
 }
 
-/** A change of a webhook takes effect at once through Redis, and within this time without it. */
+/** How long webhooks and signing keys are cached while changes are not followed (docs/decisions/0003-caches.md). */
 const CACHED_MS = 2_000;
 const READS = { maxItems: 500, lingerMs: 1, maxInFlight: 2 };
 /** Size of an entry without its texts: objects, keys, the signer. */
@@ -71,6 +71,8 @@ interface WebhookLoaderDeps {
   /** The size that the cache may have. */
   cacheBytes: number;
   keepTrying: KeepTrying;
+  /** Returns true while `forget` is called for every change of a webhook. */
+  areChangesFollowed: () => boolean;
 }
 
 export function createWebhookLoader({
@@ -79,6 +81,7 @@ export function createWebhookLoader({
   logger,
   cacheBytes,
   keepTrying,
+  areChangesFollowed,
 }: WebhookLoaderDeps): WebhookLoader {
   const batch = createBatcher<string, StoredWebhook | undefined>({
     ...READS,
@@ -88,49 +91,59 @@ export function createWebhookLoader({
       return ids.map((id) => byId.get(id));
     },
   });
-  const cache = createCoalescingCache<FoundWebhook>({
+  const cache = new CoalescingCache<CachedWebhook>({
     maxSize: cacheBytes,
     sizeOf: bytesOf,
     ttlMs: CACHED_MS,
+    isFollowed: areChangesFollowed,
   });
-  const load: LoadWebhook = async (id) => {
+  const read = async (id: string): Promise<CachedWebhook | null> => {
     const webhook = await batch.add(id);
     if (!webhook) return null;
-    const found = webhook.kind === 'opened' ? await withSigner(loadSigner, webhook) : webhook;
-    if (found.kind === 'opened') return found;
-    const { companyId, problem } = found;
+    if (webhook.kind === 'opened') return prepare(webhook);
+    const { companyId, problem } = webhook;
     const { keyId, message: reason } = problem;
     logger.error({ webhookId: id, companyId, keyId, reason }, 'webhook cannot be opened');
-    return found;
+    return webhook;
   };
   return {
-    load: (id) => cache.get(id, () => load(id)),
-    forget: cache.forget,
-    forgetAll: cache.forgetAll,
-    usedBytes: cache.usedSize,
+    async load(id) {
+      const cached = await cache.get(id, () => read(id));
+      return cached?.kind === 'signed_by_company' ? withSigner(loadSigner, cached) : cached;
+    },
+    cache,
   };
 }
 
-function bytesOf(found: FoundWebhook): number {
-  if (found.kind === 'unopened') return ENTRY_BYTES;
+/** A webhook that the keys of its company sign is cached without them, because they change without it. */
+type CachedWebhook =
+  FoundWebhook | (Omit<LoadedWebhook, 'kind' | 'signer'> & { kind: 'signed_by_company' });
+
+function bytesOf(cached: CachedWebhook): number {
+  if (cached.kind === 'unopened') return ENTRY_BYTES;
   // Origin and path repeat the URL.
-  return ENTRY_BYTES + found.webhook.url.length + charsOf(found.webhook);
+  return ENTRY_BYTES + cached.webhook.url.length + charsOf(cached.webhook);
+}
+
+function prepare(webhook: Webhook): CachedWebhook {
+  const { origin, pathname, search } = new URL(webhook.url);
+  const tls = webhook.tls && identified(webhook.tls);
+  const prepared = { webhook, origin, path: pathname + search, tls };
+  return isSignedByCompany(webhook.authMethod)
+    ? { kind: 'signed_by_company', ...prepared }
+    : { kind: 'opened', ...prepared, signer: signerOf(webhook) };
 }
 
 /** A webhook whose company has no usable keys counts as one that cannot be opened: nothing is sent unsigned. */
-async function withSigner(loadSigner: LoadSigner, webhook: OpenedWebhook): Promise<FoundWebhook> {
-  const { id, companyId, appId, disabled, eventTypes, authMethod } = webhook;
-  if (!isSignedByCompany(authMethod)) return prepare(webhook, signerOf(webhook));
+async function withSigner(
+  loadSigner: LoadSigner,
+  { webhook, origin, path, tls }: Omit<LoadedWebhook, 'kind' | 'signer'>,
+): Promise<FoundWebhook> {
+  const { id, companyId, appId, disabled, eventTypes } = webhook;
   const found = await loadSigner(companyId);
-  if (found.kind === 'opened') return prepare(webhook, found.signer);
-  const { problem } = found;
-  return { kind: 'unopened', id, companyId, appId, disabled, eventTypes, problem };
-}
-
-function prepare(webhook: Webhook, signer: Signer): LoadedWebhook {
-  const { origin, pathname, search } = new URL(webhook.url);
-  const tls = webhook.tls && identified(webhook.tls);
-  return { kind: 'opened', webhook, signer, origin, path: pathname + search, tls };
+  return found.kind === 'opened'
+    ? { kind: 'opened', webhook, origin, path, tls, signer: found.signer }
+    : { kind: 'unopened', id, companyId, appId, disabled, eventTypes, problem: found.problem };
 }
 
 function identified(tls: EndpointTls): IdentifiedTls {
@@ -146,24 +159,26 @@ export type LoadSigner = (companyId: string) => Promise<FoundSigner>;
 
 export interface SigningKeyLoader {
   load: LoadSigner;
-  forget: (companyId: string) => void;
-  forgetAll: () => void;
-  /** Bytes that the cache holds. */
-  usedBytes: () => number;
+  /** Forgets the keys of a company by the id of that. Its size is in bytes. */
+  cache: ForgettingCache;
 }
 
 interface SigningKeyLoaderDeps {
   signingKeys: Pick<SigningKeyStore, 'findMany'>;
+  logger: Pick<Logger, 'error'>;
   keepTrying: KeepTrying;
+  /** Returns true while `forget` is called for every new signing key. */
+  areChangesFollowed: () => boolean;
   nowMs: () => number;
 }
+
 /** Size of an entry: two keys, most of which is outside the heap. */
 const SIGNER_BYTES = 4_096;
-/** Room for the keys of 2,000 companies; those of further companies are read again with their webhooks. */
+/** Room for the keys of 2,000 companies; those of further companies are read again when they are needed. */
 export const SIGNER_CACHE_BYTES = 2_000 * SIGNER_BYTES;
 
 export function createSigningKeyLoader(deps: SigningKeyLoaderDeps): SigningKeyLoader {
-  const { signingKeys, keepTrying, nowMs } = deps;
+  const { signingKeys, logger, keepTrying, nowMs } = deps;
   const batch = createBatcher<string, FoundSigningKeys | undefined>({
     ...READS,
     run: async (ids) => {
@@ -174,24 +189,26 @@ export function createSigningKeyLoader(deps: SigningKeyLoaderDeps): SigningKeyLo
       return ids.map((id) => found.get(id));
     },
   });
-  const cache = createCoalescingCache<FoundSigner>({
+  const cache = new CoalescingCache<FoundSigner>({
     maxSize: SIGNER_CACHE_BYTES,
     sizeOf: () => SIGNER_BYTES,
     ttlMs: CACHED_MS,
+    // A rotation adds a key. What cannot be opened may be repaired in place, so it is read again.
+    isFollowed: ({ kind }) => kind === 'opened' && deps.areChangesFollowed(),
   });
   const read = async (companyId: string): Promise<FoundSigner | null> => {
     const found = await batch.add(companyId);
-    if (found?.kind !== 'opened') return found ?? null;
-    return { kind: 'opened', signer: keyPairSignerOf(found.keys) };
+    if (found?.kind === 'opened') return { kind: 'opened', signer: keyPairSignerOf(found.keys) };
+    const { keyId, message: reason } = found?.problem ?? noSigningKeys();
+    logger.error({ companyId, keyId, reason }, 'signing keys of a company cannot be opened');
+    return found ?? null;
   };
   return {
     async load(companyId) {
       const found = await cache.get(companyId, () => read(companyId));
       return found ?? { kind: 'unopened', problem: noSigningKeys() };
     },
-    forget: cache.forget,
-    forgetAll: cache.forgetAll,
-    usedBytes: cache.usedSize,
+    cache,
   };
 }
 

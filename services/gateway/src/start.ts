@@ -1,6 +1,7 @@
 import { memoryShare } from '@posthorn/platform/memory/memory-shares.ts';
 import { createLoop, startTicker } from '@posthorn/platform/async/loop.ts';
 import { openRecordLog, type OpenRecordLog } from '@posthorn/platform/kafka/kafka-record-log.ts';
+import type { ForgettingCache } from '@posthorn/platform/memory/coalescing-cache.ts';
 import {
   createMemoryBudgets,
   type MemoryBudgets,
@@ -24,6 +25,7 @@ import { openMongo } from '@posthorn/platform/mongo/connect.ts';
 import { UNIQUE_INDEXES } from '@posthorn/platform/mongo/create-indexes.ts';
 import type { Database } from '@posthorn/platform/mongo/days/days.ts';
 import { type ClockWatch, openClockWatch } from '@posthorn/platform/mongo/days/watch-clock.ts';
+import { type FollowedChanges, followChanges } from '@posthorn/platform/mongo/follow-changes.ts';
 import { awaitUniqueIndexes } from '@posthorn/platform/mongo/indexes.ts';
 import { createLeaseStore } from '@posthorn/platform/mongo/leases.ts';
 import { createDeliveryStore } from '@posthorn/platform/mongo/messages/deliveries.ts';
@@ -56,7 +58,7 @@ import {
   systemIds as newId,
 } from '@posthorn/platform/service/clock-and-ids.ts';
 import { egressPolicyOf } from '@posthorn/platform/security/egress.ts';
-import { watchDependencies } from '@posthorn/platform/service/metrics.ts';
+import { createCacheMetrics, watchDependencies } from '@posthorn/platform/service/metrics.ts';
 import { openIncidentReports } from '@posthorn/platform/records/operator-incidents.ts';
 import { openOpsServer } from '@posthorn/platform/service/ops-server.ts';
 import type { ServiceContext } from '@posthorn/platform/service/run-service.ts';
@@ -119,6 +121,9 @@ interface Basis {
   clock: ClockWatch;
   kafka: OpenRecordLog;
   redis: ReturnType<typeof openRedis>;
+  /** The changes of what this process caches. */
+  changes: FollowedChanges;
+  watchCache: ReturnType<typeof createCacheMetrics>;
   vault: Vault;
   budgets: MemoryBudgets;
   /** Null when nothing is traced. */
@@ -142,9 +147,7 @@ export async function startGateway(context: Context): Promise<void> {
     streams,
   });
   // The id of an invalidated portal session is the id of its link.
-  basis.redis.addCache(({ id }) => {
-    dashboard.forgetSession(id);
-  });
+  basis.redis.addCache(dashboard.forgetSession);
   const app = createApp({
     ...basis,
     ...requests,
@@ -182,6 +185,8 @@ async function openBasis(context: Context): Promise<Basis> {
     clock,
     kafka,
     redis,
+    changes: followChanges(context, mongo.connection, ['companies', 'apiKeys', 'apps', 'webhooks']),
+    watchCache: createCacheMetrics(registry),
     vault: createVault(config.ENCRYPTION_KEYS),
     budgets: createMemoryBudgets(registry),
     spans,
@@ -198,17 +203,11 @@ function openRedis({ config, logger, lifecycle, registry }: Context) {
     client.disconnect();
     subscriber.disconnect();
   });
-  const forgetOne: ((invalidation: Invalidation) => void)[] = [];
-  const forgetAll: (() => void)[] = [];
-  const onChange = (invalidation: Invalidation): void => {
-    for (const forget of forgetOne) forget(invalidation);
+  const caches: ((id: string) => void)[] = [];
+  const onChange = ({ id }: Invalidation): void => {
+    for (const forget of caches) forget(id);
   };
-  listenForInvalidations(subscriber, config.REDIS_PREFIX, {
-    onChange,
-    onMissed: () => {
-      for (const forget of forgetAll) forget();
-    },
-  });
+  listenForInvalidations(subscriber, config.REDIS_PREFIX, onChange);
   return {
     client,
     /** For messages of channels: a connection that has subscribed accepts no other commands. */
@@ -218,13 +217,9 @@ function openRedis({ config, logger, lifecycle, registry }: Context) {
       changed.forEach(onChange);
       await announce(client, config.REDIS_PREFIX, changed);
     },
-    /**
-     * Registers a cache of this process. `forget` is called for each change, here or in another process, and `all` when
-     * announcements may have been missed. Without `all`, entries stay until they expire.
-     */
-    addCache(forget: (invalidation: Invalidation) => void, all?: () => void): void {
-      forgetOne.push(forget);
-      if (all) forgetAll.push(all);
+    /** Calls `forget` with the id of each change that is announced, here or by another process. */
+    addCache(forget: (id: string) => void): void {
+      caches.push(forget);
     },
   };
 }
@@ -296,29 +291,45 @@ function openRateLimits({ context, redis, budgets }: Basis): RateLimits {
 }
 
 /** Opens the check of API keys with its cache, from which a key is dropped when any gateway revokes it. */
-function openAuthentication(
-  { context, requestDb, redis, budgets }: Basis,
-  { wrongKeys }: RateLimits,
-): Authenticate {
-  const { config, lifecycle, logger } = context;
-  const { findKey, noteUse } = createCompanyStore(requestDb);
+function openAuthentication(basis: Basis, { wrongKeys }: RateLimits): Authenticate {
+  const { config, lifecycle, logger } = basis.context;
+  const { findKey, noteUse } = createCompanyStore(basis.requestDb);
   const lastUsed = createLastUsed({ write: noteUse, nowMs, logger });
   const cacheBytes = memoryShare('gateway', 'api_key_cache', config.MEMORY_MIB);
-  const { authenticate, forget, usedBytes } = createAuthentication({
+  const authentication = createAuthentication({
     findKey,
     wrongKeys,
     onUsed: lastUsed.note,
     cacheBytes,
+    areChangesFollowed: basis.changes.isCurrent,
     nowMs,
   });
-  // The id of an invalidated key is its hash.
-  redis.addCache(({ id }) => {
-    forget(id);
-  });
-  budgets.add('api_key_cache', cacheBytes, usedBytes);
+  addCache(basis, 'api_keys', authentication.cache);
+  basis.budgets.add('api_key_cache', cacheBytes, authentication.usedBytes);
   lastUsed.start();
   lifecycle.onStop('last use of keys', lastUsed.stop);
-  return authenticate;
+  return authentication.authenticate;
+}
+
+/** Lets a cache forget what changes: at once what is announced in Redis, within a second whatever is changed. */
+function addCache(
+  { redis, changes, watchCache }: Basis,
+  name: string,
+  cache: ForgettingCache,
+): void {
+  watchCache(name, cache);
+  redis.addCache((id) => {
+    cache.forget(id);
+  });
+  changes.listen(
+    ({ id, appId }) => {
+      cache.forget(id);
+      if (appId !== null) cache.forget(appId);
+    },
+    () => {
+      cache.forgetAll();
+    },
+  );
 }
 
 /** Opens the stores and the parts that work while the gateway runs: outbox, removals, resends and acceptance. */
@@ -490,10 +501,11 @@ function openResends(
 
 /** Opens the acceptance of messages, with its cache and its memory budgets. A stop waits for the running inserts. */
 function openAccept(
-  { context, db, redis, vault, budgets, spans }: Basis,
+  basis: Basis,
   { webhooks, apps, messages }: Pick<Gateway, 'webhooks' | 'apps' | 'messages'>,
   outbox: Outbox,
 ): Pick<Gateway, 'accept' | 'hasRoomToAccept' | 'acceptIdempotent'> {
+  const { context, db, vault, budgets, spans } = basis;
   const { config, logger, lifecycle, registry } = context;
   const responses = createSealedResponses(vault);
   const acceptQueueBytes = memoryShare('gateway', 'accept_queue', config.MEMORY_MIB);
@@ -503,9 +515,10 @@ function openAccept(
     maxTargets: config.QUOTA_TARGETS_PER_MESSAGE,
     webhooks,
     notStoredByApp: apps.notStored,
+    areChangesFollowed: basis.changes.isCurrent,
   });
-  budgets.add('target_cache', cacheBytes, targets.usedBytes);
-  redis.addCache(targets.forget, targets.forgetAll);
+  budgets.add('target_cache', cacheBytes, () => targets.cache.usedSize());
+  addCache(basis, 'targets', targets.cache);
   const untraced = createAcceptMessage({
     targets,
     deliveries: createDeliveryStore(db),

@@ -101,7 +101,7 @@ describe.each([
     for (const user of REDIS_USERS) {
       const onChange = (): unknown => heardBy.add(user);
       const subscriber = connectionsOf(user).connect();
-      listenForInvalidations(subscriber, PREFIX, { onChange, onMissed: () => undefined });
+      listenForInvalidations(subscriber, PREFIX, onChange);
       if (user === 'gateway') listenForLiveAttempts(subscriber, PREFIX, QUIET);
     }
     await eventually('an announcement to both', async () => {

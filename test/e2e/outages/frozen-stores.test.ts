@@ -197,6 +197,28 @@ describe('A Redis that accepts connections', () => {
     proxy.delay(0);
   }, 60_000);
 
+  it('and never replies lets a gateway use no changed webhook and no revoked key', async () => {
+    const { webhookId } = await posthorn.api.createTarget(receiver.url);
+    const made = await posthorn.api.post('/api/v1/api-keys', { name: 'Revoked' });
+    const { id, key } = made.body.data as { id: string; key: string };
+    const send = async () => {
+      const message = { webhookId, payload: { n: 1 } };
+      return (await api.post('/webhook-messages', message, { 'x-api-key': key })).status;
+    };
+    proxy.freeze();
+    // Longer than anything is cached that is not followed.
+    const cachedUntilMs = performance.now() + 3_000;
+    await eventually('cached for some time', async () => {
+      expect(await send()).toBe(202);
+      return performance.now() > cachedUntilMs;
+    });
+    await posthorn.api.delete(`/webhooks/${webhookId}`);
+    await eventually('the webhook is gone', async () => (await send()) === 404);
+    await posthorn.api.delete(`/api/v1/api-keys/${id}`);
+    await eventually('the key is refused', async () => (await send()) === 401);
+    proxy.thaw();
+  }, 60_000);
+
   it('and never replies delays no request, and no stop', async () => {
     const requests = await requestsToNew();
     proxy.freeze();

@@ -16,6 +16,8 @@ export interface StoreProxy {
   thaw: () => void;
   /** Delays what clients send from now on by so much. */
   delay: (delayMs: number) => void;
+  /** Ends all connections; new ones are accepted. */
+  cut: () => void;
   close: () => Promise<void>;
 }
 
@@ -41,6 +43,9 @@ export async function startStoreProxy(storeUrl: string): Promise<StoreProxy> {
     pass(client, store, passing, () => passing.delayMs);
     pass(store, client, passing, () => 0);
   });
+  const cut = (): void => {
+    for (const socket of sockets) socket.destroy();
+  };
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   return {
     url: urlThrough(to, (server.address() as AddressInfo).port),
@@ -56,8 +61,9 @@ export async function startStoreProxy(storeUrl: string): Promise<StoreProxy> {
     delay(delayMs) {
       passing.delayMs = delayMs;
     },
+    cut,
     close() {
-      for (const socket of sockets) socket.destroy();
+      cut();
       return new Promise((resolve) => {
         server.close(() => {
           resolve();

@@ -1,12 +1,12 @@
 import { describe, expect, it, jest, test } from '@jest/globals';
-import { createClosingCache, createCoalescingCache } from './coalescing-cache.ts';
+import { createClosingCache, CoalescingCache } from './coalescing-cache.ts';
 
 interface Found {
   name: string;
 }
 
 function create(maxSize = 10, monotonicMs = () => performance.now()) {
-  return createCoalescingCache<Found>({ maxSize, sizeOf: () => 1, ttlMs: 60_000, monotonicMs });
+  return new CoalescingCache<Found>({ maxSize, sizeOf: () => 1, ttlMs: 60_000, monotonicMs });
 }
 
 /** A load that the test ends. */
@@ -70,7 +70,7 @@ describe('a cache that shares look-ups', () => {
   });
 
   it('returns the size of what it caches, and caches no more than its limit', async () => {
-    const cache = createCoalescingCache<Found>({ maxSize: 10, sizeOf: ({ name }) => name.length });
+    const cache = new CoalescingCache<Found>({ maxSize: 10, sizeOf: ({ name }) => name.length });
     const ask = (name: string) => cache.get(name, () => Promise.resolve({ name }));
     await ask('abc');
     await ask('abcdef');
@@ -85,7 +85,7 @@ describe('a cache that shares look-ups', () => {
 
   it('caches each value for the time that the value gives', async () => {
     let nowMs = 1;
-    const cache = createCoalescingCache<{ ttlMs: number }>({
+    const cache = new CoalescingCache<{ ttlMs: number }>({
       maxSize: 10,
       sizeOf: () => 1,
       ttlMs: (value) => value.ttlMs,
@@ -96,6 +96,73 @@ describe('a cache that shares look-ups', () => {
     nowMs += 2_000;
     expect(await ask(1_000)).not.toBe(short);
     expect(await ask(5_000)).toBe(long);
+  });
+
+  describe('while changes are followed', () => {
+    let nowMs: number;
+    let isFollowed: boolean;
+    let loads: number;
+
+    const open = () => {
+      [nowMs, isFollowed, loads] = [1, true, 0];
+      return new CoalescingCache<{ sources: string[] }>({
+        maxSize: 2,
+        sizeOf: () => 1,
+        ttlMs: 2_000,
+        isFollowed: () => isFollowed,
+        sourcesOf: ({ sources }) => sources,
+        monotonicMs: () => nowMs,
+      });
+    };
+    const loadOf = (sources: string[]) => () => {
+      loads += 1;
+      return Promise.resolve({ sources });
+    };
+
+    it('caches values for longer than their time, and drops them when that ends', async () => {
+      const cache = open();
+      await cache.get('a', loadOf([]));
+      nowMs += 60_000;
+      await cache.get('a', loadOf([]));
+      expect([loads, cache.counts()]).toEqual([1, { hit: 1, miss: 1 }]);
+      isFollowed = false;
+      await cache.get('a', loadOf([]));
+      expect(loads).toBe(2);
+      nowMs += 1_000;
+      await cache.get('a', loadOf([]));
+      expect(loads).toBe(2);
+    });
+
+    it('drops each value that a changed document is a source of', async () => {
+      const cache = open();
+      await cache.get('a', loadOf(['x', 'y']));
+      await cache.get('b', loadOf(['y']));
+      cache.forget('x');
+      await cache.get('b', loadOf(['y']));
+      expect(loads).toBe(2);
+      await cache.get('a', loadOf(['x', 'y']));
+      cache.forget('y');
+      expect(cache.usedSize()).toBe(0);
+    });
+
+    it('caches no value of which a source has changed while it was loaded', async () => {
+      const cache = open();
+      let end = (): void => undefined;
+      const slow = cache.get('a', () => {
+        return new Promise((resolve) => {
+          end = () => {
+            resolve({ sources: ['x'] });
+          };
+        });
+      });
+      cache.forget('x');
+      end();
+      expect(await slow).toEqual({ sources: ['x'] });
+      await cache.get('a', loadOf(['x']));
+      expect(loads).toBe(1);
+      await cache.get('a', loadOf(['x']));
+      expect(loads).toBe(1);
+    });
   });
 
   it('drops expired values although nobody asks for them again', async () => {

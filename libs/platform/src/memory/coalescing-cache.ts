@@ -1,87 +1,205 @@
 import { LRUCache } from 'lru-cache';
 
-/** Caches what was found for a time. Concurrent look-ups of one key share one load. */
-interface CoalescingCache<Value extends object> {
-  /** Resolves to null when `load` finds nothing, which is not cached. Rejects when `load` does. */
-  get: (key: string, load: () => Promise<Value | null>) => Promise<Value | null>;
-  /** A running load still resolves for its callers, and its result is not cached. */
-  forget: (key: string) => void;
-  forgetAll: () => void;
-  /** The sum of sizes of the cached values; running loads are not in it. */
-  usedSize: () => number;
-}
-
 interface CacheBounds<Value> {
   /** The largest sum of sizes; the least recently used values are evicted first. */
   maxSize: number;
   sizeOf: (value: Value) => number;
   /** How long a value is cached, or a function of the value. Undefined: for ever. */
   ttlMs?: number | ((value: Value) => number);
+  /** While it returns true for a value, that is cached for longer: `forget` is called when one of its sources changes. */
+  isFollowed?: (value: Value) => boolean;
+  /** Returns the ids of the documents that the value was made of, besides its key. */
+  sourcesOf?: (value: Value) => readonly string[];
   /** Returns milliseconds above 0; the clock of the process unless given. */
   monotonicMs?: () => number;
 }
 
 /**
+ * Caches what was found for a time. Concurrent look-ups of one key share one load.
+ *
  * Running loads are kept beside the LRU cache, not in it: lru-cache evicts its own fetches first when
  * values grow large, and rejects them (seen with 500 payloads of 250 kB waiting at once).
  */
-export function createCoalescingCache<Value extends object>(
-  bounds: CacheBounds<Value>,
-): CoalescingCache<Value> {
-  const kept = openCache(bounds);
-  const purgeAfter = createPurge(kept);
-  const { ttlMs = 0 } = bounds;
-  const ttlOf = typeof ttlMs === 'number' ? () => ttlMs : ttlMs;
-  const loading = new Map<string, Promise<Value | null>>();
+export class CoalescingCache<Value extends object> {
+  readonly #bounds: CacheBounds<Value>;
+  readonly #sourcesOf: (value: Value) => readonly string[];
+  readonly #kept: LRUCache<string, Value>;
+  readonly #bySource: KeysBySource<Value>;
+  readonly #purgeAfter: (ttlMs: number) => void;
+  readonly #loading = new Map<string, Promise<Value | null>>();
+  readonly #forgotten = new ForgottenWhileLoading();
+  readonly #counts = { hit: 0, miss: 0 };
 
-  function start(key: string, load: () => Promise<Value | null>): Promise<Value | null> {
-    const isCurrent = (): boolean => loading.get(key) === found;
+  constructor(bounds: CacheBounds<Value>) {
+    this.#bounds = bounds;
+    this.#sourcesOf = bounds.sourcesOf ?? (() => []);
+    this.#bySource = new KeysBySource(this.#sourcesOf);
+    this.#kept = openCache(bounds, this.#bySource);
+    // What is followed stays until the room is needed.
+    this.#purgeAfter = bounds.isFollowed ? () => undefined : createPurge(this.#kept);
+  }
+
+  /** Resolves to null when `load` finds nothing, which is not cached. Rejects when `load` does. */
+  get(key: string, load: () => Promise<Value | null>): Promise<Value | null> {
+    const value = this.#find(key);
+    this.#counts[value ? 'hit' : 'miss'] += 1;
+    return value ? Promise.resolve(value) : (this.#loading.get(key) ?? this.#load(key, load));
+  }
+
+  /**
+   * Drops the value with this key, and all values that it is a source of. A running load still resolves for its callers,
+   * and its result is not cached.
+   */
+  forget(keyOrSource: string): void {
+    this.#forgotten.note(keyOrSource);
+    for (const key of [keyOrSource, ...this.#bySource.keysOf(keyOrSource)]) {
+      this.#kept.delete(key);
+      this.#loading.delete(key);
+    }
+  }
+
+  forgetAll(): void {
+    this.#kept.clear();
+    this.#loading.clear();
+  }
+
+  /** The sum of sizes of the cached values; running loads are not in it. */
+  usedSize(): number {
+    return this.#kept.calculatedSize;
+  }
+
+  /** Look-ups that found a cached value, and those that did not. */
+  counts(): Readonly<Record<'hit' | 'miss', number>> {
+    return this.#counts;
+  }
+
+  #find(key: string): Value | undefined {
+    const value = this.#kept.get(key, { allowStale: true });
+    if (!value || this.#kept.getRemainingTTL(key) > 0) return value;
+    if (this.#bounds.isFollowed?.(value)) return value;
+    this.#kept.delete(key);
+    return undefined;
+  }
+
+  #load(key: string, load: () => Promise<Value | null>): Promise<Value | null> {
+    const isCurrent = (): boolean => this.#loading.get(key) === found;
+    const begun = this.#forgotten.begin();
     const found: Promise<Value | null> = load()
       .then((value) => {
-        if (value && isCurrent()) {
-          const ttl = ttlOf(value);
-          kept.set(key, value, { ttl });
-          purgeAfter(ttl);
-        }
+        if (!value || !isCurrent()) return value;
+        if (!this.#forgotten.hasAny(this.#sourcesOf(value), begun)) this.#keep(key, value);
         return value;
       })
       .finally(() => {
-        if (isCurrent()) loading.delete(key);
+        this.#forgotten.end();
+        if (isCurrent()) this.#loading.delete(key);
       });
-    loading.set(key, found);
+    this.#loading.set(key, found);
     return found;
   }
 
-  return {
-    get(key, load) {
-      const value = kept.get(key);
-      return value ? Promise.resolve(value) : (loading.get(key) ?? start(key, load));
-    },
-    forget(key) {
-      kept.delete(key);
-      loading.delete(key);
-    },
-    forgetAll() {
-      kept.clear();
-      loading.clear();
-    },
-    usedSize: () => kept.calculatedSize,
-  };
+  #keep(key: string, value: Value): void {
+    const { ttlMs = 0 } = this.#bounds;
+    const ttl = typeof ttlMs === 'number' ? ttlMs : ttlMs(value);
+    this.#kept.set(key, value, { ttl });
+    this.#purgeAfter(ttl);
+  }
+}
+
+/** A cache as those see it who drop what has changed. */
+export type ForgettingCache = Pick<
+  CoalescingCache<object>,
+  'forget' | 'forgetAll' | 'counts' | 'usedSize'
+>;
+
+/** The keys of the cached values, by the sources of these. */
+class KeysBySource<Value> {
+  readonly #sourcesOf: (value: Value) => readonly string[];
+  readonly #keys = new Map<string, Set<string>>();
+
+  constructor(sourcesOf: (value: Value) => readonly string[]) {
+    this.#sourcesOf = sourcesOf;
+  }
+
+  add(key: string, value: Value): void {
+    for (const source of this.#sourcesOf(value)) {
+      const keys = this.#keys.get(source);
+      if (keys) keys.add(key);
+      else this.#keys.set(source, new Set([key]));
+    }
+  }
+
+  remove(key: string, value: Value): void {
+    for (const source of this.#sourcesOf(value)) {
+      const keys = this.#keys.get(source);
+      if (keys?.delete(key) && keys.size === 0) this.#keys.delete(source);
+    }
+  }
+
+  keysOf(source: string): readonly string[] {
+    return [...(this.#keys.get(source) ?? [])];
+  }
+}
+
+/** A load that takes this many changes of other documents is not cached. */
+const MOST_FORGOTTEN = 10_000;
+
+/** The sources of a value are known when it is loaded: those that have changed meanwhile are noted. */
+class ForgottenWhileLoading {
+  #loads = 0;
+  #number = 0;
+  /** Of the sources, the number of the last change. */
+  readonly #changed = new Map<string, number>();
+  /** Loads that began before this change are not cached. */
+  #allBefore = 0;
+
+  /** Returns the number of the last change. */
+  begin(): number {
+    this.#loads += 1;
+    return this.#number;
+  }
+
+  end(): void {
+    this.#loads -= 1;
+    if (this.#loads === 0) this.#changed.clear();
+  }
+
+  note(source: string): void {
+    if (this.#loads === 0) return;
+    this.#number += 1;
+    if (this.#changed.size >= MOST_FORGOTTEN) {
+      this.#changed.clear();
+      this.#allBefore = this.#number;
+    }
+    this.#changed.set(source, this.#number);
+  }
+
+  hasAny(sources: readonly string[], begun: number): boolean {
+    if (begun < this.#allBefore) return true;
+    return sources.some((source) => (this.#changed.get(source) ?? 0) > begun);
+  }
 }
 
 /** A purge of 50,000 webhooks takes 5 ms. */
 const PURGE_EVERY_MS = 10_000;
 
-function openCache<Value extends object>({
-  maxSize,
-  sizeOf,
-  monotonicMs = () => performance.now(),
-}: CacheBounds<Value>): LRUCache<string, Value> {
-  return new LRUCache({
+function openCache<Value extends object>(
+  { maxSize, sizeOf, isFollowed, monotonicMs = () => performance.now() }: CacheBounds<Value>,
+  bySource: KeysBySource<Value>,
+): LRUCache<string, Value> {
+  return new LRUCache<string, Value>({
     maxSize,
     sizeCalculation: sizeOf,
     perf: { now: monotonicMs },
     ttlResolution: 0,
+    // While changes are followed, values outlive their time.
+    noDeleteOnStaleGet: isFollowed !== undefined,
+    onInsert: (value, key) => {
+      bySource.add(key, value);
+    },
+    dispose: (value, key) => {
+      bySource.remove(key, value);
+    },
   });
 }
 

@@ -13,7 +13,7 @@ const CHANNEL = 'invalidations';
 
 /**
  * Announces to every process that something cached has changed. A thousand changes are one message of some 60 KB. Lost
- * while Redis is away: caches expire anyway.
+ * while Redis is away: within a second the caches learn of it from MongoDB (docs/decisions/0003-caches.md).
  */
 export async function announce(
   redis: RedisClient,
@@ -25,22 +25,22 @@ export async function announce(
 }
 
 /**
- * Listens on the connection `subscriber`, which takes no other commands. Calls `onMissed` after each
- * connection, because announcements before it did not arrive.
+ * Listens on the connection `subscriber`, which takes no other commands. What is announced while that is interrupted is
+ * lost; the change is followed in MongoDB too.
  */
 export function listenForInvalidations(
   subscriber: RedisClient,
   prefix: string,
-  handlers: { onChange: (invalidation: Invalidation) => void; onMissed: () => void },
+  onChange: (invalidation: Invalidation) => void,
 ): void {
   onEachConnection(subscriber, () => {
-    void subscriber.subscribe(prefix + CHANNEL).then(handlers.onMissed, () => undefined);
+    void subscriber.subscribe(prefix + CHANNEL).catch(() => undefined);
   });
   subscriber.on('message', (channel: string, text: string) => {
     if (channel !== prefix + CHANNEL) return;
     for (const change of text.split(' ')) {
       const [companyId, id] = change.split('/');
-      if (companyId && id) handlers.onChange({ companyId, id });
+      if (companyId && id) onChange({ companyId, id });
     }
   });
 }

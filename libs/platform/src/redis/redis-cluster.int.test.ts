@@ -91,7 +91,7 @@ describe('A Redis Cluster', () => {
     const [redis, subscriber] = [await connect(), connectWith(cluster.env)];
     const heard: string[] = [];
     const onChange = ({ id }: { id: string }) => heard.push(id);
-    listenForInvalidations(subscriber, 'p:', { onChange, onMissed: () => undefined });
+    listenForInvalidations(subscriber, 'p:', onChange);
     const change = (id: string) => announce(redis, 'p:', [{ companyId: 'comp_1', id }]);
     const isHeard = (id: string) => async (): Promise<boolean> => {
       await change(id);

@@ -1,4 +1,4 @@
-import { collectDefaultMetrics, Gauge, Registry, type Counter } from 'prom-client';
+import { collectDefaultMetrics, Counter, Gauge, Registry } from 'prom-client';
 
 export const VERSION = '0.1.0';
 
@@ -66,6 +66,30 @@ export function watchDependencies(
       }
     },
   });
+}
+
+interface CountedCache {
+  counts: () => Readonly<Record<'hit' | 'miss', number>>;
+}
+
+/** Returns what adds a cache of configuration to the metric of look-ups. */
+export function createCacheMetrics(
+  registry: Registry,
+): (name: string, cache: CountedCache) => void {
+  const caches = new Map<string, CountedCache>();
+  new Counter({
+    name: 'posthorn_config_cache_requests_total',
+    help: 'Look-ups of cached configuration: hit without a read of MongoDB, miss with one.',
+    labelNames: ['cache', 'result'],
+    registers: [registry],
+    collect() {
+      this.reset();
+      for (const [cache, counted] of caches)
+        for (const [result, count] of Object.entries(counted.counts()))
+          this.inc({ cache, result }, count);
+    },
+  });
+  return (name, cache) => void caches.set(name, cache);
 }
 
 /**

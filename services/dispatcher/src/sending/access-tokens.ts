@@ -4,10 +4,7 @@ import {
   tokenRequestOf,
 } from '@posthorn/domain/request/access-token.ts';
 import type { OAuth2Client } from '@posthorn/domain/webhook.ts';
-import {
-  createClosingCache,
-  createCoalescingCache,
-} from '@posthorn/platform/memory/coalescing-cache.ts';
+import { createClosingCache, CoalescingCache } from '@posthorn/platform/memory/coalescing-cache.ts';
 import { monotonicClockMs } from '@posthorn/platform/service/clock-and-ids.ts';
 import { createHash } from 'node:crypto';
 import type { Dispatcher } from 'undici';
@@ -59,7 +56,7 @@ interface KeptAnswer extends SharedAnswer {
 /** Caches tokens by company and credentials. Attempts that need one at the same time share one request. */
 export function createAccessTokens(deps: AccessTokensDeps): AccessTokens {
   const { cacheBytes, monotonicMs = monotonicClockMs } = deps;
-  const cache = createCoalescingCache<KeptAnswer>({
+  const cache = new CoalescingCache<KeptAnswer>({
     maxSize: cacheBytes,
     sizeOf: ({ answer }) => ENTRY_BYTES + lengthOf(answer),
     ttlMs: ({ keptForMs }) => keptForMs,

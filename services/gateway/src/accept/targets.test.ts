@@ -26,6 +26,7 @@ describe('resolve targets', () => {
   /** What the apps do not store. */
   let notStored: NotStored;
   let reads: number;
+  let isFollowed: boolean;
   let targets: TargetResolver;
 
   const counted = <T>(answer: T): Promise<T> => {
@@ -34,7 +35,7 @@ describe('resolve targets', () => {
   };
 
   beforeEach(() => {
-    reads = 0;
+    [reads, isFollowed] = [0, false];
     notStored = {};
     damaged = new Set();
     apps = new Set(['comp_a/app_1', 'comp_a/app_empty']);
@@ -65,6 +66,7 @@ describe('resolve targets', () => {
       maxTargets: MAX_TARGETS,
       webhooks: webhookStore,
       notStoredByApp,
+      areChangesFollowed: () => isFollowed,
     });
   });
 
@@ -165,18 +167,34 @@ describe('resolve targets', () => {
     test('drops an entry when its own change is announced, and no other', async () => {
       await toApp('app_1');
       webhooks = [];
-      targets.forget({ companyId: 'comp_b', id: 'app_1' });
-      targets.forget({ companyId: 'comp_a', id: 'app_2' });
+      targets.cache.forget('app_2');
       expect(numbers(await toApp('app_1'))).toEqual([1]);
-      targets.forget({ companyId: 'comp_a', id: 'app_1' });
+      targets.cache.forget('app_1');
       expect(await toApp('app_1')).toEqual(NO_TARGETS);
     });
 
     test('drops everything when an announcement may have been missed', async () => {
       await toWebhook(sampleWebhook(1).id);
       webhooks = [];
-      targets.forgetAll();
+      targets.cache.forgetAll();
       expect(await toWebhook(sampleWebhook(1).id)).toBeNull();
+    });
+
+    test('drops an app when one of its webhooks has changed, and webhooks when their app has', async () => {
+      const { id } = sampleWebhook(1);
+      await Promise.all([toApp('app_1'), toWebhook(id)]);
+      webhooks = [];
+      targets.cache.forget('wh_other');
+      expect([numbers(await toApp('app_1')), numbers(await toWebhook(id))]).toEqual([[1], [1]]);
+      targets.cache.forget(id);
+      expect([await toApp('app_1'), await toWebhook(id)]).toEqual([NO_TARGETS, null]);
+
+      webhooks = [sampleWebhook(1)];
+      targets.cache.forget('app_1');
+      await toWebhook(id);
+      notStored = { omitsResponses: true };
+      targets.cache.forget('app_1');
+      expect((await toWebhook(id))?.notStored).toEqual({ omitsResponses: true });
     });
 
     test('does not keep that something was missing: what is created now is found now', async () => {
@@ -210,7 +228,7 @@ describe('resolve targets', () => {
       webhooks = many(150);
       expect(numbers(await toApp('app_1', 'order.paid'))).toHaveLength(150);
       webhooks = many(140);
-      targets.forget({ companyId: 'comp_a', id: 'app_1' });
+      targets.cache.forget('app_1');
       expect(numbers(await toApp('app_1', 'order.paid'))).toHaveLength(140);
     });
 
@@ -227,7 +245,7 @@ describe('resolve targets', () => {
 });
 
 const sizeOf = (webhooks: FoundWebhook[]) =>
-  estimatedBytesOf({ kind: 'webhooks', notStored: {}, webhooks });
+  estimatedBytesOf({ kind: 'webhooks', appId: null, notStored: {}, webhooks });
 
 const plain = openedWebhook(1, { customHeaders: [], eventTypes: [] });
 const bytes = sizeOf([plain]);
@@ -246,17 +264,17 @@ describe('the targets in a wide app', () => {
   });
 
   test('take no more than their number tells while they are not looked up', () => {
-    expect(estimatedBytesOf({ kind: 'wide', notStored: {}, number: 1 })).toBe(400);
+    expect(estimatedBytesOf({ kind: 'wide', appId: 'app_1', notStored: {}, number: 1 })).toBe(700);
   });
 });
 
 describe('the webhooks of a look-up', () => {
   test('take memory even when there are none', () => {
-    expect(sizeOf([])).toBe(400);
+    expect(sizeOf([])).toBe(700);
   });
 
   test('take the sum of what each of them takes', () => {
-    expect(sizeOf([plain, plain]) - bytes).toBe(bytes - 400);
+    expect(sizeOf([plain, plain]) - bytes).toBe(bytes - 700);
   });
 
   test('take more with custom headers, event types and a longer address', () => {

@@ -1,13 +1,15 @@
 import type { NotStored } from '@posthorn/domain/message.ts';
 import { charsOf, wantsEvent } from '@posthorn/domain/webhook.ts';
-import { createCoalescingCache } from '@posthorn/platform/memory/coalescing-cache.ts';
+import {
+  CoalescingCache,
+  type ForgettingCache,
+} from '@posthorn/platform/memory/coalescing-cache.ts';
 import {
   type FoundWebhook,
   type TargetList,
   targetListOf,
   type WebhookStore,
 } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
-import type { Invalidation } from '@posthorn/platform/redis/invalidations.ts';
 import { quotaExceeded } from '../projects/quotas.ts';
 
 /** Where a message is addressed to: every webhook of an app that wants its event type, or one webhook. */
@@ -26,15 +28,13 @@ export interface TargetResolver {
    * to another company. Throws ApiError 409 when there are more than a message may have.
    */
   resolve: (companyId: string, address: Address) => Promise<ResolvedTargets | null>;
-  /** Drops an app or webhook from the cache. */
-  forget: (invalidation: Invalidation) => void;
-  forgetAll: () => void;
-  /** The memory that the cache uses, in bytes, by estimate. */
-  usedBytes: () => number;
+  /** Forgets an app or webhook by its id. Its size is in bytes, by estimate. */
+  cache: ForgettingCache;
 }
 
-/** How long a result may be stale when an invalidation is lost (docs/decisions/0003-caches.md). */
+/** How long a result is cached while changes are not followed (docs/decisions/0003-caches.md). */
 const CACHE_TTL_MS = 2_000;
+
 export interface TargetDeps {
   /** Memory for the cache, in bytes. */
   cacheBytes: number;
@@ -43,14 +43,19 @@ export interface TargetDeps {
   webhooks: Pick<WebhookStore, 'findTarget' | 'appOf' | 'findByApp' | 'findTargets'>;
   /** Null when the company has no such app. */
   notStoredByApp: (companyId: string, appId: string) => Promise<NotStored | null>;
+  /** Returns true while `forget` is called for every change of an app or webhook. */
+  areChangesFollowed: () => boolean;
 }
 
 export function createTargetResolver(deps: TargetDeps): TargetResolver {
   const { maxTargets, webhooks } = deps;
-  const cache = createCoalescingCache<LoadedTargets>({
+  const cache = new CoalescingCache<LoadedTargets>({
     maxSize: deps.cacheBytes,
     sizeOf: estimatedBytesOf,
     ttlMs: CACHE_TTL_MS,
+    // A message to a wide app has more than a hundred deliveries: one look-up in two seconds costs them nothing.
+    isFollowed: ({ kind }) => kind === 'webhooks' && deps.areChangesFollowed(),
+    sourcesOf,
   });
   let wideApps = 0;
 
@@ -85,12 +90,15 @@ export function createTargetResolver(deps: TargetDeps): TargetResolver {
       }
       return list;
     },
-    forget({ companyId, id }) {
-      cache.forget(`${companyId}/${id}`);
-    },
-    forgetAll: cache.forgetAll,
-    usedBytes: cache.usedSize,
+    cache,
   };
+}
+
+/** A change of any of them changes the result. */
+function sourcesOf(loaded: LoadedTargets): string[] {
+  if (loaded.kind === 'targets') return [];
+  const ids = loaded.kind === 'webhooks' ? loaded.webhooks.map(({ id }) => id) : [];
+  return loaded.appId === null ? ids : [loaded.appId, ...ids];
 }
 
 function idOf(address: Address): string {
@@ -103,9 +111,9 @@ function listOf(webhooks: readonly FoundWebhook[], notStored: NotStored): Resolv
 
 /** The result of one look-up: of a webhook, an app, or an app and an event type. */
 type LoadedTargets =
-  | { kind: 'webhooks'; webhooks: FoundWebhook[]; notStored: NotStored }
+  | { kind: 'webhooks'; appId: string | null; webhooks: FoundWebhook[]; notStored: NotStored }
   /** The app has too many webhooks to keep: they are looked up by event type, under this number. */
-  | { kind: 'wide'; number: number; notStored: NotStored }
+  | { kind: 'wide'; appId: string; number: number; notStored: NotStored }
   | { kind: 'targets'; list: TargetList };
 
 /**
@@ -128,8 +136,8 @@ async function loadApp(
   ]);
   if (!notStored) return null;
   return found.length <= MOST_IN_NARROW_APP
-    ? { kind: 'webhooks', webhooks: found, notStored }
-    : { kind: 'wide', number: nextNumber(), notStored };
+    ? { kind: 'webhooks', appId, webhooks: found, notStored }
+    : { kind: 'wide', appId, number: nextNumber(), notStored };
 }
 
 /**
@@ -145,13 +153,13 @@ async function loadWebhook(
   if (!found) return null;
   const appId = found.kind === 'opened' ? found.appId : await webhooks.appOf(companyId, found.id);
   const notStored = appId === null ? null : await notStoredByApp(companyId, appId);
-  return { kind: 'webhooks', webhooks: [found], notStored: notStored ?? {} };
+  return { kind: 'webhooks', appId, webhooks: [found], notStored: notStored ?? {} };
 }
 
-/** The key, the list and the entry of the cache. */
-const ENTRY_BYTES = 400;
-/** The objects themselves and the times, besides the texts. */
-const WEBHOOK_BYTES = 500;
+/** The key, the list, the entry of the cache and its key by app. */
+const ENTRY_BYTES = 700;
+/** The objects themselves, the times and the key by webhook, besides the texts. */
+const WEBHOOK_BYTES = 800;
 /** An object with two texts, or a text in a list, besides its characters. */
 const PART_BYTES = 80;
 /** An id in a list. */

@@ -6,7 +6,7 @@ import {
   SCOPES,
   scopesToGrant,
 } from '@posthorn/domain/access.ts';
-import { createCoalescingCache } from '@posthorn/platform/memory/coalescing-cache.ts';
+import { CoalescingCache } from '@posthorn/platform/memory/coalescing-cache.ts';
 import type { CompanyStore, KeyRecord } from '@posthorn/platform/mongo/companies/companies.ts';
 import type { LinkStore } from '@posthorn/platform/mongo/companies/links.ts';
 import type { SignedStatements } from '@posthorn/platform/security/signed-statements.ts';
@@ -227,7 +227,7 @@ const TTL_MS = 2_000;
 const MAX_CACHED = 10_000;
 
 export function createPortalSessions({ links, apps }: PortalSessionsDeps): PortalSessions {
-  const cache = createCoalescingCache<{ goesOn: boolean }>({
+  const cache = new CoalescingCache<{ goesOn: boolean }>({
     maxSize: MAX_CACHED,
     sizeOf: () => 1,
     ttlMs: TTL_MS,

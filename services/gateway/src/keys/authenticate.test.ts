@@ -1,3 +1,4 @@
+import type { ForgettingCache } from '@posthorn/platform/memory/coalescing-cache.ts';
 import { beforeEach, describe, expect, test } from '@jest/globals';
 import { ALL_SCOPES } from '@posthorn/domain/access.ts';
 import {
@@ -38,13 +39,14 @@ describe('authenticate', () => {
   let nowMs: number;
   let tooMany: ApiError | null;
   let authenticate: Authenticate;
-  let forget: (keyHash: string) => void;
+  let cache: ForgettingCache;
+  let isFollowed: boolean;
 
   beforeEach(() => {
     [lookUps, counted, nowMs, tooMany] = [[], [], 1_000_000, null];
-    used = [];
+    [used, isFollowed] = [[], false];
     stored = new Map([[hashOfKey(keyOf('good')), recordOf('comp_1')]]);
-    ({ authenticate, forget } = createAuthentication({
+    ({ authenticate, cache } = createAuthentication({
       findKey(hash) {
         lookUps.push(hash);
         return Promise.resolve(stored.get(hash) ?? null);
@@ -59,6 +61,7 @@ describe('authenticate', () => {
       },
       // Five thousand wrong keys, and two thirds as many valid ones.
       cacheBytes: 4_000_000,
+      areChangesFollowed: () => isFollowed,
       nowMs: () => nowMs,
     }));
   });
@@ -191,6 +194,7 @@ describe('authenticate', () => {
         onUsed: () => undefined,
         wrongKeys,
         cacheBytes: 4_000_000,
+        areChangesFollowed: () => false,
         nowMs: () => nowMs,
       }));
       await call(keyOf('good'));
@@ -248,7 +252,7 @@ describe('authenticate', () => {
     await call(keyOf('good'));
     stored.clear();
     expect(await call(keyOf('good'))).toEqual(recordOf('comp_1'));
-    forget(hashOfKey(keyOf('good')));
+    cache.forget(hashOfKey(keyOf('good')));
     await expect(call(keyOf('good'))).rejects.toMatchObject({ status: 401 });
   });
 

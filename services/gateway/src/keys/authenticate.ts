@@ -1,4 +1,7 @@
-import { createCoalescingCache } from '@posthorn/platform/memory/coalescing-cache.ts';
+import {
+  CoalescingCache,
+  type ForgettingCache,
+} from '@posthorn/platform/memory/coalescing-cache.ts';
 import { createLoop } from '@posthorn/platform/async/loop.ts';
 import {
   hashOfKey,
@@ -27,8 +30,8 @@ export type Authenticate = (credentials: Credentials) => Promise<KeyRecord>;
 
 interface Authentication {
   authenticate: Authenticate;
-  /** Drops the key with this hash from the cache. */
-  forget: (keyHash: string) => void;
+  /** Forgets a key by its hash or id, and the keys of a company by the id of that. */
+  cache: ForgettingCache;
   /** What the cache holds, in bytes, by estimate. */
   usedBytes: () => number;
 }
@@ -41,9 +44,12 @@ interface AuthenticateDeps {
   onUsed: (keyId: string) => void;
   /** What the cache may hold, in bytes: half for valid keys, the rest for hashes of wrong and of once valid ones. */
   cacheBytes: number;
+  /** Returns true while `forget` is called for every change of a key or company. */
+  areChangesFollowed: () => boolean;
   nowMs: () => number;
 }
 
+/** How long a key is cached while changes are not followed (docs/decisions/0003-caches.md). */
 const FOUND_TTL_MS = 2_000;
 /** A new key is valid everywhere at once; one that was tried before it was created, after this time. */
 const WRONG_TTL_MS = 1_000;
@@ -52,8 +58,8 @@ const WRONG_TTL_MS = 1_000;
  * has sent.
  */
 const KNOWN_TTL_MS = 3_600_000;
-/** The hash, 64 characters, its entry in the cache and the stored value. */
-const FOUND_BYTES = 600;
+/** The hash, 64 characters, its entry in the cache, the stored value, and its hash by id and company. */
+const FOUND_BYTES = 1_000;
 const HASH_BYTES = 200;
 
 /**
@@ -63,10 +69,12 @@ const HASH_BYTES = 200;
  */
 export function createAuthentication(deps: AuthenticateDeps): Authentication {
   const { findKey, wrongKeys, cacheBytes, nowMs } = deps;
-  const found = createCoalescingCache<KeyRecord>({
+  const found = new CoalescingCache<KeyRecord>({
     maxSize: cacheBytes / 2,
     sizeOf: () => FOUND_BYTES,
     ttlMs: FOUND_TTL_MS,
+    isFollowed: deps.areChangesFollowed,
+    sourcesOf: ({ keyId, companyId }) => [keyId, companyId],
   });
   const maxSize = Math.floor(cacheBytes / 4 / HASH_BYTES);
   const wrong = createHashes({ maxSize, ttlMs: WRONG_TTL_MS, nowMs });
@@ -101,7 +109,7 @@ export function createAuthentication(deps: AuthenticateDeps): Authentication {
       deps.onUsed(key.keyId);
       return key;
     },
-    forget: found.forget,
+    cache: found,
     usedBytes: () => found.usedSize() + (wrong.size() + known.size()) * HASH_BYTES,
   };
 }

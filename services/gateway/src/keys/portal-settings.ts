@@ -1,4 +1,4 @@
-import { createCoalescingCache } from '@posthorn/platform/memory/coalescing-cache.ts';
+import { CoalescingCache } from '@posthorn/platform/memory/coalescing-cache.ts';
 import { readPortalOrigins } from '@posthorn/platform/mongo/companies/companies.ts';
 import { documentsOf } from '@posthorn/platform/mongo/company-documents.ts';
 import type { mongo } from 'mongoose';
@@ -22,7 +22,7 @@ const MAX_CACHED = 1_000;
 const NONE: PortalSettings = { origins: [] };
 
 export function createPortalSettings(db: mongo.Db, nowMs: () => number): PortalSettingsStore {
-  const cache = createCoalescingCache<PortalSettings>({
+  const cache = new CoalescingCache<PortalSettings>({
     maxSize: MAX_CACHED,
     sizeOf: () => 1,
     ttlMs: CACHED_MS,

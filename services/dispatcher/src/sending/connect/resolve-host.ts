@@ -1,4 +1,4 @@
-import { createCoalescingCache } from '@posthorn/platform/memory/coalescing-cache.ts';
+import { CoalescingCache } from '@posthorn/platform/memory/coalescing-cache.ts';
 import { monotonicClockMs } from '@posthorn/platform/service/clock-and-ids.ts';
 import type { LookupAddress } from 'node:dns';
 import { Resolver } from 'node:dns/promises';
@@ -57,13 +57,13 @@ export function createHostResolver(
   monotonicMs = monotonicClockMs,
   waitForOther: () => Promise<void> = () => wait(OTHER_FAMILY_WITHIN_MS),
 ): HostResolver {
-  const names = createCoalescingCache<SystemNames>({
+  const names = new CoalescingCache<SystemNames>({
     maxSize: 1,
     sizeOf: () => 1,
     ttlMs: MIN_TTL_MS,
     monotonicMs,
   });
-  const answers = createCoalescingCache<Answer>({
+  const answers = new CoalescingCache<Answer>({
     maxSize: MAX_NAMES,
     sizeOf: () => 1,
     ttlMs: ({ ttlMs }) => ttlMs,

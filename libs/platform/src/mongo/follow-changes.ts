@@ -1,0 +1,257 @@
+import mongoose, { type mongo } from 'mongoose';
+import { Gauge, type Registry } from 'prom-client';
+import { pause } from '../async/pause.ts';
+import type { Logger } from '../service/logger.ts';
+import { monotonicClockMs } from '../service/clock-and-ids.ts';
+import type { ServiceContext } from '../service/run-service.ts';
+
+/** The collections of which processes cache documents. */
+export type FollowedName = 'companies' | 'apiKeys' | 'apps' | 'webhooks' | 'signingKeys';
+
+/** A document that was stored, changed or removed. */
+export interface Change {
+  collection: FollowedName;
+  id: string;
+  /** Of a new document, the app and the company that it belongs to. */
+  appId: string | null;
+  companyId: string | null;
+}
+
+/** The changes of some collections, by whichever process they are made. */
+export interface FollowedChanges {
+  /** Returns true while every change has been reported that MongoDB confirmed more than a second ago. */
+  isCurrent: () => boolean;
+  /** `onMissed` is called when changes of any document may have been missed. */
+  listen: (onChange: OnChange, onMissed: () => void) => void;
+}
+
+type OnChange = (change: Change) => void;
+
+/**
+ * Polls, because a change stream that waits wakes up at each write to any collection of the server: with 40 writes/s and
+ * seven streams, 280 times a second for nothing.
+ */
+const POLL_EVERY_MS = 500;
+/** What was confirmed longer ago proves nothing. With the poll before, a response may take half a second. */
+const CURRENT_WITHIN_MS = 1_000;
+const REOPEN_AFTER_MS = 1_000;
+/** A batch with fewer events has all there are: an event has 300 bytes, a batch at most 16 MB. */
+const BATCH = 1_000;
+
+interface Context extends Pick<ServiceContext<unknown>, 'logger' | 'registry'> {
+  lifecycle: Pick<ServiceContext<unknown>['lifecycle'], 'stopping'>;
+}
+
+/**
+ * Follows the collections until the service stops. Without the rights or a replica set `isCurrent` stays false, and
+ * caches keep what they have for as long as without this (docs/decisions/0003-caches.md).
+ */
+export function followChanges(
+  { logger, registry, lifecycle }: Context,
+  connection: mongoose.Connection,
+  names: readonly FollowedName[],
+): FollowedChanges {
+  const listeners: OnChange[] = [];
+  const missed: (() => void)[] = [];
+  const feeds = names.map((name) => {
+    return new ChangeFeed(name, {
+      openSession: () => openSession(connection),
+      onChange: (change) => {
+        for (const listener of listeners) listener(change);
+      },
+      onMissed: () => {
+        for (const listener of missed) listener();
+      },
+      wait: (ms) => pause(ms, lifecycle.stopping),
+      isStopping: () => lifecycle.stopping.aborted,
+      monotonicMs: monotonicClockMs,
+      logger,
+    });
+  });
+  for (const feed of feeds) void feed.run();
+  const isCurrent = (): boolean => feeds.every((feed) => feed.isCurrent());
+  watchChanges(registry, isCurrent);
+  return {
+    isCurrent,
+    listen(onChange, onMissed) {
+      listeners.push(onChange);
+      missed.push(onMissed);
+    },
+  };
+}
+
+export function watchChanges(registry: Registry, isCurrent: () => boolean): void {
+  new Gauge({
+    name: 'posthorn_config_changes_current',
+    help: '1 while caches learn of each change of companies, keys, apps and webhooks within a second; 0 while they keep an entry for two seconds only.',
+    registers: [registry],
+    collect() {
+      this.set(isCurrent() ? 1 : 0);
+    },
+  });
+}
+
+/** The part of a reply to `aggregate` and `getMore` that is used here. */
+export interface CursorReply {
+  cursor: {
+    id: mongo.Long | number;
+    firstBatch?: readonly ChangeEvent[];
+    nextBatch?: readonly ChangeEvent[];
+    postBatchResumeToken: { _data: string };
+  };
+  /** The time of the last operation of the server, or of all shards. */
+  operationTime: mongo.Timestamp;
+}
+
+interface ChangeEvent {
+  operationType: string;
+  documentKey?: { _id: string };
+  fullDocument?: { appId?: string | null; companyId?: string };
+}
+
+interface CommandSession {
+  run: (command: mongo.Document) => Promise<CursorReply>;
+  end: () => Promise<void>;
+}
+
+interface FeedDeps {
+  onChange: OnChange;
+  onMissed: () => void;
+  openSession: () => CommandSession;
+  wait: (ms: number) => Promise<void>;
+  isStopping: () => boolean;
+  monotonicMs: () => number;
+  logger: Pick<Logger, 'info' | 'warn'>;
+}
+
+/** A cursor is read in the session that opened it. */
+function openSession(connection: mongoose.Connection): CommandSession {
+  const { db } = connection;
+  if (!db) throw new mongoose.mongo.MongoNotConnectedError('there is no connection');
+  const session = connection.getClient().startSession({ causalConsistency: false });
+  return {
+    run: async (command) => (await db.command(command, { session })) as CursorReply,
+    end: () => session.endSession(),
+  };
+}
+
+/**
+ * The change stream of one collection. The driver's own does not tell an empty batch from an event that is still to
+ * come, and that is what proves that nothing is missing.
+ *
+ * A stream that breaks is opened anew, without its resume token, and everything cached is forgotten: a process may have
+ * read what the primary of before had not replicated, and no event reports that it is undone.
+ */
+export class ChangeFeed {
+  readonly #name: FollowedName;
+  readonly #deps: FeedDeps;
+  /** Every change before this time is reported. */
+  #confirmedMs = -Infinity;
+  #isBroken = false;
+
+  constructor(name: FollowedName, deps: FeedDeps) {
+    this.#name = name;
+    this.#deps = deps;
+  }
+
+  isCurrent(): boolean {
+    return this.#deps.monotonicMs() - this.#confirmedMs <= CURRENT_WITHIN_MS;
+  }
+
+  /** Resolves when the process stops. */
+  async run(): Promise<void> {
+    const { isStopping, wait } = this.#deps;
+    while (!isStopping()) {
+      try {
+        await this.#follow();
+      } catch (error) {
+        this.#noteBroken(error);
+        await wait(REOPEN_AFTER_MS);
+      }
+    }
+  }
+
+  async #follow(): Promise<void> {
+    const { openSession: open, onMissed, isStopping, monotonicMs, wait } = this.#deps;
+    const session = open();
+    try {
+      let sentMs = monotonicMs();
+      let reply = await session.run({
+        aggregate: this.#name,
+        pipeline: [{ $changeStream: {} }, { $match: RELEVANT }, { $project: USED }],
+        cursor: { batchSize: BATCH },
+      });
+      onMissed();
+      this.#noteOpen();
+      for (;;) {
+        const isAtEnd = this.#report(reply);
+        if (isAtEnd) this.#confirmedMs = sentMs;
+        if (isAtEnd || isIdle(reply)) await wait(POLL_EVERY_MS);
+        if (isStopping()) return;
+        sentMs = monotonicMs();
+        reply = await session.run({
+          getMore: longOf(reply.cursor.id),
+          collection: this.#name,
+          batchSize: BATCH,
+          maxTimeMS: 1,
+        });
+      }
+    } finally {
+      await session.end().catch(() => undefined);
+    }
+  }
+
+  /** Returns whether there are no further events before the reply. */
+  #report({ cursor, operationTime }: CursorReply): boolean {
+    const events = cursor.firstBatch ?? cursor.nextBatch ?? [];
+    for (const { operationType, documentKey, fullDocument } of events) {
+      if (!documentKey) throw new Error(`the collection was changed by ${operationType}`);
+      const { appId = null, companyId = null } = fullDocument ?? {};
+      this.#deps.onChange({ collection: this.#name, id: documentKey._id, appId, companyId });
+    }
+    if (longOf(cursor.id).isZero()) throw new Error('MongoDB has closed the change stream');
+    // A router of a sharded cluster waits for the slowest shard: then the token is older than the operations.
+    const isRecent = secondsOf(cursor.postBatchResumeToken) >= operationTime.getHighBitsUnsigned();
+    return isRecent && events.length < BATCH;
+  }
+
+  #noteBroken(error: unknown): void {
+    if (this.#isBroken || this.#deps.isStopping()) return;
+    this.#isBroken = true;
+    const fields = { err: error, collection: this.#name };
+    this.#deps.logger.warn(fields, 'cannot follow changes, caches keep entries for two seconds');
+  }
+
+  #noteOpen(): void {
+    if (!this.#isBroken) return;
+    this.#isBroken = false;
+    this.#deps.logger.info({ collection: this.#name }, 'follows changes again');
+  }
+}
+
+/** What is written again and again, and cached nowhere: when a key was used, and when a webhook had a backlog. */
+const RELEVANT = {
+  'updateDescription.updatedFields.lastUsedAt': { $exists: false },
+  'updateDescription.updatedFields.deferredAt': { $exists: false },
+};
+
+const USED = {
+  operationType: 1,
+  'documentKey._id': 1,
+  'fullDocument.appId': 1,
+  'fullDocument.companyId': 1,
+};
+
+const isIdle = ({ cursor }: CursorReply): boolean =>
+  (cursor.firstBatch ?? cursor.nextBatch ?? []).length === 0;
+
+const longOf = (id: mongo.Long | number): mongo.Long =>
+  typeof id === 'number' ? mongoose.mongo.Long.fromNumber(id) : id;
+
+/**
+ * Returns the seconds since 1970 up to which a resume token has all changes. A token begins with the type of a
+ * timestamp, 0x82, and its seconds (MongoDB, src/mongo/db/storage/key_string and db/pipeline/resume_token).
+ */
+function secondsOf({ _data: data }: { _data: string }): number {
+  return data.startsWith('82') ? Number.parseInt(data.slice(2, 10), 16) : 0;
+}
