@@ -106,6 +106,7 @@ const GROUPS: readonly Group[] = [
     settings: [
       'RETRY_DELAYS',
       'DELIVERY_TIMEOUT_MS',
+      'ACCEPT_LINGER_MS',
       'MAX_IN_FLIGHT',
       'ENDPOINT_CONCURRENCY_MAX',
       'HOST_ATTEMPTS_PER_SECOND',

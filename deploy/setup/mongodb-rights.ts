@@ -24,11 +24,15 @@ export interface Privilege {
   actions: string[];
 }
 
+/**
+ * A process follows the changes of what it caches in one stream of the database, which MongoDB allows only to who may
+ * read all of it (docs/decisions/0003-caches.md). Messages and deliveries have databases of their own.
+ */
+const FOLLOWERS: readonly DatabaseUser[] = ['gateway', 'dispatcher'];
+const FOLLOW: readonly Action[] = ['find', 'changeStream'];
 const ALL: readonly Action[] = ['find', 'insert', 'update', 'remove'];
 const ALL_AND_INDEXES: readonly Action[] = [...ALL, 'listIndexes'];
 const READ: readonly Action[] = ['find'];
-/** For what is cached until it changes (docs/decisions/0003-caches.md). */
-const FOLLOW: readonly Action[] = ['find', 'changeStream'];
 const READ_AND_UPDATE: readonly Action[] = ['find', 'update'];
 /** An upsert needs both. */
 const WRITE: readonly Action[] = ['find', 'insert', 'update'];
@@ -39,23 +43,18 @@ type Rights = Partial<Record<DatabaseUser, readonly Action[]>>;
 /** What each process does with each collection; what is not here it cannot do (docs/security.md). */
 export const RIGHTS: Record<UndividedName, Rights> = {
   companies: {
-    gateway: [...FOLLOW, 'remove'],
-    dispatcher: FOLLOW,
+    gateway: ['find', 'remove'],
+    dispatcher: READ,
     retry: READ,
     admin: WRITE,
   },
   // The gateway sees whether the unique indexes are ready.
-  apiKeys: { gateway: [...ALL_AND_INDEXES, 'changeStream'], admin: ['find', 'insert', 'remove'] },
+  apiKeys: { gateway: ALL_AND_INDEXES, admin: ['find', 'insert', 'remove'] },
   // The admin command exports the data of a company.
   projects: { gateway: ALL, admin: READ },
-  apps: { gateway: [...ALL, 'changeStream'], admin: READ },
-  webhooks: {
-    gateway: [...ALL, 'changeStream'],
-    dispatcher: FOLLOW,
-    retry: READ_AND_UPDATE,
-    admin: READ_AND_UPDATE,
-  },
-  signingKeys: { gateway: ALL_AND_INDEXES, dispatcher: FOLLOW, admin: READ_AND_UPDATE },
+  apps: { gateway: ALL, admin: READ },
+  webhooks: { gateway: ALL, dispatcher: READ, retry: READ_AND_UPDATE, admin: READ_AND_UPDATE },
+  signingKeys: { gateway: ALL_AND_INDEXES, dispatcher: READ, admin: READ_AND_UPDATE },
   idempotencyKeys: { gateway: ALL },
   publishers: { gateway: ALL, retry: READ_AND_UPDATE },
   messageChecks: { retry: WRITE },
@@ -127,7 +126,8 @@ export function privilegesOf(user: DatabaseUser, database: string): Privilege[] 
     const actions = RIGHTS[name][user];
     return actions ? [on(name, actions)] : [];
   });
-  return [...own, ...ofDays];
+  const following = FOLLOWERS.includes(user) ? [on('', FOLLOW)] : [];
+  return [...following, ...own, ...ofDays];
 }
 
 /** Resources of MongoDB are a collection or a database: a day of tomorrow can only be named with all others. */

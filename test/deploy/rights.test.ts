@@ -144,8 +144,18 @@ test('only the retry service drops collections, and none but those of days [secu
   ]);
 });
 
-test('keys of the API are read by the gateway and the administration only [security]', () => {
+test('keys of the API are changed by the gateway and the administration only [security]', () => {
   expect(Object.keys(RIGHTS.apiKeys).sort()).toEqual(['admin', 'gateway']);
+});
+
+test('only what caches configuration may read all of its database, and none that of messages [security]', () => {
+  const readers = DATABASE_USERS.filter((user) =>
+    privilegesOf(user, 'hooks').some(
+      ({ resource, actions }) =>
+        resource.db === 'hooks' && resource.collection === '' && actions.includes('find'),
+    ),
+  );
+  expect(readers).toEqual(['gateway', 'dispatcher']);
 });
 
 interface Role {

@@ -527,6 +527,7 @@ function openAccept(
     publisherId: outbox.publisherId,
     responses,
     acceptQueueBytes,
+    maxLingerMs: config.ACCEPT_LINGER_MS,
     newId,
     monotonicMs,
     logger,

@@ -110,7 +110,7 @@ describe('MongoDB with authentication [security]', () => {
       ['gateway', insert('companies')],
       ['retry', remove],
       ['dispatcher', insert('webhooks')],
-      ['dispatcher', { find: 'apiKeys' }],
+      ['dispatcher', insert('apiKeys')],
       ['dispatcher', remove],
       ['retry', { find: 'apiKeys' }],
       ['retry', insert('messages')],

@@ -41,6 +41,7 @@ export function createSimulatedGateway(
     monotonicMs: world.time.nowMs,
   });
   const { accept } = createAcceptMessage({
+    maxLingerMs: 4,
     outbox,
     publisherId: outbox.publisherId,
     newId,

@@ -8,7 +8,11 @@ const { Long, Timestamp } = mongoose.mongo;
 
 type Event = NonNullable<CursorReply['cursor']['nextBatch']>[number];
 
-const updateOf = (id: string): Event => ({ operationType: 'update', documentKey: { _id: id } });
+const ns = { coll: 'webhooks' };
+
+const updateOf = (id: string): Event => {
+  return { operationType: 'update', ns, documentKey: { _id: id } };
+};
 
 interface ReplyOf {
   events?: Event[];
@@ -40,7 +44,7 @@ let logged: string[];
 /** Replies to the commands as listed, and stops after the last one. */
 function openFeed(): ChangeFeed {
   const log = (_fields: object, text: string) => void logged.push(text);
-  return new ChangeFeed('webhooks', {
+  return new ChangeFeed(['webhooks'], {
     openSession: () => ({
       run: (command) => {
         commands.push(Object.keys(command)[0] ?? '');
@@ -68,7 +72,7 @@ beforeEach(() => {
 
 describe('a change feed', () => {
   it('reports the ids of changed documents, and the owners of new ones', async () => {
-    const inserted = { operationType: 'insert', documentKey: { _id: 'wh_2' } };
+    const inserted = { operationType: 'insert', ns, documentKey: { _id: 'wh_2' } };
     const fullDocument = { appId: 'app_1', companyId: 'comp_1' };
     replies = [{}, { events: [updateOf('wh_1'), { ...inserted, fullDocument }] }];
     await openFeed().run();
@@ -106,7 +110,7 @@ describe('a change feed', () => {
   it.each<[string, ReplyOf | Error]>([
     ['the connection is lost', new Error('connection closed')],
     ['MongoDB closes the cursor', { isClosed: true }],
-    ['the collection is dropped', { events: [{ operationType: 'drop' }] }],
+    ['the collection is dropped', { events: [{ operationType: 'drop', ns }] }],
   ])('forgets everything and is opened anew when %s', async (_case, reply) => {
     replies = [{}, reply, new Error('no primary'), {}, {}];
     const feed = openFeed();
@@ -150,7 +154,7 @@ class Installation {
 
   constructor() {
     const quiet = (() => undefined) as never;
-    this.#feed = new ChangeFeed('webhooks', {
+    this.#feed = new ChangeFeed(['webhooks'], {
       openSession: () => this.#session(),
       onChange: ({ id }) => {
         this.#cache.forget(id);

@@ -45,6 +45,7 @@ describe('accept message', () => {
     insertCancelled = () => Promise.resolve(new Set());
     seal = ({ id }, { headers }) => `sealed ${id} with ${headers.length} headers`;
     acceptMessage = createAcceptMessage({
+      maxLingerMs: 4,
       targets: {
         resolve: () => Promise.resolve(webhooks && targetListOf(webhooks, webhooks[0] ?? null)),
       },

@@ -32,6 +32,8 @@ interface AcceptDeps extends BuildMessageDeps, CancelDisabledDeps {
   countMessage: CountMessage;
   /** Memory for waiting requests, in bytes. */
   acceptQueueBytes: number;
+  /** How long a message waits for others at most, to be stored and published with them. */
+  maxLingerMs: number;
   /** Milliseconds of the monotonic clock. */
   monotonicMs: () => number;
 }
@@ -62,11 +64,8 @@ export interface AcceptMessage {
  * cheapest (docs/decisions/0002-group-commit.md). `maxItems` is a sum of costs (see batchCostOf).
  */
 const GROUP_COMMIT = { maxItems: 200, maxInFlight: 1 };
-/**
- * Below 375 messages/s no message waits for others. What 2 to 6 ms cost and gain at 650/s is in
- * docs/decisions/0022-companies-take-turns-in-the-gateway.md.
- */
-const LINGER = { maxLingerMs: 4, minExpected: 1.5, enough: 16, patience: 3 };
+/** A message that comes alone, or of which fewer than two are expected in the time, does not wait for others. */
+const LINGER = { minExpected: 1.5, enough: 16, patience: 3 };
 /** With more waiting requests than this, the store cannot keep up; further ones get 503. */
 const MAX_WAITING = 5_000;
 
@@ -91,7 +90,7 @@ export function createAcceptMessage(deps: AcceptDeps): AcceptMessage {
   const limit = createAcceptQueueLimit({ requests: MAX_WAITING, bytes: deps.acceptQueueBytes });
   const store = createBatcher<ResolvedRequest, BatchResult>({
     ...GROUP_COMMIT,
-    lingerMs: createAdaptiveLinger(LINGER, deps.monotonicMs),
+    lingerMs: createAdaptiveLinger({ ...LINGER, maxLingerMs: deps.maxLingerMs }, deps.monotonicMs),
     keyOf: ({ request }) => request.companyId,
     costOf: batchCostOf,
     run: (batch) => storeAndPublish(deps, batch),

@@ -22,6 +22,7 @@ beforeEach(() => {
   webhooks = [openedWebhook(1)];
   gate = new Promise((resolve) => (openGate = resolve));
   acceptMessage = createAcceptMessage({
+    maxLingerMs: 4,
     targets: { resolve: () => Promise.resolve(targetListOf(webhooks, webhooks[0] ?? null)) },
     outbox: {
       store: async (batch) => {
