@@ -1,4 +1,5 @@
 import { once } from 'node:events';
+import { requiredAt } from '@posthorn/domain/required.ts';
 import type { Scenario, Bench, Targets, WantedEndpoints, ScenarioResult } from './scenario.ts';
 import { deliver } from './scenarios/deliver.ts';
 import { greedy } from './scenarios/greedy/greedy.ts';
@@ -70,7 +71,11 @@ function createBench({ stack, signal, log }: BenchDeps): OpenBench {
     measure: createPhases({ arrivals, usage, signal, log }),
     openEndpoints: async (wanted) => {
       const { webhookIds } = await open(wanted);
-      return { send: client.sendToWebhook, webhookIds, signal };
+      return {
+        send: (endpoint) => client.sendToWebhook(requiredAt(webhookIds, endpoint, 'webhook')),
+        endpoints: webhookIds.length,
+        signal,
+      };
     },
     openTargets: open,
   };

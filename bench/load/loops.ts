@@ -1,11 +1,13 @@
 import { setTimeout as wait } from 'node:timers/promises';
-import { requiredAt } from '@posthorn/domain/required.ts';
 import type { Sending } from './gateway-client.ts';
 
 export interface Load {
-  send: (webhookId: string) => Promise<Sending>;
-  /** Indexed by the number of their endpoint. Messages go round all of them. */
-  webhookIds: readonly string[];
+  /** Sends a message to the endpoint with this number. */
+  send: (endpoint: number) => Promise<Sending>;
+  /** The number of endpoints. */
+  endpoints: number;
+  /** Returns the endpoint of the n-th message. By default messages go round all endpoints. */
+  endpointOf?: (n: number) => number;
   /** Ends the loops early. */
   signal: AbortSignal;
 }
@@ -90,14 +92,14 @@ function ended(record: LoadRecord): LoadRecord {
 }
 
 async function sendOne(
-  { send, webhookIds }: Load,
+  { send, endpoints, endpointOf = (each) => each % endpoints }: Load,
   { sent, refused }: LoadRecord,
   n: number,
   intendedAtMs: number,
 ): Promise<void> {
-  const endpoint = n % webhookIds.length;
+  const endpoint = endpointOf(n);
   const sentAtMs = performance.now();
-  const sending = await send(requiredAt(webhookIds, endpoint, 'webhook'));
+  const sending = await send(endpoint);
   if ('id' in sending) {
     const acceptedAtMs = performance.now();
     sent.push({ id: sending.id, endpoint, intendedAtMs, sentAtMs, acceptedAtMs });

@@ -41,7 +41,7 @@ async function open(bench: Bench, endpoints: number, healthyCount: number) {
     count: endpoints,
     behaviourOf: (endpoint) => (endpoint < healthyCount ? 'answers' : 'hangs'),
   });
-  const healthy: Load = { ...mixed, webhookIds: mixed.webhookIds.slice(0, healthyCount) };
+  const healthy: Load = { ...mixed, endpoints: healthyCount };
   return { healthy, mixed };
 }
 

@@ -75,7 +75,7 @@ export function sendToEach(
   { load, isCounted }: ManyEndpoints,
   { seconds = Infinity, ...patience }: Pick<PhaseSpec, 'patienceMs'> & { seconds?: number } = {},
 ): Promise<Phase> {
-  const messages = load.webhookIds.length;
+  const messages = load.endpoints;
   return measure({
     name: `one message to each of ${messages} endpoints`,
     isCounted,

@@ -27,8 +27,10 @@ export const greedy = defineScenario({
     targets: { default: 10_000, meaning: 'webhooks of its app with most targets (the quotas)' },
   },
   async run(bench, { warmup, seconds, webhooks, targets }) {
-    const load = await bench.openEndpoints({ count: 1 });
-    const webhookId = requiredAt(load.webhookIds, 0, 'webhook');
+    const { webhookIds } = await bench.openTargets({ count: 1 });
+    const webhookId = requiredAt(webhookIds, 0, 'webhook');
+    const { signal } = bench;
+    const load = { send: () => bench.client.sendToWebhook(webhookId), endpoints: 1, signal };
     const order = await openGreedyCompany(bench, { wide: webhooks, targets });
     await warmUp(bench, load, { warmup });
     // On a cluster they have cores of their own; here they would compete with the gateway.

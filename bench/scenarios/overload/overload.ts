@@ -1,4 +1,5 @@
 import { MAX_BODY_BYTES } from '@posthorn/domain/message.ts';
+import { requiredAt } from '@posthorn/domain/required.ts';
 import { SERVICES } from '../../../tools/local-stack/supervisor/services.ts';
 import type { Phase } from '../../measure/phase.ts';
 import { overloadTables } from './report.ts';
@@ -97,7 +98,7 @@ function runWave({ bench, watch, time }: RunDeps, { many, failing }: Values): Pr
     const timeOver = AbortSignal.timeout(creationSeconds * 1_000);
     const enough = AbortSignal.any([bench.signal, timeOver]);
     const opened = await openMany(bench, { endpoints: many, failing, enough });
-    const created = opened.load.webhookIds.length;
+    const created = opened.load.endpoints;
     if (created < many) bench.log(`${created} endpoints were created in ${creationSeconds} s`);
     return sendToEach(bench, opened, { patienceMs: PATIENCE_MS, seconds: WAVE_SECONDS });
   });
@@ -162,12 +163,16 @@ async function loadLargePayloads(
   { endpoints, ratePerSecond }: { endpoints: number; ratePerSecond: number },
 ): Promise<Phase> {
   const behaviourOf = () => ({ answersAfterMs: LARGE_TAKES_MS });
-  const load = await bench.openEndpoints({ count: endpoints, behaviourOf });
+  const { webhookIds } = await bench.openTargets({ count: endpoints, behaviourOf });
   const client = createGatewayClient(bench.stack.credentials, {
     connections: CONNECTIONS,
     payloadBytes: LARGE_PAYLOAD_BYTES,
   });
-  const large = { ...load, send: client.sendToWebhook };
+  const large: Load = {
+    send: (endpoint) => client.sendToWebhook(requiredAt(webhookIds, endpoint, 'webhook')),
+    endpoints,
+    signal: bench.signal,
+  };
   const name = `payloads of ${LARGE_PAYLOAD_BYTES} bytes, ${ratePerSecond}/s, ${CONNECTIONS} connections`;
   try {
     return await watch.during(name, () =>
