@@ -7,15 +7,21 @@ const calm: Scenario = {
   options: {
     seconds: { default: 30, meaning: 'how long' },
     rate: { default: 5, meaning: 'how much' },
+    wind: { default: 'none', choices: ['none', 'breeze'], meaning: 'what else' },
   },
   run: () => Promise.resolve({ phases: [], goals: [] }),
 };
 
 describe('the command line of the benchmarks', () => {
   test('uses the defaults of a scenario unless an option is given', () => {
-    const command = readCommand(['calm', '--seconds', '2.5', '--profile'], { calm });
-    expect(command).toMatchObject({ name: 'calm', isProfiling: true });
-    expect(command?.values).toEqual({ seconds: 2.5, rate: 5 });
+    const args = ['calm', '--seconds', '2.5', '--wind', 'breeze', '--profile'];
+    const command = readCommand(args, { calm });
+    expect(command).toMatchObject({ name: 'calm', isProfiling: true, keepsStores: false });
+    expect(command?.values).toEqual({ seconds: 2.5, rate: 5, wind: 'breeze' });
+    expect(readCommand(['calm', '--keep'], { calm })).toMatchObject({
+      values: { wind: 'none' },
+      keepsStores: true,
+    });
   });
 
   test.each([
@@ -25,6 +31,7 @@ describe('the command line of the benchmarks', () => {
     [['calm', '--speed', '3'], /Unknown option '--speed'/],
     [['calm', '--rate', '0'], '--rate must be a number above 0.'],
     [['calm', '--rate', 'many'], '--rate must be a number above 0.'],
+    [['calm', '--wind', 'storm'], '--wind must be none or breeze.'],
     [['calm', '3'], /Unexpected argument '3'/],
   ])('refuses %j', (args: string[], message: string | RegExp) => {
     expect(() => readCommand(args, { calm })).toThrow(message);

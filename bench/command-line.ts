@@ -1,11 +1,13 @@
 import { parseArgs, type ParseArgsOptionsConfig } from 'node:util';
-import type { Scenario } from './scenario.ts';
+import type { OptionValues, Scenario, ScenarioOptions } from './scenario.ts';
 
 export interface Command {
   name: string;
   scenario: Scenario;
-  values: Record<string, number>;
+  values: OptionValues<ScenarioOptions>;
   isProfiling: boolean;
+  /** The stores are kept for the next run that keeps them too. */
+  keepsStores: boolean;
 }
 
 /** The command line is wrong. Its message is printed together with the help. */
@@ -24,12 +26,17 @@ export function readCommand(
   if (scenario === undefined) throw new CommandLineError(unknownScenario(name));
   const given = parseRest(rest, scenario);
   if (given.help === true) return null;
-  const values = Object.entries(scenario.options).map(([option, { default: fallback }]) => [
+  const values = Object.entries(scenario.options).map(([option, declared]) => [
     option,
-    numberOf(option, given[option], fallback),
+    valueOf(option, given[option], declared),
   ]);
-  const isProfiling = given.profile === true;
-  return { name, scenario, values: Object.fromEntries(values) as Command['values'], isProfiling };
+  return {
+    name,
+    scenario,
+    values: Object.fromEntries(values) as Command['values'],
+    isProfiling: given.profile === true,
+    keepsStores: given.keep === true,
+  };
 }
 
 function unknownScenario(name: string): string {
@@ -39,6 +46,7 @@ function unknownScenario(name: string): string {
 function parseRest(rest: string[], scenario: Scenario): Record<string, unknown> {
   const options: ParseArgsOptionsConfig = {
     profile: { type: 'boolean' },
+    keep: { type: 'boolean' },
     help: { type: 'boolean', short: 'h' },
   };
   for (const option of Object.keys(scenario.options)) options[option] = { type: 'string' };
@@ -49,21 +57,27 @@ function parseRest(rest: string[], scenario: Scenario): Record<string, unknown> 
   }
 }
 
-function numberOf(option: string, given: unknown, fallback: number): number {
-  if (given === undefined) return fallback;
+function valueOf(option: string, given: unknown, declared: ScenarioOptions[string]) {
+  if (given === undefined) return declared.default;
+  if ('choices' in declared) {
+    const choice = declared.choices.find((each) => each === given);
+    if (choice !== undefined) return choice;
+    throw new CommandLineError(`--${option} must be ${declared.choices.join(' or ')}.`);
+  }
   const value = Number(given);
   if (given !== '' && Number.isFinite(value) && value > 0) return value;
   throw new CommandLineError(`--${option} must be a number above 0.`);
 }
 
 export function helpOf(scenarios: Readonly<Record<string, Scenario>>): string {
-  return `npm run bench -- SCENARIO [--OPTION NUMBER …] [--profile]
+  return `npm run bench -- SCENARIO [--OPTION VALUE …] [--profile] [--keep]
 
 Starts its own Kafka, MongoDB, Redis and the three services in a temporary folder, sends load over loopback, prints the
 measurements beside their targets, and writes bench/results/SCENARIO-TIME.json. It ends by itself; Ctrl-C ends it
 earlier. The exit code is 1 when a message is missing or was refused. A missed target is only reported.
 
 --profile  also writes CPU profiles of the services to bench/results/profiles and prints the functions that took the time
+--keep     keeps the stores for the next run with --keep, which continues with their data; a run without it deletes them
 
 ${Object.entries(scenarios).map(scenarioHelp).join('\n\n')}`;
 }

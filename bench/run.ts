@@ -100,7 +100,13 @@ async function runScenario(command: Command, signal: AbortSignal): Promise<boole
   const serviceFlags = command.isProfiling ? [...ownFlags, ...PROFILE_FLAGS] : ownFlags;
   const interrupted = once(signal, 'abort');
   const isLimited = command.scenario.isLimited === true;
-  const stack = await startStack({ serviceFlags, isLimited, log });
+  const stack = await startStack({
+    serviceFlags,
+    isLimited,
+    keepsStores: command.keepsStores,
+    processesOf: (service) => command.scenario.processesOf?.(service, command.values) ?? 1,
+    log,
+  });
   const working = runAndReport(command, stack.started, signal);
   try {
     await Promise.race([working, stack.died, interrupted]);

@@ -5,11 +5,28 @@ import type { Load } from './load/loops.ts';
 import type { Goal, Table } from './report/report.ts';
 import type { MeasurePhase, Phase } from './measure/phase.ts';
 import type { BenchStack } from './stack/start-stack.ts';
+import type { ServiceName } from '../tools/local-stack/supervisor/services.ts';
 import type { UsageWatch } from './measure/watch-usage.ts';
 
-/** Name of an option → its default; all are numbers above 0. */
-export type ScenarioOptions = Record<string, { default: number; meaning: string }>;
-export type OptionValues<Options extends ScenarioOptions> = Record<keyof Options, number>;
+/** A number above 0. */
+interface NumberOption {
+  default: number;
+  meaning: string;
+}
+
+interface ChoiceOption {
+  default: string;
+  choices: readonly string[];
+  meaning: string;
+}
+
+/** Name of an option → its default. */
+export type ScenarioOptions = Record<string, NumberOption | ChoiceOption>;
+export type OptionValues<Options extends ScenarioOptions> = {
+  [Name in keyof Options]: Options[Name] extends { choices: readonly (infer Choice)[] }
+    ? Choice
+    : number;
+};
 
 export interface Bench {
   stack: BenchStack;
@@ -62,15 +79,20 @@ export interface Scenario<Options extends ScenarioOptions = ScenarioOptions> {
   isLimited?: boolean;
   /** Flags of Node for the three services; none by default. */
   serviceFlags?: readonly string[];
+  /** Returns how many processes of a service there are; one of each by default. */
+  processesOf?: (service: ServiceName, options: OptionValues<Options>) => number;
   run: (bench: Bench, options: OptionValues<Options>) => Promise<ScenarioResult>;
 }
 
 /** Types the option values by the declared options, so that a scenario can read no others. */
-export function defineScenario<Options extends ScenarioOptions>(
-  scenario: Scenario<Options>,
-): Scenario {
+export function defineScenario<const Options extends ScenarioOptions>({
+  run,
+  processesOf = () => 1,
+  ...scenario
+}: Scenario<Options>): Scenario {
   return {
     ...scenario,
-    run: (bench, values) => scenario.run(bench, values as OptionValues<Options>),
+    run: (bench, values) => run(bench, values as OptionValues<Options>),
+    processesOf: (service, values) => processesOf(service, values as OptionValues<Options>),
   };
 }

@@ -18,7 +18,7 @@ export interface Report {
   scenario: string;
   startedAt: string;
   machine: Machine;
-  options: Record<string, number>;
+  options: Record<string, number | string>;
   phases: Phase[];
   goals: JudgedGoal[];
   tables: Table[];

@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto';
-import { mkdirSync, rmSync } from 'node:fs';
+import { mkdirSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import { freePorts, requireFreePorts } from '../../tools/local-stack/machine/ports.ts';
@@ -26,6 +26,7 @@ import {
 } from '../../tools/local-stack/supervisor/development-company.ts';
 import {
   opsPortOf,
+  processNameOf,
   type ServiceName,
   SERVICES,
   startServices,
@@ -41,6 +42,11 @@ export interface BenchStack {
   /** Creates one more company with an API key. */
   createCompany: (name: string) => Promise<Credentials>;
   processes: StackProcess[];
+  /** The address of each gateway; that of the credentials is the first. */
+  gatewayUrls: readonly string[];
+  /** The management address of each process of a service, by its name: "gateway", "gateway-2". */
+  opsUrls: ReadonlyMap<string, string>;
+  /** The management address of the first process of a service. */
   opsUrlOf: (name: ServiceName) => string;
   /** Null when the memory of the services is not limited. */
   limits: MemoryLimits | null;
@@ -60,8 +66,11 @@ interface StartingStack {
 interface StackOptions {
   /** Flags of Node for the three services. */
   serviceFlags: readonly string[];
-  /** The services get no more memory than their pods. */
+  /** The services get no more memory than their pods. Only the first process of each is limited. */
   isLimited: boolean;
+  /** Continues with the stores of the last run, if that kept them, and keeps them. */
+  keepsStores: boolean;
+  processesOf: (service: ServiceName) => number;
   log: (line: string) => void;
 }
 
@@ -74,6 +83,7 @@ export async function startStack(options: StackOptions): Promise<StartingStack> 
   mkdirSync(stackDir, { recursive: true });
   const lock = takeLock(stackDir, 'npm run bench');
   await endOrphans(stackDir, options.log);
+  if (!options.keepsStores) deleteData(stackDir);
   const limits = options.isLimited ? openMemoryLimits(basename(stackDir)) : null;
   const children = createChildren(stackDir);
   const stops: (() => Promise<void>)[] = [];
@@ -81,12 +91,19 @@ export async function startStack(options: StackOptions): Promise<StartingStack> 
     await children.stopAll();
     for (const stopOne of stops) await stopOne();
     await limits?.close();
-    rmSync(stackDir, { recursive: true, force: true });
+    if (!options.keepsStores) rmSync(stackDir, { recursive: true, force: true });
     lock.release();
   };
   const onStop = (stopOne: () => Promise<void>) => void stops.push(stopOne);
   const started = bringUp({ children, stackDir, onStop, limits }, options);
   return { started, died: rejectOnExit(children, limits), stop };
+}
+
+/** Deletes everything in the folder except the lock. */
+function deleteData(stackDir: string): void {
+  for (const name of readdirSync(stackDir).filter((each) => each !== 'lock')) {
+    rmSync(join(stackDir, name), { recursive: true, force: true });
+  }
 }
 
 function rejectOnExit(children: Children, limits: MemoryLimits | null): Promise<never> {
@@ -107,33 +124,44 @@ interface StackParts {
 
 async function bringUp(
   { children, stackDir, onStop, limits }: StackParts,
-  { serviceFlags, log }: StackOptions,
+  { serviceFlags, processesOf, log }: StackOptions,
 ): Promise<BenchStack> {
   overrideEnvironment(stackDir);
   const settings = await settingsOnFreePorts();
-  const { backingPorts: ports, opsPort } = settings;
+  const { backingPorts: ports } = settings;
   const starting = startBackingServices({ stackDir, ports, log, children });
   const backing = await logIfSlow(log, 'Starting Kafka, MongoDB and Redis …', starting);
   onStop(() => backing.stop());
   const { kafkaBrokers, mongodbUrl, redisUrl } = backing;
   const addresses = { kafkaBrokers, mongodbUrl, redisUrl };
   await setUpStores(addresses, children);
-  const place = { stackDir, baseUrl: `http://127.0.0.1:${settings.gatewayPort}` };
+  const place = { stackDir, baseUrl: gatewayUrlOf(settings) };
   const credentials = await ensureCompany(place, addresses, children);
   const services = new Map<string, Child>();
   const limited = limits ? underLimits(children, limits) : children;
-  await startServices(settings, addresses, asServices(limited, serviceFlags, services));
+  const opsUrls = new Map<string, string>();
+  const gatewayUrls: string[] = [];
+  const flagged = asServices(limited, serviceFlags, services);
+  for (const each of await placesOf(processesOf, settings)) {
+    await startServices(each.settings, addresses, flagged, each);
+    if (each.services.includes('gateway')) gatewayUrls.push(gatewayUrlOf(each.settings));
+    for (const service of each.services) {
+      opsUrls.set(processNameOf(service, each.number), opsUrlOf(service, each.settings));
+    }
+  }
   return {
     stackDir,
     addresses,
     credentials,
+    gatewayUrls,
+    opsUrls,
     createCompany: async (name) => {
       const { companyId, apiKey } = await createCompany(name, addresses, children);
       return { baseUrl: place.baseUrl, companyId, apiKey };
     },
     processes: children.list(),
     limits,
-    opsUrlOf: (name) => `http://127.0.0.1:${opsPortOf(name, opsPort)}`,
+    opsUrlOf: (name) => opsUrlOf(name, settings),
     stopService: async (name) => services.get(name)?.stop(),
   };
 }
@@ -156,6 +184,35 @@ async function settingsOnFreePorts(): Promise<Settings> {
   const opsPort = await findFreePortRange(SERVICES.length);
   const backingPorts = { kafka, kafkaController, mongodb, redis };
   return { ...readSettings(process.env), host: '127.0.0.1', backingPorts, gatewayPort, opsPort };
+}
+
+interface ServicePlace {
+  services: ServiceName[];
+  number: number;
+  settings: Settings;
+}
+
+/** Returns the first processes of all services, then the second ones on ports of their own, and so on. */
+async function placesOf(
+  processesOf: StackOptions['processesOf'],
+  settings: Settings,
+): Promise<ServicePlace[]> {
+  const places: ServicePlace[] = [{ services: [...SERVICES], number: 1, settings }];
+  for (let number = 2; number <= Math.max(...SERVICES.map(processesOf)); number += 1) {
+    const services = SERVICES.filter((service) => processesOf(service) >= number);
+    const [gatewayPort = 0] = await freePorts(1);
+    const opsPort = await findFreePortRange(SERVICES.length);
+    places.push({ services, number, settings: { ...settings, gatewayPort, opsPort } });
+  }
+  return places;
+}
+
+function gatewayUrlOf({ gatewayPort }: Settings): string {
+  return `http://127.0.0.1:${gatewayPort}`;
+}
+
+function opsUrlOf(service: ServiceName, { opsPort }: Settings): string {
+  return `http://127.0.0.1:${opsPortOf(service, opsPort)}`;
 }
 
 /** Starts children with these flags of Node, and adds them to `started`. */

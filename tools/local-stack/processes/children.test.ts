@@ -66,9 +66,19 @@ describe('the children of a stack', () => {
 });
 
 test('one-shot programs stop first, then the gateway, the other services and the stores', () => {
-  const names = ['kafka', 'redis', 'retry', 'wineboot', 'mongodb', 'gateway', 'dispatcher'];
+  const names = [
+    'kafka',
+    'redis',
+    'retry',
+    'wineboot',
+    'mongodb',
+    'gateway-2',
+    'gateway',
+    'dispatcher',
+  ];
   expect(inStopOrder(names.map((name) => ({ name }))).map(({ name }) => name)).toEqual([
     'wineboot',
+    'gateway-2',
     'gateway',
     'dispatcher',
     'retry',

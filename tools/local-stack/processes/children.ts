@@ -146,7 +146,9 @@ export function readChildrenFile(stackDir: string): RecordedChild[] {
 const STOP_ORDER = ['gateway', 'dispatcher', 'retry', 'redis', 'mongodb', 'kafka'];
 
 export function inStopOrder<T extends { name: string }>(processes: readonly T[]): T[] {
-  return processes.toSorted((a, b) => STOP_ORDER.indexOf(a.name) - STOP_ORDER.indexOf(b.name));
+  // The second process of a service has the name "gateway-2".
+  const placeOf = ({ name }: T): number => STOP_ORDER.indexOf(name.replace(/-\d+$/, ''));
+  return processes.toSorted((a, b) => placeOf(a) - placeOf(b));
 }
 
 /** Writes a file so that a reader sees either the old content or the new one, never a part of it. */

@@ -58,26 +58,46 @@ export function programEnv(addresses: Addresses): NodeJS.ProcessEnv {
   };
 }
 
-/** Starts the three services at the same time, and waits until all are ready. */
+/** Which processes of the services are started. */
+interface ServiceProcesses {
+  services: readonly ServiceName[];
+  /** 1 for the first process of a service; a further one needs other ports. */
+  number: number;
+}
+
+const FIRST: ServiceProcesses = { services: SERVICES, number: 1 };
+
+/** The name of a process of a service: "gateway", "gateway-2". */
+export function processNameOf(service: ServiceName, number: number): string {
+  return number === 1 ? service : `${service}-${number}`;
+}
+
+/** Starts the services at the same time, and waits until all are ready. */
 export async function startServices(
   settings: Settings,
   addresses: Addresses,
   children: Children,
+  { services, number }: ServiceProcesses = FIRST,
 ): Promise<void> {
-  await Promise.all(SERVICES.map((name) => startService(name, settings, addresses, children)));
+  const starting = services.map((service) => {
+    const name = processNameOf(service, number);
+    return startService(service, { ...settings, name }, addresses, children);
+  });
+  await Promise.all(starting);
 }
 
 async function startService(
-  name: ServiceName,
-  settings: Settings,
+  service: ServiceName,
+  settings: Settings & { name: string },
   addresses: Addresses,
   children: Children,
 ): Promise<void> {
-  const opsPort = opsPortOf(name, settings.opsPort);
+  const { name } = settings;
+  const opsPort = opsPortOf(service, settings.opsPort);
   const child = children.start({
     name,
     command: process.execPath,
-    args: [...NODE_FLAGS, entryOf(name)],
+    args: [...NODE_FLAGS, entryOf(service)],
     env: {
       ...programEnv(addresses),
       HOST: settings.host,
@@ -85,7 +105,7 @@ async function startService(
       OPS_PORT: String(opsPort),
     },
     cwd: ROOT,
-    port: name === 'gateway' ? settings.gatewayPort : opsPort,
+    port: service === 'gateway' ? settings.gatewayPort : opsPort,
     logPath: join(settings.stackDir, 'logs', `${name}.log`),
     stopTimeoutMs: STOP_TIMEOUT_MS,
   });
