@@ -6,6 +6,7 @@ import { greedy } from './scenarios/greedy/greedy.ts';
 import { isolation } from './scenarios/isolation.ts';
 import { manyEndpoints } from './scenarios/many-endpoints.ts';
 import { overload } from './scenarios/overload/overload.ts';
+import { population } from './scenarios/population/population.ts';
 import { retry } from './scenarios/retry/retry.ts';
 import { createArrivals } from './load/arrivals.ts';
 import { createGatewayClient } from './load/gateway-client.ts';
@@ -32,6 +33,7 @@ const SCENARIOS: Record<string, Scenario> = {
   isolation,
   'many-endpoints': manyEndpoints,
   overload,
+  population,
   retry,
 };
 
@@ -54,7 +56,7 @@ function createBench({ stack, signal, log }: BenchDeps): OpenBench {
 
   async function open(wanted: WantedEndpoints): Promise<Targets> {
     const { count, ports = count, behaviourOf = () => 'answers', note = arrivals.note } = wanted;
-    const receivers = await startReceivers({ endpoints: count, ports, behaviourOf, note });
+    const receivers = await startReceivers({ endpoints: count, servers: ports, behaviourOf, note });
     closers.push(receivers.close);
     const appId = await client.createApp();
     const webhookIds = await client.createWebhooks(appId, receivers.urls, wanted.enough);

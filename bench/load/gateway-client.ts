@@ -15,6 +15,8 @@ export interface GatewayClient {
     fieldsOf?: (n: number) => object,
   ) => Promise<string[]>;
   sendToWebhook: (webhookId: string) => Promise<Sending>;
+  /** Sends as the company that has this API key. */
+  sendToAppAs: (apiKey: string, appId: string) => Promise<Sending>;
   close: () => Promise<void>;
 }
 
@@ -38,8 +40,12 @@ export function createGatewayClient(
   const headers = { 'x-api-key': apiKey, 'content-type': 'application/json' };
   const payload = JSON.stringify({ text: 'x'.repeat(payloadBytes - '{"text":""}'.length) });
 
-  async function post(path: string, body: string): Promise<{ status: number; text: string }> {
-    return exchange(pool, { method: 'POST', path, headers, body });
+  async function post(
+    path: string,
+    body: string,
+    as: object = {},
+  ): Promise<{ status: number; text: string }> {
+    return exchange(pool, { method: 'POST', path, headers: { ...headers, ...as }, body });
   }
 
   async function create(path: string, fields: object): Promise<string> {
@@ -49,9 +55,10 @@ export function createGatewayClient(
     return (JSON.parse(text) as { data: { id: string } }).data.id;
   }
 
-  async function send(address: string): Promise<Sending> {
+  async function send(address: string, as?: object): Promise<Sending> {
     try {
-      const { status, text } = await post('/webhook-messages', `{${address},"payload":${payload}}`);
+      const body = `{${address},"payload":${payload}}`;
+      const { status, text } = await post('/webhook-messages', body, as);
       const id = idIn(text);
       return status === 202 && id !== undefined ? { id } : { refusedWith: String(status) };
     } catch {
@@ -71,6 +78,7 @@ export function createGatewayClient(
         create('/webhooks', { url, appId, ...fieldsOf?.(n) }),
       ),
     sendToWebhook: (webhookId) => send(`"webhookId":"${webhookId}"`),
+    sendToAppAs: (apiKey, appId) => send(`"appId":"${appId}"`, { 'x-api-key': apiKey }),
     close: () => pool.destroy(),
   };
 }

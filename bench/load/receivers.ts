@@ -1,3 +1,4 @@
+import { once } from 'node:events';
 import { createServer, type AddressInfo, type Server, type Socket } from 'node:net';
 import type { Arrivals } from './arrivals.ts';
 
@@ -9,10 +10,19 @@ export type Behaviour = 'answers' | 'fails' | 'hangs' | { answersAfterMs: number
 
 interface ReceiverOptions {
   endpoints: number;
-  /** May be fewer than endpoints: the endpoints of one port differ by path. */
-  ports: number;
+  /** May be fewer than endpoints: the endpoints of one server differ by path. */
+  servers: number;
+  /** Where each server listens; by default on a free port of 127.0.0.1. */
+  listenOn?: (server: number) => ListenAddress;
   behaviourOf: (endpoint: number) => Behaviour;
   note: Arrivals['note'];
+}
+
+/** An address of the loopback interface. */
+interface ListenAddress {
+  host: string;
+  /** 0 for a free one. */
+  port: number;
 }
 
 interface Receivers {
@@ -25,17 +35,23 @@ interface Receivers {
 const HANG_MS = 15_000;
 
 export async function startReceivers(options: ReceiverOptions): Promise<Receivers> {
-  const { endpoints, ports } = options;
+  const { endpoints, listenOn = () => ({ host: '127.0.0.1', port: 0 }) } = options;
   const sockets = new Set<Socket>();
-  const servers = Array.from({ length: ports }, () => serverOf(options, sockets));
+  const servers = Array.from({ length: options.servers }, () => serverOf(options, sockets));
   await Promise.all(
-    servers.map((server) => new Promise<void>((done) => server.listen(0, '127.0.0.1', done))),
+    servers.map(async (server, n) => {
+      server.listen(listenOn(n));
+      await once(server, 'listening');
+    }),
   );
-  const portNumbers = servers.map((server) => (server.address() as AddressInfo).port);
+  const origins = servers.map((server) => {
+    const { address, port } = server.address() as AddressInfo;
+    return `http://${address}:${port}`;
+  });
   return {
     urls: Array.from(
       { length: endpoints },
-      (_, endpoint) => `http://127.0.0.1:${portNumbers[endpoint % ports] ?? 0}/${endpoint}`,
+      (_, endpoint) => `${origins[endpoint % origins.length] ?? ''}/${endpoint}`,
     ),
     close: () => {
       for (const server of servers) server.close();

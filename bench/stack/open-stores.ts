@@ -9,7 +9,7 @@ import { createRecordMac, signRecords } from '@posthorn/platform/kafka/record-ma
 import type { RecordLog } from '@posthorn/platform/kafka/record-log.ts';
 import { createLogger } from '@posthorn/platform/service/logger.ts';
 import { createRegistry } from '@posthorn/platform/service/metrics.ts';
-import { connectMongo } from '@posthorn/platform/mongo/connect.ts';
+import { connectMongo, type MongoConnection } from '@posthorn/platform/mongo/connect.ts';
 import {
   createDeliveryStore,
   type DeliveryStore,
@@ -18,6 +18,7 @@ import {
   createMessageStore,
   type MessageStore,
 } from '@posthorn/platform/mongo/messages/messages.ts';
+import { createVault, type Vault } from '@posthorn/platform/security/vault.ts';
 import { settings } from '@posthorn/platform/service/settings.ts';
 import type { Kafka, KafkaMessage } from 'kafkajs';
 import { z } from 'zod';
@@ -28,6 +29,9 @@ import { encryptionEnv } from '../../tools/local-stack/supervisor/services.ts';
 export interface OpenStores {
   kafka: Kafka;
   records: Pick<RecordLog, 'publish'>;
+  mongo: MongoConnection;
+  /** With the encryption keys of the services. */
+  vault: Vault;
   deliveries: DeliveryStore;
   messages: MessageStore;
   topics: TopicNames;
@@ -58,6 +62,8 @@ export async function openStores({ kafkaBrokers, mongodbUrl }: Addresses): Promi
     kafka,
     // Services make dead letters of records that nobody signed.
     records: signRecords(log, createRecordMac(config.ENCRYPTION_KEYS)),
+    mongo,
+    vault: createVault(config.ENCRYPTION_KEYS),
     deliveries: createDeliveryStore(mongo.db),
     messages: createMessageStore(mongo.db),
     topics: topicNames(config.TOPIC_PREFIX, config.RETRY_DELAYS, config.DEFERRAL_DELAYS),

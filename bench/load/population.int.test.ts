@@ -1,0 +1,47 @@
+import { afterAll, beforeAll, expect, it } from '@jest/globals';
+import { createCompanyStore, hashOfKey } from '@posthorn/platform/mongo/companies/companies.ts';
+import { collection } from '@posthorn/platform/mongo/collections.ts';
+import { createWebhookStore } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
+import { createVault } from '@posthorn/platform/security/vault.ts';
+import { scratchFolder } from '../../test/support/process/scratch-folder.ts';
+import { randomKey } from '../../test/support/samples/sample-webhook.ts';
+import {
+  openScratchDatabase,
+  type ScratchDatabase,
+} from '../../test/support/stores/scratch-database.ts';
+import { apiKeyOf, appIdOf, storePopulation } from './population.ts';
+
+const POPULATION = { companies: 3, webhooks: 7, origins: 2 };
+const vault = createVault([randomKey('k1')]);
+
+let database: ScratchDatabase;
+
+beforeAll(async () => {
+  database = await openScratchDatabase();
+});
+
+afterAll(() => database.drop());
+
+it('is what the API would have stored, and is stored once', async () => {
+  const { db } = database;
+  const { signal } = new AbortController();
+  const stackDir = scratchFolder();
+  const lines: string[] = [];
+  const deps = { stackDir, db, vault, signal, log: (line: string) => lines.push(line) };
+  await storePopulation(POPULATION, deps);
+  // Webhook 4 belongs to company 4 % 3.
+  const key = await createCompanyStore(db).findKey(hashOfKey(apiKeyOf(1)));
+  const companyId = key?.companyId ?? '';
+  const [webhook, ...others] = await createWebhookStore(db, vault).findByApp(
+    companyId,
+    appIdOf(4),
+    2,
+  );
+  expect(webhook).toMatchObject({ kind: 'opened', url: 'http://127.1.0.1:9830/4' });
+  expect(others).toEqual([]);
+
+  await storePopulation(POPULATION, deps);
+  expect(lines.at(-1)).toBe('The population is stored already');
+  expect(await collection(db, 'apps').countDocuments()).toBe(POPULATION.webhooks);
+  await expect(storePopulation({ ...POPULATION, webhooks: 8 }, deps)).rejects.toThrow('another');
+});
