@@ -45,7 +45,7 @@ export function createPayloadLoader(
     ttlMs: REMEMBER_MS,
   });
   return {
-    usedBytes: cache.usedSize,
+    usedBytes: () => cache.usedSize(),
     async load(companyId, id) {
       const cached = await cache.get(id, async () => {
         const found = await batch.add(id);

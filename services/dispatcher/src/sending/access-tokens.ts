@@ -74,7 +74,7 @@ export function createAccessTokens(deps: AccessTokensDeps): AccessTokens {
       const key = keyOf(companyId, client);
       return cache.get(key, () => load(key, companyId, client));
     },
-    usedBytes: cache.usedSize,
+    usedBytes: () => cache.usedSize(),
   };
 }
 

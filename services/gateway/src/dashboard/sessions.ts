@@ -241,7 +241,9 @@ export function createPortalSessions({ links, apps }: PortalSessionsDeps): Porta
       const found = await cache.get(session.linkId, () => load(session));
       if (!found?.goesOn) throw sessionEnded();
     },
-    forget: cache.forget,
+    forget: (linkId) => {
+      cache.forget(linkId);
+    },
   };
 }
 

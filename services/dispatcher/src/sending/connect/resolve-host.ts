@@ -79,7 +79,9 @@ export function createHostResolver(
       if (!answer || answer.failure) throw answer?.failure ?? new LookupFailedError(null);
       return answer.addresses;
     },
-    forget: answers.forget,
+    forget: (hostname) => {
+      answers.forget(hostname);
+    },
   };
 }
 
