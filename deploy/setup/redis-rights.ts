@@ -20,8 +20,8 @@ interface Rights {
 const OF_THE_VERSION_BEFORE: Record<RedisUser, Pick<Rights, 'reads' | 'writes' | 'commands'>> = {
   gateway: { reads: ['open-circuits', 'circuits-since'], writes: [], commands: ['hgetall'] },
   dispatcher: {
-    reads: ['open-circuits'],
-    writes: ['open-circuits', 'circuits-since'],
+    reads: ['open-circuits', 'endpoint-holds'],
+    writes: ['open-circuits', 'circuits-since', 'endpoint-holds'],
     commands: ['hsetnx'],
   },
 };
@@ -38,17 +38,18 @@ export const RIGHTS: Record<RedisUser, Rights> = {
     ],
   },
   dispatcher: {
-    reads: ['running:*', 'circuits-of-partition:*', 'endpoint-holds', 'live-watched'],
+    reads: ['running:*', 'circuits-of-partition:*', 'pauses-of-partition:*', 'live-watched'],
     // prettier-ignore
     writes: [
-      'running:*', 'circuits-of-partition:*', 'circuits-of-company:*', 'endpoint-holds', 'endpoint-flow:*',
-      'reading-positions',
+      'running:*', 'circuits-of-partition:*', 'circuits-of-company:*', 'pauses-of-partition:*',
+      'endpoint-flow:*', 'reading-positions',
     ],
     channels: ['invalidations'],
     publishes: ['live-attempts'],
     // prettier-ignore
     commands: [
-      'mget', 'set', 'del', 'hgetall', 'hset', 'hdel', 'pexpire', 'subscribe', 'zrangebyscore',
+      'mget', 'set', 'del', 'hgetall', 'hset', 'hdel', 'pexpire', 'subscribe', 'zrangebyscore', 'zadd',
+      'zremrangebyscore',
     ],
   },
 };

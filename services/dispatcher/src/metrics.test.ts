@@ -75,7 +75,8 @@ describe('isolation metrics', () => {
       for (const start of [1, 16, 16]) {
         const bounds = { floor: 1, start, ceiling: 64 };
         const webhookId = `wh_${endpoints.size}`;
-        endpoints.set(webhookId, createEndpoint({ webhookId, companyId: 'comp_1' }, bounds));
+        const of = { webhookId, companyId: 'comp_1', url: 'https://one.example/' };
+        endpoints.set(webhookId, createEndpoint(of, bounds));
       }
       await registry.metrics();
       const text = await registry.metrics();

@@ -28,10 +28,7 @@ import {
   redisAccessOf,
   type RedisClient,
 } from '@posthorn/platform/redis/connect.ts';
-import {
-  createEndpointFlows,
-  type EndpointFlows,
-} from '@posthorn/platform/redis/endpoint-flows.ts';
+import { createEndpointFlows } from '@posthorn/platform/redis/endpoint-flows.ts';
 import { type FollowedChanges, followChanges } from '@posthorn/platform/mongo/follow-changes.ts';
 import { listenForInvalidations } from '@posthorn/platform/redis/invalidations.ts';
 import { createLiveAttempts } from '@posthorn/platform/redis/live-attempts.ts';
@@ -58,9 +55,13 @@ import { type Companies, createCompanies } from './companies.ts';
 import { type DispatcherConfig, queueLimitsOf, SLOW_LANE_CONCURRENCY } from './config.ts';
 import { createDefer, createMoveToSlowLane } from './defer.ts';
 import { CIRCUIT_BYTES, Circuits } from './isolation/circuits.ts';
-import { createFlowReporter, MAX_REPORTED, REPORTED_BYTES } from './isolation/flow-reporter.ts';
 import { maxWaitMsAt } from './isolation/gate.ts';
-import { INHERITED_BYTES, MAX_INHERITED } from './isolation/host-pace.ts';
+import {
+  Handover,
+  INHERITED_BYTES,
+  MAX_INHERITED,
+  MAX_REPORTED_BYTES,
+} from './isolation/handover.ts';
 import { ENDPOINT_BYTES, MAX_IDLE_ENDPOINTS, type QueueDeps, Queues } from './isolation/queues.ts';
 import {
   createDispatcherMetrics,
@@ -216,11 +217,11 @@ const FLOWS_EVERY_MS = 1_000;
 
 function startIsolation(base: Base, { suspendedForMs }: Companies): Isolation {
   const { config, registry, lifecycle, redis } = base;
-  const flows = createEndpointFlows(redis, config.REDIS_PREFIX, systemClockMs);
   const memory = createRecordMemory(memoryShare('dispatcher', 'records', config.MEMORY_MIB));
   const clock = createStallFreeClock(CLOCK_EVERY_MS, monotonicClockMs);
   const overload = createOverloadWatch(monotonicClockMs);
   const circuits = createCircuits(base);
+  const handover = createHandover(base, () => queues);
   const queues = new Queues({
     limits: queueLimitsOf(config),
     maxWaitMs: () => maxWaitMsAt(memory.usedShare()),
@@ -230,23 +231,22 @@ function startIsolation(base: Base, { suspendedForMs }: Companies): Isolation {
     suspendedForMs,
     payloads: createPayloads(base),
     beginAttempt: (candidate) => circuits.beginAttempt(candidate),
-    onPause: (webhookId, url, forMs) => {
-      flows.reportHold(webhookId, url, Math.ceil(systemClockMs() + forMs));
-    },
+    handover,
     stallFreeMs: clock.nowMs,
     ...CLOCKS,
   });
   const limit = config.MAX_IN_FLIGHT + SLOW_LANE_CONCURRENCY;
   watchIsolation(registry, { queues, circuits, limit });
-  const reporter = createReporter(base, queues, flows);
-  budgetIsolation(base, { memory, circuits, queues });
+  budgetIsolation(base, { memory, circuits, queues, handover });
   const tickers = [
     startTicker(CLOCK_EVERY_MS, clock.tick),
     startTicker(OVERLOAD_EVERY_MS, measureLoop(overload.tick)),
     startTicker(QUEUES_EVERY_MS, () => {
       queues.tick();
     }),
-    startTicker(FLOWS_EVERY_MS, reporter.tick),
+    startTicker(FLOWS_EVERY_MS, () => {
+      handover.tick();
+    }),
   ];
   lifecycle.onStop('isolation', () => {
     for (const ticker of tickers) ticker.stop();
@@ -254,13 +254,13 @@ function startIsolation(base: Base, { suspendedForMs }: Companies): Isolation {
   });
   onEachConnection(redis, () => {
     void circuits.restore();
-    void inheritPauses(flows, queues);
+    void handover.restore();
   });
   return {
     queues,
     memory,
     async takeOver(partitions) {
-      await Promise.all([circuits.own(partitions), inheritPauses(flows, queues)]);
+      await Promise.all([circuits.own(partitions), handover.own(partitions)]);
     },
   };
 }
@@ -290,28 +290,26 @@ function createCircuits({ config, logger, report, redis, kafka }: Base): Circuit
   });
 }
 
-/** Without Redis, the pauses that former owners were asked for stay unknown. */
-async function inheritPauses(flows: EndpointFlows, queues: Queues): Promise<void> {
-  const held = await flows.takeOverHolds().catch(() => null);
-  if (held) queues.inheritPauses(held);
-}
-
-function createReporter({ config, budgets }: Base, queues: Queues, flows: EndpointFlows) {
-  const reporter = createFlowReporter({
-    endpoints: () => queues.endpoints().values(),
-    flows,
+function createHandover({ config, redis, kafka }: Base, known: () => Queues): Handover {
+  return new Handover({
+    known,
+    flows: createEndpointFlows(redis, config.REDIS_PREFIX, systemClockMs),
+    partitionOf: (webhookId) => kafka.partitionOf(kafka.topics.messageCreated, webhookId),
     startConcurrency: config.ENDPOINT_CONCURRENCY,
     ceiling: queueLimitsOf(config).perEndpoint.ceiling,
     nowMs: systemClockMs,
     monotonicMs: monotonicClockMs,
   });
-  budgets.add('flows', MAX_REPORTED * REPORTED_BYTES, () => reporter.size() * REPORTED_BYTES);
-  return reporter;
 }
 
 function budgetIsolation(
   { config, budgets }: Base,
-  { memory, circuits, queues }: { memory: RecordMemory; circuits: Circuits; queues: Queues },
+  {
+    memory,
+    circuits,
+    queues,
+    handover,
+  }: { memory: RecordMemory; circuits: Circuits; queues: Queues; handover: Handover },
 ): void {
   budgets.add('records', memoryShare('dispatcher', 'records', config.MEMORY_MIB), memory.usedBytes);
   budgets.add('circuits', memoryShare('dispatcher', 'circuits', config.MEMORY_MIB), () => {
@@ -320,9 +318,9 @@ function budgetIsolation(
   });
   const endpointBytes = MAX_IDLE_ENDPOINTS * ENDPOINT_BYTES;
   budgets.add('endpoints', endpointBytes, () => queues.endpoints().size * ENDPOINT_BYTES);
-  const inherited = (): number =>
-    (queues.inheritedPauses() + circuits.inherited()) * INHERITED_BYTES;
+  const inherited = (): number => (handover.inherited() + circuits.inherited()) * INHERITED_BYTES;
   budgets.add('inherited', 2 * MAX_INHERITED * INHERITED_BYTES, inherited);
+  budgets.add('flows', MAX_REPORTED_BYTES, () => handover.reportedBytes());
 }
 
 function createPayloads({ config, db, budgets, keepTrying }: Base): PayloadMemory {

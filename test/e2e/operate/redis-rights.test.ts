@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { createEndpointFlows } from '@posthorn/platform/redis/endpoint-flows.ts';
+import { createEndpointFlows, pauseKeyOf } from '@posthorn/platform/redis/endpoint-flows.ts';
 import { announce, listenForInvalidations } from '@posthorn/platform/redis/invalidations.ts';
 import {
   createLiveAttempts,
@@ -130,7 +130,7 @@ describe.each([
   const BEYOND: Record<RedisUser, string[][]> = {
     gateway: [
       ['get', `${PREFIX}running:x`],
-      ['hget', `${PREFIX}endpoint-holds`, WEBHOOK],
+      ['hget', `${PREFIX}pauses-of-partition:1`, WEBHOOK],
       ['hset', CIRCUITS, WEBHOOK, '0'],
       ['hdel', CIRCUITS, WEBHOOK],
       ['hset', `${PREFIX}circuits-of-partition:1`, WEBHOOK, '0'],
@@ -171,13 +171,15 @@ async function doAsDispatcher(redis: RedisClient): Promise<void> {
   circuits.closed({ ...of, webhookId: 'wh_2' });
   const limits = { most: 10, withinMs: 5_000 };
   await eventually('a circuit', async () =>
-    (await circuits.takeOver([1], limits)).circuits.has(WEBHOOK),
+    (await circuits.takeOver([1], limits)).found.has(WEBHOOK),
   );
   const flows = createEndpointFlows(redis, PREFIX, () => NOW_MS);
   flows.report(new Map([[WEBHOOK, FLOW]]));
-  flows.reportHold(WEBHOOK, URL, NOW_MS + 1);
-  flows.reportHold('wh_held-long-ago', URL, 0);
-  await eventually('a hold', async () => (await flows.takeOverHolds()).has(WEBHOOK));
+  flows.reportPause({ ...of, url: URL }, NOW_MS + 1);
+  const pause = pauseKeyOf({ webhookId: WEBHOOK, url: URL });
+  await eventually('a pause', async () =>
+    (await flows.takeOverPauses([1], limits)).found.has(pause),
+  );
   const attempts = createRunningAttempts(redis, PREFIX, 'dispatcher-1');
   attempts.announce(['a', 'b'], 60_000);
   expect(await attempts.claim(['a', 'b', 'c'], 60_000)).toEqual(new Set(['a', 'b', 'c']));

@@ -6,7 +6,13 @@ import type {
   Slot,
   QueueKind,
 } from '../../../services/dispatcher/src/isolation/gate.ts';
+import { Handover } from '../../../services/dispatcher/src/isolation/handover.ts';
 import { type QueueDeps, Queues } from '../../../services/dispatcher/src/isolation/queues.ts';
+import {
+  type EndpointFlows,
+  pauseKeyOf,
+  type SharedPause,
+} from '@posthorn/platform/redis/endpoint-flows.ts';
 import {
   createPayloadMemory,
   type PayloadMemory,
@@ -28,6 +34,8 @@ export interface Entered {
 
 export interface QueueHarness {
   queues: Queues;
+  /** What former owners left, and what is left for later ones. This process has no partitions at first. */
+  handover: Handover;
   time: VirtualTimers;
   /** Circuits by webhook id. Those of other webhooks are closed. */
   circuits: Map<string, CircuitView>;
@@ -37,6 +45,8 @@ export interface QueueHarness {
   unreported: () => number;
   /** The reported holds: webhook id and milliseconds. */
   holds: [webhookId: string, forMs: number][];
+  /** Takes over the only partition, in which a former owner left pauses of these webhooks that end after `forMs`. */
+  inheritPauses: (webhookIds: readonly string[], forMs: number, url?: string) => Promise<void>;
   /** How long an attempt may wait. In the dispatcher it depends on the memory in use. */
   maxWait: { ms: number };
   /** Whether this process has no CPU time left; false at first. */
@@ -66,8 +76,13 @@ export interface QueueHarnessOptions {
   payloadBytes?: number;
   /** Whether attempts begin as soon as they have a slot; true by default. */
   begins?: boolean;
+  /** The flows in Redis; none by default. */
+  flows?: Pick<EndpointFlows, 'report' | 'reportPause' | 'takeOverPauses'>;
 }
 
+const URL = 'https://one.example/';
+/** All webhooks are in this one. */
+const PARTITION = 0;
 export const EPOCH_MS = 1_700_000_000_000;
 export const TICK_MS = 100;
 const SUCCESS: AttemptReport = { outcome: 'success', statusCode: 200, retryAfterMs: null };
@@ -92,7 +107,9 @@ export function createQueueHarness({
   stalledMs,
   begins = true,
   payloadBytes = 65_536,
+  flows,
 }: QueueHarnessOptions = {}): QueueHarness {
+  const perEndpoint = limits?.perEndpoint ?? LIMITS.perEndpoint;
   const time = createVirtualTimers();
   const circuits: QueueHarness['circuits'] = new Map();
   const holds: QueueHarness['holds'] = [];
@@ -105,8 +122,25 @@ export function createQueueHarness({
     4 * 65_536,
   );
   let unreported = 0;
-  const queues = new Queues({
-    limits: { ...LIMITS, ...limits },
+  const left = new Map<string, SharedPause>();
+  const monotonicMs = (): number => time.nowMs();
+  const nowMs = (): number => EPOCH_MS + time.nowMs();
+  const handover: Handover = new Handover({
+    known: () => queues,
+    flows: {
+      report: () => undefined,
+      reportPause: ({ webhookId }, untilMs) => void holds.push([webhookId, untilMs - nowMs()]),
+      takeOverPauses: (read) => Promise.resolve({ found: left, read: [...read] }),
+      ...flows,
+    },
+    partitionOf: () => PARTITION,
+    startConcurrency: perEndpoint.start,
+    ceiling: perEndpoint.ceiling,
+    nowMs,
+    monotonicMs,
+  });
+  const queues: Queues = new Queues({
+    limits: { ...LIMITS, ...limits, perEndpoint },
     maxWaitMs: () => maxWait.ms,
     isOverloaded: () => overload.is,
     payloads,
@@ -120,11 +154,9 @@ export function createQueueHarness({
         return Promise.resolve();
       };
     },
-    onPause: (webhookId, _url, forMs) => {
-      holds.push([webhookId, forMs]);
-    },
-    nowMs: () => EPOCH_MS + time.nowMs(),
-    monotonicMs: () => time.nowMs(),
+    handover,
+    nowMs,
+    monotonicMs,
     stallFreeMs: () => time.nowMs() - (stalledMs?.() ?? 0),
     inNextLoop: (act) => void acts.push(act),
     // In whole milliseconds, like setTimeout.
@@ -141,6 +173,7 @@ export function createQueueHarness({
   };
   return {
     queues,
+    handover,
     time,
     circuits,
     holds,
@@ -149,6 +182,14 @@ export function createQueueHarness({
     suspendedForMs,
     payloads,
     unreported: () => unreported,
+    async inheritPauses(webhookIds, forMs, url = URL) {
+      for (const webhookId of webhookIds) {
+        const pause = { untilMs: nowMs() + forMs, partition: PARTITION };
+        left.set(pauseKeyOf({ webhookId, url }), pause);
+      }
+      await handover.own(new Set([PARTITION]));
+      await handover.restore();
+    },
     async enter(webhookId, queue, count = 1, as = {}) {
       const all = Array.from({ length: count }, () => enteredOf(webhookId, queue, as));
       all.forEach(enterOne);
@@ -183,7 +224,7 @@ function enteredOf(webhookId: string, queue: QueueKind, as: Partial<Candidate>):
     candidate: {
       webhookId,
       companyId: `company of ${webhookId}`,
-      url: 'https://one.example/',
+      url: URL,
       queue,
       trigger: queue === 'retry' ? 'retry' : 'first',
       rateLimitPerSecond: null,

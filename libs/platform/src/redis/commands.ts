@@ -66,10 +66,13 @@ const OPERATIONS: Readonly<Record<string, OperationOf<'redis'>>> = {
   hgetall: 'read',
   hmget: 'read',
   hscan: 'read',
+  zrangebyscore: 'read',
   set: 'write',
   del: 'write',
   hset: 'write',
   hdel: 'write',
+  zadd: 'write',
+  zremrangebyscore: 'write',
   incrby: 'write',
   pexpire: 'write',
   publish: 'publish',
@@ -123,11 +126,11 @@ const LATE = 'Command timed out';
  */
 export async function readPatiently(
   redis: Pick<RedisClient, 'status' | 'sendCommand'>,
-  name: 'get' | 'hgetall' | 'mget',
-  keys: readonly string[],
+  name: 'get' | 'hgetall' | 'mget' | 'zrangebyscore',
+  args: readonly (string | number)[],
 ): Promise<unknown> {
   for (let reads = 1; ; reads += 1) {
-    const command = new Command(name, [...keys], { replyEncoding: 'utf8' });
+    const command = new Command(name, [...args], { replyEncoding: 'utf8' });
     command.setTimeout(redis instanceof Cluster ? CLUSTER_TIMEOUT_MS : SERVER_TIMEOUT_MS);
     try {
       return await redis.sendCommand(command);
@@ -136,6 +139,49 @@ export async function readPatiently(
       if (!isLate || redis.status !== 'ready' || reads === READS) throw error;
     }
   }
+}
+
+export interface TakeOverLimits {
+  /** Entries beyond this many are left out. */
+  most: number;
+  /** No read begins later. Each that has begun ends within seconds (`readPatiently`). */
+  withinMs: number;
+}
+
+/** What former owners of partitions have left for the next one. */
+export interface TakenOver<Value> {
+  found: Map<string, Value>;
+  /** The partitions that were read. What was left in the others is unknown. */
+  read: number[];
+}
+
+/** Partitions that are read at once: a dispatcher that starts alone may have thousands. */
+const READ_AT_ONCE = 16;
+
+/** Reads partitions, sixteen at once. Rejects when none of them can be read. */
+export async function takeOverPartitions<Value>(
+  readPartition: (partition: number) => Promise<Iterable<[string, Value]>>,
+  partitions: readonly number[],
+  { most, withinMs }: TakeOverLimits,
+): Promise<TakenOver<Value>> {
+  const begunMs = performance.now();
+  const found = new Map<string, Value>();
+  const read: number[] = [];
+  const failures: unknown[] = [];
+  for (let from = 0; from < partitions.length; from += READ_AT_ONCE) {
+    // In a cluster with a node that hangs, each page waits for it.
+    if (from > 0 && performance.now() - begunMs >= withinMs) break;
+    const page = partitions.slice(from, from + READ_AT_ONCE).map(async (partition) => {
+      const entries = await readPartition(partition);
+      for (const [id, each] of entries) if (found.size < most) found.set(id, each);
+      read.push(partition);
+    });
+    for (const result of await Promise.allSettled(page))
+      if (result.status === 'rejected') failures.push(result.reason);
+  }
+  // In a cluster, those of a node that is away are unknown, and the others are of use.
+  if (failures.length > 0 && read.length === 0) throw failures[0];
+  return { found, read };
 }
 
 /** The last moment that a Date can hold. */

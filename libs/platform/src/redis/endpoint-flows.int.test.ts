@@ -1,10 +1,11 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { MAX_HOLD_MS } from '@posthorn/domain/delivery/schedule.ts';
 import { createNamespace } from '../../../../test/support/process/namespace.ts';
 import { REDIS_KINDS, type TestedRedis } from '../../../../test/support/stores/tested-redis.ts';
 import {
   createEndpointFlows,
   FLOW_TTL_MS,
-  urlHashOf,
+  pauseKeyOf,
   type EndpointFlow,
   type EndpointFlows,
 } from './endpoint-flows.ts';
@@ -67,36 +68,61 @@ describe.each(REDIS_KINDS)('flows of endpoints in %s', (_kind, open) => {
     expect(await reader.read('wh_1')).toBeNull();
   });
 
-  it('give a new owner the current holds, the newest of each endpoint', async () => {
-    owner.reportHold('wh_1', URL, nowMs + 500);
-    owner.reportHold('wh_1', URL, nowMs + 900);
-    owner.reportHold('wh_2', URL, nowMs + 700);
-    const expected = new Map([
-      ['wh_1', { untilMs: nowMs + 900, urlHash: urlHashOf(URL) }],
-      ['wh_2', { untilMs: nowMs + 700, urlHash: urlHashOf(URL) }],
-    ]);
-    expect(await reader.takeOverHolds()).toEqual(expected);
-  });
+  describe('pauses', () => {
+    const at = (webhookId: string, partition = 1, url = URL) => ({ webhookId, url, partition });
+    const taken = async (partitions: number[], most = 100) =>
+      (await reader.takeOverPauses(partitions, { most, withinMs: 60_000 })).found;
+    const keysIn = (partition: number): Promise<string[]> =>
+      store.redis.zrange(`${prefix}pauses-of-partition:${partition}`, 0, -1);
 
-  it('remove holds that have ended', async () => {
-    owner.reportHold('wh_1', URL, nowMs + 500);
-    owner.reportHold('wh_2', URL, nowMs + 501);
-    nowMs += 500;
-    const urlHash = urlHashOf(URL);
-    const left = new Map([['wh_2', { untilMs: nowMs + 1, urlHash }]]);
-    expect(await reader.takeOverHolds()).toEqual(left);
-    // The report is not awaited. It goes over the same connection, so it arrives first.
-    nowMs = 1_000_000;
-    expect(await reader.takeOverHolds()).toEqual(
-      new Map([['wh_2', { untilMs: nowMs + 501, urlHash }]]),
-    );
-    expect(await store.redis.hlen(`${prefix}endpoint-holds`)).toBe(2);
-  });
+    it('are read by their partitions, the newest of each endpoint', async () => {
+      owner.reportPause(at('wh_1'), nowMs + 500);
+      owner.reportPause(at('wh_1'), nowMs + 900);
+      owner.reportPause(at('wh_2', 2), nowMs + 700);
+      const first = { untilMs: nowMs + 900, partition: 1 };
+      const second = { untilMs: nowMs + 700, partition: 2 };
+      expect(await taken([1, 2, 3])).toEqual(
+        new Map([
+          [pauseKeyOf(at('wh_1')), first],
+          [pauseKeyOf(at('wh_2')), second],
+        ]),
+      );
+      expect(await taken([2])).toEqual(new Map([[pauseKeyOf(at('wh_2')), second]]));
+      expect(await taken([1, 2], 1)).toHaveProperty('size', 1);
+    });
 
-  it('are read without their URL where that is not stored', async () => {
-    await store.redis.hset(`${prefix}endpoint-holds`, 'wh_1', String(nowMs + 500));
-    const hold = { untilMs: nowMs + 500, urlHash: null };
-    expect(await reader.takeOverHolds()).toEqual(new Map([['wh_1', hold]]));
+    it('are those of their URL, which is not stored', async () => {
+      owner.reportPause(at('wh_1'), nowMs + 500);
+      expect(await taken([1])).not.toHaveProperty(pauseKeyOf(at('wh_1', 1, `${URL}&other`)));
+      expect((await keysIn(1)).join()).not.toContain('secret');
+    });
+
+    it('are left out when they have ended, and removed by the next pause of their partition', async () => {
+      owner.reportPause(at('wh_1'), nowMs + 500);
+      owner.reportPause(at('wh_2'), nowMs + 501);
+      nowMs += 500;
+      expect([...(await taken([1])).keys()]).toEqual([pauseKeyOf(at('wh_2'))]);
+      expect(await keysIn(1)).toHaveLength(2);
+      owner.reportPause(at('wh_3'), nowMs + 500);
+      // The report is not awaited. It goes over the same connection, so it arrives first.
+      expect(await keysIn(1)).toEqual([pauseKeyOf(at('wh_2')), pauseKeyOf(at('wh_3'))]);
+    });
+
+    it('leave no key behind when their dispatcher has died', async () => {
+      owner.reportPause(at('wh_1'), nowMs + 500);
+      await keysIn(1);
+      const leftMs = await store.redis.pttl(`${prefix}pauses-of-partition:1`);
+      expect(leftMs).toBeGreaterThan(MAX_HOLD_MS);
+    });
+
+    it('are unknown of a partition that cannot be read, which is not named as read', async () => {
+      owner.reportPause(at('wh_1'), nowMs + 500);
+      await store.redis.set(`${prefix}pauses-of-partition:2`, 'no sorted set');
+      const limits = { most: 100, withinMs: 60_000 };
+      const { found, read } = await reader.takeOverPauses([1, 2], limits);
+      expect([[...found.keys()], read]).toEqual([[pauseKeyOf(at('wh_1'))], [1]]);
+      await expect(reader.takeOverPauses([2], limits)).rejects.toThrow();
+    });
   });
 
   it('are unknown without Redis: reading rejects, reporting does not', async () => {
@@ -104,8 +130,8 @@ describe.each(REDIS_KINDS)('flows of endpoints in %s', (_kind, open) => {
     away.disconnect();
     const cutOff = createEndpointFlows(away, prefix, () => nowMs);
     cutOff.report(new Map([['wh_1', PLAIN]]));
-    cutOff.reportHold('wh_1', URL, nowMs + 500);
+    cutOff.reportPause({ webhookId: 'wh_1', url: URL, partition: 1 }, nowMs + 500);
     await expect(cutOff.read('wh_1')).rejects.toThrow();
-    await expect(cutOff.takeOverHolds()).rejects.toThrow();
+    await expect(cutOff.takeOverPauses([1], { most: 1, withinMs: 60_000 })).rejects.toThrow();
   });
 });

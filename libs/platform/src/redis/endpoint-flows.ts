@@ -1,6 +1,16 @@
+import { MAX_HOLD_MS } from '@posthorn/domain/delivery/schedule.ts';
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
-import { MAX_DATE_MS, parseStored, readPatiently, type RedisCommand, sendAll } from './commands.ts';
+import {
+  MAX_DATE_MS,
+  parseStored,
+  readPatiently,
+  type RedisCommand,
+  sendAll,
+  type TakenOver,
+  type TakeOverLimits,
+  takeOverPartitions,
+} from './commands.ts';
 import type { RedisClient } from './connect.ts';
 
 /** How the dispatcher that owns a webhook sends to its endpoint. */
@@ -11,7 +21,7 @@ export interface EndpointFlow {
   ceiling: number;
   /** Attempts per second, configured or learned; null without a limit. */
   ratePerSecond: number | null;
-  /** The end of the hold that it asked for, in milliseconds since 1970; null without a hold. */
+  /** The end of the pause that it asked for, in milliseconds since 1970; null without a pause. */
   heldUntilMs: number | null;
 }
 
@@ -19,19 +29,28 @@ export interface EndpointFlow {
 export interface EndpointFlows {
   /** Null when no flow was reported in the last three minutes. Rejects without Redis. */
   read: (webhookId: string) => Promise<EndpointFlow | null>;
-  /** Returns the current holds by webhook id, and removes those that have ended. Rejects without Redis. */
-  takeOverHolds: () => Promise<Map<string, SharedHold>>;
   /** Stores flows by webhook id, without waiting for Redis; while Redis is away nothing is stored. */
   report: (flows: ReadonlyMap<string, EndpointFlow>) => void;
-  /** Stores a hold that the endpoint at this URL asked for, without waiting for Redis. */
-  reportHold: (webhookId: string, url: string, untilMs: number) => void;
+  /** Reads the pauses of these partitions by `pauseKeyOf`. Rejects when none of the partitions can be read. */
+  takeOverPauses: (
+    partitions: readonly number[],
+    limits: TakeOverLimits,
+  ) => Promise<TakenOver<SharedPause>>;
+  /** Stores the end (milliseconds since 1970) of a pause that the endpoint asked for, without waiting for Redis. */
+  reportPause: (of: PausedEndpoint, untilMs: number) => void;
 }
 
-interface SharedHold {
+export interface PausedEndpoint {
+  webhookId: string;
+  url: string;
+  /** The partition of the webhook's records. */
+  partition: number;
+}
+
+export interface SharedPause {
   /** Milliseconds since 1970. */
   untilMs: number;
-  /** See `urlHashOf`; null when its field is missing. */
-  urlHash: string | null;
+  partition: number;
 }
 
 const flowSchema = z.object({
@@ -43,49 +62,65 @@ const flowSchema = z.object({
 
 /** Dispatchers report again before this; reports of a dispatcher that crashed expire. */
 export const FLOW_TTL_MS = 180_000;
-const HOLDS_KEY = 'endpoint-holds';
-/** The field of a hold's URL: webhook id and this. The field of the id alone has the end of the hold, as a number. */
-const URL_FIELD = ' url';
+/** A key to which nothing was written for this time has no current pause. */
+const PAUSES_TTL_MS = MAX_HOLD_MS + 60_000;
 
 /** Returns a hash that distinguishes URLs. A URL may contain secrets, and is not stored here. */
 export function urlHashOf(url: string): string {
   return `url:${createHash('sha256').update(url).digest('base64url').slice(0, 16)}`;
 }
 
-/** Uses a key for each flow, which expires, and one hash of the holds, which a new owner reads at once. */
+/** Names a pause: a changed URL is another endpoint. */
+export function pauseKeyOf({ webhookId, url }: Pick<PausedEndpoint, 'webhookId' | 'url'>): string {
+  return `${webhookId} ${urlHashOf(url)}`;
+}
+
+/**
+ * Uses a key for each flow, and a sorted set for each partition with its pauses by their ends. Both expire. Each new
+ * pause of a partition removes those that have ended.
+ */
 export function createEndpointFlows(
   redis: RedisClient,
   prefix: string,
   nowMs: () => number,
 ): EndpointFlows {
   const keyOf = (webhookId: string): string => `${prefix}endpoint-flow:${webhookId}`;
-  const holdsKey = prefix + HOLDS_KEY;
-  const ignoreFailure = (command: Promise<unknown>): void => void command.catch(() => undefined);
+  const pausesOf = (partition: number): string => `${prefix}pauses-of-partition:${partition}`;
+  const sendUnawaited = (commands: RedisCommand[]): void =>
+    void sendAll(redis, commands).catch(() => undefined);
+
+  async function readPauses(partition: number, most: number): Promise<[string, SharedPause][]> {
+    const args = [pausesOf(partition), `(${nowMs()}`, '+inf', 'WITHSCORES', 'LIMIT', 0, most];
+    const stored = (await readPatiently(redis, 'zrangebyscore', args)) as string[];
+    const pauses: [string, SharedPause][] = [];
+    for (let n = 0; n + 1 < stored.length; n += 2) {
+      const [key = '', score] = stored.slice(n, n + 2);
+      const untilMs = Number(score);
+      if (Number.isFinite(untilMs)) pauses.push([key, { untilMs, partition }]);
+    }
+    return pauses;
+  }
+
   return {
     async read(webhookId) {
       const text = await redis.get(keyOf(webhookId));
       return text === null ? null : parseStored(flowSchema, text);
     },
-    async takeOverHolds() {
-      const fields = (await readPatiently(redis, 'hgetall', [holdsKey])) as Record<string, string>;
-      const all = Object.keys(fields).filter((field) => !field.endsWith(URL_FIELD));
-      const isCurrent = (id: string): boolean => Number(fields[id]) > nowMs();
-      const ended = all.filter((id) => !isCurrent(id)).flatMap((id) => [id, id + URL_FIELD]);
-      if (ended.length > 0) ignoreFailure(redis.hdel(holdsKey, ...ended));
-      const holdOf = (id: string): [string, SharedHold] => {
-        return [id, { untilMs: Number(fields[id]), urlHash: fields[id + URL_FIELD] ?? null }];
-      };
-      return new Map(all.filter(isCurrent).map(holdOf));
-    },
     report(flows) {
       const toCommand = ([id, flow]: [string, EndpointFlow]): RedisCommand => {
         return ['set', keyOf(id), JSON.stringify(flow), 'PX', FLOW_TTL_MS];
       };
-      ignoreFailure(sendAll(redis, [...flows].map(toCommand)));
+      sendUnawaited([...flows].map(toCommand));
     },
-    reportHold(webhookId, url, untilMs) {
-      const values = [webhookId, String(untilMs), webhookId + URL_FIELD, urlHashOf(url)];
-      ignoreFailure(redis.hset(holdsKey, ...values));
+    takeOverPauses: (partitions, limits) =>
+      takeOverPartitions((each) => readPauses(each, limits.most), partitions, limits),
+    reportPause(of, untilMs) {
+      const key = pausesOf(of.partition);
+      sendUnawaited([
+        ['zadd', key, untilMs, pauseKeyOf(of)],
+        ['zremrangebyscore', key, '-inf', nowMs()],
+        ['pexpire', key, PAUSES_TTL_MS],
+      ]);
     },
   };
 }

@@ -41,7 +41,7 @@ describe.each(REDIS_KINDS)('open circuits in %s', (_kind, open) => {
   });
   const until = (probeAtMs: number): CircuitTimes => ({ probeAtMs, sinceMs: 900_000 });
   const takenOver = async (partitions: number[], most = 100) =>
-    (await successor.takeOver(partitions, { most, withinMs: 60_000 })).circuits;
+    (await successor.takeOver(partitions, { most, withinMs: 60_000 })).found;
 
   it('are read by their partitions, and one by one by their company', async () => {
     owner.opened(at('wh_1'), until(nowMs + 500));
@@ -64,8 +64,8 @@ describe.each(REDIS_KINDS)('open circuits in %s', (_kind, open) => {
   it('are unknown of a partition that cannot be read, which is not named as read', async () => {
     owner.opened(at('wh_1'), until(nowMs));
     await store.redis.set(`${prefix}circuits-of-partition:2`, 'no hash');
-    const { circuits, read } = await successor.takeOver([1, 2, 3], { most: 100, withinMs: 60_000 });
-    expect([...circuits.keys()]).toEqual(['wh_1']);
+    const { found, read } = await successor.takeOver([1, 2, 3], { most: 100, withinMs: 60_000 });
+    expect([...found.keys()]).toEqual(['wh_1']);
     expect(new Set(read)).toEqual(new Set([1, 3]));
     await expect(successor.takeOver([2], { most: 100, withinMs: 60_000 })).rejects.toThrow();
   });

@@ -1,4 +1,11 @@
-import { readPatiently, type RedisCommand, sendAll } from './commands.ts';
+import {
+  readPatiently,
+  type RedisCommand,
+  sendAll,
+  type TakenOver,
+  type TakeOverLimits,
+  takeOverPartitions,
+} from './commands.ts';
 import type { RedisClient } from './connect.ts';
 
 /**
@@ -7,10 +14,13 @@ import type { RedisClient } from './connect.ts';
  */
 export interface OpenCircuits {
   /**
-   * Reads the open circuits of these partitions, and removes those that have ended. Rejects when none of the partitions
-   * can be read.
+   * Reads the open circuits of these partitions by webhook id, and removes those that have ended. Rejects when none of
+   * the partitions can be read.
    */
-  takeOver: (partitions: readonly number[], limits: TakeOverLimits) => Promise<TakenOver>;
+  takeOver: (
+    partitions: readonly number[],
+    limits: TakeOverLimits,
+  ) => Promise<TakenOver<InheritedCircuit>>;
   /** Returns the open circuits of the company, MAX_LISTED at most. Rejects without Redis. */
   list: (companyId: string) => Promise<OpenCircuit[]>;
   /** Null when the circuit is closed. Rejects without Redis. */
@@ -39,20 +49,6 @@ export interface InheritedCircuit extends CircuitTimes {
   partition: number;
 }
 
-interface TakeOverLimits {
-  /** Circuits beyond this many are left out. */
-  most: number;
-  /** No read begins later. Each that has begun ends within seconds (`readPatiently` in commands.ts). */
-  withinMs: number;
-}
-
-interface TakenOver {
-  /** By webhook id. */
-  circuits: Map<string, InheritedCircuit>;
-  /** The partitions that were read. The circuits of the others are unknown. */
-  read: number[];
-}
-
 export interface OpenCircuit extends CircuitTimes {
   webhookId: string;
 }
@@ -63,8 +59,6 @@ export const MAX_LISTED = 10_000;
 const FORGET_AFTER_MS = 12 * 3_600_000;
 /** A hash to which nothing was written for this time has nothing current. */
 const EXPIRE_AFTER_MS = FORGET_AFTER_MS + 3_600_000;
-/** Partitions that are read at once: a dispatcher that starts alone may have thousands. */
-const READ_AT_ONCE = 16;
 const SCAN_COUNT = 1_000;
 
 /** Uses two hashes for each circuit, which expire: by partition a new owner reads its own only, by company a gateway. */
@@ -102,7 +96,7 @@ export function createOpenCircuits(
   }
 
   return {
-    takeOver: (partitions, limits) => takeOver(readPartition, partitions, limits),
+    takeOver: (partitions, limits) => takeOverPartitions(readPartition, partitions, limits),
     list: (companyId) => list(redis, ofCompany(companyId), isCurrent),
     async read(companyId, webhookId) {
       const circuit = parse((await redis.hget(ofCompany(companyId), webhookId)) ?? '');
@@ -117,31 +111,6 @@ export function createOpenCircuits(
     },
     closed: remove,
   };
-}
-
-async function takeOver(
-  readPartition: (partition: number) => Promise<[string, InheritedCircuit][]>,
-  partitions: readonly number[],
-  { most, withinMs }: TakeOverLimits,
-): Promise<TakenOver> {
-  const begunMs = performance.now();
-  const circuits = new Map<string, InheritedCircuit>();
-  const read: number[] = [];
-  const failures: unknown[] = [];
-  for (let from = 0; from < partitions.length; from += READ_AT_ONCE) {
-    // In a cluster with a node that hangs, each page waits for it.
-    if (from > 0 && performance.now() - begunMs >= withinMs) break;
-    const page = partitions.slice(from, from + READ_AT_ONCE).map(async (partition) => {
-      const found = await readPartition(partition);
-      for (const [id, each] of found) if (circuits.size < most) circuits.set(id, each);
-      read.push(partition);
-    });
-    for (const result of await Promise.allSettled(page))
-      if (result.status === 'rejected') failures.push(result.reason);
-  }
-  // In a cluster, those of a node that is away are unknown, and the others are of use.
-  if (failures.length > 0 && read.length === 0) throw failures[0];
-  return { circuits, read };
 }
 
 async function list(

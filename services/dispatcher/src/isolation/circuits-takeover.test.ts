@@ -37,7 +37,7 @@ function start(): Circuits {
         if (isRedisAway) return Promise.reject(new Error('away'));
         const read = partitions.filter((each) => !hanging.has(each));
         const found = [...shared].filter(([, { partition }]) => read.includes(partition));
-        return Promise.resolve({ circuits: new Map(found), read });
+        return Promise.resolve({ found: new Map(found), read });
       },
       opened: ({ webhookId, ...owner }, times) =>
         reachable().set(webhookId, { ...owner, ...times }),

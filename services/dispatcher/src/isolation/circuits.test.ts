@@ -26,7 +26,7 @@ afterEach(() => {
 function open(maxCircuits = 100): Circuits {
   const opened = new Circuits({
     shared: {
-      takeOver: () => Promise.resolve({ circuits: new Map(), read: [] }),
+      takeOver: () => Promise.resolve({ found: new Map(), read: [] }),
       opened: ({ webhookId }, { probeAtMs }) => shared.set(webhookId, probeAtMs),
       closed: ({ webhookId }) => shared.delete(webhookId),
     },

@@ -22,7 +22,7 @@ import {
   seededSuccesses,
 } from './circuit.ts';
 import type { CircuitView } from './gate.ts';
-import { MAX_INHERITED } from './host-pace.ts';
+import { MAX_INHERITED, PartitionsTakenOver, TAKEN_OVER_WITHIN_MS } from './handover.ts';
 
 /** Where an attempt goes. A changed URL is another endpoint, and starts with a closed circuit. */
 interface CircuitEndpoint {
@@ -56,11 +56,6 @@ interface CircuitsDeps {
 
 /** Longer than the longest wait of a deferred record. */
 const FORGOTTEN_AFTER_MS = 12 * 3_600_000;
-/**
- * The records of new partitions wait for their circuits. Without an end, those of 2,400 partitions would wait 300 s for
- * a node of a Redis cluster that hangs.
- */
-const TAKEN_OVER_WITHIN_MS = 5_000;
 /** The size of one circuit in memory, mostly opossum's. */
 export const CIRCUIT_BYTES = 13_000;
 
@@ -71,10 +66,7 @@ export class Circuits {
   readonly #circuits = new Map<string, Circuit>();
   /** Open circuits of former owners that were not needed here yet, by webhook id. */
   readonly #inherited = new Map<string, InheritedCircuit>();
-  /** The partitions of this process. */
-  #owned: ReadonlySet<number> = new Set();
-  /** The owned partitions whose former owners' circuits were read. */
-  readonly #read = new Set<number>();
+  readonly #partitions = new PartitionsTakenOver();
   readonly #rotation = new EventEmitter().setMaxListeners(0);
   readonly #ticker: Ticker;
 
@@ -192,7 +184,7 @@ export class Circuits {
 
   /** An attempt may end here after its partition has gone to another process, which has a circuit of its own. */
   #isOwned({ webhookId }: CircuitEndpoint): boolean {
-    return this.#owned.has(this.#deps.partitionOf(webhookId));
+    return this.#partitions.has(this.#deps.partitionOf(webhookId));
   }
 
   #createSeeded(endpoint: CircuitEndpoint, report: CircuitReport): Circuit {
@@ -242,15 +234,12 @@ export class Circuits {
    * not return stay unknown until the next call.
    */
   async own(partitions: ReadonlySet<number>): Promise<void> {
-    this.#owned = partitions;
+    this.#partitions.own(partitions);
     for (const [id, { owner }] of this.#circuits) {
       if (!partitions.has(owner.partition)) this.#drop(id);
     }
     for (const [id, { partition }] of this.#inherited) {
       if (!partitions.has(partition)) this.#inherited.delete(id);
-    }
-    for (const partition of this.#read) {
-      if (!partitions.has(partition)) this.#read.delete(partition);
     }
     await this.#inherit();
   }
@@ -262,22 +251,22 @@ export class Circuits {
       const times = { probeAtMs: circuit.probeAtMs(), sinceMs: circuit.sinceMs() };
       this.#deps.shared.opened(circuit.owner, times);
     }
-    this.#read.clear();
+    this.#partitions.readAgain();
     await this.#inherit();
   }
 
   async #inherit(): Promise<void> {
     const { shared, logger } = this.#deps;
-    const unread = [...this.#owned].filter((partition) => !this.#read.has(partition));
+    const unread = this.#partitions.unread();
     if (unread.length === 0) return;
     try {
       const limits = {
         most: MAX_INHERITED - this.#inherited.size,
         withinMs: TAKEN_OVER_WITHIN_MS,
       };
-      const { circuits, read } = await shared.takeOver(unread, limits);
-      for (const [id, circuit] of circuits) this.#keepInherited(id, circuit);
-      for (const partition of read) if (this.#owned.has(partition)) this.#read.add(partition);
+      const { found, read } = await shared.takeOver(unread, limits);
+      for (const [id, circuit] of found) this.#keepInherited(id, circuit);
+      this.#partitions.markRead(read);
       const missed = unread.length - read.length;
       if (missed > 0)
         logger.warn({ partitions: missed }, 'cannot read all open circuits of former owners');
@@ -289,7 +278,8 @@ export class Circuits {
   /** An open circuit of our own stays: it is as new as the shared one, or Redis was away when it opened. */
   #keepInherited(id: string, circuit: InheritedCircuit): void {
     const present = this.#circuits.get(id);
-    if (!this.#owned.has(circuit.partition) || (present && present.state() !== 'closed')) return;
+    if (!this.#partitions.has(circuit.partition) || (present && present.state() !== 'closed'))
+      return;
     this.#drop(id);
     this.#inherited.set(id, circuit);
   }

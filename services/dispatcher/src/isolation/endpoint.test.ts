@@ -21,7 +21,8 @@ describe('endpoint', () => {
   let endpoint: Endpoint;
 
   beforeEach(() => {
-    endpoint = createEndpoint({ webhookId: 'wh_1', companyId: 'comp_1' }, BOUNDS);
+    const url = 'https://one.example/';
+    endpoint = createEndpoint({ webhookId: 'wh_1', companyId: 'comp_1', url }, BOUNDS);
   });
 
   /** An attempt that ends now. */

@@ -21,6 +21,8 @@ import {
 export interface Endpoint extends Slowness, PacedByHost {
   webhookId: string;
   companyId: string;
+  /** Where its attempts go. Everything learned about the endpoint applies to this URL only. */
+  url: string;
   running: Record<QueueKind, number>;
   /** The attempt that was given a slot last came from the slow lane. */
   wasSlowLast: boolean;
@@ -66,12 +68,13 @@ export interface ObservedAttempt {
 const QUICKEST_RISES_BY = 0.02;
 
 export function createEndpoint(
-  { webhookId, companyId }: { webhookId: string; companyId: string },
+  { webhookId, companyId, url }: Pick<Endpoint, 'webhookId' | 'companyId' | 'url'>,
   bounds: LimitBounds,
 ): Endpoint {
   return {
     webhookId,
     companyId,
+    url,
     running: { first: 0, retry: 0, slow: 0 },
     wasSlowLast: false,
     overdue: 0,
@@ -95,9 +98,9 @@ export function createEndpoint(
  * Forgets what was learned of a former URL: another one is another endpoint. Attempts under way stay, and
  * so does the last second of the webhook's own rate limit.
  */
-export function resetForNewUrl(endpoint: Endpoint, bounds: LimitBounds): void {
+export function resetForNewUrl(endpoint: Endpoint, url: string, bounds: LimitBounds): void {
   const { running, sent } = endpoint;
-  Object.assign(endpoint, createEndpoint(endpoint, bounds), { running, sent });
+  Object.assign(endpoint, createEndpoint({ ...endpoint, url }, bounds), { running, sent });
 }
 
 export function concurrencyOf({ limit }: Pick<Endpoint, 'limit'>): number {

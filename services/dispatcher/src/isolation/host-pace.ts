@@ -1,6 +1,3 @@
-import { MAX_HOLD_MS } from '@posthorn/domain/delivery/schedule.ts';
-import { urlHashOf } from '@posthorn/platform/redis/endpoint-flows.ts';
-
 /*
  * Many webhooks of one company may lead to one host. A rate limit of each of them would not protect that
  * host: a company could send it whatever its webhooks together may send.
@@ -136,49 +133,4 @@ function takeStart(host: HostPace, nowMs: number): number {
 /** How much before its position in the even spacing a start may be. */
 function aheadMs({ spacingMs }: HostPace): number {
   return Math.max(0, TOGETHER_MS - spacingMs);
-}
-
-/** A hold that a former owner was asked for. */
-export interface HandedOverPause {
-  /** By the clock of the former owner, since 1970. */
-  untilMs: number;
-  /** Of the URL whose host asked for it; null when it is not stored. */
-  urlHash: string | null;
-}
-
-interface InheritedPause {
-  /** Monotonic, milliseconds. */
-  untilMs: number;
-  urlHash: string | null;
-}
-
-/** Holds that former owners were asked for, by webhook id. */
-export type InheritedPauses = ReadonlyMap<string, InheritedPause>;
-
-/** Further pauses or open circuits of former owners are ignored, so that they do not fill the memory. */
-export const MAX_INHERITED = 50_000;
-/** The size of one of them: its id, its time and the hash of a URL. */
-export const INHERITED_BYTES = 200;
-
-/** The clock of a former owner may be ahead of ours by any time: an hour is left at most. */
-export function inheritedPauses(
-  handedOver: ReadonlyMap<string, HandedOverPause>,
-  { nowMs, monotonicMs }: { nowMs: () => number; monotonicMs: () => number },
-): InheritedPauses {
-  const kept = [...handedOver].slice(0, MAX_INHERITED);
-  const all = kept.map(([id, { untilMs, urlHash }]) => {
-    const leftMs = Math.min(untilMs - nowMs(), MAX_HOLD_MS);
-    return [id, { untilMs: monotonicMs() + leftMs, urlHash }] as const;
-  });
-  return new Map(all);
-}
-
-/** Returns when the inherited pause of the endpoint ends, monotonic; 0 without one, or when it is that of another URL. */
-export function inheritedUntilMs(
-  holds: InheritedPauses,
-  { webhookId, url }: { webhookId: string; url: string },
-): number {
-  const hold = holds.get(webhookId);
-  if (!hold) return 0;
-  return hold.urlHash === null || hold.urlHash === urlHashOf(url) ? hold.untilMs : 0;
 }

@@ -31,8 +31,6 @@ import { recentSuccesses } from './learned-rate.ts';
 
 /** An endpoint with its queues. */
 export interface QueuedEndpoint extends Endpoint {
-  /** Where its attempts go. Everything learned about the endpoint applies to this URL only. */
-  url: string;
   waiting: Record<QueueKind, Fifo<WaitingAttempt>>;
   /** Cancels the timer that wakes its queues; null when there is none. */
   cancelWake: (() => void) | null;
@@ -67,7 +65,6 @@ export function createQueuedEndpoint(
 ): QueuedEndpoint {
   return {
     ...createEndpoint(candidate, bounds),
-    url: candidate.url,
     pausedUntilMs,
     waiting: { first: createFifo(), retry: createFifo(), slow: createFifo() },
     cancelWake: null,
@@ -98,10 +95,14 @@ export function isForgettable(endpoint: QueuedEndpoint, nowMs: number): boolean 
   return !isRecent && !isSlow(endpoint, nowMs) && isIdleWithoutLimit(endpoint, nowMs);
 }
 
+/** True when no attempt is under way or waits. */
+export function isIdle(endpoint: QueuedEndpoint): boolean {
+  return runningOf(endpoint) + waitingOf(endpoint) === 0;
+}
+
 /** True when it is idle, and neither a pause nor a pace has to be kept. */
 export function isIdleWithoutLimit(endpoint: QueuedEndpoint, nowMs: number): boolean {
-  const isIdle = runningOf(endpoint) + waitingOf(endpoint) === 0;
-  return isIdle && Math.max(endpoint.pausedUntilMs, endpoint.nextPacedMs) <= nowMs;
+  return isIdle(endpoint) && Math.max(endpoint.pausedUntilMs, endpoint.nextPacedMs) <= nowMs;
 }
 
 export interface QueuePosition {

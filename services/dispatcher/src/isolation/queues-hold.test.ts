@@ -1,6 +1,5 @@
 import { beforeEach, describe, expect, it } from '@jest/globals';
 import { MAX_HOLD_MS } from '@posthorn/domain/delivery/schedule.ts';
-import { urlHashOf } from '@posthorn/platform/redis/endpoint-flows.ts';
 import {
   count,
   createQueueHarness,
@@ -9,7 +8,6 @@ import {
   type QueueHarness,
   reservationsOf,
 } from '../../../../test/support/isolation/queue-harness.ts';
-import type { HandedOverPause } from './host-pace.ts';
 import { NO_RATE } from './learned-rate.ts';
 import { MAX_IDLE_ENDPOINTS } from './queues.ts';
 
@@ -24,12 +22,6 @@ async function hold(retryAfterMs: number, id = 'a'): Promise<void> {
   const one = await harness.enter(id, 'first', 1);
   await harness.finish(one, { outcome: 'http_429', statusCode: 429, retryAfterMs });
 }
-
-/** What is left of a pause, as a dispatcher of an earlier version has stored it, or with its URL. */
-const left = (forMs: number, url?: string): HandedOverPause => {
-  const untilMs = EPOCH_MS + harness.time.nowMs() + forMs;
-  return { untilMs, urlHash: url === undefined ? null : urlHashOf(url) };
-};
 
 describe('an endpoint that asks for a pause', () => {
   it('gets nothing during it, and everything that waited after it', async () => {
@@ -111,7 +103,7 @@ describe('an attempt that has a slot when the pause is asked for', () => {
   it('does not begin when the pause is that of a former owner', async () => {
     harness = createQueueHarness({ begins: false });
     const [late] = await harness.enter('a', 'first', 1);
-    harness.queues.inheritPauses(new Map([['a', left(500)]]));
+    await harness.inheritPauses(['a'], 500);
     expect(late?.slot?.begin()).toBe(false);
     harness.time.jump(500);
     expect(late?.slot?.begin()).toBe(true);
@@ -121,7 +113,7 @@ describe('an attempt that has a slot when the pause is asked for', () => {
 describe('a pause that a former owner was asked for', () => {
   it('is kept by the new owner, for endpoints that it knows or does not know', async () => {
     await harness.finish(await harness.enter('known', 'first', 1));
-    harness.queues.inheritPauses(new Map(['known', 'new'].map((id) => [id, left(2_000)])));
+    await harness.inheritPauses(['known', 'new'], 2_000);
     const all = [
       ...(await harness.enter('known', 'first', 1)),
       ...(await harness.enter('new', 'first', 1)),
@@ -134,7 +126,7 @@ describe('a pause that a former owner was asked for', () => {
 
   it('does not shorten a longer pause that is known here', async () => {
     await hold(9_000);
-    harness.queues.inheritPauses(new Map([['a', left(1_000)]]));
+    await harness.inheritPauses(['a'], 1_000);
     const one = await harness.enter('a', 'first', 1);
     await harness.pass(8_000);
     expect(count(one).waiting).toBe(1);
@@ -142,9 +134,7 @@ describe('a pause that a former owner was asked for', () => {
 
   it('holds for an hour at most, whatever the clock of the former owner said', async () => {
     await harness.finish(await harness.enter('known', 'first', 1));
-    harness.queues.inheritPauses(
-      new Map(['known', 'new'].map((id) => [id, left(3 * MAX_HOLD_MS)])),
-    );
+    await harness.inheritPauses(['known', 'new'], 3 * MAX_HOLD_MS);
     harness.time.jump(MAX_HOLD_MS - 1);
     expect(count(await harness.enter('known', 'first', 1)).waiting).toBe(1);
     harness.time.jump(1);
@@ -152,9 +142,17 @@ describe('a pause that a former owner was asked for', () => {
     expect(count(await harness.enter('new', 'first', 1)).started).toBe(1);
   });
 
+  it('is forgotten with its partition, idle endpoints too', async () => {
+    await harness.finish(await harness.enter('known', 'first', 1));
+    await harness.inheritPauses(['known', 'new'], 9_000);
+    expect([harness.handover.inherited(), harness.queues.endpoints().size]).toEqual([2, 1]);
+    await harness.handover.own(new Set());
+    expect([harness.handover.inherited(), harness.queues.endpoints().size]).toEqual([0, 0]);
+  });
+
   it('applies to attempts that already wait for a slot', async () => {
     const all = await harness.enter('a', 'first', 17);
-    harness.queues.inheritPauses(new Map([['a', left(2_000)]]));
+    await harness.inheritPauses(['a'], 2_000);
     await harness.finish(all.slice(0, 16));
     expect(count(all.slice(16)).waiting).toBe(1);
     await harness.pass(2_000);
@@ -203,8 +201,7 @@ describe('a webhook whose URL is changed', () => {
 
   it('inherits no pause of another URL', async () => {
     await harness.finish(await harness.enter('known', 'first', 1, NEW));
-    const old = left(9_000, 'https://one.example/');
-    harness.queues.inheritPauses(new Map(['known', 'new'].map((id) => [id, old])));
+    await harness.inheritPauses(['known', 'new'], 9_000);
     expect(count(await harness.enter('known', 'first', 1, NEW)).started).toBe(1);
     expect(count(await harness.enter('new', 'first', 1, NEW)).started).toBe(1);
     expect(count(await harness.enter('new', 'first', 1)).waiting).toBe(1);

@@ -4,7 +4,6 @@ import {
   count,
   createQueueHarness,
   type Entered,
-  EPOCH_MS,
   type QueueHarness,
 } from '../../../../test/support/isolation/queue-harness.ts';
 import type { AttemptReport } from './gate.ts';
@@ -114,15 +113,8 @@ async function apply(run: Run, next: Step): Promise<void> {
       harness.maxWait.ms = next.ms;
       return;
     case 'inherit':
-      inheritPause(harness, next);
+      return harness.inheritPauses([next.id], next.ms);
   }
-}
-
-function inheritPause(
-  { queues, time }: QueueHarness,
-  { id, ms }: { id: string; ms: number },
-): void {
-  queues.inheritPauses(new Map([[id, { untilMs: EPOCH_MS + time.nowMs() + ms, urlHash: null }]]));
 }
 
 /** Compares what the queues report with what has happened. */

@@ -31,21 +31,14 @@ import {
   type Reason,
   reservationOf,
 } from './gate.ts';
-import {
-  advanceHostPace,
-  createHostPaces,
-  type HandedOverPause,
-  type HostPaces,
-  inheritedPauses,
-  type InheritedPauses,
-  inheritedUntilMs,
-  reserveHostStart,
-} from './host-pace.ts';
+import type { Handover } from './handover.ts';
+import { advanceHostPace, createHostPaces, type HostPaces, reserveHostStart } from './host-pace.ts';
 import {
   circuitReportOf,
   createQueuedEndpoint,
   hasChoice,
   isForgettable,
+  isIdle,
   isIdleWithoutLimit,
   type Pool,
   poolOf,
@@ -85,8 +78,7 @@ export interface QueueDeps {
   payloads: Pick<PayloadMemory, 'hasRoom' | 'reserve' | 'onFreed'>;
   /** Begins the attempt at its circuit. The returned function takes its report, or null. */
   beginAttempt: (candidate: Candidate) => ReportToCircuit;
-  /** The endpoint at this URL asked for a pause of this many milliseconds. */
-  onPause: (webhookId: string, url: string, forMs: number) => void;
+  handover: Pick<Handover, 'pausedUntilMs' | 'reportPause'>;
   nowMs: () => number;
   /** For waits, holds and paces. */
   monotonicMs: () => number;
@@ -156,7 +148,6 @@ export class Queues {
   /** Fast slots of attempts that are overdue, or got them while their endpoint was slow. */
   #slowFast = 0;
   #isClosed = false;
-  #inheritedPauses: InheritedPauses = new Map();
 
   constructor(deps: QueueDeps) {
     this.#deps = deps;
@@ -187,17 +178,19 @@ export class Queues {
     return this.#endpoints;
   }
 
-  /** How many inherited pauses are kept. */
-  inheritedPauses(): number {
-    return this.#inheritedPauses.size;
+  /** Applies the pauses that former owners were asked for. */
+  applyPauses(): void {
+    for (const endpoint of this.#endpoints.values()) {
+      const untilMs = this.#deps.handover.pausedUntilMs(endpoint);
+      endpoint.pausedUntilMs = Math.max(endpoint.pausedUntilMs, untilMs);
+    }
   }
 
-  /** `holds`: webhook id → the pause that a former owner was asked for. */
-  inheritPauses(holds: ReadonlyMap<string, HandedOverPause>): void {
-    this.#inheritedPauses = inheritedPauses(holds, this.#deps);
+  /** Forgets idle endpoints of webhooks that this process does not own. */
+  forgetOthers(isOwned: (webhookId: string) => boolean): void {
     for (const endpoint of this.#endpoints.values()) {
-      const untilMs = inheritedUntilMs(this.#inheritedPauses, endpoint);
-      endpoint.pausedUntilMs = Math.max(endpoint.pausedUntilMs, untilMs);
+      if (isIdle(endpoint) && !isOwned(endpoint.webhookId))
+        this.#endpoints.delete(endpoint.webhookId);
     }
   }
 
@@ -250,7 +243,7 @@ export class Queues {
     const { webhookId, companyId, url, rateLimitPerSecond } = candidate;
     let endpoint = this.#endpoints.get(webhookId);
     if (!endpoint) {
-      const pausedUntilMs = inheritedUntilMs(this.#inheritedPauses, candidate);
+      const pausedUntilMs = this.#deps.handover.pausedUntilMs(candidate);
       endpoint = createQueuedEndpoint(candidate, this.#deps.limits.perEndpoint, pausedUntilMs);
       this.#endpoints.set(webhookId, endpoint);
     }
@@ -262,9 +255,8 @@ export class Queues {
 
   /** A changed URL is another endpoint: the pause of the old one would keep it without attempts for an hour. */
   #moveTo(endpoint: QueuedEndpoint, url: string): void {
-    endpoint.url = url;
-    resetForNewUrl(endpoint, this.#deps.limits.perEndpoint);
-    endpoint.pausedUntilMs = inheritedUntilMs(this.#inheritedPauses, endpoint);
+    resetForNewUrl(endpoint, url, this.#deps.limits.perEndpoint);
+    endpoint.pausedUntilMs = this.#deps.handover.pausedUntilMs(endpoint);
     for (const attempt of this.#requests) {
       if (attempt.endpoint !== endpoint) continue;
       attempt.isOfFormerUrl = true;
@@ -534,7 +526,7 @@ export class Queues {
     const observed = { ...report, startedMs, endedMs, durationMs, running, isLimited };
     learn(endpoint, observed, this.#deps.limits.perEndpoint);
     if (endpoint.pausedUntilMs > heldUntilMs) {
-      this.#deps.onPause(endpoint.webhookId, endpoint.url, endpoint.pausedUntilMs - endedMs);
+      this.#deps.handover.reportPause(endpoint, endpoint.pausedUntilMs - endedMs);
     }
   }
 

@@ -1,32 +1,43 @@
 import { beforeEach, describe, expect, it } from '@jest/globals';
 import type { EndpointFlow } from '@posthorn/platform/redis/endpoint-flows.ts';
 import { createEndpoint, type Endpoint } from './endpoint.ts';
-import { createFlowReporter, type FlowReporter, MAX_REPORTED } from './flow-reporter.ts';
+import { Handover, MAX_REPORTED_BYTES } from './handover.ts';
 
 describe('report flows', () => {
   const BOUNDS = { floor: 1, start: 16, ceiling: 64 };
+  const URL = 'https://one.example/';
   const EPOCH_MS = 1_700_000_000_000;
 
   let endpoints: Endpoint[];
   let told: Map<string, EndpointFlow>[];
   let clockMs: number;
-  let flows: FlowReporter;
+  let flows: Handover;
 
   beforeEach(() => {
     [endpoints, told, clockMs] = [[], [], 1_000];
-    flows = createFlowReporter({
-      endpoints: () => endpoints,
-      flows: { report: (news) => void told.push(new Map(news)) },
+    flows = new Handover({
+      known: () => ({
+        endpoints: () => new Map(endpoints.map((each) => [each.webhookId, each])),
+        forgetOthers: () => undefined,
+        applyPauses: () => undefined,
+      }),
+      flows: {
+        report: (news) => void told.push(new Map(news)),
+        reportPause: () => undefined,
+        takeOverPauses: (read) => Promise.resolve({ found: new Map(), read: [...read] }),
+      },
+      partitionOf: (webhookId) => (webhookId === 'of another' ? 2 : 1),
       startConcurrency: BOUNDS.start,
       ceiling: BOUNDS.ceiling,
       // Whole milliseconds, as Date.now() gives them; those of performance.now() are not.
       nowMs: () => EPOCH_MS + Math.floor(clockMs),
       monotonicMs: () => clockMs,
     });
+    void flows.own(new Set([1]));
   });
 
   function known(webhookId: string, as: Partial<Endpoint> = {}): Endpoint {
-    const endpoint = createEndpoint({ webhookId, companyId: 'comp_1' }, BOUNDS);
+    const endpoint = createEndpoint({ webhookId, companyId: 'comp_1', url: URL }, BOUNDS);
     endpoints.push(Object.assign(endpoint, as));
     return endpoint;
   }
@@ -88,6 +99,12 @@ describe('report flows', () => {
       expect(told).toHaveLength(1);
     });
 
+    it('leaves out endpoints whose partition has gone', () => {
+      known('of another', { rateLimitPerSecond: 2 });
+      flows.tick();
+      expect(told).toEqual([]);
+    });
+
     it('contains a thousand endpoints at most, and the rest a second later', () => {
       for (let n = 0; n < 1_500; n += 1) known(`wh_${n}`, { rateLimitPerSecond: 1 });
       pass(3);
@@ -107,12 +124,12 @@ describe('report flows', () => {
     });
 
     it('remembers a limited number of endpoints', () => {
-      for (let n = 0; n < MAX_REPORTED + 1_000; n += 1) known(`wh_${n}`, { pausedUntilMs: 60_000 });
+      for (let n = 0; n < 21_000; n += 1) known(`wh_${n}`, { pausedUntilMs: 60_000 });
       for (let n = 0; n < 25; n += 1) {
         clockMs += 1_000;
         flows.tick();
       }
-      expect(flows.size()).toBe(MAX_REPORTED);
+      expect(flows.reportedBytes()).toBe(MAX_REPORTED_BYTES);
     });
   });
 });
