@@ -38,7 +38,10 @@ export const RIGHTS: Record<RedisUser, Rights> = {
     ],
   },
   dispatcher: {
-    reads: ['running:*', 'circuits-of-partition:*', 'pauses-of-partition:*', 'live-watched'],
+    // prettier-ignore
+    reads: [
+      'running:*', 'circuits-of-partition:*', 'pauses-of-partition:*', 'endpoint-flow:*', 'live-watched',
+    ],
     // prettier-ignore
     writes: [
       'running:*', 'circuits-of-partition:*', 'circuits-of-company:*', 'pauses-of-partition:*',

@@ -297,8 +297,7 @@ function createHandover({ config, redis, kafka }: Base, known: () => Queues): Ha
     partitionOf: (webhookId) => kafka.partitionOf(kafka.topics.messageCreated, webhookId),
     startConcurrency: config.ENDPOINT_CONCURRENCY,
     ceiling: queueLimitsOf(config).perEndpoint.ceiling,
-    nowMs: systemClockMs,
-    monotonicMs: monotonicClockMs,
+    ...CLOCKS,
   });
 }
 

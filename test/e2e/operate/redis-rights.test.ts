@@ -2,7 +2,11 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { createEndpointFlows, pauseKeyOf } from '@posthorn/platform/redis/endpoint-flows.ts';
+import {
+  createEndpointFlows,
+  type EndpointFlow,
+  pauseKeyOf,
+} from '@posthorn/platform/redis/endpoint-flows.ts';
 import { announce, listenForInvalidations } from '@posthorn/platform/redis/invalidations.ts';
 import {
   createLiveAttempts,
@@ -36,7 +40,13 @@ const URL = 'https://one.example/';
 const WEBHOOK = 'wh_1';
 const NOW_MS = 1_700_000_000_000;
 const QUIET = { onNews: () => undefined, logger: createLogger('test', 'silent') };
-const FLOW = { concurrency: 1, ceiling: 8, ratePerSecond: null, heldUntilMs: null };
+const FLOW: EndpointFlow = {
+  concurrency: 1,
+  ceiling: 8,
+  ratePerSecond: null,
+  heldUntilMs: null,
+  learned: null,
+};
 
 async function startServer(): Promise<Subject> {
   const dir = mkdtempSync(join(tmpdir(), 'posthorn-redis-rights-'));
@@ -144,7 +154,6 @@ describe.each([
       ['mget', `${PREFIX}rate:key:1`],
       ['hgetall', CIRCUITS],
       ['del', `${PREFIX}rate:key:1`],
-      ['mget', `${PREFIX}endpoint-flow:x`],
     ],
   };
 
@@ -175,6 +184,7 @@ async function doAsDispatcher(redis: RedisClient): Promise<void> {
   );
   const flows = createEndpointFlows(redis, PREFIX, () => NOW_MS);
   flows.report(new Map([[WEBHOOK, FLOW]]));
+  await eventually('a flow', async () => (await flows.readAll([WEBHOOK]))[0] !== null);
   flows.reportPause({ ...of, url: URL }, NOW_MS + 1);
   const pause = pauseKeyOf({ webhookId: WEBHOOK, url: URL });
   await eventually('a pause', async () =>

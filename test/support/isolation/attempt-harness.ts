@@ -134,7 +134,7 @@ export function createAttemptHarness(options: AttemptHarnessOptions = {}): Attem
     suspendedForMs: () => null,
     circuitOf: options.circuit ?? (() => ({ kind: 'closed' })),
     beginAttempt: () => (report) => Promise.resolve(options.onReport?.(report)),
-    handover: { pausedUntilMs: () => 0, reportPause: () => undefined },
+    handover: { pausedUntilMs: () => 0, learned: () => null, reportPause: () => undefined },
     nowMs,
     monotonicMs,
     stallFreeMs: monotonicMs,

@@ -68,6 +68,8 @@ export interface QueueHarness {
   pass: (ms: number) => Promise<void>;
 }
 
+type HandoverFlows = Pick<EndpointFlows, 'report' | 'readAll' | 'reportPause' | 'takeOverPauses'>;
+
 export interface QueueHarnessOptions {
   limits?: Partial<QueueDeps['limits']>;
   /** Returns by how much stallFreeMs() is behind the clock; see stall-free-clock.ts. */
@@ -77,7 +79,7 @@ export interface QueueHarnessOptions {
   /** Whether attempts begin as soon as they have a slot; true by default. */
   begins?: boolean;
   /** The flows in Redis; none by default. */
-  flows?: Pick<EndpointFlows, 'report' | 'reportPause' | 'takeOverPauses'>;
+  flows?: HandoverFlows;
 }
 
 const URL = 'https://one.example/';
@@ -97,8 +99,9 @@ const LIMITS: QueueDeps['limits'] = {
 
 /** Waits until all settled promises have called back. */
 async function flushPromises(): Promise<void> {
-  // The end of an attempt takes four microtasks in sequence. setImmediate would make minutes of ticks slow.
-  for (let n = 0; n < 16; n += 1) await Promise.resolve();
+  // The first attempt of an endpoint that comes from another process takes some twenty microtasks in sequence.
+  // setImmediate would make minutes of ticks slow.
+  for (let n = 0; n < 32; n += 1) await Promise.resolve();
 }
 
 /** Creates the queues of the dispatcher with a clock, circuits and memory that the test controls. */
@@ -123,12 +126,19 @@ export function createQueueHarness({
   );
   let unreported = 0;
   const left = new Map<string, SharedPause>();
-  const monotonicMs = (): number => time.nowMs();
   const nowMs = (): number => EPOCH_MS + time.nowMs();
+  const clocks: Pick<QueueDeps, 'nowMs' | 'monotonicMs' | 'inNextLoop' | 'wakeAfter'> = {
+    nowMs,
+    monotonicMs: () => time.nowMs(),
+    inNextLoop: (act) => void acts.push(act),
+    // In whole milliseconds, like setTimeout.
+    wakeAfter: (ms, wake) => time.after(Math.ceil(ms), wake),
+  };
   const handover: Handover = new Handover({
     known: () => queues,
     flows: {
       report: () => undefined,
+      readAll: (ids) => Promise.resolve(ids.map(() => null)),
       reportPause: ({ webhookId }, untilMs) => void holds.push([webhookId, untilMs - nowMs()]),
       takeOverPauses: (read) => Promise.resolve({ found: left, read: [...read] }),
       ...flows,
@@ -136,8 +146,7 @@ export function createQueueHarness({
     partitionOf: () => PARTITION,
     startConcurrency: perEndpoint.start,
     ceiling: perEndpoint.ceiling,
-    nowMs,
-    monotonicMs,
+    ...clocks,
   });
   const queues: Queues = new Queues({
     limits: { ...LIMITS, ...limits, perEndpoint },
@@ -155,12 +164,8 @@ export function createQueueHarness({
       };
     },
     handover,
-    nowMs,
-    monotonicMs,
     stallFreeMs: () => time.nowMs() - (stalledMs?.() ?? 0),
-    inNextLoop: (act) => void acts.push(act),
-    // In whole milliseconds, like setTimeout.
-    wakeAfter: (ms, wake) => time.after(Math.ceil(ms), wake),
+    ...clocks,
   });
   const enterOne = (entered: Entered): void => {
     void queues.enter(entered.candidate).then((admission) => {

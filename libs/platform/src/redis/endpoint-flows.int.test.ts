@@ -6,6 +6,7 @@ import {
   createEndpointFlows,
   FLOW_TTL_MS,
   pauseKeyOf,
+  urlHashOf,
   type EndpointFlow,
   type EndpointFlows,
 } from './endpoint-flows.ts';
@@ -16,6 +17,7 @@ const PLAIN: EndpointFlow = {
   ceiling: 1_000,
   ratePerSecond: null,
   heldUntilMs: null,
+  learned: null,
 };
 
 describe.each(REDIS_KINDS)('flows of endpoints in %s', (_kind, open) => {
@@ -54,6 +56,24 @@ describe.each(REDIS_KINDS)('flows of endpoints in %s', (_kind, open) => {
     expect(await reader.read('wh_3')).toBeNull();
     owner.report(new Map([['wh_1', held]]));
     expect(await reader.read('wh_1')).toEqual(held);
+  });
+
+  it('are read for several webhooks in order, with what was learned', async () => {
+    const learned: EndpointFlow['learned'] = {
+      urlHash: urlHashOf(URL),
+      isSlow: true,
+      quickestMs: 12.5,
+      limit: { value: 3.5, slowStartThreshold: null, lowestMs: 11 },
+      rate: { base: 20, plateau: null, grownMs: 300, confirmed: 1 },
+    };
+    owner.report(new Map([['wh_2', { ...PLAIN, learned }]]));
+    expect(await reader.readAll(['wh_1', 'wh_2'])).toEqual([null, { ...PLAIN, learned }]);
+  });
+
+  it('are read from a dispatcher of the version before, which learned nothing for others', async () => {
+    const before = JSON.stringify({ ...PLAIN, learned: undefined });
+    await store.redis.set(`${prefix}endpoint-flow:wh_1`, before);
+    expect(await reader.read('wh_1')).toEqual(PLAIN);
   });
 
   it('expire when they are not reported again', async () => {
@@ -132,6 +152,7 @@ describe.each(REDIS_KINDS)('flows of endpoints in %s', (_kind, open) => {
     cutOff.report(new Map([['wh_1', PLAIN]]));
     cutOff.reportPause({ webhookId: 'wh_1', url: URL, partition: 1 }, nowMs + 500);
     await expect(cutOff.read('wh_1')).rejects.toThrow();
+    await expect(cutOff.readAll(['wh_1'])).rejects.toThrow();
     await expect(cutOff.takeOverPauses([1], { most: 1, withinMs: 60_000 })).rejects.toThrow();
   });
 });

@@ -4,6 +4,7 @@ import { z } from 'zod';
 import {
   MAX_DATE_MS,
   parseStored,
+  readAll,
   readPatiently,
   type RedisCommand,
   sendAll,
@@ -23,12 +24,19 @@ export interface EndpointFlow {
   ratePerSecond: number | null;
   /** The end of the pause that it asked for, in milliseconds since 1970; null without a pause. */
   heldUntilMs: number | null;
+  /** For its next owner; null of a dispatcher of the version before. */
+  learned: LearnedFlow | null;
 }
+
+/** What the next owner of the webhook's partition begins with: numbers of the dispatcher's isolation/endpoint.ts. */
+export type LearnedFlow = z.infer<typeof learnedSchema>;
 
 /** What dispatchers report about endpoints that they send to differently than to a new one. */
 export interface EndpointFlows {
   /** Null when no flow was reported in the last three minutes. Rejects without Redis. */
   read: (webhookId: string) => Promise<EndpointFlow | null>;
+  /** The same for several, in order. Waits for a late reply. */
+  readAll: (webhookIds: readonly string[]) => Promise<(EndpointFlow | null)[]>;
   /** Stores flows by webhook id, without waiting for Redis; while Redis is away nothing is stored. */
   report: (flows: ReadonlyMap<string, EndpointFlow>) => void;
   /** Reads the pauses of these partitions by `pauseKeyOf`. Rejects when none of the partitions can be read. */
@@ -53,11 +61,28 @@ export interface SharedPause {
   partition: number;
 }
 
+const count = z.number().min(0);
+const learnedSchema = z.object({
+  /** See `urlHashOf`: another URL is another endpoint. */
+  urlHash: z.string(),
+  isSlow: z.boolean(),
+  quickestMs: count,
+  limit: z.object({
+    value: count,
+    slowStartThreshold: count.nullable(),
+    lowestMs: count.nullable(),
+  }),
+  rate: z
+    .object({ base: count, plateau: count.nullable(), grownMs: count, confirmed: count })
+    .nullable(),
+});
+
 const flowSchema = z.object({
   concurrency: z.number(),
   ceiling: z.number(),
   ratePerSecond: z.number().nullable(),
   heldUntilMs: z.int().min(0).max(MAX_DATE_MS).nullable(),
+  learned: learnedSchema.nullable().default(null),
 });
 
 /** Dispatchers report again before this; reports of a dispatcher that crashed expire. */
@@ -101,11 +126,12 @@ export function createEndpointFlows(
     return pauses;
   }
 
+  const toFlow = (text: string | null): EndpointFlow | null =>
+    text === null ? null : parseStored(flowSchema, text);
+
   return {
-    async read(webhookId) {
-      const text = await redis.get(keyOf(webhookId));
-      return text === null ? null : parseStored(flowSchema, text);
-    },
+    read: async (webhookId) => toFlow(await redis.get(keyOf(webhookId))),
+    readAll: async (webhookIds) => (await readAll(redis, webhookIds.map(keyOf))).map(toFlow),
     report(flows) {
       const toCommand = ([id, flow]: [string, EndpointFlow]): RedisCommand => {
         return ['set', keyOf(id), JSON.stringify(flow), 'PX', FLOW_TTL_MS];

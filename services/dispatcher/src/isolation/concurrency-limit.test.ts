@@ -3,6 +3,8 @@ import fc from 'fast-check';
 import {
   type ConcurrencyLimit,
   type EndedAttempt,
+  handOverLimit,
+  inheritedLimit,
   initialLimit,
   limitAfter,
   type LimitBounds,
@@ -190,5 +192,44 @@ describe('the limit of an endpoint [security]', () => {
     const grown = after(initialLimit(BOUNDS), 10, { ms: 5 });
     const late = after(grown, 20, { ms: 50, fromMs: 1_000, isLimited: false });
     expect(late.value).toBe(grown.value);
+  });
+});
+
+describe('a limit that is handed over', () => {
+  const grown = after(initialLimit(BOUNDS), 20, { ms: 20 });
+  const failed = after(grown, 1, { verdict: 'congested', fromMs: 1_000 });
+
+  test('continues with the value, the threshold and the lowest latency of the former owner', () => {
+    const inherited = inheritedLimit(handOverLimit(failed), BOUNDS, 50_000);
+    expect(handOverLimit(inherited)).toEqual(handOverLimit(failed));
+    expect(handOverLimit(failed)).toMatchObject({
+      value: failed.value,
+      slowStartThreshold: failed.slowStartThreshold,
+      lowestMs: 19,
+    });
+  });
+
+  test('grows beyond the threshold no faster than at the former owner', () => {
+    const next = { ms: 20, fromMs: 2_000 };
+    const here = after(inheritedLimit(handOverLimit(failed), BOUNDS, 2_000), 3, next);
+    expect(here.value).toBeLessThanOrEqual(after(failed, 3, next).value);
+  });
+
+  test('stays within the bounds of the new owner, whatever the former one had', () => {
+    const anything = fc.record({
+      value: fc.double({ min: 0, noNaN: true }),
+      slowStartThreshold: fc.option(fc.double({ min: 0, noNaN: true })),
+      lowestMs: fc.option(fc.double({ min: 0, noNaN: true })),
+    });
+    fc.assert(
+      fc.property(anything, history, (handedOver, attempts) => {
+        let limit = inheritedLimit(handedOver, BOUNDS, 10_000);
+        expect(limit.value).toBeGreaterThanOrEqual(BOUNDS.floor);
+        expect(limit.value).toBeLessThanOrEqual(BOUNDS.ceiling);
+        for (const attempt of attempts) limit = limitAfter(limit, attempt, BOUNDS);
+        expect(limit.value).toBeGreaterThanOrEqual(BOUNDS.floor);
+        expect(limit.value).toBeLessThanOrEqual(BOUNDS.ceiling);
+      }),
+    );
   });
 });

@@ -74,6 +74,43 @@ export function initialLimit(bounds: LimitBounds): ConcurrencyLimit {
   };
 }
 
+/** The part of a limit that the next owner of the endpoint begins with. */
+export interface HandedOverLimit {
+  value: number;
+  /** Null until the first decrease. */
+  slowStartThreshold: number | null;
+  /** The latency when nothing queues at the endpoint; null before it is known. */
+  lowestMs: number | null;
+}
+
+export function handOverLimit({
+  value,
+  slowStartThreshold,
+  latency,
+}: ConcurrencyLimit): HandedOverLimit {
+  return {
+    value,
+    slowStartThreshold: finiteOrNull(slowStartThreshold),
+    lowestMs: finiteOrNull(baseOf(latency)),
+  };
+}
+
+const finiteOrNull = (value: number): number | null => (Number.isFinite(value) ? value : null);
+
+/** Whatever was handed over, the limit stays within our own bounds. */
+export function inheritedLimit(
+  { value, slowStartThreshold, lowestMs }: HandedOverLimit,
+  bounds: LimitBounds,
+  nowMs: number,
+): ConcurrencyLimit {
+  return {
+    ...initialLimit(bounds),
+    value: within(value, bounds),
+    slowStartThreshold: slowStartThreshold ?? Infinity,
+    latency: lowestMs === null ? NO_LATENCY : withNewBase(NO_LATENCY, lowestMs, nowMs),
+  };
+}
+
 /**
  * Returns the limit after an attempt has ended. It grows as in TCP (RFC 5681), decreases for refusals
  * once per round trip (AIMD), and decreases for latency by the ratio of the lowest to the current one

@@ -2,6 +2,9 @@ import type { Outcome } from '@posthorn/domain/delivery/delivery.ts';
 import {
   type ConcurrencyLimit,
   type EndedAttempt,
+  type HandedOverLimit,
+  handOverLimit,
+  inheritedLimit,
   initialLimit,
   limitAfter,
   type LimitBounds,
@@ -10,6 +13,9 @@ import type { QueueKind } from './gate.ts';
 import type { PacedByHost } from './host-pace.ts';
 import {
   expectedRate,
+  type HandedOverRate,
+  handOverRate,
+  inheritedRate,
   type LearnedRate,
   NO_RATE,
   rateAfterRefusal,
@@ -101,6 +107,37 @@ export function createEndpoint(
 export function resetForNewUrl(endpoint: Endpoint, url: string, bounds: LimitBounds): void {
   const { running, sent } = endpoint;
   Object.assign(endpoint, createEndpoint({ ...endpoint, url }, bounds), { running, sent });
+}
+
+/** Everything learned about an endpoint that its next owner begins with. */
+export interface HandedOverEndpoint {
+  isSlow: boolean;
+  /** See Endpoint. */
+  quickestMs: number;
+  limit: HandedOverLimit;
+  rate: HandedOverRate | null;
+}
+
+export function handOver(endpoint: Endpoint, nowMs: number): HandedOverEndpoint {
+  return {
+    isSlow: isSlow(endpoint, nowMs),
+    quickestMs: endpoint.quickestMs,
+    limit: handOverLimit(endpoint.limit),
+    rate: handOverRate(endpoint.rate, nowMs),
+  };
+}
+
+/** Begins a new endpoint with the knowledge of its former owner. A slow one is slow until an attempt shows the opposite. */
+export function inherit(
+  endpoint: Endpoint,
+  from: HandedOverEndpoint,
+  bounds: LimitBounds,
+  nowMs: number,
+): void {
+  endpoint.slowUntilMs = from.isSlow ? nowMs + SLOW_FOR_MS : 0;
+  endpoint.quickestMs = from.quickestMs;
+  endpoint.limit = inheritedLimit(from.limit, bounds, nowMs);
+  endpoint.rate = inheritedRate(from.rate, nowMs);
 }
 
 export function concurrencyOf({ limit }: Pick<Endpoint, 'limit'>): number {

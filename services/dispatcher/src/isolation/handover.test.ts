@@ -1,6 +1,11 @@
 import { beforeEach, describe, expect, it } from '@jest/globals';
-import type { EndpointFlow } from '@posthorn/platform/redis/endpoint-flows.ts';
-import { createEndpoint, type Endpoint } from './endpoint.ts';
+import { type EndpointFlow, urlHashOf } from '@posthorn/platform/redis/endpoint-flows.ts';
+import {
+  count,
+  createQueueHarness,
+  type QueueHarness,
+} from '../../../../test/support/isolation/queue-harness.ts';
+import { concurrencyOf, createEndpoint, type Endpoint, isSlow, paceOf } from './endpoint.ts';
 import { Handover, MAX_REPORTED_BYTES } from './handover.ts';
 
 describe('report flows', () => {
@@ -22,6 +27,7 @@ describe('report flows', () => {
         applyPauses: () => undefined,
       }),
       flows: {
+        readAll: (ids) => Promise.resolve(ids.map(() => null)),
         report: (news) => void told.push(new Map(news)),
         reportPause: () => undefined,
         takeOverPauses: (read) => Promise.resolve({ found: new Map(), read: [...read] }),
@@ -32,6 +38,8 @@ describe('report flows', () => {
       // Whole milliseconds, as Date.now() gives them; those of performance.now() are not.
       nowMs: () => EPOCH_MS + Math.floor(clockMs),
       monotonicMs: () => clockMs,
+      inNextLoop: (act) => void setImmediate(act),
+      wakeAfter: () => () => undefined,
     });
     void flows.own(new Set([1]));
   });
@@ -67,7 +75,8 @@ describe('report flows', () => {
         ratePerSecond: 2.3,
         heldUntilMs: EPOCH_MS + 6_000,
       };
-      expect(told).toEqual([new Map([['a', flow]])]);
+      expect(told).toHaveLength(1);
+      expect(told[0]?.get('a')).toMatchObject(flow);
     });
 
     it('is sent when it changes, and repeated before Redis would expire it', () => {
@@ -81,13 +90,21 @@ describe('report flows', () => {
       expect(told).toHaveLength(3);
     });
 
+    it('is sent when the endpoint turns slow, and when it is fast again', () => {
+      const endpoint = known('a', { slowUntilMs: 1e9 });
+      pass(30);
+      endpoint.slowUntilMs = 0;
+      pass(1);
+      expect(told.map((news) => news.get('a')?.learned?.isSlow)).toEqual([true, false]);
+    });
+
     it('is sent as well when the endpoint is treated like a new one again', () => {
       const endpoint = known('a', { rateLimitPerSecond: 2 });
       flows.tick();
       endpoint.rateLimitPerSecond = null;
       pass(1);
       const flow = { concurrency: 16, ceiling: 64, ratePerSecond: null, heldUntilMs: null };
-      expect(told.at(-1)).toEqual(new Map([['a', flow]]));
+      expect(told.at(-1)?.get('a')).toMatchObject(flow);
     });
 
     it('does not change because of fractions of a millisecond between two clocks', () => {
@@ -131,5 +148,148 @@ describe('report flows', () => {
       }
       expect(flows.reportedBytes()).toBe(MAX_REPORTED_BYTES);
     });
+  });
+});
+
+describe('an endpoint whose partition comes from another process', () => {
+  const BOUNDS = { floor: 1, start: 16, ceiling: 64 };
+  const RETRY_LATER = { outcome: 'http_429', statusCode: 429, retryAfterMs: 1_000 } as const;
+
+  let stored: Map<string, EndpointFlow>;
+  let reads: string[][];
+  let readAll: (ids: readonly string[]) => Promise<(EndpointFlow | null)[]>;
+  let former: QueueHarness;
+  let next: QueueHarness;
+
+  function start(perEndpoint = BOUNDS): QueueHarness {
+    return createQueueHarness({
+      limits: { perEndpoint },
+      flows: {
+        report(flows) {
+          for (const [id, flow] of flows) stored.set(id, flow);
+        },
+        readAll(ids) {
+          reads.push([...ids]);
+          return readAll(ids);
+        },
+        reportPause: () => undefined,
+        takeOverPauses: (read) => Promise.resolve({ found: new Map(), read: [...read] }),
+      },
+    });
+  }
+
+  beforeEach(async () => {
+    stored = new Map();
+    reads = [];
+    readAll = (ids) => Promise.resolve(ids.map((id) => stored.get(id) ?? null));
+    [former, next] = [start(), start()];
+    await former.handover.own(new Set([0]));
+  });
+
+  /** What the former owner has learned from these refusals, once it has reported it. */
+  async function refusedAtFormer(id: string): Promise<Endpoint> {
+    await former.finish(await former.enter(id, 'first', 8), RETRY_LATER);
+    former.handover.tick();
+    return known(former, id);
+  }
+
+  function known({ queues }: QueueHarness, id: string): Endpoint {
+    const endpoint = queues.endpoints().get(id);
+    if (!endpoint) throw new Error(`${id} is not known`);
+    return endpoint;
+  }
+
+  it('begins with the limit and the rate of its former owner', async () => {
+    const before = await refusedAtFormer('a');
+    await next.handover.own(new Set([0]));
+    await next.enter('a', 'first');
+    const here = known(next, 'a');
+    expect(concurrencyOf(here)).toBe(concurrencyOf(before));
+    expect(concurrencyOf(here)).toBeLessThan(BOUNDS.start);
+    const nowMs = former.time.nowMs();
+    expect(paceOf(here, next.time.nowMs())).toBe(paceOf(before, nowMs));
+    expect(paceOf(here, next.time.nowMs())).not.toBeNull();
+  });
+
+  it('is slow when it was, until an attempt shows the opposite', async () => {
+    const [slow] = await former.enter('a', 'first');
+    await former.pass(1_500);
+    former.handover.tick();
+    await former.finish(slow ? [slow] : []);
+    await next.handover.own(new Set([0]));
+    const [one, two] = await next.enter('a', 'first', 2);
+    expect(isSlow(known(next, 'a'), next.time.nowMs())).toBe(true);
+    expect(two?.admission?.kind).toBe('slow_lane');
+    await next.finish(one ? [one] : []);
+    expect(isSlow(known(next, 'a'), next.time.nowMs())).toBe(false);
+  });
+
+  it('gets no more attempts at once than the new owner allows', async () => {
+    next = start({ floor: 1, start: 2, ceiling: 3 });
+    const flow = { concurrency: 1, ceiling: 64, ratePerSecond: null, heldUntilMs: null };
+    const limit = { value: 60, slowStartThreshold: null, lowestMs: null };
+    const learned = {
+      urlHash: urlHashOf('https://one.example/'),
+      isSlow: false,
+      quickestMs: 1,
+      limit,
+      rate: null,
+    };
+    stored.set('a', { ...flow, learned });
+    await next.handover.own(new Set([0]));
+    expect(count(await next.enter('a', 'first', 5)).started).toBe(3);
+  });
+
+  it('is a new one at another URL, and for a report of the version before', async () => {
+    await refusedAtFormer('a');
+    await refusedAtFormer('b');
+    for (const [id, flow] of stored) if (id === 'b') stored.set(id, { ...flow, learned: null });
+    await next.handover.own(new Set([0]));
+    await next.enter('a', 'first', 1, { url: 'https://two.example/' });
+    await next.enter('b', 'first');
+    expect(concurrencyOf(known(next, 'a'))).toBe(BOUNDS.start);
+    expect(concurrencyOf(known(next, 'b'))).toBe(BOUNDS.start);
+  });
+
+  it('is read once for all attempts that wait, and not again while it is known', async () => {
+    await next.handover.own(new Set([0]));
+    await next.enter('a', 'first', 5);
+    await next.enter('a', 'first', 5);
+    expect(reads).toEqual([['a']]);
+  });
+
+  it('is not read when its partition has been here for three minutes, or is not here', async () => {
+    await next.enter('a', 'first');
+    await next.handover.own(new Set([0]));
+    await next.handover.own(new Set([0]));
+    next.time.jump(180_000);
+    expect(count(await next.enter('b', 'first')).started).toBe(1);
+    expect(reads).toEqual([]);
+  });
+
+  it('is a new one after a tenth of a second without a reply, and at once without Redis', async () => {
+    await refusedAtFormer('a');
+    await next.handover.own(new Set([0]));
+    readAll = () => new Promise(() => undefined);
+    const entered = await next.enter('a', 'first', 2);
+    await next.pass(99);
+    expect(count(entered).waiting).toBe(2);
+    await next.pass(1);
+    await next.nextLoop();
+    expect(count(entered).started).toBe(2);
+    readAll = () => Promise.reject(new Error('away'));
+    await next.enter('b', 'first');
+    expect(concurrencyOf(known(next, 'b'))).toBe(BOUNDS.start);
+  });
+
+  it('is not reported by its former owner any more, and forgotten there', async () => {
+    await refusedAtFormer('a');
+    stored.clear();
+    const [running] = await former.enter('b', 'first', 1);
+    await former.handover.own(new Set());
+    expect([...former.queues.endpoints().keys()]).toEqual(['b']);
+    await former.finish(running ? [running] : [], RETRY_LATER);
+    former.handover.tick();
+    expect(stored.size).toBe(0);
   });
 });

@@ -4,8 +4,17 @@ import {
   type EndpointFlows,
   FLOW_TTL_MS,
   pauseKeyOf,
+  urlHashOf,
 } from '@posthorn/platform/redis/endpoint-flows.ts';
-import { concurrencyOf, type Endpoint, paceOf } from './endpoint.ts';
+import { createBatcher } from '@posthorn/platform/async/batcher.ts';
+import {
+  concurrencyOf,
+  type Endpoint,
+  handOver,
+  type HandedOverEndpoint,
+  isSlow,
+  paceOf,
+} from './endpoint.ts';
 
 /** The endpoints of this process, see Queues. */
 interface KnownEndpoints {
@@ -18,7 +27,7 @@ interface KnownEndpoints {
 
 interface HandoverDeps {
   known: () => KnownEndpoints;
-  flows: Pick<EndpointFlows, 'report' | 'reportPause' | 'takeOverPauses'>;
+  flows: Pick<EndpointFlows, 'report' | 'readAll' | 'reportPause' | 'takeOverPauses'>;
   /** Returns the partition of the webhook's records. */
   partitionOf: (webhookId: string) => number;
   /** The limit of attempts at once of a new endpoint. */
@@ -27,7 +36,14 @@ interface HandoverDeps {
   ceiling: number;
   nowMs: () => number;
   monotonicMs: () => number;
+  /** Calls `act` in the next iteration of the event loop. */
+  inNextLoop: (act: () => void) => void;
+  /** Calls `wake` after this time. Returns a function that cancels the timer. */
+  wakeAfter: (ms: number, wake: () => void) => () => void;
 }
+
+/** Where attempts go. */
+type Target = Pick<Endpoint, 'webhookId' | 'url'>;
 
 interface InheritedPause {
   /** Monotonic, milliseconds. */
@@ -59,10 +75,17 @@ export const INHERITED_BYTES = 200;
  * 300 s for a node of a Redis cluster that hangs.
  */
 export const TAKEN_OVER_WITHIN_MS = 5_000;
+/** The first attempts of an endpoint wait so long for what its former owner has learned; then it is a new endpoint. */
+const LEARNED_WITHIN_MS = 100;
+const READS = { maxItems: 500, lingerMs: 0, maxInFlight: 2 };
+/** While Redis hangs, no more endpoints than these are read. */
+const MAX_READING = 2_000;
 
 /**
  * Hands endpoints over to the next owners of their partitions, through Redis, and takes them over from former owners.
- * Pauses are stored by partition, and read when the partition comes. Without Redis a new owner learns everything anew.
+ * Pauses are stored by partition, and read when the partition comes: an endpoint must not be asked before. What was
+ * learned is stored by webhook, and read when the first attempt to the endpoint comes: there may be any number of them,
+ * and most get none before it expires. Without Redis a new owner learns everything anew.
  */
 export class Handover {
   readonly #deps: HandoverDeps;
@@ -71,9 +94,15 @@ export class Handover {
   readonly #pauses = new Map<string, InheritedPause>();
   /** The flows that are in Redis, by webhook id. */
   readonly #reported = new Map<string, Reported>();
+  /** Partitions that have come → when (monotonic) everything that their former owners have learned has expired. */
+  readonly #learnedUntilMs = new Map<number, number>();
+  readonly #reads;
+  /** Webhook id → the read of its flow. */
+  readonly #reading = new Map<string, Promise<EndpointFlow | null>>();
 
   constructor(deps: HandoverDeps) {
     this.#deps = deps;
+    this.#reads = createBatcher({ ...READS, run: deps.flows.readAll });
   }
 
   /** How many pauses of former owners are kept. */
@@ -91,6 +120,11 @@ export class Handover {
    * now: their next owner learns more about them. Reads the pauses of new partitions.
    */
   async own(partitions: ReadonlySet<number>): Promise<void> {
+    const untilMs = this.#deps.monotonicMs() + FLOW_TTL_MS;
+    for (const each of partitions)
+      if (!this.#partitions.has(each)) this.#learnedUntilMs.set(each, untilMs);
+    for (const each of this.#learnedUntilMs.keys())
+      if (!partitions.has(each)) this.#learnedUntilMs.delete(each);
     this.#partitions.own(partitions);
     this.#deps.known().forgetOthers((webhookId) => this.#isOwned(webhookId));
     await this.#inherit();
@@ -126,20 +160,71 @@ export class Handover {
     return this.#partitions.has(this.#deps.partitionOf(webhookId));
   }
 
+  /**
+   * Resolves with what the former owner of the endpoint has learned, or with null after a tenth of a second. Returns null
+   * at once for a known endpoint, and when its partition has been here for longer than a report lasts.
+   */
+  learned({ webhookId, url }: Target): Promise<HandedOverEndpoint | null> | null {
+    if (this.#learnedUntilMs.size === 0) return null;
+    const partition = this.#deps.partitionOf(webhookId);
+    const untilMs = this.#learnedUntilMs.get(partition);
+    if (untilMs === undefined) return null;
+    if (untilMs <= this.#deps.monotonicMs()) {
+      this.#learnedUntilMs.delete(partition);
+      return null;
+    }
+    if (this.#deps.known().endpoints().has(webhookId) || this.#reads.size() >= MAX_READING)
+      return null;
+    return this.#readFlow(webhookId).then((flow) => learnedAt(url, flow));
+  }
+
+  /** All attempts of the webhook that come meanwhile wait for one read. */
+  #readFlow(webhookId: string): Promise<EndpointFlow | null> {
+    const present = this.#reading.get(webhookId);
+    if (present) return present;
+    const reading = this.#unlessLate(this.#reads.add(webhookId))
+      .catch(() => null)
+      .finally(() => {
+        this.#reading.delete(webhookId);
+      });
+    this.#reading.set(webhookId, reading);
+    return reading;
+  }
+
+  /**
+   * Resolves with null when the reply is late. In a process that is short of CPU it may have come when the timer fires,
+   * and is read before the next iteration of the event loop.
+   */
+  async #unlessLate(read: Promise<EndpointFlow | null>): Promise<EndpointFlow | null> {
+    const { wakeAfter, inNextLoop } = this.#deps;
+    let cancel = (): void => undefined;
+    const late = new Promise<null>((resolve) => {
+      cancel = wakeAfter(LEARNED_WITHIN_MS, () => {
+        inNextLoop(() => {
+          resolve(null);
+        });
+      });
+    });
+    return Promise.race([read, late]).finally(cancel);
+  }
+
   /** Returns when the pause that a former owner was asked for ends, monotonic; 0 without one. */
-  pausedUntilMs(endpoint: { webhookId: string; url: string }): number {
+  pausedUntilMs(endpoint: Target): number {
     if (this.#pauses.size === 0) return 0;
     return this.#pauses.get(pauseKeyOf(endpoint))?.untilMs ?? 0;
   }
 
   /** Stores for the next owner that the endpoint asked for a pause of this many milliseconds. */
-  reportPause({ webhookId, url }: { webhookId: string; url: string }, forMs: number): void {
+  reportPause({ webhookId, url }: Target, forMs: number): void {
     const { flows, partitionOf, nowMs } = this.#deps;
     const of = { webhookId, url, partition: partitionOf(webhookId) };
     flows.reportPause(of, Math.ceil(nowMs() + forMs));
   }
 
-  /** Reports the endpoints that are treated differently from a new one to the gateways. To be called each second. */
+  /**
+   * Reports the endpoints that are treated differently from a new one, to the gateways and for their next owner. To be
+   * called each second.
+   */
   tick(): void {
     const { known, flows, monotonicMs } = this.#deps;
     const nowMs = monotonicMs();
@@ -150,16 +235,17 @@ export class Handover {
       if (reports.size >= MAX_PER_TICK) break;
       const { webhookId } = endpoint;
       const flow = this.#flowOf(endpoint, nowMs);
-      const key = reportKeyOf(flow, endpoint);
+      const key = reportKeyOf(flow, endpoint, nowMs);
       // What is learned here of another one's endpoint ends with the attempts that are under way.
-      if (!this.#isDue(webhookId, flow, key, nowMs) || !this.#isOwned(webhookId)) continue;
-      reports.set(webhookId, flow);
+      if (!this.#isDue(endpoint, flow, key) || !this.#isOwned(webhookId)) continue;
+      const learned = { ...handOver(endpoint, nowMs), urlHash: urlHashOf(endpoint.url) };
+      reports.set(webhookId, { ...flow, learned });
       this.#reported.set(webhookId, { key, atMs: nowMs });
     }
     if (reports.size > 0) flows.report(reports);
   }
 
-  #flowOf(endpoint: Endpoint, monotonicMs: number): EndpointFlow {
+  #flowOf(endpoint: Endpoint, monotonicMs: number): ShownFlow {
     const { pausedUntilMs } = endpoint;
     const { ceiling, nowMs } = this.#deps;
     const pace = paceOf(endpoint, monotonicMs);
@@ -172,27 +258,39 @@ export class Handover {
     };
   }
 
-  #isDue(webhookId: string, flow: EndpointFlow, key: string, nowMs: number): boolean {
-    const before = this.#reported.get(webhookId);
+  #isDue(endpoint: Endpoint, flow: ShownFlow, key: string): boolean {
+    const nowMs = this.#deps.monotonicMs();
+    const before = this.#reported.get(endpoint.webhookId);
     if (before) return before.key !== key || nowMs - before.atMs >= REPEAT_AFTER_MS;
     if (this.#reported.size >= MAX_REPORTED) return false;
     return (
       flow.concurrency !== this.#deps.startConcurrency ||
       flow.ratePerSecond !== null ||
-      flow.heldUntilMs !== null
+      flow.heldUntilMs !== null ||
+      isSlow(endpoint, nowMs)
     );
   }
 }
+
+/** Another URL is another endpoint. */
+function learnedAt(url: string, flow: EndpointFlow | null): HandedOverEndpoint | null {
+  return flow?.learned?.urlHash === urlHashOf(url) ? flow.learned : null;
+}
+
+/** The part of a flow that changes when it is to be reported again. */
+type ShownFlow = Omit<EndpointFlow, 'learned'>;
 
 /**
  * Contains the monotonic end of the pause: converted to wall-clock time it differs by a millisecond each
  * time.
  */
 function reportKeyOf(
-  { concurrency, ratePerSecond, heldUntilMs }: EndpointFlow,
-  { pausedUntilMs }: Endpoint,
+  { concurrency, ratePerSecond, heldUntilMs }: ShownFlow,
+  endpoint: Endpoint,
+  nowMs: number,
 ): string {
-  return JSON.stringify([concurrency, ratePerSecond, heldUntilMs === null ? null : pausedUntilMs]);
+  const pausedUntilMs = heldUntilMs === null ? null : endpoint.pausedUntilMs;
+  return JSON.stringify([concurrency, ratePerSecond, pausedUntilMs, isSlow(endpoint, nowMs)]);
 }
 
 /** The partitions of this process, and whether it has read what their former owners left in Redis. */

@@ -12,6 +12,8 @@ import {
   untilPaceAllowsMs,
 } from './endpoint.ts';
 import {
+  handOverRate,
+  inheritedRate,
   type LearnedRate,
   NO_RATE,
   rateAfterRefusal,
@@ -193,6 +195,33 @@ describe('the learned rate of an endpoint', () => {
       rate = n % 20 === 0 ? rateAfterRefusal(rate, ended, false) : rateAfterSuccess(rate, ended);
     }
     expect(ratePerSecond(rate, 2_000)).not.toBeNull();
+  });
+});
+
+describe('a rate that is handed over', () => {
+  test('is the same at the new owner, whose clock is another one, and grows there with a success', () => {
+    const rate = succeed(refusedAt300(), { fromMs: 5_100, toMs: 8_000, perSecond: 1_000 });
+    const here = inheritedRate(handOverRate(rate, 8_000), 99_000);
+    const known = ratePerSecond(rate, 8_000) ?? 0;
+    expect(known).toBeGreaterThan(0);
+    expect(ratePerSecond(here, 99_000)).toBeCloseTo(known, 6);
+    expect(ratePerSecond(here, 199_000)).toBeCloseTo(known, 6);
+    const later = succeed(here, { fromMs: 99_100, toMs: 101_000, perSecond: 1_000 });
+    expect(ratePerSecond(later, 101_000)).toBeGreaterThan(known);
+  });
+
+  test('is lowered by a refusal, not by those of its first second', () => {
+    const here = inheritedRate(handOverRate(refusedAt300(), 5_000), 99_000);
+    expect(rateAfterRefusal(here, at(99_900), true).bound).toEqual(here.bound);
+    const lowered = rateAfterRefusal(here, at(100_100), true);
+    expect(ratePerSecond(lowered, 100_100)).toBeLessThan(ratePerSecond(here, 100_100) ?? 0);
+  });
+
+  test('is none without a bound, and at least one attempt in five seconds with any', () => {
+    expect(handOverRate(NO_RATE, 1_000)).toBeNull();
+    expect(inheritedRate(null, 1_000)).toBe(NO_RATE);
+    const none = { base: 0, plateau: 0, grownMs: 0, confirmed: 9 };
+    expect(ratePerSecond(inheritedRate(none, 1_000), 1_000)).toBe(0.2);
   });
 });
 

@@ -119,6 +119,34 @@ export function ratePerSecond(rate: LearnedRate, nowMs: number): number | null {
   return bound === null ? null : rateOf(bound, bound.grownMs + growthMs(rate, nowMs));
 }
 
+/** The part of a learned rate that the next owner of the endpoint begins with; see RateBound. */
+export type HandedOverRate = Pick<RateBound, 'base' | 'plateau' | 'grownMs' | 'confirmed'>;
+
+/** Null when no bound is known. */
+export function handOverRate(rate: LearnedRate, nowMs: number): HandedOverRate | null {
+  if (rate.bound === null) return null;
+  const { base, plateau, grownMs, confirmed } = rate.bound;
+  return { base, plateau, grownMs: grownMs + growthMs(rate, nowMs), confirmed };
+}
+
+/**
+ * The rate continues where it was. As after a decrease it grows with the next success only, and refusals of one second
+ * say nothing: they may be due to the attempts of the former owner.
+ */
+export function inheritedRate(handedOver: HandedOverRate | null, nowMs: number): LearnedRate {
+  if (handedOver === null) return NO_RATE;
+  const { base, plateau, grownMs, confirmed } = handedOver;
+  const bound = {
+    refusedMs: nowMs,
+    base: Math.max(LEAST_RATE, base),
+    plateau,
+    grownMs,
+    hasSucceeded: false,
+    confirmed: Math.min(confirmed, CONFIRMED.atMost),
+  };
+  return { ...NO_RATE, bound };
+}
+
 /**
  * Returns the attempts per second at which a backlog will be taken; null when no bound is known. While
  * everything is refused the rate is that of probes. Turns that were booked by it in an outage of two minutes at

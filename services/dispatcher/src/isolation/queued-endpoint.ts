@@ -58,14 +58,9 @@ export function poolOf(queue: QueueKind): Pool {
   return queue === 'slow' ? 'slow' : 'fast';
 }
 
-export function createQueuedEndpoint(
-  candidate: Candidate,
-  bounds: LimitBounds,
-  pausedUntilMs: number,
-): QueuedEndpoint {
+export function createQueuedEndpoint(candidate: Candidate, bounds: LimitBounds): QueuedEndpoint {
   return {
     ...createEndpoint(candidate, bounds),
-    pausedUntilMs,
     waiting: { first: createFifo(), retry: createFifo(), slow: createFifo() },
     cancelWake: null,
     wakeAtMs: Infinity,

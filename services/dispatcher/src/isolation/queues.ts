@@ -5,6 +5,8 @@ import type { LimitBounds } from './concurrency-limit.ts';
 import {
   advancePace,
   type Endpoint,
+  type HandedOverEndpoint,
+  inherit,
   isOverdue,
   isSlow,
   learn,
@@ -78,7 +80,7 @@ export interface QueueDeps {
   payloads: Pick<PayloadMemory, 'hasRoom' | 'reserve' | 'onFreed'>;
   /** Begins the attempt at its circuit. The returned function takes its report, or null. */
   beginAttempt: (candidate: Candidate) => ReportToCircuit;
-  handover: Pick<Handover, 'pausedUntilMs' | 'reportPause'>;
+  handover: Pick<Handover, 'pausedUntilMs' | 'learned' | 'reportPause'>;
   nowMs: () => number;
   /** For waits, holds and paces. */
   monotonicMs: () => number;
@@ -196,8 +198,14 @@ export class Queues {
 
   /** Resolves when the attempt may be made, or must leave. */
   enter(candidate: Candidate): Promise<Admission> {
+    const reading = this.#deps.handover.learned(candidate);
+    if (!reading) return this.#enter(candidate, null);
+    return reading.then((learned) => this.#enter(candidate, learned));
+  }
+
+  #enter(candidate: Candidate, learned: HandedOverEndpoint | null): Promise<Admission> {
     this.#deps.onArrival(candidate);
-    const endpoint = this.#update(candidate);
+    const endpoint = this.#update(candidate, learned);
     const { queue } = candidate;
     const waiting = endpoint.waiting[queue];
     const position = { ahead: waiting.size(), isWaiting: false };
@@ -238,13 +246,18 @@ export class Queues {
     }
   }
 
-  /** Returns the endpoint of the candidate, added when it is new, with the rate limit and the host that it has now. */
-  #update(candidate: Candidate): QueuedEndpoint {
+  /**
+   * Returns the endpoint of the candidate, with the rate limit and the host that it has now. A new one is added with what
+   * its former owner has learned.
+   */
+  #update(candidate: Candidate, learned: HandedOverEndpoint | null): QueuedEndpoint {
+    const { perEndpoint } = this.#deps.limits;
     const { webhookId, companyId, url, rateLimitPerSecond } = candidate;
     let endpoint = this.#endpoints.get(webhookId);
     if (!endpoint) {
-      const pausedUntilMs = this.#deps.handover.pausedUntilMs(candidate);
-      endpoint = createQueuedEndpoint(candidate, this.#deps.limits.perEndpoint, pausedUntilMs);
+      endpoint = createQueuedEndpoint(candidate, perEndpoint);
+      endpoint.pausedUntilMs = this.#deps.handover.pausedUntilMs(candidate);
+      if (learned) inherit(endpoint, learned, perEndpoint, this.#deps.monotonicMs());
       this.#endpoints.set(webhookId, endpoint);
     }
     if (endpoint.url !== url) this.#moveTo(endpoint, url);

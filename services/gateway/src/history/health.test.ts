@@ -57,6 +57,7 @@ const FLOW: EndpointFlow = {
   ceiling: 500,
   ratePerSecond: null,
   heldUntilMs: null,
+  learned: null,
 };
 
 describe('the health of a webhook', () => {
