@@ -282,6 +282,17 @@ describe('an endpoint whose partition comes from another process', () => {
     expect(concurrencyOf(known(next, 'b'))).toBe(BOUNDS.start);
   });
 
+  it('keeps at its owner what was learned when other partitions come and go', async () => {
+    const before = await refusedAtFormer('a');
+    for (const partitions of [[0, 1], [0], [0, 2]]) {
+      await former.handover.own(new Set(partitions));
+      expect(known(former, 'a')).toBe(before);
+    }
+    expect(concurrencyOf(before)).toBeLessThan(BOUNDS.start);
+    await former.enter('a', 'first');
+    expect(reads).toEqual([['a']]);
+  });
+
   it('is not reported by its former owner any more, and forgotten there', async () => {
     await refusedAtFormer('a');
     stored.clear();
