@@ -2,7 +2,7 @@ import { Counter, Gauge, type Registry } from 'prom-client';
 import { systemClockMs } from '../service/clock-and-ids.ts';
 import { startAtZero } from '../service/metrics.ts';
 import { createStoreMetrics, type StoreMetrics } from '../service/store-metrics.ts';
-import type { ReadyRecords } from './record-log.ts';
+import { createIsAssigned, type ReadyRecords } from './record-log.ts';
 
 export interface KafkaMetrics {
   operations: StoreMetrics<'kafka'>;
@@ -98,10 +98,11 @@ function createLag(registry: Registry): Pick<KafkaMetrics, 'setLag' | 'keepLagOf
       lagOf.set(topic, ofTopic.set(partition, Math.max(0, records)));
     },
     keepLagOf(topics, assignment) {
+      const isAssigned = createIsAssigned(assignment);
       for (const topic of topics) {
         const ofTopic = lagOf.get(topic);
         for (const partition of ofTopic?.keys() ?? []) {
-          if (!assignment[topic]?.includes(partition)) ofTopic?.delete(partition);
+          if (!isAssigned({ topic, partition })) ofTopic?.delete(partition);
         }
       }
     },

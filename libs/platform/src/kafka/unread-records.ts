@@ -1,6 +1,12 @@
 import type { Logger } from '../service/logger.ts';
 import type { GroupPosition, GroupPositions } from './offsets/group-positions.ts';
-import { keyOf, type Readiness, type ReadyRecords, type TopicPartition } from './record-log.ts';
+import {
+  createIsAssigned,
+  keyOf,
+  type Readiness,
+  type ReadyRecords,
+  type TopicPartition,
+} from './record-log.ts';
 
 /** A batch of which the records before `nextOffset` were begun. */
 export interface TakenBatch extends TopicPartition {
@@ -71,9 +77,8 @@ export function createUnreadRecords(isDelayTopic: (topic: string) => boolean): U
       return sinceMs === null || sinceMs <= nowMs;
     },
     retainOnly(assignment) {
-      for (const [key, { topic, partition }] of partitions) {
-        if (!assignment[topic]?.includes(partition)) partitions.delete(key);
-      }
+      const isAssigned = createIsAssigned(assignment);
+      for (const [key, unread] of partitions) if (!isAssigned(unread)) partitions.delete(key);
     },
     readyIn(topic, nowMs) {
       const ready: ReadyRecords = { records: 0, oldestMs: Infinity };

@@ -12,6 +12,7 @@ import { createPausedPartitions, type Pausable } from '../offsets/paused-partiti
 import {
   type ConsumeOptions,
   contentOf,
+  createIsAssigned,
   type LogRecord,
   type Readiness,
   type ReadyRecords,
@@ -95,10 +96,11 @@ export class BatchHandler {
    */
   ready(assignment: Assignment, nowMs: number): Map<string, ReadyRecords> {
     const { topics } = this.#options;
+    const isAssigned = createIsAssigned(assignment);
     const ready = new Map(topics.map((topic) => [topic, this.unread.readyIn(topic, nowMs)]));
     for (const record of this.#running) {
       const ofTopic = ready.get(record.topic);
-      if (!ofTopic || assignment[record.topic]?.includes(record.partition) !== true) continue;
+      if (!ofTopic || !isAssigned(record)) continue;
       const sinceMs = this.#readiness.sinceMs(record);
       if (sinceMs <= nowMs) add(ofTopic, { records: 1, oldestMs: sinceMs });
     }

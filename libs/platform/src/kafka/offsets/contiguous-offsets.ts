@@ -16,8 +16,15 @@ export interface ContiguousOffsets {
   highest: () => number;
   /** Records begun and not yet finished. */
   inFlight: () => number;
+  /** Takes its records in flight out of the total, for good. */
+  leaveTotal: () => void;
   /** Records that `committable` does not cover: in flight, abandoned, or done behind one of these. */
   uncommitted: () => number;
+}
+
+/** The records in flight of several partitions together. */
+export interface InFlightTotal {
+  records: number;
 }
 
 /** 1,024 offsets, two bits each: whether it was begun, and whether it is done. */
@@ -34,6 +41,7 @@ interface State {
   scannedTo: number;
   next: number | null;
   inFlight: number;
+  total: InFlightTotal;
   uncommitted: number;
 }
 
@@ -42,9 +50,9 @@ const WORD_BITS = 32;
 
 /**
  * Bits instead of a list: 100,000 records that finished behind one that did not take 25 KB. In a Map
- * with an entry for each they took 5 MB.
+ * with an entry for each they took 5 MB. `total` counts its records in flight too.
  */
-export function createContiguousOffsets(): ContiguousOffsets {
+export function createContiguousOffsets(total: InFlightTotal = { records: 0 }): ContiguousOffsets {
   const state: State = {
     chunks: new Map(),
     abandoned: new Set(),
@@ -52,6 +60,7 @@ export function createContiguousOffsets(): ContiguousOffsets {
     scannedTo: 0,
     next: null,
     inFlight: 0,
+    total,
     uncommitted: 0,
   };
   return {
@@ -62,12 +71,16 @@ export function createContiguousOffsets(): ContiguousOffsets {
     abandon: (offset) => {
       if (!isRunning(state, offset)) return;
       state.abandoned.add(offset);
-      state.inFlight -= 1;
+      addInFlight(state, -1);
     },
     abandoned: () => state.abandoned.size,
     committable: () => state.next,
     highest: () => state.highest,
     inFlight: () => state.inFlight,
+    leaveTotal() {
+      state.total.records -= state.inFlight;
+      state.total = { records: 0 };
+    },
     uncommitted: () => state.uncommitted,
   };
 }
@@ -77,7 +90,7 @@ function begin(state: State, offset: number): boolean {
   if (state.highest < 0) state.scannedTo = offset - (offset % WORD_BITS);
   state.highest = offset;
   setBit(chunkAt(state, offset).begun, offset);
-  state.inFlight += 1;
+  addInFlight(state, 1);
   state.uncommitted += 1;
   return true;
 }
@@ -85,8 +98,13 @@ function begin(state: State, offset: number): boolean {
 function finish(state: State, offset: number): void {
   if (!isRunning(state, offset)) return;
   setBit(chunkAt(state, offset).done, offset);
-  state.inFlight -= 1;
+  addInFlight(state, -1);
   advance(state);
+}
+
+function addInFlight(state: State, records: 1 | -1): void {
+  state.inFlight += records;
+  state.total.records += records;
 }
 
 function isRunning({ chunks, abandoned }: State, offset: number): boolean {

@@ -30,6 +30,20 @@ describe('the owned partitions', () => {
     expect(begun()).toEqual([3, 0, 0]);
   });
 
+  test('count no record in flight whose work was abandoned, or whose partition was lost and came back', () => {
+    const offsets = work('a', 0, [1, 2, 3], [1]);
+    work('a', 1, [1], []);
+    offsets.abandon(2);
+    offsets.finish(2);
+    expect(partitions.inFlightIn('a')).toBe(2);
+    partitions.retainOnly({ a: [1] });
+    expect(partitions.inFlightIn('a')).toBe(1);
+    work('a', 0, [3, 4], []);
+    offsets.finish(3);
+    offsets.abandon(3);
+    expect(partitions.inFlightIn('a')).toBe(3);
+  });
+
   test('keep the offsets of a partition from batch to batch', () => {
     work('a', 0, [1, 2], []);
     work('a', 0, [3], [3]);

@@ -1,5 +1,9 @@
-import { keyOf, type ReadyRecords, type TopicPartition } from '../record-log.ts';
-import { type ContiguousOffsets, createContiguousOffsets } from './contiguous-offsets.ts';
+import { createIsAssigned, keyOf, type ReadyRecords, type TopicPartition } from '../record-log.ts';
+import {
+  type ContiguousOffsets,
+  createContiguousOffsets,
+  type InFlightTotal,
+} from './contiguous-offsets.ts';
 
 /** The partitions that this member owns, and the offsets of their records in flight. */
 export interface OwnedPartitions {
@@ -14,6 +18,7 @@ export interface OwnedPartitions {
   retainOnly: (assignment: Readonly<Record<string, number[]>>) => void;
   /** The group has changed: others may have read and committed meanwhile. */
   markAllStale: () => void;
+  /** Costs a look-up: it is called for each record, and a process may own thousands of partitions. */
   inFlightIn: (topic: string) => number;
   /** The records that failed and that nobody works on, see ContiguousOffsets.abandon. */
   abandonedIn: (topic: string) => ReadyRecords;
@@ -76,6 +81,7 @@ export const MAX_UNCOMMITTED = 100_000;
 /** `nowMs` returns milliseconds since 1970. */
 export function createOwnedPartitions(nowMs: () => number): OwnedPartitions {
   const owned = new Map<string, OwnedPartition>();
+  const inFlight = new Map<string, InFlightTotal>();
   const ofTopic = (topic: string) => [...owned.values()].filter((entry) => entry.topic === topic);
   return {
     ofBatch(topic, partition, batch) {
@@ -83,7 +89,8 @@ export function createOwnedPartitions(nowMs: () => number): OwnedPartitions {
       const known = owned.get(key);
       const found = known && resume(known, batch);
       if (found !== undefined) return found;
-      const fresh = startAfresh({ topic, partition }, batch, nowMs());
+      known?.offsets.leaveTotal();
+      const fresh = startAfresh({ topic, partition }, batch, nowMs(), totalOf(topic, inFlight));
       owned.set(key, fresh);
       return fresh;
     },
@@ -92,9 +99,11 @@ export function createOwnedPartitions(nowMs: () => number): OwnedPartitions {
       return entry ? entry.offsets.uncommitted() + nextOf(entry) - entry.resumesAt : 0;
     },
     retainOnly(assignment) {
+      const isAssigned = createIsAssigned(assignment);
       for (const [key, entry] of owned) {
-        if (assignment[entry.topic]?.includes(entry.partition)) continue;
+        if (isAssigned(entry)) continue;
         entry.isGone = true;
+        entry.offsets.leaveTotal();
         owned.delete(key);
       }
     },
@@ -104,13 +113,7 @@ export function createOwnedPartitions(nowMs: () => number): OwnedPartitions {
         entry.wasSkippedOnce = false;
       }
     },
-    inFlightIn(topic) {
-      // Called for each record, so it makes no list.
-      let sum = 0;
-      for (const entry of owned.values())
-        if (entry.topic === topic) sum += entry.offsets.inFlight();
-      return sum;
-    },
+    inFlightIn: (topic) => inFlight.get(topic)?.records ?? 0,
     abandonedIn: (topic) => ({
       records: ofTopic(topic).reduce((sum, { offsets }) => sum + offsets.abandoned(), 0),
       oldestMs: Math.min(...ofTopic(topic).map(({ abandonedSinceMs }) => abandonedSinceMs)),
@@ -125,6 +128,13 @@ export function createOwnedPartitions(nowMs: () => number): OwnedPartitions {
       }
     },
   };
+}
+
+/** Returns the total of the topic, added when it is new. */
+function totalOf(topic: string, inFlight: Map<string, InFlightTotal>): InFlightTotal {
+  const total = inFlight.get(topic) ?? { records: 0 };
+  inFlight.set(topic, total);
+  return total;
 }
 
 /**
@@ -175,12 +185,13 @@ function startAfresh(
   { topic, partition }: TopicPartition,
   batch: BatchRange,
   sinceMs: number,
+  total: InFlightTotal,
 ): OwnedPartition {
   const { firstOffset } = batch;
   return {
     topic,
     partition,
-    offsets: createContiguousOffsets(),
+    offsets: createContiguousOffsets(total),
     sinceMs,
     isGone: false,
     resumesAt: firstOffset,
