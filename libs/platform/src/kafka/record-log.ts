@@ -176,8 +176,8 @@ export function keyOf({ topic, partition }: TopicPartition): string {
 }
 
 /**
- * Returns a function that tells whether a partition is in the assignment, at the cost of a look-up. With `includes` for
- * each of 50,000 records, 2,400 partitions took 300 ms.
+ * Returns a function that returns true for the partitions of the assignment, at the cost of a look-up: `includes` for
+ * each of 50,000 records took 300 ms with 2,400 partitions.
  */
 export function createIsAssigned(
   assignment: Readonly<Record<string, readonly number[]>>,

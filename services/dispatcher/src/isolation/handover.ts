@@ -1,4 +1,5 @@
 import { MAX_HOLD_MS } from '@posthorn/domain/delivery/schedule.ts';
+import { createBatcher } from '@posthorn/platform/async/batcher.ts';
 import {
   type EndpointFlow,
   type EndpointFlows,
@@ -6,7 +7,6 @@ import {
   pauseKeyOf,
   urlHashOf,
 } from '@posthorn/platform/redis/endpoint-flows.ts';
-import { createBatcher } from '@posthorn/platform/async/batcher.ts';
 import {
   concurrencyOf,
   type Endpoint,
@@ -78,14 +78,14 @@ export const TAKEN_OVER_WITHIN_MS = 5_000;
 /** The first attempts of an endpoint wait so long for what its former owner has learned; then it is a new endpoint. */
 const LEARNED_WITHIN_MS = 100;
 const READS = { maxItems: 500, lingerMs: 0, maxInFlight: 2 };
-/** While Redis hangs, no more endpoints than these are read. */
-const MAX_READING = 2_000;
+/** While Redis hangs, no more endpoints than these wait to be read. */
+const MAX_READING = 10_000;
 
 /**
  * Hands endpoints over to the next owners of their partitions, through Redis, and takes them over from former owners.
- * Pauses are stored by partition, and read when the partition comes: an endpoint must not be asked before. What was
- * learned is stored by webhook, and read when the first attempt to the endpoint comes: there may be any number of them,
- * and most get none before it expires. Without Redis a new owner learns everything anew.
+ * Pauses are stored by partition, and read when the partition comes: the first attempt must not disregard one. Limits,
+ * learned rates and slowness are stored by webhook, and read when the first attempt to the endpoint comes: there may be
+ * any number of them, and most get no attempt before they expire. Without Redis a new owner learns everything anew.
  */
 export class Handover {
   readonly #deps: HandoverDeps;
@@ -165,7 +165,9 @@ export class Handover {
    * at once for a known endpoint, and when its partition has been here for longer than a report lasts.
    */
   learned({ webhookId, url }: Target): Promise<HandedOverEndpoint | null> | null {
-    if (this.#learnedUntilMs.size === 0) return null;
+    // For each attempt: the partition is computed for new endpoints only.
+    if (this.#learnedUntilMs.size === 0 || this.#deps.known().endpoints().has(webhookId))
+      return null;
     const partition = this.#deps.partitionOf(webhookId);
     const untilMs = this.#learnedUntilMs.get(partition);
     if (untilMs === undefined) return null;
@@ -173,8 +175,7 @@ export class Handover {
       this.#learnedUntilMs.delete(partition);
       return null;
     }
-    if (this.#deps.known().endpoints().has(webhookId) || this.#reads.size() >= MAX_READING)
-      return null;
+    if (!this.#reading.has(webhookId) && this.#reads.size() >= MAX_READING) return null;
     return this.#readFlow(webhookId).then((flow) => learnedAt(url, flow));
   }
 
