@@ -64,7 +64,7 @@ describe('A changed webhook', () => {
 });
 
 describe('An endpoint that asks for a pause', () => {
-  it('gets nothing until the pause is over, also from the dispatcher that replaces a killed one', async () => {
+  it('gets nothing until the pause is over, and then its learned rate, also from the dispatcher that replaces a killed one', async () => {
     const receiver = await startReceiver();
     const { webhookId } = await api.createTarget(receiver.url);
     receiver.answerWith((response) => {
@@ -93,6 +93,8 @@ describe('An endpoint that asks for a pause', () => {
     expect(later).toHaveLength(during.length + 1);
     // The pause counts from the response, which the endpoint wrote just after it got the request.
     expect(Math.min(...later) - Number(first?.atMs)).toBeGreaterThanOrEqual(PAUSE_SECONDS * 1_000);
+    // The dispatcher that was killed had learned to begin with 10/s. A new endpoint gets all of them at once.
+    expect(Math.max(...later) - Math.min(...later)).toBeGreaterThan(1_000);
     // The pause used up no attempt: one for each message, and a second one for the refused message.
     expect(deliveries.map(({ attemptCount }) => attemptCount).sort()).toEqual([
       ...during.map(() => 1),
