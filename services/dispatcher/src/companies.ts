@@ -43,22 +43,19 @@ export function createCompanies({
   logger,
 }: CompaniesDeps): Companies {
   let suspended = first;
-  let isChanged = true;
+  /** Of the companies as a whole; `read` is that of the list. */
+  const version = { current: 1, read: 0 };
   const { start, tick, stop } = createLoop({
     name: 'suspended companies',
     everyMs: EVERY_MS,
     run: async () => {
-      if (!isChanged && areChangesFollowed()) return;
-      try {
-        do {
-          isChanged = false;
-          suspended = await life.listSuspended();
-          // One that changes during the read may not be in it.
-        } while (isChanged);
-      } catch (error) {
-        isChanged = true;
-        throw error;
-      }
+      if (version.read === version.current && areChangesFollowed()) return;
+      // One that changes during the read may not be in it.
+      do {
+        const { current } = version;
+        suspended = await life.listSuspended();
+        version.read = current;
+      } while (version.read !== version.current);
     },
     logger,
   });
@@ -77,7 +74,7 @@ export function createCompanies({
       return found?.isRemoved ?? true;
     },
     forget() {
-      isChanged = true;
+      version.current += 1;
       void tick();
     },
     start,

@@ -6,9 +6,7 @@ import { openRecordLog, type OpenRecordLog } from '@posthorn/platform/kafka/kafk
 import type { ConsumeOptions, Consumption } from '@posthorn/platform/kafka/record-log.ts';
 import {
   createMemoryBudgets,
-  createRecordMemory,
   type MemoryBudgets,
-  type RecordMemory,
 } from '@posthorn/platform/memory/memory-budgets.ts';
 import { createCompanyLife } from '@posthorn/platform/mongo/companies/companies.ts';
 import { createSigningKeyStore } from '@posthorn/platform/mongo/companies/signing-keys.ts';
@@ -16,23 +14,15 @@ import { openMongo } from '@posthorn/platform/mongo/connect.ts';
 import type { Database } from '@posthorn/platform/mongo/days/days.ts';
 import { createDeliveryStore } from '@posthorn/platform/mongo/messages/deliveries.ts';
 import { createPayloadErasure } from '@posthorn/platform/mongo/messages/erase-payloads.ts';
-import { createMessageStore } from '@posthorn/platform/mongo/messages/messages.ts';
 import { createResendMarks } from '@posthorn/platform/mongo/webhooks/resend-marks.ts';
 import { openAttemptStats } from '@posthorn/platform/mongo/messages/write-stats.ts';
 import { createWebhookStore } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
 import { openProvenRecords } from '@posthorn/platform/records/proven-records.ts';
 import { measureCommands } from '@posthorn/platform/redis/commands.ts';
-import {
-  connectRedis,
-  onEachConnection,
-  redisAccessOf,
-  type RedisClient,
-} from '@posthorn/platform/redis/connect.ts';
-import { createEndpointFlows } from '@posthorn/platform/redis/endpoint-flows.ts';
+import { connectRedis, redisAccessOf, type RedisClient } from '@posthorn/platform/redis/connect.ts';
 import { type FollowedChanges, followChanges } from '@posthorn/platform/mongo/follow-changes.ts';
 import { listenForInvalidations } from '@posthorn/platform/redis/invalidations.ts';
 import { createLiveAttempts } from '@posthorn/platform/redis/live-attempts.ts';
-import { createOpenCircuits } from '@posthorn/platform/redis/open-circuits.ts';
 import { createReadingPositions } from '@posthorn/platform/redis/reading-positions.ts';
 import { createRunningAttempts } from '@posthorn/platform/redis/running-attempts.ts';
 import { monotonicClockMs, systemClockMs } from '@posthorn/platform/service/clock-and-ids.ts';
@@ -52,31 +42,11 @@ import {
 import { ANNOUNCED_WITHIN_MS, AttemptLeases } from './attempt-leases.ts';
 import { type AttemptDeps, createAttemptDelivery } from './attempt.ts';
 import { type Companies, createCompanies } from './companies.ts';
-import { type DispatcherConfig, queueLimitsOf, SLOW_LANE_CONCURRENCY } from './config.ts';
+import { type DispatcherConfig } from './config.ts';
 import { createDefer, createMoveToSlowLane } from './defer.ts';
-import { CIRCUIT_BYTES, Circuits } from './isolation/circuits.ts';
-import { maxWaitMsAt } from './isolation/gate.ts';
-import {
-  Handover,
-  INHERITED_BYTES,
-  MAX_INHERITED,
-  MAX_REPORTED_BYTES,
-} from './isolation/handover.ts';
-import { ENDPOINT_BYTES, MAX_IDLE_ENDPOINTS, type QueueDeps, Queues } from './isolation/queues.ts';
-import {
-  createDispatcherMetrics,
-  type DispatcherMetrics,
-  watchConnections,
-  watchIsolation,
-} from './metrics.ts';
-import {
-  createOutageFreeClock,
-  createOutageWatch,
-  createOverloadWatch,
-  createStallFreeClock,
-  measureLoop,
-} from './outages.ts';
-import { createPayloadLoader, createPayloadMemory, type PayloadMemory } from './payloads.ts';
+import { type Isolation, startIsolation } from './start-isolation.ts';
+import { createDispatcherMetrics, type DispatcherMetrics, watchConnections } from './metrics.ts';
+import { createOutageFreeClock, createOutageWatch } from './outages.ts';
 import {
   createCheckRecorded,
   createDoubleSendGuard,
@@ -195,141 +165,6 @@ async function startCompanies(base: Base): Promise<Companies> {
   companies.start();
   lifecycle.onStop('suspended companies', companies.stop);
   return companies;
-}
-
-/** Keeps endpoints and companies apart. */
-interface Isolation {
-  queues: Queues;
-  /** The records under work. */
-  memory: RecordMemory;
-  /**
-   * Reads the open circuits and pauses of former owners of these partitions, which are all that this process has now. To
-   * be awaited before the first record of newly assigned ones is worked on.
-   */
-  takeOver: (partitions: ReadonlySet<number>) => Promise<void>;
-}
-
-const QUEUES_EVERY_MS = 100;
-/** The resolution of the stall-free clock: shorter than a busy iteration of the event loop. */
-const CLOCK_EVERY_MS = 20;
-const OVERLOAD_EVERY_MS = 250;
-const FLOWS_EVERY_MS = 1_000;
-
-function startIsolation(base: Base, { suspendedForMs }: Companies): Isolation {
-  const { config, registry, lifecycle, redis } = base;
-  const memory = createRecordMemory(memoryShare('dispatcher', 'records', config.MEMORY_MIB));
-  const clock = createStallFreeClock(CLOCK_EVERY_MS, monotonicClockMs);
-  const overload = createOverloadWatch(monotonicClockMs);
-  const circuits = createCircuits(base);
-  const handover = createHandover(base, () => queues);
-  const queues = new Queues({
-    limits: queueLimitsOf(config),
-    maxWaitMs: () => maxWaitMsAt(memory.usedShare()),
-    isOverloaded: overload.isOverloaded,
-    onArrival: (candidate) => void circuits.refresh(candidate),
-    circuitOf: (candidate) => circuits.viewOf(candidate),
-    suspendedForMs,
-    payloads: createPayloads(base),
-    beginAttempt: (candidate) => circuits.beginAttempt(candidate),
-    handover,
-    stallFreeMs: clock.nowMs,
-    ...CLOCKS,
-  });
-  const limit = config.MAX_IN_FLIGHT + SLOW_LANE_CONCURRENCY;
-  watchIsolation(registry, { queues, circuits, limit });
-  budgetIsolation(base, { memory, circuits, queues, handover });
-  const tickers = [
-    startTicker(CLOCK_EVERY_MS, clock.tick),
-    startTicker(OVERLOAD_EVERY_MS, measureLoop(overload.tick)),
-    startTicker(QUEUES_EVERY_MS, () => {
-      queues.tick();
-    }),
-    startTicker(FLOWS_EVERY_MS, () => {
-      handover.tick();
-    }),
-  ];
-  lifecycle.onStop('isolation', () => {
-    for (const ticker of tickers) ticker.stop();
-    circuits.stop();
-  });
-  onEachConnection(redis, () => {
-    void circuits.restore();
-    void handover.restore();
-  });
-  return {
-    queues,
-    memory,
-    async takeOver(partitions) {
-      await Promise.all([circuits.own(partitions), handover.own(partitions)]);
-    },
-  };
-}
-
-const CLOCKS: Pick<QueueDeps, 'nowMs' | 'monotonicMs' | 'inNextLoop' | 'wakeAfter'> = {
-  nowMs: systemClockMs,
-  monotonicMs: monotonicClockMs,
-  inNextLoop: (act) => void setImmediate(act),
-  wakeAfter(ms, wake) {
-    const timer = setTimeout(wake, Math.ceil(ms));
-    return () => {
-      clearTimeout(timer);
-    };
-  },
-};
-
-function createCircuits({ config, logger, report, redis, kafka }: Base): Circuits {
-  const circuitBytes = memoryShare('dispatcher', 'circuits', config.MEMORY_MIB);
-  return new Circuits({
-    shared: createOpenCircuits(redis, config.REDIS_PREFIX, systemClockMs),
-    partitionOf: (webhookId) => kafka.partitionOf(kafka.topics.messageCreated, webhookId),
-    logger,
-    report,
-    resetMs: config.CIRCUIT_RESET_MS,
-    maxCircuits: Math.floor(circuitBytes / CIRCUIT_BYTES),
-    nowMs: systemClockMs,
-  });
-}
-
-function createHandover({ config, redis, kafka }: Base, known: () => Queues): Handover {
-  return new Handover({
-    known,
-    flows: createEndpointFlows(redis, config.REDIS_PREFIX, systemClockMs),
-    partitionOf: (webhookId) => kafka.partitionOf(kafka.topics.messageCreated, webhookId),
-    startConcurrency: config.ENDPOINT_CONCURRENCY,
-    ceiling: queueLimitsOf(config).perEndpoint.ceiling,
-    ...CLOCKS,
-  });
-}
-
-function budgetIsolation(
-  { config, budgets }: Base,
-  {
-    memory,
-    circuits,
-    queues,
-    handover,
-  }: { memory: RecordMemory; circuits: Circuits; queues: Queues; handover: Handover },
-): void {
-  budgets.add('records', memoryShare('dispatcher', 'records', config.MEMORY_MIB), memory.usedBytes);
-  budgets.add('circuits', memoryShare('dispatcher', 'circuits', config.MEMORY_MIB), () => {
-    const { closed, open, half_open: halfOpen } = circuits.count();
-    return (closed + open + halfOpen) * CIRCUIT_BYTES;
-  });
-  const endpointBytes = MAX_IDLE_ENDPOINTS * ENDPOINT_BYTES;
-  budgets.add('endpoints', endpointBytes, () => queues.endpoints().size * ENDPOINT_BYTES);
-  const inherited = (): number => (handover.inherited() + circuits.inherited()) * INHERITED_BYTES;
-  budgets.add('inherited', 2 * MAX_INHERITED * INHERITED_BYTES, inherited);
-  budgets.add('flows', MAX_REPORTED_BYTES, () => handover.reportedBytes());
-}
-
-function createPayloads({ config, db, budgets, keepTrying }: Base): PayloadMemory {
-  const cacheBytes = memoryShare('dispatcher', 'payload_cache', config.MEMORY_MIB);
-  const heldBytes = memoryShare('dispatcher', 'payloads', config.MEMORY_MIB);
-  const loader = createPayloadLoader(createMessageStore(db), cacheBytes, keepTrying);
-  const payloads = createPayloadMemory(loader.load, heldBytes);
-  budgets.add('payload_cache', cacheBytes, loader.usedBytes);
-  budgets.add('payloads', heldBytes, payloads.usedBytes);
-  return payloads;
 }
 
 const LEASES_EVERY_MS = 50;

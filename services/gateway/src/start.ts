@@ -1,7 +1,6 @@
 import { memoryShare } from '@posthorn/platform/memory/memory-shares.ts';
 import { createLoop, startTicker } from '@posthorn/platform/async/loop.ts';
 import { openRecordLog, type OpenRecordLog } from '@posthorn/platform/kafka/kafka-record-log.ts';
-import type { ForgettingCache } from '@posthorn/platform/memory/coalescing-cache.ts';
 import {
   createMemoryBudgets,
   type MemoryBudgets,
@@ -25,7 +24,6 @@ import { openMongo } from '@posthorn/platform/mongo/connect.ts';
 import { UNIQUE_INDEXES } from '@posthorn/platform/mongo/create-indexes.ts';
 import type { Database } from '@posthorn/platform/mongo/days/days.ts';
 import { type ClockWatch, openClockWatch } from '@posthorn/platform/mongo/days/watch-clock.ts';
-import { type FollowedChanges, followChanges } from '@posthorn/platform/mongo/follow-changes.ts';
 import { awaitUniqueIndexes } from '@posthorn/platform/mongo/indexes.ts';
 import { createLeaseStore } from '@posthorn/platform/mongo/leases.ts';
 import { createDeliveryStore } from '@posthorn/platform/mongo/messages/deliveries.ts';
@@ -38,14 +36,7 @@ import { createResendStore } from '@posthorn/platform/mongo/webhooks/resends.ts'
 import { createStatsQueries } from '@posthorn/platform/mongo/messages/stats-queries.ts';
 import { openMessageStats } from '@posthorn/platform/mongo/messages/write-stats.ts';
 import { createWebhookStore } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
-import { measureCommands } from '@posthorn/platform/redis/commands.ts';
-import { connectRedis, redisAccessOf } from '@posthorn/platform/redis/connect.ts';
 import { createEndpointFlows } from '@posthorn/platform/redis/endpoint-flows.ts';
-import {
-  announce,
-  type Invalidation,
-  listenForInvalidations,
-} from '@posthorn/platform/redis/invalidations.ts';
 import {
   createLiveAttempts,
   listenForLiveAttempts,
@@ -58,7 +49,7 @@ import {
   systemIds as newId,
 } from '@posthorn/platform/service/clock-and-ids.ts';
 import { egressPolicyOf } from '@posthorn/platform/security/egress.ts';
-import { createCacheMetrics, watchDependencies } from '@posthorn/platform/service/metrics.ts';
+import { watchDependencies } from '@posthorn/platform/service/metrics.ts';
 import { openIncidentReports } from '@posthorn/platform/records/operator-incidents.ts';
 import { openOpsServer } from '@posthorn/platform/service/ops-server.ts';
 import type { ServiceContext } from '@posthorn/platform/service/run-service.ts';
@@ -110,6 +101,8 @@ import { apiRoutes } from './routes/all.ts';
 import { createCompanyKeys, createFindPublicKeys } from './webhooks/signing-keys.ts';
 import { createChangeWebhook } from './webhooks/webhooks.ts';
 
+import { type Caches, openCaches, openRedis } from './caches.ts';
+
 type Context = ServiceContext<GatewayConfig>;
 
 /** The connections of the gateway, and what every part of it shares. */
@@ -121,9 +114,7 @@ interface Basis {
   clock: ClockWatch;
   kafka: OpenRecordLog;
   redis: ReturnType<typeof openRedis>;
-  /** The changes of what this process caches. */
-  changes: FollowedChanges;
-  watchCache: ReturnType<typeof createCacheMetrics>;
+  caches: Caches;
   vault: Vault;
   budgets: MemoryBudgets;
   /** Null when nothing is traced. */
@@ -147,7 +138,7 @@ export async function startGateway(context: Context): Promise<void> {
     streams,
   });
   // The id of an invalidated portal session is the id of its link.
-  basis.redis.addCache(dashboard.forgetSession);
+  basis.caches.onInvalidation(dashboard.forgetSession);
   const app = createApp({
     ...basis,
     ...requests,
@@ -185,42 +176,11 @@ async function openBasis(context: Context): Promise<Basis> {
     clock,
     kafka,
     redis,
-    changes: followChanges(context, mongo.connection, ['companies', 'apiKeys', 'apps', 'webhooks']),
-    watchCache: createCacheMetrics(registry),
+    caches: openCaches(context, mongo.connection, redis),
     vault: createVault(config.ENCRYPTION_KEYS),
     budgets: createMemoryBudgets(registry),
     spans,
     ...startTurns(monotonicMs),
-  };
-}
-
-/** Connects to Redis, and joins the channel on which processes announce changes to each other's caches. */
-function openRedis({ config, logger, lifecycle, registry }: Context) {
-  const access = redisAccessOf(config);
-  const client = measureCommands(registry, connectRedis(access, logger));
-  const subscriber = connectRedis(access, logger);
-  lifecycle.onStop('redis', () => {
-    client.disconnect();
-    subscriber.disconnect();
-  });
-  const caches: ((id: string) => void)[] = [];
-  const onChange = ({ id }: Invalidation): void => {
-    for (const forget of caches) forget(id);
-  };
-  listenForInvalidations(subscriber, config.REDIS_PREFIX, onChange);
-  return {
-    client,
-    /** For messages of channels: a connection that has subscribed accepts no other commands. */
-    subscriber,
-    isConnected: () => client.status === 'ready',
-    invalidate: async (...changed: Invalidation[]): Promise<void> => {
-      changed.forEach(onChange);
-      await announce(client, config.REDIS_PREFIX, changed);
-    },
-    /** Calls `forget` with the id of each change that is announced, here or by another process. */
-    addCache(forget: (id: string) => void): void {
-      caches.push(forget);
-    },
   };
 }
 
@@ -301,42 +261,21 @@ function openAuthentication(basis: Basis, { wrongKeys }: RateLimits): Authentica
     wrongKeys,
     onUsed: lastUsed.note,
     cacheBytes,
-    areChangesFollowed: basis.changes.isCurrent,
+    areChangesFollowed: basis.caches.areChangesFollowed,
     nowMs,
   });
-  addCache(basis, 'api_keys', authentication.cache);
+  basis.caches.add('api_keys', authentication.cache);
   basis.budgets.add('api_key_cache', cacheBytes, authentication.usedBytes);
   lastUsed.start();
   lifecycle.onStop('last use of keys', lastUsed.stop);
   return authentication.authenticate;
 }
 
-/** Lets a cache forget what changes: at once what is announced in Redis, within a second whatever is changed. */
-function addCache(
-  { redis, changes, watchCache }: Basis,
-  name: string,
-  cache: ForgettingCache,
-): void {
-  watchCache(name, cache);
-  redis.addCache((id) => {
-    cache.forget(id);
-  });
-  changes.listen(
-    ({ id, appId }) => {
-      cache.forget(id);
-      if (appId !== null) cache.forget(appId);
-    },
-    () => {
-      cache.forgetAll();
-    },
-  );
-}
-
 /** Opens the stores and the parts that work while the gateway runs: outbox, removals, resends and acceptance. */
 async function openGateway(basis: Basis): Promise<Gateway> {
   const { context, requestDb: db, redis, vault } = basis;
   const { config, logger } = context;
-  const { invalidate } = redis;
+  const { invalidate } = basis.caches;
   const quotas = openQuotas(basis);
   const projects = createProjects({ db, quotas, newId, nowMs });
   const apps = createApps({ db, quotas, projects, newId, nowMs });
@@ -444,7 +383,7 @@ async function openOutbox({
 }
 
 /** Starts to take over removals that other gateways have left unfinished, and to remove companies. */
-function openRemovals({ context: { logger, lifecycle }, db, redis }: Basis): RemoveTree {
+function openRemovals({ context: { logger, lifecycle }, db, caches }: Basis): RemoveTree {
   const common = { holder: randomUUID(), leases: createLeaseStore(db), logger };
   const companies = createCompanyRemovals({
     ...common,
@@ -456,7 +395,7 @@ function openRemovals({ context: { logger, lifecycle }, db, redis }: Basis): Rem
   const removals = createRemovals({
     ...common,
     removals: createRemovalStore(db),
-    invalidate: redis.invalidate,
+    invalidate: caches.invalidate,
     newId,
     nowMs,
   });
@@ -515,10 +454,10 @@ function openAccept(
     maxTargets: config.QUOTA_TARGETS_PER_MESSAGE,
     webhooks,
     notStoredByApp: apps.notStored,
-    areChangesFollowed: basis.changes.isCurrent,
+    areChangesFollowed: basis.caches.areChangesFollowed,
   });
   budgets.add('target_cache', cacheBytes, () => targets.cache.usedSize());
-  addCache(basis, 'targets', targets.cache);
+  basis.caches.add('targets', targets.cache);
   const untraced = createAcceptMessage({
     targets,
     deliveries: createDeliveryStore(db),

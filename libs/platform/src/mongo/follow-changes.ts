@@ -209,7 +209,7 @@ export class ChangeFeed {
     }
     if (longOf(cursor.id).isZero()) throw new Error('MongoDB has closed the change stream');
     // A router of a sharded cluster waits for the slowest shard: then the token is older than the operations.
-    const isRecent = secondsOf(cursor.postBatchResumeToken) >= operationTime.getHighBitsUnsigned();
+    const isRecent = secondsOf(cursor.postBatchResumeToken) >= operationTime.t;
     return isRecent && events.length < BATCH;
   }
 

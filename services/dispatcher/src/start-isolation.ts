@@ -1,0 +1,184 @@
+import { memoryShare } from '@posthorn/platform/memory/memory-shares.ts';
+import { startTicker, type Ticker } from '@posthorn/platform/async/loop.ts';
+import { type OpenRecordLog } from '@posthorn/platform/kafka/kafka-record-log.ts';
+import {
+  createRecordMemory,
+  type MemoryBudgets,
+  type RecordMemory,
+} from '@posthorn/platform/memory/memory-budgets.ts';
+import type { Database } from '@posthorn/platform/mongo/days/days.ts';
+import { createMessageStore } from '@posthorn/platform/mongo/messages/messages.ts';
+import type { openProvenRecords } from '@posthorn/platform/records/proven-records.ts';
+import { onEachConnection, type RedisClient } from '@posthorn/platform/redis/connect.ts';
+import { createEndpointFlows } from '@posthorn/platform/redis/endpoint-flows.ts';
+import { createOpenCircuits } from '@posthorn/platform/redis/open-circuits.ts';
+import { monotonicClockMs, systemClockMs } from '@posthorn/platform/service/clock-and-ids.ts';
+import type { ServiceContext } from '@posthorn/platform/service/run-service.ts';
+import { type Companies } from './companies.ts';
+import { type DispatcherConfig, queueLimitsOf, SLOW_LANE_CONCURRENCY } from './config.ts';
+import { CIRCUIT_BYTES, Circuits } from './isolation/circuits.ts';
+import { maxWaitMsAt } from './isolation/gate.ts';
+import { Handover, INHERITED_BYTES, MAX_INHERITED, MAX_REPORTED_BYTES } from './isolation/handover.ts';
+import { ENDPOINT_BYTES, MAX_IDLE_ENDPOINTS, type QueueDeps, Queues } from './isolation/queues.ts';
+import { watchIsolation } from './metrics.ts';
+import { createOverloadWatch, createStallFreeClock, measureLoop } from './outages.ts';
+import { createPayloadLoader, createPayloadMemory, type PayloadMemory } from './payloads.ts';
+
+/** The part of the dispatcher's connections that isolation uses. */
+interface IsolationBase
+  extends
+    Pick<
+      ServiceContext<DispatcherConfig>,
+      'config' | 'registry' | 'lifecycle' | 'logger' | 'keepTrying'
+    >,
+    Pick<ReturnType<typeof openProvenRecords>, 'report'> {
+  kafka: Pick<OpenRecordLog, 'topics' | 'partitionOf'>;
+  db: Database;
+  redis: RedisClient;
+  budgets: MemoryBudgets;
+}
+
+/** Keeps endpoints and companies apart. */
+export interface Isolation {
+  queues: Queues;
+  /** The records under work. */
+  memory: RecordMemory;
+  /**
+   * Reads the open circuits and pauses of former owners of these partitions, which are all that this process has now. To
+   * be awaited before the first record of newly assigned ones is worked on.
+   */
+  takeOver: (partitions: ReadonlySet<number>) => Promise<void>;
+}
+
+const QUEUES_EVERY_MS = 100;
+/** The resolution of the stall-free clock: shorter than a busy iteration of the event loop. */
+const CLOCK_EVERY_MS = 20;
+const OVERLOAD_EVERY_MS = 250;
+const FLOWS_EVERY_MS = 1_000;
+
+/** Starts the queues, the circuits and what they hand over. They end when the service stops. */
+export function startIsolation(
+  base: IsolationBase,
+  { suspendedForMs }: Pick<Companies, 'suspendedForMs'>,
+): Isolation {
+  const { config, registry, lifecycle, redis } = base;
+  const memory = createRecordMemory(memoryShare('dispatcher', 'records', config.MEMORY_MIB));
+  const clock = createStallFreeClock(CLOCK_EVERY_MS, monotonicClockMs);
+  const overload = createOverloadWatch(monotonicClockMs);
+  const circuits = createCircuits(base);
+  const handover = createHandover(base, () => queues);
+  const queues = new Queues({
+    limits: queueLimitsOf(config),
+    maxWaitMs: () => maxWaitMsAt(memory.usedShare()),
+    isOverloaded: overload.isOverloaded,
+    onArrival: (candidate) => void circuits.refresh(candidate),
+    circuitOf: (candidate) => circuits.viewOf(candidate),
+    suspendedForMs,
+    payloads: createPayloads(base),
+    beginAttempt: (candidate) => circuits.beginAttempt(candidate),
+    handover,
+    stallFreeMs: clock.nowMs,
+    ...CLOCKS,
+  });
+  const limit = config.MAX_IN_FLIGHT + SLOW_LANE_CONCURRENCY;
+  watchIsolation(registry, { queues, circuits, limit });
+  budgetIsolation(base, { memory, circuits, queues, handover });
+  const tickers = [
+    startTicker(CLOCK_EVERY_MS, clock.tick),
+    startTicker(OVERLOAD_EVERY_MS, measureLoop(overload.tick)),
+    ...startTickers(queues, handover),
+  ];
+  lifecycle.onStop('isolation', () => {
+    for (const ticker of tickers) ticker.stop();
+    circuits.stop();
+  });
+  onEachConnection(redis, () => {
+    void circuits.restore();
+    void handover.restore();
+  });
+  return {
+    queues,
+    memory,
+    async takeOver(partitions) {
+      await Promise.all([circuits.own(partitions), handover.own(partitions)]);
+    },
+  };
+}
+
+function startTickers(queues: Queues, handover: Handover): Ticker[] {
+  return [
+    startTicker(QUEUES_EVERY_MS, () => {
+      queues.tick();
+    }),
+    startTicker(FLOWS_EVERY_MS, () => {
+      handover.tick();
+    }),
+  ];
+}
+
+const CLOCKS: Pick<QueueDeps, 'nowMs' | 'monotonicMs' | 'inNextLoop' | 'wakeAfter'> = {
+  nowMs: systemClockMs,
+  monotonicMs: monotonicClockMs,
+  inNextLoop: (act) => void setImmediate(act),
+  wakeAfter(ms, wake) {
+    const timer = setTimeout(wake, Math.ceil(ms));
+    return () => {
+      clearTimeout(timer);
+    };
+  },
+};
+
+function createCircuits({ config, logger, report, redis, kafka }: IsolationBase): Circuits {
+  const circuitBytes = memoryShare('dispatcher', 'circuits', config.MEMORY_MIB);
+  return new Circuits({
+    shared: createOpenCircuits(redis, config.REDIS_PREFIX, systemClockMs),
+    partitionOf: (webhookId) => kafka.partitionOf(kafka.topics.messageCreated, webhookId),
+    logger,
+    report,
+    resetMs: config.CIRCUIT_RESET_MS,
+    maxCircuits: Math.floor(circuitBytes / CIRCUIT_BYTES),
+    nowMs: systemClockMs,
+  });
+}
+
+function createHandover({ config, redis, kafka }: IsolationBase, known: () => Queues): Handover {
+  return new Handover({
+    known,
+    flows: createEndpointFlows(redis, config.REDIS_PREFIX, systemClockMs),
+    partitionOf: (webhookId) => kafka.partitionOf(kafka.topics.messageCreated, webhookId),
+    startConcurrency: config.ENDPOINT_CONCURRENCY,
+    ceiling: queueLimitsOf(config).perEndpoint.ceiling,
+    ...CLOCKS,
+  });
+}
+
+function budgetIsolation(
+  { config, budgets }: IsolationBase,
+  {
+    memory,
+    circuits,
+    queues,
+    handover,
+  }: { memory: RecordMemory; circuits: Circuits; queues: Queues; handover: Handover },
+): void {
+  budgets.add('records', memoryShare('dispatcher', 'records', config.MEMORY_MIB), memory.usedBytes);
+  budgets.add('circuits', memoryShare('dispatcher', 'circuits', config.MEMORY_MIB), () => {
+    const { closed, open, half_open: halfOpen } = circuits.count();
+    return (closed + open + halfOpen) * CIRCUIT_BYTES;
+  });
+  const endpointBytes = MAX_IDLE_ENDPOINTS * ENDPOINT_BYTES;
+  budgets.add('endpoints', endpointBytes, () => queues.endpoints().size * ENDPOINT_BYTES);
+  const inherited = (): number => (handover.inherited() + circuits.inherited()) * INHERITED_BYTES;
+  budgets.add('inherited', 2 * MAX_INHERITED * INHERITED_BYTES, inherited);
+  budgets.add('flows', MAX_REPORTED_BYTES, () => handover.reportedBytes());
+}
+
+function createPayloads({ config, db, budgets, keepTrying }: IsolationBase): PayloadMemory {
+  const cacheBytes = memoryShare('dispatcher', 'payload_cache', config.MEMORY_MIB);
+  const heldBytes = memoryShare('dispatcher', 'payloads', config.MEMORY_MIB);
+  const loader = createPayloadLoader(createMessageStore(db), cacheBytes, keepTrying);
+  const payloads = createPayloadMemory(loader.load, heldBytes);
+  budgets.add('payload_cache', cacheBytes, loader.usedBytes);
+  budgets.add('payloads', heldBytes, payloads.usedBytes);
+  return payloads;
+}

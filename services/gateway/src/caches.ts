@@ -1,0 +1,86 @@
+import type { Connection } from 'mongoose';
+import type { Invalidate } from '@posthorn/platform/redis/invalidations.ts';
+import type { ForgettingCache } from '@posthorn/platform/memory/coalescing-cache.ts';
+import { followChanges } from '@posthorn/platform/mongo/follow-changes.ts';
+import { measureCommands } from '@posthorn/platform/redis/commands.ts';
+import { connectRedis, redisAccessOf } from '@posthorn/platform/redis/connect.ts';
+import {
+  announce,
+  type Invalidation,
+  listenForInvalidations,
+} from '@posthorn/platform/redis/invalidations.ts';
+import { createCacheMetrics } from '@posthorn/platform/service/metrics.ts';
+import type { ServiceContext } from '@posthorn/platform/service/run-service.ts';
+import type { GatewayConfig } from './config.ts';
+
+type Context = ServiceContext<GatewayConfig>;
+
+/** Connects to Redis. */
+export function openRedis({ config, logger, lifecycle, registry }: Context) {
+  const access = redisAccessOf(config);
+  const client = measureCommands(registry, connectRedis(access, logger));
+  const subscriber = connectRedis(access, logger);
+  lifecycle.onStop('redis', () => {
+    client.disconnect();
+    subscriber.disconnect();
+  });
+  return {
+    client,
+    /** For messages of channels: a connection that has subscribed accepts no other commands. */
+    subscriber,
+    isConnected: () => client.status === 'ready',
+  };
+}
+
+/** Makes the caches of configuration, here and in other processes, forget what has changed. */
+export interface Caches {
+  /** Drops the changed things from the caches here, and announces them to other processes. */
+  invalidate: Invalidate;
+  /** Calls `forget` with the id of each thing that is announced as changed, here or by another process. */
+  onInvalidation: (forget: (id: string) => void) => void;
+  /** Lets a cache forget what changes: at once what is announced, within a second whatever is changed. */
+  add: (name: string, cache: ForgettingCache) => void;
+  /** Returns true while every change of a company, key, app and webhook is known within a second. */
+  areChangesFollowed: () => boolean;
+}
+
+export function openCaches(
+  context: Context,
+  connection: Connection,
+  { client, subscriber }: Pick<ReturnType<typeof openRedis>, 'client' | 'subscriber'>,
+): Caches {
+  const { REDIS_PREFIX } = context.config;
+  const changes = followChanges(context, connection, ['companies', 'apiKeys', 'apps', 'webhooks']);
+  const watchCache = createCacheMetrics(context.registry);
+  const forgetting: ((id: string) => void)[] = [];
+  const onChange = ({ id }: Invalidation): void => {
+    for (const forget of forgetting) forget(id);
+  };
+  listenForInvalidations(subscriber, REDIS_PREFIX, onChange);
+  return {
+    async invalidate(...changed) {
+      changed.forEach(onChange);
+      await announce(client, REDIS_PREFIX, changed);
+    },
+    onInvalidation(forget) {
+      forgetting.push(forget);
+    },
+    add(name, cache) {
+      watchCache(name, cache);
+      const forget = (id: string): void => {
+        cache.forget(id);
+      };
+      forgetting.push(forget);
+      changes.listen(
+        ({ id, appId }) => {
+          forget(id);
+          if (appId !== null) forget(appId);
+        },
+        () => {
+          cache.forgetAll();
+        },
+      );
+    },
+    areChangesFollowed: changes.isCurrent,
+  };
+}
