@@ -37,7 +37,8 @@ const READ_AND_UPDATE: readonly Action[] = ['find', 'update'];
 /** An upsert needs both. */
 const WRITE: readonly Action[] = ['find', 'insert', 'update'];
 
-type UndividedName = Exclude<CollectionName, DayKind>;
+/** `idempotencyKeys` has the keys that were claimed before they had a collection for each day. */
+type UndividedName = Exclude<CollectionName, 'messages' | 'deliveries'>;
 type Rights = Partial<Record<DatabaseUser, readonly Action[]>>;
 
 /** What each process does with each collection; what is not here it cannot do (docs/security.md). */
@@ -106,6 +107,7 @@ export const DAY_RIGHTS: Record<DayKind, Rights> = {
     admin: READ_AND_UPDATE,
     setup: MAKE_DAYS,
   },
+  idempotencyKeys: { gateway: ALL, retry: KEEP_DAYS, setup: MAKE_DAYS },
 };
 
 const SETUP_ACTIONS = ['createCollection', 'createIndex', 'dropIndex', 'collMod', 'listIndexes'];

@@ -141,6 +141,7 @@ test('only the retry service drops collections, and none but those of days [secu
   expect(dropped).toEqual([
     ['retry', 'hooks_messages'],
     ['retry', 'hooks_deliveries'],
+    ['retry', 'hooks_idempotencyKeys'],
   ]);
 });
 
@@ -182,7 +183,9 @@ test('the program for mongosh creates a role of one database for each process', 
   const { made, changed } = run(rolesScript('hooks'), []);
   expect([made.map(({ role }) => role), changed]).toEqual([ROLES, []]);
   const databases = made.flatMap(({ privileges }) => privileges.map(({ resource }) => resource.db));
-  expect(new Set(databases)).toEqual(new Set(['hooks', 'hooks_messages', 'hooks_deliveries']));
+  expect(new Set(databases)).toEqual(
+    new Set(['hooks', 'hooks_messages', 'hooks_deliveries', 'hooks_idempotencyKeys']),
+  );
 });
 
 test('the program for mongosh brings the roles of an earlier version up to date', () => {

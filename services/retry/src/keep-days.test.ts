@@ -14,7 +14,7 @@ import { createDayMetrics, createKeepDays, daySteps, daysToDrop } from './keep-d
 describe('keep days', () => {
   const TODAY = 100;
   const DAYS = [100, 101, 102, 103];
-  const BEGUN: StoredLayout = { beginMs: 0, retentionMs: 2 * DAY_MS, isSharded: false };
+  const BEGUN = { beginMs: 0, retentionMs: 2 * DAY_MS, isSharded: false, keyDaysFrom: 0 };
 
   /** The collections by kind, in memory, and what was done with them. */
   function createMemoryDays(layout: StoredLayout | null, nowMs: () => number) {
@@ -81,10 +81,10 @@ describe('keep days', () => {
       await keep.tick();
       await keep.tick();
       for (const kind of DAY_KINDS) expect([...daysOf(kind)]).toEqual([100, 101, 102, 103]);
-      expect(created).toHaveLength(8);
-      expect(await metric('posthorn_days_ahead')).toEqual([3, 3]);
+      expect(created).toHaveLength(12);
+      expect(await metric('posthorn_days_ahead')).toEqual([3, 3, 3]);
       clocks.own += DAY_MS;
-      expect(await metric('posthorn_days_ahead')).toEqual([2, 2]);
+      expect(await metric('posthorn_days_ahead')).toEqual([2, 2, 2]);
     });
 
     test('are made before others are completed and dropped', async () => {
@@ -125,9 +125,9 @@ describe('keep days', () => {
       for (const day of [96, 97, 98]) daysOf('deliveries').add(day);
       await keep.tick();
       expect(Math.min(...daysOf('deliveries'))).toBe(98);
-      expect(await metric('posthorn_day_drop_overdue_seconds')).toEqual([0, 0]);
+      expect(await metric('posthorn_day_drop_overdue_seconds')).toEqual([0, 0, 0]);
       clocks.own += 2 * DAY_MS;
-      expect(await metric('posthorn_day_drop_overdue_seconds')).toEqual([0, 1.5 * 86_400]);
+      expect(await metric('posthorn_day_drop_overdue_seconds')).toEqual([0, 1.5 * 86_400, 0]);
     });
 
     test.each(['database', 'own'] as const)(
@@ -159,12 +159,14 @@ describe('keep days', () => {
         refused.add(`drop ${kind} 95`);
       }
       await keep.tick();
-      expect(await metric('posthorn_days_ahead')).toEqual([0, 0]);
-      expect(await metric('posthorn_day_drop_overdue_seconds')).toEqual([2.5, 2.5].map(inSeconds));
+      expect(await metric('posthorn_days_ahead')).toEqual([0, 0, 0]);
+      expect(await metric('posthorn_day_drop_overdue_seconds')).toEqual(
+        [2.5, 2.5, 2.5].map(inSeconds),
+      );
       refused.add('list deliveries');
       await keep.tick();
-      expect(await metric('posthorn_days_ahead')).toEqual([0, 0]);
-      expect(await metric('posthorn_day_drop_overdue_seconds')).toEqual([inSeconds(2.5)]);
+      expect(await metric('posthorn_days_ahead')).toEqual([0, 0, 0]);
+      expect(await metric('posthorn_day_drop_overdue_seconds')).toEqual([2.5, 2.5].map(inSeconds));
     });
 
     test('are kept by one process at a time', async () => {
@@ -173,7 +175,7 @@ describe('keep days', () => {
       daysOf('messages').add(101);
       await keep.tick();
       expect(created).toEqual([]);
-      expect(await metric('posthorn_days_ahead')).toEqual([1, 0]);
+      expect(await metric('posthorn_days_ahead')).toEqual([1, 0, 0]);
       await leases.release('keep-days', 'retry-2');
       await keep.tick();
       expect(created).not.toEqual([]);
@@ -187,16 +189,20 @@ const NOON = 100.5 * DAY_MS;
 const layout = { beginMs: 0, retentionMs: 2 * DAY_MS };
 
 test('the days that are needed come first, then what other days lack, and drops are the last', () => {
-  const found = { messages: [97, 99, 100], deliveries: [98] };
+  const found = { messages: [97, 99, 100], deliveries: [98], idempotencyKeys: [96, 97, 98] };
   const clocks = { databaseMs: NOON, certainMs: NOON };
   const steps = daySteps(found, layout, clocks).map(({ what, kind, day }) => [what, kind, day]);
   const needed = (kind: string) => [100, 101, 102, 103].map((day) => ['complete', kind, day]);
   expect(steps).toEqual([
     ...needed('messages'),
     ...needed('deliveries'),
+    ...needed('idempotencyKeys'),
     ['complete', 'messages', 99],
     ['complete', 'deliveries', 98],
+    ['complete', 'idempotencyKeys', 98],
     ['drop', 'messages', 97],
+    ['drop', 'idempotencyKeys', 96],
+    ['drop', 'idempotencyKeys', 97],
   ]);
 });
 

@@ -7,7 +7,7 @@ import {
   DAYS_AHEAD,
   daysToHave,
 } from '@posthorn/platform/mongo/days/day-collections.ts';
-import { DAY_KINDS, type DayKind } from '@posthorn/platform/mongo/days/days.ts';
+import { DAY_KINDS, type DayKind, dayRetentionMs } from '@posthorn/platform/mongo/days/days.ts';
 import type { StoredLayout } from '@posthorn/platform/mongo/days/layout.ts';
 import type { LeaseStore } from '@posthorn/platform/mongo/leases.ts';
 import type { Logger } from '@posthorn/platform/service/logger.ts';
@@ -89,7 +89,11 @@ async function listAll(deps: KeepDaysDeps, layout: StoredLayout): Promise<FoundD
     deps.metrics.onKept(kind, found, layout);
     return found;
   };
-  return { messages: await list('messages'), deliveries: await list('deliveries') };
+  return {
+    messages: await list('messages'),
+    deliveries: await list('deliveries'),
+    idempotencyKeys: await list('idempotencyKeys'),
+  };
 }
 
 const FAILED: Record<DayStep['what'], string> = {
@@ -139,7 +143,8 @@ export function daySteps(
   const needed = daysToHave(databaseMs);
   const steps = (what: DayStep['what'], daysOf: (kind: DayKind) => readonly number[]): DayStep[] =>
     DAY_KINDS.flatMap((kind) => daysOf(kind).map((day) => ({ what, kind, day })));
-  const expired = (kind: DayKind): number[] => daysToDrop(found[kind], layout, certainMs);
+  const expired = (kind: DayKind): number[] =>
+    daysToDrop(found[kind], { retentionMs: dayRetentionMs(kind, layout) }, certainMs);
   const isLeft = (kind: DayKind, day: number): boolean =>
     !needed.includes(day) && !expired(kind).includes(day);
   return [
@@ -152,7 +157,7 @@ export function daySteps(
 /** Returns the days in which everything has expired. */
 export function daysToDrop(
   days: readonly number[],
-  { retentionMs }: DayLayout,
+  { retentionMs }: Pick<DayLayout, 'retentionMs'>,
   nowMs: number,
 ): number[] {
   // No setting allows it, and what is dropped does not come back.
@@ -210,8 +215,8 @@ export function createDayMetrics(registry: Registry, nowMs: () => number): DayMe
     },
   });
   return {
-    onKept(kind, days, { retentionMs }) {
-      kept.set(kind, { days, retentionMs });
+    onKept(kind, days, layout) {
+      kept.set(kind, { days, retentionMs: dayRetentionMs(kind, layout) });
     },
   };
 }

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { connectMongo, type MongoConnection } from '@posthorn/platform/mongo/connect.ts';
+import { DAY_KINDS, dayDatabaseName } from '@posthorn/platform/mongo/days/days.ts';
 import type { ApiClient } from '../../support/api/api-client.ts';
 import { withCompanyId } from '../../support/process/companies.ts';
 import { insertFillerDocuments } from '../../support/isolation/filler-documents.ts';
@@ -52,7 +53,8 @@ beforeAll(async () => {
   const { companyId } = posthorn;
   await insertFillerDocuments(mongo.db, { companyId, ...known }, CROWD);
   const { client, databaseName } = mongo.db;
-  databases = ['', '_messages', '_deliveries'].map((kind) => client.db(databaseName + kind));
+  const days = DAY_KINDS.map((kind) => dayDatabaseName(databaseName, kind));
+  databases = [databaseName, ...days].map((name) => client.db(name));
   for (const each of databases)
     await each.createCollection('system.profile', { capped: true, size: PROFILE_BYTES });
   await profile(2);

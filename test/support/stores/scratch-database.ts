@@ -1,8 +1,4 @@
-import {
-  type CollectionName,
-  collection,
-  type DocumentOf,
-} from '@posthorn/platform/mongo/collections.ts';
+import { collection, type DocumentOf } from '@posthorn/platform/mongo/collections.ts';
 import { connectMongo } from '@posthorn/platform/mongo/connect.ts';
 import { createIndexes } from '@posthorn/platform/mongo/create-indexes.ts';
 import type { DailyCollection } from '@posthorn/platform/mongo/days/daily-collection.ts';
@@ -17,6 +13,8 @@ import { createNamespace } from '../process/namespace.ts';
 
 export interface ScratchDatabase {
   db: Database;
+  /** Reads the layout again, after a change. */
+  readLayout: () => Promise<void>;
   drop: () => Promise<void>;
 }
 
@@ -25,16 +23,20 @@ export interface ScratchDatabase {
  * `messages` and all deliveries in `deliveries`, so that tests may choose ids that spell no time.
  */
 export async function openScratchDatabase(): Promise<ScratchDatabase> {
-  const { db, drop } = await openScratchDays();
+  const { db, readLayout, drop } = await openScratchDays();
   for (const kind of DAY_KINDS) {
     const indexes = DAY_INDEXES[kind].map(({ key, options }) => ({ ...options, key }));
-    await db.collection(kind).createIndexes(indexes);
+    if (indexes.length > 0) await db.collection(kind).createIndexes(indexes);
   }
-  const days = { messages: undivided(db, 'messages'), deliveries: undivided(db, 'deliveries') };
-  return { db: Object.assign(db, { days }), drop };
+  const [messages, deliveries] = [undivided(db, 'messages'), undivided(db, 'deliveries')];
+  return {
+    db: Object.assign(db, { days: { ...db.days, messages, deliveries } }),
+    readLayout,
+    drop,
+  };
 }
 
-function undivided<Name extends DayKind & CollectionName>(
+function undivided<Name extends 'messages' | 'deliveries'>(
   db: Database,
   name: Name,
 ): DailyCollection<DocumentOf[Name]> {
@@ -57,8 +59,9 @@ export async function openScratchDays(): Promise<ScratchDatabase> {
   const daysOf = (name: DayKind): string => dayDatabaseName(databaseName, name);
   return {
     db: mongo.db,
+    readLayout: mongo.readLayout,
     drop: async () => {
-      for (const name of [databaseName, daysOf('messages'), daysOf('deliveries')]) {
+      for (const name of [databaseName, ...DAY_KINDS.map(daysOf)]) {
         await client.db(name).dropDatabase();
       }
       await mongo.close();

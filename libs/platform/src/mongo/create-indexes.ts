@@ -2,9 +2,9 @@ import { randomUUID } from 'node:crypto';
 import type { mongo } from 'mongoose';
 import type { CollectionName } from './collections.ts';
 import { storeLayout } from './days/day-collections.ts';
+import { KEY_DAYS } from './days/days.ts';
 import { type AppliedResult, applyIndexes, type IndexSpec, type RetiredIndex } from './indexes.ts';
 import { createLeaseStore, withLease } from './leases.ts';
-import { KEY_DAYS } from './messages/idempotency-keys.ts';
 
 /** Of what companies used: a year and the month of its last invoice. */
 const USAGE_DAYS = 400;
@@ -29,6 +29,7 @@ function indexSpecs({ days, auditDays }: Retention): IndexSpec[] {
     expiry('resends', days),
     expiry('erasures', days),
     expiry('auditEvents', auditDays),
+    // Those that were claimed before keys had a collection for each day.
     expiry('idempotencyKeys', KEY_DAYS),
     // Also the busiest and the worst endpoints of the last hours.
     { ...expiry('stats', days), key: { at: 1 } },

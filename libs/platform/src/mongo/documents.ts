@@ -199,9 +199,11 @@ export interface LayoutDocument {
   retentionDays: number;
   /** Whether new days are spread over the shards of a cluster. */
   isSharded?: boolean;
+  /** From when idempotency keys have a collection of each day; absent in layouts of earlier versions. */
+  keyDaysFromAt?: Date;
 }
 
-/** The claim of an idempotency key for a message; `_id` is `companyId/key`. */
+/** The claim of an idempotency key for a message; `_id` is `companyId/key`. One collection for each day has them. */
 export interface IdempotencyKeyDocument extends OwnedDocument {
   /** The message may not be stored. */
   messageId: string;

@@ -65,7 +65,11 @@ describe('a store that becomes unreachable', () => {
     url.host = `127.0.0.1:${proxy.port}`;
     url.search = '?directConnection=true';
     mongo = await connectMongo(url.href, 'posthorn-test');
-    await writeLayout(mongo.db, { retentionDays: 30, isSharded: false }, new Date());
+    await writeLayout(
+      mongo.db,
+      { retentionDays: 30, isSharded: false },
+      { beginAt: new Date(), keyDaysFrom: 0 },
+    );
     await mongo.readLayout();
     proxy.cut();
   });

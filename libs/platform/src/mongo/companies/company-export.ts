@@ -7,7 +7,7 @@ import {
   type OwnedName,
   type UndividedName,
 } from '../company-documents.ts';
-import type { Database } from '../days/days.ts';
+import { type Database, isDayKind } from '../days/days.ts';
 import type { DeliveryDocument, MessageDocument } from '../documents.ts';
 import { openSigningKey } from './signing-keys.ts';
 import { openWebhook } from '../webhooks/webhooks.ts';
@@ -69,9 +69,9 @@ export async function* exportCompany(
   if (!company) return;
   yield toThing('company', company);
   for (const [name, type] of Object.entries(TYPES) as [OwnedName, string | null][]) {
-    if (type === null || name === 'deliveries') continue;
+    if (type === null) continue;
     if (name === 'messages') yield* readMessages(db, companyId);
-    else yield* readAll(db, name, { companyId, type, vault });
+    else if (!isDayKind(name)) yield* readAll(db, name, { companyId, type, vault });
   }
 }
 

@@ -107,6 +107,7 @@ describe('company removal', () => {
 
   afterAll(() => database.drop());
 
+  const UPSERT = { upsert: true };
   const documents = (name: string) => database.db.collection<{ _id: string }>(name);
 
   /** One document in each collection, and messages whose deliveries have every status. */
@@ -119,6 +120,14 @@ describe('company removal', () => {
         hash: _id,
         targets: [],
       } as object as never);
+    }
+    for (const [n, keys] of database.db.days.idempotencyKeys.all().entries()) {
+      const _id = `${companyId}/order-${n}`;
+      await keys.replaceOne(
+        { _id },
+        { companyId, messageId: 'msg_1', createdAt: new Date() },
+        UPSERT,
+      );
     }
     const targets = ['wh_1', 'wh_2'];
     for (const [n, status] of ['delivered', 'pending', 'exhausted', 'cancelled'].entries()) {

@@ -9,9 +9,9 @@ import {
   OWNED_COLLECTIONS,
   type UndividedName,
 } from '../company-documents.ts';
-import type { Database, Days } from '../days/days.ts';
+import { type Database, type Days, isDayKind } from '../days/days.ts';
 import { readUpTo, writeByDays } from '../days/read-days.ts';
-import type { MessageDocument, RemovalDocument } from '../documents.ts';
+import type { IdempotencyKeyDocument, MessageDocument, RemovalDocument } from '../documents.ts';
 import { keysOf } from '../messages/idempotency-keys.ts';
 import { removeStats } from '../messages/stats-documents.ts';
 
@@ -137,15 +137,17 @@ export interface CompanyRemoval {
 }
 
 /** Deliveries go with their messages, because no index finds those that were delivered by their company. */
-const BY_ID = OWNED_COLLECTIONS.filter(
-  (name): name is UndividedName => name !== 'messages' && name !== 'deliveries',
-);
+const BY_ID = OWNED_COLLECTIONS.filter((name): name is UndividedName => !isDayKind(name));
 
 export function createCompanyRemoval(db: Database): CompanyRemoval {
   return {
     async removeSome(companyId, limit) {
       for (const name of BY_ID) {
         const removed = await removeById(db, name, companyId, limit);
+        if (removed > 0) return removed;
+      }
+      for (const documents of db.days.idempotencyKeys.all()) {
+        const removed = await removeKeys(documents, companyId, limit);
         if (removed > 0) return removed;
       }
       const removed = await removeMessages(db, companyId, limit);
@@ -161,11 +163,22 @@ async function removeById(
   limit: number,
 ): Promise<number> {
   const documents = documentsOf(db, name, companyId);
-  // Keys have no index by company: their ids begin with it.
-  const filter = name === 'idempotencyKeys' ? { _id: keysOf(companyId) } : {};
-  const page = documents.find(filter, { limit }).project<{ _id: string }>({ _id: 1 });
+  const page = documents.find({}, { limit }).project<{ _id: string }>({ _id: 1 });
   const ids = (await page.toArray()).map(({ _id }) => _id);
   if (ids.length > 0) await documents.deleteMany({ _id: { $in: ids } });
+  return ids.length;
+}
+
+/** Keys have no index by company: their ids begin with it. */
+async function removeKeys(
+  documents: mongo.Collection<IdempotencyKeyDocument>,
+  companyId: string,
+  limit: number,
+): Promise<number> {
+  const own = documentsIn<'idempotencyKeys'>(documents, companyId);
+  const page = own.find({ _id: keysOf(companyId) }, { limit }).project<{ _id: string }>({ _id: 1 });
+  const ids = (await page.toArray()).map(({ _id }) => _id);
+  if (ids.length > 0) await own.deleteMany({ _id: { $in: ids } });
   return ids.length;
 }
 

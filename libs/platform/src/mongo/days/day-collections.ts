@@ -51,7 +51,8 @@ export function createDayCollections(db: mongo.Db): DayCollections {
         const place = `${databaseOf(kind).databaseName}.${name}`;
         await db.client.db('admin').command({ shardCollection: place, key: HASHED_ID });
       }
-      await documents.createIndexes(indexesOf(kind, await listIndexes(databaseOf(kind), name)));
+      const indexes = indexesOf(kind, await listIndexes(databaseOf(kind), name));
+      if (indexes.length > 0) await documents.createIndexes(indexes);
     },
     async drop(kind, day) {
       await databaseOf(kind).dropCollection(dayName(day));
@@ -63,7 +64,7 @@ const NOT_DELIVERED = { status: { $in: ['pending', 'exhausted', 'cancelled'] } }
 
 type DayIndex = Omit<IndexSpec, 'collection'>;
 
-/** The indexes of messages and deliveries, in the collection of each day. */
+/** The indexes in the collection of each day. Claims of idempotency keys are found by their ids. */
 export const DAY_INDEXES: Record<DayKind, readonly DayIndex[]> = {
   messages: [
     // Lists, newest first: messages of a company, of an app, to a webhook.
@@ -97,6 +98,7 @@ export const DAY_INDEXES: Record<DayKind, readonly DayIndex[]> = {
       options: { partialFilterExpression: { status: 'pending' } },
     },
   ],
+  idempotencyKeys: [],
 };
 
 /** MongoDB makes this index when it spreads a collection. */
@@ -129,13 +131,22 @@ function indexesOf(kind: DayKind, found: readonly FoundIndex[]): mongo.IndexDesc
 export async function storeLayout(db: mongo.Db, layout: WrittenLayout): Promise<void> {
   const days = createDayCollections(db);
   const nowMs = await days.nowMs();
-  if (!(await readLayout(db))) {
+  const isFresh = !(await readLayout(db));
+  if (isFresh) {
     for (const day of daysToHave(nowMs)) {
       for (const kind of DAY_KINDS) await days.create(kind, day, layout);
     }
   }
-  return writeLayout(db, layout, new Date(firstBeginMs(nowMs)));
+  const beginAt = new Date(firstBeginMs(nowMs));
+  const keyDaysFrom = dayNumberOf(nowMs) + (isFresh ? -1 : KEY_DAYS_AFTER);
+  return writeLayout(db, layout, { beginAt, keyDaysFrom });
 }
+
+/**
+ * An update of the version before has between 24 and 48 hours from create-indexes on: so long, gateways of both versions
+ * claim idempotency keys in one collection (docs/upgrade.md).
+ */
+const KEY_DAYS_AFTER = 2;
 
 /**
  * The day before: for gateways whose clock is behind. With an earlier begin, a list that does not fill its page would read

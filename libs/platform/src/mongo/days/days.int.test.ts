@@ -75,7 +75,7 @@ describe('messages and deliveries of several days', () => {
 
   beforeAll(async () => {
     database = await openScratchDays();
-    const layout = { beginMs: 0, retentionMs: 30 * DAY_MS };
+    const layout = { beginMs: 0, retentionMs: 30 * DAY_MS, keyDaysFrom: 0 };
     db = withDays(database.db, { layout: () => layout, nowMs: Date.now });
     expect(await createMessageStore(db).insertAll(MESSAGES)).toEqual(IDS.map(() => 'stored'));
   });
@@ -203,7 +203,7 @@ describe('messages and deliveries of several days', () => {
 
   it('that have expired are not used any more while their day is still there', async () => {
     // The first one of yesterday has expired, and not the last one.
-    const layout = { beginMs: 0, retentionMs: DAY_MS / 2 };
+    const layout = { beginMs: 0, retentionMs: DAY_MS / 2, keyDaysFrom: 0 };
     const later = withDays(Object.create(db) as Database, {
       layout: () => layout,
       nowMs: () => TODAY + DAY_MS / 2 - 1,
@@ -285,7 +285,8 @@ describe('read time', () => {
 
   beforeAll(async () => {
     database = await openScratchDatabase();
-    const days = { layout: () => ({ beginMs: 0, retentionMs: DAY_MS }), nowMs: () => 0 };
+    const layout = { beginMs: 0, retentionMs: DAY_MS, keyDaysFrom: 0 };
+    const days = { layout: () => layout, nowMs: () => 0 };
     // As in `connectMongo`. The scratch database itself stays as it is.
     bounded = withDays(Object.create(database.db) as mongo.Db, { ...days, maxReadMs: MAX_READ_MS });
     await collection(database.db, 'projects').insertOne({

@@ -1,18 +1,46 @@
 import type { mongo } from 'mongoose';
-import type { DeliveryDocument, MessageDocument } from '../documents.ts';
-import { createDailyCollection, type DailyCollection, type DayLayout } from './daily-collection.ts';
+import { DAY_MS, dayName, dayNumberOf } from '@posthorn/domain/ids.ts';
+import { collection } from '../collections.ts';
+import type { DeliveryDocument, IdempotencyKeyDocument, MessageDocument } from '../documents.ts';
+import { createDailyCollection, type DailyCollection } from './daily-collection.ts';
+import type { StoredLayout } from './layout.ts';
 
 /** The documents that expire with their day. */
 export interface Days {
   messages: DailyCollection<MessageDocument>;
   deliveries: DailyCollection<DeliveryDocument>;
+  idempotencyKeys: KeyDays;
 }
 
-export const DAY_KINDS = ['messages', 'deliveries'] as const;
+/** Claims of idempotency keys, by the day in which they were made: a number, by the database's clock. */
+export interface KeyDays {
+  /** Days before `keyDaysFrom` of the layout share one collection. */
+  of: (day: number) => mongo.Collection<IdempotencyKeyDocument>;
+  /** Every collection that may have claims, also when the clock of this process is wrong by a day. */
+  all: () => mongo.Collection<IdempotencyKeyDocument>[];
+}
+
+export const DAY_KINDS = ['messages', 'deliveries', 'idempotencyKeys'] as const;
 export type DayKind = (typeof DAY_KINDS)[number];
+
+export const isDayKind = (name: string): name is DayKind => DAY_KINDS.some((kind) => kind === name);
 
 /** The database of Posthorn, with its collections of days. */
 export type Database = mongo.Db & { readonly days: Days };
+
+/**
+ * Claims of a day count until the end of the next one; they are kept for another day, for a database whose clock was
+ * ahead.
+ */
+export const KEY_DAYS = 2;
+
+/** How long documents are kept after the end of their day. */
+export function dayRetentionMs(
+  kind: DayKind,
+  { retentionMs }: Pick<StoredLayout, 'retentionMs'>,
+): number {
+  return kind === 'idempotencyKeys' ? KEY_DAYS * DAY_MS : retentionMs;
+}
 
 /** Rights in MongoDB are for one collection or for a database, so that days of both kinds have one each. */
 export function dayDatabaseName(database: string, name: DayKind): string {
@@ -20,7 +48,7 @@ export function dayDatabaseName(database: string, name: DayKind): string {
 }
 
 interface DaysDeps {
-  layout: () => DayLayout;
+  layout: () => Omit<StoredLayout, 'isSharded'>;
   nowMs: () => number;
   /** How long MongoDB may work on a read; as long as it takes when it is left out. */
   maxReadMs?: number;
@@ -39,8 +67,28 @@ export function withDays(all: mongo.Db, { layout, nowMs, maxReadMs }: DaysDeps):
     days: {
       messages: createDailyCollection<MessageDocument>(daily('messages')),
       deliveries: createDailyCollection<DeliveryDocument>(daily('deliveries')),
+      idempotencyKeys: keyDaysIn(bounded(all), daily('idempotencyKeys')),
     },
   });
+}
+
+interface KeyDaysDeps extends Pick<DaysDeps, 'layout' | 'nowMs'> {
+  days: mongo.Db;
+}
+
+function keyDaysIn(all: mongo.Db, { days, layout, nowMs }: KeyDaysDeps): KeyDays {
+  const undivided = () => collection(all, 'idempotencyKeys');
+  const collectionOf = (day: number) => days.collection<IdempotencyKeyDocument>(dayName(day));
+  return {
+    of: (day) => (day < layout().keyDaysFrom ? undivided() : collectionOf(day)),
+    all() {
+      const first = dayNumberOf(nowMs()) - KEY_DAYS - 2;
+      return [
+        undivided(),
+        ...Array.from({ length: KEY_DAYS + 5 }, (_, n) => collectionOf(first + n)),
+      ];
+    },
+  };
 }
 
 /**

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, it } from '@jest/globals';
-import { firstIdAt } from '@posthorn/domain/ids.ts';
+import { dayNumberOf, firstIdAt } from '@posthorn/domain/ids.ts';
 import {
   openScratchDays,
   type ScratchDatabase,
@@ -7,7 +7,7 @@ import {
 import { collection } from '../collections.ts';
 import { createIndexes } from '../create-indexes.ts';
 import { createDayCollections, daysToHave, firstBeginMs } from './day-collections.ts';
-import { DAY_KINDS } from './days.ts';
+import { DAY_KINDS, type DayKind } from './days.ts';
 import { readLayout } from './layout.ts';
 
 let database: ScratchDatabase;
@@ -21,6 +21,14 @@ beforeAll(async () => {
 afterAll(() => database.drop());
 
 const create = (days = 30) => createIndexes(database.db, { days, auditDays: 400 });
+const todayOf = async (kind: DayKind, nowMs: number) => {
+  const { idempotencyKeys, ...days } = database.db.days;
+  const today =
+    kind === 'idempotencyKeys'
+      ? idempotencyKeys.of(dayNumberOf(nowMs))
+      : days[kind].of(firstIdAt('msg', nowMs));
+  return { dbName: today.dbName, indexes: await today.indexes() };
+};
 const beginMs = async () => (await readLayout(database.db))?.beginMs;
 
 it('create-indexes gives a fresh installation the collections of today and of the next three days', async () => {
@@ -29,16 +37,31 @@ it('create-indexes gives a fresh installation the collections of today and of th
   const nowMs = await days.nowMs();
   for (const kind of DAY_KINDS) {
     expect(await days.list(kind)).toEqual(daysToHave(nowMs));
-    const today = database.db.days[kind].of(firstIdAt('msg', nowMs));
-    expect(today.dbName).toBe(`${database.db.databaseName}_${kind}`);
-    expect(await today.indexes()).toHaveLength(kind === 'messages' ? 5 : 4);
+    const { dbName, indexes } = await todayOf(kind, nowMs);
+    expect(dbName).toBe(`${database.db.databaseName}_${kind}`);
+    expect(indexes).toHaveLength({ messages: 5, deliveries: 4, idempotencyKeys: 1 }[kind]);
   }
+});
+
+it('create-indexes of an update begins the days of idempotency keys at the second midnight', async () => {
+  const withoutKeyDays = { $unset: { keyDaysFromAt: 1 } } as const;
+  await collection(database.db, 'layout').updateOne({}, withoutKeyDays);
+  expect(await readLayout(database.db)).toMatchObject({ keyDaysFrom: Infinity });
+  const today = dayNumberOf(await createDayCollections(database.db).nowMs());
+  await create();
+  expect(await readLayout(database.db)).toMatchObject({ keyDaysFrom: today + 2 });
+  await database.readLayout();
+  const { of } = database.db.days.idempotencyKeys;
+  expect([1, 2].map((ahead) => of(today + ahead).dbName)).toEqual([
+    database.db.databaseName,
+    `${database.db.databaseName}_idempotencyKeys`,
+  ]);
 });
 
 it('create-indexes changes nothing but the retention when it is repeated', async () => {
   await collection(database.db, 'layout').updateOne({}, { $set: { beginAt: new Date(1) } });
   await create(7);
-  expect(await readLayout(database.db)).toEqual({
+  expect(await readLayout(database.db)).toMatchObject({
     beginMs: 1,
     retentionMs: 7 * 86_400_000,
     isSharded: false,

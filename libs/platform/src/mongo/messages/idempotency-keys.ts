@@ -1,36 +1,104 @@
-import { firstIdAt, timeMsOf } from '@posthorn/domain/ids.ts';
+import { DAY_MS, dayNumberOf, firstIdAt, timeMsOf } from '@posthorn/domain/ids.ts';
 import type { Message } from '@posthorn/domain/message.ts';
 import mongoose, { type mongo } from 'mongoose';
-import { collection } from '../collections.ts';
 import { documentsIn } from '../company-documents.ts';
 import { asStoreError, DUPLICATE_KEY } from '../connect.ts';
-import type { Database } from '../days/days.ts';
-import { readUpTo } from '../days/read-days.ts';
+import type { Database, Days } from '../days/days.ts';
+import { readAll, readUpTo } from '../days/read-days.ts';
+import { databaseClockMs } from '../days/watch-clock.ts';
 import type { IdempotencyKeyDocument, MessageDocument } from '../documents.ts';
 
 /** Which message has claimed an idempotency key, and how long ago. The message may not be stored. */
-interface KeyClaim extends Pick<IdempotencyKeyDocument, 'messageId'> {
-  ageMs: number;
+type KeyClaim = Pick<IdempotencyKeyDocument, 'messageId'> & { ageMs: number };
+
+/** How long a key counts, from its claim for the message that has it (docs/contract.md, C8.1). */
+export const KEPT_MS = DAY_MS;
+
+/** The part of a day in which claims are made, by the database's clock. Times are in milliseconds since 1970. */
+interface ClaimSpan {
+  /** The number of the day. */
+  day: number;
+  fromMs: number;
+  beforeMs: number;
+  /** The other days in which another message may have the key. */
+  others: readonly number[];
+}
+
+const HOUR_MS = 3_600_000;
+
+/** The last hour of a day also looks into the next one: the clocks of two MongoDB servers may differ. */
+export function claimSpanAt(databaseMs: number): ClaimSpan {
+  const day = dayNumberOf(databaseMs);
+  const [fromMs, endMs] = [day * DAY_MS, (day + 1) * DAY_MS];
+  const isLast = databaseMs >= endMs - HOUR_MS;
+  const beforeMs = isLast ? endMs : endMs - HOUR_MS;
+  return { day, fromMs, beforeMs, others: isLast ? [day - 1, day + 1] : [day - 1] };
+}
+
+/** The claims of idempotency keys in their days. */
+export interface KeyClaims {
+  /**
+   * Claims the keys of these messages in one majority write when the database's clock is within the span. Returns those
+   * whose key another message has; null when the clock is not.
+   */
+  write: (span: ClaimSpan, keyed: readonly Message[]) => Promise<Set<Message> | null>;
+  /** Those whose key another message has in this day, by a claim that counts, as a majority has stored it. */
+  takenIn: (day: number, keyed: readonly Message[]) => Promise<Message[]>;
+  /** Ends the claims of these messages in this day. */
+  remove: (day: number, keyed: readonly Message[]) => Promise<void>;
+  /** True when both days have one collection. */
+  isOnePlace: (day: number, other: number) => boolean;
+}
+
+interface ClaimDeps {
+  claims: KeyClaims;
+  /** Reads the database's clock, in milliseconds since 1970. */
+  databaseMs: () => Promise<number>;
+  monotonicMs: () => number;
 }
 
 /**
- * The idempotency keys of all days. Each is claimed for a message before that is stored. Their times are those of the
- * database's clock: gateways whose clocks differ must agree about the age of a claim.
+ * Claims the keys of these messages. Returns those whose key another message has; null when the database's clock changed
+ * so fast that none is claimed.
  */
-interface IdempotencyKeys {
-  /** Claims the keys of these messages in one majority write. Returns those whose key another message has. */
-  claim: (keyed: readonly Message[]) => Promise<Set<Message>>;
-  /** As a majority has stored it. */
-  find: (companyId: string, key: string) => Promise<KeyClaim | null>;
-  /** Ends the claim of this message; does nothing when it has none. */
-  release: (companyId: string, key: string, messageId: string) => Promise<void>;
-}
+type Claim = (keyed: readonly Message[]) => Promise<Set<Message> | null>;
 
 /**
- * For how many days MongoDB keeps a claim. Gateways count the 24 hours of the promise; the rest is for a primary whose
- * clock is ahead of that of the one before.
+ * A claim is written into its day, then the day before is searched for the key. Two messages never get one key, however
+ * the clocks of gateways differ:
+ *
+ * - The server writes a claim only while its own clock is in the day (`ClaimSpan`), so that all gateways use one
+ *   collection; its `_id` decides there.
+ * - Around midnight two servers may disagree about the day. Both messages have then written their claims before they
+ *   search the day of the other: until an hour before midnight the earlier day needs no search, because nothing is
+ *   written into the next one yet. Whichever claim a majority has stored last, its message finds the other one. A
+ *   message that finds another gives up its own claim; when both find each other, both are repeated by their clients.
  */
-export const KEY_DAYS = 2;
+export function createClaim({ claims, databaseMs, monotonicMs }: ClaimDeps): Claim {
+  /** The database's clock less the monotonic one. A process that was suspended, or a clock that was set, makes it wrong. */
+  let offsetMs: number | null = null;
+  const readSpan = async (): Promise<ClaimSpan> => {
+    offsetMs = (await databaseMs()) - monotonicMs();
+    return claimSpanAt(offsetMs + monotonicMs());
+  };
+
+  return async (keyed) => {
+    let span = offsetMs === null ? await readSpan() : claimSpanAt(offsetMs + monotonicMs());
+    let taken = await claims.write(span, keyed);
+    if (!taken) {
+      span = await readSpan();
+      taken = await claims.write(span, keyed);
+    }
+    if (!taken) return null;
+    const { day, others } = span;
+    const claimed = keyed.filter((message) => !taken.has(message));
+    const searched = others.filter((other) => !claims.isOnePlace(day, other));
+    const found = await Promise.all(searched.map((other) => claims.takenIn(other, claimed)));
+    const lost = [...new Set(found.flat())];
+    if (lost.length > 0) await claims.remove(day, lost);
+    return new Set([...taken, ...lost]);
+  };
+}
 
 /** The id of no company has a slash in it. */
 const keyIdOf = (companyId: string, key: string): string => `${companyId}/${key}`;
@@ -38,52 +106,79 @@ const keyIdOf = (companyId: string, key: string): string => `${companyId}/${key}
 /** All keys of a company, as a range of ids that needs no index of its own: `0` follows `/`. */
 export const keysOf = (companyId: string) => ({ $gt: `${companyId}/`, $lt: `${companyId}0` });
 
-export function createIdempotencyKeys(db: mongo.Db): IdempotencyKeys {
-  const keys = collection(db, 'idempotencyKeys');
+const CLAIM = { messageId: 1, ageMs: { $subtract: ['$$NOW', '$createdAt'] } } as const;
+/** A rollback must not take back what is decided by these reads. */
+const DECIDED = { readConcern: { level: 'majority' } } as const;
+/** MongoDB refuses a claim out of its span with it: no id of a message is a date. */
+const CONVERSION_FAILURE = 241;
+
+export function createKeyClaims({
+  days: { idempotencyKeys: keys },
+}: Pick<Database, 'days'>): KeyClaims {
   return {
-    async claim(keyed) {
-      const claims = keyed.flatMap(claimOf);
-      if (claims.length === 0) return new Set();
+    async write(span, keyed) {
+      const writes = keyed.map((message) => claimOf(message, span));
+      if (writes.length === 0) return new Set();
       try {
-        await keys.bulkWrite(claims, { ordered: false });
+        await keys.of(span.day).bulkWrite(writes, { ordered: false });
         return new Set();
       } catch (error) {
         return takenAmong(error, keyed);
       }
     },
-    find: (companyId, key) =>
-      keys.findOne<KeyClaim>(
-        { _id: keyIdOf(companyId, key) },
-        { projection: CLAIM, readConcern: { level: 'majority' } },
-      ),
-    async release(companyId, key, messageId) {
-      await keys.deleteOne({ _id: keyIdOf(companyId, key), messageId });
+    async takenIn(day, keyed) {
+      if (keyed.length === 0) return [];
+      const ids = keyed.map(idOfKey);
+      const found = await keys
+        .of(day)
+        .find({ _id: { $in: ids } }, DECIDED)
+        .project<KeyClaim & { _id: string }>(CLAIM)
+        .toArray();
+      const counting = found.filter(({ ageMs }) => ageMs < KEPT_MS);
+      const holders = new Map(counting.map(({ _id, messageId }) => [_id, messageId]));
+      return keyed.filter((message) => {
+        const holder = holders.get(idOfKey(message));
+        return holder !== undefined && holder !== message.id;
+      });
     },
+    async remove(day, keyed) {
+      const claims = keyed.map((message) => ({ _id: idOfKey(message), messageId: message.id }));
+      const removals = claims.map((filter) => ({ deleteOne: { filter } }));
+      await keys.of(day).bulkWrite(removals, { ordered: false });
+    },
+    isOnePlace: (day, other) => keys.of(day).namespace === keys.of(other).namespace,
   };
 }
 
-const CLAIM = { _id: 0, messageId: 1, ageMs: { $subtract: ['$$NOW', '$createdAt'] } } as const;
+const idOfKey = ({ companyId, idempotency }: Message): string =>
+  keyIdOf(companyId, idempotency?.key ?? '');
 
 /** MongoDB refuses it as a second document of the same key when another message has claimed that. */
-function claimOf({
-  id: messageId,
-  companyId,
-  idempotency,
-}: Message): mongo.AnyBulkWriteOperation<IdempotencyKeyDocument>[] {
-  if (!idempotency) return [];
-  const _id = keyIdOf(companyId, idempotency.key);
-  const claim = { $set: { companyId, createdAt: '$$NOW' } };
-  return [{ updateOne: { filter: { _id, messageId }, update: [claim], upsert: true } }];
+function claimOf(
+  message: Message,
+  { fromMs, beforeMs }: ClaimSpan,
+): mongo.AnyBulkWriteOperation<IdempotencyKeyDocument> {
+  const { id: messageId, companyId } = message;
+  const isWithin = {
+    $and: [{ $gte: ['$$NOW', new Date(fromMs)] }, { $lt: ['$$NOW', new Date(beforeMs)] }],
+  };
+  // An upsert cannot filter by the database's clock.
+  const createdAt = { $cond: [isWithin, '$$NOW', { $toDate: '$messageId' }] };
+  const filter = { _id: idOfKey(message), messageId };
+  return { updateOne: { filter, update: [{ $set: { companyId, createdAt } }], upsert: true } };
 }
 
-/** Rethrows the error unless the server has answered for every key. */
-function takenAmong(error: unknown, keyed: readonly Message[]): Set<Message> {
+/** Null when a claim was out of its span. Rethrows the error unless the server has answered for every key. */
+function takenAmong(error: unknown, keyed: readonly Message[]): Set<Message> | null {
   if (!(error instanceof mongoose.mongo.MongoBulkWriteError)) throw error;
   const { writeErrors, result } = error;
   const list = [writeErrors].flat();
   // The driver throws the same error with an empty list when the server did not respond.
   const isAnswered = list.length > 0 && !result.getWriteConcernError();
-  if (!isAnswered || list.some(({ code }) => code !== DUPLICATE_KEY)) throw error;
+  const isKnown = ({ code }: mongo.WriteError): boolean =>
+    code === DUPLICATE_KEY || code === CONVERSION_FAILURE;
+  if (!isAnswered || !list.every(isKnown)) throw error;
+  if (list.some(({ code }) => code === CONVERSION_FAILURE)) return null;
   const taken = new Set(list.map(({ index }) => index));
   return new Set(keyed.filter((_, index) => taken.has(index)));
 }
@@ -97,29 +192,29 @@ type ClaimKeys = (
 ) => Promise<ReadonlyMap<Message, 'repeated' | 'refused'>>;
 
 interface ClaimKeysDeps {
-  keys: Pick<IdempotencyKeys, 'claim'>;
+  claim: Claim;
   monotonicMs: () => number;
 }
 
 const NONE: Awaited<ReturnType<ClaimKeys>> = new Map();
 
 /**
- * A claim whose message is not stored counts for two minutes. A claim takes 25 s at most, and so does the write of the
- * message; the rest is for a new primary whose clock differs.
+ * A claim whose message is not stored counts for two minutes. A claim takes 30 s at most, and the write of the message
+ * 25 s; the rest is for a new primary whose clock differs.
  */
 export const CLAIM_LASTS_MS = 120_000;
 /** Later than that, this process was suspended meanwhile, and the claim may be over. */
 const CLAIM_WITHIN_MS = 30_000;
 
-export function createClaimKeys({ keys, monotonicMs }: ClaimKeysDeps): ClaimKeys {
+export function createClaimKeys({ claim, monotonicMs }: ClaimKeysDeps): ClaimKeys {
   return async (batch) => {
     const keyed = batch.filter(({ idempotency }) => idempotency !== null);
     if (keyed.length === 0) return NONE;
     const refused = new Map(keyed.map((message) => [message, 'refused' as const]));
     const beganMs = monotonicMs();
     try {
-      const taken = await keys.claim(keyed);
-      if (monotonicMs() - beganMs > CLAIM_WITHIN_MS) return refused;
+      const taken = await claim(keyed);
+      if (!taken || monotonicMs() - beganMs > CLAIM_WITHIN_MS) return refused;
       return new Map([...taken].map((message) => [message, 'repeated']));
     } catch (error) {
       const isUnanswered =
@@ -167,21 +262,56 @@ export interface KeyHolders {
   ) => Promise<void>;
 }
 
-/** The first response is repeated from this read: a rollback must not take the message back. */
-const DECIDED = { readConcern: { level: 'majority' } } as const;
-const HOUR_MS = 3_600_000;
-
 /**
- * A key is claimed in `idempotencyKeys`, and the message that it was claimed for has it too. Of two messages with one
+ * A key is claimed in its day, and the message that it was claimed for has it too. Of two messages with one
  * key in one collection, the unique index refuses the second. So the first one may have a key that was claimed for the
  * second, when its own claim had ended before it was stored.
  */
 export function createKeyHolders(db: Database): KeyHolders {
-  const { messages } = db.days;
-  const keys = createIdempotencyKeys(db);
+  const { messages, idempotencyKeys } = db.days;
+  /** The collections that may have a claim that counts, the newest first. */
+  const places = async (): Promise<mongo.Collection<IdempotencyKeyDocument>[]> => {
+    const today = dayNumberOf(await databaseClockMs(db));
+    const all = [today + 1, today, today - 1].map((day) => idempotencyKeys.of(day));
+    return [...new Map(all.map((each) => [each.namespace, each])).values()];
+  };
+
+  return {
+    async findKeyHolder(companyId, key) {
+      const byId = { _id: keyIdOf(companyId, key) };
+      const options = { ...DECIDED, projection: CLAIM };
+      const claims = await readAll(await places(), (documents) =>
+        documents.findOne<KeyClaim>(byId, options),
+      );
+      let newest: KeyHolder | ClaimedKey | null = null;
+      for (const claim of claims) {
+        if (!claim) continue;
+        const found = await readHolder(messages, { companyId, key }, claim);
+        if (found.kind === 'holder' && found.ageMs < KEPT_MS) return found;
+        newest ??= found;
+      }
+      return newest;
+    },
+    async releaseKey(companyId, key, found) {
+      if (found.kind === 'holder') {
+        const { id: _id } = found;
+        const own = documentsIn<'messages'>(messages.of(_id), companyId);
+        await own.updateMany({ _id }, { $unset: { idempotency: '' } });
+      }
+      const claim = { _id: keyIdOf(companyId, key), messageId: found.claimedFor };
+      await readAll(await places(), (documents) => documents.deleteOne(claim));
+    },
+  };
+}
+
+async function readHolder(
+  messages: Days['messages'],
+  { companyId, key }: { companyId: string; key: string },
+  { messageId: claimedFor, ageMs }: KeyClaim,
+): Promise<KeyHolder | ClaimedKey> {
+  const byKey = { 'idempotency.key': key };
   const findIn = (
     collections: readonly mongo.Collection<MessageDocument>[],
-    companyId: string,
     filter: object,
   ): Promise<KeyHolderDocument[]> =>
     readUpTo(collections, 1, (documents) =>
@@ -190,31 +320,12 @@ export function createKeyHolders(db: Database): KeyHolders {
         .project<KeyHolderDocument>(KEY_HOLDER)
         .toArray(),
     );
-
-  return {
-    async findKeyHolder(companyId, key) {
-      const byKey = { 'idempotency.key': key };
-      const claim = await keys.find(companyId, key);
-      if (!claim) return null;
-      const { messageId: claimedFor, ageMs } = claim;
-      const own = { _id: claimedFor, ...byKey };
-      const [holder] = await findIn([messages.of(claimedFor)], companyId, own);
-      if (holder) return { ...toKeyHolder(holder, claimedFor), ageMs };
-      const sinceMs = timeMsOf(claimedFor) - HOUR_MS;
-      const around = messages.within({ fromId: firstIdAt('msg', sinceMs) });
-      const [other] = await findIn(around, companyId, byKey);
-      if (other) return toKeyHolder(other, claimedFor);
-      return { kind: 'claimed', claimedFor, ageMs };
-    },
-    async releaseKey(companyId, key, found) {
-      if (found.kind === 'holder') {
-        const { id: _id } = found;
-        const own = documentsIn<'messages'>(messages.of(_id), companyId);
-        await own.updateMany({ _id }, { $unset: { idempotency: '' } });
-      }
-      await keys.release(companyId, key, found.claimedFor);
-    },
-  };
+  const [holder] = await findIn([messages.of(claimedFor)], { _id: claimedFor, ...byKey });
+  if (holder) return { ...toKeyHolder(holder, claimedFor), ageMs };
+  const sinceMs = timeMsOf(claimedFor) - HOUR_MS;
+  const around = messages.within({ fromId: firstIdAt('msg', sinceMs) });
+  const [other] = await findIn(around, byKey);
+  return other ? toKeyHolder(other, claimedFor) : { kind: 'claimed', claimedFor, ageMs };
 }
 
 interface KeyHolderDocument extends Pick<MessageDocument, '_id'> {

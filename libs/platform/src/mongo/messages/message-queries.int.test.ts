@@ -53,7 +53,7 @@ beforeAll(async () => {
 
 beforeEach(async () => {
   const { db } = database;
-  await collection(db, 'idempotencyKeys').deleteMany({});
+  for (const keys of db.days.idempotencyKeys.all()) await keys.deleteMany({});
   for (const documents of db.days.messages.within({})) await documents.deleteMany({});
 });
 

@@ -5,8 +5,9 @@ import { monotonicClockMs } from '../../service/clock-and-ids.ts';
 import { asStoreError, DUPLICATE_KEY } from '../connect.ts';
 import type { Database, Days } from '../days/days.ts';
 import { readByIds, readUpTo } from '../days/read-days.ts';
+import { databaseClockMs } from '../days/watch-clock.ts';
 import type { MessageDocument } from '../documents.ts';
-import { createClaimKeys, createIdempotencyKeys } from './idempotency-keys.ts';
+import { createClaim, createClaimKeys, createKeyClaims } from './idempotency-keys.ts';
 
 /**
  * What became of a message of a batch. `repeated`: another message has its idempotency key.
@@ -45,7 +46,12 @@ export function createMessageStore(
   monotonicMs: () => number = monotonicClockMs,
 ): MessageStore {
   const { messages } = db.days;
-  const claimKeys = createClaimKeys({ keys: createIdempotencyKeys(db), monotonicMs });
+  const claim = createClaim({
+    claims: createKeyClaims(db),
+    databaseMs: () => databaseClockMs(db),
+    monotonicMs,
+  });
+  const claimKeys = createClaimKeys({ claim, monotonicMs });
   return {
     async insertAll(all) {
       const notClaimed = await claimKeys(all);
