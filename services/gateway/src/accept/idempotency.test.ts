@@ -38,7 +38,7 @@ describe('idempotent accept', () => {
   function accept(request: NewMessage): Promise<Accepted | null> {
     const { companyId, payload, idempotency } = request;
     const key = `${companyId}/${idempotency?.key ?? ''}`;
-    if (idempotency && stored.has(key)) return Promise.resolve(null);
+    if (idempotency && (stored.has(key) || claimed)) return Promise.resolve(null);
     const message = sampleMessage(newId('msg'), {
       companyId,
       payload,
@@ -66,6 +66,7 @@ describe('idempotent accept', () => {
           Promise.resolve([...stored.values()].find((message) => message.id === id) ?? null),
         releaseKey: (companyId, key, { claimedFor }) => {
           released.push(claimedFor);
+          claimed = null;
           stored.delete(`${companyId}/${key}`);
           return Promise.resolve();
         },
@@ -141,6 +142,38 @@ describe('idempotent accept', () => {
       claimed = { ...claimed, ageMs: 120_000 };
       expect((await post('k')).isReplayed).toBe(false);
       expect(released).toEqual(['msg_crashed']);
+    });
+
+    test('is not looked up when it is new', async () => {
+      find = () => {
+        throw new Error('the key is looked up');
+      };
+      expect((await post('k')).isReplayed).toBe(false);
+    });
+
+    test.each(['not_found', 'rate_limited'] as const)(
+      'gets the first response although a new one would be refused with %s now',
+      async (code) => {
+        const first = await post('k');
+        const refusal = new ApiError(code);
+        accepting = () => Promise.reject(refusal);
+        expect(await post('k')).toEqual({ ...first, isReplayed: true });
+        const reused = { code: 'idempotency_key_reused' };
+        await expect(post('k', '{"n":2}')).rejects.toMatchObject(reused);
+        await expect(post('other')).rejects.toBe(refusal);
+        nowMs += DAY_MS;
+        await expect(post('k')).rejects.toBe(refusal);
+        expect(released).toEqual([]);
+      },
+    );
+
+    test('is not looked up when its own message may be stored', async () => {
+      find = () => {
+        throw new Error('the key is looked up');
+      };
+      const unconfirmed = new ApiError('unavailable');
+      accepting = () => Promise.reject(unconfirmed);
+      await expect(post('k')).rejects.toBe(unconfirmed);
     });
 
     test('counts the first response before it reads it, and reads nothing without room', async () => {

@@ -2,6 +2,7 @@ import { ImpossibleError } from '@posthorn/domain/required.ts';
 import {
   CLAIM_LASTS_MS,
   type ClaimedKey,
+  KEPT_MS,
   type KeyHolder,
 } from '@posthorn/platform/mongo/messages/idempotency-keys.ts';
 import type { MessageQueries } from '@posthorn/platform/mongo/messages/message-queries.ts';
@@ -44,8 +45,9 @@ interface IdempotentResponse extends Accepted {
 export type IdempotentAccept = (request: KeyedRequest) => Promise<IdempotentResponse>;
 
 /**
- * A key is claimed for a message before that is stored (docs/decisions/0012-keys-are-claimed-before-their-message.md). A
- * crash between the two writes leaves a claim without a message, which counts for two minutes.
+ * A key is claimed for a message before that is stored (docs/decisions/0012-keys-are-claimed-before-their-message.md), so
+ * that a key is looked up only when another message has it, or when the request is refused. A crash between the two
+ * writes leaves a claim without a message, which counts for two minutes.
  */
 export function createIdempotentAccept(deps: IdempotentAcceptDeps): IdempotentAccept {
   const lookups = new Counter({
@@ -60,23 +62,41 @@ export function createIdempotentAccept(deps: IdempotentAcceptDeps): IdempotentAc
     if (key === undefined) return acceptWithoutKey(deps, request);
     const { companyId } = message;
     const bodyHash = bodyHashOf(bytes);
-    const use = await readKeyUse(deps, companyId, key, bodyHash);
-    if (use.kind === 'repeat' || use.kind === 'reused') {
+    const readUse = async (): Promise<KeyUse> =>
+      keyUseOf(await deps.messages.findKeyHolder(companyId, key), bodyHash);
+    const accept = async (): Promise<IdempotentResponse | null> => {
+      const accepted = await deps.accept({ ...message, idempotency: { key, bodyHash } }, takeTurn);
+      if (!accepted) return null;
+      lookups.inc({ result: 'new' });
+      return { ...accepted, isReplayed: false };
+    };
+    const again = (use: KeyUse): Promise<IdempotentResponse> => {
       lookups.inc({ result: 'repeated' });
       return respondAgain(deps, request, use);
+    };
+
+    let accepted: IdempotentResponse | null;
+    try {
+      accepted = await accept();
+    } catch (error) {
+      if (!isRefusal(error)) throw error;
+      // A repeat gets its first response although its webhook, say, is deleted now.
+      const use = await readUse();
+      if (use.kind === 'first' || freedBy(use)) throw error;
+      return again(use);
     }
-    if (use.kind === 'running') {
-      lookups.inc({ result: 'repeated' });
-      throw stillRunning();
-    }
+    if (accepted) return accepted;
+    const use = await readUse();
     const freed = freedBy(use);
-    if (freed) await deps.messages.releaseKey(companyId, key, freed);
-    const accepted = await deps.accept({ ...message, idempotency: { key, bodyHash } }, takeTurn);
-    lookups.inc({ result: accepted ? 'new' : 'repeated' });
-    if (accepted) return { ...accepted, isReplayed: false };
-    // Another request with this key was stored since the look-up.
-    return respondAgain(deps, request, await readKeyUse(deps, companyId, key, bodyHash));
+    if (!freed) return again(use);
+    await deps.messages.releaseKey(companyId, key, freed);
+    return (await accept()) ?? again(await readUse());
   };
+}
+
+/** True for an error of the request. With any other one, its message may be stored. */
+function isRefusal(error: unknown): boolean {
+  return error instanceof ApiError && error.status < 500;
 }
 
 function freedBy(use: KeyUse): KeyHolder | ClaimedKey | null {
@@ -93,15 +113,6 @@ async function acceptWithoutKey(
     throw new ImpossibleError('the store reported a repeated key for a message without one');
   }
   return { ...accepted, isReplayed: false };
-}
-
-async function readKeyUse(
-  { messages }: IdempotentAcceptDeps,
-  companyId: string,
-  key: string,
-  bodyHash: string,
-): Promise<KeyUse> {
-  return keyUseOf(await messages.findKeyHolder(companyId, key), bodyHash);
 }
 
 async function respondAgain(
@@ -147,10 +158,9 @@ function stillRunning(): ApiError {
 
 /**
  * How long a key is kept, counted from when it was claimed for the message that holds it (docs/contract.md,
- * C8.1). After that the next request with the key is a new one. MongoDB removes old keys later.
+ * C8.1). After that the next request with the key is a new one. The collection of its day is dropped later.
  */
-export const KEPT_HOURS = 24;
-const KEPT_MS = KEPT_HOURS * 3_600_000;
+export const KEPT_HOURS = KEPT_MS / 3_600_000;
 
 /** What a request with a key means. `holder` is the message that has the key. */
 type KeyUse =
