@@ -61,6 +61,7 @@ test('a day of a sharded cluster is spread by its hashed ids before anything is 
   const { days, noted } = openNoted();
   await days.create('messages', DAY, { isSharded: true });
   await days.create('deliveries', DAY, { isSharded: true });
+  await days.create('idempotencyKeys', DAY, { isSharded: true });
   expect(noted).toEqual([
     CREATED,
     spread('posthorn_messages'),
@@ -68,6 +69,8 @@ test('a day of a sharded cluster is spread by its hashed ids before anything is 
     `create posthorn_deliveries.${NAME}`,
     spread('posthorn_deliveries'),
     `index ${NAME}: 3, 0 of them unique`,
+    `create posthorn_idempotencyKeys.${NAME}`,
+    spread('posthorn_idempotencyKeys'),
   ]);
 });
 

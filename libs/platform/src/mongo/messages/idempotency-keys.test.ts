@@ -3,6 +3,10 @@ import { DAY_MS, firstIdAt } from '@posthorn/domain/ids.ts';
 import type { Message } from '@posthorn/domain/message.ts';
 import { sampleMessage } from '../../../../../test/support/samples/sample-message.ts';
 import { createRandom } from '../../../../../test/support/samples/seeded-random.ts';
+import {
+  createRandomSchedule,
+  type RandomSchedule,
+} from '../../../../../test/support/time/random-schedule.ts';
 import { claimSpanAt, createClaim, KEPT_MS, type KeyClaims } from './idempotency-keys.ts';
 
 const MIDNIGHT = 20_000 * DAY_MS;
@@ -14,36 +18,15 @@ const keyed = (n: number): Message =>
     idempotency: { key: 'k', bodyHash: 'hash', answer: 'sealed' },
   });
 
-/** Steps that wait are done one at a time, in an order that the random numbers decide. Each takes up to two seconds. */
-function createSchedule(random: () => number) {
-  const waiting: (() => void)[] = [];
-  const schedule = { nowMs: 0 };
-  return Object.assign(schedule, {
-    turn: (): Promise<void> => new Promise((resolve) => waiting.push(resolve)),
-    async runAll(): Promise<void> {
-      for (;;) {
-        // All that follows from the step before.
-        await new Promise((resolve) => setImmediate(resolve));
-        const [next] = waiting.splice(Math.floor(random() * waiting.length), 1);
-        if (!next) return;
-        schedule.nowMs += random() * 2_000;
-        next();
-      }
-    },
-  });
-}
-
-type Schedule = ReturnType<typeof createSchedule>;
-
 /** Claims in memory. Each request is answered by one of the servers, whose clocks differ. */
 class MemoryClaims {
   readonly days = new Map<number, { messageId: string; createdAtMs: number }>();
-  readonly #schedule: Schedule;
+  readonly #schedule: RandomSchedule;
   readonly #serverMs: () => number;
   /** Days before this one are one collection. */
   readonly #keyDaysFrom: number;
 
-  constructor(schedule: Schedule, serverMs: () => number, keyDaysFrom: number) {
+  constructor(schedule: RandomSchedule, serverMs: () => number, keyDaysFrom: number) {
     this.#schedule = schedule;
     this.#serverMs = serverMs;
     this.#keyDaysFrom = keyDaysFrom;
@@ -95,7 +78,7 @@ class MemoryClaims {
 async function claimAtOnce(seed: number): Promise<{ winners: number; repeat: unknown }> {
   const random = createRandom(seed);
   const between = (low: number, high: number): number => low + random() * (high - low);
-  const schedule = createSchedule(random);
+  const schedule = createRandomSchedule(random);
   schedule.nowMs = MIDNIGHT + between(-10_000, 5_000);
   const skewsMs = [0, between(-20_000, 20_000)];
   const serverMs = (): number => schedule.nowMs + (skewsMs[Math.floor(random() * 2)] ?? 0);
