@@ -109,7 +109,7 @@ function watchStuckSweep(registry: Registry, nowMs: () => number): Omit<StuckMet
   let checkedToMs: number | null = null;
   new Gauge({
     name: 'posthorn_reconcile_position_age_seconds',
-    help: 'Age of the newest message checked by the sweep of stuck deliveries, as last seen by this process; RECONCILE_AFTER and a few minutes when it keeps up, 0 when unknown. Take the lowest of all processes.',
+    help: 'Age of the newest message checked by the sweep of stuck deliveries in its oldest share, as last seen here; RECONCILE_AFTER and a few minutes when it keeps up, 0 when unknown. Take the lowest of all processes.',
     registers: [registry],
     collect() {
       const now = nowMs();

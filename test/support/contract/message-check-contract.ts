@@ -2,7 +2,12 @@ import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import type { Message } from '@posthorn/domain/message.ts';
 import { unattemptedDelivery } from '@posthorn/domain/delivery/settlement.ts';
 import type { DeliveryStore } from '@posthorn/platform/mongo/messages/deliveries.ts';
-import type { CheckSpan, MessageChecks } from '@posthorn/platform/mongo/messages/message-checks.ts';
+import {
+  CHECK_SHARES,
+  type CheckSpan,
+  type MessageChecks,
+  shareOf,
+} from '@posthorn/platform/mongo/messages/message-checks.ts';
 import { countingIds, sampleMessage } from '../samples/sample-message.ts';
 
 export interface OpenMessageChecks {
@@ -15,7 +20,9 @@ export interface OpenMessageChecks {
 }
 
 /** Recent, so that the database does not remove them. */
-const FIRST_MS = Date.now() - 60_000;
+const SLOT_MS = 10_000;
+const FIRST_SLOT_MS = Math.floor(Date.now() / SLOT_MS) * SLOT_MS - 60_000;
+const FIRST_MS = FIRST_SLOT_MS + 1_000;
 const DAY_MS = 86_400_000;
 
 /** What every MessageChecks does. */
@@ -29,6 +36,7 @@ export function messageCheckContract(open: () => Promise<OpenMessageChecks>): vo
       }),
     );
     const ids = messages.map(({ id }) => id);
+    const share = shareOf(ids[0] ?? '');
     let opened: OpenMessageChecks;
     let checks: MessageChecks;
 
@@ -41,35 +49,69 @@ export function messageCheckContract(open: () => Promise<OpenMessageChecks>): vo
     afterAll(() => opened.close());
 
     const idsByPage = async (span: Partial<CheckSpan>): Promise<string[][]> => {
-      const all = { afterId: '', beforeMs: Date.now(), maxMessages: 10, maxTargets: 100 };
+      const all = { share, afterId: '', beforeMs: Date.now(), maxMessages: 10, maxTargets: 100 };
       const pages: string[][] = [];
       for await (const page of checks.pagesOf({ ...all, ...span })) {
-        pages.push(page.map(({ id }) => id));
+        pages.push(page.messages.map(({ id }) => id));
+        expect(page.readTo).toBe(pages.at(-1)?.at(-1));
       }
       return pages;
     };
+    const shownMs = async (): Promise<number | null | undefined> =>
+      (await checks.positions()).checkedToMs[share];
 
     it('begins before the first message, and the next time where it ended', async () => {
-      const { nowMs, checkedTo } = await checks.begin();
-      expect(checkedTo).toBe('');
-      expect(Math.abs(nowMs - Date.now())).toBeLessThan(DAY_MS);
-      await checks.markChecked('msg_5');
-      expect(await checks.begin()).toMatchObject({ checkedTo: 'msg_5' });
+      expect(await checks.checkedTo(share)).toBe('');
+      await checks.markChecked(share, 'msg_5');
+      expect(await checks.checkedTo(share)).toBe('msg_5');
+      expect(await checks.checkedTo((share + 1) % CHECK_SHARES)).toBe('');
     });
 
-    it('tells before when all messages are checked', async () => {
+    it('shows before when all messages of each share are checked', async () => {
       const [first, second] = ids;
-      await checks.markChecked(second ?? '');
-      expect(await checks.checkedToMs()).toBe(FIRST_MS + 1);
-      await checks.markComplete(FIRST_MS + 5_000);
-      await checks.markChecked(first ?? '');
-      expect(await checks.checkedToMs()).toBe(FIRST_MS + 5_000);
-      expect(await checks.begin()).toMatchObject({ checkedTo: first });
+      await checks.markChecked(share, second ?? '');
+      expect(await shownMs()).toBe(FIRST_MS + 1);
+      await checks.markComplete(share, FIRST_MS + 5_000);
+      await checks.markChecked(share, first ?? '');
+      expect(await shownMs()).toBe(FIRST_MS + 5_000);
+      expect(await checks.checkedTo(share)).toBe(first);
     });
 
     it('has checked nothing at first', async () => {
       const { checks: others, close } = await open();
-      expect(await others.checkedToMs()).toBeNull();
+      const { nowMs, checkedToMs } = await others.positions();
+      expect(Math.abs(nowMs - Date.now())).toBeLessThan(DAY_MS);
+      expect(checkedToMs).toEqual(Array.from({ length: CHECK_SHARES }, () => null));
+      await close();
+    });
+
+    it('reads every message in one share, wherever the shares begin', async () => {
+      const { checks: others, insert, close } = await open();
+      // From one message in each slot, to a slot of all shares without any.
+      const timesMs = [0, 9, 10, 19, 20, 31, 95, 170, 171, 172, 360, 900].map(
+        (seconds) => FIRST_SLOT_MS - 1_000_000 + seconds * 1_000,
+      );
+      const spread = timesMs.map((ms) => sampleMessage(countingIds(ms)('msg')));
+      await insert(spread);
+      const found: string[] = [];
+      const beforeMs = FIRST_SLOT_MS;
+      for (let each = 0; each < CHECK_SHARES; each += 1) {
+        for (const afterId of ['', spread[3]?.id ?? '']) {
+          const span = { share: each, afterId, beforeMs, maxMessages: 2, maxTargets: 100 };
+          let readTo = afterId;
+          for await (const page of others.pagesOf(span)) {
+            expect(page.messages.every(({ id }) => shareOf(id) === each)).toBe(true);
+            expect(page.messages.every(({ id }) => id > readTo && id <= page.readTo)).toBe(true);
+            ({ readTo } = page);
+            if (afterId === '') found.push(...page.messages.map(({ id }) => id));
+          }
+          // Up to the newest message, or past it to a slot of its own: the next check begins there.
+          const { id: newest = '' } = spread.at(-1) ?? {};
+          const passed = spread.filter(({ id }) => id > readTo);
+          expect([passed, readTo <= newest]).toEqual([[], true]);
+        }
+      }
+      expect(found.sort()).toEqual(spread.map(({ id }) => id).sort());
       await close();
     });
 
@@ -78,9 +120,10 @@ export function messageCheckContract(open: () => Promise<OpenMessageChecks>): vo
     });
 
     it('reads what the check needs of a message', async () => {
-      const span = { afterId: ids[0] ?? '', beforeMs: Date.now(), maxMessages: 1, maxTargets: 9 };
+      const afterId = ids[0] ?? '';
+      const span = { share, afterId, beforeMs: Date.now(), maxMessages: 1, maxTargets: 9 };
       for await (const page of checks.pagesOf(span)) {
-        expect(page).toMatchObject([
+        expect(page.messages).toMatchObject([
           {
             id: ids[1],
             companyId: 'comp_a',

@@ -4,7 +4,11 @@ import type { Message } from '@posthorn/domain/message.ts';
 import type { StuckDelivery } from '@posthorn/domain/delivery/stuck-delivery.ts';
 import type { DeliveryStore } from '@posthorn/platform/mongo/messages/deliveries.ts';
 import type { StuckDeliveries } from '@posthorn/platform/mongo/messages/delivery-queries.ts';
-import type { MessageChecks } from '@posthorn/platform/mongo/messages/message-checks.ts';
+import {
+  CHECK_SHARES,
+  type MessageChecks,
+  shareOf,
+} from '@posthorn/platform/mongo/messages/message-checks.ts';
 import { countingIds, sampleMessage } from '../samples/sample-message.ts';
 import { createMemoryDeliveries } from './memory-deliveries.ts';
 
@@ -17,6 +21,7 @@ export interface MemorySweep {
   add: (next?: Pick<StuckDelivery, 'nextAttemptAtMs'>) => Message;
   messages: Message[];
   deliveries: Map<string, Delivery>;
+  /** The newest position of all shares. */
   checkedTo: () => string;
   keepFor: (retentionMs: number) => void;
 }
@@ -37,12 +42,16 @@ export function createMemorySweep(nowMs: number): MemorySweep {
   const messages: Message[] = [];
   const { stored, ...deliveryStore } = createMemoryDeliveries();
   const newId = countingIds();
-  const position = { checkedTo: '', completeToMs: 0, retentionMs: Infinity };
+  const position: Position = {
+    checkedTo: new Map(),
+    completeToMs: new Map(),
+    retentionMs: Infinity,
+  };
   return {
     messages,
     deliveries: stored,
     deliveryStore,
-    checkedTo: () => position.checkedTo,
+    checkedTo: () => [...position.checkedTo.values()].sort().at(-1) ?? '',
     keepFor: (ms) => {
       position.retentionMs = ms;
     },
@@ -73,23 +82,38 @@ export function createMemorySweep(nowMs: number): MemorySweep {
   };
 }
 
+/** By share. */
+interface Position {
+  checkedTo: Map<number, string>;
+  completeToMs: Map<number, number>;
+  retentionMs: number;
+}
+
 function checksOf(
   messages: readonly Message[],
   stored: ReadonlyMap<string, Delivery>,
-  position: { checkedTo: string; completeToMs: number; retentionMs: number },
+  position: Position,
   nowMs: number,
 ): MessageChecks {
+  const checkedToMs = (share: number): number | null => {
+    const { checkedTo, completeToMs } = position;
+    const known = checkedTo.get(share);
+    return Math.max(completeToMs.get(share) ?? 0, known ? timeMsOf(known) : 0) || null;
+  };
   return {
-    begin: () => Promise.resolve({ nowMs, checkedTo: position.checkedTo }),
-    checkedToMs() {
-      const { checkedTo, completeToMs } = position;
-      const known = Math.max(completeToMs, checkedTo === '' ? 0 : timeMsOf(checkedTo));
-      return Promise.resolve(known || null);
-    },
-    async *pagesOf({ afterId, beforeMs, maxMessages, maxTargets }) {
+    positions: () =>
+      Promise.resolve({
+        nowMs,
+        checkedToMs: Array.from({ length: CHECK_SHARES }, (_, share) => checkedToMs(share)),
+      }),
+    checkedTo: (share) => Promise.resolve(position.checkedTo.get(share) ?? ''),
+    async *pagesOf({ share, afterId, beforeMs, maxMessages, maxTargets }) {
       await Promise.resolve();
-      const found = messages
-        .filter(({ id }) => id > afterId && id < firstIdAt('msg', beforeMs))
+      const beforeId = firstIdAt('msg', beforeMs);
+      const all = messages.filter(({ id }) => id > afterId && id < beforeId);
+      const last = all.reduce<string | null>((max, { id }) => (max && max > id ? max : id), null);
+      const found = all
+        .filter(({ id }) => shareOf(id) === share)
         .sort((a, b) => (a.id < b.id ? -1 : 1));
       while (found.length > 0) {
         let targets = 0;
@@ -97,17 +121,19 @@ function checksOf(
           targets += message.targets.length;
           return index === maxMessages || (index > 0 && targets > maxTargets);
         });
-        yield found.splice(0, end < 0 ? found.length : end);
+        const page = found.splice(0, end < 0 ? found.length : end);
+        yield { messages: page, readTo: page.at(-1)?.id ?? afterId };
       }
+      if (last !== null && shareOf(last) !== share) yield { messages: [], readTo: last };
     },
     recordedAmong: (ids) => Promise.resolve(new Set(ids.filter((id) => stored.has(id)))),
     retentionMs: () => Promise.resolve(position.retentionMs),
-    markChecked(id) {
-      position.checkedTo = id;
+    markChecked(share, id) {
+      position.checkedTo.set(share, id);
       return Promise.resolve();
     },
-    markComplete(atMs) {
-      position.completeToMs = atMs;
+    markComplete(share, atMs) {
+      position.completeToMs.set(share, atMs);
       return Promise.resolve();
     },
   };

@@ -160,15 +160,16 @@ export interface PublisherDocument {
   sweptTo?: string;
 }
 
-/** How far the sweep has checked the messages; one document. */
+/**
+ * How far the sweep has checked the messages of a share, such as `messages/7`. The version before has one document,
+ * `messages`, for all of them.
+ */
 export interface MessageCheckDocument {
-  _id: 'messages';
-  /** Id of the last checked message: all deliveries of those before it were recorded then; '' when none. */
-  checkedTo: string;
+  _id: string;
+  /** No message of the share up to this id is left; absent, or '', before the first one. */
+  checkedTo?: string;
   /** No message before this was left when the last check was complete; absent before the first one. */
   completeTo?: Date;
-  /** When the last sweep began. */
-  begunAt: Date;
 }
 
 /** A message whose payload may have to be erased, because a delivery of it succeeded. `_id` is its id. */

@@ -3,14 +3,18 @@ import type { StuckDelivery } from '@posthorn/domain/delivery/stuck-delivery.ts'
 import { deliveryIdOf } from '@posthorn/domain/ids.ts';
 import type { Attempt } from '@posthorn/domain/delivery/delivery.ts';
 import { decodeDeliveryFailed, decodeRetryDue } from '@posthorn/domain/records/records.ts';
+import { CHECK_SHARES, shareOf } from '@posthorn/platform/mongo/messages/message-checks.ts';
 import type { WebhookState } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
 import { createLogger } from '@posthorn/platform/service/logger.ts';
 import { Registry } from 'prom-client';
+import { createMemoryLeases } from '../../../../test/support/memory/memory-leases.ts';
 import {
   createMemorySweep,
   type MemorySweep,
 } from '../../../../test/support/memory/memory-sweep.ts';
 import { countingIds, sampleMessage } from '../../../../test/support/samples/sample-message.ts';
+import { createRandom } from '../../../../test/support/samples/seeded-random.ts';
+import { createRandomSchedule } from '../../../../test/support/time/random-schedule.ts';
 import { createRetryMetrics } from '../metrics.ts';
 import { createStuckSweep, remedyRecord } from './sweep-stuck.ts';
 
@@ -23,7 +27,9 @@ describe('sweep stuck', () => {
   let memory: MemorySweep;
   let monotonicMs: () => number;
   let pauses: number[];
+  /** Whether this process gets the lease of the remedies, and those of the shares of the checks. */
   let holds: boolean[] = [];
+  let shareHolds: boolean[] = [];
   /** What happened, in order. */
   let events: string[] = [];
   let onPublish: () => Promise<void>;
@@ -32,7 +38,7 @@ describe('sweep stuck', () => {
 
   beforeEach(() => {
     memory = createMemorySweep(NOW_MS);
-    holds = [];
+    [holds, shareHolds] = [[], []];
     events = [];
     onPublish = () => Promise.resolve();
     registry = new Registry();
@@ -41,7 +47,10 @@ describe('sweep stuck', () => {
     pauses = [];
   });
 
-  function createTestSweep(backlog: Partial<WebhookState> = {}) {
+  function createTestSweep(
+    backlog: Partial<WebhookState> = {},
+    process: Partial<Parameters<typeof createStuckSweep>[0]> = {},
+  ) {
     const { checks, stuck, deliveryStore } = memory;
     return createStuckSweep({
       holder: 'me',
@@ -55,9 +64,10 @@ describe('sweep stuck', () => {
       topics: { retryDue: 'due', deliveryFailed: 'failed' },
       metrics: createRetryMetrics(registry, [], () => NOW_MS).stuck,
       leases: {
-        hold: () => Promise.resolve(holds.shift() ?? true),
+        hold: (name) =>
+          Promise.resolve((name === 'reconciler' ? holds : shareHolds).shift() ?? true),
         release: (name, holder) => {
-          events.push(`release ${name} of ${holder}`);
+          if (name === 'reconciler') events.push(`release ${name} of ${holder}`);
           return Promise.resolve();
         },
       },
@@ -86,7 +96,65 @@ describe('sweep stuck', () => {
           events.push(`publish ${records.length} to ${records[0]?.topic ?? ''}`);
         },
       },
+      ...process,
     });
+  }
+
+  /**
+   * Two to four processes sweep at the same time, each step at a random time. With `isKilled` one of them stops for ever
+   * at a random step, and its leases end later. Returns how often each message was checked.
+   */
+  async function sweepAtOnce(seed: number, isKilled: boolean): Promise<Map<string, number>> {
+    const random = createRandom(seed);
+    const schedule = createRandomSchedule(random);
+    const leases = createMemoryLeases();
+    const checked = new Map<string, number>();
+    const slots = Array.from({ length: 60 }, () => NOW_MS - 2 * DAY_MS + random() * 1_200_000);
+    memory = createMemorySweep(NOW_MS);
+    memory.messages.push(...slots.map((ms) => sampleMessage(countingIds(Math.floor(ms))('msg'))));
+    let stepsOfFirst = isKilled ? Math.floor(random() * 150) : Infinity;
+    const { checks } = memory;
+    const sweeps = Array.from({ length: 2 + Math.floor(random() * 3) }, (_, n) => {
+      const turn = async (): Promise<void> => {
+        if (n === 0 && (stepsOfFirst -= 1) < 0) await new Promise(() => undefined);
+        await schedule.turn();
+      };
+      const inTurn =
+        <Args extends unknown[], Result>(run: (...args: Args) => Promise<Result>) =>
+        async (...args: Args): Promise<Result> => {
+          await turn();
+          return run(...args);
+        };
+      registry = new Registry();
+      return createTestSweep(
+        {},
+        {
+          holder: `retry-${n}`,
+          leases: { hold: inTurn(leases.hold), release: inTurn(leases.release) },
+          pause: turn,
+          checks: {
+            ...checks,
+            checkedTo: inTurn(checks.checkedTo),
+            recordedAmong: inTurn((ids) => {
+              for (const id of ids) checked.set(id, (checked.get(id) ?? 0) + 1);
+              return checks.recordedAmong(ids);
+            }),
+            markChecked: inTurn(checks.markChecked),
+            markComplete: inTurn(checks.markComplete),
+          },
+        },
+      );
+    });
+    const done = sweeps.slice(isKilled ? 1 : 0).map((sweep) => sweep.tick());
+    if (isKilled) void sweeps[0]?.tick();
+    await schedule.runAll();
+    for (const [name, holder] of leases.holders) {
+      if (holder === 'retry-0') leases.holders.delete(name);
+    }
+    const next = sweeps.slice(1).map((sweep) => sweep.tick());
+    await schedule.runAll();
+    await Promise.all([...done, ...next]);
+    return checked;
   }
 
   async function counted(found: string): Promise<number | undefined> {
@@ -105,6 +173,29 @@ describe('sweep stuck', () => {
 
   const END = 'release reconciler of me';
   const MOVED = ['publish 1 to due', 'mark 1', END];
+
+  describe('sweeps of several processes', () => {
+    const idsOf = (): string[] => memory.messages.map(({ id }) => deliveryIdOf(id, 'wh_1')).sort();
+
+    test('check every message once', async () => {
+      for (let seed = 1; seed <= 30; seed += 1) {
+        const checked = await sweepAtOnce(seed, false);
+        expect([seed, [...checked.keys()].sort()]).toEqual([seed, idsOf()]);
+        expect([seed, Math.max(...checked.values())]).toEqual([seed, 1]);
+      }
+    });
+
+    test('skip no message of a process that has died', async () => {
+      let checkedAgain = 0;
+      for (let seed = 1; seed <= 60; seed += 1) {
+        const checked = await sweepAtOnce(seed, true);
+        expect([seed, [...checked.keys()].sort()]).toEqual([seed, idsOf()]);
+        expect([seed, [...memory.deliveries.keys()].sort()]).toEqual([seed, idsOf()]);
+        if (Math.max(...checked.values()) > 1) checkedAgain += 1;
+      }
+      expect(checkedAgain).toBeGreaterThan(0);
+    });
+  });
 
   describe('a sweep of stuck deliveries', () => {
     test('publishes overdue attempts and then marks them, so that the next sweep skips them', async () => {
@@ -190,24 +281,33 @@ describe('sweep stuck', () => {
     });
 
     test('tells the age of its position while it works, and when there is nothing left', async () => {
-      const { createdAtMs } = memory.add();
+      const { id, createdAtMs } = memory.add();
       const { tick } = createTestSweep();
       expect(await positionAgeMs()).toBe(0);
       let whileItWorks = 0;
       onPublish = async () => {
         whileItWorks = await positionAgeMs();
       };
-      holds = [true, false, false, false, false];
+      for (let share = 0; share < CHECK_SHARES; share += 1) {
+        if (share !== shareOf(id)) await memory.checks.markComplete(share, NOW_MS - DAY_MS);
+      }
+      // It loses the lease of the share after a page, and then every other one.
+      const others = Array.from({ length: CHECK_SHARES }, () => false);
+      shareHolds = [true, false, ...others];
       await tick();
       expect(await positionAgeMs()).toBe(NOW_MS - createdAtMs);
       await tick();
-      expect([whileItWorks, await positionAgeMs()]).toEqual([DAY_MS, DAY_MS]);
+      expect([whileItWorks, await positionAgeMs()]).toEqual([NOW_MS - createdAtMs, DAY_MS]);
     });
 
-    test('tells the age of the position of another process that holds the lease', async () => {
+    test('tells the age of the share that is furthest behind, also when other processes check it', async () => {
       const { id, createdAtMs } = memory.add();
-      await memory.checks.markChecked(id);
-      holds = [false];
+      for (let share = 0; share < CHECK_SHARES; share += 1) {
+        await memory.checks.markComplete(share, NOW_MS - 1);
+        shareHolds.push(false);
+      }
+      await memory.checks.markComplete(5, 0);
+      await memory.checks.markChecked(5, id);
       await createTestSweep().tick();
       expect(await positionAgeMs()).toBe(NOW_MS - createdAtMs);
     });
@@ -254,19 +354,31 @@ describe('sweep stuck', () => {
       expect(events).toEqual([END, 'publish 1 to due', 'mark 1', END]);
     });
 
-    test('does nothing while another process holds the lease, and stops when it loses the lease', async () => {
+    test('leaves a share to the process that holds its lease, also when it loses the lease itself', async () => {
       for (let n = 0; n < 5_250; n += 1) memory.add();
+      const { tick } = createTestSweep();
+      const own = shareOf(memory.messages[0]?.id ?? '');
+      const holdsOf = (...ofShare: boolean[]): boolean[] =>
+        Array.from({ length: CHECK_SHARES - 1 }, () => true).toSpliced(own, 0, ...ofShare);
+      shareHolds = holdsOf(false);
+      await tick();
+      expect(events).toEqual([END]);
+      shareHolds = [...holdsOf(true, false).slice(0, own + 2), ...holdsOf(false)];
+      await tick();
+      expect(events.slice(1, 2)).toEqual(['insert 5000']);
+      expect(await memory.checks.checkedTo(own)).toBe(memory.messages[4_999]?.id);
+      expect(await counted('lost_message')).toBe(5_000);
+    });
+
+    test('leaves the remedies to the process that holds their lease', async () => {
+      memory.add({ nextAttemptAtMs: 1 });
       const { tick } = createTestSweep();
       holds = [false];
       await tick();
       expect(events).toEqual([]);
-      holds = [true, false, false, false, false];
+      holds = [true, true, false, false];
       await tick();
-      expect(events).toEqual(['insert 5000', END]);
-      expect([memory.checkedTo(), await lastPassSeconds()]).toEqual([
-        memory.messages[4_999]?.id,
-        0,
-      ]);
+      expect(events).toEqual(['publish 1 to due', 'mark 1', END]);
     });
 
     test('stops between two pages when the process stops', async () => {

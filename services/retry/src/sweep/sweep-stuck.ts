@@ -20,7 +20,7 @@ import { ifLeaseIsFree, type LeaseStore } from '@posthorn/platform/mongo/leases.
 import type { DeliveryStore } from '@posthorn/platform/mongo/messages/deliveries.ts';
 import type { StuckDeliveries } from '@posthorn/platform/mongo/messages/delivery-queries.ts';
 import type {
-  CheckedMessage,
+  CheckedPage,
   MessageChecks,
 } from '@posthorn/platform/mongo/messages/message-checks.ts';
 import type { WebhookState, WebhookStates } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
@@ -47,7 +47,9 @@ interface SweepStuckDeps {
   logger: Logger;
 }
 
+/** Of the remedies. Each share of the checks has a lease of its own. */
 const LEASE = 'reconciler';
+const leaseOf = (share: number): string => `${LEASE}/${share}`;
 const EVERY_MS = 300_000;
 /** Large, because each page costs a write of the position and one of the lease. */
 const CHECK_PAGE = { maxMessages: 5_000, maxTargets: 5_000 };
@@ -70,23 +72,20 @@ const BACKLOGGED_AFTER_MS = 7 * 86_400_000;
  * Finds deliveries that no record in Kafka moves on, and publishes such a record: for messages whose deliveries
  * were never recorded, retries that are long overdue, and schedules that were never ended. It publishes first and marks the
  * deliveries as swept afterwards, so that a crash repeats a step and never skips one. A tick ends when there is nothing
- * left to do, and does nothing while another process has the lease.
+ * left to do, apart from what other processes do: each share of the messages, and the remedies, are done by one process at
+ * a time, whichever comes first.
  */
 export function createStuckSweep(deps: SweepStuckDeps): Loop {
-  const { leases, holder, checks, logger, metrics, afterMs } = deps;
+  const { logger, metrics, afterMs } = deps;
   const loop = createLoop({
     name: 'sweep of stuck deliveries',
     everyMs: Math.min(EVERY_MS, afterMs / 4),
     // Sweeps are minutes apart, and any process may do the next one.
     async run(signal) {
-      metrics.onChecked(await checks.checkedToMs());
-      await ifLeaseIsFree(leases, { name: LEASE, holder }, async (renew) => {
-        const keepLease = async (): Promise<boolean> => !signal.aborted && renew();
-        const sweep = new Sweep(deps, keepLease, signal);
-        while (!(await sweep.runOnce())) if (!(await keepLease())) return;
-        metrics.onCompleted();
-        logger.info(sweep.totals, 'sweep of stuck deliveries completed');
-      });
+      const sweep = new Sweep(deps, signal);
+      while (!(await sweep.runOnce())) if (signal.aborted) return;
+      metrics.onCompleted();
+      logger.info(sweep.totals, 'sweep of stuck deliveries completed');
     },
     logger,
   });
@@ -103,56 +102,97 @@ export function createStuckSweep(deps: SweepStuckDeps): Loop {
 /** What one sweep has done so far: `checked` counts messages, the others deliveries. */
 type Totals = Partial<Record<StuckCause | 'checked', number>>;
 
-/** One sweep, under the lease. */
+/** Renews a lease. Returns false when another process has it, or when this one stops. */
+type KeepLease = () => Promise<boolean>;
+
 class Sweep {
   readonly totals: Totals = {};
   readonly #deps: SweepStuckDeps;
-  /** Returns false when another process has the lease, or when this one stops. */
-  readonly #keepLease: () => Promise<boolean>;
   readonly #signal: AbortSignal;
   /** The database's time when the run began. */
   #nowMs = 0;
+  /** By share, as last seen. */
+  #checkedToMs: (number | null)[] = [];
 
-  constructor(deps: SweepStuckDeps, keepLease: () => Promise<boolean>, signal: AbortSignal) {
+  constructor(deps: SweepStuckDeps, signal: AbortSignal) {
     this.#deps = deps;
-    this.#keepLease = keepLease;
     this.#signal = signal;
   }
 
   /** Returns true when there is nothing left to do. */
   async runOnce(): Promise<boolean> {
     const { checks, stuck } = this.#deps;
-    const { nowMs, checkedTo } = await checks.begin();
+    const { nowMs, checkedToMs } = await checks.positions();
     this.#nowMs = nowMs;
-    const isChecked = await this.#checkAll(checkedTo);
-    const isMoved = await this.#moveAll(stuck.findOverdue);
-    const isEnded = await this.#moveAll(stuck.findUnended);
-    return isChecked && isMoved && isEnded;
+    this.#checkedToMs = checkedToMs;
+    this.#showPosition();
+    const isChecked = await this.#checkAll();
+    const isMoved = await this.#ifFree(LEASE, async (keepLease) => {
+      const noneOverdue = await this.#moveAll(stuck.findOverdue, keepLease);
+      const noneUnended = await this.#moveAll(stuck.findUnended, keepLease);
+      return noneOverdue && noneUnended;
+    });
+    return isChecked && isMoved;
+  }
+
+  /** Does the work under the lease. Returns true when it returns true, or when another process has the lease. */
+  async #ifFree(name: string, work: (keepLease: KeepLease) => Promise<boolean>): Promise<boolean> {
+    const { leases, holder } = this.#deps;
+    let isDone = true;
+    await ifLeaseIsFree(leases, { name, holder }, async (renew) => {
+      isDone = await work(async () => !this.#signal.aborted && renew());
+    });
+    return isDone;
+  }
+
+  /** The share that is furthest behind counts: what is before it is checked. */
+  #showPosition(): void {
+    const known = this.#checkedToMs.filter((ms) => ms !== null);
+    const isKnown = known.length > 0 && known.length === this.#checkedToMs.length;
+    this.#deps.metrics.onChecked(isKnown ? Math.min(...known) : null);
   }
 
   get #beforeMs(): number {
     return this.#nowMs - this.#deps.afterMs;
   }
 
-  /** Checks messages until all are checked that are old enough. Returns false when it stopped before. */
-  async #checkAll(afterId: string): Promise<boolean> {
-    const { checks, metrics, monotonicMs, pause } = this.#deps;
+  /**
+   * Checks messages until all are checked that are old enough, those of the share that is furthest behind first. Returns
+   * false when it stopped before.
+   */
+  async #checkAll(): Promise<boolean> {
+    const endsAtMs = this.#deps.monotonicMs() + STEP_MS;
+    const atMs = (share: number): number => this.#checkedToMs[share] ?? 0;
+    const shares = [...this.#checkedToMs.keys()].sort((a, b) => atMs(a) - atMs(b));
+    for (const share of shares) {
+      const isDone = await this.#ifFree(leaseOf(share), (keepLease) =>
+        this.#checkShare(share, endsAtMs, keepLease),
+      );
+      if (!isDone) return false;
+    }
+    return true;
+  }
+
+  async #checkShare(share: number, endsAtMs: number, keepLease: KeepLease): Promise<boolean> {
+    const { checks, monotonicMs, pause } = this.#deps;
     const beforeMs = this.#beforeMs;
-    const endsAtMs = monotonicMs() + STEP_MS;
+    const afterId = await checks.checkedTo(share);
     let beganAtMs = monotonicMs();
-    for await (const page of checks.pagesOf({ ...CHECK_PAGE, afterId, beforeMs })) {
-      await this.#recordMissing(page);
-      const checkedToMs = timeMsOf(page.at(-1)?.id ?? afterId);
-      metrics.onChecked(checkedToMs);
+    for await (const page of checks.pagesOf({ ...CHECK_PAGE, share, afterId, beforeMs })) {
+      await this.#recordMissing(share, page);
+      const checkedToMs = timeMsOf(page.readTo);
+      this.#checkedToMs[share] = checkedToMs;
+      this.#showPosition();
       const tookMs = monotonicMs() - beganAtMs;
       const isBehind = beforeMs - checkedToMs > BEHIND_MS;
       // While it keeps up, the sweep works half of the time, so that it disturbs nothing else.
       await pause(isBehind ? 0 : tookMs, this.#signal);
       beganAtMs = monotonicMs();
-      if (beganAtMs >= endsAtMs || !(await this.#keepLease())) return false;
+      if (beganAtMs >= endsAtMs || !(await keepLease())) return false;
     }
-    await checks.markComplete(beforeMs);
-    metrics.onChecked(beforeMs);
+    await checks.markComplete(share, beforeMs);
+    this.#checkedToMs[share] = beforeMs;
+    this.#showPosition();
     return true;
   }
 
@@ -160,11 +200,9 @@ class Sweep {
    * Inserts the deliveries of these messages that are not recorded, then stores that the messages are checked. From then
    * on a lost first attempt is found as an overdue one, so that each message has to be checked only once.
    */
-  async #recordMissing(page: readonly CheckedMessage[]): Promise<void> {
+  async #recordMissing(share: number, { messages, readTo }: CheckedPage): Promise<void> {
     const { checks } = this.#deps;
-    const last = page.at(-1);
-    if (!last) return;
-    const expected = page.flatMap((message) =>
+    const expected = messages.flatMap((message) =>
       message.targets.map((to) => ({ id: deliveryIdOf(message.id, to), message, to })),
     );
     const recorded = await checks.recordedAmong(expected.map(({ id }) => id));
@@ -172,8 +210,8 @@ class Sweep {
       .filter(({ id }) => !recorded.has(id))
       .map(({ message, to }) => unattemptedDelivery(message, to, this.#nowMs));
     if (missing.length > 0) await this.#insertLost(missing);
-    this.#count('checked', page.length);
-    await checks.markChecked(last.id);
+    this.#count('checked', messages.length);
+    await checks.markChecked(share, readTo);
   }
 
   async #insertLost(missing: readonly SettledDelivery[]): Promise<void> {
@@ -191,10 +229,10 @@ class Sweep {
   }
 
   /** Moves on what `find` returns, until it returns no full page. Returns false when it stopped before. */
-  async #moveAll(find: StuckDeliveries['findOverdue']): Promise<boolean> {
+  async #moveAll(find: StuckDeliveries['findOverdue'], keepLease: KeepLease): Promise<boolean> {
     const { monotonicMs, pause } = this.#deps;
     const endsAtMs = monotonicMs() + STEP_MS;
-    while (await this.#keepLease()) {
+    while (await keepLease()) {
       const page = await find(this.#beforeMs, DELIVERIES_PER_PAGE);
       if (page.length > 0) await this.#moveOn(page);
       if (page.length < DELIVERIES_PER_PAGE) return true;
