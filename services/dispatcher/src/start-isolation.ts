@@ -18,7 +18,12 @@ import { type Companies } from './companies.ts';
 import { type DispatcherConfig, queueLimitsOf, SLOW_LANE_CONCURRENCY } from './config.ts';
 import { CIRCUIT_BYTES, Circuits } from './isolation/circuits.ts';
 import { maxWaitMsAt } from './isolation/gate.ts';
-import { Handover, INHERITED_BYTES, MAX_INHERITED, MAX_REPORTED_BYTES } from './isolation/handover.ts';
+import {
+  Handover,
+  INHERITED_BYTES,
+  MAX_INHERITED,
+  MAX_REPORTED_BYTES,
+} from './isolation/handover.ts';
 import { ENDPOINT_BYTES, MAX_IDLE_ENDPOINTS, type QueueDeps, Queues } from './isolation/queues.ts';
 import { watchIsolation } from './metrics.ts';
 import { createOverloadWatch, createStallFreeClock, measureLoop } from './outages.ts';
