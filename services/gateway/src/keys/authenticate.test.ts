@@ -288,15 +288,19 @@ describe('last used', () => {
   let nowMs: number;
   let written: [string, number][][];
   let isAway: boolean;
+  /** What another gateway has stored. */
+  let storedMs: number | null;
   let lastUsed: LastUsed;
 
   beforeEach(() => {
-    [nowMs, written, isAway] = [1_000_000, [], false];
+    [nowMs, written, isAway, storedMs] = [1_000_000, [], false, null];
     lastUsed = createLastUsed({
       write(usedAtMs) {
         if (isAway) return Promise.reject(new Error('MongoDB is away'));
         written.push([...usedAtMs]);
-        return Promise.resolve();
+        return Promise.resolve(
+          new Map([...usedAtMs].map(([id, atMs]) => [id, storedMs ?? atMs] as const)),
+        );
       },
       nowMs: () => nowMs,
       logger: { warn: () => undefined },
@@ -321,6 +325,39 @@ describe('last used', () => {
     nowMs += 60_000;
     await lastUsed.tick();
     expect(written).toEqual([[['key_1', 1_000_000]], [['key_1', 1_001_000]]]);
+  });
+
+  test('a key that another gateway has written waits for a minute from then', async () => {
+    lastUsed.note('key_1');
+    storedMs = nowMs - 40_000;
+    await lastUsed.tick();
+    storedMs = null;
+    nowMs += 19_999;
+    lastUsed.note('key_1');
+    await lastUsed.tick();
+    expect(written).toHaveLength(1);
+    nowMs += 1;
+    await lastUsed.tick();
+    expect(written[1]).toEqual([['key_1', 1_019_999]]);
+  });
+
+  test('all times are written at once when 20,000 keys are used, also those of keys of this minute', async () => {
+    const noteAll = (): void => {
+      for (let n = 0; n < 20_000; n += 1) lastUsed.note(`key_${n}`);
+    };
+    lastUsed.note('key_0');
+    await lastUsed.tick();
+    nowMs += 1;
+    noteAll();
+    await lastUsed.tick();
+    expect(written.map((times) => times.length)).toEqual([1, 20_000]);
+    isAway = true;
+    noteAll();
+    await lastUsed.tick();
+    isAway = false;
+    lastUsed.note('key_20000');
+    await lastUsed.tick();
+    expect(written[2]).toHaveLength(20_001);
   });
 
   test('a use that could not be written is written in the next round, and none without a use', async () => {

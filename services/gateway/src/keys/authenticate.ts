@@ -174,8 +174,11 @@ export interface LastUsed {
 }
 
 interface LastUsedDeps {
-  /** Stores the times, each under the id of its key. */
-  write: (usedAtMs: ReadonlyMap<string, number>) => Promise<void>;
+  /**
+   * Stores the times, each under the id of its key, where no time of the same minute is stored. Resolves with the times
+   * that are stored now.
+   */
+  write: (usedAtMs: ReadonlyMap<string, number>) => Promise<ReadonlyMap<string, number>>;
   nowMs: () => number;
   logger: Pick<Logger, 'warn'>;
 }
@@ -183,12 +186,13 @@ interface LastUsedDeps {
 const EVERY_MS = 5_000;
 /** A key that is always in use costs one write in this time, and one read of its document for each further gateway. */
 const WRITE_EVERY_MS = 60_000;
-/** Keys that were used in one minute; 2 MB. The time of a further one is not written. */
+/** Keys that were used in one minute; 2 MB. With more, all times are written at once, some of them before their minute. */
 const MAX_KEYS = 20_000;
 
 /** When each API key was used last, to the minute. */
 export function createLastUsed({ write, nowMs, logger }: LastUsedDeps): LastUsed {
   const unwritten = new Map<string, number>();
+  /** The stored times, which may be those of other gateways. */
   const writtenAtMs = new Map<string, number>();
 
   async function run(): Promise<void> {
@@ -196,19 +200,29 @@ export function createLastUsed({ write, nowMs, logger }: LastUsedDeps): LastUsed
     for (const [id, atMs] of writtenAtMs) {
       if (Math.abs(startedMs - atMs) >= WRITE_EVERY_MS) writtenAtMs.delete(id);
     }
-    const due = new Map([...unwritten].filter(([id]) => !writtenAtMs.has(id)));
+    const isFull = unwritten.size >= MAX_KEYS;
+    const due = new Map([...unwritten].filter(([id]) => isFull || !writtenAtMs.has(id)));
     if (due.size === 0) return;
-    await write(due);
+    const stored = await write(due);
     for (const [id, atMs] of due) {
-      writtenAtMs.set(id, startedMs);
+      writtenAtMs.set(id, stored.get(id) ?? startedMs);
       if (unwritten.get(id) === atMs) unwritten.delete(id);
+    }
+    // A key that is forgotten here costs a read.
+    for (const id of writtenAtMs.keys()) {
+      if (writtenAtMs.size <= MAX_KEYS) break;
+      writtenAtMs.delete(id);
     }
   }
 
   const loop = createLoop({ name: 'last use of keys', everyMs: EVERY_MS, run, logger });
   return {
     note(keyId) {
-      if (unwritten.has(keyId) || unwritten.size < MAX_KEYS) unwritten.set(keyId, nowMs());
+      const isNew = !unwritten.has(keyId);
+      // So many wait only while MongoDB is away.
+      if (isNew && unwritten.size >= 2 * MAX_KEYS) return;
+      unwritten.set(keyId, nowMs());
+      if (isNew && unwritten.size === MAX_KEYS) void loop.tick();
     },
     start: loop.start,
     tick: loop.tick,

@@ -80,14 +80,18 @@ describe('companies and their keys', () => {
   it('know their latest use to the minute, and only what is a minute later is written', async () => {
     await companies.insertKey(key(8));
     const shown: (number | undefined)[] = [];
+    const told: (number | undefined)[] = [];
     for (const atMs of [200_000, 100_000, 230_000, 259_999, 260_000, 400_000]) {
       const both = ['key_8', 'key_gone'] as const;
-      await companies.noteUse(new Map(both.map((id) => [id, atMs])));
+      const stored = await companies.noteUse(new Map(both.map((id) => [id, atMs])));
+      expect(stored.has('key_gone')).toBe(false);
+      told.push(stored.get('key_8'));
       const keys = await companies.listKeys(key(8).companyId);
       shown.push(keys.find(({ _id }) => _id === 'key_8')?.lastUsedAt?.getTime());
     }
     await companies.noteUse(new Map());
     expect(shown).toEqual([200_000, 200_000, 200_000, 200_000, 260_000, 400_000]);
+    expect(told).toEqual(shown);
     expect(await companies.removeKey('key_8')).toBe(true);
   });
 

@@ -23,8 +23,11 @@ export interface CompanyStore {
   listKeys: (companyId: string) => Promise<Omit<ApiKeyDocument, 'hash'>[]>;
   /** Null when no key has this hash, and when its company is removed. An expired key is found. */
   findKey: (keyHash: string) => Promise<KeyRecord | null>;
-  /** Stores when keys were used, unless a time of the same minute or a later one is stored. */
-  noteUse: (usedAtMs: ReadonlyMap<string, number>) => Promise<void>;
+  /**
+   * Stores when keys were used, unless a time of the same minute or a later one is stored. Returns the times that are
+   * stored now; none for a key that is gone.
+   */
+  noteUse: (usedAtMs: ReadonlyMap<string, number>) => Promise<Map<string, number>>;
   /** Null for an unknown key. */
   companyOfKey: (keyId: string) => Promise<string | null>;
   /** Returns true when it removed one. */
@@ -50,6 +53,8 @@ export interface KeyRecord {
 
 /** docs/contract.md C14.10. Every gateway notes the keys it sees, and one of them writes. */
 const USE_EXACT_TO_MS = 60_000;
+/** More keys at once would block the event loop for ten milliseconds. */
+const MAX_NOTED = 2_000;
 
 export function createCompanyStore(db: mongo.Db): CompanyStore {
   const companies = collection(db, 'companies');
@@ -76,16 +81,13 @@ export function createCompanyStore(db: mongo.Db): CompanyStore {
       return company && toKeyRecord(found, company);
     },
     async noteUse(usedAtMs) {
-      const updates = [...usedAtMs].map(([_id, atMs]) => {
-        const isOlder = { $not: { $gt: new Date(atMs - USE_EXACT_TO_MS) } };
-        return {
-          updateOne: {
-            filter: { _id, lastUsedAt: isOlder },
-            update: { $set: { lastUsedAt: new Date(atMs) } },
-          },
-        };
-      });
-      if (updates.length > 0) await apiKeys.bulkWrite(updates, { ordered: false });
+      const storedMs = new Map<string, number>();
+      const used = [...usedAtMs];
+      for (let from = 0; from < used.length; from += MAX_NOTED) {
+        const some = await noteSome(apiKeys, used.slice(from, from + MAX_NOTED));
+        for (const [id, atMs] of some) storedMs.set(id, atMs);
+      }
+      return storedMs;
     },
     companyOfKey: async (_id) => (await apiKeys.findOne({ _id }))?.companyId ?? null,
     removeKey: async (_id) => (await apiKeys.deleteOne({ _id })).deletedCount === 1,
@@ -94,6 +96,29 @@ export function createCompanyStore(db: mongo.Db): CompanyStore {
       return (await apiKeys.deleteOne(madeByLink(hash))).deletedCount === 1;
     },
   };
+}
+
+/** Reads first: most keys were written by another gateway, and an update that matches nothing costs ten times a read. */
+async function noteSome(
+  apiKeys: mongo.Collection<ApiKeyDocument>,
+  usedAtMs: readonly (readonly [string, number])[],
+): Promise<Map<string, number>> {
+  const found = apiKeys.find({ _id: { $in: usedAtMs.map(([id]) => id) } });
+  const keys = await found
+    .project<Pick<ApiKeyDocument, '_id' | 'lastUsedAt'>>({ lastUsedAt: 1 })
+    .toArray();
+  const storedMs = new Map(keys.map(({ _id, lastUsedAt }) => [_id, lastUsedAt?.getTime() ?? 0]));
+  const updates = usedAtMs.flatMap(([_id, atMs]) => {
+    const storedAtMs = storedMs.get(_id);
+    if (storedAtMs === undefined || storedAtMs > atMs - USE_EXACT_TO_MS) return [];
+    storedMs.set(_id, atMs);
+    // Another gateway may have written it since.
+    const isOlder = { $not: { $gt: new Date(atMs - USE_EXACT_TO_MS) } };
+    const update = { $set: { lastUsedAt: new Date(atMs) } };
+    return [{ updateOne: { filter: { _id, lastUsedAt: isOlder }, update } }];
+  });
+  if (updates.length > 0) await apiKeys.bulkWrite(updates, { ordered: false });
+  return storedMs;
 }
 
 const madeByLink = (hash: string) => ({ hash, removeAt: { $exists: true } });
