@@ -69,9 +69,13 @@ export const RIGHTS: Record<UndividedName, Rights> = {
   links: { gateway: ALL, admin: ['insert'] },
   // Only the gateway removes any, with their company. The retry service disables webhooks.
   auditEvents: { gateway: ALL, retry: WRITE, admin: WRITE },
-  // The dispatcher counts attempts, the gateway messages; it removes both with their webhook, app or company.
-  stats: { gateway: ['find', 'remove'], dispatcher: WRITE, retry: READ, admin: READ },
-  usage: { gateway: ALL, dispatcher: WRITE, admin: READ },
+  // The gateway removes both with their webhook, app or company. Gateways and dispatchers of the version before count in
+  // them themselves.
+  stats: { gateway: ['find', 'remove'], dispatcher: WRITE, retry: WRITE, admin: READ },
+  usage: { gateway: ALL, dispatcher: WRITE, retry: WRITE, admin: READ },
+  // The dispatcher counts attempts, the gateway messages; the retry service adds them up.
+  countJournal: { gateway: ['insert'], dispatcher: ['insert'], retry: ['find', 'remove'] },
+  countSteps: { retry: WRITE },
 };
 
 /**

@@ -70,6 +70,27 @@ export interface AttemptCounts {
   durations: Record<number, number>;
 }
 
+/** The attempts to one webhook that ended in one minute. */
+export interface WebhookMinute {
+  companyId: string;
+  webhookId: string;
+  /** The app of the webhook; null for a global one. */
+  appId: string | null;
+  /** The beginning of the minute, in milliseconds since 1970. */
+  minuteMs: number;
+  counts: AttemptCounts;
+}
+
+/** The messages of one company that were accepted in one hour. */
+export interface CompanyMessages {
+  companyId: string;
+  /** The beginning of the hour, in milliseconds since 1970. */
+  hourMs: number;
+  messages: number;
+  /** Bytes of their payloads. */
+  messageBytes: number;
+}
+
 /** The counted properties of an attempt. */
 export interface CountedAttempt {
   attempt: Pick<Attempt, 'outcome' | 'number' | 'trigger' | 'startedAtMs' | 'durationMs'>;
@@ -88,7 +109,7 @@ export function noAttempts(): AttemptCounts {
   };
 }
 
-/** Adds an attempt, in place: the function is called three times for each attempt. */
+/** Adds an attempt, in place: the function is called for each attempt. */
 export function countAttempt(
   counts: AttemptCounts,
   { attempt, payloadBytes }: CountedAttempt,
@@ -115,6 +136,26 @@ export function addCounts(sum: AttemptCounts, more: Partial<AttemptCounts>): voi
   sum.payloadBytes += more.payloadBytes ?? 0;
   sum.durationMs += more.durationMs ?? 0;
   sum.maxDurationMs = Math.max(sum.maxDurationMs, more.maxDurationMs ?? 0);
+}
+
+/** Counts as they are written in JSON, where many of them are stored together: a third of the size, without names. */
+export type PackedCounts = readonly [
+  firstAttempts: number,
+  payloadBytes: number,
+  durationMs: number,
+  maxDurationMs: number,
+  outcomes: AttemptCounts['outcomes'],
+  durations: AttemptCounts['durations'],
+];
+
+export function packCounts(counts: AttemptCounts): PackedCounts {
+  const { firstAttempts, payloadBytes, durationMs, maxDurationMs, outcomes, durations } = counts;
+  return [firstAttempts, payloadBytes, durationMs, maxDurationMs, outcomes, durations];
+}
+
+export function unpackCounts(packed: PackedCounts): AttemptCounts {
+  const [firstAttempts, payloadBytes, durationMs, maxDurationMs, outcomes, durations] = packed;
+  return { firstAttempts, payloadBytes, durationMs, maxDurationMs, outcomes, durations };
 }
 
 export function attemptsIn({ outcomes }: Pick<AttemptCounts, 'outcomes'>): number {

@@ -12,11 +12,12 @@ import { abortedAttempt } from './attempt.ts';
 import { createDispatcherMetrics } from './metrics.ts';
 import { createSettleDelivery, SETTLE_BATCH } from './settle.ts';
 
-test('an outcome is recorded and logged after the stop has begun, once the store is back', async () => {
+test('an outcome is recorded and logged after the stop has begun, once the store is back and its count has room', async () => {
   const due = sampleDue();
   const published: OutgoingRecord[] = [];
   const counts: unknown[] = [];
   let failures = 2;
+  let fullFor = 2;
   const { logger, lines } = collectLogLines();
   const settle = createSettleDelivery({
     erasePayloads: () => Promise.resolve(),
@@ -33,7 +34,15 @@ test('an outcome is recorded and logged after the stop has begun, once the store
     keepTryingWhileDraining: keepTrying,
     schedule: [5_000],
     metrics: createDispatcherMetrics(new Registry()),
-    count: (...counted) => void counts.push(counted),
+    counts: {
+      add: (...counted) => void counts.push(counted),
+      makeRoom() {
+        fullFor -= 1;
+        if (fullFor < 0) return Promise.resolve();
+        expect(failures).toBe(2);
+        return Promise.reject(new StoreUnavailableError('no memory for counts'));
+      },
+    },
     announce: () => undefined,
     logger,
     nowMs: () => 0,
@@ -48,6 +57,7 @@ test('an outcome is recorded and logged after the stop has begun, once the store
     cancelReason: null,
     isRecorded: false,
   });
+  expect(fullFor).toBe(-1);
   expect(published).toMatchObject([{ topic: 'failed', key: due.webhookId }]);
   const { messageId, deliveryId, webhookId, companyId } = due;
   expect(counts).toMatchObject([

@@ -42,7 +42,7 @@ describe('settle resend', () => {
         },
       },
       metrics: createDispatcherMetrics(registry),
-      count: () => undefined,
+      counts: { add: () => undefined, makeRoom: () => Promise.resolve() },
       announce: () => undefined,
       logger: createLogger('test', 'silent'),
       nowMs: () => NOW_MS,

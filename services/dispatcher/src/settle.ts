@@ -28,7 +28,7 @@ import type {
   ResendMarks,
 } from '@posthorn/platform/mongo/webhooks/resend-marks.ts';
 import type { Logger } from '@posthorn/platform/service/logger.ts';
-import type { CountAttempt } from '@posthorn/platform/mongo/messages/write-stats.ts';
+import type { AttemptCounter } from '@posthorn/platform/mongo/messages/write-stats.ts';
 import type { DispatcherMetrics } from './metrics.ts';
 
 /** An attempt that was made. */
@@ -61,7 +61,7 @@ interface SettleDeps {
   /** An outcome that this process does not record is made again by another one. */
   keepTryingWhileDraining: KeepTrying;
   metrics: Pick<DispatcherMetrics, 'observe' | 'countCancelled'>;
-  count: CountAttempt;
+  counts: AttemptCounter;
   announce: AnnounceAttempt;
   logger: Logger;
   nowMs: () => number;
@@ -103,6 +103,7 @@ export function createSettleDelivery(deps: SettleDeliveryDeps): Settle {
 
 async function settleBatch(deps: SettleDeliveryDeps, batch: Settled[]): Promise<void> {
   const deliveries = batch.map((settled) => toDelivery(deps, settled));
+  await makeRoomForCounts(deps);
   const unfinished = await deps.keepTryingWhileDraining(
     'record outcomes',
     () => deps.recordAttempts(deliveries),
@@ -120,6 +121,14 @@ async function settleBatch(deps: SettleDeliveryDeps, batch: Settled[]): Promise<
     () => ({ size: failures.length }),
   );
   for (const settled of batch) report(deps, settled);
+}
+
+/**
+ * Every recorded attempt is counted, because companies pay for it. So an attempt is recorded only while there is memory
+ * for its count, which MongoDB takes along with the outcomes.
+ */
+function makeRoomForCounts({ counts, keepTryingWhileDraining }: SettleDeps): Promise<void> {
+  return keepTryingWhileDraining('write counts of attempts', counts.makeRoom);
 }
 
 function toDelivery({ schedule, nowMs }: SettleDeliveryDeps, settled: Settled): SettledDelivery {
@@ -160,14 +169,14 @@ function report(deps: SettleDeps, settled: Settled): void {
 
 /** Counts and announces an attempt, and writes its log line. */
 function reportAttempt(
-  { metrics, count, announce, logger }: SettleDeps,
+  { metrics, counts, announce, logger }: SettleDeps,
   settled: SettledAttempt,
 ): void {
   const { due, attempt, appId, payloadBytes, headers } = settled;
   const { number, outcome, failureReason, statusCode, durationMs } = attempt;
   metrics.observe(due, attempt);
   const { companyId, webhookId } = due;
-  count({ companyId, webhookId, appId }, { attempt, payloadBytes });
+  counts.add({ companyId, webhookId, appId }, { attempt, payloadBytes });
   announce(settled);
   const level = outcome === 'success' ? 'debug' : 'info';
   if (!logger.isLevelEnabled(level)) return;
@@ -184,6 +193,7 @@ export function createSettleResend(deps: SettleResendDeps): Settle {
     ...SETTLE_BATCH,
     run: async (batch) => {
       const finished = batch.map((settled) => finishedOf(deps, settled));
+      await makeRoomForCounts(deps);
       await deps.keepTryingWhileDraining(
         'record resends',
         () => deps.marks.finish(finished),

@@ -325,7 +325,7 @@ function createSettle(
     erasePayloads,
     keepTryingWhileDraining,
     metrics,
-    count: openAttemptStats(base, { db, budgets, budgetBytes }),
+    counts: openAttemptStats(base, { db, budgets, budgetBytes }),
     announce,
     logger,
     nowMs: systemClockMs,

@@ -462,7 +462,7 @@ function openAccept(
     targets,
     deliveries: createDeliveryStore(db),
     outbox,
-    countMessage: openMessageStats(context, { db, budgets }),
+    counts: openMessageStats(context, { db, budgets }),
     publisherId: outbox.publisherId,
     responses,
     acceptQueueBytes,

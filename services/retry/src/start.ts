@@ -26,6 +26,7 @@ import { createPayloadErasure } from '@posthorn/platform/mongo/messages/erase-pa
 import { createMessageChecks } from '@posthorn/platform/mongo/messages/message-checks.ts';
 import { createMessageStore } from '@posthorn/platform/mongo/messages/messages.ts';
 import { createPublisherStore } from '@posthorn/platform/mongo/messages/publishers.ts';
+import { createCountJournal } from '@posthorn/platform/mongo/messages/count-journal.ts';
 import { createStatsQueries } from '@posthorn/platform/mongo/messages/stats-queries.ts';
 import { createFailingWebhooks } from '@posthorn/platform/mongo/webhooks/failing-webhooks.ts';
 import { createWebhookStates } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
@@ -43,6 +44,7 @@ import type { ServiceContext } from '@posthorn/platform/service/run-service.ts';
 import { randomUUID } from 'node:crypto';
 import { startCanary } from './canary.ts';
 import type { RetryConfig } from './config.ts';
+import { createAddUpCounts } from './add-up-counts.ts';
 import { createDayMetrics, createKeepDays } from './keep-days.ts';
 import { createRetryMetrics, type RetryMetrics, showParked, showUnpublished } from './metrics.ts';
 import { createSendOperatorEvent } from './operator-events.ts';
@@ -250,6 +252,11 @@ function startLoops(retry: Retry): void {
   const days = createDayCollections(db);
   const dayMetrics = createDayMetrics(registry, systemClockMs);
   start('collections of days', createKeepDays({ ...shared, days, metrics: dayMetrics }));
+  const journal = createCountJournal(db);
+  start(
+    'adding up of counts',
+    createAddUpCounts({ ...shared, journal, monotonicMs: monotonicClockMs }),
+  );
   start('watch of failing endpoints', watchFailingEndpoints(retry, shared));
 }
 

@@ -32,11 +32,13 @@ let changes: [AuditedAction, unknown][];
 let disabledAtMs: number | null;
 let leases: MemoryLeases;
 let isKafkaAway: boolean;
+let addedUpToMs: number;
 
 beforeEach(() => {
   webhook = WEBHOOK;
   [nowMs, failedIn, doOthersSucceed, areConfirmed] = [hour(40) + 600_000, HOURS_TO_40, true, true];
   [told, changes, disabledAtMs, isKafkaAway, leases] = [[], [], null, false, createMemoryLeases()];
+  addedUpToMs = Infinity;
 });
 
 function depsOf(autoDisableAfterMs: number | null): FailingWatchDeps {
@@ -45,6 +47,7 @@ function depsOf(autoDisableAfterMs: number | null): FailingWatchDeps {
     autoDisableAfterMs,
     leases,
     stats: {
+      isAddedUpTo: (ms) => Promise.resolve(ms <= addedUpToMs),
       readFailingIn: (hourMs) =>
         Promise.resolve(
           failedIn.includes(hourMs / HOUR_MS) ? [{ companyId: 'comp_a', webhookId: 'wh_1' }] : [],
@@ -116,6 +119,10 @@ describe('an endpoint that fails for a day', () => {
     await look();
     expect(types()).toEqual([]);
     nowMs += 1;
+    addedUpToMs = hour(40) - 1;
+    await look();
+    expect(types()).toEqual([]);
+    addedUpToMs = hour(40);
     await look();
     expect(types()).toEqual(['endpoint.failing']);
   });

@@ -24,7 +24,7 @@ export interface FailingWatchDeps {
   /** AUTO_DISABLE_AFTER; null for never. */
   autoDisableAfterMs: number | null;
   leases: LeaseStore;
-  stats: Pick<StatsQueries, 'readFailingIn' | 'hasSuccessIn' | 'readSteps'>;
+  stats: Pick<StatsQueries, 'isAddedUpTo' | 'readFailingIn' | 'hasSuccessIn' | 'readSteps'>;
   webhooks: FailingWebhooks;
   audit: Pick<AuditLog, 'recordChange'>;
   /** Publishes an event for the operator. Resolves when Kafka has it. */
@@ -36,7 +36,7 @@ export interface FailingWatchDeps {
 
 const LEASE = 'failing-endpoints';
 const EVERY_MS = MINUTE_MS;
-/** Dispatchers write what they counted within 45 s, and later only when MongoDB was away. */
+/** Dispatchers write what they counted within a minute, and later only when MongoDB was away. */
 const COUNTED_AFTER_MS = 10 * MINUTE_MS;
 /** The lease lasts 15 s; an endpoint takes a few queries. */
 const ENDPOINTS_PER_LEASE = 50;
@@ -54,7 +54,7 @@ export function createFailingWatch(deps: FailingWatchDeps): Loop {
     everyMs: EVERY_MS,
     async run(signal) {
       const toMs = beginningOf('hour', nowMs() - COUNTED_AFTER_MS);
-      if (toMs <= checkedToMs) return;
+      if (toMs <= checkedToMs || !(await deps.stats.isAddedUpTo(toMs))) return;
       await ifLeaseIsFree(leases, { name: LEASE, holder }, async (renew) => {
         const keepLease = async (): Promise<boolean> => !signal.aborted && (await renew());
         if (await checkHour(deps, toMs, keepLease)) checkedToMs = toMs;

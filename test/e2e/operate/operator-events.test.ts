@@ -96,7 +96,8 @@ describe('A webhook whose endpoint fails for days', () => {
     const hours = Array.from({ length: 72 }, (_, n) => thisHourMs - n * HOUR_MS);
     const counts = { ...noAttempts(), outcomes: { [outcome]: 3 } };
     const ids = { kind: 'webhook', ownerId: webhookId, companyId } as const;
-    await store.addMinutes(hours.map((minuteMs) => ({ ...ids, minuteMs, counts })));
+    const ofHour = (hourMs: number) => ({ ...ids, hourMs, minutes: new Map([[hourMs, counts]]) });
+    await store.addHours(hours.map(ofHour), 1);
     if (outcome === 'timeout') {
       await insertFailedDeliveries(mongo.db, { companyId, webhookId }, 3);
     }

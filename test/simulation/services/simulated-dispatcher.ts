@@ -61,7 +61,7 @@ export function createDispatcherSteps(
     keepTryingWhileDraining: keepTrying,
     logger: LOGGER,
     announce: () => undefined,
-    count: () => undefined,
+    counts: { add: () => undefined, makeRoom: () => Promise.resolve() },
     nowMs: process.nowMs,
   };
   const loadWebhook = webhookLoader(db);

@@ -47,7 +47,7 @@ export function createSimulatedGateway(
     newId,
     deliveries: createDeliveryStore(db),
     targets: { resolve: () => Promise.resolve(targetsAmong(webhooks)) },
-    countMessage: () => undefined,
+    counts: { add: () => undefined, hasRoom: () => true },
     responses: { seal: () => '' },
     acceptQueueBytes: 67_108_864,
     monotonicMs: world.time.nowMs,

@@ -23,6 +23,8 @@ export interface DocumentOf {
   auditEvents: Documents.AuditEventDocument;
   stats: Documents.StatsDocument;
   usage: Documents.UsageDocument;
+  countJournal: Documents.CountJournalDocument;
+  countSteps: Documents.CountStepDocument;
   migrations: Documents.MigrationDocument;
   layout: Documents.LayoutDocument;
 }

@@ -98,6 +98,8 @@ const HISTORY_INDEXES: readonly IndexSpec[] = [
     key: { companyId: 1, at: -1 },
     options: { partialFilterExpression: { failed: { $gt: 0 } } },
   },
+  // The journal is added up by buckets of companies, the earliest counts first.
+  { collection: 'countJournal', key: { bucket: 1, _id: 1 } },
   // Each resend and removal has a lease of its own name. After a crash only this index removes it.
   { collection: 'leases', key: { expiresAt: 1 }, options: { expireAfterSeconds: HOUR_SECONDS } },
   // The messages whose deliveries are looked up next; those that wait for a success are not in the index.
@@ -157,7 +159,8 @@ const AUDIT_INDEXES: readonly IndexSpec[] = [
 const COLLECTIONS: readonly CollectionName[] = [
   'companies', 'apiKeys', 'projects', 'apps', 'webhooks', 'signingKeys',
   'idempotencyKeys', 'publishers', 'messageChecks', 'erasures',
-  'leases', 'resends', 'removals', 'links', 'portalSettings', 'auditEvents', 'stats', 'usage', 'migrations', 'layout',
+  'leases', 'resends', 'removals', 'links', 'portalSettings', 'auditEvents', 'stats', 'usage', 'countJournal', 'countSteps',
+  'migrations', 'layout',
 ];
 
 /**

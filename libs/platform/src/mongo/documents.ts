@@ -284,8 +284,12 @@ export interface StatsDocument {
   total: Partial<AttemptCounts>;
   /** By minute of the hour, 0 to 59; those without an attempt are absent. */
   minutes: Record<string, Partial<AttemptCounts>>;
+  /** Further minutes, by the step that added several at once: JSON of `[minute, counts]` for each (PackedCounts). */
+  packed?: Record<string, string>;
   /** Failed attempts; only of a webhook, and absent without any: the index of failing hours has the others not. */
   failed?: number;
+  /** The last step that was added (CountStepDocument); absent in a document of an earlier version. */
+  step?: number;
 }
 
 /** What one company used in one hour. `_id` is as in StatsDocument. */
@@ -301,6 +305,27 @@ export interface UsageDocument extends OwnedDocument {
   succeeded: number;
   /** Bytes of the payloads that were sent. */
   sentBytes: number;
+  /** As in StatsDocument. */
+  step?: number;
+}
+
+/** What one process counted for the companies of one bucket in some seconds, until a step has added it up. */
+export interface CountJournalDocument {
+  /** `2026-11-24T06:28/process/number`: the minute of the earliest count in it comes first. */
+  _id: string;
+  /** Follows from the ids of the companies. */
+  bucket: number;
+  /** JSON of the counts: a fifth of the CPU time of a process that as many documents of MongoDB would take. */
+  counts: string;
+}
+
+/** How far the journal is added up: one document. */
+export interface CountStepDocument {
+  _id: string;
+  /** The number of the last step. */
+  step: number;
+  /** The ids of the journal's documents that the step adds up; absent when it has ended. */
+  entries?: string[];
 }
 
 /** A Link, whose docstring explains the fields. */

@@ -29,6 +29,7 @@ describe('accept message', () => {
   let cancelled: (readonly SettledDelivery[])[];
   let insertCancelled: DeliveryStore['insertAll'];
   let counts: CountedMessage[];
+  let hasRoomForCounts: boolean;
   let webhooks: OpenedWebhook[] | null;
   /** What the store does with a batch. */
   let insertAll: (batch: readonly Message[]) => Promise<InsertOutcome[]>;
@@ -39,7 +40,7 @@ describe('accept message', () => {
     Promise.resolve(batch.map(() => outcome));
 
   beforeEach(() => {
-    [batches, cancelled, counts] = [[], [], []];
+    [batches, cancelled, counts, hasRoomForCounts] = [[], [], [], true];
     webhooks = [openedWebhook(1, { secret: SECRET })];
     insertAll = allAs('stored');
     insertCancelled = () => Promise.resolve(new Set());
@@ -61,7 +62,7 @@ describe('accept message', () => {
           return insertCancelled(batch);
         },
       },
-      countMessage: (counted) => void counts.push(counted),
+      counts: { add: (counted) => void counts.push(counted), hasRoom: () => hasRoomForCounts },
       responses: { seal: (...given) => seal(...given) },
       acceptQueueBytes: 67_108_864,
       monotonicMs: () => performance.now(),
@@ -97,6 +98,15 @@ describe('accept message', () => {
       const [stored] = batches.flat();
       const createdAtMs = stored?.createdAtMs;
       expect(counts).toEqual([{ companyId: 'comp_a', createdAtMs, payloadBytes: 7 }]);
+    });
+
+    test('is refused while there is no memory to count it, and stores nothing', async () => {
+      hasRoomForCounts = false;
+      await expect(acceptMessage.accept(request(1))).rejects.toMatchObject(UNAVAILABLE);
+      expect(batches).toEqual([]);
+      hasRoomForCounts = true;
+      await acceptMessage.accept(request(1));
+      expect(counts).toHaveLength(1);
     });
 
     test('cancels its deliveries to disabled webhooks before the response', async () => {

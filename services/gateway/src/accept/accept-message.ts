@@ -5,7 +5,7 @@ import { createShares } from '@posthorn/platform/memory/memory-budgets.ts';
 import type { InsertOutcome } from '@posthorn/platform/mongo/messages/messages.ts';
 import { messageOf } from '@posthorn/platform/service/errors.ts';
 import type { Spans } from '@posthorn/platform/service/spans.ts';
-import type { CountMessage } from '@posthorn/platform/mongo/messages/write-stats.ts';
+import type { MessageCounter } from '@posthorn/platform/mongo/messages/write-stats.ts';
 import { ApiError, notFound, overloaded, unavailable } from '../api-error.ts';
 import type { TakeTurn } from '../limits/turns.ts';
 import type { Outbox } from '../outbox/outbox.ts';
@@ -28,8 +28,8 @@ export type { NewMessage } from './build-message.ts';
 interface AcceptDeps extends BuildMessageDeps, CancelDisabledDeps {
   targets: Pick<TargetResolver, 'resolve'>;
   outbox: Pick<Outbox, 'store'>;
-  /** Counts a stored message for its company. */
-  countMessage: CountMessage;
+  /** Counts a stored message for its company, which pays for it. */
+  counts: MessageCounter;
   /** Memory for waiting requests, in bytes. */
   acceptQueueBytes: number;
   /** How long a message waits for others at most, to be stored and published with them. */
@@ -101,6 +101,7 @@ export function createAcceptMessage(deps: AcceptDeps): AcceptMessage {
     const found = await deps.targets.resolve(companyId, address);
     if (!found) throw notFound(address.kind);
     const resolved = { ...found, request };
+    if (!deps.counts.hasRoom()) throw unavailable('mongodb_unavailable');
     const release = limit.tryReserve(companyId, memoryBytesOf(resolved));
     if (!release) throw overloaded();
     const stored = inTurn(resolved, takeTurn).then(() => store.add(resolved));
@@ -175,13 +176,13 @@ function resultOf(
 }
 
 function countStored(
-  { countMessage }: AcceptDeps,
+  { counts }: AcceptDeps,
   messages: readonly Message[],
   outcomes: readonly InsertOutcome[],
 ): void {
   messages.forEach(({ companyId, createdAtMs, payload }, index) => {
     if (outcomes[index] !== 'stored') return;
-    countMessage({ companyId, createdAtMs, payloadBytes: Buffer.byteLength(payload) });
+    counts.add({ companyId, createdAtMs, payloadBytes: Buffer.byteLength(payload) });
   });
 }
 

@@ -32,7 +32,7 @@ beforeEach(() => {
       },
     },
     deliveries: { insertAll: () => Promise.resolve(new Set()) },
-    countMessage: () => undefined,
+    counts: { add: () => undefined, hasRoom: () => true },
     responses: { seal: () => '' },
     acceptQueueBytes: 67_108_864,
     monotonicMs: () => performance.now(),

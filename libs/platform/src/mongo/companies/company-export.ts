@@ -53,6 +53,7 @@ const OMITTED = [
   'dueAt',
   'progress',
   'scannedTo',
+  'step',
 ];
 
 /**

@@ -1,27 +1,34 @@
 import { requiredAt } from '@posthorn/domain/required.ts';
 import {
+  addCounts,
   type AttemptCounts,
   attemptsIn,
   beginningOf,
   HOUR_MS,
   MINUTE_MS,
+  noAttempts,
+  packCounts,
+  type PackedCounts,
   successesIn,
+  unpackCounts,
 } from '@posthorn/domain/stats.ts';
 import mongoose, { type mongo } from 'mongoose';
 import { collection } from '../collections.ts';
 import { documentsOf } from '../company-documents.ts';
+import { DUPLICATE_KEY } from '../connect.ts';
 import type { StatsDocument, UsageDocument } from '../documents.ts';
 
 export type StatsOwnerKind = 'webhook' | 'app' | 'company';
 
-/** What happened to one webhook, app or company in one minute. */
-export interface MinuteCounts {
+/** What happened to one webhook, app or company in some minutes of one hour. */
+export interface OwnerHour {
   kind: StatsOwnerKind;
   ownerId: string;
   companyId: string;
-  /** The beginning of the minute, in milliseconds since 1970. */
-  minuteMs: number;
-  counts: AttemptCounts;
+  /** The beginning of the hour, in milliseconds since 1970. */
+  hourMs: number;
+  /** By the beginning of the minute, in milliseconds since 1970. */
+  minutes: Map<number, AttemptCounts>;
 }
 
 /** What one company used in one hour. */
@@ -38,6 +45,19 @@ export interface UsageCounts {
   sentBytes: number;
 }
 
+export function noUsage(companyId: string, hourMs: number): UsageCounts {
+  return {
+    companyId,
+    hourMs,
+    messages: 0,
+    messageBytes: 0,
+    deliveries: 0,
+    attempts: 0,
+    succeeded: 0,
+    sentBytes: 0,
+  };
+}
+
 /** Both sort by time within their owner. */
 export function hourId(ownerId: string, ms: number): string {
   return `${ownerId}/${new Date(beginningOf('hour', ms)).toISOString().slice(0, 13)}`;
@@ -48,35 +68,72 @@ function minuteName(ms: number): number {
   return Math.floor((ms % HOUR_MS) / MINUTE_MS);
 }
 
-/** One update for the hour and for the minute in it. */
-function addToHour({
-  kind,
-  ownerId,
-  companyId,
-  minuteMs,
-  counts,
-}: MinuteCounts): mongo.AnyBulkWriteOperation<StatsDocument> {
-  const minute = `minutes.${minuteName(minuteMs)}`;
-  const failed = kind === 'webhook' ? attemptsIn(counts) - successesIn(counts) : 0;
-  const at = new Date(beginningOf('hour', minuteMs));
+/**
+ * With more minutes than this, they are written as one text: MongoDB took 35 µs for the fields of each. Few minutes are
+ * fields, so that an hour of many steps does not have a text for each.
+ */
+const MAX_MINUTE_FIELDS = 2;
+
+/** One update for the hour and for the minutes in it. */
+function addToHour(
+  { kind, ownerId, companyId, hourMs, minutes }: OwnerHour,
+  step: number,
+): mongo.AnyBulkWriteOperation<StatsDocument> {
+  const total = noAttempts();
+  for (const counts of minutes.values()) addCounts(total, counts);
+  const failed = kind === 'webhook' ? attemptsIn(total) - successesIn(total) : 0;
+  const added = { ...increments('total', total), ...(failed > 0 && { failed }) };
+  const longest: Record<string, number> = { 'total.maxDurationMs': total.maxDurationMs };
+  const set: Record<string, unknown> = { step };
+  if (minutes.size > MAX_MINUTE_FIELDS) set[`packed.${step}`] = packMinutes(minutes);
+  else {
+    for (const [minuteMs, counts] of minutes) {
+      const path = `minutes.${minuteName(minuteMs)}`;
+      Object.assign(added, increments(path, counts));
+      longest[`${path}.maxDurationMs`] = counts.maxDurationMs;
+    }
+  }
   return {
     updateOne: {
-      filter: { _id: hourId(ownerId, minuteMs) },
+      filter: notIn(step, hourId(ownerId, hourMs)),
       update: {
-        $setOnInsert: { companyId, kind, ownerId, at },
-        $inc: {
-          ...increments('total', counts),
-          ...increments(minute, counts),
-          ...(failed > 0 && { failed }),
-        },
-        $max: {
-          'total.maxDurationMs': counts.maxDurationMs,
-          [`${minute}.maxDurationMs`]: counts.maxDurationMs,
-        },
+        $setOnInsert: { companyId, kind, ownerId, at: new Date(hourMs) },
+        $set: set,
+        $inc: added,
+        $max: longest,
       },
       upsert: true,
     },
   };
+}
+
+type PackedMinutes = [minute: number, counts: PackedCounts][];
+
+function packMinutes(minutes: OwnerHour['minutes']): string {
+  const packed: PackedMinutes = [];
+  for (const [minuteMs, counts] of minutes) packed.push([minuteName(minuteMs), packCounts(counts)]);
+  return JSON.stringify(packed);
+}
+
+/** Returns the minutes of a stored hour, by their beginning in milliseconds since 1970, in ascending order. */
+export function minutesOf({
+  at,
+  minutes = {},
+  packed = {},
+}: Pick<StatsDocument, 'at' | 'packed'> & Partial<StatsDocument>): Map<number, AttemptCounts> {
+  const byMinute = new Map<number, AttemptCounts>();
+  const add = (minute: number, counts: Partial<AttemptCounts>): void => {
+    const sum = byMinute.get(minute) ?? noAttempts();
+    addCounts(sum, counts);
+    byMinute.set(minute, sum);
+  };
+  for (const [name, counts] of Object.entries(minutes)) add(Number(name), counts);
+  for (const text of Object.values(packed)) {
+    for (const [minute, counts] of JSON.parse(text) as PackedMinutes)
+      add(minute, unpackCounts(counts));
+  }
+  const sorted = [...byMinute].sort(([a], [b]) => a - b);
+  return new Map(sorted.map(([minute, counts]) => [at.getTime() + minute * MINUTE_MS, counts]));
 }
 
 function increments(path: string, counts: AttemptCounts): Record<string, number> {
@@ -89,55 +146,114 @@ function increments(path: string, counts: AttemptCounts): Record<string, number>
   return added;
 }
 
-function addToUsage({
-  companyId,
-  hourMs,
-  ...counts
-}: UsageCounts): mongo.AnyBulkWriteOperation<UsageDocument> {
+function addToUsage(
+  { companyId, hourMs, ...counts }: UsageCounts,
+  step: number,
+): mongo.AnyBulkWriteOperation<UsageDocument> {
   return {
     updateOne: {
-      filter: { _id: hourId(companyId, hourMs) },
-      update: { $setOnInsert: { companyId, at: new Date(hourMs) }, $inc: counts },
+      filter: notIn(step, hourId(companyId, hourMs)),
+      update: {
+        $setOnInsert: { companyId, at: new Date(hourMs) },
+        $set: { step },
+        $inc: counts,
+      },
       upsert: true,
     },
   };
 }
 
+/** Matches the document unless this step, or a later one, has been added to it. */
+function notIn(step: number, _id: string): { _id: string; step: { $not: { $gte: number } } } {
+  return { _id, step: { $not: { $gte: step } } };
+}
+
 /**
- * Adds to what is stored. Each resolves with those that MongoDB refused, of which nothing was added. A call that
- * rejects may have added all of them: the driver tries once more by itself, and MongoDB knows a repeated update.
+ * Adds to what is stored. The steps of one company have growing numbers, and one ends before the next one begins: so a
+ * call that may have added some of it is repeated with the same values and the same number, and adds the others.
  */
 export interface StatsStore {
-  addMinutes: (minutes: readonly MinuteCounts[]) => Promise<readonly MinuteCounts[]>;
-  addUsage: (usage: readonly UsageCounts[]) => Promise<readonly UsageCounts[]>;
+  addHours: (hours: readonly OwnerHour[], step: number) => Promise<void>;
+  addUsage: (usage: readonly UsageCounts[], step: number) => Promise<void>;
 }
+
+/** Minutes, or hours of usage, in one write: more would block the event loop for a tenth of a second. */
+const MAX_PER_WRITE = 1_000;
 
 export function createStatsStore(db: mongo.Db): StatsStore {
   const stats = collection(db, 'stats');
   const usage = collection(db, 'usage');
   return {
-    addMinutes: (minutes) =>
-      refusedOf(minutes, () => stats.bulkWrite(minutes.map(addToHour), { ordered: false })),
-    addUsage: (counts) =>
-      refusedOf(counts, () => usage.bulkWrite(counts.map(addToUsage), { ordered: false })),
+    async addHours(hours, step) {
+      for (const some of slicesOf(hours, MAX_PER_WRITE, ({ minutes }) => minutes.size)) {
+        await addOnce(some, (values) =>
+          stats.bulkWrite(
+            values.map((hour) => addToHour(hour, step)),
+            { ordered: false },
+          ),
+        );
+      }
+    },
+    async addUsage(counts, step) {
+      for (const some of slicesOf(counts, MAX_PER_WRITE, () => 1)) {
+        await addOnce(some, (values) =>
+          usage.bulkWrite(
+            values.map((hour) => addToUsage(hour, step)),
+            { ordered: false },
+          ),
+        );
+      }
+    },
   };
 }
 
-/** Two processes that insert the same document at once: the second one is refused, and adds to it next time. */
-async function refusedOf<Value>(
+/**
+ * The first refusal of a document: the step was added to it before, or another process has just made it. Then the second
+ * attempt adds to it. A second refusal is of a document that has the step.
+ */
+async function addOnce<Value>(
   values: readonly Value[],
-  write: () => Promise<unknown>,
+  write: (values: readonly Value[]) => Promise<unknown>,
+): Promise<void> {
+  const refused = await duplicatesOf(values, write);
+  if (refused.length > 0) await duplicatesOf(refused, write);
+}
+
+/** Returns the values whose document exists already. Throws what else went wrong. */
+export async function duplicatesOf<Value>(
+  values: readonly Value[],
+  write: (values: readonly Value[]) => Promise<unknown>,
 ): Promise<readonly Value[]> {
   try {
-    await write();
+    await write(values);
     return [];
   } catch (error) {
     if (!(error instanceof mongoose.mongo.MongoBulkWriteError)) throw error;
-    const refused = [error.writeErrors].flat();
+    const errors = [error.writeErrors].flat();
     // The driver throws the same error with an empty list when the server did not respond.
-    if (refused.length === 0) throw error;
-    return refused.map(({ index }) => requiredAt(values, index, 'value of the batch'));
+    if (errors.length === 0 || !errors.every(({ code }) => code === DUPLICATE_KEY)) throw error;
+    return errors.map(({ index }) => requiredAt(values, index, 'value of the batch'));
   }
+}
+
+/** Cuts a list into slices whose sizes add up to `max` at most; a larger value has a slice of its own. */
+export function* slicesOf<Value>(
+  values: readonly Value[],
+  max: number,
+  sizeOf: (value: Value) => number,
+): Generator<Value[]> {
+  let slice: Value[] = [];
+  let size = 0;
+  for (const value of values) {
+    const more = sizeOf(value);
+    if (slice.length > 0 && size + more > max) {
+      yield slice;
+      [slice, size] = [[], 0];
+    }
+    slice.push(value);
+    size += more;
+  }
+  if (slice.length > 0) yield slice;
 }
 
 /**

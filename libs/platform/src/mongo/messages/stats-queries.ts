@@ -4,7 +4,6 @@ import {
   type AttemptCounts,
   beginningOf,
   HOUR_MS,
-  MINUTE_MS,
   noAttempts,
   type Span,
   type Step,
@@ -13,7 +12,8 @@ import type { mongo } from 'mongoose';
 import { collection } from '../collections.ts';
 import { documentsOf } from '../company-documents.ts';
 import type { StatsDocument } from '../documents.ts';
-import { hourId, type UsageCounts } from './stats-documents.ts';
+import { journalTime } from './count-journal.ts';
+import { hourId, minutesOf, type UsageCounts } from './stats-documents.ts';
 
 /** The attempts that ended in one minute, hour or day. */
 export interface StatsPoint {
@@ -38,6 +38,8 @@ export interface StatsQueries {
   readFailing: (companyId: string, step: Step, span: Span) => Promise<FailingWebhook[]>;
   /** Returns the webhooks of every company with an attempt in this whole hour and no success. */
   readFailingIn: (hourMs: number) => Promise<{ webhookId: string; companyId: string }[]>;
+  /** False while some of what was counted before this time is not added up yet. */
+  isAddedUpTo: (ms: number) => Promise<boolean>;
   /** Whether any attempt to any endpoint succeeded in this whole hour. */
   hasSuccessIn: (hourMs: number) => Promise<boolean>;
   /** Returns the companies that used something in these whole hours, by id. */
@@ -53,6 +55,10 @@ export function createStatsQueries(db: mongo.Db): StatsQueries {
         ? readFailingByMinute(db, companyId, span)
         : readFailingWebhooks(db, companyId, span),
     readFailingIn: (hourMs) => readFailingIn(db, hourMs),
+    async isAddedUpTo(ms) {
+      const earlier = { _id: { $lt: journalTime(ms) } };
+      return (await collection(db, 'countJournal').findOne(earlier)) === null;
+    },
     async hasSuccessIn(hourMs) {
       const filter = { ...webhooksIn(hourMs), [SUCCESSES]: { $gt: 0 } };
       return (await collection(db, 'stats').countDocuments(filter, { limit: 1 })) > 0;
@@ -72,16 +78,10 @@ function hoursOf(
 
 async function readMinutes(db: mongo.Db, owner: StatsOwner, span: Span): Promise<StatsPoint[]> {
   const points: StatsPoint[] = [];
-  const hours = hoursOf(db, owner, span).project<StatsDocument>({ at: 1, minutes: 1 });
-  for await (const { at, minutes } of hours) {
-    // MongoDB keeps the order in which they were first counted.
-    for (const name of Object.keys(minutes)
-      .map(Number)
-      .sort((a, b) => a - b)) {
-      const atMs = at.getTime() + name * MINUTE_MS;
-      if (atMs >= span.fromMs && atMs < span.toMs) {
-        points.push({ atMs, counts: countsOf(minutes[name]) });
-      }
+  const hours = hoursOf(db, owner, span).project<StatsDocument>({ at: 1, minutes: 1, packed: 1 });
+  for await (const hour of hours) {
+    for (const [atMs, counts] of minutesOf(hour)) {
+      if (atMs >= span.fromMs && atMs < span.toMs) points.push({ atMs, counts });
     }
   }
   return points;
@@ -193,10 +193,10 @@ async function readFailingByMinute(
 ): Promise<FailingWebhook[]> {
   const byId = new Map<string, FailingWebhook>();
   const hours = { fromMs: span.fromMs - (span.fromMs % HOUR_MS), toMs: span.toMs };
-  const fields = { ownerId: 1, at: 1, minutes: 1 };
+  const fields = { ownerId: 1, at: 1, minutes: 1, packed: 1 };
   const found = failingHours(db, companyId, hours).limit(MAX_HOURS_WITH_MINUTES);
   for await (const document of found.project<StatsDocument>(fields)) {
-    for (const { atMs, counts } of minutesOf(document)) {
+    for (const [atMs, counts] of minutesOf(document)) {
       if (atMs < span.fromMs || atMs >= span.toMs) continue;
       addStep(byId, { webhookId: document.ownerId, counts, atMs });
     }
@@ -213,12 +213,6 @@ function failingHours(
   return documentsOf(db, 'stats', companyId)
     .find({ failed: { $gt: 0 }, at })
     .sort({ at: -1 });
-}
-
-function minutesOf({ at, minutes }: StatsDocument): Omit<CountedStep, 'webhookId'>[] {
-  return Object.entries(minutes).map(([name, counts]) => {
-    return { atMs: at.getTime() + Number(name) * MINUTE_MS, counts };
-  });
 }
 
 interface CountedStep {

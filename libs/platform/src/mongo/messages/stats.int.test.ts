@@ -1,13 +1,12 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
-import { countAttempt, noAttempts } from '@posthorn/domain/stats.ts';
+import { beginningOf, countAttempt, noAttempts } from '@posthorn/domain/stats.ts';
 import type { Outcome } from '@posthorn/domain/delivery/delivery.ts';
 import {
   openScratchDatabase,
   type ScratchDatabase,
 } from '../../../../../test/support/stores/scratch-database.ts';
 import { collection } from '../collections.ts';
-import { noUsage } from './write-stats.ts';
-import { createStatsStore, type MinuteCounts, type StatsStore } from './stats-documents.ts';
+import { createStatsStore, noUsage, type OwnerHour, type StatsStore } from './stats-documents.ts';
 import { createStatsQueries, type StatsQueries } from './stats-queries.ts';
 
 const at = (text: string): number => Date.parse(`2026-11-24T${text}Z`);
@@ -33,12 +32,14 @@ afterAll(() => database.drop());
 function attemptIn(
   minute: string,
   outcome: Outcome = 'success',
-  changed: Partial<MinuteCounts> = {},
-): MinuteCounts {
+  changed: Partial<OwnerHour> = {},
+): OwnerHour {
   const counts = noAttempts();
   const attempt = { outcome, number: 1, trigger: 'first', startedAtMs: 0, durationMs: 40 } as const;
   countAttempt(counts, { attempt, payloadBytes: 100 });
-  return { kind: 'webhook', ...OWNER, minuteMs: at(minute), counts, ...changed };
+  const hourMs = beginningOf('hour', at(minute));
+  const minutes = new Map([[at(minute), counts]]);
+  return { kind: 'webhook', ...OWNER, hourMs, minutes, ...changed };
 }
 
 const read = async (step: 'minute' | 'hour' | 'day', span = DAY) =>
@@ -46,8 +47,9 @@ const read = async (step: 'minute' | 'hour' | 'day', span = DAY) =>
 
 describe('the statistics of an owner', () => {
   it('are added up over writes, by minute, hour and day', async () => {
-    expect(await store.addMinutes([attemptIn('06:28:00'), attemptIn('07:00:00')])).toEqual([]);
-    await store.addMinutes([attemptIn('06:28:00', 'http_5xx'), attemptIn('06:05:00')]);
+    await store.addHours([attemptIn('06:28:00'), attemptIn('07:00:00')], 1);
+    await store.addHours([attemptIn('06:28:00', 'http_5xx')], 2);
+    await store.addHours([attemptIn('06:05:00')], 3);
     expect(await read('minute')).toEqual([
       [at('06:05:00'), { success: 1 }],
       [at('06:28:00'), { success: 1, http_5xx: 1 }],
@@ -71,38 +73,74 @@ describe('the statistics of an owner', () => {
     });
   });
 
+  it('are the same when a step adds many minutes at once', async () => {
+    const minutesAt = (texts: string[]) =>
+      new Map(texts.flatMap((text) => [...attemptIn(text).minutes]));
+    const many = minutesAt(['06:40:00', '06:28:00', '06:03:00', '06:29:00']);
+    await store.addHours([attemptIn('06:28:00', 'http_5xx')], 1);
+    await store.addHours([attemptIn('06:28:00', 'success', { minutes: many })], 2);
+    await store.addHours([attemptIn('06:28:00', 'success', { minutes: many })], 3);
+    expect(await read('minute')).toEqual([
+      [at('06:03:00'), { success: 2 }],
+      [at('06:28:00'), { success: 2, http_5xx: 1 }],
+      [at('06:29:00'), { success: 2 }],
+      [at('06:40:00'), { success: 2 }],
+    ]);
+    expect(await read('hour')).toEqual([[at('06:00:00'), { success: 8, http_5xx: 1 }]]);
+    const [failing] = await queries.readFailing('comp_a', 'minute', DAY);
+    expect(failing?.seen.get('http_5xx')).toEqual({
+      firstMs: at('06:28:00'),
+      lastMs: at('06:28:00'),
+    });
+  });
+
   it('are of the span that is asked for, its end not included', async () => {
-    await store.addMinutes(['06:28:00', '06:29:00', '06:30:00'].map((text) => attemptIn(text)));
+    const minutes = ['06:28:00', '06:29:00', '06:30:00'].flatMap((text) => [
+      ...attemptIn(text).minutes,
+    ]);
+    await store.addHours([attemptIn('06:28:00', 'success', { minutes: new Map(minutes) })], 1);
     const span = { fromMs: at('06:29:00'), toMs: at('06:30:00') };
     expect(await read('minute', span)).toEqual([[at('06:29:00'), { success: 1 }]]);
   });
 
   it('are shown to its own company only', async () => {
-    await store.addMinutes([attemptIn('06:28:00')]);
+    await store.addHours([attemptIn('06:28:00')], 1);
     const foreign = { companyId: 'comp_b', ownerId: 'wh_1' };
     expect(await queries.readSteps(foreign, 'minute', DAY)).toEqual([]);
   });
 
+  it('have each step once, however often it is added, also after a later one', async () => {
+    await store.addHours([attemptIn('06:28:00')], 4);
+    await store.addHours([attemptIn('06:28:00'), attemptIn('07:28:00')], 4);
+    await store.addHours([attemptIn('07:28:00')], 5);
+    await store.addHours([attemptIn('06:28:00'), attemptIn('07:28:00')], 4);
+    expect(await read('hour')).toEqual([
+      [at('06:00:00'), { success: 1 }],
+      [at('07:00:00'), { success: 2 }],
+    ]);
+  });
+
   it('are complete when many processes begin the same hour at once', async () => {
-    const adding = Array.from({ length: 20 }, async () => {
-      let left: readonly MinuteCounts[] = [attemptIn('06:28:00')];
-      while (left.length > 0) left = await store.addMinutes(left);
-    });
-    await Promise.all(adding);
-    expect(await read('hour')).toEqual([[at('06:00:00'), { success: 20 }]]);
+    const steps = Array.from({ length: 20 }, (_, n) => n + 1);
+    const hours = steps.map((n) => attemptIn('06:28:00', 'success', { ownerId: `wh_${n}` }));
+    // All of them with the same step, as processes do that finish it.
+    await Promise.all(steps.map(() => store.addHours(hours, 1)));
+    const stored = await collection(database.db, 'stats').find().toArray();
+    expect(stored.map(({ total }) => total.outcomes)).toEqual(steps.map(() => ({ success: 1 })));
   });
 });
 
 describe('the endpoints of an hour', () => {
   it('that only failed are found, of every company', async () => {
     const other = { companyId: 'comp_b', ownerId: 'wh_2' };
-    await store.addMinutes([
+    const hours = [
       attemptIn('05:31:00'),
       attemptIn('06:15:00', 'timeout'),
       attemptIn('06:15:00', 'http_5xx', other),
       attemptIn('06:16:00', 'success', other),
       attemptIn('06:15:00', 'http_5xx', { kind: 'app', ownerId: 'app_1' }),
-    ]);
+    ];
+    for (const [n, hour] of hours.entries()) await store.addHours([hour], n + 1);
     const hourMs = at('06:00:00');
     expect(await queries.readFailingIn(hourMs)).toEqual([
       { webhookId: 'wh_1', companyId: 'comp_a' },
@@ -123,9 +161,9 @@ describe('what companies used', () => {
       sentBytes: 40,
     };
     const usage = { ...noUsage('comp_a', at('06:00:00')), ...used };
-    await store.addUsage([usage]);
-    await store.addUsage([usage, { ...usage, hourMs: at('07:00:00') }]);
-    await store.addUsage([{ ...usage, companyId: 'comp_b', hourMs: at('08:00:00') }]);
+    await store.addUsage([usage], 1);
+    await store.addUsage([usage, { ...usage, hourMs: at('07:00:00') }], 2);
+    await store.addUsage([{ ...usage, companyId: 'comp_b', hourMs: at('08:00:00') }], 1);
     const span = { fromMs: at('06:00:00'), toMs: at('08:00:00') };
     expect(await queries.readUsage(span)).toEqual([
       {

@@ -1,121 +1,225 @@
 import { beforeEach, describe, expect, test } from '@jest/globals';
-import { WriteBehind } from './write-stats.ts';
+import { attemptsIn, HOUR_MS } from '@posthorn/domain/stats.ts';
+import { createSums, type JournalEntry } from './count-journal.ts';
+import type { UsageCounts } from './stats-documents.ts';
+import { CountBuffer } from './write-stats.ts';
 
-interface Count {
-  key: string;
-  count: number;
-}
+const HOUR = Date.UTC(2026, 10, 24, 6);
+const COUNT_BYTES = 1_200;
 
 let nowMs: number;
-let written: Count[][];
-let refuse: (counts: readonly Count[]) => readonly Count[];
-let behind: WriteBehind<Count>;
+let written: JournalEntry[][];
+/** What MongoDB does with a write. */
+let append: (entries: readonly JournalEntry[]) => Promise<void>;
+let buffer: CountBuffer;
 
 beforeEach(() => {
-  [nowMs, written, refuse] = [0, [], () => []];
-  behind = open(1_000);
+  [nowMs, written] = [0, []];
+  append = (entries) => Promise.resolve(void written.push(structuredClone([...entries])));
+  buffer = open(1_000);
 });
 
-function open(maxSums: number): WriteBehind<Count> {
-  return new WriteBehind<Count>({
-    budgetBytes: maxSums * 10,
-    valueBytes: 10,
-    write: (counts) => {
-      const refused = refuse(counts);
-      written.push(counts.filter((each) => !refused.includes(each)).map((each) => ({ ...each })));
-      return Promise.resolve(refused);
-    },
-    add: (sum, more) => (sum.count += more.count),
-    keyOf: ({ key }) => key,
+function open(maxCounts: number, process = 'process'): CountBuffer {
+  return new CountBuffer({
+    budgetBytes: maxCounts * COUNT_BYTES,
+    process,
+    append: (entries) => append(entries),
     monotonicMs: () => nowMs,
   });
 }
 
-/** Returns false when there was no room. */
-function add(key: string, count = 1): boolean {
-  const sum = behind.sumOf(key, () => ({ key, count: 0 }));
-  if (sum) sum.count += count;
-  return sum !== null;
+function count(webhookId: string, { minute = 0, companyId = 'comp_a' } = {}): void {
+  const attempt = {
+    outcome: 'success',
+    number: 1,
+    trigger: 'first',
+    startedAtMs: HOUR + minute * 60_000,
+    durationMs: 40,
+  } as const;
+  buffer.countAttempt({ companyId, webhookId, appId: 'app_1' }, { attempt, payloadBytes: 100 });
 }
 
+const away = () => Promise.reject(new Error('away'));
+const attemptsOf = (entries: readonly JournalEntry[]) =>
+  entries.flatMap(({ attempts }) =>
+    attempts.map(({ webhookId, counts }) => [webhookId, attemptsIn(counts)]),
+  );
+
 describe('counts that are written behind', () => {
-  test('are one write for everything of a key within five seconds', async () => {
-    for (let n = 0; n < 50; n += 1) add('a');
+  test('are one count for everything of a webhook and minute, and one document for a company', async () => {
+    for (let n = 0; n < 50; n += 1) count('wh_1');
+    count('wh_1', { minute: 1 });
+    count('wh_2');
     nowMs = 4_999;
-    await behind.tick();
+    await buffer.tick();
     expect(written).toEqual([]);
     nowMs = 5_000;
-    await behind.tick();
-    expect(written).toEqual([[{ key: 'a', count: 50 }]]);
-    expect(behind.usedBytes()).toBe(0);
+    await buffer.tick();
+    const [entries = []] = written;
+    expect(entries.map(({ id }) => id)).toEqual(['2026-11-24T06:00/process/1']);
+    expect(attemptsOf(entries)).toEqual([
+      ['wh_1', 50],
+      ['wh_1', 1],
+      ['wh_2', 1],
+    ]);
+    expect(buffer.usedBytes()).toBe(0);
   });
 
-  test('of many keys are written a hundred in each round, oldest first', async () => {
-    for (let n = 0; n < 250; n += 1) add(`key${n}`);
+  test('wait longer when they fill many documents, a minute at most', async () => {
+    buffer = open(100_000);
+    const countAll = () => {
+      for (let n = 0; n < 5_000; n += 1) count(`wh_${n}`, { companyId: `comp_${n}` });
+    };
+    countAll();
     nowMs = 5_000;
-    for (let round = 0; round < 3; round += 1) await behind.tick();
-    expect(written.map((counts) => counts.length)).toEqual([100, 100, 50]);
-    expect(written[0]?.[0]?.key).toBe('key0');
+    await buffer.tick();
+    const entries = written.flat().length;
+    expect(entries).toBeGreaterThan(900);
+    countAll();
+    nowMs = 4_999 + entries * 50;
+    await buffer.tick();
+    expect(written.flat()).toHaveLength(entries);
+    nowMs = 65_000;
+    await buffer.tick();
+    expect(written.flat()).toHaveLength(entries * 2);
   });
 
-  test('are all written after 45 seconds', async () => {
-    for (let n = 0; n < 250; n += 1) add(`key${n}`);
-    nowMs = 45_000;
-    await behind.tick();
-    expect(written.map((counts) => counts.length)).toEqual([250]);
+  test('are written at once when half of the memory is used', async () => {
+    buffer = open(10);
+    for (let n = 0; n < 4; n += 1) count(`wh_${n}`);
+    await buffer.tick();
+    expect(written).toEqual([]);
+    count('wh_4');
+    await buffer.tick();
+    expect(attemptsOf(written.flat())).toHaveLength(5);
   });
 
-  test('that were refused are written again with what came meanwhile', async () => {
-    add('a', 2);
-    add('b', 3);
-    refuse = (counts) => counts.filter(({ key }) => key === 'b');
+  test('leave no room when MongoDB takes none, and are kept nevertheless', async () => {
+    append = away;
+    buffer = open(2);
+    count('wh_1');
+    expect(buffer.hasRoom()).toBe(true);
+    count('wh_2');
+    expect(buffer.hasRoom()).toBe(false);
+    count('wh_3');
+    await expect(buffer.tick()).rejects.toThrow('away');
+    expect(buffer.usedBytes()).toBe(3 * COUNT_BYTES);
+    append = (entries) => Promise.resolve(void written.push([...entries]));
+    await buffer.tick();
+    expect(written).toEqual([]);
+    nowMs = 2_000;
+    await buffer.tick();
+    expect(attemptsOf(written.flat())).toEqual([
+      ['wh_1', 1],
+      ['wh_2', 1],
+      ['wh_3', 1],
+    ]);
+    expect(buffer.hasRoom()).toBe(true);
+  });
+
+  test('are written again under the same ids, without those that came meanwhile', async () => {
+    const tried: JournalEntry[][] = [];
+    append = (entries) => {
+      tried.push(structuredClone([...entries]));
+      return away();
+    };
+    count('wh_1');
     nowMs = 5_000;
-    await behind.tick();
-    add('b', 4);
-    refuse = () => [];
+    await expect(buffer.tick()).rejects.toThrow('away');
+    count('wh_1');
+    append = (entries) => Promise.resolve(void written.push([...entries]));
     nowMs = 10_000;
-    await behind.tick();
-    expect(written).toEqual([[{ key: 'a', count: 2 }], [{ key: 'b', count: 7 }]]);
+    await buffer.tick();
+    expect(written[0]?.slice(0, 1)).toEqual(tried[0]);
+    expect(attemptsOf(written.flat())).toEqual([
+      ['wh_1', 1],
+      ['wh_1', 1],
+    ]);
   });
 
-  test('stay while the store is away, and it is asked again after ten seconds', async () => {
-    let calls = 0;
-    refuse = () => {
-      calls += 1;
-      throw new Error('away');
-    };
-    add('a');
-    nowMs = 5_000;
-    await expect(behind.tick()).rejects.toThrow('away');
-    add('a');
-    nowMs = 14_999;
-    await behind.tick();
-    expect(calls).toBe(1);
-    refuse = () => [];
-    nowMs = 15_000;
-    await behind.tick();
-    expect(written).toEqual([[{ key: 'a', count: 2 }]]);
+  test('are written at the stop whatever their age, and those that are not are lost', async () => {
+    count('wh_1');
+    expect(await buffer.flush()).toBe(0);
+    expect(attemptsOf(written.flat())).toEqual([['wh_1', 1]]);
+    count('wh_1');
+    count('wh_1');
+    append = away;
+    buffer.countMessage({ companyId: 'comp_a', createdAtMs: HOUR, payloadBytes: 10 });
+    expect(await buffer.flush()).toBe(3);
   });
+});
 
-  test('take no more memory than the budget, whether they wait or are being written', async () => {
-    behind = open(2);
-    expect([add('a'), add('b'), add('c'), add('a')]).toEqual([true, true, false, true]);
-    nowMs = 5_000;
-    const writing = behind.tick();
-    expect(add('c')).toBe(false);
-    expect(behind.usedBytes()).toBe(20);
-    await writing;
-    expect(add('c')).toBe(true);
-  });
+/** Numbers from 0 to 1 that are the same in each run. */
+function createRandom(seed: number): () => number {
+  let state = seed;
+  return () => {
+    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
+    return state / 2 ** 32;
+  };
+}
 
-  test('are written at the stop whatever their age, and those that are not are returned', async () => {
-    add('a', 2);
-    expect(await behind.flush()).toEqual([]);
-    expect(written).toEqual([[{ key: 'a', count: 2 }]]);
-    add('b', 3);
-    refuse = () => {
-      throw new Error('away');
-    };
-    expect(await behind.flush()).toEqual([{ key: 'b', count: 3 }]);
-  });
+/** A journal that is away at times, and at times takes a write without confirming it. */
+function createJournal(random: () => number) {
+  const entries = new Map<string, JournalEntry>();
+  let isAway = false;
+  return {
+    setAway: (value: boolean) => void (isAway = value),
+    append(added: readonly JournalEntry[]): Promise<void> {
+      if (isAway) return Promise.reject(new Error('away'));
+      for (const entry of added) if (!entries.has(entry.id)) entries.set(entry.id, entry);
+      return random() < 0.1 ? Promise.reject(new Error('not confirmed')) : Promise.resolve();
+    },
+    usage(): UsageCounts[] {
+      const sums = createSums();
+      for (const entry of entries.values()) sums.add(entry);
+      return sums.usage();
+    },
+  };
+}
+
+/** Less than a gateway has, so that it is full when MongoDB is away for two minutes and a half. */
+const GATEWAY_BYTES = 2 ** 21;
+
+/** An hour of simulated time, 60 messages a second. The process is killed in the middle of it, and another begins. */
+test('the usage of 50,000 companies in an hour is what was sent, but for the minute before a kill', async () => {
+  const random = createRandom(7);
+  const journal = createJournal(random);
+  append = (entries) => journal.append(entries);
+  buffer = open(GATEWAY_BYTES / COUNT_BYTES, 'process-1');
+  const killedMs = HOUR_MS / 2 + 11_000;
+  const sent = new Map<string, number>();
+  const beforeKill = new Map<string, number>();
+  let refused = 0;
+  const add = (to: Map<string, number>, id: string) => to.set(id, (to.get(id) ?? 0) + 1);
+  for (nowMs = 0; nowMs < HOUR_MS; nowMs += 1_000) {
+    // Two and a half minutes in every ten without MongoDB, none of them around the kill.
+    journal.setAway(nowMs % 600_000 >= 300_000 && nowMs % 600_000 < 450_000);
+    for (let n = 0; n < 60; n += 1) {
+      const companyId = `comp_${Math.floor(random() * 50_000)}`;
+      if (!buffer.hasRoom()) {
+        refused += 1;
+        continue;
+      }
+      buffer.countMessage({ companyId, createdAtMs: HOUR + nowMs, payloadBytes: 10 });
+      add(sent, companyId);
+      if (nowMs > killedMs - 60_000 && nowMs <= killedMs) add(beforeKill, companyId);
+    }
+    if (nowMs === killedMs) buffer = open(GATEWAY_BYTES / COUNT_BYTES, 'process-2');
+    await buffer.tick().catch(() => undefined);
+  }
+  journal.setAway(false);
+  while ((await buffer.flush()) > 0);
+  const counted = new Map(journal.usage().map((usage) => [usage.companyId, usage]));
+  let lost = 0;
+  for (const [companyId, messages] of sent) {
+    const { messages: found = 0, messageBytes = 0 } = counted.get(companyId) ?? {};
+    const missing = messages - found;
+    if (messageBytes !== found * 10 || missing < 0 || missing > (beforeKill.get(companyId) ?? 0))
+      throw new Error(`${companyId} sent ${messages}, and ${found} are counted`);
+    lost += missing;
+  }
+  expect(sent.size).toBeGreaterThan(48_000);
+  expect(refused).toBeGreaterThan(0);
+  expect(lost).toBeGreaterThan(0);
+  expect(lost).toBeLessThanOrEqual(60 * 60);
 });

@@ -1,94 +1,60 @@
 import {
-  addCounts,
   attemptsIn,
   beginningOf,
+  type CompanyMessages,
   countAttempt,
   countedAtMs,
   type CountedAttempt,
+  HOUR_MS,
   MINUTE_MS,
   noAttempts,
+  type WebhookMinute,
 } from '@posthorn/domain/stats.ts';
 import type { mongo } from 'mongoose';
+import { randomUUID } from 'node:crypto';
 import { Counter, type Registry } from 'prom-client';
 import { createLoop } from '../../async/loop.ts';
 import type { MemoryBudgets } from '../../memory/memory-budgets.ts';
 import { monotonicClockMs } from '../../service/clock-and-ids.ts';
+import { StoreUnavailableError } from '../../service/errors.ts';
 import type { ServiceContext } from '../../service/run-service.ts';
 import {
-  createStatsStore,
-  type MinuteCounts,
-  type StatsOwnerKind,
-  type UsageCounts,
-} from './stats-documents.ts';
-
-/** Two maps of numbers, the ids and the entry in the map: an estimate, not measured. */
-const MINUTE_BYTES = 1_024;
-const USAGE_BYTES = 320;
-const USAGE_BUDGET_BYTES = 4 * 2 ** 20;
-const EVERY_MS = 1_000;
+  type AppendCounts,
+  bucketOf,
+  createAppendCounts,
+  type JournalEntry,
+  journalTime,
+  sizeOf,
+} from './count-journal.ts';
+import { slicesOf } from './stats-documents.ts';
 
 type Context = Pick<ServiceContext<unknown>, 'registry' | 'lifecycle' | 'logger'>;
 
 /** Whose attempt it was. */
-interface AttemptOwners {
-  companyId: string;
-  webhookId: string;
-  /** The app of the webhook; null for a global one. */
-  appId: string | null;
+export type AttemptOwners = Pick<WebhookMinute, 'companyId' | 'webhookId' | 'appId'>;
+
+/** Counts attempts, for their webhook, its app, its company and the usage of the company. */
+export interface AttemptCounter {
+  add: (owners: AttemptOwners, counted: CountedAttempt) => void;
+  /**
+   * Resolves at once while there is memory for more counts. Otherwise it writes them, and rejects when MongoDB does not
+   * take them: whoever counts has to wait before it counts more.
+   */
+  makeRoom: () => Promise<void>;
 }
 
-/** Counts an attempt for its webhook, its app and its company. */
-export type CountAttempt = (owners: AttemptOwners, counted: CountedAttempt) => void;
-
 /** Starts to count attempts. A stop writes what is left. */
-export function openAttemptStats(
-  context: Context,
-  { db, budgets, budgetBytes }: { db: mongo.Db; budgets: MemoryBudgets; budgetBytes: number },
-): CountAttempt {
-  const lost = createStatsMetrics(context.registry);
-  const minutes = openSums<MinuteCounts>(context, budgets, lost, {
-    name: 'statistics of attempts',
-    part: 'stats',
-    budgetBytes,
-    valueBytes: MINUTE_BYTES,
-    write: createStatsStore(db).addMinutes,
-    add(sum, more) {
-      addCounts(sum.counts, more.counts);
+export function openAttemptStats(context: Context, deps: CountBufferDeps): AttemptCounter {
+  const { buffer, tick } = openBuffer(context, 'counts of attempts', deps);
+  return {
+    add: (owners, counted) => {
+      buffer.countAttempt(owners, counted);
     },
-    keyOf: keyOfMinute,
-    sizeOf: ({ counts }) => attemptsIn(counts),
-  });
-  const usageAt = openUsage(context, db, budgets, lost);
-
-  function countFor(
-    kind: StatsOwnerKind,
-    ownerId: string,
-    companyId: string,
-    counted: CountedAttempt,
-  ): void {
-    const minuteMs = beginningOf('minute', countedAtMs(counted));
-    const sum = minutes.sumOf(keyOfMinute({ ownerId, minuteMs }), () => ({
-      kind,
-      ownerId,
-      companyId,
-      minuteMs,
-      counts: noAttempts(),
-    }));
-    if (sum) countAttempt(sum.counts, counted);
-    else lost(1);
-  }
-
-  return ({ companyId, webhookId, appId }, counted) => {
-    countFor('webhook', webhookId, companyId, counted);
-    if (appId !== null) countFor('app', appId, companyId, counted);
-    countFor('company', companyId, companyId, counted);
-    const usage = usageAt(companyId, countedAtMs(counted));
-    if (!usage) return;
-    const { attempt, payloadBytes } = counted;
-    usage.attempts += 1;
-    usage.sentBytes += payloadBytes;
-    if (attempt.number === 1) usage.deliveries += 1;
-    if (attempt.outcome === 'success') usage.succeeded += 1;
+    async makeRoom() {
+      if (buffer.hasRoom()) return;
+      await tick();
+      if (!buffer.hasRoom()) throw new StoreUnavailableError('MongoDB did not take the counts');
+    },
   };
 }
 
@@ -100,20 +66,27 @@ export interface CountedMessage {
   payloadBytes: number;
 }
 
-/** Counts a message for its company. */
-export type CountMessage = (message: CountedMessage) => void;
+/** Counts accepted messages for their companies. */
+export interface MessageCounter {
+  add: (message: CountedMessage) => void;
+  /** False when MongoDB has not taken counts for so long that no further message may be accepted. */
+  hasRoom: () => boolean;
+}
+
+const MESSAGE_BUDGET_BYTES = 4 * 2 ** 20;
 
 /** Starts to count accepted messages. A stop writes what is left. */
 export function openMessageStats(
   context: Context,
-  { db, budgets }: { db: mongo.Db; budgets: MemoryBudgets },
-): CountMessage {
-  const usageAt = openUsage(context, db, budgets, createStatsMetrics(context.registry));
-  return ({ companyId, createdAtMs, payloadBytes }) => {
-    const usage = usageAt(companyId, createdAtMs);
-    if (!usage) return;
-    usage.messages += 1;
-    usage.messageBytes += payloadBytes;
+  deps: Omit<CountBufferDeps, 'budgetBytes'>,
+): MessageCounter {
+  const budgetBytes = MESSAGE_BUDGET_BYTES;
+  const { buffer } = openBuffer(context, 'counts of messages', { ...deps, budgetBytes });
+  return {
+    add: (message) => {
+      buffer.countMessage(message);
+    },
+    hasRoom: () => buffer.hasRoom(),
   };
 }
 
@@ -121,7 +94,7 @@ export function openMessageStats(
 export function createStatsMetrics(registry: Registry): (count: number) => void {
   const lost = new Counter({
     name: 'posthorn_stats_lost_total',
-    help: 'Attempts and messages that are missing in a statistic: its memory was full, or MongoDB was away at the stop.',
+    help: 'Attempts and messages that are missing in statistics and usage: MongoDB was away at the stop.',
     registers: [registry],
   });
   return (count) => {
@@ -129,203 +102,192 @@ export function createStatsMetrics(registry: Registry): (count: number) => void 
   };
 }
 
-/** Returns the usage of a company in the hour of a time; null, and counts one as lost, without memory for it. */
-type UsageAt = (companyId: string, ms: number) => UsageCounts | null;
+interface CountBufferDeps {
+  db: mongo.Db;
+  budgets: MemoryBudgets;
+  budgetBytes: number;
+}
 
-function openUsage(
-  context: Context,
-  db: mongo.Db,
-  budgets: MemoryBudgets,
-  lost: (count: number) => void,
-): UsageAt {
-  const sums = openSums<UsageCounts>(context, budgets, lost, {
-    name: 'usage of companies',
-    part: 'usage',
-    budgetBytes: USAGE_BUDGET_BYTES,
-    valueBytes: USAGE_BYTES,
-    write: createStatsStore(db).addUsage,
-    add(sum, more) {
-      for (const name of Object.keys(NO_USAGE) as (keyof typeof NO_USAGE)[])
-        sum[name] += more[name];
-    },
-    keyOf: keyOfUsage,
-    sizeOf: ({ attempts, messages }) => attempts + messages,
+const EVERY_MS = 1_000;
+
+function openBuffer(
+  { registry, lifecycle, logger }: Context,
+  name: string,
+  { db, budgets, budgetBytes }: CountBufferDeps,
+): { buffer: CountBuffer; tick: () => Promise<void> } {
+  const buffer = new CountBuffer({
+    budgetBytes,
+    process: randomUUID(),
+    append: createAppendCounts(db),
+    monotonicMs: monotonicClockMs,
   });
-  return (companyId, ms) => {
-    const hourMs = beginningOf('hour', ms);
-    const sum = sums.sumOf(keyOfUsage({ companyId, hourMs }), () => noUsage(companyId, hourMs));
-    if (!sum) lost(1);
-    return sum;
-  };
-}
-
-const NO_USAGE = {
-  messages: 0,
-  messageBytes: 0,
-  deliveries: 0,
-  attempts: 0,
-  succeeded: 0,
-  sentBytes: 0,
-};
-
-export function noUsage(companyId: string, hourMs: number): UsageCounts {
-  return { companyId, hourMs, ...NO_USAGE };
-}
-
-function keyOfMinute({ ownerId, minuteMs }: Pick<MinuteCounts, 'ownerId' | 'minuteMs'>): string {
-  return `${ownerId}/${minuteMs / MINUTE_MS}`;
-}
-
-function keyOfUsage({ companyId, hourMs }: Pick<UsageCounts, 'companyId' | 'hourMs'>): string {
-  return `${companyId}/${hourMs}`;
-}
-
-interface SumsDeps<Value> extends Omit<WriteBehindDeps<Value>, 'monotonicMs'> {
-  /** Names the loop that writes them. */
-  name: string;
-  /** The label of their memory budget. */
-  part: string;
-  /** How many attempts or messages a sum stands for. */
-  sizeOf: (value: Value) => number;
-}
-
-/** Writes the sums every second, and what is left at the stop. */
-function openSums<Value>(
-  { lifecycle, logger }: Context,
-  budgets: MemoryBudgets,
-  lost: (count: number) => void,
-  { name, part, sizeOf, ...deps }: SumsDeps<Value>,
-): WriteBehind<Value> {
-  const sums = new WriteBehind({ ...deps, monotonicMs: monotonicClockMs });
-  budgets.add(part, deps.budgetBytes, () => sums.usedBytes());
-  const loop = createLoop({ name, everyMs: EVERY_MS, run: () => sums.tick(), logger });
+  budgets.add('stats', budgetBytes, () => buffer.usedBytes());
+  const countLost = createStatsMetrics(registry);
+  const loop = createLoop({ name, everyMs: EVERY_MS, run: () => buffer.tick(), logger });
   loop.start();
   lifecycle.onStop(name, async () => {
     await loop.stop();
-    const left = await sums.flush();
-    const count = left.reduce((sum, value) => sum + sizeOf(value), 0);
-    if (count === 0) return;
-    lost(count);
-    logger.warn({ lost: count, of: name }, 'stopped before everything was counted in MongoDB');
+    const lost = await buffer.flush();
+    if (lost === 0) return;
+    countLost(lost);
+    logger.warn({ lost, of: name }, 'stopped before everything was counted in MongoDB');
   });
-  return sums;
+  return { buffer, tick: loop.tick };
 }
 
-interface WriteBehindDeps<Value> {
-  /** What the values may use in memory, and what one of them uses, by estimate. */
+interface BufferDeps {
   budgetBytes: number;
-  valueBytes: number;
-  /** Adds them to what is stored. Resolves with those that were refused. */
-  write: (values: readonly Value[]) => Promise<readonly Value[]>;
-  /** Adds the second to the first, in place. */
-  add: (sum: Value, more: Value) => void;
-  keyOf: (value: Value) => string;
+  /** Makes the ids of this process distinct. */
+  process: string;
+  append: AppendCounts;
   monotonicMs: () => number;
 }
 
+/** The counts of a webhook in a minute, with its ids and its entry in the map, measured. */
+const ATTEMPTS_BYTES = 1_200;
+/** The same for the messages of a company in an hour. */
+const MESSAGES_BYTES = 320;
 /**
- * A sum waits this long for more: with 20 endpoints at 650 attempts/s it is written once for 160 of them. What a
- * killed process had not written is lost.
+ * Counts are written when they are so old; a killed process loses those of this time. With each document that was
+ * written the last time it is 50 ms longer, up to a minute, so that a process inserts about 20 documents a second.
  */
 const MIN_AGE_MS = 5_000;
-/**
- * How many sums that are old enough are written in a tick, oldest first. There is one tick a second, so that
- * statistics add 100 updates a second in each process, however many endpoints there are.
- */
-const PER_TICK = 100;
-/**
- * Sums of this age are written in any case, beyond that number: a company is removed two minutes after it was
- * suspended, and nothing may be counted for it after that.
- */
-const MAX_AGE_MS = 45_000;
-const PAUSE_AFTER_FAILURE_MS = 10_000;
+const MAX_AGE_MS = 60_000;
+const MS_PER_ENTRY = 50;
+/** 150 KB. */
+const MAX_PER_ENTRY = 1_000;
+/** Counts in one write: JSON of more would block the event loop for ten milliseconds. */
+const MAX_PER_WRITE = 2_000;
+const PAUSE_AFTER_FAILURE_MS = 2_000;
 
-/** Sums in one write: more would block the event loop for a tenth of a second. */
-const MAX_PER_WRITE = 500;
-
-/** Sums in memory that are written together. Counting costs no write: a key's sum of some seconds is one update. */
-export class WriteBehind<Value> {
-  readonly #deps: WriteBehindDeps<Value>;
-  readonly #maxSums: number;
-  /** In the order in which they were begun. */
-  readonly #sums = new Map<string, { value: Value; sinceMs: number }>();
-  #writing = 0;
+/**
+ * Counts in memory, which are written to the journal together. They are never dropped: `hasRoom` says when nothing more
+ * should be counted. What is counted nevertheless is kept.
+ */
+export class CountBuffer {
+  readonly #deps: BufferDeps;
+  #attempts = new Map<string, WebhookMinute>();
+  #messages = new Map<string, CompanyMessages>();
+  /** When the oldest of these was begun. */
+  #sinceMs = 0;
+  #waitMs = MIN_AGE_MS;
+  /** They have their ids, and do not change: a document that MongoDB has, but did not confirm, is not added again. */
+  #unwritten: JournalEntry[] = [];
+  #unwrittenBytes = 0;
+  #entriesMade = 0;
   #pausedUntilMs = -Infinity;
 
-  constructor(deps: WriteBehindDeps<Value>) {
+  constructor(deps: BufferDeps) {
     this.#deps = deps;
-    this.#maxSums = Math.floor(deps.budgetBytes / deps.valueBytes);
   }
 
-  /** Returns the sum with this key, which may be added to at once; null when there is no room for a new one. */
-  sumOf(key: string, create: () => Value): Value | null {
-    const known = this.#sums.get(key);
-    if (known) return known.value;
-    if (this.#sums.size + this.#writing >= this.#maxSums) return null;
-    const value = create();
-    this.#sums.set(key, { value, sinceMs: this.#deps.monotonicMs() });
-    return value;
+  countAttempt(owners: AttemptOwners, counted: CountedAttempt): void {
+    const { companyId, webhookId, appId } = owners;
+    const minuteMs = beginningOf('minute', countedAtMs(counted));
+    const key = `${webhookId}/${minuteMs / MINUTE_MS}`;
+    let minute = this.#attempts.get(key);
+    if (!minute) {
+      this.#noteBegin();
+      minute = { companyId, webhookId, appId, minuteMs, counts: noAttempts() };
+      this.#attempts.set(key, minute);
+    }
+    countAttempt(minute.counts, counted);
   }
 
-  /** Writes the sums that are old enough. When it rejects they stay, and the next ticks pause. */
-  async tick(): Promise<void> {
-    if (this.#deps.monotonicMs() < this.#pausedUntilMs) return;
-    let due: Value[];
-    do {
-      due = this.#takeDue();
-      await this.#write(due);
-    } while (due.length === MAX_PER_WRITE);
+  countMessage({ companyId, createdAtMs, payloadBytes }: CountedMessage): void {
+    const hourMs = beginningOf('hour', createdAtMs);
+    const key = `${companyId}/${hourMs / HOUR_MS}`;
+    let hour = this.#messages.get(key);
+    if (!hour) {
+      this.#noteBegin();
+      hour = { companyId, hourMs, messages: 0, messageBytes: 0 };
+      this.#messages.set(key, hour);
+    }
+    hour.messages += 1;
+    hour.messageBytes += payloadBytes;
   }
 
-  /** Writes all sums. Returns those that are not written. */
-  async flush(): Promise<readonly Value[]> {
-    await this.#write(this.#takeAll()).catch(() => undefined);
-    return this.#takeAll();
+  hasRoom(): boolean {
+    return this.usedBytes() < this.#deps.budgetBytes;
   }
 
   usedBytes(): number {
-    return (this.#sums.size + this.#writing) * this.#deps.valueBytes;
+    const ofMessages = this.#messages.size * MESSAGES_BYTES;
+    return this.#attempts.size * ATTEMPTS_BYTES + ofMessages + this.#unwrittenBytes;
   }
 
-  #takeDue(): Value[] {
+  /** Writes the counts when they are old enough, or half of the memory is used. When it rejects, they stay. */
+  async tick(): Promise<void> {
     const nowMs = this.#deps.monotonicMs();
-    const due: Value[] = [];
-    for (const [key, { value, sinceMs }] of this.#sums) {
-      const ageMs = nowMs - sinceMs;
-      if (ageMs < MIN_AGE_MS || due.length === MAX_PER_WRITE) break;
-      if (due.length >= PER_TICK && ageMs < MAX_AGE_MS) break;
-      this.#sums.delete(key);
-      due.push(value);
-    }
-    return due;
+    if (nowMs < this.#pausedUntilMs) return;
+    const isOld = this.#sums() > 0 && nowMs - this.#sinceMs >= this.#waitMs;
+    if (isOld || this.usedBytes() * 2 >= this.#deps.budgetBytes) this.#closeEntries();
+    await this.#write();
   }
 
-  #takeAll(): Value[] {
-    const all = [...this.#sums.values()].map(({ value }) => value);
-    this.#sums.clear();
-    return all;
+  /** Writes all counts. Returns how many attempts and messages are not written. */
+  async flush(): Promise<number> {
+    this.#closeEntries();
+    await this.#write().catch(() => undefined);
+    return this.#unwritten.reduce((sum, entry) => sum + countedIn(entry), 0);
   }
 
-  async #write(values: readonly Value[]): Promise<void> {
-    if (values.length === 0) return;
-    this.#writing += values.length;
-    let left = values;
+  #sums(): number {
+    return this.#attempts.size + this.#messages.size;
+  }
+
+  #noteBegin(): void {
+    if (this.#sums() === 0) this.#sinceMs = this.#deps.monotonicMs();
+  }
+
+  /** Makes documents of the sums. */
+  #closeEntries(): void {
+    const attempts = Map.groupBy(this.#attempts.values(), ({ companyId }) => bucketOf(companyId));
+    const messages = Map.groupBy(this.#messages.values(), ({ companyId }) => bucketOf(companyId));
+    const before = this.#unwritten.length;
+    for (const [bucket, counts] of attempts)
+      for (const some of slicesOf(counts, MAX_PER_ENTRY, () => 1))
+        this.#unwritten.push(this.#newEntry(bucket, some, []));
+    for (const [bucket, counts] of messages)
+      for (const some of slicesOf(counts, MAX_PER_ENTRY, () => 1))
+        this.#unwritten.push(this.#newEntry(bucket, [], some));
+    this.#unwrittenBytes = this.usedBytes();
+    this.#attempts = new Map();
+    this.#messages = new Map();
+    const waitMs = (this.#unwritten.length - before) * MS_PER_ENTRY;
+    this.#waitMs = Math.min(Math.max(waitMs, MIN_AGE_MS), MAX_AGE_MS);
+  }
+
+  #newEntry(bucket: number, attempts: WebhookMinute[], messages: CompanyMessages[]): JournalEntry {
+    this.#entriesMade += 1;
+    const times = [
+      ...attempts.map(({ minuteMs }) => minuteMs),
+      ...messages.map(({ hourMs }) => hourMs),
+    ];
+    const earliest = journalTime(Math.min(...times));
+    const id = `${earliest}/${this.#deps.process}/${this.#entriesMade}`;
+    return { id, bucket, attempts, messages };
+  }
+
+  async #write(): Promise<void> {
     try {
-      left = await this.#deps.write(values);
+      for (const some of slicesOf([...this.#unwritten], MAX_PER_WRITE, sizeOf)) {
+        await this.#deps.append(some);
+        this.#unwritten.splice(0, some.length);
+        for (const entry of some) this.#unwrittenBytes -= bytesOf(entry);
+      }
     } catch (error) {
       this.#pausedUntilMs = this.#deps.monotonicMs() + PAUSE_AFTER_FAILURE_MS;
       throw error;
-    } finally {
-      this.#writing -= values.length;
-      for (const value of left) this.#putBack(value);
     }
   }
+}
 
-  #putBack(value: Value): void {
-    const { keyOf, add, monotonicMs } = this.#deps;
-    const key = keyOf(value);
-    const sum = this.#sums.get(key);
-    if (sum) add(sum.value, value);
-    else this.#sums.set(key, { value, sinceMs: monotonicMs() });
-  }
+function bytesOf({ attempts, messages }: JournalEntry): number {
+  return attempts.length * ATTEMPTS_BYTES + messages.length * MESSAGES_BYTES;
+}
+
+function countedIn({ attempts, messages }: JournalEntry): number {
+  const ofAttempts = attempts.reduce((sum, { counts }) => sum + attemptsIn(counts), 0);
+  return messages.reduce((sum, counted) => sum + counted.messages, ofAttempts);
 }
