@@ -128,6 +128,7 @@ test('only the gateway can delete messages, and the dispatcher changes only what
     'erasures',
     'stats',
     'usage',
+    'countJournal',
     ...['', ''],
   ]);
 });

@@ -319,7 +319,7 @@ describe('Statistics', () => {
     // Addressed to the webhook: it counts for its app as well.
     for (let n = 0; n < 2; n += 1)
       await make.message({ webhookId: ids.badWebhook, payload: PAYLOAD });
-    // What is counted for the company, an app and a webhook is written apart, within 45 s.
+    // Written by the dispatcher after five seconds, and added up by the retry service.
     const counts = [
       ['', 5],
       [`&appId=${ids.goodApp}`, 3],

@@ -36,8 +36,8 @@ const PARTS = {
     /** The circuits of endpoints that failed recently. */
     circuits: 64,
     /**
-     * Counts of attempts that are not yet in MongoDB, of 870 webhooks in a minute for each MiB. They are written when half
-     * of it is used; when it is full, no further attempt is settled until MongoDB takes them.
+     * Counts of attempts that are not yet in MongoDB, of 870 webhooks in a minute for each MiB. They are written when
+     * two thirds of it are used; when it is full, no further attempt is settled until MongoDB takes them.
      */
     stats: 16,
   },

@@ -1,4 +1,5 @@
 import { deliveryIdOf } from '@posthorn/domain/ids.ts';
+import { MINUTE_MS } from '@posthorn/domain/stats.ts';
 import type { Vault } from '../../security/vault.ts';
 import { collection, type DocumentOf } from '../collections.ts';
 import {
@@ -9,6 +10,7 @@ import {
 } from '../company-documents.ts';
 import { type Database, isDayKind } from '../days/days.ts';
 import type { DeliveryDocument, MessageDocument } from '../documents.ts';
+import { minutesOf } from '../messages/stats-documents.ts';
 import { openSigningKey } from './signing-keys.ts';
 import { openWebhook } from '../webhooks/webhooks.ts';
 
@@ -90,8 +92,19 @@ async function* readAll(
   const found = documentsOf(db, name, companyId).find({}).sort({ _id: 1 });
   for await (const document of found) {
     const secrets = vault ? secretsOf(vault, name, document) : {};
-    yield { ...toThing(type, document), ...secrets };
+    const shown = name === 'stats' ? unpacked(document as DocumentOf['stats']) : document;
+    yield { ...toThing(type, shown), ...secrets };
   }
+}
+
+/** All minutes in one form. */
+function unpacked(stored: DocumentOf['stats']): DocumentOf['stats'] {
+  if (!stored.packed) return stored;
+  const { packed, ...hour } = stored;
+  const minutes = [...minutesOf({ ...hour, packed })].map(
+    ([atMs, counts]) => [(atMs - hour.at.getTime()) / MINUTE_MS, counts] as const,
+  );
+  return { ...hour, minutes: Object.fromEntries(minutes) };
 }
 
 /** Everything that is sealed, so that no secret of a later version is missing. */

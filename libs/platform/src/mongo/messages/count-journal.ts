@@ -131,8 +131,8 @@ interface AddedUp {
 
 /** Sums that are added at once: 160 MB, measured. So many are of 100 companies with 50 busy webhooks each in an hour. */
 const MAX_SUMS = 400_000;
-/** With the longest ids their list is a document of 2 MB. */
-const MAX_ENTRIES = 20_000;
+/** The list of their ids is a document of 4 MB. */
+const MAX_ENTRIES = 50_000;
 
 /**
  * The journal is added up in steps, one after the other. A step names its entries before it adds any of them, and each

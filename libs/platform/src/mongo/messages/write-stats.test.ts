@@ -84,14 +84,14 @@ describe('counts that are written behind', () => {
     expect(written.flat()).toHaveLength(entries * 2);
   });
 
-  test('are written at once when half of the memory is used', async () => {
-    buffer = open(10);
-    for (let n = 0; n < 4; n += 1) count(`wh_${n}`);
+  test('are written at once when two thirds of the memory are used', async () => {
+    buffer = open(9);
+    for (let n = 0; n < 5; n += 1) count(`wh_${n}`);
     await buffer.tick();
     expect(written).toEqual([]);
-    count('wh_4');
+    count('wh_5');
     await buffer.tick();
-    expect(attemptsOf(written.flat())).toHaveLength(5);
+    expect(attemptsOf(written.flat())).toHaveLength(6);
   });
 
   test('leave no room when MongoDB takes none, and are kept nevertheless', async () => {

@@ -73,7 +73,8 @@ export interface MessageCounter {
   hasRoom: () => boolean;
 }
 
-const MESSAGE_BUDGET_BYTES = 4 * 2 ** 20;
+/** Of 50,000 companies. Only a gateway whose messages are of so many companies in a minute uses it. */
+const MESSAGE_BUDGET_BYTES = 16 * 2 ** 20;
 
 /** Starts to count accepted messages. A stop writes what is left. */
 export function openMessageStats(
@@ -158,6 +159,8 @@ const MS_PER_ENTRY = 50;
 const MAX_PER_ENTRY = 1_000;
 /** Counts in one write: JSON of more would block the event loop for ten milliseconds. */
 const MAX_PER_WRITE = 2_000;
+/** From this share of the memory on they are written whatever their age: the others have room meanwhile. */
+const FULL_SHARE = 2 / 3;
 const PAUSE_AFTER_FAILURE_MS = 2_000;
 
 /**
@@ -216,12 +219,12 @@ export class CountBuffer {
     return this.#attempts.size * ATTEMPTS_BYTES + ofMessages + this.#unwrittenBytes;
   }
 
-  /** Writes the counts when they are old enough, or half of the memory is used. When it rejects, they stay. */
+  /** Writes the counts when they are old enough, or use much of the memory. When it rejects, they stay. */
   async tick(): Promise<void> {
     const nowMs = this.#deps.monotonicMs();
     if (nowMs < this.#pausedUntilMs) return;
     const isOld = this.#sums() > 0 && nowMs - this.#sinceMs >= this.#waitMs;
-    if (isOld || this.usedBytes() * 2 >= this.#deps.budgetBytes) this.#closeEntries();
+    if (isOld || this.usedBytes() >= this.#deps.budgetBytes * FULL_SHARE) this.#closeEntries();
     await this.#write();
   }
 
