@@ -172,7 +172,10 @@ export function createCountJournal(
   }
 
   return {
-    isEmpty: async () => (await journal.findOne({}, { projection: { _id: 1 } })) === null,
+    async isEmpty() {
+      const any = { _id: { $gt: '' } };
+      return (await journal.findOne(any, { projection: { _id: 1 } })) === null;
+    },
     async addUp(fromBucket) {
       const { step, entries } = (await steps.findOne({ _id: STEP_ID })) ?? { step: 0 };
       if (entries) {
