@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { deliveryIdOf } from '@posthorn/domain/ids.ts';
+import { noAttempts, packCounts } from '@posthorn/domain/stats.ts';
 import type { SigningKey } from '@posthorn/domain/request/signature.ts';
 import { randomKey, sampleWebhook } from '../../../../../test/support/samples/sample-webhook.ts';
 import {
@@ -125,5 +126,25 @@ describe('the export of a company', () => {
 
   it('has nothing of an unknown company', async () => {
     expect(await exported('comp_x', null)).toEqual([]);
+  });
+
+  it('shows all minutes of the statistics in the same way, and not how they were added up', async () => {
+    const { db } = database;
+    await collection(db, 'companies').insertOne({ _id: 'comp_s', name: 'C', createdAt: AT });
+    const hour = {
+      companyId: 'comp_s',
+      kind: 'webhook',
+      ownerId: 'wh_1',
+      at: new Date(0),
+    } as const;
+    const counts = { ...noAttempts(), outcomes: { success: 1 } };
+    const packed = { 7: JSON.stringify([[3, packCounts(counts)]]) };
+    const minutes = { 5: counts };
+    const stored = { _id: 'wh_1/1970-01-01T00', ...hour, total: counts, minutes, packed, step: 7 };
+    await collection(db, 'stats').insertOne(stored);
+    const [, exported] = await Array.fromAsync(exportCompany(db, 'comp_s', null));
+    expect(exported).toMatchObject({ type: 'stats', minutes: { 3: counts, 5: counts } });
+    expect(exported).not.toHaveProperty('packed');
+    expect(exported).not.toHaveProperty('step');
   });
 });
