@@ -98,7 +98,7 @@ export function createCompanyStore(db: mongo.Db): CompanyStore {
   };
 }
 
-/** Reads first: most keys were written by another gateway, and an update that matches nothing costs ten times a read. */
+/** Reads first, in one query: with many gateways another one has written most of the keys. */
 async function noteSome(
   apiKeys: mongo.Collection<ApiKeyDocument>,
   usedAtMs: readonly (readonly [string, number])[],
