@@ -596,7 +596,7 @@ export interface paths {
         };
         /**
          * Get counts of attempts over time
-         * @description Attempts that ended in each minute, hour or day (UTC), by outcome, with how long they took. Points without an attempt are left out. At most 1,440 minutes, 744 hours or 31 days at once. An attempt is counted within half a minute while few webhooks are in use, and later with thousands of them.
+         * @description Attempts that ended in each minute, hour or day (UTC), by outcome, with how long they took. Points without an attempt are left out. At most 1,440 minutes, 744 hours or 31 days at once. An attempt is counted within 20 seconds while few webhooks are in use, and later with thousands of them.
          */
         get: operations["statList"];
         put?: never;
@@ -616,7 +616,7 @@ export interface paths {
         };
         /**
          * Get what happened lately at a glance
-         * @description Counts of attempts come from `GET /api/v1/stats`: an attempt is counted within half a minute while few webhooks are in use, and later with thousands of them.
+         * @description Counts of attempts come from `GET /api/v1/stats`: an attempt is counted within 20 seconds while few webhooks are in use, and later with thousands of them.
          */
         get: operations["overviewList"];
         put?: never;

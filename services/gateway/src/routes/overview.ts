@@ -187,7 +187,7 @@ function getOverview(gateway: Gateway): Route {
     path: '/overview',
     summary: 'Get what happened lately at a glance',
     description:
-      'Counts of attempts come from `GET /api/v1/stats`: an attempt is counted within half a minute while few webhooks are in use, and later with thousands of them.',
+      'Counts of attempts come from `GET /api/v1/stats`: an attempt is counted within 20 seconds while few webhooks are in use, and later with thousands of them.',
     query: overviewQuery,
     response: { status: 200, message: 'Overview found', data: overviewSchema },
     errors: ['not_found'],

@@ -142,7 +142,7 @@ export function statsRoutes(gateway: Gateway): Route[] {
       tag: 'Statistics',
       summary: 'Get counts of attempts over time',
       description:
-        'Attempts that ended in each minute, hour or day (UTC), by outcome, with how long they took. Points without an attempt are left out. At most 1,440 minutes, 744 hours or 31 days at once. An attempt is counted within half a minute while few webhooks are in use, and later with thousands of them.',
+        'Attempts that ended in each minute, hour or day (UTC), by outcome, with how long they took. Points without an attempt are left out. At most 1,440 minutes, 744 hours or 31 days at once. An attempt is counted within 20 seconds while few webhooks are in use, and later with thousands of them.',
       query,
       response: { status: 200, message: 'Statistics found', data: statsSchema },
       errors: ['not_found'],
