@@ -1,3 +1,4 @@
+import { compactJson } from '../../deploy/compact-json.ts';
 import { readBase } from '../read-manifests.ts';
 
 type Schema = Readonly<Record<string, unknown>>;
@@ -72,7 +73,7 @@ export function valuesSchemaText(): string {
       global: anything,
     }),
   };
-  return `${JSON.stringify(schema, null, 2)}\n`;
+  return compactJson(schema);
 }
 
 function object(properties: Readonly<Record<string, Schema>>): Schema {

@@ -1,3 +1,4 @@
+import { compactJson } from '../../compact-json.ts';
 import { inGrafana, type Dashboard, type Panel } from './dashboard.ts';
 
 const DATASOURCE = { type: 'prometheus', uid: '${datasource}' };
@@ -34,7 +35,7 @@ export function grafanaJson({ name, title, description, rows }: Dashboard): stri
     templating: { list: [DATASOURCE_VARIABLE, NAMESPACE_VARIABLE] },
     panels,
   };
-  return `${JSON.stringify(dashboard, null, 2)}\n`;
+  return compactJson(dashboard);
 }
 
 const DATASOURCE_VARIABLE = {
