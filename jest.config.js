@@ -4,7 +4,7 @@ const FOLDERS = ['apps', 'libs', 'services', 'deploy', 'k8s', 'tools', 'bench', 
 const base = {
   rootDir: import.meta.dirname,
   roots: FOLDERS.map((folder) => `<rootDir>/${folder}`),
-  testEnvironment: 'node',
+  testEnvironment: '<rootDir>/test/runner/plain-environment.mjs',
   extensionsToTreatAsEsm: ['.ts'],
   transform: {
     '^.+\\.ts$': [
