@@ -1,5 +1,6 @@
+import type { mongo } from 'mongoose';
 import { collection, type DocumentOf } from '@posthorn/platform/mongo/collections.ts';
-import { connectMongo } from '@posthorn/platform/mongo/connect.ts';
+import { connectMongo, type MongoConnection } from '@posthorn/platform/mongo/connect.ts';
 import { createIndexes } from '@posthorn/platform/mongo/create-indexes.ts';
 import type { DailyCollection } from '@posthorn/platform/mongo/days/daily-collection.ts';
 import { DAY_INDEXES } from '@posthorn/platform/mongo/days/day-collections.ts';
@@ -19,21 +20,55 @@ export interface ScratchDatabase {
 }
 
 /**
- * Creates a database with every collection and index; `drop` removes it. All messages are in the one collection
- * `messages` and all deliveries in `deliveries`, so that tests may choose ids that spell no time.
+ * Opens an empty database with every collection and index; after `drop` the next test file may get it. All messages are
+ * in the one collection `messages` and all deliveries in `deliveries`, so that tests may choose ids that spell no time.
  */
-export async function openScratchDatabase(): Promise<ScratchDatabase> {
-  const { db, readLayout, drop } = await openScratchDays();
+export function openScratchDatabase(): Promise<ScratchDatabase> {
+  const place = openPlaces.indexOf(false) < 0 ? openPlaces.length : openPlaces.indexOf(false);
+  openPlaces[place] = true;
+  // A worker of Jest runs one test file at a time.
+  const name = `reused_${process.env.JEST_WORKER_ID ?? '1'}_${place}`;
+  return openUndivided(name, async (mongo) => {
+    await mongo.close();
+    openPlaces[place] = false;
+  });
+}
+
+/** Which reused databases this test file has open: their indexes take half a second of processor time to create. */
+const openPlaces: boolean[] = [];
+
+/** The same for tests that change indexes, the layout of days or the profiler; `drop` removes it. */
+export function openFreshDatabase(): Promise<ScratchDatabase> {
+  return openUndivided(undefined, dropAll);
+}
+
+async function openUndivided(
+  name: string | undefined,
+  drop: (mongo: MongoConnection) => Promise<void>,
+): Promise<ScratchDatabase> {
+  const mongo = await openWithIndexes(name);
+  const { db } = mongo;
   for (const kind of DAY_KINDS) {
     const indexes = DAY_INDEXES[kind].map(({ key, options }) => ({ ...options, key }));
     if (indexes.length > 0) await db.collection(kind).createIndexes(indexes);
   }
+  if (name !== undefined) {
+    await empty(db);
+    await empty(db.client.db(dayDatabaseName(db.databaseName, 'idempotencyKeys')));
+  }
   const [messages, deliveries] = [undivided(db, 'messages'), undivided(db, 'deliveries')];
   return {
     db: Object.assign(db, { days: { ...db.days, messages, deliveries } }),
-    readLayout,
-    drop,
+    readLayout: mongo.readLayout,
+    drop: () => drop(mongo),
   };
+}
+
+/** Keeps what the creation of indexes has noted. */
+async function empty(db: mongo.Db): Promise<void> {
+  const all = await db.listCollections({}, { nameOnly: true }).toArray();
+  const emptied = all.filter((each) => !['layout', 'migrations'].includes(each.name));
+  await Promise.all(emptied.map((each) => db.collection(each.name).deleteMany({})));
 }
 
 function undivided<Name extends 'messages' | 'deliveries'>(
@@ -50,21 +85,26 @@ function undivided<Name extends 'messages' | 'deliveries'>(
   };
 }
 
-/** The same with a collection for each day, of which today and the next three are there with their indexes. */
+/** Creates a database with a collection for each day, of which today and the next three are there with their indexes. */
 export async function openScratchDays(): Promise<ScratchDatabase> {
-  const mongo = await connectMongo(createNamespace().MONGODB_URL, 'posthorn-test');
+  const mongo = await openWithIndexes();
+  return { db: mongo.db, readLayout: mongo.readLayout, drop: () => dropAll(mongo) };
+}
+
+async function openWithIndexes(name?: string): Promise<MongoConnection> {
+  const url = new URL(createNamespace().MONGODB_URL);
+  if (name !== undefined) url.pathname = `/${name}`;
+  const mongo = await connectMongo(url.href, 'posthorn-test');
   await createIndexes(mongo.db, { days: 30, auditDays: 400 });
   await mongo.readLayout();
+  return mongo;
+}
+
+async function dropAll(mongo: MongoConnection): Promise<void> {
   const { client, databaseName } = mongo.db;
-  const daysOf = (name: DayKind): string => dayDatabaseName(databaseName, name);
-  return {
-    db: mongo.db,
-    readLayout: mongo.readLayout,
-    drop: async () => {
-      for (const name of [databaseName, ...DAY_KINDS.map(daysOf)]) {
-        await client.db(name).dropDatabase();
-      }
-      await mongo.close();
-    },
-  };
+  const daysOf = (kind: DayKind): string => dayDatabaseName(databaseName, kind);
+  for (const name of [databaseName, ...DAY_KINDS.map(daysOf)]) {
+    await client.db(name).dropDatabase();
+  }
+  await mongo.close();
 }

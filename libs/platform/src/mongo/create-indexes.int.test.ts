@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import {
-  openScratchDatabase,
+  openFreshDatabase,
   type ScratchDatabase,
 } from '../../../../test/support/stores/scratch-database.ts';
 import { collection } from './collections.ts';
@@ -10,7 +10,7 @@ describe('making indexes', () => {
   let database: ScratchDatabase;
 
   beforeAll(async () => {
-    database = await openScratchDatabase();
+    database = await openFreshDatabase();
   });
 
   afterAll(() => database.drop());

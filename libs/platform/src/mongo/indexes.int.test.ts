@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import {
-  openScratchDatabase,
+  openFreshDatabase,
   type ScratchDatabase,
 } from '../../../../test/support/stores/scratch-database.ts';
 import { eventually } from '../../../../test/support/time/eventually.ts';
@@ -21,7 +21,7 @@ describe('applied indexes', () => {
   let database: ScratchDatabase;
 
   beforeAll(async () => {
-    database = await openScratchDatabase();
+    database = await openFreshDatabase();
   });
 
   afterAll(() => database.drop());

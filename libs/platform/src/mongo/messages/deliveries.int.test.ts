@@ -1,12 +1,12 @@
 import { expect, it } from '@jest/globals';
 import { createSettledSamples } from '../../../../../test/support/contract/settled-samples.ts';
-import { openScratchDatabase } from '../../../../../test/support/stores/scratch-database.ts';
+import { openFreshDatabase } from '../../../../../test/support/stores/scratch-database.ts';
 import { createResendMarks } from '../webhooks/resend-marks.ts';
 import { createDeliveryStore } from './deliveries.ts';
 import { createDeliveryQueries } from './delivery-queries.ts';
 
 it('a delivery is never found by another company', async () => {
-  const { db, drop } = await openScratchDatabase();
+  const { db, drop } = await openFreshDatabase();
   const delivery = createSettledSamples()();
   await createDeliveryStore(db).insertAll([delivery]);
   expect(await createDeliveryQueries(db).findMany('comp_b', [delivery.id])).toEqual([]);
@@ -18,7 +18,7 @@ interface ProfiledRead {
 }
 
 it('what decides whether an attempt is made is read as a majority has stored it', async () => {
-  const { db, drop } = await openScratchDatabase();
+  const { db, drop } = await openFreshDatabase();
   await db.command({ profile: 2 });
   const store = createDeliveryStore(db);
   await store.statesOf(['dlv_1']);

@@ -2,7 +2,7 @@ import { expect, it } from '@jest/globals';
 import { firstIdAt } from '@posthorn/domain/ids.ts';
 import { messageCheckContract } from '../../../../../test/support/contract/message-check-contract.ts';
 import { countingIds, sampleMessage } from '../../../../../test/support/samples/sample-message.ts';
-import { openScratchDatabase } from '../../../../../test/support/stores/scratch-database.ts';
+import { openFreshDatabase } from '../../../../../test/support/stores/scratch-database.ts';
 import { collection } from '../collections.ts';
 import { createIndexes } from '../create-indexes.ts';
 import { createDeliveryStore } from './deliveries.ts';
@@ -10,7 +10,7 @@ import { CHECK_SHARES, createMessageChecks, shareOf } from './message-checks.ts'
 import { createMessageStore } from './messages.ts';
 
 messageCheckContract(async () => {
-  const { db, drop } = await openScratchDatabase();
+  const { db, drop } = await openFreshDatabase();
   return {
     checks: createMessageChecks(db),
     deliveries: createDeliveryStore(db),
@@ -23,7 +23,7 @@ messageCheckContract(async () => {
 });
 
 it('the check of the messages reads no payloads', async () => {
-  const { db, drop } = await openScratchDatabase();
+  const { db, drop } = await openFreshDatabase();
   const id = countingIds(Date.now() - 1_000)('msg');
   await createMessageStore(db).insertAll([sampleMessage(id)]);
   const beforeMs = Date.now() + 1_000;
@@ -38,7 +38,7 @@ it('the check of the messages reads no payloads', async () => {
 });
 
 it('every share begins where the version before has ended', async () => {
-  const { db, drop } = await openScratchDatabase();
+  const { db, drop } = await openFreshDatabase();
   const checks = createMessageChecks(db);
   const id = countingIds(1_700_000_000_000)('msg');
   const completeTo = new Date(1_700_000_500_000);
