@@ -12,15 +12,9 @@ import {
   type Resources,
   type ShownDelivery,
 } from '../../support/api/resources.ts';
-import { createCompany } from '../../support/process/companies.ts';
 import type { OwnCompany } from '../../support/process/posthorn.ts';
 import { joinShared } from '../../support/process/shared-posthorn.ts';
-import {
-  type Answer,
-  failing,
-  type Receiver,
-  startReceiver,
-} from '../../support/receivers/receiver.ts';
+import { failing, type Receiver, startReceiver } from '../../support/receivers/receiver.ts';
 import { eventually } from '../../support/time/eventually.ts';
 
 describe('Resend · POST /api/v1/webhooks/{id}/resend-failed', () => {
@@ -31,8 +25,6 @@ describe('Resend · POST /api/v1/webhooks/{id}/resend-failed', () => {
     succeeded: number;
     failed: number;
   }
-
-  const OK: Answer = (response) => response.writeHead(200).end('ok');
 
   let posthorn: OwnCompany;
   let receiver: Receiver;
@@ -133,49 +125,6 @@ describe('Resend · POST /api/v1/webhooks/{id}/resend-failed', () => {
     expect(await make.delivery(String(before?.id))).toMatchObject({ attemptCount: 2 });
   });
 
-  it('with an outcome resends only what failed with it last', async () => {
-    const { id: webhookId } = await make.webhook({ url: receiver.url });
-    const [other] = await exhausted(webhookId);
-    receiver.answerWith((response) => response.writeHead(404).end());
-    const { deliveries } = await make.message({ webhookId });
-    const missing = await make.deliveryOnce('exhausted', String(deliveries[0]?.id));
-    receiver.answerWith(OK);
-    const since = other?.createdAt;
-    const asked = { since, outcome: 'http_4xx' };
-    const started = dataOf<ShownResend>(await start(webhookId, asked), 202);
-    expect(started).toMatchObject({ outcome: 'http_4xx', total: 2 });
-    expect(await done(started.id)).toMatchObject({ total: 1, succeeded: 1, failed: 0 });
-    expect(await make.delivery(missing.id)).toMatchObject({ status: 'delivered' });
-    expect(await make.delivery(String(other?.id))).toMatchObject({ status: 'exhausted' });
-  });
-
-  it('takes until, and includes a delivery of exactly that time', async () => {
-    const { id: webhookId } = await make.webhook({ url: receiver.url });
-    const [first] = await exhausted(webhookId);
-    await exhausted(webhookId);
-    receiver.answerWith(OK);
-    const span = { since: first?.createdAt, until: first?.createdAt };
-    const { id } = dataOf<ShownResend>(await start(webhookId, span), 202);
-    expect(await done(id)).toMatchObject({ total: 1, succeeded: 1, failed: 0 });
-  });
-
-  it('started several times at once makes one attempt for each accepted resend, and each resend ends', async () => {
-    const { id: webhookId } = await make.webhook({ url: receiver.url });
-    const failed = await exhausted(webhookId, 3);
-    const [since = ''] = failed.map(({ createdAt }) => createdAt).sort();
-    const answers = await Promise.all([1, 2, 3].map(() => start(webhookId, { since })));
-    const accepted = answers.filter(({ status }) => status === 202);
-    for (const answer of answers.filter(({ status }) => status !== 202)) {
-      expectFailure(answer, 409, 'resend_running');
-    }
-    for (const answer of accepted) await done(dataOf<ShownResend>(answer, 202).id);
-    for (const { id, attemptCount } of failed) {
-      const more = (await make.delivery(id)).attemptCount - attemptCount;
-      expect(more).toBeGreaterThanOrEqual(1);
-      expect(more).toBeLessThanOrEqual(accepted.length);
-    }
-  });
-
   it('is refused without since, with until before since, and for an unknown owner', async () => {
     const { id } = await make.webhook({ url: receiver.url });
     const since = '2026-01-02T00:00:00.000Z';
@@ -263,63 +212,6 @@ describe('Resend · POST /api/v1/apps/{id}/resend-failed', () => {
     expect(attempts.at(-1)).toMatchObject({ number: 3, resend: true, outcome: 'success' });
   });
 
-  it('leaves out the disabled webhooks of the app and resends to the others', async () => {
-    const { id: appId } = await make.app();
-    const { id: disabledId } = await make.webhook({ url: receiver.url, appId });
-    await make.webhook({ url: receiver.url, appId });
-    const failed = await exhausted({ appId });
-    dataOf(await posthorn.api.put(`/webhooks/${disabledId}`, { disabled: true }));
-    receiver.answerWith((response) => response.writeHead(200).end());
-    const { id } = dataOf<ShownResend>(await start(appId, { since: SINCE }), 202);
-    expect(await done(id)).toMatchObject({ total: 1, succeeded: 1, failed: 0 });
-    for (const delivery of failed) {
-      const isDisabled = delivery.webhookId === disabledId;
-      expect(await statusOf(delivery)).toBe(isDisabled ? 'exhausted' : 'delivered');
-    }
-  });
-
-  it('takes until, and includes a delivery of exactly that time', async () => {
-    const { id: appId } = await make.app();
-    await make.webhook({ url: receiver.url, appId });
-    const [first] = await exhausted({ appId });
-    await exhausted({ appId });
-    receiver.answerWith(failing(99));
-    const span = { since: first?.createdAt, until: first?.createdAt };
-    const { id } = dataOf<ShownResend>(await start(appId, span), 202);
-    expect(await done(id)).toMatchObject({ total: 1, succeeded: 0, failed: 1 });
-  });
-
-  it('runs once at a time for an app: a second one is refused, and accepted after the first', async () => {
-    const { id: appId } = await make.app();
-    await make.webhook({ url: receiver.url, appId });
-    await exhausted({ appId });
-    const held: (() => void)[] = [];
-    receiver.answerWith((response) => held.push(() => response.writeHead(200).end()));
-    const { id } = dataOf<ShownResend>(await start(appId, { since: SINCE }), 202);
-    expectFailure(await start(appId, { since: SINCE }), 409, 'resend_running');
-    await eventually('the attempt', () => held.length > 0);
-    expectFailure(await start(appId, { since: SINCE }), 409, 'resend_running');
-    for (const release of held) release();
-    await done(id);
-    const { id: next } = dataOf<ShownResend>(await start(appId, { since: SINCE }), 202);
-    expect(await done(next)).toMatchObject({ total: 0, succeeded: 0, failed: 0 });
-  });
-
-  it('starts once when many requests ask for it at the same time', async () => {
-    const { id: appId } = await make.app();
-    await make.webhook({ url: receiver.url, appId });
-    await exhausted({ appId });
-    const held: (() => void)[] = [];
-    receiver.answerWith((response) => held.push(() => response.writeHead(200).end()));
-    const answers = await Promise.all([1, 2, 3, 4].map(() => start(appId, { since: SINCE })));
-    expect(answers.map(({ status }) => status).sort()).toEqual([202, 409, 409, 409]);
-    await eventually('the attempt', () => held.length > 0);
-    for (const release of held) release();
-    const accepted = answers.find(({ status }) => status === 202);
-    const { id } = accepted?.body.data as ShownResend;
-    expect(await done(id)).toMatchObject({ total: 1, succeeded: 1 });
-  });
-
   it('is refused without since, with until before since, and for an unknown owner', async () => {
     const { id } = await make.app();
     const until = '2026-01-01T00:00:00.000Z';
@@ -328,18 +220,6 @@ describe('Resend · POST /api/v1/apps/{id}/resend-failed', () => {
     expectInvalid(await start(id, { since: SINCE, until }), 'until');
     expectInvalid(await start(id, { since: SINCE, webhookId: 'wh_1' }), 'webhookId');
     expectNotFound(await start('app_unknown', { since: SINCE }));
-  });
-
-  it('returns the same for the app of another company as for an unknown one', async () => {
-    const { api } = await createCompany(posthorn, 'Other');
-    const { id: theirs } = await createResources(api).app();
-    const [answer, expected] = [
-      await start(theirs, { since: SINCE }),
-      await start(`app_${'0'.repeat(26)}`, { since: SINCE }),
-    ];
-    expectNotFound(answer);
-    const { requestId } = expected.body;
-    expect({ ...answer.body, requestId }).toEqual(expected.body);
   });
 
   it('does not show its parts as resends', async () => {

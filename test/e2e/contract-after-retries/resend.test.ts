@@ -96,16 +96,6 @@ describe('Resend · POST /api/v1/deliveries/{id}/resend', () => {
     expect(receiver.of(messageId)).toHaveLength(4);
   });
 
-  it('is allowed for a delivered delivery, which stays delivered even when the resend fails', async () => {
-    receiver.answerWith(OK);
-    const { id: webhookId } = await make.webhook({ url: receiver.url });
-    const { deliveries } = await make.message({ webhookId });
-    const { id } = await make.deliveryOnce('delivered', String(deliveries[0]?.id));
-    receiver.answerWith(failing(99));
-    dataOf(await resend(id));
-    expect(await attempted(id, 2)).toMatchObject({ status: 'delivered' });
-  });
-
   it('is refused with 409 while the delivery is pending and while another resend runs', async () => {
     const { id: webhookId } = await make.webhook({ url: receiver.url });
     const [{ id } = { id: '' }] = await exhausted(webhookId);
@@ -311,13 +301,6 @@ describe('Event types and disabled webhooks', () => {
       expect(receiver.of(message.id)).toHaveLength(wanted().length);
     });
 
-    it('is ignored for a message that is addressed to a webhook', async () => {
-      for (const fields of [{}, { eventType: 'order.lost' }]) {
-        const { deliveries } = await make.message({ webhookId: paid, ...fields });
-        await make.deliveryOnce('delivered', String(deliveries[0]?.id));
-      }
-    });
-
     it('is shown with the message, and is null by default', async () => {
       const shown = async (fields: object) => {
         const { id } = await make.message({ appId, ...fields });
@@ -393,25 +376,6 @@ describe('Event types and disabled webhooks', () => {
       ]);
       await make.deliveryOnce('delivered', String(message.deliveries[1]?.id));
       expect(receiver.of(message.id)).toHaveLength(1);
-    });
-
-    it('get the messages that are sent after they were enabled again', async () => {
-      const { id: webhookId } = await make.webhook({ url: receiver.url, disabled: true });
-      await make.message({ webhookId });
-      await change(webhookId, { disabled: false });
-      const { deliveries } = await make.message({ webhookId });
-      await make.deliveryOnce('delivered', String(deliveries[0]?.id));
-    });
-
-    it('get no retry: a delivery that waits for one is cancelled', async () => {
-      receiver.answerWith(failing(99));
-      const { id: webhookId } = await make.webhook({ url: receiver.url });
-      const { id, deliveries } = await make.message({ webhookId });
-      await change(webhookId, { disabled: true });
-      const delivery = await make.deliveryOnce('cancelled', String(deliveries[0]?.id));
-      expect(delivery).toMatchObject({ reason: 'webhook_disabled', nextAttemptAt: null });
-      expect(receiver.of(id).length).toBe(delivery.attemptCount);
-      receiver.answerWith((response) => response.writeHead(200).end('ok'));
     });
 
     it.each(['yes', 1, null])(

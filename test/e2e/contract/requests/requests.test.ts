@@ -1,5 +1,4 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
-import { gzipSync } from 'node:zlib';
 import type { ApiAnswer } from '../../../support/api/api-client.ts';
 import {
   dataOf,
@@ -60,28 +59,16 @@ describe('Envelope and errors', () => {
   });
 
   describe('Request id', () => {
-    it.each(['12345678', 'a.b_c-D9', 'x'.repeat(128)])(
-      '%s is accepted and returned',
-      async (id) => {
-        const good = await create({ name: 'One' }, { 'x-request-id': id });
-        const bad = await create({}, { 'x-request-id': id });
-        expect([good.headers.get('x-request-id'), bad.headers.get('x-request-id')]).toEqual([
-          id,
-          id,
-        ]);
-        expect(bad.body.requestId).toBe(id);
-      },
-    );
-
-    it.each(['1234567', 'x'.repeat(129), 'with space', 'semi;colon', 'ünïcödé'])(
-      '%s is replaced by a generated id',
-      async (id) => {
-        const { headers, body } = await create({}, { 'x-request-id': id });
-        expect(body.requestId).toMatch(/^[A-Za-z0-9._-]{8,128}$/);
-        expect(body.requestId).not.toBe(id);
-        expect(headers.get('x-request-id')).toBe(body.requestId);
-      },
-    );
+    it('is that of the client when it may be, in responses of both kinds', async () => {
+      const id = '12345678';
+      const good = await create({ name: 'One' }, { 'x-request-id': id });
+      const bad = await create({}, { 'x-request-id': id });
+      expect([good.headers.get('x-request-id'), bad.headers.get('x-request-id')]).toEqual([id, id]);
+      expect(bad.body.requestId).toBe(id);
+      const { headers, body } = await create({}, { 'x-request-id': '1234567' });
+      expect(body.requestId).toMatch(/^[A-Za-z0-9._-]{8,128}$/);
+      expect(headers.get('x-request-id')).toBe(body.requestId);
+    });
   });
 
   describe('Errors · invalid requests', () => {
@@ -100,29 +87,6 @@ describe('Envelope and errors', () => {
       };
       const answer = await posthorn.api.put(`/webhooks/${webhookId}?colour=red`, update);
       expectInvalid(answer, 'name', 'apiKey', 'url', 'customHeaders.0.key', 'colour');
-    });
-
-    it.each([
-      ['no JSON', '{"name":'],
-      ['a list', '[]'],
-      ['text', '"name"'],
-      ['null', 'null'],
-      ['nothing', ''],
-      ['a byte-order mark', '\ufeff{"name":"One"}'],
-      ['a key twice', '{"name":"One","name":"One"}'],
-      ['a key twice, once written with an escape', '{"name":"One","n\\u0061me":"Two"}'],
-    ])('%s is refused with 400', async (_what, text) => {
-      expectFailure(await create(text), 400, 'invalid_json');
-    });
-
-    it('invalid UTF-8 is refused with 400', async () => {
-      const response = await fetch(`${posthorn.baseUrl}/projects`, {
-        method: 'POST',
-        headers: { 'x-api-key': posthorn.apiKey, 'content-type': 'application/json' },
-        body: Buffer.from([...Buffer.from('{"name":"'), 0xc3, 0x28, ...Buffer.from('"}')]),
-      });
-      expect(response.status).toBe(400);
-      expect(await response.json()).toMatchObject({ success: false, code: 'invalid_json' });
     });
 
     it.each(['text/plain', 'application/x-www-form-urlencoded', 'application/jsonp', 'json'])(
@@ -213,7 +177,6 @@ describe('Envelope and errors', () => {
   });
 });
 
-const LIMIT = 262_144;
 const CONNECTIONS = 5_000;
 /** Connections are opened in groups no larger than the usual backlog of a listening socket. */
 const AT_ONCE = 250;
@@ -281,26 +244,6 @@ describe('Hostile requests [security]', () => {
     expect(messageId).toMatch(/^msg_/);
   }
 
-  it('that are one byte too large get 413, with and without a Content-Length', async () => {
-    const body = 'x'.repeat(LIMIT + 1);
-    const known = await post('262,145 bytes', ...withLength(body));
-    const chunks = `${body.length.toString(16)}\r\n${body}\r\n`;
-    const chunked = await post('the same in chunks', 'Transfer-Encoding: chunked', chunks);
-    for (const { status, body: answer } of [known, chunked]) {
-      expect([status, answer.code]).toEqual([413, 'body_too_large']);
-    }
-    await expectService();
-  });
-
-  it('nested 65 levels deep get 400, and those nested 64 levels deep are accepted', async () => {
-    const nested = (depth: number) => message('{"a":'.repeat(depth) + '1' + '}'.repeat(depth));
-    const { status, body } = await post('depth 65', ...withLength(nested(65)));
-    expect([status, body.code]).toEqual([400, 'invalid_json']);
-    expect((await post('depth 64', ...withLength(nested(64)))).status).toBe(202);
-    const bottomless = await post('depth 131,072', ...withLength('['.repeat(LIMIT / 2)));
-    expect(bottomless.status).toBe(400);
-  });
-
   it('with as many keys as fit are accepted in the payload and refused beside it', async () => {
     const members = (count: number) =>
       Array.from({ length: count }, (_, n) => `"${n.toString(36)}":1`).join(',');
@@ -310,14 +253,6 @@ describe('Hostile requests [security]', () => {
     expect([beside.status, beside.body.code]).toEqual([400, 'invalid_request']);
     const tooMany = await post('100,000 keys', ...withLength(message(`{${members(100_000)}}`)));
     expect(tooMany.status).toBe(413);
-    await expectService();
-  });
-
-  it('that are compressed get 415, however small they are', async () => {
-    const bomb = gzipSync(message(`{"a":"${'x'.repeat(50_000_000)}"}`));
-    const headers = `Content-Encoding: gzip\r\nContent-Length: ${bomb.length}`;
-    const { status, body } = await post('50 MB in 50 kB', headers, bomb);
-    expect([status, body.code]).toEqual([415, 'unsupported_media_type']);
     await expectService();
   });
 
