@@ -61,6 +61,8 @@ async function withSharedPosthorns(
 const CORES = availableParallelism();
 /** Tests on the stack mostly wait: until a retry is due, or the session of a killed process has ended. */
 const ON_STACK_AT_ONCE = CORES + 1;
+/** With one less, they left a quarter of the processor time of two cores unused once nothing ran beside them. */
+const ALONE_AT_ONCE = CORES + 2;
 
 async function run(report: Report, selection: Selection): Promise<void> {
   // Wrong settings are reported at once, not after the parts that need no stack.
@@ -125,11 +127,11 @@ async function runOnSharedStack(
   const [sharing = [], others = []] = [true, false].map((isSharing) =>
     e2e.filter((file) => sharedBy([file]).length > 0 === isSharing),
   );
-  const parallel = { atOnce: ON_STACK_AT_ONCE, testName };
   // The shared Posthorns end before the others start: three services cost a sixth of a core without any work.
   await withSharedPosthorns(sharedBy(sharing), (env) =>
     runFiles(report, {
-      ...parallel,
+      testName,
+      atOnce: ON_STACK_AT_ONCE,
       name: 'integration and API tests',
       projects: ['integration', 'e2e'],
       files: [...integration, ...sharing],
@@ -137,7 +139,8 @@ async function runOnSharedStack(
     }),
   );
   await runFiles(report, {
-    ...parallel,
+    testName,
+    atOnce: ALONE_AT_ONCE,
     name: 'end-to-end tests',
     projects: ['e2e'],
     files: others,
