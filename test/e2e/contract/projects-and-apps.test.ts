@@ -170,9 +170,6 @@ describe('Projects', () => {
 
     it.each([
       [{ name: '' }, 'name'],
-      [{ name: null }, 'name'],
-      [{ name: 'x'.repeat(101) }, 'name'],
-      [{ description: 'x'.repeat(1_001) }, 'description'],
       [{ environment: 'production' }, 'environment'],
       [{ company: 'comp_1' }, 'company'],
     ])('refuses %j because of %s', async (body, problem) => {
@@ -228,21 +225,8 @@ describe('Apps', () => {
       });
     });
 
-    it.each(['development', 'production'])('takes the environment %s', async (environment) => {
-      const made = await make.app({ projectId, environment, description: 'D' });
-      expect(made).toMatchObject({ environment, description: 'D' });
-    });
-
-    it('names all missing fields at once', async () => {
-      expectInvalid(await posthorn.api.post('/apps', {}), 'name', 'projectId');
-    });
-
     it.each([
       [{ name: '' }, 'name'],
-      [{ name: 'x'.repeat(101) }, 'name'],
-      [{ name: 1 }, 'name'],
-      [{ description: 'x'.repeat(1_001) }, 'description'],
-      [{ environment: 'Production' }, 'environment'],
       [{ environment: null }, 'environment'],
       [{ projectId: '' }, 'projectId'],
       [{ projectId: 5 }, 'projectId'],
@@ -256,13 +240,6 @@ describe('Apps', () => {
 
     it('returns 404 for an unknown project', async () => {
       expectNotFound(await posthorn.api.post('/apps', { name: 'App', projectId: UNKNOWN_PROJECT }));
-    });
-
-    it('takes project_id, and refuses two spellings with different values', async () => {
-      const body = { name: 'App', project_id: projectId };
-      dataOf(await posthorn.api.post('/apps', body), 201);
-      dataOf(await posthorn.api.post('/apps', { ...body, projectId }), 201);
-      expectInvalid(await posthorn.api.post('/apps', { ...body, projectId: 'other' }), 'projectId');
     });
   });
 
@@ -308,10 +285,6 @@ describe('Apps', () => {
     it.each([
       ['limit=0', 'limit'],
       ['limit=101', 'limit'],
-      ['limit=ten', 'limit'],
-      ['limit=-1', 'limit'],
-      ['limit=1.0', 'limit'],
-      ['skip=-1', 'skip'],
       ['skip=x', 'skip'],
       ['environment=staging', 'environment'],
       ['environment=', 'environment'],

@@ -76,6 +76,14 @@ describe('the authentication of a webhook', () => {
     [{ ...oauth2, oauth2ClientId: 'id\r\n' }, ['oauth2ClientId']],
     [{ ...oauth2, oauth2ClientSecret: 'secret\n' }, ['oauth2ClientSecret']],
     [{ ...oauth2, oauth2Audience: '\tapi' }, ['oauth2Audience']],
+    [{ authMethod: 'oauth2' }, ['oauth2ClientId', 'oauth2ClientSecret', 'oauth2TokenUrl']],
+    [{ oauth2ClientId: 'c', oauth2Scope: null }, ['oauth2ClientId', 'oauth2Scope']],
+    [{ ...oauth2, oauth2TokenUrl: 'https://169.254.169.254/token' }, ['oauth2TokenUrl']],
+    [{ ...oauth2, oauth2TokenUrl: 'https://example.com:6379/' }, ['oauth2TokenUrl']],
+    [{ ...oauth2, oauth2TokenUrl: 'https://u:p@example.com/' }, ['oauth2TokenUrl']],
+    [{ ...oauth2, oauth2TokenUrl: 'ftp://example.com/' }, ['oauth2TokenUrl']],
+    [{ ...oauth2, oauth2Scope: 'a  b' }, ['oauth2Scope']],
+    [{ ...oauth2, oauth2ClientAuthentication: 'jwt' }, ['oauth2ClientAuthentication']],
     [{ hmacSecret: 'any\ntext\n' }, []],
     [{ signatureAlgorithm: 'ed25519' }, []],
     [{ signatureAlgorithm: 'hmac-sha256', hmacHeader: 'X-Sig', hmacSecret: 's' }, []],
@@ -95,6 +103,16 @@ describe('custom headers', () => {
   test.each<[string, object, string[]]>([
     ['the default signature header', {}, ['x-service-signature']],
     ['a signature header of its own', { hmacHeader: 'X-Sig' }, ['x-sig']],
+    [
+      'authorization of oauth2',
+      {
+        authMethod: 'oauth2',
+        oauth2TokenUrl: 'https://login.example.com/token',
+        oauth2ClientId: 'c',
+        oauth2ClientSecret: 's',
+      },
+      ['authorization'],
+    ],
     ['the key header', { authMethod: 'apiKey', apiKey: 'k', apiKeyHeader: 'X-Key' }, ['X-KEY']],
     [
       'authorization of basic',
