@@ -11,7 +11,7 @@ import {
   expectNotFound,
 } from '../../support/api/expect-answers.ts';
 import { createResources, type Resources, type ShownMessage } from '../../support/api/resources.ts';
-import { withCompanyId } from '../../support/process/companies.ts';
+import { createCompany, withCompanyId } from '../../support/process/companies.ts';
 import type { OwnCompany } from '../../support/process/posthorn.ts';
 import {
   joinShared,
@@ -285,6 +285,25 @@ describe('Idempotency keys', () => {
   });
 
   describe('Idempotency-Key · scope', () => {
+    it('another company may use the same key [security]', async () => {
+      const { api } = await createCompany(posthorn, 'Other');
+      const theirs = createResources(api);
+      const hook = await theirs.webhook({ url: receiver.url });
+      const key = randomUUID();
+      const ours = dataOf<ShownMessage>(await post(key), 202);
+      const body = { webhookId: hook.id, payload: { n: 1 } };
+      const answer = await api.post('/webhook-messages', body, { 'idempotency-key': key });
+      expect(dataOf<ShownMessage>(answer, 202).id).not.toBe(ours.id);
+      expect(answer.headers.get('idempotency-replayed')).toBeNull();
+    });
+
+    it('upper and lower case are different keys', async () => {
+      const key = `key-${randomUUID()}`;
+      const first = dataOf<ShownMessage>(await post(key), 202);
+      const second = dataOf<ShownMessage>(await post(key.toUpperCase()), 202);
+      expect(second.id).not.toBe(first.id);
+    });
+
     it('a refused request does not use the key up', async () => {
       const key = randomUUID();
       expectInvalid(await post(key, { webhookId, payload: 1 }), 'payload');
