@@ -15,8 +15,8 @@ function written(value: unknown, depth: number, before: number): string {
     const start = isList ? indent : `${indent}${JSON.stringify(key)}: `;
     return `${start}${written(item, depth + 1, start.length)}`;
   });
-  const [open, close] = isList ? '[]' : '{}';
-  return `${open}\n${parts.join(',\n')}\n${'  '.repeat(depth)}${close}`;
+  const lines = `\n${parts.join(',\n')}\n${'  '.repeat(depth)}`;
+  return isList ? `[${lines}]` : `{${lines}}`;
 }
 
 function onOneLine(value: unknown): string {

@@ -24,18 +24,19 @@ export interface ScratchDatabase {
  * in the one collection `messages` and all deliveries in `deliveries`, so that tests may choose ids that spell no time.
  */
 export function openScratchDatabase(): Promise<ScratchDatabase> {
-  const place = openPlaces.indexOf(false) < 0 ? openPlaces.length : openPlaces.indexOf(false);
-  openPlaces[place] = true;
+  let place = 0;
+  while (openPlaces.has(place)) place += 1;
+  openPlaces.add(place);
   // A worker of Jest runs one test file at a time.
   const name = `reused_${process.env.JEST_WORKER_ID ?? '1'}_${place}`;
   return openUndivided(name, async (mongo) => {
     await mongo.close();
-    openPlaces[place] = false;
+    openPlaces.delete(place);
   });
 }
 
-/** Which reused databases this test file has open: their indexes take half a second of processor time to create. */
-const openPlaces: boolean[] = [];
+/** The reused databases that this test file has open: their indexes take half a second of processor time to create. */
+const openPlaces = new Set<number>();
 
 /** The same for tests that change indexes, the layout of days or the profiler; `drop` removes it. */
 export function openFreshDatabase(): Promise<ScratchDatabase> {
