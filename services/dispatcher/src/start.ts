@@ -383,6 +383,7 @@ async function consume(
       ...ofGroup(kafka.groups.dispatcher),
       // No further while the records under work fill their memory, or attempts wait for all slots.
       mayRead: () => memory.hasRoom() && !queues.isFull('fast'),
+      maxWaitMs: 250,
     }),
     records.consume({
       ...common,

@@ -178,6 +178,7 @@ describe('batcher', () => {
           asked.push(batch);
           return rests.shift() ?? 0;
         },
+        ended: () => undefined,
       };
       const batcher = batcherWith({ lingerMs });
       void addAll(batcher, 1);
@@ -261,7 +262,7 @@ describe('the remaining linger', () => {
 });
 
 describe('the usual interval', () => {
-  const arrivals = fc.array(fc.record({ gapMs: ms(10_000), isAlone: fc.boolean() }));
+  const arrivals = fc.array(fc.record({ gapMs: ms(10_000), isReply: fc.boolean() }));
 
   test('stays between zero and two lingers, however long a pause is', () => {
     fc.assert(
@@ -276,14 +277,14 @@ describe('the usual interval', () => {
   test('approaches the intervals that are observed', () => {
     const steady = Array<number>(60).fill(1.5);
     const seen = steady.reduce(
-      (each, gapMs) => nextInterval(each, { gapMs, isAlone: false }, 6),
+      (each, gapMs) => nextInterval(each, { gapMs, isReply: false }, 6),
       12,
     );
     expect(seen).toBeCloseTo(1.5, 1);
   });
 
   test('counts a clock that was set back as no time', () => {
-    expect(nextInterval(8, { gapMs: -1_000, isAlone: false }, 6)).toBe(7);
+    expect(nextInterval(8, { gapMs: -1_000, isReply: false }, 6)).toBe(7);
   });
 });
 
@@ -291,23 +292,37 @@ describe('an adaptive linger', () => {
   let nowMs = 0;
 
   /** How long the first item of the next batch waits after 50 arrivals. */
-  function restAfter(gapMs: number, isAlone: boolean): number {
+  function restAfter(gapMs: number, afterEndMs = gapMs, maxLingerMs = 6): number {
     nowMs = 1_000;
-    const linger = createAdaptiveLinger(BOUNDS, () => nowMs);
+    const linger = createAdaptiveLinger({ ...BOUNDS, maxLingerMs }, () => nowMs);
     for (let count = 0; count < 50; count += 1) {
-      nowMs += gapMs;
-      linger.arrived({ waiting: 0, running: isAlone ? 0 : 1 });
+      nowMs += gapMs - afterEndMs;
+      linger.ended();
+      nowMs += afterEndMs;
+      linger.arrived({ waiting: 0, running: 0 });
     }
     return linger.restMs({ waiting: 1, isArrival: true });
   }
 
-  test('waits at 650 items a second, and not at 100', () => {
-    expect(restAfter(1_000 / 650, false)).toBeGreaterThan(4);
-    expect(restAfter(10, false)).toBe(0);
+  test('waits at 650 items a second although each comes alone, and not at 100', () => {
+    nowMs = 0;
+    const linger = createAdaptiveLinger(BOUNDS, () => nowMs);
+    for (let count = 0; count < 50; count += 1) {
+      nowMs += 1_000 / 650;
+      linger.arrived({ waiting: count % 2, running: 0 });
+      if (count % 2 === 1) linger.ended();
+    }
+    expect(linger.restMs({ waiting: 1, isArrival: true })).toBeGreaterThan(4);
+    expect(restAfter(10)).toBe(0);
+  });
+
+  test('waits for items that come alone, but not soon after the one before has ended', () => {
+    expect(restAfter(4, 3.5, 10)).toBe(10);
+    expect(restAfter(4, 2.5, 10)).toBe(0);
   });
 
   test('never waits for one client that sends again as soon as it has a response', () => {
-    expect(restAfter(0.5, true)).toBe(0);
+    expect(restAfter(0.5)).toBe(0);
   });
 
   test('counts from the first item of the batch, not from the last', () => {

@@ -26,6 +26,8 @@ export interface Linger {
    * a batch has just ended, and after the wait.
    */
   restMs: (batch: { waiting: number; isArrival: boolean }) => number;
+  /** Called when a batch has ended. */
+  ended: () => void;
 }
 
 export interface Batcher<Item, Result> {
@@ -74,6 +76,7 @@ export function createBatcher<Item, Result>(
     const done = resolveAll(batch, run).then(() => {
       size -= batch.length;
       runs.delete(done);
+      linger.ended();
       // Items that linger could have started before: they wait for further items, not for this batch.
       if (!wait.isRunning()) pump(false);
     });
@@ -160,7 +163,8 @@ function createBatchQueue<Item, Result>({
 
 function lingerOf(linger: number | Linger): Linger {
   if (typeof linger !== 'number') return linger;
-  return { arrived: () => undefined, restMs: ({ isArrival }) => (isArrival ? linger : 0) };
+  const nothing = (): void => undefined;
+  return { arrived: nothing, restMs: ({ isArrival }) => (isArrival ? linger : 0), ended: nothing };
 }
 
 /** One iteration of the event loop, while a linger has not ended. */
@@ -224,34 +228,48 @@ const LONGEST = 2;
 interface Arrival {
   /** Time since the previous arrival. */
   gapMs: number;
-  /** Nothing waited or ran when it arrived. */
-  isAlone: boolean;
+  /** It is of a client that sends again after each response. */
+  isReply: boolean;
 }
 
 /**
- * Returns the usual interval after one more arrival (exponentially weighted). An item that arrives
- * alone counts as after a pause, however soon it comes: one client that sends again after each response
- * gives no reason to wait.
+ * Returns the usual interval after one more arrival (exponentially weighted). An item of a client that sends again
+ * after each response counts as after a pause, however soon it comes: nobody else will come while it waits.
  */
 export function nextInterval(
   intervalMs: number,
-  { gapMs, isAlone }: Arrival,
+  { gapMs, isReply }: Arrival,
   maxLingerMs: number,
 ): number {
   const longestMs = LONGEST * maxLingerMs;
-  const seenMs = isAlone ? longestMs : Math.min(Math.max(0, gapMs), longestMs);
+  const seenMs = isReply ? longestMs : Math.min(Math.max(0, gapMs), longestMs);
   return intervalMs + (seenMs - intervalMs) * WEIGHT;
 }
 
-/** Lingers long when many items arrive, and not for one that arrives alone. `monotonicMs` is the clock of the process. */
+/** A client that sends again after each response does so within this time. */
+const REPLY_WITHIN_MS = 3;
+/**
+ * Nearly all of the last arrivals came alone and so soon: they are of one client. At 200/s without a client of that kind
+ * it is less than half of them.
+ */
+const ONE_CLIENT = 0.8;
+
+/**
+ * Lingers when several items are expected, and not for a client that waits for each response before it sends again.
+ * `monotonicMs` is the clock of the process.
+ */
 export function createAdaptiveLinger(bounds: LingerBounds, monotonicMs: () => number): Linger {
   let intervalMs = LONGEST * bounds.maxLingerMs;
   let firstAtMs = 0;
   let lastAtMs = 0;
+  let endedAtMs = -Infinity;
+  let replies = 1;
   return {
     arrived({ waiting, running }) {
       const nowMs = monotonicMs();
-      const arrival = { gapMs: nowMs - lastAtMs, isAlone: waiting + running === 0 };
+      const isSoon = waiting + running === 0 && nowMs - endedAtMs <= REPLY_WITHIN_MS;
+      replies += ((isSoon ? 1 : 0) - replies) * WEIGHT;
+      const arrival = { gapMs: nowMs - lastAtMs, isReply: isSoon && replies > ONE_CLIENT };
       intervalMs = nextInterval(intervalMs, arrival, bounds.maxLingerMs);
       if (waiting === 0) firstAtMs = nowMs;
       lastAtMs = nowMs;
@@ -260,6 +278,9 @@ export function createAdaptiveLinger(bounds: LingerBounds, monotonicMs: () => nu
       const nowMs = monotonicMs();
       const [waitedMs, quietMs] = [nowMs - firstAtMs, nowMs - lastAtMs];
       return restOfLinger({ intervalMs, waitedMs, quietMs, waiting }, bounds);
+    },
+    ended() {
+      endedAtMs = monotonicMs();
     },
   };
 }
