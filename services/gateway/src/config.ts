@@ -50,7 +50,7 @@ export const gatewayConfig = z.object({
     .default(0)
     .describe('Number of proxies in front whose X-Forwarded-For is trusted for the client address'),
   ACCEPT_LINGER_MS: wholeNumber(0, 100)
-    .default(10)
+    .default(15)
     .describe(
       'How long a message waits for others at most, to be stored and published with them, when several are expected in that time',
     ),
