@@ -25,7 +25,7 @@ export interface Privilege {
 }
 
 /**
- * A process follows the changes of what it caches in one stream of the database, which MongoDB allows only to who may
+ * A process follows the changes of what it caches in one stream of the database, which needs the right to
  * read all of it (docs/decisions/0003-caches.md). Messages and deliveries have databases of their own.
  */
 const FOLLOWERS: readonly DatabaseUser[] = ['gateway', 'dispatcher'];

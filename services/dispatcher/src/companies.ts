@@ -28,8 +28,11 @@ interface CompaniesDeps {
   logger: Pick<Logger, 'warn'>;
 }
 
-/** While changes are not followed, a company that is suspended gets no attempt that begins later than this and one read. */
-const EVERY_MS = 2_000;
+/**
+ * While changes are not followed. A company that is suspended gets no attempt that begins more than two seconds and one
+ * read later: what was followed last is known for a second more.
+ */
+const EVERY_MS = 1_000;
 /** Used only for records whose webhook was deleted. */
 const STATUS_CACHE = { ttlMs: 2_000, maxSize: 1_000, sizeOf: () => 1 };
 

@@ -72,7 +72,7 @@ const SEND: Remaining = { kind: 'send' };
  *
  * What cannot be prevented (docs/contract.md C10.1). The endpoint recognises all of it by `webhook-id`:
  * - After a crash: the attempts that were under way, and those whose response was not recorded yet: it
- *   came in the last 100 ms (settle.ts), or its batch was being written.
+ *   came in the last 40 ms (settle.ts), or its batch was being written.
  * - A request whose response did not arrive in time, although the endpoint processed it: its retry.
  * - Without Redis: the attempts that a living former owner still works on when a partition changes
  *   hands.

@@ -98,6 +98,22 @@ describe('a cache that shares look-ups', () => {
     expect(await ask(5_000)).toBe(long);
   });
 
+  it('counts the time of a value from the beginning of its load', async () => {
+    let nowMs = 1;
+    const cache = new CoalescingCache<Found>({
+      maxSize: 10,
+      sizeOf: () => 1,
+      ttlMs: 2_000,
+      monotonicMs: () => nowMs,
+    });
+    const loadFor = (ms: number, name: string) => () => {
+      nowMs += ms;
+      return Promise.resolve({ name });
+    };
+    await cache.get('slow', loadFor(5_000, 'old'));
+    expect(await cache.get('slow', loadFor(0, 'new'))).toEqual({ name: 'new' });
+  });
+
   describe('while changes are followed', () => {
     let nowMs: number;
     let isFollowed: boolean;

@@ -23,6 +23,7 @@ interface CacheBounds<Value> {
 export class CoalescingCache<Value extends object> {
   readonly #bounds: CacheBounds<Value>;
   readonly #sourcesOf: (value: Value) => readonly string[];
+  readonly #monotonicMs: () => number;
   readonly #kept: LRUCache<string, Value>;
   readonly #bySource: KeysBySource<Value>;
   readonly #purgeAfter: (ttlMs: number) => void;
@@ -33,8 +34,9 @@ export class CoalescingCache<Value extends object> {
   constructor(bounds: CacheBounds<Value>) {
     this.#bounds = bounds;
     this.#sourcesOf = bounds.sourcesOf ?? (() => []);
+    this.#monotonicMs = bounds.monotonicMs ?? (() => performance.now());
     this.#bySource = new KeysBySource(this.#sourcesOf);
-    this.#kept = openCache(bounds, this.#bySource);
+    this.#kept = openCache(bounds, this.#bySource, this.#monotonicMs);
     // What is followed stays until the room is needed.
     this.#purgeAfter = bounds.isFollowed ? () => undefined : createPurge(this.#kept);
   }
@@ -84,10 +86,11 @@ export class CoalescingCache<Value extends object> {
   #load(key: string, load: () => Promise<Value | null>): Promise<Value | null> {
     const isCurrent = (): boolean => this.#loading.get(key) === found;
     const begun = this.#forgotten.begin();
+    const begunMs = this.#monotonicMs();
     const found: Promise<Value | null> = load()
       .then((value) => {
         if (!value || !isCurrent()) return value;
-        if (!this.#forgotten.hasAny(this.#sourcesOf(value), begun)) this.#keep(key, value);
+        if (!this.#forgotten.hasAny(this.#sourcesOf(value), begun)) this.#keep(key, value, begunMs);
         return value;
       })
       .finally(() => {
@@ -98,15 +101,16 @@ export class CoalescingCache<Value extends object> {
     return found;
   }
 
-  #keep(key: string, value: Value): void {
+  /** The time to live begins with the load: the value may have changed since it was read. */
+  #keep(key: string, value: Value, begunMs: number): void {
     const { ttlMs = 0 } = this.#bounds;
     const ttl = typeof ttlMs === 'number' ? ttlMs : ttlMs(value);
-    this.#kept.set(key, value, { ttl });
+    this.#kept.set(key, value, { ttl, start: begunMs });
     this.#purgeAfter(ttl);
   }
 }
 
-/** A cache as those see it who drop what has changed. */
+/** The part of a cache that is used to forget what has changed. */
 export type ForgettingCache = Pick<
   CoalescingCache<object>,
   'forget' | 'forgetAll' | 'counts' | 'usedSize'
@@ -115,7 +119,8 @@ export type ForgettingCache = Pick<
 /** The keys of the cached values, by the sources of these. */
 class KeysBySource<Value> {
   readonly #sourcesOf: (value: Value) => readonly string[];
-  readonly #keys = new Map<string, Set<string>>();
+  /** Most sources have one: a set for each would take more than the value. */
+  readonly #keys = new Map<string, string | Set<string>>();
 
   constructor(sourcesOf: (value: Value) => readonly string[]) {
     this.#sourcesOf = sourcesOf;
@@ -124,20 +129,23 @@ class KeysBySource<Value> {
   add(key: string, value: Value): void {
     for (const source of this.#sourcesOf(value)) {
       const keys = this.#keys.get(source);
-      if (keys) keys.add(key);
-      else this.#keys.set(source, new Set([key]));
+      if (keys === undefined || keys === key) this.#keys.set(source, key);
+      else if (typeof keys === 'string') this.#keys.set(source, new Set([keys, key]));
+      else keys.add(key);
     }
   }
 
   remove(key: string, value: Value): void {
     for (const source of this.#sourcesOf(value)) {
       const keys = this.#keys.get(source);
-      if (keys?.delete(key) && keys.size === 0) this.#keys.delete(source);
+      if (typeof keys === 'object') keys.delete(key);
+      if (keys === key || (typeof keys === 'object' && keys.size === 0)) this.#keys.delete(source);
     }
   }
 
   keysOf(source: string): readonly string[] {
-    return [...(this.#keys.get(source) ?? [])];
+    const keys = this.#keys.get(source) ?? [];
+    return typeof keys === 'string' ? [keys] : [...keys];
   }
 }
 
@@ -184,8 +192,9 @@ class ForgottenWhileLoading {
 const PURGE_EVERY_MS = 10_000;
 
 function openCache<Value extends object>(
-  { maxSize, sizeOf, isFollowed, monotonicMs = () => performance.now() }: CacheBounds<Value>,
+  { maxSize, sizeOf, isFollowed }: CacheBounds<Value>,
   bySource: KeysBySource<Value>,
+  monotonicMs: () => number,
 ): LRUCache<string, Value> {
   return new LRUCache<string, Value>({
     maxSize,

@@ -11,7 +11,7 @@ describe('the share of a part in MEMORY_MIB', () => {
       memoryShare('dispatcher', 'webhook_cache', defaultMemoryMib('dispatcher')),
       memoryShare('retry', 'records', defaultMemoryMib('retry')),
     ];
-    expect(shares).toEqual([64 * MIB, 8 * MIB, 24 * MIB, 32 * MIB]);
+    expect(shares).toEqual([64 * MIB, 24 * MIB, 48 * MIB, 32 * MIB]);
   });
 
   test('grows and shrinks with MEMORY_MIB', () => {

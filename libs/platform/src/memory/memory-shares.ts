@@ -3,7 +3,7 @@ const MIB = 1_048_576;
 /**
  * What each part of a process may hold, in MiB, while MEMORY_MIB has its default, which is their sum. With another
  * MEMORY_MIB all of them grow or shrink by the same factor. With about 130 MiB for the process itself a gateway and a
- * dispatcher stay below 400 MiB.
+ * dispatcher stay below 430 MiB.
  */
 const PARTS = {
   gateway: {
@@ -16,7 +16,7 @@ const PARTS = {
     /** Cached webhooks. */
     target_cache: 32,
     /** Cached API keys. */
-    api_key_cache: 8,
+    api_key_cache: 24,
     /** The counts of the rate limits. */
     rate_counts: 16,
     /** Deliveries being resent. */
@@ -28,7 +28,7 @@ const PARTS = {
     /** Payloads loaded for attempts under way. */
     payloads: 64,
     payload_cache: 32,
-    webhook_cache: 24,
+    webhook_cache: 48,
     /** HTTP clients of webhooks with TLS settings of their own, 16 for each MiB. */
     tls_clients: 32,
     /** OAuth 2.0 access tokens. */
@@ -49,7 +49,7 @@ const PARTS = {
 
 export type MemoryOwner = keyof typeof PARTS;
 
-/** The default of MEMORY_MIB of this service: 248, 272 or 32. */
+/** The default of MEMORY_MIB of this service: 264, 296 or 32. */
 export function defaultMemoryMib(owner: MemoryOwner): number {
   return Object.values(PARTS[owner]).reduce((sum, mib) => sum + mib, 0);
 }

@@ -91,6 +91,8 @@ export async function connectMongo(
     ...(isForLongCommands && { socketTimeoutMS: 0 }),
     ...(tls && { tls: true, secureContext: tls }),
     writeConcern: WRITE_CONCERN,
+    // The URL cannot change it: a secondary that lags would return what was changed already, and caches would keep it.
+    readPreference: 'primary',
     autoCreate: false,
     autoIndex: false,
     bufferCommands: false,

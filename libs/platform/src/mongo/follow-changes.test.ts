@@ -16,13 +16,13 @@ const updateOf = (id: string): Event => {
 
 interface ReplyOf {
   events?: Event[];
-  /** Seconds since 1970 of the last operation, and of what the stream has. */
-  operationS?: number;
+  /** Seconds since 1970 of the cluster, and of what the stream has. */
+  clusterS?: number;
   tokenS?: number;
   isClosed?: boolean;
 }
 
-function replyOf({ events = [], operationS = 7, tokenS = operationS, isClosed }: ReplyOf = {}) {
+function replyOf({ events = [], clusterS = 7, tokenS = clusterS, isClosed }: ReplyOf = {}) {
   const hex = tokenS.toString(16).padStart(8, '0').toUpperCase();
   return {
     cursor: {
@@ -30,7 +30,7 @@ function replyOf({ events = [], operationS = 7, tokenS = operationS, isClosed }:
       nextBatch: events,
       postBatchResumeToken: { _data: `82${hex}000000012B0429296E1404` },
     },
-    operationTime: new Timestamp({ t: operationS, i: 1 }),
+    $clusterTime: { clusterTime: new Timestamp({ t: clusterS, i: 1 }) },
   } satisfies CursorReply;
 }
 
@@ -95,7 +95,7 @@ describe('a change feed', () => {
   });
 
   it.each<[string, ReplyOf]>([
-    ['a shard is behind', { operationS: 8, tokenS: 7 }],
+    ['a shard is behind', { clusterS: 8, tokenS: 7 }],
     [
       'there may be further events',
       { events: Array.from({ length: 1_000 }, () => updateOf('wh_1')) },

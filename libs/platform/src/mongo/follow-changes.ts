@@ -33,7 +33,7 @@ const POLL_EVERY_MS = 500;
 /** What was confirmed longer ago proves nothing. With the poll before, a response may take half a second. */
 const CURRENT_WITHIN_MS = 1_000;
 const REOPEN_AFTER_MS = 1_000;
-/** A batch with fewer events has all there are: an event has 300 bytes, a batch at most 16 MB. */
+/** A batch with fewer events is the end of the stream: an event has 300 bytes, a batch at most 16 MB. */
 const BATCH = 1_000;
 
 interface Context extends Pick<ServiceContext<unknown>, 'logger' | 'registry'> {
@@ -42,7 +42,7 @@ interface Context extends Pick<ServiceContext<unknown>, 'logger' | 'registry'> {
 
 /**
  * Follows the collections until the service stops. Without the rights or a replica set `isCurrent` stays false, and
- * caches keep what they have for as long as without this (docs/decisions/0003-caches.md).
+ * caches keep entries for two seconds (docs/decisions/0003-caches.md).
  */
 export function followChanges(
   { logger, registry, lifecycle }: Context,
@@ -95,8 +95,8 @@ export interface CursorReply {
     nextBatch?: readonly ChangeEvent[];
     postBatchResumeToken: { _data: string };
   };
-  /** The time of the last operation of the server, or of all shards. */
-  operationTime: mongo.Timestamp;
+  /** The last time of the cluster that the server knows of: at least that of each confirmed write before the request. */
+  $clusterTime: { clusterTime: mongo.Timestamp };
 }
 
 interface ChangeEvent {
@@ -200,7 +200,7 @@ export class ChangeFeed {
   }
 
   /** Returns whether there are no further events before the reply. */
-  #report({ cursor, operationTime }: CursorReply): boolean {
+  #report({ cursor, $clusterTime }: CursorReply): boolean {
     const events = cursor.firstBatch ?? cursor.nextBatch ?? [];
     for (const { operationType, ns, documentKey, fullDocument } of events) {
       if (!documentKey) throw new Error(`a collection was changed by ${operationType}: ${ns.coll}`);
@@ -208,8 +208,8 @@ export class ChangeFeed {
       this.#deps.onChange({ collection: ns.coll, id: documentKey._id, appId, companyId });
     }
     if (longOf(cursor.id).isZero()) throw new Error('MongoDB has closed the change stream');
-    // A router of a sharded cluster waits for the slowest shard: then the token is older than the operations.
-    const isRecent = secondsOf(cursor.postBatchResumeToken) >= operationTime.t;
+    // A router of a sharded cluster waits for the slowest shard: then the token is older than the cluster.
+    const isRecent = secondsOf(cursor.postBatchResumeToken) >= $clusterTime.clusterTime.t;
     return isRecent && events.length < BATCH;
   }
 

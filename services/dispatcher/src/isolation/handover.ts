@@ -98,6 +98,8 @@ export class Handover {
   readonly #learnedUntilMs = new Map<number, number>();
   readonly #reads;
   /** Webhook id → the read of its flow. */
+  /** How many endpoints the last tick has passed; 0 to begin anew. */
+  #continueAfter = 0;
   readonly #reading = new Map<string, Promise<EndpointFlow | null>>();
 
   constructor(deps: HandoverDeps) {
@@ -121,12 +123,13 @@ export class Handover {
    */
   async own(partitions: ReadonlySet<number>): Promise<void> {
     const untilMs = this.#deps.monotonicMs() + FLOW_TTL_MS;
-    for (const each of partitions)
-      if (!this.#partitions.has(each)) this.#learnedUntilMs.set(each, untilMs);
+    const kept = new Set([...partitions].filter((each) => this.#partitions.has(each)));
+    for (const each of partitions) if (!kept.has(each)) this.#learnedUntilMs.set(each, untilMs);
     for (const each of this.#learnedUntilMs.keys())
       if (!partitions.has(each)) this.#learnedUntilMs.delete(each);
     this.#partitions.own(partitions);
-    this.#deps.known().forgetOthers((webhookId) => this.#isOwned(webhookId));
+    // An endpoint of a partition that comes back is older than what its owner in between has learned.
+    this.#deps.known().forgetOthers((webhookId) => kept.has(this.#deps.partitionOf(webhookId)));
     await this.#inherit();
   }
 
@@ -232,7 +235,10 @@ export class Handover {
     for (const [id, { atMs }] of this.#reported)
       if (nowMs - atMs > FLOW_TTL_MS) this.#reported.delete(id);
     const reports = new Map<string, EndpointFlow>();
+    let seen = 0;
     for (const endpoint of known().endpoints().values()) {
+      seen += 1;
+      if (seen <= this.#continueAfter) continue;
       if (reports.size >= MAX_PER_TICK) break;
       const { webhookId } = endpoint;
       const flow = this.#flowOf(endpoint, nowMs);
@@ -243,6 +249,8 @@ export class Handover {
       reports.set(webhookId, { ...flow, learned });
       this.#reported.set(webhookId, { key, atMs: nowMs });
     }
+    // Those that change in each tick must not keep the ones behind them from their turn.
+    this.#continueAfter = reports.size >= MAX_PER_TICK ? seen - 1 : 0;
     if (reports.size > 0) flows.report(reports);
   }
 

@@ -64,7 +64,7 @@ export interface AcceptMessage {
  * cheapest (docs/decisions/0002-group-commit.md). `maxItems` is a sum of costs (see batchCostOf).
  */
 const GROUP_COMMIT = { maxItems: 200, maxInFlight: 1 };
-/** A message that comes alone, or of which fewer than two are expected in the time, does not wait for others. */
+/** A message waits for others where the usual interval between two is at most two thirds of the longest wait. */
 const LINGER = { minExpected: 1.5, enough: 16, patience: 3 };
 /** With more waiting requests than this, the store cannot keep up; further ones get 503. */
 const MAX_WAITING = 5_000;

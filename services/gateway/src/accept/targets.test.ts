@@ -264,17 +264,17 @@ describe('the targets in a wide app', () => {
   });
 
   test('take no more than their number tells while they are not looked up', () => {
-    expect(estimatedBytesOf({ kind: 'wide', appId: 'app_1', notStored: {}, number: 1 })).toBe(700);
+    expect(estimatedBytesOf({ kind: 'wide', appId: 'app_1', notStored: {}, number: 1 })).toBe(500);
   });
 });
 
 describe('the webhooks of a look-up', () => {
   test('take memory even when there are none', () => {
-    expect(sizeOf([])).toBe(700);
+    expect(sizeOf([])).toBe(500);
   });
 
   test('take the sum of what each of them takes', () => {
-    expect(sizeOf([plain, plain]) - bytes).toBe(bytes - 700);
+    expect(sizeOf([plain, plain]) - bytes).toBe(bytes - 500);
   });
 
   test('take more with custom headers, event types and a longer address', () => {

@@ -157,9 +157,9 @@ async function loadWebhook(
 }
 
 /** The key, the list, the entry of the cache and its key by app. */
-const ENTRY_BYTES = 700;
+const ENTRY_BYTES = 500;
 /** The objects themselves, the times and the key by webhook, besides the texts. */
-const WEBHOOK_BYTES = 800;
+const WEBHOOK_BYTES = 600;
 /** An object with two texts, or a text in a list, besides its characters. */
 const PART_BYTES = 80;
 /** An id in a list. */

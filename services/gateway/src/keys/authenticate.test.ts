@@ -59,8 +59,8 @@ describe('authenticate', () => {
         },
         lookUp: (_address, find) => find(),
       },
-      // Five thousand wrong keys, and two thirds as many valid ones.
-      cacheBytes: 4_000_000,
+      // Five thousand wrong keys, and more valid ones.
+      cacheBytes: 8_000_000,
       areChangesFollowed: () => isFollowed,
       nowMs: () => nowMs,
     }));
@@ -193,7 +193,7 @@ describe('authenticate', () => {
         findKey,
         onUsed: () => undefined,
         wrongKeys,
-        cacheBytes: 4_000_000,
+        cacheBytes: 8_000_000,
         areChangesFollowed: () => false,
         nowMs: () => nowMs,
       }));

@@ -42,7 +42,7 @@ interface AuthenticateDeps {
   wrongKeys: WrongKeys;
   /** Called for each request with a valid key. */
   onUsed: (keyId: string) => void;
-  /** What the cache may hold, in bytes: half for valid keys, the rest for hashes of wrong and of once valid ones. */
+  /** What the cache may hold, in bytes: valid keys, and hashes of wrong and of once valid ones. */
   cacheBytes: number;
   /** Returns true while `forget` is called for every change of a key or company. */
   areChangesFollowed: () => boolean;
@@ -59,8 +59,10 @@ const WRONG_TTL_MS = 1_000;
  */
 const KNOWN_TTL_MS = 3_600_000;
 /** The hash, 64 characters, its entry in the cache, the stored value, and its hash by id and company. */
-const FOUND_BYTES = 1_000;
+const FOUND_BYTES = 800;
 const HASH_BYTES = 200;
+/** Of the memory, for valid keys: 23,000 of them by default. */
+const FOUND_SHARE = 3 / 4;
 
 /**
  * The response is the same for a key that is missing, malformed, revoked, expired or unknown
@@ -70,13 +72,13 @@ const HASH_BYTES = 200;
 export function createAuthentication(deps: AuthenticateDeps): Authentication {
   const { findKey, wrongKeys, cacheBytes, nowMs } = deps;
   const found = new CoalescingCache<KeyRecord>({
-    maxSize: cacheBytes / 2,
+    maxSize: cacheBytes * FOUND_SHARE,
     sizeOf: () => FOUND_BYTES,
     ttlMs: FOUND_TTL_MS,
     isFollowed: deps.areChangesFollowed,
     sourcesOf: ({ keyId, companyId }) => [keyId, companyId],
   });
-  const maxSize = Math.floor(cacheBytes / 4 / HASH_BYTES);
+  const maxSize = Math.floor((cacheBytes * (1 - FOUND_SHARE)) / 2 / HASH_BYTES);
   const wrong = createHashes({ maxSize, ttlMs: WRONG_TTL_MS, nowMs });
   const known = createHashes({ maxSize, ttlMs: KNOWN_TTL_MS, nowMs });
 
