@@ -128,6 +128,14 @@ describe('report flows', () => {
       expect(toldIds().map((ids) => ids.length)).toEqual([1_000, 500]);
     });
 
+    it('reaches every endpoint although the first ones change all the time', () => {
+      for (let n = 0; n < 1_500; n += 1) known(`wh_${n}`, { rateLimitPerSecond: 1 });
+      flows.tick();
+      for (const endpoint of endpoints) endpoint.rateLimitPerSecond = 2;
+      pass(1);
+      expect(new Set(toldIds().flat()).size).toBe(1_500);
+    });
+
     it('is not remembered for endpoints that are gone', () => {
       known('a', { rateLimitPerSecond: 2 });
       flows.tick();
@@ -291,6 +299,15 @@ describe('an endpoint whose partition comes from another process', () => {
     expect(concurrencyOf(before)).toBeLessThan(BOUNDS.start);
     await former.enter('a', 'first');
     expect(reads).toEqual([['a']]);
+  });
+
+  it('is forgotten when its partition comes back from another owner', async () => {
+    const running = await former.enter('a', 'first', 1);
+    await former.handover.own(new Set());
+    await former.finish(running, RETRY_LATER);
+    expect(known(former, 'a')).toBeDefined();
+    await former.handover.own(new Set([0]));
+    expect(former.queues.endpoints().has('a')).toBe(false);
   });
 
   it('is not reported by its former owner any more, and forgotten there', async () => {
