@@ -98,12 +98,13 @@ describe('a cache that shares look-ups', () => {
     expect(await ask(5_000)).toBe(long);
   });
 
-  it('counts the time of a value from the beginning of its load', async () => {
+  it('counts the time of a value that may be followed from the beginning of its load', async () => {
     let nowMs = 1;
     const cache = new CoalescingCache<Found>({
       maxSize: 10,
       sizeOf: () => 1,
       ttlMs: 2_000,
+      isFollowed: () => false,
       monotonicMs: () => nowMs,
     });
     const loadFor = (ms: number, name: string) => () => {

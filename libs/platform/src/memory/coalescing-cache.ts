@@ -101,11 +101,12 @@ export class CoalescingCache<Value extends object> {
     return found;
   }
 
-  /** The time to live begins with the load: the value may have changed since it was read. */
+  /** What is configured may have changed since it was read, so its time to live begins with the load. */
   #keep(key: string, value: Value, begunMs: number): void {
     const { ttlMs = 0 } = this.#bounds;
     const ttl = typeof ttlMs === 'number' ? ttlMs : ttlMs(value);
-    this.#kept.set(key, value, { ttl, start: begunMs });
+    const start = this.#bounds.isFollowed ? begunMs : this.#monotonicMs();
+    this.#kept.set(key, value, { ttl, start });
     this.#purgeAfter(ttl);
   }
 }

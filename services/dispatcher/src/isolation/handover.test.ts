@@ -301,15 +301,6 @@ describe('an endpoint whose partition comes from another process', () => {
     expect(reads).toEqual([['a']]);
   });
 
-  it('is forgotten when its partition comes back from another owner', async () => {
-    const running = await former.enter('a', 'first', 1);
-    await former.handover.own(new Set());
-    await former.finish(running, RETRY_LATER);
-    expect(known(former, 'a')).toBeDefined();
-    await former.handover.own(new Set([0]));
-    expect(former.queues.endpoints().has('a')).toBe(false);
-  });
-
   it('is not reported by its former owner any more, and forgotten there', async () => {
     await refusedAtFormer('a');
     stored.clear();

@@ -123,13 +123,12 @@ export class Handover {
    */
   async own(partitions: ReadonlySet<number>): Promise<void> {
     const untilMs = this.#deps.monotonicMs() + FLOW_TTL_MS;
-    const kept = new Set([...partitions].filter((each) => this.#partitions.has(each)));
-    for (const each of partitions) if (!kept.has(each)) this.#learnedUntilMs.set(each, untilMs);
+    for (const each of partitions)
+      if (!this.#partitions.has(each)) this.#learnedUntilMs.set(each, untilMs);
     for (const each of this.#learnedUntilMs.keys())
       if (!partitions.has(each)) this.#learnedUntilMs.delete(each);
     this.#partitions.own(partitions);
-    // An endpoint of a partition that comes back is older than what its owner in between has learned.
-    this.#deps.known().forgetOthers((webhookId) => kept.has(this.#deps.partitionOf(webhookId)));
+    this.#deps.known().forgetOthers((webhookId) => this.#isOwned(webhookId));
     await this.#inherit();
   }
 
