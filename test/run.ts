@@ -61,8 +61,6 @@ async function withSharedPosthorns(
 const CORES = availableParallelism();
 /** Tests on the stack mostly wait: until a retry is due, or the session of a killed process has ended. */
 const ON_STACK_AT_ONCE = CORES + 1;
-/** With one less, they left a quarter of the processor time of two cores unused once nothing ran beside them. */
-const ALONE_AT_ONCE = CORES + 2;
 
 async function run(report: Report, selection: Selection): Promise<void> {
   // Wrong settings are reported at once, not after the parts that need no stack.
@@ -140,7 +138,7 @@ async function runOnSharedStack(
   );
   await runFiles(report, {
     testName,
-    atOnce: ALONE_AT_ONCE,
+    atOnce: ON_STACK_AT_ONCE,
     name: 'end-to-end tests',
     projects: ['e2e'],
     files: others,

@@ -279,9 +279,14 @@ it.each(routeTable().map((route) => [`${route.method} ${route.path}`, route] as 
   'no request blocks the event loop of the gateway for long: %s',
   async (name, route) => {
     for (const input of [...(LARGEST[name]?.() ?? []), ...hostileTo(route)]) {
-      const { blockedMs, status } = await blockedBy(route, input);
       const what = JSON.stringify(input).slice(0, 100);
-      expect([what, status < 500]).toEqual([what, true]);
+      let blockedMs = Infinity;
+      // Other processes take the cores now and then, which only adds: what blocks does so each time.
+      for (let tries = 0; blockedMs > MOST_BLOCKED_MS * FACTOR && tries < 3; tries += 1) {
+        const measured = await blockedBy(route, input);
+        expect([what, measured.status < 500]).toEqual([what, true]);
+        blockedMs = measured.blockedMs;
+      }
       if (blockedMs > MOST_BLOCKED_MS * FACTOR) {
         throw new Error(`${name} ${what} blocked the event loop for ${blockedMs.toFixed(0)} ms`);
       }
