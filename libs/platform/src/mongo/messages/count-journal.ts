@@ -131,6 +131,9 @@ interface AddedUp {
 
 /** Sums that are added at once: 160 MB, measured. So many are of 100 companies with 50 busy webhooks each in an hour. */
 const MAX_SUMS = 400_000;
+/** Documents of a step, which take 4 s: a step must end within the lease of 15 s. */
+const MAX_DOCUMENTS = 20_000;
+const MOST_OF_STEP = { sums: MAX_SUMS, documents: MAX_DOCUMENTS };
 /** The list of their ids is a document of 4 MB. */
 const MAX_ENTRIES = 50_000;
 
@@ -179,14 +182,17 @@ export function createCountJournal(
     async addUp(fromBucket) {
       const { step, entries } = (await steps.findOne({ _id: STEP_ID })) ?? { step: 0 };
       if (entries) {
-        const unfinished = await readEntries(journal.find({ _id: { $in: entries } }), Infinity);
+        const unfinished = await readEntries(journal.find({ _id: { $in: entries } }), null);
         return { updates: await finish(step, unfinished), next: fromBucket };
       }
       const found = journal.find({ bucket: { $gte: fromBucket } }).sort({ bucket: 1, _id: 1 });
-      const read = await readEntries(found.limit(MAX_ENTRIES), MAX_SUMS);
+      const read = await readEntries(found.limit(MAX_ENTRIES), MOST_OF_STEP);
       if (read.ids.length === 0) return { updates: 0, next: null };
       const isOurs = await begin(step + 1, read.ids);
-      return { updates: isOurs ? await finish(step + 1, read) : 0, next: read.lastBucket };
+      return {
+        updates: isOurs ? await finish(step + 1, read) : 0,
+        next: read.isEnd ? null : read.lastBucket,
+      };
     },
   };
 }
@@ -195,6 +201,8 @@ const STEP_ID = 'journal';
 
 interface ReadEntries {
   ids: string[];
+  /** Nothing was left in the journal. */
+  isEnd: boolean;
   lastBucket: number;
   sums: Sums;
 }
@@ -202,15 +210,17 @@ interface ReadEntries {
 /** Adds up the entries while they are read, because they take more memory than their sums. */
 async function readEntries(
   found: mongo.FindCursor<CountJournalDocument>,
-  maxSums: number,
+  most: typeof MOST_OF_STEP | null,
 ): Promise<ReadEntries> {
-  const read: ReadEntries = { ids: [], lastBucket: 0, sums: createSums() };
+  const read: ReadEntries = { ids: [], isEnd: false, lastBucket: 0, sums: createSums() };
   for await (const entry of found) {
     read.ids.push(entry._id);
     read.lastBucket = entry.bucket;
     read.sums.add(countsIn(entry));
-    if (read.sums.size() >= maxSums) break;
+    const { sums } = read;
+    if (most && (sums.size() >= most.sums || sums.documents() >= most.documents)) return read;
   }
+  read.isEnd = read.ids.length < MAX_ENTRIES;
   return read;
 }
 
@@ -233,6 +243,8 @@ export interface Sums {
   add: (entry: Pick<JournalEntry, 'attempts' | 'messages'>) => void;
   /** How many minutes and hours it has, of any owner. */
   size: () => number;
+  /** How many documents are updated for it. */
+  documents: () => number;
   /** Of each webhook, app and company. */
   hours: () => OwnerHour[];
   /** Of each company. */
@@ -254,6 +266,7 @@ export function createSums(): Sums {
       }
     },
     size: () => minutes + usage.size,
+    documents: () => hours.size + usage.size,
     hours: () => [...hours.values()],
     usage: () => [...usage.values()],
   };

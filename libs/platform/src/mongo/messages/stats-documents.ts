@@ -85,8 +85,12 @@ function addToHour(
   const added = { ...increments('total', total), ...(failed > 0 && { failed }) };
   const longest: Record<string, number> = { 'total.maxDurationMs': total.maxDurationMs };
   const set: Record<string, unknown> = { step };
-  if (minutes.size > MAX_MINUTE_FIELDS) set[`packed.${step}`] = packMinutes(minutes);
-  else {
+  const first: Record<string, unknown> = { companyId, kind, ownerId, at: new Date(hourMs) };
+  if (minutes.size > MAX_MINUTE_FIELDS) {
+    set[`packed.${step}`] = packMinutes(minutes);
+    // The version before reads it of every hour.
+    first.minutes = {};
+  } else {
     for (const [minuteMs, counts] of minutes) {
       const path = `minutes.${minuteName(minuteMs)}`;
       Object.assign(added, increments(path, counts));
@@ -97,7 +101,7 @@ function addToHour(
     updateOne: {
       filter: notIn(step, hourId(ownerId, hourMs)),
       update: {
-        $setOnInsert: { companyId, kind, ownerId, at: new Date(hourMs) },
+        $setOnInsert: first,
         $set: set,
         $inc: added,
         $max: longest,
@@ -231,7 +235,8 @@ export async function duplicatesOf<Value>(
     if (!(error instanceof mongoose.mongo.MongoBulkWriteError)) throw error;
     const errors = [error.writeErrors].flat();
     // The driver throws the same error with an empty list when the server did not respond.
-    if (errors.length === 0 || !errors.every(({ code }) => code === DUPLICATE_KEY)) throw error;
+    const isAnswered = errors.length > 0 && !error.result.getWriteConcernError();
+    if (!isAnswered || !errors.every(({ code }) => code === DUPLICATE_KEY)) throw error;
     return errors.map(({ index }) => requiredAt(values, index, 'value of the batch'));
   }
 }
