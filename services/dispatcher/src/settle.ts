@@ -109,6 +109,8 @@ async function settleBatch(deps: SettleDeliveryDeps, batch: Settled[]): Promise<
     () => deps.recordAttempts(deliveries),
     () => ({ size: batch.length }),
   );
+  // Whatever is recorded is counted, also when a stop ends what follows: the record is then read as recorded.
+  for (const settled of batch) report(deps, settled);
   await eraseDelivered(deps, batch);
   const failures = batch.flatMap((settled, index) =>
     settled.kind === 'attempted' && unfinished.has(requiredAt(deliveries, index, 'delivery').id)
@@ -120,7 +122,6 @@ async function settleBatch(deps: SettleDeliveryDeps, batch: Settled[]): Promise<
     () => deps.records.publish(failures),
     () => ({ size: failures.length }),
   );
-  for (const settled of batch) report(deps, settled);
 }
 
 /**
@@ -199,8 +200,8 @@ export function createSettleResend(deps: SettleResendDeps): Settle {
         () => deps.marks.finish(finished),
         () => ({ size: batch.length }),
       );
-      await eraseDelivered(deps, batch);
       for (const settled of batch) reportResend(deps, settled);
+      await eraseDelivered(deps, batch);
       return batch.map(() => undefined);
     },
   });
