@@ -28,7 +28,7 @@ export interface Population {
   origins: number;
 }
 
-/** All documents were created at this time. */
+/** The creation time of every stored document. */
 const CREATED_AT = new Date('2026-01-01T00:00:00Z');
 const NUMBER_CHARS = 16;
 

@@ -1,16 +1,16 @@
-import type { Connection } from 'mongoose';
-import type { Invalidate } from '@posthorn/platform/redis/invalidations.ts';
 import type { ForgettingCache } from '@posthorn/platform/memory/coalescing-cache.ts';
 import { followChanges } from '@posthorn/platform/mongo/follow-changes.ts';
 import { measureCommands } from '@posthorn/platform/redis/commands.ts';
 import { connectRedis, redisAccessOf } from '@posthorn/platform/redis/connect.ts';
 import {
   announce,
+  type Invalidate,
   type Invalidation,
   listenForInvalidations,
 } from '@posthorn/platform/redis/invalidations.ts';
 import { createCacheMetrics } from '@posthorn/platform/service/metrics.ts';
 import type { ServiceContext } from '@posthorn/platform/service/run-service.ts';
+import type { Connection } from 'mongoose';
 import type { GatewayConfig } from './config.ts';
 
 type Context = ServiceContext<GatewayConfig>;

@@ -62,6 +62,7 @@ import { createSealedResponses } from './accept/build-message.ts';
 import { createIdempotentAccept } from './accept/idempotency.ts';
 import { createTargetResolver } from './accept/targets.ts';
 import { createApp } from './app.ts';
+import { type Caches, openCaches, openRedis } from './caches.ts';
 import type { GatewayConfig } from './config.ts';
 import { createDashboard } from './dashboard/dashboard.ts';
 import { LiveStreams } from './dashboard/live.ts';
@@ -100,8 +101,6 @@ import { createStartResend } from './resend/start-resend.ts';
 import { apiRoutes } from './routes/all.ts';
 import { createCompanyKeys, createFindPublicKeys } from './webhooks/signing-keys.ts';
 import { createChangeWebhook } from './webhooks/webhooks.ts';
-
-import { type Caches, openCaches, openRedis } from './caches.ts';
 
 type Context = ServiceContext<GatewayConfig>;
 

@@ -1,4 +1,4 @@
-import { createLoop, type Loop } from '@posthorn/platform/async/loop.ts';
+import { createLoop, type Loop, stopSoon } from '@posthorn/platform/async/loop.ts';
 import { pause } from '@posthorn/platform/async/pause.ts';
 import type { LeaseStore } from '@posthorn/platform/mongo/leases.ts';
 import type { CountJournal } from '@posthorn/platform/mongo/messages/count-journal.ts';
@@ -43,7 +43,7 @@ export function createAddUpCounts(deps: AddUpDeps): Loop {
     start: loop.start,
     tick: loop.tick,
     async stop() {
-      await loop.stop();
+      await stopSoon(loop);
       await leases.release(LEASE, holder).catch(() => undefined);
     },
   };

@@ -87,7 +87,7 @@ describe('a change feed', () => {
     const feed = openFeed();
     expect(feed.isCurrent()).toBe(false);
     await feed.run();
-    // Asked 100 ms and a pause of 500 ms after the beginning.
+    // The last poll was sent at 600 ms: the first reply took 100 ms, then came a pause of 500 ms.
     nowMs = 1_600;
     expect(feed.isCurrent()).toBe(true);
     nowMs = 1_601;

@@ -138,7 +138,7 @@ function openSession(connection: mongoose.Connection): CommandSession {
  * and that is what proves that nothing is missing.
  *
  * A stream that breaks is opened anew, without its resume token, and everything cached is forgotten: a process may have
- * read what the primary of before had not replicated, and no event reports that it is undone.
+ * read a write that the earlier primary had not replicated, and no event reports its rollback.
  */
 export class ChangeFeed {
   readonly #names: readonly FollowedName[];

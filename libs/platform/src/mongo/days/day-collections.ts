@@ -143,8 +143,8 @@ export async function storeLayout(db: mongo.Db, layout: WrittenLayout): Promise<
 }
 
 /**
- * An update of the version before has between 24 and 48 hours from create-indexes on: so long, gateways of both versions
- * claim idempotency keys in one collection (docs/upgrade.md).
+ * Days of idempotency keys begin at the second midnight after create-indexes. In these 24 to 48 hours gateways of both
+ * versions claim keys in one collection, so an update must end within them (docs/upgrade.md).
  */
 const KEY_DAYS_AFTER = 2;
 

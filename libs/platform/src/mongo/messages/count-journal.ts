@@ -27,8 +27,8 @@ import {
 } from './stats-documents.ts';
 
 /**
- * The journal has what processes counted, before it is added up. A process counts for tens of thousands of companies and
- * webhooks, for most of them once in its interval: to update a document for each would be as many updates as attempts.
+ * The journal stores the counts of all processes until they are added up. A process counts for tens of thousands of
+ * companies and webhooks, one attempt for most of them: an update for each would be as many updates as attempts.
  * So it inserts a document for each bucket of companies, and one process adds up what all of them counted, with one
  * update for each webhook, app and company (docs/decisions/0035-roll-ups.md).
  */

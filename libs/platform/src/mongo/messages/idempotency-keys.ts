@@ -26,7 +26,7 @@ interface ClaimSpan {
 
 const HOUR_MS = 3_600_000;
 
-/** The last hour of a day also looks into the next one: the clocks of two MongoDB servers may differ. */
+/** In the last hour of a day the next one is searched too: the clocks of two MongoDB servers may differ. */
 export function claimSpanAt(databaseMs: number): ClaimSpan {
   const day = dayNumberOf(databaseMs);
   const [fromMs, endMs] = [day * DAY_MS, (day + 1) * DAY_MS];
@@ -42,7 +42,7 @@ export interface KeyClaims {
    * whose key another message has; null when the clock is not.
    */
   write: (span: ClaimSpan, keyed: readonly Message[]) => Promise<Set<Message> | null>;
-  /** Those whose key another message has in this day, by a claim that counts, as a majority has stored it. */
+  /** Returns the messages whose key has a valid claim of another message in this day, as a majority has stored it. */
   takenIn: (day: number, keyed: readonly Message[]) => Promise<Message[]>;
   /** Ends the claims of these messages in this day. */
   remove: (day: number, keyed: readonly Message[]) => Promise<void>;
@@ -75,7 +75,10 @@ type Claim = (keyed: readonly Message[]) => Promise<Set<Message> | null>;
  *   message that finds another gives up its own claim; when both find each other, both are repeated by their clients.
  */
 export function createClaim({ claims, databaseMs, monotonicMs }: ClaimDeps): Claim {
-  /** The database's clock less the monotonic one. A process that was suspended, or a clock that was set, makes it wrong. */
+  /**
+   * The database's clock minus the monotonic clock. It is wrong after the process was suspended or the database's clock
+   * was set; then MongoDB refuses the claim, and it is read again.
+   */
   let offsetMs: number | null = null;
   const readSpan = async (): Promise<ClaimSpan> => {
     offsetMs = (await databaseMs()) - monotonicMs();

@@ -38,7 +38,7 @@ export interface AttemptCounter {
   add: (owners: AttemptOwners, counted: CountedAttempt) => void;
   /**
    * Resolves at once while there is memory for more counts. Otherwise it writes them, and rejects when MongoDB does not
-   * take them: whoever counts has to wait before it counts more.
+   * store them; the caller must wait before it counts more.
    */
   makeRoom: () => Promise<void>;
 }
@@ -131,14 +131,17 @@ function openBuffer(
     const lost = await buffer.flush();
     if (lost === 0) return;
     countLost(lost);
-    logger.warn({ lost, of: name }, 'stopped before everything was counted in MongoDB');
+    logger.warn(
+      { lost, of: name },
+      'stopped before MongoDB had all counts, they are missing in statistics and usage',
+    );
   });
   return { buffer, tick: loop.tick };
 }
 
 interface BufferDeps {
   budgetBytes: number;
-  /** Makes the ids of this process distinct. */
+  /** Unique to this process: the ids of its entries contain it. */
   process: string;
   append: AppendCounts;
   monotonicMs: () => number;
@@ -149,8 +152,8 @@ const ATTEMPTS_BYTES = 1_200;
 /** The same for the messages of a company in an hour. */
 const MESSAGES_BYTES = 320;
 /**
- * Counts are written when they are so old; a killed process loses those of this time. With each document that was
- * written the last time it is 50 ms longer, up to a minute, so that a process inserts about 20 documents a second.
+ * The age at which counts are written. A killed process loses the counts of this time. It is 50 ms for each document of
+ * the last write, at most a minute, so that a process inserts about 20 documents a second.
  */
 const MIN_AGE_MS = 5_000;
 const MAX_AGE_MS = 60_000;
@@ -159,13 +162,13 @@ const MS_PER_ENTRY = 50;
 const MAX_PER_ENTRY = 1_000;
 /** Counts in one write: JSON of more would block the event loop for ten milliseconds. */
 const MAX_PER_WRITE = 2_000;
-/** From this share of the memory on they are written whatever their age: the others have room meanwhile. */
+/** When counts use this share of their memory, they are written whatever their age; new ones use the rest meanwhile. */
 const FULL_SHARE = 2 / 3;
 const PAUSE_AFTER_FAILURE_MS = 2_000;
 
 /**
- * Counts in memory, which are written to the journal together. They are never dropped: `hasRoom` says when nothing more
- * should be counted. What is counted nevertheless is kept.
+ * Counts in memory, which are written to the journal together. They are never dropped: `hasRoom` returns false when
+ * nothing more should be counted, and counts that are added without room are kept.
  */
 export class CountBuffer {
   readonly #deps: BufferDeps;
