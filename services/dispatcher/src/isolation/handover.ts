@@ -75,7 +75,7 @@ export const INHERITED_BYTES = 200;
  * 300 s for a node of a Redis cluster that hangs.
  */
 export const TAKEN_OVER_WITHIN_MS = 5_000;
-/** The first attempts of an endpoint wait so long for what its former owner has learned; then it is a new endpoint. */
+/** The first attempts of an endpoint wait this long for what its former owner has learned; then it is a new endpoint. */
 const LEARNED_WITHIN_MS = 100;
 const READS = { maxItems: 500, lingerMs: 0, maxInFlight: 2 };
 /** While Redis hangs, no more endpoints than these wait to be read. */
@@ -94,12 +94,12 @@ export class Handover {
   readonly #pauses = new Map<string, InheritedPause>();
   /** The flows that are in Redis, by webhook id. */
   readonly #reported = new Map<string, Reported>();
+  /** How many endpoints the last tick has passed; 0 to begin anew. */
+  #continueAfter = 0;
   /** Partitions that have come → when (monotonic) everything that their former owners have learned has expired. */
   readonly #learnedUntilMs = new Map<number, number>();
   readonly #reads;
   /** Webhook id → the read of its flow. */
-  /** How many endpoints the last tick has passed; 0 to begin anew. */
-  #continueAfter = 0;
   readonly #reading = new Map<string, Promise<EndpointFlow | null>>();
 
   constructor(deps: HandoverDeps) {
