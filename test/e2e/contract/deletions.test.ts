@@ -266,7 +266,7 @@ describe('A deleted company', () => {
       expect(before).toMatchObject({ messages: [{}, {}], deliveries: [{}, {}] });
       // Two minutes pass for it.
       const companies = collection(store.db, 'companies');
-      await companies.updateOne({ _id: companyId }, { $set: { suspendedAt: new Date(0) } });
+      await companies.updateOne({ _id: companyId }, { $set: { removalAt: new Date(0) } });
       await eventually(
         'the end of the company',
         async () => {

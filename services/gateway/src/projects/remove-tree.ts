@@ -247,8 +247,8 @@ interface CompanyRemovals {
   stop: () => Promise<void>;
 }
 /**
- * All work that ran when the company was suspended has ended by then: every process knows of it after two
- * seconds, an attempt takes 60 s at most, and a request 10 s.
+ * Counted from the beginning of the removal. All work for the company has ended by then: every process knows of it
+ * after two seconds, an attempt takes 60 s at most, a request 10 s, and a step that adds up counts its lease of 15 s.
  */
 export const QUIET_MS = 120_000;
 

@@ -174,8 +174,13 @@ describe('company life', () => {
       expect(keys.map(({ _id }) => _id)).toEqual(['key_2']);
     });
 
-    it('may be removed once it has been suspended for the given time', async () => {
+    it('may be removed the given time after its removal has begun, however long it was suspended', async () => {
       await life.suspend('comp_2');
+      const suspendedAt = new Date(0);
+      await collection(database.db, 'companies').updateOne(
+        { _id: 'comp_1' },
+        { $set: { suspendedAt } },
+      );
       await life.beginRemoval('comp_1');
       expect(await life.listRemovable(60_000)).toEqual([]);
       expect(await life.listRemovable(0)).toEqual(['comp_1']);

@@ -148,7 +148,7 @@ export interface CompanyLife {
   beginRemoval: (companyId: string) => Promise<void>;
   /** By id, since when they are suspended, in milliseconds since 1970. Includes those that are being removed. */
   listSuspended: () => Promise<Map<string, number>>;
-  /** The companies that are being removed and have been suspended for `forMs`, by the database's clock. */
+  /** The companies whose removal began at least `forMs` ago, by the database's clock. */
   listRemovable: (forMs: number) => Promise<string[]>;
   /** Removes the company itself, which is the last of it. */
   endRemoval: (companyId: string) => Promise<void>;
@@ -185,7 +185,7 @@ export function createCompanyLife(db: mongo.Db): CompanyLife {
     },
     async listRemovable(forMs) {
       // In the projection: as a filter, MongoDB would read the collection and not the index.
-      const isQuiet = { $lte: ['$suspendedAt', { $subtract: ['$$NOW', forMs] }] };
+      const isQuiet = { $lte: ['$removalAt', { $subtract: ['$$NOW', forMs] }] };
       const found = companies.find({ ...marked, removalAt: { $exists: true } });
       const page = found.project<{ _id: string; isQuiet: boolean }>({ isQuiet });
       return (await page.toArray()).filter((each) => each.isQuiet).map(({ _id }) => _id);
