@@ -191,7 +191,7 @@ function jumping(name: string, jumpMs: number): Round {
 export const CLOCKS: readonly Round[] = [jumping('ahead', HOUR_MS), jumping('back', -HOUR_MS)];
 
 /**
- * An attempt is recorded 40 ms and a write after its answer (docs/decisions/0016-the-delivery-is-its-done-mark.md). On
+ * An attempt is recorded 100 ms and a write after its answer (docs/decisions/0016-the-delivery-is-its-done-mark.md). On
  * a machine of two cores that also runs the stores, the write itself took up to half a second.
  */
 const RECORDED_WITHIN_MS = 600;

@@ -13,7 +13,7 @@ beforeEach(() => {
 describe('a lease without a release within 90 s in which the stores answer', () => {
   /** Whether the lease was taken over, and whether it is still announced to other processes. */
   async function lookAfter(ms: number): Promise<{ isTakenOver: boolean; announced: string[] }> {
-    at.tickAfter(50);
+    at.tickAfter(120);
     for (let passedMs = 0; passedMs < ms; passedMs += 4_000) {
       at.announced = [];
       at.tickAfter(4_000);
@@ -124,7 +124,7 @@ describe('a lease without a release within 90 s in which the stores answer', () 
       const earlier = at.take('att_earlier');
       earlier.markMade('delivery');
       at.take('att_1').markMade('delivery');
-      at.tickAfter(50);
+      at.tickAfter(120);
       at.areOurs = false;
       at.outageFreeMs += 90_000;
       at.tickAfter(4_000);

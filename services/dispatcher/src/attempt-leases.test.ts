@@ -13,11 +13,11 @@ beforeEach(() => {
 });
 
 describe('a lease', () => {
-  it('is never announced when it is released within 50 ms', () => {
+  it('is never announced when it is released within 120 ms', () => {
     const { release } = at.take('att_1');
-    at.tickAfter(49);
+    at.tickAfter(119);
     release();
-    at.tickAfter(50);
+    at.tickAfter(120);
     expect([at.announced, at.withdrawn]).toEqual([[], []]);
   });
 
@@ -25,19 +25,19 @@ describe('a lease', () => {
     at.take('att_1');
     at.take('att_2').release();
     at.leases.announceAll();
-    at.tickAfter(50);
+    at.tickAfter(120);
     expect(at.announced).toEqual([['att_1']]);
   });
 
-  it('is announced after 50 ms, renewed every four seconds, and withdrawn when it is released', () => {
+  it('is announced after 120 ms, renewed every four seconds, and withdrawn when it is released', () => {
     const { release } = at.take('att_1');
-    at.tickAfter(50);
-    at.tickAfter(50);
+    at.tickAfter(120);
+    at.tickAfter(120);
     expect(at.announced).toEqual([['att_1']]);
     at.tickAfter(4_000);
     expect(at.announced).toEqual([['att_1'], ['att_1']]);
     release();
-    at.tickAfter(50);
+    at.tickAfter(120);
     expect(at.withdrawn).toEqual(['att_1']);
   });
 
@@ -46,7 +46,7 @@ describe('a lease', () => {
     at.take('att_2');
     at.clockMs += 30;
     at.take('att_3');
-    at.tickAfter(20);
+    at.tickAfter(90);
     expect(at.announced).toEqual([['att_1', 'att_2']]);
     at.tickAfter(30);
     expect(at.announced.at(-1)).toEqual(['att_3']);
@@ -85,7 +85,7 @@ describe('a lease', () => {
 
     it('has lapsed 9 s after its last announcement', () => {
       const lease = at.take('att_1');
-      at.tickAfter(50);
+      at.tickAfter(120);
       at.tickAfter(4_000);
       at.clockMs += 8_999;
       expect(lease.begin()).toBe(true);
@@ -95,19 +95,19 @@ describe('a lease', () => {
 
     it('is neither announced nor withdrawn once it has lapsed: Redis may have that of another process', () => {
       const lease = at.take('att_1');
-      at.tickAfter(50);
+      at.tickAfter(120);
       at.tickAfter(9_000);
       lease.release();
-      at.tickAfter(50);
+      at.tickAfter(120);
       expect([at.announced, at.withdrawn]).toEqual([[['att_1']], []]);
     });
 
     it('is not withdrawn when it is released before the first tick', () => {
       const lease = at.take('att_1');
-      at.tickAfter(50);
+      at.tickAfter(120);
       at.clockMs += 9_000;
       lease.release();
-      at.tickAfter(50);
+      at.tickAfter(120);
       expect(at.withdrawn).toEqual([]);
     });
   });
@@ -152,22 +152,22 @@ describe('a lease', () => {
   it('is not withdrawn while it is claimed again after its release', async () => {
     (await at.takeWhenFree('att_1')).release();
     const claiming = at.takeWhenFree('att_1');
-    at.tickAfter(50);
+    at.tickAfter(120);
     const { release } = await claiming;
-    at.tickAfter(50);
+    at.tickAfter(120);
     expect(at.withdrawn).toEqual([]);
     release();
-    at.tickAfter(50);
+    at.tickAfter(120);
     expect(at.withdrawn).toEqual(['att_1']);
   });
 
   it('is not withdrawn when it was taken again right after its release', async () => {
     (await at.takeWhenFree('att_1')).release();
     const { release } = await at.takeWhenFree('att_1');
-    at.tickAfter(50);
+    at.tickAfter(120);
     expect(at.withdrawn).toEqual([]);
     release();
-    at.tickAfter(50);
+    at.tickAfter(120);
     expect(at.withdrawn).toEqual(['att_1']);
   });
 });

@@ -29,10 +29,10 @@ interface LeaseDeps {
   isStopping: () => boolean;
 }
 
-/** Most attempts end before this, and cost Redis nothing. */
-const ANNOUNCED_AFTER_MS = 50;
+/** Most attempts are recorded before this (SETTLE_BATCH waits for 100 ms), and cost Redis nothing. */
+const ANNOUNCED_AFTER_MS = 120;
 /** An attempt that lasts is announced by then: its age, and the time to the next tick. */
-export const ANNOUNCED_WITHIN_MS = 150;
+export const ANNOUNCED_WITHIN_MS = 250;
 /** How often a wait checks whether a lease in this process is abandoned. */
 const CHECKED_AGAIN_AFTER_MS = 5_000;
 const CLAIMED_AGAIN_AFTER_MS = 250;

@@ -53,7 +53,7 @@ const SEND: Remaining = { kind: 'send' };
  * What prevents a double send:
  * 1. A lease in the memory of this process: of two records of one attempt the second waits until the
  *    outcome of the first is recorded (attempt-leases.ts).
- * 2. The announcement of that lease in Redis, for attempts that last longer than 50 ms: a dispatcher
+ * 2. The announcement of that lease in Redis, for attempts that last longer than 120 ms: a dispatcher
  *    that takes over a partition waits for what its former owner still works on. A process that was frozen
  *    for longer than a lease lasts claims the attempt again before its request. Work that hung until its consumer
  *    was replaced makes no request any more.
@@ -72,7 +72,7 @@ const SEND: Remaining = { kind: 'send' };
  *
  * What cannot be prevented (docs/contract.md C10.1). The endpoint recognises all of it by `webhook-id`:
  * - After a crash: the attempts that were under way, and those whose response was not recorded yet: it
- *   came in the last 40 ms (settle.ts), or its batch was being written.
+ *   came in the last 100 ms (settle.ts), or its batch was being written.
  * - A request whose response did not arrive in time, although the endpoint processed it: its retry.
  * - Without Redis: the attempts that a living former owner still works on when a partition changes
  *   hands.

@@ -83,7 +83,7 @@ interface SettleResendDeps extends SettleDeps {
  * Nobody waits for a settlement, and a batch costs more than its items (docs/performance.md, Tried). An attempt whose
  * response came within the linger before a crash is sent twice: a test compares the pages that say so with it.
  */
-export const SETTLE_BATCH = { maxItems: 200, lingerMs: 40, maxInFlight: 2 };
+export const SETTLE_BATCH = { maxItems: 200, lingerMs: 100, maxInFlight: 2 };
 
 /**
  * Settle: stores the outcome of an attempt, then publishes what follows from it. Only then may
