@@ -135,6 +135,11 @@ describe('duplicates', () => {
       'in flight at the kill',
       'unexplained',
     ]);
+    const ofOthers = excuses.map((each) => ({ ...each, isOf: (n: number) => n === 2 }));
+    expect(duplicates(requests, 3, { excuses: ofOthers })).toMatchObject([
+      { reason: 'unexplained' },
+      { reason: 'unexplained' },
+    ]);
   });
 
   it('are found after a 2xx beside another one that a fault explains', () => {

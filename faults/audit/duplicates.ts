@@ -94,7 +94,11 @@ function repeatsAmong(
 }
 
 function excuseFor(first: Arrival, excuses: readonly Excuse[]): Excuse | undefined {
-  return excuses.find(({ fromMs, toMs }) => first.atMs <= toMs && first.answeredAtMs >= fromMs);
+  const { n, atMs, answeredAtMs } = first;
+  return excuses.find(
+    ({ fromMs, toMs, isOf }) =>
+      atMs <= toMs && answeredAtMs >= fromMs && (!isOf || (n !== null && isOf(n))),
+  );
 }
 
 function historyOf(

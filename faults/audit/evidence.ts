@@ -47,6 +47,8 @@ export interface Excuse {
   reason: string;
   fromMs: number;
   toMs: number;
+  /** Whether it explains duplicates of the message with this number; of every message when it is left out. */
+  isOf?: (n: number) => boolean;
 }
 
 /** One service that was asked to stop. */

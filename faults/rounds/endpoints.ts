@@ -1,4 +1,5 @@
 import { percentilesOf } from '../../bench/measure/figures.ts';
+import type { Excuse } from '../audit/evidence.ts';
 import type { Book } from '../load/book.ts';
 import { type Breakage, ENDPOINTS, type Plan, usualPlan } from '../load/plan.ts';
 import type { Round, Scene } from '../round.ts';
@@ -121,23 +122,36 @@ const breaking: Plan = {
   ...usualPlan,
   refusalsOf: (n) => (n % BROKEN_EVERY === 0 ? 1 : 0),
   replyTo: (n, _endpoint, nth) => {
-    const how = BREAKAGES[(n / BROKEN_EVERY) % BREAKAGES.length];
-    if (n % BROKEN_EVERY === 0 && nth === 1 && how) return { kind: 'broken', how };
+    const how = breakageOf(n);
+    if (nth === 1 && how) return { kind: 'broken', how };
     return { kind: 'status', status: 200, afterMs: 0 };
   },
+};
+
+function breakageOf(n: number): Breakage | undefined {
+  return n % BROKEN_EVERY === 0 ? BREAKAGES[(n / BROKEN_EVERY) % BREAKAGES.length] : undefined;
+}
+
+/** When a kept connection ends without a byte of an answer, the request is sent once more (docs/contract.md C10.1). */
+const SENT_ONCE_MORE: Excuse = {
+  reason: 'connection ended without an answer',
+  fromMs: -Infinity,
+  toMs: Infinity,
+  isOf: (n) => ['reset', 'closed'].includes(breakageOf(n) ?? ''),
 };
 
 const BROKEN_RESPONSES: Round = {
   name: 'F12',
   summary:
     'endpoints reset or close connections, respond with something other than HTTP, or stop within a header',
-  promise: '0 lost, each broken request is retried as its schedule says, no service ends',
+  promise:
+    '0 lost, each broken request is sent once more (C10.1) or retried as its schedule says, no service ends',
   seconds: SECONDS,
   plan: breaking,
   recoverWithinMs: () => 2_000,
   async inject({ pause, seconds }: Scene) {
     await pause(seconds * 1_000);
-    return { endedAtMs: Date.now() };
+    return { endedAtMs: Date.now(), excuses: [SENT_ONCE_MORE] };
   },
 };
 
