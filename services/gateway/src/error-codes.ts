@@ -58,7 +58,7 @@ export const EVERYWHERE = {
   unauthorized: {
     status: 401,
     when: 'the API key is missing or not valid',
-    message: 'Send a valid API key in the header x-api-key.',
+    message: 'Send a valid API key in the header x-api-key, or as Authorization: Bearer.',
   },
   company_mismatch: {
     status: 403,

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { allows, type Scope, SCOPES } from '@posthorn/domain/access.ts';
+import { VERSION } from '@posthorn/platform/service/metrics.ts';
 import { pathsOf } from '../../../services/gateway/src/http/route.ts';
 import { type ApiAnswer, type ApiClient, createApiClient } from '../../support/api/api-client.ts';
 import {
@@ -109,6 +110,69 @@ describe('API keys', () => {
     let otherId: string | undefined;
     const createOther = async (): Promise<string> =>
       (otherId ??= (await createCompany(posthorn, 'Other')).companyId);
+  });
+
+  describe('Calling the API · Authorization [security]', () => {
+    const send = (headers: Record<string, string>, path = '/webhooks') =>
+      createApiClient(posthorn.baseUrl, null).get(path, headers);
+
+    it.each(['Bearer', 'bearer', 'BEARER '])('%s and the key is as x-api-key', async (scheme) => {
+      dataOf(await send({ authorization: `${scheme} ${posthorn.apiKey}` }));
+    });
+
+    it('may be given with x-api-key when both have the same key', async () => {
+      const [key, authorization] = [posthorn.apiKey, `Bearer ${posthorn.apiKey}`];
+      dataOf(await send({ authorization, 'x-api-key': key }));
+      for (const other of [{ 'x-api-key': 'other' }, { authorization: 'Bearer other' }]) {
+        const answer = await send({ authorization, 'x-api-key': key, ...other });
+        expectFailure(answer, 401, 'unauthorized');
+      }
+    });
+
+    it('of another scheme is ignored beside x-api-key, and 401 alone', async () => {
+      const authorization = 'Basic YTpi';
+      dataOf(await send({ authorization, 'x-api-key': posthorn.apiKey }));
+      const answer = await send({ authorization });
+      expectFailure(answer, 401, 'unauthorized');
+      expect(answer.headers.get('www-authenticate')).toMatch(/^ApiKey .+, Bearer realm=/);
+    });
+
+    it('needs no companyid, and one of another company is 403', async () => {
+      const authorization = `Bearer ${posthorn.apiKey}`;
+      dataOf(await send({ authorization }, '/projects'));
+      dataOf(await send({ authorization, companyid: posthorn.companyId }, '/projects'));
+      const answer = await send({ authorization, companyid: 'comp_unknown' }, '/webhooks');
+      expectFailure(answer, 403, 'company_mismatch');
+      expectInvalid(await send({ 'x-api-key': posthorn.apiKey }, '/projects'), 'companyid');
+    });
+  });
+
+  describe('API keys · GET /api/v1/me', () => {
+    it('describes the key of the request, whatever its scopes and app', async () => {
+      const { appId } = await posthorn.api.createTarget('https://example.com/hook');
+      const expiresAt = '2100-01-01T00:00:00.000Z';
+      const limited = await makeLimited({ scopes: ['messages:write'], appId, expiresAt });
+      const { body } = await createApiClient(posthorn.baseUrl, limited.key ?? '').get('/api/v1/me');
+      expect(body.data).toEqual({
+        companyId: posthorn.companyId,
+        companyName: expect.any(String),
+        keyId: limited.id,
+        keyName: 'Limited',
+        scopes: ['messages:write'],
+        appId,
+        expiresAt,
+        serverVersion: VERSION,
+      });
+      const own = dataOf<object>(await posthorn.api.get('/api/v1/me'));
+      expect(own).toMatchObject({ scopes: [...SCOPES], appId: null, expiresAt: null });
+      expectFailure(
+        await createApiClient(posthorn.baseUrl, null).get('/api/v1/me'),
+        ...([401, 'unauthorized'] as const),
+      );
+    });
+
+    const makeLimited = async (fields: object): Promise<ShownKey> =>
+      dataOf(await posthorn.api.post(KEYS, { name: 'Limited', ...fields }), 201);
   });
 
   describe('API keys · POST /api/v1/api-keys', () => {
@@ -368,7 +432,7 @@ describe('Wrong API keys [security]', () => {
       expect(status).toBe(401);
       expect(body).toEqual({
         success: false,
-        message: 'Send a valid API key in the header x-api-key.',
+        message: expect.stringContaining('Send a valid API key'),
         code: 'unauthorized',
         requestId: expect.any(String),
       });
@@ -376,10 +440,14 @@ describe('Wrong API keys [security]', () => {
   });
 
   it('are refused with 429 after a hundred, while a valid key from the same address works', async () => {
+    const everyone = createApiClient(posthorn.baseUrl, null);
     const statuses: number[] = [];
     let last: ApiAnswer | undefined;
     while (statuses.length < 2 * PER_MINUTE && last?.status !== 429) {
-      last = await call({ 'x-api-key': `${UNKNOWN_KEY}${statuses.length}` });
+      const wrong = `${UNKNOWN_KEY}${statuses.length}`;
+      last = await (statuses.length % 2 === 0
+        ? call({ 'x-api-key': wrong })
+        : everyone.get('/webhooks', { authorization: `Bearer ${wrong}` }));
       statuses.push(last.status);
     }
     expect(last?.status).toBe(429);
@@ -388,6 +456,8 @@ describe('Wrong API keys [security]', () => {
     expect(statuses.slice(0, -1).every((status) => status === 401)).toBe(true);
     expect((await call({ 'x-api-key': '' })).status).toBe(429);
 
+    const bearer = { authorization: `Bearer ${posthorn.apiKey}` };
+    expect((await everyone.get('/webhooks', bearer)).status).toBe(200);
     const valid = await call({});
     expect(valid.status).toBe(200);
     expect(valid.headers.get('ratelimit')).toMatch(/^"(company|address)";r=299\d{3};t=\d+$/);

@@ -32,6 +32,7 @@ function standardOutput(): DestinationStream {
 
 const SECRET_NAMES = new Set([
   'authorization',
+  'x-api-key',
   'secret',
   'hmacSecret',
   'apiKey',

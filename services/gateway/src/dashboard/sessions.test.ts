@@ -1,6 +1,7 @@
 import { beforeEach, describe, expect, test } from '@jest/globals';
 import type { Request, Response } from 'express';
 import {
+  createIdentify,
   createSessionCookies,
   createPortalSessions,
   type PortalSession,
@@ -146,5 +147,60 @@ describe('portal sessions', () => {
       });
       expect(reads).toEqual([]);
     });
+  });
+});
+
+describe('who makes a request', () => {
+  const session: Session = { kind: 'company', companyId: 'comp_a', keyHash: 'hash', endsAtMs: 1 };
+  const key = { companyId: 'comp_a', keyId: 'key_1', scopes: [], appId: null };
+
+  /** Returns what was looked up: a key, or the hash of the key of a session, and the company that counts. */
+  async function lookedUp(headers: Record<string, string>): Promise<object> {
+    let found = {};
+    const identify = createIdentify({
+      authenticate({ apiKey, keyHash }) {
+        found = { apiKey, keyHash };
+        return Promise.resolve({ ...key, expiresAtMs: null, isSuspended: false });
+      },
+      cookies: { read: () => session },
+      portalSessions: { assertGoesOn: () => Promise.resolve() },
+    });
+    const request = { headers, get: (name: string) => headers[name] };
+    // The few members that are used; express has no smaller type for them.
+    await identify(request as unknown as Request);
+    return { ...found, companyid: headers.companyid };
+  }
+
+  test.each([
+    [{ 'x-api-key': 'k' }, { apiKey: 'k' }],
+    [{ authorization: 'Bearer k' }, { apiKey: 'k', companyid: 'comp_a' }],
+    [{ authorization: 'bearer   k' }, { apiKey: 'k', companyid: 'comp_a' }],
+    [
+      { authorization: 'Bearer k', companyid: 'comp_b' },
+      { apiKey: 'k', companyid: 'comp_b' },
+    ],
+    [{ authorization: 'Bearer' }, { apiKey: '', companyid: 'comp_a' }],
+    [{ authorization: 'Bearerk' }, {}],
+    [{ authorization: 'Basic k' }, {}],
+    [{ authorization: 'Basic b', 'x-api-key': 'k' }, { apiKey: 'k' }],
+    [
+      { authorization: 'Bearer b', 'x-api-key': 'k' },
+      { apiKey: '', companyid: 'comp_a' },
+    ],
+    [
+      { authorization: 'Bearer k', 'x-api-key': '' },
+      { apiKey: '', companyid: 'comp_a' },
+    ],
+  ])('with %j is known by %j', async (headers, expected) => {
+    const nothing = { apiKey: undefined, keyHash: undefined, companyid: undefined };
+    expect(await lookedUp({ ...headers })).toEqual({ ...nothing, ...expected });
+  });
+
+  test('is known by a session whatever Authorization a proxy adds, and by x-api-key before it', async () => {
+    const named = { 'x-posthorn-session': '1' };
+    expect(await lookedUp({ ...named, authorization: 'Bearer of-a-proxy' })).toMatchObject({
+      keyHash: 'hash',
+    });
+    expect(await lookedUp({ ...named, 'x-api-key': 'k' })).toMatchObject({ apiKey: 'k' });
   });
 });

@@ -15,7 +15,12 @@ import { z } from 'zod';
 import { ApiError, nullIf404 } from '../api-error.ts';
 import type { Identify } from '../http/pipeline.ts';
 import type { Caller } from '../keys/rights.ts';
-import { type Authenticate, sessionEnded } from '../keys/authenticate.ts';
+import {
+  type Authenticate,
+  givenKeyOf,
+  SESSION_HEADER,
+  sessionEnded,
+} from '../keys/authenticate.ts';
 import type { Apps } from '../projects/apps.ts';
 
 interface IdentifyDeps {
@@ -26,12 +31,16 @@ interface IdentifyDeps {
 
 export function createIdentify({ authenticate, cookies, portalSessions }: IdentifyDeps): Identify {
   return async (request) => {
-    const apiKey = request.get('x-api-key');
     const companyId = request.get('companyid');
     const { ip: address } = request;
     const named = readNamedSession(request);
-    if (apiKey !== undefined || named === null) {
-      return authenticate({ apiKey, companyId, address });
+    // Beside a session only `x-api-key` counts: a proxy that signs people in may send a bearer token of its own.
+    if (request.get('x-api-key') !== undefined || named === null) {
+      const { apiKey, isBearer } = givenKeyOf(request.headers);
+      const key = await authenticate({ apiKey, companyId, address });
+      // docs/contract.md C4.7: a bearer of a key need not name its company.
+      if (isBearer && companyId === undefined) request.headers.companyid = key.companyId;
+      return key;
     }
     const session = sessionNamed(cookies, request, named);
     const key = await authenticate({ keyHash: session.keyHash, companyId, address });
@@ -167,12 +176,6 @@ function cookieOf(request: Request, name: string): string | null {
   const [found, another] = pairs.filter(([key]) => key === name);
   return another === undefined ? (found?.[1] ?? null) : null;
 }
-
-/**
- * No form and no link of another site can set a header, and no script of one without permission that the
- * gateway never gives (docs/contract.md C19.3). A cookie without this header is ignored.
- */
-const SESSION_HEADER = 'x-posthorn-session';
 
 /** Which session a page means. */
 interface NamedSession {

@@ -7,10 +7,10 @@ import { matchedPath } from './http-metrics.ts';
 import type { Caller } from '../keys/rights.ts';
 
 /**
- * RFC 9110, section 15.5.2: every 401 has a challenge; some clients throw without one. The scheme is not `Basic`, for
- * which a browser would show a dialog of its own over the dashboard.
+ * RFC 9110, section 15.5.2: every 401 has a challenge, here one for each way to send the key (section 11.6.1); some clients
+ * throw without one. No scheme is `Basic`, for which a browser would show a dialog of its own over the dashboard.
  */
-export const CHALLENGE = 'ApiKey realm="posthorn", header="x-api-key"';
+export const CHALLENGE = 'ApiKey realm="posthorn", header="x-api-key", Bearer realm="posthorn"';
 
 const runAfter = (ms: number, run: () => void): void => void setTimeout(run, ms);
 

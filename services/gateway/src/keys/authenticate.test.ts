@@ -123,7 +123,7 @@ describe('authenticate', () => {
       expect([refusal.status, refusal.code, refusal.message]).toEqual([
         401,
         'unauthorized',
-        'Send a valid API key in the header x-api-key.',
+        'Send a valid API key in the header x-api-key, or as Authorization: Bearer.',
       ]);
       expect([counted, used]).toEqual([['192.0.2.1'], []]);
     };

@@ -9,6 +9,7 @@ import {
   type KeyRecord,
 } from '@posthorn/platform/mongo/companies/companies.ts';
 import type { Logger } from '@posthorn/platform/service/logger.ts';
+import type { IncomingHttpHeaders } from 'node:http';
 import { ApiError } from '../api-error.ts';
 import type { WrongKeys } from '../limits/rate-limits.ts';
 
@@ -134,6 +135,41 @@ export const sessionEnded = (): ApiError =>
 function isExpired({ expiresAtMs }: KeyRecord, nowMs: number): boolean {
   return expiresAtMs !== null && expiresAtMs <= nowMs;
 }
+
+/** The API key that a request has in its headers. */
+interface GivenKey {
+  /** Undefined without one. '' for two different ones: no key is valid then. */
+  apiKey: string | undefined;
+  isBearer: boolean;
+}
+
+/** RFC 6750, 2.1. RFC 9110, 11.1: the name of a scheme is case-insensitive. */
+const BEARER = /^bearer(?: +(.*))?$/i;
+
+/**
+ * Returns the API key of a request: `x-api-key`, or the token of `Authorization: Bearer`. Another scheme is not ours, as
+ * when a proxy in front asks for a password.
+ */
+export function givenKeyOf(headers: IncomingHttpHeaders): GivenKey {
+  const named = headers['x-api-key'] as string | undefined;
+  const { authorization } = headers;
+  const bearer = authorization === undefined ? null : BEARER.exec(authorization);
+  if (!bearer) return { apiKey: named, isBearer: false };
+  const [, token = ''] = bearer;
+  return { apiKey: named === undefined || named === token ? token : '', isBearer: true };
+}
+
+/** Whether the request has anything that says who makes it, valid or not. */
+export function hasCredentials(headers: IncomingHttpHeaders): boolean {
+  const names = ['x-api-key', 'authorization', SESSION_HEADER];
+  return names.some((name) => headers[name] !== undefined);
+}
+
+/**
+ * No form and no link of another site can set a header, and no script of one without permission that the
+ * gateway never gives (docs/contract.md C19.3). A cookie without this header is ignored.
+ */
+export const SESSION_HEADER = 'x-posthorn-session';
 
 interface Hashes {
   add: (keyHash: string) => void;
