@@ -12,7 +12,7 @@ import {
   refuseMethod,
 } from './http/known-routes.ts';
 import { handlersOf, type PipelineDeps } from './http/pipeline.ts';
-import { pathsOf, type Route } from './http/route.ts';
+import { methodsOf, pathsOf, type Route } from './http/route.ts';
 import { SECURITY_HEADERS } from './http/harden-server.ts';
 import { sendError } from './http/send-error.ts';
 import type { RateLimits } from './limits/rate-limits.ts';
@@ -51,7 +51,10 @@ export function createApp(deps: AppDeps): Express {
   app.use(setSecurityHeaders, assignRequestId, observe, refuseDeliveries);
   app.use(limits.limitAddress, refuseWhileClockIsWrong(clock));
   for (const route of routes) {
-    for (const path of pathsOf(route)) app[route.method](path, ...handlersOf(route, deps));
+    const handlers = handlersOf(route, deps);
+    for (const path of pathsOf(route)) {
+      for (const method of methodsOf(route)) app[method](path, ...handlers);
+    }
   }
   for (const [path, methods] of methodsByPath(routes)) app.all(path, refuseMethod(methods));
   app.use(dashboard.router);

@@ -331,6 +331,17 @@ describe('Apps', () => {
       expect(dataOf(await api.get(`/apps/${app.id}`))).toEqual(changed);
     });
 
+    it('may be spelled PATCH, at both addresses', async () => {
+      const app = await make.app({ projectId, name: 'Old', description: 'Old' });
+      for (const [path, name] of [
+        [`/apps/${app.id}`, 'New'],
+        [`/api/v1/apps/${app.id}`, 'Newer'],
+      ] as const) {
+        const changed = dataOf<ShownApp>(await api.request('PATCH', path, { name }));
+        expect(changed).toMatchObject({ name, description: 'Old' });
+      }
+    });
+
     it('changes nothing when no field is given, not even updatedAt', async () => {
       const app = await make.app({ projectId });
       expect(dataOf(await api.put(`/apps/${app.id}`, {}))).toEqual(app);

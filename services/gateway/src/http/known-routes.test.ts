@@ -5,6 +5,7 @@ const routes = createKnownRoutes(
   [
     { method: 'get', path: '/webhooks/:webhookId' },
     { method: 'delete', path: '/webhooks/:webhookId' },
+    { method: 'put', path: '/apps/:appId' },
     { method: 'get', path: '/audit-events', versionedOnly: true },
   ],
   [
@@ -22,6 +23,11 @@ describe('the labels of a request', () => {
   ])('%s', (_what, method, path, matched) => {
     const labels = { method: 'GET', route: '/webhooks/:webhookId', isKnown: true };
     expect(routes.labelsOf(method, path, matched)).toEqual(labels);
+  });
+
+  test.each(['PUT', 'PATCH'])('of a change with %s', (method) => {
+    const labels = { method, route: '/apps/:appId', isKnown: true };
+    expect(routes.labelsOf(method, '/apps/app_1', '/apps/:appId')).toEqual(labels);
   });
 
   test('of a page', () => {

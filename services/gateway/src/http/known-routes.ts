@@ -1,6 +1,6 @@
 import type { RequestHandler } from 'express';
 import { ApiError } from '../api-error.ts';
-import { pathsOf, type Route } from './route.ts';
+import { methodsOf, pathsOf, type Route } from './route.ts';
 
 /** The labels of a request. Both come from closed sets, whatever a client sends. */
 interface RouteLabels {
@@ -25,7 +25,7 @@ export interface KnownPage {
   isStream?: boolean;
 }
 
-const METHODS = new Set(['GET', 'POST', 'PUT', 'DELETE']);
+const METHODS = new Set(['GET', 'POST', 'PUT', 'PATCH', 'DELETE']);
 const VERSION = /^\/api\/v1(?=\/)/;
 
 /**
@@ -43,7 +43,7 @@ export function createKnownRoutes(
   }));
   const pathsByPattern = new Map(patterns.map(({ path }) => [path, path]));
   const known = new Set([
-    ...routes.map(({ method, path }) => `${method.toUpperCase()} ${path}`),
+    ...routes.flatMap((each) => labelled(each).map((method) => `${method} ${each.path}`)),
     ...pages.flatMap(({ path, methods }) =>
       methods.map((method) => `${method} ${withoutVersion(path)}`),
     ),
@@ -67,6 +67,9 @@ export function createKnownRoutes(
   };
 }
 
+const labelled = (route: Pick<Route, 'method'>): string[] =>
+  methodsOf(route).map((method) => method.toUpperCase());
+
 function withoutVersion(path: string): string {
   return path.replace(VERSION, '');
 }
@@ -81,7 +84,7 @@ export function methodsByPath(routes: readonly Route[]): Map<string, string[]> {
   const methods = new Map<string, string[]>();
   for (const route of routes) {
     for (const path of pathsOf(route)) {
-      methods.set(path, [...(methods.get(path) ?? []), route.method.toUpperCase()]);
+      methods.set(path, [...(methods.get(path) ?? []), ...labelled(route)]);
     }
   }
   return methods;

@@ -142,6 +142,11 @@ export function route<
   return { ...spec, query: spec.query ?? NO_FIELDS, body: spec.body ?? null };
 }
 
+/** Returns the methods that a route answers to: every `PUT` is partial, so `PATCH` is the same (docs/contract.md C1.8). */
+export function methodsOf({ method }: Pick<RouteSpec, 'method'>): (Method | 'patch')[] {
+  return method === 'put' ? [method, 'patch'] : [method];
+}
+
 /** Returns the paths at which a route is mounted. */
 export function pathsOf({
   path,

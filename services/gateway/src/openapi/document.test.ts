@@ -56,6 +56,8 @@ function mountedRoutes(): string[] {
       .filter(({ stack }) => !stack.some(({ method }) => method === 'unsubscribe'))
       .flatMap(({ path, stack }) => [...new Set(stack.map(({ method }) => `${method} ${path}`))])
       .map((each) => each.replaceAll(/:(\w+)/g, '{$1}'))
+      // The document has `PUT`, of which it is another spelling (docs/contract.md C1.8).
+      .filter((each) => !each.startsWith('patch '))
       .map((each) => each.replace(/^\w+/, (method) => method.toUpperCase()))
       .sort()
   );

@@ -118,7 +118,7 @@ describe('Envelope and errors', () => {
 
     it.each([
       ['PATCH', '/projects', 'POST, GET'],
-      ['POST', '/webhooks/wh_1', 'GET, PUT, DELETE'],
+      ['POST', '/webhooks/wh_1', 'GET, PUT, PATCH, DELETE'],
       ['DELETE', '/api/v1/api-keys', 'POST, GET'],
       ['OPTIONS', '/apps', 'POST, GET'],
     ])('%s %s gets 405 with the methods that there are', async (method, path, allow) => {
