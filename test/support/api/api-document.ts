@@ -26,6 +26,7 @@ interface OperationObject {
   operationId: string;
   parameters?: (Parameter | JsonSchema)[];
   requestBody?: { required: boolean; content: Record<string, Media> };
+  security?: Record<string, string[]>[];
   responses: Record<string, Answer | JsonSchema>;
 }
 
@@ -46,6 +47,8 @@ export interface Operation {
   method: string;
   /** With the parameters in braces. */
   path: string;
+  /** It needs no API key. */
+  isForEveryone: boolean;
   parameters: Parameter[];
   body: { isRequired: boolean; schema: JsonSchema; examples: unknown[] } | null;
   answers: ReadonlyMap<number, DocumentedAnswer>;
@@ -63,6 +66,7 @@ export function operationsOf(document: ApiDocument): Operation[] {
       id: operation.operationId,
       method: method.toUpperCase(),
       path,
+      isForEveryone: operation.security?.some((each) => Object.keys(each).length === 0) ?? false,
       parameters: (operation.parameters ?? []).map((each) => resolved<Parameter>(document, each)),
       body: bodyOf(operation),
       answers: answersOf(document, operation),

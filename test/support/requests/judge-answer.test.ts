@@ -17,6 +17,7 @@ const operation: Operation = {
   id: 'appGet',
   method: 'GET',
   path: '/apps/{appId}',
+  isForEveryone: false,
   parameters: [],
   body: null,
   answers: new Map([200, 400, 404].map((status) => [status, envelope(status === 200)])),

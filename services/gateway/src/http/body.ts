@@ -166,7 +166,7 @@ function problemsOf(issue: z.core.$ZodIssue, unknownMessage: string): Problem[] 
 }
 
 /** The parts of a request besides its path and body. */
-interface RequestHead {
+export interface RequestHead {
   /** The query string as it was received, without the question mark. */
   queryText: string;
   header: (name: string) => string | undefined;

@@ -1,11 +1,19 @@
 import type { Request, RequestHandler, Response } from 'express';
-import { forOneApp, overloaded, unavailable } from '../api-error.ts';
+import { forOneApp, invalidRequest, overloaded, unavailable } from '../api-error.ts';
+import { hasCredentials } from '../keys/authenticate.ts';
 import { assertAllowed, type Caller, type NamedIds, type Needed } from '../keys/rights.ts';
 import type { RateLimits } from '../limits/rate-limits.ts';
 import type { RequestsUnderWay } from '../limits/requests-under-way.ts';
 import type { CompanyRests, TakeTurn, Turns } from '../limits/turns.ts';
 import type { RecordRequest } from './audit-requests.ts';
-import { assertJson, createReceiveBody, readBody, readHead, readRawFields } from './body.ts';
+import {
+  assertJson,
+  createReceiveBody,
+  readBody,
+  readHead,
+  readRawFields,
+  type RequestHead,
+} from './body.ts';
 import type { RequestDeadlines } from './request-deadlines.ts';
 import { REQUEST_BYTES, type RequestMemory } from './request-memory.ts';
 import { type ApiRequest, type ApiResponse, type Body, NO_FIELDS, type Route } from './route.ts';
@@ -54,7 +62,25 @@ export function handlersOf(route: Route, deps: PipelineDeps): RequestHandler[] {
     else next();
   };
   const receive = route.body ? [requireJson, createReceiveBody(memory)] : [];
-  return [identifyFor(route, deps), limits.limitCompany, admit, ...receive, respond(route, deps)];
+  const admitted = [identifyFor(route, deps), limits.limitCompany, admit];
+  return [...everyone, ...admitted, ...receive, respond(route, deps)];
+}
+
+/** Responds to a request without credentials; the address of its client is limited before. */
+function respondToEveryone(
+  route: Route,
+  { cacheControl, respond: respondNow }: NonNullable<Route['forEveryone']>,
+): RequestHandler {
+  return async (request, response, next) => {
+    if (hasCredentials(request.headers)) {
+      next();
+      return;
+    }
+    const { problems } = readHead(headOf(request), route);
+    if (problems.length > 0) throw invalidRequest(problems);
+    response.set('Cache-Control', cacheControl);
+    await sendResponse(response, route, respondNow());
+  };
 }
 
 /** The CPU time of the shortest request, about. A message of 1 KB takes 0.25 ms (docs/performance.md). */
@@ -70,6 +96,7 @@ export function identifyFor(
     const caller = await deadlines.within(response, identifying);
     assertAllowed(needed, caller);
     response.locals.caller = caller;
+  const everyone = route.forEveryone ? [respondToEveryone(route, route.forEveryone)] : [];
     next();
   };
 }
@@ -172,8 +199,7 @@ async function readRequest(
   { rests, confineToApp }: PipelineDeps,
 ): Promise<ReadRequest> {
   const { companyId, appId } = caller;
-  const header = (name: string): string | undefined => request.get(name);
-  const head = readHead({ queryText: queryOf(request.url), header }, route);
+  const head = readHead(headOf(request), route);
   const confine = async (ids: NamedIds): Promise<void> => {
     if (appId !== null) await confineToApp({ companyId, appId }, ids, takeTurn);
   };
@@ -248,3 +274,8 @@ function sendResponse(
     ...(nextCursor !== undefined && { nextCursor }),
   });
 }
+const headOf = (request: Request): RequestHead => ({
+  queryText: queryOf(request.url),
+  header: (name) => request.get(name),
+});
+

@@ -86,8 +86,8 @@ interface RouteSpec {
   versionedOnly?: boolean;
   /** The contract's own address has the prefix (docs/contract.md C1.2). */
   isVersionedInContract?: boolean;
-  /** The scope that the API key must have. */
-  scope: Scope;
+  /** The scope that the API key must have; left out for a route that every key may use. */
+  scope?: Scope;
   /** The capability that a visitor of the portal must have; without it, the route does not exist for visitors. */
   portal?: Capability;
   /** Refuses keys of one app, even when everything that the request names is in that app. */
@@ -126,6 +126,8 @@ export interface Route extends RouteSpec {
 /** The schema of a request without query parameters or without body fields. */
 export const NO_FIELDS = z.object({});
 
+  /** What a request without any credentials gets: the same data for everyone, which caches may keep. */
+  forEveryone?: { cacheControl: string; respond: () => ApiResponse };
 type Infer<Schema> = Schema extends z.ZodType ? z.infer<Schema> : Record<string, never>;
 
 /** Gives the handler's body and query the types of the schemas that validate them. */

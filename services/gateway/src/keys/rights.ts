@@ -26,7 +26,8 @@ interface PortalSession {
 
 /** What a route requires. */
 export interface Needed {
-  scope: Scope;
+  /** Absent: every key may use the route. */
+  scope?: Scope;
   /** Absent: the route does not exist for visitors of the portal. */
   portal?: Capability;
 }
@@ -44,7 +45,7 @@ export function assertAllowed(
     if (portal.capabilities.includes(needed)) return;
     throw insufficientScope('What the link to the portal allows does not include this.');
   }
-  if (!allows(scopes, scope)) {
+  if (scope !== undefined && !allows(scopes, scope)) {
     throw insufficientScope(`This API key does not have the scope ${scope}.`);
   }
 }

@@ -82,7 +82,7 @@ function operationsOf(
   const body = requestBody(route, schemas);
   const same = {
     parameters: parametersOf(route, schemas),
-    security: [{ apiKey: [route.scope] }],
+    security: securityOf(route),
     ...(body && { requestBody: body }),
     responses: { ...successResponse(route, schemas), ...failures.of(route) },
   };
@@ -91,6 +91,12 @@ function operationsOf(
     method: route.method,
     operation: { ...(index === 0 ? headOf(route) : aliasHeadOf(route)), ...same },
   }));
+}
+
+/** Every key may use a route without a scope; everyone, without a key, one that is for everyone. */
+function securityOf({ scope, forEveryone }: Route): JsonSchema[] {
+  const keyed = { apiKey: scope === undefined ? [] : [scope] };
+  return forEveryone ? [{}, keyed] : [keyed];
 }
 
 function addressesOf(route: Route): string[] {

@@ -313,8 +313,21 @@ describe('GET /api/v1/source-ips', () => {
     expect(dataOf(shown, 200)).toEqual({ ranges: ['203.0.113.8/32', '2001:db8::/48'] });
   });
 
-  it('needs an API key', async () => {
-    const anonymous = createApiClient(posthorn.baseUrl, '');
-    expect((await anonymous.get('/api/v1/source-ips')).status).toBe(401);
+  it('needs no API key, and caches may keep what everyone gets', async () => {
+    const everyone = createApiClient(posthorn.baseUrl, null);
+    const shown = await everyone.get('/api/v1/source-ips');
+    expect(dataOf(shown, 200)).toEqual({ ranges: ['203.0.113.8/32', '2001:db8::/48'] });
+    expect(shown.headers.get('cache-control')).toBe('public, max-age=3600');
+    expect(shown.headers.get('ratelimit')).toMatch(/^"address";/);
+    expectInvalid(await everyone.get('/api/v1/source-ips?page=2'), 'page');
+    expect((await api.get('/api/v1/source-ips')).headers.get('cache-control')).toBe('no-store');
   });
+
+  it.each([{ 'x-api-key': '' }, { authorization: 'Basic YTpi' }])(
+    'refuses a key that is not valid: %j',
+    async (headers) => {
+      const other = createApiClient(posthorn.baseUrl, null, headers);
+      expect((await other.get('/api/v1/source-ips')).status).toBe(401);
+    },
+  );
 });
