@@ -1,6 +1,8 @@
 import { SCOPES } from '@posthorn/domain/access.ts';
 import type { ApiKeyDocument } from '@posthorn/platform/mongo/documents.ts';
+import { VERSION } from '@posthorn/platform/service/metrics.ts';
 import { z } from 'zod';
+import { ApiError, nullIf404 } from '../api-error.ts';
 import type { Gateway } from '../gateway.ts';
 import { route, type Route } from '../http/route.ts';
 import {
@@ -96,7 +98,13 @@ const listQuery = z.object({ limit: limit(1_000, 1_000), skip });
 
 /** See docs/contract.md C14. */
 export function apiKeyRoutes(gateway: Gateway): Route[] {
-  return [createKey(gateway), listKeys(gateway), rotateKey(gateway), revokeKey(gateway)];
+  return [
+    createKey(gateway),
+    listKeys(gateway),
+    rotateKey(gateway),
+    revokeKey(gateway),
+    readMe(gateway),
+  ];
 }
 
 function createKey({ apiKeys, apps }: Gateway): Route {
@@ -179,6 +187,43 @@ function revokeKey({ apiKeys }: Gateway): Route {
     async handle({ caller: { companyId }, params: { keyId = '' } }) {
       const { name, scopes, appId, expiresAt } = await apiKeys.revoke(companyId, keyId);
       return { changed: { before: { name, scopes, appId, expiresAt }, after: {} } };
+    },
+  });
+}
+
+const meSchema = z
+  .object({
+    companyId: idField('comp'),
+    companyName: z.string(),
+    keyId: idField('key'),
+    keyName: z.string(),
+    scopes: apiKeySchema.shape.scopes,
+    appId: apiKeySchema.shape.appId,
+    expiresAt: apiKeySchema.shape.expiresAt,
+    serverVersion: z.string().meta({ description: 'The version of Posthorn', example: '1.0.0' }),
+  })
+  .meta({ id: 'Me' });
+
+/** See docs/contract.md C4.8. */
+function readMe({ apiKeys, companies }: Gateway): Route {
+  return route({
+    method: 'get',
+    path: '/me',
+    versionedOnly,
+    tag,
+    summary: 'Get the API key of the request, and its company',
+    description: 'Every API key may use it, whatever its scopes.',
+    response: { status: 200, message: 'API key found', data: meSchema },
+    async handle({ caller: { companyId, keyId } }) {
+      const companyName = await companies.nameOf(companyId);
+      const key = await apiKeys.get(companyId, keyId).catch(nullIf404);
+      // It was revoked since it was checked.
+      if (!key || companyName === null) throw new ApiError('unauthorized');
+      const { name: keyName, scopes, appId, expiresAt } = describeApiKey(key);
+      const rights = { scopes, appId, expiresAt };
+      return {
+        data: { companyId, companyName, keyId, keyName, ...rights, serverVersion: VERSION },
+      };
     },
   });
 }
