@@ -52,7 +52,7 @@ async function call<T>(method: string, path: string, body?: object): Promise<T> 
   const { baseUrl, apiKey } = readCredentials();
   const response = await fetch(baseUrl + path, {
     method,
-    headers: { 'x-api-key': apiKey, 'content-type': 'application/json' },
+    headers: { authorization: `Bearer ${apiKey}`, 'content-type': 'application/json' },
     body: body ? JSON.stringify(body) : null,
   }).catch(() => {
     throw new Error(`Cannot connect to ${baseUrl}. Run npm start in another terminal first.`);
@@ -115,7 +115,7 @@ async function waitForStatus(id: string, status: string): Promise<Delivery> {
 }
 
 async function send(webhookId: string, payload: object) {
-  const message = await call<Created>('POST', '/webhook-messages', { webhookId, payload });
+  const message = await call<Created>('POST', '/api/v1/webhook-messages', { webhookId, payload });
   return { messageId: message.id, deliveryId: message.deliveries[0]?.id ?? '' };
 }
 
@@ -125,9 +125,12 @@ async function runDemo({
 }: Awaited<ReturnType<typeof startReceiver>>): Promise<void> {
   const requestsOf = (messageId: string): Received[] =>
     received.filter(({ headers }) => headers['webhook-id'] === messageId);
-  const project = await call<Created>('POST', '/projects', { name: 'Demo' });
-  const app = await call<Created>('POST', '/apps', { name: 'A customer', projectId: project.id });
-  const webhook = await call<Created>('POST', '/webhooks', { url, appId: app.id });
+  const project = await call<Created>('POST', '/api/v1/projects', { name: 'Demo' });
+  const app = await call<Created>('POST', '/api/v1/apps', {
+    name: 'A customer',
+    projectId: project.id,
+  });
+  const webhook = await call<Created>('POST', '/api/v1/webhooks', { url, appId: app.id });
   printStep(`created   project, app and webhook to ${url}`);
 
   const good = await send(webhook.id, { event: 'order.paid', amount: 4200 });

@@ -84,8 +84,8 @@ function rows(all: readonly Row[]): string[] {
 /** Returns a request in plain shell, curl and sed, so that new users need not install anything else. */
 function firstRequest({ baseUrl, apiKey }: Credentials): string[] {
   return [
-    `API=${baseUrl} KEY=${apiKey}`,
-    'post() { curl -sS "$API$1" -H "x-api-key: $KEY" -H "content-type: application/json" -d "$2"; }',
+    `API=${baseUrl}/api/v1 KEY=${apiKey}`,
+    'post() { curl -sS "$API$1" -H "Authorization: Bearer $KEY" -H "content-type: application/json" -d "$2"; }',
     `id() { sed -E 's/.*"id" *: *"([^"]+)".*/\\1/'; }`,
     `PROJECT=$(post /projects '{"name":"Shop"}' | id)`,
     `APP=$(post /apps '{"name":"Orders","projectId":"'$PROJECT'"}' | id)`,
