@@ -37,7 +37,7 @@ const READ_AND_UPDATE: readonly Action[] = ['find', 'update'];
 /** An upsert needs both. */
 const WRITE: readonly Action[] = ['find', 'insert', 'update'];
 
-/** `idempotencyKeys` has the keys that were claimed before they had a collection for each day. */
+/** `idempotencyKeys` has the keys of creations; those of messages have a collection for each day. */
 type UndividedName = Exclude<CollectionName, 'messages' | 'deliveries'>;
 type Rights = Partial<Record<DatabaseUser, readonly Action[]>>;
 

@@ -99,6 +99,10 @@ const cannotBeStored = (reason: UnavailableReason, isDelayed = false): ApiError 
 
 export const unavailable = (reason: UnavailableReason): ApiError => cannotBeStored(reason);
 
+/** The first request with the same idempotency key is not decided yet. */
+export const keyRunning = (): ApiError =>
+  new ApiError('idempotency_key_running', undefined, { headers: { 'Retry-After': '1' } });
+
 /** The company, or the address of a client that is not known yet, holds as much memory as it may. */
 export const overloaded = (): ApiError => cannotBeStored('share_full', true);
 

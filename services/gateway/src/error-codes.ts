@@ -210,8 +210,8 @@ const SOMEWHERE = {
   },
   idempotency_key_reused: {
     status: 422,
-    when: 'the key was used with another body',
-    message: 'This Idempotency-Key was used with another body; use a new key for a new message.',
+    when: 'the key was used with another body, or with another id in the address',
+    message: 'This Idempotency-Key was used with another body; use a new key for a new request.',
   },
 } as const satisfies Record<string, ErrorSpec>;
 

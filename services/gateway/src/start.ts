@@ -14,6 +14,7 @@ import {
   createCompanyLife,
   createCompanyStore,
 } from '@posthorn/platform/mongo/companies/companies.ts';
+import { createCreationKeyStore } from '@posthorn/platform/mongo/companies/creation-keys.ts';
 import { createLinkStore } from '@posthorn/platform/mongo/companies/links.ts';
 import {
   createCompanyRemoval,
@@ -70,6 +71,7 @@ import type { Gateway } from './gateway.ts';
 import { concurrencyBoundsOf } from './history/health.ts';
 import { createReadWebhookOutlines } from './history/webhook-outlines.ts';
 import { createRecordRequest, refusalOf } from './http/audit-requests.ts';
+import { createCreateOnce } from './http/creations.ts';
 import { openPort } from './http/harden-server.ts';
 import { createHttpMetrics } from './http/http-metrics.ts';
 import {
@@ -219,6 +221,12 @@ function openRequests(basis: Basis) {
     /** What requests hold that wait for the look-up of their key. */
     unknownCallers: openMemory('unknown_callers', UNKNOWN_CALLERS_BYTES, addressOf),
     recordRequest: createRecordRequest(log),
+    createOnce: createCreateOnce({
+      keys: createCreationKeyStore(requestDb),
+      vault: basis.vault,
+      newId,
+      logger: context.logger,
+    }),
   };
 }
 
@@ -276,8 +284,8 @@ async function openGateway(basis: Basis): Promise<Gateway> {
   const { config, logger } = context;
   const { invalidate } = basis.caches;
   const quotas = openQuotas(basis);
-  const projects = createProjects({ db, quotas, newId, nowMs });
-  const apps = createApps({ db, quotas, projects, newId, nowMs });
+  const projects = createProjects({ db, quotas, nowMs });
+  const apps = createApps({ db, quotas, projects, nowMs });
   const webhooks = createWebhookStore(db, vault);
   const stores = {
     db,
@@ -313,7 +321,7 @@ async function openGateway(basis: Basis): Promise<Gateway> {
     newId,
     invalidate,
     remove,
-    apiKeys: createApiKeys({ db, quotas, newId, nowMs, invalidate }),
+    apiKeys: createApiKeys({ db, quotas, nowMs, invalidate }),
     findPublicKeys: createFindPublicKeys(signingKeys, nowMs),
     companyKeys: createCompanyKeys({ store: signingKeys, newId, nowMs, invalidate }),
     changeWebhook: createChangeWebhook({ webhooks, nowMs, invalidate }),
@@ -433,7 +441,7 @@ function openResends(
   runner.start();
   lifecycle.onStop('resends', runner.stop);
   const { wake } = runner;
-  const startResend = createStartResend({ webhooks, apps, resends, marks, wake, newId, nowMs });
+  const startResend = createStartResend({ webhooks, apps, resends, marks, wake, nowMs });
   return { resends, startResend };
 }
 

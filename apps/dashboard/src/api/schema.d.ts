@@ -455,7 +455,7 @@ export interface paths {
         };
         /**
          * List the addresses that deliveries come from
-         * @description For the firewall in front of an endpoint.
+         * @description For the firewall in front of an endpoint. Needs no API key.
          */
         get: operations["sourceIpList"];
         put?: never;
@@ -522,6 +522,26 @@ export interface paths {
          * @description The key stops working at once at this gateway, and within two seconds at others.
          */
         delete: operations["apiKeyDelete"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/me": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get the API key of the request, and its company
+         * @description Every API key may use it, whatever its scopes.
+         */
+        get: operations["meList"];
+        put?: never;
+        post?: never;
+        delete?: never;
         options?: never;
         head?: never;
         patch?: never;
@@ -1574,10 +1594,10 @@ export interface components {
             ofLink: boolean;
             createdAt: components["schemas"]["Time"];
             /**
-             * @description The key itself. Returned here only
+             * @description The key itself. Returned here only, and null when a repeat with the same `Idempotency-Key` gets the response again
              * @example phk_Y2hvb3NlIHlvdXIgb3duIGtleSB3aXNlbHksIGZyaWVuZHM4RkQ2
              */
-            key: string;
+            key: string | null;
         };
         ApiKey: {
             /**
@@ -1606,6 +1626,31 @@ export interface components {
              * @default 86400
              */
             graceSeconds: number;
+        };
+        Me: {
+            /**
+             * @description Id with the prefix `comp_`
+             * @example comp_01kdyx3m9e7r8s5tqv2wzcbn4a
+             */
+            companyId: string;
+            companyName: string;
+            /**
+             * @description Id with the prefix `key_`
+             * @example key_01kdyx3m9e7r8s5tqv2wzcbn4a
+             */
+            keyId: string;
+            keyName: string;
+            /** @description What the key may do */
+            scopes: ("messages:write" | "read" | "webhooks:write" | "keys:write" | "admin")[];
+            /** @description The only app that the key may be used for; null for the whole company */
+            appId: string | null;
+            /** @description Null for never */
+            expiresAt: components["schemas"]["Time"] | null;
+            /**
+             * @description The version of Posthorn
+             * @example 1.0.0
+             */
+            serverVersion: string;
         };
         SigningKey: {
             /**
@@ -1985,10 +2030,10 @@ export interface components {
              */
             id: string;
             /**
-             * @description Opens the portal once. Whoever has it gets in: give it to one person
+             * @description Opens the portal once. Whoever has it gets in: give it to one person. Null when a repeat with the same `Idempotency-Key` gets the response again
              * @example https://hooks.example.com/dashboard/portal/comp_01kdyx3m9e7r8s5tqv2wzcbn4a#Y2hv
              */
-            url: string;
+            url: string | null;
             expiresAt: components["schemas"]["Time"];
         };
         ListedPortalLink: {
@@ -2278,8 +2323,29 @@ export interface components {
          * @description Conflict
          *
          *     - `quota_exceeded`: the company, project, app, webhook or message would have more than it may; the message names the limit and its setting
+         *     - `idempotency_key_running`: the first request with this key is still running
          */
-        "409.quota_exceeded": {
+        "409.quota_exceeded.idempotency_key_running": {
+            headers: {
+                "X-Request-Id": components["headers"]["RequestId"];
+                RateLimit: components["headers"]["RateLimit"];
+                "RateLimit-Policy": components["headers"]["RateLimitPolicy"];
+                "Retry-After": components["headers"]["RetryAfter"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": {
+                    /** @enum {unknown} */
+                    code?: "quota_exceeded" | "idempotency_key_running";
+                } & components["schemas"]["Failure"];
+            };
+        };
+        /**
+         * @description Unprocessable Entity
+         *
+         *     - `idempotency_key_reused`: the key was used with another body, or with another id in the address
+         */
+        "422.idempotency_key_reused": {
             headers: {
                 "X-Request-Id": components["headers"]["RequestId"];
                 RateLimit: components["headers"]["RateLimit"];
@@ -2289,7 +2355,7 @@ export interface components {
             content: {
                 "application/json": {
                     /** @enum {unknown} */
-                    code?: "quota_exceeded";
+                    code?: "idempotency_key_reused";
                 } & components["schemas"]["Failure"];
             };
         };
@@ -2356,49 +2422,28 @@ export interface components {
         /**
          * @description Conflict
          *
-         *     - `webhook_disabled`: the webhook is disabled
-         *     - `resend_running`: a resend of it is running
-         */
-        "409.webhook_disabled.resend_running": {
-            headers: {
-                "X-Request-Id": components["headers"]["RequestId"];
-                RateLimit: components["headers"]["RateLimit"];
-                "RateLimit-Policy": components["headers"]["RateLimitPolicy"];
-                [name: string]: unknown;
-            };
-            content: {
-                "application/json": {
-                    /** @enum {unknown} */
-                    code?: "webhook_disabled" | "resend_running";
-                } & components["schemas"]["Failure"];
-            };
-        };
-        /**
-         * @description Conflict
-         *
-         *     - `resend_running`: a resend of it is running
-         */
-        "409.resend_running": {
-            headers: {
-                "X-Request-Id": components["headers"]["RequestId"];
-                RateLimit: components["headers"]["RateLimit"];
-                "RateLimit-Policy": components["headers"]["RateLimitPolicy"];
-                [name: string]: unknown;
-            };
-            content: {
-                "application/json": {
-                    /** @enum {unknown} */
-                    code?: "resend_running";
-                } & components["schemas"]["Failure"];
-            };
-        };
-        /**
-         * @description Conflict
-         *
          *     - `quota_exceeded`: the company, project, app, webhook or message would have more than it may; the message names the limit and its setting
+         */
+        "409.quota_exceeded": {
+            headers: {
+                "X-Request-Id": components["headers"]["RequestId"];
+                RateLimit: components["headers"]["RateLimit"];
+                "RateLimit-Policy": components["headers"]["RateLimitPolicy"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": {
+                    /** @enum {unknown} */
+                    code?: "quota_exceeded";
+                } & components["schemas"]["Failure"];
+            };
+        };
+        /**
+         * @description Conflict
+         *
          *     - `idempotency_key_running`: the first request with this key is still running
          */
-        "409.quota_exceeded.idempotency_key_running": {
+        "409.idempotency_key_running": {
             headers: {
                 "X-Request-Id": components["headers"]["RequestId"];
                 RateLimit: components["headers"]["RateLimit"];
@@ -2409,26 +2454,50 @@ export interface components {
             content: {
                 "application/json": {
                     /** @enum {unknown} */
-                    code?: "quota_exceeded" | "idempotency_key_running";
+                    code?: "idempotency_key_running";
                 } & components["schemas"]["Failure"];
             };
         };
         /**
-         * @description Unprocessable Entity
+         * @description Conflict
          *
-         *     - `idempotency_key_reused`: the key was used with another body
+         *     - `webhook_disabled`: the webhook is disabled
+         *     - `resend_running`: a resend of it is running
+         *     - `idempotency_key_running`: the first request with this key is still running
          */
-        "422.idempotency_key_reused": {
+        "409.webhook_disabled.resend_running.idempotency_key_running": {
             headers: {
                 "X-Request-Id": components["headers"]["RequestId"];
                 RateLimit: components["headers"]["RateLimit"];
                 "RateLimit-Policy": components["headers"]["RateLimitPolicy"];
+                "Retry-After": components["headers"]["RetryAfter"];
                 [name: string]: unknown;
             };
             content: {
                 "application/json": {
                     /** @enum {unknown} */
-                    code?: "idempotency_key_reused";
+                    code?: "webhook_disabled" | "resend_running" | "idempotency_key_running";
+                } & components["schemas"]["Failure"];
+            };
+        };
+        /**
+         * @description Conflict
+         *
+         *     - `resend_running`: a resend of it is running
+         *     - `idempotency_key_running`: the first request with this key is still running
+         */
+        "409.resend_running.idempotency_key_running": {
+            headers: {
+                "X-Request-Id": components["headers"]["RequestId"];
+                RateLimit: components["headers"]["RateLimit"];
+                "RateLimit-Policy": components["headers"]["RateLimitPolicy"];
+                "Retry-After": components["headers"]["RetryAfter"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": {
+                    /** @enum {unknown} */
+                    code?: "resend_running" | "idempotency_key_running";
                 } & components["schemas"]["Failure"];
             };
         };
@@ -2440,18 +2509,20 @@ export interface components {
          *     - `webhook_deleted`: the webhook of the delivery was deleted
          *     - `webhook_disabled`: the webhook is disabled
          *     - `payload_erased`: the payload of the message was erased, because its app stores payloads until they are delivered
+         *     - `idempotency_key_running`: the first request with this key is still running
          */
-        "409.delivery_pending.resend_running.webhook_deleted.webhook_disabled.payload_erased": {
+        "409.delivery_pending.resend_running.webhook_deleted.webhook_disabled.payload_erased.idempotency_key_running": {
             headers: {
                 "X-Request-Id": components["headers"]["RequestId"];
                 RateLimit: components["headers"]["RateLimit"];
                 "RateLimit-Policy": components["headers"]["RateLimitPolicy"];
+                "Retry-After": components["headers"]["RetryAfter"];
                 [name: string]: unknown;
             };
             content: {
                 "application/json": {
                     /** @enum {unknown} */
-                    code?: "delivery_pending" | "resend_running" | "webhook_deleted" | "webhook_disabled" | "payload_erased";
+                    code?: "delivery_pending" | "resend_running" | "webhook_deleted" | "webhook_disabled" | "payload_erased" | "idempotency_key_running";
                 } & components["schemas"]["Failure"];
             };
         };
@@ -2460,18 +2531,20 @@ export interface components {
          *
          *     - `quota_exceeded`: the company, project, app, webhook or message would have more than it may; the message names the limit and its setting
          *     - `key_of_link`: a link made the API key, which nobody knows
+         *     - `idempotency_key_running`: the first request with this key is still running
          */
-        "409.quota_exceeded.key_of_link": {
+        "409.quota_exceeded.key_of_link.idempotency_key_running": {
             headers: {
                 "X-Request-Id": components["headers"]["RequestId"];
                 RateLimit: components["headers"]["RateLimit"];
                 "RateLimit-Policy": components["headers"]["RateLimitPolicy"];
+                "Retry-After": components["headers"]["RetryAfter"];
                 [name: string]: unknown;
             };
             content: {
                 "application/json": {
                     /** @enum {unknown} */
-                    code?: "quota_exceeded" | "key_of_link";
+                    code?: "quota_exceeded" | "key_of_link" | "idempotency_key_running";
                 } & components["schemas"]["Failure"];
             };
         };
@@ -2495,7 +2568,7 @@ export interface components {
         /** @description Seconds to wait before the request is sent again */
         RetryAfter: string;
         /** @description Says that the request needs an API key, and in which header */
-        WwwAuthenticate: "ApiKey realm=\"posthorn\", header=\"x-api-key\"";
+        WwwAuthenticate: "ApiKey realm=\"posthorn\", header=\"x-api-key\", Bearer realm=\"posthorn\"";
         /** @description Present when this is the response of the first request with the same `Idempotency-Key` */
         IdempotencyReplayed: "true";
     };
@@ -2583,6 +2656,7 @@ export interface operations {
                     "X-Request-Id": components["headers"]["RequestId"];
                     RateLimit: components["headers"]["RateLimit"];
                     "RateLimit-Policy": components["headers"]["RateLimitPolicy"];
+                    "Idempotency-Replayed": components["headers"]["IdempotencyReplayed"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -2612,10 +2686,11 @@ export interface operations {
             401: components["responses"]["401.unauthorized"];
             403: components["responses"]["403.company_mismatch.company_suspended.insufficient_scope"];
             408: components["responses"]["408.request_timeout"];
-            409: components["responses"]["409.quota_exceeded"];
+            409: components["responses"]["409.quota_exceeded.idempotency_key_running"];
             413: components["responses"]["413.body_too_large"];
             415: components["responses"]["415.unsupported_media_type"];
             417: components["responses"]["417.expectation_failed"];
+            422: components["responses"]["422.idempotency_key_reused"];
             429: components["responses"]["429.rate_limited.too_many_wrong_keys"];
             431: components["responses"]["431.headers_too_large"];
             500: components["responses"]["500.internal_error"];
@@ -2874,6 +2949,7 @@ export interface operations {
                     "X-Request-Id": components["headers"]["RequestId"];
                     RateLimit: components["headers"]["RateLimit"];
                     "RateLimit-Policy": components["headers"]["RateLimitPolicy"];
+                    "Idempotency-Replayed": components["headers"]["IdempotencyReplayed"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -2907,10 +2983,11 @@ export interface operations {
             403: components["responses"]["403.company_mismatch.company_suspended.insufficient_scope"];
             404: components["responses"]["404.not_found"];
             408: components["responses"]["408.request_timeout"];
-            409: components["responses"]["409.quota_exceeded"];
+            409: components["responses"]["409.quota_exceeded.idempotency_key_running"];
             413: components["responses"]["413.body_too_large"];
             415: components["responses"]["415.unsupported_media_type"];
             417: components["responses"]["417.expectation_failed"];
+            422: components["responses"]["422.idempotency_key_reused"];
             429: components["responses"]["429.rate_limited.too_many_wrong_keys"];
             431: components["responses"]["431.headers_too_large"];
             500: components["responses"]["500.internal_error"];
@@ -3189,6 +3266,7 @@ export interface operations {
                     "X-Request-Id": components["headers"]["RequestId"];
                     RateLimit: components["headers"]["RateLimit"];
                     "RateLimit-Policy": components["headers"]["RateLimitPolicy"];
+                    "Idempotency-Replayed": components["headers"]["IdempotencyReplayed"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -3264,10 +3342,11 @@ export interface operations {
             403: components["responses"]["403.company_mismatch.company_suspended.insufficient_scope"];
             404: components["responses"]["404.not_found"];
             408: components["responses"]["408.request_timeout"];
-            409: components["responses"]["409.quota_exceeded"];
+            409: components["responses"]["409.quota_exceeded.idempotency_key_running"];
             413: components["responses"]["413.body_too_large"];
             415: components["responses"]["415.unsupported_media_type"];
             417: components["responses"]["417.expectation_failed"];
+            422: components["responses"]["422.idempotency_key_reused"];
             429: components["responses"]["429.rate_limited.too_many_wrong_keys"];
             431: components["responses"]["431.headers_too_large"];
             500: components["responses"]["500.internal_error"];
@@ -3527,6 +3606,7 @@ export interface operations {
                     "X-Request-Id": components["headers"]["RequestId"];
                     RateLimit: components["headers"]["RateLimit"];
                     "RateLimit-Policy": components["headers"]["RateLimitPolicy"];
+                    "Idempotency-Replayed": components["headers"]["IdempotencyReplayed"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -3576,9 +3656,11 @@ export interface operations {
             403: components["responses"]["403.company_mismatch.company_suspended.insufficient_scope"];
             404: components["responses"]["404.route_not_found.not_found"];
             408: components["responses"]["408.request_timeout"];
+            409: components["responses"]["409.idempotency_key_running"];
             413: components["responses"]["413.body_too_large"];
             415: components["responses"]["415.unsupported_media_type"];
             417: components["responses"]["417.expectation_failed"];
+            422: components["responses"]["422.idempotency_key_reused"];
             429: components["responses"]["429.rate_limited.too_many_wrong_keys"];
             431: components["responses"]["431.headers_too_large"];
             500: components["responses"]["500.internal_error"];
@@ -3607,6 +3689,7 @@ export interface operations {
                     "X-Request-Id": components["headers"]["RequestId"];
                     RateLimit: components["headers"]["RateLimit"];
                     "RateLimit-Policy": components["headers"]["RateLimitPolicy"];
+                    "Idempotency-Replayed": components["headers"]["IdempotencyReplayed"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -3668,9 +3751,11 @@ export interface operations {
             403: components["responses"]["403.company_mismatch.company_suspended.insufficient_scope"];
             404: components["responses"]["404.route_not_found.not_found"];
             408: components["responses"]["408.request_timeout"];
+            409: components["responses"]["409.idempotency_key_running"];
             413: components["responses"]["413.body_too_large"];
             415: components["responses"]["415.unsupported_media_type"];
             417: components["responses"]["417.expectation_failed"];
+            422: components["responses"]["422.idempotency_key_reused"];
             429: components["responses"]["429.rate_limited.too_many_wrong_keys"];
             431: components["responses"]["431.headers_too_large"];
             500: components["responses"]["500.internal_error"];
@@ -3765,6 +3850,7 @@ export interface operations {
                     "X-Request-Id": components["headers"]["RequestId"];
                     RateLimit: components["headers"]["RateLimit"];
                     "RateLimit-Policy": components["headers"]["RateLimitPolicy"];
+                    "Idempotency-Replayed": components["headers"]["IdempotencyReplayed"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -3801,10 +3887,11 @@ export interface operations {
             403: components["responses"]["403.company_mismatch.company_suspended.insufficient_scope"];
             404: components["responses"]["404.route_not_found.not_found"];
             408: components["responses"]["408.request_timeout"];
-            409: components["responses"]["409.webhook_disabled.resend_running"];
+            409: components["responses"]["409.webhook_disabled.resend_running.idempotency_key_running"];
             413: components["responses"]["413.body_too_large"];
             415: components["responses"]["415.unsupported_media_type"];
             417: components["responses"]["417.expectation_failed"];
+            422: components["responses"]["422.idempotency_key_reused"];
             429: components["responses"]["429.rate_limited.too_many_wrong_keys"];
             431: components["responses"]["431.headers_too_large"];
             500: components["responses"]["500.internal_error"];
@@ -3833,6 +3920,7 @@ export interface operations {
                     "X-Request-Id": components["headers"]["RequestId"];
                     RateLimit: components["headers"]["RateLimit"];
                     "RateLimit-Policy": components["headers"]["RateLimitPolicy"];
+                    "Idempotency-Replayed": components["headers"]["IdempotencyReplayed"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -3869,10 +3957,11 @@ export interface operations {
             403: components["responses"]["403.company_mismatch.company_suspended.insufficient_scope"];
             404: components["responses"]["404.route_not_found.not_found"];
             408: components["responses"]["408.request_timeout"];
-            409: components["responses"]["409.resend_running"];
+            409: components["responses"]["409.resend_running.idempotency_key_running"];
             413: components["responses"]["413.body_too_large"];
             415: components["responses"]["415.unsupported_media_type"];
             417: components["responses"]["417.expectation_failed"];
+            422: components["responses"]["422.idempotency_key_reused"];
             429: components["responses"]["429.rate_limited.too_many_wrong_keys"];
             431: components["responses"]["431.headers_too_large"];
             500: components["responses"]["500.internal_error"];
@@ -4453,6 +4542,7 @@ export interface operations {
                     "X-Request-Id": components["headers"]["RequestId"];
                     RateLimit: components["headers"]["RateLimit"];
                     "RateLimit-Policy": components["headers"]["RateLimitPolicy"];
+                    "Idempotency-Replayed": components["headers"]["IdempotencyReplayed"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -4514,10 +4604,11 @@ export interface operations {
             403: components["responses"]["403.company_mismatch.company_suspended.insufficient_scope"];
             404: components["responses"]["404.route_not_found.not_found"];
             408: components["responses"]["408.request_timeout"];
-            409: components["responses"]["409.delivery_pending.resend_running.webhook_deleted.webhook_disabled.payload_erased"];
+            409: components["responses"]["409.delivery_pending.resend_running.webhook_deleted.webhook_disabled.payload_erased.idempotency_key_running"];
             413: components["responses"]["413.body_too_large"];
             415: components["responses"]["415.unsupported_media_type"];
             417: components["responses"]["417.expectation_failed"];
+            422: components["responses"]["422.idempotency_key_reused"];
             429: components["responses"]["429.rate_limited.too_many_wrong_keys"];
             431: components["responses"]["431.headers_too_large"];
             500: components["responses"]["500.internal_error"];
@@ -4862,6 +4953,7 @@ export interface operations {
                     "X-Request-Id": components["headers"]["RequestId"];
                     RateLimit: components["headers"]["RateLimit"];
                     "RateLimit-Policy": components["headers"]["RateLimitPolicy"];
+                    "Idempotency-Replayed": components["headers"]["IdempotencyReplayed"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -4899,10 +4991,11 @@ export interface operations {
             403: components["responses"]["403.company_mismatch.company_suspended.insufficient_scope"];
             404: components["responses"]["404.not_found"];
             408: components["responses"]["408.request_timeout"];
-            409: components["responses"]["409.quota_exceeded"];
+            409: components["responses"]["409.quota_exceeded.idempotency_key_running"];
             413: components["responses"]["413.body_too_large"];
             415: components["responses"]["415.unsupported_media_type"];
             417: components["responses"]["417.expectation_failed"];
+            422: components["responses"]["422.idempotency_key_reused"];
             429: components["responses"]["429.rate_limited.too_many_wrong_keys"];
             431: components["responses"]["431.headers_too_large"];
             500: components["responses"]["500.internal_error"];
@@ -4931,6 +5024,7 @@ export interface operations {
                     "X-Request-Id": components["headers"]["RequestId"];
                     RateLimit: components["headers"]["RateLimit"];
                     "RateLimit-Policy": components["headers"]["RateLimitPolicy"];
+                    "Idempotency-Replayed": components["headers"]["IdempotencyReplayed"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -4968,10 +5062,11 @@ export interface operations {
             403: components["responses"]["403.company_mismatch.company_suspended.insufficient_scope"];
             404: components["responses"]["404.route_not_found.not_found"];
             408: components["responses"]["408.request_timeout"];
-            409: components["responses"]["409.quota_exceeded.key_of_link"];
+            409: components["responses"]["409.quota_exceeded.key_of_link.idempotency_key_running"];
             413: components["responses"]["413.body_too_large"];
             415: components["responses"]["415.unsupported_media_type"];
             417: components["responses"]["417.expectation_failed"];
+            422: components["responses"]["422.idempotency_key_reused"];
             429: components["responses"]["429.rate_limited.too_many_wrong_keys"];
             431: components["responses"]["431.headers_too_large"];
             500: components["responses"]["500.internal_error"];
@@ -5017,6 +5112,63 @@ export interface operations {
             401: components["responses"]["401.unauthorized"];
             403: components["responses"]["403.company_mismatch.company_suspended.insufficient_scope"];
             404: components["responses"]["404.route_not_found.not_found"];
+            408: components["responses"]["408.request_timeout"];
+            417: components["responses"]["417.expectation_failed"];
+            429: components["responses"]["429.rate_limited.too_many_wrong_keys"];
+            431: components["responses"]["431.headers_too_large"];
+            500: components["responses"]["500.internal_error"];
+            501: components["responses"]["501.not_implemented"];
+            503: components["responses"]["503.unavailable"];
+        };
+    };
+    meList: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description API key found */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimitPolicy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "success": true,
+                     *       "message": "API key found",
+                     *       "data": {
+                     *         "companyId": "comp_01kdyx3m9e7r8s5tqv2wzcbn4a",
+                     *         "companyName": "text",
+                     *         "keyId": "key_01kdyx3m9e7r8s5tqv2wzcbn4a",
+                     *         "keyName": "text",
+                     *         "scopes": [
+                     *           "messages:write"
+                     *         ],
+                     *         "appId": "app_01kdyx3m9e7r8s5tqv2wzcbn4a",
+                     *         "expiresAt": "2026-01-31T09:30:00.000Z",
+                     *         "serverVersion": "1.0.0"
+                     *       }
+                     *     }
+                     */
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        /** @description For people. The text may change */
+                        message: string;
+                        data: components["schemas"]["Me"];
+                    };
+                };
+            };
+            400: components["responses"]["400.malformed_request.invalid_request.delivery_refused"];
+            401: components["responses"]["401.unauthorized"];
+            403: components["responses"]["403.company_mismatch.company_suspended.insufficient_scope"];
             408: components["responses"]["408.request_timeout"];
             417: components["responses"]["417.expectation_failed"];
             429: components["responses"]["429.rate_limited.too_many_wrong_keys"];
@@ -5099,6 +5251,7 @@ export interface operations {
                     "X-Request-Id": components["headers"]["RequestId"];
                     RateLimit: components["headers"]["RateLimit"];
                     "RateLimit-Policy": components["headers"]["RateLimitPolicy"];
+                    "Idempotency-Replayed": components["headers"]["IdempotencyReplayed"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -5128,9 +5281,11 @@ export interface operations {
             401: components["responses"]["401.unauthorized"];
             403: components["responses"]["403.company_mismatch.company_suspended.insufficient_scope"];
             408: components["responses"]["408.request_timeout"];
+            409: components["responses"]["409.idempotency_key_running"];
             413: components["responses"]["413.body_too_large"];
             415: components["responses"]["415.unsupported_media_type"];
             417: components["responses"]["417.expectation_failed"];
+            422: components["responses"]["422.idempotency_key_reused"];
             429: components["responses"]["429.rate_limited.too_many_wrong_keys"];
             431: components["responses"]["431.headers_too_large"];
             500: components["responses"]["500.internal_error"];
@@ -5787,6 +5942,7 @@ export interface operations {
                     "X-Request-Id": components["headers"]["RequestId"];
                     RateLimit: components["headers"]["RateLimit"];
                     "RateLimit-Policy": components["headers"]["RateLimitPolicy"];
+                    "Idempotency-Replayed": components["headers"]["IdempotencyReplayed"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -5815,10 +5971,11 @@ export interface operations {
             403: components["responses"]["403.company_mismatch.company_suspended.insufficient_scope"];
             404: components["responses"]["404.route_not_found.not_found"];
             408: components["responses"]["408.request_timeout"];
-            409: components["responses"]["409.quota_exceeded"];
+            409: components["responses"]["409.quota_exceeded.idempotency_key_running"];
             413: components["responses"]["413.body_too_large"];
             415: components["responses"]["415.unsupported_media_type"];
             417: components["responses"]["417.expectation_failed"];
+            422: components["responses"]["422.idempotency_key_reused"];
             429: components["responses"]["429.rate_limited.too_many_wrong_keys"];
             431: components["responses"]["431.headers_too_large"];
             500: components["responses"]["500.internal_error"];

@@ -29,7 +29,7 @@ function indexSpecs({ days, auditDays }: Retention): IndexSpec[] {
     expiry('resends', days),
     expiry('erasures', days),
     expiry('auditEvents', auditDays),
-    // Those that were claimed before keys had a collection for each day.
+    // Those of creations, and those of messages that were claimed before these had a collection for each day.
     expiry('idempotencyKeys', KEY_DAYS),
     // Also the busiest and the worst endpoints of the last hours.
     { ...expiry('stats', days), key: { at: 1 } },

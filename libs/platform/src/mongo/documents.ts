@@ -212,6 +212,19 @@ export interface IdempotencyKeyDocument extends OwnedDocument {
   createdAt: Date;
 }
 
+/** The claim of an idempotency key for a request that creates something. CreationClaim explains the fields. */
+export interface CreationKeyDocument extends OwnedDocument {
+  holder: string;
+  requestHash: string;
+  idPart: string;
+  /** The seed until it is done, then the response. */
+  sealed: string;
+  status: 'running' | 'interrupted' | 'done';
+  /** Both by the database's clock. */
+  heldAt: Date;
+  createdAt: Date;
+}
+
 export interface LeaseDocument {
   _id: string;
   holder: string;

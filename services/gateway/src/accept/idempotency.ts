@@ -9,7 +9,7 @@ import type { MessageQueries } from '@posthorn/platform/mongo/messages/message-q
 import { startAtZero } from '@posthorn/platform/service/metrics.ts';
 import { hash } from 'node:crypto';
 import { Counter, type Registry } from 'prom-client';
-import { ApiError } from '../api-error.ts';
+import { ApiError, keyRunning } from '../api-error.ts';
 import type { TakeTurn } from '../limits/turns.ts';
 import type { Accepted, AcceptMessage, NewMessage } from './accept-message.ts';
 import type { SealedResponses } from './build-message.ts';
@@ -52,7 +52,7 @@ export type IdempotentAccept = (request: KeyedRequest) => Promise<IdempotentResp
 export function createIdempotentAccept(deps: IdempotentAcceptDeps): IdempotentAccept {
   const lookups = new Counter({
     name: 'posthorn_idempotency_lookups_total',
-    help: 'Requests with an idempotency key, by whether the key was new or repeated.',
+    help: 'Messages sent with an idempotency key, by whether the key was new or repeated.',
     labelNames: ['result'],
     registers: [deps.registry],
   });
@@ -130,7 +130,7 @@ async function respondAgain(
     case 'expired':
     case 'running':
     case 'abandoned':
-      throw stillRunning();
+      throw keyRunning();
   }
 }
 
@@ -146,21 +146,11 @@ async function readResponse(
   reserve(holder.storedBytes * COPIES);
   const found = await messages.findOne(companyId, holder.id);
   // The message has expired since the look-up.
-  if (!found) throw stillRunning();
+  if (!found) throw keyRunning();
   // The same bytes as the first request had, also when the stored ones are erased.
   const message = { ...found, payload };
   return { message, shown: responses.open(message) };
 }
-
-function stillRunning(): ApiError {
-  return new ApiError('idempotency_key_running', undefined, { headers: { 'Retry-After': '1' } });
-}
-
-/**
- * How long a key is kept, counted from when it was claimed for the message that holds it (docs/contract.md,
- * C8.1). After that the next request with the key is a new one. The collection of its day is dropped later.
- */
-export const KEPT_HOURS = KEPT_MS / 3_600_000;
 
 /** What a request with a key means. `holder` is the message that has the key. */
 type KeyUse =

@@ -5,13 +5,18 @@ import type { AddressInfo } from 'node:net';
 import { createRequestsUnderWay } from '../limits/requests-under-way.ts';
 import { handlersOf, type PipelineDeps } from './pipeline.ts';
 import { addressOf, createRequestMemory } from './request-memory.ts';
-import { route } from './route.ts';
+import { type Origin, route } from './route.ts';
 
 const caller = { companyId: 'comp_a', appId: null, keyId: 'key_1', scopes: ['read'] };
 
 let restMs: number;
 let steps: string[];
 let server: Server;
+
+const NO_ORIGIN: Origin = {
+  newId: () => 'app_new',
+  seed: () => Promise.reject(new Error('not called')),
+};
 
 const deps = {
   identify: () => Promise.resolve(caller),
@@ -33,6 +38,7 @@ const deps = {
   confineToApp: () => Promise.resolve(),
   deadlines: { within: (_response, step) => step },
   recordRequest: (_route, _request, handle) => handle(),
+  createOnce: (_request, { create }) => create(NO_ORIGIN, false),
 } as PipelineDeps;
 
 const read = route({

@@ -1,3 +1,4 @@
+import { isDuplicateKey } from '@posthorn/platform/mongo/connect.ts';
 import type { Request, RequestHandler, Response } from 'express';
 import { forOneApp, invalidRequest, overloaded, unavailable } from '../api-error.ts';
 import { hasCredentials } from '../keys/authenticate.ts';
@@ -5,7 +6,7 @@ import { assertAllowed, type Caller, type NamedIds, type Needed } from '../keys/
 import type { RateLimits } from '../limits/rate-limits.ts';
 import type { RequestsUnderWay } from '../limits/requests-under-way.ts';
 import type { CompanyRests, TakeTurn, Turns } from '../limits/turns.ts';
-import type { RecordRequest } from './audit-requests.ts';
+import type { AuditedRequest, RecordRequest } from './audit-requests.ts';
 import {
   assertJson,
   createReceiveBody,
@@ -14,9 +15,17 @@ import {
   readRawFields,
   type RequestHead,
 } from './body.ts';
+import type { CreateOnce } from './creations.ts';
 import type { RequestDeadlines } from './request-deadlines.ts';
 import { REQUEST_BYTES, type RequestMemory } from './request-memory.ts';
-import { type ApiRequest, type ApiResponse, type Body, NO_FIELDS, type Route } from './route.ts';
+import {
+  type ApiRequest,
+  type ApiResponse,
+  type Body,
+  NO_FIELDS,
+  type Route,
+  SECRETS_READ,
+} from './route.ts';
 import { beginPages, type Pages, sendJson, sendPages } from './send-json.ts';
 
 /** Returns who makes the request, by its API key or its session. Throws what `Authenticate` throws. */
@@ -42,6 +51,7 @@ export interface PipelineDeps extends IdentifyDeps {
     takeTurn: TakeTurn,
   ) => Promise<void>;
   recordRequest: RecordRequest;
+  createOnce: CreateOnce;
 }
 
 /**
@@ -61,6 +71,7 @@ export function handlersOf(route: Route, deps: PipelineDeps): RequestHandler[] {
     if (!route.isBodyOptional || hasBody(request)) assertJson(request, response, next);
     else next();
   };
+  const everyone = route.forEveryone ? [respondToEveryone(route, route.forEveryone)] : [];
   const receive = route.body ? [requireJson, createReceiveBody(memory)] : [];
   const admitted = [identifyFor(route, deps), limits.limitCompany, admit];
   return [...everyone, ...admitted, ...receive, respond(route, deps)];
@@ -96,7 +107,6 @@ export function identifyFor(
     const caller = await deadlines.within(response, identifying);
     assertAllowed(needed, caller);
     response.locals.caller = caller;
-  const everyone = route.forEveryone ? [respondToEveryone(route, route.forEveryone)] : [];
     next();
   };
 }
@@ -164,21 +174,57 @@ async function callRoute(
   const { query, body } = await readRequest(route, request, { caller, params, takeTurn }, deps);
   const requestId = String(response.locals.requestId);
   const clientAddress = request.ip ?? null;
+  const reserve = (bytes: number): void => {
+    deps.memory.reserveOrRefuse(response, bytes);
+  };
+  const key = route.creation && header('idempotency-key');
+  const baseUrl = (): string => baseUrlOf(request);
+  const asked = { caller, params, header, query, body, requestId, baseUrl, reserve, takeTurn };
   const audited = { caller, requestId, clientAddress, params, fields: body.value };
-  return deps.recordRequest(route, audited, () =>
-    route.handle({
-      caller,
-      params,
-      header,
-      query: query as never,
-      body: body as Body<never>,
-      requestId,
-      baseUrl: () => baseUrlOf(request),
-      reserve: (bytes) => {
-        deps.memory.reserveOrRefuse(response, bytes);
-      },
-      takeTurn,
-    }),
+  const { bytes } = body;
+  return deps.createOnce(
+    { route, caller, params, bytes, key, reserve },
+    {
+      create: (origin, isRepeat) =>
+        deps.recordRequest(route, audited, () =>
+          handleOrFind(route, { ...asked, ...origin } as ApiRequest<never, never>, isRepeat),
+        ),
+      showAgain: (first) => recordShownAgain(route, audited, first, deps),
+    },
+  );
+}
+
+async function handleOrFind(
+  { handle, creation }: Route,
+  request: ApiRequest<never, never>,
+  isRepeat: boolean,
+): Promise<ApiResponse> {
+  const find = (): Promise<ApiResponse | null> | undefined => creation?.find?.(request);
+  if (!isRepeat) return handle(request);
+  const found = await find();
+  if (found) return found;
+  try {
+    return await handle(request);
+  } catch (error) {
+    // MongoDB has executed the insert of the earlier request since.
+    const late = isDuplicateKey(error) ? await find() : null;
+    if (late) return late;
+    throw error;
+  }
+}
+
+/** Showing the secrets of a webhook once more is a read of them (docs/contract.md C17.6). */
+async function recordShownAgain(
+  { creation }: Route,
+  audited: AuditedRequest,
+  first: ApiResponse,
+  { recordRequest }: PipelineDeps,
+): Promise<ApiResponse> {
+  if (!creation?.showsSecrets) return first;
+  const { id } = first.data as { id: string };
+  const request = { ...audited, params: { webhookId: id } };
+  return recordRequest({ method: 'get', audit: SECRETS_READ }, request, () =>
+    Promise.resolve(first),
   );
 }
 
@@ -254,6 +300,11 @@ function turnsFor(
   };
 }
 
+const headOf = (request: Request): RequestHead => ({
+  queryText: queryOf(request.url),
+  header: (name) => request.get(name),
+});
+
 /** Returns the part after the first question mark: a second one belongs to a value. */
 function queryOf(url: string): string {
   const mark = url.indexOf('?');
@@ -274,8 +325,3 @@ function sendResponse(
     ...(nextCursor !== undefined && { nextCursor }),
   });
 }
-const headOf = (request: Request): RequestHead => ({
-  queryText: queryOf(request.url),
-  header: (name) => request.get(name),
-});
-

@@ -1,6 +1,8 @@
 import type { Capability, Scope } from '@posthorn/domain/access.ts';
 import type { AuditAction, AuditedFields, AuditTargetKind } from '@posthorn/domain/audit.ts';
+import type { IdPrefix } from '@posthorn/domain/ids.ts';
 import type { Changed } from '@posthorn/platform/mongo/company-documents.ts';
+import { KEPT_MS } from '@posthorn/platform/mongo/messages/idempotency-keys.ts';
 import { z } from 'zod';
 import type { Problem } from '../api-error.ts';
 import type { SpecificError } from '../error-codes.ts';
@@ -16,7 +18,15 @@ export interface Body<T> {
   bytes: Buffer;
 }
 
-export interface ApiRequest<Fields, Query> {
+/** What a request makes new. A repeat with the same `Idempotency-Key` has the same origin. */
+export interface Origin {
+  /** Returns the id of what the request creates. */
+  newId: (prefix: IdPrefix) => string;
+  /** Returns 32 random bytes for a secret. */
+  seed: () => Promise<Buffer>;
+}
+
+export interface ApiRequest<Fields, Query> extends Origin {
   caller: Caller;
   requestId: string;
   /** Where the client reached this gateway, such as `https://hooks.example.com`. */
@@ -71,6 +81,21 @@ interface RouteHeader {
   schema: z.ZodType;
 }
 
+/** Of a route that creates something, which takes an `Idempotency-Key` (docs/contract.md C8.6). */
+export interface Creation {
+  /**
+   * Returns the response for what an earlier request with the same origin created, whose process ended before it stored
+   * its response; null when it created nothing. Left out where the handler itself may be repeated.
+   */
+  find?: (request: FindRequest) => Promise<ApiResponse | null>;
+  /** Fields of `data` that only the first response shows: null when it is sent again. */
+  shownOnce?: readonly string[];
+  /** It shows the secrets of a webhook, so that a repeat is recorded as a read of them. */
+  showsSecrets?: boolean;
+}
+
+type FindRequest = Pick<ApiRequest<never, never>, 'caller' | 'params' | 'newId' | 'takeTurn'>;
+
 /** A queue of requests that is limited for each company. */
 interface RequestQueue {
   /** Returns false when a request with a body of this length would be refused; then no work is done for it. */
@@ -101,7 +126,10 @@ interface RouteSpec {
   description?: string;
   /** The contract requires the `companyid` header here (docs/contract.md C4.3). */
   needsCompanyId?: boolean;
+  /** What a request without any credentials gets: the same data for everyone, which caches may keep. */
+  forEveryone?: { cacheControl: string; respond: () => ApiResponse };
   headers?: readonly RouteHeader[];
+  creation?: Creation;
   /** A request without a body counts as `{}`. */
   isBodyOptional?: boolean;
   response: ResponseSpec;
@@ -123,11 +151,16 @@ export interface Route extends RouteSpec {
   handle: (request: ApiRequest<never, never>) => Promise<ApiResponse>;
 }
 
+/** Showing secrets of webhooks (docs/contract.md C17.6). */
+export const SECRETS_READ: AuditSpec = {
+  action: 'webhook.secrets_read',
+  target: 'webhook',
+  secretsFor: 'webhooks:write',
+};
+
 /** The schema of a request without query parameters or without body fields. */
 export const NO_FIELDS = z.object({});
 
-  /** What a request without any credentials gets: the same data for everyone, which caches may keep. */
-  forEveryone?: { cacheControl: string; respond: () => ApiResponse };
 type Infer<Schema> = Schema extends z.ZodType ? z.infer<Schema> : Record<string, never>;
 
 /** Gives the handler's body and query the types of the schemas that validate them. */
@@ -141,8 +174,22 @@ export function route<
     handle: (request: ApiRequest<Infer<Fields>, Infer<Query>>) => Promise<ApiResponse>;
   },
 ): Route {
-  return { ...spec, query: spec.query ?? NO_FIELDS, body: spec.body ?? null };
+  const { creation, headers = [], errors = [], query = NO_FIELDS, body = null } = spec;
+  if (!creation) return { ...spec, query, body };
+  const withKey = { headers: [...headers, IDEMPOTENCY_KEY], errors: [...errors, ...KEY_ERRORS] };
+  return { ...spec, ...withKey, query, body };
 }
+
+export const IDEMPOTENCY_KEY: RouteHeader = {
+  name: 'Idempotency-Key',
+  description: `Makes the request safe to repeat for ${KEPT_MS / 3_600_000} hours: a repeat with the same body gets the first response again, with \`Idempotency-Replayed: true\``,
+  schema: z
+    .string()
+    .regex(/^[\x20-\x7e]{1,255}$/, 'must be 1 to 255 printable ASCII characters')
+    .meta({ example: 'order-17-paid' }),
+};
+
+const KEY_ERRORS = ['idempotency_key_running', 'idempotency_key_reused'] as const;
 
 /** Returns the methods that a route answers to: every `PUT` is partial, so `PATCH` is the same (docs/contract.md C1.8). */
 export function methodsOf({ method }: Pick<RouteSpec, 'method'>): (Method | 'patch')[] {

@@ -1,5 +1,4 @@
 import { ALL_SCOPES, notGrantable, type Scope } from '@posthorn/domain/access.ts';
-import type { IdPrefix } from '@posthorn/domain/ids.ts';
 import {
   type AskedRights,
   type KeyRights,
@@ -18,19 +17,26 @@ import type { ListPage } from '../projects/projects.ts';
 interface ApiKeysDeps {
   db: mongo.Db;
   quotas: Quotas;
-  newId: (prefix: IdPrefix) => string;
   nowMs: () => number;
   invalidate: Invalidate;
 }
 
 interface CreatedApiKey {
-  /** Only its hash is stored. */
-  key: string;
+  /** Only its hash is stored; null when an earlier request of the same origin has created it. */
+  key: string | null;
   document: ApiKeyDocument;
 }
 
 interface NewApiKey extends AskedRights {
+  id: string;
   name: string;
+}
+
+interface KeyRotation {
+  keyId: string;
+  /** The id of the new key. */
+  newKeyId: string;
+  graceSeconds: number;
 }
 
 /** The API keys of a company. */
@@ -42,7 +48,7 @@ export interface ApiKeys {
    * 403 for rights that the maker does not have, 404 for an unknown key, 409 as `create` does, and for a key that a
    * link made.
    */
-  rotate: (maker: Maker, keyId: string, graceSeconds: number) => Promise<CreatedApiKey>;
+  rotate: (maker: Maker, rotation: KeyRotation) => Promise<CreatedApiKey>;
   /** Oldest first. Takes null for the keys of every app, and of the whole company. */
   list: (companyId: string, appId: string | null, page: ListPage) => Promise<ApiKeyDocument[]>;
   has: (companyId: string, keyId: string) => Promise<boolean>;
@@ -68,13 +74,18 @@ export function createApiKeys(deps: ApiKeysDeps): ApiKeys {
   }
 
   return {
-    create: (maker, { name, ...asked }) => insertKey(deps, maker, name, rightsFor(maker, asked)),
-    async rotate(maker, keyId, graceSeconds) {
+    create: (maker, { id, name, ...asked }) =>
+      insertKey(deps, maker, { id, name, rights: rightsFor(maker, asked) }),
+    async rotate(maker, { keyId, newKeyId: id, graceSeconds }) {
       const { companyId } = maker;
       const old = await required(companyId, keyId);
       // A new key with these rights would be known, and would stay when the link ends.
       if (old.removeAt) throw new ApiError('key_of_link');
-      const created = await insertKey(deps, maker, old.name, rightsLike(maker, old));
+      const rights = rightsLike(maker, old);
+      const made = await keysOf(companyId).findOne({ _id: id });
+      const created = made
+        ? { key: null, document: made }
+        : await insertKey(deps, maker, { id, name: old.name, rights });
       const endsAt = new Date(nowMs() + graceSeconds * 1_000);
       await keysOf(companyId).updateMany({ _id: keyId }, { $min: { expiresAt: endsAt } });
       await invalidate({ companyId, id: old.hash });
@@ -109,12 +120,11 @@ export function createApiKeys(deps: ApiKeysDeps): ApiKeys {
 const NOT_OF_LINK = { removeAt: { $in: [null as unknown as Date] } };
 
 function insertKey(
-  { db, quotas, newId, nowMs }: ApiKeysDeps,
+  { db, quotas, nowMs }: ApiKeysDeps,
   { companyId }: Maker,
-  name: string,
-  rights: KeyRights,
+  { id, name, rights }: { id: string; name: string; rights: KeyRights },
 ): Promise<CreatedApiKey> {
-  const created = makeApiKey({ newId, nowMs }, companyId, name, rights);
+  const created = makeApiKey({ newId: () => id, nowMs }, companyId, name, rights);
   const keys = documentsOf(db, 'apiKeys', companyId);
   return quotas.createWithin({
     setting: 'QUOTA_KEYS_PER_COMPANY',

@@ -42,6 +42,7 @@ interface CreatePortalLinkDeps {
 }
 
 interface AskedPortalLink {
+  linkId: string;
   appId: string;
   expiresInSeconds: number;
   capabilities: readonly Capability[];
@@ -90,10 +91,9 @@ async function makeLink(
   caller: Caller,
   asked: AskedPortalLink & { capabilities: Capability[] },
 ): Promise<CreatedPortalLink> {
-  const { links, publicUrl, newId, nowMs } = deps;
+  const { links, publicUrl, nowMs } = deps;
   const { companyId } = caller;
-  const { appId, theme, capabilities } = asked;
-  const linkId = newId('plnk');
+  const { linkId, appId, theme, capabilities } = asked;
   const createdAtMs = nowMs();
   const expiresAtMs = createdAtMs + asked.expiresInSeconds * 1_000;
   const { endsAtMs, ...key } = await keyFor(deps, caller, {

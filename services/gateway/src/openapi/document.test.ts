@@ -47,6 +47,7 @@ function mountedRoutes(): string[] {
     confineToApp: () => Promise.resolve(),
     findPublicKeys: () => Promise.resolve(null),
     recordRequest: (_route, _request, handle) => handle(),
+    createOnce: () => Promise.reject(new Error('not called')),
     logger: pino({ enabled: false }),
   });
   return (
@@ -55,9 +56,9 @@ function mountedRoutes(): string[] {
       // The refusal of other methods, which express mounts for every method that Node knows.
       .filter(({ stack }) => !stack.some(({ method }) => method === 'unsubscribe'))
       .flatMap(({ path, stack }) => [...new Set(stack.map(({ method }) => `${method} ${path}`))])
-      .map((each) => each.replaceAll(/:(\w+)/g, '{$1}'))
       // The document has `PUT`, of which it is another spelling (docs/contract.md C1.8).
       .filter((each) => !each.startsWith('patch '))
+      .map((each) => each.replaceAll(/:(\w+)/g, '{$1}'))
       .map((each) => each.replace(/^\w+/, (method) => method.toUpperCase()))
       .sort()
   );

@@ -1,4 +1,3 @@
-import type { IdPrefix } from '@posthorn/domain/ids.ts';
 import { type NotStored, notStoredBy, type StorageSettings } from '@posthorn/domain/message.ts';
 import { type Changed, documentsOf } from '@posthorn/platform/mongo/company-documents.ts';
 import type { AppDocument, Environment } from '@posthorn/platform/mongo/documents.ts';
@@ -11,11 +10,11 @@ interface AppsDeps {
   db: mongo.Db;
   quotas: Quotas;
   projects: Pick<Projects, 'get'>;
-  newId: (prefix: IdPrefix) => string;
   nowMs: () => number;
 }
 
 interface NewApp extends StorageSettings {
+  id: string;
   projectId: string;
   name: string;
   description: string;
@@ -98,14 +97,14 @@ export function createApps(deps: AppsDeps): Apps {
 }
 
 async function createApp(
-  { db, projects, newId, nowMs }: AppsDeps,
+  { db, projects, nowMs }: AppsDeps,
   companyId: string,
-  { projectId, name, description, environment, ...storage }: NewApp,
+  { id: _id, projectId, name, description, environment, ...storage }: NewApp,
 ): Promise<AppDocument> {
   await projects.get(companyId, projectId);
   const now = new Date(nowMs());
   const app: AppDocument = {
-    _id: newId('app'),
+    _id,
     companyId,
     name,
     description,

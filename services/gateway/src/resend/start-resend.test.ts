@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, test } from '@jest/globals';
 import type { Delivery, DeliveryStatus, Outcome } from '@posthorn/domain/delivery/delivery.ts';
-import { deliveryIdOf, firstIdAt, timeMsOf } from '@posthorn/domain/ids.ts';
+import { deliveryIdOf, firstIdAt, type IdPrefix, timeMsOf } from '@posthorn/domain/ids.ts';
 import type { Webhook } from '@posthorn/domain/webhook.ts';
 import type { Resend } from '@posthorn/domain/resend.ts';
 import {
@@ -18,16 +18,17 @@ let webhook: Webhook | null;
 let woken: Resend[];
 let hasApp: boolean;
 let startResend: StartResend;
+let newId: (prefix: IdPrefix) => string;
 
 beforeEach(() => {
   [world, webhook, woken, hasApp] = [createMemoryResends(), sampleWebhook(1), [], true];
+  newId = countingIds();
   startResend = createStartResend({
     webhooks: { findOne: () => Promise.resolve(webhook) },
     apps: { has: () => Promise.resolve(hasApp) },
     resends: world.resends,
     marks: world.marks,
     wake: (resend) => woken.push(resend),
-    newId: countingIds(),
     nowMs: () => NOW_MS,
   });
 });
@@ -55,13 +56,15 @@ function delivery(
   };
 }
 
+const ofDelivery = (resent: Delivery) => startResend.ofDelivery(resent, newId('rsnd'));
+
 const conflict = (code: string) => ({ status: 409, code });
 
 describe('the resend of one delivery', () => {
   test.each(['delivered', 'exhausted', 'cancelled'] as const)(
     'is stored and marked before it is sent: %s',
     async (status) => {
-      await startResend.ofDelivery(delivery(status));
+      await ofDelivery(delivery(status));
       const [resend] = woken;
       expect(resend).toMatchObject({ page: ['dlv_1'], total: 1, status: 'running' });
       expect([...world.running.values()]).toEqual([resend]);
@@ -80,26 +83,24 @@ describe('the resend of one delivery', () => {
     ['it is disabled', () => delivery('exhausted'), { disabled: true }, 'webhook_disabled'],
   ])('is refused with 409 and stores nothing when %s', async (_what, of, changes, code) => {
     webhook = changes && sampleWebhook(1, changes);
-    await expect(startResend.ofDelivery(of())).rejects.toMatchObject(conflict(code));
+    await expect(ofDelivery(of())).rejects.toMatchObject(conflict(code));
     expect([woken, world.running.size]).toEqual([[], 0]);
     expect(world.deliveries.get('dlv_1')?.mark ?? null).toBeNull();
   });
 
   test('is refused with 409 while another one runs, and allowed after it', async () => {
     const one = delivery('exhausted');
-    await startResend.ofDelivery(one);
-    await expect(startResend.ofDelivery(one)).rejects.toMatchObject(conflict('resend_running'));
+    await ofDelivery(one);
+    await expect(ofDelivery(one)).rejects.toMatchObject(conflict('resend_running'));
     expect([woken.length, world.running.size]).toEqual([1, 1]);
     world.settle('dlv_1', false);
-    await startResend.ofDelivery(one);
+    await ofDelivery(one);
     expect(world.deliveries.get('dlv_1')?.mark).toMatchObject({ attemptNumber: 9 });
   });
 
   test('is started once by nine requests at the same time', async () => {
     const one = delivery('exhausted');
-    const asked = await Promise.allSettled(
-      Array.from({ length: 9 }, () => startResend.ofDelivery(one)),
-    );
+    const asked = await Promise.allSettled(Array.from({ length: 9 }, () => ofDelivery(one)));
     expect(asked.filter(({ status }) => status === 'fulfilled')).toHaveLength(1);
     expect([woken.length, world.running.size]).toEqual([1, 1]);
   });
@@ -111,8 +112,20 @@ describe('the resend of what failed at a webhook', () => {
     world.add(id, 'exhausted');
     return id;
   };
-  const failed = (sinceMs: number, untilMs: number | null, outcome: Outcome | null = null) =>
-    startResend.ofWebhook({ companyId: 'comp_a', webhookId: 'wh_1', sinceMs, untilMs, outcome });
+  const failed = (
+    sinceMs: number,
+    untilMs: number | null,
+    outcome: Outcome | null = null,
+    id = newId('rsnd'),
+  ) =>
+    startResend.ofWebhook({
+      companyId: 'comp_a',
+      id,
+      webhookId: 'wh_1',
+      sinceMs,
+      untilMs,
+      outcome,
+    });
 
   test('may be limited to one outcome, and counts all that failed until it has ended', async () => {
     const [timedOut] = [1_000, 2_000].map(atMs);
@@ -174,15 +187,22 @@ describe('the resend of what failed at a webhook', () => {
     expect([woken, world.running.size]).toEqual([[], 0]);
   });
 
+  test('is not started again by a repeat with its id', async () => {
+    atMs(5_000);
+    const first = await failed(1, null, null, 'rsnd_own');
+    expect(await failed(1, null, null, 'rsnd_own')).toMatchObject({ id: first.id });
+    expect(woken).toHaveLength(1);
+  });
+
   test('runs beside the resend of one of its deliveries', async () => {
-    await startResend.ofDelivery(delivery('exhausted', 'exhausted', atMs(5_000)));
+    await ofDelivery(delivery('exhausted', 'exhausted', atMs(5_000)));
     expect(await failed(1, null)).toMatchObject({ total: 1 });
   });
 });
 
 describe('the resend of what failed at an app', () => {
   const ofApp = (appId = 'app_1') =>
-    startResend.ofApp({ companyId: 'comp_a', appId, sinceMs: 0, untilMs: null });
+    startResend.ofApp({ companyId: 'comp_a', id: newId('rsnd'), appId, sinceMs: 0, untilMs: null });
 
   test('counts the failures of enabled webhooks and is stored before it is started', async () => {
     const messageId = `${firstIdAt('msg', 1_000)}${'0'.repeat(16)}`;

@@ -1,4 +1,4 @@
-import { firstIdAt, type IdPrefix } from '@posthorn/domain/ids.ts';
+import { firstIdAt } from '@posthorn/domain/ids.ts';
 import { type Delivery, isFinal, type Outcome } from '@posthorn/domain/delivery/delivery.ts';
 import type { MarkedDelivery, Resend } from '@posthorn/domain/resend.ts';
 import type { Webhook } from '@posthorn/domain/webhook.ts';
@@ -16,7 +16,6 @@ interface StartResendDeps {
   marks: Pick<ResendMarks, 'ask' | 'read' | 'free'>;
   /** Starts the work now instead of in the next round. */
   wake: (resend: Resend) => void;
-  newId: (prefix: IdPrefix) => string;
   nowMs: () => number;
 }
 
@@ -28,16 +27,19 @@ export interface FailedSpan {
   untilMs: number | null;
 }
 
+/** `id` is that of the resend. */
+type NewSpan = FailedSpan & { id: string };
+
 export interface StartResend {
   /**
    * Throws ApiError 409 while the delivery is pending or being resent, and when its webhook is deleted
    * or disabled.
    */
-  ofDelivery: (delivery: Delivery) => Promise<void>;
+  ofDelivery: (delivery: Delivery, resendId: string) => Promise<void>;
   /** Throws ApiError 404 for an unknown webhook, 409 when it is disabled and while another such resend of it runs. */
-  ofWebhook: (span: FailedSpan & { webhookId: string; outcome: Outcome | null }) => Promise<Resend>;
+  ofWebhook: (span: NewSpan & { webhookId: string; outcome: Outcome | null }) => Promise<Resend>;
   /** Throws ApiError 404 for an unknown app, 409 while another resend of it runs. */
-  ofApp: (span: FailedSpan & { appId: string }) => Promise<Resend>;
+  ofApp: (span: NewSpan & { appId: string }) => Promise<Resend>;
   /**
    * Returns how many deliveries such a resend would send again now. Throws ApiError 404 for an unknown webhook or
    * app.
@@ -50,14 +52,14 @@ export interface StartResend {
 export function createStartResend(deps: StartResendDeps): StartResend {
   const { webhooks, apps, resends, marks, wake } = deps;
   return {
-    async ofDelivery({ id, companyId, webhookId, status }) {
+    async ofDelivery({ id, companyId, webhookId, status }, resendId) {
       if (!isFinal(status)) throw new ApiError('delivery_pending');
       const webhook = await webhooks.findOne(companyId, webhookId);
       if (!webhook) throw new ApiError('webhook_deleted');
       assertEnabled(webhook);
       const chosen = { webhookId, appId: null, outcome: null };
       const span = { companyId, ...chosen, afterId: id, beforeId: id };
-      const resend = { ...newResend(deps, span), page: [id], total: 1 };
+      const resend = { ...newResend(deps, span, resendId), page: [id], total: 1 };
       await resends.insert(resend);
       const marked = await mark(deps, resend);
       if (marked?.mark?.resendId !== resend.id) {
@@ -95,16 +97,24 @@ function resendOf(
   deps: StartResendDeps,
   { companyId, sinceMs, untilMs }: FailedSpan,
   chosen: Chosen,
+  // Without one, it is for counting only.
+  id = '',
 ): Resend {
   const afterId = firstIdAt('dlv', sinceMs);
   const beforeId = firstIdAt('dlv', (untilMs ?? deps.nowMs()) + 1);
-  return newResend(deps, { companyId, ...chosen, afterId, beforeId });
+  return newResend(deps, { companyId, ...chosen, afterId, beforeId }, id);
 }
 
-async function startSpan(deps: StartResendDeps, span: FailedSpan, chosen: Chosen): Promise<Resend> {
-  const resend = resendOf(deps, span, chosen);
-  resend.total = await deps.resends.count(resend);
-  if (!(await deps.resends.insert(resend))) throw new ApiError('resend_running');
+async function startSpan(deps: StartResendDeps, span: NewSpan, chosen: Chosen): Promise<Resend> {
+  const { resends } = deps;
+  const resend = resendOf(deps, span, chosen, span.id);
+  resend.total = await resends.count(resend);
+  if (!(await resends.insert(resend))) {
+    // A repeat finds the resend that it started before.
+    const own = await resends.findOne(span.companyId, span.id);
+    if (!own) throw new ApiError('resend_running');
+    return own;
+  }
   deps.wake(resend);
   return resend;
 }
@@ -121,13 +131,14 @@ async function mark(deps: StartResendDeps, resend: Resend): Promise<MarkedDelive
 }
 
 function newResend(
-  { newId, nowMs }: StartResendDeps,
+  { nowMs }: StartResendDeps,
   span: Pick<Resend, 'companyId' | 'afterId' | 'beforeId'> & Chosen,
+  id: string,
 ): Resend {
   const atMs = nowMs();
   const counts = { total: 0, succeeded: 0, failed: 0 };
   return {
-    id: newId('rsnd'),
+    id,
     partOf: null,
     ...span,
     page: [],
@@ -150,18 +161,24 @@ interface ResendDeliveryDeps extends ReadDeps {
   startResend: Pick<StartResend, 'ofDelivery'>;
 }
 
+interface AskedResend {
+  companyId: string;
+  deliveryId: string;
+  /** Of the resend. */
+  id: string;
+}
+
 /**
  * Starts the resend of one delivery and returns the delivery as it was before. Throws ApiError 404 for an
  * unknown delivery, 409 as StartResend does and when the payload was erased.
  */
 export async function resendDelivery(
   deps: ResendDeliveryDeps,
-  companyId: string,
-  deliveryId: string,
+  { companyId, deliveryId, id }: AskedResend,
 ): Promise<ReadDelivery> {
   const found = await readDelivery(deps, companyId, deliveryId);
   if (!found) throw notFound('delivery');
   if (found.isPayloadErased) throw new ApiError('payload_erased');
-  await deps.startResend.ofDelivery(found.source);
+  await deps.startResend.ofDelivery(found.source, id);
   return found;
 }

@@ -41,8 +41,9 @@ const apiKeySchema = z
 const createdApiKeySchema = z
   .object({
     ...apiKeySchema.shape,
-    key: z.string().meta({
-      description: 'The key itself. Returned here only',
+    key: z.string().nullable().meta({
+      description:
+        'The key itself. Returned here only, and null when a repeat with the same `Idempotency-Key` gets the response again',
       example: 'phk_Y2hvb3NlIHlvdXIgb3duIGtleSB3aXNlbHksIGZyaWVuZHM4RkQ2',
     }),
   })
@@ -121,11 +122,19 @@ function createKey({ apiKeys, apps }: Gateway): Route {
     body: createBody,
     response: { status: 201, message: 'API key created', data: createdApiKeySchema },
     errors: ['not_found', 'quota_exceeded'],
-    async handle({ caller, body: { value } }) {
+    creation: {
+      shownOnce: ['key'],
+      async find({ caller: { companyId }, newId }) {
+        const found = await apiKeys.get(companyId, newId('key')).catch(nullIf404);
+        return found && { data: { ...describeApiKey(found), key: null } };
+      },
+    },
+    async handle({ caller, body: { value }, newId }) {
       const { expiresAt, appId, ...asked } = value;
       if (appId !== undefined) await apps.get(caller.companyId, appId);
       const expiresAtMs = expiresAt === undefined ? undefined : Date.parse(expiresAt);
-      const { key, document } = await apiKeys.create(caller, { ...asked, appId, expiresAtMs });
+      const id = newId('key');
+      const { key, document } = await apiKeys.create(caller, { ...asked, id, appId, expiresAtMs });
       return { data: { ...describeApiKey(document), key } };
     },
   });
@@ -163,9 +172,11 @@ function rotateKey({ apiKeys }: Gateway): Route {
     isBodyOptional: true,
     response: { status: 201, message: 'API key created', data: createdApiKeySchema },
     errors: ['not_found', 'quota_exceeded', 'key_of_link'],
-    async handle({ caller, params: { keyId = '' }, body: { value } }) {
+    creation: { shownOnce: ['key'] },
+    async handle({ caller, params: { keyId = '' }, body: { value }, newId }) {
       const { graceSeconds } = value;
-      const { key, document } = await apiKeys.rotate(caller, keyId, graceSeconds);
+      const rotation = { keyId, newKeyId: newId('key'), graceSeconds };
+      const { key, document } = await apiKeys.rotate(caller, rotation);
       const changed = { before: {}, after: { newKeyId: document._id, graceSeconds } };
       return { data: { ...describeApiKey(document), key }, changed };
     },

@@ -4,7 +4,7 @@ import type { AppDocument } from '@posthorn/platform/mongo/documents.ts';
 import { z } from 'zod';
 import type { Gateway } from '../gateway.ts';
 import { countApps } from '../history/counts.ts';
-import { notFound } from '../api-error.ts';
+import { notFound, nullIf404 } from '../api-error.ts';
 import { route, type Route } from '../http/route.ts';
 import { findApps } from '../projects/apps.ts';
 import {
@@ -121,8 +121,15 @@ function createApp(gateway: Gateway): Route {
     body: createBody,
     response: { status: 201, message: 'App created', data: appSchema },
     errors: ['not_found', 'quota_exceeded'],
-    async handle({ caller: { companyId }, body: { value } }) {
-      return { data: describeApp(await gateway.apps.create(companyId, value)) };
+    creation: {
+      async find({ caller: { companyId }, newId }) {
+        const found = await gateway.apps.get(companyId, newId('app')).catch(nullIf404);
+        return found && { data: describeApp(found) };
+      },
+    },
+    async handle({ caller: { companyId }, body: { value }, newId }) {
+      const created = await gateway.apps.create(companyId, { ...value, id: newId('app') });
+      return { data: describeApp(created) };
     },
   });
 }

@@ -2,13 +2,13 @@ import { eventType } from '@posthorn/domain/field-types.ts';
 import { traceparentOf } from '@posthorn/domain/request/traceparent.ts';
 import { ImpossibleError } from '@posthorn/domain/required.ts';
 import { z } from 'zod';
-import { KEPT_HOURS, type KeyedRequest } from '../accept/idempotency.ts';
+import type { KeyedRequest } from '../accept/idempotency.ts';
 import type { Address } from '../accept/targets.ts';
 import type { Gateway } from '../gateway.ts';
 import { listDeliveries, readDelivery } from '../history/deliveries.ts';
 import { listMessages, readMessage } from '../history/messages.ts';
 import { invalidRequest, notFound } from '../api-error.ts';
-import { type ApiRequest, route, type Route } from '../http/route.ts';
+import { type ApiRequest, IDEMPOTENCY_KEY, route, type Route } from '../http/route.ts';
 import type { Caller } from '../keys/rights.ts';
 import {
   createdMessageSchema,
@@ -197,11 +197,6 @@ const createBody = z
     oneOf: [{ required: ['appId'] }, { required: ['webhookId'] }],
   });
 
-const idempotencyKey = z
-  .string()
-  .regex(/^[\x20-\x7e]{1,255}$/, 'must be 1 to 255 printable ASCII characters')
-  .meta({ example: 'order-17-paid' });
-
 function createRoute({ acceptIdempotent, hasRoomToAccept, logger }: Gateway): Route {
   return route({
     method: 'post',
@@ -212,13 +207,7 @@ function createRoute({ acceptIdempotent, hasRoomToAccept, logger }: Gateway): Ro
     summary: 'Send a message',
     description:
       'Sends a message to the webhooks of an app that select its event type, or to one webhook. The response comes once the message is stored durably; deliveries follow.',
-    headers: [
-      {
-        name: 'Idempotency-Key',
-        description: `Makes the request safe to repeat for ${KEPT_HOURS} hours: a repeat with the same body gets the first response again, with \`Idempotency-Replayed: true\``,
-        schema: idempotencyKey,
-      },
-    ],
+    headers: [IDEMPOTENCY_KEY],
     body: createBody,
     response: { status: 202, message: 'Message accepted', data: createdMessageSchema },
     errors: ['not_found', 'quota_exceeded', 'idempotency_key_running', 'idempotency_key_reused'],

@@ -91,8 +91,9 @@ const linkBody = z
 const linkSchema = z
   .object({
     id: idField('plnk'),
-    url: text(1, 2_048).meta({
-      description: 'Opens the portal once. Whoever has it gets in: give it to one person',
+    url: text(1, 2_048).nullable().meta({
+      description:
+        'Opens the portal once. Whoever has it gets in: give it to one person. Null when a repeat with the same `Idempotency-Key` gets the response again',
       example: 'https://hooks.example.com/dashboard/portal/comp_01kdyx3m9e7r8s5tqv2wzcbn4a#Y2hv',
     }),
     expiresAt: timeField,
@@ -148,9 +149,20 @@ function createLink(gateway: Gateway): Route {
     body: linkBody,
     response: { status: 201, message: 'Portal link created', data: linkSchema },
     errors: ['not_found', 'quota_exceeded'],
-    async handle({ caller, params: { appId = '' }, body: { value }, baseUrl }) {
+    creation: {
+      shownOnce: ['url'],
+      async find({ caller: { companyId }, newId }) {
+        const id = newId('plnk');
+        const expiresAtMs = await gateway.links.expiryOf(companyId, id);
+        return expiresAtMs === null
+          ? null
+          : { data: { id, url: null, expiresAt: isoTime(expiresAtMs) } };
+      },
+    },
+    async handle({ caller, params: { appId = '' }, body: { value }, newId, baseUrl }) {
       const { expiresInSeconds, capabilities, theme = {}, path = '' } = value;
-      const asked = { appId, expiresInSeconds, capabilities, theme, path, baseUrl };
+      const linkId = newId('plnk');
+      const asked = { linkId, appId, expiresInSeconds, capabilities, theme, path, baseUrl };
       const {
         id,
         url,

@@ -1,7 +1,7 @@
 import type { AuditedFields } from '@posthorn/domain/audit.ts';
 import type { ProjectDocument } from '@posthorn/platform/mongo/documents.ts';
 import { z } from 'zod';
-import { notFound } from '../api-error.ts';
+import { notFound, nullIf404 } from '../api-error.ts';
 import type { Gateway } from '../gateway.ts';
 import { route, type Route } from '../http/route.ts';
 import { describeParts } from '../http/send-json.ts';
@@ -96,8 +96,15 @@ function createProject(gateway: Gateway): Route {
     body: createBody,
     response: { status: 201, message: 'Project created', data: createdProjectSchema },
     errors: ['quota_exceeded'],
-    async handle({ caller: { companyId }, body: { value } }) {
-      return { data: describeCreatedProject(await gateway.projects.create(companyId, value)) };
+    creation: {
+      async find({ caller: { companyId }, newId }) {
+        const found = await gateway.projects.get(companyId, newId('proj')).catch(nullIf404);
+        return found && { data: describeCreatedProject(found) };
+      },
+    },
+    async handle({ caller: { companyId }, body: { value }, newId }) {
+      const created = await gateway.projects.create(companyId, { ...value, id: newId('proj') });
+      return { data: describeCreatedProject(created) };
     },
   });
 }

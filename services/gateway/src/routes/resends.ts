@@ -2,8 +2,9 @@ import { OUTCOMES } from '@posthorn/domain/delivery/delivery.ts';
 import type { Resend } from '@posthorn/domain/resend.ts';
 import { z } from 'zod';
 import { notFound } from '../api-error.ts';
+import { readDelivery } from '../history/deliveries.ts';
 import type { Gateway } from '../gateway.ts';
-import { type ApiResponse, NO_FIELDS, route, type Route } from '../http/route.ts';
+import { type ApiResponse, type Creation, NO_FIELDS, route, type Route } from '../http/route.ts';
 import { type FailedSpan, resendDelivery } from '../resend/start-resend.ts';
 import { deliverySchema, describeDelivery } from './message-responses.ts';
 import { cursor, idField, idText, isoTime, limit, timeField, timeText } from './fields.ts';
@@ -97,8 +98,16 @@ function resendRoute(gateway: Gateway): Route {
       'webhook_disabled',
       'payload_erased',
     ],
-    async handle({ caller: { companyId }, params: { deliveryId = '' }, takeTurn }) {
-      const resent = await resendDelivery({ ...gateway, takeTurn }, companyId, deliveryId);
+    creation: {
+      async find({ caller: { companyId }, params: { deliveryId = '' }, newId, takeTurn }) {
+        if (!(await gateway.resends.findOne(companyId, newId('rsnd')))) return null;
+        const resent = await readDelivery({ ...gateway, takeTurn }, companyId, deliveryId);
+        return resent && { data: describeDelivery(resent.source, resent.sentHeaders) };
+      },
+    },
+    async handle({ caller: { companyId }, params: { deliveryId = '' }, newId, takeTurn }) {
+      const asked = { companyId, deliveryId, id: newId('rsnd') };
+      const resent = await resendDelivery({ ...gateway, takeTurn }, asked);
       return { data: describeDelivery(resent.source, resent.sentHeaders) };
     },
   });
@@ -234,7 +243,8 @@ const estimate = {
 const response = { status: 202, message: 'Resend started', data: resendSchema } as const;
 
 /** Resends what failed in a span of time, in the background (docs/contract.md C11.4, C11.5). */
-export function resendFailedRoutes({ startResend }: Gateway): Route[] {
+export function resendFailedRoutes({ startResend, resends }: Gateway): Route[] {
+  const creation = { find: findStarted(resends) };
   return [
     route({
       method: 'post',
@@ -250,8 +260,9 @@ export function resendFailedRoutes({ startResend }: Gateway): Route[] {
       body: ofWebhookBody,
       response,
       errors: ['not_found', 'webhook_disabled', 'resend_running'],
-      async handle({ caller: { companyId }, params: { webhookId = '' }, body: { value } }) {
-        const span = spanOf(companyId, value);
+      creation,
+      async handle({ caller, params: { webhookId = '' }, body: { value }, newId }) {
+        const span = { ...spanOf(caller.companyId, value), id: newId('rsnd') };
         const { outcome = null } = value;
         return started(await startResend.ofWebhook({ ...span, webhookId, outcome }), value);
       },
@@ -270,14 +281,22 @@ export function resendFailedRoutes({ startResend }: Gateway): Route[] {
       body: ofAppBody,
       response,
       errors: ['not_found', 'resend_running'],
-      async handle({ caller: { companyId }, params: { appId = '' }, body: { value } }) {
-        const span = spanOf(companyId, value);
+      creation,
+      async handle({ caller, params: { appId = '' }, body: { value }, newId }) {
+        const span = { ...spanOf(caller.companyId, value), id: newId('rsnd') };
         return started(await startResend.ofApp({ ...span, appId }), value);
       },
     }),
     ...estimateRoutes(startResend),
   ];
 }
+
+const findStarted =
+  (resends: Gateway['resends']): Required<Creation>['find'] =>
+  async ({ caller: { companyId }, newId }) => {
+    const found = await resends.findShown(companyId, newId('rsnd'));
+    return found && { data: describeResend(found) };
+  };
 
 function estimateRoutes(startResend: Gateway['startResend']): Route[] {
   return [

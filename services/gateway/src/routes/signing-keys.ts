@@ -98,8 +98,16 @@ function rotateSigningKey({ companyKeys }: Gateway): Route {
     body: rotateBody,
     isBodyOptional: true,
     response: { status: 201, message: 'Signing key created', data: signingKeySchema },
-    async handle({ caller: { companyId }, body: { value } }) {
-      const key = await companyKeys.rotate(companyId, value.graceSeconds);
+    creation: {
+      async find({ caller: { companyId }, newId }) {
+        const { current, previous } = (await companyKeys.find(companyId)) ?? {};
+        const found = [current, previous?.key].find((key) => key?.id === newId('skey'));
+        return found ? { data: describeSigningKey(found, null) } : null;
+      },
+    },
+    async handle({ caller: { companyId }, body: { value }, newId }) {
+      const { graceSeconds } = value;
+      const key = await companyKeys.rotate(companyId, { id: newId('skey'), graceSeconds });
       return { data: describeSigningKey(key, null) };
     },
   });

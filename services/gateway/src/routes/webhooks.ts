@@ -1,10 +1,11 @@
 import type { AuthFields } from '@posthorn/domain/auth-methods.ts';
+import { secretFromBytes } from '@posthorn/domain/request/signature.ts';
 import { auditedFields } from '@posthorn/domain/webhook-fields.ts';
 import { z } from 'zod';
 import type { Gateway } from '../gateway.ts';
 import { readHealth } from '../history/health.ts';
 import { forOneApp, notFound } from '../api-error.ts';
-import { NO_FIELDS, route, type Route } from '../http/route.ts';
+import { NO_FIELDS, route, type Route, SECRETS_READ } from '../http/route.ts';
 import { describeParts } from '../http/send-json.ts';
 import { seesSecrets } from '../keys/rights.ts';
 import { checkHeaderBytes } from '../projects/quotas.ts';
@@ -79,12 +80,19 @@ function createRoute(gateway: Gateway): Route {
     body: createWebhookBody(gateway.policy),
     response: { status: 201, message: 'Webhook created', data: webhookWithAuthSchema },
     errors: ['not_found', 'quota_exceeded'],
-    async handle({ caller, body: { value } }) {
+    creation: {
+      showsSecrets: true,
+      async find({ caller, newId }) {
+        const found = await gateway.webhooks.findOne(caller.companyId, newId('wh'));
+        return found && { data: shownTo(caller, describeWebhookWithAuth)(found) };
+      },
+    },
+    async handle({ caller, body: { value }, newId }) {
       const { companyId, appId } = caller;
       if (appId !== null && value.appId === undefined) throw forOneApp();
       checkHeaderBytes(value.customHeaders, gateway.maxHeaderBytes);
       await ensureSigningKey(gateway, companyId, value);
-      const created = await createWebhook(gateway, companyId, value);
+      const created = await createWebhook(gateway, companyId, { ...value, id: newId('wh') });
       return { data: shownTo(caller, describeWebhookWithAuth)(created) };
     },
   });
@@ -105,7 +113,7 @@ function listRoute(gateway: Gateway): Route {
     path: '/webhooks',
     scope: 'read',
     portal: 'view',
-    audit: { action: 'webhook.secrets_read', target: 'webhook', secretsFor: 'webhooks:write' },
+    audit: SECRETS_READ,
     tag,
     summary: 'List the webhooks, oldest first',
     description:
@@ -134,7 +142,7 @@ function getRoute(gateway: Gateway): Route {
     path,
     scope: 'read',
     portal: 'view',
-    audit: { action: 'webhook.secrets_read', target: 'webhook', secretsFor: 'webhooks:write' },
+    audit: SECRETS_READ,
     tag,
     summary: 'Get a webhook',
     query: z.object({ secrets }),
@@ -300,10 +308,13 @@ function rotateRoute(gateway: Gateway): Route {
     isBodyOptional: true,
     response: { status: 200, message: 'Secret rotated', data: webhookSchema },
     errors: ['not_found'],
-    async handle({ caller, params: { webhookId = '' }, body: { value } }) {
+    creation: { showsSecrets: true },
+    async handle({ caller, params: { webhookId = '' }, body: { value }, seed }) {
       const { companyId } = caller;
       const { graceSeconds } = value;
-      const { before, after } = await rotateSecret(gateway, { companyId, webhookId, graceSeconds });
+      const secret = secretFromBytes(await seed());
+      const rotation = { companyId, webhookId, secret, graceSeconds };
+      const { before, after } = await rotateSecret(gateway, rotation);
       const now = { ...auditedFields(after), graceSeconds };
       return {
         data: shownTo(caller, describeWebhook)(after),
@@ -329,12 +340,20 @@ function testWebhook(gateway: Gateway): Route {
     isBodyOptional: true,
     response: { status: 202, message: 'Test message accepted', data: deliverySchema },
     errors: ['not_found'],
-    async handle({ caller: { companyId }, params: { webhookId = '' }, requestId, takeTurn }) {
-      const sent = await sendTestMessage(gateway, { companyId, webhookId, requestId, takeTurn });
+    creation: {},
+    async handle({ params: { webhookId = '' }, ...request }) {
+      const key = request.header('idempotency-key') && testKeyOf(request.newId('msg'));
+      const { caller, requestId, body, reserve, takeTurn } = request;
+      const { companyId } = caller;
+      const asked = { companyId, webhookId, requestId, key, bytes: body.bytes, reserve, takeTurn };
+      const sent = await sendTestMessage(gateway, asked);
       return { data: describeDelivery(sent.source, sent.sentHeaders) };
     },
   });
 }
+
+/** The idempotency key of a test message. None of a client has a line feed. */
+const testKeyOf = (id: string): string => `test\n${id}`;
 
 function webhookHealth(gateway: Gateway): Route {
   return route({

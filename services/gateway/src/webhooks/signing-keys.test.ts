@@ -45,6 +45,8 @@ describe('company keys', () => {
     });
   });
 
+  const rotate = (graceSeconds: number) => keys.rotate(COMPANY, { id: 'skey_new', graceSeconds });
+
   const elsewhere = (number: number): SigningKey => ({
     id: `skey_elsewhere-${number}`,
     companyId: COMPANY,
@@ -75,7 +77,7 @@ describe('company keys', () => {
     });
 
     test('is made by a rotation too, without a grace', async () => {
-      const made = await keys.rotate(COMPANY, 60);
+      const made = await rotate(60);
       expect(made).toMatchObject({ number: 1, previousUntilMs: null });
       expect(retired).toEqual([]);
     });
@@ -84,8 +86,8 @@ describe('company keys', () => {
   describe('a rotation', () => {
     test('makes another key beside the one before, for the grace, and announces it', async () => {
       await keys.ensure(COMPANY);
-      const made = await keys.rotate(COMPANY, 60);
-      expect(made).toMatchObject({ number: 2, previousUntilMs: 61_000 });
+      const made = await rotate(60);
+      expect(made).toMatchObject({ id: 'skey_new', number: 2, previousUntilMs: 61_000 });
       expect(made.publicKey).not.toBe(stored.get(1)?.publicKey);
       expect(stored.get(2)).toBe(made);
       expect(retired).toEqual([[1, 61_000]]);
@@ -94,19 +96,19 @@ describe('company keys', () => {
 
     test('without a grace ends the one before at once', async () => {
       await keys.ensure(COMPANY);
-      expect(await keys.rotate(COMPANY, 0)).toMatchObject({ previousUntilMs: 1_000 });
+      expect(await rotate(0)).toMatchObject({ previousUntilMs: 1_000 });
     });
 
     test('comes after one that another process makes at the same moment', async () => {
       stored.set(1, elsewhere(1));
       others = [elsewhere(2), elsewhere(3)];
-      expect(await keys.rotate(COMPANY, 60)).toMatchObject({ number: 4 });
+      expect(await rotate(60)).toMatchObject({ number: 4 });
       expect(retired).toEqual([[3, 61_000]]);
     });
 
     test('is refused while others keep rotating', async () => {
       others = Array.from({ length: 10 }, (_, n) => elsewhere(n + 1));
-      await expect(keys.rotate(COMPANY, 60)).rejects.toMatchObject({ status: 503 });
+      await expect(rotate(60)).rejects.toMatchObject({ status: 503 });
     });
   });
 });

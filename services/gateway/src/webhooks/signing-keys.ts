@@ -13,6 +13,12 @@ interface CompanyKeysDeps {
   invalidate: Invalidate;
 }
 
+interface KeyRotation {
+  /** Of the new key. */
+  id: string;
+  graceSeconds: number;
+}
+
 /** The signing keys of a company (docs/contract.md C16). */
 export interface CompanyKeys {
   /** The current keys; null before the first use. */
@@ -23,7 +29,7 @@ export interface CompanyKeys {
    * Makes a new key. The previous one signs too during the grace; the grace of an earlier rotation ends.
    * Throws ApiError 503 when other processes keep rotating.
    */
-  rotate: (companyId: string, graceSeconds: number) => Promise<SigningKey>;
+  rotate: (companyId: string, rotation: KeyRotation) => Promise<SigningKey>;
 }
 
 /** The most tries while other requests rotate at the same moment. */
@@ -36,11 +42,12 @@ export function createCompanyKeys(deps: CompanyKeysDeps): CompanyKeys {
     async ensure(companyId) {
       if ((await store.newestNumber(companyId)) > 0) return;
       // Another process may have made it first.
-      await store.insert(newKey(deps, companyId, { number: 1, previousUntilMs: null }));
+      const id = deps.newId('skey');
+      await store.insert(newKey(deps, companyId, { id, number: 1, previousUntilMs: null }));
     },
-    async rotate(companyId, graceSeconds) {
+    async rotate(companyId, rotation) {
       for (let tryNumber = 1; tryNumber <= MAX_TRIES; tryNumber += 1) {
-        const key = await tryToRotate(deps, companyId, graceSeconds);
+        const key = await tryToRotate(deps, companyId, rotation);
         if (key) return key;
       }
       throw unavailable('changed_by_others');
@@ -55,13 +62,13 @@ export function createCompanyKeys(deps: CompanyKeysDeps): CompanyKeys {
 async function tryToRotate(
   deps: CompanyKeysDeps,
   companyId: string,
-  graceSeconds: number,
+  { id, graceSeconds }: KeyRotation,
 ): Promise<SigningKey | null> {
   const { store, nowMs, invalidate } = deps;
   const before = await store.newestNumber(companyId);
   const untilMs = nowMs() + graceSeconds * 1_000;
   const previousUntilMs = before === 0 ? null : untilMs;
-  const key = newKey(deps, companyId, { number: before + 1, previousUntilMs });
+  const key = newKey(deps, companyId, { id, number: before + 1, previousUntilMs });
   if (!(await store.insert(key))) return null;
   await invalidate({ companyId, id: companyId });
   if (before > 0) await store.retire(companyId, before, untilMs);
@@ -69,11 +76,11 @@ async function tryToRotate(
 }
 
 function newKey(
-  { newId, nowMs }: CompanyKeysDeps,
+  { nowMs }: CompanyKeysDeps,
   companyId: string,
-  place: Pick<SigningKey, 'number' | 'previousUntilMs'>,
+  place: Pick<SigningKey, 'id' | 'number' | 'previousUntilMs'>,
 ): SigningKey {
-  return { id: newId('skey'), companyId, createdAtMs: nowMs(), ...newKeyPair(), ...place };
+  return { companyId, createdAtMs: nowMs(), ...newKeyPair(), ...place };
 }
 
 /** Null for a company without keys, and for an unknown one. */

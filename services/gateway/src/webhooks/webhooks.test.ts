@@ -25,6 +25,7 @@ describe('create webhook', () => {
   /** Runs between the two checks of the owner. */
   let afterInsert: () => void;
   let quotas: Quotas;
+  const newId = countingIds();
 
   beforeEach(() => {
     owners = new Set(['app_1', 'proj_1']);
@@ -39,7 +40,7 @@ describe('create webhook', () => {
     return owners.has(id) ? Promise.resolve(owner as Owner) : Promise.reject(notFound('owner'));
   }
 
-  const create = (fields: Parameters<typeof createWebhook>[2]) => {
+  const create = (fields: Omit<Parameters<typeof createWebhook>[2], 'id'>) => {
     const deps: Parameters<typeof createWebhook>[0] = {
       projects: { get: (_company, _id) => getOwner<ProjectDocument>(_id, { _id }) },
       apps: { get: (_company, id) => getOwner<AppDocument>(id, { projectId: 'proj_of_app' }) },
@@ -54,10 +55,9 @@ describe('create webhook', () => {
       },
       quotas,
       invalidate: ({ id }: Invalidation) => Promise.resolve(void invalidated.push(id)),
-      newId: countingIds(),
       nowMs: () => 5_000,
     };
-    return createWebhook(deps, 'comp_a', fields);
+    return createWebhook(deps, 'comp_a', { ...fields, id: newId('wh') });
   };
 
   describe('creating a webhook', () => {
@@ -260,8 +260,12 @@ describe('rotate secret', () => {
     hmacSecret,
   });
 
-  async function rotate(authMethod: AuthMethod, graceSeconds: number) {
-    const webhook = sampleWebhook(1, { secret: 'whsec_old', authMethod });
+  async function rotate(
+    authMethod: AuthMethod,
+    graceSeconds: number,
+    fields: Partial<Webhook> = {},
+  ) {
+    const webhook = sampleWebhook(1, { secret: 'whsec_old', authMethod, ...fields });
     let changes: WebhookChanges | null = null;
     const changeWebhook: ChangeWebhook = (_which, decide) => {
       changes = decide(webhook);
@@ -269,15 +273,27 @@ describe('rotate secret', () => {
     };
     const deps = { changeWebhook, nowMs: () => NOW_MS };
     const which = { companyId: 'comp_a', webhookId: webhook.id };
-    const { after: rotated } = await rotateSecret(deps, { ...which, graceSeconds });
+    const { after: rotated } = await rotateSecret(deps, {
+      ...which,
+      secret: 'whsec_new',
+      graceSeconds,
+    });
     return { rotated, changes };
   }
 
   describe('rotating the secret of a webhook', () => {
     test('keeps the old secret until the grace period ends', async () => {
       const { rotated } = await rotate(hmac('whsec_old'), 60);
-      expect(rotated.secret).toMatch(/^whsec_[A-Za-z0-9+/]{43}=$/);
+      expect(rotated.secret).toBe('whsec_new');
       expect(rotated.previousSecret).toEqual({ secret: 'whsec_old', expiresAtMs: NOW_MS + 60_000 });
+    });
+
+    test.each<[string, Partial<Webhook>]>([
+      ['has', { secret: 'whsec_new' }],
+      ['had', { previousSecret: { secret: 'whsec_new', expiresAtMs: NOW_MS } }],
+    ])('changes nothing when the webhook %s the new one: it is a repeat', async (_when, fields) => {
+      const { changes } = await rotate(hmac('own'), 60, fields);
+      expect(changes).toBeNull();
     });
 
     test('drops the old secret at once without a grace period', async () => {

@@ -1,5 +1,5 @@
 import { type AuthFields, authMethodOf } from '@posthorn/domain/auth-methods.ts';
-import { deliveryIdOf, type IdPrefix } from '@posthorn/domain/ids.ts';
+import { deliveryIdOf } from '@posthorn/domain/ids.ts';
 import { secretFromBytes } from '@posthorn/domain/request/signature.ts';
 import { ImpossibleError } from '@posthorn/domain/required.ts';
 import { type GivenFields, newValues } from '@posthorn/domain/webhook-fields.ts';
@@ -10,10 +10,9 @@ import type { WebhookChanges, WebhookStore } from '@posthorn/platform/mongo/webh
 import type { Invalidate } from '@posthorn/platform/redis/invalidations.ts';
 import type { mongo } from 'mongoose';
 import { randomBytes } from 'node:crypto';
-import type { AcceptMessage } from '../accept/accept-message.ts';
+import type { IdempotentAccept, KeyedRequest } from '../accept/idempotency.ts';
 import { readDelivery, type ReadDelivery, type ReadStores } from '../history/deliveries.ts';
 import { foundOr404, notFound, unavailable } from '../api-error.ts';
-import type { TakeTurn } from '../limits/turns.ts';
 import type { Quotas } from '../projects/quotas.ts';
 import type { Apps } from '../projects/apps.ts';
 import type { Projects } from '../projects/projects.ts';
@@ -24,13 +23,12 @@ interface CreateWebhookDeps {
   apps: Pick<Apps, 'get'>;
   webhooks: Pick<WebhookStore, 'insert' | 'deleteOne' | 'countOf'>;
   quotas: Quotas;
-  newId: (prefix: IdPrefix) => string;
   nowMs: () => number;
   invalidate: Invalidate;
 }
 
 /** A request whose fields were checked: either `appId`, or `projectId` with `environmentId`. */
-type NewWebhook = GivenFields & AuthFields;
+type NewWebhook = GivenFields & AuthFields & { id: string };
 
 /** Throws ApiError 404 for an unknown app or project, 409 when it has as many webhooks as it may. */
 export async function createWebhook(
@@ -83,7 +81,7 @@ async function projectIdOf(
 }
 
 function newWebhook(
-  { newId, nowMs }: CreateWebhookDeps,
+  { nowMs }: Pick<CreateWebhookDeps, 'nowMs'>,
   companyId: string,
   projectId: string,
   fields: NewWebhook,
@@ -92,7 +90,7 @@ function newWebhook(
   const createdAtMs = nowMs();
   return {
     ...newValues(fields),
-    id: newId('wh'),
+    id: fields.id,
     companyId,
     projectId,
     secret,
@@ -191,20 +189,25 @@ interface RotateSecretDeps {
 interface Rotation {
   companyId: string;
   webhookId: string;
+  /** The new one. */
+  secret: string;
   /** The time in which the old secret signs too; 0 for none. */
   graceSeconds: number;
 }
 
-/** Gives a webhook a new secret, and returns it before and after. Throws ApiError 404 for an unknown webhook. */
+/**
+ * Gives a webhook a new secret, and returns it before and after. Changes nothing when the webhook has, or had before its
+ * last rotation, this secret: the request is a repeat. Throws ApiError 404 for an unknown webhook.
+ */
 export function rotateSecret(
   { changeWebhook, nowMs }: RotateSecretDeps,
-  { companyId, webhookId, graceSeconds }: Rotation,
+  { companyId, webhookId, secret, graceSeconds }: Rotation,
 ): Promise<Changed<Webhook>> {
   const expiresAtMs = graceSeconds > 0 ? nowMs() + graceSeconds * 1_000 : null;
-  const secret = newSecret();
-  return changeWebhook({ companyId, webhookId }, (webhook) =>
-    rotated(webhook, secret, expiresAtMs),
-  );
+  return changeWebhook({ companyId, webhookId }, (webhook) => {
+    const isRotated = [webhook.secret, webhook.previousSecret?.secret].includes(secret);
+    return isRotated ? null : rotated(webhook, secret, expiresAtMs);
+  });
 }
 
 /** An `hmacSecret` of the client stays; one that equals the secret of the webhook changes with it. */
@@ -230,35 +233,33 @@ export function newSecret(): string {
 }
 
 interface SendTestDeps extends ReadStores {
-  accept: AcceptMessage['accept'];
+  acceptIdempotent: IdempotentAccept;
   nowMs: () => number;
 }
 
-interface TestRequest {
+interface TestRequest extends Omit<KeyedRequest, 'message'> {
   companyId: string;
   webhookId: string;
   requestId: string;
-  takeTurn: TakeTurn;
 }
 
 /** Accepts a small message to one webhook and returns its delivery. Throws ApiError 404 for an unknown webhook. */
 export async function sendTestMessage(
   deps: SendTestDeps,
-  { companyId, webhookId, requestId, takeTurn }: TestRequest,
+  { companyId, webhookId, requestId, ...request }: TestRequest,
 ): Promise<ReadDelivery> {
   const sentAt = new Date(deps.nowMs()).toISOString();
-  const accepted = await deps.accept({
+  const message = {
     companyId,
     address: { kind: 'webhook', webhookId },
     eventType: null,
     requestId,
-    idempotency: null,
     isTest: true,
     payload: JSON.stringify({ type: 'webhook.test', webhookId, sentAt }),
-  });
-  if (!accepted) throw new ImpossibleError('a test message has no idempotency key');
+  } as const;
+  const accepted = await deps.acceptIdempotent({ ...request, message });
   const deliveryId = deliveryIdOf(accepted.message.id, webhookId);
-  const found = await readDelivery({ ...deps, takeTurn }, companyId, deliveryId);
+  const found = await readDelivery({ ...deps, takeTurn: request.takeTurn }, companyId, deliveryId);
   if (!found) throw notFound('webhook');
   return found;
 }

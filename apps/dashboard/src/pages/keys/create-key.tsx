@@ -54,7 +54,7 @@ export function CreateKey() {
         {create.data === undefined ? (
           <KeyForm error={create.error} isBusy={create.isPending} create={create.mutate} />
         ) : (
-          <NewKey text={create.data.key} />
+          <NewKey text={create.data.key ?? ''} />
         )}
       </Dialog>
     </>

@@ -40,7 +40,7 @@ export function RotateKey({ apiKey: { id, name } }: { apiKey: Schemas['ApiKey'] 
         }}
       >
         {rotate.data !== undefined ? (
-          <NewKey text={rotate.data.key} />
+          <NewKey text={rotate.data.key ?? ''} />
         ) : (
           <Question rotate={rotate} />
         )}

@@ -90,7 +90,7 @@ function MakeLink({ appName, made }: MakeLinkProps) {
 function MadeLink({ link: { url, expiresAt } }: { link: Schemas['PortalLink'] }) {
   return (
     <div role="status">
-      <Copyable text={url} name="portal link" />
+      <Copyable text={url ?? ''} name="portal link" />
       <Text size="sm">
         It expires <When at={expiresAt} />, and is not shown again.
       </Text>

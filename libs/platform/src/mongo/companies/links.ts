@@ -32,6 +32,8 @@ export interface LinkStore {
    * that is null, has no such link that is not revoked.
    */
   revoke: (asked: RevokedLink, nowMs: number) => Promise<PortalGrant | null>;
+  /** When a link to the portal expires, in milliseconds since 1970; null when the company has no such link. */
+  expiryOf: (companyId: string, linkId: string) => Promise<number | null>;
   /** Whether the link with this hash of a token is revoked, or there is none. */
   isRevoked: (tokenHash: string) => Promise<boolean>;
   /** Returns the links to portals that are neither revoked nor expired, those that last longest first. */
@@ -94,6 +96,10 @@ export function createLinkStore(db: mongo.Db): LinkStore {
       const update = { $set: { revokedAt: new Date(nowMs) }, $unset: { isLive: true as const } };
       const revoked = await documentsOf(db, 'links', companyId).updateOne(open, update);
       return revoked?.portal ?? null;
+    },
+    async expiryOf(companyId, linkId) {
+      const found = await documentsOf(db, 'links', companyId).findOne({ 'portal.linkId': linkId });
+      return found?.expiresAt.getTime() ?? null;
     },
     listLive: (asked, nowMs) => listLiveLinks(db, asked, nowMs),
     countLive: (asked, nowMs) => countLiveLinks(db, asked, nowMs),
