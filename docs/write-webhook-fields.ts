@@ -11,7 +11,8 @@ const INTRODUCTION = `# Fields of a webhook
 The rules of each field are in [contract.md](contract.md); the last column names them.
 
 - **Given**: whether requests give the field at creation only, or in updates too.
-- **Default**: the value without the field; that of \`name\` is the one for the URL \`${EXAMPLE_URL}\`.
+- **Default**: the value without the field; that of \`name\` is the one for the URL \`${EXAMPLE_URL}\`, and
+  \`secret\` is generated.
 - **Responses**: _list_ means all responses with a webhook, _get_ those of create and get. Callers who may not see secrets get
   masked fields as \`********\`.
 - **Audit log**: what an event has of a change. Values are those before and after.
@@ -55,6 +56,7 @@ const IN_AUDIT_LOG: Record<FieldRule['audit'], string> = {
   shown: 'values',
   url: 'values without those of the query',
   hidden: 'that it changed',
+  origin: 'that it changed, and whether the client chose it',
   'each header': 'which headers changed',
   'each field': 'as the fields below',
   never: 'nothing',

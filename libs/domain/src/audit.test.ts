@@ -43,6 +43,20 @@ describe('the changes that the audit log shows', () => {
     ]);
   });
 
+  test('say of a secret whether the request gave it, and never show it [security]', () => {
+    const changes = (given: Record<string, unknown>) =>
+      changesBetween({ secret: 'old' }, { secret: 'new' }, given);
+    expect(changes({ secret: 'new' })).toEqual([
+      { field: 'secret', before: MASK, after: 'client-chosen' },
+    ]);
+    expect(changes({ graceSeconds: 0 })).toEqual([{ field: 'secret', before: MASK, after: MASK }]);
+    expect(changesBetween({}, { secret: 'new' }, { secret: 'new' })).toEqual([
+      { field: 'secret', before: null, after: 'client-chosen' },
+    ]);
+    const same = { secret: 'old' };
+    expect(changesBetween(same, same, same)).toEqual([]);
+  });
+
   test.each([
     ['https://a.b/c?token=hush&user=hush', `https://a.b/c?token=${MASK}&user=${MASK}`],
     ['https://a.b/c?hush', `https://a.b/c?${MASK}`],

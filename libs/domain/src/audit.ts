@@ -137,22 +137,33 @@ const URL_FIELDS: ReadonlySet<string> = new Set([
 /** Fields with headers. Any header may carry a credential, so of every value the log only shows that it changed. */
 const HEADER_FIELDS: ReadonlySet<string> = new Set(fieldsAudited('each header'));
 
+/** Fields whose values are generated unless a request gives them. */
+const GENERATED_FIELDS: ReadonlySet<string> = new Set(fieldsAudited('origin'));
+/** The log has this in place of a secret that a request gave. */
+const CLIENT_CHOSEN = 'client-chosen';
+
 interface Field {
   /** Only compared, never shown. */
   real: string;
   shown: AuditValue;
 }
 
-/** Returns the fields that differ. Secret values are hidden. */
-export function changesBetween(before: AuditedFields, after: AuditedFields): AuditChange[] {
+/** Returns the fields that differ. Secret values are hidden. `given` are the fields of the request. */
+export function changesBetween(
+  before: AuditedFields,
+  after: AuditedFields,
+  given: AuditedFields = {},
+): AuditChange[] {
   const [old, now] = [fieldsOf(before), fieldsOf(after)];
   const names = new Set([...old.keys(), ...now.keys()]);
+  const isChosen = (name: string): boolean =>
+    GENERATED_FIELDS.has(name) && given[name] !== undefined;
   return [...names]
     .filter((name) => old.get(name)?.real !== now.get(name)?.real)
     .map((field) => ({
       field,
       before: old.get(field)?.shown ?? null,
-      after: now.get(field)?.shown ?? null,
+      after: isChosen(field) ? CLIENT_CHOSEN : (now.get(field)?.shown ?? null),
     }));
 }
 

@@ -1,5 +1,12 @@
 import { describe, expect, test } from '@jest/globals';
-import { encodedUrl, isCredential, isHeaderValue, refusalOfHeaderName } from './field-types.ts';
+import fc from 'fast-check';
+import {
+  encodedUrl,
+  isCredential,
+  isHeaderValue,
+  refusalOfHeaderName,
+  webhookSecret,
+} from './field-types.ts';
 
 const encoded = (text: string): string => encodedUrl(new URL(text));
 
@@ -117,5 +124,42 @@ describe('a credential [security]', () => {
 
   test.each(['secret', ' se cret ', 'pässwörd', '密码', '😀', 'a:b'])('may be %j', (text) => {
     expect(isCredential(text)).toBe(true);
+  });
+});
+
+describe('a secret of the client [security]', () => {
+  const base64Of = (bytes: number): string => Buffer.alloc(bytes, 0xfb).toString('base64');
+  const accepts = (secret: string): boolean => webhookSecret.safeParse(secret).success;
+
+  test('is the base64 of 24 to 64 bytes', () => {
+    const accepted = Array.from({ length: 100 }, (_, bytes) => bytes).filter((bytes) =>
+      accepts(`whsec_${base64Of(bytes)}`),
+    );
+    expect([accepted.length, accepted[0], accepted.at(-1)]).toEqual([41, 24, 64]);
+  });
+
+  test.each([
+    ['without its prefix', base64Of(24)],
+    ['without padding', `whsec_${base64Of(25).replace(/=+$/, '')}`],
+    ['with padding that it does not need', `whsec_${base64Of(24)}====`],
+    ['with bits behind its last byte', `whsec_${base64Of(24)}+x==`],
+    ['with bits behind its last two bytes', `whsec_${base64Of(24)}++9=`],
+    ['in the alphabet of URLs', `whsec_${base64Of(24).replaceAll('+', '-')}`],
+    ['with a line break', `whsec_${base64Of(24)}\n`],
+    ['that is empty', 'whsec_'],
+  ])('is refused %s', (_what, secret) => {
+    expect(accepts(secret)).toBe(false);
+  });
+
+  test('is accepted exactly when Node writes its bytes like this', () => {
+    const letters = fc.constantFrom(...Array.from('AQgwBx048+/='));
+    const endings = fc.string({ unit: letters, minLength: 0, maxLength: 8 });
+    fc.assert(
+      fc.property(endings, (ending) => {
+        const text = base64Of(24) + ending;
+        const bytes = Buffer.from(text, 'base64');
+        expect(accepts(`whsec_${text}`)).toBe(bytes.toString('base64') === text);
+      }),
+    );
   });
 });

@@ -20,6 +20,7 @@ import {
   maskedHeader,
   text,
   urlText,
+  webhookSecret,
 } from './field-types.ts';
 
 /**
@@ -37,7 +38,7 @@ export interface FieldRule {
   given: 'at creation' | 'always' | 'never';
   request?: (rules: RequestRules) => z.ZodType;
   isRequired?: true;
-  /** The value of a webhook that is created without the field. */
+  /** The value of a webhook that is created without the field, and of one that an earlier version has stored. */
   initially?: (given: { url: string }) => unknown;
   /** `by itself`: in the responses of create and get, not in lists. */
   shown: 'everywhere' | 'by itself' | 'never';
@@ -51,9 +52,10 @@ export interface FieldRule {
   fromStore?: (value: never) => unknown;
   /**
    * What the audit log has of a change: both values, them without the values of the URL's query, or only that the
-   * field changed; the same for each header or each field of the method of authentication.
+   * field changed; the same for each header or each field of the method of authentication. `origin`: that the field
+   * changed, and whether the client chose the value.
    */
-  audit: 'shown' | 'url' | 'hidden' | 'each header' | 'each field' | 'never';
+  audit: 'shown' | 'url' | 'hidden' | 'origin' | 'each header' | 'each field' | 'never';
 }
 
 /** What the schemas of requests depend on. */
@@ -140,17 +142,23 @@ const WEBHOOK_FIELDS = {
     fromStore: encodedText,
     audit: 'url',
   },
-  /** `whsec_` and base64 of 32 bytes. Key of the Standard Webhooks signature. */
+  /** Key of the Standard Webhooks signature. Generated unless it is given. */
   secret: {
     contract: 'C6.9',
-    value: z
-      .string()
-      .meta({ description: 'Verifies deliveries: `whsec_` and the base64 of 32 random bytes' }),
-    given: 'never',
+    value: z.string().meta({
+      description:
+        'Verifies deliveries: `whsec_` and the base64 of 24 to 64 bytes; 32 random ones unless it was given',
+    }),
+    given: 'at creation',
+    request: () =>
+      webhookSecret.meta({
+        description:
+          'Verifies deliveries, such as that of an endpoint which another service has delivered to: `whsec_` and the base64 of 24 to 64 bytes. 32 random ones unless given',
+      }),
     shown: 'everywhere',
     mask: () => MASK,
     sealed: 'as text',
-    audit: 'hidden',
+    audit: 'origin',
   },
   /** A secret that was rotated. It signs beside the new one until its grace period ends, which is sealed too. */
   previousSecret: {
@@ -161,6 +169,31 @@ const WEBHOOK_FIELDS = {
     mask: () => null,
     sealed: 'as JSON',
     audit: 'never',
+  },
+  /** The families of headers that carry id, timestamp and signature. */
+  signatureHeaders: {
+    contract: 'C6.19',
+    value: z
+      .array(
+        z.enum(['webhook', 'svix'], 'must be webhook or svix'),
+        'must be a list of webhook and svix',
+      )
+      .refine(
+        (names) => names.includes('webhook') && new Set(names).size === names.length,
+        'must have webhook, and no name twice',
+      )
+      .meta({
+        minItems: 1,
+        uniqueItems: true,
+        contains: { const: 'webhook' },
+        description:
+          'The headers with id, timestamp and signature: `webhook-*`, and with `svix` also `svix-*` with the same values, for receivers that use a library of Svix',
+        example: ['webhook'],
+      }),
+    given: 'always',
+    initially: () => ['webhook'],
+    shown: 'everywhere',
+    audit: 'shown',
   },
   customHeaders: {
     contract: 'C6.6',
@@ -352,7 +385,7 @@ export function auditedFields({
   authMethod,
   ...values
 }: Partial<FieldValues>): Readonly<Record<string, unknown>> {
-  const names = fieldsAudited('shown', 'url', 'hidden', 'each header');
+  const names = fieldsAudited('shown', 'url', 'hidden', 'origin', 'each header');
   const fields = names.map((name): Entry => [name, values[name as keyof typeof values]]);
   return { ...Object.fromEntries(fields), ...(authMethod && authFieldsOf(authMethod)) };
 }
@@ -377,10 +410,13 @@ export function textsToSeal(values: FieldValues): [SealedName, string][] {
   });
 }
 
-/** Returns the values of the other fields. A field that the database does not have is null. */
-export function openValues(stored: Partial<OpenValues>): OpenValues {
-  const values = OPEN_RULES.map(([name, { fromStore }]) => {
-    const value = stored[name] ?? null;
+/**
+ * Returns the values of the other fields. A field that the database does not have, because an earlier version did not
+ * know it, has its initial value; null without one.
+ */
+export function openValues(stored: Partial<OpenValues> & Pick<OpenValues, 'url'>): OpenValues {
+  const values = OPEN_RULES.map(([name, { fromStore, initially }]) => {
+    const value = stored[name] ?? initially?.(stored) ?? null;
     return [name, value !== null && fromStore ? fromStore(value as never) : value];
   });
   return Object.fromEntries(values) as OpenValues;

@@ -23,6 +23,7 @@ const headerName = maybeWrong(
       "!#$%&'*+.^_`|~0",
     ),
     fc.constantFrom('X-Forwarded-For', 'x-aws-ec2-metadata-token-ttl', 'Via', 'Viaduct', ''),
+    fc.constantFrom('svix-id', 'SVIX-Own', 'svix', 'X-svix-id'),
   ),
 );
 const headerValue = maybeWrong(
@@ -55,11 +56,17 @@ const customHeaders = maybeWrong(
 );
 
 /** Names that no custom header has here: JSON Schema cannot compare two fields. */
-const ownHeader = maybeWrong(fc.constantFrom('X-Own', 'Host', 'x y'));
+const ownHeader = maybeWrong(fc.constantFrom('X-Own', 'Host', 'x y', 'Svix-Own'));
 
 export const changes = {
   url,
   name: maybeWrong(text(2, 100)),
+  signatureHeaders: maybeWrong(
+    fc.constantFrom(
+      ...[['webhook'], ['webhook', 'svix'], ['svix', 'webhook'], [], ['svix'], ['webhook', 'x']],
+      ['webhook', 'webhook'],
+    ),
+  ),
   customHeaders,
   eventTypes: maybeWrong(fc.array(maybeWrong(fc.constantFrom('a.b', 'a b', '', 'x'.repeat(129))))),
   disabled: maybeWrong(fc.boolean()),
@@ -84,8 +91,20 @@ export const changes = {
   oauth2ClientAuthentication: maybeWrong(fc.constantFrom('basic', 'post', 'jwt')),
 };
 
+const base64Of = (bytes: number): string => Buffer.alloc(bytes, 7).toString('base64');
+
+export const secret = maybeWrong(
+  fc.constantFrom(
+    ...[23, 24, 25, 26, 32, 62, 63, 64, 65, 66].map((bytes) => `whsec_${base64Of(bytes)}`),
+    ...[base64Of(24), `whsec_${base64Of(25).slice(0, -2)}`, `whsec_${base64Of(24)}\n`],
+    // Bits behind the last byte, the alphabet of URLs, and padding that no byte needs.
+    ...[`whsec_${base64Of(24)}Bx==`, `whsec_${base64Of(24)}B-A=`, `whsec_${base64Of(24)}====`],
+  ),
+);
+
 export const webhookFields = {
   ...changes,
+  secret,
   appId: id,
   projectId: id,
   environmentId: maybeWrong(fc.constantFrom('live', 'a b', '', 'x'.repeat(64), 'x'.repeat(65))),

@@ -2,7 +2,7 @@ import { describe, expect, test } from '@jest/globals';
 import { createHmac } from 'node:crypto';
 import { Webhook as Verifier, WebhookVerificationError } from 'standardwebhooks';
 import type { AuthMethod, Webhook } from '../webhook.ts';
-import { deliveryHeaders, signerOf } from './delivery-headers.ts';
+import { deliveryHeaders, maskedDeliveryHeaders, signerOf } from './delivery-headers.ts';
 import { secretFromBytes } from './signature.ts';
 
 const secret = secretFromBytes(Buffer.alloc(32, 7));
@@ -33,6 +33,7 @@ function webhookWith(
     secret,
     previousSecret: null,
     tls: null,
+    signatureHeaders: ['webhook'],
     customHeaders,
     authMethod,
     eventTypes: [],
@@ -116,6 +117,34 @@ describe('the headers of a delivery [security]', () => {
       ...['Content-Type', 'User-Agent', 'Accept', 'Accept-Encoding'],
       ...['X-Tenant', 'X-Region', 'X-Service-Signature'],
       ...['webhook-id', 'webhook-timestamp', 'webhook-signature'],
+    ]);
+  });
+});
+
+describe('the headers of Svix [security]', () => {
+  const svixOf = (webhook: Webhook) => listOf(webhook).filter(([name]) => name.startsWith('svix-'));
+  const signatureHeaders: Webhook['signatureHeaders'] = ['webhook', 'svix'];
+
+  test('are absent by default', () => {
+    expect(svixOf(webhookWith(hmac))).toEqual([]);
+  });
+
+  test.each([hmac, oauth2])('repeat those of Standard Webhooks for %j', (auth) => {
+    const webhook = { ...webhookWith(auth), signatureHeaders };
+    const headers = headersOf(webhook);
+    expect(svixOf(webhook)).toEqual([
+      ['svix-id', 'msg_1'],
+      ['svix-timestamp', headers['webhook-timestamp']],
+      ['svix-signature', headers['webhook-signature']],
+    ]);
+  });
+
+  test('show people the id alone, which each attempt has in common', () => {
+    const parts = { messageId: 'msg_1', signature: null, userAgent: 'Posthorn/1' };
+    const shown = maskedDeliveryHeaders({ ...webhookWith(hmac), signatureHeaders }, parts);
+    expect(shown.slice(-2)).toEqual([
+      { key: 'webhook-id', value: 'msg_1' },
+      { key: 'svix-id', value: 'msg_1' },
     ]);
   });
 });

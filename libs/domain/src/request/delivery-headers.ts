@@ -72,13 +72,17 @@ export function deliveryHeaders(
     const key = signer.kind === 'secret' ? signer.hmac : null;
     return hmacSignature(key ?? hmacKey(secret), payload);
   };
+  const [timestamp, signature] = [String(timestampSeconds), standardSignatures(signer, parts)];
   // prettier-ignore
-  return [
+  const headers = [
     ...lastingHeaders(webhook, { messageId, userAgent, hmacOf, accessToken }),
-    'webhook-timestamp', String(timestampSeconds),
-    'webhook-signature', standardSignatures(signer, parts),
-    ...(traceparent === undefined ? [] : ['traceparent', traceparent]),
+    'webhook-timestamp', timestamp,
+    'webhook-signature', signature,
   ];
+  if (hasSvixHeaders(webhook))
+    headers.push('svix-timestamp', timestamp, 'svix-signature', signature);
+  if (traceparent !== undefined) headers.push('traceparent', traceparent);
+  return headers;
 }
 
 /**
@@ -109,7 +113,7 @@ function lastingHeaders(webhook: Webhook, parts: LastingParts): string[] {
   const { customHeaders, authMethod } = webhook;
   const custom = parts.isMasked ? customHeaders.map(maskedHeader) : customHeaders;
   // prettier-ignore
-  return [
+  const headers = [
     ...flat(DEFAULT_HEADERS),
     'User-Agent', parts.userAgent,
     ...flat(acceptHeaders(webhook)),
@@ -117,7 +121,13 @@ function lastingHeaders(webhook: Webhook, parts: LastingParts): string[] {
     ...authHeader(authMethod, parts),
     'webhook-id', parts.messageId,
   ];
+  if (hasSvixHeaders(webhook)) headers.push('svix-id', parts.messageId);
+  return headers;
 }
+
+/** Svix signs id, timestamp and body as Standard Webhooks does, and names the headers after itself. */
+const hasSvixHeaders = ({ signatureHeaders }: Webhook): boolean =>
+  signatureHeaders.includes('svix');
 
 const flat = (headers: readonly Header[]): string[] =>
   headers.flatMap(({ key, value }) => [key, value]);

@@ -39,7 +39,9 @@ export function createRecordRequest(log: AuditLog): RecordRequest {
   return async ({ method, audit }, request, handle) => {
     if (!audit) return handle();
     const action = actionOf(audit, request);
-    if (method !== 'get') return log.recordChange(action, handle, resultOf);
+    if (method !== 'get') {
+      return log.recordChange(action, handle, (response) => resultOf(response, request.fields));
+    }
     const { secretsFor } = audit;
     const isRecorded = secretsFor === undefined || seesSecrets(request.caller, secretsFor);
     if (!isRecorded) return handle();
@@ -73,7 +75,7 @@ function actionOf({ action, target }: AuditSpec, request: AuditedRequest): Audit
     target: targetOf(target, caller, params),
     clientAddress,
     requestId,
-    changes: changesBetween({}, fields),
+    changes: changesBetween({}, fields, fields),
   };
 }
 
@@ -105,10 +107,10 @@ function targetOf(
 }
 
 /** What was created has an id only now: that of the response. */
-function resultOf({ data, changed }: ApiResponse): AuditedResult {
+function resultOf({ data, changed }: ApiResponse, given: AuditedFields): AuditedResult {
   return {
     createdId: idOf(data),
-    changes: changed && changesBetween(changed.before, changed.after),
+    changes: changed && changesBetween(changed.before, changed.after, given),
   };
 }
 

@@ -16,6 +16,7 @@ import {
   maybeWrong,
   name,
   payload,
+  secret,
   storage,
   text,
   time,
@@ -52,6 +53,9 @@ const AUTH_METHODS: AuthMethod[] = [
   { method: 'hmac', hmacHeader: 'X-Before', hmacSecret: 's' },
   { method: 'basic', username: 'u', password: 'p' },
   { method: 'api_key', apiKey: 'k', apiKeyHeader: 'X-Before' },
+  // As earlier versions accepted it.
+  { method: 'hmac', hmacHeader: 'svix-own', hmacSecret: 's' },
+  { method: 'api_key', apiKey: 'k', apiKeyHeader: 'svix-own' },
   {
     method: 'oauth2',
     tokenUrl: 'https://login.example.com/token',
@@ -63,17 +67,27 @@ const AUTH_METHODS: AuthMethod[] = [
   },
 ];
 
+const CUSTOM_HEADERS = [
+  [],
+  [
+    { key: 'svix-id', value: 'v' },
+    { key: 'svix-own', value: 'v' },
+  ],
+];
+
 /** The document does not know the stored webhook: it may refuse only what no webhook accepts. */
 function fitsSomeWebhook(body: UpdateWebhookBody): boolean {
-  return AUTH_METHODS.some((authMethod) => {
-    const webhook = sampleWebhook(1, { authMethod, customHeaders: [] });
-    try {
-      changesOf(webhook, body, { seesSecrets: true });
-      return true;
-    } catch {
-      return false;
-    }
-  });
+  return AUTH_METHODS.some((authMethod) =>
+    CUSTOM_HEADERS.some((customHeaders) => {
+      const webhook = sampleWebhook(1, { authMethod, customHeaders });
+      try {
+        changesOf(webhook, body, { seesSecrets: true });
+        return true;
+      } catch {
+        return false;
+      }
+    }),
+  );
 }
 
 const AUTHS = [
@@ -107,7 +121,7 @@ describe('the document and the gateway agree on', () => {
       bodiesOf(webhookFields, [OWNED, GLOBAL, ...AUTHS.map((auth) => ({ ...OWNED, ...auth }))]),
     ],
     ['webhookUpdate', bodiesOf(changes, [{}, ...AUTHS])],
-    ['webhookRotateSecret', bodiesOf({ graceSeconds }, [{}])],
+    ['webhookRotateSecret', bodiesOf({ graceSeconds, secret }, [{}])],
     ['webhookResendFailed', bodiesOf({ since: time }, [{ since: '2026-01-31T09:30:00Z' }])],
     ['appResendFailed', bodiesOf({ since: time }, [{ since: '2026-01-31T09:30:00Z' }])],
     [

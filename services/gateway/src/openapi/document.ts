@@ -247,6 +247,15 @@ const EXAMPLES: Record<string, Examples> = {
         hmacSecret: 'a long random text',
       },
     },
+    svix: {
+      summary: 'Moved from Svix, with the secret and the headers that its receiver knows',
+      value: {
+        url,
+        appId,
+        secret: 'whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3',
+        signatureHeaders: ['webhook', 'svix'],
+      },
+    },
     ed25519: {
       summary: 'Signed with the key of your company',
       value: { url, appId, authMethod: 'hmac', signatureAlgorithm: 'ed25519' },
@@ -354,6 +363,24 @@ const HEADERS = [
     'webhook-signature',
     '`v1,` and the base64 HMAC SHA-256 of `{webhook-id}.{webhook-timestamp}.{body}`. The key is the part of the `secret` after `whsec_`, decoded from base64. During the grace period of a rotation there are two signatures, separated by a space. With `signatureAlgorithm: ed25519` it is `v1a,` and the base64 Ed25519 signature of the same text',
     'v1,Ce8pWNEdXUsSJJN4nXg1cWN0PN0Yd0y1Zz8Y1w9V2dM=',
+  ),
+  header(
+    'svix-id',
+    'With `svix` in `signatureHeaders`: the value of `webhook-id`',
+    exampleId('msg'),
+    false,
+  ),
+  header(
+    'svix-timestamp',
+    'With `svix` in `signatureHeaders`: the value of `webhook-timestamp`',
+    '1769851800',
+    false,
+  ),
+  header(
+    'svix-signature',
+    'With `svix` in `signatureHeaders`: the value of `webhook-signature`',
+    'v1,Ce8pWNEdXUsSJJN4nXg1cWN0PN0Yd0y1Zz8Y1w9V2dM=',
+    false,
   ),
   header('User-Agent', 'Posthorn and its version', 'Posthorn/0.1.0'),
   header(

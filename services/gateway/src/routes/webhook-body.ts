@@ -17,7 +17,13 @@ import {
   setsAuthorization,
 } from '@posthorn/domain/auth-methods.ts';
 import type { EgressPolicy } from '@posthorn/domain/egress.ts';
-import { isCredentialHeader, MASK, sameNamePattern } from '@posthorn/domain/field-types.ts';
+import {
+  isCredentialHeader,
+  isSvixHeader,
+  MASK,
+  sameNamePattern,
+  SVIX_NAME_PATTERN,
+} from '@posthorn/domain/field-types.ts';
 import { createShape, type RequestRules, updateShape } from '@posthorn/domain/webhook-fields.ts';
 import type { Header, Webhook } from '@posthorn/domain/webhook.ts';
 import type { WebhookChanges } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
@@ -34,6 +40,16 @@ const WITHOUT_SECRET_FIELDS = {
     properties: { signatureAlgorithm: { const: 'ed25519' } },
   },
   then: { properties: { hmacHeader: false, hmacSecret: false } },
+};
+
+const NOT_OF_SVIX = { not: { pattern: SVIX_NAME_PATTERN } };
+/** A new webhook has none of these names, and neither has one that sends the headers of Svix. */
+const WITHOUT_SVIX_HEADERS = {
+  properties: {
+    customHeaders: { items: { properties: { key: NOT_OF_SVIX } } },
+    hmacHeader: NOT_OF_SVIX,
+    apiKeyHeader: NOT_OF_SVIX,
+  },
 };
 
 /** All but the default. */
@@ -60,6 +76,7 @@ const CREATE_RULES = {
       then: withoutCustomHeader(DEFAULT_HMAC_HEADER),
     },
     WITHOUT_SECRET_FIELDS,
+    WITHOUT_SVIX_HEADERS,
   ],
 };
 
@@ -71,6 +88,13 @@ const UPDATE_RULES = {
   allOf: [
     { if: IS_AUTHORIZATION, then: withoutCustomHeader('authorization') },
     WITHOUT_SECRET_FIELDS,
+    {
+      if: {
+        required: ['signatureHeaders'],
+        properties: { signatureHeaders: { contains: { const: 'svix' } } },
+      },
+      then: WITHOUT_SVIX_HEADERS,
+    },
   ],
 };
 
@@ -109,7 +133,10 @@ export function createWebhookBody(policy: EgressPolicy) {
       { when: () => true },
     )
     .superRefine((body, context) => {
-      for (const { path, message } of headerProblems(body, null)) {
+      for (const { path, message } of [
+        ...headerProblems(body, null),
+        ...svixProblems(body, null),
+      ]) {
         context.addIssue({ code: 'custom', path: path.split('.'), message });
       }
     })
@@ -139,7 +166,10 @@ const refusalOfOpenSsl: RequestRules['refusalOfOpenSsl'] = (options) => {
 
 type CreateWebhookBody = z.infer<ReturnType<typeof createWebhookBody>>;
 export type UpdateWebhookBody = z.infer<ReturnType<typeof updateWebhookBody>>;
-type AuthBody = Pick<UpdateWebhookBody, AuthFieldName | 'authMethod' | 'customHeaders'>;
+type AuthBody = Pick<
+  UpdateWebhookBody,
+  AuthFieldName | 'authMethod' | 'customHeaders' | 'signatureHeaders'
+>;
 
 const AUTH_FIELDS: ReadonlySet<string> = new Set([
   'authMethod',
@@ -180,6 +210,7 @@ function problemsWith(
   return [
     ...authProblems(body, webhook),
     ...headerProblems(body, webhook),
+    ...svixProblems(body, webhook),
     ...maskProblems(body, webhook),
     ...(seesSecrets ? [] : movedSecretProblems(body, webhook)),
   ];
@@ -262,6 +293,36 @@ function headerProblems(body: AuthBody, webhook: Webhook | null): Problem[] {
   });
   if (body.hmacHeader?.toLowerCase() !== 'authorization') return problems;
   return [...problems, { path: 'hmacHeader', message: 'must not be authorization' }];
+}
+
+/**
+ * A request sets no header of Svix but those that the webhook has from an earlier version, and none stays beside
+ * `signatureHeaders` with `svix` (docs/contract.md C6.7).
+ */
+function svixProblems(body: AuthBody, webhook: Webhook | null): Problem[] {
+  const { customHeaders = [], hmacHeader = '', apiKeyHeader = '' } = body;
+  const given = [
+    ...customHeaders.map(({ key }, index) => ({ path: `customHeaders.${index}.key`, key })),
+    { path: 'hmacHeader', key: hmacHeader },
+    { path: 'apiKeyHeader', key: apiKeyHeader },
+  ];
+  const stored = svixNamesOf({}, webhook);
+  const sendsSvix = (body.signatureHeaders ?? webhook?.signatureHeaders)?.includes('svix') === true;
+  const problems = given
+    .filter(({ key }) => isSvixHeader(key) && (sendsSvix || !stored.includes(key.toLowerCase())))
+    .map(({ path }) => ({ path, message: 'is a header that signatureHeaders sets' }));
+  if (!sendsSvix || problems.length > 0) return problems;
+  return svixNamesOf(body, webhook).map((name) => ({
+    path: 'signatureHeaders',
+    message: `must not have svix while the webhook sets the header ${name}`,
+  }));
+}
+
+/** The names, in lower case, of the headers of Svix that a webhook with these changes sets itself. */
+function svixNamesOf(body: AuthBody, webhook: Webhook | null): string[] {
+  const headers = body.customHeaders ?? webhook?.customHeaders ?? [];
+  const names = [...headers.map(({ key }) => key), authHeaderOf(body, webhook?.authMethod) ?? ''];
+  return names.filter(isSvixHeader).map((name) => name.toLowerCase());
 }
 
 /** The fields of an update that decide where the secrets of a webhook are sent. */

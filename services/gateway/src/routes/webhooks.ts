@@ -1,4 +1,5 @@
 import type { AuthFields } from '@posthorn/domain/auth-methods.ts';
+import { webhookSecret } from '@posthorn/domain/field-types.ts';
 import { secretFromBytes } from '@posthorn/domain/request/signature.ts';
 import { auditedFields } from '@posthorn/domain/webhook-fields.ts';
 import { z } from 'zod';
@@ -289,6 +290,10 @@ const rotateBody = z
     graceSeconds: graceSeconds.meta({
       description: 'How long the old secret signs beside the new one, in seconds',
     }),
+    secret: webhookSecret.optional().meta({
+      description:
+        'The new secret: `whsec_` and the base64 of 24 to 64 bytes. 32 random ones unless given',
+    }),
   })
   .meta({ id: 'RotateSecret' });
 
@@ -303,7 +308,7 @@ function rotateRoute(gateway: Gateway): Route {
     tag,
     summary: 'Rotate the secret of a webhook',
     description:
-      'During the grace period `webhook-signature` holds a signature of each secret. The HMAC header uses the new secret at once, unless the webhook has its own `hmacSecret`. Another rotation ends the grace period of the one before.',
+      'During the grace period `webhook-signature` holds a signature of each secret. The HMAC header uses the new secret at once, unless the webhook has its own `hmacSecret`. Another rotation ends the grace period of the one before. With the `secret` that the webhook has already, nothing changes but a grace period that would last longer than `graceSeconds`.',
     body: rotateBody,
     isBodyOptional: true,
     response: { status: 200, message: 'Secret rotated', data: webhookSchema },
@@ -311,9 +316,10 @@ function rotateRoute(gateway: Gateway): Route {
     creation: { showsSecrets: true },
     async handle({ caller, params: { webhookId = '' }, body: { value }, seed }) {
       const { companyId } = caller;
-      const { graceSeconds } = value;
-      const secret = secretFromBytes(await seed());
-      const rotation = { companyId, webhookId, secret, graceSeconds };
+      const { secret: given, graceSeconds } = value;
+      const secret = given ?? secretFromBytes(await seed());
+      const isGenerated = given === undefined;
+      const rotation = { companyId, webhookId, secret, isGenerated, graceSeconds };
       const { before, after } = await rotateSecret(gateway, rotation);
       const now = { ...auditedFields(after), graceSeconds };
       return {

@@ -253,6 +253,12 @@ describe('change webhook', () => {
 });
 
 describe('rotate secret', () => {
+  interface Given {
+    secret?: string;
+    isGenerated?: boolean;
+    previousSecret?: Webhook['previousSecret'];
+  }
+
   const NOW_MS = 5_000;
   const hmac = (hmacSecret: string): AuthMethod => ({
     method: 'hmac',
@@ -260,24 +266,18 @@ describe('rotate secret', () => {
     hmacSecret,
   });
 
-  async function rotate(
-    authMethod: AuthMethod,
-    graceSeconds: number,
-    fields: Partial<Webhook> = {},
-  ) {
-    const webhook = sampleWebhook(1, { secret: 'whsec_old', authMethod, ...fields });
-    let changes: WebhookChanges | null = null;
+  async function rotate(authMethod: AuthMethod, graceSeconds: number, given: Given = {}) {
+    const { secret = 'whsec_new', previousSecret = null, isGenerated = true } = given;
+    const webhook = sampleWebhook(1, { secret: 'whsec_old', previousSecret, authMethod });
+    let changes = null as WebhookChanges | null;
     const changeWebhook: ChangeWebhook = (_which, decide) => {
       changes = decide(webhook);
       return Promise.resolve({ before: webhook, after: { ...webhook, ...changes } });
     };
     const deps = { changeWebhook, nowMs: () => NOW_MS };
     const which = { companyId: 'comp_a', webhookId: webhook.id };
-    const { after: rotated } = await rotateSecret(deps, {
-      ...which,
-      secret: 'whsec_new',
-      graceSeconds,
-    });
+    const rotation = { ...which, secret, isGenerated, graceSeconds };
+    const { after: rotated } = await rotateSecret(deps, rotation);
     return { rotated, changes };
   }
 
@@ -288,12 +288,11 @@ describe('rotate secret', () => {
       expect(rotated.previousSecret).toEqual({ secret: 'whsec_old', expiresAtMs: NOW_MS + 60_000 });
     });
 
-    test.each<[string, Partial<Webhook>]>([
-      ['has', { secret: 'whsec_new' }],
-      ['had', { previousSecret: { secret: 'whsec_new', expiresAtMs: NOW_MS } }],
-    ])('changes nothing when the webhook %s the new one: it is a repeat', async (_when, fields) => {
-      const { changes } = await rotate(hmac('own'), 60, fields);
-      expect(changes).toBeNull();
+    test('changes nothing when a generated secret was the one before: its request is a repeat', async () => {
+      const previousSecret = { secret: 'whsec_new', expiresAtMs: NOW_MS };
+      expect((await rotate(hmac('own'), 60, { previousSecret })).changes).toBeNull();
+      const { rotated } = await rotate(hmac('own'), 60, { previousSecret, isGenerated: false });
+      expect(rotated.secret).toBe('whsec_new');
     });
 
     test('drops the old secret at once without a grace period', async () => {
@@ -305,6 +304,38 @@ describe('rotate secret', () => {
       const { rotated } = await rotate(hmac('whsec_old'), 60);
       expect(rotated.authMethod).toEqual(hmac(rotated.secret));
     });
+
+    test('stores the secret that the request gives, and the old one signs beside it', async () => {
+      const { rotated } = await rotate(hmac('whsec_old'), 60, { secret: 'whsec_own', isGenerated: false });
+      expect(rotated.secret).toBe('whsec_own');
+      expect(rotated.authMethod).toEqual(hmac('whsec_own'));
+      expect(rotated.previousSecret).toEqual({ secret: 'whsec_old', expiresAtMs: NOW_MS + 60_000 });
+    });
+
+    test.each<[string, number, number | null]>([
+      ['stays', 60, NOW_MS + 60_000],
+      ['stays when a longer one is asked for', 600, NOW_MS + 60_000],
+      ['becomes shorter', 5, NOW_MS + 5_000],
+      ['ends', 0, null],
+    ])(
+      'to the same secret changes nothing but the grace, which %s',
+      async (_what, graceSeconds, expected) => {
+        const previousSecret = { secret: 'whsec_before', expiresAtMs: NOW_MS + 60_000 };
+        const given = { secret: 'whsec_old', previousSecret };
+        const { rotated, changes } = await rotate(hmac('whsec_old'), graceSeconds, given);
+        expect(Object.keys(changes ?? {})).toEqual(
+          expected === previousSecret.expiresAtMs ? [] : ['previousSecret'],
+        );
+        expect(rotated.secret).toBe('whsec_old');
+        expect(rotated.previousSecret).toEqual(
+          expected === null ? null : { secret: 'whsec_before', expiresAtMs: expected },
+        );
+        const { changes: none } = await rotate(hmac('whsec_old'), graceSeconds, {
+          secret: 'whsec_old',
+        });
+        expect(none).toBeNull();
+      },
+    );
 
     test.each([hmac('own'), { method: 'basic', username: 'u', password: 'p' } as const])(
       'keeps the credentials of %j',

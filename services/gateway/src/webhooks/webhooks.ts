@@ -86,7 +86,7 @@ function newWebhook(
   projectId: string,
   fields: NewWebhook,
 ): Webhook {
-  const secret = newSecret();
+  const { secret = newSecret() } = fields;
   const createdAtMs = nowMs();
   return {
     ...newValues(fields),
@@ -191,37 +191,52 @@ interface Rotation {
   webhookId: string;
   /** The new one. */
   secret: string;
+  /** False when the client chose it. */
+  isGenerated: boolean;
   /** The time in which the old secret signs too; 0 for none. */
   graceSeconds: number;
 }
 
-/**
- * Gives a webhook a new secret, and returns it before and after. Changes nothing when the webhook has, or had before its
- * last rotation, this secret: the request is a repeat. Throws ApiError 404 for an unknown webhook.
- */
+/** Gives a webhook another secret, and returns it before and after. Throws ApiError 404 for an unknown webhook. */
 export function rotateSecret(
   { changeWebhook, nowMs }: RotateSecretDeps,
-  { companyId, webhookId, secret, graceSeconds }: Rotation,
+  { companyId, webhookId, graceSeconds, secret, isGenerated }: Rotation,
 ): Promise<Changed<Webhook>> {
   const expiresAtMs = graceSeconds > 0 ? nowMs() + graceSeconds * 1_000 : null;
   return changeWebhook({ companyId, webhookId }, (webhook) => {
-    const isRotated = [webhook.secret, webhook.previousSecret?.secret].includes(secret);
-    return isRotated ? null : rotated(webhook, secret, expiresAtMs);
+    // A generated secret comes again only when its request does. A client may go back to the secret before.
+    if (isGenerated && secret === webhook.previousSecret?.secret) return null;
+    return rotated(webhook, secret, expiresAtMs);
   });
 }
 
 /** An `hmacSecret` of the client stays; one that equals the secret of the webhook changes with it. */
 function rotated(
-  { authMethod, secret: old }: Webhook,
+  { authMethod, secret: old, previousSecret }: Webhook,
   secret: string,
   expiresAtMs: number | null,
-): WebhookChanges {
+): WebhookChanges | null {
+  if (secret === old) return withShorterGrace(previousSecret, expiresAtMs);
   const followsSecret = authMethod.method === 'hmac' && authMethod.hmacSecret === old;
   return {
     secret,
     previousSecret: expiresAtMs === null ? null : { secret: old, expiresAtMs },
     ...(followsSecret && { authMethod: { ...authMethod, hmacSecret: secret } }),
   };
+}
+
+/**
+ * The changes of a rotation to the secret that the webhook has: a repeat of a request whose response was lost must not end
+ * the grace that the first one began. The grace only becomes shorter, as a further rotation would end it.
+ */
+function withShorterGrace(
+  previousSecret: Webhook['previousSecret'],
+  expiresAtMs: number | null,
+): WebhookChanges | null {
+  if (!previousSecret) return null;
+  if (expiresAtMs === null) return { previousSecret: null };
+  if (expiresAtMs >= previousSecret.expiresAtMs) return null;
+  return { previousSecret: { ...previousSecret, expiresAtMs } };
 }
 
 /** Standard Webhooks requires 24 to 64. */

@@ -51,6 +51,7 @@ describe('Webhooks', () => {
         id: anId('wh'),
         name: 'example.com',
         url: URL,
+        signatureHeaders: ['webhook'],
         customHeaders: [],
         secret: expect.stringMatching(/^whsec_[A-Za-z0-9+/]{43}=$/),
         headers: [{ key: 'Content-Type', value: 'application/json' }],

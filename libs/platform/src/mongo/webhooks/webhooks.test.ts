@@ -36,9 +36,12 @@ describe.each([
     expect(sealedBy(vault).sealed).not.toHaveProperty('tls');
   });
 
-  it('is opened with null for what an earlier version did not store', () => {
-    const { timeoutSeconds, ...document } = sealedBy(vault);
-    expect(timeoutSeconds).toBeNull();
+  it('is opened with the defaults for what an earlier version did not store', () => {
+    const { timeoutSeconds, signatureHeaders, ...document } = sealedBy(vault);
+    expect({ timeoutSeconds, signatureHeaders }).toEqual({
+      timeoutSeconds: null,
+      signatureHeaders: ['webhook'],
+    });
     expect(openWebhook(FIRST, document as WebhookDocument)).toEqual(WEBHOOK);
   });
 
