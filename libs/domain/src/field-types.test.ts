@@ -4,6 +4,7 @@ import {
   encodedUrl,
   isCredential,
   isHeaderValue,
+  messageTags,
   refusalOfHeaderName,
   webhookSecret,
 } from './field-types.ts';
@@ -162,4 +163,17 @@ describe('a secret of the client [security]', () => {
       }),
     );
   });
+});
+
+test.each([
+  [[], true],
+  [['x'.repeat(128), '😀'.repeat(128), ' ', 'a', 'b'], true],
+  [['a', 'b', 'c', 'd', 'e', 'f'], false],
+  [['a', 'a'], false],
+  [[''], false],
+  [['x'.repeat(129)], false],
+  [[7], false],
+  ['a', false],
+])('the tags %j of a message are accepted: %s', (tags, isAccepted) => {
+  expect(messageTags.safeParse(tags).success).toBe(isAccepted);
 });

@@ -96,6 +96,20 @@ export const eventType = z
   .regex(/^[A-Za-z0-9._:/-]{1,128}$/, 'must be 1 to 128 letters, digits or . _ : / -')
   .meta({ example: 'order.paid' });
 
+/** A text by which the client finds messages. */
+export const messageTag = text(1, 128).meta({ example: 'order-17' });
+
+const MAX_TAGS = 5;
+
+export const messageTags = z
+  .array(messageTag, 'must be a list of text')
+  .max(MAX_TAGS, `must have at most ${MAX_TAGS} entries`)
+  .refine((tags) => new Set(tags).size === tags.length, 'has a tag twice')
+  .meta({ uniqueItems: true });
+
+/** The client's own id of a message. */
+export const externalId = text(1, 256).meta({ example: 'evt-2026-000017' });
+
 /** RFC 9110, 5.6.2: the characters of a header name. */
 const TOKEN = "[!#$%&'*+.^_`|~0-9A-Za-z-]{1,128}";
 const HEADER_NAME = new RegExp(`^${TOKEN}$`);

@@ -15,6 +15,10 @@ export interface Message extends NotStored {
   eventType: string | null;
   /** The targets that were disabled when the message was accepted. A set, because there may be 10,000 targets. */
   disabledTargets: ReadonlySet<string>;
+  /** Texts by which the client finds the message; absent without any. */
+  tags?: string[];
+  /** The client's own id of the message, which may be that of others too. */
+  externalId?: string;
   /** Null when the client sent no key. */
   idempotency: Idempotency | null;
   /** A test message of a webhook; its first attempt has a trigger of its own. */
@@ -33,6 +37,19 @@ export interface Idempotency {
   bodyHash: string;
   /** The first response, sealed. */
   answer: string;
+}
+
+/** The texts of a message that its client has written, as far as they are known. */
+interface ClientTexts {
+  payload?: string | undefined;
+  tags?: readonly string[] | undefined;
+  externalId?: string | undefined;
+}
+
+/** The characters of all of them, for bounds of memory. */
+export function charsOfMessage({ payload = '', tags, externalId = '' }: ClientTexts): number {
+  const chars = payload.length + externalId.length;
+  return tags ? tags.reduce((sum, tag) => sum + tag.length, chars) : chars;
 }
 
 /** The disabled targets of a message that has none: nearly all messages share this one. */

@@ -87,6 +87,8 @@ describe('The list of messages', () => {
         status: 'exhausted',
         delivered: false,
         payload: '{"n":1}',
+        tags: [],
+        externalId: null,
         createdAt: mixed.createdAt,
         updatedAt: aTime,
         deliveries: [

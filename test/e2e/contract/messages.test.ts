@@ -57,6 +57,8 @@ describe('Messages', () => {
           { key: 'X-Service-Signature', value: signature },
           { key: 'webhook-id', value: message.id },
         ]),
+        tags: [],
+        externalId: null,
         createdAt: aTime,
         updatedAt: message.createdAt,
         deliveryAttempt: {
@@ -113,6 +115,96 @@ describe('Messages', () => {
       expect(message.signature).toBe(hmac(secret, '{"a":1}'));
       expect(message.headers).toContainEqual({ key, value: MASKED });
       expect(JSON.stringify(message)).not.toMatch(/hush|whsec_/);
+    });
+  });
+
+  describe('Messages · tags and externalId', () => {
+    const MESSAGES = '/api/v1/webhook-messages';
+
+    const idsWith = async (filter: Record<string, string>): Promise<string[]> => {
+      const answer = await posthorn.api.get(
+        `${MESSAGES}?${new URLSearchParams(filter).toString()}`,
+      );
+      return dataOf<ShownMessage[]>(answer).map(({ id }) => id);
+    };
+
+    it('are shown in every answer, and find the message', async () => {
+      const { id: appId } = await make.app();
+      const { id: webhookId } = await make.webhook({ url: receiver.url, appId });
+      const [tag, externalId] = [`é ${randomUUID()}`, `own/${randomUUID()}`];
+      const first = await make.message({ webhookId, tags: [tag, 'b'], externalId });
+      const second = await make.message({ appId, tags: ['c', tag] });
+      const third = await make.message({ webhookId, external_id: externalId, tags: [] });
+      expect([first, second, third]).toMatchObject([
+        { tags: [tag, 'b'], externalId },
+        { tags: ['c', tag], externalId: null },
+        { tags: [], externalId },
+      ]);
+      const got = await posthorn.api.get(`${MESSAGES}/${first.id}`);
+      expect(dataOf(got)).toMatchObject({ tags: [tag, 'b'], externalId });
+      const listed = await posthorn.api.get(`${MESSAGES}?webhookId=${webhookId}`);
+      expect(dataOf(listed)).toMatchObject([
+        { tags: [], externalId },
+        { tags: ['c', tag], externalId: null },
+        { tags: [tag, 'b'], externalId },
+      ]);
+      expect(await idsWith({ tag })).toEqual([second.id, first.id]);
+      expect(await idsWith({ externalId })).toEqual([third.id, first.id]);
+      expect(await idsWith({ external_id: externalId, tag })).toEqual([first.id]);
+      expect(await idsWith({ tag, appId })).toEqual([second.id]);
+      expect(await idsWith({ tag, webhookId, to: first.createdAt })).toContain(first.id);
+      expect(await idsWith({ tag: tag.slice(0, -1) })).toEqual([]);
+      expect(await idsWith({ externalId: tag })).toEqual([]);
+    });
+
+    it('are listed page by page', async () => {
+      const { id: webhookId } = await make.webhook({ url: receiver.url });
+      const tag = randomUUID();
+      const made: string[] = [];
+      for (let n = 0; n < 5; n += 1) made.push((await make.message({ webhookId, tags: [tag] })).id);
+      const read: string[][] = [];
+      let next: string | null = '';
+      while (next !== null) {
+        const page = await posthorn.api.get(`${MESSAGES}?tag=${tag}&limit=2${next}`);
+        read.push(dataOf<ShownMessage[]>(page).map(({ id }) => id));
+        const { nextCursor } = page.body;
+        next = typeof nextCursor === 'string' ? `&cursor=${nextCursor}` : null;
+      }
+      expect(read.map(({ length }) => length)).toEqual([2, 2, 1]);
+      expect(read.flat()).toEqual(made.reverse());
+    });
+
+    it('are in the first response that a repeat gets again', async () => {
+      const { id: webhookId } = await make.webhook({ url: receiver.url });
+      const body = { webhookId, payload: {}, tags: ['a'], externalId: 'own' };
+      const key = { 'idempotency-key': randomUUID() };
+      const first = await posthorn.api.post('/webhook-messages', body, key);
+      const again = await posthorn.api.post('/webhook-messages', body, key);
+      expect(dataOf(again, 202)).toEqual(dataOf(first, 202));
+      expect(dataOf(again, 202)).toMatchObject({ tags: ['a'], externalId: 'own' });
+    });
+
+    it.each([
+      [{ tags: ['a', 'b', 'c', 'd', 'e', 'f'] }, 'tags'],
+      [{ tags: ['a', 'a'] }, 'tags'],
+      [{ tags: ['a', ''] }, 'tags.1'],
+      [{ tags: ['x'.repeat(129)] }, 'tags.0'],
+      [{ tags: 'a' }, 'tags'],
+      [{ externalId: '' }, 'externalId'],
+      [{ externalId: 'x'.repeat(257) }, 'externalId'],
+      [{ externalId: 7 }, 'externalId'],
+    ])('are 400 as %j', async (fields, path) => {
+      expectInvalid(await post({ webhookId: 'wh_none', payload: {}, ...fields }), path);
+    });
+
+    it('are 400 in a list when no message can have them', async () => {
+      for (const [name, length] of [
+        ['tag', 129],
+        ['externalId', 257],
+      ] as const) {
+        expectInvalid(await posthorn.api.get(`${MESSAGES}?${name}=${'x'.repeat(length)}`), name);
+        expectInvalid(await posthorn.api.get(`${MESSAGES}?${name}=`), name);
+      }
     });
   });
 

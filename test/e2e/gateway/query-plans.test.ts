@@ -150,13 +150,16 @@ async function filterMessages(): Promise<void> {
     ...[`appId=${appId}`, `webhookId=${webhookId}`, `to=${time}`],
     ...[`from=${new Date(0).toISOString()}`, `cursor=${messageId}`, 'eventType=order.paid'],
   ];
-  for (const status of [
+  const statuses = [
     '',
-    'status=pending',
-    'status=delivered',
-    'status=exhausted',
-    'status=cancelled',
-  ]) {
+    ...['pending', 'delivered', 'exhausted', 'cancelled'].map((status) => `status=${status}`),
+  ];
+  const found = ['tag=filler', 'externalId=filler', 'tag=filler&externalId=filler', 'tag=none'];
+  for (const status of statuses) {
+    for (const option of found.flatMap((by) => [by, ...options.map((other) => `${by}&${other}`)])) {
+      const query = [option, status, 'limit=2'].filter((each) => each !== '').join('&');
+      dataOf(await api.get(`/api/v1/webhook-messages?${query}`));
+    }
     for (let chosen = 0; chosen < 2 ** options.length; chosen += 1) {
       const filters = options.filter((_, index) => (chosen >> index) & 1);
       const query = [...filters, status, 'limit=2'].filter((each) => each !== '').join('&');

@@ -135,6 +135,16 @@ export const time = maybeWrong(
   ),
 );
 export const payload = maybeWrong(fc.constantFrom({}, { a: { b: [1, 'x', null] } }, 'text', [1]));
+export const messageFields = {
+  eventType: maybeWrong(text(1, 128)),
+  tags: maybeWrong(
+    fc.oneof(
+      fc.array(maybeWrong(text(1, 128)), { maxLength: 3 }),
+      fc.constantFrom([], ['a', 'a'], ['a', 'b', 'c', 'd', 'e'], ['a', 'b', 'c', 'd', 'e', 'f']),
+    ),
+  ),
+  externalId: maybeWrong(text(1, 256)),
+};
 export const graceSeconds = maybeWrong(fc.constantFrom(0, 604_800, 604_801, -1, 1.5, 1e300));
 
 /** Generates bodies from some of the fields, most of them added to a valid body. */

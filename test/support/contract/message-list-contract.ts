@@ -3,6 +3,7 @@ import type { DeliveryQueries } from '@posthorn/platform/mongo/messages/delivery
 import type { MessageQueries } from '@posthorn/platform/mongo/messages/message-queries.ts';
 import { START_MS, storeMessages, type Stored } from '../memory/memory-messages.ts';
 import { firstIdAt } from '@posthorn/domain/ids.ts';
+import { charsOfMessage } from '@posthorn/domain/message.ts';
 
 /** The queries behind the lists of messages, of the company comp_a. */
 export interface MessageLists {
@@ -43,6 +44,10 @@ export function messageListContract(open: (stored: Stored[]) => Promise<OpenMess
       ['up to the limit', {}, 2, [4, 3]],
       ['of an app', { appId: 'app_1' }, 9, [3, 0]],
       ['to a webhook', { webhookId: 'wh_1' }, 9, [3, 0]],
+      ['with a tag', { tag: 'all' }, 9, [4, 2, 0]],
+      ['with an external id', { externalId: 'own' }, 9, [4, 1]],
+      ['with both', { tag: 'even', externalId: 'own' }, 9, [4]],
+      ['of an app with a tag', { appId: 'app_1', tag: 'even' }, 9, [0]],
       ['of an app to a webhook', { appId: 'app_1', webhookId: 'wh_2' }, 9, [3]],
       ['from an id on, which is included', { fromId: idOf(2) }, 9, [4, 3, 2]],
       ['before an id, which is excluded', { beforeId: idOf(2) }, 9, [1, 0]],
@@ -70,7 +75,12 @@ export function messageListContract(open: (stored: Stored[]) => Promise<OpenMess
 
     it('have the targets', async () => {
       const [found] = await lists.messages.outlinesOf('comp_a', [idOf(0), 'msg_none'], 9);
-      expect(found).toMatchObject({ id: idOf(0), appId: 'app_1', targets: ['wh_0', 'wh_1'] });
+      expect(found).toMatchObject({
+        id: idOf(0),
+        appId: 'app_1',
+        tags: ['even', 'all'],
+        targets: ['wh_0', 'wh_1'],
+      });
     });
   });
 
@@ -84,9 +94,9 @@ export function messageListContract(open: (stored: Stored[]) => Promise<OpenMess
     [1, 1],
     [2, 2],
     [9, 5],
-  ])('messages are read newest first, up to the payload %i: %i', async (payloads, expected) => {
-    const [first] = stored;
-    const chars = (first?.message.payload.length ?? 0) * payloads;
+  ])('messages are read newest first, up to the texts of %i: %i', async (messages, expected) => {
+    const newest = stored.toReversed().slice(0, messages);
+    const chars = newest.reduce((sum, { message }) => sum + charsOfMessage(message), 0);
     const found = await lists.messages.findMany('comp_a', ids, chars);
     expect(found.map(({ id }) => id)).toEqual(idsOf([4, 3, 2, 1, 0].slice(0, expected)));
   });

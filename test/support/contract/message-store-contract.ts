@@ -30,6 +30,8 @@ export function messageStoreContract(open: () => Promise<OpenMessages>): void {
       const full = message({
         appId: 'app_1',
         eventType: 'paid',
+        tags: ['a', 'b'],
+        externalId: 'own-1',
         disabledTargets: new Set(['wh_1']),
         traceparent: '00-1',
         isTest: true,

@@ -99,6 +99,8 @@ async function insertDeliveries(
     targets: [n % 6 === 0 ? own.webhookId : `wh_${n % 50}`],
     publisherId: 'gw_filler',
     requestId: `filler-${n}`,
+    ...(n % 3 === 0 && { tags: ['filler', `filler-${n}`] }),
+    ...(n % 3 === 1 && { externalId: 'filler' }),
   }));
   const deliveries = messages.map(({ _id: messageId, companyId, appId, targets }, n) => ({
     _id: deliveryIdOf(messageId, String(targets[0])),

@@ -1,6 +1,6 @@
 import type { DeliveryStatus } from '@posthorn/domain/delivery/delivery.ts';
 import { createIdFactory, deliveryIdOf } from '@posthorn/domain/ids.ts';
-import type { Message } from '@posthorn/domain/message.ts';
+import { charsOfMessage, type Message } from '@posthorn/domain/message.ts';
 import type { DeliveryOutline } from '@posthorn/platform/mongo/messages/delivery-queries.ts';
 import type { ListDeps } from '../../../services/gateway/src/history/messages.ts';
 import { sampleMessage } from '../samples/sample-message.ts';
@@ -25,7 +25,14 @@ export function storeMessages(shapes: readonly Shape[]): Stored[] {
     const targets = shape.map((_, index) => `wh_${index}`);
     const appId = n % 3 === 0 ? 'app_1' : null;
     const eventType = n % 4 === 0 ? 'order.paid' : null;
-    const message = sampleMessage(newId('msg'), { targets, appId, eventType });
+    const tags = n % 2 === 0 ? ['even', 'all'] : [];
+    const message = sampleMessage(newId('msg'), {
+      targets,
+      appId,
+      eventType,
+      ...(tags.length > 0 && { tags }),
+      ...(n % 3 === 1 && { externalId: 'own' }),
+    });
     const known = shape.flatMap((status, index) => {
       const webhookId = `wh_${index}`;
       const id = deliveryIdOf(message.id, webhookId);
@@ -59,20 +66,26 @@ export function listDepsOf(
   return {
     takeTurn: () => Promise.resolve(),
     messages: {
-      listOutlines: (_company, { appId, webhookId, ...range }, { messages, targets }) =>
+      listOutlines: (
+        _company,
+        { appId, webhookId, tag, externalId, ...range },
+        { messages, targets },
+      ) =>
         read(
           newestFirst(
             all
               .filter(({ id }) => within(id, range as { fromId?: string }))
               .filter((each) => appId === undefined || each.appId === appId)
-              .filter((each) => webhookId === undefined || each.targets.includes(webhookId)),
+              .filter((each) => webhookId === undefined || each.targets.includes(webhookId))
+              .filter((each) => tag === undefined || each.tags?.includes(tag))
+              .filter((each) => externalId === undefined || each.externalId === externalId),
             targets,
           ).slice(0, messages),
         ),
       outlinesOf: (_company, ids, maxTargets) =>
         Promise.resolve(newestFirst(withIds(all, ids), maxTargets)),
-      findMany: (_company, ids, maxPayloadChars) =>
-        Promise.resolve(upToPayloads(maxPayloadChars, newestFirst(withIds(all, ids), Infinity))),
+      findMany: (_company, ids, maxChars) =>
+        Promise.resolve(upToChars(maxChars, newestFirst(withIds(all, ids), Infinity))),
     },
     deliveries: {
       outlinesOf: (_company, ids) => {
@@ -98,11 +111,11 @@ function withIds<T extends { id: string }>(all: readonly T[], ids: readonly stri
 }
 
 /** Returns the messages up to and including the one that reaches the limit, like the real store. */
-function upToPayloads(maxChars: number, found: readonly Message[]): Message[] {
+function upToChars(maxChars: number, found: readonly Message[]): Message[] {
   let chars = 0;
-  const isWithin = ({ payload }: Message): boolean => {
+  const isWithin = (message: Message): boolean => {
     const isBelow = chars < maxChars;
-    chars += payload.length;
+    chars += charsOfMessage(message);
     return isBelow;
   };
   return found.filter(isWithin);

@@ -162,7 +162,7 @@ export interface paths {
         put?: never;
         /**
          * Rotate the secret of a webhook
-         * @description During the grace period `webhook-signature` holds a signature of each secret. The HMAC header uses the new secret at once, unless the webhook has its own `hmacSecret`. Another rotation ends the grace period of the one before.
+         * @description During the grace period `webhook-signature` holds a signature of each secret. The HMAC header uses the new secret at once, unless the webhook has its own `hmacSecret`. Another rotation ends the grace period of the one before. With the `secret` that the webhook has already, nothing changes but a grace period that would last longer than `graceSeconds`.
          */
         post: operations["webhookRotateSecret"];
         delete?: never;
@@ -1017,6 +1017,18 @@ export interface components {
              * @example https://example.com/webhooks
              */
             url: string;
+            /**
+             * @description Verifies deliveries, such as that of an endpoint which another service has delivered to: `whsec_` and the base64 of 24 to 64 bytes. 32 random ones unless given
+             * @example whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=
+             */
+            secret?: string;
+            /**
+             * @description The headers with id, timestamp and signature: `webhook-*`, and with `svix` also `svix-*` with the same values, for receivers that use a library of Svix
+             * @example [
+             *       "webhook"
+             *     ]
+             */
+            signatureHeaders?: ("webhook" | "svix")[];
             /** @description Names are unique regardless of case, and differ from the header that `authMethod` sets */
             customHeaders?: {
                 key: components["schemas"]["HeaderName"];
@@ -1063,7 +1075,11 @@ export interface components {
              * @enum {string}
              */
             oauth2ClientAuthentication?: "basic" | "post";
-        } & (unknown & unknown & unknown & unknown & unknown & unknown & unknown)) & ({
+        } & (unknown & unknown & unknown & unknown & unknown & unknown & unknown & {
+            customHeaders?: unknown;
+            hmacHeader?: unknown;
+            apiKeyHeader?: unknown;
+        })) & ({
             projectId?: never;
             environmentId?: never;
         } | {
@@ -1091,8 +1107,15 @@ export interface components {
             id: string;
             name: string;
             url: string;
-            /** @description Verifies deliveries: `whsec_` and the base64 of 32 random bytes */
+            /** @description Verifies deliveries: `whsec_` and the base64 of 24 to 64 bytes; 32 random ones unless it was given */
             secret: string;
+            /**
+             * @description The headers with id, timestamp and signature: `webhook-*`, and with `svix` also `svix-*` with the same values, for receivers that use a library of Svix
+             * @example [
+             *       "webhook"
+             *     ]
+             */
+            signatureHeaders: ("webhook" | "svix")[];
             customHeaders: {
                 key: string;
                 value: string;
@@ -1178,8 +1201,15 @@ export interface components {
             id: string;
             name: string;
             url: string;
-            /** @description Verifies deliveries: `whsec_` and the base64 of 32 random bytes */
+            /** @description Verifies deliveries: `whsec_` and the base64 of 24 to 64 bytes; 32 random ones unless it was given */
             secret: string;
+            /**
+             * @description The headers with id, timestamp and signature: `webhook-*`, and with `svix` also `svix-*` with the same values, for receivers that use a library of Svix
+             * @example [
+             *       "webhook"
+             *     ]
+             */
+            signatureHeaders: ("webhook" | "svix")[];
             customHeaders: {
                 key: string;
                 value: string;
@@ -1210,6 +1240,13 @@ export interface components {
              * @example https://example.com/webhooks
              */
             url?: string;
+            /**
+             * @description The headers with id, timestamp and signature: `webhook-*`, and with `svix` also `svix-*` with the same values, for receivers that use a library of Svix
+             * @example [
+             *       "webhook"
+             *     ]
+             */
+            signatureHeaders?: ("webhook" | "svix")[];
             /** @description Names are unique regardless of case, and differ from the header that `authMethod` sets */
             customHeaders?: {
                 key: components["schemas"]["HeaderName"];
@@ -1256,13 +1293,18 @@ export interface components {
              * @enum {string}
              */
             oauth2ClientAuthentication?: "basic" | "post";
-        } & (unknown & unknown);
+        } & (unknown & unknown & unknown);
         RotateSecret: {
             /**
              * @description How long the old secret signs beside the new one, in seconds
              * @default 86400
              */
             graceSeconds: number;
+            /**
+             * @description The new secret: `whsec_` and the base64 of 24 to 64 bytes. 32 random ones unless given
+             * @example whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=
+             */
+            secret?: string;
         };
         Delivery: {
             /**
@@ -1426,6 +1468,13 @@ export interface components {
             };
             /** @example order.paid */
             eventType?: string;
+            /** @description Texts by which you find the message in the list of messages */
+            tags?: string[];
+            /**
+             * @description Your own id of the message. Several messages may have the same
+             * @example evt-2026-000017
+             */
+            externalId?: string;
         } & (unknown | unknown);
         CreatedMessage: {
             /**
@@ -1443,6 +1492,8 @@ export interface components {
                 key: string;
                 value: string;
             }[];
+            tags: string[];
+            externalId: string | null;
             createdAt: components["schemas"]["Time"];
             updatedAt: components["schemas"]["Time"];
             /** @description Last attempt of the oldest webhook, or the first one before it is made; null without a webhook */
@@ -1494,6 +1545,8 @@ export interface components {
             delivered: boolean;
             /** @description Text of the payload, byte for byte as the client sent it; null once it is erased, when its app stores payloads until they are delivered */
             payload: string | null;
+            tags: string[];
+            externalId: string | null;
             createdAt: components["schemas"]["Time"];
             updatedAt: components["schemas"]["Time"];
             /** @description One for each webhook, oldest webhook first */
@@ -1532,6 +1585,8 @@ export interface components {
                 key: string;
                 value: string;
             }[];
+            tags: string[];
+            externalId: string | null;
             createdAt: components["schemas"]["Time"];
             updatedAt: components["schemas"]["Time"];
             /** @description Last attempt of the oldest webhook, or the first one before it is made; null without a webhook */
@@ -3201,6 +3256,9 @@ export interface operations {
                      *           "name": "Orders",
                      *           "url": "https://example.com/webhooks",
                      *           "secret": "whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=",
+                     *           "signatureHeaders": [
+                     *             "webhook"
+                     *           ],
                      *           "customHeaders": [
                      *             {
                      *               "key": "X-Tenant",
@@ -3279,6 +3337,9 @@ export interface operations {
                      *         "name": "Orders",
                      *         "url": "https://example.com/webhooks",
                      *         "secret": "whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=",
+                     *         "signatureHeaders": [
+                     *           "webhook"
+                     *         ],
                      *         "customHeaders": [
                      *           {
                      *             "key": "X-Tenant",
@@ -3386,6 +3447,9 @@ export interface operations {
                      *         "name": "Orders",
                      *         "url": "https://example.com/webhooks",
                      *         "secret": "whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=",
+                     *         "signatureHeaders": [
+                     *           "webhook"
+                     *         ],
                      *         "customHeaders": [
                      *           {
                      *             "key": "X-Tenant",
@@ -3490,6 +3554,9 @@ export interface operations {
                      *         "name": "Orders",
                      *         "url": "https://example.com/webhooks",
                      *         "secret": "whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=",
+                     *         "signatureHeaders": [
+                     *           "webhook"
+                     *         ],
                      *         "customHeaders": [
                      *           {
                      *             "key": "X-Tenant",
@@ -3619,6 +3686,9 @@ export interface operations {
                      *         "name": "Orders",
                      *         "url": "https://example.com/webhooks",
                      *         "secret": "whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=",
+                     *         "signatureHeaders": [
+                     *           "webhook"
+                     *         ],
                      *         "customHeaders": [
                      *           {
                      *             "key": "X-Tenant",
@@ -4082,6 +4152,10 @@ export interface operations {
                 webhookId?: string;
                 /** @description Only messages of exactly this type */
                 eventType?: string;
+                /** @description Only messages with exactly this tag */
+                tag?: string;
+                /** @description Only messages with this external id */
+                externalId?: string;
                 status?: components["schemas"]["DeliveryStatus"];
                 /** @description Only messages whose delivery to `webhookId` has this status. `status` is that of the message, which may have deliveries to other webhooks */
                 deliveryStatus?: components["schemas"]["DeliveryStatus"];
@@ -4118,6 +4192,10 @@ export interface operations {
                      *           "id": "msg_01kdyx3m9e7r8s5tqv2wzcbn4a",
                      *           "delivered": true,
                      *           "payload": "{\"order\": 17, \"total\": \"12.50\"}",
+                     *           "tags": [
+                     *             "order-17"
+                     *           ],
+                     *           "externalId": "evt-2026-000017",
                      *           "createdAt": "2026-01-31T09:30:00.000Z",
                      *           "updatedAt": "2026-01-31T09:30:00.000Z",
                      *           "deliveries": [
@@ -4197,6 +4275,10 @@ export interface operations {
                      *             "value": "application/json"
                      *           }
                      *         ],
+                     *         "tags": [
+                     *           "order-17"
+                     *         ],
+                     *         "externalId": "evt-2026-000017",
                      *         "createdAt": "2026-01-31T09:30:00.000Z",
                      *         "updatedAt": "2026-01-31T09:30:00.000Z",
                      *         "deliveryAttempt": {
@@ -4286,6 +4368,10 @@ export interface operations {
                      *             "value": "application/json"
                      *           }
                      *         ],
+                     *         "tags": [
+                     *           "order-17"
+                     *         ],
+                     *         "externalId": "evt-2026-000017",
                      *         "createdAt": "2026-01-31T09:30:00.000Z",
                      *         "updatedAt": "2026-01-31T09:30:00.000Z",
                      *         "deliveryAttempt": {
@@ -6213,6 +6299,12 @@ export interface operations {
                 "webhook-timestamp": string;
                 /** @description `v1,` and the base64 HMAC SHA-256 of `{webhook-id}.{webhook-timestamp}.{body}`. The key is the part of the `secret` after `whsec_`, decoded from base64. During the grace period of a rotation there are two signatures, separated by a space. With `signatureAlgorithm: ed25519` it is `v1a,` and the base64 Ed25519 signature of the same text */
                 "webhook-signature": string;
+                /** @description With `svix` in `signatureHeaders`: the value of `webhook-id` */
+                "svix-id"?: string;
+                /** @description With `svix` in `signatureHeaders`: the value of `webhook-timestamp` */
+                "svix-timestamp"?: string;
+                /** @description With `svix` in `signatureHeaders`: the value of `webhook-signature` */
+                "svix-signature"?: string;
                 /** @description Posthorn and its version */
                 "User-Agent": string;
                 /** @description With `hmac` and `hmac-sha256`. `hmacHeader` sets the name */

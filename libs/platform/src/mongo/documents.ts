@@ -114,6 +114,8 @@ export interface MessageDocument extends NotStored {
   createdAt: Date;
   /** The following fields are absent in most messages. */
   eventType?: string;
+  tags?: string[];
+  externalId?: string;
   disabledTargets?: string[];
   idempotency?: Idempotency;
   isTest?: true;

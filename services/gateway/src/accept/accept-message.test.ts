@@ -296,6 +296,9 @@ describe('request cost', () => {
       const bytes = memoryBytesOf(request(1_000, 1));
       expect(memoryBytesOf(request(2_000, 1)) - bytes).toBe(2_000);
       expect(memoryBytesOf(request(1_000, 11)) - bytes).toBe(3_000);
+      const found = request(1_000, 1);
+      const tagged = { ...found.request, tags: ['a', 'bc'], externalId: 'def' };
+      expect(memoryBytesOf({ ...found, request: tagged }) - bytes).toBe(12);
     });
   });
 });

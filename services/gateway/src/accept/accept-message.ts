@@ -1,4 +1,4 @@
-import type { Message } from '@posthorn/domain/message.ts';
+import { charsOfMessage, type Message } from '@posthorn/domain/message.ts';
 import { ImpossibleError } from '@posthorn/domain/required.ts';
 import { createAdaptiveLinger, createBatcher } from '@posthorn/platform/async/batcher.ts';
 import { createShares } from '@posthorn/platform/memory/memory-budgets.ts';
@@ -276,7 +276,7 @@ const CHARS_PER_UNIT = 16_384;
  */
 export function batchCostOf({ request, targets, disabledTargets }: ResolvedRequest): number {
   const forIds = Math.floor((targets.length + disabledTargets.size) / IDS_PER_UNIT);
-  return 1 + forIds + Math.floor(request.payload.length / CHARS_PER_UNIT);
+  return 1 + forIds + Math.floor(charsOfMessage(request) / CHARS_PER_UNIT);
 }
 
 const WIDE_WEBHOOKS = 100;
@@ -299,7 +299,7 @@ const WEBHOOK_BYTES = 300;
 
 /** Estimates the bytes that a request holds in memory until it is answered. */
 export function memoryBytesOf({ request, targets }: ResolvedRequest): number {
-  return memoryBytesOfBody(request.payload.length) + targets.length * WEBHOOK_BYTES;
+  return memoryBytesOfBody(charsOfMessage(request)) + targets.length * WEBHOOK_BYTES;
 }
 
 /** What such a request holds without its targets, from the length of its body or payload. */

@@ -16,6 +16,8 @@ export interface NewMessage {
   /** The payload's text exactly as it was sent. */
   payload: string;
   requestId: string;
+  tags?: string[] | undefined;
+  externalId?: string | undefined;
   /** Null when the client sent no idempotency key. */
   idempotency: Omit<Idempotency, 'answer'> | null;
   isTest?: true;
@@ -69,6 +71,8 @@ function toMessage(
     publisherId: publisherId(),
     requestId,
     idempotency: optional.idempotency && { ...optional.idempotency, answer: '' },
+    ...(optional.tags && { tags: optional.tags }),
+    ...(optional.externalId !== undefined && { externalId: optional.externalId }),
     ...(optional.isTest && { isTest: true as const }),
     ...(optional.traceparent && { traceparent: optional.traceparent }),
     ...notStored,

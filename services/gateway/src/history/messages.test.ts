@@ -36,6 +36,7 @@ function hasDeliveryStatus({ message, known }: Stored, filter: Filter): boolean 
 /** The same rule without pages, indexes and bounds of work. */
 function expectedIds(stored: readonly Stored[], filter: Filter): string[] {
   const { appId, webhookId, eventType, status, fromMs = 0, toMs = Infinity } = filter;
+  const { tag, externalId } = filter;
   return stored
     .filter((each) => hasDeliveryStatus(each, filter))
     .filter((each) => status === undefined || statusOf(each) === status)
@@ -43,6 +44,8 @@ function expectedIds(stored: readonly Stored[], filter: Filter): string[] {
     .filter((each) => appId === undefined || each.appId === appId)
     .filter((each) => eventType === undefined || each.eventType === eventType)
     .filter(({ targets }) => webhookId === undefined || targets.includes(webhookId))
+    .filter(({ tags }) => tag === undefined || tags?.includes(tag))
+    .filter((each) => externalId === undefined || each.externalId === externalId)
     .filter(({ createdAtMs }) => createdAtMs >= fromMs && createdAtMs <= toMs)
     .map(({ id }) => id)
     .sort(descending);
@@ -69,6 +72,8 @@ const filters = fc.record({
   appId: fc.constantFrom(undefined, 'app_1'),
   webhookId: fc.constantFrom(undefined, 'wh_0', 'wh_2'),
   eventType: fc.constantFrom(undefined, 'order.paid'),
+  tag: fc.constantFrom(undefined, 'even'),
+  externalId: fc.constantFrom(undefined, 'own'),
   status: fc.constantFrom(undefined, ...STATUSES),
   deliveryStatus: fc.constantFrom(undefined, ...STATUSES),
   fromMs: atMs,
@@ -146,6 +151,17 @@ describe('a page of a rare status', () => {
     const { messages } = await listMessages(deps, 'comp_a', query);
     expect([messages, reads]).toEqual([[], { count: 2_500, deliveries: 0 }]);
     expect(await pagesOf(deps, { eventType: 'rare' }, 5)).toEqual([[], [stored[0]?.message.id]]);
+  });
+
+  test('and an external id reads the messages with this id, and not the failures of others', async () => {
+    const stored = many(3_200, ['exhausted']).map(({ message, known }, n) => ({
+      message: { ...message, externalId: n === 0 ? 'rare' : 'own' },
+      known,
+    }));
+    const reads = { count: 0, deliveries: 0 };
+    const query = { externalId: 'rare', status: 'exhausted', limit: 5 } as const;
+    const { messages } = await listMessages(listDepsOf(stored, reads), 'comp_a', query);
+    expect([messages.length, reads]).toEqual([1, { count: 1, deliveries: 1 }]);
   });
 
   test('counts failures of other apps among those 2,500', async () => {

@@ -5,7 +5,7 @@ import {
   type DeliveryStatus,
   messageStatus,
 } from '@posthorn/domain/delivery/delivery.ts';
-import type { Message } from '@posthorn/domain/message.ts';
+import { charsOfMessage, type Message } from '@posthorn/domain/message.ts';
 import { requiredAt } from '@posthorn/domain/required.ts';
 import { slicesOf } from '@posthorn/platform/async/fair-queue.ts';
 import type {
@@ -25,6 +25,8 @@ import type { TakeTurn } from '../limits/turns.ts';
 export interface MessageQuery extends DeliveryFilter {
   appId?: string | undefined;
   eventType?: string | undefined;
+  tag?: string | undefined;
+  externalId?: string | undefined;
   status?: DeliveryStatus | undefined;
   /** Creation of the message, in milliseconds since 1970, both inclusive. */
   fromMs?: number | undefined;
@@ -105,7 +107,10 @@ interface Candidates {
   isEnd: boolean;
 }
 
-/** Failures are few and have an index. Every other status is searched for among all messages. */
+/**
+ * Failures are few and have an index. Every other status is searched for among all messages, or among those with the
+ * external id, which are fewer still.
+ */
 async function candidatesBefore(
   deps: ListDeps,
   companyId: string,
@@ -113,11 +118,11 @@ async function candidatesBefore(
   beforeId: string | undefined,
   bounds: OutlineBounds,
 ): Promise<Candidates> {
-  const { appId, webhookId, fromMs } = query;
+  const { appId, webhookId, tag, externalId, fromMs } = query;
   const fromId = fromMs === undefined ? undefined : firstIdAt('msg', fromMs);
   const status = failureOf(query);
   if (status === undefined) {
-    const filter = { appId, webhookId, fromId, beforeId };
+    const filter = { appId, webhookId, tag, externalId, fromId, beforeId };
     const outlines = await deps.messages.listOutlines(companyId, filter, bounds);
     const isAll = outlines.length < bounds.messages;
     const page = await wantedOf(deps, companyId, query, outlines);
@@ -132,7 +137,8 @@ async function candidatesBefore(
 
 /** Returns the status that a delivery of each message must have, when the index of failures contains that status. */
 function failureOf(query: MessageQuery): FailureFilter['status'] | undefined {
-  const { webhookId, deliveryStatus, status } = query;
+  const { webhookId, deliveryStatus, status, externalId } = query;
+  if (externalId !== undefined) return undefined;
   const ofDelivery = webhookId === undefined ? undefined : deliveryStatus;
   return [ofDelivery, status].find((each) => each === 'exhausted' || each === 'cancelled');
 }
@@ -148,18 +154,20 @@ async function wantedOf(
 }
 
 /**
- * Filters messages by event type, which no index contains, and by app and webhook, which that of failures does not
+ * Filters messages by event type, which no index contains, and by app, webhook and tag, which that of failures does not
  * contain. It cannot filter deliveries by webhook: a message to this webhook may have its status from another one.
  */
 function isWanted({
   appId,
   webhookId,
   eventType,
+  tag,
 }: MessageQuery): (outline: MessageOutline) => boolean {
   return (outline) =>
     (eventType === undefined || outline.eventType === eventType) &&
     (appId === undefined || outline.appId === appId) &&
-    (webhookId === undefined || outline.targets.includes(webhookId));
+    (webhookId === undefined || outline.targets.includes(webhookId)) &&
+    (tag === undefined || outline.tags?.includes(tag) === true);
 }
 
 /** Where the next read begins. Messages that the bound of targets has cut off were not read. */
@@ -174,8 +182,8 @@ function endOf(
   return { targets, lastId: read.at(-1)?.id, isEnd: false };
 }
 
-/** A page ends with the message whose payload brings its length to this: four of the longest. */
-const MAX_PAYLOAD_CHARS = 1_048_576;
+/** A page ends with the message whose texts bring its length to this: four of the longest. */
+const MAX_PAGE_CHARS = 1_048_576;
 
 async function toPage(
   { messages, takeTurn }: ListDeps,
@@ -184,7 +192,7 @@ async function toPage(
   nextCursor: string | undefined,
 ): Promise<ListedMessages> {
   const ids = kept.map(({ outline }) => outline.id);
-  const read = await messages.findMany(companyId, ids, MAX_PAYLOAD_CHARS);
+  const read = await messages.findMany(companyId, ids, MAX_PAGE_CHARS);
   // For the response: as much text again.
   await takeTurn();
   const byId = new Map(read.map((each) => [each.id, each]));
@@ -197,9 +205,9 @@ async function toPage(
 
 /** Returns the id of the last message of a page that its payloads have ended; undefined otherwise. */
 function cutAt(read: readonly Message[], wantedIds: readonly string[]): string | undefined {
-  const chars = read.reduce((sum, { payload }) => sum + payload.length, 0);
+  const chars = read.reduce((sum, message) => sum + charsOfMessage(message), 0);
   const lastId = read.at(-1)?.id;
-  return chars >= MAX_PAYLOAD_CHARS && lastId !== wantedIds.at(-1) ? lastId : undefined;
+  return chars >= MAX_PAGE_CHARS && lastId !== wantedIds.at(-1) ? lastId : undefined;
 }
 
 interface OutlineDeps {

@@ -13,12 +13,11 @@ import {
   environment,
   graceSeconds,
   id,
-  maybeWrong,
+  messageFields,
   name,
   payload,
   secret,
   storage,
-  text,
   time,
   webhookFields,
 } from '../../../../test/support/api/generated-bodies.ts';
@@ -126,7 +125,7 @@ describe('the document and the gateway agree on', () => {
     ['appResendFailed', bodiesOf({ since: time }, [{ since: '2026-01-31T09:30:00Z' }])],
     [
       'webhookMessageCreate',
-      bodiesOf({ appId: id, webhookId: id, payload, eventType: maybeWrong(text(1, 128)) }, [
+      bodiesOf({ appId: id, webhookId: id, payload, ...messageFields }, [
         { appId: 'app_1', payload: {} },
         { webhookId: 'wh_1', payload: {} },
       ]),

@@ -309,7 +309,13 @@ const EXAMPLES: Record<string, Examples> = {
   CreateMessage: {
     app: {
       summary: 'To the webhooks of an app that select the event type',
-      value: { appId, eventType: 'order.paid', payload: { order: 17, total: '12.50' } },
+      value: {
+        appId,
+        eventType: 'order.paid',
+        payload: { order: 17, total: '12.50' },
+        tags: ['order-17'],
+        externalId: 'evt-2026-000017',
+      },
     },
     webhook: {
       summary: 'To one webhook',

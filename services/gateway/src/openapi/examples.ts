@@ -32,6 +32,8 @@ const TYPICAL: Record<string, unknown> = {
   responseHeaders: [JSON_HEADER],
   eventType: 'order.paid',
   eventTypes: ['order.paid'],
+  tags: ['order-17'],
+  externalId: 'evt-2026-000017',
   payload: '{"order": 17, "total": "12.50"}',
   signature: SIGNATURE,
   processed: true,

@@ -1,4 +1,4 @@
-import type { Message } from '@posthorn/domain/message.ts';
+import { charsOfMessage, type Message } from '@posthorn/domain/message.ts';
 import { createFairQueue, type FairQueue } from '@posthorn/platform/async/fair-queue.ts';
 import type { OutgoingRecord } from '@posthorn/platform/kafka/record-log.ts';
 import { createShares } from '@posthorn/platform/memory/memory-budgets.ts';
@@ -181,12 +181,13 @@ const MESSAGE_BYTES = 1_024;
 const TARGET_BYTES = 60;
 
 function bytesOfSource({ message, payload }: CreatedSource): number {
-  return MESSAGE_BYTES + (payload?.length ?? 0) + message.targets.length * TARGET_BYTES;
+  const bytes = MESSAGE_BYTES + (payload?.length ?? 0) + charsOfMessage(message);
+  return bytes + message.targets.length * TARGET_BYTES;
 }
 
 /** Estimates the same before the records are made: characters as bytes, and always with the payload. */
-export function estimatedBytesOf({ payload, targets }: Message): number {
-  return MESSAGE_BYTES + payload.length + targets.length * TARGET_BYTES;
+export function estimatedBytesOf(message: Message): number {
+  return MESSAGE_BYTES + charsOfMessage(message) + message.targets.length * TARGET_BYTES;
 }
 
 /** While Kafka is away the queue may hold tens of thousands of messages, and a span takes about 2 kB. */

@@ -178,6 +178,8 @@ describe('message', () => {
         payload: '{"n": 1e400}',
         signature: signed('own'),
         headers,
+        tags: [],
+        externalId: null,
         createdAt: CREATED,
         updatedAt: CREATED,
         deliveryAttempt: {

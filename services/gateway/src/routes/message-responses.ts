@@ -138,6 +138,8 @@ export const createdMessageSchema = z
         'Hex HMAC SHA-256 of the payload, as the oldest webhook gets it; null without a webhook',
     }),
     headers: headerFields,
+    tags: z.array(z.string()),
+    externalId: z.string().nullable(),
     createdAt: timeField,
     updatedAt: timeField,
     deliveryAttempt: attemptSchema.nullable().meta({
@@ -190,11 +192,17 @@ export async function describeAccepted(
     payload: source.payload,
     signature,
     headers,
+    ...foundBy(source),
     createdAt,
     updatedAt: createdAt,
     deliveryAttempt: oldestId === undefined ? null : plannedAttempt(source, oldestId, headers),
     deliveries,
   };
+}
+
+/** What the client gave to find the message by. */
+function foundBy({ tags = [], externalId }: Message): Pick<CreatedMessage, 'tags' | 'externalId'> {
+  return { tags, externalId: externalId ?? null };
 }
 
 /** Describing this many deliveries takes a millisecond. */
@@ -265,6 +273,7 @@ export function describeListed(
     status,
     delivered: deliveries.length > 0 && status === 'delivered',
     payload: source.isPayloadErased ? null : payload,
+    ...foundBy(source),
     createdAt: isoTime(createdAtMs),
     updatedAt: isoTime(updatedAtMs),
     deliveries,

@@ -1,4 +1,4 @@
-import { eventType } from '@posthorn/domain/field-types.ts';
+import { eventType, externalId, messageTag, messageTags } from '@posthorn/domain/field-types.ts';
 import { traceparentOf } from '@posthorn/domain/request/traceparent.ts';
 import { ImpossibleError } from '@posthorn/domain/required.ts';
 import { z } from 'zod';
@@ -27,6 +27,8 @@ const listQuery = z.object({
   appId: idText('app').optional(),
   webhookId: idText('wh').optional(),
   eventType: eventType.optional().meta({ description: 'Only messages of exactly this type' }),
+  tag: messageTag.optional().meta({ description: 'Only messages with exactly this tag' }),
+  externalId: externalId.optional().meta({ description: 'Only messages with this external id' }),
   status: deliveryStatusSchema.optional(),
   deliveryStatus: deliveryStatusSchema.optional().meta({
     description:
@@ -179,6 +181,12 @@ const createBody = z
       example: { order: 17, total: '12.50' },
     }),
     eventType: eventType.optional(),
+    tags: messageTags.optional().meta({
+      description: 'Texts by which you find the message in the list of messages',
+    }),
+    externalId: externalId.optional().meta({
+      description: 'Your own id of the message. Several messages may have the same',
+    }),
   })
   .superRefine(
     ({ appId, webhookId }, context) => {
@@ -231,7 +239,7 @@ type CreateRequest = ApiRequest<z.infer<typeof createBody>, Record<string, never
 function keyedRequest(request: CreateRequest): KeyedRequest {
   const { requestId, body, header, reserve, takeTurn } = request;
   const { companyId } = request.caller;
-  const { appId, webhookId, eventType: type = null } = body.value;
+  const { appId, webhookId, eventType: type = null, tags = [], externalId: ownId } = body.value;
   return {
     key: header('idempotency-key'),
     bytes: body.bytes,
@@ -243,6 +251,8 @@ function keyedRequest(request: CreateRequest): KeyedRequest {
       eventType: type,
       payload: present(body.textOf('payload'), 'payload'),
       requestId,
+      ...(tags.length > 0 && { tags }),
+      externalId: ownId,
       traceparent: traceparentOf(header('traceparent')),
     },
   };

@@ -1,5 +1,5 @@
 import { firstIdAt, isId, timeMsOf } from '@posthorn/domain/ids.ts';
-import type { Message } from '@posthorn/domain/message.ts';
+import { charsOfMessage, type Message } from '@posthorn/domain/message.ts';
 import type { KnownPublisher } from '@posthorn/platform/mongo/messages/publishers.ts';
 
 /** What the sweep has read about a publisher. Times are milliseconds of the monotonic clock. */
@@ -143,8 +143,10 @@ export function backlogOf(
  * Returns how many messages like those of this page the next one may have: as many as 8 MiB hold. A dead
  * gateway left 118,690 messages of 1 KiB, and five requests for each 200 of them took 82 s.
  */
-export function nextPageLimit(page: readonly Pick<Message, 'payload'>[]): number {
-  const chars = page.reduce((sum, { payload }) => sum + payload.length, 0);
+export function nextPageLimit(
+  page: readonly Pick<Message, 'payload' | 'tags' | 'externalId'>[],
+): number {
+  const chars = page.reduce((sum, message) => sum + charsOfMessage(message), 0);
   const fitting = Math.floor((PAGE_CHARS * page.length) / Math.max(1, chars));
   return Math.max(1, Math.min(fitting, LARGEST_PAGE));
 }

@@ -9,6 +9,8 @@ function row(id: string): Schemas['ListedMessage'] {
     id,
     delivered: false,
     payload: '{}',
+    tags: [],
+    externalId: null,
     createdAt: AT,
     updatedAt: AT,
     deliveries: [{ id: `dlv_${id}`, webhookId: 'wh_1', status: 'pending', attemptCount: 1 }],

@@ -71,6 +71,15 @@ export const DAY_INDEXES: Record<DayKind, readonly DayIndex[]> = {
     { key: { companyId: 1, _id: 1 } },
     { key: { appId: 1, _id: 1 } },
     { key: { targets: 1, _id: 1 } },
+    // The same by what the client gave to find them by; messages without it are not in the index.
+    {
+      key: { companyId: 1, tags: 1, _id: 1 },
+      options: { partialFilterExpression: { tags: { $exists: true } } },
+    },
+    {
+      key: { companyId: 1, externalId: 1, _id: 1 },
+      options: { partialFilterExpression: { externalId: { $exists: true } } },
+    },
     // One message for each idempotency key; messages without a key are not in the index.
     {
       key: { companyId: 1, 'idempotency.key': 1 },

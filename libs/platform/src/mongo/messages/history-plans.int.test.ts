@@ -14,6 +14,12 @@ const QUERIES = {
   'messages of a company': ['messages', { _id: before, companyId }, { _id: -1 }],
   'messages of an app': ['messages', { _id: before, appId: 'app_1', companyId }, { _id: -1 }],
   'messages to a webhook': ['messages', { targets: 'wh_1', companyId }, { _id: -1 }],
+  'messages with a tag': ['messages', { _id: before, tags: 'a', companyId }, { _id: -1 }],
+  'messages with an external id': [
+    'messages',
+    { _id: before, externalId: 'own-1', companyId },
+    { _id: -1 },
+  ],
   'message by idempotency key': ['messages', { 'idempotency.key': 'k', companyId }, {}],
   'messages that failed': [
     'deliveries',

@@ -1,4 +1,4 @@
-import type { Message } from '@posthorn/domain/message.ts';
+import { charsOfMessage, type Message } from '@posthorn/domain/message.ts';
 import type { mongo } from 'mongoose';
 import { setImmediate as pause } from 'node:timers/promises';
 import { documentsIn, type CompanyDocuments } from '../company-documents.ts';
@@ -11,6 +11,8 @@ import { disabledSetOf, toMessage } from './messages.ts';
 interface MessageFilter {
   appId?: string | undefined;
   webhookId?: string | undefined;
+  tag?: string | undefined;
+  externalId?: string | undefined;
   /** Bounds of the id: `fromId` is inclusive, `beforeId` is exclusive. */
   fromId?: string | undefined;
   beforeId?: string | undefined;
@@ -19,7 +21,7 @@ interface MessageFilter {
 /** A message without its payload, which may be 256 KiB: lists read many. */
 export type MessageOutline = Pick<
   Message,
-  'id' | 'appId' | 'eventType' | 'targets' | 'disabledTargets'
+  'id' | 'appId' | 'eventType' | 'tags' | 'externalId' | 'targets' | 'disabledTargets'
 >;
 
 /** A read ends with the outline that reaches one of the bounds. */
@@ -48,11 +50,11 @@ export interface MessageQueries extends KeyHolders {
     messageIds: readonly string[],
     maxTargets: number,
   ) => Promise<MessageOutline[]>;
-  /** Newest first; the last one is that with which the payloads reach `maxPayloadChars` together. */
+  /** Newest first; the last one is that with which the texts of clients reach `maxChars` together. */
   findMany: (
     companyId: string,
     messageIds: readonly string[],
-    maxPayloadChars: number,
+    maxChars: number,
   ) => Promise<Message[]>;
 }
 
@@ -95,8 +97,7 @@ export function createMessageQueries(db: Database): MessageQueries {
     listOutlines: (companyId, filter, bounds) => readOutlines(matching(companyId, filter), bounds),
     outlinesOf: (companyId, ids, maxTargets) =>
       readOutlines(withIds(companyId, ids), { messages: ids.length, targets: maxTargets }),
-    findMany: (companyId, ids, maxPayloadChars) =>
-      readMessages(withIds(companyId, ids), maxPayloadChars),
+    findMany: (companyId, ids, maxChars) => readMessages(withIds(companyId, ids), maxChars),
     ...createKeyHolders(db),
   };
 }
@@ -109,13 +110,20 @@ interface Part {
 
 type OutlineDocument = Pick<
   MessageDocument,
-  '_id' | 'appId' | 'eventType' | 'targets' | 'disabledTargets'
+  '_id' | 'appId' | 'eventType' | 'tags' | 'externalId' | 'targets' | 'disabledTargets'
 >;
 
 /** The size of the server's first batch: 3 MB of messages to 1,000 webhooks each. */
 const BATCH = 101;
 
-const OUTLINE = { appId: 1, eventType: 1, targets: 1, disabledTargets: 1 } as const;
+const OUTLINE = {
+  appId: 1,
+  eventType: 1,
+  tags: 1,
+  externalId: 1,
+  targets: 1,
+  disabledTargets: 1,
+} as const;
 
 async function* nothing(): AsyncGenerator<never> {
   // No message of this millisecond is kept.
@@ -195,15 +203,15 @@ async function readOutlines(
 /** 4 MB of the largest payloads. */
 const MESSAGE_BATCH = 16;
 
-async function readMessages(parts: readonly Part[], maxPayloadChars: number): Promise<Message[]> {
+async function readMessages(parts: readonly Part[], maxChars: number): Promise<Message[]> {
   const read: Message[] = [];
   const pauseAfterSlice = createPauses();
   let chars = 0;
   for (const { own, filter } of parts) {
     for await (const document of own.find(filter).sort({ _id: -1 }).batchSize(MESSAGE_BATCH)) {
       read.push(toMessage(document));
-      chars += document.payload.length;
-      if (chars >= maxPayloadChars) return read;
+      chars += charsOfMessage(document);
+      if (chars >= maxChars) return read;
       await pauseAfterSlice(document.targets.length);
     }
   }
@@ -211,15 +219,17 @@ async function readMessages(parts: readonly Part[], maxPayloadChars: number): Pr
 }
 
 function toOutline(document: OutlineDocument): MessageOutline {
-  const { _id, appId, eventType = null, targets, disabledTargets } = document;
-  return { id: _id, appId, eventType, targets, disabledTargets: disabledSetOf(disabledTargets) };
+  const { _id: id, eventType = null, disabledTargets, ...rest } = document;
+  return { ...rest, id, eventType, disabledTargets: disabledSetOf(disabledTargets) };
 }
 
-function filterOf({ appId, webhookId, fromId, beforeId }: MessageFilter) {
+function filterOf({ appId, webhookId, tag, externalId, fromId, beforeId }: MessageFilter) {
   const range = { ...(fromId && { $gte: fromId }), ...(beforeId && { $lt: beforeId }) };
   return {
     ...(Object.keys(range).length > 0 && { _id: range }),
     ...(appId !== undefined && { appId }),
     ...(webhookId !== undefined && { targets: webhookId }),
+    ...(tag !== undefined && { tags: tag }),
+    ...(externalId !== undefined && { externalId }),
   };
 }
