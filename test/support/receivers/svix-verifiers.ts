@@ -5,14 +5,15 @@ import {
 import { runProgram } from '../../../tools/check-ops/programs/run-program.ts';
 import { cachedFolder } from '../../../tools/local-stack/machine/cache.ts';
 
-/** A delivery as the receiver of a library gets it. */
+/** A delivery as its receiver passes it to a library. */
 export interface SignedRequest {
+  secret: string;
   headers: Readonly<Record<string, string>>;
   body: string;
 }
 
-/** Throws what the library says when it does not accept the request. */
-export type VerifyAsSvix = (secret: string, request: SignedRequest) => Promise<void>;
+/** Returns `accepted`, or the name of the error that the library throws, for each of the requests. */
+export type VerifyAsSvix = (requests: readonly SignedRequest[]) => Promise<string[]>;
 
 /** The newest of both major versions, as receivers have them. docs/dependencies.md names them. */
 const VERSIONS = { npm: ['1.99.1', '2.5.0'], PyPI: ['1.99.1', '2.9.1'] } as const;
@@ -26,15 +27,29 @@ const INSTALL_TIMEOUT_MS = 240_000;
 
 const VERIFY_IN_NODE = `
 const { Webhook } = await import('svix');
-const { secret, body, headers } = JSON.parse(process.env.SIGNED_REQUEST);
-new Webhook(secret).verify(body, headers);
+const verified = ({ secret, body, headers }) => {
+  try {
+    new Webhook(secret).verify(body, headers);
+    return 'accepted';
+  } catch (error) {
+    return error.constructor.name;
+  }
+};
+console.log(JSON.stringify(JSON.parse(process.env.SIGNED_REQUESTS).map(verified)));
 `;
 
 const VERIFY_IN_PYTHON = `
 import json, os
 from svix.webhooks import Webhook
-given = json.loads(os.environ["SIGNED_REQUEST"])
-Webhook(given["secret"]).verify(given["body"].encode(), given["headers"])
+
+def verified(given):
+    try:
+        Webhook(given["secret"]).verify(given["body"].encode(), given["headers"])
+        return "accepted"
+    except Exception as error:
+        return type(error).__name__
+
+print(json.dumps([verified(each) for each in json.loads(os.environ["SIGNED_REQUESTS"])]))
 `;
 
 export const SVIX_LIBRARIES = Object.entries(VERSIONS).flatMap(([registry, versions]) =>
@@ -60,10 +75,9 @@ async function inNode(version: string): Promise<VerifyAsSvix> {
     const args = ['install', '--prefix', prefix, ...quietly, `svix@${version}`];
     await runProgram('npm', args, { cwd: prefix, timeoutMs: INSTALL_TIMEOUT_MS });
   });
-  return async (secret, request) => {
-    const args = ['--input-type=module', '--eval', VERIFY_IN_NODE];
-    await runProgram(process.execPath, args, { cwd: folder, env: given(secret, request) });
-  };
+  const args = ['--input-type=module', '--eval', VERIFY_IN_NODE];
+  return async (requests) =>
+    resultsOf(await runProgram(process.execPath, args, { cwd: folder, env: envOf(requests) }));
 }
 
 /** The packages have parts that are compiled for one version of Python. */
@@ -76,12 +90,15 @@ async function inPython(version: string): Promise<VerifyAsSvix> {
     const args = [...pip, '--target', target, `svix==${version}`];
     await runProgram('python3', args, { cwd: target, timeoutMs: INSTALL_TIMEOUT_MS });
   });
-  return async (secret, request) => {
-    const env = { ...given(secret, request), PYTHONPATH: folder, PYTHONDONTWRITEBYTECODE: '1' };
-    await runProgram('python3', ['-c', VERIFY_IN_PYTHON], { env });
+  const own = { PYTHONPATH: folder, PYTHONDONTWRITEBYTECODE: '1' };
+  return async (requests) => {
+    const env = { ...own, ...envOf(requests) };
+    return resultsOf(await runProgram('python3', ['-c', VERIFY_IN_PYTHON], { env }));
   };
 }
 
-function given(secret: string, request: SignedRequest): { SIGNED_REQUEST: string } {
-  return { SIGNED_REQUEST: JSON.stringify({ secret, ...request }) };
+function envOf(requests: readonly SignedRequest[]): { SIGNED_REQUESTS: string } {
+  return { SIGNED_REQUESTS: JSON.stringify(requests) };
 }
+
+const resultsOf = (output: string): string[] => JSON.parse(output) as string[];
