@@ -1,6 +1,12 @@
 import { describe, expect, test } from '@jest/globals';
 import type { AuthMethod } from './auth-methods.ts';
-import { authHeaderOf, authMethodOf, type AuthFields } from './auth-methods.ts';
+import {
+  authHeaderOf,
+  authMethodOf,
+  type AuthFields,
+  type ChangedAuthFields,
+  withAuthDefaults,
+} from './auth-methods.ts';
 
 const BASIC: AuthMethod = { method: 'basic', username: 'u', password: 'p' };
 const API_KEY: AuthMethod = { method: 'api_key', apiKey: 'k', apiKeyHeader: 'X-Key' };
@@ -78,3 +84,24 @@ test.each<[AuthFields, AuthMethod | undefined, string | undefined]>([
     expect(authHeaderOf(fields, before)).toBe(header);
   },
 );
+
+test.each<[ChangedAuthFields, AuthMethod, AuthFields]>([
+  [
+    { hmacHeader: null, hmacSecret: null },
+    HMAC,
+    { hmacHeader: 'X-Service-Signature', hmacSecret: 'whsec_x' },
+  ],
+  [{ signatureAlgorithm: null }, ED25519, { signatureAlgorithm: 'hmac-sha256' }],
+  [{ authMethod: null, hmacSecret: null }, BASIC, { authMethod: 'hmac', hmacSecret: 'whsec_x' }],
+  [
+    { oauth2Scope: null, oauth2ClientAuthentication: null },
+    OAUTH2,
+    { oauth2Scope: null, oauth2ClientAuthentication: 'basic' },
+  ],
+  // What the webhook does not have is not there already, and what the method requires stays.
+  [{ apiKey: null, oauth2Scope: null, signatureAlgorithm: null }, BASIC, {}],
+  [{ hmacHeader: null, hmacSecret: null }, ED25519, {}],
+  [{ basicAuthPassword: null, basicAuthUsername: 'v' }, BASIC, { basicAuthUsername: 'v' }],
+])('taking away by null: %j of a webhook with %j sets %j', (given, before, expected) => {
+  expect(withAuthDefaults(given, before, 'whsec_x')).toEqual(expected);
+});

@@ -254,22 +254,51 @@ type SchemaOf<Rule> = Rule extends { schema: infer Schema }
     : Schema
   : never;
 type AuthShape = {
-  [Name in AuthFieldName]: z.ZodOptional<Extract<SchemaOf<RuleOf<Name>>, z.ZodType>>;
-} & { authMethod: z.ZodOptional<z.ZodEnum<{ [Name in AuthName]: Name }>> };
+  [Name in AuthFieldName]: Extract<SchemaOf<RuleOf<Name>>, z.ZodType>;
+} & { authMethod: z.ZodEnum<{ [Name in AuthName]: Name }> };
 
-/** Returns the fields of requests that choose a method and its credentials. */
+/** Returns the fields of requests that choose a method and its credentials; each may be left out. */
 export function authShape(policy: EgressPolicy): AuthShape {
   const fields = Object.values(METHOD_RULES).flatMap((rule) => Object.entries(rule.fields));
   const schemas = fields.map(([name, { schema }]) => [
     name,
-    (typeof schema === 'function' ? schema(policy) : schema).optional(),
+    typeof schema === 'function' ? schema(policy) : schema,
   ]);
-  const authMethod = z.enum(AUTH_NAMES, 'must be hmac, basic, apiKey or oauth2').optional();
+  const authMethod = z.enum(AUTH_NAMES, 'must be hmac, basic, apiKey or oauth2');
   return { authMethod, ...Object.fromEntries(schemas) } as AuthShape;
 }
 
 /** The fields of a request that choose a method and its credentials. */
-export type AuthFields = Partial<z.infer<z.ZodObject<AuthShape>>>;
+export type AuthFields = {
+  [Name in keyof AuthShape]?: z.infer<AuthShape[Name]> | undefined;
+};
+
+/** The same of an update, in which null takes a field away. */
+export type ChangedAuthFields = {
+  [Name in keyof AuthShape]?: z.infer<AuthShape[Name]> | null | undefined;
+};
+
+/**
+ * Returns the fields with the default of each that an update takes away. Null is left out for what the webhook does not
+ * have, a field of another method or algorithm, and for a field that the method requires.
+ */
+export function withAuthDefaults(
+  given: ChangedAuthFields,
+  before: AuthMethod,
+  secret: string,
+): AuthFields {
+  const chosen = chosenAuth(given, before);
+  const isByCompany = chosenAlgorithm(given, before) === 'ed25519';
+  const initialOf = (name: string): string | null | undefined => {
+    if (name === 'authMethod') return chosen;
+    if (isByCompany && SECRET_FIELDS.some((field) => field === name)) return undefined;
+    return METHOD_RULES[chosen].fields[name]?.initially?.(secret);
+  };
+  const set = Object.entries(given)
+    .map(([name, value]) => [name, value === null ? initialOf(name) : value] as const)
+    .filter(([, value]) => value !== undefined);
+  return Object.fromEntries(set) as AuthFields;
+}
 
 /** The credential fields of a method. */
 export function fieldNamesOf(name: AuthName): AuthFieldName[] {
@@ -297,12 +326,13 @@ export function authFieldsAudited(audit: AuthField['audit']): string[] {
   return fields.filter(([, rule]) => rule.audit === audit).map(([name]) => name);
 }
 
-/** The method that a request chooses: the one it names, else that of the webhook, else `hmac`. */
+/** The method that a request chooses: the one it names, `hmac` for null, else that of the webhook, else `hmac`. */
 export function chosenAuth(
-  { authMethod }: Pick<AuthFields, 'authMethod'>,
+  { authMethod }: Pick<ChangedAuthFields, 'authMethod'>,
   before: AuthMethod | undefined,
 ): AuthName {
-  return authMethod ?? nameOf(before) ?? AUTH_NAMES[0];
+  const [byDefault] = AUTH_NAMES;
+  return authMethod === null ? byDefault : (authMethod ?? nameOf(before) ?? byDefault);
 }
 
 export function nameOf(auth: AuthMethod): AuthName;
@@ -311,12 +341,14 @@ export function nameOf(auth: AuthMethod | undefined): AuthName | undefined {
   return auth?.method === 'api_key' ? 'apiKey' : auth?.method;
 }
 
-/** The algorithm that a request chooses for `hmac`: the one it names, else that of the webhook, else HMAC. */
+/** The algorithm that a request chooses for `hmac`: the one it names, HMAC for null, else that of the webhook, else HMAC. */
 export function chosenAlgorithm(
-  { signatureAlgorithm }: Pick<AuthFields, 'signatureAlgorithm'>,
+  { signatureAlgorithm }: Pick<ChangedAuthFields, 'signatureAlgorithm'>,
   before: AuthMethod | undefined,
 ): SignatureAlgorithm {
-  return signatureAlgorithm ?? (before && isSignedByCompany(before) ? 'ed25519' : 'hmac-sha256');
+  const [byDefault] = SIGNATURE_ALGORITHMS;
+  if (signatureAlgorithm !== undefined) return signatureAlgorithm ?? byDefault;
+  return before && isSignedByCompany(before) ? 'ed25519' : byDefault;
 }
 
 /** Whether the signing keys of the company sign, and not the secrets of the webhook. */

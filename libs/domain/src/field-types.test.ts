@@ -1,11 +1,17 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
+import { z } from 'zod';
 import {
   encodedUrl,
   isCredential,
   isHeaderValue,
   messageTags,
+  metadataOf,
+  metadataText,
+  optionalFields,
   refusalOfHeaderName,
+  removableFields,
+  uid,
   webhookSecret,
 } from './field-types.ts';
 
@@ -176,4 +182,49 @@ test.each([
   ['a', false],
 ])('the tags %j of a message are accepted: %s', (tags, isAccepted) => {
   expect(messageTags.safeParse(tags).success).toBe(isAccepted);
+});
+
+describe('metadata', () => {
+  test.each<[object, string | null]>([
+    [{ plan: 'gold', 'a.b': '', $set: 'ü' }, '{"plan":"gold","a.b":"","$set":"ü"}'],
+    [{}, null],
+  ])('%j is stored as %j, and read again', (given, stored) => {
+    expect(metadataText.parse(given)).toBe(stored);
+    expect(metadataOf(stored)).toEqual(given);
+  });
+
+  test.each<unknown>([
+    ['a'],
+    'a',
+    { a: 1 },
+    { a: null },
+    { '': 'b' },
+    { ['x'.repeat(41)]: '' },
+    { a: 'x'.repeat(501) },
+    Object.fromEntries(Array.from({ length: 21 }, (_, n) => [n, ''])),
+    JSON.parse('{"__proto__":"b"}'),
+  ])('%j is refused', (given) => {
+    expect(metadataText.safeParse(given).success).toBe(false);
+  });
+});
+
+describe('null', () => {
+  const fields = { uid, list: z.array(z.string()), limit: z.int().nullable() };
+
+  test('is the same as a field that is left out when something is created', () => {
+    const schema = z.object(optionalFields(fields));
+    const absent = { uid: undefined, list: undefined, limit: undefined };
+    expect(schema.parse({ uid: null, list: null, limit: null })).toEqual(absent);
+    const given = { uid: 'a', list: ['b'], limit: 3 };
+    expect(schema.parse(given)).toEqual(given);
+    expect(Object.keys(schema.parse({}))).toEqual([]);
+  });
+
+  test('is kept in an update, in which a field that is left out stays', () => {
+    const schema = z.object(removableFields(fields));
+    const removed = { uid: null, list: null, limit: null };
+    expect(schema.parse(removed)).toEqual(removed);
+    expect(Object.keys(schema.parse({}))).toEqual([]);
+    expect(schema.safeParse({ uid: 'a b' }).success).toBe(false);
+  });
 });

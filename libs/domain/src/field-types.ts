@@ -34,8 +34,22 @@ const EXAMPLE_ULID = '01kdyx3m9e7r8s5tqv2wzcbn4a';
 /** Returns a valid id, for the examples of the API document. */
 export const exampleId = (prefix: IdPrefix): string => `${prefix}_${EXAMPLE_ULID}`;
 
-/** An id in a request. It may be any text: an id that does not exist gets 404, not 400. */
-export const idText = (prefix: IdPrefix) => text(1, 128).meta({ example: exampleId(prefix) });
+/** What stands before a uid in the place of an id. No id begins with it. */
+export const UID_MARK = 'uid:';
+const MAX_UID_CHARS = 128;
+
+/** A name that the client gives to its own project, app or webhook. */
+export const uid = z
+  .string('must be text')
+  .regex(/^[A-Za-z0-9._-]{1,128}$/, 'must be 1 to 128 letters, digits or . _ -')
+  .meta({
+    description: 'Your own id. `uid:` and this text stand for the id wherever one is given',
+    example: 'customer-17',
+  });
+
+/** An id in a request, or a uid. It may be any text: what does not exist gets 404, not 400. */
+export const idText = (prefix: IdPrefix) =>
+  text(1, UID_MARK.length + MAX_UID_CHARS).meta({ example: exampleId(prefix) });
 
 /** An id in a response. */
 export const idField = (prefix: IdPrefix) =>
@@ -54,6 +68,89 @@ export const timeField = z.iso.datetime({ precision: 3 }).meta({
 /** Returns ISO 8601 in UTC with milliseconds, as every time in the API. Takes milliseconds since 1970, or a date. */
 export function isoTime(at: number | Date): string {
   return new Date(at).toISOString();
+}
+
+const MAX_METADATA = 20;
+const METADATA_PROBLEM = 'must be an object of texts whose keys have 1 to 40 characters';
+const metadataKey = text(1, 40);
+const metadataValue = text(0, 500);
+
+/** Texts of the client about its own object. They are stored as JSON: `metadataOf` returns them again. */
+export const metadataText = z
+  .preprocess(
+    (given, context) => {
+      // zod leaves this key out, and JSON has it.
+      const isLost =
+        typeof given === 'object' && given !== null && Object.hasOwn(given, '__proto__');
+      if (isLost) context.addIssue({ code: 'custom', message: 'must not have the key __proto__' });
+      return given;
+    },
+    z
+      .record(metadataKey, metadataValue, METADATA_PROBLEM)
+      .refine((pairs) => Object.keys(pairs).length <= MAX_METADATA, 'must have at most 20 entries')
+      .meta({ maxProperties: MAX_METADATA }),
+  )
+  .transform((pairs) => (Object.keys(pairs).length === 0 ? null : JSON.stringify(pairs)))
+  .meta({
+    description: 'Texts that you want to find at the object. An update replaces all of them',
+    example: { plan: 'gold' },
+  });
+
+/** The same in a response. */
+export const metadataField = z.record(z.string(), z.string()).meta({
+  description: 'The texts that were given; empty when none were',
+  example: { plan: 'gold' },
+});
+
+/** Takes what `metadataText` has returned, or nothing. */
+export function metadataOf(stored: string | null | undefined): Record<string, string> {
+  return JSON.parse(stored ?? '{}') as Record<string, string>;
+}
+
+type Schemas = Readonly<Record<string, z.ZodType>>;
+type OptionalFields<Shape extends Schemas> = {
+  [Name in keyof Shape]: z.ZodOptional<Shape[Name]>;
+};
+
+/**
+ * Returns the fields as a request takes them that creates something: each may be left out, and null means the same,
+ * because many clients send null for it (docs/contract.md C1.13).
+ */
+export function optionalFields<Shape extends Schemas>(shape: Shape): OptionalFields<Shape> {
+  const fields = Object.entries(shape).map(([name, schema]) => [
+    name,
+    orNull(schema)
+      .optional()
+      .transform((given) => given ?? undefined)
+      .meta(describedAs(schema)),
+  ]);
+  return Object.fromEntries(fields) as OptionalFields<Shape>;
+}
+
+function orNull(schema: z.ZodType): z.ZodType {
+  return schema.safeParse(null).success ? schema : schema.nullable();
+}
+
+/** Documentation looks for these beside the null that a field may be, and not within. */
+function describedAs(schema: z.ZodType): Record<string, unknown> {
+  const { description, example } = schema.meta() ?? {};
+  return {
+    ...(description !== undefined && { description }),
+    ...(example !== undefined && { example }),
+  };
+}
+
+type RemovableFields<Shape extends Schemas> = {
+  [Name in keyof Shape]: z.ZodExactOptional<z.ZodNullable<Shape[Name]>>;
+};
+
+/** Returns the fields as an update takes them: one that is left out stays, and null takes it away. */
+export function removableFields<Shape extends Schemas>(shape: Shape): RemovableFields<Shape> {
+  const fields = Object.entries(shape).map(([name, schema]) => [
+    name,
+    orNull(schema).meta(describedAs(schema)).exactOptional(),
+  ]);
+  return Object.fromEntries(fields) as RemovableFields<Shape>;
 }
 
 /** Headers in a response. */

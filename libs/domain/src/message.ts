@@ -69,8 +69,8 @@ export type StorePayloads = (typeof STORE_PAYLOADS)[number];
  * C5.10).
  */
 export interface StorageSettings {
-  storeResponses?: boolean;
-  storePayloads?: StorePayloads;
+  storeResponses?: boolean | undefined;
+  storePayloads?: StorePayloads | undefined;
 }
 
 /**

@@ -18,7 +18,13 @@ import {
   idText,
   MASK,
   maskedHeader,
+  metadataField,
+  metadataOf,
+  metadataText,
+  optionalFields,
+  removableFields,
   text,
+  uid,
   urlText,
   webhookSecret,
 } from './field-types.ts';
@@ -38,7 +44,12 @@ export interface FieldRule {
   given: 'at creation' | 'always' | 'never';
   request?: (rules: RequestRules) => z.ZodType;
   isRequired?: true;
-  /** The value of a webhook that is created without the field, and of one that an earlier version has stored. */
+  /** An update cannot take the field away, although a webhook may be created without it. */
+  isKept?: true;
+  /**
+   * The value of a webhook that is created without the field, of one from which it was taken away, and of one that an
+   * earlier version has stored.
+   */
   initially?: (given: { url: string }) => unknown;
   /** `by itself`: in the responses of create and get, not in lists. */
   shown: 'everywhere' | 'by itself' | 'never';
@@ -128,6 +139,7 @@ const WEBHOOK_FIELDS = {
     value: z.string(),
     given: 'always',
     request: () => text(2, MAX_NAME_CHARS).meta({ example: 'Orders' }),
+    isKept: true,
     initially: ({ url }) => new URL(url).host.slice(0, MAX_NAME_CHARS),
     shown: 'everywhere',
     audit: 'shown',
@@ -281,6 +293,28 @@ const WEBHOOK_FIELDS = {
     shown: 'everywhere',
     audit: 'shown',
   },
+  /** Null without one. */
+  uid: {
+    contract: 'C5.12',
+    value: uid.nullable(),
+    given: 'always',
+    request: () => uid,
+    initially: () => null,
+    shown: 'everywhere',
+    audit: 'shown',
+  },
+  /** Null without any. Deliveries do not need it, so targets and dispatchers read webhooks without it. */
+  metadata: {
+    contract: 'C5.14',
+    value: z.string().nullable(),
+    given: 'always',
+    request: () => metadataText,
+    initially: () => null,
+    shown: 'everywhere',
+    response: metadataField,
+    show: metadataOf,
+    audit: 'hidden',
+  },
 } as const satisfies Record<string, FieldRule>;
 
 type Table = typeof WEBHOOK_FIELDS;
@@ -302,8 +336,14 @@ type RequestSchema<Name extends FieldName> = Table[Name] extends {
 }
   ? Schema
   : Table[Name]['value'];
+type KeptName = NamesWith<
+  { given: 'always'; isRequired: true } | { given: 'always'; isKept: true }
+>;
+type RemovableName = Exclude<NamesWith<{ given: 'always' }>, KeptName>;
 type UpdateShape = {
-  [Name in NamesWith<{ given: 'always' }>]: z.ZodOptional<RequestSchema<Name>>;
+  [Name in KeptName]: z.ZodExactOptional<RequestSchema<Name>>;
+} & {
+  [Name in RemovableName]: z.ZodExactOptional<z.ZodNullable<RequestSchema<Name>>>;
 };
 type CreateShape = {
   [Name in NamesWith<{ isRequired: true }>]: RequestSchema<Name>;
@@ -316,21 +356,57 @@ type CreateShape = {
 /** Returns the fields of a request that creates a webhook, without those of the method of authentication. */
 export function createShape(rules: RequestRules): CreateShape {
   const given = FIELD_RULES.filter(([, rule]) => rule.given !== 'never');
-  const schemas = given.map(([name, { value, request, isRequired }]) => {
-    const schema = request?.(rules) ?? value;
-    return [name, isRequired ? schema : schema.optional()];
-  });
-  return Object.fromEntries(schemas) as CreateShape;
+  const isRequired = ([, rule]: [FieldName, FieldRule]): boolean => rule.isRequired === true;
+  return {
+    ...schemasOf(given.filter(isRequired), rules),
+    ...optionalFields(
+      schemasOf(
+        given.filter((each) => !isRequired(each)),
+        rules,
+      ),
+    ),
+  } as CreateShape;
 }
 
 /** Returns the fields of a request that changes a webhook, without those of the method of authentication. */
 export function updateShape(rules: RequestRules): UpdateShape {
   const given = FIELD_RULES.filter(([, rule]) => rule.given === 'always');
-  const schemas = given.map(([name, { value, request }]) => [
-    name,
-    (request?.(rules) ?? value).optional(),
-  ]);
-  return Object.fromEntries(schemas) as UpdateShape;
+  const isKept = ([, { isRequired, isKept }]: [FieldName, FieldRule]): boolean =>
+    isRequired === true || isKept === true;
+  const kept = Object.entries(schemasOf(given.filter(isKept), rules));
+  return {
+    ...Object.fromEntries(kept.map(([name, schema]) => [name, schema.exactOptional()])),
+    ...removableFields(
+      schemasOf(
+        given.filter((each) => !isKept(each)),
+        rules,
+      ),
+    ),
+  } as UpdateShape;
+}
+
+function schemasOf(
+  fields: readonly [FieldName, FieldRule][],
+  rules: RequestRules,
+): Record<string, z.ZodType> {
+  return Object.fromEntries(
+    fields.map(([name, { value, request }]) => [name, request?.(rules) ?? value]),
+  );
+}
+
+/** The fields of a checked request that changes a webhook. */
+type ChangedFields = z.infer<z.ZodObject<UpdateShape>>;
+/** The values that an update sets. */
+type SetValues = Partial<Pick<FieldValues, NamesWith<{ given: 'always' }>>>;
+
+/** Returns what an update sets: a field that it takes away gets the value of a webhook that was created without it. */
+export function changedValues(changes: ChangedFields, webhook: { url: string }): SetValues {
+  const set = FIELD_RULES.flatMap(([name, rule]): Entry[] => {
+    const value = changes[name as keyof ChangedFields];
+    if (value === undefined) return [];
+    return [[name, value === null ? rule.initially?.(webhook) : value]];
+  });
+  return Object.fromEntries(set) as SetValues;
 }
 
 /** The fields of a checked request that creates a webhook. */

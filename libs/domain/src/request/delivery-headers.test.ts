@@ -40,6 +40,8 @@ function webhookWith(
     disabled: false,
     rateLimitPerSecond: null,
     timeoutSeconds: null,
+    uid: null,
+    metadata: null,
     createdAtMs: 1,
     updatedAtMs: 1,
   };

@@ -50,13 +50,17 @@ export interface CompanyDocuments<Name extends OwnedName> {
     options?: mongo.FindOptions,
   ) => mongo.FindCursor<mongo.WithId<Owned<Name>>>;
   findOne: (filter: mongo.Filter<Own<Name>>) => Promise<mongo.WithId<Owned<Name>> | null>;
+  /** A field that is undefined is not stored. */
   insert: (document: Own<Name>) => Promise<void>;
   /** Returns the changed document; null when the filter matches none. */
   updateOne: (
     filter: mongo.Filter<Own<Name>>,
     update: mongo.UpdateFilter<Own<Name>>,
   ) => Promise<mongo.WithId<Owned<Name>> | null>;
-  /** Sets the fields, and returns the document before and after; null when the filter matches none. */
+  /**
+   * Sets the fields, removes those that are undefined, and returns the document before and after; null when the filter
+   * matches none.
+   */
   setOne: (
     filter: mongo.Filter<Own<Name>>,
     fields: Partial<Own<Name>>,
@@ -105,14 +109,26 @@ export function documentsIn<Name extends OwnedName>(
     find: (filter, options) => documents.find(within(filter), options),
     findOne: (filter) => documents.findOne(within(filter)),
     async insert(document) {
-      const owned = { ...document, companyId } as mongo.OptionalUnlessRequiredId<Owned<Name>>;
+      const owned = { ...withoutUndefined(document), companyId } as mongo.OptionalUnlessRequiredId<
+        Owned<Name>
+      >;
       await documents.insertOne(owned);
     },
     updateOne: (filter, update) =>
       documents.findOneAndUpdate(within(filter), change(update), { returnDocument: 'after' }),
     async setOne(filter, fields) {
-      const before = await documents.findOneAndUpdate(within(filter), change({ $set: fields }));
-      return before && { before, after: { ...before, ...fields } };
+      const absent = Object.entries(fields).filter(([, value]) => value === undefined);
+      const before = await documents.findOneAndUpdate(
+        within(filter),
+        change({
+          $set: withoutUndefined(fields),
+          ...(absent.length > 0 && {
+            $unset: Object.fromEntries(absent.map(([name]) => [name, ''])),
+          }),
+        }),
+      );
+      const after = withoutUndefined({ ...before, ...fields }) as mongo.WithId<Owned<Name>>;
+      return before && { before, after };
     },
     async upsertOne(filter, update) {
       await documents.updateOne(within(filter), change(update), { upsert: true });
@@ -127,4 +143,8 @@ export function documentsIn<Name extends OwnedName>(
     },
     count: (filter, options) => documents.countDocuments(within(filter), options),
   };
+}
+
+function withoutUndefined(fields: object): object {
+  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined));
 }

@@ -83,6 +83,12 @@ const RESOURCE_INDEXES: readonly IndexSpec[] = [
   { collection: 'webhooks', key: { appId: 1, _id: 1 } },
   // A project is deleted with all its webhooks, and its global ones are counted for their quota.
   { collection: 'webhooks', key: { projectId: 1, appId: 1 } },
+  // A uid stands for the id, and only those that have one are in the index. A webhook without one has null.
+  ...(['projects', 'apps', 'webhooks'] as const).map((collection) => ({
+    collection,
+    key: { companyId: 1, uid: 1 } as const,
+    options: { unique: true, partialFilterExpression: { uid: { $gt: '' } } },
+  })),
   // The newest keys of a company. Of two processes that make the next one, one succeeds.
   { collection: 'signingKeys', key: { companyId: 1, number: -1 }, options: { unique: true } },
   { collection: 'signingKeys', key: { expiresAt: 1 }, options: { expireAfterSeconds: 0 } },

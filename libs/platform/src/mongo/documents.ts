@@ -58,7 +58,15 @@ export interface ApiKeyDocument extends OwnedDocument {
 
 export type Environment = 'development' | 'production';
 
-export interface ProjectDocument extends OwnedDocument {
+/** What a client may give to its own projects and apps, as to its webhooks. Absent without any. */
+interface OwnFields {
+  /** Unique among those of the company that have one. */
+  uid?: string | undefined;
+  /** JSON of an object of texts. */
+  metadata?: string | undefined;
+}
+
+export interface ProjectDocument extends OwnedDocument, OwnFields {
   name: string;
   description: string | null;
   environment: Environment;
@@ -66,7 +74,7 @@ export interface ProjectDocument extends OwnedDocument {
   updatedAt: Date;
 }
 
-export interface AppDocument extends OwnedDocument {
+export interface AppDocument extends OwnedDocument, OwnFields {
   projectId: string;
   name: string;
   description: string;
@@ -74,8 +82,8 @@ export interface AppDocument extends OwnedDocument {
   createdAt: Date;
   updatedAt: Date;
   /** Both are absent until they are given. */
-  storeResponses?: boolean;
-  storePayloads?: StorePayloads;
+  storeResponses?: boolean | undefined;
+  storePayloads?: StorePayloads | undefined;
 }
 
 /** The fields of libs/domain/src/webhook-fields.ts: sealed ones apart, the others under their names. */

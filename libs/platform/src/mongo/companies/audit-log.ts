@@ -30,6 +30,9 @@ export interface AuditedAction {
 
 /** The outcome of a change. A field that is absent stays as it was in the action. */
 export interface AuditedResult {
+  /** What was done, and to which target, when that is known only now. */
+  action?: AuditAction;
+  id?: string | null;
   /** The target, when the action named none. */
   createdId?: string | null;
   changes?: AuditChange[] | undefined;
@@ -83,9 +86,15 @@ export function createAuditLog(deps: AuditLogDeps): AuditLog {
         await completeRefused(deps, event, deps.refusalOf(error));
         throw error;
       });
-      const { createdId = null, changes = event.changes } = resultOf(result);
-      const targetId = event.target.id ?? createdId;
-      await complete(deps, event, { outcome: 'done', code: null, targetId, changes, count: null });
+      const done = resultOf(result);
+      await complete(deps, event, {
+        action: done.action ?? event.action,
+        outcome: 'done',
+        code: null,
+        targetId: done.id ?? event.target.id ?? done.createdId ?? null,
+        changes: done.changes ?? event.changes,
+        count: null,
+      });
       return result;
     },
     async recordRead(action, count) {
@@ -135,8 +144,12 @@ async function completeRefused(
   await complete(deps, event, { ...unchanged(event), outcome: 'failed', code, count: null });
 }
 
-function unchanged({ target, changes }: AuditEvent): Pick<Ending, 'targetId' | 'changes'> {
-  return { targetId: target.id, changes };
+function unchanged({
+  action,
+  target,
+  changes,
+}: AuditEvent): Pick<Ending, 'action' | 'targetId' | 'changes'> {
+  return { action, targetId: target.id, changes };
 }
 
 /** The change was made or refused already: the caller gets that result, not a failure of the audit log. */
@@ -183,7 +196,7 @@ export function createAuditMetrics(
 }
 
 /** How an event ended. */
-type AuditCompletion = Pick<AuditEvent, 'outcome' | 'code' | 'changes' | 'count'> & {
+type AuditCompletion = Pick<AuditEvent, 'action' | 'outcome' | 'code' | 'changes' | 'count'> & {
   targetId: string | null;
   completedAtMs: number;
 };

@@ -50,19 +50,19 @@ describe('stored webhooks', () => {
     },
   );
 
-  it('are read without their TLS settings where only targets or lists need them', async () => {
+  it('are read without TLS settings and metadata by those who do not need them', async () => {
     const tls = { client: { certificate: 'chain', key: 'hush-key' }, ca: null };
-    const stored = sampleWebhook(1, { tls });
+    const stored = sampleWebhook(1, { tls, uid: 'a', metadata: '{"plan":"gold"}' });
     await store.insert(stored);
-    const without = opened({ ...stored, tls: null });
+    const without = opened({ ...stored, tls: null, metadata: null });
     expect(await store.findTarget(COMPANY, stored.id)).toEqual(without);
     expect(await store.findByApp(COMPANY, 'app_1', 9)).toEqual([without]);
     const query = { appId: 'app_1', eventType: 'order.paid', limit: 9 };
     expect((await store.findTargets(COMPANY, query)).oldest).toEqual(without);
     const [part] = await Array.fromAsync(store.list(COMPANY, { skip: 0, limit: 9 }));
-    expect(part).toEqual([without]);
+    expect(part).toEqual([opened({ ...stored, tls: null })]);
     expect(await store.findOne(COMPANY, stored.id)).toEqual(stored);
-    expect(await store.findMany([stored.id])).toEqual([opened(stored)]);
+    expect(await store.findMany([stored.id])).toEqual([opened({ ...stored, metadata: null })]);
   });
 
   it('are sealed again by every change', async () => {

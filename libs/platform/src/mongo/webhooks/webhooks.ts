@@ -57,7 +57,10 @@ interface TargetQuery {
   limit: number;
 }
 
-/** Targets and lists are read without `tls`, which may have 24 kB: it is null there. */
+/**
+ * Targets and lists are read without `tls`, which may have 24 kB: it is null there. So is `metadata`, of up to 11,000
+ * characters, in targets and in what dispatchers read.
+ */
 export type WebhookStore = ReturnType<typeof createWebhookStore>;
 
 export function createWebhookStore(db: mongo.Db, vault: Vault) {
@@ -93,7 +96,7 @@ function createWebhookReads(db: mongo.Db, vault: Vault) {
   const own = (companyId: string) => documentsOf(db, 'webhooks', companyId);
   const byId = (companyId: string, _id: string) => own(companyId).findOne({ _id });
   const findTarget = async (companyId: string, _id: string): Promise<FoundWebhook | null> => {
-    const [found] = await withoutTls(own(companyId).find({ _id })).toArray();
+    const [found] = await asTargets(own(companyId).find({ _id })).toArray();
     return found ? toFound(found) : null;
   };
   return {
@@ -114,7 +117,7 @@ function createWebhookReads(db: mongo.Db, vault: Vault) {
     /** At most `limit` webhooks of one app, oldest first. */
     async findByApp(companyId: string, appId: string, limit: number): Promise<FoundWebhook[]> {
       const found = own(companyId).find({ appId }).sort({ _id: 1 }).limit(limit);
-      return (await withoutTls(found).toArray()).map(toFound);
+      return (await asTargets(found).toArray()).map(toFound);
     },
     /** At most `limit` webhooks of one app that receive the event type; reads only their ids and states. */
     async findTargets(companyId: string, query: TargetQuery): Promise<TargetList> {
@@ -139,13 +142,17 @@ function createWebhookReads(db: mongo.Db, vault: Vault) {
     /** For the dispatcher, which works for all companies. */
     async findMany(ids: readonly string[]): Promise<FoundWebhook[]> {
       const found = collection(db, 'webhooks').find({ _id: { $in: [...ids] } });
-      return (await found.toArray()).map(toFound);
+      return (await found.project<WebhookDocument>({ metadata: 0 }).toArray()).map(toFound);
     },
   };
 }
 
 function withoutTls(found: mongo.FindCursor<WebhookDocument>): mongo.FindCursor<WebhookDocument> {
   return found.project<WebhookDocument>({ 'sealed.tls': 0 });
+}
+
+function asTargets(found: mongo.FindCursor<WebhookDocument>): mongo.FindCursor<WebhookDocument> {
+  return found.project<WebhookDocument>({ 'sealed.tls': 0, metadata: 0 });
 }
 
 /** 1 MB of the widest webhooks: 8 KiB of custom headers and 13 kB of event types each. */
