@@ -297,7 +297,7 @@ export function withAuthDefaults(
   const set = Object.entries(given)
     .map(([name, value]) => [name, value === null ? initialOf(name) : value] as const)
     .filter(([, value]) => value !== undefined);
-  return Object.fromEntries(set) as AuthFields;
+  return Object.fromEntries(set);
 }
 
 /** The credential fields of a method. */

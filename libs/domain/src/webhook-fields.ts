@@ -404,9 +404,9 @@ export function changedValues(changes: ChangedFields, webhook: { url: string }):
   const set = FIELD_RULES.flatMap(([name, rule]): Entry[] => {
     const value = changes[name as keyof ChangedFields];
     if (value === undefined) return [];
-    return [[name, value === null ? rule.initially?.(webhook) : value]];
+    return [[name, value ?? rule.initially?.(webhook)]];
   });
-  return Object.fromEntries(set) as SetValues;
+  return Object.fromEntries(set);
 }
 
 /** The fields of a checked request that creates a webhook. */

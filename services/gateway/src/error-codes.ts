@@ -175,6 +175,11 @@ const SOMEWHERE = {
     when: 'the company, project, app, webhook or message would have more than it may; the message names the limit and its setting',
     message: 'The limit is 10000 webhooks for each app (QUOTA_WEBHOOKS_PER_APP).',
   },
+  uid_taken: {
+    status: 409,
+    when: 'another project, app or webhook of the company has the `uid`; for an upsert, one with another owner or environment',
+    message: 'Another app has the uid customer-17.',
+  },
   key_of_link: {
     status: 409,
     when: 'a link made the API key, which nobody knows',

@@ -23,6 +23,7 @@ import type { Apps } from './projects/apps.ts';
 import type { Projects } from './projects/projects.ts';
 import type { Quotas } from './projects/quotas.ts';
 import type { RemoveTree } from './projects/remove-tree.ts';
+import type { Uids } from './projects/uids.ts';
 import type { StartResend } from './resend/start-resend.ts';
 import type { CompanyKeys, FindPublicKeys } from './webhooks/signing-keys.ts';
 import type { ChangeWebhook } from './webhooks/webhooks.ts';
@@ -61,6 +62,7 @@ export interface Gateway {
   invalidate: Invalidate;
 
   quotas: Quotas;
+  uids: Uids;
   projects: Projects;
   apps: Apps;
   apiKeys: ApiKeys;

@@ -97,6 +97,7 @@ import { createApps } from './projects/apps.ts';
 import { createProjects } from './projects/projects.ts';
 import { createQuotas, describeNearQuota, type Quotas, FIXED_QUOTAS } from './projects/quotas.ts';
 import { createCompanyRemovals, createRemovals, type RemoveTree } from './projects/remove-tree.ts';
+import { createResolveUids, createUids, type Uids } from './projects/uids.ts';
 import { createResendRunner } from './resend/run-resends.ts';
 import { createPageBudget } from './resend/send-resend.ts';
 import { createStartResend } from './resend/start-resend.ts';
@@ -147,6 +148,7 @@ export async function startGateway(context: Context): Promise<void> {
     identify: dashboard.identify,
     dashboard,
     underWay: createRequestsUnderWay(),
+    resolveUids: createResolveUids(gateway.uids.idOf),
     confineToApp: (owner, ids, takeTurn) => confineToApp(gateway, owner, ids, takeTurn),
     findPublicKeys: gateway.findPublicKeys,
     trustedProxies: config.TRUSTED_PROXIES,
@@ -284,8 +286,9 @@ async function openGateway(basis: Basis): Promise<Gateway> {
   const { config, logger } = context;
   const { invalidate } = basis.caches;
   const quotas = openQuotas(basis);
-  const projects = createProjects({ db, quotas, nowMs });
-  const apps = createApps({ db, quotas, projects, nowMs });
+  const uids = openUids(basis);
+  const projects = createProjects({ db, uids, quotas, nowMs });
+  const apps = createApps({ db, uids, quotas, projects, nowMs, invalidate });
   const webhooks = createWebhookStore(db, vault);
   const stores = {
     db,
@@ -301,7 +304,7 @@ async function openGateway(basis: Basis): Promise<Gateway> {
     circuits: createOpenCircuits(redis.client, config.REDIS_PREFIX, nowMs),
     flows: createEndpointFlows(redis.client, config.REDIS_PREFIX, nowMs),
   };
-  const parts = { ...stores, quotas, projects, apps };
+  const parts = { ...stores, quotas, uids, projects, apps };
   const outbox = await openOutbox(basis);
   const remove = openRemovals(basis);
   const resends = openResends(basis, parts);
@@ -324,7 +327,7 @@ async function openGateway(basis: Basis): Promise<Gateway> {
     apiKeys: createApiKeys({ db, quotas, nowMs, invalidate }),
     findPublicKeys: createFindPublicKeys(signingKeys, nowMs),
     companyKeys: createCompanyKeys({ store: signingKeys, newId, nowMs, invalidate }),
-    changeWebhook: createChangeWebhook({ webhooks, nowMs, invalidate }),
+    changeWebhook: createChangeWebhook({ uids, webhooks, nowMs, invalidate }),
   };
 }
 
@@ -339,6 +342,17 @@ function openQuotas({ context, kafka: { records, topics } }: Basis): Quotas {
       report({ type: 'quota.near', companyId, webhookId: null, detail: describeNearQuota(near) });
     },
   });
+}
+
+/** Room for 16,000 uids. */
+const UIDS_BYTES = 8 * MIB;
+
+function openUids({ requestDb: db, caches, budgets }: Basis): Uids {
+  const { areChangesFollowed } = caches;
+  const uids = createUids({ db, cacheBytes: UIDS_BYTES, areChangesFollowed });
+  caches.add('uids', uids.cache);
+  budgets.add('uid_cache', UIDS_BYTES, () => uids.cache.usedSize());
+  return uids;
 }
 
 /** How often the reading positions are read: as often as dispatchers report them. */

@@ -37,7 +37,9 @@ describe('Projects', () => {
     it('returns the project without company, environment and absent description', async () => {
       expect(dataOf(await posthorn.api.post('/projects', { name: 'Shop' }), 201)).toEqual({
         id: anId('proj'),
+        uid: null,
         name: 'Shop',
+        metadata: {},
         createdAt: aTime,
         updatedAt: aTime,
       });
@@ -46,7 +48,7 @@ describe('Projects', () => {
     it('returns the description that was given', async () => {
       const made = await make.project({ description: 'All of them' });
       expect(Object.keys(made).sort()).toEqual([
-        ...['createdAt', 'description', 'id', 'name', 'updatedAt'],
+        ...['createdAt', 'description', 'id', 'metadata', 'name', 'uid', 'updatedAt'],
       ]);
       expect(made).toMatchObject({ description: 'All of them' });
     });
@@ -63,7 +65,6 @@ describe('Projects', () => {
       [{ name: null }, 'name'],
       [{ name: ['a'] }, 'name'],
       [{ name: 'a', description: 'x'.repeat(1_001) }, 'description'],
-      [{ name: 'a', description: null }, 'description'],
       [{ name: 'a', environment: 'staging' }, 'environment'],
       [{ name: 'a', company: 'comp_1' }, 'company'],
       [{ name: 'a', id: 'proj_1' }, 'id'],
@@ -102,7 +103,9 @@ describe('Projects', () => {
       expect(shown.map(({ id }) => id)).toEqual(ids);
       expect(shown[0]).toEqual({
         id: anId('proj'),
+        uid: null,
         name: 'A',
+        metadata: {},
         company: anId('comp'),
         environment: 'development',
         createdAt: aTime,
@@ -134,8 +137,10 @@ describe('Projects', () => {
       const { id, createdAt } = await make.project({ name: 'Shop', description: 'D' });
       expect(dataOf(await posthorn.api.get(path(id)))).toEqual({
         id,
+        uid: null,
         name: 'Shop',
         description: 'D',
+        metadata: {},
         company: posthorn.companyId,
         environment: 'development',
         createdAt,
@@ -217,8 +222,10 @@ describe('Apps', () => {
       const { body } = await posthorn.api.post('/apps', { name: 'Customer', projectId });
       expect(body.data).toEqual({
         id: anId('app'),
+        uid: null,
         name: 'Customer',
         description: '',
+        metadata: {},
         environment: 'development',
         createdAt: aTime,
         updatedAt: aTime,
@@ -227,7 +234,7 @@ describe('Apps', () => {
 
     it.each([
       [{ name: '' }, 'name'],
-      [{ environment: null }, 'environment'],
+      [{ environment: 'staging' }, 'environment'],
       [{ projectId: '' }, 'projectId'],
       [{ projectId: 5 }, 'projectId'],
       [{ company: 'x' }, 'company'],
@@ -349,7 +356,7 @@ describe('Apps', () => {
 
     it.each([
       [{ name: '' }, 'name'],
-      [{ description: null }, 'description'],
+      [{ name: null }, 'name'],
       [{ environment: 'production' }, 'environment'],
       [{ projectId: 'proj_1' }, 'projectId'],
     ])('refuses %j because of %s', async (changes, problem) => {
@@ -409,6 +416,7 @@ describe('Apps of all projects · GET /api/v1/find-apps', () => {
     expect(dataOf(await find('?text=oRDERS'))).toEqual([
       {
         id: first,
+        uid: null,
         name: 'Orders north',
         environment: 'development',
         projectId,

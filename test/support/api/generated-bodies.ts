@@ -58,7 +58,18 @@ const customHeaders = maybeWrong(
 /** Names that no custom header has here: JSON Schema cannot compare two fields. */
 const ownHeader = maybeWrong(fc.constantFrom('X-Own', 'Host', 'x y', 'Svix-Own'));
 
+const uid = maybeWrong(fc.constantFrom('customer-17', 'a b', '', 'x'.repeat(128), 'x'.repeat(129)));
+const metadata = maybeWrong(
+  fc.constantFrom(
+    ...[{ a: 'b' }, { ['x'.repeat(41)]: '' }, { '': 'b' }, { a: 'x'.repeat(500) }],
+    ...[{ a: 'x'.repeat(501) }, { a: null }, { ['😀'.repeat(40)]: 'b' }],
+    ...[20, 21].map((n) => Object.fromEntries(Array.from({ length: n }, (_, i) => [`k${i}`, 'v']))),
+  ),
+);
+export const ownFields = { uid, metadata };
+
 export const changes = {
+  ...ownFields,
   url,
   name: maybeWrong(text(2, 100)),
   signatureHeaders: maybeWrong(

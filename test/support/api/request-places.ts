@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { operationsOf, type ApiDocument, type Operation } from './api-document.ts';
 
 /** A place of a request where the client writes a value. */
@@ -64,7 +65,13 @@ export function requestWith(
     method: operation.method,
     path: query.size > 0 ? `${path}?${query.toString()}` : path,
     body: body
-      ? Object.fromEntries(members.map(([key, usual]) => [key, at('body', key, usual)]))
+      ? Object.fromEntries(
+          // Only one of each kind may have the uid of the example.
+          members.map(([key, usual]) => [
+            key,
+            at('body', key, key === 'uid' ? randomUUID() : usual),
+          ]),
+        )
       : undefined,
   };
 }

@@ -112,7 +112,8 @@ export function auditContract(open: () => Promise<OpenAudit>): void {
       const event = nextEvent({ target: { kind: 'webhook', id: null } });
       await store.insert(event);
       const changes = [{ field: 'name', before: 'Old', after: 'New' }];
-      const ending = { outcome: 'done', code: null, changes, count: 1 } as const;
+      const action = 'webhook.created';
+      const ending = { action, outcome: 'done', code: null, changes, count: 1 } as const;
       const completion = { ...ending, targetId: 'wh_new', completedAtMs: nowMs + 5 };
       await store.complete('comp_b', event.id, completion);
       expect((await list())[0]).toEqual(event);

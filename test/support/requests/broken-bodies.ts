@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import type { JsonSchema, Operation, CompileSchema } from '../api/api-document.ts';
 import { createShapes, resolve } from './schema-values.ts';
-import { withJsonType, type Draft, type RequestDeps } from './valid-requests.ts';
+import { plainBodyOf, withJsonType, type Draft, type RequestDeps } from './valid-requests.ts';
 import { snakeCase, toWire, type Broken } from './wire-request.ts';
 
 type Body = Record<string, unknown>;
@@ -17,7 +17,7 @@ export function brokenBodies(
   { body }: Operation,
   drafts: fc.Arbitrary<Draft>,
 ): Broken[] {
-  const schema = resolve(body?.schema ?? {}, deps.named);
+  const schema = resolve(plainBodyOf(body?.schema ?? {}), deps.named);
   const properties = (schema.properties ?? {}) as Record<string, JsonSchema>;
   const check = deps.compile(schema);
   const withBody = (what: string, change: fc.Arbitrary<(body: Body) => Body>): Broken =>

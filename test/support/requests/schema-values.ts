@@ -27,6 +27,9 @@ export function createValues({ named, compile, fieldValues }: SchemaDeps): Value
     if (Array.isArray(schema.anyOf)) {
       return fc.oneof(...(schema.anyOf as JsonSchema[]).map((each) => valueOf(each)));
     }
+    if (Array.isArray(schema.type)) {
+      return fc.oneof(...schema.type.map((type: unknown) => valueOf({ ...schema, type })));
+    }
     switch (schema.type) {
       case 'string':
         return textOf(schema);
@@ -41,10 +44,19 @@ export function createValues({ named, compile, fieldValues }: SchemaDeps): Value
       case 'array':
         return fc.array(valueOf(schema.items as JsonSchema), { maxLength: 3 });
       case 'object':
+        if (isRecord(schema)) return recordOf(schema);
         return schema.properties ? objectOf(schema) : ANY_OBJECT;
       default:
         throw new Error(`no values for ${JSON.stringify(schema)}`);
     }
+  }
+
+  function recordOf({ propertyNames, additionalProperties }: RecordSchema): fc.Arbitrary<unknown> {
+    // The gateway refuses this key, which no schema can say.
+    const keys = textOf(propertyNames).filter((key) => key !== '__proto__');
+    return fc.dictionary(keys, valueOf(additionalProperties) as fc.Arbitrary<string>, {
+      maxKeys: 3,
+    });
   }
 
   function objectOf(schema: JsonSchema): fc.Arbitrary<unknown> {
@@ -70,6 +82,14 @@ export function createValues({ named, compile, fieldValues }: SchemaDeps): Value
 
   return valueOf;
 }
+
+/** Of an object of texts. */
+interface RecordSchema extends JsonSchema {
+  propertyNames: JsonSchema;
+  additionalProperties: JsonSchema;
+}
+
+const isRecord = (schema: JsonSchema): schema is RecordSchema => 'propertyNames' in schema;
 
 interface ObjectSchema {
   properties: Record<string, JsonSchema>;
@@ -168,9 +188,9 @@ export function createShapes({ compile, example }: ShapeDeps): (schema: JsonSche
     const properties = schema.properties as Record<string, JsonSchema>;
     const required = (schema.required ?? []) as string[];
     // Rules about lists look into their values; the combinations of fields do not depend on them.
-    const ruled = [...namesIn(schema)].filter((name) => properties[name]?.type !== 'array');
+    const ruled = [...namesIn(schema)].filter((name) => !isList(properties[name] ?? {}));
     const rest = required.filter((field) => !ruled.includes(field));
-    const valueOf = (field: string): unknown => example(properties[field] ?? {});
+    const valueOf = (field: string): unknown => example(withoutNull(properties[field] ?? {}));
     const values = Object.fromEntries([...ruled, ...rest].map((field) => [field, valueOf(field)]));
     const check = compile(schema);
     const isAllowed = ({ fields, fixed }: Shape): boolean => {
@@ -186,11 +206,21 @@ export function createShapes({ compile, example }: ShapeDeps): (schema: JsonSche
   };
 }
 
+/** A schema, without the null that it may allow. */
+const withoutNull = (schema: JsonSchema): JsonSchema => {
+  const { type, anyOf = [] } = schema as { type?: unknown; anyOf?: JsonSchema[] };
+  if (Array.isArray(type))
+    return { ...schema, type: type.find((each) => each !== 'null') as unknown };
+  return anyOf.find((each) => each.type !== 'null') ?? schema;
+};
+
+const isList = (schema: JsonSchema): boolean => withoutNull(schema).type === 'array';
+
 /** Returns all combinations up to MAX_FIELDS: each field is present or not, one with an enum with each of its values. */
 function combinations(ruled: readonly string[], properties: Record<string, JsonSchema>): Shape[] {
   return ruled.reduce<Shape[]>(
     (shapes, field) => {
-      const values = properties[field]?.enum as unknown[] | undefined;
+      const values = withoutNull(properties[field] ?? {}).enum as unknown[] | undefined;
       return shapes.flatMap((shape) =>
         sizeOf(shape) === MAX_FIELDS ? [shape] : [shape, ...withField(shape, field, values)],
       );

@@ -122,10 +122,16 @@ function bodyOf(
   valueOf: ValueOf,
 ): fc.Arbitrary<Record<string, unknown> | null> {
   if (!body) return fc.constant(null);
-  const fields = (valueOf(body.schema) as fc.Arbitrary<Record<string, unknown>>).map(
+  const fields = (valueOf(plainBodyOf(body.schema)) as fc.Arbitrary<Record<string, unknown>>).map(
     fitToUnwrittenRules,
   );
   return body.isRequired ? fields : fc.option(fields, { freq: 3 });
+}
+
+/** The body of an update with `upsert=true` is another one, and `fitQuery` leaves that out. */
+export function plainBodyOf(schema: JsonSchema): JsonSchema {
+  const [plain = schema] = (schema.anyOf ?? []) as JsonSchema[];
+  return plain;
 }
 
 /** Makes a body follow the rules that JSON Schema cannot express (docs/decisions/0011-openapi-from-zod.md). */
@@ -158,7 +164,8 @@ function withoutForeignLogo({ logoUrl, ...theme }: Theme): Theme {
 type Query = Record<string, unknown>;
 
 /** The same for the queries of the statistics and of the overview. Of the texts that are looked for, half are ids. */
-function fitQuery({ own }: KnownIds, { path }: Operation, query: Query): Query {
+function fitQuery({ own }: KnownIds, { path }: Operation, { upsert, ...query }: Query): Query {
+  if (upsert !== undefined) return { upsert: 'false', ...query };
   if (path.endsWith('/webhook-messages')) return fitStatus(query);
   if (path.endsWith('/find')) return { id: ownIdOr(String(query.id), own) };
   if (!path.endsWith('/stats') && !path.endsWith('/overview')) return query;

@@ -23,6 +23,8 @@ export function sampleWebhook(n: number, overrides: Partial<Webhook> = {}): Webh
     disabled: false,
     rateLimitPerSecond: 5,
     timeoutSeconds: null,
+    uid: null,
+    metadata: null,
     createdAtMs: 1_000,
     updatedAtMs: 2_000,
     ...overrides,

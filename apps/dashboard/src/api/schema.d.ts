@@ -33,7 +33,7 @@ export interface paths {
         get: operations["projectGet"];
         /**
          * Update a project
-         * @description Fields that are left out keep their values.
+         * @description Fields that are left out keep their values, and null takes one away.
          */
         put: operations["projectUpdate"];
         post?: never;
@@ -901,12 +901,22 @@ export interface components {
         CreateProject: {
             /** @example Orders */
             name: string;
-            description?: string;
+            description?: string | null;
             /**
-             * @default development
-             * @enum {string}
+             * @description Your own id. `uid:` and this text stand for the id wherever one is given
+             * @example customer-17
              */
-            environment: "development" | "production";
+            uid?: string | null;
+            /**
+             * @description Texts that you want to find at the object. An update replaces all of them
+             * @example {
+             *       "plan": "gold"
+             *     }
+             */
+            metadata?: {
+                [key: string]: string;
+            } | null;
+            environment?: ("development" | "production") | null;
         };
         CreatedProject: {
             /**
@@ -914,9 +924,19 @@ export interface components {
              * @example proj_01kdyx3m9e7r8s5tqv2wzcbn4a
              */
             id: string;
+            uid: string | null;
             name: string;
             /** @description Absent when none was given */
             description?: string;
+            /**
+             * @description The texts that were given; empty when none were
+             * @example {
+             *       "plan": "gold"
+             *     }
+             */
+            metadata: {
+                [key: string]: string;
+            };
             createdAt: components["schemas"]["Time"];
             updatedAt: components["schemas"]["Time"];
         };
@@ -932,9 +952,19 @@ export interface components {
              * @example proj_01kdyx3m9e7r8s5tqv2wzcbn4a
              */
             id: string;
+            uid: string | null;
             name: string;
             /** @description Absent when none was given */
             description?: string;
+            /**
+             * @description The texts that were given; empty when none were
+             * @example {
+             *       "plan": "gold"
+             *     }
+             */
+            metadata: {
+                [key: string]: string;
+            };
             createdAt: components["schemas"]["Time"];
             updatedAt: components["schemas"]["Time"];
             /**
@@ -948,27 +978,47 @@ export interface components {
         UpdateProject: {
             /** @example Orders */
             name?: string;
-            description?: string;
+            description?: string | null;
+            /**
+             * @description Your own id. `uid:` and this text stand for the id wherever one is given
+             * @example customer-17
+             */
+            uid?: string | null;
+            /**
+             * @description Texts that you want to find at the object. An update replaces all of them
+             * @example {
+             *       "plan": "gold"
+             *     }
+             */
+            metadata?: {
+                [key: string]: string;
+            } | null;
         };
         CreateApp: {
             /** @example Orders */
             name: string;
-            /** @default  */
-            description: string;
             /** @example proj_01kdyx3m9e7r8s5tqv2wzcbn4a */
             projectId: string;
+            description?: string | null;
             /**
-             * @default development
-             * @enum {string}
+             * @description Your own id. `uid:` and this text stand for the id wherever one is given
+             * @example customer-17
              */
-            environment: "development" | "production";
+            uid?: string | null;
+            /**
+             * @description Texts that you want to find at the object. An update replaces all of them
+             * @example {
+             *       "plan": "gold"
+             *     }
+             */
+            metadata?: {
+                [key: string]: string;
+            } | null;
             /** @description Whether attempts are stored with the response of the endpoint. True when left out */
-            storeResponses?: boolean;
-            /**
-             * @description `until-delivered` erases the payload of a message once every delivery is `delivered`. `retained` when left out
-             * @enum {string}
-             */
-            storePayloads?: "retained" | "until-delivered";
+            storeResponses?: boolean | null;
+            /** @description `until-delivered` erases the payload of a message once every delivery is `delivered`. `retained` when left out */
+            storePayloads?: ("retained" | "until-delivered") | null;
+            environment?: ("development" | "production") | null;
         };
         App: {
             /**
@@ -976,11 +1026,21 @@ export interface components {
              * @example app_01kdyx3m9e7r8s5tqv2wzcbn4a
              */
             id: string;
+            uid: string | null;
             name: string;
             /** @description Empty when none was given */
             description: string;
             /** @enum {string} */
             environment: "development" | "production";
+            /**
+             * @description The texts that were given; empty when none were
+             * @example {
+             *       "plan": "gold"
+             *     }
+             */
+            metadata: {
+                [key: string]: string;
+            };
             createdAt: components["schemas"]["Time"];
             updatedAt: components["schemas"]["Time"];
             /** @description Absent until it is given */
@@ -994,50 +1054,61 @@ export interface components {
         UpdateApp: {
             /** @example Orders */
             name?: string;
-            description?: string;
-            /** @description Whether attempts are stored with the response of the endpoint. True when left out */
-            storeResponses?: boolean;
+            description?: string | null;
             /**
-             * @description `until-delivered` erases the payload of a message once every delivery is `delivered`. `retained` when left out
-             * @enum {string}
+             * @description Your own id. `uid:` and this text stand for the id wherever one is given
+             * @example customer-17
              */
-            storePayloads?: "retained" | "until-delivered";
+            uid?: string | null;
+            /**
+             * @description Texts that you want to find at the object. An update replaces all of them
+             * @example {
+             *       "plan": "gold"
+             *     }
+             */
+            metadata?: {
+                [key: string]: string;
+            } | null;
+            /** @description Whether attempts are stored with the response of the endpoint. True when left out */
+            storeResponses?: boolean | null;
+            /** @description `until-delivered` erases the payload of a message once every delivery is `delivered`. `retained` when left out */
+            storePayloads?: ("retained" | "until-delivered") | null;
         };
-        CreateWebhook: ({
-            /** @example proj_01kdyx3m9e7r8s5tqv2wzcbn4a */
-            projectId?: string;
-            /** @example app_01kdyx3m9e7r8s5tqv2wzcbn4a */
-            appId?: string;
-            /** @example live */
-            environmentId?: string;
-            /** @example Orders */
-            name?: string;
+        CreateWebhook: {
             /**
              * @description An http or https URL of a public host, without user, password and fragment. Stored percent-encoded, as it is sent
              * @example https://example.com/webhooks
              */
             url: string;
+            /** @example proj_01kdyx3m9e7r8s5tqv2wzcbn4a */
+            projectId?: string | null;
+            /** @example app_01kdyx3m9e7r8s5tqv2wzcbn4a */
+            appId?: string | null;
+            /** @example live */
+            environmentId?: string | null;
+            /** @example Orders */
+            name?: string | null;
             /**
              * @description Verifies deliveries, such as that of an endpoint which another service has delivered to: `whsec_` and the base64 of 24 to 64 bytes. 32 random ones unless given
              * @example whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=
              */
-            secret?: string;
+            secret?: string | null;
             /**
              * @description The headers with id, timestamp and signature: `webhook-*`, and with `svix` also `svix-*` with the same values, for receivers that use a library of Svix
              * @example [
              *       "webhook"
              *     ]
              */
-            signatureHeaders?: ("webhook" | "svix")[];
+            signatureHeaders?: ("webhook" | "svix")[] | null;
             /** @description Names are unique regardless of case, and differ from the header that `authMethod` sets */
             customHeaders?: {
                 key: components["schemas"]["HeaderName"];
                 value: string;
-            }[];
+            }[] | null;
             tls?: components["schemas"]["EndpointTls"] | null;
             /** @description Event types to deliver. An empty list selects all messages of the app */
-            eventTypes?: string[];
-            disabled?: boolean;
+            eventTypes?: string[] | null;
+            disabled?: boolean | null;
             /** @description Most attempts per second; null for no limit */
             rateLimitPerSecond?: number | null;
             /**
@@ -1045,45 +1116,54 @@ export interface components {
              * @example 10
              */
             timeoutSeconds?: number | null;
-            /** @enum {string} */
-            authMethod?: "hmac" | "basic" | "apiKey" | "oauth2";
-            /** @example X-Tenant */
-            hmacHeader?: components["schemas"]["HeaderName"];
-            /** @description Key of the signature. Use 32 random bytes, at least 16, as text. Without it the `secret` of the webhook is the key, which has 32. */
-            hmacSecret?: string;
             /**
-             * @description For `hmac`: what signs the deliveries. `ed25519` signs with the key of your company, and receivers verify with its public key
-             * @enum {string}
+             * @description Your own id. `uid:` and this text stand for the id wherever one is given
+             * @example customer-17
              */
-            signatureAlgorithm?: "hmac-sha256" | "ed25519";
-            basicAuthUsername?: string;
-            basicAuthPassword?: string;
-            apiKey?: string;
-            apiKeyHeader?: components["schemas"]["HeaderName"];
+            uid?: string | null;
+            /**
+             * @description Texts that you want to find at the object. An update replaces all of them
+             * @example {
+             *       "plan": "gold"
+             *     }
+             */
+            metadata?: {
+                [key: string]: string;
+            } | null;
+            authMethod?: ("hmac" | "basic" | "apiKey" | "oauth2") | null;
+            /**
+             * @description Name of an HTTP header that neither Posthorn nor the connection sets
+             * @example X-Tenant
+             */
+            hmacHeader?: components["schemas"]["HeaderName"] | null;
+            /** @description Key of the signature. Use 32 random bytes, at least 16, as text. Without it the `secret` of the webhook is the key, which has 32. */
+            hmacSecret?: string | null;
+            /** @description For `hmac`: what signs the deliveries. `ed25519` signs with the key of your company, and receivers verify with its public key */
+            signatureAlgorithm?: ("hmac-sha256" | "ed25519") | null;
+            basicAuthUsername?: string | null;
+            basicAuthPassword?: string | null;
+            apiKey?: string | null;
+            /**
+             * @description Name of an HTTP header that neither Posthorn nor the connection sets
+             * @example X-Tenant
+             */
+            apiKeyHeader?: components["schemas"]["HeaderName"] | null;
             /**
              * @description For `oauth2`: where access tokens are requested, with the client credentials grant. The rules are those of `url`
              * @example https://login.example.com/oauth2/token
              */
-            oauth2TokenUrl?: string;
-            oauth2ClientId?: string;
-            oauth2ClientSecret?: string;
+            oauth2TokenUrl?: string | null;
+            oauth2ClientId?: string | null;
+            oauth2ClientSecret?: string | null;
             oauth2Scope?: string | null;
             /** @description Sent as `audience`, which some token servers ask for; null for none */
             oauth2Audience?: string | null;
-            /**
-             * @description Whether id and secret are sent to the token server in `Authorization` (`basic`, the default) or in the body (`post`)
-             * @enum {string}
-             */
-            oauth2ClientAuthentication?: "basic" | "post";
-        } & (unknown & unknown & unknown & unknown & unknown & unknown & unknown & {
+            /** @description Whether id and secret are sent to the token server in `Authorization` (`basic`, the default) or in the body (`post`) */
+            oauth2ClientAuthentication?: ("basic" | "post") | null;
+        } & (unknown & unknown & unknown & unknown & unknown & unknown & unknown & unknown & {
             customHeaders?: unknown;
             hmacHeader?: unknown;
             apiKeyHeader?: unknown;
-        })) & ({
-            projectId?: never;
-            environmentId?: never;
-        } | {
-            appId?: never;
         });
         /**
          * @description Name of an HTTP header that neither Posthorn nor the connection sets
@@ -1132,6 +1212,16 @@ export interface components {
              * @example 10
              */
             timeoutSeconds: number | null;
+            uid: string | null;
+            /**
+             * @description The texts that were given; empty when none were
+             * @example {
+             *       "plan": "gold"
+             *     }
+             */
+            metadata: {
+                [key: string]: string;
+            };
             /** @description Headers that Posthorn adds */
             headers: {
                 key: string;
@@ -1224,6 +1314,16 @@ export interface components {
              * @example 10
              */
             timeoutSeconds: number | null;
+            uid: string | null;
+            /**
+             * @description The texts that were given; empty when none were
+             * @example {
+             *       "plan": "gold"
+             *     }
+             */
+            metadata: {
+                [key: string]: string;
+            };
             /** @description Headers that Posthorn adds */
             headers: {
                 key: string;
@@ -1246,16 +1346,16 @@ export interface components {
              *       "webhook"
              *     ]
              */
-            signatureHeaders?: ("webhook" | "svix")[];
+            signatureHeaders?: ("webhook" | "svix")[] | null;
             /** @description Names are unique regardless of case, and differ from the header that `authMethod` sets */
             customHeaders?: {
                 key: components["schemas"]["HeaderName"];
                 value: string;
-            }[];
+            }[] | null;
             tls?: components["schemas"]["EndpointTls"] | null;
             /** @description Event types to deliver. An empty list selects all messages of the app */
-            eventTypes?: string[];
-            disabled?: boolean;
+            eventTypes?: string[] | null;
+            disabled?: boolean | null;
             /** @description Most attempts per second; null for no limit */
             rateLimitPerSecond?: number | null;
             /**
@@ -1263,48 +1363,59 @@ export interface components {
              * @example 10
              */
             timeoutSeconds?: number | null;
-            /** @enum {string} */
-            authMethod?: "hmac" | "basic" | "apiKey" | "oauth2";
-            /** @example X-Tenant */
-            hmacHeader?: components["schemas"]["HeaderName"];
-            /** @description Key of the signature. Use 32 random bytes, at least 16, as text. Without it the `secret` of the webhook is the key, which has 32. */
-            hmacSecret?: string;
             /**
-             * @description For `hmac`: what signs the deliveries. `ed25519` signs with the key of your company, and receivers verify with its public key
-             * @enum {string}
+             * @description Your own id. `uid:` and this text stand for the id wherever one is given
+             * @example customer-17
              */
-            signatureAlgorithm?: "hmac-sha256" | "ed25519";
-            basicAuthUsername?: string;
-            basicAuthPassword?: string;
-            apiKey?: string;
-            apiKeyHeader?: components["schemas"]["HeaderName"];
+            uid?: string | null;
+            /**
+             * @description Texts that you want to find at the object. An update replaces all of them
+             * @example {
+             *       "plan": "gold"
+             *     }
+             */
+            metadata?: {
+                [key: string]: string;
+            } | null;
+            authMethod?: ("hmac" | "basic" | "apiKey" | "oauth2") | null;
+            /**
+             * @description Name of an HTTP header that neither Posthorn nor the connection sets
+             * @example X-Tenant
+             */
+            hmacHeader?: components["schemas"]["HeaderName"] | null;
+            /** @description Key of the signature. Use 32 random bytes, at least 16, as text. Without it the `secret` of the webhook is the key, which has 32. */
+            hmacSecret?: string | null;
+            /** @description For `hmac`: what signs the deliveries. `ed25519` signs with the key of your company, and receivers verify with its public key */
+            signatureAlgorithm?: ("hmac-sha256" | "ed25519") | null;
+            basicAuthUsername?: string | null;
+            basicAuthPassword?: string | null;
+            apiKey?: string | null;
+            /**
+             * @description Name of an HTTP header that neither Posthorn nor the connection sets
+             * @example X-Tenant
+             */
+            apiKeyHeader?: components["schemas"]["HeaderName"] | null;
             /**
              * @description For `oauth2`: where access tokens are requested, with the client credentials grant. The rules are those of `url`
              * @example https://login.example.com/oauth2/token
              */
-            oauth2TokenUrl?: string;
-            oauth2ClientId?: string;
-            oauth2ClientSecret?: string;
+            oauth2TokenUrl?: string | null;
+            oauth2ClientId?: string | null;
+            oauth2ClientSecret?: string | null;
             oauth2Scope?: string | null;
             /** @description Sent as `audience`, which some token servers ask for; null for none */
             oauth2Audience?: string | null;
-            /**
-             * @description Whether id and secret are sent to the token server in `Authorization` (`basic`, the default) or in the body (`post`)
-             * @enum {string}
-             */
-            oauth2ClientAuthentication?: "basic" | "post";
-        } & (unknown & unknown & unknown);
+            /** @description Whether id and secret are sent to the token server in `Authorization` (`basic`, the default) or in the body (`post`) */
+            oauth2ClientAuthentication?: ("basic" | "post") | null;
+        } & (unknown & unknown & unknown & unknown & unknown & unknown & unknown);
         RotateSecret: {
-            /**
-             * @description How long the old secret signs beside the new one, in seconds
-             * @default 86400
-             */
-            graceSeconds: number;
+            /** @description How long the old secret signs beside the new one, in seconds */
+            graceSeconds?: number | null;
             /**
              * @description The new secret: `whsec_` and the base64 of 24 to 64 bytes. 32 random ones unless given
              * @example whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=
              */
-            secret?: string;
+            secret?: string | null;
         };
         Delivery: {
             /**
@@ -1400,16 +1511,12 @@ export interface components {
              */
             since: string;
             /**
-             * Format: date-time
              * @description Not before `since`. Defaults to the time of the request
              * @example 2026-01-31T09:30:00.000Z
              */
-            until?: string;
-            /**
-             * @description Only deliveries whose last attempt ended with it. Without it, all that failed
-             * @enum {string}
-             */
-            outcome?: "http_3xx" | "http_4xx" | "http_429" | "http_5xx" | "timeout" | "dns_error" | "connect_error" | "tls_error" | "egress_blocked" | "response_too_large" | "aborted" | "token_failed";
+            until?: string | null;
+            /** @description Only deliveries whose last attempt ended with it. Without it, all that failed */
+            outcome?: ("http_3xx" | "http_4xx" | "http_429" | "http_5xx" | "timeout" | "dns_error" | "connect_error" | "tls_error" | "egress_blocked" | "response_too_large" | "aborted" | "token_failed") | null;
         };
         Resend: {
             /**
@@ -1441,11 +1548,10 @@ export interface components {
              */
             since: string;
             /**
-             * Format: date-time
              * @description Not before `since`. Defaults to the time of the request
              * @example 2026-01-31T09:30:00.000Z
              */
-            until?: string;
+            until?: string | null;
         };
         ResendEstimate: {
             /** @description Number of deliveries to send again; counted up to 100,000 */
@@ -1453,9 +1559,18 @@ export interface components {
         };
         CreateMessage: {
             /** @example app_01kdyx3m9e7r8s5tqv2wzcbn4a */
-            appId?: string;
+            appId?: string | null;
             /** @example wh_01kdyx3m9e7r8s5tqv2wzcbn4a */
-            webhookId?: string;
+            webhookId?: string | null;
+            /** @example order.paid */
+            eventType?: string | null;
+            /** @description Texts by which you find the message in the list of messages */
+            tags?: string[] | null;
+            /**
+             * @description Your own id of the message. Several messages may have the same
+             * @example evt-2026-000017
+             */
+            externalId?: string | null;
             /**
              * @description Delivered byte for byte as it is written here
              * @example {
@@ -1466,16 +1581,7 @@ export interface components {
             payload: {
                 [key: string]: unknown;
             };
-            /** @example order.paid */
-            eventType?: string;
-            /** @description Texts by which you find the message in the list of messages */
-            tags?: string[];
-            /**
-             * @description Your own id of the message. Several messages may have the same
-             * @example evt-2026-000017
-             */
-            externalId?: string;
-        } & (unknown | unknown);
+        };
         CreatedMessage: {
             /**
              * @description Id with the prefix `msg_`
@@ -1615,18 +1721,17 @@ export interface components {
             /** @example Orders */
             name: string;
             /** @description What the key may do. `read` shows no secrets; `admin` includes all others. All when left out */
-            scopes?: ("messages:write" | "read" | "webhooks:write" | "keys:write" | "admin")[];
+            scopes?: ("messages:write" | "read" | "webhooks:write" | "keys:write" | "admin")[] | null;
             /**
              * @description The only app that the key may be used for. The whole company when left out
              * @example app_01kdyx3m9e7r8s5tqv2wzcbn4a
              */
-            appId?: string;
+            appId?: string | null;
             /**
-             * Format: date-time
              * @description When the key stops working. Never when left out
              * @example 2026-01-31T09:30:00.000Z
              */
-            expiresAt?: string;
+            expiresAt?: string | null;
         };
         CreatedApiKey: {
             /**
@@ -1676,11 +1781,8 @@ export interface components {
             createdAt: components["schemas"]["Time"];
         };
         RotateApiKey: {
-            /**
-             * @description How long the old key works beside the new one, in seconds
-             * @default 86400
-             */
-            graceSeconds: number;
+            /** @description How long the old key works beside the new one, in seconds */
+            graceSeconds?: number | null;
         };
         Me: {
             /**
@@ -1725,11 +1827,8 @@ export interface components {
             expiresAt: components["schemas"]["Time"] | null;
         };
         RotateSigningKey: {
-            /**
-             * @description How long the old key signs beside the new one, in seconds
-             * @default 86400
-             */
-            graceSeconds: number;
+            /** @description How long the old key signs beside the new one, in seconds */
+            graceSeconds?: number | null;
         };
         AuditEvent: {
             /**
@@ -1999,6 +2098,7 @@ export interface components {
              * @example app_01kdyx3m9e7r8s5tqv2wzcbn4a
              */
             id: string;
+            uid: string | null;
             name: string;
             /** @enum {string} */
             environment: "development" | "production";
@@ -2028,6 +2128,7 @@ export interface components {
              * @example wh_01kdyx3m9e7r8s5tqv2wzcbn4a
              */
             id: string;
+            uid: string | null;
             url: string;
             name: string;
             /** @description Empty for all */
@@ -2052,12 +2153,12 @@ export interface components {
              *     ]
              */
             capabilities: ("view" | "manage" | "secrets" | "resend")[];
-            theme?: components["schemas"]["PortalTheme"];
+            theme?: components["schemas"]["PortalTheme"] | null;
             /**
              * @description A page of the portal to begin with
              * @example /webhooks
              */
-            path?: string;
+            path?: string | null;
         };
         PortalTheme: {
             /**
@@ -2377,10 +2478,11 @@ export interface components {
         /**
          * @description Conflict
          *
+         *     - `uid_taken`: another project, app or webhook of the company has the `uid`; for an upsert, one with another owner or environment
          *     - `quota_exceeded`: the company, project, app, webhook or message would have more than it may; the message names the limit and its setting
          *     - `idempotency_key_running`: the first request with this key is still running
          */
-        "409.quota_exceeded.idempotency_key_running": {
+        "409.uid_taken.quota_exceeded.idempotency_key_running": {
             headers: {
                 "X-Request-Id": components["headers"]["RequestId"];
                 RateLimit: components["headers"]["RateLimit"];
@@ -2391,7 +2493,7 @@ export interface components {
             content: {
                 "application/json": {
                     /** @enum {unknown} */
-                    code?: "quota_exceeded" | "idempotency_key_running";
+                    code?: "uid_taken" | "quota_exceeded" | "idempotency_key_running";
                 } & components["schemas"]["Failure"];
             };
         };
@@ -2456,6 +2558,26 @@ export interface components {
             };
         };
         /**
+         * @description Conflict
+         *
+         *     - `uid_taken`: another project, app or webhook of the company has the `uid`; for an upsert, one with another owner or environment
+         *     - `quota_exceeded`: the company, project, app, webhook or message would have more than it may; the message names the limit and its setting
+         */
+        "409.uid_taken.quota_exceeded": {
+            headers: {
+                "X-Request-Id": components["headers"]["RequestId"];
+                RateLimit: components["headers"]["RateLimit"];
+                "RateLimit-Policy": components["headers"]["RateLimitPolicy"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": {
+                    /** @enum {unknown} */
+                    code?: "uid_taken" | "quota_exceeded";
+                } & components["schemas"]["Failure"];
+            };
+        };
+        /**
          * @description Not Found
          *
          *     - `not_found`: it does not exist, or belongs to another company
@@ -2471,25 +2593,6 @@ export interface components {
                 "application/json": {
                     /** @enum {unknown} */
                     code?: "not_found";
-                } & components["schemas"]["Failure"];
-            };
-        };
-        /**
-         * @description Conflict
-         *
-         *     - `quota_exceeded`: the company, project, app, webhook or message would have more than it may; the message names the limit and its setting
-         */
-        "409.quota_exceeded": {
-            headers: {
-                "X-Request-Id": components["headers"]["RequestId"];
-                RateLimit: components["headers"]["RateLimit"];
-                "RateLimit-Policy": components["headers"]["RateLimitPolicy"];
-                [name: string]: unknown;
-            };
-            content: {
-                "application/json": {
-                    /** @enum {unknown} */
-                    code?: "quota_exceeded";
                 } & components["schemas"]["Failure"];
             };
         };
@@ -2553,6 +2656,27 @@ export interface components {
                 "application/json": {
                     /** @enum {unknown} */
                     code?: "resend_running" | "idempotency_key_running";
+                } & components["schemas"]["Failure"];
+            };
+        };
+        /**
+         * @description Conflict
+         *
+         *     - `quota_exceeded`: the company, project, app, webhook or message would have more than it may; the message names the limit and its setting
+         *     - `idempotency_key_running`: the first request with this key is still running
+         */
+        "409.quota_exceeded.idempotency_key_running": {
+            headers: {
+                "X-Request-Id": components["headers"]["RequestId"];
+                RateLimit: components["headers"]["RateLimit"];
+                "RateLimit-Policy": components["headers"]["RateLimitPolicy"];
+                "Retry-After": components["headers"]["RetryAfter"];
+                [name: string]: unknown;
+            };
+            content: {
+                "application/json": {
+                    /** @enum {unknown} */
+                    code?: "quota_exceeded" | "idempotency_key_running";
                 } & components["schemas"]["Failure"];
             };
         };
@@ -2661,8 +2785,12 @@ export interface operations {
                      *       "data": [
                      *         {
                      *           "id": "proj_01kdyx3m9e7r8s5tqv2wzcbn4a",
+                     *           "uid": "customer-17",
                      *           "name": "Orders",
                      *           "description": "Messages about orders",
+                     *           "metadata": {
+                     *             "plan": "gold"
+                     *           },
                      *           "createdAt": "2026-01-31T09:30:00.000Z",
                      *           "updatedAt": "2026-01-31T09:30:00.000Z",
                      *           "company": "comp_01kdyx3m9e7r8s5tqv2wzcbn4a",
@@ -2721,8 +2849,12 @@ export interface operations {
                      *       "message": "Project created",
                      *       "data": {
                      *         "id": "proj_01kdyx3m9e7r8s5tqv2wzcbn4a",
+                     *         "uid": "customer-17",
                      *         "name": "Orders",
                      *         "description": "Messages about orders",
+                     *         "metadata": {
+                     *           "plan": "gold"
+                     *         },
                      *         "createdAt": "2026-01-31T09:30:00.000Z",
                      *         "updatedAt": "2026-01-31T09:30:00.000Z"
                      *       }
@@ -2741,7 +2873,7 @@ export interface operations {
             401: components["responses"]["401.unauthorized"];
             403: components["responses"]["403.company_mismatch.company_suspended.insufficient_scope"];
             408: components["responses"]["408.request_timeout"];
-            409: components["responses"]["409.quota_exceeded.idempotency_key_running"];
+            409: components["responses"]["409.uid_taken.quota_exceeded.idempotency_key_running"];
             413: components["responses"]["413.body_too_large"];
             415: components["responses"]["415.unsupported_media_type"];
             417: components["responses"]["417.expectation_failed"];
@@ -2779,8 +2911,12 @@ export interface operations {
                      *       "message": "Project found",
                      *       "data": {
                      *         "id": "proj_01kdyx3m9e7r8s5tqv2wzcbn4a",
+                     *         "uid": "customer-17",
                      *         "name": "Orders",
                      *         "description": "Messages about orders",
+                     *         "metadata": {
+                     *           "plan": "gold"
+                     *         },
                      *         "createdAt": "2026-01-31T09:30:00.000Z",
                      *         "updatedAt": "2026-01-31T09:30:00.000Z",
                      *         "company": "comp_01kdyx3m9e7r8s5tqv2wzcbn4a",
@@ -2812,7 +2948,10 @@ export interface operations {
     };
     projectUpdate: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description With `true`, the address has a `uid:`, and the body is that of a creation: what has the uid is updated, and created when nothing has it */
+                upsert?: "true" | "false";
+            };
             header?: never;
             path: {
                 projectId: string;
@@ -2821,7 +2960,7 @@ export interface operations {
         };
         requestBody?: {
             content: {
-                "application/json": components["schemas"]["UpdateProject"];
+                "application/json": components["schemas"]["UpdateProject"] | components["schemas"]["CreateProject"];
             };
         };
         responses: {
@@ -2840,8 +2979,49 @@ export interface operations {
                      *       "message": "Project updated",
                      *       "data": {
                      *         "id": "proj_01kdyx3m9e7r8s5tqv2wzcbn4a",
+                     *         "uid": "customer-17",
                      *         "name": "Orders",
                      *         "description": "Messages about orders",
+                     *         "metadata": {
+                     *           "plan": "gold"
+                     *         },
+                     *         "createdAt": "2026-01-31T09:30:00.000Z",
+                     *         "updatedAt": "2026-01-31T09:30:00.000Z",
+                     *         "company": "comp_01kdyx3m9e7r8s5tqv2wzcbn4a",
+                     *         "environment": "development"
+                     *       }
+                     *     }
+                     */
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        /** @description For people. The text may change */
+                        message: string;
+                        data: components["schemas"]["Project"];
+                    };
+                };
+            };
+            /** @description Project created */
+            201: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimitPolicy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "success": true,
+                     *       "message": "Project created",
+                     *       "data": {
+                     *         "id": "proj_01kdyx3m9e7r8s5tqv2wzcbn4a",
+                     *         "uid": "customer-17",
+                     *         "name": "Orders",
+                     *         "description": "Messages about orders",
+                     *         "metadata": {
+                     *           "plan": "gold"
+                     *         },
                      *         "createdAt": "2026-01-31T09:30:00.000Z",
                      *         "updatedAt": "2026-01-31T09:30:00.000Z",
                      *         "company": "comp_01kdyx3m9e7r8s5tqv2wzcbn4a",
@@ -2863,6 +3043,7 @@ export interface operations {
             403: components["responses"]["403.company_mismatch.company_suspended.insufficient_scope"];
             404: components["responses"]["404.route_not_found.not_found"];
             408: components["responses"]["408.request_timeout"];
+            409: components["responses"]["409.uid_taken.quota_exceeded"];
             413: components["responses"]["413.body_too_large"];
             415: components["responses"]["415.unsupported_media_type"];
             417: components["responses"]["417.expectation_failed"];
@@ -2952,9 +3133,13 @@ export interface operations {
                      *       "data": [
                      *         {
                      *           "id": "app_01kdyx3m9e7r8s5tqv2wzcbn4a",
+                     *           "uid": "customer-17",
                      *           "name": "Orders",
                      *           "description": "Messages about orders",
                      *           "environment": "development",
+                     *           "metadata": {
+                     *             "plan": "gold"
+                     *           },
                      *           "createdAt": "2026-01-31T09:30:00.000Z",
                      *           "updatedAt": "2026-01-31T09:30:00.000Z",
                      *           "storeResponses": false,
@@ -3014,9 +3199,13 @@ export interface operations {
                      *       "message": "App created",
                      *       "data": {
                      *         "id": "app_01kdyx3m9e7r8s5tqv2wzcbn4a",
+                     *         "uid": "customer-17",
                      *         "name": "Orders",
                      *         "description": "Messages about orders",
                      *         "environment": "development",
+                     *         "metadata": {
+                     *           "plan": "gold"
+                     *         },
                      *         "createdAt": "2026-01-31T09:30:00.000Z",
                      *         "updatedAt": "2026-01-31T09:30:00.000Z",
                      *         "storeResponses": false,
@@ -3038,7 +3227,7 @@ export interface operations {
             403: components["responses"]["403.company_mismatch.company_suspended.insufficient_scope"];
             404: components["responses"]["404.not_found"];
             408: components["responses"]["408.request_timeout"];
-            409: components["responses"]["409.quota_exceeded.idempotency_key_running"];
+            409: components["responses"]["409.uid_taken.quota_exceeded.idempotency_key_running"];
             413: components["responses"]["413.body_too_large"];
             415: components["responses"]["415.unsupported_media_type"];
             417: components["responses"]["417.expectation_failed"];
@@ -3076,9 +3265,13 @@ export interface operations {
                      *       "message": "App found",
                      *       "data": {
                      *         "id": "app_01kdyx3m9e7r8s5tqv2wzcbn4a",
+                     *         "uid": "customer-17",
                      *         "name": "Orders",
                      *         "description": "Messages about orders",
                      *         "environment": "development",
+                     *         "metadata": {
+                     *           "plan": "gold"
+                     *         },
                      *         "createdAt": "2026-01-31T09:30:00.000Z",
                      *         "updatedAt": "2026-01-31T09:30:00.000Z",
                      *         "storeResponses": false,
@@ -3110,7 +3303,10 @@ export interface operations {
     };
     appUpdateVersioned: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description With `true`, the address has a `uid:`, and the body is that of a creation: what has the uid is updated, and created when nothing has it */
+                upsert?: "true" | "false";
+            };
             header?: never;
             path: {
                 appId: string;
@@ -3119,7 +3315,7 @@ export interface operations {
         };
         requestBody?: {
             content: {
-                "application/json": components["schemas"]["UpdateApp"];
+                "application/json": components["schemas"]["UpdateApp"] | components["schemas"]["CreateApp"];
             };
         };
         responses: {
@@ -3138,9 +3334,51 @@ export interface operations {
                      *       "message": "App updated",
                      *       "data": {
                      *         "id": "app_01kdyx3m9e7r8s5tqv2wzcbn4a",
+                     *         "uid": "customer-17",
                      *         "name": "Orders",
                      *         "description": "Messages about orders",
                      *         "environment": "development",
+                     *         "metadata": {
+                     *           "plan": "gold"
+                     *         },
+                     *         "createdAt": "2026-01-31T09:30:00.000Z",
+                     *         "updatedAt": "2026-01-31T09:30:00.000Z",
+                     *         "storeResponses": false,
+                     *         "storePayloads": "retained"
+                     *       }
+                     *     }
+                     */
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        /** @description For people. The text may change */
+                        message: string;
+                        data: components["schemas"]["App"];
+                    };
+                };
+            };
+            /** @description App created */
+            201: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimitPolicy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "success": true,
+                     *       "message": "App created",
+                     *       "data": {
+                     *         "id": "app_01kdyx3m9e7r8s5tqv2wzcbn4a",
+                     *         "uid": "customer-17",
+                     *         "name": "Orders",
+                     *         "description": "Messages about orders",
+                     *         "environment": "development",
+                     *         "metadata": {
+                     *           "plan": "gold"
+                     *         },
                      *         "createdAt": "2026-01-31T09:30:00.000Z",
                      *         "updatedAt": "2026-01-31T09:30:00.000Z",
                      *         "storeResponses": false,
@@ -3162,6 +3400,7 @@ export interface operations {
             403: components["responses"]["403.company_mismatch.company_suspended.insufficient_scope"];
             404: components["responses"]["404.route_not_found.not_found"];
             408: components["responses"]["408.request_timeout"];
+            409: components["responses"]["409.uid_taken.quota_exceeded"];
             413: components["responses"]["413.body_too_large"];
             415: components["responses"]["415.unsupported_media_type"];
             417: components["responses"]["417.expectation_failed"];
@@ -3271,6 +3510,10 @@ export interface operations {
                      *           "disabled": false,
                      *           "rateLimitPerSecond": null,
                      *           "timeoutSeconds": 10,
+                     *           "uid": "customer-17",
+                     *           "metadata": {
+                     *             "plan": "gold"
+                     *           },
                      *           "headers": [
                      *             {
                      *               "key": "Content-Type",
@@ -3378,6 +3621,10 @@ export interface operations {
                      *         "disabled": false,
                      *         "rateLimitPerSecond": null,
                      *         "timeoutSeconds": 10,
+                     *         "uid": "customer-17",
+                     *         "metadata": {
+                     *           "plan": "gold"
+                     *         },
                      *         "headers": [
                      *           {
                      *             "key": "Content-Type",
@@ -3403,7 +3650,7 @@ export interface operations {
             403: components["responses"]["403.company_mismatch.company_suspended.insufficient_scope"];
             404: components["responses"]["404.not_found"];
             408: components["responses"]["408.request_timeout"];
-            409: components["responses"]["409.quota_exceeded.idempotency_key_running"];
+            409: components["responses"]["409.uid_taken.quota_exceeded.idempotency_key_running"];
             413: components["responses"]["413.body_too_large"];
             415: components["responses"]["415.unsupported_media_type"];
             417: components["responses"]["417.expectation_failed"];
@@ -3488,6 +3735,10 @@ export interface operations {
                      *         "disabled": false,
                      *         "rateLimitPerSecond": null,
                      *         "timeoutSeconds": 10,
+                     *         "uid": "customer-17",
+                     *         "metadata": {
+                     *           "plan": "gold"
+                     *         },
                      *         "headers": [
                      *           {
                      *             "key": "Content-Type",
@@ -3523,7 +3774,10 @@ export interface operations {
     };
     webhookUpdateVersioned: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description With `true`, the address has a `uid:`, and the body is that of a creation: what has the uid is updated, and created when nothing has it */
+                upsert?: "true" | "false";
+            };
             header?: never;
             path: {
                 webhookId: string;
@@ -3532,7 +3786,7 @@ export interface operations {
         };
         requestBody?: {
             content: {
-                "application/json": components["schemas"]["UpdateWebhook"];
+                "application/json": components["schemas"]["UpdateWebhook"] | components["schemas"]["CreateWebhook"];
             };
         };
         responses: {
@@ -3569,6 +3823,67 @@ export interface operations {
                      *         "disabled": false,
                      *         "rateLimitPerSecond": null,
                      *         "timeoutSeconds": 10,
+                     *         "uid": "customer-17",
+                     *         "metadata": {
+                     *           "plan": "gold"
+                     *         },
+                     *         "headers": [
+                     *           {
+                     *             "key": "Content-Type",
+                     *             "value": "application/json"
+                     *           }
+                     *         ],
+                     *         "createdAt": "2026-01-31T09:30:00.000Z",
+                     *         "updatedAt": "2026-01-31T09:30:00.000Z"
+                     *       }
+                     *     }
+                     */
+                    "application/json": {
+                        /** @constant */
+                        success: true;
+                        /** @description For people. The text may change */
+                        message: string;
+                        data: components["schemas"]["Webhook"];
+                    };
+                };
+            };
+            /** @description Webhook created */
+            201: {
+                headers: {
+                    "X-Request-Id": components["headers"]["RequestId"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimitPolicy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    /**
+                     * @example {
+                     *       "success": true,
+                     *       "message": "Webhook created",
+                     *       "data": {
+                     *         "id": "wh_01kdyx3m9e7r8s5tqv2wzcbn4a",
+                     *         "name": "Orders",
+                     *         "url": "https://example.com/webhooks",
+                     *         "secret": "whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=",
+                     *         "signatureHeaders": [
+                     *           "webhook"
+                     *         ],
+                     *         "customHeaders": [
+                     *           {
+                     *             "key": "X-Tenant",
+                     *             "value": "acme"
+                     *           }
+                     *         ],
+                     *         "eventTypes": [
+                     *           "order.paid"
+                     *         ],
+                     *         "disabled": false,
+                     *         "rateLimitPerSecond": null,
+                     *         "timeoutSeconds": 10,
+                     *         "uid": "customer-17",
+                     *         "metadata": {
+                     *           "plan": "gold"
+                     *         },
                      *         "headers": [
                      *           {
                      *             "key": "Content-Type",
@@ -3594,7 +3909,7 @@ export interface operations {
             403: components["responses"]["403.company_mismatch.company_suspended.insufficient_scope"];
             404: components["responses"]["404.route_not_found.not_found"];
             408: components["responses"]["408.request_timeout"];
-            409: components["responses"]["409.quota_exceeded"];
+            409: components["responses"]["409.uid_taken.quota_exceeded"];
             413: components["responses"]["413.body_too_large"];
             415: components["responses"]["415.unsupported_media_type"];
             417: components["responses"]["417.expectation_failed"];
@@ -3701,6 +4016,10 @@ export interface operations {
                      *         "disabled": false,
                      *         "rateLimitPerSecond": null,
                      *         "timeoutSeconds": 10,
+                     *         "uid": "customer-17",
+                     *         "metadata": {
+                     *           "plan": "gold"
+                     *         },
                      *         "headers": [
                      *           {
                      *             "key": "Content-Type",
@@ -5817,7 +6136,7 @@ export interface operations {
     findAppList: {
         parameters: {
             query?: {
-                /** @description Part of the name, in any case, or the whole id */
+                /** @description Part of the name, in any case, or the whole id or uid */
                 text?: string;
                 /** @description Most entries that the page may hold */
                 limit?: number;
@@ -5846,6 +6165,7 @@ export interface operations {
                      *       "data": [
                      *         {
                      *           "id": "app_01kdyx3m9e7r8s5tqv2wzcbn4a",
+                     *           "uid": "customer-17",
                      *           "name": "Orders",
                      *           "environment": "development",
                      *           "projectId": "proj_01kdyx3m9e7r8s5tqv2wzcbn4a",
@@ -5937,7 +6257,7 @@ export interface operations {
     findWebhookList: {
         parameters: {
             query?: {
-                /** @description Part of the URL, the name or an event type, in any case, or the whole id */
+                /** @description Part of the URL, the name or an event type, in any case, or the whole id or uid */
                 text?: string;
                 /** @description Only these, at most 100, with commas between them */
                 ids?: string;
@@ -5970,6 +6290,7 @@ export interface operations {
                      *       "data": [
                      *         {
                      *           "id": "wh_01kdyx3m9e7r8s5tqv2wzcbn4a",
+                     *           "uid": "customer-17",
                      *           "url": "https://example.com/webhooks",
                      *           "name": "Orders",
                      *           "eventTypes": [

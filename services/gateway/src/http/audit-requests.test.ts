@@ -8,7 +8,7 @@ import type {
 import { routeTable } from '../../../../test/support/api/route-table.ts';
 import { ApiError, unavailable } from '../api-error.ts';
 import { createRecordRequest, refusalOf } from './audit-requests.ts';
-import { type ApiResponse, pathsOf, type Route } from './route.ts';
+import { type ApiResponse, NO_FIELDS, pathsOf, type Route } from './route.ts';
 
 const nameOf = ({ method, path }: Route): string => `${method} ${path}`;
 
@@ -99,6 +99,34 @@ describe('a request that changes something [security]', () => {
   test('and creates something is recorded with its new id', async () => {
     await record(CREATE, asked(), respond({ data: { id: 'wh_new' } }));
     expect(changes).toMatchObject([[{ target: { id: null } }, { createdId: 'wh_new' }]]);
+  });
+
+  test('and is an upsert is recorded as what it did, and until then as what it looked like', async () => {
+    const body = NO_FIELDS;
+    const response = { status: 201, message: 'Created' } as const;
+    const handle = () => Promise.resolve({});
+    const upsert = { body, action: 'webhook.created', response, errors: [], handle } as const;
+    const route = { ...UPDATE, upsert };
+    const byUid = asked(['admin'], { webhookId: 'uid:a' });
+    const isCreated = respond({ data: { id: 'wh_1' }, isCreated: true });
+    await record(route, { ...byUid, creates: true }, isCreated);
+    const isFound = respond({ data: { id: 'wh_1' }, isCreated: false });
+    await record(route, { ...byUid, creates: true }, isFound);
+    await record(route, asked(['admin'], { webhookId: 'wh_0' }), isCreated);
+    expect(changes).toMatchObject([
+      [
+        { action: 'webhook.created', target: { id: null } },
+        { action: 'webhook.created', id: 'wh_1' },
+      ],
+      [
+        { action: 'webhook.created', target: { id: null } },
+        { action: 'webhook.updated', id: 'wh_1' },
+      ],
+      [
+        { action: 'webhook.updated', target: { id: 'wh_0' } },
+        { action: 'webhook.created', id: 'wh_1' },
+      ],
+    ]);
   });
 
   test('has an id of bounded length, whatever is in the path', async () => {

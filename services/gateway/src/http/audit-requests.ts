@@ -12,7 +12,7 @@ import type {
 } from '@posthorn/platform/mongo/companies/audit-log.ts';
 import { seesSecrets } from '../keys/rights.ts';
 import { ApiError } from '../api-error.ts';
-import type { ApiResponse, AuditSpec, Route } from './route.ts';
+import type { ApiResponse, AuditSpec, Route, Upsert } from './route.ts';
 import type { Caller } from '../keys/rights.ts';
 import { beginPages } from './send-json.ts';
 
@@ -23,6 +23,8 @@ export interface AuditedRequest {
   clientAddress: string | null;
   params: Readonly<Record<string, string>>;
   fields: AuditedFields;
+  /** An upsert of a uid that nothing had. */
+  creates?: boolean;
 }
 
 /**
@@ -30,17 +32,19 @@ export interface AuditedRequest {
  * throws, and what the store throws: then nothing was changed, and nothing is shown.
  */
 export type RecordRequest = (
-  route: Pick<Route, 'method' | 'audit'>,
+  route: Pick<Route, 'method' | 'audit' | 'upsert'>,
   request: AuditedRequest,
   handle: () => Promise<ApiResponse>,
 ) => Promise<ApiResponse>;
 
 export function createRecordRequest(log: AuditLog): RecordRequest {
-  return async ({ method, audit }, request, handle) => {
+  return async ({ method, audit, upsert }, request, handle) => {
     if (!audit) return handle();
-    const action = actionOf(audit, request);
+    const spec = upsert && request.creates ? { ...audit, action: upsert.action } : audit;
+    const action = actionOf(spec, request);
     if (method !== 'get') {
-      return log.recordChange(action, handle, (response) => resultOf(response, request.fields));
+      const asked = { given: request.fields, action: audit.action, upsert };
+      return log.recordChange(action, handle, (response) => resultOf(response, asked));
     }
     const { secretsFor } = audit;
     const isRecorded = secretsFor === undefined || seesSecrets(request.caller, secretsFor);
@@ -67,7 +71,8 @@ async function recordRead(
 }
 
 function actionOf({ action, target }: AuditSpec, request: AuditedRequest): AuditedAction {
-  const { caller, requestId, clientAddress, params, fields } = request;
+  const { caller, requestId, clientAddress, fields, creates } = request;
+  const params = creates ? {} : request.params;
   return {
     companyId: caller.companyId,
     action,
@@ -106,10 +111,21 @@ function targetOf(
   return { kind, id: id === undefined ? null : id.slice(0, MAX_ID_CHARS) };
 }
 
-/** What was created has an id only now: that of the response. */
-function resultOf({ data, changed }: ApiResponse, given: AuditedFields): AuditedResult {
+interface AskedChange {
+  given: AuditedFields;
+  action: AuditSpec['action'];
+  upsert: Upsert | undefined;
+}
+
+/** What was created has an id only now: that of the response. Only now it is known whether an upsert created something. */
+function resultOf(
+  { data, changed, isCreated }: ApiResponse,
+  { given, action, upsert }: AskedChange,
+): AuditedResult {
+  const id = idOf(data);
   return {
-    createdId: idOf(data),
+    ...(upsert && isCreated !== undefined && { action: isCreated ? upsert.action : action, id }),
+    createdId: id,
     changes: changed && changesBetween(changed.before, changed.after, given),
   };
 }

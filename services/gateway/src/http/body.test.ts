@@ -111,8 +111,11 @@ describe('the problems of a body', () => {
   });
 
   test('distinguish a wrong type from a missing field', () => {
-    expect(refusalOf('{"projectId":null}').problems).toEqual([
+    expect(refusalOf('{"projectId":17}').problems).toEqual([
       { path: 'projectId', message: 'must be text' },
+    ]);
+    expect(refusalOf('{"projectId":null}').problems).toEqual([
+      { path: 'projectId', message: 'is required, so it cannot be null' },
     ]);
   });
 });

@@ -32,7 +32,23 @@ export function readBody<Schema extends z.ZodObject>(
   const { value, writtenAs } = checked;
   const problems = [...earlier, ...checked.problems, ...illFormedTexts(members)];
   if (value === null || problems.length > 0) throw invalidRequest(problems);
-  return { value, bytes, textOf: (name) => textOf(writtenAs.get(name) ?? name) };
+  return {
+    value,
+    bytes,
+    textOf: (name) => textOf(writtenAs.get(name) ?? name),
+    as: (other) => readPart(members, schema, other),
+  };
+}
+
+function readPart<Part extends z.ZodObject>(
+  members: Record<string, unknown>,
+  whole: z.ZodObject,
+  part: Part,
+): z.infer<Part> {
+  const fields = Object.entries(rawFields(members, whole)).filter(([name]) => name in part.shape);
+  const { value, problems } = checkFields(Object.fromEntries(fields), part, '');
+  if (value === null) throw invalidRequest(problems);
+  return value;
 }
 
 /** Returns the fields without validation. Throws ApiError 400 if the body is not a JSON object. */
@@ -161,8 +177,13 @@ function problemsOf(issue: z.core.$ZodIssue, unknownMessage: string): Problem[] 
   if (issue.code === 'unrecognized_keys') {
     return issue.keys.map((key) => ({ path: [...at, key].join('.'), message: unknownMessage }));
   }
-  const isMissing = issue.code === 'invalid_type' && issue.input === undefined;
-  return [{ path: at.join('.'), message: isMissing ? 'is required' : issue.message }];
+  return [{ path: at.join('.'), message: messageOf(issue) }];
+}
+
+function messageOf({ code, input, path, message }: z.core.$ZodIssue): string {
+  if (code === 'invalid_type' && input === undefined) return 'is required';
+  // Null takes a field away (docs/contract.md C1.13): this one stays.
+  return input === null && path.length === 1 ? 'is required, so it cannot be null' : message;
 }
 
 /** The parts of a request besides its path and body. */

@@ -35,6 +35,7 @@ const deps = {
     restMs: () => restMs,
   },
   underWay: createRequestsUnderWay(),
+  resolveUids: (named) => named,
   confineToApp: () => Promise.resolve(),
   deadlines: { within: (_response, step) => step },
   recordRequest: (_route, _request, handle) => handle(),

@@ -9,9 +9,12 @@ import type { SpecificError } from '../error-codes.ts';
 import type { Caller } from '../keys/rights.ts';
 import type { Pages } from './send-json.ts';
 import type { TakeTurn } from '../limits/turns.ts';
+import type { UidKind } from '../projects/uids.ts';
 
 export interface Body<T> {
   value: T;
+  /** Returns those of the fields that another schema has. Throws ApiError 400 when they do not fit it. */
+  as: <Schema extends z.ZodObject>(schema: Schema) => z.infer<Schema>;
   /** Returns the text of a field as the client wrote it; undefined when it is absent. */
   textOf: (name: string) => string | undefined;
   /** The whole body as it was received. */
@@ -51,6 +54,8 @@ export interface ApiResponse {
   headers?: Record<string, string>;
   /** True for a read whose secrets were left out: it is not recorded in the audit log. */
   hidesSecrets?: boolean;
+  /** Of an upsert that has created something. */
+  isCreated?: boolean;
   /** The change for the audit log, with real values, never sent. When it is left out, the fields of the request count. */
   changed?: Changed<AuditedFields>;
 }
@@ -134,6 +139,8 @@ interface RouteSpec {
   isBodyOptional?: boolean;
   response: ResponseSpec;
   errors?: readonly SpecificError[];
+  /** The kind of what the query parameter `ids` lists. */
+  idsOf?: UidKind;
   /** Returns the problems of the fields that only the stored document shows. The response reports them with all others. */
   problemsOf?: (request: RawRequest) => Promise<Problem[]>;
 }
@@ -145,9 +152,20 @@ interface RawRequest {
   fields: Readonly<Record<string, unknown>>;
 }
 
+/** What an update does with `?upsert=true`, which creates what its path names by a uid that nothing has. */
+export interface Upsert {
+  /** That of the creation. */
+  body: z.ZodObject;
+  action: AuditAction;
+  response: ResponseSpec;
+  errors: readonly SpecificError[];
+  handle: (request: ApiRequest<never, never>, uid: string) => Promise<ApiResponse>;
+}
+
 export interface Route extends RouteSpec {
   query: z.ZodObject;
   body: z.ZodObject | null;
+  upsert?: Upsert;
   handle: (request: ApiRequest<never, never>) => Promise<ApiResponse>;
 }
 
@@ -171,6 +189,7 @@ export function route<
   spec: RouteSpec & {
     query?: Query;
     body?: Fields;
+    upsert?: Upsert;
     handle: (request: ApiRequest<Infer<Fields>, Infer<Query>>) => Promise<ApiResponse>;
   },
 ): Route {
@@ -194,6 +213,16 @@ const KEY_ERRORS = ['idempotency_key_running', 'idempotency_key_reused'] as cons
 /** Returns the methods that a route answers to: every `PUT` is partial, so `PATCH` is the same (docs/contract.md C1.8). */
 export function methodsOf({ method }: Pick<RouteSpec, 'method'>): (Method | 'patch')[] {
   return method === 'put' ? [method, 'patch'] : [method];
+}
+
+/** The same for the handler of an upsert. */
+export function upsert<Fields extends z.ZodObject>(
+  spec: Omit<Upsert, 'handle'> & {
+    body: Fields;
+    handle: (request: ApiRequest<Infer<Fields>, never>, uid: string) => Promise<ApiResponse>;
+  },
+): Upsert {
+  return spec;
 }
 
 /** Returns the paths at which a route is mounted. */

@@ -15,6 +15,7 @@ import {
   id,
   messageFields,
   name,
+  ownFields,
   payload,
   secret,
   storage,
@@ -106,15 +107,15 @@ const GLOBAL = { url: 'https://example.com', projectId: 'proj_1', environmentId:
 
 describe('the document and the gateway agree on', () => {
   test.each<[string, fc.Arbitrary<object>]>([
-    ['projectCreate', bodiesOf({ name, description, environment }, [{ name: 'a' }])],
-    ['projectUpdate', bodiesOf({ name, description }, [{}])],
+    ['projectCreate', bodiesOf({ name, description, environment, ...ownFields }, [{ name: 'a' }])],
+    ['projectUpdate', bodiesOf({ name, description, ...ownFields }, [{}])],
     [
       'appCreate',
-      bodiesOf({ name, description, environment, ...storage, projectId: id }, [
+      bodiesOf({ name, description, environment, ...storage, ...ownFields, projectId: id }, [
         { name: 'a', projectId: 'p' },
       ]),
     ],
-    ['appUpdate', bodiesOf({ name, description, ...storage }, [{}])],
+    ['appUpdate', bodiesOf({ name, description, ...storage, ...ownFields }, [{}])],
     [
       'webhookCreate',
       bodiesOf(webhookFields, [OWNED, GLOBAL, ...AUTHS.map((auth) => ({ ...OWNED, ...auth }))]),

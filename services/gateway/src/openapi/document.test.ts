@@ -44,6 +44,7 @@ function mountedRoutes(): string[] {
     deadlines: { within: (_response, step) => step },
     identify: () => Promise.reject(new Error('not called')),
     dashboard: { router: Router(), pages: [] },
+    resolveUids: (named) => named,
     confineToApp: () => Promise.resolve(),
     findPublicKeys: () => Promise.resolve(null),
     recordRequest: (_route, _request, handle) => handle(),

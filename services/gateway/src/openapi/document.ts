@@ -327,10 +327,14 @@ const EXAMPLES: Record<string, Examples> = {
 /** Returns null for routes without a body. */
 function requestBody(route: Route, schemas: SchemaRegistry): JsonSchema | null {
   if (!route.body) return null;
-  const schema = schemas.ofInput(route.body);
+  const plain = schemas.ofInput(route.body);
+  const examples = examplesOf(plain, schemas);
+  const created = route.upsert && schemas.ofInput(route.upsert.body);
+  // With `upsert=true` the body is that of a creation.
+  const schema = created ? { anyOf: [plain, created] } : plain;
   return {
     required: !route.isBodyOptional,
-    content: { 'application/json': { schema, examples: examplesOf(schema, schemas) } },
+    content: { 'application/json': { schema, examples } },
   };
 }
 

@@ -11,18 +11,21 @@ import {
 import { exampleOf } from './examples.ts';
 import type { JsonSchema, SchemaRegistry } from './json-schemas.ts';
 
-/** Returns the success response of a route, in its envelope, by status. */
+/** Returns the success responses of a route, in their envelope, by status. An upsert has another one when it creates. */
 export function successResponse(route: Route, schemas: SchemaRegistry): Record<string, JsonSchema> {
-  const { status, message } = route.response;
-  const { schema, example } = envelopeOf(route, schemas);
   const takesKey = route.headers?.some(({ name }) => name === 'Idempotency-Key') ?? false;
-  return {
-    [status]: {
-      description: message,
-      headers: { ...COMMON_HEADERS, ...(takesKey && IDEMPOTENCY_REPLAYED) },
-      content: { 'application/json': { schema, example } },
-    },
-  };
+  const responses = [route.response, ...(route.upsert ? [route.upsert.response] : [])];
+  return Object.fromEntries(
+    responses.map((response) => {
+      const { schema, example } = envelopeOf(response, schemas);
+      const described = {
+        description: response.message,
+        headers: { ...COMMON_HEADERS, ...(takesKey && IDEMPOTENCY_REPLAYED) },
+        content: { 'application/json': { schema, example } },
+      };
+      return [response.status, described];
+    }),
+  );
 }
 
 interface Envelope {
@@ -30,7 +33,7 @@ interface Envelope {
   example: JsonSchema;
 }
 
-function envelopeOf({ response }: Route, schemas: SchemaRegistry): Envelope {
+function envelopeOf(response: Route['response'], schemas: SchemaRegistry): Envelope {
   const { message } = response;
   const data = response.data && schemas.ofOutput(response.data);
   const properties = {
@@ -122,7 +125,7 @@ export function codesOf(route: Route): Map<number, ErrorCode[]> {
     ...keysOf(EVERYWHERE),
     ...(route.body ? keysOf(WITH_BODY) : []),
     ...(route.path.includes(':') ? keysOf(WITH_PATH_ID) : []),
-    ...(route.errors ?? []),
+    ...new Set([...(route.errors ?? []), ...(route.upsert?.errors ?? [])]),
   ];
   return Map.groupBy(codes, (code) => ERROR_CODES[code].status);
 }

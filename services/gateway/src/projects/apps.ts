@@ -1,30 +1,53 @@
-import { type NotStored, notStoredBy, type StorageSettings } from '@posthorn/domain/message.ts';
+import { type NotStored, notStoredBy, type StorePayloads } from '@posthorn/domain/message.ts';
 import { type Changed, documentsOf } from '@posthorn/platform/mongo/company-documents.ts';
 import type { AppDocument, Environment } from '@posthorn/platform/mongo/documents.ts';
+import type { Invalidate } from '@posthorn/platform/redis/invalidations.ts';
 import type { mongo } from 'mongoose';
 import { foundOr404 } from '../api-error.ts';
 import type { Quotas } from './quotas.ts';
-import { isEmptyUpdate, type ListPage, type Projects } from './projects.ts';
+import { isEmptyUpdate, type ListPage, type Projects, storedFields } from './projects.ts';
+import { claimFor, type Uids } from './uids.ts';
 
 interface AppsDeps {
   db: mongo.Db;
+  uids: Pick<Uids, 'claim'>;
+  invalidate: Invalidate;
   quotas: Quotas;
   projects: Pick<Projects, 'get'>;
   nowMs: () => number;
 }
 
-interface NewApp extends StorageSettings {
+interface NewApp {
   id: string;
   projectId: string;
   name: string;
-  description: string;
-  environment: Environment;
+  description?: string | undefined;
+  environment?: Environment | undefined;
+  storeResponses?: boolean | undefined;
+  storePayloads?: StorePayloads | undefined;
+  uid?: string | undefined;
+  /** JSON of an object of texts. */
+  metadata?: string | null | undefined;
 }
 
-interface AppChanges extends StorageSettings {
+/** Null takes a field away. */
+interface AppChanges {
   name?: string;
-  description?: string;
+  description?: string | null;
+  storeResponses?: boolean | null;
+  storePayloads?: StorePayloads | null;
+  uid?: string | null;
+  metadata?: string | null;
 }
+
+/** What an app has that was made without these fields, or that lost them. */
+const WITHOUT = {
+  description: '',
+  storeResponses: undefined,
+  storePayloads: undefined,
+  uid: undefined,
+  metadata: undefined,
+};
 
 interface AppQuery extends ListPage {
   projectId: string;
@@ -36,13 +59,14 @@ interface AppQuery extends ListPage {
 
 /** The apps of a company. Throws ApiError 404 for an unknown app, and for an unknown project. */
 export interface Apps {
-  /** Throws ApiError 409 when the company has as many as it may. */
+  /** Throws ApiError 409 when the company has as many as it may, and when another app has the uid. */
   create: (companyId: string, app: NewApp) => Promise<AppDocument>;
   /** Oldest first. */
   list: (companyId: string, query: AppQuery) => Promise<AppDocument[]>;
   get: (companyId: string, appId: string) => Promise<AppDocument>;
   /** Returns the ids that are ids of apps. */
   existing: (companyId: string, appIds: readonly string[]) => Promise<ReadonlySet<string>>;
+  /** Throws ApiError 409 when another app has the uid. */
   update: (companyId: string, appId: string, changes: AppChanges) => Promise<Changed<AppDocument>>;
   has: (companyId: string, appId: string) => Promise<boolean>;
   /** Returns what the app does not want stored of its messages; null when the company has no such app. */
@@ -52,6 +76,7 @@ export interface Apps {
 export function createApps(deps: AppsDeps): Apps {
   const { db, projects, nowMs } = deps;
   const appsOf = (companyId: string) => documentsOf(db, 'apps', companyId);
+  const claim = claimFor(deps.uids, 'app');
   return {
     create: (companyId, app) =>
       deps.quotas.createWithin({
@@ -85,8 +110,11 @@ export function createApps(deps: AppsDeps): Apps {
         const found = foundOr404(await apps.findOne({ _id }), 'app');
         return { before: found, after: found };
       }
-      const fields = { ...changes, updatedAt: new Date(nowMs()) };
-      return foundOr404(await apps.setOne({ _id }, fields), 'app');
+      const fields = { ...storedFields(changes, WITHOUT), updatedAt: new Date(nowMs()) };
+      const write = () => apps.setOne({ _id }, fields);
+      const changed = foundOr404(await claim({ companyId, uid: fields.uid }, write), 'app');
+      await deps.invalidate({ companyId, id: _id });
+      return changed;
     },
     has: async (companyId, _id) => (await appsOf(companyId).findOne({ _id })) !== null,
     async notStored(companyId, _id) {
@@ -97,25 +125,24 @@ export function createApps(deps: AppsDeps): Apps {
 }
 
 async function createApp(
-  { db, projects, nowMs }: AppsDeps,
+  { db, uids, projects, nowMs }: AppsDeps,
   companyId: string,
-  { id: _id, projectId, name, description, environment, ...storage }: NewApp,
+  { id: _id, projectId, environment = 'development', ...given }: NewApp,
 ): Promise<AppDocument> {
   await projects.get(companyId, projectId);
   const now = new Date(nowMs());
   const app: AppDocument = {
     _id,
     companyId,
-    name,
-    description,
+    ...WITHOUT,
+    ...storedFields(given, WITHOUT),
     projectId,
     environment,
-    ...storage,
     createdAt: now,
     updatedAt: now,
   };
   const apps = documentsOf(db, 'apps', companyId);
-  await apps.insert(app);
+  await claimFor(uids, 'app')({ companyId, uid: app.uid }, () => apps.insert(app));
   try {
     await projects.get(companyId, projectId);
   } catch (error) {
@@ -127,7 +154,7 @@ async function createApp(
 }
 
 interface AppSearch {
-  /** Part of the name, in any case, or the whole id; all when it is left out. */
+  /** Part of the name, in any case, or the whole id or uid; all when it is left out. */
   text?: string | undefined;
   /** The only app that the caller may see. */
   onlyId?: string | undefined;
@@ -138,6 +165,7 @@ interface AppSearch {
 
 interface AppOfProject {
   id: string;
+  uid: string | null;
   name: string;
   environment: AppDocument['environment'];
   projectId: string;
@@ -155,7 +183,7 @@ interface FoundApps {
 const MAX_SCANNED = 1_000;
 const BATCH = 200;
 
-type Outline = Pick<AppDocument, '_id' | 'name' | 'environment' | 'projectId'>;
+type Outline = Pick<AppDocument, '_id' | 'name' | 'environment' | 'projectId' | 'uid'>;
 
 /** Finds apps of any project by their names. Searches 1,000 apps at most. */
 export async function findApps(
@@ -168,7 +196,7 @@ export async function findApps(
     .find(onlyId === undefined ? { _id: { $gt: afterId } } : { _id: { $eq: onlyId, $gt: afterId } })
     .sort({ _id: 1 })
     .limit(MAX_SCANNED)
-    .project<Outline>({ name: 1, environment: 1, projectId: 1 })
+    .project<Outline>({ name: 1, environment: 1, projectId: 1, uid: 1 })
     .batchSize(Math.min(limit + 1, BATCH));
   const kept: Outline[] = [];
   let scanned = 0;
@@ -177,7 +205,8 @@ export async function findApps(
     if (kept.length === limit) return page(db, companyId, kept, lastId);
     scanned += 1;
     lastId = app._id;
-    if (app._id === wanted || app.name.toLowerCase().includes(wanted)) kept.push(app);
+    const isNamed = app._id === wanted || app.uid === text;
+    if (isNamed || app.name.toLowerCase().includes(wanted)) kept.push(app);
   }
   return page(db, companyId, kept, scanned === MAX_SCANNED ? lastId : null);
 }
@@ -195,8 +224,9 @@ async function page(
     .toArray();
   const names = new Map(projects.map(({ _id, name }) => [_id, name]));
   return {
-    apps: apps.map(({ _id: id, projectId, ...shown }) => ({
+    apps: apps.map(({ _id: id, uid = null, projectId, ...shown }) => ({
       id,
+      uid,
       ...shown,
       projectId,
       projectName: names.get(projectId) ?? projectId,

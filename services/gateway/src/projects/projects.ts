@@ -4,9 +4,11 @@ import { readInParts } from '@posthorn/platform/mongo/read-in-parts.ts';
 import type { mongo } from 'mongoose';
 import { foundOr404 } from '../api-error.ts';
 import type { Quotas } from './quotas.ts';
+import { claimFor, type Uids } from './uids.ts';
 
 interface ProjectsDeps {
   db: mongo.Db;
+  uids: Pick<Uids, 'claim'>;
   quotas: Quotas;
   nowMs: () => number;
 }
@@ -15,13 +17,22 @@ interface NewProject {
   id: string;
   name: string;
   description?: string | undefined;
-  environment: Environment;
+  environment?: Environment | undefined;
+  uid?: string | undefined;
+  /** JSON of an object of texts. */
+  metadata?: string | null | undefined;
 }
 
+/** Null takes a field away. */
 interface ProjectChanges {
   name?: string;
-  description?: string;
+  description?: string | null;
+  uid?: string | null;
+  metadata?: string | null;
 }
+
+/** What a project has that was made without these fields, or that lost them. */
+const WITHOUT = { description: null, uid: undefined, metadata: undefined };
 
 /** A part of a list that is ordered by age. */
 export interface ListPage {
@@ -31,7 +42,7 @@ export interface ListPage {
 
 /** The projects of a company. Functions that take a project id throw ApiError 404 for an unknown one. */
 export interface Projects {
-  /** Throws ApiError 409 when the company has as many as it may. */
+  /** Throws ApiError 409 when the company has as many as it may, and when another one has the uid. */
   create: (companyId: string, project: NewProject) => Promise<ProjectDocument>;
   /** In parts, oldest first. With an `id`, only the project that has it. */
   list: (
@@ -39,6 +50,7 @@ export interface Projects {
     page: ListPage & { id?: string | undefined },
   ) => AsyncIterable<ProjectDocument[]>;
   get: (companyId: string, projectId: string) => Promise<ProjectDocument>;
+  /** Throws ApiError 409 when another project has the uid. */
   update: (
     companyId: string,
     projectId: string,
@@ -49,16 +61,17 @@ export interface Projects {
 /** A project has up to 5 kB, nearly all in its description: 250 kB, about 4 ms of CPU time with its JSON. */
 const PARTS = { batch: 50, part: 50 };
 
-export function createProjects({ db, quotas, nowMs }: ProjectsDeps): Projects {
+export function createProjects({ db, uids, quotas, nowMs }: ProjectsDeps): Projects {
   const projectsOf = (companyId: string) => documentsOf(db, 'projects', companyId);
+  const claim = claimFor(uids, 'project');
   return {
-    async create(companyId, { id: _id, name, description = null, environment }) {
+    async create(companyId, { id: _id, environment = 'development', ...given }) {
       const now = new Date(nowMs());
       const project: ProjectDocument = {
         _id,
         companyId,
-        name,
-        description,
+        ...WITHOUT,
+        ...storedFields(given, WITHOUT),
         environment,
         createdAt: now,
         updatedAt: now,
@@ -70,7 +83,7 @@ export function createProjects({ db, quotas, nowMs }: ProjectsDeps): Projects {
         ownerId: companyId,
         count: (upTo) => projects.count({}, { limit: upTo }),
         async create() {
-          await projects.insert(project);
+          await claim({ companyId, uid: project.uid }, () => projects.insert(project));
           return project;
         },
       });
@@ -90,11 +103,29 @@ export function createProjects({ db, quotas, nowMs }: ProjectsDeps): Projects {
         const found = foundOr404(await projects.findOne({ _id }), 'project');
         return { before: found, after: found };
       }
-      const fields = { ...changes, updatedAt: new Date(nowMs()) };
-      return foundOr404(await projects.setOne({ _id }, fields), 'project');
+      const fields = { ...storedFields(changes, WITHOUT), updatedAt: new Date(nowMs()) };
+      const write = () => projects.setOne({ _id }, fields);
+      return foundOr404(await claim({ companyId, uid: fields.uid }, write), 'project');
     },
   };
 }
+
+/** Returns the fields as they are stored: null, which takes one away, is what an object without it has. */
+export function storedFields<Given extends object, Without extends object>(
+  given: Given,
+  without: Without,
+): StoredFields<Given, Without> {
+  const defaults = without as Readonly<Record<string, unknown>>;
+  const fields = Object.entries(given)
+    .filter(([, value]) => value !== undefined)
+    .map(([name, value]: [string, unknown]) => [name, value ?? defaults[name]]);
+  return Object.fromEntries(fields) as StoredFields<Given, Without>;
+}
+
+type StoredFields<Given, Without> = {
+  [Name in keyof Given]:
+    Exclude<Given[Name], null | undefined> | (Name extends keyof Without ? Without[Name] : never);
+};
 
 /** An update without fields changes nothing, `updatedAt` included (docs/contract.md C1.8). */
 export function isEmptyUpdate(changes: object): boolean {

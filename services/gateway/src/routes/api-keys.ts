@@ -12,6 +12,7 @@ import {
   isoTime,
   limit,
   name,
+  optionalFields,
   skip,
   timeField,
   timeText,
@@ -71,21 +72,22 @@ const versionedOnly = true;
 const createBody = z
   .object({
     name,
-    scopes: z
-      .array(z.enum(SCOPES, `must be one of ${SCOPES.join(', ')}`), 'must be a list of scopes')
-      .min(1, 'must have at least one scope')
-      .max(SCOPES.length, `must have at most ${SCOPES.length} scopes`)
-      .optional()
-      .meta({
-        description:
-          'What the key may do. `read` shows no secrets; `admin` includes all others. All when left out',
+    ...optionalFields({
+      scopes: z
+        .array(z.enum(SCOPES, `must be one of ${SCOPES.join(', ')}`), 'must be a list of scopes')
+        .min(1, 'must have at least one scope')
+        .max(SCOPES.length, `must have at most ${SCOPES.length} scopes`)
+        .meta({
+          description:
+            'What the key may do. `read` shows no secrets; `admin` includes all others. All when left out',
+        }),
+      appId: idText('app').meta({
+        description: 'The only app that the key may be used for. The whole company when left out',
       }),
-    appId: idText('app').optional().meta({
-      description: 'The only app that the key may be used for. The whole company when left out',
+      expiresAt: timeText.meta({
+        description: 'When the key stops working. Never when left out',
+      }),
     }),
-    expiresAt: timeText
-      .optional()
-      .meta({ description: 'When the key stops working. Never when left out' }),
   })
   .meta({ id: 'CreateApiKey' });
 const rotateBody = z

@@ -1,12 +1,14 @@
 import type { AuditedFields } from '@posthorn/domain/audit.ts';
 import { STORE_PAYLOADS } from '@posthorn/domain/message.ts';
+import type { Changed } from '@posthorn/platform/mongo/company-documents.ts';
 import type { AppDocument } from '@posthorn/platform/mongo/documents.ts';
 import { z } from 'zod';
 import type { Gateway } from '../gateway.ts';
 import { countApps } from '../history/counts.ts';
-import { notFound, nullIf404 } from '../api-error.ts';
-import { route, type Route } from '../http/route.ts';
+import { forOneApp, notFound, nullIf404 } from '../api-error.ts';
+import { type ApiResponse, route, type Route, type Upsert, upsert } from '../http/route.ts';
 import { findApps } from '../projects/apps.ts';
+import { upsertByUid, uidTaken } from '../projects/uids.ts';
 import {
   cursor,
   description,
@@ -17,19 +19,29 @@ import {
   idText,
   isoTime,
   limit,
+  metadataField,
+  metadataOf,
+  metadataText,
   name,
+  newEnvironment,
+  optionalFields,
+  removableFields,
   skip,
   text,
   timeField,
+  uid,
+  upsertQuery,
 } from './fields.ts';
 
 /** Without the project of the app (docs/contract.md C5.5). */
 const appSchema = z
   .object({
     id: idField('app'),
+    uid: uid.nullable(),
     name: z.string(),
     description: z.string().meta({ description: 'Empty when none was given' }),
     environment: z.enum(['development', 'production']),
+    metadata: metadataField,
     createdAt: timeField,
     updatedAt: timeField,
     storeResponses: z.boolean().optional().meta({ description: 'Absent until it is given' }),
@@ -41,13 +53,15 @@ const appSchema = z
   .meta({ id: 'App' });
 
 function describeApp(document: AppDocument): z.infer<typeof appSchema> {
-  const { _id, name, description, environment, createdAt, updatedAt } = document;
-  const { storeResponses, storePayloads } = document;
+  const { _id, uid = null, name, description, environment, createdAt, updatedAt } = document;
+  const { metadata, storeResponses, storePayloads } = document;
   return {
     id: _id,
+    uid,
     name,
     description,
     environment,
+    metadata: metadataOf(metadata),
     createdAt: isoTime(createdAt),
     updatedAt: isoTime(updatedAt),
     ...(storeResponses !== undefined && { storeResponses }),
@@ -55,35 +69,36 @@ function describeApp(document: AppDocument): z.infer<typeof appSchema> {
   };
 }
 
-const storage = {
-  storeResponses: z.boolean('must be true or false').exactOptional().meta({
+const optional = {
+  description,
+  uid,
+  metadata: metadataText,
+  storeResponses: z.boolean('must be true or false').meta({
     description:
       'Whether attempts are stored with the response of the endpoint. True when left out',
   }),
-  storePayloads: z
-    .enum(STORE_PAYLOADS, `must be one of ${STORE_PAYLOADS.join(', ')}`)
-    .exactOptional()
-    .meta({
-      description:
-        '`until-delivered` erases the payload of a message once every delivery is `delivered`. `retained` when left out',
-    }),
+  storePayloads: z.enum(STORE_PAYLOADS, `must be one of ${STORE_PAYLOADS.join(', ')}`).meta({
+    description:
+      '`until-delivered` erases the payload of a message once every delivery is `delivered`. `retained` when left out',
+  }),
 };
 
 const createBody = z
   .object({
     name,
-    description: description.default(''),
     projectId: idText('proj'),
-    environment: environment.default('development'),
-    ...storage,
+    ...optionalFields({
+      ...optional,
+      description: description.meta({ default: '' }),
+      environment: newEnvironment,
+    }),
   })
   .meta({ id: 'CreateApp' });
 
 const updateBody = z
   .object({
     name: name.exactOptional(),
-    description: description.exactOptional(),
-    ...storage,
+    ...removableFields(optional),
   })
   .meta({ id: 'UpdateApp' });
 
@@ -120,7 +135,7 @@ function createApp(gateway: Gateway): Route {
     summary: 'Create an app in a project',
     body: createBody,
     response: { status: 201, message: 'App created', data: appSchema },
-    errors: ['not_found', 'quota_exceeded'],
+    errors: ['not_found', 'uid_taken', 'quota_exceeded'],
     creation: {
       async find({ caller: { companyId }, newId }) {
         const found = await gateway.apps.get(companyId, newId('app')).catch(nullIf404);
@@ -178,17 +193,55 @@ function updateApp(gateway: Gateway): Route {
     audit: { action: 'app.updated', target: 'app' },
     tag,
     summary: 'Update an app',
-    description: 'Fields that are left out keep their values.',
+    description: 'Fields that are left out keep their values, and null takes one away.',
+    query: upsertQuery,
     body: updateBody,
     isBodyOptional: true,
     response: { status: 200, message: 'App updated', data: appSchema },
-    errors: ['not_found'],
+    errors: ['not_found', 'uid_taken'],
+    upsert: upsertApp(gateway),
     async handle({ caller: { companyId }, params: { appId = '' }, body: { value } }) {
-      const { before, after } = await gateway.apps.update(companyId, appId, value);
-      const changed = { before: fieldsOfApp(before), after: fieldsOfApp(after) };
-      return { data: describeApp(after), changed };
+      return describeUpdate(await gateway.apps.update(companyId, appId, value));
     },
   });
+}
+
+function upsertApp({ uids, apps }: Gateway): Upsert {
+  return upsert({
+    body: createBody,
+    action: 'app.created',
+    response: { status: 201, message: 'App created', data: appSchema },
+    errors: ['quota_exceeded'],
+    async handle({ caller, body, newId }, uid) {
+      const { companyId, appId } = caller;
+      const { value } = body;
+      const own = { companyId, kind: 'app', uid } as const;
+      return upsertByUid<ApiResponse>(uids, own, {
+        given: value.uid,
+        async create() {
+          if (appId !== null) throw forOneApp();
+          const created = await apps.create(companyId, { ...value, uid, id: newId('app') });
+          return { data: describeApp(created) };
+        },
+        async update(id) {
+          if (appId !== null && id !== appId) throw notFound('app');
+          if (!isSameOwner(await apps.get(companyId, id), value)) throw uidTaken(own);
+          return describeUpdate(await apps.update(companyId, id, body.as(updateBody)));
+        },
+      });
+    },
+  });
+}
+
+/** Neither the project nor the environment of an app ever changes. */
+function isSameOwner(app: AppDocument, given: z.infer<typeof createBody>): boolean {
+  const { projectId, environment = app.environment } = given;
+  return app.projectId === projectId && app.environment === environment;
+}
+
+function describeUpdate({ before, after }: Changed<AppDocument>): ApiResponse {
+  const changed = { before: fieldsOfApp(before), after: fieldsOfApp(after) };
+  return { data: describeApp(after), changed };
 }
 
 function deleteApp(gateway: Gateway): Route {
@@ -213,8 +266,10 @@ function deleteApp(gateway: Gateway): Route {
 }
 
 function fieldsOfApp(app: AppDocument): AuditedFields {
-  const { name, description, environment, projectId, storeResponses, storePayloads } = app;
-  return { name, description, environment, projectId, storeResponses, storePayloads };
+  const { name, description, environment, projectId, uid, metadata } = app;
+  const { storeResponses, storePayloads } = app;
+  const storage = { storeResponses, storePayloads };
+  return { name, description, environment, projectId, uid, metadata, ...storage };
 }
 
 const MAX_APPS = 20;
@@ -239,6 +294,7 @@ export function appCountsRoute(gateway: Gateway): Route {
     summary: 'Count the webhooks of apps and their attempts of the last 24 hours',
     description: 'In no order. Ids that do not exist are left out.',
     query: z.object({ ids: idList(MAX_APPS) }),
+    idsOf: 'app',
     response: { status: 200, message: 'Apps counted', data: z.array(appCountsSchema) },
     async handle({ caller: { companyId, appId: onlyOf }, query: { ids } }) {
       const shown = idsIn(ids).filter((id) => onlyOf === null || id === onlyOf);
@@ -249,7 +305,7 @@ export function appCountsRoute(gateway: Gateway): Route {
 
 const findQuery = z.object({
   text: text(1, 128).optional().meta({
-    description: 'Part of the name, in any case, or the whole id',
+    description: 'Part of the name, in any case, or the whole id or uid',
     example: 'orders',
   }),
   limit: limit(100, 20),
@@ -259,6 +315,7 @@ const findQuery = z.object({
 const foundAppSchema = z
   .object({
     id: idField('app'),
+    uid: uid.nullable(),
     name: z.string(),
     environment: z.enum(['development', 'production']),
     projectId: idField('proj'),

@@ -8,8 +8,14 @@ export {
   idField,
   idText,
   isoTime,
+  metadataField,
+  metadataOf,
+  metadataText,
+  optionalFields,
+  removableFields,
   text,
   timeField,
+  uid,
 } from '@posthorn/domain/field-types.ts';
 
 export const name = text(1, 100).meta({ example: 'Orders' });
@@ -20,6 +26,17 @@ export const environment = z.enum(
   ['development', 'production'],
   'must be development or production',
 );
+
+/** In a body that creates something. */
+export const newEnvironment = environment.meta({ default: 'development' });
+
+/** For updates of what may have a uid. */
+export const upsertQuery = z.object({
+  upsert: z.enum(['true', 'false'], 'must be true or false').default('false').meta({
+    description:
+      'With `true`, the address has a `uid:`, and the body is that of a creation: what has the uid is updated, and created when nothing has it',
+  }),
+});
 
 /** A whole number in a query string, where every value is text. */
 function wholeNumber(min: number, max: number) {
@@ -51,6 +68,7 @@ export const cursor = (prefix: IdPrefix) =>
     .regex(idPattern(prefix), 'is not a cursor of this list')
     .meta({ description: '`nextCursor` of the previous page', example: exampleId(prefix) });
 
+const DAY_SECONDS = 86_400;
 const WEEK_SECONDS = 604_800;
 const GRACE_PROBLEM = `must be a whole number from 0 to ${WEEK_SECONDS}`;
 
@@ -59,14 +77,17 @@ export const graceSeconds = z
   .int(GRACE_PROBLEM)
   .min(0, GRACE_PROBLEM)
   .max(WEEK_SECONDS, GRACE_PROBLEM)
-  .default(86_400);
+  .meta({ default: DAY_SECONDS })
+  .nullish()
+  .transform((given) => given ?? DAY_SECONDS);
 
-const ID_CHARS = 40;
+/** The longest is a uid with its mark. */
+const ID_CHARS = 133;
 
-/** Ids in a query string, with commas between them: see `idsIn`. */
+/** Ids in a query string, with commas between them: see `idsIn`. A route that has them as `ids` names their kind. */
 export const idList = (max: number) =>
   text(1, max * ID_CHARS)
-    .regex(/^\w+(,\w+)*$/, 'must be ids with commas between them')
+    .regex(/^[\w.:-]+(,[\w.:-]+)*$/, 'must be ids with commas between them')
     .refine((list) => idsIn(list).length <= max, `must be at most ${max} ids`)
     .meta({ description: `Only these, at most ${max}, with commas between them` });
 

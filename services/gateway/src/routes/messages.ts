@@ -21,7 +21,7 @@ import {
   listedMessageSchema,
   messageSchema,
 } from './message-responses.ts';
-import { cursor, idText, limit, timeText } from './fields.ts';
+import { cursor, idText, limit, optionalFields, timeText } from './fields.ts';
 
 const listQuery = z.object({
   appId: idText('app').optional(),
@@ -172,20 +172,27 @@ function deliveryRoute(gateway: Gateway): Route {
   });
 }
 
+/** In JSON Schema: null means the same as a field that is left out. */
+function given(name: string): object {
+  return { required: [name], properties: { [name]: { not: { type: 'null' } } } };
+}
+
 const createBody = z
   .object({
-    appId: idText('app').optional(),
-    webhookId: idText('wh').optional(),
+    ...optionalFields({
+      appId: idText('app'),
+      webhookId: idText('wh'),
+      eventType,
+      tags: messageTags.meta({
+        description: 'Texts by which you find the message in the list of messages',
+      }),
+      externalId: externalId.meta({
+        description: 'Your own id of the message. Several messages may have the same',
+      }),
+    }),
     payload: z.record(z.string(), z.unknown(), 'must be a JSON object').meta({
       description: 'Delivered byte for byte as it is written here',
       example: { order: 17, total: '12.50' },
-    }),
-    eventType: eventType.optional(),
-    tags: messageTags.optional().meta({
-      description: 'Texts by which you find the message in the list of messages',
-    }),
-    externalId: externalId.optional().meta({
-      description: 'Your own id of the message. Several messages may have the same',
     }),
   })
   .superRefine(
@@ -202,7 +209,9 @@ const createBody = z
   )
   .meta({
     id: 'CreateMessage',
-    oneOf: [{ required: ['appId'] }, { required: ['webhookId'] }],
+    if: given('appId'),
+    then: { properties: { webhookId: { type: 'null' } } },
+    else: given('webhookId'),
   });
 
 function createRoute({ acceptIdempotent, hasRoomToAccept, logger }: Gateway): Route {

@@ -9,7 +9,17 @@ import {
 import { foundOr404 } from '../api-error.ts';
 import type { Gateway } from '../gateway.ts';
 import { route, type Route } from '../http/route.ts';
-import { idField, idText, isoTime, limit, name, skip, text, timeField } from './fields.ts';
+import {
+  idField,
+  idText,
+  isoTime,
+  limit,
+  name,
+  optionalFields,
+  skip,
+  text,
+  timeField,
+} from './fields.ts';
 
 /** From 1 to 65535. */
 const PORT = '([1-9]\\d{0,3}|[1-5]\\d{4}|6[0-4]\\d{3}|65[0-4]\\d{2}|655[0-2]\\d|6553[0-5])';
@@ -80,10 +90,12 @@ const linkBody = z
           'What the visitor may do in the app. `view` is always included; `manage` changes webhooks, `secrets` shows their secrets, `resend` sends failed deliveries again',
         example: ['view', 'resend'],
       }),
-    theme: themeSchema.optional(),
-    path: pathText.optional().meta({
-      description: 'A page of the portal to begin with',
-      example: '/webhooks',
+    ...optionalFields({
+      theme: themeSchema,
+      path: pathText.meta({
+        description: 'A page of the portal to begin with',
+        example: '/webhooks',
+      }),
     }),
   })
   .meta({ id: 'CreatePortalLink' });

@@ -1,28 +1,39 @@
 import type { AuditedFields } from '@posthorn/domain/audit.ts';
+import type { Changed } from '@posthorn/platform/mongo/company-documents.ts';
 import type { ProjectDocument } from '@posthorn/platform/mongo/documents.ts';
 import { z } from 'zod';
 import { notFound, nullIf404 } from '../api-error.ts';
 import type { Gateway } from '../gateway.ts';
-import { route, type Route } from '../http/route.ts';
+import { type ApiResponse, route, type Route, type Upsert, upsert } from '../http/route.ts';
 import { describeParts } from '../http/send-json.ts';
 import { inTurns } from '../limits/turns.ts';
+import { upsertByUid, uidTaken } from '../projects/uids.ts';
 import {
   description,
-  environment,
   idField,
   isoTime,
   limit,
+  metadataField,
+  metadataOf,
+  metadataText,
   name,
+  newEnvironment,
+  optionalFields,
+  removableFields,
   skip,
   timeField,
+  uid,
+  upsertQuery,
 } from './fields.ts';
 
 /** The create response has no company and environment (docs/contract.md C5.4). */
 const createdProjectSchema = z
   .object({
     id: idField('proj'),
+    uid: uid.nullable(),
     name: z.string(),
     description: z.string().optional().meta({ description: 'Absent when none was given' }),
+    metadata: metadataField,
     createdAt: timeField,
     updatedAt: timeField,
   })
@@ -37,11 +48,13 @@ const projectSchema = z
   .meta({ id: 'Project' });
 
 function describeCreatedProject(document: ProjectDocument): z.infer<typeof createdProjectSchema> {
-  const { _id, name, description, createdAt, updatedAt } = document;
+  const { _id, uid = null, name, description, metadata, createdAt, updatedAt } = document;
   return {
     id: _id,
+    uid,
     name,
     ...(description !== null && { description }),
+    metadata: metadataOf(metadata),
     createdAt: isoTime(createdAt),
     updatedAt: isoTime(updatedAt),
   };
@@ -52,16 +65,14 @@ function describeProject(document: ProjectDocument): z.infer<typeof projectSchem
   return { ...describeCreatedProject(document), company, environment };
 }
 
+const optional = { description, uid, metadata: metadataText };
+
 const createBody = z
-  .object({
-    name,
-    description: description.optional(),
-    environment: environment.default('development'),
-  })
+  .object({ name, ...optionalFields({ ...optional, environment: newEnvironment }) })
   .meta({ id: 'CreateProject' });
 
 const updateBody = z
-  .object({ name: name.exactOptional(), description: description.exactOptional() })
+  .object({ name: name.exactOptional(), ...removableFields(optional) })
   .meta({ id: 'UpdateProject' });
 
 /** Two parts of 50 projects of up to 5 kB each, as objects and as text. */
@@ -95,7 +106,7 @@ function createProject(gateway: Gateway): Route {
     summary: 'Create a project',
     body: createBody,
     response: { status: 201, message: 'Project created', data: createdProjectSchema },
-    errors: ['quota_exceeded'],
+    errors: ['uid_taken', 'quota_exceeded'],
     creation: {
       async find({ caller: { companyId }, newId }) {
         const found = await gateway.projects.get(companyId, newId('proj')).catch(nullIf404);
@@ -155,17 +166,48 @@ function updateProject(gateway: Gateway): Route {
     audit: { action: 'project.updated', target: 'project' },
     tag,
     summary: 'Update a project',
-    description: 'Fields that are left out keep their values.',
+    description: 'Fields that are left out keep their values, and null takes one away.',
+    query: upsertQuery,
     body: updateBody,
     isBodyOptional: true,
     response: { status: 200, message: 'Project updated', data: projectSchema },
-    errors: ['not_found'],
+    errors: ['not_found', 'uid_taken'],
+    upsert: upsertProject(gateway),
     async handle({ caller: { companyId }, params: { projectId = '' }, body: { value } }) {
-      const { before, after } = await gateway.projects.update(companyId, projectId, value);
-      const changed = { before: fieldsOfProject(before), after: fieldsOfProject(after) };
-      return { data: describeProject(after), changed };
+      return describeUpdate(await gateway.projects.update(companyId, projectId, value));
     },
   });
+}
+
+function upsertProject({ uids, projects }: Gateway): Upsert {
+  return upsert({
+    body: createBody,
+    action: 'project.created',
+    response: { status: 201, message: 'Project created', data: projectSchema },
+    errors: ['quota_exceeded'],
+    async handle({ caller: { companyId }, body, newId }, uid) {
+      const { value } = body;
+      const own = { companyId, kind: 'project', uid } as const;
+      return upsertByUid<ApiResponse>(uids, own, {
+        given: value.uid,
+        async create() {
+          const created = await projects.create(companyId, { ...value, uid, id: newId('proj') });
+          return { data: describeProject(created) };
+        },
+        async update(id) {
+          const { environment } = await projects.get(companyId, id);
+          if (value.environment !== undefined && value.environment !== environment)
+            throw uidTaken(own);
+          return describeUpdate(await projects.update(companyId, id, body.as(updateBody)));
+        },
+      });
+    },
+  });
+}
+
+function describeUpdate({ before, after }: Changed<ProjectDocument>): ApiResponse {
+  const changed = { before: fieldsOfProject(before), after: fieldsOfProject(after) };
+  return { data: describeProject(after), changed };
 }
 
 function deleteProject(gateway: Gateway): Route {
@@ -190,6 +232,7 @@ function deleteProject(gateway: Gateway): Route {
   });
 }
 
-function fieldsOfProject({ name, description, environment }: ProjectDocument): AuditedFields {
-  return { name, description, environment };
+function fieldsOfProject(project: ProjectDocument): AuditedFields {
+  const { name, description, environment, uid, metadata } = project;
+  return { name, description, environment, uid, metadata };
 }

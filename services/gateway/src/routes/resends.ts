@@ -7,7 +7,16 @@ import type { Gateway } from '../gateway.ts';
 import { type ApiResponse, type Creation, NO_FIELDS, route, type Route } from '../http/route.ts';
 import { type FailedSpan, resendDelivery } from '../resend/start-resend.ts';
 import { deliverySchema, describeDelivery } from './message-responses.ts';
-import { cursor, idField, idText, isoTime, limit, timeField, timeText } from './fields.ts';
+import {
+  cursor,
+  idField,
+  idText,
+  isoTime,
+  limit,
+  optionalFields,
+  timeField,
+  timeText,
+} from './fields.ts';
 
 const resendSchema = z
   .object({
@@ -189,9 +198,11 @@ function abortRoute({ resends, nowMs }: Gateway): Route {
 
 const spanFields = {
   since: timeText,
-  until: timeText
-    .optional()
-    .meta({ description: 'Not before `since`. Defaults to the time of the request' }),
+  ...optionalFields({
+    until: timeText.meta({
+      description: 'Not before `since`. Defaults to the time of the request',
+    }),
+  }),
 };
 
 // Runs even if another field is wrong: one response reports every problem.
@@ -205,8 +216,11 @@ const ofAppBody = z
 const ofWebhookBody = z
   .object({
     ...spanFields,
-    outcome: z.enum(OUTCOMES).exclude(['success']).optional().meta({
-      description: 'Only deliveries whose last attempt ended with it. Without it, all that failed',
+    ...optionalFields({
+      outcome: z.enum(OUTCOMES).exclude(['success']).meta({
+        description:
+          'Only deliveries whose last attempt ended with it. Without it, all that failed',
+      }),
     }),
   })
   .superRefine(refuseUntilBeforeSince, ALWAYS)

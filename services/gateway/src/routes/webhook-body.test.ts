@@ -77,7 +77,7 @@ describe('the authentication of a webhook', () => {
     [{ ...oauth2, oauth2ClientSecret: 'secret\n' }, ['oauth2ClientSecret']],
     [{ ...oauth2, oauth2Audience: '\tapi' }, ['oauth2Audience']],
     [{ authMethod: 'oauth2' }, ['oauth2ClientId', 'oauth2ClientSecret', 'oauth2TokenUrl']],
-    [{ oauth2ClientId: 'c', oauth2Scope: null }, ['oauth2ClientId', 'oauth2Scope']],
+    [{ oauth2ClientId: 'c', oauth2Scope: null }, ['oauth2ClientId']],
     [{ ...oauth2, oauth2TokenUrl: 'https://169.254.169.254/token' }, ['oauth2TokenUrl']],
     [{ ...oauth2, oauth2TokenUrl: 'https://example.com:6379/' }, ['oauth2TokenUrl']],
     [{ ...oauth2, oauth2TokenUrl: 'https://u:p@example.com/' }, ['oauth2TokenUrl']],
@@ -401,6 +401,34 @@ describe('who sees no secrets', () => {
         },
       ),
     ).toEqual([]);
+  });
+});
+
+describe('null in an update', () => {
+  const changes = (body: object, webhook: Webhook) =>
+    changesOf(webhook, updateWebhookBody(strict).parse(body), { seesSecrets: true });
+
+  test('sets the fields of a webhook that was created without them', () => {
+    const webhook = webhookWith(hmac, 'X-Tenant');
+    const taken = { customHeaders: null, eventTypes: null, disabled: null, metadata: null };
+    expect(changes({ ...taken, uid: null, hmacSecret: null }, webhook)).toEqual({
+      customHeaders: [],
+      eventTypes: [],
+      disabled: false,
+      metadata: null,
+      uid: null,
+      authMethod: { ...hmac, hmacSecret: webhook.secret },
+    });
+  });
+
+  test.each<[object, AuthMethod, string[]]>([
+    [{ basicAuthPassword: null }, basic, ['basicAuthPassword']],
+    [{ basicAuthPassword: null }, hmac, []],
+    [{ authMethod: 'apiKey', apiKey: 'k', apiKeyHeader: null }, basic, ['apiKeyHeader']],
+    [{ authMethod: null, basicAuthPassword: null }, basic, []],
+    [{ authMethod: null, basicAuthPassword: 'p' }, basic, ['basicAuthPassword']],
+  ])('as %j of %j has these problems: %j', (fields, auth, problems) => {
+    expect(refusalsOf(fields, webhookWith(auth), true)).toEqual(problems);
   });
 });
 

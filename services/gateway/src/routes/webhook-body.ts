@@ -1,11 +1,11 @@
 import {
   AUTH_NAMES,
-  type AuthFieldName,
   type AuthFields,
   authHeaderOf,
   authMethodOf,
   type AuthName,
   authShape,
+  type ChangedAuthFields,
   chosenAlgorithm,
   chosenAuth,
   DEFAULT_HMAC_HEADER,
@@ -15,16 +15,24 @@ import {
   SECRET_FIELDS,
   sentSecretOf,
   setsAuthorization,
+  withAuthDefaults,
 } from '@posthorn/domain/auth-methods.ts';
 import type { EgressPolicy } from '@posthorn/domain/egress.ts';
 import {
   isCredentialHeader,
   isSvixHeader,
   MASK,
+  optionalFields,
+  removableFields,
   sameNamePattern,
   SVIX_NAME_PATTERN,
 } from '@posthorn/domain/field-types.ts';
-import { createShape, type RequestRules, updateShape } from '@posthorn/domain/webhook-fields.ts';
+import {
+  changedValues,
+  createShape,
+  type RequestRules,
+  updateShape,
+} from '@posthorn/domain/webhook-fields.ts';
 import type { Header, Webhook } from '@posthorn/domain/webhook.ts';
 import type { WebhookChanges } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
 import { systemClockMs } from '@posthorn/platform/service/clock-and-ids.ts';
@@ -34,12 +42,16 @@ import { z } from 'zod';
 import { invalidRequest, type Problem } from '../api-error.ts';
 import { isEmptyUpdate } from '../projects/projects.ts';
 
+/** In JSON Schema: left out, or null, which means the same in rules between fields. */
+const NOT_GIVEN = { type: 'null' };
+const GIVEN = { not: NOT_GIVEN };
+
 const WITHOUT_SECRET_FIELDS = {
   if: {
     required: ['signatureAlgorithm'],
     properties: { signatureAlgorithm: { const: 'ed25519' } },
   },
-  then: { properties: { hmacHeader: false, hmacSecret: false } },
+  then: none(['hmacHeader', 'hmacSecret']),
 };
 
 const NOT_OF_SVIX = { not: { pattern: SVIX_NAME_PATTERN } };
@@ -59,20 +71,21 @@ const IS_AUTHORIZATION = { anyOf: AUTH_NAMES.filter(setsAuthorization).map(has) 
 
 /** The rules between the fields of a new webhook, as far as JSON Schema can express them. */
 const CREATE_RULES = {
-  oneOf: [
-    { required: ['appId'], properties: { projectId: false, environmentId: false } },
-    { required: ['projectId', 'environmentId'], properties: { appId: false } },
-  ],
   allOf: [
+    {
+      if: all(['appId']),
+      then: none(['projectId', 'environmentId']),
+      else: all(['projectId', 'environmentId']),
+    },
     ...NAMED_METHODS.map((method) => ({
       if: has(method),
-      then: { required: requiredFieldsOf(method) },
-      else: without(method),
+      then: all(requiredFieldsOf(method)),
+      else: none(fieldNamesOf(method)),
     })),
-    { if: IS_NAMED, then: without('hmac') },
+    { if: IS_NAMED, then: none(fieldNamesOf('hmac')) },
     { if: IS_AUTHORIZATION, then: withoutCustomHeader('authorization') },
     {
-      if: { not: { anyOf: [IS_NAMED, { required: ['hmacHeader'] }] } },
+      if: { not: { anyOf: [IS_NAMED, all(['hmacHeader'])] } },
       then: withoutCustomHeader(DEFAULT_HMAC_HEADER),
     },
     WITHOUT_SECRET_FIELDS,
@@ -82,10 +95,11 @@ const CREATE_RULES = {
 
 /** The rules between the fields of an update that hold for every webhook; the others depend on the stored one. */
 const UPDATE_RULES = {
-  dependentSchemas: Object.fromEntries(
-    AUTH_NAMES.flatMap((name) => fieldNamesOf(name).map((field) => [field, onlyWith(name)])),
-  ),
   allOf: [
+    ...AUTH_NAMES.map((method) => ({
+      if: { anyOf: [has(method), ...fieldNamesOf(method).map((field) => all([field]))] },
+      then: onlyWith(method),
+    })),
     { if: IS_AUTHORIZATION, then: withoutCustomHeader('authorization') },
     WITHOUT_SECRET_FIELDS,
     {
@@ -102,15 +116,29 @@ function has(method: AuthName): object {
   return { required: ['authMethod'], properties: { authMethod: { const: method } } };
 }
 
-function without(...methods: AuthName[]): { properties: Record<string, false> } {
-  const fields = methods.flatMap(fieldNamesOf);
-  return { properties: Object.fromEntries(fields.map((field) => [field, false])) };
+/** All of the fields are given. */
+function all(fields: readonly string[]): { required: readonly string[]; properties: object } {
+  return { required: fields, properties: Object.fromEntries(fields.map((name) => [name, GIVEN])) };
 }
 
+/** None of the fields is given. */
+function none(fields: readonly string[]): { properties: object } {
+  return { properties: Object.fromEntries(fields.map((name) => [name, NOT_GIVEN])) };
+}
+
+/** The fields of an update that has a field of this method. Null takes none away that the method requires. */
 function onlyWith(method: AuthName): object {
-  const { properties } = without(...AUTH_NAMES.filter((other) => other !== method));
+  const others = AUTH_NAMES.filter((other) => other !== method).flatMap(fieldNamesOf);
+  const names = method === AUTH_NAMES[0] ? [method, null] : [method];
+  const kept = requiredFieldsOf(method).map((field) => [field, GIVEN] as const);
   const headers = setsAuthorization(method) ? withoutCustomHeader('authorization').properties : {};
-  return { properties: { authMethod: { const: method }, ...properties, ...headers } };
+  const properties = {
+    authMethod: { enum: names },
+    ...none(others).properties,
+    ...Object.fromEntries(kept),
+    ...headers,
+  };
+  return { properties };
 }
 
 function withoutCustomHeader(name: string): { properties: { customHeaders: object } } {
@@ -121,7 +149,7 @@ function withoutCustomHeader(name: string): { properties: { customHeaders: objec
 /** Create-webhook body (docs/contract.md C6). */
 export function createWebhookBody(policy: EgressPolicy) {
   return z
-    .object({ ...createShape(rulesOf(policy)), ...authShape(policy) })
+    .object({ ...createShape(rulesOf(policy)), ...optionalFields(authShape(policy)) })
     .superRefine(
       (body, context) => {
         const problems = [...ownerProblems(body), ...authProblems(body, null)];
@@ -146,7 +174,7 @@ export function createWebhookBody(policy: EgressPolicy) {
 /** Update-webhook body. The owner of a webhook never changes. */
 export function updateWebhookBody(policy: EgressPolicy) {
   return z
-    .object({ ...updateShape(rulesOf(policy)), ...authShape(policy) })
+    .object({ ...updateShape(rulesOf(policy)), ...removableFields(authShape(policy)) })
     .meta({ id: 'UpdateWebhook', ...UPDATE_RULES });
 }
 
@@ -166,10 +194,10 @@ const refusalOfOpenSsl: RequestRules['refusalOfOpenSsl'] = (options) => {
 
 type CreateWebhookBody = z.infer<ReturnType<typeof createWebhookBody>>;
 export type UpdateWebhookBody = z.infer<ReturnType<typeof updateWebhookBody>>;
-type AuthBody = Pick<
-  UpdateWebhookBody,
-  AuthFieldName | 'authMethod' | 'customHeaders' | 'signatureHeaders'
->;
+interface AuthBody extends AuthFields {
+  customHeaders?: Header[] | undefined;
+  signatureHeaders?: Webhook['signatureHeaders'] | undefined;
+}
 
 const AUTH_FIELDS: ReadonlySet<string> = new Set([
   'authMethod',
@@ -194,9 +222,10 @@ export function updateProblems(
   const { shape } = updateWebhookBody(policy);
   const wrong = new Set<string>();
   const valid = Object.entries(shape).flatMap(([name, schema]) => {
+    if (fields[name] === undefined) return [];
     const { success, data } = schema.safeParse(fields[name]);
     if (!success) wrong.add(name);
-    return success && data !== undefined ? [[name, data] as const] : [];
+    return success ? [[name, data] as const] : [];
   });
   const problems = problemsWith(webhook, Object.fromEntries(valid), asker);
   return problems.filter(({ path }) => !wrong.has(path));
@@ -207,13 +236,33 @@ function problemsWith(
   body: UpdateWebhookBody,
   { seesSecrets }: Asker,
 ): Problem[] {
+  const given = valuesOf(webhook, body);
   return [
-    ...authProblems(body, webhook),
-    ...headerProblems(body, webhook),
-    ...svixProblems(body, webhook),
-    ...maskProblems(body, webhook),
-    ...(seesSecrets ? [] : movedSecretProblems(body, webhook)),
+    ...requiredProblems(body, webhook),
+    ...authProblems(given, webhook),
+    ...headerProblems(given, webhook),
+    ...svixProblems(given, webhook),
+    ...maskProblems(given, webhook),
+    ...(seesSecrets ? [] : movedSecretProblems(given, webhook)),
   ];
+}
+
+/** What an update sets: null takes a field away, back to its default (docs/contract.md C1.13). */
+function valuesOf(webhook: Webhook, body: UpdateWebhookBody) {
+  const auth = Object.entries(body).filter(([name]) => AUTH_FIELDS.has(name));
+  const given: ChangedAuthFields = Object.fromEntries(auth);
+  return {
+    ...changedValues(body, webhook),
+    ...withAuthDefaults(given, webhook.authMethod, webhook.secret),
+  };
+}
+
+/** A method that the update changes to requires its fields in any case. */
+function requiredProblems(body: UpdateWebhookBody, { authMethod }: Webhook): Problem[] {
+  const chosen = chosenAuth(body, authMethod);
+  if (chosen !== nameOf(authMethod)) return [];
+  const taken = requiredFieldsOf(chosen).filter((path) => body[path] === null);
+  return taken.map((path) => ({ path, message: `is required for ${chosen}` }));
 }
 
 /**
@@ -227,12 +276,15 @@ export function changesOf(
   const problems = problemsWith(webhook, body, asker);
   if (problems.length > 0) throw invalidRequest(problems);
   if (isEmptyUpdate(body)) return null;
-  const { customHeaders } = body;
-  const changes = Object.fromEntries(Object.entries(body).filter(([key]) => !AUTH_FIELDS.has(key)));
+  const given = valuesOf(webhook, body);
+  const { customHeaders } = given;
+  const changes = Object.fromEntries(
+    Object.entries(given).filter(([key]) => !AUTH_FIELDS.has(key)),
+  );
   return {
     ...changes,
     ...(customHeaders && { customHeaders: withKeptValues(customHeaders, webhook) }),
-    authMethod: authMethodOf(body, webhook.authMethod, webhook.secret),
+    authMethod: authMethodOf(given, webhook.authMethod, webhook.secret),
   };
 }
 
@@ -326,9 +378,8 @@ function svixNamesOf(body: AuthBody, webhook: Webhook | null): string[] {
 }
 
 /** The fields of an update that decide where the secrets of a webhook are sent. */
-interface MovingFields extends AuthFields {
+interface MovingFields extends AuthBody {
   url?: string | undefined;
-  customHeaders?: Header[] | undefined;
 }
 
 /** `********` keeps the value of the header with this name (docs/contract.md C6.10). */

@@ -1,15 +1,27 @@
-import type { AuthFields } from '@posthorn/domain/auth-methods.ts';
-import { webhookSecret } from '@posthorn/domain/field-types.ts';
+import type { ChangedAuthFields } from '@posthorn/domain/auth-methods.ts';
+import { optionalFields, webhookSecret } from '@posthorn/domain/field-types.ts';
 import { secretFromBytes } from '@posthorn/domain/request/signature.ts';
 import { auditedFields } from '@posthorn/domain/webhook-fields.ts';
+import type { Webhook } from '@posthorn/domain/webhook.ts';
+import type { WebhookChanges } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
+import { isDeepStrictEqual } from 'node:util';
 import { z } from 'zod';
 import type { Gateway } from '../gateway.ts';
 import { readHealth } from '../history/health.ts';
-import { forOneApp, notFound } from '../api-error.ts';
-import { NO_FIELDS, route, type Route, SECRETS_READ } from '../http/route.ts';
+import { forOneApp, insufficientScope, invalidRequest, notFound } from '../api-error.ts';
+import {
+  type ApiResponse,
+  NO_FIELDS,
+  route,
+  type Route,
+  SECRETS_READ,
+  type Upsert,
+  upsert,
+} from '../http/route.ts';
 import { describeParts } from '../http/send-json.ts';
-import { seesSecrets } from '../keys/rights.ts';
+import { type Caller, seesSecrets } from '../keys/rights.ts';
 import { checkHeaderBytes } from '../projects/quotas.ts';
+import { upsertByUid, uidTaken } from '../projects/uids.ts';
 import { deliverySchema, describeDelivery } from './message-responses.ts';
 import {
   describeWebhook,
@@ -38,8 +50,16 @@ import {
   skip,
   text,
   timeField,
+  uid,
+  upsertQuery,
 } from './fields.ts';
-import { changesOf, createWebhookBody, updateProblems, updateWebhookBody } from './webhook-body.ts';
+import {
+  changesOf,
+  createWebhookBody,
+  updateProblems,
+  type UpdateWebhookBody,
+  updateWebhookBody,
+} from './webhook-body.ts';
 
 const tag = 'Webhooks';
 const path = '/webhooks/:webhookId';
@@ -80,7 +100,7 @@ function createRoute(gateway: Gateway): Route {
       'A webhook belongs to an app (`appId`), or is global (`projectId` and `environmentId`). `authMethod` decides which credential fields are required.',
     body: createWebhookBody(gateway.policy),
     response: { status: 201, message: 'Webhook created', data: webhookWithAuthSchema },
-    errors: ['not_found', 'quota_exceeded'],
+    errors: ['not_found', 'uid_taken', 'quota_exceeded'],
     creation: {
       showsSecrets: true,
       async find({ caller, newId }) {
@@ -89,21 +109,39 @@ function createRoute(gateway: Gateway): Route {
       },
     },
     async handle({ caller, body: { value }, newId }) {
-      const { companyId, appId } = caller;
-      if (appId !== null && value.appId === undefined) throw forOneApp();
-      checkHeaderBytes(value.customHeaders, gateway.maxHeaderBytes);
-      await ensureSigningKey(gateway, companyId, value);
-      const created = await createWebhook(gateway, companyId, { ...value, id: newId('wh') });
+      const created = await create(gateway, caller, { ...value, id: newId('wh') });
       return { data: shownTo(caller, describeWebhookWithAuth)(created) };
     },
   });
+}
+
+type NewWebhook = z.infer<ReturnType<typeof createWebhookBody>>;
+
+async function create(
+  gateway: Gateway,
+  caller: Caller,
+  fields: NewWebhook & { id: string },
+): Promise<Webhook> {
+  const { companyId, appId } = caller;
+  if (appId !== null && fields.appId === undefined) throw forOneApp();
+  assertMayName(caller, fields);
+  checkHeaderBytes(fields.customHeaders, gateway.maxHeaderBytes);
+  await ensureSigningKey(gateway, companyId, fields);
+  return createWebhook(gateway, companyId, fields);
+}
+
+/** A uid is unique for the company: a visitor of one portal must not take one from the others, nor find out about theirs. */
+function assertMayName({ portal }: Caller, { uid }: { uid?: string | null | undefined }): void {
+  if (portal && uid !== undefined) {
+    throw insufficientScope('A visitor of the portal cannot change a uid.');
+  }
 }
 
 /** Called before the webhook is stored: a dispatcher that finds the webhook must find a key too. */
 async function ensureSigningKey(
   { companyKeys }: Gateway,
   companyId: string,
-  { signatureAlgorithm }: Pick<AuthFields, 'signatureAlgorithm'>,
+  { signatureAlgorithm }: Pick<ChangedAuthFields, 'signatureAlgorithm'>,
 ): Promise<void> {
   if (signatureAlgorithm === 'ed25519') await companyKeys.ensure(companyId);
 }
@@ -169,29 +207,90 @@ function updateRoute(gateway: Gateway): Route {
     tag,
     summary: 'Update a webhook',
     description:
-      'Fields that are left out keep their values, and so does a custom header whose value is given as `********`. Credential fields must belong to the current method of authentication, or to the one given in `authMethod`; a new method requires all of its own fields. Who may not see secrets gives them again with a URL of another server.',
+      'Fields that are left out keep their values, and so does a custom header whose value is given as `********`. Null takes a field away, back to its default. Credential fields must belong to the current method of authentication, or to the one given in `authMethod`; a new method requires all of its own fields. Who may not see secrets gives them again with a URL of another server.',
+    query: upsertQuery,
     body: updateWebhookBody(gateway.policy),
     isBodyOptional: true,
     response: { status: 200, message: 'Webhook updated', data: webhookSchema },
-    errors: ['not_found', 'quota_exceeded'],
+    errors: ['not_found', 'uid_taken', 'quota_exceeded'],
     async problemsOf({ caller, params: { webhookId = '' }, fields }) {
       const webhook = await gateway.webhooks.findOne(caller.companyId, webhookId);
       const asker = { seesSecrets: seesSecrets(caller) };
       return webhook ? updateProblems(fields, webhook, gateway.policy, asker) : [];
     },
-    async handle({ caller, params: { webhookId = '' }, body: { value } }) {
+    upsert: upsertWebhook(gateway),
+    handle: ({ caller, params: { webhookId = '' }, body: { value } }) =>
+      update(gateway, caller, { id: webhookId, changes: value }),
+  });
+}
+
+interface Update {
+  id: string;
+  changes: UpdateWebhookBody;
+  /** Of an upsert: throws when the webhook is not the one that it means. */
+  check?: (webhook: Webhook) => void;
+}
+
+async function update(
+  gateway: Gateway,
+  caller: Caller,
+  { id: webhookId, changes: given, check }: Update,
+): Promise<ApiResponse> {
+  const { companyId } = caller;
+  assertMayName(caller, given);
+  await ensureSigningKey(gateway, companyId, given);
+  const asker = { seesSecrets: seesSecrets(caller) };
+  const { before, after } = await gateway.changeWebhook({ companyId, webhookId }, (webhook) => {
+    check?.(webhook);
+    const changes = changesOf(webhook, given, asker);
+    checkHeaderBytes(changes?.customHeaders, gateway.maxHeaderBytes);
+    // A hundred upserts at once, with the same fields, must not wait for each other's writes.
+    return check && changes && changesNothing(webhook, changes) ? null : changes;
+  });
+  const changed = { before: auditedFields(before), after: auditedFields(after) };
+  return { data: shownTo(caller, describeWebhook)(after), changed };
+}
+
+function changesNothing(webhook: Webhook, changes: WebhookChanges): boolean {
+  return isDeepStrictEqual({ ...webhook, ...changes }, { ...webhook });
+}
+
+function upsertWebhook(gateway: Gateway): Upsert {
+  const changes = updateWebhookBody(gateway.policy);
+  return upsert({
+    body: createWebhookBody(gateway.policy),
+    action: 'webhook.created',
+    response: { status: 201, message: 'Webhook created', data: webhookSchema },
+    errors: ['quota_exceeded'],
+    async handle({ caller, body, newId }, uid) {
       const { companyId } = caller;
-      await ensureSigningKey(gateway, companyId, value);
-      const asker = { seesSecrets: seesSecrets(caller) };
-      const { before, after } = await gateway.changeWebhook({ companyId, webhookId }, (webhook) => {
-        const changes = changesOf(webhook, value, asker);
-        checkHeaderBytes(changes?.customHeaders, gateway.maxHeaderBytes);
-        return changes;
+      const { value } = body;
+      const own = { companyId, kind: 'webhook', uid } as const;
+      const check = (webhook: Webhook): void => {
+        if (!isSameOwner(webhook, value)) throw uidTaken(own);
+        if (value.secret !== undefined && value.secret !== webhook.secret) throw OTHER_SECRET;
+      };
+      return upsertByUid<ApiResponse>(gateway.uids, own, {
+        given: value.uid,
+        async create() {
+          const created = await create(gateway, caller, { ...value, uid, id: newId('wh') });
+          return { data: shownTo(caller, describeWebhook)(created) };
+        },
+        update: (id) => update(gateway, caller, { id, changes: body.as(changes), check }),
       });
-      const changed = { before: auditedFields(before), after: auditedFields(after) };
-      return { data: shownTo(caller, describeWebhook)(after), changed };
     },
   });
+}
+
+const OTHER_SECRET = invalidRequest([
+  { path: 'secret', message: 'is not that of the webhook, which only a rotation changes' },
+]);
+
+/** Of a global webhook the app is null, and of another one the environment. */
+function isSameOwner(webhook: Webhook, given: NewWebhook): boolean {
+  const { appId, projectId, environmentId } = webhook;
+  if (given.appId !== undefined) return appId === given.appId;
+  return appId === null && projectId === given.projectId && environmentId === given.environmentId;
 }
 
 function deleteRoute(gateway: Gateway): Route {
@@ -218,7 +317,7 @@ const MAX_IDS = 100;
 
 const findQuery = z.object({
   text: text(1, 512).optional().meta({
-    description: 'Part of the URL, the name or an event type, in any case, or the whole id',
+    description: 'Part of the URL, the name or an event type, in any case, or the whole id or uid',
     example: 'example.com',
   }),
   ids: idList(MAX_IDS).optional(),
@@ -230,6 +329,7 @@ const findQuery = z.object({
 const foundWebhookSchema = z
   .object({
     id: idField('wh'),
+    uid: uid.nullable(),
     url: z.string(),
     name: z.string(),
     eventTypes: z.array(z.string()).meta({ description: 'Empty for all' }),
@@ -253,6 +353,7 @@ export function findWebhooksRoute({ db }: Gateway): Route {
     description:
       'One request examines 1,000 webhooks. A page may therefore hold fewer entries than `limit`, or none, although `nextCursor` is not null. Ids that do not exist are left out.',
     query: findQuery,
+    idsOf: 'webhook',
     response: {
       status: 200,
       message: 'Webhooks found',
@@ -290,9 +391,11 @@ const rotateBody = z
     graceSeconds: graceSeconds.meta({
       description: 'How long the old secret signs beside the new one, in seconds',
     }),
-    secret: webhookSecret.optional().meta({
-      description:
-        'The new secret: `whsec_` and the base64 of 24 to 64 bytes. 32 random ones unless given',
+    ...optionalFields({
+      secret: webhookSecret.meta({
+        description:
+          'The new secret: `whsec_` and the base64 of 24 to 64 bytes. 32 random ones unless given',
+      }),
     }),
   })
   .meta({ id: 'RotateSecret' });

@@ -13,7 +13,7 @@ import { inTurns, type TakeTurn, workMsOf } from '../limits/turns.ts';
 import type { Apps } from '../projects/apps.ts';
 
 interface WebhookSearch {
-  /** Part of the URL, the name or an event type, in any case, or the whole id; all when it is left out. */
+  /** Part of the URL, the name or an event type, in any case, or the whole id or uid; all when it is left out. */
   text?: string | undefined;
   /** Only these webhooks. */
   ids?: readonly string[] | undefined;
@@ -26,6 +26,7 @@ interface WebhookSearch {
 /** A webhook in a list. Listing it opens no secret. */
 interface ListedWebhook {
   id: string;
+  uid: string | null;
   url: string;
   name: string;
   eventTypes: string[];
@@ -48,6 +49,7 @@ const MAX_SCANNED = 1_000;
 const PART = 100;
 
 const OUTLINE = {
+  uid: 1,
   url: 1,
   name: 1,
   eventTypes: 1,
@@ -56,7 +58,10 @@ const OUTLINE = {
   createdAt: 1,
 } as const;
 
-type Outline = Pick<WebhookDocument, '_id' | keyof typeof OUTLINE>;
+type Outline = Pick<WebhookDocument, '_id' | Exclude<keyof typeof OUTLINE, 'uid'>> & {
+  /** Absent in documents of earlier versions. */
+  uid?: string | null;
+};
 
 /** Finds webhooks of any app. Searches 1,000 webhooks at most. */
 export async function findWebhooks(
@@ -66,7 +71,7 @@ export async function findWebhooks(
   takeTurn: TakeTurn,
 ): Promise<FoundWebhooks> {
   const { text = '', limit } = search;
-  const isWanted = wants(text.toLowerCase());
+  const isWanted = wants(text);
   const part = text === '' ? Math.min(limit + 1, PART) : PART;
   const found = documentsOf(db, 'webhooks', companyId)
     .find(filterOf(search))
@@ -106,8 +111,11 @@ function filterOf({ ids, appId, beforeId }: WebhookSearch) {
 }
 
 function wants(text: string): (webhook: Outline) => boolean {
-  return ({ _id, url, name, eventTypes }) =>
-    _id === text || [url, name, ...eventTypes].some((each) => each.toLowerCase().includes(text));
+  const lower = text.toLowerCase();
+  return ({ _id, uid, url, name, eventTypes }) =>
+    _id === lower ||
+    uid === text ||
+    [url, name, ...eventTypes].some((each) => each.toLowerCase().includes(lower));
 }
 
 async function toPage(
@@ -120,9 +128,9 @@ async function toPage(
   const apps = documentsOf(db, 'apps', companyId).find({ _id: { $in: ids } });
   const named = await apps.project<{ _id: string; name: string }>({ name: 1 }).toArray();
   const names = new Map(named.map(({ _id, name }) => [_id, name]));
-  const webhooks = kept.map(({ _id: id, ...shown }) => {
+  const webhooks = kept.map(({ _id: id, uid = null, ...shown }) => {
     const { appId } = shown;
-    return { id, ...shown, appName: appId === null ? null : (names.get(appId) ?? appId) };
+    return { id, uid, ...shown, appName: appId === null ? null : (names.get(appId) ?? appId) };
   });
   return { webhooks, nextCursor };
 }

@@ -8,6 +8,7 @@ import { countingIds } from '../../../../test/support/samples/sample-message.ts'
 import { sampleWebhook } from '../../../../test/support/samples/sample-webhook.ts';
 import { notFound } from '../api-error.ts';
 import { quotaExceeded, type Quotas } from '../projects/quotas.ts';
+import type { Uids } from '../projects/uids.ts';
 import {
   type ChangeWebhook,
   createChangeWebhook,
@@ -54,6 +55,7 @@ describe('create webhook', () => {
         countOf: () => Promise.resolve(stored.size),
       },
       quotas,
+      uids: { claim: (_own, write) => write() },
       invalidate: ({ id }: Invalidation) => Promise.resolve(void invalidated.push(id)),
       nowMs: () => 5_000,
     };
@@ -160,7 +162,8 @@ describe('change webhook', () => {
       announced.push(invalidation);
       return Promise.resolve();
     };
-    return createChangeWebhook({ webhooks, nowMs: () => nowMs, invalidate });
+    const uids: Pick<Uids, 'claim'> = { claim: (_own, write) => write() };
+    return createChangeWebhook({ uids, webhooks, nowMs: () => nowMs, invalidate });
   }
 
   /** Changes the stored webhook `times` times, as other processes would. */
@@ -306,7 +309,10 @@ describe('rotate secret', () => {
     });
 
     test('stores the secret that the request gives, and the old one signs beside it', async () => {
-      const { rotated } = await rotate(hmac('whsec_old'), 60, { secret: 'whsec_own', isGenerated: false });
+      const { rotated } = await rotate(hmac('whsec_old'), 60, {
+        secret: 'whsec_own',
+        isGenerated: false,
+      });
       expect(rotated.secret).toBe('whsec_own');
       expect(rotated.authMethod).toEqual(hmac('whsec_own'));
       expect(rotated.previousSecret).toEqual({ secret: 'whsec_old', expiresAtMs: NOW_MS + 60_000 });

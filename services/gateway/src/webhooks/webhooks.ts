@@ -17,12 +17,14 @@ import type { Quotas } from '../projects/quotas.ts';
 import type { Apps } from '../projects/apps.ts';
 import type { Projects } from '../projects/projects.ts';
 import type { RemoveTree } from '../projects/remove-tree.ts';
+import { claimFor, type Uids } from '../projects/uids.ts';
 
 interface CreateWebhookDeps {
   projects: Pick<Projects, 'get'>;
   apps: Pick<Apps, 'get'>;
   webhooks: Pick<WebhookStore, 'insert' | 'deleteOne' | 'countOf'>;
   quotas: Quotas;
+  uids: Pick<Uids, 'claim'>;
   nowMs: () => number;
   invalidate: Invalidate;
 }
@@ -30,7 +32,10 @@ interface CreateWebhookDeps {
 /** A request whose fields were checked: either `appId`, or `projectId` with `environmentId`. */
 type NewWebhook = GivenFields & AuthFields & { id: string };
 
-/** Throws ApiError 404 for an unknown app or project, 409 when it has as many webhooks as it may. */
+/**
+ * Throws ApiError 404 for an unknown app or project, 409 when it has as many webhooks as it may, and when another webhook
+ * has the uid.
+ */
 export async function createWebhook(
   deps: CreateWebhookDeps,
   companyId: string,
@@ -58,7 +63,7 @@ async function insert(
   fields: NewWebhook,
 ): Promise<void> {
   const { companyId, id } = webhook;
-  await deps.webhooks.insert(webhook);
+  await claimFor(deps.uids, 'webhook')(webhook, () => deps.webhooks.insert(webhook));
   try {
     await projectIdOf(deps, companyId, fields);
   } catch (error) {
@@ -102,6 +107,7 @@ function newWebhook(
 }
 
 interface ChangeDeps {
+  uids: Pick<Uids, 'claim'>;
   webhooks: Pick<WebhookStore, 'findOne' | 'update'>;
   nowMs: () => number;
   invalidate: Invalidate;
@@ -117,7 +123,8 @@ type Decide = (seen: Webhook) => WebhookChanges | null;
 /**
  * Reads the webhook, calls `decide`, and writes its changes; starts again when another process has changed the
  * webhook in between. Returns the webhook before and after. `decide` returns null for no change. Throws ApiError 404
- * for an unknown webhook, 503 when other processes keep changing it, and the errors of `decide`.
+ * for an unknown webhook, 409 when another one has the uid, 503 when other processes keep changing it, and the errors of
+ * `decide`.
  */
 export type ChangeWebhook = (which: Which, decide: Decide) => Promise<Changed<Webhook>>;
 
@@ -141,7 +148,7 @@ export function createChangeWebhook(deps: ChangeDeps): ChangeWebhook {
 }
 
 async function changeNow(
-  { webhooks, nowMs, invalidate }: ChangeDeps,
+  { uids, webhooks, nowMs, invalidate }: ChangeDeps,
   { companyId, webhookId }: Which,
   decide: Decide,
 ): Promise<Changed<Webhook>> {
@@ -152,7 +159,9 @@ async function changeNow(
     if (!changes) return { before: seen, after: seen };
     // Later than the last time, even within one millisecond: it is the version in the store.
     const updatedAtMs = Math.max(nowMs(), seen.updatedAtMs + 1);
-    const changed = await webhooks.update(seen, { ...changes, updatedAtMs });
+    const changed = await claimFor(uids, 'webhook')({ ...seen, ...changes }, () =>
+      webhooks.update(seen, { ...changes, updatedAtMs }),
+    );
     if (!changed) continue;
     await invalidate({ companyId, id: webhookId });
     if (changed.appId) await invalidate({ companyId, id: changed.appId });

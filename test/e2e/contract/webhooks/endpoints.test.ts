@@ -65,6 +65,7 @@ describe('The search for webhooks', () => {
         expect.objectContaining({ id: third, appId: otherId }),
         {
           id: first,
+          uid: null,
           url: 'http://127.0.0.1:1/Orders',
           name: 'First',
           eventTypes: [],

@@ -314,7 +314,7 @@ describe('Rotation · POST /api/v1/webhooks/{id}/rotate-secret', () => {
     expect(got.headers['x-service-signature']).toBe(hmac('own', got));
   });
 
-  it.each([-1, 604_801, 1.5, '60', null])('refuses graceSeconds %j', async (graceSeconds) => {
+  it.each([-1, 604_801, 1.5, '60'])('refuses graceSeconds %j', async (graceSeconds) => {
     const { id } = await make.webhook({ url: receiver.url });
     const path = `/api/v1/webhooks/${id}/rotate-secret`;
     expectInvalid(await posthorn.api.post(path, { graceSeconds }), 'graceSeconds');

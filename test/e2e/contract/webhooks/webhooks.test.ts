@@ -64,6 +64,8 @@ describe('Webhooks', () => {
         disabled: false,
         rateLimitPerSecond: null,
         timeoutSeconds: null,
+        uid: null,
+        metadata: {},
         createdAt: aTime,
         updatedAt: made.createdAt,
       });
@@ -229,7 +231,7 @@ describe('The fields of webhooks', () => {
   it.each<[object, string]>([
     [{ name: 'x' }, 'name'],
     [{ name: 'x'.repeat(101) }, 'name'],
-    [{ name: null }, 'name'],
+    [{ name: 17 }, 'name'],
     [{ url: 'https://10.0.0.1/' }, 'url'],
     [{ url: null }, 'url'],
     [{ authMethod: 'basic', basicAuthUsername: 'u' }, 'basicAuthPassword'],
