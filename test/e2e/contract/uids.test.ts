@@ -353,6 +353,16 @@ describe('Own ids', () => {
       for (const [path, body] of taken) expectFailure(await upsert(path, body), 409, 'uid_taken');
     });
 
+    it('set the secret of a webhook when they create it, and no other one later', async () => {
+      const { ids } = await createTree();
+      const path = `/webhooks/uid:${uniqueUid()}`;
+      const secretOf = (byte: number) => `whsec_${Buffer.alloc(24, byte).toString('base64')}`;
+      const body = { url: receiver.url, appId: ids.appId, secret: secretOf(1) };
+      expect(dataOf(await upsert(path, body), 201)).toMatchObject({ secret: secretOf(1) });
+      expect(dataOf(await upsert(path, body))).toMatchObject({ secret: secretOf(1) });
+      expectInvalid(await upsert(path, { ...body, secret: secretOf(2) }), 'secret');
+    });
+
     it('with a key of one app create webhooks in that app, and nothing else', async () => {
       const [own, other] = [await createTree(), await createTree()];
       const client = await keyOf(own.ids.appId);

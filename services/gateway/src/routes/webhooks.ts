@@ -268,7 +268,7 @@ function upsertWebhook(gateway: Gateway): Upsert {
       const own = { companyId, kind: 'webhook', uid } as const;
       const check = (webhook: Webhook): void => {
         if (!isSameOwner(webhook, value)) throw uidTaken(own);
-        if (value.secret !== undefined && value.secret !== webhook.secret) throw OTHER_SECRET;
+        if (value.secret !== undefined && value.secret !== webhook.secret) throw otherSecret();
       };
       return upsertByUid<ApiResponse>(gateway.uids, own, {
         given: value.uid,
@@ -282,9 +282,10 @@ function upsertWebhook(gateway: Gateway): Upsert {
   });
 }
 
-const OTHER_SECRET = invalidRequest([
-  { path: 'secret', message: 'is not that of the webhook, which only a rotation changes' },
-]);
+const otherSecret = (): Error =>
+  invalidRequest([
+    { path: 'secret', message: 'is not that of the webhook, which only a rotation changes' },
+  ]);
 
 /** Of a global webhook the app is null, and of another one the environment. */
 function isSameOwner(webhook: Webhook, given: NewWebhook): boolean {
