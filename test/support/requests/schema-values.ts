@@ -89,7 +89,9 @@ interface RecordSchema extends JsonSchema {
   additionalProperties: JsonSchema;
 }
 
-const isRecord = (schema: JsonSchema): schema is RecordSchema => 'propertyNames' in schema;
+const isRecord = (schema: JsonSchema): schema is RecordSchema =>
+  (schema as { additionalProperties?: JsonSchema | false }).additionalProperties !== false &&
+  (schema as Partial<RecordSchema>).additionalProperties?.type !== undefined;
 
 interface ObjectSchema {
   properties: Record<string, JsonSchema>;

@@ -147,8 +147,8 @@ function fitToUnwrittenRules(body: Record<string, unknown>): Record<string, unkn
   return {
     ...body,
     ...(distinct && { customHeaders: distinct }),
-    ...(theme !== undefined && { theme: withoutForeignLogo(theme as Theme) }),
-    ...(until !== undefined && { since: span[0], until: span[1] }),
+    ...(typeof theme === 'object' && theme !== null && { theme: withoutForeignLogo(theme) }),
+    ...(typeof until === 'string' && { since: span[0], until: span[1] }),
   };
 }
 
