@@ -18,16 +18,18 @@ interface Document {
 }
 
 /**
- * Returns the types of /openapi.json: of the addresses below /api/v1, which are those of every route, and
+ * Returns the types of /openapi.json, with all addresses below /api/v1, where every route is served too, and
  * without headers of requests, which the session of the browser replaces.
  */
 export async function createApiTypes(): Promise<string> {
   const document = JSON.parse(JSON.stringify(createDocument(routeTable()))) as Document;
-  const paths = Object.entries(document.paths).filter(([path]) => path.startsWith('/api/v1/'));
-  for (const [, methods] of paths) {
+  const paths: Document['paths'] = {};
+  for (const [path, methods] of Object.entries(document.paths)) {
     for (const operation of Object.values(methods)) leaveOutHeaders(operation, document);
+    const versioned = path.startsWith('/api/v1/') ? path : `/api/v1${path}`;
+    paths[versioned] = { ...paths[versioned], ...methods };
   }
-  const shown = { ...document, paths: Object.fromEntries(paths) } as unknown as OpenAPI3;
+  const shown = { ...document, paths } as unknown as OpenAPI3;
   return HEADING + astToString(await openapiTS(shown));
 }
 

@@ -63,15 +63,17 @@ type SignatureAlgorithm = (typeof SIGNATURE_ALGORITHMS)[number];
 
 export const DEFAULT_HMAC_HEADER = 'X-Service-Signature';
 
-const hmacAuth = z.object({
-  method: z.literal('hmac'),
-  hmacHeader: z.string(),
-  hmacSecret: z.string(),
-  signatureAlgorithm: z.literal('ed25519').exactOptional().meta({
-    description:
-      'Present when the key of the company signs. `hmacHeader` and `hmacSecret` are not used then',
-  }),
-});
+const hmacAuth = z
+  .object({
+    method: z.literal('hmac'),
+    hmacHeader: z.string(),
+    hmacSecret: z.string(),
+    signatureAlgorithm: z.literal('ed25519').exactOptional().meta({
+      description:
+        'Present when the key of the company signs. `hmacHeader` and `hmacSecret` are not used then',
+    }),
+  })
+  .meta({ id: 'HmacAuth' });
 
 const hmac = {
   method: 'hmac',
@@ -111,11 +113,13 @@ const hmac = {
 /** The fields of `hmac` that have no meaning while Ed25519 signs. They keep their values meanwhile. */
 export const SECRET_FIELDS = ['hmacHeader', 'hmacSecret'] as const;
 
-const basicAuth = z.object({
-  method: z.literal('basic'),
-  username: z.string(),
-  password: z.string(),
-});
+const basicAuth = z
+  .object({
+    method: z.literal('basic'),
+    username: z.string(),
+    password: z.string(),
+  })
+  .meta({ id: 'BasicAuth' });
 
 const basic = {
   method: 'basic',
@@ -134,11 +138,13 @@ const basic = {
   },
 } as const satisfies MethodRule<z.infer<typeof basicAuth>>;
 
-const apiKeyAuth = z.object({
-  method: z.literal('api_key'),
-  apiKey: z.string(),
-  apiKeyHeader: z.string(),
-});
+const apiKeyAuth = z
+  .object({
+    method: z.literal('api_key'),
+    apiKey: z.string(),
+    apiKeyHeader: z.string(),
+  })
+  .meta({ id: 'ApiKeyAuth' });
 
 const apiKey = {
   method: 'api_key',
@@ -168,15 +174,17 @@ const scope = text(1, 1_024)
   .meta({ pattern: SCOPE, example: 'orders.write' });
 
 /** Where access tokens come from, and with which credentials (RFC 6749, section 4.4). */
-const oauth2Client = z.object({
-  method: z.literal('oauth2'),
-  tokenUrl: z.string(),
-  clientId: z.string(),
-  clientSecret: z.string(),
-  scope: z.string().nullable(),
-  audience: z.string().nullable(),
-  clientAuthentication: z.enum(CLIENT_AUTHENTICATIONS),
-});
+const oauth2Client = z
+  .object({
+    method: z.literal('oauth2'),
+    tokenUrl: z.string(),
+    clientId: z.string(),
+    clientSecret: z.string(),
+    scope: z.string().nullable(),
+    audience: z.string().nullable(),
+    clientAuthentication: z.enum(CLIENT_AUTHENTICATIONS),
+  })
+  .meta({ id: 'Oauth2Auth' });
 
 const oauth2 = {
   method: 'oauth2',

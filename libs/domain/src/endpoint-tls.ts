@@ -70,13 +70,15 @@ export function tlsText(checks: TlsChecks) {
 }
 
 const certificates = z.array(
-  z.object({
-    subject: z.string().meta({ example: 'CN=posthorn, O=Example' }),
-    issuer: z.string(),
-    fingerprint256: z.string().meta({ description: 'SHA-256 of the certificate' }),
-    notBefore: timeField,
-    notAfter: timeField,
-  }),
+  z
+    .object({
+      subject: z.string().meta({ example: 'CN=posthorn, O=Example' }),
+      issuer: z.string(),
+      fingerprint256: z.string().meta({ description: 'SHA-256 of the certificate' }),
+      notBefore: timeField,
+      notAfter: timeField,
+    })
+    .meta({ id: 'ShownCertificate' }),
 );
 
 /** `tls` in a response: the certificates, which any endpoint may see, and no key. */

@@ -154,7 +154,9 @@ export function removableFields<Shape extends Schemas>(shape: Shape): RemovableF
 }
 
 /** Headers in a response. */
-export const headerFields = z.array(z.object({ key: z.string(), value: z.string() }));
+export const headerFields = z.array(
+  z.object({ key: z.string(), value: z.string() }).meta({ id: 'Header' }),
+);
 
 /** A header as the API shows it. */
 export type Header = z.infer<typeof headerFields>[number];

@@ -84,7 +84,10 @@ const TIMEOUT_PROBLEM = `must be a whole number from 1 to ${MAX_TIMEOUT_SECONDS}
 const RATE_PROBLEM = 'must be a whole number from 1 to 10000, or null';
 
 const customHeaders = z
-  .array(z.strictObject({ key: headerName, value: headerValue }), 'must be a list of {key, value}')
+  .array(
+    z.strictObject({ key: headerName, value: headerValue }).meta({ id: 'CustomHeader' }),
+    'must be a list of {key, value}',
+  )
   .max(MAX_CUSTOM_HEADERS, 'must have at most 20 entries')
   .superRefine((headers, context) => {
     const seen = new Set<string>();

@@ -119,9 +119,7 @@ async function callEveryOperation(): Promise<void> {
   // The logo of the example of a portal link is there.
   const settings = { origins: ['https://app.example.com'] };
   dataOf(await api.put('/api/v1/portal-settings', settings));
-  const operations = (await readOperations(posthorn.baseUrl))
-    .filter(({ path }) => path.startsWith('/api/v1/'))
-    .sort((a, b) => rankOf(a) - rankOf(b));
+  const operations = (await readOperations(posthorn.baseUrl)).sort((a, b) => rankOf(a) - rankOf(b));
   for (const operation of operations) {
     const needed = operation.parameters.find(
       ({ in: where, required }) => where === 'query' && required,

@@ -50,6 +50,8 @@ export interface Operation {
   /** It needs no API key. */
   isForEveryone: boolean;
   parameters: Parameter[];
+  /** The header `companyid` is required with `x-api-key` (docs/contract.md C4.3). */
+  needsCompanyId: boolean;
   body: { isRequired: boolean; schema: JsonSchema; examples: unknown[] } | null;
   answers: ReadonlyMap<number, DocumentedAnswer>;
 }
@@ -68,9 +70,17 @@ export function operationsOf(document: ApiDocument): Operation[] {
       path,
       isForEveryone: operation.security?.some((each) => Object.keys(each).length === 0) ?? false,
       parameters: (operation.parameters ?? []).map((each) => resolved<Parameter>(document, each)),
+      needsCompanyId: needsCompanyId(operation),
       body: bodyOf(operation),
       answers: answersOf(document, operation),
     })),
+  );
+}
+
+/** Only its words can express it: OpenAPI has no parameter that one way to authenticate requires. */
+function needsCompanyId({ parameters = [] }: OperationObject): boolean {
+  return parameters.some(
+    (each) => '$ref' in each && each.$ref === '#/components/parameters/CompanyIdWithKey',
   );
 }
 
@@ -122,7 +132,10 @@ const STRICT = { strict: true, strictTypes: false, strictRequired: false };
 
 export type CompileSchema = (schema: JsonSchema) => ValidateFunction;
 
-/** Compiles schemas that may refer to the document's. Throws for one that is not draft 2020-12. */
+/**
+ * Compiles schemas that may refer to the document's. Throws for one that is not draft 2020-12. Responses may get more
+ * fields, but here those that the document does not name are mistakes.
+ */
 export function createCompiler({ components: { schemas } }: ApiDocument): CompileSchema {
   const ajv = new Ajv2020({ ...STRICT, allErrors: true });
   addFormats.default(ajv);
@@ -133,6 +146,12 @@ export function createCompiler({ components: { schemas } }: ApiDocument): Compil
 const NAMED_ID = 'https://posthorn.test/schemas';
 
 function withNamedId(schema: object): object {
-  const text = JSON.stringify(schema);
+  const text = JSON.stringify(schema, (_key, value: unknown) => closed(value));
   return JSON.parse(text.replaceAll('"#/components/schemas/', `"${NAMED_ID}#/$defs/`)) as object;
+}
+
+function closed(value: unknown): unknown {
+  const { type, properties } = (value ?? {}) as JsonSchema;
+  const isObject = type === 'object' && typeof properties === 'object';
+  return isObject ? { additionalProperties: false, ...(value as object) } : value;
 }

@@ -11,15 +11,13 @@ export interface TimedAnswer {
   tookMs: number;
 }
 
-/** Returns a valid request to each operation under `/api/v1`, with the `known` ids and values. */
+/** Returns a valid request to each operation, with the `known` ids and values. */
 export async function everyRequest(
   baseUrl: string,
   known: Readonly<Record<string, unknown>>,
 ): Promise<PlacedRequest[]> {
   const operations = await readOperations(baseUrl);
-  return operations
-    .filter(({ path }) => path.startsWith('/api/v1/'))
-    .map((operation) => requestTo(operation, known));
+  return operations.map((operation) => requestTo(operation, known));
 }
 
 function requestTo(operation: Operation, known: Readonly<Record<string, unknown>>): PlacedRequest {

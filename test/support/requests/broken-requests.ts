@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import type { JsonSchema, Operation } from '../api/api-document.ts';
 import { brokenBodies } from './broken-bodies.ts';
 import { ODD_IDS } from './known-ids.ts';
-import { isRequired, type Draft, type RequestDeps, withJsonType } from './valid-requests.ts';
+import { type Draft, type RequestDeps, withJsonType } from './valid-requests.ts';
 import { snakeCase, toWire, type Broken, type WireRequest } from './wire-request.ts';
 
 /** Generates requests that the document forbids, each by one change of an allowed one. */
@@ -76,7 +76,7 @@ function brokenHeaders(
     ...(operation.isForEveryone ? [] : [without('no key', 'x-api-key')]),
     withHeader('wrong key', drafts, 'x-api-key', wrongKeys),
     withHeader('wrong companyid', drafts, 'companyid', wrongCompanies),
-    ...(isRequired(operation, 'companyid') ? [without('no companyid', 'companyid')] : []),
+    ...(operation.needsCompanyId ? [without('no companyid', 'companyid')] : []),
     ...(takesKey ? [withHeader('wrong Idempotency-Key', drafts, 'Idempotency-Key', keys)] : []),
   ];
 }

@@ -14,11 +14,12 @@ const envelope = (success: boolean) => ({
 });
 
 const operation: Operation = {
-  id: 'appGet',
+  id: 'getApp',
   method: 'GET',
   path: '/apps/{appId}',
   isForEveryone: false,
   parameters: [],
+  needsCompanyId: false,
   body: null,
   answers: new Map([200, 400, 404].map((status) => [status, envelope(status === 200)])),
 };

@@ -46,7 +46,7 @@ export function createDrafts(deps: RequestDeps): DraftOf {
           of('header').filter(({ name }) => name !== 'companyid'),
           valueOf,
         ),
-        company: isRequired(operation, 'companyid') ? fc.constant(true) : fc.boolean(),
+        company: operation.needsCompanyId ? fc.constant(true) : fc.boolean(),
         body: bodyOf(operation, valueOf),
       })
       .map(({ pathIds, query, headers, company, body: fields }) => ({
@@ -70,10 +70,6 @@ export function createDrafts(deps: RequestDeps): DraftOf {
 /** Adds the content type, which a draft without its optional body does not have. */
 export function withJsonType(draft: Draft): Draft {
   return { ...draft, headers: { ...draft.headers, 'content-type': 'application/json' } };
-}
-
-export function isRequired({ parameters }: Operation, name: string): boolean {
-  return parameters.find((each) => each.name === name)?.required ?? false;
 }
 
 function someOf(

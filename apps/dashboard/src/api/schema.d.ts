@@ -9,13 +9,10 @@ export interface paths {
             cookie?: never;
         };
         /** List the projects, oldest first */
-        get: operations["projectList"];
+        get: operations["listProjects"];
         put?: never;
-        /**
-         * Create a project
-         * @description The same as `POST /projects`, at its second address.
-         */
-        post: operations["projectCreateVersioned"];
+        /** Create a project */
+        post: operations["createProject"];
         delete?: never;
         options?: never;
         head?: never;
@@ -30,18 +27,18 @@ export interface paths {
             cookie?: never;
         };
         /** Get a project */
-        get: operations["projectGet"];
+        get: operations["getProject"];
         /**
          * Update a project
          * @description Fields that are left out keep their values, and null takes one away.
          */
-        put: operations["projectUpdate"];
+        put: operations["updateProject"];
         post?: never;
         /**
          * Delete a project
          * @description Deletes its apps and webhooks too, and cancels their pending deliveries. Messages and deliveries stay readable.
          */
-        delete: operations["projectDelete"];
+        delete: operations["deleteProject"];
         options?: never;
         head?: never;
         patch?: never;
@@ -54,17 +51,11 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /**
-         * List the apps of a project, oldest first
-         * @description The same as `GET /apps`, at its second address.
-         */
-        get: operations["appListVersioned"];
+        /** List the apps of a project, oldest first */
+        get: operations["listApps"];
         put?: never;
-        /**
-         * Create an app in a project
-         * @description The same as `POST /apps`, at its second address.
-         */
-        post: operations["appCreateVersioned"];
+        /** Create an app in a project */
+        post: operations["createApp"];
         delete?: never;
         options?: never;
         head?: never;
@@ -78,22 +69,19 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /**
-         * Get an app
-         * @description The same as `GET /apps/{appId}`, at its second address.
-         */
-        get: operations["appGetVersioned"];
+        /** Get an app */
+        get: operations["getApp"];
         /**
          * Update an app
-         * @description The same as `PUT /apps/{appId}`, at its second address.
+         * @description Fields that are left out keep their values, and null takes one away.
          */
-        put: operations["appUpdateVersioned"];
+        put: operations["updateApp"];
         post?: never;
         /**
          * Delete an app
-         * @description The same as `DELETE /apps/{appId}`, at its second address.
+         * @description Deletes its webhooks too, and cancels their pending deliveries. Messages and deliveries stay readable.
          */
-        delete: operations["appDeleteVersioned"];
+        delete: operations["deleteApp"];
         options?: never;
         head?: never;
         patch?: never;
@@ -108,15 +96,15 @@ export interface paths {
         };
         /**
          * List the webhooks, oldest first
-         * @description The same as `GET /webhooks`, at its second address.
+         * @description A webhook whose stored secrets cannot be decrypted is left out, so a page may hold fewer than `limit`.
          */
-        get: operations["webhookListVersioned"];
+        get: operations["listWebhooks"];
         put?: never;
         /**
          * Create a webhook
-         * @description The same as `POST /webhooks`, at its second address.
+         * @description A webhook belongs to an app (`appId`), or is global (`projectId` and `environmentId`). `authMethod` decides which credential fields are required.
          */
-        post: operations["webhookCreateVersioned"];
+        post: operations["createWebhook"];
         delete?: never;
         options?: never;
         head?: never;
@@ -130,22 +118,19 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /**
-         * Get a webhook
-         * @description The same as `GET /webhooks/{webhookId}`, at its second address.
-         */
-        get: operations["webhookGetVersioned"];
+        /** Get a webhook */
+        get: operations["getWebhook"];
         /**
          * Update a webhook
-         * @description The same as `PUT /webhooks/{webhookId}`, at its second address.
+         * @description Fields that are left out keep their values, and so does a custom header whose value is given as `********`. Null takes a field away, back to its default. Credential fields must belong to the current method of authentication, or to the one given in `authMethod`; a new method requires all of its own fields. Who may not see secrets gives them again with a URL of another server.
          */
-        put: operations["webhookUpdateVersioned"];
+        put: operations["updateWebhook"];
         post?: never;
         /**
          * Delete a webhook
-         * @description The same as `DELETE /webhooks/{webhookId}`, at its second address.
+         * @description Cancels its pending deliveries. Messages and deliveries stay readable.
          */
-        delete: operations["webhookDeleteVersioned"];
+        delete: operations["deleteWebhook"];
         options?: never;
         head?: never;
         patch?: never;
@@ -164,7 +149,7 @@ export interface paths {
          * Rotate the secret of a webhook
          * @description During the grace period `webhook-signature` holds a signature of each secret. The HMAC header uses the new secret at once, unless the webhook has its own `hmacSecret`. Another rotation ends the grace period of the one before. With the `secret` that the webhook has already, nothing changes but a grace period that would last longer than `graceSeconds`.
          */
-        post: operations["webhookRotateSecret"];
+        post: operations["rotateWebhookSecret"];
         delete?: never;
         options?: never;
         head?: never;
@@ -184,7 +169,7 @@ export interface paths {
          * Send a test message to a webhook
          * @description Sends a small message and returns its delivery. `GET /api/v1/deliveries/{id}` shows how it ended.
          */
-        post: operations["webhookTest"];
+        post: operations["testWebhook"];
         delete?: never;
         options?: never;
         head?: never;
@@ -202,7 +187,7 @@ export interface paths {
          * Get the health of a webhook
          * @description Examines the attempts of the newest messages of the webhook, at most 200 messages.
          */
-        get: operations["webhookHealth"];
+        get: operations["getWebhookHealth"];
         put?: never;
         post?: never;
         delete?: never;
@@ -224,7 +209,7 @@ export interface paths {
          * Resend the failed deliveries of a webhook
          * @description Makes one attempt for each exhausted or cancelled delivery that was created from `since` to `until`, or for those of one `outcome`. Attempts run in the background, oldest delivery first. Only one such resend of a webhook runs at a time. `GET /api/v1/resends/{id}` shows the progress.
          */
-        post: operations["webhookResendFailed"];
+        post: operations["startWebhookResend"];
         delete?: never;
         options?: never;
         head?: never;
@@ -244,7 +229,7 @@ export interface paths {
          * Resend the failed deliveries of an app
          * @description Makes one attempt for each exhausted or cancelled delivery to a webhook of the app that was created from `since` to `until`. Attempts run in the background, for several webhooks at a time, oldest delivery of each first. Disabled webhooks are left out. When an endpoint keeps failing for five minutes, its remaining deliveries are not sent: they count as `failed` and keep their status. Only one resend of an app runs at a time. `GET /api/v1/resends/{id}` shows the progress.
          */
-        post: operations["appResendFailed"];
+        post: operations["startAppResend"];
         delete?: never;
         options?: never;
         head?: never;
@@ -262,7 +247,7 @@ export interface paths {
          * Count the failed deliveries of a webhook
          * @description Returns how many deliveries `resend-failed` would send again now.
          */
-        get: operations["webhookResendFailedEstimate"];
+        get: operations["estimateWebhookResend"];
         put?: never;
         post?: never;
         delete?: never;
@@ -282,7 +267,7 @@ export interface paths {
          * Count the failed deliveries of an app
          * @description Returns how many deliveries `resend-failed` would send again now: those to enabled webhooks of the app.
          */
-        get: operations["appResendFailedEstimate"];
+        get: operations["estimateAppResend"];
         put?: never;
         post?: never;
         delete?: never;
@@ -302,13 +287,13 @@ export interface paths {
          * List messages, newest first
          * @description One request examines a limited number of messages and deliveries. A page ends after 1 MB of payloads. It may therefore hold fewer entries than `limit`, or none, although `nextCursor` is not null.
          */
-        get: operations["webhookMessageList"];
+        get: operations["listMessages"];
         put?: never;
         /**
          * Send a message
-         * @description The same as `POST /webhook-messages`, at its second address.
+         * @description Sends a message to the webhooks of an app that select its event type, or to one webhook. The response comes once the message is stored durably; deliveries follow.
          */
-        post: operations["webhookMessageCreateVersioned"];
+        post: operations["createMessage"];
         delete?: never;
         options?: never;
         head?: never;
@@ -323,7 +308,7 @@ export interface paths {
             cookie?: never;
         };
         /** Get a message */
-        get: operations["webhookMessageGet"];
+        get: operations["getMessage"];
         put?: never;
         post?: never;
         delete?: never;
@@ -343,7 +328,7 @@ export interface paths {
          * List the deliveries of a message, newest webhook first
          * @description A page ends after about 1 MB of attempts. It may therefore hold fewer entries than `limit`, although `nextCursor` is not null.
          */
-        get: operations["webhookMessageDeliveries"];
+        get: operations["listMessageDeliveries"];
         put?: never;
         post?: never;
         delete?: never;
@@ -360,7 +345,7 @@ export interface paths {
             cookie?: never;
         };
         /** Get a delivery and its attempts */
-        get: operations["deliveryGet"];
+        get: operations["getDelivery"];
         put?: never;
         post?: never;
         delete?: never;
@@ -382,7 +367,7 @@ export interface paths {
          * Resend a delivery
          * @description Makes one attempt, which has the next number and is not retried. A success makes the delivery `delivered`; a failure leaves its status as it was.
          */
-        post: operations["deliveryResend"];
+        post: operations["resendDelivery"];
         delete?: never;
         options?: never;
         head?: never;
@@ -400,7 +385,7 @@ export interface paths {
          * List resends, newest first
          * @description A key of one app lists the resends of this app, or those of one webhook of it.
          */
-        get: operations["resendList"];
+        get: operations["listResends"];
         put?: never;
         post?: never;
         delete?: never;
@@ -417,7 +402,7 @@ export interface paths {
             cookie?: never;
         };
         /** Get the progress of a resend */
-        get: operations["resendGet"];
+        get: operations["getResend"];
         put?: never;
         post?: never;
         delete?: never;
@@ -439,7 +424,7 @@ export interface paths {
          * Abort a resend
          * @description Nothing further is sent. What is under way is settled and counted for 20 seconds, then the resend is `aborted`; `succeeded` and `failed` count what was sent, and the rest of `total` was not. A resend that has ended stays as it is.
          */
-        post: operations["resendAbort"];
+        post: operations["abortResend"];
         delete?: never;
         options?: never;
         head?: never;
@@ -457,7 +442,7 @@ export interface paths {
          * List the addresses that deliveries come from
          * @description For the firewall in front of an endpoint. Needs no API key.
          */
-        get: operations["sourceIpList"];
+        get: operations["getSourceIps"];
         put?: never;
         post?: never;
         delete?: never;
@@ -474,13 +459,13 @@ export interface paths {
             cookie?: never;
         };
         /** List the API keys, oldest first */
-        get: operations["apiKeyList"];
+        get: operations["listApiKeys"];
         put?: never;
         /**
          * Create an API key
          * @description The response is the only place that shows the key: Posthorn stores its hash. A key cannot be given a scope that the key of the request does not have.
          */
-        post: operations["apiKeyCreate"];
+        post: operations["createApiKey"];
         delete?: never;
         options?: never;
         head?: never;
@@ -500,7 +485,7 @@ export interface paths {
          * Rotate an API key
          * @description Creates a key with the same name and rights. The old key works beside it for `graceSeconds`, then it expires.
          */
-        post: operations["apiKeyRotate"];
+        post: operations["rotateApiKey"];
         delete?: never;
         options?: never;
         head?: never;
@@ -521,7 +506,7 @@ export interface paths {
          * Revoke an API key
          * @description The key stops working at once at this gateway, and within two seconds at others.
          */
-        delete: operations["apiKeyDelete"];
+        delete: operations["revokeApiKey"];
         options?: never;
         head?: never;
         patch?: never;
@@ -538,7 +523,7 @@ export interface paths {
          * Get the API key of the request, and its company
          * @description Every API key may use it, whatever its scopes.
          */
-        get: operations["meList"];
+        get: operations["getMe"];
         put?: never;
         post?: never;
         delete?: never;
@@ -558,7 +543,7 @@ export interface paths {
          * List the signing keys, oldest first
          * @description The keys that sign the deliveries of webhooks with `signatureAlgorithm: ed25519`, at most two. The first one is made when the first such webhook is. Receivers get the public keys from `GET /.well-known/webhooks-keys/{companyId}`, without an API key.
          */
-        get: operations["signingKeyList"];
+        get: operations["listSigningKeys"];
         put?: never;
         post?: never;
         delete?: never;
@@ -580,7 +565,7 @@ export interface paths {
          * Make a new signing key
          * @description During the grace period both keys are published, and `webhook-signature` holds a signature of each. Another rotation ends the grace period of the one before: rotate again only when receivers have read the new key.
          */
-        post: operations["signingKeyRotate"];
+        post: operations["rotateSigningKey"];
         delete?: never;
         options?: never;
         head?: never;
@@ -598,7 +583,7 @@ export interface paths {
          * List audit events, newest first
          * @description Every change of API keys, projects, apps and webhooks, every resend and test message, every read that showed secrets, and what operators did for your company. A page ends after 1 MB of changes, so it may hold fewer entries than `limit`, although `nextCursor` is not null.
          */
-        get: operations["auditEventList"];
+        get: operations["listAuditEvents"];
         put?: never;
         post?: never;
         delete?: never;
@@ -618,7 +603,7 @@ export interface paths {
          * Get counts of attempts over time
          * @description Attempts that ended in each minute, hour or day (UTC), by outcome, with how long they took. Points without an attempt are left out. At most 1,440 minutes, 744 hours or 31 days at once. An attempt is counted within 20 seconds while few webhooks are in use, and later with thousands of them.
          */
-        get: operations["statList"];
+        get: operations["getStats"];
         put?: never;
         post?: never;
         delete?: never;
@@ -638,7 +623,7 @@ export interface paths {
          * Get what happened lately at a glance
          * @description Counts of attempts come from `GET /api/v1/stats`: an attempt is counted within 20 seconds while few webhooks are in use, and later with thousands of them.
          */
-        get: operations["overviewList"];
+        get: operations["getOverview"];
         put?: never;
         post?: never;
         delete?: never;
@@ -658,7 +643,7 @@ export interface paths {
          * List the failed attempts by webhook and outcome, the most frequent first
          * @description Of the 100 webhooks that failed most. The counts come from `GET /api/v1/stats`, and the times of the first and last failure are those of their hours.
          */
-        get: operations["failureList"];
+        get: operations["listFailures"];
         put?: never;
         post?: never;
         delete?: never;
@@ -675,7 +660,7 @@ export interface paths {
             cookie?: never;
         };
         /** Find out what an id is of */
-        get: operations["findList"];
+        get: operations["findById"];
         put?: never;
         post?: never;
         delete?: never;
@@ -695,7 +680,7 @@ export interface paths {
          * List the open circuits, the oldest first
          * @description While the circuit of a webhook is open, its endpoint gets one attempt now and then, and the others are deferred. Returns at most 1,000. While Redis is away they are not known: 503.
          */
-        get: operations["circuitList"];
+        get: operations["listCircuits"];
         put?: never;
         post?: never;
         delete?: never;
@@ -715,7 +700,7 @@ export interface paths {
          * Find apps of any project by name, oldest first
          * @description One request looks at 1,000 apps. A page may therefore hold fewer entries than `limit`, or none, although `nextCursor` is not null.
          */
-        get: operations["findAppList"];
+        get: operations["findApps"];
         put?: never;
         post?: never;
         delete?: never;
@@ -735,7 +720,7 @@ export interface paths {
          * Count the webhooks of apps and their attempts of the last 24 hours
          * @description In no order. Ids that do not exist are left out.
          */
-        get: operations["appCountList"];
+        get: operations["getAppCounts"];
         put?: never;
         post?: never;
         delete?: never;
@@ -755,7 +740,7 @@ export interface paths {
          * Find webhooks of any app by URL, name, event type or id, newest first
          * @description One request examines 1,000 webhooks. A page may therefore hold fewer entries than `limit`, or none, although `nextCursor` is not null. Ids that do not exist are left out.
          */
-        get: operations["findWebhookList"];
+        get: operations["findWebhooks"];
         put?: never;
         post?: never;
         delete?: never;
@@ -777,7 +762,7 @@ export interface paths {
          * Make a link to the portal of an app
          * @description The link signs one visitor in to pages that show this app only. It opens once, and the visit ends when the link expires or is revoked, or when the API key that made it is revoked or expires. A link made in a session of the dashboard that a sign-in link began lasts as long as asked. A link cannot give what the API key may not do.
          */
-        post: operations["appPortalLinks"];
+        post: operations["createPortalLink"];
         delete?: never;
         options?: never;
         head?: never;
@@ -795,7 +780,7 @@ export interface paths {
          * List the links to portals, those that last longest first
          * @description Links that were revoked or have expired are left out. The URL of a link is shown only when it is made.
          */
-        get: operations["portalLinkList"];
+        get: operations["listPortalLinks"];
         put?: never;
         post?: never;
         delete?: never;
@@ -818,7 +803,7 @@ export interface paths {
          * Revoke a link to the portal
          * @description The link does not open any more, and its visit ends at once at this gateway, and within two seconds at others.
          */
-        delete: operations["portalLinkDelete"];
+        delete: operations["revokePortalLink"];
         options?: never;
         head?: never;
         patch?: never;
@@ -832,12 +817,12 @@ export interface paths {
             cookie?: never;
         };
         /** Get the settings of the portal */
-        get: operations["portalSettingList"];
+        get: operations["getPortalSettings"];
         /**
          * Change the settings of the portal
          * @description Other gateways know the new settings within five seconds.
          */
-        put: operations["portalSettingPut"];
+        put: operations["updatePortalSettings"];
         post?: never;
         delete?: never;
         options?: never;
@@ -892,11 +877,12 @@ export interface components {
             /** @description The same as in the header `X-Request-Id` */
             requestId: string;
             /** @description Every problem of the request, at most 100. Present with `invalid_request` only */
-            errors?: {
-                /** @description Name of the field, query parameter or header. Names of nested fields are joined by dots */
-                path: string;
-                message: string;
-            }[];
+            errors?: components["schemas"]["Problem"][];
+        };
+        Problem: {
+            /** @description Name of the field, query parameter or header. Names of nested fields are joined by dots */
+            path: string;
+            message: string;
         };
         CreateProject: {
             /** @example Orders */
@@ -946,6 +932,13 @@ export interface components {
          * @example 2026-01-31T09:30:00.000Z
          */
         Time: string;
+        CreatedProjectResponse: {
+            /** @constant */
+            success: true;
+            /** @description For people. The text may change */
+            message: string;
+            data: components["schemas"]["CreatedProject"];
+        };
         Project: {
             /**
              * @description Id with the prefix `proj_`
@@ -975,6 +968,20 @@ export interface components {
             /** @enum {string} */
             environment: "development" | "production";
         };
+        ProjectListResponse: {
+            /** @constant */
+            success: true;
+            /** @description For people. The text may change */
+            message: string;
+            data: components["schemas"]["Project"][];
+        };
+        ProjectResponse: {
+            /** @constant */
+            success: true;
+            /** @description For people. The text may change */
+            message: string;
+            data: components["schemas"]["Project"];
+        };
         UpdateProject: {
             /** @example Orders */
             name?: string;
@@ -993,6 +1000,12 @@ export interface components {
             metadata?: {
                 [key: string]: string;
             } | null;
+        };
+        EmptyResponse: {
+            /** @constant */
+            success: true;
+            /** @description For people. The text may change */
+            message: string;
         };
         CreateApp: {
             /** @example Orders */
@@ -1051,6 +1064,20 @@ export interface components {
              */
             storePayloads?: "retained" | "until-delivered";
         };
+        AppResponse: {
+            /** @constant */
+            success: true;
+            /** @description For people. The text may change */
+            message: string;
+            data: components["schemas"]["App"];
+        };
+        AppListResponse: {
+            /** @constant */
+            success: true;
+            /** @description For people. The text may change */
+            message: string;
+            data: components["schemas"]["App"][];
+        };
         UpdateApp: {
             /** @example Orders */
             name?: string;
@@ -1101,10 +1128,7 @@ export interface components {
              */
             signatureHeaders?: ("webhook" | "svix")[] | null;
             /** @description Names are unique regardless of case, and differ from the header that `authMethod` sets */
-            customHeaders?: {
-                key: components["schemas"]["HeaderName"];
-                value: string;
-            }[] | null;
+            customHeaders?: components["schemas"]["CustomHeader"][] | null;
             tls?: components["schemas"]["EndpointTls"] | null;
             /** @description Event types to deliver. An empty list selects all messages of the app */
             eventTypes?: string[] | null;
@@ -1165,6 +1189,10 @@ export interface components {
             hmacHeader?: unknown;
             apiKeyHeader?: unknown;
         });
+        CustomHeader: {
+            key: components["schemas"]["HeaderName"];
+            value: string;
+        };
         /**
          * @description Name of an HTTP header that neither Posthorn nor the connection sets
          * @example X-Tenant
@@ -1196,10 +1224,7 @@ export interface components {
              *     ]
              */
             signatureHeaders: ("webhook" | "svix")[];
-            customHeaders: {
-                key: string;
-                value: string;
-            }[];
+            customHeaders: components["schemas"]["Header"][];
             authMethod: components["schemas"]["AuthMethod"];
             tls?: components["schemas"]["ShownTls"];
             /** @description Event types to deliver. An empty list selects all messages of the app */
@@ -1223,15 +1248,17 @@ export interface components {
                 [key: string]: string;
             };
             /** @description Headers that Posthorn adds */
-            headers: {
-                key: string;
-                value: string;
-            }[];
+            headers: components["schemas"]["Header"][];
             createdAt: components["schemas"]["Time"];
             updatedAt: components["schemas"]["Time"];
         };
+        Header: {
+            key: string;
+            value: string;
+        };
         /** @description How deliveries authenticate to the endpoint */
-        AuthMethod: {
+        AuthMethod: components["schemas"]["HmacAuth"] | components["schemas"]["ApiKeyAuth"] | components["schemas"]["BasicAuth"] | components["schemas"]["Oauth2Auth"];
+        HmacAuth: {
             /** @constant */
             method: "hmac";
             hmacHeader: string;
@@ -1241,17 +1268,20 @@ export interface components {
              * @constant
              */
             signatureAlgorithm?: "ed25519";
-        } | {
+        };
+        ApiKeyAuth: {
             /** @constant */
             method: "api_key";
             apiKey: string;
             apiKeyHeader: string;
-        } | {
+        };
+        BasicAuth: {
             /** @constant */
             method: "basic";
             username: string;
             password: string;
-        } | {
+        };
+        Oauth2Auth: {
             /** @constant */
             method: "oauth2";
             tokenUrl: string;
@@ -1264,24 +1294,24 @@ export interface components {
         };
         /** @description Present when the webhook has TLS settings of its own */
         ShownTls: {
-            certificate: {
-                /** @example CN=posthorn, O=Example */
-                subject: string;
-                issuer: string;
-                /** @description SHA-256 of the certificate */
-                fingerprint256: string;
-                notBefore: components["schemas"]["Time"];
-                notAfter: components["schemas"]["Time"];
-            }[];
-            ca: {
-                /** @example CN=posthorn, O=Example */
-                subject: string;
-                issuer: string;
-                /** @description SHA-256 of the certificate */
-                fingerprint256: string;
-                notBefore: components["schemas"]["Time"];
-                notAfter: components["schemas"]["Time"];
-            }[];
+            certificate: components["schemas"]["ShownCertificate"][];
+            ca: components["schemas"]["ShownCertificate"][];
+        };
+        ShownCertificate: {
+            /** @example CN=posthorn, O=Example */
+            subject: string;
+            issuer: string;
+            /** @description SHA-256 of the certificate */
+            fingerprint256: string;
+            notBefore: components["schemas"]["Time"];
+            notAfter: components["schemas"]["Time"];
+        };
+        WebhookWithAuthResponse: {
+            /** @constant */
+            success: true;
+            /** @description For people. The text may change */
+            message: string;
+            data: components["schemas"]["WebhookWithAuth"];
         };
         Webhook: {
             /**
@@ -1300,10 +1330,7 @@ export interface components {
              *     ]
              */
             signatureHeaders: ("webhook" | "svix")[];
-            customHeaders: {
-                key: string;
-                value: string;
-            }[];
+            customHeaders: components["schemas"]["Header"][];
             /** @description Event types to deliver. An empty list selects all messages of the app */
             eventTypes: string[];
             disabled: boolean;
@@ -1325,12 +1352,16 @@ export interface components {
                 [key: string]: string;
             };
             /** @description Headers that Posthorn adds */
-            headers: {
-                key: string;
-                value: string;
-            }[];
+            headers: components["schemas"]["Header"][];
             createdAt: components["schemas"]["Time"];
             updatedAt: components["schemas"]["Time"];
+        };
+        WebhookListResponse: {
+            /** @constant */
+            success: true;
+            /** @description For people. The text may change */
+            message: string;
+            data: components["schemas"]["Webhook"][];
         };
         UpdateWebhook: {
             /** @example Orders */
@@ -1348,10 +1379,7 @@ export interface components {
              */
             signatureHeaders?: ("webhook" | "svix")[] | null;
             /** @description Names are unique regardless of case, and differ from the header that `authMethod` sets */
-            customHeaders?: {
-                key: components["schemas"]["HeaderName"];
-                value: string;
-            }[] | null;
+            customHeaders?: components["schemas"]["CustomHeader"][] | null;
             tls?: components["schemas"]["EndpointTls"] | null;
             /** @description Event types to deliver. An empty list selects all messages of the app */
             eventTypes?: string[] | null;
@@ -1408,6 +1436,13 @@ export interface components {
             /** @description Whether id and secret are sent to the token server in `Authorization` (`basic`, the default) or in the body (`post`) */
             oauth2ClientAuthentication?: ("basic" | "post") | null;
         } & (unknown & unknown & unknown & unknown & unknown & unknown & unknown);
+        WebhookResponse: {
+            /** @constant */
+            success: true;
+            /** @description For people. The text may change */
+            message: string;
+            data: components["schemas"]["Webhook"];
+        };
         RotateSecret: {
             /** @description How long the old secret signs beside the new one, in seconds */
             graceSeconds?: number | null;
@@ -1438,42 +1473,44 @@ export interface components {
             reason: ("webhook_deleted" | "webhook_disabled" | "message_missing") | null;
             attemptCount: number;
             nextAttemptAt: components["schemas"]["Time"] | null;
-            attempts: {
-                /**
-                 * @description Id with the prefix `att_`
-                 * @example att_01kdyx3m9e7r8s5tqv2wzcbn4a
-                 */
-                id: string;
-                /** @description False until the attempt is made */
-                processed: boolean;
-                resend: boolean;
-                /** @description Status of the endpoint; null when none arrived in time */
-                statusCode: number | null;
-                /** @description The first 4 KiB of the response body */
-                response: string | null;
-                /** @description Headers that are sent, with credentials masked. Empty when the webhook was changed or deleted since */
-                headers: {
-                    key: string;
-                    value: string;
-                }[];
-                createdAt: components["schemas"]["Time"];
-                updatedAt: components["schemas"]["Time"];
-                number: number;
-                /** @enum {string} */
-                outcome: "success" | "http_3xx" | "http_4xx" | "http_429" | "http_5xx" | "timeout" | "dns_error" | "connect_error" | "tls_error" | "egress_blocked" | "response_too_large" | "aborted" | "token_failed";
-                /** @description Why there was no access token, with `token_failed`; else null */
-                failureReason: string | null;
-                durationMs: number;
-                responseHeaders: {
-                    key: string;
-                    value: string;
-                }[];
-            }[];
+            attempts: components["schemas"]["MadeAttempt"][];
             createdAt: components["schemas"]["Time"];
             updatedAt: components["schemas"]["Time"];
         };
         /** @enum {string} */
         DeliveryStatus: "pending" | "delivered" | "exhausted" | "cancelled";
+        MadeAttempt: {
+            /**
+             * @description Id with the prefix `att_`
+             * @example att_01kdyx3m9e7r8s5tqv2wzcbn4a
+             */
+            id: string;
+            /** @description False until the attempt is made */
+            processed: boolean;
+            resend: boolean;
+            /** @description Status of the endpoint; null when none arrived in time */
+            statusCode: number | null;
+            /** @description The first 4 KiB of the response body */
+            response: string | null;
+            /** @description Headers that are sent, with credentials masked. Empty when the webhook was changed or deleted since */
+            headers: components["schemas"]["Header"][];
+            createdAt: components["schemas"]["Time"];
+            updatedAt: components["schemas"]["Time"];
+            number: number;
+            /** @enum {string} */
+            outcome: "success" | "http_3xx" | "http_4xx" | "http_429" | "http_5xx" | "timeout" | "dns_error" | "connect_error" | "tls_error" | "egress_blocked" | "response_too_large" | "aborted" | "token_failed";
+            /** @description Why there was no access token, with `token_failed`; else null */
+            failureReason: string | null;
+            durationMs: number;
+            responseHeaders: components["schemas"]["Header"][];
+        };
+        DeliveryResponse: {
+            /** @constant */
+            success: true;
+            /** @description For people. The text may change */
+            message: string;
+            data: components["schemas"]["Delivery"];
+        };
         WebhookHealth: {
             /**
              * @description `open`: attempts kept failing, and further ones are deferred. `half_open`: one attempt finds out whether the endpoint has recovered
@@ -1486,23 +1523,32 @@ export interface components {
             lastAttemptAt: components["schemas"]["Time"] | null;
             /** @description Share of the examined attempts that succeeded; null without attempts */
             successRate: number | null;
-            /** @description Duration of the examined attempts; null without attempts */
-            latencyMs: {
-                p50: number | null;
-                p95: number | null;
-            };
-            /** @description Attempts that may run at once. The limit grows while attempts wait and the endpoint responds well; it shrinks on 429, 503, timeouts and rising latency */
-            concurrency: {
-                now: number;
-                floor: number;
-                ceiling: number;
-            };
+            latencyMs: components["schemas"]["HealthLatency"];
+            concurrency: components["schemas"]["HealthConcurrency"];
             /** @description Most attempts per second: the limit of the webhook, or the rate learned from its 429 responses. Null when there is no limit, and when nothing was sent in the last minutes */
             ratePerSecond: number | null;
             /** @description Nothing is sent before this time: the endpoint asked for a pause with `Retry-After`. Null without a pause */
             heldUntil: components["schemas"]["Time"] | null;
             /** @description Number of pending deliveries; counted up to 10,000 */
             backlog: number;
+        };
+        /** @description Duration of the examined attempts; null without attempts */
+        HealthLatency: {
+            p50: number | null;
+            p95: number | null;
+        };
+        /** @description Attempts that may run at once. The limit grows while attempts wait and the endpoint responds well; it shrinks on 429, 503, timeouts and rising latency */
+        HealthConcurrency: {
+            now: number;
+            floor: number;
+            ceiling: number;
+        };
+        WebhookHealthResponse: {
+            /** @constant */
+            success: true;
+            /** @description For people. The text may change */
+            message: string;
+            data: components["schemas"]["WebhookHealth"];
         };
         ResendFailedOfWebhook: {
             /**
@@ -1541,6 +1587,13 @@ export interface components {
             createdAt: components["schemas"]["Time"];
             updatedAt: components["schemas"]["Time"];
         };
+        ResendResponse: {
+            /** @constant */
+            success: true;
+            /** @description For people. The text may change */
+            message: string;
+            data: components["schemas"]["Resend"];
+        };
         ResendFailed: {
             /**
              * Format: date-time
@@ -1556,6 +1609,13 @@ export interface components {
         ResendEstimate: {
             /** @description Number of deliveries to send again; counted up to 100,000 */
             total: number;
+        };
+        ResendEstimateResponse: {
+            /** @constant */
+            success: true;
+            /** @description For people. The text may change */
+            message: string;
+            data: components["schemas"]["ResendEstimate"];
         };
         CreateMessage: {
             /** @example app_01kdyx3m9e7r8s5tqv2wzcbn4a */
@@ -1594,10 +1654,7 @@ export interface components {
             payload: string;
             /** @description Hex HMAC SHA-256 of the payload, as the oldest webhook gets it; null without a webhook */
             signature: string | null;
-            headers: {
-                key: string;
-                value: string;
-            }[];
+            headers: components["schemas"]["Header"][];
             tags: string[];
             externalId: string | null;
             createdAt: components["schemas"]["Time"];
@@ -1605,20 +1662,7 @@ export interface components {
             /** @description Last attempt of the oldest webhook, or the first one before it is made; null without a webhook */
             deliveryAttempt: components["schemas"]["Attempt"] | null;
             /** @description One for each webhook, oldest webhook first */
-            deliveries: {
-                /**
-                 * @description Id with the prefix `dlv_`
-                 * @example dlv_01kdyx3m9e7r8s5tqv2wzcbn4a
-                 */
-                id: string;
-                /**
-                 * @description Id with the prefix `wh_`
-                 * @example wh_01kdyx3m9e7r8s5tqv2wzcbn4a
-                 */
-                webhookId: string;
-                status: components["schemas"]["DeliveryStatus"];
-                attemptCount: number;
-            }[];
+            deliveries: components["schemas"]["DeliverySummary"][];
         };
         Attempt: {
             /**
@@ -1634,12 +1678,30 @@ export interface components {
             /** @description The first 4 KiB of the response body */
             response: string | null;
             /** @description Headers that are sent, with credentials masked. Empty when the webhook was changed or deleted since */
-            headers: {
-                key: string;
-                value: string;
-            }[];
+            headers: components["schemas"]["Header"][];
             createdAt: components["schemas"]["Time"];
             updatedAt: components["schemas"]["Time"];
+        };
+        DeliverySummary: {
+            /**
+             * @description Id with the prefix `dlv_`
+             * @example dlv_01kdyx3m9e7r8s5tqv2wzcbn4a
+             */
+            id: string;
+            /**
+             * @description Id with the prefix `wh_`
+             * @example wh_01kdyx3m9e7r8s5tqv2wzcbn4a
+             */
+            webhookId: string;
+            status: components["schemas"]["DeliveryStatus"];
+            attemptCount: number;
+        };
+        CreatedMessageResponse: {
+            /** @constant */
+            success: true;
+            /** @description For people. The text may change */
+            message: string;
+            data: components["schemas"]["CreatedMessage"];
         };
         ListedMessage: {
             /**
@@ -1656,24 +1718,20 @@ export interface components {
             createdAt: components["schemas"]["Time"];
             updatedAt: components["schemas"]["Time"];
             /** @description One for each webhook, oldest webhook first */
-            deliveries: {
-                /**
-                 * @description Id with the prefix `dlv_`
-                 * @example dlv_01kdyx3m9e7r8s5tqv2wzcbn4a
-                 */
-                id: string;
-                /**
-                 * @description Id with the prefix `wh_`
-                 * @example wh_01kdyx3m9e7r8s5tqv2wzcbn4a
-                 */
-                webhookId: string;
-                status: components["schemas"]["DeliveryStatus"];
-                attemptCount: number;
-            }[];
+            deliveries: components["schemas"]["DeliverySummary"][];
             /** @description Null for a message to one webhook */
             appId: string | null;
             eventType: string | null;
             status: components["schemas"]["DeliveryStatus"];
+        };
+        ListedMessageListResponse: {
+            /** @constant */
+            success: true;
+            /** @description For people. The text may change */
+            message: string;
+            data: components["schemas"]["ListedMessage"][];
+            /** @description The `cursor` of the next page; null on the last page */
+            nextCursor: string | null;
         };
         Message: {
             /**
@@ -1687,10 +1745,7 @@ export interface components {
             payload: string | null;
             /** @description Hex HMAC SHA-256 of the payload, as the oldest webhook gets it; null without a webhook */
             signature: string | null;
-            headers: {
-                key: string;
-                value: string;
-            }[];
+            headers: components["schemas"]["Header"][];
             tags: string[];
             externalId: string | null;
             createdAt: components["schemas"]["Time"];
@@ -1698,24 +1753,47 @@ export interface components {
             /** @description Last attempt of the oldest webhook, or the first one before it is made; null without a webhook */
             deliveryAttempt: components["schemas"]["Attempt"] | null;
             /** @description One for each webhook, oldest webhook first */
-            deliveries: {
-                /**
-                 * @description Id with the prefix `dlv_`
-                 * @example dlv_01kdyx3m9e7r8s5tqv2wzcbn4a
-                 */
-                id: string;
-                /**
-                 * @description Id with the prefix `wh_`
-                 * @example wh_01kdyx3m9e7r8s5tqv2wzcbn4a
-                 */
-                webhookId: string;
-                status: components["schemas"]["DeliveryStatus"];
-                attemptCount: number;
-            }[];
+            deliveries: components["schemas"]["DeliverySummary"][];
             /** @description Null for a message to one webhook */
             appId: string | null;
             eventType: string | null;
             status: components["schemas"]["DeliveryStatus"];
+        };
+        MessageResponse: {
+            /** @constant */
+            success: true;
+            /** @description For people. The text may change */
+            message: string;
+            data: components["schemas"]["Message"];
+        };
+        DeliveryListResponse: {
+            /** @constant */
+            success: true;
+            /** @description For people. The text may change */
+            message: string;
+            data: components["schemas"]["Delivery"][];
+            /** @description The `cursor` of the next page; null on the last page */
+            nextCursor: string | null;
+        };
+        ResendListResponse: {
+            /** @constant */
+            success: true;
+            /** @description For people. The text may change */
+            message: string;
+            data: components["schemas"]["Resend"][];
+            /** @description The `cursor` of the next page; null on the last page */
+            nextCursor: string | null;
+        };
+        SourceIps: {
+            /** @description Address ranges, such as 203.0.113.8/32; empty when the operator has not named them */
+            ranges: string[];
+        };
+        SourceIpsResponse: {
+            /** @constant */
+            success: true;
+            /** @description For people. The text may change */
+            message: string;
+            data: components["schemas"]["SourceIps"];
         };
         CreateApiKey: {
             /** @example Orders */
@@ -1759,6 +1837,13 @@ export interface components {
              */
             key: string | null;
         };
+        CreatedApiKeyResponse: {
+            /** @constant */
+            success: true;
+            /** @description For people. The text may change */
+            message: string;
+            data: components["schemas"]["CreatedApiKey"];
+        };
         ApiKey: {
             /**
              * @description Id with the prefix `key_`
@@ -1779,6 +1864,13 @@ export interface components {
             /** @description A sign-in link or a portal link made it, for its session. Nobody knows the key, and it cannot be rotated */
             ofLink: boolean;
             createdAt: components["schemas"]["Time"];
+        };
+        ApiKeyListResponse: {
+            /** @constant */
+            success: true;
+            /** @description For people. The text may change */
+            message: string;
+            data: components["schemas"]["ApiKey"][];
         };
         RotateApiKey: {
             /** @description How long the old key works beside the new one, in seconds */
@@ -1809,6 +1901,13 @@ export interface components {
              */
             serverVersion: string;
         };
+        MeResponse: {
+            /** @constant */
+            success: true;
+            /** @description For people. The text may change */
+            message: string;
+            data: components["schemas"]["Me"];
+        };
         SigningKey: {
             /**
              * @description The `kid` of the key in the JWK Set
@@ -1826,9 +1925,23 @@ export interface components {
             /** @description When it stops signing; null until it is rotated */
             expiresAt: components["schemas"]["Time"] | null;
         };
+        SigningKeyListResponse: {
+            /** @constant */
+            success: true;
+            /** @description For people. The text may change */
+            message: string;
+            data: components["schemas"]["SigningKey"][];
+        };
         RotateSigningKey: {
             /** @description How long the old key signs beside the new one, in seconds */
             graceSeconds?: number | null;
+        };
+        SigningKeyResponse: {
+            /** @constant */
+            success: true;
+            /** @description For people. The text may change */
+            message: string;
+            data: components["schemas"]["SigningKey"];
         };
         AuditEvent: {
             /**
@@ -1873,7 +1986,8 @@ export interface components {
             completedAt: components["schemas"]["Time"] | null;
         };
         /** @description Who did it: an API key, a visitor of the portal, an operator (`admin`), or Posthorn itself (`system`) */
-        AuditActor: {
+        AuditActor: components["schemas"]["ApiKeyActor"] | components["schemas"]["PortalLinkActor"] | components["schemas"]["ActorWithoutId"];
+        ApiKeyActor: {
             /** @constant */
             kind: "apiKey";
             /**
@@ -1881,7 +1995,8 @@ export interface components {
              * @example key_01kdyx3m9e7r8s5tqv2wzcbn4a
              */
             keyId: string;
-        } | {
+        };
+        PortalLinkActor: {
             /** @constant */
             kind: "portalLink";
             /**
@@ -1889,7 +2004,8 @@ export interface components {
              * @example plnk_01kdyx3m9e7r8s5tqv2wzcbn4a
              */
             linkId: string;
-        } | {
+        };
+        ActorWithoutId: {
             /** @enum {string} */
             kind: "admin" | "system";
         };
@@ -1913,6 +2029,15 @@ export interface components {
          * @example Orders
          */
         AuditValue: string | number | boolean | string[] | null;
+        AuditEventListResponse: {
+            /** @constant */
+            success: true;
+            /** @description For people. The text may change */
+            message: string;
+            data: components["schemas"]["AuditEvent"][];
+            /** @description The `cursor` of the next page; null on the last page */
+            nextCursor: string | null;
+        };
         Stats: {
             /** @enum {string} */
             step: "minute" | "hour" | "day";
@@ -1952,14 +2077,22 @@ export interface components {
             firstAttempts: number;
             /** @description Bytes of the payloads that were sent */
             payloadBytes: number;
-            /** @description How long the attempts took. Percentiles are estimates within the steps 1, 2, 5, 10 … 60,000 ms */
-            latencyMs: {
-                mean: number;
-                max: number;
-                p50: number;
-                p95: number;
-                p99: number;
-            };
+            latencyMs: components["schemas"]["StatsLatency"];
+        };
+        /** @description How long the attempts took. Percentiles are estimates within the steps 1, 2, 5, 10 … 60,000 ms */
+        StatsLatency: {
+            mean: number;
+            max: number;
+            p50: number;
+            p95: number;
+            p99: number;
+        };
+        StatsResponse: {
+            /** @constant */
+            success: true;
+            /** @description For people. The text may change */
+            message: string;
+            data: components["schemas"]["Stats"];
         };
         Overview: {
             asOf: components["schemas"]["Time"];
@@ -1975,15 +2108,16 @@ export interface components {
             oldestPendingAt: components["schemas"]["Time"] | null;
             /** @description Webhooks whose circuit is open now (`GET /api/v1/circuits`), at most 10,000; null while that is not known */
             openCircuits: number | null;
-            /** @description How long the attempts took; null without any */
-            latencyMs: {
-                p50: number | null;
-                p99: number | null;
-            };
+            latencyMs: components["schemas"]["OverviewLatency"];
             /** @description Attempts by minute (`1h`), hour (`24h`, `7d`) or day (`30d`), oldest first */
             series: components["schemas"]["OverviewPoint"][];
             /** @description The ten webhooks with the most failed attempts */
             worst: components["schemas"]["WorstWebhook"][];
+        };
+        /** @description How long the attempts took; null without any */
+        OverviewLatency: {
+            p50: number | null;
+            p99: number | null;
         };
         OverviewPoint: {
             at: components["schemas"]["Time"];
@@ -2014,6 +2148,13 @@ export interface components {
              */
             since: components["schemas"]["Time"];
         };
+        OverviewResponse: {
+            /** @constant */
+            success: true;
+            /** @description For people. The text may change */
+            message: string;
+            data: components["schemas"]["Overview"];
+        };
         FailureGroup: {
             /**
              * @description Id with the prefix `wh_`
@@ -2039,6 +2180,13 @@ export interface components {
              * @example 2026-01-31T09:30:00.000Z
              */
             lastAt: components["schemas"]["Time"];
+        };
+        FailureGroupListResponse: {
+            /** @constant */
+            success: true;
+            /** @description For people. The text may change */
+            message: string;
+            data: components["schemas"]["FailureGroup"][];
         };
         /** @description What has the id, and what it belongs to */
         Found: {
@@ -2067,6 +2215,13 @@ export interface components {
              */
             webhookId?: string;
         };
+        FoundResponse: {
+            /** @constant */
+            success: true;
+            /** @description For people. The text may change */
+            message: string;
+            data: components["schemas"]["Found"];
+        };
         OpenCircuit: {
             /**
              * @description Id with the prefix `wh_`
@@ -2092,6 +2247,13 @@ export interface components {
              */
             probeAt: components["schemas"]["Time"];
         };
+        OpenCircuitListResponse: {
+            /** @constant */
+            success: true;
+            /** @description For people. The text may change */
+            message: string;
+            data: components["schemas"]["OpenCircuit"][];
+        };
         FoundApp: {
             /**
              * @description Id with the prefix `app_`
@@ -2109,6 +2271,15 @@ export interface components {
             projectId: string;
             projectName: string;
         };
+        FoundAppListResponse: {
+            /** @constant */
+            success: true;
+            /** @description For people. The text may change */
+            message: string;
+            data: components["schemas"]["FoundApp"][];
+            /** @description The `cursor` of the next page; null on the last page */
+            nextCursor: string | null;
+        };
         AppCounts: {
             /**
              * @description Id with the prefix `app_`
@@ -2121,6 +2292,13 @@ export interface components {
             succeeded: number;
             /** @description Attempts of the last 24 hours that failed */
             failed: number;
+        };
+        AppCountsListResponse: {
+            /** @constant */
+            success: true;
+            /** @description For people. The text may change */
+            message: string;
+            data: components["schemas"]["AppCounts"][];
         };
         FoundWebhook: {
             /**
@@ -2138,6 +2316,15 @@ export interface components {
             appId: string | null;
             appName: string | null;
             createdAt: components["schemas"]["Time"];
+        };
+        FoundWebhookListResponse: {
+            /** @constant */
+            success: true;
+            /** @description For people. The text may change */
+            message: string;
+            data: components["schemas"]["FoundWebhook"][];
+            /** @description The `cursor` of the next page; null on the last page */
+            nextCursor: string | null;
         };
         CreatePortalLink: {
             /**
@@ -2192,6 +2379,13 @@ export interface components {
             url: string | null;
             expiresAt: components["schemas"]["Time"];
         };
+        PortalLinkResponse: {
+            /** @constant */
+            success: true;
+            /** @description For people. The text may change */
+            message: string;
+            data: components["schemas"]["PortalLink"];
+        };
         ListedPortalLink: {
             /**
              * @description Id with the prefix `plnk_`
@@ -2216,6 +2410,13 @@ export interface components {
             openedAt: components["schemas"]["Time"] | null;
             expiresAt: components["schemas"]["Time"];
         };
+        ListedPortalLinkListResponse: {
+            /** @constant */
+            success: true;
+            /** @description For people. The text may change */
+            message: string;
+            data: components["schemas"]["ListedPortalLink"][];
+        };
         PortalSettings: {
             /**
              * @description Of the pages that may show the portal in a frame, and of the images that themes name. None: the portal cannot be framed
@@ -2224,6 +2425,13 @@ export interface components {
              *     ]
              */
             origins: string[];
+        };
+        PortalSettingsResponse: {
+            /** @constant */
+            success: true;
+            /** @description For people. The text may change */
+            message: string;
+            data: components["schemas"]["PortalSettings"];
         };
         UpdatePortalSettings: {
             /**
@@ -2731,8 +2939,8 @@ export interface components {
     parameters: {
         /** @description Id of your company. Optional; must be the company of the API key */
         CompanyId: string;
-        /** @description Id of your company. Must be the company of the API key */
-        RequiredCompanyId: string;
+        /** @description Id of your company, which must be that of the API key. Required with `x-api-key`, optional with `Authorization: Bearer` */
+        CompanyIdWithKey: string;
         /** @description Identifies the request in the logs of the service and in its response. 8 to 128 of `A-Z a-z 0-9 . _ -`; any other value is replaced */
         RequestId: string;
     };
@@ -2755,7 +2963,7 @@ export interface components {
 }
 export type $defs = Record<string, never>;
 export interface operations {
-    projectList: {
+    listProjects: {
         parameters: {
             query?: {
                 /** @description Most entries that the page may hold */
@@ -2799,13 +3007,7 @@ export interface operations {
                      *       ]
                      *     }
                      */
-                    "application/json": {
-                        /** @constant */
-                        success: true;
-                        /** @description For people. The text may change */
-                        message: string;
-                        data: components["schemas"]["Project"][];
-                    };
+                    "application/json": components["schemas"]["ProjectListResponse"];
                 };
             };
             400: components["responses"]["400.malformed_request.invalid_request.delivery_refused"];
@@ -2820,7 +3022,7 @@ export interface operations {
             503: components["responses"]["503.unavailable"];
         };
     };
-    projectCreateVersioned: {
+    createProject: {
         parameters: {
             query?: never;
             header?: never;
@@ -2860,13 +3062,7 @@ export interface operations {
                      *       }
                      *     }
                      */
-                    "application/json": {
-                        /** @constant */
-                        success: true;
-                        /** @description For people. The text may change */
-                        message: string;
-                        data: components["schemas"]["CreatedProject"];
-                    };
+                    "application/json": components["schemas"]["CreatedProjectResponse"];
                 };
             };
             400: components["responses"]["400.malformed_request.invalid_request.delivery_refused.invalid_json.incomplete_body.chunks_too_small"];
@@ -2885,7 +3081,7 @@ export interface operations {
             503: components["responses"]["503.unavailable"];
         };
     };
-    projectGet: {
+    getProject: {
         parameters: {
             query?: never;
             header?: never;
@@ -2924,13 +3120,7 @@ export interface operations {
                      *       }
                      *     }
                      */
-                    "application/json": {
-                        /** @constant */
-                        success: true;
-                        /** @description For people. The text may change */
-                        message: string;
-                        data: components["schemas"]["Project"];
-                    };
+                    "application/json": components["schemas"]["ProjectResponse"];
                 };
             };
             400: components["responses"]["400.malformed_request.invalid_request.delivery_refused"];
@@ -2946,7 +3136,7 @@ export interface operations {
             503: components["responses"]["503.unavailable"];
         };
     };
-    projectUpdate: {
+    updateProject: {
         parameters: {
             query?: {
                 /** @description With `true`, the address has a `uid:`, and the body is that of a creation: what has the uid is updated, and created when nothing has it */
@@ -2992,13 +3182,7 @@ export interface operations {
                      *       }
                      *     }
                      */
-                    "application/json": {
-                        /** @constant */
-                        success: true;
-                        /** @description For people. The text may change */
-                        message: string;
-                        data: components["schemas"]["Project"];
-                    };
+                    "application/json": components["schemas"]["ProjectResponse"];
                 };
             };
             /** @description Project created */
@@ -3029,13 +3213,7 @@ export interface operations {
                      *       }
                      *     }
                      */
-                    "application/json": {
-                        /** @constant */
-                        success: true;
-                        /** @description For people. The text may change */
-                        message: string;
-                        data: components["schemas"]["Project"];
-                    };
+                    "application/json": components["schemas"]["ProjectResponse"];
                 };
             };
             400: components["responses"]["400.malformed_request.invalid_request.delivery_refused.invalid_json.incomplete_body.chunks_too_small"];
@@ -3054,7 +3232,7 @@ export interface operations {
             503: components["responses"]["503.unavailable"];
         };
     };
-    projectDelete: {
+    deleteProject: {
         parameters: {
             query?: never;
             header?: never;
@@ -3080,12 +3258,7 @@ export interface operations {
                      *       "message": "Project deleted"
                      *     }
                      */
-                    "application/json": {
-                        /** @constant */
-                        success: true;
-                        /** @description For people. The text may change */
-                        message: string;
-                    };
+                    "application/json": components["schemas"]["EmptyResponse"];
                 };
             };
             400: components["responses"]["400.malformed_request.invalid_request.delivery_refused"];
@@ -3101,7 +3274,7 @@ export interface operations {
             503: components["responses"]["503.unavailable"];
         };
     };
-    appListVersioned: {
+    listApps: {
         parameters: {
             query: {
                 projectId: string;
@@ -3148,13 +3321,7 @@ export interface operations {
                      *       ]
                      *     }
                      */
-                    "application/json": {
-                        /** @constant */
-                        success: true;
-                        /** @description For people. The text may change */
-                        message: string;
-                        data: components["schemas"]["App"][];
-                    };
+                    "application/json": components["schemas"]["AppListResponse"];
                 };
             };
             400: components["responses"]["400.malformed_request.invalid_request.delivery_refused"];
@@ -3170,7 +3337,7 @@ export interface operations {
             503: components["responses"]["503.unavailable"];
         };
     };
-    appCreateVersioned: {
+    createApp: {
         parameters: {
             query?: never;
             header?: never;
@@ -3213,13 +3380,7 @@ export interface operations {
                      *       }
                      *     }
                      */
-                    "application/json": {
-                        /** @constant */
-                        success: true;
-                        /** @description For people. The text may change */
-                        message: string;
-                        data: components["schemas"]["App"];
-                    };
+                    "application/json": components["schemas"]["AppResponse"];
                 };
             };
             400: components["responses"]["400.malformed_request.invalid_request.delivery_refused.invalid_json.incomplete_body.chunks_too_small"];
@@ -3239,7 +3400,7 @@ export interface operations {
             503: components["responses"]["503.unavailable"];
         };
     };
-    appGetVersioned: {
+    getApp: {
         parameters: {
             query?: never;
             header?: never;
@@ -3279,13 +3440,7 @@ export interface operations {
                      *       }
                      *     }
                      */
-                    "application/json": {
-                        /** @constant */
-                        success: true;
-                        /** @description For people. The text may change */
-                        message: string;
-                        data: components["schemas"]["App"];
-                    };
+                    "application/json": components["schemas"]["AppResponse"];
                 };
             };
             400: components["responses"]["400.malformed_request.invalid_request.delivery_refused"];
@@ -3301,7 +3456,7 @@ export interface operations {
             503: components["responses"]["503.unavailable"];
         };
     };
-    appUpdateVersioned: {
+    updateApp: {
         parameters: {
             query?: {
                 /** @description With `true`, the address has a `uid:`, and the body is that of a creation: what has the uid is updated, and created when nothing has it */
@@ -3348,13 +3503,7 @@ export interface operations {
                      *       }
                      *     }
                      */
-                    "application/json": {
-                        /** @constant */
-                        success: true;
-                        /** @description For people. The text may change */
-                        message: string;
-                        data: components["schemas"]["App"];
-                    };
+                    "application/json": components["schemas"]["AppResponse"];
                 };
             };
             /** @description App created */
@@ -3386,13 +3535,7 @@ export interface operations {
                      *       }
                      *     }
                      */
-                    "application/json": {
-                        /** @constant */
-                        success: true;
-                        /** @description For people. The text may change */
-                        message: string;
-                        data: components["schemas"]["App"];
-                    };
+                    "application/json": components["schemas"]["AppResponse"];
                 };
             };
             400: components["responses"]["400.malformed_request.invalid_request.delivery_refused.invalid_json.incomplete_body.chunks_too_small"];
@@ -3411,7 +3554,7 @@ export interface operations {
             503: components["responses"]["503.unavailable"];
         };
     };
-    appDeleteVersioned: {
+    deleteApp: {
         parameters: {
             query?: never;
             header?: never;
@@ -3437,12 +3580,7 @@ export interface operations {
                      *       "message": "App deleted"
                      *     }
                      */
-                    "application/json": {
-                        /** @constant */
-                        success: true;
-                        /** @description For people. The text may change */
-                        message: string;
-                    };
+                    "application/json": components["schemas"]["EmptyResponse"];
                 };
             };
             400: components["responses"]["400.malformed_request.invalid_request.delivery_refused"];
@@ -3458,7 +3596,7 @@ export interface operations {
             503: components["responses"]["503.unavailable"];
         };
     };
-    webhookListVersioned: {
+    listWebhooks: {
         parameters: {
             query?: {
                 /** @description With `false`, secrets are shown as `********`, and the audit log records no read of them */
@@ -3526,13 +3664,7 @@ export interface operations {
                      *       ]
                      *     }
                      */
-                    "application/json": {
-                        /** @constant */
-                        success: true;
-                        /** @description For people. The text may change */
-                        message: string;
-                        data: components["schemas"]["Webhook"][];
-                    };
+                    "application/json": components["schemas"]["WebhookListResponse"];
                 };
             };
             400: components["responses"]["400.malformed_request.invalid_request.delivery_refused"];
@@ -3548,7 +3680,7 @@ export interface operations {
             503: components["responses"]["503.unavailable"];
         };
     };
-    webhookCreateVersioned: {
+    createWebhook: {
         parameters: {
             query?: never;
             header?: never;
@@ -3636,13 +3768,7 @@ export interface operations {
                      *       }
                      *     }
                      */
-                    "application/json": {
-                        /** @constant */
-                        success: true;
-                        /** @description For people. The text may change */
-                        message: string;
-                        data: components["schemas"]["WebhookWithAuth"];
-                    };
+                    "application/json": components["schemas"]["WebhookWithAuthResponse"];
                 };
             };
             400: components["responses"]["400.malformed_request.invalid_request.delivery_refused.invalid_json.incomplete_body.chunks_too_small"];
@@ -3662,7 +3788,7 @@ export interface operations {
             503: components["responses"]["503.unavailable"];
         };
     };
-    webhookGetVersioned: {
+    getWebhook: {
         parameters: {
             query?: {
                 /** @description With `false`, secrets are shown as `********`, and the audit log records no read of them */
@@ -3750,13 +3876,7 @@ export interface operations {
                      *       }
                      *     }
                      */
-                    "application/json": {
-                        /** @constant */
-                        success: true;
-                        /** @description For people. The text may change */
-                        message: string;
-                        data: components["schemas"]["WebhookWithAuth"];
-                    };
+                    "application/json": components["schemas"]["WebhookWithAuthResponse"];
                 };
             };
             400: components["responses"]["400.malformed_request.invalid_request.delivery_refused"];
@@ -3772,7 +3892,7 @@ export interface operations {
             503: components["responses"]["503.unavailable"];
         };
     };
-    webhookUpdateVersioned: {
+    updateWebhook: {
         parameters: {
             query?: {
                 /** @description With `true`, the address has a `uid:`, and the body is that of a creation: what has the uid is updated, and created when nothing has it */
@@ -3838,13 +3958,7 @@ export interface operations {
                      *       }
                      *     }
                      */
-                    "application/json": {
-                        /** @constant */
-                        success: true;
-                        /** @description For people. The text may change */
-                        message: string;
-                        data: components["schemas"]["Webhook"];
-                    };
+                    "application/json": components["schemas"]["WebhookResponse"];
                 };
             };
             /** @description Webhook created */
@@ -3895,13 +4009,7 @@ export interface operations {
                      *       }
                      *     }
                      */
-                    "application/json": {
-                        /** @constant */
-                        success: true;
-                        /** @description For people. The text may change */
-                        message: string;
-                        data: components["schemas"]["Webhook"];
-                    };
+                    "application/json": components["schemas"]["WebhookResponse"];
                 };
             };
             400: components["responses"]["400.malformed_request.invalid_request.delivery_refused.invalid_json.incomplete_body.chunks_too_small"];
@@ -3920,7 +4028,7 @@ export interface operations {
             503: components["responses"]["503.unavailable"];
         };
     };
-    webhookDeleteVersioned: {
+    deleteWebhook: {
         parameters: {
             query?: never;
             header?: never;
@@ -3946,12 +4054,7 @@ export interface operations {
                      *       "message": "Webhook deleted"
                      *     }
                      */
-                    "application/json": {
-                        /** @constant */
-                        success: true;
-                        /** @description For people. The text may change */
-                        message: string;
-                    };
+                    "application/json": components["schemas"]["EmptyResponse"];
                 };
             };
             400: components["responses"]["400.malformed_request.invalid_request.delivery_refused"];
@@ -3967,7 +4070,7 @@ export interface operations {
             503: components["responses"]["503.unavailable"];
         };
     };
-    webhookRotateSecret: {
+    rotateWebhookSecret: {
         parameters: {
             query?: never;
             header?: never;
@@ -4031,13 +4134,7 @@ export interface operations {
                      *       }
                      *     }
                      */
-                    "application/json": {
-                        /** @constant */
-                        success: true;
-                        /** @description For people. The text may change */
-                        message: string;
-                        data: components["schemas"]["Webhook"];
-                    };
+                    "application/json": components["schemas"]["WebhookResponse"];
                 };
             };
             400: components["responses"]["400.malformed_request.invalid_request.delivery_refused.invalid_json.incomplete_body.chunks_too_small"];
@@ -4057,7 +4154,7 @@ export interface operations {
             503: components["responses"]["503.unavailable"];
         };
     };
-    webhookTest: {
+    testWebhook: {
         parameters: {
             query?: never;
             header?: never;
@@ -4126,13 +4223,7 @@ export interface operations {
                      *       }
                      *     }
                      */
-                    "application/json": {
-                        /** @constant */
-                        success: true;
-                        /** @description For people. The text may change */
-                        message: string;
-                        data: components["schemas"]["Delivery"];
-                    };
+                    "application/json": components["schemas"]["DeliveryResponse"];
                 };
             };
             400: components["responses"]["400.malformed_request.invalid_request.delivery_refused.invalid_json.incomplete_body.chunks_too_small"];
@@ -4152,7 +4243,7 @@ export interface operations {
             503: components["responses"]["503.unavailable"];
         };
     };
-    webhookHealth: {
+    getWebhookHealth: {
         parameters: {
             query?: never;
             header?: never;
@@ -4196,13 +4287,7 @@ export interface operations {
                      *       }
                      *     }
                      */
-                    "application/json": {
-                        /** @constant */
-                        success: true;
-                        /** @description For people. The text may change */
-                        message: string;
-                        data: components["schemas"]["WebhookHealth"];
-                    };
+                    "application/json": components["schemas"]["WebhookHealthResponse"];
                 };
             };
             400: components["responses"]["400.malformed_request.invalid_request.delivery_refused"];
@@ -4218,7 +4303,7 @@ export interface operations {
             503: components["responses"]["503.unavailable"];
         };
     };
-    webhookResendFailed: {
+    startWebhookResend: {
         parameters: {
             query?: never;
             header?: never;
@@ -4262,13 +4347,7 @@ export interface operations {
                      *       }
                      *     }
                      */
-                    "application/json": {
-                        /** @constant */
-                        success: true;
-                        /** @description For people. The text may change */
-                        message: string;
-                        data: components["schemas"]["Resend"];
-                    };
+                    "application/json": components["schemas"]["ResendResponse"];
                 };
             };
             400: components["responses"]["400.malformed_request.invalid_request.delivery_refused.invalid_json.incomplete_body.chunks_too_small"];
@@ -4288,7 +4367,7 @@ export interface operations {
             503: components["responses"]["503.unavailable"];
         };
     };
-    appResendFailed: {
+    startAppResend: {
         parameters: {
             query?: never;
             header?: never;
@@ -4332,13 +4411,7 @@ export interface operations {
                      *       }
                      *     }
                      */
-                    "application/json": {
-                        /** @constant */
-                        success: true;
-                        /** @description For people. The text may change */
-                        message: string;
-                        data: components["schemas"]["Resend"];
-                    };
+                    "application/json": components["schemas"]["ResendResponse"];
                 };
             };
             400: components["responses"]["400.malformed_request.invalid_request.delivery_refused.invalid_json.incomplete_body.chunks_too_small"];
@@ -4358,7 +4431,7 @@ export interface operations {
             503: components["responses"]["503.unavailable"];
         };
     };
-    webhookResendFailedEstimate: {
+    estimateWebhookResend: {
         parameters: {
             query: {
                 since: string;
@@ -4389,13 +4462,7 @@ export interface operations {
                      *       }
                      *     }
                      */
-                    "application/json": {
-                        /** @constant */
-                        success: true;
-                        /** @description For people. The text may change */
-                        message: string;
-                        data: components["schemas"]["ResendEstimate"];
-                    };
+                    "application/json": components["schemas"]["ResendEstimateResponse"];
                 };
             };
             400: components["responses"]["400.malformed_request.invalid_request.delivery_refused"];
@@ -4411,7 +4478,7 @@ export interface operations {
             503: components["responses"]["503.unavailable"];
         };
     };
-    appResendFailedEstimate: {
+    estimateAppResend: {
         parameters: {
             query: {
                 since: string;
@@ -4442,13 +4509,7 @@ export interface operations {
                      *       }
                      *     }
                      */
-                    "application/json": {
-                        /** @constant */
-                        success: true;
-                        /** @description For people. The text may change */
-                        message: string;
-                        data: components["schemas"]["ResendEstimate"];
-                    };
+                    "application/json": components["schemas"]["ResendEstimateResponse"];
                 };
             };
             400: components["responses"]["400.malformed_request.invalid_request.delivery_refused"];
@@ -4464,7 +4525,7 @@ export interface operations {
             503: components["responses"]["503.unavailable"];
         };
     };
-    webhookMessageList: {
+    listMessages: {
         parameters: {
             query?: {
                 appId?: string;
@@ -4521,7 +4582,7 @@ export interface operations {
                      *             {
                      *               "id": "dlv_01kdyx3m9e7r8s5tqv2wzcbn4a",
                      *               "webhookId": "wh_01kdyx3m9e7r8s5tqv2wzcbn4a",
-                     *               "status": "delivered",
+                     *               "status": "pending",
                      *               "attemptCount": 1
                      *             }
                      *           ],
@@ -4533,15 +4594,7 @@ export interface operations {
                      *       "nextCursor": null
                      *     }
                      */
-                    "application/json": {
-                        /** @constant */
-                        success: true;
-                        /** @description For people. The text may change */
-                        message: string;
-                        data: components["schemas"]["ListedMessage"][];
-                        /** @description The `cursor` of the next page; null on the last page */
-                        nextCursor: string | null;
-                    };
+                    "application/json": components["schemas"]["ListedMessageListResponse"];
                 };
             };
             400: components["responses"]["400.malformed_request.invalid_request.delivery_refused"];
@@ -4556,7 +4609,7 @@ export interface operations {
             503: components["responses"]["503.unavailable"];
         };
     };
-    webhookMessageCreateVersioned: {
+    createMessage: {
         parameters: {
             query?: never;
             header?: never;
@@ -4620,19 +4673,13 @@ export interface operations {
                      *             "id": "dlv_01kdyx3m9e7r8s5tqv2wzcbn4a",
                      *             "webhookId": "wh_01kdyx3m9e7r8s5tqv2wzcbn4a",
                      *             "status": "pending",
-                     *             "attemptCount": 0
+                     *             "attemptCount": 1
                      *           }
                      *         ]
                      *       }
                      *     }
                      */
-                    "application/json": {
-                        /** @constant */
-                        success: true;
-                        /** @description For people. The text may change */
-                        message: string;
-                        data: components["schemas"]["CreatedMessage"];
-                    };
+                    "application/json": components["schemas"]["CreatedMessageResponse"];
                 };
             };
             400: components["responses"]["400.malformed_request.invalid_request.delivery_refused.invalid_json.incomplete_body.chunks_too_small"];
@@ -4652,7 +4699,7 @@ export interface operations {
             503: components["responses"]["503.unavailable"];
         };
     };
-    webhookMessageGet: {
+    getMessage: {
         parameters: {
             query?: never;
             header?: never;
@@ -4712,7 +4759,7 @@ export interface operations {
                      *           {
                      *             "id": "dlv_01kdyx3m9e7r8s5tqv2wzcbn4a",
                      *             "webhookId": "wh_01kdyx3m9e7r8s5tqv2wzcbn4a",
-                     *             "status": "delivered",
+                     *             "status": "pending",
                      *             "attemptCount": 1
                      *           }
                      *         ],
@@ -4722,13 +4769,7 @@ export interface operations {
                      *       }
                      *     }
                      */
-                    "application/json": {
-                        /** @constant */
-                        success: true;
-                        /** @description For people. The text may change */
-                        message: string;
-                        data: components["schemas"]["Message"];
-                    };
+                    "application/json": components["schemas"]["MessageResponse"];
                 };
             };
             400: components["responses"]["400.malformed_request.invalid_request.delivery_refused"];
@@ -4744,7 +4785,7 @@ export interface operations {
             503: components["responses"]["503.unavailable"];
         };
     };
-    webhookMessageDeliveries: {
+    listMessageDeliveries: {
         parameters: {
             query?: {
                 /** @description Most entries that the page may hold */
@@ -4816,15 +4857,7 @@ export interface operations {
                      *       "nextCursor": null
                      *     }
                      */
-                    "application/json": {
-                        /** @constant */
-                        success: true;
-                        /** @description For people. The text may change */
-                        message: string;
-                        data: components["schemas"]["Delivery"][];
-                        /** @description The `cursor` of the next page; null on the last page */
-                        nextCursor: string | null;
-                    };
+                    "application/json": components["schemas"]["DeliveryListResponse"];
                 };
             };
             400: components["responses"]["400.malformed_request.invalid_request.delivery_refused"];
@@ -4840,7 +4873,7 @@ export interface operations {
             503: components["responses"]["503.unavailable"];
         };
     };
-    deliveryGet: {
+    getDelivery: {
         parameters: {
             query?: never;
             header?: never;
@@ -4904,13 +4937,7 @@ export interface operations {
                      *       }
                      *     }
                      */
-                    "application/json": {
-                        /** @constant */
-                        success: true;
-                        /** @description For people. The text may change */
-                        message: string;
-                        data: components["schemas"]["Delivery"];
-                    };
+                    "application/json": components["schemas"]["DeliveryResponse"];
                 };
             };
             400: components["responses"]["400.malformed_request.invalid_request.delivery_refused"];
@@ -4926,7 +4953,7 @@ export interface operations {
             503: components["responses"]["503.unavailable"];
         };
     };
-    deliveryResend: {
+    resendDelivery: {
         parameters: {
             query?: never;
             header?: never;
@@ -4995,13 +5022,7 @@ export interface operations {
                      *       }
                      *     }
                      */
-                    "application/json": {
-                        /** @constant */
-                        success: true;
-                        /** @description For people. The text may change */
-                        message: string;
-                        data: components["schemas"]["Delivery"];
-                    };
+                    "application/json": components["schemas"]["DeliveryResponse"];
                 };
             };
             400: components["responses"]["400.malformed_request.invalid_request.delivery_refused.invalid_json.incomplete_body.chunks_too_small"];
@@ -5021,7 +5042,7 @@ export interface operations {
             503: components["responses"]["503.unavailable"];
         };
     };
-    resendList: {
+    listResends: {
         parameters: {
             query?: {
                 /** @description Only those of the whole app, not of its webhooks and deliveries */
@@ -5070,15 +5091,7 @@ export interface operations {
                      *       "nextCursor": null
                      *     }
                      */
-                    "application/json": {
-                        /** @constant */
-                        success: true;
-                        /** @description For people. The text may change */
-                        message: string;
-                        data: components["schemas"]["Resend"][];
-                        /** @description The `cursor` of the next page; null on the last page */
-                        nextCursor: string | null;
-                    };
+                    "application/json": components["schemas"]["ResendListResponse"];
                 };
             };
             400: components["responses"]["400.malformed_request.invalid_request.delivery_refused"];
@@ -5093,7 +5106,7 @@ export interface operations {
             503: components["responses"]["503.unavailable"];
         };
     };
-    resendGet: {
+    getResend: {
         parameters: {
             query?: never;
             header?: never;
@@ -5132,13 +5145,7 @@ export interface operations {
                      *       }
                      *     }
                      */
-                    "application/json": {
-                        /** @constant */
-                        success: true;
-                        /** @description For people. The text may change */
-                        message: string;
-                        data: components["schemas"]["Resend"];
-                    };
+                    "application/json": components["schemas"]["ResendResponse"];
                 };
             };
             400: components["responses"]["400.malformed_request.invalid_request.delivery_refused"];
@@ -5154,7 +5161,7 @@ export interface operations {
             503: components["responses"]["503.unavailable"];
         };
     };
-    resendAbort: {
+    abortResend: {
         parameters: {
             query?: never;
             header?: never;
@@ -5197,13 +5204,7 @@ export interface operations {
                      *       }
                      *     }
                      */
-                    "application/json": {
-                        /** @constant */
-                        success: true;
-                        /** @description For people. The text may change */
-                        message: string;
-                        data: components["schemas"]["Resend"];
-                    };
+                    "application/json": components["schemas"]["ResendResponse"];
                 };
             };
             400: components["responses"]["400.malformed_request.invalid_request.delivery_refused.invalid_json.incomplete_body.chunks_too_small"];
@@ -5221,7 +5222,7 @@ export interface operations {
             503: components["responses"]["503.unavailable"];
         };
     };
-    sourceIpList: {
+    getSourceIps: {
         parameters: {
             query?: never;
             header?: never;
@@ -5250,16 +5251,7 @@ export interface operations {
                      *       }
                      *     }
                      */
-                    "application/json": {
-                        /** @constant */
-                        success: true;
-                        /** @description For people. The text may change */
-                        message: string;
-                        data: {
-                            /** @description Address ranges, such as 203.0.113.8/32; empty when the operator has not named them */
-                            ranges: string[];
-                        };
-                    };
+                    "application/json": components["schemas"]["SourceIpsResponse"];
                 };
             };
             400: components["responses"]["400.malformed_request.invalid_request.delivery_refused"];
@@ -5274,7 +5266,7 @@ export interface operations {
             503: components["responses"]["503.unavailable"];
         };
     };
-    apiKeyList: {
+    listApiKeys: {
         parameters: {
             query?: {
                 /** @description Most entries that the page may hold */
@@ -5318,13 +5310,7 @@ export interface operations {
                      *       ]
                      *     }
                      */
-                    "application/json": {
-                        /** @constant */
-                        success: true;
-                        /** @description For people. The text may change */
-                        message: string;
-                        data: components["schemas"]["ApiKey"][];
-                    };
+                    "application/json": components["schemas"]["ApiKeyListResponse"];
                 };
             };
             400: components["responses"]["400.malformed_request.invalid_request.delivery_refused"];
@@ -5339,7 +5325,7 @@ export interface operations {
             503: components["responses"]["503.unavailable"];
         };
     };
-    apiKeyCreate: {
+    createApiKey: {
         parameters: {
             query?: never;
             header?: never;
@@ -5382,13 +5368,7 @@ export interface operations {
                      *       }
                      *     }
                      */
-                    "application/json": {
-                        /** @constant */
-                        success: true;
-                        /** @description For people. The text may change */
-                        message: string;
-                        data: components["schemas"]["CreatedApiKey"];
-                    };
+                    "application/json": components["schemas"]["CreatedApiKeyResponse"];
                 };
             };
             400: components["responses"]["400.malformed_request.invalid_request.delivery_refused.invalid_json.incomplete_body.chunks_too_small"];
@@ -5408,7 +5388,7 @@ export interface operations {
             503: components["responses"]["503.unavailable"];
         };
     };
-    apiKeyRotate: {
+    rotateApiKey: {
         parameters: {
             query?: never;
             header?: never;
@@ -5453,13 +5433,7 @@ export interface operations {
                      *       }
                      *     }
                      */
-                    "application/json": {
-                        /** @constant */
-                        success: true;
-                        /** @description For people. The text may change */
-                        message: string;
-                        data: components["schemas"]["CreatedApiKey"];
-                    };
+                    "application/json": components["schemas"]["CreatedApiKeyResponse"];
                 };
             };
             400: components["responses"]["400.malformed_request.invalid_request.delivery_refused.invalid_json.incomplete_body.chunks_too_small"];
@@ -5479,7 +5453,7 @@ export interface operations {
             503: components["responses"]["503.unavailable"];
         };
     };
-    apiKeyDelete: {
+    revokeApiKey: {
         parameters: {
             query?: never;
             header?: never;
@@ -5505,12 +5479,7 @@ export interface operations {
                      *       "message": "API key revoked"
                      *     }
                      */
-                    "application/json": {
-                        /** @constant */
-                        success: true;
-                        /** @description For people. The text may change */
-                        message: string;
-                    };
+                    "application/json": components["schemas"]["EmptyResponse"];
                 };
             };
             400: components["responses"]["400.malformed_request.invalid_request.delivery_refused"];
@@ -5526,7 +5495,7 @@ export interface operations {
             503: components["responses"]["503.unavailable"];
         };
     };
-    meList: {
+    getMe: {
         parameters: {
             query?: never;
             header?: never;
@@ -5562,13 +5531,7 @@ export interface operations {
                      *       }
                      *     }
                      */
-                    "application/json": {
-                        /** @constant */
-                        success: true;
-                        /** @description For people. The text may change */
-                        message: string;
-                        data: components["schemas"]["Me"];
-                    };
+                    "application/json": components["schemas"]["MeResponse"];
                 };
             };
             400: components["responses"]["400.malformed_request.invalid_request.delivery_refused"];
@@ -5583,7 +5546,7 @@ export interface operations {
             503: components["responses"]["503.unavailable"];
         };
     };
-    signingKeyList: {
+    listSigningKeys: {
         parameters: {
             query?: never;
             header?: never;
@@ -5616,13 +5579,7 @@ export interface operations {
                      *       ]
                      *     }
                      */
-                    "application/json": {
-                        /** @constant */
-                        success: true;
-                        /** @description For people. The text may change */
-                        message: string;
-                        data: components["schemas"]["SigningKey"][];
-                    };
+                    "application/json": components["schemas"]["SigningKeyListResponse"];
                 };
             };
             400: components["responses"]["400.malformed_request.invalid_request.delivery_refused"];
@@ -5637,7 +5594,7 @@ export interface operations {
             503: components["responses"]["503.unavailable"];
         };
     };
-    signingKeyRotate: {
+    rotateSigningKey: {
         parameters: {
             query?: never;
             header?: never;
@@ -5673,13 +5630,7 @@ export interface operations {
                      *       }
                      *     }
                      */
-                    "application/json": {
-                        /** @constant */
-                        success: true;
-                        /** @description For people. The text may change */
-                        message: string;
-                        data: components["schemas"]["SigningKey"];
-                    };
+                    "application/json": components["schemas"]["SigningKeyResponse"];
                 };
             };
             400: components["responses"]["400.malformed_request.invalid_request.delivery_refused.invalid_json.incomplete_body.chunks_too_small"];
@@ -5698,7 +5649,7 @@ export interface operations {
             503: components["responses"]["503.unavailable"];
         };
     };
-    auditEventList: {
+    listAuditEvents: {
         parameters: {
             query?: {
                 action?: "company.created" | "company.suspended" | "company.resumed" | "company.exported" | "company.deleted" | "api_key.created" | "api_key.rotated" | "api_key.revoked" | "signing_key.rotated" | "dashboard_link.created" | "dashboard.signed_in" | "portal_link.created" | "portal_link.revoked" | "portal.signed_in" | "portal_settings.updated" | "project.created" | "project.updated" | "project.deleted" | "app.created" | "app.updated" | "app.deleted" | "webhook.created" | "webhook.updated" | "webhook.deleted" | "webhook.secret_rotated" | "webhook.secrets_read" | "webhook.tested" | "resend.started" | "resend.aborted" | "dead_letters.replayed" | "encryption_keys.rotated";
@@ -5765,15 +5716,7 @@ export interface operations {
                      *       "nextCursor": null
                      *     }
                      */
-                    "application/json": {
-                        /** @constant */
-                        success: true;
-                        /** @description For people. The text may change */
-                        message: string;
-                        data: components["schemas"]["AuditEvent"][];
-                        /** @description The `cursor` of the next page; null on the last page */
-                        nextCursor: string | null;
-                    };
+                    "application/json": components["schemas"]["AuditEventListResponse"];
                 };
             };
             400: components["responses"]["400.malformed_request.invalid_request.delivery_refused"];
@@ -5788,7 +5731,7 @@ export interface operations {
             503: components["responses"]["503.unavailable"];
         };
     };
-    statList: {
+    getStats: {
         parameters: {
             query?: {
                 /** @description What one point stands for */
@@ -5849,13 +5792,7 @@ export interface operations {
                      *       }
                      *     }
                      */
-                    "application/json": {
-                        /** @constant */
-                        success: true;
-                        /** @description For people. The text may change */
-                        message: string;
-                        data: components["schemas"]["Stats"];
-                    };
+                    "application/json": components["schemas"]["StatsResponse"];
                 };
             };
             400: components["responses"]["400.malformed_request.invalid_request.delivery_refused"];
@@ -5871,7 +5808,7 @@ export interface operations {
             503: components["responses"]["503.unavailable"];
         };
     };
-    overviewList: {
+    getOverview: {
         parameters: {
             query?: {
                 /** @description The time up to now that is counted */
@@ -5933,13 +5870,7 @@ export interface operations {
                      *       }
                      *     }
                      */
-                    "application/json": {
-                        /** @constant */
-                        success: true;
-                        /** @description For people. The text may change */
-                        message: string;
-                        data: components["schemas"]["Overview"];
-                    };
+                    "application/json": components["schemas"]["OverviewResponse"];
                 };
             };
             400: components["responses"]["400.malformed_request.invalid_request.delivery_refused"];
@@ -5955,7 +5886,7 @@ export interface operations {
             503: components["responses"]["503.unavailable"];
         };
     };
-    failureList: {
+    listFailures: {
         parameters: {
             query?: {
                 /** @description Widened to a whole hour. Defaults to 24 hours ago, and is at most 31 days ago */
@@ -5995,13 +5926,7 @@ export interface operations {
                      *       ]
                      *     }
                      */
-                    "application/json": {
-                        /** @constant */
-                        success: true;
-                        /** @description For people. The text may change */
-                        message: string;
-                        data: components["schemas"]["FailureGroup"][];
-                    };
+                    "application/json": components["schemas"]["FailureGroupListResponse"];
                 };
             };
             400: components["responses"]["400.malformed_request.invalid_request.delivery_refused"];
@@ -6017,7 +5942,7 @@ export interface operations {
             503: components["responses"]["503.unavailable"];
         };
     };
-    findList: {
+    findById: {
         parameters: {
             query: {
                 /** @description Of a project, app, webhook, message, delivery, attempt, resend or API key */
@@ -6052,13 +5977,7 @@ export interface operations {
                      *       }
                      *     }
                      */
-                    "application/json": {
-                        /** @constant */
-                        success: true;
-                        /** @description For people. The text may change */
-                        message: string;
-                        data: components["schemas"]["Found"];
-                    };
+                    "application/json": components["schemas"]["FoundResponse"];
                 };
             };
             400: components["responses"]["400.malformed_request.invalid_request.delivery_refused"];
@@ -6074,7 +5993,7 @@ export interface operations {
             503: components["responses"]["503.unavailable"];
         };
     };
-    circuitList: {
+    listCircuits: {
         parameters: {
             query?: {
                 /** @description Only the webhooks of this app */
@@ -6111,13 +6030,7 @@ export interface operations {
                      *       ]
                      *     }
                      */
-                    "application/json": {
-                        /** @constant */
-                        success: true;
-                        /** @description For people. The text may change */
-                        message: string;
-                        data: components["schemas"]["OpenCircuit"][];
-                    };
+                    "application/json": components["schemas"]["OpenCircuitListResponse"];
                 };
             };
             400: components["responses"]["400.malformed_request.invalid_request.delivery_refused"];
@@ -6133,7 +6046,7 @@ export interface operations {
             503: components["responses"]["503.unavailable"];
         };
     };
-    findAppList: {
+    findApps: {
         parameters: {
             query?: {
                 /** @description Part of the name, in any case, or the whole id or uid */
@@ -6175,15 +6088,7 @@ export interface operations {
                      *       "nextCursor": null
                      *     }
                      */
-                    "application/json": {
-                        /** @constant */
-                        success: true;
-                        /** @description For people. The text may change */
-                        message: string;
-                        data: components["schemas"]["FoundApp"][];
-                        /** @description The `cursor` of the next page; null on the last page */
-                        nextCursor: string | null;
-                    };
+                    "application/json": components["schemas"]["FoundAppListResponse"];
                 };
             };
             400: components["responses"]["400.malformed_request.invalid_request.delivery_refused"];
@@ -6198,7 +6103,7 @@ export interface operations {
             503: components["responses"]["503.unavailable"];
         };
     };
-    appCountList: {
+    getAppCounts: {
         parameters: {
             query: {
                 /** @description Only these, at most 20, with commas between them */
@@ -6233,13 +6138,7 @@ export interface operations {
                      *       ]
                      *     }
                      */
-                    "application/json": {
-                        /** @constant */
-                        success: true;
-                        /** @description For people. The text may change */
-                        message: string;
-                        data: components["schemas"]["AppCounts"][];
-                    };
+                    "application/json": components["schemas"]["AppCountsListResponse"];
                 };
             };
             400: components["responses"]["400.malformed_request.invalid_request.delivery_refused"];
@@ -6254,7 +6153,7 @@ export interface operations {
             503: components["responses"]["503.unavailable"];
         };
     };
-    findWebhookList: {
+    findWebhooks: {
         parameters: {
             query?: {
                 /** @description Part of the URL, the name or an event type, in any case, or the whole id or uid */
@@ -6305,15 +6204,7 @@ export interface operations {
                      *       "nextCursor": null
                      *     }
                      */
-                    "application/json": {
-                        /** @constant */
-                        success: true;
-                        /** @description For people. The text may change */
-                        message: string;
-                        data: components["schemas"]["FoundWebhook"][];
-                        /** @description The `cursor` of the next page; null on the last page */
-                        nextCursor: string | null;
-                    };
+                    "application/json": components["schemas"]["FoundWebhookListResponse"];
                 };
             };
             400: components["responses"]["400.malformed_request.invalid_request.delivery_refused"];
@@ -6328,7 +6219,7 @@ export interface operations {
             503: components["responses"]["503.unavailable"];
         };
     };
-    appPortalLinks: {
+    createPortalLink: {
         parameters: {
             query?: never;
             header?: never;
@@ -6364,13 +6255,7 @@ export interface operations {
                      *       }
                      *     }
                      */
-                    "application/json": {
-                        /** @constant */
-                        success: true;
-                        /** @description For people. The text may change */
-                        message: string;
-                        data: components["schemas"]["PortalLink"];
-                    };
+                    "application/json": components["schemas"]["PortalLinkResponse"];
                 };
             };
             400: components["responses"]["400.malformed_request.invalid_request.delivery_refused.invalid_json.incomplete_body.chunks_too_small"];
@@ -6390,7 +6275,7 @@ export interface operations {
             503: components["responses"]["503.unavailable"];
         };
     };
-    portalLinkList: {
+    listPortalLinks: {
         parameters: {
             query?: {
                 /** @description Only the links to the portal of this app */
@@ -6435,13 +6320,7 @@ export interface operations {
                      *       ]
                      *     }
                      */
-                    "application/json": {
-                        /** @constant */
-                        success: true;
-                        /** @description For people. The text may change */
-                        message: string;
-                        data: components["schemas"]["ListedPortalLink"][];
-                    };
+                    "application/json": components["schemas"]["ListedPortalLinkListResponse"];
                 };
             };
             400: components["responses"]["400.malformed_request.invalid_request.delivery_refused"];
@@ -6457,7 +6336,7 @@ export interface operations {
             503: components["responses"]["503.unavailable"];
         };
     };
-    portalLinkDelete: {
+    revokePortalLink: {
         parameters: {
             query?: never;
             header?: never;
@@ -6483,12 +6362,7 @@ export interface operations {
                      *       "message": "Portal link revoked"
                      *     }
                      */
-                    "application/json": {
-                        /** @constant */
-                        success: true;
-                        /** @description For people. The text may change */
-                        message: string;
-                    };
+                    "application/json": components["schemas"]["EmptyResponse"];
                 };
             };
             400: components["responses"]["400.malformed_request.invalid_request.delivery_refused"];
@@ -6504,7 +6378,7 @@ export interface operations {
             503: components["responses"]["503.unavailable"];
         };
     };
-    portalSettingList: {
+    getPortalSettings: {
         parameters: {
             query?: never;
             header?: never;
@@ -6533,13 +6407,7 @@ export interface operations {
                      *       }
                      *     }
                      */
-                    "application/json": {
-                        /** @constant */
-                        success: true;
-                        /** @description For people. The text may change */
-                        message: string;
-                        data: components["schemas"]["PortalSettings"];
-                    };
+                    "application/json": components["schemas"]["PortalSettingsResponse"];
                 };
             };
             400: components["responses"]["400.malformed_request.invalid_request.delivery_refused"];
@@ -6554,7 +6422,7 @@ export interface operations {
             503: components["responses"]["503.unavailable"];
         };
     };
-    portalSettingPut: {
+    updatePortalSettings: {
         parameters: {
             query?: never;
             header?: never;
@@ -6587,13 +6455,7 @@ export interface operations {
                      *       }
                      *     }
                      */
-                    "application/json": {
-                        /** @constant */
-                        success: true;
-                        /** @description For people. The text may change */
-                        message: string;
-                        data: components["schemas"]["PortalSettings"];
-                    };
+                    "application/json": components["schemas"]["PortalSettingsResponse"];
                 };
             };
             400: components["responses"]["400.malformed_request.invalid_request.delivery_refused.invalid_json.incomplete_body.chunks_too_small"];

@@ -43,6 +43,7 @@ const deps = {
 } as PipelineDeps;
 
 const read = route({
+  operationId: 'readShort',
   method: 'get',
   path: '/read',
   scope: 'read',

@@ -110,6 +110,8 @@ interface RequestQueue {
 type Method = 'get' | 'post' | 'put' | 'delete';
 
 interface RouteSpec {
+  /** Verb and resource, such as `listApps`: the name of the method in generated clients. Never changed. */
+  operationId: string;
   method: Method;
   /** Path without a version prefix. Served with and without `/api/v1`, unless `versionedOnly`. */
   path: string;
@@ -225,10 +227,15 @@ export function upsert<Fields extends z.ZodObject>(
   return spec;
 }
 
-/** Returns the paths at which a route is mounted. */
+type Addressed = Pick<RouteSpec, 'path' | 'versionedOnly' | 'isVersionedInContract'>;
+
+/** Returns the paths at which a route is mounted, the contract's own (docs/contract.md C1.2) first. */
 export function pathsOf({
   path,
   versionedOnly,
-}: Pick<RouteSpec, 'path' | 'versionedOnly'>): string[] {
-  return versionedOnly ? [`/api/v1${path}`] : [path, `/api/v1${path}`];
+  isVersionedInContract,
+}: Addressed): [string, ...string[]] {
+  const versioned = `/api/v1${path}`;
+  if (versionedOnly) return [versioned];
+  return isVersionedInContract ? [versioned, path] : [path, versioned];
 }

@@ -26,7 +26,7 @@ import { routeTable } from '../../../../test/support/api/route-table.ts';
 import { sampleWebhook } from '../../../../test/support/samples/sample-webhook.ts';
 import { NO_FIELDS } from '../http/route.ts';
 import { changesOf, type UpdateWebhookBody } from '../routes/webhook-body.ts';
-import { createDocument, operationIdOf } from './document.ts';
+import { createDocument } from './document.ts';
 
 const routes = routeTable();
 const document = JSON.parse(JSON.stringify(createDocument(routes))) as ApiDocument;
@@ -39,12 +39,12 @@ interface Verdicts {
 
 /** Returns whether the gateway accepts a body, and whether the document does. */
 function verdictsOn(id: string): (body: object) => Verdicts {
-  const schema = routes.find((route) => operationIdOf(route) === id)?.body ?? NO_FIELDS;
+  const schema = routes.find(({ operationId }) => operationId === id)?.body ?? NO_FIELDS;
   const documented = operationsOf(document).find((operation) => operation.id === id);
   const check = compile(documented?.body?.schema ?? {});
   const isAccepted = (body: object): boolean => {
     const { success, data } = schema.strict().safeParse(body);
-    return success && (id !== 'webhookUpdate' || fitsSomeWebhook(data));
+    return success && (id !== 'updateWebhook' || fitsSomeWebhook(data));
   };
   return (body) => ({ gateway: isAccepted(body), document: check(body) });
 }
@@ -107,32 +107,32 @@ const GLOBAL = { url: 'https://example.com', projectId: 'proj_1', environmentId:
 
 describe('the document and the gateway agree on', () => {
   test.each<[string, fc.Arbitrary<object>]>([
-    ['projectCreate', bodiesOf({ name, description, environment, ...ownFields }, [{ name: 'a' }])],
-    ['projectUpdate', bodiesOf({ name, description, ...ownFields }, [{}])],
+    ['createProject', bodiesOf({ name, description, environment, ...ownFields }, [{ name: 'a' }])],
+    ['updateProject', bodiesOf({ name, description, ...ownFields }, [{}])],
     [
-      'appCreate',
+      'createApp',
       bodiesOf({ name, description, environment, ...storage, ...ownFields, projectId: id }, [
         { name: 'a', projectId: 'p' },
       ]),
     ],
-    ['appUpdate', bodiesOf({ name, description, ...storage, ...ownFields }, [{}])],
+    ['updateApp', bodiesOf({ name, description, ...storage, ...ownFields }, [{}])],
     [
-      'webhookCreate',
+      'createWebhook',
       bodiesOf(webhookFields, [OWNED, GLOBAL, ...AUTHS.map((auth) => ({ ...OWNED, ...auth }))]),
     ],
-    ['webhookUpdate', bodiesOf(changes, [{}, ...AUTHS])],
-    ['webhookRotateSecret', bodiesOf({ graceSeconds, secret }, [{}])],
-    ['webhookResendFailed', bodiesOf({ since: time }, [{ since: '2026-01-31T09:30:00Z' }])],
-    ['appResendFailed', bodiesOf({ since: time }, [{ since: '2026-01-31T09:30:00Z' }])],
+    ['updateWebhook', bodiesOf(changes, [{}, ...AUTHS])],
+    ['rotateWebhookSecret', bodiesOf({ graceSeconds, secret }, [{}])],
+    ['startWebhookResend', bodiesOf({ since: time }, [{ since: '2026-01-31T09:30:00Z' }])],
+    ['startAppResend', bodiesOf({ since: time }, [{ since: '2026-01-31T09:30:00Z' }])],
     [
-      'webhookMessageCreate',
+      'createMessage',
       bodiesOf({ appId: id, webhookId: id, payload, ...messageFields }, [
         { appId: 'app_1', payload: {} },
         { webhookId: 'wh_1', payload: {} },
       ]),
     ],
-    ['webhookTest', bodiesOf({}, [{}])],
-    ['apiKeyCreate', bodiesOf({ name }, [{ name: 'a' }])],
+    ['testWebhook', bodiesOf({}, [{}])],
+    ['createApiKey', bodiesOf({ name }, [{ name: 'a' }])],
   ])('every body of %s', (operationId, bodies) => {
     const verdictsOf = verdictsOn(operationId);
     const counts = { yes: 0, no: 0 };

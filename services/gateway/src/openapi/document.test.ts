@@ -6,11 +6,11 @@ import {
   createCompiler,
   type JsonSchema,
   operationsOf,
-  type Parameter,
   resolved,
 } from '../../../../test/support/api/api-document.ts';
 import { routeTable } from '../../../../test/support/api/route-table.ts';
 import { createApp } from '../app.ts';
+import { pathsOf } from '../http/route.ts';
 import { createRequestMemory } from '../http/request-memory.ts';
 import { createRequestsUnderWay } from '../limits/requests-under-way.ts';
 import { createDocument } from './document.ts';
@@ -72,11 +72,20 @@ function* objectsIn(value: unknown): Generator<JsonSchema> {
   for (const member of Object.values(value)) yield* objectsIn(member);
 }
 
+const VERB_AND_RESOURCE =
+  /^(create|list|get|update|delete|find|rotate|revoke|test|resend|start|estimate|abort)[A-Z][A-Za-z]+$/;
+
 describe('the API document', () => {
-  it('has exactly the operations that the app has mounted', () => {
+  it('has each operation that the app has mounted once, at the main address of the contract', () => {
     const mounted = mountedRoutes();
     expect(mounted.length).toBeGreaterThan(40);
-    expect(operations.map(({ method, path }) => `${method} ${path}`).sort()).toEqual(mounted);
+    const addresses = routes.map(({ method, ...route }) =>
+      pathsOf(route).map((path) => `${method.toUpperCase()} ${path.replaceAll(/:(\w+)/g, '{$1}')}`),
+    );
+    expect(addresses.flat().sort()).toEqual(mounted);
+    const documented = operations.map(({ method, path }) => `${method} ${path}`);
+    expect(documented.sort()).toEqual(addresses.map(([main]) => main).sort());
+    expect(documented).toEqual(expect.arrayContaining(['POST /apps', 'GET /api/v1/projects']));
   });
 
   it('has the required fields of OpenAPI 3.1, unique operation ids and declared tags', () => {
@@ -84,6 +93,7 @@ describe('the API document', () => {
     expect(document.info).toMatchObject({ title: 'Posthorn API', version: '0.1.0' });
     const ids = operations.map(({ id }) => id);
     expect(new Set(ids).size).toBe(ids.length);
+    for (const id of ids) expect(id).toMatch(VERB_AND_RESOURCE);
     const known = new Set(document.tags.map(({ name }) => name));
     const used = Object.values(document.paths).flatMap((path) =>
       Object.values(path).flatMap(({ tags }) => tags),
@@ -106,13 +116,17 @@ describe('the API document', () => {
     }
   });
 
-  it('gives the main addresses of the contract the plain operation ids', () => {
-    const idAt = (method: string, path: string) => document.paths[path]?.[method]?.operationId;
-    expect(idAt('post', '/projects')).toBe('projectCreate');
-    expect(idAt('post', '/api/v1/projects')).toBe('projectCreateVersioned');
-    expect(idAt('get', '/api/v1/projects/{projectId}')).toBe('projectGet');
-    expect(idAt('get', '/projects/{projectId}')).toBe('projectGetUnversioned');
-    expect(idAt('post', '/api/v1/webhooks/{webhookId}/rotate-secret')).toBe('webhookRotateSecret');
+  it('names every schema of a response, and lets responses get more fields', () => {
+    for (const { answers } of operations) {
+      for (const [, { schema }] of [...answers].filter(([status]) => status < 400)) {
+        expect(schema).toEqual({ $ref: expect.stringMatching(/\/(\w+Response)$/) });
+      }
+    }
+    const { App, AppResponse, AppListResponse, CreateApp } = document.components.schemas;
+    for (const each of [App, AppResponse, AppListResponse]) {
+      expect(each).not.toHaveProperty('additionalProperties');
+    }
+    expect(CreateApp).toHaveProperty('additionalProperties', false);
   });
 });
 
@@ -173,22 +187,22 @@ describe('the schemas of the API document', () => {
 });
 
 describe('the parameters of the API document', () => {
-  it('require companyid exactly on the routes of docs/contract.md C4.3', () => {
-    const isRequired = (parameters: readonly Parameter[]) =>
-      parameters.find(({ name }) => name === 'companyid')?.required;
-    const required = operations.filter(({ parameters }) => isRequired(parameters) === true);
-    expect(required.map(({ id }) => id.replace(/(Unv|V)ersioned$/, '')).sort()).toEqual(
-      ['appList', 'appGet', 'appUpdate', 'appDelete', 'projectList']
-        .flatMap((id) => [id, id])
-        .sort(),
-    );
+  it('say that companyid is required with x-api-key exactly on the routes of docs/contract.md C4.3', () => {
+    const required = operations.filter((each) => each.needsCompanyId).map(({ id }) => id);
+    expect(required.sort()).toEqual([
+      'deleteApp',
+      'getApp',
+      'listApps',
+      'listProjects',
+      'updateApp',
+    ]);
   });
 
   it('include the defaults of lists', () => {
     const parameter = (id: string, name: string) =>
       operations.find((each) => each.id === id)?.parameters.find((each) => each.name === name);
-    expect(parameter('appList', 'limit')?.schema).toMatchObject({ default: 10, maximum: 100 });
-    expect(parameter('webhookMessageList', 'limit')?.schema).toMatchObject({ default: 50 });
-    expect(parameter('appList', 'projectId')).toMatchObject({ required: true });
+    expect(parameter('listApps', 'limit')?.schema).toMatchObject({ default: 10, maximum: 100 });
+    expect(parameter('listMessages', 'limit')?.schema).toMatchObject({ default: 50 });
+    expect(parameter('listApps', 'projectId')).toMatchObject({ required: true });
   });
 });

@@ -16,6 +16,7 @@ import {
   FAILURE_SCHEMA,
   type FailureResponses,
   NAMED_HEADERS,
+  PROBLEM_SCHEMA,
   successResponse,
 } from './responses.ts';
 
@@ -25,7 +26,7 @@ const GUIDE = readFileSync(join(import.meta.dirname, 'guide.md'), 'utf8');
 export function createDocument(routes: readonly Route[]): JsonSchema {
   const schemas = createSchemaRegistry();
   const failures = createFailureResponses();
-  const operations = routes.flatMap((route) => operationsOf(route, schemas, failures));
+  const paths = pathsFrom(routes, schemas, failures);
   return {
     openapi: '3.1.0',
     info: {
@@ -36,14 +37,16 @@ export function createDocument(routes: readonly Route[]): JsonSchema {
       description: GUIDE,
       license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
     },
-    servers: [{ url: '/' }],
-    security: [{ apiKey: [] }],
+    servers: [
+      { url: '/', description: 'The gateway that serves this document. Clients set their own' },
+    ],
+    security: SCHEMES.map((scheme) => ({ [scheme]: [] })),
     tags: tagsOf(routes),
-    paths: pathsFrom(operations),
+    paths,
     webhooks: { delivery: DELIVERY_REQUEST },
     components: {
-      securitySchemes: { apiKey: { type: 'apiKey', in: 'header', name: 'x-api-key' } },
-      schemas: { Failure: FAILURE_SCHEMA, ...schemas.named },
+      securitySchemes: SECURITY_SCHEMES,
+      schemas: { Failure: FAILURE_SCHEMA, Problem: PROBLEM_SCHEMA, ...schemas.named },
       responses: failures.named,
       parameters: NAMED_PARAMETERS,
       headers: NAMED_HEADERS,
@@ -51,100 +54,79 @@ export function createDocument(routes: readonly Route[]): JsonSchema {
   };
 }
 
+/** Two ways to send an API key. */
+const SECURITY_SCHEMES = {
+  apiKey: { type: 'apiKey', in: 'header', name: 'x-api-key', description: 'Your API key' },
+  bearer: { type: 'http', scheme: 'bearer', description: 'Your API key' },
+};
+
+const SCHEMES = Object.keys(SECURITY_SCHEMES);
+
+/** What each section of the API is about. A section without a text fails the lint. */
+const TAGS: Readonly<Record<string, string>> = {
+  Projects: 'A project groups apps, such as those of one platform or environment',
+  Apps: 'An app is one of your customers, with webhooks of its own',
+  Webhooks: 'A webhook is an endpoint of a customer, and how deliveries to it are signed',
+  'Webhook messages': 'Sending messages, and finding them again',
+  Deliveries: 'A delivery is one message on its way to one webhook, with every attempt',
+  'API keys': 'Keys of your company, for everything or for a part of it',
+  'Signing keys': 'The Ed25519 keys of your company',
+  'Audit log': 'Who changed what, and who read secrets',
+  Statistics: 'Counts of attempts over time',
+  Overview: 'What is going on, and finding things by name or id',
+  Portal: 'Pages that show your customers their own app',
+};
+
 function tagsOf(routes: readonly Route[]): JsonSchema[] {
-  const description =
-    'Projects, apps, webhooks and messages are served with and without `/api/v1`. This section lists the second address of each operation.';
   const names = new Set(routes.map(({ tag }) => tag));
-  return [...[...names].map((name) => ({ name })), { name: ALIAS_TAG, description }];
+  return [...names].map((name) => ({ name, ...(name in TAGS && { description: TAGS[name] }) }));
 }
 
-function pathsFrom(operations: readonly Operation[]): Record<string, JsonSchema> {
+/** Returns the operation of each route, by its main address and method. The guide describes the other addresses. */
+function pathsFrom(
+  routes: readonly Route[],
+  schemas: SchemaRegistry,
+  failures: FailureResponses,
+): Record<string, JsonSchema> {
   const paths: Record<string, JsonSchema> = {};
-  for (const { path, method, operation } of operations) (paths[path] ??= {})[method] = operation;
+  for (const route of routes) {
+    const path = pathsOf(route)[0].replaceAll(/:(\w+)/g, '{$1}');
+    (paths[path] ??= {})[route.method] = operationOf(route, schemas, failures);
+  }
   return paths;
 }
 
-/** The tag of operations at their second address. */
-const ALIAS_TAG = 'Other addresses';
-
-interface Operation {
-  path: string;
-  method: string;
-  operation: JsonSchema;
-}
-
-/** Returns the operation of a route at each of its addresses, the main one (docs/contract.md C1.2) first. */
-function operationsOf(
+function operationOf(
   route: Route,
   schemas: SchemaRegistry,
   failures: FailureResponses,
-): Operation[] {
+): JsonSchema {
+  const { tag, operationId, summary, description } = route;
   const body = requestBody(route, schemas);
-  const same = {
+  return {
+    tags: [tag],
+    operationId,
+    summary,
+    ...(description !== undefined && { description }),
     parameters: parametersOf(route, schemas),
     security: securityOf(route),
     ...(body && { requestBody: body }),
     responses: { ...successResponse(route, schemas), ...failures.of(route) },
   };
-  return addressesOf(route).map((path, index) => ({
-    path: path.replaceAll(/:(\w+)/g, '{$1}'),
-    method: route.method,
-    operation: { ...(index === 0 ? headOf(route) : aliasHeadOf(route)), ...same },
-  }));
 }
 
 /** Every key may use a route without a scope; everyone, without a key, one that is for everyone. */
 function securityOf({ scope, forEveryone }: Route): JsonSchema[] {
-  const keyed = { apiKey: scope === undefined ? [] : [scope] };
-  return forEveryone ? [{}, keyed] : [keyed];
-}
-
-function addressesOf(route: Route): string[] {
-  const [main = '', ...others] = pathsOf(route);
-  return route.isVersionedInContract ? [...others, main] : [main, ...others];
-}
-
-function headOf(route: Route): JsonSchema {
-  const { tag, summary, description } = route;
-  return {
-    tags: [tag],
-    operationId: operationIdOf(route),
-    summary,
-    ...(description !== undefined && { description }),
-  };
-}
-
-function aliasHeadOf(route: Route): JsonSchema {
-  const [main = ''] = addressesOf(route);
-  const suffix = route.isVersionedInContract ? 'Unversioned' : 'Versioned';
-  return {
-    tags: [ALIAS_TAG],
-    operationId: operationIdOf(route) + suffix,
-    summary: route.summary,
-    description: `The same as \`${route.method.toUpperCase()} ${main.replaceAll(/:(\w+)/g, '{$1}')}\`, at its second address.`,
-  };
-}
-
-/** Returns resource and action, such as `webhookCreate`, `webhookRotateSecret` or `webhookMessageDeliveries`. */
-export function operationIdOf({ method, path }: Route): string {
-  const words = path.split('/').filter((word) => word !== '' && !word.startsWith(':'));
-  const [resource = '', ...actions] = words;
-  const singular = resource.replace(/ies$/, 'y').replace(/s$/, '');
-  const verb = path.includes(':') ? ON_ONE[method] : ON_ALL[method];
-  return camelCase([singular, ...(actions.length > 0 ? actions : [verb ?? method])].join('-'));
-}
-
-const ON_ALL: Partial<Record<Route['method'], string>> = { get: 'list', post: 'create' };
-const ON_ONE: Partial<Record<Route['method'], string>> = { put: 'update' };
-
-function camelCase(dashed: string): string {
-  return dashed.replaceAll(/-([a-z])/g, (_, letter: string) => letter.toUpperCase());
+  const keyed = SCHEMES.map((scheme) => ({ [scheme]: scope === undefined ? [] : [scope] }));
+  return forEveryone ? [{}, ...keyed] : keyed;
 }
 
 /** For `components.parameters`. */
 const NAMED_PARAMETERS: Record<string, JsonSchema> = {
-  CompanyId: companyId(false, 'Id of your company. Optional; must be the company of the API key'),
-  RequiredCompanyId: companyId(true, 'Id of your company. Must be the company of the API key'),
+  CompanyId: companyId('Id of your company. Optional; must be the company of the API key'),
+  CompanyIdWithKey: companyId(
+    'Id of your company, which must be that of the API key. Required with `x-api-key`, optional with `Authorization: Bearer`',
+  ),
   RequestId: {
     in: 'header',
     name: 'X-Request-Id',
@@ -154,9 +136,9 @@ const NAMED_PARAMETERS: Record<string, JsonSchema> = {
   },
 };
 
-function companyId(required: boolean, description: string): JsonSchema {
+function companyId(description: string): JsonSchema {
   const schema = { type: 'string', minLength: 1, examples: [exampleId('comp')] };
-  return { in: 'header', name: 'companyid', required, description, schema };
+  return { in: 'header', name: 'companyid', description, schema };
 }
 
 const reference = (name: string): JsonSchema => ({ $ref: `#/components/parameters/${name}` });
@@ -167,7 +149,7 @@ function parametersOf(route: Route, schemas: SchemaRegistry): JsonSchema[] {
     ...pathParameters(route),
     ...queryParameters(route, schemas),
     ...headerParameters(route, schemas),
-    reference(route.needsCompanyId ? 'RequiredCompanyId' : 'CompanyId'),
+    reference(route.needsCompanyId ? 'CompanyIdWithKey' : 'CompanyId'),
     reference('RequestId'),
   ];
 }

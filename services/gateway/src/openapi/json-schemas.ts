@@ -5,10 +5,15 @@ export type JsonSchema = Record<string, unknown>;
 
 /** Converts zod schemas to JSON Schemas, and collects those that have a name (`.meta({ id })`). */
 export interface SchemaRegistry {
-  /** The schema of a request, before conversion. Bodies have no other fields. */
+  /** The schema of a request, before conversion. It has no other fields. */
   ofInput: (schema: z.ZodType) => JsonSchema;
-  /** The schema after conversion: for responses, and for query parameters, which are sent as text. */
+  /**
+   * The schema after conversion: for responses, whose objects may get more fields, and for query parameters, which are
+   * sent as text.
+   */
   ofOutput: (schema: z.ZodType) => JsonSchema;
+  /** Gives a schema a name, and returns the reference to it. Throws if a different schema has the name. */
+  name: (name: string, schema: JsonSchema) => JsonSchema;
   /** For `components.schemas`, by name. */
   named: Record<string, JsonSchema>;
 }
@@ -24,7 +29,8 @@ export function createSchemaRegistry(): SchemaRegistry {
     const converted = z.toJSONSchema(schema, {
       io: side,
       override: ({ zodSchema, jsonSchema }) => {
-        refine(jsonSchema, side === 'input' && zodSchema instanceof z.ZodObject);
+        if (zodSchema instanceof z.ZodObject) closeOrOpen(jsonSchema, side);
+        refine(jsonSchema);
       },
     });
     const { $defs = {}, ...root } = withRefs(converted) as JsonSchema;
@@ -37,13 +43,22 @@ export function createSchemaRegistry(): SchemaRegistry {
 
   return {
     named,
+    name(name, schema) {
+      addOnce(named, name, schema);
+      return { $ref: NAMED_AT + name };
+    },
     ofInput: (schema) => convert(schema, 'input'),
     ofOutput: (schema) => convert(schema, 'output'),
   };
 }
 
-function refine(schema: JsonSchema, isClosed: boolean): void {
-  if (isClosed) schema.additionalProperties = false;
+/** Unknown fields of a request are refused. A response may get fields, which a strict client would refuse. */
+function closeOrOpen(schema: JsonSchema, side: Side): void {
+  if (side === 'input') schema.additionalProperties = false;
+  else if (schema.additionalProperties === false) delete schema.additionalProperties;
+}
+
+function refine(schema: JsonSchema): void {
   if (schema.minimum === Number.MIN_SAFE_INTEGER) delete schema.minimum;
   if (schema.maximum === Number.MAX_SAFE_INTEGER) delete schema.maximum;
   if ('example' in schema) {

@@ -13,15 +13,15 @@ import type { JsonSchema, SchemaRegistry } from './json-schemas.ts';
 
 /** Returns the success responses of a route, in their envelope, by status. An upsert has another one when it creates. */
 export function successResponse(route: Route, schemas: SchemaRegistry): Record<string, JsonSchema> {
-  const takesKey = route.headers?.some(({ name }) => name === 'Idempotency-Key') ?? false;
-  const responses = [route.response, ...(route.upsert ? [route.upsert.response] : [])];
+  const { operationId, headers = [], upsert } = route;
+  const takesKey = headers.some(({ name }) => name === 'Idempotency-Key');
+  const responses = [route.response, ...(upsert ? [upsert.response] : [])];
   return Object.fromEntries(
     responses.map((response) => {
-      const { schema, example } = envelopeOf(response, schemas);
       const described = {
         description: response.message,
         headers: { ...COMMON_HEADERS, ...(takesKey && IDEMPOTENCY_REPLAYED) },
-        content: { 'application/json': { schema, example } },
+        content: { 'application/json': envelopeOf({ operationId, response }, schemas) },
       };
       return [response.status, described];
     }),
@@ -33,7 +33,11 @@ interface Envelope {
   example: JsonSchema;
 }
 
-function envelopeOf(response: Route['response'], schemas: SchemaRegistry): Envelope {
+/** Routes with the same data share one named envelope, such as `AppResponse` or `AppListResponse`. */
+function envelopeOf(
+  { operationId, response }: Pick<Route, 'operationId' | 'response'>,
+  schemas: SchemaRegistry,
+): Envelope {
   const { message } = response;
   const data = response.data && schemas.ofOutput(response.data);
   const properties = {
@@ -42,14 +46,10 @@ function envelopeOf(response: Route['response'], schemas: SchemaRegistry): Envel
     ...(data && { data }),
     ...(response.hasCursor && { nextCursor: NEXT_CURSOR }),
   };
+  const envelope = { type: 'object', required: Object.keys(properties), properties };
   const example = data && { data: exampleOf(data, schemas.named) };
   return {
-    schema: {
-      type: 'object',
-      required: Object.keys(properties),
-      properties,
-      additionalProperties: false,
-    },
+    schema: schemas.name(envelopeNameOf(operationId, data), envelope),
     example: {
       success: true,
       message,
@@ -57,6 +57,15 @@ function envelopeOf(response: Route['response'], schemas: SchemaRegistry): Envel
       ...(response.hasCursor && { nextCursor: null }),
     },
   };
+}
+
+/** Throws for data without a name: a generator would make one up, and another one after the next change. */
+function envelopeNameOf(operationId: string, data: JsonSchema | undefined): string {
+  if (data === undefined) return 'EmptyResponse';
+  const { $ref } = (data.items ?? data) as JsonSchema;
+  if (typeof $ref !== 'string') throw new Error(`the data of ${operationId} have no id`);
+  const name = $ref.slice($ref.lastIndexOf('/') + 1);
+  return `${name}${data.items === undefined ? '' : 'List'}Response`;
 }
 
 const NEXT_CURSOR = {
@@ -78,22 +87,23 @@ export const FAILURE_SCHEMA: JsonSchema = {
     errors: {
       type: 'array',
       description: 'Every problem of the request, at most 100. Present with `invalid_request` only',
-      items: {
-        type: 'object',
-        required: ['path', 'message'],
-        properties: {
-          path: {
-            type: 'string',
-            description:
-              'Name of the field, query parameter or header. Names of nested fields are joined by dots',
-          },
-          message: { type: 'string' },
-        },
-        additionalProperties: false,
-      },
+      items: { $ref: '#/components/schemas/Problem' },
     },
   },
-  additionalProperties: false,
+};
+
+/** One entry of `errors` of a failure, named `Problem` in the document. */
+export const PROBLEM_SCHEMA: JsonSchema = {
+  type: 'object',
+  required: ['path', 'message'],
+  properties: {
+    path: {
+      type: 'string',
+      description:
+        'Name of the field, query parameter or header. Names of nested fields are joined by dots',
+    },
+    message: { type: 'string' },
+  },
 };
 
 export interface FailureResponses {

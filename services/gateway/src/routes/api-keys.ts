@@ -112,6 +112,7 @@ export function apiKeyRoutes(gateway: Gateway): Route[] {
 
 function createKey({ apiKeys, apps }: Gateway): Route {
   return route({
+    operationId: 'createApiKey',
     method: 'post',
     path,
     versionedOnly,
@@ -144,6 +145,7 @@ function createKey({ apiKeys, apps }: Gateway): Route {
 
 function listKeys({ apiKeys }: Gateway): Route {
   return route({
+    operationId: 'listApiKeys',
     method: 'get',
     path,
     versionedOnly,
@@ -161,6 +163,7 @@ function listKeys({ apiKeys }: Gateway): Route {
 
 function rotateKey({ apiKeys }: Gateway): Route {
   return route({
+    operationId: 'rotateApiKey',
     method: 'post',
     path: `${path}/:keyId/rotate`,
     versionedOnly,
@@ -187,6 +190,7 @@ function rotateKey({ apiKeys }: Gateway): Route {
 
 function revokeKey({ apiKeys }: Gateway): Route {
   return route({
+    operationId: 'revokeApiKey',
     method: 'delete',
     path: `${path}/:keyId`,
     versionedOnly,
@@ -220,6 +224,7 @@ const meSchema = z
 /** See docs/contract.md C4.8. */
 function readMe({ apiKeys, companies }: Gateway): Route {
   return route({
+    operationId: 'getMe',
     method: 'get',
     path: '/me',
     versionedOnly,

@@ -126,6 +126,7 @@ export function appRoutes(gateway: Gateway): Route[] {
 
 function createApp(gateway: Gateway): Route {
   return route({
+    operationId: 'createApp',
     method: 'post',
     path: '/apps',
     scope: 'webhooks:write',
@@ -151,6 +152,7 @@ function createApp(gateway: Gateway): Route {
 
 function listApps(gateway: Gateway): Route {
   return route({
+    operationId: 'listApps',
     method: 'get',
     path: '/apps',
     needsCompanyId,
@@ -169,6 +171,7 @@ function listApps(gateway: Gateway): Route {
 
 function getApp(gateway: Gateway): Route {
   return route({
+    operationId: 'getApp',
     method: 'get',
     path,
     needsCompanyId,
@@ -186,6 +189,7 @@ function getApp(gateway: Gateway): Route {
 
 function updateApp(gateway: Gateway): Route {
   return route({
+    operationId: 'updateApp',
     method: 'put',
     path,
     needsCompanyId,
@@ -246,6 +250,7 @@ function describeUpdate({ before, after }: Changed<AppDocument>): ApiResponse {
 
 function deleteApp(gateway: Gateway): Route {
   return route({
+    operationId: 'deleteApp',
     method: 'delete',
     path,
     needsCompanyId,
@@ -286,6 +291,7 @@ const appCountsSchema = z
 /** See docs/contract.md C21.9. */
 export function appCountsRoute(gateway: Gateway): Route {
   return route({
+    operationId: 'getAppCounts',
     method: 'get',
     path: '/app-counts',
     versionedOnly: true,
@@ -326,6 +332,7 @@ const foundAppSchema = z
 /** See docs/contract.md C21.7. */
 export function findAppsRoute({ db }: Gateway): Route {
   return route({
+    operationId: 'findApps',
     method: 'get',
     path: '/find-apps',
     versionedOnly: true,

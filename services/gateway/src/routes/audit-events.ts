@@ -18,9 +18,11 @@ const change = z
   .meta({ id: 'AuditChange' });
 
 const actor = z.discriminatedUnion('kind', [
-  z.object({ kind: z.literal('apiKey'), keyId: idField('key') }),
-  z.object({ kind: z.literal('portalLink'), linkId: idField('plnk') }),
-  z.object({ kind: z.enum(['admin', 'system']) }),
+  z.object({ kind: z.literal('apiKey'), keyId: idField('key') }).meta({ id: 'ApiKeyActor' }),
+  z
+    .object({ kind: z.literal('portalLink'), linkId: idField('plnk') })
+    .meta({ id: 'PortalLinkActor' }),
+  z.object({ kind: z.enum(['admin', 'system']) }).meta({ id: 'ActorWithoutId' }),
 ]);
 
 const target = z.object({
@@ -114,6 +116,7 @@ const MAX_PAGE_CHARS = 1_048_576;
 export function auditEventRoutes({ auditEvents }: Gateway): Route[] {
   return [
     route({
+      operationId: 'listAuditEvents',
       method: 'get',
       path: '/audit-events',
       versionedOnly: true,

@@ -43,6 +43,21 @@ const attemptSchema = z
   })
   .meta({ id: 'Attempt' });
 
+/** An attempt that was made, as its delivery shows it. */
+const madeAttemptSchema = z
+  .object({
+    ...attemptSchema.shape,
+    number: z.int().min(1),
+    outcome: z.enum(OUTCOMES),
+    failureReason: z
+      .string()
+      .nullable()
+      .meta({ description: 'Why there was no access token, with `token_failed`; else null' }),
+    durationMs: z.int(),
+    responseHeaders: headerFields,
+  })
+  .meta({ id: 'MadeAttempt' });
+
 export const deliverySchema = z
   .object({
     id: idField('dlv'),
@@ -55,19 +70,7 @@ export const deliverySchema = z
       .meta({ description: 'Why the delivery was cancelled; null otherwise' }),
     attemptCount: z.int(),
     nextAttemptAt: timeField.nullable(),
-    attempts: z.array(
-      z.object({
-        ...attemptSchema.shape,
-        number: z.int().min(1),
-        outcome: z.enum(OUTCOMES),
-        failureReason: z
-          .string()
-          .nullable()
-          .meta({ description: 'Why there was no access token, with `token_failed`; else null' }),
-        durationMs: z.int(),
-        responseHeaders: headerFields,
-      }),
-    ),
+    attempts: z.array(madeAttemptSchema),
     createdAt: timeField,
     updatedAt: timeField,
   })
@@ -118,12 +121,14 @@ export function describeDelivery(
   };
 }
 
-const deliverySummary = z.object({
-  id: idField('dlv'),
-  webhookId: idField('wh'),
-  status: deliveryStatusSchema,
-  attemptCount: z.int(),
-});
+const deliverySummary = z
+  .object({
+    id: idField('dlv'),
+    webhookId: idField('wh'),
+    status: deliveryStatusSchema,
+    attemptCount: z.int(),
+  })
+  .meta({ id: 'DeliverySummary' });
 
 /** A message in the response to its creation (docs/contract.md C7.7). */
 export const createdMessageSchema = z

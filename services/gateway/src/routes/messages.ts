@@ -58,6 +58,7 @@ export function messageRoutes(gateway: Gateway): Route[] {
 
 function listRoute(gateway: Gateway): Route {
   return route({
+    operationId: 'listMessages',
     method: 'get',
     path: '/webhook-messages',
     versionedOnly,
@@ -104,6 +105,7 @@ function appOfList({ appId }: Caller, webhookId: string | undefined): string | u
 
 function getRoute(gateway: Gateway): Route {
   return route({
+    operationId: 'getMessage',
     method: 'get',
     path: '/webhook-messages/:messageId',
     versionedOnly,
@@ -123,6 +125,7 @@ function getRoute(gateway: Gateway): Route {
 
 function deliveriesRoute(gateway: Gateway): Route {
   return route({
+    operationId: 'listMessageDeliveries',
     method: 'get',
     path: '/webhook-messages/:messageId/deliveries',
     versionedOnly,
@@ -155,6 +158,7 @@ function deliveriesRoute(gateway: Gateway): Route {
 
 function deliveryRoute(gateway: Gateway): Route {
   return route({
+    operationId: 'getDelivery',
     method: 'get',
     path: '/deliveries/:deliveryId',
     versionedOnly,
@@ -209,6 +213,7 @@ const createBody = z
   )
   .meta({
     id: 'CreateMessage',
+    // Not `oneOf`, of which generators of clients make two classes without the other fields.
     if: given('appId'),
     then: { properties: { webhookId: { type: 'null' } } },
     else: given('webhookId'),
@@ -216,6 +221,7 @@ const createBody = z
 
 function createRoute({ acceptIdempotent, hasRoomToAccept, logger }: Gateway): Route {
   return route({
+    operationId: 'createMessage',
     method: 'post',
     path: '/webhook-messages',
     scope: 'messages:write',

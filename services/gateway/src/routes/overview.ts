@@ -69,7 +69,7 @@ const overviewSchema = z
     }),
     latencyMs: z
       .object({ p50: milliseconds, p99: milliseconds })
-      .meta({ description: 'How long the attempts took; null without any' }),
+      .meta({ id: 'OverviewLatency', description: 'How long the attempts took; null without any' }),
     series: z.array(seriesSchema).meta({
       description: 'Attempts by minute (`1h`), hour (`24h`, `7d`) or day (`30d`), oldest first',
     }),
@@ -183,6 +183,7 @@ export function overviewRoutes(gateway: Gateway): Route[] {
 
 function getOverview(gateway: Gateway): Route {
   return route({
+    operationId: 'getOverview',
     ...common,
     path: '/overview',
     summary: 'Get what happened lately at a glance',
@@ -206,6 +207,7 @@ const DAY_MS = 86_400_000;
 
 function listFailures(gateway: Gateway): Route {
   return route({
+    operationId: 'listFailures',
     ...common,
     path: '/failures',
     summary: 'List the failed attempts by webhook and outcome, the most frequent first',
@@ -235,6 +237,7 @@ function spanSince(since: string | undefined, nowMs: number) {
 
 function find(gateway: Gateway): Route {
   return route({
+    operationId: 'findById',
     ...common,
     path: '/find',
     summary: 'Find out what an id is of',

@@ -149,6 +149,7 @@ export function portalRoutes(gateway: Gateway): Route[] {
 
 function createLink(gateway: Gateway): Route {
   return route({
+    operationId: 'createPortalLink',
     method: 'post',
     path: '/apps/:appId/portal-links',
     versionedOnly,
@@ -190,6 +191,7 @@ function createLink(gateway: Gateway): Route {
 
 function listLinks(gateway: Gateway): Route {
   return route({
+    operationId: 'listPortalLinks',
     method: 'get',
     path: '/portal-links',
     versionedOnly,
@@ -226,6 +228,7 @@ function describeLink(link: ListedPortalLink): z.infer<typeof listedSchema> {
 
 function revokeLink(gateway: Gateway): Route {
   return route({
+    operationId: 'revokePortalLink',
     method: 'delete',
     path: '/portal-links/:linkId',
     versionedOnly,
@@ -260,6 +263,7 @@ const settingsBody = z.object(settingsFields).meta({ id: 'UpdatePortalSettings' 
 
 function readSettings({ portalSettings }: Gateway): Route {
   return route({
+    operationId: 'getPortalSettings',
     method: 'get',
     path: '/portal-settings',
     versionedOnly,
@@ -276,6 +280,7 @@ function readSettings({ portalSettings }: Gateway): Route {
 
 function writeSettings({ portalSettings }: Gateway): Route {
   return route({
+    operationId: 'updatePortalSettings',
     method: 'put',
     path: '/portal-settings',
     versionedOnly,

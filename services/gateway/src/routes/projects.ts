@@ -97,6 +97,7 @@ export function projectRoutes(gateway: Gateway): Route[] {
 
 function createProject(gateway: Gateway): Route {
   return route({
+    operationId: 'createProject',
     method: 'post',
     path: '/projects',
     scope: 'webhooks:write',
@@ -122,6 +123,7 @@ function createProject(gateway: Gateway): Route {
 
 function listProjects(gateway: Gateway): Route {
   return route({
+    operationId: 'listProjects',
     method: 'get',
     path: '/projects',
     scope: 'read',
@@ -142,6 +144,7 @@ function listProjects(gateway: Gateway): Route {
 
 function getProject(gateway: Gateway): Route {
   return route({
+    operationId: 'getProject',
     method: 'get',
     path,
     isVersionedInContract,
@@ -158,6 +161,7 @@ function getProject(gateway: Gateway): Route {
 
 function updateProject(gateway: Gateway): Route {
   return route({
+    operationId: 'updateProject',
     method: 'put',
     path,
     isVersionedInContract,
@@ -212,6 +216,7 @@ function describeUpdate({ before, after }: Changed<ProjectDocument>): ApiRespons
 
 function deleteProject(gateway: Gateway): Route {
   return route({
+    operationId: 'deleteProject',
     method: 'delete',
     path,
     isVersionedInContract,

@@ -86,6 +86,7 @@ export function resendRoutes(gateway: Gateway): Route[] {
 
 function resendRoute(gateway: Gateway): Route {
   return route({
+    operationId: 'resendDelivery',
     method: 'post',
     path: '/deliveries/:deliveryId/resend',
     versionedOnly,
@@ -124,6 +125,7 @@ function resendRoute(gateway: Gateway): Route {
 
 function listRoute({ resends }: Gateway): Route {
   return route({
+    operationId: 'listResends',
     method: 'get',
     path: '/resends',
     versionedOnly,
@@ -153,6 +155,7 @@ function listRoute({ resends }: Gateway): Route {
 
 function getRoute(gateway: Gateway): Route {
   return route({
+    operationId: 'getResend',
     method: 'get',
     path: '/resends/:resendId',
     versionedOnly,
@@ -172,6 +175,7 @@ function getRoute(gateway: Gateway): Route {
 
 function abortRoute({ resends, nowMs }: Gateway): Route {
   return route({
+    operationId: 'abortResend',
     method: 'post',
     path: '/resends/:resendId/abort',
     versionedOnly,
@@ -261,6 +265,7 @@ export function resendFailedRoutes({ startResend, resends }: Gateway): Route[] {
   const creation = { find: findStarted(resends) };
   return [
     route({
+      operationId: 'startWebhookResend',
       method: 'post',
       path: '/webhooks/:webhookId/resend-failed',
       versionedOnly,
@@ -282,6 +287,7 @@ export function resendFailedRoutes({ startResend, resends }: Gateway): Route[] {
       },
     }),
     route({
+      operationId: 'startAppResend',
       method: 'post',
       path: '/apps/:appId/resend-failed',
       versionedOnly,
@@ -315,6 +321,7 @@ const findStarted =
 function estimateRoutes(startResend: Gateway['startResend']): Route[] {
   return [
     route({
+      operationId: 'estimateWebhookResend',
       ...estimate,
       path: '/webhooks/:webhookId/resend-failed/estimate',
       tag: 'Webhooks',
@@ -326,6 +333,7 @@ function estimateRoutes(startResend: Gateway['startResend']): Route[] {
       },
     }),
     route({
+      operationId: 'estimateAppResend',
       ...estimate,
       path: '/apps/:appId/resend-failed/estimate',
       tag: 'Apps',

@@ -66,6 +66,7 @@ export function signingKeyRoutes(gateway: Gateway): Route[] {
 
 function listSigningKeys({ companyKeys }: Gateway): Route {
   return route({
+    operationId: 'listSigningKeys',
     method: 'get',
     path,
     versionedOnly: true,
@@ -85,6 +86,7 @@ function listSigningKeys({ companyKeys }: Gateway): Route {
 
 function rotateSigningKey({ companyKeys }: Gateway): Route {
   return route({
+    operationId: 'rotateSigningKey',
     method: 'post',
     path: `${path}/rotate`,
     versionedOnly: true,

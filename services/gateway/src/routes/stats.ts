@@ -35,6 +35,7 @@ const pointSchema = z
     latencyMs: z
       .object({ mean: z.int(), max: z.int(), p50: z.int(), p95: z.int(), p99: z.int() })
       .meta({
+        id: 'StatsLatency',
         description:
           'How long the attempts took. Percentiles are estimates within the steps 1, 2, 5, 10 … 60,000 ms',
       }),
@@ -134,6 +135,7 @@ const query = z
 export function statsRoutes(gateway: Gateway): Route[] {
   return [
     route({
+      operationId: 'getStats',
       method: 'get',
       path: '/stats',
       versionedOnly: true,
@@ -205,6 +207,7 @@ const MOST = 1_000;
 export function circuitRoutes(gateway: Gateway): Route[] {
   return [
     route({
+      operationId: 'listCircuits',
       method: 'get',
       path: '/circuits',
       versionedOnly: true,

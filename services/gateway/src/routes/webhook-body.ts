@@ -69,7 +69,10 @@ const NAMED_METHODS = AUTH_NAMES.slice(1);
 const IS_NAMED = { anyOf: NAMED_METHODS.map(has) };
 const IS_AUTHORIZATION = { anyOf: AUTH_NAMES.filter(setsAuthorization).map(has) };
 
-/** The rules between the fields of a new webhook, as far as JSON Schema can express them. */
+/**
+ * The rules between the fields of a new webhook, as far as JSON Schema can express them. Written with `if`, which generators
+ * of clients skip: of a `oneOf` they make classes that have only the fields that it names.
+ */
 const CREATE_RULES = {
   allOf: [
     {

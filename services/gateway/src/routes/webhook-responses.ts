@@ -70,10 +70,12 @@ export const healthSchema = z
     successRate: z.number().min(0).max(1).nullable().meta({
       description: 'Share of the examined attempts that succeeded; null without attempts',
     }),
-    latencyMs: z
-      .object({ p50: z.number().nullable(), p95: z.number().nullable() })
-      .meta({ description: 'Duration of the examined attempts; null without attempts' }),
+    latencyMs: z.object({ p50: z.number().nullable(), p95: z.number().nullable() }).meta({
+      id: 'HealthLatency',
+      description: 'Duration of the examined attempts; null without attempts',
+    }),
     concurrency: z.object({ now: z.int(), floor: z.int(), ceiling: z.int() }).meta({
+      id: 'HealthConcurrency',
       description:
         'Attempts that may run at once. The limit grows while attempts wait and the endpoint responds well; it shrinks on 429, 503, timeouts and rising latency',
     }),

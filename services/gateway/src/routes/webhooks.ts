@@ -89,6 +89,7 @@ export function webhookRoutes(gateway: Gateway): Route[] {
 
 function createRoute(gateway: Gateway): Route {
   return route({
+    operationId: 'createWebhook',
     method: 'post',
     path: '/webhooks',
     scope: 'webhooks:write',
@@ -148,6 +149,7 @@ async function ensureSigningKey(
 
 function listRoute(gateway: Gateway): Route {
   return route({
+    operationId: 'listWebhooks',
     method: 'get',
     path: '/webhooks',
     scope: 'read',
@@ -177,6 +179,7 @@ const LONG_LIST_BYTES = 4_194_304;
 
 function getRoute(gateway: Gateway): Route {
   return route({
+    operationId: 'getWebhook',
     method: 'get',
     path,
     scope: 'read',
@@ -199,6 +202,7 @@ function getRoute(gateway: Gateway): Route {
 
 function updateRoute(gateway: Gateway): Route {
   return route({
+    operationId: 'updateWebhook',
     method: 'put',
     path,
     scope: 'webhooks:write',
@@ -296,6 +300,7 @@ function isSameOwner(webhook: Webhook, given: NewWebhook): boolean {
 
 function deleteRoute(gateway: Gateway): Route {
   return route({
+    operationId: 'deleteWebhook',
     method: 'delete',
     path: '/webhooks/:webhookId',
     scope: 'webhooks:write',
@@ -344,6 +349,7 @@ const foundWebhookSchema = z
 /** See docs/contract.md C21.8. */
 export function findWebhooksRoute({ db }: Gateway): Route {
   return route({
+    operationId: 'findWebhooks',
     method: 'get',
     path: '/find-webhooks',
     versionedOnly: true,
@@ -403,6 +409,7 @@ const rotateBody = z
 
 function rotateRoute(gateway: Gateway): Route {
   return route({
+    operationId: 'rotateWebhookSecret',
     method: 'post',
     path: '/webhooks/:webhookId/rotate-secret',
     versionedOnly,
@@ -436,6 +443,7 @@ function rotateRoute(gateway: Gateway): Route {
 
 function testWebhook(gateway: Gateway): Route {
   return route({
+    operationId: 'testWebhook',
     method: 'post',
     path: '/webhooks/:webhookId/test',
     versionedOnly,
@@ -467,6 +475,7 @@ const testKeyOf = (id: string): string => `test\n${id}`;
 
 function webhookHealth(gateway: Gateway): Route {
   return route({
+    operationId: 'getWebhookHealth',
     method: 'get',
     path: '/webhooks/:webhookId/health',
     versionedOnly,
