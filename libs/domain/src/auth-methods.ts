@@ -99,6 +99,7 @@ const hmac = {
     },
     signatureAlgorithm: {
       schema: z.enum(SIGNATURE_ALGORITHMS, 'must be hmac-sha256 or ed25519').meta({
+        id: 'SignatureAlgorithm',
         description:
           'For `hmac`: what signs the deliveries. `ed25519` signs with the key of your company, and receivers verify with its public key',
       }),
@@ -224,6 +225,7 @@ const oauth2 = {
     },
     oauth2ClientAuthentication: {
       schema: z.enum(CLIENT_AUTHENTICATIONS, 'must be basic or post').meta({
+        id: 'ClientAuthentication',
         description:
           'Whether id and secret are sent to the token server in `Authorization` (`basic`, the default) or in the body (`post`)',
       }),
@@ -237,6 +239,10 @@ const oauth2 = {
 /** The methods as requests name them. The first one is the default. */
 export const AUTH_NAMES = ['hmac', 'basic', 'apiKey', 'oauth2'] as const;
 export type AuthName = (typeof AUTH_NAMES)[number];
+
+const authName = z
+  .enum(AUTH_NAMES, 'must be hmac, basic, apiKey or oauth2')
+  .meta({ id: 'AuthMethodName' });
 
 /** By the names in requests. */
 const METHODS = { hmac, basic, apiKey, oauth2 };
@@ -272,8 +278,7 @@ export function authShape(policy: EgressPolicy): AuthShape {
     name,
     typeof schema === 'function' ? schema(policy) : schema,
   ]);
-  const authMethod = z.enum(AUTH_NAMES, 'must be hmac, basic, apiKey or oauth2');
-  return { authMethod, ...Object.fromEntries(schemas) } as AuthShape;
+  return { authMethod: authName, ...Object.fromEntries(schemas) } as AuthShape;
 }
 
 /** The fields of a request that choose a method and its credentials. */

@@ -82,7 +82,7 @@ describe('Own ids', () => {
       const of = (where: string, shape: object = {}) =>
         Object.keys(shape).map((name) => `${where} ${name}`);
       const all = [...inPath, ...of('query', route.query.shape), ...of('body', route.body?.shape)];
-      const path = String(pathsOf(route).at(-1)).replaceAll(/:(\w+)/g, '{$1}');
+      const path = pathsOf(route)[0].replaceAll(/:(\w+)/g, '{$1}');
       return all
         .filter((place) => KINDS.some((name) => place.endsWith(` ${name}`)))
         .map((place) => `${route.method.toUpperCase()} ${path} ${place}`);
@@ -92,9 +92,7 @@ describe('Own ids', () => {
       `${method} ${path} ${where} ${name}`;
 
     it('are taken by every place of the route table, and unknown ones get what unknown ids get', async () => {
-      const operations = (await readOperations(posthorn.baseUrl)).filter(({ path }) =>
-        path.startsWith('/api/v1/'),
-      );
+      const operations = await readOperations(posthorn.baseUrl);
       const isKind = (name: string): name is keyof Tree => KINDS.some((each) => each === name);
       const places = placesOf(operations).filter(({ name }) => isKind(name));
       const inTable = routeTable().flatMap(placesIn);

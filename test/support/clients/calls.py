@@ -71,7 +71,7 @@ bad = call(
     body=models.CreateWebhook(
         url=f"{receiver}/bad",
         app_id=app.id,
-        auth_method=models.CreateWebhookAuthMethod.BASIC,
+        auth_method=models.AuthMethodName.BASIC,
         basic_auth_username="me",
         basic_auth_password="secret",
     ),

@@ -200,7 +200,7 @@ function brokenBytes(operation: Operation, drafts: fc.Arbitrary<Draft>): Broken[
       const text = JSON.stringify(draft.body ?? {});
       return { ...toWire(withJsonType(draft), what), body: Buffer.from(change(text, at)) };
     });
-  const hasPayload = operation.id.startsWith('webhookMessageCreate');
+  const hasPayload = operation.id === 'createMessage';
   return [
     withText('cut JSON', (text, at) => text.slice(0, 1 + (at % (text.length - 1)))),
     withText('not an object', (_, at) => NOT_OBJECTS[at % NOT_OBJECTS.length] ?? ''),

@@ -70,7 +70,7 @@ function verdictProblems({ what, usesOwnIds, operation }: WireRequest, status: n
   if (what !== 'valid') return status < 400 ? ['accepted, though the document forbids it'] : [];
   if (status < 400) return [];
   // What a change may contain depends on the stored webhook; the document can say so only in prose.
-  if (operation.id.startsWith('webhookUpdate') && status === 400) return [];
+  if (operation.id === 'updateWebhook' && status === 400) return [];
   if (!MAY_BE_REFUSED.has(status)) return ['refused, though the document allows it'];
   const isGone = status === 404 && usesOwnIds && operation.method !== 'DELETE';
   return isGone ? ['not found, though it is there'] : [];

@@ -1030,9 +1030,14 @@ export interface components {
             /** @description Whether attempts are stored with the response of the endpoint. True when left out */
             storeResponses?: boolean | null;
             /** @description `until-delivered` erases the payload of a message once every delivery is `delivered`. `retained` when left out */
-            storePayloads?: ("retained" | "until-delivered") | null;
+            storePayloads?: components["schemas"]["StorePayloads"] | null;
             environment?: ("development" | "production") | null;
         };
+        /**
+         * @description `until-delivered` erases the payload of a message once every delivery is `delivered`. `retained` when left out
+         * @enum {string}
+         */
+        StorePayloads: "retained" | "until-delivered";
         App: {
             /**
              * @description Id with the prefix `app_`
@@ -1099,7 +1104,7 @@ export interface components {
             /** @description Whether attempts are stored with the response of the endpoint. True when left out */
             storeResponses?: boolean | null;
             /** @description `until-delivered` erases the payload of a message once every delivery is `delivered`. `retained` when left out */
-            storePayloads?: ("retained" | "until-delivered") | null;
+            storePayloads?: components["schemas"]["StorePayloads"] | null;
         };
         CreateWebhook: {
             /**
@@ -1154,7 +1159,7 @@ export interface components {
             metadata?: {
                 [key: string]: string;
             } | null;
-            authMethod?: ("hmac" | "basic" | "apiKey" | "oauth2") | null;
+            authMethod?: components["schemas"]["AuthMethodName"] | null;
             /**
              * @description Name of an HTTP header that neither Posthorn nor the connection sets
              * @example X-Tenant
@@ -1163,7 +1168,7 @@ export interface components {
             /** @description Key of the signature. Use 32 random bytes, at least 16, as text. Without it the `secret` of the webhook is the key, which has 32. */
             hmacSecret?: string | null;
             /** @description For `hmac`: what signs the deliveries. `ed25519` signs with the key of your company, and receivers verify with its public key */
-            signatureAlgorithm?: ("hmac-sha256" | "ed25519") | null;
+            signatureAlgorithm?: components["schemas"]["SignatureAlgorithm"] | null;
             basicAuthUsername?: string | null;
             basicAuthPassword?: string | null;
             apiKey?: string | null;
@@ -1183,12 +1188,8 @@ export interface components {
             /** @description Sent as `audience`, which some token servers ask for; null for none */
             oauth2Audience?: string | null;
             /** @description Whether id and secret are sent to the token server in `Authorization` (`basic`, the default) or in the body (`post`) */
-            oauth2ClientAuthentication?: ("basic" | "post") | null;
-        } & (unknown & unknown & unknown & unknown & unknown & unknown & unknown & unknown & {
-            customHeaders?: unknown;
-            hmacHeader?: unknown;
-            apiKeyHeader?: unknown;
-        });
+            oauth2ClientAuthentication?: components["schemas"]["ClientAuthentication"] | null;
+        } & (unknown & unknown & unknown & unknown & unknown & unknown & unknown & unknown & unknown);
         CustomHeader: {
             key: components["schemas"]["HeaderName"];
             value: string;
@@ -1207,6 +1208,18 @@ export interface components {
             /** @description The only authorities that may have issued the certificate of the endpoint. Without it, the public ones */
             ca?: string;
         };
+        /** @enum {string} */
+        AuthMethodName: "hmac" | "basic" | "apiKey" | "oauth2";
+        /**
+         * @description For `hmac`: what signs the deliveries. `ed25519` signs with the key of your company, and receivers verify with its public key
+         * @enum {string}
+         */
+        SignatureAlgorithm: "hmac-sha256" | "ed25519";
+        /**
+         * @description Whether id and secret are sent to the token server in `Authorization` (`basic`, the default) or in the body (`post`)
+         * @enum {string}
+         */
+        ClientAuthentication: "basic" | "post";
         WebhookWithAuth: {
             /**
              * @description Id with the prefix `wh_`
@@ -1405,7 +1418,7 @@ export interface components {
             metadata?: {
                 [key: string]: string;
             } | null;
-            authMethod?: ("hmac" | "basic" | "apiKey" | "oauth2") | null;
+            authMethod?: components["schemas"]["AuthMethodName"] | null;
             /**
              * @description Name of an HTTP header that neither Posthorn nor the connection sets
              * @example X-Tenant
@@ -1414,7 +1427,7 @@ export interface components {
             /** @description Key of the signature. Use 32 random bytes, at least 16, as text. Without it the `secret` of the webhook is the key, which has 32. */
             hmacSecret?: string | null;
             /** @description For `hmac`: what signs the deliveries. `ed25519` signs with the key of your company, and receivers verify with its public key */
-            signatureAlgorithm?: ("hmac-sha256" | "ed25519") | null;
+            signatureAlgorithm?: components["schemas"]["SignatureAlgorithm"] | null;
             basicAuthUsername?: string | null;
             basicAuthPassword?: string | null;
             apiKey?: string | null;
@@ -1434,7 +1447,7 @@ export interface components {
             /** @description Sent as `audience`, which some token servers ask for; null for none */
             oauth2Audience?: string | null;
             /** @description Whether id and secret are sent to the token server in `Authorization` (`basic`, the default) or in the body (`post`) */
-            oauth2ClientAuthentication?: ("basic" | "post") | null;
+            oauth2ClientAuthentication?: components["schemas"]["ClientAuthentication"] | null;
         } & (unknown & unknown & unknown & unknown & unknown & unknown & unknown);
         WebhookResponse: {
             /** @constant */

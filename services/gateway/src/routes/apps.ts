@@ -78,6 +78,7 @@ const optional = {
       'Whether attempts are stored with the response of the endpoint. True when left out',
   }),
   storePayloads: z.enum(STORE_PAYLOADS, `must be one of ${STORE_PAYLOADS.join(', ')}`).meta({
+    id: 'StorePayloads',
     description:
       '`until-delivered` erases the payload of a message once every delivery is `delivered`. `retained` when left out',
   }),

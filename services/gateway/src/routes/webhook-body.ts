@@ -92,7 +92,8 @@ const CREATE_RULES = {
       then: withoutCustomHeader(DEFAULT_HMAC_HEADER),
     },
     WITHOUT_SECRET_FIELDS,
-    WITHOUT_SVIX_HEADERS,
+    // Every creation has a URL. Generators of clients make a part of the type of a rule without `if`.
+    { if: { required: ['url'] }, then: WITHOUT_SVIX_HEADERS },
   ],
 };
 
