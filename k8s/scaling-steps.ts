@@ -2,7 +2,6 @@ import { stringify } from 'yaml';
 
 /** `TOPIC_PARTITIONS` of k8s/base. */
 export const DEFAULT_PARTITIONS = 12;
-const LABELS = { 'app.kubernetes.io/name': 'posthorn', 'app.kubernetes.io/part-of': 'posthorn' };
 const SCALED = ['dispatcher', 'retry'];
 const MIN_REPLICAS = 2;
 
@@ -32,16 +31,6 @@ export function stepsGroup(partitions: number): object {
   };
 }
 
-/** Returns the manifest that gives them to the Prometheus operator. */
-export function stepsRule(partitions: number): object {
-  return {
-    apiVersion: 'monitoring.coreos.com/v1',
-    kind: 'PrometheusRule',
-    metadata: { name: 'posthorn-scaling-steps', labels: LABELS },
-    spec: { groups: [stepsGroup(partitions)] },
-  };
-}
-
 /** Returns patches for an overlay with this number of partitions: the steps, and the limits of both autoscalers. */
 export function stepsPatches(partitions: number): object[] {
   const limits = {
@@ -54,7 +43,13 @@ export function stepsPatches(partitions: number): object[] {
     metadata: { name: `posthorn-${service}` },
     spec: limits,
   }));
-  return [stepsRule(partitions), ...scaledObjects];
+  const rule = {
+    apiVersion: 'monitoring.coreos.com/v1',
+    kind: 'PrometheusRule',
+    metadata: { name: 'posthorn-scaling-steps' },
+    spec: { groups: [stepsGroup(partitions)] },
+  };
+  return [rule, ...scaledObjects];
 }
 
 export function yamlOf(...documents: object[]): string {

@@ -3,6 +3,7 @@ import { parseConfig } from '@posthorn/platform/service/config.ts';
 import { settings } from '@posthorn/platform/service/settings.ts';
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { parse } from 'yaml';
 import { z } from 'zod';
 import { ADD_PARTITIONS, CREATE_INDEXES, CREATE_TOPICS } from '../../deploy/setup/steps.ts';
 import {
@@ -15,7 +16,7 @@ import {
   renderBase,
   workloads,
 } from '../../k8s/read-manifests.ts';
-import { generatedFiles } from '../../k8s/write-generated.ts';
+import { copiedFiles } from '../../k8s/write-generated.ts';
 import { lettersConfig } from '../../services/admin/src/letters.ts';
 import { topicsConfig } from '../../services/admin/src/topic-commands.ts';
 import { dispatcherConfig } from '../../services/dispatcher/src/config.ts';
@@ -43,7 +44,7 @@ const SECRET: Record<string, string> = {
 /** A service may close this long after its drain: CLOSING_MS in libs/platform/src/service/run-service.ts. */
 const CLOSING_MS = 10_000;
 /** Settings that no installation on Kubernetes needs to change; all others are where an overlay can change them. */
-const LEFT_OUT = /^(OPS_)?(HOST|PORT)$|^REDIS_PREFIX$|^EGRESS_ALLOW_LOOPBACK$/;
+const LEFT_OUT = /^(OPS_)?(HOST|PORT)$|^EGRESS_ALLOW_LOOPBACK$/;
 
 /** Read by the exporter of traces and not by a service (docs/tracing.md). */
 const OF_EXPORTER = new Set(['OTEL_EXPORTER_OTLP_HEADERS']);
@@ -117,6 +118,7 @@ function holdTheRules(manifests: Manifest[]): void {
     it('have labels that distinguish them from the others', () => {
       const labels = {
         'app.kubernetes.io/name': 'posthorn',
+        'app.kubernetes.io/instance': 'posthorn',
         'app.kubernetes.io/component': name,
       };
       expect(workload.metadata.labels).toMatchObject(labels);
@@ -169,6 +171,7 @@ function holdTheRules(manifests: Manifest[]): void {
       const { matchLabels } = workload.spec.selector;
       expect(matchLabels).toEqual({
         'app.kubernetes.io/name': 'posthorn',
+        'app.kubernetes.io/instance': 'posthorn',
         'app.kubernetes.io/component': name,
       });
       expect(workload.spec).toMatchObject({
@@ -279,17 +282,9 @@ const inSecret = 'OTEL_EXPORTER_OTLP_HEADERS';
 
 describe('the settings that the exporter of traces reads itself', () => {
   it('may be set in the chart, but for the one that is a secret', () => {
-    const keys = z.object({ properties: z.record(z.string(), z.unknown()) });
-    const schema = z
-      .object({
-        properties: z.object({
-          settings: z.object({ properties: z.object({ tracing: keys }) }),
-        }),
-      })
-      .parse(JSON.parse(read('deploy/helm/posthorn/values.schema.json')));
-    const allowed = Object.keys(schema.properties.settings.properties.tracing.properties);
+    const allowed = new Set(read('deploy/helm/posthorn/values.schema.json').match(/OTEL_[A-Z_]+/g));
     expect(documented.size).toBeGreaterThan(5);
-    expect([...documented].filter((name) => !allowed.includes(name))).toEqual([inSecret]);
+    expect([...documented].filter((name) => !allowed.has(name))).toEqual([inSecret]);
   });
 
   it.each(['gateway', 'dispatcher'])(
@@ -305,8 +300,38 @@ describe('the settings that the exporter of traces reads itself', () => {
   );
 });
 
-describe('what is made from k8s/base', () => {
-  it.each([...generatedFiles()])('%s is up to date (node k8s/write-generated.ts)', (path, text) => {
-    expect(readFileSync(join(ROOT, path), 'utf8')).toBe(text);
+/** k8s/base is rendered by Helm: `npm run check:ops -- helm-chart` compares it. */
+describe('what is written without Helm', () => {
+  it.each([...copiedFiles()])('%s is up to date (node k8s/write-generated.ts)', (path, text) => {
+    expect(read(path)).toBe(text);
+  });
+});
+
+describe('the chart', () => {
+  const chart = z.object({ version: z.string(), appVersion: z.string() });
+  const schema = z.object({
+    definitions: z.object({ setting: z.object({ enum: z.array(z.string()) }) }),
+  });
+  const values = z.object({ settings: z.record(z.string(), z.unknown()) });
+
+  it('has the version of the packages', () => {
+    const { version } = z.object({ version: z.string() }).parse(JSON.parse(read('package.json')));
+    expect(chart.parse(parse(read('deploy/helm/posthorn/Chart.yaml')))).toEqual({
+      version,
+      appVersion: version,
+    });
+  });
+
+  it('admits the settings that it passes on, and no others', () => {
+    const { setting } = schema.parse(
+      JSON.parse(read('deploy/helm/posthorn/values.schema.json')),
+    ).definitions;
+    const groups = read('deploy/helm/posthorn/templates/_settings.tpl').matchAll(
+      /^[a-z]+: \[(.*)\]$/gm,
+    );
+    const passed = [...groups].flatMap(([, names = '']) => names.split(', '));
+    expect([...setting.enum].sort()).toEqual(passed.sort());
+    const { settings: defaults } = values.parse(parse(read('deploy/helm/posthorn/values.yaml')));
+    expect(Object.keys(defaults).filter((name) => !passed.includes(name))).toEqual([]);
   });
 });

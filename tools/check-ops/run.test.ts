@@ -39,7 +39,7 @@ describe('the checks', () => {
 
   test('are quick when they check rules or Kubernetes objects, so that npm test runs them', () => {
     const quick = selectChecks(['--quick'], OPS_CHECKS).map(({ name }) => name);
-    const objects = ['helm-chart', 'kubernetes-schemas', 'pod-security'];
+    const objects = ['helm-chart', 'chart-openings', 'kubernetes-schemas', 'pod-security'];
     expect(quick).toEqual(['prometheus-configuration', 'alerts', 'scaling-rules', ...objects]);
   });
 });

@@ -1,6 +1,7 @@
 import { parseArgs } from 'node:util';
 import type { OpsCheck, OpsOutcome, OpsResult } from './ops-check.ts';
 import { CONTAINER_IMAGE } from './image/container-image.ts';
+import { CHART_OPENINGS } from './kubernetes/chart-openings.ts';
 import { HELM_CHART } from './kubernetes/helm-chart.ts';
 import { OBJECT_SCHEMAS } from './kubernetes/object-schemas.ts';
 import { POD_SECURITY } from './kubernetes/pod-security.ts';
@@ -14,6 +15,7 @@ export const OPS_CHECKS: readonly OpsCheck[] = [
   ALERTS,
   SCALING_RULES,
   HELM_CHART,
+  CHART_OPENINGS,
   OBJECT_SCHEMAS,
   POD_SECURITY,
   MONITORING,

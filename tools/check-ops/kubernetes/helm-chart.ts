@@ -1,14 +1,20 @@
+import { existsSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
+import { renderedFiles } from '../../../k8s/rendered-chart.ts';
 import type { OpsCheck } from '../ops-check.ts';
 import { GO } from '../programs/go-programs.ts';
+import { ROOT } from '../programs/run-program.ts';
 import { ownObjects, renderedInstallations, type KubernetesObject } from './installations.ts';
 
 export const HELM_CHART: OpsCheck = {
   name: 'helm-chart',
-  shows: 'Helm and kustomize render the same objects for the same values.',
+  shows:
+    'k8s/base and k8s/components are what the chart renders; with the same values Helm and kustomize make the same objects.',
   programs: [GO],
   isQuick: true,
   run: async (progress) => {
+    requireWritten(await renderedFiles(progress));
     const counts: string[] = [];
     for (const { name, byKustomize, byHelm } of await renderedInstallations(progress)) {
       const objects = ownObjects(byKustomize);
@@ -20,6 +26,16 @@ export const HELM_CHART: OpsCheck = {
     return `the same objects in each: ${counts.join(', ')}`;
   },
 };
+
+function requireWritten(files: ReadonlyMap<string, string>): void {
+  const outdated = [...files].filter(([path, text]) => {
+    const file = join(ROOT, path);
+    return !existsSync(file) || readFileSync(file, 'utf8') !== text;
+  });
+  if (outdated.length === 0) return;
+  const paths = outdated.map(([path]) => path).join(', ');
+  throw new Error(`\`node k8s/write-generated.ts\` has not written ${paths}`);
+}
 
 /** Without it, Helm deletes the settings of pods that a rollout has not replaced yet. */
 function requireKept(objects: readonly KubernetesObject[]): void {
@@ -48,27 +64,40 @@ export function differencesBetween(
 
 function byName(objects: readonly KubernetesObject[]): Map<string, unknown> {
   return new Map(
-    objects.map((object) => {
-      const name = nameOf(object);
+    withoutHashes(objects).map((object) => {
       // The overlays name the namespace; with Helm the command does.
-      const annotations = withoutHelm(object.metadata.annotations);
-      const metadata = { ...object.metadata, name, annotations, namespace: undefined };
-      return [`${object.kind} ${name}`, { ...object, metadata }];
+      const metadata = {
+        ...object.metadata,
+        labels: withoutHelm(object.metadata.labels),
+        annotations: withoutHelm(object.metadata.annotations),
+        namespace: undefined,
+      };
+      return [`${object.kind} ${object.metadata.name}`, { ...object, metadata }];
     }),
   );
 }
 
-/**
- * Annotations for Helm mean nothing to the cluster. Returns undefined when all annotations are for Helm.
- */
-function withoutHelm(annotations: Record<string, string> = {}): object | undefined {
-  const rest = Object.entries(annotations).filter(([name]) => !name.startsWith('helm.sh/'));
-  return rest.length === 0 ? undefined : Object.fromEntries(rest);
+/** Names of ConfigMaps, and those of the chart's Jobs, end in a hash: kustomize and Helm calculate different ones. */
+function withoutHashes(objects: readonly KubernetesObject[]): readonly KubernetesObject[] {
+  const names = objects.flatMap(({ kind, metadata: { name } }) =>
+    (kind === 'ConfigMap' && /-[0-9a-z]{10}$/.test(name)) ||
+    (kind === 'Job' && /-[0-9a-f]{10}$/.test(name))
+      ? [name]
+      : [],
+  );
+  const text = names.reduce(
+    (all, name) => all.replaceAll(`"${name}"`, `"${name.slice(0, -11)}"`),
+    JSON.stringify(objects),
+  );
+  return JSON.parse(text) as KubernetesObject[];
 }
 
-/** The chart's Jobs end in a hash, because Helm deletes no Job before it creates it again. */
-function nameOf({ kind, metadata: { name } }: KubernetesObject): string {
-  return kind === 'Job' ? name.replace(/-[0-9a-f]{10}$/, '') : name;
+/** Labels and annotations of Helm mean nothing to the cluster. Returns undefined when no other is left. */
+function withoutHelm(entries: Record<string, string> = {}): object | undefined {
+  const rest = Object.entries(entries).filter(
+    ([name]) => !name.startsWith('helm.sh/') && name !== 'app.kubernetes.io/managed-by',
+  );
+  return rest.length === 0 ? undefined : Object.fromEntries(rest);
 }
 
 function differences(path: string, left: unknown, right: unknown): string[] {

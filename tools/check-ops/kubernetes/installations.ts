@@ -1,35 +1,36 @@
-import { mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, relative, resolve } from 'node:path';
 import { parseAllDocuments } from 'yaml';
+import { renderedByHelm, WITHOUT_HOOKS } from '../../../k8s/rendered-chart.ts';
 import { stepsPatches, yamlOf } from '../../../k8s/scaling-steps.ts';
 import { ROOT, runProgram } from '../programs/run-program.ts';
-import { builtProgram, HELM, KUSTOMIZE } from '../programs/go-programs.ts';
+import { builtProgram, KUSTOMIZE } from '../programs/go-programs.ts';
 
 /** One installation, described for kustomize and for Helm. */
 interface Installation {
   name: string;
   /** The folder for kustomize. */
   kustomize: string;
-  /** Files of values for Helm, from the root. */
-  values: readonly string[];
+  /** A file of values for Helm, from the root. */
+  values?: string;
 }
 
 type Progress = (line: string) => void;
 
 const COMMITTED: readonly Installation[] = [
-  { name: 'base', kustomize: 'k8s/base', values: [] },
-  { name: 'local', kustomize: 'k8s/overlays/local', values: ['deploy/helm/local.yaml'] },
+  { name: 'base', kustomize: 'k8s/base' },
+  { name: 'local', kustomize: 'k8s/overlays/local', values: 'deploy/helm/local.yaml' },
   {
     name: 'production',
     kustomize: 'k8s/overlays/production',
-    values: ['deploy/helm/production.yaml'],
+    values: 'deploy/helm/production.yaml',
   },
 ];
 
 /**
- * What no overlay of the repository changes: numbers of pods, settings of every ConfigMap, an Ingress, the canary,
- * other steps of autoscaling.
+ * What no overlay of the repository changes: settings of every ConfigMap, an Ingress, the canary, other steps of
+ * autoscaling.
  */
 const OTHER_OVERLAY = `apiVersion: kustomize.config.k8s.io/v1beta1
 kind: Kustomization
@@ -38,10 +39,6 @@ resources: [K8S/base]
 components: [K8S/components/ingress, K8S/components/autoscaling, K8S/components/monitoring, K8S/components/canary, K8S/components/operator-webhook, K8S/components/egress-proxy]
 images:
   - { name: posthorn, newName: other.example.com/team/posthorn, digest: DIGEST }
-replicas:
-  - { name: posthorn-gateway, count: 3 }
-  - { name: posthorn-dispatcher, count: 4 }
-  - { name: posthorn-retry, count: 0 }
 configMapGenerator:
   - { name: posthorn-kafka, behavior: merge, literals: ['KAFKA_BROKERS=a:9092,b:9092', KAFKA_SSL=false] }
   - { name: posthorn-topics, behavior: merge, literals: [TOPIC_PARTITIONS=24] }
@@ -60,22 +57,24 @@ patches:
 `;
 
 const OTHER_VALUES = `image: { repository: other.example.com/team/posthorn, digest: 'DIGEST' }
-gateway: { replicas: 3 }
-dispatcher: { replicas: 4 }
-retry: { replicas: 0 }
-ingress: { enabled: true }
+ingress:
+  enabled: true
+  className: nginx
+  tls: [{ hosts: [posthorn.example.com], secretName: posthorn-gateway-tls }]
 monitoring: { enabled: true }
 autoscaling: { enabled: true, dispatcher: { maxReplicas: 24 }, retry: { maxReplicas: 24 } }
 canary: { enabled: true, gatewayCidrs: [8.8.8.8/32, 8.8.4.4/32] }
 operatorWebhook: { enabled: true, cidrs: [8.8.8.8/32] }
 egressProxy: { enabled: true }
 settings:
-  kafka: { KAFKA_BROKERS: 'a:9092,b:9092', KAFKA_SSL: 'false' }
-  topics: { TOPIC_PARTITIONS: '24' }
-  process: { LOG_LEVEL: debug }
-  tracing: { OTEL_EXPORTER_OTLP_COMPRESSION: gzip }
-  egress: { EGRESS_DENY_HOSTS: '<a> & "b"' }
-  retry: { CANARY_GATEWAY_URL: 'https://other.example.com', CANARY_RECEIVER_URL: 'https://canary.example.com' }
+  KAFKA_BROKERS: a:9092,b:9092
+  KAFKA_SSL: false
+  TOPIC_PARTITIONS: 24
+  LOG_LEVEL: debug
+  OTEL_EXPORTER_OTLP_COMPRESSION: gzip
+  EGRESS_DENY_HOSTS: '<a> & "b"'
+  CANARY_GATEWAY_URL: https://other.example.com
+  CANARY_RECEIVER_URL: https://canary.example.com
 `;
 
 /** A Kafka of Strimzi whose topics have another prefix. */
@@ -84,6 +83,9 @@ kind: Kustomization
 namespace: posthorn
 resources: [K8S/base]
 components: [K8S/components/strimzi]
+replicas:
+  - { name: posthorn-gateway, count: 3 }
+  - { name: posthorn-retry, count: 0 }
 configMapGenerator:
   - { name: posthorn-kafka, behavior: merge, literals: [TOPIC_PREFIX=other.] }
 patches:
@@ -96,8 +98,9 @@ patches:
 `;
 
 const PREFIX_VALUES = `strimzi: { enabled: true }
-settings:
-  kafka: { TOPIC_PREFIX: other. }
+gateway: { replicaCount: 3 }
+retry: { replicaCount: 0 }
+settings: { TOPIC_PREFIX: other. }
 `;
 
 const DIGEST = `sha256:${'0123456789abcdef'.repeat(4)}`;
@@ -123,7 +126,9 @@ async function renderAll(progress: Progress): Promise<Rendered[]> {
     for (const { name, kustomize, values } of [...COMMITTED, ...writeOthers(scratch)]) {
       progress(name);
       const byKustomize = await renderedByKustomize(kustomize, progress);
-      all.push({ name, byKustomize, byHelm: await renderedByHelm(values, progress) });
+      const text = values === undefined ? '' : readFileSync(resolve(ROOT, values), 'utf8');
+      const byHelm = await renderedByHelm(`${text}\n${WITHOUT_HOOKS}`, progress);
+      all.push({ name, byKustomize, byHelm });
     }
     return all;
   } finally {
@@ -155,7 +160,7 @@ function writeInstallation(
   const k8s = relative(realpathSync(folder), join(ROOT, 'k8s'));
   write('kustomization.yaml', overlay.replaceAll('K8S', k8s));
   write('steps.yaml', yamlOf(...stepsPatches(24)));
-  return { name, kustomize: folder, values: [write('values.yaml', values)] };
+  return { name, kustomize: folder, values: write('values.yaml', values) };
 }
 
 /** Returns the objects of Posthorn, without the others of an overlay: a Namespace, and the stores of `local`. */
@@ -164,10 +169,6 @@ export function ownObjects(text: string): ReturnType<typeof objectsIn> {
     ({ metadata: { labels } }) => labels?.['app.kubernetes.io/part-of'] === 'posthorn',
   );
 }
-
-const CHART = join(ROOT, 'deploy/helm/posthorn');
-/** A Helm from `go build` knows no version of Kubernetes, and the chart requires 1.30. */
-const KUBE_VERSION = '1.34.3';
 
 export interface KubernetesObject {
   apiVersion: string;
@@ -178,6 +179,7 @@ export interface KubernetesObject {
     labels?: Record<string, string>;
     annotations?: Record<string, string>;
   };
+  data?: Record<string, string>;
   spec?: Record<string, unknown>;
 }
 
@@ -187,13 +189,94 @@ async function renderedByKustomize(folder: string, progress: Progress): Promise<
   return runProgram(kustomize, ['build', resolve(ROOT, folder)]);
 }
 
-/** Renders the chart with these values for the namespace `posthorn`. `lint` refuses what is wrong before a cluster does. */
-async function renderedByHelm(valueFiles: readonly string[], progress: Progress): Promise<string> {
-  const helm = await builtProgram(HELM, progress);
-  const values = valueFiles.flatMap((file) => ['--values', file]);
-  const args = ['--namespace', 'posthorn', '--kube-version', KUBE_VERSION, ...values];
-  await runProgram(helm, ['lint', '--strict', CHART, ...args]);
-  return runProgram(helm, ['template', 'posthorn', CHART, ...args]);
+/** Every opening of the chart, as `helm template` gets it, in the release `posthorn`. */
+const OPEN_VALUES = `ingress:
+  enabled: true
+  className: nginx
+  annotations: { cert-manager.io/cluster-issuer: letsencrypt }
+  hosts: [{ host: a.example.com }, { host: b.example.com, paths: [{ path: /api }] }]
+  tls: [{ secretName: hosts-tls, hosts: [a.example.com, b.example.com] }]
+serviceAccount: { annotations: { eks.amazonaws.com/role-arn: 'arn:aws:iam::111122223333:role/posthorn' } }
+service: { type: LoadBalancer, annotations: { scheme: internal } }
+podAnnotations: { vault.hashicorp.com/agent-inject: 'true' }
+podLabels: { team: events }
+commonLabels: { cost-center: '17' }
+imagePullSecrets: [{ name: registry }]
+affinity: { podAntiAffinity: {} }
+tolerations: [{ key: dedicated, operator: Exists }]
+priorityClassName: high
+extraEnv: [{ name: ALL, value: pods }]
+extraEnvFrom: [{ secretRef: { name: more } }]
+extraVolumes: [{ name: scratch, emptyDir: {} }]
+extraVolumeMounts: [{ name: scratch, mountPath: /scratch }]
+initContainers:
+  - &container
+    name: wait
+    image: wait:1.0.0
+    resources: { requests: { cpu: 10m, memory: 16Mi }, limits: { memory: 16Mi } }
+    securityContext: { allowPrivilegeEscalation: false, readOnlyRootFilesystem: true, capabilities: { drop: [ALL] } }
+gateway:
+  replicas: 3
+  podLabels: { own: gateway }
+  nodeSelector: { own: gateway }
+  serviceAccount: { annotations: { own: gateway } }
+  topologySpreadConstraints: [{ topologyKey: rack, maxSkew: 1, whenUnsatisfiable: ScheduleAnyway }]
+  extraEnv: [{ name: ONE, value: service }]
+  extraContainers: [{ <<: *container, name: sidecar }]
+  settings: { MEMORY_MIB: 300, WRONG_KEYS_PER_MINUTE: 50 }
+retry: { replicaCount: 0 }
+monitoring:
+  enabled: true
+  rule: { labels: { release: kps } }
+  severities: { ticket: info }
+  runbookBaseUrl: https://docs.example.com/
+  dashboards: { enabled: true }
+networkPolicies: { storeNamespaces: [data], storeCidrs: [198.51.100.0/24], ingressNamespaces: [ingress], monitoringNamespaces: [monitoring], tracingNamespaces: [traces] }
+tls:
+  kafka: { existingSecret: kafka-client }
+  mongodb: { existingSecret: mongodb-client }
+  redis: { existingSecret: redis-ca, clientCertificate: false }
+settings: { EGRESS_ALLOW_HTTP: true, OTEL_TRACES_SAMPLER_ARG: 0.1, QUOTA_APPS_PER_COMPANY: 1000000 }
+`;
+
+/** A second release in the same namespace, with a Kafka of Strimzi that exists. */
+const ACME_VALUES = `strimzi: { existingCluster: shared }
+canary: { enabled: true }
+operatorWebhook: { enabled: true }
+httpRoute: { enabled: true }
+settings: { TOPIC_PREFIX: acme., REDIS_PREFIX: 'acme:' }
+`;
+
+let releases: Promise<readonly Release[]> | undefined;
+
+interface Release {
+  name: string;
+  byHelm: string;
+}
+
+/** Returns the objects of the releases `posthorn` and `acme`, in this order. They render once. */
+export async function renderedReleases(progress: Progress): Promise<readonly Release[]> {
+  const sets = ['settings.TOPIC_PARTITIONS=36', 'monitoring.podMonitor.labels.release=kps'];
+  releases ??= Promise.all([
+    renderedByHelm(OPEN_VALUES, progress, { args: sets.flatMap((each) => ['--set', each]) }),
+    renderedByHelm(ACME_VALUES, progress, { release: 'acme' }),
+  ]).then(([own, acme]) => [
+    { name: 'release posthorn', byHelm: own },
+    { name: 'release acme', byHelm: acme },
+  ]);
+  return releases;
+}
+
+/** Returns everything that both tools render, for the checks that look at each object. */
+export async function allRendered(progress: Progress): Promise<{ name: string; text: string }[]> {
+  const installations = await renderedInstallations(progress);
+  return [
+    ...installations.flatMap(({ name, byKustomize, byHelm }) => [
+      { name: `${name}-kustomize`, text: byKustomize },
+      { name: `${name}-helm`, text: byHelm },
+    ]),
+    ...(await renderedReleases(progress)).map(({ name, byHelm }) => ({ name, text: byHelm })),
+  ];
 }
 
 /** Throws on a document that is no YAML. */

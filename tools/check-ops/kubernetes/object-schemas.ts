@@ -7,7 +7,7 @@ import type { OpsCheck } from '../ops-check.ts';
 import type { NeededProgram } from '../programs/ensure-programs.ts';
 import { runProgram } from '../programs/run-program.ts';
 import { builtProgram, GO, KUBECONFORM, downloadedModule } from '../programs/go-programs.ts';
-import { renderedInstallations, objectsIn } from './installations.ts';
+import { allRendered, objectsIn } from './installations.ts';
 import {
   SCHEMA_LOCATION,
   schemasOfCrd,
@@ -71,14 +71,9 @@ export const OBJECT_SCHEMAS: OpsCheck = {
 /** Writes the objects that both tools render, and returns their number. */
 async function writeObjects(folder: string, progress: (line: string) => void): Promise<number> {
   let count = 0;
-  for (const { name, byKustomize, byHelm } of await renderedInstallations(progress)) {
-    for (const [tool, text] of [
-      ['kustomize', byKustomize],
-      ['helm', byHelm],
-    ] as const) {
-      writeFileSync(join(folder, `${name}-${tool}.yaml`), text);
-      count += objectsIn(text).length;
-    }
+  for (const { name, text } of await allRendered(progress)) {
+    writeFileSync(join(folder, `${name}.yaml`), text);
+    count += objectsIn(text).length;
   }
   return count;
 }

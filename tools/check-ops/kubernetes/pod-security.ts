@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import type { OpsCheck } from '../ops-check.ts';
 import { runProgram } from '../programs/run-program.ts';
 import { builtFromSource, GO } from '../programs/go-programs.ts';
-import { renderedInstallations, objectsIn } from './installations.ts';
+import { allRendered, objectsIn } from './installations.ts';
 
 const SOURCE = join(import.meta.dirname, 'pod-security');
 
@@ -44,14 +44,12 @@ async function requireRefusal(checker: string, file: string): Promise<void> {
 /** One line for each object that runs pods, as both tools render it. */
 async function podTemplates(progress: (line: string) => void): Promise<string[]> {
   const lines: string[] = [];
-  for (const { name, byKustomize, byHelm } of await renderedInstallations(progress)) {
-    for (const text of [byKustomize, byHelm]) {
-      for (const { kind, metadata, spec } of objectsIn(text)) {
-        if (!['Deployment', 'Job', 'CronJob', 'StatefulSet'].includes(kind)) continue;
-        const workload = `${name}: ${kind} ${metadata.name}`;
-        const { template } = kind === 'CronJob' ? jobOf(spec) : { template: spec?.template };
-        lines.push(JSON.stringify({ name: workload, template }));
-      }
+  for (const { name, text } of await allRendered(progress)) {
+    for (const { kind, metadata, spec } of objectsIn(text)) {
+      if (!['Deployment', 'Job', 'CronJob', 'StatefulSet'].includes(kind)) continue;
+      const workload = `${name}: ${kind} ${metadata.name}`;
+      const { template } = kind === 'CronJob' ? jobOf(spec) : { template: spec?.template };
+      lines.push(JSON.stringify({ name: workload, template }));
     }
   }
   return lines;

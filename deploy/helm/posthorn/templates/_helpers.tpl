@@ -1,125 +1,88 @@
+{{/* Names. A release called posthorn has the names of k8s/base; another one begins with its own name. */}}
+{{- define "posthorn.name" -}}
+{{- .Values.nameOverride | default .Chart.Name | trunc 37 | trimSuffix "-" -}}
+{{- end -}}
+
+{{/* At most 37 characters: the longest suffix of a CronJob has 15, and Kubernetes allows 52. */}}
+{{- define "posthorn.fullname" -}}
+{{- $name := include "posthorn.name" . -}}
+{{- $default := contains $name .Release.Name | ternary .Release.Name (printf "%s-%s" .Release.Name $name) -}}
+{{- .Values.fullnameOverride | default $default | trunc 37 | trimSuffix "-" -}}
+{{- end -}}
+
+{{/* The labels that select pods; takes the root and a component, or '' for every pod. They never change within a release. */}}
+{{- define "posthorn.selectorLabels" -}}
+{{- $root := index . 0 -}}
+app.kubernetes.io/name: {{ include "posthorn.name" $root }}
+app.kubernetes.io/instance: {{ $root.Release.Name }}
+{{- with index . 1 }}
+app.kubernetes.io/component: {{ . }}
+{{- end }}
+{{- end -}}
+
+{{/* The labels of an object; takes the root and a component, or ''. */}}
+{{- define "posthorn.labels" -}}
+{{- $root := index . 0 -}}
+{{ include "posthorn.selectorLabels" . }}
+app.kubernetes.io/part-of: posthorn
+app.kubernetes.io/version: {{ $root.Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ $root.Release.Service }}
+helm.sh/chart: {{ printf "%s-%s" $root.Chart.Name $root.Chart.Version | replace "+" "_" | trunc 63 | trimSuffix "-" }}
+{{- with $root.Values.commonLabels }}
+{{ toYaml . }}
+{{- end }}
+{{- end -}}
+
 {{/* The image, by digest where one is given. */}}
 {{- define "posthorn.image" -}}
 {{- with .Values.image -}}
 {{- if .digest -}}
 {{ printf "%s@%s" .repository .digest }}
 {{- else -}}
-{{ printf "%s:%s" .repository (.tag | default $.Chart.AppVersion) }}
+{{ printf "%s:%v" .repository (.tag | default $.Chart.AppVersion) }}
 {{- end -}}
 {{- end -}}
 {{- end -}}
 
-{{/* The settings of one ConfigMap, as JSON; takes the root and the name. With Strimzi, those of Kafka follow from its names. */}}
-{{- define "posthorn.settings" -}}
+{{/* The ServiceAccount of a process; takes the root and the process. */}}
+{{- define "posthorn.serviceAccountName" -}}
 {{- $root := index . 0 -}}
-{{- $name := index . 1 -}}
-{{- $settings := deepCopy (index $root.Values.settings $name) -}}
-{{- if and $root.Values.strimzi.enabled (eq $name "kafka") -}}
-{{- $strimzi := dict "KAFKA_BROKERS" "posthorn-kafka-kafka-bootstrap:9093" "KAFKA_SSL" "true" -}}
-{{- $_ := set $strimzi "KAFKA_SSL_CA_FILE" "/etc/posthorn/kafka/ca.crt" -}}
-{{- $_ := set $strimzi "KAFKA_SASL_MECHANISM" "scram-sha-512" -}}
-{{- $settings = mustMergeOverwrite $settings $strimzi -}}
+{{- with $root.Values.serviceAccount -}}
+{{- if .create -}}
+{{ include "posthorn.fullname" $root }}-{{ index $ 1 }}
+{{- else -}}
+{{ .name | default "default" }}
 {{- end -}}
-{{- toJson $settings -}}
+{{- end -}}
+{{- end -}}
+
+{{/* The Secret with the settings that are secret. */}}
+{{- define "posthorn.secretName" -}}
+{{ .Values.secrets.settings | default (include "posthorn.fullname" .) }}
+{{- end -}}
+
+{{/* The name of the Kafka of Strimzi, ours or an existing one; empty without Strimzi. */}}
+{{- define "posthorn.strimziCluster" -}}
+{{- with .Values.strimzi -}}
+{{- if .existingCluster -}}
+{{ .existingCluster }}
+{{- else if .enabled -}}
+{{ include "posthorn.fullname" $ }}-kafka
+{{- end -}}
+{{- end -}}
 {{- end -}}
 
 {{/*
-The name of a ConfigMap; takes the root and the name. It ends in the hash of kustomize, so that a changed setting causes a rollout
-and both ways of installing make the same names.
+Whether the Jobs of setup are hooks, which Helm completes before it changes anything else. With Strimzi they are not: Kafka, or
+its users, come with the release itself.
 */}}
-{{- define "posthorn.configMapName" -}}
-{{- $name := printf "posthorn-%s" (index . 1) -}}
-{{- /* kustomize leaves the name out. */ -}}
-{{- $content := printf "{\"data\":%s,\"kind\":\"ConfigMap\",\"name\":\"\"}" (include "posthorn.settings" .) -}}
-{{- $hash := $content | sha256sum | trunc 10 | replace "0" "g" | replace "1" "h" | replace "3" "k" | replace "a" "m" | replace "e" "t" -}}
-{{- printf "%s-%s" $name $hash -}}
+{{- define "posthorn.setupHooks" -}}
+{{- if and .Values.setup.hooks (not (include "posthorn.strimziCluster" .)) -}}true{{- end -}}
 {{- end -}}
 
-{{/* The name of a Job; takes the root and the name. It changes with the image, the settings and the login. */}}
-{{- define "posthorn.jobName" -}}
-{{- $root := index . 0 -}}
-{{- $parts := list (include "posthorn.image" $root) (toJson $root.Values.setup) (toJson $root.Values.secrets) (toJson $root.Values.pods) -}}
-{{- $parts = append $parts (toJson $root.Values.strimzi) -}}
-{{- range $name := list "kafka" "stores" "mongodb" "topics" "retention" -}}
-{{- $parts = append $parts (include "posthorn.configMapName" (list $root $name)) -}}
-{{- end -}}
-{{- printf "posthorn-%s-%s" (index . 1) (join "\n" $parts | sha256sum | trunc 10) -}}
-{{- end -}}
-
-{{/* Where pods may run and what pulls their image. */}}
-{{- define "posthorn.podSettings" -}}
-{{- with .Values.pods -}}
-{{- with .imagePullSecrets }}
-      imagePullSecrets: {{ toJson . }}
-{{- end }}
-{{- with .nodeSelector }}
-      nodeSelector: {{ toJson . }}
-{{- end }}
-{{- with .tolerations }}
-      tolerations: {{ toJson . }}
-{{- end }}
-{{- with .priorityClassName }}
-      priorityClassName: {{ . }}
-{{- end }}
-{{- end -}}
-{{- end -}}
-
-{{/* User and password for Kafka; takes the root and the user that Strimzi makes. */}}
-{{- define "posthorn.kafkaLogin" -}}
-{{- $root := index . 0 -}}
-{{- $user := index . 1 -}}
-{{- if $root.Values.strimzi.enabled -}}
-- { name: KAFKA_SASL_USERNAME, value: {{ $user }} }
-- name: KAFKA_SASL_PASSWORD
-  valueFrom: { secretKeyRef: { name: {{ $user }}, key: password, optional: false } }
-{{- else -}}
-{{- range $key := list "KAFKA_SASL_USERNAME" "KAFKA_SASL_PASSWORD" }}
-- name: {{ $key }}
-  valueFrom:
-    secretKeyRef: { name: {{ $root.Values.secrets.settings }}, key: {{ $key }}, optional: true }
-{{- end }}
-{{- end -}}
-{{- end -}}
-
-{{/* The CA of the Kafka that Strimzi runs. */}}
-{{- define "posthorn.kafkaCaMount" -}}
-{{- if .Values.strimzi.enabled -}}
-- { name: kafka-ca, mountPath: /etc/posthorn/kafka, readOnly: true }
-{{- end -}}
-{{- end -}}
-
-{{- define "posthorn.kafkaCaVolume" -}}
-{{- if .Values.strimzi.enabled -}}
-- name: kafka-ca
-  secret: { secretName: posthorn-kafka-cluster-ca-cert }
-{{- end -}}
-{{- end -}}
-
-{{/* The smallest divisor of TOPIC_PARTITIONS that is enough; takes the root and the service. k8s/scaling-steps.ts explains the sum. */}}
-{{- define "posthorn.steps" -}}
-{{- $partitions := int (index . 0).Values.settings.topics.TOPIC_PARTITIONS -}}
-{{- $needed := printf "max by (namespace) (posthorn:%s_replicas:needed)" (index . 1) -}}
-{{- if eq $partitions 1 -}}
-{{ $needed }} > bool -1
-{{- else -}}
-1
-{{- $step := 1 -}}
-{{- range $next := untilStep 2 (int (add1 $partitions)) 1 -}}
-{{- if eq 0 (mod $partitions $next) }}
-  + {{ sub $next $step }} * ({{ $needed }} > bool {{ $step }})
-{{- $step = $next -}}
-{{- end -}}
-{{- end -}}
-{{- end -}}
-{{- end -}}
-
-{{/* A limit of an autoscaler; takes the root, the service and the name of the limit. Other numbers share partitions unevenly. */}}
-{{- define "posthorn.replicaLimit" -}}
-{{- $root := index . 0 -}}
-{{- $partitions := $root.Values.settings.topics.TOPIC_PARTITIONS -}}
-{{- $limit := index $root.Values.autoscaling (index . 1) (index . 2) -}}
-{{- if mod (int $partitions) (int $limit) -}}
-{{- fail (printf "autoscaling.%s.%s is %v, which does not divide the %s partitions (settings.topics.TOPIC_PARTITIONS)" (index . 1) (index . 2) $limit $partitions) -}}
-{{- end -}}
-{{- $limit -}}
+{{/* Annotations of a hook; takes its weight. A hook is deleted when the next one is created, so that its log stays until then. */}}
+{{- define "posthorn.hook" -}}
+helm.sh/hook: pre-install,pre-upgrade
+helm.sh/hook-weight: {{ . | quote }}
+helm.sh/hook-delete-policy: before-hook-creation
 {{- end -}}
