@@ -217,7 +217,10 @@ const EXPECTED_OF_ACME: typeof EXPECTED = [
 
 /** Values that the schema or a template refuses, and a part of the message. */
 const REFUSED = [
-  ['settings: { TOPIC_PARTITION: 36 }', 'TOPIC_PARTITION'],
+  [
+    'settings: { TOPIC_PARTITION: 36 }',
+    "'/settings': additional properties 'TOPIC_PARTITION' not allowed",
+  ],
   ['ingress: { host: a.example.com }', "'host' not allowed"],
   [
     'autoscaling: { enabled: true, retry: { maxReplicas: 5 } }',
