@@ -10,7 +10,7 @@ variable "IMAGE" {
 }
 
 variable "VERSION" {
-  default = "0.1.0"
+  default = "1.0.0-rc.1"
 }
 
 variable "REVISION" {

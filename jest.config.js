@@ -9,7 +9,15 @@ const base = {
   transform: {
     '^.+\\.ts$': [
       '@swc/jest',
-      { jsc: { target: 'es2024', parser: { syntax: 'typescript' } }, module: { type: 'es6' } },
+      {
+        jsc: {
+          target: 'es2024',
+          parser: { syntax: 'typescript' },
+          // Node imports JSON only `with { type: 'json' }`.
+          experimental: { keepImportAttributes: true },
+        },
+        module: { type: 'es6' },
+      },
     ],
   },
 };

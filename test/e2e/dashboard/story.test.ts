@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { VERSION } from '@posthorn/platform/service/metrics.ts';
 import type { Route } from 'playwright-core';
 import { dataOf } from '../../support/api/expect-answers.ts';
 import { NARROW, startBrowser, WIDE, type Browser, signIn } from '../../support/browser/browser.ts';
@@ -44,9 +45,13 @@ describe('The dashboard, from the first sign-in on', () => {
     await page.getByText('Could not sign in').waitFor();
   });
 
+  it('shows the version of the release at its foot', async () => {
+    await signIn(browser.page, posthorn);
+    await browser.page.getByText(`Posthorn ${VERSION}`).waitFor();
+  });
+
   it('creates a project, an app and a webhook', async () => {
     const { page } = browser;
-    await signIn(page, posthorn);
     await page.getByRole('link', { name: 'Projects and apps' }).click();
     await heading('Projects and apps');
     await create('project', 'Shop');

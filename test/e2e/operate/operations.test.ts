@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { VERSION } from '@posthorn/platform/service/metrics.ts';
 import { metricsOfServices, OPTIONAL_METRICS } from '../../../docs/metrics-of-services.ts';
 import { freePorts } from '../../../tools/local-stack/machine/ports.ts';
 import { eventually } from '../../support/time/eventually.ts';
@@ -92,7 +93,7 @@ describe('The operation of the services', () => {
     expect(await textOf(`${opsUrl}/livez`)).toBe('ok\n');
     expect(await textOf(`${opsUrl}/readyz`)).toBe('ok\n');
     const metrics = await textOf(`${opsUrl}/metrics`);
-    expect(metrics).toContain(`posthorn_build_info{version="0.1.0",component="${name}"} 1`);
+    expect(metrics).toContain(`posthorn_build_info{version="${VERSION}",component="${name}"} 1`);
     expect(metrics).toContain(`posthorn_dependency_up{dependency="mongodb"} 1`);
   });
 

@@ -1,6 +1,7 @@
 import { ActionIcon, Anchor } from '@mantine/core';
 import { Outlet, rootRouteId, useLocation, useMatches } from '@tanstack/react-router';
 import { useEffect, useRef, useState } from 'react';
+import { version } from '../../package.json';
 import { useLiveState, type LiveState } from '../api/live.ts';
 import { MenuIcon } from '../parts/icons.tsx';
 import { accessTo } from '../session/page-rights.ts';
@@ -49,7 +50,10 @@ export function Frame() {
       </header>
       <div className={styles.sidebar} data-open={isMenuOpen}>
         <Navigation />
-        <LiveNote />
+        <div className={styles.foot}>
+          <LiveNote />
+          <Version />
+        </div>
       </div>
       <main className={styles.main} ref={main} tabIndex={-1}>
         <AllowedPage />
@@ -95,4 +99,10 @@ function LiveNote() {
       {LIVE_WORDS[state]}
     </p>
   );
+}
+
+/** The version of these files, which is that of the gateway that served them. The customers of a portal do not see it. */
+function Version() {
+  const { kind } = useSession();
+  return kind === 'portal' ? null : <p>Posthorn {version}</p>;
 }

@@ -1,6 +1,8 @@
 import { collectDefaultMetrics, Counter, Gauge, Registry } from 'prom-client';
+import manifest from '../../../../package.json' with { type: 'json' };
 
-export const VERSION = '0.1.0';
+/** The version of the release: all packages, the image and the chart have it (docs/versions.md). */
+export const VERSION = manifest.version;
 
 /**
  * Returns the registry of a process, with Node's own metrics and the version; the service adds its own. No

@@ -8,6 +8,7 @@ import {
   operationsOf,
   resolved,
 } from '../../../../test/support/api/api-document.ts';
+import { VERSION } from '@posthorn/platform/service/metrics.ts';
 import { routeTable } from '../../../../test/support/api/route-table.ts';
 import { createApp } from '../app.ts';
 import { pathsOf } from '../http/route.ts';
@@ -90,7 +91,7 @@ describe('the API document', () => {
 
   it('has the required fields of OpenAPI 3.1, unique operation ids and declared tags', () => {
     expect(document.openapi).toMatch(/^3\.1\.\d+$/);
-    expect(document.info).toMatchObject({ title: 'Posthorn API', version: '0.1.0' });
+    expect(document.info).toMatchObject({ title: 'Posthorn API', version: VERSION });
     const ids = operations.map(({ id }) => id);
     expect(new Set(ids).size).toBe(ids.length);
     for (const id of ids) expect(id).toMatch(VERB_AND_RESOURCE);

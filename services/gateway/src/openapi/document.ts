@@ -374,7 +374,7 @@ const HEADERS = [
     'v1,Ce8pWNEdXUsSJJN4nXg1cWN0PN0Yd0y1Zz8Y1w9V2dM=',
     false,
   ),
-  header('User-Agent', 'Posthorn and its version', 'Posthorn/0.1.0'),
+  header('User-Agent', 'Posthorn and its version', `Posthorn/${VERSION}`),
   header(
     'X-Service-Signature',
     'With `hmac` and `hmac-sha256`. `hmacHeader` sets the name',
