@@ -1,13 +1,16 @@
 import { describe, expect, it } from '@jest/globals';
 import { cidrs, contains, parseIp } from '@posthorn/domain/egress.ts';
-import { globSync, readFileSync } from 'node:fs';
+import { globSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { parse } from 'yaml';
+import { commandOf } from '../../deploy/posthorn.ts';
 
 interface Compose {
   services: Record<
     string,
     {
+      image?: string;
+      command?: string[];
       environment?: Record<string, string>;
       networks?: Record<string, { ipv4_address?: string }>;
       restart?: string;
@@ -48,6 +51,14 @@ describe.each(['gateway', 'dispatcher'])(
 );
 
 describe('docker-compose.yml', () => {
+  const ours = Object.entries(services).filter(([, { image }]) => image === 'posthorn:local');
+
+  it.each(ours)('runs a command that the image has as %s', (_name, { command = [] }) => {
+    // The image has a shell, and no other program than its own is in use.
+    const run = commandOf(command, (name) => (name === 'sh' ? '/bin/sh' : undefined));
+    expect(run.kind).not.toBe('refuse');
+  });
+
   it.each(['gateway', 'dispatcher', 'retry', 'canary', 'prometheus', 'grafana'])(
     'keeps %s running, and checks its health',
     (name) => {
@@ -65,6 +76,15 @@ describe('deploy/Dockerfile', () => {
     const workspaces = globSync('{libs,services}/*/package.json', { cwd: ROOT });
     expect(workspaces.length).toBeGreaterThan(0);
     expect(workspaces.filter((file) => !dockerfile.includes(`COPY ${file} `))).toEqual([]);
+  });
+
+  it('has the entry point on the PATH, with Node as its process', () => {
+    expect(dockerfile).toContain('ln -s /app/deploy/posthorn.ts /usr/local/bin/posthorn');
+    expect(dockerfile).toMatch(/^COPY deploy\/posthorn\.ts deploy\/$/m);
+    expect(dockerfile).toMatch(/^ENTRYPOINT \["posthorn"\]\nCMD \["gateway"\]$/m);
+    const ignored = readFileSync(join(ROOT, '.dockerignore'), 'utf8').split('\n');
+    expect(ignored).toContain('!deploy/posthorn.ts');
+    expect(statSync(join(ROOT, 'deploy/posthorn.ts')).mode & 0o111).toBe(0o111);
   });
 
   it('makes the services reachable from outside the container and runs them without root', () => {

@@ -120,19 +120,19 @@ async function runOn(
   };
   for (const step of ['create-topics', 'create-indexes']) {
     progress(step);
-    const command = ['node', `deploy/setup/${step}.ts`];
+    const command = ['setup', step];
     await docker('run', '--rm', ...RESTRICTED, ...environment(settings), IMAGE, ...command);
   }
   for (const [index, service] of SERVICES.entries()) {
     const env = environment({ ...settings, OPS_PORT: String(opsPorts[index]) });
     const name = ['--detach', '--name', service, '--health-interval=1s'];
-    const command = ['node', `services/${service}/src/main.ts`];
+    // The retry service by the command of the versions before 1.0.
+    const command = service === 'retry' ? ['node', 'services/retry/src/main.ts'] : [service];
     await docker('run', ...name, ...RESTRICTED, ...env, IMAGE, ...command);
   }
   for (const service of SERVICES) await requireHealthy(docker, service);
   progress('all healthy');
-  const create = ['node', 'services/admin/src/main.ts', 'company', 'create', 'Check'];
-  await docker('exec', 'gateway', ...create);
+  await docker('exec', 'gateway', 'posthorn', 'admin', 'company', 'create', 'Check');
   for (const service of SERVICES) await requireCleanStop(docker, service);
 }
 
