@@ -37,10 +37,16 @@ describe('the checks', () => {
     expect([...new Set(names)]).toEqual(names);
   });
 
-  test('are quick when they check rules or Kubernetes objects, so that npm test runs them', () => {
+  test('are quick when they check rules, Kubernetes objects or workflows, so that npm test runs them', () => {
     const quick = selectChecks(['--quick'], OPS_CHECKS).map(({ name }) => name);
     const objects = ['helm-chart', 'chart-openings', 'kubernetes-schemas', 'pod-security'];
-    expect(quick).toEqual(['prometheus-configuration', 'alerts', 'scaling-rules', ...objects]);
+    expect(quick).toEqual([
+      'prometheus-configuration',
+      'alerts',
+      'scaling-rules',
+      ...objects,
+      'workflows',
+    ]);
   });
 });
 

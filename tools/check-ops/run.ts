@@ -7,6 +7,7 @@ import { OBJECT_SCHEMAS } from './kubernetes/object-schemas.ts';
 import { POD_SECURITY } from './kubernetes/pod-security.ts';
 import { SCALING_RULES, ALERTS, PROMETHEUS_CONFIGURATION } from './promtool.ts';
 import { MONITORING } from './monitoring/monitoring.ts';
+import { WORKFLOWS } from './workflows.ts';
 import { ensurePrograms, MissingProgramsError } from './programs/ensure-programs.ts';
 
 /** Every operations check, in the order in which they run. */
@@ -18,6 +19,7 @@ export const OPS_CHECKS: readonly OpsCheck[] = [
   CHART_OPENINGS,
   OBJECT_SCHEMAS,
   POD_SECURITY,
+  WORKFLOWS,
   MONITORING,
   CONTAINER_IMAGE,
 ];

@@ -37,6 +37,12 @@ export const KUBECONFORM: GoProgram = {
   package: 'github.com/yannh/kubeconform/cmd/kubeconform',
   version: 'v0.8.0',
 };
+export const ACTIONLINT: GoProgram = {
+  name: 'actionlint',
+  package: 'github.com/rhysd/actionlint/cmd/actionlint',
+  version: 'v1.7.12',
+};
+
 /** Returns the path of the program. Builds it once per user, in the cache folder. */
 export async function builtProgram(
   { name, package: path, version }: GoProgram,
