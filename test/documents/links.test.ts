@@ -17,6 +17,8 @@ const FOLDERS = [
   'bench',
   'faults',
   '.ci',
+  '.github',
+  'examples',
 ];
 
 const files = [...FOLDERS.map((folder) => `${folder}/**/*`), '*'].flatMap((pattern) =>
@@ -56,7 +58,7 @@ function brokenLinks(page: string): string[] {
     .flatMap((target) => problemOfLink(page, target) ?? []);
 }
 
-const PATH = new RegExp(`^(${FOLDERS.join('|').replace('.', '\\.')})/[\\w./-]*$`);
+const PATH = new RegExp(`^(${FOLDERS.join('|').replaceAll('.', '\\.')})/[\\w./-]*$`);
 const FILE_NAME = /^[\w-]+(\.[\w-]+)*\.(ts|mjs|md|ya?ml)$/;
 
 /** Paths from the root, and names of files, that stand in backticks and do not exist. */

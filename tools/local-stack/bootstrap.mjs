@@ -24,6 +24,7 @@ const COMMANDS = {
   check: 'test/check.ts',
   'check:ops': 'tools/check-ops/run.ts',
   simulate: 'test/simulation/run.ts',
+  release: 'tools/release/release.ts',
 };
 
 function main([command, ...args]) {
