@@ -149,7 +149,7 @@ export default tseslint.config(
       '**/*.mjs',
       '*.config.js',
     ],
-    languageOptions: { globals: { process: 'readonly', console: 'readonly' } },
+    languageOptions: { globals: { process: 'readonly', console: 'readonly', fetch: 'readonly' } },
     rules: { 'no-console': 'off' },
   },
   boundary(
