@@ -98,7 +98,7 @@ describe('examples/argocd', () => {
   }
   const { kind, spec } = parse(read('examples/argocd/application.yaml')) as Application;
 
-  /** `npm run check:ops -- examples` renders the chart with them. */
+  /** `npm run check:ops -- argocd-example` renders the chart with them. */
   it('has values that the chart knows', () => {
     const chart = parse(read('deploy/helm/posthorn/Chart.yaml')) as { name: string };
     expect([kind, spec.source.chart]).toEqual(['Application', chart.name]);

@@ -39,7 +39,10 @@ describe('the checks', () => {
 
   test('are quick when they check rules, Kubernetes objects or workflows, so that npm test runs them', () => {
     const quick = selectChecks(['--quick'], OPS_CHECKS).map(({ name }) => name);
-    const objects = ['helm-chart', 'chart-openings', 'kubernetes-schemas', 'pod-security'];
+    const objects = [
+      ...['helm-chart', 'chart-openings', 'kubernetes-schemas', 'pod-security'],
+      'argocd-example',
+    ];
     expect(quick).toEqual([
       'prometheus-configuration',
       'alerts',

@@ -1,6 +1,7 @@
 import { parseArgs } from 'node:util';
 import type { OpsCheck, OpsOutcome, OpsResult } from './ops-check.ts';
 import { CONTAINER_IMAGE } from './image/container-image.ts';
+import { ARGOCD_EXAMPLE } from './kubernetes/argocd-example.ts';
 import { CHART_OPENINGS } from './kubernetes/chart-openings.ts';
 import { HELM_CHART } from './kubernetes/helm-chart.ts';
 import { OBJECT_SCHEMAS } from './kubernetes/object-schemas.ts';
@@ -19,6 +20,7 @@ export const OPS_CHECKS: readonly OpsCheck[] = [
   CHART_OPENINGS,
   OBJECT_SCHEMAS,
   POD_SECURITY,
+  ARGOCD_EXAMPLE,
   WORKFLOWS,
   MONITORING,
   CONTAINER_IMAGE,
