@@ -50,10 +50,10 @@ export function Frame() {
       </header>
       <div className={styles.sidebar} data-open={isMenuOpen}>
         <Navigation />
-        <div className={styles.foot}>
+        <footer className={styles.foot}>
           <LiveNote />
           <Version />
-        </div>
+        </footer>
       </div>
       <main className={styles.main} ref={main} tabIndex={-1}>
         <AllowedPage />
