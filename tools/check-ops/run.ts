@@ -2,6 +2,7 @@ import { parseArgs } from 'node:util';
 import type { OpsCheck, OpsOutcome, OpsResult } from './ops-check.ts';
 import { CONTAINER_IMAGE } from './image/container-image.ts';
 import { ARGOCD_EXAMPLE } from './kubernetes/argocd-example.ts';
+import { CHART_LINT } from './kubernetes/chart-lint.ts';
 import { CHART_OPENINGS } from './kubernetes/chart-openings.ts';
 import { HELM_CHART } from './kubernetes/helm-chart.ts';
 import { OBJECT_SCHEMAS } from './kubernetes/object-schemas.ts';
@@ -22,6 +23,7 @@ export const OPS_CHECKS: readonly OpsCheck[] = [
   POD_SECURITY,
   ARGOCD_EXAMPLE,
   WORKFLOWS,
+  CHART_LINT,
   MONITORING,
   CONTAINER_IMAGE,
 ];

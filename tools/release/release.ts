@@ -34,7 +34,6 @@ export function placesOfVersion(): Place[] {
     { file: 'docker-bake.hcl', pattern: /^variable "VERSION" \{\n {2}default = "(.+)"/gm },
     { file: 'deploy/helm/posthorn/Chart.yaml', pattern: /^(?:version|appVersion): (.+)$/gm },
     { file: 'deploy/helm/production.yaml', pattern: /^ {2}tag: (.+)$/gm },
-    { file: 'k8s/base/kustomization.yaml', pattern: /newTag: ([^ }]+)/g },
     { file: 'k8s/overlays/production/kustomization.yaml', pattern: /newTag: ([^ }]+)/g },
     { file: 'examples/argocd/application.yaml', pattern: /targetRevision: (.+)$/gm },
   ];
@@ -104,6 +103,9 @@ function setVersion(version: string): void {
     writeFileSync(join(ROOT, place.file), withVersion(read(place.file), place, version));
   }
   for (const problem of problemsOfRelease(`v${version}`)) throw new Error(problem);
+  console.log(
+    'Now write what is generated: node docs/write-openapi.ts && node k8s/write-generated.ts',
+  );
 }
 
 /** What the commands do with their argument. */

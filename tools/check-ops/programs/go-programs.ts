@@ -43,6 +43,12 @@ export const ACTIONLINT: GoProgram = {
   version: 'v1.7.12',
 };
 
+export const KUBE_SCORE: GoProgram = {
+  name: 'kube-score',
+  package: 'github.com/zegl/kube-score/cmd/kube-score',
+  version: 'v1.20.0',
+};
+
 /** Returns the path of the program. Builds it once per user, in the cache folder. */
 export async function builtProgram(
   { name, package: path, version }: GoProgram,
