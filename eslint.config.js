@@ -157,6 +157,14 @@ export default tseslint.config(
     '^(?!zod$|node:crypto$|\\./|\\.\\./|fast-check$|@jest/globals$|standardwebhooks$|@noble/ed25519$)',
     'The domain is pure: nothing but zod, node:crypto and its own files (tests: jest, fast-check).',
   ),
+  {
+    ...boundary(
+      ['libs/verify/src/**/*.ts'],
+      '^(?!\\./|node:http$)',
+      'The package has no dependencies and runs in browsers and workers: its own files only, and types of node:http.',
+    ),
+    ignores: ['**/*.test.ts'],
+  },
   boundary(
     ['libs/platform/**/*.ts'],
     `^@posthorn/(${SERVICES.join('|')})(/|$)|/services/`,

@@ -11,6 +11,7 @@ const DISPATCHER = 'services/dispatcher/src/config.ts';
 const GATEWAY = 'services/gateway/src/config.ts';
 const USE_CASE = 'services/gateway/src/accept/targets.ts';
 const RETRY = 'services/retry/src/config.ts';
+const VERIFY = 'libs/verify/src/verify.ts';
 
 const eslint = new ESLint({ cwd: ROOT });
 
@@ -45,6 +46,8 @@ describe('services → platform → domain', () => {
     [USE_CASE, '../../../services/retry/src/config.ts'],
     [USE_CASE, '@posthorn/platform/mongo/collections.ts'],
     [RETRY, '@posthorn/gateway/app.ts'],
+    [VERIFY, '@posthorn/domain/ids.ts'],
+    [VERIFY, 'node:crypto'],
   ])('%s may not import %s', async (path, specifier) => {
     expect(await isRefused(path, specifier)).toBe(true);
   });
@@ -62,6 +65,7 @@ describe('services → platform → domain', () => {
     [USE_CASE, '../api-error.ts'],
     [USE_CASE, '../limits/turns.ts'],
     [RETRY, '@posthorn/platform/async/batching/batcher.ts'],
+    [VERIFY, './key-set.ts'],
   ])('%s may import %s', async (path, specifier) => {
     expect(await isRefused(path, specifier)).toBe(false);
   });
