@@ -8,7 +8,16 @@ import { type Report, createReport } from './runner/report.ts';
 import { startShared, type SharedName, sharedBy } from './support/process/shared-posthorn.ts';
 import { startAll } from './support/process/posthorn.ts';
 import { readSettings } from '../tools/local-stack/settings.ts';
-import { FORMAT, LINT, OPERATIONS, PACKAGES, runCheck, SIMULATION, TYPES } from './runner/check.ts';
+import {
+  FORMAT,
+  LINT,
+  OPERATIONS,
+  PACKAGES,
+  PUBLISHED,
+  runCheck,
+  SIMULATION,
+  TYPES,
+} from './runner/check.ts';
 import { readSelection, selectTests, type Selection, type TestFiles } from './runner/find-tests.ts';
 import { runJest, type JestPart } from './runner/jest.ts';
 import { withSetup } from './runner/serve-setup.ts';
@@ -80,7 +89,7 @@ async function runWithoutStack(
   { isAll, testName }: Selection,
   { unit = [] }: TestFiles,
 ): Promise<void> {
-  const checks = isAll ? [LINT, TYPES, FORMAT, PACKAGES, SIMULATION, OPERATIONS] : [];
+  const checks = isAll ? [LINT, TYPES, FORMAT, PACKAGES, PUBLISHED, SIMULATION, OPERATIONS] : [];
   for (const check of checks) await report.run(() => runCheck(check));
   const part = { name: 'unit tests', projects: ['unit'], atOnce: CORES, testName } as const;
   await runFiles(report, { ...part, files: unit, isInBackground: true });

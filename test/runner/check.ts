@@ -44,6 +44,12 @@ export const SIMULATION: Check = {
 /** Licences and advisories of the packages of production. */
 export const PACKAGES: Check = { name: 'packages', command: ['tools/packages/check-packages.ts'] };
 
+/** The packages that npm publishes, built and checked in this Node. `npm run packages -- check` has the other runtimes. */
+export const PUBLISHED: Check = {
+  name: 'published packages',
+  command: ['tools/packages/run.ts', 'check', '--quick'],
+};
+
 /** Manifests, alerts and what else operators run, without the checks that take minutes. */
 export const OPERATIONS: Check = {
   name: 'operations',

@@ -23,6 +23,7 @@ const COMMANDS = {
   test: 'test/run.ts',
   check: 'test/check.ts',
   'check:ops': 'tools/check-ops/run.ts',
+  packages: 'tools/packages/run.ts',
   simulate: 'test/simulation/run.ts',
   release: 'tools/release/release.ts',
 };
