@@ -1,4 +1,4 @@
-/* global btoa, crypto, fetch, Headers, Request, Response, TextEncoder */
+/* global btoa, crypto, Headers, Request, Response, TextEncoder */
 // The test of the built package that runs in every runtime. It is plain JavaScript without a test framework, and gets
 // the modules of the package, so that they may come from import or from require.
 
