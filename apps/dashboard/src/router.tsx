@@ -176,12 +176,22 @@ const tree = root.addChildren([
 export const router = createRouter({
   routeTree: tree,
   basepath: PAGES_PATH,
+  // Values are text as it is: read as JSON, an external id such as 17 would be a number, and no page would know it.
+  parseSearch: (search) => Object.fromEntries(new URLSearchParams(search)),
+  stringifySearch,
   defaultPreload: 'intent',
   defaultPendingMs: 0,
   defaultPendingComponent: () => <Loading what="this page" />,
   defaultErrorComponent: PageFailed,
   scrollRestoration: false,
 });
+
+function stringifySearch(search: Readonly<Record<string, unknown>>): string {
+  const values = Object.entries(search).filter(
+    (entry): entry is [string, string] => typeof entry[1] === 'string',
+  );
+  return values.length === 0 ? '' : `?${new URLSearchParams(values).toString()}`;
+}
 
 /**
  * Loads the page that the address names, and those that it names until RouterProvider is shown. That one follows the

@@ -53,6 +53,8 @@ export function webhookSearch({ tab, status, eventType }: Raw): WebhookSearch {
 }
 
 export interface MessageSearch {
+  tag?: string | undefined;
+  externalId?: string | undefined;
   appId?: string | undefined;
   webhookId?: string | undefined;
   eventType?: string | undefined;
@@ -64,9 +66,11 @@ export interface MessageSearch {
 }
 
 export function messageSearch(raw: Raw): MessageSearch {
-  const { appId, webhookId, eventType, status, from, to, open } = raw;
+  const { appId, webhookId, eventType, tag, externalId, status, from, to, open } = raw;
   return {
     ...text(eventType, (found) => ({ eventType: found })),
+    ...text(tag, (found) => ({ tag: found })),
+    ...text(externalId, (found) => ({ externalId: found })),
     ...text(appId, (found) => ({ appId: found })),
     ...text(webhookId, (found) => ({ webhookId: found })),
     ...oneOf(STATUSES, status, (found) => ({ status: found })),

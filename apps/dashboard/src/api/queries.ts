@@ -77,6 +77,9 @@ export interface MessageFilter {
   appId?: string | undefined;
   webhookId?: string | undefined;
   eventType?: string | undefined;
+  /** One of the tags. */
+  tag?: string | undefined;
+  externalId?: string | undefined;
   status?: Schemas['DeliveryStatus'] | undefined;
   /** Of the delivery to the webhook. */
   deliveryStatus?: Schemas['DeliveryStatus'] | undefined;

@@ -37,10 +37,10 @@ export function useRecordedCalls(): readonly RecordedCall[] {
 }
 
 /** Returns a command for a shell that makes the same call with an API key. */
-export function curlOf({ method, path }: RecordedCall, companyId: string, body?: string): string {
+export function curlOf({ method, path }: RecordedCall, body?: string): string {
   return [
     method === 'GET' ? 'curl' : `curl -X ${method}`,
-    `-H "x-api-key: $POSTHORN_API_KEY" -H "companyid: ${companyId}"`,
+    '-H "Authorization: Bearer $POSTHORN_API_KEY"',
     ...(body === undefined ? [] : [`-H 'content-type: application/json' -d ${quoted(body)}`]),
     quoted(`${GATEWAY_URL}${path}`),
   ].join(' \\\n  ');

@@ -8,7 +8,7 @@ import styles from './frame.module.css';
 /** The calls of the API that the page is made of, as commands. Nothing on a page comes from elsewhere. */
 export function CallsPanel() {
   const calls = useRecordedCalls();
-  const { company, kind } = useSession();
+  const { kind } = useSession();
   const [isOpen, setOpen] = useState(false);
   if (kind === 'portal' || calls.length === 0) return null;
   return (
@@ -33,7 +33,7 @@ export function CallsPanel() {
             <CodeBlock
               key={call.method + call.path}
               name={`${call.method} ${call.path} with curl`}
-              text={curlOf(call, company.id)}
+              text={curlOf(call)}
             />
           ))}
         </>

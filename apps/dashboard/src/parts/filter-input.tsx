@@ -4,17 +4,17 @@ import { useState } from 'react';
 
 /** While somebody types, the list is not asked for each letter. */
 const QUIET_MS = 400;
-const MOST_CHARS = 128;
 
 interface FilterInputProps {
   label: string;
   placeholder?: string;
+  maxLength?: number;
   value: string | undefined;
   set: (text: string) => void;
 }
 
 /** A text that a list is limited to. */
-export function FilterInput({ label, placeholder, value, set }: FilterInputProps) {
+export function FilterInput({ label, placeholder, maxLength = 128, value, set }: FilterInputProps) {
   const [typed, setTyped] = useState(value ?? '');
   const [sent, setSent] = useState(value);
   const [seen, setSeen] = useState(value);
@@ -34,7 +34,7 @@ export function FilterInput({ label, placeholder, value, set }: FilterInputProps
     <TextInput
       label={label}
       placeholder={placeholder}
-      maxLength={MOST_CHARS}
+      maxLength={maxLength}
       value={typed}
       onChange={({ currentTarget }) => {
         setTyped(currentTarget.value);

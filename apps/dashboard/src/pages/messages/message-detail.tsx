@@ -51,7 +51,7 @@ function isOpen(message: Schemas['Message'] | undefined): boolean {
 }
 
 function MessageFacts({ message }: { message: Schemas['Message'] }) {
-  const { id, appId, eventType, status, createdAt, signature } = message;
+  const { id, appId, eventType, tags, externalId, status, createdAt, signature } = message;
   const { kind } = useSession();
   const app =
     appId === null ? (
@@ -69,6 +69,15 @@ function MessageFacts({ message }: { message: Schemas['Message'] }) {
         ['Status', <DeliveryStatus key="status" status={status} />],
         ['Message', <Copyable key="id" text={id} name="message id" />],
         ['Event type', eventType ?? 'none'],
+        [
+          'External id',
+          externalId === null ? (
+            'none'
+          ) : (
+            <Copyable key="external" text={externalId} name="external id" />
+          ),
+        ],
+        ['Tags', tags.length === 0 ? 'none' : <Tags key="tags" tags={tags} />],
         ['App', app],
         ['Accepted', <When key="created" at={createdAt} />],
         [
@@ -82,6 +91,14 @@ function MessageFacts({ message }: { message: Schemas['Message'] }) {
       ]}
     />
   );
+}
+
+function Tags({ tags }: { tags: readonly string[] }) {
+  return tags.map((tag) => (
+    <div key={tag}>
+      <Copyable text={tag} name="tag" />
+    </div>
+  ));
 }
 
 function Deliveries({ deliveries }: { deliveries: Schemas['Delivery'][] }) {

@@ -114,7 +114,7 @@ interface ShownBy {
 
 function messageColumns({ urls, open, first }: ShownBy): Column<ListedMessage>[] {
   return [
-    { name: 'Message', cell: ({ id }) => <MessageLink messageId={id} open={open} /> },
+    { name: 'Message', cell: (message) => <MessageCell message={message} open={open} /> },
     { name: 'Status', cell: ({ status }) => <DeliveryStatus status={status} /> },
     { name: 'Event type', cell: ({ eventType }) => eventType ?? 'none' },
     { name: 'To', cell: ({ deliveries }) => targetsText(deliveries, urls, first) },
@@ -134,7 +134,7 @@ function deliveryColumns(
   const own = ({ deliveries }: ListedMessage) =>
     deliveries.find((delivery) => delivery.webhookId === webhookId);
   return [
-    { name: 'Message', cell: ({ id }) => <MessageLink messageId={id} open={open} /> },
+    { name: 'Message', cell: (message) => <MessageCell message={message} open={open} /> },
     {
       name: 'Delivery',
       cell: (message) => <DeliveryStatus status={own(message)?.status ?? message.status} />,
@@ -143,6 +143,21 @@ function deliveryColumns(
     { name: 'Attempts', isNumber: true, cell: (message) => own(message)?.attemptCount ?? 0 },
     { name: 'Accepted', cell: ({ createdAt }) => <When at={createdAt} /> },
   ];
+}
+
+function MessageCell({ message, open }: { message: ListedMessage } & Pick<ShownBy, 'open'>) {
+  const { id, externalId, tags } = message;
+  const own = [...(externalId === null ? [] : [externalId]), ...tags].join(' · ');
+  return (
+    <>
+      <MessageLink messageId={id} open={open} />
+      {own !== '' && (
+        <Text size="xs" c="dimmed" className={styles.own}>
+          {own}
+        </Text>
+      )}
+    </>
+  );
 }
 
 /** A click opens the side panel; a middle click, or the menu of the browser, the page. */

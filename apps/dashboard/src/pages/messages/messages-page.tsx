@@ -3,7 +3,7 @@ import { getRouteApi } from '@tanstack/react-router';
 import { AppSelect } from '../../parts/select/app-select.tsx';
 import { WebhookSelect } from '../../parts/select/webhook-select.tsx';
 import { SidePanel } from '../../parts/dialog.tsx';
-import { EventTypeInput } from '../../parts/filter-input.tsx';
+import { EventTypeInput, FilterInput } from '../../parts/filter-input.tsx';
 import { LinkButton } from '../../parts/link-button.tsx';
 import { Page } from '../../parts/page.tsx';
 import { TimeInput } from '../../parts/time/time-input.tsx';
@@ -51,7 +51,7 @@ const STATUSES = [
 function Filters({ filter }: { filter: Omit<MessageSearch, 'open'> }) {
   const navigate = route.useNavigate();
   const { kind } = useSession();
-  const { appId, webhookId = '', eventType, status = '', from, to } = filter;
+  const { appId, webhookId = '', eventType, tag, externalId, status = '', from, to } = filter;
   const set =
     (name: keyof MessageSearch) =>
     (value: string): void => {
@@ -67,6 +67,8 @@ function Filters({ filter }: { filter: Omit<MessageSearch, 'open'> }) {
       )}
       <WebhookSelect appId={appId} value={webhookId} onChange={set('webhookId')} />
       <EventTypeInput value={eventType} set={set('eventType')} />
+      <FilterInput label="Tag" value={tag} set={set('tag')} />
+      <FilterInput label="External id" maxLength={256} value={externalId} set={set('externalId')} />
       <NativeSelect
         label="Status"
         data={STATUSES}

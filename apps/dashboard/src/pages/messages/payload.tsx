@@ -5,6 +5,7 @@ import { curlOf } from '../../api/recorded-calls.ts';
 import { CodeBlock } from '../../parts/copy/code-block.tsx';
 import { Section } from '../../parts/page.tsx';
 import { useSession } from '../../session/session-context.ts';
+import { messageBody } from './message-body.ts';
 import { pretty } from './pretty-json.ts';
 
 const SHAPES = [
@@ -15,7 +16,7 @@ const SHAPES = [
 
 /** The payload, to read, byte for byte as it was sent, or as the request that sends it again. */
 export function Payload({ message }: { message: Schemas['Message'] }) {
-  const { kind, company } = useSession();
+  const { kind } = useSession();
   const [shape, setShape] = useState('pretty');
   const { payload } = message;
   if (payload === null) {
@@ -37,23 +38,16 @@ export function Payload({ message }: { message: Schemas['Message'] }) {
   );
   return (
     <Section title="Payload" actions={control}>
-      <CodeBlock name="Payload" text={textOf(shape, message, payload, company.id)} />
+      <CodeBlock name="Payload" text={textOf(shape, message, payload)} />
     </Section>
   );
 }
 
-function textOf(
-  shape: string,
-  message: Schemas['Message'],
-  payload: string,
-  companyId: string,
-): string {
+function textOf(shape: string, message: Schemas['Message'], payload: string): string {
   if (shape === 'raw') return payload;
   if (shape === 'pretty') return pretty(payload);
-  const { appId, eventType, deliveries } = message;
-  const address = appId === null ? { webhookId: deliveries[0]?.webhookId } : { appId };
-  const head = JSON.stringify({ ...address, ...(eventType !== null && { eventType }) });
-  // The payload as text, not parsed: numbers beyond 2^53 would change.
-  const body = `${head.slice(0, -1)},"payload":${payload}}`;
-  return curlOf({ method: 'POST', path: '/api/v1/webhook-messages' }, companyId, body);
+  const { appId, deliveries } = message;
+  const to = appId === null ? { webhookId: deliveries[0]?.webhookId } : { appId };
+  const body = messageBody({ ...message, to }, payload);
+  return curlOf({ method: 'POST', path: '/api/v1/webhook-messages' }, body);
 }

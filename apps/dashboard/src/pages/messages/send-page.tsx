@@ -4,15 +4,17 @@ import { getRouteApi } from '@tanstack/react-router';
 import { useState } from 'react';
 import { sessionHeaders, type Schemas } from '../../api/client.ts';
 import { GATEWAY_URL } from '../../api/addresses.ts';
-import { failureOf, toFailure, type Problem } from '../../api/failure.ts';
+import { failureOf, toFailure } from '../../api/failure.ts';
 import { curlOf } from '../../api/recorded-calls.ts';
 import { AppSelect } from '../../parts/select/app-select.tsx';
 import { CodeBlock } from '../../parts/copy/code-block.tsx';
+import { errorIn, isAtOneOf } from '../../parts/field-errors.ts';
 import { Page } from '../../parts/page.tsx';
 import { Failed } from '../../parts/states.tsx';
 import { useSession } from '../../session/session-context.ts';
 import styles from './messages.module.css';
-import { valueTo } from '../../parts/value-to.ts';
+import { linesOf, valueTo } from '../../parts/value-to.ts';
+import { messageBody, type MessageFields } from './message-body.ts';
 
 const route = getRouteApi('/messages/new');
 const EXAMPLE = '{\n  "order": 17,\n  "total": "12.50"\n}';
@@ -26,19 +28,24 @@ export function SendPage() {
   );
 }
 
+/** What somebody has typed. */
+interface Draft {
+  eventType: string;
+  tags: string;
+  externalId: string;
+  payload: string;
+}
+
+const NEW_DRAFT: Draft = { eventType: '', tags: '', externalId: '', payload: EXAMPLE };
+
 function SendForm() {
   const { appId: asked = '', webhookId } = route.useSearch();
-  const { company, key } = useSession();
+  const { key } = useSession();
   const [appId, setAppId] = useState(asked || (key.appId ?? ''));
-  const [eventType, setEventType] = useState('');
-  const [payload, setPayload] = useState(EXAMPLE);
+  const [draft, setDraft] = useState(NEW_DRAFT);
   const send = useSend();
   const isAddressed = webhookId !== undefined || appId !== '';
-  const body = bodyOf(
-    webhookId === undefined ? { appId } : { webhookId },
-    eventType.trim(),
-    payload,
-  );
+  const body = bodyOf(webhookId === undefined ? { appId } : { webhookId }, draft);
   return (
     <form
       className={styles.form}
@@ -51,29 +58,80 @@ function SendForm() {
       {webhookId === undefined && key.appId === null && (
         <AppSelect value={appId} onChange={setAppId} />
       )}
-      <TextInput
-        label="Event type"
-        description="Webhooks that select event types get only those"
-        placeholder="order.paid"
-        value={eventType}
-        error={problemOf(send.error, 'eventType')}
-        onChange={valueTo(setEventType)}
+      <DraftFields
+        draft={draft}
+        set={(typed) => {
+          setDraft({ ...draft, ...typed });
+        }}
+        error={send.error}
       />
-      <PayloadField value={payload} set={setPayload} />
       <Group>
         <Button
           type="submit"
           loading={send.isPending}
-          disabled={!isAddressed || !isObject(payload)}
+          disabled={!isAddressed || !isObject(draft.payload)}
         >
           Send
         </Button>
       </Group>
-      <CodeBlock
-        name="Send with curl"
-        text={curlOf({ method: 'POST', path: PATH }, company.id, body)}
-      />
+      <CodeBlock name="Send with curl" text={curlOf({ method: 'POST', path: PATH }, body)} />
     </form>
+  );
+}
+
+function bodyOf(to: MessageFields['to'], draft: Draft): string {
+  const fields = {
+    to,
+    eventType: draft.eventType.trim() || null,
+    tags: linesOf(draft.tags),
+    externalId: draft.externalId.trim() || null,
+  };
+  return messageBody(fields, draft.payload);
+}
+
+interface DraftFieldsProps {
+  draft: Draft;
+  set: (typed: Partial<Draft>) => void;
+  error: Error | null;
+}
+
+function DraftFields({ draft, set, error }: DraftFieldsProps) {
+  const problems = error === null ? [] : toFailure(error).problems;
+  const field = (name: keyof Draft) => ({
+    value: draft[name],
+    error: errorIn(problems, name),
+    onChange: valueTo((typed) => {
+      set({ [name]: typed });
+    }),
+  });
+  return (
+    <>
+      <TextInput
+        label="Event type"
+        description="Webhooks that select event types get only those"
+        placeholder="order.paid"
+        {...field('eventType')}
+      />
+      <Textarea
+        label="Tags, one on each line"
+        description="To find the message by, at most 5. Deliveries do not have them"
+        rows={2}
+        {...field('tags')}
+      />
+      <TextInput
+        label="External id"
+        description="Your own id to find the message by, such as that of an order"
+        {...field('externalId')}
+      />
+      <Textarea
+        label="Payload"
+        description="A JSON object, delivered byte for byte"
+        rows={8}
+        classNames={{ input: styles.payload ?? '' }}
+        {...field('payload')}
+        error={isObject(draft.payload) ? undefined : 'This is not a JSON object'}
+      />
+    </>
   );
 }
 
@@ -87,26 +145,6 @@ function useSend() {
       void navigate({ to: '/messages/$messageId', params: { messageId: id } });
     },
   });
-}
-
-function PayloadField({ value, set }: { value: string; set: (payload: string) => void }) {
-  return (
-    <Textarea
-      label="Payload"
-      description="A JSON object, delivered byte for byte"
-      rows={8}
-      classNames={{ input: styles.payload ?? '' }}
-      value={value}
-      error={isObject(value) ? undefined : 'This is not a JSON object'}
-      onChange={valueTo(set)}
-    />
-  );
-}
-
-/** The payload goes as it was typed: parsed and written again, its numbers and spaces could change. */
-function bodyOf(address: object, eventType: string, payload: string): string {
-  const head = JSON.stringify({ ...address, ...(eventType !== '' && { eventType }) });
-  return `${head.slice(0, -1)},"payload":${payload}}`;
 }
 
 async function sendBody(body: string): Promise<Schemas['CreatedMessage']> {
@@ -129,14 +167,9 @@ function isObject(text: string): boolean {
 }
 
 /** The other parts of a message have no field that says what is wrong. */
-const hasField = ({ path }: Problem): boolean => path === 'eventType';
+const hasField = isAtOneOf(['eventType', 'tags', 'externalId']);
 
 function SendFailed({ error }: { error: Error | null }) {
   if (error === null) return null;
   return <Failed error={error} what="send the message" isAtField={hasField} />;
-}
-
-function problemOf(error: Error | null, name: string): string | undefined {
-  if (error === null) return undefined;
-  return toFailure(error).problems.find(({ path }) => path === name)?.message;
 }

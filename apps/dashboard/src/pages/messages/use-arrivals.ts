@@ -25,7 +25,7 @@ export function useArrivals(filter: MessageFilter, shown: ReadonlySet<string>): 
     if (newest !== undefined && !shown.has(newest)) setMore(true);
   };
   useLive((event) => {
-    if (event.kind === 'more' || (filter.eventType !== undefined && concerns(event, filter))) {
+    if (event.kind === 'more' || (!isNamedByEvents(filter) && concerns(event, filter))) {
       void askForMore();
     } else if (concerns(event, filter) && !shown.has(event.attempt.messageId)) {
       setArrived((before) => new Set(before).add(event.attempt.messageId));
@@ -49,6 +49,11 @@ async function findNewest(filter: MessageFilter): Promise<string | undefined> {
   const query = { ...given(filter), limit: 1 };
   const { data } = await answerOf(api.GET('/api/v1/webhook-messages', { params: { query } }));
   return data[0]?.id;
+}
+
+/** Whether an event shows which messages the filter selects. */
+function isNamedByEvents({ eventType, tag, externalId }: MessageFilter): boolean {
+  return [eventType, tag, externalId].every((each) => each === undefined);
 }
 
 function concerns(

@@ -49,10 +49,9 @@ interface CurlProps {
 
 /** The call of the API that does the same as a step. */
 function Curl({ name, path, body }: CurlProps) {
-  const { company } = useSession();
   const call = { method: body === undefined ? 'GET' : 'POST', path: `/api/v1/${path}` };
   const sent = body === undefined ? undefined : JSON.stringify(body);
-  return <CodeBlock name={`${name} with curl`} text={curlOf(call, company.id, sent)} />;
+  return <CodeBlock name={`${name} with curl`} text={curlOf(call, sent)} />;
 }
 
 function SignInStep() {

@@ -14,7 +14,7 @@ import styles from './webhooks.module.css';
 
 /** Sends a small test message and shows what the endpoint answered. */
 export function TestingTab({ webhook: { id, disabled } }: { webhook: Schemas['WebhookWithAuth'] }) {
-  const { company, kind } = useSession();
+  const { kind } = useSession();
   const test = useMutation({
     mutationFn: () =>
       dataOf(
@@ -47,7 +47,7 @@ export function TestingTab({ webhook: { id, disabled } }: { webhook: Schemas['We
         <Section title="The same with curl">
           <CodeBlock
             name="Test with curl"
-            text={curlOf({ method: 'POST', path: `/api/v1/webhooks/${id}/test` }, company.id)}
+            text={curlOf({ method: 'POST', path: `/api/v1/webhooks/${id}/test` })}
           />
         </Section>
       )}
