@@ -13,7 +13,8 @@ export class ApiFailure extends Error {
     this.status = status;
     this.code = code;
     this.requestId = requestId;
-    this.problems = errors;
+    // The message is about one field, so it is shown there.
+    this.problems = code === 'uid_taken' ? [{ path: 'uid', message }] : errors;
   }
 }
 

@@ -1,25 +1,29 @@
-import { Kbd, TextInput } from '@mantine/core';
+import { Button, Kbd, TextInput } from '@mantine/core';
 import { useMutation } from '@tanstack/react-query';
 import { useNavigate } from '@tanstack/react-router';
 import { useEffect, useRef, useState } from 'react';
 import { PORTAL_COMPANY_ID } from '../api/addresses.ts';
 import { toFailure } from '../api/failure.ts';
-import { findById, type Found } from '../api/find/find.ts';
+import { findAnything, type Found } from '../api/find/find.ts';
 import { SearchIcon } from '../parts/icons.tsx';
 import styles from './frame.module.css';
 
-/** Finds anything by its id. `/` moves the cursor here from anywhere. */
+/** Finds anything by its id or uid. `/` moves the cursor here from anywhere. */
 export function SearchBox() {
   const input = useSlashKey();
   const [text, setText] = useState('');
   const open = useOpenFound();
   const mutation = useMutation({
-    mutationFn: findById,
-    onSuccess: (found) => {
-      setText('');
-      open(found);
+    mutationFn: findAnything,
+    onSuccess: ([first, ...others]) => {
+      if (first !== undefined && others.length === 0) openOne(first);
     },
   });
+  const openOne = (found: Found): void => {
+    mutation.reset();
+    setText('');
+    open(found);
+  };
   const error = mutation.error === null ? undefined : toFailure(mutation.error);
   const problem = error?.status === 404 ? NOTHING_FOUND : error?.message;
   return (
@@ -34,8 +38,8 @@ export function SearchBox() {
       <TextInput
         ref={input}
         value={text}
-        aria-label="Find anything by its id"
-        placeholder="Find by id: msg_…, wh_…, dlv_…"
+        aria-label={LABEL}
+        placeholder={PLACEHOLDER}
         leftSection={<SearchIcon />}
         rightSection={<Kbd size="xs">/</Kbd>}
         error={problem}
@@ -45,12 +49,42 @@ export function SearchBox() {
           setText(currentTarget.value);
         }}
       />
+      {mutation.data !== undefined && mutation.data.length > 1 && (
+        <Choice found={mutation.data} open={openOne} />
+      )}
     </form>
   );
 }
 
-const NOTHING_FOUND =
-  PORTAL_COMPANY_ID === null ? 'Nothing of this company has this id' : 'Nothing here has this id';
+const [LABEL, PLACEHOLDER, NOTHING_FOUND] =
+  PORTAL_COMPANY_ID === null
+    ? [
+        'Find anything by its id or uid',
+        'Find by id or uid: msg_…, wh_…',
+        'Nothing of this company has this id or uid',
+      ]
+    : ['Find anything by its id', 'Find by id: msg_…, wh_…, dlv_…', 'Nothing here has this id'];
+
+/** An app, a webhook and a project may have the same uid. */
+function Choice({ found, open }: { found: readonly Found[]; open: (found: Found) => void }) {
+  return (
+    <div className={styles.searchChoice} role="status">
+      Several have this uid:
+      {found.map((each) => (
+        <Button
+          key={each.kind}
+          size="compact-xs"
+          variant="default"
+          onClick={() => {
+            open(each);
+          }}
+        >
+          Open the {each.kind}
+        </Button>
+      ))}
+    </div>
+  );
+}
 
 function useSlashKey() {
   const input = useRef<HTMLInputElement>(null);

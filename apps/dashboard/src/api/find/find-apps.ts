@@ -1,6 +1,7 @@
 import { queryOptions, keepPreviousData } from '@tanstack/react-query';
 import { answerOf, api, type Schemas } from '../client.ts';
 import { given } from '../queries.ts';
+import { withoutMark } from './find.ts';
 
 export type FoundApp = Schemas['FoundApp'];
 
@@ -12,14 +13,14 @@ export interface FoundApps {
   isMore: boolean;
 }
 
-/** The first apps of any project whose name has this text in it. */
+/** The first apps of any project whose name has this text in it, or whose uid it is. */
 export const findAppsQuery = (text: string) =>
   queryOptions({
     queryKey: ['apps', 'found', text],
     staleTime: FRESH_MS,
     placeholderData: keepPreviousData,
     queryFn: async (): Promise<FoundApps> => {
-      const query = given({ text });
+      const query = given({ text: withoutMark(text) });
       const { data, nextCursor } = await answerOf(
         api.GET('/api/v1/find-apps', { params: { query } }),
       );

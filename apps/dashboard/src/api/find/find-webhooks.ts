@@ -1,6 +1,7 @@
 import { infiniteQueryOptions, keepPreviousData, queryOptions } from '@tanstack/react-query';
 import { answerOf, api, type Schemas } from '../client.ts';
 import { given } from '../queries.ts';
+import { withoutMark } from './find.ts';
 
 export type FoundWebhook = Schemas['FoundWebhook'];
 
@@ -8,7 +9,7 @@ const FRESH_MS = 30_000;
 const PER_PAGE = 20;
 
 export interface WebhookFilter {
-  /** Part of the URL, the name or an event type, or the whole id. */
+  /** Part of the URL, the name or an event type, or the whole id or uid. */
   text?: string | undefined;
   appId?: string | undefined;
 }
@@ -21,7 +22,12 @@ export const findWebhooksQuery = (filter: WebhookFilter) =>
     placeholderData: keepPreviousData,
     initialPageParam: undefined as string | undefined,
     queryFn: ({ pageParam }) => {
-      const query = { ...given(filter), limit: PER_PAGE, ...given({ cursor: pageParam }) };
+      const text = withoutMark(filter.text ?? '');
+      const query = {
+        ...given({ ...filter, text }),
+        limit: PER_PAGE,
+        ...given({ cursor: pageParam }),
+      };
       return answerOf(api.GET('/api/v1/find-webhooks', { params: { query } }));
     },
     getNextPageParam: ({ nextCursor }) => nextCursor ?? undefined,

@@ -1,8 +1,67 @@
 import { api, dataOf, type Schemas } from '../client.ts';
+import { ApiFailure } from '../failure.ts';
 
 export type Found = Schemas['Found'];
 
-/** Throws ApiFailure 404 when nothing of the company has the id. */
-export function findById(id: string): Promise<Found> {
+const UID_MARK = 'uid:';
+const UID = /^[A-Za-z0-9._-]{1,128}$/;
+/** An id of something else needs no mark. */
+const NOTHING_HAS_IT = new Set([403, 404]);
+
+/** Returns a text that somebody looks for, without the mark that calls need before a uid. */
+export const withoutMark = (text: string): string =>
+  text.startsWith(UID_MARK) ? text.slice(UID_MARK.length) : text;
+
+/**
+ * Returns what has this id, else what has this uid: at most an app, a webhook and a project. With `uid:` before it, a
+ * text is a uid. Throws ApiFailure 404 when nothing of the company has it.
+ */
+export async function findAnything(text: string): Promise<Found[]> {
+  const uid = withoutMark(text);
+  if (uid !== text) return orNotFound(await findByUid(uid));
+  try {
+    return [await findById(text)];
+  } catch (error) {
+    if (!(error instanceof ApiFailure) || error.status !== 404 || !UID.test(text)) throw error;
+    const found = await findByUid(text);
+    if (found.length === 0) throw error;
+    return found;
+  }
+}
+
+function findById(id: string): Promise<Found> {
   return dataOf(api.GET('/api/v1/find', { params: { query: { id } } }));
+}
+
+async function findByUid(uid: string): Promise<Found[]> {
+  const marked = UID_MARK + uid;
+  const secrets = 'false';
+  const app = api.GET('/api/v1/apps/{appId}', { params: { path: { appId: marked } } });
+  const webhook = api.GET('/api/v1/webhooks/{webhookId}', {
+    params: { path: { webhookId: marked }, query: { secrets } },
+  });
+  const project = api.GET('/api/v1/projects/{projectId}', {
+    params: { path: { projectId: marked } },
+  });
+  const found = await Promise.all([
+    kindOf('app', dataOf(app)),
+    kindOf('webhook', dataOf(webhook)),
+    kindOf('project', dataOf(project)),
+  ]);
+  return found.filter((each) => each !== null);
+}
+
+/** A key of one app, and a visitor of the portal, may not read projects: those are not found. */
+async function kindOf(kind: Found['kind'], read: Promise<{ id: string }>): Promise<Found | null> {
+  try {
+    return { kind, id: (await read).id };
+  } catch (error) {
+    if (error instanceof ApiFailure && NOTHING_HAS_IT.has(error.status)) return null;
+    throw error;
+  }
+}
+
+function orNotFound(found: Found[]): Found[] {
+  if (found.length > 0) return found;
+  throw new ApiFailure(404, { code: 'not_found', message: 'Nothing has this uid.' });
 }

@@ -7,7 +7,7 @@ import { appCountsQuery } from '../../api/find/app-counts.ts';
 import { appQuery } from '../../api/queries.ts';
 import { Confirm } from '../../parts/confirm.tsx';
 import { Copyable } from '../../parts/copy/copyable.tsx';
-import { Facts } from '../../parts/facts.tsx';
+import { Facts, useOwnFacts } from '../../parts/facts.tsx';
 import { LinkButton } from '../../parts/link-button.tsx';
 import { Page, Section } from '../../parts/page.tsx';
 import { QueryView } from '../../parts/query-view.tsx';
@@ -15,7 +15,7 @@ import { CountsBar } from '../../parts/ratio-bar.tsx';
 import { countText } from '../../parts/time/time-words.ts';
 import { When } from '../../parts/time/when.tsx';
 import { useRights } from '../../session/session-context.ts';
-import { EditNamed } from './edit-named.tsx';
+import { EditNamed } from './named-form.tsx';
 import { Portal } from './portal.tsx';
 import { PortalLinks } from './portal-links.tsx';
 
@@ -61,17 +61,15 @@ export function AppPage() {
   );
 }
 
-function AppFacts({
-  app: { id, description, environment, storeResponses, storePayloads, createdAt },
-}: {
-  app: Schemas['App'];
-}) {
+function AppFacts({ app }: { app: Schemas['App'] }) {
+  const { id, description, environment, storeResponses, storePayloads, createdAt } = app;
   const { data: counts } = useQuery(appCountsQuery([id]));
   return (
     <Facts
       facts={[
         ['Environment', environment],
         ['Description', description || 'none'],
+        ...useOwnFacts(app),
         [
           'Webhooks',
           <Link key="webhooks" to="/webhooks" search={{ appId: id }}>
@@ -157,13 +155,13 @@ function itsWebhooks(count: number | undefined): string {
   return count === 1 ? 'its webhook' : `its ${countText(count)} webhooks`;
 }
 
-function EditApp({ app: { id, name, description } }: { app: Schemas['App'] }) {
+function EditApp({ app }: { app: Schemas['App'] }) {
   const client = useQueryClient();
-  const params = { path: { appId: id } };
+  const params = { path: { appId: app.id } };
   return (
     <EditNamed
       kind="app"
-      names={{ name, description }}
+      stored={app}
       change={(body) => answerOf(api.PUT('/api/v1/apps/{appId}', { params, body }))}
       onChanged={() => void client.invalidateQueries()}
     />

@@ -1,7 +1,7 @@
 import { useQueryClient } from '@tanstack/react-query';
 import { useNavigate } from '@tanstack/react-router';
 import { api, dataOf, type Schemas } from '../../api/client.ts';
-import { CreateNamed, type Named } from './create-named.tsx';
+import { CreateNamed, type Named } from './named-form.tsx';
 
 export function CreateProject() {
   const client = useQueryClient();

@@ -1,16 +1,17 @@
-import { Text } from '@mantine/core';
 import { queryOptions, useInfiniteQuery, useQuery, useQueryClient } from '@tanstack/react-query';
 import { getRouteApi } from '@tanstack/react-router';
 import { answerOf, api, dataOf, type Schemas } from '../../api/client.ts';
 import { appsQuery } from '../../api/queries.ts';
 import { Confirm } from '../../parts/confirm.tsx';
 import { Copyable } from '../../parts/copy/copyable.tsx';
+import { Facts, useOwnFacts } from '../../parts/facts.tsx';
 import { Page } from '../../parts/page.tsx';
 import { QueryView } from '../../parts/query-view.tsx';
+import { When } from '../../parts/time/when.tsx';
 import { useRights } from '../../session/session-context.ts';
 import { Apps } from './apps-of-project.tsx';
 import { CreateApp } from './create-project.tsx';
-import { EditNamed } from './edit-named.tsx';
+import { EditNamed } from './named-form.tsx';
 
 const route = getRouteApi('/projects/$projectId');
 
@@ -41,15 +42,24 @@ export function ProjectPage() {
       actions={actions}
     >
       <QueryView query={project} what="the project">
-        {({ description, environment }) => (
-          <Text>
-            {environment}
-            {description !== undefined && ` · ${description}`}
-          </Text>
-        )}
+        {(found) => <ProjectFacts project={found} />}
       </QueryView>
       <Apps projectId={projectId} />
     </Page>
+  );
+}
+
+function ProjectFacts({ project }: { project: Schemas['Project'] }) {
+  const { environment, description, createdAt } = project;
+  return (
+    <Facts
+      facts={[
+        ['Environment', environment],
+        ['Description', (description ?? '') === '' ? 'none' : description],
+        ...useOwnFacts(project),
+        ['Created', <When key="created" at={createdAt} />],
+      ]}
+    />
   );
 }
 
@@ -82,13 +92,13 @@ function DeleteProject({
   );
 }
 
-function EditProject({ project: { id, name, description = '' } }: { project: Schemas['Project'] }) {
+function EditProject({ project }: { project: Schemas['Project'] }) {
   const client = useQueryClient();
-  const params = { path: { projectId: id } };
+  const params = { path: { projectId: project.id } };
   return (
     <EditNamed
       kind="project"
-      names={{ name, description }}
+      stored={project}
       change={(body) => answerOf(api.PUT('/api/v1/projects/{projectId}', { params, body }))}
       onChanged={() => void client.invalidateQueries()}
     />

@@ -6,13 +6,14 @@ import type { Schemas } from '../../api/client.ts';
 import { healthQuery } from '../../api/queries.ts';
 import { statsQuery } from '../../api/overview.ts';
 import { useLiveReload } from '../../api/use-live-reload.ts';
-import { Facts, Figures } from '../../parts/facts.tsx';
+import { Facts, Figures, useOwnFacts } from '../../parts/facts.tsx';
 import { Section } from '../../parts/page.tsx';
 import { QueryView } from '../../parts/query-view.tsx';
 import { CountsBar, percentText } from '../../parts/ratio-bar.tsx';
 import { countText, durationText } from '../../parts/time/time-words.ts';
 import { When } from '../../parts/time/when.tsx';
 import { useRights } from '../../session/session-context.ts';
+import { hasSvix } from './form/webhook-fields.ts';
 import { Recover } from './recover.tsx';
 import { Secret } from './secret.tsx';
 import styles from './webhooks.module.css';
@@ -131,6 +132,7 @@ function WebhookFacts({ webhook }: { webhook: Schemas['WebhookWithAuth'] }) {
       <Facts
         facts={[
           ['Name', name],
+          ...useOwnFacts(webhook),
           [
             'Event types',
             eventTypes.length === 0 ? 'Receives all messages of its app' : eventTypes.join(', '),
@@ -141,6 +143,7 @@ function WebhookFacts({ webhook }: { webhook: Schemas['WebhookWithAuth'] }) {
             rateLimitPerSecond === null ? 'none' : `${countText(rateLimitPerSecond)} per second`,
           ],
           ['Timeout', timeoutSeconds === null ? 'that of the service' : `${timeoutSeconds} s`],
+          ['Headers of Svix', hasSvix(webhook) ? 'are sent too' : 'are not sent'],
           ['TLS', tls === undefined ? 'public authorities' : 'own certificates'],
           [
             'Resends',

@@ -2,14 +2,18 @@ import { Button, Group, NativeSelect, Text } from '@mantine/core';
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import { useState } from 'react';
 import { api, dataOf, type Schemas } from '../../api/client.ts';
-import { secretQuery, webhookQuery } from '../../api/queries.ts';
+import { toFailure } from '../../api/failure.ts';
+import { given, secretQuery, webhookQuery } from '../../api/queries.ts';
 import { Copyable } from '../../parts/copy/copyable.tsx';
 import { Section } from '../../parts/page.tsx';
 import { QueryView } from '../../parts/query-view.tsx';
 import { Failed } from '../../parts/states.tsx';
 import { When } from '../../parts/time/when.tsx';
 import { useRights } from '../../session/session-context.ts';
+import { errorIn, isAtOneOf } from '../../parts/field-errors.ts';
 import { valueTo } from '../../parts/value-to.ts';
+import { OwnSecretInput } from './form/auth-inputs.tsx';
+import styles from './webhooks.module.css';
 
 /** The secret that verifies deliveries: hidden until it is asked for, and its rotation. */
 export function Secret({ webhook }: { webhook: Schemas['WebhookWithAuth'] }) {
@@ -62,11 +66,13 @@ function Rotation({ webhookId }: { webhookId: string }) {
   const [grace, setGrace] = useState('86400');
   const [graceEndsAt, setGraceEndsAt] = useState<string | null>(null);
   const rotation = useMutation({
-    mutationFn: () =>
+    // What was sent may have a secret.
+    gcTime: 0,
+    mutationFn: (secret: string) =>
       dataOf(
         api.POST('/api/v1/webhooks/{webhookId}/rotate-secret', {
           params: { path: { webhookId } },
-          body: { graceSeconds: Number(grace) },
+          body: { graceSeconds: Number(grace), ...given({ secret }) },
         }),
       ),
     onSuccess: () => {
@@ -76,26 +82,15 @@ function Rotation({ webhookId }: { webhookId: string }) {
   });
   return (
     <>
-      <Group gap="xs" align="end">
-        <NativeSelect
-          size="xs"
-          label="On rotation"
-          data={GRACES}
-          value={grace}
-          onChange={valueTo(setGrace)}
-        />
-        <Button
-          size="xs"
-          variant="default"
-          loading={rotation.isPending}
-          onClick={() => {
-            rotation.mutate();
-          }}
-        >
-          Rotate secret
-        </Button>
-      </Group>
-      {rotation.error !== null && <Failed error={rotation.error} what="rotate the secret" />}
+      <RotationForm
+        // An empty field again: a secret that was typed does not stay in the page.
+        key={graceEndsAt}
+        grace={grace}
+        setGrace={setGrace}
+        rotate={rotation.mutate}
+        error={rotation.error}
+        isPending={rotation.isPending}
+      />
       {graceEndsAt !== null && (
         <Text size="sm" role="status">
           There is a new secret. Both sign deliveries until the grace of the old one ends:{' '}
@@ -105,3 +100,46 @@ function Rotation({ webhookId }: { webhookId: string }) {
     </>
   );
 }
+
+interface RotationFormProps {
+  grace: string;
+  setGrace: (seconds: string) => void;
+  /** Takes the secret that was typed; '' for one that is generated. */
+  rotate: (secret: string) => void;
+  error: Error | null;
+  isPending: boolean;
+}
+
+function RotationForm({ grace, setGrace, rotate, error, isPending }: RotationFormProps) {
+  return (
+    <>
+      <form
+        className={styles.rail}
+        onSubmit={(event) => {
+          event.preventDefault();
+          const secret = new FormData(event.currentTarget).get('secret');
+          rotate(typeof secret === 'string' ? secret.trim() : '');
+        }}
+      >
+        <NativeSelect
+          size="xs"
+          label="On rotation"
+          data={GRACES}
+          value={grace}
+          onChange={valueTo(setGrace)}
+        />
+        <OwnSecretInput
+          error={error === null ? undefined : errorIn(toFailure(error).problems, 'secret')}
+        />
+        <Group>
+          <Button type="submit" size="xs" variant="default" loading={isPending}>
+            Rotate secret
+          </Button>
+        </Group>
+      </form>
+      {error !== null && <Failed error={error} what="rotate the secret" isAtField={hasField} />}
+    </>
+  );
+}
+
+const hasField = isAtOneOf(['secret']);

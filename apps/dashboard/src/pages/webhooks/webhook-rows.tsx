@@ -1,6 +1,8 @@
 import { Text } from '@mantine/core';
 import { Link } from '@tanstack/react-router';
+import { PORTAL_COMPANY_ID } from '../../api/addresses.ts';
 import type { FoundWebhook } from '../../api/find/find-webhooks.ts';
+import { Copyable } from '../../parts/copy/copyable.tsx';
 import { Rows, type Column } from '../../parts/rows.tsx';
 import { useSession } from '../../session/session-context.ts';
 import { HealthRatio, HealthState, LastAttempt } from './health-cells.tsx';
@@ -15,7 +17,7 @@ export function WebhookRows({ webhooks }: { webhooks: readonly FoundWebhook[] })
 
 const WEBHOOK: Column<FoundWebhook> = {
   name: 'Webhook',
-  cell: ({ id, url, name }) => (
+  cell: ({ id, url, name, uid }) => (
     <>
       <Link to="/webhooks/$webhookId" params={{ webhookId: id }} className={styles.url}>
         {url}
@@ -23,6 +25,7 @@ const WEBHOOK: Column<FoundWebhook> = {
       <Text size="xs" c="dimmed">
         {name}
       </Text>
+      {PORTAL_COMPANY_ID === null && uid !== null && <Copyable text={uid} name="uid" />}
     </>
   ),
 };

@@ -1,6 +1,7 @@
 import { Button, Text } from '@mantine/core';
 import { useInfiniteQuery } from '@tanstack/react-query';
 import { getRouteApi, Link } from '@tanstack/react-router';
+import { PORTAL_COMPANY_ID } from '../../api/addresses.ts';
 import { findWebhooksQuery } from '../../api/find/find-webhooks.ts';
 import { FilterInput } from '../../parts/filter-input.tsx';
 import { LinkButton } from '../../parts/link-button.tsx';
@@ -41,6 +42,8 @@ export function WebhooksPage() {
   );
 }
 
+const FIND_IN_PORTAL = 'Find by URL, name or event type';
+
 function Filters() {
   const { q, appId } = route.useSearch();
   const { key } = useSession();
@@ -54,7 +57,7 @@ function Filters() {
   return (
     <div className={styles.filters}>
       <FilterInput
-        label="Find by URL, name or event type"
+        label={PORTAL_COMPANY_ID === null ? 'Find by URL, name, event type or uid' : FIND_IN_PORTAL}
         value={q}
         set={(text) => {
           set('q', text);
@@ -86,7 +89,10 @@ function NoneFound({ text, isMore }: { text: string; isMore: boolean }) {
   if (text !== '') {
     return (
       <Empty title={`No webhook matches “${text}”`}>
-        <Text>Its URL, name or an event type must have this text in it.</Text>
+        <Text>
+          Its URL, name or an event type must have this text in it
+          {PORTAL_COMPANY_ID === null && ', or its uid must be this text'}.
+        </Text>
         {clear}
       </Empty>
     );

@@ -14,7 +14,7 @@ interface AppSelectProps {
 /** While somebody types, the gateway is not asked for each letter. */
 const QUIET_MS = 250;
 
-/** Chooses an app of any project, by part of its name or by its id. */
+/** Chooses an app of any project, by part of its name, or by its id or uid. */
 export function AppSelect({ value, onChange, noneLabel = 'Choose an app' }: AppSelectProps) {
   const [typed, setTyped] = useState('');
   const [text] = useDebouncedValue(typed, QUIET_MS);
@@ -51,7 +51,9 @@ export function AppSelect({ value, onChange, noneLabel = 'Choose an app' }: AppS
 
 /** The gateway looks at the 1,000 oldest apps. */
 function noneFound(isMore: boolean): string {
-  return isMore ? 'Not among the 1,000 oldest apps: give the id' : 'No app has this in its name';
+  return isMore
+    ? 'Not among the 1,000 oldest apps: give the id'
+    : 'No app has this in its name, or as its uid';
 }
 
 function labelOf({ name, projectName }: FoundApp): string {

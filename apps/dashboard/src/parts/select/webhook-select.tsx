@@ -14,7 +14,7 @@ interface WebhookSelectProps {
 /** While somebody types, the gateway is not asked for each letter. */
 const QUIET_MS = 250;
 
-/** Chooses a webhook by part of its URL, name or event types, or by its id. */
+/** Chooses a webhook by part of its URL, name or event types, or by its id or uid. */
 export function WebhookSelect({ value, appId, onChange }: WebhookSelectProps) {
   const [typed, setTyped] = useState('');
   const [text] = useDebouncedValue(typed, QUIET_MS);

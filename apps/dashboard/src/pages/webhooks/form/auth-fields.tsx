@@ -6,7 +6,7 @@ import styles from '../webhooks.module.css';
 import { BLANK, methodOf, shownFields, type AuthName, type StoredAuth } from './auth-draft.ts';
 import { AuthInput, SecretInput, type AuthFieldsProps } from './auth-inputs.tsx';
 import { isMethod } from './auth-rules.ts';
-import type { ErrorOf } from './field-errors.ts';
+import type { ErrorOf } from '../../../parts/field-errors.ts';
 import { OAuth2Fields } from './oauth2-fields.tsx';
 
 const NAMES: readonly { value: AuthName; label: string }[] = [

@@ -2,7 +2,7 @@ import { PasswordInput, TextInput } from '@mantine/core';
 import styles from '../webhooks.module.css';
 import type { AuthField, BLANK } from './auth-draft.ts';
 import { isNewMethod, isRequired, mustGiveAgain, type Asked } from './auth-rules.ts';
-import type { ErrorOf } from './field-errors.ts';
+import type { ErrorOf } from '../../../parts/field-errors.ts';
 
 export interface AuthFieldsProps {
   /** What the fields hold at first. */
@@ -62,6 +62,21 @@ export function SecretInput({ name, label, blank, asked, errorOf }: SecretInputP
       error={errorOf(name)}
       visibilityToggleFocusable
       visibilityToggleButtonProps={{ 'aria-label': `Show or hide what is typed as ${label}` }}
+    />
+  );
+}
+
+/** The secret of a webhook that somebody chooses, such as the one that its endpoint has already. */
+export function OwnSecretInput({ error }: { error: string | undefined }) {
+  return (
+    <PasswordInput
+      name="secret"
+      label="Own secret"
+      description="Generated unless given: whsec_ and the base64 of 24 to 64 bytes, such as the one that the endpoint has already"
+      autoComplete="new-password"
+      error={error}
+      visibilityToggleFocusable
+      visibilityToggleButtonProps={{ 'aria-label': 'Show or hide what is typed as own secret' }}
     />
   );
 }

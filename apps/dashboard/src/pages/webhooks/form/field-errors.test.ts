@@ -1,5 +1,6 @@
 import { expect, it } from '@jest/globals';
-import { errorIn, hasField } from './field-errors.ts';
+import { errorIn } from '../../../parts/field-errors.ts';
+import { hasField } from './field-errors.ts';
 
 it('says at a field what is wrong with it, entry by entry', () => {
   const problems = [
@@ -18,6 +19,8 @@ it('says at a field what is wrong with it, entry by entry', () => {
 
 it('leaves to the box what has no field', () => {
   const has = (path: string): boolean => hasField({ path, message: '' });
-  expect(['url', 'tls.ca', 'basicAuthPassword', 'eventTypes.3'].every(has)).toBe(true);
+  expect(['url', 'tls.ca', 'basicAuthPassword', 'eventTypes.3', 'metadata.plan'].every(has)).toBe(
+    true,
+  );
   expect(['', 'appId', 'tls', 'names'].some(has)).toBe(false);
 });

@@ -2,7 +2,7 @@ import { Checkbox, Text, Textarea } from '@mantine/core';
 import type { Schemas } from '../../../api/client.ts';
 import { absoluteTime } from '../../../parts/time/time-words.ts';
 import styles from '../webhooks.module.css';
-import type { ErrorOf } from './field-errors.ts';
+import type { ErrorOf } from '../../../parts/field-errors.ts';
 import { TLS_PARTS } from './tls-rules.ts';
 
 type ShownTls = Schemas['ShownTls'];

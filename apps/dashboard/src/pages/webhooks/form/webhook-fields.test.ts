@@ -1,7 +1,11 @@
 import { describe, expect, it } from '@jest/globals';
-import { changedFields, type WebhookFields } from './webhook-fields.ts';
+import { changedFields, readWebhookForm, type WebhookFields } from './webhook-fields.ts';
+
+const SECRET = `whsec_${'A'.repeat(32)}`;
 
 const stored: WebhookFields = {
+  uid: 'shop-1',
+  metadata: { plan: 'gold' },
   url: 'https://shop.example/hook',
   name: 'Shop',
   eventTypes: ['order.paid', 'order.sent'],
@@ -11,6 +15,7 @@ const stored: WebhookFields = {
     { key: 'X-Auth', value: '********' },
     { key: 'X-Note', value: ' a: b ' },
   ],
+  signatureHeaders: ['svix', 'webhook'],
   disabled: false,
 };
 
@@ -21,6 +26,9 @@ const SHOWN = {
   rateLimitPerSecond: '5',
   timeoutSeconds: '10',
   customHeaders: 'X-Auth: ********\nX-Note:  a: b ',
+  hasSvixHeaders: 'on',
+  uid: 'shop-1',
+  metadata: '[{"key":"plan","value":"gold"}]',
   isEnabled: 'on',
 };
 
@@ -44,8 +52,23 @@ describe('what a form changes', () => {
     expect(changedFields(formWith({ customHeaders: 'X-Auth: ********' }), stored)).toEqual({
       customHeaders: [{ key: 'X-Auth', value: '********' }],
     });
+    expect(changedFields(formWith({ uid: '', metadata: '[]' }), stored)).toEqual({
+      uid: null,
+      metadata: {},
+    });
     const form = formWith({});
     form.delete('isEnabled');
-    expect(changedFields(form, stored)).toEqual({ disabled: true });
+    form.delete('hasSvixHeaders');
+    expect(changedFields(form, stored)).toEqual({ disabled: true, signatureHeaders: ['webhook'] });
   });
+});
+
+it('creates a webhook with the secret that was typed, and with none while the field is empty', () => {
+  expect(readWebhookForm(formWith({ secret: ` ${SECRET} ` }))).toMatchObject({
+    secret: SECRET,
+    signatureHeaders: ['webhook', 'svix'],
+    uid: 'shop-1',
+    metadata: { plan: 'gold' },
+  });
+  expect(readWebhookForm(formWith({ secret: '' }))).not.toHaveProperty('secret');
 });

@@ -1,26 +1,48 @@
+import {
+  changedOwnFields,
+  NO_OWN_FIELDS,
+  readOwnFields,
+  type OwnFields,
+} from '../../../parts/own-fields.ts';
+import { linesOf } from '../../../parts/value-to.ts';
+
+type SignatureHeaders = ('webhook' | 'svix')[];
+
 /** What people change most. The API has more: see the documentation. */
-export interface WebhookFields {
+export interface WebhookFields extends OwnFields {
   url: string;
   name: string;
   eventTypes: readonly string[];
   rateLimitPerSecond: number | null;
   timeoutSeconds: number | null;
   customHeaders: readonly { key: string; value: string }[];
+  signatureHeaders: SignatureHeaders;
   disabled: boolean;
 }
 
 export const NEW_WEBHOOK: WebhookFields = {
+  ...NO_OWN_FIELDS,
   url: '',
   name: '',
   eventTypes: [],
   rateLimitPerSecond: null,
   timeoutSeconds: null,
   customHeaders: [],
+  signatureHeaders: ['webhook'],
   disabled: false,
 };
 
-/** Returns the body of a request from what was typed. */
+/** Returns the body of a request that creates a webhook from what was typed. */
 export function readWebhookForm(form: FormData) {
+  const secret = form.get('secret');
+  return {
+    ...readFields(form),
+    ...readOwnFields(form),
+    ...(typeof secret === 'string' && secret.trim() !== '' && { secret: secret.trim() }),
+  };
+}
+
+function readFields(form: FormData) {
   const textOf = (name: string): string => {
     const value = form.get(name);
     return typeof value === 'string' ? value.trim() : '';
@@ -34,6 +56,7 @@ export function readWebhookForm(form: FormData) {
     rateLimitPerSecond: numberOf('rateLimitPerSecond'),
     timeoutSeconds: numberOf('timeoutSeconds'),
     customHeaders: linesOf(textOf('customHeaders')).map(headerOf),
+    signatureHeaders: signatureHeaders(form.get('hasSvixHeaders') !== null),
     disabled: form.get('isEnabled') === null,
   };
 }
@@ -42,28 +65,32 @@ export function readWebhookForm(form: FormData) {
 export function changedFields(
   form: FormData,
   stored: WebhookFields,
-): Partial<ReturnType<typeof readWebhookForm>> {
+): Partial<ReturnType<typeof readFields> & OwnFields> {
   const before: Record<string, unknown> = {
     ...stored,
     customHeaders: linesOf(headersText(stored.customHeaders)).map(headerOf),
+    signatureHeaders: signatureHeaders(hasSvix(stored)),
   };
   const isChanged = ([name, value]: [string, unknown]): boolean =>
     JSON.stringify(value) !== JSON.stringify(before[name]);
-  return Object.fromEntries(Object.entries(readWebhookForm(form)).filter(isChanged));
+  return {
+    ...Object.fromEntries(Object.entries(readFields(form)).filter(isChanged)),
+    ...changedOwnFields(form, stored),
+  };
 }
+
+/** Whether deliveries also have the headers of Svix, in whatever order the client has given the two. */
+export const hasSvix = (fields: Pick<WebhookFields, 'signatureHeaders'>): boolean =>
+  fields.signatureHeaders.includes('svix');
+
+const signatureHeaders = (withSvix: boolean): SignatureHeaders =>
+  withSvix ? ['webhook', 'svix'] : ['webhook'];
 
 /** One header on each line. */
 export const headersText = (headers: WebhookFields['customHeaders']): string =>
   headers.map(({ key, value }) => `${key}: ${value}`).join('\n');
 
 export const MASK = '********';
-
-function linesOf(text: string): string[] {
-  return text
-    .split('\n')
-    .map((line) => line.trim())
-    .filter((line) => line !== '');
-}
 
 function headerOf(line: string): { key: string; value: string } {
   const [key = '', ...rest] = line.split(':');

@@ -2,14 +2,16 @@ import { Checkbox, NumberInput, Textarea, TextInput } from '@mantine/core';
 import { useState } from 'react';
 import type { Schemas } from '../../../api/client.ts';
 import type { Problem } from '../../../api/failure.ts';
+import { MetadataInput, UidInput } from '../../../parts/own-inputs.tsx';
 import { valueTo } from '../../../parts/value-to.ts';
 import { useRights } from '../../../session/session-context.ts';
 import styles from '../webhooks.module.css';
 import { Authentication } from './auth-fields.tsx';
+import { OwnSecretInput } from './auth-inputs.tsx';
 import { isOtherServer } from './auth-rules.ts';
-import { errorIn, type ErrorOf } from './field-errors.ts';
+import { errorIn, type ErrorOf } from '../../../parts/field-errors.ts';
 import { TlsFields } from './tls-fields.tsx';
-import { headersText, MASK, NEW_WEBHOOK, type WebhookFields } from './webhook-fields.ts';
+import { hasSvix, headersText, MASK, NEW_WEBHOOK, type WebhookFields } from './webhook-fields.ts';
 
 interface FieldsProps {
   /** Null for a new webhook. */
@@ -45,14 +47,39 @@ export function WebhookFormFields({ stored, problems }: FieldsProps) {
         defaultValue={fields.eventTypes.join('\n')}
         error={errorOf('eventTypes')}
       />
+      <UidInput kind="webhook" stored={fields} errorOf={errorOf} />
       <Authentication stored={stored?.authMethod ?? null} isMoved={isMoved} errorOf={errorOf} />
+      <SignatureInputs isNew={stored === null} fields={fields} errorOf={errorOf} />
       <LimitFields fields={fields} isMoved={isMoved} errorOf={errorOf} />
       <TlsFields stored={stored?.tls ?? null} errorOf={errorOf} />
+      <MetadataInput stored={fields} errorOf={errorOf} />
       <Checkbox
         name="isEnabled"
         label="Enabled"
         description="Disabling cancels what is pending. Later messages are not delivered here."
         defaultChecked={!fields.disabled}
+      />
+    </>
+  );
+}
+
+interface SignatureInputsProps {
+  isNew: boolean;
+  fields: WebhookFields;
+  errorOf: ErrorOf;
+}
+
+/** What verifies deliveries, whatever the method. Later only a rotation changes the secret. */
+function SignatureInputs({ isNew, fields, errorOf }: SignatureInputsProps) {
+  return (
+    <>
+      {isNew && <OwnSecretInput error={errorOf('secret')} />}
+      <Checkbox
+        name="hasSvixHeaders"
+        label="Also send the headers of Svix"
+        description="svix-id, svix-timestamp and svix-signature, for an endpoint that verifies those"
+        defaultChecked={hasSvix(fields)}
+        error={errorOf('signatureHeaders')}
       />
     </>
   );

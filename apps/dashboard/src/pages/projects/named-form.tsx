@@ -1,0 +1,191 @@
+import { Button, Group, NativeSelect, Stack, TextInput } from '@mantine/core';
+import { useMutation } from '@tanstack/react-query';
+import { useState } from 'react';
+import { toFailure } from '../../api/failure.ts';
+import { Dialog } from '../../parts/dialog.tsx';
+import { errorIn, isAtOneOf, type ErrorOf } from '../../parts/field-errors.ts';
+import {
+  changedOwnFields,
+  NO_OWN_FIELDS,
+  readOwnFields,
+  type OwnFields,
+} from '../../parts/own-fields.ts';
+import { MetadataInput, UidInput } from '../../parts/own-inputs.tsx';
+import { Failed } from '../../parts/states.tsx';
+
+type Kind = 'project' | 'app';
+
+export interface Named extends Partial<OwnFields> {
+  name: string;
+  description?: string;
+  environment: 'development' | 'production';
+}
+
+interface CreateNamedProps {
+  kind: Kind;
+  create: (body: Named) => Promise<{ id: string }>;
+  onCreated: (id: string) => void;
+}
+
+/** A button with the dialog that makes a project or an app. */
+export function CreateNamed({ kind, create, onCreated }: CreateNamedProps) {
+  return (
+    <NamedDialog
+      kind={kind}
+      title={`Create ${kind === 'app' ? 'an app' : 'a project'}`}
+      action={`Create ${kind}`}
+      failed={`create the ${kind}`}
+      stored={null}
+      send={(form) => create(readNew(form))}
+      onSent={({ id }) => {
+        onCreated(id);
+      }}
+    />
+  );
+}
+
+interface StoredNames extends OwnFields {
+  name: string;
+  description?: string;
+}
+
+type Changes = Partial<OwnFields> & { name: string; description: string };
+
+interface EditNamedProps {
+  kind: Kind;
+  stored: StoredNames;
+  change: (changes: Changes) => Promise<unknown>;
+  onChanged: () => void;
+}
+
+/** A button with the dialog that changes what a project or an app is called. */
+export function EditNamed({ kind, stored, change, onChanged }: EditNamedProps) {
+  return (
+    <NamedDialog
+      kind={kind}
+      title={`Edit ${kind}`}
+      action="Save"
+      failed="save it"
+      stored={stored}
+      send={(form) =>
+        change({
+          name: textIn(form, 'name'),
+          description: textIn(form, 'description'),
+          ...changedOwnFields(form, stored),
+        })
+      }
+      onSent={onChanged}
+    />
+  );
+}
+
+interface NamedDialogProps<Sent> {
+  kind: Kind;
+  title: string;
+  /** On the button that sends the form. */
+  action: string;
+  failed: string;
+  /** Null for a new one. */
+  stored: StoredNames | null;
+  send: (form: FormData) => Promise<Sent>;
+  onSent: (sent: Sent) => void;
+}
+
+function NamedDialog<Sent>({ send, onSent, ...shown }: NamedDialogProps<Sent>) {
+  const { kind, title, stored } = shown;
+  const [isOpen, setOpen] = useState(false);
+  const mutation = useMutation({
+    mutationFn: send,
+    onSuccess: (sent) => {
+      setOpen(false);
+      onSent(sent);
+    },
+  });
+  return (
+    <>
+      <Button
+        variant={stored === null ? 'filled' : 'default'}
+        onClick={() => {
+          mutation.reset();
+          setOpen(true);
+        }}
+      >
+        {stored === null ? `Create ${kind}` : `Edit ${kind}`}
+      </Button>
+      <Dialog
+        title={title}
+        isOpen={isOpen}
+        close={() => {
+          setOpen(false);
+        }}
+      >
+        <form
+          onSubmit={(event) => {
+            event.preventDefault();
+            mutation.mutate(new FormData(event.currentTarget));
+          }}
+        >
+          <NamedFields {...shown} error={mutation.error} isPending={mutation.isPending} />
+        </form>
+      </Dialog>
+    </>
+  );
+}
+
+interface NamedFieldsProps extends Omit<NamedDialogProps<never>, 'title' | 'send' | 'onSent'> {
+  error: Error | null;
+  isPending: boolean;
+}
+
+const hasField = isAtOneOf(['name', 'description', 'uid', 'metadata']);
+
+function NamedFields({ kind, action, failed, stored, error, isPending }: NamedFieldsProps) {
+  const problems = error === null ? [] : toFailure(error).problems;
+  const errorOf: ErrorOf = (field) => errorIn(problems, field);
+  const own = { stored: stored ?? NO_OWN_FIELDS, errorOf };
+  return (
+    <Stack>
+      {error !== null && <Failed error={error} what={failed} isAtField={hasField} />}
+      <TextInput
+        name="name"
+        label="Name"
+        required
+        maxLength={100}
+        data-autofocus
+        defaultValue={stored?.name}
+        error={errorOf('name')}
+      />
+      <TextInput
+        name="description"
+        label="Description"
+        defaultValue={stored?.description}
+        error={errorOf('description')}
+      />
+      {stored === null && (
+        <NativeSelect name="environment" label="Environment" data={['development', 'production']} />
+      )}
+      <UidInput kind={kind} {...own} />
+      <MetadataInput {...own} />
+      <Group justify="flex-end">
+        <Button type="submit" loading={isPending}>
+          {action}
+        </Button>
+      </Group>
+    </Stack>
+  );
+}
+
+function readNew(form: FormData): Named {
+  const description = textIn(form, 'description');
+  return {
+    name: textIn(form, 'name'),
+    ...(description !== '' && { description }),
+    environment: textIn(form, 'environment') === 'production' ? 'production' : 'development',
+    ...readOwnFields(form),
+  };
+}
+
+function textIn(form: FormData, name: string): string {
+  const value = form.get(name);
+  return typeof value === 'string' ? value.trim() : '';
+}
