@@ -320,15 +320,12 @@ describe('Event types and disabled webhooks', () => {
       expect(await reached()).toBe(1);
     });
 
-    it.each([['', 'x'.repeat(129), 'a b', 7, null]].flat())(
-      'refuses the eventType %j',
-      async (eventType) => {
-        const body = { appId, payload: {}, eventType };
-        expectInvalid(await posthorn.api.post('/webhook-messages', body), 'eventType');
-      },
-    );
+    it.each(['', 'x'.repeat(129), 'a b', 7])('refuses the eventType %j', async (eventType) => {
+      const body = { appId, payload: {}, eventType };
+      expectInvalid(await posthorn.api.post('/webhook-messages', body), 'eventType');
+    });
 
-    it.each([['order.paid', [['a b']], [[7]], null]].flat())(
+    it.each([['order.paid', [['a b']], [[7]]]].flat())(
       'refuses a webhook with the eventTypes %j',
       async (eventTypes) => {
         const answer = await posthorn.api.put(`/webhooks/${all}`, { eventTypes });
@@ -378,12 +375,9 @@ describe('Event types and disabled webhooks', () => {
       expect(receiver.of(message.id)).toHaveLength(1);
     });
 
-    it.each(['yes', 1, null])(
-      'are not made by the value %j, which is refused',
-      async (disabled) => {
-        const { id } = await make.webhook({ url: receiver.url });
-        expectInvalid(await posthorn.api.put(`/webhooks/${id}`, { disabled }), 'disabled');
-      },
-    );
+    it.each(['yes', 1])('are not made by the value %j, which is refused', async (disabled) => {
+      const { id } = await make.webhook({ url: receiver.url });
+      expectInvalid(await posthorn.api.put(`/webhooks/${id}`, { disabled }), 'disabled');
+    });
   });
 });

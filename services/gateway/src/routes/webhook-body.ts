@@ -54,7 +54,7 @@ const WITHOUT_SECRET_FIELDS = {
   then: none(['hmacHeader', 'hmacSecret']),
 };
 
-const NOT_OF_SVIX = { not: { pattern: SVIX_NAME_PATTERN } };
+const NOT_OF_SVIX = { not: { type: 'string', pattern: SVIX_NAME_PATTERN } };
 /** A new webhook has none of these names, and neither has one that sends the headers of Svix. */
 const WITHOUT_SVIX_HEADERS = {
   properties: {
