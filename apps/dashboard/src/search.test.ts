@@ -2,9 +2,10 @@ import { expect, test } from '@jest/globals';
 import { messageSearch, overviewSearch, webhookListSearch } from './search.ts';
 
 test('an address keeps what a page knows', () => {
-  expect(messageSearch({ status: 'pending', webhookId: 'wh_1', open: 'msg_1' })).toEqual({
+  expect(messageSearch({ status: 'pending', tag: 'vip', externalId: '17', open: 'msg_1' })).toEqual({
     status: 'pending',
-    webhookId: 'wh_1',
+    tag: 'vip',
+    externalId: '17',
     open: 'msg_1',
   });
 });

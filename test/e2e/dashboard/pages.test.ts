@@ -65,7 +65,12 @@ async function fillApp(): Promise<Filled> {
   const { api } = posthorn;
   endpoint.answerWith(200);
   const { projectId, appId, webhookId } = await api.createTarget(endpoint.url);
-  const { messageId } = await api.send({ webhookId }, { order: 17, text: 'ä'.repeat(400) });
+  const longest = { uid: appId.padEnd(128, 'u'), metadata: { ['k'.repeat(40)]: 'v'.repeat(500) } };
+  for (const path of [`projects/${projectId}`, `apps/${appId}`, `webhooks/${webhookId}`]) {
+    dataOf(await api.put(`/api/v1/${path}`, longest, { companyid: posthorn.companyId }));
+  }
+  const own = { tags: ['order-17', 't'.repeat(128)], externalId: 'e'.repeat(256) };
+  const { messageId } = await api.send({ webhookId, ...own }, { order: 17, text: 'ä'.repeat(400) });
   endpoint.answerWith(503);
   const url = `${endpoint.url}/${'a-long-path/'.repeat(20)}`;
   const fields = { appId, url, eventTypes: ['order.paid'] };

@@ -262,6 +262,9 @@ describe('The portal of an app', () => {
     const path = `/webhooks/${own.webhookId}?tab=settings`;
     await page.goto(await makeLink(['view', 'manage'], { path }));
     await page.getByLabel('Name', { exact: true }).fill('Renamed by the customer');
+    await page.getByRole('button', { name: 'Add metadata' }).click();
+    await page.getByLabel('Metadata key 1').fill('team');
+    expect(await page.getByLabel('Uid', { exact: true }).count()).toBe(0);
     await page.getByRole('button', { name: 'Save changes' }).click();
     await page.getByText('Saved.').waitFor();
   });

@@ -53,6 +53,8 @@ const LONGEST: Readonly<Record<string, number>> = {
   projectName: 100,
   description: 1_000,
   eventType: 128,
+  uid: 128,
+  externalId: 256,
   url: 2_000,
 };
 

@@ -8,11 +8,3 @@ export function valueTo(set: (value: string) => void) {
     set(currentTarget.value);
   };
 }
-
-/** Returns the entries of a field that has one on each line. */
-export function linesOf(text: string): string[] {
-  return text
-    .split('\n')
-    .map((line) => line.trim())
-    .filter((line) => line !== '');
-}

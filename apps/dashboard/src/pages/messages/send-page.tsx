@@ -13,7 +13,8 @@ import { Page } from '../../parts/page.tsx';
 import { Failed } from '../../parts/states.tsx';
 import { useSession } from '../../session/session-context.ts';
 import styles from './messages.module.css';
-import { linesOf, valueTo } from '../../parts/value-to.ts';
+import { linesOf } from '../../parts/lines-of.ts';
+import { valueTo } from '../../parts/value-to.ts';
 import { messageBody, type MessageFields } from './message-body.ts';
 
 const route = getRouteApi('/messages/new');

@@ -4,7 +4,7 @@ import {
   readOwnFields,
   type OwnFields,
 } from '../../../parts/own-fields.ts';
-import { linesOf } from '../../../parts/value-to.ts';
+import { linesOf } from '../../../parts/lines-of.ts';
 
 type SignatureHeaders = ('webhook' | 'svix')[];
 

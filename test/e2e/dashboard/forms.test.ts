@@ -1,0 +1,258 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { dataOf } from '../../support/api/expect-answers.ts';
+import { signIn, startBrowser, type Browser } from '../../support/browser/browser.ts';
+import { findBarriers, takePicture } from '../../support/browser/check-page.ts';
+import { startPosthorn, type Posthorn } from '../../support/process/posthorn.ts';
+import { startBusyEndpoint, type BusyEndpoint } from '../../support/receivers/busy-endpoint.ts';
+import { eventually } from '../../support/time/eventually.ts';
+
+let posthorn: Posthorn;
+let endpoint: BusyEndpoint;
+let browser: Browser;
+
+beforeAll(async () => {
+  posthorn = await startPosthorn({});
+  endpoint = await startBusyEndpoint();
+  browser = await startBrowser(posthorn.baseUrl);
+}, 120_000);
+
+afterAll(async () => {
+  await browser.close();
+  await endpoint.close();
+  await posthorn.stop();
+}, 60_000);
+
+const NOWHERE = 'http://127.0.0.1:9';
+
+describe('The form of a webhook', () => {
+  let webhookId: string;
+
+  beforeEach(async () => {
+    ({ webhookId } = await posthorn.api.createTarget(`${NOWHERE}/own`));
+    await browser.page.context().clearCookies();
+    await signIn(browser.page, posthorn);
+    await browser.page.goto(`${posthorn.baseUrl}/dashboard/webhooks/${webhookId}?tab=settings`);
+    await field('Name').waitFor();
+  });
+
+  const field = (name: string) => browser.page.getByLabel(name, { exact: true });
+
+  const focused = (): Promise<string> =>
+    browser.page.evaluate<string>(
+      `document.activeElement?.getAttribute('aria-label') ?? document.activeElement?.textContent ?? ''`,
+    );
+
+  it('shows and hides a typed secret from the keyboard', async () => {
+    const { page } = browser;
+    const secret = page.getByLabel(/^Signing secret/);
+    await secret.fill('typed');
+    await page.keyboard.press('Tab');
+    expect(await focused()).toBe('Show or hide what is typed as Signing secret');
+    await page.keyboard.press('Enter');
+    expect(await secret.getAttribute('type')).toBe('text');
+    await page.keyboard.press('Space');
+    expect(await secret.getAttribute('type')).toBe('password');
+    expect(await findBarriers(page)).toEqual([]);
+  });
+
+  it('keeps what somebody else changed since it was filled, and offers to show it', async () => {
+    const { page } = browser;
+    const other = { name: 'Of somebody else', eventTypes: ['order.paid'] };
+    dataOf(await posthorn.api.put(`/api/v1/webhooks/${webhookId}`, other));
+    const notice = page.getByText('Somebody changed this webhook');
+    await eventually('the notice', async () => {
+      await reconnect();
+      return notice.isVisible();
+    });
+    expect(await findBarriers(page)).toEqual([]);
+    await takePicture(page, 'webhook-changed-meanwhile');
+    await field('Name').fill('Typed and given up');
+    await page.getByRole('button', { name: 'Reload the fields' }).click();
+    await notice.waitFor({ state: 'detached' });
+    expect(await field('Name').inputValue()).toBe('Of somebody else');
+    expect(await focused()).toBe('The fields show what is stored now.');
+  });
+
+  it('sends only typed fields, even when the webhook has changed since', async () => {
+    const { page } = browser;
+    dataOf(await posthorn.api.put(`/api/v1/webhooks/${webhookId}`, { name: 'Of somebody else' }));
+    await eventually('the notice', async () => {
+      await reconnect();
+      return page.getByText('Somebody changed this webhook').isVisible();
+    });
+    await field('Most attempts per second').fill('7');
+    await page.getByRole('button', { name: 'Save changes' }).click();
+    await page.getByText('Saved.').waitFor();
+    const answer = await posthorn.api.get(`/api/v1/webhooks/${webhookId}`);
+    expect(dataOf(answer)).toMatchObject({ name: 'Of somebody else', rateLimitPerSecond: 7 });
+    expect(await field('Name').inputValue()).toBe('Of somebody else');
+    expect(await page.getByText('Somebody changed this webhook').count()).toBe(0);
+  });
+
+  /** Lets the page load again what is older than some seconds, as after a gap in the network. */
+  async function reconnect(): Promise<void> {
+    for (const event of ['offline', 'online']) {
+      await browser.page.evaluate(`window.dispatchEvent(new Event('${event}'))`);
+    }
+  }
+
+  it('keeps the focus of the keyboard when Enter saves', async () => {
+    const { page } = browser;
+    for (const name of ['First', 'Second']) {
+      await field('Name').fill(name);
+      await page.keyboard.press('Enter');
+      await eventually('the focus on “Saved.”', async () => (await focused()).startsWith('Saved.'));
+      expect(await field('Name').inputValue()).toBe(name);
+    }
+  });
+
+  it('shows no field of one webhook under the title of another', async () => {
+    const { page } = browser;
+    const url = `${NOWHERE}/other`;
+    const { webhookId: other } = await posthorn.api.createTarget(url);
+    await page.getByLabel('Find anything by its id').fill(other);
+    await page.keyboard.press('Enter');
+    await page.getByRole('heading', { name: url, level: 1 }).waitFor();
+    await page.getByRole('tab', { name: 'Settings' }).click();
+    expect(await page.getByLabel(/^URL/).inputValue()).toBe(url);
+    await page.evaluate('history.go(-2)');
+    await page.getByRole('heading', { name: `${NOWHERE}/own`, level: 1 }).waitFor();
+    expect(await page.getByLabel(/^URL/).inputValue()).toBe(`${NOWHERE}/own`);
+  });
+});
+
+/** Base64 of 24 bytes, as an endpoint of Svix has. */
+const OWN_SECRET = `whsec_${Buffer.alloc(24, 'own').toString('base64')}`;
+const NEXT_SECRET = `whsec_${Buffer.alloc(32, 'next').toString('base64')}`;
+
+describe('What clients name by themselves in the dashboard', () => {
+  const uid = 'customer-17';
+  let appId: string;
+
+  beforeAll(async () => {
+    await browser.page.context().clearCookies();
+    await signIn(browser.page, posthorn);
+  });
+
+  async function open(path: string): Promise<void> {
+    await browser.page.goto(`${posthorn.baseUrl}/dashboard/${path}`);
+  }
+
+  async function read(path: string): Promise<object> {
+    const { api, companyId: companyid } = posthorn;
+    return dataOf<object>(await api.get(`/api/v1/${path}`, { companyid }));
+  }
+
+  async function fillApp(name: string): Promise<void> {
+    const dialog = browser.page.getByRole('dialog');
+    await dialog.getByLabel('Name').fill(name);
+    await dialog.getByLabel('Uid', { exact: true }).fill(uid);
+    await dialog.getByRole('button', { name: 'Add metadata' }).click();
+    await dialog.getByLabel('Metadata key 1').fill('plan');
+    await dialog.getByLabel('Metadata value 1').fill('gold');
+    await dialog.getByRole('button', { name: 'Create app' }).click();
+  }
+
+  it('creates an app with a uid and metadata, and refuses the uid a second time at its field', async () => {
+    const { page } = browser;
+    const { projectId } = await posthorn.api.createTarget(`${endpoint.url}/named`);
+    await open(`projects/${projectId}`);
+    await page.getByRole('button', { name: 'Create app' }).click();
+    await fillApp('Customer 17');
+    await page.getByRole('heading', { name: 'Customer 17', level: 1 }).waitFor();
+    await page.getByRole('button', { name: `Copy uid ${uid}` }).waitFor();
+    await page.getByRole('button', { name: 'Copy metadata plan gold' }).waitFor();
+    const app = await read(`apps/uid:${uid}`);
+    expect(app).toMatchObject({ uid, metadata: { plan: 'gold' } });
+    ({ id: appId } = app as { id: string });
+
+    await open(`projects/${projectId}`);
+    await page.getByRole('button', { name: 'Create app' }).click();
+    await fillApp('Another one');
+    await page.getByText('Could not create the app').waitFor();
+    expect(await page.getByText(`Another app has the uid ${uid}.`).count()).toBe(1);
+    expect(await findBarriers(page)).toEqual([]);
+    await takePicture(page, 'uid-taken');
+  });
+
+  it('finds the app by its uid, with and without its mark', async () => {
+    const { page } = browser;
+    for (const text of [`uid:${uid}`, uid]) {
+      await open('projects');
+      await page.getByLabel('Find anything by its id or uid').fill(text);
+      await page.keyboard.press('Enter');
+      await page.waitForURL(`**/apps/${appId}`);
+    }
+  });
+
+  it('creates a webhook with an own secret, and rotates it to another one', async () => {
+    const { page } = browser;
+    await open(`webhooks/new?appId=${appId}`);
+    await page.getByLabel(/^URL/).fill(`${endpoint.url}/own-secret`);
+    await page.getByLabel('Uid', { exact: true }).fill(uid);
+    await page.getByLabel('Own secret', { exact: true }).fill('whsec_dG9vIHNob3J0');
+    await page.getByLabel('Also send the headers of Svix').check();
+    await page.getByRole('button', { name: 'Create webhook' }).click();
+    await page.getByText('must be whsec_ and the base64, with its padding').waitFor();
+    await page.getByLabel('Own secret', { exact: true }).fill(OWN_SECRET);
+    await page.getByRole('button', { name: 'Create webhook' }).click();
+    await page.getByRole('heading', { name: `${endpoint.url}/own-secret`, level: 1 }).waitFor();
+    const signatureHeaders = ['webhook', 'svix'];
+    expect(await read(`webhooks/uid:${uid}`)).toMatchObject({
+      secret: OWN_SECRET,
+      signatureHeaders,
+    });
+
+    await page.getByRole('tab', { name: 'Overview' }).click();
+    await page.getByLabel('Own secret', { exact: true }).fill(NEXT_SECRET);
+    await page.getByRole('button', { name: 'Rotate secret' }).click();
+    await page.getByText('There is a new secret.').waitFor();
+    expect(await page.getByLabel('Own secret', { exact: true }).inputValue()).toBe('');
+    expect(await read(`webhooks/uid:${uid}`)).toMatchObject({ secret: NEXT_SECRET });
+  });
+
+  it('offers everything that has the same uid', async () => {
+    const { page } = browser;
+    await page.getByLabel('Find anything by its id or uid').fill(`uid:${uid}`);
+    await page.keyboard.press('Enter');
+    await page.getByText('Several have this uid').waitFor();
+    expect(await findBarriers(page)).toEqual([]);
+    await takePicture(page, 'uid-of-several');
+    await page.getByRole('button', { name: 'Open the app' }).click();
+    await page.waitForURL(`**/apps/${appId}`);
+  });
+
+  it('takes a uid and an entry of metadata away', async () => {
+    const { page } = browser;
+    await page.getByRole('button', { name: 'Edit app' }).click();
+    const dialog = page.getByRole('dialog');
+    await dialog.getByLabel('Uid', { exact: true }).fill('');
+    await dialog.getByRole('button', { name: 'Remove metadata plan' }).click();
+    await dialog.getByRole('button', { name: 'Save' }).click();
+    await dialog.waitFor({ state: 'detached' });
+    expect(await read(`apps/${appId}`)).toMatchObject({ uid: null, metadata: {} });
+  });
+
+  it('finds messages by a tag and by an external id, and keeps both in the address', async () => {
+    const { page } = browser;
+    const order = { appId, tags: ['order-17', 'vip'], externalId: '17' };
+    const { messageId } = await posthorn.api.send(order, { order: 17 });
+    await posthorn.api.send({ appId, tags: ['order-18'] }, { order: 18 });
+    await open(`messages?appId=${appId}`);
+    const rows = page.getByRole('table', { name: 'Messages' }).locator('tbody tr');
+    await rows.nth(1).waitFor();
+    await page.getByLabel('Tag').fill('vip');
+    await page.waitForURL('**&tag=vip');
+    await rows.nth(1).waitFor({ state: 'detached' });
+    await page.getByRole('link', { name: messageId }).waitFor();
+    await open('messages?externalId=17');
+    await page.getByRole('link', { name: messageId }).click();
+    await page.getByRole('button', { name: 'Copy external id 17' }).waitFor();
+    await page.getByRole('button', { name: 'Copy tag vip' }).waitFor();
+    expect(await rows.count()).toBe(1);
+  });
+
+  it('leaves no error in the console', () => {
+    expect(browser.faults()).toEqual([]);
+  });
+});
