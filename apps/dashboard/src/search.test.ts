@@ -2,12 +2,14 @@ import { expect, test } from '@jest/globals';
 import { messageSearch, overviewSearch, webhookListSearch } from './search.ts';
 
 test('an address keeps what a page knows', () => {
-  expect(messageSearch({ status: 'pending', tag: 'vip', externalId: '17', open: 'msg_1' })).toEqual({
-    status: 'pending',
-    tag: 'vip',
-    externalId: '17',
-    open: 'msg_1',
-  });
+  expect(messageSearch({ status: 'pending', tag: 'vip', externalId: '17', open: 'msg_1' })).toEqual(
+    {
+      status: 'pending',
+      tag: 'vip',
+      externalId: '17',
+      open: 'msg_1',
+    },
+  );
 });
 
 test('an address loses what no page knows, so that a page never fails over it', () => {

@@ -54,7 +54,7 @@ export function MetadataInput({ stored, errorOf }: Omit<OwnInputsProps, 'kind'>)
     <fieldset className={styles.metadata}>
       <legend>Metadata</legend>
       <p className={styles.hint}>
-        Your own texts, to find here again. Deliveries do not have them.
+        Your own texts about it, shown here. Deliveries do not have them.
       </p>
       <input type="hidden" name="metadata" value={JSON.stringify(rows)} />
       {rows.map((row, index) => (
