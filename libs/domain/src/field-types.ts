@@ -71,6 +71,8 @@ export function isoTime(at: number | Date): string {
 }
 
 const MAX_METADATA = 20;
+/** As JSON in UTF-8: 20 entries of ASCII have 11,000 at most. Lists count with it. */
+const MAX_METADATA_BYTES = 16_384;
 const METADATA_PROBLEM = 'must be an object of texts whose keys have 1 to 40 characters';
 const metadataKey = text(1, 40);
 const metadataValue = text(0, 500);
@@ -91,6 +93,10 @@ export const metadataText = z
       .meta({ maxProperties: MAX_METADATA }),
   )
   .transform((pairs) => (Object.keys(pairs).length === 0 ? null : JSON.stringify(pairs)))
+  .refine(
+    (json) => json === null || Buffer.byteLength(json) <= MAX_METADATA_BYTES,
+    `must have at most ${MAX_METADATA_BYTES} bytes as JSON`,
+  )
   .meta({
     description: 'Texts that you want to find at the object. An update replaces all of them',
     example: { plan: 'gold' },

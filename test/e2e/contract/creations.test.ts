@@ -97,8 +97,11 @@ describe('a creation with an Idempotency-Key', () => {
     const first = dataOf<{ id: string; secret: string }>(await create(), 201);
     expect(dataOf(await create(), 201)).toEqual(first);
     const path = `/api/v1/audit-events?targetId=${first.id}`;
-    const events = dataOf<{ action: string }[]>(await api.get(path));
-    expect(events.map(({ action }) => action)).toEqual(['webhook.secrets_read', 'webhook.created']);
+    const events = dataOf<{ action: string; changes: object[] }[]>(await api.get(path));
+    expect(events).toMatchObject([
+      { action: 'webhook.secrets_read', changes: [] },
+      { action: 'webhook.created' },
+    ]);
   });
 
   it('rotates a secret once', async () => {

@@ -186,7 +186,7 @@ describe('Own ids', () => {
         for (const answer of [
           await visitor.post('/webhooks', { ...webhook, uid }),
           await visitor.put(path, { uid }),
-          await visitor.put(`/webhooks/uid:${uniqueUid()}?upsert=true`, webhook),
+          await visitor.put(`/webhooks/uid:${uid}?upsert=true`, webhook),
         ]) {
           expectFailure(answer, 403, 'insufficient_scope');
         }
@@ -374,7 +374,7 @@ describe('Own ids', () => {
       const [own, other] = [await createTree(), await createTree()];
       const client = await keyOf(own.ids.appId);
       const url = receiver.url;
-      const { appId, projectId } = own.ids;
+      const { appId } = own.ids;
       const path = `/webhooks/uid:${uniqueUid()}`;
       dataOf(await upsert(path, { url, appId }, client), 201);
       dataOf(await upsert(path, { url, appId: `uid:${own.uids.appId}` }, client));
@@ -383,10 +383,31 @@ describe('Own ids', () => {
       expectNotFound(
         await upsert(`/webhooks/uid:${uniqueUid()}`, { url, appId: other.ids.appId }, client),
       );
-      const app = { name: 'A', projectId };
-      const forbidden = await upsert(`/apps/uid:${uniqueUid()}`, app, client);
-      expectFailure(forbidden, 403, 'insufficient_scope');
-      dataOf(await upsert(`/apps/uid:${own.uids.appId}`, app, client));
+    });
+
+    it('of apps and projects are 403 for a key of one app, whatever has the uid, and so is the uid of its app [security]', async () => {
+      const [own, other] = [await createTree(), await createTree()];
+      const client = await keyOf(own.ids.appId);
+      const app = { name: 'A', projectId: own.ids.projectId };
+      for (const answer of [
+        await upsert(`/apps/uid:${uniqueUid()}`, app, client),
+        await upsert(`/apps/uid:${other.uids.appId}`, app, client),
+        await upsert(`/api/v1/projects/uid:${uniqueUid()}`, { name: 'P' }, client),
+        await upsert(`/api/v1/projects/uid:${other.uids.projectId}`, { name: 'P' }, client),
+        await client.put(`/apps/${own.ids.appId}`, { uid: uniqueUid() }),
+        await client.put(`/apps/${own.ids.appId}`, { uid: other.uids.appId }),
+      ]) {
+        expectFailure(answer, 403, 'insufficient_scope');
+      }
+      dataOf(await client.put(`/apps/${own.ids.appId}`, { name: 'Renamed' }));
+    });
+
+    it('take null for the name of a webhook each time', async () => {
+      const { ids } = await createTree();
+      const path = `/webhooks/uid:${uniqueUid()}`;
+      const body = { url: receiver.url, appId: ids.appId, name: null };
+      dataOf(await upsert(path, body), 201);
+      dataOf(await upsert(path, body));
     });
   });
 

@@ -185,6 +185,7 @@ const LARGEST: Record<string, () => Input[]> = {
   'get /api-keys': () => [{ query: 'limit=100' }],
   'post /api-keys/:keyId/rotate': () => [{ body: {} }],
   'delete /api-keys/:keyId': () => [{ params: UNKNOWN }],
+  'get /me': () => NONE,
   'get /signing-keys': () => NONE,
   'post /signing-keys/rotate': () => [{ body: {} }],
   'get /audit-events': () => [{ query: 'limit=100' }],

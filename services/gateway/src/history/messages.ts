@@ -88,8 +88,12 @@ export async function listMessages(
   }
 }
 
-function isSearchOf({ status, eventType, deliveryStatus }: MessageQuery): boolean {
-  return status !== undefined || eventType !== undefined || deliveryStatus !== undefined;
+/** True for a query that may read many messages for each that it wants. */
+function isSearchOf(query: MessageQuery): boolean {
+  const { status, eventType, deliveryStatus, appId, webhookId, tag, externalId } = query;
+  const others = [status, eventType, deliveryStatus].filter((each) => each !== undefined);
+  const owners = [appId ?? webhookId, tag, externalId].filter((each) => each !== undefined);
+  return others.length > 0 || owners.length > 1;
 }
 
 /** Returns the id before which the page starts, exclusive. Undefined when it starts with the newest. */
@@ -122,7 +126,7 @@ async function candidatesBefore(
   const fromId = fromMs === undefined ? undefined : firstIdAt('msg', fromMs);
   const status = failureOf(query);
   if (status === undefined) {
-    const filter = { appId, webhookId, tag, externalId, fromId, beforeId };
+    const filter = { ...indexedOf({ appId, webhookId, tag, externalId }), fromId, beforeId };
     const outlines = await deps.messages.listOutlines(companyId, filter, bounds);
     const isAll = outlines.length < bounds.messages;
     const page = await wantedOf(deps, companyId, query, outlines);
@@ -133,6 +137,14 @@ async function candidatesBefore(
   const outlines = await deps.messages.outlinesOf(companyId, [...new Set(ids)], bounds.targets);
   const page = await wantedOf(deps, companyId, query, outlines);
   return { page, ...endOf(outlines, bounds, ids.at(-1), ids.length < bounds.messages) };
+}
+
+type OwnerFilter = Pick<MessageQuery, 'appId' | 'webhookId' | 'tag' | 'externalId'>;
+
+/** Each read goes along one index, that of the rarest, so that what it reads is bounded: `isWanted` checks the others. */
+function indexedOf({ appId, webhookId, tag, externalId }: OwnerFilter): OwnerFilter {
+  if (externalId !== undefined) return { externalId };
+  return tag === undefined ? { appId, webhookId } : { tag };
 }
 
 /** Returns the status that a delivery of each message must have, when the index of failures contains that status. */

@@ -204,6 +204,14 @@ describe('a request that fails', () => {
     expect(things.size).toBe(1);
   });
 
+  test('keeps its key also when a repeat is refused: the first one may still create something', async () => {
+    expect(await codeOf({ make: fail })).toBe('unavailable');
+    expect(await codeOf({ make: refuse })).toBe('quota_exceeded');
+    expect(await codeOf({ name: 'Second' })).toBe('idempotency_key_reused');
+    expect(await codeOf({})).toBe('created');
+    expect(things.size).toBe(1);
+  });
+
   test('has the same seed when it is repeated', async () => {
     const seeds: string[] = [];
     const note = async ({ seed }: Origin): Promise<void> => {
@@ -252,8 +260,8 @@ describe('the use of a key that another request has claimed', () => {
     ['repeat', { status: 'done', heldMs: DAY_MS - 1, ageMs: DAY_MS - 1 }],
     ['expired', { status: 'done', heldMs: 0, ageMs: DAY_MS }],
   ] as const)('is %s: %j', (use, found) => {
-    expect(useOf({ ...claimed, ...found }, 'a')).toBe(use);
-    if (use !== 'expired') expect(useOf({ ...claimed, ...found }, 'b')).toBe('reused');
+    expect(useOf({ ...claimed, ...found }, true)).toBe(use);
+    if (use !== 'expired') expect(useOf({ ...claimed, ...found }, false)).toBe('reused');
   });
 });
 

@@ -92,7 +92,7 @@ async function createKeyed(
   const found = await keys.claim(place, own);
   if (!found) return createAndKeep(deps, { place, route, ...own }, steps, false);
   if (found === 'undecided') throw keyRunning();
-  switch (useOf(found, own.requestHash)) {
+  switch (useOf(found, isSameRequest(deps, request, found))) {
     case 'repeat':
       return steps.showAgain(await readAgain(deps, request, found));
     case 'reused':
@@ -115,12 +115,24 @@ function newClaim(deps: CreateOnceDeps, request: KeyedRequest) {
   const idPart = id.slice(id.indexOf('_') + 1);
   const { place } = request;
   const seed = randomBytes(SEED_BYTES).toString('base64');
+  const seal = (text: string, field: Sealed): string =>
+    deps.vault.seal(text, bindingOf({ place, idPart }, field));
   return {
     holder: randomUUID(),
-    requestHash: requestHashOf(request),
+    // Sealed, because a body may have a password that is weak enough to be guessed by its hash.
+    requestHash: seal(requestHashOf(request), 'request'),
     idPart,
-    sealed: deps.vault.seal(seed, bindingOf({ place, idPart }, 'seed')),
+    sealed: seal(seed, 'seed'),
   };
+}
+
+function isSameRequest(
+  { vault }: CreateOnceDeps,
+  request: KeyedRequest,
+  { requestHash, idPart }: ClaimedCreation,
+): boolean {
+  const binding = bindingOf({ place: request.place, idPart }, 'request');
+  return vault.open(requestHash, binding) === requestHashOf(request);
 }
 
 /** What a request means whose key another one has claimed. */
@@ -135,9 +147,9 @@ type KeyUse =
   /** The key is older than keys are kept. */
   | 'expired';
 
-export function useOf(found: ClaimedCreation, requestHash: string): KeyUse {
+export function useOf(found: ClaimedCreation, isSame: boolean): KeyUse {
   if (found.ageMs >= KEPT_MS) return 'expired';
-  if (found.requestHash !== requestHash) return 'reused';
+  if (!isSame) return 'reused';
   if (found.status === 'done') return 'repeat';
   return found.status === 'running' && found.heldMs < CLAIM_LASTS_MS ? 'running' : 'abandoned';
 }
@@ -164,7 +176,8 @@ async function createAndKeep(
     seed: async () => Buffer.from(await readSealed(deps, own, 'seed'), 'base64'),
   };
   const response = await create(origin, isRepeat).catch(async (error: unknown) => {
-    const end = isRefusal(error) ? keys.free : keys.interrupt;
+    // An earlier request may still create something: a key that is free would let another one do it again.
+    const end = isRefusal(error) && !isRepeat ? keys.free : keys.interrupt;
     await noteEnd(deps, own, end(place, holder));
     throw error;
   });
@@ -216,7 +229,7 @@ async function readAgain(
 async function readSealed(
   { keys, vault }: CreateOnceDeps,
   claim: Omit<OwnClaim, 'route'>,
-  field: 'seed' | 'response',
+  field: Sealed,
 ): Promise<string> {
   const sealed = await keys.readSealed(claim.place, claim.holder);
   // Another request has taken the claim over since.
@@ -224,9 +237,12 @@ async function readSealed(
   return vault.open(sealed, bindingOf(claim, field));
 }
 
+/** What is sealed of a claim. */
+type Sealed = 'request' | 'seed' | 'response';
+
 function bindingOf(
   { place: { companyId }, idPart }: Pick<OwnClaim, 'place' | 'idPart'>,
-  field: 'seed' | 'response',
+  field: Sealed,
 ) {
   return { companyId, ownerId: idPart, field };
 }

@@ -1,6 +1,12 @@
-import { isDuplicateKey } from '@posthorn/platform/mongo/connect.ts';
 import type { Request, RequestHandler, Response } from 'express';
-import { forOneApp, invalidRequest, overloaded, type Problem, unavailable } from '../api-error.ts';
+import {
+  forOneApp,
+  insufficientScope,
+  invalidRequest,
+  overloaded,
+  type Problem,
+  unavailable,
+} from '../api-error.ts';
 import { hasCredentials } from '../keys/authenticate.ts';
 import { assertAllowed, type Caller, type NamedIds, type Needed } from '../keys/rights.ts';
 import type { RateLimits } from '../limits/rate-limits.ts';
@@ -214,8 +220,8 @@ async function handleOrFind(
   try {
     return await handle(request);
   } catch (error) {
-    // MongoDB has executed the insert of the earlier request since.
-    const late = isDuplicateKey(error) ? await find() : null;
+    // MongoDB may have executed the insert of the earlier request since, which also counts for quotas.
+    const late = await find();
     if (late) return late;
     throw error;
   }
@@ -230,7 +236,7 @@ async function recordShownAgain(
 ): Promise<ApiResponse> {
   if (!creation?.showsSecrets) return first;
   const { id } = first.data as { id: string };
-  const request = { ...audited, params: { webhookId: id } };
+  const request = { ...audited, params: { webhookId: id }, fields: {} };
   return recordRequest({ method: 'get', audit: SECRETS_READ }, request, () =>
     Promise.resolve(first),
   );
@@ -262,6 +268,7 @@ async function readRequest(
   const named = request.params as Record<string, string>;
   const params = await resolveUids(named, { companyId });
   const { upsert, problems } = upsertOf(route, { query: head.query, named, params });
+  if (upsert) assertMayUpsert(caller, route);
   // What does not exist yet is in no app. It is created with a body that is checked, as any other creation.
   if (!upsert?.isUnknown) await confine(params);
   // Short requests wait too when their company has to rest: many of them are work as well.
@@ -284,6 +291,12 @@ async function readRequest(
   await confine(body.value);
   if (appId !== null && route.isForCompanyOnly) throw forOneApp();
   return { params, query, body, upsert };
+}
+
+/** Before it is known whether something has the uid. */
+function assertMayUpsert({ appId, portal }: Caller, { upsert }: Route): void {
+  if (portal) throw insufficientScope('A visitor of the portal cannot create by a uid.');
+  if (appId !== null && upsert?.isForCompanyOnly) throw forOneApp();
 }
 
 interface AskedUpsert {

@@ -158,6 +158,8 @@ interface RawRequest {
 export interface Upsert {
   /** That of the creation. */
   body: z.ZodObject;
+  /** Refuses keys of one app, whatever has the uid, so that they learn of no uid of others. */
+  isForCompanyOnly?: boolean;
   action: AuditAction;
   response: ResponseSpec;
   errors: readonly SpecificError[];

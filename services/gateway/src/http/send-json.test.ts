@@ -184,7 +184,7 @@ describe('send pages', () => {
     });
   });
 
-  const FIFTY = Array.from({ length: 50 }, (_, index) => index + 1);
+  const TWENTY_FIVE = Array.from({ length: 25 }, (_, index) => index + 1);
 
   describe('the beginning of a list', () => {
     test.each([
@@ -198,17 +198,17 @@ describe('send pages', () => {
       expect(await beginPages(parts(...given))).toEqual({ first, rest: null });
     });
 
-    test('of more than 50 entries is sent with the rest', async () => {
-      const { first, rest } = await beginPages(parts(FIFTY, [51], [52]));
-      expect(first).toHaveLength(51);
-      expect(await Array.fromAsync(rest ?? [])).toEqual([[...FIFTY, 51], [52]]);
+    test('of more than 25 entries is sent with the rest', async () => {
+      const { first, rest } = await beginPages(parts(TWENTY_FIVE, [26], [27]));
+      expect(first).toHaveLength(26);
+      expect(await Array.fromAsync(rest ?? [])).toEqual([[...TWENTY_FIVE, 26], [27]]);
     });
 
     test('closes the reading when the rest is not taken to its end', async () => {
       let isClosed = false;
       async function* closing() {
         try {
-          yield* parts(FIFTY, [51], [52]);
+          yield* parts(TWENTY_FIVE, [26], [27]);
         } finally {
           isClosed = true;
         }

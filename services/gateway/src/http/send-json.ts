@@ -143,7 +143,7 @@ async function untilTaken(response: Response): Promise<void> {
 }
 
 /** So many entries are an ordinary response: 1 MB of the widest webhooks. */
-const SHORT_LIST = 50;
+const SHORT_LIST = 25;
 
 /** Reads until it is known whether the list is a short one. That is an ordinary response. */
 export async function beginPages(

@@ -1,6 +1,7 @@
 import { type NotStored, notStoredBy, type StorePayloads } from '@posthorn/domain/message.ts';
 import { type Changed, documentsOf } from '@posthorn/platform/mongo/company-documents.ts';
 import type { AppDocument, Environment } from '@posthorn/platform/mongo/documents.ts';
+import { readInParts } from '@posthorn/platform/mongo/read-in-parts.ts';
 import type { Invalidate } from '@posthorn/platform/redis/invalidations.ts';
 import type { mongo } from 'mongoose';
 import { foundOr404 } from '../api-error.ts';
@@ -61,8 +62,8 @@ interface AppQuery extends ListPage {
 export interface Apps {
   /** Throws ApiError 409 when the company has as many as it may, and when another app has the uid. */
   create: (companyId: string, app: NewApp) => Promise<AppDocument>;
-  /** Oldest first. */
-  list: (companyId: string, query: AppQuery) => Promise<AppDocument[]>;
+  /** In parts, oldest first. */
+  list: (companyId: string, query: AppQuery) => Promise<AsyncIterable<AppDocument[]>>;
   get: (companyId: string, appId: string) => Promise<AppDocument>;
   /** Returns the ids that are ids of apps. */
   existing: (companyId: string, appIds: readonly string[]) => Promise<ReadonlySet<string>>;
@@ -72,6 +73,9 @@ export interface Apps {
   /** Returns what the app does not want stored of its messages; null when the company has no such app. */
   notStored: (companyId: string, appId: string) => Promise<NotStored | null>;
 }
+
+/** As of projects: an app has up to 21 kB. */
+const PARTS = { batch: 48, part: 12 };
 
 export function createApps(deps: AppsDeps): Apps {
   const { db, projects, nowMs } = deps;
@@ -94,7 +98,7 @@ export function createApps(deps: AppsDeps): Apps {
         ...(id !== undefined && { _id: id }),
       };
       const found = appsOf(companyId).find(filter).sort({ _id: 1 });
-      return found.skip(skip).limit(limit).toArray();
+      return readInParts(found.skip(skip).limit(limit), PARTS);
     },
     async get(companyId, _id) {
       return foundOr404(await appsOf(companyId).findOne({ _id }), 'app');

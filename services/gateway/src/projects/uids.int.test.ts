@@ -88,8 +88,10 @@ describe('a uid', () => {
     await insert('projects', { _id: 'proj_3' });
     const write = () =>
       insert('webhooks', { _id: 'wh_4', projectId: 'proj_3', appId: null, uid: 'b' });
-    await uids.claim({ companyId, kind: 'webhook', uid: 'b' }, write);
-    expect(await holderOf('b')).toBe('wh_4');
+    const own = { companyId, kind: 'webhook', uid: 'b' } as const;
+    expect(await uids.idOf(own)).toBe('wh_2');
+    await uids.claim(own, write);
+    expect([await holderOf('b'), await uids.idOf(own)]).toEqual(['wh_4', 'wh_4']);
     // What is being deleted is still there, until the deletion comes to it.
     expect(await collection(db, 'webhooks').countDocuments({ _id: 'wh_2' })).toBe(1);
   });

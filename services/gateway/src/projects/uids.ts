@@ -61,6 +61,7 @@ export function createUids({ db, cacheBytes, areChangesFollowed }: UidsDeps): Ui
     if (!found) return null;
     if (await hasOwner(db, own, found)) return found.id;
     await release(db, own, found.id);
+    cache.forget(found.id);
     return null;
   }
 

@@ -7,6 +7,8 @@ import type { Gateway } from '../gateway.ts';
 import { countApps } from '../history/counts.ts';
 import { forOneApp, notFound, nullIf404 } from '../api-error.ts';
 import { type ApiResponse, route, type Route, type Upsert, upsert } from '../http/route.ts';
+import { describeParts } from '../http/send-json.ts';
+import { inTurns } from '../limits/turns.ts';
 import { findApps } from '../projects/apps.ts';
 import { upsertByUid, uidTaken } from '../projects/uids.ts';
 import {
@@ -103,6 +105,9 @@ const updateBody = z
   })
   .meta({ id: 'UpdateApp' });
 
+/** Two parts of 12 apps of up to 21 kB each, as objects and as text. */
+const LONG_LIST_BYTES = 1_048_576;
+
 const listQuery = z.object({
   projectId: idText('proj'),
   environment: environment.optional(),
@@ -163,9 +168,10 @@ function listApps(gateway: Gateway): Route {
     query: listQuery,
     response: { status: 200, message: 'Apps found', data: z.array(appSchema) },
     errors: ['not_found'],
-    async handle({ caller: { companyId, appId }, query }) {
-      const page = await gateway.apps.list(companyId, { ...query, id: appId ?? undefined });
-      return { data: page.map(describeApp) };
+    async handle({ caller: { companyId, appId }, query, reserve, takeTurn }) {
+      const parts = await gateway.apps.list(companyId, { ...query, id: appId ?? undefined });
+      const shown = { describe: describeApp, bytes: LONG_LIST_BYTES, reserve };
+      return { pages: describeParts(inTurns(parts, takeTurn), shown) };
     },
   });
 }
@@ -205,8 +211,10 @@ function updateApp(gateway: Gateway): Route {
     response: { status: 200, message: 'App updated', data: appSchema },
     errors: ['not_found', 'uid_taken'],
     upsert: upsertApp(gateway),
-    async handle({ caller: { companyId }, params: { appId = '' }, body: { value } }) {
-      return describeUpdate(await gateway.apps.update(companyId, appId, value));
+    async handle({ caller, params: { appId = '' }, body: { value } }) {
+      // A key of one app must not take over what others address by a uid.
+      if (caller.appId !== null && value.uid !== undefined) throw forOneApp();
+      return describeUpdate(await gateway.apps.update(caller.companyId, appId, value));
     },
   });
 }
@@ -217,19 +225,17 @@ function upsertApp({ uids, apps }: Gateway): Upsert {
     action: 'app.created',
     response: { status: 201, message: 'App created', data: appSchema },
     errors: ['quota_exceeded'],
-    async handle({ caller, body, newId }, uid) {
-      const { companyId, appId } = caller;
+    isForCompanyOnly: true,
+    async handle({ caller: { companyId }, body, newId }, uid) {
       const { value } = body;
       const own = { companyId, kind: 'app', uid } as const;
       return upsertByUid<ApiResponse>(uids, own, {
         given: value.uid,
         async create() {
-          if (appId !== null) throw forOneApp();
           const created = await apps.create(companyId, { ...value, uid, id: newId('app') });
           return { data: describeApp(created) };
         },
         async update(id) {
-          if (appId !== null && id !== appId) throw notFound('app');
           if (!isSameOwner(await apps.get(companyId, id), value)) throw uidTaken(own);
           return describeUpdate(await apps.update(companyId, id, body.as(updateBody)));
         },

@@ -75,7 +75,7 @@ const updateBody = z
   .object({ name: name.exactOptional(), ...removableFields(optional) })
   .meta({ id: 'UpdateProject' });
 
-/** Two parts of 50 projects of up to 5 kB each, as objects and as text. */
+/** Two parts of 12 projects of up to 21 kB each, as objects and as text. */
 const LONG_LIST_BYTES = 1_048_576;
 
 const listQuery = z.object({ limit: limit(1_000, 1_000), skip });
@@ -189,6 +189,7 @@ function upsertProject({ uids, projects }: Gateway): Upsert {
     action: 'project.created',
     response: { status: 201, message: 'Project created', data: projectSchema },
     errors: ['quota_exceeded'],
+    isForCompanyOnly: true,
     async handle({ caller: { companyId }, body, newId }, uid) {
       const { value } = body;
       const own = { companyId, kind: 'project', uid } as const;

@@ -174,7 +174,7 @@ function listRoute(gateway: Gateway): Route {
   });
 }
 
-/** 100 webhooks of at most 21 kB each, as objects and as text. */
+/** 50 webhooks of at most 37 kB each, as objects and as text. */
 const LONG_LIST_BYTES = 4_194_304;
 
 function getRoute(gateway: Gateway): Route {
@@ -260,15 +260,17 @@ function changesNothing(webhook: Webhook, changes: WebhookChanges): boolean {
 }
 
 function upsertWebhook(gateway: Gateway): Upsert {
-  const changes = updateWebhookBody(gateway.policy);
+  const body = createWebhookBody(gateway.policy);
+  // A name that is null means the same as none, as in a creation.
+  const changes = updateWebhookBody(gateway.policy).extend({ name: body.shape.name });
   return upsert({
-    body: createWebhookBody(gateway.policy),
+    body,
     action: 'webhook.created',
     response: { status: 201, message: 'Webhook created', data: webhookSchema },
     errors: ['quota_exceeded'],
-    async handle({ caller, body, newId }, uid) {
+    async handle({ caller, body: given, newId }, uid) {
       const { companyId } = caller;
-      const { value } = body;
+      const { value } = given;
       const own = { companyId, kind: 'webhook', uid } as const;
       const check = (webhook: Webhook): void => {
         if (!isSameOwner(webhook, value)) throw uidTaken(own);
@@ -280,7 +282,11 @@ function upsertWebhook(gateway: Gateway): Upsert {
           const created = await create(gateway, caller, { ...value, uid, id: newId('wh') });
           return { data: shownTo(caller, describeWebhook)(created) };
         },
-        update: (id) => update(gateway, caller, { id, changes: body.as(changes), check }),
+        update(id) {
+          const { name, ...others } = given.as(changes);
+          const named = name === undefined ? others : { ...others, name };
+          return update(gateway, caller, { id, changes: named, check });
+        },
       });
     },
   });

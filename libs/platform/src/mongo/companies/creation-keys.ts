@@ -18,7 +18,7 @@ export interface CreationKey {
 export interface CreationClaim {
   /** Names the request that works with the key. Changes of the claim by any other one have no effect. */
   holder: string;
-  /** Of everything that the client sent, so that another request with the same key is noticed. */
+  /** Of everything that the client sent, sealed, so that another request with the same key is noticed. */
   requestHash: string;
   /** The part after the prefix of every id that the request makes; a repeat makes the same ids. */
   idPart: string;
