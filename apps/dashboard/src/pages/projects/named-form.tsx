@@ -67,11 +67,11 @@ export function EditNamed({ kind, stored, change, onChanged }: EditNamedProps) {
       action="Save"
       failed="save it"
       stored={stored}
-      send={(form) =>
+      send={(form, filled) =>
         change({
           name: textIn(form, 'name'),
           description: textIn(form, 'description'),
-          ...changedOwnFields(form, stored),
+          ...changedOwnFields(form, filled ?? stored),
         })
       }
       onSent={onChanged}
@@ -87,15 +87,17 @@ interface NamedDialogProps<Sent> {
   failed: string;
   /** Null for a new one. */
   stored: StoredNames | null;
-  send: (form: FormData) => Promise<Sent>;
+  /** Also takes what the fields were filled with: somebody else may have changed what is stored since. */
+  send: (form: FormData, filled: StoredNames | null) => Promise<Sent>;
   onSent: (sent: Sent) => void;
 }
 
 function NamedDialog<Sent>({ send, onSent, ...shown }: NamedDialogProps<Sent>) {
   const { kind, title, stored } = shown;
   const [isOpen, setOpen] = useState(false);
+  const [filled, setFilled] = useState(stored);
   const mutation = useMutation({
-    mutationFn: send,
+    mutationFn: (form: FormData) => send(form, filled),
     onSuccess: (sent) => {
       setOpen(false);
       onSent(sent);
@@ -107,6 +109,7 @@ function NamedDialog<Sent>({ send, onSent, ...shown }: NamedDialogProps<Sent>) {
         variant={stored === null ? 'filled' : 'default'}
         onClick={() => {
           mutation.reset();
+          setFilled(stored);
           setOpen(true);
         }}
       >
@@ -125,7 +128,12 @@ function NamedDialog<Sent>({ send, onSent, ...shown }: NamedDialogProps<Sent>) {
             mutation.mutate(new FormData(event.currentTarget));
           }}
         >
-          <NamedFields {...shown} error={mutation.error} isPending={mutation.isPending} />
+          <NamedFields
+            {...shown}
+            stored={filled}
+            error={mutation.error}
+            isPending={mutation.isPending}
+          />
         </form>
       </Dialog>
     </>
