@@ -63,7 +63,10 @@ function columnsOf(counts: Counts): Column<App>[] {
     { name: 'Succeeded, 24 h', isNumber: true, cell: count('succeeded') },
     { name: 'Failed, 24 h', isNumber: true, cell: count('failed') },
     { name: 'Id', cell: ({ id }) => <Copyable text={id} name="app id" /> },
-    { name: 'Uid', cell: ({ uid }) => uid !== null && <Copyable text={uid} name="uid" /> },
+    {
+      name: 'Uid',
+      cell: ({ uid }) => (uid === null ? 'none' : <Copyable text={uid} name="uid" />),
+    },
     { name: 'Created', cell: ({ createdAt }) => <When at={createdAt} /> },
   ];
 }

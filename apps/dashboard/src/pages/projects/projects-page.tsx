@@ -52,6 +52,6 @@ const COLUMNS: readonly Column<Schemas['Project']>[] = [
   },
   { name: 'Environment', cell: ({ environment }) => environment },
   { name: 'Id', cell: ({ id }) => <Copyable text={id} name="project id" /> },
-  { name: 'Uid', cell: ({ uid }) => uid !== null && <Copyable text={uid} name="uid" /> },
+  { name: 'Uid', cell: ({ uid }) => (uid === null ? 'none' : <Copyable text={uid} name="uid" />) },
   { name: 'Created', cell: ({ createdAt }) => <When at={createdAt} /> },
 ];
