@@ -1,7 +1,8 @@
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
-import express from 'express';
+import express, { type ErrorRequestHandler } from 'express';
 import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { ApiError } from '../api-error.ts';
 import { createRequestsUnderWay } from '../limits/requests-under-way.ts';
 import { handlersOf, type PipelineDeps } from './pipeline.ts';
 import { addressOf, createRequestMemory } from './request-memory.ts';
@@ -11,6 +12,7 @@ const caller = { companyId: 'comp_a', appId: null, keyId: 'key_1', scopes: ['rea
 
 let restMs: number;
 let steps: string[];
+let isRepeat: boolean;
 let server: Server;
 
 const NO_ORIGIN: Origin = {
@@ -39,7 +41,7 @@ const deps = {
   confineToApp: () => Promise.resolve(),
   deadlines: { within: (_response, step) => step },
   recordRequest: (_route, _request, handle) => handle(),
-  createOnce: (_request, { create }) => create(NO_ORIGIN, false),
+  createOnce: (_request, { create }) => create(NO_ORIGIN, isRepeat),
 } as PipelineDeps;
 
 const read = route({
@@ -56,9 +58,41 @@ const read = route({
   },
 });
 
+/** What each look for an earlier request's thing finds, in turn; nothing after these. */
+let found: (object | null)[];
+
+const make = route({
+  operationId: 'createThing',
+  method: 'post',
+  path: '/make',
+  scope: 'read',
+  tag: 'Test',
+  summary: 'Create a thing',
+  isBodyOptional: true,
+  response: { status: 201, message: 'Created' },
+  creation: {
+    find() {
+      const data = found.shift() ?? null;
+      return Promise.resolve(data && { data });
+    },
+  },
+  handle() {
+    steps.push('make');
+    return steps.length === 1
+      ? Promise.reject(new ApiError('quota_exceeded'))
+      : Promise.resolve({});
+  },
+});
+
 beforeEach(async () => {
-  [steps, restMs] = [[], 0];
-  const app = express().get('/read', ...handlersOf(read, deps));
+  [steps, restMs, isRepeat, found] = [[], 0, false, []];
+  const app = express()
+    .get('/read', ...handlersOf(read, deps))
+    .post('/make', ...handlersOf(make, deps))
+    .use(((error: ApiError, _request, response, next) => {
+      response.status(error.status).end();
+      next();
+    }) as ErrorRequestHandler);
   await new Promise<void>((resolve) => {
     server = app.listen(0, '127.0.0.1', () => {
       resolve();
@@ -70,10 +104,12 @@ afterEach(() => {
   server.close();
 });
 
-async function get(): Promise<number> {
+function call(path: string, method: string): Promise<Response> {
   const { port } = server.address() as AddressInfo;
-  return (await fetch(`http://127.0.0.1:${port}/read`)).status;
+  return fetch(`http://127.0.0.1:${port}${path}`, { method });
 }
+
+const get = async (): Promise<number> => (await call('/read', 'GET')).status;
 
 test('a short request of a company that has to rest waits for its turn', async () => {
   restMs = 5;
@@ -84,4 +120,15 @@ test('a short request of a company that has to rest waits for its turn', async (
 test('a short request of another company takes no turn', async () => {
   expect(await get()).toBe(200);
   expect(steps).toEqual(['read']);
+});
+
+test.each([
+  ['finds what the first request has created', [{ id: 'app_1' }], [], 201],
+  ['finds what the first request creates meanwhile', [null, { id: 'app_1' }], ['make'], 201],
+  ['is refused when the first request creates nothing', [null, null], ['make'], 409],
+])('a repeat with the key of an interrupted request %s', async (_what, finds, made, status) => {
+  [isRepeat, found] = [true, finds];
+  const response = await call('/make', 'POST');
+  expect([response.status, steps]).toEqual([status, made]);
+  if (status === 201) expect(await response.json()).toMatchObject({ data: { id: 'app_1' } });
 });
