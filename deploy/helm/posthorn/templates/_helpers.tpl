@@ -3,11 +3,18 @@
 {{- .Values.nameOverride | default .Chart.Name | trunc 37 | trimSuffix "-" -}}
 {{- end -}}
 
-{{/* At most 37 characters: the longest suffix of a CronJob has 15, and Kubernetes allows 52. */}}
+{{/*
+At most 37 characters: the longest suffix of a CronJob has 15, and Kubernetes allows 52. A name that is cut ends in a hash, since two
+long ones may begin alike.
+*/}}
 {{- define "posthorn.fullname" -}}
 {{- $name := include "posthorn.name" . -}}
 {{- $default := contains $name .Release.Name | ternary .Release.Name (printf "%s-%s" .Release.Name $name) -}}
-{{- .Values.fullnameOverride | default $default | trunc 37 | trimSuffix "-" -}}
+{{- $full := .Values.fullnameOverride | default $default -}}
+{{- if gt (len $full) 37 -}}
+{{- $full = printf "%s-%s" ($full | trunc 30 | trimSuffix "-") ($full | sha256sum | trunc 6) -}}
+{{- end -}}
+{{- $full | trimSuffix "-" -}}
 {{- end -}}
 
 {{/* The labels that select pods; takes the root and a component, or '' for every pod. They never change within a release. */}}
