@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parse, parseAllDocuments, stringify } from 'yaml';
@@ -45,24 +45,41 @@ const COMPONENTS = new Map([
 
 const HEADING = '# Written by k8s/write-generated.ts from deploy/helm/posthorn.\n';
 
-/** Returns what Helm renders with these values. `lint` refuses what is wrong before a cluster does. */
+/**
+ * Returns what Helm renders with these values, with `version` by a copy of the chart that has it. `lint` refuses what is wrong before
+ * a cluster does.
+ */
 export async function renderedByHelm(
   values: string,
   progress: Progress,
-  { release = 'posthorn', args = [] }: { release?: string; args?: readonly string[] } = {},
+  {
+    release = 'posthorn',
+    args = [],
+    version,
+  }: { release?: string; args?: readonly string[]; version?: string } = {},
 ): Promise<string> {
   const helm = await builtProgram(HELM, progress);
   const folder = mkdtempSync(join(tmpdir(), 'posthorn-values-'));
   try {
     const file = join(folder, 'values.yaml');
     writeFileSync(file, values);
+    const chart = version === undefined ? CHART : copiedChart(folder, version);
     const options = ['--namespace', 'posthorn', '--kube-version', KUBE_VERSION];
     const all = [...options, '--values', file, ...args];
-    await runProgram(helm, ['lint', '--strict', CHART, ...all]);
-    return await runProgram(helm, ['template', release, CHART, ...all]);
+    await runProgram(helm, ['lint', '--strict', chart, ...all]);
+    return await runProgram(helm, ['template', release, chart, ...all]);
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }
+}
+
+function copiedChart(folder: string, version: string): string {
+  const chart = join(folder, 'posthorn');
+  cpSync(CHART, chart, { recursive: true });
+  const file = join(chart, 'Chart.yaml');
+  const text = readFileSync(file, 'utf8');
+  writeFileSync(file, text.replaceAll(/^(version|appVersion): .+$/gm, `$1: ${version}`));
+  return chart;
 }
 
 /** Returns the files of k8s/base and k8s/components that the chart renders, by path from the root. */

@@ -4,6 +4,8 @@ import type { OpsCheck } from '../ops-check.ts';
 import { GO } from '../programs/go-programs.ts';
 import { objectsIn, renderedReleases, type KubernetesObject } from './installations.ts';
 
+type Progress = (line: string) => void;
+
 const ROLE = { 'eks.amazonaws.com/role-arn': 'arn:aws:iam::111122223333:role/posthorn' };
 const KPS = { labels: { release: 'kps' } };
 const GATEWAY_HASH = 'posthorn-gateway-*';
@@ -242,7 +244,9 @@ export const CHART_OPENINGS: OpsCheck = {
       ...EXPECTED_OF_ACME.flatMap((expected) => missing(acme, expected)),
       ...clashes(own, acme),
       ...doublyScraped(own),
-      ...acme.filter(({ kind }) => kind === 'Kafka' || kind === 'KafkaNodePool').map(nameOf),
+      ...acme.filter(isKafka).map(nameOf),
+      ...(await clashesOfLongNames(progress)),
+      ...(await problemsOfUpgrade(progress)),
     ];
     if (problems.length > 0) throw new Error(problems.join('\n'));
     for (const [values, message] of REFUSED) await requireRefused(values, message, progress);
@@ -319,7 +323,7 @@ function nameOf({ kind, metadata }: KubernetesObject): string {
 async function requireRefused(
   values: string,
   message: string,
-  progress: (line: string) => void,
+  progress: Progress,
 ): Promise<void> {
   const outcome = await renderedByHelm(values, progress).catch((error: unknown) => String(error));
   if (!outcome.includes(message) || !outcome.includes('failed'))
