@@ -102,7 +102,7 @@ export async function renderedFiles(progress: Progress): Promise<Map<string, str
 /** Splits what Helm renders by template, and leaves out what only a release of Helm has: its labels, and hashes at the end of names. */
 function bySource(rendered: string): Map<string, string> {
   const text = rendered
-    .replaceAll(/^ +(helm\.sh\/chart|app\.kubernetes\.io\/managed-by): .*\n/gm, '')
+    .replaceAll(/^ +(helm\.sh\/[a-z-]+|app\.kubernetes\.io\/managed-by): .*\n/gm, '')
     .replaceAll(/\b(posthorn-[a-z-]+)-[0-9a-f]{10}\b/g, '$1')
     .replaceAll(/ +$/gm, '');
   const parts = text.split(/^---\n/m).flatMap((part) => {
@@ -126,17 +126,21 @@ function kustomization(resources: readonly string[], configMaps: string): string
   const maps = parseAllDocuments(configMaps).map(
     (document) =>
       document.toJS() as {
-        metadata: { name: string; labels: Record<string, string> };
+        metadata: {
+          name: string;
+          labels: Record<string, string>;
+          annotations: Record<string, string>;
+        };
         data: Record<string, string>;
       },
   );
   const content = {
     ...(parse('apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization') as object),
     resources: resources.map((name) => `${name}.yaml`),
-    configMapGenerator: maps.map(({ metadata: { name, labels }, data }) => ({
+    configMapGenerator: maps.map(({ metadata: { name, labels, annotations }, data }) => ({
       name,
       literals: Object.entries(data).map(([setting, value]) => `${setting}=${value}`),
-      options: { labels },
+      options: { labels, annotations },
     })),
   };
   const hint = `# Overlays change single settings with \`behavior: merge\`, and the image with \`images\`.\n`;
