@@ -110,7 +110,7 @@ const EXPECTED: readonly [kind: string, name: string, part: object][] = [
         replicas: 3,
         template: {
           metadata: {
-            labels: { team: 'events', own: 'gateway' },
+            labels: { team: 'api', own: 'gateway', 'app.kubernetes.io/component': 'gateway' },
             annotations: { 'vault.hashicorp.com/agent-inject': 'true' },
           },
           spec: {
@@ -118,11 +118,14 @@ const EXPECTED: readonly [kind: string, name: string, part: object][] = [
             nodeSelector: { own: 'gateway' },
             tolerations: [{ key: 'dedicated' }],
             priorityClassName: 'high',
+            terminationGracePeriodSeconds: 60,
             topologySpreadConstraints: [{ topologyKey: 'rack' }],
             initContainers: [{ name: 'wait' }],
             containers: [
               {
                 name: 'gateway',
+                image: 'posthorn:20261127',
+                resources: { requests: { cpu: '1' }, limits: { memory: '536870912' } },
                 env: [
                   { name: 'ALL', value: 'pods' },
                   { name: 'ONE', value: 'service' },
@@ -142,6 +145,32 @@ const EXPECTED: readonly [kind: string, name: string, part: object][] = [
     },
   ],
   ['Deployment', 'posthorn-retry', { spec: { replicas: 0 } }],
+  [
+    'Deployment',
+    'posthorn-retry',
+    {
+      spec: {
+        template: {
+          spec: { containers: [{ ports: [{ name: 'canary', containerPort: 9200 }] }] },
+        },
+      },
+    },
+  ],
+  [
+    'NetworkPolicy',
+    'posthorn-gateway',
+    { spec: { ingress: [{ from: [{ ipBlock: { cidr: '0.0.0.0/0' } }] }] } },
+  ],
+  [
+    'ConfigMap',
+    GATEWAY_HASH,
+    {
+      metadata: {
+        labels: { 'cost-center': '17', release: 'common', 'app.kubernetes.io/name': 'posthorn' },
+        annotations: { 'argocd.argoproj.io/sync-options': 'Prune=false' },
+      },
+    },
+  ],
   [
     'NetworkPolicy',
     'posthorn-stores',
@@ -227,12 +256,17 @@ const REFUSED = [
     'autoscaling: { enabled: true, retry: { maxReplicas: 5 } }',
     'does not divide the 12 partitions',
   ],
+  ['ingress: { enabled: true, hosts: [] }', 'minItems: got 0, want 1'],
+  [
+    'strimzi: { enabled: true }\nfullnameOverride: a-name-of-22-characters',
+    'need a name of at most 21 characters',
+  ],
 ] as const;
 
 export const CHART_OPENINGS: OpsCheck = {
   name: 'chart-openings',
   shows:
-    'Values of the chart reach the objects, two releases share a namespace, and wrong values are refused.',
+    'Values of the chart reach the objects, two releases share a namespace, an upgrade replaces Jobs and leaves Kafka, and wrong values are refused.',
   programs: [GO],
   isQuick: true,
   run: async (progress) => {
@@ -288,6 +322,35 @@ function clashes(one: readonly KubernetesObject[], other: readonly KubernetesObj
   return [...sameName, ...sameSelector.map((each) => JSON.stringify(each))].map(
     (each) => `both releases have ${each}`,
   );
+}
+
+async function clashesOfLongNames(progress: Progress): Promise<string[]> {
+  const [one = [], other = []] = await Promise.all(
+    ['one', 'two'].map(async (end) => {
+      const release = `a-team-with-a-name-of-fifty-characters-number-${end}`;
+      return objectsIn(await renderedByHelm('', progress, { release }));
+    }),
+  );
+  return clashes(one, other);
+}
+
+/** The same values with the next version of the chart: Kubernetes refuses to change Jobs, and a changed Kafka restarts. */
+async function problemsOfUpgrade(progress: Progress): Promise<string[]> {
+  const values = `image: { digest: 'sha256:${'0'.repeat(64)}' }\nstrimzi: { enabled: true }\n`;
+  const before = objectsIn(await renderedByHelm(values, progress));
+  const after = objectsIn(await renderedByHelm(values, progress, { version: '99.0.0' }));
+  const jobs = new Set(before.filter(({ kind }) => kind === 'Job').map(nameOf));
+  const [kafka, nextKafka] = [before.filter(isKafka), after.filter(isKafka)];
+  return [
+    ...(jobs.size === 2 ? [] : [`${jobs.size} Jobs in place of 2`]),
+    ...after.map(nameOf).filter((name) => jobs.has(name)),
+    ...(isDeepStrictEqual(kafka, nextKafka) ? [] : ['Kafka restarts with each version']),
+    ...(kafka.length === 3 ? [] : [`${kafka.length} objects of Kafka in place of 3`]),
+  ];
+}
+
+function isKafka({ kind }: KubernetesObject): boolean {
+  return kind === 'Kafka' || kind === 'KafkaNodePool';
 }
 
 function selectorsOf(objects: readonly KubernetesObject[]): Record<string, string>[] {

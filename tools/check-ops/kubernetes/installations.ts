@@ -189,8 +189,12 @@ async function renderedByKustomize(folder: string, progress: Progress): Promise<
   return runProgram(kustomize, ['build', resolve(ROOT, folder)]);
 }
 
-/** Every opening of the chart, as `helm template` gets it, in the release `posthorn`. */
-const OPEN_VALUES = `ingress:
+/**
+ * Every opening of the chart, as `helm template` gets it, in the release `posthorn`. Numbers where Kubernetes wants texts, and labels
+ * that are in two maps or that the chart sets, are mistakes that it repairs.
+ */
+const OPEN_VALUES = `image: { tag: 20261127 }
+ingress:
   enabled: true
   className: nginx
   annotations: { cert-manager.io/cluster-issuer: letsencrypt }
@@ -199,8 +203,8 @@ const OPEN_VALUES = `ingress:
 serviceAccount: { annotations: { eks.amazonaws.com/role-arn: 'arn:aws:iam::111122223333:role/posthorn' } }
 service: { type: LoadBalancer, annotations: { scheme: internal } }
 podAnnotations: { vault.hashicorp.com/agent-inject: 'true' }
-podLabels: { team: events }
-commonLabels: { cost-center: '17' }
+podLabels: { team: events, app.kubernetes.io/component: other }
+commonLabels: { cost-center: 17, release: common, app.kubernetes.io/name: other, posthorn/rollout: other }
 imagePullSecrets: [{ name: registry }]
 affinity: { podAntiAffinity: {} }
 tolerations: [{ key: dedicated, operator: Exists }]
@@ -217,7 +221,9 @@ initContainers:
     securityContext: { allowPrivilegeEscalation: false, readOnlyRootFilesystem: true, capabilities: { drop: [ALL] } }
 gateway:
   replicas: 3
-  podLabels: { own: gateway }
+  terminationGracePeriodSeconds: 60
+  resources: { requests: { cpu: 1, memory: 416Mi }, limits: { memory: 536870912 } }
+  podLabels: { own: gateway, team: api }
   nodeSelector: { own: gateway }
   serviceAccount: { annotations: { own: gateway } }
   topologySpreadConstraints: [{ topologyKey: rack, maxSkew: 1, whenUnsatisfiable: ScheduleAnyway }]
@@ -231,12 +237,12 @@ monitoring:
   severities: { ticket: info }
   runbookBaseUrl: https://docs.example.com/
   dashboards: { enabled: true }
-networkPolicies: { storeNamespaces: [data], storeCidrs: [198.51.100.0/24], ingressNamespaces: [ingress], monitoringNamespaces: [monitoring], tracingNamespaces: [traces] }
+networkPolicies: { storeNamespaces: [data], storeCidrs: [198.51.100.0/24], ingressNamespaces: [ingress], ingressCidrs: [0.0.0.0/0], monitoringNamespaces: [monitoring], tracingNamespaces: [traces] }
 tls:
   kafka: { existingSecret: kafka-client }
   mongodb: { existingSecret: mongodb-client }
   redis: { existingSecret: redis-ca, clientCertificate: false }
-settings: { EGRESS_ALLOW_HTTP: true, OTEL_TRACES_SAMPLER_ARG: 0.1, QUOTA_APPS_PER_COMPANY: 1000000 }
+settings: { EGRESS_ALLOW_HTTP: true, OTEL_TRACES_SAMPLER_ARG: 0.1, QUOTA_APPS_PER_COMPANY: 1000000, CANARY_PORT: 9200 }
 `;
 
 /** A second release in the same namespace, with a Kafka of Strimzi that exists. */

@@ -27,17 +27,54 @@ app.kubernetes.io/component: {{ . }}
 {{- end }}
 {{- end -}}
 
-{{/* The labels of an object; takes the root and a component, or ''. */}}
+{{/*
+The labels of an object; takes the root, a component or '', and maps of further labels. Of several with the same name, the chart's own
+goes first, then the first of these maps, then `commonLabels`: a YAML map with the same key twice is refused by some.
+*/}}
 {{- define "posthorn.labels" -}}
+{{- $root := index . 0 -}}
+{{- $own := include "posthorn.ownLabels" . -}}
+{{ $own }}
+{{- with include "posthorn.furtherLabels" (concat (list $own) (slice . 2) (list $root.Values.commonLabels)) }}
+{{ . }}
+{{- end }}
+{{- end -}}
+
+{{- define "posthorn.ownLabels" -}}
 {{- $root := index . 0 -}}
 {{ include "posthorn.selectorLabels" . }}
 app.kubernetes.io/part-of: posthorn
 app.kubernetes.io/version: {{ $root.Chart.AppVersion | quote }}
 app.kubernetes.io/managed-by: {{ $root.Release.Service }}
 helm.sh/chart: {{ printf "%s-%s" $root.Chart.Name $root.Chart.Version | replace "+" "_" | trunc 63 | trimSuffix "-" }}
-{{- with $root.Values.commonLabels }}
-{{ toYaml . }}
-{{- end }}
+{{- end -}}
+
+{{/*
+Labels of the values, without those that the chart sets; takes the latter as YAML, and the maps of the former, the first of which wins.
+Labels that begin with posthorn/ and strimzi.io/ have a meaning, and are the chart's alone.
+*/}}
+{{- define "posthorn.furtherLabels" -}}
+{{- $own := fromYaml (first .) -}}
+{{- $further := dict -}}
+{{- range $map := rest . -}}
+{{- range $name, $value := $map -}}
+{{- if not (or (hasKey $own $name) (hasKey $further $name) (regexMatch "^(posthorn|strimzi\\.io)/" $name)) -}}
+{{- $_ := set $further $name $value -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- include "posthorn.texts" $further -}}
+{{- end -}}
+
+{{/* A map of labels, annotations or quantities as YAML, each value a text: Kubernetes refuses numbers and booleans there. */}}
+{{- define "posthorn.texts" -}}
+{{- $texts := dict -}}
+{{- range $name, $value := . -}}
+{{- $_ := set $texts $name (include "posthorn.text" $value) -}}
+{{- end -}}
+{{- with $texts -}}
+{{- toYaml . -}}
+{{- end -}}
 {{- end -}}
 
 {{/* The image, by digest where one is given. */}}
@@ -46,7 +83,7 @@ helm.sh/chart: {{ printf "%s-%s" $root.Chart.Name $root.Chart.Version | replace 
 {{- if .digest -}}
 {{ printf "%s@%s" .repository .digest }}
 {{- else -}}
-{{ printf "%s:%v" .repository (.tag | default $.Chart.AppVersion) }}
+{{ printf "%s:%s" .repository (include "posthorn.text" (.tag | default $.Chart.AppVersion)) }}
 {{- end -}}
 {{- end -}}
 {{- end -}}

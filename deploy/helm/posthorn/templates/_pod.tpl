@@ -11,18 +11,14 @@
 {{- define "posthorn.merged" -}}
 {{- $root := index . 0 -}}
 {{- $own := index $root.Values (index . 1) | default dict -}}
-{{- with merge dict (index $own (index . 2) | default dict) (index $root.Values (index . 2) | default dict) -}}
-{{- toYaml . -}}
-{{- end -}}
+{{- include "posthorn.texts" (merge dict (index $own (index . 2) | default dict) (index $root.Values (index . 2) | default dict)) -}}
 {{- end -}}
 
 {{/* Annotations of the ServiceAccount of a process. */}}
 {{- define "posthorn.accountAnnotations" -}}
 {{- $root := index . 0 -}}
 {{- $own := dig "serviceAccount" "annotations" dict (index $root.Values (index . 1)) -}}
-{{- with merge dict $own $root.Values.serviceAccount.annotations -}}
-{{- toYaml . -}}
-{{- end -}}
+{{- include "posthorn.texts" (merge dict $own $root.Values.serviceAccount.annotations) -}}
 {{- end -}}
 
 {{/* The value of a component; without one, that of all pods. */}}
@@ -30,19 +26,28 @@
 {{- $root := index . 0 -}}
 {{- $own := index $root.Values (index . 1) | default dict -}}
 {{- with index $own (index . 2) | default (index $root.Values (index . 2)) -}}
+{{- if eq (index $ 2) "nodeSelector" -}}
+{{- include "posthorn.texts" . -}}
+{{- else -}}
 {{- toYaml . -}}
+{{- end -}}
 {{- end -}}
 {{- end -}}
 
 {{/* Labels of a pod; takes the root, the component that selects it, and the component whose values it has. */}}
 {{- define "posthorn.podLabels" -}}
 {{- $root := index . 0 -}}
-{{ include "posthorn.selectorLabels" . }}
-app.kubernetes.io/part-of: posthorn
-app.kubernetes.io/version: {{ $root.Chart.AppVersion | quote }}
-{{- with include "posthorn.merged" (list $root (index . 2) "podLabels") }}
+{{- $own := include "posthorn.ownPodLabels" . -}}
+{{ $own }}
+{{- with include "posthorn.furtherLabels" (list $own (index $root.Values (index . 2)).podLabels $root.Values.podLabels) }}
 {{ . }}
 {{- end }}
+{{- end -}}
+
+{{- define "posthorn.ownPodLabels" -}}
+{{ include "posthorn.selectorLabels" . }}
+app.kubernetes.io/part-of: posthorn
+app.kubernetes.io/version: {{ (index . 0).Chart.AppVersion | quote }}
 {{- end -}}
 
 {{/*
@@ -96,7 +101,11 @@ initContainers:
 
 {{/* `resources` and security of a container; takes the root and the component. */}}
 {{- define "posthorn.container" -}}
-resources: {{ toJson (index (index . 0).Values (index . 1)).resources }}
+{{- $resources := dict -}}
+{{- range $kind, $amounts := (index (index . 0).Values (index . 1)).resources -}}
+{{- $_ := set $resources $kind (fromYaml (include "posthorn.texts" $amounts)) -}}
+{{- end -}}
+resources: {{ toJson $resources }}
 securityContext:
   allowPrivilegeEscalation: false
   readOnlyRootFilesystem: true
@@ -145,14 +154,12 @@ securityContext:
 {{/* Takes the root, the service and its management port. A PodMonitor finds the port itself: with both, Prometheus would scrape twice. */}}
 {{- define "posthorn.podAnnotations" -}}
 {{- $root := index . 0 -}}
-{{- if not $root.Values.monitoring.enabled }}
-prometheus.io/scrape: 'true'
-prometheus.io/port: '{{ index . 2 }}'
-prometheus.io/path: /metrics
-{{- end }}
-{{- with include "posthorn.merged" (list $root (index . 1) "podAnnotations") }}
-{{ . }}
-{{- end }}
+{{- $annotations := fromYaml (include "posthorn.merged" (list $root (index . 1) "podAnnotations")) -}}
+{{- if not $root.Values.monitoring.enabled -}}
+{{- $scrape := dict "prometheus.io/scrape" "true" "prometheus.io/port" (toString (index . 2)) "prometheus.io/path" "/metrics" -}}
+{{- $annotations = merge $annotations $scrape -}}
+{{- end -}}
+{{- include "posthorn.texts" $annotations -}}
 {{- end -}}
 
 {{/* The probes of a service, all on its management port. */}}
