@@ -7,6 +7,7 @@ import {
   problemsOfRelease,
   sectionOf,
   versionsIn,
+  withPrerelease,
   withRelease,
   withVersion,
 } from './release.ts';
@@ -48,6 +49,7 @@ describe('a tag', () => {
     const problems = problemsOfRelease('v99.1.0');
     expect(problems).toContain(`deploy/Dockerfile has ${VERSION}, the tag is v99.1.0`);
     expect(problems).toContain('CHANGELOG.md has no section "## 99.1.0 (YEAR-MONTH-DAY)"');
+    expect(problems.join('\n').includes('artifacthub.io/prerelease')).toBe(VERSION.includes('-'));
     expect(problemsOfRelease(VERSION)).toEqual([`${VERSION} is no tag of a release`]);
   });
 });
@@ -66,6 +68,15 @@ const CHANGELOG = `# Changelog
 
 - Another.
 `;
+
+describe('the chart', () => {
+  it('says whether the version is a release candidate', () => {
+    const chart = read('deploy/helm/posthorn/Chart.yaml');
+    expect(withPrerelease(chart, '99.1.0')).toContain("artifacthub.io/prerelease: 'false'\n");
+    expect(withPrerelease(chart, '99.1.0-rc.2')).toContain("artifacthub.io/prerelease: 'true'\n");
+    expect(withPrerelease(withPrerelease(chart, '99.1.0'), VERSION)).toBe(chart);
+  });
+});
 
 describe('the changelog', () => {
   it('has a section for each version, without its heading', () => {

@@ -3,6 +3,9 @@ import { join } from 'node:path';
 
 const ROOT = join(import.meta.dirname, '../..');
 const CHANGELOG = 'CHANGELOG.md';
+/** Artifact Hub shows a version of the chart as a release candidate by this. */
+const CHART = 'deploy/helm/posthorn/Chart.yaml';
+const PRERELEASE = /^( {2}artifacthub\.io\/prerelease: ')(.*)'$/m;
 const USAGE = `Usage: npm run release -- COMMAND
   set VERSION     writes the version into every file that has it, and dates the section "Unreleased" of ${CHANGELOG}
   check TAG       exits with 1 unless TAG is "v" and the version of every file, and ${CHANGELOG} has its section
@@ -32,7 +35,7 @@ export function placesOfVersion(): Place[] {
     },
     { file: 'deploy/Dockerfile', pattern: /^ARG VERSION=(.+)$/gm },
     { file: 'docker-bake.hcl', pattern: /^variable "VERSION" \{\n {2}default = "(.+)"/gm },
-    { file: 'deploy/helm/posthorn/Chart.yaml', pattern: /^(?:version|appVersion): (.+)$/gm },
+    { file: CHART, pattern: /^(?:version|appVersion): (.+)$/gm },
     { file: 'deploy/helm/production.yaml', pattern: /^ {2}tag: (.+)$/gm },
     { file: 'k8s/overlays/production/kustomization.yaml', pattern: /newTag: ([^ }]+)/g },
     { file: 'examples/argocd/application.yaml', pattern: /targetRevision: (.+)$/gm },
@@ -54,6 +57,11 @@ export function withVersion(text: string, { pattern }: Place, version: string): 
       version +
       match.slice(match.lastIndexOf(before) + before.length),
   );
+}
+
+/** Returns the text of Chart.yaml that says whether the version is a release candidate. */
+export function withPrerelease(chart: string, version: string): string {
+  return chart.replace(PRERELEASE, `$1${String(version.includes('-'))}'`);
 }
 
 /** Returns what stands below the heading of a version, null when there is none. */
@@ -84,6 +92,9 @@ export function problemsOfRelease(tag: string): string[] {
       .map((each) => `${place.file} has ${each}, the tag is ${tag}`);
   });
   if (!/^v\d+\.\d+\.\d+(-rc\.\d+)?$/.test(tag)) problems.unshift(`${tag} is no tag of a release`);
+  if (PRERELEASE.exec(read(CHART))?.[2] !== String(version.includes('-'))) {
+    problems.push(`${CHART} has another artifacthub.io/prerelease than ${tag}`);
+  }
   if (!sectionOf(read(CHANGELOG), version)) {
     problems.push(`${CHANGELOG} has no section "## ${version} (YEAR-MONTH-DAY)"`);
   }
@@ -102,6 +113,7 @@ function setVersion(version: string): void {
   for (const place of placesOfVersion()) {
     writeFileSync(join(ROOT, place.file), withVersion(read(place.file), place, version));
   }
+  writeFileSync(join(ROOT, CHART), withPrerelease(read(CHART), version));
   for (const problem of problemsOfRelease(`v${version}`)) throw new Error(problem);
   console.log(
     'Now write what is generated: node docs/write-openapi.ts && node k8s/write-generated.ts',
