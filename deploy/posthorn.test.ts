@@ -41,12 +41,12 @@ function start(args: string[], env: Record<string, string> = {}) {
 }
 
 describe('posthorn', () => {
-  it('prints the version of the release', async () => {
-    expect(await start(['--version']).ended).toMatchObject({ code: 0, out: `${VERSION}\n` });
+  it.each(['--version', '-V'])('prints the version of the release with %s', async (option) => {
+    expect(await start([option]).ended).toMatchObject({ code: 0, out: `${VERSION}\n` });
   });
 
-  it('prints every command with --help', async () => {
-    const { code, out } = await start(['--help']).ended;
+  it.each(['--help', '-h'])('prints every command with %s', async (option) => {
+    const { code, out } = await start([option]).ended;
     expect(code).toBe(0);
     for (const command of ['gateway', 'dispatcher', 'retry', 'admin …', 'setup NAME …']) {
       expect(out).toContain(`posthorn ${command}`);

@@ -24,7 +24,7 @@ const HELP = `Posthorn ${manifest.version}: delivers webhooks
   posthorn admin …             companies, keys, dead letters, topics; posthorn admin --help lists all
   posthorn setup NAME …        makes the stores ready: ${SETUP.slice(0, 3).join(', ')},
                                ${SETUP.slice(3).join(', ')}
-  posthorn --version, --help
+  posthorn --version, --help   also -V and -h
 
 Another program of the image runs as it is: posthorn node services/gateway/src/main.ts
 `;
@@ -42,8 +42,8 @@ export function commandOf(
 ): Command {
   const [name, ...others] = args;
   if (name === undefined) return { kind: 'refuse', reason: 'A command is missing' };
-  if (name === '--version') return { kind: 'print', text: `${manifest.version}\n` };
-  if (name === '--help' || name === 'help') return { kind: 'print', text: HELP };
+  if (['--version', '-V'].includes(name)) return { kind: 'print', text: `${manifest.version}\n` };
+  if (['--help', '-h', 'help'].includes(name)) return { kind: 'print', text: HELP };
   if ((SERVICES as readonly string[]).includes(name)) {
     return { kind: 'import', file: join(ROOT, `services/${name}/src/main.ts`), args: others };
   }
