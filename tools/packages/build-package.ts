@@ -9,7 +9,7 @@ import { z } from 'zod';
  * written here: JavaScript as ESM and CommonJS, with types for both, in a folder of its own with a manifest of its own.
  */
 const ROOT = join(import.meta.dirname, '../..');
-/** Built packages are found here by their names, as an application finds them. */
+/** Built packages are found here by their names, as an application finds them. The workflow of a release publishes all. */
 const MODULES = join(ROOT, '.local/packages/node_modules');
 
 export interface PublishedPackage {
@@ -59,7 +59,7 @@ export async function buildPackage({ folder }: PublishedPackage): Promise<BuiltP
   await build({ ...buildOptions(built), dts: true, outDir: built.folder });
   writeFileSync(
     join(built.folder, 'package.json'),
-    `${JSON.stringify(publishedManifest(manifest), null, 2)}\n`,
+    `${JSON.stringify(publishedManifest(manifest, `libs/${folder}`), null, 2)}\n`,
   );
   cpSync(join(sourceFolder, 'README.md'), join(built.folder, 'README.md'));
   cpSync(join(ROOT, 'LICENSE'), join(built.folder, 'LICENSE'));
@@ -85,8 +85,15 @@ function buildOptions({ sourceFolder, entries }: BuiltPackage): InlineConfig {
 
 const REPOSITORY_ONLY = ['devDependencies', 'scripts'];
 
-/** The manifest without what concerns the repository. Entries are in the folder itself, where old resolvers look too. */
-function publishedManifest(manifest: z.infer<typeof manifestSchema>): object {
+/**
+ * The manifest without what concerns the repository. Entries are in the folder itself, where old resolvers look too. npm
+ * refuses provenance when `repository` is not where the workflow runs, which in a fork is another one.
+ */
+export function publishedManifest(
+  manifest: z.infer<typeof manifestSchema>,
+  directory: string,
+  repository = process.env.GITHUB_REPOSITORY,
+): object {
   const kept = Object.entries(manifest).filter(([field]) => !REPOSITORY_ONLY.includes(field));
   const paths = Object.entries(manifest.exports).map(([subpath, source]) => {
     const file = `./${basename(source, '.ts')}`;
@@ -98,6 +105,11 @@ function publishedManifest(manifest: z.infer<typeof manifestSchema>): object {
   });
   return {
     ...Object.fromEntries(kept),
+    ...(repository === undefined
+      ? {}
+      : {
+          repository: { type: 'git', url: `git+https://github.com/${repository}.git`, directory },
+        }),
     main: './index.cjs',
     module: './index.js',
     types: './index.d.cts',
