@@ -1,7 +1,12 @@
 import { existsSync, globSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { join, relative } from 'node:path';
 import { describe, expect, it } from '@jest/globals';
 import { parse } from 'yaml';
+import {
+  programsFolder,
+  PUBLISHED,
+  publishedManifest,
+} from '../../tools/packages/build-package.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
 const read = (file: string): string => readFileSync(join(ROOT, file), 'utf8');
@@ -56,6 +61,37 @@ describe('the workflow of a release', () => {
       expect(others[name]?.needs).toContain('check');
     }
     expect(others.notes?.needs).toEqual(['version', 'image', 'chart', 'packages']);
+  });
+});
+
+describe('the job of a release', () => {
+  const [, release] = workflows.find(([file]) => file.endsWith('release.yaml')) ?? [];
+  const commandsOf = (name: string): string =>
+    (release?.jobs[name]?.steps ?? []).map(({ run = '' }) => run).join('\n');
+
+  it('that publishes packages takes the folders that the build has written', () => {
+    const commands = commandsOf('packages');
+    expect(commands).toContain('npm run packages -- build\n');
+    const [, folders = ''] = /for folder in (\S+)\/@posthorn\/\*; do/.exec(commands) ?? [];
+    expect(folders).toBe(`${relative(ROOT, programsFolder())}/node_modules`);
+    expect(commands).not.toContain('--workspaces');
+    const names = globSync('libs/*/package.json', { cwd: ROOT })
+      .map((file) => JSON.parse(read(file)) as { name: string; private?: boolean })
+      .filter((manifest) => manifest.private === false)
+      .map(({ name }) => name);
+    const manifest = { name: '@posthorn/some', exports: { '.': './src/index.ts' } };
+    // Without it npm refuses `--provenance`.
+    expect(publishedManifest(manifest, 'libs/some', 'a-fork/posthorn')).toMatchObject({
+      repository: { url: 'git+https://github.com/a-fork/posthorn.git', directory: 'libs/some' },
+    });
+    expect(names).toEqual(PUBLISHED.map(({ folder }) => `@posthorn/${folder}`));
+  });
+
+  it('that pushes the chart writes the image of the release into it', () => {
+    const [, line = ''] = /sed -i "s\|\^(.+)\$\|/.exec(commandsOf('chart')) ?? [];
+    const values = read('deploy/helm/posthorn/values.yaml');
+    expect(values.split('\n').filter((each) => each === line)).toEqual(['  repository: posthorn']);
+    expect(parse(values)).toMatchObject({ image: { repository: 'posthorn' } });
   });
 });
 
