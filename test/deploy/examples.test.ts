@@ -94,7 +94,18 @@ describe('examples/compose', () => {
 describe('examples/argocd', () => {
   interface Application {
     kind: string;
-    spec: { source: { chart: string; helm: { valuesObject: object } } };
+    spec: {
+      source: {
+        chart: string;
+        helm: {
+          valuesObject: {
+            httpRoute: { hostnames: string[]; parentRefs: { namespace: string }[] };
+            networkPolicies: { ingressNamespaces: string[] };
+            settings: Record<string, string | number>;
+          };
+        };
+      };
+    };
   }
   const { kind, spec } = parse(read('examples/argocd/application.yaml')) as Application;
 
@@ -107,6 +118,18 @@ describe('examples/argocd', () => {
     const validate = ajv.compile(schema);
     validate(spec.source.helm.valuesObject);
     expect(validate.errors ?? []).toEqual([]);
+  });
+
+  it('lets the Gateway in, trusts it, and refuses webhooks to its own host', () => {
+    const { httpRoute, networkPolicies, settings } = spec.source.helm.valuesObject;
+    expect(networkPolicies.ingressNamespaces).toEqual(
+      httpRoute.parentRefs.map(({ namespace }) => namespace),
+    );
+    expect(settings).toEqual({
+      TRUSTED_PROXIES: httpRoute.parentRefs.length,
+      PUBLIC_URL: `https://${httpRoute.hostnames.join()}`,
+      EGRESS_DENY_HOSTS: httpRoute.hostnames.join(),
+    });
   });
 });
 
