@@ -383,11 +383,7 @@ function nameOf({ kind, metadata }: KubernetesObject): string {
   return `${kind} ${metadata.name}`;
 }
 
-async function requireRefused(
-  values: string,
-  message: string,
-  progress: Progress,
-): Promise<void> {
+async function requireRefused(values: string, message: string, progress: Progress): Promise<void> {
   const outcome = await renderedByHelm(values, progress).catch((error: unknown) => String(error));
   if (!outcome.includes(message) || !outcome.includes('failed'))
     throw new Error(`The chart does not refuse ${values}:\n${outcome.slice(0, 1_000)}`);
