@@ -13,7 +13,7 @@ const WORKERD = '1.20261117.1';
 /** workerd refuses dates after its own. */
 const WORKERD_DATE = '2026-01-01';
 
-const TEST_TIMEOUT_MS = 60_000;
+const TEST_TIMEOUT_MS = 240_000;
 
 /** A runtime and a way to load modules in which the package is tested. */
 export interface RuntimeTest {

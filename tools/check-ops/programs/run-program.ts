@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { waitForExit, signalGroup } from '../../local-stack/processes/child.ts';
 
 export const ROOT = join(import.meta.dirname, '../../..');
-const TIMEOUT_MS = 120_000;
+const TIMEOUT_MS = 300_000;
 
 interface ProgramOptions {
   /** Added to those of this process. */
