@@ -10,7 +10,7 @@ import {
   readOwnFields,
   type OwnFields,
 } from '../../parts/own-fields.ts';
-import { MetadataInput, UidInput } from '../../parts/own-inputs.tsx';
+import { MetadataInput, UidInput } from '../own/own-inputs.tsx';
 import { Failed } from '../../parts/states.tsx';
 
 type Kind = 'project' | 'app';

@@ -2,7 +2,7 @@ import { Checkbox, NumberInput, Textarea, TextInput } from '@mantine/core';
 import { useState } from 'react';
 import type { Schemas } from '../../../api/client.ts';
 import type { Problem } from '../../../api/failure.ts';
-import { MetadataInput, UidInput } from '../../../parts/own-inputs.tsx';
+import { MetadataInput, UidInput } from '../../own/own-inputs.tsx';
 import { valueTo } from '../../../parts/value-to.ts';
 import { useRights } from '../../../session/session-context.ts';
 import styles from '../webhooks.module.css';

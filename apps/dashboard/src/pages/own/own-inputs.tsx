@@ -1,10 +1,10 @@
 import { ActionIcon, Button, TextInput } from '@mantine/core';
 import { useRef, useState } from 'react';
-import { useSession } from '../session/session-context.ts';
-import type { ErrorOf } from './field-errors.ts';
-import { CrossIcon } from './icons.tsx';
-import { entryProblem, MAX_METADATA, type Entry, type OwnFields } from './own-fields.ts';
-import styles from './parts.module.css';
+import { useSession } from '../../session/session-context.ts';
+import type { ErrorOf } from '../../parts/field-errors.ts';
+import { CrossIcon } from '../../parts/icons.tsx';
+import { entryProblem, MAX_METADATA, type Entry, type OwnFields } from '../../parts/own-fields.ts';
+import styles from '../../parts/parts.module.css';
 
 interface OwnInputsProps {
   kind: 'project' | 'app' | 'webhook';

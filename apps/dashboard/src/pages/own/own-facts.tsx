@@ -1,0 +1,21 @@
+import { Copyable } from '../../parts/copy/copyable.tsx';
+import type { Fact } from '../../parts/facts.tsx';
+import type { OwnFields } from '../../parts/own-fields.ts';
+import { useSession } from '../../session/session-context.ts';
+
+/** The own fields among the facts of something. The portal does not show uids. */
+export function useOwnFacts({ uid, metadata }: OwnFields): Fact[] {
+  const { kind } = useSession();
+  const entries = Object.entries(metadata);
+  const shown = entries.map(([key, value]) => (
+    <div key={key}>
+      {key}: <Copyable text={value} name={`metadata ${key}`} />
+    </div>
+  ));
+  return [
+    ...(kind === 'portal'
+      ? []
+      : [['Uid', uid === null ? 'none' : <Copyable key="uid" text={uid} name="uid" />] as const]),
+    ['Metadata', entries.length === 0 ? 'none' : shown],
+  ];
+}
