@@ -107,6 +107,7 @@ export default tseslint.config(
       'coverage',
       'apps/*/dist',
       'apps/dashboard/src/api/schema.d.ts',
+      'libs/client/src/schema.ts',
     ],
   },
   js.configs.recommended,
@@ -162,6 +163,14 @@ export default tseslint.config(
       ['libs/verify/src/**/*.ts'],
       '^(?!\\./|node:http$)',
       'The package has no dependencies and runs in browsers and workers: its own files only, and types of node:http.',
+    ),
+    ignores: ['**/*.test.ts'],
+  },
+  {
+    ...boundary(
+      ['libs/client/src/**/*.ts'],
+      '^(?!\\./)',
+      'The package has no dependencies and runs in workers too: its own files only.',
     ),
     ignores: ['**/*.test.ts'],
   },

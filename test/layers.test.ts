@@ -12,6 +12,7 @@ const GATEWAY = 'services/gateway/src/config.ts';
 const USE_CASE = 'services/gateway/src/accept/targets.ts';
 const RETRY = 'services/retry/src/config.ts';
 const VERIFY = 'libs/verify/src/verify.ts';
+const CLIENT = 'libs/client/src/transport.ts';
 
 const eslint = new ESLint({ cwd: ROOT });
 
@@ -48,6 +49,8 @@ describe('services → platform → domain', () => {
     [RETRY, '@posthorn/gateway/app.ts'],
     [VERIFY, '@posthorn/domain/ids.ts'],
     [VERIFY, 'node:crypto'],
+    [CLIENT, '@posthorn/domain/ids.ts'],
+    [CLIENT, 'node:crypto'],
   ])('%s may not import %s', async (path, specifier) => {
     expect(await isRefused(path, specifier)).toBe(true);
   });
@@ -66,6 +69,7 @@ describe('services → platform → domain', () => {
     [USE_CASE, '../limits/turns.ts'],
     [RETRY, '@posthorn/platform/async/batching/batcher.ts'],
     [VERIFY, './key-set.ts'],
+    [CLIENT, './errors.ts'],
   ])('%s may import %s', async (path, specifier) => {
     expect(await isRefused(path, specifier)).toBe(false);
   });

@@ -1,0 +1,338 @@
+import type { BodyOf, Operations, QueryOf } from './operations.ts';
+import type { ApiPromise, List } from './results.ts';
+import type {
+  ApiKey,
+  App,
+  AppCounts,
+  AuditEvent,
+  CreateApiKey,
+  CreateApp,
+  CreatedApiKey,
+  CreatedProject,
+  CreatePortalLink,
+  CreateProject,
+  CreateWebhook,
+  Delivery,
+  FailureGroup,
+  FoundApp,
+  FoundWebhook,
+  ListedPortalLink,
+  OpenCircuit,
+  Overview,
+  PortalLink,
+  PortalSettings,
+  Project,
+  Resend,
+  ResendEstimate,
+  ResendFailed,
+  ResendFailedOfWebhook,
+  RotateApiKey,
+  RotateSecret,
+  RotateSigningKey,
+  SigningKey,
+  Stats,
+  UpdatePortalSettings,
+  Webhook,
+  WebhookHealth,
+  WebhookWithAuth,
+} from './schema.ts';
+import type { CreateOptions, RequestOptions } from './transport.ts';
+
+/* Wherever an id of a project, app or webhook is given, `uid:` and its uid will do (docs/contract.md C1.12). */
+
+export interface UpdateOptions extends RequestOptions {
+  /**
+   * With `true`, the id is `uid:` and a uid, and the body is that of a creation: what has the uid is updated, and created
+   * when nothing has it.
+   */
+  upsert?: boolean | undefined;
+}
+
+class Resource {
+  protected readonly api: Operations;
+
+  constructor(api: Operations) {
+    this.api = api;
+  }
+}
+
+export class Projects extends Resource {
+  create(project: CreateProject, options?: CreateOptions): ApiPromise<CreatedProject> {
+    return this.api.create('/projects', { body: project, options });
+  }
+
+  /** Oldest first. */
+  list(query?: QueryOf<'GET', '/projects'>, options?: RequestOptions): List<Project> {
+    return this.api.bySkip('/projects', { query, options });
+  }
+
+  get(projectId: string, options?: RequestOptions): ApiPromise<Project> {
+    return this.api.call('GET', '/projects/{projectId}', { id: projectId, options });
+  }
+
+  /** Fields that are left out keep their values, and null takes one away. */
+  update(
+    projectId: string,
+    changes: BodyOf<'PUT', '/projects/{projectId}'>,
+    { upsert, ...options }: UpdateOptions = {},
+  ): ApiPromise<Project> {
+    const call = { id: projectId, query: { upsert }, body: changes, options };
+    return this.api.call('PUT', '/projects/{projectId}', call);
+  }
+
+  /** Deletes its apps and webhooks too, and cancels their pending deliveries. */
+  delete(projectId: string, options?: RequestOptions): ApiPromise<undefined> {
+    return this.api.call('DELETE', '/projects/{projectId}', { id: projectId, options });
+  }
+}
+
+export class Apps extends Resource {
+  create(app: CreateApp, options?: CreateOptions): ApiPromise<App> {
+    return this.api.create('/apps', { body: app, options });
+  }
+
+  /** The apps of a project, oldest first. */
+  list(query: QueryOf<'GET', '/apps'>, options?: RequestOptions): List<App> {
+    return this.api.bySkip('/apps', { query, options });
+  }
+
+  get(appId: string, options?: RequestOptions): ApiPromise<App> {
+    return this.api.call('GET', '/apps/{appId}', { id: appId, options });
+  }
+
+  /** Fields that are left out keep their values, and null takes one away. */
+  update(
+    appId: string,
+    changes: BodyOf<'PUT', '/apps/{appId}'>,
+    { upsert, ...options }: UpdateOptions = {},
+  ): ApiPromise<App> {
+    const call = { id: appId, query: { upsert }, body: changes, options };
+    return this.api.call('PUT', '/apps/{appId}', call);
+  }
+
+  /** Deletes its webhooks too, and cancels their pending deliveries. */
+  delete(appId: string, options?: RequestOptions): ApiPromise<undefined> {
+    return this.api.call('DELETE', '/apps/{appId}', { id: appId, options });
+  }
+
+  /** Finds apps of all projects by a part of the name, or by id. */
+  find(query?: QueryOf<'GET', '/find-apps'>, options?: RequestOptions): List<FoundApp> {
+    return this.api.byCursor('/find-apps', { query, options });
+  }
+
+  /** Counts of the apps with these ids. */
+  counts(ids: readonly string[], options?: RequestOptions): ApiPromise<AppCounts[]> {
+    return this.api.call('GET', '/app-counts', { query: { ids }, options });
+  }
+}
+
+export class Webhooks extends Resource {
+  create(webhook: CreateWebhook, options?: CreateOptions): ApiPromise<WebhookWithAuth> {
+    return this.api.create('/webhooks', { body: webhook, options });
+  }
+
+  /** Oldest first. */
+  list(query?: QueryOf<'GET', '/webhooks'>, options?: RequestOptions): List<Webhook> {
+    return this.api.bySkip('/webhooks', { query, options });
+  }
+
+  get(
+    webhookId: string,
+    query?: QueryOf<'GET', '/webhooks/{webhookId}'>,
+    options?: RequestOptions,
+  ): ApiPromise<WebhookWithAuth> {
+    return this.api.call('GET', '/webhooks/{webhookId}', { id: webhookId, query, options });
+  }
+
+  /** Fields that are left out keep their values, and null takes one away. */
+  update(
+    webhookId: string,
+    changes: BodyOf<'PUT', '/webhooks/{webhookId}'>,
+    { upsert, ...options }: UpdateOptions = {},
+  ): ApiPromise<Webhook> {
+    const call = { id: webhookId, query: { upsert }, body: changes, options };
+    return this.api.call('PUT', '/webhooks/{webhookId}', call);
+  }
+
+  /** Cancels its pending deliveries. */
+  delete(webhookId: string, options?: RequestOptions): ApiPromise<undefined> {
+    return this.api.call('DELETE', '/webhooks/{webhookId}', { id: webhookId, options });
+  }
+
+  /** Creates a new secret for the webhook; the old one is valid beside it for a while. */
+  rotateSecret(
+    webhookId: string,
+    rotation?: RotateSecret,
+    options?: CreateOptions,
+  ): ApiPromise<Webhook> {
+    const call = { id: webhookId, body: rotation, options };
+    return this.api.create('/webhooks/{webhookId}/rotate-secret', call);
+  }
+
+  /** Sends a test message to this webhook alone, and returns its delivery. */
+  test(webhookId: string, options?: CreateOptions): ApiPromise<Delivery> {
+    return this.api.create('/webhooks/{webhookId}/test', { id: webhookId, options });
+  }
+
+  health(webhookId: string, options?: RequestOptions): ApiPromise<WebhookHealth> {
+    return this.api.call('GET', '/webhooks/{webhookId}/health', { id: webhookId, options });
+  }
+
+  /** Finds webhooks by a part of the URL or name, by id, or by a list of ids. */
+  find(
+    query?: Omit<QueryOf<'GET', '/find-webhooks'>, 'ids'> & { ids?: readonly string[] },
+    options?: RequestOptions,
+  ): List<FoundWebhook> {
+    return this.api.byCursor('/find-webhooks', { query, options });
+  }
+}
+
+export class Deliveries extends Resource {
+  /** With its newest 200 attempts. */
+  get(deliveryId: string, options?: RequestOptions): ApiPromise<Delivery> {
+    return this.api.call('GET', '/deliveries/{deliveryId}', { id: deliveryId, options });
+  }
+
+  /** Makes a delivery in a final state pending again. */
+  resend(deliveryId: string, options?: CreateOptions): ApiPromise<Delivery> {
+    return this.api.create('/deliveries/{deliveryId}/resend', { id: deliveryId, options });
+  }
+}
+
+/** Resends of every failed delivery of a webhook or an app. */
+export class Resends extends Resource {
+  startForWebhook(
+    webhookId: string,
+    resend: ResendFailedOfWebhook,
+    options?: CreateOptions,
+  ): ApiPromise<Resend> {
+    const call = { id: webhookId, body: resend, options };
+    return this.api.create('/webhooks/{webhookId}/resend-failed', call);
+  }
+
+  startForApp(appId: string, resend: ResendFailed, options?: CreateOptions): ApiPromise<Resend> {
+    return this.api.create('/apps/{appId}/resend-failed', { id: appId, body: resend, options });
+  }
+
+  /** Counts the deliveries that a resend would send. */
+  estimateForWebhook(
+    webhookId: string,
+    query: QueryOf<'GET', '/webhooks/{webhookId}/resend-failed/estimate'>,
+    options?: RequestOptions,
+  ): ApiPromise<ResendEstimate> {
+    const call = { id: webhookId, query, options };
+    return this.api.call('GET', '/webhooks/{webhookId}/resend-failed/estimate', call);
+  }
+
+  /** Counts the deliveries that a resend would send. */
+  estimateForApp(
+    appId: string,
+    query: QueryOf<'GET', '/apps/{appId}/resend-failed/estimate'>,
+    options?: RequestOptions,
+  ): ApiPromise<ResendEstimate> {
+    const call = { id: appId, query, options };
+    return this.api.call('GET', '/apps/{appId}/resend-failed/estimate', call);
+  }
+
+  /** Newest first. */
+  list(query?: QueryOf<'GET', '/resends'>, options?: RequestOptions): List<Resend> {
+    return this.api.byCursor('/resends', { query, options });
+  }
+
+  get(resendId: string, options?: RequestOptions): ApiPromise<Resend> {
+    return this.api.call('GET', '/resends/{resendId}', { id: resendId, options });
+  }
+
+  abort(resendId: string, options?: RequestOptions): ApiPromise<Resend> {
+    return this.api.call('POST', '/resends/{resendId}/abort', { id: resendId, options });
+  }
+}
+
+export class ApiKeys extends Resource {
+  /** The result has the key. The API shows it this once. */
+  create(apiKey: CreateApiKey, options?: CreateOptions): ApiPromise<CreatedApiKey> {
+    return this.api.create('/api-keys', { body: apiKey, options });
+  }
+
+  /** Oldest first. */
+  list(query?: QueryOf<'GET', '/api-keys'>, options?: RequestOptions): List<ApiKey> {
+    return this.api.bySkip('/api-keys', { query, options });
+  }
+
+  /** Creates a key with the same rights; the old one is valid beside it for a while. */
+  rotate(
+    keyId: string,
+    rotation?: RotateApiKey,
+    options?: CreateOptions,
+  ): ApiPromise<CreatedApiKey> {
+    return this.api.create('/api-keys/{keyId}/rotate', { id: keyId, body: rotation, options });
+  }
+
+  revoke(keyId: string, options?: RequestOptions): ApiPromise<undefined> {
+    return this.api.call('DELETE', '/api-keys/{keyId}', { id: keyId, options });
+  }
+}
+
+/** The keys of `signatureAlgorithm: ed25519`. */
+export class SigningKeys extends Resource {
+  list(options?: RequestOptions): List<SigningKey> {
+    return this.api.whole('/signing-keys', { options });
+  }
+
+  rotate(rotation?: RotateSigningKey, options?: CreateOptions): ApiPromise<SigningKey> {
+    return this.api.create('/signing-keys/rotate', { body: rotation, options });
+  }
+}
+
+export class AuditEvents extends Resource {
+  /** Newest first. */
+  list(query?: QueryOf<'GET', '/audit-events'>, options?: RequestOptions): List<AuditEvent> {
+    return this.api.byCursor('/audit-events', { query, options });
+  }
+}
+
+export class Statistics extends Resource {
+  /** Counts and latencies by time. */
+  get(query?: QueryOf<'GET', '/stats'>, options?: RequestOptions): ApiPromise<Stats> {
+    return this.api.call('GET', '/stats', { query, options });
+  }
+
+  overview(query?: QueryOf<'GET', '/overview'>, options?: RequestOptions): ApiPromise<Overview> {
+    return this.api.call('GET', '/overview', { query, options });
+  }
+
+  /** Failed attempts in groups of the same reason. */
+  failures(query?: QueryOf<'GET', '/failures'>, options?: RequestOptions): List<FailureGroup> {
+    return this.api.whole('/failures', { query, options });
+  }
+
+  /** Webhooks whose deliveries wait because their endpoint keeps failing. */
+  circuits(query?: QueryOf<'GET', '/circuits'>, options?: RequestOptions): List<OpenCircuit> {
+    return this.api.whole('/circuits', { query, options });
+  }
+}
+
+export class PortalLinks extends Resource {
+  /** The result has the URL, which opens the portal of the app once. */
+  create(appId: string, link: CreatePortalLink, options?: CreateOptions): ApiPromise<PortalLink> {
+    return this.api.create('/apps/{appId}/portal-links', { id: appId, body: link, options });
+  }
+
+  list(query?: QueryOf<'GET', '/portal-links'>, options?: RequestOptions): List<ListedPortalLink> {
+    return this.api.bySkip('/portal-links', { query, options });
+  }
+
+  revoke(linkId: string, options?: RequestOptions): ApiPromise<undefined> {
+    return this.api.call('DELETE', '/portal-links/{linkId}', { id: linkId, options });
+  }
+}
+
+export class PortalSettingsResource extends Resource {
+  get(options?: RequestOptions): ApiPromise<PortalSettings> {
+    return this.api.call('GET', '/portal-settings', { options });
+  }
+
+  update(changes: UpdatePortalSettings, options?: RequestOptions): ApiPromise<PortalSettings> {
+    return this.api.call('PUT', '/portal-settings', { body: changes, options });
+  }
+}

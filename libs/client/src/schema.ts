@@ -1,0 +1,3978 @@
+// Written by `node libs/client/write-api-types.ts` from the routes and error codes of the gateway.
+
+export interface paths {
+    "/projects": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List the projects, oldest first */
+        get: operations["listProjects"];
+        put?: never;
+        /** Create a project */
+        post: operations["createProject"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/projects/{projectId}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Get a project */
+        get: operations["getProject"];
+        /**
+         * Update a project
+         * @description Fields that are left out keep their values, and null takes one away.
+         */
+        put: operations["updateProject"];
+        post?: never;
+        /**
+         * Delete a project
+         * @description Deletes its apps and webhooks too, and cancels their pending deliveries. Messages and deliveries stay readable.
+         */
+        delete: operations["deleteProject"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/apps": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List the apps of a project, oldest first */
+        get: operations["listApps"];
+        put?: never;
+        /** Create an app in a project */
+        post: operations["createApp"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/apps/{appId}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Get an app */
+        get: operations["getApp"];
+        /**
+         * Update an app
+         * @description Fields that are left out keep their values, and null takes one away.
+         */
+        put: operations["updateApp"];
+        post?: never;
+        /**
+         * Delete an app
+         * @description Deletes its webhooks too, and cancels their pending deliveries. Messages and deliveries stay readable.
+         */
+        delete: operations["deleteApp"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/webhooks": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List the webhooks, oldest first
+         * @description A webhook whose stored secrets cannot be decrypted is left out, so a page may hold fewer than `limit`.
+         */
+        get: operations["listWebhooks"];
+        put?: never;
+        /**
+         * Create a webhook
+         * @description A webhook belongs to an app (`appId`), or is global (`projectId` and `environmentId`). `authMethod` decides which credential fields are required.
+         */
+        post: operations["createWebhook"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/webhooks/{webhookId}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Get a webhook */
+        get: operations["getWebhook"];
+        /**
+         * Update a webhook
+         * @description Fields that are left out keep their values, and so does a custom header whose value is given as `********`. Null takes a field away, back to its default. Credential fields must belong to the current method of authentication, or to the one given in `authMethod`; a new method requires all of its own fields. Who may not see secrets gives them again with a URL of another server.
+         */
+        put: operations["updateWebhook"];
+        post?: never;
+        /**
+         * Delete a webhook
+         * @description Cancels its pending deliveries. Messages and deliveries stay readable.
+         */
+        delete: operations["deleteWebhook"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/webhooks/{webhookId}/rotate-secret": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Rotate the secret of a webhook
+         * @description During the grace period `webhook-signature` holds a signature of each secret. The HMAC header uses the new secret at once, unless the webhook has its own `hmacSecret`. Another rotation ends the grace period of the one before. With the `secret` that the webhook has already, nothing changes but a grace period that would last longer than `graceSeconds`.
+         */
+        post: operations["rotateWebhookSecret"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/webhooks/{webhookId}/test": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Send a test message to a webhook
+         * @description Sends a small message and returns its delivery. `GET /api/v1/deliveries/{id}` shows how it ended.
+         */
+        post: operations["testWebhook"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/webhooks/{webhookId}/health": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get the health of a webhook
+         * @description Examines the attempts of the newest messages of the webhook, at most 200 messages.
+         */
+        get: operations["getWebhookHealth"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/webhooks/{webhookId}/resend-failed": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Resend the failed deliveries of a webhook
+         * @description Makes one attempt for each exhausted or cancelled delivery that was created from `since` to `until`, or for those of one `outcome`. Attempts run in the background, oldest delivery first. Only one such resend of a webhook runs at a time. `GET /api/v1/resends/{id}` shows the progress.
+         */
+        post: operations["startWebhookResend"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/apps/{appId}/resend-failed": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Resend the failed deliveries of an app
+         * @description Makes one attempt for each exhausted or cancelled delivery to a webhook of the app that was created from `since` to `until`. Attempts run in the background, for several webhooks at a time, oldest delivery of each first. Disabled webhooks are left out. When an endpoint keeps failing for five minutes, its remaining deliveries are not sent: they count as `failed` and keep their status. Only one resend of an app runs at a time. `GET /api/v1/resends/{id}` shows the progress.
+         */
+        post: operations["startAppResend"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/webhooks/{webhookId}/resend-failed/estimate": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Count the failed deliveries of a webhook
+         * @description Returns how many deliveries `resend-failed` would send again now.
+         */
+        get: operations["estimateWebhookResend"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/apps/{appId}/resend-failed/estimate": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Count the failed deliveries of an app
+         * @description Returns how many deliveries `resend-failed` would send again now: those to enabled webhooks of the app.
+         */
+        get: operations["estimateAppResend"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/webhook-messages": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List messages, newest first
+         * @description One request examines a limited number of messages and deliveries. A page ends after 1 MB of payloads. It may therefore hold fewer entries than `limit`, or none, although `nextCursor` is not null.
+         */
+        get: operations["listMessages"];
+        put?: never;
+        /**
+         * Send a message
+         * @description Sends a message to the webhooks of an app that select its event type, or to one webhook. The response comes once the message is stored durably; deliveries follow.
+         */
+        post: operations["createMessage"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/webhook-messages/{messageId}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Get a message */
+        get: operations["getMessage"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/webhook-messages/{messageId}/deliveries": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List the deliveries of a message, newest webhook first
+         * @description A page ends after about 1 MB of attempts. It may therefore hold fewer entries than `limit`, although `nextCursor` is not null.
+         */
+        get: operations["listMessageDeliveries"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/deliveries/{deliveryId}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Get a delivery and its attempts */
+        get: operations["getDelivery"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/deliveries/{deliveryId}/resend": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Resend a delivery
+         * @description Makes one attempt, which has the next number and is not retried. A success makes the delivery `delivered`; a failure leaves its status as it was.
+         */
+        post: operations["resendDelivery"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/resends": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List resends, newest first
+         * @description A key of one app lists the resends of this app, or those of one webhook of it.
+         */
+        get: operations["listResends"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/resends/{resendId}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Get the progress of a resend */
+        get: operations["getResend"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/resends/{resendId}/abort": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Abort a resend
+         * @description Nothing further is sent. What is under way is settled and counted for 20 seconds, then the resend is `aborted`; `succeeded` and `failed` count what was sent, and the rest of `total` was not. A resend that has ended stays as it is.
+         */
+        post: operations["abortResend"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/source-ips": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List the addresses that deliveries come from
+         * @description For the firewall in front of an endpoint. Needs no API key.
+         */
+        get: operations["getSourceIps"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api-keys": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List the API keys, oldest first */
+        get: operations["listApiKeys"];
+        put?: never;
+        /**
+         * Create an API key
+         * @description The response is the only place that shows the key: Posthorn stores its hash. A key cannot be given a scope that the key of the request does not have.
+         */
+        post: operations["createApiKey"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api-keys/{keyId}/rotate": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Rotate an API key
+         * @description Creates a key with the same name and rights. The old key works beside it for `graceSeconds`, then it expires.
+         */
+        post: operations["rotateApiKey"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api-keys/{keyId}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /**
+         * Revoke an API key
+         * @description The key stops working at once at this gateway, and within two seconds at others.
+         */
+        delete: operations["revokeApiKey"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/me": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get the API key of the request, and its company
+         * @description Every API key may use it, whatever its scopes.
+         */
+        get: operations["getMe"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/signing-keys": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List the signing keys, oldest first
+         * @description The keys that sign the deliveries of webhooks with `signatureAlgorithm: ed25519`, at most two. The first one is made when the first such webhook is. Receivers get the public keys from `GET /.well-known/webhooks-keys/{companyId}`, without an API key.
+         */
+        get: operations["listSigningKeys"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/signing-keys/rotate": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Make a new signing key
+         * @description During the grace period both keys are published, and `webhook-signature` holds a signature of each. Another rotation ends the grace period of the one before: rotate again only when receivers have read the new key.
+         */
+        post: operations["rotateSigningKey"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/audit-events": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List audit events, newest first
+         * @description Every change of API keys, projects, apps and webhooks, every resend and test message, every read that showed secrets, and what operators did for your company. A page ends after 1 MB of changes, so it may hold fewer entries than `limit`, although `nextCursor` is not null.
+         */
+        get: operations["listAuditEvents"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/stats": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get counts of attempts over time
+         * @description Attempts that ended in each minute, hour or day (UTC), by outcome, with how long they took. Points without an attempt are left out. At most 1,440 minutes, 744 hours or 31 days at once. An attempt is counted within 20 seconds while few webhooks are in use, and later with thousands of them.
+         */
+        get: operations["getStats"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/overview": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Get what happened lately at a glance
+         * @description Counts of attempts come from `GET /api/v1/stats`: an attempt is counted within 20 seconds while few webhooks are in use, and later with thousands of them.
+         */
+        get: operations["getOverview"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/failures": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List the failed attempts by webhook and outcome, the most frequent first
+         * @description Of the 100 webhooks that failed most. The counts come from `GET /api/v1/stats`, and the times of the first and last failure are those of their hours.
+         */
+        get: operations["listFailures"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/find": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Find out what an id is of */
+        get: operations["findById"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/circuits": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List the open circuits, the oldest first
+         * @description While the circuit of a webhook is open, its endpoint gets one attempt now and then, and the others are deferred. Returns at most 1,000. While Redis is away they are not known: 503.
+         */
+        get: operations["listCircuits"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/find-apps": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Find apps of any project by name, oldest first
+         * @description One request looks at 1,000 apps. A page may therefore hold fewer entries than `limit`, or none, although `nextCursor` is not null.
+         */
+        get: operations["findApps"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/app-counts": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Count the webhooks of apps and their attempts of the last 24 hours
+         * @description In no order. Ids that do not exist are left out.
+         */
+        get: operations["getAppCounts"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/find-webhooks": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Find webhooks of any app by URL, name, event type or id, newest first
+         * @description One request examines 1,000 webhooks. A page may therefore hold fewer entries than `limit`, or none, although `nextCursor` is not null. Ids that do not exist are left out.
+         */
+        get: operations["findWebhooks"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/apps/{appId}/portal-links": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Make a link to the portal of an app
+         * @description The link signs one visitor in to pages that show this app only. It opens once, and the visit ends when the link expires or is revoked, or when the API key that made it is revoked or expires. A link made in a session of the dashboard that a sign-in link began lasts as long as asked. A link cannot give what the API key may not do.
+         */
+        post: operations["createPortalLink"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/portal-links": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List the links to portals, those that last longest first
+         * @description Links that were revoked or have expired are left out. The URL of a link is shown only when it is made.
+         */
+        get: operations["listPortalLinks"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/portal-links/{linkId}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /**
+         * Revoke a link to the portal
+         * @description The link does not open any more, and its visit ends at once at this gateway, and within two seconds at others.
+         */
+        delete: operations["revokePortalLink"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/portal-settings": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Get the settings of the portal */
+        get: operations["getPortalSettings"];
+        /**
+         * Change the settings of the portal
+         * @description Other gateways know the new settings within five seconds.
+         */
+        put: operations["updatePortalSettings"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+}
+export type webhooks = Record<string, never>;
+export interface components {
+    schemas: {
+        Failure: {
+            /** @constant */
+            success: false;
+            /** @description For people. The text may change */
+            message: string;
+            /** @description For programs. Each cause has one fixed code */
+            code: string;
+            /** @description The same as in the header `X-Request-Id` */
+            requestId: string;
+            /** @description Every problem of the request, at most 100. Present with `invalid_request` only */
+            errors?: components["schemas"]["Problem"][];
+        };
+        Problem: {
+            /** @description Name of the field, query parameter or header. Names of nested fields are joined by dots */
+            path: string;
+            message: string;
+        };
+        CreateProject: {
+            /** @example Orders */
+            name: string;
+            description?: string | null;
+            /**
+             * @description Your own id. `uid:` and this text stand for the id wherever one is given
+             * @example customer-17
+             */
+            uid?: string | null;
+            /**
+             * @description Texts that you want to find at the object. An update replaces all of them
+             * @example {
+             *       "plan": "gold"
+             *     }
+             */
+            metadata?: {
+                [key: string]: string;
+            } | null;
+            environment?: ("development" | "production") | null;
+        };
+        CreatedProject: {
+            /**
+             * @description Id with the prefix `proj_`
+             * @example proj_01kdyx3m9e7r8s5tqv2wzcbn4a
+             */
+            id: string;
+            uid: string | null;
+            name: string;
+            /** @description Absent when none was given */
+            description?: string;
+            /**
+             * @description The texts that were given; empty when none were
+             * @example {
+             *       "plan": "gold"
+             *     }
+             */
+            metadata: {
+                [key: string]: string;
+            };
+            createdAt: components["schemas"]["Time"];
+            updatedAt: components["schemas"]["Time"];
+        };
+        /**
+         * Format: date-time
+         * @description ISO 8601 in UTC with milliseconds
+         * @example 2026-01-31T09:30:00.000Z
+         */
+        Time: string;
+        CreatedProjectResponse: {
+            /** @constant */
+            success: true;
+            /** @description For people. The text may change */
+            message: string;
+            data: components["schemas"]["CreatedProject"];
+        };
+        Project: {
+            /**
+             * @description Id with the prefix `proj_`
+             * @example proj_01kdyx3m9e7r8s5tqv2wzcbn4a
+             */
+            id: string;
+            uid: string | null;
+            name: string;
+            /** @description Absent when none was given */
+            description?: string;
+            /**
+             * @description The texts that were given; empty when none were
+             * @example {
+             *       "plan": "gold"
+             *     }
+             */
+            metadata: {
+                [key: string]: string;
+            };
+            createdAt: components["schemas"]["Time"];
+            updatedAt: components["schemas"]["Time"];
+            /**
+             * @description Id with the prefix `comp_`
+             * @example comp_01kdyx3m9e7r8s5tqv2wzcbn4a
+             */
+            company: string;
+            /** @enum {string} */
+            environment: "development" | "production";
+        };
+        ProjectListResponse: {
+            /** @constant */
+            success: true;
+            /** @description For people. The text may change */
+            message: string;
+            data: components["schemas"]["Project"][];
+        };
+        ProjectResponse: {
+            /** @constant */
+            success: true;
+            /** @description For people. The text may change */
+            message: string;
+            data: components["schemas"]["Project"];
+        };
+        UpdateProject: {
+            /** @example Orders */
+            name?: string;
+            description?: string | null;
+            /**
+             * @description Your own id. `uid:` and this text stand for the id wherever one is given
+             * @example customer-17
+             */
+            uid?: string | null;
+            /**
+             * @description Texts that you want to find at the object. An update replaces all of them
+             * @example {
+             *       "plan": "gold"
+             *     }
+             */
+            metadata?: {
+                [key: string]: string;
+            } | null;
+        };
+        EmptyResponse: {
+            /** @constant */
+            success: true;
+            /** @description For people. The text may change */
+            message: string;
+        };
+        CreateApp: {
+            /** @example Orders */
+            name: string;
+            /** @example proj_01kdyx3m9e7r8s5tqv2wzcbn4a */
+            projectId: string;
+            description?: string | null;
+            /**
+             * @description Your own id. `uid:` and this text stand for the id wherever one is given
+             * @example customer-17
+             */
+            uid?: string | null;
+            /**
+             * @description Texts that you want to find at the object. An update replaces all of them
+             * @example {
+             *       "plan": "gold"
+             *     }
+             */
+            metadata?: {
+                [key: string]: string;
+            } | null;
+            /** @description Whether attempts are stored with the response of the endpoint. True when left out */
+            storeResponses?: boolean | null;
+            /** @description `until-delivered` erases the payload of a message once every delivery is `delivered`. `retained` when left out */
+            storePayloads?: components["schemas"]["StorePayloads"] | null;
+            environment?: ("development" | "production") | null;
+        };
+        /**
+         * @description `until-delivered` erases the payload of a message once every delivery is `delivered`. `retained` when left out
+         * @enum {string}
+         */
+        StorePayloads: "retained" | "until-delivered";
+        App: {
+            /**
+             * @description Id with the prefix `app_`
+             * @example app_01kdyx3m9e7r8s5tqv2wzcbn4a
+             */
+            id: string;
+            uid: string | null;
+            name: string;
+            /** @description Empty when none was given */
+            description: string;
+            /** @enum {string} */
+            environment: "development" | "production";
+            /**
+             * @description The texts that were given; empty when none were
+             * @example {
+             *       "plan": "gold"
+             *     }
+             */
+            metadata: {
+                [key: string]: string;
+            };
+            createdAt: components["schemas"]["Time"];
+            updatedAt: components["schemas"]["Time"];
+            /** @description Absent until it is given */
+            storeResponses?: boolean;
+            /**
+             * @description Absent until it is given
+             * @enum {string}
+             */
+            storePayloads?: "retained" | "until-delivered";
+        };
+        AppResponse: {
+            /** @constant */
+            success: true;
+            /** @description For people. The text may change */
+            message: string;
+            data: components["schemas"]["App"];
+        };
+        AppListResponse: {
+            /** @constant */
+            success: true;
+            /** @description For people. The text may change */
+            message: string;
+            data: components["schemas"]["App"][];
+        };
+        UpdateApp: {
+            /** @example Orders */
+            name?: string;
+            description?: string | null;
+            /**
+             * @description Your own id. `uid:` and this text stand for the id wherever one is given
+             * @example customer-17
+             */
+            uid?: string | null;
+            /**
+             * @description Texts that you want to find at the object. An update replaces all of them
+             * @example {
+             *       "plan": "gold"
+             *     }
+             */
+            metadata?: {
+                [key: string]: string;
+            } | null;
+            /** @description Whether attempts are stored with the response of the endpoint. True when left out */
+            storeResponses?: boolean | null;
+            /** @description `until-delivered` erases the payload of a message once every delivery is `delivered`. `retained` when left out */
+            storePayloads?: components["schemas"]["StorePayloads"] | null;
+        };
+        CreateWebhook: {
+            /**
+             * @description An http or https URL of a public host, without user, password and fragment. Stored percent-encoded, as it is sent
+             * @example https://example.com/webhooks
+             */
+            url: string;
+            /** @example proj_01kdyx3m9e7r8s5tqv2wzcbn4a */
+            projectId?: string | null;
+            /** @example app_01kdyx3m9e7r8s5tqv2wzcbn4a */
+            appId?: string | null;
+            /** @example live */
+            environmentId?: string | null;
+            /** @example Orders */
+            name?: string | null;
+            /**
+             * @description Verifies deliveries, such as that of an endpoint which another service has delivered to: `whsec_` and the base64 of 24 to 64 bytes. 32 random ones unless given
+             * @example whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=
+             */
+            secret?: string | null;
+            /**
+             * @description The headers with id, timestamp and signature: `webhook-*`, and with `svix` also `svix-*` with the same values, for receivers that use a library of Svix
+             * @example [
+             *       "webhook"
+             *     ]
+             */
+            signatureHeaders?: ("webhook" | "svix")[] | null;
+            /** @description Names are unique regardless of case, and differ from the header that `authMethod` sets */
+            customHeaders?: components["schemas"]["CustomHeader"][] | null;
+            tls?: components["schemas"]["EndpointTls"] | null;
+            /** @description Event types to deliver. An empty list selects all messages of the app */
+            eventTypes?: string[] | null;
+            disabled?: boolean | null;
+            /** @description Most attempts per second; null for no limit */
+            rateLimitPerSecond?: number | null;
+            /**
+             * @description Time for one attempt, from the look-up of the host to the end of the response; null for that of the service
+             * @example 10
+             */
+            timeoutSeconds?: number | null;
+            /**
+             * @description Your own id. `uid:` and this text stand for the id wherever one is given
+             * @example customer-17
+             */
+            uid?: string | null;
+            /**
+             * @description Texts that you want to find at the object. An update replaces all of them
+             * @example {
+             *       "plan": "gold"
+             *     }
+             */
+            metadata?: {
+                [key: string]: string;
+            } | null;
+            authMethod?: components["schemas"]["AuthMethodName"] | null;
+            /**
+             * @description Name of an HTTP header that neither Posthorn nor the connection sets
+             * @example X-Tenant
+             */
+            hmacHeader?: components["schemas"]["HeaderName"] | null;
+            /** @description Key of the signature. Use 32 random bytes, at least 16, as text. Without it the `secret` of the webhook is the key, which has 32. */
+            hmacSecret?: string | null;
+            /** @description For `hmac`: what signs the deliveries. `ed25519` signs with the key of your company, and receivers verify with its public key */
+            signatureAlgorithm?: components["schemas"]["SignatureAlgorithm"] | null;
+            basicAuthUsername?: string | null;
+            basicAuthPassword?: string | null;
+            apiKey?: string | null;
+            /**
+             * @description Name of an HTTP header that neither Posthorn nor the connection sets
+             * @example X-Tenant
+             */
+            apiKeyHeader?: components["schemas"]["HeaderName"] | null;
+            /**
+             * @description For `oauth2`: where access tokens are requested, with the client credentials grant. The rules are those of `url`
+             * @example https://login.example.com/oauth2/token
+             */
+            oauth2TokenUrl?: string | null;
+            oauth2ClientId?: string | null;
+            oauth2ClientSecret?: string | null;
+            oauth2Scope?: string | null;
+            /** @description Sent as `audience`, which some token servers ask for; null for none */
+            oauth2Audience?: string | null;
+            /** @description Whether id and secret are sent to the token server in `Authorization` (`basic`, the default) or in the body (`post`) */
+            oauth2ClientAuthentication?: components["schemas"]["ClientAuthentication"] | null;
+        } & (unknown & unknown & unknown & unknown & unknown & unknown & unknown & unknown & unknown);
+        CustomHeader: {
+            key: components["schemas"]["HeaderName"];
+            value: string;
+        };
+        /**
+         * @description Name of an HTTP header that neither Posthorn nor the connection sets
+         * @example X-Tenant
+         */
+        HeaderName: string;
+        /** @description TLS to the endpoint, in PEM; at most 5 certificates in each */
+        EndpointTls: {
+            /** @description What proves the deliveries to the endpoint, then the authorities between */
+            certificate?: string;
+            /** @description Private key of the first certificate, not encrypted. RSA of 2,048 to 4,096 bits, or better P-256. No response shows it */
+            key?: string;
+            /** @description The only authorities that may have issued the certificate of the endpoint. Without it, the public ones */
+            ca?: string;
+        };
+        /** @enum {string} */
+        AuthMethodName: "hmac" | "basic" | "apiKey" | "oauth2";
+        /**
+         * @description For `hmac`: what signs the deliveries. `ed25519` signs with the key of your company, and receivers verify with its public key
+         * @enum {string}
+         */
+        SignatureAlgorithm: "hmac-sha256" | "ed25519";
+        /**
+         * @description Whether id and secret are sent to the token server in `Authorization` (`basic`, the default) or in the body (`post`)
+         * @enum {string}
+         */
+        ClientAuthentication: "basic" | "post";
+        WebhookWithAuth: {
+            /**
+             * @description Id with the prefix `wh_`
+             * @example wh_01kdyx3m9e7r8s5tqv2wzcbn4a
+             */
+            id: string;
+            name: string;
+            url: string;
+            /** @description Verifies deliveries: `whsec_` and the base64 of 24 to 64 bytes; 32 random ones unless it was given */
+            secret: string;
+            /**
+             * @description The headers with id, timestamp and signature: `webhook-*`, and with `svix` also `svix-*` with the same values, for receivers that use a library of Svix
+             * @example [
+             *       "webhook"
+             *     ]
+             */
+            signatureHeaders: ("webhook" | "svix")[];
+            customHeaders: components["schemas"]["Header"][];
+            authMethod: components["schemas"]["AuthMethod"];
+            tls?: components["schemas"]["ShownTls"];
+            /** @description Event types to deliver. An empty list selects all messages of the app */
+            eventTypes: string[];
+            disabled: boolean;
+            /** @description Most attempts per second; null for no limit */
+            rateLimitPerSecond: number | null;
+            /**
+             * @description Time for one attempt, from the look-up of the host to the end of the response; null for that of the service
+             * @example 10
+             */
+            timeoutSeconds: number | null;
+            uid: string | null;
+            /**
+             * @description The texts that were given; empty when none were
+             * @example {
+             *       "plan": "gold"
+             *     }
+             */
+            metadata: {
+                [key: string]: string;
+            };
+            /** @description Headers that Posthorn adds */
+            headers: components["schemas"]["Header"][];
+            createdAt: components["schemas"]["Time"];
+            updatedAt: components["schemas"]["Time"];
+        };
+        Header: {
+            key: string;
+            value: string;
+        };
+        /** @description How deliveries authenticate to the endpoint */
+        AuthMethod: components["schemas"]["HmacAuth"] | components["schemas"]["ApiKeyAuth"] | components["schemas"]["BasicAuth"] | components["schemas"]["Oauth2Auth"];
+        HmacAuth: {
+            /** @constant */
+            method: "hmac";
+            hmacHeader: string;
+            hmacSecret: string;
+            /**
+             * @description Present when the key of the company signs. `hmacHeader` and `hmacSecret` are not used then
+             * @constant
+             */
+            signatureAlgorithm?: "ed25519";
+        };
+        ApiKeyAuth: {
+            /** @constant */
+            method: "api_key";
+            apiKey: string;
+            apiKeyHeader: string;
+        };
+        BasicAuth: {
+            /** @constant */
+            method: "basic";
+            username: string;
+            password: string;
+        };
+        Oauth2Auth: {
+            /** @constant */
+            method: "oauth2";
+            tokenUrl: string;
+            clientId: string;
+            clientSecret: string;
+            scope: string | null;
+            audience: string | null;
+            /** @enum {string} */
+            clientAuthentication: "basic" | "post";
+        };
+        /** @description Present when the webhook has TLS settings of its own */
+        ShownTls: {
+            certificate: components["schemas"]["ShownCertificate"][];
+            ca: components["schemas"]["ShownCertificate"][];
+        };
+        ShownCertificate: {
+            /** @example CN=posthorn, O=Example */
+            subject: string;
+            issuer: string;
+            /** @description SHA-256 of the certificate */
+            fingerprint256: string;
+            notBefore: components["schemas"]["Time"];
+            notAfter: components["schemas"]["Time"];
+        };
+        WebhookWithAuthResponse: {
+            /** @constant */
+            success: true;
+            /** @description For people. The text may change */
+            message: string;
+            data: components["schemas"]["WebhookWithAuth"];
+        };
+        Webhook: {
+            /**
+             * @description Id with the prefix `wh_`
+             * @example wh_01kdyx3m9e7r8s5tqv2wzcbn4a
+             */
+            id: string;
+            name: string;
+            url: string;
+            /** @description Verifies deliveries: `whsec_` and the base64 of 24 to 64 bytes; 32 random ones unless it was given */
+            secret: string;
+            /**
+             * @description The headers with id, timestamp and signature: `webhook-*`, and with `svix` also `svix-*` with the same values, for receivers that use a library of Svix
+             * @example [
+             *       "webhook"
+             *     ]
+             */
+            signatureHeaders: ("webhook" | "svix")[];
+            customHeaders: components["schemas"]["Header"][];
+            /** @description Event types to deliver. An empty list selects all messages of the app */
+            eventTypes: string[];
+            disabled: boolean;
+            /** @description Most attempts per second; null for no limit */
+            rateLimitPerSecond: number | null;
+            /**
+             * @description Time for one attempt, from the look-up of the host to the end of the response; null for that of the service
+             * @example 10
+             */
+            timeoutSeconds: number | null;
+            uid: string | null;
+            /**
+             * @description The texts that were given; empty when none were
+             * @example {
+             *       "plan": "gold"
+             *     }
+             */
+            metadata: {
+                [key: string]: string;
+            };
+            /** @description Headers that Posthorn adds */
+            headers: components["schemas"]["Header"][];
+            createdAt: components["schemas"]["Time"];
+            updatedAt: components["schemas"]["Time"];
+        };
+        WebhookListResponse: {
+            /** @constant */
+            success: true;
+            /** @description For people. The text may change */
+            message: string;
+            data: components["schemas"]["Webhook"][];
+        };
+        UpdateWebhook: {
+            /** @example Orders */
+            name?: string;
+            /**
+             * @description An http or https URL of a public host, without user, password and fragment. Stored percent-encoded, as it is sent
+             * @example https://example.com/webhooks
+             */
+            url?: string;
+            /**
+             * @description The headers with id, timestamp and signature: `webhook-*`, and with `svix` also `svix-*` with the same values, for receivers that use a library of Svix
+             * @example [
+             *       "webhook"
+             *     ]
+             */
+            signatureHeaders?: ("webhook" | "svix")[] | null;
+            /** @description Names are unique regardless of case, and differ from the header that `authMethod` sets */
+            customHeaders?: components["schemas"]["CustomHeader"][] | null;
+            tls?: components["schemas"]["EndpointTls"] | null;
+            /** @description Event types to deliver. An empty list selects all messages of the app */
+            eventTypes?: string[] | null;
+            disabled?: boolean | null;
+            /** @description Most attempts per second; null for no limit */
+            rateLimitPerSecond?: number | null;
+            /**
+             * @description Time for one attempt, from the look-up of the host to the end of the response; null for that of the service
+             * @example 10
+             */
+            timeoutSeconds?: number | null;
+            /**
+             * @description Your own id. `uid:` and this text stand for the id wherever one is given
+             * @example customer-17
+             */
+            uid?: string | null;
+            /**
+             * @description Texts that you want to find at the object. An update replaces all of them
+             * @example {
+             *       "plan": "gold"
+             *     }
+             */
+            metadata?: {
+                [key: string]: string;
+            } | null;
+            authMethod?: components["schemas"]["AuthMethodName"] | null;
+            /**
+             * @description Name of an HTTP header that neither Posthorn nor the connection sets
+             * @example X-Tenant
+             */
+            hmacHeader?: components["schemas"]["HeaderName"] | null;
+            /** @description Key of the signature. Use 32 random bytes, at least 16, as text. Without it the `secret` of the webhook is the key, which has 32. */
+            hmacSecret?: string | null;
+            /** @description For `hmac`: what signs the deliveries. `ed25519` signs with the key of your company, and receivers verify with its public key */
+            signatureAlgorithm?: components["schemas"]["SignatureAlgorithm"] | null;
+            basicAuthUsername?: string | null;
+            basicAuthPassword?: string | null;
+            apiKey?: string | null;
+            /**
+             * @description Name of an HTTP header that neither Posthorn nor the connection sets
+             * @example X-Tenant
+             */
+            apiKeyHeader?: components["schemas"]["HeaderName"] | null;
+            /**
+             * @description For `oauth2`: where access tokens are requested, with the client credentials grant. The rules are those of `url`
+             * @example https://login.example.com/oauth2/token
+             */
+            oauth2TokenUrl?: string | null;
+            oauth2ClientId?: string | null;
+            oauth2ClientSecret?: string | null;
+            oauth2Scope?: string | null;
+            /** @description Sent as `audience`, which some token servers ask for; null for none */
+            oauth2Audience?: string | null;
+            /** @description Whether id and secret are sent to the token server in `Authorization` (`basic`, the default) or in the body (`post`) */
+            oauth2ClientAuthentication?: components["schemas"]["ClientAuthentication"] | null;
+        } & (unknown & unknown & unknown & unknown & unknown & unknown & unknown);
+        WebhookResponse: {
+            /** @constant */
+            success: true;
+            /** @description For people. The text may change */
+            message: string;
+            data: components["schemas"]["Webhook"];
+        };
+        RotateSecret: {
+            /** @description How long the old secret signs beside the new one, in seconds */
+            graceSeconds?: number | null;
+            /**
+             * @description The new secret: `whsec_` and the base64 of 24 to 64 bytes. 32 random ones unless given
+             * @example whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=
+             */
+            secret?: string | null;
+        };
+        Delivery: {
+            /**
+             * @description Id with the prefix `dlv_`
+             * @example dlv_01kdyx3m9e7r8s5tqv2wzcbn4a
+             */
+            id: string;
+            /**
+             * @description Id with the prefix `msg_`
+             * @example msg_01kdyx3m9e7r8s5tqv2wzcbn4a
+             */
+            messageId: string;
+            /**
+             * @description Id with the prefix `wh_`
+             * @example wh_01kdyx3m9e7r8s5tqv2wzcbn4a
+             */
+            webhookId: string;
+            status: components["schemas"]["DeliveryStatus"];
+            /** @description Why the delivery was cancelled; null otherwise */
+            reason: ("webhook_deleted" | "webhook_disabled" | "message_missing") | null;
+            attemptCount: number;
+            nextAttemptAt: components["schemas"]["Time"] | null;
+            attempts: components["schemas"]["MadeAttempt"][];
+            createdAt: components["schemas"]["Time"];
+            updatedAt: components["schemas"]["Time"];
+        };
+        /** @enum {string} */
+        DeliveryStatus: "pending" | "delivered" | "exhausted" | "cancelled";
+        MadeAttempt: {
+            /**
+             * @description Id with the prefix `att_`
+             * @example att_01kdyx3m9e7r8s5tqv2wzcbn4a
+             */
+            id: string;
+            /** @description False until the attempt is made */
+            processed: boolean;
+            resend: boolean;
+            /** @description Status of the endpoint; null when none arrived in time */
+            statusCode: number | null;
+            /** @description The first 4 KiB of the response body */
+            response: string | null;
+            /** @description Headers that are sent, with credentials masked. Empty when the webhook was changed or deleted since */
+            headers: components["schemas"]["Header"][];
+            createdAt: components["schemas"]["Time"];
+            updatedAt: components["schemas"]["Time"];
+            number: number;
+            /** @enum {string} */
+            outcome: "success" | "http_3xx" | "http_4xx" | "http_429" | "http_5xx" | "timeout" | "dns_error" | "connect_error" | "tls_error" | "egress_blocked" | "response_too_large" | "aborted" | "token_failed";
+            /** @description Why there was no access token, with `token_failed`; else null */
+            failureReason: string | null;
+            durationMs: number;
+            responseHeaders: components["schemas"]["Header"][];
+        };
+        DeliveryResponse: {
+            /** @constant */
+            success: true;
+            /** @description For people. The text may change */
+            message: string;
+            data: components["schemas"]["Delivery"];
+        };
+        WebhookHealth: {
+            /**
+             * @description `open`: attempts kept failing, and further ones are deferred. `half_open`: one attempt finds out whether the endpoint has recovered
+             * @enum {string}
+             */
+            circuit: "closed" | "open" | "half_open";
+            /** @description When the next attempt finds out whether the endpoint has recovered; null while the circuit is closed */
+            probeAt: components["schemas"]["Time"] | null;
+            /** @description When the newest of the examined attempts began; null without attempts */
+            lastAttemptAt: components["schemas"]["Time"] | null;
+            /** @description Share of the examined attempts that succeeded; null without attempts */
+            successRate: number | null;
+            latencyMs: components["schemas"]["HealthLatency"];
+            concurrency: components["schemas"]["HealthConcurrency"];
+            /** @description Most attempts per second: the limit of the webhook, or the rate learned from its 429 responses. Null when there is no limit, and when nothing was sent in the last minutes */
+            ratePerSecond: number | null;
+            /** @description Nothing is sent before this time: the endpoint asked for a pause with `Retry-After`. Null without a pause */
+            heldUntil: components["schemas"]["Time"] | null;
+            /** @description Number of pending deliveries; counted up to 10,000 */
+            backlog: number;
+        };
+        /** @description Duration of the examined attempts; null without attempts */
+        HealthLatency: {
+            p50: number | null;
+            p95: number | null;
+        };
+        /** @description Attempts that may run at once. The limit grows while attempts wait and the endpoint responds well; it shrinks on 429, 503, timeouts and rising latency */
+        HealthConcurrency: {
+            now: number;
+            floor: number;
+            ceiling: number;
+        };
+        WebhookHealthResponse: {
+            /** @constant */
+            success: true;
+            /** @description For people. The text may change */
+            message: string;
+            data: components["schemas"]["WebhookHealth"];
+        };
+        ResendFailedOfWebhook: {
+            /**
+             * Format: date-time
+             * @example 2026-01-31T09:30:00.000Z
+             */
+            since: string;
+            /**
+             * @description Not before `since`. Defaults to the time of the request
+             * @example 2026-01-31T09:30:00.000Z
+             */
+            until?: string | null;
+            /** @description Only deliveries whose last attempt ended with it. Without it, all that failed */
+            outcome?: ("http_3xx" | "http_4xx" | "http_429" | "http_5xx" | "timeout" | "dns_error" | "connect_error" | "tls_error" | "egress_blocked" | "response_too_large" | "aborted" | "token_failed") | null;
+        };
+        Resend: {
+            /**
+             * @description Id with the prefix `rsnd_`
+             * @example rsnd_01kdyx3m9e7r8s5tqv2wzcbn4a
+             */
+            id: string;
+            /** @description The app whose failed deliveries are resent; null for a resend of one webhook or delivery */
+            appId: string | null;
+            /** @description The webhook whose deliveries are resent; null for a resend of an app */
+            webhookId: string | null;
+            /** @description Only deliveries whose last attempt ended with it are resent; null for all that failed */
+            outcome: ("success" | "http_3xx" | "http_4xx" | "http_429" | "http_5xx" | "timeout" | "dns_error" | "connect_error" | "tls_error" | "egress_blocked" | "response_too_large" | "aborted" | "token_failed") | null;
+            /** @enum {string} */
+            status: "running" | "done" | "aborted";
+            /** @description When a client asked to abort it; null when nobody has */
+            abortAskedAt: components["schemas"]["Time"] | null;
+            /** @description Number of deliveries to send again, counted up to 100,000 until it is `done`. With an `outcome`, all that failed while it is `running` */
+            total: number;
+            succeeded: number;
+            failed: number;
+            createdAt: components["schemas"]["Time"];
+            updatedAt: components["schemas"]["Time"];
+        };
+        ResendResponse: {
+            /** @constant */
+            success: true;
+            /** @description For people. The text may change */
+            message: string;
+            data: components["schemas"]["Resend"];
+        };
+        ResendFailed: {
+            /**
+             * Format: date-time
+             * @example 2026-01-31T09:30:00.000Z
+             */
+            since: string;
+            /**
+             * @description Not before `since`. Defaults to the time of the request
+             * @example 2026-01-31T09:30:00.000Z
+             */
+            until?: string | null;
+        };
+        ResendEstimate: {
+            /** @description Number of deliveries to send again; counted up to 100,000 */
+            total: number;
+        };
+        ResendEstimateResponse: {
+            /** @constant */
+            success: true;
+            /** @description For people. The text may change */
+            message: string;
+            data: components["schemas"]["ResendEstimate"];
+        };
+        CreateMessage: {
+            /** @example app_01kdyx3m9e7r8s5tqv2wzcbn4a */
+            appId?: string | null;
+            /** @example wh_01kdyx3m9e7r8s5tqv2wzcbn4a */
+            webhookId?: string | null;
+            /** @example order.paid */
+            eventType?: string | null;
+            /** @description Texts by which you find the message in the list of messages */
+            tags?: string[] | null;
+            /**
+             * @description Your own id of the message. Several messages may have the same
+             * @example evt-2026-000017
+             */
+            externalId?: string | null;
+            /**
+             * @description Delivered byte for byte as it is written here
+             * @example {
+             *       "order": 17,
+             *       "total": "12.50"
+             *     }
+             */
+            payload: {
+                [key: string]: unknown;
+            };
+        };
+        CreatedMessage: {
+            /**
+             * @description Id with the prefix `msg_`
+             * @example msg_01kdyx3m9e7r8s5tqv2wzcbn4a
+             */
+            id: string;
+            /** @description True once every delivery is `delivered` */
+            delivered: boolean;
+            /** @description Text of the payload, byte for byte as the client sent it */
+            payload: string;
+            /** @description Hex HMAC SHA-256 of the payload, as the oldest webhook gets it; null without a webhook */
+            signature: string | null;
+            headers: components["schemas"]["Header"][];
+            tags: string[];
+            externalId: string | null;
+            createdAt: components["schemas"]["Time"];
+            updatedAt: components["schemas"]["Time"];
+            /** @description Last attempt of the oldest webhook, or the first one before it is made; null without a webhook */
+            deliveryAttempt: components["schemas"]["Attempt"] | null;
+            /** @description One for each webhook, oldest webhook first */
+            deliveries: components["schemas"]["DeliverySummary"][];
+        };
+        Attempt: {
+            /**
+             * @description Id with the prefix `att_`
+             * @example att_01kdyx3m9e7r8s5tqv2wzcbn4a
+             */
+            id: string;
+            /** @description False until the attempt is made */
+            processed: boolean;
+            resend: boolean;
+            /** @description Status of the endpoint; null when none arrived in time */
+            statusCode: number | null;
+            /** @description The first 4 KiB of the response body */
+            response: string | null;
+            /** @description Headers that are sent, with credentials masked. Empty when the webhook was changed or deleted since */
+            headers: components["schemas"]["Header"][];
+            createdAt: components["schemas"]["Time"];
+            updatedAt: components["schemas"]["Time"];
+        };
+        DeliverySummary: {
+            /**
+             * @description Id with the prefix `dlv_`
+             * @example dlv_01kdyx3m9e7r8s5tqv2wzcbn4a
+             */
+            id: string;
+            /**
+             * @description Id with the prefix `wh_`
+             * @example wh_01kdyx3m9e7r8s5tqv2wzcbn4a
+             */
+            webhookId: string;
+            status: components["schemas"]["DeliveryStatus"];
+            attemptCount: number;
+        };
+        CreatedMessageResponse: {
+            /** @constant */
+            success: true;
+            /** @description For people. The text may change */
+            message: string;
+            data: components["schemas"]["CreatedMessage"];
+        };
+        ListedMessage: {
+            /**
+             * @description Id with the prefix `msg_`
+             * @example msg_01kdyx3m9e7r8s5tqv2wzcbn4a
+             */
+            id: string;
+            /** @description True once every delivery is `delivered` */
+            delivered: boolean;
+            /** @description Text of the payload, byte for byte as the client sent it; null once it is erased, when its app stores payloads until they are delivered */
+            payload: string | null;
+            tags: string[];
+            externalId: string | null;
+            createdAt: components["schemas"]["Time"];
+            updatedAt: components["schemas"]["Time"];
+            /** @description One for each webhook, oldest webhook first */
+            deliveries: components["schemas"]["DeliverySummary"][];
+            /** @description Null for a message to one webhook */
+            appId: string | null;
+            eventType: string | null;
+            status: components["schemas"]["DeliveryStatus"];
+        };
+        ListedMessageListResponse: {
+            /** @constant */
+            success: true;
+            /** @description For people. The text may change */
+            message: string;
+            data: components["schemas"]["ListedMessage"][];
+            /** @description The `cursor` of the next page; null on the last page */
+            nextCursor: string | null;
+        };
+        Message: {
+            /**
+             * @description Id with the prefix `msg_`
+             * @example msg_01kdyx3m9e7r8s5tqv2wzcbn4a
+             */
+            id: string;
+            /** @description True once every delivery is `delivered` */
+            delivered: boolean;
+            /** @description Text of the payload, byte for byte as the client sent it; null once it is erased, when its app stores payloads until they are delivered */
+            payload: string | null;
+            /** @description Hex HMAC SHA-256 of the payload, as the oldest webhook gets it; null without a webhook */
+            signature: string | null;
+            headers: components["schemas"]["Header"][];
+            tags: string[];
+            externalId: string | null;
+            createdAt: components["schemas"]["Time"];
+            updatedAt: components["schemas"]["Time"];
+            /** @description Last attempt of the oldest webhook, or the first one before it is made; null without a webhook */
+            deliveryAttempt: components["schemas"]["Attempt"] | null;
+            /** @description One for each webhook, oldest webhook first */
+            deliveries: components["schemas"]["DeliverySummary"][];
+            /** @description Null for a message to one webhook */
+            appId: string | null;
+            eventType: string | null;
+            status: components["schemas"]["DeliveryStatus"];
+        };
+        MessageResponse: {
+            /** @constant */
+            success: true;
+            /** @description For people. The text may change */
+            message: string;
+            data: components["schemas"]["Message"];
+        };
+        DeliveryListResponse: {
+            /** @constant */
+            success: true;
+            /** @description For people. The text may change */
+            message: string;
+            data: components["schemas"]["Delivery"][];
+            /** @description The `cursor` of the next page; null on the last page */
+            nextCursor: string | null;
+        };
+        ResendListResponse: {
+            /** @constant */
+            success: true;
+            /** @description For people. The text may change */
+            message: string;
+            data: components["schemas"]["Resend"][];
+            /** @description The `cursor` of the next page; null on the last page */
+            nextCursor: string | null;
+        };
+        SourceIps: {
+            /** @description Address ranges, such as 203.0.113.8/32; empty when the operator has not named them */
+            ranges: string[];
+        };
+        SourceIpsResponse: {
+            /** @constant */
+            success: true;
+            /** @description For people. The text may change */
+            message: string;
+            data: components["schemas"]["SourceIps"];
+        };
+        CreateApiKey: {
+            /** @example Orders */
+            name: string;
+            /** @description What the key may do. `read` shows no secrets; `admin` includes all others. All when left out */
+            scopes?: ("messages:write" | "read" | "webhooks:write" | "keys:write" | "admin")[] | null;
+            /**
+             * @description The only app that the key may be used for. The whole company when left out
+             * @example app_01kdyx3m9e7r8s5tqv2wzcbn4a
+             */
+            appId?: string | null;
+            /**
+             * @description When the key stops working. Never when left out
+             * @example 2026-01-31T09:30:00.000Z
+             */
+            expiresAt?: string | null;
+        };
+        CreatedApiKey: {
+            /**
+             * @description Id with the prefix `key_`
+             * @example key_01kdyx3m9e7r8s5tqv2wzcbn4a
+             */
+            id: string;
+            name: string;
+            /** @description The first characters of the key */
+            prefix: string;
+            /** @description What the key may do */
+            scopes: ("messages:write" | "read" | "webhooks:write" | "keys:write" | "admin")[];
+            /** @description The only app that the key may be used for; null for the whole company */
+            appId: string | null;
+            /** @description Null for never */
+            expiresAt: components["schemas"]["Time"] | null;
+            /** @description To the minute; null before the first use */
+            lastUsedAt: components["schemas"]["Time"] | null;
+            /** @description A sign-in link or a portal link made it, for its session. Nobody knows the key, and it cannot be rotated */
+            ofLink: boolean;
+            createdAt: components["schemas"]["Time"];
+            /**
+             * @description The key itself. Returned here only, and null when a repeat with the same `Idempotency-Key` gets the response again
+             * @example phk_Y2hvb3NlIHlvdXIgb3duIGtleSB3aXNlbHksIGZyaWVuZHM4RkQ2
+             */
+            key: string | null;
+        };
+        CreatedApiKeyResponse: {
+            /** @constant */
+            success: true;
+            /** @description For people. The text may change */
+            message: string;
+            data: components["schemas"]["CreatedApiKey"];
+        };
+        ApiKey: {
+            /**
+             * @description Id with the prefix `key_`
+             * @example key_01kdyx3m9e7r8s5tqv2wzcbn4a
+             */
+            id: string;
+            name: string;
+            /** @description The first characters of the key */
+            prefix: string;
+            /** @description What the key may do */
+            scopes: ("messages:write" | "read" | "webhooks:write" | "keys:write" | "admin")[];
+            /** @description The only app that the key may be used for; null for the whole company */
+            appId: string | null;
+            /** @description Null for never */
+            expiresAt: components["schemas"]["Time"] | null;
+            /** @description To the minute; null before the first use */
+            lastUsedAt: components["schemas"]["Time"] | null;
+            /** @description A sign-in link or a portal link made it, for its session. Nobody knows the key, and it cannot be rotated */
+            ofLink: boolean;
+            createdAt: components["schemas"]["Time"];
+        };
+        ApiKeyListResponse: {
+            /** @constant */
+            success: true;
+            /** @description For people. The text may change */
+            message: string;
+            data: components["schemas"]["ApiKey"][];
+        };
+        RotateApiKey: {
+            /** @description How long the old key works beside the new one, in seconds */
+            graceSeconds?: number | null;
+        };
+        Me: {
+            /**
+             * @description Id with the prefix `comp_`
+             * @example comp_01kdyx3m9e7r8s5tqv2wzcbn4a
+             */
+            companyId: string;
+            companyName: string;
+            /**
+             * @description Id with the prefix `key_`
+             * @example key_01kdyx3m9e7r8s5tqv2wzcbn4a
+             */
+            keyId: string;
+            keyName: string;
+            /** @description What the key may do */
+            scopes: ("messages:write" | "read" | "webhooks:write" | "keys:write" | "admin")[];
+            /** @description The only app that the key may be used for; null for the whole company */
+            appId: string | null;
+            /** @description Null for never */
+            expiresAt: components["schemas"]["Time"] | null;
+            /**
+             * @description The version of Posthorn
+             * @example 1.0.0
+             */
+            serverVersion: string;
+        };
+        MeResponse: {
+            /** @constant */
+            success: true;
+            /** @description For people. The text may change */
+            message: string;
+            data: components["schemas"]["Me"];
+        };
+        SigningKey: {
+            /**
+             * @description The `kid` of the key in the JWK Set
+             * @example skey_01kdyx3m9e7r8s5tqv2wzcbn4a
+             */
+            id: string;
+            /** @constant */
+            algorithm: "ed25519";
+            /**
+             * @description `whpk_` and the base64 of 32 bytes, as Standard Webhooks spells it
+             * @example whpk_11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo=
+             */
+            publicKey: string;
+            createdAt: components["schemas"]["Time"];
+            /** @description When it stops signing; null until it is rotated */
+            expiresAt: components["schemas"]["Time"] | null;
+        };
+        SigningKeyListResponse: {
+            /** @constant */
+            success: true;
+            /** @description For people. The text may change */
+            message: string;
+            data: components["schemas"]["SigningKey"][];
+        };
+        RotateSigningKey: {
+            /** @description How long the old key signs beside the new one, in seconds */
+            graceSeconds?: number | null;
+        };
+        SigningKeyResponse: {
+            /** @constant */
+            success: true;
+            /** @description For people. The text may change */
+            message: string;
+            data: components["schemas"]["SigningKey"];
+        };
+        AuditEvent: {
+            /**
+             * @description Id with the prefix `aud_`
+             * @example aud_01kdyx3m9e7r8s5tqv2wzcbn4a
+             */
+            id: string;
+            /**
+             * @example webhook.updated
+             * @enum {string}
+             */
+            action: "company.created" | "company.suspended" | "company.resumed" | "company.exported" | "company.deleted" | "api_key.created" | "api_key.rotated" | "api_key.revoked" | "signing_key.rotated" | "dashboard_link.created" | "dashboard.signed_in" | "portal_link.created" | "portal_link.revoked" | "portal.signed_in" | "portal_settings.updated" | "project.created" | "project.updated" | "project.deleted" | "app.created" | "app.updated" | "app.deleted" | "webhook.created" | "webhook.updated" | "webhook.deleted" | "webhook.secret_rotated" | "webhook.secrets_read" | "webhook.tested" | "resend.started" | "resend.aborted" | "dead_letters.replayed" | "encryption_keys.rotated";
+            actor: components["schemas"]["AuditActor"];
+            target: components["schemas"]["AuditTarget"];
+            /**
+             * @description IP address of the client; null for an operator and for Posthorn
+             * @example 192.0.2.7
+             */
+            clientAddress: string | null;
+            /** @description `X-Request-Id` of the request; null for an operator and for Posthorn */
+            requestId: string | null;
+            /**
+             * @description `failed`: the request was refused, and nothing was changed. `started`: the request still runs, or its process ended, or the store did not confirm a write; the change may have been made
+             * @example done
+             * @enum {string}
+             */
+            outcome: "started" | "done" | "failed";
+            /**
+             * @description Error code of the response; null unless `failed`
+             * @example null
+             */
+            code: string | null;
+            /** @description The fields that were changed; what was asked for until the event is `done`. `********` stands for a value that the log does not hold */
+            changes: components["schemas"]["AuditChange"][];
+            /**
+             * @description How many webhooks were shown; null unless secrets were read
+             * @example null
+             */
+            count: number | null;
+            createdAt: components["schemas"]["Time"];
+            /** @description Null while `started` */
+            completedAt: components["schemas"]["Time"] | null;
+        };
+        /** @description Who did it: an API key, a visitor of the portal, an operator (`admin`), or Posthorn itself (`system`) */
+        AuditActor: components["schemas"]["ApiKeyActor"] | components["schemas"]["PortalLinkActor"] | components["schemas"]["ActorWithoutId"];
+        ApiKeyActor: {
+            /** @constant */
+            kind: "apiKey";
+            /**
+             * @description Id with the prefix `key_`
+             * @example key_01kdyx3m9e7r8s5tqv2wzcbn4a
+             */
+            keyId: string;
+        };
+        PortalLinkActor: {
+            /** @constant */
+            kind: "portalLink";
+            /**
+             * @description Id with the prefix `plnk_`
+             * @example plnk_01kdyx3m9e7r8s5tqv2wzcbn4a
+             */
+            linkId: string;
+        };
+        ActorWithoutId: {
+            /** @enum {string} */
+            kind: "admin" | "system";
+        };
+        AuditTarget: {
+            /**
+             * @example webhook
+             * @enum {string}
+             */
+            kind: "company" | "apiKey" | "signingKey" | "portalLink" | "project" | "app" | "webhook" | "delivery" | "resend" | "deadLetters" | "encryptionKeys";
+            /** @description Null for several at once, and for one that was not created */
+            id: string | null;
+        };
+        AuditChange: {
+            /** @example name */
+            field: string;
+            before: components["schemas"]["AuditValue"];
+            after: components["schemas"]["AuditValue"];
+        };
+        /**
+         * @description Null for a field without a value
+         * @example Orders
+         */
+        AuditValue: string | number | boolean | string[] | null;
+        AuditEventListResponse: {
+            /** @constant */
+            success: true;
+            /** @description For people. The text may change */
+            message: string;
+            data: components["schemas"]["AuditEvent"][];
+            /** @description The `cursor` of the next page; null on the last page */
+            nextCursor: string | null;
+        };
+        Stats: {
+            /** @enum {string} */
+            step: "minute" | "hour" | "day";
+            /**
+             * @description The beginning of the first step that was searched
+             * @example 2026-01-31T09:30:00.000Z
+             */
+            from: components["schemas"]["Time"];
+            /**
+             * @description The end of the last one
+             * @example 2026-01-31T09:30:00.000Z
+             */
+            to: components["schemas"]["Time"];
+            /** @description Oldest first */
+            points: components["schemas"]["StatsPoint"][];
+        };
+        StatsPoint: {
+            /**
+             * @description The beginning of the minute, hour or day, in UTC
+             * @example 2026-01-31T09:30:00.000Z
+             */
+            at: components["schemas"]["Time"];
+            attempts: number;
+            succeeded: number;
+            failed: number;
+            /**
+             * @description Attempts by outcome; those that did not happen are left out
+             * @example {
+             *       "success": 118,
+             *       "http_5xx": 2
+             *     }
+             */
+            outcomes: {
+                [key: string]: number;
+            };
+            /** @description Attempts that were the first of their delivery */
+            firstAttempts: number;
+            /** @description Bytes of the payloads that were sent */
+            payloadBytes: number;
+            latencyMs: components["schemas"]["StatsLatency"];
+        };
+        /** @description How long the attempts took. Percentiles are estimates within the steps 1, 2, 5, 10 … 60,000 ms */
+        StatsLatency: {
+            mean: number;
+            max: number;
+            p50: number;
+            p95: number;
+            p99: number;
+        };
+        StatsResponse: {
+            /** @constant */
+            success: true;
+            /** @description For people. The text may change */
+            message: string;
+            data: components["schemas"]["Stats"];
+        };
+        Overview: {
+            asOf: components["schemas"]["Time"];
+            /** @description Deliveries of accepted messages whose first attempt was made in the range */
+            accepted: number;
+            /** @description Attempts that succeeded */
+            delivered: number;
+            /** @description Attempts that failed */
+            failed: number;
+            /** @description Deliveries that wait for another attempt now. At most 10,000 are counted, and of an app those of its 200 oldest webhooks */
+            pending: number;
+            /** @description When the message of the oldest of them was accepted; null without any */
+            oldestPendingAt: components["schemas"]["Time"] | null;
+            /** @description Webhooks whose circuit is open now (`GET /api/v1/circuits`), at most 10,000; null while that is not known */
+            openCircuits: number | null;
+            latencyMs: components["schemas"]["OverviewLatency"];
+            /** @description Attempts by minute (`1h`), hour (`24h`, `7d`) or day (`30d`), oldest first */
+            series: components["schemas"]["OverviewPoint"][];
+            /** @description The ten webhooks with the most failed attempts */
+            worst: components["schemas"]["WorstWebhook"][];
+        };
+        /** @description How long the attempts took; null without any */
+        OverviewLatency: {
+            p50: number | null;
+            p99: number | null;
+        };
+        OverviewPoint: {
+            at: components["schemas"]["Time"];
+            delivered: number;
+            failed: number;
+        };
+        WorstWebhook: {
+            /**
+             * @description Id with the prefix `wh_`
+             * @example wh_01kdyx3m9e7r8s5tqv2wzcbn4a
+             */
+            webhookId: string;
+            url: string;
+            /** @description Null for a global webhook */
+            appId: string | null;
+            /** @description Of its attempts in the range, from 0 to 1 */
+            successRatio: number;
+            failed: number;
+            /**
+             * @description The outcome of most of its failed attempts
+             * @example timeout
+             * @enum {string}
+             */
+            reason: "success" | "http_3xx" | "http_4xx" | "http_429" | "http_5xx" | "timeout" | "dns_error" | "connect_error" | "tls_error" | "egress_blocked" | "response_too_large" | "aborted" | "token_failed";
+            /**
+             * @description The beginning of the first minute or hour of the range with a failure
+             * @example 2026-01-31T09:30:00.000Z
+             */
+            since: components["schemas"]["Time"];
+        };
+        OverviewResponse: {
+            /** @constant */
+            success: true;
+            /** @description For people. The text may change */
+            message: string;
+            data: components["schemas"]["Overview"];
+        };
+        FailureGroup: {
+            /**
+             * @description Id with the prefix `wh_`
+             * @example wh_01kdyx3m9e7r8s5tqv2wzcbn4a
+             */
+            webhookId: string;
+            url: string;
+            /** @description Null for a global webhook */
+            appId: string | null;
+            /**
+             * @example http_5xx
+             * @enum {string}
+             */
+            outcome: "success" | "http_3xx" | "http_4xx" | "http_429" | "http_5xx" | "timeout" | "dns_error" | "connect_error" | "tls_error" | "egress_blocked" | "response_too_large" | "aborted" | "token_failed";
+            count: number;
+            /**
+             * @description The beginning of the hour of the first one
+             * @example 2026-01-31T09:30:00.000Z
+             */
+            firstAt: components["schemas"]["Time"];
+            /**
+             * @description The beginning of the hour of the last one
+             * @example 2026-01-31T09:30:00.000Z
+             */
+            lastAt: components["schemas"]["Time"];
+        };
+        FailureGroupListResponse: {
+            /** @constant */
+            success: true;
+            /** @description For people. The text may change */
+            message: string;
+            data: components["schemas"]["FailureGroup"][];
+        };
+        /** @description What has the id, and what it belongs to */
+        Found: {
+            /** @enum {string} */
+            kind: "project" | "app" | "webhook" | "message" | "delivery" | "attempt" | "resend" | "api_key";
+            /** @example msg_01kdyx3m9e7r8s5tqv2wzcbn4a */
+            id: string;
+            /**
+             * @description Id with the prefix `app_`
+             * @example app_01kdyx3m9e7r8s5tqv2wzcbn4a
+             */
+            appId?: string;
+            /**
+             * @description Id with the prefix `msg_`
+             * @example msg_01kdyx3m9e7r8s5tqv2wzcbn4a
+             */
+            messageId?: string;
+            /**
+             * @description Id with the prefix `dlv_`
+             * @example dlv_01kdyx3m9e7r8s5tqv2wzcbn4a
+             */
+            deliveryId?: string;
+            /**
+             * @description Id with the prefix `wh_`
+             * @example wh_01kdyx3m9e7r8s5tqv2wzcbn4a
+             */
+            webhookId?: string;
+        };
+        FoundResponse: {
+            /** @constant */
+            success: true;
+            /** @description For people. The text may change */
+            message: string;
+            data: components["schemas"]["Found"];
+        };
+        OpenCircuit: {
+            /**
+             * @description Id with the prefix `wh_`
+             * @example wh_01kdyx3m9e7r8s5tqv2wzcbn4a
+             */
+            webhookId: string;
+            url: string;
+            /** @description Null for a global webhook */
+            appId: string | null;
+            /**
+             * @description `half_open`: the next attempt decides whether it closes
+             * @enum {string}
+             */
+            circuit: "open" | "half_open";
+            /**
+             * @description When it opened, without a success since
+             * @example 2026-01-31T09:30:00.000Z
+             */
+            since: components["schemas"]["Time"];
+            /**
+             * @description When the next attempt may be made
+             * @example 2026-01-31T09:30:00.000Z
+             */
+            probeAt: components["schemas"]["Time"];
+        };
+        OpenCircuitListResponse: {
+            /** @constant */
+            success: true;
+            /** @description For people. The text may change */
+            message: string;
+            data: components["schemas"]["OpenCircuit"][];
+        };
+        FoundApp: {
+            /**
+             * @description Id with the prefix `app_`
+             * @example app_01kdyx3m9e7r8s5tqv2wzcbn4a
+             */
+            id: string;
+            uid: string | null;
+            name: string;
+            /** @enum {string} */
+            environment: "development" | "production";
+            /**
+             * @description Id with the prefix `proj_`
+             * @example proj_01kdyx3m9e7r8s5tqv2wzcbn4a
+             */
+            projectId: string;
+            projectName: string;
+        };
+        FoundAppListResponse: {
+            /** @constant */
+            success: true;
+            /** @description For people. The text may change */
+            message: string;
+            data: components["schemas"]["FoundApp"][];
+            /** @description The `cursor` of the next page; null on the last page */
+            nextCursor: string | null;
+        };
+        AppCounts: {
+            /**
+             * @description Id with the prefix `app_`
+             * @example app_01kdyx3m9e7r8s5tqv2wzcbn4a
+             */
+            appId: string;
+            /** @description Counted up to 10,000 */
+            webhooks: number;
+            /** @description Attempts of the last 24 hours that succeeded */
+            succeeded: number;
+            /** @description Attempts of the last 24 hours that failed */
+            failed: number;
+        };
+        AppCountsListResponse: {
+            /** @constant */
+            success: true;
+            /** @description For people. The text may change */
+            message: string;
+            data: components["schemas"]["AppCounts"][];
+        };
+        FoundWebhook: {
+            /**
+             * @description Id with the prefix `wh_`
+             * @example wh_01kdyx3m9e7r8s5tqv2wzcbn4a
+             */
+            id: string;
+            uid: string | null;
+            url: string;
+            name: string;
+            /** @description Empty for all */
+            eventTypes: string[];
+            disabled: boolean;
+            /** @description Null for a global webhook */
+            appId: string | null;
+            appName: string | null;
+            createdAt: components["schemas"]["Time"];
+        };
+        FoundWebhookListResponse: {
+            /** @constant */
+            success: true;
+            /** @description For people. The text may change */
+            message: string;
+            data: components["schemas"]["FoundWebhook"][];
+            /** @description The `cursor` of the next page; null on the last page */
+            nextCursor: string | null;
+        };
+        CreatePortalLink: {
+            /**
+             * @description How long the link, and the visit that it begins, may last
+             * @example 3600
+             */
+            expiresInSeconds: number;
+            /**
+             * @description What the visitor may do in the app. `view` is always included; `manage` changes webhooks, `secrets` shows their secrets, `resend` sends failed deliveries again
+             * @example [
+             *       "view",
+             *       "resend"
+             *     ]
+             */
+            capabilities: ("view" | "manage" | "secrets" | "resend")[];
+            theme?: components["schemas"]["PortalTheme"] | null;
+            /**
+             * @description A page of the portal to begin with
+             * @example /webhooks
+             */
+            path?: string | null;
+        };
+        PortalTheme: {
+            /**
+             * @description Stands above every page
+             * @example Acme
+             */
+            name?: string;
+            /**
+             * @description An image as a `data:` URL, or the https URL of one at an origin of the portal settings: browsers load it from nowhere else
+             * @example https://app.example.com/logo.svg
+             */
+            logoUrl?: string;
+            /** @example #1c7ed6 */
+            primaryColor?: string;
+            /**
+             * @description `auto` (default) is as the browser of the visitor prefers it
+             * @enum {string}
+             */
+            colorScheme?: "light" | "dark" | "auto";
+        };
+        PortalLink: {
+            /**
+             * @description Id with the prefix `plnk_`
+             * @example plnk_01kdyx3m9e7r8s5tqv2wzcbn4a
+             */
+            id: string;
+            /**
+             * @description Opens the portal once. Whoever has it gets in: give it to one person. Null when a repeat with the same `Idempotency-Key` gets the response again
+             * @example https://hooks.example.com/dashboard/portal/comp_01kdyx3m9e7r8s5tqv2wzcbn4a#Y2hv
+             */
+            url: string | null;
+            expiresAt: components["schemas"]["Time"];
+        };
+        PortalLinkResponse: {
+            /** @constant */
+            success: true;
+            /** @description For people. The text may change */
+            message: string;
+            data: components["schemas"]["PortalLink"];
+        };
+        ListedPortalLink: {
+            /**
+             * @description Id with the prefix `plnk_`
+             * @example plnk_01kdyx3m9e7r8s5tqv2wzcbn4a
+             */
+            id: string;
+            /**
+             * @description Id with the prefix `app_`
+             * @example app_01kdyx3m9e7r8s5tqv2wzcbn4a
+             */
+            appId: string;
+            /** @description The API key with which the link ends; null when it was revoked, or the app was deleted */
+            apiKeyId: string | null;
+            /**
+             * @description `ended`: its API key was revoked or has expired, or its app was deleted
+             * @enum {string}
+             */
+            status: "unopened" | "opened" | "ended";
+            capabilities: ("view" | "manage" | "secrets" | "resend")[];
+            createdAt: components["schemas"]["Time"];
+            /** @description Null until somebody opened it */
+            openedAt: components["schemas"]["Time"] | null;
+            expiresAt: components["schemas"]["Time"];
+        };
+        ListedPortalLinkListResponse: {
+            /** @constant */
+            success: true;
+            /** @description For people. The text may change */
+            message: string;
+            data: components["schemas"]["ListedPortalLink"][];
+        };
+        PortalSettings: {
+            /**
+             * @description Of the pages that may show the portal in a frame, and of the images that themes name. None: the portal cannot be framed
+             * @example [
+             *       "https://app.example.com"
+             *     ]
+             */
+            origins: string[];
+        };
+        PortalSettingsResponse: {
+            /** @constant */
+            success: true;
+            /** @description For people. The text may change */
+            message: string;
+            data: components["schemas"]["PortalSettings"];
+        };
+        UpdatePortalSettings: {
+            /**
+             * @description Of the pages that may show the portal in a frame, and of the images that themes name. None: the portal cannot be framed
+             * @example [
+             *       "https://app.example.com"
+             *     ]
+             */
+            origins: string[];
+        };
+    };
+    responses: never;
+    parameters: never;
+    requestBodies: never;
+    headers: never;
+    pathItems: never;
+}
+export type Failure = components['schemas']['Failure'];
+export type Problem = components['schemas']['Problem'];
+export type CreateProject = components['schemas']['CreateProject'];
+export type CreatedProject = components['schemas']['CreatedProject'];
+export type Time = components['schemas']['Time'];
+export type CreatedProjectResponse = components['schemas']['CreatedProjectResponse'];
+export type Project = components['schemas']['Project'];
+export type ProjectListResponse = components['schemas']['ProjectListResponse'];
+export type ProjectResponse = components['schemas']['ProjectResponse'];
+export type UpdateProject = components['schemas']['UpdateProject'];
+export type EmptyResponse = components['schemas']['EmptyResponse'];
+export type CreateApp = components['schemas']['CreateApp'];
+export type StorePayloads = components['schemas']['StorePayloads'];
+export type App = components['schemas']['App'];
+export type AppResponse = components['schemas']['AppResponse'];
+export type AppListResponse = components['schemas']['AppListResponse'];
+export type UpdateApp = components['schemas']['UpdateApp'];
+export type CreateWebhook = components['schemas']['CreateWebhook'];
+export type CustomHeader = components['schemas']['CustomHeader'];
+export type HeaderName = components['schemas']['HeaderName'];
+export type EndpointTls = components['schemas']['EndpointTls'];
+export type AuthMethodName = components['schemas']['AuthMethodName'];
+export type SignatureAlgorithm = components['schemas']['SignatureAlgorithm'];
+export type ClientAuthentication = components['schemas']['ClientAuthentication'];
+export type WebhookWithAuth = components['schemas']['WebhookWithAuth'];
+export type Header = components['schemas']['Header'];
+export type AuthMethod = components['schemas']['AuthMethod'];
+export type HmacAuth = components['schemas']['HmacAuth'];
+export type ApiKeyAuth = components['schemas']['ApiKeyAuth'];
+export type BasicAuth = components['schemas']['BasicAuth'];
+export type Oauth2Auth = components['schemas']['Oauth2Auth'];
+export type ShownTls = components['schemas']['ShownTls'];
+export type ShownCertificate = components['schemas']['ShownCertificate'];
+export type WebhookWithAuthResponse = components['schemas']['WebhookWithAuthResponse'];
+export type Webhook = components['schemas']['Webhook'];
+export type WebhookListResponse = components['schemas']['WebhookListResponse'];
+export type UpdateWebhook = components['schemas']['UpdateWebhook'];
+export type WebhookResponse = components['schemas']['WebhookResponse'];
+export type RotateSecret = components['schemas']['RotateSecret'];
+export type Delivery = components['schemas']['Delivery'];
+export type DeliveryStatus = components['schemas']['DeliveryStatus'];
+export type MadeAttempt = components['schemas']['MadeAttempt'];
+export type DeliveryResponse = components['schemas']['DeliveryResponse'];
+export type WebhookHealth = components['schemas']['WebhookHealth'];
+export type HealthLatency = components['schemas']['HealthLatency'];
+export type HealthConcurrency = components['schemas']['HealthConcurrency'];
+export type WebhookHealthResponse = components['schemas']['WebhookHealthResponse'];
+export type ResendFailedOfWebhook = components['schemas']['ResendFailedOfWebhook'];
+export type Resend = components['schemas']['Resend'];
+export type ResendResponse = components['schemas']['ResendResponse'];
+export type ResendFailed = components['schemas']['ResendFailed'];
+export type ResendEstimate = components['schemas']['ResendEstimate'];
+export type ResendEstimateResponse = components['schemas']['ResendEstimateResponse'];
+export type CreateMessage = components['schemas']['CreateMessage'];
+export type CreatedMessage = components['schemas']['CreatedMessage'];
+export type Attempt = components['schemas']['Attempt'];
+export type DeliverySummary = components['schemas']['DeliverySummary'];
+export type CreatedMessageResponse = components['schemas']['CreatedMessageResponse'];
+export type ListedMessage = components['schemas']['ListedMessage'];
+export type ListedMessageListResponse = components['schemas']['ListedMessageListResponse'];
+export type Message = components['schemas']['Message'];
+export type MessageResponse = components['schemas']['MessageResponse'];
+export type DeliveryListResponse = components['schemas']['DeliveryListResponse'];
+export type ResendListResponse = components['schemas']['ResendListResponse'];
+export type SourceIps = components['schemas']['SourceIps'];
+export type SourceIpsResponse = components['schemas']['SourceIpsResponse'];
+export type CreateApiKey = components['schemas']['CreateApiKey'];
+export type CreatedApiKey = components['schemas']['CreatedApiKey'];
+export type CreatedApiKeyResponse = components['schemas']['CreatedApiKeyResponse'];
+export type ApiKey = components['schemas']['ApiKey'];
+export type ApiKeyListResponse = components['schemas']['ApiKeyListResponse'];
+export type RotateApiKey = components['schemas']['RotateApiKey'];
+export type Me = components['schemas']['Me'];
+export type MeResponse = components['schemas']['MeResponse'];
+export type SigningKey = components['schemas']['SigningKey'];
+export type SigningKeyListResponse = components['schemas']['SigningKeyListResponse'];
+export type RotateSigningKey = components['schemas']['RotateSigningKey'];
+export type SigningKeyResponse = components['schemas']['SigningKeyResponse'];
+export type AuditEvent = components['schemas']['AuditEvent'];
+export type AuditActor = components['schemas']['AuditActor'];
+export type ApiKeyActor = components['schemas']['ApiKeyActor'];
+export type PortalLinkActor = components['schemas']['PortalLinkActor'];
+export type ActorWithoutId = components['schemas']['ActorWithoutId'];
+export type AuditTarget = components['schemas']['AuditTarget'];
+export type AuditChange = components['schemas']['AuditChange'];
+export type AuditValue = components['schemas']['AuditValue'];
+export type AuditEventListResponse = components['schemas']['AuditEventListResponse'];
+export type Stats = components['schemas']['Stats'];
+export type StatsPoint = components['schemas']['StatsPoint'];
+export type StatsLatency = components['schemas']['StatsLatency'];
+export type StatsResponse = components['schemas']['StatsResponse'];
+export type Overview = components['schemas']['Overview'];
+export type OverviewLatency = components['schemas']['OverviewLatency'];
+export type OverviewPoint = components['schemas']['OverviewPoint'];
+export type WorstWebhook = components['schemas']['WorstWebhook'];
+export type OverviewResponse = components['schemas']['OverviewResponse'];
+export type FailureGroup = components['schemas']['FailureGroup'];
+export type FailureGroupListResponse = components['schemas']['FailureGroupListResponse'];
+export type Found = components['schemas']['Found'];
+export type FoundResponse = components['schemas']['FoundResponse'];
+export type OpenCircuit = components['schemas']['OpenCircuit'];
+export type OpenCircuitListResponse = components['schemas']['OpenCircuitListResponse'];
+export type FoundApp = components['schemas']['FoundApp'];
+export type FoundAppListResponse = components['schemas']['FoundAppListResponse'];
+export type AppCounts = components['schemas']['AppCounts'];
+export type AppCountsListResponse = components['schemas']['AppCountsListResponse'];
+export type FoundWebhook = components['schemas']['FoundWebhook'];
+export type FoundWebhookListResponse = components['schemas']['FoundWebhookListResponse'];
+export type CreatePortalLink = components['schemas']['CreatePortalLink'];
+export type PortalTheme = components['schemas']['PortalTheme'];
+export type PortalLink = components['schemas']['PortalLink'];
+export type PortalLinkResponse = components['schemas']['PortalLinkResponse'];
+export type ListedPortalLink = components['schemas']['ListedPortalLink'];
+export type ListedPortalLinkListResponse = components['schemas']['ListedPortalLinkListResponse'];
+export type PortalSettings = components['schemas']['PortalSettings'];
+export type PortalSettingsResponse = components['schemas']['PortalSettingsResponse'];
+export type UpdatePortalSettings = components['schemas']['UpdatePortalSettings'];
+export type $defs = Record<string, never>;
+export interface operations {
+    listProjects: {
+        parameters: {
+            query?: {
+                /** @description Most entries that the page may hold */
+                limit?: number;
+                /** @description Number of entries to skip before the page */
+                skip?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Projects found */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ProjectListResponse"];
+                };
+            };
+        };
+    };
+    createProject: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["CreateProject"];
+            };
+        };
+        responses: {
+            /** @description Project created */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CreatedProjectResponse"];
+                };
+            };
+        };
+    };
+    getProject: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                projectId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Project found */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ProjectResponse"];
+                };
+            };
+        };
+    };
+    updateProject: {
+        parameters: {
+            query?: {
+                /** @description With `true`, the address has a `uid:`, and the body is that of a creation: what has the uid is updated, and created when nothing has it */
+                upsert?: boolean;
+            };
+            header?: never;
+            path: {
+                projectId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["UpdateProject"] | components["schemas"]["CreateProject"];
+            };
+        };
+        responses: {
+            /** @description Project updated */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ProjectResponse"];
+                };
+            };
+            /** @description Project created */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ProjectResponse"];
+                };
+            };
+        };
+    };
+    deleteProject: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                projectId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Project deleted */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["EmptyResponse"];
+                };
+            };
+        };
+    };
+    listApps: {
+        parameters: {
+            query: {
+                projectId: string;
+                environment?: "development" | "production";
+                /** @description Most entries that the page may hold */
+                limit?: number;
+                /** @description Number of entries to skip before the page */
+                skip?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Apps found */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AppListResponse"];
+                };
+            };
+        };
+    };
+    createApp: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["CreateApp"];
+            };
+        };
+        responses: {
+            /** @description App created */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AppResponse"];
+                };
+            };
+        };
+    };
+    getApp: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                appId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description App found */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AppResponse"];
+                };
+            };
+        };
+    };
+    updateApp: {
+        parameters: {
+            query?: {
+                /** @description With `true`, the address has a `uid:`, and the body is that of a creation: what has the uid is updated, and created when nothing has it */
+                upsert?: boolean;
+            };
+            header?: never;
+            path: {
+                appId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["UpdateApp"] | components["schemas"]["CreateApp"];
+            };
+        };
+        responses: {
+            /** @description App updated */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AppResponse"];
+                };
+            };
+            /** @description App created */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AppResponse"];
+                };
+            };
+        };
+    };
+    deleteApp: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                appId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description App deleted */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["EmptyResponse"];
+                };
+            };
+        };
+    };
+    listWebhooks: {
+        parameters: {
+            query?: {
+                /** @description With `false`, secrets are shown as `********`, and the audit log records no read of them */
+                secrets?: boolean;
+                /** @description Only the webhooks of this app */
+                appId?: string;
+                /** @description Most entries that the page may hold */
+                limit?: number;
+                /** @description Number of entries to skip before the page */
+                skip?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Webhooks found */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["WebhookListResponse"];
+                };
+            };
+        };
+    };
+    createWebhook: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["CreateWebhook"];
+            };
+        };
+        responses: {
+            /** @description Webhook created */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["WebhookWithAuthResponse"];
+                };
+            };
+        };
+    };
+    getWebhook: {
+        parameters: {
+            query?: {
+                /** @description With `false`, secrets are shown as `********`, and the audit log records no read of them */
+                secrets?: boolean;
+            };
+            header?: never;
+            path: {
+                webhookId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Webhook found */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["WebhookWithAuthResponse"];
+                };
+            };
+        };
+    };
+    updateWebhook: {
+        parameters: {
+            query?: {
+                /** @description With `true`, the address has a `uid:`, and the body is that of a creation: what has the uid is updated, and created when nothing has it */
+                upsert?: boolean;
+            };
+            header?: never;
+            path: {
+                webhookId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["UpdateWebhook"] | components["schemas"]["CreateWebhook"];
+            };
+        };
+        responses: {
+            /** @description Webhook updated */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["WebhookResponse"];
+                };
+            };
+            /** @description Webhook created */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["WebhookResponse"];
+                };
+            };
+        };
+    };
+    deleteWebhook: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                webhookId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Webhook deleted */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["EmptyResponse"];
+                };
+            };
+        };
+    };
+    rotateWebhookSecret: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                webhookId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["RotateSecret"];
+            };
+        };
+        responses: {
+            /** @description Secret rotated */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["WebhookResponse"];
+                };
+            };
+        };
+    };
+    testWebhook: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                webhookId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": Record<string, never>;
+            };
+        };
+        responses: {
+            /** @description Test message accepted */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DeliveryResponse"];
+                };
+            };
+        };
+    };
+    getWebhookHealth: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                webhookId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Health found */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["WebhookHealthResponse"];
+                };
+            };
+        };
+    };
+    startWebhookResend: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                webhookId: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ResendFailedOfWebhook"];
+            };
+        };
+        responses: {
+            /** @description Resend started */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ResendResponse"];
+                };
+            };
+        };
+    };
+    startAppResend: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                appId: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ResendFailed"];
+            };
+        };
+        responses: {
+            /** @description Resend started */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ResendResponse"];
+                };
+            };
+        };
+    };
+    estimateWebhookResend: {
+        parameters: {
+            query: {
+                since: string;
+            };
+            header?: never;
+            path: {
+                webhookId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Deliveries counted */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ResendEstimateResponse"];
+                };
+            };
+        };
+    };
+    estimateAppResend: {
+        parameters: {
+            query: {
+                since: string;
+            };
+            header?: never;
+            path: {
+                appId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Deliveries counted */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ResendEstimateResponse"];
+                };
+            };
+        };
+    };
+    listMessages: {
+        parameters: {
+            query?: {
+                appId?: string;
+                webhookId?: string;
+                /** @description Only messages of exactly this type */
+                eventType?: string;
+                /** @description Only messages with exactly this tag */
+                tag?: string;
+                /** @description Only messages with this external id */
+                externalId?: string;
+                status?: components["schemas"]["DeliveryStatus"];
+                /** @description Only messages whose delivery to `webhookId` has this status. `status` is that of the message, which may have deliveries to other webhooks */
+                deliveryStatus?: components["schemas"]["DeliveryStatus"];
+                /** @description Created at this time or later */
+                from?: string;
+                /** @description Created at this time or earlier */
+                to?: string;
+                /** @description Most entries that the page may hold */
+                limit?: number;
+                /** @description `nextCursor` of the previous page */
+                cursor?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Messages found */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ListedMessageListResponse"];
+                };
+            };
+        };
+    };
+    createMessage: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["CreateMessage"];
+            };
+        };
+        responses: {
+            /** @description Message accepted */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CreatedMessageResponse"];
+                };
+            };
+        };
+    };
+    getMessage: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                messageId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Message found */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["MessageResponse"];
+                };
+            };
+        };
+    };
+    listMessageDeliveries: {
+        parameters: {
+            query?: {
+                /** @description Most entries that the page may hold */
+                limit?: number;
+                /** @description `nextCursor` of the previous page */
+                cursor?: string;
+            };
+            header?: never;
+            path: {
+                messageId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Deliveries found */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DeliveryListResponse"];
+                };
+            };
+        };
+    };
+    getDelivery: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                deliveryId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Delivery found */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DeliveryResponse"];
+                };
+            };
+        };
+    };
+    resendDelivery: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                deliveryId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": Record<string, never>;
+            };
+        };
+        responses: {
+            /** @description Resend started */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DeliveryResponse"];
+                };
+            };
+        };
+    };
+    listResends: {
+        parameters: {
+            query?: {
+                /** @description Only those of the whole app, not of its webhooks and deliveries */
+                appId?: string;
+                /** @description Only those of the webhook, and of single deliveries to it */
+                webhookId?: string;
+                /** @description Most entries that the page may hold */
+                limit?: number;
+                /** @description `nextCursor` of the previous page */
+                cursor?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Resends found */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ResendListResponse"];
+                };
+            };
+        };
+    };
+    getResend: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                resendId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Resend found */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ResendResponse"];
+                };
+            };
+        };
+    };
+    abortResend: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                resendId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": Record<string, never>;
+            };
+        };
+        responses: {
+            /** @description Abort asked */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ResendResponse"];
+                };
+            };
+        };
+    };
+    getSourceIps: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Source addresses found */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SourceIpsResponse"];
+                };
+            };
+        };
+    };
+    listApiKeys: {
+        parameters: {
+            query?: {
+                /** @description Most entries that the page may hold */
+                limit?: number;
+                /** @description Number of entries to skip before the page */
+                skip?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description API keys found */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ApiKeyListResponse"];
+                };
+            };
+        };
+    };
+    createApiKey: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["CreateApiKey"];
+            };
+        };
+        responses: {
+            /** @description API key created */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CreatedApiKeyResponse"];
+                };
+            };
+        };
+    };
+    rotateApiKey: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                keyId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["RotateApiKey"];
+            };
+        };
+        responses: {
+            /** @description API key created */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CreatedApiKeyResponse"];
+                };
+            };
+        };
+    };
+    revokeApiKey: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                keyId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description API key revoked */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["EmptyResponse"];
+                };
+            };
+        };
+    };
+    getMe: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description API key found */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["MeResponse"];
+                };
+            };
+        };
+    };
+    listSigningKeys: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Signing keys found */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SigningKeyListResponse"];
+                };
+            };
+        };
+    };
+    rotateSigningKey: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["RotateSigningKey"];
+            };
+        };
+        responses: {
+            /** @description Signing key created */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SigningKeyResponse"];
+                };
+            };
+        };
+    };
+    listAuditEvents: {
+        parameters: {
+            query?: {
+                action?: "company.created" | "company.suspended" | "company.resumed" | "company.exported" | "company.deleted" | "api_key.created" | "api_key.rotated" | "api_key.revoked" | "signing_key.rotated" | "dashboard_link.created" | "dashboard.signed_in" | "portal_link.created" | "portal_link.revoked" | "portal.signed_in" | "portal_settings.updated" | "project.created" | "project.updated" | "project.deleted" | "app.created" | "app.updated" | "app.deleted" | "webhook.created" | "webhook.updated" | "webhook.deleted" | "webhook.secret_rotated" | "webhook.secrets_read" | "webhook.tested" | "resend.started" | "resend.aborted" | "dead_letters.replayed" | "encryption_keys.rotated";
+                /** @description Id of the API key that did it, `admin` for operators, or `system` for Posthorn itself */
+                actor?: string;
+                /** @description Id of what it was done to */
+                targetId?: string;
+                /** @description Recorded at this time or later */
+                from?: string;
+                /** @description Recorded at this time or earlier */
+                to?: string;
+                /** @description Most entries that the page may hold */
+                limit?: number;
+                /** @description `nextCursor` of the previous page */
+                cursor?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Audit events found */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AuditEventListResponse"];
+                };
+            };
+        };
+    };
+    getStats: {
+        parameters: {
+            query?: {
+                /** @description What one point stands for */
+                step?: "minute" | "hour" | "day";
+                /** @description Defaults to 60 minutes, 24 hours or 30 days before `to`, by `step` */
+                from?: string;
+                /** @description Not included. Defaults to the time of the request */
+                to?: string;
+                /** @description Only attempts to this webhook */
+                webhookId?: string;
+                /** @description Only attempts to the webhooks of this app. Not together with `webhookId` */
+                appId?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Statistics found */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["StatsResponse"];
+                };
+            };
+        };
+    };
+    getOverview: {
+        parameters: {
+            query?: {
+                /** @description The time up to now that is counted */
+                range?: "1h" | "24h" | "7d" | "30d";
+                /** @description Only what concerns this app */
+                appId?: string;
+                /** @description Only this webhook. Not together with `appId` */
+                webhookId?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Overview found */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OverviewResponse"];
+                };
+            };
+        };
+    };
+    listFailures: {
+        parameters: {
+            query?: {
+                /** @description Widened to a whole hour. Defaults to 24 hours ago, and is at most 31 days ago */
+                since?: string;
+                /** @description Only the webhooks of this app */
+                appId?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Failures found */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["FailureGroupListResponse"];
+                };
+            };
+        };
+    };
+    findById: {
+        parameters: {
+            query: {
+                /** @description Of a project, app, webhook, message, delivery, attempt, resend or API key */
+                id: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Found */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["FoundResponse"];
+                };
+            };
+        };
+    };
+    listCircuits: {
+        parameters: {
+            query?: {
+                /** @description Only the webhooks of this app */
+                appId?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Circuits found */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenCircuitListResponse"];
+                };
+            };
+        };
+    };
+    findApps: {
+        parameters: {
+            query?: {
+                /** @description Part of the name, in any case, or the whole id or uid */
+                text?: string;
+                /** @description Most entries that the page may hold */
+                limit?: number;
+                /** @description `nextCursor` of the previous page */
+                cursor?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Apps found */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["FoundAppListResponse"];
+                };
+            };
+        };
+    };
+    getAppCounts: {
+        parameters: {
+            query: {
+                /** @description Only these, at most 20, with commas between them */
+                ids: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Apps counted */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AppCountsListResponse"];
+                };
+            };
+        };
+    };
+    findWebhooks: {
+        parameters: {
+            query?: {
+                /** @description Part of the URL, the name or an event type, in any case, or the whole id or uid */
+                text?: string;
+                /** @description Only these, at most 100, with commas between them */
+                ids?: string;
+                /** @description Only the webhooks of this app */
+                appId?: string;
+                /** @description Most entries that the page may hold */
+                limit?: number;
+                /** @description `nextCursor` of the previous page */
+                cursor?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Webhooks found */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["FoundWebhookListResponse"];
+                };
+            };
+        };
+    };
+    createPortalLink: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                appId: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["CreatePortalLink"];
+            };
+        };
+        responses: {
+            /** @description Portal link created */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PortalLinkResponse"];
+                };
+            };
+        };
+    };
+    listPortalLinks: {
+        parameters: {
+            query?: {
+                /** @description Only the links to the portal of this app */
+                appId?: string;
+                /** @description Most entries that the page may hold */
+                limit?: number;
+                /** @description Number of entries to skip before the page */
+                skip?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Portal links found */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ListedPortalLinkListResponse"];
+                };
+            };
+        };
+    };
+    revokePortalLink: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                linkId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Portal link revoked */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["EmptyResponse"];
+                };
+            };
+        };
+    };
+    getPortalSettings: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Portal settings found */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PortalSettingsResponse"];
+                };
+            };
+        };
+    };
+    updatePortalSettings: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["UpdatePortalSettings"];
+            };
+        };
+        responses: {
+            /** @description Portal settings updated */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PortalSettingsResponse"];
+                };
+            };
+        };
+    };
+}
+
+/** Why the API refuses a request (docs/decisions/0004-api-errors.md). */
+export type ErrorCode =
+  /** 400: the request is not valid HTTP, or has not exactly one valid `Host`. */
+  | 'malformed_request'
+  /** 400: fields, headers or query parameters are wrong; `errors` lists every problem. */
+  | 'invalid_request'
+  /** 400: the request has the header `webhook-id`: it is a delivery of a webhook that points to this API. */
+  | 'delivery_refused'
+  /** 401: the API key is missing or not valid. */
+  | 'unauthorized'
+  /** 403: `companyid` is not the company of the API key. */
+  | 'company_mismatch'
+  /** 403: the company of the API key is suspended. */
+  | 'company_suspended'
+  /** 403: the API key does not have the scope of the route, or may be used for one app only. */
+  | 'insufficient_scope'
+  /** 408: the request did not arrive in time. */
+  | 'request_timeout'
+  /** 417: `Expect` asks for something other than `100-continue`. */
+  | 'expectation_failed'
+  /** 429: the company or the client address sent too many requests. */
+  | 'rate_limited'
+  /** 429: the client address sent too many wrong API keys; a valid key that is in use still works. */
+  | 'too_many_wrong_keys'
+  /** 431: the headers are more than 100, or have more than 16,384 bytes. */
+  | 'headers_too_large'
+  /** 500: a fault of the service; report the `requestId`. */
+  | 'internal_error'
+  /** 501: `Transfer-Encoding` is something other than `chunked`, or the method is CONNECT. */
+  | 'not_implemented'
+  /** 503: the request cannot be stored now; send it again. */
+  | 'unavailable'
+  /** 400: the body is not UTF-8, is not a JSON object, repeats a key, or is nested deeper than 64 levels. */
+  | 'invalid_json'
+  /** 400: the body ended before its announced length. */
+  | 'incomplete_body'
+  /** 400: the body comes in more than 1,024 chunks, with fewer than four bytes in the mean. */
+  | 'chunks_too_small'
+  /** 413: the body has more than 262,144 bytes. */
+  | 'body_too_large'
+  /** 415: the body is not JSON, or is compressed. */
+  | 'unsupported_media_type'
+  /** 404: the address does not exist. */
+  | 'route_not_found'
+  /** 405: the address does not support the method; `Allow` lists those that it does. */
+  | 'method_not_allowed'
+  /** 404: it does not exist, or belongs to another company. */
+  | 'not_found'
+  /** 409: the delivery has no final state yet. */
+  | 'delivery_pending'
+  /** 409: the company, project, app, webhook or message would have more than it may; the message names the limit and its setting. */
+  | 'quota_exceeded'
+  /** 409: another project, app or webhook of the company has the `uid`; for an upsert, one with another owner or environment. */
+  | 'uid_taken'
+  /** 409: a link made the API key, which nobody knows. */
+  | 'key_of_link'
+  /** 409: a resend of it is running. */
+  | 'resend_running'
+  /** 409: the webhook of the delivery was deleted. */
+  | 'webhook_deleted'
+  /** 409: the webhook is disabled. */
+  | 'webhook_disabled'
+  /** 409: the payload of the message was erased, because its app stores payloads until they are delivered. */
+  | 'payload_erased'
+  /** 409: the first request with this key is still running. */
+  | 'idempotency_key_running'
+  /** 422: the key was used with another body, or with another id in the address. */
+  | 'idempotency_key_reused';

@@ -1,0 +1,284 @@
+import { apiErrorOf, ApiError, ConnectionError, PosthornError, TimeoutError } from './errors.ts';
+import type { Problem } from './schema.ts';
+
+/** A `Retry-After` beyond this is not waited for: the usual delay counts. */
+const MAX_RETRY_AFTER_MS = 60_000;
+const FIRST_DELAY_MS = 500;
+const MAX_DELAY_MS = 8_000;
+/** Of a delay. Clients that failed together do not come back together. */
+const MAX_JITTER = 0.25;
+/** Timers of every runtime fire at once for more. */
+const MAX_TIMER_MS = 2 ** 31 - 1;
+const RETRYABLE_STATUSES: ReadonlySet<number> = new Set([408, 429, 500, 502, 503, 504]);
+
+/** Options of one call. They take the place of those of the client. */
+export interface RequestOptions {
+  /** Ends the call, whose promise then rejects with the reason of the signal. */
+  signal?: AbortSignal | undefined;
+  /** How long each attempt may take, to the last byte of its answer. */
+  timeoutMs?: number | undefined;
+  /** How often an attempt that failed is repeated. */
+  maxRetries?: number | undefined;
+}
+
+/** Options of a call that the API carries out once for each key (docs/contract.md C8). */
+export interface CreateOptions extends RequestOptions {
+  /**
+   * 1 to 255 printable ASCII characters; a random one by default. Set your own, such as the id of your event, when your
+   * process may end before the answer comes and send again: the API keeps keys for 24 hours.
+   */
+  idempotencyKey?: string | undefined;
+}
+
+export interface Logger {
+  /** Each attempt and how it ended. */
+  debug(message: string): void;
+  /** Each failure that is followed by a retry. */
+  warn(message: string): void;
+}
+
+export interface TransportSettings {
+  apiKey: string | (() => string | Promise<string>);
+  /** Without a slash at its end. */
+  baseUrl: string;
+  timeoutMs: number;
+  maxRetries: number;
+  fetch: (url: string, init: RequestInit) => Promise<Response>;
+  logger: Logger | undefined;
+}
+
+export interface ApiRequest {
+  method: string;
+  /** Below /api/v1, with its query. */
+  path: string;
+  /** JSON. */
+  body: string | undefined;
+  /** Null for an operation that takes none. */
+  idempotencyKey: string | null;
+  options: RequestOptions;
+}
+
+/** What a call returns with `withResponse()`. */
+export interface Answer<T> {
+  data: T;
+  /** Its body was read already. */
+  response: Response;
+  /** Identifies the request in the logs of the service. */
+  requestId: string | null;
+}
+
+/** The envelope of a success (docs/contract.md C2). */
+export interface Envelope {
+  data?: unknown;
+  nextCursor?: string | null;
+}
+
+/** Makes requests: authentication, time limits and retries. It alone knows the API key, which it never shows. */
+export class Transport {
+  readonly #settings: TransportSettings;
+
+  constructor(settings: TransportSettings) {
+    this.#settings = settings;
+  }
+
+  /** Resolves with the envelope of the success. Rejects with a PosthornError, or the reason of the caller's signal. */
+  async send(request: ApiRequest): Promise<Answer<Envelope>> {
+    const { options, idempotencyKey } = request;
+    const maxRetries = options.maxRetries ?? this.#settings.maxRetries;
+    for (let retries = 0; ; retries += 1) {
+      try {
+        return await this.#attempt(request, retries);
+      } catch (error) {
+        if (!(error instanceof PosthornError)) throw error;
+        if (idempotencyKey !== null) error.idempotencyKey = idempotencyKey;
+        if (retries >= maxRetries || !isRetryable(request, error)) throw error;
+        const delayMs = retryDelayMs(error, retries, Math.random());
+        const { method, path } = request;
+        this.#settings.logger?.warn(
+          `${method} ${path} failed (${error.message}); retry ${retries + 1} of ${maxRetries} in ${delayMs} ms`,
+        );
+        await wait(delayMs, options.signal);
+      }
+    }
+  }
+
+  async #attempt(request: ApiRequest, retries: number): Promise<Answer<Envelope>> {
+    const { method, path, body, options } = request;
+    const { baseUrl, fetch, logger } = this.#settings;
+    options.signal?.throwIfAborted();
+    const headers = await this.#headersOf(request, retries);
+    const timeoutMs = options.timeoutMs ?? this.#settings.timeoutMs;
+    const startedMs = performance.now();
+    const { response, text } = await within(
+      { timeoutMs, signal: options.signal },
+      async (signal) => {
+        // A redirect would make a GET of a POST. API addresses have none.
+        const init = { method, headers, body: body ?? null, signal, redirect: 'manual' } as const;
+        try {
+          const answer = await fetch(`${baseUrl}/api/v1${path}`, init);
+          return { response: answer, text: await answer.text() };
+        } catch (error) {
+          const message = `Cannot connect, or the answer broke off: ${reasonOf(error)}`;
+          throw new ConnectionError(message, { cause: error });
+        }
+      },
+    );
+    logger?.debug(
+      `${method} ${path}: ${response.status} in ${Math.round(performance.now() - startedMs)} ms`,
+    );
+    return answerOf(response, text);
+  }
+
+  async #headersOf(
+    { body, idempotencyKey }: ApiRequest,
+    retries: number,
+  ): Promise<Record<string, string>> {
+    return {
+      accept: 'application/json',
+      authorization: `Bearer ${await this.#readKey()}`,
+      'x-posthorn-retry-count': String(retries),
+      ...(body !== undefined && { 'content-type': 'application/json' }),
+      ...(idempotencyKey !== null && { 'idempotency-key': idempotencyKey }),
+    };
+  }
+
+  /** Checks the key by itself: the error of `fetch` would show a header that is not valid. */
+  async #readKey(): Promise<string> {
+    const { apiKey } = this.#settings;
+    const key = (typeof apiKey === 'string' ? apiKey : await apiKey()).trim();
+    if (!/^[\x21-\x7e]+$/.test(key)) {
+      throw new TypeError('The API key is empty, or has characters that no API key has');
+    }
+    return key;
+  }
+}
+
+/**
+ * Runs work with a signal that ends it at the time limit, with a TimeoutError, or with the caller's signal, with its
+ * reason. It listens to that one by hand: `AbortSignal.any` keeps memory for each call as long as the caller's lives.
+ */
+export async function within<T>(
+  { timeoutMs, signal: outer }: { timeoutMs: number; signal: AbortSignal | undefined },
+  work: (signal: AbortSignal) => Promise<T>,
+): Promise<T> {
+  const controller = new AbortController();
+  const abort = (): void => {
+    controller.abort();
+  };
+  const timer = setTimeout(abort, Math.min(timeoutMs, MAX_TIMER_MS));
+  outer?.addEventListener('abort', abort, { once: true });
+  try {
+    return await work(controller.signal);
+  } catch (error) {
+    outer?.throwIfAborted();
+    if (!controller.signal.aborted) throw error;
+    throw new TimeoutError(`Not complete within ${timeoutMs} ms`, { cause: error });
+  } finally {
+    clearTimeout(timer);
+    outer?.removeEventListener('abort', abort);
+  }
+}
+
+/** What is behind "fetch failed". */
+function reasonOf(error: unknown): string {
+  const { code, message } = causesOf(error).at(-1) ?? {};
+  // The error of several connections has an empty message.
+  return String(message === '' ? code : (message ?? error));
+}
+
+/** The error with its causes, outermost first. Of several connections that failed at once, the first one counts. */
+function causesOf(error: unknown): Record<string, unknown>[] {
+  if (!isObject(error)) return [];
+  const { cause, errors } = error;
+  return [error, ...causesOf(cause ?? (Array.isArray(errors) ? errors[0] : null))];
+}
+
+/** Node's code, Bun's code, and the text of Deno. */
+const REFUSED = /ECONNREFUSED|ConnectionRefused|connection refused/i;
+
+/** Returns whether nothing of the request has reached the API. */
+function wasRefused(error: PosthornError): boolean {
+  const causes = causesOf(error.cause);
+  return causes.some(({ code, message }) => REFUSED.test(`${String(code)} ${String(message)}`));
+}
+
+/** A POST without a key may have been carried out, unless its connection was refused. */
+function isRetryable({ method, idempotencyKey }: ApiRequest, error: PosthornError): boolean {
+  const isTransient =
+    !(error instanceof ApiError) ||
+    RETRYABLE_STATUSES.has(error.status) ||
+    error.code === 'idempotency_key_running';
+  return isTransient && (method !== 'POST' || idempotencyKey !== null || wasRefused(error));
+}
+
+/** `random` is from 0 to 1. */
+export function retryDelayMs(error: PosthornError, retries: number, random: number): number {
+  const retryAfterMs = error instanceof ApiError ? error.retryAfterMs : undefined;
+  if (retryAfterMs !== undefined && retryAfterMs <= MAX_RETRY_AFTER_MS) return retryAfterMs;
+  const delayMs = Math.min(FIRST_DELAY_MS * 2 ** retries, MAX_DELAY_MS);
+  return Math.round(delayMs * (1 - MAX_JITTER * random));
+}
+
+/** Rejects with the reason of the signal. */
+export function wait(ms: number, signal: AbortSignal | undefined): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const abort = (): void => {
+      clearTimeout(timer);
+      // The caller's reason, whatever it is, as `throwIfAborted` throws it.
+      reject(signal?.reason as Error);
+    };
+    const timer = setTimeout(() => {
+      signal?.removeEventListener('abort', abort);
+      resolve();
+    }, ms);
+    if (signal?.aborted) abort();
+    else signal?.addEventListener('abort', abort, { once: true });
+  });
+}
+
+function answerOf(response: Response, text: string): Answer<Envelope> {
+  const body = parseObject(text);
+  const requestId = response.headers.get('x-request-id');
+  if (!response.ok) throw failureOf(response, body ?? {}, requestId);
+  if (!body) throw new ConnectionError('The answer is not from Posthorn, or broke off');
+  return { data: body, response, requestId };
+}
+
+function failureOf(
+  { status, headers }: Response,
+  { code, message, errors }: Partial<Record<string, unknown>>,
+  requestId: string | null,
+): ApiError {
+  const location = headers.get('location');
+  const retryAfterMs = parseRetryAfter(headers.get('retry-after'), Date.now());
+  return apiErrorOf({
+    status,
+    code: typeof code === 'string' ? code : 'unknown',
+    message:
+      typeof message === 'string'
+        ? message
+        : `The answer has the status ${status}${location === null ? '' : ` and leads to ${location}`}`,
+    requestId,
+    ...(Array.isArray(errors) && { errors: errors as Problem[] }),
+    ...(retryAfterMs !== null && { retryAfterMs }),
+  });
+}
+
+/** Returns milliseconds from seconds or a date; null when it is neither. */
+export function parseRetryAfter(value: string | null, nowMs: number): number | null {
+  if (value === null) return null;
+  const ms = /^\s*\d+(\.\d+)?\s*$/.test(value) ? Number(value) * 1_000 : Date.parse(value) - nowMs;
+  return Number.isNaN(ms) ? null : Math.max(0, Math.ceil(ms));
+}
+
+function parseObject(text: string): Record<string, unknown> | null {
+  try {
+    const value: unknown = JSON.parse(text);
+    return isObject(value) ? value : null;
+  } catch {
+    return null;
+  }
+}
+
+const isObject = (value: unknown): value is Record<string, unknown> =>
+  typeof value === 'object' && value !== null;
