@@ -4,6 +4,10 @@ import {
   installReference,
 } from '../../libs/verify/check/compare-with-python.ts';
 import { findDisagreement } from '../../libs/verify/check/random-bodies.ts';
+import { startFaultyProxy } from '../../libs/client/check/faulty-proxy.ts';
+import { sendMany, startCountingApi } from '../../libs/client/check/send-through-faults.ts';
+import { collectGarbage } from '../../test/support/process/collect-garbage.ts';
+import { createRandom } from '../../test/support/samples/seeded-random.ts';
 import {
   type BuiltPackage,
   buildPackage,
@@ -18,7 +22,9 @@ import { QUICK_RUNTIMES, RUNTIMES, writeTestPrograms } from './runtimes.ts';
 const USAGE = `npm run packages -- build            write the packages that npm publishes
 npm run packages -- check [--quick]  and check them: manifest, types, sizes, each runtime, Python's reference library
 npm run packages -- agree [--bodies 1000000] [--seed N]
-                                     compare @posthorn/verify with the reference library on random bodies`;
+                                     compare @posthorn/verify with the reference library on random bodies
+npm run packages -- send [--sends 100000] [--seed N]
+                                     send messages with @posthorn/client through faults, and watch its memory`;
 
 const PYTHON_BODIES = 2_000;
 
@@ -102,11 +108,46 @@ async function agree(bodies: number, seed: number): Promise<void> {
   });
 }
 
+/** Of the requests. */
+const FAULTS_SHARE = 0.3;
+/** Of the heap after a tenth and after all sends. Sends that keep 100 bytes each would need 9 MB. */
+const MAX_GROWTH_BYTES = 4 * 2 ** 20;
+
+/** Sends messages to an API in this process through a proxy with faults. */
+async function sendThroughFaults(sends: number, seed: number): Promise<void> {
+  console.log(`${sends} sends, --seed ${seed}`);
+  const heaps: number[] = [];
+  await check('@posthorn/client: sends through faults', nothing, async () => {
+    const api = await startCountingApi(sends);
+    const faults = { share: FAULTS_SHARE, random: createRandom(seed) };
+    const proxy = await startFaultyProxy(api.baseUrl, faults);
+    const onProgress = (sent: number): void => {
+      if (sent % Math.ceil(sends / 10) !== 0) return;
+      collectGarbage();
+      heaps.push(process.memoryUsage().heapUsed);
+      console.log(`${sent} sent, heap ${(Number(heaps.at(-1)) / 2 ** 20).toFixed(1)} MiB`);
+    };
+    const { baseUrl } = proxy;
+    try {
+      const limits = { sends, timeoutMs: 5_000, onProgress };
+      await sendMany({ baseUrl, apiKey: 'phk_1', appId: 'app_1', ...limits });
+    } finally {
+      await Promise.all([proxy.close(), api.close()]);
+    }
+    const wrong = api.accepted.filter((count) => count !== 1).length;
+    if (wrong > 0) throw new Error(`${wrong} messages were not accepted exactly once`);
+    const growth = Number(heaps.at(-1)) - Number(heaps[0]);
+    if (growth > MAX_GROWTH_BYTES) throw new Error(`the heap grew by ${growth} bytes`);
+    return `each accepted once, through ${JSON.stringify(proxy.counts)}`;
+  });
+}
+
 const { values, positionals } = parseArgs({
   allowPositionals: true,
   options: {
     quick: { type: 'boolean', default: false },
     bodies: { type: 'string', default: '1000000' },
+    sends: { type: 'string', default: '100000' },
     seed: { type: 'string', default: String(Date.now() % 1_000_000) },
   },
 });
@@ -119,6 +160,9 @@ switch (positionals.join(' ')) {
     break;
   case 'agree':
     await agree(Number(values.bodies), Number(values.seed));
+    break;
+  case 'send':
+    await sendThroughFaults(Number(values.sends), Number(values.seed));
     break;
   default:
     console.error(USAGE);

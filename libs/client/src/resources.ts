@@ -193,7 +193,7 @@ export class Deliveries extends Resource {
     return this.api.call('GET', '/deliveries/{deliveryId}', { id: deliveryId, options });
   }
 
-  /** Makes a delivery in a final state pending again. */
+  /** Makes one more attempt of a delivery in a final state. It is not retried. */
   resend(deliveryId: string, options?: CreateOptions): ApiPromise<Delivery> {
     return this.api.create('/deliveries/{deliveryId}/resend', { id: deliveryId, options });
   }
