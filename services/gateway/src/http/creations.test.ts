@@ -260,8 +260,16 @@ describe('the use of a key that another request has claimed', () => {
     ['repeat', { status: 'done', heldMs: DAY_MS - 1, ageMs: DAY_MS - 1 }],
     ['expired', { status: 'done', heldMs: 0, ageMs: DAY_MS }],
   ] as const)('is %s: %j', (use, found) => {
-    expect(useOf({ ...claimed, ...found }, true)).toBe(use);
-    if (use !== 'expired') expect(useOf({ ...claimed, ...found }, false)).toBe('reused');
+    expect(useOf({ ...claimed, ...found }, () => true)).toBe(use);
+    if (use !== 'expired') expect(useOf({ ...claimed, ...found }, () => false)).toBe('reused');
+  });
+
+  test('is expired without being opened: the encryption key may be gone', () => {
+    const old = { ...claimed, status: 'done', heldMs: 0, ageMs: DAY_MS } as const;
+    const open = (): never => {
+      throw new Error('no such key');
+    };
+    expect(useOf(old, open)).toBe('expired');
   });
 });
 

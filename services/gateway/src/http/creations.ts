@@ -92,7 +92,7 @@ async function createKeyed(
   const found = await keys.claim(place, own);
   if (!found) return createAndKeep(deps, { place, route, ...own }, steps, false);
   if (found === 'undecided') throw keyRunning();
-  switch (useOf(found, isSameRequest(deps, request, found))) {
+  switch (useOf(found, () => isSameRequest(deps, request, found))) {
     case 'repeat':
       return steps.showAgain(await readAgain(deps, request, found));
     case 'reused':
@@ -147,9 +147,10 @@ type KeyUse =
   /** The key is older than keys are kept. */
   | 'expired';
 
-export function useOf(found: ClaimedCreation, isSame: boolean): KeyUse {
+/** `isSame` is not called for an expired key, whose encryption key may be gone (docs/secrets.md). */
+export function useOf(found: ClaimedCreation, isSame: () => boolean): KeyUse {
   if (found.ageMs >= KEPT_MS) return 'expired';
-  if (!isSame) return 'reused';
+  if (!isSame()) return 'reused';
   if (found.status === 'done') return 'repeat';
   return found.status === 'running' && found.heldMs < CLAIM_LASTS_MS ? 'running' : 'abandoned';
 }
