@@ -64,10 +64,10 @@ export const success =
 
 /** A failure as the API describes it. */
 export const failure =
-  (status: number, code: string, headers: Record<string, string> = {}): Step =>
+  (status: number, code: string, headers: Record<string, string> = {}, more: object = {}): Step =>
   (response) => {
     response.writeHead(status, { ...JSON_TYPE, 'x-request-id': 'request-2', ...headers });
-    response.end(JSON.stringify({ success: false, message: `It is ${code}.`, code }));
+    response.end(JSON.stringify({ success: false, message: `It is ${code}.`, code, ...more }));
   };
 
 /** The connection is reset before an answer. */

@@ -1,4 +1,4 @@
-import type { ErrorCode, Problem } from './schema.ts';
+import type { ErrorCode, MessageResult, Problem } from './schema.ts';
 
 /** The base of everything that the client throws by itself. Wrong arguments are a TypeError. */
 export class PosthornError extends Error {
@@ -8,6 +8,11 @@ export class PosthornError extends Error {
    * with this key as its option, it is safe to send again for 24 hours, and changes nothing twice.
    */
   idempotencyKey?: string;
+  /**
+   * Of `sendMany`: what became of each message before the request that failed, in their order. Null for a message without
+   * a result, which may have been stored only when it was in that request.
+   */
+  results?: readonly (MessageResult | null)[];
 }
 
 /** The API could not be reached, or its answer broke off. */

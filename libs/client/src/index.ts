@@ -12,7 +12,7 @@ export {
   TimeoutError,
   ValidationError,
 } from './errors.ts';
-export type { SendMessage, WaitOptions } from './messages.ts';
+export type { SendManyMessage, SendMessage, WaitOptions } from './messages.ts';
 export { Posthorn, type PosthornOptions } from './posthorn.ts';
 export type { UpdateOptions } from './resources.ts';
 export type { ApiPromise, List, Page } from './results.ts';

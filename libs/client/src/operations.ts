@@ -1,6 +1,13 @@
 import { ApiPromise, List, type Position } from './results.ts';
 import type { paths } from './schema.ts';
-import type { Answer, ApiRequest, CreateOptions, Envelope, Transport } from './transport.ts';
+import type {
+  Answer,
+  ApiRequest,
+  CreateOptions,
+  Envelope,
+  RequestOptions,
+  Transport,
+} from './transport.ts';
 
 export type Method = 'GET' | 'POST' | 'PUT' | 'DELETE';
 
@@ -65,6 +72,11 @@ export class Operations {
     this.#transport = transport;
   }
 
+  /** Of every call that has none of its own. */
+  get signal(): AbortSignal | undefined {
+    return this.#transport.signal;
+  }
+
   call<M extends Method, P extends PathOf<M>>(
     method: M,
     path: P,
@@ -77,6 +89,11 @@ export class Operations {
       idempotencyKey: null,
       options,
     }));
+  }
+
+  /** How often a call with these options is repeated. */
+  maxRetries(options: RequestOptions): number {
+    return this.#transport.maxRetries(options);
   }
 
   /** A POST that the API carries out once for each `Idempotency-Key`. A function returns a body that is JSON already. */

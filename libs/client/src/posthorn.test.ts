@@ -20,6 +20,8 @@ const CALLS: Record<OperationId, (client: Posthorn) => PromiseLike<unknown>> = {
   getApp: ({ apps }) => apps.get('ID'),
   updateApp: ({ apps }) => apps.update('ID', {}),
   deleteApp: ({ apps }) => apps.delete('ID'),
+  holdApp: ({ apps }) => apps.hold('ID'),
+  resumeApp: ({ apps }) => apps.resume('ID'),
   findApps: ({ apps }) => apps.find(),
   getAppCounts: ({ apps }) => apps.counts(['app_1']),
   createWebhook: ({ webhooks }) => webhooks.create({ url: 'https://example.com' }),
@@ -30,17 +32,27 @@ const CALLS: Record<OperationId, (client: Posthorn) => PromiseLike<unknown>> = {
   rotateWebhookSecret: ({ webhooks }) => webhooks.rotateSecret('ID'),
   testWebhook: ({ webhooks }) => webhooks.test('ID'),
   getWebhookHealth: ({ webhooks }) => webhooks.health('ID'),
+  holdWebhook: ({ webhooks }) => webhooks.hold('ID'),
+  resumeWebhook: ({ webhooks }) => webhooks.resume('ID'),
   findWebhooks: ({ webhooks }) => webhooks.find(),
   createMessage: ({ messages }) => messages.send({ appId: 'app_1', payload: {} }),
+  createMessages: ({ messages }) => messages.sendMany([{ appId: 'app_1', payload: {} }]),
   listMessages: ({ messages }) => messages.list(),
   getMessage: ({ messages }) => messages.get('ID'),
+  erasePayload: ({ messages }) => messages.erasePayload('ID'),
+  eraseResponses: ({ deliveries }) => deliveries.eraseResponses('ID'),
   listMessageDeliveries: ({ messages }) => messages.listDeliveries('ID'),
   getDelivery: ({ deliveries }) => deliveries.get('ID'),
+  listDeliveries: ({ deliveries }) => deliveries.list(),
+  cancelDelivery: ({ deliveries }) => deliveries.cancel('ID'),
+  cancelPendingDeliveries: ({ webhooks }) => webhooks.cancelPending('ID'),
   resendDelivery: ({ deliveries }) => deliveries.resend('ID'),
   startWebhookResend: ({ resends }) => resends.startForWebhook('ID', { since: SINCE }),
   startAppResend: ({ resends }) => resends.startForApp('ID', { since: SINCE }),
   estimateWebhookResend: ({ resends }) => resends.estimateForWebhook('ID', { since: SINCE }),
   estimateAppResend: ({ resends }) => resends.estimateForApp('ID', { since: SINCE }),
+  startReplay: ({ resends }) => resends.startReplay('ID', { since: SINCE }),
+  estimateReplay: ({ resends }) => resends.estimateReplay('ID', { since: SINCE }),
   listResends: ({ resends }) => resends.list(),
   getResend: ({ resends }) => resends.get('ID'),
   abortResend: ({ resends }) => resends.abort('ID'),
@@ -102,7 +114,8 @@ async function callOf(operationId: OperationId) {
       const line = `${method} ${pathname}`;
       requests.push({ line, query: searchParams, headers: new Headers(headers) });
       const isFirst = requests.length === 1;
-      const page = isFirst ? { data: FULL_PAGE, nextCursor: 'c' } : { data: [], nextCursor: null };
+      const data = operationId === 'createMessages' ? { results: [{}] } : FULL_PAGE;
+      const page = isFirst ? { data, nextCursor: 'c' } : { data: [], nextCursor: null };
       return Promise.resolve(Response.json({ success: true, ...page }));
     },
   });

@@ -40,6 +40,8 @@ export interface PosthornOptions {
   fetch?: ((url: string, init: RequestInit) => Promise<Response>) | undefined;
   /** Receives a line about each attempt and retry, without API key and body; `console` will do. */
   logger?: Logger | undefined;
+  /** Ends every call, as the option of a call does, which counts instead of this one. */
+  signal?: AbortSignal | undefined;
   /** A browser shows the API key to whoever uses it. The client refuses to start in one without this. */
   dangerouslyAllowBrowser?: boolean | undefined;
 }
@@ -109,6 +111,7 @@ function settingsOf(options: PosthornOptions): ConstructorParameters<typeof Tran
     // Called as a function of no object, which browsers and workers require.
     fetch: options.fetch ?? ((url, init) => fetch(url, init)),
     logger: options.logger,
+    signal: options.signal,
   };
 }
 

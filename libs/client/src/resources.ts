@@ -5,6 +5,8 @@ import type {
   App,
   AppCounts,
   AuditEvent,
+  BeginHold,
+  CancelPending,
   CreateApiKey,
   CreateApp,
   CreatedApiKey,
@@ -13,15 +15,21 @@ import type {
   CreateProject,
   CreateWebhook,
   Delivery,
+  EndHold,
+  ErasedResponses,
   FailureGroup,
   FoundApp,
   FoundWebhook,
+  ListedDelivery,
   ListedPortalLink,
   OpenCircuit,
   Overview,
+  PendingCancelled,
   PortalLink,
   PortalSettings,
   Project,
+  ReplayEstimate,
+  ReplayMissing,
   Resend,
   ResendEstimate,
   ResendFailed,
@@ -115,8 +123,21 @@ export class Apps extends Resource {
     return this.api.call('DELETE', '/apps/{appId}', { id: appId, options });
   }
 
-  /** Finds apps of all projects by a part of the name, or by id. */
-  find(query?: QueryOf<'GET', '/find-apps'>, options?: RequestOptions): List<FoundApp> {
+  /** Lets the deliveries of all its webhooks wait, those that it gets later too, until `resume` or `until`. */
+  hold(appId: string, hold?: BeginHold, options?: RequestOptions): ApiPromise<App> {
+    return this.api.call('POST', '/apps/{appId}/hold', { id: appId, body: hold, options });
+  }
+
+  /** Ends the hold: what waits is delivered in the background, oldest first. */
+  resume(appId: string, pace?: EndHold, options?: RequestOptions): ApiPromise<App> {
+    return this.api.call('POST', '/apps/{appId}/resume', { id: appId, body: pace, options });
+  }
+
+  /** Finds apps of all projects by a part of the name, by id, or by a list of ids. */
+  find(
+    query?: Omit<QueryOf<'GET', '/find-apps'>, 'ids'> & { ids?: readonly string[] },
+    options?: RequestOptions,
+  ): List<FoundApp> {
     return this.api.byCursor('/find-apps', { query, options });
   }
 
@@ -174,8 +195,30 @@ export class Webhooks extends Resource {
     return this.api.create('/webhooks/{webhookId}/test', { id: webhookId, options });
   }
 
+  /** Ends its pending deliveries, however many there are. */
+  cancelPending(
+    webhookId: string,
+    pending: CancelPending = {},
+    options?: RequestOptions,
+  ): ApiPromise<PendingCancelled> {
+    const call = { id: webhookId, body: pending, options };
+    return this.api.call('POST', '/webhooks/{webhookId}/cancel-pending', call);
+  }
+
   health(webhookId: string, options?: RequestOptions): ApiPromise<WebhookHealth> {
     return this.api.call('GET', '/webhooks/{webhookId}/health', { id: webhookId, options });
+  }
+
+  /** Lets its deliveries wait, with their attempt numbers, until `resume` or `until`. */
+  hold(webhookId: string, hold?: BeginHold, options?: RequestOptions): ApiPromise<Webhook> {
+    const call = { id: webhookId, body: hold, options };
+    return this.api.call('POST', '/webhooks/{webhookId}/hold', call);
+  }
+
+  /** Ends the hold: what waits is delivered in the background, oldest first. `waiting` of `get` shows what is left. */
+  resume(webhookId: string, pace?: EndHold, options?: RequestOptions): ApiPromise<Webhook> {
+    const call = { id: webhookId, body: pace, options };
+    return this.api.call('POST', '/webhooks/{webhookId}/resume', call);
   }
 
   /** Finds webhooks by a part of the URL or name, by id, or by a list of ids. */
@@ -188,6 +231,11 @@ export class Webhooks extends Resource {
 }
 
 export class Deliveries extends Resource {
+  /** Those of the newest message first, without their attempts. A page may be empty although more follow. */
+  list(query?: QueryOf<'GET', '/deliveries'>, options?: RequestOptions): List<ListedDelivery> {
+    return this.api.byCursor('/deliveries', { query, options });
+  }
+
   /** With its newest 200 attempts. */
   get(deliveryId: string, options?: RequestOptions): ApiPromise<Delivery> {
     return this.api.call('GET', '/deliveries/{deliveryId}', { id: deliveryId, options });
@@ -197,9 +245,20 @@ export class Deliveries extends Resource {
   resend(deliveryId: string, options?: CreateOptions): ApiPromise<Delivery> {
     return this.api.create('/deliveries/{deliveryId}/resend', { id: deliveryId, options });
   }
+
+  /** Ends a pending delivery. The success of an attempt that is under way still counts. */
+  cancel(deliveryId: string, options?: RequestOptions): ApiPromise<Delivery> {
+    return this.api.call('POST', '/deliveries/{deliveryId}/cancel', { id: deliveryId, options });
+  }
+
+  /** Erases bodies and headers of the responses that the delivery has so far, for good. */
+  eraseResponses(deliveryId: string, options?: RequestOptions): ApiPromise<ErasedResponses> {
+    const call = { id: deliveryId, options };
+    return this.api.call('POST', '/deliveries/{deliveryId}/erase-responses', call);
+  }
 }
 
-/** Resends of every failed delivery of a webhook or an app. */
+/** Resends of every failed delivery of a webhook or an app, and replays of messages that a webhook has missed. */
 export class Resends extends Resource {
   startForWebhook(
     webhookId: string,
@@ -232,6 +291,26 @@ export class Resends extends Resource {
   ): ApiPromise<ResendEstimate> {
     const call = { id: appId, query, options };
     return this.api.call('GET', '/apps/{appId}/resend-failed/estimate', call);
+  }
+
+  /** Sends a webhook the messages of its app in a period that it was not among the targets of. */
+  startReplay(
+    webhookId: string,
+    replay: ReplayMissing,
+    options?: CreateOptions,
+  ): ApiPromise<Resend> {
+    const call = { id: webhookId, body: replay, options };
+    return this.api.create('/webhooks/{webhookId}/replay-missing', call);
+  }
+
+  /** Counts the messages that a replay would send. */
+  estimateReplay(
+    webhookId: string,
+    query: QueryOf<'GET', '/webhooks/{webhookId}/replay-missing/estimate'>,
+    options?: RequestOptions,
+  ): ApiPromise<ReplayEstimate> {
+    const call = { id: webhookId, query, options };
+    return this.api.call('GET', '/webhooks/{webhookId}/replay-missing/estimate', call);
   }
 
   /** Newest first. */

@@ -196,6 +196,86 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/webhooks/{webhookId}/hold": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Hold the deliveries of a webhook
+         * @description Attempts that come due wait, retries too, and keep their number; those under way are finished. Nothing is requested after two seconds. A repeat changes the end and the reason.
+         */
+        post: operations["holdWebhook"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/webhooks/{webhookId}/resume": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * End the hold of a webhook
+         * @description What waits is released in the background, oldest first, as fast as the endpoint takes it, or at `ratePerSecond`; a new message waits behind at most what the endpoint takes in some seconds. `waiting` of `GET /webhooks/{id}` shows how many are left. While its app is on hold, or its company suspended, its deliveries go on waiting.
+         */
+        post: operations["resumeWebhook"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/apps/{appId}/hold": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Hold the deliveries of an app
+         * @description The same as the hold of a webhook, for all webhooks that the app has or gets.
+         */
+        post: operations["holdApp"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/apps/{appId}/resume": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * End the hold of an app
+         * @description What waits is released as for a webhook, several webhooks at a time. A webhook with a hold of its own stays on hold.
+         */
+        post: operations["resumeApp"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/webhooks/{webhookId}/resend-failed": {
         parameters: {
             query?: never;
@@ -276,6 +356,46 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/webhooks/{webhookId}/replay-missing": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Send a webhook messages that it has missed
+         * @description Sends the messages of the app that were created from `since` to `until`, that the webhook is not among the targets of and that have an event type which it receives now. They become deliveries of it like all others, with their retries, oldest message first, in the background. A message is added once, however often this is repeated. One replay or resend of a webhook runs at a time; `GET /api/v1/resends/{id}` shows the progress.
+         */
+        post: operations["startReplay"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/webhooks/{webhookId}/replay-missing/estimate": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Count the messages that a webhook has missed
+         * @description Returns how many messages `replay-missing` would send now.
+         */
+        get: operations["estimateReplay"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/webhook-messages": {
         parameters: {
             query?: never;
@@ -348,6 +468,126 @@ export interface paths {
         get: operations["getDelivery"];
         put?: never;
         post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/webhook-messages/{messageId}/erase-payload": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Erase the payload of a message
+         * @description Erases the payload and the stored responses of the endpoints, for good. Pending deliveries are cancelled. The message stays in the history with `payload: null`. A repeat changes nothing.
+         */
+        post: operations["erasePayload"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/deliveries/{deliveryId}/erase-responses": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Erase the responses of a delivery
+         * @description Erases bodies and headers of the responses that the delivery has so far. Status codes, outcomes and durations stay. Later attempts store theirs again.
+         */
+        post: operations["eraseResponses"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/webhook-messages/batch": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Send up to 1,000 messages
+         * @description Sends messages in one request of at most 1 MiB (1,048,576 bytes), each with a result of its own. A message that is not valid refuses the request, and nothing is stored. For the rate limit each message counts as a request.
+         */
+        post: operations["createMessages"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/deliveries": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List deliveries of all webhooks, those of the newest message first
+         * @description With `status` `pending`, `exhausted` or `cancelled` the list has the deliveries whose first attempt was made, or that have ended without one. One request examines a limited number of deliveries: with other filters a page may hold fewer entries than `limit`, or none, although `nextCursor` is not null.
+         */
+        get: operations["listDeliveries"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/deliveries/{deliveryId}/cancel": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Cancel a pending delivery
+         * @description No further attempt is begun. The answer to one that is under way still counts: a success makes the delivery `delivered`.
+         */
+        post: operations["cancelDelivery"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/webhooks/{webhookId}/cancel-pending": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Cancel the pending deliveries to a webhook
+         * @description Takes one write, however many deliveries there are. No attempt is begun five seconds later; the answers to those that are under way still count. Messages that are sent from then on are delivered.
+         */
+        post: operations["cancelPendingDeliveries"];
         delete?: never;
         options?: never;
         head?: never;
@@ -697,8 +937,8 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Find apps of any project by name, oldest first
-         * @description One request looks at 1,000 apps. A page may therefore hold fewer entries than `limit`, or none, although `nextCursor` is not null.
+         * Find apps of any project by name or id, oldest first
+         * @description One request looks at 1,000 apps. A page may therefore hold fewer entries than `limit`, or none, although `nextCursor` is not null. Ids that do not exist are left out.
          */
         get: operations["findApps"];
         put?: never;
@@ -1028,6 +1268,8 @@ export interface components {
             };
             createdAt: components["schemas"]["Time"];
             updatedAt: components["schemas"]["Time"];
+            /** @description Deliveries wait until it ends; null while there is none */
+            held: components["schemas"]["Hold"] | null;
             /** @description Absent until it is given */
             storeResponses?: boolean;
             /**
@@ -1035,6 +1277,14 @@ export interface components {
              * @enum {string}
              */
             storePayloads?: "retained" | "until-delivered";
+        };
+        Hold: {
+            since: components["schemas"]["Time"];
+            /** @description When it ends by itself; null for never */
+            until: components["schemas"]["Time"] | null;
+            reason: string | null;
+            /** @description Id of the API key, or of the portal link, that asked for it */
+            by: string;
         };
         AppResponse: {
             /** @constant */
@@ -1112,6 +1362,23 @@ export interface components {
              * @example 10
              */
             timeoutSeconds?: number | null;
+            /**
+             * @description Attempts of a delivery, the first ones of the schedule; null for all of the schedule
+             * @example 3
+             */
+            maxAttempts?: number | null;
+            /**
+             * @description Statuses after which a delivery is not tried again; null for none. 408, 425, 429 and 503 cannot be among them
+             * @example [
+             *       400,
+             *       422
+             *     ]
+             */
+            finalStatusCodes?: number[] | null;
+            /** @description After status 410: `retry` as after any failure, or `disable` the webhook and end the delivery */
+            onGone?: ("retry" | "disable") | null;
+            /** @description Whether the endpoint may control its deliveries by the response header `webhook-delivery`: `disable` disables the webhook, `abort-message` ends a failed delivery */
+            obeyControlHeaders?: boolean | null;
             /**
              * @description Your own id. `uid:` and this text stand for the id wherever one is given
              * @example customer-17
@@ -1210,6 +1477,8 @@ export interface components {
             /** @description Event types to deliver. An empty list selects all messages of the app */
             eventTypes: string[];
             disabled: boolean;
+            /** @description Why Posthorn disabled the webhook: its endpoint answered 410 (`gone`) or asked for it with a response header (`control_header`), or all attempts failed for long (`failing`). Null unless Posthorn did */
+            disabledReason: ("gone" | "control_header" | "failing") | null;
             /** @description Most attempts per second; null for no limit */
             rateLimitPerSecond: number | null;
             /**
@@ -1217,6 +1486,28 @@ export interface components {
              * @example 10
              */
             timeoutSeconds: number | null;
+            /** @description Deliveries wait until it ends; null while there is none */
+            held: components["schemas"]["Hold"] | null;
+            /**
+             * @description Attempts of a delivery, the first ones of the schedule; null for all of the schedule
+             * @example 3
+             */
+            maxAttempts: number | null;
+            /**
+             * @description Statuses after which a delivery is not tried again; null for none. 408, 425, 429 and 503 cannot be among them
+             * @example [
+             *       400,
+             *       422
+             *     ]
+             */
+            finalStatusCodes: number[] | null;
+            /**
+             * @description After status 410: `retry` as after any failure, or `disable` the webhook and end the delivery
+             * @enum {string}
+             */
+            onGone: "retry" | "disable";
+            /** @description Whether the endpoint may control its deliveries by the response header `webhook-delivery`: `disable` disables the webhook, `abort-message` ends a failed delivery */
+            obeyControlHeaders: boolean;
             uid: string | null;
             /**
              * @description The texts that were given; empty when none were
@@ -1231,6 +1522,8 @@ export interface components {
             headers: components["schemas"]["Header"][];
             createdAt: components["schemas"]["Time"];
             updatedAt: components["schemas"]["Time"];
+            /** @description Deliveries that wait because the webhook or its app is on hold, or are still to be released; counted up to 100,000 */
+            waiting: number;
         };
         Header: {
             key: string;
@@ -1314,6 +1607,8 @@ export interface components {
             /** @description Event types to deliver. An empty list selects all messages of the app */
             eventTypes: string[];
             disabled: boolean;
+            /** @description Why Posthorn disabled the webhook: its endpoint answered 410 (`gone`) or asked for it with a response header (`control_header`), or all attempts failed for long (`failing`). Null unless Posthorn did */
+            disabledReason: ("gone" | "control_header" | "failing") | null;
             /** @description Most attempts per second; null for no limit */
             rateLimitPerSecond: number | null;
             /**
@@ -1321,6 +1616,28 @@ export interface components {
              * @example 10
              */
             timeoutSeconds: number | null;
+            /** @description Deliveries wait until it ends; null while there is none */
+            held: components["schemas"]["Hold"] | null;
+            /**
+             * @description Attempts of a delivery, the first ones of the schedule; null for all of the schedule
+             * @example 3
+             */
+            maxAttempts: number | null;
+            /**
+             * @description Statuses after which a delivery is not tried again; null for none. 408, 425, 429 and 503 cannot be among them
+             * @example [
+             *       400,
+             *       422
+             *     ]
+             */
+            finalStatusCodes: number[] | null;
+            /**
+             * @description After status 410: `retry` as after any failure, or `disable` the webhook and end the delivery
+             * @enum {string}
+             */
+            onGone: "retry" | "disable";
+            /** @description Whether the endpoint may control its deliveries by the response header `webhook-delivery`: `disable` disables the webhook, `abort-message` ends a failed delivery */
+            obeyControlHeaders: boolean;
             uid: string | null;
             /**
              * @description The texts that were given; empty when none were
@@ -1371,6 +1688,23 @@ export interface components {
              * @example 10
              */
             timeoutSeconds?: number | null;
+            /**
+             * @description Attempts of a delivery, the first ones of the schedule; null for all of the schedule
+             * @example 3
+             */
+            maxAttempts?: number | null;
+            /**
+             * @description Statuses after which a delivery is not tried again; null for none. 408, 425, 429 and 503 cannot be among them
+             * @example [
+             *       400,
+             *       422
+             *     ]
+             */
+            finalStatusCodes?: number[] | null;
+            /** @description After status 410: `retry` as after any failure, or `disable` the webhook and end the delivery */
+            onGone?: ("retry" | "disable") | null;
+            /** @description Whether the endpoint may control its deliveries by the response header `webhook-delivery`: `disable` disables the webhook, `abort-message` ends a failed delivery */
+            obeyControlHeaders?: boolean | null;
             /**
              * @description Your own id. `uid:` and this text stand for the id wherever one is given
              * @example customer-17
@@ -1449,10 +1783,13 @@ export interface components {
              */
             webhookId: string;
             status: components["schemas"]["DeliveryStatus"];
-            /** @description Why the delivery was cancelled; null otherwise */
-            reason: ("webhook_deleted" | "webhook_disabled" | "message_missing") | null;
+            /** @description Why the delivery was cancelled, or exhausted before all attempts were made; null otherwise */
+            reason: ("webhook_deleted" | "webhook_disabled" | "message_missing" | "cancelled_by_client" | "payload_erased" | "expired_while_waiting" | "expired" | "gone" | "not_retryable" | "aborted") | null;
             attemptCount: number;
             nextAttemptAt: components["schemas"]["Time"] | null;
+            /** @description Why it waits without a planned attempt. `hold`: its webhook or app is on hold, or was and it is to be released; null while it does not wait */
+            waiting: ("hold" | "order" | "time") | null;
+            waitingSince: components["schemas"]["Time"] | null;
             attempts: components["schemas"]["MadeAttempt"][];
             createdAt: components["schemas"]["Time"];
             updatedAt: components["schemas"]["Time"];
@@ -1530,6 +1867,22 @@ export interface components {
             message: string;
             data: components["schemas"]["WebhookHealth"];
         };
+        BeginHold: {
+            /**
+             * @description When the hold ends by itself: in the future, and a day before deliveries expire at the latest. Never when left out
+             * @example 2026-01-31T09:30:00.000Z
+             */
+            until?: string | null;
+            /**
+             * @description For people
+             * @example maintenance of the endpoint
+             */
+            reason?: string | null;
+        };
+        EndHold: {
+            /** @description Most waiting deliveries of one webhook that are released in a second */
+            ratePerSecond?: number | null;
+        };
         ResendFailedOfWebhook: {
             /**
              * Format: date-time
@@ -1550,6 +1903,11 @@ export interface components {
              * @example rsnd_01kdyx3m9e7r8s5tqv2wzcbn4a
              */
             id: string;
+            /**
+             * @description `replay`: sends messages to a webhook that was not among their targets
+             * @enum {string}
+             */
+            kind: "resend" | "replay";
             /** @description The app whose failed deliveries are resent; null for a resend of one webhook or delivery */
             appId: string | null;
             /** @description The webhook whose deliveries are resent; null for a resend of an app */
@@ -1562,8 +1920,16 @@ export interface components {
             abortAskedAt: components["schemas"]["Time"] | null;
             /** @description Number of deliveries to send again, counted up to 100,000 until it is `done`. With an `outcome`, all that failed while it is `running` */
             total: number;
+            /** @description 0 in a replay, whose deliveries are retried */
             succeeded: number;
+            /** @description 0 in a replay */
             failed: number;
+            /** @description Deliveries that were sent; in a replay the messages that the webhook gets */
+            done: number;
+            /** @description Messages of a replay that cannot be sent, because their payload was erased */
+            skipped: number;
+            /** @description Of a replay: only messages of these types; empty for all */
+            eventTypes: string[];
             createdAt: components["schemas"]["Time"];
             updatedAt: components["schemas"]["Time"];
         };
@@ -1597,6 +1963,31 @@ export interface components {
             message: string;
             data: components["schemas"]["ResendEstimate"];
         };
+        ReplayMissing: {
+            /**
+             * Format: date-time
+             * @example 2026-01-31T09:30:00.000Z
+             */
+            since: string;
+            /**
+             * @description Not before `since`. Defaults to the time of the request
+             * @example 2026-01-31T09:30:00.000Z
+             */
+            until?: string | null;
+            /** @description Only messages of these types. Without it, all that the webhook receives */
+            eventTypes?: string[] | null;
+        };
+        ReplayEstimate: {
+            /** @description Messages that a replay would send now, among the first 100,000 of the time */
+            total: number;
+        };
+        ReplayEstimateResponse: {
+            /** @constant */
+            success: true;
+            /** @description For people. The text may change */
+            message: string;
+            data: components["schemas"]["ReplayEstimate"];
+        };
         CreateMessage: {
             /** @example app_01kdyx3m9e7r8s5tqv2wzcbn4a */
             appId?: string | null;
@@ -1611,6 +2002,21 @@ export interface components {
              * @example evt-2026-000017
              */
             externalId?: string | null;
+            /**
+             * @description No attempt begins before it: a second to 30 days in the future, and earlier than `expiresAt`
+             * @example 2026-01-31T09:30:00.000Z
+             */
+            deliverAt?: string | null;
+            /**
+             * @description No attempt begins from then on: deliveries that are pending are cancelled. In the future
+             * @example 2026-01-31T09:30:00.000Z
+             */
+            expiresAt?: string | null;
+            /**
+             * @description The message, its deliveries and their attempts are removed so many days after its creation. Not more than the installation keeps others
+             * @example 7
+             */
+            retentionDays?: number | null;
             /**
              * @description Delivered byte for byte as it is written here
              * @example {
@@ -1637,6 +2043,12 @@ export interface components {
             headers: components["schemas"]["Header"][];
             tags: string[];
             externalId: string | null;
+            deliverAt: components["schemas"]["Time"] | null;
+            expiresAt: components["schemas"]["Time"] | null;
+            /** @description As the client sent it; null for as long as messages of the installation are kept */
+            retentionDays: number | null;
+            /** @description Why the message goes to no webhook: its app has none, or none that receives its event type. Null when it goes to some */
+            noTargetReason: ("no_webhook" | "event_type") | null;
             createdAt: components["schemas"]["Time"];
             updatedAt: components["schemas"]["Time"];
             /** @description Last attempt of the oldest webhook, or the first one before it is made; null without a webhook */
@@ -1691,10 +2103,16 @@ export interface components {
             id: string;
             /** @description True once every delivery is `delivered` */
             delivered: boolean;
-            /** @description Text of the payload, byte for byte as the client sent it; null once it is erased, when its app stores payloads until they are delivered */
+            /** @description Text of the payload, byte for byte as the client sent it; null once it is erased, for a client or because its app stores payloads until they are delivered */
             payload: string | null;
             tags: string[];
             externalId: string | null;
+            deliverAt: components["schemas"]["Time"] | null;
+            expiresAt: components["schemas"]["Time"] | null;
+            /** @description As the client sent it; null for as long as messages of the installation are kept */
+            retentionDays: number | null;
+            /** @description Why the message goes to no webhook: its app has none, or none that receives its event type. Null when it goes to some */
+            noTargetReason: ("no_webhook" | "event_type") | null;
             createdAt: components["schemas"]["Time"];
             updatedAt: components["schemas"]["Time"];
             /** @description One for each webhook, oldest webhook first */
@@ -1721,13 +2139,19 @@ export interface components {
             id: string;
             /** @description True once every delivery is `delivered` */
             delivered: boolean;
-            /** @description Text of the payload, byte for byte as the client sent it; null once it is erased, when its app stores payloads until they are delivered */
+            /** @description Text of the payload, byte for byte as the client sent it; null once it is erased, for a client or because its app stores payloads until they are delivered */
             payload: string | null;
             /** @description Hex HMAC SHA-256 of the payload, as the oldest webhook gets it; null without a webhook */
             signature: string | null;
             headers: components["schemas"]["Header"][];
             tags: string[];
             externalId: string | null;
+            deliverAt: components["schemas"]["Time"] | null;
+            expiresAt: components["schemas"]["Time"] | null;
+            /** @description As the client sent it; null for as long as messages of the installation are kept */
+            retentionDays: number | null;
+            /** @description Why the message goes to no webhook: its app has none, or none that receives its event type. Null when it goes to some */
+            noTargetReason: ("no_webhook" | "event_type") | null;
             createdAt: components["schemas"]["Time"];
             updatedAt: components["schemas"]["Time"];
             /** @description Last attempt of the oldest webhook, or the first one before it is made; null without a webhook */
@@ -1754,6 +2178,173 @@ export interface components {
             data: components["schemas"]["Delivery"][];
             /** @description The `cursor` of the next page; null on the last page */
             nextCursor: string | null;
+        };
+        ErasedPayload: {
+            /** @constant */
+            erased: true;
+            /** @description Until when records in Kafka have the payload; null when none has it */
+            kafkaUntil: components["schemas"]["Time"] | null;
+        };
+        ErasedPayloadResponse: {
+            /** @constant */
+            success: true;
+            /** @description For people. The text may change */
+            message: string;
+            data: components["schemas"]["ErasedPayload"];
+        };
+        ErasedResponses: {
+            /** @constant */
+            erased: true;
+        };
+        ErasedResponsesResponse: {
+            /** @constant */
+            success: true;
+            /** @description For people. The text may change */
+            message: string;
+            data: components["schemas"]["ErasedResponses"];
+        };
+        CreateMessages: {
+            messages: components["schemas"]["BatchMessage"][];
+        };
+        BatchMessage: {
+            /** @example app_01kdyx3m9e7r8s5tqv2wzcbn4a */
+            appId?: string | null;
+            /** @example wh_01kdyx3m9e7r8s5tqv2wzcbn4a */
+            webhookId?: string | null;
+            /** @example order.paid */
+            eventType?: string | null;
+            /** @description Texts by which you find the message in the list of messages */
+            tags?: string[] | null;
+            /**
+             * @description Your own id of the message. Several messages may have the same
+             * @example evt-2026-000017
+             */
+            externalId?: string | null;
+            /**
+             * @description No attempt begins before it: a second to 30 days in the future, and earlier than `expiresAt`
+             * @example 2026-01-31T09:30:00.000Z
+             */
+            deliverAt?: string | null;
+            /**
+             * @description No attempt begins from then on: deliveries that are pending are cancelled. In the future
+             * @example 2026-01-31T09:30:00.000Z
+             */
+            expiresAt?: string | null;
+            /**
+             * @description The message, its deliveries and their attempts are removed so many days after its creation. Not more than the installation keeps others
+             * @example 7
+             */
+            retentionDays?: number | null;
+            /**
+             * @description Delivered byte for byte as it is written here
+             * @example {
+             *       "order": 17,
+             *       "total": "12.50"
+             *     }
+             */
+            payload: {
+                [key: string]: unknown;
+            };
+            /**
+             * @description Makes the message safe to repeat, as the header `Idempotency-Key` does for a single one. By default the key in the header of this request, `#` and the place of the message
+             * @example order-17-paid
+             */
+            idempotencyKey?: string | null;
+        };
+        CreatedMessages: {
+            /** @description Messages that are stored durably now */
+            accepted: number;
+            /** @description Repeats, for which nothing was stored */
+            replayed: number;
+            failed: number;
+            /** @description One for each message, in the order of the request */
+            results: components["schemas"]["MessageResult"][];
+        };
+        MessageResult: {
+            /** @description Place in `messages`, from 0 */
+            index: number;
+            /** @enum {string} */
+            status: "accepted" | "replayed" | "failed";
+            /**
+             * @description Absent with `failed`
+             * @example msg_01kdyx3m9e7r8s5tqv2wzcbn4a
+             */
+            messageId?: string;
+            /** @description How many webhooks the message goes to. Absent with `failed` */
+            deliveries?: number;
+            /** @description Why it failed. Each cause has one fixed code */
+            code?: string;
+            /** @description For people. The text may change */
+            message?: string;
+        };
+        CreatedMessagesResponse: {
+            /** @constant */
+            success: true;
+            /** @description For people. The text may change */
+            message: string;
+            data: components["schemas"]["CreatedMessages"];
+        };
+        ListedDelivery: {
+            /**
+             * @description Id with the prefix `dlv_`
+             * @example dlv_01kdyx3m9e7r8s5tqv2wzcbn4a
+             */
+            id: string;
+            /**
+             * @description Id with the prefix `msg_`
+             * @example msg_01kdyx3m9e7r8s5tqv2wzcbn4a
+             */
+            messageId: string;
+            /**
+             * @description Id with the prefix `wh_`
+             * @example wh_01kdyx3m9e7r8s5tqv2wzcbn4a
+             */
+            webhookId: string;
+            status: components["schemas"]["DeliveryStatus"];
+            /** @description Why the delivery was cancelled, or exhausted before all attempts were made; null otherwise */
+            reason: ("webhook_deleted" | "webhook_disabled" | "message_missing" | "cancelled_by_client" | "payload_erased" | "expired_while_waiting" | "expired" | "gone" | "not_retryable" | "aborted") | null;
+            attemptCount: number;
+            nextAttemptAt: components["schemas"]["Time"] | null;
+            /** @description Why it waits without a planned attempt. `hold`: its webhook or app is on hold, or was and it is to be released; null while it does not wait */
+            waiting: ("hold" | "order" | "time") | null;
+            waitingSince: components["schemas"]["Time"] | null;
+            createdAt: components["schemas"]["Time"];
+            updatedAt: components["schemas"]["Time"];
+            /** @description Null for a message to one webhook */
+            appId: string | null;
+            eventType: string | null;
+            /** @description How the last attempt ended; null before the first one */
+            lastOutcome: ("success" | "http_3xx" | "http_4xx" | "http_429" | "http_5xx" | "timeout" | "dns_error" | "connect_error" | "tls_error" | "egress_blocked" | "response_too_large" | "aborted" | "token_failed") | null;
+        };
+        ListedDeliveryListResponse: {
+            /** @constant */
+            success: true;
+            /** @description For people. The text may change */
+            message: string;
+            data: components["schemas"]["ListedDelivery"][];
+            /** @description The `cursor` of the next page; null on the last page */
+            nextCursor: string | null;
+        };
+        CancelPending: {
+            /**
+             * @description Only deliveries that were created before. Defaults to the time of the request
+             * @example 2026-01-31T09:30:00.000Z
+             */
+            createdBefore?: string | null;
+        };
+        PendingCancelled: {
+            /**
+             * @description Pending deliveries that were created before are cancelled; a later time than that of the request when one was given before
+             * @example 2026-01-31T09:30:00.000Z
+             */
+            cancelBefore: components["schemas"]["Time"];
+        };
+        PendingCancelledResponse: {
+            /** @constant */
+            success: true;
+            /** @description For people. The text may change */
+            message: string;
+            data: components["schemas"]["PendingCancelled"];
         };
         ResendListResponse: {
             /** @constant */
@@ -1933,7 +2524,7 @@ export interface components {
              * @example webhook.updated
              * @enum {string}
              */
-            action: "company.created" | "company.suspended" | "company.resumed" | "company.exported" | "company.deleted" | "api_key.created" | "api_key.rotated" | "api_key.revoked" | "signing_key.rotated" | "dashboard_link.created" | "dashboard.signed_in" | "portal_link.created" | "portal_link.revoked" | "portal.signed_in" | "portal_settings.updated" | "project.created" | "project.updated" | "project.deleted" | "app.created" | "app.updated" | "app.deleted" | "webhook.created" | "webhook.updated" | "webhook.deleted" | "webhook.secret_rotated" | "webhook.secrets_read" | "webhook.tested" | "resend.started" | "resend.aborted" | "dead_letters.replayed" | "encryption_keys.rotated";
+            action: "company.created" | "company.suspended" | "company.resumed" | "company.exported" | "company.deleted" | "api_key.created" | "api_key.rotated" | "api_key.revoked" | "signing_key.rotated" | "dashboard_link.created" | "dashboard.signed_in" | "portal_link.created" | "portal_link.revoked" | "portal.signed_in" | "portal_settings.updated" | "project.created" | "project.updated" | "project.deleted" | "app.created" | "app.updated" | "app.deleted" | "app.held" | "app.resumed" | "webhook.created" | "webhook.updated" | "webhook.deleted" | "webhook.secret_rotated" | "webhook.secrets_read" | "webhook.tested" | "webhook.pending_cancelled" | "delivery.cancelled" | "message.payload_erased" | "delivery.responses_erased" | "webhook.held" | "webhook.resumed" | "resend.started" | "resend.aborted" | "replay.started" | "dead_letters.replayed" | "ingest_rejects.replayed" | "encryption_keys.rotated";
             actor: components["schemas"]["AuditActor"];
             target: components["schemas"]["AuditTarget"];
             /**
@@ -1994,7 +2585,7 @@ export interface components {
              * @example webhook
              * @enum {string}
              */
-            kind: "company" | "apiKey" | "signingKey" | "portalLink" | "project" | "app" | "webhook" | "delivery" | "resend" | "deadLetters" | "encryptionKeys";
+            kind: "company" | "apiKey" | "signingKey" | "portalLink" | "project" | "app" | "webhook" | "message" | "delivery" | "resend" | "deadLetters" | "ingestRejects" | "encryptionKeys";
             /** @description Null for several at once, and for one that was not created */
             id: string | null;
         };
@@ -2088,6 +2679,8 @@ export interface components {
             oldestPendingAt: components["schemas"]["Time"] | null;
             /** @description Webhooks whose circuit is open now (`GET /api/v1/circuits`), at most 10,000; null while that is not known */
             openCircuits: number | null;
+            /** @description Records in Kafka topics of the company that are not accepted as messages yet; null without a topic, for an app or webhook, and while that is not known */
+            ingestLag: number | null;
             latencyMs: components["schemas"]["OverviewLatency"];
             /** @description Attempts by minute (`1h`), hour (`24h`, `7d`) or day (`30d`), oldest first */
             series: components["schemas"]["OverviewPoint"][];
@@ -2244,6 +2837,8 @@ export interface components {
             name: string;
             /** @enum {string} */
             environment: "development" | "production";
+            /** @description Deliveries wait until it ends; null while there is none */
+            held: components["schemas"]["Hold"] | null;
             /**
              * @description Id with the prefix `proj_`
              * @example proj_01kdyx3m9e7r8s5tqv2wzcbn4a
@@ -2292,9 +2887,15 @@ export interface components {
             /** @description Empty for all */
             eventTypes: string[];
             disabled: boolean;
+            /** @description Deliveries wait until it ends; null while there is none */
+            held: components["schemas"]["Hold"] | null;
             /** @description Null for a global webhook */
             appId: string | null;
             appName: string | null;
+            /** @description Of a global webhook */
+            projectId: string | null;
+            /** @description Of a global webhook */
+            environmentId: string | null;
             createdAt: components["schemas"]["Time"];
         };
         FoundWebhookListResponse: {
@@ -2319,7 +2920,7 @@ export interface components {
              *       "resend"
              *     ]
              */
-            capabilities: ("view" | "manage" | "secrets" | "resend")[];
+            capabilities: ("view" | "manage" | "secrets" | "resend" | "controlDeliveries")[];
             theme?: components["schemas"]["PortalTheme"] | null;
             /**
              * @description A page of the portal to begin with
@@ -2384,7 +2985,7 @@ export interface components {
              * @enum {string}
              */
             status: "unopened" | "opened" | "ended";
-            capabilities: ("view" | "manage" | "secrets" | "resend")[];
+            capabilities: ("view" | "manage" | "secrets" | "resend" | "controlDeliveries")[];
             createdAt: components["schemas"]["Time"];
             /** @description Null until somebody opened it */
             openedAt: components["schemas"]["Time"] | null;
@@ -2443,6 +3044,7 @@ export type EmptyResponse = components['schemas']['EmptyResponse'];
 export type CreateApp = components['schemas']['CreateApp'];
 export type StorePayloads = components['schemas']['StorePayloads'];
 export type App = components['schemas']['App'];
+export type Hold = components['schemas']['Hold'];
 export type AppResponse = components['schemas']['AppResponse'];
 export type AppListResponse = components['schemas']['AppListResponse'];
 export type UpdateApp = components['schemas']['UpdateApp'];
@@ -2476,12 +3078,17 @@ export type WebhookHealth = components['schemas']['WebhookHealth'];
 export type HealthLatency = components['schemas']['HealthLatency'];
 export type HealthConcurrency = components['schemas']['HealthConcurrency'];
 export type WebhookHealthResponse = components['schemas']['WebhookHealthResponse'];
+export type BeginHold = components['schemas']['BeginHold'];
+export type EndHold = components['schemas']['EndHold'];
 export type ResendFailedOfWebhook = components['schemas']['ResendFailedOfWebhook'];
 export type Resend = components['schemas']['Resend'];
 export type ResendResponse = components['schemas']['ResendResponse'];
 export type ResendFailed = components['schemas']['ResendFailed'];
 export type ResendEstimate = components['schemas']['ResendEstimate'];
 export type ResendEstimateResponse = components['schemas']['ResendEstimateResponse'];
+export type ReplayMissing = components['schemas']['ReplayMissing'];
+export type ReplayEstimate = components['schemas']['ReplayEstimate'];
+export type ReplayEstimateResponse = components['schemas']['ReplayEstimateResponse'];
 export type CreateMessage = components['schemas']['CreateMessage'];
 export type CreatedMessage = components['schemas']['CreatedMessage'];
 export type Attempt = components['schemas']['Attempt'];
@@ -2492,6 +3099,20 @@ export type ListedMessageListResponse = components['schemas']['ListedMessageList
 export type Message = components['schemas']['Message'];
 export type MessageResponse = components['schemas']['MessageResponse'];
 export type DeliveryListResponse = components['schemas']['DeliveryListResponse'];
+export type ErasedPayload = components['schemas']['ErasedPayload'];
+export type ErasedPayloadResponse = components['schemas']['ErasedPayloadResponse'];
+export type ErasedResponses = components['schemas']['ErasedResponses'];
+export type ErasedResponsesResponse = components['schemas']['ErasedResponsesResponse'];
+export type CreateMessages = components['schemas']['CreateMessages'];
+export type BatchMessage = components['schemas']['BatchMessage'];
+export type CreatedMessages = components['schemas']['CreatedMessages'];
+export type MessageResult = components['schemas']['MessageResult'];
+export type CreatedMessagesResponse = components['schemas']['CreatedMessagesResponse'];
+export type ListedDelivery = components['schemas']['ListedDelivery'];
+export type ListedDeliveryListResponse = components['schemas']['ListedDeliveryListResponse'];
+export type CancelPending = components['schemas']['CancelPending'];
+export type PendingCancelled = components['schemas']['PendingCancelled'];
+export type PendingCancelledResponse = components['schemas']['PendingCancelledResponse'];
 export type ResendListResponse = components['schemas']['ResendListResponse'];
 export type SourceIps = components['schemas']['SourceIps'];
 export type SourceIpsResponse = components['schemas']['SourceIpsResponse'];
@@ -3024,6 +3645,110 @@ export interface operations {
             };
         };
     };
+    holdWebhook: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                webhookId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["BeginHold"];
+            };
+        };
+        responses: {
+            /** @description Webhook on hold */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["WebhookResponse"];
+                };
+            };
+        };
+    };
+    resumeWebhook: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                webhookId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["EndHold"];
+            };
+        };
+        responses: {
+            /** @description Webhook resumed */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["WebhookResponse"];
+                };
+            };
+        };
+    };
+    holdApp: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                appId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["BeginHold"];
+            };
+        };
+        responses: {
+            /** @description App on hold */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AppResponse"];
+                };
+            };
+        };
+    };
+    resumeApp: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                appId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["EndHold"];
+            };
+        };
+        responses: {
+            /** @description App resumed */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AppResponse"];
+                };
+            };
+        };
+    };
     startWebhookResend: {
         parameters: {
             query?: never;
@@ -3120,6 +3845,59 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ResendEstimateResponse"];
+                };
+            };
+        };
+    };
+    startReplay: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                webhookId: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ReplayMissing"];
+            };
+        };
+        responses: {
+            /** @description Replay started */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ResendResponse"];
+                };
+            };
+        };
+    };
+    estimateReplay: {
+        parameters: {
+            query: {
+                since: string;
+                until?: string;
+                /** @description Only messages of these types, with commas between them */
+                eventTypes?: string;
+            };
+            header?: never;
+            path: {
+                webhookId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Messages counted */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ReplayEstimateResponse"];
                 };
             };
         };
@@ -3255,6 +4033,171 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["DeliveryResponse"];
+                };
+            };
+        };
+    };
+    erasePayload: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                messageId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": Record<string, never>;
+            };
+        };
+        responses: {
+            /** @description Payload erased */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErasedPayloadResponse"];
+                };
+            };
+        };
+    };
+    eraseResponses: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                deliveryId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": Record<string, never>;
+            };
+        };
+        responses: {
+            /** @description Responses erased */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErasedResponsesResponse"];
+                };
+            };
+        };
+    };
+    createMessages: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["CreateMessages"];
+            };
+        };
+        responses: {
+            /** @description Messages processed */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CreatedMessagesResponse"];
+                };
+            };
+        };
+    };
+    listDeliveries: {
+        parameters: {
+            query?: {
+                status?: components["schemas"]["DeliveryStatus"];
+                /** @description Only deliveries that were cancelled or exhausted for this reason */
+                reason?: "webhook_deleted" | "webhook_disabled" | "message_missing" | "cancelled_by_client" | "payload_erased" | "expired_while_waiting" | "expired" | "gone" | "not_retryable" | "aborted";
+                webhookId?: string;
+                /** @description Only deliveries of messages to this app */
+                appId?: string;
+                /** @description Only deliveries of messages with exactly this event type */
+                eventType?: string;
+                /** @description Only deliveries of messages that were created at this time or later */
+                since?: string;
+                /** @description Only deliveries of messages that were created at this time or earlier */
+                until?: string;
+                /** @description Most entries that the page may hold */
+                limit?: number;
+                /** @description `nextCursor` of the previous page */
+                cursor?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Deliveries found */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ListedDeliveryListResponse"];
+                };
+            };
+        };
+    };
+    cancelDelivery: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                deliveryId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": Record<string, never>;
+            };
+        };
+        responses: {
+            /** @description Delivery cancelled */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DeliveryResponse"];
+                };
+            };
+        };
+    };
+    cancelPendingDeliveries: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                webhookId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["CancelPending"];
+            };
+        };
+        responses: {
+            /** @description Deliveries cancelled */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PendingCancelledResponse"];
                 };
             };
         };
@@ -3546,7 +4489,7 @@ export interface operations {
     listAuditEvents: {
         parameters: {
             query?: {
-                action?: "company.created" | "company.suspended" | "company.resumed" | "company.exported" | "company.deleted" | "api_key.created" | "api_key.rotated" | "api_key.revoked" | "signing_key.rotated" | "dashboard_link.created" | "dashboard.signed_in" | "portal_link.created" | "portal_link.revoked" | "portal.signed_in" | "portal_settings.updated" | "project.created" | "project.updated" | "project.deleted" | "app.created" | "app.updated" | "app.deleted" | "webhook.created" | "webhook.updated" | "webhook.deleted" | "webhook.secret_rotated" | "webhook.secrets_read" | "webhook.tested" | "resend.started" | "resend.aborted" | "dead_letters.replayed" | "encryption_keys.rotated";
+                action?: "company.created" | "company.suspended" | "company.resumed" | "company.exported" | "company.deleted" | "api_key.created" | "api_key.rotated" | "api_key.revoked" | "signing_key.rotated" | "dashboard_link.created" | "dashboard.signed_in" | "portal_link.created" | "portal_link.revoked" | "portal.signed_in" | "portal_settings.updated" | "project.created" | "project.updated" | "project.deleted" | "app.created" | "app.updated" | "app.deleted" | "app.held" | "app.resumed" | "webhook.created" | "webhook.updated" | "webhook.deleted" | "webhook.secret_rotated" | "webhook.secrets_read" | "webhook.tested" | "webhook.pending_cancelled" | "delivery.cancelled" | "message.payload_erased" | "delivery.responses_erased" | "webhook.held" | "webhook.resumed" | "resend.started" | "resend.aborted" | "replay.started" | "dead_letters.replayed" | "ingest_rejects.replayed" | "encryption_keys.rotated";
                 /** @description Id of the API key that did it, `admin` for operators, or `system` for Posthorn itself */
                 actor?: string;
                 /** @description Id of what it was done to */
@@ -3711,6 +4654,8 @@ export interface operations {
             query?: {
                 /** @description Part of the name, in any case, or the whole id or uid */
                 text?: string;
+                /** @description Only these, at most 100, with commas between them */
+                ids?: string;
                 /** @description Most entries that the page may hold */
                 limit?: number;
                 /** @description `nextCursor` of the previous page */
@@ -3946,7 +4891,7 @@ export type ErrorCode =
   | 'incomplete_body'
   /** 400: the body comes in more than 1,024 chunks, with fewer than four bytes in the mean. */
   | 'chunks_too_small'
-  /** 413: the body has more than 262,144 bytes. */
+  /** 413: the body has more than 262,144 bytes, or more than 1,048,576 of a batch. */
   | 'body_too_large'
   /** 415: the body is not JSON, or is compressed. */
   | 'unsupported_media_type'
@@ -3958,6 +4903,8 @@ export type ErrorCode =
   | 'not_found'
   /** 409: the delivery has no final state yet. */
   | 'delivery_pending'
+  /** 409: the delivery has ended, so that nothing of it can be cancelled. */
+  | 'delivery_final'
   /** 409: the company, project, app, webhook or message would have more than it may; the message names the limit and its setting. */
   | 'quota_exceeded'
   /** 409: another project, app or webhook of the company has the `uid`; for an upsert, one with another owner or environment. */
@@ -3970,7 +4917,7 @@ export type ErrorCode =
   | 'webhook_deleted'
   /** 409: the webhook is disabled. */
   | 'webhook_disabled'
-  /** 409: the payload of the message was erased, because its app stores payloads until they are delivered. */
+  /** 409: the payload of the message was erased, by a request or because its app stores payloads until they are delivered. */
   | 'payload_erased'
   /** 409: the first request with this key is still running. */
   | 'idempotency_key_running'

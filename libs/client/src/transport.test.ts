@@ -179,7 +179,8 @@ describe('a retry', () => {
     api.answerWith(failure(503, 'unavailable', NOW));
     await errorOf(send(clientOf({ maxRetries: 0 })));
     await errorOf(send(clientOf(), { maxRetries: 0 }));
-    expect(api.got).toHaveLength(2);
+    await errorOf(send(clientOf({ maxRetries: NaN })));
+    expect(api.got).toHaveLength(3);
   });
 
   test.each([
@@ -214,6 +215,33 @@ describe('a retry', () => {
       fetch: (url, init) => fetch(url.replace(api.baseUrl, addresses.shift() ?? ''), init),
     });
     expect(await client.resends.abort('rsnd_1')).toEqual({ id: 'rsnd_1' });
+  });
+
+  test.each([
+    ['a reset', reset],
+    ['an answer that breaks off', resetInBody],
+    ['503', failure(503, 'unavailable', NOW)],
+  ])('of a DELETE that finds nothing after %s is done', async (_what, step) => {
+    const gone = failure(404, 'not_found');
+    api.answerWith(step, failure(429, 'rate_limited', NOW), gone);
+    const { data, response } = await clientOf().webhooks.delete('wh_1').withResponse();
+    expect([data, response.status, api.got.length]).toEqual([undefined, 404, 3]);
+  });
+
+  test.each([
+    ['it is the first answer', 'DELETE', [failure(404, 'not_found')]],
+    [
+      'the first attempt was refused',
+      'DELETE',
+      [failure(429, 'rate_limited', NOW), failure(404, 'not_found')],
+    ],
+    ['a proxy answers', 'DELETE', [reset, failure(404, 'unknown')]],
+    ['nothing is deleted', 'GET', [reset, failure(404, 'not_found')]],
+  ])('that finds nothing is an error when %s', async (_when, method, steps) => {
+    api.answerWith(...steps);
+    const { webhooks } = clientOf();
+    const call = method === 'GET' ? webhooks.get('wh_1') : webhooks.delete('wh_1');
+    expect(await errorOf(call)).toMatchObject({ name: 'NotFoundError', status: 404 });
   });
 
   test('waits for Retry-After of up to a minute, else twice as long each time, less up to a quarter', () => {
@@ -255,6 +283,11 @@ describe('the time limit', () => {
     expect(error).toBeInstanceOf(TimeoutError);
   });
 
+  test.each([0, -1, NaN])('is refused when it is %p', async (timeoutMs) => {
+    expect(await errorOf(clientOf({ timeoutMs }).me())).toBeInstanceOf(TypeError);
+    expect(api.got).toHaveLength(0);
+  });
+
   test('may be none', async () => {
     api.answerWith(success({ companyId: 'comp_1' }));
     expect(await clientOf({ timeoutMs: Infinity }).me()).toEqual({ companyId: 'comp_1' });
@@ -287,6 +320,32 @@ describe('a signal', () => {
       expect(getEventListeners(signal, 'abort')).toEqual([]);
     }
     expect(api.got).toHaveLength(3);
+  });
+
+  test('of the client ends calls and waits that have none of their own', async () => {
+    const controller = new AbortController();
+    const reason = new Error('shutting down');
+    const client = clientOf({ signal: controller.signal });
+    api.answerWith(success({ status: 'pending' }));
+    const waiting = errorOf(client.messages.waitUntilFinal('msg_1'));
+    controller.abort(reason);
+    expect(await waiting).toBe(reason);
+    expect(await errorOf(client.me())).toBe(reason);
+    expect(await client.me({ signal: new AbortController().signal })).toBeDefined();
+    expect(getEventListeners(controller.signal, 'abort')).toEqual([]);
+  });
+
+  test('ends a call that has just read its API key', async () => {
+    const controller = new AbortController();
+    const reason = new Error('shutting down');
+    const apiKey = (): Promise<string> => {
+      controller.abort(reason);
+      return Promise.resolve(API_KEY);
+    };
+    api.answerWith(success({ companyId: 'comp_1' }));
+    const call = errorOf(clientOf({ apiKey }).me({ signal: controller.signal }));
+    expect(await call).toBe(reason);
+    expect(api.got).toHaveLength(0);
   });
 
   test('has no listener left of a call that has ended', async () => {

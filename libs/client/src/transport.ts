@@ -45,6 +45,8 @@ export interface TransportSettings {
   maxRetries: number;
   fetch: (url: string, init: RequestInit) => Promise<Response>;
   logger: Logger | undefined;
+  /** Of every call that has none of its own. */
+  signal: AbortSignal | undefined;
 }
 
 export interface ApiRequest {
@@ -81,19 +83,32 @@ export class Transport {
     this.#settings = settings;
   }
 
+  maxRetries({ maxRetries = this.#settings.maxRetries }: RequestOptions): number {
+    return maxRetries;
+  }
+
+  get signal(): AbortSignal | undefined {
+    return this.#settings.signal;
+  }
+
   /** Resolves with the envelope of the success. Rejects with a PosthornError, or the reason of the caller's signal. */
-  async send(request: ApiRequest): Promise<Answer<Envelope>> {
-    const { options, idempotencyKey } = request;
-    const maxRetries = options.maxRetries ?? this.#settings.maxRetries;
+  async send(given: ApiRequest): Promise<Answer<Envelope>> {
+    const options = { ...given.options, signal: given.options.signal ?? this.signal };
+    const request = { ...given, options };
+    const { method, path, idempotencyKey } = request;
+    const maxRetries = this.maxRetries(options);
+    let mayBeDone = false;
     for (let retries = 0; ; retries += 1) {
       try {
-        return await this.#attempt(request, retries);
+        const { response, text } = await this.#attempt(request, retries);
+        return answerOf(response, text, { isGoneDone: mayBeDone && method === 'DELETE' });
       } catch (error) {
         if (!(error instanceof PosthornError)) throw error;
         if (idempotencyKey !== null) error.idempotencyKey = idempotencyKey;
-        if (retries >= maxRetries || !isRetryable(request, error)) throw error;
+        // Never for NaN, which a setting that is missing becomes.
+        if (!(retries < maxRetries) || !isRetryable(request, error)) throw error;
+        mayBeDone ||= mayHaveBeenCarriedOut(error);
         const delayMs = retryDelayMs(error, retries, Math.random());
-        const { method, path } = request;
         this.#settings.logger?.warn(
           `${method} ${path} failed (${error.message}); retry ${retries + 1} of ${maxRetries} in ${delayMs} ms`,
         );
@@ -102,31 +117,31 @@ export class Transport {
     }
   }
 
-  async #attempt(request: ApiRequest, retries: number): Promise<Answer<Envelope>> {
+  async #attempt(
+    request: ApiRequest,
+    retries: number,
+  ): Promise<{ response: Response; text: string }> {
     const { method, path, body, options } = request;
     const { baseUrl, fetch, logger } = this.#settings;
     options.signal?.throwIfAborted();
     const headers = await this.#headersOf(request, retries);
     const timeoutMs = options.timeoutMs ?? this.#settings.timeoutMs;
     const startedMs = performance.now();
-    const { response, text } = await within(
-      { timeoutMs, signal: options.signal },
-      async (signal) => {
-        // A redirect would make a GET of a POST. API addresses have none.
-        const init = { method, headers, body: body ?? null, signal, redirect: 'manual' } as const;
-        try {
-          const answer = await fetch(`${baseUrl}/api/v1${path}`, init);
-          return { response: answer, text: await answer.text() };
-        } catch (error) {
-          const message = `Cannot connect, or the answer broke off: ${reasonOf(error)}`;
-          throw new ConnectionError(message, { cause: error });
-        }
-      },
-    );
+    const answer = await within({ timeoutMs, signal: options.signal }, async (signal) => {
+      // A redirect would make a GET of a POST. API addresses have none.
+      const init = { method, headers, body: body ?? null, signal, redirect: 'manual' } as const;
+      try {
+        const response = await fetch(`${baseUrl}/api/v1${path}`, init);
+        return { response, text: await response.text() };
+      } catch (error) {
+        const message = `Cannot connect, or the answer broke off: ${reasonOf(error)}`;
+        throw new ConnectionError(message, { cause: error });
+      }
+    });
     logger?.debug(
-      `${method} ${path}: ${response.status} in ${Math.round(performance.now() - startedMs)} ms`,
+      `${method} ${path}: ${answer.response.status} in ${Math.round(performance.now() - startedMs)} ms`,
     );
-    return answerOf(response, text);
+    return answer;
   }
 
   async #headersOf(
@@ -161,6 +176,9 @@ export async function within<T>(
   { timeoutMs, signal: outer }: { timeoutMs: number; signal: AbortSignal | undefined },
   work: (signal: AbortSignal) => Promise<T>,
 ): Promise<T> {
+  // A signal that is aborted already, or since the caller looked, calls no listener.
+  outer?.throwIfAborted();
+  if (!(timeoutMs > 0)) throw new TypeError(`timeoutMs must be more than 0; got ${timeoutMs}`);
   const controller = new AbortController();
   const abort = (): void => {
     controller.abort();
@@ -202,6 +220,11 @@ function wasRefused(error: PosthornError): boolean {
   return causes.some(({ code, message }) => REFUSED.test(`${String(code)} ${String(message)}`));
 }
 
+/** Returns whether the API may have done what it gave no answer to, or a 5xx. */
+function mayHaveBeenCarriedOut(error: PosthornError): boolean {
+  return error instanceof ApiError ? error.status >= 500 : !wasRefused(error);
+}
+
 /** A POST without a key may have been carried out, unless its connection was refused. */
 function isRetryable({ method, idempotencyKey }: ApiRequest, error: PosthornError): boolean {
   const isTransient =
@@ -236,9 +259,17 @@ export function wait(ms: number, signal: AbortSignal | undefined): Promise<void>
   });
 }
 
-function answerOf(response: Response, text: string): Answer<Envelope> {
+/** `isGoneDone`: an earlier attempt may have deleted what is not there now. A proxy's 404 has no code. */
+function answerOf(
+  response: Response,
+  text: string,
+  { isGoneDone }: { isGoneDone: boolean },
+): Answer<Envelope> {
   const body = parseObject(text);
   const requestId = response.headers.get('x-request-id');
+  if (isGoneDone && response.status === 404 && body?.code === 'not_found') {
+    return { data: {}, response, requestId };
+  }
   if (!response.ok) throw failureOf(response, body ?? {}, requestId);
   if (!body) throw new ConnectionError('The answer is not from Posthorn, or broke off');
   return { data: body, response, requestId };

@@ -2,7 +2,7 @@ import createClient, { type Middleware } from 'openapi-fetch';
 import { GATEWAY_URL, PORTAL_COMPANY_ID } from './addresses.ts';
 import { failureOf } from './failure.ts';
 import { recordCall } from './recorded-calls.ts';
-import type { components, paths } from './schema.d.ts';
+import type { components, paths } from '@posthorn/client';
 
 export type Schemas = components['schemas'];
 
@@ -33,7 +33,7 @@ const name: Middleware = {
 };
 
 /** The API, with the session of this browser. */
-export const api = createClient<paths>({ baseUrl: GATEWAY_URL });
+export const api = createClient<paths>({ baseUrl: `${GATEWAY_URL}/api/v1` });
 api.use(name);
 
 interface Answer<Body> {

@@ -8,7 +8,7 @@ export const deliveryQuery = (deliveryId: string) =>
   queryOptions({
     queryKey: ['delivery', deliveryId],
     queryFn: () =>
-      dataOf(api.GET('/api/v1/deliveries/{deliveryId}', { params: { path: { deliveryId } } })),
+      dataOf(api.GET('/deliveries/{deliveryId}', { params: { path: { deliveryId } } })),
     refetchInterval: ({ state: { data } }) => {
       const isWaiting = data?.status === 'pending' && data.attempts.length === 0;
       return data === undefined || isWaiting ? FIRST_ATTEMPT_MS : false;

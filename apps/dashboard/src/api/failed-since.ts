@@ -12,7 +12,7 @@ export const failedSinceQuery = (webhookId: string, since: string | null) =>
     queryFn: async (): Promise<number> => {
       const params = { path: { webhookId }, query: { since: since ?? '' } };
       const counted = await dataOf(
-        api.GET('/api/v1/webhooks/{webhookId}/resend-failed/estimate', { params }),
+        api.GET('/webhooks/{webhookId}/resend-failed/estimate', { params }),
       );
       return counted.total;
     },
@@ -36,7 +36,7 @@ export const firstFailureQuery = (webhookId: string) =>
       const from = new Date(Date.now() - WEEK_MS).toISOString();
       const query = { webhookId, status: 'exhausted', from, limit: MOST } as const;
       const { data, nextCursor } = await answerOf(
-        api.GET('/api/v1/webhook-messages', { params: { query } }),
+        api.GET('/webhook-messages', { params: { query } }),
       );
       // With more than one page the beginning is not known, and a wrong one would leave deliveries out.
       return nextCursor ? null : (data.at(-1)?.createdAt ?? null);

@@ -10,7 +10,7 @@ export const overviewQuery = (range: Range) =>
   queryOptions({
     queryKey: ['overview', range],
     refetchInterval: REFRESH_MS,
-    queryFn: () => dataOf(api.GET('/api/v1/overview', { params: { query: { range } } })),
+    queryFn: () => dataOf(api.GET('/overview', { params: { query: { range } } })),
   });
 
 export const RANGE_MS: Record<Range, number> = {
@@ -26,9 +26,7 @@ export const failuresQuery = (range: Range, appId: string | undefined) =>
     refetchInterval: REFRESH_MS,
     queryFn: () => {
       const since = new Date(Date.now() - RANGE_MS[range]).toISOString();
-      return dataOf(
-        api.GET('/api/v1/failures', { params: { query: { since, ...given({ appId }) } } }),
-      );
+      return dataOf(api.GET('/failures', { params: { query: { since, ...given({ appId }) } } }));
     },
   });
 
@@ -39,7 +37,7 @@ export const circuitsQuery = (appId?: string) =>
   queryOptions({
     queryKey: ['circuits', appId ?? 'all'],
     refetchInterval: CIRCUITS_MS,
-    queryFn: () => dataOf(api.GET('/api/v1/circuits', { params: { query: given({ appId }) } })),
+    queryFn: () => dataOf(api.GET('/circuits', { params: { query: given({ appId }) } })),
   });
 
 /** The hours of the last day. */
@@ -47,6 +45,5 @@ export const statsQuery = (owner: { webhookId?: string; appId?: string }) =>
   queryOptions({
     queryKey: ['stats', owner],
     refetchInterval: REFRESH_MS,
-    queryFn: () =>
-      dataOf(api.GET('/api/v1/stats', { params: { query: { step: 'hour', ...owner } } })),
+    queryFn: () => dataOf(api.GET('/stats', { params: { query: { step: 'hour', ...owner } } })),
   });

@@ -11,7 +11,7 @@ export const portalLinksQuery = (appId: string) =>
     initialPageParam: 0,
     queryFn: ({ pageParam: skip }) => {
       const query = { appId, limit: LINKS_PER_PAGE, skip };
-      return dataOf(api.GET('/api/v1/portal-links', { params: { query } }));
+      return dataOf(api.GET('/portal-links', { params: { query } }));
     },
     getNextPageParam: (last, _pages, skip) => nextSkip(last.length, LINKS_PER_PAGE, skip),
   });
@@ -19,20 +19,20 @@ export const portalLinksQuery = (appId: string) =>
 /** Makes a single-use link to the portal of an app. */
 export function makePortalLink(appId: string, body: Schemas['CreatePortalLink']) {
   const params = { path: { appId } };
-  return dataOf(api.POST('/api/v1/apps/{appId}/portal-links', { params, body }));
+  return dataOf(api.POST('/apps/{appId}/portal-links', { params, body }));
 }
 
 /** The link opens no more, and the visit that it began ends. */
 export function revokePortalLink(linkId: string) {
   const params = { path: { linkId } };
-  return answerOf(api.DELETE('/api/v1/portal-links/{linkId}', { params }));
+  return answerOf(api.DELETE('/portal-links/{linkId}', { params }));
 }
 
 export const portalSettingsQuery = queryOptions({
   queryKey: ['portal-settings'],
-  queryFn: () => dataOf(api.GET('/api/v1/portal-settings')),
+  queryFn: () => dataOf(api.GET('/portal-settings')),
 });
 
 export function writePortalSettings(body: Schemas['UpdatePortalSettings']) {
-  return dataOf(api.PUT('/api/v1/portal-settings', { body }));
+  return dataOf(api.PUT('/portal-settings', { body }));
 }

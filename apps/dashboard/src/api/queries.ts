@@ -8,13 +8,12 @@ const DUE_MS = 3_000;
 const MOST_PROJECTS = 1_000;
 const APPS_PER_PAGE = 20;
 const MESSAGES_PER_PAGE = 50;
-const WITHOUT_SECRETS = { secrets: 'false' } as const;
+const WITHOUT_SECRETS = { secrets: false } as const;
 
 export const projectsQuery = queryOptions({
   queryKey: ['projects'],
   staleTime: FRESH_MS,
-  queryFn: () =>
-    dataOf(api.GET('/api/v1/projects', { params: { query: { limit: MOST_PROJECTS } } })),
+  queryFn: () => dataOf(api.GET('/projects', { params: { query: { limit: MOST_PROJECTS } } })),
 });
 
 /** Page by page, oldest first. */
@@ -25,7 +24,7 @@ export const appsQuery = (projectId: string) =>
     initialPageParam: 0,
     queryFn: ({ pageParam: skip }) => {
       const query = { projectId, limit: APPS_PER_PAGE, skip };
-      return dataOf(api.GET('/api/v1/apps', { params: { query } }));
+      return dataOf(api.GET('/apps', { params: { query } }));
     },
     getNextPageParam: (last, _pages, skip) => nextSkip(last.length, APPS_PER_PAGE, skip),
   });
@@ -39,16 +38,18 @@ export const appQuery = (appId: string) =>
   queryOptions({
     queryKey: ['app', appId],
     staleTime: FRESH_MS,
-    queryFn: () => dataOf(api.GET('/api/v1/apps/{appId}', { params: { path: { appId } } })),
+    queryFn: () => dataOf(api.GET('/apps/{appId}', { params: { path: { appId } } })),
   });
 
 export const webhookQuery = (webhookId: string) =>
   queryOptions({
     queryKey: ['webhook', webhookId],
     staleTime: FRESH_MS,
+    // What waits is released in the background.
+    refetchInterval: ({ state: { data } }) => ((data?.waiting ?? 0) > 0 ? DUE_MS : false),
     queryFn: () =>
       dataOf(
-        api.GET('/api/v1/webhooks/{webhookId}', {
+        api.GET('/webhooks/{webhookId}', {
           params: { path: { webhookId }, query: WITHOUT_SECRETS },
         }),
       ),
@@ -61,7 +62,7 @@ export const secretQuery = (webhookId: string) =>
     gcTime: 0,
     queryFn: async () => {
       const params = { path: { webhookId } };
-      return (await dataOf(api.GET('/api/v1/webhooks/{webhookId}', { params }))).secret;
+      return (await dataOf(api.GET('/webhooks/{webhookId}', { params }))).secret;
     },
   });
 
@@ -70,7 +71,7 @@ export const healthQuery = (webhookId: string) =>
     queryKey: ['health', webhookId],
     staleTime: FRESH_MS,
     queryFn: () =>
-      dataOf(api.GET('/api/v1/webhooks/{webhookId}/health', { params: { path: { webhookId } } })),
+      dataOf(api.GET('/webhooks/{webhookId}/health', { params: { path: { webhookId } } })),
   });
 
 export interface MessageFilter {
@@ -96,7 +97,7 @@ export const messagesQuery = (filter: MessageFilter) =>
     initialPageParam: undefined as string | undefined,
     queryFn: ({ pageParam }) =>
       answerOf(
-        api.GET('/api/v1/webhook-messages', {
+        api.GET('/webhook-messages', {
           params: {
             query: { ...given(filter), limit: MESSAGES_PER_PAGE, ...given({ cursor: pageParam }) },
           },
@@ -110,8 +111,14 @@ export const messageQuery = (messageId: string) =>
     queryKey: ['message', messageId],
     refetchInterval: ({ state }) => (state.data?.status === 'pending' ? DUE_MS : false),
     queryFn: () =>
-      dataOf(api.GET('/api/v1/webhook-messages/{messageId}', { params: { path: { messageId } } })),
+      dataOf(api.GET('/webhook-messages/{messageId}', { params: { path: { messageId } } })),
   });
+
+/** Erases its payload, and the responses of its deliveries, for good. */
+export function erasePayload(messageId: string): Promise<Schemas['ErasedPayload']> {
+  const params = { path: { messageId } };
+  return dataOf(api.POST('/webhook-messages/{messageId}/erase-payload', { params }));
+}
 
 export const deliveriesQuery = (messageId: string) =>
   infiniteQueryOptions({
@@ -119,7 +126,7 @@ export const deliveriesQuery = (messageId: string) =>
     initialPageParam: undefined as string | undefined,
     queryFn: ({ pageParam }) =>
       answerOf(
-        api.GET('/api/v1/webhook-messages/{messageId}/deliveries', {
+        api.GET('/webhook-messages/{messageId}/deliveries', {
           params: { path: { messageId }, query: given({ cursor: pageParam }) },
         }),
       ),
@@ -139,15 +146,14 @@ function isDue({ status, nextAttemptAt }: Schemas['Delivery']): boolean {
 export const resendQuery = (resendId: string) =>
   queryOptions({
     queryKey: ['resend', resendId],
-    queryFn: () =>
-      dataOf(api.GET('/api/v1/resends/{resendId}', { params: { path: { resendId } } })),
+    queryFn: () => dataOf(api.GET('/resends/{resendId}', { params: { path: { resendId } } })),
     refetchInterval: ({ state }) => (state.data?.status === 'running' ? 1_000 : false),
   });
 
 export const apiKeysQuery = queryOptions({
   queryKey: ['api-keys'],
   staleTime: FRESH_MS,
-  queryFn: () => dataOf(api.GET('/api/v1/api-keys', { params: { query: {} } })),
+  queryFn: () => dataOf(api.GET('/api-keys', { params: { query: {} } })),
 });
 
 /** Leaves out what is undefined: `exactOptionalPropertyTypes` tells it from an absent field. */

@@ -1,4 +1,4 @@
-import { infiniteQueryOptions } from '@tanstack/react-query';
+import { infiniteQueryOptions, queryOptions } from '@tanstack/react-query';
 import { answerOf, api, dataOf, type Schemas } from './client.ts';
 import { given } from './queries.ts';
 
@@ -15,7 +15,7 @@ export const resendsQuery = (filter: ResendFilter) =>
     initialPageParam: undefined as string | undefined,
     queryFn: ({ pageParam }) =>
       answerOf(
-        api.GET('/api/v1/resends', {
+        api.GET('/resends', {
           params: { query: given({ ...filter, cursor: pageParam }) },
         }),
       ),
@@ -27,5 +27,24 @@ export const resendsQuery = (filter: ResendFilter) =>
   });
 
 export function abortResend(resendId: string): Promise<Schemas['Resend']> {
-  return dataOf(api.POST('/api/v1/resends/{resendId}/abort', { params: { path: { resendId } } }));
+  return dataOf(api.POST('/resends/{resendId}/abort', { params: { path: { resendId } } }));
+}
+
+/** How many messages a webhook has missed since a time. `refetch` begins it: the gateway may read 100,000 messages. */
+export const missedSinceQuery = (webhookId: string, since: string | null) =>
+  queryOptions({
+    queryKey: ['missed-since', webhookId, since],
+    enabled: false,
+    queryFn: async (): Promise<number> => {
+      const params = { path: { webhookId }, query: { since: since ?? '' } };
+      const counted = await dataOf(
+        api.GET('/webhooks/{webhookId}/replay-missing/estimate', { params }),
+      );
+      return counted.total;
+    },
+  });
+
+export function startReplay(webhookId: string, since: string): Promise<Schemas['Resend']> {
+  const params = { path: { webhookId } };
+  return dataOf(api.POST('/webhooks/{webhookId}/replay-missing', { params, body: { since } }));
 }

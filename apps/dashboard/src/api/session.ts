@@ -4,7 +4,7 @@ import { DASHBOARD_PATH, PORTAL_COMPANY_ID } from './addresses.ts';
 import { ApiFailure, failureOf } from './failure.ts';
 
 export type Scope = 'messages:write' | 'read' | 'webhooks:write' | 'keys:write' | 'admin';
-export type Capability = 'view' | 'manage' | 'secrets' | 'resend';
+export type Capability = 'view' | 'manage' | 'secrets' | 'resend' | 'controlDeliveries';
 
 export interface PortalTheme {
   name?: string;

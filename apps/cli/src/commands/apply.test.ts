@@ -1,0 +1,239 @@
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import { Readable } from 'node:stream';
+import { ModelApi } from '../../../../test/support/cli/model-api.ts';
+import { scratchFolder } from '../../../../test/support/process/scratch-folder.ts';
+import { OutputClosed } from '../failures.ts';
+import { run } from '../program.ts';
+
+const PAGE = readFileSync(join(import.meta.dirname, '../../../../docs/apply.md'), 'utf8');
+const blocksOf = (language: string): string[] =>
+  [...PAGE.matchAll(new RegExp(`\`\`\`${language}\\n(.*?)\`\`\``, 'gs'))].map(
+    ([, text = '']) => text,
+  );
+const ENV = {
+  ERP_SECRET: `whsec_${Buffer.alloc(32, 'a').toString('base64')}`,
+  ERP_TOKEN: 'hidden-token',
+};
+
+let model: ModelApi;
+let server: Server;
+let url: string;
+let folder: string;
+
+beforeAll(async () => {
+  server = createServer((request, response) => {
+    void answer(request.url ?? '', request.method ?? '', request).then(
+      ({ status, headers, text }) => {
+        response.writeHead(status, headers).end(text);
+      },
+    );
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+});
+
+afterAll(() => {
+  server.close();
+  server.closeAllConnections();
+});
+
+async function answer(path: string, method: string, request: AsyncIterable<Buffer>) {
+  let body = '';
+  for await (const chunk of request) body += chunk.toString();
+  const response = await model.fetch(`${url}${path}`, { method, ...(body !== '' && { body }) });
+  const { status, headers } = response;
+  return { status, headers: Object.fromEntries(headers), text: await response.text() };
+}
+
+function start(files: Record<string, string> = {}): void {
+  model = new ModelApi();
+  folder = scratchFolder();
+  for (const [name, text] of Object.entries(files)) writeFileSync(join(folder, name), text);
+}
+
+interface Ended {
+  code: number;
+  stdout: string;
+  stderr: string;
+}
+
+async function posthorn(
+  args: string,
+  { env = {}, stdin = '', isOutputClosed = false } = {},
+): Promise<Ended> {
+  const printed = { stdout: '', stderr: '' };
+  const interruption = new AbortController();
+  const writeError = (text: string): void => {
+    printed.stderr += text;
+    if (isOutputClosed) interruption.abort(new OutputClosed());
+  };
+  const code = await run(args.split(' '), {
+    env: { POSTHORN_URL: url, POSTHORN_API_KEY: 'key', ...env },
+    folder,
+    homeFolder: folder,
+    stdin: Readable.from([Buffer.from(stdin)]),
+    stdout: { write: (text) => (printed.stdout += text) },
+    stderr: { write: writeError },
+    signal: interruption.signal,
+  });
+  return { code, ...printed };
+}
+
+const removeUid = (path: string): Promise<Response> =>
+  model.fetch(`${url}/api/v1/${path}`, { method: 'PUT', body: '{"uid":null}' });
+
+const SHOP = 'kind: Project\nuid: shop\nname: Shop\n';
+
+describe('docs/apply.md', () => {
+  test('has documents and commands that work, one after the other', async () => {
+    const yaml = blocksOf('yaml').join('---\n');
+    start({ 'posthorn.yaml': yaml });
+    const lines = blocksOf('sh').join('').trim().split('\n');
+    const codes: number[] = [];
+    for (const line of lines) {
+      const [, args = ''] = /^posthorn (.*?)( \|\| test \$\? -eq 5)?$/.exec(line) ?? [];
+      const { code, stdout, stderr } = await posthorn(args, { env: ENV });
+      expect(stdout + stderr).not.toMatch(/whsec_|hidden-token/);
+      codes.push(code);
+    }
+    expect(codes).toEqual([5, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
+    expect([model.count('projects'), model.count('apps'), model.count('webhooks')]).toEqual([
+      1, 1, 1,
+    ]);
+  });
+});
+
+describe('posthorn diff', () => {
+  test('prints old and new values, and exits with 5', async () => {
+    start({ 'shop.yaml': SHOP });
+    await posthorn('apply -f shop.yaml --yes');
+    writeFileSync(join(folder, 'shop.yaml'), 'kind: Project\nuid: shop\nname: "New\\e[2J"\n');
+    const { code, stdout, stderr } = await posthorn('diff -f shop.yaml');
+    expect(code).toBe(5);
+    expect(stdout).toBe('~ Project shop\n    name: "Shop" → "New\\u001b[2J"\n');
+    expect(stderr).toContain('0 to create, 1 to update, 0 to delete, 0 unchanged');
+  });
+
+  test('reads standard input, folders and several files', async () => {
+    start({ 'a.yaml': SHOP, 'b.yml': SHOP.replaceAll('shop', 'other'), 'c.txt': 'no: yaml' });
+    const stdin = SHOP.replaceAll('shop', 'third');
+    const { code, stdout } = await posthorn('diff --json -f . -f -', { stdin });
+    const { changes } = JSON.parse(stdout) as { changes: { uid: string }[] };
+    expect([code, changes.map(({ uid }) => uid)]).toEqual([5, ['shop', 'other', 'third']]);
+  });
+
+  test.each([
+    ['diff -f none.yaml', 'none.yaml does not exist'],
+    ['diff -f empty.yaml', 'there are no documents'],
+    ['diff -f shop.yaml --prune', '--prune needs --name'],
+    ['apply -f shop.yaml', 'Repeat the command with --yes'],
+    ['diff', "required option '-f, --file <path>' not specified"],
+  ])('%s is refused', async (args, message) => {
+    start({ 'shop.yaml': SHOP, 'empty.yaml': '# nothing\n' });
+    const { code, stderr } = await posthorn(args);
+    expect([code, stderr]).toEqual([2, expect.stringContaining(message)]);
+    expect(model.count('projects')).toBe(0);
+  });
+});
+
+describe('posthorn apply', () => {
+  test('reports an object that fails with its uid, makes the others, and exits with 1', async () => {
+    const hook = (uid: string, at: string): string =>
+      `---\nkind: Webhook\nuid: ${uid}\nprojectId: uid:shop\nenvironmentId: live\nurl: ${at}\n`;
+    start({
+      'shop.yaml': SHOP + hook('bad', 'http://10.0.0.1/') + hook('good', 'https://example.com'),
+    });
+    const { code, stdout, stderr } = await posthorn('apply -f shop.yaml --yes --json');
+    expect([code, model.count('webhooks')]).toEqual([1, 1]);
+    expect(stderr).toContain('error: Webhook bad: ');
+    const { changes } = JSON.parse(stdout) as { changes: { uid: string; error: string | null }[] };
+    expect(changes.map(({ uid, error }) => [uid, error !== null])).toEqual([
+      ['shop', false],
+      ['bad', true],
+      ['good', false],
+    ]);
+  });
+
+  test('that ends early because its output is closed does not exit with 0', async () => {
+    start({ 'shop.yaml': SHOP });
+    const { code } = await posthorn('apply -f shop.yaml --yes', { isOutputClosed: true });
+    expect([code, model.count('projects')]).toEqual([141, 0]);
+  });
+
+  test('waits for a rate limit', async () => {
+    start({ 'shop.yaml': SHOP });
+    let refusals = 4;
+    model.interfere = ({ method }, carryOut) => {
+      if (method === 'GET' || refusals === 0) return carryOut();
+      refusals -= 1;
+      return { status: 429, code: 'rate_limited', headers: { 'retry-after': '0' } };
+    };
+    expect((await posthorn('apply -f shop.yaml --yes')).code).toBe(0);
+    expect(model.count('projects')).toBe(1);
+  });
+
+  test('stops when the key is refused, and exits with 4', async () => {
+    start({ 'shop.yaml': SHOP });
+    model.interfere = ({ method }, carryOut) =>
+      method === 'GET' ? carryOut() : { status: 401, code: 'unauthorized' };
+    expect((await posthorn('apply -f shop.yaml --yes')).code).toBe(4);
+  });
+
+  test('prints the difference with --dry-run, and changes nothing', async () => {
+    start({ 'shop.yaml': SHOP });
+    const { code, stdout } = await posthorn('apply -f shop.yaml --dry-run');
+    expect([code, stdout]).toEqual([0, '+ Project shop\n    name: "Shop"\n']);
+    expect(model.count('projects')).toBe(0);
+  });
+});
+
+describe('posthorn export', () => {
+  test('exits with 5 while an object has no uid, and can be applied with --json', async () => {
+    start({ 'shop.yaml': SHOP });
+    await posthorn('apply -f shop.yaml --yes');
+    await removeUid('projects/uid:shop');
+    const { code, stderr } = await posthorn('export');
+    expect([code, stderr]).toEqual([5, expect.stringContaining('--assign-uids')]);
+    const { stdout } = await posthorn('export --assign-uids --json');
+    const diff = await posthorn('diff -f -', { stdin: stdout });
+    expect([diff.code, diff.stdout]).toEqual([0, '']);
+  });
+
+  test('prints one request with --assign-uids --dry-run, and changes nothing', async () => {
+    start({ 'both.yaml': `${SHOP}---\n${SHOP.replace('shop', 'other')}` });
+    await posthorn('apply -f both.yaml --yes');
+    await removeUid('projects/uid:shop');
+    await removeUid('projects/uid:other');
+    const { code, stdout } = await posthorn('export --assign-uids --dry-run --json');
+    expect([code, stdout.match(/"method":"PUT"/g)]).toEqual([0, ['"method":"PUT"']]);
+    expect((await posthorn('export')).code).toBe(5);
+  });
+
+  test('leaves out the temporary webhook of a listen that runs', async () => {
+    const hook =
+      '---\nkind: Webhook\nuid: hook\nprojectId: uid:shop\nenvironmentId: live\n' +
+      'url: https://example.com\nmetadata: { posthornListen: "true" }\n';
+    start({ 'shop.yaml': SHOP + hook });
+    await posthorn('apply -f shop.yaml --yes');
+    await removeUid('webhooks/uid:hook');
+    const { code, stdout } = await posthorn('export --assign-uids');
+    expect([code, model.count('webhooks'), stdout.match(/^kind: .*/gm)]).toEqual([
+      0,
+      1,
+      ['kind: Project'],
+    ]);
+  });
+
+  test('has no character that controls a terminal, and makes no difference', async () => {
+    start({ 'shop.yaml': SHOP.replace('Shop', '"a \\x9b31m\\x7f b"') });
+    await posthorn('apply -f shop.yaml --yes');
+    const { stdout } = await posthorn('export');
+    expect(stdout).toContain('\\x9b31m\\x7f');
+    expect(stdout).not.toMatch(/[\x7f-\x9f]/);
+    expect((await posthorn('diff -f -', { stdin: stdout })).code).toBe(0);
+  });
+});

@@ -1,0 +1,237 @@
+import type { Command } from '@commander-js/extra-typings';
+import { readdirSync, readFileSync, renameSync, statSync, writeFileSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import { CheckFailure, CommandFailure, describeFailure, UsageFailure } from '../failures.ts';
+import {
+  applyPlan,
+  assignUids,
+  type Outcome,
+  readEverything,
+  readPresent,
+} from '../plan/adapter.ts';
+import {
+  type Document,
+  MAX_SOURCE_BYTES,
+  parseDocuments,
+  type SourceText,
+} from '../plan/documents.ts';
+import { type Export, exportDocuments, toYaml } from '../plan/export.ts';
+import { type Change, type FieldChange, type Plan, planChanges } from '../plan/plan.ts';
+import { escapeControls, jsonOf } from '../output.ts';
+import type { Session } from '../session.ts';
+
+const STDIN = '-';
+
+interface FileOptions {
+  file: readonly string[];
+  name?: string | undefined;
+  prune?: boolean | undefined;
+}
+
+/** `export`, `diff` and `apply`. */
+export function addApplyCommands(program: Command, session: Session): void {
+  const collect = (path: string, paths?: readonly string[]): readonly string[] => [
+    ...(paths ?? []),
+    path,
+  ];
+  const file = '-f, --file <path>';
+  const fileHelp = 'YAML file, folder of them, or - for standard input; may be repeated';
+  program
+    .command('export')
+    .description('print projects, apps and webhooks as documents for apply, without secrets')
+    .option('-f, --file <path>', 'write a file in place of standard output')
+    .option('--assign-uids', 'make the id of each object without a uid its uid')
+    .action((options) => runExport(session, options));
+  program
+    .command('diff')
+    .description('print what apply would change, and exit with 5 if that is anything')
+    .requiredOption(file, fileHelp, collect)
+    .option('--name <name>', 'name in metadata.managedBy of each object')
+    .option('--prune', 'delete what has that name and no document')
+    .action((options) => runDiff(session, options));
+  program
+    .command('apply')
+    .description('create, update and with --prune delete objects, until they are as the documents')
+    .requiredOption(file, fileHelp, collect)
+    .option('--name <name>', 'name in metadata.managedBy of each object')
+    .option('--prune', 'delete what has that name and no document')
+    .action((options) => runApply(session, options));
+}
+
+async function runDiff(session: Session, options: FileOptions): Promise<void> {
+  const plan = await makePlan(session, options);
+  printPlan(session, plan);
+  if (plan.changes.length > 0) throw new CheckFailure(`${summaryOf(plan)}: see posthorn apply`);
+}
+
+async function runApply(session: Session, options: FileOptions): Promise<void> {
+  const plan = await makePlan(session, options);
+  const { output } = session;
+  // Values of the environment are in the requests, which is why the dry run does not print one.
+  if (session.options.dryRun) {
+    printPlan(session, plan);
+    return;
+  }
+  if (plan.changes.length === 0) {
+    for (const note of plan.notes) output.note(note);
+    output.done(`Nothing to change: ${summaryOf(plan)}.`, {
+      changes: [],
+      unchanged: plan.unchanged,
+    });
+    return;
+  }
+  for (const line of linesOf(plan)) output.note(line);
+  await session.confirm(`${summaryOf(plan)}. Apply?`);
+  let count = 0;
+  const outcomes = await applyPlan(session.api, plan, {
+    onOutcome(outcome) {
+      count += 1;
+      output.progress(`${count} of ${plan.changes.length}`);
+      printFailure(session, outcome);
+    },
+  });
+  output.progress('');
+  const failed = outcomes.filter(({ error }) => error !== null).length;
+  const text = `${outcomes.length - failed} of ${outcomes.length} changes are made.`;
+  output.done(text, { changes: outcomes.map(shownOutcome), unchanged: plan.unchanged });
+  if (failed > 0) throw new CommandFailure(`${failed} of ${outcomes.length} changes failed`);
+}
+
+async function makePlan(session: Session, options: FileOptions): Promise<Plan> {
+  const { name, prune } = options;
+  if (prune && name === undefined) throw new UsageFailure('--prune needs --name');
+  if (name === '') throw new UsageFailure('--name must not be empty');
+  const documents = await readDocuments(session, options.file);
+  return planChanges(documents, await readPresent(session.api, documents, { prune }), {
+    name,
+    prune,
+  });
+}
+
+/** Throws when there are none: with `--prune`, an empty file would delete everything. */
+async function readDocuments(session: Session, paths: readonly string[]): Promise<Document[]> {
+  const sources: SourceText[] = [];
+  let bytes = 0;
+  for (const path of paths.flatMap((each) => filesOf(each, session.world.folder))) {
+    const isFile = path !== STDIN;
+    bytes += isFile ? statSync(path).size : 0;
+    if (bytes > MAX_SOURCE_BYTES) throw new UsageFailure('The documents are too large');
+    const text = isFile ? readFileSync(path, 'utf8') : await session.readStdin();
+    sources.push({ name: isFile ? path : 'standard input', text });
+  }
+  const documents = parseDocuments(sources, session.world.env);
+  if (documents.length === 0) throw new UsageFailure(`${paths.join(', ')}: there are no documents`);
+  return documents;
+}
+
+function filesOf(path: string, folder: string): string[] {
+  if (path === STDIN) return [STDIN];
+  const absolute = resolve(folder, path);
+  const found = statSync(absolute, { throwIfNoEntry: false });
+  if (!found) throw new UsageFailure(`${path} does not exist`);
+  if (!found.isDirectory()) return [absolute];
+  const names = readdirSync(absolute).filter((name) => /\.ya?ml$/.test(name));
+  if (names.length === 0) throw new UsageFailure(`${path} has no .yaml file`);
+  return names.sort().map((name) => join(absolute, name));
+}
+
+function printPlan({ output }: Session, plan: Plan): void {
+  for (const note of plan.notes) output.note(note);
+  const { unchanged, notes } = plan;
+  if (output.isJson) output.value({ changes: plan.changes.map(shownChange), unchanged, notes });
+  else
+    output.raw(
+      linesOf(plan)
+        .map((line) => `${escapeControls(line)}\n`)
+        .join(''),
+    );
+}
+
+const MARKS = { create: '+', update: '~', delete: '-', refuse: '!' } as const;
+
+function linesOf({ changes }: Plan): string[] {
+  return changes.flatMap((change) => {
+    const title = `${MARKS[change.action]} ${change.kind} ${change.uid}`;
+    if (change.action === 'refuse') return [`${title}: ${change.reason}`];
+    return [title, ...('fields' in change ? change.fields.map(lineOf) : [])];
+  });
+}
+
+function lineOf(change: FieldChange): string {
+  const { field, isSecret, before, after } = change;
+  if (isSecret) return `    ${field}: (not shown)`;
+  const value = JSON.stringify(after);
+  return `    ${field}: ${'before' in change ? `${JSON.stringify(before)} → ${value}` : value}`;
+}
+
+function summaryOf({ changes, unchanged }: Plan): string {
+  const count = (wanted: Change['action']): number =>
+    changes.filter(({ action }) => action === wanted).length;
+  const refused = count('refuse');
+  const parts = [
+    `${count('create')} to create`,
+    `${count('update')} to update`,
+    `${count('delete')} to delete`,
+    `${unchanged} unchanged`,
+    ...(refused > 0 ? [`${refused} not possible`] : []),
+  ];
+  return parts.join(', ');
+}
+
+/** Without the body of the request, which has secrets. */
+function shownChange(change: Change): object {
+  const { action, kind, uid } = change;
+  if (change.action === 'refuse') return { action, kind, uid, reason: change.reason };
+  return { action, kind, uid, ...('fields' in change ? { fields: change.fields } : {}) };
+}
+
+function shownOutcome({ change, error }: Outcome): object {
+  const { action, kind, uid } = change;
+  return { action, kind, uid, error: error === null ? null : messageOf(error) };
+}
+
+function messageOf(error: unknown): string {
+  return describeFailure(error)
+    .lines.map((line) => line.trim().replace(/^error: /, ''))
+    .join('; ');
+}
+
+function printFailure({ output }: Session, { change, error }: Outcome): void {
+  if (error === null) return;
+  output.progress('');
+  output.error([`error: ${change.kind} ${change.uid}: ${messageOf(error)}`]);
+}
+
+async function runExport(
+  session: Session,
+  { file, assignUids: isNaming }: { file?: string | undefined; assignUids?: true | undefined },
+): Promise<void> {
+  const { output, api, world } = session;
+  const present = await readEverything(api);
+  const exported = exportDocuments(isNaming ? await assignUids(api, present) : present);
+  const { documents } = exported;
+  const text = output.isJson ? `${jsonOf(documents)}\n` : toYaml(documents);
+  if (file === undefined || file === STDIN) output.raw(text);
+  else {
+    const path = resolve(world.folder, file);
+    writeFileSync(`${path}.${process.pid}`, text);
+    renameSync(`${path}.${process.pid}`, path);
+    output.note(`${documents.length} documents are in ${file}.`);
+  }
+  reportGaps(session, exported);
+}
+
+/** An export that lacks objects must not look like a whole one. */
+function reportGaps({ output }: Session, { unnamed, withTls }: Export): void {
+  for (const { uid } of withTls) {
+    output.note(
+      `Webhook ${uid ?? ''}: its tls is not in the export, because the API shows no certificates`,
+    );
+  }
+  if (unnamed.length === 0) return;
+  for (const { kind, id } of unnamed)
+    output.note(`${kind} ${id} has no uid, and is not in the export`);
+  throw new CheckFailure(
+    `${unnamed.length} objects without a uid are not in the export: see --assign-uids`,
+  );
+}

@@ -1,0 +1,101 @@
+import { expect, it } from '@jest/globals';
+import type { ListedMessage } from '@posthorn/client';
+import { MessageTail, type TailSource } from './tail.ts';
+
+const START_MS = Date.parse('2026-01-31T09:30:00.000Z');
+
+function message(n: number, atMs: number, status: ListedMessage['status'] = 'pending') {
+  return {
+    id: `msg_${n}`,
+    createdAt: new Date(START_MS + atMs).toISOString(),
+    status,
+    payload: '{}',
+    deliveries: [],
+  } as unknown as ListedMessage;
+}
+
+/** Messages in memory, in any order; `isDown` fails every call. */
+function createSource() {
+  const stored: ListedMessage[] = [];
+  const state = { nowMs: 0, isDown: false, gets: 0 };
+  const failIfDown = (): void => {
+    if (state.isDown) throw new Error('no network');
+  };
+  const source: TailSource = {
+    async *list(from) {
+      await Promise.resolve();
+      failIfDown();
+      const newest = stored.filter(({ createdAt }) => createdAt >= from);
+      yield* newest.sort((a, b) => b.createdAt.localeCompare(a.createdAt));
+    },
+    async get(id) {
+      await Promise.resolve();
+      failIfDown();
+      state.gets += 1;
+      return stored.find((each) => each.id === id) ?? null;
+    },
+    nowMs: () => state.nowMs,
+  };
+  const tail = new MessageTail(source, START_MS);
+  const poll = async (): Promise<string[]> =>
+    (await tail.poll()).map((event) =>
+      event.type === 'gap' ? 'gap' : `${event.type} ${event.message.id} ${event.message.status}`,
+    );
+  return { stored, state, poll };
+}
+
+it('passes each message on once, oldest first, also one that becomes visible late', async () => {
+  const { stored, poll } = createSource();
+  stored.push(message(0, -1_000), message(2, 2_000), message(1, 1_000));
+  expect(await poll()).toEqual(['message msg_1 pending', 'message msg_2 pending']);
+  expect(await poll()).toEqual([]);
+  stored.push(message(3, 1_500), message(4, 2_500));
+  expect(await poll()).toEqual(['message msg_3 pending', 'message msg_4 pending']);
+});
+
+it('passes a final status on once, of messages that are not listed any more too', async () => {
+  const { stored, state, poll } = createSource();
+  const [first, second] = [message(1, 0), message(2, 1, 'delivered')];
+  stored.push(first, second);
+  expect(await poll()).toEqual(['message msg_1 pending', 'message msg_2 delivered']);
+  stored.push(message(3, 60_000));
+  await poll();
+  first.status = 'exhausted';
+  state.nowMs += 5_000;
+  expect(await poll()).toEqual(['status msg_1 exhausted']);
+  expect(await poll()).toEqual([]);
+});
+
+it('asks for a pending message less and less often', async () => {
+  const { stored, state, poll } = createSource();
+  stored.push(message(1, 0));
+  await poll();
+  stored.push(message(2, 60_000, 'delivered'));
+  for (let second = 1; second <= 600; second += 1) {
+    state.nowMs = second * 1_000;
+    await poll();
+  }
+  // 2, 3, 4.5 … 60 s, then each minute.
+  expect(state.gets).toBeGreaterThan(10);
+  expect(state.gets).toBeLessThan(20);
+});
+
+it('loses nothing to a poll that fails', async () => {
+  const { stored, state, poll } = createSource();
+  stored.push(message(1, 0));
+  await poll();
+  stored.push(message(2, 1_000));
+  state.isDown = true;
+  await expect(poll()).rejects.toThrow('no network');
+  state.isDown = false;
+  expect(await poll()).toEqual(['message msg_2 pending']);
+});
+
+it('passes over the oldest of more than it can keep, and says so once', async () => {
+  const { stored, poll } = createSource();
+  for (let n = 0; n < 5_001; n += 1) stored.push(message(n, n, 'delivered'));
+  const events = await poll();
+  expect(events).toHaveLength(5_001);
+  expect(events.slice(0, 2)).toEqual(['gap', 'message msg_1 delivered']);
+  expect(await poll()).toEqual([]);
+});

@@ -1,0 +1,314 @@
+import { createHash } from 'node:crypto';
+import { type DocumentOf, Secret, type WebhookFields } from '../plan/documents.ts';
+import { isJson } from './peer-api.ts';
+
+/*
+ * What all services that are imported from have in common: names, ids, headers, event types, limits and secrets in the
+ * bounds of docs/contract.md C5 and C6, and a finding for each thing that does not fit. All functions are pure.
+ */
+
+/** What a person has to know of something that was read. */
+export interface Finding {
+  kind: FindingKind;
+  /** The same text for the same thing at many objects, such as `channels`. */
+  about: string;
+  /** Of this one object. Never a secret. */
+  detail?: string;
+}
+
+/** With what they say, in the order of the report. */
+export const FINDING_KINDS = {
+  failed: 'could not be read or written',
+  heldBack: 'comes over disabled, because it would receive other deliveries than before',
+  receiver: 'its receiver has to change',
+  byHand: 'has to be set by hand',
+  changed: 'comes over changed',
+  leftOut: 'has no counterpart',
+} as const;
+export type FindingKind = keyof typeof FINDING_KINDS;
+
+export type Note = (kind: FindingKind, about: string, detail?: string) => void;
+
+/** An app in terms of Posthorn. */
+export interface MappedApp {
+  kind: 'App';
+  document: DocumentOf<'App'>;
+  findings: readonly Finding[];
+}
+
+/** An endpoint in terms of Posthorn. */
+export interface MappedWebhook {
+  kind: 'Webhook';
+  document: DocumentOf<'Webhook'>;
+  /** The app that it belongs to, which may have been there before. */
+  app: DocumentOf<'App'>;
+  /** Used when another app has a webhook with the uid: those of Posthorn are unique in the company, not in the app. */
+  qualifiedUid: string;
+  /** Whether to create it disabled although it is enabled. What exists already keeps its state. */
+  isHeldBack: boolean;
+  /** Names of headers whose values cannot be read. What the webhook has of them already stays. */
+  keptHeaders: readonly string[];
+  findings: readonly Finding[];
+}
+
+/** Something of which nothing comes over. `object` names it for people. */
+export interface Unmapped {
+  kind: 'Unmapped';
+  object: string;
+  findings: readonly Finding[];
+}
+
+export type Mapped = MappedApp | MappedWebhook | Unmapped;
+
+/** Where apps come to. */
+export interface Target {
+  /** An id, or `uid:` and a uid. */
+  projectId: string;
+  environment: 'development' | 'production';
+  /** The ids of what is read; all when there are none. */
+  only: readonly string[];
+}
+
+/** A finding for something that could not be read. */
+export function unreadable(object: string, about: string, { message }: Error): Unmapped {
+  return { kind: 'Unmapped', object, findings: [{ kind: 'failed', about, detail: message }] };
+}
+
+/** Collects the findings of one object. */
+export function collectFindings(): { findings: Finding[]; note: Note } {
+  const findings: Finding[] = [];
+  return {
+    findings,
+    note: (kind, about, detail) =>
+      findings.push({ kind, about, ...(detail === undefined ? {} : { detail }) }),
+  };
+}
+
+const UID = /^[A-Za-z0-9._-]{1,128}$/;
+
+/**
+ * Returns the uid of an object: its own, else its id. An id with other characters, or a longer one, becomes the same
+ * text for the same id, so that a second import finds the object again.
+ */
+export function uidOf(own: string | undefined, id: string): string {
+  if (own !== undefined && UID.test(own)) return own;
+  return UID.test(id) ? id : digestOf(id);
+}
+
+/** Returns a uid of two parts. */
+export function qualify(appUid: string, uid: string): string {
+  const qualified = `${appUid}.${uid}`;
+  return UID.test(qualified) ? qualified : digestOf(qualified);
+}
+
+const digestOf = (text: string): string =>
+  `id-${createHash('sha256').update(text).digest('hex').slice(0, 40)}`;
+
+const MAX_NAME = 100;
+
+/** Returns the name, or the fallback where it is too short. A longer name is cut. */
+export function nameOf(name: string | undefined, fallback: string, note: Note): string {
+  const given = Array.from(name?.trim() ?? '');
+  // The name of a webhook has 2 characters at least.
+  const chars =
+    given.length < 2 ? Array.from(fallback.length < 2 ? `uid ${fallback}` : fallback) : given;
+  if (chars.length > MAX_NAME) note('changed', `names longer than ${MAX_NAME} characters are cut`);
+  return chars.slice(0, MAX_NAME).join('');
+}
+
+/** The whole of a description that is longer than a name, for the metadata. */
+export function longDescription(description: string | undefined): string | undefined {
+  const chars = Array.from(description ?? '');
+  return chars.length > MAX_NAME ? chars.slice(0, MAX_METADATA.valueChars).join('') : undefined;
+}
+
+const MAX_METADATA = { entries: 20, keyChars: 40, valueChars: 500, bytes: 16_384 };
+
+/** Returns the entries that fit; of those of the import itself, all do. */
+export function metadataOf(
+  given: unknown,
+  own: Readonly<Record<string, string | undefined>>,
+  note: Note,
+): Record<string, string> {
+  const fitting: [string, string][] = [];
+  for (const [key, value] of [
+    ...Object.entries(own),
+    ...(isJson(given) ? Object.entries(given) : []),
+  ]) {
+    if (value === undefined || value === null) continue;
+    const text = typeof value === 'string' ? value : JSON.stringify(value);
+    const bytes = Buffer.byteLength(JSON.stringify(Object.fromEntries([...fitting, [key, text]])));
+    const fits =
+      key !== '__proto__' &&
+      key.length >= 1 &&
+      Array.from(key).length <= MAX_METADATA.keyChars &&
+      Array.from(text).length <= MAX_METADATA.valueChars &&
+      fitting.length < MAX_METADATA.entries &&
+      bytes <= MAX_METADATA.bytes;
+    if (fits) fitting.push([key, text]);
+    else
+      note('leftOut', 'metadata beyond 20 entries, keys of 40 and values of 500 characters', key);
+  }
+  return Object.fromEntries(fitting);
+}
+
+const EVENT_TYPE = /^[A-Za-z0-9._:/-]{1,128}$/;
+const MAX_EVENT_TYPES = 100;
+
+/**
+ * Returns the event types of a webhook in one order, since services that keep them as sets list them in any. Null when it selects some and none of them can be had, or too many: an empty
+ * list would select all.
+ */
+export function eventTypesOf(given: readonly string[], note: Note): string[] | null {
+  const unique = [...new Set(given)].toSorted();
+  const fitting = unique.filter((type) => EVENT_TYPE.test(type));
+  for (const type of unique.filter((each) => !EVENT_TYPE.test(each))) {
+    note('leftOut', 'event types with other characters than letters, digits and . _ : / -', type);
+  }
+  if (unique.length === 0 || (fitting.length > 0 && fitting.length <= MAX_EVENT_TYPES))
+    return fitting;
+  note('heldBack', `more than ${MAX_EVENT_TYPES} event types, or none that Posthorn takes`);
+  return null;
+}
+
+const MAX_RATE = 10_000;
+
+/** Returns attempts per second; null for no limit. */
+export function rateOf(count: number | undefined, seconds: number, note: Note): number | null {
+  if (count === undefined || count <= 0 || seconds <= 0) return null;
+  const rate = count / seconds;
+  const fitting = Math.min(Math.max(Math.floor(rate), 1), MAX_RATE);
+  if (fitting !== rate) {
+    note(
+      'changed',
+      'rate limits become whole numbers per second, from 1 to 10,000',
+      `${count} in ${seconds} s`,
+    );
+  }
+  return fitting;
+}
+
+const MAX_TIMEOUT_S = 15;
+
+/** Returns seconds for one attempt; null for those of the service. */
+export function timeoutOf(seconds: number | undefined, note: Note): number | null {
+  if (seconds === undefined || seconds <= 0) return null;
+  const fitting = Math.min(Math.max(Math.ceil(seconds), 1), MAX_TIMEOUT_S);
+  if (fitting !== seconds) {
+    note('changed', 'time limits become whole seconds, from 1 to 15', `${seconds} s`);
+  }
+  return fitting;
+}
+
+/** Names of headers that clients may not set (docs/contract.md C6.7), and that of the signature (C9.4), beside those that begin with one of the below. */
+const REFUSED_HEADERS = new Set(
+  (
+    'connection keep-alive te trailer transfer-encoding upgrade host cookie expect via x-real-ip forwarded ' +
+    'http2-settings x-service-signature metadata metadata-flavor x-google-metadata-request user-agent traceparent tracestate'
+  ).split(' '),
+);
+const REFUSED_PREFIX = /^(proxy-|x-forwarded-|content-|webhook-|svix-|x-aws-ec2-metadata-token)/;
+const HEADER_NAME = /^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,128}$/;
+/** Printable Latin-1 without a space at either end. */
+const HEADER_VALUE = /^(?! )[\x20-\x7e\xa0-\xff]{0,4096}(?<! )$/;
+const MAX_HEADERS = 20;
+const MAX_HEADER_BYTES = 8_192;
+
+export type CustomHeaders = { key: string; value: Secret }[];
+
+/**
+ * Returns the headers that a webhook of Posthorn may set, in one order. Their values are secrets: many are credentials.
+ */
+export function headersOf(given: unknown, source: string, note: Note): CustomHeaders {
+  const fitting: CustomHeaders = [];
+  const names = new Set<string>();
+  let bytes = 0;
+  for (const [key, value] of isJson(given) ? Object.entries(given) : []) {
+    const name = key.toLowerCase();
+    const text = typeof value === 'string' ? value : '';
+    const isRefused = REFUSED_HEADERS.has(name) || REFUSED_PREFIX.test(name);
+    const size = Buffer.byteLength(key) + Buffer.byteLength(text);
+    if (isRefused || !HEADER_NAME.test(key)) {
+      note('leftOut', 'headers that Posthorn or the connection sets', key);
+    } else if (typeof value !== 'string' || !HEADER_VALUE.test(value) || names.has(name)) {
+      note('leftOut', 'headers with values that cannot arrive as they are, or twice', key);
+    } else if (fitting.length === MAX_HEADERS || bytes + size > MAX_HEADER_BYTES) {
+      note('leftOut', `headers beyond ${MAX_HEADERS}, or ${MAX_HEADER_BYTES} bytes`, key);
+    } else {
+      names.add(name);
+      bytes += size;
+      fitting.push({ key, value: new Secret(source, value) });
+    }
+  }
+  return inOrder(fitting);
+}
+
+/** Sorts headers by name: services keep them as maps, whose order may be another one each time. */
+export function inOrder<T extends { key: string }>(headers: readonly T[]): T[] {
+  const nameOf = ({ key }: T): string => key.toLowerCase();
+  return headers.toSorted((one, other) => (nameOf(one) < nameOf(other) ? -1 : 1));
+}
+
+/**
+ * Returns the URL without what Posthorn refuses in one. User and password become the header that they stand for, unless
+ * there is one already; null for one that OAuth 2 sets.
+ */
+export function urlOf(
+  given: string,
+  headers: CustomHeaders | null,
+  source: string,
+  note: Note,
+): string {
+  if (!URL.canParse(given)) return given;
+  const url = new URL(given);
+  const { username, password } = url;
+  if (username === '' && password === '' && url.hash === '') return given;
+  if (username !== '' || password !== '') {
+    const isFree = headers?.every(({ key }) => key.toLowerCase() !== 'authorization') ?? false;
+    const value = basicAuth(username, password, source);
+    if (isFree) headers?.push({ key: 'Authorization', value });
+    if (isFree) note('changed', 'user and password in the URL become the header Authorization');
+    else note('leftOut', 'user and password in the URL, beside another Authorization');
+  }
+  url.username = '';
+  url.password = '';
+  url.hash = '';
+  return url.href;
+}
+
+function basicAuth(username: string, password: string, source: string): Secret {
+  const pair = `${decoded(username)}:${decoded(password)}`;
+  return new Secret(source, `Basic ${Buffer.from(pair).toString('base64')}`);
+}
+
+/** A `%` that encodes nothing stays. */
+function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}
+
+/**
+ * Returns a secret in the form of Standard Webhooks, `whsec_` and the padded base64 of 24 to 64 bytes; null when it
+ * cannot be one. The prefix and the padding may be missing.
+ */
+export function standardSecretOf(given: string): string | null {
+  const base64 = given.replace(/^whsec_/, '').replace(/=+$/, '');
+  if (!/^[A-Za-z0-9+/]+$/.test(base64)) return null;
+  const bytes = Buffer.from(base64, 'base64');
+  // Other text than the base64 of these bytes would be another secret to some libraries.
+  const isExact = bytes.toString('base64').replace(/=+$/, '') === base64;
+  if (!isExact || bytes.length < 24 || bytes.length > 64) return null;
+  return `whsec_${bytes.toString('base64')}`;
+}
+
+/** The document of a webhook of an app. */
+export function webhookDocument(
+  app: DocumentOf<'App'>,
+  { uid, source }: { uid: string; source: string },
+  fields: WebhookFields,
+): DocumentOf<'Webhook'> {
+  return { kind: 'Webhook', uid, source, fields: { ...fields, appId: `uid:${app.uid}` } };
+}

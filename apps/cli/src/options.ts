@@ -1,0 +1,296 @@
+import { InvalidArgumentError, Option } from '@commander-js/extra-typings';
+import { readFileSync } from 'node:fs';
+import { resolve } from 'node:path';
+import { UsageFailure } from './failures.ts';
+import type { Session } from './session.ts';
+
+/* The values of options, and the options that follow from the fields of an object. */
+
+/** Parses a whole number of at least 1. */
+export function parseCount(text: string): number {
+  const count = Number(text);
+  if (/^\d+$/.test(text) && count >= 1 && Number.isSafeInteger(count)) return count;
+  throw new InvalidArgumentError('Expected a whole number of at least 1.');
+}
+
+/** Parses a number per second. */
+export function parseRate(text: string): number {
+  const rate = Number(text);
+  if (/^\d+(\.\d+)?$/.test(text) && rate > 0) return rate;
+  throw new InvalidArgumentError('Expected a number per second, such as 50 or 0.5.');
+}
+
+const UNIT_MS: Readonly<Record<string, number>> = {
+  ms: 1,
+  s: 1_000,
+  m: 60_000,
+  h: 3_600_000,
+  d: 86_400_000,
+};
+
+/** Parses a duration such as `90s` or `1.5h`. */
+export function parseDurationMs(text: string): number {
+  const [, number = '', unit = ''] = /^(\d+(?:\.\d+)?)(ms|s|m|h|d)$/.exec(text) ?? [];
+  const unitMs = UNIT_MS[unit];
+  if (unitMs === undefined) {
+    throw new InvalidArgumentError('Expected a number with ms, s, m, h or d, such as 90s.');
+  }
+  return Number(number) * unitMs;
+}
+
+/** Parses a duration of whole seconds. */
+export function parseSeconds(text: string): number {
+  const seconds = parseDurationMs(text) / 1_000;
+  if (Number.isInteger(seconds)) return seconds;
+  throw new InvalidArgumentError('Expected whole seconds.');
+}
+
+/** Parses a time, or how long ago it was, such as `2h`. */
+export function parsePastTime(text: string): string {
+  return parseTime(text, -1);
+}
+
+/** Parses a time, or how far away it is, such as `30d`. */
+export function parseFutureTime(text: string): string {
+  return parseTime(text, 1);
+}
+
+function parseTime(text: string, direction: 1 | -1): string {
+  const ms = /^\d{4}-\d\d-\d\d/.test(text)
+    ? Date.parse(text)
+    : Date.now() + direction * parseDurationMs(text);
+  const time = new Date(ms);
+  if (!Number.isNaN(time.getTime())) return time.toISOString();
+  throw new InvalidArgumentError('Expected a time such as 2026-01-31T09:30:00Z, or 2h.');
+}
+
+/** Collects the values of an option that is repeated. */
+export function parseEach(text: string, before: string[] | undefined): string[] {
+  return [...(before ?? []), text];
+}
+
+/** Collects the whole numbers of an option that is repeated. */
+export function parseCounts(text: string, before: readonly number[] = []): number[] {
+  return [...before, parseCount(text)];
+}
+
+/** Collects `key=value`. */
+export function parsePair(
+  text: string,
+  before: Readonly<Record<string, string>> = {},
+): Record<string, string> {
+  const [, key, value] = /^([^=]+)=(.*)$/s.exec(text) ?? [];
+  if (key !== undefined && value !== undefined) return { ...before, [key]: value };
+  throw new InvalidArgumentError('Expected key=value.');
+}
+
+export interface HeaderValue {
+  key: string;
+  value: string;
+}
+
+/** Collects `name: value`. */
+export function parseHeader(text: string, before: readonly HeaderValue[] = []): HeaderValue[] {
+  const [, key, value] = /^([^:\s]+)\s*:\s*(.*?)\s*$/s.exec(text) ?? [];
+  if (key !== undefined && value !== undefined) return [...before, { key, value }];
+  throw new InvalidArgumentError('Expected "name: value".');
+}
+
+/** One field of an object, and the option that sets it. */
+export interface Field {
+  /** As in the help, such as `--event-type <type>`. Without a value, there is `--no-…` beside it. */
+  flags: string;
+  /** Of the body; the name of the option in camel case when left out. */
+  name?: string;
+  help: string;
+  parse?: (text: string, before: never) => unknown;
+  choices?: readonly string[];
+  /** A creation needs it. */
+  required?: boolean;
+  /** Arguments are seen by other users and stored by shells, so it is read from elsewhere. */
+  secret?: boolean;
+}
+
+/** The options of a command as commander parsed them. */
+export type Options = Readonly<Record<string, unknown>>;
+
+/** A command whose options follow from a table, so that its type does not have them. */
+export interface WithOptions {
+  addOption(option: Option): unknown;
+}
+
+/** Adds the options of the fields, and those for what has no option of its own. */
+export function addFields(command: WithOptions, fields: readonly Field[]): void {
+  for (const field of fields) {
+    if (field.secret) addSecret(command, field);
+    else addField(command, field);
+  }
+  command.addOption(
+    new Option('--data <json>', 'all fields as a JSON object; options count before it'),
+  );
+  command.addOption(
+    new Option('--file <path>', 'the same from a JSON or YAML file, or - for standard input'),
+  );
+}
+
+function addField(command: WithOptions, { flags, help, parse, choices }: Field): void {
+  const option = new Option(flags, help);
+  if (choices) option.choices(choices);
+  const parseChoice = option.parseArg as Parser | undefined;
+  if (parse) {
+    // In place of that of the choices.
+    option.argParser((text: string, before: unknown) => {
+      parseChoice?.(text, undefined);
+      return (parse as Parser)(text, before);
+    });
+  }
+  command.addOption(option);
+  if (option.isBoolean()) command.addOption(new Option(flags.replace(/^--/, '--no-')).hideHelp());
+}
+
+type Parser = (text: string, before: unknown) => unknown;
+
+function addSecret(command: WithOptions, { flags, help }: Field): void {
+  command.addOption(new Option(`${flags}-env <variable>`, `${help}, from the environment`));
+  command.addOption(new Option(`${flags}-stdin`, `${help}, from standard input`));
+  command.addOption(refuseArgument(flags));
+}
+
+/**
+ * Returns the option of a secret as an argument, which is there to be refused: commander would show its value in the
+ * error about an unknown option.
+ */
+export function refuseArgument(flags: string): Option {
+  const refuse = (): never => {
+    throw new UsageFailure(
+      `Other users see arguments, and shells store them: use ${flags}-stdin or ${flags}-env VARIABLE in place of ${flags}`,
+    );
+  };
+  return new Option(`${flags} <value>`).argParser(refuse).hideHelp();
+}
+
+/** Adds `--null`, which takes values away. */
+export function addNull(command: WithOptions): void {
+  const help = 'clear this field (repeatable)';
+  command.addOption(new Option('--null <field>', help).argParser(parseEach));
+}
+
+/**
+ * Returns the body that the options describe: what `--file` has, above it `--data`, then each option, and null for each
+ * `--null`.
+ */
+export async function readBody(
+  session: Session,
+  fields: readonly Field[],
+  options: Options,
+): Promise<Record<string, unknown>> {
+  const { data, file, null: nulls = [] } = options as ReadOptions;
+  const secrets = fields.filter(({ secret }) => secret);
+  refuseSecondReader(secrets, options);
+  const body = {
+    ...(file === undefined ? {} : await readObject(session, file)),
+    ...(data === undefined ? {} : parseData(data, secrets)),
+  };
+  for (const field of fields) {
+    const value = field.secret
+      ? await readSecret(session, field.flags, options)
+      : options[attributeOf(field)];
+    if (value !== undefined) body[nameOf(field)] = value;
+  }
+  for (const name of nulls) body[fieldOfNull(fields, name)] = null;
+  return body;
+}
+
+interface ReadOptions {
+  data?: string;
+  file?: string;
+  null?: readonly string[];
+}
+
+/** Throws when a creation lacks a field that it needs. */
+export function requireFields(fields: readonly Field[], body: Options): void {
+  const missing = fields.filter((field) => field.required && (body[nameOf(field)] ?? '') === '');
+  if (missing.length === 0) return;
+  throw new UsageFailure(`Set ${missing.map(({ flags }) => flags).join(' and ')}`);
+}
+
+const attributeOf = ({ flags }: Field): string => new Option(flags).attributeName();
+const nameOf = (field: Field): string => field.name ?? attributeOf(field);
+
+/** `--null` takes the name of the field, or of its option. */
+function fieldOfNull(fields: readonly Field[], name: string): string {
+  const found = fields.find(({ flags }) => new Option(flags).name() === name);
+  return found ? nameOf(found) : name;
+}
+
+function refuseSecondReader(secrets: readonly Field[], options: Options): void {
+  const readers = secrets.filter((field) => options[`${attributeOf(field)}Stdin`] === true);
+  const count = readers.length + (options.file === '-' ? 1 : 0);
+  if (count > 1) throw new UsageFailure('Only one option can read standard input');
+}
+
+/** Returns the secret of `--NAME-env` or `--NAME-stdin`; undefined when neither is there. */
+export async function readSecret(
+  session: Session,
+  flags: string,
+  options: Options,
+): Promise<string | undefined> {
+  const attribute = new Option(flags).attributeName();
+  if (options[`${attribute}Stdin`] === true) return (await session.readStdin()).trim();
+  const variable = options[`${attribute}Env`] as string | undefined;
+  return variable === undefined ? undefined : readVariable(session, variable);
+}
+
+/** Throws when the variable is not set. */
+export function readVariable({ world }: Session, name: string): string {
+  const value = world.env[name];
+  if (value) return value;
+  throw new UsageFailure(`The environment has no variable ${name}`);
+}
+
+function parseData(text: string, secrets: readonly Field[]): Record<string, unknown> {
+  const data = objectOf('--data', () => JSON.parse(text) as unknown);
+  const given = secrets.filter((field) => typeof data[nameOf(field)] === 'string');
+  if (given.length === 0) return data;
+  const names = given.map(nameOf).join(', ');
+  throw new UsageFailure(
+    `Other users see arguments, and shells store them: put ${names} into a file for --file, or use ${given[0]?.flags ?? ''}-stdin`,
+  );
+}
+
+/** Reads a JSON or YAML object from a file, or from standard input. */
+async function readObject(session: Session, path: string): Promise<Record<string, unknown>> {
+  const text = path === '-' ? await session.readStdin() : readText(session, path);
+  if (/^\s*\{/.test(text)) return objectOf(path, () => JSON.parse(text) as unknown);
+  const { parse } = await import('yaml');
+  return objectOf(path, () => parse(text) as unknown);
+}
+
+/** Reads a text file. Throws a UsageFailure when it cannot. */
+export function readText(session: Session, path: string): string {
+  return readBytes(session, path).toString('utf8');
+}
+
+export function readBytes({ world }: Session, path: string): Buffer {
+  try {
+    return readFileSync(resolve(world.folder, path));
+  } catch (error) {
+    throw new UsageFailure(`Cannot read ${path}: ${(error as NodeJS.ErrnoException).code ?? ''}`);
+  }
+}
+
+/** The message of a parser would show a part of the text, which may have secrets. */
+function objectOf(source: string, parse: () => unknown): Record<string, unknown> {
+  let value: unknown;
+  try {
+    value = parse();
+  } catch {
+    // Refused below.
+  }
+  if (typeof value === 'object' && value !== null && !Array.isArray(value)) {
+    return value as Record<string, unknown>;
+  }
+  throw new UsageFailure(
+    `${source} is not an object in JSON${source === '--data' ? '' : ' or YAML'}`,
+  );
+}

@@ -1,0 +1,393 @@
+import type { CreateApp, CreateProject, CreateWebhook } from '@posthorn/client';
+import { isMap, isScalar, isSeq, LineCounter, parseAllDocuments } from 'yaml';
+import { UsageFailure } from '../failures.ts';
+
+/*
+ * The documents that `apply` takes: what a project, app or webhook shall be. A field that is left out stays as it is,
+ * and null takes it away (docs/contract.md C1.13).
+ */
+
+/** In the order in which they are applied: references lead to the kinds before. */
+export const KINDS = ['Project', 'App', 'Webhook'] as const;
+export type Kind = (typeof KINDS)[number];
+
+/** A secret that a document names. Its value is never printed. */
+export class Secret {
+  /** The environment variable, or another source, for people. */
+  readonly source: string;
+  readonly #value: string | undefined;
+
+  /** Undefined: the source has none, and the secret that is stored stays. */
+  constructor(source: string, value: string | undefined) {
+    this.source = source;
+    this.#value = value;
+  }
+
+  get isGiven(): boolean {
+    return this.#value !== undefined;
+  }
+
+  reveal(): string | undefined {
+    return this.#value;
+  }
+
+  toJSON(): string {
+    return `secret from ${this.source}`;
+  }
+}
+
+type SecretField = 'secret' | 'hmacSecret' | 'basicAuthPassword' | 'apiKey' | 'oauth2ClientSecret';
+
+export type ProjectFields = Omit<CreateProject, 'uid'>;
+/** `projectId` is an id, or `uid:` and a uid. */
+export type AppFields = Omit<CreateApp, 'uid'>;
+/** `appId` and `projectId` are ids, or `uid:` and a uid. */
+export type WebhookFields = Omit<CreateWebhook, 'uid' | 'customHeaders' | 'tls' | SecretField> &
+  Partial<Record<SecretField, Secret | null | undefined>> & {
+    customHeaders?: readonly HeaderFields[] | null;
+    tls?: TlsFields | null;
+  };
+
+export interface HeaderFields {
+  key: string;
+  value: string | Secret;
+}
+
+/** In PEM. */
+export interface TlsFields {
+  certificate?: string;
+  key?: Secret;
+  ca?: string;
+}
+
+interface FieldsByKind {
+  Project: ProjectFields;
+  App: AppFields;
+  Webhook: WebhookFields;
+}
+
+export interface DocumentOf<K extends Kind> {
+  kind: K;
+  uid: string;
+  /** Where it is written, for people. */
+  source: string;
+  fields: FieldsByKind[K];
+}
+
+export type Document = { [K in Kind]: DocumentOf<K> }[Kind];
+
+type FieldType =
+  'text' | 'flag' | 'number' | 'numbers' | 'texts' | 'pairs' | 'headers' | 'tls' | 'secret' | 'url';
+
+/** What documents, plans and exports know of a field. The API checks its value. */
+export interface FieldRule {
+  type: FieldType;
+  /** What an object has that was created without the field, as far as it is the same for all. */
+  initially?: unknown;
+  isRequired?: true;
+  /** Given at creation only. */
+  isFixed?: true;
+  /** The kind of the owner that the field names. */
+  owner?: Kind;
+  /** The method of authentication to which the field belongs. */
+  authMethod?: AuthMethod;
+}
+
+export type AuthMethod = NonNullable<CreateWebhook['authMethod']>;
+
+const COMMON = {
+  name: { type: 'text', isRequired: true },
+  metadata: { type: 'pairs', initially: {} },
+  environment: { type: 'text', isFixed: true },
+} as const satisfies Record<string, FieldRule>;
+
+const PROJECT_RULES: Record<keyof ProjectFields, FieldRule> = {
+  name: COMMON.name,
+  description: { type: 'text', initially: null },
+  environment: COMMON.environment,
+  metadata: COMMON.metadata,
+};
+
+const APP_RULES: Record<keyof AppFields, FieldRule> = {
+  name: COMMON.name,
+  projectId: { type: 'text', isRequired: true, isFixed: true, owner: 'Project' },
+  description: { type: 'text', initially: '' },
+  environment: COMMON.environment,
+  storeResponses: { type: 'flag', initially: true },
+  storePayloads: { type: 'text', initially: 'retained' },
+  metadata: COMMON.metadata,
+};
+
+const WEBHOOK_RULES: Record<keyof WebhookFields, FieldRule> = {
+  url: { type: 'url', isRequired: true },
+  appId: { type: 'text', isFixed: true, owner: 'App' },
+  projectId: { type: 'text', isFixed: true, owner: 'Project' },
+  environmentId: { type: 'text', isFixed: true },
+  name: { type: 'text' },
+  eventTypes: { type: 'texts', initially: [] },
+  disabled: { type: 'flag', initially: false },
+  rateLimitPerSecond: { type: 'number', initially: null },
+  timeoutSeconds: { type: 'number', initially: null },
+  maxAttempts: { type: 'number', initially: null },
+  finalStatusCodes: { type: 'numbers', initially: null },
+  onGone: { type: 'text', initially: 'retry' },
+  obeyControlHeaders: { type: 'flag', initially: false },
+  secret: { type: 'secret' },
+  signatureHeaders: { type: 'texts', initially: ['webhook'] },
+  authMethod: { type: 'text', initially: 'hmac' },
+  hmacHeader: { type: 'text', authMethod: 'hmac', initially: 'X-Service-Signature' },
+  hmacSecret: { type: 'secret', authMethod: 'hmac' },
+  signatureAlgorithm: { type: 'text', authMethod: 'hmac', initially: 'hmac-sha256' },
+  basicAuthUsername: { type: 'text', authMethod: 'basic', isRequired: true },
+  basicAuthPassword: { type: 'secret', authMethod: 'basic', isRequired: true },
+  apiKey: { type: 'secret', authMethod: 'apiKey', isRequired: true },
+  apiKeyHeader: { type: 'text', authMethod: 'apiKey', isRequired: true },
+  oauth2TokenUrl: { type: 'url', authMethod: 'oauth2', isRequired: true },
+  oauth2ClientId: { type: 'text', authMethod: 'oauth2', isRequired: true },
+  oauth2ClientSecret: { type: 'secret', authMethod: 'oauth2', isRequired: true },
+  oauth2Scope: { type: 'text', authMethod: 'oauth2', initially: null },
+  oauth2Audience: { type: 'text', authMethod: 'oauth2', initially: null },
+  oauth2ClientAuthentication: { type: 'text', authMethod: 'oauth2', initially: 'basic' },
+  customHeaders: { type: 'headers', initially: [] },
+  tls: { type: 'tls', initially: null },
+  metadata: COMMON.metadata,
+};
+
+/** The fields of each kind, in the order in which an export has them. */
+export const FIELD_RULES: Readonly<Record<Kind, Readonly<Record<string, FieldRule>>>> = {
+  Project: PROJECT_RULES,
+  App: APP_RULES,
+  Webhook: WEBHOOK_RULES,
+};
+
+/** The stand-in of the API for a secret that it does not show. Given for a custom header, it keeps the value. */
+export const MASK = '********';
+
+/** A file, or standard input. */
+export interface SourceText {
+  name: string;
+  text: string;
+}
+
+type Env = Readonly<Record<string, string | undefined>>;
+
+/** Of all sources together. The parser needs about 100 times as much memory. */
+export const MAX_SOURCE_BYTES = 8_388_608;
+const MAX_DOCUMENTS = 20_000;
+/** Nodes that aliases of one document may repeat. */
+const MAX_ALIASES = 100;
+const MAX_PROBLEMS = 20;
+const UID = /^[A-Za-z0-9._-]{1,128}$/;
+
+/** Reads YAML, of which JSON is a part. Throws a UsageFailure with the problems, by file and line. */
+export function parseDocuments(sources: readonly SourceText[], env: Env): Document[] {
+  const bytes = sources.reduce((sum, { text }) => sum + Buffer.byteLength(text), 0);
+  if (bytes > MAX_SOURCE_BYTES) {
+    throw new UsageFailure(`The documents have more than ${MAX_SOURCE_BYTES} bytes`);
+  }
+  const problems: string[] = [];
+  const entries = sources.flatMap((source) => entriesOf(source, problems));
+  if (entries.length > MAX_DOCUMENTS) {
+    throw new UsageFailure(`There are more than ${MAX_DOCUMENTS} documents`);
+  }
+  const documents = entries.flatMap((entry) => readEntry(entry, env, problems) ?? []);
+  problems.push(...repeatedUids(documents));
+  if (problems.length === 0) return documents;
+  const others = problems.length - MAX_PROBLEMS;
+  const shown = [...problems.slice(0, MAX_PROBLEMS), ...(others > 0 ? [`and ${others} more`] : [])];
+  throw new UsageFailure(shown.join('; '));
+}
+
+/** One document, or one item of a document that is a list. */
+interface Entry {
+  value: Readonly<Record<string, unknown>>;
+  /** Returns file and line of a field, or of the document itself. */
+  placeOf: (field?: string) => string;
+}
+
+function entriesOf(source: SourceText, problems: string[]): Entry[] {
+  const lines = new LineCounter();
+  try {
+    const parsed = parseAllDocuments(source.text, {
+      version: '1.2',
+      lineCounter: lines,
+      prettyErrors: false,
+      stringKeys: true,
+      logLevel: 'silent',
+    });
+    const all = [...parsed];
+    const lineAt = (offset: number | undefined): number => lines.linePos(offset ?? 0).line;
+    const faults = all.flatMap((each) => [...each.errors, ...each.warnings]);
+    problems.push(
+      ...faults.map(({ pos, message }) => `${source.name}:${lineAt(pos[0])}: ${message}`),
+    );
+    if (faults.length > 0) return [];
+    return all.flatMap((each) => {
+      const { contents } = each;
+      const nodes = isSeq(contents) ? contents.items : [contents];
+      const value: unknown = each.toJS({ maxAliasCount: MAX_ALIASES });
+      const values = isSeq(contents) ? (value as unknown[]) : [value];
+      return values.flatMap((item, index): Entry[] => {
+        // Between two marks there may be nothing but comments.
+        if (item === null) return [];
+        const node = nodes[index];
+        const placeOf = (field?: string): string =>
+          `${source.name}:${lineAt(offsetOf(node, field))}`;
+        if (isRecord(item) && isMap(node)) return [{ value: item, placeOf }];
+        problems.push(`${placeOf()}: must have kind, uid and fields`);
+        return [];
+      });
+    });
+  } catch (error) {
+    // Aliases beyond the limit, and nesting that exceeds the stack.
+    problems.push(`${source.name}: ${error instanceof Error ? error.message : String(error)}`);
+    return [];
+  }
+}
+
+function offsetOf(node: unknown, field: string | undefined): number | undefined {
+  if (!isMap(node)) return (node as { range?: [number] } | null | undefined)?.range?.[0];
+  const pair = node.items.find(({ key }) => isScalar(key) && key.value === field);
+  const key = pair && isScalar(pair.key) ? pair.key : node;
+  return key.range?.[0];
+}
+
+function readEntry({ value, placeOf }: Entry, env: Env, problems: string[]): Document | null {
+  const { kind, uid, ...given } = value;
+  const known = problems.length;
+  const report = (field: string | undefined, message: string): void => {
+    problems.push(`${placeOf(field)}: ${message}`);
+  };
+  if (!isKind(kind)) {
+    report('kind', `kind must be ${KINDS.join(', ')}${kind === undefined ? '' : nameOf(kind)}`);
+    return null;
+  }
+  if (typeof uid !== 'string' || !UID.test(uid)) {
+    report('uid', 'uid must be 1 to 128 letters, digits or . _ -');
+    return null;
+  }
+  const title = `${kind} ${uid}`;
+  const rules = FIELD_RULES[kind];
+  const fields = Object.entries(given).flatMap(([name, field]) => {
+    const rule = Object.hasOwn(rules, name) ? rules[name] : undefined;
+    const result = rule ? readField(rule, field, env) : { problem: 'is not a field of this kind' };
+    if ('problem' in result) report(name, `${title}: ${name} ${result.problem}`);
+    return 'value' in result ? [[name, result.value] as const] : [];
+  });
+  for (const [name, { isRequired, authMethod }] of Object.entries(rules)) {
+    const isMissing = isRequired && !authMethod && given[name] === undefined;
+    if (isMissing) report(undefined, `${title}: ${name} is missing`);
+  }
+  if (problems.length > known) return null;
+  return { kind, uid, source: placeOf(), fields: Object.fromEntries(fields) } as Document;
+}
+
+function isKind(kind: unknown): kind is Kind {
+  return KINDS.some((each) => each === kind);
+}
+
+function nameOf(kind: unknown): string {
+  if (kind === 'EventType') return '; this version does not know EventType';
+  return typeof kind === 'string' ? `, not ${kind}` : '';
+}
+
+type Result = { value: unknown } | { problem: string };
+
+function readField({ type, isRequired, authMethod }: FieldRule, given: unknown, env: Env): Result {
+  if (given === null) {
+    return isRequired && !authMethod ? { problem: 'must not be null' } : { value: null };
+  }
+  switch (type) {
+    case 'text':
+    case 'url':
+      return typeof given === 'string' ? { value: given } : { problem: textProblem(given) };
+    case 'flag':
+      return typeof given === 'boolean' ? { value: given } : { problem: 'must be true or false' };
+    case 'number':
+      return Number.isFinite(given) ? { value: given } : { problem: 'must be a number' };
+    case 'numbers':
+      return Array.isArray(given) && given.every((each) => Number.isFinite(each))
+        ? { value: given }
+        : { problem: 'must be a list of numbers' };
+    case 'texts':
+      return isTexts(given) ? { value: given } : { problem: 'must be a list of text' };
+    case 'pairs':
+      return isRecord(given) && isTexts(Object.values(given))
+        ? { value: given }
+        : { problem: 'must have text for each key: put numbers and true in quotes' };
+    case 'secret':
+      return readSecret(given, env);
+    case 'headers':
+      return readHeaders(given, env);
+    case 'tls':
+      return readTls(given, env);
+  }
+}
+
+function textProblem(given: unknown): string {
+  return typeof given === 'object' ? 'must be text' : 'must be text: put it in quotes';
+}
+
+/** `{secretFrom: {env: NAME}}`. An empty variable is none: it is what many CI systems make of a missing secret. */
+function readSecret(given: unknown, env: Env): Result {
+  const from = isRecord(given) && hasOnly(given, ['secretFrom']) ? given.secretFrom : null;
+  const name = isRecord(from) && hasOnly(from, ['env']) ? from.env : null;
+  if (typeof name !== 'string' || name === '') {
+    return { problem: 'is a secret: write {secretFrom: {env: NAME}}' };
+  }
+  const value = env[name];
+  return { value: new Secret(name, value === '' ? undefined : value) };
+}
+
+function readHeaders(given: unknown, env: Env): Result {
+  const results = Array.isArray(given) ? given.map((each: unknown) => readHeader(each, env)) : null;
+  if (!results) return { problem: 'must be a list of {key, value}' };
+  const wrong = results.find((each) => 'problem' in each);
+  return wrong ?? { value: results.flatMap((each) => ('value' in each ? [each.value] : [])) };
+}
+
+function readHeader(given: unknown, env: Env): Result {
+  if (!isRecord(given) || !hasOnly(given, ['key', 'value']) || typeof given.key !== 'string') {
+    return { problem: 'must be a list of {key, value}' };
+  }
+  const { key, value } = given;
+  if (value === MASK) return { problem: `has a mask for ${key}: write {secretFrom: {env: NAME}}` };
+  if (typeof value === 'string') return { value: { key, value } };
+  const secret = readSecret(value, env);
+  if ('value' in secret) return { value: { key, value: secret.value } };
+  return { problem: `must have text or {secretFrom: {env: NAME}} for ${key}` };
+}
+
+function readTls(given: unknown, env: Env): Result {
+  if (!isRecord(given) || !hasOnly(given, ['certificate', 'key', 'ca'])) {
+    return { problem: 'must have certificate, key and ca' };
+  }
+  const { key, ...certificates } = given;
+  if (!isTexts(Object.values(certificates))) return { problem: 'must have certificates in PEM' };
+  if (key === undefined) return { value: certificates };
+  const secret = readSecret(key, env);
+  if ('value' in secret) return { value: { ...certificates, key: secret.value } };
+  return { problem: 'must have {secretFrom: {env: NAME}} for key' };
+}
+
+function repeatedUids(documents: readonly Document[]): string[] {
+  const first = new Map<string, string>();
+  return documents.flatMap(({ kind, uid, source }) => {
+    const name = `${kind} ${uid}`;
+    const before = first.get(name);
+    if (before === undefined) first.set(name, source);
+    return before === undefined ? [] : [`${source}: ${name} is also at ${before}`];
+  });
+}
+
+function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+function isTexts(value: unknown): value is string[] {
+  return Array.isArray(value) && value.every((each) => typeof each === 'string');
+}
+
+function hasOnly(value: object, names: readonly string[]): boolean {
+  return Object.keys(value).every((name) => names.includes(name));
+}

@@ -1,0 +1,234 @@
+import { confirm, isCancel } from '@clack/prompts';
+import { ConnectionError, NotFoundError, Posthorn, type PosthornOptions } from '@posthorn/client';
+import { addAbortSignal, type Readable, type Writable } from 'node:stream';
+import { CommandFailure, EXIT, Interrupted, UsageFailure } from './failures.ts';
+import { Output, type OutputStream } from './output.ts';
+import { type Credentials, findCredentials, findProject } from './profiles.ts';
+import { rawFieldsOf } from './send/read-lines.ts';
+
+/** Everything outside the process that commands use. Tests pass their own. */
+export interface World {
+  env: Readonly<Record<string, string | undefined>>;
+  /** The working directory. */
+  folder: string;
+  homeFolder: string;
+  stdin: Readable & { isTTY?: boolean };
+  stdout: OutputStream;
+  stderr: OutputStream;
+  /** Ends the command with its reason. */
+  signal: AbortSignal;
+}
+
+/** The options of every command. */
+export interface GlobalOptions {
+  apiUrl?: string | undefined;
+  profile?: string | undefined;
+  json?: boolean | undefined;
+  quiet?: boolean | undefined;
+  dryRun?: boolean | undefined;
+  yes?: boolean | undefined;
+  verbose?: boolean | undefined;
+}
+
+/** A project and an app have this uid. */
+const SHARED_APP = 'uid:cli-listen';
+
+/** `--dry-run` printed the request that would have been made. */
+export class DryRunEnd extends CommandFailure {
+  override readonly name = 'DryRunEnd';
+
+  constructor() {
+    super('dry run', EXIT.ok);
+  }
+}
+
+/** What the action of one command works with: the API, the output, and questions. */
+export class Session {
+  readonly world: World;
+  readonly #readOptions: () => GlobalOptions;
+  #output: Output | null = null;
+  #api: Posthorn | null = null;
+  #credentials: Credentials | null = null;
+  #hasNotedApp = false;
+  /** Ends every call once a dry run has printed its request: retries and parallel calls would print more. */
+  readonly #dryRunEnd = new AbortController();
+
+  /** The options are read once an action runs. */
+  constructor(world: World, readOptions: () => GlobalOptions) {
+    this.world = world;
+    this.#readOptions = readOptions;
+  }
+
+  get options(): GlobalOptions {
+    return this.#readOptions();
+  }
+
+  get output(): Output {
+    this.#output ??= new Output(this.world, this.world.env, this.options);
+    return this.#output;
+  }
+
+  /** Where the API is, and the key. Throws a UsageFailure when nobody is logged in. */
+  get credentials(): Credentials {
+    this.#credentials ??= findCredentials(this.world, this.options);
+    return this.#credentials;
+  }
+
+  get api(): Posthorn {
+    this.#api ??= this.connect(this.credentials);
+    return this.#api;
+  }
+
+  /**
+   * Returns a client of another installation or key than those of the command, or one whose calls go on after Ctrl-C: a
+   * command that cleans up needs it.
+   */
+  connect(
+    { url, apiKey }: { url: string; apiKey: string },
+    { isInterruptible = true }: { isInterruptible?: boolean } = {},
+  ): Posthorn {
+    const { verbose } = this.options;
+    return new Posthorn({
+      baseUrl: url,
+      apiKey,
+      signal: AbortSignal.any([
+        this.#dryRunEnd.signal,
+        ...(isInterruptible ? [this.world.signal] : []),
+      ]),
+      fetch: (address, init) => this.#fetch(address, init),
+      ...(verbose ? { logger: this.#logger() } : {}),
+    } satisfies PosthornOptions);
+  }
+
+  /**
+   * The app of `--app`, else that of the project's configuration, which a note names; undefined when neither has one.
+   */
+  appOf(given: string | undefined): string | undefined {
+    if (given !== undefined) return given;
+    const project = findProject(this.world);
+    const app = project?.config.app ?? undefined;
+    if (project && app !== undefined && !this.#hasNotedApp) {
+      this.#hasNotedApp = true;
+      this.output.note(`of app ${app} (from ${project.path})`);
+    }
+    return app;
+  }
+
+  /**
+   * The app of `appOf`, else the app `cli-listen` in the project of the same uid, which `listen` and `message send`
+   * share. It is created when it is missing.
+   */
+  async appOrShared(given: string | undefined): Promise<string> {
+    const app = this.appOf(given);
+    if (app !== undefined) return app;
+    try {
+      return (await this.api.apps.get(SHARED_APP)).id;
+    } catch (error) {
+      if (!(error instanceof NotFoundError)) throw error;
+    }
+    // Two commands may do this at once: an upsert has the same result for both.
+    const name = 'posthorn listen';
+    await this.api.projects.update(SHARED_APP, { name }, { upsert: true });
+    const fields = { name, projectId: SHARED_APP };
+    return (await this.api.apps.update(SHARED_APP, fields, { upsert: true })).id;
+  }
+
+  /** Asks on a terminal before something is destroyed. Elsewhere `--yes` is needed. */
+  async confirm(question: string): Promise<void> {
+    if (this.options.yes || this.options.dryRun) return;
+    if (!this.isTerminal) throw new UsageFailure(`${question} Repeat the command with --yes`);
+    const answer = await confirm({
+      message: question,
+      initialValue: false,
+      ...this.promptStreams,
+    });
+    if (isCancel(answer)) throw new Interrupted();
+    if (!answer) throw new CommandFailure('Nothing was changed');
+  }
+
+  /** Where questions are asked. */
+  get promptStreams(): { input: Readable; output: Writable; signal: AbortSignal } {
+    const { stdin, stderr, signal } = this.world;
+    // Questions are asked on a terminal only, and it is a whole stream. Tests have none.
+    return { input: stdin, output: stderr as unknown as Writable, signal };
+  }
+
+  /** Whether a person can be asked. */
+  get isTerminal(): boolean {
+    return this.world.stdin.isTTY === true && this.world.stderr.isTTY === true;
+  }
+
+  /** Reads standard input to its end. */
+  async readStdin(): Promise<string> {
+    return (await this.readStdinBytes()).toString('utf8');
+  }
+
+  async readStdinBytes(): Promise<Buffer> {
+    const { stdin, signal } = this.world;
+    const chunks: Buffer[] = [];
+    // A terminal has no end of its own: Ctrl-C must end the reading.
+    for await (const chunk of addAbortSignal(signal, stdin)) {
+      chunks.push(Buffer.from(chunk as Uint8Array));
+    }
+    return Buffer.concat(chunks);
+  }
+
+  /**
+   * Runs a command that watches until Ctrl-C, which is its success. `watch` returns, or throws, once the signal of the
+   * world is aborted.
+   */
+  async watch(watch: () => Promise<void>): Promise<void> {
+    const { signal } = this.world;
+    try {
+      await watch();
+    } catch (error) {
+      if (!signal.aborted) throw error;
+    }
+  }
+
+  async #fetch(url: string, init: RequestInit): Promise<Response> {
+    const method = init.method ?? 'GET';
+    if (this.options.dryRun && method !== 'GET') {
+      // Another call, which began at the same time, has printed its request.
+      this.#dryRunEnd.signal.throwIfAborted();
+      const body = typeof init.body === 'string' ? { body: withoutSecrets(init.body) } : {};
+      this.output.request({ method, url, ...body });
+      // As the client wraps what `fetch` throws.
+      this.#dryRunEnd.abort(new ConnectionError('dry run', { cause: new DryRunEnd() }));
+      throw this.#dryRunEnd.signal.reason;
+    }
+    return fetch(url, init);
+  }
+
+  #logger(): { debug: (text: string) => void; warn: (text: string) => void } {
+    const print = (text: string): void => {
+      this.output.note(text);
+    };
+    return { debug: print, warn: print };
+  }
+}
+
+const STARS = '********';
+const SECRETS = ['secret', 'hmacSecret', 'basicAuthPassword', 'apiKey', 'oauth2ClientSecret'];
+
+/**
+ * Returns the body of a request byte for byte, but with stars for secrets. Custom headers and the key of a certificate
+ * count as secrets: the name of a header does not say whether its value is a credential.
+ */
+export function withoutSecrets(json: string): string {
+  const fields = rawFieldsOf(json).map(([name, text]) => {
+    const value = JSON.parse(text) as unknown;
+    const shown = shownValue(name, value);
+    return `${JSON.stringify(name)}:${shown === value ? text : JSON.stringify(shown)}`;
+  });
+  return `{${fields.join()}}`;
+}
+
+function shownValue(name: string, value: unknown): unknown {
+  if (SECRETS.includes(name)) return typeof value === 'string' ? STARS : value;
+  if (name === 'customHeaders' && Array.isArray(value)) {
+    return value.map((header: object) => ({ ...header, value: STARS }));
+  }
+  const isTls = name === 'tls' && typeof value === 'object' && value !== null && 'key' in value;
+  return isTls ? { ...value, key: STARS } : value;
+}

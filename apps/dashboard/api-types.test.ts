@@ -1,7 +1,0 @@
-import { readFileSync } from 'node:fs';
-import { expect, it } from '@jest/globals';
-import { API_TYPES_FILE, createApiTypes } from './api-types.ts';
-
-it('holds the types of the API as `node apps/dashboard/write-api-types.ts` writes them', async () => {
-  expect(readFileSync(API_TYPES_FILE, 'utf8')).toBe(await createApiTypes());
-});
