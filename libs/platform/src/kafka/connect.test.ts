@@ -185,6 +185,17 @@ describe('a consumer of kafkajs', () => {
     },
   );
 
+  it('has offsets of its own beside another one of the group', () => {
+    const Cluster = require('kafkajs/src/cluster/index.js') as new (options: object) => {
+      committedOffsets: (of: { groupId: string }) => object;
+    };
+    const logger = { namespace: () => logger };
+    const options = { logger, offsets: new Map(), brokers: [], socketFactory: null };
+    const [own, other] = [new Cluster(options), new Cluster(options)];
+    const of = { groupId: 'test' };
+    expect(own.committedOffsets(of)).not.toBe(other.committedOffsets(of));
+  });
+
   it('waits once before its next join when that is to be delayed', async () => {
     let end: () => void = () => undefined;
     delayJoin('me', new Promise((resolve) => (end = resolve)));

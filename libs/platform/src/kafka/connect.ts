@@ -10,6 +10,7 @@ import { setTimeout as wait } from 'node:timers/promises';
 import type { SecureContext } from 'node:tls';
 import type { z } from 'zod';
 import { withTimeout } from '../async/pause.ts';
+import { readAllCodecs } from './codecs.ts';
 import { messageOf, StartupError } from '../service/errors.ts';
 import type { Logger } from '../service/logger.ts';
 import { followTlsFiles } from '../service/secure-context.ts';
@@ -29,6 +30,7 @@ export function createKafkaClient(
 ): Kafka {
   patchRequestQueue();
   patchConsumerGroup();
+  patchCodecs();
   return new Kafka({
     clientId,
     brokers,
@@ -211,8 +213,21 @@ interface ConsumerGroup {
   lastRequest: number;
   joinAndSync: () => Promise<void>;
   heartbeat: (options: { interval: number }) => Promise<void>;
-  /** Returns a batch for each partition of the broker that has records. */
-  fetch: (brokerId: number) => Promise<readonly { messages: readonly unknown[] }[]>;
+  /** Returns a batch for each partition of the broker that was read. */
+  fetch: (brokerId: number) => Promise<readonly KafkajsBatch[]>;
+}
+
+interface KafkajsBatch {
+  messages: readonly unknown[];
+  isEmpty: () => boolean;
+  /** True when the broker has returned nothing, not even the end of a transaction. */
+  isEmptyIncludingFiltered: () => boolean;
+}
+
+/** The part of kafkajs's cluster, one for each consumer, that is used here. */
+interface Cluster {
+  /** Called once in each generation of a group. Returns topic → partition → offset. */
+  committedOffsets: () => Record<string, Record<string, string>>;
 }
 
 const FETCH_AGAIN_AFTER_MS = 10;
@@ -262,6 +277,13 @@ export function delayJoin(memberId: string, until: Promise<void>): void {
  * group gave its partitions to others after ten seconds, and it continued to read them. After the patch it sends the
  * next one in time.
  *
+ * kafkajs passes the ends of transactions, and the records of aborted ones, and hands over nothing of them. So they were
+ * never committed: the group seemed to lag behind for ever, and its consumer to have stalled. After the patch such a
+ * batch is handed over without records.
+ *
+ * kafkajs keeps the committed offsets of a group once for all consumers of a client. One that joined removed those of
+ * another: that one ended with a TypeError, which a consumer does not survive. After the patch each has its own.
+ *
  * kafkajs fetches again when the records of the last answer are handed over. After the patch it waits, see
  * FetchPace.
  */
@@ -269,6 +291,8 @@ export const patchConsumerGroup = once(() => {
   const { prototype } = require('kafkajs/src/consumer/consumerGroup.js') as {
     prototype: ConsumerGroup;
   };
+  const { prototype: cluster } = require('kafkajs/src/cluster/index.js') as { prototype: Cluster };
+  cluster.committedOffsets = () => ({});
   const { createErrorFromCode } = require('kafkajs/src/protocol/error.js') as {
     createErrorFromCode: (code: number) => Error;
   };
@@ -297,6 +321,9 @@ export const patchConsumerGroup = once(() => {
     const batches = await fetch.call(this, brokerId);
     const records = batches.reduce((sum, { messages }) => sum + messages.length, 0);
     pace.answered(brokerId, records, performance.now());
+    for (const batch of batches) {
+      if (batch.isEmpty() && !batch.isEmptyIncludingFiltered()) batch.isEmpty = () => false;
+    }
     return batches;
   };
 });
@@ -322,6 +349,8 @@ export const patchRequestQueue = once(() => {
     if (this.pending.length > 0) schedule.call(this);
   };
 });
+
+const patchCodecs = once(readAllCodecs);
 
 /** Returns a function that applies the patch at its first call. */
 export function once(patch: () => void): () => void {

@@ -7,7 +7,7 @@ import { createIsAssigned, type ReadyRecords } from './record-log.ts';
 export interface KafkaMetrics {
   operations: StoreMetrics<'kafka'>;
   produced: Counter<'topic'>;
-  consumed: Counter<'topic'>;
+  consumed: Pick<Counter<'topic'>, 'inc'>;
   rebalances: Counter;
   commitFailures: Counter;
   restarts: Counter;

@@ -27,9 +27,14 @@ import {
 import { consume } from './consumer/consume.ts';
 import type { ConsumerDeps } from './consumer/group-consumer.ts';
 import { createProcessShare } from './consumer/partition-assignment.ts';
-import { createKafkaMetrics } from './kafka-metrics.ts';
+import { createKafkaMetrics, type KafkaMetrics } from './kafka-metrics.ts';
 import { connectProducer, partitionOf } from './producer.ts';
-import type { OutgoingRecord, RecordLog } from './record-log.ts';
+import {
+  bytesOfStored,
+  type CopiedRecord,
+  type OutgoingRecord,
+  type RecordLog,
+} from './record-log.ts';
 import { createRecordMac, type RecordMac, signRecords } from './record-mac.ts';
 import { checkTopics, createTopicWatch, observeTopics } from './topics.ts';
 
@@ -43,6 +48,8 @@ interface KafkaConfig extends KafkaAccessConfig {
 export interface OpenRecordLog {
   /** Signs every record that it publishes. */
   records: RecordLog;
+  publishCopies: KafkaRecordLog['publishCopies'];
+  metrics: KafkaMetrics;
   mac: RecordMac;
   topics: TopicNames;
   groups: ConsumerGroups;
@@ -97,6 +104,8 @@ export async function openRecordLog(
   lifecycle.onStop('topic watch', topicWatch.stop);
   return {
     records: signRecords(log, mac),
+    publishCopies: log.publishCopies,
+    metrics,
     mac,
     topics,
     groups: consumerGroups(prefix, topics, delayTopics),
@@ -118,26 +127,40 @@ const SEND_TIMEOUT_MS = 60_000;
 /** Everything was sent and acknowledged, or will be published again by another process. */
 const CLOSE_TIMEOUT_MS = 5_000;
 
+export interface KafkaRecordLog extends RecordLog {
+  /** As `publish`, for copies, which get no MAC. */
+  publishCopies: (records: readonly CopiedRecord[]) => Promise<void>;
+}
+
 /** The record log on Kafka: acknowledged by all in-sync replicas, partitioned by key (murmur2). */
-export async function createKafkaRecordLog(deps: RecordLogDeps): Promise<RecordLog> {
+export async function createKafkaRecordLog(deps: RecordLogDeps): Promise<KafkaRecordLog> {
   const share = createProcessShare(deps.instanceId);
   const producer = await connectProducer(deps.kafka);
   const { operations } = deps.metrics;
   let isConnected = true;
-  return {
-    async publish(records) {
-      for (const part of cutToSends(records)) {
-        const startedMs = performance.now();
-        await withTimeout(producer.send(part), SEND_TIMEOUT_MS).catch((error: unknown) => {
-          isConnected = false;
-          operations.failed('produce', performance.now() - startedMs);
-          throw error;
-        });
-        operations.succeeded('produce', performance.now() - startedMs);
-        isConnected = true;
-        for (const { topic } of part) deps.metrics.produced.inc({ topic });
+
+  async function publish<Sent extends OutgoingRecord | CopiedRecord>(
+    records: readonly Sent[],
+    bytesOf: (record: Sent) => number,
+  ): Promise<void> {
+    for (const part of cutToSends(records, bytesOf)) {
+      const startedMs = performance.now();
+      await withTimeout(producer.send(part), SEND_TIMEOUT_MS).catch((error: unknown) => {
+        isConnected = false;
+        operations.failed('produce', performance.now() - startedMs);
+        throw error;
+      });
+      operations.succeeded('produce', performance.now() - startedMs);
+      isConnected = true;
+      for (const [topic, { length }] of Map.groupBy(part, ({ topic }) => topic)) {
+        deps.metrics.produced.inc({ topic }, length);
       }
-    },
+    }
+  }
+
+  return {
+    publish: (records) => publish(records, bytesOfOwn),
+    publishCopies: (records) => publish(records, bytesOfStored),
     consume: (options) => consume({ ...deps, share }, options),
     async close() {
       isConnected = false;
@@ -150,18 +173,22 @@ export async function createKafkaRecordLog(deps: RecordLogDeps): Promise<RecordL
 /** Room for the lengths, the timestamp and the headers of a record. */
 const OVERHEAD_BYTES = 512;
 
+/** Their headers are few and short. */
+const bytesOfOwn = ({ key, value }: OutgoingRecord): number => key.length + value.length;
+
 /**
  * Splits records into requests that a broker accepts, in order: the producer sends one batch for each partition in a
  * request, and topics allow batches of twice MAX_SEND_BYTES. A record is never split.
  */
-function cutToSends(records: readonly OutgoingRecord[]): OutgoingRecord[][] {
-  const sends: OutgoingRecord[][] = [];
+function cutToSends<Sent>(records: readonly Sent[], bytesOf: (record: Sent) => number): Sent[][] {
+  const sends: Sent[][] = [];
   let bytes = Infinity;
   for (const record of records) {
-    bytes += record.value.length + record.key.length + OVERHEAD_BYTES;
+    const ofRecord = bytesOf(record) + OVERHEAD_BYTES;
+    bytes += ofRecord;
     if (bytes > MAX_SEND_BYTES) {
       sends.push([]);
-      bytes = record.value.length + record.key.length + OVERHEAD_BYTES;
+      bytes = ofRecord;
     }
     sends.at(-1)?.push(record);
   }

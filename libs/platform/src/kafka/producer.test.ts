@@ -400,3 +400,35 @@ test('the partition of a key stays the same, so that its records keep their orde
   const known = ['', 'a', 'abcd', 'webhook-1'].map((key) => partitionOf(key, 12));
   expect(known).toEqual([9, 4, 8, 9]);
 });
+
+test('the patched encoder of kafkajs writes what its decoder reads, across every growth of its buffer', () => {
+  interface Encoder {
+    buffer: Buffer;
+    writeInt32: (value: number) => Encoder;
+    writeVarInt: (value: number) => Encoder;
+    writeVarIntBytes: (value: Buffer) => Encoder;
+  }
+  interface Decoder {
+    readInt32: () => number;
+    readVarInt: () => number;
+    readVarIntBytes: () => Buffer | null;
+  }
+  patchProduce();
+  const Encoder = require('kafkajs/src/protocol/encoder.js') as new () => Encoder;
+  const Decoder = require('kafkajs/src/protocol/decoder.js') as new (bytes: Buffer) => Decoder;
+  const bytes = fc.uint8Array({ maxLength: 3_000 }).map((each) => Buffer.from(each));
+  fc.assert(
+    fc.property(fc.array(fc.tuple(fc.integer(), bytes), { maxLength: 8 }), (values) => {
+      const encoder = new Encoder();
+      for (const [value, data] of values) {
+        encoder.writeInt32(value).writeVarInt(value).writeVarIntBytes(data);
+      }
+      const decoder = new Decoder(encoder.buffer);
+      for (const [value, data] of values) {
+        expect(decoder.readInt32()).toBe(value);
+        expect(decoder.readVarInt()).toBe(value);
+        expect(decoder.readVarIntBytes()).toEqual(data);
+      }
+    }),
+  );
+});

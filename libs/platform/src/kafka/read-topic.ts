@@ -19,8 +19,8 @@ export interface ReadTopicOptions {
   topic: string;
   /** Leaves out records that are certainly older: milliseconds since 1970. */
   sinceMs?: number | undefined;
-  /** Reads only this record. */
-  only?: { partition: number; offset: number } | undefined;
+  /** Reads only these records, one of a partition. */
+  only?: readonly { partition: number; offset: number }[] | undefined;
   /** A group that no other reader uses at the time. It is deleted at the end. */
   groupId: string;
   /** Kafka ends the reader after this time without a heartbeat, in milliseconds; 60,000 unless given. */
@@ -134,7 +134,8 @@ async function visitBatch(
   payload: EachBatchPayload,
   visit: ReadTopicOptions['visit'],
 ): Promise<void> {
-  const { topic, partition, messages } = payload.batch;
+  const { batch } = payload;
+  const { topic, partition, messages } = batch;
   for (const message of messages) {
     const range = open.get(partition);
     if (!range) break;
@@ -143,12 +144,16 @@ async function visitBatch(
     if (offset >= range.from && offset < range.end) {
       const atMs = Number(message.timestamp);
       range.from = offset + 1;
-      await visit({ topic, partition, offset, atMs, ...contentOf(message) });
+      await visit({ topic, partition, offset, atMs, stored: message, ...contentOf(message) });
     }
     payload.resolveOffset(message.offset);
     if (offset >= range.end - 1) open.delete(partition);
     await payload.heartbeat();
   }
+  // The last offset may be the end of a transaction, which is no record.
+  const last = batch.lastOffset();
+  payload.resolveOffset(last);
+  if (Number(last) >= (open.get(partition)?.end ?? 0) - 1) open.delete(partition);
   if (!open.has(partition)) consumer.pause([{ topic, partitions: [partition] }]);
 }
 
@@ -184,11 +189,12 @@ async function readRanges(
     end: Number(high),
   }));
   if (only) {
-    const { partition, offset } = only;
-    return whole
-      .filter((range) => range.partition === partition)
-      .filter(({ from, end }) => offset >= from && offset < end)
-      .map(() => ({ partition, from: offset, end: offset + 1 }));
+    const wanted = new Map(only.map(({ partition, offset }) => [partition, offset]));
+    return whole.flatMap(({ partition, from, end }) => {
+      const offset = wanted.get(partition);
+      const exists = offset !== undefined && offset >= from && offset < end;
+      return exists ? [{ partition, from: offset, end: offset + 1 }] : [];
+    });
   }
   const starts =
     sinceMs === undefined ? [] : await admin.fetchTopicOffsetsByTimestamp(topic, sinceMs);

@@ -18,7 +18,12 @@ export interface LogRecord {
   ownedSinceMs: number;
   /** The time stamp of the record, in milliseconds since 1970. */
   timestampMs: number;
+  /** The record byte for byte: key and headers of other programs may be no text. */
+  stored: StoredParts;
 }
+
+/** The parts of a record. A header may be there more than once, and any of them may be missing. */
+export type StoredParts = Pick<KafkaMessage, 'key' | 'value' | 'headers'>;
 
 /** The part of a record from which the time follows at which it is ready. */
 export type ReadyRecord = Pick<LogRecord, 'topic' | 'timestampMs' | 'headers'>;
@@ -43,6 +48,11 @@ export interface OutgoingRecord {
   key: string;
   value: Buffer;
   headers?: Readonly<Record<string, string>>;
+}
+
+/** A copy of a record of another program, byte for byte. */
+export interface CopiedRecord extends StoredParts {
+  topic: string;
 }
 
 /** How the members of a group share the partitions of its topics. */
@@ -91,10 +101,10 @@ export interface ConsumeOptions {
   /** Reading of a topic pauses when `pauseAt` of its records are in flight, and resumes at `resumeAt`. */
   inFlightLimits: { pauseAt: number; resumeAt: number };
   /**
-   * Returns false while nothing more is to be read, because the records in flight fill the memory or
+   * Returns false while nothing more of the topic is to be read, because the records in flight fill the memory or
    * the process is overloaded. Called for each record, and again each time that one is done.
    */
-  mayRead?: () => boolean;
+  mayRead?: (topic: string) => boolean;
   /**
    * How long, in milliseconds, a resumed partition may wait for its first fetch; 100 unless given. An
    * idle consumer sends a request to Kafka this often.
@@ -106,10 +116,17 @@ export interface ConsumeOptions {
    * Must not throw.
    */
   onRebalancing?: () => void;
+  /** Called each time the broker has confirmed that this is a member and its group does not change. Must not throw. */
+  onConfirmed?: () => void;
   /** Called each time this member has joined the group, with its partitions by topic. Must not throw. */
   onAssigned?: (assignment: Readonly<Record<string, readonly number[]>>) => void;
   /** Returns false while a store that `handle` needs is away: stalled partitions are no fault then. */
   areStoresUp?: () => boolean;
+  /**
+   * Returns true while the records of a partition wait for something that is no fault of this process: it does not count
+   * as stalled then.
+   */
+  isWaiting?: (partition: TopicPartition) => boolean;
   /**
    * Returns true while records in flight may end here after a stop has left the group: whoever reads
    * them next waits for each of them. Unless given, a stop stays in the group for its whole drain, and
@@ -142,6 +159,19 @@ export interface RecordLog {
   consume: (options: ConsumeOptions) => Promise<Consumption>;
   close: () => Promise<void>;
   isConnected: () => boolean;
+}
+
+/** The two lengths that stand beside each header. */
+const HEADER_BYTES = 10;
+
+/** Returns how many bytes a record of another program has, its headers included: these may be more than the value. */
+export function bytesOfStored({ key, value, headers = {} }: StoredParts): number {
+  let bytes = (key?.length ?? 0) + (value?.length ?? 0);
+  for (const [name, header] of Object.entries(headers)) {
+    const ofName = Buffer.byteLength(name) + HEADER_BYTES;
+    for (const each of [header ?? ''].flat()) bytes += ofName + Buffer.byteLength(each);
+  }
+  return bytes;
 }
 
 /** Returns key, value and headers of a record. A missing key is empty, a missing value too; headers become text. */

@@ -29,6 +29,7 @@ describe('unread records', () => {
     });
   }
 
+  const readyIn = (topic: string, nowMs: number) => unread.ready(nowMs).get(topic) ?? NONE;
   const noteEnd = (topic: string, endOffset: number, committed = 0) => {
     unread.noteEnds([{ topic, partition: 0, committed, endOffset }], NOW_MS);
   };
@@ -37,47 +38,47 @@ describe('unread records', () => {
     test('are those from the last batch to the end of each partition', () => {
       take({ endOffset: 110 });
       take({ partition: 1, endOffset: 15, nextSinceMs: NOW_MS - 900 });
-      expect(unread.readyIn('fresh', NOW_MS)).toEqual({ records: 105, oldestMs: NOW_MS - 900 });
+      expect(readyIn('fresh', NOW_MS)).toEqual({ records: 105, oldestMs: NOW_MS - 900 });
     });
 
     test('are none when a batch was taken to the end', () => {
       take({});
-      expect(unread.readyIn('fresh', NOW_MS)).toEqual(NONE);
+      expect(readyIn('fresh', NOW_MS)).toEqual(NONE);
     });
 
     test('of a partition that is paused grow with the end that the broker reports', () => {
       take({ endOffset: 110 });
       noteEnd('fresh', 210);
-      expect(unread.readyIn('fresh', NOW_MS)).toEqual({ records: 200, oldestMs: NOW_MS - 500 });
+      expect(readyIn('fresh', NOW_MS)).toEqual({ records: 200, oldestMs: NOW_MS - 500 });
     });
 
     test('of a partition without a batch begin at the commit, and are as old as they are known', () => {
       noteEnd('fresh', 30, 10);
-      expect(unread.readyIn('fresh', NOW_MS + 700)).toEqual({ records: 20, oldestMs: NOW_MS });
+      expect(readyIn('fresh', NOW_MS + 700)).toEqual({ records: 20, oldestMs: NOW_MS });
     });
 
     test('that came after the last batch are not as old as the record before them', () => {
       take({ nextSinceMs: NOW_MS - 3_600_000 });
       noteEnd('fresh', 11);
-      expect(unread.readyIn('fresh', NOW_MS)).toEqual({ records: 1, oldestMs: NOW_MS });
+      expect(readyIn('fresh', NOW_MS)).toEqual({ records: 1, oldestMs: NOW_MS });
     });
 
     test('are not taken back by an answer of the broker that is older than the last batch', () => {
       take({ endOffset: 110 });
       noteEnd('fresh', 40);
-      expect(unread.readyIn('fresh', NOW_MS).records).toBe(100);
+      expect(readyIn('fresh', NOW_MS).records).toBe(100);
     });
 
     test('end where a log was cut that lost its last records', () => {
       take({ endOffset: 110 });
       take({ nextOffset: 5, endOffset: 5 });
-      expect(unread.readyIn('fresh', NOW_MS)).toEqual(NONE);
+      expect(readyIn('fresh', NOW_MS)).toEqual(NONE);
     });
 
     test('of a partition that went to another member are forgotten', () => {
       take({ endOffset: 110 });
       unread.retainOnly({ fresh: [1] });
-      expect(unread.readyIn('fresh', NOW_MS)).toEqual(NONE);
+      expect(readyIn('fresh', NOW_MS)).toEqual(NONE);
     });
   });
 
@@ -88,22 +89,22 @@ describe('unread records', () => {
 
     test('are not ready while the first of them is not due, however many wait', () => {
       parked(NOW_MS + 3_600_000);
-      expect(unread.readyIn('delayed', NOW_MS)).toEqual(NONE);
+      expect(readyIn('delayed', NOW_MS)).toEqual(NONE);
       expect(unread.mayBeDue({ topic: 'delayed', partition: 0 }, NOW_MS)).toBe(false);
     });
 
     test('are ready once they are due: the first by its own time, the others as the broker reports', () => {
       parked(NOW_MS - 100);
-      expect(unread.readyIn('delayed', NOW_MS)).toEqual({ records: 1, oldestMs: NOW_MS - 100 });
+      expect(readyIn('delayed', NOW_MS)).toEqual({ records: 1, oldestMs: NOW_MS - 100 });
       expect(unread.mayBeDue({ topic: 'delayed', partition: 0 }, NOW_MS)).toBe(true);
       noteEnd('delayed', 40);
-      expect(unread.readyIn('delayed', NOW_MS)).toEqual({ records: 30, oldestMs: NOW_MS - 100 });
+      expect(readyIn('delayed', NOW_MS)).toEqual({ records: 30, oldestMs: NOW_MS - 100 });
     });
 
     test('are none when all that were due are begun', () => {
       noteEnd('delayed', 40);
       take({ topic: 'delayed', nextOffset: 40, endOffset: 5_010, nextSinceMs: NOW_MS + 1 });
-      expect(unread.readyIn('delayed', NOW_MS)).toEqual(NONE);
+      expect(readyIn('delayed', NOW_MS)).toEqual(NONE);
     });
   });
 });

@@ -37,7 +37,8 @@ export interface UnreadRecords {
   mayBeDue: (partition: TopicPartition, nowMs: number) => boolean;
   /** Forgets every partition that is not in `assignment`. */
   retainOnly: (assignment: Readonly<Record<string, number[]>>) => void;
-  readyIn: (topic: string, nowMs: number) => ReadyRecords;
+  /** By topic. A process may have thousands of topics: each partition is looked at once. */
+  ready: (nowMs: number) => ReadonlyMap<string, ReadyRecords>;
 }
 
 interface Unread extends TopicPartition {
@@ -80,15 +81,16 @@ export function createUnreadRecords(isDelayTopic: (topic: string) => boolean): U
       const isAssigned = createIsAssigned(assignment);
       for (const [key, unread] of partitions) if (!isAssigned(unread)) partitions.delete(key);
     },
-    readyIn(topic, nowMs) {
-      const ready: ReadyRecords = { records: 0, oldestMs: Infinity };
-      for (const unread of partitions.values()) {
-        const { nextOffset, endOffset, sinceMs } = unread;
-        if (unread.topic !== topic || sinceMs === null || sinceMs > nowMs) continue;
+    ready(nowMs) {
+      const byTopic = new Map<string, ReadyRecords>();
+      for (const { topic, nextOffset, endOffset, sinceMs } of partitions.values()) {
+        if (sinceMs === null || sinceMs > nowMs) continue;
+        const ready = byTopic.get(topic) ?? { records: 0, oldestMs: Infinity };
         ready.records += Math.max(0, endOffset - nextOffset);
         ready.oldestMs = Math.min(ready.oldestMs, sinceMs);
+        byTopic.set(topic, ready);
       }
-      return ready;
+      return byTopic;
     },
   };
 }

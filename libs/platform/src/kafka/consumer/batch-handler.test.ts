@@ -1,5 +1,6 @@
 import { beforeEach, describe, expect, jest, test } from '@jest/globals';
 import { Registry } from 'prom-client';
+import { fetchedBatch } from '../../../../../test/support/samples/fetched-batch.ts';
 import { createKeepTrying, StoppedError } from '../../async/keep-trying.ts';
 import { createKafkaMetrics } from '../kafka-metrics.ts';
 import type { ConsumeOptions } from '../record-log.ts';
@@ -7,9 +8,16 @@ import { BatchHandler } from './batch-handler.ts';
 
 const FIRST_WAIT_MS = 1;
 
+interface Span {
+  from: number;
+  to: number;
+}
+
 let stopping: AbortController;
 let batches: BatchHandler;
 let errors: object[];
+/** Where the client reads on after. */
+let resolved: string;
 let handle: jest.Mock<ConsumeOptions['handle']>;
 
 beforeEach(() => {
@@ -37,21 +45,19 @@ beforeEach(() => {
 
 /** Hands over records with these offsets of one partition. */
 function read(...recordOffsets: number[]): void {
-  const messages = recordOffsets.map((offset) => ({
-    offset: String(offset),
-    timestamp: '1000',
-    key: null,
-    value: null,
-  }));
-  const last = recordOffsets.at(-1) ?? 0;
-  batches.handle({
-    batch: { topic: 'a', partition: 0, highWatermark: String(last + 1), messages },
-    resolveOffset: () => undefined,
-  });
+  readBatch(recordOffsets);
+}
+
+/** Hands over a batch that begins and ends where its records do, unless given. */
+function readBatch(offsets: number[], span: Partial<Span> = {}): void {
+  const onResolved = (offset: string): void => {
+    resolved = offset;
+  };
+  batches.handle(fetchedBatch({ offsets, ...span, onResolved }));
 }
 
 async function untilIdle(): Promise<void> {
-  while (!batches.isIdle()) await new Promise((resolve) => setTimeout(resolve, 1));
+  while (!batches.isIdle()) await new Promise(setImmediate);
 }
 
 const committable = () => batches.offsets.uncommitted().map(({ offset }) => offset);
@@ -61,6 +67,28 @@ describe('a record', () => {
     read(7);
     await untilIdle();
     expect(committable()).toEqual([8]);
+  });
+
+  test('is committed together with the end of its transaction', async () => {
+    readBatch([7], { to: 8 });
+    expect(resolved).toBe('8');
+    await untilIdle();
+    expect(committable()).toEqual([9]);
+    // The end of another one, and three records that were aborted.
+    readBatch([], { from: 9, to: 12 });
+    expect([committable(), resolved]).toEqual([[13], '12']);
+    expect(batches.ready({ a: [0] }, 0).get('a')?.records).toBe(0);
+  });
+
+  test('that is in work keeps the end of a transaction behind it from the commit', async () => {
+    const done = Promise.withResolvers<undefined>();
+    handle.mockReturnValueOnce(done.promise);
+    read(7);
+    readBatch([], { from: 8, to: 8 });
+    expect(committable()).toEqual([]);
+    done.resolve(undefined);
+    await untilIdle();
+    expect(committable()).toEqual([9]);
   });
 
   test('is handled again after an outage', async () => {

@@ -82,8 +82,9 @@ export class BatchHandler {
     return this.#running.size === 0;
   }
 
-  /** True where nothing can move now: the next record is not due, or the partition waits for capacity. */
+  /** True where nothing can move now: the next record is not due, or the partition waits for capacity or for others. */
   isWaiting(tp: TopicPartition): boolean {
+    if (this.#options.isWaiting?.(tp)) return true;
     if (this.offsets.uncommittedIn(tp.topic, tp.partition) > 0) return false;
     if (this.#pauses.isDelayed(tp)) return true;
     return this.#pauses.isPausedForCapacity(tp) && !this.#hasCapacity(tp.topic);
@@ -97,24 +98,30 @@ export class BatchHandler {
   ready(assignment: Assignment, nowMs: number): Map<string, ReadyRecords> {
     const { topics } = this.#options;
     const isAssigned = createIsAssigned(assignment);
-    const ready = new Map(topics.map((topic) => [topic, this.unread.readyIn(topic, nowMs)]));
+    const unread = this.unread.ready(nowMs);
+    const none = (): ReadyRecords => ({ records: 0, oldestMs: Infinity });
+    const ready = new Map(topics.map((topic) => [topic, unread.get(topic) ?? none()]));
     for (const record of this.#running) {
       const ofTopic = ready.get(record.topic);
       if (!ofTopic || !isAssigned(record)) continue;
       const sinceMs = this.#readiness.sinceMs(record);
       if (sinceMs <= nowMs) add(ofTopic, { records: 1, oldestMs: sinceMs });
     }
-    for (const [topic, ofTopic] of ready) add(ofTopic, this.offsets.abandonedIn(topic));
+    for (const [topic, abandoned] of this.offsets.abandoned()) {
+      const ofTopic = ready.get(topic);
+      if (ofTopic) add(ofTopic, abandoned);
+    }
     return ready;
   }
 
   /** Begins the work on a batch and returns at once. Never throws: an error here would end the consumer. */
   handle(payload: FetchedBatch): void {
-    const { topic, partition, messages, highWatermark } = payload.batch;
-    const first = messages[0];
-    if (!first) return;
-    const endOffset = Number(highWatermark);
-    const range = { firstOffset: Number(first.offset), endOffset };
+    const { batch } = payload;
+    const { topic, partition } = batch;
+    const firstOffset = batch.firstOffset();
+    if (firstOffset === null) return;
+    const endOffset = Number(batch.highWatermark);
+    const range = { firstOffset: Number(firstOffset), endOffset };
     const owned = this.offsets.ofBatch(topic, partition, range);
     if (!owned) return;
     if (this.#deps.stopping.aborted) {
@@ -130,7 +137,7 @@ export class BatchHandler {
   /** Resumes one partition of the topic when there is capacity again. */
   resumeReading(topic: string): void {
     if (this.#deps.stopping.aborted || !this.#hasCapacity(topic)) return;
-    if (this.#options.mayRead?.() === false && this.offsets.inFlightIn(topic) > 0) return;
+    if (this.#options.mayRead?.(topic) === false && this.offsets.inFlightIn(topic) > 0) return;
     this.#pauses.resumeNext(
       (paused) =>
         paused.topic === topic &&
@@ -151,15 +158,7 @@ export class BatchHandler {
     for (const message of payload.batch.messages) {
       const record = toRecord(owned, message);
       last = record;
-      if (this.#isFull(owned, record.offset)) {
-        this.#pauses.pauseForCapacity(topic, partition);
-        break;
-      }
-      const delayMs = this.#options.delayMs?.(record, endOffset) ?? 0;
-      if (delayMs > 0) {
-        this.#pauses.delay(topic, partition, delayMs);
-        break;
-      }
+      if (!this.#mayBegin(record, owned, endOffset)) break;
       if (offsets.begin(record.offset)) {
         void this.#work(record, owned);
         begun += 1;
@@ -167,14 +166,26 @@ export class BatchHandler {
       payload.resolveOffset(message.offset);
       readTo = record.offset + 1;
     }
+    const isWhole = last === null || readTo === last.offset + 1;
+    if (isWhole) readTo = passEnd(payload, owned);
     if (readTo !== null) readOn(owned, readTo);
-    if (last) {
-      // After a change of the group, records that were begun before it are read again and passed.
-      const nextOffset = Math.max(readTo ?? last.offset, offsets.highest() + 1);
-      const nextSinceMs = this.#readiness.sinceMs(last);
-      this.unread.noteBatch({ topic, partition, nextOffset, endOffset, nextSinceMs });
-    }
+    // After a change of the group, records that were begun before it are read again and passed.
+    const nextOffset = Math.max(readTo ?? last?.offset ?? 0, offsets.highest() + 1);
+    const nextSinceMs = last ? this.#readiness.sinceMs(last) : this.#deps.nowMs();
+    this.unread.noteBatch({ topic, partition, nextOffset, endOffset, nextSinceMs });
     return begun;
+  }
+
+  /** Returns false, and pauses the partition, when too much is in flight or the record is not due. */
+  #mayBegin(record: LogRecord, owned: OwnedPartition, endOffset: number): boolean {
+    const { topic, partition } = owned;
+    if (this.#isFull(owned, record.offset)) {
+      this.#pauses.pauseForCapacity(topic, partition);
+      return false;
+    }
+    const delayMs = this.#options.delayMs?.(record, endOffset) ?? 0;
+    if (delayMs > 0) this.#pauses.delay(topic, partition, delayMs);
+    return delayMs <= 0;
   }
 
   #isFull(owned: OwnedPartition, offset: number): boolean {
@@ -182,7 +193,7 @@ export class BatchHandler {
     const inFlight = this.offsets.inFlightIn(owned.topic);
     if (inFlight >= inFlightLimits.pauseAt || !canBegin(owned, offset)) return true;
     // With nothing in flight no record would end and check again, so one record is always read.
-    return mayRead?.() === false && inFlight > 0;
+    return mayRead?.(owned.topic) === false && inFlight > 0;
   }
 
   /**
@@ -218,6 +229,19 @@ export class BatchHandler {
   }
 }
 
+/**
+ * Finishes the last offset of a batch whose records are all begun, and returns the one after it. It may be the end of a
+ * transaction, which has an offset and is no record: without its commit the group lags behind for ever.
+ */
+function passEnd(payload: FetchedBatch, { offsets }: OwnedPartition): number {
+  const { batch } = payload;
+  const last = batch.lastOffset();
+  const isNoRecord = last !== batch.messages.at(-1)?.offset;
+  if (isNoRecord && offsets.begin(Number(last))) offsets.finish(Number(last));
+  payload.resolveOffset(last);
+  return Number(last) + 1;
+}
+
 function toRecord(
   { topic, partition, inheritedBelow, sinceMs }: OwnedPartition,
   message: FetchedMessage,
@@ -231,6 +255,7 @@ function toRecord(
     isInherited: offset < inheritedBelow,
     ownedSinceMs: sinceMs,
     timestampMs: Number(message.timestamp),
+    stored: message,
   };
 }
 

@@ -52,7 +52,11 @@ export interface FetchedBatch {
     partition: number;
     /** The offset after the last record of the partition, in decimal digits. */
     highWatermark: string;
+    /** None when the partition has only ends of transactions here, or records of aborted ones. */
     messages: readonly FetchedMessage[];
+    /** Where the batch begins and ends, what is not in `messages` included. Decimal digits. */
+    firstOffset: () => string | null;
+    lastOffset: () => string;
   };
   /** Reading resumes after this offset. Records that are not resolved are fetched again. */
   resolveOffset: (offset: string) => void;

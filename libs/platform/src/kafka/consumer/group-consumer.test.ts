@@ -1,5 +1,6 @@
 import { beforeEach, describe, expect, test } from '@jest/globals';
 import { Registry } from 'prom-client';
+import { fetchedBatch } from '../../../../../test/support/samples/fetched-batch.ts';
 import { createLogger } from '../../service/logger.ts';
 import { createKafkaClient } from '../connect.ts';
 import { createKafkaMetrics } from '../kafka-metrics.ts';
@@ -61,19 +62,13 @@ describe('group consumer', () => {
   /** Returns the offset that the client reads next after it has handed over this one. */
   function handOver(offset: number): number {
     let next = offset;
-    const messages = [
-      { offset: String(offset), timestamp: '1000', key: null, value: null, headers: {} },
-    ];
-    events.onBatch(
-      {
-        batch: { topic: 'a', partition: 0, highWatermark: String(offset + 1), messages },
-        resolveOffset: (resolved) => (next = Number(resolved) + 1),
-      },
-      (commits) => {
-        committed.push(...commits.map((commit) => commit.offset));
-        return onCommit();
-      },
-    );
+    const onResolved = (resolved: string): void => {
+      next = Number(resolved) + 1;
+    };
+    events.onBatch(fetchedBatch({ offsets: [offset], onResolved }), (commits) => {
+      committed.push(...commits.map((commit) => commit.offset));
+      return onCommit();
+    });
     return next;
   }
 

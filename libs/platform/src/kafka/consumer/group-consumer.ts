@@ -156,6 +156,7 @@ export class GroupConsumer {
         // A change that came to nothing ends so: a coordinator that has just moved refuses both the
         // heartbeat and the join, and has loaded the group as it was.
         this.#isRebalancing = false;
+        if (!this.#isOver) this.#options.onConfirmed?.();
       },
       onJoined: (assignment) => {
         this.#onJoined(assignment);
@@ -189,7 +190,7 @@ export class GroupConsumer {
   #onJoined(assignment: Readonly<Record<string, number[]>>): void {
     if (this.#isOver) return;
     const { metrics, share } = this.#deps;
-    const { topics, sharing = TOGETHER, onAssigned } = this.#options;
+    const { topics, sharing = TOGETHER, onAssigned, onConfirmed } = this.#options;
     metrics.rebalances.inc();
     metrics.keepLagOf(topics, assignment);
     this.#batches.assign(assignment);
@@ -198,6 +199,7 @@ export class GroupConsumer {
     this.#isRebalancing = false;
     share.joined(sharing, assignment);
     onAssigned?.(assignment);
+    onConfirmed?.();
   }
 
   #onBatch(batch: FetchedBatch, sendCommit: SendCommit): void {
@@ -221,7 +223,8 @@ export class GroupConsumer {
       await send(commits);
       operations.succeeded('commit', performance.now() - startedMs);
       this.#batches.offsets.markCommitted(commits);
-      for (const topic of this.#options.topics) this.#batches.resumeReading(topic);
+      const committed = new Set(commits.map(({ topic }) => topic));
+      for (const topic of committed) this.#batches.resumeReading(topic);
     } catch (error) {
       commitFailures.inc();
       operations.failed('commit', performance.now() - startedMs);

@@ -140,8 +140,9 @@ export class StallWatch {
       }
     }
     this.#standing = standing;
+    const byTopic = Map.groupBy(standing.values(), ({ position }) => position.topic);
     for (const topic of topics) {
-      const ofTopic = [...standing.values()].filter(({ position }) => position.topic === topic);
+      const ofTopic = byTopic.get(topic) ?? [];
       metrics.setProgress(topic, Math.min(nowMs, ...ofTopic.map(({ movedAtMs }) => movedAtMs)));
     }
   }

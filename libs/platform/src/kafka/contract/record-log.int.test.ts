@@ -40,6 +40,18 @@ describe('the record log', () => {
     await eventually('all of it', () => bytes === 150 * value.length);
   });
 
+  it('publishes copies whose headers are more than a broker accepts in one request', async () => {
+    const headers = { authorization: Buffer.alloc(10_000, 'x') };
+    const copy = { topic, key: Buffer.from('same'), value: null, headers };
+    await scratch.records.publishCopies(Array.from({ length: 200 }, () => copy));
+    let records = 0;
+    await scratch.consume(topic, () => {
+      records += 1;
+      return Promise.resolve();
+    });
+    await eventually('all of them', () => records === 200);
+  });
+
   it('rejects a record that is larger than a broker accepts', async () => {
     const value = Buffer.alloc(2_097_152, 'x');
     const refusal = await scratch.records

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { openScratchLog, type ScratchLog } from '../../../../../test/support/stores/scratch-log.ts';
+import { eventually } from '../../../../../test/support/time/eventually.ts';
 import { createGroupPositions, type GroupPositions } from './group-positions.ts';
 
 const PARTITIONS = 12;
@@ -33,6 +34,22 @@ test('The positions of a group are read for all partitions, or for those that ar
     all.filter(({ partition }) => [3, 7].includes(partition)),
   );
   expect(await positions.read([])).toEqual([]);
+});
+
+test('The records of a transaction count once it has ended', async () => {
+  const own = await scratch.newTopic('transactions', 1);
+  const ofOwn = createGroupPositions(scratch.kafka, { groupId: `${own}-group`, topics: [own] });
+  const producer = scratch.kafka.producer({ transactionalId: own, maxInFlightRequests: 1 });
+  await producer.connect();
+  const transaction = await producer.transaction();
+  await transaction.send({ topic: own, messages: [{ value: 'a' }, { value: 'b' }] });
+  expect((await ofOwn.read()).map(({ lag, endOffset }) => [lag, endOffset])).toEqual([[0, 0]]);
+  await transaction.commit();
+  // The end of the transaction has an offset too.
+  const lag = async (): Promise<number | undefined> => (await ofOwn.read())[0]?.lag;
+  await eventually('they count', async () => (await lag()) === 3);
+  await producer.disconnect();
+  await ofOwn.close();
 });
 
 test('The ends before a time are read for all partitions, or for those that are asked for', async () => {

@@ -8,7 +8,7 @@ export interface GroupPosition extends TopicPartition {
   committed: number;
   /** Records from there to the end of the partition. */
   lag: number;
-  /** The offset after the last record of the partition. */
+  /** The offset after the last record that can be read: nothing behind the begin of an open transaction can. */
   endOffset: number;
 }
 
@@ -37,7 +37,7 @@ const CLOSE_TIMEOUT_MS = 2_000;
 /** Kafka understands these instead of a time. */
 const LATEST = -1;
 const EARLIEST = -2;
-const READ_UNCOMMITTED = 0;
+const READ_COMMITTED = 1;
 
 /**
  * Reads positions from the broker, because a consumer that stopped fetching does not learn of new records. It requests
@@ -222,7 +222,7 @@ async function offsetsAt(cluster: Cluster, wanted: Wanted, timestamp: number): P
       topic,
       partitions: partitions.map((partition) => ({ partition, timestamp })),
     }));
-    return (await broker.listOffsets({ isolationLevel: READ_UNCOMMITTED, topics })).responses;
+    return (await broker.listOffsets({ isolationLevel: READ_COMMITTED, topics })).responses;
   });
   return toOffsets((await Promise.all(responses)).flat());
 }

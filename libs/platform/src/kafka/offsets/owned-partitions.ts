@@ -20,8 +20,8 @@ export interface OwnedPartitions {
   markAllStale: () => void;
   /** Costs a look-up: it is called for each record, and a process may own thousands of partitions. */
   inFlightIn: (topic: string) => number;
-  /** The records that failed and that nobody works on, see ContiguousOffsets.abandon. */
-  abandonedIn: (topic: string) => ReadyRecords;
+  /** By topic: the records that failed and that nobody works on, see ContiguousOffsets.abandon. */
+  abandoned: () => ReadonlyMap<string, ReadyRecords>;
   /** True when nothing is in flight and every finished record may be committed. */
   isIdle: () => boolean;
   /** The commits that have become possible since the last `markCommitted`. */
@@ -82,7 +82,6 @@ export const MAX_UNCOMMITTED = 100_000;
 export function createOwnedPartitions(nowMs: () => number): OwnedPartitions {
   const owned = new Map<string, OwnedPartition>();
   const inFlight = new Map<string, InFlightTotal>();
-  const ofTopic = (topic: string) => [...owned.values()].filter((entry) => entry.topic === topic);
   return {
     ofBatch(topic, partition, batch) {
       const key = keyOf({ topic, partition });
@@ -114,10 +113,7 @@ export function createOwnedPartitions(nowMs: () => number): OwnedPartitions {
       }
     },
     inFlightIn: (topic) => inFlight.get(topic)?.records ?? 0,
-    abandonedIn: (topic) => ({
-      records: ofTopic(topic).reduce((sum, { offsets }) => sum + offsets.abandoned(), 0),
-      oldestMs: Math.min(...ofTopic(topic).map(({ abandonedSinceMs }) => abandonedSinceMs)),
-    }),
+    abandoned: () => abandonedByTopic(owned.values()),
     isIdle: () => [...owned.values()].every(isIdle),
     uncommitted: () => [...owned.values()].flatMap(commitOf),
     markCommitted(commits) {
@@ -128,6 +124,17 @@ export function createOwnedPartitions(nowMs: () => number): OwnedPartitions {
       }
     },
   };
+}
+
+function abandonedByTopic(owned: Iterable<OwnedPartition>): Map<string, ReadyRecords> {
+  const byTopic = new Map<string, ReadyRecords>();
+  for (const { topic, offsets, abandonedSinceMs } of owned) {
+    const sum = byTopic.get(topic) ?? { records: 0, oldestMs: Infinity };
+    sum.records += offsets.abandoned();
+    sum.oldestMs = Math.min(sum.oldestMs, abandonedSinceMs);
+    byTopic.set(topic, sum);
+  }
+  return byTopic;
 }
 
 /** Returns the total of the topic, added when it is new. */

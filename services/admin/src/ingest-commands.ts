@@ -1,0 +1,165 @@
+import { ingestGroupId } from '@posthorn/domain/ingest.ts';
+import { readTopics } from '@posthorn/platform/kafka/connect.ts';
+import {
+  createGroupPositions,
+  type GroupPosition,
+} from '@posthorn/platform/kafka/offsets/group-positions.ts';
+import { readTopic } from '@posthorn/platform/kafka/read-topic.ts';
+import type { StoredReject } from '@posthorn/platform/records/ingest-rejects.ts';
+import { parseConfig } from '@posthorn/platform/service/config.ts';
+import type { Command } from 'commander';
+import type { Kafka } from 'kafkajs';
+import { randomUUID } from 'node:crypto';
+import { z } from 'zod';
+import { parseOptions, timeOption } from './command.ts';
+import { createNewest } from './dead-letter-commands.ts';
+import { replayRejected } from './ingest-replay.ts';
+import { ingestConfig, openClusters, readRejects } from './ingest-topics.ts';
+import { isoTime, parseLimit, silent } from './letters.ts';
+import { escapeControls, formatTable, type OutputOptions, printResult } from './output.ts';
+
+/** Adds `ingest lag|rejected list|rejected replay` (docs/ingest.md). */
+export function addIngestCommands(program: Command): void {
+  const group = program
+    .command('ingest')
+    .description('Messages from topics of Kafka (docs/ingest.md)');
+  group
+    .command('lag')
+    .description('show how far ingestion is behind, for each partition of each source')
+    .option('--json', 'print JSON')
+    .action(showLag);
+  const rejected = group.command('rejected').description('records that cannot be accepted');
+  rejected
+    .command('list')
+    .description('list rejected records, newest first')
+    .option('--code <code>', 'only with this error code')
+    .option('--source <topic>', 'only of this topic')
+    .option('--since <time>', 'rejected at this time or later: ISO time with a zone')
+    .option('--until <time>', 'rejected at this time or earlier: ISO time with a zone')
+    .option('--limit <count>', 'most entries to show, 1 to 10000', '100')
+    .option('--json', 'print JSON')
+    .action(listRejected);
+  rejected
+    .command('replay')
+    .description('write rejected records into their topics again')
+    .option('--all', 'every rejected record')
+    .option('--code <code>', 'with --all: only with this error code')
+    .option('--partition <number>', 'partition of one rejected record, as the list shows it')
+    .option('--offset <number>', 'offset of it')
+    .option('--dry-run', 'only show what would be done')
+    .option('--json', 'print JSON')
+    .action(replayRejected);
+}
+
+interface PartitionLag {
+  topic: string;
+  partition: number;
+  /** The offset of the next record; -1 before the first one was read. */
+  next: number;
+  records: number;
+  /** Age of the next record in seconds; null when there is none. */
+  seconds: number | null;
+}
+
+async function showLag(output: OutputOptions): Promise<void> {
+  const config = parseConfig('admin', ingestConfig, process.env);
+  const { all, sourcesIn } = await openClusters(config);
+  const lags: PartitionLag[] = [];
+  for (const { cluster, kafka } of all) {
+    const topics = [...sourcesIn(cluster, (await readTopics(kafka)).keys()).keys()];
+    lags.push(...(await lagOf(kafka, config.TOPIC_PREFIX, topics)));
+  }
+  if (output.json) printResult(output, { partitions: lags });
+  else {
+    const rows = lags.map(({ seconds, ...lag }) => ({ ...lag, seconds: seconds ?? '' }));
+    process.stdout.write(`${formatTable(rows)}\n`);
+  }
+}
+
+async function lagOf(
+  kafka: Kafka,
+  prefix: string,
+  topics: readonly string[],
+): Promise<PartitionLag[]> {
+  if (topics.length === 0) return [];
+  const positions = createGroupPositions(kafka, { groupId: ingestGroupId(prefix), topics });
+  const found = await positions.read();
+  await positions.close();
+  const lags: PartitionLag[] = [];
+  for (const topic of topics) {
+    const ofTopic = found.filter((each) => each.topic === topic);
+    const times = await timesOfNext(kafka, prefix, ofTopic);
+    for (const { partition, committed: next, lag: records } of ofTopic) {
+      const atMs = times.get(partition);
+      const seconds = atMs === undefined ? null : Math.max(0, Date.now() - atMs) / 1_000;
+      lags.push({ topic, partition, next, records, seconds });
+    }
+  }
+  return lags;
+}
+
+/** Returns the time of the next record of each partition that has one. */
+async function timesOfNext(
+  kafka: Kafka,
+  prefix: string,
+  positions: readonly GroupPosition[],
+): Promise<ReadonlyMap<number, number>> {
+  const behind = positions.filter(({ lag }) => lag > 0);
+  const times = new Map<number, number>();
+  const [first] = behind;
+  if (!first) return times;
+  await readTopic(kafka, {
+    topic: first.topic,
+    only: behind.map(({ partition, endOffset, lag }) => ({ partition, offset: endOffset - lag })),
+    groupId: `${prefix}admin-${randomUUID()}`,
+    logger: silent(),
+    visit: ({ partition, atMs }) => Promise.resolve(void times.set(partition, atMs)),
+  });
+  return times;
+}
+
+const filterSchema = z.object({
+  code: z.string().optional(),
+  source: z.string().optional(),
+  since: timeOption.optional(),
+  until: timeOption.optional(),
+});
+
+type RejectFilter = z.output<typeof filterSchema>;
+
+function matches({ code, atMs, place }: StoredReject, filter: RejectFilter): boolean {
+  if (filter.code !== undefined && filter.code !== code) return false;
+  if (filter.source !== undefined && filter.source !== place?.topic) return false;
+  if (filter.since !== undefined && atMs < filter.since) return false;
+  return filter.until === undefined || atMs <= filter.until;
+}
+
+/** Prints the newest rejected records that match, and how many match in all. */
+async function listRejected(options: OutputOptions & { limit: string }): Promise<void> {
+  const filter = parseOptions(filterSchema, options);
+  const newest = createNewest<StoredReject>(parseLimit(options.limit));
+  const config = parseConfig('admin', ingestConfig, process.env);
+  const { own } = await openClusters(config);
+  await readRejects(own, config.TOPIC_PREFIX, { sinceMs: filter.since }, (reject) => {
+    // Without the record itself: the list may have thousands.
+    const record = { key: null, value: null, headers: {} };
+    if (matches(reject, filter)) newest.add({ ...reject, record });
+    return Promise.resolve();
+  });
+  const shown = newest.entries().map(summarize);
+  if (options.json) {
+    printResult(options, { matched: newest.added(), rejected: shown });
+    return;
+  }
+  for (const { partition, offset, at, code, source, message } of shown) {
+    const line = [`${partition}:${offset}`, at, code, source ?? '', message].join('  ');
+    process.stdout.write(`${escapeControls(line)}\n`);
+  }
+  process.stdout.write(`${shown.length} of ${newest.added()} rejected records\n`);
+}
+
+function summarize({ partition, offset, atMs, code, message, place, cutFromBytes }: StoredReject) {
+  const source = place && `${place.topic} ${place.partition}:${place.offset}`;
+  const cut = cutFromBytes !== null && { cutFromBytes };
+  return { partition, offset, at: isoTime(atMs), code, message, source, ...cut };
+}

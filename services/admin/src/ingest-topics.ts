@@ -1,0 +1,66 @@
+import { clusterOf, type NamedSource, sourcesAmong } from '@posthorn/domain/ingest.ts';
+import { topicNames } from '@posthorn/domain/records/topics.ts';
+import {
+  assertKafkaReachable,
+  createKafkaClient,
+  kafkaAccessOf,
+} from '@posthorn/platform/kafka/connect.ts';
+import { readTopic } from '@posthorn/platform/kafka/read-topic.ts';
+import { readReject, type StoredReject } from '@posthorn/platform/records/ingest-rejects.ts';
+import { settings } from '@posthorn/platform/service/settings.ts';
+import type { Kafka } from 'kafkajs';
+import { randomUUID } from 'node:crypto';
+import type { z } from 'zod';
+import { lettersConfig, silent } from './letters.ts';
+
+export const ingestConfig = lettersConfig.extend(settings.ingest);
+
+type IngestConfig = z.infer<typeof ingestConfig>;
+
+/** The clusters of the sources, each with its client. */
+export interface Clusters {
+  /** The installation's own. */
+  own: Kafka;
+  all: readonly { cluster: string; kafka: Kafka }[];
+  sourcesIn: (cluster: string, existing: Iterable<string>) => ReadonlyMap<string, NamedSource>;
+}
+
+/** Throws StartupError when the Kafka of the installation does not respond. */
+export async function openClusters(config: IngestConfig): Promise<Clusters> {
+  const { INGEST_SOURCES: sources = [], INGEST_COMPANY_TOPICS: hasCompanyTopics } = config;
+  const access = kafkaAccessOf(config);
+  const clientFor = (brokers: string[]): Kafka =>
+    createKafkaClient('posthorn-admin', { ...access, brokers }, silent());
+  const own = clientFor(access.brokers);
+  await assertKafkaReachable(own, access.brokers);
+  const others = [...new Set(sources.map(clusterOf))].filter((cluster) => cluster !== '');
+  return {
+    own,
+    all: [
+      { cluster: '', kafka: own },
+      ...others.map((cluster) => ({ cluster, kafka: clientFor(cluster.split(',')) })),
+    ],
+    sourcesIn: (cluster, existing) =>
+      sourcesAmong(existing, {
+        sources,
+        cluster,
+        companyTopicsPrefix: cluster === '' && hasCompanyTopics ? config.TOPIC_PREFIX : null,
+      }),
+  };
+}
+
+/** Visits the rejected records that are in the topic at the start. */
+export function readRejects(
+  kafka: Kafka,
+  prefix: string,
+  which: { sinceMs?: number | undefined; only?: { partition: number; offset: number }[] },
+  visit: (reject: StoredReject) => Promise<void>,
+): Promise<void> {
+  return readTopic(kafka, {
+    ...which,
+    topic: topicNames(prefix, [], []).ingestRejected,
+    groupId: `${prefix}admin-${randomUUID()}`,
+    logger: silent(),
+    visit: (record) => visit(readReject(record)),
+  });
+}

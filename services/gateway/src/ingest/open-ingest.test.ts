@@ -1,0 +1,41 @@
+import { expect, test } from '@jest/globals';
+import { sampleRecord } from '../../../../test/support/samples/sample-record.ts';
+import { unavailable } from '../api-error.ts';
+import { createWaitReport, logRejected, sumOfLags } from './open-ingest.ts';
+
+const place = { clusterId: 'c', topic: 'orders', partition: 1, offset: 2, timestampMs: 3 };
+
+test('The log has the error of a record that was rejected for a fault of Posthorn', () => {
+  const logged: object[] = [];
+  const log = (fields: object): void => void logged.push(fields);
+  const error = new TypeError('undefined is no function');
+  const reject = { place, code: 'internal_error', message: 'Failed.', error } as const;
+  const { stored } = sampleRecord();
+  logRejected({ error: log, warn: log }, reject.code, [{ ...reject, stored }]);
+  expect(logged).toEqual([
+    expect.objectContaining({ err: error, code: 'internal_error', topic: 'orders', records: 1 }),
+  ]);
+});
+
+test('The lag of a company is not known while one of the clusters with its topics does not say', async () => {
+  const none = Promise.resolve(null);
+  expect(await sumOfLags([none, Promise.resolve(3), Promise.resolve(4)])).toBe(7);
+  expect(await sumOfLags([none, none])).toBeNull();
+  expect(await sumOfLags([Promise.resolve(3), Promise.reject(new Error('away'))])).toBeNull();
+});
+
+test('Each topic that waits is logged at once, and then once a minute', () => {
+  const logged: string[] = [];
+  let nowMs = 0;
+  const logger = {
+    warn: (fields: object) => void logged.push((fields as { topic: string }).topic),
+  };
+  const report = createWaitReport(logger, () => nowMs);
+  const wait = (topic: string): void => {
+    report(sampleRecord({}, { topic }), unavailable('mongodb_unavailable'));
+  };
+  for (const topic of ['a', 'b', 'a']) wait(topic);
+  nowMs = 60_000;
+  wait('a');
+  expect(logged).toEqual(['a', 'b', 'a']);
+});

@@ -1,0 +1,280 @@
+import {
+  eventType as eventTypeSchema,
+  messageTags,
+  retentionDays as retentionDaysSchema,
+  text,
+  timeText,
+} from '@posthorn/domain/field-types.ts';
+import {
+  APP_ID_HEADER,
+  CE_ID_HEADER,
+  CE_SOURCE_HEADER,
+  CE_TYPE_HEADER,
+  cloudEventKeyOf,
+  DELIVER_AT_HEADER,
+  EVENT_TYPE_HEADER,
+  EXPIRES_AT_HEADER,
+  IDEMPOTENCY_KEY_HEADER,
+  ingestedKey,
+  type IngestPlace,
+  type IngestSource,
+  OWN_HEADERS_BEGIN,
+  placeKeyOf,
+  REJECT_HEADERS_BEGIN,
+  RETENTION_DAYS_HEADER,
+  TAGS_HEADER,
+  WEBHOOK_ID_HEADER,
+} from '@posthorn/domain/ingest.ts';
+import { MAX_BODY_BYTES, MAX_PAYLOAD_DEPTH } from '@posthorn/domain/message.ts';
+import { traceparentOf } from '@posthorn/domain/request/traceparent.ts';
+import type { StoredParts } from '@posthorn/platform/kafka/record-log.ts';
+import { hash } from 'node:crypto';
+import type { z } from 'zod';
+import { ApiError, invalidRequest, type Problem } from '../api-error.ts';
+import { assertJsonObject, InvalidJsonError } from '../http/parse-json-object.ts';
+
+/** A record that is a message: what a request of the API says in its body and headers. */
+export interface IngestedMessage {
+  companyId: string;
+  /** One of the two. A `uid:` stands as it was written. */
+  appId: string | undefined;
+  webhookId: string | undefined;
+  eventType: string | null;
+  tags: string[];
+  /** Milliseconds since 1970. */
+  deliverAtMs: number | undefined;
+  expiresAtMs: number | undefined;
+  retentionDays: number | undefined;
+  payload: string;
+  key: string;
+  /** Records with the same key and the same hash are the same message. */
+  bodyHash: string;
+  traceparent: string | undefined;
+  /** The place of the record, as `placeKeyOf` writes it. */
+  place: string;
+}
+
+/** Returns the message of a record. Throws ApiError 4xx for a record that can never be one (docs/contract.md C23). */
+export function readRecord(
+  { value, headers }: StoredParts,
+  source: IngestSource,
+  at: IngestPlace,
+): IngestedMessage {
+  const payload = readPayload(value);
+  const read = readHeaders(headers ?? {}, source);
+  const { companyId } = source;
+  const { appId, webhookId, eventType, tags, deliverAtMs, expiresAtMs, retentionDays } = read;
+  const place = placeKeyOf(at);
+  const key = read.key ?? place;
+  // A record without a key of its own is the same one wherever the source sends it.
+  const saying = read.key === null ? '' : JSON.stringify(contentOf(read));
+  const bodyHash = hash('sha256', `${saying}\n${payload}`, 'hex');
+  const { traceparent } = read;
+  return {
+    companyId,
+    appId,
+    webhookId,
+    eventType,
+    tags,
+    deliverAtMs,
+    expiresAtMs,
+    retentionDays,
+    payload,
+    key,
+    bodyHash,
+    traceparent,
+    place,
+  };
+}
+
+/** Records of before the times of a message had none, and keep their hash. */
+function contentOf(read: ReadHeaders): unknown[] {
+  const { appId, webhookId, eventType, tags, deliverAtMs, expiresAtMs, retentionDays } = read;
+  const times = { deliverAtMs, expiresAtMs, retentionDays };
+  const hasTimes = (deliverAtMs ?? expiresAtMs ?? retentionDays) !== undefined;
+  return [appId, webhookId, eventType, tags, ...(hasTimes ? [times] : [])];
+}
+
+const UTF8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
+const BYTE_ORDER_MARK = '\ufeff';
+
+/** The text of the value, byte for byte: it is delivered so. */
+function readPayload(value: Buffer | null): string {
+  if (value === null || value.length === 0) throw notAcceptable('it is empty');
+  if (value.length > MAX_BODY_BYTES) {
+    throw new ApiError('body_too_large', `The value is larger than ${MAX_BODY_BYTES} bytes.`);
+  }
+  const payload = decode(value);
+  if (payload === null) throw notAcceptable('not valid UTF-8');
+  if (payload.startsWith(BYTE_ORDER_MARK)) throw notAcceptable('starts with a byte-order mark');
+  try {
+    assertJsonObject(payload, MAX_PAYLOAD_DEPTH);
+  } catch (error) {
+    if (error instanceof InvalidJsonError) throw notAcceptable(error.message);
+    throw error;
+  }
+  return payload;
+}
+
+const notAcceptable = (why: string): ApiError =>
+  new ApiError('invalid_json', `The value is not acceptable: ${why}.`);
+
+function decode(bytes: Buffer): string | null {
+  try {
+    return UTF8.decode(bytes);
+  } catch {
+    return null;
+  }
+}
+
+type ReadHeaders = Pick<
+  IngestedMessage,
+  | 'appId'
+  | 'webhookId'
+  | 'eventType'
+  | 'tags'
+  | 'deliverAtMs'
+  | 'expiresAtMs'
+  | 'retentionDays'
+  | 'traceparent'
+> & {
+  /** Null for a record without a key of its own. */
+  key: string | null;
+};
+
+const idSchema = text(1, 132);
+
+const TRACEPARENT = 'traceparent';
+
+const KNOWN: ReadonlySet<string> = new Set([
+  APP_ID_HEADER,
+  WEBHOOK_ID_HEADER,
+  EVENT_TYPE_HEADER,
+  IDEMPOTENCY_KEY_HEADER,
+  TAGS_HEADER,
+  DELIVER_AT_HEADER,
+  EXPIRES_AT_HEADER,
+  RETENTION_DAYS_HEADER,
+]);
+
+function readHeaders(
+  headers: NonNullable<StoredParts['headers']>,
+  source: IngestSource,
+): ReadHeaders {
+  const problems: Problem[] = unknownAmong(headers);
+  const read = (name: string): string | undefined => readText(headers, name, problems);
+  const check = <Schema extends z.ZodType>(
+    schema: Schema,
+    name: string,
+    given: z.input<Schema> | undefined,
+  ): z.output<Schema> | undefined => checked(schema, { name, given }, problems);
+  const appId = check(idSchema, APP_ID_HEADER, read(APP_ID_HEADER));
+  const webhookId = check(idSchema, WEBHOOK_ID_HEADER, read(WEBHOOK_ID_HEADER));
+  if (appId !== undefined && webhookId !== undefined) {
+    problems.push({
+      path: APP_ID_HEADER,
+      message: 'must not be given together with posthorn-webhook-id',
+    });
+  }
+  const ownAppId = webhookId === undefined ? (appId ?? source.appId) : undefined;
+  const isAddressed = ownAppId !== undefined || webhookId !== undefined;
+  const isRefused = problems.some(
+    ({ path }) => path === APP_ID_HEADER || path === WEBHOOK_ID_HEADER,
+  );
+  if (!isAddressed && !isRefused) {
+    problems.push({ path: APP_ID_HEADER, message: 'is required, or posthorn-webhook-id' });
+  }
+  const typeHeader = typeHeaders(source).find((name) => read(name) !== undefined);
+  const eventType =
+    typeHeader === undefined ? undefined : check(eventTypeSchema, typeHeader, read(typeHeader));
+  const tags = check(messageTags, TAGS_HEADER, tagsIn(read(TAGS_HEADER))) ?? [];
+  const timeOf = (name: string): number | undefined => msOf(check(timeText, name, read(name)));
+  const [deliverAtMs, expiresAtMs] = [timeOf(DELIVER_AT_HEADER), timeOf(EXPIRES_AT_HEADER)];
+  const days = read(RETENTION_DAYS_HEADER);
+  const retentionDays = check(retentionDaysSchema, RETENTION_DAYS_HEADER, wholeNumberIn(days));
+  const key = check(ingestedKey, IDEMPOTENCY_KEY_HEADER, read(IDEMPOTENCY_KEY_HEADER));
+  const eventKey = cloudEventKeyOf(read(CE_SOURCE_HEADER), read(CE_ID_HEADER));
+  if (problems.length > 0) throw invalidRequest(problems);
+  return {
+    appId: ownAppId,
+    webhookId,
+    eventType: eventType ?? null,
+    tags,
+    deliverAtMs,
+    expiresAtMs,
+    retentionDays,
+    key: key ?? eventKey,
+    traceparent: traceparentOf(read(TRACEPARENT)),
+  };
+}
+
+/** The headers that may have the event type, the most specific first. */
+function typeHeaders({ eventTypeHeader = CE_TYPE_HEADER }: IngestSource): string[] {
+  return [EVENT_TYPE_HEADER, eventTypeHeader, CE_TYPE_HEADER];
+}
+
+const msOf = (time: string | undefined): number | undefined =>
+  time === undefined ? undefined : Date.parse(time);
+
+/** Returns NaN for another text, which no schema takes. */
+function wholeNumberIn(digits: string | undefined): number | undefined {
+  if (digits === undefined) return undefined;
+  return /^\d{1,9}$/.test(digits) ? Number(digits) : NaN;
+}
+
+/** Of a name that a producer chose. */
+const SHOWN_CHARS = 128;
+
+/** A misspelled header must not send a message elsewhere. */
+function unknownAmong(headers: object): Problem[] {
+  return Object.keys(headers)
+    .filter((name) => {
+      const lower = name.toLowerCase();
+      if (!lower.startsWith(OWN_HEADERS_BEGIN) || lower.startsWith(REJECT_HEADERS_BEGIN))
+        return false;
+      return !KNOWN.has(name);
+    })
+    .map((name) => ({
+      path: name.slice(0, SHOWN_CHARS),
+      message: 'is not a header of an ingested record',
+    }));
+}
+
+/** Returns undefined for a header that is missing or has no value. */
+function readText(
+  headers: NonNullable<StoredParts['headers']>,
+  name: string,
+  problems: Problem[],
+): string | undefined {
+  if (!Object.hasOwn(headers, name)) return undefined;
+  // kafkajs reads a header without a value as null, which its types leave out.
+  const given = headers[name] as (typeof headers)[string] | null;
+  if (given === undefined || given === null) return undefined;
+  if (Array.isArray(given)) {
+    note(problems, { path: name, message: 'is given more than once' });
+    return undefined;
+  }
+  const decoded = typeof given === 'string' ? given : decode(given);
+  if (decoded === null) note(problems, { path: name, message: 'is not valid UTF-8' });
+  return decoded ?? undefined;
+}
+
+function note(problems: Problem[], problem: Problem): void {
+  if (!problems.some(({ path }) => path === problem.path)) problems.push(problem);
+}
+
+function checked<Schema extends z.ZodType>(
+  schema: Schema,
+  { name, given }: { name: string; given: unknown },
+  problems: Problem[],
+): z.output<Schema> | undefined {
+  if (given === undefined) return undefined;
+  const { data, error } = schema.safeParse(given);
+  for (const { message } of error?.issues ?? []) note(problems, { path: name, message });
+  return data;
+}
+
+function tagsIn(list: string | undefined): string[] | undefined {
+  const tags = list?.split(',').map((tag) => tag.trim());
+  return tags?.filter((tag) => tag !== '');
+}

@@ -1,0 +1,234 @@
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { companyTopicOf } from '@posthorn/domain/ingest.ts';
+import { withAdmin } from '@posthorn/platform/kafka/connect.ts';
+import { Webhook } from 'standardwebhooks';
+import type { Kafka, Message as KafkaRecord, Producer } from 'kafkajs';
+import { type ApiClient, createApiClient } from '../../support/api/api-client.ts';
+import { printedAuditEvents } from '../../support/process/printed-audit-events.ts';
+import {
+  ADMIN,
+  killHard,
+  type Posthorn,
+  type RunningService,
+  startPosthorn,
+} from '../../support/process/posthorn.ts';
+import { runProgram } from '../../support/process/service-process.ts';
+import { metricOf } from '../../support/process/traffic.ts';
+import { startReceiver, type Receiver } from '../../support/receivers/receiver.ts';
+import { openKafka } from '../../support/stores/open-kafka.ts';
+import { eventually } from '../../support/time/eventually.ts';
+import { freePorts } from '../../../tools/local-stack/machine/ports.ts';
+
+interface ShownReject {
+  partition: number;
+  offset: number;
+  code: string;
+  message: string;
+  source: string;
+}
+
+const SECRET = 'whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=';
+
+let posthorn: Posthorn;
+let ingesting: RunningService;
+/** Of the gateway that was started last, which ingests. */
+let api: ApiClient;
+let receiver: Receiver;
+let kafka: Kafka;
+let producer: Producer;
+let target: { appId: string; webhookId: string; projectId: string };
+let topic: string;
+let settings: Record<string, string>;
+
+beforeAll(async () => {
+  posthorn = await startPosthorn();
+  receiver = await startReceiver();
+  const eventTypes = ['order.paid', 'plain'];
+  target = await posthorn.api.createTarget(receiver.url, { eventTypes, secret: SECRET });
+  kafka = openKafka(posthorn.env);
+  topic = `${posthorn.env.TOPIC_PREFIX}orders`;
+  await withAdmin(kafka, {}, (admin) =>
+    admin.createTopics({ topics: [{ topic, numPartitions: 2, replicationFactor: 1 }] }),
+  );
+  producer = kafka.producer();
+  await producer.connect();
+  const source = { topic, companyId: posthorn.companyId, appId: target.appId };
+  settings = { INGEST_SOURCES: JSON.stringify([source]), INGEST_COMPANY_TOPICS: 'true' };
+  ingesting = await startGateway();
+}, 120_000);
+
+afterAll(async () => {
+  await producer.disconnect();
+  await receiver.close();
+  await posthorn.stop();
+}, 60_000);
+
+async function startGateway(): Promise<RunningService> {
+  const [port = 0] = await freePorts(1);
+  api = createApiClient(`http://127.0.0.1:${port}`, posthorn.apiKey);
+  return posthorn.start('gateway', { ...settings, PORT: String(port) });
+}
+
+const produce = (messages: KafkaRecord[], to = topic) =>
+  producer.send({ topic: to, acks: -1, messages });
+const admin = async (...args: string[]): Promise<unknown> =>
+  JSON.parse(
+    await runProgram(ADMIN, ['ingest', ...args, '--json'], { ...posthorn.env, ...settings }),
+  );
+const bodies = (): string[] => receiver.received.map(({ body }) => body.toString());
+
+async function rejects(): Promise<ShownReject[]> {
+  return ((await admin('rejected', 'list')) as { rejected: ShownReject[] }).rejected;
+}
+
+describe('a record of a source', () => {
+  it('arrives signed at the webhooks of the app, byte for byte', async () => {
+    const value = '{ "order": 12345678901234567890,\n  "total": 1e400 } ';
+    await produce([
+      { value, headers: { 'posthorn-event-type': 'order.paid', 'posthorn-tags': 'a, b' } },
+    ]);
+    await eventually('the delivery', () => bodies().includes(value));
+    const found = receiver.received.find(({ body }) => body.toString() === value);
+    new Webhook(SECRET).verify(value, found?.headers as Record<string, string>);
+    const messageId = String(found?.headers['webhook-id']);
+    const { body } = await posthorn.api.get(`/api/v1/webhook-messages/${messageId}`);
+    expect(body.data).toMatchObject({ eventType: 'order.paid', tags: ['a', 'b'] });
+  });
+
+  it('may be a CloudEvent in binary mode, which is accepted once however often it is written', async () => {
+    const value = '{"event":"cloud"}';
+    const headers = {
+      ce_specversion: '1.0',
+      ce_id: 'e1',
+      ce_source: '/shop',
+      ce_type: 'order.paid',
+    };
+    await produce([
+      { value, headers, partition: 0 },
+      { value, headers, partition: 1 },
+      { value: '{"last":0}', headers: { 'posthorn-event-type': 'plain' }, partition: 0 },
+      { value: '{"last":1}', headers: { 'posthorn-event-type': 'plain' }, partition: 1 },
+    ]);
+    await eventually('what is behind both', () =>
+      ['{"last":0}', '{"last":1}'].every((last) => bodies().includes(last)),
+    );
+    expect(bodies().filter((body) => body === value)).toHaveLength(1);
+  });
+
+  it('is accepted from a topic of its company that is made later', async () => {
+    const own = companyTopicOf(posthorn.env.TOPIC_PREFIX, posthorn.companyId);
+    await withAdmin(kafka, {}, (each) =>
+      each.createTopics({ topics: [{ topic: own, numPartitions: 1, replicationFactor: 1 }] }),
+    );
+    const value = '{"from":"own topic"}';
+    await produce([{ value, headers: { 'posthorn-webhook-id': target.webhookId } }], own);
+    await eventually('the delivery', () => bodies().includes(value), 60_000);
+  }, 90_000);
+});
+
+describe('the overview of the company', () => {
+  const lagOf = async (client: ApiClient) =>
+    ((await client.get('/api/v1/overview')).body.data as { ingestLag: number | null }).ingestLag;
+
+  it('has the records that wait, and null where nothing is ingested', async () => {
+    // An offset is committed within a quarter of a second, and the lag is read every ten seconds.
+    await eventually('nothing waits', async () => (await lagOf(api)) === 0);
+    expect(await lagOf(posthorn.api)).toBeNull();
+  }, 60_000);
+});
+
+describe('a record that cannot be accepted', () => {
+  const headers = { 'posthorn-app-id': 'uid:later', 'posthorn-event-type': 'order.paid' };
+  const early = '{"order":"of an app that is created later"}';
+
+  it('is in the list of rejected records with its reason, and those behind it are accepted', async () => {
+    const value = '{"behind":"the bad ones"}';
+    await produce([
+      { value: 'no JSON', partition: 0 },
+      { value: null, partition: 0 },
+      { value: '{}', headers: { 'posthorn-ordering-key': 'k' }, partition: 0 },
+      { value: early, headers, partition: 0 },
+      { value, headers: { 'posthorn-event-type': 'plain' }, partition: 0 },
+    ]);
+    await eventually('the record behind them', () => bodies().includes(value));
+    const found = await rejects();
+    expect(found.map(({ code }) => code).toSorted()).toEqual([
+      'invalid_json',
+      'invalid_json',
+      'invalid_request',
+      'not_found',
+    ]);
+    expect(found.find(({ code }) => code === 'invalid_request')?.message).toContain(
+      'posthorn-ordering-key: is not a header of an ingested record',
+    );
+    const count = (code: string) => metricOf(ingesting, 'posthorn_ingest_rejected_total', code);
+    expect(await count('invalid_json')).toBe(2);
+    expect(await count('not_found')).toBe(1);
+  });
+
+  it('is accepted once after its cause was mended, however often it is replayed', async () => {
+    const { api } = posthorn;
+    const { projectId } = target;
+    const app = await api.post('/api/v1/apps', { name: 'Later', projectId, uid: 'later' });
+    const { id: appId } = app.body.data as { id: string };
+    await api.post('/api/v1/webhooks', { url: receiver.url, appId });
+    const replay = () => admin('rejected', 'replay', '--all', '--code', 'not_found');
+    expect(await admin('rejected', 'replay', '--all', '--dry-run')).toMatchObject({ replayed: 4 });
+    expect(await replay()).toMatchObject({ matched: 1, replayed: 1 });
+    // As when the first one was killed before it could say that it was done.
+    await replay();
+    await eventually('the delivery', () => bodies().includes(early));
+    await eventually('both replays are read', async () => {
+      const { partitions } = (await admin('lag')) as { partitions: { records: number }[] };
+      return partitions.every(({ records }) => records === 0);
+    });
+    expect(await replay()).toMatchObject({ replayed: 0, skipped: { accepted: 1 } });
+    expect(bodies().filter((body) => body === early)).toHaveLength(1);
+    const events = await printedAuditEvents(posthorn.env, 'ingest_rejects.replayed');
+    expect(events).toHaveLength(3);
+  }, 60_000);
+});
+
+describe('ingestion', () => {
+  it('goes on within 15 s after its gateway is killed, and accepts every record once and in order', async () => {
+    const count = 4_000;
+    const records = Array.from({ length: count }, (_, n): KafkaRecord => {
+      return { value: `{"n":${n}}`, headers: { 'posthorn-event-type': 'plain' }, partition: n % 2 };
+    });
+    const other = await startGateway();
+    await produce(records.slice(0, count / 2));
+    await eventually('some are accepted', async () => {
+      const counts = await Promise.all(
+        [ingesting, other].map((each) => metricOf(each, 'posthorn_ingest_accepted_total')),
+      );
+      return counts.reduce((sum, each) => sum + each) > 50;
+    });
+    await Promise.all([killHard(ingesting), produce(records.slice(count / 2))]);
+    const found = (): Map<number, string[]> =>
+      Map.groupBy(
+        receiver.received.filter(({ body }) => body.toString().startsWith('{"n":')),
+        ({ body }) => (JSON.parse(body.toString()) as { n: number }).n,
+      ) as never;
+    await eventually('all of them', () => found().size === count, 60_000);
+    const ids = new Map(
+      receiver.received
+        .filter(({ body }) => body.toString().startsWith('{"n":'))
+        .map(({ body, headers }) => [
+          (JSON.parse(body.toString()) as { n: number }).n,
+          String(headers['webhook-id']),
+        ]),
+    );
+    for (const partition of [0, 1]) {
+      const ofPartition = records.flatMap((_, n) =>
+        n % 2 === partition ? [ids.get(n) ?? ''] : [],
+      );
+      expect(ofPartition).toEqual(ofPartition.toSorted());
+    }
+    const messages = new Set(
+      receiver.received
+        .filter(({ body }) => body.toString().startsWith('{"n":'))
+        .map(({ headers }) => headers['webhook-id']),
+    );
+    expect(messages.size).toBe(count);
+  }, 120_000);
+});
