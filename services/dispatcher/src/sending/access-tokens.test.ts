@@ -16,7 +16,8 @@ import {
   type PaceTokenRequest,
   type TokenResult,
 } from './access-tokens.ts';
-import { createDeliveryAgent, type DeliveryAgent } from './connect/agents.ts';
+import type { Connections } from './connect/connections.ts';
+import { openConnections } from '../../../../test/support/process/lone-sender.ts';
 import { createProxy } from './connect/egress-proxy.ts';
 import { createHostResolver } from './connect/resolve-host.ts';
 import { createDeadlineSweep, type DeadlineSweep } from './send-webhook.ts';
@@ -36,14 +37,13 @@ describe('access tokens', () => {
 
   let nowMs: number;
   let asked: OAuth2Client[];
-  let keys: string[];
   let answerWith: (nth: number) => Promise<TokenAnswer | null>;
   let tokens: AccessTokens;
   /** Until the pace allows a request. */
   let pacedMs: number;
 
   beforeEach(() => {
-    [nowMs, asked, keys] = [1, [], []];
+    [nowMs, asked] = [1, []];
     answerWith = (nth) => Promise.resolve(token(`t${nth}`));
     pacedMs = 0;
     tokens = open(1_000_000);
@@ -51,9 +51,8 @@ describe('access tokens', () => {
 
   function open(cacheBytes: number): AccessTokens {
     return createAccessTokens({
-      requestToken: (client, key) => {
+      requestToken: (client) => {
         asked.push(client);
-        keys.push(key);
         return answerWith(asked.length);
       },
       pace: (companyId, tokenUrl) => {
@@ -96,11 +95,6 @@ describe('access tokens', () => {
     ])('is not used for %j of %s', async (changed, companyId) => {
       expect(await get()).toBe('t1');
       expect(await get(changed, companyId)).toBe('t2');
-    });
-
-    test('is requested with the key of its credentials, which chooses the HTTP client', async () => {
-      for (const clientId of ['a', 'b', 'c']) await get({ clientId });
-      expect(new Set(keys).size).toBe(3);
     });
 
     test('that an endpoint refuses is requested again once, however many attempts had it', async () => {
@@ -188,32 +182,29 @@ describe('request token', () => {
 
   let nowMs: number;
   let server: Receiver;
-  let agents: DeliveryAgent[];
+  let opened: Connections[];
   let deadlines: DeadlineSweep;
   let results: TokenResult[];
 
   beforeEach(async () => {
-    [nowMs, agents, results] = [0, [], []];
+    [nowMs, opened, results] = [0, [], []];
     deadlines = createDeadlineSweep(() => nowMs);
     server = await startReceiver();
   });
   afterEach(async () => {
     deadlines.stop();
-    await Promise.all(agents.map((agent) => agent.destroy()));
+    await Promise.all(opened.map((connections) => connections.destroy()));
     await server.close();
   });
 
   function ask(tokenUrl: string, policy: EgressPolicy = OPEN, proxy: ConnectProxy | null = null) {
     const access = { tls: null, target: 'name' as const, ...LIMITS, onResult: () => undefined };
-    const agent = createDeliveryAgent({
+    const connections = openConnections({
       policy,
-      connectTimeoutMs: 5_000,
-      hosts: createHostResolver(),
+      hosts: createHostResolver({ maxBytes: 100_000 }),
       proxy: proxy && createProxy({ url: proxy.url, ...access }),
-      onRefused: () => undefined,
-      onOpened: () => undefined,
     });
-    agents.push(agent);
+    opened.push(connections);
     const client: OAuth2Client = {
       method: 'oauth2',
       tokenUrl,
@@ -224,16 +215,13 @@ describe('request token', () => {
       clientAuthentication: 'basic',
     };
     return createRequestToken({
-      agentOf(key) {
-        expect(key).toBe('key of c');
-        return agent;
-      },
+      agent: connections.agentOf(null),
       deadlines,
       timeoutMs: 1_000,
       monotonicMs: () => nowMs,
       userAgent: 'Posthorn/1',
       onResult: (result) => results.push(result),
-    })(client, 'key of c');
+    })(client);
   }
 
   const failed = (reason: string) => ({ kind: 'failed', reason });

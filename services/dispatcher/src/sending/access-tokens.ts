@@ -7,9 +7,9 @@ import type { OAuth2Client } from '@posthorn/domain/webhook.ts';
 import { createClosingCache, CoalescingCache } from '@posthorn/platform/memory/coalescing-cache.ts';
 import { monotonicClockMs } from '@posthorn/platform/service/clock-and-ids.ts';
 import { createHash } from 'node:crypto';
-import type { Dispatcher } from 'undici';
 import { BOOK_AHEAD_MS } from '../isolation/gate.ts';
 import { hostKeyOf } from '../isolation/host-pace.ts';
+import type { Agent } from './connect/connections.ts';
 import { type ExchangeDeps, post } from './send-webhook.ts';
 
 /** The answer of a token server, for all attempts that share it. */
@@ -63,7 +63,7 @@ export function createAccessTokens(deps: AccessTokensDeps): AccessTokens {
     monotonicMs,
   });
   const load = async (key: string, companyId: string, client: OAuth2Client) => {
-    const found = await ask({ ...deps, monotonicMs }, { key, companyId, client });
+    const found = await ask({ ...deps, monotonicMs }, { companyId, client });
     const forget = (): void => {
       cache.forget(key);
     };
@@ -79,14 +79,13 @@ export function createAccessTokens(deps: AccessTokensDeps): AccessTokens {
 }
 
 interface Wanted {
-  key: string;
   companyId: string;
   client: OAuth2Client;
 }
 
 async function ask(
   { requestToken, pace, firstRetryMs, nowMs, monotonicMs }: Required<AccessTokensDeps>,
-  { key, companyId, client }: Wanted,
+  { companyId, client }: Wanted,
 ): Promise<Omit<KeptAnswer, 'refuse'> | null> {
   const inMs = pace(companyId, client.tokenUrl);
   if (inMs > 0) {
@@ -94,7 +93,7 @@ async function ask(
     return { answer: { kind: 'later', reservedAtMs: Math.ceil(nowMs() + inMs) }, keptForMs };
   }
   const startedMs = monotonicMs();
-  const answer = await requestToken(client, key);
+  const answer = await requestToken(client);
   if (!answer) return null;
   if (answer.kind === 'token') return { answer, keptForMs: answer.usableForMs };
   return { answer, keptForMs: failureTtlMs(monotonicMs() - startedMs, firstRetryMs) };
@@ -149,14 +148,12 @@ export const TOKEN_RESULTS = [
 export type TokenResult = (typeof TOKEN_RESULTS)[number];
 
 /**
- * Makes one token request. Resolves with null when our proxy failed. Never rejects. `key` is that of the
- * credentials in the cache.
+ * Makes one token request. Resolves with null when our proxy failed. Never rejects.
  */
-type RequestToken = (client: OAuth2Client, key: string) => Promise<TokenAnswer | null>;
+type RequestToken = (client: OAuth2Client) => Promise<TokenAnswer | null>;
 
 interface RequestTokenDeps extends ExchangeDeps {
-  /** Called with the key of the credentials, because many companies may share a token server. */
-  agentOf: (key: string) => Pick<Dispatcher, 'dispatch'>;
+  agent: Agent;
   userAgent: string;
   onResult: (result: TokenResult) => void;
 }
@@ -165,8 +162,8 @@ interface RequestTokenDeps extends ExchangeDeps {
 const KEPT_BYTES = 32_768;
 
 export function createRequestToken(deps: RequestTokenDeps): RequestToken {
-  return async (client, key) => {
-    const answer = await sendTokenRequest(deps, client, key);
+  return async (client) => {
+    const answer = await sendTokenRequest(deps, client);
     deps.onResult(answer?.kind ?? 'fault');
     return answer;
   };
@@ -175,13 +172,12 @@ export function createRequestToken(deps: RequestTokenDeps): RequestToken {
 async function sendTokenRequest(
   deps: RequestTokenDeps,
   client: OAuth2Client,
-  key: string,
 ): Promise<TokenAnswer | null> {
   const { origin, pathname, search } = new URL(client.tokenUrl);
   const { headers: fields, body } = tokenRequestOf(client);
   const headers = [...Object.entries(fields).flat(), 'user-agent', deps.userAgent];
   const options = { origin, path: pathname + search, headers, body };
-  const exchange = await post(deps, () => ({ agent: deps.agentOf(key), options }), {
+  const exchange = await post(deps, () => ({ agent: deps.agent, options }), {
     keptBytes: KEPT_BYTES,
   });
   if (!exchange) return null;

@@ -115,7 +115,19 @@ describe('an endpoint [security]', () => {
       attempt = sender.send('http://hook.example.com');
     });
     sender.timePasses(TIMEOUT_MS);
+    expect(sender.held()).toBe(0);
     expect(await attempt).toMatchObject({ outcome: 'timeout', ...NOTHING });
+  });
+
+  test('that never ends the TLS handshake times out at the deadline, with its connection', async () => {
+    resolveName = () => Promise.resolve([{ address: '127.0.0.1', family: 4 }]);
+    const { port } = new URL(endpoint.origin);
+    const attempt = sender.send(`https://hook.example.com:${port}`);
+    await eventually('the handshake begins', () => endpoint.sockets[0]?.bytesRead);
+    sender.timePasses(TIMEOUT_MS);
+    expect(sender.held()).toBe(0);
+    expect(await attempt).toMatchObject({ outcome: 'timeout', ...NOTHING });
+    await endpoint.allClosed();
   });
 
   test('whose name is unknown is a dns_error', async () => {

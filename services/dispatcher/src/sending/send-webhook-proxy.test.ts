@@ -1,12 +1,17 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { createServer, type Server } from 'node:https';
-import { isIP, type AddressInfo } from 'node:net';
+import { connect, isIP, type AddressInfo, type Socket } from 'node:net';
 import { getCACertificates, setDefaultCACertificates } from 'node:tls';
-import { openLoneSender, type LoneSender } from '../../../../test/support/process/lone-sender.ts';
+import {
+  openLoneSender,
+  TIMEOUT_MS,
+  type LoneSender,
+} from '../../../../test/support/process/lone-sender.ts';
 import {
   startConnectProxy,
   type ConnectProxy,
 } from '../../../../test/support/receivers/connect-proxy.ts';
+import { openRawEndpoint } from '../../../../test/support/receivers/raw-endpoint.ts';
 import { startReceiver, type Receiver } from '../../../../test/support/receivers/receiver.ts';
 import { selfSigned } from '../../../../test/support/receivers/self-signed.ts';
 import { eventually } from '../../../../test/support/time/eventually.ts';
@@ -112,6 +117,34 @@ describe('an https endpoint behind the proxy [security]', () => {
     expect(await sender.send(`https://${NAME}/`)).toMatchObject({ outcome: 'tls_error' });
   });
 });
+
+test.each(['http', 'https'])(
+  'a tunnel for %s that opens after the deadline is closed, and nothing is sent through it',
+  async (scheme) => {
+    const asked = Promise.withResolvers<undefined>();
+    const tunnel = Promise.withResolvers<Socket>();
+    const openTunnel = (): Promise<Socket> => {
+      asked.resolve(undefined);
+      return tunnel.promise;
+    };
+    await sender.close();
+    sender = openLoneSender({
+      proxy: { target: 'name', openTunnel },
+      resolve: () => Promise.resolve([]),
+    });
+    const attempt = sender.send(`${scheme}://${NAME}/`);
+    await asked.promise;
+    sender.timePasses(TIMEOUT_MS);
+    expect(await attempt).toMatchObject({ outcome: 'timeout' });
+    expect(sender.held()).toBe(0);
+    const endpoint = await openRawEndpoint();
+    const socket = connect(Number(new URL(endpoint.origin).port), '127.0.0.1');
+    tunnel.resolve(socket);
+    await eventually('the tunnel is closed', () => socket.closed);
+    endpoint.close();
+    expect(endpoint.sockets.filter(({ bytesRead }) => bytesRead > 0)).toEqual([]);
+  },
+);
 
 describe('no tunnel [security]', () => {
   test.each([

@@ -9,7 +9,8 @@ import { brotliCompressSync, deflateRawSync, deflateSync, gzipSync } from 'node:
 import { Webhook as Verifier } from 'standardwebhooks';
 import { sampleDue } from '../../../../test/support/samples/sample-record.ts';
 import { sampleWebhook } from '../../../../test/support/samples/sample-webhook.ts';
-import { createDeliveryAgent, type DeliveryAgent } from './connect/agents.ts';
+import type { Connections } from './connect/connections.ts';
+import { openConnections } from '../../../../test/support/process/lone-sender.ts';
 import { createHostResolver } from './connect/resolve-host.ts';
 import {
   createDeadlineSweep,
@@ -31,7 +32,7 @@ describe('send webhook', () => {
   });
 
   let nowMs = 0;
-  let agent: DeliveryAgent;
+  let connections: Connections;
   let deadlines: DeadlineSweep;
   let server: Server;
   let origin = '';
@@ -41,13 +42,9 @@ describe('send webhook', () => {
   beforeEach(async () => {
     [nowMs, requests] = [0, []];
     answer = (response) => response.end('ok');
-    agent = createDeliveryAgent({
+    connections = openConnections({
       policy,
-      connectTimeoutMs: 5_000,
-      hosts: createHostResolver(),
-      proxy: null,
-      onRefused: () => undefined,
-      onOpened: () => undefined,
+      hosts: createHostResolver({ maxBytes: 100_000 }),
     });
     deadlines = createDeadlineSweep(() => nowMs);
     server = createServer((request, response) => {
@@ -64,7 +61,7 @@ describe('send webhook', () => {
 
   afterEach(async () => {
     deadlines.stop();
-    await agent.destroy();
+    await connections.destroy();
     server.closeAllConnections();
     await new Promise((resolve) => server.close(resolve));
   });
@@ -78,7 +75,7 @@ describe('send webhook', () => {
       ...fields,
     });
     const post = createSendWebhook({
-      agentOf: () => agent,
+      agentOf: () => connections.agentOf(null),
       deadlines,
       timeoutMs: 15_000,
       userAgent: 'Posthorn/1',
@@ -91,6 +88,7 @@ describe('send webhook', () => {
       signer: signerOf(webhook),
       origin,
       path: '/hook?a=1',
+      appHeld: null,
       tls: null,
     });
     if (!attempt) throw new Error('nothing was sent');

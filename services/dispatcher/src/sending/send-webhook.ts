@@ -4,6 +4,7 @@ import {
   outcomeOfErrorCode,
   outcomeOfStatus,
 } from '@posthorn/domain/delivery/delivery.ts';
+import { CONTROL_HEADER } from '@posthorn/domain/delivery/ending.ts';
 import type { DueAttempt } from '@posthorn/domain/records/records.ts';
 import { deliveryHeaders } from '@posthorn/domain/request/delivery-headers.ts';
 import type { Header, Webhook } from '@posthorn/domain/webhook.ts';
@@ -12,6 +13,7 @@ import { createByteCollector } from '@posthorn/platform/memory/byte-collector.ts
 import { constants, gunzipSync, inflateRawSync, inflateSync } from 'node:zlib';
 import type { Dispatcher } from 'undici';
 import type { LoadedWebhook } from '../webhooks.ts';
+import type { Agent, RequestHandler } from './connect/connections.ts';
 import { PROXY_FAULT } from './connect/egress-proxy.ts';
 
 /**
@@ -37,7 +39,7 @@ export interface ExchangeDeps {
 
 interface SendDeps extends ExchangeDeps {
   /** Throws when the webhook's TLS settings cannot be used. */
-  agentOf: (webhook: LoadedWebhook) => Pick<Dispatcher, 'dispatch'>;
+  agentOf: (webhook: LoadedWebhook) => Agent;
   userAgent: string;
   wallClockMs: () => number;
 }
@@ -86,13 +88,14 @@ interface PostOptions {
 
 /** A request that can be made. */
 interface PreparedRequest {
-  agent: Pick<Dispatcher, 'dispatch'>;
+  agent: Agent;
   options: Pick<Dispatcher.DispatchOptions, 'origin' | 'path' | 'body'> & { headers: string[] };
 }
 
 /** One exchange under way. */
 interface Running extends WithDeadline {
-  controller: Dispatcher.DispatchController | null;
+  /** Ends the request, whether it was sent or waits for its connection. */
+  end: () => void;
   status: { code: number; headers: Header[] } | null;
   capture: ResponseCapture;
   /** Ends the exchange, the first time. `failure` is its outcome unless a status has arrived. */
@@ -140,7 +143,7 @@ function startExchange(
   { capture, timeoutMs, resolve }: NewExchange,
 ): Running {
   const running: Running = {
-    controller: null,
+    end: () => undefined,
     status: null,
     capture,
     isOver: false,
@@ -148,7 +151,7 @@ function startExchange(
     deadlineAtMs: monotonicMs() + timeoutMs,
     expire() {
       running.finish('timeout');
-      running.controller?.abort(TOO_LATE);
+      running.end();
     },
     finish(failure) {
       if (running.isOver) return;
@@ -178,11 +181,15 @@ function valueOf(headers: readonly Header[], name: string): string | undefined {
   return headers.find(({ key }) => key.toLowerCase() === name)?.value;
 }
 
-function handlerOf(running: Running): Dispatcher.DispatchHandler {
+function handlerOf(running: Running): RequestHandler {
   return {
+    onWaiting(cancel) {
+      running.end = cancel;
+    },
     onRequestStart(controller) {
-      running.controller = controller;
-      if (running.isOver) controller.abort(TOO_LATE);
+      running.end = () => {
+        controller.abort(TOO_LATE);
+      };
     },
     onResponseStart(_controller, code, headers) {
       // Of informational responses only 101 gets here, and the connection ends with it.
@@ -219,11 +226,11 @@ const MAX_READ_BYTES = 65_536;
 const MAX_KEPT_BYTES = 4_096;
 const MAX_HEADER_CHARS = 256;
 
-/** Headers that help to find a fault and cannot carry a session or a secret. */
+/** Headers that help to find a fault or control deliveries, and cannot carry a session or a secret. */
 // prettier-ignore
 const SAFE_HEADERS = new Set([
   'content-type', 'content-length', 'date', 'server', 'retry-after', 'location', 'via',
-  'x-request-id', 'x-correlation-id', 'allow', 'content-encoding', 'cf-ray',
+  'x-request-id', 'x-correlation-id', 'allow', 'content-encoding', 'cf-ray', CONTROL_HEADER,
 ]);
 
 interface ResponseCapture {

@@ -15,23 +15,35 @@ import {
   createTokenPace,
   type TokenResult,
 } from './access-tokens.ts';
-import { createIdleConnections, createSpreadAgents, createTlsClients } from './connect/agents.ts';
+import { type Connections, createConnections } from './connect/connections.ts';
 import { createEgressProxy, type TunnelResult } from './connect/egress-proxy.ts';
-import { createHostResolver } from './connect/resolve-host.ts';
+import { createHostResolver, type HostResolver } from './connect/resolve-host.ts';
+import { createTlsSessions, type Handshake } from './connect/tls-sessions.ts';
 import { createDeadlineSweep, createSendWebhook, type SendWebhook } from './send-webhook.ts';
 
 export interface Sender {
   send: SendWebhook;
   tokens: AccessTokens;
+  shown: ShownConnections;
+  stop: () => Promise<void>;
+}
+
+/** Read at each scrape. */
+export interface ShownConnections {
   /** Open connections to endpoints and token servers, and how many of them carry no request. */
   connections: () => { open: number; idle: number };
-  stop: () => Promise<void>;
+  /** Look-ups of the addresses of a host: `hit` without a question to a name server. */
+  lookups: () => Readonly<Record<'hit' | 'miss', number>>;
 }
 
 export interface SenderMetrics {
   onRefused: (reason: EgressRefusal) => void;
   /** Called for each request. `isReused` is false for the first on its connection. */
   onSent: (isReused: boolean) => void;
+  /** Called for each TLS handshake with an endpoint or a token server that has succeeded. */
+  onHandshake: (kind: Handshake) => void;
+  /** Called for each idle connection that is closed because of the memory of the connections. */
+  onEvicted: () => void;
   onTunnel: (result: TunnelResult) => void;
   onTokenRequest: (result: TokenResult) => void;
 }
@@ -42,7 +54,7 @@ interface SenderDeps {
   logger: Pick<Logger, 'warn'>;
 }
 
-const MAX_IDLE_CONNECTIONS = 2_048;
+type SharePart = 'connections' | 'host_cache' | 'tls_clients' | 'tls_session_cache' | 'token_cache';
 
 /** Sends requests: host look-ups, connections, deadlines and access tokens together. */
 export function createSender(
@@ -51,49 +63,69 @@ export function createSender(
 ): Sender {
   warnOfOpenings(config, logger);
   const timeoutMs = config.DELIVERY_TIMEOUT_MS;
-  const idle = createIdleConnections({ maxIdle: MAX_IDLE_CONNECTIONS, onSent: metrics.onSent });
-  const guard = {
-    proxy: createEgressProxy(config, metrics.onTunnel),
-    policy: egressPolicyOf(config),
-    // Webhooks with other timeouts share the connections: the deadline sweep ends each attempt at its own.
-    connectTimeoutMs: Math.max(timeoutMs, MAX_TIMEOUT_SECONDS * 1_000),
-    hosts: createHostResolver(),
-    onRefused: metrics.onRefused,
-    onOpened: idle.add,
-  };
-  const agents = createSpreadAgents(guard);
-  const tlsClientBytes = memoryShare('dispatcher', 'tls_clients', config.MEMORY_MIB);
-  const tlsClients = createTlsClients(guard, tlsClientBytes);
-  budgets.add('tls_clients', tlsClientBytes, tlsClients.usedBytes);
+  const share = (part: SharePart): number => memoryShare('dispatcher', part, config.MEMORY_MIB);
+  const { connections, hosts } = openConnections(config, share, { metrics, budgets });
   const deadlines = createDeadlineSweep(monotonicClockMs);
   const userAgent = `Posthorn/${VERSION}`;
   const exchange = { deadlines, timeoutMs, monotonicMs: monotonicClockMs, userAgent };
   const onResult = metrics.onTokenRequest;
-  const tokenBytes = memoryShare('dispatcher', 'token_cache', config.MEMORY_MIB);
   const perSecond = config.HOST_ATTEMPTS_PER_SECOND;
   const tokens = createAccessTokens({
-    requestToken: createRequestToken({ ...exchange, agentOf: agents.agentOf, onResult }),
+    requestToken: createRequestToken({ ...exchange, agent: connections.agentOf(null), onResult }),
     pace: createTokenPace({ perSecond, monotonicMs: monotonicClockMs }),
-    cacheBytes: tokenBytes,
+    cacheBytes: share('token_cache'),
     firstRetryMs: requiredAt(config.RETRY_DELAYS, 0, 'retry delay'),
     nowMs: systemClockMs,
   });
-  budgets.add('token_cache', tokenBytes, tokens.usedBytes);
+  budgets.add('token_cache', share('token_cache'), tokens.usedBytes);
   const send = createSendWebhook({
     ...exchange,
-    agentOf: ({ webhook, tls }) => (tls ? tlsClients.agentOf(tls) : agents.agentOf(webhook.id)),
+    agentOf: ({ tls }) => connections.agentOf(tls),
     wallClockMs: systemClockMs,
   });
   return {
     send,
     tokens,
-    connections: idle.count,
+    shown: { connections: connections.count, lookups: hosts.counts },
     async stop() {
       deadlines.stop();
-      idle.stop();
-      await Promise.all([agents.destroy(), tlsClients.destroy()]);
+      await connections.destroy();
     },
   };
+}
+
+/** Opens the connections to endpoints, with what is remembered for new ones. */
+function openConnections(
+  config: DispatcherConfig,
+  share: (part: SharePart) => number,
+  { metrics, budgets }: Pick<SenderDeps, 'metrics' | 'budgets'>,
+): { connections: Connections; hosts: HostResolver } {
+  const hosts = createHostResolver({ maxBytes: share('host_cache') });
+  const sessions = createTlsSessions({
+    maxBytes: share('tls_session_cache'),
+    onHandshake: metrics.onHandshake,
+  });
+  const guard = {
+    proxy: createEgressProxy(config, metrics.onTunnel),
+    policy: egressPolicyOf(config),
+    // Webhooks with other timeouts share the connections: the deadline sweep ends each attempt at its own.
+    connectTimeoutMs: Math.max(config.DELIVERY_TIMEOUT_MS, MAX_TIMEOUT_SECONDS * 1_000),
+    hosts,
+    sessions,
+    onRefused: metrics.onRefused,
+  };
+  const connections = createConnections({
+    guard,
+    maxBytes: share('connections'),
+    tlsClientBytes: share('tls_clients'),
+    onSent: metrics.onSent,
+    onEvicted: metrics.onEvicted,
+  });
+  budgets.add('connections', share('connections'), connections.usedBytes);
+  budgets.add('tls_clients', share('tls_clients'), connections.tlsClientBytes);
+  budgets.add('tls_session_cache', share('tls_session_cache'), sessions.usedBytes);
+  budgets.add('host_cache', share('host_cache'), hosts.usedBytes);
+  return { connections, hosts };
 }
 
 function warnOfOpenings(config: DispatcherConfig, logger: Pick<Logger, 'warn'>): void {

@@ -1,6 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import { type EgressPolicy, type EgressRefusal, STRICT_EGRESS } from '@posthorn/domain/egress.ts';
 import { createGuardedConnect } from './guarded-connect.ts';
+import { createTlsSessions } from './tls-sessions.ts';
 
 const strict: EgressPolicy = { ...STRICT_EGRESS, allowHttp: true };
 
@@ -16,7 +17,7 @@ async function refuse(hostname: string, policy: EgressPolicy, port: number) {
     },
     proxy: null,
     onRefused: (reason) => refused.push(reason),
-    onOpened: (socket) => socket.destroy(),
+    sessions: createTlsSessions({ maxBytes: 100_000, onHandshake: () => undefined }),
   });
   const target = { hostname, host: `${hostname}:${port}`, protocol: 'http:', port: String(port) };
   const error = await new Promise((done) => {

@@ -16,9 +16,12 @@ import {
   LookupFailedError,
   type Resolve,
 } from './resolve-host.ts';
+import { createTlsSessions } from './tls-sessions.ts';
 
 const strict: EgressPolicy = { ...STRICT_EGRESS, allowHttp: true };
 const loopback: EgressPolicy = { ...strict, allowLoopback: true };
+
+type Callback = Parameters<ReturnType<typeof createGuardedConnect>>[1];
 
 const spy = createConnectSpy();
 const sockets: Socket[] = [];
@@ -58,7 +61,7 @@ function connect(
   hostname: string,
   policy: EgressPolicy,
   resolve: Resolve,
-  to = port,
+  { to = port, onOpening }: { to?: number; onOpening?: (socket: Socket) => void } = {},
 ): Promise<Error | null> {
   // As undici calls it: brackets in `host`, none in `hostname`.
   const host = `${isIP(hostname) === 6 ? `[${hostname}]` : hostname}:${to}`;
@@ -68,12 +71,15 @@ function connect(
     hosts: { resolve, forget: (name) => forgotten.push(name) },
     proxy: null,
     onRefused: (reason) => refused.push(reason),
-    onOpened: (socket) => sockets.push(socket),
+    sessions: createTlsSessions({ maxBytes: 100_000, onHandshake: () => undefined }),
   });
   return new Promise((done) => {
-    guarded({ hostname, host, protocol: 'http:', port: String(to) }, (...[error]) => {
+    const target = { hostname, host, protocol: 'http:', port: String(to) };
+    const onOpen: Callback = (...[error, socket]) => {
+      if (socket) sockets.push(socket);
       done(error);
-    });
+    };
+    guarded(target, onOpen, onOpening);
   });
 }
 
@@ -146,7 +152,7 @@ describe('a connection [security]', () => {
   });
 
   test('to a port of infrastructure, or over plain http that the policy does not allow, is refused', async () => {
-    const onPort = connect('127.0.0.1', loopback, answering(), 6_379);
+    const onPort = connect('127.0.0.1', loopback, answering(), { to: 6_379 });
     expect(await onPort).toBeInstanceOf(EgressBlockedError);
     const secure = { ...loopback, allowHttp: false };
     expect(await connect('127.0.0.1', secure, answering())).toBeInstanceOf(EgressBlockedError);
@@ -167,13 +173,15 @@ describe('a connection [security]', () => {
 
   test('checks a cached answer each time it is used', async () => {
     const answers = [['127.0.0.1'], ['8.8.8.8', '127.0.0.1']];
-    const hosts = createHostResolver(() =>
-      Promise.resolve({
-        hostsFile: new Map([['hook.example.com', answers[0] ?? []]]),
-        resolve4: () => Promise.resolve([]),
-        resolve6: () => Promise.resolve([]),
-      }),
-    );
+    const hosts = createHostResolver({
+      maxBytes: 100_000,
+      readNames: () =>
+        Promise.resolve({
+          hostsFile: new Map([['hook.example.com', answers[0] ?? []]]),
+          resolve4: () => Promise.resolve([]),
+          resolve6: () => Promise.resolve([]),
+        }),
+    });
     expect(await connect('hook.example.com', loopback, hosts.resolve)).toBeNull();
     const error = await connect('hook.example.com', strict, hosts.resolve);
     expect(error).toBeInstanceOf(EgressBlockedError);
@@ -182,16 +190,17 @@ describe('a connection [security]', () => {
 
   test('checks the addresses of a family whose answer came late', async () => {
     const late = Promise.withResolvers<AddressRecord[]>();
-    const hosts = createHostResolver(
-      () =>
+    const hosts = createHostResolver({
+      maxBytes: 100_000,
+      readNames: () =>
         Promise.resolve({
           hostsFile: new Map(),
           resolve4: () => Promise.resolve([{ address: '127.0.0.1', ttl: 60 }]),
           resolve6: () => late.promise,
         }),
-      () => 1,
-      () => Promise.resolve(),
-    );
+      monotonicMs: () => 1,
+      waitForOther: () => Promise.resolve(),
+    });
     expect(await connect('hook.example.com', loopback, hosts.resolve)).toBeNull();
     late.resolve([{ address: 'fd00:ec2::254', ttl: 60 }]);
     await eventually('both', async () => (await hosts.resolve('hook.example.com')).length === 2);
@@ -216,9 +225,25 @@ describe('a connection [security]', () => {
     await new Promise<void>((resolve) => closed.listen(0, '127.0.0.1', resolve));
     const { port: to } = closed.address() as AddressInfo;
     await new Promise((resolve) => closed.close(resolve));
-    const error = await connect('hook.example.com', loopback, answering('127.0.0.1'), to);
+    const error = await connect('hook.example.com', loopback, answering('127.0.0.1'), { to });
     expect(error).toMatchObject({ code: 'ECONNREFUSED' });
     expect(forgotten).toEqual(['hook.example.com']);
+  });
+
+  const ended = new Error('ended');
+
+  test('that is ended before its host was found leaves the look-up under way', async () => {
+    const error = await connect('hook.example.com', loopback, () => new Promise(() => undefined), {
+      onOpening: (socket) => socket.destroy(ended),
+    });
+    expect([error?.cause, forgotten]).toEqual([ended, []]);
+  });
+
+  test('that is ended while its host does not answer drops the cached addresses', async () => {
+    const error = await connect('hook.example.com', loopback, answering('127.0.0.1'), {
+      onOpening: (socket) => socket.once('lookup', () => socket.destroy(ended)),
+    });
+    expect([error, forgotten]).toEqual([ended, ['hook.example.com']]);
   });
 
   test('fails with the error of the look-up', async () => {

@@ -11,6 +11,7 @@ import {
 
 describe('resolve host', () => {
   const NAME = 'hook.example.com';
+  const MAX_BYTES = 100_000;
   const NO_DATA = Object.assign(new Error('no such record'), { code: 'ENODATA' });
 
   let nowMs = 1;
@@ -28,8 +29,9 @@ describe('resolve host', () => {
     [asked, systemReads, hostsFile] = [[], 0, new Map<string, string[]>()];
     v4 = () => Promise.resolve([{ address: '8.8.8.8', ttl: 30 }]);
     v6 = () => Promise.reject(NO_DATA);
-    hosts = createHostResolver(
-      () => {
+    hosts = createHostResolver({
+      maxBytes: MAX_BYTES,
+      readNames: () => {
         systemReads += 1;
         return Promise.resolve({
           hostsFile,
@@ -40,9 +42,9 @@ describe('resolve host', () => {
           resolve6: () => v6(),
         });
       },
-      () => nowMs,
-      () => waiting,
-    );
+      monotonicMs: () => nowMs,
+      waitForOther: () => waiting,
+    });
   });
 
   const addressesOf = async (name = NAME): Promise<string[]> =>
@@ -161,7 +163,7 @@ describe('resolve host', () => {
     test.each([
       ['for its TTL', [30], 30_000],
       ['for 5 s when its TTL is shorter', [0], 5_000],
-      ['for 60 s when its TTL is longer', [86_400], 60_000],
+      ['for 300 s when its TTL is longer', [86_400], 300_000],
       ['for the shortest of its TTLs', [50, 20], 20_000],
     ])('is cached %s, and no longer', async (_what, ttls, cachedMs) => {
       v4 = () => Promise.resolve(ttls.map((ttl) => ({ address: '8.8.8.8', ttl })));
@@ -188,12 +190,32 @@ describe('resolve host', () => {
       expect(await addressesOf()).toEqual(['9.9.9.9']);
     });
 
-    test('is dropped after 10,000 others', async () => {
+    test('is dropped when those used since fill the memory, and counted as hit or miss', async () => {
       await hosts.resolve(NAME);
-      for (let n = 0; n < 10_000; n += 1) await hosts.resolve(`h${n}.example.com`);
-      await hosts.resolve('h9999.example.com');
+      for (let n = 0; n < 1_000; n += 1) await hosts.resolve(`h${n}.example.com`);
+      expect(hosts.usedBytes()).toBeGreaterThan(MAX_BYTES / 2);
+      expect(hosts.usedBytes()).toBeLessThanOrEqual(MAX_BYTES);
+      await hosts.resolve('h999.example.com');
       await hosts.resolve(NAME);
-      expect(asked).toHaveLength(10_002);
+      expect(asked).toHaveLength(1_002);
+      expect(hosts.counts()).toEqual({ hit: 1, miss: 1_002 });
+    });
+
+    test('fills the memory sooner when it has many addresses, or a family that is late', async () => {
+      const bytesOf = async (name: string): Promise<number> => {
+        const before = hosts.usedBytes();
+        await hosts.resolve(name);
+        return hosts.usedBytes() - before;
+      };
+      const one = await bytesOf('one.example.com');
+      v4 = () =>
+        Promise.resolve(Array.from({ length: 32 }, () => ({ address: '8.8.8.8', ttl: 30 })));
+      const many = await bytesOf('many.example.com');
+      v4 = () => Promise.resolve([{ address: '8.8.8.8', ttl: 30 }]);
+      v6 = () => new Promise(() => undefined);
+      waitIsOver();
+      const late = await bytesOf('late.example.com');
+      expect([many > 5 * one, late]).toEqual([true, many]);
     });
   });
 

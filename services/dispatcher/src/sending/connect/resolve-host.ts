@@ -13,6 +13,9 @@ export interface HostResolver {
   resolve: Resolve;
   /** Drops the cached addresses of a host that could not be reached: it may have moved. */
   forget: (hostname: string) => void;
+  /** Look-ups that found a cached answer, and those that did not. */
+  counts: () => Readonly<Record<'hit' | 'miss', number>>;
+  usedBytes: () => number;
 }
 
 /** The host has no address, or no name server could be asked. */
@@ -29,13 +32,19 @@ interface Answer {
   /** Failures are cached too; otherwise a dead host would be looked up for each of its deliveries. */
   failure: LookupFailedError | null;
   ttlMs: number;
+  bytes: number;
 }
 
-const MAX_NAMES = 10_000;
+/** The key, the promise, the entry of the cache; and for each address a record of its text and family. */
+const ANSWER_BYTES = 320;
+const ADDRESS_BYTES = 96;
+/** With two errors, each with its stack. */
+const FAILURE_BYTES = 2_048;
 /** An answer may have 4,000, and each of them is checked for each connection: 5 to 8 ms. */
 const MAX_ADDRESSES = 32;
 const MIN_TTL_MS = 5_000;
-const MAX_TTL_MS = 60_000;
+/** As long as a connection lives. A host that cannot be reached is looked up again at once. */
+const MAX_TTL_MS = 300_000;
 /** Shorter than the first retry delay (5 s), so that a retry does not get the same failure from the cache. */
 const FAILURE_TTL_MS = 2_000;
 
@@ -45,18 +54,28 @@ const FAILURE_TTL_MS = 2_000;
  */
 const OTHER_FAMILY_WITHIN_MS = 100;
 
+interface ResolverOptions {
+  /** What the cached answers may hold. */
+  maxBytes: number;
+  readNames?: () => Promise<SystemNames>;
+  monotonicMs?: () => number;
+  /** Resolves when the other family has had its time to answer. */
+  waitForOther?: () => Promise<void>;
+}
+
 /**
  * Looks a host up in the hosts file, then at the name servers, and caches the answer for its TTL, for
- * 5 s at least and 60 s at most. Does not use `dns.lookup`: it returns no TTL, it tries the search
+ * 5 s at least and 300 s at most. Does not use `dns.lookup`: it returns no TTL, it tries the search
  * domains of a cluster, and a name whose servers are silent blocks one of libuv's few threads for
  * seconds, so that a company with a few such names could stop every other look-up. /etc/hosts and
  * /etc/resolv.conf are read again every 5 s.
  */
-export function createHostResolver(
-  readNames: () => Promise<SystemNames> = readSystemNames,
+export function createHostResolver({
+  maxBytes,
+  readNames = readSystemNames,
   monotonicMs = monotonicClockMs,
-  waitForOther: () => Promise<void> = () => wait(OTHER_FAMILY_WITHIN_MS),
-): HostResolver {
+  waitForOther = () => wait(OTHER_FAMILY_WITHIN_MS),
+}: ResolverOptions): HostResolver {
   const names = new CoalescingCache<SystemNames>({
     maxSize: 1,
     sizeOf: () => 1,
@@ -64,8 +83,8 @@ export function createHostResolver(
     monotonicMs,
   });
   const answers = new CoalescingCache<Answer>({
-    maxSize: MAX_NAMES,
-    sizeOf: () => 1,
+    maxSize: maxBytes,
+    sizeOf: ({ bytes }) => bytes,
     ttlMs: ({ ttlMs }) => ttlMs,
     monotonicMs,
   });
@@ -82,6 +101,8 @@ export function createHostResolver(
     forget: (hostname) => {
       answers.forget(hostname);
     },
+    counts: () => answers.counts(),
+    usedBytes: () => answers.usedSize(),
   };
 }
 
@@ -97,7 +118,8 @@ async function lookUp(
   const whole = Promise.allSettled(families).then(answerOf);
   const early = Promise.any(families.map(addressesOrNone)).then(async (records) => {
     await waitForOther();
-    return found(addressesOf(records), ttlMsOf(records));
+    // With room for those that come late.
+    return found(addressesOf(records), ttlMsOf(records), MAX_ADDRESSES);
   });
   const answer = await Promise.race([whole, early.catch(() => whole)]);
   // No address is cached for longer than its TTL: those of the late family wait for the next look-up then.
@@ -121,14 +143,16 @@ function answerOf(families: readonly PromiseSettledResult<AddressRecord[]>[]): A
   return failed(v4?.status === 'rejected' ? v4.reason : null);
 }
 
-function found(addresses: string[], ttlMs: number): Answer {
+function found(addresses: string[], ttlMs: number, room = 0): Answer {
   const kept = addresses.slice(0, MAX_ADDRESSES);
   const found = kept.map((address) => ({ address, family: isIP(address) }));
-  return { addresses: found, failure: null, ttlMs };
+  const bytes = ANSWER_BYTES + Math.max(kept.length, room) * ADDRESS_BYTES;
+  return { addresses: found, failure: null, ttlMs, bytes };
 }
 
 function failed(cause: unknown): Answer {
-  return { addresses: [], failure: new LookupFailedError(cause), ttlMs: FAILURE_TTL_MS };
+  const failure = new LookupFailedError(cause);
+  return { addresses: [], failure, ttlMs: FAILURE_TTL_MS, bytes: FAILURE_BYTES };
 }
 
 const addressesOf = (records: AddressRecord[]): string[] => records.map(({ address }) => address);
