@@ -11,6 +11,7 @@ import { PageFailed, PageMissing } from './frame/page-failed.tsx';
 import {
   auditSearch,
   circuitSearch,
+  deliverySearch,
   failureSearch,
   messageSearch,
   overviewSearch,
@@ -112,6 +113,16 @@ const message = createRoute({
   component: lazyRouteComponent(() => import('./pages/messages/message-page.tsx'), 'MessagePage'),
 });
 
+const deliveries = createRoute({
+  ...child,
+  path: '/deliveries',
+  validateSearch: deliverySearch,
+  component: lazyRouteComponent(
+    () => import('./pages/deliveries/deliveries-page.tsx'),
+    'DeliveriesPage',
+  ),
+});
+
 const failures = createRoute({
   ...child,
   path: '/failures',
@@ -165,6 +176,7 @@ const tree = root.addChildren([
   messages,
   send,
   message,
+  deliveries,
   failures,
   circuits,
   resends,

@@ -1,6 +1,7 @@
 import { AUDIT_ACTIONS, type AuditAction } from './api/audit-actions.ts';
 import type { Schemas } from './api/client.ts';
 import { RANGES, type Range } from './api/ranges.ts';
+import type { UndeliveredFilter } from './api/undelivered.ts';
 
 /** What the addresses of pages may say behind `?`. What is not known there is left out. */
 type Raw = Record<string, unknown>;
@@ -77,6 +78,17 @@ export function messageSearch(raw: Raw): MessageSearch {
     ...text(from, (found) => ({ from: found })),
     ...text(to, (found) => ({ to: found })),
     ...text(open, (found) => ({ open: found })),
+  };
+}
+
+export const UNDELIVERED = ['pending', 'exhausted', 'cancelled'] as const;
+
+export function deliverySearch({ status, appId, webhookId, eventType }: Raw): UndeliveredFilter {
+  return {
+    ...oneOf(UNDELIVERED, status, (found) => ({ status: found })),
+    ...text(appId, (found) => ({ appId: found })),
+    ...text(webhookId, (found) => ({ webhookId: found })),
+    ...text(eventType, (found) => ({ eventType: found })),
   };
 }
 

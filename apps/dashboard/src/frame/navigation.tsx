@@ -8,6 +8,7 @@ const PLACES = [
   { to: '/', name: 'Overview' },
   { to: '/messages', name: 'Messages' },
   { to: '/webhooks', name: 'Webhooks' },
+  { to: '/deliveries', name: 'Undelivered' },
   { to: '/failures', name: 'Failures' },
   { to: '/circuits', name: 'Circuits' },
   { to: '/resends', name: 'Resends' },

@@ -32,6 +32,13 @@ const CANCEL_WORDS: Record<NonNullable<Schemas['Delivery']['reason']>, string> =
   webhook_deleted: 'The webhook was deleted before the delivery ended.',
   webhook_disabled: 'The webhook was disabled before the delivery ended.',
   message_missing: 'The message is not stored any more.',
+  cancelled_by_client: 'It was cancelled, here or with an API key.',
+  expired_while_waiting: 'It waited until the day before it expired.',
+  expired: 'The message expired before the delivery ended.',
+  payload_erased: 'The payload of the message was erased before the delivery ended.',
+  gone: 'The endpoint is gone: it answered 410.',
+  not_retryable: 'The endpoint answered a status after which the webhook wants no further attempt.',
+  aborted: 'The endpoint wanted no further attempt.',
 };
 
 export function cancelWords(reason: NonNullable<Schemas['Delivery']['reason']>): string {

@@ -43,14 +43,30 @@ export function DeliveryStatus({ status }: { status: Schemas['DeliveryStatus'] }
 }
 
 export type WebhookState =
-  'disabled' | 'circuit open' | 'circuit half open' | 'held' | 'failing' | 'slow' | 'ok' | 'idle';
+  | 'disabled'
+  | 'on hold'
+  | 'circuit open'
+  | 'circuit half open'
+  | 'held'
+  | 'failing'
+  | 'slow'
+  | 'ok'
+  | 'idle';
+
+/** What a webhook itself says about its state. */
+export type StatefulWebhook = Pick<Schemas['Webhook'], 'disabled' | 'held'>;
 
 const SLOW_MS = 1_000;
 const FAILING_BELOW = 0.95;
 
-/** Returns the most important thing to say about a webhook. */
-export function webhookState(isDisabled: boolean, health: Schemas['WebhookHealth']): WebhookState {
-  if (isDisabled) return 'disabled';
+/** Returns the most important thing to say about a webhook; null health: it is not known. */
+export function webhookState(
+  { disabled, held }: StatefulWebhook,
+  health: Schemas['WebhookHealth'] | null,
+): WebhookState | null {
+  if (disabled) return 'disabled';
+  if (held !== null) return 'on hold';
+  if (health === null) return null;
   if (health.circuit === 'open') return 'circuit open';
   if (health.circuit === 'half_open') return 'circuit half open';
   if (health.heldUntil !== null) return 'held';
@@ -61,6 +77,7 @@ export function webhookState(isDisabled: boolean, health: Schemas['WebhookHealth
 
 const STATE_TONES: Record<WebhookState, Tone> = {
   disabled: 'off',
+  'on hold': 'warning',
   'circuit open': 'bad',
   'circuit half open': 'warning',
   held: 'warning',
@@ -71,7 +88,7 @@ const STATE_TONES: Record<WebhookState, Tone> = {
 };
 
 export function WebhookStatus({ state }: { state: WebhookState }) {
-  const icon = state === 'held' ? <PauseIcon /> : undefined;
+  const icon = state === 'held' || state === 'on hold' ? <PauseIcon /> : undefined;
   return (
     <Status tone={STATE_TONES[state]} icon={icon}>
       {state}

@@ -37,6 +37,7 @@ const PAGES = {
     needs: { right: 'canSend', scope: 'messages:write' },
   },
   '/messages/$messageId': EVERYWHERE,
+  '/deliveries': EVERYWHERE,
   '/failures': DASHBOARD_ONLY,
   '/circuits': DASHBOARD_ONLY,
   '/resends': EVERYWHERE,

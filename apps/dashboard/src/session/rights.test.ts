@@ -35,6 +35,7 @@ describe('rightsOf', () => {
     const rights = rightsOf(session(['webhooks:write', 'read'], ['view', 'resend'], 'app_1'));
     expect(rights).toMatchObject({
       canResend: true,
+      canHold: false,
       canManageWebhooks: false,
       canSeeSecrets: false,
       canSend: false,

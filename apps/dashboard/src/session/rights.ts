@@ -5,6 +5,11 @@ export interface Rights {
   canManageWebhooks: boolean;
   canSeeSecrets: boolean;
   canResend: boolean;
+  /** Cancel deliveries, and replay messages. */
+  canControl: boolean;
+  /** Hold and resume deliveries. */
+  canHold: boolean;
+  canErase: boolean;
   canTest: boolean;
   canSend: boolean;
   canManageKeys: boolean;
@@ -23,6 +28,9 @@ export function rightsOf({ kind, key, portal }: Session): Rights {
     canManageWebhooks: has('webhooks:write'),
     canSeeSecrets: has('webhooks:write'),
     canResend: has('messages:write'),
+    canControl: has('messages:write'),
+    canHold: has('webhooks:write'),
+    canErase: has('messages:write'),
     canTest: has('messages:write'),
     canSend: has('messages:write'),
     canManageKeys: has('keys:write'),
@@ -37,6 +45,9 @@ function portalRights(capabilities: readonly Capability[]): Rights {
     canManageWebhooks: capabilities.includes('manage'),
     canSeeSecrets: capabilities.includes('secrets'),
     canResend: capabilities.includes('resend'),
+    canControl: capabilities.includes('controlDeliveries'),
+    canHold: capabilities.includes('controlDeliveries'),
+    canErase: false,
     canTest: capabilities.includes('manage'),
     canSend: false,
     canManageKeys: false,

@@ -66,6 +66,7 @@ const NEXT_STEPS = {
   link_revoked: NEW_LINK,
   request_timeout: { text: 'The connection was too slow. Try again.' },
   delivery_pending: NOTHING_MORE,
+  delivery_final: NOTHING_MORE,
   quota_exceeded: {
     text: 'Delete what is not needed any more, or ask the operator for more.',
     inPortal:

@@ -11,6 +11,6 @@ export const appCountsQuery = (ids: readonly string[]) =>
     enabled: ids.length > 0,
     queryFn: () => {
       const query = { ids: ids.join(',') };
-      return dataOf(api.GET('/api/v1/app-counts', { params: { query } }));
+      return dataOf(api.GET('/app-counts', { params: { query } }));
     },
   });

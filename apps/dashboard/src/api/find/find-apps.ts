@@ -21,9 +21,7 @@ export const findAppsQuery = (text: string) =>
     placeholderData: keepPreviousData,
     queryFn: async (): Promise<FoundApps> => {
       const query = given({ text: withoutMark(text) });
-      const { data, nextCursor } = await answerOf(
-        api.GET('/api/v1/find-apps', { params: { query } }),
-      );
+      const { data, nextCursor } = await answerOf(api.GET('/find-apps', { params: { query } }));
       return { apps: data, isMore: nextCursor !== null };
     },
   });
@@ -36,7 +34,7 @@ export const foundAppQuery = (appId: string) =>
     enabled: appId !== '',
     queryFn: async (): Promise<FoundApp | null> => {
       const query = { text: appId, limit: 1 };
-      const { data } = await answerOf(api.GET('/api/v1/find-apps', { params: { query } }));
+      const { data } = await answerOf(api.GET('/find-apps', { params: { query } }));
       return data[0] ?? null;
     },
   });

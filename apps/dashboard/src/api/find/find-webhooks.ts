@@ -28,7 +28,7 @@ export const findWebhooksQuery = (filter: WebhookFilter) =>
         limit: PER_PAGE,
         ...given({ cursor: pageParam }),
       };
-      return answerOf(api.GET('/api/v1/find-webhooks', { params: { query } }));
+      return answerOf(api.GET('/find-webhooks', { params: { query } }));
     },
     getNextPageParam: ({ nextCursor }) => nextCursor ?? undefined,
   });
@@ -41,7 +41,7 @@ export const webhooksOfQuery = (ids: readonly string[]) =>
     enabled: ids.length > 0,
     queryFn: async (): Promise<ReadonlyMap<string, FoundWebhook | null>> => {
       const query = { ids: ids.join(','), limit: 100 };
-      const { data } = await answerOf(api.GET('/api/v1/find-webhooks', { params: { query } }));
+      const { data } = await answerOf(api.GET('/find-webhooks', { params: { query } }));
       const found = new Map(data.map((webhook) => [webhook.id, webhook]));
       return new Map(ids.map((id) => [id, found.get(id) ?? null]));
     },

@@ -30,17 +30,17 @@ export async function findAnything(text: string): Promise<Found[]> {
 }
 
 function findById(id: string): Promise<Found> {
-  return dataOf(api.GET('/api/v1/find', { params: { query: { id } } }));
+  return dataOf(api.GET('/find', { params: { query: { id } } }));
 }
 
 async function findByUid(uid: string): Promise<Found[]> {
   const marked = UID_MARK + uid;
-  const secrets = 'false';
-  const app = api.GET('/api/v1/apps/{appId}', { params: { path: { appId: marked } } });
-  const webhook = api.GET('/api/v1/webhooks/{webhookId}', {
+  const secrets = false;
+  const app = api.GET('/apps/{appId}', { params: { path: { appId: marked } } });
+  const webhook = api.GET('/webhooks/{webhookId}', {
     params: { path: { webhookId: marked }, query: { secrets } },
   });
-  const project = api.GET('/api/v1/projects/{projectId}', {
+  const project = api.GET('/projects/{projectId}', {
     params: { path: { projectId: marked } },
   });
   const found = await Promise.all([

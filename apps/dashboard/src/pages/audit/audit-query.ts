@@ -19,7 +19,7 @@ export const auditQuery = (filter: AuditFilter) =>
     initialPageParam: undefined as string | undefined,
     queryFn: ({ pageParam }) => {
       const query = given({ ...filter, cursor: pageParam });
-      return answerOf(api.GET('/api/v1/audit-events', { params: { query } }));
+      return answerOf(api.GET('/audit-events', { params: { query } }));
     },
     getNextPageParam: ({ nextCursor }) => nextCursor ?? undefined,
   });

@@ -34,10 +34,10 @@ export function DeadLetters() {
   return (
     <Section title="Dead letters">
       <Text size="sm">
-        Records that cannot be processed further. They are of the whole installation: nobody can
-        tell whose an unreadable one is. So they are not shown here. An operator lists and replays
-        them with the administration command. What ended exhausted in your company is in the
-        messages, and is sent again from there.
+        Records that cannot be processed further, and the last failure of exhausted deliveries. They
+        are of the whole installation: nobody can tell whose an unreadable one is. So they are not
+        shown here. An operator lists and replays them with the administration command. What ended
+        exhausted in your company is in the messages, and is sent again from there.
       </Text>
       <Commands commands={DEAD_LETTERS} />
     </Section>

@@ -68,7 +68,7 @@ function resendFailed(
   const params = { path: { webhookId } };
   // No group is of successes.
   const body = { since, ...(outcome !== 'success' && { outcome }) };
-  return dataOf(api.POST('/api/v1/webhooks/{webhookId}/resend-failed', { params, body }));
+  return dataOf(api.POST('/webhooks/{webhookId}/resend-failed', { params, body }));
 }
 
 function Question({ group: { webhookId, url, outcome }, since }: ResendGroupProps) {

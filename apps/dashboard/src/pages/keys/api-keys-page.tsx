@@ -102,9 +102,7 @@ function Revoke({ apiKey: { id, name } }: { apiKey: Key }) {
       action="Revoke"
       about={{ kind: 'API key', name }}
       consequence={`Programs and sessions that use “${name}” are refused within seconds. It cannot be undone.${own}`}
-      perform={() =>
-        answerOf(api.DELETE('/api/v1/api-keys/{keyId}', { params: { path: { keyId: id } } }))
-      }
+      perform={() => answerOf(api.DELETE('/api-keys/{keyId}', { params: { path: { keyId: id } } }))}
       onDone={() => void client.invalidateQueries({ queryKey: ['api-keys'] })}
     />
   );

@@ -31,7 +31,7 @@ export function CreateKey() {
   const [isOpen, setOpen] = useState(false);
   const client = useQueryClient();
   const create = useMutation({
-    mutationFn: (body: Schemas['CreateApiKey']) => dataOf(api.POST('/api/v1/api-keys', { body })),
+    mutationFn: (body: Schemas['CreateApiKey']) => dataOf(api.POST('/api-keys', { body })),
     onSuccess: () => client.invalidateQueries({ queryKey: ['api-keys'] }),
   });
   return (

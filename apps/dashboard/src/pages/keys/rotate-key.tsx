@@ -54,9 +54,7 @@ function useRotate(keyId: string) {
   return useMutation({
     mutationFn: (graceSeconds: number) => {
       const params = { path: { keyId } };
-      return dataOf(
-        api.POST('/api/v1/api-keys/{keyId}/rotate', { params, body: { graceSeconds } }),
-      );
+      return dataOf(api.POST('/api-keys/{keyId}/rotate', { params, body: { graceSeconds } }));
     },
     onSuccess: () => client.invalidateQueries({ queryKey: ['api-keys'] }),
   });

@@ -55,7 +55,7 @@ function ResendButton({
   const resend = useMutation({
     mutationFn: () =>
       answerOf(
-        api.POST('/api/v1/deliveries/{deliveryId}/resend', {
+        api.POST('/deliveries/{deliveryId}/resend', {
           params: { path: { deliveryId: id } },
         }),
       ),

@@ -6,7 +6,7 @@ import { useWebhookUrls } from '../../api/find/use-webhook-urls.ts';
 import { deliveriesQuery, messageQuery } from '../../api/queries.ts';
 import { useLiveReload } from '../../api/use-live-reload.ts';
 import { Copyable } from '../../parts/copy/copyable.tsx';
-import { Facts } from '../../parts/facts.tsx';
+import { type Fact, Facts } from '../../parts/facts.tsx';
 import { Section } from '../../parts/page.tsx';
 import { QueryView, ShowMore } from '../../parts/query-view.tsx';
 import { Empty } from '../../parts/states.tsx';
@@ -35,7 +35,12 @@ export function MessageDetail({ messageId }: { messageId: string }) {
           <MessageFacts message={found} />
           <Section title="Deliveries">
             <QueryView query={deliveries} what="the deliveries">
-              {({ pages }) => <Deliveries deliveries={pages.flatMap(({ data }) => data)} />}
+              {({ pages }) => (
+                <Deliveries
+                  deliveries={pages.flatMap(({ data }) => data)}
+                  noTargetReason={found.noTargetReason}
+                />
+              )}
             </QueryView>
             <ShowMore query={deliveries}>Show more deliveries</ShowMore>
           </Section>
@@ -80,6 +85,7 @@ function MessageFacts({ message }: { message: Schemas['Message'] }) {
         ['Tags', tags.length === 0 ? 'none' : <Tags key="tags" tags={tags} />],
         ['App', app],
         ['Accepted', <When key="created" at={createdAt} />],
+        ...timesOf(message),
         [
           'Signature',
           signature === null ? (
@@ -93,6 +99,15 @@ function MessageFacts({ message }: { message: Schemas['Message'] }) {
   );
 }
 
+/** The times that its sender gave it. */
+function timesOf({ deliverAt, expiresAt, retentionDays }: Schemas['Message']): Fact[] {
+  const facts: Fact[] = [];
+  if (deliverAt !== null) facts.push(['Deliver at', <When key="deliver" at={deliverAt} />]);
+  if (expiresAt !== null) facts.push(['Expires', <When key="expires" at={expiresAt} />]);
+  if (retentionDays !== null) facts.push(['Kept for', `${retentionDays} days`]);
+  return facts;
+}
+
 function Tags({ tags }: { tags: readonly string[] }) {
   return tags.map((tag) => (
     <div key={tag}>
@@ -101,14 +116,25 @@ function Tags({ tags }: { tags: readonly string[] }) {
   ));
 }
 
-function Deliveries({ deliveries }: { deliveries: Schemas['Delivery'][] }) {
+const NO_TARGET = {
+  no_webhook: 'The app had no webhook when the message came.',
+  event_type: 'No webhook of the app selected the event type of the message when it came.',
+} as const;
+
+interface DeliveriesProps extends Pick<Schemas['Message'], 'noTargetReason'> {
+  deliveries: Schemas['Delivery'][];
+}
+
+function Deliveries({ deliveries, noTargetReason }: DeliveriesProps) {
   const urls = useWebhookUrls(deliveries.map(({ webhookId }) => webhookId));
   if (deliveries.length === 0) {
     return (
       <Empty title="No webhook selected this message">
         <Text>
-          The app had no webhook when the message came, or none that selects its event type. Create
-          one and send the message again.
+          {noTargetReason === null
+            ? 'The app had no webhook for it when the message came.'
+            : NO_TARGET[noTargetReason]}{' '}
+          A new webhook gets it by a replay of what it has missed.
         </Text>
       </Empty>
     );

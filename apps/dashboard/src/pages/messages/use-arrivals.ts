@@ -47,7 +47,7 @@ function endOrNothing(error: unknown): undefined {
 /** Which attempts there were is not known, so the list is asked for its first entry. */
 async function findNewest(filter: MessageFilter): Promise<string | undefined> {
   const query = { ...given(filter), limit: 1 };
-  const { data } = await answerOf(api.GET('/api/v1/webhook-messages', { params: { query } }));
+  const { data } = await answerOf(api.GET('/webhook-messages', { params: { query } }));
   return data[0]?.id;
 }
 

@@ -54,7 +54,7 @@ function concerned(event: LiveEvent, rows: readonly Schemas['ListedMessage'][]):
 /** Null when it cannot be read now: the row stays as it is, and the next event asks again. */
 async function findMessage(messageId: string): Promise<Schemas['Message'] | null> {
   const params = { path: { messageId } };
-  const found = await answerOf(api.GET('/api/v1/webhook-messages/{messageId}', { params })).catch(
+  const found = await answerOf(api.GET('/webhook-messages/{messageId}', { params })).catch(
     (error: unknown) => {
       noticeEndOfSession(error);
       return null;

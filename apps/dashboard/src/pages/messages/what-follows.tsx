@@ -8,22 +8,23 @@ import styles from './messages.module.css';
 
 /** The last entry of the time line of a delivery: when and why it goes on. */
 export function WhatFollows({ delivery }: { delivery: Schemas['Delivery'] }) {
-  const { status, nextAttemptAt, attempts, webhookId } = delivery;
+  const { status, nextAttemptAt, attempts, webhookId, waiting, waitingSince } = delivery;
   const nowMs = useNowMs();
   if (status !== 'pending') return null;
   const isLater = nextAttemptAt !== null && Date.parse(nextAttemptAt) > nowMs;
+  const name = attempts.length === 0 ? 'The first attempt' : 'The next attempt';
   return (
     <li className={styles.next}>
-      {isLater ? (
+      {waiting === 'hold' ? (
+        <span>
+          {name} waits for the end of a hold, since <When at={waitingSince} />
+        </span>
+      ) : isLater ? (
         <span>
           Next attempt <When at={nextAttemptAt} />
         </span>
       ) : (
-        <DueAttempt
-          name={attempts.length === 0 ? 'The first attempt' : 'The next attempt'}
-          dueAt={nextAttemptAt}
-          webhookId={webhookId}
-        />
+        <DueAttempt name={name} dueAt={nextAttemptAt} webhookId={webhookId} />
       )}
     </li>
   );

@@ -91,8 +91,16 @@ function Numbers({ overview, range }: { overview: Schemas['Overview']; range: Ra
 const MOST_PENDING = 10_000;
 
 function figuresOf(overview: Schemas['Overview'], range: Range): Figure[] {
-  const { accepted, delivered, failed, pending, oldestPendingAt, openCircuits, latencyMs } =
-    overview;
+  const {
+    accepted,
+    delivered,
+    failed,
+    pending,
+    oldestPendingAt,
+    openCircuits,
+    ingestLag,
+    latencyMs,
+  } = overview;
   const { p50, p99 } = latencyMs;
   const ended = delivered + failed;
   const ratio = ended === 0 ? 'nothing attempted' : `${percentText(delivered / ended)} of attempts`;
@@ -126,5 +134,13 @@ function figuresOf(overview: Schemas['Overview'], range: Range): Figure[] {
       value: p50 === null ? '–' : durationText(p50),
       note: p99 === null ? 'nothing measured' : `99 % within ${durationText(p99)}`,
     },
+    ...ingestFigures(ingestLag),
   ];
+}
+
+/** Of a company whose messages come from Kafka. */
+function ingestFigures(lag: number | null): Figure[] {
+  if (lag === null) return [];
+  const note = lag === 0 ? 'every record is accepted' : 'records not accepted yet';
+  return [{ name: 'Waiting in Kafka', value: countText(lag), note }];
 }

@@ -8,6 +8,7 @@ import { appQuery } from '../../api/queries.ts';
 import { Confirm } from '../../parts/confirm.tsx';
 import { Copyable } from '../../parts/copy/copyable.tsx';
 import { Facts } from '../../parts/facts.tsx';
+import { HoldControls } from '../own/hold-controls.tsx';
 import { useOwnFacts } from '../own/own-facts.tsx';
 import { LinkButton } from '../../parts/link-button.tsx';
 import { Page, Section } from '../../parts/page.tsx';
@@ -52,6 +53,7 @@ export function AppPage() {
         {(found) => <AppFacts app={found} />}
       </QueryView>
       <AppCounts appId={appId} />
+      {app.data !== undefined && <HoldControls kind="app" {...app.data} />}
       {app.data !== undefined &&
         (canMakePortalLinks ? (
           <Portal appId={appId} appName={app.data.name} />
@@ -139,9 +141,7 @@ function DeleteApp({ app: { id, name } }: { app: Schemas['App'] }) {
       <Confirm
         action="Delete app"
         consequence={`“${name}” and ${itsWebhooks(counts?.[0]?.webhooks)} will be deleted, and pending deliveries cancelled. Messages and deliveries stay readable.`}
-        perform={() =>
-          answerOf(api.DELETE('/api/v1/apps/{appId}', { params: { path: { appId: id } } }))
-        }
+        perform={() => answerOf(api.DELETE('/apps/{appId}', { params: { path: { appId: id } } }))}
         onDone={() => {
           void client.invalidateQueries();
           void navigate({ to: '/projects' });
@@ -163,7 +163,7 @@ function EditApp({ app }: { app: Schemas['App'] }) {
     <EditNamed
       kind="app"
       stored={app}
-      change={(body) => answerOf(api.PUT('/api/v1/apps/{appId}', { params, body }))}
+      change={(body) => answerOf(api.PUT('/apps/{appId}', { params, body }))}
       onChanged={() => void client.invalidateQueries()}
     />
   );

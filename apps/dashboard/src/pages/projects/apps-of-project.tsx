@@ -9,6 +9,7 @@ import { Section } from '../../parts/page.tsx';
 import { QueryView, ShowMore } from '../../parts/query-view.tsx';
 import { Rows, type Column } from '../../parts/rows.tsx';
 import { Empty } from '../../parts/states.tsx';
+import { WebhookStatus } from '../../parts/status.tsx';
 import { countText } from '../../parts/time/time-words.ts';
 import { When } from '../../parts/time/when.tsx';
 
@@ -71,12 +72,13 @@ function columnsOf(counts: Counts): Column<App>[] {
   ];
 }
 
-function AppName({ app: { id, name, description } }: { app: App }) {
+function AppName({ app: { id, name, description, held } }: { app: App }) {
   return (
     <>
       <Link to="/apps/$appId" params={{ appId: id }}>
         <strong>{name}</strong>
-      </Link>
+      </Link>{' '}
+      {held !== null && <WebhookStatus state="on hold" />}
       <Text size="xs" c="dimmed">
         {description}
       </Text>

@@ -9,7 +9,7 @@ export function CreateProject() {
   return (
     <CreateNamed
       kind="project"
-      create={(body: Named) => dataOf(api.POST('/api/v1/projects', { body }))}
+      create={(body: Named) => dataOf(api.POST('/projects', { body }))}
       onCreated={(projectId) => {
         void client.invalidateQueries({ queryKey: ['projects'] });
         void navigate({ to: '/projects/$projectId', params: { projectId } });
@@ -22,7 +22,7 @@ export function CreateApp({ projectId }: { projectId: string }) {
   const client = useQueryClient();
   const navigate = useNavigate();
   const create = (body: Named): Promise<Schemas['App']> =>
-    dataOf(api.POST('/api/v1/apps', { body: { description: '', ...body, projectId } }));
+    dataOf(api.POST('/apps', { body: { description: '', ...body, projectId } }));
   return (
     <CreateNamed
       kind="app"

@@ -10,6 +10,7 @@ const CAPABILITIES: readonly { value: Capability; label: string }[] = [
   { value: 'manage', label: 'Create, change, test and delete webhooks' },
   { value: 'secrets', label: 'See secrets' },
   { value: 'resend', label: 'Send failed deliveries again' },
+  { value: 'controlDeliveries', label: 'Hold, cancel and replay deliveries' },
 ];
 
 const SCHEMES = [

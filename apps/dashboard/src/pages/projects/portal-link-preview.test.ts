@@ -14,7 +14,7 @@ const DRAFT: LinkDraft = {
 
 test('the preview says what whoever opens the link may do, and what not', () => {
   expect(previewOf(DRAFT, 'Orders')).toBe(
-    'Whoever opens it first, within 1 hour, gets the portal of Orders and sees its webhooks, messages and attempts and sends failed deliveries again. They cannot change webhooks or see secrets. The visit begins at the list of webhooks, and ends at the same time as the link. “Orders” stands above every page.',
+    'Whoever opens it first, within 1 hour, gets the portal of Orders and sees its webhooks, messages and attempts and sends failed deliveries again. They cannot change webhooks, see secrets or control deliveries. The visit begins at the list of webhooks, and ends at the same time as the link. “Orders” stands above every page.',
   );
 });
 

@@ -7,6 +7,7 @@ const MAY: Record<Capability, string> = {
   manage: 'creates, changes, tests and deletes webhooks',
   secrets: 'sees the secrets of webhooks',
   resend: 'sends failed deliveries again',
+  controlDeliveries: 'controls deliveries',
 };
 
 const MAY_NOT: Record<Capability, string> = {
@@ -14,9 +15,10 @@ const MAY_NOT: Record<Capability, string> = {
   manage: 'change webhooks',
   secrets: 'see secrets',
   resend: 'send anything again',
+  controlDeliveries: 'control deliveries',
 };
 
-const ALL = ['view', 'manage', 'secrets', 'resend'] as const;
+const ALL = ['view', 'manage', 'secrets', 'resend', 'controlDeliveries'] as const;
 const SCHEMES = { light: 'Always light.', dark: 'Always dark.', auto: '' } as const;
 
 /** Returns in words what a link will do, so that whoever makes it can read it before. */

@@ -19,8 +19,7 @@ const route = getRouteApi('/projects/$projectId');
 const projectQuery = (projectId: string) =>
   queryOptions({
     queryKey: ['project', projectId],
-    queryFn: () =>
-      dataOf(api.GET('/api/v1/projects/{projectId}', { params: { path: { projectId } } })),
+    queryFn: () => dataOf(api.GET('/projects/{projectId}', { params: { path: { projectId } } })),
   });
 
 export function ProjectPage() {
@@ -81,9 +80,7 @@ function DeleteProject({
       action="Delete project"
       consequence={`“${name}”, ${what} and all their webhooks will be deleted, and pending deliveries cancelled. Messages and deliveries stay readable.`}
       perform={() =>
-        answerOf(
-          api.DELETE('/api/v1/projects/{projectId}', { params: { path: { projectId: id } } }),
-        )
+        answerOf(api.DELETE('/projects/{projectId}', { params: { path: { projectId: id } } }))
       }
       onDone={() => {
         void client.invalidateQueries();
@@ -100,7 +97,7 @@ function EditProject({ project }: { project: Schemas['Project'] }) {
     <EditNamed
       kind="project"
       stored={project}
-      change={(body) => answerOf(api.PUT('/api/v1/projects/{projectId}', { params, body }))}
+      change={(body) => answerOf(api.PUT('/projects/{projectId}', { params, body }))}
       onChanged={() => void client.invalidateQueries()}
     />
   );

@@ -8,13 +8,13 @@ import { useRights } from '../../session/session-context.ts';
 /** Ends a running resend, after a question. */
 export function AbortResend({ resend }: { resend: Schemas['Resend'] }) {
   const client = useQueryClient();
-  const { canResend } = useRights();
-  const { id, status, abortAskedAt } = resend;
+  const { canResend, canControl } = useRights();
+  const { id, kind, status, abortAskedAt } = resend;
   if (status !== 'running') return null;
   if (abortAskedAt !== null) {
     return <Text size="sm">It ends when the deliveries under way are settled, within 20 s.</Text>;
   }
-  if (!canResend) return null;
+  if (!canResend && !(kind === 'replay' && canControl)) return null;
   return (
     <Confirm
       action="Abort resend"

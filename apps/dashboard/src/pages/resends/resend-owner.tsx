@@ -7,12 +7,13 @@ import { useSession } from '../../session/session-context.ts';
 
 /** What a resend is of, with the link to it. */
 export function ResendOwner({ resend }: { resend: Schemas['Resend'] }) {
-  const { appId, webhookId, outcome } = resend;
+  const { kind: what, appId, webhookId, outcome } = resend;
   const { kind } = useSession();
   if (webhookId !== null) {
     return (
       <>
         <WebhookLink webhookId={webhookId} />
+        {what === 'replay' && <>, messages that it has missed</>}
         {outcome !== null && <>, only “{outcomeWords(outcome)}”</>}
       </>
     );

@@ -11,14 +11,22 @@ export function ResendStatus({ resend: { status, abortAskedAt } }: { resend: Res
   return <Status tone={TONES[status]}>{isAborting ? 'aborting' : status}</Status>;
 }
 
-export function ResendCounts({ resend: { status, total, succeeded, failed } }: { resend: Resend }) {
-  const rest = Math.max(0, total - succeeded - failed);
+export function ResendCounts({ resend }: { resend: Resend }) {
+  const { kind, status, total, succeeded, failed, done, skipped } = resend;
+  const rest = Math.max(0, total - done - skipped);
   const left = { name: status === 'aborted' ? 'not sent' : 'to do', count: rest } as const;
   return (
     <CountsBar
       parts={[
-        { name: 'succeeded', count: succeeded, tone: 'good' },
-        { name: 'failed', count: failed, tone: 'bad' },
+        ...(kind === 'replay'
+          ? ([
+              { name: 'sent', count: done, tone: 'good' },
+              { name: 'skipped', count: skipped, tone: 'off' },
+            ] as const)
+          : ([
+              { name: 'succeeded', count: succeeded, tone: 'good' },
+              { name: 'failed', count: failed, tone: 'bad' },
+            ] as const)),
         { ...left, tone: status === 'aborted' ? 'off' : 'waiting' },
       ]}
     />

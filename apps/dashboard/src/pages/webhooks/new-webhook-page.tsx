@@ -26,7 +26,7 @@ export function NewWebhookPage() {
   const create = useMutation({
     // What was sent may have secrets.
     gcTime: 0,
-    mutationFn: (body: Schemas['CreateWebhook']) => dataOf(api.POST('/api/v1/webhooks', { body })),
+    mutationFn: (body: Schemas['CreateWebhook']) => dataOf(api.POST('/webhooks', { body })),
     onSuccess: ({ id }) => {
       void client.invalidateQueries({ queryKey: ['webhooks'] });
       void navigate({

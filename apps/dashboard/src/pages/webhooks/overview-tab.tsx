@@ -7,6 +7,7 @@ import { healthQuery } from '../../api/queries.ts';
 import { statsQuery } from '../../api/overview.ts';
 import { useLiveReload } from '../../api/use-live-reload.ts';
 import { Facts, Figures } from '../../parts/facts.tsx';
+import { HoldControls } from '../own/hold-controls.tsx';
 import { useOwnFacts } from '../own/own-facts.tsx';
 import { Section } from '../../parts/page.tsx';
 import { QueryView } from '../../parts/query-view.tsx';
@@ -15,13 +16,15 @@ import { countText, durationText } from '../../parts/time/time-words.ts';
 import { When } from '../../parts/time/when.tsx';
 import { useRights } from '../../session/session-context.ts';
 import { hasSvix } from './form/webhook-fields.ts';
+import { CancelPending } from '../deliveries/cancel.tsx';
 import { Recover } from './recover.tsx';
+import { Replay } from './replay.tsx';
 import { Secret } from './secret.tsx';
 import styles from './webhooks.module.css';
 
 /** How a webhook does, beside what it is. */
 export function OverviewTab({ webhook }: { webhook: Schemas['WebhookWithAuth'] }) {
-  const { canResend } = useRights();
+  const { canResend, canControl } = useRights();
   const { id } = webhook;
   const health = useQuery(healthQuery(id));
   const stats = useQuery(statsQuery({ webhookId: id }));
@@ -42,7 +45,10 @@ export function OverviewTab({ webhook }: { webhook: Schemas['WebhookWithAuth'] }
             {(found) => <HealthNow health={found} />}
           </QueryView>
         </Section>
+        <HoldControls kind="webhook" {...webhook} />
         {canResend && <Recover webhook={webhook} />}
+        {canControl && <CancelPending webhookId={id} />}
+        {canControl && !webhook.disabled && <Replay webhook={webhook} />}
       </div>
       <div className={styles.rail}>
         <WebhookFacts webhook={webhook} />
@@ -127,12 +133,15 @@ function circuitNote({ circuit, probeAt, heldUntil }: Schemas['WebhookHealth']):
 
 function WebhookFacts({ webhook }: { webhook: Schemas['WebhookWithAuth'] }) {
   const { id, name, eventTypes, authMethod, createdAt, updatedAt, tls } = webhook;
-  const { rateLimitPerSecond, timeoutSeconds } = webhook;
+  const { rateLimitPerSecond, timeoutSeconds, disabledReason } = webhook;
   return (
     <>
       <Facts
         facts={[
           ['Name', name],
+          ...(disabledReason === null
+            ? []
+            : [['Disabled', DISABLED_BECAUSE[disabledReason]] as const]),
           ...useOwnFacts(webhook),
           [
             'Event types',
@@ -144,6 +153,7 @@ function WebhookFacts({ webhook }: { webhook: Schemas['WebhookWithAuth'] }) {
             rateLimitPerSecond === null ? 'none' : `${countText(rateLimitPerSecond)} per second`,
           ],
           ['Timeout', timeoutSeconds === null ? 'that of the service' : `${timeoutSeconds} s`],
+          ...endingFacts(webhook),
           ['Headers of Svix', hasSvix(webhook) ? 'are sent too' : 'are not sent'],
           ['TLS', tls === undefined ? 'public authorities' : 'own certificates'],
           [
@@ -160,6 +170,29 @@ function WebhookFacts({ webhook }: { webhook: Schemas['WebhookWithAuth'] }) {
     </>
   );
 }
+
+/** What ends its deliveries before their schedule does; nothing of it by default. */
+function endingFacts({
+  maxAttempts,
+  finalStatusCodes,
+  onGone,
+  obeyControlHeaders,
+}: Schemas['WebhookWithAuth']): (readonly [string, string])[] {
+  return [
+    ['Attempts', maxAttempts === null ? 'all of the schedule' : `at most ${maxAttempts}`],
+    ...(finalStatusCodes === null
+      ? []
+      : [['Not tried again after', finalStatusCodes.join(', ')] as const]),
+    ...(onGone === 'disable' ? [['Status 410', 'disables the webhook'] as const] : []),
+    ...(obeyControlHeaders ? [['Control headers', 'are obeyed'] as const] : []),
+  ];
+}
+
+const DISABLED_BECAUSE: Record<NonNullable<Schemas['Webhook']['disabledReason']>, string> = {
+  gone: 'its endpoint answered 410',
+  control_header: 'its endpoint asked for it with a response header',
+  failing: 'all attempts failed for long',
+};
 
 const AUTH_NAMES: Record<Schemas['AuthMethod']['method'], string> = {
   hmac: 'HMAC signature',

@@ -15,7 +15,7 @@ const PRESETS = [
   { id: 'week', name: 'The last 7 days', ms: 604_800_000 },
 ] as const;
 
-type Preset = (typeof PRESETS)[number]['id'] | 'failing' | 'custom';
+export type Preset = (typeof PRESETS)[number]['id'] | 'failing' | 'custom';
 
 /** Sends again what failed since a time, with how many that is before it begins. */
 export function Recover({ webhook: { id, disabled } }: { webhook: Schemas['WebhookWithAuth'] }) {
@@ -28,7 +28,7 @@ export function Recover({ webhook: { id, disabled } }: { webhook: Schemas['Webho
   const start = useMutation({
     mutationFn: (from: string) =>
       dataOf(
-        api.POST('/api/v1/webhooks/{webhookId}/resend-failed', {
+        api.POST('/webhooks/{webhookId}/resend-failed', {
           params: { path: { webhookId: id } },
           body: { since: from },
         }),
@@ -69,7 +69,7 @@ export function Recover({ webhook: { id, disabled } }: { webhook: Schemas['Webho
   );
 }
 
-function sinceOf(
+export function sinceOf(
   preset: Preset,
   nowMs: number,
   custom: string,
@@ -83,16 +83,23 @@ function sinceOf(
 }
 
 interface PresetsProps {
+  label?: string;
   preset: Preset;
   setPreset: (preset: Preset) => void;
   openedAtMs: number;
   failingSince: string | null;
 }
 
-function Presets({ preset, setPreset, openedAtMs, failingSince }: PresetsProps) {
+export function Presets({
+  label = 'Send again what failed since',
+  preset,
+  setPreset,
+  openedAtMs,
+  failingSince,
+}: PresetsProps) {
   return (
     <Radio.Group
-      label="Send again what failed since"
+      label={label}
       value={preset}
       onChange={(value) => {
         setPreset(value);

@@ -70,7 +70,7 @@ function Rotation({ webhookId }: { webhookId: string }) {
     gcTime: 0,
     mutationFn: (secret: string) =>
       dataOf(
-        api.POST('/api/v1/webhooks/{webhookId}/rotate-secret', {
+        api.POST('/webhooks/{webhookId}/rotate-secret', {
           params: { path: { webhookId } },
           body: { graceSeconds: Number(grace), ...given({ secret }) },
         }),

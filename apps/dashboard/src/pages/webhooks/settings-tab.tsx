@@ -77,7 +77,7 @@ function useUpdate(webhookId: string, onSaved: (stored: Webhook | undefined) => 
     // What was sent may have secrets.
     gcTime: 0,
     mutationFn: (body: Schemas['UpdateWebhook']) =>
-      dataOf(api.PUT('/api/v1/webhooks/{webhookId}', { params, body })),
+      dataOf(api.PUT('/webhooks/{webhookId}', { params, body })),
     onSuccess: async () => {
       await client.invalidateQueries();
       onSaved(client.getQueryData(webhookQuery(webhookId).queryKey));
@@ -127,9 +127,7 @@ function DeleteWebhook({ webhookId }: { webhookId: string }) {
           action="Delete webhook"
           consequence="Its pending deliveries will be cancelled, and later messages will not come here. Its past messages stay readable."
           perform={() =>
-            answerOf(
-              api.DELETE('/api/v1/webhooks/{webhookId}', { params: { path: { webhookId } } }),
-            )
+            answerOf(api.DELETE('/webhooks/{webhookId}', { params: { path: { webhookId } } }))
           }
           onDone={() => {
             void client.invalidateQueries({ queryKey: ['webhooks'] });

@@ -17,9 +17,7 @@ export function TestingTab({ webhook: { id, disabled } }: { webhook: Schemas['We
   const { kind } = useSession();
   const test = useMutation({
     mutationFn: () =>
-      dataOf(
-        api.POST('/api/v1/webhooks/{webhookId}/test', { params: { path: { webhookId: id } } }),
-      ),
+      dataOf(api.POST('/webhooks/{webhookId}/test', { params: { path: { webhookId: id } } })),
   });
   return (
     <div className={styles.rail}>

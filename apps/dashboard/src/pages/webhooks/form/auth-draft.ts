@@ -1,4 +1,4 @@
-import type { components } from '../../../api/schema.d.ts';
+import type { components } from '@posthorn/client';
 
 type UpdateBody = components['schemas']['UpdateWebhook'];
 

@@ -11,6 +11,10 @@ const stored: WebhookFields = {
   eventTypes: ['order.paid', 'order.sent'],
   rateLimitPerSecond: 5,
   timeoutSeconds: 10,
+  maxAttempts: 3,
+  finalStatusCodes: [400, 422],
+  onGone: 'retry',
+  obeyControlHeaders: false,
   customHeaders: [
     { key: 'X-Auth', value: '********' },
     { key: 'X-Note', value: ' a: b ' },
@@ -25,6 +29,8 @@ const SHOWN = {
   eventTypes: 'order.paid\norder.sent',
   rateLimitPerSecond: '5',
   timeoutSeconds: '10',
+  maxAttempts: '3',
+  finalStatusCodes: '400, 422',
   customHeaders: 'X-Auth: ********\nX-Note:  a: b ',
   hasSvixHeaders: 'on',
   uid: 'shop-1',
@@ -49,6 +55,16 @@ describe('what a form changes', () => {
       rateLimitPerSecond: null,
     });
     expect(changedFields(formWith({ timeoutSeconds: '3' }), stored)).toEqual({ timeoutSeconds: 3 });
+    const ending = { maxAttempts: '', finalStatusCodes: ' 410 422,', disablesWhenGone: 'on' };
+    expect(changedFields(formWith({ ...ending, obeyControlHeaders: 'on' }), stored)).toEqual({
+      maxAttempts: null,
+      finalStatusCodes: [410, 422],
+      onGone: 'disable',
+      obeyControlHeaders: true,
+    });
+    expect(changedFields(formWith({ finalStatusCodes: ' ' }), stored)).toEqual({
+      finalStatusCodes: null,
+    });
     expect(changedFields(formWith({ customHeaders: 'X-Auth: ********' }), stored)).toEqual({
       customHeaders: [{ key: 'X-Auth', value: '********' }],
     });

@@ -15,6 +15,10 @@ export interface WebhookFields extends OwnFields {
   eventTypes: readonly string[];
   rateLimitPerSecond: number | null;
   timeoutSeconds: number | null;
+  maxAttempts: number | null;
+  finalStatusCodes: readonly number[] | null;
+  onGone: 'retry' | 'disable';
+  obeyControlHeaders: boolean;
   customHeaders: readonly { key: string; value: string }[];
   signatureHeaders: SignatureHeaders;
   disabled: boolean;
@@ -27,6 +31,10 @@ export const NEW_WEBHOOK: WebhookFields = {
   eventTypes: [],
   rateLimitPerSecond: null,
   timeoutSeconds: null,
+  maxAttempts: null,
+  finalStatusCodes: null,
+  onGone: 'retry',
+  obeyControlHeaders: false,
   customHeaders: [],
   signatureHeaders: ['webhook'],
   disabled: false,
@@ -55,6 +63,10 @@ function readFields(form: FormData) {
     eventTypes: linesOf(textOf('eventTypes')),
     rateLimitPerSecond: numberOf('rateLimitPerSecond'),
     timeoutSeconds: numberOf('timeoutSeconds'),
+    maxAttempts: numberOf('maxAttempts'),
+    finalStatusCodes: statusCodesOf(textOf('finalStatusCodes')),
+    onGone: form.get('disablesWhenGone') === null ? ('retry' as const) : ('disable' as const),
+    obeyControlHeaders: form.get('obeyControlHeaders') !== null,
     customHeaders: linesOf(textOf('customHeaders')).map(headerOf),
     signatureHeaders: signatureHeaders(form.get('hasSvixHeaders') !== null),
     disabled: form.get('isEnabled') === null,
@@ -77,6 +89,12 @@ export function changedFields(
     ...Object.fromEntries(Object.entries(readFields(form)).filter(isChanged)),
     ...changedOwnFields(form, stored),
   };
+}
+
+/** Statuses with commas or spaces between them. The API refuses what is no number: it is null in JSON. */
+function statusCodesOf(text: string): number[] | null {
+  const codes = text.split(/[\s,]+/).filter((each) => each !== '');
+  return codes.length === 0 ? null : codes.map(Number);
 }
 
 /** Whether deliveries also have the headers of Svix, in whatever order the client has given the two. */

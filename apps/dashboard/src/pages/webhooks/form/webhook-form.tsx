@@ -51,6 +51,7 @@ export function WebhookFormFields({ stored, problems }: FieldsProps) {
       <Authentication stored={stored?.authMethod ?? null} isMoved={isMoved} errorOf={errorOf} />
       <SignatureInputs isNew={stored === null} fields={fields} errorOf={errorOf} />
       <LimitFields fields={fields} isMoved={isMoved} errorOf={errorOf} />
+      <EndingFields fields={fields} errorOf={errorOf} />
       <TlsFields stored={stored?.tls ?? null} errorOf={errorOf} />
       <MetadataInput stored={fields} errorOf={errorOf} />
       <Checkbox
@@ -125,6 +126,45 @@ function LimitFields({ fields, isMoved, errorOf }: LimitFieldsProps) {
         rows={2}
         defaultValue={headersText(customHeaders)}
         error={errorOf('customHeaders')}
+      />
+    </>
+  );
+}
+
+/** What ends deliveries before their schedule does. */
+function EndingFields({ fields, errorOf }: Omit<LimitFieldsProps, 'isMoved'>) {
+  const { maxAttempts, finalStatusCodes, onGone, obeyControlHeaders } = fields;
+  return (
+    <>
+      <NumberInput
+        name="maxAttempts"
+        label="Attempts of a delivery"
+        description="The first ones of the schedule, 1 to 7. Empty for all"
+        min={1}
+        max={7}
+        hideControls
+        defaultValue={maxAttempts ?? ''}
+        error={errorOf('maxAttempts')}
+      />
+      <TextInput
+        name="finalStatusCodes"
+        label="Statuses after which a delivery is not tried again"
+        description="Such as 400, 422. Not 408, 425, 429 and 503, which are always tried again"
+        defaultValue={(finalStatusCodes ?? []).join(', ')}
+        error={errorOf('finalStatusCodes')}
+      />
+      <Checkbox
+        name="disablesWhenGone"
+        label="Disable this webhook when its endpoint answers 410"
+        defaultChecked={onGone === 'disable'}
+        error={errorOf('onGone')}
+      />
+      <Checkbox
+        name="obeyControlHeaders"
+        label="Let the endpoint control deliveries"
+        description="By the response header webhook-delivery: disable, or abort-message"
+        defaultChecked={obeyControlHeaders}
+        error={errorOf('obeyControlHeaders')}
       />
     </>
   );

@@ -1,5 +1,0 @@
-import { writeFileSync } from 'node:fs';
-import { API_TYPES_FILE, createApiTypes } from './api-types.ts';
-
-/** Writes the types of the API that the dashboard calls, from the routes of the gateway. */
-writeFileSync(API_TYPES_FILE, await createApiTypes());
