@@ -1,8 +1,8 @@
 /**
  * The rights of a visitor of the portal in the one app that it shows: see webhooks, messages and attempts; change and
- * test webhooks; see their secrets; send failed deliveries again.
+ * test webhooks; see their secrets; send failed deliveries again; hold, cancel and replay deliveries.
  */
-export const CAPABILITIES = ['view', 'manage', 'secrets', 'resend'] as const;
+export const CAPABILITIES = ['view', 'manage', 'secrets', 'resend', 'controlDeliveries'] as const;
 
 export type Capability = (typeof CAPABILITIES)[number];
 
@@ -15,6 +15,7 @@ const NEEDED: Record<Capability, readonly Scope[]> = {
   manage: ['webhooks:write', 'messages:write'],
   secrets: ['webhooks:write'],
   resend: ['messages:write'],
+  controlDeliveries: ['webhooks:write', 'messages:write'],
 };
 
 /** Returns the scopes that a key must have to grant these capabilities. */

@@ -25,15 +25,25 @@ export const AUDIT_ACTIONS = [
   'app.created',
   'app.updated',
   'app.deleted',
+  'app.held',
+  'app.resumed',
   'webhook.created',
   'webhook.updated',
   'webhook.deleted',
   'webhook.secret_rotated',
   'webhook.secrets_read',
   'webhook.tested',
+  'webhook.pending_cancelled',
+  'delivery.cancelled',
+  'message.payload_erased',
+  'delivery.responses_erased',
+  'webhook.held',
+  'webhook.resumed',
   'resend.started',
   'resend.aborted',
+  'replay.started',
   'dead_letters.replayed',
+  'ingest_rejects.replayed',
   'encryption_keys.rotated',
 ] as const;
 
@@ -47,9 +57,11 @@ export const AUDIT_TARGETS = [
   'project',
   'app',
   'webhook',
+  'message',
   'delivery',
   'resend',
   'deadLetters',
+  'ingestRejects',
   'encryptionKeys',
 ] as const;
 
@@ -124,7 +136,7 @@ const SHOWN_FIELDS: ReadonlySet<string> = new Set([
   ...fieldsAudited('shown'), 'authMethod', ...authFieldsAudited('shown'),
   'name', 'description', 'environment', 'projectId', 'appId', 'webhookId', 'storeResponses', 'storePayloads', 'withSecrets',
   'scopes', 'capabilities', 'origins', 'expiresInSeconds', 'expiresAt', 'graceSeconds', 'keyId', 'newKeyId',
-  'since', 'until', 'resendId',
+  'since', 'until', 'reason', 'ratePerSecond', 'resendId', 'createdBefore', 'cancelBefore',
   'filter', 'matched', 'republished', 'resent', 'skipped', 'resealed', 'remaining',
 ]);
 

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import type { Hold } from './waiting.ts';
 import { type EgressPolicy, refusalOfUrl } from './egress.ts';
 import { idPattern, type IdPrefix } from './ids.ts';
 
@@ -68,6 +69,26 @@ export const timeField = z.iso.datetime({ precision: 3 }).meta({
 /** Returns ISO 8601 in UTC with milliseconds, as every time in the API. Takes milliseconds since 1970, or a date. */
 export function isoTime(at: number | Date): string {
   return new Date(at).toISOString();
+}
+
+/** The hold of a webhook or an app in a response; null while there is none. */
+export const heldField = z
+  .object({
+    since: timeField,
+    until: timeField.nullable().meta({ description: 'When it ends by itself; null for never' }),
+    reason: z.string().nullable(),
+    by: z
+      .string()
+      .meta({ description: 'Id of the API key, or of the portal link, that asked for it' }),
+  })
+  .meta({ id: 'Hold' })
+  .nullable()
+  .meta({ description: 'Deliveries wait until it ends; null while there is none' });
+
+export function describeHold(hold: Hold | null): z.infer<typeof heldField> {
+  if (!hold) return null;
+  const { sinceMs, untilMs, reason, by } = hold;
+  return { since: isoTime(sinceMs), until: untilMs === null ? null : isoTime(untilMs), reason, by };
 }
 
 const MAX_METADATA = 20;
@@ -215,6 +236,22 @@ export const messageTags = z
 /** The client's own id of a message. */
 export const externalId = text(1, 256).meta({ example: 'evt-2026-000017' });
 
+/** ISO 8601 with a zone. */
+export const timeText = z.iso
+  .datetime({ offset: true, error: 'must be a time such as 2026-01-31T09:30:00.000Z' })
+  .meta({ example: '2026-01-31T09:30:00.000Z' });
+
+/** Ten years: how long messages are kept is less. */
+const MAX_RETENTION_DAYS = 3_650;
+const RETENTION_PROBLEM = `must be a whole number from 1 to ${MAX_RETENTION_DAYS}`;
+
+/** For how long a message is kept. */
+export const retentionDays = z
+  .int(RETENTION_PROBLEM)
+  .min(1, RETENTION_PROBLEM)
+  .max(MAX_RETENTION_DAYS, RETENTION_PROBLEM)
+  .meta({ example: 7 });
+
 /** RFC 9110, 5.6.2: the characters of a header name. */
 const TOKEN = "[!#$%&'*+.^_`|~0-9A-Za-z-]{1,128}";
 const HEADER_NAME = new RegExp(`^${TOKEN}$`);
@@ -303,6 +340,30 @@ export const headerValue = z
     'must be at most 4096 printable Latin-1 characters without a space at either end',
   )
   .meta({ maxLength: MAX_HEADER_VALUE_CHARS, pattern: HEADER_VALUE_PATTERN });
+
+const MAX_CUSTOM_HEADERS = 20;
+
+export const customHeaders = z
+  .array(
+    z.strictObject({ key: headerName, value: headerValue }).meta({ id: 'CustomHeader' }),
+    'must be a list of {key, value}',
+  )
+  .max(MAX_CUSTOM_HEADERS, 'must have at most 20 entries')
+  .superRefine((headers, context) => {
+    const seen = new Set<string>();
+    headers.forEach(({ key }, index) => {
+      const lower = key.toLowerCase();
+      if (seen.has(lower)) {
+        const message = 'is given twice';
+        context.addIssue({ code: 'custom', path: [index, 'key'], message });
+      }
+      seen.add(lower);
+    });
+  })
+  .meta({
+    description:
+      'Names are unique regardless of case, and differ from the header that `authMethod` sets',
+  });
 
 const MAX_CREDENTIAL_CHARS = 1_024;
 /** Of user names, passwords and other credentials: no control characters (RFC 7617, 2; RFC 6749, A). */
@@ -402,3 +463,35 @@ export function encodedText(url: string): string {
 function percentEncoded(char: string): string {
   return `%${char.charCodeAt(0).toString(16).toUpperCase().padStart(2, '0')}`;
 }
+
+/** Null for no number. */
+export function wholeNumber(min: number, max: number) {
+  const problem = `must be a whole number from ${min} to ${max}, or null`;
+  return z.int(problem).min(min, problem).max(max, problem).nullable();
+}
+
+const MAX_STATUS_CODES = 20;
+/** Their meaning is to try again later. */
+const ALWAYS_RETRIED = [408, 425, 429, 503];
+const STATUS_PROBLEM = 'must be a status from 400 to 599 except 408, 425, 429 and 503';
+
+export const finalStatusCodes = z
+  .array(
+    z
+      .int(STATUS_PROBLEM)
+      .min(400, STATUS_PROBLEM)
+      .max(599, STATUS_PROBLEM)
+      .refine((code) => !ALWAYS_RETRIED.includes(code), STATUS_PROBLEM)
+      .meta({ not: { enum: ALWAYS_RETRIED } }),
+    'must be a list of statuses, or null',
+  )
+  .min(1, 'must have an entry; null for none')
+  .max(MAX_STATUS_CODES, `must have at most ${MAX_STATUS_CODES} entries`)
+  .refine((codes) => new Set(codes).size === codes.length, 'must have no status twice')
+  .meta({ uniqueItems: true })
+  .nullable()
+  .meta({
+    description:
+      'Statuses after which a delivery is not tried again; null for none. 408, 425, 429 and 503 cannot be among them',
+    example: [400, 422],
+  });

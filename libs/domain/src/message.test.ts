@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import { type Attempt, messageStatus, refOf, withoutResponse } from './delivery/delivery.ts';
-import { notStoredBy, notStoredOf } from './message.ts';
+import { lifetimeOf, notStoredBy, notStoredOf } from './message.ts';
 
 describe('the status of a message', () => {
   test('is that of its least finished delivery', () => {
@@ -57,4 +57,12 @@ test('an attempt without its response keeps status, outcome and duration', () =>
     durationMs: 7,
   };
   expect(withoutResponse(attempt)).toEqual({ ...attempt, response: null, responseHeaders: [] });
+});
+
+test('the lifetime of a message is in every reference to it, without what it does not have', () => {
+  const ref = { messageId: 'msg_1', webhookId: 'wh_1', companyId: 'comp_1', appId: null };
+  const source = { ...ref, createdAtMs: 1, expiresAtMs: 2, removeAtMs: 3, other: 4 };
+  expect(refOf(source)).toEqual({ ...ref, createdAtMs: 1, expiresAtMs: 2, removeAtMs: 3 });
+  expect(Object.keys(lifetimeOf({ removeAtMs: 3 }))).toEqual(['removeAtMs']);
+  expect(lifetimeOf({})).toEqual({});
 });

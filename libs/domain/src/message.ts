@@ -1,15 +1,21 @@
 /** An accepted payload and its targets. Stored once; only its payload may be erased later. */
-export interface Message extends NotStored {
+export interface Message extends NotStored, Lifetime {
   id: string;
   companyId: string;
   /** Null when it was addressed to one webhook. */
   appId: string | null;
   /** The text of `payload`, byte for byte as the client wrote it. */
   payload: string;
-  /** The payload was erased after the last delivery succeeded, and is '' here. */
+  /** The payload was erased, after the last delivery succeeded or for a client, and is '' here. */
   isPayloadErased?: true;
+  /** Of an erased payload: the records of its first attempts have it, as long as Kafka keeps them. */
+  isPayloadInRecords?: true;
   /** Webhook ids, oldest first. */
   targets: string[];
+  /** Why it has no target; absent when it has some, and in messages of earlier versions. */
+  noTargetReason?: NoTargetReason;
+  /** Webhooks that got the message by a replay, in no order; absent without any. None of them is in `targets`. */
+  addedTargets?: string[];
   /** The gateway process that stored it and has to publish it. */
   publisherId: string;
   eventType: string | null;
@@ -21,12 +27,28 @@ export interface Message extends NotStored {
   externalId?: string;
   /** Null when the client sent no key. */
   idempotency: Idempotency | null;
+  /** No attempt begins before this time, in milliseconds since 1970. Absent for at once. */
+  deliverAtMs?: number;
   /** A test message of a webhook; its first attempt has a trigger of its own. */
   isTest?: true;
   requestId: string;
   /** W3C Trace Context, as the client sent it with the message. */
   traceparent?: string;
   createdAtMs: number;
+}
+
+/** `event_type`: its app has webhooks, and none of them receives its event type. */
+export const NO_TARGET_REASONS = ['no_webhook', 'event_type'] as const;
+
+export type NoTargetReason = (typeof NO_TARGET_REASONS)[number];
+
+/** Returns the webhooks that have a delivery of the message, oldest first. */
+export function allTargetsOf({
+  targets,
+  addedTargets,
+}: Pick<Message, 'targets' | 'addedTargets'>): string[] {
+  // Ids grow with the time.
+  return addedTargets ? [...targets, ...addedTargets].sort() : targets;
 }
 
 /** Recognizes the repeat of a request. Stored in the message that the first request made. */
@@ -37,6 +59,8 @@ export interface Idempotency {
   bodyHash: string;
   /** The first response, sealed. */
   answer: string;
+  /** The record that the message was ingested from, as `placeKeyOf` writes its place; absent for a request of the API. */
+  ingestedFrom?: string;
 }
 
 /** The texts of a message that its client has written, as far as they are known. */
@@ -95,4 +119,25 @@ export function notStoredBy({ storeResponses, storePayloads }: StorageSettings):
 export function notStoredOf(source: NotStored): NotStored {
   const { erasesPayload, omitsResponses } = source;
   return { ...(erasesPayload && { erasesPayload }), ...(omitsResponses && { omitsResponses }) };
+}
+
+/** The end that a client has given to a message, in milliseconds since 1970. Nearly all messages have none. */
+export interface Lifetime {
+  /** No attempt begins from then on (docs/contract.md C7.15). */
+  expiresAtMs?: number;
+  /** Nothing of the message is shown from then on, and MongoDB removes it (docs/contract.md C7.16). */
+  removeAtMs?: number;
+}
+
+const UNLIMITED: Lifetime = {};
+
+/** Returns the lifetime without the other fields of `source`: every record and delivery of the message carries it. */
+export function lifetimeOf(source: Lifetime): Lifetime {
+  const { expiresAtMs, removeAtMs } = source;
+  // Nothing is allocated for other messages.
+  if (expiresAtMs === undefined && removeAtMs === undefined) return UNLIMITED;
+  return {
+    ...(expiresAtMs !== undefined && { expiresAtMs }),
+    ...(removeAtMs !== undefined && { removeAtMs }),
+  };
 }

@@ -1,11 +1,13 @@
 import type { DeliveryRef, DeliveryStatus, Outcome } from './delivery/delivery.ts';
 
 /**
- * A request to send deliveries again: one delivery, or all failed deliveries of a webhook or an app in a period.
- * Times are in milliseconds since 1970.
+ * A request to send deliveries again: one delivery, or all failed deliveries of a webhook or an app in a period. A
+ * `replay` sends the messages of an app in a period to one webhook that was not among their targets: its bounds, and
+ * what it has in `page`, are ids of messages. Times are in milliseconds since 1970.
  */
 export interface Resend {
   id: string;
+  kind: 'resend' | 'replay';
   companyId: string;
   /** Null for the resend of an app, which consists of one webhook resend for each webhook. */
   webhookId: string | null;
@@ -15,6 +17,8 @@ export interface Resend {
   partOf: string | null;
   /** Only deliveries whose last attempt had this outcome; null for all failed deliveries. */
   outcome: Outcome | null;
+  /** Of a replay: only messages of these event types; empty for all that the webhook receives. */
+  eventTypes: string[];
   /** Exclusive bounds of the deliveries' ids. `afterId` moves forward with every page. */
   afterId: string;
   beforeId: string;
@@ -34,7 +38,9 @@ export interface Resend {
   /** When a client requested to abort it; otherwise null. For a webhook resend, the app's resend decides. */
   abortAskedAtMs: number | null;
   total: number;
+  /** Of a replay: the messages that the webhook gets, whatever becomes of their deliveries. */
   succeeded: number;
+  /** Of a replay: the messages that were skipped, because their payload is erased. */
   failed: number;
   createdAtMs: number;
   updatedAtMs: number;
@@ -48,14 +54,16 @@ export interface PageProgress {
   unpublished: string[];
   /** The number of delivered ones. */
   succeeded: number;
-  /** How often the page was published, and the last time. */
+  /** How often the page was published since it was last on hold, and the last time. */
   copies: number;
   publishedAtMs: number;
   beganAtMs: number;
   /** The last time at which a delivery was first published, or got its result. */
   movedAtMs: number;
-  /** The last time of a success; `beganAtMs` before the first one. */
+  /** The last time of a success, or since which it is not on hold; `beganAtMs` before the first one. */
   successAtMs: number;
+  /** The last check found the endpoint on hold, where dispatchers drop its records. */
+  isHeld?: boolean;
 }
 
 /** The mark on a delivery that requests one more attempt. */
@@ -101,11 +109,13 @@ export function statusesToResend(
 export function partFor(resend: Resend, webhookId: string, atMs: number): Resend {
   return {
     id: `${resend.id}/${webhookId}`,
+    kind: 'resend',
     companyId: resend.companyId,
     webhookId,
     appId: null,
     partOf: resend.id,
     outcome: resend.outcome,
+    eventTypes: [],
     afterId: resend.afterId,
     beforeId: resend.beforeId,
     page: [],

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { authFieldsOf, authMethodSchema, maskedAuth, withEncodedUrl } from './auth-methods.ts';
+import type { Hold } from './waiting.ts';
 import type { EgressPolicy } from './egress.ts';
 import {
   describeTls,
@@ -9,12 +10,14 @@ import {
   tlsText,
 } from './endpoint-tls.ts';
 import {
+  customHeaders,
+  describeHold,
   encodedText,
   eventType,
+  finalStatusCodes,
   type Header,
   headerFields,
-  headerName,
-  headerValue,
+  heldField,
   idText,
   MASK,
   maskedHeader,
@@ -27,6 +30,7 @@ import {
   uid,
   urlText,
   webhookSecret,
+  wholeNumber,
 } from './field-types.ts';
 
 /**
@@ -60,7 +64,7 @@ export interface FieldRule {
   /** Only the holder of an encryption key can read the stored value. */
   sealed?: 'as text' | 'as JSON';
   /** Returns the value in today's form, when an earlier version has stored it in another one. */
-  fromStore?: (value: never) => unknown;
+  fromStore?: (value: never, stored: { disabled?: boolean }) => unknown;
   /**
    * What the audit log has of a change: both values, them without the values of the URL's query, or only that the
    * field changed; the same for each header or each field of the method of authentication. `origin`: that the field
@@ -76,34 +80,11 @@ export interface RequestRules extends TlsChecks {
 }
 
 const MAX_NAME_CHARS = 100;
-const MAX_CUSTOM_HEADERS = 20;
 const MAX_EVENT_TYPES = 100;
 /** The default of DELIVERY_TIMEOUT_MS. */
 export const MAX_TIMEOUT_SECONDS = 15;
-const TIMEOUT_PROBLEM = `must be a whole number from 1 to ${MAX_TIMEOUT_SECONDS}, or null`;
-const RATE_PROBLEM = 'must be a whole number from 1 to 10000, or null';
-
-const customHeaders = z
-  .array(
-    z.strictObject({ key: headerName, value: headerValue }).meta({ id: 'CustomHeader' }),
-    'must be a list of {key, value}',
-  )
-  .max(MAX_CUSTOM_HEADERS, 'must have at most 20 entries')
-  .superRefine((headers, context) => {
-    const seen = new Set<string>();
-    headers.forEach(({ key }, index) => {
-      const lower = key.toLowerCase();
-      if (seen.has(lower)) {
-        const message = 'is given twice';
-        context.addIssue({ code: 'custom', path: [index, 'key'], message });
-      }
-      seen.add(lower);
-    });
-  })
-  .meta({
-    description:
-      'Names are unique regardless of case, and differ from the header that `authMethod` sets',
-  });
+/** The attempts of the default schedule. */
+const MAX_ATTEMPTS = 7;
 
 const WEBHOOK_FIELDS = {
   projectId: {
@@ -266,14 +247,37 @@ const WEBHOOK_FIELDS = {
     shown: 'everywhere',
     audit: 'shown',
   },
+  /** Pending deliveries that were created before this time, in milliseconds since 1970, are cancelled. */
+  cancelBeforeMs: {
+    contract: 'C25.2',
+    value: z.int().nullable(),
+    given: 'never',
+    initially: () => null,
+    shown: 'never',
+    audit: 'never',
+  },
+  /**
+   * Why Posthorn disabled the webhook; null unless it did. The version before does not reset it when a client enables the
+   * webhook.
+   */
+  disabledReason: {
+    contract: 'C6.12',
+    value: z.enum(['gone', 'control_header', 'failing']).nullable().meta({
+      description:
+        'Why Posthorn disabled the webhook: its endpoint answered 410 (`gone`) or asked for it with a response header (`control_header`), or all attempts failed for long (`failing`). Null unless Posthorn did',
+    }),
+    given: 'never',
+    initially: () => null,
+    shown: 'everywhere',
+    fromStore: (reason: string, { disabled }: { disabled?: boolean }) =>
+      disabled === true ? reason : null,
+    audit: 'shown',
+  },
   rateLimitPerSecond: {
     contract: 'C6.13',
-    value: z
-      .int(RATE_PROBLEM)
-      .min(1, RATE_PROBLEM)
-      .max(10_000, RATE_PROBLEM)
-      .nullable()
-      .meta({ description: 'Most attempts per second; null for no limit' }),
+    value: wholeNumber(1, 10_000).meta({
+      description: 'Most attempts per second; null for no limit',
+    }),
     given: 'always',
     initially: () => null,
     shown: 'everywhere',
@@ -281,18 +285,67 @@ const WEBHOOK_FIELDS = {
   },
   timeoutSeconds: {
     contract: 'C6.18',
-    value: z
-      .int(TIMEOUT_PROBLEM)
-      .min(1, TIMEOUT_PROBLEM)
-      .max(MAX_TIMEOUT_SECONDS, TIMEOUT_PROBLEM)
-      .nullable()
-      .meta({
-        description:
-          'Time for one attempt, from the look-up of the host to the end of the response; null for that of the service',
-        example: 10,
-      }),
+    value: wholeNumber(1, MAX_TIMEOUT_SECONDS).meta({
+      description:
+        'Time for one attempt, from the look-up of the host to the end of the response; null for that of the service',
+      example: 10,
+    }),
     given: 'always',
     initially: () => null,
+    shown: 'everywhere',
+    audit: 'shown',
+  },
+  /** Null while it is not on hold. Posthorn also sets it to null after its end (libs/domain/src/waiting.ts). */
+  held: {
+    contract: 'C24.1',
+    value: z.custom<Hold>().nullable(),
+    given: 'never',
+    initially: () => null,
+    shown: 'everywhere',
+    response: heldField,
+    show: describeHold,
+    audit: 'never',
+  },
+  maxAttempts: {
+    contract: 'C6.20',
+    value: wholeNumber(1, MAX_ATTEMPTS).meta({
+      description:
+        'Attempts of a delivery, the first ones of the schedule; null for all of the schedule',
+      example: 3,
+    }),
+    given: 'always',
+    initially: () => null,
+    shown: 'everywhere',
+    audit: 'shown',
+  },
+  /** Null for none. */
+  finalStatusCodes: {
+    contract: 'C6.21',
+    value: finalStatusCodes,
+    given: 'always',
+    initially: () => null,
+    shown: 'everywhere',
+    audit: 'shown',
+  },
+  onGone: {
+    contract: 'C6.22',
+    value: z.enum(['retry', 'disable'], 'must be retry or disable').meta({
+      description:
+        'After status 410: `retry` as after any failure, or `disable` the webhook and end the delivery',
+    }),
+    given: 'always',
+    initially: () => 'retry',
+    shown: 'everywhere',
+    audit: 'shown',
+  },
+  obeyControlHeaders: {
+    contract: 'C6.23',
+    value: z.boolean('must be true or false').meta({
+      description:
+        'Whether the endpoint may control its deliveries by the response header `webhook-delivery`: `disable` disables the webhook, `abort-message` ends a failed delivery',
+    }),
+    given: 'always',
+    initially: () => false,
     shown: 'everywhere',
     audit: 'shown',
   },
@@ -496,7 +549,7 @@ export function textsToSeal(values: FieldValues): [SealedName, string][] {
 export function openValues(stored: Partial<OpenValues> & Pick<OpenValues, 'url'>): OpenValues {
   const values = OPEN_RULES.map(([name, { fromStore, initially }]) => {
     const value = stored[name] ?? initially?.(stored) ?? null;
-    return [name, value !== null && fromStore ? fromStore(value as never) : value];
+    return [name, value !== null && fromStore ? fromStore(value as never, stored) : value];
   });
   return Object.fromEntries(values) as OpenValues;
 }
@@ -512,7 +565,7 @@ export function unsealedValues(
     const text = open(name, stored);
     // A text that opens was written by `textsToSeal`, so its JSON has the right shape.
     const value: unknown = sealed === 'as text' ? text : JSON.parse(text);
-    return [name, fromStore ? fromStore(value as never) : value];
+    return [name, fromStore ? fromStore(value as never, {}) : value];
   });
   return Object.fromEntries(values) as Pick<FieldValues, SealedName>;
 }

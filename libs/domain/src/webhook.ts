@@ -1,5 +1,7 @@
 import type { FieldValues } from './webhook-fields.ts';
 
+export type DisabledReason = NonNullable<FieldValues['disabledReason']>;
+
 export { type AuthMethod, isSignedByCompany, type OAuth2Client } from './auth-methods.ts';
 export type { EndpointTls } from './endpoint-tls.ts';
 export type { Header } from './field-types.ts';

@@ -21,7 +21,9 @@ import { replayDeadLetters } from './replay.ts';
 export function addDeadLetterCommands(program: Command): void {
   const group = program
     .command('dead-letters')
-    .description('Records that could not be processed (docs/dead-letters.md)');
+    .description(
+      'Records that could not be processed, and exhausted deliveries (docs/dead-letters.md)',
+    );
   withFilters(group.command('list'))
     .description('list dead letters, newest first')
     .option('--limit <count>', 'most entries to show, 1 to 10000', '100')
@@ -58,7 +60,7 @@ async function listDeadLetters(options: ListOptions): Promise<void> {
   const filter = parseFilter(options);
   const newest = createNewest<LetterSummary>(parseLimit(options.limit));
   const letters = await openLetters(parseConfig('admin', lettersConfig, process.env));
-  await letters.read({ sinceMs: filter.since }, (letter) => {
+  await letters.read(filter, (letter) => {
     if (matchesFilter(letter, filter, letters.prefix)) newest.add(summarize(letter));
     return Promise.resolve();
   });

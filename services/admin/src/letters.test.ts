@@ -15,6 +15,8 @@ import {
   parseLimit,
   parsePlace,
   parseSelection,
+  placeText,
+  topicsWith,
 } from './letters.ts';
 
 describe('read letter', () => {
@@ -47,6 +49,11 @@ describe('read letter', () => {
       const { content } = read(sampleLetter({ topic: 'message-created', value }));
       expect(content).toMatchObject({ nextAttemptNumber: 1, details: { payloadBytes: 6 } });
       expect(JSON.stringify(content)).not.toContain('hush');
+    });
+
+    test('has an id that says whether it is of an exhausted delivery', () => {
+      expect(read(sampleLetter()).id).toBe('1:7');
+      expect(read({ ...sampleLetter(), topic: 'p.exhausted-deliveries' }).id).toBe('exhausted:1:7');
     });
 
     test.each(['retry.soon', 'deferred.soon', 'dead-letters', '', 'elsewhere'])(
@@ -113,7 +120,11 @@ describe('letter filter', () => {
 
   describe('the selection of a replay', () => {
     test('is one letter, those that match, or all', () => {
-      expect(parseSelection('3:42', {})).toMatchObject({ place: { partition: 3, offset: 42 } });
+      const place = { isExhausted: false, partition: 3, offset: 42 };
+      expect(parseSelection('3:42', {})).toMatchObject({ place });
+      const exhausted = { ...place, isExhausted: true };
+      expect(parseSelection('exhausted:3:42', {})).toMatchObject({ place: exhausted });
+      expect([place, exhausted].map(placeText)).toEqual(['3:42', 'exhausted:3:42']);
       const filtered = { all: false, reason: 'message_missing' };
       const { reason } = filtered;
       expect(parseSelection(undefined, filtered)).toEqual({ place: null, filter: { reason } });
@@ -127,9 +138,20 @@ describe('letter filter', () => {
       expect(() => parseSelection(undefined, { ...filtered, all: true })).toThrow('not more than');
     });
 
-    test.each(['', '3', '3:', 'a:1', '3:1:2', '-1:0'])('must not be the id %j', (id) => {
-      expect(() => parsePlace(id)).toThrow('id must be partition:offset');
-    });
+    test.each(['', '3', '3:', 'a:1', '3:1:2', '-1:0', 'exhausted:3', 'dead:3:1'])(
+      'must not be the id %j',
+      (id) => {
+        expect(() => parsePlace(id)).toThrow('id must be partition:offset');
+      },
+    );
+  });
+
+  test('of exhausted deliveries are looked for in both topics, as the version before has one', () => {
+    const topics = { deadLetters: 'dead', exhaustedDeliveries: 'exhausted' };
+    const both = ['dead', 'exhausted'];
+    const found = (reason?: string) => topicsWith(reason, topics);
+    expect([found(), found('schedule_exhausted'), found('gone')]).toEqual([both, both, both]);
+    expect(found('unreadable_record')).toEqual(['dead']);
   });
 
   test.each(['0', '10001', 'x', '1.5'])('a list must not have %s entries', (limit) => {

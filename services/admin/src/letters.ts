@@ -15,10 +15,16 @@ import { requiredAt } from '@posthorn/domain/required.ts';
 import {
   DEAD_LETTER_REASONS,
   type DeadLetter,
+  isExhaustion,
+  type LetterTopics,
   readDeadLetter,
 } from '@posthorn/platform/records/dead-letters.ts';
-import { kafkaAccessOf } from '@posthorn/platform/kafka/connect.ts';
-import { assertKafkaReachable, createKafkaClient } from '@posthorn/platform/kafka/connect.ts';
+import {
+  assertKafkaReachable,
+  createKafkaClient,
+  kafkaAccessOf,
+  readTopics,
+} from '@posthorn/platform/kafka/connect.ts';
 import {
   readTopic,
   type ReadTopicOptions,
@@ -39,22 +45,31 @@ interface LetterContent extends Omit<RecordSubject, 'endedAtMs'> {
 }
 
 export interface Letter extends DeadLetter {
+  /** Its place; with `exhausted:` before it in the topic of exhausted deliveries. */
+  id: string;
   /** True if the record came from a topic that Posthorn reads. */
   hasKnownSource: boolean;
   /** Null when this version cannot read the record. */
   content: LetterContent | null;
 }
 
+const EXHAUSTED = 'exhausted:';
+
 type Decode = (value: Buffer) => LetterContent;
 
 /** Returns a function that parses letters of the installation whose topics have this prefix. */
-export function createLetterReader(prefix: string): (record: StoredRecord) => Letter {
+export function createLetterReader(
+  prefix: string,
+): (record: Omit<StoredRecord, 'stored'>) => Letter {
+  const { exhaustedDeliveries } = topicNames(prefix, [], []);
   return (record) => {
     const letter = readDeadLetter(record);
+    const isExhausted = record.topic === exhaustedDeliveries;
     const decode = decoderOf(prefix, letter.source.topic);
     const content = decode && readRecord(() => decode(letter.record.value));
     return {
       ...letter,
+      id: isExhausted ? EXHAUSTED + letter.place : letter.place,
       hasKnownSource: decode !== null,
       content: content instanceof UnreadableRecordError ? null : content,
     };
@@ -133,7 +148,10 @@ const limitSchema = z.coerce
 
 const placeSchema = z
   .string()
-  .regex(/^\d{1,9}:\d{1,15}$/, 'must be partition:offset, as the list shows it');
+  .regex(
+    /^(exhausted:)?\d{1,9}:\d{1,15}$/,
+    'must be partition:offset or exhausted:partition:offset, as the list shows it',
+  );
 
 /** Throws an error that names every invalid option. */
 export function parseFilter(options: object): LetterFilter {
@@ -144,19 +162,27 @@ export function parseLimit(limit: string): number {
   return parseOptions(z.object({ limit: limitSchema }), { limit }).limit;
 }
 
-/** The position of a letter in the topic of dead letters. */
+/** The position of a letter. */
 interface Place {
+  /** In the topic of exhausted deliveries, not in that of dead letters. */
+  isExhausted: boolean;
   partition: number;
   offset: number;
 }
 
 export function parsePlace(text: string): Place {
   const { id } = parseOptions(z.object({ id: placeSchema }), { id: text });
-  const numbers = id.split(':').map(Number);
+  const isExhausted = id.startsWith(EXHAUSTED);
+  const numbers = id.split(':').slice(-2).map(Number);
   return {
+    isExhausted,
     partition: requiredAt(numbers, 0, 'partition'),
     offset: requiredAt(numbers, 1, 'offset'),
   };
+}
+
+export function placeText({ isExhausted, partition, offset }: Place): string {
+  return `${isExhausted ? EXHAUSTED : ''}${partition}:${offset}`;
 }
 
 /** The letters to replay: the one at `place`, or those that match the filter. */
@@ -202,9 +228,9 @@ export const lettersConfig = z.object({ ...kafkaAccess, ...plaintextStores, TOPI
 type LettersConfig = z.infer<typeof lettersConfig>;
 
 export interface Letters {
-  /** Visits the letters that are in the topic at the start, in the order of each partition. */
+  /** Visits the letters that are in the topics at the start and may match, in the order of each partition. */
   read: (
-    which: Pick<ReadTopicOptions, 'sinceMs' | 'only'>,
+    which: Pick<LetterFilter, 'reason' | 'since'> | Place,
     visit: (letter: Letter) => Promise<void>,
   ) => Promise<void>;
   kafka: Kafka;
@@ -219,27 +245,54 @@ export async function openLetters(config: LettersConfig): Promise<Letters> {
   const kafka = createKafkaClient('posthorn-admin', access, logger);
   await assertKafkaReachable(kafka, access.brokers);
   const toLetter = createLetterReader(prefix);
-  const { deadLetters: topic } = topicNames(prefix, [], []);
+  const read = (
+    topic: string,
+    which: Pick<ReadTopicOptions, 'sinceMs' | 'only'>,
+    visit: (letter: Letter) => Promise<void>,
+  ) =>
+    readTopic(kafka, {
+      ...which,
+      topic,
+      groupId: `${prefix}admin-${randomUUID()}`,
+      logger,
+      visit: (record) => visit(toLetter(record)),
+    });
+  const topics = topicNames(prefix, [], []);
   return {
     kafka,
     prefix,
-    read: (which, visit) =>
-      readTopic(kafka, {
-        ...which,
-        topic,
-        groupId: `${prefix}admin-${randomUUID()}`,
-        logger,
-        visit: (record) => visit(toLetter(record)),
-      }),
+    async read(which, visit) {
+      if ('partition' in which) {
+        const topic = which.isExhausted ? topics.exhaustedDeliveries : topics.deadLetters;
+        await read(topic, { only: [which] }, visit);
+        return;
+      }
+      const [deadLetters, exhausted] = topicsWith(which.reason, topics);
+      await read(deadLetters, { sinceMs: which.since }, visit);
+      if (exhausted === undefined) return;
+      // An installation of the version before has no such topic.
+      const exists = (await readTopics(kafka)).has(exhausted);
+      if (exists) await read(exhausted, { sinceMs: which.since }, visit);
+    },
   };
+}
+
+/** The version before wrote exhausted deliveries into the topic of all dead letters. */
+export function topicsWith(
+  reason: string | undefined,
+  topics: LetterTopics,
+): [deadLetters: string, exhausted?: string] {
+  const { deadLetters, exhaustedDeliveries } = topics;
+  const isFault = reason !== undefined && !isExhaustion(reason);
+  return isFault ? [deadLetters] : [deadLetters, exhaustedDeliveries];
 }
 
 /** Throws if there is no letter at this place, or no longer one. */
 export async function findLetter(letters: Letters, place: Place): Promise<Letter> {
   const found: Letter[] = [];
-  await letters.read({ only: place }, (letter) => Promise.resolve(void found.push(letter)));
+  await letters.read(place, (letter) => Promise.resolve(void found.push(letter)));
   const [letter] = found;
-  if (!letter) throw new Error(`There is no dead letter ${place.partition}:${place.offset}.`);
+  if (!letter) throw new Error(`There is no dead letter ${placeText(place)}.`);
   return letter;
 }
 

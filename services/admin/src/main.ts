@@ -8,6 +8,8 @@ import {
   addUsageCommand,
 } from './company-commands.ts';
 import { addDeadLetterCommands } from './dead-letter-commands.ts';
+import { addDoctorCommand } from './doctor.ts';
+import { addIngestCommands } from './ingest-commands.ts';
 import { listCommands } from './output.ts';
 import { addSecretCommands } from './secret-commands.ts';
 import { addTopicCommands } from './topic-commands.ts';
@@ -18,9 +20,11 @@ addApiKeyCommands(program);
 addSignInLinkCommand(program);
 addSecretCommands(program);
 addDeadLetterCommands(program);
+addIngestCommands(program);
 addAuditCommands(program);
 addTopicCommands(program);
 addUsageCommand(program);
+addDoctorCommand(program);
 program.addHelpText('after', () => `\nAll commands:\n${listCommands(program)}`);
 
 try {

@@ -56,13 +56,13 @@ const DESCRIPTION_COLUMN = 33;
 
 /** Returns one line for each command, after the name of its group if it has one, with its arguments and its description. */
 export function listCommands(program: Command): string {
-  return program.commands
-    .flatMap((each) =>
-      each.commands.length === 0
-        ? [lineOf('', each)]
-        : each.commands.map((command) => lineOf(`${each.name()} `, command)),
-    )
-    .join('\n');
+  return linesOf('', program).join('\n');
+}
+
+function linesOf(group: string, { commands }: Command): string[] {
+  return commands.flatMap((each) =>
+    each.commands.length === 0 ? [lineOf(group, each)] : linesOf(`${group}${each.name()} `, each),
+  );
 }
 
 function lineOf(group: string, command: Command): string {

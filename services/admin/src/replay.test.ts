@@ -106,12 +106,15 @@ describe('the replay of an unreadable record', () => {
 });
 
 describe('the replay of a failed delivery', () => {
-  test.each(['schedule_exhausted', 'message_missing'] as const)('resends it: %s', async (why) => {
-    await replay([{ reason: why }]);
-    const { companyId, webhookId } = FAILED;
-    expect(resent).toMatchObject([{ letterId: '1:7', companyId, webhookId }]);
-    expect(published).toEqual([]);
-  });
+  test.each(['schedule_exhausted', 'gone', 'not_retryable', 'message_missing'] as const)(
+    'resends it: %s',
+    async (why) => {
+      await replay([{ reason: why }]);
+      const { companyId, webhookId } = FAILED;
+      expect(resent).toMatchObject([{ letterId: '1:7', companyId, webhookId }]);
+      expect(published).toEqual([]);
+    },
+  );
 
   test('skips a letter that cannot be read', async () => {
     await replay([{ value: garbage }]);

@@ -20,6 +20,7 @@ import {
   type ResendMarks,
 } from '@posthorn/platform/mongo/webhooks/resend-marks.ts';
 import { createResendStore, type ResendStore } from '@posthorn/platform/mongo/webhooks/resends.ts';
+import { isExhaustion } from '@posthorn/platform/records/dead-letters.ts';
 import { systemClockMs, systemIds } from '@posthorn/platform/service/clock-and-ids.ts';
 import { messageOf } from '@posthorn/platform/service/errors.ts';
 import { parseConfig } from '@posthorn/platform/service/config.ts';
@@ -36,6 +37,7 @@ import {
   matchesFilter,
   openLetters,
   parseSelection,
+  placeText,
   type Selection,
   silent,
 } from './letters.ts';
@@ -110,7 +112,7 @@ async function runReplay(
   try {
     if (place) await replay.add(await findLetter(letters, place));
     else {
-      await letters.read({ sinceMs: filter.since }, async (letter) => {
+      await letters.read(filter, async (letter) => {
         if (matchesFilter(letter, filter, prefix)) await replay.add(letter);
       });
     }
@@ -128,7 +130,7 @@ function recordReplay(
   replay: () => Promise<void>,
 ): Promise<void> {
   const fields = { filter: place ? null : JSON.stringify(filter) };
-  const id = place && `${place.partition}:${place.offset}`;
+  const id = place && placeText(place);
   const target = { kind: 'deadLetters' as const, id };
   return createRecordAdmin(db)(
     { companyId: NO_COMPANY, action: 'dead_letters.replayed', target, fields },
@@ -224,7 +226,7 @@ function isRecord({ reason }: Letter): boolean {
 
 /** True if the letter is of a delivery in a final state. */
 function isFailure({ reason }: Letter): boolean {
-  return reason === 'schedule_exhausted' || reason === 'message_missing';
+  return isExhaustion(reason) || reason === 'message_missing';
 }
 
 /** Why a letter was not replayed. */
@@ -463,11 +465,13 @@ function newResend(
   const atMs = nowMs();
   return {
     id: newId('rsnd'),
+    kind: 'resend',
     companyId,
     webhookId,
     appId: null,
     partOf: null,
     outcome: null,
+    eventTypes: [],
     afterId: page.length === 1 ? last : '',
     beforeId: last,
     page,

@@ -161,7 +161,7 @@ function durationOf(ms: number): string {
 
 export const topicsConfig = z.object({ ...settings.kafka, ...settings.topics });
 
-interface Examination {
+export interface Examination {
   access: KafkaAccess;
   topics: number;
   /** Topics that the settings ask for and Kafka does not have. */
@@ -171,7 +171,7 @@ interface Examination {
 }
 
 /** Compares the topics with their contract. Throws if Kafka does not respond, or does not show their settings. */
-async function examineTopics(config: z.infer<typeof topicsConfig>): Promise<Examination> {
+export async function examineTopics(config: z.infer<typeof topicsConfig>): Promise<Examination> {
   const { TOPIC_PREFIX: prefix, TOPIC_PARTITIONS: partitions } = config;
   const access = kafkaAccessOf(config);
   const kafka = createKafkaClient('posthorn-admin', access, createLogger('admin', 'silent'));

@@ -7,12 +7,12 @@ import {
   encodeRetryDue,
 } from '@posthorn/domain/records/records.ts';
 import type { LogRecord } from '@posthorn/platform/kafka/record-log.ts';
-import { SealedValueError } from '@posthorn/platform/security/vault.ts';
 import {
-  type AttemptHarnessOptions,
   createAttemptHarness,
+  finding,
   FOUND,
   NOW_MS,
+  SEALED,
   sendSuccessfully,
 } from '../../../test/support/isolation/attempt-harness.ts';
 import { sampleDue, sampleRecord } from '../../../test/support/samples/sample-record.ts';
@@ -30,23 +30,6 @@ const createdRecord = (n: number) => {
 };
 const retry = sampleRecord({}, { topic: 'due', value: RETRY });
 const LIMITED = { ...FOUND, webhook: sampleWebhook(1, { rateLimitPerSecond: 5 }) };
-const problem = new SealedValueError('secret of wh_1 is not a sealed value', null);
-
-const sealed = {
-  kind: 'unopened' as const,
-  id: 'wh_1',
-  companyId: REF.companyId,
-  appId: 'app_1',
-  disabled: false,
-  eventTypes: [],
-  problem,
-};
-
-const finding = (
-  found: Awaited<ReturnType<NonNullable<AttemptHarnessOptions['loadWebhook']>>>,
-): AttemptHarnessOptions => ({
-  loadWebhook: () => Promise.resolve(found),
-});
 const never: SendWebhook = () => new Promise(() => undefined);
 const settledNow = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
@@ -61,7 +44,7 @@ describe('a due attempt', () => {
   });
 
   it('fails without a request when the secrets of the webhook cannot be opened, and is retried', async () => {
-    const { attempt, sent, settled } = createAttemptHarness(finding(sealed));
+    const { attempt, sent, settled } = createAttemptHarness(finding(SEALED));
     await attempt(retry);
     expect(sent).toEqual([]);
     const id = attemptIdOf(deliveryIdOf(REF.messageId, REF.webhookId), 3);
@@ -74,7 +57,7 @@ describe('a due attempt', () => {
 
   it.each([
     ['webhook_deleted', null],
-    ['webhook_disabled', { ...sealed, disabled: true }],
+    ['webhook_disabled', { ...SEALED, disabled: true }],
   ])('is cancelled without a request: %s', async (reason, found) => {
     const { attempt, sent, settled } = createAttemptHarness(finding(found));
     await attempt(created);
@@ -89,8 +72,28 @@ describe('a due attempt', () => {
   });
 
   it.each([
+    ['its record has the payload', { isErased: () => true }, created],
+    ['its payload has to be loaded', { payload: 'erased' as const }, retry],
+  ])('is cancelled when its payload was erased: %s', async (_when, options, record) => {
+    const { attempt, sent, settled, deadLetters } = createAttemptHarness(options);
+    await attempt(record);
+    expect([sent, settled, deadLetters]).toMatchObject([[], [{ reason: 'payload_erased' }], []]);
+  });
+
+  it('is settled without the response when its payload was erased during the request', async () => {
+    let isErased = false;
+    const send: SendWebhook = async (...args) => {
+      isErased = true;
+      return { ...(await sendSuccessfully(...args)), response: 'echo of the payload' };
+    };
+    const { attempt, settled } = createAttemptHarness({ send, isErased: () => isErased });
+    await attempt(created);
+    expect(settled).toMatchObject([{ attempt: { outcome: 'success', response: null } }]);
+  });
+
+  it.each([
     ['opened', { ...FOUND, webhook: { ...FOUND.webhook, companyId: 'comp_b' } }],
-    ['unopened', { ...sealed, companyId: 'comp_b' }],
+    ['unopened', { ...SEALED, companyId: 'comp_b' }],
   ])('becomes a dead letter when its webhook belongs to another company: %s', async (_k, found) => {
     const { attempt, sent, settled, deadLetters } = createAttemptHarness(finding(found));
     await attempt(created);
@@ -159,6 +162,84 @@ describe('an attempt of a process that was suspended before the request', () => 
     });
     await attempt(created);
     expect([sent, settled.length]).toEqual([[1], 1]);
+  });
+});
+
+describe('an attempt while it is on hold', () => {
+  const hold = { sinceMs: 1, untilMs: null, reason: null, by: 'key_1' };
+  const held = { ...FOUND, webhook: { ...FOUND.webhook, held: hold } };
+  const ended = { ...hold, untilMs: NOW_MS };
+  const resend = encodeRetryDue({ ...REF, attemptNumber: 8, dueAtMs: 1, trigger: 'resend' });
+  const test = encodeMessageCreated({ ...REF, trigger: 'test' }, Buffer.from('{}'));
+
+  it.each([
+    ['its webhook is on hold', finding(held)],
+    ['its app is on hold', finding({ ...FOUND, appHeld: hold })],
+    ['its secrets cannot be opened either', finding({ ...SEALED, held: hold })],
+    ['its company is suspended', { isCompanySuspended: () => true }],
+  ])('waits, retries too, and nothing is requested or published: %s', async (_why, options) => {
+    const { attempt, sent, settled, published } = createAttemptHarness(options);
+    await attempt(created);
+    await attempt(retry);
+    expect([sent, published]).toEqual([[], []]);
+    expect(settled).toMatchObject([
+      { kind: 'waiting', due: { attemptNumber: 1 } },
+      { kind: 'waiting', due: { attemptNumber: 3 } },
+    ]);
+  });
+
+  it.each([
+    [
+      'the hold has ended by itself',
+      finding({ ...FOUND, webhook: { ...FOUND.webhook, held: ended } }),
+    ],
+    ['that of its app has', finding({ ...FOUND, appHeld: ended })],
+  ])('is made when %s', async (_why, options) => {
+    const { attempt, sent } = createAttemptHarness(options);
+    await attempt(created);
+    expect(sent).toEqual([1]);
+  });
+
+  it('is cancelled when its webhook is disabled too', async () => {
+    const webhook = { ...held.webhook, disabled: true };
+    const { attempt, settled } = createAttemptHarness(finding({ ...held, webhook }));
+    await attempt(retry);
+    expect(settled).toMatchObject([{ kind: 'cancelled', reason: 'webhook_disabled' }]);
+  });
+
+  it('is dropped when it is a resend, which keeps its mark', async () => {
+    const { attempt, sent, settled, settledResends } = createAttemptHarness(finding(held));
+    await attempt(sampleRecord({}, { topic: 'due', value: resend }));
+    expect([sent, settled, settledResends]).toEqual([[], [], []]);
+  });
+
+  it('is made when it is a test, unless the company is suspended', async () => {
+    const record = sampleRecord({}, { topic: 'created', value: test });
+    const { attempt, sent } = createAttemptHarness(finding(held));
+    await attempt(record);
+    const suspended = createAttemptHarness({ isCompanySuspended: () => true });
+    await suspended.attempt(record);
+    expect([sent, suspended.sent]).toEqual([[1], []]);
+  });
+
+  it('waits when the hold begins while it waits for its slot', async () => {
+    let found = FOUND;
+    let finish: () => void = () => undefined;
+    const { attempt, sent, settled } = createAttemptHarness({
+      perEndpoint: 1,
+      loadWebhook: () => Promise.resolve(found),
+      send: async (...args) => {
+        await new Promise<void>((resolve) => (finish = resolve));
+        return sendSuccessfully(...args);
+      },
+    });
+    const both = [attempt(createdRecord(1)), attempt(createdRecord(2))];
+    await settledNow();
+    found = held;
+    finish();
+    await Promise.all(both);
+    expect(sent).toEqual([1]);
+    expect(settled).toMatchObject([{ attempt: { number: 1 } }, { kind: 'waiting' }]);
   });
 });
 
@@ -252,13 +333,20 @@ describe('an attempt that waited', () => {
     expect(settled).toMatchObject([{ reason: 'webhook_disabled' }]);
   });
 
-  it('for a slot is cancelled when its webhook was disabled meanwhile', async () => {
-    let isDisabled = false;
+  it.each([
+    ['its webhook was disabled', 'webhook_disabled'],
+    ['its payload was erased', 'payload_erased'],
+  ])('for a slot is cancelled when %s meanwhile', async (_what, reason) => {
+    let isChanged = false;
     let finish: () => void = () => undefined;
     const { attempt, sent, settled } = createAttemptHarness({
       perEndpoint: 1,
       loadWebhook: () =>
-        Promise.resolve({ ...FOUND, webhook: { ...FOUND.webhook, disabled: isDisabled } }),
+        Promise.resolve({
+          ...FOUND,
+          webhook: { ...FOUND.webhook, disabled: isChanged && reason === 'webhook_disabled' },
+        }),
+      isErased: () => isChanged && reason === 'payload_erased',
       send: async ({ attemptNumber: number, trigger }) => {
         await new Promise<void>((resolve) => (finish = resolve));
         const what = { id: 'att', number, trigger, statusCode: 200, response: null };
@@ -267,11 +355,11 @@ describe('an attempt that waited', () => {
     });
     const both = [attempt(createdRecord(1)), attempt(createdRecord(2))];
     await settledNow();
-    isDisabled = true;
+    isChanged = true;
     finish();
     await Promise.all(both);
     expect(sent).toEqual([1]);
-    expect(settled).toMatchObject([{ attempt: { number: 1 } }, { reason: 'webhook_disabled' }]);
+    expect(settled).toMatchObject([{ attempt: { number: 1 } }, { reason }]);
   });
 });
 

@@ -1,12 +1,26 @@
 import {
   type Attempt,
   type CancelReason,
+  endedAtMs,
+  type Ending,
   withoutResponse,
 } from '@posthorn/domain/delivery/delivery.ts';
-import { retryAfterMsOf } from '@posthorn/domain/delivery/schedule.ts';
+import {
+  disabledReasonOf,
+  endingOf,
+  exhaustReasonOf,
+  hasAllAttempts,
+} from '@posthorn/domain/delivery/ending.ts';
+import {
+  nextAttemptAfter,
+  retryAfterMsOf,
+  type RetrySchedule,
+} from '@posthorn/domain/delivery/schedule.ts';
 import {
   DISABLED_AT_ACCEPTANCE,
+  expiryReasonAt,
   MESSAGE_MISSING,
+  PAYLOAD_ERASED,
   WEBHOOK_REMOVED,
 } from '@posthorn/domain/delivery/when-cancelled.ts';
 import {
@@ -32,37 +46,41 @@ import type { HeldLease, OutcomeQueue } from './attempt-leases.ts';
 import { type Defer, type MoveToSlowLane, reservedAtOf } from './defer.ts';
 import type { Admission, AttemptReport, Candidate, Slot, QueueKind } from './isolation/gate.ts';
 import type { Queues } from './isolation/queues.ts';
+import type { ReservedPayload } from './payloads.ts';
 import type { DoubleSendGuard, Remaining } from './prevent-double-send.ts';
 import type { AccessTokens } from './sending/access-tokens.ts';
 import type { SendWebhook } from './sending/send-webhook.ts';
 import type { ErasePayloads, Settle, SettledAttempt } from './settle.ts';
 import {
+  type DisableByEndpoint,
   findCancelReason,
   findTarget,
   type LoadedWebhook,
-  type LoadWebhook,
   type Target,
+  type TargetDeps,
 } from './webhooks.ts';
 
-export interface AttemptDeps {
+export interface AttemptDeps extends TargetDeps {
   messageCreatedTopic: string;
   slowLaneTopic: string;
   memory: Pick<RecordMemory, 'hold'>;
   doubleSends: DoubleSendGuard;
-  loadWebhook: LoadWebhook;
+  disableWebhook: DisableByEndpoint;
   /** Whether the company is removed, or is being removed. */
   isCompanyRemoved: (companyId: string) => Promise<boolean>;
+  /** Whether a client has just erased the payload of the message. */
+  isErased: (messageId: string) => boolean;
   queues: Pick<Queues, 'enter'>;
   tokens: Pick<AccessTokens, 'get'>;
   send: SendWebhook;
   /** How long an attempt is deferred when our proxy failed. */
   proxyRetryMs: number;
+  schedule: RetrySchedule;
   settle: Readonly<Record<OutcomeQueue, Settle>>;
   erasePayloads: ErasePayloads;
   moveToSlowLane: MoveToSlowLane;
   defer: Defer;
   deadLetters: DeadLetters;
-  nowMs: () => number;
 }
 
 /** A record, the attempt that it asks for, the memory that it takes, and whether its partition is still read here. */
@@ -79,14 +97,16 @@ type Disposition =
   | Exclude<Target, { kind: 'send' }>
   | Exclude<Admission, { kind: 'slot' }>
   | SettledAttempt
+  /** The time of its message is still to come. */
+  | { kind: 'too_early'; untilMs: number }
   /** The message is not stored any more, so that nothing can be sent. */
   | { kind: 'message_missing' }
   /** Our proxy failed before anything was sent, or the host of the token server has no start left. */
   | { kind: 'defer'; because: 'proxy' | 'host'; reservedAtMs: number };
 
 /**
- * While the attempt waited, its lease may have ended and another process have made it, its webhook was changed, or its
- * endpoint asked for a pause.
+ * While the attempt waited, its lease may have ended and another process have made it, its webhook was changed, its
+ * message was erased or has expired, or its endpoint asked for a pause.
  */
 const START_OVER = { kind: 'start_over' } as const;
 
@@ -139,8 +159,13 @@ async function sendOrDispose(
 ): Promise<Disposition | typeof START_OVER> {
   const { due } = underWay;
   if (due.isCancelled) return { kind: 'cancel', reason: DISABLED_AT_ACCEPTANCE };
-  const target = await findTarget(deps.loadWebhook, due);
-  if (target.kind === 'cancel' && (await isOfRemoved(deps, target.reason, due))) return DROP;
+  const target = await findTarget(deps, due);
+  if (target.kind === 'company_mismatch') return target;
+  if (target.kind === 'cancel') {
+    return (await isOfRemoved(deps, target.reason, due)) ? DROP : target;
+  }
+  const untimely = checkTimes(deps, due);
+  if (untimely) return untimely;
   if (target.kind !== 'send') return target;
   const admission = await deps.queues.enter(candidateOf(deps, underWay, target.to));
   if (admission.kind !== 'slot') return admission;
@@ -148,6 +173,28 @@ async function sendOrDispose(
 }
 
 const DROP = { kind: 'drop' } as const;
+
+/** Returns how a due attempt ends, or waits, by what its message says; null when it may be made. */
+function checkTimes(deps: AttemptDeps, due: DueAttempt): Disposition | null {
+  const reason = endOf(deps, due);
+  if (reason) return { kind: 'cancel', reason };
+  const { deliverAtMs } = due;
+  return deliverAtMs !== undefined && deliverAtMs > deps.nowMs()
+    ? { kind: 'too_early', untilMs: deliverAtMs }
+    : null;
+}
+
+/** Returns why nothing of the message may be sent any more; null while it may. A client may resend what has expired. */
+function endOf(
+  { isErased, nowMs }: Pick<AttemptDeps, 'isErased' | 'nowMs'>,
+  { messageId, trigger, expiresAtMs, removeAtMs }: DueAttempt,
+): CancelReason | null {
+  if (isErased(messageId)) return PAYLOAD_ERASED;
+  if (expiresAtMs === undefined && removeAtMs === undefined) return null;
+  const isResend = trigger === 'resend';
+  const lifetime = { ...(!isResend && { expiresAtMs }), removeAtMs };
+  return expiryReasonAt(lifetime, nowMs());
+}
 
 /** A company is removed with its webhooks. Nothing may be recorded for it any more. */
 function isOfRemoved(
@@ -206,7 +253,7 @@ interface Made extends Pick<SettledAttempt, 'kind' | 'attempt' | 'payloadBytes'>
 }
 
 type Requested =
-  Made | Extract<Disposition, { kind: 'message_missing' | 'defer' }> | typeof START_OVER;
+  Made | Extract<Disposition, { kind: 'message_missing' | 'cancel' | 'defer' }> | typeof START_OVER;
 
 /** Uses the slot for one request. The slot is free again when the promise resolves. */
 async function useSlot(
@@ -217,11 +264,22 @@ async function useSlot(
   let requested: Requested | null = null;
   try {
     requested = await request(deps, underWay, rights);
+    if (requested.kind === 'attempted') await disableIfTold(deps, underWay, requested);
   } finally {
     const made = requested?.kind === 'attempted' ? requested.attempt : null;
     await rights.slot.end(made && reportOf(made, deps.nowMs()));
   }
   return requested.kind === 'attempted' ? toSettled(deps, underWay, requested) : requested;
+}
+
+/** The slot waits for it, so that no further request takes its place. */
+async function disableIfTold(
+  { disableWebhook }: AttemptDeps,
+  { due }: AttemptUnderWay,
+  { attempt, to: { webhook } }: Made,
+): Promise<void> {
+  const reason = disabledReasonOf(webhook, attempt);
+  if (reason) await disableWebhook({ due, attempt, webhook, reason });
 }
 
 /** Reports the attempt to its endpoint. */
@@ -237,6 +295,7 @@ async function request(
   const { found, slot } = rights;
   const payload = due.payload ?? (await loadPayload(due, slot));
   if (!payload) return { kind: 'message_missing' };
+  if (payload === 'erased') return { kind: 'cancel', reason: PAYLOAD_ERASED };
   const hasWaited = slot.hasWaited || slot.payload !== null;
   const to = await begin(deps, due, rights, hasWaited ? null : found);
   if (!to) return START_OVER;
@@ -248,7 +307,10 @@ async function request(
 }
 
 /** Loads it into the memory that its slot came with. */
-function loadPayload({ messageId }: DueAttempt, { payload }: Slot): Promise<Buffer | null> {
+function loadPayload(
+  { messageId }: DueAttempt,
+  { payload }: Slot,
+): ReturnType<ReservedPayload['load']> {
   // As a missing message, it would end its delivery.
   if (!payload)
     throw new ImpossibleError('an attempt without its payload has no memory to load it');
@@ -258,15 +320,16 @@ function loadPayload({ messageId }: DueAttempt, { payload }: Slot): Promise<Buff
 /**
  * Begins the request at its lease and its endpoint. Resolves with the webhook as it is now; null when the attempt has to
  * start over. The webhook is looked up again unless it is given: an attempt that has waited must not go to a webhook
- * that was disabled, deleted or changed meanwhile.
+ * that was disabled, deleted, changed or put on hold meanwhile.
  */
 async function begin(
-  { loadWebhook }: AttemptDeps,
+  deps: AttemptDeps,
   due: DueAttempt,
   { slot, lease }: Rights,
   known: LoadedWebhook | null,
 ): Promise<LoadedWebhook | null> {
-  const target = known ? { kind: 'send' as const, to: known } : await findTarget(loadWebhook, due);
+  const target = known ? { kind: 'send' as const, to: known } : await findTarget(deps, due);
+  if (endOf(deps, due)) return null;
   const mayBegin = lease.begin() && target.kind === 'send' && slot.begin();
   return mayBegin ? target.to : null;
 }
@@ -351,20 +414,45 @@ export function abortedAttempt(
 
 /**
  * After a failure the webhook is looked up again: when it was deleted or disabled during the attempt,
- * the delivery ends now and not when its retry is due.
+ * the delivery ends now and not when its retry is due. So it does when its message expires before that. A response that
+ * ends the delivery comes first: the webhook may be disabled because of it.
  */
 async function toSettled(
-  { loadWebhook }: AttemptDeps,
+  { loadWebhook, isErased, schedule }: AttemptDeps,
   { record, due }: AttemptUnderWay,
   { attempt, to, payloadBytes }: Made,
 ): Promise<SettledAttempt> {
-  const isSuccess = attempt.outcome === 'success';
+  // A resend makes one attempt, and a failure of it changes nothing.
+  const ending = due.trigger === 'resend' ? null : endingOf(to.webhook, attempt);
+  const isDecided = attempt.outcome === 'success' || exhaustReasonOf(ending) !== null;
+  const isStored = !due.omitsResponses && !isErased(due.messageId);
+  const kept = isStored ? attempt : withoutResponse(attempt);
   return {
-    ...settledOf(record, due, due.omitsResponses ? withoutResponse(attempt) : attempt),
+    ...settledOf(record, due, endedBy(ending, kept)),
     appId: to.webhook.appId,
     payloadBytes,
-    cancelReason: isSuccess ? null : await findCancelReason(loadWebhook, due.webhookId),
+    cancelReason: isDecided
+      ? null
+      : ((await findCancelReason(loadWebhook, due)) ??
+        (ending ? null : expiryBeforeNext(due, attempt, schedule))),
   };
+}
+
+function endedBy(ending: Ending | null, attempt: Attempt): Attempt {
+  return ending ? { ...attempt, ending } : attempt;
+}
+
+/** A resend has no next attempt. */
+function expiryBeforeNext(
+  due: DueAttempt,
+  attempt: Attempt,
+  schedule: RetrySchedule,
+): CancelReason | null {
+  const hasEnd = due.expiresAtMs !== undefined || due.removeAtMs !== undefined;
+  if (!hasEnd || due.trigger === 'resend') return null;
+  const ended = { attemptNumber: attempt.number, endedAtMs: endedAtMs(attempt) };
+  const next = nextAttemptAfter(ended, schedule);
+  return next && expiryReasonAt(due, next.dueAtMs);
 }
 
 /** An attempt whose request was not made here. */
@@ -402,9 +490,14 @@ async function apply(
     // The attempt was recorded before, and its failure may not have been published.
     case 'publish_failure':
       return settle({ ...settledOf(record, due, disposition.attempt), isRecorded: true });
-    // The webhook is deleted or disabled.
+    // The webhook is deleted or disabled, or a client has cancelled what was pending.
     case 'cancel':
       return settle({ kind: 'cancelled', due, reason: disposition.reason });
+    // A resend keeps its mark instead, and is published again when the hold has ended.
+    case 'wait':
+      return due.trigger === 'resend' ? undefined : settle({ kind: 'waiting', due, untilMs: null });
+    case 'too_early':
+      return settle({ kind: 'waiting', due, untilMs: disposition.untilMs });
     case 'message_missing':
       await deps.deadLetters.put(record, 'message_missing', 'the message is not stored any more');
       return settle({ kind: 'cancelled', due, reason: MESSAGE_MISSING });
@@ -417,15 +510,20 @@ async function apply(
       );
     // The request cannot be signed: a failure like any other, with its retry.
     case 'abort': {
-      const attempt = abortedAttempt(due, deps.nowMs());
+      const isLast = due.trigger !== 'resend' && hasAllAttempts(disposition, due.attemptNumber);
+      const attempt = endedBy(isLast ? 'max_attempts' : null, abortedAttempt(due, deps.nowMs()));
       return settle({ ...settledOf(record, due, attempt), appId: disposition.appId });
     }
     // The endpoint takes a second or longer: out of the way of the others.
     case 'slow_lane':
       return deps.moveToSlowLane(record, due);
     // The endpoint cannot take it now, or our proxy fails. No attempt of the schedule is used up.
-    case 'defer':
+    case 'defer': {
+      const expiry =
+        due.trigger === 'resend' ? null : expiryReasonAt(due, disposition.reservedAtMs);
+      if (expiry) return settle({ kind: 'cancelled', due, reason: expiry });
       return deps.defer(record, due, disposition);
+    }
   }
 }
 

@@ -22,7 +22,6 @@ function openCompanies() {
     suspended: new Map([['comp_1', 1_000]]),
     areChangesFollowed: () => isFollowed,
     keepTrying,
-    nowMs: () => 5_000,
     logger,
   });
 }
@@ -31,14 +30,14 @@ test('the companies that are suspended are those of the last read that succeeded
   reads = [finds(['comp_2', 4_000]), () => Promise.reject(new Error('the store is away')), finds()];
   isFollowed = false;
   const companies = openCompanies();
-  const shown = () => ['comp_1', 'comp_2'].map(companies.suspendedForMs);
-  expect(shown()).toEqual([4_000, null]);
+  const shown = () => ['comp_1', 'comp_2'].map(companies.isSuspended);
+  expect(shown()).toEqual([true, false]);
   await companies.tick();
-  expect(shown()).toEqual([null, 1_000]);
+  expect(shown()).toEqual([false, true]);
   await companies.tick();
-  expect(shown()).toEqual([null, 1_000]);
+  expect(shown()).toEqual([false, true]);
   await companies.tick();
-  expect(shown()).toEqual([null, null]);
+  expect(shown()).toEqual([false, false]);
 });
 
 test('while changes are followed, they are read when a company has changed', async () => {
@@ -47,10 +46,10 @@ test('while changes are followed, they are read when a company has changed', asy
   const companies = openCompanies();
   await companies.tick();
   await companies.tick();
-  expect([reads.length, companies.suspendedForMs('comp_1')]).toEqual([1, 4_000]);
+  expect([reads.length, companies.isSuspended('comp_1')]).toEqual([1, true]);
   companies.forget();
   await companies.tick();
-  expect(companies.suspendedForMs('comp_1')).toBeNull();
+  expect(companies.isSuspended('comp_1')).toBe(false);
 });
 
 test('they are read once more when a company changes during the read', async () => {
@@ -65,5 +64,5 @@ test('they are read once more when a company changes during the read', async () 
     finds(['comp_2', 4_000]),
   ];
   await companies.tick();
-  expect(companies.suspendedForMs('comp_2')).toBe(1_000);
+  expect(companies.isSuspended('comp_2')).toBe(true);
 });

@@ -5,8 +5,7 @@ import type { CompanyLife } from '@posthorn/platform/mongo/companies/companies.t
 import type { Logger } from '@posthorn/platform/service/logger.ts';
 
 export interface Companies {
-  /** For how long the company has been suspended, in milliseconds; null when it is not. */
-  suspendedForMs: (companyId: string) => number | null;
+  isSuspended: (companyId: string) => boolean;
   /** Resolves true when the company is removed, or is being removed: nothing may be recorded for it. */
   isRemoved: (companyId: string) => Promise<boolean>;
   /** Reads the suspended companies again, because a company has changed. */
@@ -19,12 +18,11 @@ export interface Companies {
 
 interface CompaniesDeps {
   life: Pick<CompanyLife, 'listSuspended' | 'statusOf'>;
-  /** The suspended companies at the start, and since when they are. Before they are known nothing may be sent. */
+  /** The suspended companies at the start. Before they are known nothing may be sent. */
   suspended: ReadonlyMap<string, number>;
   /** Returns true while `forget` is called for every change of a company. */
   areChangesFollowed: () => boolean;
   keepTrying: KeepTrying;
-  nowMs: () => number;
   logger: Pick<Logger, 'warn'>;
 }
 
@@ -42,7 +40,6 @@ export function createCompanies({
   suspended: first,
   areChangesFollowed,
   keepTrying,
-  nowMs,
   logger,
 }: CompaniesDeps): Companies {
   let suspended = first;
@@ -68,10 +65,7 @@ export function createCompanies({
     return { isRemoved: status === null || status === 'removing' };
   };
   return {
-    suspendedForMs(companyId) {
-      const sinceMs = suspended.get(companyId);
-      return sinceMs === undefined ? null : nowMs() - sinceMs;
-    },
+    isSuspended: (companyId) => suspended.has(companyId),
     async isRemoved(companyId) {
       const found = await statuses.get(companyId, () => readStatus(companyId));
       return found?.isRemoved ?? true;

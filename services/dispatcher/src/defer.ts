@@ -62,13 +62,12 @@ export function createDefer({
       // Nothing of the record itself but small, known fields: a broker accepts the deferred record, however
       // near to its limit the record was.
       key: webhookId,
-      value: encodeRetryDue({ ...refOf(due), attemptNumber, trigger, dueAtMs }),
+      value: encodeRetryDue({ ...refOf(due), attemptNumber, trigger, dueAtMs, ...isStoredOf(due) }),
       headers: {
         ...lastingHeaders(record.headers),
         ...(sinceMs !== null && { [DEFERRED_SINCE_HEADER]: String(sinceMs) }),
         [DUE_AT_HEADER]: String(dueAtMs),
-        // The endpoint could take it: it may be made as soon as it is back.
-        [TURN_AT_HEADER]: String(Math.ceil(because === 'suspended' ? dueAtMs : reservedAtMs)),
+        [TURN_AT_HEADER]: String(Math.ceil(reservedAtMs)),
         [CLOCK_AHEAD_HEADER]: String(aheadMs),
       },
     });
@@ -146,8 +145,18 @@ export function createMoveToSlowLane({
   });
   return async ({ key, headers }, due) => {
     const { attemptNumber, trigger, dueAtMs } = due;
-    const value = encodeRetryDue({ ...refOf(due), attemptNumber, trigger, dueAtMs });
+    const value = encodeRetryDue({
+      ...refOf(due),
+      attemptNumber,
+      trigger,
+      dueAtMs,
+      ...isStoredOf(due),
+    });
     await publish({ topic: slowLaneTopic, key, value, headers });
     count();
   };
+}
+
+function isStoredOf({ isStored }: Pick<DueAttempt, 'isStored'>): { isStored?: true } {
+  return isStored ? { isStored } : {};
 }

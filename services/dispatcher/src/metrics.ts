@@ -9,13 +9,16 @@ import { DEFERRAL_REASONS, type DeferralReason } from './isolation/gate.ts';
 import type { Queues } from './isolation/queues.ts';
 import { TOKEN_RESULTS } from './sending/access-tokens.ts';
 import { TUNNEL_RESULTS } from './sending/connect/egress-proxy.ts';
-import type { SenderMetrics } from './sending/sender.ts';
+import { HANDSHAKES } from './sending/connect/tls-sessions.ts';
+import type { SenderMetrics, ShownConnections } from './sending/sender.ts';
 
 export interface DispatcherMetrics {
   sender: SenderMetrics;
   /** Counts one attempt, its duration and its lag; a success also as the end of its delivery. */
   observe: (due: DueAttempt, attempt: Attempt) => void;
   countCancelled: () => void;
+  /** Counts one attempt whose delivery waits until a hold or a suspension ends. */
+  countHeld: () => void;
   /** Attempts that are made at once or wait in memory are not counted. */
   countDeferral: (because: DeferralReason) => void;
   countSlowLane: () => void;
@@ -26,6 +29,11 @@ export function createDispatcherMetrics(registry: Registry): DispatcherMetrics {
     name: 'posthorn_deliveries_finished_total',
     help: 'Deliveries that this process brought to a final state.',
   });
+  const held = new Counter({
+    name: 'posthorn_attempts_held_total',
+    help: 'Attempts that came due while their webhook or app was on hold or their company suspended, and wait for the end of that.',
+    registers: [registry],
+  });
   return {
     sender: createSenderMetrics(registry),
     observe: createObserve(registry, () => {
@@ -33,6 +41,9 @@ export function createDispatcherMetrics(registry: Registry): DispatcherMetrics {
     }),
     countCancelled() {
       finished('cancelled');
+    },
+    countHeld() {
+      held.inc();
     },
     ...createGateMetrics(registry),
   };
@@ -135,6 +146,11 @@ function createSenderMetrics(registry: Registry): SenderMetrics {
     name: 'posthorn_outbound_connections_total',
     help: 'Requests sent to endpoints, by whether they reused an open connection.',
   });
+  const evicted = new Counter({
+    name: 'posthorn_outbound_connections_evicted_total',
+    help: 'Idle connections to endpoints that were closed because open connections reached their share of MEMORY_MIB.',
+    registers: [registry],
+  });
   return {
     onRefused: counterOf(registry, 'reason', EGRESS_REFUSALS, {
       name: 'posthorn_egress_blocked_total',
@@ -142,6 +158,13 @@ function createSenderMetrics(registry: Registry): SenderMetrics {
     }),
     onSent(isReused) {
       countConnection(isReused ? 'true' : 'false');
+    },
+    onHandshake: counterOf(registry, 'kind', HANDSHAKES, {
+      name: 'posthorn_tls_handshakes_total',
+      help: 'TLS handshakes with endpoints and token servers, full or resumed with the session of an earlier connection.',
+    }),
+    onEvicted() {
+      evicted.inc();
     },
     onTunnel: counterOf(registry, 'result', TUNNEL_RESULTS, {
       name: 'posthorn_proxy_tunnels_total',
@@ -218,10 +241,10 @@ function watchConcurrency(registers: Registry[], queues: WatchedIsolation['queue
   });
 }
 
-/** Shows the connections to endpoints and token servers, at each scrape. */
+/** Shows the connections to endpoints and token servers, and the look-ups of their hosts, at each scrape. */
 export function watchConnections(
   registry: Registry,
-  count: () => { open: number; idle: number },
+  { connections, lookups }: ShownConnections,
 ): void {
   new Gauge({
     name: 'posthorn_outbound_sockets',
@@ -229,9 +252,19 @@ export function watchConnections(
     labelNames: ['state'],
     registers: [registry],
     collect() {
-      const { open, idle } = count();
+      const { open, idle } = connections();
       this.set({ state: 'busy' }, open - idle);
       this.set({ state: 'idle' }, idle);
+    },
+  });
+  new Counter({
+    name: 'posthorn_host_lookups_total',
+    help: 'Look-ups of the addresses of hosts: hit from memory, miss at the name servers.',
+    labelNames: ['result'],
+    registers: [registry],
+    collect() {
+      this.reset();
+      for (const [result, count] of Object.entries(lookups())) this.inc({ result }, count);
     },
   });
 }

@@ -2,17 +2,31 @@ import { beforeEach, describe, expect, it } from '@jest/globals';
 import { keepTrying } from '../../../test/support/time/keep-trying.ts';
 import { createPayloadLoader, createPayloadMemory, type PayloadMemory } from './payloads.ts';
 
+const stored = (payload: string) => ({ companyId: 'comp_a', payload, isErased: payload === '' });
+
 it('loads a payload for the company of its message only', async () => {
   const asked: string[] = [];
   const payloadsOf = (ids: readonly string[]) => {
     asked.push(...ids);
-    return Promise.resolve(new Map([['msg_1', { companyId: 'comp_a', payload: '{"n":1}' }]]));
+    return Promise.resolve(new Map([['msg_1', stored('{"n":1}')]]));
   };
   const { load } = createPayloadLoader({ payloadsOf }, 1_000_000, keepTrying);
   expect(String(await load('comp_a', 'msg_1'))).toBe('{"n":1}');
   expect(await load('comp_b', 'msg_1')).toBeNull();
   expect(await load('comp_a', 'msg_2')).toBeNull();
   expect(asked).toEqual(['msg_1', 'msg_2']);
+});
+
+it('distinguishes an erased payload from a missing one, and drops one that was cached before', async () => {
+  let found = stored('{"n":1}');
+  const payloadsOf = () => Promise.resolve(new Map([['msg_1', found]]));
+  const { load, forget } = createPayloadLoader({ payloadsOf }, 1_000_000, keepTrying);
+  await load('comp_a', 'msg_1');
+  found = stored('');
+  expect(String(await load('comp_a', 'msg_1'))).toBe('{"n":1}');
+  forget('msg_1');
+  expect(await load('comp_a', 'msg_1')).toBe('erased');
+  expect([await load('comp_b', 'msg_1'), await load('comp_a', 'msg_2')]).toEqual([null, null]);
 });
 
 describe('payload memory', () => {

@@ -3,8 +3,9 @@ import { CoalescingCache } from '@posthorn/platform/memory/coalescing-cache.ts';
 import type { KeepTrying } from '@posthorn/platform/async/keep-trying.ts';
 import type { MessageStore, StoredPayload } from '@posthorn/platform/mongo/messages/messages.ts';
 
-/** The bytes of a message's payload; null when the company has no such message, or no longer. */
-type LoadPayload = (companyId: string, messageId: string) => Promise<Buffer | null>;
+/** The bytes of a message's payload; `erased` when that was erased; null when the company has no such message, or no longer. */
+type FoundPayload = Buffer | 'erased' | null;
+type LoadPayload = (companyId: string, messageId: string) => Promise<FoundPayload>;
 
 /** Size of an entry without its payload. When it was not counted, a million tiny payloads took 700 MB. */
 const ENTRY_BYTES = 512;
@@ -14,11 +15,13 @@ const REMEMBER_MS = 60_000;
 
 interface CachedPayload {
   companyId: string;
-  bytes: Buffer;
+  bytes: Buffer | 'erased';
 }
 
-interface PayloadLoader {
+export interface PayloadLoader {
   load: LoadPayload;
+  /** Drops the payload of a message, which is erased now. */
+  forget: (messageId: string) => void;
   /** Bytes that the cache holds. */
   usedBytes: () => number;
 }
@@ -41,20 +44,27 @@ export function createPayloadLoader(
   });
   const cache = new CoalescingCache<CachedPayload>({
     maxSize: cacheBytes,
-    sizeOf: ({ bytes }) => bytes.length + ENTRY_BYTES,
+    sizeOf: ({ bytes }) => lengthOf(bytes) + ENTRY_BYTES,
     ttlMs: REMEMBER_MS,
   });
   return {
     usedBytes: () => cache.usedSize(),
+    forget: (id) => {
+      cache.forget(id);
+    },
     async load(companyId, id) {
       const cached = await cache.get(id, async () => {
         const found = await batch.add(id);
-        return found ? { companyId: found.companyId, bytes: unpooledBytesOf(found.payload) } : null;
+        if (!found) return null;
+        const { companyId: owner, payload, isErased } = found;
+        return { companyId: owner, bytes: isErased ? 'erased' : unpooledBytesOf(payload) };
       });
       return cached?.companyId === companyId ? cached.bytes : null;
     },
   };
 }
+
+const lengthOf = (found: FoundPayload): number => (Buffer.isBuffer(found) ? found.length : 0);
 
 /** `Buffer.from` cuts small buffers from shared slabs of 64 KiB: 22 MB of payloads kept 117 MB alive. */
 function unpooledBytesOf(text: string): Buffer {
@@ -66,7 +76,7 @@ function unpooledBytesOf(text: string): Buffer {
 /** The memory of one payload, from before it is loaded until its attempt is over. */
 export interface ReservedPayload {
   /** Loads the payload, which counts with its size from then on. Null when the message is not stored any more. */
-  load: (messageId: string) => Promise<Buffer | null>;
+  load: (messageId: string) => Promise<FoundPayload>;
   release: () => void;
 }
 
@@ -120,7 +130,7 @@ export function createPayloadMemory(load: LoadPayload, budgetBytes: number): Pay
       return {
         async load(messageId) {
           const payload = await load(companyId, messageId);
-          if (!isReleased) setTo(payload?.length ?? 0);
+          if (!isReleased) setTo(lengthOf(payload));
           return payload;
         },
         release() {

@@ -137,7 +137,8 @@ interface Stored {
 function toDelivery(id: string, { status, outcomes, attemptCount }: Stored): Delivery {
   const { attempt, ...rest } = settled(id, attemptCount, 'timeout');
   const attempts = outcomes.map((outcome, index) => ({ ...attempt, number: index + 1, outcome }));
-  return { ...rest, status, attempts: attempts as Attempt[], attemptCount };
+  const made = { attempts: attempts as Attempt[], attemptCount };
+  return { ...rest, status, ...made, waiting: null, waitingSinceMs: null };
 }
 
 const toStored = ({ status, attempts, attemptCount }: Delivery): Stored => ({
@@ -194,6 +195,61 @@ async function record(before: Record<string, Stored>, ...batch: SettledDelivery[
   const after = [...store.stored].map(([id, delivery]) => [id, toStored(delivery)] as const);
   return { unfinished: [...unfinished], after: Object.fromEntries(after) };
 }
+
+test('the first attempt of a delivery that has waited is an update, or an insert where its document is lost', async () => {
+  const store = createMemoryDeliveries(new Map([['a', toDelivery('a', pending(0))]]));
+  const inserted: string[] = [];
+  const { insertAll } = store;
+  store.insertAll = (deliveries) => {
+    inserted.push(...deliveries.map(({ id }) => id));
+    return insertAll(deliveries);
+  };
+  const batch = [settled('a', 1, 'timeout'), settled('b', 1, 'timeout')];
+  const unfinished = await createRecordAttempts(store)(batch, new Set(['a', 'b']));
+  expect([[...unfinished], inserted]).toEqual([['a', 'b'], ['b']]);
+  expect(store.stored.get('a')?.attemptCount).toBe(1);
+});
+
+describe('recording what begins to wait', () => {
+  const waits = (id: string, attemptNumber: number): SettledDelivery => ({
+    ...settled(id, attemptNumber, 'aborted'),
+    attempt: null,
+    wait: { waiting: 'hold', attemptNumber },
+  });
+
+  async function waitingAfter(before: Record<string, Stored>, ...batch: SettledDelivery[]) {
+    const store = createMemoryDeliveries(
+      new Map(Object.entries(before).map(([id, stored]) => [id, toDelivery(id, stored)])),
+    );
+    const unfinished = await createRecordAttempts(store)(batch);
+    expect([...unfinished]).toEqual([]);
+    return [...store.stored].map(([id, { waiting, attemptCount }]) => [id, waiting, attemptCount]);
+  }
+
+  test('inserts it before its first attempt, and where its document is lost', async () => {
+    expect(await waitingAfter({}, waits('a', 1), waits('b', 4))).toEqual([
+      ['a', 'hold', 0],
+      ['b', 'hold', 3],
+    ]);
+  });
+
+  test('keeps the attempts and their number, also when the record is read again', async () => {
+    const before = { a: pending(2), b: pending(0) };
+    const again = [waits('a', 3), waits('b', 1), waits('a', 3)];
+    expect(await waitingAfter(before, ...again)).toEqual([
+      ['a', 'hold', 2],
+      ['b', 'hold', 0],
+    ]);
+  });
+
+  test('leaves a delivery alone that has gone on or has ended', async () => {
+    const before = { a: pending(3), b: { ...pending(2), status: 'exhausted' as const } };
+    expect(await waitingAfter(before, waits('a', 3), waits('b', 3))).toEqual([
+      ['a', null, 3],
+      ['b', null, 2],
+    ]);
+  });
+});
 
 describe('recording attempts', () => {
   test('inserts first attempts and returns the failed ones', async () => {

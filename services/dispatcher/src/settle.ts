@@ -1,6 +1,7 @@
 import {
   settleAttempt,
   settleCancelled,
+  settleWaiting,
   type SettledDelivery,
 } from '@posthorn/domain/delivery/settlement.ts';
 import {
@@ -12,6 +13,7 @@ import {
   refOf,
 } from '@posthorn/domain/delivery/delivery.ts';
 import {
+  type DeliveryFailed,
   type DueAttempt,
   encodeDeliveryFailed,
   logFieldsOf,
@@ -30,6 +32,7 @@ import type {
 import type { Logger } from '@posthorn/platform/service/logger.ts';
 import type { AttemptCounter } from '@posthorn/platform/mongo/messages/write-stats.ts';
 import type { DispatcherMetrics } from './metrics.ts';
+import type { DisablingAttempt } from './webhooks.ts';
 
 /** An attempt that was made. */
 export interface SettledAttempt {
@@ -47,8 +50,12 @@ export interface SettledAttempt {
   isRecorded: boolean;
 }
 
-/** The outcome of a due attempt: it was made, or its delivery was cancelled before. */
-export type Settled = SettledAttempt | { kind: 'cancelled'; due: DueAttempt; reason: CancelReason };
+/** The outcome of a due attempt: it was made, or its delivery was cancelled before, or waits while it is on hold. */
+export type Settled =
+  | SettledAttempt
+  | { kind: 'cancelled'; due: DueAttempt; reason: CancelReason }
+  /** Until the time of its message, in milliseconds since 1970; null while it is on hold. */
+  | { kind: 'waiting'; due: DueAttempt; untilMs: number | null };
 
 /** Resolves when the outcome is stored and Kafka has acknowledged what follows from it. */
 export type Settle = (settled: Settled) => Promise<void>;
@@ -60,7 +67,7 @@ interface SettleDeps {
   erasePayloads: ErasePayloads;
   /** An outcome that this process does not record is made again by another one. */
   keepTryingWhileDraining: KeepTrying;
-  metrics: Pick<DispatcherMetrics, 'observe' | 'countCancelled'>;
+  metrics: Pick<DispatcherMetrics, 'observe' | 'countCancelled' | 'countHeld'>;
   counts: AttemptCounter;
   announce: AnnounceAttempt;
   logger: Logger;
@@ -103,10 +110,12 @@ export function createSettleDelivery(deps: SettleDeliveryDeps): Settle {
 
 async function settleBatch(deps: SettleDeliveryDeps, batch: Settled[]): Promise<void> {
   const deliveries = batch.map((settled) => toDelivery(deps, settled));
+  const stored = batch.filter(({ due }) => due.isStored).map(({ due }) => due.deliveryId);
+  const storedIds = new Set(stored);
   await makeRoomForCounts(deps);
   const unfinished = await deps.keepTryingWhileDraining(
     'record outcomes',
-    () => deps.recordAttempts(deliveries),
+    () => deps.recordAttempts(deliveries, storedIds),
     () => ({ size: batch.length }),
   );
   // Whatever is recorded is counted, also when a stop ends what follows: the record is then read as recorded.
@@ -133,9 +142,16 @@ function makeRoomForCounts({ counts, keepTryingWhileDraining }: SettleDeps): Pro
 }
 
 function toDelivery({ schedule, nowMs }: SettleDeliveryDeps, settled: Settled): SettledDelivery {
-  return settled.kind === 'attempted'
-    ? settleAttempt(settled.due, settled.attempt, settled.cancelReason, schedule)
-    : settleCancelled(settled.due, settled.reason, nowMs());
+  switch (settled.kind) {
+    case 'attempted':
+      return settleAttempt(settled.due, settled.attempt, settled.cancelReason, schedule);
+    case 'cancelled':
+      return settleCancelled(settled.due, settled.reason, nowMs());
+    case 'waiting':
+      return settled.untilMs === null
+        ? settleWaiting(settled.due, 'hold', nowMs())
+        : settleWaiting(settled.due, 'time', nowMs(), settled.untilMs);
+  }
 }
 
 /** An attempt that succeeded may have delivered its delivery. */
@@ -147,8 +163,13 @@ function eraseDelivered({ erasePayloads }: SettleDeps, batch: readonly Settled[]
 }
 
 function failureRecord(
-  { failedTopic }: SettleDeliveryDeps,
-  { due, attempt, headers }: SettledAttempt,
+  { failedTopic }: Pick<SettleDeliveryDeps, 'failedTopic'>,
+  {
+    due,
+    attempt,
+    headers,
+  }: Pick<SettledAttempt, 'due' | 'attempt'> & Pick<OutgoingRecord, 'headers'>,
+  disables?: DeliveryFailed['disables'],
 ): OutgoingRecord {
   const value = encodeDeliveryFailed({
     ...refOf(due),
@@ -156,11 +177,34 @@ function failureRecord(
     endedAtMs: endedAtMs(attempt),
     outcome: attempt.outcome,
     statusCode: attempt.statusCode,
+    ending: attempt.ending,
+    disables,
   });
-  return { topic: failedTopic, key: due.webhookId, value, headers };
+  return { topic: failedTopic, key: due.webhookId, value, ...(headers && { headers }) };
+}
+
+/**
+ * Returns the function that publishes the record by which the retry service disables a webhook. An outcome is recorded
+ * only after it, so that a crash in between repeats it. The retry service of the version before takes it for a second
+ * failure of the attempt, and drops the retry when it is due.
+ */
+export function createPublishDisabling(
+  deps: Pick<SettleDeliveryDeps, 'records' | 'failedTopic' | 'keepTryingWhileDraining'>,
+): (made: DisablingAttempt) => Promise<void> {
+  return async ({ due, attempt, webhook, reason }) => {
+    const disables = { reason, changedAtMs: webhook.updatedAtMs };
+    const record = failureRecord(deps, { due, attempt }, disables);
+    await deps.keepTryingWhileDraining('publish the end of a webhook', () =>
+      deps.records.publish([record]),
+    );
+  };
 }
 
 function report(deps: SettleDeps, settled: Settled): void {
+  if (settled.kind === 'waiting') {
+    if (settled.untilMs === null) deps.metrics.countHeld();
+    return;
+  }
   if (settled.kind === 'attempted' && !settled.isRecorded) reportAttempt(deps, settled);
   const reason = settled.kind === 'attempted' ? settled.cancelReason : settled.reason;
   if (reason === null) return;
@@ -216,36 +260,45 @@ function finishedOf({ nowMs }: SettleResendDeps, settled: Settled): FinishedRese
 
 function reportResend(deps: SettleResendDeps, settled: Settled): void {
   if (settled.kind === 'attempted') reportAttempt(deps, settled);
-  else {
+  else if (settled.kind === 'cancelled') {
     deps.logger.info({ ...logFieldsOf(settled.due), reason: settled.reason }, 'resend not made');
   }
 }
 
 /**
  * Stores a batch. Resolves with the ids of the deliveries whose failure is to be published: those that
- * are still pending after the attempt just recorded. Repeating a batch changes nothing.
+ * are still pending after the attempt just recorded. Repeating a batch changes nothing. `storedIds`: those of the batch
+ * that have a document, as far as their records know.
  */
-export type RecordAttempts = (batch: readonly SettledDelivery[]) => Promise<Set<string>>;
+export type RecordAttempts = (
+  batch: readonly SettledDelivery[],
+  storedIds?: ReadonlySet<string>,
+) => Promise<Set<string>>;
+
+const NONE: ReadonlySet<string> = new Set();
 
 /**
- * A first attempt is one insert. A delivery that is stored already (a later attempt, or a record that
- * is read again after a crash) takes a conditional update. Only when an update does not match are the
- * stored states read.
+ * A first attempt is one insert. A delivery that is stored already (a later attempt, one that has waited, or a record that
+ * is read again after a crash) takes a conditional update. So does one that begins to wait, before its first attempt or a
+ * later one. Only when an update does not match are the stored states read. Inserts that find a document are
+ * expensive, because MongoDB repeats their batch one by one.
  */
 export function createRecordAttempts(store: DeliveryStore): RecordAttempts {
-  return async (batch) => {
-    const first = batch.filter(mayBeNew);
+  return async (batch, storedIds = NONE) => {
+    const isNew = (settled: SettledDelivery): boolean =>
+      mayBeNew(settled) && !storedIds.has(settled.id);
+    const first = batch.filter(isNew);
     const stored = first.length > 0 ? await store.insertAll(first) : new Set<string>();
     const inserted = first.filter(({ id }) => !stored.has(id));
-    const others = batch.filter((settled) => !mayBeNew(settled) || stored.has(settled.id));
+    const others = batch.filter((settled) => !isNew(settled) || stored.has(settled.id));
     const updated = others.length > 0 ? await updateStored(store, others) : [];
     return new Set([...inserted, ...updated].filter(isFailure).map(({ id }) => id));
   };
 }
 
-/** It usually has no document yet: after its first attempt, or cancelled without one. */
-function mayBeNew({ attempt }: SettledDelivery): boolean {
-  return attempt === null || attempt.number === 1;
+/** It usually has no document yet: after its first attempt, or cancelled or waiting without one. */
+function mayBeNew({ attempt, wait }: SettledDelivery): boolean {
+  return (attempt?.number ?? wait?.attemptNumber ?? 1) === 1;
 }
 
 function isFailure({ status, attempt }: SettledDelivery): boolean {
@@ -261,10 +314,24 @@ async function updateStored(
     reason && attempt === null ? [{ id, reason, atMs }] : [],
   );
   if (cancelled.length > 0) await store.cancelPending(cancelled);
+  const waiting = settled.filter(({ wait }) => wait !== undefined);
+  if (waiting.length > 0) await setWaiting(store, waiting);
   const attempted = settled.filter(({ attempt }) => attempt !== null);
   if (attempted.length === 0) return [];
   const { appended } = await store.appendAttempts(attempted);
   return appended === attempted.length ? attempted : updateUnmatched(store, attempted);
+}
+
+/** One that did not match has gone on or has ended, or is not stored any more. */
+async function setWaiting(
+  store: DeliveryStore,
+  waiting: readonly SettledDelivery[],
+): Promise<void> {
+  const { matched } = await store.setWaiting(waiting);
+  if (matched === waiting.length) return;
+  const states = await store.statesOf(waiting.map(({ id }) => id));
+  const missing = waiting.filter(({ id }) => !states.has(id));
+  if (missing.length > 0) await store.insertAll(missing);
 }
 
 /** Some attempts did not match: their delivery has gone on, has ended, or is not stored any more. */

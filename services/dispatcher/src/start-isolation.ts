@@ -14,7 +14,6 @@ import { createEndpointFlows } from '@posthorn/platform/redis/endpoint-flows.ts'
 import { createOpenCircuits } from '@posthorn/platform/redis/open-circuits.ts';
 import { monotonicClockMs, systemClockMs } from '@posthorn/platform/service/clock-and-ids.ts';
 import type { ServiceContext } from '@posthorn/platform/service/run-service.ts';
-import { type Companies } from './companies.ts';
 import { type DispatcherConfig, queueLimitsOf, SLOW_LANE_CONCURRENCY } from './config.ts';
 import { CIRCUIT_BYTES, Circuits } from './isolation/circuits.ts';
 import { maxWaitMsAt } from './isolation/gate.ts';
@@ -27,7 +26,12 @@ import {
 import { ENDPOINT_BYTES, MAX_IDLE_ENDPOINTS, type QueueDeps, Queues } from './isolation/queues.ts';
 import { watchIsolation } from './metrics.ts';
 import { createOverloadWatch, createStallFreeClock, measureLoop } from './outages.ts';
-import { createPayloadLoader, createPayloadMemory, type PayloadMemory } from './payloads.ts';
+import {
+  createPayloadLoader,
+  createPayloadMemory,
+  type PayloadLoader,
+  type PayloadMemory,
+} from './payloads.ts';
 
 /** The part of the dispatcher's connections that isolation uses. */
 interface IsolationBase
@@ -53,6 +57,8 @@ export interface Isolation {
    * be awaited before the first record of newly assigned ones is worked on.
    */
   takeOver: (partitions: ReadonlySet<number>) => Promise<void>;
+  /** Drops the cached payload of a message. */
+  forgetPayload: (messageId: string) => void;
 }
 
 const QUEUES_EVERY_MS = 100;
@@ -62,24 +68,21 @@ const OVERLOAD_EVERY_MS = 250;
 const FLOWS_EVERY_MS = 1_000;
 
 /** Starts the queues, the circuits and what they hand over. They end when the service stops. */
-export function startIsolation(
-  base: IsolationBase,
-  { suspendedForMs }: Pick<Companies, 'suspendedForMs'>,
-): Isolation {
+export function startIsolation(base: IsolationBase): Isolation {
   const { config, registry, lifecycle, redis } = base;
   const memory = createRecordMemory(memoryShare('dispatcher', 'records', config.MEMORY_MIB));
   const clock = createStallFreeClock(CLOCK_EVERY_MS, monotonicClockMs);
   const overload = createOverloadWatch(monotonicClockMs);
   const circuits = createCircuits(base);
   const handover = createHandover(base, () => queues);
+  const payloads = openPayloads(base);
   const queues = new Queues({
     limits: queueLimitsOf(config),
     maxWaitMs: () => maxWaitMsAt(memory.usedShare()),
     isOverloaded: overload.isOverloaded,
     onArrival: (candidate) => void circuits.refresh(candidate),
     circuitOf: (candidate) => circuits.viewOf(candidate),
-    suspendedForMs,
-    payloads: createPayloads(base),
+    payloads: payloads.memory,
     beginAttempt: (candidate) => circuits.beginAttempt(candidate),
     handover,
     stallFreeMs: clock.nowMs,
@@ -107,6 +110,7 @@ export function startIsolation(
     async takeOver(partitions) {
       await Promise.all([circuits.own(partitions), handover.own(partitions)]);
     },
+    forgetPayload: payloads.forget,
   };
 }
 
@@ -178,12 +182,17 @@ function budgetIsolation(
   budgets.add('flows', MAX_REPORTED_BYTES, () => handover.reportedBytes());
 }
 
-function createPayloads({ config, db, budgets, keepTrying }: IsolationBase): PayloadMemory {
+function openPayloads({
+  config,
+  db,
+  budgets,
+  keepTrying,
+}: IsolationBase): { memory: PayloadMemory } & Pick<PayloadLoader, 'forget'> {
   const cacheBytes = memoryShare('dispatcher', 'payload_cache', config.MEMORY_MIB);
   const heldBytes = memoryShare('dispatcher', 'payloads', config.MEMORY_MIB);
   const loader = createPayloadLoader(createMessageStore(db), cacheBytes, keepTrying);
-  const payloads = createPayloadMemory(loader.load, heldBytes);
+  const memory = createPayloadMemory(loader.load, heldBytes);
   budgets.add('payload_cache', cacheBytes, loader.usedBytes);
-  budgets.add('payloads', heldBytes, payloads.usedBytes);
-  return payloads;
+  budgets.add('payloads', heldBytes, memory.usedBytes);
+  return { memory, forget: loader.forget };
 }

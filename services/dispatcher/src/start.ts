@@ -1,4 +1,5 @@
 import { memoryShare } from '@posthorn/platform/memory/memory-shares.ts';
+import { isId } from '@posthorn/domain/ids.ts';
 import type { ConsumerGroup } from '@posthorn/domain/records/topics.ts';
 import { startTicker } from '@posthorn/platform/async/loop.ts';
 import { pause } from '@posthorn/platform/async/pause.ts';
@@ -14,6 +15,7 @@ import { openMongo } from '@posthorn/platform/mongo/connect.ts';
 import type { Database } from '@posthorn/platform/mongo/days/days.ts';
 import { createDeliveryStore } from '@posthorn/platform/mongo/messages/deliveries.ts';
 import { createPayloadErasure } from '@posthorn/platform/mongo/messages/erase-payloads.ts';
+import { createRequestedErasures } from '@posthorn/platform/mongo/messages/requested-erasures.ts';
 import { createResendMarks } from '@posthorn/platform/mongo/webhooks/resend-marks.ts';
 import { openAttemptStats } from '@posthorn/platform/mongo/messages/write-stats.ts';
 import { createWebhookStore } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
@@ -42,6 +44,7 @@ import {
 import { ANNOUNCED_WITHIN_MS, AttemptLeases } from './attempt-leases.ts';
 import { type AttemptDeps, createAttemptDelivery } from './attempt.ts';
 import { type Companies, createCompanies } from './companies.ts';
+import { type ErasedMessages, openErasedMessages } from './erased-messages.ts';
 import { type DispatcherConfig } from './config.ts';
 import { createDefer, createMoveToSlowLane } from './defer.ts';
 import { type Isolation, startIsolation } from './start-isolation.ts';
@@ -58,15 +61,16 @@ import { createSender } from './sending/sender.ts';
 import {
   type AnnounceAttempt,
   createErasePayloads,
+  createPublishDisabling,
   createRecordAttempts,
   createSettleDelivery,
   createSettleResend,
 } from './settle.ts';
 import { createTraceAttempts } from './trace-attempts.ts';
 import {
+  changedSourceOf,
   createSigningKeyLoader,
   createWebhookLoader,
-  type LoadWebhook,
   SIGNER_CACHE_BYTES,
 } from './webhooks.ts';
 
@@ -94,7 +98,8 @@ export async function startDispatcher(given: Context): Promise<void> {
   const consumptions: Consumption[] = [];
   const base = await connect(given, consumptions);
   const companies = await startCompanies(base);
-  const isolation = startIsolation(base, companies);
+  const isolation = startIsolation(base);
+  const erased = await startErasedMessages(base, isolation);
   const leases = startLeases(base);
   const traces = spans && createTraceAttempts(spans, systemClockMs);
   const takeOver = createTakeOver({
@@ -103,13 +108,15 @@ export async function startDispatcher(given: Context): Promise<void> {
       leases.announceAll();
     },
     takeOverAttempts: () => wait(ANNOUNCED_WITHIN_MS),
-    attempt: createAttempt(base, { isolation, leases, companies, traces }),
+    attempt: createAttempt(base, { isolation, leases, companies, erased, traces }),
     messageCreatedTopic: base.kafka.topics.messageCreated,
     reading: startReportingReading(base),
   });
   consumptions.push(...(await consume(base, isolation, takeOver)));
   watchDependencies(base.registry, base.isUp);
 }
+
+const FOLLOWED = ['companies', 'apps', 'webhooks', 'signingKeys', 'requestedErasures'] as const;
 
 /** Connects to the stores and Kafka. The ops server reports the state of the consumptions from then on. */
 async function connect(given: Context, consumptions: readonly Consumption[]): Promise<Base> {
@@ -138,7 +145,7 @@ async function connect(given: Context, consumptions: readonly Consumption[]): Pr
     ...proven,
     kafka,
     db,
-    changes: followChanges(context, connection, ['companies', 'webhooks', 'signingKeys']),
+    changes: followChanges(context, connection, FOLLOWED),
     redis,
     budgets: createMemoryBudgets(registry),
     metrics: createDispatcherMetrics(registry),
@@ -157,7 +164,7 @@ async function startCompanies(base: Base): Promise<Companies> {
   const life = createCompanyLife(db);
   const suspended = await keepTrying('read the suspended companies', life.listSuspended);
   const areChangesFollowed = changes.isCurrent;
-  const deps = { life, suspended, areChangesFollowed, keepTrying, nowMs: systemClockMs, logger };
+  const deps = { life, suspended, areChangesFollowed, keepTrying, logger };
   const companies = createCompanies(deps);
   changes.listen(({ collection }) => {
     if (collection === 'companies') companies.forget();
@@ -165,6 +172,28 @@ async function startCompanies(base: Base): Promise<Companies> {
   companies.start();
   lifecycle.onStop('suspended companies', companies.stop);
   return companies;
+}
+
+/** Resolves when the messages are known of which nothing may be sent. */
+async function startErasedMessages(
+  base: Base,
+  { forgetPayload }: Pick<Isolation, 'forgetPayload'>,
+): Promise<ErasedMessages> {
+  const { db, changes, lifecycle } = base;
+  const erased = await openErasedMessages({
+    ...base,
+    erasures: createRequestedErasures(db),
+    forgetPayload,
+    areChangesFollowed: changes.isCurrent,
+  });
+  changes.listen(({ collection, id, isRemoved }) => {
+    if (collection !== 'requestedErasures') return;
+    if (isRemoved) erased.remove(id);
+    else erased.add(id);
+  }, erased.refresh);
+  erased.start();
+  lifecycle.onStop('erased messages', erased.stop);
+  return erased;
 }
 
 const LEASES_EVERY_MS = 50;
@@ -194,19 +223,20 @@ interface AttemptParts {
   isolation: Isolation;
   leases: AttemptLeases;
   companies: Companies;
+  erased: ErasedMessages;
   /** Null when nothing is traced. */
   traces: ReturnType<typeof createTraceAttempts> | null;
 }
 
 function createAttempt(base: Base, parts: AttemptParts): ConsumeOptions['handle'] {
   const { config, lifecycle, registry, kafka, records, keepTrying, metrics, budgets } = base;
-  const { isolation, leases, companies, traces } = parts;
+  const { isolation, leases, companies, erased, traces } = parts;
   const { topics } = kafka;
   const announce = startAnnouncing(base);
-  const loadWebhook = createLoader(base);
+  const webhooks = createLoader(base, erased);
   const sending = { metrics: metrics.sender, budgets, logger: base.logger };
-  const { send, tokens, connections, stop } = createSender(config, sending);
-  watchConnections(registry, connections);
+  const { send, tokens, shown, stop } = createSender(config, sending);
+  watchConnections(registry, shown);
   lifecycle.onStop('sender', stop);
   const { settle, erasePayloads } = createSettle(base, announce);
   return createAttemptDelivery({
@@ -214,12 +244,16 @@ function createAttempt(base: Base, parts: AttemptParts): ConsumeOptions['handle'
     slowLaneTopic: topics.slowLane,
     memory: isolation.memory,
     doubleSends: createGuard(base, leases),
-    loadWebhook,
+    loadWebhook: webhooks.load,
+    disableWebhook: webhooks.disable,
+    isCompanySuspended: companies.isSuspended,
     isCompanyRemoved: companies.isRemoved,
+    isErased: erased.has,
     queues: isolation.queues,
     tokens,
     send: traces ? traces.send(send) : send,
     proxyRetryMs: config.CIRCUIT_RESET_MS,
+    schedule: config.RETRY_DELAYS,
     settle: {
       delivery: traces ? traces.settle(settle.delivery) : settle.delivery,
       resend: traces ? traces.settle(settle.resend) : settle.resend,
@@ -263,11 +297,14 @@ function startAnnouncing({ config, redis, logger, lifecycle }: Base): AnnounceAt
 }
 
 /** The caches of webhooks and signing keys forget what has changed: at once by announcements of gateways in Redis. */
-function createLoader(base: Base): LoadWebhook {
-  const { config, logger, lifecycle, registry, keepTrying, db, changes, budgets } = base;
+function createLoader(
+  base: Base,
+  erased: Pick<ErasedMessages, 'add'>,
+): ReturnType<typeof createWebhookLoader> {
+  const { config, registry, db, changes, budgets } = base;
   const vault = createVault(config.ENCRYPTION_KEYS);
   const cacheBytes = memoryShare('dispatcher', 'webhook_cache', config.MEMORY_MIB);
-  const common = { keepTrying, logger, areChangesFollowed: changes.isCurrent };
+  const common = { ...base, areChangesFollowed: changes.isCurrent };
   const signers = createSigningKeyLoader({
     ...common,
     signingKeys: createSigningKeyStore(db, vault),
@@ -276,6 +313,10 @@ function createLoader(base: Base): LoadWebhook {
   const loader = createWebhookLoader({
     ...common,
     webhooks: createWebhookStore(db, vault),
+    publishDisabling: createPublishDisabling({
+      ...base,
+      failedTopic: base.kafka.topics.deliveryFailed,
+    }),
     loadSigner: signers.load,
     cacheBytes,
   });
@@ -290,24 +331,35 @@ function createLoader(base: Base): LoadWebhook {
     signers.cache.forget(id);
   };
   changes.listen(
-    ({ id, companyId }) => {
-      forget(id);
-      if (companyId !== null) signers.cache.forget(companyId);
+    (change) => {
+      const source = changedSourceOf(change);
+      if (source !== null) forget(source);
+      if (change.companyId !== null) signers.cache.forget(change.companyId);
     },
     () => {
       signers.cache.forgetAll();
       loader.cache.forgetAll();
     },
   );
+  hearInvalidations(base, (id) => {
+    if (isId('msg', id)) erased.add(id);
+    else forget(id);
+  });
+  return loader;
+}
+
+function hearInvalidations(
+  { config, logger, lifecycle }: Base,
+  onInvalid: (id: string) => void,
+): void {
   // A connection of its own, because a subscribed connection can do nothing else.
   const subscriber = connectRedis(redisAccessOf(config), logger);
   lifecycle.onStop('redis subscriber', () => {
     subscriber.disconnect();
   });
   listenForInvalidations(subscriber, config.REDIS_PREFIX, ({ id }) => {
-    forget(id);
+    onInvalid(id);
   });
-  return loader.load;
 }
 
 function createSettle(

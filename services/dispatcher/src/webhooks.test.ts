@@ -1,14 +1,19 @@
 import { beforeEach, describe, expect, it } from '@jest/globals';
+import { type Hold, holdSourceOf } from '@posthorn/domain/waiting.ts';
 import { keyPairSignerOf } from '@posthorn/domain/request/signature.ts';
 import type { FoundSigningKeys } from '@posthorn/platform/mongo/companies/signing-keys.ts';
 import type { FoundWebhook, UnopenedWebhook } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
 import { SealedValueError } from '@posthorn/platform/security/vault.ts';
+import { sampleDue } from '../../../test/support/samples/sample-record.ts';
 import { sampleSigningKey } from '../../../test/support/samples/sample-signing-key.ts';
 import { openedWebhook } from '../../../test/support/samples/sample-webhook.ts';
 import { keepTrying } from '../../../test/support/time/keep-trying.ts';
+import { abortedAttempt } from './attempt.ts';
 import {
+  changedSourceOf,
   createSigningKeyLoader,
   createWebhookLoader,
+  type DisablingAttempt,
   type LoadSigner,
   type SigningKeyLoader,
 } from './webhooks.ts';
@@ -22,7 +27,10 @@ describe('load webhook', () => {
     companyId: 'comp_a',
     appId: 'app_1',
     disabled: false,
+    cancelBeforeMs: null,
     eventTypes: [],
+    held: null,
+    maxAttempts: null,
     problem,
   };
 
@@ -37,26 +45,36 @@ describe('load webhook', () => {
 
   let asked: string[][] = [];
   let logged: unknown[][] = [];
+  let holds = new Map<string, Hold>();
+  let disabled: DisablingAttempt[] = [];
+  let publishing: () => Promise<void>;
 
   beforeEach(() => {
-    [asked, logged] = [[], []];
+    [asked, logged, disabled] = [[], [], []];
+    holds = new Map();
+    publishing = () => Promise.resolve();
   });
 
   function loaderOf(
     stored: FoundWebhook[],
     loadSigner: LoadSigner = () => Promise.resolve({ kind: 'unopened', problem }),
   ) {
-    const logger = { error: (...line: unknown[]) => void logged.push(line) };
+    const log = (...line: unknown[]) => void logged.push(line);
+    const logger = { error: log, warn: log };
     const findMany = (ids: readonly string[]) => {
       asked.push([...ids]);
       return Promise.resolve(stored.filter(({ id }) => ids.includes(id)));
     };
     return createWebhookLoader({
-      webhooks: { findMany },
+      webhooks: { findMany, holdsOfApps: () => Promise.resolve(holds) },
       loadSigner,
       logger,
       cacheBytes: 1_000_000,
       keepTrying,
+      publishDisabling(made) {
+        disabled.push(made);
+        return publishing();
+      },
       areChangesFollowed: () => false,
     });
   }
@@ -74,8 +92,8 @@ describe('load webhook', () => {
       const loader = loaderOf([good, bad]);
       const [found, unopened] = await Promise.all([loader.load(good.id), loader.load(bad.id)]);
       expect(found).toMatchObject({ webhook: good });
-      expect(unopened).toBe(bad);
-      expect(await loader.load(bad.id)).toBe(bad);
+      expect(unopened).toEqual({ ...bad, appHeld: null });
+      expect(await loader.load(bad.id)).toBe(unopened);
       const reason = 'secret of wh_2 was changed or moved';
       expect(logged).toEqual([
         [
@@ -83,6 +101,26 @@ describe('load webhook', () => {
           'webhook cannot be opened',
         ],
       ]);
+    });
+
+    it('reads the hold of its app with it, and again when that has changed', async () => {
+      const hold = { sinceMs: 1, untilMs: null, reason: null, by: 'key_1' };
+      const loader = loaderOf([good]);
+      expect(await loader.load(good.id)).toMatchObject({ appHeld: null });
+      holds.set('app_1', hold);
+      expect(await loader.load(good.id)).toMatchObject({ appHeld: null });
+      loader.cache.forget(holdSourceOf('app_1'));
+      expect(await loader.load(good.id)).toMatchObject({ appHeld: hold });
+    });
+
+    it('keeps the webhooks of an app when something else of it than its hold has changed', () => {
+      const app = { collection: 'apps', id: 'app_1' };
+      expect(changedSourceOf({ ...app, fields: ['name', 'metadata', 'updatedAt'] })).toBeNull();
+      for (const fields of [['updatedAt', 'held'], ['held.untilMs'], null]) {
+        expect(changedSourceOf({ ...app, fields })).toBe(holdSourceOf('app_1'));
+      }
+      const changed = { collection: 'webhooks', id: good.id, fields: ['name'] };
+      expect(changedSourceOf(changed)).toBe(good.id);
     });
 
     it('reads such a webhook again after it was told to forget it', async () => {
@@ -108,9 +146,60 @@ describe('load webhook', () => {
 
     it('returns such a webhook as one that cannot be opened while those keys cannot', async () => {
       const loader = loaderOf([asymmetric]);
-      const { id, companyId, appId, disabled, eventTypes } = asymmetric;
-      const expected = { kind: 'unopened', id, companyId, appId, disabled, eventTypes, problem };
+      const { id, companyId, appId, cancelBeforeMs, eventTypes, maxAttempts, held } = asymmetric;
+      const state = { id, companyId, appId, cancelBeforeMs, eventTypes, maxAttempts, held };
+      const stops = { disabled: asymmetric.disabled, appHeld: null };
+      const expected = { kind: 'unopened', ...state, ...stops, problem };
       expect(await loader.load(id)).toEqual(expected);
+    });
+  });
+
+  describe('a webhook that its endpoint disables', () => {
+    const isDisabled = async (
+      loader: ReturnType<typeof loaderOf>,
+    ): Promise<boolean | undefined> => {
+      const found = await loader.load(good.id);
+      return found?.kind === 'opened' ? found.webhook.disabled : undefined;
+    };
+
+    const due = sampleDue();
+    const attempt = abortedAttempt(due, 1);
+    const gone = { due, attempt, webhook: good, reason: 'gone' } as const;
+
+    it('is disabled from that moment on, also for a load that began before', async () => {
+      const loader = loaderOf([good]);
+      publishing = () => new Promise(() => undefined);
+      const before = isDisabled(loader);
+      void loader.disable(gone);
+      expect([await before, await isDisabled(loader)]).toEqual([true, true]);
+    });
+
+    it('is published once for all attempts that were under way', async () => {
+      const loader = loaderOf([good]);
+      await Promise.all([loader.disable(gone), loader.disable(gone)]);
+      expect(disabled).toEqual([gone]);
+    });
+
+    it('is enabled again by a change of the client', async () => {
+      const stored: FoundWebhook[] = [good];
+      const loader = loaderOf(stored);
+      await loader.disable(gone);
+      expect(await isDisabled(loader)).toBe(true);
+      const webhook = { ...good, updatedAtMs: good.updatedAtMs + 1 };
+      stored[0] = webhook;
+      loader.cache.forget(good.id);
+      expect(await isDisabled(loader)).toBe(false);
+      await loader.disable({ ...gone, webhook });
+      expect(await isDisabled(loader)).toBe(true);
+    });
+
+    it('is published by the next attempt when the process could not publish it', async () => {
+      const loader = loaderOf([good]);
+      publishing = () => Promise.reject(new Error('stopped'));
+      await expect(loader.disable(gone)).rejects.toThrow('stopped');
+      publishing = () => Promise.resolve();
+      await loader.disable(gone);
+      expect(disabled).toHaveLength(2);
     });
   });
 });

@@ -1,9 +1,12 @@
-import { cancelReasonOf } from '@posthorn/domain/delivery/when-cancelled.ts';
-import type { CancelReason, DeliveryRef } from '@posthorn/domain/delivery/delivery.ts';
+import { cancelReasonOf, type WebhookStops } from '@posthorn/domain/delivery/when-cancelled.ts';
+import type { Attempt, CancelReason } from '@posthorn/domain/delivery/delivery.ts';
+import { type Hold, holdSourceOf, isHolding } from '@posthorn/domain/waiting.ts';
+import type { DueAttempt } from '@posthorn/domain/records/records.ts';
 import { type Signer, signerOf } from '@posthorn/domain/request/delivery-headers.ts';
 import { type KeyPairSigner, keyPairSignerOf } from '@posthorn/domain/request/signature.ts';
 import {
   charsOf,
+  type DisabledReason,
   type EndpointTls,
   isSignedByCompany,
   type Webhook,
@@ -19,6 +22,7 @@ import {
   noSigningKeys,
   type SigningKeyStore,
 } from '@posthorn/platform/mongo/companies/signing-keys.ts';
+import { type Change, mayHaveChanged } from '@posthorn/platform/mongo/follow-changes.ts';
 import type {
   FoundWebhook as StoredWebhook,
   UnopenedWebhook,
@@ -43,16 +47,35 @@ export interface LoadedWebhook {
   path: string;
   /** Null for the defaults. */
   tls: IdentifiedTls | null;
+  /** The hold of its app; null without one. */
+  appHeld: Hold | null;
 }
 
 /** A stored webhook, whether or not all that signs its deliveries could be opened. */
-type FoundWebhook = LoadedWebhook | UnopenedWebhook;
+type FoundWebhook = LoadedWebhook | (UnopenedWebhook & Pick<LoadedWebhook, 'appHeld'>);
 
 /** Resolves with null when the webhook was deleted. */
 export type LoadWebhook = (webhookId: string) => Promise<FoundWebhook | null>;
 
+/** An attempt whose response disables its webhook. */
+export interface DisablingAttempt {
+  due: DueAttempt;
+  attempt: Attempt;
+  /** The webhook as it was for the attempt. */
+  webhook: Webhook;
+  reason: Extract<DisabledReason, 'gone' | 'control_header'>;
+}
+
+/**
+ * Disables the webhook of an attempt. From the call on, this process sends nothing further to it until a client changes
+ * it. Resolves when Kafka has the record by which the retry service disables it for all: a dispatcher, which strangers
+ * answer, has no right to change webhooks.
+ */
+export type DisableByEndpoint = (made: DisablingAttempt) => Promise<void>;
+
 interface WebhookLoader {
   load: LoadWebhook;
+  disable: DisableByEndpoint;
   /** Forgets a webhook by its id. Its size is in bytes. */
   cache: ForgettingCache;
 }
@@ -60,14 +83,16 @@ interface WebhookLoader {
 /** How long webhooks and signing keys are cached while changes are not followed (docs/decisions/0003-caches.md). */
 const CACHED_MS = 2_000;
 const READS = { maxItems: 500, lingerMs: 1, maxInFlight: 2 };
-/** Size of an entry without its texts: objects, keys, the signer. */
-const ENTRY_BYTES = 1_536;
+/** Size of an entry without its texts: objects, keys, the signer, its place among those of its app. */
+const ENTRY_BYTES = 1_664;
 
 interface WebhookLoaderDeps {
-  webhooks: Pick<WebhookStore, 'findMany'>;
+  webhooks: Pick<WebhookStore, 'findMany' | 'holdsOfApps'>;
+  /** Publishes the record for the retry service. */
+  publishDisabling: (made: DisablingAttempt) => Promise<void>;
   /** For webhooks that the keys of their company sign. */
   loadSigner: LoadSigner;
-  logger: Pick<Logger, 'error'>;
+  logger: Pick<Logger, 'error' | 'warn'>;
   /** The size that the cache may have. */
   cacheBytes: number;
   keepTrying: KeepTrying;
@@ -75,19 +100,21 @@ interface WebhookLoaderDeps {
   areChangesFollowed: () => boolean;
 }
 
-export function createWebhookLoader({
-  webhooks,
-  loadSigner,
-  logger,
-  cacheBytes,
-  keepTrying,
-  areChangesFollowed,
-}: WebhookLoaderDeps): WebhookLoader {
-  const batch = createBatcher<string, StoredWebhook | undefined>({
+export function createWebhookLoader(deps: WebhookLoaderDeps): WebhookLoader {
+  const { webhooks, loadSigner, logger, cacheBytes, keepTrying, areChangesFollowed } = deps;
+  const batch = createBatcher<string, HoldableWebhook | undefined>({
     ...READS,
     run: async (ids) => {
-      const found = await keepTrying('load webhooks', () => webhooks.findMany([...new Set(ids)]));
-      const byId = new Map(found.map((webhook) => [webhook.id, webhook]));
+      const found = await keepTrying('load webhooks', async () => {
+        const stored = await webhooks.findMany([...new Set(ids)]);
+        const appIds = new Set(stored.flatMap(({ appId }) => appId ?? []));
+        const holds = appIds.size > 0 ? await webhooks.holdsOfApps([...appIds]) : NO_HOLDS;
+        return stored.map((webhook) => ({
+          webhook,
+          appHeld: holds.get(webhook.appId ?? '') ?? null,
+        }));
+      });
+      const byId = new Map(found.map((each) => [each.webhook.id, each]));
       return ids.map((id) => byId.get(id));
     },
   });
@@ -96,22 +123,81 @@ export function createWebhookLoader({
     sizeOf: bytesOf,
     ttlMs: CACHED_MS,
     isFollowed: areChangesFollowed,
+    sourcesOf: holdsOf,
   });
   const read = async (id: string): Promise<CachedWebhook | null> => {
-    const webhook = await batch.add(id);
-    if (!webhook) return null;
-    if (webhook.kind === 'opened') return prepare(webhook);
+    const found = await batch.add(id);
+    if (!found) return null;
+    const { webhook, appHeld } = found;
+    if (webhook.kind === 'opened') return prepare(webhook, appHeld);
     const { companyId, problem } = webhook;
     const { keyId, message: reason } = problem;
     logger.error({ webhookId: id, companyId, keyId, reason }, 'webhook cannot be opened');
-    return webhook;
+    return { ...webhook, appHeld };
   };
+  const byEndpoint = createDisabledByEndpoint(deps);
   return {
     async load(id) {
       const cached = await cache.get(id, () => read(id));
-      return cached?.kind === 'signed_by_company' ? withSigner(loadSigner, cached) : cached;
+      const found =
+        cached?.kind === 'signed_by_company' ? await withSigner(loadSigner, cached) : cached;
+      return byEndpoint.isEmpty() ? found : byEndpoint.applyTo(found);
     },
+    disable: byEndpoint.disable,
     cache,
+  };
+}
+
+/** Most webhooks whose versions are remembered: at 300 bytes, 3 MB. The retry service has long disabled earlier ones. */
+const MAX_DISABLED = 10_000;
+
+/** A version of a webhook that its endpoint has disabled, and its record. */
+interface DisabledVersion {
+  atMs: number;
+  published: Promise<void>;
+}
+
+/**
+ * The webhooks that their endpoints have disabled. The cached webhook is enabled until the retry service has disabled the
+ * stored one and that is noticed; meanwhile other attempts to the same endpoint get their slots.
+ */
+function createDisabledByEndpoint({
+  publishDisabling,
+  logger,
+}: Pick<WebhookLoaderDeps, 'publishDisabling' | 'logger'>) {
+  const disabled = new Map<string, DisabledVersion>();
+  const disable: DisableByEndpoint = async (made) => {
+    const { id, companyId, updatedAtMs: atMs } = made.webhook;
+    const known = disabled.get(id);
+    // The attempts that were under way together get the same answer.
+    if (known && known.atMs >= atMs) return known.published;
+    const published = publishDisabling(made);
+    if (disabled.size >= MAX_DISABLED) disabled.clear();
+    disabled.set(id, { atMs, published });
+    try {
+      await published;
+    } catch (error) {
+      disabled.delete(id);
+      throw error;
+    }
+    const { reason } = made;
+    logger.warn({ companyId, webhookId: id, reason }, 'webhook disabled by its endpoint');
+  };
+  return {
+    disable,
+    isEmpty: () => disabled.size === 0,
+    /** Returns the webhook as its endpoint wants it, unless a client has changed it since. */
+    applyTo(found: FoundWebhook | null): FoundWebhook | null {
+      if (found?.kind !== 'opened') return found;
+      const { webhook } = found;
+      const version = disabled.get(webhook.id);
+      if (!version) return found;
+      if (webhook.updatedAtMs <= version.atMs) {
+        return { ...found, webhook: { ...webhook, disabled: true } };
+      }
+      disabled.delete(webhook.id);
+      return found;
+    },
   };
 }
 
@@ -119,16 +205,40 @@ export function createWebhookLoader({
 type CachedWebhook =
   FoundWebhook | (Omit<LoadedWebhook, 'kind' | 'signer'> & { kind: 'signed_by_company' });
 
+/** A stored webhook with the hold of its app. */
+interface HoldableWebhook extends Pick<LoadedWebhook, 'appHeld'> {
+  webhook: StoredWebhook;
+}
+
+const NO_HOLDS: ReadonlyMap<string, Hold> = new Map();
+
+function holdsOf(cached: CachedWebhook): string[] {
+  const { appId } = cached.kind === 'unopened' ? cached : cached.webhook;
+  return appId === null ? [] : [holdSourceOf(appId)];
+}
+
+/**
+ * Returns what the caches forget after a change; null for nothing. Of an app only its hold is cached, with each of its
+ * webhooks, which may be 10,000.
+ */
+export function changedSourceOf(
+  change: Pick<Change, 'collection' | 'id' | 'fields'>,
+): string | null {
+  const { collection, id } = change;
+  if (collection !== 'apps') return id;
+  return mayHaveChanged(change, 'held') ? holdSourceOf(id) : null;
+}
+
 function bytesOf(cached: CachedWebhook): number {
   if (cached.kind === 'unopened') return ENTRY_BYTES;
   // Origin and path repeat the URL.
   return ENTRY_BYTES + cached.webhook.url.length + charsOf(cached.webhook);
 }
 
-function prepare(webhook: Webhook): CachedWebhook {
+function prepare(webhook: Webhook, appHeld: Hold | null): CachedWebhook {
   const { origin, pathname, search } = new URL(webhook.url);
   const tls = webhook.tls && identified(webhook.tls);
-  const prepared = { webhook, origin, path: pathname + search, tls };
+  const prepared = { webhook, origin, path: pathname + search, tls, appHeld };
   return isSignedByCompany(webhook.authMethod)
     ? { kind: 'signed_by_company', ...prepared }
     : { kind: 'opened', ...prepared, signer: signerOf(webhook) };
@@ -137,13 +247,15 @@ function prepare(webhook: Webhook): CachedWebhook {
 /** A webhook whose company has no usable keys counts as one that cannot be opened: nothing is sent unsigned. */
 async function withSigner(
   loadSigner: LoadSigner,
-  { webhook, origin, path, tls }: Omit<LoadedWebhook, 'kind' | 'signer'>,
+  { webhook, origin, path, tls, appHeld }: Omit<LoadedWebhook, 'kind' | 'signer'>,
 ): Promise<FoundWebhook> {
-  const { id, companyId, appId, disabled, eventTypes } = webhook;
-  const found = await loadSigner(companyId);
-  return found.kind === 'opened'
-    ? { kind: 'opened', webhook, origin, path, tls, signer: found.signer }
-    : { kind: 'unopened', id, companyId, appId, disabled, eventTypes, problem: found.problem };
+  const found = await loadSigner(webhook.companyId);
+  if (found.kind === 'opened') {
+    return { kind: 'opened', webhook, origin, path, tls, appHeld, signer: found.signer };
+  }
+  const { id, companyId, appId, disabled, cancelBeforeMs, eventTypes, maxAttempts, held } = webhook;
+  const stops = { disabled, cancelBeforeMs, maxAttempts, held, appHeld };
+  return { kind: 'unopened', id, companyId, appId, eventTypes, ...stops, problem: found.problem };
 }
 
 function identified(tls: EndpointTls): IdentifiedTls {
@@ -216,38 +328,60 @@ export function createSigningKeyLoader(deps: SigningKeyLoaderDeps): SigningKeyLo
 export type Target =
   | { kind: 'send'; to: LoadedWebhook }
   | { kind: 'cancel'; reason: CancelReason }
+  /** The webhook or its app is on hold, or the company is suspended. */
+  | { kind: 'wait' }
   /**
    * The stored secrets cannot be opened, and nothing is sent that cannot be signed. The attempt fails,
    * and the schedule leaves time to mend it.
    */
-  | { kind: 'abort'; appId: string | null }
+  | { kind: 'abort'; appId: string | null; maxAttempts: number | null }
   /** The webhook belongs to another company than the record says. */
   | { kind: 'company_mismatch' };
 
+type Addressed = Pick<DueAttempt, 'webhookId' | 'companyId' | 'createdAtMs' | 'trigger'>;
+
+export interface TargetDeps {
+  loadWebhook: LoadWebhook;
+  /** Whether the company is suspended, or is being removed. */
+  isCompanySuspended: (companyId: string) => boolean;
+  nowMs: () => number;
+}
+
+const WAIT: Target = { kind: 'wait' };
+
 export async function findTarget(
-  load: LoadWebhook,
-  { webhookId, companyId }: Pick<DeliveryRef, 'webhookId' | 'companyId'>,
+  { loadWebhook, isCompanySuspended, nowMs }: TargetDeps,
+  due: Addressed,
 ): Promise<Target> {
-  const found = await load(webhookId);
+  const { webhookId, companyId, trigger } = due;
+  const found = await loadWebhook(webhookId);
   if (found && companyOf(found) !== companyId) return { kind: 'company_mismatch' };
-  const reason = cancelReasonOf(stateOf(found));
+  const reason = cancelReasonOf(stateOf(found), due);
   if (reason) return { kind: 'cancel', reason };
+  if (isCompanySuspended(companyId)) return WAIT;
+  // A person sends a test to find out whether the endpoint is back.
+  if (trigger !== 'test' && isHeld(found, nowMs())) return WAIT;
   if (found?.kind === 'opened') return { kind: 'send', to: found };
-  return { kind: 'abort', appId: found?.appId ?? null };
+  return { kind: 'abort', appId: found?.appId ?? null, maxAttempts: found?.maxAttempts ?? null };
+}
+
+function isHeld(found: FoundWebhook | null, nowMs: number): boolean {
+  if (isHolding(found?.appHeld ?? null, nowMs)) return true;
+  return isHolding(stateOf(found)?.held ?? null, nowMs);
 }
 
 /** Null while deliveries to the webhook are attempted. */
 export async function findCancelReason(
   load: LoadWebhook,
-  webhookId: string,
+  due: Addressed,
 ): Promise<CancelReason | null> {
-  return cancelReasonOf(stateOf(await load(webhookId)));
+  return cancelReasonOf(stateOf(await load(due.webhookId)), due);
 }
 
 function companyOf(found: FoundWebhook): string {
   return found.kind === 'opened' ? found.webhook.companyId : found.companyId;
 }
 
-function stateOf(found: FoundWebhook | null): { disabled: boolean } | null {
+function stateOf(found: FoundWebhook | null): (WebhookStops & Pick<Webhook, 'held'>) | null {
   return found?.kind === 'opened' ? found.webhook : found;
 }

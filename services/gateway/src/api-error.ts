@@ -1,3 +1,7 @@
+import { isOutage } from '@posthorn/platform/async/keep-trying.ts';
+import { asStoreError } from '@posthorn/platform/mongo/connect.ts';
+import { StoreUnavailableError } from '@posthorn/platform/service/errors.ts';
+import mongoose from 'mongoose';
 import { ERROR_CODES, type ErrorCode } from './error-codes.ts';
 
 /** One problem of a request. `path` is '' for the request as a whole. */
@@ -58,7 +62,7 @@ export class ApiError extends Error {
 }
 
 /** A body has room for 28,000 unknown keys. Reporting them all would make a response of 2 MB. */
-const MAX_PROBLEMS = 100;
+export const MAX_PROBLEMS = 100;
 
 export const invalidRequest = (problems: Problem[]): ApiError =>
   new ApiError('invalid_request', describe(problems), {
@@ -105,6 +109,29 @@ export const keyRunning = (): ApiError =>
 
 /** The company, or the address of a client that is not known yet, holds as much memory as it may. */
 export const overloaded = (): ApiError => cannotBeStored('share_full', true);
+
+/** Returns anything that was thrown as the failure that its client learns of. */
+export function toApiError(error: unknown): ApiError {
+  if (error instanceof ApiError) return error;
+  if (asStoreError(error) instanceof StoreUnavailableError)
+    return unavailable('mongodb_unavailable');
+  return new ApiError('internal_error');
+}
+
+/** True when the same request may succeed later without a change, as for the client, which sends it again by itself. */
+export function isTemporary(error: unknown): boolean {
+  const { status, code } = toApiError(error);
+  return status >= 500 || status === 429 || code === 'idempotency_key_running';
+}
+
+/**
+ * True for a fault of ours: the same request fails in the same way, as far as anybody knows. What MongoDB reports about
+ * itself is none, such as a login that was changed or a full disk.
+ */
+export function isFault(error: unknown): boolean {
+  if (error instanceof mongoose.mongo.MongoError && isOutage(error)) return false;
+  return toApiError(error).code === 'internal_error';
+}
 
 function describe(problems: Problem[]): string {
   const first = problems[0];

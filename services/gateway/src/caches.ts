@@ -40,6 +40,8 @@ export interface Caches {
   onInvalidation: (forget: (id: string) => void) => void;
   /** Lets a cache forget what changes: at once what is announced, within a second whatever is changed. */
   add: (name: string, cache: ForgettingCache) => void;
+  /** Calls `listen` when a company has changed, within a second while changes are followed. */
+  onCompanyChange: (listen: () => void) => void;
   /** Returns true while every change of a company, key, app and webhook is known within a second. */
   areChangesFollowed: () => boolean;
 }
@@ -79,6 +81,14 @@ export function openCaches(
         () => {
           cache.forgetAll();
         },
+      );
+    },
+    onCompanyChange(listen) {
+      changes.listen(
+        ({ collection }) => {
+          if (collection === 'companies') listen();
+        },
+        () => undefined,
       );
     },
     areChangesFollowed: changes.isCurrent,

@@ -54,6 +54,7 @@ export const gatewayConfig = z.object({
     .describe(
       'How long a message waits for others at most, to be stored and published with them, when several are expected in that time',
     ),
+  ...settings.ingest,
   ...settings.publicUrl,
   SOURCE_IPS: sourceIps
     .optional()

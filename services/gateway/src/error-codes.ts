@@ -139,7 +139,7 @@ export const WITH_BODY = {
   },
   body_too_large: {
     status: 413,
-    when: 'the body has more than 262,144 bytes',
+    when: 'the body has more than 262,144 bytes, or more than 1,048,576 of a batch',
     message: 'The body is larger than 262144 bytes.',
   },
   unsupported_media_type: {
@@ -169,6 +169,11 @@ const SOMEWHERE = {
     status: 409,
     when: 'the delivery has no final state yet',
     message: 'The delivery is pending; it is retried automatically.',
+  },
+  delivery_final: {
+    status: 409,
+    when: 'the delivery has ended, so that nothing of it can be cancelled',
+    message: 'The delivery has ended.',
   },
   quota_exceeded: {
     status: 409,
@@ -203,8 +208,8 @@ const SOMEWHERE = {
   },
   payload_erased: {
     status: 409,
-    when: 'the payload of the message was erased, because its app stores payloads until they are delivered',
-    message: 'The payload was erased once it was delivered.',
+    when: 'the payload of the message was erased, by a request or because its app stores payloads until they are delivered',
+    message: 'The payload of the message was erased.',
   },
   idempotency_key_running: {
     status: 409,

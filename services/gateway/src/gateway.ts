@@ -4,8 +4,10 @@ import type { AuditStore } from '@posthorn/platform/mongo/companies/audit-log.ts
 import type { CompanyStore } from '@posthorn/platform/mongo/companies/companies.ts';
 import type { LinkStore } from '@posthorn/platform/mongo/companies/links.ts';
 import type { Database } from '@posthorn/platform/mongo/days/days.ts';
+import type { DeliveryStore } from '@posthorn/platform/mongo/messages/deliveries.ts';
 import type { DeliveryQueries } from '@posthorn/platform/mongo/messages/delivery-queries.ts';
 import type { MessageQueries } from '@posthorn/platform/mongo/messages/message-queries.ts';
+import type { RequestedErasures } from '@posthorn/platform/mongo/messages/requested-erasures.ts';
 import type { ResendStore } from '@posthorn/platform/mongo/webhooks/resends.ts';
 import type { StatsQueries } from '@posthorn/platform/mongo/messages/stats-queries.ts';
 import type { WebhookStore } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
@@ -13,10 +15,11 @@ import type { EndpointFlows } from '@posthorn/platform/redis/endpoint-flows.ts';
 import type { Invalidate } from '@posthorn/platform/redis/invalidations.ts';
 import type { OpenCircuits } from '@posthorn/platform/redis/open-circuits.ts';
 import type { Logger } from '@posthorn/platform/service/logger.ts';
-import type { AcceptMessage } from './accept/accept-message.ts';
-import type { IdempotentAccept } from './accept/idempotency.ts';
+import type { AcceptMessages } from './accept/accept-message.ts';
+import type { IdempotentAccept, KeyedAccept } from './accept/idempotency.ts';
 import type { ConcurrencyBounds } from './history/health.ts';
 import type { ReadWebhookOutlines } from './history/webhook-outlines.ts';
+import type { IngestLag } from './history/overview.ts';
 import type { ApiKeys } from './keys/api-keys.ts';
 import type { PortalSettingsStore } from './keys/portal-settings.ts';
 import type { Apps } from './projects/apps.ts';
@@ -25,6 +28,7 @@ import type { Quotas } from './projects/quotas.ts';
 import type { RemoveTree } from './projects/remove-tree.ts';
 import type { Uids } from './projects/uids.ts';
 import type { StartResend } from './resend/start-resend.ts';
+import type { Holds } from './waiting/holds.ts';
 import type { CompanyKeys, FindPublicKeys } from './webhooks/signing-keys.ts';
 import type { ChangeWebhook } from './webhooks/webhooks.ts';
 
@@ -48,6 +52,8 @@ export interface Gateway {
   auditEvents: AuditStore;
   companies: CompanyStore;
   deliveries: DeliveryQueries;
+  deliveryStore: DeliveryStore;
+  erasures: RequestedErasures;
   links: LinkStore;
   messages: MessageQueries;
   portalSettings: PortalSettingsStore;
@@ -70,9 +76,11 @@ export interface Gateway {
   findPublicKeys: FindPublicKeys;
   changeWebhook: ChangeWebhook;
   remove: RemoveTree;
-  accept: AcceptMessage['accept'];
+  acceptMany: KeyedAccept['acceptMany'];
   /** Returns false when a message of this length would be refused; then no work is done for it. */
-  hasRoomToAccept: AcceptMessage['hasRoom'];
+  hasRoomToAccept: AcceptMessages['hasRoom'];
   acceptIdempotent: IdempotentAccept;
   startResend: StartResend;
+  holds: Holds;
+  ingestLag: IngestLag;
 }

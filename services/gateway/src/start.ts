@@ -30,7 +30,9 @@ import { createLeaseStore } from '@posthorn/platform/mongo/leases.ts';
 import { createDeliveryStore } from '@posthorn/platform/mongo/messages/deliveries.ts';
 import { createDeliveryQueries } from '@posthorn/platform/mongo/messages/delivery-queries.ts';
 import { createMessageQueries } from '@posthorn/platform/mongo/messages/message-queries.ts';
+import { createRequestedErasures } from '@posthorn/platform/mongo/messages/requested-erasures.ts';
 import { createMessageStore } from '@posthorn/platform/mongo/messages/messages.ts';
+import { createReplayStore } from '@posthorn/platform/mongo/messages/replays.ts';
 import { createPublisherStore } from '@posthorn/platform/mongo/messages/publishers.ts';
 import { createResendMarks } from '@posthorn/platform/mongo/webhooks/resend-marks.ts';
 import { createResendStore } from '@posthorn/platform/mongo/webhooks/resends.ts';
@@ -58,9 +60,9 @@ import { openSpans, type Spans } from '@posthorn/platform/service/spans.ts';
 import { createVault, type Vault } from '@posthorn/platform/security/vault.ts';
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { createAcceptMessage, traceAccept } from './accept/accept-message.ts';
+import { createAcceptMessages, traceAccept } from './accept/accept-message.ts';
 import { createSealedResponses } from './accept/build-message.ts';
-import { createIdempotentAccept } from './accept/idempotency.ts';
+import { createKeyedAccept } from './accept/idempotency.ts';
 import { createTargetResolver } from './accept/targets.ts';
 import { createApp } from './app.ts';
 import { type Caches, openCaches, openRedis } from './caches.ts';
@@ -84,6 +86,7 @@ import { createApiKeys } from './keys/api-keys.ts';
 import { type Authenticate, createAuthentication, createLastUsed } from './keys/authenticate.ts';
 import { createPortalSettings } from './keys/portal-settings.ts';
 import { confineToApp } from './keys/rights.ts';
+import { openIngest } from './ingest/open-ingest.ts';
 import { createRateLimits, type RateLimits } from './limits/rate-limits.ts';
 import { createRequestsUnderWay } from './limits/requests-under-way.ts';
 import { type CompanyRests, startTurns, type Turns } from './limits/turns.ts';
@@ -99,11 +102,11 @@ import { createQuotas, describeNearQuota, type Quotas, FIXED_QUOTAS } from './pr
 import { createCompanyRemovals, createRemovals, type RemoveTree } from './projects/remove-tree.ts';
 import { createResolveUids, createUids, type Uids } from './projects/uids.ts';
 import { createResendRunner } from './resend/run-resends.ts';
-import { createPageBudget } from './resend/send-resend.ts';
+import { createPageBudget, type PageBudget } from './resend/send-resend.ts';
 import { createStartResend } from './resend/start-resend.ts';
 import { apiRoutes } from './routes/all.ts';
+import { isOnHoldIn, openHolds } from './waiting/open-holds.ts';
 import { createCompanyKeys, createFindPublicKeys } from './webhooks/signing-keys.ts';
-import { createChangeWebhook } from './webhooks/webhooks.ts';
 
 type Context = ServiceContext<GatewayConfig>;
 
@@ -113,6 +116,7 @@ interface Basis {
   db: Database;
   /** The same database for requests, whose reads end in MongoDB when they have worked for too long. */
   requestDb: Database;
+  isMongoConnected: () => boolean;
   clock: ClockWatch;
   kafka: OpenRecordLog;
   redis: ReturnType<typeof openRedis>;
@@ -131,7 +135,16 @@ export async function startGateway(context: Context): Promise<void> {
   const basis = await openBasis(context);
   const requests = openRequests(basis);
   const streams = openLive(basis);
-  const gateway = await openGateway(basis);
+  const opened = await openGateway(basis);
+  const life = createCompanyLife(basis.requestDb);
+  const ingestLag = openIngest({
+    ...basis,
+    limits: requests.limits,
+    gateway: opened,
+    life,
+    monotonicMs,
+  });
+  const gateway: Gateway = { ...opened, ingestLag };
   const dashboard = createDashboard({
     ...gateway,
     ...requests,
@@ -176,6 +189,7 @@ async function openBasis(context: Context): Promise<Basis> {
     context,
     db: mongo.db,
     requestDb: mongo.withReadsWithin(READ_WITHIN_MS),
+    isMongoConnected: mongo.isConnected,
     clock,
     kafka,
     redis,
@@ -281,38 +295,25 @@ function openAuthentication(basis: Basis, { wrongKeys }: RateLimits): Authentica
 }
 
 /** Opens the stores and the parts that work while the gateway runs: outbox, removals, resends and acceptance. */
-async function openGateway(basis: Basis): Promise<Gateway> {
-  const { context, requestDb: db, redis, vault } = basis;
+async function openGateway(basis: Basis): Promise<Omit<Gateway, 'ingestLag'>> {
+  const { context, requestDb: db, vault } = basis;
   const { config, logger } = context;
   const { invalidate } = basis.caches;
   const quotas = openQuotas(basis);
   const uids = openUids(basis);
   const projects = createProjects({ db, uids, quotas, nowMs });
   const apps = createApps({ db, uids, quotas, projects, nowMs, invalidate });
-  const webhooks = createWebhookStore(db, vault);
-  const stores = {
-    db,
-    auditEvents: createAuditStore(db),
-    companies: createCompanyStore(db),
-    deliveries: createDeliveryQueries(db),
-    links: createLinkStore(db),
-    messages: createMessageQueries(db),
-    portalSettings: createPortalSettings(db, nowMs),
-    stats: createStatsQueries(db),
-    webhooks,
-    readOutlines: createReadWebhookOutlines(db),
-    circuits: createOpenCircuits(redis.client, config.REDIS_PREFIX, nowMs),
-    flows: createEndpointFlows(redis.client, config.REDIS_PREFIX, nowMs),
-  };
-  const parts = { ...stores, quotas, uids, projects, apps };
+  const parts = { ...openStores(basis), quotas, uids, projects, apps };
   const outbox = await openOutbox(basis);
   const remove = openRemovals(basis);
-  const resends = openResends(basis, parts);
+  const { pageBudget, ...resends } = openResends(basis, parts);
+  const holds = openHolds({ ...basis, ...parts, pageBudget, nowMs });
   const accept = openAccept(basis, parts, outbox);
   const signingKeys = createSigningKeyStore(db, vault);
   return {
     ...parts,
     ...resends,
+    ...holds,
     ...accept,
     policy: egressPolicyOf(config),
     maxHeaderBytes: FIXED_QUOTAS.headerBytes,
@@ -327,7 +328,26 @@ async function openGateway(basis: Basis): Promise<Gateway> {
     apiKeys: createApiKeys({ db, quotas, nowMs, invalidate }),
     findPublicKeys: createFindPublicKeys(signingKeys, nowMs),
     companyKeys: createCompanyKeys({ store: signingKeys, newId, nowMs, invalidate }),
-    changeWebhook: createChangeWebhook({ uids, webhooks, nowMs, invalidate }),
+  };
+}
+
+/** Opens what reads and writes MongoDB and Redis for requests. */
+function openStores({ context: { config }, requestDb: db, redis, vault }: Basis) {
+  return {
+    db,
+    auditEvents: createAuditStore(db),
+    companies: createCompanyStore(db),
+    deliveries: createDeliveryQueries(db),
+    deliveryStore: createDeliveryStore(db),
+    erasures: createRequestedErasures(db),
+    links: createLinkStore(db),
+    messages: createMessageQueries(db),
+    portalSettings: createPortalSettings(db, nowMs),
+    stats: createStatsQueries(db),
+    webhooks: createWebhookStore(db, vault),
+    readOutlines: createReadWebhookOutlines(db),
+    circuits: createOpenCircuits(redis.client, config.REDIS_PREFIX, nowMs),
+    flows: createEndpointFlows(redis.client, config.REDIS_PREFIX, nowMs),
   };
 }
 
@@ -429,11 +449,10 @@ function openRemovals({ context: { logger, lifecycle }, db, caches }: Basis): Re
 function openResends(
   { context, db, requestDb, kafka, budgets }: Basis,
   { webhooks, apps, circuits }: Pick<Gateway, 'webhooks' | 'apps' | 'circuits'>,
-): Pick<Gateway, 'resends' | 'startResend'> {
+): Pick<Gateway, 'resends' | 'startResend'> & { pageBudget: PageBudget } {
   const { config, logger, lifecycle } = context;
   const resends = createResendStore(requestDb);
   const marks = createResendMarks(db);
-  const life = createCompanyLife(db);
   const pagesBytes = memoryShare('gateway', 'resend_pages', config.MEMORY_MIB);
   const pageBudget = createPageBudget(pagesBytes);
   budgets.add('resend_pages', pagesBytes, pageBudget.usedBytes);
@@ -444,9 +463,11 @@ function openResends(
     marks,
     records: kafka.records,
     retryDueTopic: kafka.topics.retryDue,
+    replays: createReplayStore(db),
     rateLimitOf: webhooks.rateLimitOf,
+    findWebhook: webhooks.findTarget,
     circuits,
-    isSuspended: async (companyId) => (await life.statusOf(companyId)) !== 'active',
+    isOnHold: isOnHoldIn(db, nowMs),
     pageBudget,
     nowMs,
     sleep: (ms, signal) => sleep(ms, undefined, { signal }),
@@ -455,8 +476,9 @@ function openResends(
   runner.start();
   lifecycle.onStop('resends', runner.stop);
   const { wake } = runner;
-  const startResend = createStartResend({ webhooks, apps, resends, marks, wake, nowMs });
-  return { resends, startResend };
+  const replays = createReplayStore(requestDb);
+  const startResend = createStartResend({ webhooks, apps, resends, replays, marks, wake, nowMs });
+  return { resends, startResend, pageBudget };
 }
 
 /** Opens the acceptance of messages, with its cache and its memory budgets. A stop waits for the running inserts. */
@@ -464,7 +486,7 @@ function openAccept(
   basis: Basis,
   { webhooks, apps, messages }: Pick<Gateway, 'webhooks' | 'apps' | 'messages'>,
   outbox: Outbox,
-): Pick<Gateway, 'accept' | 'hasRoomToAccept' | 'acceptIdempotent'> {
+): Pick<Gateway, 'acceptMany' | 'hasRoomToAccept' | 'acceptIdempotent'> {
   const { context, db, vault, budgets, spans } = basis;
   const { config, logger, lifecycle, registry } = context;
   const responses = createSealedResponses(vault);
@@ -479,24 +501,26 @@ function openAccept(
   });
   budgets.add('target_cache', cacheBytes, () => targets.cache.usedSize());
   basis.caches.add('targets', targets.cache);
-  const untraced = createAcceptMessage({
+  const untraced = createAcceptMessages({
     targets,
     deliveries: createDeliveryStore(db),
     outbox,
     counts: openMessageStats(context, { db, budgets }),
     publisherId: outbox.publisherId,
     responses,
+    retentionMs: db.days.retentionMs,
     acceptQueueBytes,
     maxLingerMs: config.ACCEPT_LINGER_MS,
     newId,
+    nowMs,
     monotonicMs,
     logger,
   });
   const accept = spans ? traceAccept(untraced.accept, spans, nowMs) : untraced.accept;
   budgets.add('accept_queue', acceptQueueBytes, untraced.usedBytes);
   lifecycle.onStop('accept', untraced.idle);
-  const acceptIdempotent = createIdempotentAccept({ accept, messages, responses, registry });
-  return { accept, hasRoomToAccept: untraced.hasRoom, acceptIdempotent };
+  const keyed = createKeyedAccept({ accept, messages, webhooks, responses, registry });
+  return { hasRoomToAccept: untraced.hasRoom, ...keyed };
 }
 
 const LIVE_EVERY_MS = 5_000;

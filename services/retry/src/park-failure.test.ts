@@ -1,4 +1,4 @@
-import type { DeliveryStatus } from '@posthorn/domain/delivery/delivery.ts';
+import type { DeliveryStatus, Ending, ExhaustReason } from '@posthorn/domain/delivery/delivery.ts';
 import { beforeEach, describe, expect, test } from '@jest/globals';
 import {
   decodeRetryDue,
@@ -8,6 +8,9 @@ import {
 import { DEFAULT_RETRY_DELAYS, retryScheduleSchema } from '@posthorn/domain/delivery/schedule.ts';
 import { topicNames } from '@posthorn/domain/records/topics.ts';
 import type { LogRecord, OutgoingRecord } from '@posthorn/platform/kafka/record-log.ts';
+import type { OperatorIncident } from '@posthorn/domain/operator-events.ts';
+import type { DisableWebhook } from './disable-webhook.ts';
+import type { Exhaustion } from '@posthorn/platform/mongo/messages/deliveries.ts';
 import { Registry } from 'prom-client';
 import { collectLogLines, type LogLines } from '../../../test/support/sources/log-lines.ts';
 import { keepTrying } from '../../../test/support/time/keep-trying.ts';
@@ -19,7 +22,11 @@ const DEFAULT = retryScheduleSchema.parse(DEFAULT_RETRY_DELAYS);
 
 let published: OutgoingRecord[] = [];
 let deadLetters: [LogRecord, string, string][] = [];
-let exhaustions: [string, number, number][] = [];
+let exhaustions: Exhaustion[] = [];
+let disablings: Parameters<DisableWebhook>[] = [];
+let incidents: OperatorIncident[] = [];
+/** Whether the webhook is as it was for the attempt. */
+let isUnchanged = true;
 let isStillPending = true;
 let status: DeliveryStatus = 'exhausted';
 let onPublish: () => Promise<void>;
@@ -28,6 +35,7 @@ let log: LogLines;
 
 beforeEach(() => {
   [published, deadLetters, exhaustions] = [[], [], []];
+  [disablings, incidents, isUnchanged] = [[], [], true];
   isStillPending = true;
   status = 'exhausted';
   onPublish = () => Promise.resolve();
@@ -52,8 +60,8 @@ function parkWith(schedule: readonly number[] = DEFAULT) {
       isConnected: () => true,
     },
     deliveries: {
-      exhaust: (...call) => {
-        exhaustions.push(call);
+      exhaust: (exhaustion) => {
+        exhaustions.push(exhaustion);
         return Promise.resolve(isStillPending);
       },
       statesOf: ([id = '']) => Promise.resolve(new Map([[id, { status, attemptCount: 7 }]])),
@@ -64,6 +72,11 @@ function parkWith(schedule: readonly number[] = DEFAULT) {
         return Promise.resolve();
       },
     },
+    disableWebhook(...call) {
+      disablings.push(call);
+      return Promise.resolve(isUnchanged);
+    },
+    report: (incident) => void incidents.push(incident),
     logger: log.logger,
     nowMs: () => 77,
   });
@@ -92,6 +105,7 @@ function recordOf(value: Buffer): LogRecord {
     partition: 3,
     offset: 9,
     isInherited: false,
+    stored: { key: null, value: null, headers: {} },
     ownedSinceMs: 0,
     timestampMs: 0,
   };
@@ -156,7 +170,8 @@ describe('the failure of the last attempt', () => {
   test('exhausts the delivery and writes a dead letter with the reason', async () => {
     const record = failure(7);
     await parkWith()(record);
-    expect(exhaustions).toEqual([[expect.stringMatching(/^dlv_/), 7, 77]]);
+    const id: unknown = expect.stringMatching(/^dlv_/);
+    expect(exhaustions).toEqual([{ id, attemptCount: 7, reason: null, atMs: 77 }]);
     expect(deadLetters).toEqual([
       [record, 'schedule_exhausted', 'attempt 7 ended http_5xx with status 503'],
     ]);
@@ -168,6 +183,23 @@ describe('the failure of the last attempt', () => {
     expect(log.lines).toMatchObject([
       { messageId: 'msg_1', webhookId: 'wh_1', companyId: 'comp_1', msg: 'delivery exhausted' },
     ]);
+  });
+
+  test.each<[Ending, ExhaustReason | null, string]>([
+    ['gone', 'gone', 'gone'],
+    ['not_retryable', 'not_retryable', 'not_retryable'],
+    ['aborted', 'aborted', 'aborted'],
+    ['max_attempts', null, 'schedule_exhausted'],
+  ])('may come before the end of the schedule: %s', async (ending, reason, letter) => {
+    await parkWith()(failure(2, { ending }));
+    expect(exhaustions).toMatchObject([{ attemptCount: 2, reason }]);
+    expect(deadLetters).toMatchObject([[expect.anything(), letter, expect.anything()]]);
+    expect(published).toEqual([]);
+  });
+
+  test('is not one that only a later version knows', async () => {
+    await parkWith()(failure(2, { ending: 'of a later version' as Ending }));
+    expect([published.length, exhaustions]).toEqual([1, []]);
   });
 
   test('is counted once when its record is read twice', async () => {
@@ -188,6 +220,24 @@ test('the last failure of a delivery that a resend has delivered makes no dead l
   status = 'delivered';
   await parkWith()(failure(7));
   expect(deadLetters).toEqual([]);
+});
+
+describe('the record of a response that disables its webhook', () => {
+  const disables = { reason: 'gone', changedAtMs: 5 } as const;
+  const version = { id: 'wh_1', companyId: 'comp_1', changedAtMs: 5 };
+
+  test('does that, tells the operator, and neither parks nor ends anything', async () => {
+    await parkWith()(failure(7, { disables, outcome: 'success', statusCode: 200 }));
+    expect(disablings).toEqual([[version, 'gone']]);
+    expect(incidents).toMatchObject([{ type: 'endpoint.disabled', webhookId: 'wh_1' }]);
+    expect([published, exhaustions, deadLetters]).toEqual([[], [], []]);
+  });
+
+  test('tells nobody when a client has changed the webhook since', async () => {
+    isUnchanged = false;
+    await parkWith()(failure(1, { disables }));
+    expect([disablings.length, incidents]).toEqual([1, []]);
+  });
 });
 
 describe('an unreadable record', () => {

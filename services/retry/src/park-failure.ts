@@ -1,4 +1,5 @@
 import { refOf } from '@posthorn/domain/delivery/delivery.ts';
+import { exhaustReasonOf } from '@posthorn/domain/delivery/ending.ts';
 import { deliveryIdOf } from '@posthorn/domain/ids.ts';
 import {
   decodeDeliveryFailed,
@@ -21,6 +22,8 @@ import { createBatchedPublisher } from '@posthorn/platform/kafka/batched-publish
 import type { LogRecord, OutgoingRecord, RecordLog } from '@posthorn/platform/kafka/record-log.ts';
 import type { KeepTrying } from '@posthorn/platform/async/keep-trying.ts';
 import type { Logger } from '@posthorn/platform/service/logger.ts';
+import type { DisableWebhook } from './disable-webhook.ts';
+import type { ReportIncident } from '@posthorn/platform/records/operator-incidents.ts';
 import type { DeliveryStore } from '@posthorn/platform/mongo/messages/deliveries.ts';
 import type { RetryMetrics } from './metrics.ts';
 
@@ -31,6 +34,9 @@ interface ParkDeps {
   records: RecordLog;
   deliveries: Pick<DeliveryStore, 'exhaust' | 'statesOf'>;
   deadLetters: DeadLetters;
+  disableWebhook: DisableWebhook;
+  /** Reports disabled webhooks to the operator. */
+  report: ReportIncident;
   keepTrying: KeepTrying;
   metrics: RetryMetrics;
   logger: Logger;
@@ -39,7 +45,7 @@ interface ParkDeps {
 
 /**
  * Park: writes the next attempt to the delay topic of its delay, or ends the schedule when the
- * failed attempt was the last. Resolves when Kafka has the parked record, or when the delivery is
+ * failed attempt was the last, by the schedule or by its webhook. Resolves when Kafka has the parked record, or when the delivery is
  * exhausted and its dead letter is written.
  */
 export function createParkFailure(deps: ParkDeps): (record: LogRecord) => Promise<void> {
@@ -56,6 +62,10 @@ export function createParkFailure(deps: ParkDeps): (record: LogRecord) => Promis
       );
       return;
     }
+    if (failed.disables) {
+      await disableByEndpoint(deps, failed, failed.disables);
+      return;
+    }
     const next = nextAttemptAfter(failed, deps.schedule);
     if (!next) {
       await exhaust(deps, record, failed);
@@ -65,6 +75,25 @@ export function createParkFailure(deps: ParkDeps): (record: LogRecord) => Promis
     deps.metrics.parked.inc({ delay: formatDelay(next.delayMs) });
   };
 }
+
+/** Dispatchers have no right to change webhooks. */
+async function disableByEndpoint(
+  { disableWebhook, report, keepTrying, logger }: ParkDeps,
+  { companyId, webhookId }: DeliveryFailed,
+  { reason, changedAtMs }: NonNullable<DeliveryFailed['disables']>,
+): Promise<void> {
+  const seen = { id: webhookId, companyId, changedAtMs };
+  const isDisabled = await keepTrying('disable a webhook', () => disableWebhook(seen, reason));
+  // A client has changed or deleted it meanwhile, or the record was read twice.
+  if (!isDisabled) return;
+  logger.warn({ companyId, webhookId, reason }, 'webhook disabled by its endpoint');
+  report({ type: 'endpoint.disabled', companyId, webhookId, detail: TOLD_BY[reason] });
+}
+
+const TOLD_BY = {
+  gone: 'its endpoint answered 410',
+  control_header: 'its endpoint answered with the header webhook-delivery: disable',
+};
 
 function parkedRecord(
   { parkedByDelayMs }: ParkDeps,
@@ -81,19 +110,27 @@ function parkedRecord(
 }
 
 async function exhaust(deps: ParkDeps, record: LogRecord, failed: DeliveryFailed): Promise<void> {
-  const { messageId, webhookId, attemptNumber, outcome, statusCode } = failed;
+  const { messageId, webhookId, attemptNumber, outcome, statusCode, ending = null } = failed;
   const deliveryId = deliveryIdOf(messageId, webhookId);
+  const reason = exhaustReasonOf(ending);
+  const end = { id: deliveryId, attemptCount: attemptNumber, reason, atMs: deps.nowMs() };
   const isNew = await deps.keepTrying('record exhausted deliveries', () =>
-    deps.deliveries.exhaust(deliveryId, attemptNumber, deps.nowMs()),
+    deps.deliveries.exhaust(end),
   );
   if (!isNew && !(await isExhausted(deps, deliveryId))) return;
   const detail = `attempt ${attemptNumber} ended ${outcome} with status ${statusCode ?? 'none'}`;
   await deps.keepTrying('publish a dead letter', () =>
-    deps.deadLetters.put(record, 'schedule_exhausted', detail),
+    deps.deadLetters.put(record, reason ?? 'schedule_exhausted', detail),
   );
   if (isNew) deps.metrics.finished.inc({ result: 'exhausted' });
   deps.logger.info(
-    { ...logFieldsOf({ ...failed, deliveryId }), attempts: attemptNumber, outcome, statusCode },
+    {
+      ...logFieldsOf({ ...failed, deliveryId }),
+      attempts: attemptNumber,
+      outcome,
+      statusCode,
+      ending,
+    },
     'delivery exhausted',
   );
 }

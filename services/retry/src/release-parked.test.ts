@@ -42,7 +42,12 @@ describe('release parked', () => {
     [cancelled, backlogs] = [[], []];
     states.clear();
     webhooks.clear();
-    webhooks.set('wh_1', { disabled: false, hasRateLimit: false, deferredAtMs: null });
+    webhooks.set('wh_1', {
+      disabled: false,
+      cancelBeforeMs: null,
+      hasRateLimit: false,
+      deferredAtMs: null,
+    });
     nowMs = () => DUE_MS;
     onPublish = () => Promise.resolve();
   });
@@ -105,6 +110,7 @@ describe('release parked', () => {
       partition: 0,
       offset,
       isInherited: false,
+      stored: { key: null, value: null, headers: {} },
       ownedSinceMs: 0,
       timestampMs: 0,
     };
@@ -174,7 +180,12 @@ describe('release parked', () => {
       webhooks.delete('wh_1');
       const release = createRelease();
       await release(parked('msg_1', 2));
-      webhooks.set('wh_1', { disabled: true, hasRateLimit: false, deferredAtMs: null });
+      webhooks.set('wh_1', {
+        disabled: true,
+        cancelBeforeMs: null,
+        hasRateLimit: false,
+        deferredAtMs: null,
+      });
       await release(parked('msg_2', 2));
       expect([published.flat(), cancelled]).toEqual([
         [],
@@ -269,7 +280,16 @@ describe('latest release', () => {
 
   function parked(dueAtMs: number, offset = 0, partition = 0, topic = 'retry.5s'): LogRecord {
     const headers = { 'due-at': String(dueAtMs) };
-    const place = { topic, partition, offset, isInherited: false, ownedSinceMs: 0, timestampMs: 0 };
+    const stored = { key: null, value: null, headers: {} };
+    const place = {
+      topic,
+      partition,
+      offset,
+      isInherited: false,
+      stored,
+      ownedSinceMs: 0,
+      timestampMs: 0,
+    };
     return { ...place, key: 'wh_1', value: Buffer.alloc(0), headers };
   }
 
@@ -390,6 +410,7 @@ describe('wait until due', () => {
       partition: 0,
       offset: 0,
       isInherited: false,
+      stored: { key: null, value: null, headers: {} },
       ownedSinceMs: 0,
       timestampMs: 0,
     };

@@ -146,7 +146,7 @@ async function releaseBatch(
 }
 
 async function decideAll(
-  { deliveries, webhooks, keepTrying }: ReleaseDeps,
+  { deliveries, webhooks, keepTrying, nowMs }: ReleaseDeps,
   batch: readonly Parked[],
 ): Promise<ReturnType<typeof decideRelease>[]> {
   const deliveryIds = batch.map(({ due }) => due.deliveryId);
@@ -158,6 +158,7 @@ async function decideAll(
   return batch.map(({ record, due }) =>
     decideRelease({
       due,
+      nowMs: nowMs(),
       isDeferred: record.headers[TURN_AT_HEADER] !== undefined,
       delivery: deliveryStates.get(due.deliveryId),
       webhook: webhookStates.get(due.webhookId),

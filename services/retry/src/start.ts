@@ -10,25 +10,24 @@ import {
   createRecordMemory,
   type RecordMemory,
 } from '@posthorn/platform/memory/memory-budgets.ts';
-import {
-  createAuditLog,
-  createAuditMetrics,
-  createAuditStore,
-} from '@posthorn/platform/mongo/companies/audit-log.ts';
-import { createCompanyLife } from '@posthorn/platform/mongo/companies/companies.ts';
 import { openMongo } from '@posthorn/platform/mongo/connect.ts';
 import { createDayCollections } from '@posthorn/platform/mongo/days/day-collections.ts';
 import type { Database } from '@posthorn/platform/mongo/days/days.ts';
-import { createLeaseStore } from '@posthorn/platform/mongo/leases.ts';
+import { createLeaseStore, type LeaseStore } from '@posthorn/platform/mongo/leases.ts';
 import { createDeliveryStore } from '@posthorn/platform/mongo/messages/deliveries.ts';
 import { createStuckDeliveries } from '@posthorn/platform/mongo/messages/delivery-queries.ts';
 import { createPayloadErasure } from '@posthorn/platform/mongo/messages/erase-payloads.ts';
+import { createRequestedErasures } from '@posthorn/platform/mongo/messages/requested-erasures.ts';
 import { createMessageChecks } from '@posthorn/platform/mongo/messages/message-checks.ts';
 import { createMessageStore } from '@posthorn/platform/mongo/messages/messages.ts';
+import { createWaitingDeliveries } from '@posthorn/platform/mongo/messages/waiting-deliveries.ts';
 import { createPublisherStore } from '@posthorn/platform/mongo/messages/publishers.ts';
 import { createCountJournal } from '@posthorn/platform/mongo/messages/count-journal.ts';
 import { createStatsQueries } from '@posthorn/platform/mongo/messages/stats-queries.ts';
+import { createCancellationStore } from '@posthorn/platform/mongo/webhooks/cancellations.ts';
+import { type DisableWebhook, openDisableWebhook } from './disable-webhook.ts';
 import { createFailingWebhooks } from '@posthorn/platform/mongo/webhooks/failing-webhooks.ts';
+import { createHoldNotes, createHoldStates } from '@posthorn/platform/mongo/webhooks/holds.ts';
 import { createWebhookStates } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
 import { openProvenRecords } from '@posthorn/platform/records/proven-records.ts';
 import { eventRecord } from '@posthorn/platform/records/operator-incidents.ts';
@@ -50,8 +49,11 @@ import { createRetryMetrics, type RetryMetrics, showParked, showUnpublished } fr
 import { createSendOperatorEvent } from './operator-events.ts';
 import { createParkFailure } from './park-failure.ts';
 import { createReleaseParked, readyAtMs } from './release-parked.ts';
+import { createReleaseTimed, createTimedMetrics } from './release-timed.ts';
 import { createEraseNoted } from './sweep/erase-noted.ts';
+import { createSettleCancellations } from './sweep/settle-cancellations.ts';
 import { createStuckSweep } from './sweep/sweep-stuck.ts';
+import { createWaitingMetrics, createWaitingSweep } from './sweep/sweep-waiting.ts';
 import { UnpublishedSweep } from './sweep/sweep-unpublished.ts';
 import { MAX_READ } from './sweep/when-taken-over.ts';
 import { createFailingWatch, type FailingWatchDeps } from './watch-failing-endpoints.ts';
@@ -77,6 +79,7 @@ interface Retry
   db: Database;
   metrics: RetryMetrics;
   deliveries: ReturnType<typeof createDeliveryStore>;
+  disableWebhook: DisableWebhook;
   webhooks: ReturnType<typeof createWebhookStates>;
   /** Reads records until the service stops. */
   consume: (options: ConsumeOptions) => Promise<void>;
@@ -116,6 +119,7 @@ export async function startRetry(context: ServiceContext<RetryConfig>): Promise<
     db: store.db,
     metrics: createRetryMetrics(registry, config.RETRY_DELAYS, systemClockMs),
     deliveries: createDeliveryStore(store.db),
+    disableWebhook: openDisableWebhook(context, store.db),
     webhooks: createWebhookStates(store.db),
     ...TIME,
     consume,
@@ -244,11 +248,15 @@ function startLoops(retry: Retry): void {
     afterMs: config.RECONCILE_AFTER,
     checks: createMessageChecks(db),
     stuck: createStuckDeliveries(db),
-    companies: createCompanyLife(db),
     metrics: metrics.stuck,
   });
   start('sweep of stuck deliveries', stuck);
-  start('erasure of payloads', createEraseNoted({ ...shared, erasure: createPayloadErasure(db) }));
+  const cancellations = createCancellationStore(db);
+  const settling = { ...shared, cancellations, checks: createMessageChecks(db) };
+  start('settlement of cancellations', createSettleCancellations(settling));
+  for (const [name, loop] of waitingLoops(shared)) start(name, loop);
+  const erasures = { erasure: createPayloadErasure(db), requested: createRequestedErasures(db) };
+  start('erasure of payloads', createEraseNoted({ ...shared, ...erasures }));
   const days = createDayCollections(db);
   const dayMetrics = createDayMetrics(registry, systemClockMs);
   start('collections of days', createKeepDays({ ...shared, days, metrics: dayMetrics }));
@@ -260,24 +268,42 @@ function startLoops(retry: Retry): void {
   start('watch of failing endpoints', watchFailingEndpoints(retry, shared));
 }
 
+/** The loops for deliveries that wait as documents, with their names. */
+function waitingLoops(
+  shared: Retry & Pick<FailingWatchDeps, 'holder'> & { leases: LeaseStore },
+): [string, Loop][] {
+  const { registry, db, topics } = shared;
+  const waiting = createWaitingDeliveries(db);
+  const sweep = createWaitingSweep({
+    ...shared,
+    waiting,
+    notes: createHoldNotes(db),
+    holds: createHoldStates(db),
+    metrics: createWaitingMetrics(registry, systemClockMs),
+  });
+  const timed = createReleaseTimed({
+    ...shared,
+    waiting,
+    retryDueTopic: topics.retryDue,
+    metrics: createTimedMetrics(registry),
+  });
+  return [
+    ['sweep of waiting deliveries', sweep],
+    ['release at the time of messages', timed],
+  ];
+}
+
 function watchFailingEndpoints(
   retry: Retry,
   lease: Pick<FailingWatchDeps, 'holder' | 'leases'>,
 ): Loop {
-  const { config, registry, db, records, topics } = retry;
+  const { config, db, records, topics } = retry;
   return createFailingWatch({
     ...retry,
     ...lease,
     autoDisableAfterMs: config.AUTO_DISABLE_AFTER ?? null,
     stats: createStatsQueries(db),
     webhooks: createFailingWebhooks(db),
-    audit: createAuditLog({
-      store: createAuditStore(db),
-      refusalOf: () => null,
-      observer: createAuditMetrics(registry, retry.logger),
-      newId: systemIds,
-      nowMs: systemClockMs,
-    }),
     async publish(incident) {
       const atMs = systemClockMs();
       const times = { count: 1, firstAtMs: atMs, lastAtMs: atMs };

@@ -9,9 +9,9 @@ import {
 import { beginningOf, HOUR_MS, MINUTE_MS } from '@posthorn/domain/stats.ts';
 import type { KeepTrying } from '@posthorn/platform/async/keep-trying.ts';
 import { createLoop, type Loop, stopSoon } from '@posthorn/platform/async/loop.ts';
-import type { AuditLog } from '@posthorn/platform/mongo/companies/audit-log.ts';
 import { ifLeaseIsFree, type LeaseStore } from '@posthorn/platform/mongo/leases.ts';
 import type { StatsQueries } from '@posthorn/platform/mongo/messages/stats-queries.ts';
+import type { DisableWebhook } from './disable-webhook.ts';
 import type {
   FailingWebhook,
   FailingWebhooks,
@@ -26,7 +26,7 @@ export interface FailingWatchDeps {
   leases: LeaseStore;
   stats: Pick<StatsQueries, 'isAddedUpTo' | 'readFailingIn' | 'hasSuccessIn' | 'readSteps'>;
   webhooks: FailingWebhooks;
-  audit: Pick<AuditLog, 'recordChange'>;
+  disableWebhook: DisableWebhook;
   /** Publishes an event for the operator. Resolves when Kafka has it. */
   publish: (incident: OperatorIncident) => Promise<void>;
   keepTrying: KeepTrying;
@@ -139,31 +139,17 @@ async function apply(
       return webhooks.markTold(webhook, { sinceMs, disableAtMs });
     }
     case 'disable':
-      return disable(deps, webhook, since);
+      return disableFailing(deps, webhook, since);
   }
 }
 
-/** Does what the API does: dispatchers notice within two seconds, and pending deliveries are cancelled when they are due. */
-async function disable(
-  { webhooks, audit, publish, keepTrying, logger, nowMs }: FailingWatchDeps,
+async function disableFailing(
+  { disableWebhook, publish, keepTrying, logger }: FailingWatchDeps,
   webhook: FailingWebhook,
   detail: string,
 ): Promise<void> {
   const { companyId, id: webhookId } = webhook;
-  const isDisabled = await audit.recordChange(
-    {
-      companyId,
-      action: 'webhook.updated',
-      actor: { kind: 'system' },
-      target: { kind: 'webhook', id: webhookId },
-      clientAddress: null,
-      requestId: null,
-      changes: [{ field: 'disabled', before: false, after: true }],
-    },
-    () => webhooks.disable(webhook, nowMs()),
-    (done) => (done ? {} : { changes: [] }),
-  );
-  if (!isDisabled) return;
+  if (!(await disableWebhook(webhook, 'failing'))) return;
   logger.warn({ companyId, webhookId, detail }, 'webhook disabled after its endpoint failed');
   await keepTrying('publish event endpoint.disabled', () =>
     publish({ type: 'endpoint.disabled', companyId, webhookId, detail }),

@@ -1,5 +1,6 @@
-import { type NotStored, notStoredOf } from '../message.ts';
+import { type Lifetime, lifetimeOf, type NotStored, notStoredOf } from '../message.ts';
 import type { Header } from '../webhook.ts';
+import type { Waiting } from '../waiting.ts';
 
 /**
  * Only `pending` changes by itself. The other statuses change only by a success: of a resend, or of an attempt that
@@ -12,10 +13,37 @@ export const TRIGGERS = ['first', 'retry', 'resend', 'test'] as const;
 
 export type Trigger = (typeof TRIGGERS)[number];
 
-/** The reasons to cancel a delivery. `message_missing`: its message is no longer stored. */
-export const CANCEL_REASONS = ['webhook_deleted', 'webhook_disabled', 'message_missing'] as const;
+/**
+ * The reasons to cancel a delivery. `message_missing`: its message is no longer stored. `expired_while_waiting`: it still
+ * waited one day before it would have expired.
+ */
+export const CANCEL_REASONS = [
+  'webhook_deleted',
+  'webhook_disabled',
+  'message_missing',
+  'cancelled_by_client',
+  'payload_erased',
+  'expired_while_waiting',
+  'expired',
+] as const;
 
 export type CancelReason = (typeof CANCEL_REASONS)[number];
+
+/**
+ * The reasons to exhaust a delivery before all of its attempts were made (docs/contract.md C10.11). Which of them applies
+ * is decided in ending.ts.
+ */
+export const EXHAUST_REASONS = ['gone', 'not_retryable', 'aborted'] as const;
+
+export type ExhaustReason = (typeof EXHAUST_REASONS)[number];
+
+/**
+ * Why a failed attempt is the last one of its delivery, although the schedule has more. `max_attempts`: its webhook allows
+ * no more attempts; such a delivery is exhausted without a reason, as at the end of the schedule.
+ */
+export const ENDINGS = [...EXHAUST_REASONS, 'max_attempts'] as const;
+
+export type Ending = (typeof ENDINGS)[number];
 
 export interface Attempt {
   id: string;
@@ -33,16 +61,21 @@ export interface Attempt {
   /** Milliseconds since 1970. */
   startedAtMs: number;
   durationMs: number;
+  /** Decided by the webhook as it was for this attempt; absent while the schedule decides. */
+  ending?: Ending;
 }
 
 /** A message, its target and their owner. Every record of a delivery carries it. */
-export interface DeliveryRef extends NotStored {
+export interface DeliveryRef extends NotStored, Lifetime {
   messageId: string;
   webhookId: string;
   companyId: string;
   /** Null when the message was addressed to one webhook. */
   appId: string | null;
-  /** When the message was created, in milliseconds since 1970. */
+  /**
+   * When the message was created, in milliseconds since 1970; of a webhook that got the message by a replay, when that
+   * was.
+   */
   createdAtMs: number;
 }
 
@@ -50,13 +83,16 @@ export interface DeliveryRef extends NotStored {
 export interface Delivery extends DeliveryRef {
   id: string;
   status: DeliveryStatus;
-  /** Null unless it is cancelled. */
-  reason: CancelReason | null;
+  /** Null unless it is cancelled, or was exhausted before all of its attempts were made. */
+  reason: CancelReason | ExhaustReason | null;
   /** Number of the last attempt. */
   attemptCount: number;
   attempts: Attempt[];
   /** Null when no attempt is planned. */
   nextAttemptAtMs: number | null;
+  /** Why it waits without a record in Kafka; null while it does not. */
+  waiting: Waiting | null;
+  waitingSinceMs: number | null;
   updatedAtMs: number;
 }
 
@@ -111,7 +147,8 @@ export function awaitsAttempt(delivery: DeliveryState | undefined, attemptNumber
 /** Returns the reference without the other fields of `source`. */
 export function refOf(source: DeliveryRef): DeliveryRef {
   const { messageId, webhookId, companyId, appId, createdAtMs } = source;
-  return { messageId, webhookId, companyId, appId, createdAtMs, ...notStoredOf(source) };
+  const ref = { messageId, webhookId, companyId, appId, createdAtMs };
+  return { ...ref, ...notStoredOf(source), ...lifetimeOf(source) };
 }
 
 /** The outcomes of attempts. They are labels of metrics, so the list is closed. */

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { requiredAt } from '../required.ts';
 import type { Header } from '../webhook.ts';
+import type { Ending } from './delivery.ts';
 
 /**
  * Delays between attempts, in milliseconds: entry 0 follows attempt 1 (docs/contract.md C10.4). A
@@ -68,11 +69,15 @@ export interface NextAttempt {
   dueAtMs: number;
 }
 
-/** Returns the attempt after a failed one (docs/contract.md C10.5); null after the last attempt of the schedule. */
+/**
+ * Returns the attempt after a failed one (docs/contract.md C10.5); null after the last attempt of the schedule, and after
+ * one that ends its delivery before.
+ */
 export function nextAttemptAfter(
-  failed: { attemptNumber: number; endedAtMs: number },
+  failed: { attemptNumber: number; endedAtMs: number; ending?: Ending | undefined },
   schedule: RetrySchedule,
 ): NextAttempt | null {
+  if (failed.ending) return null;
   const delayMs = delayAfterAttempt(schedule, failed.attemptNumber);
   if (delayMs === null) return null;
   return {

@@ -59,6 +59,11 @@ describe('the settlement of an attempt', () => {
     expect(last).toMatchObject({ status: 'pending', nextAttemptAtMs: null });
   });
 
+  test('leaves a failure that ends the delivery early pending without a next attempt too', () => {
+    const last = settle(attempt({ number: 1, ending: 'max_attempts' }));
+    expect(last).toMatchObject({ status: 'pending', reason: null, nextAttemptAtMs: null });
+  });
+
   test('cancels after a failure when the webhook was deleted or disabled meanwhile', () => {
     const made = attempt({});
     expect(settleAttempt(REF, made, 'webhook_disabled', SCHEDULE)).toMatchObject({
@@ -90,6 +95,17 @@ describe('a delivery before its first attempt', () => {
     disabledTargets: new Set(['wh_2']),
     createdAtMs: 500,
   };
+
+  test('waits for the time of its message, and is due since then afterwards', () => {
+    const timed = { ...message, deliverAtMs: 1_000 };
+    expect(unattemptedDelivery(timed, 'wh_1', 999)).toMatchObject({
+      status: 'pending',
+      nextAttemptAtMs: 1_000,
+      wait: { waiting: 'time', attemptNumber: 1 },
+    });
+    const due = unattemptedDelivery(timed, 'wh_1', 1_000);
+    expect([due.nextAttemptAtMs, due.wait]).toEqual([1_000, undefined]);
+  });
 
   test('is due since its message was accepted', () => {
     expect(unattemptedDelivery(message, 'wh_1', 9)).toEqual({

@@ -1,5 +1,11 @@
 import { deliveryIdOf } from '../ids.ts';
-import { type Message, type NotStored, notStoredOf } from '../message.ts';
+import {
+  type Lifetime,
+  lifetimeOf,
+  type Message,
+  type NotStored,
+  notStoredOf,
+} from '../message.ts';
 import {
   type Attempt,
   type CancelReason,
@@ -9,11 +15,18 @@ import {
   refOf,
 } from './delivery.ts';
 import { nextAttemptAfter, type RetrySchedule } from './schedule.ts';
+import type { Waiting } from '../waiting.ts';
 import { cancelReasonAtAcceptance } from './when-cancelled.ts';
 
 /** A delivery to be recorded after one attempt, with that attempt only; without an attempt before the first one. */
-export interface SettledDelivery extends Omit<Delivery, 'attempts' | 'attemptCount'> {
+export interface SettledDelivery extends Omit<
+  Delivery,
+  'attempts' | 'attemptCount' | 'reason' | 'waiting' | 'waitingSinceMs'
+> {
   attempt: Attempt | null;
+  reason: CancelReason | null;
+  /** Only of a delivery that begins to wait before the attempt of this number. */
+  wait?: { waiting: Waiting; attemptNumber: number };
 }
 
 /** A reference with its delivery id: deriving the id costs the dispatcher 1 % each time. */
@@ -23,9 +36,9 @@ export interface IdentifiedRef extends DeliveryRef {
 
 /**
  * Returns the delivery after an attempt. A success delivers it. A failure cancels it when `cancelReason` is given:
- * its webhook was deleted or disabled during the attempt. After any other failure it is pending, also after the last
- * one of the schedule: only the retry service ends a schedule, so that `exhausted` and its dead letter come from one
- * place.
+ * its webhook was deleted or disabled during the attempt, or its message expires before the next one. After any other
+ * failure it is pending, also after the last one of the schedule or of its webhook: only the retry service ends a
+ * schedule, so that `exhausted` and its dead letter come from one place.
  */
 export function settleAttempt(
   ref: IdentifiedRef,
@@ -37,7 +50,8 @@ export function settleAttempt(
   const made = settledAt(ref, attempt, atMs);
   if (attempt.outcome === 'success') return { ...made, status: 'delivered' };
   if (cancelReason) return { ...made, status: 'cancelled', reason: cancelReason };
-  const next = nextAttemptAfter({ attemptNumber: attempt.number, endedAtMs: atMs }, schedule);
+  const { number: attemptNumber, ending } = attempt;
+  const next = nextAttemptAfter({ attemptNumber, endedAtMs: atMs, ending }, schedule);
   return { ...made, nextAttemptAtMs: next?.dueAtMs ?? null };
 }
 
@@ -51,22 +65,49 @@ export function settleCancelled(
 }
 
 /**
+ * Returns a delivery that waits from `atMs` (milliseconds since 1970) on for the attempt of this number, which uses up
+ * none of the schedule. It is stored as due then, or at `dueAtMs`, so that the sweep of the version before would start it
+ * again after a downgrade.
+ */
+export function settleWaiting(
+  ref: IdentifiedRef & { attemptNumber: number },
+  waiting: Waiting,
+  atMs: number,
+  dueAtMs: number = atMs,
+): SettledDelivery {
+  return {
+    ...settledAt(ref, null, atMs),
+    nextAttemptAtMs: dueAtMs,
+    wait: { waiting, attemptNumber: ref.attemptNumber },
+  };
+}
+
+/**
  * Returns the delivery of a target before its first attempt: cancelled when the webhook was disabled when the message
- * was accepted, otherwise due since then. It is recorded at `atMs` (milliseconds since 1970).
+ * was accepted, otherwise due since then, or waiting for the time of the message. It is recorded at `atMs` (milliseconds
+ * since 1970).
  */
 export function unattemptedDelivery(
-  message: Pick<Message, 'id' | 'companyId' | 'appId' | 'disabledTargets' | 'createdAtMs'> &
-    NotStored,
+  message: Pick<
+    Message,
+    'id' | 'companyId' | 'appId' | 'disabledTargets' | 'createdAtMs' | 'deliverAtMs'
+  > &
+    NotStored &
+    Lifetime,
   webhookId: string,
   atMs: number,
 ): SettledDelivery {
   const { id: messageId, companyId, appId, createdAtMs } = message;
   const deliveryId = deliveryIdOf(messageId, webhookId);
-  const notStored = notStoredOf(message);
-  const ref = { deliveryId, messageId, webhookId, companyId, appId, createdAtMs, ...notStored };
+  const options = { ...notStoredOf(message), ...lifetimeOf(message) };
+  const ref = { deliveryId, messageId, webhookId, companyId, appId, createdAtMs, ...options };
   const reason = cancelReasonAtAcceptance(message, webhookId);
   if (reason) return settleCancelled(ref, reason, atMs);
-  return { ...settledAt(ref, null, atMs), nextAttemptAtMs: createdAtMs };
+  const { deliverAtMs } = message;
+  if (deliverAtMs !== undefined && deliverAtMs > atMs) {
+    return settleWaiting({ ...ref, attemptNumber: 1 }, 'time', atMs, deliverAtMs);
+  }
+  return { ...settledAt(ref, null, atMs), nextAttemptAtMs: deliverAtMs ?? createdAtMs };
 }
 
 /** Returns a pending delivery without a next attempt. */

@@ -26,6 +26,8 @@ const stuck = (fields: Partial<StuckDelivery> = {}): StuckDelivery => ({
   attemptCount: 2,
   attempts: [attempt],
   nextAttemptAtMs: 7_000,
+  waiting: null,
+  waitingSinceMs: null,
   updatedAtMs: 5_020,
   ...fields,
 });

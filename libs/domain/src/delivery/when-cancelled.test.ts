@@ -16,16 +16,24 @@ describe('a delivery is cancelled', () => {
   test.each([
     ['is deleted', null, 'webhook_deleted'],
     ['is deleted', undefined, 'webhook_deleted'],
-    ['is disabled', { disabled: true }, 'webhook_disabled'],
-    ['is enabled', { disabled: false }, null],
+    ['is disabled', { disabled: true, cancelBeforeMs: 101 }, 'webhook_disabled'],
+    ['is enabled', { disabled: false, cancelBeforeMs: null }, null],
+    ['cancels earlier ones', { disabled: false, cancelBeforeMs: 100 }, null],
+    ['cancels it', { disabled: false, cancelBeforeMs: 101 }, 'cancelled_by_client'],
   ])('by the state of its webhook when an attempt is due: it %s', (_state, webhook, reason) => {
-    expect(cancelReasonOf(webhook)).toBe(reason);
+    const attempt = { createdAtMs: 100, trigger: 'retry' } as const;
+    expect(cancelReasonOf(webhook, attempt)).toBe(reason);
+  });
+
+  test('by a client, but not the resend of it that a client asks for later', () => {
+    const stops = { disabled: false, cancelBeforeMs: 101 };
+    expect(cancelReasonOf(stops, { createdAtMs: 100, trigger: 'resend' })).toBeNull();
   });
 });
 
-const due = { attemptNumber: 3, trigger: 'retry' as const };
+const due = { attemptNumber: 3, trigger: 'retry' as const, createdAtMs: 100 };
 const delivery = { status: 'pending' as const, attemptCount: 2 };
-const webhook = { disabled: false };
+const webhook = { disabled: false, cancelBeforeMs: null };
 
 const RELEASE = { kind: 'release' };
 const DROP = { kind: 'drop' };
@@ -33,7 +41,7 @@ const CANCEL_DELETED = { kind: 'cancel', reason: 'webhook_deleted' };
 const CANCEL_DISABLED = { kind: 'cancel', reason: 'webhook_disabled' };
 
 const decide = (changes: Partial<Releasable>) =>
-  decideRelease({ due, isDeferred: false, delivery, webhook, ...changes });
+  decideRelease({ due, nowMs: 1_000, isDeferred: false, delivery, webhook, ...changes });
 
 describe('a parked attempt that is due', () => {
   test('is released while it is still to be made', () => {
@@ -53,12 +61,28 @@ describe('a parked attempt that is due', () => {
     expect(decide({ delivery: ended, webhook: undefined })).toEqual(DROP);
   });
 
+  test.each([
+    [{ expiresAtMs: 1_000 }, { kind: 'cancel', reason: 'expired' }],
+    [{ removeAtMs: 999 }, { kind: 'cancel', reason: 'expired' }],
+    [{ expiresAtMs: 1_001, removeAtMs: 1_001 }, RELEASE],
+  ])('is cancelled when its message has expired: %j', (lifetime, decision) => {
+    expect(decide({ due: { ...due, ...lifetime } })).toEqual(decision);
+    expect(decide({ due: { ...due, ...lifetime, trigger: 'resend' } })).toEqual(RELEASE);
+  });
+
   test('is cancelled when its webhook was deleted', () => {
     expect(decide({ webhook: undefined })).toEqual(CANCEL_DELETED);
   });
 
   test('is cancelled when its webhook is disabled', () => {
-    expect(decide({ webhook: { disabled: true } })).toEqual(CANCEL_DISABLED);
+    expect(decide({ webhook: { ...webhook, disabled: true } })).toEqual(CANCEL_DISABLED);
+  });
+
+  test('is cancelled when a client has cancelled what was pending at its webhook', () => {
+    const stops = { ...webhook, cancelBeforeMs: 101 };
+    const cancel = { kind: 'cancel', reason: 'cancelled_by_client' };
+    expect(decide({ webhook: stops })).toEqual(cancel);
+    expect(decide({ webhook: { ...webhook, cancelBeforeMs: 100 } })).toEqual(RELEASE);
   });
 
   test('is released when nothing of its delivery is recorded: the dispatcher decides', () => {
@@ -66,7 +90,7 @@ describe('a parked attempt that is due', () => {
   });
 
   test('is released when it is a resend: its mark decides', () => {
-    const resend = { attemptNumber: 8, trigger: 'resend' as const };
+    const resend = { attemptNumber: 8, trigger: 'resend' as const, createdAtMs: 100 };
     const ended = { status: 'exhausted' as const, attemptCount: 7 };
     expect(decide({ due: resend, delivery: ended, webhook: undefined })).toEqual(RELEASE);
   });

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { type DeliveryRef, refOf, type Trigger, TRIGGERS } from '../delivery/delivery.ts';
+import { type DeliveryRef, ENDINGS, refOf, type Trigger, TRIGGERS } from '../delivery/delivery.ts';
 import type { IdentifiedRef } from '../delivery/settlement.ts';
 import { attemptIdOf, deliveryIdOf } from '../ids.ts';
 import { delayTopicsAmong, topicNames } from './topics.ts';
@@ -20,6 +20,8 @@ const deliveryRef = {
   createdAtMs: z.number().int(),
   erasesPayload: z.literal(true).exactOptional(),
   omitsResponses: z.literal(true).exactOptional(),
+  expiresAtMs: z.number().int().exactOptional(),
+  removeAtMs: z.number().int().exactOptional(),
 };
 
 const messageCreatedSchema = z.object({
@@ -27,6 +29,8 @@ const messageCreatedSchema = z.object({
   trigger: z.enum(['first', 'test']).default('first'),
   /** The webhook was disabled when the message was accepted, see `cancelReasonAtAcceptance`. */
   isCancelled: z.boolean().default(false),
+  /** No attempt begins before it. */
+  deliverAtMs: z.number().int().exactOptional(),
 });
 
 const retryDueSchema = z.object({
@@ -34,6 +38,8 @@ const retryDueSchema = z.object({
   attemptNumber: z.number().int().min(1),
   dueAtMs: z.number().int(),
   trigger: z.enum(TRIGGERS).default('retry'),
+  /** The delivery has a document, although it may have no attempt. */
+  isStored: z.literal(true).exactOptional(),
 });
 
 const deliveryFailedSchema = z.object({
@@ -42,6 +48,16 @@ const deliveryFailedSchema = z.object({
   endedAtMs: z.number().int(),
   outcome: z.string().max(32),
   statusCode: z.number().int().nullable(),
+  /** Absent while the schedule decides. One of a later version is read as absent: the delivery then goes on as scheduled. */
+  ending: z.enum(ENDINGS).optional().catch(undefined),
+  /**
+   * The response of the attempt disables its webhook, as that was changed last at `changedAtMs`. Nothing else follows from
+   * such a record; the attempt may be a success or a resend.
+   */
+  disables: z
+    .object({ reason: z.enum(['gone', 'control_header']), changedAtMs: z.number().int() })
+    .optional()
+    .catch(undefined),
 });
 
 /** The first attempt of a delivery. */
@@ -62,6 +78,10 @@ export interface DueAttempt extends DeliveryRef {
   dueAtMs: number;
   /** The webhook was disabled when the message was accepted: the delivery is recorded as cancelled. */
   isCancelled: boolean;
+  /** No attempt begins before it, in milliseconds since 1970. Only of the record that the message was published with. */
+  deliverAtMs?: number;
+  /** Its delivery has a document, as far as the record knows: the outcome is an update and no insert. */
+  isStored?: true;
   /** Null when the record has no payload. */
   payload: Buffer | null;
 }

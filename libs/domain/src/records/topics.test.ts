@@ -30,7 +30,8 @@ describe('topics', () => {
     test('are one for each purpose and one for each delay', () => {
       expect(topicSpecs(namesOf('posthorn.')).map(({ name }) => name)).toEqual([
         ...['posthorn.message-created', 'posthorn.delivery-failed', 'posthorn.retry-due'],
-        ...['posthorn.slow-lane', 'posthorn.dead-letters', 'posthorn.operator-events'],
+        ...['posthorn.slow-lane', 'posthorn.dead-letters', 'posthorn.exhausted-deliveries'],
+        ...['posthorn.operator-events', 'posthorn.ingest-rejected'],
         ...['posthorn.retry.5s', 'posthorn.retry.5m', 'posthorn.retry.30m'],
         ...['posthorn.retry.2h', 'posthorn.retry.5h', 'posthorn.retry.10h'],
         ...['posthorn.deferred.1s', 'posthorn.deferred.5s', 'posthorn.deferred.15s'],
@@ -177,6 +178,7 @@ describe('topic settings', () => {
       ['retention.ms', '3600000', 'retry.10h', 3],
       ['retention.ms', String(6 * DAY_MS), 'retry.10h', 3],
       ['retention.ms', String(6 * DAY_MS), 'dead-letters', 3],
+      ['retention.ms', String(6 * DAY_MS), 'exhausted-deliveries', 3],
       ['retention.ms', '0', 'message-created', 3],
       ['retention.bytes', '1073741824', 'message-created', 3],
       ['unclean.leader.election.enable', 'true', 'slow-lane', 2],
@@ -193,6 +195,7 @@ describe('topic settings', () => {
       ['retention.ms', '-1', 'message-created', 3],
       ['retention.ms', String(8 * DAY_MS), 'retry-due', 3],
       ['retention.ms', String(8 * DAY_MS), 'dead-letters', 3],
+      ['retention.ms', String(8 * DAY_MS), 'exhausted-deliveries', 3],
       ['unclean.leader.election.enable', 'true', 'slow-lane', 1],
       ['min.insync.replicas', '3', 'retry-due', 3],
       ['min.insync.replicas', '2', 'retry-due', 4],

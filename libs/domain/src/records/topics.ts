@@ -16,9 +16,14 @@ export interface TopicNames {
   retryDue: string;
   /** Attempts to endpoints that take a second or longer. */
   slowLane: string;
+  /** Records that cannot be processed. */
   deadLetters: string;
+  /** Deliveries whose last attempt failed. */
+  exhaustedDeliveries: string;
   /** Notifications for the operator of the installation. */
   operatorEvents: string;
+  /** Records of sources that cannot be accepted as messages (docs/ingest.md). */
+  ingestRejected: string;
   /**
    * Delay topics of the retry schedule, by delay in milliseconds. Steps of equal delay share one.
    */
@@ -57,7 +62,9 @@ export function topicNames(
     retryDue: `${prefix}retry-due`,
     slowLane: `${prefix}slow-lane`,
     deadLetters: `${prefix}dead-letters`,
+    exhaustedDeliveries: `${prefix}exhausted-deliveries`,
     operatorEvents: `${prefix}operator-events`,
+    ingestRejected: `${prefix}ingest-rejected`,
     parkedByDelayMs: namesByDelay(beginningOf(prefix, 'retry'), schedule),
     deferredByDelayMs: namesByDelay(beginningOf(prefix, 'deferred'), deferralDelays),
   };
@@ -98,18 +105,30 @@ function readDelayTopic(prefix: string, name: string, kind: DelayKind): DelayTop
   return delayMs === null ? null : { kind, delayMs };
 }
 
-/** How long each topic keeps its records. Only `message-created` has payloads: three days. */
+const CREATED_KEPT_MS = 3 * DAY_MS;
+const CREATED_SEGMENT_MS = 6 * HOUR_MS;
+
+/** So long after it was written a record of `message-created` is removed at the latest: Kafka removes whole segments. */
+export const CREATED_GONE_AFTER_MS = CREATED_KEPT_MS + CREATED_SEGMENT_MS;
+
+/**
+ * How long each topic keeps its records. `message-created` has the payloads of every message: three days. What is
+ * unreadable or rejected has its payload until a person has handled it.
+ */
 export function topicSpecs(names: TopicNames): TopicSpec[] {
   return [
     // Payloads are promised to be gone after three days, so its segments are short.
-    keeping(names.messageCreated, 3 * DAY_MS, { segmentMs: 6 * HOUR_MS }),
+    keeping(names.messageCreated, CREATED_KEPT_MS, { segmentMs: CREATED_SEGMENT_MS }),
     keeping(names.deliveryFailed, OUTAGE_MS),
     keeping(names.retryDue, OUTAGE_MS),
     keeping(names.slowLane, OUTAGE_MS),
     // No delivery waits in it: the operator chooses how long people have to handle a letter.
     keeping(names.deadLetters, 30 * DAY_MS, { leastRetentionMs: OUTAGE_MS }),
-    // As above: no delivery depends on it.
+    keeping(names.exhaustedDeliveries, 30 * DAY_MS, { leastRetentionMs: OUTAGE_MS }),
+    // No delivery depends on it.
     keeping(names.operatorEvents, OUTAGE_MS, { leastRetentionMs: HOUR_MS }),
+    // As dead letters: nothing that was accepted waits in it.
+    keeping(names.ingestRejected, 30 * DAY_MS, { leastRetentionMs: OUTAGE_MS }),
     ...delayTopicSpecs(names.parkedByDelayMs),
     ...delayTopicSpecs(names.deferredByDelayMs),
   ];
@@ -179,7 +198,7 @@ export function wantedSettings({
     // By the broker's clock: it refuses records that a producer dates more than an hour ahead,
     // and a service whose clock is wrong could neither publish nor park.
     'message.timestamp.type': 'LogAppendTime',
-    // The broker decompresses the records of other producers: lz4, snappy and zstd would end the consumers.
+    // The broker decompresses the records of other producers: lz4, snappy and zstd would end consumers of 1.0.0-rc.1.
     'compression.type': 'uncompressed',
     'max.message.bytes': String(MAX_BATCH_BYTES),
     'segment.ms': String(segmentMs),

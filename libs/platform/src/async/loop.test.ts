@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globals';
-import { createLoop, type Loop, startTicker, stopSoon, type Ticker } from './loop.ts';
+import { createLoop, type Loop, startTicker, stopSoon, type Ticker, walkInSlices } from './loop.ts';
 
 describe('loop', () => {
   let rounds: { end: () => void; fail: (error: Error) => void; signal: AbortSignal }[];
@@ -150,5 +150,42 @@ describe('ticker', () => {
       }).toThrow(fault);
       throwing.stop();
     });
+  });
+});
+
+describe('a walk in slices', () => {
+  const numbers = (count: number): Map<number, number> =>
+    new Map(Array.from({ length: count }, (_, n) => [n, n]));
+
+  test('visits all of a small map with each call', () => {
+    const seen: number[] = [];
+    const walk = walkInSlices(numbers(3));
+    walk((value) => seen.push(value));
+    walk((value) => seen.push(value));
+    expect(seen).toEqual([0, 1, 2, 0, 1, 2]);
+  });
+
+  test('visits each entry of a large one once in 50 calls, a fiftieth with each', () => {
+    const visits = new Map<number, number>();
+    const walk = walkInSlices(numbers(10_000));
+    for (let call = 1; call <= 50; call += 1) {
+      walk((value) => visits.set(value, (visits.get(value) ?? 0) + 1));
+      expect(visits.size).toBe(call * 200);
+    }
+    expect(new Set(visits.values())).toEqual(new Set([1]));
+  });
+
+  test('goes on while entries are removed and added', () => {
+    const map = numbers(200);
+    const seen = new Set<number>();
+    const walk = walkInSlices(map);
+    for (let call = 0; call < 6; call += 1) {
+      walk((value, key) => {
+        seen.add(value);
+        map.delete(key);
+      });
+      if (call === 0) map.set(1_000, 1_000);
+    }
+    expect([seen.size, seen.has(1_000), map.size]).toEqual([201, true, 0]);
   });
 });

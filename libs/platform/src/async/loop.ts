@@ -91,3 +91,30 @@ export function startTicker(everyMs: number, tick: () => void): Ticker {
     },
   };
 }
+
+/** All entries are visited within this many calls, and these many in each call at least. */
+const SLICES = 50;
+const MIN_SLICE = 64;
+
+/**
+ * Returns a function that visits the next slice of the map with each call, and begins again at its end. Entries may be
+ * added and removed meanwhile.
+ */
+export function walkInSlices<Key, Value>(
+  map: ReadonlyMap<Key, Value>,
+): (visit: (value: Value, key: Key) => void) => void {
+  let entries = map.entries();
+  return (visit) => {
+    let left = Math.max(MIN_SLICE, Math.ceil(map.size / SLICES));
+    for (let next = entries.next(); ; next = entries.next()) {
+      if (next.done) {
+        entries = map.entries();
+        return;
+      }
+      const [key, value] = next.value;
+      visit(value, key);
+      left -= 1;
+      if (left === 0) return;
+    }
+  };
+}

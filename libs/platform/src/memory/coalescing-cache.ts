@@ -238,6 +238,28 @@ function createPurge(kept: { purgeStale: () => boolean }): (ttlMs: number) => vo
   };
 }
 
+interface ByteBounds<Value extends object> {
+  maxBytes: number;
+  maxPieces: number;
+  sizeOf: (value: Value, key: string) => number;
+}
+
+/** Keeps what was used last, within both bounds. */
+export function createByteCache<Value extends object>({
+  maxBytes,
+  maxPieces,
+  sizeOf,
+}: ByteBounds<Value>): Pick<
+  LRUCache<string, Value>,
+  'get' | 'peek' | 'set' | 'delete' | 'calculatedSize'
+> {
+  return new LRUCache<string, Value>({
+    max: maxPieces,
+    maxSize: maxBytes,
+    sizeCalculation: sizeOf,
+  });
+}
+
 /** Keeps open what is costly to open, such as a client with its connections. */
 interface ClosingCache<Value extends object> {
   /** Opens it unless it is open. */

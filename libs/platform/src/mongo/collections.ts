@@ -15,9 +15,11 @@ export interface DocumentOf {
   publishers: Documents.PublisherDocument;
   messageChecks: Documents.MessageCheckDocument;
   erasures: Documents.ErasureDocument;
+  requestedErasures: Documents.RequestedErasureDocument;
   leases: Documents.LeaseDocument;
   resends: Documents.ResendDocument;
   removals: Documents.RemovalDocument;
+  holdNotes: Documents.HoldNoteDocument;
   links: LinkDocument;
   portalSettings: PortalSettingsDocument;
   auditEvents: Documents.AuditEventDocument;

@@ -19,6 +19,7 @@ const OWNED: Record<OwnedName, true> = {
   deliveries: true,
   resends: true,
   removals: true,
+  holdNotes: true,
   links: true,
   portalSettings: true,
   auditEvents: true,

@@ -83,6 +83,12 @@ const RESOURCE_INDEXES: readonly IndexSpec[] = [
   { collection: 'webhooks', key: { appId: 1, _id: 1 } },
   // A project is deleted with all its webhooks, and its global ones are counted for their quota.
   { collection: 'webhooks', key: { projectId: 1, appId: 1 } },
+  // The webhooks whose pending deliveries are being cancelled; nearly no webhook is in the index.
+  {
+    collection: 'webhooks',
+    key: { isCancelling: 1, companyId: 1 },
+    options: { partialFilterExpression: { isCancelling: true } },
+  },
   // A uid stands for the id, and only those that have one are in the index. A webhook without one has null.
   ...(['projects', 'apps', 'webhooks'] as const).map((collection) => ({
     collection,
@@ -110,9 +116,20 @@ const HISTORY_INDEXES: readonly IndexSpec[] = [
   { collection: 'leases', key: { expiresAt: 1 }, options: { expireAfterSeconds: HOUR_SECONDS } },
   // The messages whose deliveries are looked up next; those that wait for a success are not in the index.
   { collection: 'erasures', key: { dueAt: 1 }, options: { sparse: true } },
+  // The messages that are erased once more next; and the newest ones, for dispatchers that start.
+  { collection: 'requestedErasures', key: { dueAt: 1 } },
   // A company is removed with its resends and removals.
   { collection: 'resends', key: { companyId: 1, _id: 1 } },
   { collection: 'removals', key: { companyId: 1, _id: 1 } },
+  { collection: 'holdNotes', key: { companyId: 1, _id: 1 } },
+  // A gateway claims the hold that has been due for the longest.
+  { collection: 'holdNotes', key: { dueAt: 1, companyId: 1 } },
+  // The hold that nobody has ended for the longest, for the alert.
+  {
+    collection: 'holdNotes',
+    key: { isOpenEnded: 1, touchedAt: 1 },
+    options: { partialFilterExpression: { isOpenEnded: true } },
+  },
   // A gateway claims the resend that has been due for the longest. Parts, which have `partOf`, are apart.
   {
     collection: 'resends',
@@ -164,8 +181,8 @@ const AUDIT_INDEXES: readonly IndexSpec[] = [
 // prettier-ignore
 const COLLECTIONS: readonly CollectionName[] = [
   'companies', 'apiKeys', 'projects', 'apps', 'webhooks', 'signingKeys',
-  'idempotencyKeys', 'publishers', 'messageChecks', 'erasures',
-  'leases', 'resends', 'removals', 'links', 'portalSettings', 'auditEvents', 'stats', 'usage', 'countJournal', 'countSteps',
+  'idempotencyKeys', 'publishers', 'messageChecks', 'erasures', 'requestedErasures',
+  'leases', 'resends', 'removals', 'holdNotes', 'links', 'portalSettings', 'auditEvents', 'stats', 'usage', 'countJournal', 'countSteps',
   'migrations', 'layout',
 ];
 

@@ -9,12 +9,25 @@ import type {
   Attempt,
   CancelReason,
   DeliveryStatus,
+  ExhaustReason,
   Outcome,
 } from '@posthorn/domain/delivery/delivery.ts';
-import type { Idempotency, NotStored, StorePayloads } from '@posthorn/domain/message.ts';
+import type { Hold, Waiting } from '@posthorn/domain/waiting.ts';
+import type {
+  Idempotency,
+  NoTargetReason,
+  NotStored,
+  StorePayloads,
+} from '@posthorn/domain/message.ts';
 import type { PageProgress, ResendMark } from '@posthorn/domain/resend.ts';
 import type { AttemptCounts } from '@posthorn/domain/stats.ts';
 import type { OpenValues, SealedTexts } from '@posthorn/domain/webhook-fields.ts';
+
+/** A Lifetime, whose docstring explains the fields. MongoDB removes a document at its `removeAt`. */
+export interface LifetimeDates {
+  expiresAt?: Date;
+  removeAt?: Date;
+}
 
 /** The documents as they are stored. `_id` is the id that the API shows, with its prefix. */
 
@@ -84,6 +97,7 @@ export interface AppDocument extends OwnedDocument, OwnFields {
   /** Both are absent until they are given. */
   storeResponses?: boolean | undefined;
   storePayloads?: StorePayloads | undefined;
+  held?: Hold | undefined;
 }
 
 /** The fields of libs/domain/src/webhook-fields.ts: sealed ones apart, the others under their names. */
@@ -96,6 +110,8 @@ export interface WebhookDocument extends OwnedDocument, OpenValues {
   updatedAt: Date;
   /** When it was last seen to have an old backlog that waits for its endpoint; absent if never. */
   deferredAt?: Date;
+  /** Some of the deliveries before `cancelBeforeMs` may not be stored as cancelled yet; otherwise absent. */
+  isCancelling?: true;
   /** What was reported to the operator about its failures. A client's change ends it. */
   failing?: { since: Date; disableAt: Date | null };
 }
@@ -111,7 +127,7 @@ export interface SigningKeyDocument extends OwnedDocument {
   expiresAt?: Date;
 }
 
-export interface MessageDocument extends NotStored {
+export interface MessageDocument extends NotStored, LifetimeDates {
   _id: string;
   companyId: string;
   appId: string | null;
@@ -122,27 +138,32 @@ export interface MessageDocument extends NotStored {
   createdAt: Date;
   /** The following fields are absent in most messages. */
   eventType?: string;
+  noTargetReason?: NoTargetReason;
+  addedTargets?: string[];
   tags?: string[];
   externalId?: string;
   disabledTargets?: string[];
   idempotency?: Idempotency;
   isTest?: true;
   traceparent?: string;
+  deliverAt?: Date;
   /** The payload is '' then. */
   isPayloadErased?: true;
+  /** The records in Kafka have the payload that a client had erased. */
+  isPayloadInRecords?: true;
 }
 
 export type AttemptDocument = Omit<Attempt, 'startedAtMs'> & { startedAt: Date };
 
 /** Inserted when the first attempt is settled. Until then a delivery is only a target of its message. */
-export interface DeliveryDocument extends NotStored {
+export interface DeliveryDocument extends NotStored, LifetimeDates {
   _id: string;
   messageId: string;
   webhookId: string;
   companyId: string;
   appId: string | null;
   status: DeliveryStatus;
-  reason: CancelReason | null;
+  reason: CancelReason | ExhaustReason | null;
   /** Number of the last recorded attempt. Every update filters by it. */
   attemptCount: number;
   attempts: AttemptDocument[];
@@ -151,6 +172,27 @@ export interface DeliveryDocument extends NotStored {
   updatedAt: Date;
   /** The mark of the newest resend; absent when there was none. */
   resend?: ResendMark;
+  /** Both only while it waits (libs/domain/src/waiting.ts); then `updatedAt` is `waitingSince`. */
+  waiting?: Waiting;
+  waitingSince?: Date;
+}
+
+/**
+ * That deliveries of a webhook, an app or a company may wait. `_id` is the id of that. Written before the hold begins,
+ * and removed when nothing has waited for a minute after its end.
+ */
+export interface HoldNoteDocument extends OwnedDocument {
+  kind: 'webhook' | 'app' | 'company';
+  /** When the hold was last begun, changed or ended. */
+  touchedAt: Date;
+  /** Of a hold of a webhook or an app that does not end by itself. */
+  isOpenEnded?: true;
+  /** When a gateway looks at it next. */
+  dueAt: Date;
+  /** Names the look that works on it; absent while none does. */
+  claim?: string;
+  /** Most attempts to one webhook that are released in a second; absent for no limit. */
+  ratePerSecond?: number;
 }
 
 /** How far a gateway process has published the messages that it stored. */
@@ -192,6 +234,16 @@ export interface ErasureDocument {
   createdAt: Date;
 }
 
+/**
+ * A message whose payload a client has erased. Dispatchers send nothing of it while the document is there. `_id` is the
+ * message's id.
+ */
+export interface RequestedErasureDocument {
+  _id: string;
+  /** When it is erased once more, by the database's clock. */
+  dueAt: Date;
+}
+
 /** How far create-indexes has come; one document. */
 export interface MigrationDocument {
   _id: string;
@@ -220,6 +272,8 @@ export interface IdempotencyKeyDocument extends OwnedDocument {
   messageId: string;
   /** By the database's clock. */
   createdAt: Date;
+  /** The place of the record whose message claimed the key (docs/ingest.md); absent for a request of the API. */
+  ingestedFrom?: string;
 }
 
 /** The claim of an idempotency key for a request that creates something. CreationClaim explains the fields. */
@@ -246,8 +300,10 @@ export interface ResendDocument extends OwnedDocument {
   webhookId: string | null;
   /** Absent unless it is of an app: the unique index of running ones covers it only then. */
   appId?: string;
-  /** Absent unless it is a part. */
+  /** Absent unless it is a part, or a replay (REPLAY). */
   partOf?: string;
+  /** Absent unless it is a replay of some event types. */
+  eventTypes?: string[];
   /** Absent unless only deliveries whose last attempt had this outcome are resent. */
   outcome?: Outcome;
   /** The webhook, when its failures of a span of time are resent: one such resend runs at a time. */

@@ -59,10 +59,15 @@ describe('changes', () => {
     await apiKeys.insertOne(keyOf('key_1'));
     await apiKeys.updateOne({ _id: 'key_1' }, { $set: { lastUsedAt: new Date(2) } });
     await apiKeys.updateOne({ _id: 'key_1' }, { $set: { expiresAt: new Date(3) } });
+    await apiKeys.updateOne({ _id: 'key_1' }, { $unset: { expiresAt: '' } });
     await apiKeys.deleteOne({ _id: 'key_1' });
-    await eventually('three changes', () => changes.length >= 3);
-    const change = { collection: 'apiKeys', id: 'key_1', appId: null, companyId: null };
-    expect(changes).toEqual([{ ...change, companyId: 'comp_a' }, change, change]);
+    await eventually('four changes', () => changes.length >= 4);
+    const of = { collection: 'apiKeys', id: 'key_1', appId: null, companyId: null };
+    const change = { ...of, isRemoved: false };
+    const update = { ...change, fields: ['expiresAt'] };
+    const removal = { ...of, isRemoved: true, fields: null };
+    const insertion = { ...change, companyId: 'comp_a', fields: null };
+    expect(changes).toEqual([insertion, update, update, removal]);
   });
 
   it('are not known while the connection is frozen, and may have been missed afterwards', async () => {

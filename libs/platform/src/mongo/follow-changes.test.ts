@@ -2,7 +2,7 @@ import { beforeEach, describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
 import mongoose from 'mongoose';
 import { CoalescingCache } from '../memory/coalescing-cache.ts';
-import { type Change, ChangeFeed, type CursorReply } from './follow-changes.ts';
+import { type Change, ChangeFeed, type CursorReply, mayHaveChanged } from './follow-changes.ts';
 
 const { Long, Timestamp } = mongoose.mongo;
 
@@ -76,9 +76,24 @@ describe('a change feed', () => {
     const fullDocument = { appId: 'app_1', companyId: 'comp_1' };
     replies = [{}, { events: [updateOf('wh_1'), { ...inserted, fullDocument }] }];
     await openFeed().run();
+    const of = { collection: 'webhooks', isRemoved: false, fields: null };
     expect(changed).toEqual([
-      { collection: 'webhooks', id: 'wh_1', appId: null, companyId: null },
-      { collection: 'webhooks', id: 'wh_2', appId: 'app_1', companyId: 'comp_1' },
+      { ...of, id: 'wh_1', appId: null, companyId: null },
+      { ...of, id: 'wh_2', appId: 'app_1', companyId: 'comp_1' },
+    ]);
+  });
+
+  it('reports which fields an update has changed, and that it may be any otherwise', async () => {
+    const fields = ['name', 'held.untilMs'];
+    const update = { ...updateOf('wh_1'), fields };
+    replies = [{}, { events: [update, { ...update, operationType: 'replace' }] }];
+    await openFeed().run();
+    expect(changed.map((change) => change.fields)).toEqual([fields, null]);
+    const mayHave = (name: string) => changed.map((change) => mayHaveChanged(change, name));
+    expect([mayHave('held'), mayHave('name'), mayHave('hel')]).toEqual([
+      [true, true],
+      [true, true],
+      [false, true],
     ]);
   });
 

@@ -6,16 +6,25 @@ import { monotonicClockMs } from '../service/clock-and-ids.ts';
 import type { ServiceContext } from '../service/run-service.ts';
 
 /** The collections of which processes cache documents. */
-export type FollowedName = 'companies' | 'apiKeys' | 'apps' | 'webhooks' | 'signingKeys';
+export type FollowedName =
+  'companies' | 'apiKeys' | 'apps' | 'webhooks' | 'signingKeys' | 'requestedErasures';
 
 /** A document that was stored, changed or removed. */
 export interface Change {
   /** The name of its collection. */
   collection: string;
   id: string;
+  isRemoved: boolean;
   /** Of a new document, the app and the company that it belongs to. */
   appId: string | null;
   companyId: string | null;
+  /** The names of the fields that an update has set or removed; null when it may be any. */
+  fields: readonly string[] | null;
+}
+
+/** Whether the field, or a part of it, may have another value now. */
+export function mayHaveChanged({ fields }: Pick<Change, 'fields'>, name: string): boolean {
+  return fields === null || fields.some((each) => each === name || each.startsWith(`${name}.`));
 }
 
 /** The changes of some collections, by whichever process they are made. */
@@ -104,6 +113,7 @@ interface ChangeEvent {
   ns: { coll: string };
   documentKey?: { _id: string };
   fullDocument?: { appId?: string | null; companyId?: string };
+  fields?: readonly string[];
 }
 
 interface CommandSession {
@@ -202,10 +212,18 @@ export class ChangeFeed {
   /** Returns whether there are no further events before the reply. */
   #report({ cursor, $clusterTime }: CursorReply): boolean {
     const events = cursor.firstBatch ?? cursor.nextBatch ?? [];
-    for (const { operationType, ns, documentKey, fullDocument } of events) {
+    for (const { operationType, ns, documentKey, fullDocument, fields } of events) {
       if (!documentKey) throw new Error(`a collection was changed by ${operationType}: ${ns.coll}`);
       const { appId = null, companyId = null } = fullDocument ?? {};
-      this.#deps.onChange({ collection: ns.coll, id: documentKey._id, appId, companyId });
+      const isRemoved = operationType === 'delete';
+      this.#deps.onChange({
+        collection: ns.coll,
+        id: documentKey._id,
+        isRemoved,
+        appId,
+        companyId,
+        fields: operationType === 'update' ? (fields ?? null) : null,
+      });
     }
     if (longOf(cursor.id).isZero()) throw new Error('MongoDB has closed the change stream');
     // A router of a sharded cluster waits for the slowest shard: then the token is older than the cluster.
@@ -237,12 +255,26 @@ const relevantIn = (names: readonly FollowedName[]) => ({
   'updateDescription.updatedFields.deferredAt': { $exists: false },
 });
 
+/** A field of a field is named with a dot. The values, such as sealed secrets, are not sent. */
+const FIELDS = {
+  $concatArrays: [
+    {
+      $map: {
+        input: { $objectToArray: { $ifNull: ['$updateDescription.updatedFields', {}] } },
+        in: '$$this.k',
+      },
+    },
+    { $ifNull: ['$updateDescription.removedFields', []] },
+  ],
+};
+
 const USED = {
   operationType: 1,
   'ns.coll': 1,
   'documentKey._id': 1,
   'fullDocument.appId': 1,
   'fullDocument.companyId': 1,
+  fields: FIELDS,
 };
 
 const isIdle = ({ cursor }: CursorReply): boolean =>

@@ -1,5 +1,5 @@
 import { cancelReasonAtAcceptance } from '@posthorn/domain/delivery/when-cancelled.ts';
-import { type Message, notStoredOf } from '@posthorn/domain/message.ts';
+import { lifetimeOf, type Message, notStoredOf } from '@posthorn/domain/message.ts';
 import {
   encodeMessageCreated,
   INLINE_PAYLOAD_MAX_BYTES,
@@ -22,6 +22,8 @@ export function createdSource(message: Message): CreatedSource {
   const mayCarry =
     payload.length <= INLINE_PAYLOAD_MAX_BYTES &&
     message.targets.length <= INLINE_MAX_TARGETS &&
+    // It is loaded when its time has come.
+    message.deliverAtMs === undefined &&
     // Kafka would keep it for days.
     !message.erasesPayload;
   const bytes = mayCarry ? Buffer.from(payload) : null;
@@ -63,7 +65,13 @@ export function recordsBetween(
 
 function refTo(message: CreatedSource['message'], webhookId: string): MessageCreated {
   const { id: messageId, companyId, appId, createdAtMs, isTest } = message;
-  const ref = { messageId, webhookId, companyId, appId, createdAtMs, ...notStoredOf(message) };
+  const { deliverAtMs } = message;
+  const options = {
+    ...notStoredOf(message),
+    ...lifetimeOf(message),
+    ...(deliverAtMs !== undefined && { deliverAtMs }),
+  };
+  const ref = { messageId, webhookId, companyId, appId, createdAtMs, ...options };
   return isTest ? { ...ref, trigger: 'test' } : ref;
 }
 

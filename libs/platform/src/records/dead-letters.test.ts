@@ -14,6 +14,7 @@ const record: LogRecord = {
   key: 'wh_1',
   value: Buffer.from([0xff, 0x0a]),
   isInherited: false,
+  stored: { key: null, value: null, headers: {} },
   ownedSinceMs: 0,
   timestampMs: 0,
   headers: { requestId: 'request-1', 'due-at': '5' },
@@ -26,7 +27,8 @@ function createWith(publish: (records: readonly OutgoingRecord[]) => Promise<voi
   const { logger, lines } = collectLogLines();
   const incidents: OperatorIncident[] = [];
   const report = (incident: OperatorIncident): void => void incidents.push(incident);
-  const letters = createDeadLetters('dead', { records, prefix: '', logger, registry, report });
+  const topics = { deadLetters: 'dead', exhaustedDeliveries: 'exhausted' };
+  const letters = createDeadLetters(topics, { records, prefix: '', logger, registry, report });
   return { registry, letters, lines, incidents };
 }
 
@@ -114,6 +116,20 @@ describe('a dead letter', () => {
     ]);
   });
 
+  test.each(['schedule_exhausted', 'gone', 'not_retryable', 'aborted'] as const)(
+    'of an exhausted delivery has a topic of its own, and is no fault: %s',
+    async (reason) => {
+      const published: OutgoingRecord[] = [];
+      const { letters, registry, lines } = createWith((records) => {
+        published.push(...records);
+        return Promise.resolve();
+      });
+      await letters.put(record, reason, 'attempt 2 ended');
+      expect(published).toMatchObject([{ topic: 'exhausted', headers: { reason } }]);
+      expect([await countIn(registry), lines]).toEqual([[], []]);
+    },
+  );
+
   test('that Kafka does not acknowledge rejects and is not counted', async () => {
     const { letters, registry } = createWith(() => Promise.reject(new Error('Kafka is away')));
     await expect(letters.put(record, 'message_missing', '')).rejects.toThrow('Kafka is away');
@@ -130,7 +146,7 @@ describe('a dead letter that is read', () => {
     const letter = toDeadLetter('dead', record, 'unreadable_record', 'not JSON');
     const { key, value, headers } = record;
     expect(readDeadLetter(stored(letter))).toEqual({
-      id: '1:7',
+      place: '1:7',
       atMs: 9,
       reason: 'unreadable_record',
       detail: 'not JSON',

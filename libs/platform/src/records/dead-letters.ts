@@ -1,3 +1,4 @@
+import { EXHAUST_REASONS } from '@posthorn/domain/delivery/delivery.ts';
 import {
   CUT_FROM_BYTES_HEADER,
   DEAD_DETAIL_HEADER,
@@ -8,6 +9,7 @@ import {
   SOURCE_TOPIC_HEADER,
 } from '@posthorn/domain/records/record-headers.ts';
 import { logFieldsIn } from '@posthorn/domain/records/records.ts';
+import type { TopicNames } from '@posthorn/domain/records/topics.ts';
 import { Counter, type Registry } from 'prom-client';
 import { isRecordTooLarge } from '../kafka/producer.ts';
 import type { StoredRecord } from '../kafka/read-topic.ts';
@@ -16,20 +18,35 @@ import type { Logger } from '../service/logger.ts';
 import { startAtZero } from '../service/metrics.ts';
 import type { ReportIncident } from './operator-incidents.ts';
 
-export const DEAD_LETTER_REASONS = [
+/** Why a record cannot be processed. Somebody has to look at it: the alerts are about these. */
+const FAULTS = [
   'unreadable_record',
-  'schedule_exhausted',
   'message_missing',
   'unproven_record',
   'company_mismatch',
 ] as const;
 
-export type DeadLetterReason = (typeof DEAD_LETTER_REASONS)[number];
+/** How a delivery was exhausted: in ordinary operation, by its endpoint. */
+const EXHAUSTIONS = ['schedule_exhausted', ...EXHAUST_REASONS] as const;
+
+type Fault = (typeof FAULTS)[number];
+type Exhaustion = (typeof EXHAUSTIONS)[number];
+export type DeadLetterReason = Fault | Exhaustion;
+
+export const DEAD_LETTER_REASONS: readonly DeadLetterReason[] = [...FAULTS, ...EXHAUSTIONS];
+
+/** The version before wrote those of exhausted deliveries into the topic of all dead letters. */
+export function isExhaustion(reason: string): reason is Exhaustion {
+  return EXHAUSTIONS.some((each) => each === reason);
+}
 
 export interface DeadLetters {
   /** Publishes the record unchanged, with the reason and its place. Resolves when Kafka has it. */
   put: (record: LogRecord, reason: DeadLetterReason, detail: string) => Promise<void>;
 }
+
+/** Where letters are: exhausted deliveries are many where an endpoint is down, and must not hide the others. */
+export type LetterTopics = Pick<TopicNames, 'deadLetters' | 'exhaustedDeliveries'>;
 
 interface DeadLettersDeps {
   records: RecordLog;
@@ -41,20 +58,22 @@ interface DeadLettersDeps {
   report: ReportIncident;
 }
 
-/** The topic of the records that cannot be handled. */
+/** The topics of the records that cannot be processed, and of those of exhausted deliveries. */
 export function createDeadLetters(
-  topic: string,
+  topics: LetterTopics,
   { records, prefix, logger, registry, report }: DeadLettersDeps,
 ): DeadLetters {
   const total = new Counter({
     name: 'posthorn_dead_letter_records_total',
-    help: 'Records that were published as dead letters.',
+    help: 'Records that cannot be processed and were published as dead letters.',
     labelNames: ['reason'],
     registers: [registry],
   });
-  startAtZero(total, 'reason', DEAD_LETTER_REASONS);
+  startAtZero(total, 'reason', FAULTS);
   return {
     async put(record, reason, detail) {
+      const isExhausted = isExhaustion(reason);
+      const topic = isExhausted ? topics.exhaustedDeliveries : topics.deadLetters;
       try {
         await records.publish([toDeadLetter(topic, record, reason, detail)]);
       } catch (error) {
@@ -62,16 +81,17 @@ export function createDeadLetters(
         // The record is just small enough for its own topic. Trying again would block its partition for ever.
         await records.publish([cutDeadLetter(topic, record, reason, detail)]);
       }
-      total.inc({ reason });
+      if (!isExhausted) total.inc({ reason });
       const { topic: source, partition, offset } = record;
       const ids = logFieldsIn(prefix, record);
       report({
-        type: reason === 'schedule_exhausted' ? 'delivery.exhausted' : 'dead_letter.written',
+        type: isExhausted ? 'delivery.exhausted' : 'dead_letter.written',
         // The detail of an unproven record comes from a stranger and is not shown to a person.
         companyId: reason === 'unproven_record' ? null : (ids?.companyId ?? null),
         webhookId: reason === 'unproven_record' ? null : (ids?.webhookId ?? null),
         detail: `${reason}: ${detail}`,
       });
+      if (isExhausted) return;
       logger.warn(
         { ...ids, reason, detail, topic: source, partition, offset },
         'record published as a dead letter',
@@ -81,8 +101,8 @@ export function createDeadLetters(
 }
 
 export interface DeadLetter {
-  /** `partition:offset` in the topic of dead letters. */
-  id: string;
+  /** `partition:offset` in its topic. */
+  place: string;
   /** When it was published, in milliseconds since 1970. */
   atMs: number;
   /** One of DEAD_LETTER_REASONS, unless another version or program wrote it; '' when it has none. */
@@ -156,11 +176,11 @@ export function readDeadLetter({
   key,
   value,
   headers,
-}: StoredRecord): DeadLetter {
+}: Omit<StoredRecord, 'stored'>): DeadLetter {
   const cut = headers[CUT_FROM_BYTES_HEADER];
   const mac = headers[SOURCE_MAC_HEADER];
   return {
-    id: `${partition}:${offset}`,
+    place: `${partition}:${offset}`,
     atMs,
     reason: headers[DEAD_REASON_HEADER] ?? '',
     detail: headers[DEAD_DETAIL_HEADER] ?? '',

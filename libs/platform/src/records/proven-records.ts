@@ -17,7 +17,7 @@ export function openProvenRecords(
   const prefix = config.TOPIC_PREFIX;
   const report = openIncidentReports(context, { records, topic: topics.operatorEvents });
   const letters = { records, prefix, logger, registry, report };
-  const deadLetters = createDeadLetters(topics.deadLetters, letters);
+  const deadLetters = createDeadLetters(topics, letters);
   return { records: provenOnly(records, { prefix, mac, deadLetters }), deadLetters, report };
 }
 

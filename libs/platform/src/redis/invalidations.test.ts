@@ -1,4 +1,5 @@
 import { beforeEach, describe, expect, test } from '@jest/globals';
+import { holdSourceOf } from '@posthorn/domain/waiting.ts';
 import type { Redis } from 'ioredis';
 import { EventEmitter } from 'node:events';
 import { announce, listenForInvalidations, type Invalidation } from './invalidations.ts';
@@ -36,6 +37,7 @@ describe('an invalidation', () => {
     const announced = [
       { companyId: 'comp_1', id: 'wh_1' },
       { companyId: 'comp_1', id: 'wh_2' },
+      { companyId: 'comp_1', id: holdSourceOf('app_1') },
     ];
     await announce(client(), 'posthorn:', announced);
     for (const [channel, text] of redis.heard) redis.emit('message', channel, text);

@@ -2,7 +2,7 @@ import { onEachConnection, type RedisClient } from './connect.ts';
 
 export interface Invalidation {
   companyId: string;
-  /** Id of the app or webhook that has changed, or hash of the API key. */
+  /** Id of the app or webhook that has changed, hash of the API key, or `holdSourceOf` the app whose hold has changed. */
   id: string;
 }
 
@@ -39,7 +39,9 @@ export function listenForInvalidations(
   subscriber.on('message', (channel: string, text: string) => {
     if (channel !== prefix + CHANNEL) return;
     for (const change of text.split(' ')) {
-      const [companyId, id] = change.split('/');
+      // An id may contain a slash itself: that of the hold of an app does.
+      const at = change.indexOf('/');
+      const [companyId, id] = [change.slice(0, Math.max(0, at)), change.slice(at + 1)];
       if (companyId && id) onChange({ companyId, id });
     }
   });

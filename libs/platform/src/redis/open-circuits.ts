@@ -23,7 +23,7 @@ export interface OpenCircuits {
   ) => Promise<TakenOver<InheritedCircuit>>;
   /** Returns the open circuits of the company, MAX_LISTED at most. Rejects without Redis. */
   list: (companyId: string) => Promise<OpenCircuit[]>;
-  /** Null when the circuit is closed. Rejects without Redis. */
+  /** Null when the circuit is closed; a time in the past means that the next attempt is its probe. Rejects without Redis. */
   read: (companyId: string, webhookId: string) => Promise<number | null>;
   /** Stores an open circuit without waiting for Redis; while Redis is away nothing is stored. */
   opened: (of: CircuitOwner, times: CircuitTimes) => void;

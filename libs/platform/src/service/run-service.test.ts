@@ -147,8 +147,8 @@ describe('garbage is collected while the process is idle', () => {
   });
 
   it('when the process has grown since the last collection, and not otherwise', () => {
-    expect(isWorthCollecting({ ...rest, residentBytes: 221 * MIB })).toBe(true);
-    expect(isWorthCollecting({ ...rest, residentBytes: 219 * MIB })).toBe(false);
+    expect(isWorthCollecting({ ...rest, residentBytes: 233 * MIB })).toBe(true);
+    expect(isWorthCollecting({ ...rest, residentBytes: 232 * MIB })).toBe(false);
   });
 
   it('a second time when the entries of the caches have expired', () => {

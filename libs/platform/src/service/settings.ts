@@ -6,6 +6,7 @@ import {
   retryScheduleSchema,
 } from '@posthorn/domain/delivery/schedule.ts';
 import { parseCidr } from '@posthorn/domain/egress.ts';
+import { ingestSources } from '@posthorn/domain/ingest.ts';
 import { z } from 'zod';
 import { keyRingSchema } from '../security/vault.ts';
 import {
@@ -139,6 +140,18 @@ export const settings = {
     TOPIC_REPLICATION: wholeNumber(1, 7)
       .default(3)
       .describe('Copies of each topic; with 2 or more, writes wait for all but one of them'),
+  },
+  ingest: {
+    INGEST_SOURCES: ingestSources
+      .optional()
+      .describe(
+        'Topics whose records are accepted as messages, as a JSON array of sources (docs/ingest.md); without it, none',
+      ),
+    INGEST_COMPANY_TOPICS: flag
+      .prefault('false')
+      .describe(
+        'Accept the records of each topic named TOPIC_PREFIX, `ingest.` and the id of a company as its messages',
+      ),
   },
   publicUrl: publicUrlSettings,
   mongodb: {

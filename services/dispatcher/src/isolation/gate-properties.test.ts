@@ -21,7 +21,6 @@ const attempt: fc.Arbitrary<AttemptView> = fc.record({
   precedesBooked: fc.boolean(),
   ahead: fc.oneof(fc.constant(0), few),
   lacksMemory: fc.boolean(),
-  suspendedForMs: fc.oneof({ weight: 4, arbitrary: fc.constant(null) }, ms),
 });
 const circuit: fc.Arbitrary<CircuitView> = fc.oneof(
   fc.record({ kind: fc.constant('closed' as const) }),
@@ -124,19 +123,9 @@ describe('the gate, for any attempt, endpoint and dispatcher', () => {
         busy: Infinity,
         turn: NaN,
         slow: NaN,
-        suspended: NaN,
         ...wakes,
       };
       expect(decision.wakeInMs).toBe(expected[decision.because]);
-    });
-  });
-
-  it('defers every attempt of a suspended company for that reason, and no other one', () => {
-    always((a, e, d) => {
-      const decision = decide(a, e, d);
-      const isSuspended = a.suspendedForMs !== null;
-      expect(reasonOf(decision) === 'suspended').toBe(isSuspended);
-      if (isSuspended) expect(decision.kind).toBe('defer');
     });
   });
 
@@ -144,8 +133,7 @@ describe('the gate, for any attempt, endpoint and dispatcher', () => {
     always((a, e, d) => {
       const decision = decide(a, e, d);
       const isLimited = e.isPaced || e.pauseInMs > 0 || e.circuit.kind !== 'closed';
-      const isFar =
-        a.suspendedForMs === null && isLimited && !isReservationNear(a.reservedInMs, d.maxWaitMs);
+      const isFar = isLimited && !isReservationNear(a.reservedInMs, d.maxWaitMs);
       expect(reasonOf(decision) === 'turn').toBe(isFar);
       if (isFar) expect(decision).toEqual({ kind: 'defer', because: 'turn', inMs: a.reservedInMs });
     });

@@ -40,12 +40,6 @@ describe('an attempt', () => {
     ['is made when nothing stands against it', {}, NOW],
 
     [
-      'is deferred while its company is suspended, whatever its reservation and its circuit are',
-      { attempt: { suspendedForMs: 80_000, reservedInMs: 60_000 }, endpoint: { circuit: open } },
-      defer('suspended', 20_000),
-    ],
-
-    [
       'is deferred when its reservation is far',
       { attempt: { reservedInMs: 10_001 }, endpoint: { isPaced: true } },
       defer('turn', 10_001),
@@ -286,10 +280,8 @@ describe('the reservation of a deferred attempt', () => {
     expect(defer(1e6).atMs).toBe(1_000 + 1_800_000);
   });
 
-  it('books nothing at the endpoint for a suspended company or a lack of memory', () => {
-    const all = (['suspended', 'memory'] as const).map((because) =>
-      reservationOf({ because, inMs: 5_500 }, bookings, at),
-    );
-    expect(all).toEqual([6_500, 6_500].map((atMs) => ({ atMs, countedBy: null })));
+  it('books nothing at the endpoint for a lack of memory', () => {
+    const reservation = reservationOf({ because: 'memory', inMs: 5_500 }, bookings, at);
+    expect(reservation).toEqual({ atMs: 6_500, countedBy: null });
   });
 });

@@ -1,11 +1,8 @@
-import { suspensionDefersMs } from '@posthorn/domain/company.ts';
 import type { Outcome, Trigger } from '@posthorn/domain/delivery/delivery.ts';
 import type { ReservedPayload } from '../payloads.ts';
 
 /** Why an attempt cannot be made now. The closed set of labels of the metrics. */
 export const REASONS = [
-  // Its company is suspended.
-  'suspended',
   // It was deferred, and the time of its reservation has not come.
   'turn',
   // The circuit of its endpoint is open, or a probe is under way.
@@ -48,7 +45,7 @@ export interface Deferral {
 /**
  * The one place that decides whether an attempt is made now, waits in memory, or leaves. An attempt
  * always waits for what is in our own power (no free slot in this process). It is moved or deferred
- * only because of what its endpoint cannot take, while its company is suspended, and for payloads.
+ * only because of what its endpoint cannot take, and for payloads.
  */
 export function decide(
   attempt: AttemptView,
@@ -56,7 +53,6 @@ export function decide(
   dispatcher: DispatcherView,
 ): Decision {
   return (
-    bySuspension(attempt) ??
     byReservation(attempt, endpoint, dispatcher) ??
     byCircuit(endpoint.circuit) ??
     bySlowness(attempt, endpoint, dispatcher) ??
@@ -64,11 +60,6 @@ export function decide(
     byMemory(attempt, dispatcher) ??
     byDispatcher(attempt, dispatcher)
   );
-}
-
-function bySuspension({ suspendedForMs }: AttemptView): Decision | null {
-  if (suspendedForMs === null) return null;
-  return { kind: 'defer', because: 'suspended', inMs: suspensionDefersMs(suspendedForMs) };
 }
 
 /** Reservations keep the pace of a backlog. They are ignored once the endpoint is no longer paced. */
@@ -249,8 +240,8 @@ interface Bookings extends Booked {
 
 /**
  * Returns the reservation of a deferred attempt. It comes after the attempts that wait and the reservations that were
- * made before, unless the circuit is open, the company is suspended, memory was short, or the attempt keeps its own
- * reservation (`ownMs`, since 1970). `spacingMs`: between two reservations at the endpoint.
+ * made before, unless the circuit is open, memory was short, or the attempt keeps its own reservation (`ownMs`,
+ * milliseconds since 1970). `spacingMs`: between two reservations at the endpoint.
  */
 export function reservationOf(
   { because, inMs }: Deferral,
@@ -259,7 +250,6 @@ export function reservationOf(
 ): Reservation {
   const earliestMs = nowMs + Math.max(BOOK_AHEAD_MS, inMs);
   // Not booked at the endpoint, which can take it.
-  if (because === 'suspended') return { atMs: nowMs + inMs, countedBy: null };
   if (because === 'memory') return { atMs: earliestMs, countedBy: null };
   if (because === 'circuit') {
     const spreadMs = Math.min((deferredByCircuit + 1) * SPREAD_MS, MAX_SPREAD_MS);
@@ -331,8 +321,6 @@ export interface AttemptView {
   ahead: number;
   /** Its payload has to be loaded, and there is no memory for it. */
   lacksMemory: boolean;
-  /** For how long its company has been suspended; null when it is not. */
-  suspendedForMs: number | null;
 }
 
 /** Its endpoint. All times are milliseconds from now. */

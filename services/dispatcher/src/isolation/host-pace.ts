@@ -1,3 +1,5 @@
+import { walkInSlices } from '@posthorn/platform/async/loop.ts';
+
 /*
  * Many webhooks of one company may lead to one host. A rate limit of each of them would not protect that
  * host: a company could send it whatever its webhooks together may send.
@@ -35,15 +37,15 @@ const RESERVED_FOR_MS = 1_000;
 
 /** The paces of all companies to their hosts. */
 export interface HostPaces {
-  /** Returns the pace of the company to the host of this URL, added when it is new; null without a limit. */
-  of: (companyId: string, url: string) => HostPace | null;
+  /** Returns the pace of this host (`hostKeyOf`), added when it is new; null without a limit. */
+  of: (hostKey: string) => HostPace | null;
   /**
-   * Forgets the hosts about which nothing must be kept. A host for which attempts wait at one of the endpoints is kept:
-   * otherwise they and the attempts that arrive would have a pace each. `epochMs`: since 1970.
+   * Forgets the hosts about which nothing must be kept, of a slice of all hosts with each call. A host for which
+   * attempts wait at one of these endpoints is kept: otherwise they and the attempts that arrive would have a pace each.
+   * `epochMs`: since 1970.
    */
-  forgetIdle: <E extends PacedByHost>(
-    endpoints: Iterable<E>,
-    isWaiting: (endpoint: E) => boolean,
+  forgetIdle: (
+    waiting: Iterable<PacedByHost>,
     now: { monotonicMs: number; epochMs: number },
   ) => void;
 }
@@ -51,21 +53,21 @@ export interface HostPaces {
 /** `perSecond`: attempts of one company to one host; 0 for no limit. */
 export function createHostPaces(perSecond: number): HostPaces {
   const hosts = new Map<string, HostPace>();
+  const walk = walkInSlices(hosts);
   return {
-    of(companyId, url) {
+    of(key) {
       if (perSecond === 0) return null;
-      const key = hostKeyOf(companyId, url);
       const host = hosts.get(key) ?? createHostPace(perSecond);
       hosts.set(key, host);
       return host;
     },
-    forgetIdle(endpoints, isWaiting, { monotonicMs, epochMs }) {
+    forgetIdle(waiting, { monotonicMs, epochMs }) {
       if (hosts.size === 0) return;
       const awaited = new Set<HostPace | null>();
-      for (const endpoint of endpoints) if (isWaiting(endpoint)) awaited.add(endpoint.host);
-      for (const [key, host] of hosts) {
+      for (const { host } of waiting) awaited.add(host);
+      walk((host, key) => {
         if (!awaited.has(host) && isHostIdle(host, monotonicMs, epochMs)) hosts.delete(key);
-      }
+      });
     },
   };
 }

@@ -1,4 +1,9 @@
-import { createFifo, type Fifo } from '@posthorn/platform/async/fair-queue.ts';
+import {
+  createFifo,
+  createPlaceOrder,
+  type Fifo,
+  type PlaceOrder,
+} from '@posthorn/platform/async/fair-queue.ts';
 import type { CircuitReport } from './circuit.ts';
 import type { LimitBounds } from './concurrency-limit.ts';
 import {
@@ -8,6 +13,7 @@ import {
   type Endpoint,
   isSlow,
   paceOf,
+  resetForNewUrl,
   runningOf,
   spacingMs,
   untilPaceAllowsMs,
@@ -22,7 +28,7 @@ import {
   fastQueuesInOrder,
   type QueueKind,
 } from './gate.ts';
-import { hasReservationsAtHost, hostSpacingMs, untilHostAllowsMs } from './host-pace.ts';
+import { hasReservationsAtHost, hostKeyOf, hostSpacingMs, untilHostAllowsMs } from './host-pace.ts';
 import { recentSuccesses } from './learned-rate.ts';
 
 /*
@@ -36,6 +42,8 @@ export interface QueuedEndpoint extends Endpoint {
   cancelWake: (() => void) | null;
   /** When that timer fires, by the monotonic clock. */
   wakeAtMs: number;
+  /** Of its URL, see `hostKeyOf`. */
+  hostKey: string;
   /** Counts the choices between its first attempts and its retries. */
   choices: number;
 }
@@ -58,14 +66,25 @@ export function poolOf(queue: QueueKind): Pool {
   return queue === 'slow' ? 'slow' : 'fast';
 }
 
+export function ordersOfPools(): Readonly<Record<Pool, PlaceOrder<QueuedEndpoint>>> {
+  return { fast: createPlaceOrder(), slow: createPlaceOrder() };
+}
+
 export function createQueuedEndpoint(candidate: Candidate, bounds: LimitBounds): QueuedEndpoint {
   return {
     ...createEndpoint(candidate, bounds),
     waiting: { first: createFifo(), retry: createFifo(), slow: createFifo() },
     cancelWake: null,
     wakeAtMs: Infinity,
+    hostKey: hostKeyOf(candidate.companyId, candidate.url),
     choices: 0,
   };
+}
+
+/** Forgets everything learned at its former URL. */
+export function moveToUrl(endpoint: QueuedEndpoint, url: string, bounds: LimitBounds): void {
+  resetForNewUrl(endpoint, url, bounds);
+  endpoint.hostKey = hostKeyOf(endpoint.companyId, url);
 }
 
 export function waitingOf({ waiting }: QueuedEndpoint): number {
@@ -113,8 +132,6 @@ interface Surroundings {
   nowMs: () => number;
   monotonicMs: () => number;
   circuitOf: (candidate: Candidate) => CircuitView;
-  /** For how long the company has been suspended, in milliseconds; null when it is not. */
-  suspendedForMs: (companyId: string) => number | null;
   payloads: { hasRoom: (companyId: string) => boolean };
 }
 
@@ -137,9 +154,9 @@ export function viewsOf(
  */
 function attemptViewOf(
   endpoint: QueuedEndpoint,
-  { queue, companyId, reservedAtMs, hasPayload }: Candidate,
+  { queue, reservedAtMs, hasPayload }: Candidate,
   { ahead, isWaiting }: QueuePosition,
-  { nowMs, suspendedForMs, payloads }: Surroundings,
+  { nowMs, payloads }: Surroundings,
 ): AttemptView {
   return {
     queue,
@@ -147,7 +164,6 @@ function attemptViewOf(
     reservedInMs: reservedAtMs === null ? 0 : Math.max(0, reservedAtMs - nowMs()),
     precedesBooked: isWaiting || reservedAtMs !== null,
     lacksMemory: !hasPayload() && !payloads.hasRoom(endpoint.companyId),
-    suspendedForMs: suspendedForMs(companyId),
   };
 }
 

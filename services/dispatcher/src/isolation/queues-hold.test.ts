@@ -6,7 +6,6 @@ import {
   type Entered,
   EPOCH_MS,
   type QueueHarness,
-  reservationsOf,
 } from '../../../../test/support/isolation/queue-harness.ts';
 import { NO_RATE } from './learned-rate.ts';
 import { MAX_IDLE_ENDPOINTS } from './queues.ts';
@@ -205,22 +204,5 @@ describe('a webhook whose URL is changed', () => {
     expect(count(await harness.enter('known', 'first', 1, NEW)).started).toBe(1);
     expect(count(await harness.enter('new', 'first', 1, NEW)).started).toBe(1);
     expect(count(await harness.enter('new', 'first', 1)).waiting).toBe(1);
-  });
-});
-
-describe('a company that is suspended', () => {
-  it('gets nothing: what waits leaves when a slot is free, and nothing is booked at its endpoint', async () => {
-    const running = await harness.enter('a', 'first', 16);
-    const waiting = await harness.enter('a', 'first', 2);
-    const other = await harness.enter('b', 'first', 1);
-    harness.suspendedForMs.set('company of a', 40_000);
-    await harness.finish(running);
-    const fresh = await harness.enter('a', 'retry', 1);
-    expect(reservationsOf([...waiting, ...fresh], harness.time.nowMs())).toEqual([
-      10_000, 10_000, 10_000,
-    ]);
-    expect(count(other).started).toBe(1);
-    harness.suspendedForMs.clear();
-    expect(count(await harness.enter('a', 'first', 1)).started).toBe(1);
   });
 });

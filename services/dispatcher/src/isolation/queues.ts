@@ -1,4 +1,4 @@
-import { createPlaceOrder, type PlaceOrder } from '@posthorn/platform/async/fair-queue.ts';
+import { walkInSlices } from '@posthorn/platform/async/loop.ts';
 import type { PayloadMemory, ReservedPayload } from '../payloads.ts';
 import type { ReportToCircuit } from './circuits.ts';
 import type { LimitBounds } from './concurrency-limit.ts';
@@ -11,7 +11,6 @@ import {
   isSlow,
   learn,
   learnWithoutToken,
-  resetForNewUrl,
   runningOf,
   spacingMs,
 } from './endpoint.ts';
@@ -42,6 +41,8 @@ import {
   isForgettable,
   isIdle,
   isIdleWithoutLimit,
+  moveToUrl,
+  ordersOfPools,
   type Pool,
   poolOf,
   POOLS,
@@ -75,8 +76,6 @@ export interface QueueDeps {
   /** Called for each attempt that arrives: its circuit must be known before the gate decides. */
   onArrival: (candidate: Candidate) => void;
   circuitOf: (candidate: Candidate) => CircuitView;
-  /** For how long the company has been suspended, in milliseconds; null when it is not. */
-  suspendedForMs: (companyId: string) => number | null;
   payloads: Pick<PayloadMemory, 'hasRoom' | 'reserve' | 'onFreed'>;
   /** Begins the attempt at its circuit. The returned function takes its report, or null. */
   beginAttempt: (candidate: Candidate) => ReportToCircuit;
@@ -135,6 +134,9 @@ const CLOSING: Decision = { kind: 'wait', because: 'busy', wakeInMs: Infinity };
 export class Queues {
   readonly #deps: QueueDeps;
   readonly #endpoints = new Map<string, QueuedEndpoint>();
+  readonly #walk = walkInSlices(this.#endpoints);
+  /** The endpoints with attempts that wait, and some whose last one has left since the last tick. */
+  readonly #withWaiting = new Set<QueuedEndpoint>();
   readonly #hosts: HostPaces;
   /** Requests under way, in the order in which they started. */
   readonly #requests = new Set<RunningAttempt>();
@@ -218,6 +220,7 @@ export class Queues {
     if (waitMs > KEEP_PAYLOAD_MS) candidate.dropPayload();
     return new Promise((admit) => {
       waiting.push({ candidate, sinceMs: this.#deps.monotonicMs(), admit });
+      this.#withWaiting.add(endpoint);
       this.#waiting[poolOf(queue)] += 1;
       // Its time may have come since the gate decided.
       if (position.ahead === 0) this.#reschedule(endpoint);
@@ -252,7 +255,7 @@ export class Queues {
    */
   #update(candidate: Candidate, learned: HandedOverEndpoint | null): QueuedEndpoint {
     const { perEndpoint } = this.#deps.limits;
-    const { webhookId, companyId, url, rateLimitPerSecond } = candidate;
+    const { webhookId, url, rateLimitPerSecond } = candidate;
     let endpoint = this.#endpoints.get(webhookId);
     if (!endpoint) {
       endpoint = createQueuedEndpoint(candidate, perEndpoint);
@@ -262,13 +265,13 @@ export class Queues {
     }
     if (endpoint.url !== url) this.#moveTo(endpoint, url);
     endpoint.rateLimitPerSecond = rateLimitPerSecond;
-    endpoint.host = this.#hosts.of(companyId, url);
+    endpoint.host = this.#hosts.of(endpoint.hostKey);
     return endpoint;
   }
 
   /** A changed URL is another endpoint: the pause of the old one would keep it without attempts for an hour. */
   #moveTo(endpoint: QueuedEndpoint, url: string): void {
-    resetForNewUrl(endpoint, url, this.#deps.limits.perEndpoint);
+    moveToUrl(endpoint, url, this.#deps.limits.perEndpoint);
     endpoint.pausedUntilMs = this.#deps.handover.pausedUntilMs(endpoint);
     for (const attempt of this.#requests) {
       if (attempt.endpoint !== endpoint) continue;
@@ -566,10 +569,14 @@ export class Queues {
     }
   }
 
-  /** Defers attempts that have waited too long for their endpoint or for memory. */
+  /**
+   * Defers attempts that have waited too long for their endpoint or for memory. Most endpoints have none that wait: to
+   * visit all 2,000 in each tick took 11 % of the dispatcher at 300/s.
+   */
   #evictOverdue(): void {
     const beforeMs = this.#deps.monotonicMs() - MAX_WAIT_MS;
-    for (const endpoint of this.#endpoints.values()) {
+    for (const endpoint of this.#withWaiting) {
+      if (waitingOf(endpoint) === 0) this.#withWaiting.delete(endpoint);
       for (const queue of QUEUES) this.#evictOverdueOf(endpoint, queue, beforeMs);
     }
   }
@@ -597,7 +604,7 @@ export class Queues {
   #evictSurplus(): void {
     if (this.#deps.maxWaitMs() > MIN_WAIT_MS) return;
     let left = MAX_SURPLUS_PER_TICK;
-    for (const endpoint of this.#endpoints.values()) {
+    for (const endpoint of this.#withWaiting) {
       for (const queue of QUEUES) left -= this.#evictNewest(endpoint, queue, left);
       if (left === 0) return;
     }
@@ -621,13 +628,11 @@ export class Queues {
 
   #forgetIdle(): void {
     const nowMs = this.#deps.monotonicMs();
-    for (const endpoint of this.#endpoints.values()) {
+    this.#walk((endpoint) => {
       if (isForgettable(endpoint, nowMs)) this.#endpoints.delete(endpoint.webhookId);
-    }
-    this.#hosts.forgetIdle(this.#endpoints.values(), (endpoint) => waitingOf(endpoint) > 0, {
-      monotonicMs: nowMs,
-      epochMs: this.#deps.nowMs(),
     });
+    const now = { monotonicMs: nowMs, epochMs: this.#deps.nowMs() };
+    this.#hosts.forgetIdle(this.#withWaiting, now);
   }
 
   /** Forgets this endpoint at once when there are too many and nothing about it must be kept. */
@@ -636,8 +641,4 @@ export class Queues {
     if (!isIdleWithoutLimit(endpoint, this.#deps.monotonicMs())) return;
     this.#endpoints.delete(endpoint.webhookId);
   }
-}
-
-function ordersOfPools(): Readonly<Record<Pool, PlaceOrder<QueuedEndpoint>>> {
-  return { fast: createPlaceOrder(), slow: createPlaceOrder() };
 }

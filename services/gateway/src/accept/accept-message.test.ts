@@ -11,14 +11,19 @@ import { countingIds } from '../../../../test/support/samples/sample-message.ts'
 import { openedWebhook } from '../../../../test/support/samples/sample-webhook.ts';
 import { eventually } from '../../../../test/support/time/eventually.ts';
 import {
-  type AcceptMessage,
+  type Accepted,
+  type AcceptMessages,
   batchCostOf,
-  createAcceptMessage,
+  createAcceptMessages,
   fanOutMsOf,
   memoryBytesOf,
   type NewMessage,
 } from './accept-message.ts';
 import type { ResolvedRequest, SealedResponses } from './build-message.ts';
+
+/** At which the first message is created. */
+const NOW_MS = 1_700_000_000_000;
+const DAY_MS = 86_400_000;
 
 describe('accept message', () => {
   const UNAVAILABLE = { status: 503, code: 'unavailable', headers: { 'Retry-After': '2' } };
@@ -34,7 +39,7 @@ describe('accept message', () => {
   /** What the store does with a batch. */
   let insertAll: (batch: readonly Message[]) => Promise<InsertOutcome[]>;
   let seal: SealedResponses['seal'];
-  let acceptMessage: AcceptMessage;
+  let acceptMessages: AcceptMessages;
 
   const allAs = (outcome: InsertOutcome) => (batch: readonly Message[]) =>
     Promise.resolve(batch.map(() => outcome));
@@ -45,7 +50,9 @@ describe('accept message', () => {
     insertAll = allAs('stored');
     insertCancelled = () => Promise.resolve(new Set());
     seal = ({ id }, { headers }) => `sealed ${id} with ${headers.length} headers`;
-    acceptMessage = createAcceptMessage({
+    acceptMessages = createAcceptMessages({
+      nowMs: () => NOW_MS,
+      retentionMs: () => 30 * DAY_MS,
       maxLingerMs: 4,
       targets: {
         resolve: () => Promise.resolve(webhooks && targetListOf(webhooks, webhooks[0] ?? null)),
@@ -84,10 +91,15 @@ describe('accept message', () => {
     };
   }
 
+  /** Null for a message whose key another one has. */
+  async function acceptOne(given: NewMessage): Promise<Accepted | null> {
+    const [result] = await acceptMessages.accept([given]);
+    if (result?.kind === 'failed') throw result.error;
+    return result?.kind === 'accepted' ? result : null;
+  }
+
   const acceptMany = (count: number, overrides: Partial<NewMessage> = {}) =>
-    Promise.allSettled(
-      Array.from({ length: count }, (_, n) => acceptMessage.accept(request(n, overrides))),
-    );
+    Promise.allSettled(Array.from({ length: count }, (_, n) => acceptOne(request(n, overrides))));
   const ids = (messages: readonly Message[]) => messages.map(({ id }) => id);
 
   describe('accepting a message', () => {
@@ -102,23 +114,62 @@ describe('accept message', () => {
 
     test('is refused while there is no memory to count it, and stores nothing', async () => {
       hasRoomForCounts = false;
-      await expect(acceptMessage.accept(request(1))).rejects.toMatchObject(UNAVAILABLE);
+      await expect(acceptOne(request(1))).rejects.toMatchObject(UNAVAILABLE);
       expect(batches).toEqual([]);
       hasRoomForCounts = true;
-      await acceptMessage.accept(request(1));
+      await acceptOne(request(1));
       expect(counts).toHaveLength(1);
+    });
+
+    test('stores its time', async () => {
+      await acceptOne(request(1, { deliverAtMs: NOW_MS + 1_000 }));
+      expect(batches.flat()).toMatchObject([{ deliverAtMs: NOW_MS + 1_000 }]);
+    });
+
+    test('stores its end, in days after its creation', async () => {
+      const accepted = await acceptOne(request(1, { expiresAtMs: NOW_MS + 1, retentionDays: 30 }));
+      const { expiresAtMs, removeAtMs, createdAtMs = 0 } = batches.flat()[0] ?? {};
+      expect([expiresAtMs, removeAtMs]).toEqual([NOW_MS + 1, createdAtMs + 30 * DAY_MS]);
+      expect(accepted?.message).toMatchObject({ expiresAtMs, removeAtMs });
+    });
+
+    test.each<[string, Partial<NewMessage>, string]>([
+      ['that is over', { expiresAtMs: NOW_MS }, 'expiresAt'],
+      ['beyond the retention', { retentionDays: 31 }, 'retentionDays'],
+      [
+        'before its time',
+        { deliverAtMs: NOW_MS + 5_000, expiresAtMs: NOW_MS + 5_000 },
+        'deliverAt',
+      ],
+      ['a day before its time', { deliverAtMs: NOW_MS + DAY_MS, retentionDays: 1 }, 'deliverAt'],
+      ['and a time that is now', { deliverAtMs: NOW_MS + 999 }, 'deliverAt'],
+      [
+        'and a time more than 28 days ahead',
+        { deliverAtMs: NOW_MS + 28 * DAY_MS + 1 },
+        'deliverAt',
+      ],
+    ])('is refused with an end %s', async (_which, end, path) => {
+      const refusal = { status: 400, code: 'invalid_request', problems: [{ path }] };
+      await expect(acceptOne(request(1, end))).rejects.toMatchObject(refusal);
+      expect(batches).toEqual([]);
+    });
+
+    test('is accepted with times that are over when it was read from Kafka', async () => {
+      await acceptOne(request(1, { deliverAtMs: 2, expiresAtMs: 1, mayBeLate: true }));
+      const [stored] = batches.flat();
+      expect([stored?.expiresAtMs, stored?.deliverAtMs]).toEqual([1, undefined]);
     });
 
     test('cancels its deliveries to disabled webhooks before the response', async () => {
       webhooks = [openedWebhook(1, { secret: SECRET }), openedWebhook(2, { disabled: true })];
-      await acceptMessage.accept(request(1));
+      await acceptOne(request(1));
       const expected = { status: 'cancelled', reason: 'webhook_disabled', attempt: null };
       expect(cancelled).toMatchObject([[{ webhookId: openedWebhook(2).id, ...expected }]]);
     });
 
     test('cancels its deliveries to thousands of disabled webhooks in slices', async () => {
       webhooks = Array.from({ length: 1_001 }, (_, n) => openedWebhook(n + 1, { disabled: true }));
-      const accepted = await acceptMessage.accept(request(1));
+      const accepted = await acceptOne(request(1));
       expect(cancelled.map((slice) => slice.length)).toEqual([250, 250, 250, 250, 1]);
       expect(cancelled.flat().map(({ webhookId }) => webhookId)).toEqual(accepted?.message.targets);
     });
@@ -126,13 +177,13 @@ describe('accept message', () => {
     test('leaves what it cannot cancel to the dispatcher', async () => {
       webhooks = Array.from({ length: 501 }, (_, n) => openedWebhook(n + 1, { disabled: true }));
       insertCancelled = () => Promise.reject(new Error('MongoDB is away'));
-      const accepted = await acceptMessage.accept(request(1));
+      const accepted = await acceptOne(request(1));
       expect(accepted?.message.targets).toHaveLength(501);
       expect(cancelled).toHaveLength(1);
     });
 
     test('returns the message as it was stored', async () => {
-      const accepted = await acceptMessage.accept(request(1));
+      const accepted = await acceptOne(request(1));
       const [stored] = batches.flat();
       expect(accepted?.message).toBe(stored);
       expect(stored).toMatchObject({
@@ -150,7 +201,7 @@ describe('accept message', () => {
     test('stores its app and which of its webhooks are disabled', async () => {
       webhooks = [openedWebhook(1, { secret: SECRET }), openedWebhook(2, { disabled: true })];
       const address = { kind: 'app' as const, appId: 'app_1', eventType: null };
-      await acceptMessage.accept(request(1, { address }));
+      await acceptOne(request(1, { address }));
       const [on = '', off = ''] = [1, 2].map((n) => openedWebhook(n).id);
       expect(batches.flat()).toMatchObject([
         { appId: 'app_1', targets: [on, off], disabledTargets: new Set([off]) },
@@ -159,7 +210,7 @@ describe('accept message', () => {
 
     test('throws 404 for an unknown webhook and stores nothing', async () => {
       webhooks = null;
-      await expect(acceptMessage.accept(request(1))).rejects.toMatchObject({
+      await expect(acceptOne(request(1))).rejects.toMatchObject({
         status: 404,
         message: 'There is no such webhook.',
       });
@@ -168,11 +219,17 @@ describe('accept message', () => {
 
     test('stores the sealed response in the same write when there is a key', async () => {
       const idempotency = { key: 'k', bodyHash: 'h' };
-      const accepted = await acceptMessage.accept(request(1, { idempotency }));
+      const accepted = await acceptOne(request(1, { idempotency, showsHeaders: true }));
       const id = accepted?.message.id ?? '';
       expect(batches[0]).toMatchObject([
         { id, idempotency: { ...idempotency, answer: `sealed ${id} with 7 headers` } },
       ]);
+    });
+
+    test('of a batch has no first response to be stored: it shows no headers', async () => {
+      const idempotency = { key: 'k', bodyHash: 'h' };
+      expect(await acceptOne(request(1, { idempotency }))).toMatchObject({ shown: null });
+      expect(batches[0]).toMatchObject([{ idempotency: { ...idempotency, answer: '' } }]);
     });
   });
 
@@ -209,7 +266,7 @@ describe('accept message', () => {
       for (const result of await acceptMany(3))
         expect(result).toMatchObject({ status: 'rejected' });
       insertAll = allAs('stored');
-      expect(await acceptMessage.accept(request(1))).toMatchObject({
+      expect(await acceptOne(request(1))).toMatchObject({
         message: { payload: '{"n":1}' },
       });
     });
@@ -231,7 +288,8 @@ describe('accept message', () => {
       seal = () => {
         throw new Error('a bug');
       };
-      const keyed = acceptMessage.accept(request(1, { idempotency: { key: 'k', bodyHash: 'h' } }));
+      const idempotency = { key: 'k', bodyHash: 'h' };
+      const keyed = acceptOne(request(1, { idempotency, showsHeaders: true }));
       const others = acceptMany(2);
       await expect(keyed).rejects.toThrow('a bug');
       expect((await others).map(({ status }) => status)).toEqual(['fulfilled', 'fulfilled']);
@@ -243,7 +301,7 @@ describe('accept message', () => {
       const accepted = acceptMany(3);
       await eventually('the insert', () => batches.length > 0);
       let isIdle = false;
-      const idle = acceptMessage.idle().then(() => (isIdle = true));
+      const idle = acceptMessages.idle().then(() => (isIdle = true));
       await new Promise(setImmediate);
       expect(isIdle).toBe(false);
       unblock();

@@ -3,19 +3,18 @@ import type { Message } from '@posthorn/domain/message.ts';
 import type { ClaimedKey, KeyHolder } from '@posthorn/platform/mongo/messages/idempotency-keys.ts';
 import { Registry } from 'prom-client';
 import { countingIds, sampleMessage } from '../../../../test/support/samples/sample-message.ts';
+import { openedWebhook } from '../../../../test/support/samples/sample-webhook.ts';
+import { eventually } from '../../../../test/support/time/eventually.ts';
 import { ApiError } from '../api-error.ts';
-import type { Accepted, NewMessage } from './accept-message.ts';
-import {
-  bodyHashOf,
-  createIdempotentAccept,
-  type IdempotentAccept,
-  keyUseOf,
-} from './idempotency.ts';
+import { headersOf } from '../history/sent-headers.ts';
+import type { Accepted, AcceptResult, NewMessage } from './accept-message.ts';
+import { bodyHashOf, createKeyedAccept, type KeyedAccept, keyUseOf } from './idempotency.ts';
 
 describe('idempotent accept', () => {
   const NOW_MS = 1_700_000_000_000;
   const DAY_MS = 86_400_000;
   const SHOWN = { signature: null, headers: [] };
+  const webhook = openedWebhook(1);
 
   /** The messages under the unique index, by company and key. */
   let stored: Map<string, Message>;
@@ -24,7 +23,7 @@ describe('idempotent accept', () => {
   let nowMs = NOW_MS;
   let newId: ReturnType<typeof countingIds>;
   let registry: Registry;
-  let acceptIdempotent: IdempotentAccept;
+  let keyedAccept: KeyedAccept;
   let accepting: (request: NewMessage) => Promise<Accepted | null>;
   let find: (companyId: string, key: string) => Message | null;
   /** Bytes that were counted before they were read. */
@@ -33,44 +32,70 @@ describe('idempotent accept', () => {
   /** A claim whose message is not stored. */
   let claimed: ClaimedKey | null;
   let released: (string | null)[];
+  /** How often keys were looked up. */
+  let lookUps: number;
+  /** A look-up waits for it. */
+  let looking: Promise<void>;
+  /** A release waits for it. */
+  let releasing: Promise<void>;
 
   /** As the store does: one write accepts the message and claims the key. */
   function accept(request: NewMessage): Promise<Accepted | null> {
-    const { companyId, payload, idempotency } = request;
+    const { companyId, payload, idempotency, showsHeaders } = request;
+    const answer = showsHeaders ? `first response to ${payload}` : '';
     const key = `${companyId}/${idempotency?.key ?? ''}`;
     if (idempotency && (stored.has(key) || claimed)) return Promise.resolve(null);
     const message = sampleMessage(newId('msg'), {
       companyId,
       payload,
       createdAtMs: nowMs,
-      idempotency: idempotency && { ...idempotency, answer: `first response to ${payload}` },
+      idempotency: idempotency && { ...idempotency, answer },
     });
     if (idempotency) stored.set(key, message);
     accepted.push(message);
-    return Promise.resolve({ message, shown: SHOWN });
+    return Promise.resolve({ message, shown: showsHeaders ? SHOWN : null });
+  }
+
+  async function resultOf(request: NewMessage): Promise<AcceptResult> {
+    try {
+      const result = await accepting(request);
+      return result ? { kind: 'accepted', ...result } : { kind: 'repeated' };
+    } catch (error) {
+      return { kind: 'failed', error };
+    }
   }
 
   beforeEach(() => {
-    [accepted, nowMs, newId] = [[], NOW_MS, countingIds()];
+    [accepted, nowMs, newId, lookUps] = [[], NOW_MS, countingIds(), 0];
     stored = new Map();
+    [looking, releasing] = [Promise.resolve(), Promise.resolve()];
     [claimed, released] = [null, []];
     [registry, accepting, reserved] = [new Registry(), accept, []];
     reserve = (bytes) => reserved.push(bytes);
     find = (companyId, key) => stored.get(`${companyId}/${key}`) ?? null;
-    acceptIdempotent = createIdempotentAccept({
-      accept: (request) => accepting(request),
+    keyedAccept = createKeyedAccept({
+      accept: (requests) => Promise.all(requests.map(resultOf)),
       messages: {
-        findKeyHolder: (companyId, key) =>
-          Promise.resolve(claimed ?? holderOf(find(companyId, key))),
-        findOne: (_companyId, id) =>
+        findKeyHolders: async (companyId, keys) => {
+          lookUps += 1;
+          await looking;
+          const found = keys.map(
+            (key) => [key, claimed ?? holderOf(find(companyId, key))] as const,
+          );
+          return new Map(found.flatMap(([key, each]) => (each ? [[key, each]] : [])));
+        },
+        findAccepted: (_companyId, id) =>
           Promise.resolve([...stored.values()].find((message) => message.id === id) ?? null),
-        releaseKey: (companyId, key, { claimedFor }) => {
-          released.push(claimedFor);
+        releaseKeys: (companyId, held) => {
+          for (const { key, found } of held) {
+            released.push(found.claimedFor);
+            stored.delete(`${companyId}/${key}`);
+          }
           claimed = null;
-          stored.delete(`${companyId}/${key}`);
-          return Promise.resolve();
+          return releasing;
         },
       },
+      webhooks: { findTarget: () => Promise.resolve(webhook) },
       responses: { open: () => SHOWN },
       registry,
     });
@@ -82,14 +107,20 @@ describe('idempotent accept', () => {
     const { bodyHash } = idempotency;
     const ageMs = nowMs - createdAtMs;
     const kind = 'holder' as const;
-    return { kind, id, ageMs, bodyHash, storedBytes: 1_000, claimedFor: id };
+    return { kind, id, ageMs, bodyHash, targetCount: 2, storedBytes: 1_000, claimedFor: id };
   }
 
   function post(key: string | undefined, payload = '{"n":1}', companyId = 'comp_a') {
     const address = { kind: 'webhook' as const, webhookId: 'wh_1' };
     const message = { companyId, address, eventType: null, payload, requestId: 'request-1' };
     const takeTurn = () => Promise.resolve();
-    return acceptIdempotent({ message, key, bytes: Buffer.from(payload), reserve, takeTurn });
+    return keyedAccept.acceptIdempotent({
+      message,
+      key,
+      bytes: Buffer.from(payload),
+      reserve,
+      takeTurn,
+    });
   }
 
   async function lookups(): Promise<Record<string, number>> {
@@ -238,6 +269,110 @@ describe('idempotent accept', () => {
     });
   });
 
+  describe('several messages with keys', () => {
+    const keyedRequest = (key: string, payload: string, bodyHash = payload): NewMessage => ({
+      companyId: 'comp_a',
+      address: { kind: 'webhook', webhookId: 'wh_1' },
+      eventType: null,
+      payload,
+      requestId: 'request-1',
+      idempotency: { key, bodyHash },
+    });
+
+    test('have an outcome each, and one look-up for all that are repeats', async () => {
+      await keyedAccept.acceptMany(['a', 'b'].map((key) => keyedRequest(key, `"${key}"`)));
+      expect(lookUps).toBe(0);
+      const [a, other, fresh] = await keyedAccept.acceptMany([
+        keyedRequest('a', '"a"'),
+        keyedRequest('b', '"other"'),
+        keyedRequest('c', '"c"'),
+      ]);
+      const [holder] = accepted;
+      expect(a).toMatchObject({ kind: 'replayed', holder: { id: holder?.id, targetCount: 2 } });
+      expect(other).toMatchObject({ kind: 'failed', error: { code: 'idempotency_key_reused' } });
+      expect(fresh).toMatchObject({ kind: 'accepted', message: { payload: '"c"' } });
+      expect([lookUps, accepted.length]).toEqual([1, 3]);
+      expect(await lookups()).toEqual({ new: 3, repeated: 2 });
+    });
+
+    test('are repeated by a single request, which gets the headers that the webhook has now', async () => {
+      await keyedAccept.acceptMany([
+        keyedRequest('k', '{"n":1}', bodyHashOf(Buffer.from('{"n":1}'))),
+      ]);
+      const { message, shown, isReplayed } = await post('k');
+      expect([isReplayed, accepted]).toEqual([true, [message]]);
+      const { signature, headers } = headersOf(message, webhook);
+      expect(signature).toEqual(expect.any(String));
+      expect(shown).toMatchObject({ signature, headers });
+    });
+
+    test('of one call that are equal are one message, and another body has no place', async () => {
+      const outcomes = await keyedAccept.acceptMany([
+        keyedRequest('k', '1'),
+        keyedRequest('k', '1'),
+        keyedRequest('k', '2'),
+      ]);
+      expect(outcomes.map(({ kind }) => kind)).toEqual(['accepted', 'replayed', 'failed']);
+      expect(outcomes[2]).toMatchObject({ error: { code: 'idempotency_key_reused' } });
+      expect(accepted).toHaveLength(1);
+    });
+
+    test('take over every key that is free again, with one release', async () => {
+      await keyedAccept.acceptMany([keyedRequest('a', '1'), keyedRequest('b', '2')]);
+      nowMs += DAY_MS;
+      const again = [keyedRequest('a', '3'), keyedRequest('b', '4'), keyedRequest('a', '3')];
+      const outcomes = await keyedAccept.acceptMany(again);
+      expect(outcomes.map(({ kind }) => kind)).toEqual(['accepted', 'accepted', 'replayed']);
+      expect(accepted.map(({ payload }) => payload)).toEqual(['1', '2', '3', '4']);
+    });
+
+    test('of which some may be stored already are not looked up for these', async () => {
+      accepting = ({ payload }) =>
+        payload === '1' ? Promise.reject(new ApiError('unavailable')) : Promise.resolve(null);
+      find = () => null;
+      const outcomes = await keyedAccept.acceptMany([
+        keyedRequest('a', '1'),
+        keyedRequest('b', '2'),
+      ]);
+      expect(outcomes).toMatchObject([
+        { kind: 'failed', error: { code: 'unavailable' } },
+        { kind: 'failed', error: { code: 'idempotency_key_running' } },
+      ]);
+    });
+
+    test('are 503 when their keys cannot be looked up before the deadline', async () => {
+      accepting = () => Promise.resolve(null);
+      looking = new Promise(() => undefined);
+      const outcomes = await keyedAccept.acceptMany([keyedRequest('a', '1')], {
+        deadline: AbortSignal.abort(),
+      });
+      expect(outcomes).toMatchObject([{ kind: 'failed', error: { code: 'unavailable' } }]);
+    });
+
+    test('that are stored are accepted when the keys of others cannot be released before the deadline', async () => {
+      await keyedAccept.acceptMany([keyedRequest('a', '1')]);
+      nowMs += DAY_MS;
+      releasing = new Promise(() => undefined);
+      const deadline = new AbortController();
+      const requests = [keyedRequest('a', '2'), keyedRequest('b', '3')];
+      const all = keyedAccept.acceptMany(requests, { deadline: deadline.signal });
+      await eventually('the release', () => released.length > 0);
+      deadline.abort();
+      expect(await all).toMatchObject([
+        { kind: 'failed', error: { code: 'unavailable' } },
+        { kind: 'accepted', message: { payload: '3' } },
+      ]);
+    });
+
+    test('fail with the error of the look-up', async () => {
+      accepting = () => Promise.resolve(null);
+      const away = new Error('the store is away');
+      looking = Promise.reject(away);
+      const outcomes = await keyedAccept.acceptMany([keyedRequest('a', '1')]);
+      expect(outcomes).toEqual([{ kind: 'failed', error: away }]);
+    });
+  });
+
   describe('a request without an idempotency key', () => {
     test('is accepted every time', async () => {
       const results = [await post(undefined), await post(undefined)];
@@ -257,6 +392,7 @@ describe('idempotency key', () => {
     id: 'msg_1',
     ageMs: 0,
     bodyHash,
+    targetCount: 2,
     storedBytes: 900,
     claimedFor: 'msg_1',
   };

@@ -1,28 +1,67 @@
-import { ImpossibleError } from '@posthorn/domain/required.ts';
+import type { Idempotency, Message } from '@posthorn/domain/message.ts';
+import { ImpossibleError, requiredAt } from '@posthorn/domain/required.ts';
 import {
   CLAIM_LASTS_MS,
   type ClaimedKey,
+  type HeldKey,
   KEPT_MS,
   type KeyHolder,
 } from '@posthorn/platform/mongo/messages/idempotency-keys.ts';
 import type { MessageQueries } from '@posthorn/platform/mongo/messages/message-queries.ts';
+import type { WebhookStore } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
 import { startAtZero } from '@posthorn/platform/service/metrics.ts';
 import { hash } from 'node:crypto';
 import { Counter, type Registry } from 'prom-client';
-import { ApiError, keyRunning } from '../api-error.ts';
+import { ApiError, keyRunning, unavailable } from '../api-error.ts';
+import { headersOf, type ShownHeaders } from '../history/sent-headers.ts';
 import type { TakeTurn } from '../limits/turns.ts';
-import type { Accepted, AcceptMessage, NewMessage } from './accept-message.ts';
+import {
+  type Accepted,
+  type AcceptMessages,
+  type AcceptOptions,
+  type AcceptResult,
+  type Failed,
+  type NewMessage,
+  whenOver,
+} from './accept-message.ts';
 import type { SealedResponses } from './build-message.ts';
 
-export interface IdempotentAcceptDeps {
-  accept: AcceptMessage['accept'];
-  messages: Pick<MessageQueries, 'findKeyHolder' | 'findOne' | 'releaseKey'>;
+export interface KeyedAcceptDeps {
+  accept: AcceptMessages['accept'];
+  messages: Pick<MessageQueries, 'findKeyHolders' | 'findAccepted' | 'releaseKeys'>;
+  webhooks: Pick<WebhookStore, 'findTarget'>;
   responses: Pick<SealedResponses, 'open'>;
   registry: Registry;
 }
 
+/** What became of a message. It is a value, whatever it is. */
+export type AcceptOutcome =
+  | (Accepted & { kind: 'accepted' })
+  /** The request is a repeat: `holder` is the message that the first one made. Nothing is stored for it. */
+  | { kind: 'replayed'; holder: KeyHolder }
+  /**
+   * ApiError 409 while the first request with the key is not decided, 422 when that was another one (docs/contract.md,
+   * C8); else what `AcceptResult` names.
+   */
+  | Failed;
+
+/** The one way of a message into Posthorn: single ones, batches, and what is read from elsewhere. */
+export interface KeyedAccept {
+  /**
+   * Accepts messages of one company, each at most once for its idempotency key, and returns what became of each, in their
+   * order. Never rejects. `accepted` means that a majority has stored the message. The ids of the accepted ones are in
+   * that order; behind the others come messages whose key an earlier message had to leave, because it had expired or was
+   * never stored. Of two messages with one key the second is a repeat of the first.
+   */
+  acceptMany: (
+    requests: readonly NewMessage[],
+    options?: AcceptOptions,
+  ) => Promise<AcceptOutcome[]>;
+  acceptIdempotent: IdempotentAccept;
+}
+
 export interface KeyedRequest {
-  message: Omit<NewMessage, 'idempotency'>;
+  message: Omit<NewMessage, 'idempotency' | 'showsHeaders'>;
   /** Undefined when the client sent no key. */
   key: string | undefined;
   /** The whole body as the client sent it. */
@@ -32,15 +71,16 @@ export interface KeyedRequest {
   takeTurn: TakeTurn;
 }
 
-interface IdempotentResponse extends Accepted {
+interface IdempotentResponse {
+  message: Message;
+  shown: ShownHeaders;
   /** True when this is the first request's response again. */
   isReplayed: boolean;
 }
 
 /**
- * Accepts a message, or returns the first response again when the request is a repeat. Throws
- * ApiError 409 while the first request is not decided, 422 when its body was another one, 503 when there
- * is no room for the first response, and what `accept` throws (docs/contract.md, C8).
+ * Accepts one message, or returns the first response again when the request is a repeat. Throws the error of an outcome
+ * that has one, and ApiError 503 when there is no room for the first response.
  */
 export type IdempotentAccept = (request: KeyedRequest) => Promise<IdempotentResponse>;
 
@@ -49,7 +89,7 @@ export type IdempotentAccept = (request: KeyedRequest) => Promise<IdempotentResp
  * that a key is looked up only when another message has it, or when the request is refused. A crash between the two
  * writes leaves a claim without a message, which counts for two minutes.
  */
-export function createIdempotentAccept(deps: IdempotentAcceptDeps): IdempotentAccept {
+export function createKeyedAccept(deps: KeyedAcceptDeps): KeyedAccept {
   const lookups = new Counter({
     name: 'posthorn_idempotency_lookups_total',
     help: 'Messages sent with an idempotency key, by whether the key was new or repeated.',
@@ -57,46 +97,123 @@ export function createIdempotentAccept(deps: IdempotentAcceptDeps): IdempotentAc
     registers: [deps.registry],
   });
   startAtZero(lookups, 'result', ['new', 'repeated']);
-  return async (request) => {
-    const { message, key, bytes, takeTurn } = request;
-    if (key === undefined) return acceptWithoutKey(deps, request);
-    const { companyId } = message;
-    const bodyHash = bodyHashOf(bytes);
-    const readUse = async (): Promise<KeyUse> =>
-      keyUseOf(await deps.messages.findKeyHolder(companyId, key), bodyHash);
-    const accept = async (): Promise<IdempotentResponse | null> => {
-      const accepted = await deps.accept({ ...message, idempotency: { key, bodyHash } }, takeTurn);
-      if (!accepted) return null;
-      lookups.inc({ result: 'new' });
-      return { ...accepted, isReplayed: false };
-    };
-    const again = (use: KeyUse): Promise<IdempotentResponse> => {
-      lookups.inc({ result: 'repeated' });
-      return respondAgain(deps, request, use);
-    };
 
-    let accepted: IdempotentResponse | null;
-    try {
-      accepted = await accept();
-    } catch (error) {
-      if (!isRefusal(error)) throw error;
-      // A repeat gets its first response although its webhook, say, is deleted now.
-      const use = await readUse();
-      if (use.kind === 'first' || freedBy(use)) throw error;
-      return again(use);
-    }
-    if (accepted) return accepted;
-    const use = await readUse();
-    const freed = freedBy(use);
-    if (!freed) return again(use);
-    await deps.messages.releaseKey(companyId, key, freed);
-    return (await accept()) ?? again(await readUse());
+  const acceptMany: KeyedAccept['acceptMany'] = async (requests, options = {}) => {
+    const results = await deps.accept(requests, options);
+    const repeats = requests.flatMap((request, index): PossibleRepeat[] => {
+      const { idempotency } = request;
+      const result = requiredAt(results, index, 'result');
+      return idempotency && mayBeRepeat(result) ? [{ ...idempotency, request, index, result }] : [];
+    });
+    const decided =
+      repeats.length === 0 ? NONE_DECIDED : await decideRepeats(deps, repeats, options);
+    const outcomes = results.map((result, index) => decided.get(index) ?? outcomeOf(result));
+    countLookups(lookups, requests, outcomes);
+    return outcomes;
   };
+  return { acceptMany, acceptIdempotent: createAcceptOne(deps, acceptMany) };
 }
 
-/** True for an error of the request. With any other one, its message may be stored. */
+/** A keyed request that another message may have been accepted for. */
+interface PossibleRepeat extends Omit<Idempotency, 'answer'> {
+  request: NewMessage;
+  /** The place of the request. */
+  index: number;
+  result: AcceptResult;
+}
+
+type RepeatDeps = Pick<KeyedAcceptDeps, 'accept' | 'messages'>;
+
+/** By the place of the request. */
+type Decided = ReadonlyMap<number, AcceptOutcome>;
+
+const NONE_DECIDED: Decided = new Map();
+
+/**
+ * A key that another message has is looked up, and that of a refused request: a repeat gets its first response although
+ * its webhook, say, is deleted now. After any other failure the message of the request itself may be stored.
+ */
+function mayBeRepeat(result: AcceptResult): boolean {
+  return result.kind === 'repeated' || (result.kind === 'failed' && isRefusal(result.error));
+}
+
 function isRefusal(error: unknown): boolean {
   return error instanceof ApiError && error.status < 500;
+}
+
+/** Looks up all keys at once. A key that is free after all is released, and its request accepted. */
+async function decideRepeats(
+  deps: RepeatDeps,
+  repeats: readonly PossibleRepeat[],
+  options: AcceptOptions,
+): Promise<Decided> {
+  const decided = new Map<number, AcceptOutcome>();
+  const freed: (PossibleRepeat & HeldKey)[] = [];
+  for (const [repeat, use] of await readUses(deps, repeats, options)) {
+    const found = freedBy(use);
+    const isRefused = repeat.result.kind === 'failed';
+    if (found && !isRefused) freed.push({ ...repeat, found });
+    else if (!isRefused || !(found || use.kind === 'first')) {
+      decided.set(repeat.index, outcomeOfUse(use));
+    }
+  }
+  if (freed.length > 0) await acceptFreed(deps, freed, { options, decided });
+  return decided;
+}
+
+async function acceptFreed(
+  deps: RepeatDeps,
+  freed: readonly (PossibleRepeat & HeldKey)[],
+  { options, decided }: { options: AcceptOptions; decided: Map<number, AcceptOutcome> },
+): Promise<void> {
+  const requests = freed.map(({ request }) => request);
+  const { companyId } = requiredAt(requests, 0, 'request');
+  try {
+    await inTime(deps.messages.releaseKeys(companyId, freed), options);
+  } catch (error) {
+    for (const { index } of freed) decided.set(index, { kind: 'failed', error });
+    return;
+  }
+  const results = await deps.accept(requests, options);
+  const again = freed.filter(({ index }, n) => {
+    const result = requiredAt(results, n, 'result');
+    if (result.kind === 'repeated') return true;
+    decided.set(index, result);
+    return false;
+  });
+  for (const [{ index }, use] of await readUses(deps, again, options)) {
+    decided.set(index, outcomeOfUse(use));
+  }
+}
+
+type Used = [repeat: PossibleRepeat, use: KeyUse];
+
+async function readUses(
+  { messages }: RepeatDeps,
+  repeats: readonly PossibleRepeat[],
+  options: AcceptOptions,
+): Promise<Used[]> {
+  const [first] = repeats;
+  if (!first) return [];
+  const keys = [...new Set(repeats.map(({ key }) => key))];
+  const reading = messages.findKeyHolders(first.request.companyId, keys);
+  try {
+    const holders = await inTime(reading, options);
+    return repeats.map((repeat) => {
+      return [repeat, keyUseOf(holders.get(repeat.key) ?? null, repeat.bodyHash)];
+    });
+  } catch (error) {
+    return repeats.map((repeat) => [repeat, { kind: 'unknown', error }]);
+  }
+}
+
+/** Returns what the step resolves to, or throws ApiError 503 at the deadline: what other messages became stays known. */
+async function inTime<Result>(step: Promise<Result>, { deadline }: AcceptOptions): Promise<Result> {
+  if (!deadline) return step;
+  const over = whenOver(deadline).then((): never => {
+    throw unavailable('deadline_over');
+  });
+  return Promise.race([step, over]);
 }
 
 function freedBy(use: KeyUse): KeyHolder | ClaimedKey | null {
@@ -104,52 +221,92 @@ function freedBy(use: KeyUse): KeyHolder | ClaimedKey | null {
   return use.kind === 'abandoned' ? use.claim : null;
 }
 
-async function acceptWithoutKey(
-  { accept }: IdempotentAcceptDeps,
-  { message, takeTurn }: KeyedRequest,
-): Promise<IdempotentResponse> {
-  const accepted = await accept({ ...message, idempotency: null }, takeTurn);
-  if (!accepted) {
-    throw new ImpossibleError('the store reported a repeated key for a message without one');
-  }
-  return { ...accepted, isReplayed: false };
-}
-
-async function respondAgain(
-  deps: IdempotentAcceptDeps,
-  request: KeyedRequest,
-  use: KeyUse,
-): Promise<IdempotentResponse> {
+function outcomeOfUse(use: KeyUse): AcceptOutcome {
   switch (use.kind) {
     case 'repeat':
-      return { ...(await readResponse(deps, request, use.holder)), isReplayed: true };
+      return { kind: 'replayed', holder: use.holder };
     case 'reused':
-      throw new ApiError('idempotency_key_reused');
+      return { kind: 'failed', error: new ApiError('idempotency_key_reused') };
+    case 'unknown':
+      return { kind: 'failed', error: use.error };
     // Another request has the key, but its message is not committed by a majority yet.
     case 'first':
     case 'expired':
     case 'running':
     case 'abandoned':
-      throw keyRunning();
+      return { kind: 'failed', error: keyRunning() };
   }
+}
+
+function outcomeOf(result: AcceptResult): AcceptOutcome {
+  if (result.kind !== 'repeated') return result;
+  throw new ImpossibleError('the store reported a repeated key for a message without one');
+}
+
+function countLookups(
+  lookups: Counter<'result'>,
+  requests: readonly NewMessage[],
+  outcomes: readonly AcceptOutcome[],
+): void {
+  const counts = { new: 0, repeated: 0 };
+  outcomes.forEach((outcome, index) => {
+    if (!requests[index]?.idempotency) return;
+    if (outcome.kind === 'accepted') counts.new += 1;
+    else if (outcome.kind === 'replayed' || isAboutKey(outcome.error)) counts.repeated += 1;
+  });
+  if (counts.new > 0) lookups.inc({ result: 'new' }, counts.new);
+  if (counts.repeated > 0) lookups.inc({ result: 'repeated' }, counts.repeated);
+}
+
+function isAboutKey(error: unknown): boolean {
+  return error instanceof ApiError && error.code.startsWith('idempotency_key_');
+}
+
+function createAcceptOne(
+  deps: ReadResponseDeps,
+  acceptMany: KeyedAccept['acceptMany'],
+): IdempotentAccept {
+  return async (request) => {
+    const { message, key, bytes, takeTurn } = request;
+    const idempotency = key === undefined ? null : { key, bodyHash: bodyHashOf(bytes) };
+    const single: NewMessage = { ...message, idempotency, showsHeaders: true };
+    const outcomes = await acceptMany([single], { takeTurn });
+    const outcome = requiredAt(outcomes, 0, 'outcome');
+    switch (outcome.kind) {
+      case 'accepted': {
+        if (!outcome.shown) throw new ImpossibleError('a single message has no headers to show');
+        return { message: outcome.message, shown: outcome.shown, isReplayed: false };
+      }
+      case 'replayed':
+        return { ...(await readResponse(deps, request, outcome.holder)), isReplayed: true };
+      case 'failed':
+        throw outcome.error;
+    }
+  };
 }
 
 /** The document, its opened response as text and as objects, and the response as it is sent. */
 const COPIES = 4;
 
+type ReadResponseDeps = Pick<KeyedAcceptDeps, 'messages' | 'responses' | 'webhooks'>;
+
 /** A response may have megabytes: one delivery for each webhook of an app. So it is counted before it is read. */
 async function readResponse(
-  { messages, responses }: IdempotentAcceptDeps,
+  { messages, responses, webhooks }: ReadResponseDeps,
   { message: { companyId, payload }, reserve }: KeyedRequest,
   holder: KeyHolder,
-): Promise<Accepted> {
+): Promise<Omit<IdempotentResponse, 'isReplayed'>> {
   reserve(holder.storedBytes * COPIES);
-  const found = await messages.findOne(companyId, holder.id);
+  const found = await messages.findAccepted(companyId, holder.id);
   // The message has expired since the look-up.
   if (!found) throw keyRunning();
   // The same bytes as the first request had, also when the stored ones are erased.
   const message = { ...found, payload };
-  return { message, shown: responses.open(message) };
+  if (found.idempotency?.answer !== '') return { message, shown: responses.open(message) };
+  // The message came in a batch or from Kafka, where no response shows headers.
+  const [oldestId] = found.targets;
+  const oldest = oldestId === undefined ? null : await webhooks.findTarget(companyId, oldestId);
+  return { message, shown: headersOf(message, oldest) };
 }
 
 /** What a request with a key means. `holder` is the message that has the key. */
@@ -164,7 +321,9 @@ type KeyUse =
   /** The message of the first request is not stored, or not by a majority yet. */
   | { kind: 'running' }
   /** The message of the first request was never stored: its claim has to be released for this request. */
-  | { kind: 'abandoned'; claim: ClaimedKey };
+  | { kind: 'abandoned'; claim: ClaimedKey }
+  /** The key could not be looked up. */
+  | { kind: 'unknown'; error: unknown };
 
 /** Requests with the same hash have the same body, byte for byte. SHA-256, hex. */
 export function bodyHashOf(body: Buffer): string {

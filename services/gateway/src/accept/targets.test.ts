@@ -73,10 +73,11 @@ describe('resolve targets', () => {
   function stored(companyId: string, isMeant: (webhook: Webhook) => boolean): FoundWebhook[] {
     const found = webhooks.filter((each) => each.companyId === companyId && isMeant(each));
     return found.map((webhook) => {
-      const { id, appId, disabled, eventTypes } = webhook;
+      const { id, appId, disabled, cancelBeforeMs, eventTypes, maxAttempts, held } = webhook;
+      const state = { appId, disabled, cancelBeforeMs, eventTypes, maxAttempts, held };
       const problem = new SealedValueError(`secret of ${id}`, 'k1');
       return damaged.has(id)
-        ? { kind: 'unopened' as const, id, companyId, appId, disabled, eventTypes, problem }
+        ? { kind: 'unopened' as const, id, companyId, ...state, problem }
         : { kind: 'opened' as const, ...webhook };
     });
   }
@@ -86,7 +87,13 @@ describe('resolve targets', () => {
   const toWebhook = (webhookId: string, companyId = 'comp_a') =>
     targets.resolve(companyId, { kind: 'webhook', webhookId });
   const numbers = (found: TargetList | null) => found?.targets.map((id) => Number(id.slice(3)));
-  const NO_TARGETS = { targets: [], disabledTargets: new Set(), oldest: null, notStored: {} };
+  const NO_TARGETS = {
+    targets: [],
+    disabledTargets: new Set(),
+    oldest: null,
+    notStored: {},
+    noTargetReason: 'no_webhook',
+  };
 
   test('what is not stored of a message is what its app, or the app of its webhook, says', async () => {
     notStored = { omitsResponses: true };
@@ -127,6 +134,12 @@ describe('resolve targets', () => {
 
     test('are the one webhook that was named, whatever events it wants', async () => {
       expect(numbers(await toWebhook(sampleWebhook(2).id))).toEqual([2]);
+    });
+
+    test('are none, for another reason, where no webhook receives the event type', async () => {
+      webhooks = [sampleWebhook(1, { eventTypes: ['order.paid'] })];
+      const found = await toApp('app_1', 'order.sent');
+      expect(found).toMatchObject({ targets: [], noTargetReason: 'event_type' });
     });
 
     test('include disabled ones, whose deliveries are cancelled', async () => {

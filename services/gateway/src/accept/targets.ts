@@ -1,4 +1,4 @@
-import type { NotStored } from '@posthorn/domain/message.ts';
+import type { NoTargetReason, NotStored } from '@posthorn/domain/message.ts';
 import { charsOf, wantsEvent } from '@posthorn/domain/webhook.ts';
 import {
   CoalescingCache,
@@ -19,6 +19,8 @@ export type Address =
 /** The webhooks of a message, and the parts of it that its app does not want stored. */
 export interface ResolvedTargets extends TargetList {
   notStored?: NotStored;
+  /** Only without targets. */
+  noTargetReason?: NoTargetReason;
 }
 
 export interface TargetResolver {
@@ -69,7 +71,8 @@ export function createTargetResolver(deps: TargetDeps): TargetResolver {
     const found = await cache.get(key, () => loadApp(deps, companyId, appId, () => ++wideApps));
     if (found?.kind === 'webhooks') {
       const wanting = found.webhooks.filter((each) => wantsEvent(each, eventType));
-      return listOf(wanting, found.notStored);
+      const reason = found.webhooks.length === 0 ? 'no_webhook' : 'event_type';
+      return withReason(listOf(wanting, found.notStored), reason);
     }
     if (found?.kind !== 'wide') return null;
     // Each change of the app gives it another number, so `forget` need not know the event types.
@@ -79,7 +82,8 @@ export function createTargetResolver(deps: TargetDeps): TargetResolver {
       const query = { appId, eventType, limit: maxTargets + 1 };
       return { kind: 'targets', list: await webhooks.findTargets(companyId, query) };
     });
-    return wide?.kind === 'targets' ? { ...wide.list, notStored: found.notStored } : null;
+    if (wide?.kind !== 'targets') return null;
+    return withReason({ ...wide.list, notStored: found.notStored }, 'event_type');
   }
 
   return {
@@ -92,6 +96,10 @@ export function createTargetResolver(deps: TargetDeps): TargetResolver {
     },
     cache,
   };
+}
+
+function withReason(list: ResolvedTargets, noTargetReason: NoTargetReason): ResolvedTargets {
+  return list.targets.length === 0 ? { ...list, noTargetReason } : list;
 }
 
 /** A change of any of them changes the result. */

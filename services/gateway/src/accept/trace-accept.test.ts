@@ -1,12 +1,7 @@
 import { expect, it } from '@jest/globals';
 import { recordedSpans } from '../../../../test/support/samples/recorded-spans.ts';
 import { unavailable } from '../api-error.ts';
-import {
-  type Accepted,
-  type AcceptMessage,
-  type NewMessage,
-  traceAccept,
-} from './accept-message.ts';
+import { type AcceptResult, type NewMessage, traceAccept } from './accept-message.ts';
 
 const PARENT = `00-${'a'.repeat(32)}-${'b'.repeat(16)}-01`;
 const UNSAMPLED = `00-${'a'.repeat(32)}-${'b'.repeat(16)}-00`;
@@ -20,15 +15,15 @@ const request: NewMessage = {
   idempotency: null,
 };
 const message = { id: 'msg_1', targets: ['wh_1', 'wh_2'] };
-const accepted = { message } as Accepted;
+const accepted = { kind: 'accepted', message } as AcceptResult;
 
-function open(accept: AcceptMessage['accept'] = () => Promise.resolve(accepted)) {
+function open(result: AcceptResult = accepted) {
   const spans = recordedSpans();
   const given: NewMessage[] = [];
   const traced = traceAccept(
-    (each) => {
-      given.push(each);
-      return accept(each);
+    (requests) => {
+      given.push(...requests);
+      return Promise.resolve(requests.map(() => result));
     },
     spans,
     () => 1_000,
@@ -38,7 +33,7 @@ function open(accept: AcceptMessage['accept'] = () => Promise.resolve(accepted))
 
 it('stores the message with the traceparent of its span, which names the message and not its payload', async () => {
   const { spans, given, traced } = open();
-  expect(await traced({ ...request, traceparent: PARENT })).toBe(accepted);
+  expect(await traced([{ ...request, traceparent: PARENT }])).toEqual([accepted]);
   const [span] = spans.all;
   expect(given[0]?.traceparent).toBe(span?.traceparent);
   expect(span).toMatchObject({
@@ -52,7 +47,7 @@ it('stores the message with the traceparent of its span, which names the message
 
 it('begins a trace for a message without a traceparent', async () => {
   const { spans, given, traced } = open();
-  await traced(request);
+  await traced([request]);
   expect(spans.all).toMatchObject([{ step: 'accept', parent: undefined }]);
   expect(given[0]?.traceparent).toBe(spans.all[0]?.traceparent);
 });
@@ -60,13 +55,13 @@ it('begins a trace for a message without a traceparent', async () => {
 it('leaves the request as it is when its trace is not sampled', async () => {
   const { given, traced } = open();
   const unsampled = { ...request, traceparent: UNSAMPLED };
-  await traced(unsampled);
+  await traced([unsampled]);
   expect(given).toEqual([unsampled]);
 });
 
 it('ends the span with the code of a refusal', async () => {
-  const { spans, traced } = open(() => Promise.reject(unavailable('mongodb_unavailable')));
-  await expect(traced(request)).rejects.toThrow();
+  const { spans, traced } = open({ kind: 'failed', error: unavailable('mongodb_unavailable') });
+  await traced([request]);
   expect(spans.all).toMatchObject([
     { ended: { failure: unavailable('mongodb_unavailable').code } },
   ]);

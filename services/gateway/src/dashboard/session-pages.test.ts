@@ -38,10 +38,9 @@ beforeEach(async () => {
         return fail();
       },
       limits: {
-        limitCompany: (_request, response, next) => {
+        limitCompany: (response) => {
           expect(response.locals.caller).toMatchObject({ companyId: 'comp_a' });
           if (isLimited) throw new ApiError('rate_limited', 'wait');
-          next();
         },
       },
       signIns: { tryReserve: () => true },

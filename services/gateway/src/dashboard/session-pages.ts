@@ -53,11 +53,13 @@ const SIGN_IN = { maxBytes: 4_096, withinMs: 5_000, freeChunks: 64 };
 export function sessionPages(deps: SessionPagesDeps): Router {
   const { signIn, signIns, deadlines } = deps;
   const router = Router({ caseSensitive: true, strict: true });
-  const admit: RequestHandler = (_request, response, next) => {
+  const receiveBody = createReceiveBody(signIns, SIGN_IN);
+  const receive: RequestHandler = async (request, response, next) => {
     if (!signIns.tryReserve(response, REQUEST_BYTES)) throw overloaded();
+    assertJson(request);
+    request.body = await receiveBody(request, response);
     next();
   };
-  const receive = [admit, assertJson, createReceiveBody(signIns, SIGN_IN)];
 
   router.post(SESSION_PATH, receive, async (request: Request, response: Response) => {
     const { apiKey, companyId, link = '' } = readBody(request.body as Buffer, signInBody).value;
@@ -76,7 +78,7 @@ export function sessionPages(deps: SessionPagesDeps): Router {
     await begin(deps, request, response, await deadlines.within(response, signingIn));
   });
   for (const [path, kind] of KINDS) {
-    router.get(path, requireSession(deps, kind), deps.limits.limitCompany, showSession(deps));
+    router.get(path, requireSession(deps, kind), showSession(deps));
     router.delete(path, endSession(deps, kind));
     router.all(path, refuseMethod(['GET', 'POST', 'DELETE']));
   }
@@ -103,7 +105,7 @@ function sessionOf(
 
 /** Leaves the session in `locals.signedIn`, and whose request it is in `locals.caller`. */
 function requireSession(deps: SessionPagesDeps, kind: SessionKind): RequestHandler {
-  const { authenticate, portalSessions, deadlines } = deps;
+  const { authenticate, portalSessions, deadlines, limits } = deps;
   return async (request, response, next) => {
     const session = sessionOf(deps, request, kind);
     const { keyHash } = session;
@@ -111,6 +113,7 @@ function requireSession(deps: SessionPagesDeps, kind: SessionKind): RequestHandl
     await deadlines.within(response, portalSessions.assertGoesOn(session));
     response.locals.signedIn = { session, key };
     response.locals.caller = callerOf(session, key);
+    limits.limitCompany(response);
     next();
   };
 }

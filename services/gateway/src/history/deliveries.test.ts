@@ -16,7 +16,11 @@ const deps = {
     outlinesAt: () => ({ [Symbol.asyncIterator]: () => [].values() as never }),
   },
   deliveries: { findMany: () => Promise.resolve([]), outlinesOf: () => Promise.resolve([]) },
-  webhooks: { findOne: () => Promise.resolve(null), findTarget: () => Promise.resolve(null) },
+  webhooks: {
+    findOne: () => Promise.resolve(null),
+    findTarget: () => Promise.resolve(null),
+    cancelBeforeOf: () => Promise.resolve(new Map()),
+  },
 };
 
 const takeTurn = () => Promise.resolve();
@@ -71,6 +75,8 @@ function longDelivery(webhookId: string): Delivery {
     id,
     attempts,
     attemptCount: attempts.length,
+    waiting: null,
+    waitingSinceMs: null,
   };
 }
 
@@ -108,7 +114,10 @@ const stores: ReadStores = {
     outlinesAt,
   },
   deliveries: { findMany: () => Promise.resolve([]) },
-  webhooks: { findOne: () => Promise.resolve(null) },
+  webhooks: {
+    findOne: () => Promise.resolve(null),
+    cancelBeforeOf: () => Promise.resolve(new Map<string, number>()),
+  },
 };
 
 function countTurns() {
@@ -126,6 +135,15 @@ describe('a delivery without a document', () => {
     const id = deliveryIdOf(idOf(2), webhookId);
     const found = await readDelivery({ ...stores, takeTurn }, 'comp_a', id);
     expect(found?.source).toMatchObject({ id, messageId: idOf(2), webhookId, status });
+  });
+
+  test('has the times of its message, so that one that is cancelled is removed with it', async () => {
+    const lifetime = { expiresAtMs: 2_000, removeAtMs: 3_000 };
+    const found = { ...message, ...lifetime };
+    const messages = { ...deps.messages, findOne: () => Promise.resolve(found) };
+    const query = { companyId: 'comp_a', messageId: 'msg_1', limit: 1 };
+    const { deliveries } = await listDeliveries({ ...deps, messages }, query);
+    expect(deliveries[0]?.source).toMatchObject(lifetime);
   });
 
   test('that does not exist takes a turn for each message and each 500 ids', async () => {
@@ -162,6 +180,7 @@ test('an attempt is found by its id, with a turn for each 500 ids that are deriv
               ...each,
               status: 'exhausted' as const,
               attemptCount: 200,
+              createdAtMs: 1,
               updatedAtMs: 1,
             })),
         ),

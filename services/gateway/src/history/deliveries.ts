@@ -4,7 +4,7 @@ import {
 } from '@posthorn/domain/delivery/when-cancelled.ts';
 import { deliveryIdOf, isId, timePartOf } from '@posthorn/domain/ids.ts';
 import type { Delivery } from '@posthorn/domain/delivery/delivery.ts';
-import type { Message } from '@posthorn/domain/message.ts';
+import { lifetimeOf, type Message, notStoredOf } from '@posthorn/domain/message.ts';
 import type { Header } from '@posthorn/domain/webhook.ts';
 import { slicesOf } from '@posthorn/platform/async/fair-queue.ts';
 import type { DeliveryQueries } from '@posthorn/platform/mongo/messages/delivery-queries.ts';
@@ -16,7 +16,7 @@ import type { WebhookStore } from '@posthorn/platform/mongo/webhooks/webhooks.ts
 import { SealedValueError } from '@posthorn/platform/security/vault.ts';
 import { inTurns, type TakeTurn } from '../limits/turns.ts';
 import { type SentHeaders, sentHeadersOf, UNKNOWN_HEADERS } from './sent-headers.ts';
-import { requireMessage } from './messages.ts';
+import { requireMessage, withCancellations } from './messages.ts';
 
 interface DeliveriesQuery {
   companyId: string;
@@ -87,7 +87,7 @@ function charsOfHeaders(headers: readonly Header[]): number {
 export interface ReadStores {
   messages: Pick<MessageQueries, 'findOne' | 'outlinesAt'>;
   deliveries: Pick<DeliveryQueries, 'findMany'>;
-  webhooks: Pick<WebhookStore, 'findOne'>;
+  webhooks: Pick<WebhookStore, 'findOne' | 'cancelBeforeOf'>;
 }
 
 /** What reading a delivery by its id needs. */
@@ -109,14 +109,18 @@ export async function readDelivery(
   deliveryId: string,
 ): Promise<ReadDelivery | null> {
   if (!isId('dlv', deliveryId)) return null;
-  const [known] = await deps.deliveries.findMany(companyId, [deliveryId]);
+  const recorded = await deps.deliveries.findMany(companyId, [deliveryId]);
+  const [known] = await withCancellations(deps, companyId, recorded);
   if (known) {
     const message = await deps.messages.findOne(companyId, known.messageId);
     return withHeaders(deps, message, known);
   }
   const place = await findPlace(deps, companyId, deliveryId);
   const message = place && (await deps.messages.findOne(companyId, place.message.id));
-  return message && withHeaders(deps, message, deliveryBefore(message, place.webhookId));
+  if (!message) return null;
+  const before = [deliveryBefore(message, place.webhookId)];
+  const [delivery] = await withCancellations(deps, companyId, before);
+  return delivery ? withHeaders(deps, message, delivery) : null;
 }
 
 /** It may have no document yet. */
@@ -171,12 +175,9 @@ async function deliveriesOf(
   const ids = webhookIds.map((webhookId) => deliveryIdOf(message.id, webhookId));
   const known = await deps.deliveries.findMany(message.companyId, ids);
   const byWebhook = new Map(known.map((each) => [each.webhookId, each]));
-  return Promise.all(
-    webhookIds.map((webhookId) => {
-      const delivery = byWebhook.get(webhookId) ?? deliveryBefore(message, webhookId);
-      return withHeaders(deps, message, delivery);
-    }),
-  );
+  const found = webhookIds.map((id) => byWebhook.get(id) ?? deliveryBefore(message, id));
+  const shown = await withCancellations(deps, message.companyId, found);
+  return Promise.all(shown.map((delivery) => withHeaders(deps, message, delivery)));
 }
 
 async function withHeaders(
@@ -213,8 +214,12 @@ function deliveryBefore(message: Message, webhookId: string): Delivery {
     reason: cancelReasonAtAcceptance(message, webhookId),
     attemptCount: 0,
     attempts: [],
-    nextAttemptAtMs: status === 'pending' ? createdAtMs : null,
+    nextAttemptAtMs: status === 'pending' ? (message.deliverAtMs ?? createdAtMs) : null,
+    waiting: null,
+    waitingSinceMs: null,
     createdAtMs,
     updatedAtMs: createdAtMs,
+    ...notStoredOf(message),
+    ...lifetimeOf(message),
   };
 }

@@ -1,4 +1,8 @@
-import { statusBeforeAttempts } from '@posthorn/domain/delivery/when-cancelled.ts';
+import {
+  CANCELLED_BY_CLIENT,
+  isCancelledBefore,
+  statusBeforeAttempts,
+} from '@posthorn/domain/delivery/when-cancelled.ts';
 import { deliveryIdOf, firstIdAt, timeMsOf } from '@posthorn/domain/ids.ts';
 import {
   type Delivery,
@@ -46,6 +50,7 @@ interface ListedMessages {
 export interface ListDeps extends OutlineDeps {
   messages: Pick<MessageQueries, 'listOutlines' | 'outlinesOf' | 'findMany'>;
   deliveries: Pick<DeliveryQueries, 'outlinesOf' | 'messagesOfFailed'>;
+  webhooks: Pick<WebhookStore, 'cancelBeforeOf' | 'isCancelling'>;
 }
 
 /** Messages per read when a filter by status or event type may drop most of them. */
@@ -125,7 +130,9 @@ async function candidatesBefore(
   const { appId, webhookId, tag, externalId, fromMs } = query;
   const fromId = fromMs === undefined ? undefined : firstIdAt('msg', fromMs);
   const status = failureOf(query);
-  if (status === undefined) {
+  // The index has a delivery that a client has cancelled once that is stored.
+  const isLate = status === 'cancelled' && (await deps.webhooks.isCancelling(companyId));
+  if (status === undefined || isLate) {
     const filter = { ...indexedOf({ appId, webhookId, tag, externalId }), fromId, beforeId };
     const outlines = await deps.messages.listOutlines(companyId, filter, bounds);
     const isAll = outlines.length < bounds.messages;
@@ -222,10 +229,44 @@ function cutAt(read: readonly Message[], wantedIds: readonly string[]): string |
   return chars >= MAX_PAGE_CHARS && lastId !== wantedIds.at(-1) ? lastId : undefined;
 }
 
-interface OutlineDeps {
+interface OutlineDeps extends CancellationDeps {
   deliveries: Pick<DeliveryQueries, 'outlinesOf'>;
   takeTurn: TakeTurn;
 }
+
+export interface CancellationDeps {
+  webhooks: Pick<WebhookStore, 'cancelBeforeOf'>;
+}
+
+/**
+ * Returns pending deliveries as cancelled that a client has cancelled: one write at their webhook decides, and the retry
+ * service stores it in each delivery later.
+ */
+export async function withCancellations<Shown extends Cancellable>(
+  { webhooks }: CancellationDeps,
+  companyId: string,
+  deliveries: readonly Shown[],
+): Promise<Shown[]> {
+  const pending = deliveries.filter(({ status }) => status === 'pending');
+  if (pending.length === 0) return [...deliveries];
+  const ids = [...new Set(pending.map(({ webhookId }) => webhookId))];
+  const cancelBefore = await webhooks.cancelBeforeOf(companyId, ids);
+  return deliveries.map((delivery) => {
+    const { status, webhookId, createdAtMs } = delivery;
+    const isCancelled = isCancelledBefore(cancelBefore.get(webhookId) ?? null, createdAtMs);
+    return status === 'pending' && isCancelled ? { ...delivery, ...CANCELLED } : delivery;
+  });
+}
+
+type Cancellable = Pick<DeliveryOutline, 'status' | 'webhookId' | 'createdAtMs'>;
+
+const CANCELLED = {
+  status: 'cancelled',
+  reason: CANCELLED_BY_CLIENT,
+  nextAttemptAtMs: null,
+  waiting: null,
+  waitingSinceMs: null,
+} as const;
 
 /** A message that may match, with all its deliveries in the order of its targets, recorded or not. */
 interface Candidate {
@@ -241,21 +282,17 @@ interface DeliveryFilter {
 
 /** Keeps the messages whose delivery to the webhook has the status. Reads no deliveries to other webhooks. */
 async function withDeliveryStatus(
-  { deliveries }: OutlineDeps,
+  deps: OutlineDeps,
   companyId: string,
   { webhookId, deliveryStatus }: DeliveryFilter,
   outlines: readonly MessageOutline[],
 ): Promise<readonly MessageOutline[]> {
   if (webhookId === undefined || deliveryStatus === undefined) return outlines;
-  const ids = outlines.map(({ id }) => deliveryIdOf(id, webhookId));
-  const known = await deliveries.outlinesOf(companyId, ids);
-  const statuses = new Map(known.map(({ id, status }) => [id, status]));
-  return outlines.filter((outline, index) => {
-    const status =
-      statuses.get(requiredAt(ids, index, 'delivery id')) ??
-      statusBeforeAttempts(outline, webhookId);
-    return status === deliveryStatus;
-  });
+  const planned = outlines.map((outline) => outlineBefore(outline, webhookId));
+  const found = await withRecorded(deps, companyId, planned);
+  return outlines.filter(
+    (_, index) => requiredAt(found, index, 'delivery').status === deliveryStatus,
+  );
 }
 
 /** To read the deliveries to so many targets takes 3 ms of CPU time. */
@@ -279,7 +316,7 @@ async function withDeliveries(
 
 /** Each id is derived once: the response needs it too. */
 async function addDeliveries(
-  { deliveries }: OutlineDeps,
+  deps: OutlineDeps,
   companyId: string,
   targets: readonly { candidate: Candidate; webhookId: string }[],
 ): Promise<void> {
@@ -287,14 +324,24 @@ async function addDeliveries(
     candidate,
     delivery: outlineBefore(candidate.outline, webhookId),
   }));
-  const recorded = await deliveries.outlinesOf(
-    companyId,
-    planned.map(({ delivery }) => delivery.id),
-  );
-  const byId = new Map(recorded.map((each) => [each.id, each]));
-  for (const { candidate, delivery } of planned) {
-    candidate.deliveries.push(byId.get(delivery.id) ?? delivery);
+  const before = planned.map(({ delivery }) => delivery);
+  const found = await withRecorded(deps, companyId, before);
+  for (const [index, { candidate }] of planned.entries()) {
+    candidate.deliveries.push(requiredAt(found, index, 'delivery'));
   }
+}
+
+/** Returns the deliveries as they are now: recorded, or as they are before that. */
+async function withRecorded(
+  deps: OutlineDeps,
+  companyId: string,
+  planned: readonly DeliveryOutline[],
+): Promise<DeliveryOutline[]> {
+  const ids = planned.map(({ id }) => id);
+  const recorded = await deps.deliveries.outlinesOf(companyId, ids);
+  const byId = new Map(recorded.map((each) => [each.id, each]));
+  const found = planned.map((each) => byId.get(each.id) ?? each);
+  return withCancellations(deps, companyId, found);
 }
 
 /** Returns a delivery as it is while it has no document. */
@@ -307,6 +354,7 @@ export function outlineBefore(
     webhookId,
     status: statusBeforeAttempts(message, webhookId),
     attemptCount: 0,
+    createdAtMs: timeMsOf(message.id),
     updatedAtMs: timeMsOf(message.id),
   };
 }
@@ -318,7 +366,7 @@ function statusOf({ deliveries }: Candidate): DeliveryStatus {
 interface ReadMessageDeps extends OutlineDeps {
   messages: Pick<MessageQueries, 'findOne'>;
   deliveries: Pick<DeliveryQueries, 'findMany' | 'outlinesOf'>;
-  webhooks: Pick<WebhookStore, 'findTarget'>;
+  webhooks: Pick<WebhookStore, 'findTarget' | 'cancelBeforeOf'>;
 }
 
 /** The oldest webhook of a message and its delivery. */
@@ -352,8 +400,9 @@ export async function readMessage(
     withDeliveries(deps, companyId, [{ ...message, targets: otherIds }]),
     deps.webhooks.findTarget(companyId, oldestId),
   ]);
-  const first = delivery ?? outlineBefore(message, oldestId);
-  const deliveries = [first, ...(others?.deliveries ?? [])];
+  const first = [delivery ?? outlineBefore(message, oldestId)];
+  const shown = await withCancellations(deps, companyId, first);
+  const deliveries = [...shown, ...(others?.deliveries ?? [])];
   return { message, oldest: { webhook, delivery }, deliveries };
 }
 

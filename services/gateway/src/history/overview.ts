@@ -23,9 +23,16 @@ import type {
 import { type Pending, readCircuits, type ReadCircuitsDeps, readPending } from './counts.ts';
 import type { ReadWebhookOutlines, WebhookOutline } from './webhook-outlines.ts';
 
+/**
+ * Returns how many records of a company's topics are not accepted yet; null when it has none, and while Kafka does not
+ * say.
+ */
+export type IngestLag = (companyId: string) => Promise<number | null>;
+
 interface ReadOverviewDeps extends ReadCircuitsDeps {
   db: Database;
   stats: Pick<StatsQueries, 'readSteps' | 'readFailing'>;
+  ingestLag: IngestLag;
   nowMs: () => number;
 }
 
@@ -46,6 +53,8 @@ export interface Overview {
   pending: Pending;
   /** Null without Redis. */
   openCircuits: number | null;
+  /** Records of the company's topics that are not accepted yet; null when it has none. */
+  ingestLag: number | null;
   /** Every step of the range, the oldest first. */
   series: { atMs: number; delivered: number; failed: number }[];
   worst: WorstWebhook[];
@@ -72,18 +81,20 @@ export async function readOverview(
   const { companyId, ownerId, appId, webhookId, range } = asked;
   const asOfMs = deps.nowMs();
   const ranged = spanOfRange(range, asOfMs);
-  const [points, pending, circuits, worst] = await Promise.all([
+  const isOfCompany = ownerId === companyId;
+  const [points, pending, circuits, worst, ingestLag] = await Promise.all([
     deps.stats.readSteps({ companyId, ownerId }, ranged.step, ranged.span),
     readPending(deps.db, { companyId, appId, webhookId }),
     readCircuits(deps, companyId, { appId, webhookId }).catch(() => null),
     readWorst(deps, asked, ranged),
+    isOfCompany ? deps.ingestLag(companyId) : null,
   ]);
   const counts = noAttempts();
   for (const point of points) addCounts(counts, point.counts);
   const latencyMs = durationFiguresOf(counts);
   const openCircuits = circuits?.length ?? null;
   const series = seriesOf(points, ranged);
-  return { asOfMs, counts, latencyMs, pending, openCircuits, series, worst };
+  return { asOfMs, counts, latencyMs, pending, openCircuits, ingestLag, series, worst };
 }
 
 function seriesOf(points: readonly StatsPoint[], { step, span }: RangeSpan): Overview['series'] {

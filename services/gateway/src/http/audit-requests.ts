@@ -97,6 +97,7 @@ const ID_PARAMS: Partial<Record<AuditTargetKind, string>> = {
   app: 'appId',
   portalLink: 'linkId',
   webhook: 'webhookId',
+  message: 'messageId',
   delivery: 'deliveryId',
   resend: 'resendId',
 };

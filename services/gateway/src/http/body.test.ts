@@ -12,7 +12,7 @@ import {
 } from '../../../../test/support/receivers/raw-connection.ts';
 import { eventually } from '../../../../test/support/time/eventually.ts';
 import { ApiError } from '../api-error.ts';
-import { createReceiveBody, readBody } from './body.ts';
+import { createReadList, createReceiveBody, readBody } from './body.ts';
 import { createHardenedServer } from './harden-server.ts';
 import { createRequestMemory, type RequestMemory } from './request-memory.ts';
 import { sendError } from './send-error.ts';
@@ -35,6 +35,125 @@ function refusalOf(bytes: Buffer | string): ApiError {
   }
   throw new Error('the body was accepted');
 }
+
+describe('a list that is read entry by entry', () => {
+  let turns: number;
+  const readList = createReadList({
+    name: 'messages',
+    maxEntries: 1_000,
+    schema,
+    large: { field: 'payload', maxBytes: 1_000 },
+  });
+  const readAll = (text: string | Buffer, earlier: ApiError['problems'] = []) =>
+    readList(Buffer.from(text), {
+      earlier,
+      takeTurn: () => Promise.resolve(void (turns += 1)),
+      toEntry: ({ value, textOf, bytes }, index) => {
+        return { index, id: value.projectId, payload: textOf('payload'), text: bytes.toString() };
+      },
+    });
+  const problemsOf = async (text: string, earlier?: ApiError['problems']) =>
+    ((await readAll(text, earlier).catch((error: unknown) => error)) as ApiError).problems;
+  const listOf = (...entries: string[]) => `{"messages":[${entries.join(', ')}]}`;
+
+  beforeEach(() => {
+    turns = 0;
+  });
+
+  test('has each payload and each entry byte for byte', async () => {
+    const one = '{"projectId":"a","payload":{ "n":1.0, "n":12345678901234567890 }}';
+    const other = '{"payload": {"é":"\\u00e9"} ,"project_id":"b"}';
+    expect(await readAll(listOf(one, other))).toEqual([
+      { index: 0, id: 'a', payload: '{ "n":1.0, "n":12345678901234567890 }', text: one },
+      { index: 1, id: 'b', payload: '{"é":"\\u00e9"}', text: other },
+    ]);
+  });
+
+  test('takes a turn for every 64 entries, and for every 64 KiB', async () => {
+    await readAll(listOf(...Array<string>(200).fill('{"projectId":"a"}')));
+    expect(turns).toBe(3);
+    const large = `{${' '.repeat(7_000)}"projectId":"a","payload":{"a":"${'x'.repeat(900)}"}}`;
+    await readAll(listOf(...Array<string>(20).fill(large)));
+    expect(turns).toBe(5);
+  });
+
+  test('names the place of every problem', async () => {
+    const deep = `{"projectId":"a","payload":${'['.repeat(70)}${']'.repeat(70)}}`;
+    const earlier = [{ path: 'companyid', message: 'must not be empty' }];
+    expect(
+      await problemsOf(
+        listOf(
+          '{"projectId":"a"}',
+          '{"name":"too long","extra":1}',
+          '17',
+          '{"projectId":"a","project\\u0049d":"b"}',
+          deep,
+          `{"projectId":"a","payload":{"a":"${'x'.repeat(1_000)}"}}`,
+          `{"projectId":"a","payload":{"a":"${'x'.repeat(20_000)}"}}`,
+          '{"projectId":"\\ud800"}',
+        ),
+        earlier,
+      ),
+    ).toEqual([
+      ...earlier,
+      { path: 'messages.1.name', message: 'is too long' },
+      { path: 'messages.1.projectId', message: 'is required' },
+      { path: 'messages.1.extra', message: 'is not a field of this request' },
+      { path: 'messages.2', message: 'is not acceptable: must be a JSON object' },
+      {
+        path: 'messages.3.projectId',
+        message: 'is not acceptable: key "projectId" is given twice',
+      },
+      {
+        path: 'messages.4.payload',
+        message: 'is not acceptable: nested deeper than 64 levels',
+      },
+      { path: 'messages.5.payload', message: 'has more than 1000 bytes' },
+      { path: 'messages.6.payload', message: 'has more than 1000 bytes' },
+      { path: 'messages.7.projectId', message: 'contains half of a surrogate pair' },
+    ]);
+  });
+
+  test('reports a hundred problems at most', async () => {
+    expect(await problemsOf(listOf(...Array<string>(1_000).fill('{}')))).toHaveLength(100);
+  });
+
+  test.each([
+    ['{"messages":[]}', [{ path: 'messages', message: 'must have at least one entry' }]],
+    ['{"messages":{"0":{}}}', [{ path: 'messages', message: 'must be a list' }]],
+    ['{}', [{ path: 'messages', message: 'is required' }]],
+    [
+      '{"messages":[{"projectId":"a"}],"other":[1]}',
+      [{ path: 'other', message: 'is not a field of this request' }],
+    ],
+    [
+      listOf(...Array<string>(1_001).fill('{"projectId":"a"}')),
+      [{ path: 'messages', message: 'must have at most 1000 entries' }],
+    ],
+    [`{${'"a":[],'.repeat(101)}"a":[]}`, [{ path: '', message: 'must have at most 100 fields' }]],
+  ])('is refused as %.50s', async (text, problems) => {
+    expect(await problemsOf(text)).toEqual(problems);
+  });
+
+  test.each([
+    ['{"messages":[{"projectId":"a"},]}', 'not valid JSON in messages.1'],
+    ['{"messages":[{"projectId":a}]}', 'not valid JSON in messages.0'],
+    ['{"messages":[{"projectId":"a"}', 'not valid JSON'],
+    ['{"messages":[{"projectId":"a"}]}]', 'not valid JSON'],
+    ['[{"projectId":"a"}]', 'must be a JSON object'],
+    [`[${'{},'.repeat(101)}{}]`, 'must be a JSON object'],
+    ['\ufeff{"messages":[]}', 'byte-order mark'],
+  ])('is no JSON as %s', async (text, why) => {
+    const refusal = (await readAll(text).catch((error: unknown) => error)) as ApiError;
+    expect([refusal.code, refusal.message]).toEqual(['invalid_json', expect.stringContaining(why)]);
+  });
+
+  test('is no JSON with bytes that are not UTF-8', async () => {
+    const text = Buffer.from(listOf('{"projectId":"a"}'));
+    text[text.indexOf('a"')] = 0xff;
+    await expect(readAll(text)).rejects.toMatchObject({ code: 'invalid_json' });
+  });
+});
 
 describe('the keys of a body', () => {
   test('are read in camelCase and in snake_case', () => {
@@ -206,9 +325,16 @@ describe('receive body', () => {
     const answer: RequestHandler = (request, response) => {
       response.json({ bytes: (request.body as Buffer).length });
     };
-    app.post('/', identify, createReceiveBody(memory), answer);
+    const receive = (bounds?: Parameters<typeof createReceiveBody>[1]): RequestHandler => {
+      const receiveBody = createReceiveBody(memory, bounds);
+      return async (request, response, next) => {
+        request.body = await receiveBody(request, response);
+        next();
+      };
+    };
+    app.post('/', identify, receive(), answer);
     const impatient = { maxBytes: LIMIT, withinMs: 1, freeChunks: 1_024 };
-    app.post('/impatient', identify, createReceiveBody(memory, impatient), answer);
+    app.post('/impatient', identify, receive(impatient), answer);
     app.use(sendError(createLogger('test', 'silent')));
     server = createHardenedServer(app);
     connections = [];

@@ -3,15 +3,18 @@ import {
   type ByteCollector,
   createByteCollector,
 } from '@posthorn/platform/memory/byte-collector.ts';
-import type { Request, RequestHandler, Response } from 'express';
-import type { z } from 'zod';
-import { ApiError, invalidRequest, overloaded, type Problem } from '../api-error.ts';
+import type { Request, Response } from 'express';
+import { z } from 'zod';
+import { ApiError, invalidRequest, MAX_PROBLEMS, overloaded, type Problem } from '../api-error.ts';
 import {
   InvalidJsonError,
   MAX_MEMBERS,
+  type ParsedJsonObject,
   parseJsonObject,
+  splitJsonLists,
   TooManyMembersError,
 } from './parse-json-object.ts';
+import type { TakeTurn } from '../limits/turns.ts';
 import type { RequestMemory } from './request-memory.ts';
 import type { Body, Route } from './route.ts';
 
@@ -27,18 +30,137 @@ export function readBody<Schema extends z.ZodObject>(
   schema: Schema,
   earlier: readonly Problem[] = [],
 ): Body<z.infer<Schema>> {
-  const { value: members, textOf } = readObject(decode(bytes));
+  const { body, problems } = checkObject(bytes, schema, readObject(decode(bytes)));
+  if (body === null || problems.length + earlier.length > 0)
+    throw invalidRequest([...earlier, ...problems]);
+  return body;
+}
+
+function checkObject<Schema extends z.ZodObject>(
+  bytes: Buffer,
+  schema: Schema,
+  { value: members, textOf }: ParsedJsonObject,
+): { body: Body<z.infer<Schema>> | null; problems: Problem[] } {
   const checked = checkFields(members, schema, 'is not a field of this request');
   const { value, writtenAs } = checked;
-  const problems = [...earlier, ...checked.problems, ...illFormedTexts(members)];
-  if (value === null || problems.length > 0) throw invalidRequest(problems);
-  return {
+  const problems = [...checked.problems, ...illFormedTexts(members)];
+  if (value === null || problems.length > 0) return { body: null, problems };
+  const body = {
     value,
     bytes,
-    textOf: (name) => textOf(writtenAs.get(name) ?? name),
-    as: (other) => readPart(members, schema, other),
+    textOf: (name: string) => textOf(writtenAs.get(name) ?? name),
+    as: <Part extends z.ZodObject>(other: Part) => readPart(members, schema, other),
+  };
+  return { body, problems };
+}
+
+/** A body that is an object with one list. */
+interface ListSpec<Schema extends z.ZodObject> {
+  name: string;
+  maxEntries: number;
+  schema: Schema;
+  /** The field of an entry whose length only this bounds. */
+  large: { field: string; maxBytes: number };
+}
+
+interface ReadListContext<Schema extends z.ZodObject, Entry> {
+  /** Problems that were found outside the body. */
+  earlier: readonly Problem[];
+  takeTurn: TakeTurn;
+  /** Returns the part of an entry that is kept. */
+  toEntry: (body: Body<z.infer<Schema>>, index: number) => Entry;
+}
+
+/** Reads a list entry by entry. Throws ApiError 400 with every problem of every entry, up to 100. */
+type ReadList<Schema extends z.ZodObject> = <Entry>(
+  bytes: Buffer,
+  context: ReadListContext<Schema, Entry>,
+) => Promise<Entry[]>;
+
+/** What is read in one turn: about a millisecond. */
+const SLICE = { bytes: 65_536, entries: 64 };
+/** The other fields of an entry, and what is around them. */
+const OTHER_FIELDS_BYTES = 16_384;
+
+/**
+ * A megabyte of entries is read in slices, because to parse and check it keeps the process busy for 15 to 30 ms. One entry
+ * at a time is in memory as parsed objects, which may take ten times the memory of their text.
+ */
+export function createReadList<Schema extends z.ZodObject>(
+  spec: ListSpec<Schema>,
+): ReadList<Schema> {
+  const { name, maxEntries } = spec;
+  const frameSchema = z.object({
+    [name]: z.array(z.unknown(), 'must be a list').min(1, 'must have at least one entry'),
+  });
+  return async <Entry>(
+    bytes: Buffer,
+    { earlier, takeTurn, toEntry }: ReadListContext<Schema, Entry>,
+  ) => {
+    const { frame, entries } = readJson(() => splitJsonLists(bytes, maxEntries));
+    if (entries.length > maxEntries) {
+      throw invalidRequest([{ path: name, message: `must have at most ${maxEntries} entries` }]);
+    }
+    const framed = checkObject(frame, frameSchema, readObject(decode(frame)));
+    const problems = [...earlier, ...framed.problems];
+    if (framed.body === null) throw invalidRequest(problems);
+    const read: Entry[] = [];
+    let slice = { bytes: 0, entries: 0 };
+    for (const [index, entry] of entries.entries()) {
+      if (slice.bytes >= SLICE.bytes || slice.entries >= SLICE.entries) {
+        await takeTurn();
+        slice = { bytes: 0, entries: 0 };
+      }
+      slice = { bytes: slice.bytes + entry.length, entries: slice.entries + 1 };
+      const checked = checkEntry(spec, entry, `${name}.${index}`);
+      if (checked.body && problems.length === 0) read.push(toEntry(checked.body, index));
+      problems.push(...checked.problems);
+      if (problems.length >= MAX_PROBLEMS) break;
+    }
+    if (problems.length > 0) throw invalidRequest(problems);
+    return read;
   };
 }
+
+interface CheckedEntry<Schema extends z.ZodObject> {
+  body: Body<z.infer<Schema>> | null;
+  problems: Problem[];
+}
+
+function checkEntry<Schema extends z.ZodObject>(
+  { schema, large }: ListSpec<Schema>,
+  bytes: Buffer,
+  path: string,
+): CheckedEntry<Schema> {
+  const { field, maxBytes } = large;
+  const tooLong = {
+    body: null,
+    problems: [{ path: `${path}.${field}`, message: `has more than ${maxBytes} bytes` }],
+  };
+  if (bytes.length > maxBytes + OTHER_FIELDS_BYTES) return tooLong;
+  const parsed = parseEntry(bytes, path);
+  if ('message' in parsed) return { body: null, problems: [parsed] };
+  const checked = checkObject(bytes, schema, parsed);
+  const text = bytes.length > maxBytes ? (checked.body?.textOf(field) ?? '') : '';
+  if (Buffer.byteLength(text) > maxBytes) return tooLong;
+  const problems = checked.problems.map((each) => ({ ...each, path: join(path, each.path) }));
+  return { ...checked, problems };
+}
+
+/** Throws ApiError 400 for an entry that is no JSON: then the body is not. */
+function parseEntry(bytes: Buffer, path: string): ParsedJsonObject | Problem {
+  try {
+    return parseJsonObject(decode(bytes), MAX_PAYLOAD_DEPTH, 'payload');
+  } catch (error) {
+    if (error instanceof TooManyMembersError) return { path, message: TOO_MANY_FIELDS.message };
+    if (!(error instanceof InvalidJsonError)) throw error;
+    const { message } = error;
+    if (error.path === null) throw invalidJson(`${message} in ${path}`);
+    return { path: join(path, error.path), message: `is not acceptable: ${message}` };
+  }
+}
+
+const join = (...names: string[]): string => names.filter((name) => name !== '').join('.');
 
 function readPart<Part extends z.ZodObject>(
   members: Record<string, unknown>,
@@ -81,14 +203,23 @@ function decode(bytes: Buffer): string {
   throw new ApiError('invalid_json', 'The body starts with a byte-order mark. Leave it out.');
 }
 
-function readObject(text: string): ReturnType<typeof parseJsonObject> {
+function readObject(text: string): ParsedJsonObject {
+  return readJson(() => parseJsonObject(text, MAX_PAYLOAD_DEPTH, 'payload'));
+}
+
+/** Throws ApiError 400 when `read` refuses the body. */
+function readJson<Read>(read: () => Read): Read {
   try {
-    return parseJsonObject(text, MAX_PAYLOAD_DEPTH, 'payload');
+    return read();
   } catch (error) {
     if (error instanceof TooManyMembersError) throw invalidRequest([TOO_MANY_FIELDS]);
     if (!(error instanceof InvalidJsonError)) throw error;
-    throw new ApiError('invalid_json', `The body is not acceptable: ${error.message}.`);
+    throw invalidJson(error.message);
   }
+}
+
+function invalidJson(why: string): ApiError {
+  return new ApiError('invalid_json', `The body is not acceptable: ${why}.`);
 }
 
 const TOO_MANY_FIELDS: Problem = {
@@ -241,15 +372,8 @@ function headerProblems({ header }: RequestHead, { headers = [] }: Route): Probl
 const JSON_TYPE = /^application\/([\w.+-]+\+)?json\s*(;|$)/i;
 
 /** Throws ApiError 415. A form of another site cannot send this type. */
-export const assertJson: RequestHandler = (request, _response, next) => {
-  if (!isJson(request)) {
-    throw new ApiError('unsupported_media_type');
-  }
-  next();
-};
-
-function isJson(request: Request): boolean {
-  return JSON_TYPE.test(request.get('content-type') ?? '');
+export function assertJson({ headers }: Pick<Request, 'headers'>): void {
+  if (!JSON_TYPE.test(headers['content-type'] ?? '')) throw new ApiError('unsupported_media_type');
 }
 
 interface BodyBounds {
@@ -260,25 +384,31 @@ interface BodyBounds {
   freeChunks: number;
 }
 
-const BOUNDS: BodyBounds = { maxBytes: MAX_BODY_BYTES, withinMs: null, freeChunks: 1_024 };
+export const BODY_BOUNDS: BodyBounds = {
+  maxBytes: MAX_BODY_BYTES,
+  withinMs: null,
+  freeChunks: 1_024,
+};
 
 type Memory = Pick<RequestMemory, 'tryReserve'>;
 
 /**
- * Reads the body into `request.body`, a Buffer. Refuses a body that is too large, compressed, or in absurdly small chunks
+ * Returns the function that reads a body. It refuses a body that is too large, compressed, or in absurdly small chunks
  * as soon as this is known; express.raw would wait for the rest. Throws ApiError 400, 408, 413 or 415, and 503 when the
  * requests of this owner of memory already hold as much as they may.
  */
-export function createReceiveBody(memory: Memory, bounds: BodyBounds = BOUNDS): RequestHandler {
+export function createReceiveBody(
+  memory: Memory,
+  bounds: BodyBounds = BODY_BOUNDS,
+): (request: Request, response: Response) => Promise<Buffer> {
   const { maxBytes } = bounds;
-  return async (request, response, next) => {
+  return async (request, response) => {
     if ((request.headers['content-encoding'] ?? 'identity').toLowerCase() !== 'identity') {
       throw new ApiError('unsupported_media_type', 'Send the body without compression.');
     }
     if ((lengthOf(request) ?? 0) > maxBytes) throw tooLarge(maxBytes);
     if (request.headers.expect !== undefined) response.writeContinue();
-    request.body = await readAll(request, response, memory, bounds);
-    next();
+    return readAll(request, response, memory, bounds);
   };
 }
 

@@ -7,6 +7,7 @@ import {
   type IncomingMessage,
   type RequestListener,
   type Server,
+  type ServerOptions,
   type ServerResponse,
   STATUS_CODES,
 } from 'node:http';
@@ -54,22 +55,20 @@ const KEEP_ALIVE_MS = 65_000;
 /** An idle connection costs about 10 kB and a file descriptor. */
 const MAX_CONNECTIONS = 10_000;
 
+export interface HttpListener {
+  /** Takes requests and responses of `classes`. */
+  listener: RequestListener;
+  classes: Required<Pick<ServerOptions, 'IncomingMessage' | 'ServerResponse'>>;
+}
+
 /** Creates an HTTP server with bounds on slow and oversized requests. Every refusal has the error envelope. */
-export function createHardenedServer(app: RequestListener, bounds = BOUNDS): Server {
-  const server = createServer({
-    headersTimeout: bounds.headersTimeoutMs,
-    requestTimeout: bounds.requestTimeoutMs,
-    connectionsCheckingInterval: bounds.checkEveryMs,
-    keepAliveTimeout: KEEP_ALIVE_MS,
-    maxHeaderSize: MAX_HEADER_BYTES,
-    // `checkHead` checks it: Node's own refusal has no envelope.
-    requireHostHeader: false,
-  });
-  server.maxConnections = MAX_CONNECTIONS;
-  // Node drops further headers silently; the one header more shows that there were too many.
-  server.maxHeadersCount = MAX_HEADERS + 1;
-  server.setTimeout(bounds.silenceMs);
-  answerHalfClosed(server);
+export function createHardenedServer(
+  app: RequestListener,
+  bounds = BOUNDS,
+  classes: Partial<HttpListener['classes']> = {},
+): Server {
+  const server = createServer({ ...optionsOf(bounds), ...classes });
+  boundConnections(server, bounds);
   const responses = new WeakMap<Duplex, ServerResponse>();
   const serve: RequestListener = (request, response) => {
     responses.set(request.socket, response);
@@ -113,6 +112,26 @@ export function createHardenedServer(app: RequestListener, bounds = BOUNDS): Ser
   return server;
 }
 
+function optionsOf(bounds: ServerBounds): ServerOptions {
+  return {
+    headersTimeout: bounds.headersTimeoutMs,
+    requestTimeout: bounds.requestTimeoutMs,
+    connectionsCheckingInterval: bounds.checkEveryMs,
+    keepAliveTimeout: KEEP_ALIVE_MS,
+    maxHeaderSize: MAX_HEADER_BYTES,
+    // `checkHead` checks it: Node's own refusal has no envelope.
+    requireHostHeader: false,
+  };
+}
+
+function boundConnections(server: Server, { silenceMs }: ServerBounds): void {
+  server.maxConnections = MAX_CONNECTIONS;
+  // Node drops further headers silently; the one header more shows that there were too many.
+  server.maxHeadersCount = MAX_HEADERS + 1;
+  server.setTimeout(silenceMs);
+  answerHalfClosed(server);
+}
+
 /**
  * Of one peer address (IPv6: one /64), a proxy in front included, of the 10,000 connections of a gateway. Behind a load
  * balancer all clients are one peer; 2,000 remain for others.
@@ -122,10 +141,10 @@ const CONNECTIONS_PER_ADDRESS = 8_000;
 /** Serves the API from now on. A stop answers the requests that are under way. */
 export async function openPort(
   { config, logger, lifecycle }: ServiceContext<GatewayConfig>,
-  app: RequestListener,
+  { listener, classes }: HttpListener,
 ): Promise<void> {
   const { HOST: host, PORT: port, DRAIN_TIMEOUT_MS: drainMs } = config;
-  const server = createHardenedServer(app);
+  const server = createHardenedServer(listener, BOUNDS, classes);
   limitConnections(server, CONNECTIONS_PER_ADDRESS);
   await listen(server, { host, port, settings: { host: 'HOST', port: 'PORT' } });
   lifecycle.onStop('http', () => closeServer(server, drainMs));
@@ -175,10 +194,10 @@ function closeSoon(socket: Duplex, lingerMs: number, isComplete = () => false): 
  * Responses may hold secrets, so nobody may keep them (RFC 9111, 5.2.2.5), and a browser must not guess
  * that JSON is something else.
  */
-export const SECURITY_HEADERS = {
-  'Cache-Control': 'no-store',
-  'X-Content-Type-Options': 'nosniff',
-} as const;
+export const SECURITY_HEADERS = [
+  ['Cache-Control', 'no-store'],
+  ['X-Content-Type-Options', 'nosniff'],
+] as const;
 
 interface Refusal {
   code: ErrorCode;
@@ -218,7 +237,7 @@ function contentOf({ code, message = ERROR_CODES[code].message }: Refusal): {
     'Content-Type': 'application/json; charset=utf-8',
     'Content-Length': String(Buffer.byteLength(body)),
     'X-Request-Id': requestId,
-    ...SECURITY_HEADERS,
+    ...Object.fromEntries(SECURITY_HEADERS),
   };
   return { headers, body };
 }

@@ -20,25 +20,38 @@ let registry: Registry;
 let server: Server;
 let baseUrl: string;
 let isLimited: boolean;
+let isFailing: boolean;
 
 beforeEach(async () => {
   registry = new Registry();
-  isLimited = false;
+  [isLimited, isFailing] = [false, false];
   const routes = createKnownRoutes(
     [
       { method: 'get', path: '/hanging' },
       { method: 'post', path: '/webhook-messages' },
+      { method: 'post', path: '/webhook-messages/batch', versionedOnly: true },
     ],
     [],
   );
   const app = express();
-  app.use(createHttpMetrics(registry).observe(routes, ['rate_limited']));
-  app.use((_request, _response, next) => {
+  const observe = createHttpMetrics(registry).observe(routes, ['rate_limited']);
+  app.use((request, response, next) => {
+    observe(request, response);
     if (isLimited) throw new ApiError('rate_limited', 'Wait.');
     next();
   });
   app.get('/hanging', (_request, response) => void response.write('begun'));
   app.post('/webhook-messages', (_request, response) => void response.status(202).end());
+  app.post('/api/v1/webhook-messages/batch', (_request, response) => {
+    response.locals.messages = { count: 5 };
+    if (isFailing) {
+      response.locals.errorCode = 'unavailable';
+      response.status(503).end();
+      return;
+    }
+    response.locals.messages = { accepted: 2, refused: new Map([['not_found', 1]]) };
+    response.status(202).end();
+  });
   app.use(failWithStatus);
   server = app.listen(0, '127.0.0.1');
   await once(server, 'listening');
@@ -106,4 +119,34 @@ describe('a request', () => {
 test('The reasons for which a message may be refused are there from the start, at 0', async () => {
   const text = await registry.metrics();
   expect(text).toContain('posthorn_messages_rejected_total{reason="rate_limited"} 0');
+});
+
+describe('a batch', () => {
+  const valueOf = async (name: string): Promise<Record<string, number>> => {
+    const metric = await registry.getSingleMetric(name)?.get();
+    const samples = metric?.values.map(({ labels, value }): [string, number] => [
+      String(labels.reason),
+      value,
+    ]);
+    return Object.fromEntries(samples ?? []);
+  };
+  const post = async (status: number): Promise<void> => {
+    await fetch(`${baseUrl}/api/v1/webhook-messages/batch`, { method: 'POST' });
+    await untilCounted({ [`POST /webhook-messages/batch ${status}`]: 1 });
+  };
+
+  test('counts each message that was accepted or refused, and no repeat', async () => {
+    await post(202);
+    expect(await valueOf('posthorn_messages_accepted_total')).toEqual({ undefined: 2 });
+    const rejected = await valueOf('posthorn_messages_rejected_total');
+    expect(rejected).toEqual({ rate_limited: 0, not_found: 1 });
+  });
+
+  test('that is refused counts as many refused messages as it has', async () => {
+    isFailing = true;
+    await post(503);
+    expect(await valueOf('posthorn_messages_accepted_total')).toEqual({ undefined: 0 });
+    const rejected = await valueOf('posthorn_messages_rejected_total');
+    expect(rejected).toEqual({ rate_limited: 0, unavailable: 5 });
+  });
 });

@@ -1,14 +1,18 @@
 import { monotonicClockMs } from '@posthorn/platform/service/clock-and-ids.ts';
-import type { Request, RequestHandler, Response } from 'express';
+import type { Request, Response } from 'express';
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
 import type { KnownRoutes } from './known-routes.ts';
+import type { MessageTally } from './route.ts';
+
+/** Called when a request begins. */
+export type Observe = (request: Request, response: Response) => void;
 
 export interface HttpMetrics {
   /**
-   * Returns the handler that counts and times every request. `messageErrors` are the codes that a
+   * Returns the function that counts and times every request. `messageErrors` are the codes that a
    * message may be refused with.
    */
-  observe: (routes: KnownRoutes, messageErrors: readonly string[]) => RequestHandler;
+  observe: (routes: KnownRoutes, messageErrors: readonly string[]) => Observe;
 }
 
 /** Instead of a status code, for a response that was not sent to its end. */
@@ -43,21 +47,19 @@ export function createHttpMetrics(registry: Registry): HttpMetrics {
     const code = response.writableFinished ? String(response.statusCode) : ABORTED;
     total.inc({ ...shown, code });
     if (isKnown) seconds.observe(shown, tookMs / 1_000);
-    if (shown.method === 'POST' && shown.route === '/webhook-messages') {
-      countMessage(messages, response);
-    }
+    if (shown.method === 'POST' && MESSAGE_ROUTES.has(shown.route))
+      countMessages(messages, response);
   }
   return {
     observe(routes, messageErrors) {
       for (const reason of messageErrors) messages.rejected.inc({ reason }, 0);
-      return (request, response, next) => {
+      return (request, response) => {
         const startedMs = monotonicClockMs();
         inFlight.inc();
         response.once('close', () => {
           inFlight.dec();
           count(routes, request, response, monotonicClockMs() - startedMs);
         });
-        next();
       };
     },
   };
@@ -88,8 +90,23 @@ function createMessageCounters(registers: Registry[]): MessageCounters {
   return { accepted, rejected };
 }
 
-function countMessage({ accepted, rejected }: MessageCounters, response: Response): void {
-  const reason = response.locals.errorCode as string | undefined;
-  if (reason !== undefined) rejected.inc({ reason });
-  else if (response.statusCode === 202 && !response.get('Idempotency-Replayed')) accepted.inc();
+/** The routes that take messages, without a version. */
+export const MESSAGE_ROUTES: ReadonlySet<string> = new Set([
+  '/webhook-messages',
+  '/webhook-messages/batch',
+]);
+
+/** A batch says how many messages it has once it is read, and what became of them once they are stored. */
+function countMessages({ accepted, rejected }: MessageCounters, response: Response): void {
+  const { errorCode, messages } = response.locals as CountedLocals;
+  if (errorCode !== undefined) rejected.inc({ reason: errorCode }, messages?.count ?? 1);
+  else if (messages?.refused) {
+    accepted.inc(messages.accepted);
+    for (const [reason, count] of messages.refused) rejected.inc({ reason }, count);
+  } else if (response.statusCode === 202 && !response.get('Idempotency-Replayed')) accepted.inc();
+}
+
+interface CountedLocals {
+  errorCode?: string;
+  messages?: { count?: number } & Partial<MessageTally>;
 }

@@ -7,6 +7,7 @@ const routes = createKnownRoutes(
     { method: 'delete', path: '/webhooks/:webhookId' },
     { method: 'put', path: '/apps/:appId' },
     { method: 'get', path: '/audit-events', versionedOnly: true },
+    { method: 'post', path: '/webhooks/batch', versionedOnly: true },
   ],
   [
     { path: '/.well-known/keys/:companyId', methods: ['GET'] },
@@ -28,6 +29,11 @@ describe('the labels of a request', () => {
   test.each(['PUT', 'PATCH'])('of a change with %s', (method) => {
     const labels = { method, route: '/apps/:appId', isKnown: true };
     expect(routes.labelsOf(method, '/apps/app_1', '/apps/:appId')).toEqual(labels);
+  });
+
+  test('of a path that fits another one with an id too', () => {
+    const labels = { method: 'POST', route: '/webhooks/batch', isKnown: true };
+    expect(routes.labelsOf('POST', '/api/v1/webhooks/batch', undefined)).toEqual(labels);
   });
 
   test('of a page', () => {

@@ -41,6 +41,8 @@ export function createKnownRoutes(
     path: withoutVersion(path),
     pattern: patternOf(path),
   }));
+  // A path without ids is found before one with an id that fits it too, as `/webhook-messages/batch`.
+  patterns.sort((one, other) => Number(hasId(one)) - Number(hasId(other)));
   const pathsByPattern = new Map(patterns.map(({ path }) => [path, path]));
   const known = new Set([
     ...routes.flatMap((each) => labelled(each).map((method) => `${method} ${each.path}`)),
@@ -66,6 +68,8 @@ export function createKnownRoutes(
     },
   };
 }
+
+const hasId = ({ path }: { path: string }): boolean => path.includes(':');
 
 const labelled = (route: Pick<Route, 'method'>): string[] =>
   methodsOf(route).map((method) => method.toUpperCase());

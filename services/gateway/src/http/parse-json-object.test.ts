@@ -1,6 +1,11 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { InvalidJsonError, parseJsonObject } from './parse-json-object.ts';
+import {
+  InvalidJsonError,
+  parseJsonObject,
+  splitJsonLists,
+  TooManyMembersError,
+} from './parse-json-object.ts';
 
 const DEPTH = 64;
 const read = (text: string) => parseJsonObject(text, DEPTH);
@@ -165,5 +170,77 @@ describe('a duplicate key', () => {
     '{"a":"{\\"k\\":1,\\"k\\":2}"}',
   ])('is allowed inside the untouched member and in different objects: %s', (text) => {
     expect(() => parseJsonObject(text, DEPTH, 'payload')).not.toThrow();
+  });
+});
+
+describe('the entries of a list', () => {
+  const split = (text: string, most = 100) => {
+    const { frame, entries } = splitJsonLists(Buffer.from(text), most);
+    return { frame: frame.toString(), entries: entries.map(String) };
+  };
+  const isJson = (text: string): boolean => {
+    try {
+      JSON.parse(text);
+      return true;
+    } catch {
+      return false;
+    }
+  };
+
+  test('are cut out byte for byte without the spaces around them, whatever is in them', () => {
+    const list = fc.array(fc.tuple(value, space, space), { maxLength: 8 });
+    fc.assert(
+      fc.property(list, space, (entries, gap) => {
+        const texts = entries.map(([each]) => JSON.stringify(each));
+        const spaced = entries.map(([, a, b], n) => a + (texts[n] ?? '') + b);
+        const text = `{${gap}"messages"${gap}:[${texts.length === 0 ? gap : spaced.join()}]${gap}}`;
+        const found = split(text);
+        expect(found.entries).toEqual(texts);
+        expect(JSON.parse(found.frame)).toEqual({ messages: texts.map(() => 0) });
+      }),
+    );
+  });
+
+  test('are valid with the frame only where the whole text is valid', () => {
+    const broken = fc
+      .tuple(
+        fc.string({
+          unit: fc.constantFrom('{', '}', '[', ']', '"', ',', ':', '0', '\\', ' ', 'a'),
+        }),
+        fc.nat({ max: 40 }),
+        fc.nat({ max: 3 }),
+      )
+      .map(([junk, at, cut]) => {
+        const text = '{"messages":[{"a":[1,"]"]},{"b":{}}, {}]}';
+        return text.slice(0, at) + junk + text.slice(at + cut);
+      });
+    fc.assert(
+      fc.property(broken, (text) => {
+        const { frame, entries } = split(text);
+        const isAccepted = isJson(frame) && entries.every(isJson);
+        const { messages } = isJson(frame) ? (JSON.parse(frame) as { messages?: unknown }) : {};
+        if (isAccepted && Array.isArray(messages)) expect(isJson(text)).toBe(true);
+      }),
+      { numRuns: 5_000 },
+    );
+  });
+
+  test('leave nothing of an object in the frame, and end after one too many', () => {
+    expect(split('{"messages":{"a":[1,2]},"b":"[,]"}')).toEqual({
+      frame: '{"messages":{},"b":"[,]"}',
+      entries: [],
+    });
+    expect(split('{"messages":[1,2,3,4,5]}', 2).entries).toEqual(['1', '2', '3']);
+  });
+
+  test.each([
+    ['{', '"a":[],', '}', TooManyMembersError],
+    ['{', '"a":{},', '}', TooManyMembersError],
+    ['{', '[]', '}', TooManyMembersError],
+    ['[', '[],', ']', InvalidJsonError],
+    ['[', '{},', ']', InvalidJsonError],
+  ])('are refused in %s with more than 100 times %s', (open, member, end, refusal) => {
+    expect(() => split(open + member.repeat(100) + end)).not.toThrow();
+    expect(() => split(open + member.repeat(101) + end)).toThrow(refusal);
   });
 });

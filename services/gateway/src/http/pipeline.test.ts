@@ -4,7 +4,7 @@ import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { ApiError } from '../api-error.ts';
 import { createRequestsUnderWay } from '../limits/requests-under-way.ts';
-import { handlersOf, type PipelineDeps } from './pipeline.ts';
+import { handlerOf, type PipelineDeps } from './pipeline.ts';
 import { addressOf, createRequestMemory } from './request-memory.ts';
 import { type Origin, route } from './route.ts';
 
@@ -23,9 +23,8 @@ const NO_ORIGIN: Origin = {
 const deps = {
   identify: () => Promise.resolve(caller),
   limits: {
-    limitCompany: (_request, _response, next) => {
-      next();
-    },
+    limitCompany: () => undefined,
+    countMore: () => undefined,
   },
   memory: createRequestMemory(1_000_000),
   unknownCallers: createRequestMemory(1_000_000, addressOf),
@@ -39,7 +38,10 @@ const deps = {
   underWay: createRequestsUnderWay(),
   resolveUids: (named) => named,
   confineToApp: () => Promise.resolve(),
-  deadlines: { within: (_response, step) => step },
+  deadlines: {
+    within: (_response, step) => step,
+    signalOf: () => new AbortController().signal,
+  },
   recordRequest: (_route, _request, handle) => handle(),
   createOnce: (_request, { create }) => create(NO_ORIGIN, isRepeat),
 } as PipelineDeps;
@@ -87,8 +89,8 @@ const make = route({
 beforeEach(async () => {
   [steps, restMs, isRepeat, found] = [[], 0, false, []];
   const app = express()
-    .get('/read', ...handlersOf(read, deps))
-    .post('/make', ...handlersOf(make, deps))
+    .get('/read', handlerOf(read, deps))
+    .post('/make', handlerOf(make, deps))
     .use(((error: ApiError, _request, response, next) => {
       response.status(error.status).end();
       next();

@@ -1,4 +1,5 @@
-import type { Request, RequestHandler, Response } from 'express';
+import { ImpossibleError } from '@posthorn/domain/required.ts';
+import type { Request, Response } from 'express';
 import {
   forOneApp,
   insufficientScope,
@@ -16,6 +17,7 @@ import { isMarked, type ResolveUids, uidIn } from '../projects/uids.ts';
 import type { AuditedRequest, RecordRequest } from './audit-requests.ts';
 import {
   assertJson,
+  BODY_BOUNDS,
   createReceiveBody,
   readBody,
   readHead,
@@ -46,7 +48,8 @@ export interface IdentifyDeps {
 }
 
 export interface PipelineDeps extends IdentifyDeps {
-  limits: Pick<RateLimits, 'limitCompany'>;
+  deadlines: Pick<RequestDeadlines, 'within' | 'signalOf'>;
+  limits: Pick<RateLimits, 'limitCompany' | 'countMore'>;
   memory: Pick<RequestMemory, 'tryReserve' | 'reserve' | 'keepUntil' | 'reserveOrRefuse'>;
   turns: Pick<Turns, 'take'>;
   rests: Pick<CompanyRests, 'note' | 'charge' | 'chargeBytes' | 'restMs'>;
@@ -62,85 +65,99 @@ export interface PipelineDeps extends IdentifyDeps {
   createOnce: CreateOnce;
 }
 
+/** Handles a request, or rejects with what `sendError` turns into a response. */
+export type Handler = (request: Request, response: Response) => Promise<void>;
+
 /**
- * Returns the handlers of a route: the path of a request. The key is checked before any byte of the body is read, so that
+ * Returns the handler of a route: the path of a request. The key is checked before any byte of the body is read, so that
  * a client without one costs little.
  */
-export function handlersOf(route: Route, deps: PipelineDeps): RequestHandler[] {
-  const { limits, memory, rests } = deps;
-  const admit: RequestHandler = (_request, response, next) => {
-    const { companyId } = callerOf(response);
-    rests.note(companyId);
-    rests.charge(companyId, REQUEST_MS);
-    if (!memory.tryReserve(response, REQUEST_BYTES)) throw overloaded();
-    next();
+export function handlerOf(route: Route, deps: PipelineDeps): Handler {
+  const { limits, memory } = deps;
+  const identify = createIdentify(route, deps);
+  const receive = route.body && createReceiveBody(memory, boundsOf(route));
+  return async (request, response) => {
+    if (route.forEveryone && !hasCredentials(request.headers)) {
+      await respondToEveryone(request, response, route, route.forEveryone);
+      return;
+    }
+    await identify(request, response);
+    limits.limitCompany(response);
+    admit(response, deps);
+    if (receive) {
+      if (!route.isBodyOptional || hasBody(request)) assertJson(request);
+      request.body = await receive(request, response);
+    }
+    await respond(route, request, response, deps);
   };
-  const requireJson: RequestHandler = (request, response, next) => {
-    if (!route.isBodyOptional || hasBody(request)) assertJson(request, response, next);
-    else next();
-  };
-  const everyone = route.forEveryone ? [respondToEveryone(route, route.forEveryone)] : [];
-  const receive = route.body ? [requireJson, createReceiveBody(memory)] : [];
-  const admitted = [identifyFor(route, deps), limits.limitCompany, admit];
-  return [...everyone, ...admitted, ...receive, respond(route, deps)];
+}
+
+/** Throws ApiError 503 when the company's requests hold as much memory as they may. */
+function admit(response: Response, { rests, memory }: PipelineDeps): void {
+  const { companyId } = callerOf(response);
+  rests.note(companyId);
+  rests.charge(companyId, REQUEST_MS);
+  if (!memory.tryReserve(response, REQUEST_BYTES)) throw overloaded();
+}
+
+function boundsOf({ ownBody }: Route): typeof BODY_BOUNDS {
+  return { ...BODY_BOUNDS, ...ownBody };
 }
 
 /** Responds to a request without credentials; the address of its client is limited before. */
-function respondToEveryone(
+async function respondToEveryone(
+  request: Request,
+  response: Response,
   route: Route,
   { cacheControl, respond: respondNow }: NonNullable<Route['forEveryone']>,
-): RequestHandler {
-  return async (request, response, next) => {
-    if (hasCredentials(request.headers)) {
-      next();
-      return;
-    }
-    const { problems } = readHead(headOf(request), route);
-    if (problems.length > 0) throw invalidRequest(problems);
-    response.set('Cache-Control', cacheControl);
-    await sendResponse(response, route, respondNow());
-  };
+): Promise<void> {
+  const { problems } = readHead(headOf(request), route);
+  if (problems.length > 0) throw invalidRequest(problems);
+  response.set('Cache-Control', cacheControl);
+  await sendResponse(response, route, respondNow());
 }
 
 /** The CPU time of the shortest request, about. A message of 1 KB takes 0.25 ms (docs/performance.md). */
 const REQUEST_MS = 0.2;
 
 /** Finds out who makes the request, and leaves it in `locals.caller`. Throws ApiError 403 when the caller may not. */
-export function identifyFor(
+export function createIdentify(
   needed: Needed,
   { identify, unknownCallers, deadlines }: IdentifyDeps,
-): RequestHandler {
-  return async (request, response, next) => {
+): Handler {
+  return async (request, response) => {
     const identifying = unknownCallers.countWhile(response, REQUEST_BYTES, () => identify(request));
     const caller = await deadlines.within(response, identifying);
     assertAllowed(needed, caller);
     response.locals.caller = caller;
-    next();
   };
 }
 
 const callerOf = (response: Response): Caller => response.locals.caller as Caller;
 
 /** Does the work of the route within the time of a request, and sends the response. */
-function respond(route: Route, deps: PipelineDeps): RequestHandler {
+async function respond(
+  route: Route,
+  request: Request,
+  response: Response,
+  deps: PipelineDeps,
+): Promise<void> {
   const { memory, deadlines, rests } = deps;
-  return async (request, response) => {
-    const work = inSlot(route, response, deps, async () =>
-      begin(await callRoute(route, request, response, deps)),
-    );
-    memory.keepUntil(response, work);
-    const { sent, rest } = await deadlines.within(response, work);
-    const charge = (bytes: number): void => {
-      rests.chargeBytes(callerOf(response).companyId, bytes);
-    };
-    if (rest) {
-      await sendPages(response, route.response, rest, charge);
-      return;
-    }
-    charge(await sendResponse(response, route, sent));
-    // The bytes that the client has not received yet; usually none.
-    memory.reserve(response, response.writableLength);
+  const work = inSlot(route, response, deps, async () =>
+    begin(await callRoute(route, request, response, deps)),
+  );
+  memory.keepUntil(response, work);
+  const { sent, rest } = await deadlines.within(response, work);
+  const charge = (bytes: number): void => {
+    rests.chargeBytes(callerOf(response).companyId, bytes);
   };
+  if (rest) {
+    await sendPages(response, route.response, rest, charge);
+    return;
+  }
+  charge(await sendResponse(response, route, sent));
+  // The bytes that the client has not received yet; usually none.
+  memory.reserve(response, response.writableLength);
 }
 
 /** A request that waits in a queue of its own has its limit there. */
@@ -179,7 +196,7 @@ async function callRoute(
   const takeTurn = turnsFor(caller, response, deps);
   const header = (name: string): string | undefined => request.get(name);
   const read = await readRequest(route, request, { caller, takeTurn }, deps);
-  const { params, query, body, upsert } = read;
+  const { params, query, body, problems, upsert } = read;
   const requestId = String(response.locals.requestId);
   const clientAddress = request.ip ?? null;
   const reserve = (bytes: number): void => {
@@ -187,11 +204,13 @@ async function callRoute(
   };
   const key = route.creation && header('idempotency-key');
   const baseUrl = (): string => baseUrlOf(request);
-  const asked = { caller, params, header, query, body, requestId, baseUrl, reserve, takeTurn };
+  const common = { caller, params, header, query, body, problems, requestId, baseUrl };
+  const several = forSeveral(caller, response, { ...deps, takeTurn });
+  const asked = { ...common, ...several, reserve, takeTurn };
   const creates = upsert?.isUnknown === true;
   const audited = { caller, requestId, clientAddress, params, fields: body.value, creates };
   const { bytes } = body;
-  const handled = { ...route, handle: handlerOf(route, upsert) };
+  const handled = { ...route, handle: handleOf(route, upsert) };
   return deps.createOnce(
     { route, caller, params, bytes, key, reserve },
     {
@@ -204,7 +223,29 @@ async function callRoute(
   );
 }
 
-function handlerOf({ handle, upsert }: Route, asked: AskedUpsert | null): Route['handle'] {
+/** What a handler calls whose request has several messages. */
+function forSeveral(
+  { companyId, appId }: Caller,
+  response: Response,
+  deps: PipelineDeps & { takeTurn: TakeTurn },
+): Pick<ApiRequest<never, never>, 'countAs' | 'identify' | 'deadline'> {
+  const { limits, resolveUids, confineToApp, deadlines, takeTurn } = deps;
+  return {
+    countAs(messages) {
+      response.locals.messages = { count: messages };
+      // The request itself was counted before.
+      limits.countMore(response, messages - 1);
+    },
+    async identify(named) {
+      const ids = await resolveUids(named, { companyId });
+      if (appId !== null) await confineToApp({ companyId, appId }, ids, takeTurn);
+      return ids;
+    },
+    deadline: () => deadlines.signalOf(response),
+  };
+}
+
+function handleOf({ handle, upsert }: Route, asked: AskedUpsert | null): Route['handle'] {
   return upsert && asked ? (request) => upsert.handle(request, asked.uid) : handle;
 }
 
@@ -248,6 +289,8 @@ interface ReadRequest {
   params: Readonly<Record<string, string>>;
   query: Record<string, unknown>;
   body: Body<Record<string, unknown>>;
+  /** Those that are not thrown, because the handler reads the body. */
+  problems: readonly Problem[];
   upsert: AskedUpsert | null;
 }
 
@@ -284,13 +327,21 @@ async function readRequest(
     route.problemsOf && !upsert
       ? await route.problemsOf({ caller, params, fields: readRawFields(bytes, schema) })
       : [];
-  const body = readBody(bytes, schema, [...head.problems, ...problems, ...stored]);
+  const found = [...head.problems, ...problems, ...stored];
+  const body = route.ownBody ? unreadBody(bytes) : readBody(bytes, schema, found);
   const query = await resolveUids(head.query, { companyId, idsOf: route.idsOf });
   body.value = await resolveUids(body.value, { companyId });
   await confine(query);
   await confine(body.value);
   if (appId !== null && route.isForCompanyOnly) throw forOneApp();
-  return { params, query, body, upsert };
+  return { params, query, body, problems: found, upsert };
+}
+
+function unreadBody(bytes: Buffer): Body<Record<string, unknown>> {
+  const notRead = (): never => {
+    throw new ImpossibleError('the handler of this route reads the body');
+  };
+  return { value: {}, bytes, textOf: notRead, as: notRead };
 }
 
 /** Before it is known whether something has the uid. */
@@ -373,8 +424,9 @@ function queryOf(url: string): string {
 function sendResponse(
   response: Response,
   { response: ordinary, upsert }: Route,
-  { data, nextCursor, headers = {}, isCreated }: ApiResponse,
+  { data, nextCursor, headers = {}, isCreated, messages }: ApiResponse,
 ): Promise<number> {
+  if (messages) response.locals.messages = messages;
   const { status, message } = isCreated && upsert ? upsert.response : ordinary;
   response.status(status).set(headers);
   return sendJson(response, {

@@ -71,6 +71,16 @@ describe('a step of a request [security]', () => {
     await new Promise(setImmediate);
   });
 
+  test('is told a second before, so that it can end with a part of its work', async () => {
+    const step = deadlines.within(response, endless);
+    const signal = deadlines.signalOf(response);
+    passTo(6_999);
+    expect(signal.aborted).toBe(false);
+    passTo(7_000);
+    expect([signal.aborted, await stateOf(step)]).toEqual([true, 'running']);
+    expect(deadlines.signalOf(response)).toBe(signal);
+  });
+
   test('does not delay or refuse a step of another request', async () => {
     const slow = deadlines.within(response, endless);
     nowMs = 4_000;

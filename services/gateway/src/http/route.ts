@@ -5,7 +5,7 @@ import type { Changed } from '@posthorn/platform/mongo/company-documents.ts';
 import { KEPT_MS } from '@posthorn/platform/mongo/messages/idempotency-keys.ts';
 import { z } from 'zod';
 import type { Problem } from '../api-error.ts';
-import type { SpecificError } from '../error-codes.ts';
+import type { ErrorCode, SpecificError } from '../error-codes.ts';
 import type { Caller } from '../keys/rights.ts';
 import type { Pages } from './send-json.ts';
 import type { TakeTurn } from '../limits/turns.ts';
@@ -42,6 +42,17 @@ export interface ApiRequest<Fields, Query> extends Origin {
   reserve: (bytes: number) => void;
   /** A handler awaits it before each piece of work that takes milliseconds of the process. */
   takeTurn: TakeTurn;
+  /** Problems outside the body, of a request whose handler reads the body. */
+  problems: readonly Problem[];
+  /**
+   * Counts the request as so many: for the rate limits of its company, and as messages that are refused with it. Throws
+   * ApiError 429 when that is too many.
+   */
+  countAs: (messages: number) => void;
+  /** Returns the ids in place of uids. Throws ApiError 404 for what is not in the app of the caller. */
+  identify: <Named extends Readonly<Record<string, string>>>(ids: Named) => Promise<Named>;
+  /** Is aborted while there is time to respond with what is known, before the request gets 503. */
+  deadline: () => AbortSignal;
 }
 
 /** The part of a response that a handler adds to the declaration of its route. */
@@ -56,8 +67,16 @@ export interface ApiResponse {
   hidesSecrets?: boolean;
   /** Of an upsert that has created something. */
   isCreated?: boolean;
+  /** What became of the messages of a request that has several, for the metrics. */
+  messages?: MessageTally;
   /** The change for the audit log, with real values, never sent. When it is left out, the fields of the request count. */
   changed?: Changed<AuditedFields>;
+}
+
+/** How many messages were accepted, and refused by error code. Repeats are in neither. */
+export interface MessageTally {
+  accepted: number;
+  refused: ReadonlyMap<ErrorCode, number>;
 }
 
 /** The success response of a route, as it is sent and as the OpenAPI document describes it. */
@@ -120,8 +139,11 @@ interface RouteSpec {
   isVersionedInContract?: boolean;
   /** The scope that the API key must have; left out for a route that every key may use. */
   scope?: Scope;
-  /** The capability that a visitor of the portal must have; without it, the route does not exist for visitors. */
-  portal?: Capability;
+  /**
+   * The capability that a visitor of the portal must have, or one of several; without it, the route does not exist for
+   * visitors.
+   */
+  portal?: Capability | readonly Capability[];
   /** Refuses keys of one app, even when everything that the request names is in that app. */
   isForCompanyOnly?: boolean;
   /** The queue that its requests wait in; without one, a company may have only so many under way. */
@@ -139,6 +161,8 @@ interface RouteSpec {
   creation?: Creation;
   /** A request without a body counts as `{}`. */
   isBodyOptional?: boolean;
+  /** The handler reads the body, which may have so many bytes, in slices: `body` has `bytes` only. */
+  ownBody?: { maxBytes: number };
   response: ResponseSpec;
   errors?: readonly SpecificError[];
   /** The kind of what the query parameter `ids` lists. */
@@ -203,13 +227,14 @@ export function route<
   return { ...spec, ...withKey, query, body };
 }
 
+export const idempotencyKey = z
+  .string()
+  .regex(/^[\x20-\x7e]{1,255}$/, 'must be 1 to 255 printable ASCII characters');
+
 export const IDEMPOTENCY_KEY: RouteHeader = {
   name: 'Idempotency-Key',
   description: `Makes the request safe to repeat for ${KEPT_MS / 3_600_000} hours: a repeat with the same body gets the first response again, with \`Idempotency-Replayed: true\``,
-  schema: z
-    .string()
-    .regex(/^[\x20-\x7e]{1,255}$/, 'must be 1 to 255 printable ASCII characters')
-    .meta({ example: 'order-17-paid' }),
+  schema: idempotencyKey.meta({ example: 'order-17-paid' }),
 };
 
 const KEY_ERRORS = ['idempotency_key_running', 'idempotency_key_reused'] as const;

@@ -1,8 +1,6 @@
-import { asStoreError } from '@posthorn/platform/mongo/connect.ts';
-import { StoreUnavailableError } from '@posthorn/platform/service/errors.ts';
 import type { Logger } from '@posthorn/platform/service/logger.ts';
 import type { ErrorRequestHandler, Response } from 'express';
-import { ApiError, unavailable } from '../api-error.ts';
+import { ApiError, toApiError } from '../api-error.ts';
 import { matchedPath } from './http-metrics.ts';
 import type { Caller } from '../keys/rights.ts';
 
@@ -21,7 +19,9 @@ export function sendError(
 ): ErrorRequestHandler {
   return (error: unknown, request, response, next) => {
     const requestId = String(response.locals.requestId);
-    const apiError = toApiError(error);
+    // A path that is not valid percent-encoding.
+    const apiError =
+      error instanceof URIError ? new ApiError('route_not_found') : toApiError(error);
     if (apiError.status >= 500) {
       report(logger, error, {
         requestId,
@@ -70,16 +70,6 @@ function companyOf(response: Response): string | undefined {
 function report(logger: Logger, error: unknown, context: object): void {
   if (error instanceof ApiError) logger.warn(context, 'request refused');
   else logger.error({ err: error, ...context }, 'request failed');
-}
-
-function toApiError(error: unknown): ApiError {
-  if (error instanceof ApiError) return error;
-  if (asStoreError(error) instanceof StoreUnavailableError)
-    return unavailable('mongodb_unavailable');
-  if (error instanceof URIError) {
-    return new ApiError('route_not_found');
-  }
-  return new ApiError('internal_error');
 }
 
 /** Calls `send` later, so that clients which repeat a refused request at once cost little. */

@@ -28,8 +28,8 @@ interface PortalSession {
 export interface Needed {
   /** Absent: every key may use the route. */
   scope?: Scope;
-  /** Absent: the route does not exist for visitors of the portal. */
-  portal?: Capability;
+  /** One of them is enough. Absent: the route does not exist for visitors of the portal. */
+  portal?: Capability | readonly Capability[];
 }
 
 /**
@@ -42,7 +42,7 @@ export function assertAllowed(
 ): void {
   if (portal) {
     if (!needed) throw new ApiError('route_not_found', 'The portal has no such address.');
-    if (portal.capabilities.includes(needed)) return;
+    if ([needed].flat().some((each) => portal.capabilities.includes(each))) return;
     throw insufficientScope('What the link to the portal allows does not include this.');
   }
   if (scope !== undefined && !allows(scopes, scope)) {
@@ -71,7 +71,7 @@ export interface NamedIds {
 
 interface ConfinementDeps {
   apps: Pick<Apps, 'get'>;
-  webhooks: Pick<WebhookStore, 'appOf' | 'findOne'>;
+  webhooks: Pick<WebhookStore, 'appOf' | 'findOne' | 'cancelBeforeOf'>;
   messages: Pick<MessageQueries, 'outlinesOf' | 'findOne' | 'outlinesAt'>;
   deliveries: Pick<DeliveryQueries, 'findMany'>;
   resends: Pick<ResendStore, 'findShown'>;

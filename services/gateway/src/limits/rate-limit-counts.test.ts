@@ -50,6 +50,28 @@ describe('a limit', () => {
     expect(counts.take('a').isAllowed).toBe(true);
   });
 
+  test('counts all that a request has, or none of it', () => {
+    const counts = countsOf(10);
+    counts.take('a');
+    expect(counts.take('a', 6)).toMatchObject({ isAllowed: true, remaining: 3 });
+    expect(counts.take('a', 4)).toMatchObject({ isAllowed: false, remaining: 0 });
+    expect(counts.take('a', 3)).toMatchObject({ isAllowed: true, remaining: 0 });
+    nowMs += 1.5 * WINDOW_MS;
+    expect(counts.take('a', 6)).toMatchObject({ isAllowed: false, resetMs: 6_000 });
+    nowMs += 6_000;
+    expect(counts.take('a', 6).isAllowed).toBe(true);
+  });
+
+  test('allows more than it says to a request that nothing was counted before, and then nothing', () => {
+    const counts = countsOf(10);
+    counts.take('a');
+    expect(counts.take('a', 999)).toMatchObject({ isAllowed: true, remaining: 0 });
+    expect(counts.take('a').isAllowed).toBe(false);
+    counts.take('b');
+    counts.take('b');
+    expect(counts.take('b', 999).isAllowed).toBe(false);
+  });
+
   test('drops the least recently used key when there are too many', () => {
     const counts = countsOf(1, 2);
     counts.take('a');

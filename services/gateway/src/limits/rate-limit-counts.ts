@@ -29,8 +29,11 @@ interface Totals {
 type Share = (increments: readonly Increment[]) => Promise<readonly (Totals | null)[]>;
 
 export interface RateCounts {
-  /** Counts one, unless it is refused: a client that keeps sending is not refused for longer. */
-  take: (key: string) => Decision;
+  /**
+   * Counts so many, one by default, unless they are refused: a client that keeps sending is not refused for longer. More
+   * than the limit are allowed when at most one was counted before: that of the request which has so many.
+   */
+  take: (key: string, amount?: number) => Decision;
   /** What the next `take` would decide; counts nothing. */
   peek: (key: string) => Decision;
   /**
@@ -96,15 +99,15 @@ export function createRateCounts({ limit, maxKeys, nowMs }: RateBounds): RateCou
       const atMs = nowMs();
       const minute = Math.floor(atMs / WINDOW_MS);
       const count = counts.has(key) ? touch(key, minute) : { previous: 0, current: 0 };
-      return decide(count, limit, WINDOW_MS - (atMs % WINDOW_MS));
+      return decide(count, { limit, amount: 1 }, WINDOW_MS - (atMs % WINDOW_MS));
     },
-    take(key) {
+    take(key, amount = 1) {
       const atMs = nowMs();
       const count = touch(key, Math.floor(atMs / WINDOW_MS));
-      const decision = decide(count, limit, WINDOW_MS - (atMs % WINDOW_MS));
+      const decision = decide(count, { limit, amount }, WINDOW_MS - (atMs % WINDOW_MS));
       if (!decision.isAllowed) return decision;
-      count.current += 1;
-      count.unsent += 1;
+      count.current += amount;
+      count.unsent += amount;
       if (count.unsent >= minShared) changed.add(count);
       return decision;
     },
@@ -114,16 +117,23 @@ export function createRateCounts({ limit, maxKeys, nowMs }: RateBounds): RateCou
 }
 
 /** `leftMs` is the remainder of this minute, and so the part of the previous one that still counts. */
-function decide({ previous, current }: Totals, limit: number, leftMs: number): Decision {
+function decide(
+  { previous, current }: Totals,
+  { limit, amount }: { limit: number; amount: number },
+  leftMs: number,
+): Decision {
+  const needed = Math.max(1, Math.min(amount, limit - 1));
   const free = limit - current - (previous * leftMs) / WINDOW_MS;
-  return free < 1
-    ? { isAllowed: false, limit, remaining: 0, resetMs: waitMs(previous, current, limit, leftMs) }
-    : { isAllowed: true, limit, remaining: Math.floor(free - 1), resetMs: leftMs };
+  if (free < needed) {
+    const resetMs = waitMs(previous, current, limit - needed, leftMs);
+    return { isAllowed: false, limit, remaining: 0, resetMs };
+  }
+  const remaining = Math.max(0, Math.floor(free - amount));
+  return { isAllowed: true, limit, remaining, resetMs: leftMs };
 }
 
-/** Returns the time until enough of `previous`, and then of `current`, has left the window to allow one more. */
-function waitMs(previous: number, current: number, limit: number, leftMs: number): number {
-  const others = limit - 1;
+/** Returns the time until enough of `previous`, and then of `current`, has left the window for these others to be left. */
+function waitMs(previous: number, current: number, others: number, leftMs: number): number {
   return current <= others
     ? Math.ceil(leftMs - ((others - current) * WINDOW_MS) / previous)
     : Math.ceil(leftMs + WINDOW_MS - (others * WINDOW_MS) / current);

@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, test } from '@jest/globals';
 import { createLogger } from '@posthorn/platform/service/logger.ts';
-import type { Request, Response } from 'express';
+import type { Response } from 'express';
 import type { Redis } from 'ioredis';
 import { Registry } from 'prom-client';
 import { ApiError } from '../api-error.ts';
@@ -39,8 +39,19 @@ describe('rate limits', () => {
   interface Answered {
     refusal: ApiError | null;
     headers: Record<string, unknown>;
-    isPassedOn: boolean;
   }
+
+  test('count messages that come without a request, and say when the next ones may come', () => {
+    const limits = open({ company: 5 });
+    expect(limits.takeMessages('comp_1', 3)).toEqual({ granted: 3, waitMs: 0 });
+    const { granted, waitMs } = limits.takeMessages('comp_1', 3);
+    expect(granted).toBe(2);
+    expect(waitMs).toBeGreaterThan(0);
+    expect(limits.takeMessages('comp_1', 1).granted).toBe(0);
+    expect(send(limits).refusal?.code).toBe('rate_limited');
+    expect(limits.takeMessages('comp_2', 1).granted).toBe(1);
+    expect(open({}).takeMessages('comp_1', 1_000)).toEqual({ granted: 1_000, waitMs: 0 });
+  });
 
   /** Passes one request through both limits, as the app does. */
   function send(
@@ -53,13 +64,11 @@ describe('rate limits', () => {
       locals: { caller: { companyId, ...(linkId !== '' && { portal: { linkId } }) } },
       setHeader: (name: string, value: unknown) => (headers[name] = value),
     } as unknown as Response;
-    let passed = 0;
     const refusal = refusalOf(() => {
-      for (const limit of [limitAddress, limitCompany]) {
-        void limit({ ip } as unknown as Request, response, () => (passed += 1));
-      }
+      limitAddress({ ip }, response);
+      limitCompany(response);
     });
-    return { refusal, headers, isPassedOn: passed === 2 };
+    return { refusal, headers };
   }
 
   function refusalOf(run: () => void): ApiError | null {
@@ -73,11 +82,30 @@ describe('rate limits', () => {
   }
 
   describe('the limit of a company', () => {
+    test('counts every message of a request, and refuses all of them beyond it', async () => {
+      const limits = open({ company: 10 });
+      const count = (requests: number) => {
+        const locals = { caller: { companyId: 'comp_1' } };
+        const response = { locals, setHeader: () => undefined } as unknown as Response;
+        return refusalOf(() => {
+          limits.countMore(response, requests);
+        });
+      };
+      send(limits);
+      expect([count(8), count(0)]).toEqual([null, null]);
+      expect(count(2)).toMatchObject({ code: 'rate_limited', headers: { 'Retry-After': '67' } });
+      expect(send(limits).refusal).toBeNull();
+      const counted = await registry.getSingleMetric('posthorn_rate_limit_decisions_total')?.get();
+      expect(counted?.values).toContainEqual({
+        labels: { scope: 'company', outcome: 'allowed' },
+        value: 10,
+      });
+    });
+
     test('is shown in the headers of each response', () => {
       nowMs += 18_000;
       expect(send(open({ company: 300_000 }))).toEqual({
         refusal: null,
-        isPassedOn: true,
         headers: {
           'RateLimit-Policy': '"company";q=300000;w=60',
           RateLimit: '"company";r=299999;t=42',
@@ -94,24 +122,24 @@ describe('rate limits', () => {
       expect(refusal?.headers).toEqual({ 'Retry-After': '90' });
       expect(headers.RateLimit).toBe('"company";r=0;t=90');
       nowMs += 90_000;
-      expect(send(limits).isPassedOn).toBe(true);
+      expect(send(limits).refusal).toBeNull();
     });
 
     test('is counted for each company apart', () => {
       const limits = open({ company: 1 });
-      expect(send(limits, { companyId: 'comp_1' }).isPassedOn).toBe(true);
-      expect(send(limits, { companyId: 'comp_2' }).isPassedOn).toBe(true);
+      expect(send(limits, { companyId: 'comp_1' }).refusal).toBeNull();
+      expect(send(limits, { companyId: 'comp_2' }).refusal).toBeNull();
     });
   });
 
   test('the limit of a visit leaves the company what is left of its own', () => {
     const limits = open({ company: 3, visit: 1 });
-    expect(send(limits, { linkId: 'plnk_1' }).isPassedOn).toBe(true);
+    expect(send(limits, { linkId: 'plnk_1' }).refusal).toBeNull();
     const { refusal, headers } = send(limits, { linkId: 'plnk_1' });
     expect(refusal).toMatchObject({ status: 429, code: 'rate_limited' });
     expect(headers.RateLimit).toBe('"visit";r=0;t=120');
-    expect(send(limits, { linkId: 'plnk_2' }).isPassedOn).toBe(true);
-    expect(send(limits).isPassedOn).toBe(true);
+    expect(send(limits, { linkId: 'plnk_2' }).refusal).toBeNull();
+    expect(send(limits).refusal).toBeNull();
     expect(send(limits).refusal).toMatchObject({ status: 429 });
   });
 
@@ -122,7 +150,7 @@ describe('rate limits', () => {
       const { refusal, headers } = send(limits, { companyId: 'comp_2' });
       expect(refusal).toMatchObject({ status: 429, code: 'rate_limited' });
       expect(headers.RateLimit).toBe('"address";r=0;t=120');
-      expect(send(limits, { ip: '192.0.2.2' }).isPassedOn).toBe(true);
+      expect(send(limits, { ip: '192.0.2.2' }).refusal).toBeNull();
     });
 
     test('is shown when a smaller part of it is left than of the company’s', () => {
@@ -136,7 +164,7 @@ describe('rate limits', () => {
   describe('limits that are off', () => {
     test('refuse nothing and set no headers', () => {
       const limits = open({});
-      expect(send(limits)).toEqual({ refusal: null, headers: {}, isPassedOn: true });
+      expect(send(limits)).toEqual({ refusal: null, headers: {} });
       expect(
         refusalOf(() => {
           limits.wrongKeys.count('192.0.2.1');

@@ -3,7 +3,7 @@ import { createLoop } from '@posthorn/platform/async/loop.ts';
 import { createShares } from '@posthorn/platform/memory/memory-budgets.ts';
 import type { RedisClient } from '@posthorn/platform/redis/connect.ts';
 import type { Logger } from '@posthorn/platform/service/logger.ts';
-import type { RequestHandler, Response } from 'express';
+import type { Request, Response } from 'express';
 import { Counter, type Registry } from 'prom-client';
 import { ApiError, unavailable } from '../api-error.ts';
 import { addressKey } from './client-address.ts';
@@ -47,9 +47,16 @@ export interface WrongKeys {
 
 export interface RateLimits {
   /** Before authentication; throws ApiError 429. */
-  limitAddress: RequestHandler;
+  limitAddress: (request: Pick<Request, 'ip'>, response: Response) => void;
   /** After authentication, for the visit and the company in `locals.caller`; throws ApiError 429. */
-  limitCompany: RequestHandler;
+  limitCompany: (response: Response) => void;
+  /** Counts further requests of the company in `locals.caller`; throws ApiError 429 and counts none. */
+  countMore: (response: Response, requests: number) => void;
+  /**
+   * Counts up to `count` messages that a company sends without a request. Returns how many of them it may send now, and
+   * after how many milliseconds the next one; 0 when all are allowed.
+   */
+  takeMessages: (companyId: string, count: number) => { granted: number; waitMs: number };
   wrongKeys: WrongKeys;
   start: () => void;
   /** Shares the counts with the other gateways. */
@@ -62,7 +69,7 @@ export interface RateLimits {
 type Scope = 'company' | 'visit' | 'address' | 'wrong_keys';
 
 interface Limit {
-  take: (key: string) => Decision | null;
+  take: (key: string, amount?: number) => Decision | null;
   /** What `take` would decide; counts nothing. */
   peek: (key: string) => Decision | null;
 }
@@ -94,9 +101,9 @@ export function createRateLimits({ redis, prefix, ...deps }: RateLimitDeps): Rat
     shared.push(counts);
     for (const outcome of ['allowed', 'refused']) decisions.inc({ scope, outcome }, 0);
     return {
-      take(key) {
-        const decision = counts.take(`${scope}:${key}`);
-        decisions.inc({ scope, outcome: decision.isAllowed ? 'allowed' : 'refused' });
+      take(key, amount = 1) {
+        const decision = counts.take(`${scope}:${key}`, amount);
+        decisions.inc({ scope, outcome: decision.isAllowed ? 'allowed' : 'refused' }, amount);
         return decision;
       },
       peek: (key) => counts.peek(`${scope}:${key}`),
@@ -114,7 +121,7 @@ export function createRateLimits({ redis, prefix, ...deps }: RateLimitDeps): Rat
   const usedBytes = (): number =>
     shared.reduce((sum, counts) => sum + counts.size(), 0) * COUNT_BYTES;
   return {
-    ...handlersOf(deps, limitOf),
+    ...checksOf(deps, limitOf),
     start: loop.start,
     tick: loop.tick,
     // Not awaited: Redis may not answer, and other gateways count without this one.
@@ -123,23 +130,33 @@ export function createRateLimits({ redis, prefix, ...deps }: RateLimitDeps): Rat
   };
 }
 
-function handlersOf(
+function checksOf(
   { limits, nowMs }: Pick<RateLimitDeps, 'limits' | 'nowMs'>,
   limitOf: (scope: Scope, limit: number) => Limit,
-): Pick<RateLimits, 'limitAddress' | 'limitCompany' | 'wrongKeys'> {
+): Pick<RateLimits, 'limitAddress' | 'limitCompany' | 'countMore' | 'takeMessages' | 'wrongKeys'> {
   const company = limitOf('company', limits.company);
   const visit = limitOf('visit', limits.visit);
   const address = limitOf('address', limits.address);
   return {
-    limitAddress(request, response, next) {
+    limitAddress(request, response) {
       enforce(response, 'address', address.take(addressKey(request.ip)));
-      next();
     },
-    limitCompany(_request, response, next) {
+    limitCompany(response) {
       const { companyId, portal } = response.locals.caller as LimitedOwner;
       if (portal) enforce(response, 'visit', visit.take(portal.linkId));
       enforce(response, 'company', company.take(companyId));
-      next();
+    },
+    countMore(response, requests) {
+      if (requests === 0) return;
+      const { companyId } = response.locals.caller as LimitedOwner;
+      enforce(response, 'company', company.take(companyId, requests));
+    },
+    takeMessages(companyId, count) {
+      const seen = company.peek(companyId);
+      if (!seen || count === 0) return { granted: count, waitMs: 0 };
+      const granted = seen.isAllowed ? Math.min(count, seen.remaining + 1) : 0;
+      if (granted > 0) company.take(companyId, granted);
+      return { granted, waitMs: granted < count ? seen.resetMs : 0 };
     },
     wrongKeys: createWrongKeys(limitOf('wrong_keys', limits.wrongKeys), nowMs),
   };

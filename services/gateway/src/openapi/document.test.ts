@@ -1,6 +1,4 @@
 import { describe, expect, it, test } from '@jest/globals';
-import { type RequestHandler, Router } from 'express';
-import { pino } from 'pino';
 import {
   type ApiDocument,
   createCompiler,
@@ -9,11 +7,10 @@ import {
   resolved,
 } from '../../../../test/support/api/api-document.ts';
 import { VERSION } from '@posthorn/platform/service/metrics.ts';
+import { minimalAppDeps } from '../../../../test/support/api/minimal-app.ts';
 import { routeTable } from '../../../../test/support/api/route-table.ts';
 import { createApp } from '../app.ts';
 import { pathsOf } from '../http/route.ts';
-import { createRequestMemory } from '../http/request-memory.ts';
-import { createRequestsUnderWay } from '../limits/requests-under-way.ts';
 import { createDocument } from './document.ts';
 
 const routes = routeTable();
@@ -23,37 +20,9 @@ const compile = createCompiler(document);
 
 /** Returns the operations that express has mounted, spelled as in the document. */
 function mountedRoutes(): string[] {
-  const pass: RequestHandler = (_request, _response, next) => {
-    next();
-  };
-  const app = createApp({
-    routes,
-    clock: { isRight: () => true },
-    limits: { limitAddress: pass, limitCompany: pass },
-    trustedProxies: 0,
-    metrics: { observe: () => pass },
-    memory: createRequestMemory(1),
-    unknownCallers: createRequestMemory(1),
-    turns: { take: () => Promise.resolve() },
-    rests: {
-      note: () => undefined,
-      charge: () => undefined,
-      chargeBytes: () => undefined,
-      restMs: () => 0,
-    },
-    underWay: createRequestsUnderWay(),
-    deadlines: { within: (_response, step) => step },
-    identify: () => Promise.reject(new Error('not called')),
-    dashboard: { router: Router(), pages: [] },
-    resolveUids: (named) => named,
-    confineToApp: () => Promise.resolve(),
-    findPublicKeys: () => Promise.resolve(null),
-    recordRequest: (_route, _request, handle) => handle(),
-    createOnce: () => Promise.reject(new Error('not called')),
-    logger: pino({ enabled: false }),
-  });
+  const { express } = createApp(minimalAppDeps(routes));
   return (
-    app.router.stack
+    express.router.stack
       .flatMap(({ route }) => (route ? [route] : []))
       // The refusal of other methods, which express mounts for every method that Node knows.
       .filter(({ stack }) => !stack.some(({ method }) => method === 'unsubscribe'))
@@ -74,7 +43,7 @@ function* objectsIn(value: unknown): Generator<JsonSchema> {
 }
 
 const VERB_AND_RESOURCE =
-  /^(create|list|get|update|delete|find|rotate|revoke|test|resend|start|estimate|abort)[A-Z][A-Za-z]+$/;
+  /^(create|list|get|update|delete|find|rotate|revoke|test|resend|start|estimate|abort|cancel|hold|resume|replay|erase)[A-Z][A-Za-z]+$/;
 
 describe('the API document', () => {
   it('has each operation that the app has mounted once, at the main address of the contract', () => {

@@ -304,6 +304,30 @@ const EXAMPLES: Record<string, Examples> = {
       value: { webhookId: exampleId('wh'), payload: { order: 17, total: '12.50' } },
     },
   },
+  BeginHold: {
+    open: { summary: 'Until it is resumed', value: { reason: 'maintenance of the endpoint' } },
+  },
+  CreateMessages: {
+    app: {
+      summary: 'To the webhooks of apps that select the event type, each with a key of its own',
+      value: {
+        messages: [
+          {
+            appId,
+            eventType: 'order.paid',
+            payload: { order: 17, total: '12.50' },
+            idempotencyKey: 'order-17-paid',
+          },
+          {
+            appId,
+            eventType: 'order.paid',
+            payload: { order: 18, total: '99.00' },
+            idempotencyKey: 'order-18-paid',
+          },
+        ],
+      },
+    },
+  },
 };
 
 /** Returns null for routes without a body. */

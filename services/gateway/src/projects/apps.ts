@@ -1,3 +1,4 @@
+import { type Hold, holdSourceOf } from '@posthorn/domain/waiting.ts';
 import { type NotStored, notStoredBy, type StorePayloads } from '@posthorn/domain/message.ts';
 import { type Changed, documentsOf } from '@posthorn/platform/mongo/company-documents.ts';
 import type { AppDocument, Environment } from '@posthorn/platform/mongo/documents.ts';
@@ -69,6 +70,11 @@ export interface Apps {
   existing: (companyId: string, appIds: readonly string[]) => Promise<ReadonlySet<string>>;
   /** Throws ApiError 409 when another app has the uid. */
   update: (companyId: string, appId: string, changes: AppChanges) => Promise<Changed<AppDocument>>;
+  /** Sets the hold of the app to what `decide` returns, unless that is undefined. Returns the app before and after. */
+  setHeld: (
+    which: { companyId: string; appId: string },
+    decide: (seen: Hold | null) => Hold | null | undefined,
+  ) => Promise<Changed<AppDocument>>;
   has: (companyId: string, appId: string) => Promise<boolean>;
   /** Returns what the app does not want stored of its messages; null when the company has no such app. */
   notStored: (companyId: string, appId: string) => Promise<NotStored | null>;
@@ -100,9 +106,7 @@ export function createApps(deps: AppsDeps): Apps {
       const found = appsOf(companyId).find(filter).sort({ _id: 1 });
       return readInParts(found.skip(skip).limit(limit), PARTS);
     },
-    async get(companyId, _id) {
-      return foundOr404(await appsOf(companyId).findOne({ _id }), 'app');
-    },
+    get: async (companyId, _id) => foundOr404(await appsOf(companyId).findOne({ _id }), 'app'),
     async existing(companyId, ids) {
       const found = appsOf(companyId).find({ _id: { $in: [...ids] } });
       const apps = await found.project<{ _id: string }>({ _id: 1 }).toArray();
@@ -120,12 +124,28 @@ export function createApps(deps: AppsDeps): Apps {
       await deps.invalidate({ companyId, id: _id });
       return changed;
     },
+    setHeld: (which, decide) => setHeld(deps, which, decide),
     has: async (companyId, _id) => (await appsOf(companyId).findOne({ _id })) !== null,
     async notStored(companyId, _id) {
       const app = await appsOf(companyId).findOne({ _id });
       return app && notStoredBy(app);
     },
   };
+}
+
+async function setHeld(
+  { db, invalidate, nowMs }: AppsDeps,
+  { companyId, appId: _id }: { companyId: string; appId: string },
+  decide: (seen: Hold | null) => Hold | null | undefined,
+): Promise<Changed<AppDocument>> {
+  const apps = documentsOf(db, 'apps', companyId);
+  const seen = foundOr404(await apps.findOne({ _id }), 'app');
+  const held = decide(seen.held ?? null);
+  if (held === undefined) return { before: seen, after: seen };
+  const fields = { held: held ?? undefined, updatedAt: new Date(nowMs()) };
+  const changed = foundOr404(await apps.setOne({ _id }, fields), 'app');
+  await invalidate({ companyId, id: _id }, { companyId, id: holdSourceOf(_id) });
+  return changed;
 }
 
 async function createApp(
@@ -160,6 +180,8 @@ async function createApp(
 interface AppSearch {
   /** Part of the name, in any case, or the whole id or uid; all when it is left out. */
   text?: string | undefined;
+  /** Only these apps. */
+  ids?: readonly string[] | undefined;
   /** The only app that the caller may see. */
   onlyId?: string | undefined;
   /** Id of the last app of the page before. */
@@ -172,6 +194,7 @@ interface AppOfProject {
   uid: string | null;
   name: string;
   environment: AppDocument['environment'];
+  held: Hold | null;
   projectId: string;
   /** The id of a project that is being deleted. */
   projectName: string;
@@ -187,20 +210,25 @@ interface FoundApps {
 const MAX_SCANNED = 1_000;
 const BATCH = 200;
 
-type Outline = Pick<AppDocument, '_id' | 'name' | 'environment' | 'projectId' | 'uid'>;
+type Outline = Pick<AppDocument, '_id' | 'name' | 'environment' | 'projectId' | 'uid' | 'held'>;
 
 /** Finds apps of any project by their names. Searches 1,000 apps at most. */
 export async function findApps(
   db: mongo.Db,
   companyId: string,
-  { text = '', onlyId, afterId = '', limit }: AppSearch,
+  { text = '', ids, onlyId, afterId = '', limit }: AppSearch,
 ): Promise<FoundApps> {
   const wanted = text.toLowerCase();
+  const _id = {
+    $gt: afterId,
+    ...(ids && { $in: [...ids] }),
+    ...(onlyId !== undefined && { $eq: onlyId }),
+  };
   const found = documentsOf(db, 'apps', companyId)
-    .find(onlyId === undefined ? { _id: { $gt: afterId } } : { _id: { $eq: onlyId, $gt: afterId } })
+    .find({ _id })
     .sort({ _id: 1 })
     .limit(MAX_SCANNED)
-    .project<Outline>({ name: 1, environment: 1, projectId: 1, uid: 1 })
+    .project<Outline>({ name: 1, environment: 1, projectId: 1, uid: 1, held: 1 })
     .batchSize(Math.min(limit + 1, BATCH));
   const kept: Outline[] = [];
   let scanned = 0;
@@ -228,10 +256,11 @@ async function page(
     .toArray();
   const names = new Map(projects.map(({ _id, name }) => [_id, name]));
   return {
-    apps: apps.map(({ _id: id, uid = null, projectId, ...shown }) => ({
+    apps: apps.map(({ _id: id, uid = null, held = null, projectId, ...shown }) => ({
       id,
       uid,
       ...shown,
+      held,
       projectId,
       projectName: names.get(projectId) ?? projectId,
     })),

@@ -95,11 +95,11 @@ describe('a page that waits', () => {
     expect(seconds.filter((each) => each <= 10).length).toBeGreaterThan(6);
   });
 
-  test.each(['openCircuits', 'suspended'] as const)(
+  test.each(['openCircuits', 'held'] as const)(
     'is read every ten minutes while nothing is to be expected: %s',
     async (why) => {
       world.fail(1);
-      world[why].add(why === 'suspended' ? 'comp_a' : 'wh_1');
+      world[why].add('wh_1');
       await begin();
       await world.run(HOUR_MS, world.gateway());
       const seconds = await readsWithin(HOUR_MS);
@@ -175,16 +175,35 @@ describe('a page that waits', () => {
   test.each([
     ['two minutes', 120, []],
     ['four minutes while its endpoint fails', 240, ['openCircuits']],
-    ['four minutes while its company is suspended', 240, ['suspended']],
   ] as const)('is published again after %s, and not before', async (_when, seconds, why) => {
     const [id = ''] = world.fail(1);
-    for (const each of why) world[each].add(each === 'suspended' ? 'comp_a' : 'wh_1');
+    for (const each of why) world[each].add('wh_1');
     await begin();
     await world.run(seconds * SECOND_MS, world.gateway());
     expect(world.sends).toEqual([[id]]);
     await world.run(seconds * SECOND_MS, world.gateway());
     expect(world.sends).toEqual([[id], [id]]);
   });
+
+  test.each([
+    ['', []],
+    [', also when its circuit opened before', ['wh_1']],
+  ])(
+    'gets no copy while it is on hold, and one within ten minutes after its end%s',
+    async (_when, open) => {
+      const [id = ''] = world.fail(1);
+      for (const each of open) world.openCircuits.add(each);
+      await begin();
+      await world.run(HOUR_MS, world.gateway());
+      const before = world.sends.length;
+      world.held.add('wh_1');
+      await world.run(3 * HOUR_MS, world.gateway());
+      expect(world.sends).toHaveLength(before);
+      world.held.clear();
+      await world.run(10 * MINUTE_MS, world.gateway());
+      expect(world.sends.slice(before)[0]).toEqual([id]);
+    },
+  );
 
   test('gets fewer and fewer copies while its endpoint fails', async () => {
     world.fail(500);

@@ -11,6 +11,7 @@ import type { OutgoingRecord, RecordLog } from '@posthorn/platform/kafka/record-
 import { freeOrphans, type ResendMarks } from '@posthorn/platform/mongo/webhooks/resend-marks.ts';
 import type { ResendStore } from '@posthorn/platform/mongo/webhooks/resends.ts';
 import type { OpenCircuits } from '@posthorn/platform/redis/open-circuits.ts';
+import type { HeldWebhook } from '@posthorn/platform/mongo/messages/waiting-deliveries.ts';
 import type { ResendSlot } from './slot.ts';
 
 export interface SendPageDeps {
@@ -19,8 +20,8 @@ export interface SendPageDeps {
   records: Pick<RecordLog, 'publish'>;
   retryDueTopic: string;
   circuits: Pick<OpenCircuits, 'read'>;
-  /** Whether the company is suspended, so that its attempts are deferred. */
-  isSuspended: (companyId: string) => Promise<boolean>;
+  /** Whether the webhook or its app is on hold, or the company suspended: dispatchers make no attempt then. */
+  isOnHold: (webhook: HeldWebhook) => Promise<boolean>;
   nowMs: () => number;
 }
 
@@ -82,6 +83,7 @@ export async function sendPage(
     progress = seen.progress;
     if (seen.open.length === 0) return { kind: 'settled', ...countsOf(progress, resend) };
     const endpoint = await endpointOf(deps, resend, progress);
+    progress = withHold(progress, endpoint, nowMs());
     if (endpoint === 'failing' && mayGiveUp(resend, progress, nowMs())) {
       return giveUp(deps, resend, progress);
     }
@@ -89,7 +91,7 @@ export async function sendPage(
     if (abortAskedAtMs !== null && nowMs() - abortAskedAtMs > SETTLE_MS) {
       return drop(deps, resend, progress);
     }
-    progress = await publish(deps, { ...seen, resend, endpoint }, signal);
+    progress = await publish(deps, { ...seen, resend, progress, endpoint }, signal);
     const next = nextCheck(resend, progress, { endpoint, abortAskedAtMs, nowMs: nowMs() });
     if (await slot.wait(next.atMs, next.isQuiet, signal)) continue;
     if (progress !== resend.progress) await deps.resends.keepProgress(resend, progress);
@@ -186,20 +188,29 @@ function countsOf({ succeeded }: PageProgress, { page }: Resend): PageCounts {
   return { succeeded, failed: page.length - succeeded };
 }
 
-/** `failing`: its circuit is open. `suspended`: its company is, so that attempts are deferred as well. */
-type Endpoint = 'works' | 'failing' | 'suspended';
+/** `failing`: its circuit is open. `held`: dispatchers drop the records, and leave the marks. */
+type Endpoint = 'works' | 'failing' | 'held';
 
 /** Reads Redis only when the result matters. Without Redis every endpoint counts as working. */
 async function endpointOf(
-  { circuits, isSuspended, nowMs }: SendPageDeps,
+  { circuits, isOnHold, nowMs }: SendPageDeps,
   { companyId, webhookId }: Resend,
   { movedAtMs, successAtMs, publishedAtMs }: PageProgress,
 ): Promise<Endpoint> {
   if (nowMs() - successAtMs < QUIET_MS || webhookId === null) return 'works';
   const probeAtMs = await circuits.read(companyId, webhookId).catch(() => null);
-  if (probeAtMs !== null) return 'failing';
-  const isOfInterest = nowMs() - movedAtMs >= QUIET_MS || nowMs() - publishedAtMs > AGAIN_MS;
-  return isOfInterest && (await isSuspended(companyId)) ? 'suspended' : 'works';
+  const isFailing = probeAtMs !== null;
+  const isQuiet = nowMs() - movedAtMs >= QUIET_MS || nowMs() - publishedAtMs > AGAIN_MS;
+  // A circuit that opened before the hold stays open, because nothing probes it.
+  if ((isFailing || isQuiet) && (await isOnHold({ companyId, webhookId }))) return 'held';
+  return isFailing ? 'failing' : 'works';
+}
+
+/** After the hold all open deliveries are published again at once, and their endpoint has the time of a new page. */
+function withHold(progress: PageProgress, endpoint: Endpoint, nowMs: number): PageProgress {
+  if (endpoint === 'held') return progress.isHeld ? progress : { ...progress, isHeld: true };
+  if (!progress.isHeld) return progress;
+  return { ...progress, isHeld: false, copies: 0, movedAtMs: nowMs, successAtMs: nowMs };
 }
 
 /**
@@ -247,7 +258,7 @@ async function publish(
   { resend, open, progress, endpoint }: Seen & { resend: Resend; endpoint: Endpoint },
   signal: AbortSignal,
 ): Promise<PageProgress> {
-  const isAgain = progress.copies > 0 && isLikelyLost(progress, endpoint, nowMs());
+  const isAgain = progress.copies === 0 || isLikelyLost(progress, endpoint, nowMs());
   const unpublished = new Set(progress.unpublished);
   const own = open.filter((each) => isMarkedBy(resend, each));
   const due = own.filter(({ id }) => isAgain || unpublished.has(id));
@@ -260,27 +271,27 @@ async function publish(
   };
   // Kafka may answer late: a stop must not wait for it, and whoever takes over publishes again.
   await untilAborted(records.publish(due.map(toRecord)), signal);
-  const isCopy = isAgain || progress.copies === 0;
   const published = new Set(due.map(({ id }) => id));
   const left = progress.unpublished.filter((id) => !published.has(id));
   return {
     ...progress,
     unpublished: left,
-    ...(isCopy && { copies: progress.copies + 1, publishedAtMs: nowMs() }),
+    ...(isAgain && { copies: progress.copies + 1, publishedAtMs: nowMs() }),
     ...(left.length < unpublished.size && { movedAtMs: nowMs() }),
   };
 }
 
 /**
- * While the circuit of the endpoint is open or the company is suspended, the records are most likely deferred and come
- * back by themselves: each copy would be deferred beside them for as long as that lasts. So the time doubles with each
- * copy then, from 4 minutes to 2 hours.
+ * While the circuit of the endpoint is open, the records are most likely deferred and come back by themselves: each copy
+ * would be deferred beside them for as long as that lasts. So the time doubles with each copy then, from 4 minutes to 2
+ * hours. While it is on hold, copies would be dropped: they are published after its end.
  */
 function isLikelyLost(
   { copies, publishedAtMs }: PageProgress,
   endpoint: Endpoint,
   nowMs: number,
 ): boolean {
+  if (endpoint === 'held') return false;
   const deferredMs = Math.min(AGAIN_MS * 2 ** copies, MAX_AGAIN_MS);
   return nowMs - publishedAtMs > (endpoint === 'works' ? AGAIN_MS : deferredMs);
 }

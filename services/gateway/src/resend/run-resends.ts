@@ -3,11 +3,14 @@ import { createLoop, type SignallingLoop } from '@posthorn/platform/async/loop.t
 import { LEASE_MS } from '@posthorn/platform/mongo/leases.ts';
 import { ResendMovedError, type ResendStore } from '@posthorn/platform/mongo/webhooks/resends.ts';
 import type { Logger } from '@posthorn/platform/service/logger.ts';
+import { sendReplay, type SendReplayDeps } from './send-replay.ts';
 import { sendResend, type SendResendDeps, type Waiting } from './send-resend.ts';
 import { ResendSlot, type SlotDeps } from './slot.ts';
 
-export interface RunResendsDeps extends SendResendDeps, SlotDeps {
-  resends: SendResendDeps['resends'] & Pick<ResendStore, 'claim' | 'putBack'>;
+export interface RunResendsDeps extends SendResendDeps, SendReplayDeps, SlotDeps {
+  resends: SendResendDeps['resends'] &
+    SendReplayDeps['resends'] &
+    Pick<ResendStore, 'claim' | 'putBack'>;
   logger: Logger;
 }
 
@@ -164,7 +167,8 @@ class Runner {
         resend,
         () => !this.#hasRoom('slot', resend.companyId),
       );
-      left = await sendResend(this.#deps, slot, resend, this.loop.signal);
+      const send = resend.kind === 'replay' ? sendReplay : sendResend;
+      left = await send(this.#deps, slot, resend, this.loop.signal);
     } catch (error) {
       if (error instanceof ResendMovedError) left = null;
       else if (!this.loop.signal.aborted) left = { resend, dueAtMs: nowMs() + EVERY_MS };

@@ -183,6 +183,23 @@ describe('send resend', () => {
       expect(stateOf()).toMatchObject(done(0, 600));
     });
 
+    test('is not given up while it is on hold, and has five minutes after its end', async () => {
+      const gateway = world.gateway();
+      await world.run(2 * MINUTE_MS, gateway);
+      world.held.add('wh_dead');
+      await world.run(HOUR_MS, gateway);
+      expect(sizes()).toEqual([500]);
+      world.held.clear();
+      // The end is noticed within ten minutes. What dispatchers dropped meanwhile is published then.
+      const copies = (): number => world.sends.length - 1;
+      for (let n = 0; n < 600 && copies() === 0; n += 1) await world.run(SECOND_MS, gateway);
+      expect(copies()).toBe(1);
+      await world.run(295 * SECOND_MS, gateway);
+      expect(stateOf()).toMatchObject({ status: 'running' });
+      await world.run(20 * SECOND_MS, gateway);
+      expect(stateOf()).toMatchObject(done(0, 600));
+    });
+
     test('is not given up while nobody knows whether its circuit is open', async () => {
       const read = () => Promise.reject(new Error('Redis is away'));
       await world.run(10 * MINUTE_MS, world.gateway('a', { circuits: { read } }));

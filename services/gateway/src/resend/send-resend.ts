@@ -3,13 +3,16 @@ import { ResendMovedError, type ResendStore } from '@posthorn/platform/mongo/web
 import { sendPage, type SendPageDeps, type SentPage } from './resend-page.ts';
 import type { ResendSlot } from './slot.ts';
 
-export interface SendResendDeps extends SendPageDeps {
-  resends: SendPageDeps['resends'] &
-    Pick<ResendStore, 'countAll' | 'nextPage' | 'beginPage' | 'endPage' | 'finish'> &
-    Pick<ResendStore, 'insert' | 'openParts' | 'lastWebhook' | 'webhooksAfter' | 'findShown'>;
+export interface PageSizeDeps {
   /** The webhook's own limit in attempts a second; null without one. */
   rateLimitOf: (companyId: string, webhookId: string) => Promise<number | null>;
   pageBudget: Pick<PageBudget, 'pageSize' | 'reserve'>;
+}
+
+export interface SendResendDeps extends SendPageDeps, PageSizeDeps {
+  resends: SendPageDeps['resends'] &
+    Pick<ResendStore, 'countAll' | 'nextPage' | 'beginPage' | 'endPage' | 'finish'> &
+    Pick<ResendStore, 'insert' | 'openParts' | 'lastWebhook' | 'webhooksAfter' | 'findShown'>;
 }
 
 /** A resend that yields its slot before its end, as it is to be put back, and when it is due. */
@@ -103,8 +106,8 @@ async function failRest({ resends, nowMs }: SendResendDeps, resend: Resend): Pro
 }
 
 /** Under a rate limit, a page is what it allows in 2 s: the dispatcher keeps a resend's attempts until their turn. */
-async function pageSizeOf(
-  { rateLimitOf, pageBudget }: SendResendDeps,
+export async function pageSizeOf(
+  { rateLimitOf, pageBudget }: PageSizeDeps,
   { companyId, webhookId }: Resend,
 ): Promise<number> {
   const perSecond = webhookId === null ? null : await rateLimitOf(companyId, webhookId);
@@ -188,10 +191,10 @@ async function* startParts(
   }
 }
 
-/** Memory for the pages of all resends that this process works on. */
-interface PageBudget {
-  /** Returns how many deliveries the next page may have: half of what is free, from 20 to 500. */
-  pageSize: () => number;
+/** Memory for the pages of all resends, and of all releases of waiting deliveries, that this process works on. */
+export interface PageBudget {
+  /** Returns how many deliveries the next page may have: half of what is free, from 20 to `max` (500). */
+  pageSize: (max?: number) => number;
   /** Counts a page, whether there is room or not. Returns the function that releases it. */
   reserve: (deliveries: number) => () => void;
   usedBytes: () => number;
@@ -205,9 +208,9 @@ const PAGE_SIZE = { max: 500, min: 20 };
 export function createPageBudget(budgetBytes: number): PageBudget {
   let reserved = 0;
   return {
-    pageSize() {
+    pageSize(max = PAGE_SIZE.max) {
       const free = Math.floor((budgetBytes / DELIVERY_BYTES - reserved) / 2);
-      return Math.min(PAGE_SIZE.max, Math.max(PAGE_SIZE.min, free));
+      return Math.min(max, Math.max(PAGE_SIZE.min, free));
     },
     reserve(deliveries) {
       reserved += deliveries;

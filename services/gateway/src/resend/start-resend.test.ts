@@ -7,9 +7,13 @@ import {
   createMemoryResends,
   type MemoryResends,
 } from '../../../../test/support/memory/memory-resends.ts';
+import {
+  createMemoryReplays,
+  type MemoryReplays,
+} from '../../../../test/support/memory/memory-replays.ts';
 import { countingIds } from '../../../../test/support/samples/sample-message.ts';
 import { sampleWebhook } from '../../../../test/support/samples/sample-webhook.ts';
-import { createStartResend, type StartResend } from './start-resend.ts';
+import { createStartResend, resendDelivery, type StartResend } from './start-resend.ts';
 
 const NOW_MS = 1_700_000_100_000;
 
@@ -19,15 +23,18 @@ let woken: Resend[];
 let hasApp: boolean;
 let startResend: StartResend;
 let newId: (prefix: IdPrefix) => string;
+let missed: MemoryReplays;
 
 beforeEach(() => {
   [world, webhook, woken, hasApp] = [createMemoryResends(), sampleWebhook(1), [], true];
   newId = countingIds();
+  missed = createMemoryReplays();
   startResend = createStartResend({
     webhooks: { findOne: () => Promise.resolve(webhook) },
     apps: { has: () => Promise.resolve(hasApp) },
     resends: world.resends,
     marks: world.marks,
+    replays: missed.replays,
     wake: (resend) => woken.push(resend),
     nowMs: () => NOW_MS,
   });
@@ -51,6 +58,8 @@ function delivery(
     attemptCount: 0,
     attempts: [],
     nextAttemptAtMs: null,
+    waiting: null,
+    waitingSinceMs: null,
     createdAtMs: 1,
     updatedAtMs: 1,
   };
@@ -103,6 +112,54 @@ describe('the resend of one delivery', () => {
     const asked = await Promise.allSettled(Array.from({ length: 9 }, () => ofDelivery(one)));
     expect(asked.filter(({ status }) => status === 'fulfilled')).toHaveLength(1);
     expect([woken.length, world.running.size]).toEqual([1, 1]);
+  });
+});
+
+describe('the resend of a delivery that was cancelled with all others of its webhook', () => {
+  const deliveryId = deliveryIdOf(`${firstIdAt('msg', 1)}${'0'.repeat(16)}`, 'wh_1');
+
+  const resend = (read: Delivery) =>
+    resendDelivery(
+      {
+        messages: {
+          findOne: () => Promise.resolve(null),
+          outlinesAt: () => ({ [Symbol.asyncIterator]: () => [].values() as never }),
+        },
+        deliveries: { findMany: () => Promise.resolve([read]) },
+        webhooks: {
+          findOne: () => Promise.resolve(null),
+          cancelBeforeOf: () => Promise.resolve(new Map([['wh_1', 2]])),
+        },
+        deliveryStore: {
+          insertAll: () => Promise.resolve(new Set([deliveryId])),
+          cancelPending(cancelled) {
+            for (const { id } of cancelled) {
+              const found = world.deliveries.get(id);
+              if (found?.status === 'pending') found.status = 'cancelled';
+            }
+            return Promise.resolve();
+          },
+        },
+        startResend,
+        takeTurn: () => Promise.resolve(),
+        nowMs: () => NOW_MS,
+      },
+      { companyId: 'comp_a', deliveryId, id: newId('rsnd') },
+    );
+
+  test('begins at once, while it is stored as pending', async () => {
+    await resend(delivery('pending', 'pending', deliveryId));
+    expect(woken).toMatchObject([{ page: [deliveryId] }]);
+    expect(world.deliveries.get(deliveryId)).toMatchObject({
+      status: 'cancelled',
+      mark: { resendId: woken[0]?.id, state: 'asked' },
+    });
+  });
+
+  test('is refused for one that was created later, which is pending', async () => {
+    const later = { ...delivery('pending', 'pending', deliveryId), createdAtMs: 2 };
+    await expect(resend(later)).rejects.toMatchObject(conflict('delivery_pending'));
+    expect(world.deliveries.get(deliveryId)).toMatchObject({ status: 'pending', mark: null });
   });
 });
 
@@ -233,5 +290,52 @@ describe('the resend of what failed at an app', () => {
     await world.resends.finish(first, NOW_MS);
     await ofApp();
     expect(woken).toHaveLength(3);
+  });
+});
+
+describe('the replay of what a webhook has missed', () => {
+  const idAt = (ms: number): string => `${firstIdAt('msg', ms)}${'0'.repeat(16)}`;
+  const takeTurn = (): Promise<void> => Promise.resolve();
+  const asked = (eventTypes: string[] = []) => {
+    const span = { companyId: 'comp_a', sinceMs: 1_000, untilMs: 3_000 };
+    return { ...span, webhookId: 'wh_1', eventTypes, takeTurn };
+  };
+
+  beforeEach(() => {
+    webhook = sampleWebhook(1, { eventTypes: ['order.paid', 'order.sent'] });
+    for (const [ms, eventType] of [
+      [999, 'order.paid'],
+      [1_000, 'order.paid'],
+      [2_000, 'order.sent'],
+      [3_000, 'order.lost'],
+      [3_001, 'order.paid'],
+    ] as const) {
+      missed.messages.push({ id: idAt(ms), eventType, targets: ['wh_2'] });
+    }
+  });
+
+  test('is counted, and stored before it is started', async () => {
+    expect(await startResend.countOfMissing(asked())).toBe(2);
+    expect(await startResend.countOfMissing(asked(['order.sent', 'order.lost']))).toBe(1);
+    const replay = await startResend.ofMissing({ ...asked(['order.paid']), id: 'rsnd_1' });
+    const expected = { kind: 'replay', total: 1, eventTypes: ['order.paid'], status: 'running' };
+    expect(replay).toMatchObject(expected);
+    expect(woken).toEqual([replay]);
+    expect(world.running.get('rsnd_1')).toEqual(replay);
+  });
+
+  test('is refused for an unknown, a global and a disabled webhook, and beside another one', async () => {
+    const start = (id: string) => startResend.ofMissing({ ...asked(), id });
+    webhook = null;
+    await expect(start('rsnd_1')).rejects.toMatchObject({ status: 404 });
+    webhook = sampleWebhook(1, { appId: null });
+    await expect(start('rsnd_1')).rejects.toMatchObject({ status: 400 });
+    webhook = sampleWebhook(1, { disabled: true });
+    await expect(start('rsnd_1')).rejects.toMatchObject(conflict('webhook_disabled'));
+    webhook = sampleWebhook(1);
+    await start('rsnd_1');
+    await expect(start('rsnd_2')).rejects.toMatchObject(conflict('resend_running'));
+    expect(await start('rsnd_1')).toMatchObject({ id: 'rsnd_1' });
+    expect(woken).toHaveLength(1);
   });
 });

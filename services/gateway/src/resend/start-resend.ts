@@ -1,18 +1,24 @@
+import { CANCELLED_BY_CLIENT } from '@posthorn/domain/delivery/when-cancelled.ts';
 import { firstIdAt } from '@posthorn/domain/ids.ts';
 import { type Delivery, isFinal, type Outcome } from '@posthorn/domain/delivery/delivery.ts';
 import type { MarkedDelivery, Resend } from '@posthorn/domain/resend.ts';
 import type { Webhook } from '@posthorn/domain/webhook.ts';
 import { freeOrphans, type ResendMarks } from '@posthorn/platform/mongo/webhooks/resend-marks.ts';
+import type { ReplayStore } from '@posthorn/platform/mongo/messages/replays.ts';
 import type { ResendStore } from '@posthorn/platform/mongo/webhooks/resends.ts';
 import type { WebhookStore } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
 import { readDelivery, type ReadDelivery, type ReadDeps } from '../history/deliveries.ts';
-import { ApiError, notFound } from '../api-error.ts';
+import { ApiError, invalidRequest, notFound } from '../api-error.ts';
+import type { TakeTurn } from '../limits/turns.ts';
 import type { Apps } from '../projects/apps.ts';
+import { storeCancelled, type StoreCancelledDeps } from '../webhooks/cancel-deliveries.ts';
+import { countMissing } from './send-replay.ts';
 
 interface StartResendDeps {
   webhooks: Pick<WebhookStore, 'findOne'>;
   apps: Pick<Apps, 'has'>;
   resends: Pick<ResendStore, 'insert' | 'remove' | 'count' | 'findOne'>;
+  replays: ReplayStore;
   marks: Pick<ResendMarks, 'ask' | 'read' | 'free'>;
   /** Starts the work now instead of in the next round. */
   wake: (resend: Resend) => void;
@@ -46,6 +52,20 @@ export interface StartResend {
    */
   countOfWebhook: (span: FailedSpan & { webhookId: string }) => Promise<number>;
   countOfApp: (span: FailedSpan & { appId: string }) => Promise<number>;
+  /**
+   * Sends the messages of the webhook's app in the span that it is no target of and would receive now. Throws ApiError
+   * 404 for an unknown webhook, 400 for a global one, 409 when it is disabled and while a resend or replay of it runs.
+   */
+  ofMissing: (span: NewSpan & ReplayChoice) => Promise<Resend>;
+  /** Returns how many messages such a replay would send now, among the first 100,000 of the span. */
+  countOfMissing: (span: FailedSpan & ReplayChoice) => Promise<number>;
+}
+
+interface ReplayChoice {
+  webhookId: string;
+  /** Empty for all that the webhook receives. */
+  eventTypes: readonly string[];
+  takeTurn: TakeTurn;
 }
 
 /** Stores a resend before anything is sent. run-resends.ts does the sending. */
@@ -88,7 +108,57 @@ export function createStartResend(deps: StartResendDeps): StartResend {
       if (!(await apps.has(span.companyId, appId))) throw notFound('app');
       return resends.count(resendOf(deps, span, { webhookId: null, appId, outcome: null }));
     },
+    ...createStartReplay(deps),
   };
+}
+
+function createStartReplay(
+  deps: StartResendDeps,
+): Pick<StartResend, 'ofMissing' | 'countOfMissing'> {
+  return {
+    async ofMissing({ takeTurn, ...asked }) {
+      const webhook = await webhookOfApp(deps, asked);
+      assertEnabled(webhook);
+      const replay = replayOf(deps, asked, asked.id);
+      replay.total = await countMissing(deps, webhook, replay, takeTurn);
+      return store(deps, replay);
+    },
+    async countOfMissing({ takeTurn, ...asked }) {
+      const webhook = await webhookOfApp(deps, asked);
+      return countMissing(deps, webhook, replayOf(deps, asked, ''), takeTurn);
+    },
+  };
+}
+
+/** The messages of no app go to a global webhook. */
+async function webhookOfApp(
+  { webhooks }: StartResendDeps,
+  { companyId, webhookId }: { companyId: string; webhookId: string },
+): Promise<Webhook> {
+  const webhook = await webhooks.findOne(companyId, webhookId);
+  if (!webhook) throw notFound('webhook');
+  if (webhook.appId !== null) return webhook;
+  throw invalidRequest([
+    { path: 'webhookId', message: 'is a global webhook, to which no message of an app goes' },
+  ]);
+}
+
+function replayOf(
+  deps: StartResendDeps,
+  {
+    companyId,
+    sinceMs,
+    untilMs,
+    webhookId,
+    eventTypes,
+  }: FailedSpan & Omit<ReplayChoice, 'takeTurn'>,
+  id: string,
+): Resend {
+  const afterId = firstIdAt('msg', sinceMs);
+  const beforeId = firstIdAt('msg', (untilMs ?? deps.nowMs()) + 1);
+  const chosen = { webhookId, appId: null, outcome: null };
+  const resend = newResend(deps, { companyId, ...chosen, afterId, beforeId }, id);
+  return { ...resend, kind: 'replay', eventTypes: [...eventTypes] };
 }
 
 type Chosen = Pick<Resend, 'webhookId' | 'appId' | 'outcome'>;
@@ -109,13 +179,17 @@ async function startSpan(deps: StartResendDeps, span: NewSpan, chosen: Chosen): 
   const { resends } = deps;
   const resend = resendOf(deps, span, chosen, span.id);
   resend.total = await resends.count(resend);
+  return store(deps, resend);
+}
+
+async function store({ resends, wake }: StartResendDeps, resend: Resend): Promise<Resend> {
   if (!(await resends.insert(resend))) {
     // A repeat finds the resend that it started before.
-    const own = await resends.findOne(span.companyId, span.id);
+    const own = await resends.findOne(resend.companyId, resend.id);
     if (!own) throw new ApiError('resend_running');
     return own;
   }
-  deps.wake(resend);
+  wake(resend);
   return resend;
 }
 
@@ -139,8 +213,10 @@ function newResend(
   const counts = { total: 0, succeeded: 0, failed: 0 };
   return {
     id,
+    kind: 'resend',
     partOf: null,
     ...span,
+    eventTypes: [],
     page: [],
     status: 'running',
     progress: null,
@@ -157,7 +233,7 @@ function assertEnabled({ disabled }: Webhook): void {
   if (disabled) throw new ApiError('webhook_disabled');
 }
 
-interface ResendDeliveryDeps extends ReadDeps {
+interface ResendDeliveryDeps extends ReadDeps, StoreCancelledDeps {
   startResend: Pick<StartResend, 'ofDelivery'>;
 }
 
@@ -179,6 +255,9 @@ export async function resendDelivery(
   const found = await readDelivery(deps, companyId, deliveryId);
   if (!found) throw notFound('delivery');
   if (found.isPayloadErased) throw new ApiError('payload_erased');
-  await deps.startResend.ofDelivery(found.source, id);
+  const { source } = found;
+  // Cancelling all of a webhook is one write there: this one may be stored as pending, which no resend is made of.
+  if (source.reason === CANCELLED_BY_CLIENT) await storeCancelled(deps, source, source.reason);
+  await deps.startResend.ofDelivery(source, id);
   return found;
 }

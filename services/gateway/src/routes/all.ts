@@ -3,11 +3,14 @@ import type { Route } from '../http/route.ts';
 import { apiKeyRoutes } from './api-keys.ts';
 import { appCountsRoute, appRoutes, findAppsRoute } from './apps.ts';
 import { auditEventRoutes } from './audit-events.ts';
+import { deliveryRoutes } from './deliveries.ts';
+import { holdRoutes } from './holds.ts';
+import { messageBatchRoutes } from './message-batches.ts';
 import { messageRoutes } from './messages.ts';
 import { overviewRoutes } from './overview.ts';
 import { portalRoutes } from './portal.ts';
 import { projectRoutes } from './projects.ts';
-import { resendFailedRoutes, resendRoutes } from './resends.ts';
+import { replayRoutes, resendFailedRoutes, resendRoutes } from './resends.ts';
 import { signingKeyRoutes } from './signing-keys.ts';
 import { sourceIpsRoute } from './source-ips.ts';
 import { circuitRoutes, statsRoutes } from './stats.ts';
@@ -19,8 +22,12 @@ const ROUTES: ((gateway: Gateway) => Route | Route[])[] = [
   appRoutes,
   webhookRoutes,
   webhookActionRoutes,
+  holdRoutes,
   resendFailedRoutes,
+  replayRoutes,
   messageRoutes,
+  messageBatchRoutes,
+  deliveryRoutes,
   resendRoutes,
   sourceIpsRoute,
   apiKeyRoutes,

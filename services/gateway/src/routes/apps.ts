@@ -13,8 +13,10 @@ import { findApps } from '../projects/apps.ts';
 import { upsertByUid, uidTaken } from '../projects/uids.ts';
 import {
   cursor,
+  describeHold,
   description,
   environment,
+  heldField,
   idField,
   idList,
   idsIn,
@@ -36,7 +38,7 @@ import {
 } from './fields.ts';
 
 /** Without the project of the app (docs/contract.md C5.5). */
-const appSchema = z
+export const appSchema = z
   .object({
     id: idField('app'),
     uid: uid.nullable(),
@@ -46,6 +48,7 @@ const appSchema = z
     metadata: metadataField,
     createdAt: timeField,
     updatedAt: timeField,
+    held: heldField,
     storeResponses: z.boolean().optional().meta({ description: 'Absent until it is given' }),
     storePayloads: z
       .enum(STORE_PAYLOADS)
@@ -54,9 +57,9 @@ const appSchema = z
   })
   .meta({ id: 'App' });
 
-function describeApp(document: AppDocument): z.infer<typeof appSchema> {
+export function describeApp(document: AppDocument): z.infer<typeof appSchema> {
   const { _id, uid = null, name, description, environment, createdAt, updatedAt } = document;
-  const { metadata, storeResponses, storePayloads } = document;
+  const { metadata, storeResponses, storePayloads, held = null } = document;
   return {
     id: _id,
     uid,
@@ -66,6 +69,7 @@ function describeApp(document: AppDocument): z.infer<typeof appSchema> {
     metadata: metadataOf(metadata),
     createdAt: isoTime(createdAt),
     updatedAt: isoTime(updatedAt),
+    held: describeHold(held),
     ...(storeResponses !== undefined && { storeResponses }),
     ...(storePayloads !== undefined && { storePayloads }),
   };
@@ -316,11 +320,14 @@ export function appCountsRoute(gateway: Gateway): Route {
   });
 }
 
+const MAX_FOUND_IDS = 100;
+
 const findQuery = z.object({
   text: text(1, 128).optional().meta({
     description: 'Part of the name, in any case, or the whole id or uid',
     example: 'orders',
   }),
+  ids: idList(MAX_FOUND_IDS).optional(),
   limit: limit(100, 20),
   cursor: cursor('app').optional(),
 });
@@ -331,6 +338,7 @@ const foundAppSchema = z
     uid: uid.nullable(),
     name: z.string(),
     environment: z.enum(['development', 'production']),
+    held: heldField,
     projectId: idField('proj'),
     projectName: z.string(),
   })
@@ -345,10 +353,11 @@ export function findAppsRoute({ db }: Gateway): Route {
     versionedOnly: true,
     scope: 'read',
     tag: 'Overview',
-    summary: 'Find apps of any project by name, oldest first',
+    summary: 'Find apps of any project by name or id, oldest first',
     description:
-      'One request looks at 1,000 apps. A page may therefore hold fewer entries than `limit`, or none, although `nextCursor` is not null.',
+      'One request looks at 1,000 apps. A page may therefore hold fewer entries than `limit`, or none, although `nextCursor` is not null. Ids that do not exist are left out.',
     query: findQuery,
+    idsOf: 'app',
     response: {
       status: 200,
       message: 'Apps found',
@@ -356,10 +365,16 @@ export function findAppsRoute({ db }: Gateway): Route {
       data: z.array(foundAppSchema),
     },
     async handle({ caller: { companyId, appId }, query }) {
-      const { cursor: afterId, ...search } = query;
-      const onlyId = appId ?? undefined;
-      const { apps, nextCursor } = await findApps(db, companyId, { ...search, onlyId, afterId });
-      return { data: apps, nextCursor };
+      const { cursor: afterId, ids, ...search } = query;
+      const wanted = {
+        ...search,
+        ids: ids === undefined ? undefined : idsIn(ids),
+        onlyId: appId ?? undefined,
+        afterId,
+      };
+      const { apps, nextCursor } = await findApps(db, companyId, wanted);
+      const data = apps.map((each) => ({ ...each, held: describeHold(each.held) }));
+      return { data, nextCursor };
     },
   });
 }

@@ -2,9 +2,13 @@ import { exampleId, text } from '@posthorn/domain/field-types.ts';
 import { idPattern, type IdPrefix } from '@posthorn/domain/ids.ts';
 import { z } from 'zod';
 
+export { timeText } from '@posthorn/domain/field-types.ts';
+
 export {
+  describeHold,
   exampleId,
   headerFields,
+  heldField,
   idField,
   idText,
   isoTime,
@@ -56,11 +60,6 @@ export const limit = (max: number, byDefault: number) =>
 export const skip = wholeNumber(0, 999_999_999)
   .prefault('0')
   .meta({ description: 'Number of entries to skip before the page' });
-
-/** ISO 8601 with a zone. */
-export const timeText = z.iso
-  .datetime({ offset: true, error: 'must be a time such as 2026-01-31T09:30:00.000Z' })
-  .meta({ example: '2026-01-31T09:30:00.000Z' });
 
 export const cursor = (prefix: IdPrefix) =>
   z

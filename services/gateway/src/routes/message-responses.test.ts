@@ -32,6 +32,8 @@ describe('delivery', () => {
       attemptCount,
       attempts,
       nextAttemptAtMs: null,
+      waiting: null,
+      waitingSinceMs: null,
       createdAtMs: 1,
       updatedAtMs: 2,
     };
@@ -104,6 +106,8 @@ describe('message', () => {
       status,
       reason: null,
       nextAttemptAtMs: null,
+      waiting: null,
+      waitingSinceMs: null,
       createdAtMs: CREATED_MS,
       attemptCount: statusCodes.length,
       updatedAtMs: CREATED_MS + 1_000,
@@ -174,12 +178,16 @@ describe('message', () => {
       const [first, second] = ['wh_1', 'wh_2'].map((id) => deliveryIdOf(message.id, id));
       expect(await accepted(message, webhook('wh_1'))).toEqual({
         id: message.id,
+        noTargetReason: null,
         delivered: false,
         payload: '{"n": 1e400}',
         signature: signed('own'),
         headers,
         tags: [],
         externalId: null,
+        deliverAt: null,
+        expiresAt: null,
+        retentionDays: null,
         createdAt: CREATED,
         updatedAt: CREATED,
         deliveryAttempt: {
@@ -217,7 +225,10 @@ describe('message', () => {
         companyId: 'comp_a',
         appId: 'app_1',
         disabled: false,
+        cancelBeforeMs: null,
         eventTypes: [],
+        held: null,
+        maxAttempts: null,
         problem,
       };
       const deliveryId = deliveryIdOf(message.id, 'wh_1');

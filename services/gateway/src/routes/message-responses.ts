@@ -1,20 +1,25 @@
 import { statusBeforeAttempts } from '@posthorn/domain/delivery/when-cancelled.ts';
-import { attemptIdOf, deliveryIdOf } from '@posthorn/domain/ids.ts';
+import { attemptIdOf, DAY_MS, deliveryIdOf } from '@posthorn/domain/ids.ts';
 import {
   type Attempt,
   CANCEL_REASONS,
   type Delivery,
   endedAtMs,
+  EXHAUST_REASONS,
   messageStatus,
   OUTCOMES,
 } from '@posthorn/domain/delivery/delivery.ts';
-import type { Message } from '@posthorn/domain/message.ts';
+import { WAITING } from '@posthorn/domain/waiting.ts';
+import { type Message, NO_TARGET_REASONS } from '@posthorn/domain/message.ts';
 import type { Header } from '@posthorn/domain/webhook.ts';
 import { slicesOf } from '@posthorn/platform/async/fair-queue.ts';
 import type { DeliveryOutline } from '@posthorn/platform/mongo/messages/delivery-queries.ts';
 import type { FoundWebhook } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
 import { setImmediate as nextRound } from 'node:timers/promises';
 import { z } from 'zod';
+import type { AcceptOutcome } from '../accept/idempotency.ts';
+import { toApiError } from '../api-error.ts';
+import type { ShownDelivery } from '../history/list-deliveries.ts';
 import type { OldestTarget } from '../history/messages.ts';
 import { headersOf, type SentHeaders, type ShownHeaders } from '../history/sent-headers.ts';
 import { headerFields, idField, isoTime, timeField } from './fields.ts';
@@ -65,11 +70,19 @@ export const deliverySchema = z
     webhookId: idField('wh'),
     status: deliveryStatusSchema,
     reason: z
-      .enum(CANCEL_REASONS)
+      .enum([...CANCEL_REASONS, ...EXHAUST_REASONS])
       .nullable()
-      .meta({ description: 'Why the delivery was cancelled; null otherwise' }),
+      .meta({
+        description:
+          'Why the delivery was cancelled, or exhausted before all attempts were made; null otherwise',
+      }),
     attemptCount: z.int(),
     nextAttemptAt: timeField.nullable(),
+    waiting: z.enum(WAITING).nullable().meta({
+      description:
+        'Why it waits without a planned attempt. `hold`: its webhook or app is on hold, or was and it is to be released; null while it does not wait',
+    }),
+    waitingSince: timeField.nullable(),
     attempts: z.array(madeAttemptSchema),
     createdAt: timeField,
     updatedAt: timeField,
@@ -96,16 +109,9 @@ export function describeDelivery(
   source: Delivery,
   sentHeaders: SentHeaders,
 ): z.infer<typeof deliverySchema> {
-  const { id, messageId, webhookId, status, reason, attemptCount, attempts } = source;
   return {
-    id,
-    messageId,
-    webhookId,
-    status,
-    reason,
-    attemptCount,
-    nextAttemptAt: source.nextAttemptAtMs === null ? null : isoTime(source.nextAttemptAtMs),
-    attempts: attempts.map((each) => {
+    ...describeState(source),
+    attempts: source.attempts.map((each) => {
       const { number, outcome, failureReason = null, durationMs, responseHeaders } = each;
       return {
         ...describeAttempt(each, sentHeaders),
@@ -116,6 +122,46 @@ export function describeDelivery(
         responseHeaders,
       };
     }),
+  };
+}
+
+/** A delivery in the list of deliveries (docs/contract.md C12.8). */
+export const listedDeliverySchema = deliverySchema
+  .omit({ attempts: true })
+  .extend({
+    appId: idField('app').nullable().meta({ description: 'Null for a message to one webhook' }),
+    eventType: z.string().nullable(),
+    lastOutcome: z
+      .enum(OUTCOMES)
+      .nullable()
+      .meta({ description: 'How the last attempt ended; null before the first one' }),
+  })
+  .meta({ id: 'ListedDelivery' });
+
+export function describeListedDelivery(
+  source: ShownDelivery,
+): z.infer<typeof listedDeliverySchema> {
+  const { appId, eventType, lastOutcome } = source;
+  return { ...describeState(source), appId, eventType, lastOutcome };
+}
+
+type StateField = Exclude<keyof ShownDelivery, 'appId' | 'eventType' | 'lastOutcome'>;
+
+/** Describes a delivery without its attempts. */
+function describeState(
+  source: Pick<Delivery, StateField>,
+): Omit<z.infer<typeof deliverySchema>, 'attempts'> {
+  const { id, messageId, webhookId, status, reason, attemptCount, nextAttemptAtMs } = source;
+  return {
+    id,
+    messageId,
+    webhookId,
+    status,
+    reason,
+    attemptCount,
+    nextAttemptAt: nextAttemptAtMs === null ? null : isoTime(nextAttemptAtMs),
+    waiting: source.waiting,
+    waitingSince: source.waitingSinceMs === null ? null : isoTime(source.waitingSinceMs),
     createdAt: isoTime(source.createdAtMs),
     updatedAt: isoTime(source.updatedAtMs),
   };
@@ -145,6 +191,16 @@ export const createdMessageSchema = z
     headers: headerFields,
     tags: z.array(z.string()),
     externalId: z.string().nullable(),
+    deliverAt: timeField.nullable(),
+    expiresAt: timeField.nullable(),
+    retentionDays: z.int().nullable().meta({
+      description:
+        'As the client sent it; null for as long as messages of the installation are kept',
+    }),
+    noTargetReason: z.enum(NO_TARGET_REASONS).nullable().meta({
+      description:
+        'Why the message goes to no webhook: its app has none, or none that receives its event type. Null when it goes to some',
+    }),
     createdAt: timeField,
     updatedAt: timeField,
     deliveryAttempt: attemptSchema.nullable().meta({
@@ -157,11 +213,40 @@ export const createdMessageSchema = z
   })
   .meta({ id: 'CreatedMessage' });
 
+/** What became of each message of a batch (docs/contract.md C22). */
+export const createdMessagesSchema = z
+  .object({
+    accepted: z.int().meta({ description: 'Messages that are stored durably now' }),
+    replayed: z.int().meta({ description: 'Repeats, for which nothing was stored' }),
+    failed: z.int(),
+    results: z
+      .array(
+        z
+          .object({
+            index: z.int().meta({ description: 'Place in `messages`, from 0' }),
+            status: z.enum(['accepted', 'replayed', 'failed']),
+            messageId: idField('msg').optional().meta({ description: 'Absent with `failed`' }),
+            deliveries: z
+              .int()
+              .optional()
+              .meta({ description: 'How many webhooks the message goes to. Absent with `failed`' }),
+            code: z
+              .string()
+              .optional()
+              .meta({ description: 'Why it failed. Each cause has one fixed code' }),
+            message: z.string().optional().meta({ description: 'For people. The text may change' }),
+          })
+          .meta({ id: 'MessageResult' }),
+      )
+      .meta({ description: 'One for each message, in the order of the request' }),
+  })
+  .meta({ id: 'CreatedMessages' });
+
 /** The fields of a stored message that a created message does not have, or has with other values. */
 const stored = {
   payload: z.string().nullable().meta({
     description:
-      'Text of the payload, byte for byte as the client sent it; null once it is erased, when its app stores payloads until they are delivered',
+      'Text of the payload, byte for byte as the client sent it; null once it is erased, for a client or because its app stores payloads until they are delivered',
   }),
   appId: idField('app').nullable().meta({ description: 'Null for a message to one webhook' }),
   eventType: z.string().nullable(),
@@ -179,6 +264,36 @@ export const listedMessageSchema = z
   .meta({ id: 'ListedMessage' });
 
 type CreatedMessage = z.infer<typeof createdMessageSchema>;
+type CreatedMessages = z.infer<typeof createdMessagesSchema>;
+type MessageResult = CreatedMessages['results'][number];
+
+/** Describes what became of the messages of a batch. */
+export function describeOutcomes(outcomes: readonly AcceptOutcome[]): CreatedMessages {
+  const counts = { accepted: 0, replayed: 0, failed: 0 };
+  const results = outcomes.map((outcome, index) => {
+    counts[outcome.kind] += 1;
+    return describeOutcome(outcome, index);
+  });
+  return { ...counts, results };
+}
+
+function describeOutcome(outcome: AcceptOutcome, index: number): MessageResult {
+  const { kind: status } = outcome;
+  switch (outcome.kind) {
+    case 'accepted': {
+      const { id: messageId, targets } = outcome.message;
+      return { index, status, messageId, deliveries: targets.length };
+    }
+    case 'replayed': {
+      const { id: messageId, targetCount } = outcome.holder;
+      return { index, status, messageId, deliveries: targetCount };
+    }
+    case 'failed': {
+      const { code, message } = toApiError(outcome.error);
+      return { index, status, code, message };
+    }
+  }
+}
 
 /**
  * Describes an accepted message before any attempt, in several iterations of the event loop when it has many targets:
@@ -197,7 +312,7 @@ export async function describeAccepted(
     payload: source.payload,
     signature,
     headers,
-    ...foundBy(source),
+    ...givenWith(source),
     createdAt,
     updatedAt: createdAt,
     deliveryAttempt: oldestId === undefined ? null : plannedAttempt(source, oldestId, headers),
@@ -205,9 +320,23 @@ export async function describeAccepted(
   };
 }
 
-/** What the client gave to find the message by. */
-function foundBy({ tags = [], externalId }: Message): Pick<CreatedMessage, 'tags' | 'externalId'> {
-  return { tags, externalId: externalId ?? null };
+type GivenFields =
+  'tags' | 'externalId' | 'deliverAt' | 'expiresAt' | 'retentionDays' | 'noTargetReason';
+
+/** What the client gave with the message, and why it goes nowhere. */
+function givenWith(message: Message): Pick<CreatedMessage, GivenFields> {
+  const { tags = [], externalId = null, deliverAtMs, expiresAtMs } = message;
+  const { removeAtMs, createdAtMs } = message;
+  return {
+    tags,
+    externalId,
+    deliverAt: deliverAtMs === undefined ? null : isoTime(deliverAtMs),
+    expiresAt: expiresAtMs === undefined ? null : isoTime(expiresAtMs),
+    retentionDays:
+      removeAtMs === undefined ? null : Math.round((removeAtMs - createdAtMs) / DAY_MS),
+    // A replay may have added a target.
+    noTargetReason: message.targets.length === 0 ? (message.noTargetReason ?? null) : null,
+  };
 }
 
 /** Describing this many deliveries takes a millisecond. */
@@ -278,7 +407,7 @@ export function describeListed(
     status,
     delivered: deliveries.length > 0 && status === 'delivered',
     payload: source.isPayloadErased ? null : payload,
-    ...foundBy(source),
+    ...givenWith(source),
     createdAt: isoTime(createdAtMs),
     updatedAt: isoTime(updatedAtMs),
     deliveries,

@@ -1,14 +1,22 @@
-import { eventType, externalId, messageTag, messageTags } from '@posthorn/domain/field-types.ts';
+import {
+  eventType,
+  externalId,
+  messageTag,
+  messageTags,
+  retentionDays,
+} from '@posthorn/domain/field-types.ts';
 import { traceparentOf } from '@posthorn/domain/request/traceparent.ts';
 import { ImpossibleError } from '@posthorn/domain/required.ts';
 import { z } from 'zod';
+import type { NewMessage } from '../accept/accept-message.ts';
 import type { KeyedRequest } from '../accept/idempotency.ts';
 import type { Address } from '../accept/targets.ts';
 import type { Gateway } from '../gateway.ts';
 import { listDeliveries, readDelivery } from '../history/deliveries.ts';
+import { erasePayload, eraseResponses } from '../history/erase.ts';
 import { listMessages, readMessage } from '../history/messages.ts';
 import { invalidRequest, notFound } from '../api-error.ts';
-import { type ApiRequest, IDEMPOTENCY_KEY, route, type Route } from '../http/route.ts';
+import { type ApiRequest, IDEMPOTENCY_KEY, NO_FIELDS, route, type Route } from '../http/route.ts';
 import type { Caller } from '../keys/rights.ts';
 import {
   createdMessageSchema,
@@ -21,7 +29,7 @@ import {
   listedMessageSchema,
   messageSchema,
 } from './message-responses.ts';
-import { cursor, idText, limit, optionalFields, timeText } from './fields.ts';
+import { cursor, idText, isoTime, limit, optionalFields, timeField, timeText } from './fields.ts';
 
 const listQuery = z.object({
   appId: idText('app').optional(),
@@ -53,6 +61,8 @@ export function messageRoutes(gateway: Gateway): Route[] {
     getRoute(gateway),
     deliveriesRoute(gateway),
     deliveryRoute(gateway),
+    erasePayloadRoute(gateway),
+    eraseResponsesRoute(gateway),
   ];
 }
 
@@ -176,48 +186,137 @@ function deliveryRoute(gateway: Gateway): Route {
   });
 }
 
+const erased = z.literal(true);
+
+const erasing = {
+  method: 'post',
+  versionedOnly,
+  scope: 'messages:write',
+  body: NO_FIELDS,
+  isBodyOptional: true,
+  errors: ['not_found'],
+} as const;
+
+/** See docs/contract.md C7.13 and C7.14. */
+function erasePayloadRoute(gateway: Gateway): Route {
+  return route({
+    ...erasing,
+    operationId: 'erasePayload',
+    path: '/webhook-messages/:messageId/erase-payload',
+    audit: { action: 'message.payload_erased', target: 'message' },
+    tag,
+    summary: 'Erase the payload of a message',
+    description:
+      'Erases the payload and the stored responses of the endpoints, for good. Pending deliveries are cancelled. The message stays in the history with `payload: null`. A repeat changes nothing.',
+    response: {
+      status: 200,
+      message: 'Payload erased',
+      data: z
+        .object({
+          erased,
+          kafkaUntil: timeField.nullable().meta({
+            description: 'Until when records in Kafka have the payload; null when none has it',
+          }),
+        })
+        .meta({ id: 'ErasedPayload' }),
+    },
+    async handle({ caller: { companyId }, params: { messageId = '' }, takeTurn }) {
+      const deps = { ...gateway, takeTurn };
+      const { kafkaUntilMs } = await erasePayload(deps, companyId, messageId);
+      const kafkaUntil = kafkaUntilMs === null ? null : isoTime(kafkaUntilMs);
+      return { data: { erased: true, kafkaUntil } };
+    },
+  });
+}
+
+/** See docs/contract.md C12.9. */
+function eraseResponsesRoute(gateway: Gateway): Route {
+  return route({
+    ...erasing,
+    operationId: 'eraseResponses',
+    path: '/deliveries/:deliveryId/erase-responses',
+    audit: { action: 'delivery.responses_erased', target: 'delivery' },
+    tag: 'Deliveries',
+    summary: 'Erase the responses of a delivery',
+    description:
+      'Erases bodies and headers of the responses that the delivery has so far. Status codes, outcomes and durations stay. Later attempts store theirs again.',
+    response: {
+      status: 200,
+      message: 'Responses erased',
+      data: z.object({ erased }).meta({ id: 'ErasedResponses' }),
+    },
+    async handle({ caller: { companyId }, params: { deliveryId = '' }, takeTurn }) {
+      await eraseResponses({ ...gateway, takeTurn }, companyId, deliveryId);
+      return { data: { erased: true } };
+    },
+  });
+}
+
 /** In JSON Schema: null means the same as a field that is left out. */
 function given(name: string): object {
   return { required: [name], properties: { [name]: { not: { type: 'null' } } } };
 }
 
-const createBody = z
-  .object({
-    ...optionalFields({
-      appId: idText('app'),
-      webhookId: idText('wh'),
-      eventType,
-      tags: messageTags.meta({
-        description: 'Texts by which you find the message in the list of messages',
-      }),
-      externalId: externalId.meta({
-        description: 'Your own id of the message. Several messages may have the same',
-      }),
+/** The fields of a message that is sent. */
+export const messageFields = {
+  ...optionalFields({
+    appId: idText('app'),
+    webhookId: idText('wh'),
+    eventType,
+    tags: messageTags.meta({
+      description: 'Texts by which you find the message in the list of messages',
     }),
-    payload: z.record(z.string(), z.unknown(), 'must be a JSON object').meta({
-      description: 'Delivered byte for byte as it is written here',
-      example: { order: 17, total: '12.50' },
+    externalId: externalId.meta({
+      description: 'Your own id of the message. Several messages may have the same',
     }),
-  })
-  .superRefine(
-    ({ appId, webhookId }, context) => {
-      if ((appId === undefined) !== (webhookId === undefined)) return;
-      const message =
-        appId === undefined
-          ? 'is required, or webhookId'
-          : 'must not be given together with webhookId';
-      context.addIssue({ code: 'custom', path: ['appId'], message });
-    },
-    // Runs even if the payload is wrong: one response reports every problem.
-    { when: () => true },
-  )
-  .meta({
-    id: 'CreateMessage',
-    // Not `oneOf`, of which generators of clients make two classes without the other fields.
-    if: given('appId'),
-    then: { properties: { webhookId: { type: 'null' } } },
-    else: given('webhookId'),
-  });
+    deliverAt: timeText.meta({
+      description:
+        'No attempt begins before it: a second to 30 days in the future, and earlier than `expiresAt`',
+    }),
+    expiresAt: timeText.meta({
+      description:
+        'No attempt begins from then on: deliveries that are pending are cancelled. In the future',
+    }),
+    retentionDays: retentionDays.meta({
+      description:
+        'The message, its deliveries and their attempts are removed so many days after its creation. Not more than the installation keeps others',
+    }),
+  }),
+  payload: z.record(z.string(), z.unknown(), 'must be a JSON object').meta({
+    description: 'Delivered byte for byte as it is written here',
+    example: { order: 17, total: '12.50' },
+  }),
+};
+
+/** Names a schema with these fields, of which a message has exactly one of `appId` and `webhookId`. */
+export function withOneAddress<Shape extends typeof messageFields>(
+  fields: z.ZodObject<Shape>,
+  id: string,
+): z.ZodObject<Shape> {
+  return fields
+    .superRefine(
+      (message, context) => {
+        const { appId, webhookId } = message as { appId?: string; webhookId?: string };
+        if ((appId === undefined) !== (webhookId === undefined)) return;
+        const problem =
+          appId === undefined
+            ? 'is required, or webhookId'
+            : 'must not be given together with webhookId';
+        context.addIssue({ code: 'custom', path: ['appId'], message: problem });
+      },
+      // Runs even if the payload is wrong: one response reports every problem.
+      { when: () => true },
+    )
+    .meta({
+      id,
+      // Not `oneOf`, of which generators of clients make two classes without the other fields.
+      if: given('appId'),
+      then: { properties: { webhookId: { type: 'null' } } },
+      else: given('webhookId'),
+    });
+}
+
+const createBody = withOneAddress(z.object(messageFields), 'CreateMessage');
 
 function createRoute({ acceptIdempotent, hasRoomToAccept, logger }: Gateway): Route {
   return route({
@@ -252,24 +351,30 @@ function createRoute({ acceptIdempotent, hasRoomToAccept, logger }: Gateway): Ro
 type CreateRequest = ApiRequest<z.infer<typeof createBody>, Record<string, never>>;
 
 function keyedRequest(request: CreateRequest): KeyedRequest {
-  const { requestId, body, header, reserve, takeTurn } = request;
-  const { companyId } = request.caller;
-  const { appId, webhookId, eventType: type = null, tags = [], externalId: ownId } = body.value;
+  const { body, header, reserve, takeTurn } = request;
+  const message = newMessageOf(request, body);
+  return { key: header('idempotency-key'), bytes: body.bytes, reserve, takeTurn, message };
+}
+
+/** Returns the message that a body, or an entry of a batch, asks for. */
+export function newMessageOf(
+  { caller, requestId, header }: Pick<CreateRequest, 'caller' | 'requestId' | 'header'>,
+  { value, textOf }: Pick<CreateRequest['body'], 'value' | 'textOf'>,
+): Omit<NewMessage, 'idempotency'> {
+  const { appId, webhookId, eventType: type = null, tags = [], externalId: ownId } = value;
+  const { deliverAt, expiresAt, retentionDays: days } = value;
   return {
-    key: header('idempotency-key'),
-    bytes: body.bytes,
-    reserve,
-    takeTurn,
-    message: {
-      companyId,
-      address: addressOf({ appId, webhookId }, type),
-      eventType: type,
-      payload: present(body.textOf('payload'), 'payload'),
-      requestId,
-      ...(tags.length > 0 && { tags }),
-      externalId: ownId,
-      traceparent: traceparentOf(header('traceparent')),
-    },
+    companyId: caller.companyId,
+    address: addressOf({ appId, webhookId }, type),
+    eventType: type,
+    payload: present(textOf('payload'), 'payload'),
+    requestId,
+    ...(tags.length > 0 && { tags }),
+    externalId: ownId,
+    ...(deliverAt !== undefined && { deliverAtMs: Date.parse(deliverAt) }),
+    ...(expiresAt !== undefined && { expiresAtMs: Date.parse(expiresAt) }),
+    ...(days !== undefined && { retentionDays: days }),
+    traceparent: traceparentOf(header('traceparent')),
   };
 }
 

@@ -67,6 +67,10 @@ const overviewSchema = z
       description:
         'Webhooks whose circuit is open now (`GET /api/v1/circuits`), at most 10,000; null while that is not known',
     }),
+    ingestLag: z.int().nullable().meta({
+      description:
+        'Records in Kafka topics of the company that are not accepted as messages yet; null without a topic, for an app or webhook, and while that is not known',
+    }),
     latencyMs: z
       .object({ p50: milliseconds, p99: milliseconds })
       .meta({ id: 'OverviewLatency', description: 'How long the attempts took; null without any' }),
@@ -80,7 +84,7 @@ const overviewSchema = z
   .meta({ id: 'Overview' });
 
 function describeOverview(overview: Overview): z.infer<typeof overviewSchema> {
-  const { asOfMs, counts, latencyMs, pending, openCircuits, series, worst } = overview;
+  const { asOfMs, counts, latencyMs, pending, openCircuits, ingestLag, series, worst } = overview;
   const delivered = successesIn(counts);
   return {
     asOf: isoTime(asOfMs),
@@ -90,6 +94,7 @@ function describeOverview(overview: Overview): z.infer<typeof overviewSchema> {
     pending: pending.count,
     oldestPendingAt: pending.oldestAtMs === null ? null : isoTime(pending.oldestAtMs),
     openCircuits,
+    ingestLag,
     latencyMs: { p50: latencyMs?.p50 ?? null, p99: latencyMs?.p99 ?? null },
     series: series.map(({ atMs, ...counted }) => ({ at: isoTime(atMs), ...counted })),
     worst: worst.map(describeWorst),

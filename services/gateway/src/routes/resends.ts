@@ -1,3 +1,4 @@
+import { eventType } from '@posthorn/domain/field-types.ts';
 import { OUTCOMES } from '@posthorn/domain/delivery/delivery.ts';
 import type { Resend } from '@posthorn/domain/resend.ts';
 import { z } from 'zod';
@@ -5,6 +6,7 @@ import { notFound } from '../api-error.ts';
 import { readDelivery } from '../history/deliveries.ts';
 import type { Gateway } from '../gateway.ts';
 import { type ApiResponse, type Creation, NO_FIELDS, route, type Route } from '../http/route.ts';
+import { assertAllowed } from '../keys/rights.ts';
 import { type FailedSpan, resendDelivery } from '../resend/start-resend.ts';
 import { deliverySchema, describeDelivery } from './message-responses.ts';
 import {
@@ -14,6 +16,7 @@ import {
   isoTime,
   limit,
   optionalFields,
+  text,
   timeField,
   timeText,
 } from './fields.ts';
@@ -21,6 +24,9 @@ import {
 const resendSchema = z
   .object({
     id: idField('rsnd'),
+    kind: z.enum(['resend', 'replay']).meta({
+      description: '`replay`: sends messages to a webhook that was not among their targets',
+    }),
     appId: idField('app').nullable().meta({
       description:
         'The app whose failed deliveries are resent; null for a resend of one webhook or delivery',
@@ -40,26 +46,40 @@ const resendSchema = z
       description:
         'Number of deliveries to send again, counted up to 100,000 until it is `done`. With an `outcome`, all that failed while it is `running`',
     }),
-    succeeded: z.int(),
-    failed: z.int(),
+    succeeded: z.int().meta({ description: '0 in a replay, whose deliveries are retried' }),
+    failed: z.int().meta({ description: '0 in a replay' }),
+    done: z.int().meta({
+      description: 'Deliveries that were sent; in a replay the messages that the webhook gets',
+    }),
+    skipped: z.int().meta({
+      description: 'Messages of a replay that cannot be sent, because their payload was erased',
+    }),
+    eventTypes: z
+      .array(z.string())
+      .meta({ description: 'Of a replay: only messages of these types; empty for all' }),
     createdAt: timeField,
     updatedAt: timeField,
   })
   .meta({ id: 'Resend' });
 
 function describeResend(resend: Resend): z.infer<typeof resendSchema> {
-  const { id, appId, webhookId, outcome, status, abortAskedAtMs, total, succeeded, failed } =
-    resend;
+  const { id, kind, appId, webhookId, outcome, status, abortAskedAtMs, total } = resend;
+  const { succeeded, failed } = resend;
+  const counts =
+    kind === 'replay'
+      ? { succeeded: 0, failed: 0, done: succeeded, skipped: failed }
+      : { succeeded, failed, done: succeeded + failed, skipped: 0 };
   return {
     id,
+    kind,
     appId,
     webhookId,
     outcome,
     status,
     abortAskedAt: abortAskedAtMs === null ? null : isoTime(abortAskedAtMs),
     total: Math.max(total, succeeded + failed),
-    succeeded,
-    failed,
+    ...counts,
+    eventTypes: resend.eventTypes,
     createdAt: isoTime(resend.createdAtMs),
     updatedAt: isoTime(resend.updatedAtMs),
   };
@@ -180,7 +200,7 @@ function abortRoute({ resends, nowMs }: Gateway): Route {
     path: '/resends/:resendId/abort',
     versionedOnly,
     scope: 'messages:write',
-    portal: 'resend',
+    portal: ['resend', 'controlDeliveries'],
     audit: { action: 'resend.aborted', target: 'resend' },
     tag,
     summary: 'Abort a resend',
@@ -190,8 +210,12 @@ function abortRoute({ resends, nowMs }: Gateway): Route {
     isBodyOptional: true,
     response: { status: 200, message: 'Abort asked', data: resendSchema },
     errors: ['not_found'],
-    async handle({ caller: { companyId }, params: { resendId = '' } }) {
-      if (!(await resends.findShown(companyId, resendId))) throw notFound('resend');
+    async handle({ caller, params: { resendId = '' } }) {
+      const { companyId } = caller;
+      const found = await resends.findShown(companyId, resendId);
+      if (!found) throw notFound('resend');
+      // `controlDeliveries` alone starts replays, and no resends.
+      if (found.kind === 'resend') assertAllowed({ portal: 'resend' }, caller);
       await resends.askToAbort(companyId, resendId, nowMs());
       const asked = await resends.findShown(companyId, resendId);
       if (!asked) throw notFound('resend');
@@ -241,6 +265,38 @@ function refuseUntilBeforeSince({ since, until }: SpanBody, context: z.Refinemen
   if (!(Date.parse(until) < Date.parse(since))) return;
   context.addIssue({ code: 'custom', path: ['until'], message: 'must not be before since' });
 }
+
+const MAX_TYPES = 100;
+
+const chosenTypes = z
+  .array(eventType, 'must be a list of event types')
+  .max(MAX_TYPES, 'must have at most 100 entries')
+  .meta({ description: 'Only messages of these types. Without it, all that the webhook receives' });
+
+const replayBody = z
+  .object({ ...spanFields, ...optionalFields({ eventTypes: chosenTypes }) })
+  .superRefine(refuseUntilBeforeSince, ALWAYS)
+  .meta({ id: 'ReplayMissing' });
+
+const replayQuery = z
+  .object({
+    since: timeText,
+    until: timeText.optional(),
+    eventTypes: text(1, MAX_TYPES * 129)
+      .regex(/^[\w.:/-]+(,[\w.:/-]+)*$/, 'must be event types with commas between them')
+      .refine((list) => chosenTypes.safeParse(list.split(',')).success, 'must be at most 100 types')
+      .optional()
+      .meta({ description: 'Only messages of these types, with commas between them' }),
+  })
+  .superRefine(refuseUntilBeforeSince, ALWAYS);
+
+const replayEstimateSchema = z
+  .object({
+    total: z.int().meta({
+      description: 'Messages that a replay would send now, among the first 100,000 of the time',
+    }),
+  })
+  .meta({ id: 'ReplayEstimate' });
 
 const estimateSchema = z
   .object({
@@ -308,6 +364,54 @@ export function resendFailedRoutes({ startResend, resends }: Gateway): Route[] {
       },
     }),
     ...estimateRoutes(startResend),
+  ];
+}
+
+/** Sends messages to a webhook that was not among their targets (docs/contract.md C25.3). */
+export function replayRoutes({ startResend, resends }: Gateway): Route[] {
+  return [
+    route({
+      operationId: 'startReplay',
+      method: 'post',
+      path: '/webhooks/:webhookId/replay-missing',
+      versionedOnly,
+      scope: 'messages:write',
+      portal: 'controlDeliveries',
+      audit: { action: 'replay.started', target: 'webhook' },
+      tag: 'Webhooks',
+      summary: 'Send a webhook messages that it has missed',
+      description:
+        'Sends the messages of the app that were created from `since` to `until`, that the webhook is not among the targets of and that have an event type which it receives now. They become deliveries of it like all others, with their retries, oldest message first, in the background. A message is added once, however often this is repeated. One replay or resend of a webhook runs at a time; `GET /api/v1/resends/{id}` shows the progress.',
+      body: replayBody,
+      response: { ...response, message: 'Replay started' },
+      errors: ['not_found', 'webhook_disabled', 'resend_running'],
+      creation: { find: findStarted(resends) },
+      async handle({ caller, params: { webhookId = '' }, body: { value }, newId, takeTurn }) {
+        const { eventTypes = [] } = value;
+        const span = { ...spanOf(caller.companyId, value), id: newId('rsnd') };
+        const asked = { ...span, webhookId, eventTypes, takeTurn };
+        return started(await startResend.ofMissing(asked), value);
+      },
+    }),
+    route({
+      operationId: 'estimateReplay',
+      method: 'get',
+      versionedOnly,
+      scope: 'read',
+      portal: 'view',
+      query: replayQuery,
+      errors: ['not_found'],
+      path: '/webhooks/:webhookId/replay-missing/estimate',
+      response: { status: 200, message: 'Messages counted', data: replayEstimateSchema },
+      tag: 'Webhooks',
+      summary: 'Count the messages that a webhook has missed',
+      description: 'Returns how many messages `replay-missing` would send now.',
+      async handle({ caller: { companyId }, params: { webhookId = '' }, query, takeTurn }) {
+        const eventTypes = query.eventTypes?.split(',') ?? [];
+        const asked = { ...spanOf(companyId, query), webhookId, eventTypes, takeTurn };
+        return { data: { total: await startResend.countOfMissing(asked) } };
+      },
+    }),
   ];
 }
 

@@ -13,8 +13,15 @@ import { type Caller, seesSecrets } from '../keys/rights.ts';
 /** A webhook as lists, updates and rotations return it. */
 export const webhookSchema = schemaOf('list').meta({ id: 'Webhook' });
 
-/** `authMethod` and `tls` are returned on create and get only (docs/contract.md C6.5, C6.17). */
-export const webhookWithAuthSchema = schemaOf('single').meta({ id: 'WebhookWithAuth' });
+/** `authMethod`, `tls` and `waiting` are returned on create and get only (docs/contract.md C6.5, C6.17, C24.4). */
+export const webhookWithAuthSchema = schemaOf('single')
+  .extend({
+    waiting: z.int().meta({
+      description:
+        'Deliveries that wait because the webhook or its app is on hold, or are still to be released; counted up to 100,000',
+    }),
+  })
+  .meta({ id: 'WebhookWithAuth' });
 
 function schemaOf(kind: ResponseKind) {
   return z.object({
@@ -31,8 +38,10 @@ type WebhookResponse = Readonly<Record<string, unknown>>;
 
 export const describeWebhook = (source: Webhook): WebhookResponse => describe(source, 'list');
 
-export const describeWebhookWithAuth = (source: Webhook): WebhookResponse =>
-  describe(source, 'single');
+export const describeWebhookWithAuth = (source: Webhook): WebhookResponse => ({
+  ...describe(source, 'single'),
+  waiting: 0,
+});
 
 function describe(source: Webhook, kind: ResponseKind): WebhookResponse {
   return {

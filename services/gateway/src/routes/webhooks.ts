@@ -40,7 +40,9 @@ import {
 } from '../webhooks/webhooks.ts';
 import {
   cursor,
+  describeHold,
   graceSeconds,
+  heldField,
   idField,
   idList,
   idsIn,
@@ -195,7 +197,8 @@ function getRoute(gateway: Gateway): Route {
       if (!found) throw notFound('webhook');
       const hidesSecrets = query.secrets === 'false';
       const describe = shownTo(caller, describeWebhookWithAuth, !hidesSecrets);
-      return { data: describe(found), hidesSecrets };
+      const waiting = await gateway.holds.countWaiting(found);
+      return { data: { ...describe(found), waiting }, hidesSecrets };
     },
   });
 }
@@ -251,6 +254,7 @@ async function update(
     // A hundred upserts at once, with the same fields, must not wait for each other's writes.
     return check && changes && changesNothing(webhook, changes) ? null : changes;
   });
+  if (before.disabled !== after.disabled) await gateway.holds.onDisabledOrEnabled(after);
   const changed = { before: auditedFields(before), after: auditedFields(after) };
   return { data: shownTo(caller, describeWebhook)(after), changed };
 }
@@ -346,8 +350,11 @@ const foundWebhookSchema = z
     name: z.string(),
     eventTypes: z.array(z.string()).meta({ description: 'Empty for all' }),
     disabled: z.boolean(),
+    held: heldField,
     appId: idField('app').nullable().meta({ description: 'Null for a global webhook' }),
     appName: z.string().nullable(),
+    projectId: idField('proj').nullable().meta({ description: 'Of a global webhook' }),
+    environmentId: z.string().nullable().meta({ description: 'Of a global webhook' }),
     createdAt: timeField,
   })
   .meta({ id: 'FoundWebhook' });
@@ -385,6 +392,7 @@ export function findWebhooksRoute({ db }: Gateway): Route {
       const found = await findWebhooks(db, companyId, wanted, takeTurn);
       const data = found.webhooks.map((each) => ({
         ...each,
+        held: describeHold(each.held),
         createdAt: isoTime(each.createdAt),
       }));
       return { data, nextCursor: found.nextCursor };

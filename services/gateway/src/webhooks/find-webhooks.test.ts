@@ -31,7 +31,10 @@ describe('the list of webhooks', () => {
       companyId: 'comp_a',
       appId: 'app_1',
       disabled: false,
+      cancelBeforeMs: null,
       eventTypes: [],
+      held: null,
+      maxAttempts: null,
       problem,
     };
     const { ids, logged } = await list([openedWebhook(1), bad, openedWebhook(2)]);

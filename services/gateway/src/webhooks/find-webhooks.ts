@@ -1,3 +1,4 @@
+import type { Hold } from '@posthorn/domain/waiting.ts';
 import type { Webhook } from '@posthorn/domain/webhook.ts';
 import { documentsOf } from '@posthorn/platform/mongo/company-documents.ts';
 import type { WebhookDocument } from '@posthorn/platform/mongo/documents.ts';
@@ -31,6 +32,11 @@ interface ListedWebhook {
   name: string;
   eventTypes: string[];
   disabled: boolean;
+  held: Hold | null;
+  /** Of a global webhook; null for one of an app. */
+  projectId: string | null;
+  /** Of a global webhook; null for one of an app. */
+  environmentId: string | null;
   appId: string | null;
   /** The app's id while the app is being deleted; null for a global webhook. */
   appName: string | null;
@@ -54,14 +60,17 @@ const OUTLINE = {
   name: 1,
   eventTypes: 1,
   disabled: 1,
+  held: 1,
   appId: 1,
+  projectId: 1,
+  environmentId: 1,
   createdAt: 1,
 } as const;
 
-type Outline = Pick<WebhookDocument, '_id' | Exclude<keyof typeof OUTLINE, 'uid'>> & {
-  /** Absent in documents of earlier versions. */
-  uid?: string | null;
-};
+/** Both are absent in documents of earlier versions. */
+type Later = 'uid' | 'held';
+type Outline = Pick<WebhookDocument, '_id' | Exclude<keyof typeof OUTLINE, Later>> &
+  Partial<Pick<WebhookDocument, Later>>;
 
 /** Finds webhooks of any app. Searches 1,000 webhooks at most. */
 export async function findWebhooks(
@@ -128,9 +137,17 @@ async function toPage(
   const apps = documentsOf(db, 'apps', companyId).find({ _id: { $in: ids } });
   const named = await apps.project<{ _id: string; name: string }>({ name: 1 }).toArray();
   const names = new Map(named.map(({ _id, name }) => [_id, name]));
-  const webhooks = kept.map(({ _id: id, uid = null, ...shown }) => {
-    const { appId } = shown;
-    return { id, uid, ...shown, appName: appId === null ? null : (names.get(appId) ?? appId) };
+  const webhooks = kept.map(({ _id: id, uid = null, held = null, ...shown }) => {
+    const { appId, projectId, environmentId } = shown;
+    return {
+      id,
+      uid,
+      ...shown,
+      held,
+      projectId: appId === null ? projectId : null,
+      environmentId: appId === null ? environmentId : null,
+      appName: appId === null ? null : (names.get(appId) ?? appId),
+    };
   });
   return { webhooks, nextCursor };
 }

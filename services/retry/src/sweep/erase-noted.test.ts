@@ -9,12 +9,14 @@ import { createEraseNoted } from './erase-noted.ts';
 let leases: MemoryLeases;
 /** How many messages each of the next checks finds. */
 let found: number[];
+/** The same of the messages that clients have erased. */
+let requested: number[];
 let nowMs: number;
 let restedMs: number[];
 
 beforeEach(() => {
   leases = createMemoryLeases();
-  [found, nowMs, restedMs] = [[], 0, []];
+  [found, requested, nowMs, restedMs] = [[], [], 0, []];
 });
 
 const open = (pause?: () => Promise<void>) =>
@@ -27,6 +29,7 @@ const open = (pause?: () => Promise<void>) =>
         return Promise.resolve(found.shift() ?? 0);
       },
     },
+    requested: { eraseDue: () => Promise.resolve(requested.shift() ?? 0) },
     monotonicMs: () => nowMs,
     pause: (ms) => {
       restedMs.push(ms);
@@ -40,6 +43,15 @@ test('checks what is noted until nothing is left, and rests as long as it worked
   await open().tick();
   expect([found, restedMs]).toEqual([[7], [30, 30, 30]]);
   expect(leases.holders.size).toBe(0);
+});
+
+test('goes on while there is a message that a client has erased', async () => {
+  [found, requested] = [
+    [0, 0, 7],
+    [20, 0, 20],
+  ];
+  await open().tick();
+  expect([found, requested]).toEqual([[7], [20]]);
 });
 
 test('checks nothing while another process has the lease, and stops when it has lost it', async () => {

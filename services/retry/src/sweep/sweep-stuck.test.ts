@@ -22,7 +22,12 @@ describe('sweep stuck', () => {
   const NOW_MS = 1_800_000_000_000;
   const DAY_MS = 86_400_000;
 
-  const NO_BACKLOG: WebhookState = { disabled: false, hasRateLimit: false, deferredAtMs: null };
+  const NO_BACKLOG: WebhookState = {
+    disabled: false,
+    cancelBeforeMs: null,
+    hasRateLimit: false,
+    deferredAtMs: null,
+  };
 
   let memory: MemorySweep;
   let monotonicMs: () => number;
@@ -34,7 +39,6 @@ describe('sweep stuck', () => {
   let events: string[] = [];
   let onPublish: () => Promise<void>;
   let registry: Registry;
-  let suspended: Map<string, number>;
 
   beforeEach(() => {
     memory = createMemorySweep(NOW_MS);
@@ -42,7 +46,6 @@ describe('sweep stuck', () => {
     events = [];
     onPublish = () => Promise.resolve();
     registry = new Registry();
-    suspended = new Map();
     monotonicMs = () => 0;
     pauses = [];
   });
@@ -72,7 +75,6 @@ describe('sweep stuck', () => {
         },
       },
       checks,
-      companies: { listSuspended: () => Promise.resolve(suspended) },
       webhooks: {
         statesOf: (ids) =>
           Promise.resolve(new Map(ids.map((id) => [id, { ...NO_BACKLOG, ...backlog }]))),
@@ -226,11 +228,14 @@ describe('sweep stuck', () => {
       },
     );
 
-    test('publishes nothing of a suspended company', async () => {
-      const { companyId } = memory.add({ nextAttemptAtMs: NOW_MS - DAY_MS - 1 });
-      suspended.set(companyId, 1);
+    test('publishes and marks nothing that waits for the end of a hold', async () => {
+      memory.add({ nextAttemptAtMs: NOW_MS - DAY_MS - 1 });
+      const [id = '', delivery] = [...memory.deliveries][0] ?? [];
+      const waitingSinceMs = NOW_MS - DAY_MS;
+      const since = { waitingSinceMs, updatedAtMs: waitingSinceMs };
+      if (delivery) memory.deliveries.set(id, { ...delivery, waiting: 'hold', ...since });
       await createTestSweep().tick();
-      expect(events).toEqual(['mark 1', END]);
+      expect(events).toEqual([END]);
       expect(await counted('overdue_retry')).toBe(0);
     });
 
@@ -343,6 +348,13 @@ describe('sweep stuck', () => {
       expect(memory.deliveries.size).toBe(0);
     });
 
+    test('does not record deliveries that may have been removed at the end of their message', async () => {
+      Object.assign(memory.add(), { removeAtMs: NOW_MS + 3_600_000 });
+      Object.assign(memory.add(), { removeAtMs: NOW_MS + 3_600_001 });
+      await createTestSweep().tick();
+      expect(await counted('lost_message')).toBe(1);
+    });
+
     test('marks nothing that Kafka did not acknowledge, and publishes it the next time', async () => {
       memory.add({ nextAttemptAtMs: 1 });
       const { tick } = createTestSweep();
@@ -427,6 +439,8 @@ describe('stuck rules', () => {
     attemptCount: 2,
     attempts: [attempt],
     nextAttemptAtMs: 7_000,
+    waiting: null,
+    waitingSinceMs: null,
     updatedAtMs: 5_020,
   };
 
@@ -455,6 +469,13 @@ describe('stuck rules', () => {
       const { topic, value } = remedyRecord(TOPICS, stuck, remedy, NOW_MS);
       expect(topic).toBe('due');
       expect(decodeRetryDue(value)).toMatchObject({ attemptNumber: 1, trigger: 'retry' });
+    });
+
+    test('keeps why the last failure ended the delivery early', () => {
+      const ended = { ...attempt, ending: 'gone' as const };
+      const remedy = { kind: 'failure', cause: 'unended_schedule', attempt: ended } as const;
+      const { value } = remedyRecord(TOPICS, stuck, remedy, NOW_MS);
+      expect(decodeDeliveryFailed(value)).toMatchObject({ attemptNumber: 2, ending: 'gone' });
     });
 
     test('tells of the last failure when nobody ended the schedule', () => {

@@ -15,7 +15,6 @@ import {
 } from '@posthorn/domain/records/records.ts';
 import { createLoop, type Loop, stopSoon } from '@posthorn/platform/async/loop.ts';
 import type { OutgoingRecord, RecordLog } from '@posthorn/platform/kafka/record-log.ts';
-import type { CompanyLife } from '@posthorn/platform/mongo/companies/companies.ts';
 import { ifLeaseIsFree, type LeaseStore } from '@posthorn/platform/mongo/leases.ts';
 import type { DeliveryStore } from '@posthorn/platform/mongo/messages/deliveries.ts';
 import type { StuckDeliveries } from '@posthorn/platform/mongo/messages/delivery-queries.ts';
@@ -38,7 +37,6 @@ interface SweepStuckDeps {
   stuck: StuckDeliveries;
   deliveries: Pick<DeliveryStore, 'insertAll'>;
   webhooks: Pick<WebhookStates, 'statesOf'>;
-  companies: Pick<CompanyLife, 'listSuspended'>;
   records: Pick<RecordLog, 'publish'>;
   metrics: StuckMetrics;
   monotonicMs: () => number;
@@ -218,7 +216,10 @@ class Sweep {
     const { checks, deliveries, logger, metrics } = this.#deps;
     // Read after the look-up, so that a retention that was shortened before it is known here.
     const keptFromMs = this.#nowMs - (await checks.retentionMs()) + EXPIRY_MARGIN_MS;
-    const lost = missing.filter(({ createdAtMs }) => createdAtMs > keptFromMs);
+    // Deliveries go by themselves at the end of their own, and their message may be there a while longer.
+    const isKept = ({ removeAtMs = Infinity }: SettledDelivery): boolean =>
+      removeAtMs > this.#nowMs + EXPIRY_MARGIN_MS;
+    const lost = missing.filter((each) => each.createdAtMs > keptFromMs && isKept(each));
     if (lost.length === 0) return;
     await deliveries.insertAll(lost);
     // The pending ones are counted when they are moved on.
@@ -244,13 +245,10 @@ class Sweep {
 
   /** Publishes what moves these deliveries on, then marks them as swept. */
   async #moveOn(page: readonly StuckDelivery[]): Promise<void> {
-    const { topics, records, stuck, webhooks, companies, logger, metrics } = this.#deps;
+    const { topics, records, stuck, webhooks, logger, metrics } = this.#deps;
     const nowMs = this.#nowMs;
     const states = await webhooks.statesOf([...new Set(page.map(({ webhookId }) => webhookId))]);
-    const suspended = await companies.listSuspended();
     const moved = page
-      // Their records wait in deferrals: each sweep would add a copy that circulates beside them.
-      .filter(({ companyId }) => !suspended.has(companyId))
       .filter(
         ({ webhookId, createdAtMs }) =>
           !this.#hasBacklog(states.get(webhookId)) || nowMs - createdAtMs > BACKLOGGED_AFTER_MS,
@@ -308,14 +306,14 @@ export function remedyRecord(
         topic: retryDue,
         key: delivery.webhookId,
         // With the trigger of a retry even when it is the first: new messages go before lost ones.
-        value: encodeRetryDue({ ...ref, attemptNumber, dueAtMs }),
+        value: encodeRetryDue({ ...ref, attemptNumber, dueAtMs, isStored: true }),
         headers: { [TURN_AT_HEADER]: String(nowMs) },
       };
     }
     case 'failure': {
       const { attempt } = remedy;
-      const { number: attemptNumber, outcome, statusCode } = attempt;
-      const ended = { attemptNumber, endedAtMs: endedAtMs(attempt), outcome, statusCode };
+      const { number: attemptNumber, outcome, statusCode, ending } = attempt;
+      const ended = { attemptNumber, endedAtMs: endedAtMs(attempt), outcome, statusCode, ending };
       return {
         topic: deliveryFailed,
         key: delivery.webhookId,

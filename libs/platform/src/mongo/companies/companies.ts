@@ -4,8 +4,10 @@ import type { IdPrefix } from '@posthorn/domain/ids.ts';
 import type { mongo } from 'mongoose';
 import { hash, randomBytes } from 'node:crypto';
 import { crc32 } from 'node:zlib';
+import { systemClockMs } from '../../service/clock-and-ids.ts';
 import { collection } from '../collections.ts';
 import type { ApiKeyDocument, CompanyDocument } from '../documents.ts';
+import { createHoldNotes } from '../webhooks/holds.ts';
 
 /**
  * Companies and API keys, for the operator and for authentication: the only queries of the API that
@@ -157,8 +159,14 @@ export interface CompanyLife {
 /** A time is set once: whoever repeats a change does not begin again. */
 const onceNow = (field: string) => ({ $ifNull: [`$${field}`, '$$NOW'] });
 
-export function createCompanyLife(db: mongo.Db): CompanyLife {
+export function createCompanyLife(db: mongo.Db, nowMs = systemClockMs): CompanyLife {
   const companies = collection(db, 'companies');
+  const notes = createHoldNotes(db);
+  /** Gateways release the deliveries that wait when the suspension has ended. */
+  const touch = (id: string): Promise<void> => {
+    const atMs = nowMs();
+    return notes.touch({ id, companyId: id, kind: 'company' }, { atMs, dueAtMs: atMs });
+  };
   const marked = { suspendedAt: { $exists: true } };
   return {
     async statusOf(_id) {
@@ -166,11 +174,15 @@ export function createCompanyLife(db: mongo.Db): CompanyLife {
       return found && companyStatusOf(found);
     },
     async suspend(_id) {
+      await touch(_id);
       await companies.updateOne({ _id }, [{ $set: { suspendedAt: onceNow('suspendedAt') } }]);
     },
     async resume(_id) {
       const filter = { _id, removalAt: { $exists: false } };
+      await touch(_id);
       await companies.updateOne(filter, { $unset: { suspendedAt: '' } });
+      // A gateway may have found it suspended in between.
+      await touch(_id);
     },
     async beginRemoval(_id) {
       const marks = { suspendedAt: onceNow('suspendedAt'), removalAt: onceNow('removalAt') };

@@ -37,8 +37,9 @@ const TYPES: Record<OwnedName, string | null> = {
   portalSettings: 'portalSettings',
   // Messages have their keys.
   idempotencyKeys: null,
-  // What is left to do of a deletion.
+  // What is left to do of a deletion, and of a hold.
   removals: null,
+  holdNotes: null,
   // Nobody can sign in with what is stored of them.
   links: null,
 };

@@ -12,6 +12,7 @@ import {
 import { type Database, type Days, isDayKind } from '../days/days.ts';
 import { readUpTo, writeByDays } from '../days/read-days.ts';
 import type { IdempotencyKeyDocument, MessageDocument, RemovalDocument } from '../documents.ts';
+import { cancelUpdate } from '../messages/deliveries.ts';
 import { keysOf } from '../messages/idempotency-keys.ts';
 import { removeStats } from '../messages/stats-documents.ts';
 
@@ -112,17 +113,11 @@ async function cancelPending(
       .project<{ _id: string }>({ _id: 1 })
       .toArray(),
   );
-  const cancelled = {
-    status: 'cancelled' as const,
-    reason: WEBHOOK_REMOVED,
-    nextAttemptAt: null,
-    updatedAt: new Date(atMs),
-  };
   const idOf = ({ _id }: { _id: string }): string => _id;
   await writeByDays(deliveries, found, idOf, (documents, ofDay) =>
     documentsIn<'deliveries'>(documents, companyId).updateMany(
       { _id: { $in: ofDay.map(idOf) }, status: 'pending' },
-      { $set: cancelled },
+      cancelUpdate(WEBHOOK_REMOVED, atMs),
     ),
   );
   return found.length;
@@ -203,12 +198,14 @@ async function removeSomeMessages(
   companyId: string,
   limit: number,
 ): Promise<number> {
-  const found = messages.find({}, { limit, projection: { targets: 1 } }).sort({ _id: 1 });
+  const found = messages
+    .find({}, { limit, projection: { targets: 1, addedTargets: 1 } })
+    .sort({ _id: 1 });
   const ids: string[] = [];
   const deliveryIds: string[] = [];
-  for await (const { _id, targets } of found.batchSize(BATCH)) {
+  for await (const { _id, targets, addedTargets = [] } of found.batchSize(BATCH)) {
     ids.push(_id);
-    deliveryIds.push(...deliveryIdsOf(_id, targets));
+    deliveryIds.push(...deliveryIdsOf(_id, [...targets, ...addedTargets]));
     if (deliveryIds.length >= limit) break;
   }
   for (let from = 0; from < deliveryIds.length; from += limit) {

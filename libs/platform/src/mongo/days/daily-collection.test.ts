@@ -76,7 +76,17 @@ describe('the days of a span', () => {
 describe('a document', () => {
   test('is kept until its retention is over, although its day is dropped later', () => {
     const { isKept } = openDays(kept(2));
-    expect([NOON - 2 * DAY_MS - 1, NOON - 2 * DAY_MS].map(idAt).map(isKept)).toEqual([false, true]);
+    expect([NOON - 2 * DAY_MS - 1, NOON - 2 * DAY_MS].map(idAt).map((id) => isKept(id))).toEqual([
+      false,
+      true,
+    ]);
+  });
+
+  test('is kept until its own end when that is earlier', () => {
+    const { isKept } = openDays(kept(2));
+    const ends = [NOON, NOON + 1].map((ms) => new Date(ms));
+    expect(ends.map((end) => isKept(idAt(NOON - 1), end))).toEqual([false, true]);
+    expect(isKept(idAt(NOON - 3 * DAY_MS), new Date(NOON + 1))).toBe(false);
   });
 
   test('is left out of a span when it has expired', () => {

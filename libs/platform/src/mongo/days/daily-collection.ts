@@ -34,10 +34,12 @@ export interface DailyCollection<Document extends mongo.Document> {
   group: <Item>(items: readonly Item[], idOf: (item: Item) => string) => DayGroup<Document, Item>[];
   /** The collections that may have documents of these ids and are not to be dropped, the oldest first. */
   within: (span: IdSpan) => mongo.Collection<Document>[];
-  /** False for a document that has expired and is dropped with its day later. */
-  isKept: (id: string) => boolean;
-  /** Returns the span of ids of this kind without those that have expired. */
-  kept: (span: IdSpan, prefix: 'msg' | 'dlv') => KeptSpan;
+  /** False for a document that has expired: it is dropped with its day, or removed soon after its `removeAt`. */
+  isKept: (id: string, removeAt?: Date) => boolean;
+  /** The same as a filter, for a query whose page would be too short without it. */
+  notRemoved: () => { removeAt: { $not: { $lte: Date } } };
+  /** Returns the span of ids of this kind without those that have expired, or will within `forMs` milliseconds. */
+  kept: (span: IdSpan, prefix: 'msg' | 'dlv', forMs?: number) => KeptSpan;
 }
 
 interface DailyCollectionDeps {
@@ -73,9 +75,11 @@ export function createDailyCollection<Document extends mongo.Document>({
       const count = Math.max(0, dayNumberOf(newestMs) - first + 1);
       return Array.from({ length: count }, (_, n) => collectionOf(first + n));
     },
-    isKept: (id) => timeMsOf(id) >= keptMs(),
-    kept({ fromId = '', beforeId }, prefix) {
-      const firstKept = firstIdAt(prefix, keptMs());
+    isKept: (id, removeAt) =>
+      timeMsOf(id) >= keptMs() && !(removeAt && removeAt.getTime() <= nowMs()),
+    notRemoved: () => ({ removeAt: { $not: { $lte: new Date(nowMs()) } } }),
+    kept({ fromId = '', beforeId }, prefix, forMs = 0) {
+      const firstKept = firstIdAt(prefix, keptMs() + forMs);
       return { fromId: fromId > firstKept ? fromId : firstKept, beforeId };
     },
   };

@@ -60,9 +60,25 @@ export function createDayCollections(db: mongo.Db): DayCollections {
   };
 }
 
+type DayIndex = Omit<IndexSpec, 'collection'>;
+
+/** With the status, so that waiting deliveries are counted without reading them. */
+export const WAITING_KEY = { waiting: 1, companyId: 1, webhookId: 1, _id: 1, status: 1 } as const;
+
+/** Removes documents with `retentionDays` at their end. Nothing else is in the index. */
+const REMOVAL: DayIndex = {
+  key: { removeAt: 1 },
+  options: { expireAfterSeconds: 0, sparse: true },
+};
+
 const NOT_DELIVERED = { status: { $in: ['pending', 'exhausted', 'cancelled'] } };
 
-type DayIndex = Omit<IndexSpec, 'collection'>;
+/** Pending deliveries by why they wait and by time; without `waiting` those that are not to wait. */
+export const DUE_KEY = { waiting: 1, nextAttemptAt: 1, updatedAt: 1 } as const;
+
+/** The deliveries that wait for the time of their message. */
+export const TIMED = { status: 'pending', waiting: 'time' } as const;
+export const TIMED_OF_COMPANY_KEY = { companyId: 1, nextAttemptAt: 1 } as const;
 
 /** The indexes in the collection of each day. Claims of idempotency keys are found by their ids. */
 export const DAY_INDEXES: Record<DayKind, readonly DayIndex[]> = {
@@ -71,6 +87,11 @@ export const DAY_INDEXES: Record<DayKind, readonly DayIndex[]> = {
     { key: { companyId: 1, _id: 1 } },
     { key: { appId: 1, _id: 1 } },
     { key: { targets: 1, _id: 1 } },
+    // The same of those that a webhook got by a replay; other messages are not in the index.
+    {
+      key: { addedTargets: 1, _id: 1 },
+      options: { partialFilterExpression: { addedTargets: { $exists: true } } },
+    },
     // The same by what the client gave to find them by; messages without it are not in the index.
     {
       key: { companyId: 1, tags: 1, _id: 1 },
@@ -88,6 +109,7 @@ export const DAY_INDEXES: Record<DayKind, readonly DayIndex[]> = {
         partialFilterExpression: { 'idempotency.key': { $exists: true } },
       },
     },
+    REMOVAL,
   ],
   deliveries: [
     // Failed and pending deliveries by webhook: resends, cancelling, health. Delivered ones, nearly all, are not in the
@@ -96,16 +118,29 @@ export const DAY_INDEXES: Record<DayKind, readonly DayIndex[]> = {
       key: { companyId: 1, webhookId: 1, status: 1, _id: 1 },
       options: { partialFilterExpression: NOT_DELIVERED },
     },
-    // The same by message: the list of messages that failed.
+    // The same by message: the lists of deliveries by status, and of messages that failed. `_id` orders the deliveries of
+    // one message, of which there may be 10,000. Days of the version before have this index without it too, until they
+    // expire.
     {
-      key: { companyId: 1, status: 1, messageId: 1 },
+      key: { companyId: 1, status: 1, messageId: 1, _id: 1 },
       options: { partialFilterExpression: NOT_DELIVERED },
     },
-    // Overdue deliveries, for the sweep. A delivery that succeeds at once is never in the index.
+    // Overdue deliveries, for the sweep, which reads none of those that wait, and deliveries before the time of their
+    // message, the next one first. A delivery that succeeds at once is never in the index.
+    { key: DUE_KEY, options: { partialFilterExpression: { status: 'pending' } } },
+    // The sweep of the version before; the next release drops it.
     {
       key: { nextAttemptAt: 1, updatedAt: 1 },
       options: { partialFilterExpression: { status: 'pending' } },
     },
+    // Deliveries that wait while their webhook is on hold, by webhook and in order; all others are not in the index.
+    {
+      key: WAITING_KEY,
+      options: { partialFilterExpression: { status: 'pending', waiting: { $exists: true } } },
+    },
+    // Deliveries before the time of their message, by company: when many are due, each company gets its share.
+    { key: TIMED_OF_COMPANY_KEY, options: { partialFilterExpression: TIMED } },
+    REMOVAL,
   ],
   idempotencyKeys: [],
 };

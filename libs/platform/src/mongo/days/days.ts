@@ -10,6 +10,10 @@ export interface Days {
   messages: DailyCollection<MessageDocument>;
   deliveries: DailyCollection<DeliveryDocument>;
   idempotencyKeys: KeyDays;
+  /** How long documents are kept, in milliseconds. */
+  retentionMs: () => number;
+  /** Returns true where new days are spread over shards: nothing but its claim refuses a second message with one key. */
+  areSpread: () => boolean;
 }
 
 /** Claims of idempotency keys, by the day in which they were made: a number, by the database's clock. */
@@ -48,7 +52,7 @@ export function dayDatabaseName(database: string, name: DayKind): string {
 }
 
 interface DaysDeps {
-  layout: () => Omit<StoredLayout, 'isSharded'>;
+  layout: () => Omit<StoredLayout, 'isSharded'> & Partial<Pick<StoredLayout, 'isSharded'>>;
   nowMs: () => number;
   /** How long MongoDB may work on a read; as long as it takes when it is left out. */
   maxReadMs?: number;
@@ -68,6 +72,8 @@ export function withDays(all: mongo.Db, { layout, nowMs, maxReadMs }: DaysDeps):
       messages: createDailyCollection<MessageDocument>(daily('messages')),
       deliveries: createDailyCollection<DeliveryDocument>(daily('deliveries')),
       idempotencyKeys: keyDaysIn(bounded(all), daily('idempotencyKeys')),
+      retentionMs: () => layout().retentionMs,
+      areSpread: () => layout().isSharded === true,
     },
   });
 }

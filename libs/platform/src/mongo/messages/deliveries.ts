@@ -1,18 +1,23 @@
-import type {
-  Attempt,
-  Cancellation,
-  Delivery,
-  DeliveryState,
-  RecordedDelivery,
+import {
+  type Attempt,
+  type CancelReason,
+  type Cancellation,
+  type Delivery,
+  type DeliveryState,
+  type ExhaustReason,
+  type RecordedDelivery,
+  withoutResponse,
 } from '@posthorn/domain/delivery/delivery.ts';
 import type { SettledDelivery } from '@posthorn/domain/delivery/settlement.ts';
+import { isStillWaiting, type Waiting } from '@posthorn/domain/waiting.ts';
 import { notStoredOf } from '@posthorn/domain/message.ts';
-import { requiredAt } from '@posthorn/domain/required.ts';
+import { ImpossibleError, requiredAt } from '@posthorn/domain/required.ts';
 import mongoose, { type mongo } from 'mongoose';
 import { DUPLICATE_KEY } from '../connect.ts';
 import type { Database, Days } from '../days/days.ts';
 import { readByIds, writeByDays } from '../days/read-days.ts';
 import type { AttemptDocument, DeliveryDocument } from '../documents.ts';
+import { lifetimeDates, lifetimeIn } from './messages.ts';
 
 /** Records deliveries. A write changes a delivery only from the state that it names, so repeating it is harmless. */
 export interface DeliveryStore {
@@ -28,12 +33,25 @@ export interface DeliveryStore {
   /** Replaces the last failure of a pending delivery by the attempt of the same number, which succeeded. */
   replaceFailures: (deliveries: readonly SettledDelivery[]) => Promise<void>;
   cancelPending: (cancellations: readonly Cancellation[]) => Promise<void>;
-  /** Exhausts a pending delivery that has this many attempts. Returns true when this call did. */
-  exhaust: (id: string, attemptCount: number, atMs: number) => Promise<boolean>;
+  /** Makes those pending deliveries wait whose attempt of that number (`wait`) is the next one. Returns how many. */
+  setWaiting: (deliveries: readonly SettledDelivery[]) => Promise<{ matched: number }>;
+  /** Exhausts the delivery if it is pending and has this many attempts. Returns true when this call did. */
+  exhaust: (exhausted: Exhaustion) => Promise<boolean>;
   /** By id, what a majority has stored. Deliveries that are not stored are missing. */
   statesOf: (ids: readonly string[]) => Promise<Map<string, DeliveryState>>;
   /** By id, what a majority has stored. Deliveries that are not stored are missing. */
   recordedOf: (ids: readonly string[]) => Promise<Map<string, RecordedDelivery>>;
+}
+
+/** The end of a delivery after its last attempt. */
+export interface Exhaustion {
+  /** The delivery's id. */
+  id: string;
+  attemptCount: number;
+  /** Null when all of its attempts were made. */
+  reason: ExhaustReason | null;
+  /** Milliseconds since 1970. */
+  atMs: number;
 }
 
 /**
@@ -62,12 +80,16 @@ export function createDeliveryStore({
     async cancelPending(batch) {
       await update(deliveries, batch, cancellationOf);
     },
-    async exhaust(_id, attemptCount, atMs) {
+    async setWaiting(batch) {
+      return { matched: await update(deliveries, batch, waitOf) };
+    },
+    async exhaust({ id: _id, attemptCount, reason, atMs }) {
+      const updatedAt = new Date(atMs);
       const { matchedCount } = await deliveries
         .of(_id)
         .updateOne(
           { _id, status: 'pending', attemptCount },
-          { $set: { status: 'exhausted', nextAttemptAt: null, updatedAt: new Date(atMs) } },
+          { $set: { status: 'exhausted', reason, nextAttemptAt: null, updatedAt } },
         );
       return matchedCount === 1;
     },
@@ -142,12 +164,22 @@ function cancellationOf({
   reason,
   atMs,
 }: Cancellation): mongo.AnyBulkWriteOperation<DeliveryDocument> {
-  const updatedAt = new Date(atMs);
   return {
     updateOne: {
       filter: { _id, status: 'pending' },
-      update: { $set: { status: 'cancelled', reason, nextAttemptAt: null, updatedAt } },
+      update: cancelUpdate(reason, atMs),
     },
+  };
+}
+
+/** The update of a pending delivery that is cancelled. */
+export function cancelUpdate(
+  reason: CancelReason,
+  atMs: number,
+): mongo.UpdateFilter<DeliveryDocument> {
+  return {
+    $set: { status: 'cancelled', reason, nextAttemptAt: null, updatedAt: new Date(atMs) },
+    $unset: NOT_WAITING,
   };
 }
 
@@ -160,7 +192,23 @@ function appendOf(settled: SettledDelivery): mongo.AnyBulkWriteOperation<Deliver
       update: {
         $push: { attempts: { $each: attempts } },
         $set: { status, reason, attemptCount, nextAttemptAt, updatedAt },
+        $unset: NOT_WAITING,
       },
+    },
+  };
+}
+
+/** For the `$unset` of what moves a delivery on: only one without an attempt under way waits. */
+export const NOT_WAITING = { waiting: '', waitingSince: '' } as const;
+
+function waitOf(settled: SettledDelivery): mongo.AnyBulkWriteOperation<DeliveryDocument> {
+  const { _id, attemptCount, nextAttemptAt, updatedAt, waiting, waitingSince } =
+    toDocument(settled);
+  if (!waiting || !waitingSince) throw new ImpossibleError(`delivery ${_id} does not wait`);
+  return {
+    updateOne: {
+      filter: { _id, status: 'pending', attemptCount },
+      update: { $set: { nextAttemptAt, updatedAt, waiting, waitingSince } },
     },
   };
 }
@@ -205,16 +253,31 @@ function duplicateIds(error: unknown, batch: readonly SettledDelivery[]): Set<st
 /** Translates between deliveries and their documents, in which times are dates. */
 
 function toDocument(settled: SettledDelivery): DeliveryDocument {
-  const { id, attempt, createdAtMs, updatedAtMs, nextAttemptAtMs, ...rest } = settled;
-  return {
+  const {
+    id,
+    attempt,
+    wait,
+    createdAtMs,
+    updatedAtMs,
+    nextAttemptAtMs,
+    expiresAtMs,
+    removeAtMs,
+    ...rest
+  } = settled;
+  const updatedAt = new Date(updatedAtMs);
+  const document: DeliveryDocument = {
     _id: id,
     ...rest,
+    ...lifetimeDates(expiresAtMs, removeAtMs),
     attemptCount: attempt?.number ?? 0,
     attempts: attempt ? [toAttemptDocument(attempt)] : [],
     nextAttemptAt: nextAttemptAtMs === null ? null : new Date(nextAttemptAtMs),
     createdAt: new Date(createdAtMs),
-    updatedAt: new Date(updatedAtMs),
+    updatedAt,
   };
+  if (!wait) return document;
+  const { waiting, attemptNumber } = wait;
+  return { ...document, attemptCount: attemptNumber - 1, waiting, waitingSince: updatedAt };
 }
 
 export function toAttemptDocument({ startedAtMs, ...rest }: Attempt): AttemptDocument {
@@ -222,7 +285,8 @@ export function toAttemptDocument({ startedAtMs, ...rest }: Attempt): AttemptDoc
 }
 
 export function toDelivery(document: DeliveryDocument): Delivery {
-  const { _id, attempts, nextAttemptAt, createdAt, updatedAt } = document;
+  const { _id, createdAt, updatedAt, omitsResponses } = document;
+  const attempts = document.attempts.map(toAttempt);
   const { messageId, webhookId, companyId, appId, status, reason, attemptCount } = document;
   return {
     id: _id,
@@ -233,12 +297,37 @@ export function toDelivery(document: DeliveryDocument): Delivery {
     status,
     reason,
     attemptCount,
-    attempts: attempts.map(toAttempt),
-    nextAttemptAtMs: nextAttemptAt?.getTime() ?? null,
+    // An attempt that was under way while the responses were erased may still have its own.
+    attempts: omitsResponses ? attempts.map(withoutResponse) : attempts,
+    ...planOf(document),
     createdAtMs: createdAt.getTime(),
     updatedAtMs: updatedAt.getTime(),
     ...notStoredOf(document),
+    ...lifetimeIn(document.expiresAt, document.removeAt),
   };
+}
+
+type PlanDocument = Pick<
+  DeliveryDocument,
+  'status' | 'nextAttemptAt' | 'waiting' | 'waitingSince' | 'updatedAt'
+>;
+
+/** When the next attempt is planned, or why the delivery waits without one. */
+export function planOf(
+  document: PlanDocument,
+): Pick<Delivery, 'nextAttemptAtMs' | 'waiting' | 'waitingSinceMs'> {
+  const waiting = waitingOf(document);
+  return {
+    nextAttemptAtMs: waiting === 'hold' ? null : (document.nextAttemptAt?.getTime() ?? null),
+    waiting,
+    waitingSinceMs: waiting === null ? null : (document.waitingSince?.getTime() ?? null),
+  };
+}
+
+function waitingOf({ status, waiting, waitingSince, updatedAt }: PlanDocument): Waiting | null {
+  if (status !== 'pending' || !waiting || !waitingSince) return null;
+  const times = { waitingSinceMs: waitingSince.getTime(), updatedAtMs: updatedAt.getTime() };
+  return isStillWaiting(times) ? waiting : null;
 }
 
 function toAttempt({ startedAt, ...attempt }: AttemptDocument): Attempt {

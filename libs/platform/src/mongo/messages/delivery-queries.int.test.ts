@@ -1,6 +1,8 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import type { DeliveryStatus } from '@posthorn/domain/delivery/delivery.ts';
+import type { Profiled } from '../../../../../test/support/stores/profiled-queries.ts';
 import {
+  openFreshDatabase,
   openScratchDatabase,
   type ScratchDatabase,
 } from '../../../../../test/support/stores/scratch-database.ts';
@@ -8,6 +10,7 @@ import { collection } from '../collections.ts';
 import type { DeliveryDocument } from '../documents.ts';
 import {
   createDeliveryQueries,
+  createStuckDeliveries,
   type DeliveryQueries,
   type FailureFilter,
 } from './delivery-queries.ts';
@@ -96,7 +99,14 @@ describe('the queries of the API about deliveries', () => {
 
   it('return outlines of recorded deliveries', async () => {
     expect(await queries.outlinesOf('comp_a', ['dlv_5', 'dlv_none', 'dlv_9'])).toEqual([
-      { id: 'dlv_5', webhookId: 'wh_2', status: 'delivered', attemptCount: 2, updatedAtMs: 7 },
+      {
+        id: 'dlv_5',
+        webhookId: 'wh_2',
+        status: 'delivered',
+        attemptCount: 2,
+        createdAtMs: 1,
+        updatedAtMs: 7,
+      },
     ]);
     expect(await queries.outlinesOf('comp_a', [])).toEqual([]);
   });
@@ -145,18 +155,35 @@ describe('the queries for stuck deliveries', () => {
   let database: ScratchDatabase;
 
   beforeAll(async () => {
-    database = await openScratchDatabase();
+    database = await openFreshDatabase();
   });
 
   afterAll(() => database.drop());
 
-  it.each([
-    ['overdue', { nextAttemptAt: { $lt: new Date(5) } }, { nextAttemptAt: 1 } as const],
-    ['unended', { nextAttemptAt: null, updatedAt: { $lt: new Date(5) } }, {}],
-  ])('are served by an index of pending ones only: %s', async (_what, which, sort) => {
-    const found = collection(database.db, 'deliveries').find({ status: 'pending', ...which });
-    const plan = JSON.stringify(await found.sort(sort).limit(1).explain('queryPlanner'));
-    expect(plan).toContain('"indexName":"nextAttemptAt_1_updatedAt_1"');
-    expect(plan).not.toMatch(/"COLLSCAN"|"SORT"/);
+  const OVERDUE = { nextAttemptAt: new Date(1) };
+
+  it('read no deliveries that wait, however many there are', async () => {
+    const deliveries = collection(database.db, 'deliveries');
+    const due = (id: number, fields: Partial<DeliveryDocument>) =>
+      delivery(`dlv_${id}`, `msg_${id}`, 'pending', { ...OVERDUE, ...fields });
+    const hold = { waiting: 'hold', waitingSince: new Date(7) } as const;
+    await deliveries.insertMany([
+      ...Array.from({ length: 500 }, (_, n) => due(n, hold)),
+      due(500, { nextAttemptAt: new Date(2) }),
+      // The version before has made an attempt, and left the mark.
+      due(501, { ...hold, nextAttemptAt: null, updatedAt: new Date(8) }),
+    ]);
+    const { findOverdue, findUnended } = createStuckDeliveries(database.db);
+    await database.db.command({ profile: 2 });
+    expect(await findOverdue(9, 10)).toMatchObject([{ id: 'dlv_500' }]);
+    expect(await findUnended(9, 10)).toMatchObject([{ id: 'dlv_501', waiting: null }]);
+    await database.db.command({ profile: 0 });
+    const profile = database.db.collection<Profiled>('system.profile');
+    const reads = await profile.find({ 'command.find': 'deliveries' }).toArray();
+    const isIndexed = ({ planSummary, hasSortStage }: Profiled): boolean =>
+      planSummary?.startsWith('IXSCAN') === true && !hasSortStage;
+    expect(reads.map((read) => [read.docsExamined, isIndexed(read)])).toEqual(
+      Array.from({ length: 3 }, () => [1, true]),
+    );
   });
 });

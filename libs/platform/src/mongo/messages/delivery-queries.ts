@@ -1,11 +1,13 @@
-import type { Delivery, DeliveryStatus } from '@posthorn/domain/delivery/delivery.ts';
+import type { Delivery, DeliveryStatus, Outcome } from '@posthorn/domain/delivery/delivery.ts';
+import { type Waiting, WAITING } from '@posthorn/domain/waiting.ts';
+import { firstIdAt } from '@posthorn/domain/ids.ts';
 import type { StuckDelivery } from '@posthorn/domain/delivery/stuck-delivery.ts';
 import type { mongo } from 'mongoose';
 import { type CompanyDocuments, documentsIn } from '../company-documents.ts';
 import type { Database, Days } from '../days/days.ts';
 import { countUpTo, readAll, readByIds, readUpTo, writeByDays } from '../days/read-days.ts';
 import type { AttemptDocument, DeliveryDocument } from '../documents.ts';
-import { toDelivery } from './deliveries.ts';
+import { planOf, toDelivery } from './deliveries.ts';
 
 /** A delivery as lists show it, without its attempts. */
 export interface DeliveryOutline {
@@ -13,7 +15,38 @@ export interface DeliveryOutline {
   webhookId: string;
   status: DeliveryStatus;
   attemptCount: number;
+  createdAtMs: number;
   updatedAtMs: number;
+}
+
+/** A delivery as the list of deliveries shows it. Times are in milliseconds since 1970. */
+export interface ListedDelivery extends DeliveryOutline {
+  messageId: string;
+  appId: string | null;
+  reason: Delivery['reason'];
+  nextAttemptAtMs: number | null;
+  waiting: Waiting | null;
+  waitingSinceMs: number | null;
+  /** The outcome of the last attempt; null without one. */
+  lastOutcome: Outcome | null;
+}
+
+/** Where a page of the list of deliveries begins: behind this delivery. */
+export interface DeliveryPosition {
+  messageId: string;
+  deliveryId: string;
+}
+
+/** The statuses that the indexes of deliveries contain. Nearly all deliveries are delivered, and in none of them. */
+export type UndeliveredStatus = Exclude<DeliveryStatus, 'delivered'>;
+
+export interface UndeliveredFilter {
+  status: UndeliveredStatus;
+  webhookId?: string | undefined;
+  /** Bounds of the time in their ids, in milliseconds since 1970: `fromMs` is inclusive, `beforeMs` is exclusive. */
+  fromMs?: number | undefined;
+  beforeMs?: number | undefined;
+  after?: DeliveryPosition | undefined;
 }
 
 export interface FailureFilter {
@@ -38,6 +71,14 @@ export interface DeliveryQueries {
   outlinesOf: (companyId: string, ids: readonly string[]) => Promise<DeliveryOutline[]>;
   /** Of each delivery that is recorded. */
   figuresOf: (companyId: string, ids: readonly string[]) => Promise<DeliveryFigures[]>;
+  /** Of each delivery that is recorded. */
+  listedOf: (companyId: string, ids: readonly string[]) => Promise<ListedDelivery[]>;
+  /** Recorded deliveries of one status: those of the newest message first, the greatest id first among them. */
+  listUndelivered: (
+    companyId: string,
+    filter: UndeliveredFilter,
+    limit: number,
+  ) => Promise<ListedDelivery[]>;
   /** The message ids of failed deliveries, newest first; an id comes once for each of its failures. */
   messagesOfFailed: (companyId: string, filter: FailureFilter, limit: number) => Promise<string[]>;
   /** How many deliveries of the webhook are pending, without `exceptIds`; counts up to `limit`. */
@@ -51,10 +92,10 @@ export interface DeliveryQueries {
 
 type OutlineDocument = Pick<
   DeliveryDocument,
-  '_id' | 'webhookId' | 'status' | 'attemptCount' | 'updatedAt'
+  '_id' | 'webhookId' | 'status' | 'attemptCount' | 'createdAt' | 'updatedAt'
 >;
 
-const OUTLINE = { webhookId: 1, status: 1, attemptCount: 1, updatedAt: 1 } as const;
+const OUTLINE = { webhookId: 1, status: 1, attemptCount: 1, createdAt: 1, updatedAt: 1 } as const;
 
 const FIGURES = {
   _id: 0,
@@ -76,14 +117,20 @@ export function createDeliveryQueries({
     ids: readonly string[],
     find: (own: CompanyDocuments<'deliveries'>, wanted: Wanted) => Promise<Found[]>,
   ): Promise<Found[]> =>
-    readByIds(deliveries, ids.filter(deliveries.isKept), (documents, ofDay) =>
-      find(documentsIn<'deliveries'>(documents, companyId), { _id: { $in: ofDay } }),
+    readByIds(
+      deliveries,
+      ids.filter((id) => deliveries.isKept(id)),
+      (documents, ofDay) =>
+        find(documentsIn<'deliveries'>(documents, companyId), { _id: { $in: ofDay } }),
     );
   return {
     findMany: (companyId, ids) =>
-      read(companyId, ids, async (own, wanted) =>
-        (await own.find(wanted).toArray()).map(toDelivery),
-      ),
+      read(companyId, ids, async (own, wanted) => {
+        const found = await own.find(wanted).toArray();
+        return found
+          .filter(({ _id, removeAt }) => deliveries.isKept(_id, removeAt))
+          .map(toDelivery);
+      }),
     async outlinesOf(companyId, ids) {
       const found: DeliveryOutline[] = [];
       for (let from = 0; from < ids.length; from += MAX_IDS) {
@@ -99,17 +146,27 @@ export function createDeliveryQueries({
       read(companyId, ids, (own, wanted) =>
         own.find(wanted).project<DeliveryFigures>(FIGURES).toArray(),
       ),
-    async messagesOfFailed(companyId, filter, limit) {
-      const span = deliveries.kept(filter, 'msg');
-      const newestFirst = deliveries.within(span).reverse();
-      const page = await readUpTo(newestFirst, limit, (documents, left) => {
-        const own = documentsIn<'deliveries'>(documents, companyId);
-        const found = own.find(failedFilter({ ...filter, ...span })).sort({ messageId: -1 });
-        return found.limit(left).project<{ messageId: string }>({ messageId: 1 }).toArray();
-      });
-      return page.map(({ messageId }) => messageId);
-    },
+    messagesOfFailed: messagesOfFailedIn(deliveries),
+    listedOf: (companyId, ids) =>
+      read(companyId, ids, async (own, wanted) =>
+        shownOf(deliveries, await own.find(wanted).project<ListedDocument>(LISTED).toArray()),
+      ),
+    listUndelivered: (companyId, filter, limit) =>
+      listUndelivered(deliveries, companyId, filter, limit),
     countPending: countPendingIn(deliveries),
+  };
+}
+
+function messagesOfFailedIn(deliveries: Days['deliveries']): DeliveryQueries['messagesOfFailed'] {
+  return async (companyId, filter, limit) => {
+    const span = deliveries.kept(filter, 'msg');
+    const newestFirst = deliveries.within(span).reverse();
+    const page = await readUpTo(newestFirst, limit, (documents, left) => {
+      const own = documentsIn<'deliveries'>(documents, companyId);
+      const found = own.find(failedFilter({ ...filter, ...span })).sort({ messageId: -1 });
+      return found.limit(left).project<{ messageId: string }>({ messageId: 1 }).toArray();
+    });
+    return page.map(({ messageId }) => messageId);
   };
 }
 
@@ -125,6 +182,99 @@ function countPendingIn(deliveries: Days['deliveries']): DeliveryQueries['countP
   };
 }
 
+type ListedDocument = Omit<DeliveryDocument, 'attempts'> & { lastOutcome?: Outcome };
+
+const LISTED = {
+  messageId: 1,
+  webhookId: 1,
+  appId: 1,
+  status: 1,
+  reason: 1,
+  attemptCount: 1,
+  nextAttemptAt: 1,
+  waiting: 1,
+  waitingSince: 1,
+  createdAt: 1,
+  updatedAt: 1,
+  removeAt: 1,
+  lastOutcome: { $last: '$attempts.outcome' },
+} as const;
+
+/** Without those that are to be removed soon. */
+function shownOf(
+  deliveries: Days['deliveries'],
+  found: readonly ListedDocument[],
+): ListedDelivery[] {
+  return found.filter(({ _id, removeAt }) => deliveries.isKept(_id, removeAt)).map(toListed);
+}
+
+function toListed(document: ListedDocument): ListedDelivery {
+  const { messageId, appId, reason, lastOutcome } = document;
+  return {
+    ...toOutline(document),
+    messageId,
+    appId,
+    reason,
+    ...planOf(document),
+    lastOutcome: lastOutcome ?? null,
+  };
+}
+
+/** Each read goes along one index, in its order. */
+async function listUndelivered(
+  deliveries: Days['deliveries'],
+  companyId: string,
+  { after, fromMs, beforeMs, webhookId, status }: UndeliveredFilter,
+  limit: number,
+): Promise<ListedDelivery[]> {
+  const rangeOf = (prefix: 'msg' | 'dlv', before?: string): IdRange => {
+    const first = fromMs === undefined ? undefined : firstIdAt(prefix, fromMs);
+    const end = beforeMs === undefined ? undefined : firstIdAt(prefix, beforeMs);
+    const beforeId = before !== undefined && (end === undefined || before < end) ? before : end;
+    return deliveries.kept({ fromId: first, beforeId }, prefix);
+  };
+  const list = async (filter: ListFilter, sort: mongo.Sort, ids: IdRange, most: number) => {
+    const page = await readUpTo(deliveries.within(ids).reverse(), most, (documents, left) => {
+      const own = documentsIn<'deliveries'>(documents, companyId);
+      // A page that is short ends the list.
+      const found = own.find({ status, ...filter, ...deliveries.notRemoved() }).sort(sort);
+      return found.limit(left).project<ListedDocument>(LISTED).toArray();
+    });
+    return page.map(toListed);
+  };
+  if (webhookId !== undefined) {
+    // A webhook has one delivery of a message, so the order of one millisecond is another than below, and complete too.
+    const ids = rangeOf('dlv', after?.deliveryId);
+    return list({ webhookId, _id: boundsOf(ids) }, { _id: -1 }, ids, limit);
+  }
+  const newestFirst = { messageId: -1, _id: -1 } as const;
+  const older = rangeOf('msg', after?.messageId);
+  if (!after) return list({ messageId: boundsOf(older) }, newestFirst, older, limit);
+  // The last message of the page before may have 10,000 deliveries that follow.
+  const { messageId, deliveryId } = after;
+  const ofSame = { messageId, _id: { $lt: deliveryId } };
+  const same = await list(ofSame, newestFirst, { fromId: messageId, beforeId: messageId }, limit);
+  const left = limit - same.length;
+  return [...same, ...(await list({ messageId: boundsOf(older) }, newestFirst, older, left))];
+}
+
+type IdRange = ReturnType<Days['deliveries']['kept']>;
+
+interface IdBounds {
+  $gte: string;
+  $lt?: string;
+}
+
+interface ListFilter {
+  webhookId?: string;
+  messageId?: string | IdBounds;
+  _id?: IdBounds | { $lt: string };
+}
+
+function boundsOf({ fromId, beforeId }: IdRange): IdBounds {
+  return { $gte: fromId, ...(beforeId !== undefined && { $lt: beforeId }) };
+}
+
 interface Wanted {
   _id: { $in: string[] };
 }
@@ -134,11 +284,17 @@ function failedFilter({ status, fromId, beforeId }: FailureFilter) {
   return { status, ...(Object.keys(range).length > 0 && { messageId: range }) };
 }
 
-function toOutline({ _id, webhookId, status, attemptCount, updatedAt }: OutlineDocument) {
-  return { id: _id, webhookId, status, attemptCount, updatedAtMs: updatedAt.getTime() };
+function toOutline(document: OutlineDocument): DeliveryOutline {
+  const { _id: id, webhookId, status, attemptCount, createdAt, updatedAt } = document;
+  const times = { createdAtMs: createdAt.getTime(), updatedAtMs: updatedAt.getTime() };
+  return { id, webhookId, status, attemptCount, ...times };
 }
 
-/** Finds stuck deliveries for the sweep. Times are in milliseconds since 1970. */
+/**
+ * Finds stuck deliveries for the sweep, none that wait: these have no record by intent, and their release finds them
+ * (waiting-deliveries.ts). It also removes the mark of one that the version before has moved on, so that the next sweep
+ * finds it. Times are in milliseconds since 1970.
+ */
 export interface StuckDeliveries {
   /** Pending deliveries whose next attempt was due before `beforeMs`, the longest overdue first. */
   findOverdue: (beforeMs: number, limit: number) => Promise<StuckDelivery[]>;
@@ -150,6 +306,11 @@ export interface StuckDeliveries {
    */
   markSwept: (deliveries: readonly StuckDelivery[], atMs: number) => Promise<void>;
 }
+
+/** A million that wait cost nothing: the index is by `waiting` first (DUE_KEY). */
+const NOT_WAITING = { waiting: { $exists: false } } as const;
+/** What waits has a next attempt, so the mark of one without is one that the version before has left. */
+const WAITING_OR_NOT = { $or: [NOT_WAITING, { waiting: { $in: [...WAITING] } }] };
 
 export function createStuckDeliveries({
   days: { deliveries },
@@ -164,7 +325,7 @@ export function createStuckDeliveries({
   return {
     async findOverdue(beforeMs, limit) {
       const { filter, days } = pending();
-      const overdue = { ...filter, nextAttemptAt: { $lt: new Date(beforeMs) } };
+      const overdue = { ...filter, ...NOT_WAITING, nextAttemptAt: { $lt: new Date(beforeMs) } };
       // Every day may have as many, and only the longest overdue of all are read whole.
       const due = await readAll(days, (documents) => {
         const longestFirst = documents.find(overdue).sort({ nextAttemptAt: 1 }).limit(limit);
@@ -182,7 +343,8 @@ export function createStuckDeliveries({
     },
     async findUnended(beforeMs, limit) {
       const { filter, days } = pending();
-      const unended = { ...filter, nextAttemptAt: null, updatedAt: { $lt: new Date(beforeMs) } };
+      const before = { $lt: new Date(beforeMs) };
+      const unended = { ...filter, ...WAITING_OR_NOT, nextAttemptAt: null, updatedAt: before };
       const found = await readUpTo(days, limit, (documents, left) =>
         documents.find(unended).project<DeliveryDocument>(newest).limit(left).toArray(),
       );
@@ -210,11 +372,8 @@ function markOf(
   { id: _id, attemptCount, nextAttemptAtMs }: StuckDelivery,
   at: Date,
 ): mongo.AnyBulkWriteOperation<DeliveryDocument> {
-  const nextAttemptAt = nextAttemptAtMs === null ? null : at;
-  return {
-    updateOne: {
-      filter: { _id, status: 'pending', attemptCount },
-      update: { $set: { nextAttemptAt, updatedAt: at } },
-    },
-  };
+  const stuck = { _id, status: 'pending', attemptCount } as const;
+  const [filter, nextAttemptAt] =
+    nextAttemptAtMs === null ? [stuck, null] : [{ ...stuck, ...NOT_WAITING }, at];
+  return { updateOne: { filter, update: { $set: { nextAttemptAt, updatedAt: at } } } };
 }

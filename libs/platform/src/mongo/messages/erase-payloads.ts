@@ -56,14 +56,9 @@ export function createPayloadErasure(
     async eraseOrNote(recorded) {
       const ids = await deliveredOf(deliveries, recorded);
       if (ids.length === 0) return [];
-      if ((await erase(messages, ids, { targets: { $size: 1 } })) === ids.length) return [];
-      const left = await readByIds(messages, ids, (documents, ofDay) =>
-        documents
-          .find({ _id: { $in: ofDay }, ...UNERASED, 'targets.1': { $exists: true } })
-          .project<{ _id: string }>({ _id: 1 })
-          .toArray(),
-      );
-      const noted = left.map(({ _id }) => _id);
+      const toOne = { targets: { $size: 1 }, ...NONE_ADDED };
+      if ((await erase(messages, ids, toOne)) === ids.length) return [];
+      const noted = await withMore(messages, ids);
       await note(noted);
       return noted;
     },
@@ -76,10 +71,9 @@ export function createPayloadErasure(
         return { note, verdict: judge(note, slices.get(note._id), delivered) };
       });
       const complete = judged.filter(({ verdict }) => verdict.what === 'erase');
-      await erase(
+      await eraseComplete(
         messages,
-        complete.map(({ note }) => note._id),
-        {},
+        complete.flatMap(({ note }) => slices.get(note._id) ?? []),
       );
       await notes.bulkWrite(
         judged.map(({ note, verdict }) => updateOf(note, verdict)),
@@ -132,6 +126,36 @@ async function erase(
   return results.reduce((sum, { modifiedCount }) => sum + modifiedCount, 0);
 }
 
+/** The ids of the messages that have more than one target. */
+async function withMore(messages: Days['messages'], ids: readonly string[]): Promise<string[]> {
+  const isWide = { $or: [{ 'targets.1': { $exists: true } }, { addedTargets: { $exists: true } }] };
+  const found = await readByIds(messages, ids, (documents, ofDay) =>
+    documents
+      .find({ _id: { $in: ofDay }, ...UNERASED, ...isWide })
+      .project<{ _id: string }>({ _id: 1 })
+      .toArray(),
+  );
+  return found.map(({ _id }) => _id);
+}
+
+const NONE_ADDED = { addedTargets: { $exists: false } } as const;
+
+/** A replay may add a target after these were looked up: its payload is not erased then. */
+async function eraseComplete(
+  messages: Days['messages'],
+  complete: readonly Slice[],
+): Promise<void> {
+  const idOf = ({ messageId }: Slice): string => messageId;
+  const [plain, replayed] = [
+    complete.filter(({ addedTargets }) => !addedTargets),
+    complete.filter(({ addedTargets }) => addedTargets),
+  ];
+  await erase(messages, plain.map(idOf), NONE_ADDED);
+  for (const { messageId, addedTargets = [] } of replayed) {
+    await erase(messages, [messageId], { addedTargets });
+  }
+}
+
 type NoteWrite = mongo.AnyBulkWriteOperation<ErasureDocument>;
 
 /** The clock is that of the database, because another process compares it. */
@@ -162,6 +186,8 @@ interface Slice {
   webhookIds: readonly string[];
   /** No other targets follow. */
   isLast: boolean;
+  /** Those of the whole message, as they were read. */
+  addedTargets?: string[];
 }
 
 /** By message id. Messages that are not stored are missing, and those whose payload is erased. */
@@ -174,18 +200,20 @@ async function readSlices(
   for (const [checked, some] of Map.groupBy(due, (note) => note.checked)) {
     const ids = some.map(({ _id }) => _id);
     // One more shows whether others follow. The server sends nothing else of messages that may have 600 KB.
-    const targets = { $slice: ['$targets', checked, SLICE + 1] };
+    const all = { $concatArrays: ['$targets', { $ifNull: ['$addedTargets', []] }] };
+    const targets = { $slice: [all, checked, SLICE + 1] };
     const found = await readByIds(messages, ids, (documents, ofDay) =>
       documents
-        .aggregate<Pick<MessageDocument, '_id' | 'targets'>>([
+        .aggregate<Pick<MessageDocument, '_id' | 'targets' | 'addedTargets'>>([
           { $match: { _id: { $in: ofDay }, ...UNERASED } },
-          { $project: { targets } },
+          { $project: { targets, addedTargets: 1 } },
         ])
         .toArray(),
     );
-    for (const { _id, targets: ids } of found) {
+    for (const { _id, targets: ids, addedTargets } of found) {
       const isLast = ids.length <= SLICE;
-      slices.set(_id, { messageId: _id, webhookIds: ids.slice(0, SLICE), isLast });
+      const added = addedTargets && { addedTargets };
+      slices.set(_id, { messageId: _id, webhookIds: ids.slice(0, SLICE), isLast, ...added });
     }
   }
   return slices;

@@ -1,15 +1,16 @@
 import { DAY_MS, dayNumberOf, firstIdAt, timeMsOf } from '@posthorn/domain/ids.ts';
 import type { Message } from '@posthorn/domain/message.ts';
+import { required } from '@posthorn/domain/required.ts';
 import mongoose, { type mongo } from 'mongoose';
 import { documentsIn } from '../company-documents.ts';
 import { asStoreError, DUPLICATE_KEY } from '../connect.ts';
 import type { Database, Days } from '../days/days.ts';
-import { readAll, readUpTo } from '../days/read-days.ts';
+import { readAll, readByIds, writeByDays } from '../days/read-days.ts';
 import { databaseClockMs } from '../days/watch-clock.ts';
 import type { IdempotencyKeyDocument, MessageDocument } from '../documents.ts';
 
 /** Which message has claimed an idempotency key, and how long ago. The message may not be stored. */
-type KeyClaim = Pick<IdempotencyKeyDocument, 'messageId'> & { ageMs: number };
+type KeyClaim = Pick<IdempotencyKeyDocument, 'messageId' | 'ingestedFrom'> & { ageMs: number };
 
 /** How long a key counts, from its claim for the message that has it (docs/contract.md, C8.1). */
 export const KEPT_MS = DAY_MS;
@@ -109,7 +110,11 @@ const keyIdOf = (companyId: string, key: string): string => `${companyId}/${key}
 /** All keys of a company, as a range of ids that needs no index of its own: `0` follows `/`. */
 export const keysOf = (companyId: string) => ({ $gt: `${companyId}/`, $lt: `${companyId}0` });
 
-const CLAIM = { messageId: 1, ageMs: { $subtract: ['$$NOW', '$createdAt'] } } as const;
+const CLAIM = {
+  messageId: 1,
+  ingestedFrom: 1,
+  ageMs: { $subtract: ['$$NOW', '$createdAt'] },
+} as const;
 /** A rollback must not take back what is decided by these reads. */
 const DECIDED = { readConcern: { level: 'majority' } } as const;
 /** MongoDB refuses a claim out of its span with it: no id of a message is a date. */
@@ -161,14 +166,17 @@ function claimOf(
   message: Message,
   { fromMs, beforeMs }: ClaimSpan,
 ): mongo.AnyBulkWriteOperation<IdempotencyKeyDocument> {
-  const { id: messageId, companyId } = message;
+  const { id: messageId, companyId, idempotency } = message;
+  const place = idempotency?.ingestedFrom;
   const isWithin = {
     $and: [{ $gte: ['$$NOW', new Date(fromMs)] }, { $lt: ['$$NOW', new Date(beforeMs)] }],
   };
   // An upsert cannot filter by the database's clock.
   const createdAt = { $cond: [isWithin, '$$NOW', { $toDate: '$messageId' }] };
   const filter = { _id: idOfKey(message), messageId };
-  return { updateOne: { filter, update: [{ $set: { companyId, createdAt } }], upsert: true } };
+  const ingested = place !== undefined && { ingestedFrom: { $literal: place } };
+  const fields = { companyId, createdAt, ...ingested };
+  return { updateOne: { filter, update: [{ $set: fields }], upsert: true } };
 }
 
 /** Null when a claim was out of its span. Rethrows the error unless the server has answered for every key. */
@@ -206,6 +214,25 @@ const NONE: Awaited<ReturnType<ClaimKeys>> = new Map();
  * 25 s; the rest is for a new primary whose clock differs.
  */
 export const CLAIM_LASTS_MS = 120_000;
+/** A message that is made now is stored within this time, but while MongoDB does not answer. */
+const STORED_WITHIN_MS = 60_000;
+
+/**
+ * Returns true when the key of a record may be released from a claim whose message is not stored, for a new message of
+ * the same record. The former message may still be stored: in a collection of one day the unique index refuses the
+ * second of the two. Across midnight, and where the collection is spread over shards, nothing does, so the claim has to
+ * be over there.
+ */
+export function mayTakeOver(
+  { claimedFor, ageMs }: Pick<ClaimedKey, 'claimedFor' | 'ageMs'>,
+  { nowMs, areDaysSpread }: { nowMs: number; areDaysSpread: boolean },
+): boolean {
+  if (ageMs >= CLAIM_LASTS_MS) return true;
+  if (areDaysSpread) return false;
+  const day = dayNumberOf(timeMsOf(claimedFor));
+  return dayNumberOf(nowMs) === day && dayNumberOf(nowMs + STORED_WITHIN_MS) === day;
+}
+
 /** Later than that, this process was suspended meanwhile, and the claim may be over. */
 const CLAIM_WITHIN_MS = 30_000;
 
@@ -234,8 +261,10 @@ export interface KeyHolder {
   id: string;
   /** How long ago the key was claimed for it or, when it was claimed for another message, how long ago it was made. */
   ageMs: number;
-  /** SHA-256 of the body of its request, hex. */
+  /** SHA-256 of the body of its request, or of its item of a batch, hex. */
   bodyHash: string;
+  /** How many webhooks the message goes to. */
+  targetCount: number;
   /** The size of its document. */
   storedBytes: number;
   /** The message that the key was claimed for. */
@@ -248,21 +277,28 @@ export interface ClaimedKey {
   claimedFor: string;
   /** How long ago that was. */
   ageMs: number;
+  /** The place of the record whose message claimed it; absent for a request of the API. */
+  ingestedFrom?: string | undefined;
+}
+
+/** A key and who was found to have it. */
+export interface HeldKey {
+  key: string;
+  found: KeyHolder | ClaimedKey;
 }
 
 /** Which messages have the idempotency keys of a company. Ages are by the database's clock. */
 export interface KeyHolders {
-  /** Finds which majority-committed message has this idempotency key, without reading the message. */
-  findKeyHolder: (
+  /**
+   * Finds which majority-committed messages have these idempotency keys, without reading the messages. A key that nobody
+   * has is missing in the result. The number of reads does not grow with the number of keys.
+   */
+  findKeyHolders: (
     companyId: string,
-    idempotencyKey: string,
-  ) => Promise<KeyHolder | ClaimedKey | null>;
-  /** Makes the key free for another message, unless that has been done since it was found. */
-  releaseKey: (
-    companyId: string,
-    idempotencyKey: string,
-    found: KeyHolder | ClaimedKey,
-  ) => Promise<void>;
+    keys: readonly string[],
+  ) => Promise<Map<string, KeyHolder | ClaimedKey>>;
+  /** Makes the keys free for other messages, unless that has been done since they were found. */
+  releaseKeys: (companyId: string, held: readonly HeldKey[]) => Promise<void>;
 }
 
 /**
@@ -280,72 +316,153 @@ export function createKeyHolders(db: Database): KeyHolders {
   };
 
   return {
-    async findKeyHolder(companyId, key) {
-      const byId = { _id: keyIdOf(companyId, key) };
-      const options = { ...DECIDED, projection: CLAIM };
-      const claims = await readAll(await places(), (documents) =>
-        documents.findOne<KeyClaim>(byId, options),
-      );
-      let newest: KeyHolder | ClaimedKey | null = null;
-      for (const claim of claims) {
-        if (!claim) continue;
-        const found = await readHolder(messages, { companyId, key }, claim);
-        if (found.kind === 'holder' && found.ageMs < KEPT_MS) return found;
-        newest ??= found;
-      }
-      return newest;
+    async findKeyHolders(companyId, keys) {
+      if (keys.length === 0) return new Map();
+      const keyOfId = new Map(keys.map((key) => [keyIdOf(companyId, key), key]));
+      const byId = { _id: { $in: [...keyOfId.keys()] } };
+      const claims = (
+        await readAll(await places(), (documents) =>
+          documents.find(byId, DECIDED).project<KeyClaim & { _id: string }>(CLAIM).toArray(),
+        )
+      )
+        .flat()
+        .map((claim) => ({ ...claim, key: required(keyOfId, claim._id, 'key of the claim') }));
+      return firstValidOf(claims, await readHolders(messages, companyId, claims));
     },
-    async releaseKey(companyId, key, found) {
-      if (found.kind === 'holder') {
-        const { id: _id } = found;
-        const own = documentsIn<'messages'>(messages.of(_id), companyId);
-        await own.updateMany({ _id }, { $unset: { idempotency: '' } });
-      }
-      const claim = { _id: keyIdOf(companyId, key), messageId: found.claimedFor };
-      await readAll(await places(), (documents) => documents.deleteOne(claim));
+    async releaseKeys(companyId, held) {
+      const holders = held.flatMap(({ found }) => (found.kind === 'holder' ? [found.id] : []));
+      await writeByDays(
+        messages,
+        holders,
+        (id) => id,
+        (documents, ids) =>
+          documentsIn<'messages'>(documents, companyId).updateMany(
+            { _id: { $in: [...ids] } },
+            { $unset: { idempotency: '' } },
+          ),
+      );
+      if (held.length === 0) return;
+      const removals = held.map(({ key, found }) => {
+        const filter = { _id: keyIdOf(companyId, key), messageId: found.claimedFor };
+        return { deleteOne: { filter } };
+      });
+      await readAll(await places(), (documents) =>
+        documents.bulkWrite(removals, { ordered: false }),
+      );
     },
   };
 }
 
-async function readHolder(
+type ClaimOfKey = KeyClaim & { key: string };
+
+/** Of the claims of a key, the first one whose message is younger than a key is kept counts; else the first one. */
+function firstValidOf(
+  claims: readonly ClaimOfKey[],
+  holderOf: (claim: ClaimOfKey) => KeyHolder | ClaimedKey,
+): Map<string, KeyHolder | ClaimedKey> {
+  const isValid = (found: KeyHolder | ClaimedKey | undefined): boolean =>
+    found?.kind === 'holder' && found.ageMs < KEPT_MS;
+  const found = new Map<string, KeyHolder | ClaimedKey>();
+  for (const claim of claims) {
+    const before = found.get(claim.key);
+    if (isValid(before)) continue;
+    const own = holderOf(claim);
+    if (!before || isValid(own)) found.set(claim.key, own);
+  }
+  return found;
+}
+
+/**
+ * Reads which messages have the claimed keys. Returns the function that finds the one of a claim: the message that the key
+ * was claimed for, or another one that has the key.
+ */
+async function readHolders(
   messages: Days['messages'],
-  { companyId, key }: { companyId: string; key: string },
-  { messageId: claimedFor, ageMs }: KeyClaim,
-): Promise<KeyHolder | ClaimedKey> {
-  const byKey = { 'idempotency.key': key };
-  const findIn = (
-    collections: readonly mongo.Collection<MessageDocument>[],
-    filter: object,
-  ): Promise<KeyHolderDocument[]> =>
-    readUpTo(collections, 1, (documents) =>
-      documentsIn<'messages'>(documents, companyId)
-        .find(filter, DECIDED)
-        .project<KeyHolderDocument>(KEY_HOLDER)
-        .toArray(),
-    );
-  const [holder] = await findIn([messages.of(claimedFor)], { _id: claimedFor, ...byKey });
-  if (holder) return { ...toKeyHolder(holder, claimedFor), ageMs };
-  const sinceMs = timeMsOf(claimedFor) - HOUR_MS;
-  const around = messages.within({ fromId: firstIdAt('msg', sinceMs) });
-  const [other] = await findIn(around, byKey);
-  return other ? toKeyHolder(other, claimedFor) : { kind: 'claimed', claimedFor, ageMs };
+  companyId: string,
+  claims: readonly ClaimOfKey[],
+): Promise<(claim: ClaimOfKey) => KeyHolder | ClaimedKey> {
+  const findIn: FindHolders = (documents, filter) =>
+    documentsIn<'messages'>(documents, companyId)
+      .find(filter, DECIDED)
+      .project<KeyHolderDocument>(KEY_HOLDER)
+      .toArray();
+  const ids = claims.map(({ messageId }) => messageId);
+  const own = await readByIds(messages, ids, (documents, ofDay) =>
+    findIn(documents, { _id: { $in: ofDay } }),
+  );
+  const byId = new Map(own.map((each) => [each._id, each]));
+  const ownOf = ({ messageId, key }: ClaimOfKey): KeyHolderDocument | undefined => {
+    const found = byId.get(messageId);
+    return found?.idempotency?.key === key ? found : undefined;
+  };
+  const others = await readOthers(
+    messages,
+    claims.filter((claim) => !ownOf(claim)),
+    findIn,
+  );
+  return (claim) => {
+    const { messageId: claimedFor, ageMs, ingestedFrom } = claim;
+    const holder = ownOf(claim);
+    if (holder) return { ...toKeyHolder(holder, claimedFor), ageMs };
+    const other = others.get(claim);
+    if (other) return toKeyHolder(other, claimedFor);
+    return {
+      kind: 'claimed',
+      claimedFor,
+      ageMs,
+      ...(ingestedFrom !== undefined && { ingestedFrom }),
+    };
+  };
+}
+
+type FindHolders = (
+  documents: mongo.Collection<MessageDocument>,
+  filter: object,
+) => Promise<KeyHolderDocument[]>;
+
+/**
+ * Finds other messages that have the claimed keys, from the day of an hour before each claim on. The day is that of the
+ * claim alone: further back a message that has expired may have the key, and would end a claim that still counts.
+ */
+async function readOthers(
+  messages: Days['messages'],
+  claims: readonly ClaimOfKey[],
+  findIn: FindHolders,
+): Promise<ReadonlyMap<ClaimOfKey, KeyHolderDocument>> {
+  const others = new Map<ClaimOfKey, KeyHolderDocument>();
+  const firstDayOf = ({ messageId }: ClaimOfKey): number =>
+    dayNumberOf(timeMsOf(messageId) - HOUR_MS);
+  for (const [day, some] of Map.groupBy(claims, firstDayOf)) {
+    const around = messages.within({ fromId: firstIdAt('msg', day * DAY_MS) });
+    const byKey = { 'idempotency.key': { $in: some.map(({ key }) => key) } };
+    const found = (await readAll(around, (documents) => findIn(documents, byKey))).flat();
+    // Of several the oldest one counts.
+    const oldest = new Map(found.reverse().map((each) => [each.idempotency?.key, each]));
+    for (const claim of some) {
+      const other = oldest.get(claim.key);
+      if (other) others.set(claim, other);
+    }
+  }
+  return others;
 }
 
 interface KeyHolderDocument extends Pick<MessageDocument, '_id'> {
   ageMs: number;
-  idempotency: { bodyHash: string };
+  idempotency?: { key: string; bodyHash: string };
+  targetCount: number;
   storedBytes: number;
 }
 
 const KEY_HOLDER = {
   ageMs: { $subtract: ['$$NOW', '$createdAt'] },
+  'idempotency.key': 1,
   'idempotency.bodyHash': 1,
+  targetCount: { $size: '$targets' },
   storedBytes: { $bsonSize: '$$ROOT' },
 } as const;
 
-function toKeyHolder(
-  { _id: id, ageMs, idempotency: { bodyHash }, storedBytes }: KeyHolderDocument,
-  claimedFor: string,
-): KeyHolder {
-  return { kind: 'holder', id, ageMs, bodyHash, storedBytes, claimedFor };
+function toKeyHolder(found: KeyHolderDocument, claimedFor: string): KeyHolder {
+  const { _id: id, ageMs, idempotency, targetCount, storedBytes } = found;
+  const bodyHash = idempotency?.bodyHash ?? '';
+  return { kind: 'holder', id, ageMs, bodyHash, targetCount, storedBytes, claimedFor };
 }

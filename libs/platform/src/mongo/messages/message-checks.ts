@@ -20,6 +20,9 @@ export type CheckedMessage = Pick<
   | 'createdAtMs'
   | 'erasesPayload'
   | 'omitsResponses'
+  | 'expiresAtMs'
+  | 'removeAtMs'
+  | 'deliverAtMs'
 >;
 
 /**
@@ -108,6 +111,9 @@ const WITHOUT_PAYLOAD = {
   createdAt: 1,
   erasesPayload: 1,
   omitsResponses: 1,
+  expiresAt: 1,
+  removeAt: 1,
+  deliverAt: 1,
 };
 
 export function createMessageChecks(db: Database): MessageChecks {

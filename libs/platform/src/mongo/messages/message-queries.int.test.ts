@@ -67,8 +67,11 @@ function message(n: number, overrides: Partial<Message> = {}): Message {
 const keyed = (n: number, key: string, companyId = 'comp_a') =>
   message(n, { companyId, idempotency: { key, bodyHash: `body ${n}`, answer: `sealed ${n}` } });
 
+const findKeyHolder = async (companyId: string, key: string) =>
+  (await queries.findKeyHolders(companyId, [key])).get(key) ?? null;
+
 const idOfHolder = async (companyId: string, key: string): Promise<unknown> => {
-  const found = await queries.findKeyHolder(companyId, key);
+  const found = await findKeyHolder(companyId, key);
   return found?.kind === 'holder' ? found.id : found;
 };
 
@@ -85,9 +88,9 @@ describe('an idempotency key', () => {
   it('shows its holder without the payload and the response, but with the size of all', async () => {
     const large = { ...keyed(1, 'k'), payload: 'x'.repeat(10_000) };
     await store.insertAll([large]);
-    const holder = await queries.findKeyHolder('comp_a', 'k');
+    const holder = await findKeyHolder('comp_a', 'k');
     expect(holder).toMatchObject({ id: large.id, bodyHash: 'body 1' });
-    expect(Object.keys(holder ?? {})).toHaveLength(6);
+    expect(Object.keys(holder ?? {})).toHaveLength(7);
     const { storedBytes } = holder as KeyHolder;
     expect(storedBytes).toBeGreaterThan(10_000);
     expect(storedBytes).toBeLessThan(11_000);
@@ -116,23 +119,32 @@ describe('an idempotency key', () => {
       ...['stored', 'stored'],
     ]);
     expect(await idOfHolder('comp_b', 'k')).toBe(message(2).id);
-    expect(await queries.findKeyHolder('comp_c', 'k')).toBeNull();
+    expect(await findKeyHolder('comp_c', 'k')).toBeNull();
   });
 
   it('may be used again after it is released, and its message stays', async () => {
     const first = keyed(1, 'k');
     await store.insertAll([first]);
-    const found = await queries.findKeyHolder('comp_a', 'k');
+    const found = await findKeyHolder('comp_a', 'k');
     if (!found) throw new Error('the key has a holder');
-    await queries.releaseKey('comp_b', 'k', found);
+    await queries.releaseKeys('comp_b', [{ key: 'k', found }]);
     expect(await store.insertAll([keyed(2, 'k')])).toEqual(['repeated']);
-    await queries.releaseKey('comp_a', 'k', found);
-    await queries.releaseKey('comp_a', 'k', found);
-    expect(await queries.findKeyHolder('comp_a', 'k')).toBeNull();
+    await queries.releaseKeys('comp_a', [{ key: 'k', found }]);
+    await queries.releaseKeys('comp_a', [{ key: 'k', found }]);
+    expect(await findKeyHolder('comp_a', 'k')).toBeNull();
     expect(await queries.findOne('comp_a', first.id)).toEqual({ ...first, idempotency: null });
     expect(await store.insertAll([keyed(3, 'k')])).toEqual(['stored']);
     expect(await idOfHolder('comp_a', 'k')).toBe(message(3).id);
   });
+});
+
+it('a message that a replay has added webhooks to is found with them, and as it was accepted', async () => {
+  const accepted = message(1, { targets: ['wh_2'], addedTargets: ['wh_3', 'wh_1'] });
+  await store.insertAll([accepted]);
+  const shown = await queries.findOne('comp_a', accepted.id);
+  expect(shown?.targets).toEqual(['wh_1', 'wh_2', 'wh_3']);
+  expect(await queries.findAccepted('comp_a', accepted.id)).toEqual(accepted);
+  expect(await queries.findAccepted('comp_b', accepted.id)).toBeNull();
 });
 
 describe('the outlines of messages', () => {

@@ -1,9 +1,9 @@
-import { charsOfMessage, type Message } from '@posthorn/domain/message.ts';
+import { allTargetsOf, charsOfMessage, type Message } from '@posthorn/domain/message.ts';
 import type { mongo } from 'mongoose';
 import { setImmediate as pause } from 'node:timers/promises';
 import { documentsIn, type CompanyDocuments } from '../company-documents.ts';
 import type { Database } from '../days/days.ts';
-import { readInOrder } from '../days/read-days.ts';
+import { readAll, readInOrder } from '../days/read-days.ts';
 import type { MessageDocument } from '../documents.ts';
 import { createKeyHolders, type KeyHolders } from './idempotency-keys.ts';
 import { disabledSetOf, toMessage } from './messages.ts';
@@ -21,7 +21,14 @@ interface MessageFilter {
 /** A message without its payload, which may be 256 KiB: lists read many. */
 export type MessageOutline = Pick<
   Message,
-  'id' | 'appId' | 'eventType' | 'tags' | 'externalId' | 'targets' | 'disabledTargets'
+  | 'id'
+  | 'appId'
+  | 'eventType'
+  | 'tags'
+  | 'externalId'
+  | 'targets'
+  | 'disabledTargets'
+  | 'deliverAtMs'
 >;
 
 /** A read ends with the outline that reaches one of the bounds. */
@@ -33,7 +40,10 @@ export interface OutlineBounds {
 
 /** The API's queries about the messages of one company. */
 export interface MessageQueries extends KeyHolders {
+  /** With the webhooks that got it by a replay among its targets. */
   findOne: (companyId: string, messageId: string) => Promise<Message | null>;
+  /** With the targets that it was accepted with alone. */
+  findAccepted: (companyId: string, messageId: string) => Promise<Message | null>;
   /** The messages whose ids have this time part: those of one millisecond, oldest first. Few are in memory at once. */
   outlinesAt: (companyId: string, timePart: string) => AsyncIterable<MessageOutline>;
   /** The ids alone, newest first. */
@@ -50,6 +60,11 @@ export interface MessageQueries extends KeyHolders {
     messageIds: readonly string[],
     maxTargets: number,
   ) => Promise<MessageOutline[]>;
+  /** By message id; null without one. Messages that are not stored are missing. */
+  eventTypesOf: (
+    companyId: string,
+    messageIds: readonly string[],
+  ) => Promise<Map<string, string | null>>;
   /** Newest first; the last one is that with which the texts of clients reach `maxChars` together. */
   findMany: (
     companyId: string,
@@ -64,42 +79,65 @@ export function createMessageQueries(db: Database): MessageQueries {
   const { messages } = db.days;
   const ownIn = (companyId: string) => (documents: mongo.Collection<MessageDocument>) =>
     documentsIn<'messages'>(documents, companyId);
-  const ownOf = (companyId: string, messageId: string): Own =>
-    ownIn(companyId)(messages.of(messageId));
+  const ownOf = (companyId: string, id: string): Own => ownIn(companyId)(messages.of(id));
   /** The company's documents that match, by days, the newest first. */
-  const matching = (companyId: string, filter: MessageFilter): Part[] => {
-    const span = messages.kept(filter, 'msg');
+  const matching = (companyId: string, wanted: MessageFilter): Part[] => {
+    const span = messages.kept(wanted, 'msg');
+    const filter = filterOf({ ...wanted, ...span });
     const days = messages.within(span).reverse();
-    return days.map((day) => ({
-      own: ownIn(companyId)(day),
-      filter: filterOf({ ...filter, ...span }),
-    }));
+    return days.map((day) => ({ own: ownIn(companyId)(day), filter }));
   };
   /** The company's documents of these ids, by days, the newest first. */
   const withIds = (companyId: string, ids: readonly string[]): Part[] =>
     messages
-      .group(ids.filter(messages.isKept), (id) => id)
+      .group(
+        ids.filter((id) => messages.isKept(id)),
+        (id) => id,
+      )
       .reverse()
       .map(({ documents, items }) => ({
         own: ownIn(companyId)(documents),
         filter: { _id: { $in: [...items] } },
       }));
+  const find = async (companyId: string, _id: string, read: typeof toMessage) => {
+    const found = messages.isKept(_id) ? await ownOf(companyId, _id).findOne({ _id }) : null;
+    return found && messages.isKept(_id, found.removeAt) ? read(found) : null;
+  };
   return {
-    async findOne(companyId, _id) {
-      const found = messages.isKept(_id) ? await ownOf(companyId, _id).findOne({ _id }) : null;
-      return found && toMessage(found);
-    },
+    findOne: (companyId, id) => find(companyId, id, shownOf),
+    findAccepted: (companyId, id) => find(companyId, id, toMessage),
     outlinesAt: (companyId, timePart) => {
       const prefix = `msg_${timePart}`;
-      return messages.isKept(prefix) ? outlinesFrom(ownOf(companyId, prefix), prefix) : nothing();
+      if (!messages.isKept(prefix)) return nothing();
+      return outlinesFrom(ownOf(companyId, prefix), prefix, messages.isKept);
     },
     listIds: (companyId, filter, limit) => readIds(matching(companyId, filter), limit),
-    listOutlines: (companyId, filter, bounds) => readOutlines(matching(companyId, filter), bounds),
-    outlinesOf: (companyId, ids, maxTargets) =>
-      readOutlines(withIds(companyId, ids), { messages: ids.length, targets: maxTargets }),
-    findMany: (companyId, ids, maxChars) => readMessages(withIds(companyId, ids), maxChars),
+    listOutlines: (companyId, filter, bounds) =>
+      readOutlines(notRemoved(messages, matching(companyId, filter)), bounds),
+    outlinesOf(companyId, ids, targets) {
+      const bounds = { messages: ids.length, targets };
+      return readOutlines(notRemoved(messages, withIds(companyId, ids)), bounds);
+    },
+    eventTypesOf: (companyId, ids) => readEventTypes(withIds(companyId, [...new Set(ids)])),
+    findMany: (companyId, ids, maxChars) =>
+      readMessages(withIds(companyId, ids), maxChars, messages.isKept),
     ...createKeyHolders(db),
   };
+}
+
+/** In the query, because a page that is short ends a list. */
+function notRemoved(messages: Messages, parts: readonly Part[]): Part[] {
+  return parts.map(({ own, filter }) => ({ own, filter: { ...filter, ...messages.notRemoved() } }));
+}
+
+async function readEventTypes(parts: Part[]): Promise<Map<string, string | null>> {
+  const found = await readAll(parts, ({ own, filter }) =>
+    own
+      .find(filter)
+      .project<Pick<MessageDocument, '_id' | 'eventType'>>({ eventType: 1 })
+      .toArray(),
+  );
+  return new Map(found.flat().map(({ _id, eventType }) => [_id, eventType ?? null]));
 }
 
 /** What to read of one day. */
@@ -110,7 +148,15 @@ interface Part {
 
 type OutlineDocument = Pick<
   MessageDocument,
-  '_id' | 'appId' | 'eventType' | 'tags' | 'externalId' | 'targets' | 'disabledTargets'
+  | '_id'
+  | 'appId'
+  | 'eventType'
+  | 'tags'
+  | 'externalId'
+  | 'targets'
+  | 'addedTargets'
+  | 'disabledTargets'
+  | 'deliverAt'
 >;
 
 /** The size of the server's first batch: 3 MB of messages to 1,000 webhooks each. */
@@ -122,8 +168,14 @@ const OUTLINE = {
   tags: 1,
   externalId: 1,
   targets: 1,
+  addedTargets: 1,
   disabledTargets: 1,
+  deliverAt: 1,
 } as const;
+
+type Messages = Database['days']['messages'];
+type IsKept = Messages['isKept'];
+type Removed = Pick<MessageDocument, 'removeAt'>;
 
 async function* nothing(): AsyncGenerator<never> {
   // No message of this millisecond is kept.
@@ -133,10 +185,16 @@ async function* nothing(): AsyncGenerator<never> {
 const BATCH_OF_A_SEARCH = 16;
 
 /** To decode a message to 10,000 disabled webhooks takes 5 ms of CPU time: nothing is decoded before it is asked for. */
-async function* outlinesFrom(own: Own, idPrefix: string): AsyncGenerator<MessageOutline> {
+async function* outlinesFrom(
+  own: Own,
+  idPrefix: string,
+  isKept: IsKept,
+): AsyncGenerator<MessageOutline> {
   const found = own.find({ _id: { $gte: idPrefix, $lt: `${idPrefix}~` } }).sort({ _id: 1 });
-  const outlines = found.project<OutlineDocument>(OUTLINE).batchSize(BATCH_OF_A_SEARCH);
-  for await (const document of outlines) yield toOutline(document);
+  const outlines = found.project<OutlineDocument & Removed>({ ...OUTLINE, removeAt: 1 });
+  for await (const { removeAt, ...document } of outlines.batchSize(BATCH_OF_A_SEARCH)) {
+    if (isKept(document._id, removeAt)) yield toOutline(document);
+  }
 }
 
 /** Targets that are decoded before the event loop runs other work: 2 ms of CPU time, as much again for disabled ones. */
@@ -203,13 +261,18 @@ async function readOutlines(
 /** 4 MB of the largest payloads. */
 const MESSAGE_BATCH = 16;
 
-async function readMessages(parts: readonly Part[], maxChars: number): Promise<Message[]> {
+async function readMessages(
+  parts: readonly Part[],
+  maxChars: number,
+  isKept: IsKept,
+): Promise<Message[]> {
   const read: Message[] = [];
   const pauseAfterSlice = createPauses();
   let chars = 0;
   for (const { own, filter } of parts) {
     for await (const document of own.find(filter).sort({ _id: -1 }).batchSize(MESSAGE_BATCH)) {
-      read.push(toMessage(document));
+      if (!isKept(document._id, document.removeAt)) continue;
+      read.push(shownOf(document));
       chars += charsOfMessage(document);
       if (chars >= maxChars) return read;
       await pauseAfterSlice(document.targets.length);
@@ -219,8 +282,22 @@ async function readMessages(parts: readonly Part[], maxChars: number): Promise<M
 }
 
 function toOutline(document: OutlineDocument): MessageOutline {
-  const { _id: id, eventType = null, disabledTargets, ...rest } = document;
-  return { ...rest, id, eventType, disabledTargets: disabledSetOf(disabledTargets) };
+  const { _id: id, eventType = null, disabledTargets, addedTargets, deliverAt, ...rest } = document;
+  const targets = allTargetsOf({ targets: rest.targets, ...(addedTargets && { addedTargets }) });
+  return {
+    ...rest,
+    id,
+    eventType,
+    targets,
+    disabledTargets: disabledSetOf(disabledTargets),
+    ...(deliverAt && { deliverAtMs: deliverAt.getTime() }),
+  };
+}
+
+/** The message with the webhooks that got it by a replay among its targets. */
+function shownOf(document: MessageDocument): Message {
+  const message = toMessage(document);
+  return { ...message, targets: allTargetsOf(message) };
 }
 
 function filterOf({ appId, webhookId, tag, externalId, fromId, beforeId }: MessageFilter) {
@@ -228,7 +305,7 @@ function filterOf({ appId, webhookId, tag, externalId, fromId, beforeId }: Messa
   return {
     ...(Object.keys(range).length > 0 && { _id: range }),
     ...(appId !== undefined && { appId }),
-    ...(webhookId !== undefined && { targets: webhookId }),
+    ...(webhookId !== undefined && { $or: [{ targets: webhookId }, { addedTargets: webhookId }] }),
     ...(tag !== undefined && { tags: tag }),
     ...(externalId !== undefined && { externalId }),
   };

@@ -1,4 +1,9 @@
-import { type Message, NONE_DISABLED } from '@posthorn/domain/message.ts';
+import {
+  type Idempotency,
+  type Lifetime,
+  type Message,
+  NONE_DISABLED,
+} from '@posthorn/domain/message.ts';
 import { required, requiredAt } from '@posthorn/domain/required.ts';
 import mongoose, { type mongo } from 'mongoose';
 import { monotonicClockMs } from '../../service/clock-and-ids.ts';
@@ -6,7 +11,7 @@ import { asStoreError, DUPLICATE_KEY } from '../connect.ts';
 import type { Database, Days } from '../days/days.ts';
 import { readByIds, readUpTo } from '../days/read-days.ts';
 import { databaseClockMs } from '../days/watch-clock.ts';
-import type { MessageDocument } from '../documents.ts';
+import type { LifetimeDates, MessageDocument } from '../documents.ts';
 import { createClaim, createClaimKeys, createKeyClaims } from './idempotency-keys.ts';
 
 /**
@@ -17,7 +22,9 @@ export type InsertOutcome = 'stored' | 'repeated' | 'refused' | 'unconfirmed';
 
 export interface StoredPayload {
   companyId: string;
+  /** '' when it was erased. */
   payload: string;
+  isErased: boolean;
 }
 
 export interface MessageStore {
@@ -26,7 +33,7 @@ export interface MessageStore {
    * midnight is stored in the order of its ids: the older day first.
    */
   insertAll: (messages: readonly Message[]) => Promise<InsertOutcome[]>;
-  /** By message id. Messages that are not stored are missing, and those whose payload was erased. */
+  /** By message id. Messages that are not stored are missing. */
   payloadsOf: (messageIds: readonly string[]) => Promise<Map<string, StoredPayload>>;
   /** Messages of one publisher in the order in which it stored them; only majority-committed ones. */
   pageOf: (page: Page) => Promise<Message[]>;
@@ -66,17 +73,7 @@ export function createMessageStore(
       const found = new Map([...notClaimed, ...zip(stored, outcomes.flat())]);
       return all.map((message) => required(found, message, 'outcome of the message'));
     },
-    async payloadsOf(ids) {
-      const entries = await readByIds(messages, ids, (documents, ofDay) =>
-        documents
-          .find(
-            { _id: { $in: ofDay }, isPayloadErased: { $ne: true } },
-            { projection: { companyId: 1, payload: 1 } },
-          )
-          .toArray(),
-      );
-      return new Map(entries.map(({ _id, companyId, payload }) => [_id, { companyId, payload }]));
-    },
+    payloadsOf: (ids) => readPayloads(messages, ids),
     pageOf: (page) => readPage(messages, page),
     boundedPageOf: (page) => readBoundedPage(messages, page),
     async findCommitted(ids) {
@@ -86,6 +83,22 @@ export function createMessageStore(
       return found.map(toMessage);
     },
   };
+}
+
+async function readPayloads(
+  messages: Days['messages'],
+  ids: readonly string[],
+): Promise<Map<string, StoredPayload>> {
+  const projection = { companyId: 1, payload: 1, isPayloadErased: 1 };
+  const found = await readByIds(messages, ids, (documents, ofDay) =>
+    documents.find({ _id: { $in: ofDay } }, { projection }).toArray(),
+  );
+  return new Map(
+    found.map(({ _id, companyId, payload, isPayloadErased: isErased = false }) => [
+      _id,
+      { companyId, payload, isErased },
+    ]),
+  );
 }
 
 /**
@@ -142,26 +155,59 @@ function refusalOf({ code, errmsg }: mongo.WriteError): 'repeated' | 'refused' {
 /** Translates between messages and their documents, in which what most messages do not have is absent. */
 
 export function toDocument(message: Message): MessageDocument {
-  const { id, createdAtMs, eventType, disabledTargets, idempotency, ...rest } = message;
+  const { id, createdAtMs, deliverAtMs, expiresAtMs, removeAtMs, ...others } = message;
+  const { eventType, disabledTargets, idempotency, ...rest } = others;
   return {
     _id: id,
     ...rest,
     createdAt: new Date(createdAtMs),
+    ...lifetimeDates(expiresAtMs, removeAtMs),
+    ...(deliverAtMs !== undefined && { deliverAt: new Date(deliverAtMs) }),
     ...(eventType !== null && { eventType }),
     ...(disabledTargets.size > 0 && { disabledTargets: [...disabledTargets] }),
-    ...(idempotency && { idempotency }),
+    ...(idempotency && { idempotency: withoutPlace(idempotency) }),
   };
 }
 
+/** The claim has the place of an ingested record, and only the claim needs it. */
+function withoutPlace({ key, bodyHash, answer }: Idempotency): Idempotency {
+  return { key, bodyHash, answer };
+}
+
 export function toMessage(document: MessageDocument): Message {
-  const { _id, createdAt, eventType, disabledTargets, idempotency, ...rest } = document;
+  const { _id, createdAt, deliverAt, expiresAt, removeAt, ...others } = document;
+  const { eventType, disabledTargets, idempotency, ...rest } = others;
   return {
     id: _id,
     ...rest,
+    ...lifetimeIn(expiresAt, removeAt),
+    ...(deliverAt && { deliverAtMs: deliverAt.getTime() }),
     createdAtMs: createdAt.getTime(),
     eventType: eventType ?? null,
     disabledTargets: disabledSetOf(disabledTargets),
     idempotency: idempotency ?? null,
+  };
+}
+
+const NO_DATES: LifetimeDates = {};
+const UNLIMITED: Lifetime = {};
+
+export function lifetimeDates(
+  expiresAtMs: number | undefined,
+  removeAtMs: number | undefined,
+): LifetimeDates {
+  if (expiresAtMs === undefined && removeAtMs === undefined) return NO_DATES;
+  return {
+    ...(expiresAtMs !== undefined && { expiresAt: new Date(expiresAtMs) }),
+    ...(removeAtMs !== undefined && { removeAt: new Date(removeAtMs) }),
+  };
+}
+
+export function lifetimeIn(expiresAt: Date | undefined, removeAt: Date | undefined): Lifetime {
+  if (!expiresAt && !removeAt) return UNLIMITED;
+  return {
+    ...(expiresAt && { expiresAtMs: expiresAt.getTime() }),
+    ...(removeAt && { removeAtMs: removeAt.getTime() }),
   };
 }
 

@@ -6,13 +6,17 @@ import { readByIds } from '../days/read-days.ts';
 import type { WebhookDocument } from '../documents.ts';
 import { createMessageQueries } from '../messages/message-queries.ts';
 
-/** A webhook whose attempts fail. */
-export interface FailingWebhook {
+/** A webhook as a process has seen it. */
+export interface SeenWebhook {
   id: string;
   companyId: string;
-  disabled: boolean;
-  /** The last change by a client, in milliseconds since 1970. */
+  /** The last change by a client, in milliseconds since 1970: the version of the webhook. */
   changedAtMs: number;
+}
+
+/** A webhook whose attempts fail. */
+export interface FailingWebhook extends SeenWebhook {
+  disabled: boolean;
   told: ToldFailing | null;
 }
 
@@ -29,10 +33,6 @@ export type FailingWebhooks = ReturnType<typeof createFailingWebhooks>;
 export function createFailingWebhooks(db: Database) {
   const own = (companyId: string) => documentsOf(db, 'webhooks', companyId);
   const messages = createMessageQueries(db);
-  const asSeen = ({ id: _id, changedAtMs }: FailingWebhook) => ({
-    _id,
-    updatedAt: new Date(changedAtMs),
-  });
   return {
     async findOne(companyId: string, _id: string): Promise<FailingWebhook | null> {
       const [found] = await own(companyId).find({ _id }).project<ReadDocument>(READ).toArray();
@@ -56,20 +56,15 @@ export function createFailingWebhooks(db: Database) {
       return attempted.length > 0 && attempted.every(({ status }) => status !== 'delivered');
     },
     /** Stores the notification of the operator, unless the webhook was changed meanwhile. */
-    async markTold(webhook: FailingWebhook, { sinceMs, disableAtMs }: ToldFailing): Promise<void> {
+    async markTold(
+      { companyId, id: _id, changedAtMs }: FailingWebhook,
+      { sinceMs, disableAtMs }: ToldFailing,
+    ): Promise<void> {
       // `updatedAt` stays: it is the version of the client's settings.
       const disableAt = disableAtMs === null ? null : new Date(disableAtMs);
       const failing = { since: new Date(sinceMs), disableAt };
-      await own(webhook.companyId).updateOne(asSeen(webhook), { $set: { failing } });
-    },
-    /** Returns false, without an effect, when the webhook was changed or deleted meanwhile. */
-    async disable(webhook: FailingWebhook, atMs: number): Promise<boolean> {
-      const updatedAt = new Date(Math.max(atMs, webhook.changedAtMs + 1));
-      const changed = await own(webhook.companyId).updateOne(asSeen(webhook), {
-        $set: { disabled: true, updatedAt },
-        $unset: { failing: '' },
-      });
-      return changed !== null;
+      const seen = { _id, updatedAt: new Date(changedAtMs) };
+      await own(companyId).updateOne(seen, { $set: { failing } });
     },
   };
 }

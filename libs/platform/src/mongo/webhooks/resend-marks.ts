@@ -13,6 +13,7 @@ import type { Database, Days } from '../days/days.ts';
 import { readByIds, writeByDays } from '../days/read-days.ts';
 import type { DeliveryDocument } from '../documents.ts';
 import { toAttemptDocument } from '../messages/deliveries.ts';
+import { lifetimeIn } from '../messages/messages.ts';
 import type { ResendStore } from './resends.ts';
 
 export interface FinishedResend {
@@ -117,6 +118,7 @@ function toMarked(document: DeliveryDocument): MarkedDelivery {
     createdAtMs: createdAt.getTime(),
     mark: resend ?? null,
     ...notStoredOf(document),
+    ...lifetimeIn(document.expiresAt, document.removeAt),
   };
 }
 

@@ -44,6 +44,8 @@ export interface ResendStore {
   countAll: (resend: Resend) => Promise<number>;
   /** The ids of the next failed deliveries. Empty at the end, and for an app, whose parts have the pages. */
   nextPage: (resend: Resend, limit: number) => Promise<string[]>;
+  /** Moves a replay on to this message, behind those that its webhook does not want or has. */
+  skipTo: (resend: Resend, messageId: string, atMs: number) => Promise<Resend>;
   /** Stores the page before anything of it is sent, so that it is continued after a restart. */
   beginPage: (resend: Resend, page: readonly string[], atMs: number) => Promise<Resend>;
   /** Adds the counts and moves `afterId` to the end of the page, in one write. */
@@ -116,6 +118,8 @@ export function createResendStore(db: Database, mostCounted = MOST_COUNTED): Res
     count: (resend) => countRemaining(db, resend, mostCounted),
     countAll: (resend) => countRemaining(db, resend, Number.MAX_SAFE_INTEGER),
     nextPage: (resend, limit) => nextPage(db, resend, limit),
+    skipTo: (resend, afterId, atMs) =>
+      move(db, resend, { $set: { afterId, updatedAt: new Date(atMs) } }),
     beginPage: (resend, page, atMs) =>
       move(db, resend, { $set: { page: [...page], updatedAt: new Date(atMs) } }),
     endPage: (resend, { succeeded, failed }, atMs) =>
@@ -152,21 +156,31 @@ async function claimDue(
   resends: mongo.Collection<ResendDocument>,
   { nowMs, untilMs, exceptCompanyIds }: ResendClaim,
 ): Promise<Resend | null> {
-  const claimed = await resends.findOneAndUpdate(
-    dueResends(nowMs, exceptCompanyIds),
-    { $set: { dueAt: new Date(untilMs) } },
-    { sort: { dueAt: 1 }, returnDocument: 'after' },
-  );
-  return claimed && toResend(claimed);
+  for (const kind of ['resend', 'replay'] as const) {
+    const claimed = await resends.findOneAndUpdate(
+      dueResends(nowMs, exceptCompanyIds, kind),
+      { $set: { dueAt: new Date(untilMs) } },
+      { sort: { dueAt: 1 }, returnDocument: 'after' },
+    );
+    if (claimed) return toResend(claimed);
+  }
+  return null;
 }
+
+/**
+ * `partOf` of a replay. Gateways of the version before would send the failed deliveries of its period: for them it is a
+ * part, which they do not claim, list or show.
+ */
+const REPLAY = 'replay';
 
 export function dueResends(
   nowMs: number,
   exceptCompanyIds: readonly string[],
+  kind: Resend['kind'] = 'resend',
 ): mongo.Filter<ResendDocument> {
   return {
     status: 'running',
-    partOf: { $exists: false },
+    partOf: kind === 'replay' ? REPLAY : { $exists: false },
     // One without a time is due at once.
     dueAt: { $not: { $gt: new Date(nowMs) } },
     ...(exceptCompanyIds.length > 0 && { companyId: { $nin: [...exceptCompanyIds] } }),
@@ -301,7 +315,7 @@ function createResendParts(
         ...(appId !== undefined && { appId }),
         ...(webhookId !== undefined && { webhookId }),
         ...(beforeId !== undefined && { _id: { $lt: beforeId } }),
-        partOf: { $exists: false },
+        $or: [{ partOf: { $exists: false } }, { partOf: REPLAY }],
       };
       // Up to 45 KiB each, and in no response.
       const found = resends(companyId)
@@ -318,7 +332,7 @@ async function findShown(db: mongo.Db, companyId: string, _id: string): Promise<
   // Reads the parts first: they are removed after the resend is done, whose own counts hold then.
   const counts = await countsOfParts(db, companyId, _id);
   const found = await documentsOf(db, 'resends', companyId).findOne({ _id });
-  if (!found || found.partOf !== undefined) return null;
+  if (!found || toResend(found).partOf !== null) return null;
   return toResend(found.status === 'running' ? { ...found, ...counts } : found);
 }
 
@@ -372,8 +386,9 @@ async function countsOfParts(
 
 /** In documents times are dates, and a null owner is absent. */
 function toResendDocument(resend: Resend): ResendDocument {
-  const { id, appId, partOf, outcome, progress, ...others } = resend;
+  const { id, kind, appId, partOf: whole, outcome, eventTypes, progress, ...others } = resend;
   const { scannedTo, dueAtMs, abortAskedAtMs, createdAtMs, updatedAtMs, ...rest } = others;
+  const partOf = kind === 'replay' ? REPLAY : whole;
   const spanOf = spanOwnerOf(resend);
   return {
     _id: id,
@@ -381,6 +396,7 @@ function toResendDocument(resend: Resend): ResendDocument {
     ...(appId !== null && { appId }),
     ...(partOf !== null && { partOf }),
     ...(outcome !== null && { outcome }),
+    ...(eventTypes.length > 0 && { eventTypes }),
     ...(spanOf !== null && { spanOf }),
     ...(progress !== null && { progress: { ...progress, afterId: resend.afterId } }),
     ...(scannedTo !== '' && { scannedTo }),
@@ -414,8 +430,10 @@ function toResend(document: ResendDocument): Resend {
     succeeded,
     failed,
     appId: appId ?? null,
-    partOf: partOf ?? null,
+    kind: partOf === REPLAY ? 'replay' : 'resend',
+    partOf: partOf === REPLAY ? null : (partOf ?? null),
     outcome: outcome ?? null,
+    eventTypes: document.eventTypes ?? [],
     progress: progressOf(document),
     scannedTo: document.scannedTo ?? '',
     dueAtMs: dueAt?.getTime() ?? null,

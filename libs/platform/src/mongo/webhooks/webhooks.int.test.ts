@@ -129,10 +129,11 @@ describe('a sealed value that was tampered with', () => {
   async function expectRefusal(reason: RegExp): Promise<void> {
     await expect(store.findOne(COMPANY, mine.id)).rejects.toThrow(SealedValueError);
     await expect(store.findOne(COMPANY, mine.id)).rejects.toThrow(reason);
-    const { id, appId, disabled, eventTypes } = mine;
+    const { id, appId, disabled, cancelBeforeMs, eventTypes, maxAttempts, held } = mine;
     const problem: unknown = expect.any(SealedValueError);
-    const companyId = COMPANY;
-    const unopened = { kind: 'unopened', id, companyId, appId, disabled, eventTypes, problem };
+    const stops = { disabled, cancelBeforeMs, maxAttempts, held };
+    const state = { companyId: COMPANY, appId, eventTypes, ...stops };
+    const unopened = { kind: 'unopened', id, ...state, problem };
     const both = [unopened, opened(other)];
     expect(await store.findMany([id, other.id])).toEqual(expect.arrayContaining(both));
     expect(await store.findByApp(COMPANY, 'app_1', 9)).toEqual(both);

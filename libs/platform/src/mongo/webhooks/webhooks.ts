@@ -1,3 +1,5 @@
+import type { WebhookStops } from '@posthorn/domain/delivery/when-cancelled.ts';
+import type { Hold } from '@posthorn/domain/waiting.ts';
 import { type Message, NONE_DISABLED } from '@posthorn/domain/message.ts';
 import {
   areSealedTexts,
@@ -14,6 +16,7 @@ import { collection } from '../collections.ts';
 import { documentsOf } from '../company-documents.ts';
 import type { WebhookDocument } from '../documents.ts';
 import { readInParts } from '../read-in-parts.ts';
+import { holdsOfApps } from './holds.ts';
 
 export interface WebhookPage {
   /** Undefined for the webhooks of every app, and the global ones. */
@@ -30,7 +33,14 @@ export type WebhookChanges = Partial<
 /** A webhook whose sealed values cannot be opened. Posthorn sends nothing to it. */
 export interface UnopenedWebhook extends Pick<
   Webhook,
-  'id' | 'companyId' | 'appId' | 'disabled' | 'eventTypes'
+  | 'id'
+  | 'companyId'
+  | 'appId'
+  | 'disabled'
+  | 'cancelBeforeMs'
+  | 'eventTypes'
+  | 'maxAttempts'
+  | 'held'
 > {
   kind: 'unopened';
   problem: SealedValueError;
@@ -67,6 +77,7 @@ export function createWebhookStore(db: mongo.Db, vault: Vault) {
   const webhooks = collection(db, 'webhooks');
   return {
     ...createWebhookReads(db, vault),
+    ...createCancellationReads(db),
     async insert(webhook: Webhook): Promise<void> {
       await webhooks.insertOne(sealWebhook(vault, webhook));
     },
@@ -80,7 +91,7 @@ export function createWebhookStore(db: mongo.Db, vault: Vault) {
       const updated = await webhooks.updateOne(
         { _id, companyId, updatedAt: new Date(seen.updatedAtMs) },
         // The retry service writes `deferredAt`, so it stays; a client's change ends `failing`.
-        { $set: fields, $unset: { failing: '' } },
+        { $set: { ...fields, ...isCancellingAfter(changes) }, $unset: { failing: '' } },
       );
       return updated.matchedCount === 1 ? openWebhook(vault, changed) : null;
     },
@@ -89,6 +100,13 @@ export function createWebhookStore(db: mongo.Db, vault: Vault) {
       return (await documentsOf(db, 'webhooks', companyId).deleteMany({ _id })) === 1;
     },
   };
+}
+
+/** The retry service stores the cancellations, and then takes the mark away. */
+function isCancellingAfter({
+  cancelBeforeMs = null,
+}: WebhookChanges): Pick<WebhookDocument, 'isCancelling'> {
+  return cancelBeforeMs === null ? {} : { isCancelling: true };
 }
 
 function createWebhookReads(db: mongo.Db, vault: Vault) {
@@ -144,6 +162,25 @@ function createWebhookReads(db: mongo.Db, vault: Vault) {
       const found = collection(db, 'webhooks').find({ _id: { $in: [...ids] } });
       return (await found.project<WebhookDocument>({ metadata: 0 }).toArray()).map(toFound);
     },
+    /** By app; an app that is not on hold is missing. */
+    holdsOfApps: (ids: readonly string[]): Promise<Map<string, Hold>> => holdsOfApps(db, ids),
+  };
+}
+
+function createCancellationReads(db: mongo.Db) {
+  const own = (companyId: string) => documentsOf(db, 'webhooks', companyId);
+  return {
+    /** By id, of those webhooks whose pending deliveries a client has cancelled; in milliseconds since 1970. */
+    async cancelBeforeOf(companyId: string, ids: readonly string[]): Promise<Map<string, number>> {
+      const found = await own(companyId)
+        .find({ _id: { $in: [...ids] }, cancelBeforeMs: { $gt: 0 } })
+        .project<Pick<WebhookDocument, '_id' | 'cancelBeforeMs'>>({ cancelBeforeMs: 1 })
+        .toArray();
+      return new Map(found.map(({ _id, cancelBeforeMs }) => [_id, cancelBeforeMs ?? 0]));
+    },
+    /** Whether pending deliveries of the company are cancelled and not all of them stored so. */
+    isCancelling: async (companyId: string): Promise<boolean> =>
+      (await own(companyId).findOne({ isCancelling: true })) !== null,
   };
 }
 
@@ -205,7 +242,9 @@ function tryToOpen(vault: Vault, document: WebhookDocument): FoundWebhook {
   } catch (problem) {
     if (!(problem instanceof SealedValueError)) throw problem;
     const { _id: id, companyId, appId, disabled, eventTypes } = document;
-    return { kind: 'unopened', id, companyId, appId, disabled, eventTypes, problem };
+    const { cancelBeforeMs, maxAttempts, held } = openValues(document);
+    const state = { id, companyId, appId, disabled, cancelBeforeMs, eventTypes, maxAttempts, held };
+    return { kind: 'unopened', ...state, problem };
   }
 }
 
@@ -260,16 +299,27 @@ function targetOf(url: string): string {
 }
 
 /** The state of a webhook, for services that send nothing to it. */
-export interface WebhookState {
-  disabled: boolean;
+export interface WebhookState extends WebhookStops {
   hasRateLimit: boolean;
   /** When the webhook was last marked as deferred, in milliseconds since 1970; null if never. */
   deferredAtMs: number | null;
 }
 
-const STATE = { disabled: 1, rateLimitPerSecond: 1, deferredAt: 1 } as const;
+const STATE = { disabled: 1, cancelBeforeMs: 1, rateLimitPerSecond: 1, deferredAt: 1 } as const;
 
-type StateDocument = Pick<WebhookDocument, '_id' | keyof typeof STATE>;
+/** Webhooks of earlier versions have no `cancelBeforeMs`. */
+type StateDocument = Pick<WebhookDocument, '_id'> &
+  Partial<Pick<WebhookDocument, keyof typeof STATE>>;
+
+function stateOf({
+  disabled = false,
+  cancelBeforeMs = null,
+  rateLimitPerSecond,
+  deferredAt,
+}: StateDocument): WebhookState {
+  const hasRateLimit = rateLimitPerSecond !== null;
+  return { disabled, cancelBeforeMs, hasRateLimit, deferredAtMs: deferredAt?.getTime() ?? null };
+}
 
 export type WebhookStates = ReturnType<typeof createWebhookStates>;
 
@@ -282,13 +332,7 @@ export function createWebhookStates(db: mongo.Db) {
         .find({ _id: { $in: [...ids] } })
         .project<StateDocument>(STATE)
         .toArray();
-      const states = found.map(
-        ({ _id, disabled, rateLimitPerSecond, deferredAt }): [string, WebhookState] => {
-          const hasRateLimit = rateLimitPerSecond !== null;
-          return [_id, { disabled, hasRateLimit, deferredAtMs: deferredAt?.getTime() ?? null }];
-        },
-      );
-      return new Map(states);
+      return new Map(found.map((document) => [document._id, stateOf(document)]));
     },
     /** Stores that these webhooks had an old backlog for their endpoints at `atMs` (since 1970). */
     async markDeferred(ids: readonly string[], atMs: number): Promise<void> {

@@ -1,0 +1,178 @@
+import { refOf } from '@posthorn/domain/delivery/delivery.ts';
+import { DAY_MS } from '@posthorn/domain/ids.ts';
+import { type IdentifiedRef, unattemptedDelivery } from '@posthorn/domain/delivery/settlement.ts';
+import { notStoredOf } from '@posthorn/domain/message.ts';
+import { documentsIn } from '../company-documents.ts';
+import type { Database, Days } from '../days/days.ts';
+import { readByIds, readUpTo, writeByDays } from '../days/read-days.ts';
+import type { MessageDocument } from '../documents.ts';
+import { lifetimeIn } from './messages.ts';
+import { createDeliveryStore } from './deliveries.ts';
+
+/** The messages to an app in a span of ids, both ends exclusive. */
+export interface ReplaySpan {
+  companyId: string;
+  appId: string;
+  webhookId: string;
+  afterId: string;
+  beforeId: string;
+}
+
+/** Whether the webhook receives messages of this event type now. */
+type WantsEvent = (eventType: string | null) => boolean;
+
+interface MissingPage {
+  /** The messages that the webhook is not among the targets of and would receive now, oldest first. */
+  ids: string[];
+  /** The last message that was examined; null at the end of the span. */
+  readTo: string | null;
+}
+
+/** The deliveries to add, by the ids of their messages. Times are in milliseconds since 1970. */
+interface Added {
+  companyId: string;
+  webhookId: string;
+  messageIds: readonly string[];
+  /** When the replay began: all of its deliveries are created then. */
+  createdAtMs: number;
+  atMs: number;
+}
+
+/** Gives messages of an app to a webhook that was not among their targets. */
+export interface ReplayStore {
+  /** Examines at most `limit` messages. */
+  findMissing: (span: ReplaySpan, wants: WantsEvent, limit: number) => Promise<MissingPage>;
+  /**
+   * Adds the webhook to the messages whose payload is stored, and records a pending delivery of each that has none.
+   * Returns the deliveries, also those that an earlier call has added, so it may be repeated.
+   */
+  add: (added: Added) => Promise<IdentifiedRef[]>;
+  /** The deliveries among these that are pending, have no attempt, and do not wait for the time of their message. */
+  unattempted: (deliveryIds: readonly string[]) => Promise<string[]>;
+}
+
+export function createReplayStore(db: Database): ReplayStore {
+  const { messages, deliveries } = db.days;
+  const store = createDeliveryStore(db);
+  return {
+    findMissing: (span, wants, limit) => findMissing(messages, span, wants, limit),
+    async add({ createdAtMs, atMs, ...added }) {
+      await addTarget(messages, added);
+      const { companyId, webhookId } = added;
+      const found = await readAdded(messages, added);
+      const settled = found.map(({ _id: id, appId, ...document }) => {
+        const { deliverAt, expiresAt, removeAt } = document;
+        const of = { id, companyId, appId, createdAtMs, disabledTargets: new Set<string>() };
+        const times = {
+          ...lifetimeIn(expiresAt, removeAt),
+          ...(deliverAt && { deliverAtMs: deliverAt.getTime() }),
+        };
+        const given = { ...of, ...notStoredOf(document), ...times };
+        const delivery = unattemptedDelivery(given, webhookId, atMs);
+        // Not since the replay began, or the sweep would find it overdue.
+        return delivery.wait ? delivery : { ...delivery, nextAttemptAtMs: atMs };
+      });
+      if (settled.length > 0) await store.insertAll(settled);
+      return settled.map((each) => ({ ...refOf(each), deliveryId: each.id }));
+    },
+    async unattempted(ids) {
+      const found = await readByIds(deliveries, ids, (documents, ofDay) =>
+        documents
+          .find({ _id: { $in: ofDay }, ...UNATTEMPTED }, { readConcern: { level: 'majority' } })
+          .project<{ _id: string }>({ _id: 1 })
+          .toArray(),
+      );
+      const wanted = new Set(found.map(({ _id }) => _id));
+      return ids.filter((id) => wanted.has(id));
+    },
+  };
+}
+
+const UNATTEMPTED = { status: 'pending', attemptCount: 0, waiting: { $ne: 'time' } } as const;
+
+/**
+ * A day is dropped with its messages, and the attempts of a delivery may take 17.6 h. Messages that are dropped before
+ * their last attempt are no longer replayed.
+ */
+const KEPT_FOR_MS = DAY_MS;
+
+interface ExaminedDocument {
+  _id: string;
+  eventType?: string;
+  isTarget: boolean;
+  isAdded: boolean;
+}
+
+async function findMissing(
+  messages: Days['messages'],
+  { companyId, appId, webhookId, afterId, beforeId }: ReplaySpan,
+  wants: WantsEvent,
+  limit: number,
+): Promise<MissingPage> {
+  const { fromId } = messages.kept({ fromId: afterId }, 'msg', KEPT_FOR_MS);
+  const _id = { $gt: fromId, $lt: beforeId };
+  const days = messages.within({ fromId, beforeId });
+  const found = await readUpTo(days, limit, (documents, left) =>
+    documentsIn<'messages'>(documents, companyId)
+      .find({ appId, _id })
+      .sort({ _id: 1 })
+      .limit(left)
+      // A message may have 10,000 targets.
+      .project<ExaminedDocument>({
+        eventType: 1,
+        isTarget: { $in: [webhookId, '$targets'] },
+        isAdded: { $in: [webhookId, { $ifNull: ['$addedTargets', []] }] },
+      })
+      .toArray(),
+  );
+  const missing = found.filter(
+    ({ eventType = null, isTarget, isAdded }) => !isTarget && !isAdded && wants(eventType),
+  );
+  const readTo = found.length < limit ? null : (found.at(-1)?._id ?? null);
+  return { ids: missing.map(({ _id: id }) => id), readTo };
+}
+
+type Wanted = Pick<Added, 'companyId' | 'webhookId' | 'messageIds'>;
+
+const UNERASED = { isPayloadErased: { $ne: true } } as const;
+const itself = (id: string): string => id;
+
+async function addTarget(
+  messages: Days['messages'],
+  { companyId, webhookId, messageIds }: Wanted,
+): Promise<void> {
+  await writeByDays(messages, messageIds, itself, (documents, ofDay) =>
+    documentsIn<'messages'>(documents, companyId).updateMany(
+      { _id: { $in: [...ofDay] }, targets: { $ne: webhookId }, ...UNERASED },
+      { $addToSet: { addedTargets: webhookId } },
+    ),
+  );
+}
+
+type AddedDocument = Pick<
+  MessageDocument,
+  '_id' | 'appId' | 'erasesPayload' | 'omitsResponses' | 'deliverAt' | 'expiresAt' | 'removeAt'
+>;
+
+const ADDED = {
+  appId: 1,
+  erasesPayload: 1,
+  omitsResponses: 1,
+  deliverAt: 1,
+  expiresAt: 1,
+  removeAt: 1,
+} as const;
+
+/** Read after the write: a payload that was erased in between stays erased, and its message is left out. */
+async function readAdded(
+  messages: Days['messages'],
+  { companyId, webhookId, messageIds }: Wanted,
+): Promise<AddedDocument[]> {
+  const found = await readByIds(messages, messageIds, (documents, ofDay) =>
+    documentsIn<'messages'>(documents, companyId)
+      .find({ _id: { $in: ofDay }, addedTargets: webhookId, ...UNERASED })
+      .project<AddedDocument>(ADDED)
+      .toArray(),
+  );
+  return found.sort((a, b) => (a._id < b._id ? -1 : 1));
+}

@@ -1,0 +1,344 @@
+import { EXPIRED_WHILE_WAITING } from '@posthorn/domain/delivery/when-cancelled.ts';
+import type { DeliveryRef } from '@posthorn/domain/delivery/delivery.ts';
+import { isStillWaiting, WAITING } from '@posthorn/domain/waiting.ts';
+import { DAY_MS, firstIdAt } from '@posthorn/domain/ids.ts';
+import { notStoredOf } from '@posthorn/domain/message.ts';
+import type { mongo } from 'mongoose';
+import { type CompanyDocuments, documentsIn } from '../company-documents.ts';
+import { DUE_KEY, TIMED, TIMED_OF_COMPANY_KEY, WAITING_KEY } from '../days/day-collections.ts';
+import type { Database, Days } from '../days/days.ts';
+import { countUpTo, readAll, readByIds, readUpTo, writeByDays } from '../days/read-days.ts';
+import type { DeliveryDocument } from '../documents.ts';
+import { cancelUpdate, NOT_WAITING } from './deliveries.ts';
+import { lifetimeIn } from './messages.ts';
+
+/** A delivery that waits, as its release reads it. Times are in milliseconds since 1970. */
+export interface HeldDelivery extends DeliveryRef {
+  id: string;
+  /** Number of its last attempt. */
+  attemptCount: number;
+  waitingSinceMs: number;
+  /** When it is due, or the time since which it waits on hold. */
+  dueAtMs: number;
+  /** False when a process of the version before has moved it on since, so that only its mark is left. */
+  isWaiting: boolean;
+}
+
+/** A webhook with deliveries on hold. */
+export interface HeldWebhook {
+  companyId: string;
+  webhookId: string;
+}
+
+/** The same with the delivery that its release begins with. */
+export interface WaitingWebhook extends HeldWebhook {
+  firstId: string;
+}
+
+/** The released deliveries without a result, by id. */
+export interface SeenReleased {
+  /** Their attempt is under way, or is to be made. */
+  open: Set<string>;
+  /** They wait again. */
+  heldAgain: Set<string>;
+}
+
+/** Deliveries that wait while their webhook is on hold, or for the time of their message. Every change may be repeated. */
+export interface WaitingDeliveries {
+  /** The next ones of a webhook, oldest first. `fromId` ('' for all) is that of the oldest that may be left. */
+  page: (webhook: HeldWebhook, fromId: string, limit: number) => Promise<HeldDelivery[]>;
+  /**
+   * Ends the wait of these, unless they have begun to wait again since they were read. From `atMs` on they count as due,
+   * so that the sweep of stuck deliveries finds them when their records are lost.
+   */
+  endWait: (deliveries: readonly HeldDelivery[], atMs: number) => Promise<void>;
+  /**
+   * Those whose time has come, of the days that may have any, at most so many of each. When a day has more, half of them
+   * are those that have been due for the longest, and the others are of each company that is due in turn.
+   */
+  dueAt: (nowMs: number, limit: number) => Promise<HeldDelivery[]>;
+  /** Looks for their attempts. */
+  look: (released: readonly HeldDelivery[]) => Promise<SeenReleased>;
+  /** Counts those of a webhook up to `limit`. */
+  count: (webhook: HeldWebhook, limit: number) => Promise<number>;
+  /** The webhooks of a company that have any, of these ids where some are given; a webhook comes once for each day. */
+  webhooks: (companyId: string, webhookIds?: readonly string[]) => AsyncIterable<HeldWebhook>;
+  /** The same of all companies, the oldest day first. */
+  allWebhooks: () => AsyncIterable<WaitingWebhook>;
+  /**
+   * Cancels at most `limit` waiting deliveries of the day whose collection is dropped within a day, by `nowMs`. Returns
+   * how many.
+   */
+  expire: (nowMs: number, limit: number) => Promise<number>;
+}
+
+const ON_HOLD = { waiting: 'hold', status: 'pending' } as const;
+
+type DeliveryDays = Days['deliveries'];
+type Deliveries = mongo.Collection<DeliveryDocument>;
+type Found = Omit<DeliveryDocument, 'attempts'>;
+
+export function createWaitingDeliveries({
+  days: { deliveries, retentionMs },
+}: Pick<Database, 'days'>): WaitingDeliveries {
+  return {
+    page: (webhook, fromId, limit) => readPage(deliveries, webhook, { fromId, limit }),
+    async endWait(page, atMs) {
+      const idOf = ({ id }: HeldDelivery): string => id;
+      await writeByDays(deliveries, page, idOf, async (documents, ofDay) => {
+        await documents.bulkWrite(
+          ofDay.map((each) => endOf(each, new Date(atMs))),
+          { ordered: false },
+        );
+      });
+    },
+    dueAt: createReadDue(deliveries),
+    look: (released) => look(deliveries, released),
+    async count({ companyId, webhookId }, limit) {
+      const span = deliveries.kept({}, 'dlv');
+      const filter = { ...ON_HOLD, webhookId, _id: { $gte: span.fromId } };
+      const { sum } = await countUpTo(deliveries.within(span), limit, (documents, left) =>
+        documentsIn<'deliveries'>(documents, companyId).count(filter, { limit: left }),
+      );
+      return sum;
+    },
+    webhooks: (companyId, webhookIds) => webhooksOf(deliveries, companyId, webhookIds),
+    allWebhooks: () => allWebhooks(deliveries),
+    expire: (nowMs, limit) => {
+      const oldest = deliveries.of(firstIdAt('dlv', nowMs - retentionMs()));
+      return expire(oldest, limit, nowMs);
+    },
+  };
+}
+
+/** How often days are looked at in which nothing is due soon: a delivery of an old message may begin to wait late. */
+const LOOK_AT_ALL_EVERY_MS = 60_000;
+
+/**
+ * Messages of any day may be due, and nearly no day has any: so the days of yesterday, today and tomorrow are read each
+ * time, and of the others those whose next delivery is due within the minute.
+ */
+function createReadDue(days: DeliveryDays): WaitingDeliveries['dueAt'] {
+  let soon: Deliveries[] = [];
+  let lookedAtMs = -Infinity;
+  const readDay = createReadDay();
+  return async (nowMs, limit) => {
+    const span = days.kept({}, 'dlv');
+    const newest = days.within({ fromId: firstIdAt('dlv', nowMs - DAY_MS) });
+    if (Math.abs(nowMs - lookedAtMs) >= LOOK_AT_ALL_EVERY_MS) {
+      const older = days.within(span).slice(0, -newest.length);
+      const next = await readAll(older, (each) =>
+        longestDue(each, nowMs + LOOK_AT_ALL_EVERY_MS, 1),
+      );
+      soon = older.filter((_, index) => next[index]?.length === 1);
+      lookedAtMs = nowMs;
+    }
+    const found = await readAll([...soon, ...newest], (each) => readDay(each, nowMs, limit));
+    return found.flat().map(toHeld);
+  };
+}
+
+/** A company with 1,000,000 messages for one time would otherwise delay those of all others for minutes. */
+const SHARES_AT_ONCE = 5;
+
+/**
+ * Without many that are due, a day costs one look-up. Otherwise shares of companies are read too, behind the company
+ * that the page before ended with. The look-up skips companies of which nothing is due: one seek in the index for each.
+ */
+function createReadDay() {
+  /** By day: the company that had the last share. */
+  const servedTo = new Map<string, string>();
+  const readShares = async (documents: Deliveries, dueAt: Date, size: number): Promise<Found[]> => {
+    const { collectionName: day } = documents;
+    const shares: Found[] = [];
+    let afterId = servedTo.get(day) ?? '';
+    for (let count = 0; count < SHARES_AT_ONCE; count += 1) {
+      const due = { ...TIMED, companyId: { $gt: afterId }, nextAttemptAt: { $lte: dueAt } };
+      const some = await readDue(documents.find(due), TIMED_OF_COMPANY_KEY, size);
+      const whole = some.length < size ? some : wholeShares(some);
+      shares.push(...whole);
+      // Behind the last company the next page begins with the first one.
+      afterId = some.length < size ? '' : (whole.at(-1)?.companyId ?? '');
+      if (afterId === '') break;
+    }
+    servedTo.set(day, afterId);
+    return shares;
+  };
+  return async (documents: Deliveries, beforeMs: number, limit: number): Promise<Found[]> => {
+    const longest = await longestDue(documents, beforeMs, limit);
+    if (longest.length < limit) return longest;
+    const size = Math.max(1, Math.floor(limit / 2 / SHARES_AT_ONCE));
+    const shares = await readShares(documents, new Date(beforeMs), size);
+    const ids = new Set(shares.map(({ _id }) => _id));
+    return [...shares, ...longest.filter(({ _id }) => !ids.has(_id))].slice(0, limit);
+  };
+}
+
+/** Without the last company, of which more may be due than was read, unless it is the only one. */
+function wholeShares(some: readonly Found[]): Found[] {
+  const [first, last] = [some[0]?.companyId, some.at(-1)?.companyId];
+  return some.filter(({ companyId }) => companyId === first || companyId !== last);
+}
+
+function longestDue(documents: Deliveries, beforeMs: number, limit: number): Promise<Found[]> {
+  const due = { ...TIMED, nextAttemptAt: { $lte: new Date(beforeMs) } };
+  return readDue(documents.find(due), DUE_KEY, limit, { nextAttemptAt: 1 });
+}
+
+function readDue(
+  cursor: mongo.FindCursor<DeliveryDocument>,
+  key: Record<string, 1>,
+  limit: number,
+  sort = key,
+): Promise<Found[]> {
+  const found = cursor.sort(sort).hint(key).limit(limit);
+  return orNone(found.project<Found>({ attempts: 0 }).toArray());
+}
+
+async function look(
+  deliveries: DeliveryDays,
+  released: readonly HeldDelivery[],
+): Promise<SeenReleased> {
+  const ids = released.map(({ id }) => id);
+  const attempts = new Map(released.map(({ id, attemptCount }) => [id, attemptCount]));
+  const found = await readByIds(deliveries, ids, (documents, ofDay) =>
+    documents
+      .find({ _id: { $in: ofDay }, status: 'pending' })
+      .project<Pick<Found, '_id' | 'attemptCount' | 'waiting'>>({ attemptCount: 1, waiting: 1 })
+      .toArray(),
+  );
+  const left = found.filter(({ _id, attemptCount }) => attempts.get(_id) === attemptCount);
+  const idsOf = (some: typeof left): Set<string> => new Set(some.map(({ _id }) => _id));
+  return {
+    open: idsOf(left.filter(({ waiting }) => waiting === undefined)),
+    heldAgain: idsOf(left.filter(({ waiting }) => waiting !== undefined)),
+  };
+}
+
+async function readPage(
+  deliveries: DeliveryDays,
+  { companyId, webhookId }: HeldWebhook,
+  { fromId, limit }: { fromId: string; limit: number },
+): Promise<HeldDelivery[]> {
+  const span = deliveries.kept({ fromId }, 'dlv');
+  const found = await readUpTo(deliveries.within(span), limit, (documents, left) => {
+    const own = documentsIn<'deliveries'>(documents, companyId);
+    const waiting = own.find({ ...ON_HOLD, webhookId, _id: { $gte: span.fromId } });
+    return waiting.sort({ _id: 1 }).limit(left).project<Found>({ attempts: 0 }).toArray();
+  });
+  return found.map(toHeld);
+}
+
+function toHeld(document: Found): HeldDelivery {
+  const { _id, messageId, webhookId, companyId, appId, attemptCount, createdAt } = document;
+  const waitingSinceMs = document.waitingSince?.getTime() ?? 0;
+  return {
+    id: _id,
+    messageId,
+    webhookId,
+    companyId,
+    appId,
+    attemptCount,
+    waitingSinceMs,
+    dueAtMs: document.nextAttemptAt?.getTime() ?? waitingSinceMs,
+    isWaiting: isStillWaiting({ waitingSinceMs, updatedAtMs: document.updatedAt.getTime() }),
+    createdAtMs: createdAt.getTime(),
+    ...notStoredOf(document),
+    ...lifetimeIn(document.expiresAt, document.removeAt),
+  };
+}
+
+/** The mark of one that was moved on goes, and nothing else: its own record decides when it is due. */
+function endOf(
+  { id: _id, waitingSinceMs, isWaiting }: HeldDelivery,
+  at: Date,
+): mongo.AnyBulkWriteOperation<DeliveryDocument> {
+  return {
+    updateOne: {
+      filter: { _id, status: 'pending', waitingSince: new Date(waitingSinceMs) },
+      update: {
+        ...(isWaiting && { $set: { nextAttemptAt: at, updatedAt: at } }),
+        $unset: NOT_WAITING,
+      },
+    },
+  };
+}
+
+/** Day by day, oldest first. */
+async function* webhooksOf(
+  deliveries: DeliveryDays,
+  companyId: string,
+  webhookIds?: readonly string[],
+): AsyncGenerator<HeldWebhook> {
+  for (const documents of deliveries.within(deliveries.kept({}, 'dlv'))) {
+    yield* webhooksIn(documentsIn<'deliveries'>(documents, companyId), companyId, webhookIds);
+  }
+}
+
+/** One look-up for each webhook, however many deliveries wait. */
+async function* webhooksIn(
+  own: CompanyDocuments<'deliveries'>,
+  companyId: string,
+  webhookIds?: readonly string[],
+): AsyncGenerator<WaitingWebhook> {
+  for (let webhookId = ''; ;) {
+    const after = { $gt: webhookId, ...(webhookIds && { $in: [...webhookIds] }) };
+    const found = await firstOf(own.find({ ...ON_HOLD, webhookId: after }).sort({ webhookId: 1 }));
+    if (!found) return;
+    ({ webhookId } = found);
+    yield { companyId, webhookId, firstId: found._id };
+  }
+}
+
+async function* allWebhooks(deliveries: DeliveryDays): AsyncGenerator<WaitingWebhook> {
+  for (const documents of deliveries.within(deliveries.kept({}, 'dlv'))) {
+    for (let companyId = ''; ;) {
+      const later = documents.find({ ...ON_HOLD, companyId: { $gt: companyId } });
+      const found = await firstOf(later.sort({ companyId: 1 }));
+      if (!found) break;
+      ({ companyId } = found);
+      yield* webhooksIn(documentsIn<'deliveries'>(documents, companyId), companyId);
+    }
+  }
+}
+
+type Place = Pick<DeliveryDocument, '_id' | 'companyId' | 'webhookId'>;
+
+async function firstOf(cursor: mongo.FindCursor<DeliveryDocument>): Promise<Place | undefined> {
+  return (await placesOf(cursor, 1))[0];
+}
+
+/** None also in a day of the version before whose index is not built yet: all deliveries of it would be read. */
+async function placesOf(
+  cursor: mongo.FindCursor<DeliveryDocument>,
+  limit: number,
+): Promise<Place[]> {
+  const found = cursor.hint(WAITING_KEY).limit(limit);
+  return orNone(found.project<Place>({ companyId: 1, webhookId: 1 }).toArray());
+}
+
+async function orNone<Value>(reading: Promise<Value[]>): Promise<Value[]> {
+  try {
+    return await reading;
+  } catch (error) {
+    if (isMissingIndex(error)) return [];
+    throw error;
+  }
+}
+
+const BAD_VALUE = 2;
+
+function isMissingIndex(error: unknown): boolean {
+  return error instanceof Error && 'code' in error && error.code === BAD_VALUE;
+}
+
+async function expire(documents: Deliveries, limit: number, nowMs: number): Promise<number> {
+  const waiting = { waiting: { $in: [...WAITING] }, status: 'pending' } as const;
+  const found = await placesOf(documents.find(waiting), limit);
+  if (found.length === 0) return 0;
+  const { modifiedCount } = await documents.updateMany(
+    { ...waiting, _id: { $in: found.map(({ _id }) => _id) } },
+    cancelUpdate(EXPIRED_WHILE_WAITING, nowMs),
+  );
+  return modifiedCount;
+}

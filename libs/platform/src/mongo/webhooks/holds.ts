@@ -1,0 +1,277 @@
+import type { Hold, Holders } from '@posthorn/domain/waiting.ts';
+import type { mongo } from 'mongoose';
+import { collection } from '../collections.ts';
+import type { AppDocument, HoldNoteDocument, WebhookDocument } from '../documents.ts';
+
+/** What is on hold, or was. */
+export interface HoldPlace {
+  /** Of the webhook, the app or the company. */
+  id: string;
+  companyId: string;
+  kind: HoldNoteDocument['kind'];
+}
+
+/** A claimed note that deliveries may wait. Times are in milliseconds since 1970. */
+export interface HoldNote extends HoldPlace {
+  /** When the hold was last begun, changed or ended. */
+  touchedAtMs: number;
+  /** Most attempts to one webhook that are released in a second; null for no limit. */
+  ratePerSecond: number | null;
+  /** Names the claim. */
+  claim: string;
+}
+
+/** A note keeps the fields that are absent. */
+interface Touch {
+  atMs: number;
+  /** When it is to be looked at. */
+  dueAtMs: number;
+  isOpenEnded?: boolean;
+  ratePerSecond?: number | null;
+}
+
+/** What the look at a note changes besides. */
+interface LookedAt {
+  keepsClaim?: boolean;
+  /** The hold has ended by itself. */
+  touchedAtMs?: number;
+  /** The hold that was found does not end by itself. */
+  isOpenEnded?: true;
+}
+
+interface Claim {
+  claim: string;
+  nowMs: number;
+  /** Until then no other process claims the note. */
+  untilMs: number;
+}
+
+/**
+ * The notes of holds: one is stored before the hold begins, and stays until nothing has waited for a while after its
+ * end. So work that ends a hold is known before anything of it is done (docs/decisions/0014-long-work-leaves-a-note-first.md).
+ */
+export interface HoldNotes {
+  /** Stores the note, or renews it, and takes it from the process that works on it. */
+  touch: (place: HoldPlace, touch: Touch) => Promise<void>;
+  /** Claims the note that has been due for the longest; null when none is due. */
+  claim: (claim: Claim & { exceptCompanyIds: readonly string[] }) => Promise<HoldNote | null>;
+  /** Claims this note, whoever has it. Null when it is gone. */
+  take: (id: string, claim: Claim) => Promise<HoldNote | null>;
+  /** Sets when the claimed note is due again. Returns false when it was touched, or another process has it. */
+  putBack: (note: HoldNote, dueAtMs: number, changes?: LookedAt) => Promise<boolean>;
+  /** Removes the claimed note, unless it was touched or another process has it. */
+  remove: (note: HoldNote) => Promise<void>;
+  /** Whether any of these have a note. */
+  hasAny: (ids: readonly string[]) => Promise<boolean>;
+  /** When the hold was begun or changed that nobody has ended for the longest; null without one. */
+  oldestMs: () => Promise<number | null>;
+}
+
+export function createHoldNotes(db: mongo.Db): HoldNotes {
+  const notes = collection(db, 'holdNotes');
+  const own = ({ id: _id, claim }: HoldNote) => ({ _id, claim });
+  return {
+    touch: (place, touch) => touchNote(notes, place, touch),
+    async claim({ exceptCompanyIds, ...claim }) {
+      const filter = {
+        dueAt: { $lte: new Date(claim.nowMs) },
+        ...(exceptCompanyIds.length > 0 && { companyId: { $nin: [...exceptCompanyIds] } }),
+      };
+      return claimOne(notes, filter, claim);
+    },
+    take: (_id, claim) => claimOne(notes, { _id }, claim),
+    async putBack(note, dueAtMs, { keepsClaim = false, touchedAtMs, isOpenEnded } = {}) {
+      const { matchedCount } = await notes.updateOne(own(note), {
+        $set: {
+          dueAt: new Date(dueAtMs),
+          ...(touchedAtMs !== undefined && { touchedAt: new Date(touchedAtMs) }),
+          ...(isOpenEnded && { isOpenEnded }),
+        },
+        ...(!keepsClaim && { $unset: { claim: '' } }),
+      });
+      return matchedCount === 1;
+    },
+    async remove(note) {
+      await notes.deleteOne(own(note));
+    },
+    hasAny: async (ids) => (await notes.findOne({ _id: { $in: [...ids] } })) !== null,
+    async oldestMs() {
+      const [oldest] = await notes
+        .find({ isOpenEnded: true })
+        .sort({ touchedAt: 1 })
+        .limit(1)
+        .toArray();
+      return oldest?.touchedAt.getTime() ?? null;
+    },
+  };
+}
+
+async function touchNote(
+  notes: mongo.Collection<HoldNoteDocument>,
+  { id: _id, companyId, kind }: HoldPlace,
+  { atMs, dueAtMs, isOpenEnded, ratePerSecond }: Touch,
+): Promise<void> {
+  const set = { companyId, kind, touchedAt: new Date(atMs), dueAt: new Date(dueAtMs) };
+  await notes.updateOne(
+    { _id },
+    {
+      $set: {
+        ...set,
+        ...(isOpenEnded && { isOpenEnded }),
+        ...(typeof ratePerSecond === 'number' && { ratePerSecond }),
+      },
+      $unset: {
+        claim: '',
+        ...(isOpenEnded === false && { isOpenEnded: '' }),
+        ...(ratePerSecond === null && { ratePerSecond: '' }),
+      },
+    },
+    { upsert: true },
+  );
+}
+
+async function claimOne(
+  notes: mongo.Collection<HoldNoteDocument>,
+  filter: mongo.Filter<HoldNoteDocument>,
+  { claim, untilMs }: Claim,
+): Promise<HoldNote | null> {
+  const found = await notes.findOneAndUpdate(
+    filter,
+    { $set: { claim, dueAt: new Date(untilMs) } },
+    { sort: { dueAt: 1 }, returnDocument: 'after' },
+  );
+  if (!found) return null;
+  const { _id: id, companyId, kind, touchedAt, ratePerSecond = null } = found;
+  return { id, companyId, kind, touchedAtMs: touchedAt.getTime(), ratePerSecond, claim };
+}
+
+/** What decides about the waiting deliveries of a webhook. */
+export interface WebhookHolders extends Holders {
+  /** Null after its deletion. */
+  webhook: Pick<
+    WebhookDocument,
+    'companyId' | 'appId' | 'disabled' | 'held' | 'cancelBeforeMs' | 'rateLimitPerSecond'
+  > | null;
+}
+
+/** The holds of webhooks and apps, as they are stored. Needs no encryption key: it reads no sealed value. */
+export type HoldStates = ReturnType<typeof createHoldStates>;
+
+export function createHoldStates(db: mongo.Db) {
+  const webhooks = collection(db, 'webhooks');
+  const apps = collection(db, 'apps');
+  return {
+    /** By webhook id. */
+    holdersOf: (places: readonly WebhookPlace[]): Promise<Map<string, WebhookHolders>> =>
+      readHolders(db, places),
+    /** The hold of a webhook or an app; null without one, and for a disabled webhook, whose deliveries are cancelled. */
+    async holdOf({ id: _id, kind }: HoldPlace): Promise<Hold | null> {
+      if (kind === 'company') return null;
+      const found =
+        kind === 'webhook'
+          ? await webhooks.findOne({ _id, disabled: false }, { projection: { held: 1 } })
+          : await apps.findOne({ _id }, { projection: { held: 1 } });
+      return found?.held ?? null;
+    },
+    isSuspended: async (companyId: string): Promise<boolean> =>
+      (await suspendedAmong(db, [companyId])).has(companyId),
+    /** Removes the hold of a webhook or an app whose time is over. Returns true when this call did. */
+    clearEnded: (place: HoldPlace, nowMs: number): Promise<boolean> => clearEnded(db, place, nowMs),
+    /** The ids of the webhooks of an app after `afterId`, ascending. */
+    async webhooksOfApp(
+      { id: appId, companyId }: Pick<HoldPlace, 'id' | 'companyId'>,
+      afterId: string,
+      limit: number,
+    ): Promise<string[]> {
+      const found = webhooks.find({ companyId, appId, _id: { $gt: afterId } });
+      const page = found.sort({ _id: 1 }).limit(limit).project<{ _id: string }>({ _id: 1 });
+      return (await page.toArray()).map(({ _id }) => _id);
+    },
+  };
+}
+
+interface WebhookPlace {
+  companyId: string;
+  webhookId: string;
+}
+
+async function readHolders(
+  db: mongo.Db,
+  places: readonly WebhookPlace[],
+): Promise<Map<string, WebhookHolders>> {
+  const found = await collection(db, 'webhooks')
+    .find({ _id: { $in: places.map(({ webhookId }) => webhookId) } })
+    .project<StateDocument>(STATE)
+    .toArray();
+  const states = new Map(
+    found.map(({ held = null, cancelBeforeMs = null, rateLimitPerSecond = null, ...state }) => {
+      return [state._id, { ...state, held, cancelBeforeMs, rateLimitPerSecond }];
+    }),
+  );
+  const appIds = new Set(found.flatMap(({ appId }) => appId ?? []));
+  const companyIds = new Set(places.map(({ companyId }) => companyId));
+  const holds = await holdsOfApps(db, [...appIds]);
+  const suspended = await suspendedAmong(db, [...companyIds]);
+  return new Map(
+    places.map(({ companyId, webhookId }) => {
+      const webhook = states.get(webhookId) ?? null;
+      const appHeld = holds.get(webhook?.appId ?? '') ?? null;
+      return [webhookId, { webhook, appHeld, isSuspended: suspended.has(companyId) }];
+    }),
+  );
+}
+
+async function clearEnded(
+  db: mongo.Db,
+  { id: _id, kind }: HoldPlace,
+  nowMs: number,
+): Promise<boolean> {
+  if (kind === 'company') return false;
+  const filter = { _id, 'held.untilMs': { $lte: nowMs } };
+  // Later than the last time, even within one millisecond: it is the version of the webhook.
+  const updatedAt = { $max: [new Date(nowMs), { $add: ['$updatedAt', 1] }] };
+  const { modifiedCount } =
+    kind === 'webhook'
+      ? await collection(db, 'webhooks').updateOne(filter, [{ $set: { held: null, updatedAt } }])
+      : await collection(db, 'apps').updateOne(filter, [
+          { $set: { updatedAt } },
+          { $unset: 'held' },
+        ]);
+  return modifiedCount === 1;
+}
+
+const STATE = {
+  companyId: 1,
+  appId: 1,
+  disabled: 1,
+  held: 1,
+  cancelBeforeMs: 1,
+  rateLimitPerSecond: 1,
+} as const;
+
+type StateDocument = Pick<WebhookDocument, '_id' | 'companyId' | 'appId' | 'disabled'> & {
+  held?: Hold | null;
+  cancelBeforeMs?: number | null;
+  rateLimitPerSecond?: number | null;
+};
+
+/** The holds of these apps of all companies, by app; an app that is not on hold is missing. */
+export async function holdsOfApps(
+  db: mongo.Db,
+  ids: readonly string[],
+): Promise<Map<string, Hold>> {
+  if (ids.length === 0) return new Map();
+  const found = collection(db, 'apps').find({ _id: { $in: [...ids] }, held: { $exists: true } });
+  const apps = await found.project<Pick<AppDocument, '_id' | 'held'>>({ held: 1 }).toArray();
+  return new Map(apps.flatMap(({ _id, held }) => (held ? [[_id, held] as const] : [])));
+}
+
+async function suspendedAmong(db: mongo.Db, ids: readonly string[]): Promise<Set<string>> {
+  const found = collection(db, 'companies').find({
+    _id: { $in: [...ids] },
+    suspendedAt: { $exists: true },
+  });
+  return new Set(
+    (await found.project<{ _id: string }>({ _id: 1 }).toArray()).map(({ _id }) => _id),
+  );
+}

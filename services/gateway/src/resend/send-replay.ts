@@ -1,0 +1,227 @@
+import type { IdentifiedRef } from '@posthorn/domain/delivery/settlement.ts';
+import { TURN_AT_HEADER } from '@posthorn/domain/records/record-headers.ts';
+import { encodeRetryDue } from '@posthorn/domain/records/records.ts';
+import { refOf } from '@posthorn/domain/delivery/delivery.ts';
+import { ImpossibleError } from '@posthorn/domain/required.ts';
+import type { PageProgress, Resend } from '@posthorn/domain/resend.ts';
+import { wantsEvent, type Webhook } from '@posthorn/domain/webhook.ts';
+import type { OutgoingRecord, RecordLog } from '@posthorn/platform/kafka/record-log.ts';
+import type { ReplaySpan, ReplayStore } from '@posthorn/platform/mongo/messages/replays.ts';
+import type { ResendStore } from '@posthorn/platform/mongo/webhooks/resends.ts';
+import { pageSizeOf, type PageSizeDeps, type Waiting } from './send-resend.ts';
+import type { ResendSlot } from './slot.ts';
+
+/** What a replay needs to know of its webhook. */
+export type ReplayedWebhook = Pick<Webhook, 'appId' | 'disabled' | 'eventTypes' | 'cancelBeforeMs'>;
+
+export interface SendReplayDeps extends PageSizeDeps {
+  replays: ReplayStore;
+  resends: Pick<
+    ResendStore,
+    'findOne' | 'skipTo' | 'beginPage' | 'endPage' | 'keepProgress' | 'finish'
+  >;
+  /** Null when it was deleted. */
+  findWebhook: (companyId: string, webhookId: string) => Promise<ReplayedWebhook | null>;
+  records: Pick<RecordLog, 'publish'>;
+  retryDueTopic: string;
+  nowMs: () => number;
+}
+
+/** Messages that are examined for one page, which has those that the webhook lacks. */
+const EXAMINED = 500;
+/** Messages that a count examines at a time, and at most: an app may have millions in a month. */
+const COUNTED = { page: 1_000, most: 100_000 };
+/** Milliseconds between two looks at the deliveries of a page: half of the time that they have waited. */
+const POLL_MS = { min: 20, max: 60_000 };
+/** After this time the page waits without a slot. */
+const QUIET_MS = 2_000;
+
+/**
+ * Sends the messages of a replay to its webhook page by page, oldest first: stores the ids of the page, adds the webhook
+ * to the messages and a pending delivery of each, publishes the first attempts, and waits until each of them was made.
+ * Failures follow the schedule like all others, so a page is counted when it is published. Killed at any step, it is
+ * continued from the stored page: whatever is done again finds its own work, because the ids of deliveries and attempts
+ * are derived, and the records are those of the sweep, which dispatchers look up before the request.
+ *
+ * Returns null at the end.
+ */
+export async function sendReplay(
+  deps: SendReplayDeps,
+  slot: ResendSlot,
+  started: Resend,
+  signal: AbortSignal,
+): Promise<Waiting | null> {
+  const endWorker = slot.addWorker();
+  try {
+    for (let resend = started; ;) {
+      signal.throwIfAborted();
+      await slot.renew();
+      if (resend.page.length === 0) {
+        if (slot.isYielding) return { resend, dueAtMs: deps.nowMs() };
+        const next = await beginNext(deps, resend);
+        if (!next) return null;
+        resend = next;
+        continue;
+      }
+      const done = await sendPage(deps, slot, resend, signal);
+      if ('resend' in done) return done;
+      resend = done;
+    }
+  } finally {
+    endWorker();
+  }
+}
+
+/** Stores the next page, or ends the replay and returns null. A page without a missing message is skipped. */
+async function beginNext(deps: SendReplayDeps, resend: Resend): Promise<Resend | null> {
+  const { resends, replays, nowMs } = deps;
+  const webhook = await replayedTo(deps, resend);
+  if (!webhook) {
+    await resends.finish(resend, nowMs(), 'aborted');
+    return null;
+  }
+  const wants = wantedBy(webhook, resend);
+  const { ids, readTo } = await replays.findMissing(spanOf(webhook, resend), wants, EXAMINED);
+  // The next page begins behind the last message of this one.
+  const page = ids.slice(0, await pageSizeOf(deps, resend));
+  if (page.length > 0) return resends.beginPage(resend, page, nowMs());
+  if (readTo !== null) return resends.skipTo(resend, readTo, nowMs());
+  await resends.finish(resend, nowMs());
+  return null;
+}
+
+/**
+ * Returns the webhook while the replay may go on. Null when a client has aborted it, when the webhook was deleted or
+ * disabled, and when a client has cancelled what is pending there since the replay began.
+ */
+async function replayedTo(
+  { resends, findWebhook }: SendReplayDeps,
+  { id, companyId, webhookId, createdAtMs }: Resend,
+): Promise<ReplayedWebhook | null> {
+  const webhook = webhookId === null ? null : await findWebhook(companyId, webhookId);
+  const stored = await resends.findOne(companyId, id);
+  const isEnded = (stored?.abortAskedAtMs ?? null) !== null || webhook?.disabled === true;
+  if (isEnded || (webhook?.cancelBeforeMs ?? 0) > createdAtMs) return null;
+  return webhook;
+}
+
+/** Whether the webhook receives messages of an event type now, among those that the client has chosen. */
+export function wantedBy(
+  webhook: Pick<Webhook, 'eventTypes'>,
+  { eventTypes }: Pick<Resend, 'eventTypes'>,
+): (eventType: string | null) => boolean {
+  return (eventType) => wantsEvent(webhook, eventType) && wantsEvent({ eventTypes }, eventType);
+}
+
+type Spanned = Pick<Resend, 'companyId' | 'webhookId' | 'afterId' | 'beforeId'>;
+
+function spanOf({ appId }: Pick<Webhook, 'appId'>, resend: Spanned): ReplaySpan {
+  const { companyId, webhookId, afterId, beforeId } = resend;
+  if (appId === null || webhookId === null) {
+    throw new ImpossibleError('a replay is to a webhook of an app');
+  }
+  return { companyId, appId, webhookId, afterId, beforeId };
+}
+
+/** Returns how many messages the webhook would get, among the first 100,000 of the span. */
+export async function countMissing(
+  { replays }: Pick<SendReplayDeps, 'replays'>,
+  webhook: Pick<Webhook, 'appId' | 'eventTypes'>,
+  resend: Spanned & Pick<Resend, 'eventTypes'>,
+  takeTurn: () => Promise<void>,
+): Promise<number> {
+  const wants = wantedBy(webhook, resend);
+  let span = spanOf(webhook, resend);
+  let total = 0;
+  for (let examined = 0; examined < COUNTED.most; examined += COUNTED.page) {
+    const { ids, readTo } = await replays.findMissing(span, wants, COUNTED.page);
+    total += ids.length;
+    if (readTo === null) break;
+    span = { ...span, afterId: readTo };
+    await takeTurn();
+  }
+  return total;
+}
+
+/** Returns the replay behind its page, or as it is to be put back while deliveries of the page wait. */
+async function sendPage(
+  deps: SendReplayDeps,
+  slot: ResendSlot,
+  resend: Resend,
+  signal: AbortSignal,
+): Promise<Resend | Waiting> {
+  const release = deps.pageBudget.reserve(resend.page.length);
+  try {
+    const progress = resend.progress ?? (await publishPage(deps, resend));
+    const left = await untilAttempted(deps, slot, progress, signal);
+    const { succeeded } = progress;
+    if (left.open.length === 0 || slot.abortAskedAtMs !== null) {
+      const failed = resend.page.length - succeeded;
+      return await deps.resends.endPage(resend, { succeeded, failed }, deps.nowMs());
+    }
+    const kept = await deps.resends.keepProgress(resend, { ...progress, open: left.open });
+    return { resend: kept, dueAtMs: left.dueAtMs };
+  } finally {
+    release();
+  }
+}
+
+/** Adds the webhook to the messages of the page and publishes the first attempts. May be repeated. */
+async function publishPage(
+  { replays, records, retryDueTopic, nowMs }: SendReplayDeps,
+  { companyId, webhookId, page: messageIds, createdAtMs }: Resend,
+): Promise<PageProgress> {
+  if (webhookId === null) throw new ImpossibleError('a replay is to a webhook');
+  const atMs = nowMs();
+  const added = await replays.add({ companyId, webhookId, messageIds, createdAtMs, atMs });
+  const open = await replays.unattempted(added.map(({ deliveryId }) => deliveryId));
+  const wanted = new Set(open);
+  const due = added.filter(({ deliveryId }) => wanted.has(deliveryId));
+  const outgoing = due.map((ref) => recordOf(ref, { topic: retryDueTopic, atMs }));
+  if (due.length > 0) await records.publish(outgoing);
+  const times = { publishedAtMs: atMs, beganAtMs: atMs, movedAtMs: atMs, successAtMs: atMs };
+  return { open, unpublished: [], succeeded: added.length, copies: 1, ...times };
+}
+
+/** The record with which the sweep starts a delivery: behind fresh messages, and looked up before its request. */
+function recordOf(
+  ref: IdentifiedRef,
+  { topic, atMs }: { topic: string; atMs: number },
+): OutgoingRecord {
+  const value = encodeRetryDue({
+    ...refOf(ref),
+    attemptNumber: 1,
+    dueAtMs: atMs,
+    isStored: true,
+  });
+  return { topic, key: ref.webhookId, value, headers: { [TURN_AT_HEADER]: String(atMs) } };
+}
+
+interface Left {
+  /** The deliveries without an attempt. */
+  open: string[];
+  dueAtMs: number;
+}
+
+/**
+ * Resolves when each delivery of the page has had its first attempt, or when the replay yields its slot: an endpoint gets
+ * no more at once than it takes.
+ */
+async function untilAttempted(
+  { replays, nowMs }: SendReplayDeps,
+  slot: ResendSlot,
+  { open: published, beganAtMs }: PageProgress,
+  signal: AbortSignal,
+): Promise<Left> {
+  let open = published;
+  for (;;) {
+    signal.throwIfAborted();
+    await slot.renew();
+    open = await replays.unattempted(open);
+    const waitedMs = Math.max(0, nowMs() - beganAtMs);
+    const dueAtMs = nowMs() + Math.min(POLL_MS.max, Math.max(POLL_MS.min, waitedMs / 2));
+    const left = { open, dueAtMs };
+    if (open.length === 0 || slot.abortAskedAtMs !== null) return left;
+    if (!(await slot.wait(dueAtMs, waitedMs > QUIET_MS, signal))) return left;
+  }
+}

@@ -1,0 +1,312 @@
+import { type CancelReason, refOf } from '@posthorn/domain/delivery/delivery.ts';
+import {
+  CANCELLED_BY_CLIENT,
+  expiryReasonAt,
+  fateOfWaiting,
+  isCancelledBefore,
+  type WaitingFate,
+} from '@posthorn/domain/delivery/when-cancelled.ts';
+import { TURN_AT_HEADER } from '@posthorn/domain/records/record-headers.ts';
+import { encodeRetryDue } from '@posthorn/domain/records/records.ts';
+import { untilAborted } from '@posthorn/platform/async/pause.ts';
+import type { OutgoingRecord, RecordLog } from '@posthorn/platform/kafka/record-log.ts';
+import type { DeliveryStore } from '@posthorn/platform/mongo/messages/deliveries.ts';
+import type {
+  HeldDelivery,
+  HeldWebhook,
+  WaitingDeliveries,
+} from '@posthorn/platform/mongo/messages/waiting-deliveries.ts';
+import type { HoldStates } from '@posthorn/platform/mongo/webhooks/holds.ts';
+import type { OpenCircuits } from '@posthorn/platform/redis/open-circuits.ts';
+import type { Logger } from '@posthorn/platform/service/logger.ts';
+import type { PageBudget } from '../resend/send-resend.ts';
+
+export interface ReleaseDeps {
+  waiting: Pick<WaitingDeliveries, 'page' | 'endWait' | 'look'>;
+  deliveries: Pick<DeliveryStore, 'cancelPending'>;
+  holds: Pick<HoldStates, 'holdersOf'>;
+  circuits: Pick<OpenCircuits, 'read'>;
+  records: Pick<RecordLog, 'publish'>;
+  retryDueTopic: string;
+  pageBudget: Pick<PageBudget, 'pageSize' | 'reserve'>;
+  /** Counts released deliveries. */
+  count: (deliveries: number) => void;
+  logger: Pick<Logger, 'info'>;
+  nowMs: () => number;
+  /** Rejects when the signal is aborted. */
+  sleep: (ms: number, signal: AbortSignal) => Promise<unknown>;
+}
+
+export interface Release {
+  webhook: HeldWebhook;
+  /** Null for no limit but those of the endpoint. */
+  ratePerSecond: number | null;
+  /** Others wait for the place of this release. */
+  isWanted: () => boolean;
+  signal: AbortSignal;
+}
+
+/**
+ * `nothing`: nothing waits. `done`: the same, after some were released. `on_hold`: a hold has begun, or another one still
+ * lives. `quiet`: the endpoint fails or is paused. `yielded`: others go first.
+ */
+export type Released = 'nothing' | 'done' | 'on_hold' | 'quiet' | 'yielded';
+
+/**
+ * How many released deliveries of a webhook are under way at once: a new message waits behind them. The lower bounds are
+ * for endpoints without a limit, which may take many at once: 16 before anything is known of them.
+ */
+const WINDOW = { start: 100, min: 50, max: 4_000 };
+/** What an endpoint takes in this time is under way, so that it is never without work between two looks. */
+const WINDOW_MS = 4_000;
+/**
+ * Between two looks at what is under way. The next one comes soon when most of the oldest had results. A look each 25 ms
+ * read each delivery 15 times: MongoDB took seven times the CPU of a delivery that never waited.
+ */
+const POLL_MS = { min: 25, max: 500 };
+const COUNTED_MS = 500;
+/** So many of the oldest are looked up at once. */
+const LOOKED_UP = 1_000;
+const CANCELLED_AT_ONCE = 1_000;
+/** A dispatcher may know for up to two seconds of a hold that has ended, and makes what it gets wait again. */
+const HELD_AGAIN_MS = 250;
+/** After this time without a result, a circuit that is open ends the release for now. */
+const FAILING_AFTER_MS = 3_000;
+/** The longest attempt takes 15 s. Whatever keeps the endpoint, such as a pause of an hour, ends the release for now. */
+const QUIET_AFTER_MS = 20_000;
+/** How long a release goes on while others wait for its place. */
+const SLICE_MS = 10_000;
+
+/**
+ * Releases the waiting deliveries of one webhook, oldest first: publishes the attempts of a page, then ends the wait of
+ * these. After a crash in between, the page is published again, and the dispatcher looks up what is recorded before it
+ * makes such an attempt. So many are under way as the endpoint takes in four seconds: the others stay in order here
+ * instead of circulating as deferrals. Throws when the signal is aborted, or a store or Kafka fails.
+ */
+export async function releaseWebhook(deps: ReleaseDeps, release: Release): Promise<Released> {
+  const run = new ReleaseRun(deps, release);
+  try {
+    return await run.toEnd();
+  } finally {
+    run.free();
+  }
+}
+
+class ReleaseRun {
+  readonly #deps: ReleaseDeps;
+  readonly #release: Release;
+  readonly #sinceMs: number;
+  readonly #tokens: { left: number; atMs: number };
+  /** Released, without a result as far as known; oldest first. */
+  #open: HeldDelivery[] = [];
+  #window = WINDOW.start;
+  /** What the limit of the webhook lets through in the time of a window. */
+  #maxWindow = WINDOW.max;
+  /** The oldest that may wait; '' for any. */
+  #fromId = '';
+  #hasFound = false;
+  /** Its circuit is open, or not known yet: one is released at a time, and only when the next probe may be made. */
+  #isProbing = true;
+  #counted: { settled: number; sinceMs: number };
+  #movedAtMs: number;
+  #pollMs = POLL_MS.min;
+  #free: () => void = () => undefined;
+
+  constructor(deps: ReleaseDeps, release: Release) {
+    [this.#deps, this.#release] = [deps, release];
+    const nowMs = deps.nowMs();
+    this.#sinceMs = this.#movedAtMs = nowMs;
+    this.#counted = { settled: 0, sinceMs: nowMs };
+    this.#tokens = { left: release.ratePerSecond ?? 0, atMs: nowMs };
+  }
+
+  free(): void {
+    this.#free();
+  }
+
+  async toEnd(): Promise<Released> {
+    const { nowMs, sleep } = this.#deps;
+    const { signal, isWanted } = this.#release;
+    for (;;) {
+      signal.throwIfAborted();
+      if (await this.#isCutOff()) return 'quiet';
+      if (this.#wanted() > 0) {
+        const ended = await this.#releasePage();
+        if (ended) return ended;
+      }
+      if (await this.#isQuiet()) return 'quiet';
+      const isOver = Math.abs(nowMs() - this.#sinceMs) > SLICE_MS;
+      if (isOver && isWanted()) return 'yielded';
+      await sleep(this.#pollMs, signal);
+      await this.#look();
+    }
+  }
+
+  /** How many may be released now. */
+  #wanted(): number {
+    const window = this.#isProbing ? 1 : this.#window;
+    if (this.#open.length > window / 2) return 0;
+    const wanted = window - this.#open.length;
+    const { ratePerSecond } = this.#release;
+    if (ratePerSecond === null) return wanted;
+    const { left, atMs } = this.#tokens;
+    const nowMs = this.#deps.nowMs();
+    const grown = left + (Math.max(0, nowMs - atMs) * ratePerSecond) / 1_000;
+    // No more than that of a second at once.
+    this.#tokens.left = Math.min(ratePerSecond, grown);
+    this.#tokens.atMs = nowMs;
+    return Math.min(wanted, Math.floor(this.#tokens.left));
+  }
+
+  /** Returns how the release ends with this page; null when it goes on. */
+  async #releasePage(): Promise<Released | null> {
+    const { waiting, pageBudget, nowMs } = this.#deps;
+    const { webhook, signal } = this.#release;
+    const { fate, cancelBeforeMs } = await this.#fate();
+    if (fate.kind === 'wait') return 'on_hold';
+    // The limit may be lower than it was a moment ago.
+    const wanted = fate.kind === 'cancel' ? CANCELLED_AT_ONCE : Math.max(1, this.#wanted());
+    const size = pageBudget.pageSize(wanted);
+    const page = await waiting.page(webhook, this.#fromId, size);
+    const [oldest] = page;
+    if (!oldest) {
+      if (this.#fromId === '') return this.#hasFound ? 'done' : 'nothing';
+      // Some may have begun to wait again before that.
+      this.#fromId = '';
+      return null;
+    }
+    this.#hasFound = true;
+    this.#fromId = oldest.id;
+    const live = page.filter(({ isWaiting }) => isWaiting);
+    const atMs = nowMs();
+    const reasonOf = (each: HeldDelivery): CancelReason | null => {
+      if (fate.kind === 'cancel') return fate.reason;
+      const isCancelled = isCancelledBefore(cancelBeforeMs, each.createdAtMs);
+      return isCancelled ? CANCELLED_BY_CLIENT : expiryReasonAt(each, atMs);
+    };
+    for (const [reason, some] of Map.groupBy(live, reasonOf)) {
+      if (reason !== null) await this.#cancel(some, reason);
+      else {
+        // Kafka may answer late: a stop must not wait for it, and whoever goes on publishes again.
+        await untilAborted(this.#publish(some), signal);
+        this.#opened(some);
+      }
+    }
+    await waiting.endWait(page, nowMs());
+    return null;
+  }
+
+  async #cancel(page: readonly HeldDelivery[], reason: CancelReason): Promise<void> {
+    if (page.length === 0) return;
+    const { deliveries, logger, nowMs } = this.#deps;
+    const atMs = nowMs();
+    await deliveries.cancelPending(page.map(({ id }) => ({ id, reason, atMs })));
+    const { companyId, webhookId } = this.#release.webhook;
+    logger.info(
+      { companyId, webhookId, reason, deliveries: page.length },
+      'cancelled deliveries that waited',
+    );
+  }
+
+  /** Read before each page: a hold may begin again, and the webhook may be disabled or get another limit. */
+  async #fate(): Promise<{ fate: WaitingFate; cancelBeforeMs: number | null }> {
+    const { webhook } = this.#release;
+    const holders = (await this.#deps.holds.holdersOf([webhook])).get(webhook.webhookId);
+    const known = holders ?? { webhook: null, appHeld: null, isSuspended: false };
+    const fate = fateOfWaiting(known, this.#deps.nowMs());
+    const perSecond = known.webhook?.rateLimitPerSecond ?? Infinity;
+    this.#maxWindow = Math.min(WINDOW.max, (perSecond * WINDOW_MS) / 1_000);
+    this.#window = Math.min(this.#window, this.#maxWindow);
+    return { fate, cancelBeforeMs: known.webhook?.cancelBeforeMs ?? null };
+  }
+
+  #publish(page: readonly HeldDelivery[]): Promise<void> {
+    const { records, retryDueTopic, nowMs } = this.#deps;
+    const dueAtMs = nowMs();
+    return records.publish(page.map((each) => recordOf(each, retryDueTopic, dueAtMs)));
+  }
+
+  #opened(page: readonly HeldDelivery[]): void {
+    const { count, nowMs, pageBudget } = this.#deps;
+    count(page.length);
+    this.#tokens.left -= page.length;
+    if (this.#open.length === 0) this.#movedAtMs = nowMs();
+    this.#open.push(...page);
+    this.#free();
+    this.#free = pageBudget.reserve(this.#open.length);
+  }
+
+  /** Looks up the oldest that are under way, and fits the window to how many get a result in a second. */
+  async #look(): Promise<void> {
+    const oldest = this.#open.slice(0, LOOKED_UP);
+    if (oldest.length === 0) return;
+    const { open, heldAgain } = await this.#deps.waiting.look(oldest);
+    const settled = oldest.length - open.size - heldAgain.size;
+    const done = new Set(oldest.flatMap(({ id }) => (open.has(id) ? [] : [id])));
+    if (done.size > 0) this.#open = this.#open.filter(({ id }) => !done.has(id));
+    const isBehind = settled * 2 >= oldest.length;
+    this.#pollMs = isBehind ? POLL_MS.min : Math.min(POLL_MS.max, this.#pollMs * 2);
+    this.#fitWindow(settled);
+    if (heldAgain.size > 0) await this.#deps.sleep(HELD_AGAIN_MS, this.#release.signal);
+  }
+
+  /** Results come in batches, so that they are counted for half a second. */
+  #fitWindow(settled: number): void {
+    const nowMs = this.#deps.nowMs();
+    if (settled > 0) this.#movedAtMs = nowMs;
+    this.#counted.settled += settled;
+    const elapsedMs = nowMs - this.#counted.sinceMs;
+    if (elapsedMs < COUNTED_MS) return;
+    const fitting = Math.ceil((this.#counted.settled / elapsedMs) * WINDOW_MS);
+    this.#counted = { settled: 0, sinceMs: nowMs };
+    this.#window = Math.min(this.#maxWindow, Math.max(WINDOW.min, fitting));
+  }
+
+  async #isQuiet(): Promise<boolean> {
+    if (this.#open.length === 0) return false;
+    const quietMs = this.#deps.nowMs() - this.#movedAtMs;
+    if (quietMs > QUIET_AFTER_MS) return true;
+    return quietMs > FAILING_AFTER_MS && (await this.#circuit()) === 'open';
+  }
+
+  /**
+   * Whether the endpoint takes nothing until its next probe. A circuit that opened before the hold has had no probe since,
+   * so one delivery is released as such, and the others once that has closed the circuit.
+   */
+  async #isCutOff(): Promise<boolean> {
+    if (!this.#isProbing || this.#open.length > 0) return false;
+    const circuit = await this.#circuit();
+    this.#isProbing = circuit !== 'closed';
+    return circuit === 'open';
+  }
+
+  /** Without Redis every endpoint counts as working. */
+  async #circuit(): Promise<'closed' | 'half_open' | 'open'> {
+    const { companyId, webhookId } = this.#release.webhook;
+    const probeAtMs = await this.#deps.circuits.read(companyId, webhookId).catch(() => null);
+    if (probeAtMs === null) return 'closed';
+    return probeAtMs > this.#deps.nowMs() ? 'open' : 'half_open';
+  }
+}
+
+/**
+ * The attempt keeps its number. The reservation, which is now, makes the dispatcher look up what is recorded of it: it may
+ * be published twice. A first attempt is one of the first queue: retries would have only half of the endpoint's slots.
+ */
+function recordOf(delivery: HeldDelivery, topic: string, dueAtMs: number): OutgoingRecord {
+  const attemptNumber = delivery.attemptCount + 1;
+  const trigger = attemptNumber === 1 ? 'first' : 'retry';
+  const value = encodeRetryDue({
+    ...refOf(delivery),
+    attemptNumber,
+    dueAtMs,
+    trigger,
+    isStored: true,
+  });
+  return {
+    topic,
+    key: delivery.webhookId,
+    value,
+    headers: { [TURN_AT_HEADER]: String(dueAtMs) },
+  };
+}

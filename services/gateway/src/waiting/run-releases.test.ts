@@ -1,0 +1,520 @@
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { setImmediate as untilSettled } from 'node:timers/promises';
+import type { CancelReason } from '@posthorn/domain/delivery/delivery.ts';
+import type { Hold } from '@posthorn/domain/waiting.ts';
+import { decodeRetryDue } from '@posthorn/domain/records/records.ts';
+import type { OutgoingRecord } from '@posthorn/platform/kafka/record-log.ts';
+import type { HeldDelivery } from '@posthorn/platform/mongo/messages/waiting-deliveries.ts';
+import type { HoldNote, HoldPlace } from '@posthorn/platform/mongo/webhooks/holds.ts';
+import { createLogger } from '@posthorn/platform/service/logger.ts';
+import {
+  createVirtualTimers,
+  type VirtualTimers,
+} from '../../../../test/support/time/virtual-timers.ts';
+import { createPageBudget } from '../resend/send-resend.ts';
+import { createReleaseRunner, type ReleaseRunner, type RunReleasesDeps } from './run-releases.ts';
+
+const SECOND_MS = 1_000;
+const MINUTE_MS = 60_000;
+const HOUR_MS = 60 * MINUTE_MS;
+const HOLD: Hold = { sinceMs: 0, untilMs: null, reason: null, by: 'key_1' };
+
+const FREE = { disabled: false, cancelBeforeMs: null, rateLimitPerSecond: null, held: null };
+
+interface Waiting extends HeldDelivery {
+  state: 'waiting' | 'released' | 'done' | 'cancelled';
+  /** Of a cancelled one. */
+  reason?: CancelReason;
+}
+
+interface Note extends HoldPlace {
+  touchedAtMs: number;
+  dueAtMs: number;
+  claim: string | null;
+  ratePerSecond: number | null;
+  isOpenEnded?: true;
+}
+
+let timers: VirtualTimers;
+let deliveries: Map<string, Waiting>;
+let notes: Map<string, Note>;
+interface StoredHolders {
+  appId: string | null;
+  disabled: boolean;
+  cancelBeforeMs: number | null;
+  rateLimitPerSecond: number | null;
+  held: Hold | null;
+}
+let webhooks: Map<string, StoredHolders>;
+let appHolds: Map<string, Hold>;
+let suspended: Set<string>;
+/** By webhook, when the next probe of its open circuit may be made. */
+let openCircuits: Map<string, number>;
+/** Ids of the published deliveries, in order. */
+let published: string[];
+/** How many of a webhook its endpoint takes in a second. */
+let perSecond: Map<string, number>;
+let mostOpen: number;
+let claims: number;
+let runners: ReleaseRunner[];
+
+beforeEach(() => {
+  timers = createVirtualTimers();
+  deliveries = new Map();
+  notes = new Map();
+  webhooks = new Map();
+  appHolds = new Map();
+  perSecond = new Map();
+  openCircuits = new Map();
+  [suspended, published] = [new Set(), []];
+  [mostOpen, claims, runners] = [0, 0, []];
+});
+
+afterEach(() => Promise.all(runners.map((each) => each.stop())));
+
+/** Adds deliveries that wait for the webhook, and the webhook. */
+function wait(
+  webhookId: string,
+  count: number,
+  { appId = null, createdAtMs = 1 }: { appId?: string | null; createdAtMs?: number } = {},
+): string[] {
+  if (!webhooks.has(webhookId)) webhooks.set(webhookId, { appId, ...FREE });
+  const from = deliveries.size;
+  return Array.from({ length: count }, (_, n) => {
+    const id = `dlv_${String(from + n).padStart(6, '0')}`;
+    const ref = { messageId: `msg_${from + n}`, webhookId, companyId: 'comp_a', appId };
+    const since = { createdAtMs, waitingSinceMs: timers.nowMs(), isWaiting: true, dueAtMs: 0 };
+    deliveries.set(id, { id, ...ref, ...since, attemptCount: n % 3, state: 'waiting' });
+    return id;
+  });
+}
+
+function touch(id: string, kind: HoldPlace['kind'], ratePerSecond: number | null = null): void {
+  const nowMs = timers.nowMs();
+  const times = { touchedAtMs: nowMs, dueAtMs: nowMs };
+  notes.set(id, { id, companyId: 'comp_a', kind, ...times, claim: null, ratePerSecond });
+}
+
+const ofWebhook = (webhookId: string, state: Waiting['state']): Waiting[] =>
+  [...deliveries.values()].filter((each) => each.webhookId === webhookId && each.state === state);
+
+const sleep: RunReleasesDeps['sleep'] = (ms, signal) =>
+  new Promise<void>((resolve, reject) => {
+    const cancel = timers.after(ms, resolve);
+    signal.addEventListener('abort', () => {
+      cancel();
+      reject(signal.reason as Error);
+    });
+  });
+
+function noteOf({ id, companyId, kind, touchedAtMs, ratePerSecond, claim }: Note): HoldNote {
+  return { id, companyId, kind, touchedAtMs, ratePerSecond, claim: claim ?? '' };
+}
+
+function notesStore(): RunReleasesDeps['notes'] {
+  const claimOne = (note: Note | undefined, claim: string, untilMs: number): HoldNote | null => {
+    if (!note) return null;
+    Object.assign(note, { claim, dueAtMs: untilMs });
+    return noteOf(note);
+  };
+  const own = ({ id, claim }: HoldNote): Note | null => {
+    const found = notes.get(id);
+    return found?.claim === claim ? found : null;
+  };
+  return {
+    claim({ claim, nowMs, untilMs, exceptCompanyIds }) {
+      const due = [...notes.values()]
+        .filter((each) => each.dueAtMs <= nowMs && !exceptCompanyIds.includes(each.companyId))
+        .sort((a, b) => a.dueAtMs - b.dueAtMs);
+      return Promise.resolve(claimOne(due[0], claim, untilMs));
+    },
+    take: (id, { claim, untilMs }) => Promise.resolve(claimOne(notes.get(id), claim, untilMs)),
+    putBack(note, dueAtMs, { keepsClaim = false, ...changes } = {}) {
+      const found = own(note);
+      const claim = keepsClaim ? note.claim : null;
+      if (found) Object.assign(found, { ...changes, dueAtMs, claim });
+      return Promise.resolve(found !== null);
+    },
+    remove(note) {
+      if (own(note)) notes.delete(note.id);
+      return Promise.resolve();
+    },
+  };
+}
+
+function waitingStore(): RunReleasesDeps['waiting'] {
+  return {
+    page({ webhookId }, fromId, limit) {
+      const waiting = ofWebhook(webhookId, 'waiting').filter(({ id }) => id >= fromId);
+      return Promise.resolve(waiting.sort((a, b) => (a.id < b.id ? -1 : 1)).slice(0, limit));
+    },
+    endWait(page) {
+      for (const { id } of page) {
+        const found = deliveries.get(id);
+        if (found?.state === 'waiting') found.state = 'released';
+      }
+      return Promise.resolve();
+    },
+    look(released) {
+      const idsIn = (state: Waiting['state']) =>
+        new Set(released.flatMap(({ id }) => (deliveries.get(id)?.state === state ? [id] : [])));
+      return Promise.resolve({ open: idsIn('released'), heldAgain: idsIn('waiting') });
+    },
+    async *webhooks(companyId, ids) {
+      await Promise.resolve();
+      for (const webhookId of webhooks.keys()) {
+        if (ids && !ids.includes(webhookId)) continue;
+        if (ofWebhook(webhookId, 'waiting').length > 0) yield { companyId, webhookId };
+      }
+    },
+  };
+}
+
+function holdsStore(): RunReleasesDeps['holds'] {
+  return {
+    holdersOf(places) {
+      const all = places.map(({ webhookId, companyId }) => {
+        const webhook = webhooks.get(webhookId);
+        const appHeld = appHolds.get(webhook?.appId ?? '') ?? null;
+        const isSuspended = suspended.has(companyId);
+        const stored = webhook ? { companyId, ...webhook } : null;
+        return [webhookId, { webhook: stored, appHeld, isSuspended }] as const;
+      });
+      return Promise.resolve(new Map(all));
+    },
+    holdOf({ id, kind }) {
+      if (kind === 'app') return Promise.resolve(appHolds.get(id) ?? null);
+      const webhook = webhooks.get(id);
+      return Promise.resolve(webhook && !webhook.disabled ? webhook.held : null);
+    },
+    isSuspended: (id) => Promise.resolve(suspended.has(id)),
+    clearEnded({ id }, nowMs) {
+      const held = webhooks.get(id)?.held;
+      const isEnded = typeof held?.untilMs === 'number' && held.untilMs <= nowMs;
+      if (isEnded) Object.assign(webhooks.get(id) ?? {}, { held: null });
+      return Promise.resolve(isEnded);
+    },
+    webhooksOfApp({ id }, afterId) {
+      const own = [...webhooks].filter(([, { appId }]) => appId === id).map(([each]) => each);
+      return Promise.resolve(own.filter((each) => each > afterId));
+    },
+  };
+}
+
+function publish(records: readonly OutgoingRecord[]): Promise<void> {
+  for (const { value } of records) {
+    const due = decodeRetryDue(value);
+    const found = [...deliveries.values()].find((each) => each.messageId === due.messageId);
+    if (!found) throw new Error('it is stored');
+    expect(due.attemptNumber).toBe(found.attemptCount + 1);
+    expect(due.trigger).toBe(due.attemptNumber === 1 ? 'first' : 'retry');
+    published.push(found.id);
+  }
+  return Promise.resolve();
+}
+
+function gateway(overrides: Partial<RunReleasesDeps> = {}): ReleaseRunner {
+  const runner = createReleaseRunner({
+    notes: notesStore(),
+    waiting: waitingStore(),
+    holds: holdsStore(),
+    deliveries: {
+      cancelPending(cancelled) {
+        for (const { id, reason } of cancelled)
+          Object.assign(deliveries.get(id) ?? {}, { state: 'cancelled', reason });
+        return Promise.resolve();
+      },
+    },
+    circuits: { read: (_companyId, id) => Promise.resolve(openCircuits.get(id) ?? null) },
+    records: { publish },
+    retryDueTopic: 'due',
+    pageBudget: createPageBudget(16_777_216),
+    count: () => undefined,
+    invalidate: () => Promise.resolve(),
+    newClaim: () => `claim-${(claims += 1)}`,
+    nowMs: timers.nowMs,
+    sleep,
+    logger: createLogger('test', 'silent'),
+    ...overrides,
+  });
+  runners.push(runner);
+  return runner;
+}
+
+/** Moves on in steps, in which each endpoint takes its share of what is released. */
+async function run(ms: number, ...gateways: ReleaseRunner[]): Promise<void> {
+  const STEP_MS = 20;
+  const endMs = timers.nowMs() + ms;
+  const credit = new Map<string, number>();
+  for (let n = 0; timers.nowMs() < endMs; n += 1) {
+    if (n % 50 === 0) for (const each of gateways) void each.tick();
+    await untilSettled();
+    for (const [webhookId] of webhooks) {
+      const open = ofWebhook(webhookId, 'released');
+      mostOpen = Math.max(mostOpen, open.length);
+      const rate = perSecond.get(webhookId) ?? Infinity;
+      const left = Math.min(open.length, (credit.get(webhookId) ?? 0) + (rate * STEP_MS) / 1_000);
+      for (const each of open.slice(0, Math.floor(left))) each.state = 'done';
+      credit.set(webhookId, left - Math.floor(left));
+    }
+    await timers.runUntil(timers.nowMs() + STEP_MS, untilSettled);
+  }
+}
+
+describe('the release of a webhook', () => {
+  test('publishes all that waits, once, oldest first and with the number of the next attempt', async () => {
+    const ids = wait('wh_1', 1_200);
+    touch('wh_1', 'webhook');
+    await run(20 * SECOND_MS, gateway());
+    expect(published).toEqual(ids);
+    expect(ofWebhook('wh_1', 'done')).toHaveLength(1_200);
+  });
+
+  test('begins at once when it is woken', async () => {
+    wait('wh_1', 1);
+    touch('wh_1', 'webhook');
+    await gateway().wake({ id: 'wh_1', companyId: 'comp_a' });
+    await untilSettled();
+    expect(published).toHaveLength(1);
+  });
+
+  test('keeps an endpoint busy, and gives it no more than what it takes in some seconds', async () => {
+    wait('wh_1', 3_000);
+    perSecond.set('wh_1', 200);
+    touch('wh_1', 'webhook');
+    await run(10 * SECOND_MS, gateway());
+    expect(ofWebhook('wh_1', 'done').length).toBeGreaterThan(1_800);
+    expect(mostOpen).toBeLessThan(1_100);
+  });
+
+  test.each([1, 10, 200])('has the limit of four seconds under way: %d', async (limit) => {
+    wait('wh_1', 10 * limit + 100);
+    perSecond.set('wh_1', limit);
+    Object.assign(webhooks.get('wh_1') ?? {}, { rateLimitPerSecond: limit });
+    touch('wh_1', 'webhook');
+    await run(10 * SECOND_MS, gateway());
+    expect(mostOpen).toBeLessThanOrEqual(4 * limit);
+    expect(ofWebhook('wh_1', 'done').length).toBeGreaterThan(9 * limit - 1);
+  });
+
+  test('keeps to the rate that was asked for', async () => {
+    wait('wh_1', 1_000);
+    touch('wh_1', 'webhook', 20);
+    await run(10 * SECOND_MS, gateway());
+    expect(published.length).toBeGreaterThan(150);
+    expect(published.length).toBeLessThanOrEqual(220);
+  });
+
+  test('is continued by another gateway when its own stops', async () => {
+    const ids = wait('wh_1', 600);
+    perSecond.set('wh_1', 50);
+    touch('wh_1', 'webhook');
+    const first = gateway();
+    await run(2 * SECOND_MS, first);
+    await first.stop();
+    await run(30 * SECOND_MS, gateway());
+    expect(new Set(published)).toEqual(new Set(ids));
+    expect(ofWebhook('wh_1', 'done')).toHaveLength(600);
+  });
+
+  test('waits while its circuit is open', async () => {
+    wait('wh_1', 500);
+    openCircuits.set('wh_1', timers.nowMs() + HOUR_MS);
+    touch('wh_1', 'webhook');
+    await run(MINUTE_MS, gateway());
+    expect(published).toEqual([]);
+    openCircuits.clear();
+    await run(2 * MINUTE_MS, gateway());
+    expect(published).toHaveLength(500);
+  });
+
+  test('begins with one delivery when its circuit opened before the hold', async () => {
+    const ids = wait('wh_1', 500);
+    openCircuits.set('wh_1', timers.nowMs() - SECOND_MS);
+    touch('wh_1', 'webhook');
+    perSecond.set('wh_1', 0);
+    const runner = gateway();
+    await run(2 * SECOND_MS, runner);
+    expect(published).toEqual(ids.slice(0, 1));
+    perSecond.clear();
+    openCircuits.clear();
+    await run(10 * SECOND_MS, runner);
+    expect(published).toEqual(ids);
+  });
+
+  test('makes one delivery for each probe while the endpoint fails', async () => {
+    wait('wh_1', 500);
+    openCircuits.set('wh_1', timers.nowMs());
+    touch('wh_1', 'webhook');
+    const pages: number[] = [];
+    const failing: RunReleasesDeps['records'] = {
+      publish(records) {
+        pages.push(records.length);
+        openCircuits.set('wh_1', timers.nowMs() + 30 * SECOND_MS);
+        return publish(records);
+      },
+    };
+    await run(10 * MINUTE_MS, gateway({ records: failing }));
+    expect(pages.length).toBeGreaterThan(3);
+    expect(pages.length).toBeLessThanOrEqual(20);
+    expect(new Set(pages)).toEqual(new Set([1]));
+  });
+
+  test('stops with the next page when the webhook is put on hold again', async () => {
+    wait('wh_1', 5_000);
+    perSecond.set('wh_1', 100);
+    touch('wh_1', 'webhook');
+    const runner = gateway();
+    await run(3 * SECOND_MS, runner);
+    Object.assign(webhooks.get('wh_1') ?? {}, { held: HOLD });
+    touch('wh_1', 'webhook');
+    const before = published.length;
+    await run(MINUTE_MS, runner);
+    expect(published.length).toBe(before);
+    expect(notes.has('wh_1')).toBe(true);
+  });
+
+  test('cancels what waits when the webhook is disabled, although it is on hold', async () => {
+    wait('wh_1', 1_500);
+    Object.assign(webhooks.get('wh_1') ?? {}, { held: HOLD, disabled: true });
+    touch('wh_1', 'webhook');
+    await run(5 * SECOND_MS, gateway());
+    expect([published, ofWebhook('wh_1', 'cancelled').length]).toEqual([[], 1_500]);
+  });
+
+  test('cancels what a client has cancelled meanwhile, and releases the others', async () => {
+    wait('wh_1', 20);
+    wait('wh_1', 10, { createdAtMs: 5 });
+    Object.assign(webhooks.get('wh_1') ?? {}, { cancelBeforeMs: 5 });
+    touch('wh_1', 'webhook');
+    await run(5 * SECOND_MS, gateway());
+    expect([ofWebhook('wh_1', 'cancelled').length, published.length]).toEqual([20, 10]);
+  });
+
+  test('cancels those whose message has expired, and publishes no attempt of them', async () => {
+    const [cancelled = '', expired = '', later = ''] = wait('wh_1', 3, { createdAtMs: 5 });
+    const endsAt = (id: string, expiresAtMs: number, changes: Partial<HeldDelivery> = {}) =>
+      Object.assign(deliveries.get(id) ?? {}, { expiresAtMs, ...changes });
+    endsAt(cancelled, timers.nowMs(), { createdAtMs: 4 });
+    endsAt(expired, timers.nowMs());
+    endsAt(later, timers.nowMs() + MINUTE_MS);
+    Object.assign(webhooks.get('wh_1') ?? {}, { cancelBeforeMs: 5 });
+    touch('wh_1', 'webhook');
+    await run(5 * SECOND_MS, gateway());
+    expect(published).toEqual([later]);
+    expect(deliveries.get(cancelled)).toMatchObject({ reason: 'cancelled_by_client' });
+    expect(deliveries.get(expired)).toMatchObject({ state: 'cancelled', reason: 'expired' });
+  });
+
+  test('shows that nobody has ended its hold, which does not end by itself', async () => {
+    wait('wh_1', 1);
+    wait('wh_2', 1);
+    Object.assign(webhooks.get('wh_1') ?? {}, { held: HOLD });
+    Object.assign(webhooks.get('wh_2') ?? {}, {
+      held: { ...HOLD, untilMs: timers.nowMs() + HOUR_MS },
+    });
+    suspended.add('comp_a');
+    touch('wh_1', 'webhook');
+    touch('wh_2', 'webhook');
+    touch('comp_a', 'company');
+    await run(3 * SECOND_MS, gateway());
+    const openEnded = [...notes.values()].filter(({ isOpenEnded }) => isOpenEnded);
+    expect(openEnded.map(({ id }) => id)).toEqual(['wh_1']);
+  });
+
+  test('begins by itself when the time of the hold is over', async () => {
+    wait('wh_1', 1);
+    const untilMs = timers.nowMs() + 90 * SECOND_MS;
+    Object.assign(webhooks.get('wh_1') ?? {}, { held: { ...HOLD, untilMs } });
+    touch('wh_1', 'webhook');
+    const runner = gateway();
+    await run(89 * SECOND_MS, runner);
+    expect(published).toEqual([]);
+    await run(3 * SECOND_MS, runner);
+    expect(published).toHaveLength(1);
+    expect(webhooks.get('wh_1')?.held).toBeNull();
+    // A dispatcher may record it late, as after any other end.
+    await run(20 * SECOND_MS, runner);
+    wait('wh_1', 1);
+    await run(20 * SECOND_MS, runner);
+    expect(published).toHaveLength(2);
+    await run(2 * MINUTE_MS, runner);
+    expect(notes.size).toBe(0);
+  });
+
+  test('finds what a dispatcher made wait after the last page, and forgets the note a minute later', async () => {
+    wait('wh_1', 1);
+    touch('wh_1', 'webhook');
+    const runner = gateway();
+    await run(10 * SECOND_MS, runner);
+    wait('wh_1', 1);
+    await run(20 * SECOND_MS, runner);
+    expect(published).toHaveLength(2);
+    await run(2 * MINUTE_MS, runner);
+    expect(notes.size).toBe(0);
+  });
+
+  test('publishes a delivery that waits again once more', async () => {
+    const [id = ''] = wait('wh_1', 1);
+    touch('wh_1', 'webhook');
+    const runner = gateway();
+    perSecond.set('wh_1', 0);
+    await run(200, runner);
+    expect(published).toEqual([id]);
+    Object.assign(deliveries.get(id) ?? {}, { state: 'waiting' });
+    perSecond.clear();
+    await run(2 * SECOND_MS, runner);
+    expect(published).toEqual([id, id]);
+  });
+});
+
+describe('the release of an app', () => {
+  test('leaves webhooks with a hold of their own, and those of other apps', async () => {
+    wait('wh_1', 5, { appId: 'app_1' });
+    wait('wh_2', 5, { appId: 'app_1' });
+    wait('wh_3', 5, { appId: 'app_2' });
+    Object.assign(webhooks.get('wh_2') ?? {}, { held: HOLD });
+    touch('app_1', 'app');
+    await run(5 * SECOND_MS, gateway());
+    const waiting = ['wh_1', 'wh_2', 'wh_3'].map((id) => ofWebhook(id, 'waiting').length);
+    expect(waiting).toEqual([0, 5, 5]);
+  });
+
+  test('is not delayed by endpoints that fail or are slow', async () => {
+    for (let n = 0; n < 60; n += 1) {
+      wait(`wh_${n}`, 20, { appId: 'app_1' });
+      if (n < 30) openCircuits.set(`wh_${n}`, timers.nowMs() + HOUR_MS);
+      else if (n < 50) perSecond.set(`wh_${n}`, 1);
+    }
+    touch('app_1', 'app');
+    await run(15 * SECOND_MS, gateway());
+    expect(ofWebhook('wh_59', 'done')).toHaveLength(20);
+  });
+
+  test('begins when the app is resumed, and not before', async () => {
+    wait('wh_1', 3, { appId: 'app_1' });
+    appHolds.set('app_1', HOLD);
+    touch('app_1', 'app');
+    const runner = gateway();
+    await run(10 * MINUTE_MS, runner);
+    expect(published).toEqual([]);
+    appHolds.clear();
+    touch('app_1', 'app');
+    await run(2 * SECOND_MS, runner);
+    expect(published).toHaveLength(3);
+  });
+});
+
+test('the release of a company covers all its webhooks once it is resumed', async () => {
+  wait('wh_1', 3, { appId: 'app_1' });
+  wait('wh_2', 3);
+  suspended.add('comp_a');
+  touch('comp_a', 'company');
+  const runner = gateway();
+  await run(MINUTE_MS, runner);
+  expect(published).toEqual([]);
+  suspended.clear();
+  touch('comp_a', 'company');
+  await run(2 * SECOND_MS, runner);
+  expect(published).toHaveLength(6);
+});

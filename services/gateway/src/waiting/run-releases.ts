@@ -1,0 +1,308 @@
+import { holdSourceOf, isHolding } from '@posthorn/domain/waiting.ts';
+import { createLoop, type SignallingLoop } from '@posthorn/platform/async/loop.ts';
+import { LEASE_MS } from '@posthorn/platform/mongo/leases.ts';
+import type {
+  HeldWebhook,
+  WaitingDeliveries,
+} from '@posthorn/platform/mongo/messages/waiting-deliveries.ts';
+import type {
+  HoldNote,
+  HoldNotes,
+  HoldPlace,
+  HoldStates,
+} from '@posthorn/platform/mongo/webhooks/holds.ts';
+import type { Invalidate } from '@posthorn/platform/redis/invalidations.ts';
+import type { Logger } from '@posthorn/platform/service/logger.ts';
+import { setMaxListeners } from 'node:events';
+import { Counter, type Registry } from 'prom-client';
+import { type Released, releaseWebhook, type ReleaseDeps } from './release-webhook.ts';
+
+export interface RunReleasesDeps extends Omit<ReleaseDeps, 'waiting' | 'holds'> {
+  notes: Pick<HoldNotes, 'claim' | 'take' | 'putBack' | 'remove'>;
+  waiting: ReleaseDeps['waiting'] & Pick<WaitingDeliveries, 'webhooks'>;
+  holds: HoldStates;
+  /** Announces that the hold of a webhook or an app has ended by itself. */
+  invalidate: Invalidate;
+  /** Names a claim. */
+  newClaim: () => string;
+  logger: Logger;
+}
+
+export interface ReleaseRunner {
+  start: () => void;
+  /** Looks now at the note of what is on hold, or was, unless too many run here. Resolves when the look has begun. */
+  wake: (place: Pick<HoldPlace, 'id' | 'companyId'>) => Promise<void>;
+  /** Claims notes that are due, until none is left or all slots are used. */
+  tick: () => Promise<void>;
+  /** Resolves when this process works on no note. */
+  idle: () => Promise<void>;
+  stop: () => Promise<void>;
+}
+
+/** Notes that this process works on at once. The share of a company leaves room for the others. */
+const SLOTS = { ofAll: 50, ofCompany: 5 };
+/** The same with those that clients have just touched here. */
+const WOKEN = { ofAll: 200, ofCompany: 20 };
+/** Webhooks of one app or company that are released at once. */
+const WEBHOOKS_AT_ONCE = 50;
+const WEBHOOKS_PAGE = 1_000;
+const EVERY_MS = 1_000;
+const RENEW_MS = LEASE_MS / 3;
+/** A dispatcher knows of the end of a hold within two seconds, and records what it got before within some more. */
+const LINGER_MS = 60_000;
+/** Between two looks at a hold that lives: half of the time since it was touched, within these bounds. */
+const LOOK_MS = { min: 1_000, max: 1_800_000 };
+/** The same after a release that found an endpoint which fails. */
+const QUIET_MS = { min: 5_000, max: 300_000 };
+
+/**
+ * Looks at the notes of holds when they are due, and releases what waits once the hold has ended. A note stays until a
+ * minute after that, because a dispatcher may still make deliveries wait; what comes even later is found by the sweep of
+ * the retry service. When this process stops, another one continues.
+ */
+export function createReleaseRunner(deps: RunReleasesDeps): ReleaseRunner {
+  const runner = new Runner(deps);
+  const { loop } = runner;
+  return {
+    start: loop.start,
+    wake: (place) => runner.wake(place),
+    tick: loop.tick,
+    idle: () => runner.idle(),
+    async stop() {
+      await loop.stop();
+      await runner.idle();
+    },
+  };
+}
+
+export function createReleaseCounter(registry: Registry): ReleaseDeps['count'] {
+  const released = new Counter({
+    name: 'posthorn_waiting_released_total',
+    help: 'Waiting deliveries whose attempts this process published after the end of a hold or a suspension.',
+    registers: [registry],
+  });
+  return (deliveries) => {
+    released.inc(deliveries);
+  };
+}
+
+interface Running {
+  companyId: string;
+  stop: AbortController;
+  /** Never rejects: a failure is logged. */
+  done: Promise<void>;
+}
+
+class Runner {
+  readonly loop: SignallingLoop;
+  readonly #deps: RunReleasesDeps;
+  readonly #running = new Map<string, Running>();
+
+  constructor(deps: RunReleasesDeps) {
+    this.#deps = deps;
+    this.loop = createLoop({
+      name: 'releases of waiting deliveries',
+      everyMs: EVERY_MS,
+      run: () => this.#claimAll(),
+      logger: deps.logger,
+    });
+  }
+
+  async wake({ id, companyId }: Pick<HoldPlace, 'id' | 'companyId'>): Promise<void> {
+    if (this.#isFull(companyId, WOKEN)) return;
+    const note = await this.#deps.notes.take(id, this.#newClaim());
+    if (note) this.#start(note);
+  }
+
+  async idle(): Promise<void> {
+    while (this.#running.size > 0) {
+      await Promise.all([...this.#running.values()].map(({ done }) => done));
+    }
+  }
+
+  async #claimAll(): Promise<void> {
+    while (!this.loop.signal.aborted && this.#running.size < SLOTS.ofAll) {
+      const companies = [...new Set([...this.#running.values()].map((each) => each.companyId))];
+      const exceptCompanyIds = companies.filter((id) => this.#isFull(id));
+      const note = await this.#deps.notes.claim({ ...this.#newClaim(), exceptCompanyIds });
+      if (!note) return;
+      this.#start(note);
+    }
+  }
+
+  #newClaim() {
+    const { newClaim, nowMs } = this.#deps;
+    return { claim: newClaim(), nowMs: nowMs(), untilMs: nowMs() + LEASE_MS };
+  }
+
+  #isFull(companyId: string, limits = SLOTS): boolean {
+    const all = [...this.#running.values()];
+    const own = all.filter((each) => each.companyId === companyId);
+    return all.length >= limits.ofAll || own.length >= limits.ofCompany;
+  }
+
+  /** The look that runs for the same thing has lost its claim, and ends first. */
+  #start(note: HoldNote): void {
+    const before = this.#running.get(note.id);
+    before?.stop.abort(new Error('the hold was touched'));
+    const stop = new AbortController();
+    const work = async (): Promise<void> => {
+      await before?.done;
+      const isDueNow = !stop.signal.aborted && (await this.#workLogged(note, stop));
+      const wasFull = this.#isFull(note.companyId);
+      if (this.#running.get(note.id) === running) this.#running.delete(note.id);
+      if ((isDueNow || wasFull) && !this.loop.signal.aborted) void this.loop.tick();
+    };
+    const running: Running = { companyId: note.companyId, stop, done: Promise.resolve() };
+    this.#running.set(note.id, running);
+    running.done = work();
+  }
+
+  /** Returns true when it is due again at once. */
+  async #workLogged(note: HoldNote, stop: AbortController): Promise<boolean> {
+    const { notes, nowMs, logger } = this.#deps;
+    const { id: holdOf, companyId } = note;
+    const signal = AbortSignal.any([this.loop.signal, stop.signal]);
+    const ended = new AbortController();
+    void this.#renew(note, stop, ended.signal);
+    try {
+      return await this.#work(note, signal);
+    } catch (error) {
+      if (!signal.aborted) {
+        const text = 'releasing waiting deliveries failed, it is tried again';
+        logger.warn({ err: error, holdOf, companyId }, text);
+      }
+      const dueAtMs = nowMs() + (this.loop.signal.aborted ? 0 : EVERY_MS);
+      await notes.putBack(note, dueAtMs).catch(() => false);
+      return false;
+    } finally {
+      ended.abort();
+    }
+  }
+
+  /** Renews the claim until the work has ended. Ends the work when another process has the note. */
+  async #renew(note: HoldNote, stop: AbortController, ended: AbortSignal): Promise<void> {
+    const { notes, nowMs, sleep } = this.#deps;
+    for (;;) {
+      await sleep(RENEW_MS, ended).catch(() => undefined);
+      if (ended.aborted) return;
+      const renewed = notes.putBack(note, nowMs() + LEASE_MS, { keepsClaim: true });
+      const isOurs = await renewed.catch(() => true);
+      if (!isOurs) stop.abort(new Error('another process has the note'));
+    }
+  }
+
+  async #work(note: HoldNote, signal: AbortSignal): Promise<boolean> {
+    const { notes, nowMs } = this.#deps;
+    const { endsAtMs, endedAtMs } = await this.#holdOf(note);
+    if (endsAtMs !== null) {
+      const againMs = within(LOOK_MS, (nowMs() - note.touchedAtMs) / 2);
+      const isOpenEnded = note.kind !== 'company' && endsAtMs === Infinity;
+      const dueAtMs = Math.min(endsAtMs, nowMs() + againMs);
+      await notes.putBack(note, dueAtMs, { ...(isOpenEnded && { isOpenEnded }) });
+      return false;
+    }
+    const outcome = await this.#releaseAll(note, signal);
+    const agoMs = nowMs() - endedAtMs;
+    if (outcome === 'nothing' && agoMs >= LINGER_MS) await notes.remove(note);
+    else await notes.putBack(note, nowMs() + againAfterMs(outcome, agoMs));
+    return outcome === 'yielded';
+  }
+
+  /**
+   * When the hold ends, at the latest; null when it has ended, and then the time of that. One that has ended by itself is
+   * removed.
+   */
+  async #holdOf(note: HoldNote): Promise<{ endsAtMs: number | null; endedAtMs: number }> {
+    const { notes, holds, nowMs, invalidate } = this.#deps;
+    if (note.kind === 'company') {
+      const isSuspended = await holds.isSuspended(note.companyId);
+      return { endsAtMs: isSuspended ? Infinity : null, endedAtMs: note.touchedAtMs };
+    }
+    const held = await holds.holdOf(note);
+    if (isHolding(held, nowMs())) {
+      return { endsAtMs: held?.untilMs ?? Infinity, endedAtMs: note.touchedAtMs };
+    }
+    const endedAtMs = held ? nowMs() : note.touchedAtMs;
+    // Stored before the hold is removed: the looks that follow find none, and go on for a minute from this time.
+    const ended = { keepsClaim: true, touchedAtMs: endedAtMs };
+    if (held) await notes.putBack(note, endedAtMs + LEASE_MS, ended);
+    if (await holds.clearEnded(note, nowMs())) {
+      const { companyId, id } = note;
+      await invalidate({ companyId, id }, { companyId, id: holdSourceOf(id) });
+    }
+    return { endsAtMs: null, endedAtMs };
+  }
+
+  /** Returns the most urgent of what the releases of its webhooks returned. */
+  async #releaseAll(note: HoldNote, signal: AbortSignal): Promise<Released> {
+    const { companyId, ratePerSecond } = note;
+    const outcomes = new Set<Released>();
+    const running = new Map<string, Promise<void>>();
+    const failing = new AbortController();
+    const both = AbortSignal.any([signal, failing.signal]);
+    // Each release waits with it.
+    setMaxListeners(0, both);
+    let isOneWaiting = false;
+    const isWanted = (): boolean => isOneWaiting || this.#isFull(companyId);
+    const run = async (webhook: HeldWebhook): Promise<void> => {
+      const release = { webhook, ratePerSecond, isWanted, signal: both };
+      try {
+        outcomes.add(await releaseWebhook(this.#deps, release));
+      } catch (error) {
+        failing.abort(error);
+      }
+      running.delete(webhook.webhookId);
+    };
+    for await (const webhook of this.#webhooksOf(note)) {
+      if (running.has(webhook.webhookId)) continue;
+      isOneWaiting = running.size >= WEBHOOKS_AT_ONCE;
+      if (isOneWaiting) await Promise.race(running.values());
+      isOneWaiting = false;
+      if (both.aborted) break;
+      running.set(webhook.webhookId, run(webhook));
+    }
+    await Promise.all(running.values());
+    both.throwIfAborted();
+    return BY_URGENCY.find((each) => outcomes.has(each)) ?? 'nothing';
+  }
+
+  /** Those of the note that may have waiting deliveries; one may come several times. */
+  async *#webhooksOf({ id, companyId, kind }: HoldNote): AsyncGenerator<HeldWebhook> {
+    const { waiting, holds } = this.#deps;
+    if (kind === 'webhook') {
+      yield { companyId, webhookId: id };
+      return;
+    }
+    if (kind === 'company') {
+      yield* waiting.webhooks(companyId);
+      return;
+    }
+    for (let afterId: string | undefined = ''; afterId !== undefined;) {
+      const page: string[] = await holds.webhooksOfApp({ id, companyId }, afterId, WEBHOOKS_PAGE);
+      if (page.length > 0) yield* waiting.webhooks(companyId, page);
+      afterId = page.at(-1);
+    }
+  }
+}
+
+/** `on_hold` is not among them: the other hold has a note of its own. */
+const BY_URGENCY: readonly Released[] = ['yielded', 'done', 'quiet'];
+
+/** After the end of the hold, `agoMs` ago. */
+function againAfterMs(outcome: Released, agoMs: number): number {
+  switch (outcome) {
+    case 'yielded':
+      return 0;
+    case 'quiet':
+      return within(QUIET_MS, agoMs / 4);
+    case 'done':
+    case 'nothing':
+    case 'on_hold':
+      return within({ min: LOOK_MS.min, max: LINGER_MS / 4 }, agoMs / 2);
+  }
+}
+
+function within({ min, max }: { min: number; max: number }, ms: number): number {
+  return Math.min(max, Math.max(min, ms));
+}

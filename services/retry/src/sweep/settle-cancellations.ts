@@ -1,0 +1,134 @@
+import { createLoop, type Loop, stopSoon } from '@posthorn/platform/async/loop.ts';
+import { ifLeaseIsFree, type LeaseStore } from '@posthorn/platform/mongo/leases.ts';
+import type { MessageChecks } from '@posthorn/platform/mongo/messages/message-checks.ts';
+import type {
+  CancellationStore,
+  CancellingWebhook,
+  CancelStep,
+} from '@posthorn/platform/mongo/webhooks/cancellations.ts';
+import type { Logger } from '@posthorn/platform/service/logger.ts';
+import type { RetryMetrics } from '../metrics.ts';
+
+interface SettleCancellationsDeps {
+  /** Names this process as the holder of the lease. */
+  holder: string;
+  leases: LeaseStore;
+  cancellations: CancellationStore;
+  checks: Pick<MessageChecks, 'positions'>;
+  metrics: Pick<RetryMetrics, 'finished'>;
+  nowMs: () => number;
+  monotonicMs: () => number;
+  logger: Logger;
+}
+
+const LEASE = 'settle-cancellations';
+const EVERY_MS = 1_000;
+/** Webhooks whose deliveries are cancelled in turns. */
+const AT_ONCE = 20;
+/** A page takes 20 to 50 ms: a million deliveries take about half a minute. */
+const PAGE = 1_000;
+
+/**
+ * A dispatcher may use a webhook that is two seconds old, and records an attempt that fails then as pending: what is
+ * recorded is looked through again after this time.
+ */
+export const LATE_AFTER_MS = 10_000;
+
+/** How far the pass over a webhook has come: over what is recorded, over the messages, over what was recorded late. */
+interface Pass extends CancellingWebhook {
+  step: 'recorded' | 'unrecorded' | 'recorded_late';
+  before: string | undefined;
+  cancelled: number;
+  /** By the monotonic clock. */
+  beganAtMs: number;
+}
+
+type Passes = Map<string, Pass>;
+
+/**
+ * Stores the cancellations of a client's `cancel-pending` (docs/contract.md C25.2). The dispatchers do not wait for it:
+ * the time at the webhook stops attempts. A tick ends when nothing is left, and does nothing while another process has
+ * the lease. A pass that a crash ends is begun again.
+ */
+export function createSettleCancellations(deps: SettleCancellationsDeps): Loop {
+  const { leases, holder, logger } = deps;
+  const passes: Passes = new Map();
+  const loop = createLoop({
+    name: 'settlement of cancellations',
+    everyMs: EVERY_MS,
+    run: (signal) =>
+      ifLeaseIsFree(leases, { name: LEASE, holder }, (renew) =>
+        settleAll(deps, passes, async () => !signal.aborted && (await renew())),
+      ),
+    logger,
+  });
+  return { start: loop.start, tick: loop.tick, stop: () => stopSoon(loop) };
+}
+
+/** One page of each webhook in turn, until nothing is left but to wait. */
+async function settleAll(
+  deps: SettleCancellationsDeps,
+  passes: Passes,
+  mayGoOn: () => Promise<boolean>,
+): Promise<void> {
+  for (;;) {
+    const cancelling = await deps.cancellations.listCancelling(AT_ONCE);
+    const current = cancelling.map((webhook) => passOf(deps, webhook, passes));
+    passes.clear();
+    for (const pass of current) passes.set(pass.webhookId, pass);
+    const now = current.filter((pass) => !isWaiting(deps, pass));
+    if (now.length === 0) return;
+    for (const pass of now) {
+      await settlePage(deps, pass);
+      if (!(await mayGoOn())) return;
+    }
+  }
+}
+
+/** A client may ask again, for a later time, while the pass is under way: then it begins again. */
+function passOf(
+  { monotonicMs }: SettleCancellationsDeps,
+  webhook: CancellingWebhook,
+  passes: Passes,
+): Pass {
+  const known = passes.get(webhook.webhookId);
+  if (known?.cancelBeforeMs === webhook.cancelBeforeMs) return known;
+  return {
+    ...webhook,
+    step: 'recorded',
+    before: undefined,
+    cancelled: 0,
+    beganAtMs: monotonicMs(),
+  };
+}
+
+function isWaiting({ monotonicMs }: SettleCancellationsDeps, { step, beganAtMs }: Pass): boolean {
+  return step === 'recorded_late' && monotonicMs() - beganAtMs < LATE_AFTER_MS;
+}
+
+async function settlePage(deps: SettleCancellationsDeps, pass: Pass): Promise<void> {
+  const { cancellations, metrics, logger, nowMs } = deps;
+  const step: CancelStep = { before: pass.before, limit: PAGE, atMs: nowMs() };
+  const page =
+    pass.step === 'unrecorded'
+      ? await cancellations.cancelUnrecorded(pass, { ...step, sinceMs: await checkedToMs(deps) })
+      : await cancellations.cancelRecorded(pass, step);
+  pass.cancelled += page.cancelled;
+  metrics.finished.inc({ result: 'cancelled' }, page.cancelled);
+  pass.before = page.before ?? undefined;
+  if (page.before !== null) return;
+  if (pass.step !== 'recorded_late') {
+    pass.step = pass.step === 'recorded' ? 'unrecorded' : 'recorded_late';
+    return;
+  }
+  await cancellations.finish(pass);
+  const { webhookId, companyId, cancelled } = pass;
+  logger.info({ webhookId, companyId, cancelled }, 'cancelled pending deliveries for a client');
+}
+
+/** The sweep of stuck deliveries has recorded every delivery of the messages before; 0 when it has not run. */
+async function checkedToMs({ checks }: SettleCancellationsDeps): Promise<number> {
+  const { checkedToMs: positions } = await checks.positions();
+  const known = positions.filter((ms) => ms !== null);
+  return known.length === positions.length ? Math.min(...known) : 0;
+}

@@ -1,0 +1,188 @@
+import { fateOfWaiting } from '@posthorn/domain/delivery/when-cancelled.ts';
+import { createLoop, type Loop, stopSoon } from '@posthorn/platform/async/loop.ts';
+import { ifLeaseIsFree, type LeaseStore } from '@posthorn/platform/mongo/leases.ts';
+import type {
+  WaitingDeliveries,
+  WaitingWebhook,
+} from '@posthorn/platform/mongo/messages/waiting-deliveries.ts';
+import type { HoldNotes, HoldStates } from '@posthorn/platform/mongo/webhooks/holds.ts';
+import type { Logger } from '@posthorn/platform/service/logger.ts';
+import { Counter, Gauge, type Registry } from 'prom-client';
+
+interface WaitingSweepDeps {
+  /** Names this process as the holder of the lease. */
+  holder: string;
+  leases: LeaseStore;
+  waiting: Pick<WaitingDeliveries, 'allWebhooks' | 'expire'>;
+  notes: Pick<HoldNotes, 'touch' | 'hasAny' | 'oldestMs'>;
+  holds: Pick<HoldStates, 'holdersOf'>;
+  metrics: WaitingMetrics;
+  nowMs: () => number;
+  logger: Logger;
+}
+
+export interface WaitingMetrics {
+  onExpired: (deliveries: number) => void;
+  /** Since when the hold lasts that nobody has ended for the longest, in milliseconds since 1970; null without one. */
+  onOldestHold: (sinceMs: number | null) => void;
+  /** Since when a delivery could be released that still waits; null without one. */
+  onUnreleased: (sinceMs: number | null) => void;
+}
+
+const LEASE = 'waiting-deliveries';
+const EVERY_MS = 300_000;
+const EXPIRED_AT_ONCE = 1_000;
+const WEBHOOKS_AT_ONCE = 500;
+
+/**
+ * Finds what the notes of holds do not cover, by one process at a time. Deliveries that wait although nothing holds them:
+ * a dispatcher recorded them after the last look at the note, as when it or MongoDB was frozen for a minute. Their
+ * webhook gets a note, and a gateway releases them. And deliveries that would expire within a day: they are cancelled, so
+ * that their end is seen.
+ */
+export function createWaitingSweep(deps: WaitingSweepDeps): Loop {
+  const { leases, holder, notes, metrics, logger } = deps;
+  let unreleased: Unreleased = new Map();
+  const loop = createLoop({
+    name: 'sweep of waiting deliveries',
+    everyMs: EVERY_MS,
+    async run(signal) {
+      metrics.onOldestHold(await notes.oldestMs());
+      // Shown by the process that sweeps now, unless it is this one.
+      metrics.onUnreleased(null);
+      await ifLeaseIsFree(leases, { name: LEASE, holder }, async (renew) => {
+        const keepsOn = async (): Promise<boolean> => !signal.aborted && (await renew());
+        await expireAll(deps, keepsOn);
+        unreleased = await findForgotten(deps, unreleased, keepsOn);
+        const sinceMs = [...unreleased.values()].map((each) => each.sinceMs);
+        metrics.onUnreleased(sinceMs.reduce<number | null>((a, b) => Math.min(a ?? b, b), null));
+      });
+    },
+    logger,
+  });
+  return {
+    start() {
+      loop.start();
+      void loop.tick();
+    },
+    tick: loop.tick,
+    stop: () => stopSoon(loop),
+  };
+}
+
+type KeepsOn = () => Promise<boolean>;
+
+async function expireAll(
+  { waiting, metrics, nowMs, logger }: WaitingSweepDeps,
+  keepsOn: KeepsOn,
+): Promise<void> {
+  let expired = 0;
+  while (await keepsOn()) {
+    const some = await waiting.expire(nowMs(), EXPIRED_AT_ONCE);
+    if (some === 0) break;
+    expired += some;
+    metrics.onExpired(some);
+  }
+  if (expired === 0) return;
+  logger.warn(
+    { deliveries: expired },
+    'cancelled deliveries that waited until one day before they expire',
+  );
+}
+
+/**
+ * For each webhook that is not on hold: the delivery that its release continues with, and when this process first found
+ * it. A slow release moves on to another delivery between two sweeps, so a delivery that stays is not being released.
+ */
+type Unreleased = Map<string, { firstId: string; sinceMs: number }>;
+
+/** Returns what is known now; `seen` is what was at the sweep before. */
+async function findForgotten(
+  deps: WaitingSweepDeps,
+  seen: Unreleased,
+  keepsOn: KeepsOn,
+): Promise<Unreleased> {
+  const found: Unreleased = new Map();
+  const check = async (some: readonly WaitingWebhook[]): Promise<void> => {
+    const atMs = deps.nowMs();
+    for (const { webhookId, firstId } of await noteForgotten(deps, some, atMs)) {
+      const before = seen.get(webhookId);
+      const sinceMs = before?.firstId === firstId ? before.sinceMs : atMs;
+      // Of its oldest day, which comes first.
+      if (!found.has(webhookId)) found.set(webhookId, { firstId, sinceMs });
+    }
+  };
+  let some: WaitingWebhook[] = [];
+  for await (const webhook of deps.waiting.allWebhooks()) {
+    some.push(webhook);
+    if (some.length < WEBHOOKS_AT_ONCE) continue;
+    await check(some);
+    some = [];
+    if (!(await keepsOn())) return seen;
+  }
+  if (some.length > 0) await check(some);
+  return found;
+}
+
+/** Gives a note to each webhook that nothing holds and no note covers. Returns those that nothing holds. */
+async function noteForgotten(
+  { holds, notes, logger }: WaitingSweepDeps,
+  webhooks: readonly WaitingWebhook[],
+  atMs: number,
+): Promise<WaitingWebhook[]> {
+  const holders = await holds.holdersOf(webhooks);
+  const free: WaitingWebhook[] = [];
+  for (const webhook of webhooks) {
+    const { webhookId: id, companyId } = webhook;
+    const known = holders.get(id) ?? { webhook: null, appHeld: null, isSuspended: false };
+    if (fateOfWaiting(known, atMs).kind === 'wait') continue;
+    free.push(webhook);
+    // What has a note is released, or will be.
+    if (await notes.hasAny([id, companyId, ...(known.webhook?.appId ? [known.webhook.appId] : [])]))
+      continue;
+    await notes.touch({ id, companyId, kind: 'webhook' }, { atMs, dueAtMs: atMs });
+    logger.info({ webhookId: id, companyId }, 'deliveries wait although nothing holds them');
+  }
+  return free;
+}
+
+export function createWaitingMetrics(registry: Registry, nowMs: () => number): WaitingMetrics {
+  const expired = new Counter({
+    name: 'posthorn_waiting_expired_total',
+    help: 'Deliveries that were cancelled because they still waited one day before they would have expired.',
+    registers: [registry],
+  });
+  let oldestMs: number | null = null;
+  let unreleasedMs: number | null = null;
+  const age = (sinceMs: number | null): number => {
+    const now = nowMs();
+    return Math.max(0, now - (sinceMs ?? now)) / 1_000;
+  };
+  new Gauge({
+    name: 'posthorn_hold_oldest_seconds',
+    help: 'Time since the hold of a webhook or an app was begun or changed that does not end by itself and that nobody has ended for the longest, as last seen by this process; 0 without one.',
+    registers: [registry],
+    collect() {
+      this.set(age(oldestMs));
+    },
+  });
+  new Gauge({
+    name: 'posthorn_waiting_unreleased_seconds',
+    help: 'For how long this process has seen a waiting delivery be the next one to be released of a webhook that nothing holds; 0 without one.',
+    registers: [registry],
+    collect() {
+      this.set(age(unreleasedMs));
+    },
+  });
+  return {
+    onExpired(deliveries) {
+      expired.inc(deliveries);
+    },
+    onOldestHold(sinceMs) {
+      oldestMs = sinceMs;
+    },
+    onUnreleased(sinceMs) {
+      unreleasedMs = sinceMs;
+    },
+  };
+}
