@@ -1,10 +1,14 @@
 import { once } from 'node:events';
 import { requiredAt } from '@posthorn/domain/required.ts';
 import type { Scenario, Bench, Targets, WantedEndpoints, ScenarioResult } from './scenario.ts';
+import { batch } from './scenarios/batch.ts';
 import { deliver } from './scenarios/deliver.ts';
 import { greedy } from './scenarios/greedy/greedy.ts';
+import { hold } from './scenarios/hold.ts';
+import { ingest } from './scenarios/ingest.ts';
 import { isolation } from './scenarios/isolation.ts';
 import { manyEndpoints } from './scenarios/many-endpoints.ts';
+import { origins } from './scenarios/origins.ts';
 import { overload } from './scenarios/overload/overload.ts';
 import { population } from './scenarios/population/population.ts';
 import { retry } from './scenarios/retry/retry.ts';
@@ -28,10 +32,14 @@ import { describeMachine } from '../tools/local-stack/machine/describe-machine.t
 import { runUntilStopped } from '../tools/local-stack/waiting.ts';
 
 const SCENARIOS: Record<string, Scenario> = {
+  batch,
   deliver,
   greedy,
+  hold,
+  ingest,
   isolation,
   'many-endpoints': manyEndpoints,
+  origins,
   overload,
   population,
   retry,
@@ -100,6 +108,7 @@ function log(line: string): void {
 async function runScenario(command: Command, signal: AbortSignal): Promise<boolean> {
   const { serviceFlags: ownFlags = [] } = command.scenario;
   const serviceFlags = command.isProfiling ? [...ownFlags, ...PROFILE_FLAGS] : ownFlags;
+  Object.assign(process.env, command.scenario.environment?.());
   const interrupted = once(signal, 'abort');
   const isLimited = command.scenario.isLimited === true;
   const stack = await startStack({

@@ -77,6 +77,8 @@ export interface Scenario<Options extends ScenarioOptions = ScenarioOptions> {
   options: Options;
   /** The services get no more memory than their pods; false by default. */
   isLimited?: boolean;
+  /** Returns variables of the environment of all services; called before they start. */
+  environment?: () => Record<string, string>;
   /** Flags of Node for the three services; none by default. */
   serviceFlags?: readonly string[];
   /** Returns how many processes of a service there are; one of each by default. */

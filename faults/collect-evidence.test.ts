@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import type { ApiAnswer, ApiClient } from '../test/support/api/api-client.ts';
+import { Posthorn } from '@posthorn/client';
 import type { Arrival } from './audit/evidence.ts';
 import { type ShownDeliveries, readRecorded } from './collect-evidence.ts';
 
@@ -12,16 +12,19 @@ function delivery(
   states: Record<string, readonly [first: string, ...next: (string | null)[]]>,
 ): ShownDeliveries & { asked: string[] } {
   const asked: string[] = [];
-  const api = {
-    get: (path: string) => {
-      const id = path.split('/').at(-1) ?? '';
+  const api = new Posthorn({
+    apiKey: 'key',
+    baseUrl: 'http://127.0.0.1:1',
+    fetch: (url) => {
+      const id = url.split('/').at(-1) ?? '';
       const nth = asked.filter((each) => each === id).length;
       asked.push(id);
       const status = states[id]?.[nth + 1] ?? null;
       const data = { status, attemptCount: 1, attempts: [attempt] };
-      return Promise.resolve({ status: status === null ? 503 : 200, body: { data } } as ApiAnswer);
+      const init = { status: status === null ? 503 : 200 };
+      return Promise.resolve(Response.json({ success: status !== null, data }, init));
     },
-  } as ApiClient;
+  });
   const ids = Object.keys(states);
   return {
     asked,

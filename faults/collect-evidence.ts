@@ -1,3 +1,4 @@
+import { type MadeAttempt, type ListedMessage, Posthorn } from '@posthorn/client';
 import {
   type Evidence,
   type Sent,
@@ -12,7 +13,6 @@ import type { Traffic } from './load/traffic.ts';
 import type { Injected, Scene } from './round.ts';
 import { DELAYS_MS } from './stack/fleet.ts';
 import { afterSuccess } from './audit/duplicates.ts';
-import { createApiClient, type ApiClient } from '../test/support/api/api-client.ts';
 import { eventually } from '../test/support/time/eventually.ts';
 import { createLocalAdmin } from '../tools/local-stack/stores/kafka-native.ts';
 
@@ -143,9 +143,11 @@ export interface ShownDeliveries {
 
 /** A delivery and the company that may read it. */
 interface Place {
-  api: ApiClient;
+  api: Reader;
   id: string;
 }
+
+type Reader = Pick<Posthorn, 'deliveries'>;
 
 /** One delivery with its recorded attempts. */
 interface DeliveryHistory extends ShownDelivery {
@@ -159,25 +161,11 @@ interface ReadOptions {
   endpointOf: ReadonlyMap<string, number>;
 }
 
-interface ShownMessage {
-  id: string;
-  deliveries: { id: string; webhookId: string; status: string; attemptCount: number }[];
-}
-
-interface ShownAttempt {
-  createdAt: string;
-  updatedAt: string;
-}
-
-interface ShownHistory extends ShownDelivery {
-  attempts: ShownAttempt[];
-}
-
 const PAGE = 100;
 /** Clocks of services differ by less. */
 const MARGIN_MS = 1_000;
-const TRIES = 20;
-const TRY_AGAIN_MS = 500;
+/** Within about 40 s: a gateway may still be recovering from the fault. */
+const RETRIES = 8;
 
 /** Reads all messages since `sinceMs` and their deliveries from the API. */
 async function readShown({
@@ -189,24 +177,17 @@ async function readShown({
   const all: ShownDeliveries = { shown: new Map(), placeOf: new Map() };
   const from = new Date(sinceMs - MARGIN_MS).toISOString();
   for (const apiKey of apiKeys) {
-    const api = createApiClient(baseUrl, apiKey);
-    for (let cursor = ''; ;) {
-      const query = new URLSearchParams({ from, limit: String(PAGE), ...(cursor && { cursor }) });
-      const { data, nextCursor } = await getPage(
-        api,
-        `/api/v1/webhook-messages?${query.toString()}`,
-      );
-      for (const message of data as ShownMessage[]) note(all, { message, api, endpointOf });
-      if (!nextCursor) break;
-      cursor = nextCursor;
+    const api = new Posthorn({ baseUrl, apiKey, maxRetries: RETRIES });
+    for await (const message of api.messages.list({ from, limit: PAGE })) {
+      note(all, { message, api, endpointOf });
     }
   }
   return all;
 }
 
 interface Read extends Pick<ReadOptions, 'endpointOf'> {
-  message: ShownMessage;
-  api: ApiClient;
+  message: ListedMessage;
+  api: Reader;
 }
 
 function note({ shown, placeOf }: ShownDeliveries, { message, api, endpointOf }: Read): void {
@@ -221,29 +202,14 @@ function note({ shown, placeOf }: ShownDeliveries, { message, api, endpointOf }:
 
 /** Reads one delivery with its attempts; null when the API does not show it now. */
 async function readHistory({ api, id }: Place): Promise<DeliveryHistory | null> {
-  const answer = await api.get(`/api/v1/deliveries/${id}`).catch(() => null);
-  if (answer?.status !== 200) return null;
-  const { status, attemptCount, attempts } = answer.body.data as ShownHistory;
+  const delivery = await api.deliveries.get(id, { maxRetries: 0 }).catch(() => null);
+  if (!delivery) return null;
+  const { status, attemptCount, attempts } = delivery;
   return { status, attemptCount, attempts: attempts.map(toRecorded) };
 }
 
-function toRecorded({ createdAt, updatedAt }: ShownAttempt): RecordedAttempt {
+function toRecorded({ createdAt, updatedAt }: MadeAttempt): RecordedAttempt {
   return { startedAtMs: Date.parse(createdAt), endedAtMs: Date.parse(updatedAt) };
-}
-
-/** Repeats the request: a gateway may still be recovering from the fault. */
-async function getPage(
-  api: ApiClient,
-  path: string,
-): Promise<{ data: unknown; nextCursor?: string | null }> {
-  for (let tries = 1; ; tries += 1) {
-    const { status, body } = await api.get(path).catch(() => ({ status: 0, body: null }));
-    if (status === 200 && body) {
-      return { data: body.data as unknown, nextCursor: body.nextCursor ?? null };
-    }
-    if (tries === TRIES) throw new Error(`GET ${path}: ${status}`);
-    await new Promise((resolve) => setTimeout(resolve, TRY_AGAIN_MS));
-  }
 }
 
 const MESSAGE_CREATED = 'posthorn.message-created';

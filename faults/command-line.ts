@@ -12,6 +12,8 @@ export interface Command {
   seed: number;
   /** One more service gets SIGTERM at a random moment of each fault. */
   hasSigterm: boolean;
+  /** How many records the round of ingestion has. */
+  records: number | undefined;
   /** The git reference of the older version of an upgrade round. */
   against: string | undefined;
   /** Where the results are written as one JSON document. */
@@ -55,6 +57,7 @@ export function readCommand(
     repetitions: wholeNumberOf('rounds', values.rounds) ?? 1,
     seed: wholeNumberOf('seed', values.seed) ?? Date.now() % 2 ** 31,
     hasSigterm: values.sigterm ?? false,
+    records: wholeNumberOf('records', values.records),
     against: values.against,
     jsonPath: values.json,
     resultsPath: values.results ?? RESULTS,
@@ -73,6 +76,7 @@ function parse(args: string[]) {
         rate: text,
         rounds: text,
         seed: text,
+        records: text,
         against: text,
         json: text,
         results: text,
@@ -133,6 +137,7 @@ ROUND       a name, or how several begin: F5 is F5-frozen, F5-killed and every o
 --rounds    how often each round is run (1)
 --seed      seed of the random moments; it is in the results
 --sigterm   one more service gets SIGTERM at a random moment of each fault
+--records   how many records F16 ingests (20,000)
 --against   the git reference that the upgrade round upgrades from (the last tag, or a fixed commit without one)
 --short     only ${short.join(', ')}, ${SHORT_SECONDS} s each
 --json      also writes all results into this file

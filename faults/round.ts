@@ -13,6 +13,8 @@ export interface Scene extends FaultStack {
   book: Book;
   /** How many times this round was run before: 0 for the first run. */
   repetition: number;
+  /** How many records are ingested, when the command line says so. */
+  records: number | undefined;
   /** The git reference of an older version, when the command line names one. */
   against: string | undefined;
   /** Waits, unless the suite is stopped. */

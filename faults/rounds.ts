@@ -12,6 +12,8 @@ import {
   MONGODB_AWAY,
   REDIS_AWAY,
 } from './rounds/stores-away.ts';
+import { HOLDS } from './rounds/holds.ts';
+import { INGEST } from './rounds/ingest.ts';
 import { MOVED_PARTITIONS } from './rounds/moved-partitions.ts';
 import { RESTARTS } from './rounds/restarts.ts';
 import { SOAK } from './rounds/soak.ts';
@@ -49,6 +51,8 @@ export const ROUNDS: readonly AnyRound[] = [
   SIMULATION,
   ...STORE_FAULTS,
   MOVED_PARTITIONS,
+  INGEST,
+  ...HOLDS,
   ...HUNG_ATTEMPTS,
   UPGRADE,
   ...BROKEN,

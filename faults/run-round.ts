@@ -141,6 +141,7 @@ interface RoundRun {
   rate: number;
   repetition: number;
   seed: number;
+  records: number | undefined;
   against: string | undefined;
   hasSigterm: boolean;
   signal: AbortSignal;
@@ -164,7 +165,7 @@ interface OpenScene {
 
 /** Opens endpoints, starts the load and the progress line. */
 async function openScene(options: RoundRun): Promise<OpenScene> {
-  const { round, stack, rate, repetition, seconds, seed, signal, against } = options;
+  const { round, stack, rate, repetition, seconds, seed, signal, records, against } = options;
   const startedAtMs = Date.now();
   const run = `${round.name.toLowerCase()}-${repetition}-${startedAtMs}`;
   const recordsBefore = await countCreatedRecords(stack.stores.addresses.kafkaBrokers);
@@ -180,6 +181,7 @@ async function openScene(options: RoundRun): Promise<OpenScene> {
     seconds,
     book,
     repetition,
+    records,
     against,
     random: createRandom(seed),
     ...waitsOf(signal),

@@ -84,7 +84,7 @@ async function runOnStack(suite: Suite, round: Round, turn: Turn): Promise<Resul
   try {
     const stack = await stackFor(suite, round.layout ?? USUAL_LAYOUT);
     log(`${round.name} ${repetition + 1}: ${round.summary} (${seconds} s)`);
-    const { rate, against, hasSigterm } = command;
+    const { rate, records, against, hasSigterm } = command;
     const seed = command.seed + results.length;
     const ran = await runRound({
       round,
@@ -93,6 +93,7 @@ async function runOnStack(suite: Suite, round: Round, turn: Turn): Promise<Resul
       rate,
       repetition,
       seed,
+      records,
       against,
       hasSigterm,
       signal,

@@ -15,6 +15,8 @@ export interface GatewayClient {
     fieldsOf?: (n: number) => object,
   ) => Promise<string[]>;
   sendToWebhook: (webhookId: string) => Promise<Sending>;
+  /** Sends one message to each of these webhooks in one request. */
+  sendBatch: (webhookIds: readonly string[]) => Promise<Sending[]>;
   /** Sends as the company that has this API key. */
   sendToAppAs: (apiKey: string, appId: string) => Promise<Sending>;
   close: () => Promise<void>;
@@ -40,13 +42,8 @@ export function createGatewayClient(
   const headers = { 'x-api-key': apiKey, 'content-type': 'application/json' };
   const payload = JSON.stringify({ text: 'x'.repeat(payloadBytes - '{"text":""}'.length) });
 
-  async function post(
-    path: string,
-    body: string,
-    as: object = {},
-  ): Promise<{ status: number; text: string }> {
-    return exchange(pool, { method: 'POST', path, headers: { ...headers, ...as }, body });
-  }
+  const post: Post = (path, body, as = {}) =>
+    exchange(pool, { method: 'POST', path, headers: { ...headers, ...as }, body });
 
   async function create(path: string, fields: object): Promise<string> {
     const { status, text } = await post(path, JSON.stringify(fields));
@@ -55,17 +52,7 @@ export function createGatewayClient(
     return (JSON.parse(text) as { data: { id: string } }).data.id;
   }
 
-  async function send(address: string, as?: object): Promise<Sending> {
-    try {
-      const body = `{${address},"payload":${payload}}`;
-      const { status, text } = await post('/webhook-messages', body, as);
-      const id = idIn(text);
-      return status === 202 && id !== undefined ? { id } : { refusedWith: String(status) };
-    } catch {
-      return { refusedWith: 'no response' };
-    }
-  }
-
+  const senders = createSenders(post, payload);
   const createProject: GatewayClient['createProject'] = (fields) => create('/projects', fields);
   return {
     createProject,
@@ -77,9 +64,39 @@ export function createGatewayClient(
       mapConcurrently(urls, { atOnce: CREATING_AT_ONCE, signal }, (url, n) =>
         create('/webhooks', { url, appId, ...fieldsOf?.(n) }),
       ),
-    sendToWebhook: (webhookId) => send(`"webhookId":"${webhookId}"`),
-    sendToAppAs: (apiKey, appId) => send(`"appId":"${appId}"`, { 'x-api-key': apiKey }),
+    sendToWebhook: (webhookId) => senders.send(`"webhookId":"${webhookId}"`),
+    sendBatch: (webhookIds) => senders.sendBatch(webhookIds),
+    sendToAppAs: (apiKey, appId) => senders.send(`"appId":"${appId}"`, { 'x-api-key': apiKey }),
     close: () => pool.destroy(),
+  };
+}
+
+/** Sends a request, with further headers. */
+type Post = (path: string, body: string, as?: object) => Promise<{ status: number; text: string }>;
+
+function createSenders(post: Post, payload: string) {
+  return {
+    async send(address: string, as?: object): Promise<Sending> {
+      try {
+        const body = `{${address},"payload":${payload}}`;
+        const { status, text } = await post('/webhook-messages', body, as);
+        const id = idIn(text);
+        return status === 202 && id !== undefined ? { id } : { refusedWith: String(status) };
+      } catch {
+        return { refusedWith: 'no response' };
+      }
+    },
+    async sendBatch(webhookIds: readonly string[]): Promise<Sending[]> {
+      const refused = (refusedWith: string): Sending[] => webhookIds.map(() => ({ refusedWith }));
+      const messages = webhookIds.map((id) => `{"webhookId":"${id}","payload":${payload}}`);
+      try {
+        const body = `{"messages":[${messages.join()}]}`;
+        const { status, text } = await post('/api/v1/webhook-messages/batch', body);
+        return status === 202 ? resultsIn(text) : refused(String(status));
+      } catch {
+        return refused('no response');
+      }
+    },
   };
 }
 
@@ -116,6 +133,15 @@ function exchange(
 /** A message starts with its id. Parsing each whole response would cost CPU time that the services lack. */
 function idIn(text: string): string | undefined {
   return /"data":\{"id":"([^"]+)"/.exec(text)?.[1];
+}
+
+function resultsIn(text: string): Sending[] {
+  const { data } = JSON.parse(text) as {
+    data: { results: { messageId?: string; code?: string }[] };
+  };
+  return data.results.map(({ messageId, code = '' }) =>
+    messageId === undefined ? { refusedWith: code } : { id: messageId },
+  );
 }
 
 /**

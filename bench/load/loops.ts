@@ -60,6 +60,59 @@ export async function closedLoop(load: Load, loop: ClosedLoop): Promise<LoadReco
   return ended(record);
 }
 
+/** Where batches go. */
+export interface BatchLoad extends Pick<Load, 'endpoints' | 'signal'> {
+  /** Sends a message to each of these endpoints in one request. */
+  sendBatch: (endpoints: readonly number[]) => Promise<Sending[]>;
+  /** Messages of a request. */
+  size: number;
+}
+
+interface BatchLoop {
+  connections: number;
+  seconds: number;
+  /** How often each client sends at most, in milliseconds from one request to the next; 0 for at once. */
+  everyMs?: number;
+}
+
+/** As `closedLoop`, with many messages in each request. They go round all endpoints. */
+export async function closedBatches(
+  { sendBatch, size, endpoints, signal }: BatchLoad,
+  { connections, seconds, everyMs = 0 }: BatchLoop,
+): Promise<LoadRecord> {
+  const record = newRecord();
+  const endMs = record.startedAtMs + seconds * 1_000;
+  let next = 0;
+  const client = async (_: unknown, n: number): Promise<void> => {
+    if (everyMs > 0) await wait((n * everyMs) / connections);
+    while (performance.now() < endMs && !signal.aborted) {
+      const from = next;
+      next += size;
+      const targets = Array.from({ length: size }, (_each, index) => (from + index) % endpoints);
+      const sentAtMs = performance.now();
+      noteAll(record, targets, { sentAtMs, sendings: await sendBatch(targets) });
+      const restMs = sentAtMs + everyMs - performance.now();
+      if (restMs > 0) await wait(restMs);
+    }
+  };
+  await Promise.all(Array.from({ length: connections }, client));
+  return ended(record);
+}
+
+function noteAll(
+  { sent, refused }: LoadRecord,
+  targets: readonly number[],
+  { sentAtMs, sendings }: { sentAtMs: number; sendings: readonly Sending[] },
+): void {
+  const acceptedAtMs = performance.now();
+  sendings.forEach((sending, index) => {
+    const endpoint = targets[index] ?? 0;
+    if ('id' in sending) {
+      sent.push({ id: sending.id, endpoint, intendedAtMs: sentAtMs, sentAtMs, acceptedAtMs });
+    } else refused[sending.refusedWith] = (refused[sending.refusedWith] ?? 0) + 1;
+  });
+}
+
 export interface OpenLoop {
   ratePerSecond: number;
   seconds: number;

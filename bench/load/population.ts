@@ -26,6 +26,8 @@ export interface Population {
   webhooks: number;
   /** The servers of the webhooks, which differ by address; webhooks of one server differ by path. */
   origins: number;
+  /** Of the URL of a webhook; http by default. */
+  schemeOf?: (webhook: number) => 'http' | 'https';
 }
 
 /** The creation time of every stored document. */
@@ -182,16 +184,22 @@ function appDocument(n: number, { companies }: Population): AppDocument {
   };
 }
 
-function webhookOf(n: number, { companies, origins }: Population): Webhook {
+function webhookOf(n: number, { companies, origins, schemeOf }: Population): Webhook {
   const { host, port } = addressOf(n % origins);
   const secret = secretFromBytes(hash('sha256', `bench/${n}`, 'buffer'));
   return {
-    ...newValues({ url: `http://${host}:${port}/${n}`, appId: appIdOf(n) }),
+    ...newValues({
+      url: `${schemeOf?.(n) ?? 'http'}://${host}:${port}/${n}`,
+      appId: appIdOf(n),
+    }),
     id: idOf('wh', n),
     companyId: idOf('comp', n % companies),
     projectId: idOf('proj', n % companies),
     secret,
     previousSecret: null,
+    cancelBeforeMs: null,
+    held: null,
+    disabledReason: null,
     authMethod: authMethodOf({}, undefined, secret),
     createdAtMs: CREATED_AT.getTime(),
     updatedAtMs: CREATED_AT.getTime(),

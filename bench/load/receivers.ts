@@ -1,5 +1,7 @@
 import { once } from 'node:events';
 import { createServer, type AddressInfo, type Server, type Socket } from 'node:net';
+import { type SecureContext, TLSSocket } from 'node:tls';
+import { requiredAt } from '@posthorn/domain/required.ts';
 import type { Arrivals } from './arrivals.ts';
 
 /**
@@ -14,8 +16,19 @@ interface ReceiverOptions {
   servers: number;
   /** Where each server listens; by default on a free port of 127.0.0.1. */
   listenOn?: (server: number) => ListenAddress;
+  /** Over TLS: the key and the certificate of a local address. */
+  contextOf?: (address: string) => SecureContext;
   behaviourOf: (endpoint: number) => Behaviour;
   note: Arrivals['note'];
+}
+
+/** What all servers have seen so far. */
+export interface ReceiverCounts {
+  requests: number;
+  connections: number;
+  /** TLS handshakes, by whether they resumed a session. */
+  full: number;
+  resumed: number;
 }
 
 /** An address of the loopback interface. */
@@ -28,6 +41,7 @@ interface ListenAddress {
 interface Receivers {
   /** The URL of each endpoint, by its number. */
   urls: string[];
+  counts: () => ReceiverCounts;
   close: () => void;
 }
 
@@ -37,22 +51,23 @@ const HANG_MS = 15_000;
 export async function startReceivers(options: ReceiverOptions): Promise<Receivers> {
   const { endpoints, listenOn = () => ({ host: '127.0.0.1', port: 0 }) } = options;
   const sockets = new Set<Socket>();
-  const servers = Array.from({ length: options.servers }, () => serverOf(options, sockets));
+  const counts = { requests: 0, connections: 0, full: 0, resumed: 0 };
+  const servers = Array.from({ length: options.servers }, () => serverOf(options, sockets, counts));
   await Promise.all(
     servers.map(async (server, n) => {
       server.listen(listenOn(n));
       await once(server, 'listening');
     }),
   );
-  const origins = servers.map((server) => {
+  const scheme = options.contextOf ? 'https' : 'http';
+  const urlOf = (endpoint: number): string => {
+    const server = requiredAt(servers, endpoint % servers.length, 'server');
     const { address, port } = server.address() as AddressInfo;
-    return `http://${address}:${port}`;
-  });
+    return `${scheme}://${address}:${port}/${endpoint}`;
+  };
   return {
-    urls: Array.from(
-      { length: endpoints },
-      (_, endpoint) => `${origins[endpoint % origins.length] ?? ''}/${endpoint}`,
-    ),
+    urls: Array.from({ length: endpoints }, (_, endpoint) => urlOf(endpoint)),
+    counts: () => ({ ...counts }),
     close: () => {
       for (const server of servers) server.close();
       for (const socket of sockets) socket.destroy();
@@ -60,16 +75,37 @@ export async function startReceivers(options: ReceiverOptions): Promise<Receiver
   };
 }
 
-function serverOf({ behaviourOf, note }: ReceiverOptions, sockets: Set<Socket>): Server {
-  return createServer((socket) => {
-    sockets.add(socket);
-    socket.on('close', () => sockets.delete(socket));
+function serverOf(
+  { behaviourOf, note, contextOf }: ReceiverOptions,
+  sockets: Set<Socket>,
+  counts: ReceiverCounts,
+): Server {
+  return createServer((accepted) => {
+    sockets.add(accepted);
+    accepted.on('close', () => sockets.delete(accepted));
+    counts.connections += 1;
+    const socket = contextOf ? encrypted(accepted, contextOf, counts) : accepted;
     answerRequests(socket, ({ path, messageId }) => {
+      counts.requests += 1;
       const endpoint = Number(path.slice(1));
       note(messageId, endpoint);
       answer(socket, behaviourOf(endpoint));
     });
   });
+}
+
+function encrypted(
+  accepted: Socket,
+  contextOf: (address: string) => SecureContext,
+  counts: ReceiverCounts,
+): Socket {
+  accepted.on('error', () => undefined);
+  const secureContext = contextOf(accepted.localAddress ?? '');
+  const socket = new TLSSocket(accepted, { isServer: true, secureContext });
+  socket.on('secure', () => {
+    counts[socket.isSessionReused() ? 'resumed' : 'full'] += 1;
+  });
+  return socket;
 }
 
 function answer(socket: Socket, behaviour: Behaviour): void {

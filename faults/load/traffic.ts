@@ -1,5 +1,5 @@
+import { Posthorn } from '@posthorn/client';
 import { setTimeout as wait } from 'node:timers/promises';
-import { createApiClient, type ApiClient } from '../../test/support/api/api-client.ts';
 import type { Book } from './book.ts';
 import { createClient, type Client } from './client.ts';
 import { payloadOf, type Receiver } from './receiver.ts';
@@ -77,30 +77,22 @@ async function openEndpoints({ stack, run, plan }: TrafficOptions): Promise<Open
   const count = plan().endpoints;
   const share = Math.ceil(count / companies.length);
   const opened = companies.map(async (company, index) => {
-    const api = createApiClient(baseUrls[0] ?? '', company.apiKey);
-    const appId = await create(api, '/apps', {
-      name: run,
-      projectId: await create(api, '/projects', { name: run }),
-    });
+    const api = new Posthorn({ baseUrl: baseUrls[0], apiKey: company.apiKey });
+    const { id: projectId } = await api.projects.create({ name: run });
+    const { id: appId } = await api.apps.create({ name: run, projectId });
     const own: OpenEndpoint[] = [];
     for (
       let endpoint = index * share;
       endpoint < Math.min(count, (index + 1) * share);
       endpoint += 1
     ) {
-      const answer = await api.post('/webhooks', { url: receiver.urlOf(run, endpoint), appId });
-      const { id, secret } = answer.body.data as { id: string; secret: string };
+      const url = receiver.urlOf(run, endpoint);
+      const { id, secret } = await api.webhooks.create({ url, appId });
       own.push({ company, appId, webhookId: id, secret });
     }
     return own;
   });
   return (await Promise.all(opened)).flat();
-}
-
-async function create(api: ApiClient, path: string, fields: object): Promise<string> {
-  const { status, body } = await api.post(path, fields);
-  if (status !== 201) throw new Error(`POST ${path}: ${status} ${JSON.stringify(body)}`);
-  return (body.data as { id: string }).id;
 }
 
 interface Sender {

@@ -3,6 +3,7 @@ import { SERVICES } from '../../tools/local-stack/supervisor/services.ts';
 import { CLOSED_CONNECTION, REFUSED_CONNECTION } from '../load/client.ts';
 import { type Plan, usualPlan } from '../load/plan.ts';
 import type { Round, Scene } from '../round.ts';
+import { appsOf } from './holds.ts';
 import { type Changed, MEMBERS, USUAL_LAYOUT } from '../stack/fleet.ts';
 import { checkOutSources, lastTag } from '../stack/source-copy.ts';
 
@@ -23,8 +24,9 @@ export const UPGRADE: Round = {
   name: 'upgrade',
   touches: SERVICES,
   summary:
-    'rolling restarts under load: to the older version, to this one, back, and forward again',
-  promise: '0 lost, 0 duplicates, no retry early; each version reads what the other has written',
+    'rolling restarts under load: to the older version, to this one, back, and forward again, while a company is on hold',
+  promise:
+    '0 lost, 0 duplicates, no retry early; each version reads what the other has written, waiting deliveries too',
   seconds: [10],
   layout: USUAL_LAYOUT,
   answers: [REFUSED_CONNECTION, CLOSED_CONNECTION],
@@ -39,6 +41,9 @@ export const UPGRADE: Round = {
     await checkOutSources(reference, root);
     // An installation that is upgraded has the indexes of the older version, which its services wait for.
     await scene.run(relative(ROOT, join(root, 'deploy/setup/create-indexes.ts')));
+    // The older version knows no hold: its dispatchers make the attempts that come to them.
+    const apps = await appsOf(scene, scene.companies.slice(0, 1));
+    await apps.hold();
     for (const [name, changed] of [
       [reference, { root }],
       ['this version', {}],
@@ -47,6 +52,7 @@ export const UPGRADE: Round = {
     ] as const) {
       await rollTo(scene, name, changed);
     }
+    await apps.resume();
     return { endedAtMs: Date.now() };
   },
 };

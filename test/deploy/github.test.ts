@@ -72,7 +72,8 @@ describe('the job of a release', () => {
   it('that publishes packages takes the folders that the build has written', () => {
     const commands = commandsOf('packages');
     expect(commands).toContain('npm run packages -- build\n');
-    const [, folders = ''] = /for folder in (\S+)\/@posthorn\/\*; do/.exec(commands) ?? [];
+    const [, folders = ''] =
+      /for folder in (\S+)\/@posthorn\/\* \1\/posthorn; do/.exec(commands) ?? [];
     expect(folders).toBe(`${relative(ROOT, programsFolder())}/node_modules`);
     expect(commands).not.toContain('--workspaces');
     const names = globSync('libs/*/package.json', { cwd: ROOT })

@@ -73,7 +73,7 @@ const dockerfile = readFileSync(join(ROOT, 'deploy/Dockerfile'), 'utf8');
 
 describe('deploy/Dockerfile', () => {
   it('installs the packages of every workspace', () => {
-    const workspaces = globSync('{libs,services}/*/package.json', { cwd: ROOT });
+    const workspaces = globSync('{apps/cli,libs/*,services/*}/package.json', { cwd: ROOT });
     expect(workspaces.length).toBeGreaterThan(0);
     expect(workspaces.filter((file) => !dockerfile.includes(`COPY ${file} `))).toEqual([]);
   });

@@ -52,7 +52,7 @@ describe('docs/metrics.md', () => {
 /** Prometheus sees no increase in a series that comes with its first increment. */
 describe('counters that matter', () => {
   it.each([
-    ['retry', 'posthorn_dead_letter_records_total', 'reason', 'schedule_exhausted'],
+    ['retry', 'posthorn_dead_letter_records_total', 'reason', 'unreadable_record'],
     ['retry', 'posthorn_deliveries_finished_total', 'result', 'exhausted'],
     ['dispatcher', 'posthorn_deliveries_finished_total', 'result', 'delivered'],
     ['dispatcher', 'posthorn_delivery_attempts_total', 'outcome', 'timeout'],

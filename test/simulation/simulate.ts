@@ -6,9 +6,10 @@ import { faultFreePlan, randomPlan, type Plan } from './world/plan.ts';
 import { createRandom } from './deterministic/random.ts';
 import { runClient } from './cluster/run-client.ts';
 import { runGateway } from './cluster/run-gateway.ts';
-import { runDispatchers, runRetries } from './cluster/run-services.ts';
+import { runDispatchers, runReleases, runRetries } from './cluster/run-services.ts';
 import { createSimulatedKafka } from './infrastructure/simulated-kafka.ts';
 import { createSimulatedMongo, type SimulatedMongo } from './infrastructure/simulated-mongo.ts';
+import { createSimulatedHolds } from './infrastructure/simulated-holds.ts';
 import { createSimulatedPublishers } from './infrastructure/simulated-publishers.ts';
 import { createFaultInjector } from './world/inject-faults.ts';
 import { createVirtualTime } from './deterministic/virtual-time.ts';
@@ -56,6 +57,7 @@ export async function simulate(
   const cluster = createCluster(world);
   runDispatchers(cluster);
   runRetries(cluster);
+  runReleases(cluster);
   runGateway(cluster);
   runClient(cluster);
   let events = 0;
@@ -117,7 +119,8 @@ function createCluster(world: World): Cluster {
     mongo.collection('webhooks').set(id, { _id: id, disabled: false });
   }
   const publishers = createSimulatedPublishers(world.time);
-  return { world, kafka, mongo, publishers, observer, observations, isAccepting: true };
+  const holds = createSimulatedHolds(mongo);
+  return { world, kafka, mongo, publishers, holds, observer, observations, isAccepting: true };
 }
 
 /** Returns hours, minutes, seconds and milliseconds since the start. */

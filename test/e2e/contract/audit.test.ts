@@ -35,6 +35,7 @@ describe('The audit log [security]', () => {
     | 'keyId'
     | 'newKeyId'
     | 'signingKeyId'
+    | 'messageId'
     | 'deliveryId'
     | 'resendId',
     string
@@ -98,6 +99,9 @@ describe('The audit log [security]', () => {
     const deliveryId = id(delivery);
     await createResources(api).deliveryOnce('delivered', deliveryId);
     await send('POST', `/api/v1/deliveries/${deliveryId}/resend`);
+    const { messageId } = delivery as unknown as { messageId: string };
+    await send('POST', `/api/v1/deliveries/${deliveryId}/erase-responses`);
+    await send('POST', `/api/v1/webhook-messages/${messageId}/erase-payload`);
     const since = new Date(Date.now() - 3_600_000).toISOString();
     await send('POST', `/api/v1/webhooks/${webhookId}/resend-failed`, { since }, 202);
     const resend = await send('POST', `/api/v1/apps/${appId}/resend-failed`, { since }, 202);
@@ -119,6 +123,7 @@ describe('The audit log [security]', () => {
       keyId,
       newKeyId: id(fresh),
       signingKeyId,
+      messageId,
       deliveryId,
       resendId,
     };
@@ -141,7 +146,8 @@ describe('The audit log [security]', () => {
     events.find((each) => each.action === action && each.outcome === 'done')?.changes;
 
   it('has one event for each request, in order, with its outcome', () => {
-    const { projectId, appId, webhookId, keyId, signingKeyId, deliveryId, resendId } = ids;
+    const { projectId, appId, webhookId, keyId, signingKeyId } = ids;
+    const { messageId, deliveryId, resendId } = ids;
     expect(events.map(briefly)).toEqual([
       ['company.created', posthorn.companyId, 'done'],
       ['project.created', projectId, 'done'],
@@ -155,6 +161,8 @@ describe('The audit log [security]', () => {
       ['webhook.secrets_read', null, 'done'],
       ['webhook.tested', webhookId, 'done'],
       ['resend.started', deliveryId, 'done'],
+      ['delivery.responses_erased', deliveryId, 'done'],
+      ['message.payload_erased', messageId, 'done'],
       ['resend.started', webhookId, 'done'],
       ['resend.started', appId, 'done'],
       ['resend.aborted', resendId, 'done'],

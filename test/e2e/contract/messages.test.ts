@@ -59,6 +59,10 @@ describe('Messages', () => {
         ]),
         tags: [],
         externalId: null,
+        deliverAt: null,
+        expiresAt: null,
+        retentionDays: null,
+        noTargetReason: null,
         createdAt: aTime,
         updatedAt: message.createdAt,
         deliveryAttempt: {

@@ -226,6 +226,7 @@ describe('Apps', () => {
         name: 'Customer',
         description: '',
         metadata: {},
+        held: null,
         environment: 'development',
         createdAt: aTime,
         updatedAt: aTime,
@@ -419,6 +420,7 @@ describe('Apps of all projects · GET /api/v1/find-apps', () => {
         uid: null,
         name: 'Orders north',
         environment: 'development',
+        held: null,
         projectId,
         projectName: 'Shop',
       },
@@ -438,11 +440,19 @@ describe('Apps of all projects · GET /api/v1/find-apps', () => {
     expectInvalid(await find('?limit=0'), 'limit');
   });
 
+  it('are found by a list of ids', async () => {
+    const [first = '', second = '', third = ''] = ids;
+    expect(await idsOf(`?ids=${third},app_unknown,${first},uid:unknown`)).toEqual([first, third]);
+    expect(await idsOf(`?ids=${second},${third}&text=orders`)).toEqual([third]);
+    expectInvalid(await find(`?ids=${Array(101).fill('app_1').join(',')}`), 'ids');
+  });
+
   it('shows a key of one app only this app', async () => {
     const body = { name: 'One', appId: ids[2] };
     const created = dataOf<{ key: string }>(await posthorn.api.post('/api/v1/api-keys', body), 201);
     const limited = createApiClient(posthorn.baseUrl, created.key, {});
     expect(await idsOf('', limited)).toEqual([ids[2]]);
     expect(await idsOf('?text=payments', limited)).toEqual([]);
+    expect(await idsOf(`?ids=${ids[0] ?? ''}`, limited)).toEqual([]);
   });
 });

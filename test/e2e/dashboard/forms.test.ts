@@ -89,6 +89,30 @@ describe('The form of a webhook', () => {
     expect(await page.getByText('Somebody changed this webhook').count()).toBe(0);
   });
 
+  it('sets and takes away what ends deliveries before their schedule', async () => {
+    const { page } = browser;
+    const stored = async () => dataOf(await posthorn.api.get(`/api/v1/webhooks/${webhookId}`));
+    await field('Attempts of a delivery').fill('3');
+    await field('Statuses after which a delivery is not tried again').fill('400, 429');
+    await field('Disable this webhook when its endpoint answers 410').check();
+    await field('Let the endpoint control deliveries').check();
+    await page.getByRole('button', { name: 'Save changes' }).click();
+    await page.getByText('must be a status from 400 to 599').waitFor();
+    expect(await findBarriers(page)).toEqual([]);
+    await field('Statuses after which a delivery is not tried again').fill('400 422');
+    await page.getByRole('button', { name: 'Save changes' }).click();
+    await page.getByText('Saved.').waitFor();
+    const set = { maxAttempts: 3, finalStatusCodes: [400, 422], onGone: 'disable' };
+    expect(await stored()).toMatchObject({ ...set, obeyControlHeaders: true });
+    await field('Attempts of a delivery').fill('');
+    await field('Statuses after which a delivery is not tried again').fill('');
+    await page.keyboard.press('Enter');
+    await eventually('the defaults', async () => {
+      const { maxAttempts, finalStatusCodes } = (await stored()) as Record<string, unknown>;
+      return maxAttempts === null && finalStatusCodes === null;
+    });
+  });
+
   /** Lets the page load again what is older than some seconds, as after a gap in the network. */
   async function reconnect(): Promise<void> {
     for (const event of ['offline', 'online']) {
@@ -119,6 +143,53 @@ describe('The form of a webhook', () => {
     await page.getByRole('heading', { name: `${NOWHERE}/own`, level: 1 }).waitFor();
     expect(await page.getByLabel(/^URL/).inputValue()).toBe(`${NOWHERE}/own`);
   });
+});
+
+describe('The hold in the dashboard', () => {
+  beforeAll(async () => {
+    await browser.page.context().clearCookies();
+    await signIn(browser.page, posthorn);
+  });
+
+  it.each(['webhook', 'app'] as const)(
+    'of a %s begins with a reason and an end, is shown in its list, and ends when it is resumed',
+    async (kind) => {
+      const { page } = browser;
+      const url = `${endpoint.url}/held-${kind}`;
+      const { webhookId, appId, projectId } = await posthorn.api.createTarget(url);
+      const open = (path: string) => page.goto(`${posthorn.baseUrl}/dashboard/${path}`);
+      const own = kind === 'webhook' ? `webhooks/${webhookId}` : `apps/${appId}`;
+      const held = async () => {
+        const answer = await posthorn.api.get(`/api/v1/${own}`, { companyid: posthorn.companyId });
+        return dataOf<{ held: object | null }>(answer).held;
+      };
+      await open(own);
+      await page.getByRole('button', { name: 'Hold deliveries' }).click();
+      const dialog = page.getByRole('dialog');
+      await dialog.getByLabel('Reason').fill('A move of the endpoint');
+      await dialog.getByLabel('End (your time)').fill('2001-01-01T00:00');
+      await dialog.getByRole('button', { name: 'Hold deliveries' }).click();
+      await dialog.getByText('Could not hold the deliveries').waitFor();
+      expect(await findBarriers(page)).toEqual([]);
+      await dialog.getByLabel('End (your time)').fill('');
+      await dialog.getByRole('button', { name: 'Hold deliveries' }).click();
+      await page.getByText('A move of the endpoint').waitFor();
+      expect(await held()).toMatchObject({ reason: 'A move of the endpoint', until: null });
+      await takePicture(page, `${kind}-on-hold`);
+      const { messageId } = await posthorn.api.send({ appId }, { n: 1 });
+      await open(`messages/${messageId}`);
+      await page.getByText('The first attempt waits for the end of a hold').waitFor();
+
+      await open(kind === 'webhook' ? `webhooks?appId=${appId}` : `projects/${projectId}`);
+      await page.getByText('on hold').waitFor();
+      await open(own);
+      await page.getByRole('button', { name: 'Resume deliveries' }).click();
+      await dialog.getByLabel('Most deliveries of a webhook per second').fill('50');
+      await dialog.getByRole('button', { name: 'Resume deliveries' }).click();
+      await page.getByRole('button', { name: 'Hold deliveries' }).waitFor();
+      expect(await held()).toBeNull();
+    },
+  );
 });
 
 /** Base64 of 24 bytes, as an endpoint of Svix has. */
@@ -250,6 +321,22 @@ describe('What clients name by themselves in the dashboard', () => {
     await page.getByRole('button', { name: 'Copy external id 17' }).waitFor();
     await page.getByRole('button', { name: 'Copy tag vip' }).waitFor();
     expect(await rows.count()).toBe(1);
+  });
+
+  it('shows the times of a message, and erases its payload', async () => {
+    const { page } = browser;
+    const deliverAt = new Date(Date.now() + 3_600_000).toISOString();
+    const times = { deliverAt, retentionDays: 3 };
+    const { messageId } = await posthorn.api.send({ appId, ...times }, { card: '4711' });
+    await open(`messages/${messageId}`);
+    await page.getByText('Deliver at').waitFor();
+    await page.getByText('3 days', { exact: true }).waitFor();
+    await page.getByText('4711').waitFor();
+    await page.getByRole('button', { name: 'Erase payload' }).click();
+    const dialog = page.getByRole('dialog');
+    await dialog.getByRole('button', { name: 'Erase payload' }).click();
+    await page.getByText('It was erased').waitFor();
+    expect(await read(`webhook-messages/${messageId}`)).toMatchObject({ payload: null });
   });
 
   it('leaves no error in the console', () => {

@@ -105,6 +105,8 @@ describe('Every page of the dashboard', () => {
       'side-panel': `messages?open=${filled.failedMessageId}`,
       message: `messages/${messageId}`,
       send: `messages/new?appId=${appId}`,
+      undelivered: 'deliveries',
+      cancelled: 'deliveries?status=cancelled',
       failures: 'failures?range=1h',
       'api-keys': 'api-keys',
       audit: 'audit',

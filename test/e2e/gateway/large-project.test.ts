@@ -146,6 +146,10 @@ const LARGEST: Record<string, () => Input[]> = {
   'post /webhooks/:webhookId/rotate-secret': () => [{ body: {} }],
   'post /webhooks/:webhookId/test': () => [{ body: {} }],
   'get /webhooks/:webhookId/health': () => NONE,
+  'post /webhooks/:webhookId/hold': () => [{ body: { reason: text(500) } }],
+  'post /webhooks/:webhookId/resume': () => [{ body: {} }],
+  'post /apps/:appId/hold': () => [{ body: { reason: text(500) } }],
+  'post /apps/:appId/resume': () => [{ body: {} }],
   'post /webhooks/:webhookId/resend-failed': () => [{ body: { since: epoch } }],
   'post /apps/:appId/resend-failed': () => [{ body: { since: epoch } }],
   'get /webhooks/:webhookId/resend-failed/estimate': () => [{ query: `since=${epoch}` }],
@@ -153,6 +157,8 @@ const LARGEST: Record<string, () => Input[]> = {
     { query: `since=${epoch}` },
     { query: `since=${epoch}`, params: { appId: disabledAppId } },
   ],
+  'post /webhooks/:webhookId/replay-missing': () => [{ body: { since: epoch } }],
+  'get /webhooks/:webhookId/replay-missing/estimate': () => [{ query: `since=${epoch}` }],
   'post /webhook-messages': () => [
     { body: { appId: ids.appId, payload: { text: text(BODY_CHARS) } } },
     { body: { appId: ids.appId, payload: { list: Array(BODY_CHARS / 4).fill('"') } } },
@@ -173,6 +179,32 @@ const LARGEST: Record<string, () => Input[]> = {
     { params: { deliveryId: absent(ids.deliveryId) } },
     { params: { deliveryId: absent(cancelled()) } },
   ],
+  'post /webhook-messages/:messageId/erase-payload': ofWideMessages,
+  'post /deliveries/:deliveryId/erase-responses': () => [{ body: {} }],
+  'post /webhook-messages/batch': () => {
+    const { webhookId } = ids;
+    const message = (payload: object) => ({ webhookId, payload });
+    const dense = message({ list: Array(BODY_CHARS / 8).fill('"') });
+    return [
+      { body: { messages: Array(1_000).fill(message({})) } },
+      { body: { messages: Array(1_000).fill(message({ text: text(950) })) } },
+      { body: { messages: Array(5).fill(dense) } },
+      { body: { messages: Array(200_000).fill(1) } },
+      { body: { messages: Array(20).fill({ appId: ids.appId, payload: {} }) } },
+    ];
+  },
+  'get /deliveries': () => [
+    { query: 'limit=100' },
+    { query: 'limit=100&status=cancelled' },
+    { query: `limit=100&appId=${disabledAppId}` },
+    { query: `limit=100&status=delivered&eventType=${text(100)}` },
+    { query: `limit=100&status=cancelled&eventType=${text(100)}` },
+  ],
+  'post /deliveries/:deliveryId/cancel': () => [
+    { body: {} },
+    { body: {}, params: { deliveryId: absent(cancelled()) } },
+  ],
+  'post /webhooks/:webhookId/cancel-pending': () => [{ body: { createdBefore: epoch } }],
   'post /deliveries/:deliveryId/resend': () => [
     { body: {} },
     { body: {}, params: { deliveryId: absent(cancelled()) } },
@@ -201,7 +233,10 @@ const LARGEST: Record<string, () => Input[]> = {
     { query: `id=${absent(cancelled()).replace('dlv', 'att')}` },
   ],
   'get /circuits': () => [{ query: `appId=${ids.appId}` }],
-  'get /find-apps': () => [{ query: `text=${text(128)}&limit=100` }],
+  'get /find-apps': () => [
+    { query: `text=${text(128)}&limit=100` },
+    { query: `ids=${Array(100).fill(ids.appId).join(',')}&limit=100` },
+  ],
   'get /app-counts': () => [{ query: `ids=${ids.appId},${disabledAppId}` }],
   'get /find-webhooks': () => [{ query: `text=${text(128)}&limit=100` }],
   'post /apps/:appId/portal-links': () => [{ body: {} }],

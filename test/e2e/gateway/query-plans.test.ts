@@ -85,8 +85,11 @@ async function makeKnown(): Promise<Known> {
   return { projectId, appId, webhookId, messageId, deliveryId, keyId, linkId };
 }
 
-const rankOf = ({ method, path }: { method: string; path: string }): number =>
-  method === 'DELETE' ? DELETES.findIndex((name) => path.includes(name)) : -1;
+/** Nothing of an erased message can be resent. */
+const rankOf = ({ method, path }: { method: string; path: string }): number => {
+  if (method === 'DELETE') return DELETES.findIndex((name) => path.includes(name));
+  return path.endsWith('/erase-payload') ? -1 : -2;
+};
 
 /**
  * The endpoint answers meanwhile: its open circuit lets one attempt through at a time, and a resend may
@@ -98,6 +101,17 @@ async function untilResent(): Promise<void> {
   receiver.answerWith(failing(0));
   await eventually('the end of the resends', async () => (await running()) === 0, 60_000);
   receiver.answerWith(failing(99));
+}
+
+/** Makes a delivery that is pending until its webhook is resumed. */
+async function makePending(): Promise<{ deliveryId: string }> {
+  dataOf(await api.post(`/api/v1/webhooks/${known.webhookId}/hold`, {}));
+  const { deliveries } = await createResources(api).message({ webhookId: known.webhookId });
+  return { deliveryId: String(deliveries[0]?.id) };
+}
+
+async function resume(): Promise<void> {
+  dataOf(await api.post(`/api/v1/webhooks/${known.webhookId}/resume`, {}), 202);
 }
 
 /** Calls each operation of the API once with each of its example bodies; each call must succeed. */
@@ -131,8 +145,13 @@ async function callEveryOperation(): Promise<void> {
       const value = (ids as Record<string, unknown>)[name];
       // A delivery cannot be resent while its resend runs.
       if (operation.path.includes('/resend')) await untilResent();
-      const request = requestWith({ operation, where, name, body }, value, { ...ids, ...url });
+      const own = operation.path.endsWith('/cancel') ? await makePending() : {};
+      // All messages that fill the collection would take minutes.
+      const later = operation.path.endsWith('/replay-missing') ? { since: inAnHour } : {};
+      const known = { ...ids, ...url, ...own, ...later };
+      const request = requestWith({ operation, where, name, body }, value, known);
       const answer = await api.request(request.method, request.path, request.body);
+      if (operation.path.endsWith('/cancel')) await resume();
       expect([request.method, request.path, answer.status < 300 || answer.body]).toEqual([
         ...[request.method, request.path, true],
       ]);
@@ -166,6 +185,24 @@ async function filterMessages(): Promise<void> {
   }
 }
 
+/** Calls the list of deliveries with every combination of its filters. */
+async function filterDeliveries(): Promise<void> {
+  const { appId, webhookId, messageId, deliveryId } = known;
+  const times = [`since=${new Date(0).toISOString()}`, `until=${new Date().toISOString()}`];
+  const options = [`appId=${appId}`, `webhookId=${webhookId}`, 'eventType=order.paid', ...times];
+  const cursor = `cursor=${messageId}.${deliveryId}`;
+  const statuses = ['', 'status=pending', 'status=delivered', 'status=exhausted'];
+  const cancelled = ['status=cancelled', 'reason=webhook_deleted'];
+  for (const status of [...statuses, ...cancelled]) {
+    for (let chosen = 0; chosen < 2 ** options.length; chosen += 1) {
+      const filters = options.filter((_, index) => (chosen >> index) & 1);
+      const query = [...filters, status, 'limit=2'].filter((each) => each !== '').join('&');
+      dataOf(await api.get(`/api/v1/deliveries?${query}`));
+      dataOf(await api.get(`/api/v1/deliveries?${query}&${cursor}`));
+    }
+  }
+}
+
 /** Calls the list of audit events with every combination of its filters. */
 async function filterAuditEvents(): Promise<void> {
   const times = [`from=${new Date(0).toISOString()}`, `to=${new Date().toISOString()}`];
@@ -182,6 +219,7 @@ describe('The queries of the services', () => {
 
   beforeAll(async () => {
     await filterMessages();
+    await filterDeliveries();
     await filterAuditEvents();
     const body = { webhookId: known.webhookId, payload: {} };
     const key = { 'idempotency-key': 'plans' };

@@ -132,7 +132,10 @@ describe('A webhook whose endpoint fails for days', () => {
       actor: { kind: 'system' },
       target: { kind: 'webhook', id: warned },
       outcome: 'done',
-      changes: [{ field: 'disabled', before: false, after: true }],
+      changes: [
+        { field: 'disabled', before: false, after: true },
+        { field: 'disabledReason', before: null, after: 'failing' },
+      ],
     });
   });
 

@@ -52,6 +52,27 @@ async function run(path: string, args: string[] = []): Promise<Ran> {
 const topics = (...args: string[]): Promise<Ran> => run(ADMIN, ['topics', ...args]);
 const topic = (name: string): string => posthorn.env.TOPIC_PREFIX + name;
 
+describe('admin doctor', () => {
+  it('checks every part of an installation', async () => {
+    const { code, text } = await run(ADMIN, ['doctor', '--json']);
+    const { ok, checks } = JSON.parse(text) as {
+      ok: boolean;
+      checks: { name: string; status: string; message: string }[];
+    };
+    const names = ['topics', 'mongodb', 'indexes', 'clock', 'disk', 'redis', 'egress'];
+    expect(checks.map(({ name }) => name)).toEqual(names);
+    expect(checks.filter(({ status }) => status === 'fail')).toEqual([]);
+    expect([code, ok]).toEqual([0, true]);
+  });
+
+  it('ends with 5 when a store does not answer, and checks the others', async () => {
+    const env = { ...posthorn.env, REDIS_URL: 'redis://127.0.0.1:1', LOG_LEVEL: 'silent' };
+    const program = startProgram(ADMIN, ['doctor'], env);
+    expect((await program.ended).code).toBe(5);
+    expect(program.output()).toMatch(/^ok {4}topics .*\n(.*\n)*fail {2}redis .*\n.* egress .*\n$/);
+  });
+});
+
 describe('Settings of topics that somebody has changed', () => {
   /** As an operator changes a setting, or a tool that does not know what the topics are for. */
   async function change(name: string, settings: Record<string, string>): Promise<void> {
@@ -60,7 +81,7 @@ describe('Settings of topics that somebody has changed', () => {
   }
 
   it('are none after create-topics', async () => {
-    expect(await topics('check')).toEqual({ code: 0, text: '12 topics, 0 differences\n' });
+    expect(await topics('check')).toEqual({ code: 0, text: '14 topics, 0 differences\n' });
   });
 
   it('stop a service from starting where records could be lost, and are mended by a command', async () => {

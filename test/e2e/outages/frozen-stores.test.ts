@@ -33,6 +33,24 @@ const DRAIN_MS = 2_000;
 const STOPPED_WITHIN_MS = DRAIN_MS + 11_000;
 const SERVICES: readonly ServiceName[] = ['gateway', 'dispatcher', 'retry'];
 
+/** More than one insert takes. */
+const BATCH_SIZE = 300;
+
+interface BatchResult {
+  index: number;
+  status: 'accepted' | 'replayed' | 'failed';
+  messageId?: string;
+}
+
+interface SentBatch {
+  key: string;
+  /** The ids of the messages that were accepted, by their place. */
+  accepted: Map<number, string>;
+}
+
+const refusedOf = (gateway: RunningService): Promise<number> =>
+  metricOf(gateway, 'posthorn_messages_rejected_total', 'reason="unavailable"');
+
 let posthorn: Posthorn;
 let receiver: Receiver;
 
@@ -150,6 +168,85 @@ describe('A MongoDB that is frozen', () => {
     await eventually('a later message arrives', () => arrivedWith('after') > 0);
     expect(arrivedWith('frozen')).toBe(1);
   }, 120_000);
+
+  /** Sends batches one after the other, each with a key, until `isOver`. Returns what each was told of its messages. */
+  async function sendBatches(isOver: () => boolean, name: string): Promise<SentBatch[]> {
+    const sent: SentBatch[] = [];
+    while (!isOver()) {
+      const batch = { key: `${name}-${sent.length}`, accepted: new Map<number, string>() };
+      sent.push(batch);
+      const startedMs = performance.now();
+      const results = await resultsOf(batch.key);
+      const tookMs = performance.now() - startedMs;
+      expect(tookMs < MAX_MS || tookMs).toBe(true);
+      for (const { index, status, messageId = '' } of results) {
+        if (status === 'accepted') batch.accepted.set(index, messageId);
+      }
+    }
+    return sent;
+  }
+
+  /** Returns no result for a batch that is 503 as a whole. */
+  async function resultsOf(key: string): Promise<BatchResult[]> {
+    const messages = Array.from({ length: BATCH_SIZE }, (_, n) => {
+      return { webhookId, payload: { key: `${key}#${n}` } };
+    });
+    const path = '/api/v1/webhook-messages/batch';
+    const { status, body } = await api.post(path, { messages }, { 'idempotency-key': key });
+    if (status === 503) return [];
+    expect(status).toBe(202);
+    return (body.data as { results: BatchResult[] }).results;
+  }
+
+  it('gives each message of a batch a true result, and a repeat sends nothing twice', async () => {
+    const { opsUrl } = gateway;
+    await eventually('ready', async () => (await statusOf(`${opsUrl}/readyz`)) === 200);
+    let isOver = false;
+    const sending = ['a', 'b', 'c'].map((name) => sendBatches(() => isOver, name));
+    const countOf = () => metricOf(gateway, 'posthorn_messages_accepted_total');
+    const reached = async (more: number): Promise<void> => {
+      const before = await countOf();
+      await eventually('further messages', async () => (await countOf()) >= before + more, 60_000);
+    };
+    await reached(2 * BATCH_SIZE);
+    proxy.freeze();
+    // Until the batches under way have been answered.
+    const refused = await refusedOf(gateway);
+    const isRefused = async () => (await refusedOf(gateway)) >= refused + BATCH_SIZE;
+    await eventually('refused', isRefused, 30_000);
+    proxy.cut();
+    proxy.thaw();
+    await reached(2 * BATCH_SIZE);
+    proxy.cut();
+    await reached(BATCH_SIZE);
+    isOver = true;
+    const sent = (await Promise.all(sending)).flat();
+    expect(sent.some(({ accepted }) => accepted.size < BATCH_SIZE)).toBe(true);
+    for (const { key, accepted } of sent) {
+      // A claim whose message was not stored counts for two minutes.
+      const again = await eventually(
+        `batch ${key} is stored`,
+        async () => {
+          const results = await resultsOf(key);
+          const isStored = results.every(({ status }) => status !== 'failed');
+          return results.length > 0 && isStored ? results : null;
+        },
+        180_000,
+      );
+      for (const { index, status, messageId } of again) {
+        if (accepted.has(index))
+          expect([status, messageId]).toEqual(['replayed', accepted.get(index)]);
+      }
+      const ids = again.map(({ messageId = '' }) => messageId);
+      await eventually('all arrive', () => ids.every((id) => receiver.of(id).length > 0), 60_000);
+    }
+    const keys = new Set(sent.map(({ key }) => key));
+    const arrived = receiver.received
+      .map(({ body }) => (JSON.parse(body.toString()) as { key?: string }).key ?? '')
+      .filter((key) => keys.has(key.split('#')[0] ?? ''));
+    expect(arrived).toHaveLength(sent.length * BATCH_SIZE);
+    expect(new Set(arrived).size).toBe(arrived.length);
+  }, 400_000);
 
   it('does not keep a gateway from ending when it is stopped', async () => {
     await freezeWithCachedKey();

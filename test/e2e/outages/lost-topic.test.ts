@@ -131,7 +131,7 @@ describe('Records that Kafka has lost', () => {
       WITHIN_MS,
     );
     expect(receiver.of(messageId)).toHaveLength(2);
-    const [letter] = await readTopic(posthorn.env, 'dead-letters', ({ value }) =>
+    const [letter] = await readTopic(posthorn.env, 'exhausted-deliveries', ({ value }) =>
       value.includes(messageId),
     );
     expect(letter?.headers).toMatchObject({ reason: 'schedule_exhausted' });

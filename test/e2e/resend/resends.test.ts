@@ -116,6 +116,53 @@ describe('Resends to dead endpoints', () => {
   }, 120_000);
 });
 
+/** A lease of 15 s follows each. Five were good as well. */
+const KILLS = 1;
+const MISSING = 3_000;
+const NEWER = 100;
+
+describe('A replay to a new webhook', () => {
+  const got = (): string[] =>
+    receiver.received
+      .filter(({ path }) => path === '/added')
+      .map(({ headers }) => String(headers['webhook-id']));
+
+  async function send(appId: string, count: number): Promise<string[]> {
+    const ids: string[] = [];
+    while (ids.length < count) {
+      const size = Math.min(1_000, count - ids.length);
+      const messages = Array<object>(size).fill({ appId, payload: {} });
+      const sent = await posthorn.api.post('/api/v1/webhook-messages/batch', { messages });
+      const { results } = dataOf<{ results: { messageId: string }[] }>(sent, 202);
+      ids.push(...results.map(({ messageId }) => messageId));
+    }
+    return ids;
+  }
+
+  it('sends each missing message once, and none that it had before, though the gateway is killed', async () => {
+    const { id: appId } = await make.app();
+    const { origin } = new URL(receiver.url);
+    await make.webhook({ appId, url: `${origin}/before` });
+    const since = new Date(Date.now() - 60_000).toISOString();
+    const missing = await send(appId, MISSING);
+    const { id } = await make.webhook({ appId, url: `${origin}/added` });
+    const newer = await send(appId, NEWER);
+    await eventually('the newer ones', () => got().length === NEWER, 60_000);
+    const replay = await posthorn.api.post(`/api/v1/webhooks/${id}/replay-missing`, { since });
+    const { id: replayId } = dataOf<Progress>(replay, 202);
+    for (let kills = 1; kills <= KILLS; kills += 1) {
+      const reached = NEWER + (MISSING * kills) / (KILLS + 2);
+      await eventually(`${reached} requests`, () => got().length >= reached, 120_000);
+      await killHard(posthorn.gateway);
+      posthorn.gateway = await posthorn.start('gateway');
+    }
+    expect((await progressOf(replayId)).status).toBe('running');
+    expect(await once('the end', replayId, hasEnded)).toMatchObject({ status: 'done' });
+    await eventually('every message', () => new Set(got()).size === MISSING + NEWER, 60_000);
+    expect(got().toSorted()).toEqual([...missing, ...newer].toSorted());
+  }, 300_000);
+});
+
 const FAILED = 700;
 const EVERY_NTH_FAILS_AGAIN = 10;
 /** Two more than open a circuit, which lets one attempt through at a time, each after a longer wait. */

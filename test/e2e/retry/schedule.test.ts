@@ -135,7 +135,7 @@ describe('The default schedule', () => {
     expect(new Set(outcomesOf(refused))).toEqual(new Set(['http_5xx']));
     expect(new Set(outcomesOf(unreachable))).toEqual(new Set(['connect_error']));
     expectSameMessage(refused.messageId);
-    const [letter] = await readTopic(posthorn.env, 'dead-letters', ({ value }) =>
+    const [letter] = await readTopic(posthorn.env, 'exhausted-deliveries', ({ value }) =>
       value.includes(refused.messageId),
     );
     const detail = 'attempt 7 ended http_5xx with status 503';

@@ -5,6 +5,7 @@ import type { SimulatedKafka } from '../infrastructure/simulated-kafka.ts';
 import type { SimulatedMongo } from '../infrastructure/simulated-mongo.ts';
 import { createProcess } from '../infrastructure/simulated-process.ts';
 import type { SimulatedPublishers } from '../infrastructure/simulated-publishers.ts';
+import type { SimulatedHolds } from '../infrastructure/simulated-holds.ts';
 import type { World } from '../world/world.ts';
 
 /** The simulated stores and Kafka of one simulation, and what is observed of them. */
@@ -13,6 +14,7 @@ export interface Cluster {
   kafka: SimulatedKafka;
   mongo: SimulatedMongo;
   publishers: SimulatedPublishers;
+  holds: SimulatedHolds;
   observer: ConsumerObserver;
   observations: Observations;
   /** True until the last gateway has stopped. */

@@ -2,14 +2,14 @@ import { isFinal } from '@posthorn/domain/delivery/delivery.ts';
 import { encodeRetryDue } from '@posthorn/domain/records/records.ts';
 import type { RecordLog } from '@posthorn/platform/kafka/record-log.ts';
 import type { DeliveryDocument } from '@posthorn/platform/mongo/documents.ts';
-import { connect, type Cluster } from './cluster.ts';
+import { connect, pause, type Cluster } from './cluster.ts';
 import type { ServiceDeps } from '../services/simulated-dispatcher.ts';
 import { keepTrying } from '../world/silent-logger.ts';
-import { TOPICS, type World } from '../world/world.ts';
+import { EPOCH_MS, TOPICS, type World } from '../world/world.ts';
 
 const TIME_RANGES_MS = [5_000, 60_000, 1_800_000, 36_000_000, 70_000_000] as const;
 
-/** Deletes, disables and enables webhooks, and resends deliveries, at random times. */
+/** Deletes, disables and enables webhooks, puts them on hold for a while, and resends deliveries, at random times. */
 export function runClient(cluster: Cluster): void {
   const { world } = cluster;
   const { plan, time } = world;
@@ -19,6 +19,11 @@ export function runClient(cluster: Cluster): void {
   for (let rest = plan.webhookChanges; rest > 0; rest -= 1) {
     time.after(randomTime(world), () => {
       changeWebhook(cluster);
+    });
+  }
+  for (let rest = plan.holds; rest > 0; rest -= 1) {
+    time.after(randomTime(world), () => {
+      holdForAWhile(cluster);
     });
   }
   for (let rest = plan.resends; rest > 0; rest -= 1) {
@@ -32,14 +37,16 @@ function randomTime({ random }: World): number {
   return random.below(random.pick(TIME_RANGES_MS));
 }
 
-function changeWebhook({ world, mongo, observations }: Cluster): void {
+function changeWebhook(cluster: Cluster): void {
+  const { world, mongo, observations } = cluster;
   const webhooks = mongo.collection('webhooks');
   const [id] = world.random.shuffled([...webhooks.keys()]);
   if (id === undefined) return;
   const change = world.random.pick(['deleted', 'disabled', 'disabled', 'enabled']);
   world.trace('client', `${id} ${change}`);
   if (change === 'deleted') webhooks.delete(id);
-  else webhooks.set(id, { _id: id, disabled: change === 'disabled' });
+  else webhooks.set(id, { ...webhooks.get(id), _id: id, disabled: change === 'disabled' });
+  cluster.holds.onChanged(id, EPOCH_MS + world.time.nowMs());
   if (change === 'enabled') {
     observations.inactiveSinceMs.delete(id);
     return;
@@ -47,6 +54,21 @@ function changeWebhook({ world, mongo, observations }: Cluster): void {
   observations.inactiveWebhooks.add(id);
   if (!observations.inactiveSinceMs.has(id))
     observations.inactiveSinceMs.set(id, world.time.nowMs());
+}
+
+const HELD_MS = [100, 5_000, 600_000, 20_000_000] as const;
+
+/** The webhook is resumed however often it was put on hold meanwhile. */
+function holdForAWhile({ world, mongo, holds }: Cluster): void {
+  const { random, time, trace } = world;
+  const [id] = random.shuffled([...mongo.collection('webhooks').keys()]);
+  if (id === undefined) return;
+  trace('client', `${id} on hold`);
+  holds.set(id, true, EPOCH_MS + time.nowMs());
+  time.after(random.below(random.pick(HELD_MS)), () => {
+    trace('client', `${id} resumed`);
+    holds.set(id, false, EPOCH_MS + time.nowMs());
+  });
 }
 
 /** Sets the mark first, then publishes the record, as in resend-marks.ts and send-resend-page.ts. */
@@ -66,9 +88,15 @@ async function resend(
   const mark = { resendId, attemptNumber, state: 'asked' };
   deliveries.set(chosen._id, { ...deliveries.get(chosen._id), _id: chosen._id, resend: mark });
   world.trace(process.name, `${chosen._id.slice(-6)} resend as attempt ${attemptNumber}`);
-  await keepTrying('publish a resend', () =>
-    publishResend(records, chosen, { attemptNumber, dueAtMs: process.nowMs() }),
-  );
+  // Dispatchers drop its records while its webhook is on hold, so it is published again, as resend-page.ts does.
+  for (;;) {
+    await keepTrying('publish a resend', () =>
+      publishResend(records, chosen, { attemptNumber, dueAtMs: process.nowMs() }),
+    );
+    await pause(world, 600_000, 1_200_000);
+    const stored = deliveries.get(chosen._id) as DeliveryDocument | undefined;
+    if (stored?.resend?.resendId !== resendId || stored.resend.state !== 'asked') return;
+  }
 }
 
 function publishResend(

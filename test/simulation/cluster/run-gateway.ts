@@ -54,6 +54,6 @@ async function acceptAll(
 
 /** Accepts one message. The simulated client does not repeat a failed request. */
 async function acceptOne(gateway: SimulatedGateway, accepted: string[]): Promise<void> {
-  const stored = await gateway.accept(NEW_MESSAGE).catch(() => null);
-  if (stored) accepted.push(stored.message.id);
+  const [result] = await gateway.accept([NEW_MESSAGE]);
+  if (result?.kind === 'accepted') accepted.push(result.message.id);
 }

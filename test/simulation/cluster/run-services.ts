@@ -4,6 +4,10 @@ import { keepRunning, pause, type Cluster } from './cluster.ts';
 import { createDispatcherSteps, type ServiceDeps } from '../services/simulated-dispatcher.ts';
 import { createSend, type EndpointRequest } from '../services/simulated-endpoints.ts';
 import { startConsumer } from '../consumer/simulated-consumer.ts';
+import {
+  createSimulatedRunner,
+  createSimulatedWaitingSweep,
+} from '../services/simulated-releases.ts';
 import { createRetrySteps, type RetrySteps } from '../services/simulated-retry.ts';
 import { DELAY_TOPICS, TOPICS, type World } from '../world/world.ts';
 
@@ -61,6 +65,39 @@ function startRetry(cluster: Cluster, deps: ServiceDeps): void {
     });
   }
   void runSweeper(cluster, deps, sweeper);
+}
+
+/** Starts the processes that release waiting deliveries, which are parts of gateways and retry processes. */
+export function runReleases(cluster: Cluster): void {
+  if (cluster.world.plan.holds === 0) return;
+  for (const index of [1, 2]) {
+    keepRunning(cluster, `releaser-${index}`, (deps) => {
+      const runner = createSimulatedRunner(deps, cluster.holds);
+      void runWhileWaiting(cluster, deps, [100, 600_000], runner.tick);
+      const sweep = createSimulatedWaitingSweep(deps, cluster.holds, cluster.publishers);
+      void runWhileWaiting(cluster, deps, [300_000, 3_000_000], sweep.tick);
+    });
+  }
+}
+
+/** A message that was not accepted may be stored all the same, and its deliveries begin to wait later. */
+const OVER_FOR_MS = 7_200_000;
+
+/** Until everything has been final for two hours. Then the run can end. */
+async function runWhileWaiting(
+  cluster: Cluster,
+  { process }: ServiceDeps,
+  [lowMs, highMs]: [number, number],
+  tick: () => Promise<void>,
+): Promise<void> {
+  const { world, holds, observations } = cluster;
+  let notOverAtMs = world.time.nowMs();
+  while (process.isAlive() && world.time.nowMs() - notOverAtMs < OVER_FOR_MS) {
+    await pause(world, lowMs, highMs);
+    const isOver = !cluster.isAccepting && holds.isOver(observations.accepted);
+    if (!isOver) notOverAtMs = world.time.nowMs();
+    await tick();
+  }
 }
 
 function inFlightLimitsOf({ plan }: World): { pauseAt: number; resumeAt: number } {

@@ -152,8 +152,15 @@ function deliverBatch(
     process.name,
     `receives ${key} from ${batch[0]?.offset ?? '-'}, ${batch.length} records`,
   );
+  const offsetAt = (index: number): string => String(batch.at(index)?.offset ?? 0);
   consumer.batches.handle({
-    batch: { ...topicPartition, messages: batch.map(toMessage), highWatermark: String(endOffset) },
+    batch: {
+      ...topicPartition,
+      messages: batch.map(toMessage),
+      highWatermark: String(endOffset),
+      firstOffset: () => offsetAt(0),
+      lastOffset: () => offsetAt(-1),
+    },
     resolveOffset: (offset) => positions.set(key, Number(offset) + 1),
   });
   scheduleCommit(consumer);

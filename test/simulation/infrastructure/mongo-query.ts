@@ -22,6 +22,9 @@ function valueAt(document: Fields, path: string): unknown {
 }
 
 function satisfies(value: unknown, condition: unknown): boolean {
+  if (condition instanceof Date) {
+    return value instanceof Date && value.getTime() === condition.getTime();
+  }
   if (!isFields(condition)) return value === condition;
   return Object.entries(condition).every(([operator, operand]) =>
     compare(operator, value, operand),
@@ -40,6 +43,10 @@ function compare(operator: string, value: unknown, operand: unknown): boolean {
       return (value as string) <= (operand as string);
     case '$gt':
       return (value as string) > (operand as string);
+    case '$gte':
+      return (value as string) >= (operand as string);
+    case '$exists':
+      return (value !== undefined) === operand;
     default:
       throw new Error(`the simulated MongoDB does not support ${operator}`);
   }
@@ -47,13 +54,14 @@ function compare(operator: string, value: unknown, operand: unknown): boolean {
 
 export interface Update {
   $set?: Fields;
+  $unset?: Fields;
   $push?: Record<string, { $each: unknown[]; $slice?: number }>;
 }
 
 /** Returns a copy of the document with the update applied. */
 export function applyUpdate(
   document: StoredDocument,
-  { $set = {}, $push = {} }: Update,
+  { $set = {}, $unset = {}, $push = {} }: Update,
   arrayFilters: readonly Fields[] = [],
 ): StoredDocument {
   const result: StoredDocument = { ...document };
@@ -62,7 +70,8 @@ export function applyUpdate(
     result[name] = $slice === Infinity ? pushed : pushed.slice($slice);
   }
   for (const [path, value] of Object.entries($set)) setAt(result, path, value, arrayFilters);
-  return result;
+  const kept = Object.entries(result).filter(([name]) => !(name in $unset));
+  return { ...Object.fromEntries(kept), _id: document._id };
 }
 
 function setAt(
@@ -94,11 +103,11 @@ function isFields(value: unknown): value is Fields {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-export type Projection = Record<string, 1 | { $slice: number }>;
+export type Projection = Record<string, 0 | 1 | { $slice: number }>;
 
 /**
- * Returns a function that projects a document. As in MongoDB, a 1 makes the projection inclusive, a slice alone does
- * not.
+ * Returns a function that projects a document. As in MongoDB, a 1 makes the projection inclusive, a 0 or a slice alone
+ * does not.
  */
 export function projectionOf(fields: Projection): (document: StoredDocument) => StoredDocument {
   const isInclusive = Object.values(fields).includes(1);
@@ -107,7 +116,8 @@ export function projectionOf(fields: Projection): (document: StoredDocument) => 
     for (const [name, rule] of Object.entries(fields)) {
       const value = document[name];
       if (value === undefined) continue;
-      projected[name] = rule === 1 || !Array.isArray(value) ? value : value.slice(rule.$slice);
+      if (rule === 0) projected[name] = undefined;
+      else projected[name] = rule === 1 || !Array.isArray(value) ? value : value.slice(rule.$slice);
     }
     return projected;
   };

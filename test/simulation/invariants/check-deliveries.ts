@@ -74,16 +74,14 @@ function violationsOfAttempts(
   ];
 }
 
-function violationsOfState(
-  delivery: DeliveryDocument,
-  { inactiveWebhooks }: Observations,
-): string[] {
+function violationsOfState(delivery: DeliveryDocument, observations: Observations): string[] {
+  const { inactiveWebhooks } = observations;
   const { status, attempts, webhookId, nextAttemptAt } = delivery;
   const hasSuccess = attempts.some(({ outcome }) => outcome === 'success');
   if (hasSuccess !== (status === 'delivered')) {
     return [hasSuccess ? 'an attempt succeeded' : 'no attempt succeeded'];
   }
-  if (status === 'pending') return violationsOfNextAttempt(delivery);
+  if (status === 'pending') return violationsOfNextAttempt(delivery, observations);
   if (nextAttemptAt !== null) return ['it is final and has a next attempt'];
   if (status === 'cancelled' && !inactiveWebhooks.has(webhookId))
     return ['its webhook was never deleted or disabled'];
@@ -94,7 +92,13 @@ function violationsOfState(
 }
 
 /** The next attempt, which the API shows, is the promised delay after the end of the last one. */
-function violationsOfNextAttempt({ attempts, nextAttemptAt }: DeliveryDocument): string[] {
+function violationsOfNextAttempt(
+  { _id, attempts, attemptCount, nextAttemptAt, waiting }: DeliveryDocument,
+  { waited }: Observations,
+): string[] {
+  // A delivery is stored as due when it begins to wait, and again when it is released.
+  if (waiting !== undefined) waited.set(_id, attemptCount);
+  if (waited.get(_id) === attemptCount) return [];
   const last = attempts.at(-1);
   if (!last) return ['it has a document and no attempt'];
   const delayMs = PROMISED_DELAYS_MS[last.number - 1];

@@ -78,7 +78,8 @@ function checkRecord(state: State, process: SimulatedProcess, record: OutgoingRe
   const { topic, value, headers = {} } = record;
   const attemptId = attemptIdIn(record);
   if (attemptId !== null) increment(state.observations.copies, attemptId);
-  if (topic === TOPICS.deadLetters) checkDeadLetter(state, record);
+  const { deadLetters, exhaustedDeliveries } = TOPICS;
+  if ([deadLetters, exhaustedDeliveries].includes(topic)) checkDeadLetter(state, record);
   if (topic === TOPICS.retryDue) checkRelease(state, process, decodeRetryDue(value), record);
   const step = PROMISED_TOPICS.indexOf(topic);
   const delayMs = PROMISED_DELAYS_MS[step] ?? deferralMsOf(topic);
@@ -109,6 +110,14 @@ function checkRelease(
   record: OutgoingRecord,
 ): void {
   if (trigger === 'resend') return;
+  if (process.name.startsWith('releaser')) {
+    if ((observations.waited.get(deliveryId) ?? -1) < attemptNumber - 1) {
+      world.reportViolation(
+        `attempt ${attemptNumber} of ${deliveryId} was released without a wait`,
+      );
+    }
+    return;
+  }
   const sinceMs = receivedMs.get(receivedKey(process, record)) ?? Infinity;
   const earlyMs = dueAtMs - process.latestClockSince(sinceMs);
   const name = `attempt ${attemptNumber} of ${deliveryId}`;
@@ -145,8 +154,11 @@ function checkParking({ world, observations }: State, due: DueAttempt, step: num
   );
 }
 
-function checkDeadLetter({ world, observations }: State, { value, headers }: OutgoingRecord): void {
-  if (headers?.reason !== 'schedule_exhausted') {
+function checkDeadLetter(
+  { world, observations }: State,
+  { topic, value, headers }: OutgoingRecord,
+): void {
+  if (topic !== TOPICS.exhaustedDeliveries || headers?.reason !== 'schedule_exhausted') {
     world.reportViolation(
       `unexpected dead letter: ${headers?.reason ?? ''} ${headers?.detail ?? ''}`,
     );

@@ -15,6 +15,8 @@ export interface Observations {
   interruptions: Map<string, number>;
   /** Ids of the deliveries with a dead letter because their schedule is exhausted. */
   deadLetters: Set<string>;
+  /** Delivery id → how many attempts it had when it waited last. */
+  waited: Map<string, number>;
   /** Ids of the webhooks that have ever been deleted or disabled. */
   inactiveWebhooks: Set<string>;
   /** Delivery id → when, in virtual time, it got its document; and when it became final. */
@@ -31,6 +33,7 @@ export function createObservations(): Observations {
     copies: new Map(),
     interruptions: new Map(),
     deadLetters: new Set(),
+    waited: new Map(),
     inactiveWebhooks: new Set(),
     recordedSinceMs: new Map(),
     finalSinceMs: new Map(),

@@ -1,10 +1,11 @@
 import { signerOf } from '@posthorn/domain/request/delivery-headers.ts';
 import { createDeadLetters } from '@posthorn/platform/records/dead-letters.ts';
 import type { RecordLog } from '@posthorn/platform/kafka/record-log.ts';
+import type { Webhook } from '@posthorn/domain/webhook.ts';
+import { collection } from '@posthorn/platform/mongo/collections.ts';
 import { createDeliveryStore } from '@posthorn/platform/mongo/messages/deliveries.ts';
 import { createMessageStore } from '@posthorn/platform/mongo/messages/messages.ts';
 import { createResendMarks } from '@posthorn/platform/mongo/webhooks/resend-marks.ts';
-import { createWebhookStates } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
 import { createRecordMemory } from '@posthorn/platform/memory/memory-budgets.ts';
 import type { Database } from '@posthorn/platform/mongo/days/days.ts';
 import { Registry } from 'prom-client';
@@ -74,11 +75,15 @@ export function createDispatcherSteps(
     memory: createRecordMemory(64 * MIB),
     doubleSends: openGuard(deps),
     loadWebhook,
+    isCompanySuspended: () => false,
+    disableWebhook: () => Promise.reject(new Error('no simulated endpoint disables its webhook')),
     isCompanyRemoved: () => Promise.resolve(false),
+    isErased: () => false,
     queues: { enter: (candidate) => Promise.resolve(admitOrDefer(deps, payloads, candidate)) },
     send,
     tokens: { get: () => Promise.reject(new Error('no webhook has OAuth 2.0')) },
     proxyRetryMs: DEFER_MS,
+    schedule: SCHEDULE,
     moveToSlowLane: () => Promise.reject(new Error('no simulated endpoint is slow')),
     defer: createDefer({
       records,
@@ -110,16 +115,22 @@ export function createDispatcherSteps(
 export function openDeadLetters(records: RecordLog): ReturnType<typeof createDeadLetters> {
   const report = (): void => undefined;
   const parts = { records, prefix: '', logger: LOGGER, registry: new Registry(), report };
-  return createDeadLetters(TOPICS.deadLetters, parts);
+  return createDeadLetters(TOPICS, parts);
 }
 
-/** Loads webhooks without a cache: whether a webhook exists and is enabled is read for each attempt. */
+/** Loads webhooks without a cache: whether a webhook exists, is enabled and on hold is read for each attempt. */
 function webhookLoader(db: Database): LoadWebhook {
-  const states = createWebhookStates(db);
+  const webhooks = collection(db, 'webhooks');
   return async (id) => {
-    const found = (await keepTrying('look up webhooks', () => states.statesOf([id]))).get(id);
+    const [found] = await keepTrying('look up webhooks', () =>
+      webhooks
+        .find({ _id: { $in: [id] } })
+        .project<Pick<Webhook, 'disabled' | 'held'>>({ disabled: 1, held: 1 })
+        .toArray(),
+    );
     if (!found) return null;
-    const webhook = sampleWebhook(0, { ...found, id, rateLimitPerSecond: null });
+    const { disabled, held } = found;
+    const webhook = sampleWebhook(0, { disabled, held, id, rateLimitPerSecond: null });
     return {
       kind: 'opened' as const,
       webhook,
@@ -127,6 +138,7 @@ function webhookLoader(db: Database): LoadWebhook {
       origin: 'https://example.com',
       path: '/hook',
       tls: null,
+      appHeld: null,
     };
   };
 }

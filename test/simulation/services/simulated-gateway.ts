@@ -1,8 +1,8 @@
 import { createDeliveryStore } from '@posthorn/platform/mongo/messages/deliveries.ts';
 import { createMessageStore } from '@posthorn/platform/mongo/messages/messages.ts';
 import {
-  createAcceptMessage,
-  type AcceptMessage,
+  createAcceptMessages,
+  type AcceptMessages,
 } from '../../../services/gateway/src/accept/accept-message.ts';
 import { createOutbox } from '../../../services/gateway/src/outbox/outbox.ts';
 import { openedWebhook } from '../../support/samples/sample-webhook.ts';
@@ -16,7 +16,7 @@ import { createIds, TOPICS } from '../world/world.ts';
 export interface SimulatedGateway {
   /** Resolves when the publisher is stored. Only then may the gateway accept messages. */
   start: () => Promise<void>;
-  accept: AcceptMessage['accept'];
+  accept: AcceptMessages['accept'];
   stop: () => Promise<void>;
 }
 
@@ -40,7 +40,9 @@ export function createSimulatedGateway(
     nowMs: process.nowMs,
     monotonicMs: world.time.nowMs,
   });
-  const { accept } = createAcceptMessage({
+  const { accept } = createAcceptMessages({
+    nowMs: process.nowMs,
+    retentionMs: () => 30 * 86_400_000,
     maxLingerMs: 4,
     outbox,
     publisherId: outbox.publisherId,

@@ -37,7 +37,13 @@ export function createRetrySteps(
   };
   const monotonicMs = world.time.nowMs;
   return {
-    park: createParkFailure({ ...wires, parkedByDelayMs, schedule: SCHEDULE }),
+    park: createParkFailure({
+      ...wires,
+      parkedByDelayMs,
+      schedule: SCHEDULE,
+      disableWebhook: () => Promise.reject(new Error('no simulated endpoint disables its webhook')),
+      report: () => undefined,
+    }),
     release: createReleaseParked({
       ...wires,
       monotonicMs,

@@ -26,6 +26,8 @@ export interface Plan {
   /** How many times a webhook is deleted, disabled or enabled. */
   webhookChanges: number;
   resends: number;
+  /** How many times a webhook is put on hold, and resumed some time later. */
+  holds: number;
 }
 
 const UNLIMITED = 1_000;
@@ -49,6 +51,7 @@ export function randomPlan(random: Random): Plan {
     maxInFlight: random.pick([2, 6, UNLIMITED]),
     webhookChanges: random.pick([0, 0, 1, 2, 4]),
     resends: random.pick([0, 0, 1, 3]),
+    holds: random.pick([0, 0, 0, 1, 3, 12]),
   };
 }
 
@@ -65,5 +68,6 @@ export function faultFreePlan(random: Random): Plan {
     maxInFlight: UNLIMITED,
     webhookChanges: 0,
     resends: 0,
+    holds: 0,
   };
 }

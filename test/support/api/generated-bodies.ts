@@ -82,6 +82,12 @@ export const changes = {
   eventTypes: maybeWrong(fc.array(maybeWrong(fc.constantFrom('a.b', 'a b', '', 'x'.repeat(129))))),
   disabled: maybeWrong(fc.boolean()),
   timeoutSeconds: maybeWrong(fc.constantFrom(null, 0, 1, 15, 16, 1.5)),
+  maxAttempts: maybeWrong(fc.constantFrom(null, 0, 1, 7, 8, 1.5)),
+  finalStatusCodes: maybeWrong(
+    fc.constantFrom(null, ...[[400, 599], [], [399], [600], [429], [410, 410], ['410'], [404.5]]),
+  ),
+  onGone: maybeWrong(fc.constantFrom(null, 'retry', 'disable', 'Disable')),
+  obeyControlHeaders: maybeWrong(fc.constantFrom(null, true, false)),
   rateLimitPerSecond: maybeWrong(fc.constantFrom(null, 0, 1, 10_000, 10_001, 1.5)),
   authMethod,
   basicAuthUsername: credential,

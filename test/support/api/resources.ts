@@ -111,5 +111,6 @@ export function createResources(api: ApiClient): Resources {
 
 /** Returns a webhook as lists, updates and rotations show it. */
 export function withoutAuth(webhook: ShownWebhook): object {
-  return Object.fromEntries(Object.entries(webhook).filter(([key]) => key !== 'authMethod'));
+  const alone = ['authMethod', 'waiting'];
+  return Object.fromEntries(Object.entries(webhook).filter(([key]) => !alone.includes(key)));
 }

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import type { Delivery } from '@posthorn/domain/delivery/delivery.ts';
+import type { Delivery, ExhaustReason } from '@posthorn/domain/delivery/delivery.ts';
 import type { DeliveryStore } from '@posthorn/platform/mongo/messages/deliveries.ts';
 import { createSettledSamples, nextOf, succeeded } from './settled-samples.ts';
 
@@ -32,7 +32,8 @@ export function deliveryContract(open: () => Promise<OpenDeliveries>): void {
       const delivery = settled();
       await store.insertAll([delivery]);
       const { attempt, ...rest } = delivery;
-      const expected = { ...rest, attemptCount: 1, attempts: [attempt] };
+      const waits = { waiting: null, waitingSinceMs: null };
+      const expected = { ...rest, ...waits, attemptCount: 1, attempts: [attempt] };
       expect(await opened.read(delivery.id)).toEqual(expected);
     });
 
@@ -168,10 +169,20 @@ export function deliveryContract(open: () => Promise<OpenDeliveries>): void {
   it('a delivery is exhausted once, and only after the attempt that ended its schedule', async () => {
     const first = settled();
     await store.insertAll([first]);
-    expect(await store.exhaust(first.id, 2, 9)).toBe(false);
-    expect(await store.exhaust(first.id, 1, 9)).toBe(true);
-    expect(await store.exhaust(first.id, 1, 9)).toBe(false);
-    const exhausted = { status: 'exhausted', nextAttemptAtMs: null, updatedAtMs: 9 };
-    expect(await opened.read(first.id)).toMatchObject(exhausted);
+    const exhaust = (attemptCount: number, reason: ExhaustReason | null = null) =>
+      store.exhaust({ id: first.id, attemptCount, reason, atMs: 9 });
+    expect(await exhaust(2)).toBe(false);
+    expect(await exhaust(1, 'gone')).toBe(true);
+    expect(await exhaust(1)).toBe(false);
+    const exhausted = { status: 'exhausted', reason: 'gone', nextAttemptAtMs: null };
+    expect(await opened.read(first.id)).toMatchObject({ ...exhausted, updatedAtMs: 9 });
+  });
+
+  it('an attempt keeps why it is the last one, for whoever publishes its failure', async () => {
+    const first = settled();
+    if (!first.attempt) throw new Error('there is no attempt');
+    await store.insertAll([{ ...first, attempt: { ...first.attempt, ending: 'not_retryable' } }]);
+    const recorded = await store.recordedOf([first.id]);
+    expect(recorded.get(first.id)?.lastAttempt).toMatchObject({ ending: 'not_retryable' });
   });
 }

@@ -35,11 +35,17 @@ export function messageStoreContract(open: () => Promise<OpenMessages>): void {
         disabledTargets: new Set(['wh_1']),
         traceparent: '00-1',
         isTest: true,
+        deliverAtMs: 1_700_000_000_000,
+        expiresAtMs: 1_700_000_000_001,
+        // After the test: MongoDB removes it then.
+        removeAtMs: 4_000_000_000_000,
       });
       expect(await store.insertAll([plain, full])).toEqual(['stored', 'stored']);
       expect(await store.findCommitted([plain.id, full.id, 'msg_none'])).toEqual([plain, full]);
       expect(await store.payloadsOf([plain.id, 'msg_none'])).toEqual(
-        new Map([[plain.id, { companyId: plain.companyId, payload: plain.payload }]]),
+        new Map([
+          [plain.id, { companyId: plain.companyId, payload: plain.payload, isErased: false }],
+        ]),
       );
     });
 

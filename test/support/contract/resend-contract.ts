@@ -243,6 +243,7 @@ export function resendContract(open: () => Promise<OpenResends>): void {
       beganAtMs: 3,
       movedAtMs: 5,
       successAtMs: 5,
+      isHeld: true,
     };
 
     it('is kept until the end of the page', async () => {

@@ -2,6 +2,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/glo
 import type { SettledDelivery } from '@posthorn/domain/delivery/settlement.ts';
 import type { DeliveryStore } from '@posthorn/platform/mongo/messages/deliveries.ts';
 import type { StuckDeliveries } from '@posthorn/platform/mongo/messages/delivery-queries.ts';
+import { WAITING } from '@posthorn/domain/waiting.ts';
 import { createSettledSamples, nextOf } from './settled-samples.ts';
 
 export interface OpenStuckDeliveries {
@@ -45,13 +46,25 @@ export function stuckDeliveryContract(open: () => Promise<OpenStuckDeliveries>):
       expect(await overdueIds(5, 1)).toEqual([later.id]);
     });
 
+    it.each(WAITING)(
+      'are none that wait, though these are stored as overdue: %s',
+      async (waiting) => {
+        const wait = { waiting, attemptNumber: 1 };
+        await insert(failed({ attempt: null, nextAttemptAtMs: 1, wait }));
+        const other = failed({ nextAttemptAtMs: 2 });
+        await insert(other);
+        expect([await overdueIds(5, 1), await unendedIds(5_000)]).toEqual([[other.id], []]);
+      },
+    );
+
     it('are pending ones without a next attempt that nobody has ended', async () => {
       const unended = failed();
       const fresh = failed({ updatedAtMs: 2_000 });
       await insert(unended, fresh, failed({ nextAttemptAtMs: 1 }), failed({ status: 'delivered' }));
       expect(await unendedIds(2_000)).toEqual([unended.id]);
       const { attempt, ...rest } = unended;
-      const expected = { ...rest, attemptCount: 1, attempts: [attempt] };
+      const waits = { waiting: null, waitingSinceMs: null };
+      const expected = { ...rest, ...waits, attemptCount: 1, attempts: [attempt] };
       expect(await stuck.findUnended(2_000, 10)).toEqual([expected]);
     });
 

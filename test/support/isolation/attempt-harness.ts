@@ -1,6 +1,7 @@
 import type { Attempt } from '@posthorn/domain/delivery/delivery.ts';
 import { signerOf } from '@posthorn/domain/request/delivery-headers.ts';
 import type { IsOurs, LogRecord, OutgoingRecord } from '@posthorn/platform/kafka/record-log.ts';
+import { SealedValueError } from '@posthorn/platform/security/vault.ts';
 import { createRecordMemory } from '@posthorn/platform/memory/memory-budgets.ts';
 import { createAttemptDelivery } from '../../../services/dispatcher/src/attempt.ts';
 import { AttemptLeases } from '../../../services/dispatcher/src/attempt-leases.ts';
@@ -33,7 +34,28 @@ export const FOUND = {
   origin: 'https://example.com',
   path: '/',
   tls: null,
+  appHeld: null,
 };
+
+/** A webhook whose secrets cannot be opened. */
+export const SEALED = {
+  kind: 'unopened' as const,
+  id: 'wh_1',
+  companyId: webhook.companyId,
+  appId: 'app_1',
+  disabled: false,
+  cancelBeforeMs: null,
+  eventTypes: [],
+  held: null,
+  appHeld: null,
+  maxAttempts: null,
+  problem: new SealedValueError('secret of wh_1 is not a sealed value', null),
+};
+
+/** The dispatcher finds this webhook. */
+export const finding = (found: Awaited<ReturnType<LoadWebhook>>): AttemptHarnessOptions => ({
+  loadWebhook: () => Promise.resolve(found),
+});
 
 /** The real steps of an attempt between fakes, with what they have done. */
 export interface AttemptHarness {
@@ -49,6 +71,8 @@ export interface AttemptHarness {
   deadLetters: string[];
   /** The reasons of the deferred attempts. */
   deferred: DeferralReason[];
+  /** The reasons for which endpoints disabled the webhook. */
+  disabledFor: string[];
   /** The messages of dropped attempts, whose payloads may have to be erased. */
   erased: string[];
   /** Returns the bytes of the records in progress. */
@@ -61,15 +85,19 @@ export interface AttemptHarness {
 
 export interface AttemptHarnessOptions {
   loadWebhook?: LoadWebhook;
-  payload?: Buffer | null;
+  payload?: Buffer | 'erased' | null;
   /** By default, succeeds at once with 200. */
   send?: SendWebhook;
   tokens?: Pick<AccessTokens, 'get'>;
   circuit?: () => CircuitView;
   /** What the circuit is told of each attempt. */
   onReport?: (report: CircuitReport | null) => void;
+  /** Whether the company is suspended; it is not by default. */
+  isCompanySuspended?: () => boolean;
   /** Whether the company is removed; false by default. */
   isCompanyRemoved?: boolean;
+  /** Whether a client has erased the payload of the message; false by default. */
+  isErased?: () => boolean;
   /** What remains to be done according to the stores. By default, the attempt is sent. */
   remaining?: Remaining;
   /** Attempts that the endpoint may have at once; 16 by default. */
@@ -91,6 +119,7 @@ export function createAttemptHarness(options: AttemptHarnessOptions = {}): Attem
     published: [],
     deadLetters: [],
     deferred: [],
+    disabledFor: [],
     erased: [],
   };
   const loads = { recorded: 0, webhook: 0, claimed: 0 };
@@ -131,7 +160,6 @@ export function createAttemptHarness(options: AttemptHarnessOptions = {}): Attem
     maxWaitMs: () => options.maxWaitMs ?? 30_000,
     isOverloaded: () => false,
     onArrival: () => undefined,
-    suspendedForMs: () => null,
     circuitOf: options.circuit ?? (() => ({ kind: 'closed' })),
     beginAttempt: () => (report) => Promise.resolve(options.onReport?.(report)),
     handover: { pausedUntilMs: () => 0, learned: () => null, reportPause: () => undefined },
@@ -151,11 +179,15 @@ export function createAttemptHarness(options: AttemptHarnessOptions = {}): Attem
     memory,
     doubleSends: createGuard(loads, options),
     loadWebhook,
+    isCompanySuspended: options.isCompanySuspended ?? (() => false),
+    disableWebhook: ({ reason }) => Promise.resolve(void harness.disabledFor.push(reason)),
     isCompanyRemoved: () => Promise.resolve(options.isCompanyRemoved ?? false),
+    isErased: options.isErased ?? (() => false),
     queues,
     send,
     tokens: options.tokens ?? { get: () => Promise.reject(new Error('no token is needed')) },
     proxyRetryMs: 30_000,
+    schedule: [5_000],
     moveToSlowLane: createMoveToSlowLane({
       records,
       slowLaneTopic: 'slow',

@@ -12,7 +12,6 @@ export const ATTEMPT: AttemptView = {
   precedesBooked: false,
   ahead: 0,
   lacksMemory: false,
-  suspendedForMs: null,
 };
 export const ENDPOINT: EndpointView = {
   circuit: { kind: 'closed' },

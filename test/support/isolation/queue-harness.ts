@@ -39,8 +39,6 @@ export interface QueueHarness {
   time: VirtualTimers;
   /** Circuits by webhook id. Those of other webhooks are closed. */
   circuits: Map<string, CircuitView>;
-  /** The suspended companies, by id, and for how long they are. */
-  suspendedForMs: Map<string, number>;
   /** Returns how many attempts have begun and were not reported to their circuit yet. */
   unreported: () => number;
   /** The reported holds: webhook id and milliseconds. */
@@ -118,7 +116,6 @@ export function createQueueHarness({
   const holds: QueueHarness['holds'] = [];
   const maxWait = { ms: 30_000 };
   const overload = { is: false };
-  const suspendedForMs: QueueHarness['suspendedForMs'] = new Map();
   const acts: (() => void)[] = [];
   const payloads = createPayloadMemory(
     () => Promise.resolve(Buffer.alloc(payloadBytes)),
@@ -154,7 +151,6 @@ export function createQueueHarness({
     isOverloaded: () => overload.is,
     payloads,
     onArrival: () => undefined,
-    suspendedForMs: (companyId) => suspendedForMs.get(companyId) ?? null,
     circuitOf: ({ webhookId }) => circuits.get(webhookId) ?? { kind: 'closed' },
     beginAttempt() {
       unreported += 1;
@@ -184,7 +180,6 @@ export function createQueueHarness({
     holds,
     maxWait,
     overload,
-    suspendedForMs,
     payloads,
     unreported: () => unreported,
     async inheritPauses(webhookIds, forMs, url = URL) {

@@ -31,7 +31,7 @@ export function createMemoryDeliveries(stored = new Map<string, Delivery>()): Me
     appendAttempts(batch) {
       const appended = batch.filter((settled) => {
         const { status, reason, nextAttemptAtMs, updatedAtMs } = settled;
-        const changes = { status, reason, nextAttemptAtMs, updatedAtMs };
+        const changes = { status, reason, nextAttemptAtMs, updatedAtMs, ...NOT_WAITING };
         const isMatch = (found: Delivery) => isPending(found) && isEarlier(found, settled);
         return update(settled.id, isMatch, { ...changes, ...attemptsWith(stored, settled) });
       });
@@ -63,14 +63,28 @@ export function createMemoryDeliveries(stored = new Map<string, Delivery>()): Me
     cancelPending(batch) {
       for (const { id, reason, atMs } of batch) {
         const ended = { status: 'cancelled', reason, nextAttemptAtMs: null } as const;
-        update(id, isPending, { ...ended, updatedAtMs: atMs });
+        update(id, isPending, { ...ended, ...NOT_WAITING, updatedAtMs: atMs });
       }
       return Promise.resolve();
     },
-    exhaust(id, attemptCount, atMs) {
+    setWaiting(batch) {
+      const matched = batch.filter(({ id, wait, nextAttemptAtMs, updatedAtMs }) => {
+        const isMatch = (found: Delivery) =>
+          isPending(found) && found.attemptCount + 1 === wait?.attemptNumber;
+        const waiting = wait?.waiting ?? null;
+        return update(id, isMatch, {
+          waiting,
+          waitingSinceMs: updatedAtMs,
+          nextAttemptAtMs,
+          updatedAtMs,
+        });
+      });
+      return Promise.resolve({ matched: matched.length });
+    },
+    exhaust({ id, attemptCount, reason, atMs }) {
       const isMatch = (found: Delivery) => isPending(found) && found.attemptCount === attemptCount;
-      const ended = { status: 'exhausted', nextAttemptAtMs: null, updatedAtMs: atMs } as const;
-      return Promise.resolve(update(id, isMatch, ended));
+      const ended = { status: 'exhausted', reason, nextAttemptAtMs: null } as const;
+      return Promise.resolve(update(id, isMatch, { ...ended, updatedAtMs: atMs }));
     },
     statesOf: (ids) =>
       Promise.resolve(
@@ -88,9 +102,17 @@ export function createMemoryDeliveries(stored = new Map<string, Delivery>()): Me
 }
 
 /** Returns the delivery that is inserted for a settled one. */
-function toDelivery({ attempt, ...rest }: SettledDelivery): Delivery {
-  return { ...rest, attemptCount: attempt?.number ?? 0, attempts: attempt ? [attempt] : [] };
+function toDelivery({ attempt, wait, ...rest }: SettledDelivery): Delivery {
+  return {
+    ...rest,
+    attemptCount: attempt?.number ?? (wait ? wait.attemptNumber - 1 : 0),
+    attempts: attempt ? [attempt] : [],
+    waiting: wait?.waiting ?? null,
+    waitingSinceMs: wait ? rest.updatedAtMs : null,
+  };
 }
+
+const NOT_WAITING = { waiting: null, waitingSinceMs: null };
 
 function isEarlier({ attemptCount }: Delivery, { attempt }: SettledDelivery): boolean {
   return attemptCount < (attempt?.number ?? 0);

@@ -37,7 +37,9 @@ export function storeMessages(shapes: readonly Shape[]): Stored[] {
       const webhookId = `wh_${index}`;
       const id = deliveryIdOf(message.id, webhookId);
       const own = { id, messageId: message.id, webhookId };
-      return status === 'none' ? [] : [{ ...own, status, attemptCount: 1, updatedAtMs: 1 }];
+      return status === 'none'
+        ? []
+        : [{ ...own, status, attemptCount: 1, createdAtMs: message.createdAtMs, updatedAtMs: 1 }];
     });
     return { message, known };
   });
@@ -65,6 +67,10 @@ export function listDepsOf(
     );
   return {
     takeTurn: () => Promise.resolve(),
+    webhooks: {
+      cancelBeforeOf: () => Promise.resolve(new Map()),
+      isCancelling: () => Promise.resolve(false),
+    },
     messages: {
       listOutlines: (
         _company,

@@ -129,6 +129,7 @@ function resendsIn(
     countAll: (resend) => Promise.resolve(remaining(resend).length),
     nextPage: (resend, limit) =>
       Promise.resolve(resend.webhookId === null ? [] : pageOf(resend).slice(0, limit)),
+    skipTo: (resend, afterId, atMs) => move(resend, atMs, { afterId }),
     beginPage: (resend, page, atMs) => move(resend, atMs, { page: [...page] }),
     endPage: (resend, { succeeded, failed }, atMs) =>
       move(resend, atMs, {
@@ -244,6 +245,8 @@ export function sampleResend(id: string, overrides: Partial<Resend> = {}): Resen
     companyId: 'comp_a',
     webhookId: 'wh_1',
     appId: null,
+    kind: 'resend',
+    eventTypes: [],
     partOf: null,
     outcome: null,
     afterId: '',

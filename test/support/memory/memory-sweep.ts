@@ -73,6 +73,8 @@ export function createMemorySweep(nowMs: number): MemorySweep {
         attemptCount: 1,
         attempts: [attempt],
         nextAttemptAtMs: next.nextAttemptAtMs,
+        waiting: null,
+        waitingSinceMs: null,
         updatedAtMs: createdAtMs,
       });
       return message;
@@ -140,7 +142,8 @@ function checksOf(
 }
 
 function stuckIn(stored: Map<string, Delivery>): StuckDeliveries {
-  const pending = () => [...stored.values()].filter(({ status }) => status === 'pending');
+  const isStuck = ({ status, waiting }: Delivery) => status === 'pending' && waiting === null;
+  const pending = () => [...stored.values()].filter(isStuck);
   const pageOf = (found: readonly Delivery[], limit: number): Promise<StuckDelivery[]> =>
     Promise.resolve(
       found.slice(0, limit).map((each) => ({ ...each, attempts: each.attempts.slice(-1) })),
@@ -164,7 +167,7 @@ function stuckIn(stored: Map<string, Delivery>): StuckDeliveries {
     markSwept(swept, atMs) {
       for (const { id, attemptCount, nextAttemptAtMs } of swept) {
         const found = stored.get(id);
-        if (found?.status !== 'pending' || found.attemptCount !== attemptCount) continue;
+        if (!found || !isStuck(found) || found.attemptCount !== attemptCount) continue;
         const dueMs = nextAttemptAtMs === null ? null : atMs;
         stored.set(id, { ...found, nextAttemptAtMs: dueMs, updatedAtMs: atMs });
       }

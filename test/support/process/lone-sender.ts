@@ -1,19 +1,26 @@
+import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import type { Socket } from 'node:net';
 import type { Attempt } from '@posthorn/domain/delivery/delivery.ts';
 import { signerOf } from '@posthorn/domain/request/delivery-headers.ts';
 import { STRICT_EGRESS, type EgressPolicy, type EgressRefusal } from '@posthorn/domain/egress.ts';
 import { secretFromBytes } from '@posthorn/domain/request/signature.ts';
-import type { Dispatcher } from 'undici';
+import type { DiagnosticsChannel, Dispatcher } from 'undici';
 import type { IdentifiedTls } from '../../../services/dispatcher/src/webhooks.ts';
 import {
   createDeadlineSweep,
   createSendWebhook,
 } from '../../../services/dispatcher/src/sending/send-webhook.ts';
 import {
-  createDeliveryAgent,
-  createTlsClients,
-} from '../../../services/dispatcher/src/sending/connect/agents.ts';
+  type Connections,
+  type ConnectionsOptions,
+  createConnections,
+} from '../../../services/dispatcher/src/sending/connect/connections.ts';
 import type { EgressProxy } from '../../../services/dispatcher/src/sending/connect/egress-proxy.ts';
+import type { GuardOptions } from '../../../services/dispatcher/src/sending/connect/guarded-connect.ts';
+import {
+  createTlsSessions,
+  type Handshake,
+} from '../../../services/dispatcher/src/sending/connect/tls-sessions.ts';
 import type { Resolve } from '../../../services/dispatcher/src/sending/connect/resolve-host.ts';
 import { sampleDue } from '../samples/sample-record.ts';
 import { sampleWebhook } from '../samples/sample-webhook.ts';
@@ -45,9 +52,15 @@ export interface LoneSenderOptions {
   resolve: Resolve;
   policy?: Partial<EgressPolicy>;
   proxy?: EgressProxy;
-  /** For clients of webhooks with TLS settings of their own. */
+  /** For certificates and keys of webhooks with TLS settings of their own. */
   tlsClientBytes?: number;
 }
+
+type OpenedConnections = Pick<GuardOptions, 'policy' | 'hosts'> &
+  Partial<Pick<GuardOptions, 'proxy' | 'onRefused'>> &
+  Partial<Omit<ConnectionsOptions, 'guard'>> & { onHandshake?: (kind: Handshake) => void };
+
+const CONNECTED = 'undici:client:connected';
 
 export function openLoneSender({
   resolve,
@@ -59,20 +72,21 @@ export function openLoneSender({
   const seen = { readBytes: 0, begun: 0 };
   const refused: EgressRefusal[] = [];
   const opened: Socket[] = [];
-  const guard = {
+  const onConnected = (message: unknown): void => {
+    opened.push((message as DiagnosticsChannel.ClientConnectedMessage).socket);
+  };
+  subscribe(CONNECTED, onConnected);
+  const connections = openConnections({
     policy: { ...STRICT_EGRESS, allowLoopback: true, allowHttp: true, ...policy },
-    connectTimeoutMs: 5_000,
     hosts: { resolve, forget: () => undefined },
     proxy: proxy ?? null,
-    onRefused: (reason: EgressRefusal) => refused.push(reason),
-    onOpened: (socket: Socket) => opened.push(socket),
-  };
-  const agent = createDeliveryAgent(guard);
-  const tlsClients = createTlsClients(guard, tlsClientBytes);
+    onRefused: (reason) => refused.push(reason),
+    tlsClientBytes,
+  });
+  const watched = { dispatch: watch(seen)(connections.agentOf(null).dispatch) };
   const deadlines = createDeadlineSweep(() => nowMs);
-  const watched = { dispatch: watch(seen)(agent.dispatch) };
   const post = createSendWebhook({
-    agentOf: ({ tls }) => (tls ? tlsClients.agentOf(tls) : watched),
+    agentOf: ({ tls }) => (tls ? connections.agentOf(tls) : watched),
     deadlines,
     timeoutMs: TIMEOUT_MS,
     userAgent: 'Posthorn/1',
@@ -90,6 +104,7 @@ export function openLoneSender({
         origin,
         path: pathname,
         tls: tls ?? null,
+        appHeld: null,
       };
       const attempt = await post(DUE, Buffer.from('{}'), loaded);
       if (!attempt) throw new Error('the proxy failed');
@@ -99,21 +114,44 @@ export function openLoneSender({
       nowMs += ms;
       deadlines.tick();
     },
-    held: () => Object.values(agent.stats).reduce((sum, { size }) => sum + size, 0),
-    idle: () =>
-      Object.values(agent.stats).reduce(
-        (sum, stats) => sum + ('free' in stats ? stats.free : 0),
-        0,
-      ),
+    held: () => connections.count().held,
+    idle: () => connections.count().idle,
     readBytes: () => seen.readBytes,
     begun: () => seen.begun,
     refused,
     opened,
     async close() {
       deadlines.stop();
-      await Promise.all([agent.destroy(), tlsClients.destroy()]);
+      unsubscribe(CONNECTED, onConnected);
+      await connections.destroy();
     },
   };
+}
+
+/** Opens the connections of a sender. What is not given has room for everything, and counts nothing. */
+export function openConnections({
+  policy,
+  hosts,
+  proxy = null,
+  onRefused = () => undefined,
+  onHandshake = () => undefined,
+  ...given
+}: OpenedConnections): Connections {
+  return createConnections({
+    maxBytes: 10_485_760,
+    tlsClientBytes: 1_048_576,
+    onSent: () => undefined,
+    onEvicted: () => undefined,
+    ...given,
+    guard: {
+      policy,
+      hosts,
+      proxy,
+      onRefused,
+      connectTimeoutMs: 5_000,
+      sessions: createTlsSessions({ maxBytes: 1_048_576, onHandshake }),
+    },
+  });
 }
 
 /** Counts what has arrived, so that tests need not wait by the clock. */

@@ -66,15 +66,23 @@ export function startProgram(
   };
 }
 
+const FILLED_WITHIN_MS = 60_000;
+
 /**
  * Fills the compile cache unless it exists: a service that is killed leaves nothing in it. With a wrong
  * setting, a service ends as soon as it has loaded its sources.
  */
 export async function fillCompileCache(services: readonly string[]): Promise<void> {
   if (existsSync(COMPILE_CACHE)) return;
-  const starting = services.map(
-    (name) => startProgram(`services/${name}/src/main.ts`, [], { OPS_PORT: 'none' }).ended,
-  );
+  const starting = services.map(async (name) => {
+    const program = startProgram(`services/${name}/src/main.ts`, [], { OPS_PORT: 'none' });
+    // Node has hung in its own exit once, after all output.
+    const timer = setTimeout(() => {
+      program.signal('SIGKILL');
+    }, FILLED_WITHIN_MS);
+    await program.ended;
+    clearTimeout(timer);
+  });
   await Promise.all(starting);
 }
 

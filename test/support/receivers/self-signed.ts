@@ -45,9 +45,9 @@ export function authority(name: string, issuer?: Authority): Authority {
   return { name, ...generate({ host: name, issuer, isAuthority: true }) };
 }
 
-/** Generates a certificate for one DNS name or IPv4 address that an authority has issued. */
-export function issuedBy(issuer: Authority, host: string): SelfSigned {
-  return generate({ host, issuer, isAuthority: false });
+/** Generates a certificate for DNS names or IPv4 addresses, one at least, that an authority has issued. */
+export function issuedBy(issuer: Authority, host: string, ...more: string[]): SelfSigned {
+  return generate({ host, more, issuer, isAuthority: false });
 }
 
 function nameOf(host: string): Buffer {
@@ -62,6 +62,8 @@ export function selfSigned(host: string, options: SelfSignedOptions = {}): SelfS
 
 interface CertificateOptions extends SelfSignedOptions {
   host: string;
+  /** Further names and addresses. */
+  more?: readonly string[];
   /** The certificate is self-signed without it. */
   issuer?: Authority | undefined;
   isAuthority: boolean;
@@ -73,13 +75,18 @@ const namedBy = (text: string): Buffer =>
 /** A certificate of version 3 (RFC 5280). */
 function generate({
   host,
+  more = [],
   issuer,
   isAuthority,
   validFromMs = Date.now() - 86_400_000,
   validUntilMs = Date.now() + 86_400_000,
 }: CertificateOptions): SelfSigned {
   const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
-  const names = der(SEQUENCE, oid(SUBJECT_ALT_NAME), der(0x04, der(SEQUENCE, nameOf(host))));
+  const names = der(
+    SEQUENCE,
+    oid(SUBJECT_ALT_NAME),
+    der(0x04, der(SEQUENCE, ...[host, ...more].map(nameOf))),
+  );
   const constraints = der(
     SEQUENCE,
     ...[oid(BASIC_CONSTRAINTS), der(0x04, der(SEQUENCE, der(0x01, '\xff')))],

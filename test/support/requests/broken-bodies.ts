@@ -72,7 +72,8 @@ function forbiddenCombination(
 ): fc.Arbitrary<(body: Body) => Body>[] {
   const shapesOf = createShapes({ compile, example: firstExample });
   const { ruled, forbidden } = shapesOf(schema);
-  if (forbidden.length === 0) return [];
+  // Without a rule there is nothing to combine: a list such as that of a batch has no valid example here.
+  if (ruled.length === 0 || forbidden.length === 0) return [];
   const properties = schema.properties as Record<string, JsonSchema>;
   return [
     fc.constantFrom(...forbidden).map(({ fields, fixed }) => (body: Body) => {

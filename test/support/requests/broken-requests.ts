@@ -176,6 +176,7 @@ function rewritten(request: WireRequest, template: string, text: string): WireRe
 }
 
 const TOO_MANY_BYTES = 262_145;
+const TOO_MANY_BYTES_OF_BATCH = 1_048_577;
 const TOO_DEEP = 66;
 
 const NOT_OBJECTS = [
@@ -217,7 +218,9 @@ function brokenBytes(operation: Operation, drafts: fc.Arbitrary<Draft>): Broken[
     fc
       .nat({ max: 9 })
       .chain((dice) =>
-        dice === 0 ? withText('too large', padded) : withText('compressed', same).map(compressed),
+        dice === 0
+          ? withText('too large', (text) => padded(text, operation))
+          : withText('compressed', same).map(compressed),
       ),
   ];
 }
@@ -235,8 +238,9 @@ function tooDeep(): string {
   return `{"appId":"app_1","payload":${'{"a":'.repeat(TOO_DEEP)}1${'}'.repeat(TOO_DEEP)}}`;
 }
 
-function padded(text: string): string {
-  return text + ' '.repeat(Math.max(0, TOO_MANY_BYTES - Buffer.byteLength(text)));
+function padded(text: string, { path }: Operation): string {
+  const bytes = path.endsWith('/batch') ? TOO_MANY_BYTES_OF_BATCH : TOO_MANY_BYTES;
+  return text + ' '.repeat(Math.max(0, bytes - Buffer.byteLength(text)));
 }
 
 function compressed<Request extends { headers: Record<string, string> }>(

@@ -92,6 +92,10 @@ async function makeDisposable(api: ApiClient, { goodUrl }: Places): Promise<Ids>
     each(() => makeKey(api)),
     each(() => makeLink(api, app.id)),
   ]);
+  const held = await make.webhook({ appId: app.id, url: goodUrl });
+  dataOf(await api.post(`/api/v1/webhooks/${held.id}/hold`, {}));
+  // They stay pending until they are cancelled.
+  const waiting = await each(({ message }) => message({ webhookId: held.id }));
   const idsOf = (made: { id: string }[]): string[] => made.map(({ id }) => id);
   return {
     projectId: idsOf(projects),
@@ -99,8 +103,9 @@ async function makeDisposable(api: ApiClient, { goodUrl }: Places): Promise<Ids>
     webhookId: idsOf(webhooks),
     keyId,
     linkId,
-    messageId: [],
-    deliveryId: [],
+    // One is enough: it can be erased again and again.
+    messageId: [(await make.message({ appId: app.id })).id],
+    deliveryId: waiting.flatMap(({ deliveries }) => deliveries.map(({ id }) => id)),
     resendId: [],
   };
 }

@@ -81,10 +81,17 @@ function someOf(
   return fc.record(Object.fromEntries(model), { requiredKeys });
 }
 
-/** Generates ids; deletes get ids that no other request needs. */
-function idOf({ ids }: RequestDeps, { method }: Operation, name: string): fc.Arbitrary<string> {
+/** Generates ids; requests that cannot be repeated for the same effect get ids that no other one needs. */
+function idOf(
+  { ids }: RequestDeps,
+  { method, path }: Operation,
+  name: string,
+): fc.Arbitrary<string> {
   if (!isIdField(name)) return fc.constant('x');
-  const own = method === 'DELETE' ? ids.disposable[name] : ids.own[name];
+  const isFinal = method === 'DELETE' || /\/(?:erase-payload|cancel)$/.test(path);
+  const all = isFinal ? ids.disposable[name] : ids.own[name];
+  // Nothing is replayed to the last one, which is global.
+  const own = path.includes('/replay-missing') ? all.slice(0, 2) : all;
   return fc.oneof(
     { arbitrary: fc.constantFrom(...own), weight: 8 },
     { arbitrary: unknownId(name), weight: 1 },
@@ -130,6 +137,8 @@ export function plainBodyOf(schema: JsonSchema): JsonSchema {
   return plain;
 }
 
+const IN_AN_HOUR = new Date(Date.now() + 3_600_000).toISOString();
+
 /** Makes a body follow the rules that JSON Schema cannot express (docs/decisions/0011-openapi-from-zod.md). */
 function fitToUnwrittenRules(body: Record<string, unknown>): Record<string, unknown> {
   const { customHeaders, since, until, hmacHeader, apiKeyHeader, theme } = body;
@@ -145,6 +154,23 @@ function fitToUnwrittenRules(body: Record<string, unknown>): Record<string, unkn
     ...(distinct && { customHeaders: distinct }),
     ...(typeof theme === 'object' && theme !== null && { theme: withoutForeignLogo(theme) }),
     ...(typeof until === 'string' && { since: span[0], until: span[1] }),
+    // The end of a hold, which is in the future.
+    ...(since === undefined && typeof until === 'string' && { since, until: IN_AN_HOUR }),
+    ...('payload' in body && fittingTimes(body)),
+    // Deliveries are cancelled that were created in the past.
+    ...(typeof body.createdBefore === 'string' && { createdBefore: '2026-01-01T00:00:00Z' }),
+  };
+}
+
+const HOUR_MS = 3_600_000;
+
+/** The times of a message are in the future, in order, and not beyond the 30 days for which messages are kept. */
+function fittingTimes({ deliverAt, expiresAt, retentionDays }: Record<string, unknown>): object {
+  const inHours = (hours: number): string => new Date(Date.now() + hours * HOUR_MS).toISOString();
+  return {
+    ...(typeof deliverAt === 'string' && { deliverAt: inHours(1) }),
+    ...(typeof expiresAt === 'string' && { expiresAt: inHours(2) }),
+    ...(typeof retentionDays === 'number' && { retentionDays: 1 + (retentionDays % 30) }),
   };
 }
 
@@ -163,6 +189,8 @@ type Query = Record<string, unknown>;
 function fitQuery({ own }: KnownIds, { path }: Operation, { upsert, ...query }: Query): Query {
   if (upsert !== undefined) return { upsert: 'false', ...query };
   if (path.endsWith('/webhook-messages')) return fitStatus(query);
+  if (path.endsWith('/deliveries') && query.reason !== undefined) return without(query, 'status');
+  if (path.endsWith('/replay-missing/estimate')) return fitSpan(query);
   if (path.endsWith('/find')) return { id: ownIdOr(String(query.id), own) };
   if (!path.endsWith('/stats') && !path.endsWith('/overview')) return query;
   const { appId, from, to, ...others } = query;
@@ -174,6 +202,15 @@ function fitQuery({ own }: KnownIds, { path }: Operation, { upsert, ...query }: 
     ...(first !== undefined && { from: first }),
     ...(last !== undefined && { to: last }),
   };
+}
+
+function without(query: Query, name: string): Query {
+  return Object.fromEntries(Object.entries(query).filter(([key]) => key !== name));
+}
+
+function fitSpan({ since, until, ...others }: Query): Query {
+  const span = [since, until].sort((a, b) => Date.parse(String(a)) - Date.parse(String(b)));
+  return until === undefined ? { since, ...others } : { since: span[0], until: span[1], ...others };
 }
 
 function fitStatus({ deliveryStatus, ...others }: Query): Query {

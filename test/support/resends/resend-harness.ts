@@ -8,7 +8,9 @@ import {
   type ResendRunner,
   type RunResendsDeps,
 } from '../../../services/gateway/src/resend/run-resends.ts';
+import type { ReplayedWebhook } from '../../../services/gateway/src/resend/send-replay.ts';
 import { createMemoryLeases, type MemoryLeases } from '../memory/memory-leases.ts';
+import { createMemoryReplays, type MemoryReplays } from '../memory/memory-replays.ts';
 import { createMemoryResends, type MemoryResends } from '../memory/memory-resends.ts';
 import { createVirtualTimers, type VirtualTimers } from '../time/virtual-timers.ts';
 
@@ -17,7 +19,9 @@ export const MINUTE_MS = 60_000;
 export const HOUR_MS = 3_600_000;
 
 /** Gateways that send resends, on stores in memory and in virtual time. */
-export interface ResendHarness extends MemoryResends {
+export interface ResendHarness extends MemoryResends, MemoryReplays {
+  /** To which replays send; null after its deletion. */
+  replayedTo: ReplayedWebhook | null;
   leases: MemoryLeases;
   timers: VirtualTimers;
   records: { publish: (records: readonly OutgoingRecord[]) => Promise<void> };
@@ -26,7 +30,7 @@ export interface ResendHarness extends MemoryResends {
   /** Called for every delivery that is published. It is delivered at once unless a test replaces this. */
   dispatch: (deliveryId: string) => void;
   openCircuits: Set<string>;
-  suspended: Set<string>;
+  held: Set<string>;
   gateway: (holder?: string, overrides?: Partial<RunResendsDeps>) => ResendRunner;
   /** Adds exhausted deliveries, and the webhook of an app; returns their ids. */
   fail: (count: number, webhookId?: string, companyId?: string) => string[];
@@ -42,6 +46,8 @@ export function createResendHarness(): ResendHarness {
   const timers = createVirtualTimers();
   const harness: ResendHarness = {
     ...memory,
+    ...createMemoryReplays(),
+    replayedTo: { appId: 'app_1', disabled: false, eventTypes: [], cancelBeforeMs: null },
     leases,
     timers,
     sends: [],
@@ -49,7 +55,7 @@ export function createResendHarness(): ResendHarness {
       memory.settle(id, true);
     },
     openCircuits: new Set(),
-    suspended: new Set(),
+    held: new Set(),
     records: {
       publish(records) {
         const ids = records.map(({ value }) => idOf(value));
@@ -96,6 +102,8 @@ function depsOf(harness: ResendHarness): RunResendsDeps {
     holder: 'a',
     resends,
     marks,
+    replays: harness.replays,
+    findWebhook: () => Promise.resolve(harness.replayedTo),
     leases,
     records: harness.records,
     retryDueTopic: 'due',
@@ -103,7 +111,7 @@ function depsOf(harness: ResendHarness): RunResendsDeps {
     circuits: {
       read: (_companyId, id) => Promise.resolve(harness.openCircuits.has(id) ? 1 : null),
     },
-    isSuspended: (id) => Promise.resolve(harness.suspended.has(id)),
+    isOnHold: ({ webhookId }) => Promise.resolve(harness.held.has(webhookId)),
     pageBudget: createPageBudget(16_777_216),
     nowMs: timers.nowMs,
     sleep: (ms, signal) => sleep(timers, ms, signal),

@@ -33,7 +33,7 @@ export function sampleLetter({
   key = FAILED.webhookId,
   offset = 7,
   atMs = 5_000,
-}: SampleLetter = {}): StoredRecord {
+}: SampleLetter = {}): Omit<StoredRecord, 'stored'> {
   const source = sampleRecord({}, { topic: `p.${topic}`, partition: 3, offset: 42, key, value });
   const { headers = {}, ...letter } = toDeadLetter('p.dead-letters', source, reason, 'why');
   return { ...letter, headers, partition: 1, offset, atMs };

@@ -33,6 +33,7 @@ export function sampleRecord(
     key: 'wh_1',
     value: Buffer.alloc(0),
     isInherited: false,
+    stored: { key: null, value: null, headers: {} },
     ownedSinceMs: 0,
     timestampMs: 1_000,
     headers: { requestId: 'req_1', ...headers },

@@ -82,6 +82,7 @@ function undivided<Name extends 'messages' | 'deliveries'>(
     group: (items) => (items.length > 0 ? [{ documents, items }] : []),
     within: () => [documents],
     isKept: () => true,
+    notRemoved: () => ({ removeAt: { $not: { $lte: new Date(0) } } }),
     kept: ({ fromId = '', beforeId }) => ({ fromId, beforeId }),
   };
 }

@@ -7,7 +7,10 @@ import {
   type GroupEvents,
 } from '@posthorn/platform/kafka/consumer/group-client.ts';
 import { createKafkaMetrics } from '@posthorn/platform/kafka/kafka-metrics.ts';
-import { createKafkaRecordLog } from '@posthorn/platform/kafka/kafka-record-log.ts';
+import {
+  createKafkaRecordLog,
+  type KafkaRecordLog,
+} from '@posthorn/platform/kafka/kafka-record-log.ts';
 import type { Commit } from '@posthorn/platform/kafka/offsets/owned-partitions.ts';
 import type {
   ConsumeOptions,
@@ -22,9 +25,9 @@ import { sampleTopicSpec } from '../samples/sample-topic-spec.ts';
 
 export interface ScratchLog {
   kafka: Kafka;
-  records: RecordLog;
+  records: KafkaRecordLog;
   /** Opens the log of another process. */
-  openAnother: () => Promise<RecordLog>;
+  openAnother: () => Promise<KafkaRecordLog>;
   /** Makes a topic in a namespace of its own, with three partitions unless another number is given. */
   newTopic: (name: string, partitions?: number) => Promise<string>;
   /** The metrics of `records` and of the logs opened after it. */
@@ -66,7 +69,7 @@ export async function openScratchLog(options: ScratchOptions = {}): Promise<Scra
   const metrics = createKafkaMetrics(registry);
   const kafka = createKafkaClient('posthorn-test', { brokers }, logger);
   const logs: RecordLog[] = [];
-  const open = async (client: Kafka): Promise<RecordLog> => {
+  const open = async (client: Kafka): Promise<KafkaRecordLog> => {
     const log = await createKafkaRecordLog({
       kafka: client,
       instanceId: randomUUID(),

@@ -71,6 +71,8 @@ const nameOf = ({ operation, where, name }: Place): string =>
 const FILTERED = [
   '/api/v1/webhook-messages',
   '/api/v1/audit-events',
+  '/api/v1/deliveries',
+  '/api/v1/webhooks/{webhookId}/replay-missing/estimate',
   '/api/v1/resends',
   '/api/v1/find-apps',
   '/api/v1/find-webhooks',
@@ -84,7 +86,7 @@ describe('Hostile values [security]', () => {
       const before = await untouched();
       for (const place of places.filter((each) => each.where === where)) {
         for (const status of await statusesOf(place, TEXTS)) {
-          const isFilter = FILTERED.includes(place.operation.path);
+          const isFilter = place.where === 'query' && FILTERED.includes(place.operation.path);
           const expected = isFilter ? /^(200|400 invalid_request)$/ : /^40[04] /;
           expect([nameOf(place), status]).toEqual([nameOf(place), expect.stringMatching(expected)]);
         }

@@ -70,8 +70,11 @@ describe('The search for webhooks', () => {
           name: 'First',
           eventTypes: [],
           disabled: false,
+          held: null,
           appId,
           appName: 'Orders',
+          projectId: null,
+          environmentId: null,
           createdAt: aTime,
         },
       ]);
@@ -91,6 +94,18 @@ describe('The search for webhooks', () => {
       const last = await find(`?limit=2&cursor=${String(page.body.nextCursor)}`);
       expect(dataOf<{ id: string }[]>(last).map(({ id }) => id)).toEqual([first]);
       expect(last.body.nextCursor).toBeNull();
+    });
+
+    it('show the project and the environment of a global webhook', async () => {
+      const { id: projectId } = await make.project();
+      const { id } = await make.webhook({
+        url: 'http://127.0.0.1:1/global',
+        projectId,
+        environmentId: 'live',
+      });
+      const [found] = dataOf<object[]>(await find(`?ids=${id}`));
+      expect(found).toMatchObject({ id, appId: null, projectId, environmentId: 'live' });
+      await posthorn.api.delete(`/webhooks/${id}`);
     });
 
     it('returns to a key of one app only what belongs to this app', async () => {

@@ -62,8 +62,15 @@ describe('Webhooks', () => {
         },
         eventTypes: [],
         disabled: false,
+        disabledReason: null,
         rateLimitPerSecond: null,
         timeoutSeconds: null,
+        maxAttempts: null,
+        finalStatusCodes: null,
+        onGone: 'retry',
+        obeyControlHeaders: false,
+        held: null,
+        waiting: 0,
         uid: null,
         metadata: {},
         createdAt: aTime,
@@ -168,7 +175,7 @@ describe('Webhooks', () => {
       const changed = await put(made.id, changes);
       expect(changed).toEqual({ ...withoutAuth(made), ...changes, updatedAt: aTime });
       expect(changed.updatedAt > made.updatedAt).toBe(true);
-      expect(await get(made.id)).toEqual({ ...changed, authMethod: made.authMethod });
+      expect(await get(made.id)).toEqual({ ...changed, authMethod: made.authMethod, waiting: 0 });
     });
 
     it('changes nothing when no field is given, not even updatedAt', async () => {
@@ -186,6 +193,10 @@ describe('Webhooks', () => {
       [{ rateLimitPerSecond: 10 }],
       [{ rateLimitPerSecond: null }],
       [{ timeoutSeconds: 15 }],
+      [{ maxAttempts: 1 }],
+      [{ finalStatusCodes: [400, 599] }],
+      [{ onGone: 'disable' }],
+      [{ obeyControlHeaders: true }],
     ])('replaces %j and keeps everything else', async (changes) => {
       const customHeaders = [{ key: 'X-Old', value: '1' }];
       const fields = { customHeaders, eventTypes: ['old'], rateLimitPerSecond: 3, ...API_KEY };

@@ -1,0 +1,88 @@
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { dataOf, expectInvalid } from '../../support/api/expect-answers.ts';
+import { createResources, type Resources, type ShownMessage } from '../../support/api/resources.ts';
+import type { OwnCompany } from '../../support/process/posthorn.ts';
+import { joinShared } from '../../support/process/shared-posthorn.ts';
+import { type Receiver, startReceiver } from '../../support/receivers/receiver.ts';
+import { eventually } from '../../support/time/eventually.ts';
+
+const DAY_MS = 86_400_000;
+
+let posthorn: OwnCompany;
+let receiver: Receiver;
+let make: Resources;
+
+beforeAll(async () => {
+  posthorn = await joinShared('contract');
+  receiver = await startReceiver();
+  make = createResources(posthorn.api);
+}, 120_000);
+
+afterAll(async () => {
+  await receiver.close();
+  await posthorn.stop();
+}, 60_000);
+
+const inMs = (ms: number): string => new Date(Date.now() + ms).toISOString();
+const deliveryIdIn = ({ deliveries }: ShownMessage): string => String(deliveries[0]?.id);
+
+describe('Time · deliverAt of a message', () => {
+  it('is when its deliveries are attempted, and not before', async () => {
+    const { id: webhookId } = await make.webhook({ url: receiver.url });
+    const deliverAt = inMs(4_000);
+    const message = await make.message({ webhookId, deliverAt });
+    expect(message).toMatchObject({ deliverAt, deliveries: [{ status: 'pending' }] });
+    const id = deliveryIdIn(message);
+    const waits = { status: 'pending', waiting: 'time', nextAttemptAt: deliverAt, attempts: [] };
+    await eventually('waiting', async () => {
+      const shown = await make.delivery(id);
+      return (shown as { waiting?: unknown }).waiting === 'time';
+    });
+    expect(await make.delivery(id)).toMatchObject(waits);
+    const delivered = await make.deliveryOnce('delivered', id);
+    expect(delivered).toMatchObject({ attemptCount: 1, waiting: null });
+    const [received] = receiver.of(message.id);
+    expect(received?.body.toString()).toBe('{"n":1}');
+    expect(received?.atMs).toBeGreaterThanOrEqual(Date.parse(deliverAt));
+    expect(receiver.of(message.id)).toHaveLength(1);
+  });
+
+  it('keeps the delivery from being made when its payload is erased or its webhook deleted', async () => {
+    const { id: webhookId } = await make.webhook({ url: receiver.url });
+    const other = await make.webhook({ url: receiver.url });
+    const deliverAt = inMs(2_500);
+    const erased = await make.message({ webhookId, deliverAt });
+    const orphan = await make.message({ webhookId: other.id, deliverAt });
+    const last = await make.message({ webhookId, deliverAt });
+    const answer = await posthorn.api.post(
+      `/api/v1/webhook-messages/${erased.id}/erase-payload`,
+      undefined,
+    );
+    // No record has it: it is loaded when its time has come.
+    expect(dataOf(answer)).toEqual({ erased: true, kafkaUntil: null });
+    await posthorn.api.request('DELETE', `/webhooks/${other.id}`);
+    await make.deliveryOnce('delivered', deliveryIdIn(last));
+    expect(await make.deliveryOnce('cancelled', deliveryIdIn(erased))).toMatchObject({
+      reason: 'payload_erased',
+    });
+    expect(await make.deliveryOnce('cancelled', deliveryIdIn(orphan))).toMatchObject({
+      reason: 'webhook_deleted',
+    });
+    expect([...receiver.of(erased.id), ...receiver.of(orphan.id)]).toEqual([]);
+  });
+
+  it('is 400 unless it is a second to 28 days ahead here, and before the end', async () => {
+    const { id: webhookId } = await make.webhook({ url: receiver.url });
+    const send = (fields: object) =>
+      posthorn.api.post('/webhook-messages', { webhookId, payload: {}, ...fields });
+    for (const fields of [
+      { deliverAt: inMs(0) },
+      { deliverAt: inMs(29 * DAY_MS) },
+      { deliverAt: inMs(60_000), expiresAt: inMs(59_000) },
+      { deliverAt: inMs(2 * DAY_MS), retentionDays: 1 },
+      { deliverAt: 'tomorrow' },
+    ]) {
+      expectInvalid(await send(fields), 'deliverAt');
+    }
+  });
+});

@@ -1,0 +1,211 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import type { ApiClient } from '../../support/api/api-client.ts';
+import { dataOf, expectInvalid } from '../../support/api/expect-answers.ts';
+import { createResources, type Resources } from '../../support/api/resources.ts';
+import { killHard, startPosthorn, type Posthorn } from '../../support/process/posthorn.ts';
+import { failing, startReceiver, type Receiver } from '../../support/receivers/receiver.ts';
+import { eventually } from '../../support/time/eventually.ts';
+
+interface Shown {
+  held: { since: string; until: string | null; reason: string | null; by: string } | null;
+  waiting: number;
+}
+
+interface ShownDelivery {
+  status: string;
+  reason: string | null;
+  waiting: string | null;
+  waitingSince: string | null;
+  nextAttemptAt: string | null;
+  attemptCount: number;
+  attempts: { number: number }[];
+}
+
+let posthorn: Posthorn;
+let api: ApiClient;
+let make: Resources;
+let receiver: Receiver;
+
+beforeAll(async () => {
+  posthorn = await startPosthorn({ RETRY_DELAYS: '1s,1s' });
+  ({ api } = posthorn);
+  make = createResources(api);
+  receiver = await startReceiver();
+}, 120_000);
+
+beforeEach(() => {
+  receiver.received.length = 0;
+  receiver.answerWith((response) => response.writeHead(200).end('ok'));
+});
+
+afterAll(async () => {
+  await receiver.close();
+  await posthorn.stop();
+}, 60_000);
+
+const webhookOf = async (id: string): Promise<Shown> => dataOf(await api.get(`/webhooks/${id}`));
+const deliveryOf = async (id: string): Promise<ShownDelivery> =>
+  dataOf(await api.get(`/api/v1/deliveries/${id}`));
+
+async function hold(path: string, body: object = {}): Promise<Shown> {
+  return dataOf(await api.post(`/api/v1/${path}/hold`, body));
+}
+
+async function resume(path: string, body: object = {}): Promise<Shown> {
+  return dataOf(await api.post(`/api/v1/${path}/resume`, body), 202);
+}
+
+async function sendTo(webhookId: string, count: number) {
+  const sent: { messageId: string; deliveryId: string }[] = [];
+  for (let n = 0; n < count; n += 1) sent.push(await api.send({ webhookId }, { n }));
+  return sent;
+}
+
+const untilWaiting = (id: string, count: number): Promise<unknown> =>
+  eventually(`${count} wait`, async () => (await webhookOf(id)).waiting === count, 30_000);
+
+const requestedIds = (): string[] =>
+  receiver.received.map(({ headers }) => String(headers['webhook-id']));
+
+describe('A webhook on hold', () => {
+  it('gets nothing; resumed, it gets all that waited, oldest first and with their attempt numbers', async () => {
+    receiver.answerWith(failing(1));
+    const { id } = await make.webhook({ url: receiver.url });
+    const [retried] = await sendTo(id, 1);
+    await eventually('the first attempt', () => receiver.received.length === 1);
+    const shown = await hold(`webhooks/${id}`, { reason: 'maintenance' });
+    expect(shown.held).toMatchObject({ until: null, reason: 'maintenance' });
+    receiver.answerWith((response) => response.writeHead(200).end());
+    const sent = await sendTo(id, 20);
+    await untilWaiting(id, 21);
+    expect(receiver.received).toHaveLength(1);
+    expect(await deliveryOf(retried?.deliveryId ?? '')).toMatchObject({
+      status: 'pending',
+      waiting: 'hold',
+      waitingSince: expect.any(String) as unknown,
+      nextAttemptAt: null,
+      attemptCount: 1,
+    });
+
+    expect((await resume(`webhooks/${id}`)).held).toBeNull();
+    await eventually('all of it', () => receiver.received.length === 22);
+    const ids = [retried, ...sent].map((each) => each?.messageId);
+    expect(new Set(requestedIds().slice(1))).toEqual(new Set(ids));
+    expect(requestedIds()[1]).toBe(retried?.messageId);
+    const delivered = await eventually('recorded', async () => {
+      const found = await deliveryOf(retried?.deliveryId ?? '');
+      return found.status === 'delivered' ? found : null;
+    });
+    expect(delivered).toMatchObject({ waiting: null, waitingSince: null, attemptCount: 2 });
+    expect(delivered.attempts.map(({ number }) => number)).toEqual([1, 2]);
+    expect(await webhookOf(id)).toMatchObject({ held: null, waiting: 0 });
+  }, 60_000);
+
+  it('gets a test message all the same', async () => {
+    const { id } = await make.webhook({ url: receiver.url });
+    await hold(`webhooks/${id}`);
+    dataOf(await api.post(`/api/v1/webhooks/${id}/test`, {}), 202);
+    await eventually('the test', () => receiver.received.length === 1);
+  });
+
+  it('keeps since when it is, and gets another end and reason, when it is put on hold again', async () => {
+    const { id } = await make.webhook({ url: receiver.url });
+    const { held: first } = await hold(`webhooks/${id}`, { reason: 'one' });
+    const until = new Date(Date.now() + 3_600_000).toISOString();
+    const { held } = await hold(`webhooks/${id}`, { until });
+    expect(held).toEqual({ ...first, until, reason: null });
+    expect((await hold(`webhooks/${id}`, { until })).held).toEqual(held);
+  });
+
+  it.each([
+    ['in the past', -1_000],
+    ['after its deliveries have expired', 29.5 * 86_400_000],
+  ])('refuses an end %s', async (_when, ms) => {
+    const { id } = await make.webhook({ url: receiver.url });
+    const until = new Date(Date.now() + ms).toISOString();
+    expectInvalid(await api.post(`/api/v1/webhooks/${id}/hold`, { until }), 'until');
+    expect(await webhookOf(id)).toMatchObject({ held: null });
+  });
+
+  it('goes on by itself when its time is over', async () => {
+    const { id } = await make.webhook({ url: receiver.url });
+    const until = new Date(Date.now() + 4_000).toISOString();
+    await hold(`webhooks/${id}`, { until });
+    await sendTo(id, 3);
+    await untilWaiting(id, 3);
+    await eventually('all of it', () => receiver.received.length === 3, 30_000);
+    expect(receiver.received[0]?.atMs).toBeGreaterThanOrEqual(Date.parse(until));
+    expect(await webhookOf(id)).toMatchObject({ held: null, waiting: 0 });
+  }, 60_000);
+
+  it('has what waits cancelled when it is disabled', async () => {
+    const { id } = await make.webhook({ url: receiver.url });
+    await hold(`webhooks/${id}`);
+    const [sent] = await sendTo(id, 2);
+    await untilWaiting(id, 2);
+    dataOf(await api.put(`/webhooks/${id}`, { disabled: true }));
+    await eventually('cancelled', async () => {
+      const { status, reason } = await deliveryOf(sent?.deliveryId ?? '');
+      return status === 'cancelled' && reason === 'webhook_disabled';
+    });
+    expect(receiver.received).toEqual([]);
+  });
+
+  it('requests nothing of what a client has cancelled or erased meanwhile', async () => {
+    const { id } = await make.webhook({ url: receiver.url });
+    await hold(`webhooks/${id}`);
+    const [cancelled, ...others] = await sendTo(id, 3);
+    await untilWaiting(id, 3);
+    dataOf(await api.post(`/api/v1/webhooks/${id}/cancel-pending`, {}), 202);
+    const [erased, sent] = await sendTo(id, 2);
+    const { messageId = '' } = erased ?? {};
+    dataOf(await api.post(`/api/v1/webhook-messages/${messageId}/erase-payload`, {}));
+    await resume(`webhooks/${id}`);
+    await eventually('the last one', () => receiver.received.length > 0);
+    for (const each of [cancelled, ...others]) {
+      const shown = await deliveryOf(each?.deliveryId ?? '');
+      expect(shown).toMatchObject({ status: 'cancelled', reason: 'cancelled_by_client' });
+    }
+    const shown = await deliveryOf(erased?.deliveryId ?? '');
+    expect(shown).toMatchObject({ status: 'cancelled', reason: 'payload_erased', waiting: null });
+    await eventually('nothing waits', async () => (await webhookOf(id)).waiting === 0);
+    expect(requestedIds()).toEqual([sent?.messageId]);
+  }, 60_000);
+
+  it('is released by another gateway when the one that resumed it is killed', async () => {
+    const { id } = await make.webhook({ url: receiver.url });
+    await hold(`webhooks/${id}`);
+    const sent = await sendTo(id, 30);
+    await untilWaiting(id, 30);
+    await resume(`webhooks/${id}`, { ratePerSecond: 5 });
+    await eventually('some', () => receiver.received.length > 3);
+    await killHard(posthorn.gateway);
+    posthorn.gateway = await posthorn.start('gateway');
+    await eventually('the others', () => new Set(requestedIds()).size === 30, 60_000);
+    expect(new Set(requestedIds())).toEqual(new Set(sent.map(({ messageId }) => messageId)));
+  }, 120_000);
+});
+
+describe('An app on hold', () => {
+  it('holds all its webhooks; resumed, those with a hold of their own stay on hold', async () => {
+    const { id: appId } = await make.app();
+    const [one, two] = [
+      await make.webhook({ appId, url: receiver.url }),
+      await make.webhook({ appId, url: receiver.url }),
+    ];
+    await hold(`webhooks/${two.id}`);
+    expect((await hold(`apps/${appId}`, { reason: 'weekend' })).held).toMatchObject({
+      reason: 'weekend',
+    });
+    const later = await make.webhook({ appId, url: receiver.url });
+    for (let n = 0; n < 5; n += 1) await api.send({ appId }, { n });
+    for (const { id } of [one, two, later]) await untilWaiting(id, 5);
+    expect(receiver.received).toEqual([]);
+    expect((await resume(`apps/${appId}`)).held).toBeNull();
+    await eventually('two of three', () => receiver.received.length === 10);
+    expect(await webhookOf(two.id)).toMatchObject({ waiting: 5 });
+    await resume(`webhooks/${two.id}`);
+    await eventually('the third', () => receiver.received.length === 15);
+    expect(receiver.received).toHaveLength(15);
+  }, 60_000);
+});

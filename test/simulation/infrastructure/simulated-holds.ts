@@ -1,0 +1,139 @@
+import { isFinal } from '@posthorn/domain/delivery/delivery.ts';
+import { deliveryIdOf } from '@posthorn/domain/ids.ts';
+import type { DeliveryDocument } from '@posthorn/platform/mongo/documents.ts';
+import type { WaitingWebhook } from '@posthorn/platform/mongo/messages/waiting-deliveries.ts';
+import type { HoldNote, HoldNotes, HoldPlace } from '@posthorn/platform/mongo/webhooks/holds.ts';
+import type { SimulatedMongo } from './simulated-mongo.ts';
+import type { SimulatedProcess } from './simulated-process.ts';
+
+/** What the stores need of a process. */
+type Requester = Pick<SimulatedProcess, 'request'>;
+
+interface Note extends HoldPlace {
+  touchedAtMs: number;
+  dueAtMs: number;
+  claim: string | null;
+}
+
+/** The notes of holds, whose statements the simulated MongoDB does not have, and what a sweep finds by its index. */
+export interface SimulatedHolds {
+  /** Puts a webhook on hold, or ends that. */
+  set: (webhookId: string, isHeld: boolean, atMs: number) => void;
+  /** Writes the note of a webhook that was disabled, enabled or deleted, where a gateway does (holds.ts). */
+  onChanged: (webhookId: string, atMs: number) => void;
+  /** Whether all deliveries of accepted messages are final, and all others that are stored. */
+  isOver: (accepted: readonly string[]) => boolean;
+  connectedTo: (process: Requester) => {
+    notes: HoldNotes;
+    allWebhooks: () => AsyncIterable<WaitingWebhook>;
+    /** Whether the webhook is on hold, and not disabled. */
+    isHeld: (webhookId: string) => Promise<boolean>;
+  };
+}
+
+const COMPANY_ID = 'comp_a';
+const HOLD = { sinceMs: 0, untilMs: null, reason: null, by: 'key_1' };
+
+export function createSimulatedHolds(mongo: SimulatedMongo): SimulatedHolds {
+  const notes = new Map<string, Note>();
+  const webhooks = mongo.collection('webhooks');
+  const touch = (place: HoldPlace, atMs: number, dueAtMs: number): void => {
+    notes.set(place.id, { ...place, touchedAtMs: atMs, dueAtMs, claim: null });
+  };
+  const deliveries = (): DeliveryDocument[] =>
+    // Simulated collections are untyped. Only the delivery store writes to this one.
+    [...mongo.collection('deliveries').values()] as unknown as DeliveryDocument[];
+  return {
+    set(webhookId, isHeld, atMs) {
+      const webhook = webhooks.get(webhookId);
+      if (webhook) webhooks.set(webhookId, { ...webhook, held: isHeld ? HOLD : null });
+      touch({ id: webhookId, companyId: COMPANY_ID, kind: 'webhook' }, atMs, atMs);
+    },
+    onChanged(webhookId, atMs) {
+      if (!webhooks.get(webhookId)?.held && !notes.has(webhookId)) return;
+      touch({ id: webhookId, companyId: COMPANY_ID, kind: 'webhook' }, atMs, atMs);
+    },
+    isOver(accepted) {
+      const known = new Map(deliveries().map(({ _id, status }) => [_id, status]));
+      if (![...known.values()].every(isFinal)) return false;
+      return accepted.every((id) => {
+        const targets = (mongo.collection('messages').get(id)?.targets ?? []) as string[];
+        return targets.every((to) => isFinal(known.get(deliveryIdOf(id, to)) ?? 'pending'));
+      });
+    },
+    connectedTo: (process) => ({
+      notes: notesOf(process, notes, touch),
+      async *allWebhooks() {
+        const found = await request(process, 'list held webhooks', () =>
+          deliveries().filter(({ status, waiting }) => status === 'pending' && waiting === 'hold'),
+        );
+        const ids = Map.groupBy(found, ({ webhookId }) => webhookId);
+        for (const [webhookId, ofWebhook] of ids) {
+          const [firstId = ''] = ofWebhook.map(({ _id }) => _id).sort();
+          yield { companyId: COMPANY_ID, webhookId, firstId };
+        }
+      },
+      isHeld: (webhookId) =>
+        request(process, `read the hold of ${webhookId}`, () => {
+          const webhook = webhooks.get(webhookId);
+          return webhook !== undefined && Boolean(webhook.held) && webhook.disabled !== true;
+        }),
+    }),
+  };
+}
+
+function notesOf(
+  process: Requester,
+  notes: Map<string, Note>,
+  touch: (place: HoldPlace, atMs: number, dueAtMs: number) => void,
+): HoldNotes {
+  const claimOne = (note: Note | undefined, claim: string, untilMs: number): HoldNote | null => {
+    if (!note) return null;
+    notes.set(note.id, { ...note, claim, dueAtMs: untilMs });
+    const { id, companyId, kind, touchedAtMs } = note;
+    return { id, companyId, kind, touchedAtMs, ratePerSecond: null, claim };
+  };
+  const own = ({ id, claim }: HoldNote): Note | null => {
+    const found = notes.get(id);
+    return found?.claim === claim ? found : null;
+  };
+  return {
+    touch: (place, { atMs, dueAtMs }) =>
+      request(process, `touch the note of ${place.id}`, () => {
+        touch(place, atMs, dueAtMs);
+      }),
+    claim: ({ claim, nowMs, untilMs }) =>
+      request(process, 'claim a note', () => {
+        const due = [...notes.values()].filter(({ dueAtMs }) => dueAtMs <= nowMs);
+        return claimOne(due.sort((a, b) => a.dueAtMs - b.dueAtMs)[0], claim, untilMs);
+      }),
+    take: (id, { claim, untilMs }) =>
+      request(process, `take the note of ${id}`, () => claimOne(notes.get(id), claim, untilMs)),
+    putBack: (note, dueAtMs, { keepsClaim = false, touchedAtMs } = {}) =>
+      request(process, `put the note of ${note.id} back`, () => {
+        const found = own(note);
+        if (!found) return false;
+        const claim = keepsClaim ? found.claim : null;
+        const times = { dueAtMs, touchedAtMs: touchedAtMs ?? found.touchedAtMs };
+        notes.set(note.id, { ...found, ...times, claim });
+        return true;
+      }),
+    remove: (note) =>
+      request(process, `remove the note of ${note.id}`, () => {
+        if (own(note)) notes.delete(note.id);
+      }),
+    hasAny: (ids) => request(process, 'look for notes', () => ids.some((id) => notes.has(id))),
+    oldestMs: () => Promise.resolve(null),
+  };
+}
+
+function request<T>(process: Requester, what: string, effect: () => T): Promise<T> {
+  const noResponse = (): Error => new Error('no response');
+  let result: T;
+  return process.request({
+    what,
+    effects: [() => (result = effect())],
+    respond: () => result,
+    noResponse,
+  });
+}

@@ -1,0 +1,81 @@
+import { createDeliveryStore } from '@posthorn/platform/mongo/messages/deliveries.ts';
+import { createWaitingDeliveries } from '@posthorn/platform/mongo/messages/waiting-deliveries.ts';
+import { createHoldStates } from '@posthorn/platform/mongo/webhooks/holds.ts';
+import type { Loop } from '@posthorn/platform/async/loop.ts';
+import { createPageBudget } from '../../../services/gateway/src/resend/send-resend.ts';
+import {
+  createReleaseRunner,
+  type ReleaseRunner,
+} from '../../../services/gateway/src/waiting/run-releases.ts';
+import { createWaitingSweep } from '../../../services/retry/src/sweep/sweep-waiting.ts';
+import type { SimulatedHolds } from '../infrastructure/simulated-holds.ts';
+import type { SimulatedPublishers } from '../infrastructure/simulated-publishers.ts';
+import { LOGGER } from '../world/silent-logger.ts';
+import { TOPICS } from '../world/world.ts';
+import type { ServiceDeps } from './simulated-dispatcher.ts';
+
+const MIB = 1_048_576;
+
+/** Returns the real runner of a gateway, which releases waiting deliveries, without Redis. */
+export function createSimulatedRunner(
+  { world, process, db, records }: ServiceDeps,
+  holds: SimulatedHolds,
+): ReleaseRunner {
+  const { notes, isHeld } = holds.connectedTo(process);
+  const { holdersOf } = createHoldStates(db);
+  const hold = { sinceMs: 0, untilMs: null, reason: null, by: 'key_1' };
+  return createReleaseRunner({
+    notes,
+    waiting: createWaitingDeliveries(db),
+    holds: {
+      holdersOf,
+      holdOf: async ({ id }) => ((await isHeld(id)) ? hold : null),
+      isSuspended: () => Promise.resolve(false),
+      clearEnded: () => Promise.resolve(false),
+      webhooksOfApp: () => Promise.resolve([]),
+    },
+    deliveries: createDeliveryStore(db),
+    circuits: { read: () => Promise.resolve(null) },
+    records,
+    retryDueTopic: TOPICS.retryDue,
+    pageBudget: createPageBudget(MIB),
+    count: () => undefined,
+    invalidate: () => Promise.resolve(),
+    newClaim: () => `${process.name}/${world.random.below(1_000_000_000)}`,
+    nowMs: process.nowMs,
+    sleep: (ms, signal) =>
+      new Promise<void>((resolve, reject) => {
+        // A crashed process waits for ever.
+        world.time.after(ms, () => {
+          if (process.isAlive()) resolve();
+        });
+        signal.addEventListener('abort', () => {
+          reject(signal.reason as Error);
+        });
+      }),
+    logger: LOGGER,
+  });
+}
+
+/** Returns the real sweep of the retry service. */
+export function createSimulatedWaitingSweep(
+  { process, db }: ServiceDeps,
+  holds: SimulatedHolds,
+  publishers: SimulatedPublishers,
+): Loop {
+  const { notes, allWebhooks } = holds.connectedTo(process);
+  return createWaitingSweep({
+    holder: process.name,
+    leases: publishers.connectedTo(process).leases,
+    waiting: { allWebhooks, expire: () => Promise.resolve(0) },
+    notes,
+    holds: createHoldStates(db),
+    metrics: {
+      onExpired: () => undefined,
+      onOldestHold: () => undefined,
+      onUnreleased: () => undefined,
+    },
+    nowMs: process.nowMs,
+    logger: LOGGER,
+  });
+}
