@@ -101,14 +101,7 @@ const useCaseBoundary = {
 
 export default tseslint.config(
   {
-    ignores: [
-      '**/node_modules',
-      '.local',
-      'coverage',
-      'apps/*/dist',
-      'apps/dashboard/src/api/schema.d.ts',
-      'libs/client/src/schema.ts',
-    ],
+    ignores: ['**/node_modules', '.local', 'coverage', 'apps/*/dist', 'libs/client/src/schema.ts'],
   },
   js.configs.recommended,
   {
@@ -181,8 +174,13 @@ export default tseslint.config(
   ),
   boundary(
     ['apps/dashboard/src/**/*.{ts,tsx}'],
-    '^node:|^@posthorn/|(^|/)(services|libs|test|tools)/',
-    'The dashboard runs in a browser and knows the API only, by src/api/schema.d.ts.',
+    '^node:|^@posthorn/(?!client$)|(^|/)(services|libs|test|tools)/',
+    'The dashboard runs in a browser and knows the API only, by the types of @posthorn/client.',
+  ),
+  boundary(
+    ['apps/cli/**/*.ts'],
+    '^@posthorn/(?!client$|verify$)|(^|/)(services|libs|tools)/',
+    'The command line is a client: it knows the API by @posthorn/client only.',
   ),
   ...SERVICES.map(serviceBoundary),
   tenantBoundary,

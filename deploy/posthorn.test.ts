@@ -6,7 +6,10 @@ import { dirname, join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { describe, expect, it } from '@jest/globals';
 import { VERSION } from '@posthorn/platform/service/metrics.ts';
+import { createProgram } from '../apps/cli/src/program.ts';
+import type { World } from '../apps/cli/src/session.ts';
 import { scratchFolder } from '../test/support/process/scratch-folder.ts';
+import { COMMAND_LINE } from './posthorn.ts';
 
 /** As in the image: a link on the PATH to the executable file, whose first line names Node. */
 function linked(): string {
@@ -41,6 +44,14 @@ function start(args: string[], env: Record<string, string> = {}) {
 }
 
 describe('posthorn', () => {
+  it('has every command of the command line, also one with the name of a program', async () => {
+    const { commands } = createProgram({} as World);
+    const names = commands.map((each) => each.name());
+    expect([...COMMAND_LINE].sort()).toEqual(names.sort());
+    const { code, out } = await start(['diff', '--help']).ended;
+    expect({ code, out }).toEqual({ code: 0, out: expect.stringContaining('posthorn diff') });
+  });
+
   it.each(['--version', '-V'])('prints the version of the release with %s', async (option) => {
     expect(await start([option]).ended).toMatchObject({ code: 0, out: `${VERSION}\n` });
   });

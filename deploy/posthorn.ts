@@ -16,6 +16,14 @@ const SETUP = [
   'print-redis-users',
 ] as const;
 
+/** The commands of the command line, which calls the API of an installation. They come before programs of these names. */
+// prettier-ignore
+export const COMMAND_LINE = [
+  'login', 'logout', 'whoami', 'profile', 'project', 'app', 'webhook', 'message', 'listen', 'delivery', 'resend', 'replay',
+  'signature', 'export', 'diff', 'apply', 'import', 'api-key', 'signing-key', 'portal', 'overview', 'stats', 'failure',
+  'circuit', 'find', 'source-ips', 'audit-event', 'doctor', 'completion',
+] as const;
+
 const HELP = `Posthorn ${manifest.version}: delivers webhooks
 
   posthorn gateway             the HTTP API and the dashboard
@@ -24,6 +32,8 @@ const HELP = `Posthorn ${manifest.version}: delivers webhooks
   posthorn admin …             companies, keys, dead letters, topics; posthorn admin --help lists all
   posthorn setup NAME …        makes the stores ready: ${SETUP.slice(0, 3).join(', ')},
                                ${SETUP.slice(3).join(', ')}
+  posthorn login, message …    the command line for users of the API: project, app, webhook, listen, apply, import
+                               and more; posthorn message --help lists what one of them does
   posthorn --version, --help   also -V and -h
 
 Another program of the image runs as it is: posthorn node services/gateway/src/main.ts
@@ -48,6 +58,9 @@ export function commandOf(
     return { kind: 'import', file: join(ROOT, `services/${name}/src/main.ts`), args: others };
   }
   if (name === 'setup') return setupCommandOf(others);
+  if ((COMMAND_LINE as readonly string[]).includes(name)) {
+    return { kind: 'import', file: join(ROOT, 'apps/cli/src/main.ts'), args };
+  }
   const program = findProgram(name);
   if (program !== undefined) return { kind: 'replace', program, args };
   return { kind: 'refuse', reason: `There is no command ${name}` };

@@ -27,26 +27,30 @@ import {
 } from '../services/dispatcher/src/metrics.ts';
 import { createOutageWatch } from '../services/dispatcher/src/outages.ts';
 import {
-  createIdempotentAccept,
-  type IdempotentAcceptDeps,
+  createKeyedAccept,
+  type KeyedAcceptDeps,
 } from '../services/gateway/src/accept/idempotency.ts';
 import { createHttpMetrics } from '../services/gateway/src/http/http-metrics.ts';
 import {
   createRateLimits,
   type RateLimitDeps,
 } from '../services/gateway/src/limits/rate-limits.ts';
+import { createIngestMetrics } from '../services/gateway/src/ingest/ingest-metrics.ts';
 import { watchUnpublished } from '../services/gateway/src/outbox/outbox.ts';
+import { createReleaseCounter } from '../services/gateway/src/waiting/run-releases.ts';
 import { createCanaryMetrics } from '../services/retry/src/canary.ts';
 import { createDayMetrics } from '../services/retry/src/keep-days.ts';
 import { createRetryMetrics, showParked, showUnpublished } from '../services/retry/src/metrics.ts';
+import { createTimedMetrics } from '../services/retry/src/release-timed.ts';
+import { createWaitingMetrics } from '../services/retry/src/sweep/sweep-waiting.ts';
 
 /** Metrics are only described here, so nothing that they would read is there. */
 const NOTHING = {} as never;
 const nothing = (): never => NOTHING;
 const LIMITS = { company: 0, visit: 1, address: 0, wrongKeys: 0 };
 
-/** Only in a service that settings tell to send canary messages or to export spans. */
-export const OPTIONAL_METRICS = /^posthorn_(canary|spans)_/;
+/** Only in a service that settings tell to send canary messages, to export spans or to ingest. */
+export const OPTIONAL_METRICS = /^posthorn_(canary|spans|ingest)_/;
 
 /**
  * Returns the registry of each service with every metric that it has, by the functions that make them in
@@ -62,9 +66,11 @@ function gateway(): Registry {
   watchChanges(registry, nothing);
   createCacheMetrics(registry);
   createRateLimits({ ...({} as RateLimitDeps), registry, limits: LIMITS, countsBytes: 0 });
-  createIdempotentAccept({ ...({} as IdempotentAcceptDeps), registry });
+  createKeyedAccept({ ...({} as KeyedAcceptDeps), registry });
   createAuditMetrics(registry, NOTHING);
   createIncidentMetrics(registry);
+  createReleaseCounter(registry);
+  createIngestMetrics(registry, { sources: [], ready: nothing, nowMs: systemClockMs });
   watchUnpublished(registry, NOTHING);
   createDroppedSpans(registry);
   createStatsMetrics(registry);
@@ -78,10 +84,10 @@ function dispatcher(): Registry {
   watchChanges(registry, nothing);
   createCacheMetrics(registry);
   watchIsolation(registry, { queues: NOTHING, circuits: NOTHING, limit: 0 });
-  watchConnections(registry, nothing);
+  watchConnections(registry, { connections: nothing, lookups: nothing });
   createOutageWatch(registry);
   createDroppedSpans(registry);
-  createDeadLetters('', {
+  createDeadLetters(NOTHING, {
     records: NOTHING,
     logger: NOTHING,
     registry,
@@ -101,7 +107,9 @@ function retry(): Registry {
   showParked(registry, new Map(), nothing);
   showUnpublished(registry, nothing, systemClockMs);
   createDayMetrics(registry, systemClockMs);
-  createDeadLetters('', {
+  createWaitingMetrics(registry, systemClockMs);
+  createTimedMetrics(registry);
+  createDeadLetters(NOTHING, {
     records: NOTHING,
     logger: NOTHING,
     registry,

@@ -107,6 +107,7 @@ const GROUPS: readonly Group[] = [
       'RETRY_DELAYS',
       'DELIVERY_TIMEOUT_MS',
       'ACCEPT_LINGER_MS',
+      'INGEST_*',
       'MAX_IN_FLIGHT',
       'ENDPOINT_CONCURRENCY_MAX',
       'HOST_ATTEMPTS_PER_SECOND',

@@ -53,18 +53,22 @@ export const RIGHTS: Record<UndividedName, Rights> = {
   apiKeys: { gateway: ALL_AND_INDEXES, admin: ['find', 'insert', 'remove'] },
   // The admin command exports the data of a company.
   projects: { gateway: ALL, admin: READ },
-  apps: { gateway: ALL, admin: READ },
+  // The hold of an app is that of its webhooks.
+  apps: { gateway: ALL, dispatcher: READ, retry: READ, admin: READ },
   webhooks: { gateway: ALL, dispatcher: READ, retry: READ_AND_UPDATE, admin: READ_AND_UPDATE },
   signingKeys: { gateway: ALL_AND_INDEXES, dispatcher: READ, admin: READ_AND_UPDATE },
   idempotencyKeys: { gateway: ALL },
   publishers: { gateway: ALL, retry: READ_AND_UPDATE },
   messageChecks: { retry: WRITE },
   erasures: { dispatcher: WRITE, retry: ALL },
+  requestedErasures: { gateway: WRITE, dispatcher: READ, retry: ['find', 'remove'] },
   leases: { gateway: ALL, retry: ALL, setup: ALL },
   migrations: { gateway: READ, setup: WRITE },
   layout: { gateway: READ, dispatcher: READ, retry: READ, admin: READ, setup: WRITE },
   resends: { gateway: ALL_AND_INDEXES, admin: READ },
   removals: { gateway: ['find', 'insert', 'remove'] },
+  // The retry service finds deliveries that nothing releases, the admin command suspends companies.
+  holdNotes: { gateway: ALL, retry: WRITE, admin: WRITE },
   portalSettings: { gateway: ALL, admin: READ },
   links: { gateway: ALL, admin: ['insert'] },
   // Only the gateway removes any, with their company. The retry service disables webhooks.

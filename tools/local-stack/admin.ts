@@ -7,8 +7,8 @@ import { execProgram, execOnStack } from './supervisor/exec-program.ts';
 const ENTRY = join(import.meta.dirname, '../../services/admin/src/main.ts');
 const args = process.argv.slice(2);
 
-// Dead letters and topics are in Kafka. All other commands need MongoDB and the encryption keys, and the help needs neither.
-const isOfKafka = ['dead-letters', 'topics'].includes(args[0] ?? '');
+// Dead letters and topics are in Kafka; a replay needs MongoDB too. All other commands need MongoDB and the encryption keys, and the help needs neither.
+const isOfKafka = ['dead-letters', 'ingest', 'topics'].includes(args[0] ?? '');
 const needed = isOfKafka ? process.env.KAFKA_BROKERS : process.env.MONGODB_URL;
 if (args.length === 0 || args.includes('--help')) execProgram(ENTRY, args, process.env);
 else if (needed) execProgram(ENTRY, args, withKeys());

@@ -1,4 +1,4 @@
-import { cpSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, cpSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { build, type InlineConfig } from 'tsdown';
@@ -58,13 +58,37 @@ export async function buildPackage({ folder }: PublishedPackage): Promise<BuiltP
   };
   rmSync(built.folder, { recursive: true, force: true });
   await build({ ...buildOptions(built), dts: true, outDir: built.folder });
-  writeFileSync(
-    join(built.folder, 'package.json'),
-    `${JSON.stringify(publishedManifest(manifest, `libs/${folder}`), null, 2)}\n`,
-  );
+  writeManifest(built.folder, publishedManifest(manifest, `libs/${folder}`));
   cpSync(join(sourceFolder, 'README.md'), join(built.folder, 'README.md'));
   cpSync(join(ROOT, 'LICENSE'), join(built.folder, 'LICENSE'));
   return built;
+}
+
+/**
+ * Writes the package of the command line, `posthorn`, in the same way, and returns its folder: one program without types.
+ * Its dependencies stay outside.
+ */
+export async function buildCommandLine(): Promise<string> {
+  const sourceFolder = join(ROOT, 'apps/cli');
+  const manifest = JSON.parse(readFileSync(join(sourceFolder, 'package.json'), 'utf8')) as object;
+  const folder = join(MODULES, 'posthorn');
+  const program = join(folder, 'main.js');
+  rmSync(folder, { recursive: true, force: true });
+  const options = buildOptions({ name: 'posthorn', folder, sourceFolder, entries: ['main'] });
+  await build({ ...options, format: 'esm', platform: 'node', dts: false, outDir: folder });
+  chmodSync(program, 0o755);
+  writeManifest(folder, {
+    ...withoutRepository(manifest),
+    ...repositoryOf('apps/cli'),
+    bin: { posthorn: 'main.js' },
+  });
+  cpSync(join(sourceFolder, 'README.md'), join(folder, 'README.md'));
+  cpSync(join(ROOT, 'LICENSE'), join(folder, 'LICENSE'));
+  return folder;
+}
+
+function writeManifest(folder: string, manifest: object): void {
+  writeFileSync(join(folder, 'package.json'), `${JSON.stringify(manifest, null, 2)}\n`);
 }
 
 function buildOptions({ sourceFolder, entries }: BuiltPackage): InlineConfig {
@@ -95,7 +119,6 @@ export function publishedManifest(
   directory: string,
   repository = process.env.GITHUB_REPOSITORY,
 ): object {
-  const kept = Object.entries(manifest).filter(([field]) => !REPOSITORY_ONLY.includes(field));
   const paths = Object.entries(manifest.exports).map(([subpath, source]) => {
     const file = `./${basename(source, '.ts')}`;
     const conditions = {
@@ -105,16 +128,24 @@ export function publishedManifest(
     return [subpath, conditions] as const;
   });
   return {
-    ...Object.fromEntries(kept),
-    ...(repository === undefined
-      ? {}
-      : {
-          repository: { type: 'git', url: `git+https://github.com/${repository}.git`, directory },
-        }),
+    ...withoutRepository(manifest),
+    ...repositoryOf(directory, repository),
     main: './index.cjs',
     module: './index.js',
     types: './index.d.cts',
     exports: { ...Object.fromEntries(paths), './package.json': './package.json' },
+  };
+}
+
+function withoutRepository(manifest: object): object {
+  const kept = Object.entries(manifest).filter(([field]) => !REPOSITORY_ONLY.includes(field));
+  return Object.fromEntries(kept);
+}
+
+function repositoryOf(directory: string, repository = process.env.GITHUB_REPOSITORY): object {
+  if (repository === undefined) return {};
+  return {
+    repository: { type: 'git', url: `git+https://github.com/${repository}.git`, directory },
   };
 }
 

@@ -13,7 +13,7 @@ import { type BuiltPackage, programsFolder } from './build-package.ts';
  */
 export async function problemsOf(built: BuiltPackage): Promise<string[]> {
   await compileTypes(built);
-  return [...(await problemsOfManifest(built)), ...(await problemsOfTypes(built))];
+  return [...(await problemsOfManifest(built.folder)), ...(await problemsOfTypes(built))];
 }
 
 /** Compiles the types in ESM and CommonJS with the strictest options: applications may not skip those of packages. */
@@ -32,7 +32,8 @@ async function compileTypes({ name, entries }: BuiltPackage): Promise<void> {
   await runProgram(process.execPath, [tsc, ...strictly, ...target, ...files], { cwd: folder });
 }
 
-async function problemsOfManifest({ folder }: BuiltPackage): Promise<string[]> {
+/** Returns what publint finds in the folder of a package. */
+export async function problemsOfManifest(folder: string): Promise<string[]> {
   const manifest = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8')) as object;
   const { messages } = await publint({ pkgDir: folder, pack: false, strict: true });
   return messages.map(

@@ -1,3 +1,6 @@
+import { mkdtempSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import {
   compareWithPython,
@@ -7,16 +10,18 @@ import { findDisagreement } from '../../libs/verify/check/random-bodies.ts';
 import { startFaultyProxy } from '../../libs/client/check/faulty-proxy.ts';
 import { sendMany, startCountingApi } from '../../libs/client/check/send-through-faults.ts';
 import { collectGarbage } from '../../test/support/process/collect-garbage.ts';
+import { runProgram } from '../check-ops/programs/run-program.ts';
 import { createRandom } from '../../test/support/samples/seeded-random.ts';
 import {
   type BuiltPackage,
+  buildCommandLine,
   buildPackage,
   gzipBytesOf,
   programsFolder,
   PUBLISHED,
   type PublishedPackage,
 } from './build-package.ts';
-import { problemsOf } from './lint-package.ts';
+import { problemsOf, problemsOfManifest } from './lint-package.ts';
 import { QUICK_RUNTIMES, RUNTIMES, writeTestPrograms } from './runtimes.ts';
 
 const USAGE = `npm run packages -- build            write the packages that npm publishes
@@ -87,8 +92,48 @@ async function checkSizes(
   return `${shown} bytes`;
 }
 
+/** The command line prints its help, from the folder that is published and, unless the check is quick, as npm installs it. */
+async function checkCommandLine(isQuick: boolean): Promise<void> {
+  const folder = await buildCommandLine();
+  await check('posthorn: manifest', nothing, async () => {
+    const problems = await problemsOfManifest(folder);
+    if (problems.length > 0) throw new Error(problems.join('\n'));
+    return 'publint finds nothing';
+  });
+  for (const { name, install } of isQuick ? QUICK_RUNTIMES : RUNTIMES) {
+    if (!/^node .* esm$/.test(name)) continue;
+    await check(`posthorn: ${name}`, install, (node) => printsHelp(node, join(folder, 'main.js')));
+  }
+  if (isQuick) return;
+  await check('posthorn: installed by npm', installPublished, (program) =>
+    printsHelp(process.execPath, program),
+  );
+}
+
+async function printsHelp(node: string, program: string): Promise<undefined> {
+  const help = await runProgram(node, [program, '--help'], { cwd: programsFolder() });
+  if (!help.includes('posthorn')) throw new Error(`printed ${JSON.stringify(help)}`);
+}
+
+/** Installs what would be published into an empty folder, and returns the path of the command line there. */
+async function installPublished(): Promise<string> {
+  const folder = mkdtempSync(join(tmpdir(), 'posthorn-packages-'));
+  const names = ['posthorn', ...PUBLISHED.map((each) => `@posthorn/${each.folder}`)];
+  const packed = [];
+  for (const name of names) {
+    const from = join(programsFolder(), 'node_modules', name);
+    const args = ['pack', from, '--pack-destination', folder, '--silent'];
+    packed.push(join(folder, (await runProgram('npm', args)).trim()));
+  }
+  writeFileSync(join(folder, 'package.json'), '{"private":true}');
+  const quietly = ['--ignore-scripts', '--no-audit', '--no-fund', '--silent'];
+  await runProgram('npm', ['install', ...quietly, ...packed], { cwd: folder });
+  return join(folder, 'node_modules/posthorn/main.js');
+}
+
 async function checkPackages(isQuick: boolean): Promise<void> {
   for (const published of PUBLISHED) await checkPackage(published, isQuick);
+  await checkCommandLine(isQuick);
   if (isQuick) return;
   await check("@posthorn/verify: Python's standardwebhooks", installReference, async (path) => {
     await compareWithPython(path, { folder: programsFolder(), bodies: PYTHON_BODIES });
@@ -154,6 +199,7 @@ const { values, positionals } = parseArgs({
 switch (positionals.join(' ')) {
   case 'build':
     for (const published of PUBLISHED) console.log((await buildPackage(published)).folder);
+    console.log(await buildCommandLine());
     break;
   case 'check':
     await checkPackages(values.quick);

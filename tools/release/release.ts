@@ -31,7 +31,7 @@ export function placesOfVersion(): Place[] {
     // npm writes the name in front of the version.
     {
       file: 'package-lock.json',
-      pattern: /"name": "(?:posthorn-monorepo|@posthorn\/\w+)",\n +"version": "(.+)"/g,
+      pattern: /"name": "(?:posthorn(?:-monorepo)?|@posthorn\/\w+)",\n +"version": "(.+)"/g,
     },
     { file: 'deploy/Dockerfile', pattern: /^ARG VERSION=(.+)$/gm },
     { file: 'docker-bake.hcl', pattern: /^variable "VERSION" \{\n {2}default = "(.+)"/gm },

@@ -166,6 +166,27 @@ export const OVERVIEW: Dashboard = {
           queries: [{ expr: DRAIN_TIME, legend: '{{topic}}' }],
         },
         {
+          title: 'Age of the oldest record to ingest',
+          description: 'By source. Shown where topics are ingested.',
+          unit: 's',
+          queries: [
+            { expr: highestBy('source', 'posthorn_ingest_lag_seconds'), legend: '{{source}}' },
+          ],
+        },
+        {
+          title: 'Records ingested',
+          description:
+            'By source, and what was rejected, by code. Shown where topics are ingested.',
+          unit: 'reqps',
+          queries: [
+            { expr: rateBy('source', 'posthorn_ingest_accepted_total'), legend: '{{source}}' },
+            {
+              expr: rateBy('source, code', 'posthorn_ingest_rejected_total'),
+              legend: '{{source}}: {{code}}',
+            },
+          ],
+        },
+        {
           title: 'Open circuits',
           unit: 'short',
           queries: [{ expr: sumBy('state', 'posthorn_circuit_breakers'), legend: '{{state}}' }],

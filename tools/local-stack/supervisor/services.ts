@@ -43,6 +43,8 @@ export function programEnv(addresses: Addresses): NodeJS.ProcessEnv {
     EGRESS_ALLOW_HTTP: 'true',
     // Every receiver is on this machine.
     HOST_ATTEMPTS_PER_SECOND: '0',
+    // Without such a topic the gateway looks for one every ten seconds and does nothing else.
+    INGEST_COMPANY_TOPICS: 'true',
     // The local Kafka has one node.
     TOPIC_REPLICATION: '1',
     ...allocatorEnv(),

@@ -33,11 +33,12 @@ export function welcome(
     'The link of the dashboard opens once, within ten minutes. Another one:',
     `npm run admin -- dashboard-link ${credentials.companyId}`,
     '',
-    'Paste this to send a first message. Nothing listens at its webhook yet, so it is retried.',
+    'In two more terminals, forward deliveries to port 3000 of this machine, and send a first message:',
     '',
-    ...firstRequest(credentials),
+    'npx posthorn listen 3000',
+    `npx posthorn message send --event-type order.paid --payload '{"order": 17}'`,
     '',
-    'For a demo with a receiver, signatures and a retry, run in a second terminal: npm run demo',
+    'docs/quickstart.md goes on from there. npm run demo shows a delivery, its signatures and a retry.',
     'Ctrl-C stops everything. The data are kept.',
   ].join('\n');
 }
@@ -79,17 +80,4 @@ function withoutPassword(url: string): string {
 
 function rows(all: readonly Row[]): string[] {
   return all.map(([label, value]) => `  ${label.padEnd(18)} ${value}`);
-}
-
-/** Returns a request in plain shell, curl and sed, so that new users need not install anything else. */
-function firstRequest({ baseUrl, apiKey }: Credentials): string[] {
-  return [
-    `API=${baseUrl}/api/v1 KEY=${apiKey}`,
-    'post() { curl -sS "$API$1" -H "Authorization: Bearer $KEY" -H "content-type: application/json" -d "$2"; }',
-    `id() { sed -E 's/.*"id" *: *"([^"]+)".*/\\1/'; }`,
-    `PROJECT=$(post /projects '{"name":"Shop"}' | id)`,
-    `APP=$(post /apps '{"name":"Orders","projectId":"'$PROJECT'"}' | id)`,
-    `post /webhooks '{"url":"http://localhost:9999/hook","appId":"'$APP'"}'; echo`,
-    `post /webhook-messages '{"appId":"'$APP'","payload":{"order":1}}'; echo`,
-  ];
 }
