@@ -1,7 +1,11 @@
 import { describe, expect, test } from '@jest/globals';
+import type { Redis } from 'ioredis';
+import { once } from 'node:events';
+import { type AddressInfo, createServer } from 'node:net';
 import { z } from 'zod';
 import { redisAccess } from '../service/store-settings.ts';
-import { type RedisAccess, redisAccessOf } from './connect.ts';
+import { createLogger } from '../service/logger.ts';
+import { connectRedis, type RedisAccess, redisAccessOf } from './connect.ts';
 
 const accessOf = (settings: Record<string, string>): RedisAccess =>
   redisAccessOf(z.object(redisAccess).parse(settings));
@@ -34,4 +38,22 @@ describe('the nodes of a Redis Cluster', () => {
       expect(start).not.toThrow(/hush/);
     },
   );
+});
+
+test('a connection may fail twice', async () => {
+  const server = createServer((socket) => socket.unref())
+    .listen(0, '127.0.0.1')
+    .unref();
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  const redis = connectRedis(
+    accessOf({ REDIS_URL: `redis://127.0.0.1:${port}` }),
+    createLogger('test', 'silent'),
+  );
+  await once(redis, 'connect');
+  const { stream } = redis as Redis;
+  redis.disconnect();
+  stream.destroy(new Error('its certificate is unknown'));
+  await new Promise<void>((resolve) => redis.once('end', resolve));
+  expect(() => stream.emit('error', new Error('an alert'))).not.toThrow();
 });

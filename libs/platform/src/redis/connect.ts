@@ -1,4 +1,5 @@
-import { Cluster, Redis, type RedisOptions } from 'ioredis';
+import { Cluster, Redis, type RedisOptions, SentinelConnector } from 'ioredis';
+import standalone from 'ioredis/built/connectors/StandaloneConnector.js';
 import type { SecureContext } from 'node:tls';
 import type { z } from 'zod';
 import { StartupError } from '../service/errors.ts';
@@ -10,6 +11,19 @@ import type { redisAccess } from '../service/store-settings.ts';
 export type RedisClient = Redis | Cluster;
 
 type Access = Pick<RedisAccess, 'url'> & Partial<RedisAccess>;
+
+/**
+ * ioredis listens for one error of a socket. A server that is refused because of its certificate may still send an alert,
+ * which is a second one and ended the process (https://github.com/redis/ioredis/pull/961).
+ */
+for (const { prototype } of [standalone.default, SentinelConnector]) {
+  // oxlint-disable-next-line typescript/unbound-method -- It gets its connector below.
+  const { connect } = prototype;
+  prototype.connect = async function (...report) {
+    const stream = await connect.apply(this, report);
+    return stream.on('error', () => undefined);
+  };
+}
 
 const TIMEOUTS = {
   connectTimeout: 3_000,
