@@ -36,18 +36,16 @@ export const ingest = defineScenario({
       endpoints,
       signal: bench.signal,
     };
-    const source = await openSource(bench);
+    const source = await openIngestSource(bench, webhookIds);
     await warmUp(bench, singles, { warmup });
-    const produced = (count: number): Promise<void> =>
-      produce(source.producer, source.topic, { count, endpoints, idOf });
-    await drain(bench, () => produced(Math.ceil(records / 3)), Math.ceil(records / 3));
+    await source.drain(Math.ceil(records / 3));
     const single = await bench.measure({
       name: `single messages, closed loop of ${CONNECTIONS}`,
       load: () => closedLoop(singles, { connections: CONNECTIONS, seconds }),
     });
     bench.log(`Measuring: ${records} records`);
-    const drained = await drain(bench, () => produced(records), records);
-    await source.producer.disconnect();
+    const drained = await source.drain(records);
+    await source.close();
     return {
       phases: [single],
       goals: [],
@@ -58,13 +56,18 @@ export const ingest = defineScenario({
   },
 });
 
-interface Source {
-  topic: string;
-  producer: Producer;
+interface IngestSource {
+  /** Writes the records, and measures until the last one is accepted and delivered. */
+  drain: (records: number) => Promise<Drained>;
+  close: () => Promise<void>;
 }
 
-/** Makes the topic of the company. Its gateway finds it within ten seconds, during the warm-up. */
-async function openSource({ stack }: Bench): Promise<Source> {
+/** Makes the topic of the company, with records for these webhooks in turn. Its gateway finds it within ten seconds. */
+export async function openIngestSource(
+  bench: Bench,
+  webhookIds: readonly string[],
+): Promise<IngestSource> {
+  const { stack } = bench;
   const logger = createLogger('bench', 'silent');
   const brokers = stack.addresses.kafkaBrokers.split(',');
   const kafka = createKafkaClient('posthorn-bench', { brokers }, logger);
@@ -74,25 +77,28 @@ async function openSource({ stack }: Bench): Promise<Source> {
   );
   const producer = kafka.producer();
   await producer.connect();
-  return { topic, producer };
+  const write = (count: number) => produce(producer, topic, { count, webhookIds });
+  return {
+    drain: (records) => drain(bench, () => write(records), records),
+    close: () => producer.disconnect(),
+  };
 }
 
 interface Backlog {
   count: number;
-  endpoints: number;
-  idOf: (endpoint: number) => string;
+  webhookIds: readonly string[];
 }
 
 async function produce(
   producer: Producer,
   topic: string,
-  { count, endpoints, idOf }: Backlog,
+  { count, webhookIds }: Backlog,
 ): Promise<void> {
   for (let from = 0; from < count; from += AT_ONCE) {
     const messages = Array.from(
       { length: Math.min(AT_ONCE, count - from) },
       (_, n): KafkaRecord => {
-        const webhookId = idOf((from + n) % endpoints);
+        const webhookId = requiredAt(webhookIds, (from + n) % webhookIds.length, 'webhook');
         const headers = { 'posthorn-webhook-id': webhookId };
         return { partition: (from + n) % PARTITIONS, value: PAYLOAD, headers };
       },
@@ -110,7 +116,6 @@ interface Drained {
   gatewayCpuSecondsPer1000: number | null;
 }
 
-/** Writes the records, and measures until the last one is accepted and delivered. */
 async function drain(
   { stack, arrivals, usage, signal }: Bench,
   write: () => Promise<void>,

@@ -11,6 +11,7 @@ import { rounded } from '../../measure/figures.ts';
 export interface OverloadRun extends WatchedRun {
   connections: { few: Phase; many: Phase };
   hot: Phase[];
+  batches: Phase;
   backlog: BacklogRun;
   wave: Phase;
   large: Phase;

@@ -3,7 +3,8 @@ import { requiredAt } from '@posthorn/domain/required.ts';
 import { SERVICES } from '../../../tools/local-stack/supervisor/services.ts';
 import type { Phase } from '../../measure/phase.ts';
 import { overloadTables } from './report.ts';
-import { type Bench, defineScenario, type ScenarioResult } from '../../scenario.ts';
+import { type Bench, defineScenario, type ScenarioResult, type Targets } from '../../scenario.ts';
+import { openIngestSource } from '../ingest.ts';
 import { CONNECTIONS, LOAD_OPTIONS, warmUp } from '../warm-up.ts';
 import { openMany, sendToEach } from '../many-endpoints.ts';
 import { measureBacklog } from './backlog.ts';
@@ -17,7 +18,13 @@ import {
 import { createTimeLeft, measureBaseline, restUntilRecovered, type TimeLeft } from './rest.ts';
 import { type OverloadWatch, watchOverload } from './watch.ts';
 import { createGatewayClient } from '../../load/gateway-client.ts';
-import { closedLoop, type Load, openLoop } from '../../load/loops.ts';
+import {
+  type BatchLoad,
+  closedBatches,
+  closedLoop,
+  type Load,
+  openLoop,
+} from '../../load/loops.ts';
 
 const OPTIONS = {
   warmup: { default: 20, meaning: 'seconds of closed loop before the measurements' },
@@ -25,6 +32,11 @@ const OPTIONS = {
   endpoints: LOAD_OPTIONS.endpoints,
   seconds: { default: 30, meaning: 'seconds of each load on few endpoints' },
   records: { default: 1_000_000, meaning: 'records of the backlog' },
+  batch: {
+    default: 900,
+    meaning: 'messages of 1 KB in a batch, for a closed loop of eight clients',
+  },
+  ingested: { default: 60_000, meaning: 'records that are ingested from a topic' },
   drain: { default: 420, meaning: 'seconds that the backlog may take at most' },
   many: { default: 100_000, meaning: 'endpoints of the wave, one message each' },
   failing: { default: 1, meaning: 'percent of those that respond with 500' },
@@ -76,6 +88,11 @@ async function runPhases({ bench, watch, time }: RunDeps, values: Values) {
   const many = await loadWithConnections(deps, load, MANY_CONNECTIONS);
   const hot: Phase[] = [];
   for (const endpoint of HOT_ENDPOINTS) hot.push(await loadHotEndpoint(deps, endpoint));
+  const targets = await bench.openTargets({ count: endpoints });
+  const batches = await loadBatches(deps, targets, values.batch);
+  await watch.during(`${values.ingested} records of a topic`, () =>
+    ingestRecords(bench, targets, values.ingested),
+  );
   const drainSeconds = time.atMost(drain, AFTER_BACKLOG_SECONDS);
   const backlog = await watch.during(`backlog of ${records} records`, () =>
     measureBacklog(bench, { endpoints, records, seconds: drainSeconds }),
@@ -88,7 +105,7 @@ async function runPhases({ bench, watch, time }: RunDeps, values: Values) {
   const restRun = await watch.during('rest', () =>
     restUntilRecovered(bench, baseline, time.atMost(rest, 0)),
   );
-  return { connections: { few, many }, hot, backlog, wave, large, rest: restRun };
+  return { connections: { few, many }, hot, batches, backlog, wave, large, rest: restRun };
 }
 
 /** The creation of the endpoints is part of the wave: it is load for the gateway. */
@@ -105,10 +122,10 @@ function runWave({ bench, watch, time }: RunDeps, { many, failing }: Values): Pr
 }
 
 function outcomeOf(bench: Bench, run: OverloadRun, wanted: Values): ScenarioResult {
-  const { connections, hot, wave, large, backlog, samples } = run;
+  const { connections, hot, batches, wave, large, backlog, samples } = run;
   const memory = SERVICES.map((service) => ({ service, samples: samples[service] }));
   return {
-    phases: [connections.few, connections.many, ...hot, wave, large],
+    phases: [connections.few, connections.many, ...hot, batches, wave, large],
     goals: overloadGoals(run, wanted),
     tables: overloadTables(run, bench.stack.limits),
     extra: { memory, memoryOfPhases: run.phases, rest: [run.rest], backlog: [backlog] },
@@ -125,6 +142,7 @@ interface LoadDeps {
 /** With the JSON around it, a payload of this size is just below the largest body that the API accepts. */
 const LARGE_PAYLOAD_BYTES = MAX_BODY_BYTES - 256;
 const LARGE_TAKES_MS = 1_000;
+const BATCH_CLIENTS = 8;
 
 function loadWithConnections(
   { bench, watch, seconds }: LoadDeps,
@@ -155,6 +173,37 @@ async function loadHotEndpoint(
       load: () => openLoop(load, { ratePerSecond, seconds }),
     }),
   );
+}
+
+/** Nearly as large as a request may be: 1 MiB (docs/contract.md C22). */
+function loadBatches(
+  { bench, watch, seconds }: LoadDeps,
+  { webhookIds }: Targets,
+  size: number,
+): Promise<Phase> {
+  const { client, signal } = bench;
+  const idOf = (endpoint: number): string => requiredAt(webhookIds, endpoint, 'webhook');
+  const load: BatchLoad = {
+    sendBatch: (endpoints) => client.sendBatch(endpoints.map(idOf)),
+    size,
+    endpoints: webhookIds.length,
+    signal,
+  };
+  const name = `batches of ${size}, closed loop of ${BATCH_CLIENTS}`;
+  return watch.during(name, () =>
+    bench.measure({
+      name,
+      patienceMs: PATIENCE_MS,
+      load: () => closedBatches(load, { connections: BATCH_CLIENTS, seconds }),
+    }),
+  );
+}
+
+async function ingestRecords(bench: Bench, { webhookIds }: Targets, records: number) {
+  const source = await openIngestSource(bench, webhookIds);
+  const { delivered } = await source.drain(records);
+  await source.close();
+  bench.log(`${delivered} of ${records} records of a topic were delivered`);
 }
 
 /** Sends the largest payloads, to endpoints that take a second for each. */
