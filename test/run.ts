@@ -67,9 +67,8 @@ async function withSharedPosthorns(
   }
 }
 
+/** Each file on the stack has services of its own: with one more at once, a slow machine answers some requests with 503. */
 const CORES = availableParallelism();
-/** Tests on the stack mostly wait: until a retry is due, or the session of a killed process has ended. */
-const ON_STACK_AT_ONCE = CORES + 1;
 
 async function run(report: Report, selection: Selection): Promise<void> {
   // Wrong settings are reported at once, not after the parts that need no stack.
@@ -138,7 +137,7 @@ async function runOnSharedStack(
   await withSharedPosthorns(sharedBy(sharing), (env) =>
     runFiles(report, {
       testName,
-      atOnce: ON_STACK_AT_ONCE,
+      atOnce: CORES,
       name: 'integration and API tests',
       projects: ['integration', 'e2e'],
       files: [...integration, ...sharing],
@@ -147,7 +146,7 @@ async function runOnSharedStack(
   );
   await runFiles(report, {
     testName,
-    atOnce: ON_STACK_AT_ONCE,
+    atOnce: CORES,
     name: 'end-to-end tests',
     projects: ['e2e'],
     files: others,

@@ -13,7 +13,8 @@ const ENVELOPE_KEYS = new Set(['success', 'data', 'nextCursor']);
 /** Expects the envelope of a success and returns its `data`; the caller knows its type. */
 // oxlint-disable-next-line typescript/no-unnecessary-type-parameters
 export function dataOf<Shown>(answer: ApiAnswer, status = 200): Shown {
-  expect([answer.status, answer.body.success]).toEqual([status, true]);
+  const { success, code } = answer.body;
+  expect([answer.status, success, code]).toEqual([status, true, undefined]);
   const { message, ...rest } = answer.body;
   expect(message).toMatch(/\S/);
   const unexpected = Object.keys(rest).filter((key) => !ENVELOPE_KEYS.has(key));
