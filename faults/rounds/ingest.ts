@@ -1,4 +1,4 @@
-import { companyTopicOf, type RejectCode } from '@posthorn/domain/ingest.ts';
+import { companyTopicOf, ingestGroupId, type RejectCode } from '@posthorn/domain/ingest.ts';
 import { topicNames } from '@posthorn/domain/records/topics.ts';
 import { createKafkaClient, withAdmin } from '@posthorn/platform/kafka/connect.ts';
 import { readTopic } from '@posthorn/platform/kafka/read-topic.ts';
@@ -21,7 +21,8 @@ const PAYLOAD_BYTES = 1_024;
 const KILL_EVERY_MS = 20_000;
 const REBALANCE_EVERY_MS = 30_000;
 const FROZEN_MS = 30_000;
-const ACCEPTED_WITHIN_MS = 300_000;
+const STALLED_MS = 120_000;
+const MOST_MS = 3_600_000;
 const RECOVER_MS = 120_000;
 const GATEWAYS: readonly Member[] = ['gateway-1', 'gateway-2'];
 /** Names the code with which a bad record has to be rejected. */
@@ -208,22 +209,36 @@ async function check(scene: Scene, source: Source): Promise<Checked> {
   const total = [...ends.values()].reduce((sum, end) => sum + end, 0);
   const mongo = await connectMongo(scene.stores.addresses.mongodbUrl, 'posthorn-faults');
   try {
-    const read = async (): Promise<Audited> => ({
-      stored: await readStored(mongo.db, source),
-      rejected: await readRejected(source),
-    });
-    let audited = await read();
-    const isDone = async (): Promise<boolean> => {
-      audited = await read();
-      return audited.stored.length + audited.rejected.size >= total;
-    };
-    await scene.until('every record', isDone, ACCEPTED_WITHIN_MS).catch(() => undefined);
-    const { stored, rejected } = audited;
+    await untilRead(scene, source, total);
+    const stored = await readStored(mongo.db, source);
+    const rejected = await readRejected(source);
     scene.say(`${total} records: ${stored.length} accepted, ${rejected.size} rejected`);
-    return { findings: findingsOf(ends, audited) };
+    return { findings: findingsOf(ends, { stored, rejected }) };
   } finally {
     await mongo.close();
   }
+}
+
+/** Waits until all records are committed, or none has been for so long that it counts as a stall. */
+async function untilRead({ until }: Scene, source: Source, total: number): Promise<void> {
+  let committed = -1;
+  let movedAtMs = 0;
+  const isOver = async (): Promise<boolean> => {
+    const before = committed;
+    committed = await committedOf(source);
+    if (committed > before) movedAtMs = performance.now();
+    return committed >= total || performance.now() - movedAtMs > STALLED_MS;
+  };
+  await until('every record', isOver, MOST_MS);
+}
+
+async function committedOf({ kafka, topic }: Source): Promise<number> {
+  const groupId = ingestGroupId(PREFIX);
+  const found = await withAdmin(kafka, {}, (admin) =>
+    admin.fetchOffsets({ groupId, topics: [topic] }),
+  );
+  const offsets = found.flatMap(({ partitions }) => partitions.map(({ offset }) => Number(offset)));
+  return offsets.reduce((sum, offset) => sum + Math.max(0, offset), 0);
 }
 
 async function endsOf({ kafka, topic }: Source): Promise<ReadonlyMap<number, number>> {
