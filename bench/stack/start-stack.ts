@@ -175,6 +175,8 @@ function overrideEnvironment(stackDir: string): void {
     KAFKA_BROKERS: '',
     MONGODB_URL: '',
     REDIS_URL: '',
+    // An app of a benchmark may have 100,000.
+    QUOTA_WEBHOOKS_PER_APP: '1000000',
   });
 }
 
