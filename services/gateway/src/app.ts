@@ -117,6 +117,7 @@ function withPrototype<Class extends typeof IncomingMessage | typeof ServerRespo
     return Reflect.construct(base, args, Instance) as object;
   }
   Instance.prototype = prototype;
+  // A function that is called with `new` has no type of a class.
   return Instance as unknown as Class;
 }
 
