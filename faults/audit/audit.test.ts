@@ -89,7 +89,7 @@ describe('the audit', () => {
   });
 
   it('finds an accepted message that never arrived', () => {
-    expect(findingsOf({ arrivals: [] })).toMatchObject({ lost: 1, 'slow recovery': 1 });
+    expect(findingsOf({ arrivals: [] })).toMatchObject({ lost: 1, 'no recovery': 1 });
   });
 
   it('finds a gateway that never accepts a message again', () => {

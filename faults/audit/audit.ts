@@ -172,10 +172,12 @@ function findingsOfLimits(
   const wrong = Object.keys(answers).filter(
     (answer) => answer !== ACCEPTED && !limits.answers.includes(answer),
   );
-  const isLate = recoverWithinMs !== null && (recoveredMs ?? Infinity) > recoverWithinMs;
-  const late = `${recoveredMs ?? 'never'} ms instead of ${recoverWithinMs ?? 0} ms`;
+  const withinMs = recoverWithinMs ?? Infinity;
+  const isMissing = recoveredMs === null && recoverWithinMs !== null;
+  const isLate = (recoveredMs ?? 0) > withinMs;
   return [
-    ...finding('slow recovery', isLate ? [late] : []),
+    ...finding('no recovery', isMissing ? [`not within ${withinMs} ms, nor later`] : []),
+    ...finding('slow recovery', isLate ? [`${recoveredMs ?? 0} ms instead of ${withinMs} ms`] : []),
     ...finding('slow answer', slowestMs > answerWithinMs ? [`${Math.round(slowestMs)} ms`] : []),
     ...finding(
       'wrong answer',
