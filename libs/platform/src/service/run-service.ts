@@ -13,7 +13,7 @@ import { createLogger, type Logger } from './logger.ts';
 import { createRegistry } from './metrics.ts';
 
 /** Settings that every service has. */
-interface ProcessSettings {
+export interface ProcessSettings {
   LOG_LEVEL: string;
   DRAIN_TIMEOUT_MS: number;
 }
@@ -33,7 +33,8 @@ export interface ServiceContext<Config> {
 const CLOSING_MS = 10_000;
 
 /**
- * Runs one service from its environment to its exit code: settings, logger, signals, then `start`.
+ * Runs one service from its environment to its exit code: settings, logger, signals, then `start`. The process is its
+ * own: it ends with the service, and its garbage is collected while it is idle.
  * A start that fails prints one message on standard error, runs the steps of the stop and exits with 1.
  * Calls `takeOver` once the service itself ends on signals: there must be a handler at any time.
  */
@@ -46,38 +47,56 @@ export async function runService<Schema extends z.ZodObject>(
   try {
     const config = parseConfig(name, schema, process.env) as z.infer<Schema> & ProcessSettings;
     const logger = createLogger(name, config.LOG_LEVEL);
-    const lifecycle = createLifecycle(logger, {
-      stopTimeoutMs: config.DRAIN_TIMEOUT_MS + CLOSING_MS,
-      exit: (code) => process.exit(code),
-    });
-    endOnSignals(lifecycle, logger);
+    const context = createServiceContext(name, config, logger, (code) => process.exit(code));
+    endOnSignals(context.lifecycle, logger);
     takeOver();
-    const keepTrying = createKeepTrying({ logger, signal: lifecycle.stopping });
-    const drained = abortedAfter(lifecycle.stopping, config.DRAIN_TIMEOUT_MS);
-    const keepTryingWhileDraining = createKeepTrying({ logger, signal: drained });
-    const registry = createRegistry(name);
-    const context = { config, logger, lifecycle, registry, keepTrying, keepTryingWhileDraining };
-    await startOrUndo(context, start);
+    context.lifecycle.onStop('garbage collection when idle', collectWhenIdle());
+    await startInContext(context, start, (error) => {
+      reportFailedStart(name, error);
+    });
   } catch (error) {
     reportFailedStart(name, error);
     process.exit(1);
   }
 }
 
-async function startOrUndo<Config>(
+/** Creates what a service starts with. `exit` is called at the end of its stop, with its exit code. */
+export function createServiceContext<Config extends ProcessSettings>(
+  name: string,
+  config: Config,
+  logger: Logger,
+  exit: (code: number) => void,
+): ServiceContext<Config> {
+  const lifecycle = createLifecycle(logger, {
+    stopTimeoutMs: config.DRAIN_TIMEOUT_MS + CLOSING_MS,
+    exit,
+  });
+  const keepTrying = createKeepTrying({ logger, signal: lifecycle.stopping });
+  const drained = abortedAfter(lifecycle.stopping, config.DRAIN_TIMEOUT_MS);
+  const keepTryingWhileDraining = createKeepTrying({ logger, signal: drained });
+  const registry = createRegistry(name);
+  return { config, logger, lifecycle, registry, keepTrying, keepTryingWhileDraining };
+}
+
+/**
+ * Starts a service; it is ready afterwards unless its stop has begun. When the start fails, passes its error to `onFailed`
+ * and runs the steps of the stop.
+ */
+export async function startInContext<Config>(
   context: ServiceContext<Config>,
   start: (context: ServiceContext<Config>) => Promise<void>,
+  onFailed: (error: unknown) => void,
 ): Promise<void> {
+  const { lifecycle, logger } = context;
   try {
     await start(context);
-    context.lifecycle.onStop('garbage collection when idle', collectWhenIdle());
-    context.lifecycle.markReady();
-    if (context.lifecycle.isReady()) context.logger.info('ready');
+    lifecycle.markReady();
+    if (lifecycle.isReady()) logger.info('ready');
   } catch (error) {
     // The stop closes what the start is about to use.
-    if (context.lifecycle.stopping.aborted) return;
-    reportFailedStart(String(context.logger.bindings().service), error);
-    await context.lifecycle.shutDown('the start failed', 1);
+    if (lifecycle.stopping.aborted) return;
+    onFailed(error);
+    await lifecycle.shutDown('the start failed', 1);
   }
 }
 
