@@ -3,6 +3,7 @@ import fc from 'fast-check';
 import { z } from 'zod';
 import {
   encodedUrl,
+  eventType,
   isCredential,
   isHeaderValue,
   messageTags,
@@ -184,6 +185,32 @@ test.each([
   expect(messageTags.safeParse(tags).success).toBe(isAccepted);
 });
 
+test.each<[unknown, boolean]>([
+  ['order.paid', true],
+  ['A-b_c:d/e.9', true],
+  ['x'.repeat(128), true],
+  ['x'.repeat(129), false],
+  ['', false],
+  ['a b', false],
+  [7, false],
+])('the event type %j is accepted: %s', (given, isAccepted) => {
+  expect(eventType.safeParse(given).success).toBe(isAccepted);
+});
+
+test.each<[unknown, boolean]>([
+  ['customer-17', true],
+  ['Own.id_1', true],
+  ['x'.repeat(128), true],
+  ['x'.repeat(129), false],
+  ['', false],
+  ['a b', false],
+  ['a/b', false],
+  ['ä', false],
+  ['uid:x', false],
+])('the uid %j is accepted: %s', (given, isAccepted) => {
+  expect(uid.safeParse(given).success).toBe(isAccepted);
+});
+
 describe('metadata', () => {
   test.each<[object, string | null]>([
     [{ plan: 'gold', 'a.b': '', $set: 'ü' }, '{"plan":"gold","a.b":"","$set":"ü"}'],
@@ -193,18 +220,19 @@ describe('metadata', () => {
     expect(metadataOf(stored)).toEqual(given);
   });
 
-  test.each<unknown>([
-    ['a'],
-    'a',
-    { a: 1 },
-    { a: null },
-    { '': 'b' },
-    { ['x'.repeat(41)]: '' },
-    { a: 'x'.repeat(501) },
-    Object.fromEntries(Array.from({ length: 21 }, (_, n) => [n, ''])),
-    JSON.parse('{"__proto__":"b"}'),
-  ])('%j is refused', (given) => {
-    expect(metadataText.safeParse(given).success).toBe(false);
+  test.each<[unknown, string[]]>([
+    [['a'], []],
+    ['a', []],
+    [{ a: 1 }, ['a']],
+    [{ a: null }, ['a']],
+    [{ '': 'b' }, ['']],
+    [{ ['x'.repeat(41)]: '' }, ['x'.repeat(41)]],
+    [{ a: 'x'.repeat(501) }, ['a']],
+    [Object.fromEntries(Array.from({ length: 21 }, (_, n) => [n, ''])), []],
+    [JSON.parse('{"__proto__":"b"}'), []],
+  ])('%j is refused because of %j', (given, path) => {
+    const { error } = metadataText.safeParse(given);
+    expect(error?.issues.map((issue) => issue.path)).toEqual([path]);
   });
 });
 

@@ -162,18 +162,9 @@ describe('The list of messages', () => {
       ).toHaveLength(1);
     });
 
-    it.each([
-      ['limit=0', 'limit'],
-      ['limit=101', 'limit'],
-      ['cursor=x', 'cursor'],
-      ['status=done', 'status'],
-      ['from=yesterday', 'from'],
-      ['to=2026-01-31', 'to'],
-      ['from=1700000000', 'from'],
-      ['skip=1', 'skip'],
-      ['delivered=true', 'delivered'],
-    ])('refuses %s', async (query, problem) => {
-      expectInvalid(await list(query), problem);
+    it('names each parameter that is wrong or unknown', async () => {
+      const answer = await list('limit=0&cursor=x&status=done&to=2026-01-31&skip=1');
+      expectInvalid(answer, 'cursor', 'limit', 'skip', 'status', 'to');
     });
   });
 
@@ -394,7 +385,6 @@ describe('The overview', () => {
       expectFailure(await read(limited, `?appId=${theirs.appId}`), 404, 'not_found');
       expectFailure(await read(company, `?appId=${unknownLike(appId)}`), 404, 'not_found');
       expectInvalid(await read(company, `?appId=${appId}&webhookId=${webhookId}`), 'appId');
-      expectInvalid(await read(company, '?range=2h'), 'range');
     });
   });
 

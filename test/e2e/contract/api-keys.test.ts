@@ -195,14 +195,9 @@ describe('API keys', () => {
       dataOf(await createApiClient(posthorn.baseUrl, key).get('/webhooks'));
     });
 
-    it.each([
-      [{}, 'name'],
-      [{ name: '' }, 'name'],
-      [{ name: 'x'.repeat(101) }, 'name'],
-      [{ name: 'x', key: 'my own' }, 'key'],
-      [{ name: 'x', companyId: 'comp_1' }, 'companyId'],
-    ])('refuses %j because of %s', async (body, problem) => {
-      expectInvalid(await posthorn.api.post(KEYS, body), problem);
+    it('refuses a key and a company of the client', async () => {
+      const answer = await posthorn.api.post(KEYS, { key: 'my own', companyId: 'comp_1' });
+      expectInvalid(answer, 'companyId', 'key', 'name');
     });
   });
 

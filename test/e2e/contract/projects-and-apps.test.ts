@@ -58,28 +58,9 @@ describe('Projects', () => {
       expect(dataOf(await api.get(path(id)))).toMatchObject({ environment: 'production' });
     });
 
-    it.each([
-      [{}, 'name'],
-      [{ name: '' }, 'name'],
-      [{ name: 'x'.repeat(101) }, 'name'],
-      [{ name: null }, 'name'],
-      [{ name: ['a'] }, 'name'],
-      [{ name: 'a', description: 'x'.repeat(1_001) }, 'description'],
-      [{ name: 'a', environment: 'staging' }, 'environment'],
-      [{ name: 'a', company: 'comp_1' }, 'company'],
-      [{ name: 'a', id: 'proj_1' }, 'id'],
-    ])('refuses %j because of %s', async (body, problem) => {
-      expectInvalid(await posthorn.api.post('/projects', body), problem);
-    });
-
-    it.each([
-      ['one character', { name: 'x' }],
-      ['a hundred characters', { name: 'x'.repeat(100) }],
-      ['a hundred characters of two code units each', { name: '😀'.repeat(100) }],
-      ['a description of a thousand', { name: 'x', description: 'ü'.repeat(1_000) }],
-    ])('takes %s', async (_what, fields) => {
-      const { id } = await make.project(fields);
-      expect(dataOf(await api.get(path(id)))).toMatchObject(fields);
+    it('names each field that is missing, wrong or unknown', async () => {
+      const answer = await posthorn.api.post('/projects', { company: 'comp_1', metadata: [] });
+      expectInvalid(answer, 'company', 'metadata', 'name');
     });
   });
 
@@ -118,17 +99,7 @@ describe('Projects', () => {
       expect(await listed('?limit=1&skip=1')).toEqual(ids.slice(1, 2));
       expect(await listed('?skip=3')).toEqual([]);
       expect(await listed('?limit=1000&skip=0')).toEqual(ids);
-    });
-
-    it.each(['limit=0', 'limit=1001', 'limit=x', 'limit=', 'limit=1.5', 'limit=-1', 'limit=1e2'])(
-      'refuses %s',
-      async (query) => {
-        expectInvalid(await own.get(`/api/v1/projects?${query}`), 'limit');
-      },
-    );
-
-    it.each(['skip=-1', 'skip=x', 'skip=0.5', 'skip='])('refuses %s', async (query) => {
-      expectInvalid(await own.get(`/api/v1/projects?${query}`), 'skip');
+      expectInvalid(await own.get('/api/v1/projects?limit=0&skip=-1'), 'limit', 'skip');
     });
   });
 
@@ -173,13 +144,10 @@ describe('Projects', () => {
       expect(dataOf(await posthorn.api.put(path(id), {}))).toMatchObject({ updatedAt });
     });
 
-    it.each([
-      [{ name: '' }, 'name'],
-      [{ environment: 'production' }, 'environment'],
-      [{ company: 'comp_1' }, 'company'],
-    ])('refuses %j because of %s', async (body, problem) => {
+    it('refuses another environment and company', async () => {
       const { id } = await make.project();
-      expectInvalid(await posthorn.api.put(path(id), body), problem);
+      const changes = { environment: 'production', company: 'comp_1' };
+      expectInvalid(await posthorn.api.put(path(id), changes), 'company', 'environment');
     });
 
     it('returns 404 for an unknown id', async () => {
@@ -233,17 +201,9 @@ describe('Apps', () => {
       });
     });
 
-    it.each([
-      [{ name: '' }, 'name'],
-      [{ environment: 'staging' }, 'environment'],
-      [{ projectId: '' }, 'projectId'],
-      [{ projectId: 5 }, 'projectId'],
-      [{ company: 'x' }, 'company'],
-    ])('refuses %j because of %s', async (fields, problem) => {
-      expectInvalid(
-        await posthorn.api.post('/apps', { name: 'App', projectId, ...fields }),
-        problem,
-      );
+    it('names each field that is missing, wrong or unknown', async () => {
+      const answer = await posthorn.api.post('/apps', { name: '', company: 'x' });
+      expectInvalid(answer, 'company', 'name', 'projectId');
     });
 
     it('returns 404 for an unknown project', async () => {
@@ -288,17 +248,6 @@ describe('Apps', () => {
       expect(await names('&environment=production')).toEqual(['App 0', 'App 3', 'App 6', 'App 9']);
       expect(await names('&environment=production&skip=1&limit=2')).toEqual(['App 3', 'App 6']);
       expect(await names('&environment=development')).toHaveLength(8);
-    });
-
-    it.each([
-      ['limit=0', 'limit'],
-      ['limit=101', 'limit'],
-      ['skip=x', 'skip'],
-      ['environment=staging', 'environment'],
-      ['environment=', 'environment'],
-      ['offset=1', 'offset'],
-    ])('refuses %s because of %s', async (query, problem) => {
-      expectInvalid(await api.get(`/apps?projectId=${listed}&${query}`), problem);
     });
 
     it('requires projectId, in either spelling', async () => {
@@ -355,14 +304,10 @@ describe('Apps', () => {
       expect(dataOf(await api.put(`/apps/${app.id}`, {}))).toEqual(app);
     });
 
-    it.each([
-      [{ name: '' }, 'name'],
-      [{ name: null }, 'name'],
-      [{ environment: 'production' }, 'environment'],
-      [{ projectId: 'proj_1' }, 'projectId'],
-    ])('refuses %j because of %s', async (changes, problem) => {
+    it('refuses another environment and project', async () => {
       const { id } = await make.app({ projectId });
-      expectInvalid(await api.put(`/apps/${id}`, changes), problem);
+      const changes = { environment: 'production', projectId: 'proj_1' };
+      expectInvalid(await api.put(`/apps/${id}`, changes), 'environment', 'projectId');
     });
 
     it('returns 404 for an unknown id', async () => {
@@ -437,7 +382,6 @@ describe('Apps of all projects · GET /api/v1/find-apps', () => {
     const last = await find(`?limit=2&cursor=${String(first.body.nextCursor)}`);
     expect(dataOf<FoundApp[]>(last).map(({ id }) => id)).toEqual(ids.slice(2));
     expect(last.body.nextCursor).toBeNull();
-    expectInvalid(await find('?limit=0'), 'limit');
   });
 
   it('are found by a list of ids', async () => {

@@ -147,3 +147,42 @@ describe('the document and the gateway agree on', () => {
     expect(Math.min(counts.yes, counts.no)).toBeGreaterThan(50);
   });
 });
+
+describe('the document and the gateway refuse', () => {
+  const BOTH_ACCEPT: Verdicts = { gateway: true, document: true };
+  const BOTH_REFUSE: Verdicts = { gateway: false, document: false };
+  const onLink = verdictsOn('createPortalLink');
+  const onSettings = verdictsOn('updatePortalSettings');
+
+  test.each<object>([
+    { path: 'webhooks' },
+    { path: '//evil.example' },
+    { path: '/a#b' },
+    { theme: { primaryColor: 'red; x' } },
+    { theme: { logoUrl: 'javascript:alert(1)' } },
+    { theme: { logoUrl: 'data:text/html;base64,AAAA' } },
+    { theme: { other: 1 } },
+  ])('a link to the portal with %j', (fields) => {
+    const link = { expiresInSeconds: 60, capabilities: ['view'] };
+    expect(onLink(link)).toEqual(BOTH_ACCEPT);
+    expect(onLink({ ...link, ...fields })).toEqual(BOTH_REFUSE);
+  });
+
+  test.each([
+    'http://app.example.com',
+    'https://app.example.com/',
+    'https://app.example.com/path',
+    "https://a.example; script-src 'unsafe-inline'",
+    'https://a.example,b',
+    'https://*.example.com',
+    'https://a.example:65536',
+    'http://localhost:99999',
+    "'self'",
+    '*',
+    '',
+  ])('the origin %j of the portal', (origin) => {
+    const origins = ['https://app.example.com', 'http://localhost:3000'];
+    expect(onSettings({ origins })).toEqual(BOTH_ACCEPT);
+    expect(onSettings({ origins: [...origins, origin] })).toEqual(BOTH_REFUSE);
+  });
+});

@@ -144,15 +144,8 @@ describe('Webhooks', () => {
       const all = await list('limit=1000');
       expect(all.map((each) => each.id)).toEqual(all.map((each) => each.id).sort());
       expect(all).toEqual(expect.arrayContaining([withoutAuth(first), withoutAuth(second)]));
+      expectInvalid(await posthorn.api.get('/webhooks?limit=0&app=1'), 'app', 'limit');
     });
-
-    it.each(['limit=0', 'limit=1001', 'skip=-1', 'appId=', 'app=1'])(
-      'refuses %s',
-      async (query) => {
-        const [name = ''] = query.split('=');
-        expectInvalid(await posthorn.api.get(`/webhooks?${query}`), name);
-      },
-    );
   });
 
   describe('Webhooks · GET /webhooks/{webhookId}', () => {
@@ -256,11 +249,6 @@ describe('The fields of webhooks', () => {
     expectInvalid(await posthorn.api.post('/webhooks', { url, appId, ...fields }), problem);
     const { id } = await make.webhook({ url, appId });
     expectInvalid(await posthorn.api.put(`/webhooks/${id}`, fields), problem);
-  });
-
-  it.each(['xy', 'x'.repeat(100)])('may have the name %j', async (name) => {
-    const { id } = await make.webhook({ url, appId, name });
-    dataOf(await posthorn.api.put(`/webhooks/${id}`, { name }));
   });
 
   it('need a URL: https and no loopback address by default', async () => {
