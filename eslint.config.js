@@ -103,14 +103,14 @@ export default tseslint.config(
   {
     ignores: ['**/node_modules', '.local', 'coverage', 'apps/*/dist', 'libs/client/src/schema.ts'],
   },
-  js.configs.recommended,
+  { files: ['**/*.{js,mjs}'], ...js.configs.recommended },
   {
     files: ['**/*.{ts,tsx}'],
-    // The rules that know types are in .oxlintrc.json: there they take a seventh of the time.
-    extends: [tseslint.configs.strict, tseslint.configs.stylistic],
+    // All rules that oxlint has are in .oxlintrc.json: there they take a seventh of the time.
+    languageOptions: { parser: tseslint.parser },
     rules: {
-      '@typescript-eslint/consistent-type-definitions': ['error', 'interface'],
-      '@typescript-eslint/consistent-type-imports': 'error',
+      // oxlint refuses a chain below a type assertion too.
+      'no-unsafe-optional-chaining': 'error',
       // Room for an object literal whose properties are written out.
       'max-lines-per-function': ['error', { max: 50, skipBlankLines: true, skipComments: true }],
       'no-console': 'error',

@@ -8,7 +8,7 @@ export interface Envelope {
   requestId?: string;
   errors?: { path: string; message: string }[];
   // The shape of each resource is what the tests are there to check.
-  // eslint-disable-next-line @typescript-eslint/no-explicit-any
+  // oxlint-disable-next-line typescript/no-explicit-any
   data?: any;
   nextCursor?: string | null;
 }
