@@ -9,8 +9,8 @@ export interface OpsCheck {
   /** Programs outside the repository. Missing ones are installed before it runs. */
   programs: readonly NeededProgram[];
   /**
-   * Whether `npm test` runs it too. Only checks that start no stack, and take a few seconds once their programs are in
-   * the cache.
+   * Whether `npm test` runs it too. Only checks that start no stack and take a few seconds with programs of the system: a
+   * machine builds Helm and the others from their sources first, for minutes.
    */
   isQuick: boolean;
   /** Returns what was checked, with numbers: "19 alerts, 41 cases". Throws when something is wrong. */

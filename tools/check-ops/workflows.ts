@@ -22,7 +22,7 @@ export const WORKFLOWS: OpsCheck = {
   name: 'workflows',
   shows: 'GitHub accepts the workflows that check and release.',
   programs: [GO],
-  isQuick: true,
+  isQuick: false,
   run: async (progress) => {
     const actionlint = await builtProgram(ACTIONLINT, progress);
     await requireRefusal(actionlint);

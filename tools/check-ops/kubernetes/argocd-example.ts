@@ -20,7 +20,7 @@ export const ARGOCD_EXAMPLE: OpsCheck = {
   name: 'argocd-example',
   shows: 'The chart renders with the values of the example for Argo CD.',
   programs: [GO],
-  isQuick: true,
+  isQuick: false,
   run: async (progress) => {
     const helm = await builtProgram(HELM, progress);
     const { spec } = parse(readFileSync(join(ROOT, EXAMPLE), 'utf8')) as Application;

@@ -268,7 +268,7 @@ export const CHART_OPENINGS: OpsCheck = {
   shows:
     'Values of the chart reach the objects, two releases share a namespace, an upgrade replaces Jobs and leaves Kafka, and wrong values are refused.',
   programs: [GO],
-  isQuick: true,
+  isQuick: false,
   run: async (progress) => {
     const [own = [], acme = []] = (await renderedReleases(progress)).map(({ byHelm }) =>
       objectsIn(byHelm),

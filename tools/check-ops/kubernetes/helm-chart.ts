@@ -12,7 +12,7 @@ export const HELM_CHART: OpsCheck = {
   shows:
     'k8s/base and k8s/components are what the chart renders; with the same values Helm and kustomize make the same objects.',
   programs: [GO],
-  isQuick: true,
+  isQuick: false,
   run: async (progress) => {
     requireWritten(await renderedFiles(progress));
     const counts: string[] = [];

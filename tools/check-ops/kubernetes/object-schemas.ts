@@ -47,7 +47,7 @@ export const OBJECT_SCHEMAS: OpsCheck = {
   name: 'kubernetes-schemas',
   shows: 'Every object is valid by the schema of its kind, custom resources too.',
   programs: [GO, MAVEN, JAVA],
-  isQuick: true,
+  isQuick: false,
   run: async (progress) => {
     const kubeconform = await builtProgram(KUBECONFORM, progress);
     const folder = mkdtempSync(join(tmpdir(), 'posthorn-objects-'));

@@ -12,7 +12,7 @@ export const POD_SECURITY: OpsCheck = {
   name: 'pod-security',
   shows: 'Every pod is admitted by the restricted pod security standard.',
   programs: [GO],
-  isQuick: true,
+  isQuick: false,
   run: async (progress) => {
     const checker = await builtFromSource('check-pod-security', SOURCE, progress);
     const folder = mkdtempSync(join(tmpdir(), 'posthorn-pods-'));
