@@ -3,8 +3,8 @@ import { dataOf } from '../../support/api/expect-answers.ts';
 import { signIn, startBrowser, WIDE, type Browser } from '../../support/browser/browser.ts';
 import { findBarriers, takePicture } from '../../support/browser/check-page.ts';
 import { findFlaws, findFlawsIn, type Pages } from '../../support/browser/look-at-pages.ts';
-import { STATES } from '../../support/browser/page-states.ts';
-import { startPosthorn, type Posthorn } from '../../support/process/posthorn.ts';
+import type { OwnCompany } from '../../support/process/posthorn.ts';
+import { joinShared } from '../../support/process/shared-posthorn.ts';
 import { startBusyEndpoint, type BusyEndpoint } from '../../support/receivers/busy-endpoint.ts';
 import { expireLinks } from '../../support/stores/expire-links.ts';
 
@@ -32,12 +32,12 @@ const MADE = {
   'newest message': 'messages/msg_',
 };
 
-let posthorn: Posthorn;
+let posthorn: OwnCompany;
 let endpoint: BusyEndpoint;
 let browser: Browser;
 
 beforeAll(async () => {
-  posthorn = await startPosthorn({ RETRY_DELAYS: '1h' });
+  posthorn = await joinShared('contract');
   endpoint = await startBusyEndpoint();
   browser = await startBrowser(posthorn.baseUrl);
 }, 240_000);
@@ -146,14 +146,25 @@ describe('Every page of the dashboard', () => {
     expect(browser.faults()).toEqual([]);
   });
 
-  /** After the test of the console, where browsers report refused calls. */
-  it.each(STATES)(
-    'shows its text for the state %s, and fits',
+  /**
+   * The states are those of `QueryView`, through which every page shows what it reads. After the test of the console, where
+   * browsers report refused calls.
+   */
+  it.each(['empty', 'loading', 'failed', 'forbidden'] as const)(
+    'shows its text for the state %s: a list, an object, and an object with lists',
     async (state) => {
-      expect(await findFlawsIn(state, browser, pages)).toEqual([]);
+      const some = ['webhooks', 'webhook', 'overview'].map(
+        (name) => [name, pages.paths.get(name) ?? ''] as const,
+      );
+      const flaws = await findFlawsIn(state, browser, { ...pages, paths: new Map(some) });
+      expect(flaws).toEqual([]);
     },
-    240_000,
+    60_000,
   );
+
+  it('fits with lists of a hundred and the longest names', async () => {
+    expect(await findFlawsIn('crowded', browser, pages)).toEqual([]);
+  }, 240_000);
 });
 
 describe('Every page of the portal', () => {
@@ -206,14 +217,10 @@ describe('Every page of the portal', () => {
     expect(browser.faults()).toEqual([]);
   });
 
-  /** The other states are those of the same components in the dashboard. After the test of the console, as above. */
-  it.each(['forbidden', 'crowded'] as const)(
-    'shows its text for the state %s, and fits',
-    async (state) => {
-      expect(await findFlawsIn(state, browser, pages)).toEqual([]);
-    },
-    120_000,
-  );
+  it('tells a visitor without the right to ask the site', async () => {
+    const webhooks = new Map([['portal-webhooks', 'webhooks']]);
+    expect(await findFlawsIn('forbidden', browser, { ...pages, paths: webhooks })).toEqual([]);
+  }, 60_000);
 
   it('is not shown by an expired link, which shows the reason', async () => {
     const { page } = browser;

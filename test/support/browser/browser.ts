@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { chromium, type BrowserContext, type Page } from 'playwright-core';
-import { findProgram } from '../../../tools/local-stack/machine/required-programs.ts';
+import { BROWSER, findProgram } from '../../../tools/local-stack/machine/required-programs.ts';
 
 const FLAGS = [
   '--no-sandbox',
@@ -35,11 +35,11 @@ export interface Browser {
   close: () => Promise<void>;
 }
 
-/** Starts Debian's Chromium. `origin` is the only one to which pages may send requests. */
+/** Starts Chromium. `origin` is the only one to which pages may send requests. */
 export async function startBrowser(origin: string): Promise<Browser> {
   const folder = mkdtempSync(join(tmpdir(), 'posthorn-browser-'));
   const context = await chromium.launchPersistentContext(folder, {
-    executablePath: findProgram('chromium') ?? 'chromium',
+    executablePath: findProgram(BROWSER) ?? BROWSER,
     args: FLAGS,
     viewport: WIDE,
     // Certificates of tests are self-signed.

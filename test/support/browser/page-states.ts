@@ -1,8 +1,7 @@
 import type { Page, Route } from 'playwright-core';
 
 /** What the API answers while a page is looked at. */
-export const STATES = ['empty', 'loading', 'failed', 'forbidden', 'crowded'] as const;
-export type State = (typeof STATES)[number];
+export type State = 'empty' | 'loading' | 'failed' | 'forbidden' | 'crowded';
 
 const CALLS = /\/api\/v1\/(?!live)/;
 

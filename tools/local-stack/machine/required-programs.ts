@@ -54,6 +54,9 @@ export const MONGOD: RequiredProgram = {
   isInstalled: () => findProgram('mongod') !== undefined,
 };
 
+/** Chromium without windows, for tests. `chromium --headless` takes more of the processor. Debian's package has its name. */
+export const BROWSER = 'chromium-headless-shell';
+
 export function javaProgram(): string {
   const home = process.env.JAVA_HOME;
   return findProgram('java', home === undefined ? [] : [`${home}/bin`]) ?? 'java';
