@@ -40,7 +40,7 @@ describe('the command line of the faults', () => {
 
   test('has a short form', () => {
     expect(roundsOf('--short')).toEqual(['F1']);
-    expect(readCommand(['--short'], suite)).toMatchObject({ seconds: 8 });
+    expect(readCommand(['--short'], suite)).toMatchObject({ seconds: 5, rate: 25 });
   });
 
   test.each([

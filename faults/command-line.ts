@@ -34,7 +34,9 @@ export class CommandLineError extends Error {
 }
 
 const DEFAULT_RATE = 100;
-const SHORT_SECONDS = 8;
+/** Enough for one fault of each kind, and little enough that other tests run beside it. */
+const SHORT_SECONDS = 5;
+const SHORT_RATE = 25;
 
 /** Throws a CommandLineError that names what is wrong. */
 export function readCommand(
@@ -53,7 +55,7 @@ export function readCommand(
     kind: 'run',
     rounds: names.length === 0 ? rounds : selected(rounds, names),
     seconds: seconds ?? (values.short ? SHORT_SECONDS : undefined),
-    rate: numberOf('rate', values.rate) ?? DEFAULT_RATE,
+    rate: numberOf('rate', values.rate) ?? (values.short ? SHORT_RATE : DEFAULT_RATE),
     repetitions: wholeNumberOf('rounds', values.rounds) ?? 1,
     seed: wholeNumberOf('seed', values.seed) ?? Date.now() % 2 ** 31,
     hasSigterm: values.sigterm ?? false,
@@ -139,7 +141,7 @@ ROUND       a name, or how several begin: F5 is F5-frozen, F5-killed and every o
 --sigterm   one more service gets SIGTERM at a random moment of each fault
 --records   how many records F16 ingests (20,000)
 --against   the git reference that the upgrade round upgrades from (the last tag, or a fixed commit without one)
---short     only ${short.join(', ')}, ${SHORT_SECONDS} s each
+--short     what npm test runs: ${short.join(', ')}; ${SHORT_SECONDS} s each, ${SHORT_RATE} messages per second
 --json      also writes all results into this file
 --results   the folder for the results (faults/results)
 --list      shows the rounds, and what must hold in each

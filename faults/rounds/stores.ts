@@ -79,21 +79,29 @@ const RESTORED: Round = {
 /** A message may be accepted just before the backup is taken and get its response just after. */
 const FORGOTTEN_MARGIN_MS = 1_000;
 
+/** Where first attempts, failures and retries wait. */
+const DELETED_TOPICS = ['message-created', 'delivery-failed', 'retry.3s'];
+
 const DELETED: Round = {
   name: 'deleted-topics',
-  summary: 'message-created and a delay topic are deleted and created again, empty',
+  summary:
+    'the topics of first attempts, failures and one delay are deleted and created again, empty',
   promise:
     'what was in them is published again after RECONCILE_AFTER, 0 lost, nobody has to restart a service',
   seconds: [10],
-  layout: RECONCILING,
   recoverWithinMs: () => RECOVER_MS + RECONCILE_AFTER_S * 1_000,
   spoilsStack: true,
-  async inject({ stores, run, say, pause, seconds }) {
+  async inject({ fleet, stores, run, say, pause, seconds }) {
+    // Before the fault, so that the stack may be that of other rounds.
+    for (const member of ['retry-1', 'retry-2'] as const) {
+      await fleet.stop(member);
+      await fleet.start(member, { env: RECONCILING.settings });
+    }
     const admin = createLocalAdmin(stores.addresses.kafkaBrokers);
     await admin.connect();
-    await admin.deleteTopics({ topics: ['posthorn.message-created', 'posthorn.retry.3s'] });
+    await admin.deleteTopics({ topics: DELETED_TOPICS.map((name) => `posthorn.${name}`) });
     await admin.disconnect();
-    say('two topics are deleted');
+    say(`${DELETED_TOPICS.join(', ')} are deleted`);
     await pause(seconds * 1_000);
     await run('deploy/setup/create-topics.ts');
     say('they are created again');

@@ -109,7 +109,7 @@ function overrideEnvironment(): void {
     KAFKA_BROKERS: '',
     MONGODB_URL: '',
     REDIS_URL: '',
-    NODE_COMPILE_CACHE: join(STACK_DIR, 'compiled'),
+    NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE ?? join(STACK_DIR, 'compiled'),
   });
 }
 
