@@ -5,8 +5,7 @@ import {
 } from '../tools/check-ops/programs/ensure-programs.ts';
 import { buildDashboard, isDashboardOutdated } from '../tools/dashboard/build-dashboard.ts';
 import { type Report, createReport } from './runner/report.ts';
-import { startShared, type SharedName, sharedBy } from './support/process/shared-posthorn.ts';
-import { startAll } from './support/process/posthorn.ts';
+import { BROWSER } from '../tools/local-stack/machine/required-programs.ts';
 import { readSettings } from '../tools/local-stack/settings.ts';
 import {
   FORMAT,
@@ -18,14 +17,19 @@ import {
   SIMULATION,
   TYPES,
 } from './runner/check.ts';
-import { readSelection, selectTests, type Selection, type TestFiles } from './runner/find-tests.ts';
+import {
+  readSelection,
+  selectTests,
+  type Selection,
+  sharesPosthorn,
+  type TestFiles,
+} from './runner/find-tests.ts';
 import { runJest, type JestPart } from './runner/jest.ts';
 import { withSetup } from './runner/serve-setup.ts';
 import { withStack } from './runner/with-stack.ts';
-import { fillCompileCache } from './support/process/service-process.ts';
+import { COMPILE_CACHE, fillCompileCache, SERVICES } from './support/process/service-process.ts';
 
 const NEEDS_BROWSER = 'test/e2e/dashboard/';
-const CHROMIUM = { name: 'chromium', aptPackage: 'chromium' };
 
 /**
  * Returns the end-to-end tests that can run here, with what they need in place. Without a browser, those of the
@@ -35,7 +39,7 @@ async function usableTests(files: readonly string[], report: Report): Promise<st
   const others = files.filter((file) => !file.startsWith(NEEDS_BROWSER));
   if (others.length === files.length) return [...files];
   try {
-    await ensurePrograms([CHROMIUM], (line) => {
+    await ensurePrograms([{ name: BROWSER, aptPackage: BROWSER }], (line) => {
       console.log(line);
     });
   } catch (error) {
@@ -49,26 +53,9 @@ async function usableTests(files: readonly string[], report: Report): Promise<st
   return [...files];
 }
 
-/** Starts the Posthorns that test files share, and stops them after the work. */
-async function withSharedPosthorns(
-  names: readonly SharedName[],
-  work: (env: Record<string, string>) => Promise<void>,
-): Promise<void> {
-  const started = await startAll(names.map(startShared));
-  const killAll = (): void => {
-    for (const { kill } of started) kill();
-  };
-  process.once('exit', killAll);
-  try {
-    await work(Object.assign({}, ...started.map(({ env }) => env)) as Record<string, string>);
-  } finally {
-    process.removeListener('exit', killAll);
-    await Promise.all(started.map(({ stop }) => stop()));
-  }
-}
-
-/** Each file on the stack has services of its own: with one more at once, a slow machine answers some requests with 503. */
 const CORES = availableParallelism();
+/** Each file waits for half of its time: for deliveries, pages and time-outs. */
+const ON_STACK = CORES + 1;
 
 async function run(report: Report, selection: Selection): Promise<void> {
   // Wrong settings are reported at once, not after the parts that need no stack.
@@ -76,6 +63,8 @@ async function run(report: Report, selection: Selection): Promise<void> {
   const tests = selectTests(selection);
   const withoutStack = runWithoutStack(report, selection, tests);
   try {
+    // Alone, but for what runs in the background: with the other stack beside it, two cores served 30 processes.
+    await runFaults(report, selection, tests.faults ?? []);
     await runOnStack(report, selection, tests);
   } finally {
     await withoutStack;
@@ -94,28 +83,38 @@ async function runWithoutStack(
   await runFiles(report, { ...part, files: unit, isInBackground: true });
 }
 
-async function runOnStack(report: Report, selection: Selection, found: TestFiles): Promise<void> {
-  const { integration = [], faults = [] } = found;
-  const e2e = await usableTests(found.e2e ?? [], report);
-  if (integration.length + e2e.length + faults.length === 0) return;
-  const tests = { ...found, e2e };
-  const compiled = fillCompileCache(['gateway', 'dispatcher', 'retry']);
-  await withStack(async (env) => {
-    await compiled;
-    Object.assign(process.env, env);
-    await withSetup(async (setup) => {
-      Object.assign(process.env, setup);
-      const faultsEnded = runFaults(report, selection, faults);
-      try {
-        await runOnSharedStack(report, selection, tests);
-      } finally {
-        await faultsEnded;
-      }
-    });
-  }, selection.isSecured);
+/**
+ * Runs the tests on stores, each part on new ones: those of the other part would be written at every checkpoint, and their
+ * topics be polled.
+ */
+async function runOnStack(
+  report: Report,
+  { testName, isSecured }: Selection,
+  { integration = [], e2e: found = [] }: TestFiles,
+): Promise<void> {
+  const e2e = await usableTests(found, report);
+  const { sharing = [], others = [] } = Object.groupBy(e2e, (file) =>
+    sharesPosthorn(file) ? 'sharing' : 'others',
+  );
+  const shared = { name: 'integration and API tests', files: [...integration, ...sharing] };
+  for (const part of [shared, { name: 'end-to-end tests', files: others }]) {
+    if (part.files.length === 0) continue;
+    const compiled = fillCompileCache(SERVICES);
+    const before = { ...process.env };
+    await withStack(async (stack) => {
+      await compiled;
+      Object.assign(process.env, stack);
+      await withSetup(async (setup) => {
+        Object.assign(process.env, setup);
+        const options = { projects: ['integration', 'e2e'], atOnce: ON_STACK, testName } as const;
+        await runFiles(report, { ...part, ...options });
+      });
+    }, isSecured);
+    process.env = before;
+  }
 }
 
-/** Fault rounds have a stack of their own and wait for half of their time. */
+/** Fault rounds have a stack of their own. */
 async function runFaults(
   report: Report,
   { testName }: Selection,
@@ -125,37 +124,12 @@ async function runFaults(
   await runFiles(report, { ...part, files, atOnce: 1 });
 }
 
-async function runOnSharedStack(
-  report: Report,
-  { testName }: Selection,
-  { integration = [], e2e = [] }: TestFiles,
-): Promise<void> {
-  const [sharing = [], others = []] = [true, false].map((isSharing) =>
-    e2e.filter((file) => sharedBy([file]).length > 0 === isSharing),
-  );
-  // The shared Posthorns end before the others start: three services cost a sixth of a core without any work.
-  await withSharedPosthorns(sharedBy(sharing), (env) =>
-    runFiles(report, {
-      testName,
-      atOnce: CORES,
-      name: 'integration and API tests',
-      projects: ['integration', 'e2e'],
-      files: [...integration, ...sharing],
-      env,
-    }),
-  );
-  await runFiles(report, {
-    testName,
-    atOnce: CORES,
-    name: 'end-to-end tests',
-    projects: ['e2e'],
-    files: others,
-  });
-}
-
 async function runFiles(report: Report, part: JestPart): Promise<void> {
   if (part.files.length > 0) await report.run(() => runJest(part));
 }
+
+// Every program that a test starts takes half of the processor time to start with the compiled sources.
+process.env.NODE_COMPILE_CACHE ??= COMPILE_CACHE;
 
 const report = createReport();
 try {

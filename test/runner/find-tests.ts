@@ -1,7 +1,7 @@
 import { globSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import type { Project } from './jest.ts';
+import { isProject, type Project } from './jest.ts';
 import { ROOT } from './program.ts';
 
 /** What `npm test` is asked to run. */
@@ -79,7 +79,12 @@ function isMatch(path: string, pattern: string): boolean {
   if (/^\[[a-z-]+\]$/.test(pattern)) {
     return readFileSync(join(ROOT, path), 'utf8').includes(` ${pattern}'`);
   }
-  return path.includes(pattern) || projectOf(path) === pattern;
+  return isProject(pattern) ? projectOf(path) === pattern : path.includes(pattern);
+}
+
+/** Whether a test file uses a Posthorn that others use too. */
+export function sharesPosthorn(path: string): boolean {
+  return /\bjoin(Shared|WithGateway)/.test(readFileSync(join(ROOT, path), 'utf8'));
 }
 
 function projectOf(path: string): Project {

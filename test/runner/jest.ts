@@ -1,10 +1,11 @@
 import type { ChildProcess } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync, watch } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, watch, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { killGroup, runNode } from './program.ts';
-import type { PartResult } from './report.ts';
+import { join, relative } from 'node:path';
+import { killGroup, ROOT, runNode } from './program.ts';
+import type { FileCost, PartResult } from './report.ts';
 
+const REPORT = 'report.json';
 /** From the report of a part, when every test has ended, to the end of its process. */
 const EXIT_WITHIN_MS = 30_000;
 
@@ -15,11 +16,16 @@ const EXIT_WITHIN_MS = 30_000;
  */
 const NODE_FLAGS = ['--experimental-vm-modules', '--no-compilation-cache'];
 
+const JEST = 'node_modules/jest/bin/jest.js';
 /** Lines with every path that was given, and with the path of the report. */
 const NOISE = /^(Ran all test suites|Test results written to).*\n/gm;
 
 /** The projects of jest.config.js. */
-export type Project = 'unit' | 'integration' | 'e2e' | 'faults';
+const PROJECTS = ['unit', 'integration', 'e2e', 'faults'] as const;
+export type Project = (typeof PROJECTS)[number];
+
+export const isProject = (text: string): text is Project =>
+  (PROJECTS as readonly string[]).includes(text);
 
 export interface JestPart {
   name: string;
@@ -40,17 +46,24 @@ interface JestReport {
   numPendingTests: number;
   numRuntimeErrorTestSuites: number;
   numTotalTestSuites: number;
+  /** In milliseconds since 1970. */
+  testResults: { name: string; startTime: number; endTime: number }[];
 }
+
+/** The environment variable with the file into which each test file writes its processor time. */
+const COSTS = 'POSTHORN_TEST_COSTS';
 
 /** Runs tests of some jest projects; a test file that could not run counts as one failed test. */
 export async function runJest(part: JestPart): Promise<PartResult> {
   const { name, files } = part;
   const folder = mkdtempSync(join(tmpdir(), 'posthorn-jest-'));
-  const outputFile = join(folder, 'report.json');
+  const outputFile = join(folder, REPORT);
+  const costsFile = join(folder, 'costs');
+  writeFileSync(costsFile, '');
   try {
-    const code = await runNode({
+    const { code, processorSeconds } = await runNode({
       command: commandOf(part, outputFile),
-      env: part.env ?? {},
+      env: { ...part.env, [COSTS]: costsFile },
       isInBackground: part.isInBackground ?? false,
       onOutput: (text) => process.stderr.write(text.replaceAll(NOISE, '')),
       onStart: (child) => {
@@ -65,20 +78,37 @@ export async function runJest(part: JestPart): Promise<PartResult> {
       passed: report.numPassedTests,
       failed: report.numFailedTests + report.numRuntimeErrorTestSuites + problems.length,
       skipped: report.numPendingTests,
+      processorSeconds,
+      files: costsOf(report, readFileSync(costsFile, 'utf8')),
     };
   } catch {
     console.error(`${name}: jest did not finish`);
-    return { name, passed: 0, failed: 1, skipped: 0 };
+    return { name, passed: 0, failed: 1, skipped: 0, processorSeconds: 0 };
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }
+}
+
+/** Returns the unit tests that import one of these files, or that are among them. */
+export async function findRelatedTests(files: readonly string[]): Promise<string[]> {
+  const found: string[] = [];
+  const sources = files.filter((file) => /\.(ts|mjs|js)$/.test(file));
+  if (sources.length === 0) return [];
+  await runNode({
+    command: [
+      ...[...NODE_FLAGS, JEST, '--selectProjects', 'unit', '--listTests'],
+      ...['--findRelatedTests', ...sources],
+    ],
+    onOutput: (text) => found.push(...text.split('\n').filter((line) => line.startsWith(ROOT))),
+  });
+  return found.map((path) => relative(ROOT, path));
 }
 
 function commandOf(part: JestPart, outputFile: string): string[] {
   const { projects, atOnce, files, testName } = part;
   return [
     ...NODE_FLAGS,
-    'node_modules/jest/bin/jest.js',
+    JEST,
     ...['--selectProjects', ...projects],
     ...['--testPathPatterns', ...files.map(patternOf)],
     ...(testName === undefined ? [] : ['--testNamePattern', testName]),
@@ -86,6 +116,17 @@ function commandOf(part: JestPart, outputFile: string): string[] {
     // Its standard output would be the report once more.
     ...['--json', `--outputFile=${outputFile}`],
   ];
+}
+
+/** `text` has a line for each test file: its path and its processor time in seconds, as `plain-environment.mjs` writes it. */
+function costsOf({ testResults }: JestReport, text: string): FileCost[] {
+  const lines = text.split('\n').map((line) => line.split('\t'));
+  const processorSeconds = new Map(lines.map(([path = '', seconds]) => [path, Number(seconds)]));
+  return testResults.map(({ name, startTime, endTime }) => ({
+    path: relative(ROOT, name),
+    seconds: (endTime - startTime) / 1_000,
+    processorSeconds: processorSeconds.get(name) ?? 0,
+  }));
 }
 
 const patternOf = (file: string): string => `/${file.replaceAll('.', '\\.')}$`;
@@ -102,7 +143,8 @@ function problemsOf(report: JestReport, files: number, code: number | null): str
 /** A failed test may leave a connection open, and jest would wait for it until the part's timeout. */
 function endAfterReport(child: ChildProcess, folder: string): void {
   let timer: NodeJS.Timeout | undefined;
-  const watcher = watch(folder, () => {
+  const watcher = watch(folder, (_event, name) => {
+    if (name !== REPORT) return;
     timer ??= setTimeout(killGroup, EXIT_WITHIN_MS, child);
   });
   child.once('exit', () => {

@@ -1,5 +1,7 @@
+import { appendFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { TestEnvironment } from 'jest-environment-node';
+import { processorSeconds } from './processor-time.ts';
 
 const vm = createRequire(import.meta.url)('node:vm');
 
@@ -8,6 +10,10 @@ const vm = createRequire(import.meta.url)('node:vm');
  * `Math` or `Date` in a test or a source runs through: the simulation of endpoints took four times as long.
  */
 export default class PlainEnvironment extends TestEnvironment {
+  #host;
+  #path;
+  #before = processorSeconds();
+
   constructor(...args) {
     const { createContext } = vm;
     vm.createContext = () => createContext(vm.constants.DONT_CONTEXTIFY);
@@ -16,5 +22,22 @@ export default class PlainEnvironment extends TestEnvironment {
     } finally {
       vm.createContext = createContext;
     }
+    this.#path = args[1].testPath;
+    this.global.loadHost = () => (this.#host ??= import('../support/process/hosted-service.ts'));
+  }
+
+  async teardown() {
+    await (await this.#host)?.stopHosted();
+    await super.teardown();
+    this.#writeCosts();
+  }
+
+  /** Writes the processor time of the test file for the report of `npm test`. */
+  #writeCosts() {
+    const { POSTHORN_TEST_COSTS: file } = process.env;
+    if (file === undefined) return;
+    const now = processorSeconds();
+    const seconds = now.own - this.#before.own + (now.children - this.#before.children);
+    appendFileSync(file, `${this.#path}\t${seconds.toFixed(2)}\n`);
   }
 }

@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
 import { setPriority } from 'node:os';
 import { join } from 'node:path';
+import { processorSeconds } from './processor-time.ts';
 
 export const ROOT = join(import.meta.dirname, '../..');
 /** A test that never ends must be a failure, not a run without end. */
@@ -21,8 +22,18 @@ export interface ProgramOptions {
   onStart?: (child: ChildProcess) => void;
 }
 
-/** Runs a Node program of the repository; returns its exit code, null when it was killed. */
-export async function runNode(options: ProgramOptions): Promise<number | null> {
+export interface ProgramEnd {
+  /** Null when it was killed. */
+  code: number | null;
+  /** Of the program and its children. */
+  processorSeconds: number;
+}
+
+/** Of all children that have ended. */
+let countedSeconds = 0;
+
+/** Runs a Node program of the repository to its end. */
+export async function runNode(options: ProgramOptions): Promise<ProgramEnd> {
   const child = spawn(
     process.execPath,
     // Native ESM in jest is experimental.
@@ -44,11 +55,18 @@ export async function runNode(options: ProgramOptions): Promise<number | null> {
   forwardLines(child.stdout, options.onOutput);
   forwardLines(child.stderr, options.onOutput);
   options.onStart?.(child);
+  let ownSeconds = 0;
+  child.once('exit', () => {
+    // The system adds the time of a child to that of its parent when the child has ended.
+    const { children } = processorSeconds();
+    ownSeconds = children - countedSeconds;
+    countedSeconds = children;
+  });
   const [code] = (await once(child, 'close')) as [number | null];
   clearTimeout(timer);
   process.removeListener('exit', end);
   end();
-  return code;
+  return { code, processorSeconds: ownSeconds };
 }
 
 function lowerPriority(pid: number): void {

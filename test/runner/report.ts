@@ -1,9 +1,22 @@
+import { processorSeconds } from './processor-time.ts';
+
+/** What one test file took. */
+export interface FileCost {
+  /** From the root of the repository. */
+  path: string;
+  seconds: number;
+  /** Of its process and the programs that it has started. A shared Posthorn is not part of it. */
+  processorSeconds: number;
+}
+
 /** The result of one part of a test run. */
 export interface PartResult {
   name: string;
   passed: number;
   failed: number;
   skipped: number;
+  processorSeconds: number;
+  files?: readonly FileCost[];
 }
 
 /** Counts passed and failed tests over all parts. */
@@ -12,19 +25,21 @@ export interface Report {
   run: (part: () => Promise<PartResult>) => Promise<void>;
   /** Counts something outside the parts that went wrong as one failure. */
   fail: (message: string) => void;
-  /** Prints how long each part took and the closing line; returns the exit code. */
+  /** Prints how long each part and the dearest files took, and the closing line; returns the exit code. */
   close: () => number;
 }
 
 export function createReport(): Report {
   const startedMs = performance.now();
   const lines: string[] = [];
+  const files: FileCost[] = [];
   const sum = { passed: 0, failed: 0, skipped: 0 };
   return {
     async run(part) {
       const partStartedMs = performance.now();
       const result = await part();
       lines.push(partLine(result, performance.now() - partStartedMs));
+      files.push(...(result.files ?? []));
       sum.passed += result.passed;
       sum.failed += result.failed;
       // Each says in the output what the machine lacks; that is not a failure.
@@ -35,8 +50,10 @@ export function createReport(): Report {
       sum.failed += 1;
     },
     close() {
-      lines.push(`${'all'.padEnd(NAME_WIDTH)} ${duration(performance.now() - startedMs)}`);
-      console.log(`\n${lines.join('\n')}`);
+      const { own, children } = processorSeconds();
+      const all = duration(performance.now() - startedMs);
+      lines.push(`${'all'.padEnd(NAME_WIDTH)} ${all} ${cpu(own + children)}`);
+      console.log(`\n${dearestOf(files).join('\n')}\n\n${lines.join('\n')}`);
       console.log(`\n${countsOf(sum)}`);
       return sum.failed === 0 && sum.passed > 0 ? 0 : 1;
     },
@@ -44,12 +61,33 @@ export function createReport(): Report {
 }
 
 const NAME_WIDTH = 26;
+const SHOWN_FILES = 10;
 
-function partLine(result: PartResult, ms: number): string {
-  return `${result.name.padEnd(NAME_WIDTH)} ${duration(ms)}   ${countsOf(result)}`;
+/** Returns a line for each of the files that took the longest. */
+function dearestOf(files: readonly FileCost[]): string[] {
+  const longest = files.toSorted((one, other) => other.seconds - one.seconds);
+  return longest
+    .slice(0, SHOWN_FILES)
+    .map(
+      ({ path, seconds, processorSeconds }) =>
+        `${seconds.toFixed(0).padStart(5)} s ${cpu(processorSeconds)}   ${path}`,
+    );
 }
 
-function countsOf({ passed, failed, skipped }: Omit<PartResult, 'name'>): string {
+function partLine(result: PartResult, ms: number): string {
+  const times = `${duration(ms)} ${cpu(result.processorSeconds)}`;
+  return `${result.name.padEnd(NAME_WIDTH)} ${times}   ${countsOf(result)}`;
+}
+
+function cpu(seconds: number): string {
+  return `${seconds.toFixed(0).padStart(5)} s CPU`;
+}
+
+function countsOf({
+  passed,
+  failed,
+  skipped,
+}: Pick<PartResult, 'passed' | 'failed' | 'skipped'>): string {
   return `${passed} passed, ${failed} failed${skipped > 0 ? `, ${skipped} skipped` : ''}`;
 }
 

@@ -2,15 +2,16 @@ import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { Posthorn } from '@posthorn/client';
 import { type CommandPlace, startCommand } from '../../support/process/command-line.ts';
 import { scratchFolder } from '../../support/process/scratch-folder.ts';
-import { startPosthorn, type Posthorn as Services } from '../../support/process/posthorn.ts';
+import type { OwnCompany } from '../../support/process/posthorn.ts';
+import { joinShared } from '../../support/process/shared-posthorn.ts';
 import { failing, type Receiver, startReceiver } from '../../support/receivers/receiver.ts';
 
-let services: Services;
+let services: OwnCompany;
 let api: Posthorn;
 let receiver: Receiver;
 
 beforeAll(async () => {
-  services = await startPosthorn({ RETRY_DELAYS: '1h' });
+  services = await joinShared('contract');
   const { baseUrl, apiKey } = services;
   api = new Posthorn({ baseUrl, apiKey });
   receiver = await startReceiver();

@@ -11,25 +11,26 @@ import { startFakeConvoy } from '../../support/peers/fake-convoy.ts';
 import { startFakeOutpost } from '../../support/peers/fake-outpost.ts';
 import type { FakePeer } from '../../support/peers/fake-peer.ts';
 import { startFakeSvix, type SvixData } from '../../support/peers/fake-svix.ts';
-import { startPosthorn, type Posthorn } from '../../support/process/posthorn.ts';
+import type { OwnCompany } from '../../support/process/posthorn.ts';
+import { joinShared } from '../../support/process/shared-posthorn.ts';
 import { startReceiver, type Receiver } from '../../support/receivers/receiver.ts';
 import { eventually } from '../../support/time/eventually.ts';
 
 const ROOT = join(import.meta.dirname, '../../..');
 const MAIN = join(ROOT, 'apps/cli/src/main.ts');
-const APPS = 20;
+const APPS = 8;
 const ENDPOINTS_OF_APP = 50;
 /** Of Svix, for webhooks whose deliveries are verified. */
 const KEY = 'whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=';
 
-let posthorn: Posthorn;
+let posthorn: OwnCompany;
 let receiver: Receiver;
 let home: string;
 const peers: FakePeer[] = [];
 const running = new Set<ChildProcess>();
 
 beforeAll(async () => {
-  [posthorn, receiver] = await Promise.all([startPosthorn(), startReceiver()]);
+  [posthorn, receiver] = await Promise.all([joinShared('contract'), startReceiver()]);
   home = mkdtempSync(join(tmpdir(), 'posthorn-import-'));
   const command = join(home, 'posthorn');
   writeFileSync(command, `#!/bin/sh\nexec '${process.execPath}' '${MAIN}' "$@"\n`);
@@ -69,6 +70,7 @@ function start(file: string, args: readonly string[], env: Record<string, string
       HOME: home,
       POSTHORN_URL: posthorn.baseUrl,
       POSTHORN_API_KEY: posthorn.apiKey,
+      NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE,
       ...env,
     },
     stdio: ['ignore', 'pipe', 'pipe'],
@@ -140,7 +142,7 @@ function manyEndpoints(): SvixData {
   return { apps };
 }
 
-describe('posthorn import svix of 1,000 endpoints', () => {
+describe('posthorn import svix of 400 endpoints', () => {
   it('has each once after it was killed in the middle, and a further run changes nothing', async () => {
     const svix = kept(await startFakeSvix(manyEndpoints(), { pageSize: 40 }));
     const first = importSvix(svix);

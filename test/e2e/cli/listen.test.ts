@@ -10,17 +10,18 @@ import {
   startCommand,
   untilEvent,
 } from '../../support/process/command-line.ts';
-import { startPosthorn, type Posthorn as Services } from '../../support/process/posthorn.ts';
+import type { OwnCompany } from '../../support/process/posthorn.ts';
+import { joinShared } from '../../support/process/shared-posthorn.ts';
 import { failing, type Receiver, startReceiver } from '../../support/receivers/receiver.ts';
 import { eventually } from '../../support/time/eventually.ts';
 
-let services: Services;
+let services: OwnCompany;
 let api: Posthorn;
 let receiver: Receiver;
 const running: RunningCommand[] = [];
 
 beforeAll(async () => {
-  services = await startPosthorn({ RETRY_DELAYS: '300ms,300ms,300ms,300ms,300ms,1h' });
+  services = await joinShared('retries');
   const { baseUrl, apiKey } = services;
   api = new Posthorn({ baseUrl, apiKey });
 }, 120_000);

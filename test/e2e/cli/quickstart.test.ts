@@ -5,7 +5,8 @@ import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
 import { Posthorn } from '@posthorn/client';
 import { freePorts } from '../../../tools/local-stack/machine/ports.ts';
-import { startPosthorn, type Posthorn as Services } from '../../support/process/posthorn.ts';
+import type { OwnCompany } from '../../support/process/posthorn.ts';
+import { joinShared } from '../../support/process/shared-posthorn.ts';
 import { scratchFolder } from '../../support/process/scratch-folder.ts';
 import { eventually } from '../../support/time/eventually.ts';
 
@@ -31,14 +32,14 @@ interface Running {
   ended: Promise<number | null>;
 }
 
-let services: Services;
+let services: OwnCompany;
 let api: Posthorn;
 let folder: string;
 let port: number;
 const running: Running[] = [];
 
 beforeAll(async () => {
-  services = await startPosthorn({ RETRY_DELAYS: '2s' });
+  services = await joinShared('contract-after-retries');
   const { baseUrl, apiKey } = services;
   api = new Posthorn({ baseUrl, apiKey });
   [port = 0] = await freePorts(1);
@@ -168,7 +169,7 @@ describe('docs/quickstart.md', () => {
   };
 
   it('has these blocks', () => {
-    // `startPosthorn` is in its place.
+    // `joinShared` is in its place.
     expect(start?.code).toBe('npm start\n');
     expect(left).toEqual([]);
   });

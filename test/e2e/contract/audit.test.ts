@@ -308,7 +308,7 @@ describe('A gateway that is killed after a change [security]', () => {
     const { id } = await createResources(api).project({ name: 'Old' });
     const [port = 0] = await freePorts(1);
     const settings = { MONGODB_URL: proxy.url, PORT: String(port) };
-    const gateway = await posthorn.start('gateway', settings);
+    const gateway = await posthorn.startProcess('gateway', settings);
     const slow = createApiClient(`http://127.0.0.1:${port}`, apiKey);
     proxy.delay(DELAY_MS);
     const sent = slow.put(`/projects/${id}`, { name: 'New' });

@@ -14,6 +14,7 @@ import type { OwnCompany } from '../../support/process/posthorn.ts';
 import {
   joinShared,
   joinWithGateway,
+  joinWithGatewayProcess,
   type OwnGateway,
 } from '../../support/process/shared-posthorn.ts';
 import { MEMORY_FLAGS, watchMemory } from '../../support/process/watch-memory.ts';
@@ -289,7 +290,9 @@ describe('A company that takes all it can get', () => {
   }
 
   beforeAll(async () => {
-    posthorn = await joinWithGateway('contract', { NODE_OPTIONS: '--max-old-space-size=256' });
+    posthorn = await joinWithGatewayProcess('contract', {
+      NODE_OPTIONS: '--max-old-space-size=256',
+    });
     greedy = posthorn.api;
     other = await createCompany(posthorn, 'Other');
     ({ appId } = await greedy.createTarget('http://127.0.0.1:19999/first'));
@@ -354,7 +357,7 @@ describe('What clients send in many small chunks [security]', () => {
   beforeAll(async () => {
     opened = [];
     // All requests of this test come from one address.
-    posthorn = await joinWithGateway('contract', {
+    posthorn = await joinWithGatewayProcess('contract', {
       ...MEMORY_FLAGS,
       WRONG_KEYS_PER_MINUTE: '0',
       REDIS_PREFIX: 'tsmall-chunks:',
@@ -412,7 +415,7 @@ describe('What clients send in many small chunks [security]', () => {
     expect(await memory.grownMib()).toBeLessThan(MAX_GROWTH_MIB);
   }, 240_000);
 
-  it('costs no memory in chunks of four bytes, until the sign-ins time out', async () => {
+  it('costs no memory in chunks of four bytes, until the sign-ins time out after 5 s', async () => {
     const memory = await watchMemory(posthorn.gateway);
     const signIns = Array.from({ length: SIGN_INS }, () =>
       signIn(['Transfer-Encoding: chunked'], chunks(4, 1_023)),

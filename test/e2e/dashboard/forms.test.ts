@@ -2,16 +2,17 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/glo
 import { dataOf } from '../../support/api/expect-answers.ts';
 import { signIn, startBrowser, type Browser } from '../../support/browser/browser.ts';
 import { findBarriers, takePicture } from '../../support/browser/check-page.ts';
-import { startPosthorn, type Posthorn } from '../../support/process/posthorn.ts';
+import type { OwnCompany } from '../../support/process/posthorn.ts';
+import { joinShared } from '../../support/process/shared-posthorn.ts';
 import { startBusyEndpoint, type BusyEndpoint } from '../../support/receivers/busy-endpoint.ts';
 import { eventually } from '../../support/time/eventually.ts';
 
-let posthorn: Posthorn;
+let posthorn: OwnCompany;
 let endpoint: BusyEndpoint;
 let browser: Browser;
 
 beforeAll(async () => {
-  posthorn = await startPosthorn({});
+  posthorn = await joinShared('contract');
   endpoint = await startBusyEndpoint();
   browser = await startBrowser(posthorn.baseUrl);
 }, 120_000);

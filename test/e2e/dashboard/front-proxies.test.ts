@@ -4,14 +4,14 @@ import { startBrowser, type Browser, signIn } from '../../support/browser/browse
 import { takePicture } from '../../support/browser/check-page.ts';
 import { startFramingPage, type FramingPage } from '../../support/browser/framing-page.ts';
 import { startFrontProxy, type FrontProxy } from '../../support/browser/front-proxy.ts';
-import { startPosthorn, type Posthorn } from '../../support/process/posthorn.ts';
+import { joinWithGateway, type OwnGateway } from '../../support/process/shared-posthorn.ts';
 
 const MOST_BYTES = 300_000;
 
-let posthorn: Posthorn;
+let posthorn: OwnGateway;
 
 beforeAll(async () => {
-  posthorn = await startPosthorn({ TRUSTED_PROXIES: '1' });
+  posthorn = await joinWithGateway('contract', { TRUSTED_PROXIES: '1' });
 }, 120_000);
 
 afterAll(() => posthorn.stop(), 60_000);

@@ -4,7 +4,8 @@ import { signIn, startBrowser, type Browser } from '../../support/browser/browse
 import { findBarriers, takePicture } from '../../support/browser/check-page.ts';
 import { startFramingPage, type FramingPage } from '../../support/browser/framing-page.ts';
 import { makeSignInLink } from '../../support/process/companies.ts';
-import { startPosthorn, type Posthorn } from '../../support/process/posthorn.ts';
+import type { OwnCompany } from '../../support/process/posthorn.ts';
+import { joinShared } from '../../support/process/shared-posthorn.ts';
 import { startBusyEndpoint, type BusyEndpoint } from '../../support/receivers/busy-endpoint.ts';
 import { startReceiver } from '../../support/receivers/receiver.ts';
 import { selfSigned } from '../../support/receivers/self-signed.ts';
@@ -16,14 +17,14 @@ interface Target {
   url: string;
 }
 
-let posthorn: Posthorn;
+let posthorn: OwnCompany;
 let endpoint: BusyEndpoint;
 let browser: Browser;
 let own: Target;
 let other: Target;
 
 beforeAll(async () => {
-  posthorn = await startPosthorn({ RETRY_DELAYS: '300ms', CIRCUIT_RESET_MS: '100' });
+  posthorn = await joinShared('contract-after-retries');
   endpoint = await startBusyEndpoint();
   browser = await startBrowser(posthorn.baseUrl);
   own = await createTarget('own');

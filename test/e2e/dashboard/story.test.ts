@@ -5,16 +5,17 @@ import { dataOf } from '../../support/api/expect-answers.ts';
 import { NARROW, startBrowser, WIDE, type Browser, signIn } from '../../support/browser/browser.ts';
 import { findBarriers, isTooLarge, takePicture } from '../../support/browser/check-page.ts';
 import { createCompany } from '../../support/process/companies.ts';
-import { startPosthorn, type Posthorn } from '../../support/process/posthorn.ts';
+import type { OwnCompany } from '../../support/process/posthorn.ts';
+import { joinShared } from '../../support/process/shared-posthorn.ts';
 import { startBusyEndpoint, type BusyEndpoint } from '../../support/receivers/busy-endpoint.ts';
 import { eventually } from '../../support/time/eventually.ts';
 
-let posthorn: Posthorn;
+let posthorn: OwnCompany;
 let endpoint: BusyEndpoint;
 let browser: Browser;
 
 beforeAll(async () => {
-  posthorn = await startPosthorn({ RETRY_DELAYS: '1s,4s', CIRCUIT_RESET_MS: '100' });
+  posthorn = await joinShared('retries');
   endpoint = await startBusyEndpoint();
   browser = await startBrowser(posthorn.baseUrl);
 }, 120_000);

@@ -8,20 +8,21 @@ import { runProgram } from '../../../tools/check-ops/programs/run-program.ts';
 import { cachedFolder } from '../../../tools/local-stack/machine/cache.ts';
 import { freePorts } from '../../../tools/local-stack/machine/ports.ts';
 import { dataOf } from '../../support/api/expect-answers.ts';
-import { startPosthorn, type Posthorn } from '../../support/process/posthorn.ts';
+import type { OwnCompany } from '../../support/process/posthorn.ts';
+import { joinShared } from '../../support/process/shared-posthorn.ts';
 import { scratchFolder } from '../../support/process/scratch-folder.ts';
 import { untilDelivered } from '../../support/process/traffic.ts';
 import { eventually } from '../../support/time/eventually.ts';
 
 const EXAMPLES = join(import.meta.dirname, '../../../examples');
 
-let posthorn: Posthorn;
+let posthorn: OwnCompany;
 const running: ChildProcess[] = [];
 
 beforeAll(async () => {
   // Python's packages are downloaded once per user.
   await pythonPackages();
-  posthorn = await startPosthorn({ RETRY_DELAYS: '1s,2s,5s,10s,20s' });
+  posthorn = await joinShared('retries');
 }, 600_000);
 
 afterEach(async () => {

@@ -2,7 +2,8 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/glo
 import type { ApiClient } from '../../support/api/api-client.ts';
 import { dataOf, expectInvalid } from '../../support/api/expect-answers.ts';
 import { createResources, type Resources } from '../../support/api/resources.ts';
-import { killHard, startPosthorn, type Posthorn } from '../../support/process/posthorn.ts';
+import { killHard, type ServiceProcess } from '../../support/process/posthorn.ts';
+import { joinWithGatewayProcess, type OwnGateway } from '../../support/process/shared-posthorn.ts';
 import { failing, startReceiver, type Receiver } from '../../support/receivers/receiver.ts';
 import { eventually } from '../../support/time/eventually.ts';
 
@@ -21,13 +22,13 @@ interface ShownDelivery {
   attempts: { number: number }[];
 }
 
-let posthorn: Posthorn;
+let posthorn: OwnGateway<ServiceProcess>;
 let api: ApiClient;
 let make: Resources;
 let receiver: Receiver;
 
 beforeAll(async () => {
-  posthorn = await startPosthorn({ RETRY_DELAYS: '1s,1s' });
+  posthorn = await joinWithGatewayProcess('retries');
   ({ api } = posthorn);
   make = createResources(api);
   receiver = await startReceiver();
@@ -172,7 +173,7 @@ describe('A webhook on hold', () => {
     expect(requestedIds()).toEqual([sent?.messageId]);
   }, 60_000);
 
-  it('is released by another gateway when the one that resumed it is killed', async () => {
+  it('is released by another gateway when the one that resumed it is killed, after its lease of 15 s', async () => {
     const { id } = await make.webhook({ url: receiver.url });
     await hold(`webhooks/${id}`);
     const sent = await sendTo(id, 30);
@@ -180,7 +181,7 @@ describe('A webhook on hold', () => {
     await resume(`webhooks/${id}`, { ratePerSecond: 5 });
     await eventually('some', () => receiver.received.length > 3);
     await killHard(posthorn.gateway);
-    posthorn.gateway = await posthorn.start('gateway');
+    posthorn.gateway = await posthorn.startProcess('gateway', { PORT: posthorn.env.PORT ?? '' });
     await eventually('the others', () => new Set(requestedIds()).size === 30, 60_000);
     expect(new Set(requestedIds())).toEqual(new Set(sent.map(({ messageId }) => messageId)));
   }, 120_000);

@@ -82,7 +82,7 @@ describe('1,000 retries of one endpoint that are due at once', () => {
 });
 
 describe('The neighbours of an endpoint that never responds', () => {
-  it('get all their messages meanwhile, and it gets its own once it responds', async () => {
+  it('get all their messages meanwhile, and it gets its own once it responds, after time-outs of 5 s', async () => {
     const { api, dispatcher } = posthorn;
     const [hanging, ...healthy] = await startEndpoints(6);
     if (!hanging) throw new Error('not started');

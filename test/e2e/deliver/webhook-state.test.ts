@@ -19,11 +19,14 @@ import { eventually } from '../../support/time/eventually.ts';
 const DEFERRALS = 'posthorn_circuit_breaker_deferrals_total';
 const PAUSE_SECONDS = 6;
 
-let posthorn: Posthorn;
+let posthorn: Posthorn<'dispatcher'>;
 let api: ApiClient;
 
 beforeAll(async () => {
-  posthorn = await startPosthorn({ CIRCUIT_RESET_MS: '8000', RETRY_DELAYS: '1s,8s,8s' });
+  posthorn = await startPosthorn(
+    { CIRCUIT_RESET_MS: '8000', RETRY_DELAYS: '1s,8s,8s' },
+    { processes: ['dispatcher'] },
+  );
   ({ api } = posthorn);
 }, 120_000);
 
@@ -64,7 +67,7 @@ describe('A changed webhook', () => {
 });
 
 describe('An endpoint that asks for a pause', () => {
-  it('gets nothing until the pause is over, and then its learned rate, also from the dispatcher that replaces a killed one', async () => {
+  it('gets nothing until the pause of 6 s is over, and then its learned rate, also from the dispatcher that replaces a killed one', async () => {
     const receiver = await startReceiver();
     const { webhookId } = await api.createTarget(receiver.url);
     receiver.answerWith((response) => {
@@ -85,7 +88,7 @@ describe('An endpoint that asks for a pause', () => {
       return (await metricOf(posthorn.dispatcher, 'posthorn_deliveries_waiting')) >= during.length;
     });
     await killHard(posthorn.dispatcher);
-    posthorn.dispatcher = await posthorn.start('dispatcher');
+    posthorn.dispatcher = await posthorn.startProcess('dispatcher');
 
     const deliveries = await untilDelivered(api, [...refused, ...during], 45_000);
     expect(receiver.received[0]).toBe(first);
@@ -125,7 +128,7 @@ describe('An endpoint that fails again and again', () => {
 
   afterAll(() => Promise.all([failing.close(), healthy.close()]));
 
-  it('gets nothing while its circuit is open, loses no attempt, and gets everything when it works again', async () => {
+  it('gets nothing while its circuit is open for 8 s, loses no attempt, and gets everything when it works again', async () => {
     const { dispatcher } = posthorn;
     const { webhookId: other } = await api.createTarget(healthy.url);
     const failed = await openCircuit(posthorn, webhookId);
@@ -181,7 +184,7 @@ describe('An endpoint that fails again and again', () => {
     await posthorn.dispatcher.stop();
     // The circuit stays open for longer than the test runs.
     const patient = { CIRCUIT_RESET_MS: '300000' };
-    const dispatcher = await posthorn.start('dispatcher', patient);
+    const dispatcher = await posthorn.startProcess('dispatcher', patient);
     await openCircuit(posthorn, webhookId);
     const circuits = dataOf<{ webhookId: string }[]>(await api.get('/api/v1/circuits'));
     const listed = circuits.find((each) => each.webhookId === webhookId);
@@ -194,7 +197,7 @@ describe('An endpoint that fails again and again', () => {
     const requests = failing.total();
     failing.answerWith(200);
     const { deliveryId, messageId } = await api.send({ webhookId }, {});
-    posthorn.dispatcher = await posthorn.start('dispatcher', patient);
+    posthorn.dispatcher = await posthorn.startProcess('dispatcher', patient);
     await readTopic(posthorn.env, 'deferred.1m', ({ value }) => value.includes(messageId));
     expect(failing.requests.has(messageId)).toBe(false);
     expect(failing.total()).toBe(requests);
@@ -209,7 +212,7 @@ describe('An endpoint that fails again and again', () => {
     const withoutRedis = { CIRCUIT_RESET_MS: '300000', REDIS_URL: `rediss://127.0.0.1:${port}` };
     await Promise.all([posthorn.gateway.stop(), posthorn.dispatcher.stop()]);
     const [dispatcher] = await Promise.all([
-      posthorn.start('dispatcher', withoutRedis),
+      posthorn.startProcess('dispatcher', withoutRedis),
       posthorn.start('gateway', withoutRedis),
     ]);
     await sendMany(api, [webhookId], 10);
@@ -220,7 +223,7 @@ describe('An endpoint that fails again and again', () => {
     expect(dataOf(await api.get('/api/v1/overview'))).toMatchObject({ openCircuits: null });
     failing.answerWith(200);
     await killHard(dispatcher);
-    await posthorn.start('dispatcher', withoutRedis);
+    await posthorn.startProcess('dispatcher', withoutRedis);
     await untilDelivered(api, await sendMany(api, [webhookId], 10));
   });
 

@@ -9,7 +9,7 @@ import {
   runProgram,
   startProgram,
   untilReady,
-  type ServiceProcess,
+  type ProgramProcess,
 } from '../../support/process/service-process.ts';
 import { setUp } from '../../support/process/setup.ts';
 import { eventually } from '../../support/time/eventually.ts';
@@ -24,7 +24,7 @@ const SLOW = 'companyId_1_targetId_1__id_1';
 
 describe('Indexes of a running installation', () => {
   let mongo: MongoConnection;
-  let gateway: ServiceProcess | null = null;
+  let gateway: ProgramProcess | null = null;
 
   beforeAll(async () => {
     await setUp({ env, company: 'Test', isNew: true });

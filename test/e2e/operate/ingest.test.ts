@@ -8,10 +8,10 @@ import { printedAuditEvents } from '../../support/process/printed-audit-events.t
 import {
   ADMIN,
   killHard,
-  type Posthorn,
-  type RunningService,
-  startPosthorn,
+  type OwnCompany,
+  type ServiceProcess,
 } from '../../support/process/posthorn.ts';
+import { joinShared } from '../../support/process/shared-posthorn.ts';
 import { runProgram } from '../../support/process/service-process.ts';
 import { metricOf } from '../../support/process/traffic.ts';
 import { startReceiver, type Receiver } from '../../support/receivers/receiver.ts';
@@ -29,8 +29,8 @@ interface ShownReject {
 
 const SECRET = 'whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=';
 
-let posthorn: Posthorn;
-let ingesting: RunningService;
+let posthorn: OwnCompany;
+let ingesting: ServiceProcess;
 /** Of the gateway that was started last, which ingests. */
 let api: ApiClient;
 let receiver: Receiver;
@@ -41,7 +41,7 @@ let topic: string;
 let settings: Record<string, string>;
 
 beforeAll(async () => {
-  posthorn = await startPosthorn();
+  posthorn = await joinShared('retries');
   receiver = await startReceiver();
   const eventTypes = ['order.paid', 'plain'];
   target = await posthorn.api.createTarget(receiver.url, { eventTypes, secret: SECRET });
@@ -63,10 +63,10 @@ afterAll(async () => {
   await posthorn.stop();
 }, 60_000);
 
-async function startGateway(): Promise<RunningService> {
+async function startGateway(): Promise<ServiceProcess> {
   const [port = 0] = await freePorts(1);
   api = createApiClient(`http://127.0.0.1:${port}`, posthorn.apiKey);
-  return posthorn.start('gateway', { ...settings, PORT: String(port) });
+  return posthorn.startProcess('gateway', { ...settings, PORT: String(port) });
 }
 
 const produce = (messages: KafkaRecord[], to = topic) =>
@@ -191,7 +191,7 @@ describe('a record that cannot be accepted', () => {
 
 describe('ingestion', () => {
   it('goes on within 15 s after its gateway is killed, and accepts every record once and in order', async () => {
-    const count = 4_000;
+    const count = 1_600;
     const records = Array.from({ length: count }, (_, n): KafkaRecord => {
       return { value: `{"n":${n}}`, headers: { 'posthorn-event-type': 'plain' }, partition: n % 2 };
     });

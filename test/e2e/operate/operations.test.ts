@@ -8,6 +8,7 @@ import { createApiClient } from '../../support/api/api-client.ts';
 import type { CreatedCompany } from '../../support/process/setup.ts';
 import {
   ADMIN,
+  SERVICES,
   startPosthorn,
   type Posthorn,
   type ServiceName,
@@ -21,8 +22,6 @@ import {
   type TraceCollector,
 } from '../../support/receivers/trace-collector.ts';
 import { runProgram, startProgram } from '../../support/process/service-process.ts';
-
-const SERVICES: ServiceName[] = ['gateway', 'dispatcher', 'retry'];
 
 /** Each marker is in one place only, so that a hit shows where it comes from. */
 const MARKERS = {
@@ -58,22 +57,25 @@ const methodsWith = (tokenServer: Receiver): object[] => [
 const TRACE_ID = '4bf92f3577b34da6a3ce929d0e0e4736';
 const CLIENT_SPAN = '00f067aa0ba902b7';
 
-let posthorn: Posthorn;
+let posthorn: Posthorn<ServiceName>;
 let receiver: Receiver;
 let collector: TraceCollector;
 let isCollecting = true;
 
 beforeAll(async () => {
   collector = await startTraceCollector();
-  posthorn = await startPosthorn({
-    LOG_LEVEL: 'trace',
-    // The first retry comes soon, and the second one stays parked.
-    RETRY_DELAYS: '300ms,1h',
-    OTEL_EXPORTER_OTLP_ENDPOINT: collector.url,
-    OTEL_EXPORTER_OTLP_HEADERS: 'authorization=Bearer%20collector-token',
-    OTEL_EXPORTER_OTLP_TIMEOUT: '1000',
-    OTEL_RESOURCE_ATTRIBUTES: 'deployment.environment.name=test',
-  });
+  posthorn = await startPosthorn(
+    {
+      LOG_LEVEL: 'trace',
+      // The first retry comes soon, and the second one stays parked.
+      RETRY_DELAYS: '300ms,1h',
+      OTEL_EXPORTER_OTLP_ENDPOINT: collector.url,
+      OTEL_EXPORTER_OTLP_HEADERS: 'authorization=Bearer%20collector-token',
+      OTEL_EXPORTER_OTLP_TIMEOUT: '1000',
+      OTEL_RESOURCE_ATTRIBUTES: 'deployment.environment.name=test',
+    },
+    { processes: SERVICES },
+  );
   receiver = await startReceiver();
 }, 120_000);
 

@@ -28,7 +28,7 @@ beforeAll(async () => {
   store = await openTestedRedis(cluster.env, cluster.stop);
   const as = (user: RedisUser) => ({ REDIS_URL: urlAs(user, cluster.env.REDIS_URL) });
   const apart = { gateway: as('gateway'), dispatcher: as('dispatcher') };
-  posthorn = await startPosthorn({ ...SETTINGS, ...cluster.env }, apart);
+  posthorn = await startPosthorn({ ...SETTINGS, ...cluster.env }, { apart });
 });
 
 afterAll(async () => {

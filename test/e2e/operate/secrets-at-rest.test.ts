@@ -192,7 +192,7 @@ describe('The secrets of webhooks [security]', () => {
   });
 
   it('work with the next encryption key alone after a rotation, and so do signing keys', async () => {
-    await posthorn.stop();
+    await posthorn.stopServices();
     const next = newEncryptionKey();
     lastKey = next;
     const both = {
@@ -232,7 +232,7 @@ describe('The secrets of webhooks [security]', () => {
   });
 
   it('are not sent to another host that is written to the database', async () => {
-    await posthorn.stop();
+    await posthorn.stopServices();
     const settings = { ENCRYPTION_KEYS: lastKey };
     const thief = await startReceiver();
     const [, { id: webhookId } = { id: '' }, other] = webhooks;

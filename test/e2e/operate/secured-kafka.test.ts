@@ -10,11 +10,11 @@ import { kafkaAccess } from '@posthorn/platform/service/store-settings.ts';
 import { z } from 'zod';
 import { takeStep } from '../../../deploy/setup/run-setup.ts';
 import { CREATE_INDEXES, CREATE_TOPICS } from '../../../deploy/setup/steps.ts';
-import { createResources } from '../../support/api/resources.ts';
+import { newEncryptionKey } from '../../../deploy/setup/create-encryption-keys.ts';
 import { createNamespace } from '../../support/process/namespace.ts';
-import { ADMIN, LOCAL, startPosthorn, type Posthorn } from '../../support/process/posthorn.ts';
+import { ADMIN, createServices, LOCAL, type OwnCompany } from '../../support/process/posthorn.ts';
 import { runProgram } from '../../support/process/service-process.ts';
-import { failing, startReceiver, type Receiver } from '../../support/receivers/receiver.ts';
+import { setUp } from '../../support/process/setup.ts';
 import {
   addPartitionsMay,
   deadLettersReadMay,
@@ -193,51 +193,43 @@ describe('Dead letters behind TLS and ACLs [security]', () => {
   }, 60_000);
 });
 
-describe('Posthorn behind TLS, SCRAM and ACLs [security]', () => {
-  let posthorn: Posthorn;
-  let receiver: Receiver;
+describe('A service behind TLS, SCRAM and ACLs [security]', () => {
+  let services: Pick<OwnCompany, 'start' | 'stop'>;
+  let env: Record<string, string>;
 
   beforeAll(async () => {
-    const namespace = { TOPIC_PREFIX: PREFIX, RETRY_DELAYS };
-    posthorn = await startPosthorn({ ...login('scram-sha-512'), ...namespace });
-    receiver = await startReceiver();
+    env = {
+      ...createNamespace(),
+      ...LOCAL,
+      ...login('scram-sha-512'),
+      TOPIC_PREFIX: PREFIX,
+      RETRY_DELAYS,
+      ENCRYPTION_KEYS: newEncryptionKey(),
+    };
+    await setUp({ env, company: 'Test', isNew: true });
+    services = createServices(() => env);
   }, 180_000);
 
-  afterAll(async () => {
-    await receiver.close();
-    await posthorn.stop();
-  }, 60_000);
-
-  it('delivers a message after a retry with the rights of the list of ACLs alone', async () => {
-    const { webhookId } = await posthorn.api.createTarget(receiver.url);
-    receiver.answerWith(failing(1));
-    const { messageId, deliveryId } = await posthorn.api.send({ webhookId }, { over: 'TLS' });
-    await createResources(posthorn.api).deliveryOnce('delivered', deliveryId);
-    expect(receiver.of(messageId)).toHaveLength(2);
-  });
+  afterAll(() => services.stop(), 60_000);
 
   it('starts with a warning where it may not read the settings of topics', async () => {
-    const retry = await posthorn.start('retry', withoutLogin());
-    expect(retry.output()).toContain('cannot check the settings of the topics');
-    expect(posthorn.retry.output()).not.toContain('settings of the topics');
+    const warned = await services.start('retry', withoutLogin());
+    expect(warned.output()).toContain('cannot check the settings of the topics');
+    const allowed = await services.start('retry');
+    expect(allowed.output()).not.toContain('settings of the topics');
   });
 
   it('sets topics for an operator with the rights of the list of ACLs alone', async () => {
     await kafka.allow('User:CN=posthorn-mtls', topicsApplyMay(PREFIX));
-    const env = { ...posthorn.env, ...withoutLogin() };
-    const applied = await runProgram(ADMIN, ['topics', 'apply'], env);
+    const asOperator = { ...env, ...withoutLogin() };
+    const applied = await runProgram(ADMIN, ['topics', 'apply'], asOperator);
     expect(applied).toContain('0 settings of 0 topics written');
-    expect(await runProgram(ADMIN, ['topics', 'check'], env)).toContain(', 0 differences');
-  });
-
-  it('does not start in production while another store is reached without TLS', async () => {
-    const start = posthorn.start('gateway', { NODE_ENV: 'production' });
-    await expect(start).rejects.toThrow(/would be reached without TLS:\s+MongoDB: [^]*Redis: /);
+    expect(await runProgram(ADMIN, ['topics', 'check'], asOperator)).toContain(', 0 differences');
   });
 
   it('does not start with a wrong password, and does not print it', async () => {
     const wrong = { KAFKA_SASL_PASSWORD: 'hush-wrong' };
-    const start = posthorn.start('retry', wrong);
+    const start = services.start('retry', wrong);
     await expect(start).rejects.toThrow(/Kafka cannot be used at localhost/);
     await expect(start).rejects.not.toThrow(/hush-wrong/);
   });

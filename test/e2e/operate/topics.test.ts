@@ -3,12 +3,7 @@ import { applyTopicChanges } from '@posthorn/platform/kafka/apply-topic-changes.
 import { createKafkaClient, readTopics } from '@posthorn/platform/kafka/connect.ts';
 import { createLogger } from '@posthorn/platform/service/logger.ts';
 import type { Kafka } from 'kafkajs';
-import {
-  ADMIN,
-  startPosthorn,
-  startService,
-  type Posthorn,
-} from '../../support/process/posthorn.ts';
+import { ADMIN, startPosthorn, type Posthorn } from '../../support/process/posthorn.ts';
 import { runProgram, startProgram } from '../../support/process/service-process.ts';
 import { sendMany, untilDelivered } from '../../support/process/traffic.ts';
 import { failing, startReceiver, type Receiver } from '../../support/receivers/receiver.ts';
@@ -109,7 +104,7 @@ describe('Settings of topics that somebody has changed', () => {
 
   it('are warned of where they are harmless, and keep records unless it is forced', async () => {
     await change('message-created', { 'retention.ms': '-1' });
-    const retry = await startService('retry', { ...posthorn.env, LOG_LEVEL: 'info' });
+    const retry = await posthorn.start('retry', { LOG_LEVEL: 'info' });
     const warning = `${topic('message-created')} has retention.ms=-1`;
     await eventually('the warning', () => retry.output().includes(warning));
     const metrics = await (await fetch(`${retry.opsUrl}/metrics`)).text();

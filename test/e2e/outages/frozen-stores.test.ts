@@ -11,16 +11,13 @@ import {
 import type { PlacedRequest } from '../../support/api/request-places.ts';
 import { startKafkaProxy, type KafkaProxy } from '../../support/process/kafka-proxy.ts';
 import {
+  SERVICES,
   startPosthorn,
   type Posthorn,
-  type RunningService,
+  type ServiceProcess,
   type ServiceName,
 } from '../../support/process/posthorn.ts';
-import {
-  startProgram,
-  statusOf,
-  type ServiceProcess,
-} from '../../support/process/service-process.ts';
+import { startProgram, statusOf, type Running } from '../../support/process/service-process.ts';
 import { startStoreProxy, type StoreProxy } from '../../support/process/store-proxy.ts';
 import { metricOf, sendMany } from '../../support/process/traffic.ts';
 import { startReceiver, type Receiver } from '../../support/receivers/receiver.ts';
@@ -31,7 +28,6 @@ const MAX_MS = 10_000;
 const DRAIN_MS = 2_000;
 /** A drain, ten seconds to close, and one of a slow machine. */
 const STOPPED_WITHIN_MS = DRAIN_MS + 11_000;
-const SERVICES: readonly ServiceName[] = ['gateway', 'dispatcher', 'retry'];
 
 /** More than one insert takes. */
 const BATCH_SIZE = 300;
@@ -49,15 +45,18 @@ interface SentBatch {
   accepted: Map<number, string>;
 }
 
-let posthorn: Posthorn;
+let posthorn: Posthorn<ServiceName>;
 let receiver: Receiver;
 
 beforeAll(async () => {
   receiver = await startReceiver();
-  posthorn = await startPosthorn({
-    DRAIN_TIMEOUT_MS: String(DRAIN_MS),
-    RETRY_DELAYS: '100ms,1s,1h',
-  });
+  posthorn = await startPosthorn(
+    {
+      DRAIN_TIMEOUT_MS: String(DRAIN_MS),
+      RETRY_DELAYS: '100ms,1s,1h',
+    },
+    { processes: SERVICES },
+  );
 }, 120_000);
 
 afterAll(async () => {
@@ -68,9 +67,9 @@ afterAll(async () => {
 /** Starts one more gateway, which reaches a store through a proxy, and a client of it. */
 async function startCutOff(
   settings: Record<string, string>,
-): Promise<{ gateway: RunningService; api: ApiClient }> {
+): Promise<{ gateway: ServiceProcess; api: ApiClient }> {
   const [port = 0] = await freePorts(1);
-  const gateway = await posthorn.start('gateway', { ...settings, PORT: String(port) });
+  const gateway = await posthorn.startProcess('gateway', { ...settings, PORT: String(port) });
   const companyId = { companyid: posthorn.companyId };
   return {
     gateway,
@@ -90,7 +89,7 @@ async function requestsToNew(): Promise<PlacedRequest[]> {
 }
 
 /** Stops the services at once; expects each to end with 0 in its time. */
-async function expectStop(services: readonly ServiceProcess[], withinMs: number): Promise<void> {
+async function expectStop(services: readonly Running[], withinMs: number): Promise<void> {
   const beganAtMs = performance.now();
   const ends = await Promise.all(services.map((service) => service.stop()));
   expect(performance.now() - beganAtMs).toBeLessThan(withinMs);
@@ -99,7 +98,7 @@ async function expectStop(services: readonly ServiceProcess[], withinMs: number)
 
 describe('A MongoDB that is frozen', () => {
   let proxy: StoreProxy;
-  let gateway: RunningService;
+  let gateway: ServiceProcess;
   let api: ApiClient;
   let webhookId: string;
 
@@ -260,7 +259,7 @@ const ONLY_IN_REDIS = 'GET /api/v1/circuits';
 
 describe('A Redis that accepts connections', () => {
   let proxy: StoreProxy;
-  let gateway: RunningService;
+  let gateway: ServiceProcess;
   let api: ApiClient;
 
   beforeAll(async () => {
@@ -328,7 +327,7 @@ describe('A resend of a gateway whose Kafka is frozen', () => {
   let proxy: KafkaProxy;
   let mongo: MongoConnection;
   /** The gateway that is cut off, beside one that is not. */
-  let gateway: RunningService;
+  let gateway: ServiceProcess;
   let api: ApiClient;
   let retryDue: string;
 
@@ -422,13 +421,13 @@ describe('A gateway that is stopped while it starts', () => {
 describe('SIGTERM while a store does not answer', () => {
   let kafka: KafkaProxy;
   let mongo: StoreProxy;
-  let services: RunningService[];
+  let services: ServiceProcess[];
 
   /** In place of the services of the other stories, some that reach the stores through proxies. */
   beforeAll(async () => {
     kafka = await startKafkaProxy(posthorn.env.KAFKA_BROKERS);
     mongo = await startStoreProxy(posthorn.env.MONGODB_URL);
-    await posthorn.stop();
+    await posthorn.stopServices();
     receiver.answerWith((response) => {
       setTimeout(() => response.writeHead(500).end(), 300);
     });
@@ -437,7 +436,7 @@ describe('SIGTERM while a store does not answer', () => {
   /** Attempts that run, failures that are parked, and retries that are released. */
   beforeEach(async () => {
     const settings = { KAFKA_BROKERS: kafka.broker, MONGODB_URL: mongo.url };
-    services = await Promise.all(SERVICES.map((name) => posthorn.start(name, settings)));
+    services = await Promise.all(SERVICES.map((name) => posthorn.startProcess(name, settings)));
     const { webhookId } = await posthorn.api.createTarget(receiver.url);
     receiver.received.length = 0;
     await sendMany(posthorn.api, [webhookId], 5);

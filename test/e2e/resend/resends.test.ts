@@ -16,13 +16,13 @@ interface Progress {
   failed: number;
 }
 
-let posthorn: Posthorn;
+let posthorn: Posthorn<'gateway' | 'dispatcher'>;
 let receiver: Receiver;
 let mongo: MongoConnection;
 let make: Resources;
 
 beforeAll(async () => {
-  posthorn = await startPosthorn();
+  posthorn = await startPosthorn({}, { processes: ['gateway', 'dispatcher'] });
   receiver = await startReceiver();
   mongo = await connectMongo(posthorn.env.MONGODB_URL, 'posthorn-test');
   make = createResources(posthorn.api);
@@ -139,7 +139,7 @@ describe('A replay to a new webhook', () => {
     return ids;
   }
 
-  it('sends each missing message once, and none that it had before, though the gateway is killed', async () => {
+  it('sends each missing message once, and none that it had before, though the gateway is killed and its lease of 15 s has to end', async () => {
     const { id: appId } = await make.app();
     const { origin } = new URL(receiver.url);
     await make.webhook({ appId, url: `${origin}/before` });
@@ -154,7 +154,7 @@ describe('A replay to a new webhook', () => {
       const reached = NEWER + (MISSING * kills) / (KILLS + 2);
       await eventually(`${reached} requests`, () => got().length >= reached, 120_000);
       await killHard(posthorn.gateway);
-      posthorn.gateway = await posthorn.start('gateway');
+      posthorn.gateway = await posthorn.startProcess('gateway');
     }
     expect((await progressOf(replayId)).status).toBe('running');
     expect(await once('the end', replayId, hasEnded)).toMatchObject({ status: 'done' });
@@ -169,7 +169,7 @@ const EVERY_NTH_FAILS_AGAIN = 10;
 const LOST = 12;
 
 describe('A resend of an app', () => {
-  it('reaches every delivery of each webhook, also when the gateway and the dispatcher are killed meanwhile', async () => {
+  it('reaches every delivery of each webhook, also when the gateway and the dispatcher are killed meanwhile, after a lease of 15 s and a session of 10 s', async () => {
     const { id: appId } = await make.app();
     const { origin } = new URL(receiver.url);
     const webhookIds = await Promise.all(
@@ -185,13 +185,13 @@ describe('A resend of an app', () => {
     await once('some were counted', id, ({ succeeded }) => succeeded > 0);
     await Promise.all([killHard(posthorn.gateway), killHard(posthorn.dispatcher)]);
     expect(receiver.received.length).toBeLessThan(total);
-    posthorn.gateway = await posthorn.start('gateway');
+    posthorn.gateway = await posthorn.startProcess('gateway');
 
     const restarted = await progressOf(id);
     expect(restarted.status).toBe('running');
     expect(restarted.succeeded).toBeGreaterThan(0);
     // For the next story: all attempts to a dead endpoint are made, because an open circuit defers them for a moment only.
-    posthorn.dispatcher = await posthorn.start('dispatcher', { CIRCUIT_RESET_MS: '100' });
+    posthorn.dispatcher = await posthorn.startProcess('dispatcher', { CIRCUIT_RESET_MS: '100' });
     const failed = total / EVERY_NTH_FAILS_AGAIN;
     const done = { status: 'done', total, succeeded: total - failed, failed };
     expect(await once('the end', id, hasEnded)).toMatchObject(done);

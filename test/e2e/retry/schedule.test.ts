@@ -2,7 +2,12 @@ import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { dataOf } from '../../support/api/expect-answers.ts';
 import type { ShownDelivery } from '../../support/api/resources.ts';
 import { untilFinal, waitsMs } from '../../support/process/final-deliveries.ts';
-import { startPosthorn, type Posthorn } from '../../support/process/posthorn.ts';
+import {
+  SERVICES,
+  startPosthorn,
+  type Posthorn,
+  type ServiceName,
+} from '../../support/process/posthorn.ts';
 import { createServiceClock, type ServiceClock } from '../../support/process/service-clock.ts';
 import { runProgram } from '../../support/process/service-process.ts';
 import { readDeliveries, untilMetric, type Sent } from '../../support/process/traffic.ts';
@@ -21,12 +26,12 @@ const DELAYS_MS = [
 const REST_MS = 5_000;
 
 let clock: ServiceClock;
-let posthorn: Posthorn;
+let posthorn: Posthorn<ServiceName>;
 let receiver: Receiver;
 
 beforeAll(async () => {
   clock = createServiceClock();
-  posthorn = await startPosthorn(clock.settings);
+  posthorn = await startPosthorn(clock.settings, { processes: SERVICES });
   receiver = await startReceiver();
 }, 120_000);
 
@@ -59,7 +64,7 @@ describe('A parked retry', () => {
     await eventually('cancelled', async () => (await shown(deliveryId)).status === 'cancelled');
     expect(await shown(deliveryId)).toMatchObject({ reason: 'webhook_disabled', attemptCount: 1 });
     await untilMetric(posthorn.retry, 'posthorn_deliveries_finished_total', 'result="cancelled"');
-    posthorn.dispatcher = await posthorn.start('dispatcher');
+    posthorn.dispatcher = await posthorn.startProcess('dispatcher');
   }, 120_000);
 
   it('is made when RETRY_DELAYS no longer has its delay', async () => {
@@ -67,8 +72,8 @@ describe('A parked retry', () => {
     const stop = () => Promise.all([posthorn.retry.stop(), posthorn.dispatcher.stop()]);
     const start = async (settings: Record<string, string>): Promise<void> => {
       [posthorn.retry, posthorn.dispatcher] = await Promise.all([
-        posthorn.start('retry', settings),
-        posthorn.start('dispatcher', settings),
+        posthorn.startProcess('retry', settings),
+        posthorn.startProcess('dispatcher', settings),
       ]);
     };
     await stop();
@@ -98,10 +103,10 @@ describe('The default schedule', () => {
   /** A new process reads the parked records at once, so that only the first long wait takes a minute. */
   async function restartRetry(): Promise<void> {
     await posthorn.retry.stop();
-    posthorn.retry = await posthorn.start('retry');
+    posthorn.retry = await posthorn.startProcess('retry');
   }
 
-  it('is seven attempts at 0, 5 s, 5 min, 30 min, 2 h, 5 h and 10 h after the one before, none of them early', async () => {
+  it('is seven attempts at 0, 5 s, 5 min, 30 min, 2 h, 5 h and 10 h after the one before, none of them early; a reader that waits looks at the clock once a minute', async () => {
     const gone = await startReceiver();
     await gone.close();
     const [refused, unreachable] = await Promise.all(

@@ -7,11 +7,17 @@ export type Namespace = Record<
   string
 >;
 
-/** Returns settings with a database, topics and Redis keys of its own. Throws where no stack was given. */
-export function createNamespace(env: NodeJS.ProcessEnv = process.env): Namespace {
-  const name = `t${randomBytes(6).toString('hex')}`;
+/**
+ * Returns settings with topics and Redis keys of its own, and with a database that is new unless it is named. Throws
+ * where no stack was given.
+ */
+export function createNamespace(
+  env: NodeJS.ProcessEnv = process.env,
+  database?: string,
+): Namespace {
+  const name = randomName();
   const url = new URL(required(env, 'MONGODB_URL'));
-  url.pathname = `/${name}`;
+  url.pathname = `/${database ?? name}`;
   return {
     ...accessOf(env),
     KAFKA_BROKERS: required(env, 'KAFKA_BROKERS'),
@@ -20,6 +26,11 @@ export function createNamespace(env: NodeJS.ProcessEnv = process.env): Namespace
     TOPIC_PREFIX: `${name}.`,
     REDIS_PREFIX: `${name}:`,
   };
+}
+
+/** A name for a database, topics or keys. */
+export function randomName(): string {
+  return `t${randomBytes(6).toString('hex')}`;
 }
 
 /** How the stores are reached, where they ask for more than an address. */

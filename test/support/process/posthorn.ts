@@ -1,17 +1,32 @@
 import { freePorts } from '../../../tools/local-stack/machine/ports.ts';
 import { newEncryptionKey } from '../../../deploy/setup/create-encryption-keys.ts';
 import { createApiClient, type ApiClient } from '../api/api-client.ts';
+import type * as HostedService from './hosted-service.ts';
 import { createNamespace, type Namespace } from './namespace.ts';
 import { loginOf } from './secured-logins.ts';
-import { setUp } from './setup.ts';
-import { startProgram, untilReady, type Ended, type ServiceProcess } from './service-process.ts';
+import { askSetup, setUp } from './setup.ts';
+import {
+  SERVICES,
+  startProgram,
+  untilReady,
+  type Ended,
+  type ProgramProcess,
+  type Running,
+  type ServiceName,
+} from './service-process.ts';
 
-export type ServiceName = 'gateway' | 'dispatcher' | 'retry';
+export { SERVICES, type ServiceName } from './service-process.ts';
 
-export interface RunningService extends ServiceProcess {
+interface Addressed {
   name: ServiceName;
   opsUrl: string;
 }
+
+/** A service in the process of the test. */
+export interface RunningService extends Running, Addressed {}
+
+/** A service in a process of its own, for stories that kill or freeze it, change its clock, or measure its memory. */
+export interface ServiceProcess extends ProgramProcess, Addressed {}
 
 /** A company of a running Posthorn that no other test file uses. */
 export interface OwnCompany {
@@ -20,18 +35,21 @@ export interface OwnCompany {
   apiKey: string;
   companyId: string;
   env: Namespace & Record<string, string>;
-  /** Starts one more process of a service; a gateway on the port of the first unless PORT is given. */
+  /** Starts one more service in the process of the test; a gateway on the port of the first unless PORT is given. */
   start: (name: ServiceName, settings?: Record<string, string>) => Promise<RunningService>;
+  /** The same in a process of its own. */
+  startProcess: (name: ServiceName, settings?: Record<string, string>) => Promise<ServiceProcess>;
   /** Stops every service that was started for this test file. */
   stop: () => Promise<void>;
 }
 
-/** The three services on the stack, in a namespace of their own. */
-export interface Posthorn extends OwnCompany {
-  gateway: RunningService;
-  dispatcher: RunningService;
-  retry: RunningService;
-}
+/** The three services on the stack, in a namespace of their own; `Processes` are those that are processes. */
+export type Posthorn<Processes extends ServiceName = never> = OwnCompany & {
+  [Name in ServiceName]: Name extends Processes ? ServiceProcess : RunningService;
+} & {
+  /** Stops every service, and leaves the database as it is. */
+  stopServices: () => Promise<void>;
+};
 
 export const LOCAL = {
   EGRESS_ALLOW_LOOPBACK: 'true',
@@ -43,43 +61,68 @@ export const LOCAL = {
   DEFERRAL_DELAYS: '100ms,1s,8s,1m',
 };
 
-/** Settings of single services. */
-type ApartSettings = Partial<Record<ServiceName, Record<string, string>>>;
+interface PosthornOptions<Processes extends ServiceName> {
+  /** The services that get a process of their own; the others start in the process of the test. */
+  processes?: readonly Processes[];
+  /** Settings of single services. */
+  apart?: Partial<Record<ServiceName, Record<string, string>>>;
+}
 
-type Triple = [RunningService, RunningService, RunningService];
+type Named = Record<ServiceName, ServiceProcess>;
 
 /** Creates topics, indexes and a company, and starts the three services. */
-export async function startPosthorn(
+export async function startPosthorn<Processes extends ServiceName = never>(
   settings: Record<string, string> = {},
-  apart: ApartSettings = {},
-): Promise<Posthorn> {
+  { processes = [], apart = {} }: PosthornOptions<Processes> = {},
+): Promise<Posthorn<Processes>> {
   const [port = 0] = await freePorts(1);
-  const own = { PORT: String(port), ENCRYPTION_KEYS: newEncryptionKey() };
-  const env = { ...createNamespace(), ...LOCAL, ...own, ...settings };
+  const ports = { PORT: String(port), ENCRYPTION_KEYS: newEncryptionKey() };
+  const { name: database } = await askSetup<{ name: string }>('take-database', {});
+  const namespace = createNamespace(process.env, database);
+  const env = { ...namespace, ...LOCAL, ...ports, ...settings };
   const { companyId, apiKey } = await setUp({ env, company: 'Test', isNew: true });
+  const services = createServices((name) => ({ ...env, ...apart[name] }));
+  const areProcesses = new Set<ServiceName>(processes);
+  const started = await startAll(
+    SERVICES.map((name) => (areProcesses.has(name) ? services.startProcess : services.start)(name)),
+  );
+  const byName = Object.fromEntries(started.map((service) => [service.name, service])) as Named;
+  const baseUrl = `http://127.0.0.1:${port}`;
+  const api = createApiClient(baseUrl, apiKey);
+  const own = { api, baseUrl, apiKey, companyId, env, ...services };
+  const stop = async (): Promise<void> => {
+    await services.stop();
+    await askSetup('give-back-database', { name: database });
+  };
+  return { ...own, ...byName, stop, stopServices: services.stop };
+}
+
+/** Returns what starts services with the settings of an installation, and stops all of them. */
+export function createServices(
+  envOf: (name: ServiceName) => Record<string, string>,
+): Pick<OwnCompany, 'start' | 'startProcess' | 'stop'> {
   const running: RunningService[] = [];
-  const start: Posthorn['start'] = async (name, changed = {}) => {
-    const service = await startService(name, { ...env, ...apart[name], ...changed });
+  const kept = <Service extends RunningService>(service: Service): Service => {
     running.push(service);
     return service;
   };
-  const names = ['gateway', 'dispatcher', 'retry'] as const;
-  const [gateway, dispatcher, retry] = (await startAll(names.map((name) => start(name)))) as Triple;
-  const baseUrl = `http://127.0.0.1:${port}`;
-  const api = createApiClient(baseUrl, apiKey);
-  const stop = async (): Promise<void> => {
-    await Promise.all(running.filter((each) => each.isRunning()).map((each) => each.stop()));
+  return {
+    start: async (name, settings) => kept(await startInTest(name, { ...envOf(name), ...settings })),
+    startProcess: async (name, settings) =>
+      kept(await startProcess(name, { ...envOf(name), ...settings })),
+    async stop() {
+      await Promise.all(running.filter((each) => each.isRunning()).map((each) => each.stop()));
+    },
   };
-  return { api, baseUrl, apiKey, companyId, env, gateway, dispatcher, retry, start, stop };
 }
 
 export const ADMIN = 'services/admin/src/main.ts';
 
 /** Starts one process of a service and waits until it is ready. */
-export async function startService(
+export async function startProcess(
   name: ServiceName,
   env: Record<string, string>,
-): Promise<RunningService> {
+): Promise<ServiceProcess> {
   const [opsPort = 0] = await freePorts(1);
   const main = `services/${name}/src/main.ts`;
   const service = startProgram(main, [], { ...loginOf(name, env), OPS_PORT: String(opsPort) });
@@ -92,8 +135,34 @@ export async function startService(
   return { ...service, name, opsUrl: `http://127.0.0.1:${opsPort}` };
 }
 
-/** Kills a service so that no handler runs, as a crash or the kernel would. */
-export async function killHard(service: ServiceProcess): Promise<Ended> {
+/**
+ * Where the services are loaded from: outside of the sandbox of a test file, which would load them anew
+ * (`test/runner/plain-environment.mjs`).
+ */
+export const host = globalThis as {
+  loadHost?: () => Promise<typeof HostedService>;
+};
+
+/** Starts a service in the process of the test and waits until it is ready. */
+async function startInTest(
+  name: ServiceName,
+  env: Record<string, string>,
+): Promise<RunningService> {
+  if (!host.loadHost) throw new Error('No process hosts services here.');
+  const [{ startHosted }, [opsPort = 0]] = await Promise.all([host.loadHost(), freePorts(1)]);
+  const own = { ...loginOf(name, env), OPS_PORT: String(opsPort) };
+  const service = startHosted(name, { ...process.env, ...own });
+  try {
+    await untilReady(service, opsPort);
+  } catch (error) {
+    await service.stop();
+    throw error;
+  }
+  return { ...service, name, opsUrl: `http://127.0.0.1:${opsPort}` };
+}
+
+/** Kills a process so that no handler runs, as a crash or the kernel would. */
+export async function killHard(service: ProgramProcess): Promise<Ended> {
   service.signal('SIGKILL');
   return service.ended;
 }

@@ -4,11 +4,15 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { eventually } from '../time/eventually.ts';
 
+export const SERVICES = ['gateway', 'dispatcher', 'retry'] as const;
+export type ServiceName = (typeof SERVICES)[number];
+
 const ROOT = join(import.meta.dirname, '../../..');
-const KEPT_CHARS = 200_000;
+/** Of what a service prints. */
+export const KEPT_CHARS = 200_000;
 const READY_WITHIN_MS = 90_000;
 /** With the compiled sources in it, a start takes two thirds of the processor time. */
-const COMPILE_CACHE = join(ROOT, 'node_modules/.cache/compile');
+export const COMPILE_CACHE = join(ROOT, 'node_modules/.cache/compile');
 /**
  * A dozen services share two cores: helper threads of their collectors would only take turns (a start: 15 % less). But
  * without them the marking of a full collection takes seconds on a busy machine, and by default V8 collects no young
@@ -26,23 +30,27 @@ export interface Ended {
   signal: NodeJS.Signals | null;
 }
 
-/** A program of the repository as its own process, as in production. */
-export interface ServiceProcess {
+/** A service that was started, in this process or as its own. */
+export interface Running {
   /** Returns what it has printed, at most the newest 200,000 characters. */
   output: () => string;
   isRunning: () => boolean;
-  signal: (signal: NodeJS.Signals) => void;
   /** Resolves when it has ended. */
   ended: Promise<Ended>;
-  /** Sends SIGTERM and waits for its end. */
+  /** Stops it as SIGTERM does, and waits for its end. */
   stop: () => Promise<Ended>;
+}
+
+/** A program of the repository as its own process, as in production. */
+export interface ProgramProcess extends Running {
+  signal: (signal: NodeJS.Signals) => void;
 }
 
 export function startProgram(
   path: string,
   args: string[],
   env: Record<string, string>,
-): ServiceProcess {
+): ProgramProcess {
   const child = spawn(process.execPath, [...NODE_FLAGS, join(ROOT, path), ...args], {
     env: { ...process.env, NODE_OPTIONS: '', NODE_COMPILE_CACHE: COMPILE_CACHE, ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
@@ -99,7 +107,7 @@ export async function runProgram(
 }
 
 /** Resolves when `/readyz` returns 200; throws with the output of the service when it ends or takes too long. */
-export async function untilReady(service: ServiceProcess, opsPort: number): Promise<void> {
+export async function untilReady(service: Running, opsPort: number): Promise<void> {
   const isReady = async (): Promise<boolean> => {
     if (!service.isRunning()) throw new Error('it ended');
     return (await statusOf(`http://127.0.0.1:${opsPort}/readyz`)) === 200;

@@ -53,10 +53,7 @@ async function openUndivided(
     const indexes = DAY_INDEXES[kind].map(({ key, options }) => ({ ...options, key }));
     if (indexes.length > 0) await db.collection(kind).createIndexes(indexes);
   }
-  if (name !== undefined) {
-    await empty(db);
-    await empty(db.client.db(dayDatabaseName(db.databaseName, 'idempotencyKeys')));
-  }
+  if (name !== undefined) await emptyDatabase(db);
   const [messages, deliveries] = [undivided(db, 'messages'), undivided(db, 'deliveries')];
   return {
     db: Object.assign(db, { days: { ...db.days, messages, deliveries } }),
@@ -65,11 +62,16 @@ async function openUndivided(
   };
 }
 
-/** Keeps what the creation of indexes has noted. */
-async function empty(db: mongo.Db): Promise<void> {
+/** Removes every document of a Posthorn, and keeps its collections with what the creation of indexes has noted. */
+export async function emptyDatabase(db: mongo.Db): Promise<void> {
+  const ofDays = DAY_KINDS.map((kind) => db.client.db(dayDatabaseName(db.databaseName, kind)));
+  await Promise.all([db, ...ofDays].map(emptyCollections));
+}
+
+async function emptyCollections(db: mongo.Db): Promise<void> {
   const all = await db.listCollections({}, { nameOnly: true }).toArray();
-  const emptied = all.filter((each) => !['layout', 'migrations'].includes(each.name));
-  await Promise.all(emptied.map((each) => db.collection(each.name).deleteMany({})));
+  const emptied = all.filter(({ name }) => !/^(layout|migrations|system\..*)$/.test(name));
+  await Promise.all(emptied.map(({ name }) => db.collection(name).deleteMany({})));
 }
 
 function undivided<Name extends 'messages' | 'deliveries'>(

@@ -6,9 +6,12 @@ import { z } from 'zod';
 import { withSetup } from '../../../test/runner/serve-setup.ts';
 import { withStack } from '../../../test/runner/with-stack.ts';
 import {
+  SERVICES,
   startPosthorn,
+  type OwnCompany,
   type Posthorn,
   type RunningService,
+  type ServiceName,
 } from '../../../test/support/process/posthorn.ts';
 import {
   failing as failingAtFirst,
@@ -24,7 +27,7 @@ import { PROMETHEUS } from '../promtool.ts';
 
 /** A Posthorn with a canary, watched by a Prometheus. */
 export interface Scene {
-  posthorn: Posthorn;
+  posthorn: Posthorn<ServiceName>;
   prometheus: PrometheusServer;
   /** Webhooks of one app: the first hangs, the second fails at first, all others respond at once. */
   webhookIds: readonly string[];
@@ -55,7 +58,7 @@ export async function withScene(work: (scene: Scene) => Promise<void>): Promise<
 async function withPosthorn(work: (scene: Scene) => Promise<void>): Promise<void> {
   // As in production, except that a retry comes while the check runs.
   const settings = { RETRY_DELAYS: '2s,1h', DEFERRAL_DELAYS: '1s,5s,15s,1m,5m,30m,2h,12h' };
-  const posthorn = await startPosthorn(settings);
+  const posthorn = await startPosthorn(settings, { processes: SERVICES });
   const receivers = await startReceivers();
   try {
     const canary = await startCanary(posthorn);
@@ -69,7 +72,7 @@ async function withPosthorn(work: (scene: Scene) => Promise<void>): Promise<void
       [posthorn.gateway, posthorn.dispatcher, posthorn.retry, canary],
       async (prometheus) => {
         const startDispatcher: Scene['startDispatcher'] = async (changed) => {
-          const dispatcher = await posthorn.start('dispatcher', changed);
+          const dispatcher = await posthorn.startProcess('dispatcher', changed);
           prometheus.watch(jobOf(dispatcher), [addressOf(dispatcher)]);
         };
         await work({ posthorn, prometheus, webhookIds, respondAfter, startDispatcher });
@@ -82,9 +85,9 @@ async function withPosthorn(work: (scene: Scene) => Promise<void>): Promise<void
 }
 
 /** The canary needs the key of a company, so it runs in a second retry process. */
-async function startCanary({ start, apiKey, baseUrl }: Posthorn): Promise<RunningService> {
+async function startCanary({ startProcess, apiKey, baseUrl }: OwnCompany): Promise<RunningService> {
   const [port = 0] = await freePorts(1);
-  return start('retry', {
+  return startProcess('retry', {
     CANARY_API_KEY: apiKey,
     CANARY_GATEWAY_URL: baseUrl,
     CANARY_RECEIVER_URL: `http://127.0.0.1:${port}/`,
