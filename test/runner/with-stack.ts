@@ -53,6 +53,7 @@ export async function withStack(
     }
   } finally {
     await stop();
+    process.removeListener('SIGINT', end).removeListener('SIGTERM', end);
   }
 }
 
