@@ -58,7 +58,7 @@ beforeAll(async () => {
   for (const each of databases)
     await each.createCollection('system.profile', { capped: true, size: PROFILE_BYTES });
   await profile(2);
-}, 180_000);
+}, 480_000);
 
 afterAll(async () => {
   await profile(0);
@@ -239,7 +239,7 @@ describe('The queries of the services', () => {
       each.collection<Profiled>('system.profile').find(services).toArray(),
     );
     profiled = (await Promise.all(found)).flat();
-  }, 180_000);
+  }, 480_000);
 
   it('include some of every service and of every collection that the API reads', () => {
     const seen = new Set(profiled.filter(({ planSummary }) => planSummary).map(collectionOf));

@@ -45,15 +45,10 @@ export interface ApiClient {
   send: (target: object, payload: unknown) => Promise<{ messageId: string; deliveryId: string }>;
 }
 
-/** The connection ended before the answer was complete. */
-export class NoAnswerError extends Error {
-  override name = 'NoAnswerError';
-}
-
 /** Takes a third of the processor time of `fetch`, and tests send many thousand requests. */
 async function answerOf(url: string, options: RequestOptions): Promise<ApiAnswer> {
   const { statusCode, headers, text } = await exchange(url, options).catch((cause: unknown) => {
-    throw new NoAnswerError(`${options.method} ${url}`, { cause });
+    throw new Error(`no whole answer to ${options.method} ${url}`, { cause });
   });
   return { status: statusCode, headers: new Headers(headers), body: JSON.parse(text) as Envelope };
 }

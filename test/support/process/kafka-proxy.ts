@@ -16,8 +16,6 @@ export interface KafkaProxy {
 interface ProxyState {
   server: Server;
   to: { host: string; port: number };
-  /** How long a request is delayed. */
-  delayMs: number;
   isBlocked: boolean;
   /** The kind of request that is refused once; null when none is. */
   refused: number | null;
@@ -25,12 +23,11 @@ interface ProxyState {
 }
 
 /** Starts a proxy to `broker`, given as host:port exactly as the broker gives its address to clients. */
-export async function startKafkaProxy(broker: string, delayMs = 0): Promise<KafkaProxy> {
+export async function startKafkaProxy(broker: string): Promise<KafkaProxy> {
   const [host = '', port = ''] = broker.split(':');
   const server = createServer();
   const state: ProxyState = {
     server,
-    delayMs,
     isBlocked: false,
     refused: null,
     clients: new Set(),
@@ -73,7 +70,7 @@ function endAll({ clients }: ProxyState): void {
 }
 
 function forward(state: ProxyState, client: Socket): void {
-  const { clients, delayMs, to } = state;
+  const { clients, to } = state;
   const broker = connect(to);
   clients.add(client);
   if (state.isBlocked) client.pause();
@@ -83,9 +80,7 @@ function forward(state: ProxyState, client: Socket): void {
       client.destroy();
       return;
     }
-    setTimeout(() => {
-      if (!broker.destroyed && !state.isBlocked) broker.write(chunk);
-    }, delayMs);
+    if (!broker.destroyed && !state.isBlocked) broker.write(chunk);
   });
   const readdress = createReaddress(to, portOf(state));
   broker.on('data', (chunk) => client.write(readdress(chunk)));
