@@ -54,7 +54,7 @@ async function usableTests(files: readonly string[], report: Report): Promise<st
 }
 
 const CORES = availableParallelism();
-/** Each file waits for half of its time: for deliveries, pages and time-outs. */
+/** Files wait for much of their time: for deliveries, pages and time-outs. */
 const ON_STACK = CORES + 1;
 
 async function run(report: Report, selection: Selection): Promise<void> {

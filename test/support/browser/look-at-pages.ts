@@ -19,8 +19,8 @@ export interface Pages {
 }
 
 /**
- * Looks at each page wide and narrow, in light and in dark, and returns what is wrong. The dashboard is loaded once: the
- * browser took two seconds of processor time to compile its scripts again for each page.
+ * Looks at each page wide and narrow, in light and in dark, and returns what is wrong. The dashboard is loaded once:
+ * the browser would compile its scripts again for each page.
  */
 export async function findFlaws(browser: Browser, { url, paths }: Pages): Promise<string[]> {
   const { page } = browser;

@@ -54,7 +54,7 @@ export const MONGOD: RequiredProgram = {
   isInstalled: () => findProgram('mongod') !== undefined,
 };
 
-/** Chromium without windows, for tests. `chromium --headless` takes more of the processor. Debian's package has its name. */
+/** Chromium without windows, for tests. Debian's package has its name. */
 export const BROWSER = 'chromium-headless-shell';
 
 export function javaProgram(): string {
