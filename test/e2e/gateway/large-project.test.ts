@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, expect, it } from '@jest/globals';
 import { deliveryIdOf } from '@posthorn/domain/ids.ts';
 import { slicesOf } from '@posthorn/platform/async/fair-queue.ts';
@@ -20,13 +21,12 @@ const TARGETS = 10_000;
 /** The largest body has 262,144 bytes, the largest head 16,384. */
 const BODY_CHARS = 260_000;
 const QUERY_CHARS = 12_000;
-/** A busy machine delays the loop of the gateway too: what blocks it does so in each of three tries. */
+/** What was found with it: 1.2 s of comparing targets, 0.4 s of parsing fields. */
+const MOST_BLOCKED_MS = 200;
+/** A collection of garbage, or caches that other processes have emptied, add to a try; what blocks does so each time. */
 const TRIES = 3;
-const MOST_BLOCKED_MS = 50;
 /** Pings after the response: publishing and cancelling go on behind it. */
 const PINGS_AFTER = 10;
-/** Machines that run tests are busy. What was found with it: 1.2 s of comparing targets, 0.4 s of parsing fields. */
-const FACTOR = 4;
 
 let posthorn: Posthorn<'gateway'>;
 /** Of the project, the app with 10,000 enabled webhooks, a webhook of it, and a message to all of them. */
@@ -274,9 +274,9 @@ function request({ method, body, ...route }: Route, input: Input): Promise<ApiAn
 
 /**
  * Returns the status of the request, and how long the event loop of the gateway was blocked at most while it was
- * handled, in milliseconds: the slowest response to pings that follow each other.
+ * handled, in milliseconds: the processor time that it took to the slowest response to pings that follow each other.
  */
-async function pingDuring(route: Route, input: Input): Promise<Found> {
+async function blockedBy(route: Route, input: Input): Promise<Found> {
   const handled = request(route, input);
   const state = { isHandled: false };
   const noteEnd = (): void => {
@@ -285,9 +285,9 @@ async function pingDuring(route: Route, input: Input): Promise<Found> {
   handled.then(noteEnd, noteEnd);
   let blockedMs = 0;
   for (let left = PINGS_AFTER; left > 0; left -= state.isHandled ? 1 : 0) {
-    const startedAtMs = performance.now();
+    const startedAtMs = loopTimeMs();
     await (await fetch(`${posthorn.gateway.opsUrl}/livez`)).text();
-    blockedMs = Math.max(blockedMs, performance.now() - startedAtMs);
+    blockedMs = Math.max(blockedMs, loopTimeMs() - startedAtMs);
   }
   return { blockedMs, status: (await handled).status };
 }
@@ -297,13 +297,20 @@ interface Found {
   status: number;
 }
 
-async function blockedBy(route: Route, input: Input): Promise<Found> {
-  let found = { blockedMs: Infinity, status: 0 };
-  for (let n = 0; n < TRIES && found.blockedMs > MOST_BLOCKED_MS; n += 1) {
-    const tried = await pingDuring(route, input);
-    if (tried.blockedMs < found.blockedMs) found = tried;
+/** 503: MongoDB took too long beside other tests, which is for another try too. */
+const isUndecided = ({ blockedMs, status }: Found): boolean =>
+  blockedMs > MOST_BLOCKED_MS || status === 503;
+
+/** The processor time of the thread with the event loop, which other processes do not add to; the clock without /proc. */
+function loopTimeMs(): number {
+  try {
+    const [nanoseconds] = readFileSync(`/proc/${posthorn.gateway.pid}/schedstat`, 'utf8').split(
+      ' ',
+    );
+    return Number(nanoseconds) / 1_000_000;
+  } catch {
+    return performance.now();
   }
-  return found;
 }
 
 it('every route has its largest requests here', () => {
@@ -316,14 +323,13 @@ it.each(routeTable().map((route) => [`${route.method} ${route.path}`, route] as 
   async (name, route) => {
     for (const input of [...(LARGEST[name]?.() ?? []), ...hostileTo(route)]) {
       const what = JSON.stringify(input).slice(0, 100);
-      let blockedMs = Infinity;
-      // Other processes take the cores now and then, which only adds: what blocks does so each time.
-      for (let tries = 0; blockedMs > MOST_BLOCKED_MS * FACTOR && tries < 6; tries += 1) {
-        const measured = await blockedBy(route, input);
-        expect([what, measured.status < 500]).toEqual([what, true]);
-        blockedMs = measured.blockedMs;
+      let found: Found = { blockedMs: Infinity, status: 503 };
+      for (let tries = 0; isUndecided(found) && tries < TRIES; tries += 1) {
+        found = await blockedBy(route, input);
       }
-      if (blockedMs > MOST_BLOCKED_MS * FACTOR) {
+      const { blockedMs, status } = found;
+      expect([what, status < 500]).toEqual([what, true]);
+      if (blockedMs > MOST_BLOCKED_MS) {
         throw new Error(`${name} ${what} blocked the event loop for ${blockedMs.toFixed(0)} ms`);
       }
     }

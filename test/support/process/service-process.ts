@@ -43,6 +43,7 @@ export interface Running {
 
 /** A program of the repository as its own process, as in production. */
 export interface ProgramProcess extends Running {
+  pid: number;
   signal: (signal: NodeJS.Signals) => void;
 }
 
@@ -63,6 +64,7 @@ export function startProgram(
   child.stderr.on('data', keep);
   const ended = endOf(child);
   return {
+    pid: child.pid ?? 0,
     output: () => output,
     isRunning: () => child.exitCode === null && child.signalCode === null,
     signal: (signal) => child.kill(signal),
