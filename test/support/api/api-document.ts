@@ -133,14 +133,21 @@ const STRICT = { strict: true, strictTypes: false, strictRequired: false };
 export type CompileSchema = (schema: JsonSchema) => ValidateFunction;
 
 /**
- * Compiles schemas that may refer to the document's. Throws for one that is not draft 2020-12. Responses may get more
- * fields, but here those that the document does not name are mistakes.
+ * Compiles schemas that may refer to the document's, equal ones once: most responses of an operation have the schema of
+ * another. Throws for one that is not draft 2020-12. Responses may get more fields, but here those that the document does
+ * not name are mistakes.
  */
 export function createCompiler({ components: { schemas } }: ApiDocument): CompileSchema {
   const ajv = new Ajv2020({ ...STRICT, allErrors: true });
   addFormats.default(ajv);
   ajv.addSchema({ $id: NAMED_ID, $defs: withNamedId(schemas) });
-  return (schema) => ajv.compile(withNamedId(schema) as JsonSchema);
+  const compiled = new Map<string, ValidateFunction>();
+  return (schema) => {
+    const key = JSON.stringify(schema);
+    const check = compiled.get(key) ?? ajv.compile(withNamedId(schema) as JsonSchema);
+    compiled.set(key, check);
+    return check;
+  };
 }
 
 const NAMED_ID = 'https://posthorn.test/schemas';

@@ -6,6 +6,7 @@ import {
 } from '@posthorn/domain/records/topic-drift.ts';
 import { createNamespace } from '../../../../test/support/process/namespace.ts';
 import { sampleTopicSpec } from '../../../../test/support/samples/sample-topic-spec.ts';
+import { eventually } from '../../../../test/support/time/eventually.ts';
 import { createLogger } from '../service/logger.ts';
 import { applyTopicChanges } from './apply-topic-changes.ts';
 import { createKafkaClient } from './connect.ts';
@@ -54,8 +55,11 @@ it('changes nothing in a dry run', async () => {
 it('writes what differs, pins what does not, and leaves other settings as they are', async () => {
   const { changes } = await found();
   await applyTopicChanges(access, changes, { isDryRun: false });
-  const { drifts, unpinned } = await found();
-  expect([drifts, unpinned]).toEqual([[], []]);
+  // A broker learns the settings from the controller a moment after that has written them.
+  await eventually('the settings of the spec', async () => {
+    const { drifts, unpinned } = await found();
+    return drifts.length + unpinned.length === 0;
+  });
   const admin = kafka.admin();
   const { resources } = await admin.describeConfigs({
     includeSynonyms: false,
