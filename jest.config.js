@@ -4,22 +4,10 @@ const FOLDERS = ['apps', 'libs', 'services', 'deploy', 'k8s', 'tools', 'bench', 
 const base = {
   rootDir: import.meta.dirname,
   roots: FOLDERS.map((folder) => `<rootDir>/${folder}`),
-  testEnvironment: '<rootDir>/test/runner/plain-environment.mjs',
-  extensionsToTreatAsEsm: ['.ts'],
-  transform: {
-    '^.+\\.ts$': [
-      '@swc/jest',
-      {
-        jsc: {
-          target: 'es2024',
-          parser: { syntax: 'typescript' },
-          // Node imports JSON only `with { type: 'json' }`.
-          experimental: { keepImportAttributes: true },
-        },
-        module: { type: 'es6' },
-      },
-    ],
-  },
+  testEnvironment: '<rootDir>/test/runner/native-environment.mjs',
+  testRunner: '<rootDir>/test/runner/native-runner.mjs',
+  moduleFileExtensions: ['ts', 'mjs', 'js'],
+  transform: {},
 };
 
 /** Unit tests lie beside their source. Integration and end-to-end tests need the stack. */

@@ -9,13 +9,6 @@ const REPORT = 'report.json';
 /** From the report of a part, when every test has ended, to the end of its process. */
 const EXIT_WITHIN_MS = 30_000;
 
-/**
- * Jest compiles the same sources anew for each test file, and V8's cache never answers for code that may
- * import: it only gets longer, and each look-up reads all of it. Without it, compiling takes 9 s of all unit
- * tests instead of 25. The workers of jest take over these flags.
- */
-const NODE_FLAGS = ['--experimental-vm-modules', '--no-compilation-cache'];
-
 const JEST = 'node_modules/jest/bin/jest.js';
 /** Lines with every path that was given, and with the path of the report. */
 const NOISE = /^(Ran all test suites|Test results written to).*\n/gm;
@@ -96,7 +89,7 @@ export async function findRelatedTests(files: readonly string[]): Promise<string
   if (sources.length === 0) return [];
   await runNode({
     command: [
-      ...[...NODE_FLAGS, JEST, '--selectProjects', 'unit', '--listTests'],
+      ...[JEST, '--selectProjects', 'unit', '--listTests'],
       ...['--findRelatedTests', ...sources],
     ],
     onOutput: (text) => found.push(...text.split('\n').filter((line) => line.startsWith(ROOT))),
@@ -107,7 +100,6 @@ export async function findRelatedTests(files: readonly string[]): Promise<string
 function commandOf(part: JestPart, outputFile: string): string[] {
   const { projects, atOnce, files, testName } = part;
   return [
-    ...NODE_FLAGS,
     JEST,
     ...['--selectProjects', ...projects],
     ...['--testPathPatterns', ...files.map(patternOf)],
@@ -118,7 +110,7 @@ function commandOf(part: JestPart, outputFile: string): string[] {
   ];
 }
 
-/** `text` has a line for each test file: its path and its processor time in seconds, as `plain-environment.mjs` writes it. */
+/** `text` has a line for each test file: its path and its processor time in seconds, as `native-environment.mjs` writes it. */
 function costsOf({ testResults }: JestReport, text: string): FileCost[] {
   const lines = text.split('\n').map((line) => line.split('\t'));
   const processorSeconds = new Map(lines.map(([path = '', seconds]) => [path, Number(seconds)]));

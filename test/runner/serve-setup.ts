@@ -9,7 +9,6 @@ import { takeStep } from '../../deploy/setup/run-setup.ts';
 import { CREATE_INDEXES, CREATE_TOPICS } from '../../deploy/setup/steps.ts';
 import { createRecordAdmin } from '../../services/admin/src/command.ts';
 import { createCompany } from '../../services/admin/src/companies.ts';
-import { host } from '../support/process/posthorn.ts';
 import { loginOf } from '../support/process/secured-logins.ts';
 import { createSharedPosthorns, type SharedName } from '../support/process/shared-posthorn.ts';
 import {
@@ -31,7 +30,6 @@ export async function withSetup(
   work: (env: Record<string, string>) => Promise<void>,
 ): Promise<void> {
   const databases = createDatabasePool();
-  host.loadHost ??= () => import('../support/process/hosted-service.ts');
   const shared = createSharedPosthorns();
   const handlers: Record<SetupTask, Handle> = {
     company: createCompanyOf,

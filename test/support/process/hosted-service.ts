@@ -13,6 +13,7 @@ import { gatewayConfig } from '../../../services/gateway/src/config.ts';
 import { startGateway } from '../../../services/gateway/src/start.ts';
 import { retryConfig } from '../../../services/retry/src/config.ts';
 import { startRetry } from '../../../services/retry/src/start.ts';
+import { stopAtEnd } from './left-running.ts';
 import { KEPT_CHARS, type Ended, type Running, type ServiceName } from './service-process.ts';
 
 type Start = (env: NodeJS.ProcessEnv) => Running;
@@ -23,22 +24,14 @@ const SERVICES: Record<ServiceName, Start> = {
   retry: (env) => host('retry', retryConfig, startRetry, env),
 };
 
-const running = new Set<Running>();
-
 /**
  * Starts a service in this process, as `runService` does in one of its own. The sources are loaded once, and compiled
  * well after the first test file: as a process of its own, three services take 5.8 s of processor time to start, and 1.2 s here.
  */
 export function startHosted(name: ServiceName, env: NodeJS.ProcessEnv): Running {
   const service = SERVICES[name](env);
-  running.add(service);
-  void service.ended.then(() => running.delete(service));
+  stopAtEnd(() => service.stop(), service.ended);
   return service;
-}
-
-/** Stops the services that a test file has left behind. */
-export async function stopHosted(): Promise<void> {
-  await Promise.all([...running].map((each) => each.stop()));
 }
 
 function host<Schema extends z.ZodObject>(

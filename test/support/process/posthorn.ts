@@ -1,7 +1,6 @@
 import { freePorts } from '../../../tools/local-stack/machine/ports.ts';
 import { newEncryptionKey } from '../../../deploy/setup/create-encryption-keys.ts';
 import { createApiClient, type ApiClient } from '../api/api-client.ts';
-import type * as HostedService from './hosted-service.ts';
 import { createNamespace, type Namespace } from './namespace.ts';
 import { loginOf } from './secured-logins.ts';
 import { askSetup, setUp } from './setup.ts';
@@ -135,21 +134,14 @@ export async function startProcess(
   return { ...service, name, opsUrl: `http://127.0.0.1:${opsPort}` };
 }
 
-/**
- * Where the services are loaded from: outside of the sandbox of a test file, which would load them anew
- * (`test/runner/plain-environment.mjs`).
- */
-export const host = globalThis as {
-  loadHost?: () => Promise<typeof HostedService>;
-};
-
 /** Starts a service in the process of the test and waits until it is ready. */
 async function startInTest(
   name: ServiceName,
   env: Record<string, string>,
 ): Promise<RunningService> {
-  if (!host.loadHost) throw new Error('No process hosts services here.');
-  const [{ startHosted }, [opsPort = 0]] = await Promise.all([host.loadHost(), freePorts(1)]);
+  // Files that start processes only need not load the services.
+  const loading = import('./hosted-service.ts');
+  const [{ startHosted }, [opsPort = 0]] = await Promise.all([loading, freePorts(1)]);
   const own = { ...loginOf(name, env), OPS_PORT: String(opsPort) };
   const service = startHosted(name, { ...process.env, ...own });
   try {

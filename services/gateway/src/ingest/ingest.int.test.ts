@@ -4,7 +4,7 @@ import { withAdmin } from '@posthorn/platform/kafka/connect.ts';
 import { createKafkaMetrics } from '@posthorn/platform/kafka/kafka-metrics.ts';
 import { createGroupPositions } from '@posthorn/platform/kafka/offsets/group-positions.ts';
 import { createLogger } from '@posthorn/platform/service/logger.ts';
-import { ConfigResourceTypes, type Kafka } from 'kafkajs';
+import kafkajs, { type Kafka } from 'kafkajs';
 import { Registry } from 'prom-client';
 import { openScratchLog, type ScratchLog } from '../../../../test/support/stores/scratch-log.ts';
 import { eventually } from '../../../../test/support/time/eventually.ts';
@@ -237,7 +237,7 @@ describe('ingestion', () => {
           validateOnly: false,
           resources: [
             {
-              type: ConfigResourceTypes.TOPIC,
+              type: kafkajs.ConfigResourceTypes.TOPIC,
               name,
               configEntries: [{ name: 'compression.type', value: codec }],
             },

@@ -20,7 +20,6 @@ let publication: Publication;
 
 const message = (id: string): Message => sampleMessage(id, { companyId: 'comp_1' });
 
-/** More messages are handed over than fit into memory, so that the rest is read back. */
 beforeEach(() => {
   [shown, published, monotonicMs] = [KNOWN, [], 0];
   publication = new Publication({
@@ -46,8 +45,13 @@ beforeEach(() => {
       },
     },
   });
-  publication.add(ALL.map(message));
 });
+
+/** Hands over more messages than fit into memory, so that the rest is read back. */
+async function publishAll(): Promise<void> {
+  publication.add(ALL.map(message));
+  await publication.close(60_000);
+}
 
 describe('a page that ends before a message that was acknowledged', () => {
   test('is read again, because a new primary may show the message a moment later', async () => {
@@ -56,7 +60,7 @@ describe('a page that ends before a message that was acknowledged', () => {
       watermarks.push(publication.state().watermark);
       shown = ALL;
     };
-    await publication.close(60_000);
+    await publishAll();
     expect(watermarks[0] && watermarks[0] <= String(KNOWN.at(-1))).toBe(true);
     expect(published).toEqual(ALL);
     expect(publication.state()).toMatchObject({ watermark: ALL.at(-1), unpublished: 0 });
@@ -68,7 +72,7 @@ describe('a page that ends before a message that was acknowledged', () => {
       shortPages += 1;
       monotonicMs += 4_001;
     };
-    await publication.close(60_000);
+    await publishAll();
     expect([shortPages, published]).toEqual([3, KNOWN]);
     expect(publication.state().unpublished).toBe(0);
   });
