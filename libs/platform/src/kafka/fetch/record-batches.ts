@@ -1,0 +1,383 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import { CorruptError, Cursor } from './cursor.ts';
+import { crc32c } from './crc32c.ts';
+import { TooLargeError, unpack } from './unpack.ts';
+
+/** Headers of a record by name: one without a value is null, and the values of one that is repeated are a list. */
+export type RecordHeaders = Record<string, Buffer | null | (Buffer | null)[]>;
+
+/** Records that can never be read, with what a person needs to find them in their topic. */
+export interface Unreadable {
+  firstOffset: number;
+  lastOffset: number;
+  /** As it is stored, for all of them. */
+  bytes: number;
+  /** Completes "The record at 17 …" or "What is at 17 to 20 …". */
+  why: string;
+}
+
+/** For a person, in a sentence. */
+export function describeUnreadable({ firstOffset, lastOffset, bytes, why }: Unreadable): string {
+  const what =
+    firstOffset === lastOffset
+      ? `The record at ${firstOffset}`
+      : `What is at ${firstOffset} to ${lastOffset}`;
+  return `${what} ${why} (${bytes} bytes).`;
+}
+
+/** A record, or a place that has none, in the shape of kafkajs. */
+export interface DecodedRecord {
+  offset: string;
+  /** Milliseconds since 1970. */
+  timestamp: string;
+  key: Buffer | null;
+  value: Buffer | null;
+  headers: RecordHeaders;
+  /** Nothing to hand over here: the end of a transaction, an aborted one, or records that compaction has removed. */
+  isControlRecord: boolean;
+  /** Without key, value and headers then; `offset` is that of the last one. */
+  unreadable?: Unreadable;
+}
+
+/** A transaction that was aborted, as the broker lists them for what it returns. */
+export interface AbortedTransaction {
+  producerId: number;
+  firstOffset: number;
+}
+
+export interface RecordSet {
+  /** Batches behind each other; the last one may be cut off. */
+  bytes: Buffer;
+  /** Records before it are passed over. */
+  fetchOffset: number;
+  aborted: readonly AbortedTransaction[];
+}
+
+/** A record may have so many headers and so many bytes of them: names and values. */
+export const MAX_HEADERS = 100;
+export const MAX_HEADER_BYTES = 65_536;
+/**
+ * One answer hands over so many records of a partition, or those with which it reaches so many bytes. The others stay
+ * packed and are fetched again: a quarter of a megabyte of gzip may be 180,000 records, which take 46 MB as objects.
+ */
+const MAX_RECORDS = 2_000;
+const MAX_BYTES = 2_097_152;
+/**
+ * A batch with more records than this must have 32 bytes for each, unpacked: a record that can be a message has 10 at
+ * least, and each of the others would be a rejected one.
+ */
+const UNCHECKED_RECORDS = 10_000;
+const MIN_RECORD_BYTES = 32;
+/** Of unpacked bytes so small a part may be kept by a record: a larger buffer is not to live for as long as that is in flight. */
+const SHARED_BYTES = 262_144;
+/** Records that are passed over, or bytes of a checksum, that take a few milliseconds. */
+const TURN_RECORDS = 20_000;
+const TURN_BYTES = 4_194_304;
+
+/** The first offset, the length of what follows, and in it the epoch of the leader and the version. */
+const PREFIX_BYTES = 12;
+const VERSION_AT = 16;
+const VERSION = 2;
+/** From the first offset to the number of records (KIP-98). */
+const HEADER_BYTES = 61;
+const CHECKED_FROM = 21;
+
+/**
+ * Returns the records of a record set, at most MAX_RECORDS, those of aborted transactions left out. What cannot be read is
+ * an Unreadable in its place, and what follows is read. Never throws, and takes no more than a few milliseconds in one
+ * piece. Versions before Kafka 0.11 (2017) are not read.
+ */
+export async function decodeRecordSet(set: RecordSet): Promise<DecodedRecord[]> {
+  const { bytes, fetchOffset } = set;
+  const records: DecodedRecord[] = [];
+  const room = { records: MAX_RECORDS, bytes: MAX_BYTES };
+  const isAborted = createAbortedFilter(set.aborted);
+  for (let at = 0; bytes.length - at > VERSION_AT && hasRoom(room);) {
+    const firstOffset = new Cursor(bytes.subarray(at)).int64();
+    const end = at + PREFIX_BYTES + bytes.readInt32BE(at + 8);
+    if (end <= at + VERSION_AT) {
+      records.push(
+        unreadable({
+          firstOffset,
+          lastOffset: firstOffset,
+          bytes: bytes.length - at,
+          why: 'has no length',
+        }),
+      );
+      break;
+    }
+    // A broker cuts the last one off.
+    if (end > bytes.length) break;
+    const batch = { firstOffset, bytes: bytes.subarray(at, end) };
+    for (const each of await decodeBatch(batch, { fetchOffset, room, isAborted }))
+      records.push(each);
+    at = end;
+  }
+  return records;
+}
+
+interface Room {
+  records: number;
+  bytes: number;
+}
+
+const hasRoom = ({ records, bytes }: Room): boolean => records > 0 && bytes > 0;
+
+interface Batch {
+  firstOffset: number;
+  bytes: Buffer;
+}
+
+interface BatchHead {
+  firstOffset: number;
+  lastOffset: number;
+  codec: number;
+  isTransactional: boolean;
+  isControl: boolean;
+  /** Set by the broker for all records; null where each has its own. */
+  appendedAtMs: number | null;
+  firstTimestampMs: number;
+  producerId: number;
+  count: number;
+}
+
+interface BatchContext {
+  fetchOffset: number;
+  room: Room;
+  isAborted: IsAborted;
+}
+
+async function decodeBatch(batch: Batch, context: BatchContext): Promise<DecodedRecord[]> {
+  const { firstOffset, bytes } = batch;
+  const version = bytes[VERSION_AT] ?? 0;
+  const refused = (lastOffset: number, why: string): DecodedRecord[] => [
+    unreadable({ firstOffset, lastOffset, bytes: bytes.length, why }),
+  ];
+  if (version !== VERSION || bytes.length < HEADER_BYTES) {
+    if (firstOffset < context.fetchOffset) return [];
+    return refused(
+      firstOffset,
+      `has the message format ${version}, which producers before Kafka 0.11 write`,
+    );
+  }
+  const head = readHead(batch);
+  const { lastOffset } = head;
+  if (lastOffset < context.fetchOffset) return [];
+  if (!(await isWhole(bytes))) return refused(lastOffset, 'has a wrong checksum');
+  const packed = bytes.subarray(HEADER_BYTES);
+  if (context.isAborted(head, packed)) return [nothingAt(lastOffset)];
+  try {
+    const unpacked = await unpack(head.codec, packed);
+    if (head.count > Math.max(UNCHECKED_RECORDS, unpacked.length / MIN_RECORD_BYTES)) {
+      const what = `${head.count} records in ${unpacked.length} bytes`;
+      return refused(
+        lastOffset,
+        `is one batch of ${what}, fewer than ${MIN_RECORD_BYTES} for each`,
+      );
+    }
+    return await decodeRecords(head, unpacked, context);
+  } catch (error) {
+    if (error instanceof CorruptError || error instanceof TooLargeError) {
+      return refused(lastOffset, `cannot be unpacked: ${error.message}`);
+    }
+    throw error;
+  }
+}
+
+function readHead({ firstOffset, bytes }: Batch): BatchHead {
+  const cursor = new Cursor(bytes);
+  cursor.skip(CHECKED_FROM);
+  const attributes = cursor.int16();
+  const lastOffsetDelta = Math.max(0, cursor.int32());
+  const firstTimestampMs = cursor.int64();
+  const maxTimestampMs = cursor.int64();
+  const producerId = cursor.int64();
+  // The epoch of the producer, and its first sequence number.
+  cursor.skip(6);
+  return {
+    firstOffset,
+    lastOffset: firstOffset + lastOffsetDelta,
+    codec: attributes & 7,
+    appendedAtMs: (attributes & 8) === 0 ? null : maxTimestampMs,
+    isTransactional: (attributes & 16) !== 0,
+    isControl: (attributes & 32) !== 0,
+    firstTimestampMs,
+    producerId,
+    count: cursor.int32(),
+  };
+}
+
+async function isWhole(bytes: Buffer): Promise<boolean> {
+  let sum = 0;
+  for (let at = CHECKED_FROM; at < bytes.length; at += TURN_BYTES) {
+    if (at > CHECKED_FROM) await nextTurn();
+    sum = crc32c(bytes.subarray(at, at + TURN_BYTES), sum);
+  }
+  return sum === bytes.readUInt32BE(CHECKED_FROM - 4);
+}
+
+/** Returns true for a batch of which nothing is handed over. Called for each in the order of the log. */
+type IsAborted = (
+  head: Pick<BatchHead, 'isControl' | 'isTransactional' | 'producerId' | 'lastOffset'>,
+  packed: Buffer,
+) => boolean;
+
+/**
+ * Knows which producers have an aborted transaction open, as the consumer of Kafka itself does: each transaction of the
+ * list begins where its first offset is reached, and ends with the mark of its producer. Keys of records say nothing.
+ */
+function createAbortedFilter(listed: readonly AbortedTransaction[]): IsAborted {
+  const coming = listed.toSorted((a, b) => a.firstOffset - b.firstOffset);
+  const open = new Set<number>();
+  let next = 0;
+  return ({ isControl, isTransactional, producerId, lastOffset }, packed) => {
+    for (; next < coming.length; next += 1) {
+      const begun = coming[next];
+      if (!begun || begun.firstOffset > lastOffset) break;
+      open.add(begun.producerId);
+    }
+    if (!isControl) return isTransactional && open.has(producerId);
+    if (isAbortMark(packed)) open.delete(producerId);
+    return true;
+  };
+}
+
+const ABORT = 0;
+
+/** The key of the only record has a version and a type, of 16 bits each. */
+function isAbortMark(packed: Buffer): boolean {
+  try {
+    const cursor = new Cursor(packed);
+    cursor.varint();
+    cursor.int8();
+    cursor.varint();
+    cursor.varint();
+    const key = cursor.varintBytes();
+    return key !== null && key.length >= 4 && key.readInt16BE(2) === ABORT;
+  } catch {
+    return false;
+  }
+}
+
+async function decodeRecords(
+  head: BatchHead,
+  unpacked: Buffer,
+  { fetchOffset, room }: BatchContext,
+): Promise<DecodedRecord[]> {
+  const { firstOffset, lastOffset, count } = head;
+  const copies = unpacked.length > SHARED_BYTES;
+  const cursor = new Cursor(unpacked);
+  const records: DecodedRecord[] = [];
+  let nextOffset = firstOffset;
+  for (let index = 0; index < count; index += 1) {
+    if (!hasRoom(room)) return records;
+    if (index % TURN_RECORDS === TURN_RECORDS - 1) await nextTurn();
+    let bytes;
+    try {
+      bytes = cursor.take(cursor.varint());
+    } catch {
+      const why = `is where ${count - index} of the ${count} records of a batch are missing`;
+      records.push(unreadable({ firstOffset: nextOffset, lastOffset, bytes: 0, why }));
+      return records;
+    }
+    const record = decodeRecord(head, bytes, { nextOffset, fetchOffset, copies });
+    nextOffset = Math.max(nextOffset, record.offset) + 1;
+    if (!record.decoded) continue;
+    records.push(record.decoded);
+    room.records -= 1;
+    room.bytes -= bytes.length;
+  }
+  // Compaction may have removed the last ones, and a batch that has no records keeps its place.
+  if (nextOffset <= lastOffset) records.push(nothingAt(lastOffset));
+  return records;
+}
+
+interface RecordContext {
+  /** Of the record before, plus one. */
+  nextOffset: number;
+  fetchOffset: number;
+  copies: boolean;
+}
+
+/** `decoded` is null for a record before the fetch offset. */
+function decodeRecord(
+  head: BatchHead,
+  bytes: Buffer,
+  { nextOffset, fetchOffset, copies }: RecordContext,
+): { offset: number; decoded: DecodedRecord | null } {
+  let offset = nextOffset;
+  try {
+    const cursor = new Cursor(bytes);
+    cursor.int8();
+    const timestampMs = head.firstTimestampMs + cursor.varint();
+    offset = head.firstOffset + cursor.varint();
+    if (offset > head.lastOffset || offset < nextOffset)
+      throw new CorruptError('its offset is not behind the last one');
+    if (offset < fetchOffset) return { offset, decoded: null };
+    const key = cursor.varintBytes();
+    const value = cursor.varintBytes();
+    const headers = readHeaders(cursor);
+    const kept = (part: Buffer | null): Buffer | null =>
+      part && copies ? Buffer.from(part) : part;
+    return {
+      offset,
+      decoded: {
+        offset: String(offset),
+        timestamp: String(head.appendedAtMs ?? timestampMs),
+        key: kept(key),
+        value: kept(value),
+        headers: copies ? copyOf(headers) : headers,
+        isControlRecord: false,
+      },
+    };
+  } catch (error) {
+    if (!(error instanceof CorruptError)) throw error;
+    const place = Math.min(Math.max(offset, nextOffset), head.lastOffset);
+    if (place < fetchOffset) return { offset: place, decoded: null };
+    const unread = {
+      firstOffset: place,
+      lastOffset: place,
+      bytes: bytes.length,
+      why: error.message,
+    };
+    return { offset: place, decoded: unreadable(unread) };
+  }
+}
+
+function readHeaders(cursor: Cursor): RecordHeaders {
+  const count = cursor.varint();
+  if (count > MAX_HEADERS) throw new CorruptError(`has ${count} headers, more than ${MAX_HEADERS}`);
+  // Also of a name that every object has, such as `constructor`.
+  const headers = Object.create(null) as RecordHeaders;
+  const before = cursor.left();
+  for (let left = count; left > 0; left -= 1) {
+    const name = String(cursor.varintBytes() ?? '');
+    const value = cursor.varintBytes();
+    if (before - cursor.left() > MAX_HEADER_BYTES) {
+      throw new CorruptError(`has more than ${MAX_HEADER_BYTES} bytes of headers`);
+    }
+    const known = headers[name];
+    if (known === undefined) headers[name] = value;
+    else if (Array.isArray(known)) known.push(value);
+    else headers[name] = [known, value];
+  }
+  return headers;
+}
+
+function copyOf(headers: RecordHeaders): RecordHeaders {
+  const copied = Object.create(null) as RecordHeaders;
+  const copy = (value: Buffer | null): Buffer | null => value && Buffer.from(value);
+  for (const [name, value] of Object.entries(headers)) {
+    copied[name] = Array.isArray(value) ? value.map(copy) : copy(value);
+  }
+  return copied;
+}
+
+function nothingAt(offset: number): DecodedRecord {
+  const nothing = { timestamp: '0', key: null, value: null, headers: {} };
+  return { offset: String(offset), ...nothing, isControlRecord: true };
+}
+
+function unreadable(what: Unreadable): DecodedRecord {
+  return { ...nothingAt(what.lastOffset), isControlRecord: false, unreadable: what };
+}
