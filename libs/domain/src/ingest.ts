@@ -122,7 +122,7 @@ export interface IngestPlace {
   topic: string;
   partition: number;
   offset: number;
-  /** -1 for a record without a time. */
+  /** -1 for a record without a time. Some producers give microseconds. */
   timestampMs: number;
 }
 
@@ -175,10 +175,12 @@ export const REJECT_CODE_HEADER = 'posthorn-reject-code';
 export const REJECT_MESSAGE_HEADER = 'posthorn-reject-message';
 /** The place of the record, as `placeKeyOf` writes it. */
 export const REJECT_SOURCE_HEADER = 'posthorn-reject-source';
-/** The number of bytes of the value, on a record with only the beginning of it. */
+/** The last offset of what was rejected, where that is more than one record. */
+export const REJECT_TO_OFFSET_HEADER = 'posthorn-reject-to-offset';
+/** The number of bytes of the value, on a record with only the beginning of it, or nothing. */
 export const REJECT_CUT_HEADER = 'posthorn-reject-cut-from-bytes';
 
-/** The codes with which a record is rejected: those of the API (services/gateway/src/error-codes.ts). */
+/** The codes with which a record is rejected: those of the API (services/gateway/src/error-codes.ts), and `unreadable`. */
 export const REJECT_CODES = [
   'invalid_json',
   'invalid_request',
@@ -187,11 +189,13 @@ export const REJECT_CODES = [
   'quota_exceeded',
   'idempotency_key_reused',
   'internal_error',
+  // Its batch, its headers, or a format of before Kafka 0.11 cannot be read: only its place is known.
+  'unreadable',
 ] as const;
 
 export type RejectCode = (typeof REJECT_CODES)[number];
 
-const PLACE_KEY = /^kafka\/([^/]*)\/([^/]+)\/(\d{1,10})\/(\d{1,19})\/(-1|\d{1,15})$/;
+const PLACE_KEY = /^kafka\/([^/]*)\/([^/]+)\/(\d{1,10})\/(\d{1,19})\/(-1|\d{1,19})$/;
 
 /** The reverse of `placeKeyOf`; null for another text. */
 export function readPlaceKey(text: string): IngestPlace | null {

@@ -3,7 +3,7 @@ import { existsSync, mkdirSync, rmSync, writeFileSync, readFileSync } from 'node
 import { join } from 'node:path';
 import { once } from 'node:events';
 import { connect } from 'node:net';
-import { patchRequestQueue } from '@posthorn/platform/kafka/connect.ts';
+import { patchKafkajs } from '@posthorn/platform/kafka/patches/patch-kafkajs.ts';
 import { Kafka, logLevel, type Admin } from 'kafkajs';
 import {
   ensurePrograms,
@@ -340,7 +340,7 @@ async function send(port: number, request: Buffer): Promise<void> {
 
 /** Returns an admin client that does not retry and does not log. The caller connects and disconnects it. */
 export function createLocalAdmin(brokers: string): Admin {
-  patchRequestQueue();
+  patchKafkajs();
   return new Kafka({
     clientId: 'posthorn-local-stack',
     brokers: brokers.split(',').map((broker) => broker.trim()),

@@ -5,16 +5,14 @@ import {
 } from '@posthorn/domain/records/topics.ts';
 import { type Admin, Kafka, type logCreator, logLevel, type SASLOptions } from 'kafkajs';
 import { readFile } from 'node:fs/promises';
-import { createRequire } from 'node:module';
-import { setTimeout as wait } from 'node:timers/promises';
 import type { SecureContext } from 'node:tls';
 import type { z } from 'zod';
 import { withTimeout } from '../async/pause.ts';
-import { readAllCodecs } from './codecs.ts';
 import { messageOf, StartupError } from '../service/errors.ts';
 import type { Logger } from '../service/logger.ts';
 import { followTlsFiles } from '../service/secure-context.ts';
 import type { kafkaAccess } from '../service/store-settings.ts';
+import { patchKafkajs } from './patches/patch-kafkajs.ts';
 
 const START_TIMEOUT_MS = 10_000;
 /** Nothing is lost with the connection of an admin client, so nobody waits longer for its end. */
@@ -28,9 +26,7 @@ export function createKafkaClient(
   { brokers, tls = null, sasl = null }: Pick<KafkaAccess, 'brokers'> & Partial<KafkaAccess>,
   logger: Logger,
 ): Kafka {
-  patchRequestQueue();
-  patchConsumerGroup();
-  patchCodecs();
+  patchKafkajs();
   return new Kafka({
     clientId,
     brokers,
@@ -202,162 +198,4 @@ function saslOf({
 
 function needs(mechanism: string, names: string): StartupError {
   return new StartupError(`KAFKA_SASL_MECHANISM=${mechanism} needs ${names}, and no other login.`);
-}
-
-const require = createRequire(import.meta.url);
-
-/** The part of kafkajs's consumer group, one for each run of a consumer, that is used here. */
-interface ConsumerGroup {
-  memberId: string | null;
-  /** When the group last answered a heartbeat, by the wall clock. */
-  lastRequest: number;
-  joinAndSync: () => Promise<void>;
-  heartbeat: (options: { interval: number }) => Promise<void>;
-  /** Returns a batch for each partition of the broker that was read. */
-  fetch: (brokerId: number) => Promise<readonly KafkajsBatch[]>;
-}
-
-interface KafkajsBatch {
-  messages: readonly unknown[];
-  isEmpty: () => boolean;
-  /** True when the broker has returned nothing, not even the end of a transaction. */
-  isEmptyIncludingFiltered: () => boolean;
-}
-
-/** The part of kafkajs's cluster, one for each consumer, that is used here. */
-interface Cluster {
-  /** Called once in each generation of a group. Returns topic → partition → offset. */
-  committedOffsets: () => Record<string, Record<string, string>>;
-}
-
-const FETCH_AGAIN_AFTER_MS = 10;
-/** After an answer with so many, or with none, the next request waits for nothing. */
-const FULL_FETCH = 100;
-
-/**
- * A broker answers a fetch as soon as it has one record: at 200 messages/s that is a request of 24 partitions for each
- * message. So after an answer with few records the next request waits until there are more. The first record after a
- * pause is not delayed: the broker has a request then.
- */
-export class FetchPace {
-  /** For each broker, when the next request may be sent. */
-  readonly #nextMs = new Map<number, number>();
-
-  /** Returns for how long the next request waits, in milliseconds. */
-  restMs(brokerId: number, nowMs: number): number {
-    return Math.max(0, (this.#nextMs.get(brokerId) ?? 0) - nowMs);
-  }
-
-  answered(brokerId: number, records: number, nowMs: number): void {
-    const isShort = records > 0 && records < FULL_FETCH;
-    this.#nextMs.set(brokerId, isShort ? nowMs + FETCH_AGAIN_AFTER_MS : 0);
-  }
-}
-
-const REBALANCE_IN_PROGRESS = 27;
-
-/** Member id → the promise for which its next join waits. */
-const delays = new Map<string, Promise<void>>();
-
-/** Delays the next join of the member until the promise has resolved; it must not reject. */
-export function delayJoin(memberId: string, until: Promise<void>): void {
-  delays.set(memberId, until);
-}
-
-/**
- * When a consumer of kafkajs 2.2.4 cannot join its group again, because of a time-out or a lost connection, it reads
- * on with the partitions that it had before. When its session has expired it has no member id by then, and without
- * one kafkajs sends no heartbeat, from whose answer it would learn that. After an outage of Kafka of 15 s, two
- * dispatchers delivered each message, for a minute. After the patch a consumer whose last join failed has no
- * heartbeat, as during a rebalance: it hands no record over, and joins again.
- *
- * kafkajs joins at once when its group changes. After the patch a join can be delayed.
- *
- * kafkajs times its heartbeats by the wall clock: when that was set back by an hour, it sent none for an hour. Its
- * group gave its partitions to others after ten seconds, and it continued to read them. After the patch it sends the
- * next one in time.
- *
- * kafkajs passes the ends of transactions, and the records of aborted ones, and hands over nothing of them. So they were
- * never committed: the group seemed to lag behind for ever, and its consumer to have stalled. After the patch such a
- * batch is handed over without records.
- *
- * kafkajs keeps the committed offsets of a group once for all consumers of a client. One that joined removed those of
- * another: that one ended with a TypeError, which a consumer does not survive. After the patch each has its own.
- *
- * kafkajs fetches again when the records of the last answer are handed over. After the patch it waits, see
- * FetchPace.
- */
-export const patchConsumerGroup = once(() => {
-  const { prototype } = require('kafkajs/src/consumer/consumerGroup.js') as {
-    prototype: ConsumerGroup;
-  };
-  const { prototype: cluster } = require('kafkajs/src/cluster/index.js') as { prototype: Cluster };
-  cluster.committedOffsets = () => ({});
-  const { createErrorFromCode } = require('kafkajs/src/protocol/error.js') as {
-    createErrorFromCode: (code: number) => Error;
-  };
-  const members = new WeakSet<ConsumerGroup>();
-  const { joinAndSync, heartbeat, fetch } = prototype;
-  prototype.joinAndSync = async function (this: ConsumerGroup): Promise<void> {
-    members.delete(this);
-    const memberId = this.memberId ?? '';
-    const delay = delays.get(memberId);
-    delays.delete(memberId);
-    await delay;
-    await joinAndSync.call(this);
-    members.add(this);
-  };
-  prototype.heartbeat = async function (this: ConsumerGroup, options): Promise<void> {
-    if (!members.has(this)) throw createErrorFromCode(REBALANCE_IN_PROGRESS);
-    this.lastRequest = Math.min(this.lastRequest, Date.now());
-    await heartbeat.call(this, options);
-  };
-  const paces = new WeakMap<ConsumerGroup, FetchPace>();
-  prototype.fetch = async function (this: ConsumerGroup, brokerId) {
-    const pace = paces.get(this) ?? new FetchPace();
-    paces.set(this, pace);
-    const restMs = pace.restMs(brokerId, performance.now());
-    if (restMs > 0) await wait(restMs);
-    const batches = await fetch.call(this, brokerId);
-    const records = batches.reduce((sum, { messages }) => sum + messages.length, 0);
-    pace.answered(brokerId, records, performance.now());
-    for (const batch of batches) {
-      if (batch.isEmpty() && !batch.isEmptyIncludingFiltered()) batch.isEmpty = () => false;
-    }
-    return batches;
-  };
-});
-
-/** The part of kafkajs's request queue, one for each connection, that is used here. */
-interface RequestQueue {
-  pending: unknown[];
-  /** Sets the timer that checks `pending` again. */
-  scheduleCheckPendingRequests: () => void;
-}
-
-/**
- * In kafkajs 2.2.4 each connection checks its queue every millisecond for as long as it lives, whether
- * or not a request waits (tulios/kafkajs#1704). In each idle service that was about 1,000 wake-ups a
- * second and 2 % of a core. After the patch it checks only while a request waits.
- */
-export const patchRequestQueue = once(() => {
-  const { prototype } = require('kafkajs/src/network/requestQueue/index.js') as {
-    prototype: RequestQueue;
-  };
-  const schedule = prototype.scheduleCheckPendingRequests;
-  prototype.scheduleCheckPendingRequests = function (this: RequestQueue): void {
-    if (this.pending.length > 0) schedule.call(this);
-  };
-});
-
-const patchCodecs = once(readAllCodecs);
-
-/** Returns a function that applies the patch at its first call. */
-export function once(patch: () => void): () => void {
-  let isPatched = false;
-  return () => {
-    if (isPatched) return;
-    isPatched = true;
-    patch();
-  };
 }

@@ -8,15 +8,13 @@ import {
   LeftOutError,
   mayRetry,
   partitionOf,
-  type PatchedBroker,
-  type PatchedProtocol,
-  patchBroker,
-  patchProduce,
 } from './producer.ts';
+import { decodeRecordSet } from './fetch/record-batches.ts';
+import { NO_VALUE } from './patches/encoder.ts';
+import { patchKafkajs } from './patches/patch-kafkajs.ts';
+import { type PatchedBroker, type PatchedProtocol, patchBroker } from './patches/produce.ts';
 
 const require = createRequire(import.meta.url);
-const broker = require('kafkajs/src/broker/index.js') as { prototype: PatchedBroker };
-const { produce: unpatched } = broker.prototype;
 const createProducer = require('kafkajs/src/producer/index.js') as (options: object) => Producer;
 const { createErrorFromCode } = require('kafkajs/src/protocol/error.js') as {
   createErrorFromCode: (code: number) => Error;
@@ -358,14 +356,8 @@ describe('a send', () => {
   });
 });
 
-it('the broker that kafkajs uses is the one that is patched', () => {
-  patchProduce();
-  expect(broker.prototype.produce).not.toBe(unpatched);
-  expect(typeof broker.prototype.apiVersions).toBe('function');
-});
-
 it('a refused request says which partitions refused their records, and stays the error that kafkajs knows', async () => {
-  patchProduce();
+  patchKafkajs();
   const { protocol } = require('kafkajs/src/protocol/requests/produce/index.js') as PatchedProtocol;
   const { response } = protocol({ version: 7 })({ topicData: [] });
   const partitions = [
@@ -401,6 +393,25 @@ test('the partition of a key stays the same, so that its records keep their orde
   expect(known).toEqual([9, 4, 8, 9]);
 });
 
+test('a record with headers without a value is written as it was read', async () => {
+  patchKafkajs();
+  const { RecordBatch } = require('kafkajs/src/protocol/recordBatch/v0/index.js') as {
+    RecordBatch: (batch: object) => Promise<{ buffer: Buffer }>;
+  };
+  const toRecord = require('kafkajs/src/protocol/recordBatch/record/v0/index.js') as (
+    record: object,
+  ) => object;
+  const headers = { none: NO_VALUE, some: 'a', twice: [Buffer.from('b'), NO_VALUE] };
+  const records = [toRecord({ key: null, value: Buffer.from('{}'), headers })];
+  const { buffer: bytes } = await RecordBatch({ records, firstTimestamp: 0, maxTimestamp: 0 });
+  const [read] = await decodeRecordSet({ bytes, fetchOffset: 0, aborted: [] });
+  expect(read?.headers).toEqual({
+    none: null,
+    some: Buffer.from('a'),
+    twice: [Buffer.from('b'), null],
+  });
+});
+
 test('the patched encoder of kafkajs writes what its decoder reads, across every growth of its buffer', () => {
   interface Encoder {
     buffer: Buffer;
@@ -413,7 +424,7 @@ test('the patched encoder of kafkajs writes what its decoder reads, across every
     readVarInt: () => number;
     readVarIntBytes: () => Buffer | null;
   }
-  patchProduce();
+  patchKafkajs();
   const Encoder = require('kafkajs/src/protocol/encoder.js') as new () => Encoder;
   const Decoder = require('kafkajs/src/protocol/decoder.js') as new (bytes: Buffer) => Decoder;
   const bytes = fc.uint8Array({ maxLength: 3_000 }).map((each) => Buffer.from(each));

@@ -1,4 +1,6 @@
 import type { KafkaMessage } from 'kafkajs';
+import type { Unreadable } from './fetch/record-batches.ts';
+import type { OutOfRange } from './patches/offset-out-of-range.ts';
 
 /** A record as it was read. */
 export interface LogRecord {
@@ -20,6 +22,8 @@ export interface LogRecord {
   timestampMs: number;
   /** The record byte for byte: key and headers of other programs may be no text. */
   stored: StoredParts;
+  /** Why it, or records up to it, cannot be read; it has no key, value and headers then. */
+  unreadable?: Unreadable;
 }
 
 /** The parts of a record. A header may be there more than once, and any of them may be missing. */
@@ -96,6 +100,16 @@ export interface ConsumeOptions {
    * offset after the last record of the partition.
    */
   delayMs?: (record: LogRecord, endOffset: number) => number;
+  /**
+   * Whether `handle` takes records that cannot be read, see LogRecord. Unless given, one is a fault, and stays uncommitted:
+   * Posthorn's own records can be read.
+   */
+  takesUnreadable?: boolean;
+  /**
+   * Called when a partition does not have the offset that the group wants. With it the group reads on from what is left;
+   * without it, from the beginning. Must not throw.
+   */
+  onOutOfRange?: (found: OutOfRange) => void;
   /** When records become ready, for the backlog; unless given, as soon as they are written. */
   readiness?: Readiness;
   /** Reading of a topic pauses when `pauseAt` of its records are in flight, and resumes at `resumeAt`. */
@@ -169,7 +183,10 @@ export function bytesOfStored({ key, value, headers = {} }: StoredParts): number
   let bytes = (key?.length ?? 0) + (value?.length ?? 0);
   for (const [name, header] of Object.entries(headers)) {
     const ofName = Buffer.byteLength(name) + HEADER_BYTES;
-    for (const each of [header ?? ''].flat()) bytes += ofName + Buffer.byteLength(each);
+    // Null where it has no value, also as one of several.
+    for (const each of [header].flat() as (Buffer | string | null | undefined)[]) {
+      bytes += ofName + Buffer.byteLength(each ?? '');
+    }
   }
   return bytes;
 }

@@ -7,9 +7,11 @@ import {
   REJECT_HEADERS_BEGIN,
   REJECT_MESSAGE_HEADER,
   REJECT_SOURCE_HEADER,
+  REJECT_TO_OFFSET_HEADER,
   type RejectCode,
 } from '@posthorn/domain/ingest.ts';
 import { MAX_SEND_BYTES } from '@posthorn/domain/records/topics.ts';
+import type { Unreadable } from '../kafka/fetch/record-batches.ts';
 import type { KafkaRecordLog } from '../kafka/kafka-record-log.ts';
 import { isRecordTooLarge } from '../kafka/producer.ts';
 import type { StoredRecord } from '../kafka/read-topic.ts';
@@ -21,6 +23,8 @@ export interface Reject {
   code: RejectCode;
   message: string;
   stored: StoredParts;
+  /** Of what cannot be read, which is not here: `place` is that of the first one. */
+  missing?: Pick<Unreadable, 'lastOffset' | 'bytes'>;
 }
 
 /**
@@ -52,6 +56,7 @@ const CUT_KEY_BYTES = 256;
 const REASON_CHARS = 1_000;
 
 export function copyOf(topic: string, { stored, ...reject }: Reject): CopiedRecord {
+  if (reject.missing) return { topic, key: null, value: null, headers: reasonOf(reject) };
   const { key, value, headers } = stored;
   return { topic, key, value, headers: { ...withoutReason(headers), ...reasonOf(reject) } };
 }
@@ -68,11 +73,20 @@ export function cutCopyOf(topic: string, { stored, ...reject }: Reject): CopiedR
   };
 }
 
-function reasonOf({ place, code, message }: Omit<Reject, 'stored'>): Record<string, string> {
+function reasonOf({
+  place,
+  code,
+  message,
+  missing,
+}: Omit<Reject, 'stored'>): Record<string, string> {
   return {
     [REJECT_CODE_HEADER]: code,
     [REJECT_MESSAGE_HEADER]: message.slice(0, REASON_CHARS),
     [REJECT_SOURCE_HEADER]: placeKeyOf(place),
+    ...(missing && {
+      [REJECT_TO_OFFSET_HEADER]: String(missing.lastOffset),
+      [REJECT_CUT_HEADER]: String(missing.bytes),
+    }),
   };
 }
 

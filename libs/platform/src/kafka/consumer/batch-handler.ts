@@ -19,6 +19,7 @@ import {
   type TopicPartition,
 } from '../record-log.ts';
 import { createUnreadRecords, READY_WHEN_WRITTEN } from '../unread-records.ts';
+import { describeUnreadable } from '../fetch/record-batches.ts';
 import type { FetchedBatch, FetchedMessage } from './group-client.ts';
 
 interface BatchHandlerDeps {
@@ -202,12 +203,14 @@ export class BatchHandler {
    * committed; it is read again after a restart or by the consumer that replaces this stalled one.
    */
   async #work(record: LogRecord, owned: OwnedPartition): Promise<void> {
-    const { handle, logFieldsIn } = this.#options;
+    const { handle, logFieldsIn, takesUnreadable = false } = this.#options;
     const { topic, partition, offset, key } = record;
     const finished = this.#finished.get(topic);
     const logFields = (): object => ({ topic, partition, offset, key, ...logFieldsIn?.(record) });
     this.#running.add(record);
     try {
+      const { unreadable } = record;
+      if (unreadable && !takesUnreadable) throw new Error(describeUnreadable(unreadable));
       const isOurs = (): boolean => !owned.isGone;
       await this.#deps.keepTrying('handle a record', () => handle(record, isOurs), logFields);
       owned.offsets.finish(offset);
@@ -256,6 +259,7 @@ function toRecord(
     ownedSinceMs: sinceMs,
     timestampMs: Number(message.timestamp),
     stored: message,
+    ...(message.unreadable && { unreadable: message.unreadable }),
   };
 }
 

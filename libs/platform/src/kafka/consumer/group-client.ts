@@ -7,7 +7,9 @@ import kafkajs, {
 } from 'kafkajs';
 import { isOutage } from '../../async/keep-trying.ts';
 import { pause } from '../../async/pause.ts';
-import { delayJoin } from '../connect.ts';
+import type { Unreadable } from '../fetch/record-batches.ts';
+import { delayJoin } from '../patches/joins.ts';
+import { readOnFromWhatIsLeft } from '../patches/offset-out-of-range.ts';
 import type { Commit } from '../offsets/owned-partitions.ts';
 import type { Pausable } from '../offsets/paused-partitions.ts';
 import { byTopic, type ConsumeOptions } from '../record-log.ts';
@@ -65,7 +67,7 @@ export interface FetchedBatch {
 export type FetchedMessage = Pick<
   KafkaMessage,
   'offset' | 'timestamp' | 'key' | 'value' | 'headers'
->;
+> & { unreadable?: Unreadable };
 
 /** Creates a member of a group. `report` returns the report that it sends with each join, see parseReport. */
 export function createGroupClient(
@@ -74,6 +76,7 @@ export function createGroupClient(
   events: GroupEvents,
   report: () => Buffer,
 ): GroupClient {
+  if (options.onOutOfRange) readOnFromWhatIsLeft(options.groupId, options.onOutOfRange);
   const left = new AbortController();
   const consumer = createConsumer(kafka, options, report, () => !left.signal.aborted);
   const member: Member = { consumer, topics: options.topics, events, left, joining: null };

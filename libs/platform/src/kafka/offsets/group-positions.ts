@@ -18,6 +18,8 @@ export interface GroupPositions {
    * does not answer within 20 seconds.
    */
   read: (of?: readonly TopicPartition[]) => Promise<GroupPosition[]>;
+  /** The same in all partitions of these topics, which must exist. */
+  readAll: (topics: readonly string[]) => Promise<GroupPosition[]>;
   /**
    * Returns for these partitions, for all unless given, the offset after the last record written before this time
    * (milliseconds since 1970).
@@ -81,6 +83,10 @@ export function createGroupPositions(
         if (wanted?.size === 0) return [];
         return readPositions(connected, groupId, await refresh(connected, topics, wanted));
       }),
+    readAll: (of) =>
+      request(async (connected) =>
+        readPositions(connected, groupId, await refresh(connected, of, null)),
+      ),
     endsBefore: (topic, beforeMs, partitions) =>
       request(async (connected) => {
         const wanted = partitions ? new Map([[topic, partitions]]) : null;
