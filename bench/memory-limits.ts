@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { spawnSync } from 'node:child_process';
-import { SERVICES, type ServiceName } from '../tools/local-stack/supervisor/services.ts';
+import { SERVICES, type UsualService } from '../tools/local-stack/supervisor/services.ts';
 import type { PerService } from './measure/per-service.ts';
 import {
   memoryHierarchyOf,
@@ -56,11 +56,11 @@ interface MemoryEnforcement {
   /** For the report: "a memory cgroup (version 1)". */
   enforcedBy: string;
   /** Returns how the service is to be started instead. */
-  startOf: (service: ServiceName, spec: ChildSpec) => ChildSpec;
+  startOf: (service: UsualService, spec: ChildSpec) => ChildSpec;
   /** To be called when it has been started. */
-  onStarted: (service: ServiceName, child: Child) => void;
+  onStarted: (service: UsualService, child: Child) => void;
   /** Returns true when the limit was the reason that it ended. */
-  hasEnded: (service: ServiceName) => boolean;
+  hasEnded: (service: UsualService) => boolean;
   close: () => Promise<void>;
 }
 
@@ -81,7 +81,7 @@ function limitByGroups(
   { name, limitBytes }: GroupsSpec,
 ): MemoryEnforcement | null {
   if (!hierarchy || !isUsable(hierarchy, `${name}-trial`)) return null;
-  const groups = new Map<ServiceName, MemoryGroup>();
+  const groups = new Map<UsualService, MemoryGroup>();
   for (const service of SERVICES) {
     const spec = { name: `${name}-${service}`, limitBytes: limitBytes[service] };
     const group = makeMemoryGroup(hierarchy, spec);
@@ -150,7 +150,7 @@ const EVERY_MS = 200;
  * polls.
  */
 function limitByWatch(limitBytes: PerService<number>): MemoryEnforcement {
-  const ended = new Set<ServiceName>();
+  const ended = new Set<UsualService>();
   return {
     enforcedBy: enforcedBy(),
     startOf: (_, spec) => spec,

@@ -115,6 +115,7 @@ async function runScenario(command: Command, signal: AbortSignal): Promise<boole
     serviceFlags,
     isLimited,
     keepsStores: command.keepsStores,
+    ingests: command.scenario.ingests === true,
     processesOf: (service) => command.scenario.processesOf?.(service, command.values) ?? 1,
     log,
   });

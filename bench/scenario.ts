@@ -5,7 +5,7 @@ import type { Load } from './load/loops.ts';
 import type { Goal, Table } from './report/report.ts';
 import type { MeasurePhase, Phase } from './measure/phase.ts';
 import type { BenchStack } from './stack/start-stack.ts';
-import type { ServiceName } from '../tools/local-stack/supervisor/services.ts';
+import type { UsualService } from '../tools/local-stack/supervisor/services.ts';
 import type { UsageWatch } from './measure/watch-usage.ts';
 
 /** A number above 0. */
@@ -77,12 +77,14 @@ export interface Scenario<Options extends ScenarioOptions = ScenarioOptions> {
   options: Options;
   /** The services get no more memory than their pods; false by default. */
   isLimited?: boolean;
+  /** A process that ingests topics runs too; false by default, so that it costs the others nothing. */
+  ingests?: boolean;
   /** Returns variables of the environment of all services; called before they start. */
   environment?: () => Record<string, string>;
   /** Flags of Node for the three services; none by default. */
   serviceFlags?: readonly string[];
   /** Returns how many processes of a service there are; one of each by default. */
-  processesOf?: (service: ServiceName, options: OptionValues<Options>) => number;
+  processesOf?: (service: UsualService, options: OptionValues<Options>) => number;
   run: (bench: Bench, options: OptionValues<Options>) => Promise<ScenarioResult>;
 }
 

@@ -6,7 +6,14 @@ import { delimiter, join } from 'node:path';
 import manifest from '../package.json' with { type: 'json' };
 
 const ROOT = join(import.meta.dirname, '..');
-const SERVICES = ['gateway', 'dispatcher', 'retry', 'admin'] as const;
+/** The file of each service, from the root. `ingest` is the code of the gateway in another role. */
+export const ENTRIES = {
+  gateway: 'services/gateway/src/main.ts',
+  dispatcher: 'services/dispatcher/src/main.ts',
+  retry: 'services/retry/src/main.ts',
+  ingest: 'services/gateway/src/ingest/main.ts',
+  admin: 'services/admin/src/main.ts',
+} as const;
 const SETUP = [
   'create-topics',
   'create-indexes',
@@ -29,6 +36,7 @@ const HELP = `Posthorn ${manifest.version}: delivers webhooks
   posthorn gateway             the HTTP API and the dashboard
   posthorn dispatcher          makes the deliveries
   posthorn retry               waits for retries and repairs
+  posthorn ingest              accepts the records of Kafka topics as messages
   posthorn admin …             companies, keys, dead letters, topics; posthorn admin --help lists all
   posthorn setup NAME …        makes the stores ready: ${SETUP.slice(0, 3).join(', ')},
                                ${SETUP.slice(3).join(', ')}
@@ -54,9 +62,7 @@ export function commandOf(
   if (name === undefined) return { kind: 'refuse', reason: 'A command is missing' };
   if (['--version', '-V'].includes(name)) return { kind: 'print', text: `${manifest.version}\n` };
   if (['--help', '-h', 'help'].includes(name)) return { kind: 'print', text: HELP };
-  if ((SERVICES as readonly string[]).includes(name)) {
-    return { kind: 'import', file: join(ROOT, `services/${name}/src/main.ts`), args: others };
-  }
+  if (isService(name)) return { kind: 'import', file: join(ROOT, ENTRIES[name]), args: others };
   if (name === 'setup') return setupCommandOf(others);
   if ((COMMAND_LINE as readonly string[]).includes(name)) {
     return { kind: 'import', file: join(ROOT, 'apps/cli/src/main.ts'), args };
@@ -65,6 +71,8 @@ export function commandOf(
   if (program !== undefined) return { kind: 'replace', program, args };
   return { kind: 'refuse', reason: `There is no command ${name}` };
 }
+
+const isService = (name: string): name is keyof typeof ENTRIES => Object.hasOwn(ENTRIES, name);
 
 function setupCommandOf([step, ...args]: readonly string[]): Command {
   if (step === undefined) return { kind: 'refuse', reason: 'The name of the setup is missing' };

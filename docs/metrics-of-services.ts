@@ -49,15 +49,18 @@ const NOTHING = {} as never;
 const nothing = (): never => NOTHING;
 const LIMITS = { company: 0, visit: 1, address: 0, wrongKeys: 0 };
 
-/** Only in a service that settings tell to send canary messages, to export spans or to ingest. */
-export const OPTIONAL_METRICS = /^posthorn_(canary|spans|ingest)_/;
+/** Only in a service that settings tell to send canary messages or to export spans. */
+export const OPTIONAL_METRICS = /^posthorn_(canary|spans)_/;
 
 /**
  * Returns the registry of each service with every metric that it has, by the functions that make them in
  * the service. That none is missing is tested with running services (test/e2e/operate/operations.test.ts).
  */
-export function metricsOfServices(): Record<'gateway' | 'dispatcher' | 'retry', Registry> {
-  return { gateway: gateway(), dispatcher: dispatcher(), retry: retry() };
+export function metricsOfServices(): Record<
+  'gateway' | 'dispatcher' | 'retry' | 'ingest',
+  Registry
+> {
+  return { gateway: gateway(), dispatcher: dispatcher(), retry: retry(), ingest: ingest() };
 }
 
 function gateway(): Registry {
@@ -70,6 +73,19 @@ function gateway(): Registry {
   createAuditMetrics(registry, NOTHING);
   createIncidentMetrics(registry);
   createReleaseCounter(registry);
+  watchUnpublished(registry, NOTHING);
+  createDroppedSpans(registry);
+  createStatsMetrics(registry);
+  createStoreMetrics(registry, 'redis');
+  return registry;
+}
+
+function ingest(): Registry {
+  const registry = serviceRegistry('ingest');
+  watchChanges(registry, nothing);
+  createCacheMetrics(registry);
+  createRateLimits({ ...({} as RateLimitDeps), registry, limits: LIMITS, countsBytes: 0 });
+  createKeyedAccept({ ...({} as KeyedAcceptDeps), registry });
   createIngestMetrics(registry, { sources: [], ready: nothing, nowMs: systemClockMs });
   watchUnpublished(registry, NOTHING);
   createDroppedSpans(registry);
@@ -121,7 +137,7 @@ function retry(): Registry {
   return registry;
 }
 
-/** What all three have. */
+/** What all have. */
 function serviceRegistry(name: string): Registry {
   const registry = createRegistry(name);
   watchDependencies(registry, {});

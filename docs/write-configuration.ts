@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { settings } from '@posthorn/platform/service/settings.ts';
 import { z } from 'zod';
 import { dispatcherConfig } from '../services/dispatcher/src/config.ts';
-import { gatewayConfig } from '../services/gateway/src/config.ts';
+import { gatewayConfig, ingestConfig } from '../services/gateway/src/config.ts';
 import { retryConfig } from '../services/retry/src/config.ts';
 import { table } from './table.ts';
 
@@ -14,6 +14,7 @@ const READERS: Readonly<Record<string, Readonly<Record<string, Field>>>> = {
   gateway: gatewayConfig.shape,
   dispatcher: dispatcherConfig.shape,
   retry: retryConfig.shape,
+  ingest: ingestConfig.shape,
   'create-topics': { ...settings.kafka, ...settings.topics },
   'create-indexes': { ...settings.mongodb, ...settings.retention },
   admin: {
@@ -56,7 +57,7 @@ const LOCAL_STACK = [
   [
     'OPS_PORT',
     '`9101`',
-    'Management port of the gateway; dispatcher and retry get the next two ports',
+    'Management port of the gateway; dispatcher, retry and ingest get the next three ports',
   ],
   [
     'POSTHORN_CACHE_DIR',

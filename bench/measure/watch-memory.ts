@@ -1,4 +1,4 @@
-import type { ServiceName } from '../../tools/local-stack/supervisor/services.ts';
+import type { UsualService } from '../../tools/local-stack/supervisor/services.ts';
 import { rounded } from './figures.ts';
 import type { UsageWatch } from './watch-usage.ts';
 
@@ -16,7 +16,7 @@ export interface MemorySample {
 }
 
 interface MemorySpec {
-  service: ServiceName;
+  service: UsualService;
   /** Reading its metrics costs the service some milliseconds. */
   everyMs: number;
 }
@@ -27,7 +27,7 @@ interface MemoryWatch {
 }
 
 interface Watched {
-  stack: { opsUrlOf: (name: ServiceName) => string };
+  stack: { opsUrlOf: (name: UsualService) => string };
   usage: UsageWatch;
 }
 
@@ -59,7 +59,7 @@ export async function watchMemory(
   };
 }
 
-async function sampleOf({ stack, usage }: Watched, service: ServiceName) {
+async function sampleOf({ stack, usage }: Watched, service: UsualService) {
   const residentMiB = inMiB(usage.read()[service]?.residentBytes);
   const metrics = await readMetrics(stack.opsUrlOf(service));
   return {

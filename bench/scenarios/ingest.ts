@@ -23,6 +23,7 @@ const PATIENCE_MS = 180_000;
 
 export const ingest = defineScenario({
   summary: 'a backlog of records of a topic: accepted and delivered per second, and their cost',
+  ingests: true,
   options: {
     ...LOAD_OPTIONS,
     seconds: { default: 30, meaning: 'seconds of single messages, to compare with' },
@@ -62,7 +63,7 @@ interface IngestSource {
   close: () => Promise<void>;
 }
 
-/** Makes the topic of the company, with records for these webhooks in turn. Its gateway finds it within ten seconds. */
+/** Makes the topic of the company, with records for these webhooks in turn. It is found within ten seconds. */
 export async function openIngestSource(
   bench: Bench,
   webhookIds: readonly string[],

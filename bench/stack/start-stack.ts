@@ -25,11 +25,13 @@ import {
   ensureCompany,
 } from '../../tools/local-stack/supervisor/development-company.ts';
 import {
+  ALL_SERVICES,
   opsPortOf,
   processNameOf,
   type ServiceName,
   SERVICES,
   startServices,
+  type UsualService,
 } from '../../tools/local-stack/supervisor/services.ts';
 import { setUpStores } from '../../tools/local-stack/supervisor/set-up-stores.ts';
 import { logIfSlow } from '../../tools/local-stack/waiting.ts';
@@ -64,13 +66,14 @@ interface StartingStack {
 }
 
 interface StackOptions {
-  /** Flags of Node for the three services. */
+  /** Flags of Node for the services. */
   serviceFlags: readonly string[];
   /** The services get no more memory than their pods. Only the first process of each is limited. */
   isLimited: boolean;
   /** Continues with the stores of the last run, if that kept them, and keeps them. */
   keepsStores: boolean;
-  processesOf: (service: ServiceName) => number;
+  processesOf: (service: UsualService) => number;
+  ingests: boolean;
   log: (line: string) => void;
 }
 
@@ -124,7 +127,7 @@ interface StackParts {
 
 async function bringUp(
   { children, stackDir, onStop, limits }: StackParts,
-  { serviceFlags, processesOf, log }: StackOptions,
+  { serviceFlags, log, ...options }: StackOptions,
 ): Promise<BenchStack> {
   overrideEnvironment(stackDir);
   const settings = await settingsOnFreePorts();
@@ -142,7 +145,7 @@ async function bringUp(
   const opsUrls = new Map<string, string>();
   const gatewayUrls: string[] = [];
   const flagged = asServices(limited, serviceFlags, services);
-  for (const each of await placesOf(processesOf, settings)) {
+  for (const each of await placesOf(options, settings)) {
     await startServices(each.settings, addresses, flagged, each);
     if (each.services.includes('gateway')) gatewayUrls.push(gatewayUrlOf(each.settings));
     for (const service of each.services) {
@@ -183,7 +186,7 @@ function overrideEnvironment(stackDir: string): void {
 async function settingsOnFreePorts(): Promise<Settings> {
   const [kafka = 0, kafkaController = 0, mongodb = 0, redis = 0, gatewayPort = 0] =
     await freePorts(5);
-  const opsPort = await findFreePortRange(SERVICES.length);
+  const opsPort = await findFreePortRange(ALL_SERVICES.length);
   const backingPorts = { kafka, kafkaController, mongodb, redis };
   return { ...readSettings(process.env), host: '127.0.0.1', backingPorts, gatewayPort, opsPort };
 }
@@ -196,15 +199,16 @@ interface ServicePlace {
 
 /** Returns the first processes of all services, then the second ones on ports of their own, and so on. */
 async function placesOf(
-  processesOf: StackOptions['processesOf'],
+  { processesOf, ingests }: Pick<StackOptions, 'processesOf' | 'ingests'>,
   settings: Settings,
 ): Promise<ServicePlace[]> {
-  const places: ServicePlace[] = [{ services: [...SERVICES], number: 1, settings }];
+  const services = ingests ? [...ALL_SERVICES] : [...SERVICES];
+  const places: ServicePlace[] = [{ services, number: 1, settings }];
   for (let number = 2; number <= Math.max(...SERVICES.map(processesOf)); number += 1) {
-    const services = SERVICES.filter((service) => processesOf(service) >= number);
+    const more = SERVICES.filter((service) => processesOf(service) >= number);
     const [gatewayPort = 0] = await freePorts(1);
-    const opsPort = await findFreePortRange(SERVICES.length);
-    places.push({ services, number, settings: { ...settings, gatewayPort, opsPort } });
+    const opsPort = await findFreePortRange(ALL_SERVICES.length);
+    places.push({ services: more, number, settings: { ...settings, gatewayPort, opsPort } });
   }
   return places;
 }

@@ -1,7 +1,7 @@
 import { get } from 'node:http';
 
-/** The management ports of gateway, dispatcher and retry: which of them this container runs is in its command, not here. */
-const DEFAULT_PORTS = ['9101', '9102', '9103'];
+/** The management ports of gateway, dispatcher, retry and ingest: which of them this container runs is in its command, not here. */
+const DEFAULT_PORTS = ['9101', '9102', '9103', '9104'];
 const TIMEOUT_MS = 3_000;
 
 /** Returns the status of the response; rejects without one. */

@@ -9,7 +9,7 @@ import { createLogger } from '@posthorn/platform/service/logger.ts';
 import type { Kafka, Message as KafkaRecord } from 'kafkajs';
 import { CLOSED_CONNECTION, NO_ANSWER, REFUSED_CONNECTION } from '../load/client.ts';
 import type { Injected, Round, Scene } from '../round.ts';
-import { type Member, USUAL_LAYOUT } from '../stack/fleet.ts';
+import { INGESTING, startMembers, USUAL_LAYOUT } from '../stack/fleet.ts';
 
 const PREFIX = 'posthorn.';
 const PARTITIONS = 12;
@@ -24,7 +24,6 @@ const FROZEN_MS = 30_000;
 const STALLED_MS = 120_000;
 const MOST_MS = 3_600_000;
 const RECOVER_MS = 120_000;
-const GATEWAYS: readonly Member[] = ['gateway-1', 'gateway-2'];
 /** Names the code with which a bad record has to be rejected. */
 const EXPECTED_HEADER = 'planted';
 
@@ -32,9 +31,9 @@ const silent = createLogger('faults', 'silent');
 
 export const INGEST: Round = {
   name: 'F16',
-  touches: ['gateway'],
+  touches: ['ingest'],
   summary:
-    'records of a topic are ingested; kill -9 of a gateway every 20 s, a rebalance every 30 s, MongoDB and Kafka frozen once each for 30 s (--records)',
+    'records of a topic are ingested; kill -9 of an ingest process every 20 s, a rebalance every 30 s, MongoDB and Kafka frozen once each for 30 s (--records)',
   promise:
     'each record accepted exactly once, each bad one rejected with its reason, the ids of each partition in the order of its offsets; 0 lost and 0 duplicates of what is sent besides',
   seconds: [150],
@@ -50,12 +49,15 @@ export const INGEST: Round = {
   recoverWithinMs: () => RECOVER_MS,
   async inject(scene) {
     const source = await openSource(scene);
+    await startMembers(scene.fleet, INGESTING);
     const freezes = createFreezes(scene);
     const producing = produce(scene, source);
-    await Promise.all([producing, disturbGateways(scene, freezes), freezes.run()]);
+    await Promise.all([producing, disturbProcesses(scene, freezes), freezes.run()]);
     const endedAtMs = Date.now();
     scene.say(`${await producing} records written`);
-    return { endedAtMs, ...(await check(scene, source)) };
+    const checked = await check(scene, source);
+    for (const member of INGESTING) await scene.fleet.stop(member);
+    return { endedAtMs, ...checked };
   },
 };
 
@@ -173,8 +175,8 @@ function createFreezes({ stores, pause, seconds, say }: Scene): Freezes {
   };
 }
 
-/** Kills a gateway every 20 s, and restarts one in good order every 30 s. One of the two runs at any time. */
-async function disturbGateways(scene: Scene, { thawed }: Freezes): Promise<void> {
+/** Kills one of them every 20 s, and restarts one in good order every 30 s. Two of the three run at any time. */
+async function disturbProcesses(scene: Scene, { thawed }: Freezes): Promise<void> {
   const { fleet, pause, seconds, say } = scene;
   const startedMs = performance.now();
   const elapsedMs = (): number => performance.now() - startedMs;
@@ -185,7 +187,7 @@ async function disturbGateways(scene: Scene, { thawed }: Freezes): Promise<void>
     const dueMs = isKill ? (kills + 1) * KILL_EVERY_MS : (restarts + 1) * REBALANCE_EVERY_MS;
     if (dueMs > endMs) break;
     await pause(Math.max(0, dueMs - elapsedMs()));
-    const member = GATEWAYS[(kills + restarts) % GATEWAYS.length] ?? 'gateway-1';
+    const member = INGESTING[(kills + restarts) % INGESTING.length] ?? 'ingest-1';
     if (isKill) {
       kills += 1;
       await fleet.kill(member);

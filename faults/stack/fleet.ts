@@ -1,4 +1,5 @@
 import { join } from 'node:path';
+import { ENTRIES } from '../../deploy/posthorn.ts';
 import type { Stop } from '../audit/evidence.ts';
 import { type Child, failOnExit, signalGroup } from '../../tools/local-stack/processes/child.ts';
 import type { Children } from '../../tools/local-stack/processes/children.ts';
@@ -100,6 +101,9 @@ interface Running {
 export const MEMBERS: readonly Member[] = [1, 2].flatMap((number) =>
   SERVICES.map((service): Member => `${service}-${number}`),
 );
+/** Started by the rounds that ingest topics. */
+export const INGESTING: readonly Member[] = ['ingest-1', 'ingest-2', 'ingest-3'];
+export const ALL_MEMBERS: readonly Member[] = [...MEMBERS, ...INGESTING];
 
 /** Longer than the drain timeout and the closing of a service, 35 s, so that a stop that is too slow is measured. */
 export const KILLED_AFTER_MS = 60_000;
@@ -129,7 +133,7 @@ export function createFleet({ children, launch }: FleetDeps): Fleet {
     await started.ready;
   };
   children.onUnexpectedExit((child, exit) => {
-    const member = MEMBERS.find((each) => each === child.name);
+    const member = ALL_MEMBERS.find((each) => each === child.name);
     if (!member) return;
     ends.crashes.push(`${member}: ${exit}`);
     running.delete(member);
@@ -205,7 +209,7 @@ export function createLaunch({ stackDir, children, ports, envOf }: LaunchDeps) {
     const child = children.start({
       name: member,
       command: process.execPath,
-      args: [...NODE_FLAGS, join(root, `services/${serviceOf(member)}/src/main.ts`)],
+      args: [...NODE_FLAGS, join(root, ENTRIES[serviceOf(member)])],
       env: { ...envOf(member), ...env, PORT: String(port), OPS_PORT: String(opsPort) },
       cwd: root,
       port: opsPort,
@@ -216,8 +220,8 @@ export function createLaunch({ stackDir, children, ports, envOf }: LaunchDeps) {
   };
 }
 
-export function serviceOf(member: Member): string {
-  return member.slice(0, member.lastIndexOf('-'));
+export function serviceOf(member: Member): ServiceName {
+  return member.slice(0, member.lastIndexOf('-')) as ServiceName;
 }
 
 async function untilReady(child: Child, opsPort: number): Promise<void> {

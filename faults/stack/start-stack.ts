@@ -15,6 +15,7 @@ import {
   createFleet,
   type Fleet,
   type Member,
+  ALL_MEMBERS,
   MEMBERS,
   startMembers,
   createLaunch,
@@ -97,7 +98,7 @@ export async function openStackFolder(log: (line: string) => void): Promise<Stac
 function endMembers(children: Children): void {
   for (const { name, pid } of children.list()) {
     signalGroup(pid, 'SIGCONT');
-    if (MEMBERS.includes(name as Member)) signalGroup(pid, 'SIGKILL');
+    if (ALL_MEMBERS.includes(name as Member)) signalGroup(pid, 'SIGKILL');
   }
 }
 
@@ -173,9 +174,9 @@ function openDisk({ smallDisk }: Layout, closers: Parts['closers']): SmallDisk |
 }
 
 async function portsOfMembers(): Promise<ReadonlyMap<Member, MemberPorts>> {
-  const free = await freePorts(MEMBERS.length * 2);
+  const free = await freePorts(ALL_MEMBERS.length * 2);
   return new Map(
-    MEMBERS.map((member, index) => {
+    ALL_MEMBERS.map((member, index) => {
       const [port = 0, opsPort = 0] = free.slice(index * 2);
       return [member, { port, opsPort }];
     }),

@@ -53,9 +53,9 @@ function policiesOf(workload: string): PolicySpec[] {
     );
 }
 
-const SERVICES = ['gateway', 'dispatcher', 'retry'];
+const SERVICES = ['gateway', 'dispatcher', 'retry', 'ingest'];
 /** The processes that make spans may reach the collector. */
-const TRACED = new Set(['gateway', 'dispatcher']);
+const TRACED = new Set(['gateway', 'dispatcher', 'ingest']);
 const BY_HAND = ['check-topics', 'apply-topics', 'add-partitions'];
 const NAMES = [...SERVICES, 'create-topics', 'create-indexes', ...BY_HAND];
 
@@ -70,6 +70,7 @@ describe('the NetworkPolicies of k8s/base [security]', () => {
     ['gateway', ['ops', 'http']],
     ['dispatcher', ['ops']],
     ['retry', ['ops']],
+    ['ingest', ['ops']],
     ['create-topics', ['ops']],
   ])('let only labelled namespaces in, and to these ports of %s', (name, expected) => {
     const rules = policiesOf(name).flatMap(({ ingress = [] }) => ingress);

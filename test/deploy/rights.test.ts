@@ -48,7 +48,7 @@ function documented(processes: readonly string[]): Set<string>[] {
 
 describe('the users of Kafka that Strimzi makes', () => {
   it.each([
-    ['posthorn-services', ['gateway, dispatcher, retry']],
+    ['posthorn-services', ['gateway, dispatcher, retry, ingest']],
     ['posthorn-create-topics', ['create-topics']],
     [
       'posthorn-administer-topics',

@@ -119,7 +119,7 @@ interface CompanyTopic {
   topic: string;
 }
 
-/** Makes the topic, unless it is there. The gateway finds it within ten seconds. */
+/** Makes the topic, unless it is there. It is found within ten seconds. */
 async function openCompanyTopic(): Promise<CompanyTopic> {
   const brokers = findAddresses(process.env).kafkaBrokers.split(',');
   const kafka = createKafkaClient('posthorn-demo', { brokers }, silent);

@@ -7,16 +7,16 @@ import {
   opsPortOf,
   programEnv,
   type ServiceName,
-  SERVICES,
+  ALL_SERVICES,
 } from './supervisor/services.ts';
 import { findAddresses } from './supervisor/stack-file.ts';
 
 const DEFAULT_OPS_PORT = 9_101;
 const CREATE_TOPICS = join(import.meta.dirname, '../../deploy/setup/create-topics.ts');
-const name = SERVICES.find((service) => service === process.argv[2]);
+const name = ALL_SERVICES.find((service) => service === process.argv[2]);
 
 if (name === undefined) {
-  console.error(`Name one service: ${SERVICES.join(', ')}`);
+  console.error(`Name one service: ${ALL_SERVICES.join(', ')}`);
   process.exitCode = 1;
 } else {
   createTopics();

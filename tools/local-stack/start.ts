@@ -19,7 +19,7 @@ await supervise('npm start', async (stack) => {
   const baseUrl = baseUrlOf(settings);
   const [credentials] = await logIfSlow(
     log,
-    'Starting gateway, dispatcher and retry …',
+    'Starting gateway, dispatcher, retry and ingest …',
     Promise.all([
       ensureCompany({ stackDir, baseUrl }, addresses, children),
       startServices(settings, addresses, children),

@@ -60,6 +60,7 @@ const PATIENCE_MS = 45_000;
 export const overload = defineScenario({
   summary:
     'more load than the services can take, under the memory limits of the pods: bounded memory, recovery',
+  ingests: true,
   options: OPTIONS,
   isLimited: true,
   async run(bench, values) {

@@ -11,9 +11,9 @@ import {
 import { createCacheMetrics } from '@posthorn/platform/service/metrics.ts';
 import type { ServiceContext } from '@posthorn/platform/service/run-service.ts';
 import type { Connection } from 'mongoose';
-import type { GatewayConfig } from './config.ts';
+import type { IngestConfig } from './config.ts';
 
-type Context = ServiceContext<GatewayConfig>;
+type Context = ServiceContext<IngestConfig>;
 
 /** Connects to Redis. */
 export function openRedis({ config, logger, lifecycle, registry }: Context) {

@@ -34,12 +34,38 @@ const quotas = z.object({
 
 export type QuotaConfig = z.infer<typeof quotas>;
 
+/** What every process reads that accepts messages. */
+const accepting = {
+  RATE_LIMIT_COMPANY_PER_MINUTE: perMinute
+    .default(300_000)
+    .describe(
+      'Requests, and records of topics, per minute of one company, over all processes; 0 for no limit',
+    ),
+  ACCEPT_LINGER_MS: wholeNumber(0, 100)
+    .default(15)
+    .describe(
+      'How long a message waits for others at most, to be stored and published with them, when several are expected in that time',
+    ),
+  ...settings.ingest,
+  ...settings.kafka,
+  ...settings.mongodb,
+  ...settings.encryption,
+  ...settings.redis,
+  ...settings.tracing,
+};
+
+export const ingestConfig = z.object({
+  ...accepting,
+  QUOTA_TARGETS_PER_MESSAGE: quotas.shape.QUOTA_TARGETS_PER_MESSAGE,
+  ...settings.memory('ingest'),
+  ...settings.process(9104),
+});
+
+export type IngestConfig = z.infer<typeof ingestConfig>;
+
 export const gatewayConfig = z.object({
   HOST: z.string().default('127.0.0.1').describe('Address that the API listens on'),
   PORT: settings.port.default(8080).describe('Port that the API listens on'),
-  RATE_LIMIT_COMPANY_PER_MINUTE: perMinute
-    .default(300_000)
-    .describe('Requests per minute of one company, over all gateways; 0 for no limit'),
   RATE_LIMIT_ADDRESS_PER_MINUTE: perMinute
     .default(300_000)
     .describe('Requests per minute of one client address (IPv6: one /64); 0 for no limit'),
@@ -49,12 +75,7 @@ export const gatewayConfig = z.object({
   TRUSTED_PROXIES: wholeNumber(0, 10)
     .default(0)
     .describe('Number of proxies in front whose X-Forwarded-For is trusted for the client address'),
-  ACCEPT_LINGER_MS: wholeNumber(0, 100)
-    .default(15)
-    .describe(
-      'How long a message waits for others at most, to be stored and published with them, when several are expected in that time',
-    ),
-  ...settings.ingest,
+  ...accepting,
   ...settings.publicUrl,
   SOURCE_IPS: sourceIps
     .optional()
@@ -64,12 +85,7 @@ export const gatewayConfig = z.object({
   ...settings.memory('gateway'),
   ...quotas.shape,
   ...settings.concurrency,
-  ...settings.kafka,
-  ...settings.mongodb,
-  ...settings.encryption,
-  ...settings.redis,
   ...settings.egress,
-  ...settings.tracing,
   ...settings.process(9101),
 });
 

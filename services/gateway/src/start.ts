@@ -1,10 +1,5 @@
 import { memoryShare } from '@posthorn/platform/memory/memory-shares.ts';
 import { createLoop, startTicker } from '@posthorn/platform/async/loop.ts';
-import { openRecordLog, type OpenRecordLog } from '@posthorn/platform/kafka/kafka-record-log.ts';
-import {
-  createMemoryBudgets,
-  type MemoryBudgets,
-} from '@posthorn/platform/memory/memory-budgets.ts';
 import {
   createAuditLog,
   createAuditMetrics,
@@ -21,23 +16,15 @@ import {
   createRemovalStore,
 } from '@posthorn/platform/mongo/companies/removals.ts';
 import { createSigningKeyStore } from '@posthorn/platform/mongo/companies/signing-keys.ts';
-import { openMongo } from '@posthorn/platform/mongo/connect.ts';
-import { UNIQUE_INDEXES } from '@posthorn/platform/mongo/create-indexes.ts';
-import type { Database } from '@posthorn/platform/mongo/days/days.ts';
-import { type ClockWatch, openClockWatch } from '@posthorn/platform/mongo/days/watch-clock.ts';
-import { awaitUniqueIndexes } from '@posthorn/platform/mongo/indexes.ts';
 import { createLeaseStore } from '@posthorn/platform/mongo/leases.ts';
 import { createDeliveryStore } from '@posthorn/platform/mongo/messages/deliveries.ts';
 import { createDeliveryQueries } from '@posthorn/platform/mongo/messages/delivery-queries.ts';
 import { createMessageQueries } from '@posthorn/platform/mongo/messages/message-queries.ts';
 import { createRequestedErasures } from '@posthorn/platform/mongo/messages/requested-erasures.ts';
-import { createMessageStore } from '@posthorn/platform/mongo/messages/messages.ts';
 import { createReplayStore } from '@posthorn/platform/mongo/messages/replays.ts';
-import { createPublisherStore } from '@posthorn/platform/mongo/messages/publishers.ts';
 import { createResendMarks } from '@posthorn/platform/mongo/webhooks/resend-marks.ts';
 import { createResendStore } from '@posthorn/platform/mongo/webhooks/resends.ts';
 import { createStatsQueries } from '@posthorn/platform/mongo/messages/stats-queries.ts';
-import { openMessageStats } from '@posthorn/platform/mongo/messages/write-stats.ts';
 import { createWebhookStore } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
 import { createEndpointFlows } from '@posthorn/platform/redis/endpoint-flows.ts';
 import {
@@ -45,27 +32,17 @@ import {
   listenForLiveAttempts,
 } from '@posthorn/platform/redis/live-attempts.ts';
 import { createOpenCircuits } from '@posthorn/platform/redis/open-circuits.ts';
-import { createReadingPositions } from '@posthorn/platform/redis/reading-positions.ts';
 import {
   monotonicClockMs as monotonicMs,
   systemClockMs as nowMs,
   systemIds as newId,
 } from '@posthorn/platform/service/clock-and-ids.ts';
 import { egressPolicyOf } from '@posthorn/platform/security/egress.ts';
-import { watchDependencies } from '@posthorn/platform/service/metrics.ts';
 import { openIncidentReports } from '@posthorn/platform/records/operator-incidents.ts';
-import { openOpsServer } from '@posthorn/platform/service/ops-server.ts';
 import type { ServiceContext } from '@posthorn/platform/service/run-service.ts';
-import { openSpans, type Spans } from '@posthorn/platform/service/spans.ts';
-import { createVault, type Vault } from '@posthorn/platform/security/vault.ts';
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { createAcceptMessages, traceAccept } from './accept/accept-message.ts';
-import { createSealedResponses } from './accept/build-message.ts';
-import { createKeyedAccept } from './accept/idempotency.ts';
-import { createTargetResolver } from './accept/targets.ts';
 import { createApp } from './app.ts';
-import { type Caches, openCaches, openRedis } from './caches.ts';
 import type { GatewayConfig } from './config.ts';
 import { createDashboard } from './dashboard/dashboard.ts';
 import { LiveStreams } from './dashboard/live.ts';
@@ -76,75 +53,45 @@ import { createRecordRequest, refusalOf } from './http/audit-requests.ts';
 import { createCreateOnce } from './http/creations.ts';
 import { openPort } from './http/harden-server.ts';
 import { createHttpMetrics } from './http/http-metrics.ts';
-import {
-  createRequestDeadlines,
-  DEADLINES_EVERY_MS,
-  READ_WITHIN_MS,
-} from './http/request-deadlines.ts';
+import { createRequestDeadlines, DEADLINES_EVERY_MS } from './http/request-deadlines.ts';
 import { addressOf, createRequestMemory, type RequestMemory } from './http/request-memory.ts';
 import { createApiKeys } from './keys/api-keys.ts';
 import { type Authenticate, createAuthentication, createLastUsed } from './keys/authenticate.ts';
 import { createPortalSettings } from './keys/portal-settings.ts';
 import { confineToApp } from './keys/rights.ts';
-import { openIngest } from './ingest/open-ingest.ts';
-import { createRateLimits, type RateLimits } from './limits/rate-limits.ts';
+import { openIngestLag } from './ingest/ingest-lag.ts';
+import { type RateLimits } from './limits/rate-limits.ts';
 import { createRequestsUnderWay } from './limits/requests-under-way.ts';
-import { type CompanyRests, startTurns, type Turns } from './limits/turns.ts';
-import { createOutbox, type Outbox, watchUnpublished } from './outbox/outbox.ts';
-import {
-  createFollowReaders,
-  createPublishBudget,
-  createPublishPace,
-} from './outbox/publish-budget.ts';
 import { createApps } from './projects/apps.ts';
 import { createProjects } from './projects/projects.ts';
 import { createQuotas, describeNearQuota, type Quotas, FIXED_QUOTAS } from './projects/quotas.ts';
 import { createCompanyRemovals, createRemovals, type RemoveTree } from './projects/remove-tree.ts';
-import { createResolveUids, createUids, type Uids } from './projects/uids.ts';
+import { createResolveUids } from './projects/uids.ts';
 import { createResendRunner } from './resend/run-resends.ts';
 import { createPageBudget, type PageBudget } from './resend/send-resend.ts';
 import { createStartResend } from './resend/start-resend.ts';
 import { apiRoutes } from './routes/all.ts';
 import { isOnHoldIn, openHolds } from './waiting/open-holds.ts';
 import { createCompanyKeys, createFindPublicKeys } from './webhooks/signing-keys.ts';
+import {
+  type Basis,
+  openAccept,
+  openBasis,
+  openOutbox,
+  openRateLimits,
+  openUids,
+} from './open-acceptance.ts';
 
 type Context = ServiceContext<GatewayConfig>;
-
-/** The connections of the gateway, and what every part of it shares. */
-interface Basis {
-  context: Context;
-  db: Database;
-  /** The same database for requests, whose reads end in MongoDB when they have worked for too long. */
-  requestDb: Database;
-  isMongoConnected: () => boolean;
-  clock: ClockWatch;
-  kafka: OpenRecordLog;
-  redis: ReturnType<typeof openRedis>;
-  caches: Caches;
-  vault: Vault;
-  budgets: MemoryBudgets;
-  /** Null when nothing is traced. */
-  spans: Spans | null;
-  turns: Turns;
-  rests: CompanyRests;
-}
 
 /** Opens the gateway, from the connections to the port. The part that is opened last is stopped first. */
 export async function startGateway(context: Context): Promise<void> {
   const { config, logger, registry } = context;
-  const basis = await openBasis(context);
+  const basis: GatewayBasis = { ...(await openBasis(context, 'gateway')), context };
   const requests = openRequests(basis);
   const streams = openLive(basis);
   const opened = await openGateway(basis);
-  const life = createCompanyLife(basis.requestDb);
-  const ingestLag = openIngest({
-    ...basis,
-    limits: requests.limits,
-    gateway: opened,
-    life,
-    monotonicMs,
-  });
-  const gateway: Gateway = { ...opened, ingestLag };
+  const gateway: Gateway = { ...opened, ingestLag: openIngestLag(basis) };
   const dashboard = createDashboard({
     ...gateway,
     ...requests,
@@ -171,35 +118,8 @@ export async function startGateway(context: Context): Promise<void> {
   await openPort(context, app);
 }
 
-async function openBasis(context: Context): Promise<Basis> {
-  const { config, lifecycle, registry } = context;
-  const spans = await openSpans('posthorn-gateway', context);
-  const mongo = await openMongo('posthorn-gateway', context);
-  const clock = await openClockWatch(context, mongo.db);
-  await openOpsServer(context, () => lifecycle.isReady() && mongo.isConnected() && clock.isRight());
-  await awaitUniqueIndexes(context, mongo.db, UNIQUE_INDEXES);
-  const kafka = await openRecordLog('posthorn-gateway', context);
-  const redis = openRedis(context);
-  watchDependencies(registry, {
-    mongodb: mongo.isConnected,
-    kafka: kafka.records.isConnected,
-    redis: redis.isConnected,
-  });
-  return {
-    context,
-    db: mongo.db,
-    requestDb: mongo.withReadsWithin(READ_WITHIN_MS),
-    isMongoConnected: mongo.isConnected,
-    clock,
-    kafka,
-    redis,
-    caches: openCaches(context, mongo.connection, redis),
-    vault: createVault(config.ENCRYPTION_KEYS),
-    budgets: createMemoryBudgets(registry),
-    spans,
-    ...startTurns(monotonicMs),
-  };
-}
+/** The gateway reads more settings than other processes that accept messages. */
+type GatewayBasis = Basis & { context: Context };
 
 const MIB = 1_048_576;
 /** Room for 256 sign-ins of one address, with bodies of 4 KiB. */
@@ -207,15 +127,24 @@ const SIGN_INS_BYTES = 4 * MIB;
 /** Room for 1,536 requests of one address. */
 const UNKNOWN_CALLERS_BYTES = 12 * MIB;
 
+/** Ten a second: no person's page sends more, and the requests of visitors count for their company too. */
+const VISIT_PER_MINUTE = 600;
+
 /** Opens everything that checks and bounds a request before it reaches its route. */
-function openRequests(basis: Basis) {
+function openRequests(basis: GatewayBasis) {
   const { context, requestDb, budgets } = basis;
   const openMemory = (part: string, bytes: number, ownerOf?: typeof addressOf): RequestMemory => {
     const memory = createRequestMemory(bytes, ownerOf);
     budgets.add(part, bytes, memory.usedBytes);
     return memory;
   };
-  const limits = openRateLimits(basis);
+  const { config } = context;
+  const limits = openRateLimits(basis, {
+    company: config.RATE_LIMIT_COMPANY_PER_MINUTE,
+    visit: VISIT_PER_MINUTE,
+    address: config.RATE_LIMIT_ADDRESS_PER_MINUTE,
+    wrongKeys: config.WRONG_KEYS_PER_MINUTE,
+  });
   // The deadlines hold until the process ends, also while requests drain.
   const deadlines = createRequestDeadlines(monotonicMs);
   startTicker(DEADLINES_EVERY_MS, deadlines.tick);
@@ -246,35 +175,8 @@ function openRequests(basis: Basis) {
   };
 }
 
-/** Ten a second: no person's page sends more, and the requests of visitors count for their company too. */
-const VISIT_PER_MINUTE = 600;
-
-/** Opens the configured limits, which share their counts until the gateway stops. */
-function openRateLimits({ context, redis, budgets }: Basis): RateLimits {
-  const { config, logger, registry, lifecycle } = context;
-  const countsBytes = memoryShare('gateway', 'rate_counts', config.MEMORY_MIB);
-  const rateLimits = createRateLimits({
-    redis: redis.client,
-    prefix: config.REDIS_PREFIX,
-    limits: {
-      company: config.RATE_LIMIT_COMPANY_PER_MINUTE,
-      visit: VISIT_PER_MINUTE,
-      address: config.RATE_LIMIT_ADDRESS_PER_MINUTE,
-      wrongKeys: config.WRONG_KEYS_PER_MINUTE,
-    },
-    countsBytes,
-    registry,
-    logger,
-    nowMs,
-  });
-  budgets.add('rate_counts', countsBytes, rateLimits.usedBytes);
-  rateLimits.start();
-  lifecycle.onStop('rate limits', rateLimits.stop);
-  return rateLimits;
-}
-
 /** Opens the check of API keys with its cache, from which a key is dropped when any gateway revokes it. */
-function openAuthentication(basis: Basis, { wrongKeys }: RateLimits): Authenticate {
+function openAuthentication(basis: GatewayBasis, { wrongKeys }: RateLimits): Authenticate {
   const { config, lifecycle, logger } = basis.context;
   const { findKey, noteUse } = createCompanyStore(basis.requestDb);
   const lastUsed = createLastUsed({ write: noteUse, nowMs, logger });
@@ -295,7 +197,7 @@ function openAuthentication(basis: Basis, { wrongKeys }: RateLimits): Authentica
 }
 
 /** Opens the stores and the parts that work while the gateway runs: outbox, removals, resends and acceptance. */
-async function openGateway(basis: Basis): Promise<Omit<Gateway, 'ingestLag'>> {
+async function openGateway(basis: GatewayBasis): Promise<Omit<Gateway, 'ingestLag'>> {
   const { context, requestDb: db, vault } = basis;
   const { config, logger } = context;
   const { invalidate } = basis.caches;
@@ -332,7 +234,7 @@ async function openGateway(basis: Basis): Promise<Omit<Gateway, 'ingestLag'>> {
 }
 
 /** Opens what reads and writes MongoDB and Redis for requests. */
-function openStores({ context: { config }, requestDb: db, redis, vault }: Basis) {
+function openStores({ context: { config }, requestDb: db, redis, vault }: GatewayBasis) {
   return {
     db,
     auditEvents: createAuditStore(db),
@@ -352,7 +254,7 @@ function openStores({ context: { config }, requestDb: db, redis, vault }: Basis)
 }
 
 /** Opens the quotas, which notify the operator of companies that are near one. */
-function openQuotas({ context, kafka: { records, topics } }: Basis): Quotas {
+function openQuotas({ context, kafka: { records, topics } }: GatewayBasis): Quotas {
   const report = openIncidentReports(context, { records, topic: topics.operatorEvents });
   return createQuotas({
     limits: { ...context.config, ...FIXED_QUOTAS },
@@ -364,67 +266,8 @@ function openQuotas({ context, kafka: { records, topics } }: Basis): Quotas {
   });
 }
 
-/** Room for 16,000 uids. */
-const UIDS_BYTES = 8 * MIB;
-
-function openUids({ requestDb: db, caches, budgets }: Basis): Uids {
-  const { areChangesFollowed } = caches;
-  const uids = createUids({ db, cacheBytes: UIDS_BYTES, areChangesFollowed });
-  caches.add('uids', uids.cache);
-  budgets.add('uid_cache', UIDS_BYTES, () => uids.cache.usedSize());
-  return uids;
-}
-
-/** How often the reading positions are read: as often as dispatchers report them. */
-const READERS_EVERY_MS = 200;
-
-/** Opens the outbox. It registers this process before the process stores its first message. */
-async function openOutbox({
-  context,
-  db,
-  kafka,
-  redis,
-  budgets,
-  spans,
-  rests,
-}: Basis): Promise<Outbox> {
-  const { config, logger, lifecycle, registry } = context;
-  const publishQueueBytes = memoryShare('gateway', 'publish_queue', config.MEMORY_MIB);
-  const topic = kafka.topics.messageCreated;
-  const partitionOf = (webhookId: string): number => kafka.partitionOf(topic, webhookId);
-  const budget = createPublishBudget({ partitionOf, nowMs });
-  const outbox = createOutbox({
-    topic,
-    records: kafka.records,
-    messages: createMessageStore(db),
-    publishers: createPublisherStore(db),
-    publishQueueBytes,
-    pace: createPublishPace({
-      pauseMs: rests.pauseMs,
-      after: (ms, run) => void setTimeout(run, ms),
-    }),
-    budget,
-    spans,
-    newId,
-    logger,
-    nowMs,
-    monotonicMs,
-  });
-  budgets.add('publish_queue', publishQueueBytes, () => outbox.usedBytes() + budget.usedBytes());
-  await outbox.start();
-  const positions = createReadingPositions(redis.client, config.REDIS_PREFIX, nowMs);
-  const { releaseWaiting } = outbox;
-  const run = createFollowReaders({ budget, positions, releaseWaiting, nowMs: monotonicMs });
-  const readers = createLoop({ name: 'reading positions', everyMs: READERS_EVERY_MS, run, logger });
-  readers.start();
-  lifecycle.onStop('reading positions', () => void readers.stop());
-  lifecycle.onStop('outbox', () => outbox.stop(config.DRAIN_TIMEOUT_MS));
-  watchUnpublished(registry, outbox);
-  return outbox;
-}
-
 /** Starts to take over removals that other gateways have left unfinished, and to remove companies. */
-function openRemovals({ context: { logger, lifecycle }, db, caches }: Basis): RemoveTree {
+function openRemovals({ context: { logger, lifecycle }, db, caches }: GatewayBasis): RemoveTree {
   const common = { holder: randomUUID(), leases: createLeaseStore(db), logger };
   const companies = createCompanyRemovals({
     ...common,
@@ -447,7 +290,7 @@ function openRemovals({ context: { logger, lifecycle }, db, caches }: Basis): Re
 
 /** Opens resends, and starts to claim those that are due. */
 function openResends(
-  { context, db, requestDb, kafka, budgets }: Basis,
+  { context, db, requestDb, kafka, budgets }: GatewayBasis,
   { webhooks, apps, circuits }: Pick<Gateway, 'webhooks' | 'apps' | 'circuits'>,
 ): Pick<Gateway, 'resends' | 'startResend'> & { pageBudget: PageBudget } {
   const { config, logger, lifecycle } = context;
@@ -481,54 +324,12 @@ function openResends(
   return { resends, startResend, pageBudget };
 }
 
-/** Opens the acceptance of messages, with its cache and its memory budgets. A stop waits for the running inserts. */
-function openAccept(
-  basis: Basis,
-  { webhooks, apps, messages }: Pick<Gateway, 'webhooks' | 'apps' | 'messages'>,
-  outbox: Outbox,
-): Pick<Gateway, 'acceptMany' | 'hasRoomToAccept' | 'acceptIdempotent'> {
-  const { context, db, vault, budgets, spans } = basis;
-  const { config, logger, lifecycle, registry } = context;
-  const responses = createSealedResponses(vault);
-  const acceptQueueBytes = memoryShare('gateway', 'accept_queue', config.MEMORY_MIB);
-  const cacheBytes = memoryShare('gateway', 'target_cache', config.MEMORY_MIB);
-  const targets = createTargetResolver({
-    cacheBytes,
-    maxTargets: config.QUOTA_TARGETS_PER_MESSAGE,
-    webhooks,
-    notStoredByApp: apps.notStored,
-    areChangesFollowed: basis.caches.areChangesFollowed,
-  });
-  budgets.add('target_cache', cacheBytes, () => targets.cache.usedSize());
-  basis.caches.add('targets', targets.cache);
-  const untraced = createAcceptMessages({
-    targets,
-    deliveries: createDeliveryStore(db),
-    outbox,
-    counts: openMessageStats(context, { db, budgets }),
-    publisherId: outbox.publisherId,
-    responses,
-    retentionMs: db.days.retentionMs,
-    acceptQueueBytes,
-    maxLingerMs: config.ACCEPT_LINGER_MS,
-    newId,
-    nowMs,
-    monotonicMs,
-    logger,
-  });
-  const accept = spans ? traceAccept(untraced.accept, spans, nowMs) : untraced.accept;
-  budgets.add('accept_queue', acceptQueueBytes, untraced.usedBytes);
-  lifecycle.onStop('accept', untraced.idle);
-  const keyed = createKeyedAccept({ accept, messages, webhooks, responses, registry });
-  return { hasRoomToAccept: untraced.hasRoom, ...keyed };
-}
-
 const LIVE_EVERY_MS = 5_000;
 /** Longer than three ticks, so that one late tick ends nothing. */
 const WATCHED_MS = 20_000;
 
 /** Opens the streams of attempts. They end when a stop begins, which would otherwise wait for them. */
-function openLive({ context: { config, logger, lifecycle }, redis }: Basis): LiveStreams {
+function openLive({ context: { config, logger, lifecycle }, redis }: GatewayBasis): LiveStreams {
   const live = createLiveAttempts(redis.client, config.REDIS_PREFIX, nowMs);
   const streams = new LiveStreams((companyIds) => live.watch(companyIds, WATCHED_MS));
   const onNews = streams.publish.bind(streams);

@@ -11,7 +11,7 @@ import {
   SERVICES,
   startPosthorn,
   type Posthorn,
-  type ServiceName,
+  type UsualService,
 } from '../../support/process/posthorn.ts';
 import { metricOf, untilMetric } from '../../support/process/traffic.ts';
 import { failing, startReceiver, type Receiver } from '../../support/receivers/receiver.ts';
@@ -57,7 +57,7 @@ const methodsWith = (tokenServer: Receiver): object[] => [
 const TRACE_ID = '4bf92f3577b34da6a3ce929d0e0e4736';
 const CLIENT_SPAN = '00f067aa0ba902b7';
 
-let posthorn: Posthorn<ServiceName>;
+let posthorn: Posthorn<UsualService>;
 let receiver: Receiver;
 let collector: TraceCollector;
 let isCollecting = true;
@@ -428,7 +428,7 @@ describe('SIGTERM', () => {
   });
 });
 
-function documentedOf(name: ServiceName): string[] {
+function documentedOf(name: UsualService): string[] {
   const metrics = metricsOfServices()[name].getMetricsAsArray();
   return metrics
     .map((metric) => metric.name)

@@ -15,7 +15,7 @@ import {
   startPosthorn,
   type Posthorn,
   type ServiceProcess,
-  type ServiceName,
+  type UsualService,
 } from '../../support/process/posthorn.ts';
 import { startProgram, statusOf, type Running } from '../../support/process/service-process.ts';
 import { startStoreProxy, type StoreProxy } from '../../support/process/store-proxy.ts';
@@ -46,7 +46,7 @@ interface SentBatch {
   accepted: Map<number, string>;
 }
 
-let posthorn: Posthorn<ServiceName>;
+let posthorn: Posthorn<UsualService>;
 let receiver: Receiver;
 
 beforeAll(async () => {

@@ -6,7 +6,7 @@ import {
   SERVICES,
   startPosthorn,
   type Posthorn,
-  type ServiceName,
+  type UsualService,
 } from '../../support/process/posthorn.ts';
 import { createServiceClock, type ServiceClock } from '../../support/process/service-clock.ts';
 import { runProgram } from '../../support/process/service-process.ts';
@@ -26,7 +26,7 @@ const DELAYS_MS = [
 const REST_MS = 5_000;
 
 let clock: ServiceClock;
-let posthorn: Posthorn<ServiceName>;
+let posthorn: Posthorn<UsualService>;
 let receiver: Receiver;
 
 beforeAll(async () => {

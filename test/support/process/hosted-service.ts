@@ -9,7 +9,8 @@ import {
 import type { z } from 'zod';
 import { dispatcherConfig } from '../../../services/dispatcher/src/config.ts';
 import { startDispatcher } from '../../../services/dispatcher/src/start.ts';
-import { gatewayConfig } from '../../../services/gateway/src/config.ts';
+import { gatewayConfig, ingestConfig } from '../../../services/gateway/src/config.ts';
+import { startIngest } from '../../../services/gateway/src/ingest/start-ingest.ts';
 import { startGateway } from '../../../services/gateway/src/start.ts';
 import { retryConfig } from '../../../services/retry/src/config.ts';
 import { startRetry } from '../../../services/retry/src/start.ts';
@@ -22,6 +23,7 @@ const SERVICES: Record<ServiceName, Start> = {
   gateway: (env) => host('gateway', gatewayConfig, startGateway, env),
   dispatcher: (env) => host('dispatcher', dispatcherConfig, startDispatcher, env),
   retry: (env) => host('retry', retryConfig, startRetry, env),
+  ingest: (env) => host('ingest', ingestConfig, startIngest, env),
 };
 
 /**

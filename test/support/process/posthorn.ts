@@ -1,4 +1,5 @@
 import { freePorts } from '../../../tools/local-stack/machine/ports.ts';
+import { ENTRIES } from '../../../deploy/posthorn.ts';
 import { newEncryptionKey } from '../../../deploy/setup/create-encryption-keys.ts';
 import { createApiClient, type ApiClient } from '../api/api-client.ts';
 import { createNamespace, type Namespace } from './namespace.ts';
@@ -12,9 +13,10 @@ import {
   type ProgramProcess,
   type Running,
   type ServiceName,
+  type UsualService,
 } from './service-process.ts';
 
-export { SERVICES, type ServiceName } from './service-process.ts';
+export { SERVICES, type ServiceName, type UsualService } from './service-process.ts';
 
 interface Addressed {
   name: ServiceName;
@@ -43,8 +45,8 @@ export interface OwnCompany {
 }
 
 /** The three services on the stack, in a namespace of their own; `Processes` are those that are processes. */
-export type Posthorn<Processes extends ServiceName = never> = OwnCompany & {
-  [Name in ServiceName]: Name extends Processes ? ServiceProcess : RunningService;
+export type Posthorn<Processes extends UsualService = never> = OwnCompany & {
+  [Name in UsualService]: Name extends Processes ? ServiceProcess : RunningService;
 } & {
   /** Stops every service, and leaves the database as it is. */
   stopServices: () => Promise<void>;
@@ -60,17 +62,17 @@ export const LOCAL = {
   DEFERRAL_DELAYS: '100ms,1s,8s,1m',
 };
 
-interface PosthornOptions<Processes extends ServiceName> {
+interface PosthornOptions<Processes extends UsualService> {
   /** The services that get a process of their own; the others start in the process of the test. */
   processes?: readonly Processes[];
   /** Settings of single services. */
-  apart?: Partial<Record<ServiceName, Record<string, string>>>;
+  apart?: Partial<Record<UsualService, Record<string, string>>>;
 }
 
-type Named = Record<ServiceName, ServiceProcess>;
+type Named = Record<UsualService, ServiceProcess>;
 
 /** Creates topics, indexes and a company, and starts the three services. */
-export async function startPosthorn<Processes extends ServiceName = never>(
+export async function startPosthorn<Processes extends UsualService = never>(
   settings: Record<string, string> = {},
   { processes = [], apart = {} }: PosthornOptions<Processes> = {},
 ): Promise<Posthorn<Processes>> {
@@ -80,8 +82,11 @@ export async function startPosthorn<Processes extends ServiceName = never>(
   const namespace = createNamespace(process.env, database);
   const env = { ...namespace, ...LOCAL, ...ports, ...settings };
   const { companyId, apiKey } = await setUp({ env, company: 'Test', isNew: true });
-  const services = createServices((name) => ({ ...env, ...apart[name] }));
-  const areProcesses = new Set<ServiceName>(processes);
+  const services = createServices((name) => ({
+    ...env,
+    ...(name !== 'ingest' && apart[name]),
+  }));
+  const areProcesses = new Set<UsualService>(processes);
   const started = await startAll(
     SERVICES.map((name) => (areProcesses.has(name) ? services.startProcess : services.start)(name)),
   );
@@ -123,8 +128,10 @@ export async function startProcess(
   env: Record<string, string>,
 ): Promise<ServiceProcess> {
   const [opsPort = 0] = await freePorts(1);
-  const main = `services/${name}/src/main.ts`;
-  const service = startProgram(main, [], { ...loginOf(name, env), OPS_PORT: String(opsPort) });
+  const service = startProgram(ENTRIES[name], [], {
+    ...loginOf(name, env),
+    OPS_PORT: String(opsPort),
+  });
   try {
     await untilReady(service, opsPort);
   } catch (error) {

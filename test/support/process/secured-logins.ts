@@ -17,7 +17,7 @@ export const REDIS_PASSWORD = 'hush-redis';
 /** Is set where all stores ask for a login. */
 export const SECURED = 'POSTHORN_SECURED_STACK';
 
-export type Process = 'gateway' | 'dispatcher' | 'retry' | 'admin' | 'setup';
+export type Process = 'gateway' | 'dispatcher' | 'retry' | 'ingest' | 'admin' | 'setup';
 
 /**
  * Returns the settings of a process: on secured stores with the users that it has in production, elsewhere
@@ -28,6 +28,8 @@ export function loginOf(
   env: Readonly<Record<string, string>>,
 ): Record<string, string> {
   if (env[SECURED] === undefined) return { ...env };
+  // It accepts messages as a gateway does.
+  if (process === 'ingest') return loginOf('gateway', env);
   const { REDIS_URL: redisUrl, ...others } = env;
   const url = new URL(env.MONGODB_URL ?? '');
   const caFile = url.searchParams.get('tlsCAFile');

@@ -2,10 +2,14 @@ import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
+import { ENTRIES } from '../../../deploy/posthorn.ts';
 import { eventually } from '../time/eventually.ts';
 
+/** What every Posthorn has. */
 export const SERVICES = ['gateway', 'dispatcher', 'retry'] as const;
-export type ServiceName = (typeof SERVICES)[number];
+export type UsualService = (typeof SERVICES)[number];
+/** `ingest` runs where topics are configured. */
+export type ServiceName = UsualService | 'ingest';
 
 const ROOT = join(import.meta.dirname, '../../..');
 /** Of what a service prints. */
@@ -82,10 +86,10 @@ const FILLED_WITHIN_MS = 60_000;
  * Fills the compile cache unless it exists: a service that is killed leaves nothing in it. With a wrong
  * setting, a service ends as soon as it has loaded its sources.
  */
-export async function fillCompileCache(services: readonly string[]): Promise<void> {
+export async function fillCompileCache(services: readonly ServiceName[]): Promise<void> {
   if (existsSync(COMPILE_CACHE)) return;
   const starting = services.map(async (name) => {
-    const program = startProgram(`services/${name}/src/main.ts`, [], { OPS_PORT: 'none' });
+    const program = startProgram(ENTRIES[name], [], { OPS_PORT: 'none' });
     // Node has hung in its own exit once, after all output.
     const timer = setTimeout(() => {
       program.signal('SIGKILL');

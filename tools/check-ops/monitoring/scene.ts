@@ -11,7 +11,7 @@ import {
   type OwnCompany,
   type Posthorn,
   type RunningService,
-  type ServiceName,
+  type UsualService,
 } from '../../../test/support/process/posthorn.ts';
 import {
   failing as failingAtFirst,
@@ -27,7 +27,7 @@ import { PROMETHEUS } from '../promtool.ts';
 
 /** A Posthorn with a canary, watched by a Prometheus. */
 export interface Scene {
-  posthorn: Posthorn<ServiceName>;
+  posthorn: Posthorn<UsualService>;
   prometheus: PrometheusServer;
   /** Webhooks of one app: the first hangs, the second fails at first, all others respond at once. */
   webhookIds: readonly string[];

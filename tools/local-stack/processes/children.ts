@@ -143,7 +143,7 @@ export function readChildrenFile(stackDir: string): RecordedChild[] {
  * The gateway stops first, so that nothing is accepted while the other services drain. The stores stop last, because
  * draining services write to them. One-shot programs are not listed; they stop before all others.
  */
-const STOP_ORDER = ['gateway', 'dispatcher', 'retry', 'redis', 'mongodb', 'kafka'];
+const STOP_ORDER = ['ingest', 'gateway', 'dispatcher', 'retry', 'redis', 'mongodb', 'kafka'];
 
 export function inStopOrder<T extends { name: string }>(processes: readonly T[]): T[] {
   // The second process of a service has the name "gateway-2".

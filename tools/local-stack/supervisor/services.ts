@@ -4,10 +4,15 @@ import { type Child, failOnExit } from '../processes/child.ts';
 import type { Children } from '../processes/children.ts';
 import { type Addresses, type Settings, readStackDir } from '../settings.ts';
 import { waitUntil } from '../waiting.ts';
+import { ENTRIES } from '../../../deploy/posthorn.ts';
 import { createEncryptionKeys } from '../../../deploy/setup/create-encryption-keys.ts';
 
+/** What every installation has. */
 export const SERVICES = ['gateway', 'dispatcher', 'retry'] as const;
-export type ServiceName = (typeof SERVICES)[number];
+export type UsualService = (typeof SERVICES)[number];
+/** `ingest` runs where topics are accepted as messages. In the order of their management ports. */
+export const ALL_SERVICES = [...SERVICES, 'ingest'] as const;
+export type ServiceName = (typeof ALL_SERVICES)[number];
 
 const ROOT = join(import.meta.dirname, '../../..');
 
@@ -15,11 +20,11 @@ const ROOT = join(import.meta.dirname, '../../..');
 const STOP_TIMEOUT_MS = 40_000;
 
 export function opsPortOf(name: ServiceName, firstOpsPort: number): number {
-  return firstOpsPort + SERVICES.indexOf(name);
+  return firstOpsPort + ALL_SERVICES.indexOf(name);
 }
 
 export function entryOf(name: ServiceName): string {
-  return join(ROOT, `services/${name}/src/main.ts`);
+  return join(ROOT, ENTRIES[name]);
 }
 
 /**
@@ -43,7 +48,7 @@ export function programEnv(addresses: Addresses): NodeJS.ProcessEnv {
     EGRESS_ALLOW_HTTP: 'true',
     // Every receiver is on this machine.
     HOST_ATTEMPTS_PER_SECOND: '0',
-    // Without such a topic the gateway looks for one every ten seconds and does nothing else.
+    // A company has only to make its topic.
     INGEST_COMPANY_TOPICS: 'true',
     // The local Kafka has one node.
     TOPIC_REPLICATION: '1',
@@ -67,7 +72,7 @@ interface ServiceProcesses {
   number: number;
 }
 
-const FIRST: ServiceProcesses = { services: SERVICES, number: 1 };
+const FIRST: ServiceProcesses = { services: ALL_SERVICES, number: 1 };
 
 /** The name of a process of a service: "gateway", "gateway-2". */
 export function processNameOf(service: ServiceName, number: number): string {

@@ -3,7 +3,7 @@ import { backingPortsOf, namesToStart, startBackingServices } from '../stores/ba
 import { type NeededPort, requireFreePorts } from '../machine/ports.ts';
 import type { Addresses, Settings } from '../settings.ts';
 import { logIfSlow } from '../waiting.ts';
-import { SERVICES, opsPortOf, NODE_FLAGS, programEnv } from './services.ts';
+import { ALL_SERVICES, opsPortOf, NODE_FLAGS, programEnv } from './services.ts';
 import { writeStackFile } from './stack-file.ts';
 import type { Stack } from './supervise.ts';
 import type { Children } from '../processes/children.ts';
@@ -26,7 +26,7 @@ export async function startStores(stack: Stack): Promise<Addresses> {
 /** Checks all ports of the stack before anything starts. Throws with a list of all that are in use. */
 export async function requireStackPorts(settings: Settings): Promise<void> {
   const gateway = { port: settings.gatewayPort, use: 'the gateway', variable: 'PORT' };
-  const ops = SERVICES.map((name): NeededPort => ({
+  const ops = ALL_SERVICES.map((name): NeededPort => ({
     port: opsPortOf(name, settings.opsPort),
     use: `the management port of the ${name}`,
     variable: 'OPS_PORT (the first of three)',

@@ -1,7 +1,7 @@
 import { join, relative } from 'node:path';
 import type { Addresses, Settings } from '../settings.ts';
 import type { Credentials } from './development-company.ts';
-import { opsPortOf, SERVICES } from './services.ts';
+import { opsPortOf, ALL_SERVICES } from './services.ts';
 
 export function baseUrlOf({ host, gatewayPort }: Settings): string {
   // A client cannot connect to the address that means all interfaces.
@@ -15,7 +15,7 @@ export function welcome(
   addresses: Addresses,
   credentials: Credentials & { signInLink: string },
 ): string {
-  const metrics = SERVICES.map(
+  const metrics = ALL_SERVICES.map(
     (name) => `http://127.0.0.1:${opsPortOf(name, settings.opsPort)}/metrics (${name})`,
   );
   return [

@@ -47,6 +47,14 @@ const PARTS = {
      */
     stats: 16,
   },
+  ingest: {
+    /** Records in flight; when it is full, nothing more is read. */
+    records: 32,
+    accept_queue: 48,
+    publish_queue: 48,
+    target_cache: 32,
+    rate_counts: 16,
+  },
   retry: {
     /** Records in flight; when it is full, nothing more is read. */
     records: 32,
@@ -55,7 +63,7 @@ const PARTS = {
 
 export type MemoryOwner = keyof typeof PARTS;
 
-/** The default of MEMORY_MIB of this service: 264, 424 or 32. */
+/** The default of MEMORY_MIB of this service: 264, 424, 176 or 32. */
 export function defaultMemoryMib(owner: MemoryOwner): number {
   return Object.values(PARTS[owner]).reduce((sum, mib) => sum + mib, 0);
 }

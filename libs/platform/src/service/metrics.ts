@@ -14,7 +14,7 @@ export function createRegistry(service: string): Registry {
   keepLagUntilMeasured(registry);
   new Gauge({
     name: 'posthorn_build_info',
-    help: 'Always 1; the labels are the running version and the service: gateway, dispatcher or retry.',
+    help: 'Always 1; the labels are the running version and the service: gateway, dispatcher, retry or ingest.',
     labelNames: ['version', 'component'],
     registers: [registry],
   }).set({ version: VERSION, component: service }, 1);

@@ -24,8 +24,8 @@ import { type Pending, readCircuits, type ReadCircuitsDeps, readPending } from '
 import type { ReadWebhookOutlines, WebhookOutline } from './webhook-outlines.ts';
 
 /**
- * Returns how many records of a company's topics are not accepted yet; null when it has none, and while Kafka does not
- * say.
+ * Resolves within half a second to how many records of a company's topics were not accepted when that was measured last; null
+ * when it has none, or that is not known yet.
  */
 export type IngestLag = (companyId: string) => Promise<number | null>;
 

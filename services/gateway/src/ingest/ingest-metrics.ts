@@ -6,6 +6,8 @@ import { Counter, Gauge, type Registry } from 'prom-client';
 export interface IngestMetrics {
   accepted: (source: string, counts: { isNew: number; repeated: number }) => void;
   rejected: (source: string, code: RejectCode, count: number) => void;
+  /** A partition of the source ended before what was read of it. */
+  endLost: (source: string) => void;
 }
 
 interface ShownIngest {
@@ -38,7 +40,14 @@ export function createIngestMetrics(registry: Registry, shown: ShownIngest): Ing
     labelNames: ['source', 'code'],
     registers,
   });
+  const endsLost = new Counter({
+    name: 'posthorn_ingest_ends_lost_total',
+    help: 'How often a partition of a source ended before what was read of it: records may be lost, and reading goes on at its end.',
+    labelNames: ['source'],
+    registers,
+  });
   for (const source of sources) {
+    endsLost.inc({ source }, 0);
     accepted.inc({ source }, 0);
     repeated.inc({ source }, 0);
     for (const code of REJECT_CODES) rejected.inc({ source, code }, 0);
@@ -51,6 +60,9 @@ export function createIngestMetrics(registry: Registry, shown: ShownIngest): Ing
     },
     rejected: (source, code, count) => {
       rejected.inc({ source, code }, count);
+    },
+    endLost: (source) => {
+      endsLost.inc({ source });
     },
   };
 }

@@ -8,11 +8,7 @@ import { createLoop, type Loop } from '@posthorn/platform/async/loop.ts';
 import { readTopics, withAdmin } from '@posthorn/platform/kafka/connect.ts';
 import { consume } from '@posthorn/platform/kafka/consumer/consume.ts';
 import { createProcessShare } from '@posthorn/platform/kafka/consumer/partition-assignment.ts';
-import {
-  createGroupPositions,
-  type GroupPosition,
-  type GroupPositions,
-} from '@posthorn/platform/kafka/offsets/group-positions.ts';
+import type { OutOfRange } from '@posthorn/platform/kafka/patches/offset-out-of-range.ts';
 import type { KafkaMetrics } from '@posthorn/platform/kafka/kafka-metrics.ts';
 import {
   bytesOfStored,
@@ -30,19 +26,18 @@ import { randomUUID } from 'node:crypto';
 import { withoutTopics } from './ingest-metrics.ts';
 import { type LaneDeps, PartitionLane } from './partition-lane.ts';
 
-/** The records in flight of all sources of a process. Each topic may have what is left free, see createShares. */
+/** The records in flight of all sources of a process. Each company may have what is left free, see createShares. */
 export interface IngestBudget {
   records: Shares;
   bytes: Shares;
 }
 
-/** A single topic has half: five batches of the group commit. */
+/** A single company has half: five batches of the group commit. */
 const MAX_RECORDS = 2_000;
-export const INGEST_BYTES = 33_554_432;
 
-export const createIngestBudget = (): IngestBudget => ({
+export const createIngestBudget = (recordBytes: number): IngestBudget => ({
   records: createShares(MAX_RECORDS),
-  bytes: createShares(INGEST_BYTES),
+  bytes: createShares(recordBytes),
 });
 
 export interface ClusterIngestDeps {
@@ -59,13 +54,23 @@ export interface ClusterIngestDeps {
   /** What the lane of a partition works with. */
   laneDeps: (clusterId: string, isSteady: () => boolean, stopping: AbortSignal) => LaneDeps;
   areStoresUp: () => boolean;
+  /** Called with the name of the source whose partition does not have the offset that is wanted. */
+  onOutOfRange: (source: string, found: OutOfRange) => void;
   metrics: KafkaMetrics;
   monotonicMs: () => number;
+  /** Milliseconds since 1970. */
+  nowMs: () => number;
   logger: Logger;
 }
 
-/** A topic that is made later, or gets more partitions, is read within this time. */
+/** A topic that is made later, or gets more partitions, is seen within this time: by all processes at the same moment. */
 const TOPICS_EVERY_MS = 10_000;
+/**
+ * Each change makes every process join the group anew, and nothing is accepted until that is done. So the next one waits: one
+ * a minute for any number of topics.
+ */
+const CHANGE_EVERY_MS = 60_000;
+const LOOK_EVERY_MS = 1_000;
 /** An idle consumer sends a request to each broker this often. A record is fetched as soon as it is there. */
 const MAX_WAIT_MS = 500;
 /** What is in flight when the topics change ends first, so that one lane at a time works on a partition. */
@@ -87,12 +92,15 @@ export class ClusterIngest {
   /** The topics that are read, with their numbers of partitions, as text; null until that has begun. */
   #topics: string | null = null;
   #session: Session | null = null;
+  #lookedInTurn = -1;
+  /** When the topics changed last while others were read, in milliseconds since 1970. */
+  #changedAtMs = -Infinity;
 
   constructor(deps: ClusterIngestDeps) {
     this.#deps = deps;
     const { logger } = deps;
-    const run = (): Promise<void> => this.#check();
-    this.#loop = createLoop({ name: 'sources', everyMs: TOPICS_EVERY_MS, run, logger });
+    const run = (): Promise<void> => this.#look();
+    this.#loop = createLoop({ name: 'sources', everyMs: LOOK_EVERY_MS, run, logger });
   }
 
   start(): void {
@@ -121,14 +129,16 @@ export class ClusterIngest {
     return this.#deps.budget.records.used();
   }
 
-  /** Returns how many records of this company's topics no gateway has accepted yet; null when it has no topic here. */
-  lagOf(companyId: string): Promise<number | null> {
-    return this.#session?.lagOf(companyId) ?? Promise.resolve(null);
-  }
-
   /** By the name of the source. */
   ready(nowMs: number): ReadonlyMap<string, ReadyRecords> {
     return this.#session?.ready(nowMs) ?? new Map();
+  }
+
+  async #look(): Promise<void> {
+    const turn = Math.floor(this.#deps.nowMs() / TOPICS_EVERY_MS);
+    if (turn === this.#lookedInTurn && this.#session?.isAlive() !== false) return;
+    await this.#check();
+    this.#lookedInTurn = turn;
   }
 
   async #check(): Promise<void> {
@@ -138,7 +148,11 @@ export class ClusterIngest {
     const readable = new Map([...sources].filter(([topic]) => !ownTopics.has(topic)));
     const topics = [...readable.keys()].map((topic) => `${topic} ${existing.get(topic) ?? 0}`);
     const found = topics.toSorted().join();
-    if (found === this.#topics && this.#session?.isAlive() !== false) return;
+    if (this.#session?.isAlive() === true) {
+      const nowMs = this.#deps.nowMs();
+      if (found === this.#topics || nowMs - this.#changedAtMs < CHANGE_EVERY_MS) return;
+      this.#changedAtMs = nowMs;
+    } else if (found === this.#topics && !this.#session) return;
     await this.#end(REJOIN_DRAIN_MS);
     this.#reportMissing(existing);
     if (readable.size > 0) await this.#begin(readable);
@@ -177,9 +191,6 @@ export class ClusterIngest {
   }
 }
 
-/** How long a lag is shown before it is read again: Kafka is asked for all partitions of the sources. */
-const LAG_FOR_MS = 10_000;
-
 /** One membership in the group, for a fixed list of topics. */
 class Session {
   readonly #deps: ClusterIngestDeps;
@@ -192,9 +203,6 @@ class Session {
   #isBroken = false;
   #isChanging = false;
   #confirmedAtMs = -Infinity;
-  readonly #positions: GroupPositions;
-  #lag: Promise<GroupPosition[]> = Promise.resolve([]);
-  #lagReadAtMs = -Infinity;
 
   constructor(
     deps: ClusterIngestDeps,
@@ -205,8 +213,6 @@ class Session {
     this.#sources = sources;
     const isSteady = (): boolean =>
       !this.#isChanging && deps.monotonicMs() - this.#confirmedAtMs < CONFIRMED_WITHIN_MS;
-    const { kafka, groupId } = deps;
-    this.#positions = createGroupPositions(kafka, { groupId, topics: [...sources.keys()] });
     this.#laneDeps = deps.laneDeps(clusterId, isSteady, this.#stopping.signal);
   }
 
@@ -227,6 +233,10 @@ class Session {
       topics: [...this.#sources.keys()],
       sharing: { kind: 'evenly', after: 0 },
       inFlightLimits: IN_FLIGHT,
+      takesUnreadable: true,
+      onOutOfRange: (found) => {
+        this.#deps.onOutOfRange(this.#sources.get(found.topic)?.name ?? found.topic, found);
+      },
       mayRead: (topic) =>
         budget.records.hasRoom(this.#ownerOf(topic), 1) &&
         budget.bytes.hasRoom(this.#ownerOf(topic), 1),
@@ -247,19 +257,6 @@ class Session {
     });
   }
 
-  async lagOf(companyId: string): Promise<number | null> {
-    const ofCompany = [...this.#sources.values()].filter((each) => each.companyId === companyId);
-    if (ofCompany.length === 0) return null;
-    const topics = new Set(ofCompany.map(({ topic }) => topic));
-    const nowMs = this.#deps.monotonicMs();
-    if (nowMs - this.#lagReadAtMs >= LAG_FOR_MS) {
-      this.#lagReadAtMs = nowMs;
-      this.#lag = this.#positions.read();
-    }
-    const found = await this.#lag;
-    return found.reduce((sum, { topic, lag }) => sum + (topics.has(topic) ? lag : 0), 0);
-  }
-
   isRunning(): boolean {
     return this.#consumption?.isRunning() === true;
   }
@@ -278,7 +275,7 @@ class Session {
 
   async stop(drainMs: number): Promise<void> {
     this.#stopping.abort();
-    await Promise.all([this.#consumption?.stop(drainMs), this.#positions.close()]);
+    await this.#consumption?.stop(drainMs);
   }
 
   async #handle(record: LogRecord, isOurs: IsOurs): Promise<void> {
@@ -295,8 +292,9 @@ class Session {
     }
   }
 
+  /** A company with many topics has one share. */
   #ownerOf(topic: string): string {
-    return `${this.#deps.cluster}/${topic}`;
+    return this.#sources.get(topic)?.companyId ?? topic;
   }
 
   #laneOf(record: LogRecord): PartitionLane {
@@ -336,10 +334,4 @@ export function sumReady(
     });
   }
   return sums;
-}
-
-/** The clusters of the sources; the installation's own is first, as ''. */
-export function clustersOf(sources: readonly IngestSource[], hasCompanyTopics: boolean): string[] {
-  const own = hasCompanyTopics ? [''] : [];
-  return [...new Set([...own, ...sources.map(clusterOf)])].toSorted();
 }

@@ -1,7 +1,7 @@
 import { expect, test } from '@jest/globals';
 import { sampleRecord } from '../../../../test/support/samples/sample-record.ts';
 import { unavailable } from '../api-error.ts';
-import { createWaitReport, logRejected, sumOfLags } from './open-ingest.ts';
+import { createOutOfRangeReport, createWaitReport, logRejected } from './open-ingest.ts';
 
 const place = { clusterId: 'c', topic: 'orders', partition: 1, offset: 2, timestampMs: 3 };
 
@@ -15,13 +15,6 @@ test('The log has the error of a record that was rejected for a fault of Posthor
   expect(logged).toEqual([
     expect.objectContaining({ err: error, code: 'internal_error', topic: 'orders', records: 1 }),
   ]);
-});
-
-test('The lag of a company is not known while one of the clusters with its topics does not say', async () => {
-  const none = Promise.resolve(null);
-  expect(await sumOfLags([none, Promise.resolve(3), Promise.resolve(4)])).toBe(7);
-  expect(await sumOfLags([none, none])).toBeNull();
-  expect(await sumOfLags([Promise.resolve(3), Promise.reject(new Error('away'))])).toBeNull();
 });
 
 test('Each topic that waits is logged at once, and then once a minute', () => {
@@ -38,4 +31,17 @@ test('Each topic that waits is logged at once, and then once a minute', () => {
   nowMs = 60_000;
   wait('a');
   expect(logged).toEqual(['a', 'b', 'a']);
+});
+
+test('A source that has lost its end is an error and is counted, one whose retention has removed records is a warning', () => {
+  const logged: string[] = [];
+  const counted: string[] = [];
+  const logger = { error: () => logged.push('error'), warn: () => logged.push('warn') };
+  const report = createOutOfRangeReport(logger as never, {
+    endLost: (source) => void counted.push(source),
+  });
+  const found = { topic: 'orders', partition: 1, wantedOffset: 9, nextOffset: 5 };
+  report('orders', { ...found, hasLostItsEnd: true });
+  report('orders', { ...found, hasLostItsEnd: false });
+  expect([logged, counted]).toEqual([['error', 'warn'], ['orders']]);
 });

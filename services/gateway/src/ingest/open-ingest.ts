@@ -7,34 +7,31 @@ import {
 import { topicSpecs } from '@posthorn/domain/records/topics.ts';
 import { StoppedError } from '@posthorn/platform/async/keep-trying.ts';
 import { pause } from '@posthorn/platform/async/pause.ts';
-import { createKafkaClient, kafkaAccessOf } from '@posthorn/platform/kafka/connect.ts';
-import type { OpenRecordLog } from '@posthorn/platform/kafka/kafka-record-log.ts';
+import { createKafkaClient } from '@posthorn/platform/kafka/connect.ts';
+import { describeUnreadable } from '@posthorn/platform/kafka/fetch/record-batches.ts';
 import type { LogRecord, ReadyRecords } from '@posthorn/platform/kafka/record-log.ts';
-import type { MemoryBudgets } from '@posthorn/platform/memory/memory-budgets.ts';
+import { memoryShare } from '@posthorn/platform/memory/memory-shares.ts';
 import type { CompanyLife } from '@posthorn/platform/mongo/companies/companies.ts';
-import type { ClockWatch } from '@posthorn/platform/mongo/days/watch-clock.ts';
 import {
   type ClaimedKey,
   type KeyHolders,
   mayTakeOver,
 } from '@posthorn/platform/mongo/messages/idempotency-keys.ts';
 import { publishRejects, type Reject } from '@posthorn/platform/records/ingest-rejects.ts';
+import { StartupError } from '@posthorn/platform/service/errors.ts';
 import type { Logger } from '@posthorn/platform/service/logger.ts';
-import type { ServiceContext } from '@posthorn/platform/service/run-service.ts';
 import type { AcceptOutcome } from '../accept/idempotency.ts';
 import { isFault, isTemporary, toApiError } from '../api-error.ts';
-import type { GatewayConfig } from '../config.ts';
 import type { Gateway } from '../gateway.ts';
-import type { IngestLag } from '../history/overview.ts';
 import type { RateLimits } from '../limits/rate-limits.ts';
-import type { CompanyRests, TakeTurn, Turns } from '../limits/turns.ts';
-import { createResolveUids, type ResolveUids } from '../projects/uids.ts';
+import type { TakeTurn } from '../limits/turns.ts';
+import type { Basis } from '../open-acceptance.ts';
+import { isMarked, uidIn, type UidKind, type Uids } from '../projects/uids.ts';
+import { accessOfCluster, clustersOf } from './clusters.ts';
 import {
   ClusterIngest,
   type ClusterIngestDeps,
-  clustersOf,
   createIngestBudget,
-  INGEST_BYTES,
   type IngestBudget,
   sumReady,
 } from './ingest.ts';
@@ -42,29 +39,27 @@ import { createIngestMetrics, type IngestMetrics, sourceNames } from './ingest-m
 import type { LaneDeps, ReadRecord, RecordOutcome, Refused } from './partition-lane.ts';
 import { type IngestedMessage, readRecord } from './read-record.ts';
 
-export interface IngestParts {
-  context: ServiceContext<GatewayConfig>;
-  kafka: OpenRecordLog;
-  clock: ClockWatch;
-  budgets: MemoryBudgets;
-  turns: Turns;
-  rests: CompanyRests;
+export interface IngestParts extends Basis {
   limits: Pick<RateLimits, 'takeMessages'>;
   gateway: Pick<Gateway, 'acceptMany' | 'db' | 'messages' | 'uids' | 'nowMs'>;
   life: Pick<CompanyLife, 'statusOf'>;
-  isMongoConnected: () => boolean;
   monotonicMs: () => number;
 }
 
 /** Starts to accept the records of the sources that are configured (docs/decisions/0060-ingestion-from-kafka.md). */
-export function openIngest(parts: IngestParts): IngestLag {
+export function openIngest(parts: IngestParts): void {
   const { context, kafka, budgets, gateway } = parts;
   const { config, lifecycle, registry } = context;
   const { INGEST_SOURCES: sources = [], INGEST_COMPANY_TOPICS: hasCompanyTopics } = config;
   const clusters = clustersOf(sources, hasCompanyTopics);
-  if (clusters.length === 0) return () => Promise.resolve(null);
-  const budget = createIngestBudget();
-  budgets.add('ingest', INGEST_BYTES, budget.bytes.used);
+  if (clusters.length === 0) {
+    throw new StartupError(
+      'There is nothing to ingest: set INGEST_SOURCES or INGEST_COMPANY_TOPICS.',
+    );
+  }
+  const recordBytes = memoryShare('ingest', 'records', config.MEMORY_MIB);
+  const budget = createIngestBudget(recordBytes);
+  budgets.add('ingest', recordBytes, budget.bytes.used);
   const { nowMs } = gateway;
   const running: ClusterIngest[] = [];
   const ready = (): ReadonlyMap<string, ReadyRecords> =>
@@ -73,7 +68,9 @@ export function openIngest(parts: IngestParts): IngestLag {
   const names = sourceNames(topics, hasCompanyTopics);
   const metrics = createIngestMetrics(registry, { sources: names, ready, nowMs });
   const laneDeps = createLaneDeps(parts, metrics);
-  running.push(...clusters.map((each) => openCluster(each, { parts, budget, laneDeps })));
+  const onOutOfRange = createOutOfRangeReport(context.logger, metrics);
+  const clusterParts = { parts, budget, laneDeps, onOutOfRange };
+  running.push(...clusters.map((each) => openCluster(each, clusterParts)));
   kafka.metrics.show(ingestGroupId(config.TOPIC_PREFIX), {
     isRunning: () => running.every((each) => each.isRunning()),
     ready: () => new Map(),
@@ -82,32 +79,46 @@ export function openIngest(parts: IngestParts): IngestLag {
   lifecycle.onStop('ingest', async () => {
     await Promise.all(running.map((each) => each.stop(config.DRAIN_TIMEOUT_MS)));
   });
-  return (companyId) => sumOfLags(running.map((each) => each.lagOf(companyId)));
 }
 
-/** Returns null when no cluster has a topic of the company, and when one cannot be read: the sum would be too small. */
-export async function sumOfLags(lags: readonly Promise<number | null>[]): Promise<number | null> {
-  const found = await Promise.all(lags).catch((): null[] => []);
-  let sum: number | null = null;
-  for (const lag of found) if (lag !== null) sum = (sum ?? 0) + lag;
-  return sum;
+/** A loss of records at the end is an error and is counted; what the retention of a topic has removed is a warning. */
+export function createOutOfRangeReport(
+  logger: Pick<Logger, 'error' | 'warn'>,
+  metrics: Pick<IngestMetrics, 'endLost'>,
+): ClusterIngestDeps['onOutOfRange'] {
+  return (source, { hasLostItsEnd, ...place }) => {
+    if (hasLostItsEnd) {
+      metrics.endLost(source);
+      logger.error(place, 'a source ends before what was read of it, reading goes on at its end');
+    } else {
+      logger.warn(
+        place,
+        'a source no longer has the records that are next, reading goes on at its beginning',
+      );
+    }
+  };
 }
 
 interface ClusterParts {
   parts: IngestParts;
   budget: IngestBudget;
   laneDeps: ClusterIngestDeps['laneDeps'];
+  onOutOfRange: ClusterIngestDeps['onOutOfRange'];
 }
 
-function openCluster(cluster: string, { parts, budget, laneDeps }: ClusterParts): ClusterIngest {
+function openCluster(
+  cluster: string,
+  { parts, budget, laneDeps, onOutOfRange }: ClusterParts,
+): ClusterIngest {
   const { context, kafka } = parts;
   const { config, logger } = context;
   const { INGEST_SOURCES: sources = [], INGEST_COMPANY_TOPICS, TOPIC_PREFIX: prefix } = config;
   const isOwn = cluster === '';
   const ownTopics = topicSpecs(kafka.topics).map(({ name }) => name);
-  const access = { ...kafkaAccessOf(config), brokers: cluster.split(',') };
   return new ClusterIngest({
-    kafka: isOwn ? kafka.kafka : createKafkaClient('posthorn-ingest', access, logger),
+    kafka: isOwn
+      ? kafka.kafka
+      : createKafkaClient('posthorn-ingest', accessOfCluster(config, cluster), logger),
     groupId: ingestGroupId(prefix),
     cluster,
     sources,
@@ -116,8 +127,10 @@ function openCluster(cluster: string, { parts, budget, laneDeps }: ClusterParts)
     budget,
     laneDeps,
     areStoresUp: parts.isMongoConnected,
+    onOutOfRange,
     metrics: kafka.metrics,
     monotonicMs: parts.monotonicMs,
+    nowMs: parts.gateway.nowMs,
     logger,
   });
 }
@@ -128,7 +141,6 @@ function createLaneDeps(
 ): (clusterId: string, isSteady: () => boolean, stopping: AbortSignal) => LaneDeps {
   const { context, limits, rests, turns } = parts;
   const { logger, keepTryingWhileDraining } = context;
-  const resolveUids = createResolveUids(parts.gateway.uids.idOf);
   const whyWaits = createWhyWaits(parts);
   const reportWait = createWaitReport(logger, parts.monotonicMs);
   const takeTurnOf = (companyId: string): TakeTurn => {
@@ -139,6 +151,11 @@ function createLaneDeps(
   };
   return (clusterId, isSteady, stopping) => ({
     read: (record, source) => tryToRead(record, source, clusterId),
+    async takeTurn(companyId, bytes) {
+      rests.note(companyId);
+      rests.chargeBytes(companyId, bytes);
+      await turns.take(companyId);
+    },
     takePermits: limits.takeMessages,
     freeClaims: createFreeClaims({
       ...parts.gateway,
@@ -150,18 +167,11 @@ function createLaneDeps(
       rests.note(companyId);
       const takeTurn = takeTurnOf(companyId);
       await takeTurn();
-      const outcomes = await acceptAll(parts, resolveUids, messages, takeTurn);
+      const outcomes = await acceptAll(parts, messages, takeTurn);
       metrics.accepted(source.name, countsOf(outcomes));
       return outcomes;
     },
-    async reject(source, refused) {
-      const rejects = refused.map((each) => ({ ...toReject(each, clusterId), error: each.error }));
-      await publishRejects(parts.kafka, parts.kafka.topics.ingestRejected, rejects);
-      for (const [code, ofCode] of Map.groupBy(rejects, (each) => each.code)) {
-        metrics.rejected(source.name, code, ofCode.length);
-        logRejected(logger, code, ofCode);
-      }
-    },
+    reject: (source, refused) => rejectAll(parts, metrics, { source, refused, clusterId }),
     whyWaits,
     isSteady,
     keepTrying: keepTryingWhileDraining,
@@ -170,7 +180,29 @@ function createLaneDeps(
   });
 }
 
+interface Rejected {
+  source: NamedSource;
+  refused: readonly Refused[];
+  clusterId: string;
+}
+
+async function rejectAll(
+  { kafka, context: { logger } }: IngestParts,
+  metrics: IngestMetrics,
+  { source, refused, clusterId }: Rejected,
+): Promise<void> {
+  const rejects = refused.map((each) => ({ ...toReject(each, clusterId), error: each.error }));
+  await publishRejects(kafka, kafka.topics.ingestRejected, rejects);
+  for (const [code, ofCode] of Map.groupBy(rejects, (each) => each.code)) {
+    metrics.rejected(source.name, code, ofCode.length);
+    logRejected(logger, code, ofCode);
+  }
+}
+
 function tryToRead(record: LogRecord, source: NamedSource, clusterId: string): ReadRecord {
+  if (record.unreadable) {
+    return { kind: 'refused', record, error: new Error(describeUnreadable(record.unreadable)) };
+  }
   try {
     const message = readRecord(record.stored, source, { ...record, clusterId });
     return { kind: 'message', record, message };
@@ -181,22 +213,22 @@ function tryToRead(record: LogRecord, source: NamedSource, clusterId: string): R
 
 async function acceptAll(
   { gateway }: IngestParts,
-  resolveUids: ResolveUids,
   messages: readonly IngestedMessage[],
   takeTurn: TakeTurn,
 ): Promise<RecordOutcome[]> {
-  const requests = [];
-  for (const message of messages) {
+  const [appIds, webhookIds] = await Promise.all([
+    idsOfMarked(gateway.uids, messages, 'app', ({ appId }) => appId),
+    idsOfMarked(gateway.uids, messages, 'webhook', ({ webhookId }) => webhookId),
+  ]);
+  const requests = messages.map((message) => {
     const { companyId, eventType, payload, tags, key, bodyHash, traceparent, place } = message;
-    const { deliverAtMs, expiresAtMs, retentionDays } = message;
-    const named = { appId: message.appId, webhookId: message.webhookId };
-    const { appId, webhookId = '' } = await resolveUids(named, { companyId });
-    requests.push({
+    const { deliverAtMs, expiresAtMs, retentionDays, appId, webhookId = '' } = message;
+    return {
       companyId,
       address:
         appId === undefined
-          ? { kind: 'webhook' as const, webhookId }
-          : { kind: 'app' as const, appId, eventType },
+          ? { kind: 'webhook' as const, webhookId: webhookIds.get(webhookId) ?? webhookId }
+          : { kind: 'app' as const, appId: appIds.get(appId) ?? appId, eventType },
       eventType,
       payload,
       requestId: place,
@@ -207,10 +239,52 @@ async function acceptAll(
       mayBeLate: true as const,
       traceparent,
       idempotency: { key, bodyHash, ingestedFrom: place },
-    });
-  }
+    };
+  });
   const outcomes = await gateway.acceptMany(requests, { takeTurn, isInOrder: true });
-  return outcomes.map(toRecordOutcome);
+  return Promise.all(
+    outcomes.map(async (outcome, index) => {
+      const message = messages[index];
+      const isUnknown = outcome.kind === 'failed' && toApiError(outcome.error).code === 'not_found';
+      const [id] = [
+        appIds.get(message?.appId ?? ''),
+        webhookIds.get(message?.webhookId ?? ''),
+      ].filter((each) => each !== undefined);
+      if (!isUnknown || id === undefined || !message) return toRecordOutcome(outcome);
+      // The cache may be two seconds old: another app may have the uid now.
+      gateway.uids.cache.forget(id);
+      const now = await holderOf(gateway.uids, message);
+      const hasMoved = now !== null && now !== id;
+      return hasMoved ? { kind: 'waits', error: outcome.error } : toRecordOutcome(outcome);
+    }),
+  );
+}
+
+function holderOf(uids: Pick<Uids, 'holderOf'>, message: IngestedMessage): Promise<string | null> {
+  const { companyId, appId, webhookId = '' } = message;
+  const kind = appId === undefined ? 'webhook' : 'app';
+  const uid = uidIn(appId ?? webhookId);
+  return uid === null ? Promise.resolve(null) : uids.holderOf({ companyId, kind, uid });
+}
+
+/** Returns what is written as `uid:…` → the id of what has that uid. The messages are of one company. */
+async function idsOfMarked(
+  { idsOf }: Pick<Uids, 'idsOf'>,
+  messages: readonly IngestedMessage[],
+  kind: UidKind,
+  textOf: (message: IngestedMessage) => string | undefined,
+): Promise<Map<string, string>> {
+  const [first] = messages;
+  const marked = new Set(messages.map(textOf).filter(isMarked));
+  if (!first || marked.size === 0) return new Map();
+  const uids = new Set([...marked].flatMap((text) => uidIn(text) ?? []));
+  const ids = await idsOf({ companyId: first.companyId, kind }, uids);
+  return new Map(
+    [...marked].flatMap((text): [string, string][] => {
+      const id = ids.get(uidIn(text) ?? '');
+      return id === undefined ? [] : [[text, id]];
+    }),
+  );
 }
 
 function toRecordOutcome(outcome: AcceptOutcome): RecordOutcome {
@@ -234,6 +308,11 @@ function countsOf(outcomes: readonly RecordOutcome[]): { isNew: number; repeated
 }
 
 function toReject({ record, error }: Refused, clusterId: string): Reject {
+  const { unreadable: missing, stored } = record;
+  if (missing) {
+    const place = { ...record, clusterId, offset: missing.firstOffset };
+    return { place, code: 'unreadable', message: describeUnreadable(missing), stored, missing };
+  }
   const { code, message } = toApiError(error);
   const known = REJECT_CODES.find((each) => each === code) ?? 'internal_error';
   return { place: { ...record, clusterId }, code: known, message, stored: record.stored };

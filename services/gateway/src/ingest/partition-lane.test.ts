@@ -39,6 +39,10 @@ function laneWith(
             record: each,
             message: { place: String(each.offset) } as IngestedMessage,
           },
+    takeTurn: (_companyId, bytes) => {
+      log.push(`turn ${bytes}`);
+      return Promise.resolve();
+    },
     takePermits: (_companyId, count) => ({ granted: count, waitMs: 0 }),
     freeClaims: (_companyId, messages) => {
       log.push(`free ${messages.map(({ place }) => place).join()}`);
@@ -244,4 +248,12 @@ describe('a lane', () => {
     isFaulty = false;
     await lane.add(record(1), ours);
   });
+});
+
+test('Records are read 64 KiB at a time, in turns with other companies', async () => {
+  const { lane, log } = laneWith();
+  const large = (n: number) =>
+    sampleRecord({}, { topic: 'orders', offset: n, value: Buffer.alloc(40_000, '1') });
+  await Promise.all([0, 1, 2, 3, 4].map((n) => lane.add(large(n), () => true)));
+  expect(log).toEqual(['turn 80000', 'turn 80000', 'accept 0,1,2,3,4']);
 });

@@ -21,6 +21,8 @@ export type ReadRecord =
 export interface LaneDeps {
   /** Reads the record. Never throws. */
   read: (record: LogRecord, source: NamedSource) => ReadRecord;
+  /** Resolves when it is the turn of the company to have this many bytes read, which are charged to it. */
+  takeTurn: (companyId: string, bytes: number) => Promise<void>;
   /** Returns how many of `count` messages the company may send now, and after how many milliseconds one more. */
   takePermits: (companyId: string, count: number) => { granted: number; waitMs: number };
   /** Resolves when no claim of a key is left that was made for one of these records and has no message. */
@@ -74,6 +76,9 @@ const NOTHING_LEFT: Tried = { left: [], waitMs: 0, mayBeClaimed: false };
  */
 const MAX_RECORDS = 200;
 const MAX_BYTES = 1_048_576;
+
+/** What the API reads of a body in one turn. */
+const TURN_BYTES = 65_536;
 
 const FIRST_WAIT_MS = 50;
 const LONGEST_WAIT_MS = 2_000;
@@ -143,12 +148,23 @@ export class PartitionLane {
     return this.#queue.splice(0, end === -1 ? this.#queue.length : end);
   }
 
+  /** Reads the records in turns with other companies: a whole batch blocked the process for 28 ms. */
+  async #read(batch: readonly Waiting[]): Promise<Item[]> {
+    const items: Item[] = [];
+    let bytes = 0;
+    for (const each of batch) {
+      items.push({ ...each, read: this.#deps.read(each.record, this.#source) });
+      bytes += each.record.value.length;
+      if (bytes < TURN_BYTES) continue;
+      await this.#deps.takeTurn(this.#source.companyId, bytes);
+      bytes = 0;
+    }
+    return items;
+  }
+
   /** Resolves when every record of the batch is finished, or the partition is gone. */
   async #finish(batch: readonly Waiting[]): Promise<void> {
-    let left = batch.map((each): Item => ({
-      ...each,
-      read: this.#deps.read(each.record, this.#source),
-    }));
+    let left = await this.#read(batch);
     // A former owner may have claimed the keys of these, and so may an earlier try.
     let mayBeClaimed = left.some(({ record }) => record.isInherited);
     let vainTries = 0;

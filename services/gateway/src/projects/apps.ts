@@ -76,8 +76,6 @@ export interface Apps {
     decide: (seen: Hold | null) => Hold | null | undefined,
   ) => Promise<Changed<AppDocument>>;
   has: (companyId: string, appId: string) => Promise<boolean>;
-  /** Returns what the app does not want stored of its messages; null when the company has no such app. */
-  notStored: (companyId: string, appId: string) => Promise<NotStored | null>;
 }
 
 /** As of projects: an app has up to 21 kB. */
@@ -126,10 +124,16 @@ export function createApps(deps: AppsDeps): Apps {
     },
     setHeld: (which, decide) => setHeld(deps, which, decide),
     has: async (companyId, _id) => (await appsOf(companyId).findOne({ _id })) !== null,
-    async notStored(companyId, _id) {
-      const app = await appsOf(companyId).findOne({ _id });
-      return app && notStoredBy(app);
-    },
+  };
+}
+
+/** Returns what the app does not want stored of its messages; null when the company has no such app. */
+export function createNotStored(
+  db: mongo.Db,
+): (companyId: string, appId: string) => Promise<NotStored | null> {
+  return async (companyId, _id) => {
+    const app = await documentsOf(db, 'apps', companyId).findOne({ _id });
+    return app && notStoredBy(app);
   };
 }
 

@@ -40,6 +40,23 @@ const app = (uid: string, companyOfIt = companyId): OwnUid => ({
 });
 const taken = { code: 'uid_taken' };
 
+it('many uids are looked up with one read, and those that are known with none', async () => {
+  const of = { companyId, kind: 'app' } as const;
+  await insert('apps', { _id: 'app_1', projectId: 'proj_1', uid: 'a' });
+  await insert('apps', { _id: 'app_2', projectId: 'proj_1', uid: 'b' });
+  const wanted = new Set(['a', 'b', 'none']);
+  const found = new Map([
+    ['a', 'app_1'],
+    ['b', 'app_2'],
+  ]);
+  expect(await uids.idsOf(of, wanted)).toEqual(found);
+  await collection(database.db, 'apps').deleteMany({});
+  expect(await uids.idsOf(of, wanted)).toEqual(found);
+  expect(uids.cache.counts()).toEqual({ hit: 2, miss: 4 });
+  uids.cache.forget('app_1');
+  expect(await uids.idsOf(of, wanted)).toEqual(new Map([['b', 'app_2']]));
+});
+
 describe('a uid', () => {
   beforeEach(async () => {
     await insert('projects', { _id: 'proj_1', uid: 'a' });

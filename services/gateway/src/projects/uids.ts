@@ -22,6 +22,8 @@ export interface OwnUid {
 export interface Uids {
   /** Returns the id of what has the uid, as it was two seconds ago or later; null when nothing has it. */
   idOf: (own: OwnUid) => Promise<string | null>;
+  /** The same for many, with one read for those that are not known. Returns uid → id; uids that nothing has are missing. */
+  idsOf: (of: Omit<OwnUid, 'uid'>, uids: ReadonlySet<string>) => Promise<Map<string, string>>;
   /**
    * Returns the id of what has the uid now; null when nothing has it. What is being deleted with its project or app
    * loses its uid by this.
@@ -69,8 +71,21 @@ export function createUids({ db, cacheBytes, areChangesFollowed }: UidsDeps): Ui
     async idOf(own) {
       // No message names a project, so nothing forgets a project's.
       if (own.kind === 'project') return (await findHolder(db, own))?.id ?? null;
-      const key = `${own.companyId}/${own.kind}/${own.uid}`;
-      return (await cache.get(key, () => findHolder(db, own)))?.id ?? null;
+      return (await cache.get(keyOf(own), () => findHolder(db, own)))?.id ?? null;
+    },
+    async idsOf(of, uids) {
+      let reading: Promise<Map<string, Holder>> | undefined;
+      const find = async (uid: string): Promise<Holder | null> => {
+        reading ??= findHolders(db, of, [...uids]);
+        return (await reading).get(uid) ?? null;
+      };
+      const found = new Map<string, string>();
+      const look = async (uid: string): Promise<void> => {
+        const holder = await cache.get(keyOf({ ...of, uid }), () => find(uid));
+        if (holder) found.set(uid, holder.id);
+      };
+      await Promise.all([...uids].map(look));
+      return found;
     },
     holderOf,
     async claim(own, write) {
@@ -105,14 +120,27 @@ interface Holder {
   appId?: string | null;
 }
 
-async function findHolder(db: mongo.Db, { companyId, kind, uid }: OwnUid): Promise<Holder | null> {
-  const [found] = await documentsOf(db, COLLECTIONS[kind], companyId)
-    .find({ uid }, { limit: 1 })
-    .project<{ _id: string } & Omit<Holder, 'id'>>({ projectId: 1, appId: 1 })
+const keyOf = ({ companyId, kind, uid }: OwnUid): string => `${companyId}/${kind}/${uid}`;
+
+async function findHolder(db: mongo.Db, { uid, ...of }: OwnUid): Promise<Holder | null> {
+  return (await findHolders(db, of, [uid])).get(uid) ?? null;
+}
+
+/** Returns uid → what has it. */
+async function findHolders(
+  db: mongo.Db,
+  { companyId, kind }: Omit<OwnUid, 'uid'>,
+  uids: readonly string[],
+): Promise<Map<string, Holder>> {
+  const found = await documentsOf(db, COLLECTIONS[kind], companyId)
+    .find({ uid: { $in: [...uids] } }, { limit: uids.length })
+    .project<{ _id: string; uid: string } & Omit<Holder, 'id'>>({
+      uid: 1,
+      projectId: 1,
+      appId: 1,
+    })
     .toArray();
-  if (!found) return null;
-  const { _id: id, ...owners } = found;
-  return { id, ...owners };
+  return new Map(found.map(({ _id: id, uid, ...owners }) => [uid, { id, ...owners }]));
 }
 
 /** A deletion responds once the root is gone. Everything under it follows in steps, and must not block its uids. */

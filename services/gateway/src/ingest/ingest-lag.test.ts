@@ -1,0 +1,74 @@
+import { beforeEach, describe, expect, it } from '@jest/globals';
+import { createIngestLag } from './ingest-lag.ts';
+
+/** What the measurements come to; they end when the test says so. */
+let measuring: PromiseWithResolvers<number | null>[];
+let measured: string[];
+let nowMs: number;
+let warnings: number;
+let lagOf: ReturnType<typeof createIngestLag>;
+
+beforeEach(() => {
+  [measuring, measured, nowMs, warnings] = [[], [], 0, 0];
+  lagOf = createIngestLag({
+    measure(companyId) {
+      measured.push(companyId);
+      const measurement = Promise.withResolvers<number | null>();
+      measuring.push(measurement);
+      return measurement.promise;
+    },
+    monotonicMs: () => nowMs,
+    logger: { warn: () => (warnings += 1) },
+  });
+});
+
+async function measureFirst(companyId: string, lag: number): Promise<void> {
+  const first = lagOf(companyId);
+  measuring.at(-1)?.resolve(lag);
+  expect(await first).toBe(lag);
+}
+
+const turn = () => new Promise(setImmediate);
+
+describe('the lag of ingestion', () => {
+  it('is what was measured last, also while Kafka does not answer', async () => {
+    await measureFirst('comp_a', 7);
+    nowMs = 60_000;
+    expect([await lagOf('comp_a'), await lagOf('comp_a')]).toEqual([7, 7]);
+    expect(measured).toEqual(['comp_a', 'comp_a']);
+    measuring[1]?.resolve(9);
+    await turn();
+    expect(await lagOf('comp_a')).toBe(9);
+  });
+
+  it('is measured once in 10 s', async () => {
+    await measureFirst('comp_a', 7);
+    nowMs = 9_999;
+    await lagOf('comp_a');
+    expect(measured).toHaveLength(1);
+  });
+
+  it('is not known while Kafka does not answer the first time, and four companies wait at most', async () => {
+    const all = ['a', 'b', 'c', 'd', 'e', 'f', 'a'].map((each) => lagOf(`comp_${each}`));
+    expect(new Set(await Promise.all(all))).toEqual(new Set([null]));
+    expect(measured).toEqual(['comp_a', 'comp_b', 'comp_c', 'comp_d']);
+  });
+
+  it('is not known after a measurement that failed', async () => {
+    await measureFirst('comp_a', 1);
+    nowMs = 10_000;
+    await lagOf('comp_a');
+    measuring[1]?.reject(new Error('away'));
+    await turn();
+    const next = lagOf('comp_a');
+    measuring[2]?.resolve(null);
+    expect([await next, warnings]).toEqual([null, 1]);
+  });
+
+  it('is kept for 1,000 companies', async () => {
+    for (let n = 0; n <= 1_000; n += 1) await measureFirst(`comp_${n}`, n);
+    expect([await lagOf('comp_1000'), await lagOf('comp_1')]).toEqual([1_000, 1]);
+    await measureFirst('comp_0', 5);
+    expect(measured).toHaveLength(1_002);
+  });
+});

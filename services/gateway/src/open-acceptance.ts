@@ -1,0 +1,230 @@
+import { createLoop } from '@posthorn/platform/async/loop.ts';
+import { openRecordLog, type OpenRecordLog } from '@posthorn/platform/kafka/kafka-record-log.ts';
+import {
+  createMemoryBudgets,
+  type MemoryBudgets,
+} from '@posthorn/platform/memory/memory-budgets.ts';
+import { memoryShare } from '@posthorn/platform/memory/memory-shares.ts';
+import { openMongo } from '@posthorn/platform/mongo/connect.ts';
+import { UNIQUE_INDEXES } from '@posthorn/platform/mongo/create-indexes.ts';
+import type { Database } from '@posthorn/platform/mongo/days/days.ts';
+import { type ClockWatch, openClockWatch } from '@posthorn/platform/mongo/days/watch-clock.ts';
+import { awaitUniqueIndexes } from '@posthorn/platform/mongo/indexes.ts';
+import { createDeliveryStore } from '@posthorn/platform/mongo/messages/deliveries.ts';
+import { createMessageStore } from '@posthorn/platform/mongo/messages/messages.ts';
+import { createPublisherStore } from '@posthorn/platform/mongo/messages/publishers.ts';
+import { openMessageStats } from '@posthorn/platform/mongo/messages/write-stats.ts';
+import { createReadingPositions } from '@posthorn/platform/redis/reading-positions.ts';
+import { createVault, type Vault } from '@posthorn/platform/security/vault.ts';
+import {
+  monotonicClockMs as monotonicMs,
+  systemClockMs as nowMs,
+  systemIds as newId,
+} from '@posthorn/platform/service/clock-and-ids.ts';
+import { watchDependencies } from '@posthorn/platform/service/metrics.ts';
+import { openOpsServer } from '@posthorn/platform/service/ops-server.ts';
+import type { ServiceContext } from '@posthorn/platform/service/run-service.ts';
+import { openSpans, type Spans } from '@posthorn/platform/service/spans.ts';
+import { createAcceptMessages, traceAccept } from './accept/accept-message.ts';
+import { createSealedResponses } from './accept/build-message.ts';
+import { createKeyedAccept } from './accept/idempotency.ts';
+import { createTargetResolver } from './accept/targets.ts';
+import { type Caches, openCaches, openRedis } from './caches.ts';
+import type { IngestConfig } from './config.ts';
+import type { Gateway } from './gateway.ts';
+import { READ_WITHIN_MS } from './http/request-deadlines.ts';
+import { createRateLimits, type Limits, type RateLimits } from './limits/rate-limits.ts';
+import { type CompanyRests, startTurns, type Turns } from './limits/turns.ts';
+import { createOutbox, type Outbox, watchUnpublished } from './outbox/outbox.ts';
+import {
+  createFollowReaders,
+  createPublishBudget,
+  createPublishPace,
+} from './outbox/publish-budget.ts';
+import { createNotStored } from './projects/apps.ts';
+import { createUids, type Uids } from './projects/uids.ts';
+
+/** Both processes that accept messages read these settings: gateways, and those that ingest topics. */
+type Context = ServiceContext<IngestConfig>;
+
+/** The connections of a process that accepts messages, and what every part of it shares. */
+export interface Basis {
+  context: Context;
+  /** What a part of this process may hold, in bytes. */
+  shareOf: (part: AcceptingPart) => number;
+  db: Database;
+  /** The same database for requests, whose reads end in MongoDB when they have worked for too long. */
+  requestDb: Database;
+  isMongoConnected: () => boolean;
+  clock: ClockWatch;
+  kafka: OpenRecordLog;
+  redis: ReturnType<typeof openRedis>;
+  caches: Caches;
+  vault: Vault;
+  budgets: MemoryBudgets;
+  /** Null when nothing is traced. */
+  spans: Spans | null;
+  turns: Turns;
+  rests: CompanyRests;
+}
+
+/** The parts that hold memory both in a gateway and where topics are ingested. */
+type AcceptingPart = 'accept_queue' | 'publish_queue' | 'target_cache' | 'rate_counts';
+
+/** Opens the connections. `name` is that of the process, as Kafka, MongoDB and traces show it. */
+export async function openBasis(context: Context, owner: 'gateway' | 'ingest'): Promise<Basis> {
+  const name = `posthorn-${owner}`;
+  const { config, lifecycle, registry } = context;
+  const spans = await openSpans(name, context);
+  const mongo = await openMongo(name, context);
+  const clock = await openClockWatch(context, mongo.db);
+  await openOpsServer(context, () => lifecycle.isReady() && mongo.isConnected() && clock.isRight());
+  await awaitUniqueIndexes(context, mongo.db, UNIQUE_INDEXES);
+  const kafka = await openRecordLog(name, context);
+  const redis = openRedis(context);
+  watchDependencies(registry, {
+    mongodb: mongo.isConnected,
+    kafka: kafka.records.isConnected,
+    redis: redis.isConnected,
+  });
+  return {
+    context,
+    shareOf: (part) => memoryShare(owner, part, config.MEMORY_MIB),
+    db: mongo.db,
+    requestDb: mongo.withReadsWithin(READ_WITHIN_MS),
+    isMongoConnected: mongo.isConnected,
+    clock,
+    kafka,
+    redis,
+    caches: openCaches(context, mongo.connection, redis),
+    vault: createVault(config.ENCRYPTION_KEYS),
+    budgets: createMemoryBudgets(registry),
+    spans,
+    ...startTurns(monotonicMs),
+  };
+}
+
+/** Opens these limits, which share their counts with other processes until this one stops. */
+export function openRateLimits(
+  { context, redis, budgets, shareOf }: Basis,
+  limits: Limits,
+): RateLimits {
+  const { config, logger, registry, lifecycle } = context;
+  const countsBytes = shareOf('rate_counts');
+  const rateLimits = createRateLimits({
+    redis: redis.client,
+    prefix: config.REDIS_PREFIX,
+    limits,
+    countsBytes,
+    registry,
+    logger,
+    nowMs,
+  });
+  budgets.add('rate_counts', countsBytes, rateLimits.usedBytes);
+  rateLimits.start();
+  lifecycle.onStop('rate limits', rateLimits.stop);
+  return rateLimits;
+}
+
+const MIB = 1_048_576;
+/** Room for 16,000 uids. */
+const UIDS_BYTES = 8 * MIB;
+
+export function openUids({ requestDb: db, caches, budgets }: Basis): Uids {
+  const { areChangesFollowed } = caches;
+  const uids = createUids({ db, cacheBytes: UIDS_BYTES, areChangesFollowed });
+  caches.add('uids', uids.cache);
+  budgets.add('uid_cache', UIDS_BYTES, () => uids.cache.usedSize());
+  return uids;
+}
+
+/** How often the reading positions are read: as often as dispatchers report them. */
+const READERS_EVERY_MS = 200;
+
+/** Opens the outbox. It registers this process before the process stores its first message. */
+export async function openOutbox({
+  context,
+  db,
+  kafka,
+  redis,
+  budgets,
+  spans,
+  rests,
+  shareOf,
+}: Basis): Promise<Outbox> {
+  const { config, logger, lifecycle, registry } = context;
+  const publishQueueBytes = shareOf('publish_queue');
+  const topic = kafka.topics.messageCreated;
+  const partitionOf = (webhookId: string): number => kafka.partitionOf(topic, webhookId);
+  const budget = createPublishBudget({ partitionOf, nowMs });
+  const outbox = createOutbox({
+    topic,
+    records: kafka.records,
+    messages: createMessageStore(db),
+    publishers: createPublisherStore(db),
+    publishQueueBytes,
+    pace: createPublishPace({
+      pauseMs: rests.pauseMs,
+      after: (ms, run) => void setTimeout(run, ms),
+    }),
+    budget,
+    spans,
+    newId,
+    logger,
+    nowMs,
+    monotonicMs,
+  });
+  budgets.add('publish_queue', publishQueueBytes, () => outbox.usedBytes() + budget.usedBytes());
+  await outbox.start();
+  const positions = createReadingPositions(redis.client, config.REDIS_PREFIX, nowMs);
+  const { releaseWaiting } = outbox;
+  const run = createFollowReaders({ budget, positions, releaseWaiting, nowMs: monotonicMs });
+  const readers = createLoop({ name: 'reading positions', everyMs: READERS_EVERY_MS, run, logger });
+  readers.start();
+  lifecycle.onStop('reading positions', () => void readers.stop());
+  lifecycle.onStop('outbox', () => outbox.stop(config.DRAIN_TIMEOUT_MS));
+  watchUnpublished(registry, outbox);
+  return outbox;
+}
+
+/** Opens the acceptance of messages, with its cache and its memory budgets. A stop waits for the running inserts. */
+export function openAccept(
+  basis: Basis,
+  { webhooks, messages }: Pick<Gateway, 'webhooks' | 'messages'>,
+  outbox: Outbox,
+): Pick<Gateway, 'acceptMany' | 'hasRoomToAccept' | 'acceptIdempotent'> {
+  const { context, db, vault, budgets, spans, shareOf } = basis;
+  const { config, logger, lifecycle, registry } = context;
+  const responses = createSealedResponses(vault);
+  const acceptQueueBytes = shareOf('accept_queue');
+  const cacheBytes = shareOf('target_cache');
+  const targets = createTargetResolver({
+    cacheBytes,
+    maxTargets: config.QUOTA_TARGETS_PER_MESSAGE,
+    webhooks,
+    notStoredByApp: createNotStored(basis.requestDb),
+    areChangesFollowed: basis.caches.areChangesFollowed,
+  });
+  budgets.add('target_cache', cacheBytes, () => targets.cache.usedSize());
+  basis.caches.add('targets', targets.cache);
+  const untraced = createAcceptMessages({
+    targets,
+    deliveries: createDeliveryStore(db),
+    outbox,
+    counts: openMessageStats(context, { db, budgets }),
+    publisherId: outbox.publisherId,
+    responses,
+    retentionMs: db.days.retentionMs,
+    acceptQueueBytes,
+    maxLingerMs: config.ACCEPT_LINGER_MS,
+    newId,
+    nowMs,
+    monotonicMs,
+    logger,
+  });
+  const accept = spans ? traceAccept(untraced.accept, spans, nowMs) : untraced.accept;
+  budgets.add('accept_queue', acceptQueueBytes, untraced.usedBytes);
+  lifecycle.onStop('accept', untraced.idle);
+  const keyed = createKeyedAccept({ accept, messages, webhooks, responses, registry });
+  return { hasRoomToAccept: untraced.hasRoom, ...keyed };
+}
