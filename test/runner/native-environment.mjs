@@ -1,7 +1,7 @@
 import { appendFileSync } from 'node:fs';
 import { ModernFakeTimers } from '@jest/fake-timers';
 import { ModuleMocker } from 'jest-mock';
-import { stopLeftRunning } from '../support/process/left-running.ts';
+import { endFile } from '../support/process/left-running.ts';
 import { processorSeconds } from './processor-time.ts';
 
 /**
@@ -32,7 +32,7 @@ export default class NativeEnvironment {
 
   async teardown() {
     this.fakeTimersModern.dispose();
-    await stopLeftRunning();
+    await endFile();
     for (const name of Object.keys(process.env)) {
       if (!(name in this.#variables)) delete process.env[name];
     }
