@@ -4,12 +4,41 @@ import {
   COMPANY_TOPICS,
   companyOfTopic,
   companyTopicOf,
+  foreignClusters,
   ingestSources,
   sourcesAmong,
 } from './ingest.ts';
 
 const parse = (sources: unknown) => ingestSources.safeParse(JSON.stringify(sources));
 const ONE = { topic: 'orders', companyId: 'comp_1' };
+
+describe('INGEST_CLUSTERS', () => {
+  const of = (cluster: object) =>
+    foreignClusters.safeParse(JSON.stringify([{ brokers: ['kafka-2:9093'], ...cluster }]));
+
+  test('is a JSON array of clusters, each with TLS unless it says otherwise', () => {
+    expect(of({}).data).toEqual([{ brokers: ['kafka-2:9093'], tls: true }]);
+    const login = { mechanism: 'plain', username: 'u', password: 'p' };
+    expect(of({ ...login, caFile: '/ca.pem' }).data).toMatchObject([login]);
+  });
+
+  test.each([
+    ['a password alone', { password: 'hush' }],
+    ['a login without a mechanism', { username: 'u', password: 'hush' }],
+    ['another mechanism', { mechanism: 'gssapi', username: 'u', password: 'hush' }],
+    ['a field that does not exist', { user: 'u' }],
+    ['no brokers', { brokers: [] }],
+  ])('must not have %s, and its problems show no password', (_what, cluster) => {
+    const { success, error } = of(cluster);
+    expect(success).toBe(false);
+    expect(JSON.stringify(error?.issues)).not.toContain('hush');
+  });
+
+  test('has a cluster once', () => {
+    const twice = [{ brokers: ['b:1', 'a:1'] }, { brokers: ['a:1', 'b:1'] }];
+    expect(foreignClusters.safeParse(JSON.stringify(twice)).success).toBe(false);
+  });
+});
 
 describe('INGEST_SOURCES', () => {
   test('is a JSON array of sources', () => {

@@ -3,14 +3,19 @@ import { z } from 'zod';
 import { text } from './field-types.ts';
 
 /*
- * Ingestion: messages are accepted from records of Kafka (docs/ingest.md). These are the rules that the gateway, which
- * ingests, and the command for operators share.
+ * Ingestion: messages are accepted from records of Kafka (docs/ingest.md). These are the rules that the process which
+ * ingests, gateways and the command for operators share.
  */
 
 /** Of a topic (org.apache.kafka.common.internals.Topic). */
 const TOPIC_NAME = /^(?!\.{1,2}$)[A-Za-z0-9._-]{1,249}$/;
 /** Each source has about 14 time series in a process that may have 1,500. Company topics are one source together. */
 const MAX_SOURCES = 50;
+
+const brokers = z
+  .array(z.string().regex(/^[^\s:,/@]+:\d{1,5}$/, 'must be host:port'))
+  .min(1)
+  .max(20);
 
 const source = z.strictObject({
   topic: z.string().regex(TOPIC_NAME, 'must be the name of a topic'),
@@ -19,12 +24,8 @@ const source = z.strictObject({
   appId: text(1, 132).optional(),
   /** A header with the event type of records without `posthorn-event-type`. */
   eventTypeHeader: text(1, 128).optional(),
-  /** Of another cluster than the installation's; its TLS and login are those of KAFKA_SSL_* and KAFKA_SASL_*. */
-  brokers: z
-    .array(z.string().regex(/^[^\s:,/@]+:\d{1,5}$/, 'must be host:port'))
-    .min(1)
-    .max(20)
-    .optional(),
+  /** Of another cluster than the installation's, which INGEST_CLUSTERS says how to reach. */
+  brokers: brokers.optional(),
 });
 
 /** A topic whose records are accepted as messages of a company. */
@@ -32,26 +33,65 @@ export type IngestSource = z.infer<typeof source>;
 
 const sourcesMessage = `must be a JSON array of at most ${MAX_SOURCES} sources, such as [{"topic":"orders.webhooks","companyId":"comp_…"}] (docs/ingest.md)`;
 
-/** INGEST_SOURCES. Its problems name the source by its place, and the field. */
-export const ingestSources = z
-  .string()
-  .transform((json, context): unknown => {
+/** Reads JSON, of which the message shows nothing: it may have a password. */
+const jsonText = (message: string) =>
+  z.string().transform((json, context): unknown => {
     try {
       return JSON.parse(json);
     } catch {
-      context.addIssue({ code: 'custom', message: sourcesMessage });
+      context.addIssue({ code: 'custom', message });
       return z.NEVER;
     }
+  });
+
+const SASL_NEEDS = 'mechanism, username and password go together';
+
+const foreignCluster = z
+  .strictObject({
+    brokers,
+    /** False only for a network that nobody else is in. */
+    tls: z.boolean().default(true),
+    /** Paths of PEM files; without `caFile`, the authorities that Node trusts. */
+    caFile: text(1, 4_096).optional(),
+    certFile: text(1, 4_096).optional(),
+    keyFile: text(1, 4_096).optional(),
+    mechanism: z.enum(['plain', 'scram-sha-256', 'scram-sha-512']).optional(),
+    username: text(1, 1_024).optional(),
+    password: text(1, 1_024).optional(),
   })
-  .pipe(
-    z
-      .array(source, sourcesMessage)
-      .max(MAX_SOURCES, sourcesMessage)
-      .refine(
-        (sources) => new Set(sources.map(placeOfSource)).size === sources.length,
-        'has a topic twice',
-      ),
+  .refine(
+    ({ mechanism, username, password }) =>
+      new Set([mechanism, username, password].map((each) => each === undefined)).size === 1,
+    SASL_NEEDS,
   );
+
+/** How a cluster of other programs is reached. */
+export type ForeignCluster = z.infer<typeof foreignCluster>;
+
+const clustersMessage =
+  'must be a JSON array of clusters, such as [{"brokers":["kafka-eu-1:9093"],"mechanism":"scram-sha-512","username":"…","password":"…"}] (docs/ingest.md)';
+
+/** INGEST_CLUSTERS. The login of the installation is never sent to one of them. */
+export const foreignClusters = jsonText(clustersMessage).pipe(
+  z
+    .array(foreignCluster, clustersMessage)
+    .max(MAX_SOURCES, clustersMessage)
+    .refine(
+      (clusters) => new Set(clusters.map(clusterOf)).size === clusters.length,
+      'has a cluster twice',
+    ),
+);
+
+/** INGEST_SOURCES. Its problems name the source by its place, and the field. */
+export const ingestSources = jsonText(sourcesMessage).pipe(
+  z
+    .array(source, sourcesMessage)
+    .max(MAX_SOURCES, sourcesMessage)
+    .refine(
+      (sources) => new Set(sources.map(placeOfSource)).size === sources.length,
+      'has a topic twice',
+    ),
+);
 
 const placeOfSource = (each: IngestSource): string => `${clusterOf(each)}/${each.topic}`;
 
@@ -63,7 +103,7 @@ export function clusterOf({ brokers }: Pick<IngestSource, 'brokers'>): string {
 /** The source of all company topics in metrics and in rejected records. No topic has a space. */
 export const COMPANY_TOPICS = 'company topics';
 
-/** The group in which gateways read the topics of sources. */
+/** The group in which the topics of sources are read. */
 export const ingestGroupId = (prefix: string): string => `${prefix}ingest`;
 
 const companyTopicBeginning = (prefix: string): string => `${prefix}ingest.`;

@@ -3,8 +3,10 @@ import { topicNames } from '@posthorn/domain/records/topics.ts';
 import {
   assertKafkaReachable,
   createKafkaClient,
+  type KafkaAccess,
   kafkaAccessOf,
 } from '@posthorn/platform/kafka/connect.ts';
+import { foreignAccessOf } from '@posthorn/platform/kafka/foreign-access.ts';
 import { readTopic } from '@posthorn/platform/kafka/read-topic.ts';
 import { readReject, type StoredReject } from '@posthorn/platform/records/ingest-rejects.ts';
 import { settings } from '@posthorn/platform/service/settings.ts';
@@ -29,16 +31,18 @@ export interface Clusters {
 export async function openClusters(config: IngestConfig): Promise<Clusters> {
   const { INGEST_SOURCES: sources = [], INGEST_COMPANY_TOPICS: hasCompanyTopics } = config;
   const access = kafkaAccessOf(config);
-  const clientFor = (brokers: string[]): Kafka =>
-    createKafkaClient('posthorn-admin', { ...access, brokers }, silent());
-  const own = clientFor(access.brokers);
+  const clientFor = (of: KafkaAccess): Kafka => createKafkaClient('posthorn-admin', of, silent());
+  const own = clientFor(access);
   await assertKafkaReachable(own, access.brokers);
   const others = [...new Set(sources.map(clusterOf))].filter((cluster) => cluster !== '');
   return {
     own,
     all: [
       { cluster: '', kafka: own },
-      ...others.map((cluster) => ({ cluster, kafka: clientFor(cluster.split(',')) })),
+      ...others.map((cluster) => ({
+        cluster,
+        kafka: clientFor(foreignAccessOf(config.INGEST_CLUSTERS, cluster)),
+      })),
     ],
     sourcesIn: (cluster, existing) =>
       sourcesAmong(existing, {

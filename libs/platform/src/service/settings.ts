@@ -6,7 +6,7 @@ import {
   retryScheduleSchema,
 } from '@posthorn/domain/delivery/schedule.ts';
 import { parseCidr } from '@posthorn/domain/egress.ts';
-import { ingestSources } from '@posthorn/domain/ingest.ts';
+import { foreignClusters, ingestSources } from '@posthorn/domain/ingest.ts';
 import { z } from 'zod';
 import { keyRingSchema } from '../security/vault.ts';
 import {
@@ -146,6 +146,11 @@ export const settings = {
       .optional()
       .describe(
         'Topics whose records are accepted as messages, as a JSON array of sources (docs/ingest.md); without it, none',
+      ),
+    INGEST_CLUSTERS: foreignClusters
+      .optional()
+      .describe(
+        'How clusters of sources other than that of KAFKA_BROKERS are reached, as a JSON array with their logins (docs/ingest.md); a secret',
       ),
     INGEST_COMPANY_TOPICS: flag
       .prefault('false')

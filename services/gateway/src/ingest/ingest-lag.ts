@@ -5,14 +5,19 @@ import {
   type IngestSource,
 } from '@posthorn/domain/ingest.ts';
 import { withTimeout } from '@posthorn/platform/async/pause.ts';
-import { createKafkaClient, readTopics } from '@posthorn/platform/kafka/connect.ts';
+import {
+  createKafkaClient,
+  type ExistingTopics,
+  readTopics,
+} from '@posthorn/platform/kafka/connect.ts';
+import { foreignAccessOf } from '@posthorn/platform/kafka/foreign-access.ts';
 import { createGroupPositions } from '@posthorn/platform/kafka/offsets/group-positions.ts';
 import { monotonicClockMs } from '@posthorn/platform/service/clock-and-ids.ts';
 import type { Logger } from '@posthorn/platform/service/logger.ts';
 import type { Kafka } from 'kafkajs';
 import type { IngestLag } from '../history/overview.ts';
 import type { Basis } from '../open-acceptance.ts';
-import { accessOfCluster, clustersOf } from './clusters.ts';
+import { clustersOf } from './clusters.ts';
 
 /** How long a lag is shown before it is measured again. */
 const SHOWN_FOR_MS = 10_000;
@@ -20,6 +25,7 @@ const SHOWN_FOR_MS = 10_000;
 const FIRST_WITHIN_MS = 500;
 /** Companies whose lag is kept; the one that was measured longest ago is dropped. */
 const MAX_KEPT = 1_000;
+const WARN_EVERY_MS = 60_000;
 /** While Kafka does not answer, each lasts for 20 s. */
 const MAX_MEASURING = 4;
 
@@ -37,6 +43,7 @@ interface IngestLagDeps {
 export function createIngestLag({ measure, monotonicMs, logger }: IngestLagDeps): IngestLag {
   const kept = new Map<string, { lag: number | null; atMs: number }>();
   const measuring = new Map<string, Promise<number | null>>();
+  let warnedAtMs = -Infinity;
 
   async function measureAgain(companyId: string): Promise<number | null> {
     try {
@@ -47,8 +54,10 @@ export function createIngestLag({ measure, monotonicMs, logger }: IngestLagDeps)
       if (kept.size > MAX_KEPT && oldest !== undefined) kept.delete(oldest);
       return lag;
     } catch (error) {
-      kept.delete(companyId);
-      logger.warn({ err: error, companyId }, 'the lag of ingestion cannot be measured');
+      if (monotonicMs() - warnedAtMs >= WARN_EVERY_MS) {
+        warnedAtMs = monotonicMs();
+        logger.warn({ err: error, companyId }, 'the lag of ingestion cannot be measured');
+      }
       return null;
     } finally {
       measuring.delete(companyId);
@@ -76,16 +85,21 @@ export function openIngestLag({ context, kafka }: Basis): IngestLag {
     const client =
       cluster === ''
         ? kafka.kafka
-        : createKafkaClient('posthorn-ingest-lag', accessOfCluster(config, cluster), logger);
+        : createKafkaClient(
+            'posthorn-ingest-lag',
+            foreignAccessOf(config.INGEST_CLUSTERS, cluster),
+            logger,
+          );
     const groupId = ingestGroupId(prefix);
     const positions = createGroupPositions(client, { groupId, topics: [] });
+    const readKnownTopics = createTopicReads(client);
     lifecycle.onStop('positions of ingestion', positions.close);
     return {
       topicsOf: (companyId: string): string[] => [
         ...topicsOf(sources, cluster, companyId),
         ...(cluster === '' && hasCompanyTopics ? [companyTopicOf(prefix, companyId)] : []),
       ],
-      lagIn: (topics: readonly string[]) => lagIn(client, positions.readAll, topics),
+      lagIn: (topics: readonly string[]) => lagIn(readKnownTopics, positions.readAll, topics),
     };
   });
   if (clusters.length === 0) return () => Promise.resolve(null);
@@ -107,13 +121,26 @@ function topicsOf(sources: readonly IngestSource[], cluster: string, companyId: 
   return ofCompany.filter((each) => clusterOf(each) === cluster).map(({ topic }) => topic);
 }
 
+/** One list of all topics serves all companies for 10 s. */
+function createTopicReads(kafka: Kafka): () => Promise<ExistingTopics> {
+  let known: Promise<ExistingTopics> | undefined;
+  let readAtMs = 0;
+  return () => {
+    if (known && monotonicClockMs() - readAtMs < SHOWN_FOR_MS) return known;
+    readAtMs = monotonicClockMs();
+    known = readTopics(kafka);
+    known.catch(() => (known = undefined));
+    return known;
+  };
+}
+
 async function lagIn(
-  kafka: Kafka,
+  readKnownTopics: () => Promise<ExistingTopics>,
   readAll: ReturnType<typeof createGroupPositions>['readAll'],
   topics: readonly string[],
 ): Promise<number | null> {
   if (topics.length === 0) return null;
-  const existing = await readTopics(kafka);
+  const existing = await readKnownTopics();
   const there = topics.filter((topic) => existing.has(topic));
   if (there.length === 0) return null;
   const positions = await readAll(there);

@@ -8,6 +8,7 @@ import { topicSpecs } from '@posthorn/domain/records/topics.ts';
 import { StoppedError } from '@posthorn/platform/async/keep-trying.ts';
 import { pause } from '@posthorn/platform/async/pause.ts';
 import { createKafkaClient } from '@posthorn/platform/kafka/connect.ts';
+import { foreignAccessOf } from '@posthorn/platform/kafka/foreign-access.ts';
 import { describeUnreadable } from '@posthorn/platform/kafka/fetch/record-batches.ts';
 import type { LogRecord, ReadyRecords } from '@posthorn/platform/kafka/record-log.ts';
 import { memoryShare } from '@posthorn/platform/memory/memory-shares.ts';
@@ -27,7 +28,7 @@ import type { RateLimits } from '../limits/rate-limits.ts';
 import type { TakeTurn } from '../limits/turns.ts';
 import type { Basis } from '../open-acceptance.ts';
 import { isMarked, uidIn, type UidKind, type Uids } from '../projects/uids.ts';
-import { accessOfCluster, clustersOf } from './clusters.ts';
+import { clustersOf } from './clusters.ts';
 import {
   ClusterIngest,
   type ClusterIngestDeps,
@@ -118,7 +119,11 @@ function openCluster(
   return new ClusterIngest({
     kafka: isOwn
       ? kafka.kafka
-      : createKafkaClient('posthorn-ingest', accessOfCluster(config, cluster), logger),
+      : createKafkaClient(
+          'posthorn-ingest',
+          foreignAccessOf(config.INGEST_CLUSTERS, cluster),
+          logger,
+        ),
     groupId: ingestGroupId(prefix),
     cluster,
     sources,
