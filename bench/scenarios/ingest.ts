@@ -114,7 +114,7 @@ interface Drained {
   deliveredPerSecond: number;
   delivered: number;
   cpuSecondsPer1000: number | null;
-  gatewayCpuSecondsPer1000: number | null;
+  ingestCpuSecondsPer1000: number | null;
 }
 
 async function drain(
@@ -122,7 +122,7 @@ async function drain(
   write: () => Promise<void>,
   records: number,
 ): Promise<Drained> {
-  const opsUrl = stack.opsUrlOf('gateway');
+  const opsUrl = stack.opsUrlOf('ingest');
   const acceptedBefore = await acceptedBy(opsUrl);
   const arrivedBefore = arrivals.total();
   const endSpending = watchSpending(usage);
@@ -145,7 +145,7 @@ async function drain(
     deliveredPerSecond: rounded(records / deliveredAfter),
     delivered: arrivals.total() - arrivedBefore,
     cpuSecondsPer1000,
-    gatewayCpuSecondsPer1000: parts.gateway?.cpuSecondsPer1000 ?? null,
+    ingestCpuSecondsPer1000: parts.ingest?.cpuSecondsPer1000 ?? null,
   };
 }
 
@@ -164,13 +164,13 @@ function tableOf(single: Phase, drained: Drained): Table {
         'accepted/s': single.acceptedPerSecond,
         'delivered/s': single.deliveredPerSecond,
         'CPU s per 1,000': single.cpuSecondsPer1000,
-        'of the gateway': single.parts.gateway?.cpuSecondsPer1000 ?? null,
+        'of the gateway, or of ingestion': single.parts.gateway?.cpuSecondsPer1000 ?? null,
       },
       'records of a backlog': {
         'accepted/s': drained.acceptedPerSecond,
         'delivered/s': drained.deliveredPerSecond,
         'CPU s per 1,000': drained.cpuSecondsPer1000,
-        'of the gateway': drained.gatewayCpuSecondsPer1000,
+        'of the gateway, or of ingestion': drained.ingestCpuSecondsPer1000,
       },
     },
     notes: [`${drained.delivered} of ${drained.records} records delivered`],

@@ -29,7 +29,7 @@ export async function requireStackPorts(settings: Settings): Promise<void> {
   const ops = ALL_SERVICES.map((name): NeededPort => ({
     port: opsPortOf(name, settings.opsPort),
     use: `the management port of the ${name}`,
-    variable: 'OPS_PORT (the first of three)',
+    variable: 'OPS_PORT (the first of four)',
   }));
   const backing = backingPortsOf(namesToStart(settings.given), settings.backingPorts);
   await requireFreePorts([gateway, ...ops, ...backing]);

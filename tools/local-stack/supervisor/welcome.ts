@@ -55,7 +55,7 @@ export function stackWelcome(
     '',
     ...rows([['API key', credentials.apiKey], ...storeRows(settings, addresses)]),
     '',
-    'Run each service in its own terminal: npm run gateway, npm run dispatcher, npm run retry',
+    'Run each service in its own terminal: npm run gateway, npm run dispatcher, npm run retry, npm run ingest',
     'Ctrl-C stops everything. The data are kept.',
   ].join('\n');
 }

@@ -121,6 +121,7 @@ and pods that are not replaced yet keep theirs.
 
 {{/* Whether topics are accepted as messages. */}}
 {{- define "posthorn.ingests" -}}
-{{- $all := fromYaml (include "posthorn.allSettings" .) -}}
-{{- if or (include "posthorn.text" $all.INGEST_SOURCES) (eq (include "posthorn.text" $all.INGEST_COMPANY_TOPICS) "true") -}}true{{- end -}}
+{{- $all := merge dict (.Values.ingest.settings | default dict) (fromYaml (include "posthorn.allSettings" .)) -}}
+{{- $sources := include "posthorn.text" ($all.INGEST_SOURCES | default "") | trim -}}
+{{- if or (not (has $sources (list "" "[]"))) (eq (include "posthorn.text" $all.INGEST_COMPANY_TOPICS) "true") -}}true{{- end -}}
 {{- end -}}

@@ -9,7 +9,7 @@ import {
   mayRetry,
   partitionOf,
 } from './producer.ts';
-import { decodeRecordSet } from './fetch/record-batches.ts';
+import { createWork, decodeRecordSet, roomFor } from './fetch/record-batches.ts';
 import { NO_VALUE } from './patches/encoder.ts';
 import { patchKafkajs } from './patches/patch-kafkajs.ts';
 import { type PatchedBroker, type PatchedProtocol, patchBroker } from './patches/produce.ts';
@@ -404,7 +404,14 @@ test('a record with headers without a value is written as it was read', async ()
   const headers = { none: NO_VALUE, some: 'a', twice: [Buffer.from('b'), NO_VALUE] };
   const records = [toRecord({ key: null, value: Buffer.from('{}'), headers })];
   const { buffer: bytes } = await RecordBatch({ records, firstTimestamp: 0, maxTimestamp: 0 });
-  const [read] = await decodeRecordSet({ bytes, fetchOffset: 0, aborted: [] });
+  const [read] = await decodeRecordSet({
+    bytes,
+    fetchOffset: 0,
+    endOffset: 1,
+    aborted: [],
+    room: roomFor(1),
+    work: createWork(),
+  });
   expect(read?.headers).toEqual({
     none: null,
     some: Buffer.from('a'),

@@ -106,10 +106,11 @@ export interface ConsumeOptions {
    */
   takesUnreadable?: boolean;
   /**
-   * Called when a partition does not have the offset that the group wants. With it the group reads on from what is left;
-   * without it, from the beginning. Must not throw.
+   * The listener is called when a partition of a topic, of this cluster or another one with the same group, does not have
+   * the offset that the group wants. With it the group reads on from what is left; without it, from the beginning. Must not
+   * throw.
    */
-  onOutOfRange?: (found: OutOfRange) => void;
+  outOfRange?: { cluster: string; listener: (found: OutOfRange) => void };
   /** When records become ready, for the backlog; unless given, as soon as they are written. */
   readiness?: Readiness;
   /** Reading of a topic pauses when `pauseAt` of its records are in flight, and resumes at `resumeAt`. */

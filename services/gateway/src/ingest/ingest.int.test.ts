@@ -18,7 +18,7 @@ let scratch: ScratchLog;
 let running: ClusterIngest[];
 let topic: string;
 let counter = 0;
-let minutes = 0;
+let looks = 0;
 /** `topic/partition/offset` of each accepted record, in order. */
 let accepted: string[];
 /** The values of the records, by topic. */
@@ -95,8 +95,8 @@ async function ingestWith(
     areStoresUp: () => true,
     metrics: createKafkaMetrics(new Registry()),
     monotonicMs: () => performance.now(),
-    // Each look at the topics is later than their last change.
-    nowMs: () => (minutes += 1) * 60_000,
+    // Each call of `tick` looks at the topics.
+    nowMs: () => (looks += 1) * 10_000,
     logger: createLogger('test', 'silent'),
     ...changed,
   });

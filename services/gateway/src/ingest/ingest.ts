@@ -93,7 +93,7 @@ export class ClusterIngest {
   #topics: string | null = null;
   #session: Session | null = null;
   #lookedInTurn = -1;
-  /** When the topics changed last while others were read, in milliseconds since 1970. */
+  /** When the topics changed last while others were read, by the monotonic clock. */
   #changedAtMs = -Infinity;
 
   constructor(deps: ClusterIngestDeps) {
@@ -149,8 +149,11 @@ export class ClusterIngest {
     const topics = [...readable.keys()].map((topic) => `${topic} ${existing.get(topic) ?? 0}`);
     const found = topics.toSorted().join();
     if (this.#session?.isAlive() === true) {
-      const nowMs = this.#deps.nowMs();
-      if (found === this.#topics || nowMs - this.#changedAtMs < CHANGE_EVERY_MS) return;
+      if (found === this.#topics) return;
+      const nowMs = this.#deps.monotonicMs();
+      // A topic that was deleted fails the metadata of all, and kafkajs reads nothing any more.
+      const mayWait = this.#session.hasOnly(readable);
+      if (mayWait && nowMs - this.#changedAtMs < CHANGE_EVERY_MS) return;
       this.#changedAtMs = nowMs;
     } else if (found === this.#topics && !this.#session) return;
     await this.#end(REJOIN_DRAIN_MS);
@@ -234,8 +237,12 @@ class Session {
       sharing: { kind: 'evenly', after: 0 },
       inFlightLimits: IN_FLIGHT,
       takesUnreadable: true,
-      onOutOfRange: (found) => {
-        this.#deps.onOutOfRange(this.#sources.get(found.topic)?.name ?? found.topic, found);
+      outOfRange: {
+        cluster: this.#deps.cluster,
+        listener: (found) => {
+          const source = this.#sources.get(found.topic);
+          if (source) this.#deps.onOutOfRange(source.name, found);
+        },
       },
       mayRead: (topic) =>
         budget.records.hasRoom(this.#ownerOf(topic), 1) &&
@@ -259,6 +266,11 @@ class Session {
 
   isRunning(): boolean {
     return this.#consumption?.isRunning() === true;
+  }
+
+  /** True when every topic that it reads is among these. */
+  hasOnly(topics: ReadonlyMap<string, unknown>): boolean {
+    return [...this.#sources.keys()].every((topic) => topics.has(topic));
   }
 
   isAlive(): boolean {

@@ -192,7 +192,10 @@ export class BatchHandler {
   #isFull(owned: OwnedPartition, offset: number): boolean {
     const { inFlightLimits, mayRead } = this.#options;
     const inFlight = this.offsets.inFlightIn(owned.topic);
-    if (inFlight >= inFlightLimits.pauseAt || !canBegin(owned, offset)) return true;
+    const { topic, partition } = owned;
+    // With nothing to commit, one record may be further away: what is left of a batch of 180,000 that cannot be read.
+    const isFar = this.offsets.uncommittedIn(topic, partition) > 0 && !canBegin(owned, offset);
+    if (inFlight >= inFlightLimits.pauseAt || isFar) return true;
     // With nothing in flight no record would end and check again, so one record is always read.
     return mayRead?.(owned.topic) === false && inFlight > 0;
   }

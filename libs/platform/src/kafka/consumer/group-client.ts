@@ -76,7 +76,8 @@ export function createGroupClient(
   events: GroupEvents,
   report: () => Buffer,
 ): GroupClient {
-  if (options.onOutOfRange) readOnFromWhatIsLeft(options.groupId, options.onOutOfRange);
+  const { groupId, outOfRange } = options;
+  if (outOfRange) readOnFromWhatIsLeft(groupId, outOfRange.cluster, outOfRange.listener);
   const left = new AbortController();
   const consumer = createConsumer(kafka, options, report, () => !left.signal.aborted);
   const member: Member = { consumer, topics: options.topics, events, left, joining: null };

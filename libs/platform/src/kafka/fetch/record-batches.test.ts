@@ -8,7 +8,13 @@ import {
   type WrittenBatch,
   type WrittenRecord,
 } from '../../../../../test/support/kafka/record-batch-bytes.ts';
-import { type AbortedTransaction, decodeRecordSet, type RecordSet } from './record-batches.ts';
+import {
+  type AbortedTransaction,
+  createWork,
+  decodeRecordSet,
+  type RecordSet,
+  roomFor,
+} from './record-batches.ts';
 
 const { snappy, lz4 } = compressionsAlgorithms;
 const CODECS = [
@@ -23,13 +29,26 @@ const value = (n: number): WrittenRecord => ({ value: `{"n":${n}}` });
 const values = (from: number, to: number): WrittenRecord[] =>
   Array.from({ length: to - from }, (_, n) => value(from + n));
 
+/** Decodes the answer about a single partition. */
+const decode = (bytes: Buffer, changed: Partial<RecordSet> = {}) => {
+  const limits = { room: roomFor(1), work: createWork() };
+  return decodeRecordSet({
+    bytes,
+    fetchOffset: 0,
+    endOffset: 1_000,
+    aborted: [],
+    ...limits,
+    ...changed,
+  });
+};
+
 /** What is handed over: the number of the record, or why and where there is none. */
 async function shown(
   batches: readonly (WrittenBatch | Buffer)[],
-  { fetchOffset = 0, aborted = [] }: Partial<RecordSet> = {},
+  changed: Partial<RecordSet> = {},
 ): Promise<unknown[]> {
   const bytes = batches.map((each) => (Buffer.isBuffer(each) ? each : recordBatchBytes(each)));
-  const records = await decodeRecordSet({ bytes: Buffer.concat(bytes), fetchOffset, aborted });
+  const records = await decode(Buffer.concat(bytes), changed);
   return records.map(({ offset, value: found, isControlRecord, unreadable }) => {
     if (unreadable) return [unreadable.firstOffset, unreadable.lastOffset, unreadable.why];
     return isControlRecord ? `nothing at ${offset}` : `${offset} ${String(found)}`;
@@ -47,7 +66,7 @@ describe('a record', () => {
     ] as const;
     const records = [{ key: 'k', value: 'v', headers }, {}];
     const bytes = recordBatchBytes({ firstOffset: 7, records, timestampMs: 1_234 });
-    const [first, second] = await decodeRecordSet({ bytes, fetchOffset: 0, aborted: [] });
+    const [first, second] = await decode(bytes);
     expect(first).toMatchObject({ offset: '7', timestamp: '1234' });
     expect([String(first?.key), String(first?.value)]).toEqual(['k', 'v']);
     const found = Object.entries(first?.headers ?? {}).map(([name, each]) => [name, String(each)]);
@@ -153,6 +172,30 @@ describe('a batch', () => {
   });
 });
 
+describe('an answer', () => {
+  test('hands over no more for many partitions than for a few', () => {
+    expect(roomFor(1)).toEqual({ records: 2_000, bytes: 2_097_152 });
+    expect(roomFor(100)).toEqual({ records: 200, bytes: 104_858 });
+    expect(roomFor(100_000)).toEqual({ records: 1, bytes: 105 });
+  });
+
+  test('unpacks 64 MiB, and what is left is fetched again', async () => {
+    const work = { bytes: 1_000 };
+    const packed = { records: values(0, 200), codec: 1, pack: (bytes: Buffer) => gzipSync(bytes) };
+    const next = { ...packed, firstOffset: 200 };
+    expect(await shown([packed, next], { work })).toHaveLength(200);
+    expect(await shown([next], { work })).toEqual([]);
+  });
+
+  test('refuses a record of more than 2 MiB without a copy of it', async () => {
+    const large = { value: Buffer.alloc(2_097_152, 32) };
+    expect(await shown([{ records: [large, value(1)] }])).toEqual([
+      [0, 0, 'is larger than 2 MiB'],
+      '1 {"n":1}',
+    ]);
+  });
+});
+
 describe('a batch that cannot be read is one refusal, and what follows is read:', () => {
   const after = { firstOffset: 100, records: [value(100)] };
 
@@ -183,15 +226,26 @@ describe('a batch that cannot be read is one refusal, and what follows is read:'
 
   test.each(CODECS.slice(1))('more than 64 MiB of %s', async (_name, codec, pack) => {
     const records = Array.from({ length: 260 }, () => ({ value: Buffer.alloc(262_144, 32) }));
-    expect(
-      await shown([
-        { records, codec, pack },
-        { firstOffset: 260, records: [value(1)] },
-      ]),
-    ).toEqual([
-      [0, 259, 'cannot be unpacked: it has more than 67108864 bytes when it is unpacked'],
-      '260 {"n":1}',
+    const next = { firstOffset: 260, records: [value(1)] };
+    const bytes = Buffer.concat([
+      recordBatchBytes({ records, codec, pack }),
+      recordBatchBytes(next),
     ]);
+    // It was the work of a whole answer: what follows is fetched again.
+    expect(await shown([bytes])).toEqual([
+      [0, 259, 'cannot be unpacked: it has more than 67108864 bytes when it is unpacked'],
+    ]);
+    expect(await shown([bytes], { fetchOffset: 260 })).toEqual(['260 {"n":1}']);
+  });
+
+  test('a wrong checksum, whose last offset is not believed', async () => {
+    const broken = recordBatchBytes({ records: values(0, 100) });
+    broken.writeInt32BE(1_000_000_000, 23);
+    expect(await shown([broken, after])).toEqual([
+      [0, 99, 'has a wrong checksum'],
+      '100 {"n":100}',
+    ]);
+    expect(await shown([broken])).toEqual([[0, 999, 'has a wrong checksum']]);
   });
 
   test('more records than 10,000, of fewer than 32 bytes each', async () => {
@@ -327,7 +381,7 @@ describe('anything', () => {
             bytes.writeUInt8(bytes.readUInt8(place) ^ (1 << bit), place);
             if (kept < 0.3) bytes = bytes.subarray(0, 1 + Math.floor(kept * (bytes.length - 1)));
           }
-          const found = await decodeRecordSet({ bytes, fetchOffset: 0, aborted: [] });
+          const found = await decode(bytes);
           if (changes.length > 0) return;
           expect(found.map(({ offset }) => Number(offset))).toEqual(
             Array.from({ length: firstOffset }, (_, n) => n),
@@ -353,7 +407,7 @@ describe('anything', () => {
             count,
             span: count || 1,
           });
-          const found = await decodeRecordSet({ bytes, fetchOffset: 0, aborted: [] });
+          const found = await decode(bytes);
           const offsets = found.map(({ offset }) => Number(offset));
           expect(offsets).toEqual(offsets.toSorted((a, b) => a - b));
           expect(offsets.at(-1)).toBe(Math.max(0, count - 1));

@@ -1,7 +1,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { CorruptError, Cursor } from './cursor.ts';
 import { crc32c } from './crc32c.ts';
-import { TooLargeError, unpack } from './unpack.ts';
+import { MAX_UNPACKED_BYTES, TooLargeError, withUnpacked } from './unpack.ts';
 
 /** Headers of a record by name: one without a value is null, and the values of one that is repeated are a list. */
 export type RecordHeaders = Record<string, Buffer | null | (Buffer | null)[]>;
@@ -50,28 +50,60 @@ export interface RecordSet {
   bytes: Buffer;
   /** Records before it are passed over. */
   fetchOffset: number;
+  /** Of the partition: after its last record. */
+  endOffset: number;
   aborted: readonly AbortedTransaction[];
+  /** What this partition may hand over of the answer. */
+  room: Room;
+  /** Shared by the partitions of an answer. */
+  work: Work;
+}
+
+/** One record at least is handed over, whatever its size. */
+export interface Room {
+  records: number;
+  bytes: number;
+}
+
+/** Bytes that may be unpacked for one answer, until which no heartbeat is sent: 64 MiB take about a second. */
+export interface Work {
+  bytes: number;
+}
+
+export const createWork = (): Work => ({ bytes: MAX_UNPACKED_BYTES });
+
+/**
+ * Returns the room of each of so many partitions of one answer. All together may hand over so many records, or as many
+ * bytes as kafkajs fetches at once. The others stay packed and are fetched again: a quarter of a megabyte of gzip may be
+ * 180,000 records, which take 46 MB as objects.
+ */
+export function roomFor(partitions: number): Room {
+  return {
+    records: Math.ceil(Math.min(MAX_RECORDS, MAX_ANSWER_RECORDS / partitions)),
+    bytes: Math.ceil(Math.min(MAX_BYTES, MAX_ANSWER_BYTES / partitions)),
+  };
 }
 
 /** A record may have so many headers and so many bytes of them: names and values. */
 export const MAX_HEADERS = 100;
 export const MAX_HEADER_BYTES = 65_536;
-/**
- * One answer hands over so many records of a partition, or those with which it reaches so many bytes. The others stay
- * packed and are fetched again: a quarter of a megabyte of gzip may be 180,000 records, which take 46 MB as objects.
- */
+/** Of one partition, and of all partitions of an answer. */
 const MAX_RECORDS = 2_000;
 const MAX_BYTES = 2_097_152;
+const MAX_ANSWER_RECORDS = 20_000;
+const MAX_ANSWER_BYTES = 10_485_760;
+/** Eight times of what a message may have. A larger one is not copied. */
+const MAX_RECORD_BYTES = 2_097_152;
 /**
  * A batch with more records than this must have 32 bytes for each, unpacked: a record that can be a message has 10 at
  * least, and each of the others would be a rejected one.
  */
 const UNCHECKED_RECORDS = 10_000;
 const MIN_RECORD_BYTES = 32;
-/** Of unpacked bytes so small a part may be kept by a record: a larger buffer is not to live for as long as that is in flight. */
-const SHARED_BYTES = 262_144;
 /** Records that are passed over, or bytes of a checksum, that take a few milliseconds. */
 const TURN_RECORDS = 20_000;
+/** Of records: with as many headers as they may have, 50,000 of them. */
+const TURN_RECORD_BYTES = 262_144;
 const TURN_BYTES = 4_194_304;
 
 /** The first offset, the length of what follows, and in it the epoch of the leader and the version. */
@@ -88,43 +120,44 @@ const CHECKED_FROM = 21;
  * piece. Versions before Kafka 0.11 (2017) are not read.
  */
 export async function decodeRecordSet(set: RecordSet): Promise<DecodedRecord[]> {
-  const { bytes, fetchOffset } = set;
+  const { bytes, fetchOffset, endOffset, room, work } = set;
   const records: DecodedRecord[] = [];
-  const room = { records: MAX_RECORDS, bytes: MAX_BYTES };
   const isAborted = createAbortedFilter(set.aborted);
-  for (let at = 0; bytes.length - at > VERSION_AT && hasRoom(room);) {
+  for (let at = 0; bytes.length - at > VERSION_AT && hasRoom(room) && work.bytes > 0;) {
     const firstOffset = new Cursor(bytes.subarray(at)).int64();
     const end = at + PREFIX_BYTES + bytes.readInt32BE(at + 8);
     if (end <= at + VERSION_AT) {
       records.push(
-        unreadable({
-          firstOffset,
-          lastOffset: firstOffset,
-          bytes: bytes.length - at,
-          why: 'has no length',
-        }),
+        unreadable(
+          {
+            firstOffset: fetchOffset,
+            lastOffset: fetchOffset,
+            bytes: bytes.length - at,
+            why: 'has no length',
+          },
+          -1,
+        ),
       );
       break;
     }
     // A broker cuts the last one off.
     if (end > bytes.length) break;
-    const batch = { firstOffset, bytes: bytes.subarray(at, end) };
-    for (const each of await decodeBatch(batch, { fetchOffset, room, isAborted }))
-      records.push(each);
+    const hasNext = bytes.length - end >= 8;
+    const nextOffset = hasNext ? new Cursor(bytes.subarray(end)).int64() : endOffset;
+    const batch = { firstOffset, nextOffset, bytes: bytes.subarray(at, end) };
+    const decoded = await decodeBatch(batch, { fetchOffset, room, work, isAborted });
+    for (const each of decoded) records.push(each);
     at = end;
   }
   return records;
-}
-
-interface Room {
-  records: number;
-  bytes: number;
 }
 
 const hasRoom = ({ records, bytes }: Room): boolean => records > 0 && bytes > 0;
 
 interface Batch {
   firstOffset: number;
+  /** Where the next one begins, or the partition ends. */
+  nextOffset: number;
   bytes: Buffer;
 }
 
@@ -144,40 +177,47 @@ interface BatchHead {
 interface BatchContext {
   fetchOffset: number;
   room: Room;
+  work: Work;
   isAborted: IsAborted;
 }
 
 async function decodeBatch(batch: Batch, context: BatchContext): Promise<DecodedRecord[]> {
-  const { firstOffset, bytes } = batch;
+  const { firstOffset, nextOffset, bytes } = batch;
+  const { fetchOffset, room, work, isAborted } = context;
   const version = bytes[VERSION_AT] ?? 0;
-  const refused = (lastOffset: number, why: string): DecodedRecord[] => [
-    unreadable({ firstOffset, lastOffset, bytes: bytes.length, why }),
-  ];
   if (version !== VERSION || bytes.length < HEADER_BYTES) {
-    if (firstOffset < context.fetchOffset) return [];
-    return refused(
-      firstOffset,
-      `has the message format ${version}, which producers before Kafka 0.11 write`,
-    );
+    if (firstOffset < fetchOffset) return [];
+    const why = `has the message format ${version}, which producers before Kafka 0.11 write`;
+    return [unreadable({ firstOffset, lastOffset: firstOffset, bytes: bytes.length, why }, -1)];
   }
   const head = readHead(batch);
+  const refused = (lastOffset: number, why: string): DecodedRecord[] => {
+    room.records -= 1;
+    const found = { firstOffset: Math.max(firstOffset, fetchOffset), lastOffset };
+    return [unreadable({ ...found, bytes: bytes.length, why }, head.firstTimestampMs)];
+  };
   const { lastOffset } = head;
-  if (lastOffset < context.fetchOffset) return [];
-  if (!(await isWhole(bytes))) return refused(lastOffset, 'has a wrong checksum');
+  if (lastOffset < fetchOffset) return [];
   const packed = bytes.subarray(HEADER_BYTES);
-  if (context.isAborted(head, packed)) return [nothingAt(lastOffset)];
+  if (isAborted(head, packed)) return [nothingAt(lastOffset)];
+  if (!(await isWhole(bytes))) {
+    // The last offset is among what is wrong.
+    const last = Math.max(firstOffset, fetchOffset, Math.min(lastOffset, nextOffset - 1));
+    return refused(last, 'has a wrong checksum');
+  }
   try {
-    const unpacked = await unpack(head.codec, packed);
-    if (head.count > Math.max(UNCHECKED_RECORDS, unpacked.length / MIN_RECORD_BYTES)) {
+    return await withUnpacked(head.codec, packed, (unpacked) => {
+      if (head.codec !== 0) work.bytes -= unpacked.length;
+      if (head.count <= Math.max(UNCHECKED_RECORDS, unpacked.length / MIN_RECORD_BYTES)) {
+        return decodeRecords(head, unpacked, context);
+      }
       const what = `${head.count} records in ${unpacked.length} bytes`;
-      return refused(
-        lastOffset,
-        `is one batch of ${what}, fewer than ${MIN_RECORD_BYTES} for each`,
-      );
-    }
-    return await decodeRecords(head, unpacked, context);
+      const why = `is one batch of ${what}, fewer than ${MIN_RECORD_BYTES} for each`;
+      return Promise.resolve(refused(lastOffset, why));
+    });
   } catch (error) {
     if (error instanceof CorruptError || error instanceof TooLargeError) {
+      if (error instanceof TooLargeError) work.bytes -= MAX_UNPACKED_BYTES;
       return refused(lastOffset, `cannot be unpacked: ${error.message}`);
     }
     throw error;
@@ -265,27 +305,32 @@ async function decodeRecords(
   { fetchOffset, room }: BatchContext,
 ): Promise<DecodedRecord[]> {
   const { firstOffset, lastOffset, count } = head;
-  const copies = unpacked.length > SHARED_BYTES;
   const cursor = new Cursor(unpacked);
   const records: DecodedRecord[] = [];
   let nextOffset = firstOffset;
+  let turnBytes = 0;
   for (let index = 0; index < count; index += 1) {
     if (!hasRoom(room)) return records;
-    if (index % TURN_RECORDS === TURN_RECORDS - 1) await nextTurn();
+    if (index % TURN_RECORDS === TURN_RECORDS - 1 || turnBytes > TURN_RECORD_BYTES) {
+      turnBytes = 0;
+      await nextTurn();
+    }
     let bytes;
     try {
       bytes = cursor.take(cursor.varint());
     } catch {
       const why = `is where ${count - index} of the ${count} records of a batch are missing`;
-      records.push(unreadable({ firstOffset: nextOffset, lastOffset, bytes: 0, why }));
+      const missing = { firstOffset: Math.max(nextOffset, fetchOffset), lastOffset, bytes: 0, why };
+      records.push(unreadable(missing, head.firstTimestampMs));
       return records;
     }
-    const record = decodeRecord(head, bytes, { nextOffset, fetchOffset, copies });
+    const record = decodeRecord(head, bytes, { nextOffset, fetchOffset });
     nextOffset = Math.max(nextOffset, record.offset) + 1;
     if (!record.decoded) continue;
     records.push(record.decoded);
     room.records -= 1;
-    room.bytes -= bytes.length;
+    if (!record.decoded.unreadable) room.bytes -= bytes.length;
+    turnBytes += bytes.length;
   }
   // Compaction may have removed the last ones, and a batch that has no records keeps its place.
   if (nextOffset <= lastOffset) records.push(nothingAt(lastOffset));
@@ -296,40 +341,34 @@ interface RecordContext {
   /** Of the record before, plus one. */
   nextOffset: number;
   fetchOffset: number;
-  copies: boolean;
 }
 
 /** `decoded` is null for a record before the fetch offset. */
 function decodeRecord(
   head: BatchHead,
   bytes: Buffer,
-  { nextOffset, fetchOffset, copies }: RecordContext,
+  { nextOffset, fetchOffset }: RecordContext,
 ): { offset: number; decoded: DecodedRecord | null } {
   let offset = nextOffset;
   try {
-    const cursor = new Cursor(bytes);
-    cursor.int8();
-    const timestampMs = head.firstTimestampMs + cursor.varint();
-    offset = head.firstOffset + cursor.varint();
-    if (offset > head.lastOffset || offset < nextOffset)
-      throw new CorruptError('its offset is not behind the last one');
+    const begin = new Cursor(bytes);
+    begin.int8();
+    const timestampMs = head.firstTimestampMs + begin.varint();
+    offset = head.firstOffset + begin.varint();
+    if (offset > head.lastOffset || offset < nextOffset) {
+      throw new CorruptError('has an offset that is not behind the last one');
+    }
     if (offset < fetchOffset) return { offset, decoded: null };
+    if (bytes.length > MAX_RECORD_BYTES) throw new CorruptError('is larger than 2 MiB');
+    // A copy: a record in flight would keep the whole answer, or all that was unpacked.
+    const cursor = new Cursor(Buffer.from(bytes));
+    cursor.skip(begin.at());
     const key = cursor.varintBytes();
     const value = cursor.varintBytes();
     const headers = readHeaders(cursor);
-    const kept = (part: Buffer | null): Buffer | null =>
-      part && copies ? Buffer.from(part) : part;
-    return {
-      offset,
-      decoded: {
-        offset: String(offset),
-        timestamp: String(head.appendedAtMs ?? timestampMs),
-        key: kept(key),
-        value: kept(value),
-        headers: copies ? copyOf(headers) : headers,
-        isControlRecord: false,
-      },
-    };
+    const timestamp = String(head.appendedAtMs ?? timestampMs);
+    const found = { offset: String(offset), timestamp, key, value, headers };
+    return { offset, decoded: { ...found, isControlRecord: false } };
   } catch (error) {
     if (!(error instanceof CorruptError)) throw error;
     const place = Math.min(Math.max(offset, nextOffset), head.lastOffset);
@@ -340,7 +379,7 @@ function decodeRecord(
       bytes: bytes.length,
       why: error.message,
     };
-    return { offset: place, decoded: unreadable(unread) };
+    return { offset: place, decoded: unreadable(unread, head.firstTimestampMs) };
   }
 }
 
@@ -364,20 +403,13 @@ function readHeaders(cursor: Cursor): RecordHeaders {
   return headers;
 }
 
-function copyOf(headers: RecordHeaders): RecordHeaders {
-  const copied = Object.create(null) as RecordHeaders;
-  const copy = (value: Buffer | null): Buffer | null => value && Buffer.from(value);
-  for (const [name, value] of Object.entries(headers)) {
-    copied[name] = Array.isArray(value) ? value.map(copy) : copy(value);
-  }
-  return copied;
-}
-
 function nothingAt(offset: number): DecodedRecord {
   const nothing = { timestamp: '0', key: null, value: null, headers: {} };
   return { offset: String(offset), ...nothing, isControlRecord: true };
 }
 
-function unreadable(what: Unreadable): DecodedRecord {
-  return { ...nothingAt(what.lastOffset), isControlRecord: false, unreadable: what };
+/** `timestampMs` is that of its batch, or −1. */
+function unreadable(what: Unreadable, timestampMs: number): DecodedRecord {
+  const timestamp = String(timestampMs < 0 ? Date.now() : timestampMs);
+  return { ...nothingAt(what.lastOffset), timestamp, isControlRecord: false, unreadable: what };
 }

@@ -27,8 +27,13 @@ export class TooLargeError extends Error {
 const unzipAsync = promisify(unzip);
 const zstdAsync = promisify(zstdDecompress);
 
+interface Codec {
+  name: string;
+  read: (bytes: Buffer) => Promise<Buffer>;
+}
+
 /** By the number of Kafka's `attributes`. */
-const CODECS: Record<number, { name: string; read: (bytes: Buffer) => Promise<Buffer> }> = {
+const CODECS: Record<number, Codec> = {
   1: { name: 'gzip', read: (bytes) => unzipAsync(bytes, { maxOutputLength: MAX_UNPACKED_BYTES }) },
   2: { name: 'snappy', read: readSnappy },
   3: { name: 'lz4', read: readLz4 },
@@ -38,11 +43,15 @@ const CODECS: Record<number, { name: string; read: (bytes: Buffer) => Promise<Bu
 let last: Promise<unknown> = Promise.resolve();
 
 /**
- * Unpacks the records of a batch; codec 0 is none. One batch of the process after the other, so that their memory does not
- * add up. Throws CorruptError or TooLargeError.
+ * Calls `use` with the unpacked records of a batch; codec 0 is none. One batch of the process after the other, so that their
+ * memory does not add up. Throws CorruptError or TooLargeError, and what `use` throws.
  */
-export async function unpack(codec: number, bytes: Buffer): Promise<Buffer> {
-  if (codec === 0) return bytes;
+export async function withUnpacked<Result>(
+  codec: number,
+  bytes: Buffer,
+  use: (unpacked: Buffer) => Promise<Result>,
+): Promise<Result> {
+  if (codec === 0) return use(bytes);
   const found = CODECS[codec];
   if (!found) throw new CorruptError(`its codec ${codec} is unknown`);
   const before = last;
@@ -50,13 +59,19 @@ export async function unpack(codec: number, bytes: Buffer): Promise<Buffer> {
   last = promise;
   await before;
   try {
-    return await found.read(bytes);
+    return await use(await read(found, bytes));
+  } finally {
+    resolve(undefined);
+  }
+}
+
+async function read({ name, read: readAll }: Codec, bytes: Buffer): Promise<Buffer> {
+  try {
+    return await readAll(bytes);
   } catch (error) {
     if (error instanceof TooLargeError) throw error;
     if (codeOf(error) === 'ERR_BUFFER_TOO_LARGE') throw new TooLargeError();
-    throw new CorruptError(`its ${found.name} cannot be unpacked`, { cause: error });
-  } finally {
-    resolve(undefined);
+    throw new CorruptError(`its ${name} cannot be unpacked`, { cause: error });
   }
 }
 
@@ -173,6 +188,7 @@ export async function readSnappy(bytes: Buffer): Promise<Buffer> {
   const input = new Input(bytes);
   input.take(SNAPPY_JAVA_HEADER_BYTES);
   while (input.hasMore()) {
+    if (output.isTurnOver()) await nextTurn();
     const length = input.take(4).readUInt32BE(0);
     await readSnappyBlock(new Input(input.take(length)), output);
   }
@@ -222,7 +238,10 @@ const LZ4_IS_STORED = 0x80_00_00_00;
 export async function readLz4(bytes: Buffer): Promise<Buffer> {
   const input = new Input(bytes);
   const output = new Output();
-  while (input.hasMore()) await readLz4Frame(input, output);
+  while (input.hasMore()) {
+    if (output.isTurnOver()) await nextTurn();
+    await readLz4Frame(input, output);
+  }
   return output.bytes();
 }
 
@@ -234,6 +253,7 @@ async function readLz4Frame(input: Input, output: Output): Promise<void> {
   // The largest size of a block, then what the flags say, then a checksum of this header.
   input.take(1 + (hasLength ? 8 : 0) + (hasDictionary ? 4 : 0) + 1);
   for (;;) {
+    if (output.isTurnOver()) await nextTurn();
     const size = input.number(4);
     if (size === 0) break;
     const block = input.take(size % LZ4_IS_STORED);
@@ -283,9 +303,13 @@ export async function readZstd(bytes: Buffer): Promise<Buffer> {
   return frames.length === 1 && frames[0] ? frames[0] : Buffer.concat(frames);
 }
 
+/** Each is a call of the library. Producers write one, or one for each of their threads. */
+const MAX_FRAMES = 1_000;
+
 function* zstdFramesIn(bytes: Buffer): Generator<Buffer> {
   const input = new Input(bytes);
-  while (input.hasMore()) {
+  for (let frames = 0; input.hasMore(); frames += 1) {
+    if (frames === MAX_FRAMES) throw corrupt();
     const start = input.at();
     const magic = input.number(4);
     if (magic - (magic % 16) === ZSTD_SKIPPED) input.take(input.number(4));

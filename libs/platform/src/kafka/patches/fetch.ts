@@ -2,8 +2,11 @@ import { createRequire } from 'node:module';
 import { Cursor } from '../fetch/cursor.ts';
 import {
   type AbortedTransaction,
+  createWork,
   type DecodedRecord,
   decodeRecordSet,
+  type RecordSet,
+  roomFor,
 } from '../fetch/record-batches.ts';
 
 /** The part of kafkajs's fetch request that is used here. */
@@ -84,27 +87,46 @@ export async function decodeFetch(
   const clientSideThrottleTime = cursor.int32();
   const errorCode = version >= 7 ? cursor.int16() : 0;
   const sessionId = version >= 7 ? cursor.int32() : 0;
+  const fetched: FetchedSet[] = [];
   const responses: FetchResponse['responses'] = [];
   for (let topics = cursor.int32(); topics > 0; topics -= 1) {
     const topicName = cursor.string();
     const offsets = offsetsOf(requested, topicName);
     const partitions: FetchedPartition[] = [];
     for (let left = cursor.int32(); left > 0; left -= 1) {
-      partitions.push(await decodePartition(version, cursor, offsets));
+      const { partition, set } = readPartition(version, cursor, offsets);
+      partitions.push(partition);
+      if (set.bytes.length > 0) fetched.push({ partition, set });
     }
     responses.push({ topicName, partitions });
   }
+  await decodeInTurns(fetched);
   return { throttleTime: 0, clientSideThrottleTime, errorCode, sessionId, responses };
 }
 
-async function decodePartition(
+interface FetchedSet {
+  partition: FetchedPartition;
+  set: Omit<RecordSet, 'room' | 'work'>;
+}
+
+/** Begins with another partition each time: the work of an answer may be used up before the last one. */
+async function decodeInTurns(fetched: readonly FetchedSet[]): Promise<void> {
+  const work = createWork();
+  const first = Math.floor(Math.random() * fetched.length);
+  for (const { partition, set } of [...fetched.slice(first), ...fetched.slice(0, first)]) {
+    const room = roomFor(fetched.length);
+    partition.messages = await decodeRecordSet({ ...set, room, work });
+  }
+}
+
+function readPartition(
   version: number,
   cursor: Cursor,
   offsets: ReadonlyMap<number, number>,
-): Promise<FetchedPartition> {
+): FetchedSet {
   const partition = cursor.int32();
   const errorCode = cursor.int16();
-  const highWatermark = String(cursor.int64());
+  const endOffset = cursor.int64();
   const lastStableOffset = String(cursor.int64());
   const lastStartOffset = version >= 5 ? String(cursor.int64()) : '-1';
   const aborted: AbortedTransaction[] = [];
@@ -113,20 +135,19 @@ async function decodePartition(
   }
   const preferredReadReplica = version >= 11 ? cursor.int32() : -1;
   const length = cursor.int32();
-  const set = length > 0 ? cursor.take(length) : Buffer.alloc(0);
+  const bytes = length > 0 ? cursor.take(length) : Buffer.alloc(0);
   return {
-    partition,
-    errorCode,
-    highWatermark,
-    lastStableOffset,
-    lastStartOffset,
-    abortedTransactions: [],
-    preferredReadReplica,
-    messages: await decodeRecordSet({
-      bytes: set,
-      fetchOffset: offsets.get(partition) ?? 0,
-      aborted,
-    }),
+    partition: {
+      partition,
+      errorCode,
+      highWatermark: String(endOffset),
+      lastStableOffset,
+      lastStartOffset,
+      abortedTransactions: [],
+      preferredReadReplica,
+      messages: [],
+    },
+    set: { bytes, fetchOffset: offsets.get(partition) ?? 0, endOffset, aborted },
   };
 }
 

@@ -19,7 +19,7 @@ let found: OutOfRange[];
 beforeEach(() => {
   patchKafkajs();
   [committed, found] = [[], []];
-  readOnFromWhatIsLeft(GROUP, (each) => found.push(each));
+  readOnFromWhatIsLeft(GROUP, '', (each) => found.push(each));
 });
 
 /** The class that kafkajs itself uses, of a partition with the offsets 20 to 29 that has read up to `read`. */
@@ -62,6 +62,12 @@ describe('a source without the offset that is wanted', () => {
     await createManager(GROUP, 98).setDefaultOffset(place);
     expect(committed).toEqual([{ partition: 3, offset: '30' }]);
     expect(found).toEqual([{ ...place, wantedOffset: 99, nextOffset: 30, hasLostItsEnd: true }]);
+  });
+
+  it('is read on where it was when it has the offset again, which is a loss too', async () => {
+    await createManager(GROUP, 24).setDefaultOffset(place);
+    expect(committed).toEqual([{ partition: 3, offset: '25' }]);
+    expect(found).toMatchObject([{ nextOffset: 25, hasLostItsEnd: true }]);
   });
 
   it('is read from the beginning that is left when its retention has removed what was wanted', async () => {

@@ -33,14 +33,18 @@ export interface OutOfRange extends TopicPartition {
   hasLostItsEnd: boolean;
 }
 
-const listeners = new Map<string, (found: OutOfRange) => void>();
+type Listener = (found: OutOfRange) => void;
+
+/** Group id → cluster → listener. */
+const listeners = new Map<string, Map<string, Listener>>();
 
 /**
  * Makes a group read on from the end that is left where a partition has lost its end, and from the beginning that is left
- * where its retention has removed what was wanted; `listener` is called each time.
+ * where its retention has removed what was wanted. The listener of each cluster in which the group has members is called.
  */
-export function readOnFromWhatIsLeft(groupId: string, listener: (found: OutOfRange) => void): void {
-  listeners.set(groupId, listener);
+export function readOnFromWhatIsLeft(groupId: string, cluster: string, listener: Listener): void {
+  const ofGroup = listeners.get(groupId) ?? new Map<string, Listener>();
+  listeners.set(groupId, ofGroup.set(cluster, listener));
 }
 
 /**
@@ -56,8 +60,8 @@ export function patchOffsetOutOfRange(): void {
   };
   const { setDefaultOffset } = prototype;
   prototype.setDefaultOffset = async function (this: OffsetManager, { topic, partition }) {
-    const listener = listeners.get(this.groupId);
-    if (!listener) {
+    const ofGroup = listeners.get(this.groupId);
+    if (!ofGroup) {
       await setDefaultOffset.call(this, { topic, partition });
       return;
     }
@@ -65,14 +69,17 @@ export function patchOffsetOutOfRange(): void {
     const [beginning, end] = await Promise.all(
       [true, false].map((fromBeginning) => offsetAt(this, { topic, partition, fromBeginning })),
     );
-    const hasLostItsEnd = wantedOffset > (end ?? 0);
-    const nextOffset = (hasLostItsEnd ? end : beginning) ?? 0;
+    const hasLostItsEnd = wantedOffset >= (beginning ?? 0);
+    // Records that came meanwhile may have the wanted offset again: whatever was before them is not read twice.
+    const nextOffset = Math.min(Math.max(wantedOffset, beginning ?? 0), end ?? 0);
     const { groupId, generationId: groupGenerationId, memberId } = this;
     const topics = [{ topic, partitions: [{ partition, offset: String(nextOffset) }] }];
     const coordinator = await this.getCoordinator();
     await coordinator.offsetCommit({ groupId, memberId, groupGenerationId, topics });
     this.clearOffsets({ topic, partition });
-    listener({ topic, partition, wantedOffset, nextOffset, hasLostItsEnd });
+    for (const listener of ofGroup.values()) {
+      listener({ topic, partition, wantedOffset, nextOffset, hasLostItsEnd });
+    }
   };
 }
 
