@@ -100,6 +100,12 @@ export function clusterOf({ brokers }: Pick<IngestSource, 'brokers'>): string {
   return brokers ? [...brokers].sort().join() : '';
 }
 
+/** The clusters of the sources; the installation's own is first, as '' (see clusterOf). */
+export function clustersOf(sources: readonly IngestSource[], hasCompanyTopics: boolean): string[] {
+  const own = hasCompanyTopics ? [''] : [];
+  return [...new Set([...own, ...sources.map(clusterOf)])].toSorted();
+}
+
 /** The source of all company topics in metrics and in rejected records. No topic has a space. */
 export const COMPANY_TOPICS = 'company topics';
 

@@ -1,4 +1,4 @@
-import { clusterOf, type NamedSource, sourcesAmong } from '@posthorn/domain/ingest.ts';
+import { clustersOf, type NamedSource, sourcesAmong } from '@posthorn/domain/ingest.ts';
 import { topicNames } from '@posthorn/domain/records/topics.ts';
 import {
   assertKafkaReachable,
@@ -34,7 +34,7 @@ export async function openClusters(config: IngestConfig): Promise<Clusters> {
   const clientFor = (of: KafkaAccess): Kafka => createKafkaClient('posthorn-admin', of, silent());
   const own = clientFor(access);
   await assertKafkaReachable(own, access.brokers);
-  const others = [...new Set(sources.map(clusterOf))].filter((cluster) => cluster !== '');
+  const others = clustersOf(sources, false).filter((cluster) => cluster !== '');
   return {
     own,
     all: [

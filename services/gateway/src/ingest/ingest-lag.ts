@@ -1,5 +1,6 @@
 import {
   clusterOf,
+  clustersOf,
   companyTopicOf,
   ingestGroupId,
   type IngestSource,
@@ -17,7 +18,6 @@ import type { Logger } from '@posthorn/platform/service/logger.ts';
 import type { Kafka } from 'kafkajs';
 import type { IngestLag } from '../history/overview.ts';
 import type { Basis } from '../open-acceptance.ts';
-import { clustersOf } from './clusters.ts';
 
 /** How long a lag is shown before it is measured again. */
 const SHOWN_FOR_MS = 10_000;

@@ -1,4 +1,5 @@
 import {
+  clustersOf,
   ingestGroupId,
   type NamedSource,
   REJECT_CODES,
@@ -28,7 +29,6 @@ import type { RateLimits } from '../limits/rate-limits.ts';
 import type { TakeTurn } from '../limits/turns.ts';
 import type { Basis } from '../open-acceptance.ts';
 import { isMarked, uidIn, type UidKind, type Uids } from '../projects/uids.ts';
-import { clustersOf } from './clusters.ts';
 import {
   ClusterIngest,
   type ClusterIngestDeps,

@@ -115,9 +115,9 @@ const HEADER_BYTES = 61;
 const CHECKED_FROM = 21;
 
 /**
- * Returns the records of a record set, at most MAX_RECORDS, those of aborted transactions left out. What cannot be read is
- * an Unreadable in its place, and what follows is read. Never throws, and takes no more than a few milliseconds in one
- * piece. Versions before Kafka 0.11 (2017) are not read.
+ * Returns the records of a record set, as many as `room` and `work` allow, which it charges; those of aborted transactions are
+ * left out. What cannot be read is an Unreadable in its place, and what follows is read. Never throws for any bytes, and
+ * yields to the event loop after some milliseconds. Versions before Kafka 0.11 (2017) are not read.
  */
 export async function decodeRecordSet(set: RecordSet): Promise<DecodedRecord[]> {
   const { bytes, fetchOffset, endOffset, room, work } = set;
