@@ -75,7 +75,8 @@ export async function runCheck({ name, command }: Check): Promise<PartResult> {
   const isGood = code === 0;
   const shown = isGood ? notChecked(output) : output;
   console.log(`\n── ${name}: ${isGood ? 'good' : 'FAILED'}\n${shown}`);
-  return { name, passed: isGood ? 1 : 0, failed: isGood ? 0 : 1, skipped: 0, processorSeconds };
+  const counts = isGood ? { passed: 1, failed: 0 } : { passed: 0, failed: 1 };
+  return { name, ...counts, skipped: 0, processorSeconds, failures: isGood ? [] : [name] };
 }
 
 function notChecked(output: string): string {

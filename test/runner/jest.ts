@@ -2,6 +2,7 @@ import type { ChildProcess } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, watch, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, relative } from 'node:path';
+import { stripVTControlCharacters } from 'node:util';
 import { killGroup, ROOT, runNode } from './program.ts';
 import type { FileCost, PartResult } from './report.ts';
 
@@ -40,7 +41,14 @@ interface JestReport {
   numRuntimeErrorTestSuites: number;
   numTotalTestSuites: number;
   /** In milliseconds since 1970. */
-  testResults: { name: string; startTime: number; endTime: number }[];
+  testResults: {
+    name: string;
+    startTime: number;
+    endTime: number;
+    /** Why the file could not run, else empty or what its tests say. */
+    message: string;
+    assertionResults: { fullName: string; status: string; failureMessages: string[] | null }[];
+  }[];
 }
 
 /** The environment variable with the file into which each test file writes its processor time. */
@@ -73,10 +81,12 @@ export async function runJest(part: JestPart): Promise<PartResult> {
       skipped: report.numPendingTests,
       processorSeconds,
       files: costsOf(report, readFileSync(costsFile, 'utf8')),
+      failures: [...failuresOf(report), ...problems.map((problem) => `${name}: ${problem}`)],
     };
   } catch {
-    console.error(`${name}: jest did not finish`);
-    return { name, passed: 0, failed: 1, skipped: 0, processorSeconds: 0 };
+    const failure = `${name}: jest did not finish`;
+    console.error(failure);
+    return { name, passed: 0, failed: 1, skipped: 0, processorSeconds: 0, failures: [failure] };
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }
@@ -119,6 +129,27 @@ function costsOf({ testResults }: JestReport, text: string): FileCost[] {
     seconds: (endTime - startTime) / 1_000,
     processorSeconds: processorSeconds.get(name) ?? 0,
   }));
+}
+
+/** Returns a line for each failed test, and for each file that could not run. */
+function failuresOf({ testResults }: JestReport): string[] {
+  return testResults.flatMap(({ name, message, assertionResults }) => {
+    const path = relative(ROOT, name);
+    if (assertionResults.length === 0 && message !== '') return [`${path}: ${reasonOf(message)}`];
+    return assertionResults
+      .filter(({ status }) => status === 'failed')
+      .map(({ fullName, failureMessages }) => {
+        const text = failureMessages?.[0] ?? '';
+        const line = text.split(`${path}:`, 2)[1]?.match(/^\d+/)?.[0] ?? '?';
+        return `${path}:${line}: ${fullName}: ${reasonOf(text)}`;
+      });
+  });
+}
+
+/** Returns the first line that says something; texts of jest have headings and the colours of a terminal. */
+function reasonOf(text: string): string {
+  const lines = stripVTControlCharacters(text).split('\n');
+  return lines.find((line) => line.trim() !== '' && !line.includes('●'))?.trim() ?? '';
 }
 
 const patternOf = (file: string): string => `/${file.replaceAll('.', '\\.')}$`;

@@ -17,6 +17,8 @@ export interface PartResult {
   skipped: number;
   processorSeconds: number;
   files?: readonly FileCost[];
+  /** A line for each failed test: its file, its name and what went wrong. */
+  failures?: readonly string[];
 }
 
 /** Counts passed and failed tests over all parts. */
@@ -25,7 +27,7 @@ export interface Report {
   run: (part: () => Promise<PartResult>) => Promise<void>;
   /** Counts something outside the parts that went wrong as one failure. */
   fail: (message: string) => void;
-  /** Prints how long each part and the dearest files took, and the closing line; returns the exit code. */
+  /** Prints how long each part and the dearest files took, what failed, and the closing line; returns the exit code. */
   close: () => number;
 }
 
@@ -33,6 +35,7 @@ export function createReport(): Report {
   const startedMs = performance.now();
   const lines: string[] = [];
   const files: FileCost[] = [];
+  const failures: string[] = [];
   const sum = { passed: 0, failed: 0, skipped: 0 };
   return {
     async run(part) {
@@ -40,6 +43,7 @@ export function createReport(): Report {
       const result = await part();
       lines.push(partLine(result, performance.now() - partStartedMs));
       files.push(...(result.files ?? []));
+      failures.push(...(result.failures ?? []));
       sum.passed += result.passed;
       sum.failed += result.failed;
       // Each says in the output what the machine lacks; that is not a failure.
@@ -47,6 +51,7 @@ export function createReport(): Report {
     },
     fail(message) {
       console.error(message);
+      failures.push(message);
       sum.failed += 1;
     },
     close() {
@@ -54,6 +59,7 @@ export function createReport(): Report {
       const all = duration(performance.now() - startedMs);
       lines.push(`${'all'.padEnd(NAME_WIDTH)} ${all} ${cpu(own + children)}`);
       console.log(`\n${dearestOf(files).join('\n')}\n\n${lines.join('\n')}`);
+      if (failures.length > 0) console.log(`\nFailed:\n${failures.join('\n')}`);
       console.log(`\n${countsOf(sum)}`);
       return sum.failed === 0 && sum.passed > 0 ? 0 : 1;
     },
