@@ -174,7 +174,7 @@ async function sendThroughFaults(sends: number, seed: number): Promise<void> {
     };
     const { baseUrl } = proxy;
     try {
-      const limits = { sends, timeoutMs: 5_000, onProgress };
+      const limits = { sends, atOnce: 200, timeoutMs: 5_000, onProgress };
       await sendMany({ baseUrl, apiKey: 'phk_1', appId: 'app_1', ...limits });
     } finally {
       await Promise.all([proxy.close(), api.close()]);

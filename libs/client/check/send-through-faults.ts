@@ -5,8 +5,6 @@ import { text } from 'node:stream/consumers';
 import { setTimeout as wait } from 'node:timers/promises';
 import { Posthorn } from '../src/index.ts';
 
-/** Of sends, at the same time. */
-const AT_ONCE = 200;
 /** One of 100 million sends has 16 faults in a row, when three of ten requests have one. */
 const MAX_RETRIES = 15;
 
@@ -16,13 +14,15 @@ export interface Sends {
   apiKey: string;
   appId: string;
   sends: number;
+  /** How many sends run at the same time. */
+  atOnce: number;
   timeoutMs: number;
   onProgress?: (sent: number) => void;
 }
 
 /** Sends messages whose `externalId` is `send-` and their number, from 0. Throws when a send fails. */
 export async function sendMany(options: Sends): Promise<void> {
-  const { baseUrl, apiKey, appId, sends, timeoutMs, onProgress } = options;
+  const { baseUrl, apiKey, appId, sends, atOnce, timeoutMs, onProgress } = options;
   const client = new Posthorn({ baseUrl, apiKey, timeoutMs, maxRetries: MAX_RETRIES });
   let next = 0;
   let sent = 0;
@@ -35,7 +35,7 @@ export async function sendMany(options: Sends): Promise<void> {
       onProgress?.(sent);
     }
   };
-  await Promise.all(Array.from({ length: AT_ONCE }, sendNext));
+  await Promise.all(Array.from({ length: atOnce }, sendNext));
 }
 
 export interface CountingApi {

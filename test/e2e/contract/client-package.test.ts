@@ -118,7 +118,7 @@ describe('@posthorn/client', () => {
       const proxy = await startFaultyProxy(baseUrl, faults);
       const { id } = await client.apps.create({ name: 'Faults', projectId: 'uid:client-shop' });
       try {
-        const sends = { sends: SENDS, timeoutMs: 2_000 };
+        const sends = { sends: SENDS, atOnce: 50, timeoutMs: 2_000 };
         await sendMany({ baseUrl: proxy.baseUrl, apiKey, appId: id, ...sends });
       } finally {
         await proxy.close();
@@ -129,6 +129,7 @@ describe('@posthorn/client', () => {
       }
       const expected = Array.from({ length: SENDS }, (_, number) => `send-${number}`);
       expect(numbers.toSorted()).toEqual(expected.toSorted());
+      expect(Math.min(...Object.values(proxy.counts))).toBeGreaterThan(0);
     },
     60_000 + SENDS * 100,
   );
