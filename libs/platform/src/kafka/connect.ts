@@ -13,6 +13,7 @@ import type { Logger } from '../service/logger.ts';
 import { followTlsFiles } from '../service/secure-context.ts';
 import type { kafkaAccess } from '../service/store-settings.ts';
 import { patchKafkajs } from './patches/patch-kafkajs.ts';
+import { topicIdOf } from './patches/topic-ids.ts';
 
 const START_TIMEOUT_MS = 10_000;
 /** Nothing is lost with the connection of an admin client, so nobody waits longer for its end. */
@@ -85,15 +86,32 @@ export async function assertKafkaReachable(kafka: Kafka, brokers: string[]): Pro
   }
 }
 
-/** Topic → its number of partitions. */
-export type ExistingTopics = ReadonlyMap<string, number>;
+interface TopicDescription {
+  partitions: number;
+  /** Another one when the topic was deleted and made again; empty where Kafka has none, before 2.8. */
+  id: string;
+}
 
-/** Rejects when Kafka does not answer within 10 seconds. */
-export async function readTopics(kafka: Kafka): Promise<ExistingTopics> {
+/** Returns what Kafka has, by the name of the topic. Rejects when Kafka does not answer within 10 seconds. */
+export async function describeTopics(kafka: Kafka): Promise<ReadonlyMap<string, TopicDescription>> {
   const { topics } = await withAdmin(kafka, { timeoutMs: START_TIMEOUT_MS }, (admin) =>
     admin.fetchTopicMetadata(),
   );
-  return new Map(topics.map(({ name, partitions }) => [name, partitions.length]));
+  return new Map(
+    topics.map(({ name, partitions }) => [
+      name,
+      { partitions: partitions.length, id: topicIdOf(partitions) },
+    ]),
+  );
+}
+
+/** Topic → its number of partitions. */
+export type ExistingTopics = ReadonlyMap<string, number>;
+
+/** As describeTopics. */
+export async function readTopics(kafka: Kafka): Promise<ExistingTopics> {
+  const topics = await describeTopics(kafka);
+  return new Map([...topics].map(([name, { partitions }]) => [name, partitions]));
 }
 
 /** Throws StartupError when a topic is missing: topics are created by a command, never by use. */

@@ -301,3 +301,37 @@ describe('ingestion', () => {
     await eventually('the records of the other', () => accepted.length === 15, 30_000);
   }, 90_000);
 });
+
+  it('reads a topic that was deleted and made again from its beginning', async () => {
+    const name = await scratch.newTopic(topic, 1);
+    const values = (prefix: string, count: number) =>
+      Array.from({ length: count }, (_, n) => prefix + String(n));
+    const write = async (texts: string[]): Promise<void> => {
+      const records = await scratch.openAnother();
+      await records.publish(
+        texts.map((text) => ({ topic: name, key: '', value: Buffer.from(text) })),
+      );
+    };
+    await write(values('old ', 6));
+    const started = await ingest(name);
+    await eventually('they are committed', async () => (await committed(name)) === 6);
+    await withAdmin(scratch.kafka, {}, (admin) => admin.deleteTopics({ topics: [name] }));
+    await eventually('it is made again', () =>
+      scratch.newTopic(topic, 1).then(
+        () => true,
+        () => false,
+      ),
+    );
+    // The place where the old one was read exists in this one.
+    await write(values('new ', 20));
+    await eventually(
+      'all are read',
+      async () => {
+        await started.tick();
+        return payloads.get(name)?.includes('new 19');
+      },
+      60_000,
+    );
+    const read = new Set(payloads.get(name));
+    expect([...read]).toEqual([...values('old ', 6), ...values('new ', 20)]);
+  }, 90_000);

@@ -5,7 +5,7 @@ import {
   sourcesAmong,
 } from '@posthorn/domain/ingest.ts';
 import { createLoop, type Loop } from '@posthorn/platform/async/loop.ts';
-import { readTopics, withAdmin } from '@posthorn/platform/kafka/connect.ts';
+import { describeTopics, withAdmin } from '@posthorn/platform/kafka/connect.ts';
 import { consume } from '@posthorn/platform/kafka/consumer/consume.ts';
 import { createProcessShare } from '@posthorn/platform/kafka/consumer/partition-assignment.ts';
 import type { OutOfRange } from '@posthorn/platform/kafka/patches/offset-out-of-range.ts';
@@ -64,6 +64,9 @@ export interface ClusterIngestDeps {
 }
 
 /** A topic that is made later, or gets more partitions, is seen within this time: by all processes at the same moment. */
+/** By topic; those of one that was made again differ. */
+type TopicIds = ReadonlyMap<string, string>;
+
 const TOPICS_EVERY_MS = 10_000;
 /**
  * Each change makes every process join the group anew, and nothing is accepted until that is done. So the next one waits: one
@@ -143,33 +146,36 @@ export class ClusterIngest {
 
   async #check(): Promise<void> {
     const { kafka, ownTopics } = this.#deps;
-    const existing = await readTopics(kafka);
+    const existing = await describeTopics(kafka);
     const sources = sourcesAmong(existing.keys(), this.#deps);
     const readable = new Map([...sources].filter(([topic]) => !ownTopics.has(topic)));
-    const topics = [...readable.keys()].map((topic) => `${topic} ${existing.get(topic) ?? 0}`);
+    const described = [...existing].filter(([topic]) => readable.has(topic));
+    const ids = new Map(described.map(([topic, { id }]) => [topic, id]));
+    const topics = described.map(([topic, { partitions, id }]) => `${topic} ${partitions} ${id}`);
     const found = topics.toSorted().join();
     if (this.#session?.isAlive() === true) {
       if (found === this.#topics) return;
       const nowMs = this.#deps.monotonicMs();
-      // A topic that was deleted fails the metadata of all, and kafkajs reads nothing any more.
-      const mayWait = this.#session.hasOnly(readable);
+      // A topic that was deleted fails the metadata of all, and kafkajs reads nothing any more. One that was made again
+      // has records before the place where it is read.
+      const mayWait = this.#session.readsOnly(ids);
       if (mayWait && nowMs - this.#changedAtMs < CHANGE_EVERY_MS) return;
       this.#changedAtMs = nowMs;
     } else if (found === this.#topics && !this.#session) return;
     await this.#end(REJOIN_DRAIN_MS);
     this.#reportMissing(existing);
-    if (readable.size > 0) await this.#begin(readable);
+    if (readable.size > 0) await this.#begin(readable, ids);
     // Not before: after a failure the next check begins anew.
     this.#topics = found;
   }
 
-  async #begin(readable: ReadonlyMap<string, NamedSource>): Promise<void> {
+  async #begin(readable: ReadonlyMap<string, NamedSource>, ids: TopicIds): Promise<void> {
     const { kafka, logger } = this.#deps;
     const { clusterId } = await withAdmin(kafka, { timeoutMs: 10_000 }, (admin) =>
       admin.describeCluster(),
     );
     logger.info({ topics: [...readable.keys()] }, 'ingesting from topics');
-    const session = new Session(this.#deps, readable, clusterId);
+    const session = new Session(this.#deps, readable, ids, clusterId);
     this.#session = session;
     await session.start();
   }
@@ -199,6 +205,7 @@ class Session {
   readonly #deps: ClusterIngestDeps;
   readonly #sources: ReadonlyMap<string, NamedSource>;
   readonly #lanes = new Map<string, PartitionLane>();
+  readonly #ids: TopicIds;
   readonly #laneDeps: LaneDeps;
   readonly #stopping = new AbortController();
   #consumption: Consumption | null = null;
@@ -213,10 +220,12 @@ class Session {
     clusterId: string,
   ) {
     this.#deps = deps;
+    ids: TopicIds,
     this.#sources = sources;
     const isSteady = (): boolean =>
       !this.#isChanging && deps.monotonicMs() - this.#confirmedAtMs < CONFIRMED_WITHIN_MS;
     this.#laneDeps = deps.laneDeps(clusterId, isSteady, this.#stopping.signal);
+    this.#ids = ids;
   }
 
   async start(): Promise<void> {
@@ -269,8 +278,8 @@ class Session {
   }
 
   /** True when every topic that it reads is among these. */
-  hasOnly(topics: ReadonlyMap<string, unknown>): boolean {
-    return [...this.#sources.keys()].every((topic) => topics.has(topic));
+  readsOnly(ids: TopicIds): boolean {
+    return [...this.#ids].every(([topic, id]) => ids.get(topic) === id);
   }
 
   isAlive(): boolean {

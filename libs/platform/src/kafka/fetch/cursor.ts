@@ -4,7 +4,7 @@ export class CorruptError extends Error {
 }
 
 /**
- * Reads numbers of Kafka's protocol, and the varints of its records (KIP-98), from the beginning to the end of some bytes.
+ * Reads fields of Kafka's protocol, and the varints of its records (KIP-98), from the beginning to the end of some bytes.
  * Throws CorruptError where they end too early. Nothing is copied.
  */
 export class Cursor {
@@ -69,23 +69,49 @@ export class Cursor {
     return this.take(this.int16()).toString();
   }
 
-  /** Zigzag, of up to ten bytes; exact up to 2^53. */
-  varint(): number {
+  /** Of up to ten bytes; exact up to 2^53. */
+  uvarint(): number {
     let value = 0;
     for (let unit = 1; unit < 2 ** 70; unit *= 128) {
       const byte = this.#bytes[this.#at];
       if (byte === undefined) throw new CorruptError('ends within a number');
       this.#at += 1;
       value += (byte & 127) * unit;
-      if (byte < 128) return value % 2 === 0 ? value / 2 : -(value + 1) / 2;
+      if (byte < 128) return value;
     }
     throw new CorruptError('a number has more than ten bytes');
+  }
+
+  /** Zigzag, else as uvarint. */
+  varint(): number {
+    const value = this.uvarint();
+    return value % 2 === 0 ? value / 2 : -(value + 1) / 2;
   }
 
   /** Bytes behind their length; null for a length of −1. */
   varintBytes(): Buffer | null {
     const length = this.varint();
     return length === -1 ? null : this.take(length);
+  }
+
+  /** Of a response in the flexible form (KIP-482), like the next two; null for none. */
+  compactString(): string | null {
+    const length = this.uvarint() - 1;
+    return length < 0 ? null : this.take(length).toString();
+  }
+
+  compactArray<T>(read: () => T): T[] {
+    const items: T[] = [];
+    for (let left = this.uvarint() - 1; left > 0; left -= 1) items.push(read());
+    return items;
+  }
+
+  /** Passes fields of later versions. */
+  tags(): void {
+    for (let left = this.uvarint(); left > 0; left -= 1) {
+      this.uvarint();
+      this.skip(this.uvarint());
+    }
   }
 
   #require(length: number): void {

@@ -6,10 +6,22 @@ interface ConsumerGroup {
   /** When the group last answered a heartbeat, by the wall clock. */
   lastRequest: number;
   joinAndSync: () => Promise<void>;
+  /** The places at which partitions are to be read from the next fetch on. */
+  seekOffset: Map<string, unknown>;
   heartbeat: (options: { interval: number }) => Promise<void>;
 }
 
+const require = createRequire(import.meta.url);
+
 const REBALANCE_IN_PROGRESS = 27;
+
+/** Returns the error after which kafkajs joins its group again. */
+export function rebalanceError(): Error {
+  const { createErrorFromCode } = require('kafkajs/src/protocol/error.js') as {
+    createErrorFromCode: (code: number) => Error;
+  };
+  return createErrorFromCode(REBALANCE_IN_PROGRESS);
+}
 
 /** Member id → the promise for which its next join waits. */
 const delays = new Map<string, Promise<void>>();
@@ -33,12 +45,8 @@ export function delayJoin(memberId: string, until: Promise<void>): void {
  * next one in time.
  */
 export function patchJoins(): void {
-  const require = createRequire(import.meta.url);
   const { prototype } = require('kafkajs/src/consumer/consumerGroup.js') as {
     prototype: ConsumerGroup;
-  };
-  const { createErrorFromCode } = require('kafkajs/src/protocol/error.js') as {
-    createErrorFromCode: (code: number) => Error;
   };
   const members = new WeakSet<ConsumerGroup>();
   const { joinAndSync, heartbeat } = prototype;
@@ -48,11 +56,13 @@ export function patchJoins(): void {
     const delay = delays.get(memberId);
     delays.delete(memberId);
     await delay;
+    // Kafkajs keeps them for partitions that go to another member, and reads from there when they come back.
+    this.seekOffset.clear();
     await joinAndSync.call(this);
     members.add(this);
   };
   prototype.heartbeat = async function (this: ConsumerGroup, options): Promise<void> {
-    if (!members.has(this)) throw createErrorFromCode(REBALANCE_IN_PROGRESS);
+    if (!members.has(this)) throw rebalanceError();
     this.lastRequest = Math.min(this.lastRequest, Date.now());
     await heartbeat.call(this, options);
   };

@@ -46,6 +46,8 @@ function createManager(groupId: string, read: number): Manager {
       committedOffsets: () => offsets,
       defaultOffset: () => -2,
       findGroupCoordinator: () => Promise.reject(new Error('it is known')),
+      brokerPool: { metadata: null },
+      refreshMetadata: () => Promise.resolve(),
       fetchTopicsOffset: ([topic]: { fromBeginning: boolean }[]) => {
         const offset = topic?.fromBeginning === true ? '20' : '30';
         return Promise.resolve([{ topic: 'orders', partitions: [{ partition: 3, offset }] }]);
@@ -60,19 +62,19 @@ function createManager(groupId: string, read: number): Manager {
 describe('a source without the offset that is wanted', () => {
   it('is read from the end that is left when it has lost its end', async () => {
     await createManager(GROUP, 98).setDefaultOffset(place);
-    expect(committed).toEqual([{ partition: 3, offset: '30' }]);
+    expect(committed).toEqual([{ partition: 3, offset: '30', metadata: '' }]);
     expect(found).toEqual([{ ...place, wantedOffset: 99, nextOffset: 30, hasLostItsEnd: true }]);
   });
 
   it('is read on where it was when it has the offset again, which is a loss too', async () => {
     await createManager(GROUP, 24).setDefaultOffset(place);
-    expect(committed).toEqual([{ partition: 3, offset: '25' }]);
+    expect(committed).toEqual([{ partition: 3, offset: '25', metadata: '' }]);
     expect(found).toMatchObject([{ nextOffset: 25, hasLostItsEnd: true }]);
   });
 
   it('is read from the beginning that is left when its retention has removed what was wanted', async () => {
     await createManager(GROUP, 4).setDefaultOffset(place);
-    expect(committed).toEqual([{ partition: 3, offset: '20' }]);
+    expect(committed).toEqual([{ partition: 3, offset: '20', metadata: '' }]);
     expect(found).toEqual([{ ...place, wantedOffset: 5, nextOffset: 20, hasLostItsEnd: false }]);
   });
 });

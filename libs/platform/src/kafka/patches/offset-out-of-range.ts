@@ -1,4 +1,6 @@
 import { createRequire } from 'node:module';
+import { rebalanceError } from './joins.ts';
+import { committedTopicId, wasMadeAgain } from './topic-ids.ts';
 
 interface TopicPartition {
   topic: string;
@@ -10,7 +12,7 @@ interface OffsetManager {
   groupId: string;
   generationId: number;
   memberId: string;
-  cluster: {
+  cluster: Parameters<typeof wasMadeAgain>[0]['cluster'] & {
     fetchTopicsOffset: (topics: object[]) => Promise<FoundOffsets[]>;
   };
   nextOffset: (topic: string, partition: number) => { toString: () => string };
@@ -65,6 +67,9 @@ export function patchOffsetOutOfRange(): void {
       await setDefaultOffset.call(this, { topic, partition });
       return;
     }
+    await this.cluster.refreshMetadata();
+    // The member joins again, and finds that nothing of this topic is committed.
+    if (wasMadeAgain(this, topic)) throw rebalanceError();
     const wantedOffset = Number(this.nextOffset(topic, partition).toString());
     const [beginning, end] = await Promise.all(
       [true, false].map((fromBeginning) => offsetAt(this, { topic, partition, fromBeginning })),
@@ -73,7 +78,8 @@ export function patchOffsetOutOfRange(): void {
     // Records that came meanwhile may have the wanted offset again: whatever was before them is not read twice.
     const nextOffset = Math.min(Math.max(wantedOffset, beginning ?? 0), end ?? 0);
     const { groupId, generationId: groupGenerationId, memberId } = this;
-    const topics = [{ topic, partitions: [{ partition, offset: String(nextOffset) }] }];
+    const metadata = committedTopicId(this, topic);
+    const topics = [{ topic, partitions: [{ partition, offset: String(nextOffset), metadata }] }];
     const coordinator = await this.getCoordinator();
     await coordinator.offsetCommit({ groupId, memberId, groupGenerationId, topics });
     this.clearOffsets({ topic, partition });

@@ -6,6 +6,7 @@ import { patchJoins } from './joins.ts';
 import { patchOffsetOutOfRange } from './offset-out-of-range.ts';
 import { patchProduce } from './produce.ts';
 import { patchRequestQueue } from './request-queue.ts';
+import { patchTopicIds } from './topic-ids.ts';
 
 /** The release whose faults these are. A test fails with another one: each patch is to be compared with it then. */
 export const PATCHED_VERSION = '2.2.4';
@@ -20,6 +21,7 @@ export function patchKafkajs(): void {
   patchJoins();
   patchCommittedOffsets();
   patchFetchPace();
+  patchTopicIds();
   patchOffsetOutOfRange();
   patchFetch();
   patchEncoder();
