@@ -339,7 +339,8 @@ describe('A resend of a gateway whose Kafka is frozen', () => {
       startKafkaProxy(KAFKA_BROKERS),
       connectMongo(MONGODB_URL, 'posthorn-test'),
     ]);
-    ({ gateway, api } = await startCutOff({ KAFKA_BROKERS: proxy.broker }));
+    const settings = { KAFKA_BROKERS: proxy.broker, INGEST_COMPANY_TOPICS: 'true' };
+    ({ gateway, api } = await startCutOff(settings));
   }, 60_000);
 
   afterAll(() => Promise.all([mongo.close(), proxy.close()]));
@@ -377,6 +378,12 @@ describe('A resend of a gateway whose Kafka is frozen', () => {
     await eventually('they are read', async () => (await consumed()) >= before + FAILED);
     expect(attemptsOf(messageIds)).toEqual(messageIds.map(() => 1));
   }, 120_000);
+
+  it('does not keep that gateway from showing its overview, whose lag was measured before', async () => {
+    proxy.block();
+    expect((await api.get('/api/v1/overview')).status).toBe(200);
+    proxy.unblock();
+  });
 
   it('does not keep that gateway from ending when it is stopped', async () => {
     proxy.block();

@@ -20,6 +20,9 @@ export function createPausableConsumer(
         onResume(topicPartition);
       }
     },
+    seek() {
+      throw new Error('No service that is simulated gives records back');
+    },
     paused: () =>
       [...paused].map(placeOf).map(({ topic, partition }) => ({ topic, partitions: [partition] })),
   };

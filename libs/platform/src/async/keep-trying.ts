@@ -131,6 +131,8 @@ const FAULTS = new Set([
   // Of Posthorn: a person must change something first; the process stops.
   'StartupError',
   'StoppedError',
+  // Of Posthorn: the consumer of a record reads it again later.
+  'GiveBackError',
 ]);
 
 /**

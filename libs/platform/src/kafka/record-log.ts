@@ -80,6 +80,28 @@ export const TOGETHER: Sharing = { kind: 'together' };
  */
 export type IsOurs = () => boolean;
 
+/** When a partition that was given back is read again. */
+export interface ReadAgain {
+  /** How long, in milliseconds, nothing of it is read; a minute at most. */
+  pauseMs: number;
+  /** Asked after each pause; another one follows unless it resolves with true. Nothing of the partition is read to answer it. */
+  mayReadOn: () => Promise<boolean>;
+}
+
+/**
+ * Says that a record cannot be handled for now, by no fault: `handle` may reject with it. The consumer then holds nothing of its
+ * partition, and reads on later from the first record that is not done: some behind it are handled once more.
+ */
+export class GiveBackError extends Error {
+  override readonly name = 'GiveBackError';
+  readonly readAgain: ReadAgain;
+
+  constructor(reason: string, readAgain: ReadAgain) {
+    super(reason);
+    this.readAgain = readAgain;
+  }
+}
+
 export interface ConsumeOptions {
   groupId: string;
   topics: readonly string[];
@@ -87,7 +109,7 @@ export interface ConsumeOptions {
   sharing?: Sharing;
   /**
    * Handles one record. The record is done, and its offset may be committed, when the promise resolves.
-   * After a rejection by an outage (see isOutage) it is called again. After any other rejection, and
+   * After a rejection by an outage (see isOutage) it is called again, and later after GiveBackError. After any other rejection, and
    * when a stop comes first, the record stays uncommitted and is read again after the next start.
    * Records are handled concurrently and may end in any order.
    */

@@ -28,6 +28,8 @@ export interface PartitionEnd extends TopicPartition {
 /** The records of a member's partitions that it has not begun. */
 export interface UnreadRecords {
   noteBatch: (batch: TakenBatch) => void;
+  /** Counts the records from this offset on again, the first of which became ready at `sinceMs`. */
+  giveBack: (from: TopicPartition & { nextOffset: number; sinceMs: number }) => void;
   /** Adds records that no batch shows: a partition that is paused is not fetched. */
   noteEnds: (ends: readonly PartitionEnd[], nowMs: number) => void;
   /**
@@ -60,6 +62,10 @@ export function createUnreadRecords(isDelayTopic: (topic: string) => boolean): U
       const knownDue = Math.max(partitions.get(key)?.endOffset ?? 0, nextOffset + 1);
       const end = isDelayTopic(topic) ? Math.min(endOffset, knownDue) : endOffset;
       partitions.set(key, { topic, partition, nextOffset, endOffset: end, sinceMs });
+    },
+    giveBack({ topic, partition, nextOffset, sinceMs }) {
+      const known = partitions.get(keyOf({ topic, partition }));
+      if (known) Object.assign(known, { nextOffset, sinceMs });
     },
     noteEnds(ends, nowMs) {
       for (const { topic, partition, committed, endOffset } of ends) {

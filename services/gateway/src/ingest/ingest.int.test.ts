@@ -25,6 +25,8 @@ let accepted: string[];
 let payloads: Map<string, string[]>;
 /** Waits before anything of this topic is accepted. */
 let gates: Map<string, Promise<null>>;
+/** Topics whose company may send nothing. */
+let suspended: Set<string>;
 
 beforeAll(async () => {
   scratch = await openScratchLog();
@@ -34,6 +36,7 @@ beforeEach(() => {
   running = [];
   accepted = [];
   gates = new Map();
+  suspended = new Set();
   payloads = new Map();
   counter += 1;
   topic = `ingest-${counter}`;
@@ -67,7 +70,7 @@ function lane(stopping: AbortSignal, isSteady: () => boolean): LaneDeps {
       return messages.map(() => NEW);
     },
     reject: () => Promise.resolve(),
-    whyWaits: () => Promise.resolve(null),
+    whyWaits: ({ topic: of }) => Promise.resolve(suspended.has(of) ? 'company_suspended' : null),
     isSteady,
     keepTrying: createKeepTrying({ logger, signal: stopping }),
     stopping,
@@ -175,6 +178,26 @@ describe('ingestion', () => {
     expect(started.inFlight()).toBeLessThanOrEqual(1_001);
     gate.resolve(null);
     await eventually('all are accepted', () => accepted.length === 8_000, 30_000);
+    expectInOrder();
+  }, 90_000);
+
+  it('holds nothing of a company that is suspended, and accepts all in order when it no longer is', async () => {
+    const [stuck, other] = [
+      await scratch.newTopic(`${topic}-a`),
+      await scratch.newTopic(`${topic}-b`),
+    ];
+    suspended.add(stuck);
+    await publish(stuck, 5_000);
+    const started = await ingest(stuck, other);
+    await eventually('what it may read of it', () => started.inFlight() >= 1_000);
+    await eventually('it is given back', () => started.inFlight() === 0);
+    await publish(other, 3_000);
+    await eventually('the other is accepted', () => accepted.length === 3_000, 30_000);
+    const { records = 0 } = started.ready(Date.now()).get(stuck) ?? {};
+    expect([started.isRunning(), records]).toEqual([true, 5_000]);
+    suspended.delete(stuck);
+    await eventually('all are accepted', () => accepted.length === 8_000, 30_000);
+    await eventually('and committed', async () => (await committed(stuck)) === 5_000, 30_000);
     expectInOrder();
   }, 90_000);
 
@@ -300,7 +323,6 @@ describe('ingestion', () => {
     );
     await eventually('the records of the other', () => accepted.length === 15, 30_000);
   }, 90_000);
-});
 
   it('reads a topic that was deleted and made again from its beginning', async () => {
     const name = await scratch.newTopic(topic, 1);
@@ -335,3 +357,4 @@ describe('ingestion', () => {
     const read = new Set(payloads.get(name));
     expect([...read]).toEqual([...values('old ', 6), ...values('new ', 20)]);
   }, 90_000);
+});

@@ -13,6 +13,7 @@ import type { KafkaMetrics } from '@posthorn/platform/kafka/kafka-metrics.ts';
 import {
   bytesOfStored,
   type Consumption,
+  GiveBackError,
   type IsOurs,
   keyOf,
   type LogRecord,
@@ -63,10 +64,10 @@ export interface ClusterIngestDeps {
   logger: Logger;
 }
 
-/** A topic that is made later, or gets more partitions, is seen within this time: by all processes at the same moment. */
 /** By topic; those of one that was made again differ. */
 type TopicIds = ReadonlyMap<string, string>;
 
+/** A topic that is made later, or gets more partitions, is seen within this time: by all processes at the same moment. */
 const TOPICS_EVERY_MS = 10_000;
 /**
  * Each change makes every process join the group anew, and nothing is accepted until that is done. So the next one waits: one
@@ -204,10 +205,12 @@ export class ClusterIngest {
 class Session {
   readonly #deps: ClusterIngestDeps;
   readonly #sources: ReadonlyMap<string, NamedSource>;
-  readonly #lanes = new Map<string, PartitionLane>();
   readonly #ids: TopicIds;
+  readonly #lanes = new Map<string, PartitionLane>();
   readonly #laneDeps: LaneDeps;
   readonly #stopping = new AbortController();
+  /** Topics whose records were given back, until one is accepted: one record of each is read again now and then. */
+  readonly #givenBack = new Set<string>();
   #consumption: Consumption | null = null;
   #ready: (nowMs: number) => ReadonlyMap<string, ReadyRecords> = () => new Map();
   #isBroken = false;
@@ -217,15 +220,15 @@ class Session {
   constructor(
     deps: ClusterIngestDeps,
     sources: ReadonlyMap<string, NamedSource>,
+    ids: TopicIds,
     clusterId: string,
   ) {
     this.#deps = deps;
-    ids: TopicIds,
     this.#sources = sources;
+    this.#ids = ids;
     const isSteady = (): boolean =>
       !this.#isChanging && deps.monotonicMs() - this.#confirmedAtMs < CONFIRMED_WITHIN_MS;
     this.#laneDeps = deps.laneDeps(clusterId, isSteady, this.#stopping.signal);
-    this.#ids = ids;
   }
 
   async start(): Promise<void> {
@@ -254,6 +257,7 @@ class Session {
         },
       },
       mayRead: (topic) =>
+        !this.#givenBack.has(topic) &&
         budget.records.hasRoom(this.#ownerOf(topic), 1) &&
         budget.bytes.hasRoom(this.#ownerOf(topic), 1),
       maxWaitMs: MAX_WAIT_MS,
@@ -307,6 +311,10 @@ class Session {
     bytes.add(owner, held);
     try {
       await this.#laneOf(record).add(record, isOurs);
+      this.#givenBack.delete(record.topic);
+    } catch (error) {
+      if (error instanceof GiveBackError) this.#givenBack.add(record.topic);
+      throw error;
     } finally {
       records.remove(owner, 1);
       bytes.remove(owner, held);

@@ -1,5 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import { createKeepTrying, StoppedError } from '@posthorn/platform/async/keep-trying.ts';
+import { GiveBackError } from '@posthorn/platform/kafka/record-log.ts';
 import { sampleRecord } from '../../../../test/support/samples/sample-record.ts';
 import { ApiError, unavailable } from '../api-error.ts';
 import { eventually } from '../../../../test/support/time/eventually.ts';
@@ -256,4 +257,39 @@ test('Records are read 64 KiB at a time, in turns with other companies', async (
     sampleRecord({}, { topic: 'orders', offset: n, value: Buffer.alloc(40_000, '1') });
   await Promise.all([0, 1, 2, 3, 4].map((n) => lane.add(large(n), () => true)));
   expect(log).toEqual(['turn 80000', 'turn 80000', 'accept 0,1,2,3,4']);
+});
+
+describe('a lane of a company that may send nothing', () => {
+  /** Each record is given back. */
+  const expectGivenBack = async (added: Promise<void>[]): Promise<void> => {
+    const results = await Promise.allSettled(added);
+    const reasons = results.map((each): unknown => 'reason' in each && each.reason);
+    expect(reasons).toEqual(added.map(() => expect.any(GiveBackError)));
+  };
+
+  test('gives all its records back after some tries, and the next ones after one, until it may send again', async () => {
+    let why: string | null = 'company_suspended';
+    let asked = 0;
+    const { lane, calls } = laneWith({
+      whyWaits: () => {
+        asked += 1;
+        return Promise.resolve(why);
+      },
+    });
+    // More than it accepts at once.
+    await expectGivenBack(Array.from({ length: 250 }, (_, n) => lane.add(record(n), ours)));
+    expect([asked > 1, lane.isIdle(), calls]).toEqual([true, true, []]);
+    asked = 0;
+    const again = lane.add(record(0), ours);
+    await expectGivenBack([again]);
+    expect(asked).toBe(1);
+    const { readAgain } = (await again.catch(
+      (error: unknown) => error as GiveBackError,
+    )) as GiveBackError;
+    expect(await readAgain.mayReadOn()).toBe(false);
+    why = null;
+    expect(await readAgain.mayReadOn()).toBe(true);
+    await lane.add(record(0), ours);
+    expect(calls).toEqual([[0]]);
+  });
 });

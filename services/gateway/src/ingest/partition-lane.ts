@@ -1,7 +1,7 @@
 import type { NamedSource } from '@posthorn/domain/ingest.ts';
 import { isOutage, type KeepTrying, StoppedError } from '@posthorn/platform/async/keep-trying.ts';
 import { pause } from '@posthorn/platform/async/pause.ts';
-import type { IsOurs, LogRecord } from '@posthorn/platform/kafka/record-log.ts';
+import { GiveBackError, type IsOurs, type LogRecord } from '@posthorn/platform/kafka/record-log.ts';
 import type { IngestedMessage } from './read-record.ts';
 
 /** What became of a record for now. */
@@ -64,6 +64,8 @@ interface Tried {
   waitMs: number;
   /** True when a store may have claims of their keys. */
   mayBeClaimed: boolean;
+  /** True when its company may send nothing until it is resumed. */
+  isBarred?: boolean;
 }
 
 const isStillOurs = ({ isOurs }: Item): boolean => isOurs();
@@ -82,6 +84,13 @@ const TURN_BYTES = 65_536;
 
 const FIRST_WAIT_MS = 50;
 const LONGEST_WAIT_MS = 2_000;
+/**
+ * After so many tries in vain, about three seconds, a source gives its records back: they are a share of what the process holds
+ * for all, and beside 50 suspended companies an active one had 20 of 2,000.
+ */
+const VAIN_TRIES = 5;
+/** Between two checks of whether its company may send again. */
+const GIVE_BACK_MS = 5_000;
 /** Between two checks of whether the group has settled. */
 const STEADY_CHECK_MS = 25;
 
@@ -96,6 +105,8 @@ export class PartitionLane {
   #queue: Waiting[] = [];
   #isRunning = false;
   #isWaiting = false;
+  /** How many times in a row nothing was finished. */
+  #vainTries = 0;
   /** Permits that were granted and not used, because the store was away. */
   #permits = 0;
   /** How many of the next records are accepted one by one. */
@@ -106,7 +117,10 @@ export class PartitionLane {
     this.#deps = deps;
   }
 
-  /** Resolves when the record is finished, or its partition belongs to another member. Rejects with StoppedError. */
+  /**
+   * Resolves when the record is finished, or its partition belongs to another member. Rejects with StoppedError, and with
+   * GiveBackError when its company may send nothing for now.
+   */
   add(record: LogRecord, isOurs: IsOurs): Promise<void> {
     return new Promise((finish, fail) => {
       this.#queue.push({ record, isOurs, finish, fail });
@@ -132,7 +146,9 @@ export class PartitionLane {
       try {
         await this.#finish(batch);
       } catch (error) {
+        const isGivenBack = error instanceof GiveBackError;
         for (const { fail } of batch) fail(error);
+        if (isGivenBack) for (const { fail } of this.#queue.splice(0)) fail(error);
       }
       this.#isWaiting = false;
     }
@@ -167,16 +183,24 @@ export class PartitionLane {
     let left = await this.#read(batch);
     // A former owner may have claimed the keys of these, and so may an earlier try.
     let mayBeClaimed = left.some(({ record }) => record.isInherited);
-    let vainTries = 0;
     for (;;) {
       left = await this.#whenSteady(left);
       const tried = left.length > 0 ? await this.#try(left, mayBeClaimed) : NOTHING_LEFT;
-      if (tried.left.length === 0) break;
-      vainTries = tried.left.length < left.length ? 0 : vainTries + 1;
+      if (tried.left.length === 0) {
+        this.#vainTries = 0;
+        break;
+      }
+      this.#vainTries = tried.left.length < left.length ? 0 : this.#vainTries + 1;
       left = tried.left;
       mayBeClaimed ||= tried.mayBeClaimed;
       this.#isWaiting = true;
-      const waitMs = Math.max(tried.waitMs, FIRST_WAIT_MS * 2 ** vainTries);
+      if (this.#vainTries > VAIN_TRIES && tried.isBarred) {
+        throw new GiveBackError('the source waits', {
+          pauseMs: GIVE_BACK_MS,
+          mayReadOn: async () => (await this.#deps.whyWaits(this.#source)) === null,
+        });
+      }
+      const waitMs = Math.max(tried.waitMs, FIRST_WAIT_MS * 2 ** this.#vainTries);
       await pause(Math.min(waitMs, LONGEST_WAIT_MS), this.#deps.stopping);
     }
   }
@@ -203,19 +227,29 @@ export class PartitionLane {
     let begun: Item[] = [];
     try {
       const why = await this.#deps.whyWaits(this.#source);
-      if (why !== null) return this.#wait(left, new Error(why));
+      if (why !== null) {
+        this.#reportWait(left, new Error(why));
+        return { left, waitMs: 0, mayBeClaimed: false, isBarred: true };
+      }
       const missing = Math.max(0, left.length - this.#permits);
       const { granted, waitMs } = this.#deps.takePermits(this.#source.companyId, missing);
       this.#permits += granted;
       begun = left.slice(0, this.#alone > 0 ? Math.min(1, this.#permits) : this.#permits);
-      if (begun.length === 0) return { ...this.#wait(left, new Error('rate_limited')), waitMs };
+      if (begun.length === 0) {
+        // Permits come all the time, so it keeps its records.
+        this.#reportWait(left, new Error('rate_limited'));
+        return { left, waitMs, mayBeClaimed: false };
+      }
       const after = await this.#accept(begun, mayBeClaimed);
       this.#permits -= begun.length - after.length;
       if (after.length === 0) this.#alone = Math.max(0, this.#alone - begun.length);
       const others = left.slice(begun.length);
       return { left: [...after, ...others], waitMs, mayBeClaimed: after.length > 0 };
     } catch (error) {
-      if (isOutage(error)) return { ...this.#wait(left, error), mayBeClaimed: begun.length > 0 };
+      if (isOutage(error)) {
+        this.#reportWait(left, error);
+        return { left, waitMs: 0, mayBeClaimed: begun.length > 0 };
+      }
       if (error instanceof StoppedError) throw error;
       return this.#passFault(left, begun, error);
     }
@@ -238,10 +272,8 @@ export class PartitionLane {
     return { left: left.slice(1), waitMs: 0, mayBeClaimed: true };
   }
 
-  #wait(left: Item[], error: unknown): Tried {
-    const [first] = left;
+  #reportWait([first]: readonly Item[], error: unknown): void {
     if (first) this.#deps.onWait(first.record, error);
-    return { left, waitMs: 0, mayBeClaimed: false };
   }
 
   /** Finishes the records that are accepted or rejected. Returns the others. */
@@ -264,7 +296,7 @@ export class PartitionLane {
       } else if (outcome?.kind === 'refused') refused.push({ record, error: outcome.error, item });
       else {
         after.push(item);
-        if (after.length === 1) this.#deps.onWait(record, outcome?.error);
+        if (after.length === 1) this.#reportWait(after, outcome?.error);
       }
     }
     await this.#reject(refused);

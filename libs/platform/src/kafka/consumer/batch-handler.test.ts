@@ -1,9 +1,10 @@
-import { beforeEach, describe, expect, jest, test } from '@jest/globals';
+import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globals';
 import { Registry } from 'prom-client';
 import { fetchedBatch } from '../../../../../test/support/samples/fetched-batch.ts';
+import { eventually } from '../../../../../test/support/time/eventually.ts';
 import { createKeepTrying, StoppedError } from '../../async/keep-trying.ts';
 import { createKafkaMetrics } from '../kafka-metrics.ts';
-import type { ConsumeOptions } from '../record-log.ts';
+import { type ConsumeOptions, GiveBackError } from '../record-log.ts';
 import { BatchHandler } from './batch-handler.ts';
 
 const FIRST_WAIT_MS = 1;
@@ -18,6 +19,8 @@ let batches: BatchHandler;
 let errors: object[];
 /** Where the client reads on after. */
 let resolved: string;
+/** Where the client was told to read on. */
+let soughtTo: number;
 let handle: jest.Mock<ConsumeOptions['handle']>;
 
 beforeEach(() => {
@@ -34,7 +37,12 @@ beforeEach(() => {
     inFlightLimits: { pauseAt: 10, resumeAt: 5 },
   };
   batches = new BatchHandler(options, {
-    client: { pause: () => undefined, resume: () => undefined, paused: () => [] },
+    client: {
+      pause: () => undefined,
+      resume: () => undefined,
+      paused: () => [],
+      seek: ({ offset }) => (soughtTo = offset),
+    },
     keepTrying: createKeepTrying({ logger, signal, firstWaitMs: FIRST_WAIT_MS }),
     stopping: signal,
     nowMs: () => 0,
@@ -138,5 +146,51 @@ describe('a record', () => {
     end();
     await untilIdle();
     expect(committable()).toEqual([8]);
+  });
+});
+
+describe('records that are given back', () => {
+  const readAgain = { pauseMs: 60_000, mayReadOn: () => Promise.resolve(true) };
+  const giveBack = () => Promise.reject(new GiveBackError('the company is suspended', readAgain));
+
+  const handled = () => handle.mock.calls.map(([{ offset }]) => offset);
+
+  afterEach(() => {
+    batches.close();
+  });
+
+  test('are read again from the first that is not done, and held by nobody meanwhile', async () => {
+    handle.mockResolvedValueOnce(undefined).mockImplementation(giveBack);
+    read(7, 8, 9);
+    await untilIdle();
+    expect([soughtTo, batches.offsets.inFlightIn('a'), errors]).toEqual([8, 0, []]);
+    expect(batches.ready({ a: [0] }, 1_000).get('a')).toEqual({ records: 2, oldestMs: 1_000 });
+    handle.mockResolvedValue(undefined);
+    read(8, 9);
+    await untilIdle();
+    expect(committable()).toEqual([10]);
+    expect(handled()).toEqual([7, 8, 9, 8, 9]);
+  });
+
+  test('are not passed by a fetch that was under way', async () => {
+    handle.mockImplementationOnce(giveBack);
+    read(7);
+    await untilIdle();
+    read(8, 9);
+    expect([handled(), committable()]).toEqual([[7], []]);
+    read(7, 8);
+    await untilIdle();
+    expect(committable()).toEqual([9]);
+  });
+
+  test('belong to nobody while one of them is still in work', async () => {
+    const done = Promise.withResolvers<undefined>();
+    handle.mockReturnValueOnce(done.promise).mockImplementationOnce(giveBack);
+    read(7, 8);
+    await eventually('it is given back', () => soughtTo === 7);
+    expect(handle.mock.calls[0]?.[1]()).toBe(false);
+    done.resolve(undefined);
+    await untilIdle();
+    expect(committable()).toEqual([]);
   });
 });

@@ -13,6 +13,7 @@ import {
   type ConsumeOptions,
   contentOf,
   createIsAssigned,
+  GiveBackError,
   type LogRecord,
   type Readiness,
   type ReadyRecords,
@@ -23,7 +24,7 @@ import { describeUnreadable } from '../fetch/record-batches.ts';
 import type { FetchedBatch, FetchedMessage } from './group-client.ts';
 
 interface BatchHandlerDeps {
-  /** Pauses and resumes the partitions of the consumer. */
+  /** Pauses and resumes the partitions of the consumer, and moves the place where one is read. */
   client: Pausable;
   /** Ends when `stopping` is aborted. */
   keepTrying: KeepTrying;
@@ -88,7 +89,8 @@ export class BatchHandler {
     if (this.#options.isWaiting?.(tp)) return true;
     if (this.offsets.uncommittedIn(tp.topic, tp.partition) > 0) return false;
     if (this.#pauses.isDelayed(tp)) return true;
-    return this.#pauses.isPausedForCapacity(tp) && !this.#hasCapacity(tp.topic);
+    if (!this.#pauses.isPausedForCapacity(tp)) return false;
+    return !this.#hasCapacity(tp.topic) || this.#options.mayRead?.(tp.topic) === false;
   }
 
   /**
@@ -219,6 +221,10 @@ export class BatchHandler {
       owned.offsets.finish(offset);
       if (finished) finished.records += 1;
     } catch (error) {
+      if (error instanceof GiveBackError) {
+        this.#giveBack(record, owned, error);
+        return;
+      }
       owned.offsets.abandon(offset);
       const sinceMs = this.#readiness.sinceMs(record);
       owned.abandonedSinceMs = Math.min(owned.abandonedSinceMs, sinceMs);
@@ -231,6 +237,19 @@ export class BatchHandler {
     } finally {
       this.#running.delete(record);
     }
+    this.resumeReading(topic);
+  }
+
+  /** The other records that are begun end as those of a partition that went to another member. */
+  #giveBack(record: LogRecord, owned: OwnedPartition, { readAgain }: GiveBackError): void {
+    // Another record of it was given back before.
+    if (owned.isGone || this.#deps.stopping.aborted) return;
+    const { topic, partition } = owned;
+    const nextOffset = this.offsets.giveBack(owned);
+    if (nextOffset === null) return;
+    const sinceMs = this.#readiness.sinceMs(record);
+    this.unread.giveBack({ topic, partition, nextOffset, sinceMs });
+    this.#pauses.readAgain({ topic, partition, offset: nextOffset }, readAgain);
     this.resumeReading(topic);
   }
 }

@@ -92,6 +92,9 @@ export function createGroupClient(
       consumer.resume(selection);
     },
     paused: () => consumer.paused(),
+    seek: ({ offset, ...partition }) => {
+      consumer.seek({ ...partition, offset: String(offset) });
+    },
   };
 }
 

@@ -41,6 +41,7 @@ describe('group consumer', () => {
             pause: () => undefined,
             resume: () => undefined,
             paused: () => [],
+            seek: () => undefined,
           };
         },
       },

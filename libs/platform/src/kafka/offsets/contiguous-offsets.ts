@@ -51,14 +51,18 @@ const WORD_BITS = 32;
 /**
  * Bits instead of a list: 100,000 records that finished behind one that did not take 25 KB. In a Map
  * with an entry for each they took 5 MB. `total` counts its records in flight too.
+ * `committable` is what it returns until a record has finished.
  */
-export function createContiguousOffsets(total: InFlightTotal = { records: 0 }): ContiguousOffsets {
+export function createContiguousOffsets(
+  total: InFlightTotal = { records: 0 },
+  committable: number | null = null,
+): ContiguousOffsets {
   const state: State = {
     chunks: new Map(),
     abandoned: new Set(),
     highest: -1,
     scannedTo: 0,
-    next: null,
+    next: committable,
     inFlight: 0,
     total,
     uncommitted: 0,

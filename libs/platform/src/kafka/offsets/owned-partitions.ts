@@ -18,6 +18,11 @@ export interface OwnedPartitions {
   retainOnly: (assignment: Readonly<Record<string, number[]>>) => void;
   /** The group has changed: others may have read and committed meanwhile. */
   markAllStale: () => void;
+  /**
+   * Forgets the records that are begun, which are no longer ours, and returns the offset of the first one that is not done:
+   * where reading is to resume. Null when the partition was read afresh since: it has its place.
+   */
+  giveBack: (owned: OwnedPartition) => number | null;
   /** Costs a look-up: it is called for each record, and a process may own thousands of partitions. */
   inFlightIn: (topic: string) => number;
   /** By topic: the records that failed and that nobody works on, see ContiguousOffsets.abandon. */
@@ -48,6 +53,8 @@ export interface OwnedPartition extends TopicPartition {
   inheritedBelow: number;
   /** True from a change of the group until a batch shows where the group has resumed. */
   isStale: boolean;
+  /** True when it is stale for no change of the group: what was done may be committed. */
+  isGivenBack: boolean;
   wasSkippedOnce: boolean;
   /** Since when the oldest abandoned record is ready, in milliseconds since 1970; Infinity without one. */
   abandonedSinceMs: number;
@@ -101,16 +108,20 @@ export function createOwnedPartitions(nowMs: () => number): OwnedPartitions {
       const isAssigned = createIsAssigned(assignment);
       for (const [key, entry] of owned) {
         if (isAssigned(entry)) continue;
-        entry.isGone = true;
-        entry.offsets.leaveTotal();
+        letGo(entry);
         owned.delete(key);
       }
     },
     markAllStale() {
       for (const entry of owned.values()) {
-        entry.isStale = true;
-        entry.wasSkippedOnce = false;
+        Object.assign(entry, { isStale: true, isGivenBack: false, wasSkippedOnce: false });
       }
+    },
+    giveBack(entry) {
+      letGo(entry);
+      if (owned.get(keyOf(entry)) !== entry) return null;
+      owned.set(keyOf(entry), readAgain(entry, totalOf(entry.topic, inFlight)));
+      return nextOf(entry);
     },
     inFlightIn: (topic) => inFlight.get(topic)?.records ?? 0,
     abandoned: () => abandonedByTopic(owned.values()),
@@ -175,6 +186,7 @@ function resume(known: OwnedPartition, batch: BatchRange): OwnedPartition | null
   if (resumesAt <= batch.firstOffset && batch.firstOffset <= nextOf(known)) {
     return Object.assign(known, {
       isStale: false,
+      isGivenBack: false,
       inheritedBelow: inheritedBelow(batch),
       reading: { resumedAt: resumesAt, readTo: resumesAt, unsettled: 2 },
     });
@@ -205,6 +217,25 @@ function startAfresh(
     reading: { resumedAt: firstOffset, readTo: firstOffset, unsettled: 0 },
     inheritedBelow: inheritedBelow(batch),
     isStale: false,
+    isGivenBack: false,
+    wasSkippedOnce: false,
+    abandonedSinceMs: Infinity,
+  };
+}
+
+function letGo(entry: OwnedPartition): void {
+  entry.isGone = true;
+  entry.offsets.leaveTotal();
+}
+
+function readAgain(entry: OwnedPartition, total: InFlightTotal): OwnedPartition {
+  return {
+    ...entry,
+    offsets: createContiguousOffsets(total, nextOf(entry)),
+    isGone: false,
+    // A fetch that is under way is handed over afterwards, and would skip what is given back.
+    isStale: true,
+    isGivenBack: true,
     wasSkippedOnce: false,
     abandonedSinceMs: Infinity,
   };
@@ -234,7 +265,9 @@ function isIdle(entry: OwnedPartition): boolean {
   return !entry.isStale || nextOf(entry) === entry.resumesAt;
 }
 
-function commitOf({ topic, partition, offsets, resumesAt, isStale }: OwnedPartition): Commit[] {
+function commitOf(entry: OwnedPartition): Commit[] {
+  const { topic, partition, offsets, resumesAt } = entry;
   const offset = offsets.committable();
-  return offset === null || offset <= resumesAt || isStale ? [] : [{ topic, partition, offset }];
+  const mayCommit = !entry.isStale || entry.isGivenBack;
+  return offset === null || offset <= resumesAt || !mayCommit ? [] : [{ topic, partition, offset }];
 }
