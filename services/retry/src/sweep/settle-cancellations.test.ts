@@ -2,6 +2,7 @@ import { beforeEach, expect, test } from '@jest/globals';
 import type {
   CancellationStore,
   CancelledPage,
+  CancellingWebhook,
 } from '@posthorn/platform/mongo/webhooks/cancellations.ts';
 import { createLogger } from '@posthorn/platform/service/logger.ts';
 import { Registry } from 'prom-client';
@@ -14,6 +15,8 @@ import { createSettleCancellations, LATE_AFTER_MS } from './settle-cancellations
 
 /** The pages of a webhook that are left, by what they are of. */
 interface Left {
+  /** `comp_a` unless given. */
+  companyId?: string;
   cancelBeforeMs: number;
   recorded: CancelledPage[];
   unrecorded: CancelledPage[];
@@ -41,15 +44,21 @@ function next(webhookId: string, of: 'recorded' | 'unrecorded', before?: string)
   return webhooks.get(webhookId)?.[of].shift() ?? page(0);
 }
 
+const cancelling = (): CancellingWebhook[] =>
+  [...webhooks].map(([webhookId, { cancelBeforeMs, companyId = 'comp_a' }]) => ({
+    webhookId,
+    companyId,
+    cancelBeforeMs,
+  }));
+
 const store: CancellationStore = {
-  listCancelling: (limit) =>
-    Promise.resolve(
-      [...webhooks].slice(0, limit).map(([webhookId, { cancelBeforeMs }]) => ({
-        webhookId,
-        companyId: 'comp_a',
-        cancelBeforeMs,
-      })),
-    ),
+  nextCancelling({ afterCompanyId, exceptIds, limit }) {
+    const all = cancelling().filter(({ webhookId }) => !exceptIds.includes(webhookId));
+    const companyIds = all.map(({ companyId }) => companyId).filter((id) => id > afterCompanyId);
+    const [next] = companyIds.sort();
+    return Promise.resolve(all.filter(({ companyId }) => companyId === next).slice(0, limit));
+  },
+  read: (ids) => Promise.resolve(cancelling().filter(({ webhookId }) => ids.includes(webhookId))),
   cancelRecorded: ({ webhookId }, { before }) =>
     Promise.resolve(next(webhookId, 'recorded', before)),
   cancelUnrecorded: ({ webhookId }, { before, sinceMs }) => {
@@ -118,6 +127,27 @@ test('lets webhooks take turns, page by page', async () => {
     ...['wh_1 recorded newest', 'wh_2 recorded newest'],
     ...['wh_1 recorded dlv_b', 'wh_2 recorded dlv_b'],
   ]);
+});
+
+test('is not kept from the webhook of a company by many of another one, asked again and again', async () => {
+  const ask = (): void => {
+    for (let n = 0; n < 30; n += 1) {
+      webhooks.set(`wh_${n}`, { cancelBeforeMs: nowMs, recorded: [], unrecorded: [] });
+    }
+  };
+  ask();
+  webhooks.set('wh_z', { companyId: 'comp_z', cancelBeforeMs: 1, recorded: [], unrecorded: [] });
+  const { loop } = open();
+  await loop.tick();
+  expect(steps.indexOf('wh_z recorded newest')).toBe(1);
+  // All 30 of the other company had their turn, too.
+  expect(steps).toContain('wh_29 unrecorded newest');
+  for (let n = 0; n < 2; n += 1) {
+    nowMs += 8_000;
+    ask();
+    await loop.tick();
+  }
+  expect(steps).toContain('wh_z finished');
 });
 
 test('begins again when a client asks for a later time', async () => {

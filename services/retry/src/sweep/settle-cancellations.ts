@@ -23,7 +23,7 @@ interface SettleCancellationsDeps {
 
 const LEASE = 'settle-cancellations';
 const EVERY_MS = 1_000;
-/** Webhooks whose deliveries are cancelled in turns. */
+/** Webhooks of a company whose deliveries are cancelled in turns. */
 const AT_ONCE = 20;
 /** A page takes 20 to 50 ms: a million deliveries take about half a minute. */
 const PAGE = 1_000;
@@ -38,6 +38,7 @@ export const LATE_AFTER_MS = 10_000;
 interface Pass extends CancellingWebhook {
   step: 'recorded' | 'unrecorded' | 'recorded_late';
   before: string | undefined;
+  pages: number;
   cancelled: number;
   /** By the monotonic clock. */
   beganAtMs: number;
@@ -65,27 +66,57 @@ export function createSettleCancellations(deps: SettleCancellationsDeps): Loop {
   return { start: loop.start, tick: loop.tick, stop: () => stopSoon(loop) };
 }
 
-/** One page of each webhook in turn, until nothing is left but to wait. */
+/** One page of each company in turn, until nothing is left but to wait. */
 async function settleAll(
   deps: SettleCancellationsDeps,
   passes: Passes,
   mayGoOn: () => Promise<boolean>,
 ): Promise<void> {
-  for (;;) {
-    const cancelling = await deps.cancellations.listCancelling(AT_ONCE);
-    const current = cancelling.map((webhook) => passOf(deps, webhook, passes));
-    passes.clear();
-    for (const pass of current) passes.set(pass.webhookId, pass);
-    const now = current.filter((pass) => !isWaiting(deps, pass));
-    if (now.length === 0) return;
-    for (const pass of now) {
-      await settlePage(deps, pass);
+  let readAtMs = -Infinity;
+  for (let isDone = false; !isDone;) {
+    const nowMs = deps.monotonicMs();
+    if (nowMs - readAtMs >= EVERY_MS) {
+      await readAgain(deps, passes);
+      readAtMs = nowMs;
+    }
+    isDone = true;
+    for (let pass = await nextOf(deps, passes, ''); pass !== null;) {
+      isDone = false;
+      await settlePage(deps, pass, passes);
       if (!(await mayGoOn())) return;
+      pass = await nextOf(deps, passes, pass.companyId);
     }
   }
 }
 
-/** A client may ask again, for a later time, while the pass is under way: then it begins again. */
+/** A client may ask again, for a later time, and a webhook may be deleted, while its pass is under way. */
+async function readAgain(deps: SettleCancellationsDeps, passes: Passes): Promise<void> {
+  if (passes.size === 0) return;
+  const current = await deps.cancellations.read([...passes.keys()]);
+  const known = current.map((webhook) => passOf(deps, webhook, passes));
+  passes.clear();
+  for (const pass of known) passes.set(pass.webhookId, pass);
+}
+
+/** Returns the pass of the next company, over its webhook that had the fewest pages; null behind the last one. */
+async function nextOf(
+  deps: SettleCancellationsDeps,
+  passes: Passes,
+  afterCompanyId: string,
+): Promise<Pass | null> {
+  // They would keep the places of others for ten seconds.
+  const waiting = [...passes.values()].filter((pass) => isWaiting(deps, pass));
+  const exceptIds = waiting.map(({ webhookId }) => webhookId);
+  const { cancellations } = deps;
+  const found = await cancellations.nextCancelling({ afterCompanyId, exceptIds, limit: AT_ONCE });
+  const [first, ...others] = found.map((webhook) => passOf(deps, webhook, passes));
+  if (!first) return null;
+  const next = others.reduce((least, each) => (each.pages < least.pages ? each : least), first);
+  passes.set(next.webhookId, next);
+  return next;
+}
+
+/** Begins again for a later time. */
 function passOf(
   { monotonicMs }: SettleCancellationsDeps,
   webhook: CancellingWebhook,
@@ -97,6 +128,7 @@ function passOf(
     ...webhook,
     step: 'recorded',
     before: undefined,
+    pages: 0,
     cancelled: 0,
     beganAtMs: monotonicMs(),
   };
@@ -106,13 +138,18 @@ function isWaiting({ monotonicMs }: SettleCancellationsDeps, { step, beganAtMs }
   return step === 'recorded_late' && monotonicMs() - beganAtMs < LATE_AFTER_MS;
 }
 
-async function settlePage(deps: SettleCancellationsDeps, pass: Pass): Promise<void> {
+async function settlePage(
+  deps: SettleCancellationsDeps,
+  pass: Pass,
+  passes: Passes,
+): Promise<void> {
   const { cancellations, metrics, logger, nowMs } = deps;
   const step: CancelStep = { before: pass.before, limit: PAGE, atMs: nowMs() };
   const page =
     pass.step === 'unrecorded'
       ? await cancellations.cancelUnrecorded(pass, { ...step, sinceMs: await checkedToMs(deps) })
       : await cancellations.cancelRecorded(pass, step);
+  pass.pages += 1;
   pass.cancelled += page.cancelled;
   metrics.finished.inc({ result: 'cancelled' }, page.cancelled);
   pass.before = page.before ?? undefined;
@@ -122,6 +159,7 @@ async function settlePage(deps: SettleCancellationsDeps, pass: Pass): Promise<vo
     return;
   }
   await cancellations.finish(pass);
+  passes.delete(pass.webhookId);
   const { webhookId, companyId, cancelled } = pass;
   logger.info({ webhookId, companyId, cancelled }, 'cancelled pending deliveries for a client');
 }

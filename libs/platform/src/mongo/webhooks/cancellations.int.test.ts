@@ -121,14 +121,18 @@ describe('cancellations', () => {
     );
     const states = await createWebhookStates(db).statesOf([WH]);
     expect(states.get(WH)).toMatchObject({ disabled: false, cancelBeforeMs: BEFORE_MS });
-    expect(await store.listCancelling(9)).toEqual([cancelling]);
+    const next = { afterCompanyId: '', exceptIds: [], limit: 9 };
+    expect(await store.nextCancelling(next)).toEqual([cancelling]);
+    expect(await store.nextCancelling({ ...next, afterCompanyId: 'comp_a' })).toEqual([]);
+    expect(await store.nextCancelling({ ...next, exceptIds: [WH] })).toEqual([]);
+    expect(await store.read([WH, 'wh_other'])).toEqual([cancelling]);
     await store.finish({ ...cancelling, cancelBeforeMs: BEFORE_MS - 1 });
     expect([await webhooks.isCancelling('comp_a'), await webhooks.isCancelling('comp_b')]).toEqual([
       true,
       false,
     ]);
     await store.finish(cancelling);
-    expect(await store.listCancelling(9)).toEqual([]);
+    expect([await store.nextCancelling(next), await store.read([WH])]).toEqual([[], []]);
     expect(await webhooks.cancelBeforeOf('comp_a', [WH])).toEqual(new Map([[WH, BEFORE_MS]]));
   });
 });

@@ -2,6 +2,7 @@ import { settleCancelled, unattemptedDelivery } from '@posthorn/domain/delivery/
 import { CANCELLED_BY_CLIENT } from '@posthorn/domain/delivery/when-cancelled.ts';
 import { deliveryIdOf, firstIdAt } from '@posthorn/domain/ids.ts';
 import { notStoredOf } from '@posthorn/domain/message.ts';
+import type { mongo } from 'mongoose';
 import { collection } from '../collections.ts';
 import { documentsIn } from '../company-documents.ts';
 import type { Database } from '../days/days.ts';
@@ -39,8 +40,14 @@ export interface CancelStep {
  * be repeated. The newest come first, as in lists: these are right while a million older ones are still to come.
  */
 export interface CancellationStore {
-  /** Of all companies, at most `limit`. */
-  listCancelling: (limit: number) => Promise<CancellingWebhook[]>;
+  /** Those of the next company after `afterCompanyId` that has any besides `exceptIds`, at most `limit`; none behind the last. */
+  nextCancelling: (of: {
+    afterCompanyId: string;
+    exceptIds: readonly string[];
+    limit: number;
+  }) => Promise<CancellingWebhook[]>;
+  /** Of these webhooks those that are still to be cancelled, as they are now. */
+  read: (webhookIds: readonly string[]) => Promise<CancellingWebhook[]>;
   /** Cancels recorded deliveries. */
   cancelRecorded: (webhook: CancellingWebhook, step: CancelStep) => Promise<CancelledPage>;
   /**
@@ -57,17 +64,26 @@ export interface CancellationStore {
 
 export function createCancellationStore(db: Database): CancellationStore {
   const webhooks = collection(db, 'webhooks');
+  const find = async (
+    filter: mongo.Filter<WebhookDocument>,
+    limit: number,
+  ): Promise<CancellingWebhook[]> => {
+    const found = webhooks.find({ isCancelling: true, ...filter }).sort({ companyId: 1 });
+    const fields = { companyId: 1, cancelBeforeMs: 1 } as const;
+    const documents = await found.limit(limit).project<CancellingDocument>(fields).toArray();
+    return documents.map(({ _id: webhookId, companyId, cancelBeforeMs }) => ({
+      webhookId,
+      companyId,
+      cancelBeforeMs: cancelBeforeMs ?? 0,
+    }));
+  };
   return {
-    async listCancelling(limit) {
-      const found = webhooks.find({ isCancelling: true }).limit(limit);
-      const fields = { companyId: 1, cancelBeforeMs: 1 } as const;
-      const documents = await found.project<CancellingDocument>(fields).toArray();
-      return documents.map(({ _id: webhookId, companyId, cancelBeforeMs }) => ({
-        webhookId,
-        companyId,
-        cancelBeforeMs: cancelBeforeMs ?? 0,
-      }));
+    async nextCancelling({ afterCompanyId, exceptIds, limit }) {
+      const others = { _id: { $nin: [...exceptIds] } };
+      const [next] = await find({ ...others, companyId: { $gt: afterCompanyId } }, 1);
+      return next ? find({ ...others, companyId: next.companyId }, limit) : [];
     },
+    read: (ids) => find({ _id: { $in: [...ids] } }, ids.length),
     cancelRecorded: (webhook, step) => cancelRecorded(db, webhook, step),
     cancelUnrecorded: (webhook, step) => cancelUnrecorded(db, webhook, step),
     async finish({ webhookId: _id, cancelBeforeMs }) {
