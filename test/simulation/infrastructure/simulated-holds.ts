@@ -2,18 +2,16 @@ import { isFinal } from '@posthorn/domain/delivery/delivery.ts';
 import { deliveryIdOf } from '@posthorn/domain/ids.ts';
 import type { DeliveryDocument } from '@posthorn/platform/mongo/documents.ts';
 import type { WaitingWebhook } from '@posthorn/platform/mongo/messages/waiting-deliveries.ts';
-import type { HoldNote, HoldNotes, HoldPlace } from '@posthorn/platform/mongo/webhooks/holds.ts';
+import type { HoldNotes, HoldPlace } from '@posthorn/platform/mongo/webhooks/holds.ts';
+import {
+  createMemoryHoldNotes,
+  type MemoryHoldNotes,
+} from '../../support/memory/memory-hold-notes.ts';
 import type { SimulatedMongo } from './simulated-mongo.ts';
 import type { SimulatedProcess } from './simulated-process.ts';
 
 /** What the stores need of a process. */
 type Requester = Pick<SimulatedProcess, 'request'>;
-
-interface Note extends HoldPlace {
-  touchedAtMs: number;
-  dueAtMs: number;
-  claim: string | null;
-}
 
 /** The notes of holds, whose statements the simulated MongoDB does not have, and what a sweep finds by its index. */
 export interface SimulatedHolds {
@@ -35,10 +33,16 @@ const COMPANY_ID = 'comp_a';
 const HOLD = { sinceMs: 0, untilMs: null, reason: null, by: 'key_1' };
 
 export function createSimulatedHolds(mongo: SimulatedMongo): SimulatedHolds {
-  const notes = new Map<string, Note>();
+  const notes = createMemoryHoldNotes();
   const webhooks = mongo.collection('webhooks');
   const touch = (place: HoldPlace, atMs: number, dueAtMs: number): void => {
-    notes.set(place.id, { ...place, touchedAtMs: atMs, dueAtMs, claim: null });
+    notes.all.set(place.id, {
+      ...place,
+      touchedAtMs: atMs,
+      dueAtMs,
+      claim: null,
+      ratePerSecond: null,
+    });
   };
   const deliveries = (): DeliveryDocument[] =>
     // Simulated collections are untyped. Only the delivery store writes to this one.
@@ -50,7 +54,7 @@ export function createSimulatedHolds(mongo: SimulatedMongo): SimulatedHolds {
       touch({ id: webhookId, companyId: COMPANY_ID, kind: 'webhook' }, atMs, atMs);
     },
     onChanged(webhookId, atMs) {
-      if (!webhooks.get(webhookId)?.held && !notes.has(webhookId)) return;
+      if (!webhooks.get(webhookId)?.held && !notes.all.has(webhookId)) return;
       touch({ id: webhookId, companyId: COMPANY_ID, kind: 'webhook' }, atMs, atMs);
     },
     isOver(accepted) {
@@ -84,45 +88,27 @@ export function createSimulatedHolds(mongo: SimulatedMongo): SimulatedHolds {
 
 function notesOf(
   process: Requester,
-  notes: Map<string, Note>,
+  notes: MemoryHoldNotes,
   touch: (place: HoldPlace, atMs: number, dueAtMs: number) => void,
 ): HoldNotes {
-  const claimOne = (note: Note | undefined, claim: string, untilMs: number): HoldNote | null => {
-    if (!note) return null;
-    notes.set(note.id, { ...note, claim, dueAtMs: untilMs });
-    const { id, companyId, kind, touchedAtMs } = note;
-    return { id, companyId, kind, touchedAtMs, ratePerSecond: null, claim };
-  };
-  const own = ({ id, claim }: HoldNote): Note | null => {
-    const found = notes.get(id);
-    return found?.claim === claim ? found : null;
-  };
   return {
     touch: (place, { atMs, dueAtMs }) =>
       request(process, `touch the note of ${place.id}`, () => {
         touch(place, atMs, dueAtMs);
       }),
-    claim: ({ claim, nowMs, untilMs }) =>
-      request(process, 'claim a note', () => {
-        const due = [...notes.values()].filter(({ dueAtMs }) => dueAtMs <= nowMs);
-        return claimOne(due.sort((a, b) => a.dueAtMs - b.dueAtMs)[0], claim, untilMs);
-      }),
-    take: (id, { claim, untilMs }) =>
-      request(process, `take the note of ${id}`, () => claimOne(notes.get(id), claim, untilMs)),
-    putBack: (note, dueAtMs, { keepsClaim = false, touchedAtMs } = {}) =>
-      request(process, `put the note of ${note.id} back`, () => {
-        const found = own(note);
-        if (!found) return false;
-        const claim = keepsClaim ? found.claim : null;
-        const times = { dueAtMs, touchedAtMs: touchedAtMs ?? found.touchedAtMs };
-        notes.set(note.id, { ...found, ...times, claim });
-        return true;
-      }),
+    expand: (note, ids, nowMs) =>
+      request(process, `expand the note of ${note.id}`, () => notes.expand(note, ids, nowMs)),
+    claim: (claim) => request(process, 'claim a note', () => notes.claim(claim)),
+    take: (id, claim) => request(process, `take the note of ${id}`, () => notes.take(id, claim)),
+    putBack: (note, dueAtMs, changes) =>
+      request(process, `put the note of ${note.id} back`, () =>
+        notes.putBack(note, dueAtMs, changes),
+      ),
     remove: (note) =>
       request(process, `remove the note of ${note.id}`, () => {
-        if (own(note)) notes.delete(note.id);
+        notes.remove(note);
       }),
-    hasAny: (ids) => request(process, 'look for notes', () => ids.some((id) => notes.has(id))),
+    hasAny: (ids) => request(process, 'look for notes', () => ids.some((id) => notes.all.has(id))),
     oldestMs: () => Promise.resolve(null),
   };
 }

@@ -22,7 +22,7 @@ import type { Logger } from '@posthorn/platform/service/logger.ts';
 import type { PageBudget } from '../resend/send-resend.ts';
 
 export interface ReleaseDeps {
-  waiting: Pick<WaitingDeliveries, 'page' | 'endWait' | 'look'>;
+  waiting: Pick<WaitingDeliveries, 'page' | 'underWay' | 'endWait' | 'look'>;
   deliveries: Pick<DeliveryStore, 'cancelPending'>;
   holds: Pick<HoldStates, 'holdersOf'>;
   circuits: Pick<OpenCircuits, 'read'>;
@@ -117,7 +117,8 @@ class ReleaseRun {
     const nowMs = deps.nowMs();
     this.#sinceMs = this.#movedAtMs = nowMs;
     this.#counted = { settled: 0, sinceMs: nowMs };
-    this.#tokens = { left: release.ratePerSecond ?? 0, atMs: nowMs };
+    // Not those of a second: a release that begins anew would have them each time.
+    this.#tokens = { left: 1, atMs: nowMs };
   }
 
   free(): void {
@@ -127,6 +128,7 @@ class ReleaseRun {
   async toEnd(): Promise<Released> {
     const { nowMs, sleep } = this.#deps;
     const { signal, isWanted } = this.#release;
+    if (!(await this.#readUnderWay())) return 'nothing';
     for (;;) {
       signal.throwIfAborted();
       if (await this.#isCutOff()) return 'quiet';
@@ -140,6 +142,23 @@ class ReleaseRun {
       await sleep(this.#pollMs, signal);
       await this.#look();
     }
+  }
+
+  /** Begins with what a release before this one has left under way. Returns false when nothing waits. */
+  async #readUnderWay(): Promise<boolean> {
+    const { waiting, nowMs } = this.#deps;
+    const { webhook } = this.#release;
+    const [first] = await waiting.page(webhook, '', 1);
+    if (!first) return false;
+    const of = { beforeId: first.id, limit: LOOKED_UP, nowMs: nowMs() };
+    this.#setOpen(await waiting.underWay(webhook, of));
+    return true;
+  }
+
+  #setOpen(open: HeldDelivery[]): void {
+    this.#open = open;
+    this.#free();
+    this.#free = this.#deps.pageBudget.reserve(open.length);
   }
 
   /** How many may be released now. */
@@ -227,13 +246,11 @@ class ReleaseRun {
   }
 
   #opened(page: readonly HeldDelivery[]): void {
-    const { count, nowMs, pageBudget } = this.#deps;
+    const { count, nowMs } = this.#deps;
     count(page.length);
     this.#tokens.left -= page.length;
     if (this.#open.length === 0) this.#movedAtMs = nowMs();
-    this.#open.push(...page);
-    this.#free();
-    this.#free = pageBudget.reserve(this.#open.length);
+    this.#setOpen([...this.#open, ...page]);
   }
 
   /** Looks up the oldest that are under way, and fits the window to how many get a result in a second. */

@@ -1,5 +1,7 @@
+import { fateOfWaiting } from '@posthorn/domain/delivery/when-cancelled.ts';
 import { holdSourceOf, isHolding } from '@posthorn/domain/waiting.ts';
 import { createLoop, type SignallingLoop } from '@posthorn/platform/async/loop.ts';
+import { createShares } from '@posthorn/platform/memory/memory-budgets.ts';
 import { LEASE_MS } from '@posthorn/platform/mongo/leases.ts';
 import type {
   HeldWebhook,
@@ -13,12 +15,11 @@ import type {
 } from '@posthorn/platform/mongo/webhooks/holds.ts';
 import type { Invalidate } from '@posthorn/platform/redis/invalidations.ts';
 import type { Logger } from '@posthorn/platform/service/logger.ts';
-import { setMaxListeners } from 'node:events';
 import { Counter, type Registry } from 'prom-client';
 import { type Released, releaseWebhook, type ReleaseDeps } from './release-webhook.ts';
 
 export interface RunReleasesDeps extends Omit<ReleaseDeps, 'waiting' | 'holds'> {
-  notes: Pick<HoldNotes, 'claim' | 'take' | 'putBack' | 'remove'>;
+  notes: Pick<HoldNotes, 'expand' | 'claim' | 'take' | 'putBack' | 'remove'>;
   waiting: ReleaseDeps['waiting'] & Pick<WaitingDeliveries, 'webhooks'>;
   holds: HoldStates;
   /** Announces that the hold of a webhook or an app has ended by itself. */
@@ -39,12 +40,10 @@ export interface ReleaseRunner {
   stop: () => Promise<void>;
 }
 
-/** Notes that this process works on at once. The share of a company leaves room for the others. */
-const SLOTS = { ofAll: 50, ofCompany: 5 };
+/** Notes that this process works on at once. A company may use what is left free: half when it is alone. */
+const SLOTS = 200;
 /** The same with those that clients have just touched here. */
-const WOKEN = { ofAll: 200, ofCompany: 20 };
-/** Webhooks of one app or company that are released at once. */
-const WEBHOOKS_AT_ONCE = 50;
+const WITH_WOKEN = 400;
 const WEBHOOKS_PAGE = 1_000;
 const EVERY_MS = 1_000;
 const RENEW_MS = LEASE_MS / 3;
@@ -97,6 +96,8 @@ class Runner {
   readonly loop: SignallingLoop;
   readonly #deps: RunReleasesDeps;
   readonly #running = new Map<string, Running>();
+  readonly #slots = createShares(SLOTS);
+  readonly #withWoken = createShares(WITH_WOKEN);
 
   constructor(deps: RunReleasesDeps) {
     this.#deps = deps;
@@ -109,7 +110,7 @@ class Runner {
   }
 
   async wake({ id, companyId }: Pick<HoldPlace, 'id' | 'companyId'>): Promise<void> {
-    if (this.#isFull(companyId, WOKEN)) return;
+    if (!this.#withWoken.hasRoom(companyId, 1)) return;
     const note = await this.#deps.notes.take(id, this.#newClaim());
     if (note) this.#start(note);
   }
@@ -121,9 +122,9 @@ class Runner {
   }
 
   async #claimAll(): Promise<void> {
-    while (!this.loop.signal.aborted && this.#running.size < SLOTS.ofAll) {
+    while (!this.loop.signal.aborted && this.#slots.used() < SLOTS) {
       const companies = [...new Set([...this.#running.values()].map((each) => each.companyId))];
-      const exceptCompanyIds = companies.filter((id) => this.#isFull(id));
+      const exceptCompanyIds = companies.filter((id) => !this.#slots.hasRoom(id, 1));
       const note = await this.#deps.notes.claim({ ...this.#newClaim(), exceptCompanyIds });
       if (!note) return;
       this.#start(note);
@@ -135,10 +136,9 @@ class Runner {
     return { claim: newClaim(), nowMs: nowMs(), untilMs: nowMs() + LEASE_MS };
   }
 
-  #isFull(companyId: string, limits = SLOTS): boolean {
-    const all = [...this.#running.values()];
-    const own = all.filter((each) => each.companyId === companyId);
-    return all.length >= limits.ofAll || own.length >= limits.ofCompany;
+  #count(companyId: string, change: 1 | -1): void {
+    this.#slots.add(companyId, change);
+    this.#withWoken.add(companyId, change);
   }
 
   /** The look that runs for the same thing has lost its claim, and ends first. */
@@ -149,12 +149,14 @@ class Runner {
     const work = async (): Promise<void> => {
       await before?.done;
       const isDueNow = !stop.signal.aborted && (await this.#workLogged(note, stop));
-      const wasFull = this.#isFull(note.companyId);
+      const wasFull = !this.#slots.hasRoom(note.companyId, 1);
+      this.#count(note.companyId, -1);
       if (this.#running.get(note.id) === running) this.#running.delete(note.id);
       if ((isDueNow || wasFull) && !this.loop.signal.aborted) void this.loop.tick();
     };
     const running: Running = { companyId: note.companyId, stop, done: Promise.resolve() };
     this.#running.set(note.id, running);
+    this.#count(note.companyId, 1);
     running.done = work();
   }
 
@@ -202,11 +204,21 @@ class Runner {
       await notes.putBack(note, dueAtMs, { ...(isOpenEnded && { isOpenEnded }) });
       return false;
     }
-    const outcome = await this.#releaseAll(note, signal);
+    const outcome = await this.#release(note, signal);
     const agoMs = nowMs() - endedAtMs;
-    if (outcome === 'nothing' && agoMs >= LINGER_MS) await notes.remove(note);
+    // Another hold has a note of its own, which gives this webhook one again.
+    const isOver = outcome === 'nothing' || outcome === 'on_hold';
+    if (isOver && agoMs >= LINGER_MS) await notes.remove(note);
     else await notes.putBack(note, nowMs() + againAfterMs(outcome, agoMs));
-    return outcome === 'yielded';
+    return outcome === 'yielded' || outcome === 'expanded';
+  }
+
+  async #release(note: HoldNote, signal: AbortSignal): Promise<Released | 'expanded'> {
+    const { id: webhookId, companyId, kind, ratePerSecond } = note;
+    if (kind !== 'webhook') return (await this.#expand(note, signal)) > 0 ? 'expanded' : 'nothing';
+    const isWanted = (): boolean => !this.#slots.hasRoom(companyId, 1);
+    const webhook = { companyId, webhookId };
+    return releaseWebhook(this.#deps, { webhook, ratePerSecond, isWanted, signal });
   }
 
   /**
@@ -234,46 +246,31 @@ class Runner {
     return { endsAtMs: null, endedAtMs };
   }
 
-  /** Returns the most urgent of what the releases of its webhooks returned. */
-  async #releaseAll(note: HoldNote, signal: AbortSignal): Promise<Released> {
-    const { companyId, ratePerSecond } = note;
-    const outcomes = new Set<Released>();
-    const running = new Map<string, Promise<void>>();
-    const failing = new AbortController();
-    const both = AbortSignal.any([signal, failing.signal]);
-    // Each release waits with it.
-    setMaxListeners(0, both);
-    let isOneWaiting = false;
-    const isWanted = (): boolean => isOneWaiting || this.#isFull(companyId);
-    const run = async (webhook: HeldWebhook): Promise<void> => {
-      const release = { webhook, ratePerSecond, isWanted, signal: both };
-      try {
-        outcomes.add(await releaseWebhook(this.#deps, release));
-      } catch (error) {
-        failing.abort(error);
-      }
-      running.delete(webhook.webhookId);
-    };
-    for await (const webhook of this.#webhooksOf(note)) {
-      if (running.has(webhook.webhookId)) continue;
-      isOneWaiting = running.size >= WEBHOOKS_AT_ONCE;
-      if (isOneWaiting) await Promise.race(running.values());
-      isOneWaiting = false;
-      if (both.aborted) break;
-      running.set(webhook.webhookId, run(webhook));
+  /** Gives each webhook that may be released now a note of its own. Returns how many got one. */
+  async #expand(note: HoldNote, signal: AbortSignal): Promise<number> {
+    const { notes, holds, nowMs } = this.#deps;
+    let expanded = 0;
+    for await (const some of inPages(this.#webhooksOf(note), WEBHOOKS_PAGE)) {
+      signal.throwIfAborted();
+      const holders = await holds.holdersOf(some);
+      const free = some.filter(({ webhookId }) => {
+        const known = holders.get(webhookId) ?? {
+          webhook: null,
+          appHeld: null,
+          isSuspended: false,
+        };
+        // Another hold lives, whose note expands in its turn.
+        return fateOfWaiting(known, nowMs()).kind !== 'wait';
+      });
+      const ids = [...new Set(free.map(({ webhookId }) => webhookId))];
+      if (ids.length > 0) expanded += await notes.expand(note, ids, nowMs());
     }
-    await Promise.all(running.values());
-    both.throwIfAborted();
-    return BY_URGENCY.find((each) => outcomes.has(each)) ?? 'nothing';
+    return expanded;
   }
 
-  /** Those of the note that may have waiting deliveries; one may come several times. */
+  /** Those of an app or a company that have waiting deliveries; one may come several times. */
   async *#webhooksOf({ id, companyId, kind }: HoldNote): AsyncGenerator<HeldWebhook> {
     const { waiting, holds } = this.#deps;
-    if (kind === 'webhook') {
-      yield { companyId, webhookId: id };
-      return;
-    }
     if (kind === 'company') {
       yield* waiting.webhooks(companyId);
       return;
@@ -286,16 +283,25 @@ class Runner {
   }
 }
 
-/** `on_hold` is not among them: the other hold has a note of its own. */
-const BY_URGENCY: readonly Released[] = ['yielded', 'done', 'quiet'];
+async function* inPages<Item>(items: AsyncIterable<Item>, size: number): AsyncGenerator<Item[]> {
+  let page: Item[] = [];
+  for await (const item of items) {
+    page.push(item);
+    if (page.length < size) continue;
+    yield page;
+    page = [];
+  }
+  if (page.length > 0) yield page;
+}
 
 /** After the end of the hold, `agoMs` ago. */
-function againAfterMs(outcome: Released, agoMs: number): number {
+function againAfterMs(outcome: Released | 'expanded', agoMs: number): number {
   switch (outcome) {
     case 'yielded':
       return 0;
     case 'quiet':
       return within(QUIET_MS, agoMs / 4);
+    case 'expanded':
     case 'done':
     case 'nothing':
     case 'on_hold':

@@ -95,6 +95,20 @@ describe('waiting deliveries', () => {
     expect([[...open], [...heldAgain]]).toEqual([[idOf(1)], [idOf(2)]]);
   });
 
+  it('are under way from their release until their next attempt is later', async () => {
+    await insert(...[1, 2, 3, 4].map((n) => settled(n)));
+    const { page, endWait, underWay } = waitingOf();
+    const of = { beforeId: idOf(3), limit: 5, nowMs: NOW_MS };
+    expect(await underWay(WEBHOOK, of)).toEqual([]);
+    await endWait(await page(WEBHOOK, '', 2), NOW_MS);
+    expect(idsOf(await underWay(WEBHOOK, of))).toEqual([idOf(1), idOf(2)]);
+    expect(idsOf(await underWay(WEBHOOK, { ...of, limit: 1 }))).toEqual([idOf(2)]);
+    const parked = { attemptCount: 1, nextAttemptAt: new Date(NOW_MS + 60_000) };
+    await collection(scratch.db, 'deliveries').updateOne({ _id: idOf(1) }, { $set: parked });
+    expect(idsOf(await underWay(WEBHOOK, of))).toEqual([idOf(2)]);
+    expect(await underWay({ ...WEBHOOK, companyId: 'comp_b' }, of)).toEqual([]);
+  });
+
   it('are found by their webhooks, each once', async () => {
     await insert(settled(1), settled(2), settled(3, 1, 'wh_2'), settled(4, 1, 'wh_3', 'comp_b'));
     const { webhooks, allWebhooks } = waitingOf();

@@ -1,7 +1,7 @@
 import { EXPIRED_WHILE_WAITING } from '@posthorn/domain/delivery/when-cancelled.ts';
 import type { DeliveryRef } from '@posthorn/domain/delivery/delivery.ts';
 import { isStillWaiting, WAITING } from '@posthorn/domain/waiting.ts';
-import { DAY_MS, firstIdAt } from '@posthorn/domain/ids.ts';
+import { DAY_MS, firstIdAt, timeMsOf } from '@posthorn/domain/ids.ts';
 import { notStoredOf } from '@posthorn/domain/message.ts';
 import type { mongo } from 'mongoose';
 import { type CompanyDocuments, documentsIn } from '../company-documents.ts';
@@ -35,6 +35,15 @@ export interface WaitingWebhook extends HeldWebhook {
   firstId: string;
 }
 
+/** Which released deliveries of a webhook are looked for. */
+export interface UnderWay {
+  /** The id of the first that waits: they are released in order. */
+  beforeId: string;
+  limit: number;
+  /** Milliseconds since 1970. */
+  nowMs: number;
+}
+
 /** The released deliveries without a result, by id. */
 export interface SeenReleased {
   /** Their attempt is under way, or is to be made. */
@@ -57,6 +66,11 @@ export interface WaitingDeliveries {
    * are those that have been due for the longest, and the others are of each company that is due in turn.
    */
   dueAt: (nowMs: number, limit: number) => Promise<HeldDelivery[]>;
+  /**
+   * Of the last `limit` pending ones of a webhook before `beforeId`, those that do not wait and whose next attempt is due: what was
+   * released and has no result. Oldest first.
+   */
+  underWay: (webhook: HeldWebhook, of: UnderWay) => Promise<HeldDelivery[]>;
   /** Looks for their attempts. */
   look: (released: readonly HeldDelivery[]) => Promise<SeenReleased>;
   /** Counts those of a webhook up to `limit`. */
@@ -93,6 +107,7 @@ export function createWaitingDeliveries({
       });
     },
     dueAt: createReadDue(deliveries),
+    underWay: (webhook, of) => readUnderWay(deliveries, webhook, of),
     look: (released) => look(deliveries, released),
     async count({ companyId, webhookId }, limit) {
       const span = deliveries.kept({}, 'dlv');
@@ -227,6 +242,28 @@ async function readPage(
     return waiting.sort({ _id: 1 }).limit(left).project<Found>({ attempts: 0 }).toArray();
   });
   return found.map(toHeld);
+}
+
+/** The clock of another gateway may be ahead by this much. */
+const CLOCKS_DIFFER_MS = 5_000;
+
+async function readUnderWay(
+  deliveries: DeliveryDays,
+  { companyId, webhookId }: HeldWebhook,
+  { beforeId, limit, nowMs }: UnderWay,
+): Promise<HeldDelivery[]> {
+  // Whoever has so many under way had them in a day.
+  const fromId = firstIdAt('dlv', timeMsOf(beforeId) - DAY_MS);
+  const days = deliveries.within(deliveries.kept({ fromId, beforeId }, 'dlv')).toReversed();
+  const found = await readUpTo(days, limit, (documents, left) => {
+    const before = { webhookId, status: 'pending', _id: { $lt: beforeId } } as const;
+    const own = documentsIn<'deliveries'>(documents, companyId).find(before);
+    return own.sort({ _id: -1 }).limit(left).project<Found>({ attempts: 0 }).toArray();
+  });
+  const isDue = ({ nextAttemptAt }: Found): boolean =>
+    nextAttemptAt !== null && nextAttemptAt.getTime() <= nowMs + CLOCKS_DIFFER_MS;
+  const open = found.filter((each) => each.waiting === undefined && isDue(each));
+  return open.toReversed().map(toHeld);
 }
 
 function toHeld(document: Found): HeldDelivery {

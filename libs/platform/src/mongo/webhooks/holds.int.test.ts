@@ -78,6 +78,29 @@ describe('the note of a hold', () => {
     expect(await notes.claim(any(9))).toMatchObject({ touchedAtMs: 6, ratePerSecond: null });
   });
 
+  it('is that of each webhook of an app, unless it was touched since, and keeps its rate after a suspension', async () => {
+    const notes = createHoldNotes(scratch.db);
+    await notes.touch(PLACE, { atMs: 3, dueAtMs: 900, ratePerSecond: 7 });
+    await notes.touch({ ...PLACE, id: 'wh_2' }, { atMs: 6, dueAtMs: 900, ratePerSecond: 1 });
+    const claimed = { touchedAtMs: 5, companyId: 'comp_a', claim: 'c0' };
+    const app = { ...claimed, id: 'app_1', kind: 'app', ratePerSecond: 20 } as const;
+    const all = ['wh_1', 'wh_2', 'wh_3'];
+    expect(await notes.expand(app, all, 30)).toBe(2);
+    expect(await notes.expand(app, all, 40)).toBe(0);
+    const [first, second] = [await notes.claim(any(30)), await notes.claim(any(30, 'c2'))];
+    for (const note of [first, second]) {
+      expect(note).toMatchObject({ kind: 'webhook', touchedAtMs: 5, ratePerSecond: 20 });
+    }
+    expect(new Set([first?.id, second?.id])).toEqual(new Set(['wh_1', 'wh_3']));
+    const company = { ...claimed, id: 'comp_a', kind: 'company', ratePerSecond: null } as const;
+    expect(await notes.expand({ ...company, touchedAtMs: 8 }, ['wh_2'], 50)).toBe(1);
+    expect(await notes.claim(any(50))).toMatchObject({ id: 'wh_2', ratePerSecond: 1 });
+    expect(await notes.expand({ ...app, ratePerSecond: null, touchedAtMs: 9 }, ['wh_2'], 60)).toBe(
+      1,
+    );
+    expect(await notes.claim(any(60))).toMatchObject({ id: 'wh_2', ratePerSecond: null });
+  });
+
   it('keeps what a look at the hold has found', async () => {
     const notes = createHoldNotes(scratch.db);
     await notes.touch(PLACE, { atMs: 3, dueAtMs: 9 });

@@ -1,6 +1,7 @@
 import type { Hold, Holders } from '@posthorn/domain/waiting.ts';
 import type { mongo } from 'mongoose';
 import { collection } from '../collections.ts';
+import { isDuplicateKey } from '../connect.ts';
 import type { AppDocument, HoldNoteDocument, WebhookDocument } from '../documents.ts';
 
 /** What is on hold, or was. */
@@ -53,6 +54,11 @@ interface Claim {
 export interface HoldNotes {
   /** Stores the note, or renews it, and takes it from the process that works on it. */
   touch: (place: HoldPlace, touch: Touch) => Promise<void>;
+  /**
+   * Gives these webhooks a note each, due at `nowMs`, for what waited for the hold of this note: that of an app or a company.
+   * Returns how many got one. One that was touched since keeps its note; the end of a suspension changes no rate.
+   */
+  expand: (from: HoldNote, webhookIds: readonly string[], nowMs: number) => Promise<number>;
   /** Claims the note that has been due for the longest; null when none is due. */
   claim: (claim: Claim & { exceptCompanyIds: readonly string[] }) => Promise<HoldNote | null>;
   /** Claims this note, whoever has it. Null when it is gone. */
@@ -72,6 +78,7 @@ export function createHoldNotes(db: mongo.Db): HoldNotes {
   const own = ({ id: _id, claim }: HoldNote) => ({ _id, claim });
   return {
     touch: (place, touch) => touchNote(notes, place, touch),
+    expand: (from, webhookIds, nowMs) => expandNote(notes, from, { webhookIds, nowMs }),
     async claim({ exceptCompanyIds, ...claim }) {
       const filter = {
         dueAt: { $lte: new Date(claim.nowMs) },
@@ -128,6 +135,49 @@ async function touchNote(
     },
     { upsert: true },
   );
+}
+
+async function expandNote(
+  notes: mongo.Collection<HoldNoteDocument>,
+  { companyId, kind, touchedAtMs, ratePerSecond }: HoldNote,
+  { webhookIds, nowMs }: { webhookIds: readonly string[]; nowMs: number },
+): Promise<number> {
+  const touchedAt = new Date(touchedAtMs);
+  const ids = { $in: [...webhookIds] };
+  const newer = await notes
+    .find({ _id: ids, touchedAt: { $gte: touchedAt } })
+    .project<{ _id: string }>({ _id: 1 })
+    .toArray();
+  const keep = new Set(newer.map(({ _id }) => _id));
+  const missing = webhookIds.filter((id) => !keep.has(id));
+  if (missing.length === 0) return 0;
+  const isRated = kind !== 'company';
+  const set = { companyId, kind: 'webhook', touchedAt, dueAt: new Date(nowMs) } as const;
+  const update: mongo.UpdateFilter<HoldNoteDocument> = {
+    $set: { ...set, ...(isRated && ratePerSecond !== null && { ratePerSecond }) },
+    $unset: { claim: '', ...(isRated && ratePerSecond === null && { ratePerSecond: '' }) },
+  };
+  const writes = missing.map((_id): mongo.AnyBulkWriteOperation<HoldNoteDocument> => {
+    const filter = { _id, touchedAt: { $lt: touchedAt } };
+    return { updateOne: { filter, update, upsert: true } };
+  });
+  const { upsertedCount, modifiedCount } = await unlessThere(() =>
+    notes.bulkWrite(writes, { ordered: false }),
+  );
+  return upsertedCount + modifiedCount;
+}
+
+/** The hold of a webhook may be touched between the read and the write: it has its note then. */
+async function unlessThere(
+  write: () => Promise<mongo.BulkWriteResult>,
+): Promise<Pick<mongo.BulkWriteResult, 'upsertedCount' | 'modifiedCount'>> {
+  try {
+    return await write();
+  } catch (error) {
+    if (!isDuplicateKey(error)) throw error;
+    const { upsertedCount, modifiedCount } = error as mongo.MongoBulkWriteError;
+    return { upsertedCount, modifiedCount };
+  }
 }
 
 async function claimOne(
