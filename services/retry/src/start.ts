@@ -50,7 +50,7 @@ import { createSendOperatorEvent } from './operator-events.ts';
 import { createParkFailure } from './park-failure.ts';
 import { createReleaseParked, readyAtMs } from './release-parked.ts';
 import { createReleaseTimed, createTimedMetrics } from './release-timed.ts';
-import { createEraseNoted } from './sweep/erase-noted.ts';
+import { createEraseNoted, createEraseRequested } from './sweep/erase-noted.ts';
 import { createSettleCancellations } from './sweep/settle-cancellations.ts';
 import { createStuckSweep } from './sweep/sweep-stuck.ts';
 import { createWaitingMetrics, createWaitingSweep } from './sweep/sweep-waiting.ts';
@@ -257,6 +257,7 @@ function startLoops(retry: Retry): void {
   for (const [name, loop] of waitingLoops(shared)) start(name, loop);
   const erasures = { erasure: createPayloadErasure(db), requested: createRequestedErasures(db) };
   start('erasure of payloads', createEraseNoted({ ...shared, ...erasures }));
+  start('erasure of what clients have erased', createEraseRequested({ ...shared, ...erasures }));
   const days = createDayCollections(db);
   const dayMetrics = createDayMetrics(registry, systemClockMs);
   start('collections of days', createKeepDays({ ...shared, days, metrics: dayMetrics }));

@@ -4,7 +4,7 @@ import {
   createMemoryLeases,
   type MemoryLeases,
 } from '../../../../test/support/memory/memory-leases.ts';
-import { createEraseNoted } from './erase-noted.ts';
+import { createEraseNoted, createEraseRequested } from './erase-noted.ts';
 
 let leases: MemoryLeases;
 /** How many messages each of the next checks finds. */
@@ -19,8 +19,8 @@ beforeEach(() => {
   [found, requested, nowMs, restedMs] = [[], [], 0, []];
 });
 
-const open = (pause?: () => Promise<void>) =>
-  createEraseNoted({
+const open = (pause?: () => Promise<void>, create = createEraseNoted) =>
+  create({
     holder: 'retry-1',
     leases,
     erasure: {
@@ -29,7 +29,12 @@ const open = (pause?: () => Promise<void>) =>
         return Promise.resolve(found.shift() ?? 0);
       },
     },
-    requested: { eraseDue: () => Promise.resolve(requested.shift() ?? 0) },
+    requested: {
+      async eraseDue(betweenSlices) {
+        await betweenSlices?.();
+        return requested.shift() ?? 0;
+      },
+    },
     monotonicMs: () => nowMs,
     pause: (ms) => {
       restedMs.push(ms);
@@ -45,13 +50,17 @@ test('checks what is noted until nothing is left, and rests as long as it worked
   expect(leases.holders.size).toBe(0);
 });
 
-test('goes on while there is a message that a client has erased', async () => {
+test('erases what clients have erased beside it, with a lease of its own', async () => {
   [found, requested] = [
-    [0, 0, 7],
-    [20, 0, 20],
+    [100, 0],
+    [20, 3, 0, 7],
   ];
-  await open().tick();
-  expect([found, requested]).toEqual([[7], [20]]);
+  const again = open(undefined, createEraseRequested);
+  await Promise.all([open().tick(), again.tick()]);
+  expect([found, requested]).toEqual([[], [7]]);
+  await leases.hold('erase-payloads', 'retry-2');
+  await again.tick();
+  expect(requested).toEqual([]);
 });
 
 test('checks nothing while another process has the lease, and stops when it has lost it', async () => {

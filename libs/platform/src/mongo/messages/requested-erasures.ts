@@ -33,9 +33,9 @@ export interface RequestedErasures {
   listNoted: (limit: number) => Promise<string[]>;
   /**
    * Erases the noted messages whose time has come once more, at most 20, and removes their notes. Resolves with their
-   * number. To be called by one process at a time.
+   * number. To be called by one process at a time, which renews its lease in `betweenSlices`.
    */
-  eraseDue: () => Promise<number>;
+  eraseDue: (betweenSlices?: () => Promise<void>) => Promise<number>;
 }
 
 interface EraseOptions {
@@ -49,7 +49,6 @@ interface EraseOptions {
  * cached for 60 s. A dispatcher learns of a note within two seconds.
  */
 const ERASE_AGAIN_AFTER_MS = 120_000;
-/** The caller renews its lease between two calls. */
 const DUE_AT_ONCE = 20;
 /** To derive the ids of so many, and to encode their documents, takes 2 ms. */
 const SLICE = 250;
@@ -90,14 +89,17 @@ export function createRequestedErasures(
       const found = await notes.find({}).sort({ dueAt: -1 }).limit(limit).toArray();
       return found.map(({ _id }) => _id);
     },
-    async eraseDue() {
+    async eraseDue(betweenSlices) {
       const atMs = await databaseClockMs(db);
       const due = await notes
         .find({ dueAt: { $lte: new Date(atMs) } })
         .sort({ dueAt: 1 })
         .limit(DUE_AT_ONCE)
         .toArray();
-      for (const { _id } of due) await eraseMessage(_id, { atMs });
+      for (const { _id } of due) {
+        await betweenSlices?.();
+        await eraseMessage(_id, { atMs, ...(betweenSlices && { betweenSlices }) });
+      }
       // A note that was written anew meanwhile stays.
       const removals = due.map(({ _id, dueAt }) => ({ deleteOne: { filter: { _id, dueAt } } }));
       if (removals.length > 0) await notes.bulkWrite(removals, { ordered: false });
