@@ -214,7 +214,8 @@ async function runExport(
   if (file === undefined || file === STDIN) output.raw(text);
   else {
     const path = resolve(world.folder, file);
-    writeFileSync(`${path}.${process.pid}`, text);
+    // Never through a link that another user has put there.
+    writeFileSync(`${path}.${process.pid}`, text, { flag: 'wx' });
     renameSync(`${path}.${process.pid}`, path);
     output.note(`${documents.length} documents are in ${file}.`);
   }
