@@ -5,7 +5,7 @@ import type { Hold } from '@posthorn/domain/waiting.ts';
 import { decodeRetryDue } from '@posthorn/domain/records/records.ts';
 import type { OutgoingRecord } from '@posthorn/platform/kafka/record-log.ts';
 import type { HeldDelivery } from '@posthorn/platform/mongo/messages/waiting-deliveries.ts';
-import type { HoldPlace } from '@posthorn/platform/mongo/webhooks/holds.ts';
+import type { HoldPlace, WebhookHolders } from '@posthorn/platform/mongo/webhooks/holds.ts';
 import { createLogger } from '@posthorn/platform/service/logger.ts';
 import {
   createMemoryHoldNotes,
@@ -34,13 +34,7 @@ interface Waiting extends HeldDelivery {
 let timers: VirtualTimers;
 let deliveries: Map<string, Waiting>;
 let notes: MemoryHoldNotes;
-interface StoredHolders {
-  appId: string | null;
-  disabled: boolean;
-  cancelBeforeMs: number | null;
-  rateLimitPerSecond: number | null;
-  held: Hold | null;
-}
+type StoredHolders = Omit<NonNullable<WebhookHolders['webhook']>, 'companyId'>;
 let webhooks: Map<string, StoredHolders>;
 let appHolds: Map<string, Hold>;
 let suspended: Set<string>;
@@ -162,9 +156,10 @@ function holdsStore(): RunReleasesDeps['holds'] {
     },
     isSuspended: (id) => Promise.resolve(suspended.has(id)),
     clearEnded({ id }, nowMs) {
-      const held = webhooks.get(id)?.held;
+      const held = webhooks.get(id)?.held ?? appHolds.get(id);
       const isEnded = typeof held?.untilMs === 'number' && held.untilMs <= nowMs;
       if (isEnded) Object.assign(webhooks.get(id) ?? {}, { held: null });
+      if (isEnded) appHolds.delete(id);
       return Promise.resolve(isEnded);
     },
     webhooksOfApp({ id }, afterId) {
@@ -511,6 +506,16 @@ describe('the release of an app', () => {
     await run(9.9 * SECOND_MS, gateway());
     expect(published.filter((id) => deliveries.get(id)?.webhookId === 'wh_1')).toHaveLength(10);
     expect(ofWebhook('wh_2', 'waiting')).toEqual([]);
+  });
+
+  test('gives its webhooks the time at which its hold has ended by itself', async () => {
+    wait('wh_1', 1, { appId: 'app_1' });
+    const untilMs = timers.nowMs() + 90 * SECOND_MS;
+    appHolds.set('app_1', { ...HOLD, untilMs });
+    touch('app_1', 'app');
+    await run(90.5 * SECOND_MS, gateway());
+    expect(published).toHaveLength(1);
+    expect(notes.all.get('wh_1')?.touchedAtMs).toBeGreaterThanOrEqual(untilMs);
   });
 
   test('begins when the app is resumed, and not before', async () => {

@@ -204,7 +204,7 @@ class Runner {
       await notes.putBack(note, dueAtMs, { ...(isOpenEnded && { isOpenEnded }) });
       return false;
     }
-    const outcome = await this.#release(note, signal);
+    const outcome = await this.#release({ ...note, touchedAtMs: endedAtMs }, signal);
     const agoMs = nowMs() - endedAtMs;
     // Another hold has a note of its own, which gives this webhook one again.
     const isOver = outcome === 'nothing' || outcome === 'on_hold';
