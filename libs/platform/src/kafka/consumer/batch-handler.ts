@@ -221,26 +221,15 @@ export class BatchHandler {
       owned.offsets.finish(offset);
       if (finished) finished.records += 1;
     } catch (error) {
-      if (error instanceof GiveBackError) {
-        this.#giveBack(record, owned, error);
-        return;
-      }
-      owned.offsets.abandon(offset);
-      const sinceMs = this.#readiness.sinceMs(record);
-      owned.abandonedSinceMs = Math.min(owned.abandonedSinceMs, sinceMs);
-      if (!(error instanceof StoppedError)) {
-        this.#deps.logger.error(
-          { err: error, ...logFields() },
-          'a record failed and is left uncommitted until the consumer restarts',
-        );
-      }
+      if (error instanceof GiveBackError) this.#giveBack(record, owned, error);
+      else this.#abandon(record, owned, { error, logFields });
     } finally {
       this.#running.delete(record);
     }
     this.resumeReading(topic);
   }
 
-  /** The other records that are begun end as those of a partition that went to another member. */
+  /** Reads the partition again later. Its other records in flight end as if it had moved to another member. */
   #giveBack(record: LogRecord, owned: OwnedPartition, { readAgain }: GiveBackError): void {
     // Another record of it was given back before.
     if (owned.isGone || this.#deps.stopping.aborted) return;
@@ -250,7 +239,21 @@ export class BatchHandler {
     const sinceMs = this.#readiness.sinceMs(record);
     this.unread.giveBack({ topic, partition, nextOffset, sinceMs });
     this.#pauses.readAgain({ topic, partition, offset: nextOffset }, readAgain);
-    this.resumeReading(topic);
+  }
+
+  #abandon(
+    record: LogRecord,
+    owned: OwnedPartition,
+    { error, logFields }: { error: unknown; logFields: () => object },
+  ): void {
+    owned.offsets.abandon(record.offset);
+    const sinceMs = this.#readiness.sinceMs(record);
+    owned.abandonedSinceMs = Math.min(owned.abandonedSinceMs, sinceMs);
+    if (error instanceof StoppedError) return;
+    this.#deps.logger.error(
+      { err: error, ...logFields() },
+      'a record failed and is left uncommitted until the consumer restarts',
+    );
   }
 }
 
