@@ -12,8 +12,8 @@ import { messageOf, StartupError } from '../service/errors.ts';
 import type { Logger } from '../service/logger.ts';
 import { followTlsFiles } from '../service/secure-context.ts';
 import type { kafkaAccess } from '../service/store-settings.ts';
+import { topicIdOf } from './patches/metadata.ts';
 import { patchKafkajs } from './patches/patch-kafkajs.ts';
-import { topicIdOf } from './patches/topic-ids.ts';
 
 const START_TIMEOUT_MS = 10_000;
 /** Nothing is lost with the connection of an admin client, so nobody waits longer for its end. */
@@ -88,11 +88,11 @@ export async function assertKafkaReachable(kafka: Kafka, brokers: string[]): Pro
 
 interface TopicDescription {
   partitions: number;
-  /** Another one when the topic was deleted and made again; empty where Kafka has none, before 2.8. */
+  /** A topic that is deleted and made again gets another one. Empty before Kafka 2.8, which has none. */
   id: string;
 }
 
-/** Returns what Kafka has, by the name of the topic. Rejects when Kafka does not answer within 10 seconds. */
+/** Returns the topics of the cluster, by name. Rejects when Kafka does not answer within 10 seconds. */
 export async function describeTopics(kafka: Kafka): Promise<ReadonlyMap<string, TopicDescription>> {
   const { topics } = await withAdmin(kafka, { timeoutMs: START_TIMEOUT_MS }, (admin) =>
     admin.fetchTopicMetadata(),

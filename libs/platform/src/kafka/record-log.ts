@@ -84,7 +84,7 @@ export type IsOurs = () => boolean;
 export interface ReadAgain {
   /** How long, in milliseconds, nothing of it is read; a minute at most. */
   pauseMs: number;
-  /** Asked after each pause; another one follows unless it resolves with true. Nothing of the partition is read to answer it. */
+  /** Called after each pause. Unless it resolves with true, another pause follows, and still nothing is read. */
   mayReadOn: () => Promise<boolean>;
 }
 
@@ -109,8 +109,8 @@ export interface ConsumeOptions {
   sharing?: Sharing;
   /**
    * Handles one record. The record is done, and its offset may be committed, when the promise resolves.
-   * After a rejection by an outage (see isOutage) it is called again, and later after GiveBackError. After any other rejection, and
-   * when a stop comes first, the record stays uncommitted and is read again after the next start.
+   * After a rejection by an outage (see isOutage) it is called again, after GiveBackError when the record is read again. After
+   * any other rejection, and when a stop comes first, the record stays uncommitted until the next start reads it again.
    * Records are handled concurrently and may end in any order.
    */
   handle: (record: LogRecord, isOurs: IsOurs) => Promise<void>;

@@ -64,7 +64,7 @@ export interface ClusterIngestDeps {
   logger: Logger;
 }
 
-/** By topic; those of one that was made again differ. */
+/** Topic → its id, which changes when the topic is deleted and made again. */
 type TopicIds = ReadonlyMap<string, string>;
 
 /** A topic that is made later, or gets more partitions, is seen within this time: by all processes at the same moment. */
@@ -209,7 +209,7 @@ class Session {
   readonly #lanes = new Map<string, PartitionLane>();
   readonly #laneDeps: LaneDeps;
   readonly #stopping = new AbortController();
-  /** Topics whose records were given back, until one is accepted: one record of each is read again now and then. */
+  /** Topics with a partition that was given back. One record of each is in flight at a time, until one is accepted. */
   readonly #givenBack = new Set<string>();
   #consumption: Consumption | null = null;
   #ready: (nowMs: number) => ReadonlyMap<string, ReadyRecords> = () => new Map();

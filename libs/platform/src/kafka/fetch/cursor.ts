@@ -106,7 +106,7 @@ export class Cursor {
     return items;
   }
 
-  /** Passes fields of later versions. */
+  /** Skips tagged fields, which later versions add. */
   tags(): void {
     for (let left = this.uvarint(); left > 0; left -= 1) {
       this.uvarint();

@@ -53,7 +53,7 @@ export interface OwnedPartition extends TopicPartition {
   inheritedBelow: number;
   /** True from a change of the group until a batch shows where the group has resumed. */
   isStale: boolean;
-  /** True when it is stale for no change of the group: what was done may be committed. */
+  /** True while it is stale because its records were given back: the group is the same, so what is done may be committed. */
   isGivenBack: boolean;
   wasSkippedOnce: boolean;
   /** Since when the oldest abandoned record is ready, in milliseconds since 1970; Infinity without one. */

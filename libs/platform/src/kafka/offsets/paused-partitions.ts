@@ -82,7 +82,7 @@ export function createPausedPartitions(client: Pausable): PausedPartitions {
   };
 }
 
-/** The partitions that are paused for a time. */
+/** The partitions that are paused until a timer ends. */
 class Delays {
   readonly #client: Pausable;
   readonly #onEnd: (paused: TopicPartition) => void;

@@ -56,7 +56,7 @@ export function patchJoins(): void {
     const delay = delays.get(memberId);
     delays.delete(memberId);
     await delay;
-    // Kafkajs keeps them for partitions that go to another member, and reads from there when they come back.
+    // kafkajs keeps the seek of a partition that moves to another member, and would read from there when it comes back.
     this.seekOffset.clear();
     await joinAndSync.call(this);
     members.add(this);

@@ -3,6 +3,7 @@ import { patchEncoder } from './encoder.ts';
 import { patchFetch } from './fetch.ts';
 import { patchFetchPace } from './fetch-pace.ts';
 import { patchJoins } from './joins.ts';
+import { patchMetadata } from './metadata.ts';
 import { patchOffsetOutOfRange } from './offset-out-of-range.ts';
 import { patchProduce } from './produce.ts';
 import { patchRequestQueue } from './request-queue.ts';
@@ -21,6 +22,7 @@ export function patchKafkajs(): void {
   patchJoins();
   patchCommittedOffsets();
   patchFetchPace();
+  patchMetadata();
   patchTopicIds();
   patchOffsetOutOfRange();
   patchFetch();

@@ -1,50 +1,6 @@
 import { createRequire } from 'node:module';
-import { Cursor } from '../fetch/cursor.ts';
 import { rebalanceError } from './joins.ts';
-
-/** A partition in the description of a topic, as kafkajs keeps it. */
-interface PartitionDescription {
-  partitionErrorCode: number;
-  partitionId: number;
-  leader: number;
-  replicas: number[];
-  isr: number[];
-  offlineReplicas: number[];
-  topicId: string;
-}
-
-interface MetadataResponse {
-  throttleTime: 0;
-  clientSideThrottleTime: number;
-  brokers: { nodeId: number; host: string; port: number; rack: string | null }[];
-  clusterId: string | null;
-  controllerId: number;
-  topicMetadata: {
-    topicErrorCode: number;
-    topic: string;
-    isInternal: boolean;
-    partitionMetadata: PartitionDescription[];
-  }[];
-}
-
-/** The part of kafkajs's Metadata request that is used here. */
-interface MetadataProtocol {
-  versions: string[];
-  protocol: (of: { version: number }) => (request: MetadataRequest) => object;
-}
-
-interface MetadataRequest {
-  /** None for all of the cluster. */
-  topics: readonly string[];
-  allowAutoTopicCreation?: boolean;
-}
-
-interface Encoder {
-  writeBoolean: (value: boolean) => this;
-  writeUVarInt: (value: number) => this;
-  writeUVarIntString: (value: string) => this;
-  writeInt32: (value: number) => this;
-}
+import { type MetadataResponse, topicIdOf } from './metadata.ts';
 
 /** The part of kafkajs's offset manager, one for each generation of a group, that is used here. */
 interface OffsetManager {
@@ -56,7 +12,7 @@ interface OffsetManager {
 }
 
 interface Cluster {
-  /** What the client has read last; null before that. */
+  /** `metadata` is the newest response; null before the first. */
   brokerPool: { metadata: Pick<MetadataResponse, 'clusterId' | 'topicMetadata'> | null };
   refreshMetadata: () => Promise<unknown>;
 }
@@ -104,12 +60,12 @@ function isAnother(before: string | null | undefined, now: string | undefined): 
   return clusterIn(before) === clusterIn(now);
 }
 
-/** By what a client has read: a process may have thousands of topics, and looks at each fetch. */
-const known = new WeakMap<object, TopicIds>();
+/** By the response that has them: a process may read thousands of topics, and compares their ids before each fetch. */
+const idsByResponse = new WeakMap<object, TopicIds>();
 
 function idsIn({ brokerPool: { metadata } }: Pick<Cluster, 'brokerPool'>): TopicIds {
   if (metadata === null) return new Map();
-  const before = known.get(metadata);
+  const before = idsByResponse.get(metadata);
   if (before) return before;
   const { clusterId, topicMetadata } = metadata;
   const ids = new Map(
@@ -118,18 +74,16 @@ function idsIn({ brokerPool: { metadata } }: Pick<Cluster, 'brokerPool'>): Topic
       return id === '' ? [] : [[topic, `${clusterId ?? ''}/${id}`] as const];
     }),
   );
-  known.set(metadata, ids);
+  idsByResponse.set(metadata, ids);
   return ids;
 }
 
 /**
  * Kafkajs 2.2.4 knows topics by their names. One that was deleted and made again is read on at the offset of the old one, and the
  * records before it never. After the patch each commit says, in its metadata, of which topic it is (KIP-516), and a commit of
- * another topic of this name counts as none: the group begins as with a new topic. Kafka has ids since 2.8; before, nothing
- * changes.
+ * another topic of this name counts as none: the group begins as with a new topic. Needs the ids of `patchMetadata`.
  */
 export function patchTopicIds(): void {
-  patchMetadata(require('kafkajs/src/protocol/requests/metadata/index.js') as MetadataProtocol);
   patchOffsetManager();
   patchConsumerGroup();
 }
@@ -141,7 +95,8 @@ function patchOffsetManager(): void {
   };
   const { resolveOffsets, commitOffsets } = prototype;
   prototype.resolveOffsets = async function (this: OffsetManager) {
-    // Called before each fetch. An offset of the old topic must not be committed with the id of the new one.
+    // kafkajs calls this before each fetch. The ids stay those of the first call: an offset of the old topic must not be
+    // committed with the id of the new one.
     if (this.topics.some((topic) => wasMadeAgain(this, topic))) throw rebalanceError();
     const ids = idsOf.get(this) ?? idsIn(this.cluster);
     idsOf.set(this, ids);
@@ -196,107 +151,4 @@ function ofSameTopic({ topic, partitions }: CommittedTopic, ids: TopicIds): Comm
       isAnother(each.metadata, id) ? { ...each, offset: NO_OFFSET } : each,
     ),
   };
-}
-
-/** Returns the id of the topic with these partitions, in base64url as Kafka's tools show it; empty where it has none. */
-export function topicIdOf(partitions: readonly object[]): string {
-  const [first] = partitions as readonly Partial<PartitionDescription>[];
-  return first?.topicId ?? '';
-}
-
-/** The first version of the request whose response has ids, and in which a topic is still asked for by its name alone. */
-const VERSION_WITH_IDS = 10;
-const API_KEY = 3;
-
-/** Adds a version to those that kafkajs knows. It uses the highest that the broker has too. */
-function patchMetadata(metadata: MetadataProtocol): void {
-  const { protocol } = metadata;
-  const { parse } = require('kafkajs/src/protocol/requests/metadata/v0/response.js') as object & {
-    parse: unknown;
-  };
-  metadata.versions = [...metadata.versions, String(VERSION_WITH_IDS)];
-  metadata.protocol = ({ version }) =>
-    version < VERSION_WITH_IDS
-      ? // A broker may have no version between those of kafkajs and this one.
-        protocol({ version: Math.min(version, VERSION_OF_KAFKAJS) })
-      : (request) => ({ request: requestOf(request), response: { decode, parse } });
-}
-
-/** The highest that kafkajs has itself. */
-const VERSION_OF_KAFKAJS = 6;
-
-function requestOf({ topics, allowAutoTopicCreation = true }: MetadataRequest): object {
-  const NewEncoder = require('kafkajs/src/protocol/encoder.js') as new () => Encoder;
-  const encode = (): Promise<Encoder> => {
-    const encoder = new NewEncoder();
-    writeTags(encoder);
-    // Kafkajs asks for none when it wants all.
-    encoder.writeUVarInt(topics.length === 0 ? 0 : topics.length + 1);
-    for (const topic of topics) {
-      // No id.
-      for (let words = 0; words < 4; words += 1) encoder.writeInt32(0);
-      writeTags(encoder.writeUVarIntString(topic));
-    }
-    encoder.writeBoolean(allowAutoTopicCreation);
-    // No list of what this user may do, with the cluster and with each topic.
-    encoder.writeBoolean(false).writeBoolean(false);
-    return Promise.resolve(writeTags(encoder));
-  };
-  return { apiKey: API_KEY, apiVersion: VERSION_WITH_IDS, apiName: 'Metadata', encode };
-}
-
-/** None. */
-const writeTags = (encoder: Encoder): Encoder => encoder.writeUVarInt(0);
-
-/** Decodes a response of version 10, in the shape of kafkajs (KIP-482, KIP-516). */
-function decode(bytes: Buffer): Promise<MetadataResponse> {
-  const cursor = new Cursor(bytes);
-  cursor.tags();
-  const response: MetadataResponse = {
-    clientSideThrottleTime: cursor.int32(),
-    throttleTime: 0,
-    brokers: cursor.compactArray(() => {
-      const nodeId = cursor.int32();
-      const host = cursor.compactString() ?? '';
-      const broker = { nodeId, host, port: cursor.int32(), rack: cursor.compactString() };
-      cursor.tags();
-      return broker;
-    }),
-    clusterId: cursor.compactString(),
-    controllerId: cursor.int32(),
-    topicMetadata: cursor.compactArray(() => topicOf(cursor)),
-  };
-  return Promise.resolve(response);
-}
-
-const ID_BYTES = 16;
-/** Bits of what this user may do: none was asked for. */
-const OPERATIONS_BYTES = 4;
-
-function topicOf(cursor: Cursor): MetadataResponse['topicMetadata'][number] {
-  const topicErrorCode = cursor.int16();
-  const topic = cursor.compactString() ?? '';
-  const topicId = idIn(cursor.take(ID_BYTES));
-  const isInternal = cursor.int8() !== 0;
-  const partitionMetadata = cursor.compactArray(() => partitionOf(cursor, topicId));
-  cursor.skip(OPERATIONS_BYTES);
-  cursor.tags();
-  return { topicErrorCode, topic, isInternal, partitionMetadata };
-}
-
-/** Zeros, in the midst of an upgrade of Kafka, are none: every offset would count as one of another topic afterwards. */
-const idIn = (bytes: Buffer): string =>
-  bytes.some((byte) => byte !== 0) ? bytes.toString('base64url') : '';
-
-function partitionOf(cursor: Cursor, topicId: string): PartitionDescription {
-  const nodes = (): number[] => cursor.compactArray(() => cursor.int32());
-  const partitionErrorCode = cursor.int16();
-  const partitionId = cursor.int32();
-  const leader = cursor.int32();
-  // The epoch of the leader, which kafkajs does not know.
-  cursor.int32();
-  const partition = { partitionErrorCode, partitionId, leader, topicId };
-  const described = { ...partition, replicas: nodes(), isr: nodes(), offlineReplicas: nodes() };
-  cursor.tags();
-  return described;
 }
