@@ -68,6 +68,8 @@ const COUNTED_MS = 500;
 /** So many of the oldest are looked up at once. */
 const LOOKED_UP = 1_000;
 const CANCELLED_AT_ONCE = 1_000;
+/** Deliveries among which a release looks for what is under way: a window of them, and as many again that were attempted. */
+const INHERITED = 4 * WINDOW.start;
 /** A dispatcher may know for up to two seconds of a hold that has ended, and makes what it gets wait again. */
 const HELD_AGAIN_MS = 250;
 /** After this time without a result, a circuit that is open ends the release for now. */
@@ -99,6 +101,8 @@ class ReleaseRun {
   readonly #tokens: { left: number; atMs: number };
   /** Released, without a result as far as known; oldest first. */
   #open: HeldDelivery[] = [];
+  /** The ids of those that a release before this one has left under way. */
+  readonly #inherited = new Set<string>();
   #window = WINDOW.start;
   /** What the limit of the webhook lets through in the time of a window. */
   #maxWindow = WINDOW.max;
@@ -107,6 +111,8 @@ class ReleaseRun {
   #hasFound = false;
   /** Its circuit is open, or not known yet: one is released at a time, and only when the next probe may be made. */
   #isProbing = true;
+  /** One is released at a time until one has a result. */
+  #mustProbe = false;
   #counted: { settled: number; sinceMs: number };
   #movedAtMs: number;
   #pollMs = POLL_MS.min;
@@ -136,6 +142,7 @@ class ReleaseRun {
         const ended = await this.#releasePage();
         if (ended) return ended;
       }
+      await this.#passInherited();
       if (await this.#isQuiet()) return 'quiet';
       const isOver = Math.abs(nowMs() - this.#sinceMs) > SLICE_MS;
       if (isOver && isWanted()) return 'yielded';
@@ -146,13 +153,30 @@ class ReleaseRun {
 
   /** Begins with what a release before this one has left under way. Returns false when nothing waits. */
   async #readUnderWay(): Promise<boolean> {
-    const { waiting, nowMs } = this.#deps;
+    const { waiting } = this.#deps;
     const { webhook } = this.#release;
     const [first] = await waiting.page(webhook, '', 1);
     if (!first) return false;
-    const of = { beforeId: first.id, limit: LOOKED_UP, nowMs: nowMs() };
-    this.#setOpen(await waiting.underWay(webhook, of));
+    this.#setOpen(await waiting.underWay(webhook, { beforeId: first.id, limit: INHERITED }));
+    for (const { id } of this.#open) this.#inherited.add(id);
+    // A release that begins again and again would have one more each time.
+    if (this.#open.length > 0) this.#tokens.left = 0;
     return true;
+  }
+
+  /**
+   * Of a release before this one some may get no result for hours although the endpoint works: they were deferred while its circuit
+   * was open, or their records were lost. They keep nothing back once a single delivery has had a result.
+   */
+  async #passInherited(): Promise<void> {
+    const isInherited = ({ id }: HeldDelivery): boolean => this.#inherited.has(id);
+    if (this.#open.length === 0 || !this.#open.every(isInherited)) return;
+    const nowMs = this.#deps.nowMs();
+    if (nowMs - this.#movedAtMs <= FAILING_AFTER_MS || (await this.#circuit()) === 'open') return;
+    this.#inherited.clear();
+    this.#setOpen([]);
+    this.#mustProbe = this.#isProbing = true;
+    this.#movedAtMs = nowMs;
   }
 
   #setOpen(open: HeldDelivery[]): void {
@@ -270,7 +294,10 @@ class ReleaseRun {
   /** Results come in batches, so that they are counted for half a second. */
   #fitWindow(settled: number): void {
     const nowMs = this.#deps.nowMs();
-    if (settled > 0) this.#movedAtMs = nowMs;
+    if (settled > 0) {
+      this.#movedAtMs = nowMs;
+      this.#mustProbe = false;
+    }
     this.#counted.settled += settled;
     const elapsedMs = nowMs - this.#counted.sinceMs;
     if (elapsedMs < COUNTED_MS) return;
@@ -291,10 +318,10 @@ class ReleaseRun {
    * so one delivery is released as such, and the others once that has closed the circuit.
    */
   async #isCutOff(): Promise<boolean> {
-    if (!this.#isProbing || this.#open.length > 0) return false;
+    if (!this.#isProbing) return false;
     const circuit = await this.#circuit();
-    this.#isProbing = circuit !== 'closed';
-    return circuit === 'open';
+    this.#isProbing = circuit !== 'closed' || this.#mustProbe;
+    return circuit === 'open' && this.#open.length === 0;
   }
 
   /** Without Redis every endpoint counts as working. */

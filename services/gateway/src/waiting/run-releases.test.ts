@@ -1,16 +1,19 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { setImmediate as untilSettled } from 'node:timers/promises';
-import type { CancelReason } from '@posthorn/domain/delivery/delivery.ts';
 import type { Hold } from '@posthorn/domain/waiting.ts';
 import { decodeRetryDue } from '@posthorn/domain/records/records.ts';
 import type { OutgoingRecord } from '@posthorn/platform/kafka/record-log.ts';
 import type { HeldDelivery } from '@posthorn/platform/mongo/messages/waiting-deliveries.ts';
-import type { HoldPlace, WebhookHolders } from '@posthorn/platform/mongo/webhooks/holds.ts';
+import type { HoldPlace } from '@posthorn/platform/mongo/webhooks/holds.ts';
 import { createLogger } from '@posthorn/platform/service/logger.ts';
 import {
   createMemoryHoldNotes,
   type MemoryHoldNotes,
 } from '../../../../test/support/memory/memory-hold-notes.ts';
+import {
+  createMemoryWaiting,
+  type MemoryWaiting,
+} from '../../../../test/support/memory/memory-waiting.ts';
 import {
   createVirtualTimers,
   type VirtualTimers,
@@ -25,18 +28,12 @@ const HOLD: Hold = { sinceMs: 0, untilMs: null, reason: null, by: 'key_1' };
 
 const FREE = { disabled: false, cancelBeforeMs: null, rateLimitPerSecond: null, held: null };
 
-interface Waiting extends HeldDelivery {
-  state: 'waiting' | 'released' | 'done' | 'cancelled';
-  /** Of a cancelled one. */
-  reason?: CancelReason;
-}
-
 let timers: VirtualTimers;
-let deliveries: Map<string, Waiting>;
+let memory: MemoryWaiting;
+let deliveries: MemoryWaiting['deliveries'];
 let notes: MemoryHoldNotes;
-type StoredHolders = Omit<NonNullable<WebhookHolders['webhook']>, 'companyId'>;
-let webhooks: Map<string, StoredHolders>;
-let appHolds: Map<string, Hold>;
+let webhooks: MemoryWaiting['webhooks'];
+let appHolds: MemoryWaiting['appHolds'];
 let suspended: Set<string>;
 /** By webhook, when the next probe of its open circuit may be made. */
 let openCircuits: Map<string, number>;
@@ -50,13 +47,12 @@ let runners: ReleaseRunner[];
 
 beforeEach(() => {
   timers = createVirtualTimers();
-  deliveries = new Map();
+  memory = createMemoryWaiting();
+  ({ deliveries, webhooks, appHolds, suspended } = memory);
   notes = createMemoryHoldNotes();
-  webhooks = new Map();
-  appHolds = new Map();
   perSecond = new Map();
   openCircuits = new Map();
-  [suspended, published] = [new Set(), []];
+  published = [];
   [mostOpen, claims, runners] = [0, 0, []];
 });
 
@@ -85,9 +81,6 @@ function touch(id: string, kind: HoldPlace['kind'], ratePerSecond: number | null
   notes.all.set(id, { id, companyId: 'comp_a', kind, ...times, claim: null, ratePerSecond });
 }
 
-const ofWebhook = (webhookId: string, state: Waiting['state']): Waiting[] =>
-  [...deliveries.values()].filter((each) => each.webhookId === webhookId && each.state === state);
-
 const sleep: RunReleasesDeps['sleep'] = (ms, signal) =>
   new Promise<void>((resolve, reject) => {
     const cancel = timers.after(ms, resolve);
@@ -108,67 +101,6 @@ const notesStore = (): RunReleasesDeps['notes'] => ({
   },
 });
 
-function waitingStore(): RunReleasesDeps['waiting'] {
-  return {
-    page({ webhookId }, fromId, limit) {
-      const waiting = ofWebhook(webhookId, 'waiting').filter(({ id }) => id >= fromId);
-      return Promise.resolve(waiting.sort((a, b) => (a.id < b.id ? -1 : 1)).slice(0, limit));
-    },
-    underWay: ({ webhookId }) => Promise.resolve(ofWebhook(webhookId, 'released')),
-    endWait(page) {
-      for (const { id } of page) {
-        const found = deliveries.get(id);
-        if (found?.state === 'waiting') found.state = 'released';
-      }
-      return Promise.resolve();
-    },
-    look(released) {
-      const idsIn = (state: Waiting['state']) =>
-        new Set(released.flatMap(({ id }) => (deliveries.get(id)?.state === state ? [id] : [])));
-      return Promise.resolve({ open: idsIn('released'), heldAgain: idsIn('waiting') });
-    },
-    async *webhooks(companyId, ids) {
-      await Promise.resolve();
-      for (const webhookId of webhooks.keys()) {
-        if (ids && !ids.includes(webhookId)) continue;
-        if (ofWebhook(webhookId, 'waiting').length > 0) yield { companyId, webhookId };
-      }
-    },
-  };
-}
-
-function holdsStore(): RunReleasesDeps['holds'] {
-  return {
-    holdersOf(places) {
-      const all = places.map(({ webhookId, companyId }) => {
-        const webhook = webhooks.get(webhookId);
-        const appHeld = appHolds.get(webhook?.appId ?? '') ?? null;
-        const isSuspended = suspended.has(companyId);
-        const stored = webhook ? { companyId, ...webhook } : null;
-        return [webhookId, { webhook: stored, appHeld, isSuspended }] as const;
-      });
-      return Promise.resolve(new Map(all));
-    },
-    holdOf({ id, kind }) {
-      if (kind === 'app') return Promise.resolve(appHolds.get(id) ?? null);
-      const webhook = webhooks.get(id);
-      return Promise.resolve(webhook && !webhook.disabled ? webhook.held : null);
-    },
-    isSuspended: (id) => Promise.resolve(suspended.has(id)),
-    clearEnded({ id }, nowMs) {
-      const held = webhooks.get(id)?.held ?? appHolds.get(id);
-      const isEnded = typeof held?.untilMs === 'number' && held.untilMs <= nowMs;
-      if (isEnded) Object.assign(webhooks.get(id) ?? {}, { held: null });
-      if (isEnded) appHolds.delete(id);
-      return Promise.resolve(isEnded);
-    },
-    webhooksOfApp({ id }, afterId) {
-      const own = [...webhooks].filter(([, { appId }]) => appId === id).map(([each]) => each);
-      return Promise.resolve(own.filter((each) => each > afterId));
-    },
-  };
-}
-
 function publish(records: readonly OutgoingRecord[]): Promise<void> {
   for (const { value } of records) {
     const due = decodeRetryDue(value);
@@ -184,8 +116,8 @@ function publish(records: readonly OutgoingRecord[]): Promise<void> {
 function gateway(overrides: Partial<RunReleasesDeps> = {}): ReleaseRunner {
   const runner = createReleaseRunner({
     notes: notesStore(),
-    waiting: waitingStore(),
-    holds: holdsStore(),
+    waiting: memory.waiting,
+    holds: memory.holds,
     deliveries: {
       cancelPending(cancelled) {
         for (const { id, reason } of cancelled)
@@ -218,7 +150,7 @@ async function run(ms: number, ...gateways: ReleaseRunner[]): Promise<void> {
     if (n % 50 === 0) for (const each of gateways) void each.tick();
     await untilSettled();
     for (const [webhookId] of webhooks) {
-      const open = ofWebhook(webhookId, 'released');
+      const open = memory.ofWebhook(webhookId, 'released');
       mostOpen = Math.max(mostOpen, open.length);
       const rate = perSecond.get(webhookId) ?? Infinity;
       const left = Math.min(open.length, (credit.get(webhookId) ?? 0) + (rate * STEP_MS) / 1_000);
@@ -235,7 +167,7 @@ describe('the release of a webhook', () => {
     touch('wh_1', 'webhook');
     await run(20 * SECOND_MS, gateway());
     expect(published).toEqual(ids);
-    expect(ofWebhook('wh_1', 'done')).toHaveLength(1_200);
+    expect(memory.ofWebhook('wh_1', 'done')).toHaveLength(1_200);
   });
 
   test('begins at once when it is woken', async () => {
@@ -251,7 +183,7 @@ describe('the release of a webhook', () => {
     perSecond.set('wh_1', 200);
     touch('wh_1', 'webhook');
     await run(10 * SECOND_MS, gateway());
-    expect(ofWebhook('wh_1', 'done').length).toBeGreaterThan(1_800);
+    expect(memory.ofWebhook('wh_1', 'done').length).toBeGreaterThan(1_800);
     expect(mostOpen).toBeLessThan(1_100);
   });
 
@@ -262,7 +194,7 @@ describe('the release of a webhook', () => {
     touch('wh_1', 'webhook');
     await run(10 * SECOND_MS, gateway());
     expect(mostOpen).toBeLessThanOrEqual(4 * limit);
-    expect(ofWebhook('wh_1', 'done').length).toBeGreaterThan(9 * limit - 1);
+    expect(memory.ofWebhook('wh_1', 'done').length).toBeGreaterThan(9 * limit - 1);
   });
 
   test('keeps to the rate that was asked for', async () => {
@@ -282,7 +214,7 @@ describe('the release of a webhook', () => {
     await first.stop();
     await run(30 * SECOND_MS, gateway());
     expect(new Set(published)).toEqual(new Set(ids));
-    expect(ofWebhook('wh_1', 'done')).toHaveLength(600);
+    expect(memory.ofWebhook('wh_1', 'done')).toHaveLength(600);
   });
 
   test('has no more under way when it begins again and again', async () => {
@@ -298,6 +230,28 @@ describe('the release of a webhook', () => {
       await gateways[second % 2]?.wake({ id: 'wh_0', companyId: 'comp_a' });
     }
     expect(mostOpen).toBeLessThanOrEqual(100);
+  });
+
+  test.each([1, 300])(
+    'is not kept up by what an earlier one released and was deferred: %d',
+    async (count) => {
+      for (const id of wait('wh_1', count))
+        Object.assign(deliveries.get(id) ?? {}, { state: 'deferred' });
+      const ids = wait('wh_1', 500);
+      touch('wh_1', 'webhook');
+      await run(15 * SECOND_MS, gateway());
+      expect(published).toEqual(ids);
+    },
+  );
+
+  test('releases one at a time beside deferred ones while its endpoint takes none', async () => {
+    for (const id of wait('wh_1', 100))
+      Object.assign(deliveries.get(id) ?? {}, { state: 'deferred' });
+    wait('wh_1', 500);
+    perSecond.set('wh_1', 0);
+    touch('wh_1', 'webhook');
+    await run(10 * MINUTE_MS, gateway());
+    expect(published.length).toBeLessThanOrEqual(10);
   });
 
   test('waits while its circuit is open', async () => {
@@ -362,7 +316,7 @@ describe('the release of a webhook', () => {
     Object.assign(webhooks.get('wh_1') ?? {}, { held: HOLD, disabled: true });
     touch('wh_1', 'webhook');
     await run(5 * SECOND_MS, gateway());
-    expect([published, ofWebhook('wh_1', 'cancelled').length]).toEqual([[], 1_500]);
+    expect([published, memory.ofWebhook('wh_1', 'cancelled').length]).toEqual([[], 1_500]);
   });
 
   test('cancels what a client has cancelled meanwhile, and releases the others', async () => {
@@ -371,7 +325,7 @@ describe('the release of a webhook', () => {
     Object.assign(webhooks.get('wh_1') ?? {}, { cancelBeforeMs: 5 });
     touch('wh_1', 'webhook');
     await run(5 * SECOND_MS, gateway());
-    expect([ofWebhook('wh_1', 'cancelled').length, published.length]).toEqual([20, 10]);
+    expect([memory.ofWebhook('wh_1', 'cancelled').length, published.length]).toEqual([20, 10]);
   });
 
   test('cancels those whose message has expired, and publishes no attempt of them', async () => {
@@ -459,7 +413,7 @@ describe('the release of an app', () => {
     Object.assign(webhooks.get('wh_2') ?? {}, { held: HOLD });
     touch('app_1', 'app');
     await run(5 * SECOND_MS, gateway());
-    const waiting = ['wh_1', 'wh_2', 'wh_3'].map((id) => ofWebhook(id, 'waiting').length);
+    const waiting = ['wh_1', 'wh_2', 'wh_3'].map((id) => memory.ofWebhook(id, 'waiting').length);
     expect(waiting).toEqual([0, 5, 5]);
   });
 
@@ -474,12 +428,12 @@ describe('the release of an app', () => {
     await run(200, ...runners);
     wait('wh_late', 5, { appId: 'app_1' });
     await run(2 * SECOND_MS, ...runners);
-    expect(ofWebhook('wh_late', 'done')).toHaveLength(5);
+    expect(memory.ofWebhook('wh_late', 'done')).toHaveLength(5);
     await run(38 * SECOND_MS, ...runners);
     openCircuits.clear();
     await run(20 * SECOND_MS, ...runners);
-    expect(ofWebhook('wh_cut', 'done')).toHaveLength(100);
-    expect(ofWebhook('wh_slow', 'done').length).toBeLessThan(100);
+    expect(memory.ofWebhook('wh_cut', 'done')).toHaveLength(100);
+    expect(memory.ofWebhook('wh_slow', 'done').length).toBeLessThan(100);
   });
 
   test('is as fast with many slow webhooks, each of which begins at once', async () => {
@@ -493,7 +447,10 @@ describe('the release of an app', () => {
     await run(SECOND_MS, runner);
     expect(new Set(published.map((id) => deliveries.get(id)?.webhookId)).size).toBe(slow + fast);
     await run(3 * SECOND_MS, runner);
-    const left = Array.from({ length: fast }, (_, n) => ofWebhook(`wh_${slow + n}`, 'done').length);
+    const left = Array.from(
+      { length: fast },
+      (_, n) => memory.ofWebhook(`wh_${slow + n}`, 'done').length,
+    );
     expect(left).toEqual(left.map(() => 300));
   });
 
@@ -505,7 +462,7 @@ describe('the release of an app', () => {
     touch('wh_1', 'webhook', 1);
     await run(9.9 * SECOND_MS, gateway());
     expect(published.filter((id) => deliveries.get(id)?.webhookId === 'wh_1')).toHaveLength(10);
-    expect(ofWebhook('wh_2', 'waiting')).toEqual([]);
+    expect(memory.ofWebhook('wh_2', 'waiting')).toEqual([]);
   });
 
   test('gives its webhooks the time at which its hold has ended by itself', async () => {
@@ -544,4 +501,16 @@ test('the release of a company covers all its webhooks once it is resumed', asyn
   touch('comp_a', 'company');
   await run(2 * SECOND_MS, runner);
   expect(published).toHaveLength(6);
+});
+
+test('the rate of a webhook outlasts a suspension of its company', async () => {
+  wait('wh_1', 500);
+  touch('wh_1', 'webhook', 1);
+  suspended.add('comp_a');
+  const runner = gateway();
+  await run(10 * MINUTE_MS, runner);
+  suspended.clear();
+  touch('comp_a', 'company');
+  await run(9.9 * SECOND_MS, runner);
+  expect(published).toHaveLength(10);
 });

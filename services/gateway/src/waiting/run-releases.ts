@@ -1,7 +1,7 @@
 import { fateOfWaiting } from '@posthorn/domain/delivery/when-cancelled.ts';
 import { holdSourceOf, isHolding } from '@posthorn/domain/waiting.ts';
 import { createLoop, type SignallingLoop } from '@posthorn/platform/async/loop.ts';
-import { createShares } from '@posthorn/platform/memory/memory-budgets.ts';
+import { createShares, type Shares } from '@posthorn/platform/memory/memory-budgets.ts';
 import { LEASE_MS } from '@posthorn/platform/mongo/leases.ts';
 import type {
   HeldWebhook,
@@ -40,10 +40,11 @@ export interface ReleaseRunner {
   stop: () => Promise<void>;
 }
 
-/** Notes that this process works on at once. A company may use what is left free: half when it is alone. */
+/**
+ * Notes that this process works on at once, and as many again that clients have just touched here. A company may use what is left
+ * free of each: half when it is alone.
+ */
 const SLOTS = 200;
-/** The same with those that clients have just touched here. */
-const WITH_WOKEN = 400;
 const WEBHOOKS_PAGE = 1_000;
 const EVERY_MS = 1_000;
 const RENEW_MS = LEASE_MS / 3;
@@ -97,7 +98,8 @@ class Runner {
   readonly #deps: RunReleasesDeps;
   readonly #running = new Map<string, Running>();
   readonly #slots = createShares(SLOTS);
-  readonly #withWoken = createShares(WITH_WOKEN);
+  /** Apart from them: a client that touches many webhooks again and again takes no slot from others. */
+  readonly #woken = createShares(SLOTS);
 
   constructor(deps: RunReleasesDeps) {
     this.#deps = deps;
@@ -110,9 +112,9 @@ class Runner {
   }
 
   async wake({ id, companyId }: Pick<HoldPlace, 'id' | 'companyId'>): Promise<void> {
-    if (!this.#withWoken.hasRoom(companyId, 1)) return;
+    if (!this.#woken.hasRoom(companyId, 1)) return;
     const note = await this.#deps.notes.take(id, this.#newClaim());
-    if (note) this.#start(note);
+    if (note) this.#start(note, this.#woken);
   }
 
   async idle(): Promise<void> {
@@ -127,7 +129,7 @@ class Runner {
       const exceptCompanyIds = companies.filter((id) => !this.#slots.hasRoom(id, 1));
       const note = await this.#deps.notes.claim({ ...this.#newClaim(), exceptCompanyIds });
       if (!note) return;
-      this.#start(note);
+      this.#start(note, this.#slots);
     }
   }
 
@@ -136,13 +138,8 @@ class Runner {
     return { claim: newClaim(), nowMs: nowMs(), untilMs: nowMs() + LEASE_MS };
   }
 
-  #count(companyId: string, change: 1 | -1): void {
-    this.#slots.add(companyId, change);
-    this.#withWoken.add(companyId, change);
-  }
-
   /** The look that runs for the same thing has lost its claim, and ends first. */
-  #start(note: HoldNote): void {
+  #start(note: HoldNote, shares: Shares): void {
     const before = this.#running.get(note.id);
     before?.stop.abort(new Error('the hold was touched'));
     const stop = new AbortController();
@@ -150,13 +147,13 @@ class Runner {
       await before?.done;
       const isDueNow = !stop.signal.aborted && (await this.#workLogged(note, stop));
       const wasFull = !this.#slots.hasRoom(note.companyId, 1);
-      this.#count(note.companyId, -1);
+      shares.remove(note.companyId, 1);
       if (this.#running.get(note.id) === running) this.#running.delete(note.id);
       if ((isDueNow || wasFull) && !this.loop.signal.aborted) void this.loop.tick();
     };
     const running: Running = { companyId: note.companyId, stop, done: Promise.resolve() };
     this.#running.set(note.id, running);
-    this.#count(note.companyId, 1);
+    shares.add(note.companyId, 1);
     running.done = work();
   }
 
@@ -206,8 +203,9 @@ class Runner {
     }
     const outcome = await this.#release({ ...note, touchedAtMs: endedAtMs }, signal);
     const agoMs = nowMs() - endedAtMs;
-    // Another hold has a note of its own, which gives this webhook one again.
-    const isOver = outcome === 'nothing' || outcome === 'on_hold';
+    // Another hold has a note of its own, which gives this webhook one again, but not with its rate.
+    const isHeld = outcome === 'on_hold';
+    const isOver = outcome === 'nothing' || (isHeld && note.ratePerSecond === null);
     if (isOver && agoMs >= LINGER_MS) await notes.remove(note);
     else await notes.putBack(note, nowMs() + againAfterMs(outcome, agoMs));
     return outcome === 'yielded' || outcome === 'expanded';
@@ -301,10 +299,11 @@ function againAfterMs(outcome: Released | 'expanded', agoMs: number): number {
       return 0;
     case 'quiet':
       return within(QUIET_MS, agoMs / 4);
+    case 'on_hold':
+      return within(LOOK_MS, agoMs / 2);
     case 'expanded':
     case 'done':
     case 'nothing':
-    case 'on_hold':
       return within({ min: LOOK_MS.min, max: LINGER_MS / 4 }, agoMs / 2);
   }
 }

@@ -138,7 +138,8 @@ async function noteForgotten(
     if (fateOfWaiting(known, atMs).kind === 'wait') continue;
     free.push(webhook);
     // What has a note is released, or will be.
-    if (await notes.hasAny([id])) continue;
+    if (await notes.hasAny([id, companyId, ...(known.webhook?.appId ? [known.webhook.appId] : [])]))
+      continue;
     await notes.touch({ id, companyId, kind: 'webhook' }, { atMs, dueAtMs: atMs });
     logger.info({ webhookId: id, companyId }, 'deliveries wait although nothing holds them');
   }

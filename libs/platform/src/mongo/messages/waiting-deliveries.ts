@@ -40,8 +40,6 @@ export interface UnderWay {
   /** The id of the first that waits: they are released in order. */
   beforeId: string;
   limit: number;
-  /** Milliseconds since 1970. */
-  nowMs: number;
 }
 
 /** The released deliveries without a result, by id. */
@@ -67,8 +65,8 @@ export interface WaitingDeliveries {
    */
   dueAt: (nowMs: number, limit: number) => Promise<HeldDelivery[]>;
   /**
-   * Of the last `limit` pending ones of a webhook before `beforeId`, those that do not wait and whose next attempt is due: what was
-   * released and has no result. Oldest first.
+   * Of the last `limit` pending ones of a webhook before `beforeId`, those that were released and have no result since. Oldest
+   * first.
    */
   underWay: (webhook: HeldWebhook, of: UnderWay) => Promise<HeldDelivery[]>;
   /** Looks for their attempts. */
@@ -244,15 +242,12 @@ async function readPage(
   return found.map(toHeld);
 }
 
-/** The clock of another gateway may be ahead by this much. */
-const CLOCKS_DIFFER_MS = 5_000;
-
 async function readUnderWay(
   deliveries: DeliveryDays,
   { companyId, webhookId }: HeldWebhook,
-  { beforeId, limit, nowMs }: UnderWay,
+  { beforeId, limit }: UnderWay,
 ): Promise<HeldDelivery[]> {
-  // Whoever has so many under way had them in a day.
+  // Most have so many in a day. Two days cost two queries at once.
   const fromId = firstIdAt('dlv', timeMsOf(beforeId) - DAY_MS);
   const days = deliveries.within(deliveries.kept({ fromId, beforeId }, 'dlv')).toReversed();
   const found = await readUpTo(days, limit, (documents, left) => {
@@ -260,10 +255,10 @@ async function readUnderWay(
     const own = documentsIn<'deliveries'>(documents, companyId).find(before);
     return own.sort({ _id: -1 }).limit(left).project<Found>({ attempts: 0 }).toArray();
   });
-  const isDue = ({ nextAttemptAt }: Found): boolean =>
-    nextAttemptAt !== null && nextAttemptAt.getTime() <= nowMs + CLOCKS_DIFFER_MS;
-  const open = found.filter((each) => each.waiting === undefined && isDue(each));
-  return open.toReversed().map(toHeld);
+  // See endOf. An attempt sets another time for the next one.
+  const isReleased = ({ waiting, nextAttemptAt, updatedAt }: Found): boolean =>
+    waiting === undefined && nextAttemptAt?.getTime() === updatedAt.getTime();
+  return found.filter(isReleased).toReversed().map(toHeld);
 }
 
 function toHeld(document: Found): HeldDelivery {
