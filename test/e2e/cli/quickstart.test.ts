@@ -209,7 +209,11 @@ describe('docs/quickstart.md', () => {
     await untilServed();
     const [delivery] = sent.deliveries;
     await runToEnd(resend, { 'dlv_…': delivery?.id ?? '' });
-    expect((await api.messages.waitUntilFinal(sent.id)).status).toBe('delivered');
+    // It stays exhausted until the attempt has a result.
+    await eventually('it is delivered', async () => {
+      const { status } = await api.messages.waitUntilFinal(sent.id);
+      return status === 'delivered';
+    });
   });
 });
 
