@@ -83,8 +83,13 @@ describe('The secrets of webhooks [security]', () => {
 
   it('sign and authenticate deliveries, and stand nowhere in the database', async () => {
     const messageIds = await expectSignedDeliveries();
-    // Binary fields included.
-    const everything = await readEverything(mongo.db);
+    // Results are stored up to 100 ms after their requests.
+    const everything = await eventually('the results are stored', async () => {
+      // Binary fields included.
+      const read = await readEverything(mongo.db);
+      const deliveries = JSON.stringify(read.deliveries);
+      return messageIds.every((id) => deliveries.includes(id)) ? read : null;
+    });
     const stored = JSON.stringify(everything);
     expect(stored).toContain(webhooks[0]?.id);
     for (const name of ['messages', 'deliveries']) {
