@@ -135,8 +135,10 @@ describe('An endpoint that fails again and again', () => {
     const requestsAtOpening = failing.total();
     const deferredBefore = await metricOf(dispatcher, DEFERRALS);
 
-    const waiting = await sendMany(api, [webhookId], 50);
-    const toHealthy = await sendMany(api, [other], 50);
+    const [waiting, toHealthy] = await Promise.all([
+      sendMany(api, [webhookId], 50),
+      sendMany(api, [other], 50),
+    ]);
     await eventually('all deferred', async () => {
       return (await metricOf(dispatcher, DEFERRALS)) >= deferredBefore + waiting.length;
     });
@@ -152,13 +154,15 @@ describe('An endpoint that fails again and again', () => {
     expect(healthy.total()).toBe(50);
 
     failing.answerWith(200);
-    const deliveries = await untilDelivered(api, [...failed, ...waiting], 45_000);
+    // What comes back while a probe is under way, or fails, waits for three times as long as before: in
+    // the topic of one minute.
+    const deliveries = await untilDelivered(api, [...failed, ...waiting], 100_000);
     expect(await circuitOf(api, webhookId)).toBe('closed');
     for (const { messageId, attemptCount } of deliveries) {
       expect(failing.successes.get(messageId)).toBe(1);
       expect(failing.requests.get(messageId)).toBe(attemptCount);
     }
-  });
+  }, 150_000);
 
   it('gets a test message while its circuit is open, and a success closes the circuit', async () => {
     await openCircuit(posthorn, webhookId);
