@@ -1,14 +1,13 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from '@jest/globals';
+import { UnreadableRecordError } from '@posthorn/domain/records/record-value.ts';
 import {
   decodeDeliveryFailed,
-  decodeRetryDue,
   encodeDeliveryFailed,
   encodeMessageCreated,
-  encodeRetryDue,
-  UnreadableRecordError,
 } from '@posthorn/domain/records/records.ts';
+import { decodeRetryDue, encodeRetryDue } from '@posthorn/domain/records/retry-due.ts';
 import { ASSIGNER_VERSION } from '@posthorn/platform/kafka/consumer/partition-assignment.ts';
 import { DATABASE_USERS, databaseRoleOf } from '../../deploy/setup/mongodb-rights.ts';
 import { SEALED_FORMATS, CURRENT_FORMAT } from '@posthorn/platform/security/vault.ts';

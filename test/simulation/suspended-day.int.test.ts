@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { settleWaiting } from '@posthorn/domain/delivery/settlement.ts';
 import { deliveryIdOf, firstIdAt } from '@posthorn/domain/ids.ts';
-import { decodeRetryDue } from '@posthorn/domain/records/records.ts';
+import { decodeRetryDue } from '@posthorn/domain/records/retry-due.ts';
 import type { OutgoingRecord } from '@posthorn/platform/kafka/record-log.ts';
 import { collection } from '@posthorn/platform/mongo/collections.ts';
 import { createCompanyLife } from '@posthorn/platform/mongo/companies/companies.ts';

@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { required } from '@posthorn/domain/required.ts';
 import { formatDelay } from '@posthorn/domain/delivery/schedule.ts';
 import { createGroupPositions } from '@posthorn/platform/kafka/offsets/group-positions.ts';
-import { encodeRetryDue } from '@posthorn/domain/records/records.ts';
+import { encodeRetryDue } from '@posthorn/domain/records/retry-due.ts';
 import { DUE_AT_HEADER } from '@posthorn/domain/records/record-headers.ts';
 import type { DeliveryRef } from '@posthorn/domain/delivery/delivery.ts';
 import type { OutgoingRecord, RecordLog } from '@posthorn/platform/kafka/record-log.ts';

@@ -11,7 +11,7 @@ import {
   type OperatorEvent,
   operatorPayloadOf,
 } from './operator-events.ts';
-import { UnreadableRecordError } from './records/records.ts';
+import { UnreadableRecordError } from './records/record-value.ts';
 import { HOUR_MS } from './stats.ts';
 
 const event: OperatorEvent = {

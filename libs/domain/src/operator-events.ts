@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { UnreadableRecordError } from './records/records.ts';
+import { UnreadableRecordError } from './records/record-value.ts';
 import { type AttemptCounts, attemptsIn, beginningOf, HOUR_MS, successesIn } from './stats.ts';
 
 /** The events of which the operator of the installation is notified (docs/operator-events.md). */

@@ -1,7 +1,8 @@
 import { describe, expect, test } from '@jest/globals';
 import { deliveryIdOf } from '@posthorn/domain/ids.ts';
 import { refOf } from '@posthorn/domain/delivery/delivery.ts';
-import { encodeMessageCreated, encodeRetryDue } from '@posthorn/domain/records/records.ts';
+import { encodeMessageCreated } from '@posthorn/domain/records/records.ts';
+import { encodeRetryDue } from '@posthorn/domain/records/retry-due.ts';
 import {
   FAILED,
   sampleLetter,

@@ -1,15 +1,14 @@
 import { deliveryIdOf, isId } from '@posthorn/domain/ids.ts';
 import { refOf } from '@posthorn/domain/delivery/delivery.ts';
+import type { DueAttempt } from '@posthorn/domain/records/due-attempt.ts';
+import { readRecord, UnreadableRecordError } from '@posthorn/domain/records/record-value.ts';
 import {
   decodeDeliveryFailed,
   decodeMessageCreated,
-  decodeRetryDue,
-  type DueAttempt,
-  readRecord,
   recordKindOf,
   type RecordSubject,
-  UnreadableRecordError,
 } from '@posthorn/domain/records/records.ts';
+import { decodeRetryDue } from '@posthorn/domain/records/retry-due.ts';
 import { topicNames } from '@posthorn/domain/records/topics.ts';
 import { requiredAt } from '@posthorn/domain/required.ts';
 import {

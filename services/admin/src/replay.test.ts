@@ -1,6 +1,7 @@
 import { beforeEach, describe, expect, test } from '@jest/globals';
 import { type DeliveryState, refOf } from '@posthorn/domain/delivery/delivery.ts';
-import { encodeDeliveryFailed, encodeRetryDue } from '@posthorn/domain/records/records.ts';
+import { encodeDeliveryFailed } from '@posthorn/domain/records/records.ts';
+import { encodeRetryDue } from '@posthorn/domain/records/retry-due.ts';
 import type { OutgoingRecord } from '@posthorn/platform/kafka/record-log.ts';
 import {
   FAILED,

@@ -1,6 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
 import { type Attempt, outcomeOfStatus, refOf } from '@posthorn/domain/delivery/delivery.ts';
-import { encodeMessageCreated, encodeRetryDue } from '@posthorn/domain/records/records.ts';
+import { encodeMessageCreated } from '@posthorn/domain/records/records.ts';
+import { encodeRetryDue } from '@posthorn/domain/records/retry-due.ts';
 import type { Webhook } from '@posthorn/domain/webhook.ts';
 import type { LogRecord } from '@posthorn/platform/kafka/record-log.ts';
 import {

@@ -1,6 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import { refOf } from '@posthorn/domain/delivery/delivery.ts';
-import { encodeMessageCreated, encodeRetryDue } from '@posthorn/domain/records/records.ts';
+import { encodeMessageCreated } from '@posthorn/domain/records/records.ts';
+import { encodeRetryDue } from '@posthorn/domain/records/retry-due.ts';
 import {
   type AttemptHarnessOptions,
   createAttemptHarness,

@@ -1,16 +1,14 @@
 import { describe, expect, it } from '@jest/globals';
 import { attemptIdOf, deliveryIdOf } from '@posthorn/domain/ids.ts';
 import { refOf } from '@posthorn/domain/delivery/delivery.ts';
-import {
-  decodeRetryDue,
-  encodeMessageCreated,
-  encodeRetryDue,
-} from '@posthorn/domain/records/records.ts';
+import { encodeMessageCreated } from '@posthorn/domain/records/records.ts';
+import { decodeRetryDue, encodeRetryDue } from '@posthorn/domain/records/retry-due.ts';
 import type { LogRecord } from '@posthorn/platform/kafka/record-log.ts';
 import {
   createAttemptHarness,
   finding,
   FOUND,
+  MESSAGE_HEADERS,
   NOW_MS,
   SEALED,
   sendSuccessfully,
@@ -107,6 +105,19 @@ describe('a due attempt', () => {
     await attempt(sampleRecord(headers, { topic: 'due', value: RETRY }));
     expect(settled).toMatchObject([{ headers: { requestId: 'req_1', traceparent: '00-1' } }]);
     expect(Object.keys((settled[0] as { headers: object }).headers)).toHaveLength(2);
+  });
+
+  it('has the trace and the request id of its message when its record was made from the database', async () => {
+    const traceparents: unknown[] = [];
+    const send: SendWebhook = (due, payload, to, traceparent, token) => {
+      traceparents.push(traceparent);
+      return sendSuccessfully(due, payload, to, traceparent, token);
+    };
+    const { attempt, settled } = createAttemptHarness({ send });
+    const record = sampleRecord({}, { topic: 'due', value: RETRY });
+    await attempt({ ...record, headers: { 'turn-at': '1' } });
+    expect(traceparents).toEqual([MESSAGE_HEADERS.traceparent]);
+    expect(settled).toMatchObject([{ headers: MESSAGE_HEADERS }]);
   });
 });
 

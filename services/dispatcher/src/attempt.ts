@@ -28,14 +28,10 @@ import {
   lastingHeaders,
   readMs,
 } from '@posthorn/domain/records/record-headers.ts';
-import {
-  decodeMessageCreated,
-  decodeRetryDue,
-  type DueAttempt,
-  payloadlessValue,
-  readRecord,
-  UnreadableRecordError,
-} from '@posthorn/domain/records/records.ts';
+import type { DueAttempt } from '@posthorn/domain/records/due-attempt.ts';
+import { readRecord, UnreadableRecordError } from '@posthorn/domain/records/record-value.ts';
+import { decodeMessageCreated, payloadlessValue } from '@posthorn/domain/records/records.ts';
+import { decodeRetryDue } from '@posthorn/domain/records/retry-due.ts';
 import { traceparentOf } from '@posthorn/domain/request/traceparent.ts';
 import { ImpossibleError } from '@posthorn/domain/required.ts';
 import type { OAuth2Client } from '@posthorn/domain/webhook.ts';
@@ -46,7 +42,6 @@ import type { HeldLease, OutcomeQueue } from './attempt-leases.ts';
 import { type Defer, type MoveToSlowLane, reservedAtOf } from './defer.ts';
 import type { Admission, AttemptReport, Candidate, Slot, QueueKind } from './isolation/gate.ts';
 import type { Queues } from './isolation/queues.ts';
-import type { ReservedPayload } from './payloads.ts';
 import type { DoubleSendGuard, Remaining } from './prevent-double-send.ts';
 import type { AccessTokens } from './sending/access-tokens.ts';
 import type { SendWebhook } from './sending/send-webhook.ts';
@@ -293,7 +288,7 @@ async function request(
   rights: Rights,
 ): Promise<Requested> {
   const { found, slot } = rights;
-  const payload = due.payload ?? (await loadPayload(due, slot));
+  const payload = due.payload ?? (await loadPayload(record, due, slot));
   if (!payload) return { kind: 'message_missing' };
   if (payload === 'erased') return { kind: 'cancel', reason: PAYLOAD_ERASED };
   const hasWaited = slot.hasWaited || slot.payload !== null;
@@ -306,15 +301,19 @@ async function request(
     : send(deps, ready);
 }
 
-/** Loads it into the memory that its slot came with. */
-function loadPayload(
+/** Loads it into the memory that its slot came with, and completes the headers of a record that was made without its message. */
+async function loadPayload(
+  record: LogRecord,
   { messageId }: DueAttempt,
   { payload }: Slot,
-): ReturnType<ReservedPayload['load']> {
+): Promise<Buffer | 'erased' | null> {
   // As a missing message, it would end its delivery.
   if (!payload)
     throw new ImpossibleError('an attempt without its payload has no memory to load it');
-  return payload.load(messageId);
+  const message = await payload.load(messageId);
+  if (message === null || message === 'erased') return message;
+  record.headers = { ...message.headers, ...record.headers };
+  return message.bytes;
 }
 
 /**

@@ -1,13 +1,12 @@
-import { refOf } from '@posthorn/domain/delivery/delivery.ts';
 import {
   CLOCK_AHEAD_HEADER,
   DEFERRED_SINCE_HEADER,
   DUE_AT_HEADER,
-  lastingHeaders,
   readMs,
   TURN_AT_HEADER,
 } from '@posthorn/domain/records/record-headers.ts';
-import { type DueAttempt, encodeRetryDue } from '@posthorn/domain/records/records.ts';
+import type { DueAttempt } from '@posthorn/domain/records/due-attempt.ts';
+import { deferredRecord, slowLaneRecord } from '@posthorn/domain/records/retry-due.ts';
 import { required, requiredAt } from '@posthorn/domain/required.ts';
 import type { KeepTrying } from '@posthorn/platform/async/keep-trying.ts';
 import { createBatchedPublisher } from '@posthorn/platform/kafka/batched-publisher.ts';
@@ -54,23 +53,10 @@ export function createDefer({
     const topic = required(deferredByDelayMs, delayMs, 'delay topic');
     const aheadMs = aheadByMs(record, atMs);
     const dueAtMs = atMs + delayMs + aheadMs;
-    const { attemptNumber, trigger, webhookId } = due;
     const sinceMs =
       readMs(record.headers, DEFERRED_SINCE_HEADER) ?? (because === 'circuit' ? atMs : null);
-    await publish({
-      topic,
-      // Nothing of the record itself but small, known fields: a broker accepts the deferred record, however
-      // near to its limit the record was.
-      key: webhookId,
-      value: encodeRetryDue({ ...refOf(due), attemptNumber, trigger, dueAtMs, ...isStoredOf(due) }),
-      headers: {
-        ...lastingHeaders(record.headers),
-        ...(sinceMs !== null && { [DEFERRED_SINCE_HEADER]: String(sinceMs) }),
-        [DUE_AT_HEADER]: String(dueAtMs),
-        [TURN_AT_HEADER]: String(Math.ceil(reservedAtMs)),
-        [CLOCK_AHEAD_HEADER]: String(aheadMs),
-      },
-    });
+    const times = { dueAtMs, reservedAtMs, sinceMs, aheadMs };
+    await publish({ topic, ...deferredRecord(due, times, record.headers) });
     count(because);
   };
 }
@@ -143,20 +129,8 @@ export function createMoveToSlowLane({
     keepTrying,
     purpose: 'publish attempts to the slow lane',
   });
-  return async ({ key, headers }, due) => {
-    const { attemptNumber, trigger, dueAtMs } = due;
-    const value = encodeRetryDue({
-      ...refOf(due),
-      attemptNumber,
-      trigger,
-      dueAtMs,
-      ...isStoredOf(due),
-    });
-    await publish({ topic: slowLaneTopic, key, value, headers });
+  return async ({ headers }, due) => {
+    await publish({ topic: slowLaneTopic, ...slowLaneRecord(due, headers) });
     count();
   };
-}
-
-function isStoredOf({ isStored }: Pick<DueAttempt, 'isStored'>): { isStored?: true } {
-  return isStored ? { isStored } : {};
 }

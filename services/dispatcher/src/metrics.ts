@@ -1,6 +1,6 @@
 import { type Attempt, endedAtMs, OUTCOMES, TRIGGERS } from '@posthorn/domain/delivery/delivery.ts';
 import { EGRESS_REFUSALS } from '@posthorn/domain/egress.ts';
-import type { DueAttempt } from '@posthorn/domain/records/records.ts';
+import type { DueAttempt } from '@posthorn/domain/records/due-attempt.ts';
 import { startAtZero } from '@posthorn/platform/service/metrics.ts';
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
 import type { Circuits } from './isolation/circuits.ts';

@@ -1,8 +1,22 @@
 import { beforeEach, describe, expect, it } from '@jest/globals';
 import { keepTrying } from '../../../test/support/time/keep-trying.ts';
-import { createPayloadLoader, createPayloadMemory, type PayloadMemory } from './payloads.ts';
+import {
+  createPayloadLoader,
+  createPayloadMemory,
+  type PayloadMemory,
+  type ReservedPayload,
+} from './payloads.ts';
 
-const stored = (payload: string) => ({ companyId: 'comp_a', payload, isErased: payload === '' });
+const stored = (payload: string) => ({
+  companyId: 'comp_a',
+  payload,
+  isErased: payload === '',
+  requestId: 'req_1',
+  traceparent: '00-1',
+});
+
+const textOf = (found: Awaited<ReturnType<ReservedPayload['load']>>) =>
+  found === null || found === 'erased' ? found : String(found.bytes);
 
 it('loads a payload for the company of its message only', async () => {
   const asked: string[] = [];
@@ -11,7 +25,10 @@ it('loads a payload for the company of its message only', async () => {
     return Promise.resolve(new Map([['msg_1', stored('{"n":1}')]]));
   };
   const { load } = createPayloadLoader({ payloadsOf }, 1_000_000, keepTrying);
-  expect(String(await load('comp_a', 'msg_1'))).toBe('{"n":1}');
+  expect(await load('comp_a', 'msg_1')).toEqual({
+    bytes: Buffer.from('{"n":1}'),
+    headers: { requestId: 'req_1', traceparent: '00-1' },
+  });
   expect(await load('comp_b', 'msg_1')).toBeNull();
   expect(await load('comp_a', 'msg_2')).toBeNull();
   expect(asked).toEqual(['msg_1', 'msg_2']);
@@ -23,7 +40,7 @@ it('distinguishes an erased payload from a missing one, and drops one that was c
   const { load, forget } = createPayloadLoader({ payloadsOf }, 1_000_000, keepTrying);
   await load('comp_a', 'msg_1');
   found = stored('');
-  expect(String(await load('comp_a', 'msg_1'))).toBe('{"n":1}');
+  expect(textOf(await load('comp_a', 'msg_1'))).toBe('{"n":1}');
   forget('msg_1');
   expect(await load('comp_a', 'msg_1')).toBe('erased');
   expect([await load('comp_b', 'msg_1'), await load('comp_a', 'msg_2')]).toEqual([null, null]);
@@ -47,7 +64,9 @@ describe('payload memory', () => {
     memory = createPayloadMemory((_companyId, messageId) => {
       const bytes = stored.get(messageId);
       if (bytes === -1) return Promise.reject(new Error('gone'));
-      return Promise.resolve(bytes === undefined ? null : Buffer.alloc(bytes));
+      return Promise.resolve(
+        bytes === undefined ? null : { bytes: Buffer.alloc(bytes), headers: {} },
+      );
     }, BUDGET);
     memory.onFreed(() => (freed += 1));
   });
@@ -57,7 +76,7 @@ describe('payload memory', () => {
       stored.set('m1', 100 * KIB);
       const one = memory.reserve('a');
       expect(memory.usedBytes()).toBe(RESERVED);
-      expect((await one.load('m1'))?.length).toBe(100 * KIB);
+      expect(textOf(await one.load('m1'))).toHaveLength(100 * KIB);
       expect([memory.usedBytes(), freed]).toEqual([100 * KIB, 0]);
       one.release();
       one.release();

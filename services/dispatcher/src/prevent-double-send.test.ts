@@ -1,11 +1,9 @@
 import { beforeEach, describe, expect, it, test } from '@jest/globals';
 import { attemptIdOf } from '@posthorn/domain/ids.ts';
 import { type Attempt, type RecordedDelivery, refOf } from '@posthorn/domain/delivery/delivery.ts';
-import {
-  type DueAttempt,
-  encodeMessageCreated,
-  encodeRetryDue,
-} from '@posthorn/domain/records/records.ts';
+import type { DueAttempt } from '@posthorn/domain/records/due-attempt.ts';
+import { encodeMessageCreated } from '@posthorn/domain/records/records.ts';
+import { encodeRetryDue } from '@posthorn/domain/records/retry-due.ts';
 import type { LogRecord } from '@posthorn/platform/kafka/record-log.ts';
 import {
   type AttemptHarnessOptions,

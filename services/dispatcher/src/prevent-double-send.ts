@@ -3,7 +3,7 @@ import {
   isFinal,
   type RecordedDelivery,
 } from '@posthorn/domain/delivery/delivery.ts';
-import type { DueAttempt } from '@posthorn/domain/records/records.ts';
+import type { DueAttempt } from '@posthorn/domain/records/due-attempt.ts';
 import { createBatcher } from '@posthorn/platform/async/batcher.ts';
 import type { KeepTrying } from '@posthorn/platform/async/keep-trying.ts';
 import type { ConsumeOptions, IsOurs, LogRecord } from '@posthorn/platform/kafka/record-log.ts';

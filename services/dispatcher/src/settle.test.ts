@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, test } from '@jest/globals';
 import type { SettledDelivery } from '@posthorn/domain/delivery/settlement.ts';
 import type { Attempt, Delivery, DeliveryStatus } from '@posthorn/domain/delivery/delivery.ts';
-import type { DueAttempt } from '@posthorn/domain/records/records.ts';
+import type { DueAttempt } from '@posthorn/domain/records/due-attempt.ts';
 import { CHECK_AFTER_MS } from '@posthorn/platform/mongo/messages/erase-payloads.ts';
 import type { FinishedResend } from '@posthorn/platform/mongo/webhooks/resend-marks.ts';
 import { createLogger } from '@posthorn/platform/service/logger.ts';

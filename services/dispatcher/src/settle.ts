@@ -12,9 +12,9 @@ import {
   isFinal,
   refOf,
 } from '@posthorn/domain/delivery/delivery.ts';
+import type { DueAttempt } from '@posthorn/domain/records/due-attempt.ts';
 import {
   type DeliveryFailed,
-  type DueAttempt,
   encodeDeliveryFailed,
   logFieldsOf,
 } from '@posthorn/domain/records/records.ts';

@@ -1,5 +1,5 @@
 import { type Attempt, endedAtMs } from '@posthorn/domain/delivery/delivery.ts';
-import type { DueAttempt } from '@posthorn/domain/records/records.ts';
+import type { DueAttempt } from '@posthorn/domain/records/due-attempt.ts';
 import { traceparentOf } from '@posthorn/domain/request/traceparent.ts';
 import type { OpenSpan, SpanAttributes, Spans } from '@posthorn/platform/service/spans.ts';
 import type { SendWebhook } from './sending/send-webhook.ts';

@@ -1,7 +1,7 @@
 import { cancelReasonOf, type WebhookStops } from '@posthorn/domain/delivery/when-cancelled.ts';
 import type { Attempt, CancelReason } from '@posthorn/domain/delivery/delivery.ts';
 import { type Hold, holdSourceOf, isHolding } from '@posthorn/domain/waiting.ts';
-import type { DueAttempt } from '@posthorn/domain/records/records.ts';
+import type { DueAttempt } from '@posthorn/domain/records/due-attempt.ts';
 import { type Signer, signerOf } from '@posthorn/domain/request/delivery-headers.ts';
 import { type KeyPairSigner, keyPairSignerOf } from '@posthorn/domain/request/signature.ts';
 import {

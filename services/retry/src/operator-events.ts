@@ -1,5 +1,5 @@
 import { decodeOperatorEvent, operatorPayloadOf } from '@posthorn/domain/operator-events.ts';
-import { readRecord, UnreadableRecordError } from '@posthorn/domain/records/records.ts';
+import { readRecord, UnreadableRecordError } from '@posthorn/domain/records/record-value.ts';
 import { standardKey, standardSignature } from '@posthorn/domain/request/signature.ts';
 import { StoppedError } from '@posthorn/platform/async/keep-trying.ts';
 import type { LogRecord } from '@posthorn/platform/kafka/record-log.ts';

@@ -1,10 +1,7 @@
 import type { DeliveryStatus, Ending, ExhaustReason } from '@posthorn/domain/delivery/delivery.ts';
 import { beforeEach, describe, expect, test } from '@jest/globals';
-import {
-  decodeRetryDue,
-  encodeDeliveryFailed,
-  type DeliveryFailed,
-} from '@posthorn/domain/records/records.ts';
+import { encodeDeliveryFailed, type DeliveryFailed } from '@posthorn/domain/records/records.ts';
+import { decodeRetryDue } from '@posthorn/domain/records/retry-due.ts';
 import { DEFAULT_RETRY_DELAYS, retryScheduleSchema } from '@posthorn/domain/delivery/schedule.ts';
 import { topicNames } from '@posthorn/domain/records/topics.ts';
 import type { LogRecord, OutgoingRecord } from '@posthorn/platform/kafka/record-log.ts';

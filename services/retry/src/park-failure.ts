@@ -1,25 +1,21 @@
-import { refOf } from '@posthorn/domain/delivery/delivery.ts';
 import { exhaustReasonOf } from '@posthorn/domain/delivery/ending.ts';
 import { deliveryIdOf } from '@posthorn/domain/ids.ts';
+import { readRecord, UnreadableRecordError } from '@posthorn/domain/records/record-value.ts';
 import {
   decodeDeliveryFailed,
   type DeliveryFailed,
-  encodeRetryDue,
   logFieldsOf,
-  readRecord,
-  UnreadableRecordError,
 } from '@posthorn/domain/records/records.ts';
-import { DUE_AT_HEADER } from '@posthorn/domain/records/record-headers.ts';
+import { parkedRecord } from '@posthorn/domain/records/retry-due.ts';
 import { required } from '@posthorn/domain/required.ts';
 import {
   formatDelay,
-  type NextAttempt,
   nextAttemptAfter,
   type RetrySchedule,
 } from '@posthorn/domain/delivery/schedule.ts';
 import type { DeadLetters } from '@posthorn/platform/records/dead-letters.ts';
 import { createBatchedPublisher } from '@posthorn/platform/kafka/batched-publisher.ts';
-import type { LogRecord, OutgoingRecord, RecordLog } from '@posthorn/platform/kafka/record-log.ts';
+import type { LogRecord, RecordLog } from '@posthorn/platform/kafka/record-log.ts';
 import type { KeepTrying } from '@posthorn/platform/async/keep-trying.ts';
 import type { Logger } from '@posthorn/platform/service/logger.ts';
 import type { DisableWebhook } from './disable-webhook.ts';
@@ -71,7 +67,8 @@ export function createParkFailure(deps: ParkDeps): (record: LogRecord) => Promis
       await exhaust(deps, record, failed);
       return;
     }
-    await publish(parkedRecord(deps, record, failed, next));
+    const topic = required(deps.parkedByDelayMs, next.delayMs, 'delay topic of the schedule');
+    await publish({ topic, ...parkedRecord(failed, next, record.headers) });
     deps.metrics.parked.inc({ delay: formatDelay(next.delayMs) });
   };
 }
@@ -94,20 +91,6 @@ const TOLD_BY = {
   gone: 'its endpoint answered 410',
   control_header: 'its endpoint answered with the header webhook-delivery: disable',
 };
-
-function parkedRecord(
-  { parkedByDelayMs }: ParkDeps,
-  { headers, key }: LogRecord,
-  failed: DeliveryFailed,
-  { attemptNumber, delayMs, dueAtMs }: NextAttempt,
-): OutgoingRecord {
-  return {
-    topic: required(parkedByDelayMs, delayMs, 'delay topic of the schedule'),
-    key,
-    value: encodeRetryDue({ ...refOf(failed), attemptNumber, dueAtMs }),
-    headers: { ...headers, [DUE_AT_HEADER]: String(dueAtMs) },
-  };
-}
 
 async function exhaust(deps: ParkDeps, record: LogRecord, failed: DeliveryFailed): Promise<void> {
   const { messageId, webhookId, attemptNumber, outcome, statusCode, ending = null } = failed;

@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, test } from '@jest/globals';
 import { deliveryIdOf } from '@posthorn/domain/ids.ts';
 import type { Cancellation, DeliveryStatus } from '@posthorn/domain/delivery/delivery.ts';
-import { encodeRetryDue } from '@posthorn/domain/records/records.ts';
+import { encodeRetryDue } from '@posthorn/domain/records/retry-due.ts';
 import { delayTopicsAmong } from '@posthorn/domain/records/topics.ts';
 import { StoppedError } from '@posthorn/platform/async/keep-trying.ts';
 import type { LogRecord, OutgoingRecord } from '@posthorn/platform/kafka/record-log.ts';

@@ -1,12 +1,9 @@
 import { decideRelease } from '@posthorn/domain/delivery/when-cancelled.ts';
 import type { CancelReason } from '@posthorn/domain/delivery/delivery.ts';
-import {
-  decodeRetryDue,
-  type DueAttempt,
-  logFieldsOf,
-  readRecord,
-  UnreadableRecordError,
-} from '@posthorn/domain/records/records.ts';
+import type { DueAttempt } from '@posthorn/domain/records/due-attempt.ts';
+import { readRecord, UnreadableRecordError } from '@posthorn/domain/records/record-value.ts';
+import { logFieldsOf } from '@posthorn/domain/records/records.ts';
+import { decodeRetryDue } from '@posthorn/domain/records/retry-due.ts';
 import { DUE_AT_HEADER, readMs, TURN_AT_HEADER } from '@posthorn/domain/records/record-headers.ts';
 import type { DelayTopic } from '@posthorn/domain/records/topics.ts';
 import { required } from '@posthorn/domain/required.ts';

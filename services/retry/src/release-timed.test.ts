@@ -1,5 +1,5 @@
 import { beforeEach, expect, test } from '@jest/globals';
-import { decodeRetryDue } from '@posthorn/domain/records/records.ts';
+import { decodeRetryDue } from '@posthorn/domain/records/retry-due.ts';
 import type { OutgoingRecord } from '@posthorn/platform/kafka/record-log.ts';
 import type { HeldDelivery } from '@posthorn/platform/mongo/messages/waiting-deliveries.ts';
 import { createLogger } from '@posthorn/platform/service/logger.ts';

@@ -1,6 +1,4 @@
-import { refOf } from '@posthorn/domain/delivery/delivery.ts';
-import { TURN_AT_HEADER } from '@posthorn/domain/records/record-headers.ts';
-import { encodeRetryDue } from '@posthorn/domain/records/records.ts';
+import { releasedRecord } from '@posthorn/domain/records/retry-due.ts';
 import { createLoop, type Loop, stopSoon } from '@posthorn/platform/async/loop.ts';
 import type { OutgoingRecord, RecordLog } from '@posthorn/platform/kafka/record-log.ts';
 import type { LeaseStore } from '@posthorn/platform/mongo/leases.ts';
@@ -94,24 +92,13 @@ async function releasePage(deps: ReleaseTimedDeps): Promise<boolean> {
   metrics.onLate(page.reduce((most, { dueAtMs }) => Math.max(most, atMs - dueAtMs), 0));
   if (page.length === 0) return false;
   const live = page.filter(({ isWaiting }) => isWaiting);
-  await records.publish(live.map((each) => recordOf(each, retryDueTopic, atMs)));
+  const toRecord = (each: HeldDelivery): OutgoingRecord => ({
+    topic: retryDueTopic,
+    ...releasedRecord(each, atMs),
+  });
+  await records.publish(live.map(toRecord));
   await waiting.endWait(page, nowMs());
   return true;
-}
-
-/** The reservation, which is now, makes the dispatcher look up what is recorded: it may be published twice. */
-function recordOf(delivery: HeldDelivery, topic: string, dueAtMs: number): OutgoingRecord {
-  const attemptNumber = delivery.attemptCount + 1;
-  const trigger = attemptNumber === 1 ? 'first' : 'retry';
-  const value = encodeRetryDue({
-    ...refOf(delivery),
-    attemptNumber,
-    dueAtMs,
-    trigger,
-    isStored: true,
-  });
-  const headers = { [TURN_AT_HEADER]: String(dueAtMs) };
-  return { topic, key: delivery.webhookId, value, headers };
 }
 
 export function createTimedMetrics(registry: Registry): TimedMetrics {

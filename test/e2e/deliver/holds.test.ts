@@ -102,6 +102,18 @@ describe('A webhook on hold', () => {
     expect(await webhookOf(id)).toMatchObject({ held: null, waiting: 0 });
   }, 60_000);
 
+  it('gets the trace of a message that has waited', async () => {
+    const { id: webhookId } = await make.webhook({ url: receiver.url });
+    await hold(`webhooks/${webhookId}`);
+    const traceparent = '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01';
+    const message = { webhookId, payload: {} };
+    dataOf(await api.post('/webhook-messages', message, { traceparent }), 202);
+    await untilWaiting(webhookId, 1);
+    await resume(`webhooks/${webhookId}`);
+    await eventually('the message', () => receiver.received.length === 1);
+    expect(receiver.received[0]?.headers.traceparent).toBe(traceparent);
+  });
+
   it('gets a test message all the same', async () => {
     const { id } = await make.webhook({ url: receiver.url });
     await hold(`webhooks/${id}`);

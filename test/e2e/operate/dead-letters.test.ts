@@ -1,10 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import type { DeliveryRef } from '@posthorn/domain/delivery/delivery.ts';
-import {
-  encodeDeliveryFailed,
-  encodeMessageCreated,
-  encodeRetryDue,
-} from '@posthorn/domain/records/records.ts';
+import { encodeDeliveryFailed, encodeMessageCreated } from '@posthorn/domain/records/records.ts';
+import { encodeRetryDue } from '@posthorn/domain/records/retry-due.ts';
 import { connectMongo } from '@posthorn/platform/mongo/connect.ts';
 import { systemIds } from '@posthorn/platform/service/clock-and-ids.ts';
 import type { Message as KafkaRecord } from 'kafkajs';

@@ -1,5 +1,5 @@
 import { isFinal } from '@posthorn/domain/delivery/delivery.ts';
-import { encodeRetryDue } from '@posthorn/domain/records/records.ts';
+import { encodeRetryDue } from '@posthorn/domain/records/retry-due.ts';
 import type { RecordLog } from '@posthorn/platform/kafka/record-log.ts';
 import type { DeliveryDocument } from '@posthorn/platform/mongo/documents.ts';
 import { connect, pause, type Cluster } from './cluster.ts';

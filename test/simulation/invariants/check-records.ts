@@ -1,9 +1,7 @@
 import { attemptIdOf, deliveryIdOf } from '@posthorn/domain/ids.ts';
-import {
-  decodeDeliveryFailed,
-  decodeRetryDue,
-  type DueAttempt,
-} from '@posthorn/domain/records/records.ts';
+import type { DueAttempt } from '@posthorn/domain/records/due-attempt.ts';
+import { decodeDeliveryFailed } from '@posthorn/domain/records/records.ts';
+import { decodeRetryDue } from '@posthorn/domain/records/retry-due.ts';
 import { TURN_AT_HEADER } from '@posthorn/domain/records/record-headers.ts';
 import type { LogRecord, OutgoingRecord } from '@posthorn/platform/kafka/record-log.ts';
 import { attemptIdIn, increment, type Observations } from './observations.ts';

@@ -1,4 +1,5 @@
-import { decodeMessageCreated, decodeRetryDue } from '@posthorn/domain/records/records.ts';
+import { decodeMessageCreated } from '@posthorn/domain/records/records.ts';
+import { decodeRetryDue } from '@posthorn/domain/records/retry-due.ts';
 import type { LogRecord } from '@posthorn/platform/kafka/record-log.ts';
 import type { EndpointRequest } from '../services/simulated-endpoints.ts';
 import { TOPICS } from '../world/world.ts';

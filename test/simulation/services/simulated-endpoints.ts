@@ -1,5 +1,5 @@
 import type { Attempt, Outcome } from '@posthorn/domain/delivery/delivery.ts';
-import type { DueAttempt } from '@posthorn/domain/records/records.ts';
+import type { DueAttempt } from '@posthorn/domain/records/due-attempt.ts';
 import type { SimulatedProcess } from '../infrastructure/simulated-process.ts';
 import type { World } from '../world/world.ts';
 

@@ -42,9 +42,12 @@ export function messageStoreContract(open: () => Promise<OpenMessages>): void {
       });
       expect(await store.insertAll([plain, full])).toEqual(['stored', 'stored']);
       expect(await store.findCommitted([plain.id, full.id, 'msg_none'])).toEqual([plain, full]);
-      expect(await store.payloadsOf([plain.id, 'msg_none'])).toEqual(
+      const { companyId, payload, requestId } = plain;
+      const stored = { companyId, payload, requestId, isErased: false };
+      expect(await store.payloadsOf([plain.id, full.id, 'msg_none'])).toEqual(
         new Map([
-          [plain.id, { companyId: plain.companyId, payload: plain.payload, isErased: false }],
+          [plain.id, expect.objectContaining(stored)],
+          [full.id, expect.objectContaining({ ...stored, traceparent: '00-1' })],
         ]),
       );
     });

@@ -149,7 +149,7 @@ export function createAttemptHarness(options: AttemptHarnessOptions = {}): Attem
   const slots = options.perEndpoint ?? 16;
   const payload = options.payload === undefined ? Buffer.from('{}') : options.payload;
   const queues = new Queues({
-    payloads: createPayloadMemory(() => Promise.resolve(payload), 1_000_000),
+    payloads: createPayloadMemory(() => Promise.resolve(loadedOf(payload)), 1_000_000),
     limits: {
       perEndpoint: { floor: slots, start: slots, ceiling: slots },
       perHostPerSecond: 0,
@@ -261,3 +261,12 @@ export const sendSuccessfully = (
     startedAtMs: NOW_MS,
     durationMs: 1,
   });
+
+/** Headers of the records of the message whose payload is loaded. */
+export const MESSAGE_HEADERS = {
+  requestId: 'req_message',
+  traceparent: '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01',
+};
+
+const loadedOf = (payload: Buffer | 'erased' | null) =>
+  Buffer.isBuffer(payload) ? { bytes: payload, headers: MESSAGE_HEADERS } : payload;

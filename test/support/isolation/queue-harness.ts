@@ -118,7 +118,7 @@ export function createQueueHarness({
   const overload = { is: false };
   const acts: (() => void)[] = [];
   const payloads = createPayloadMemory(
-    () => Promise.resolve(Buffer.alloc(payloadBytes)),
+    () => Promise.resolve({ bytes: Buffer.alloc(payloadBytes), headers: {} }),
     4 * 65_536,
   );
   let unreported = 0;

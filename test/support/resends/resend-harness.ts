@@ -1,5 +1,5 @@
 import { setImmediate as untilSettled } from 'node:timers/promises';
-import { decodeRetryDue } from '@posthorn/domain/records/records.ts';
+import { decodeRetryDue } from '@posthorn/domain/records/retry-due.ts';
 import type { OutgoingRecord } from '@posthorn/platform/kafka/record-log.ts';
 import { createLogger } from '@posthorn/platform/service/logger.ts';
 import { createPageBudget } from '../../../services/gateway/src/resend/send-resend.ts';

@@ -1,5 +1,5 @@
 import { attemptIdOf, deliveryIdOf } from '@posthorn/domain/ids.ts';
-import type { DueAttempt } from '@posthorn/domain/records/records.ts';
+import type { DueAttempt } from '@posthorn/domain/records/due-attempt.ts';
 import type { LogRecord } from '@posthorn/platform/kafka/record-log.ts';
 
 /** Returns a due first attempt to wh_1. */

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { encodeRetryDue } from '@posthorn/domain/records/records.ts';
+import { encodeRetryDue } from '@posthorn/domain/records/retry-due.ts';
 import type { DeliveryRef } from '@posthorn/domain/delivery/delivery.ts';
 import type { IHeaders, Message } from 'kafkajs';
 import type { Namespace } from '../process/namespace.ts';

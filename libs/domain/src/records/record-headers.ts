@@ -2,7 +2,7 @@
  * The headers of Posthorn's records in Kafka. Values are text: a time is the decimal number of its milliseconds since
  * 1970, a duration that of its milliseconds.
  */
-type RecordHeaders = Readonly<Record<string, string>>;
+export type RecordHeaders = Readonly<Record<string, string>>;
 
 /** Id of the request with the message, for log lines. On every record of a delivery. */
 export const REQUEST_ID_HEADER = 'requestId';
@@ -56,6 +56,20 @@ const MILLISECONDS = /^\d{1,15}$/;
 export function readMs(headers: RecordHeaders, name: string): number | null {
   const text = headers[name];
   return text !== undefined && MILLISECONDS.test(text) ? Number(text) : null;
+}
+
+/** Returns the headers of every record of a message. */
+export function headersOfMessage({
+  requestId,
+  traceparent,
+}: {
+  requestId: string;
+  traceparent?: string | undefined;
+}): RecordHeaders {
+  return {
+    [REQUEST_ID_HEADER]: requestId,
+    ...(traceparent && { [TRACEPARENT_HEADER]: traceparent }),
+  };
 }
 
 /** Returns the headers of every record of a delivery; the others belong to one attempt. */

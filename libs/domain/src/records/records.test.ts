@@ -1,19 +1,17 @@
 import { describe, expect, test } from '@jest/globals';
 import { type DeliveryRef, refOf } from '../delivery/delivery.ts';
 import { attemptIdOf, deliveryIdOf } from '../ids.ts';
+import { readRecord, UnreadableRecordError } from './record-value.ts';
 import {
   decodeDeliveryFailed,
   decodeMessageCreated,
-  decodeRetryDue,
   encodeDeliveryFailed,
   encodeMessageCreated,
-  encodeRetryDue,
   logFieldsIn,
   logFieldsOf,
   logFieldsOfMany,
-  readRecord,
-  UnreadableRecordError,
 } from './records.ts';
+import { decodeRetryDue, encodeRetryDue } from './retry-due.ts';
 
 describe('records', () => {
   const ref: DeliveryRef = {

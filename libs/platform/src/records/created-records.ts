@@ -5,7 +5,7 @@ import {
   INLINE_PAYLOAD_MAX_BYTES,
   type MessageCreated,
 } from '@posthorn/domain/records/records.ts';
-import { REQUEST_ID_HEADER, TRACEPARENT_HEADER } from '@posthorn/domain/records/record-headers.ts';
+import { headersOfMessage } from '@posthorn/domain/records/record-headers.ts';
 import type { OutgoingRecord, RecordLog } from '../kafka/record-log.ts';
 
 /** For more targets than this the records carry no payload: loading it costs less than so many copies. */
@@ -47,7 +47,7 @@ export function recordsBetween(
   begin: number,
   end: number,
 ): OutgoingRecord[] {
-  const { requestId, traceparent } = message;
+  const headers = headersOfMessage(message);
   return message.targets.slice(begin, end).map((webhookId) => {
     const isCancelled = cancelReasonAtAcceptance(message, webhookId) !== null;
     const created = { ...refTo(message, webhookId), ...(isCancelled && { isCancelled }) };
@@ -55,10 +55,7 @@ export function recordsBetween(
       topic,
       key: webhookId,
       value: encodeMessageCreated(created, payload),
-      headers: {
-        [REQUEST_ID_HEADER]: requestId,
-        ...(traceparent && { [TRACEPARENT_HEADER]: traceparent }),
-      },
+      headers,
     };
   });
 }

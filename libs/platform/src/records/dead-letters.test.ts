@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import type { OperatorIncident } from '@posthorn/domain/operator-events.ts';
-import { encodeRetryDue } from '@posthorn/domain/records/records.ts';
+import { encodeRetryDue } from '@posthorn/domain/records/retry-due.ts';
 import { Registry } from 'prom-client';
 import { createDeadLetters, cutDeadLetter, readDeadLetter, toDeadLetter } from './dead-letters.ts';
 import type { LogRecord, OutgoingRecord } from '../kafka/record-log.ts';

@@ -5,7 +5,7 @@ import {
   outcomeOfStatus,
 } from '@posthorn/domain/delivery/delivery.ts';
 import { CONTROL_HEADER } from '@posthorn/domain/delivery/ending.ts';
-import type { DueAttempt } from '@posthorn/domain/records/records.ts';
+import type { DueAttempt } from '@posthorn/domain/records/due-attempt.ts';
 import { deliveryHeaders } from '@posthorn/domain/request/delivery-headers.ts';
 import type { Header, Webhook } from '@posthorn/domain/webhook.ts';
 import { startTicker } from '@posthorn/platform/async/loop.ts';

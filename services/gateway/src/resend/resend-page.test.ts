@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, test } from '@jest/globals';
-import { decodeRetryDue } from '@posthorn/domain/records/records.ts';
+import { decodeRetryDue } from '@posthorn/domain/records/retry-due.ts';
 import type { OutgoingRecord } from '@posthorn/platform/kafka/record-log.ts';
 import { sampleResend } from '../../../../test/support/memory/memory-resends.ts';
 import {

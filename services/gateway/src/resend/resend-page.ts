@@ -1,5 +1,4 @@
-import { encodeRetryDue } from '@posthorn/domain/records/records.ts';
-import { refOf } from '@posthorn/domain/delivery/delivery.ts';
+import { resentRecord } from '@posthorn/domain/records/retry-due.ts';
 import {
   isOfOne,
   type MarkedDelivery,
@@ -264,10 +263,8 @@ async function publish(
   const due = own.filter(({ id }) => isAgain || unpublished.has(id));
   if (due.length === 0) return progress;
   const toRecord = (delivery: OwnDelivery): OutgoingRecord => {
-    const { attemptNumber } = delivery.mark;
-    const dueAttempt = { attemptNumber, dueAtMs: nowMs(), trigger: 'resend' as const };
-    const value = encodeRetryDue({ ...refOf(delivery), ...dueAttempt });
-    return { topic: retryDueTopic, key: delivery.webhookId, value, headers: {} };
+    const attempt = { attemptNumber: delivery.mark.attemptNumber, dueAtMs: nowMs() };
+    return { topic: retryDueTopic, ...resentRecord(delivery, attempt) };
   };
   // Kafka may answer late: a stop must not wait for it, and whoever takes over publishes again.
   await untilAborted(records.publish(due.map(toRecord)), signal);

@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, test } from '@jest/globals';
 import { deliveryIdOf, firstIdAt } from '@posthorn/domain/ids.ts';
-import { decodeRetryDue } from '@posthorn/domain/records/records.ts';
+import { decodeRetryDue } from '@posthorn/domain/records/retry-due.ts';
 import type { Resend } from '@posthorn/domain/resend.ts';
 import type { OutgoingRecord } from '@posthorn/platform/kafka/record-log.ts';
 import { sampleResend } from '../../../../test/support/memory/memory-resends.ts';

@@ -1,11 +1,8 @@
-import type { IdentifiedRef } from '@posthorn/domain/delivery/settlement.ts';
-import { TURN_AT_HEADER } from '@posthorn/domain/records/record-headers.ts';
-import { encodeRetryDue } from '@posthorn/domain/records/records.ts';
-import { refOf } from '@posthorn/domain/delivery/delivery.ts';
+import { replayedRecord } from '@posthorn/domain/records/retry-due.ts';
 import { ImpossibleError } from '@posthorn/domain/required.ts';
 import type { PageProgress, Resend } from '@posthorn/domain/resend.ts';
 import { wantsEvent, type Webhook } from '@posthorn/domain/webhook.ts';
-import type { OutgoingRecord, RecordLog } from '@posthorn/platform/kafka/record-log.ts';
+import type { RecordLog } from '@posthorn/platform/kafka/record-log.ts';
 import type { ReplaySpan, ReplayStore } from '@posthorn/platform/mongo/messages/replays.ts';
 import type { ResendStore } from '@posthorn/platform/mongo/webhooks/resends.ts';
 import { pageSizeOf, type PageSizeDeps, type Waiting } from './send-resend.ts';
@@ -177,24 +174,10 @@ async function publishPage(
   const open = await replays.unattempted(added.map(({ deliveryId }) => deliveryId));
   const wanted = new Set(open);
   const due = added.filter(({ deliveryId }) => wanted.has(deliveryId));
-  const outgoing = due.map((ref) => recordOf(ref, { topic: retryDueTopic, atMs }));
+  const outgoing = due.map((ref) => ({ topic: retryDueTopic, ...replayedRecord(ref, atMs) }));
   if (due.length > 0) await records.publish(outgoing);
   const times = { publishedAtMs: atMs, beganAtMs: atMs, movedAtMs: atMs, successAtMs: atMs };
   return { open, unpublished: [], succeeded: added.length, copies: 1, ...times };
-}
-
-/** The record with which the sweep starts a delivery: behind fresh messages, and looked up before its request. */
-function recordOf(
-  ref: IdentifiedRef,
-  { topic, atMs }: { topic: string; atMs: number },
-): OutgoingRecord {
-  const value = encodeRetryDue({
-    ...refOf(ref),
-    attemptNumber: 1,
-    dueAtMs: atMs,
-    isStored: true,
-  });
-  return { topic, key: ref.webhookId, value, headers: { [TURN_AT_HEADER]: String(atMs) } };
 }
 
 interface Left {

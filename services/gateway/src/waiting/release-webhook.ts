@@ -1,4 +1,4 @@
-import { type CancelReason, refOf } from '@posthorn/domain/delivery/delivery.ts';
+import type { CancelReason } from '@posthorn/domain/delivery/delivery.ts';
 import {
   CANCELLED_BY_CLIENT,
   expiryReasonAt,
@@ -6,10 +6,9 @@ import {
   isCancelledBefore,
   type WaitingFate,
 } from '@posthorn/domain/delivery/when-cancelled.ts';
-import { TURN_AT_HEADER } from '@posthorn/domain/records/record-headers.ts';
-import { encodeRetryDue } from '@posthorn/domain/records/records.ts';
+import { releasedRecord } from '@posthorn/domain/records/retry-due.ts';
 import { untilAborted } from '@posthorn/platform/async/pause.ts';
-import type { OutgoingRecord, RecordLog } from '@posthorn/platform/kafka/record-log.ts';
+import type { RecordLog } from '@posthorn/platform/kafka/record-log.ts';
 import type { DeliveryStore } from '@posthorn/platform/mongo/messages/deliveries.ts';
 import type {
   HeldDelivery,
@@ -266,7 +265,9 @@ class ReleaseRun {
   #publish(page: readonly HeldDelivery[]): Promise<void> {
     const { records, retryDueTopic, nowMs } = this.#deps;
     const dueAtMs = nowMs();
-    return records.publish(page.map((each) => recordOf(each, retryDueTopic, dueAtMs)));
+    return records.publish(
+      page.map((each) => ({ topic: retryDueTopic, ...releasedRecord(each, dueAtMs) })),
+    );
   }
 
   #opened(page: readonly HeldDelivery[]): void {
@@ -331,26 +332,4 @@ class ReleaseRun {
     if (probeAtMs === null) return 'closed';
     return probeAtMs > this.#deps.nowMs() ? 'open' : 'half_open';
   }
-}
-
-/**
- * The attempt keeps its number. The reservation, which is now, makes the dispatcher look up what is recorded of it: it may
- * be published twice. A first attempt is one of the first queue: retries would have only half of the endpoint's slots.
- */
-function recordOf(delivery: HeldDelivery, topic: string, dueAtMs: number): OutgoingRecord {
-  const attemptNumber = delivery.attemptCount + 1;
-  const trigger = attemptNumber === 1 ? 'first' : 'retry';
-  const value = encodeRetryDue({
-    ...refOf(delivery),
-    attemptNumber,
-    dueAtMs,
-    trigger,
-    isStored: true,
-  });
-  return {
-    topic,
-    key: delivery.webhookId,
-    value,
-    headers: { [TURN_AT_HEADER]: String(dueAtMs) },
-  };
 }

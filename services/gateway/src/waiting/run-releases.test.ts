@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { setImmediate as untilSettled } from 'node:timers/promises';
 import type { Hold } from '@posthorn/domain/waiting.ts';
-import { decodeRetryDue } from '@posthorn/domain/records/records.ts';
+import { decodeRetryDue } from '@posthorn/domain/records/retry-due.ts';
 import type { OutgoingRecord } from '@posthorn/platform/kafka/record-log.ts';
 import type { HeldDelivery } from '@posthorn/platform/mongo/messages/waiting-deliveries.ts';
 import type { HoldPlace } from '@posthorn/platform/mongo/webhooks/holds.ts';

@@ -7,12 +7,8 @@ import {
   type StuckDelivery,
 } from '@posthorn/domain/delivery/stuck-delivery.ts';
 import { deliveryIdOf, timeMsOf } from '@posthorn/domain/ids.ts';
-import { TURN_AT_HEADER } from '@posthorn/domain/records/record-headers.ts';
-import {
-  encodeDeliveryFailed,
-  encodeRetryDue,
-  logFieldsOfMany,
-} from '@posthorn/domain/records/records.ts';
+import { encodeDeliveryFailed, logFieldsOfMany } from '@posthorn/domain/records/records.ts';
+import { sweptRecord } from '@posthorn/domain/records/retry-due.ts';
 import { createLoop, type Loop, stopSoon } from '@posthorn/platform/async/loop.ts';
 import type { OutgoingRecord, RecordLog } from '@posthorn/platform/kafka/record-log.ts';
 import { ifLeaseIsFree, type LeaseStore } from '@posthorn/platform/mongo/leases.ts';
@@ -300,16 +296,8 @@ export function remedyRecord(
 ): OutgoingRecord {
   const ref = refOf(delivery);
   switch (remedy.kind) {
-    case 'attempt': {
-      const { attemptNumber, dueAtMs } = remedy;
-      return {
-        topic: retryDue,
-        key: delivery.webhookId,
-        // With the trigger of a retry even when it is the first: new messages go before lost ones.
-        value: encodeRetryDue({ ...ref, attemptNumber, dueAtMs, isStored: true }),
-        headers: { [TURN_AT_HEADER]: String(nowMs) },
-      };
-    }
+    case 'attempt':
+      return { topic: retryDue, ...sweptRecord(delivery, remedy, nowMs) };
     case 'failure': {
       const { attempt } = remedy;
       const { number: attemptNumber, outcome, statusCode, ending } = attempt;

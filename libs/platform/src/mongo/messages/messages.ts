@@ -25,6 +25,10 @@ export interface StoredPayload {
   /** '' when it was erased. */
   payload: string;
   isErased: boolean;
+  /** Id of the request with the message. */
+  requestId: string;
+  /** Trace context of that request. */
+  traceparent?: string;
 }
 
 export interface MessageStore {
@@ -89,14 +93,14 @@ async function readPayloads(
   messages: Days['messages'],
   ids: readonly string[],
 ): Promise<Map<string, StoredPayload>> {
-  const projection = { companyId: 1, payload: 1, isPayloadErased: 1 };
+  const projection = { companyId: 1, payload: 1, isPayloadErased: 1, requestId: 1, traceparent: 1 };
   const found = await readByIds(messages, ids, (documents, ofDay) =>
     documents.find({ _id: { $in: ofDay } }, { projection }).toArray(),
   );
   return new Map(
-    found.map(({ _id, companyId, payload, isPayloadErased: isErased = false }) => [
+    found.map(({ _id, isPayloadErased: isErased = false, ...stored }) => [
       _id,
-      { companyId, payload, isErased },
+      { ...stored, isErased },
     ]),
   );
 }
