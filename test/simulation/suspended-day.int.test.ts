@@ -125,6 +125,7 @@ function openSweeps() {
   return [
     createWaitingSweep({
       ...shared,
+      earlierMs: clock,
       waiting: createWaitingDeliveries(db),
       notes: createHoldNotes(db),
       holds: createHoldStates(db),

@@ -5,7 +5,7 @@ import { connectMongo, mongoTlsOf } from '@posthorn/platform/mongo/connect.ts';
 import { UNIQUE_INDEXES } from '@posthorn/platform/mongo/create-indexes.ts';
 import { DAY_KINDS, dayDatabaseName } from '@posthorn/platform/mongo/days/days.ts';
 import { readLayout } from '@posthorn/platform/mongo/days/layout.ts';
-import { databaseClockMs } from '@posthorn/platform/mongo/days/watch-clock.ts';
+import { databaseClockMs } from '@posthorn/platform/mongo/database-time.ts';
 import { findMissing, hasCode, readAppliedIndexes } from '@posthorn/platform/mongo/indexes.ts';
 import { egressPolicyOf, egressProxySettings } from '@posthorn/platform/security/egress.ts';
 import { parseConfig } from '@posthorn/platform/service/config.ts';

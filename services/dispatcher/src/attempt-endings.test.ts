@@ -1,7 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
 import { type Attempt, outcomeOfStatus, refOf } from '@posthorn/domain/delivery/delivery.ts';
 import { encodeMessageCreated } from '@posthorn/domain/records/records.ts';
-import { encodeRetryDue } from '@posthorn/domain/records/retry-due.ts';
+import { encodeRetryDue, releasedRecord } from '@posthorn/domain/records/retry-due.ts';
 import type { Webhook } from '@posthorn/domain/webhook.ts';
 import type { LogRecord } from '@posthorn/platform/kafka/record-log.ts';
 import {
@@ -32,6 +32,16 @@ describe('a message with a time of its own', () => {
     await attempt(timed(NOW_MS + 1));
     expect(sent).toEqual([]);
     expect(settled).toMatchObject([{ kind: 'waiting', untilMs: NOW_MS + 1 }]);
+  });
+
+  it('waits while a process whose clock is ahead has released it too early', async () => {
+    const time = { nowMs: () => NOW_MS - 3_600_000, earlierMs: () => NOW_MS - 3_600_000 };
+    const { attempt, sent, settled } = createAttemptHarness({ time });
+    const waited = { ...REF, attemptCount: 0, deliverAtMs: NOW_MS - 1 };
+    const { value, headers } = releasedRecord(waited, NOW_MS);
+    await attempt(sampleRecord(headers, { topic: 'due', value }));
+    expect(sent).toEqual([]);
+    expect(settled).toMatchObject([{ kind: 'waiting', untilMs: NOW_MS - 1 }]);
   });
 
   it('is attempted when its record is read later', async () => {
@@ -79,6 +89,14 @@ describe('an attempt whose message has an end', () => {
     const { attempt, settled } = createAttemptHarness({ send: failed });
     await attempt(ending(NOW_MS + awayMs));
     expect(settled).toMatchObject([{ attempt: { number: 1 }, cancelReason }]);
+  });
+
+  it('has not expired before it has by the clock of the database too', async () => {
+    const time = { nowMs: () => NOW_MS - 3_600_000, earlierMs: () => NOW_MS - 3_600_000 };
+    const { attempt, sent, settled } = createAttemptHarness({ send: failed, time });
+    await attempt(ending(NOW_MS - 1_800_000));
+    expect(sent).toEqual([1]);
+    expect(settled).toMatchObject([{ attempt: { number: 1 }, cancelReason: null }]);
   });
 
   it('ends its delivery instead of being deferred beyond that', async () => {

@@ -76,6 +76,7 @@ export interface AttemptDeps extends TargetDeps {
   moveToSlowLane: MoveToSlowLane;
   defer: Defer;
   deadLetters: DeadLetters;
+  nowMs: () => number;
 }
 
 /** A record, the attempt that it asks for, the memory that it takes, and whether its partition is still read here. */
@@ -174,21 +175,30 @@ function checkTimes(deps: AttemptDeps, due: DueAttempt): Disposition | null {
   const reason = endOf(deps, due);
   if (reason) return { kind: 'cancel', reason };
   const { deliverAtMs } = due;
-  return deliverAtMs !== undefined && deliverAtMs > deps.nowMs()
+  return deliverAtMs !== undefined && deliverAtMs > deps.time.nowMs()
     ? { kind: 'too_early', untilMs: deliverAtMs }
     : null;
 }
 
 /** Returns why nothing of the message may be sent any more; null while it may. A client may resend what has expired. */
 function endOf(
-  { isErased, nowMs }: Pick<AttemptDeps, 'isErased' | 'nowMs'>,
+  { isErased, time }: Pick<AttemptDeps, 'isErased' | 'time'>,
   { messageId, trigger, expiresAtMs, removeAtMs }: DueAttempt,
 ): CancelReason | null {
   if (isErased(messageId)) return PAYLOAD_ERASED;
   if (expiresAtMs === undefined && removeAtMs === undefined) return null;
   const isResend = trigger === 'resend';
   const lifetime = { ...(!isResend && { expiresAtMs }), removeAtMs };
-  return expiryReasonAt(lifetime, nowMs());
+  return expiryReasonAt(lifetime, time.earlierMs());
+}
+
+/** Returns why nothing may be sent at a later time of this process's clock, if that is so by the database's clock too. */
+function expiryAt(
+  { time, nowMs }: AttemptDeps,
+  due: DueAttempt,
+  atMs: number,
+): CancelReason | null {
+  return expiryReasonAt(due, atMs - (nowMs() - time.earlierMs()));
 }
 
 /** A company is removed with its webhooks. Nothing may be recorded for it any more. */
@@ -417,11 +427,12 @@ export function abortedAttempt(
  * ends the delivery comes first: the webhook may be disabled because of it.
  */
 async function toSettled(
-  { loadWebhook, isErased, schedule }: AttemptDeps,
+  deps: AttemptDeps,
   { record, due }: AttemptUnderWay,
   { attempt, to, payloadBytes }: Made,
 ): Promise<SettledAttempt> {
   // A resend makes one attempt, and a failure of it changes nothing.
+  const { loadWebhook, isErased } = deps;
   const ending = due.trigger === 'resend' ? null : endingOf(to.webhook, attempt);
   const isDecided = attempt.outcome === 'success' || exhaustReasonOf(ending) !== null;
   const isStored = !due.omitsResponses && !isErased(due.messageId);
@@ -433,7 +444,7 @@ async function toSettled(
     cancelReason: isDecided
       ? null
       : ((await findCancelReason(loadWebhook, due)) ??
-        (ending ? null : expiryBeforeNext(due, attempt, schedule))),
+        (ending ? null : expiryBeforeNext(deps, due, attempt))),
   };
 }
 
@@ -443,15 +454,15 @@ function endedBy(ending: Ending | null, attempt: Attempt): Attempt {
 
 /** A resend has no next attempt. */
 function expiryBeforeNext(
+  deps: AttemptDeps,
   due: DueAttempt,
   attempt: Attempt,
-  schedule: RetrySchedule,
 ): CancelReason | null {
   const hasEnd = due.expiresAtMs !== undefined || due.removeAtMs !== undefined;
   if (!hasEnd || due.trigger === 'resend') return null;
   const ended = { attemptNumber: attempt.number, endedAtMs: endedAtMs(attempt) };
-  const next = nextAttemptAfter(ended, schedule);
-  return next && expiryReasonAt(due, next.dueAtMs);
+  const next = nextAttemptAfter(ended, deps.schedule);
+  return next && expiryAt(deps, due, next.dueAtMs);
 }
 
 /** An attempt whose request was not made here. */
@@ -519,7 +530,7 @@ async function apply(
     // The endpoint cannot take it now, or our proxy fails. No attempt of the schedule is used up.
     case 'defer': {
       const expiry =
-        due.trigger === 'resend' ? null : expiryReasonAt(due, disposition.reservedAtMs);
+        due.trigger === 'resend' ? null : expiryAt(deps, due, disposition.reservedAtMs);
       if (expiry) return settle({ kind: 'cancelled', due, reason: expiry });
       return deps.defer(record, due, disposition);
     }

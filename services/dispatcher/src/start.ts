@@ -12,6 +12,7 @@ import {
 import { createCompanyLife } from '@posthorn/platform/mongo/companies/companies.ts';
 import { createSigningKeyStore } from '@posthorn/platform/mongo/companies/signing-keys.ts';
 import { openMongo } from '@posthorn/platform/mongo/connect.ts';
+import type { DatabaseTime } from '@posthorn/platform/mongo/database-time.ts';
 import type { Database } from '@posthorn/platform/mongo/days/days.ts';
 import { createDeliveryStore } from '@posthorn/platform/mongo/messages/deliveries.ts';
 import { createPayloadErasure } from '@posthorn/platform/mongo/messages/erase-payloads.ts';
@@ -81,6 +82,7 @@ type ProvenRecords = ReturnType<typeof openProvenRecords>;
 interface Base extends Context, ProvenRecords {
   kafka: Pick<OpenRecordLog, 'topics' | 'groups' | 'partitionOf'>;
   db: Database;
+  time: DatabaseTime;
   /** The changes of what this process caches. */
   changes: FollowedChanges;
   /** Shared with other dispatchers and gateways; it may be away at any time. */
@@ -127,7 +129,7 @@ async function connect(given: Context, consumptions: readonly Consumption[]): Pr
     keepTrying: outages.watch(given.keepTrying),
     keepTryingWhileDraining: outages.watch(given.keepTryingWhileDraining),
   };
-  const { db, connection, isConnected } = await openMongo('posthorn-dispatcher', context);
+  const { db, time, connection, isConnected } = await openMongo('posthorn-dispatcher', context);
   await openOpsServer(
     context,
     () => lifecycle.isReady() && isConnected() && consumptions.every((each) => each.isRunning()),
@@ -145,6 +147,7 @@ async function connect(given: Context, consumptions: readonly Consumption[]): Pr
     ...proven,
     kafka,
     db,
+    time,
     changes: followChanges(context, connection, FOLLOWED),
     redis,
     budgets: createMemoryBudgets(registry),
@@ -273,6 +276,7 @@ function createAttempt(base: Base, parts: AttemptParts): ConsumeOptions['handle'
       nowMs: systemClockMs,
     }),
     deadLetters: base.deadLetters,
+    time: base.time,
     nowMs: systemClockMs,
   });
 }

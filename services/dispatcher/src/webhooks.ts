@@ -17,6 +17,7 @@ import {
   type ForgettingCache,
 } from '@posthorn/platform/memory/coalescing-cache.ts';
 import type { KeepTrying } from '@posthorn/platform/async/keep-trying.ts';
+import type { DatabaseTime } from '@posthorn/platform/mongo/database-time.ts';
 import {
   type FoundSigningKeys,
   noSigningKeys,
@@ -344,13 +345,13 @@ export interface TargetDeps {
   loadWebhook: LoadWebhook;
   /** Whether the company is suspended, or is being removed. */
   isCompanySuspended: (companyId: string) => boolean;
-  nowMs: () => number;
+  time: DatabaseTime;
 }
 
 const WAIT: Target = { kind: 'wait' };
 
 export async function findTarget(
-  { loadWebhook, isCompanySuspended, nowMs }: TargetDeps,
+  { loadWebhook, isCompanySuspended, time }: TargetDeps,
   due: Addressed,
 ): Promise<Target> {
   const { webhookId, companyId, trigger } = due;
@@ -360,7 +361,7 @@ export async function findTarget(
   if (reason) return { kind: 'cancel', reason };
   if (isCompanySuspended(companyId)) return WAIT;
   // A person sends a test to find out whether the endpoint is back.
-  if (trigger !== 'test' && isHeld(found, nowMs())) return WAIT;
+  if (trigger !== 'test' && isHeld(found, time.nowMs())) return WAIT;
   if (found?.kind === 'opened') return { kind: 'send', to: found };
   return { kind: 'abort', appId: found?.appId ?? null, maxAttempts: found?.maxAttempts ?? null };
 }

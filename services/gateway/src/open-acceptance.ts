@@ -1,3 +1,4 @@
+import { createIdFactory, type IdPrefix } from '@posthorn/domain/ids.ts';
 import { createLoop } from '@posthorn/platform/async/loop.ts';
 import { openRecordLog, type OpenRecordLog } from '@posthorn/platform/kafka/kafka-record-log.ts';
 import {
@@ -18,13 +19,13 @@ import { createReadingPositions } from '@posthorn/platform/redis/reading-positio
 import { createVault, type Vault } from '@posthorn/platform/security/vault.ts';
 import {
   monotonicClockMs as monotonicMs,
-  systemClockMs as nowMs,
-  systemIds as newId,
+  systemClockMs,
 } from '@posthorn/platform/service/clock-and-ids.ts';
 import { watchDependencies } from '@posthorn/platform/service/metrics.ts';
 import { openOpsServer } from '@posthorn/platform/service/ops-server.ts';
 import type { ServiceContext } from '@posthorn/platform/service/run-service.ts';
 import { openSpans, type Spans } from '@posthorn/platform/service/spans.ts';
+import { randomBytes } from 'node:crypto';
 import { createAcceptMessages, traceAccept } from './accept/accept-message.ts';
 import { createSealedResponses } from './accept/build-message.ts';
 import { createKeyedAccept } from './accept/idempotency.ts';
@@ -57,6 +58,10 @@ export interface Basis {
   requestDb: Database;
   isMongoConnected: () => boolean;
   clock: ClockWatch;
+  /** The time of the database, in milliseconds since 1970: all of these processes agree on the age of a message. */
+  nowMs: () => number;
+  /** The one id factory of this process, by that time. */
+  newId: (prefix: IdPrefix) => string;
   kafka: OpenRecordLog;
   redis: ReturnType<typeof openRedis>;
   caches: Caches;
@@ -77,7 +82,9 @@ export async function openBasis(context: Context, owner: 'gateway' | 'ingest'): 
   const { config, lifecycle, registry } = context;
   const spans = await openSpans(name, context);
   const mongo = await openMongo(name, context);
-  const clock = await openClockWatch(context, mongo.db);
+  const { nowMs } = mongo.time;
+  const newId = createIdFactory({ nowMs, randomBytes });
+  const clock = openClockWatch(context, { nowMs, newId });
   await openOpsServer(context, () => lifecycle.isReady() && mongo.isConnected() && clock.isRight());
   await awaitUniqueIndexes(context, mongo.db, UNIQUE_INDEXES);
   const kafka = await openRecordLog(name, context);
@@ -94,6 +101,8 @@ export async function openBasis(context: Context, owner: 'gateway' | 'ingest'): 
     requestDb: mongo.withReadsWithin(READ_WITHIN_MS),
     isMongoConnected: mongo.isConnected,
     clock,
+    nowMs,
+    newId,
     kafka,
     redis,
     caches: openCaches(context, mongo.connection, redis),
@@ -118,7 +127,7 @@ export function openRateLimits(
     countsBytes,
     registry,
     logger,
-    nowMs,
+    nowMs: systemClockMs,
   });
   budgets.add('rate_counts', countsBytes, rateLimits.usedBytes);
   rateLimits.start();
@@ -151,12 +160,14 @@ export async function openOutbox({
   spans,
   rests,
   shareOf,
+  nowMs,
+  newId,
 }: Basis): Promise<Outbox> {
   const { config, logger, lifecycle, registry } = context;
   const publishQueueBytes = shareOf('publish_queue');
   const topic = kafka.topics.messageCreated;
   const partitionOf = (webhookId: string): number => kafka.partitionOf(topic, webhookId);
-  const budget = createPublishBudget({ partitionOf, nowMs });
+  const budget = createPublishBudget({ partitionOf, nowMs: systemClockMs });
   const outbox = createOutbox({
     topic,
     records: kafka.records,
@@ -176,7 +187,7 @@ export async function openOutbox({
   });
   budgets.add('publish_queue', publishQueueBytes, () => outbox.usedBytes() + budget.usedBytes());
   await outbox.start();
-  const positions = createReadingPositions(redis.client, config.REDIS_PREFIX, nowMs);
+  const positions = createReadingPositions(redis.client, config.REDIS_PREFIX, systemClockMs);
   const { releaseWaiting } = outbox;
   const run = createFollowReaders({ budget, positions, releaseWaiting, nowMs: monotonicMs });
   const readers = createLoop({ name: 'reading positions', everyMs: READERS_EVERY_MS, run, logger });
@@ -193,7 +204,7 @@ export function openAccept(
   { webhooks, messages }: Pick<Gateway, 'webhooks' | 'messages'>,
   outbox: Outbox,
 ): Pick<Gateway, 'acceptMany' | 'hasRoomToAccept' | 'acceptIdempotent'> {
-  const { context, db, vault, budgets, spans, shareOf } = basis;
+  const { context, db, vault, budgets, spans, shareOf, nowMs, newId } = basis;
   const { config, logger, lifecycle, registry } = context;
   const responses = createSealedResponses(vault);
   const acceptQueueBytes = shareOf('accept_queue');
@@ -222,7 +233,7 @@ export function openAccept(
     monotonicMs,
     logger,
   });
-  const accept = spans ? traceAccept(untraced.accept, spans, nowMs) : untraced.accept;
+  const accept = spans ? traceAccept(untraced.accept, spans, systemClockMs) : untraced.accept;
   budgets.add('accept_queue', acceptQueueBytes, untraced.usedBytes);
   lifecycle.onStop('accept', untraced.idle);
   const keyed = createKeyedAccept({ accept, messages, webhooks, responses, registry });

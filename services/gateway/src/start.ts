@@ -34,8 +34,7 @@ import {
 import { createOpenCircuits } from '@posthorn/platform/redis/open-circuits.ts';
 import {
   monotonicClockMs as monotonicMs,
-  systemClockMs as nowMs,
-  systemIds as newId,
+  systemClockMs,
 } from '@posthorn/platform/service/clock-and-ids.ts';
 import { egressPolicyOf } from '@posthorn/platform/security/egress.ts';
 import { openIncidentReports } from '@posthorn/platform/records/operator-incidents.ts';
@@ -132,7 +131,7 @@ const VISIT_PER_MINUTE = 600;
 
 /** Opens everything that checks and bounds a request before it reaches its route. */
 function openRequests(basis: GatewayBasis) {
-  const { context, requestDb, budgets } = basis;
+  const { context, requestDb, budgets, nowMs, newId } = basis;
   const openMemory = (part: string, bytes: number, ownerOf?: typeof addressOf): RequestMemory => {
     const memory = createRequestMemory(bytes, ownerOf);
     budgets.add(part, bytes, memory.usedBytes);
@@ -179,7 +178,7 @@ function openRequests(basis: GatewayBasis) {
 function openAuthentication(basis: GatewayBasis, { wrongKeys }: RateLimits): Authenticate {
   const { config, lifecycle, logger } = basis.context;
   const { findKey, noteUse } = createCompanyStore(basis.requestDb);
-  const lastUsed = createLastUsed({ write: noteUse, nowMs, logger });
+  const lastUsed = createLastUsed({ write: noteUse, nowMs: systemClockMs, logger });
   const cacheBytes = memoryShare('gateway', 'api_key_cache', config.MEMORY_MIB);
   const authentication = createAuthentication({
     findKey,
@@ -187,7 +186,7 @@ function openAuthentication(basis: GatewayBasis, { wrongKeys }: RateLimits): Aut
     onUsed: lastUsed.note,
     cacheBytes,
     areChangesFollowed: basis.caches.areChangesFollowed,
-    nowMs,
+    nowMs: systemClockMs,
   });
   basis.caches.add('api_keys', authentication.cache);
   basis.budgets.add('api_key_cache', cacheBytes, authentication.usedBytes);
@@ -198,7 +197,7 @@ function openAuthentication(basis: GatewayBasis, { wrongKeys }: RateLimits): Aut
 
 /** Opens the stores and the parts that work while the gateway runs: outbox, removals, resends and acceptance. */
 async function openGateway(basis: GatewayBasis): Promise<Omit<Gateway, 'ingestLag'>> {
-  const { context, requestDb: db, vault } = basis;
+  const { context, requestDb: db, vault, nowMs, newId } = basis;
   const { config, logger } = context;
   const { invalidate } = basis.caches;
   const quotas = openQuotas(basis);
@@ -209,7 +208,7 @@ async function openGateway(basis: GatewayBasis): Promise<Omit<Gateway, 'ingestLa
   const outbox = await openOutbox(basis);
   const remove = openRemovals(basis);
   const { pageBudget, ...resends } = openResends(basis, parts);
-  const holds = openHolds({ ...basis, ...parts, pageBudget, nowMs });
+  const holds = openHolds({ ...basis, ...parts, pageBudget });
   const accept = openAccept(basis, parts, outbox);
   const signingKeys = createSigningKeyStore(db, vault);
   return {
@@ -244,12 +243,12 @@ function openStores({ context: { config }, requestDb: db, redis, vault }: Gatewa
     erasures: createRequestedErasures(db),
     links: createLinkStore(db),
     messages: createMessageQueries(db),
-    portalSettings: createPortalSettings(db, nowMs),
+    portalSettings: createPortalSettings(db, systemClockMs),
     stats: createStatsQueries(db),
     webhooks: createWebhookStore(db, vault),
     readOutlines: createReadWebhookOutlines(db),
-    circuits: createOpenCircuits(redis.client, config.REDIS_PREFIX, nowMs),
-    flows: createEndpointFlows(redis.client, config.REDIS_PREFIX, nowMs),
+    circuits: createOpenCircuits(redis.client, config.REDIS_PREFIX, systemClockMs),
+    flows: createEndpointFlows(redis.client, config.REDIS_PREFIX, systemClockMs),
   };
 }
 
@@ -267,7 +266,8 @@ function openQuotas({ context, kafka: { records, topics } }: GatewayBasis): Quot
 }
 
 /** Starts to take over removals that other gateways have left unfinished, and to remove companies. */
-function openRemovals({ context: { logger, lifecycle }, db, caches }: GatewayBasis): RemoveTree {
+function openRemovals({ context, db, caches, nowMs, newId }: GatewayBasis): RemoveTree {
+  const { logger, lifecycle } = context;
   const common = { holder: randomUUID(), leases: createLeaseStore(db), logger };
   const companies = createCompanyRemovals({
     ...common,
@@ -290,7 +290,7 @@ function openRemovals({ context: { logger, lifecycle }, db, caches }: GatewayBas
 
 /** Opens resends, and starts to claim those that are due. */
 function openResends(
-  { context, db, requestDb, kafka, budgets }: GatewayBasis,
+  { context, db, requestDb, kafka, budgets, nowMs }: GatewayBasis,
   { webhooks, apps, circuits }: Pick<Gateway, 'webhooks' | 'apps' | 'circuits'>,
 ): Pick<Gateway, 'resends' | 'startResend'> & { pageBudget: PageBudget } {
   const { config, logger, lifecycle } = context;
@@ -330,7 +330,7 @@ const WATCHED_MS = 20_000;
 
 /** Opens the streams of attempts. They end when a stop begins, which would otherwise wait for them. */
 function openLive({ context: { config, logger, lifecycle }, redis }: GatewayBasis): LiveStreams {
-  const live = createLiveAttempts(redis.client, config.REDIS_PREFIX, nowMs);
+  const live = createLiveAttempts(redis.client, config.REDIS_PREFIX, systemClockMs);
   const streams = new LiveStreams((companyIds) => live.watch(companyIds, WATCHED_MS));
   const onNews = streams.publish.bind(streams);
   listenForLiveAttempts(redis.subscriber, config.REDIS_PREFIX, { onNews, logger });

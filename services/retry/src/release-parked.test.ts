@@ -33,6 +33,7 @@ describe('release parked', () => {
   const webhooks = new Map<string, WebhookState>();
   let backlogs: string[] = [];
   let nowMs: () => number;
+  let earlierMs: () => number;
   let onPublish: () => Promise<void>;
   let registry: Registry;
 
@@ -49,6 +50,7 @@ describe('release parked', () => {
       deferredAtMs: null,
     });
     nowMs = () => DUE_MS;
+    earlierMs = () => nowMs();
     onPublish = () => Promise.resolve();
   });
 
@@ -84,6 +86,7 @@ describe('release parked', () => {
         },
       },
       nowMs: () => nowMs(),
+      earlierMs: () => earlierMs(),
       monotonicMs: () => 0,
     });
     return (record) => handle(record, isOurs);
@@ -127,6 +130,21 @@ describe('release parked', () => {
       await createRelease()(record);
       const { key, value, headers } = record;
       expect(published).toEqual([[{ topic: 'retry-due', key, value, headers }]]);
+    });
+
+    test('cancels it when its message has expired by both clocks, and not before', async () => {
+      stateOf('msg_1', 'pending', 1);
+      webhooks.set('wh_1', { disabled: false } as never);
+      const record = parked('msg_1', 2);
+      const fields = JSON.parse(String(record.value)) as object;
+      const value = Buffer.from(JSON.stringify({ ...fields, expiresAtMs: DUE_MS - 1 }));
+      const release = createRelease();
+      earlierMs = () => DUE_MS - 3_600_000;
+      await release({ ...record, value });
+      expect([published.flat().length, cancelled]).toEqual([1, []]);
+      earlierMs = () => DUE_MS;
+      await release({ ...record, value });
+      expect(cancelled).toMatchObject([{ reason: 'expired' }]);
     });
 
     test('publishes it when its delivery is not recorded', async () => {

@@ -37,6 +37,8 @@ interface ReleaseDeps {
   metrics: RetryMetrics;
   logger: Pick<Logger, 'info' | 'warn'>;
   nowMs: () => number;
+  /** The earlier one of this process's and of the database's time. */
+  earlierMs: () => number;
   monotonicMs: () => number;
 }
 
@@ -143,7 +145,7 @@ async function releaseBatch(
 }
 
 async function decideAll(
-  { deliveries, webhooks, keepTrying, nowMs }: ReleaseDeps,
+  { deliveries, webhooks, keepTrying, earlierMs }: ReleaseDeps,
   batch: readonly Parked[],
 ): Promise<ReturnType<typeof decideRelease>[]> {
   const deliveryIds = batch.map(({ due }) => due.deliveryId);
@@ -155,7 +157,7 @@ async function decideAll(
   return batch.map(({ record, due }) =>
     decideRelease({
       due,
-      nowMs: nowMs(),
+      nowMs: earlierMs(),
       isDeferred: record.headers[TURN_AT_HEADER] !== undefined,
       delivery: deliveryStates.get(due.deliveryId),
       webhook: webhookStates.get(due.webhookId),

@@ -57,8 +57,10 @@ test('publishes the first attempts that are due, with the end of their message, 
   expect(published.map(({ topic, key }) => [topic, key])).toEqual([['due', 'wh_1']]);
   const [record] = published;
   const attempt = { messageId: 'msg_7', attemptNumber: 1, trigger: 'first', dueAtMs: NOW_MS };
+  const deliverAtMs = NOW_MS - 7;
   expect(decodeRetryDue(record?.value ?? Buffer.alloc(0))).toMatchObject({
     ...attempt,
+    deliverAtMs,
     expiresAtMs: NOW_MS + 1,
   });
   expect(record?.headers).toEqual({ 'turn-at': String(NOW_MS) });

@@ -17,6 +17,7 @@ interface ReleaseTimedDeps {
   records: Pick<RecordLog, 'publish'>;
   retryDueTopic: string;
   metrics: TimedMetrics;
+  /** The time of the database. */
   nowMs: () => number;
   monotonicMs: () => number;
   logger: Logger;
@@ -94,7 +95,7 @@ async function releasePage(deps: ReleaseTimedDeps): Promise<boolean> {
   const live = page.filter(({ isWaiting }) => isWaiting);
   const toRecord = (each: HeldDelivery): OutgoingRecord => ({
     topic: retryDueTopic,
-    ...releasedRecord(each, atMs),
+    ...releasedRecord({ ...each, deliverAtMs: each.dueAtMs }, atMs),
   });
   await records.publish(live.map(toRecord));
   await waiting.endWait(page, nowMs());

@@ -11,6 +11,7 @@ import {
   type RecordMemory,
 } from '@posthorn/platform/memory/memory-budgets.ts';
 import { openMongo } from '@posthorn/platform/mongo/connect.ts';
+import type { DatabaseTime } from '@posthorn/platform/mongo/database-time.ts';
 import { createDayCollections } from '@posthorn/platform/mongo/days/day-collections.ts';
 import type { Database } from '@posthorn/platform/mongo/days/days.ts';
 import { createLeaseStore, type LeaseStore } from '@posthorn/platform/mongo/leases.ts';
@@ -77,6 +78,7 @@ interface Retry
     ReturnType<typeof openProvenRecords>,
     Time {
   db: Database;
+  databaseTime: DatabaseTime;
   metrics: RetryMetrics;
   deliveries: ReturnType<typeof createDeliveryStore>;
   disableWebhook: DisableWebhook;
@@ -90,13 +92,12 @@ interface Retry
 /** Starts the retry service, from the stores to the consumers. What starts last stops first. */
 export async function startRetry(context: ServiceContext<RetryConfig>): Promise<void> {
   const { config, lifecycle, registry } = context;
-  const store = await openMongo('posthorn-retry', context);
+  const { db, time, isConnected } = await openMongo('posthorn-retry', context);
   const consumptions: Consumption[] = [];
   let areTopicsAlive = (): boolean => true;
   await openOpsServer(
     context,
-    () =>
-      lifecycle.isReady() && store.isConnected() && consumptions.every((each) => each.isRunning()),
+    () => lifecycle.isReady() && isConnected() && consumptions.every((each) => each.isRunning()),
     () => areTopicsAlive() && consumptions.every((each) => each.isAlive()),
   );
   const kafka = await openRecordLog('posthorn-retry', context);
@@ -116,11 +117,12 @@ export async function startRetry(context: ServiceContext<RetryConfig>): Promise<
     ...context,
     ...kafka,
     ...proven,
-    db: store.db,
+    db,
+    databaseTime: time,
     metrics: createRetryMetrics(registry, config.RETRY_DELAYS, systemClockMs),
-    deliveries: createDeliveryStore(store.db),
-    disableWebhook: openDisableWebhook(context, store.db),
-    webhooks: createWebhookStates(store.db),
+    deliveries: createDeliveryStore(db),
+    disableWebhook: openDisableWebhook(context, db),
+    webhooks: createWebhookStates(db),
     ...TIME,
     consume,
     consumeWithStores: ({ handle, ...options }) =>
@@ -130,7 +132,7 @@ export async function startRetry(context: ServiceContext<RetryConfig>): Promise<
           const { release } = memory.hold(record.value.length);
           await handle(record, isOurs).finally(release);
         },
-        areStoresUp: store.isConnected,
+        areStoresUp: isConnected,
         mayRead: memory.hasRoom,
       }),
   };
@@ -139,7 +141,7 @@ export async function startRetry(context: ServiceContext<RetryConfig>): Promise<
   await consumeOperatorEvents(retry);
   await startCanary(context);
   startLoops(retry);
-  watchDependencies(registry, { mongodb: store.isConnected, kafka: proven.records.isConnected });
+  watchDependencies(registry, { mongodb: isConnected, kafka: proven.records.isConnected });
 }
 
 function openMemory({ config, registry }: ServiceContext<RetryConfig>): RecordMemory {
@@ -169,6 +171,7 @@ async function consumeParked(retry: Retry): Promise<void> {
   const { config, topics, groups, delayTopics, countPartitions, registry } = retry;
   const { handle, pauseMs, overdueMs } = createReleaseParked({
     ...retry,
+    earlierMs: retry.databaseTime.earlierMs,
     retryDueTopic: topics.retryDue,
     reconcileAfterMs: config.RECONCILE_AFTER,
   });
@@ -273,17 +276,19 @@ function startLoops(retry: Retry): void {
 function waitingLoops(
   shared: Retry & Pick<FailingWatchDeps, 'holder'> & { leases: LeaseStore },
 ): [string, Loop][] {
-  const { registry, db, topics } = shared;
+  const { registry, db, topics, databaseTime } = shared;
   const waiting = createWaitingDeliveries(db);
   const sweep = createWaitingSweep({
     ...shared,
+    ...databaseTime,
     waiting,
     notes: createHoldNotes(db),
     holds: createHoldStates(db),
-    metrics: createWaitingMetrics(registry, systemClockMs),
+    metrics: createWaitingMetrics(registry, databaseTime.nowMs),
   });
   const timed = createReleaseTimed({
     ...shared,
+    ...databaseTime,
     waiting,
     retryDueTopic: topics.retryDue,
     metrics: createTimedMetrics(registry),

@@ -87,6 +87,39 @@ describe('A parked retry', () => {
   }, 120_000);
 });
 
+describe('A retry service whose clock is an hour ahead', () => {
+  it('releases a message when its time has come by the clock of the database', async () => {
+    const ahead = createServiceClock();
+    ahead.setAheadBy(HOUR_MS);
+    await posthorn.retry.stop();
+    posthorn.retry = await posthorn.startProcess('retry', ahead.settings);
+    receiver.answerWith((response) => response.writeHead(200).end());
+    const { webhookId } = await posthorn.api.createTarget(receiver.url);
+    const sendAt = async (inMs: number) => {
+      const deliverAt = new Date(Date.now() + inMs).toISOString();
+      const message = { webhookId, payload: {}, deliverAt };
+      return dataOf<{ id: string; deliveries: { id: string }[] }>(
+        await posthorn.api.post('/webhook-messages', message),
+        202,
+      );
+    };
+    const later = await sendAt(30 * MINUTE_MS);
+    const soonMs = Date.now() + 4_000;
+    const soon = await sendAt(4_000);
+    const request = await eventually('the message', () => receiver.of(soon.id)[0]);
+    expect(request.atMs).toBeGreaterThanOrEqual(soonMs);
+    expect(receiver.of(later.id)).toEqual([]);
+    expect(await shown(later.deliveries[0]?.id ?? '')).toMatchObject({
+      status: 'pending',
+      waiting: 'time',
+      attempts: [],
+    });
+    await posthorn.retry.stop();
+    posthorn.retry = await posthorn.startProcess('retry');
+    ahead.remove();
+  }, 120_000);
+});
+
 describe('The default schedule', () => {
   function attemptMade(deliveryId: string, number: number): Promise<ShownDelivery> {
     // While a record of a delay topic is not due, its reader reads the clock once a minute.

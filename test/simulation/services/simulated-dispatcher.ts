@@ -83,6 +83,8 @@ export function createDispatcherSteps(
     send,
     tokens: { get: () => Promise.reject(new Error('no webhook has OAuth 2.0')) },
     proxyRetryMs: DEFER_MS,
+    // The clocks of the simulation are wrong by themselves; no client gives a time.
+    time: { nowMs: process.nowMs, earlierMs: process.nowMs },
     schedule: SCHEDULE,
     moveToSlowLane: () => Promise.reject(new Error('no simulated endpoint is slow')),
     defer: createDefer({

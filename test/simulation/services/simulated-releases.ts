@@ -76,6 +76,7 @@ export function createSimulatedWaitingSweep(
       onUnreleased: () => undefined,
     },
     nowMs: process.nowMs,
+    earlierMs: process.nowMs,
     logger: LOGGER,
   });
 }

@@ -46,6 +46,7 @@ export function createRetrySteps(
     }),
     release: createReleaseParked({
       ...wires,
+      earlierMs: process.nowMs,
       monotonicMs,
       retryDueTopic,
       delayTopics: DELAY_TOPICS,

@@ -1,5 +1,6 @@
 import type { Attempt } from '@posthorn/domain/delivery/delivery.ts';
 import { signerOf } from '@posthorn/domain/request/delivery-headers.ts';
+import type { DatabaseTime } from '@posthorn/platform/mongo/database-time.ts';
 import type { IsOurs, LogRecord, OutgoingRecord } from '@posthorn/platform/kafka/record-log.ts';
 import { SealedValueError } from '@posthorn/platform/security/vault.ts';
 import { createRecordMemory } from '@posthorn/platform/memory/memory-budgets.ts';
@@ -103,6 +104,8 @@ export interface AttemptHarnessOptions {
   /** Attempts that the endpoint may have at once; 16 by default. */
   perEndpoint?: number;
   maxWaitMs?: number;
+  /** The time of the database; that of the process, NOW_MS, by default. */
+  time?: DatabaseTime;
   /** How long the stores have answered, in milliseconds; 0 by default. */
   outageFreeMs?: () => number;
   /** The clock of the leases, which do not tick, in milliseconds; 0 by default. */
@@ -187,6 +190,7 @@ export function createAttemptHarness(options: AttemptHarnessOptions = {}): Attem
     send,
     tokens: options.tokens ?? { get: () => Promise.reject(new Error('no token is needed')) },
     proxyRetryMs: 30_000,
+    time: options.time ?? { nowMs, earlierMs: nowMs },
     schedule: [5_000],
     moveToSlowLane: createMoveToSlowLane({
       records,

@@ -3,6 +3,7 @@ import type { SecureContext } from 'node:tls';
 import { Gauge, type Registry } from 'prom-client';
 import type { z } from 'zod';
 import { TimeoutError, withTimeout } from '../async/pause.ts';
+import { type DatabaseTime, openDatabaseTime } from './database-time.ts';
 import { systemClockMs } from '../service/clock-and-ids.ts';
 import { messageOf, StartupError, StoreUnavailableError } from '../service/errors.ts';
 import type { ServiceContext } from '../service/run-service.ts';
@@ -31,17 +32,17 @@ export interface MongoConnection {
   close: () => Promise<void>;
 }
 
-/** Connects a service to its database. The connection is closed when the service stops. */
+/** Connects a service to its database, and follows its time. The connection is closed when the service stops. */
 export async function openMongo(
   appName: string,
-  { config, lifecycle, registry }: ServiceContext<MongoAccessConfig>,
-): Promise<MongoConnection> {
+  { config, lifecycle, registry, logger }: ServiceContext<MongoAccessConfig>,
+): Promise<MongoConnection & { time: DatabaseTime }> {
   const mongo = await connectMongo(config.MONGODB_URL, appName, mongoTlsOf(config));
   lifecycle.onStop('mongodb', mongo.close);
   await assertLayout(mongo.db);
   const client = mongo.connection.getClient();
   watchClient(registry, client, client.options.maxPoolSize);
-  return mongo;
+  return { ...mongo, time: await openDatabaseTime({ lifecycle, logger }, mongo.db) };
 }
 
 /**

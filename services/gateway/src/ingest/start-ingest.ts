@@ -1,10 +1,7 @@
 import { createCompanyLife } from '@posthorn/platform/mongo/companies/companies.ts';
 import { createMessageQueries } from '@posthorn/platform/mongo/messages/message-queries.ts';
 import { createWebhookStore } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
-import {
-  monotonicClockMs as monotonicMs,
-  systemClockMs as nowMs,
-} from '@posthorn/platform/service/clock-and-ids.ts';
+import { monotonicClockMs as monotonicMs } from '@posthorn/platform/service/clock-and-ids.ts';
 import type { ServiceContext } from '@posthorn/platform/service/run-service.ts';
 import type { IngestConfig } from '../config.ts';
 import { openAccept, openBasis, openOutbox, openRateLimits, openUids } from '../open-acceptance.ts';
@@ -16,7 +13,7 @@ import { openIngest } from './open-ingest.ts';
  */
 export async function startIngest(context: ServiceContext<IngestConfig>): Promise<void> {
   const basis = await openBasis(context, 'ingest');
-  const { requestDb: db, vault } = basis;
+  const { requestDb: db, vault, nowMs } = basis;
   const company = context.config.RATE_LIMIT_COMPANY_PER_MINUTE;
   const limits = openRateLimits(basis, { company, visit: 0, address: 0, wrongKeys: 0 });
   const uids = openUids(basis);

@@ -46,7 +46,8 @@ const sweep = (leases = createMemoryLeases()) =>
         await Promise.resolve();
         yield* waiting;
       },
-      expire(_nowMs, limit) {
+      expire(atMs, limit) {
+        expect(atMs).toBe(nowMs - 1);
         const some = Math.min(expiring, limit);
         expiring -= some;
         return Promise.resolve(some);
@@ -67,6 +68,7 @@ const sweep = (leases = createMemoryLeases()) =>
       onUnreleased: (sinceMs) => void (seen.unreleasedMs = sinceMs),
     },
     nowMs: () => nowMs,
+    earlierMs: () => nowMs - 1,
     logger: createLogger('test', 'silent'),
   });
 

@@ -1,5 +1,6 @@
 import { fateOfWaiting } from '@posthorn/domain/delivery/when-cancelled.ts';
 import { createLoop, type Loop, stopSoon } from '@posthorn/platform/async/loop.ts';
+import type { DatabaseTime } from '@posthorn/platform/mongo/database-time.ts';
 import { ifLeaseIsFree, type LeaseStore } from '@posthorn/platform/mongo/leases.ts';
 import type {
   WaitingDeliveries,
@@ -9,7 +10,7 @@ import type { HoldNotes, HoldStates } from '@posthorn/platform/mongo/webhooks/ho
 import type { Logger } from '@posthorn/platform/service/logger.ts';
 import { Counter, Gauge, type Registry } from 'prom-client';
 
-interface WaitingSweepDeps {
+interface WaitingSweepDeps extends DatabaseTime {
   /** Names this process as the holder of the lease. */
   holder: string;
   leases: LeaseStore;
@@ -17,7 +18,6 @@ interface WaitingSweepDeps {
   notes: Pick<HoldNotes, 'touch' | 'hasAny' | 'oldestMs'>;
   holds: Pick<HoldStates, 'holdersOf'>;
   metrics: WaitingMetrics;
-  nowMs: () => number;
   logger: Logger;
 }
 
@@ -73,12 +73,12 @@ export function createWaitingSweep(deps: WaitingSweepDeps): Loop {
 type KeepsOn = () => Promise<boolean>;
 
 async function expireAll(
-  { waiting, metrics, nowMs, logger }: WaitingSweepDeps,
+  { waiting, metrics, earlierMs, logger }: WaitingSweepDeps,
   keepsOn: KeepsOn,
 ): Promise<void> {
   let expired = 0;
   while (await keepsOn()) {
-    const some = await waiting.expire(nowMs(), EXPIRED_AT_ONCE);
+    const some = await waiting.expire(earlierMs(), EXPIRED_AT_ONCE);
     if (some === 0) break;
     expired += some;
     metrics.onExpired(some);

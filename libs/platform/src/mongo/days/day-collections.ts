@@ -3,7 +3,7 @@ import type { mongo } from 'mongoose';
 import { defaultName, type FoundIndex, hasCode, type IndexSpec, listIndexes } from '../indexes.ts';
 import { DAY_KINDS, dayDatabaseName, type DayKind } from './days.ts';
 import { readLayout, type StoredLayout, writeLayout, type WrittenLayout } from './layout.ts';
-import { databaseClockMs } from './watch-clock.ts';
+import { databaseClockMs } from '../database-time.ts';
 
 /** Makes and drops the collections of days, which have numbers: see the domain. */
 export interface DayCollections {

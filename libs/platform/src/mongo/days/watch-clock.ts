@@ -1,7 +1,7 @@
-import type { mongo } from 'mongoose';
-import { timeMsOf } from '@posthorn/domain/ids.ts';
+import { type IdPrefix, timeMsOf } from '@posthorn/domain/ids.ts';
 import { createLoop, stopSoon } from '../../async/loop.ts';
-import { systemClockMs, systemIds } from '../../service/clock-and-ids.ts';
+import { systemClockMs } from '../../service/clock-and-ids.ts';
+import type { DatabaseTime } from '../database-time.ts';
 import type { Lifecycle } from '../../service/run-service.ts';
 import type { Logger } from '../../service/logger.ts';
 
@@ -12,7 +12,7 @@ export interface ClockWatch {
 
 interface ClockWatchDeps {
   /** The time of MongoDB, in milliseconds since 1970. */
-  databaseMs: () => Promise<number>;
+  databaseMs: () => number;
   /** The times that this process stores, in milliseconds since 1970. */
   ownMs: () => readonly number[];
   lifecycle: Pick<Lifecycle, 'waitFor' | 'shutDown'>;
@@ -29,33 +29,34 @@ const COMPARE_EVERY_MS = 60_000;
 /** Ids that were made by a clock that was ahead stay ahead until the process ends. */
 const WRONG_BEFORE_EXIT = 5;
 
-/** Compares the clocks now and each minute. Throws when the first comparison gets no reply from MongoDB. */
-export async function openClockWatch(
+interface Clocks extends Pick<DatabaseTime, 'nowMs'> {
+  newId: (prefix: IdPrefix) => string;
+}
+
+/** Compares the clocks, and the time in new ids, now and each minute. */
+export function openClockWatch(
   { lifecycle, logger }: { lifecycle: Lifecycle; logger: Logger },
-  db: mongo.Db,
-): Promise<ClockWatch> {
+  { nowMs, newId }: Clocks,
+): ClockWatch {
   const watch = createClockWatch({
-    databaseMs: () => databaseClockMs(db),
-    ownMs: () => [systemClockMs(), timeMsOf(systemIds('msg'))],
+    databaseMs: nowMs,
+    ownMs: () => [systemClockMs(), timeMsOf(newId('msg'))],
     lifecycle,
     logger,
   });
-  await watch.look();
+  watch.look();
   const loop = createLoop({
     name: 'comparison of clocks',
     everyMs: COMPARE_EVERY_MS,
-    run: watch.look,
+    run() {
+      watch.look();
+      return Promise.resolve();
+    },
     logger,
   });
   loop.start();
   lifecycle.onStop('comparison of clocks', () => stopSoon(loop));
   return watch;
-}
-
-/** The time of the database's clock, in milliseconds since 1970. */
-export async function databaseClockMs(db: mongo.Db): Promise<number> {
-  const { localTime } = (await db.command({ hello: 1 })) as { localTime: Date };
-  return localTime.getTime();
 }
 
 /** Ends the process when the clocks still differ too much after five minutes. */
@@ -64,12 +65,12 @@ export function createClockWatch({
   ownMs,
   lifecycle,
   logger,
-}: ClockWatchDeps): ClockWatch & { look: () => Promise<void> } {
+}: ClockWatchDeps): ClockWatch & { look: () => void } {
   let timesWrong = 0;
   return {
     isRight: () => timesWrong === 0,
-    async look() {
-      const nowMs = await databaseMs();
+    look() {
+      const nowMs = databaseMs();
       const aheadMs = ownMs().map((ms) => ms - nowMs);
       if (aheadMs.every((ms) => Math.abs(ms) <= MAX_DIFFERENCE_MS)) {
         if (timesWrong > 0) {

@@ -1,6 +1,6 @@
 import { deliveryIdOf } from '@posthorn/domain/ids.ts';
 import type { mongo } from 'mongoose';
-import { databaseClockMs } from '../days/watch-clock.ts';
+import { databaseClockMs } from '../database-time.ts';
 import type { Database, Days } from '../days/days.ts';
 import { readByIds, writeByDays } from '../days/read-days.ts';
 import { collection } from '../collections.ts';

@@ -6,7 +6,7 @@ import { documentsIn } from '../company-documents.ts';
 import { asStoreError, DUPLICATE_KEY } from '../connect.ts';
 import type { Database, Days } from '../days/days.ts';
 import { readAll, readByIds, writeByDays } from '../days/read-days.ts';
-import { databaseClockMs } from '../days/watch-clock.ts';
+import { databaseClockMs } from '../database-time.ts';
 import type { IdempotencyKeyDocument, MessageDocument } from '../documents.ts';
 
 /** Which message has claimed an idempotency key, and how long ago. The message may not be stored. */

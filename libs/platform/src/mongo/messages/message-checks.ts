@@ -5,7 +5,7 @@ import { collection } from '../collections.ts';
 import type { Database, Days } from '../days/days.ts';
 import { readByIds } from '../days/read-days.ts';
 import { readLayout } from '../days/layout.ts';
-import { databaseClockMs } from '../days/watch-clock.ts';
+import { databaseClockMs } from '../database-time.ts';
 import type { MessageCheckDocument, MessageDocument } from '../documents.ts';
 import { toMessage } from './messages.ts';
 

@@ -10,7 +10,7 @@ import { monotonicClockMs } from '../../service/clock-and-ids.ts';
 import { asStoreError, DUPLICATE_KEY } from '../connect.ts';
 import type { Database, Days } from '../days/days.ts';
 import { readByIds, readUpTo } from '../days/read-days.ts';
-import { databaseClockMs } from '../days/watch-clock.ts';
+import { databaseClockMs } from '../database-time.ts';
 import type { LifetimeDates, MessageDocument } from '../documents.ts';
 import { createClaim, createClaimKeys, createKeyClaims } from './idempotency-keys.ts';
 

@@ -10,7 +10,7 @@ import { createdSource } from '../../records/created-records.ts';
 import { collection } from '../collections.ts';
 import type { Database } from '../days/days.ts';
 import { writeByDays } from '../days/read-days.ts';
-import { databaseClockMs } from '../days/watch-clock.ts';
+import { databaseClockMs } from '../database-time.ts';
 import { createDeliveryStore } from './deliveries.ts';
 import { createMessageStore } from './messages.ts';
 
