@@ -57,7 +57,7 @@ export const hold = defineScenario({
 
 interface Hold {
   others: Load;
-  webhook: HeldWebhook;
+  webhook: WaitingOwner;
   seconds: number;
   /** Messages per second to the other endpoints, and to the webhook on hold. */
   rate: number;
@@ -167,7 +167,7 @@ interface Requested {
 }
 
 /** The webhook that is put on hold. */
-interface HeldWebhook {
+interface WaitingOwner {
   id: string;
   api: Posthorn;
   /** What its endpoint got, in this order. */
@@ -178,7 +178,7 @@ interface HeldWebhook {
   signal: AbortSignal;
 }
 
-async function openWebhook(bench: Bench): Promise<HeldWebhook> {
+async function openWebhook(bench: Bench): Promise<WaitingOwner> {
   const { stack, signal, client } = bench;
   const requests: Requested[] = [];
   const note = (messageId: string): void => {
@@ -219,7 +219,7 @@ interface Watched {
   requests: readonly Requested[];
 }
 
-function startWatch({ requests, signal }: HeldWebhook) {
+function startWatch({ requests, signal }: WaitingOwner) {
   const from = requests.length;
   const startedMs = performance.now();
   return {
@@ -263,7 +263,7 @@ interface Cancelling {
 
 async function cancelAll(
   { log, signal }: Bench,
-  webhook: HeldWebhook,
+  webhook: WaitingOwner,
   count: number,
 ): Promise<Cancelling> {
   const { api, id, requests } = webhook;
@@ -286,7 +286,7 @@ async function cancelAll(
   };
 }
 
-async function isShown({ api, id }: HeldWebhook): Promise<boolean> {
+async function isShown({ api, id }: WaitingOwner): Promise<boolean> {
   let read = 0;
   for await (const { status, reason } of api.deliveries.list({ webhookId: id, limit: 100 })) {
     if (status !== 'cancelled' || reason !== 'cancelled_by_client') return false;

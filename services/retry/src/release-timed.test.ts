@@ -1,7 +1,7 @@
 import { beforeEach, expect, test } from '@jest/globals';
 import { decodeRetryDue } from '@posthorn/domain/records/retry-due.ts';
 import type { OutgoingRecord } from '@posthorn/platform/kafka/record-log.ts';
-import type { HeldDelivery } from '@posthorn/platform/mongo/messages/waiting-deliveries.ts';
+import type { WaitingDelivery } from '@posthorn/platform/mongo/messages/waiting-deliveries.ts';
 import { createLogger } from '@posthorn/platform/service/logger.ts';
 import {
   createMemoryLeases,
@@ -12,7 +12,7 @@ import { createReleaseTimed } from './release-timed.ts';
 const NOW_MS = 1_700_000_000_000;
 
 let leases: MemoryLeases;
-let due: HeldDelivery[];
+let due: WaitingDelivery[];
 let published: OutgoingRecord[];
 let ended: string[];
 let late: number[];
@@ -24,7 +24,7 @@ beforeEach(() => {
   publish = (records) => Promise.resolve(void published.push(...records));
 });
 
-function delivery(n: number, changes: Partial<HeldDelivery> = {}): HeldDelivery {
+function delivery(n: number, changes: Partial<WaitingDelivery> = {}): WaitingDelivery {
   const ref = { messageId: `msg_${n}`, webhookId: 'wh_1', companyId: 'comp_1', appId: null };
   const waits = { attemptCount: 0, waitingSinceMs: 1, dueAtMs: NOW_MS - n, isWaiting: true };
   return { id: `dlv_${n}`, ...ref, createdAtMs: 1, ...waits, ...changes };

@@ -3,7 +3,7 @@ import { createLoop, type Loop, stopSoon } from '@posthorn/platform/async/loop.t
 import type { OutgoingRecord, RecordLog } from '@posthorn/platform/kafka/record-log.ts';
 import type { LeaseStore } from '@posthorn/platform/mongo/leases.ts';
 import type {
-  HeldDelivery,
+  WaitingDelivery,
   WaitingDeliveries,
 } from '@posthorn/platform/mongo/messages/waiting-deliveries.ts';
 import type { Logger } from '@posthorn/platform/service/logger.ts';
@@ -93,7 +93,7 @@ async function releasePage(deps: ReleaseTimedDeps): Promise<boolean> {
   metrics.onLate(page.reduce((most, { dueAtMs }) => Math.max(most, atMs - dueAtMs), 0));
   if (page.length === 0) return false;
   const live = page.filter(({ isWaiting }) => isWaiting);
-  const toRecord = (each: HeldDelivery): OutgoingRecord => ({
+  const toRecord = (each: WaitingDelivery): OutgoingRecord => ({
     topic: retryDueTopic,
     ...releasedRecord({ ...each, deliverAtMs: each.dueAtMs }, atMs),
   });

@@ -1,12 +1,12 @@
 import type { CancelReason } from '@posthorn/domain/delivery/delivery.ts';
 import type { Hold } from '@posthorn/domain/waiting.ts';
 import type {
-  HeldDelivery,
+  WaitingDelivery,
   WaitingDeliveries,
 } from '@posthorn/platform/mongo/messages/waiting-deliveries.ts';
 import type { HoldStates, WebhookHolders } from '@posthorn/platform/mongo/webhooks/holds.ts';
 
-export interface MemoryWaitingDelivery extends HeldDelivery {
+export interface MemoryWaitingDelivery extends WaitingDelivery {
   /** `deferred`: released, and its attempt is put off for hours. */
   state: 'waiting' | 'released' | 'deferred' | 'done' | 'cancelled';
   /** Of a cancelled one. */

@@ -10,7 +10,7 @@ import type { OutgoingRecord, RecordLog } from '@posthorn/platform/kafka/record-
 import { freeOrphans, type ResendMarks } from '@posthorn/platform/mongo/webhooks/resend-marks.ts';
 import type { ResendStore } from '@posthorn/platform/mongo/webhooks/resends.ts';
 import type { OpenCircuits } from '@posthorn/platform/redis/open-circuits.ts';
-import type { HeldWebhook } from '@posthorn/platform/mongo/messages/waiting-deliveries.ts';
+import type { WaitingOwner } from '@posthorn/platform/mongo/messages/waiting-deliveries.ts';
 import type { ResendSlot } from './slot.ts';
 
 export interface SendPageDeps {
@@ -20,7 +20,7 @@ export interface SendPageDeps {
   retryDueTopic: string;
   circuits: Pick<OpenCircuits, 'read'>;
   /** Whether the webhook or its app is on hold, or the company suspended: dispatchers make no attempt then. */
-  isOnHold: (webhook: HeldWebhook) => Promise<boolean>;
+  isOnHold: (webhook: WaitingOwner) => Promise<boolean>;
   nowMs: () => number;
 }
 

@@ -4,7 +4,7 @@ import type { Database } from '@posthorn/platform/mongo/days/days.ts';
 import { createDeliveryStore } from '@posthorn/platform/mongo/messages/deliveries.ts';
 import {
   createWaitingDeliveries,
-  type HeldWebhook,
+  type WaitingOwner,
 } from '@posthorn/platform/mongo/messages/waiting-deliveries.ts';
 import type { WebhookStore } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
 import { createHoldNotes, createHoldStates } from '@posthorn/platform/mongo/webhooks/holds.ts';
@@ -71,7 +71,7 @@ export function openHolds(basis: HoldsBasis): { changeWebhook: ChangeWebhook; ho
 export function isOnHoldIn(
   db: Database,
   nowMs: () => number,
-): (webhook: HeldWebhook) => Promise<boolean> {
+): (webhook: WaitingOwner) => Promise<boolean> {
   const { holdersOf } = createHoldStates(db);
   return async (webhook) => {
     const holders = (await holdersOf([webhook])).get(webhook.webhookId);

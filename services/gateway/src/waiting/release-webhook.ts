@@ -11,8 +11,8 @@ import { untilAborted } from '@posthorn/platform/async/pause.ts';
 import type { RecordLog } from '@posthorn/platform/kafka/record-log.ts';
 import type { DeliveryStore } from '@posthorn/platform/mongo/messages/deliveries.ts';
 import type {
-  HeldDelivery,
-  HeldWebhook,
+  WaitingDelivery,
+  WaitingOwner,
   WaitingDeliveries,
 } from '@posthorn/platform/mongo/messages/waiting-deliveries.ts';
 import type { HoldStates } from '@posthorn/platform/mongo/webhooks/holds.ts';
@@ -37,7 +37,7 @@ export interface ReleaseDeps {
 }
 
 export interface Release {
-  webhook: HeldWebhook;
+  webhook: WaitingOwner;
   /** Null for no limit but those of the endpoint. */
   ratePerSecond: number | null;
   /** Others wait for the place of this release. */
@@ -99,7 +99,7 @@ class ReleaseRun {
   readonly #sinceMs: number;
   readonly #tokens: { left: number; atMs: number };
   /** Released, without a result as far as known; oldest first. */
-  #open: HeldDelivery[] = [];
+  #open: WaitingDelivery[] = [];
   /** The ids of those that a release before this one has left under way. */
   readonly #inherited = new Set<string>();
   #window = WINDOW.start;
@@ -168,7 +168,7 @@ class ReleaseRun {
    * was open, or their records were lost. They keep nothing back once a single delivery has had a result.
    */
   async #passInherited(): Promise<void> {
-    const isInherited = ({ id }: HeldDelivery): boolean => this.#inherited.has(id);
+    const isInherited = ({ id }: WaitingDelivery): boolean => this.#inherited.has(id);
     if (this.#open.length === 0 || !this.#open.every(isInherited)) return;
     const nowMs = this.#deps.nowMs();
     if (nowMs - this.#movedAtMs <= FAILING_AFTER_MS || (await this.#circuit()) === 'open') return;
@@ -178,7 +178,7 @@ class ReleaseRun {
     this.#movedAtMs = nowMs;
   }
 
-  #setOpen(open: HeldDelivery[]): void {
+  #setOpen(open: WaitingDelivery[]): void {
     this.#open = open;
     this.#free();
     this.#free = this.#deps.pageBudget.reserve(open.length);
@@ -221,7 +221,7 @@ class ReleaseRun {
     this.#fromId = oldest.id;
     const live = page.filter(({ isWaiting }) => isWaiting);
     const atMs = nowMs();
-    const reasonOf = (each: HeldDelivery): CancelReason | null => {
+    const reasonOf = (each: WaitingDelivery): CancelReason | null => {
       if (fate.kind === 'cancel') return fate.reason;
       const isCancelled = isCancelledBefore(cancelBeforeMs, each.createdAtMs);
       return isCancelled ? CANCELLED_BY_CLIENT : expiryReasonAt(each, atMs);
@@ -238,7 +238,7 @@ class ReleaseRun {
     return null;
   }
 
-  async #cancel(page: readonly HeldDelivery[], reason: CancelReason): Promise<void> {
+  async #cancel(page: readonly WaitingDelivery[], reason: CancelReason): Promise<void> {
     if (page.length === 0) return;
     const { deliveries, logger, nowMs } = this.#deps;
     const atMs = nowMs();
@@ -262,7 +262,7 @@ class ReleaseRun {
     return { fate, cancelBeforeMs: known.webhook?.cancelBeforeMs ?? null };
   }
 
-  #publish(page: readonly HeldDelivery[]): Promise<void> {
+  #publish(page: readonly WaitingDelivery[]): Promise<void> {
     const { records, retryDueTopic, nowMs } = this.#deps;
     const dueAtMs = nowMs();
     return records.publish(
@@ -270,7 +270,7 @@ class ReleaseRun {
     );
   }
 
-  #opened(page: readonly HeldDelivery[]): void {
+  #opened(page: readonly WaitingDelivery[]): void {
     const { count, nowMs } = this.#deps;
     count(page.length);
     this.#tokens.left -= page.length;

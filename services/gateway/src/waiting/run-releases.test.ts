@@ -3,7 +3,7 @@ import { setImmediate as untilSettled } from 'node:timers/promises';
 import type { Hold } from '@posthorn/domain/waiting.ts';
 import { decodeRetryDue } from '@posthorn/domain/records/retry-due.ts';
 import type { OutgoingRecord } from '@posthorn/platform/kafka/record-log.ts';
-import type { HeldDelivery } from '@posthorn/platform/mongo/messages/waiting-deliveries.ts';
+import type { WaitingDelivery } from '@posthorn/platform/mongo/messages/waiting-deliveries.ts';
 import type { HoldPlace } from '@posthorn/platform/mongo/webhooks/holds.ts';
 import { createLogger } from '@posthorn/platform/service/logger.ts';
 import {
@@ -330,7 +330,7 @@ describe('the release of a webhook', () => {
 
   test('cancels those whose message has expired, and publishes no attempt of them', async () => {
     const [cancelled = '', expired = '', later = ''] = wait('wh_1', 3, { createdAtMs: 5 });
-    const endsAt = (id: string, expiresAtMs: number, changes: Partial<HeldDelivery> = {}) =>
+    const endsAt = (id: string, expiresAtMs: number, changes: Partial<WaitingDelivery> = {}) =>
       Object.assign(deliveries.get(id) ?? {}, { expiresAtMs, ...changes });
     endsAt(cancelled, timers.nowMs(), { createdAtMs: 4 });
     endsAt(expired, timers.nowMs());

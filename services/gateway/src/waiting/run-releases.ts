@@ -4,7 +4,7 @@ import { createLoop, type SignallingLoop } from '@posthorn/platform/async/loop.t
 import { createShares, type Shares } from '@posthorn/platform/memory/memory-budgets.ts';
 import { LEASE_MS } from '@posthorn/platform/mongo/leases.ts';
 import type {
-  HeldWebhook,
+  WaitingOwner,
   WaitingDeliveries,
 } from '@posthorn/platform/mongo/messages/waiting-deliveries.ts';
 import type {
@@ -267,7 +267,7 @@ class Runner {
   }
 
   /** Those of an app or a company that have waiting deliveries; one may come several times. */
-  async *#webhooksOf({ id, companyId, kind }: HoldNote): AsyncGenerator<HeldWebhook> {
+  async *#webhooksOf({ id, companyId, kind }: HoldNote): AsyncGenerator<WaitingOwner> {
     const { waiting, holds } = this.#deps;
     if (kind === 'company') {
       yield* waiting.webhooks(companyId);

@@ -13,7 +13,7 @@ import { cancelUpdate, NOT_WAITING } from './deliveries.ts';
 import { lifetimeIn } from './messages.ts';
 
 /** A delivery that waits, as its release reads it. Times are in milliseconds since 1970. */
-export interface HeldDelivery extends DeliveryRef {
+export interface WaitingDelivery extends DeliveryRef {
   id: string;
   /** Number of its last attempt. */
   attemptCount: number;
@@ -25,13 +25,13 @@ export interface HeldDelivery extends DeliveryRef {
 }
 
 /** A webhook with deliveries on hold. */
-export interface HeldWebhook {
+export interface WaitingOwner {
   companyId: string;
   webhookId: string;
 }
 
 /** The same with the delivery that its release begins with. */
-export interface WaitingWebhook extends HeldWebhook {
+export interface WaitingWebhook extends WaitingOwner {
   firstId: string;
 }
 
@@ -53,28 +53,28 @@ export interface SeenReleased {
 /** Deliveries that wait while their webhook is on hold, or for the time of their message. Every change may be repeated. */
 export interface WaitingDeliveries {
   /** The next ones of a webhook, oldest first. `fromId` ('' for all) is that of the oldest that may be left. */
-  page: (webhook: HeldWebhook, fromId: string, limit: number) => Promise<HeldDelivery[]>;
+  page: (webhook: WaitingOwner, fromId: string, limit: number) => Promise<WaitingDelivery[]>;
   /**
    * Ends the wait of these, unless they have begun to wait again since they were read. From `atMs` on they count as due,
    * so that the sweep of stuck deliveries finds them when their records are lost.
    */
-  endWait: (deliveries: readonly HeldDelivery[], atMs: number) => Promise<void>;
+  endWait: (deliveries: readonly WaitingDelivery[], atMs: number) => Promise<void>;
   /**
    * Those whose time has come, of the days that may have any, at most so many of each. When a day has more, half of them
    * are those that have been due for the longest, and the others are of each company that is due in turn.
    */
-  dueAt: (nowMs: number, limit: number) => Promise<HeldDelivery[]>;
+  dueAt: (nowMs: number, limit: number) => Promise<WaitingDelivery[]>;
   /**
    * Of the last `limit` pending ones of a webhook before `beforeId`, those that were released and have no result since. Oldest
    * first.
    */
-  underWay: (webhook: HeldWebhook, of: UnderWay) => Promise<HeldDelivery[]>;
+  underWay: (webhook: WaitingOwner, of: UnderWay) => Promise<WaitingDelivery[]>;
   /** Looks for their attempts. */
-  look: (released: readonly HeldDelivery[]) => Promise<SeenReleased>;
+  look: (released: readonly WaitingDelivery[]) => Promise<SeenReleased>;
   /** Counts those of a webhook up to `limit`. */
-  count: (webhook: HeldWebhook, limit: number) => Promise<number>;
+  count: (webhook: WaitingOwner, limit: number) => Promise<number>;
   /** The webhooks of a company that have any, of these ids where some are given; a webhook comes once for each day. */
-  webhooks: (companyId: string, webhookIds?: readonly string[]) => AsyncIterable<HeldWebhook>;
+  webhooks: (companyId: string, webhookIds?: readonly string[]) => AsyncIterable<WaitingOwner>;
   /** The same of all companies, the oldest day first. */
   allWebhooks: () => AsyncIterable<WaitingWebhook>;
   /**
@@ -96,7 +96,7 @@ export function createWaitingDeliveries({
   return {
     page: (webhook, fromId, limit) => readPage(deliveries, webhook, { fromId, limit }),
     async endWait(page, atMs) {
-      const idOf = ({ id }: HeldDelivery): string => id;
+      const idOf = ({ id }: WaitingDelivery): string => id;
       await writeByDays(deliveries, page, idOf, async (documents, ofDay) => {
         await documents.bulkWrite(
           ofDay.map((each) => endOf(each, new Date(atMs))),
@@ -210,7 +210,7 @@ function readDue(
 
 async function look(
   deliveries: DeliveryDays,
-  released: readonly HeldDelivery[],
+  released: readonly WaitingDelivery[],
 ): Promise<SeenReleased> {
   const ids = released.map(({ id }) => id);
   const attempts = new Map(released.map(({ id, attemptCount }) => [id, attemptCount]));
@@ -230,9 +230,9 @@ async function look(
 
 async function readPage(
   deliveries: DeliveryDays,
-  { companyId, webhookId }: HeldWebhook,
+  { companyId, webhookId }: WaitingOwner,
   { fromId, limit }: { fromId: string; limit: number },
-): Promise<HeldDelivery[]> {
+): Promise<WaitingDelivery[]> {
   const span = deliveries.kept({ fromId }, 'dlv');
   const found = await readUpTo(deliveries.within(span), limit, (documents, left) => {
     const own = documentsIn<'deliveries'>(documents, companyId);
@@ -244,9 +244,9 @@ async function readPage(
 
 async function readUnderWay(
   deliveries: DeliveryDays,
-  { companyId, webhookId }: HeldWebhook,
+  { companyId, webhookId }: WaitingOwner,
   { beforeId, limit }: UnderWay,
-): Promise<HeldDelivery[]> {
+): Promise<WaitingDelivery[]> {
   // Most have so many in a day. Two days cost two queries at once.
   const fromId = firstIdAt('dlv', timeMsOf(beforeId) - DAY_MS);
   const days = deliveries.within(deliveries.kept({ fromId, beforeId }, 'dlv')).toReversed();
@@ -261,7 +261,7 @@ async function readUnderWay(
   return found.filter(isReleased).toReversed().map(toHeld);
 }
 
-function toHeld(document: Found): HeldDelivery {
+function toHeld(document: Found): WaitingDelivery {
   const { _id, messageId, webhookId, companyId, appId, attemptCount, createdAt } = document;
   const waitingSinceMs = document.waitingSince?.getTime() ?? 0;
   return {
@@ -282,7 +282,7 @@ function toHeld(document: Found): HeldDelivery {
 
 /** The mark of one that was moved on goes, and nothing else: its own record decides when it is due. */
 function endOf(
-  { id: _id, waitingSinceMs, isWaiting }: HeldDelivery,
+  { id: _id, waitingSinceMs, isWaiting }: WaitingDelivery,
   at: Date,
 ): mongo.AnyBulkWriteOperation<DeliveryDocument> {
   return {
@@ -301,7 +301,7 @@ async function* webhooksOf(
   deliveries: DeliveryDays,
   companyId: string,
   webhookIds?: readonly string[],
-): AsyncGenerator<HeldWebhook> {
+): AsyncGenerator<WaitingOwner> {
   for (const documents of deliveries.within(deliveries.kept({}, 'dlv'))) {
     yield* webhooksIn(documentsIn<'deliveries'>(documents, companyId), companyId, webhookIds);
   }
