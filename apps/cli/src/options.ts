@@ -55,10 +55,22 @@ export function parseFutureTime(text: string): string {
   return parseTime(text, 1);
 }
 
+/** A time that is to be the same when a command is repeated. */
+export interface GivenTime {
+  at: string;
+  /** It was given as a duration, so that each run means another time. */
+  isRelative: boolean;
+}
+
+/** Parses a time, or how far away it is, such as `2h`. */
+export function parseGivenTime(text: string): GivenTime {
+  return { at: parseFutureTime(text), isRelative: !isDate(text) };
+}
+
+const isDate = (text: string): boolean => /^\d{4}-\d\d-\d\d/.test(text);
+
 function parseTime(text: string, direction: 1 | -1): string {
-  const ms = /^\d{4}-\d\d-\d\d/.test(text)
-    ? Date.parse(text)
-    : Date.now() + direction * parseDurationMs(text);
+  const ms = isDate(text) ? Date.parse(text) : Date.now() + direction * parseDurationMs(text);
   const time = new Date(ms);
   if (!Number.isNaN(time.getTime())) return time.toISOString();
   throw new InvalidArgumentError('Expected a time such as 2026-01-31T09:30:00Z, or 2h.');

@@ -258,6 +258,21 @@ describe('a command', () => {
     expect(got).toHaveLength(3);
   });
 
+  it.each(['--deliver-at', '--expires-at'])(
+    'that is to be repeated refuses a %s that means another time in each run',
+    async (option) => {
+      const send = ['message', 'send', '--app', 'a1', '--payload', '{}', '--idempotency-key', 'k'];
+      const { url, got, server } = await startApi({});
+      const env = { POSTHORN_URL: url };
+      const relative = await runIn([...send, option, '2h'], env);
+      await runIn([...send, option, TIME], env);
+      server.close();
+      expect(relative.code).toBe(2);
+      expect(relative.err).toMatch(/^error: With --idempotency-key, give times such as 20/);
+      expect(got).toHaveLength(1);
+    },
+  );
+
   it('that reads standard input ends with 130 at Ctrl-C', async () => {
     const interruption = new AbortController();
     const stdin = new Readable({

@@ -16,7 +16,8 @@ import {
   parseCount,
   parseDurationMs,
   parseEach,
-  parseFutureTime,
+  parseGivenTime,
+  type GivenTime,
   parseRate,
   readBytes,
 } from '../options.ts';
@@ -37,8 +38,8 @@ interface SendOptions {
   eventType?: string | undefined;
   tag?: string[] | undefined;
   externalId?: string | undefined;
-  deliverAt?: string | undefined;
-  expiresAt?: string | undefined;
+  deliverAt?: GivenTime | undefined;
+  expiresAt?: GivenTime | undefined;
   retentionDays?: number | undefined;
   idempotencyKey?: string | undefined;
   count?: number | undefined;
@@ -83,8 +84,8 @@ export function addSend(message: Command, session: Session): void {
     .option('--event-type <type>', 'event type, by which webhooks choose')
     .option('--tag <tag>', 'text by which you find it (repeatable)', parseEach)
     .option('--external-id <id>', 'your own id of the message')
-    .option('--deliver-at <time>', 'start no attempt before then, or 2h for in', parseFutureTime)
-    .option('--expires-at <time>', 'start no attempt from then on, or 2h for in', parseFutureTime)
+    .option('--deliver-at <time>', 'start no attempt before then, or 2h for in', parseGivenTime)
+    .option('--expires-at <time>', 'start no attempt from then on, or 2h for in', parseGivenTime)
     .option('--retention-days <n>', 'remove it so many days after its creation', parseCount)
     .option('--idempotency-key <key>', 'send it once, however often the command runs within 24 h')
     .option(
@@ -122,6 +123,21 @@ function checkOptions(options: SendOptions): void {
   if (isLines && count !== undefined) {
     throw new UsageFailure('--count is for one payload, not for lines');
   }
+  const isRelative = [options.deliverAt, options.expiresAt].some((time) => time?.isRelative);
+  if (options.idempotencyKey !== undefined && isRelative) {
+    throw new UsageFailure(
+      'With --idempotency-key, give times such as 2026-01-31T09:30:00Z: a duration means another time in each run',
+    );
+  }
+}
+
+/** The options with which the command goes on, or is repeated, without sending twice. */
+function repeatOptions({ deliverAt, expiresAt }: SendOptions, key: string): string {
+  const times = [
+    ...(deliverAt?.isRelative ? [`--deliver-at ${deliverAt.at}`] : []),
+    ...(expiresAt?.isRelative ? [`--expires-at ${expiresAt.at}`] : []),
+  ];
+  return [`--idempotency-key ${key}`, ...times].join(' ');
 }
 
 async function sendOne(session: Session, options: SendOptions): Promise<void> {
@@ -132,7 +148,7 @@ async function sendOne(session: Session, options: SendOptions): Promise<void> {
   const fields = { ...fieldsOf(options), ...target, rawPayload };
   const sent = session.api.messages.send(fields, { idempotencyKey });
   const created = await sent.catch((error: unknown) => {
-    noteRepeat(session, error);
+    noteRepeat(session, options, error);
     throw error;
   });
   const ended = wait ? await endOf(session, created.id, timeout) : null;
@@ -143,11 +159,11 @@ async function sendOne(session: Session, options: SendOptions): Promise<void> {
 }
 
 /** A request that failed may have been carried out all the same. */
-function noteRepeat({ output }: Session, error: unknown): void {
+function noteRepeat({ output }: Session, options: SendOptions, error: unknown): void {
   const { idempotencyKey } = error as { idempotencyKey?: string };
   const isUncertain = error instanceof ConnectionError || error instanceof TimeoutError;
   if (!isUncertain || idempotencyKey === undefined || isDryRun(error)) return;
-  output.note(`To repeat it without sending twice: --idempotency-key ${idempotencyKey}`);
+  output.note(`To repeat it without sending twice: ${repeatOptions(options, idempotencyKey)}`);
 }
 
 const isDryRun = (error: unknown): boolean =>
@@ -169,8 +185,8 @@ function fieldsOf(options: SendOptions): Omit<Fields, 'rawPayload' | 'idempotenc
     ...(eventType === undefined ? {} : { eventType }),
     ...(tag === undefined ? {} : { tags: tag }),
     ...(externalId === undefined ? {} : { externalId }),
-    ...(deliverAt === undefined ? {} : { deliverAt }),
-    ...(expiresAt === undefined ? {} : { expiresAt }),
+    ...(deliverAt === undefined ? {} : { deliverAt: deliverAt.at }),
+    ...(expiresAt === undefined ? {} : { expiresAt: expiresAt.at }),
     ...(retentionDays === undefined ? {} : { retentionDays }),
   };
 }
@@ -316,8 +332,9 @@ async function sendMany(
   report.finish(ended);
 }
 
-function noteRest({ output }: Session, { key }: ManyOptions): void {
-  output.note(`To go on with the same input, without sending twice: --idempotency-key ${key}`);
+function noteRest({ output }: Session, options: ManyOptions): void {
+  const again = repeatOptions(options, options.key);
+  output.note(`To go on with the same input, without sending twice: ${again}`);
 }
 
 /** The same would happen to every other message. */
