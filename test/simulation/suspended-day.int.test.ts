@@ -107,6 +107,7 @@ function openRunner(): ReleaseRunner {
     invalidate: () => Promise.resolve(),
     newClaim: () => 'claim',
     nowMs: () => nowMs,
+    earlierMs: () => nowMs,
     // Between two looks at what it has released: only the first page is of interest.
     sleep: async (_ms, signal) => {
       if (!signal.aborted) await once(signal, 'abort');

@@ -4,6 +4,7 @@ import { encodeMessageCreated } from '@posthorn/domain/records/records.ts';
 import { encodeRetryDue, releasedRecord } from '@posthorn/domain/records/retry-due.ts';
 import type { Webhook } from '@posthorn/domain/webhook.ts';
 import type { LogRecord } from '@posthorn/platform/kafka/record-log.ts';
+import type { DatabaseTime } from '@posthorn/platform/mongo/database-time.ts';
 import {
   type AttemptHarnessOptions,
   createAttemptHarness,
@@ -21,6 +22,12 @@ const REF = { ...refOf(sampleDue()), createdAtMs: NOW_MS };
 const RETRY = encodeRetryDue({ ...REF, attemptNumber: 3, dueAtMs: NOW_MS });
 const retry = sampleRecord({}, { topic: 'due', value: RETRY });
 
+const anHourBehind: DatabaseTime = {
+  nowMs: () => NOW_MS - 3_600_000,
+  earlierMs: () => NOW_MS - 3_600_000,
+  doubt: () => undefined,
+};
+
 describe('a message with a time of its own', () => {
   const timed = (deliverAtMs: number) => {
     const value = encodeMessageCreated({ ...REF, deliverAtMs }, null);
@@ -35,13 +42,15 @@ describe('a message with a time of its own', () => {
   });
 
   it('waits while a process whose clock is ahead has released it too early', async () => {
-    const time = { nowMs: () => NOW_MS - 3_600_000, earlierMs: () => NOW_MS - 3_600_000 };
+    let doubts = 0;
+    const time = { ...anHourBehind, doubt: () => void (doubts += 1) };
     const { attempt, sent, settled } = createAttemptHarness({ time });
     const waited = { ...REF, attemptCount: 0, deliverAtMs: NOW_MS - 1 };
     const { value, headers } = releasedRecord(waited, NOW_MS);
     await attempt(sampleRecord(headers, { topic: 'due', value }));
     expect(sent).toEqual([]);
     expect(settled).toMatchObject([{ kind: 'waiting', untilMs: NOW_MS - 1 }]);
+    expect(doubts).toBe(1);
   });
 
   it('is attempted when its record is read later', async () => {
@@ -92,8 +101,7 @@ describe('an attempt whose message has an end', () => {
   });
 
   it('has not expired before it has by the clock of the database too', async () => {
-    const time = { nowMs: () => NOW_MS - 3_600_000, earlierMs: () => NOW_MS - 3_600_000 };
-    const { attempt, sent, settled } = createAttemptHarness({ send: failed, time });
+    const { attempt, sent, settled } = createAttemptHarness({ send: failed, time: anHourBehind });
     await attempt(ending(NOW_MS - 1_800_000));
     expect(sent).toEqual([1]);
     expect(settled).toMatchObject([{ attempt: { number: 1 }, cancelReason: null }]);

@@ -175,9 +175,10 @@ function checkTimes(deps: AttemptDeps, due: DueAttempt): Disposition | null {
   const reason = endOf(deps, due);
   if (reason) return { kind: 'cancel', reason };
   const { deliverAtMs } = due;
-  return deliverAtMs !== undefined && deliverAtMs > deps.time.nowMs()
-    ? { kind: 'too_early', untilMs: deliverAtMs }
-    : null;
+  if (deliverAtMs === undefined || deliverAtMs <= deps.time.nowMs()) return null;
+  // Released by a process that knows another time of the database: both are right after its next reply.
+  if (due.isStored) deps.time.doubt();
+  return { kind: 'too_early', untilMs: deliverAtMs };
 }
 
 /** Returns why nothing of the message may be sent any more; null while it may. A client may resend what has expired. */

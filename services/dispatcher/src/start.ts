@@ -237,7 +237,8 @@ function createAttempt(base: Base, parts: AttemptParts): ConsumeOptions['handle'
   const { topics } = kafka;
   const announce = startAnnouncing(base);
   const webhooks = createLoader(base, erased);
-  const sending = { metrics: metrics.sender, budgets, logger: base.logger };
+  const { nowMs: timestampMs } = base.time;
+  const sending = { metrics: metrics.sender, budgets, logger: base.logger, timestampMs };
   const { send, tokens, shown, stop } = createSender(config, sending);
   watchConnections(registry, shown);
   lifecycle.onStop('sender', stop);
@@ -312,7 +313,7 @@ function createLoader(
   const signers = createSigningKeyLoader({
     ...common,
     signingKeys: createSigningKeyStore(db, vault),
-    nowMs: systemClockMs,
+    nowMs: base.time.nowMs,
   });
   const loader = createWebhookLoader({
     ...common,

@@ -60,6 +60,8 @@ export interface Basis {
   clock: ClockWatch;
   /** The time of the database, in milliseconds since 1970: all of these processes agree on the age of a message. */
   nowMs: () => number;
+  /** The earlier one of that and of this process's time. */
+  earlierMs: () => number;
   /** The one id factory of this process, by that time. */
   newId: (prefix: IdPrefix) => string;
   kafka: OpenRecordLog;
@@ -82,7 +84,7 @@ export async function openBasis(context: Context, owner: 'gateway' | 'ingest'): 
   const { config, lifecycle, registry } = context;
   const spans = await openSpans(name, context);
   const mongo = await openMongo(name, context);
-  const { nowMs } = mongo.time;
+  const { nowMs, earlierMs } = mongo.time;
   const newId = createIdFactory({ nowMs, randomBytes });
   const clock = openClockWatch(context, { nowMs, newId });
   await openOpsServer(context, () => lifecycle.isReady() && mongo.isConnected() && clock.isRight());
@@ -102,6 +104,7 @@ export async function openBasis(context: Context, owner: 'gateway' | 'ingest'): 
     isMongoConnected: mongo.isConnected,
     clock,
     nowMs,
+    earlierMs,
     newId,
     kafka,
     redis,
@@ -233,7 +236,7 @@ export function openAccept(
     monotonicMs,
     logger,
   });
-  const accept = spans ? traceAccept(untraced.accept, spans, systemClockMs) : untraced.accept;
+  const accept = spans ? traceAccept(untraced.accept, spans, nowMs) : untraced.accept;
   budgets.add('accept_queue', acceptQueueBytes, untraced.usedBytes);
   lifecycle.onStop('accept', untraced.idle);
   const keyed = createKeyedAccept({ accept, messages, webhooks, responses, registry });

@@ -1,3 +1,4 @@
+import { timeMsOf } from '@posthorn/domain/ids.ts';
 import { memoryShare } from '@posthorn/platform/memory/memory-shares.ts';
 import { createLoop, startTicker } from '@posthorn/platform/async/loop.ts';
 import {
@@ -186,7 +187,7 @@ function openAuthentication(basis: GatewayBasis, { wrongKeys }: RateLimits): Aut
     onUsed: lastUsed.note,
     cacheBytes,
     areChangesFollowed: basis.caches.areChangesFollowed,
-    nowMs: systemClockMs,
+    nowMs: basis.nowMs,
   });
   basis.caches.add('api_keys', authentication.cache);
   basis.budgets.add('api_key_cache', cacheBytes, authentication.usedBytes);
@@ -290,7 +291,7 @@ function openRemovals({ context, db, caches, nowMs, newId }: GatewayBasis): Remo
 
 /** Opens resends, and starts to claim those that are due. */
 function openResends(
-  { context, db, requestDb, kafka, budgets, nowMs }: GatewayBasis,
+  { context, db, requestDb, kafka, budgets, nowMs, newId }: GatewayBasis,
   { webhooks, apps, circuits }: Pick<Gateway, 'webhooks' | 'apps' | 'circuits'>,
 ): Pick<Gateway, 'resends' | 'startResend'> & { pageBudget: PageBudget } {
   const { config, logger, lifecycle } = context;
@@ -320,7 +321,16 @@ function openResends(
   lifecycle.onStop('resends', runner.stop);
   const { wake } = runner;
   const replays = createReplayStore(requestDb);
-  const startResend = createStartResend({ webhooks, apps, resends, replays, marks, wake, nowMs });
+  const startResend = createStartResend({
+    webhooks,
+    apps,
+    resends,
+    replays,
+    marks,
+    wake,
+    // No message that was accepted before is newer, whatever the database's clock does.
+    nowMs: () => timeMsOf(newId('msg')),
+  });
   return { resends, startResend, pageBudget };
 }
 

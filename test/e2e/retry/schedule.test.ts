@@ -1,6 +1,6 @@
-import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import { dataOf } from '../../support/api/expect-answers.ts';
-import type { ShownDelivery } from '../../support/api/resources.ts';
+import type { ShownDelivery, ShownMessage } from '../../support/api/resources.ts';
 import { untilFinal, waitsMs } from '../../support/process/final-deliveries.ts';
 import {
   SERVICES,
@@ -87,36 +87,74 @@ describe('A parked retry', () => {
   }, 120_000);
 });
 
-describe('A retry service whose clock is an hour ahead', () => {
-  it('releases a message when its time has come by the clock of the database', async () => {
-    const ahead = createServiceClock();
+describe('A process whose clock is an hour ahead', () => {
+  let ahead: ServiceClock;
+  let webhookId: string;
+
+  beforeAll(() => {
+    ahead = createServiceClock();
     ahead.setAheadBy(HOUR_MS);
-    await posthorn.retry.stop();
-    posthorn.retry = await posthorn.startProcess('retry', ahead.settings);
+  });
+
+  afterAll(() => {
+    ahead.remove();
+  });
+
+  beforeEach(async () => {
     receiver.answerWith((response) => response.writeHead(200).end());
-    const { webhookId } = await posthorn.api.createTarget(receiver.url);
-    const sendAt = async (inMs: number) => {
-      const deliverAt = new Date(Date.now() + inMs).toISOString();
-      const message = { webhookId, payload: {}, deliverAt };
-      return dataOf<{ id: string; deliveries: { id: string }[] }>(
-        await posthorn.api.post('/webhook-messages', message),
-        202,
-      );
-    };
-    const later = await sendAt(30 * MINUTE_MS);
+    ({ webhookId } = await posthorn.api.createTarget(receiver.url));
+  });
+
+  async function restart(name: UsualService, settings: Record<string, string>): Promise<void> {
+    await posthorn[name].stop();
+    posthorn[name] = await posthorn.startProcess(name, settings);
+  }
+
+  async function send(
+    fields: object,
+  ): Promise<{ id: string; createdAt: string; delivery: string }> {
+    const message = { webhookId, payload: {}, ...fields };
+    const { deliveries, ...sent } = dataOf<ShownMessage>(
+      await posthorn.api.post('/webhook-messages', message),
+      202,
+    );
+    return { ...sent, delivery: deliveries[0]?.id ?? '' };
+  }
+
+  const inMs = (ms: number): string => new Date(Date.now() + ms).toISOString();
+
+  it('releases a message when its time has come by the clock of the database: retry', async () => {
+    await restart('retry', ahead.settings);
+    const later = await send({ deliverAt: inMs(30 * MINUTE_MS) });
     const soonMs = Date.now() + 4_000;
-    const soon = await sendAt(4_000);
+    const soon = await send({ deliverAt: inMs(4_000) });
     const request = await eventually('the message', () => receiver.of(soon.id)[0]);
     expect(request.atMs).toBeGreaterThanOrEqual(soonMs);
-    expect(receiver.of(later.id)).toEqual([]);
-    expect(await shown(later.deliveries[0]?.id ?? '')).toMatchObject({
-      status: 'pending',
-      waiting: 'time',
-      attempts: [],
+    // Of one webhook, so of one partition: nothing of the later message was published before this one.
+    const published: string[] = [];
+    await readTopic(posthorn.env, 'retry-due', ({ value }) => {
+      published.push(value);
+      return value.includes(soon.id);
     });
-    await posthorn.retry.stop();
-    posthorn.retry = await posthorn.startProcess('retry');
-    ahead.remove();
+    expect(published.filter((value) => value.includes(later.id))).toEqual([]);
+    expect(await shown(later.delivery)).toMatchObject({ status: 'pending', waiting: 'time' });
+    await restart('retry', {});
+  }, 120_000);
+
+  it('makes attempts before their message expires, and signs with the time of the database: dispatcher', async () => {
+    await restart('dispatcher', ahead.settings);
+    const sent = await send({ expiresAt: inMs(30 * MINUTE_MS) });
+    const request = await eventually('the message', () => receiver.of(sent.id)[0]);
+    const timestampMs = Number(request.headers['webhook-timestamp']) * 1_000;
+    expect(Math.abs(timestampMs - Date.now())).toBeLessThan(MINUTE_MS);
+    await restart('dispatcher', {});
+  }, 120_000);
+
+  it('stores messages with the time of the database: gateway', async () => {
+    await restart('gateway', ahead.settings);
+    const { createdAt } = await send({});
+    expect(Math.abs(Date.parse(createdAt) - Date.now())).toBeLessThan(MINUTE_MS);
+    await restart('gateway', {});
   }, 120_000);
 });
 
@@ -140,6 +178,7 @@ describe('The default schedule', () => {
   }
 
   it('is seven attempts at 0, 5 s, 5 min, 30 min, 2 h, 5 h and 10 h after the one before, none of them early; a reader that waits looks at the clock once a minute', async () => {
+    receiver.answerWith(failing(Infinity, 503));
     const gone = await startReceiver();
     await gone.close();
     const [refused, unreachable] = await Promise.all(
@@ -149,7 +188,6 @@ describe('The default schedule', () => {
       }),
     );
     if (!refused || !unreachable) throw new Error('not sent');
-    receiver.answerWith(failing(Infinity, 503));
     for (const [index, delayMs] of DELAYS_MS.entries()) {
       const { attempts, nextAttemptAt } = await attemptMade(refused.deliveryId, index + 1);
       await attemptMade(unreachable.deliveryId, index + 1);

@@ -84,7 +84,7 @@ export function createDispatcherSteps(
     tokens: { get: () => Promise.reject(new Error('no webhook has OAuth 2.0')) },
     proxyRetryMs: DEFER_MS,
     // The clocks of the simulation are wrong by themselves; no client gives a time.
-    time: { nowMs: process.nowMs, earlierMs: process.nowMs },
+    time: { nowMs: process.nowMs, earlierMs: process.nowMs, doubt: () => undefined },
     schedule: SCHEDULE,
     moveToSlowLane: () => Promise.reject(new Error('no simulated endpoint is slow')),
     defer: createDefer({

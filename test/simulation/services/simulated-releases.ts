@@ -43,6 +43,7 @@ export function createSimulatedRunner(
     invalidate: () => Promise.resolve(),
     newClaim: () => `${process.name}/${world.random.below(1_000_000_000)}`,
     nowMs: process.nowMs,
+    earlierMs: process.nowMs,
     sleep: (ms, signal) =>
       new Promise<void>((resolve, reject) => {
         // A crashed process waits for ever.

@@ -190,7 +190,7 @@ export function createAttemptHarness(options: AttemptHarnessOptions = {}): Attem
     send,
     tokens: options.tokens ?? { get: () => Promise.reject(new Error('no token is needed')) },
     proxyRetryMs: 30_000,
-    time: options.time ?? { nowMs, earlierMs: nowMs },
+    time: options.time ?? { nowMs, earlierMs: nowMs, doubt: () => undefined },
     schedule: [5_000],
     moveToSlowLane: createMoveToSlowLane({
       records,

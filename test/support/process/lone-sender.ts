@@ -91,6 +91,7 @@ export function openLoneSender({
     timeoutMs: TIMEOUT_MS,
     userAgent: 'Posthorn/1',
     wallClockMs: () => 0,
+    timestampMs: () => 0,
     monotonicMs: () => nowMs,
   });
   return {

@@ -9,18 +9,27 @@ import type { ServiceContext } from '../service/run-service.ts';
  * (docs/decisions/0019-clocks-that-are-wrong.md). Milliseconds since 1970.
  */
 export interface DatabaseTime {
-  /** The time of the database, from its last reply and the monotonic clock. Never ahead of it. */
+  /** The time of the database, from its replies and the monotonic clock. */
   nowMs: () => number;
   /** The earlier one of the database's and of this process's time: for what cannot be undone. */
   earlierMs: () => number;
+  /** To be called when another process judges otherwise: asks the database again soon. */
+  doubt: () => void;
 }
 
 /** Two quartz clocks differ by 3 ms after a minute (50 ppm). */
 const LOOK_EVERY_MS = 60_000;
-/** A reply that took longer says too little: the time in it may be that old. */
-const SLOW_REPLY_MS = 1_000;
+const TICK_MS = 1_000;
+/** The monotonic clock stands still while the host is suspended; the wall clock is set afterwards. */
+const JUMP_MS = 1_000;
+/** The first replies are read until one was as fast: the time is right within that. */
+const FAST_REPLY_MS = 20;
+const FIRST_LOOKS = 5;
 
-/** Asks the database now and each minute. Throws when it does not reply to the first question. */
+/**
+ * Asks the database now and each minute, and at once when the wall clock has jumped. Throws when it does not reply to the
+ * first question.
+ */
 export async function openDatabaseTime(
   { lifecycle, logger }: Pick<ServiceContext<object>, 'lifecycle' | 'logger'>,
   db: mongo.Db,
@@ -30,11 +39,11 @@ export async function openDatabaseTime(
     systemMs: systemClockMs,
     monotonicMs: monotonicClockMs,
   });
-  await time.look();
+  for (let n = 0; n < FIRST_LOOKS && (await time.look()) > FAST_REPLY_MS; n += 1);
   const loop = createLoop({
     name: 'time of the database',
-    everyMs: LOOK_EVERY_MS,
-    run: time.look,
+    everyMs: TICK_MS,
+    run: time.lookWhenDue,
     logger,
   });
   loop.start();
@@ -54,21 +63,48 @@ interface TimeDeps {
   monotonicMs: () => number;
 }
 
+interface Looks {
+  /** Resolves with how long the reply took, in milliseconds. */
+  look: () => Promise<number>;
+  lookWhenDue: () => Promise<void>;
+}
+
 export function createDatabaseTime({
   databaseMs,
   systemMs,
   monotonicMs,
-}: TimeDeps): DatabaseTime & { look: () => Promise<void> } {
+}: TimeDeps): DatabaseTime & Looks {
+  /** The time of the database is that of the monotonic clock and this. */
   let aheadMs: number | null = null;
+  let lookedAtMs = -Infinity;
+  let systemAheadMs = 0;
   const nowMs = (): number => (aheadMs === null ? systemMs() : Math.floor(monotonicMs() + aheadMs));
+  const systemAhead = (): number => systemMs() - monotonicMs();
+
+  /**
+   * The reply was made between question and answer, so that the difference lies between these two bounds. What was known
+   * before stays while it does: a slow reply says nothing new.
+   */
+  async function look(): Promise<number> {
+    const askedAtMs = monotonicMs();
+    const ms = await databaseMs();
+    const repliedAtMs = monotonicMs();
+    const [least, most] = [ms - repliedAtMs, ms + 1 - askedAtMs];
+    aheadMs = Math.min(most, Math.max(least, aheadMs ?? least));
+    [lookedAtMs, systemAheadMs] = [repliedAtMs, systemAhead()];
+    return repliedAtMs - askedAtMs;
+  }
+
   return {
     nowMs,
     earlierMs: () => Math.min(nowMs(), systemMs()),
-    async look() {
-      const askedAtMs = monotonicMs();
-      const ms = await databaseMs();
-      const repliedAtMs = monotonicMs();
-      if (aheadMs === null || repliedAtMs - askedAtMs <= SLOW_REPLY_MS) aheadMs = ms - repliedAtMs;
+    doubt() {
+      lookedAtMs = -Infinity;
+    },
+    look,
+    async lookWhenDue() {
+      const hasJumped = Math.abs(systemAhead() - systemAheadMs) > JUMP_MS;
+      if (hasJumped || monotonicMs() - lookedAtMs >= LOOK_EVERY_MS) await look();
     },
   };
 }

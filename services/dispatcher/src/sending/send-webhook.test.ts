@@ -22,7 +22,9 @@ import {
 } from './send-webhook.ts';
 
 describe('send webhook', () => {
-  const WALL_MS = 1_700_000_000_999;
+  const WALL_MS = 1_700_003_600_999;
+  /** The clock of the process is an hour ahead. */
+  const TIMESTAMP_MS = 1_700_000_000_999;
   const policy = { ...STRICT_EGRESS, allowLoopback: true, allowHttp: true };
   const payload = Buffer.from('{"n":12345678901234567890, "é":1e400}');
   const due = sampleDue({
@@ -80,6 +82,7 @@ describe('send webhook', () => {
       timeoutMs: 15_000,
       userAgent: 'Posthorn/1',
       wallClockMs: () => WALL_MS,
+      timestampMs: () => TIMESTAMP_MS,
       monotonicMs: () => nowMs,
     });
     const attempt = await post(due, payload, {

@@ -52,6 +52,8 @@ interface SenderDeps {
   metrics: SenderMetrics;
   budgets: MemoryBudgets;
   logger: Pick<Logger, 'warn'>;
+  /** The time in signatures, in milliseconds since 1970. */
+  timestampMs: () => number;
 }
 
 type SharePart = 'connections' | 'host_cache' | 'tls_clients' | 'tls_session_cache' | 'token_cache';
@@ -59,7 +61,7 @@ type SharePart = 'connections' | 'host_cache' | 'tls_clients' | 'tls_session_cac
 /** Sends requests: host look-ups, connections, deadlines and access tokens together. */
 export function createSender(
   config: DispatcherConfig,
-  { metrics, budgets, logger }: SenderDeps,
+  { metrics, budgets, logger, timestampMs }: SenderDeps,
 ): Sender {
   warnOfOpenings(config, logger);
   const timeoutMs = config.DELIVERY_TIMEOUT_MS;
@@ -82,6 +84,7 @@ export function createSender(
     ...exchange,
     agentOf: ({ tls }) => connections.agentOf(tls),
     wallClockMs: systemClockMs,
+    timestampMs,
   });
   return {
     send,

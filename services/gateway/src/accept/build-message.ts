@@ -75,7 +75,7 @@ export function buildMessage(deps: BuildMessageDeps, resolved: ResolvedRequest):
 }
 
 function toMessage(
-  { newId, publisherId }: BuildMessageDeps,
+  { newId, publisherId, nowMs }: BuildMessageDeps,
   { request, targets, disabledTargets, notStored, noTargetReason }: ResolvedRequest,
 ): Message {
   const { companyId, address, eventType, payload, requestId, ...optional } = request;
@@ -100,7 +100,7 @@ function toMessage(
     ...(optional.traceparent && { traceparent: optional.traceparent }),
     ...(noTargetReason && { noTargetReason }),
     ...notStored,
-    ...(deliverAtMs !== undefined && deliverAtMs > createdAtMs && { deliverAtMs }),
+    ...(deliverAtMs !== undefined && deliverAtMs > nowMs() && { deliverAtMs }),
     ...(expiresAtMs !== undefined && { expiresAtMs }),
     ...(retentionDays !== undefined && { removeAtMs: createdAtMs + retentionDays * DAY_MS }),
     createdAtMs,

@@ -32,11 +32,12 @@ interface HoldsBasis {
   webhooks: WebhookStore;
   pageBudget: PageBudget;
   nowMs: () => number;
+  earlierMs: () => number;
 }
 
 /** Opens the changes of webhooks, of which holds are some, and starts to release what waits after their end. */
 export function openHolds(basis: HoldsBasis): { changeWebhook: ChangeWebhook; holds: Holds } {
-  const { context, db, kafka, caches, circuits, apps, pageBudget, nowMs } = basis;
+  const { context, db, kafka, caches, circuits, apps, pageBudget, nowMs, earlierMs } = basis;
   const { logger, lifecycle, registry } = context;
   const notes = createHoldNotes(db);
   const waiting = createWaitingDeliveries(db);
@@ -53,6 +54,7 @@ export function openHolds(basis: HoldsBasis): { changeWebhook: ChangeWebhook; ho
     invalidate: caches.invalidate,
     newClaim: randomUUID,
     nowMs,
+    earlierMs,
     sleep: (ms, signal) => sleep(ms, undefined, { signal }),
     logger,
   });

@@ -32,6 +32,8 @@ export interface ReleaseDeps {
   count: (deliveries: number) => void;
   logger: Pick<Logger, 'info'>;
   nowMs: () => number;
+  /** The earlier one of the database's and of this process's time. */
+  earlierMs: () => number;
   /** Rejects when the signal is aborted. */
   sleep: (ms: number, signal: AbortSignal) => Promise<unknown>;
 }
@@ -202,7 +204,7 @@ class ReleaseRun {
 
   /** Returns how the release ends with this page; null when it goes on. */
   async #releasePage(): Promise<Released | null> {
-    const { waiting, pageBudget, nowMs } = this.#deps;
+    const { waiting, pageBudget, nowMs, earlierMs } = this.#deps;
     const { webhook, signal } = this.#release;
     const { fate, cancelBeforeMs } = await this.#fate();
     if (fate.kind === 'wait') return 'on_hold';
@@ -220,7 +222,7 @@ class ReleaseRun {
     this.#hasFound = true;
     this.#fromId = oldest.id;
     const live = page.filter(({ isWaiting }) => isWaiting);
-    const atMs = nowMs();
+    const atMs = earlierMs();
     const reasonOf = (each: WaitingDelivery): CancelReason | null => {
       if (fate.kind === 'cancel') return fate.reason;
       const isCancelled = isCancelledBefore(cancelBeforeMs, each.createdAtMs);

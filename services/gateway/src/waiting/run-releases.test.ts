@@ -133,6 +133,7 @@ function gateway(overrides: Partial<RunReleasesDeps> = {}): ReleaseRunner {
     invalidate: () => Promise.resolve(),
     newClaim: () => `claim-${(claims += 1)}`,
     nowMs: timers.nowMs,
+    earlierMs: timers.nowMs,
     sleep,
     logger: createLogger('test', 'silent'),
     ...overrides,

@@ -1,6 +1,7 @@
 import { type CancelReason, type Delivery, isFinal } from '@posthorn/domain/delivery/delivery.ts';
 import { settleCancelled } from '@posthorn/domain/delivery/settlement.ts';
 import { CANCELLED_BY_CLIENT } from '@posthorn/domain/delivery/when-cancelled.ts';
+import { type IdPrefix, timeMsOf } from '@posthorn/domain/ids.ts';
 import type { Changed } from '@posthorn/platform/mongo/company-documents.ts';
 import type { DeliveryStore } from '@posthorn/platform/mongo/messages/deliveries.ts';
 import type { Webhook } from '@posthorn/domain/webhook.ts';
@@ -50,6 +51,7 @@ export async function storeCancelled(
 
 interface CancelPendingDeps {
   changeWebhook: ChangeWebhook;
+  newId: (prefix: IdPrefix) => string;
   nowMs: () => number;
 }
 
@@ -66,11 +68,11 @@ interface PendingToCancel {
  * times the latest one counts. Throws ApiError 404 for an unknown webhook, 400 for a time in the future.
  */
 export async function cancelPending(
-  { changeWebhook, nowMs }: CancelPendingDeps,
+  { changeWebhook, newId, nowMs }: CancelPendingDeps,
   { companyId, webhookId, createdBeforeMs }: PendingToCancel,
 ): Promise<Changed<Webhook>> {
   // A message that was accepted in this millisecond is one that the client has sent before.
-  const beforeMs = createdBeforeMs ?? nowMs() + 1;
+  const beforeMs = createdBeforeMs ?? timeMsOf(newId('msg')) + 1;
   if (createdBeforeMs !== null && createdBeforeMs > nowMs()) {
     throw invalidRequest([{ path: 'createdBefore', message: 'must not be in the future' }]);
   }

@@ -10,7 +10,7 @@ import type { HoldNotes, HoldStates } from '@posthorn/platform/mongo/webhooks/ho
 import type { Logger } from '@posthorn/platform/service/logger.ts';
 import { Counter, Gauge, type Registry } from 'prom-client';
 
-interface WaitingSweepDeps extends DatabaseTime {
+interface WaitingSweepDeps extends Pick<DatabaseTime, 'nowMs' | 'earlierMs'> {
   /** Names this process as the holder of the lease. */
   holder: string;
   leases: LeaseStore;
