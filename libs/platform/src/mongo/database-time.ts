@@ -22,8 +22,8 @@ const LOOK_EVERY_MS = 60_000;
 const TICK_MS = 1_000;
 /** The monotonic clock stands still while the host is suspended; the wall clock is set afterwards. */
 const JUMP_MS = 1_000;
-/** The first replies are read until one was as fast: the time is right within that. */
-const FAST_REPLY_MS = 20;
+/** The database is asked each second until its time is known as well. */
+const KNOWN_WITHIN_MS = 4;
 const FIRST_LOOKS = 5;
 
 /**
@@ -39,7 +39,7 @@ export async function openDatabaseTime(
     systemMs: systemClockMs,
     monotonicMs: monotonicClockMs,
   });
-  for (let n = 0; n < FIRST_LOOKS && (await time.look()) > FAST_REPLY_MS; n += 1);
+  for (let n = 0; n < FIRST_LOOKS; n += 1) await time.look();
   const loop = createLoop({
     name: 'time of the database',
     everyMs: TICK_MS,
@@ -64,8 +64,7 @@ interface TimeDeps {
 }
 
 interface Looks {
-  /** Resolves with how long the reply took, in milliseconds. */
-  look: () => Promise<number>;
+  look: () => Promise<void>;
   lookWhenDue: () => Promise<void>;
 }
 
@@ -74,25 +73,33 @@ export function createDatabaseTime({
   systemMs,
   monotonicMs,
 }: TimeDeps): DatabaseTime & Looks {
-  /** The time of the database is that of the monotonic clock and this. */
-  let aheadMs: number | null = null;
+  /** The time of the database is ahead of the monotonic clock by something between these. */
+  let ahead: { leastMs: number; mostMs: number } | null = null;
   let lookedAtMs = -Infinity;
   let systemAheadMs = 0;
-  const nowMs = (): number => (aheadMs === null ? systemMs() : Math.floor(monotonicMs() + aheadMs));
+  const nowMs = (): number =>
+    ahead ? Math.floor(monotonicMs() + (ahead.leastMs + ahead.mostMs) / 2) : systemMs();
   const systemAhead = (): number => systemMs() - monotonicMs();
 
-  /**
-   * The reply was made between question and answer, so that the difference lies between these two bounds. What was known
-   * before stays while it does: a slow reply says nothing new.
-   */
-  async function look(): Promise<number> {
+  /** A reply is made between question and answer. What was known before bounds it further, unless a clock was set since. */
+  async function look(): Promise<void> {
     const askedAtMs = monotonicMs();
     const ms = await databaseMs();
     const repliedAtMs = monotonicMs();
-    const [least, most] = [ms - repliedAtMs, ms + 1 - askedAtMs];
-    aheadMs = Math.min(most, Math.max(least, aheadMs ?? least));
+    // The reply has whole milliseconds.
+    const seen = { leastMs: ms - repliedAtMs, mostMs: ms + 1 - askedAtMs };
+    const both = {
+      leastMs: Math.max(seen.leastMs, ahead?.leastMs ?? -Infinity),
+      mostMs: Math.min(seen.mostMs, ahead?.mostMs ?? Infinity),
+    };
+    ahead = both.leastMs <= both.mostMs ? both : seen;
     [lookedAtMs, systemAheadMs] = [repliedAtMs, systemAhead()];
-    return repliedAtMs - askedAtMs;
+  }
+
+  function isDue(): boolean {
+    if (!ahead || ahead.mostMs - ahead.leastMs > KNOWN_WITHIN_MS) return true;
+    const hasJumped = Math.abs(systemAhead() - systemAheadMs) > JUMP_MS;
+    return hasJumped || monotonicMs() - lookedAtMs >= LOOK_EVERY_MS;
   }
 
   return {
@@ -103,8 +110,7 @@ export function createDatabaseTime({
     },
     look,
     async lookWhenDue() {
-      const hasJumped = Math.abs(systemAhead() - systemAheadMs) > JUMP_MS;
-      if (hasJumped || monotonicMs() - lookedAtMs >= LOOK_EVERY_MS) await look();
+      if (isDue()) await look();
     },
   };
 }
