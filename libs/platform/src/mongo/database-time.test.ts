@@ -106,4 +106,8 @@ test('a database that does not reply leaves the time as it is', async () => {
   await expect(time.look()).rejects.toThrow('away');
   pass(60_000);
   expect(time.nowMs()).toBe(NOON_MS + 60_000);
+  clocks.systemMs -= HOUR_MS;
+  await expect(time.lookWhenDue()).rejects.toThrow('away');
+  pass(59_000);
+  await time.lookWhenDue();
 });

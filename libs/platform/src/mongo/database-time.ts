@@ -84,6 +84,8 @@ export function createDatabaseTime({
   /** A reply is made between question and answer. What was known before bounds it further, unless a clock was set since. */
   async function look(): Promise<void> {
     const askedAtMs = monotonicMs();
+    // Also of a question without a reply: in an outage it is asked, and its failure logged, once a minute.
+    lookedAtMs = askedAtMs;
     const ms = await databaseMs();
     const repliedAtMs = monotonicMs();
     // The reply has whole milliseconds.
@@ -93,7 +95,7 @@ export function createDatabaseTime({
       mostMs: Math.min(seen.mostMs, ahead?.mostMs ?? Infinity),
     };
     ahead = both.leastMs <= both.mostMs ? both : seen;
-    [lookedAtMs, systemAheadMs] = [repliedAtMs, systemAhead()];
+    systemAheadMs = systemAhead();
   }
 
   function isDue(): boolean {
