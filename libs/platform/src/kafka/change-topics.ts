@@ -30,7 +30,7 @@ export function createTopics(
       })),
     });
     const topics = missing.map(({ name }) => name);
-    await untilLed(admin, topics, logger);
+    await untilLed(kafka, { topics, partitions }, logger);
     return topics;
   });
 }
@@ -39,16 +39,27 @@ function entriesOf(settings: Record<string, string>): { name: string; value: str
   return Object.entries(settings).map(([name, value]) => ({ name, value }));
 }
 
-/** Resolves when every partition of these topics answers. Rejects after a minute. */
+/**
+ * Resolves when Kafka knows this many partitions of these topics, and each one answers. Right after a change a broker may
+ * still know the fewer ones of before. Rejects after a minute.
+ */
 async function untilLed(
-  admin: Pick<Admin, 'fetchTopicOffsets'>,
-  topics: readonly string[],
+  kafka: Kafka,
+  { topics, partitions }: { topics: readonly string[]; partitions: number },
   logger: Pick<Logger, 'warn'>,
 ): Promise<void> {
   const keepTrying = createKeepTrying({ logger, signal: AbortSignal.timeout(LEADERS_TIMEOUT_MS) });
-  for (const topic of topics) {
-    await keepTrying(`read the offsets of ${topic}`, () => admin.fetchTopicOffsets(topic));
-  }
+  // Each time with a client of its own: one keeps for minutes what it has learnt of a topic.
+  await keepTrying('read the offsets of topics', () =>
+    withAdmin(kafka, {}, async (admin) => {
+      for (const topic of topics) {
+        const { length } = await admin.fetchTopicOffsets(topic);
+        if (length < partitions) {
+          throw new Error(`Kafka knows ${length} of the ${partitions} partitions of ${topic}.`);
+        }
+      }
+    }),
+  );
 }
 
 interface AddPartitionsInput {
@@ -77,7 +88,7 @@ export async function addPartitions(
     await assertNotRead(admin, groupPrefix);
     const topicPartitions = names.map((topic) => ({ topic, count: partitions }));
     await admin.createPartitions({ topicPartitions });
-    await untilLed(admin, names, logger);
+    await untilLed(kafka, { topics: names, partitions }, logger);
     return names;
   });
 }
