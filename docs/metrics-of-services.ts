@@ -37,7 +37,7 @@ import {
 } from '../services/gateway/src/limits/rate-limits.ts';
 import { createIngestMetrics } from '../services/gateway/src/ingest/ingest-metrics.ts';
 import { watchUnpublished } from '../services/gateway/src/outbox/outbox.ts';
-import { createReleaseCounter } from '../services/gateway/src/waiting/run-releases.ts';
+import { createReleaseCounter } from '../services/retry/src/work/release.ts';
 import { createCanaryMetrics } from '../services/retry/src/canary.ts';
 import { createDayMetrics } from '../services/retry/src/keep-days.ts';
 import { createRetryMetrics, showParked, showUnpublished } from '../services/retry/src/metrics.ts';

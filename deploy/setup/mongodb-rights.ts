@@ -34,6 +34,8 @@ const ALL: readonly Action[] = ['find', 'insert', 'update', 'remove'];
 const ALL_AND_INDEXES: readonly Action[] = [...ALL, 'listIndexes'];
 const READ: readonly Action[] = ['find'];
 const READ_AND_UPDATE: readonly Action[] = ['find', 'update'];
+const READ_AND_REMOVE: readonly Action[] = ['find', 'remove'];
+const CHANGE_AND_REMOVE: readonly Action[] = ['find', 'update', 'remove'];
 /** An upsert needs both. */
 const WRITE: readonly Action[] = ['find', 'insert', 'update'];
 
@@ -41,23 +43,30 @@ const WRITE: readonly Action[] = ['find', 'insert', 'update'];
 type UndividedName = Exclude<CollectionName, 'messages' | 'deliveries'>;
 type Rights = Partial<Record<DatabaseUser, readonly Action[]>>;
 
-/** What each process does with each collection; what is not here it cannot do (docs/security.md). */
+/**
+ * What each process does with each collection; what is not here it cannot do (docs/security.md). The retry service removes
+ * what is under a deleted webhook, app, project or company, as gateways of the version before do.
+ */
 export const RIGHTS: Record<UndividedName, Rights> = {
-  companies: {
-    gateway: ['find', 'remove'],
-    dispatcher: READ,
-    retry: READ,
-    admin: WRITE,
-  },
+  companies: { gateway: READ_AND_REMOVE, dispatcher: READ, retry: READ_AND_REMOVE, admin: WRITE },
   // The gateway sees whether the unique indexes are ready.
-  apiKeys: { gateway: ALL_AND_INDEXES, admin: ['find', 'insert', 'remove'] },
+  apiKeys: {
+    gateway: ALL_AND_INDEXES,
+    retry: READ_AND_REMOVE,
+    admin: ['find', 'insert', 'remove'],
+  },
   // The admin command exports the data of a company.
-  projects: { gateway: ALL, admin: READ },
-  // The hold of an app is that of its webhooks.
-  apps: { gateway: ALL, dispatcher: READ, retry: READ, admin: READ },
-  webhooks: { gateway: ALL, dispatcher: READ, retry: READ_AND_UPDATE, admin: READ_AND_UPDATE },
-  signingKeys: { gateway: ALL_AND_INDEXES, dispatcher: READ, admin: READ_AND_UPDATE },
-  idempotencyKeys: { gateway: ALL },
+  projects: { gateway: ALL, retry: READ_AND_REMOVE, admin: READ },
+  // The hold of an app is that of its webhooks, and the retry service ends it when its time is over.
+  apps: { gateway: ALL, dispatcher: READ, retry: CHANGE_AND_REMOVE, admin: READ },
+  webhooks: { gateway: ALL, dispatcher: READ, retry: CHANGE_AND_REMOVE, admin: READ_AND_UPDATE },
+  signingKeys: {
+    gateway: ALL_AND_INDEXES,
+    dispatcher: READ,
+    retry: READ_AND_REMOVE,
+    admin: READ_AND_UPDATE,
+  },
+  idempotencyKeys: { gateway: ALL, retry: READ_AND_REMOVE },
   publishers: { gateway: ALL, retry: READ_AND_UPDATE },
   messageChecks: { retry: WRITE },
   erasures: { dispatcher: WRITE, retry: ALL },
@@ -65,18 +74,17 @@ export const RIGHTS: Record<UndividedName, Rights> = {
   leases: { gateway: ALL, retry: ALL, setup: ALL },
   migrations: { gateway: READ, setup: WRITE },
   layout: { gateway: READ, dispatcher: READ, retry: READ, admin: READ, setup: WRITE },
-  resends: { gateway: ALL_AND_INDEXES, admin: READ },
-  removals: { gateway: ['find', 'insert', 'remove'] },
-  // The retry service finds deliveries that nothing releases, the admin command suspends companies.
-  holdNotes: { gateway: ALL, retry: WRITE, admin: WRITE },
-  portalSettings: { gateway: ALL, admin: READ },
-  links: { gateway: ALL, admin: ['insert'] },
-  // Only the gateway removes any, with their company. The retry service disables webhooks.
-  auditEvents: { gateway: ALL, retry: WRITE, admin: WRITE },
-  // The gateway removes both with their webhook, app or company. Gateways and dispatchers of the version before count in
-  // them themselves.
-  stats: { gateway: ['find', 'remove'], dispatcher: WRITE, retry: WRITE, admin: READ },
-  usage: { gateway: ALL, dispatcher: WRITE, retry: WRITE, admin: READ },
+  // Notes of work: the gateway writes them, the retry service claims them. The admin command suspends companies.
+  resends: { gateway: ALL_AND_INDEXES, retry: ALL, admin: READ },
+  removals: { gateway: ['find', 'insert', 'remove'], retry: CHANGE_AND_REMOVE },
+  holdNotes: { gateway: ALL, retry: ALL, admin: WRITE },
+  portalSettings: { gateway: ALL, retry: READ_AND_REMOVE, admin: READ },
+  links: { gateway: ALL, retry: READ_AND_REMOVE, admin: ['insert'] },
+  // Some are removed with their company only. The retry service disables webhooks.
+  auditEvents: { gateway: ALL, retry: ALL, admin: WRITE },
+  // The gateway removes those of a deleted webhook, app or project itself. Dispatchers of the version before count in them.
+  stats: { gateway: ['find', 'remove'], dispatcher: WRITE, retry: ALL, admin: READ },
+  usage: { gateway: ALL, dispatcher: WRITE, retry: ALL, admin: READ },
   // The dispatcher counts attempts, the gateway messages; the retry service adds them up.
   countJournal: { gateway: ['insert'], dispatcher: ['insert'], retry: ['find', 'remove'] },
   countSteps: { retry: WRITE },
@@ -97,13 +105,13 @@ const KEEP_DAYS: readonly Action[] = [...MAKE_DAYS, 'dropCollection'];
 
 /**
  * The same for every collection of a day. Each kind has a database of its own, for which alone they can be given. The
- * gateway removes those of a removed company; the dispatcher and the retry service erase payloads.
+ * retry service removes those of a removed company, as gateways of the version before do; it and the dispatcher erase payloads.
  */
 export const DAY_RIGHTS: Record<DayKind, Rights> = {
   messages: {
     gateway: ALL,
     dispatcher: READ_AND_UPDATE,
-    retry: [...new Set([...READ_AND_UPDATE, ...KEEP_DAYS])],
+    retry: [...new Set([...CHANGE_AND_REMOVE, ...KEEP_DAYS])],
     admin: READ,
     setup: MAKE_DAYS,
   },
@@ -111,11 +119,15 @@ export const DAY_RIGHTS: Record<DayKind, Rights> = {
     // It stores those as cancelled that had no attempt before their webhook was deleted.
     gateway: ALL,
     dispatcher: WRITE,
-    retry: [...new Set([...WRITE, ...KEEP_DAYS])],
+    retry: [...new Set([...ALL, ...KEEP_DAYS])],
     admin: READ_AND_UPDATE,
     setup: MAKE_DAYS,
   },
-  idempotencyKeys: { gateway: ALL, retry: KEEP_DAYS, setup: MAKE_DAYS },
+  idempotencyKeys: {
+    gateway: ALL,
+    retry: [...new Set([...READ_AND_REMOVE, ...KEEP_DAYS])],
+    setup: MAKE_DAYS,
+  },
 };
 
 const SETUP_ACTIONS = ['createCollection', 'createIndex', 'dropIndex', 'collMod', 'listIndexes'];

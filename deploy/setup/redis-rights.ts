@@ -1,5 +1,5 @@
 /** The processes that use Redis, each with a user of its own. */
-export const REDIS_USERS = ['gateway', 'dispatcher'] as const;
+export const REDIS_USERS = ['gateway', 'dispatcher', 'retry'] as const;
 export type RedisUser = (typeof REDIS_USERS)[number];
 
 interface Rights {
@@ -24,6 +24,7 @@ const OF_THE_VERSION_BEFORE: Record<RedisUser, Pick<Rights, 'reads' | 'writes' |
     writes: ['open-circuits', 'circuits-since', 'endpoint-holds'],
     commands: ['hsetnx'],
   },
+  retry: { reads: [], writes: [], commands: [] },
 };
 
 /** What each process does in Redis; beside this and what its version before did, it can do nothing (docs/security.md). */
@@ -32,6 +33,7 @@ export const RIGHTS: Record<RedisUser, Rights> = {
     reads: ['rate:*', 'circuits-of-company:*', 'endpoint-flow:*', 'reading-positions'],
     writes: ['rate:*', 'live-watched'],
     channels: ['invalidations', 'live-attempts'],
+    publishes: ['work'],
     // prettier-ignore
     commands: [
       'get', 'incrby', 'pexpire', 'hget', 'hmget', 'hscan', 'subscribe', 'publish', 'zadd', 'zremrangebyscore',
@@ -54,6 +56,13 @@ export const RIGHTS: Record<RedisUser, Rights> = {
       'mget', 'set', 'del', 'hgetall', 'hset', 'hdel', 'pexpire', 'subscribe', 'zrangebyscore', 'zadd',
       'zremrangebyscore',
     ],
+  },
+  retry: {
+    reads: ['circuits-of-company:*'],
+    writes: [],
+    channels: ['work'],
+    publishes: ['invalidations'],
+    commands: ['hget', 'subscribe'],
   },
 };
 

@@ -31,4 +31,8 @@ app.post('/hooks', express.raw({ type: '*/*', limit: '300kb' }), (request, respo
 const server = app.listen(Number(PORT), HOST, () => {
   console.log(`Listening at http://${HOST}:${server.address().port}/hooks`);
 });
-process.once('SIGTERM', () => server.close());
+process.once('SIGTERM', () => {
+  server.close();
+  // A sender that keeps its connection busy would keep the process.
+  setTimeout(() => server.closeAllConnections(), 5_000).unref();
+});

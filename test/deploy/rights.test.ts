@@ -116,11 +116,11 @@ describe('the pods of Kafka that Strimzi makes', () => {
   });
 });
 
-test('only the gateway can delete messages, and the dispatcher changes only what it settles and counts [security]', () => {
+test('only the gateway and the retry service can delete messages, and the dispatcher changes only what it settles and counts [security]', () => {
   const removing = Object.entries(DAY_RIGHTS.messages).filter(([, actions]) =>
     actions.includes('remove'),
   );
-  expect(removing.map(([user]) => user)).toEqual(['gateway']);
+  expect(removing.map(([user]) => user)).toEqual(['gateway', 'retry']);
   const changes = privilegesOf('dispatcher', 'posthorn').filter(({ actions }) =>
     actions.some((action) => !['find', 'changeStream'].includes(action)),
   );
@@ -146,8 +146,10 @@ test('only the retry service drops collections, and none but those of days [secu
   ]);
 });
 
-test('keys of the API are changed by the gateway and the administration only [security]', () => {
-  expect(Object.keys(RIGHTS.apiKeys).sort()).toEqual(['admin', 'gateway']);
+test('keys of the API are made by the gateway and the administration only [security]', () => {
+  const makers = Object.entries(RIGHTS.apiKeys).filter(([, actions]) => actions.includes('insert'));
+  expect(makers.map(([user]) => user).sort()).toEqual(['admin', 'gateway']);
+  expect(RIGHTS.apiKeys.retry).toEqual(['find', 'remove']);
 });
 
 test('only what caches configuration may read all of its database, and none that of messages [security]', () => {
@@ -206,7 +208,11 @@ test.each(REDIS_USERS)(
     const simple = /^(%[RW]~hooks:|&hooks:|\+)[a-z:-]+\*?$/;
     const selectors = rules.filter((rule) => !simple.test(rule));
     // Who only tells others is not told.
-    const expected = user === 'dispatcher' ? ['(+publish &hooks:live-attempts)'] : [];
+    const expected = {
+      gateway: ['(+publish &hooks:work)'],
+      dispatcher: ['(+publish &hooks:live-attempts)'],
+      retry: ['(+publish &hooks:invalidations)'],
+    }[user];
     expect(selectors).toEqual(expected);
   },
 );

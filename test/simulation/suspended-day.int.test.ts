@@ -14,17 +14,15 @@ import { createHoldNotes, createHoldStates } from '@posthorn/platform/mongo/webh
 import { createWebhookStates } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
 import { once } from 'node:events';
 import { Registry } from 'prom-client';
-import { createPageBudget } from '../../services/gateway/src/resend/send-resend.ts';
-import {
-  createReleaseRunner,
-  type ReleaseRunner,
-} from '../../services/gateway/src/waiting/run-releases.ts';
+import type { ClaimedWork } from '@posthorn/platform/work/claimed-work.ts';
 import { createRetryMetrics } from '../../services/retry/src/metrics.ts';
 import { createStuckSweep } from '../../services/retry/src/sweep/sweep-stuck.ts';
 import {
   createWaitingMetrics,
   createWaitingSweep,
 } from '../../services/retry/src/sweep/sweep-waiting.ts';
+import { createPageBudget } from '../../services/retry/src/work/page-budget.ts';
+import { createReleases } from '../../services/retry/src/work/release.ts';
 import { openScratchDays, type ScratchDatabase } from '../support/stores/scratch-database.ts';
 import { countIn } from '../support/stores/stored-documents.ts';
 import { eventually } from '../support/time/eventually.ts';
@@ -48,7 +46,7 @@ let scratch: ScratchDatabase;
 let nowMs = suspendedAtMs;
 /** What was published, in order. */
 const records: OutgoingRecord[] = [];
-let runner: ReleaseRunner;
+let releases: ClaimedWork;
 
 const ACTIVE = { companyId: COMPANY_ID, appId: null, disabled: false };
 
@@ -66,7 +64,7 @@ beforeAll(async () => {
 }, 60_000);
 
 afterAll(async () => {
-  await runner.stop();
+  await releases.stop();
   await scratch.drop();
 }, 60_000);
 
@@ -92,9 +90,9 @@ const published = {
   },
 };
 
-function openRunner(): ReleaseRunner {
+function openReleases(): ClaimedWork {
   const { db } = scratch;
-  return createReleaseRunner({
+  return createReleases({
     notes: createHoldNotes(db),
     waiting: createWaitingDeliveries(db),
     holds: createHoldStates(db),
@@ -155,7 +153,7 @@ describe('A company that is suspended for a day', () => {
     await life.suspend(COMPANY_ID);
     const store = createDeliveryStore(db);
     const sweeps = openSweeps();
-    runner = openRunner();
+    releases = openReleases();
     let inserted = 0;
     for (; nowMs < suspendedAtMs + DAY_MS; nowMs += STEP_MS) {
       const wanted = Math.ceil((DELIVERIES * (nowMs + STEP_MS - suspendedAtMs)) / DAY_MS);
@@ -165,8 +163,8 @@ describe('A company that is suspended for a day', () => {
         const some = Array.from({ length: inserted - from }, (_, n) => waitingDelivery(from + n));
         if (some.length > 0) await store.insertAll(some);
       }
-      await runner.tick();
-      await runner.idle();
+      await releases.tick();
+      await releases.idle();
       if (nowMs % HOUR_MS === 0) for (const each of sweeps) await each.tick();
     }
     expect(records).toEqual([]);
@@ -175,7 +173,7 @@ describe('A company that is suspended for a day', () => {
 
     await life.resume(COMPANY_ID);
     nowMs += SECOND_MS;
-    await runner.tick();
+    await releases.tick();
     await eventually('the first page of each webhook', () => webhooksOf(records).size === WEBHOOKS);
     for (let n = 0; n < WEBHOOKS; n += 1) {
       const own = records.filter(({ key }) => key === `wh_${n}`);

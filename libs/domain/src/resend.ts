@@ -1,4 +1,5 @@
 import type { DeliveryRef, DeliveryStatus, Outcome } from './delivery/delivery.ts';
+import { wantsEvent, type Webhook } from './webhook.ts';
 
 /**
  * A request to send deliveries again: one delivery, or all failed deliveries of a webhook or an app in a period. A
@@ -26,12 +27,12 @@ export interface Resend {
   page: string[];
   /** `aborted`: a client ended the resend before everything was sent. */
   status: 'running' | 'done' | 'aborted';
-  /** The progress of `page`; null until a gateway has put the resend back with an unfinished page. */
+  /** The progress of `page`; null until the resend was put back with an unfinished page. */
   progress: PageProgress | null;
   /** In the resend of an app: the last webhook in which failures were searched when it was put back; '' before. */
   scannedTo: string;
   /**
-   * When a gateway claims the resend next. Null for at once, as in resends of earlier versions, and for a webhook
+   * When a process claims the resend next. Null for at once, as in resends of earlier versions, and for a webhook
    * resend, which is processed with the app's resend.
    */
   dueAtMs: number | null;
@@ -46,7 +47,7 @@ export interface Resend {
   updatedAtMs: number;
 }
 
-/** The progress of a page, from which any gateway continues. Times are in milliseconds since 1970. */
+/** The progress of a page, from which any process continues. Times are in milliseconds since 1970. */
 export interface PageProgress {
   /** The deliveries without a result. */
   open: string[];
@@ -130,4 +131,12 @@ export function partFor(resend: Resend, webhookId: string, atMs: number): Resend
     createdAtMs: atMs,
     updatedAtMs: atMs,
   };
+}
+
+/** Returns whether the webhook of a replay receives messages of an event type now, among those that the client has chosen. */
+export function replayWants(
+  webhook: Pick<Webhook, 'eventTypes'>,
+  { eventTypes }: Pick<Resend, 'eventTypes'>,
+): (eventType: string | null) => boolean {
+  return (eventType) => wantsEvent(webhook, eventType) && wantsEvent({ eventTypes }, eventType);
 }

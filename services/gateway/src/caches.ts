@@ -1,36 +1,18 @@
 import type { ForgettingCache } from '@posthorn/platform/memory/coalescing-cache.ts';
 import { followChanges } from '@posthorn/platform/mongo/follow-changes.ts';
-import { measureCommands } from '@posthorn/platform/redis/commands.ts';
-import { connectRedis, redisAccessOf } from '@posthorn/platform/redis/connect.ts';
 import {
   announce,
   type Invalidate,
   type Invalidation,
   listenForInvalidations,
 } from '@posthorn/platform/redis/invalidations.ts';
+import type { OpenRedis } from '@posthorn/platform/redis/open-redis.ts';
 import { createCacheMetrics } from '@posthorn/platform/service/metrics.ts';
 import type { ServiceContext } from '@posthorn/platform/service/run-service.ts';
 import type { Connection } from 'mongoose';
 import type { IngestConfig } from './config.ts';
 
 type Context = ServiceContext<IngestConfig>;
-
-/** Connects to Redis. */
-export function openRedis({ config, logger, lifecycle, registry }: Context) {
-  const access = redisAccessOf(config);
-  const client = measureCommands(registry, connectRedis(access, logger));
-  const subscriber = connectRedis(access, logger);
-  lifecycle.onStop('redis', () => {
-    client.disconnect();
-    subscriber.disconnect();
-  });
-  return {
-    client,
-    /** For messages of channels: a connection that has subscribed accepts no other commands. */
-    subscriber,
-    isConnected: () => client.status === 'ready',
-  };
-}
 
 /** Makes the caches of configuration, here and in other processes, forget what has changed. */
 export interface Caches {
@@ -40,8 +22,6 @@ export interface Caches {
   onInvalidation: (forget: (id: string) => void) => void;
   /** Lets a cache forget what changes: at once what is announced, within a second whatever is changed. */
   add: (name: string, cache: ForgettingCache) => void;
-  /** Calls `listen` when a company has changed, within a second while changes are followed. */
-  onCompanyChange: (listen: () => void) => void;
   /** Returns true while every change of a company, key, app and webhook is known within a second. */
   areChangesFollowed: () => boolean;
 }
@@ -49,7 +29,7 @@ export interface Caches {
 export function openCaches(
   context: Context,
   connection: Connection,
-  { client, subscriber }: Pick<ReturnType<typeof openRedis>, 'client' | 'subscriber'>,
+  { client, subscriber }: OpenRedis,
 ): Caches {
   const { REDIS_PREFIX } = context.config;
   const changes = followChanges(context, connection, ['companies', 'apiKeys', 'apps', 'webhooks']);
@@ -81,14 +61,6 @@ export function openCaches(
         () => {
           cache.forgetAll();
         },
-      );
-    },
-    onCompanyChange(listen) {
-      changes.listen(
-        ({ collection }) => {
-          if (collection === 'companies') listen();
-        },
-        () => undefined,
       );
     },
     areChangesFollowed: changes.isCurrent,

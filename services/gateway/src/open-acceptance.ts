@@ -30,7 +30,8 @@ import { createAcceptMessages, traceAccept } from './accept/accept-message.ts';
 import { createSealedResponses } from './accept/build-message.ts';
 import { createKeyedAccept } from './accept/idempotency.ts';
 import { createTargetResolver } from './accept/targets.ts';
-import { type Caches, openCaches, openRedis } from './caches.ts';
+import { type OpenRedis, openRedis } from '@posthorn/platform/redis/open-redis.ts';
+import { type Caches, openCaches } from './caches.ts';
 import type { IngestConfig } from './config.ts';
 import type { Gateway } from './gateway.ts';
 import { READ_WITHIN_MS } from './http/request-deadlines.ts';
@@ -65,7 +66,7 @@ export interface Basis {
   /** The one id factory of this process, by that time. */
   newId: (prefix: IdPrefix) => string;
   kafka: OpenRecordLog;
-  redis: ReturnType<typeof openRedis>;
+  redis: OpenRedis;
   caches: Caches;
   vault: Vault;
   budgets: MemoryBudgets;

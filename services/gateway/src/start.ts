@@ -6,18 +6,11 @@ import {
   createAuditMetrics,
   createAuditStore,
 } from '@posthorn/platform/mongo/companies/audit-log.ts';
-import {
-  createCompanyLife,
-  createCompanyStore,
-} from '@posthorn/platform/mongo/companies/companies.ts';
+import { createCompanyStore } from '@posthorn/platform/mongo/companies/companies.ts';
 import { createCreationKeyStore } from '@posthorn/platform/mongo/companies/creation-keys.ts';
 import { createLinkStore } from '@posthorn/platform/mongo/companies/links.ts';
-import {
-  createCompanyRemoval,
-  createRemovalStore,
-} from '@posthorn/platform/mongo/companies/removals.ts';
+import { createRemovalStore } from '@posthorn/platform/mongo/companies/removals.ts';
 import { createSigningKeyStore } from '@posthorn/platform/mongo/companies/signing-keys.ts';
-import { createLeaseStore } from '@posthorn/platform/mongo/leases.ts';
 import { createDeliveryStore } from '@posthorn/platform/mongo/messages/deliveries.ts';
 import { createDeliveryQueries } from '@posthorn/platform/mongo/messages/delivery-queries.ts';
 import { createMessageQueries } from '@posthorn/platform/mongo/messages/message-queries.ts';
@@ -33,6 +26,7 @@ import {
   listenForLiveAttempts,
 } from '@posthorn/platform/redis/live-attempts.ts';
 import { createOpenCircuits } from '@posthorn/platform/redis/open-circuits.ts';
+import { announceWork, type WorkKind } from '@posthorn/platform/redis/wake-work.ts';
 import {
   monotonicClockMs as monotonicMs,
   systemClockMs,
@@ -40,7 +34,6 @@ import {
 import { egressPolicyOf } from '@posthorn/platform/security/egress.ts';
 import { openIncidentReports } from '@posthorn/platform/records/operator-incidents.ts';
 import type { ServiceContext } from '@posthorn/platform/service/run-service.ts';
-import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createApp } from './app.ts';
 import type { GatewayConfig } from './config.ts';
@@ -65,13 +58,11 @@ import { createRequestsUnderWay } from './limits/requests-under-way.ts';
 import { createApps } from './projects/apps.ts';
 import { createProjects } from './projects/projects.ts';
 import { createQuotas, describeNearQuota, type Quotas, FIXED_QUOTAS } from './projects/quotas.ts';
-import { createCompanyRemovals, createRemovals, type RemoveTree } from './projects/remove-tree.ts';
+import { createRemoveTree } from './projects/remove-tree.ts';
 import { createResolveUids } from './projects/uids.ts';
-import { createResendRunner } from './resend/run-resends.ts';
-import { createPageBudget, type PageBudget } from './resend/send-resend.ts';
 import { createStartResend } from './resend/start-resend.ts';
 import { apiRoutes } from './routes/all.ts';
-import { isOnHoldIn, openHolds } from './waiting/open-holds.ts';
+import { openHolds } from './waiting/open-holds.ts';
 import { createCompanyKeys, createFindPublicKeys } from './webhooks/signing-keys.ts';
 import {
   type Basis,
@@ -196,7 +187,10 @@ function openAuthentication(basis: GatewayBasis, { wrongKeys }: RateLimits): Aut
   return authentication.authenticate;
 }
 
-/** Opens the stores and the parts that work while the gateway runs: outbox, removals, resends and acceptance. */
+/** Begins work whose note was written. The retry service does it. */
+export type Wake = (kind: WorkKind) => void;
+
+/** Opens the stores and the parts that work while the gateway runs. */
 async function openGateway(basis: GatewayBasis): Promise<Omit<Gateway, 'ingestLag'>> {
   const { context, requestDb: db, vault, nowMs, newId } = basis;
   const { config, logger } = context;
@@ -207,9 +201,19 @@ async function openGateway(basis: GatewayBasis): Promise<Omit<Gateway, 'ingestLa
   const apps = createApps({ db, uids, quotas, projects, nowMs, invalidate });
   const parts = { ...openStores(basis), quotas, uids, projects, apps };
   const outbox = await openOutbox(basis);
-  const remove = openRemovals(basis);
-  const { pageBudget, ...resends } = openResends(basis, parts);
-  const holds = openHolds({ ...basis, ...parts, pageBudget });
+  const wake: Wake = (kind) => void announceWork(basis.redis.client, config.REDIS_PREFIX, kind);
+  const remove = createRemoveTree({
+    removals: createRemovalStore(db),
+    invalidate,
+    wake: () => {
+      wake('removals');
+    },
+    newId,
+    monotonicMs,
+    sleep,
+  });
+  const resends = openResends(basis, wake, parts);
+  const holds = openHolds({ ...basis, ...parts, wake });
   const accept = openAccept(basis, parts, outbox);
   const signingKeys = createSigningKeyStore(db, vault);
   return {
@@ -266,72 +270,26 @@ function openQuotas({ context, kafka: { records, topics } }: GatewayBasis): Quot
   });
 }
 
-/** Starts to take over removals that other gateways have left unfinished, and to remove companies. */
-function openRemovals({ context, db, caches, nowMs, newId }: GatewayBasis): RemoveTree {
-  const { logger, lifecycle } = context;
-  const common = { holder: randomUUID(), leases: createLeaseStore(db), logger };
-  const companies = createCompanyRemovals({
-    ...common,
-    companies: createCompanyLife(db),
-    documents: createCompanyRemoval(db),
-  });
-  companies.start();
-  lifecycle.onStop('removal of companies', companies.stop);
-  const removals = createRemovals({
-    ...common,
-    removals: createRemovalStore(db),
-    invalidate: caches.invalidate,
-    newId,
-    nowMs,
-  });
-  removals.start();
-  lifecycle.onStop('removals', removals.stop);
-  return removals.remove;
-}
-
-/** Opens resends, and starts to claim those that are due. */
+/** Opens resends, which the retry service sends. */
 function openResends(
-  { context, db, requestDb, kafka, budgets, nowMs, newId }: GatewayBasis,
-  { webhooks, apps, circuits }: Pick<Gateway, 'webhooks' | 'apps' | 'circuits'>,
-): Pick<Gateway, 'resends' | 'startResend'> & { pageBudget: PageBudget } {
-  const { config, logger, lifecycle } = context;
+  { requestDb, db, newId }: GatewayBasis,
+  wake: Wake,
+  { webhooks, apps }: Pick<Gateway, 'webhooks' | 'apps'>,
+): Pick<Gateway, 'resends' | 'startResend'> {
   const resends = createResendStore(requestDb);
-  const marks = createResendMarks(db);
-  const pagesBytes = memoryShare('gateway', 'resend_pages', config.MEMORY_MIB);
-  const pageBudget = createPageBudget(pagesBytes);
-  budgets.add('resend_pages', pagesBytes, pageBudget.usedBytes);
-  const runner = createResendRunner({
-    holder: randomUUID(),
-    leases: createLeaseStore(db),
-    resends: createResendStore(db),
-    marks,
-    records: kafka.records,
-    retryDueTopic: kafka.topics.retryDue,
-    replays: createReplayStore(db),
-    rateLimitOf: webhooks.rateLimitOf,
-    findWebhook: webhooks.findTarget,
-    circuits,
-    isOnHold: isOnHoldIn(db, nowMs),
-    pageBudget,
-    nowMs,
-    sleep: (ms, signal) => sleep(ms, undefined, { signal }),
-    logger,
-  });
-  runner.start();
-  lifecycle.onStop('resends', runner.stop);
-  const { wake } = runner;
-  const replays = createReplayStore(requestDb);
   const startResend = createStartResend({
     webhooks,
     apps,
     resends,
-    replays,
-    marks,
-    wake,
+    replays: createReplayStore(requestDb),
+    marks: createResendMarks(db),
+    wake: () => {
+      wake('resends');
+    },
     // No message that was accepted before is newer, whatever the database's clock does.
     nowMs: () => timeMsOf(newId('msg')),
   });
-  return { resends, startResend, pageBudget };
+  return { resends, startResend };
 }
 
 const LIVE_EVERY_MS = 5_000;

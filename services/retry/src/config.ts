@@ -63,6 +63,7 @@ export const retryConfig = z.object({
   ...settings.memory('retry'),
   ...settings.kafka,
   ...settings.mongodb,
+  ...settings.redis,
   ...settings.encryption,
   ...settings.process(9103),
 });

@@ -11,10 +11,8 @@ import {
   type RecordMemory,
 } from '@posthorn/platform/memory/memory-budgets.ts';
 import { openMongo } from '@posthorn/platform/mongo/connect.ts';
-import type { DatabaseTime } from '@posthorn/platform/mongo/database-time.ts';
 import { createDayCollections } from '@posthorn/platform/mongo/days/day-collections.ts';
-import type { Database } from '@posthorn/platform/mongo/days/days.ts';
-import { createLeaseStore, type LeaseStore } from '@posthorn/platform/mongo/leases.ts';
+import { createLeaseStore } from '@posthorn/platform/mongo/leases.ts';
 import { createDeliveryStore } from '@posthorn/platform/mongo/messages/deliveries.ts';
 import { createStuckDeliveries } from '@posthorn/platform/mongo/messages/delivery-queries.ts';
 import { createPayloadErasure } from '@posthorn/platform/mongo/messages/erase-payloads.ts';
@@ -26,7 +24,7 @@ import { createPublisherStore } from '@posthorn/platform/mongo/messages/publishe
 import { createCountJournal } from '@posthorn/platform/mongo/messages/count-journal.ts';
 import { createStatsQueries } from '@posthorn/platform/mongo/messages/stats-queries.ts';
 import { createCancellationStore } from '@posthorn/platform/mongo/webhooks/cancellations.ts';
-import { type DisableWebhook, openDisableWebhook } from './disable-webhook.ts';
+import { openDisableWebhook } from './disable-webhook.ts';
 import { createFailingWebhooks } from '@posthorn/platform/mongo/webhooks/failing-webhooks.ts';
 import { createHoldNotes, createHoldStates } from '@posthorn/platform/mongo/webhooks/holds.ts';
 import { createWebhookStates } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
@@ -37,6 +35,7 @@ import {
   systemClockMs,
   systemIds,
 } from '@posthorn/platform/service/clock-and-ids.ts';
+import { openRedis } from '@posthorn/platform/redis/open-redis.ts';
 import { StartupError } from '@posthorn/platform/service/errors.ts';
 import { watchDependencies } from '@posthorn/platform/service/metrics.ts';
 import { openOpsServer } from '@posthorn/platform/service/ops-server.ts';
@@ -46,7 +45,7 @@ import { startCanary } from './canary.ts';
 import type { RetryConfig } from './config.ts';
 import { createAddUpCounts } from './add-up-counts.ts';
 import { createDayMetrics, createKeepDays } from './keep-days.ts';
-import { createRetryMetrics, type RetryMetrics, showParked, showUnpublished } from './metrics.ts';
+import { createRetryMetrics, showParked, showUnpublished } from './metrics.ts';
 import { createSendOperatorEvent } from './operator-events.ts';
 import { createParkFailure } from './park-failure.ts';
 import { createReleaseParked, readyAtMs } from './release-parked.ts';
@@ -57,7 +56,8 @@ import { createStuckSweep } from './sweep/sweep-stuck.ts';
 import { createWaitingMetrics, createWaitingSweep } from './sweep/sweep-waiting.ts';
 import { UnpublishedSweep } from './sweep/sweep-unpublished.ts';
 import { MAX_READ } from './sweep/when-taken-over.ts';
-import { createFailingWatch, type FailingWatchDeps } from './watch-failing-endpoints.ts';
+import { openWork } from './work/open-work.ts';
+import { createFailingWatch } from './watch-failing-endpoints.ts';
 
 /**
  * A partition that was paused is read again after the poll that runs, so these must be less than HORIZON_MS. Polling ten
@@ -73,16 +73,10 @@ type Time = typeof TIME;
 /** What the steps of the retry service share. */
 interface Retry
   extends
-    ServiceContext<RetryConfig>,
+    ReturnType<typeof openParts>,
     Pick<OpenRecordLog, 'topics' | 'groups' | 'delayTopics' | 'countPartitions'>,
     ReturnType<typeof openProvenRecords>,
     Time {
-  db: Database;
-  databaseTime: DatabaseTime;
-  metrics: RetryMetrics;
-  deliveries: ReturnType<typeof createDeliveryStore>;
-  disableWebhook: DisableWebhook;
-  webhooks: ReturnType<typeof createWebhookStates>;
   /** Reads records until the service stops. */
   consume: (options: ConsumeOptions) => Promise<void>;
   /** The same while MongoDB can be reached, with the records in the budget of the memory. */
@@ -92,7 +86,8 @@ interface Retry
 /** Starts the retry service, from the stores to the consumers. What starts last stops first. */
 export async function startRetry(context: ServiceContext<RetryConfig>): Promise<void> {
   const { config, lifecycle, registry } = context;
-  const { db, time, isConnected } = await openMongo('posthorn-retry', context);
+  const mongo = await openMongo('posthorn-retry', context);
+  const { isConnected } = mongo;
   const consumptions: Consumption[] = [];
   let areTopicsAlive = (): boolean => true;
   await openOpsServer(
@@ -104,7 +99,6 @@ export async function startRetry(context: ServiceContext<RetryConfig>): Promise<
   areTopicsAlive = kafka.isAlive;
   const proven = openProvenRecords(context, kafka);
 
-  const memory = openMemory(context);
   // Together: each may need the whole time of the drain when a store does not respond.
   lifecycle.onStop('consumers', async () => {
     await Promise.all(consumptions.map((each) => each.stop(config.DRAIN_TIMEOUT_MS)));
@@ -113,42 +107,65 @@ export async function startRetry(context: ServiceContext<RetryConfig>): Promise<
     consumptions.push(await proven.records.consume(options));
   };
 
-  const retry: Retry = {
+  const parts = openParts(context, mongo);
+  const consumeWithStores = consumingInMemory(consume, openMemory(parts), isConnected);
+  const retry: Retry = { ...kafka, ...proven, ...TIME, ...parts, consume, consumeWithStores };
+  await consumeFailures(retry);
+  await consumeParked(retry);
+  await consumeOperatorEvents(retry);
+  await startCanary(context);
+  startLoops(retry);
+  openWork(retry);
+  watchDependencies(registry, {
+    mongodb: isConnected,
+    kafka: proven.records.isConnected,
+    redis: retry.redis.isConnected,
+  });
+}
+
+/** Opens what the steps of the service share, on the stores. */
+function openParts(
+  context: ServiceContext<RetryConfig>,
+  { db, time }: Awaited<ReturnType<typeof openMongo>>,
+) {
+  const { config, registry } = context;
+  return {
     ...context,
-    ...kafka,
-    ...proven,
     db,
     databaseTime: time,
     metrics: createRetryMetrics(registry, config.RETRY_DELAYS, systemClockMs),
     deliveries: createDeliveryStore(db),
     disableWebhook: openDisableWebhook(context, db),
     webhooks: createWebhookStates(db),
-    ...TIME,
-    consume,
-    consumeWithStores: ({ handle, ...options }) =>
-      consume({
-        ...options,
-        async handle(record, isOurs) {
-          const { release } = memory.hold(record.value.length);
-          await handle(record, isOurs).finally(release);
-        },
-        areStoresUp: isConnected,
-        mayRead: memory.hasRoom,
-      }),
+    redis: openRedis(context),
+    holder: randomUUID(),
+    leases: createLeaseStore(db),
+    budgets: createMemoryBudgets(registry),
   };
-  await consumeFailures(retry);
-  await consumeParked(retry);
-  await consumeOperatorEvents(retry);
-  await startCanary(context);
-  startLoops(retry);
-  watchDependencies(registry, { mongodb: isConnected, kafka: proven.records.isConnected });
 }
 
-function openMemory({ config, registry }: ServiceContext<RetryConfig>): RecordMemory {
+function openMemory({ config, budgets }: ReturnType<typeof openParts>): RecordMemory {
   const budgetBytes = memoryShare('retry', 'records', config.MEMORY_MIB);
   const memory = createRecordMemory(budgetBytes);
-  createMemoryBudgets(registry).add('records', budgetBytes, memory.usedBytes);
+  budgets.add('records', budgetBytes, memory.usedBytes);
   return memory;
+}
+
+function consumingInMemory(
+  consume: Retry['consume'],
+  memory: RecordMemory,
+  areStoresUp: () => boolean,
+): Retry['consumeWithStores'] {
+  return ({ handle, ...options }) =>
+    consume({
+      ...options,
+      async handle(record, isOurs) {
+        const { release } = memory.hold(record.value.length);
+        await handle(record, isOurs).finally(release);
+      },
+      areStoresUp,
+      mayRead: memory.hasRoom,
+    });
 }
 
 async function consumeFailures(retry: Retry): Promise<void> {
@@ -232,13 +249,12 @@ async function consumeOperatorEvents(retry: Retry): Promise<void> {
 /** Starts the work that one process at a time does: sweeps, erasure, the collections of days, the watch. */
 function startLoops(retry: Retry): void {
   const { config, registry, lifecycle, db, topics, metrics } = retry;
-  const shared = { ...retry, holder: randomUUID(), leases: createLeaseStore(db) };
   const start = (name: string, loop: Loop): void => {
     loop.start();
     lifecycle.onStop(name, () => loop.stop());
   };
   const unpublished = new UnpublishedSweep({
-    ...shared,
+    ...retry,
     createdTopic: topics.messageCreated,
     publishers: createPublisherStore(db),
     messages: createMessageStore(db),
@@ -247,7 +263,7 @@ function startLoops(retry: Retry): void {
   showUnpublished(registry, () => unpublished.oldestAtMs(), systemClockMs);
   start('sweep of unpublished messages', unpublished);
   const stuck = createStuckSweep({
-    ...shared,
+    ...retry,
     afterMs: config.RECONCILE_AFTER,
     checks: createMessageChecks(db),
     stuck: createStuckDeliveries(db),
@@ -255,31 +271,29 @@ function startLoops(retry: Retry): void {
   });
   start('sweep of stuck deliveries', stuck);
   const cancellations = createCancellationStore(db);
-  const settling = { ...shared, cancellations, checks: createMessageChecks(db) };
+  const settling = { ...retry, cancellations, checks: createMessageChecks(db) };
   start('settlement of cancellations', createSettleCancellations(settling));
-  for (const [name, loop] of waitingLoops(shared)) start(name, loop);
+  for (const [name, loop] of waitingLoops(retry)) start(name, loop);
   const erasures = { erasure: createPayloadErasure(db), requested: createRequestedErasures(db) };
-  start('erasure of payloads', createEraseNoted({ ...shared, ...erasures }));
-  start('erasure of what clients have erased', createEraseRequested({ ...shared, ...erasures }));
+  start('erasure of payloads', createEraseNoted({ ...retry, ...erasures }));
+  start('erasure of what clients have erased', createEraseRequested({ ...retry, ...erasures }));
   const days = createDayCollections(db);
   const dayMetrics = createDayMetrics(registry, systemClockMs);
-  start('collections of days', createKeepDays({ ...shared, days, metrics: dayMetrics }));
+  start('collections of days', createKeepDays({ ...retry, days, metrics: dayMetrics }));
   const journal = createCountJournal(db);
   start(
     'adding up of counts',
-    createAddUpCounts({ ...shared, journal, monotonicMs: monotonicClockMs }),
+    createAddUpCounts({ ...retry, journal, monotonicMs: monotonicClockMs }),
   );
-  start('watch of failing endpoints', watchFailingEndpoints(retry, shared));
+  start('watch of failing endpoints', watchFailingEndpoints(retry));
 }
 
 /** The loops for deliveries that wait as documents, with their names. */
-function waitingLoops(
-  shared: Retry & Pick<FailingWatchDeps, 'holder'> & { leases: LeaseStore },
-): [string, Loop][] {
-  const { registry, db, topics, databaseTime } = shared;
+function waitingLoops(retry: Retry): [string, Loop][] {
+  const { registry, db, topics, databaseTime } = retry;
   const waiting = createWaitingDeliveries(db);
   const sweep = createWaitingSweep({
-    ...shared,
+    ...retry,
     ...databaseTime,
     waiting,
     notes: createHoldNotes(db),
@@ -287,7 +301,7 @@ function waitingLoops(
     metrics: createWaitingMetrics(registry, databaseTime.nowMs),
   });
   const timed = createReleaseTimed({
-    ...shared,
+    ...retry,
     ...databaseTime,
     waiting,
     retryDueTopic: topics.retryDue,
@@ -299,14 +313,10 @@ function waitingLoops(
   ];
 }
 
-function watchFailingEndpoints(
-  retry: Retry,
-  lease: Pick<FailingWatchDeps, 'holder' | 'leases'>,
-): Loop {
+function watchFailingEndpoints(retry: Retry): Loop {
   const { config, db, records, topics } = retry;
   return createFailingWatch({
     ...retry,
-    ...lease,
     autoDisableAfterMs: config.AUTO_DISABLE_AFTER ?? null,
     stats: createStatsQueries(db),
     webhooks: createFailingWebhooks(db),

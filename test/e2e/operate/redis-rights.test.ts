@@ -16,6 +16,7 @@ import { createLogger } from '@posthorn/platform/service/logger.ts';
 import { createOpenCircuits } from '@posthorn/platform/redis/open-circuits.ts';
 import { createReadingPositions } from '@posthorn/platform/redis/reading-positions.ts';
 import { createRunningAttempts } from '@posthorn/platform/redis/running-attempts.ts';
+import { announceWork, listenForWork } from '@posthorn/platform/redis/wake-work.ts';
 import type { RedisClient } from '@posthorn/platform/redis/connect.ts';
 import { Cluster, type Redis } from 'ioredis';
 import { REDIS_USERS, type RedisUser } from '../../../deploy/setup/redis-rights.ts';
@@ -103,20 +104,25 @@ describe.each([
     return found;
   }
 
-  it('suffice for all that a gateway and a dispatcher do', async () => {
+  it('suffice for all that the processes do', async () => {
     const [gateway, dispatcher] = [connectionsOf('gateway'), connectionsOf('dispatcher')];
+    const retry = connectionsOf('retry');
     await doAsDispatcher(dispatcher.redis);
     await readAsGateway(gateway.redis);
-    const heardBy = new Set<RedisUser>();
-    for (const user of REDIS_USERS) {
-      const onChange = (): unknown => heardBy.add(user);
+    const circuits = createOpenCircuits(retry.redis, PREFIX, () => NOW_MS);
+    expect(await circuits.read(COMPANY, WEBHOOK)).toBe(NOW_MS);
+    const heard = new Set<string>();
+    for (const user of ['gateway', 'dispatcher'] as const) {
       const subscriber = connectionsOf(user).connect();
-      listenForInvalidations(subscriber, PREFIX, onChange);
+      listenForInvalidations(subscriber, PREFIX, ({ id }) => heard.add(`${user} ${id}`));
       if (user === 'gateway') listenForLiveAttempts(subscriber, PREFIX, QUIET);
     }
-    await eventually('an announcement to both', async () => {
-      await announce(gateway.redis, PREFIX, [{ companyId: COMPANY, id: WEBHOOK }]);
-      return heardBy.size === REDIS_USERS.length;
+    listenForWork(retry.connect(), PREFIX, (kind) => heard.add(`retry ${kind}`));
+    await eventually('all announcements', async () => {
+      await announce(gateway.redis, PREFIX, [{ companyId: COMPANY, id: 'of_gateway' }]);
+      await announce(retry.redis, PREFIX, [{ companyId: COMPANY, id: 'of_retry' }]);
+      await announceWork(gateway.redis, PREFIX, 'resends');
+      return heard.size === 5;
     });
     expect(await refusedBy(nodesOf(tests.redis))).toEqual([]);
   });
@@ -154,6 +160,14 @@ describe.each([
       ['mget', `${PREFIX}rate:key:1`],
       ['hgetall', CIRCUITS],
       ['del', `${PREFIX}rate:key:1`],
+      ['publish', `${PREFIX}work`, 'resends'],
+    ],
+    retry: [
+      ['hset', CIRCUITS, WEBHOOK, '0'],
+      ['get', `${PREFIX}running:x`],
+      ['subscribe', `${PREFIX}live-attempts`],
+      ['publish', `${PREFIX}work`, 'resends'],
+      ['publish', `${PREFIX}live-attempts`, 'x'],
     ],
   };
 

@@ -5,7 +5,7 @@ import { createDispatcherSteps, type ServiceDeps } from '../services/simulated-d
 import { createSend, type EndpointRequest } from '../services/simulated-endpoints.ts';
 import { startConsumer } from '../consumer/simulated-consumer.ts';
 import {
-  createSimulatedRunner,
+  createSimulatedReleases,
   createSimulatedWaitingSweep,
 } from '../services/simulated-releases.ts';
 import { createRetrySteps, type RetrySteps } from '../services/simulated-retry.ts';
@@ -67,13 +67,13 @@ function startRetry(cluster: Cluster, deps: ServiceDeps): void {
   void runSweeper(cluster, deps, sweeper);
 }
 
-/** Starts the processes that release waiting deliveries, which are parts of gateways and retry processes. */
+/** Starts the processes that release waiting deliveries, which are parts of retry processes. */
 export function runReleases(cluster: Cluster): void {
   if (cluster.world.plan.holds === 0) return;
   for (const index of [1, 2]) {
     keepRunning(cluster, `releaser-${index}`, (deps) => {
-      const runner = createSimulatedRunner(deps, cluster.holds);
-      void runWhileWaiting(cluster, deps, [100, 600_000], runner.tick);
+      const releases = createSimulatedReleases(deps, cluster.holds);
+      void runWhileWaiting(cluster, deps, [100, 600_000], releases.tick);
       const sweep = createSimulatedWaitingSweep(deps, cluster.holds, cluster.publishers);
       void runWhileWaiting(cluster, deps, [300_000, 3_000_000], sweep.tick);
     });

@@ -36,13 +36,7 @@ export function createSimulatedHolds(mongo: SimulatedMongo): SimulatedHolds {
   const notes = createMemoryHoldNotes();
   const webhooks = mongo.collection('webhooks');
   const touch = (place: HoldPlace, atMs: number, dueAtMs: number): void => {
-    notes.all.set(place.id, {
-      ...place,
-      touchedAtMs: atMs,
-      dueAtMs,
-      claim: null,
-      ratePerSecond: null,
-    });
+    notes.touch(place, { atMs, dueAtMs });
   };
   const deliveries = (): DeliveryDocument[] =>
     // Simulated collections are untyped. Only the delivery store writes to this one.
@@ -99,15 +93,20 @@ function notesOf(
     expand: (note, ids, nowMs) =>
       request(process, `expand the note of ${note.id}`, () => notes.expand(note, ids, nowMs)),
     claim: (claim) => request(process, 'claim a note', () => notes.claim(claim)),
-    take: (id, claim) => request(process, `take the note of ${id}`, () => notes.take(id, claim)),
-    putBack: (note, dueAtMs, changes) =>
-      request(process, `put the note of ${note.id} back`, () =>
-        notes.putBack(note, dueAtMs, changes),
-      ),
-    remove: (note) =>
-      request(process, `remove the note of ${note.id}`, () => {
-        notes.remove(note);
+    renew: (note, untilMs) =>
+      request(process, `renew the claim of ${note.id}`, () => notes.renew(note, untilMs)),
+    putBack: (note, dueAtMs) =>
+      request(process, `put the note of ${note.id} back`, () => notes.putBack(note, dueAtMs)),
+    noteOpenEnded: (note) =>
+      request(process, `note the hold of ${note.id}`, () => {
+        notes.noteOpenEnded(note);
       }),
+    noteEnd: (note, atMs) =>
+      request(process, `note the end of ${note.id}`, () => {
+        notes.noteEnd(note, atMs);
+      }),
+    remove: (note) => request(process, `remove the note of ${note.id}`, () => notes.remove(note)),
+    rateOf: (id) => request(process, `read the rate of ${id}`, () => notes.rateOf(id)),
     hasAny: (ids) => request(process, 'look for notes', () => ids.some((id) => notes.all.has(id))),
     oldestMs: () => Promise.resolve(null),
   };

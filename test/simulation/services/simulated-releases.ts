@@ -2,11 +2,9 @@ import { createDeliveryStore } from '@posthorn/platform/mongo/messages/deliverie
 import { createWaitingDeliveries } from '@posthorn/platform/mongo/messages/waiting-deliveries.ts';
 import { createHoldStates } from '@posthorn/platform/mongo/webhooks/holds.ts';
 import type { Loop } from '@posthorn/platform/async/loop.ts';
-import { createPageBudget } from '../../../services/gateway/src/resend/send-resend.ts';
-import {
-  createReleaseRunner,
-  type ReleaseRunner,
-} from '../../../services/gateway/src/waiting/run-releases.ts';
+import type { ClaimedWork } from '@posthorn/platform/work/claimed-work.ts';
+import { createPageBudget } from '../../../services/retry/src/work/page-budget.ts';
+import { createReleases } from '../../../services/retry/src/work/release.ts';
 import { createWaitingSweep } from '../../../services/retry/src/sweep/sweep-waiting.ts';
 import type { SimulatedHolds } from '../infrastructure/simulated-holds.ts';
 import type { SimulatedPublishers } from '../infrastructure/simulated-publishers.ts';
@@ -16,15 +14,15 @@ import type { ServiceDeps } from './simulated-dispatcher.ts';
 
 const MIB = 1_048_576;
 
-/** Returns the real runner of a gateway, which releases waiting deliveries, without Redis. */
-export function createSimulatedRunner(
+/** Returns the real releases of a retry service, without Redis. */
+export function createSimulatedReleases(
   { world, process, db, records }: ServiceDeps,
   holds: SimulatedHolds,
-): ReleaseRunner {
+): ClaimedWork {
   const { notes, isHeld } = holds.connectedTo(process);
   const { holdersOf } = createHoldStates(db);
   const hold = { sinceMs: 0, untilMs: null, reason: null, by: 'key_1' };
-  return createReleaseRunner({
+  return createReleases({
     notes,
     waiting: createWaitingDeliveries(db),
     holds: {

@@ -63,15 +63,21 @@ export function removalContract(open: () => Promise<OpenRemovals>): void {
   afterAll(() => opened.close());
 
   describe('a removal', () => {
-    it('is listed until it is finished, oldest first', async () => {
+    it('is claimed until it is finished', async () => {
       await removals.insert(PROJECT);
       await removals.insert(APP);
-      expect(await removals.list('', 9)).toEqual([APP, PROJECT]);
-      expect(await removals.list('', 1)).toEqual([APP]);
-      expect(await removals.list(APP.id, 9)).toEqual([PROJECT]);
+      const claim = (nowMs: number) =>
+        removals.claim({ claim: 'c1', nowMs, untilMs: nowMs + 100, exceptCompanyIds: [] });
+      const claimed = [await claim(1), await claim(1)];
+      expect(new Set(claimed.map((each) => each?.id))).toEqual(new Set([PROJECT.id, APP.id]));
+      expect(await claim(1)).toBeNull();
       await removals.finish(APP);
       await removals.finish(APP);
-      expect(await removals.list('', 9)).toEqual([PROJECT]);
+      expect([await removals.isRunning(APP), await removals.isRunning(PROJECT)]).toEqual([
+        false,
+        true,
+      ]);
+      expect([await claim(200), await claim(200)]).toEqual([{ ...PROJECT, claim: 'c1' }, null]);
     });
 
     it.each([PROJECT, APP, WEBHOOK])('removes its root once: %j', async (each) => {

@@ -175,7 +175,7 @@ export function resendContract(open: () => Promise<OpenResends>): void {
 
   describe('a resend that is due', () => {
     const claim = (nowMs: number, exceptCompanyIds: readonly string[] = []) =>
-      resends.claim({ nowMs, untilMs: nowMs + 100, exceptCompanyIds });
+      resends.claim({ claim: `c${nowMs}`, nowMs, untilMs: nowMs + 100, exceptCompanyIds });
     const claimedId = async (nowMs: number, exceptCompanyIds?: readonly string[]) =>
       (await claim(nowMs, exceptCompanyIds))?.id;
 
@@ -219,17 +219,42 @@ export function resendContract(open: () => Promise<OpenResends>): void {
 
     it('is put back with its next time, and with where the search for webhooks has got', async () => {
       await resends.insert(ofApp());
-      const put = await resends.putBack(ofApp('rsnd_1', { scannedTo: 'wh_5' }), 50);
-      expect(put).toEqual(ofApp('rsnd_1', { scannedTo: 'wh_5', dueAtMs: 50 }));
-      expect([await claimedId(49), await claimedId(50)]).toEqual([undefined, 'rsnd_1']);
-      await resends.finish(ofApp(), 60);
-      expect(await resends.putBack(ofApp(), 70)).toBeNull();
+      const claimed = await claim(10);
+      if (!claimed) throw new Error('it is due');
+      await resends.keepScanned(claimed, 'wh_5');
+      expect(await resends.putBack(claimed, 50)).toBe(50);
+      expect(await claimedId(49)).toBeUndefined();
+      expect(await claim(50)).toMatchObject({ id: 'rsnd_1', scannedTo: 'wh_5' });
+    });
+
+    it('is kept by the process that renews its claim, and lost to one that claims it', async () => {
+      await resends.insert(sampleResend('rsnd_1'));
+      const first = await claim(10);
+      if (!first) throw new Error('it is due');
+      expect(await resends.renew(first, 500)).toBe(true);
+      expect(await claim(499)).toBeNull();
+      expect(await claim(500)).toMatchObject({ claim: 'c500' });
+      expect([await resends.renew(first, 900), await resends.putBack(first, 900)]).toEqual([
+        false,
+        null,
+      ]);
     });
 
     it('is due at once when a client asks to abort it', async () => {
       await resends.insert(sampleResend('rsnd_1', { dueAtMs: 1_000 }));
       await resends.askToAbort('comp_a', 'rsnd_1', 5);
       expect(await claim(5)).toMatchObject({ abortAskedAtMs: 5 });
+    });
+
+    it('is due at once after the work that a client aborts', async () => {
+      await resends.insert(sampleResend('rsnd_1', { dueAtMs: 5 }));
+      const claimed = await claim(5);
+      if (!claimed) throw new Error('it is due');
+      await resends.askToAbort('comp_a', 'rsnd_1', 6);
+      expect(await claim(6)).toBeNull();
+      // The work has not read it yet, and would wait for an hour.
+      expect(await resends.putBack(claimed, 3_600_000)).toBe(0);
+      expect(await claim(7)).toMatchObject({ abortAskedAtMs: 6 });
     });
   });
 

@@ -1,4 +1,5 @@
-import type { HoldNote, HoldNotes, HoldPlace } from '@posthorn/platform/mongo/webhooks/holds.ts';
+import type { HoldNotes, HoldPlace } from '@posthorn/platform/mongo/webhooks/holds.ts';
+import { createMemoryNotes, type Sync } from './memory-notes.ts';
 
 /** A note as it is stored. */
 export interface MemoryHoldNote extends HoldPlace {
@@ -9,58 +10,66 @@ export interface MemoryHoldNote extends HoldPlace {
   isOpenEnded?: true;
 }
 
-type Shown = 'expand' | 'claim' | 'take' | 'putBack' | 'remove';
-
-type Sync<Store> = {
-  [Name in keyof Store]: Store[Name] extends (...given: infer Given) => Promise<infer Result>
-    ? (...given: Given) => Result
-    : never;
-};
-
-/** The notes of holds in memory. Each call is done when it returns. */
-export interface MemoryHoldNotes extends Sync<Pick<HoldNotes, Shown>> {
+/** The notes of holds in memory. */
+export interface MemoryHoldNotes extends Sync<Omit<HoldNotes, 'touch' | 'hasAny' | 'oldestMs'>> {
   /** By what they are of. */
   all: Map<string, MemoryHoldNote>;
+  /** Stores a note that is due then, or changes it: a process that works on it keeps it. */
+  touch: (
+    place: HoldPlace,
+    touch: { atMs: number; dueAtMs: number; ratePerSecond?: number | null },
+  ) => void;
 }
 
 export function createMemoryHoldNotes(): MemoryHoldNotes {
   const all = new Map<string, MemoryHoldNote>();
-  const claimOne = (note: MemoryHoldNote | undefined, claim: string, untilMs: number) => {
-    if (!note) return null;
-    Object.assign(note, { claim, dueAtMs: untilMs });
-    const { id, companyId, kind, touchedAtMs, ratePerSecond } = note;
-    return { id, companyId, kind, touchedAtMs, ratePerSecond, claim };
-  };
-  const own = ({ id, claim }: HoldNote): MemoryHoldNote | null => {
-    const found = all.get(id);
-    return found?.claim === claim ? found : null;
+  const claimed = createMemoryNotes({
+    all,
+    change: (note, changes) => Object.assign(note, changes),
+    toNote({ id, companyId, kind, touchedAtMs, ratePerSecond }) {
+      return { id, companyId, kind, touchedAtMs, ratePerSecond };
+    },
+  });
+  const touch: MemoryHoldNotes['touch'] = (place, { atMs, dueAtMs, ratePerSecond }) => {
+    const { id } = place;
+    const before = all.get(id);
+    const claim = before?.claim ?? null;
+    all.set(id, {
+      ...place,
+      touchedAtMs: atMs,
+      dueAtMs: before && claim !== null ? before.dueAtMs : dueAtMs,
+      claim,
+      ratePerSecond: ratePerSecond === undefined ? (before?.ratePerSecond ?? null) : ratePerSecond,
+    });
   };
   return {
+    ...claimed,
     all,
-    expand({ companyId, kind, touchedAtMs, ratePerSecond }, ids, nowMs) {
-      const missing = ids.filter((id) => (all.get(id)?.touchedAtMs ?? -1) < touchedAtMs);
+    touch,
+    expand({ companyId, kind, touchedAtMs: atMs, ratePerSecond }, ids, nowMs) {
+      const missing = ids.filter((id) => (all.get(id)?.touchedAtMs ?? -1) < atMs);
       for (const id of missing) {
-        const rate = kind === 'company' ? (all.get(id)?.ratePerSecond ?? null) : ratePerSecond;
-        const note = { id, companyId, kind: 'webhook', touchedAtMs, dueAtMs: nowMs } as const;
-        all.set(id, { ...note, claim: null, ratePerSecond: rate });
+        const rate = kind !== 'company' && { ratePerSecond };
+        touch({ id, companyId, kind: 'webhook' }, { atMs, dueAtMs: nowMs, ...rate });
       }
       return missing.length;
     },
-    claim({ claim, nowMs, untilMs, exceptCompanyIds }) {
-      const due = [...all.values()]
-        .filter((each) => each.dueAtMs <= nowMs && !exceptCompanyIds.includes(each.companyId))
-        .sort((a, b) => a.dueAtMs - b.dueAtMs);
-      return claimOne(due[0], claim, untilMs);
+    putBack(note, dueAtMs) {
+      const isTouched = all.get(note.id)?.touchedAtMs !== note.touchedAtMs;
+      return claimed.putBack(note, isTouched ? 0 : dueAtMs);
     },
-    take: (id, { claim, untilMs }) => claimOne(all.get(id), claim, untilMs),
-    putBack(note, dueAtMs, { keepsClaim = false, ...changes } = {}) {
-      const found = own(note);
-      const claim = keepsClaim ? note.claim : null;
-      if (found) Object.assign(found, { ...changes, dueAtMs, claim });
-      return found !== null;
+    noteOpenEnded({ id, claim }) {
+      const found = all.get(id);
+      if (found?.claim === claim) found.isOpenEnded = true;
     },
-    remove(note) {
-      if (own(note)) all.delete(note.id);
+    noteEnd({ id, claim }, atMs) {
+      const found = all.get(id);
+      if (found?.claim === claim) found.touchedAtMs = atMs;
     },
+    remove({ id, claim, touchedAtMs }) {
+      const found = all.get(id);
+      return found?.claim === claim && found.touchedAtMs === touchedAtMs && all.delete(id);
+    },
+    rateOf: (id) => all.get(id)?.ratePerSecond ?? null,
   };
 }

@@ -1,4 +1,5 @@
 import type { Removal, RemovalStore } from '@posthorn/platform/mongo/companies/removals.ts';
+import { asyncNotes, createMemoryNotes, type StoredNote } from './memory-notes.ts';
 
 interface Owned {
   projectId: string;
@@ -14,7 +15,7 @@ export interface MemoryRemovals {
   /** The webhook of each pending delivery, by the delivery's id. */
   pending: Map<string, string>;
   /** The unfinished removals by id. */
-  notes: Map<string, Removal>;
+  notes: Map<string, Removal & StoredNote>;
 }
 
 export const COMPANY = 'comp_a';
@@ -25,7 +26,7 @@ export function createMemoryRemovals(): MemoryRemovals {
     apps: new Map<string, Owned>(),
     webhooks: new Map<string, Owned>(),
     pending: new Map<string, string>(),
-    notes: new Map<string, Removal>(),
+    notes: new Map<string, Removal & StoredNote>(),
   };
   return { ...tree, store: storeOf(tree) };
 }
@@ -74,12 +75,15 @@ function storeOf(tree: Omit<MemoryRemovals, 'store'>): RemovalStore {
     [...found].filter(([, owned]) => isUnder(owned)).map(([id]) => id);
   const removeFrom = (found: Map<string, Owned>, ids: readonly string[]): Promise<void> =>
     done(() => ids.map((id) => found.delete(id)));
+  const claimed = createMemoryNotes({
+    all: notes,
+    change: (note, changes) => Object.assign(note, changes),
+    toNote: ({ id, companyId, kind, rootId }) => ({ id, companyId, kind, rootId }),
+  });
   return {
-    insert: (removal) => done(() => notes.set(removal.id, removal)),
-    list(afterId, limit) {
-      const remaining = [...notes.values()].sort((a, b) => (a.id < b.id ? -1 : 1));
-      return Promise.resolve(remaining.filter(({ id }) => id > afterId).slice(0, limit));
-    },
+    ...asyncNotes(claimed),
+    insert: (removal) => done(() => notes.set(removal.id, { ...removal })),
+    isRunning: ({ id }) => Promise.resolve(notes.has(id)),
     finish: ({ id }) => done(() => notes.delete(id)),
     hasRoot: ({ companyId, kind, rootId }) =>
       Promise.resolve(companyId === COMPANY && roots[kind].has(rootId)),

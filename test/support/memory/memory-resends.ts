@@ -1,5 +1,6 @@
 import type { DeliveryStatus, Outcome } from '@posthorn/domain/delivery/delivery.ts';
 import { statusesToResend, type MarkedDelivery, type Resend } from '@posthorn/domain/resend.ts';
+import type { WorkNotes } from '@posthorn/platform/work/claimed-work.ts';
 import type { ResendMarks } from '@posthorn/platform/mongo/webhooks/resend-marks.ts';
 import {
   ResendMovedError,
@@ -7,6 +8,8 @@ import {
   spanOwnerOf,
   totalAtEnd,
 } from '@posthorn/platform/mongo/webhooks/resends.ts';
+
+import { asyncNotes, createMemoryNotes, type StoredNote } from './memory-notes.ts';
 
 export interface MemoryDelivery extends MarkedDelivery {
   /** Of its last attempt; null when it had none. */
@@ -17,7 +20,7 @@ export interface MemoryDelivery extends MarkedDelivery {
 export interface MemoryResends {
   resends: ResendStore;
   marks: Pick<ResendMarks, 'ask' | 'read' | 'free'>;
-  running: Map<string, Resend>;
+  running: Map<string, StoredResend>;
   deliveries: Map<string, MemoryDelivery>;
   /** Ids of the enabled webhooks. They belong to every app. */
   webhooks: Set<string>;
@@ -33,7 +36,7 @@ export interface MemoryResends {
 }
 
 export function createMemoryResends(): MemoryResends {
-  const running = new Map<string, Resend>();
+  const running = new Map<string, StoredResend>();
   const deliveries = new Map<string, MemoryDelivery>();
   const webhooks = new Set<string>();
   return {
@@ -58,8 +61,11 @@ export function createMemoryResends(): MemoryResends {
   };
 }
 
+/** With the claim of the process that works on it. */
+export type StoredResend = Resend & Pick<StoredNote, 'claim'>;
+
 function resendsIn(
-  running: Map<string, Resend>,
+  running: Map<string, StoredResend>,
   deliveries: ReadonlyMap<string, MemoryDelivery>,
   webhooks: ReadonlySet<string>,
 ): ResendStore {
@@ -78,12 +84,16 @@ function resendsIn(
     remaining(resend)
       .filter(({ lastOutcome }) => resend.outcome === null || lastOutcome === resend.outcome)
       .map(({ id }) => id);
-  const change = (found: Resend, changes: Partial<Resend>): Resend => {
+  const change = (found: Resend, changes: Partial<StoredResend>): Resend => {
     const changed = { ...found, ...changes };
     running.set(found.id, changed);
     return changed;
   };
-  const move = (seen: Resend, atMs: number | null, changes: Partial<Resend>): Promise<Resend> => {
+  const move = (
+    seen: Resend,
+    atMs: number | null,
+    changes: Partial<StoredResend>,
+  ): Promise<Resend> => {
     const found = running.get(seen.id);
     const isSame = found?.afterId === seen.afterId && found.page.join() === seen.page.join();
     if (!isSame || !isRunning(found)) return Promise.reject(new ResendMovedError(seen.id));
@@ -108,17 +118,10 @@ function resendsIn(
       return Promise.resolve(true);
     },
     remove: ({ id }) => settled(() => running.delete(id)),
-    claim({ nowMs, untilMs, exceptCompanyIds }) {
-      const [found] = [...running.values()]
-        .filter((each) => isRunning(each) && each.partOf === null && dueAtOf(each) <= nowMs)
-        .filter(({ companyId }) => !exceptCompanyIds.includes(companyId))
-        .sort((a, b) => dueAtOf(a) - dueAtOf(b));
-      return Promise.resolve(found ? change(found, { dueAtMs: untilMs }) : null);
-    },
-    putBack({ id, companyId, scannedTo }, dueAtMs) {
+    ...notesIn(running),
+    keepScanned({ id }, scannedTo) {
       const found = running.get(id);
-      const isOpen = found?.companyId === companyId && isRunning(found);
-      return Promise.resolve(isOpen ? change(found, { dueAtMs, scannedTo }) : null);
+      return settled(() => found && change(found, { scannedTo }));
     },
     keepProgress: (resend, progress) => move(resend, null, { progress: structuredClone(progress) }),
     findOne(companyId, id) {
@@ -149,10 +152,30 @@ function resendsIn(
       const found = running.get(id);
       const isOpen = found?.companyId === companyId && isRunning(found);
       if (!isOpen || found.abortAskedAtMs !== null) return Promise.resolve();
-      change(found, { abortAskedAtMs: atMs, dueAtMs: atMs });
+      const isClaimed = typeof found.claim === 'string';
+      change(found, { abortAskedAtMs: atMs, ...(!isClaimed && { dueAtMs: atMs }) });
       return Promise.resolve();
     },
   };
+}
+
+function notesIn(running: Map<string, StoredResend>): WorkNotes<Resend> {
+  const notes = createMemoryNotes({
+    all: running,
+    change: (found, changes) => running.set(found.id, { ...found, ...changes }),
+    isNote: (each) => isRunning(each) && each.partOf === null,
+    toNote: ({ claim: _claim, ...resend }) => resend,
+  });
+  return asyncNotes({
+    ...notes,
+    putBack(resend, dueAtMs) {
+      const askedAtMs = running.get(resend.id)?.abortAskedAtMs ?? null;
+      return notes.putBack(
+        resend,
+        askedAtMs !== null && dueAtMs > askedAtMs + 30_000 ? 0 : dueAtMs,
+      );
+    },
+  });
 }
 
 function partsOf(running: ReadonlyMap<string, Resend>, resendId: string): Resend[] {
@@ -227,8 +250,6 @@ function marksIn(deliveries: ReadonlyMap<string, MemoryDelivery>): MemoryResends
     },
   };
 }
-
-const dueAtOf = ({ dueAtMs }: Resend): number => dueAtMs ?? -Infinity;
 
 const isRunning = ({ status }: Resend): boolean => status === 'running';
 

@@ -19,8 +19,6 @@ const PARTS = {
     api_key_cache: 24,
     /** The counts of the rate limits. */
     rate_counts: 16,
-    /** Deliveries being resent. */
-    resend_pages: 16,
   },
   dispatcher: {
     /** Records in flight; when it is full, nothing more is read. */
@@ -58,12 +56,14 @@ const PARTS = {
   retry: {
     /** Records in flight; when it is full, nothing more is read. */
     records: 32,
+    /** Deliveries being resent and released. */
+    resend_pages: 16,
   },
 } as const satisfies Record<string, Record<string, number>>;
 
 export type MemoryOwner = keyof typeof PARTS;
 
-/** The default of MEMORY_MIB of this service: 264, 424, 176 or 32. */
+/** The default of MEMORY_MIB of this service: 248, 424, 176 or 48. */
 export function defaultMemoryMib(owner: MemoryOwner): number {
   return Object.values(PARTS[owner]).reduce((sum, mib) => sum + mib, 0);
 }

@@ -112,7 +112,7 @@ const HISTORY_INDEXES: readonly IndexSpec[] = [
   },
   // The journal is added up by buckets of companies, the earliest counts first.
   { collection: 'countJournal', key: { bucket: 1, _id: 1 } },
-  // Each resend and removal has a lease of its own name. After a crash only this index removes it.
+  // In versions before, each resend and removal had a lease of its own name. After a crash only this index removes it.
   { collection: 'leases', key: { expiresAt: 1 }, options: { expireAfterSeconds: HOUR_SECONDS } },
   // The messages whose deliveries are looked up next; those that wait for a success are not in the index.
   { collection: 'erasures', key: { dueAt: 1 }, options: { sparse: true } },
@@ -122,7 +122,8 @@ const HISTORY_INDEXES: readonly IndexSpec[] = [
   { collection: 'resends', key: { companyId: 1, _id: 1 } },
   { collection: 'removals', key: { companyId: 1, _id: 1 } },
   { collection: 'holdNotes', key: { companyId: 1, _id: 1 } },
-  // A gateway claims the hold that has been due for the longest.
+  // A retry service claims the note that has been due for the longest.
+  { collection: 'removals', key: { dueAt: 1, companyId: 1 } },
   { collection: 'holdNotes', key: { dueAt: 1, companyId: 1 } },
   // The hold that nobody has ended for the longest, for the alert.
   {
@@ -130,7 +131,7 @@ const HISTORY_INDEXES: readonly IndexSpec[] = [
     key: { isOpenEnded: 1, touchedAt: 1 },
     options: { partialFilterExpression: { isOpenEnded: true } },
   },
-  // A gateway claims the resend that has been due for the longest. Parts, which have `partOf`, are apart.
+  // The same of resends. Parts, which have `partOf`, are apart.
   {
     collection: 'resends',
     key: { status: 1, partOf: 1, dueAt: 1, companyId: 1 },

@@ -187,9 +187,9 @@ export interface HoldNoteDocument extends OwnedDocument {
   touchedAt: Date;
   /** Of a hold of a webhook or an app that does not end by itself. */
   isOpenEnded?: true;
-  /** When a gateway looks at it next. */
+  /** When a retry service looks at it next. */
   dueAt: Date;
-  /** Names the look that works on it; absent while none does. */
+  /** Names the claim of the process that works on it; absent while none does. */
   claim?: string;
   /** Most attempts to one webhook that are released in a second; absent for no limit. */
   ratePerSecond?: number;
@@ -318,6 +318,8 @@ export interface ResendDocument extends OwnedDocument {
   scannedTo?: string;
   /** Absent in parts, and in resends of earlier versions. */
   dueAt?: Date;
+  /** As that of a hold. */
+  claim?: string;
   /** Absent unless a client asked to abort it. */
   abortAskedAt?: Date;
   total: number;
@@ -331,6 +333,10 @@ export interface ResendDocument extends OwnedDocument {
 export interface RemovalDocument extends OwnedDocument {
   kind: 'project' | 'app' | 'webhook';
   rootId: string;
+  /** Absent until a process has worked on it. */
+  dueAt?: Date;
+  /** As that of a hold. */
+  claim?: string;
 }
 
 /** An AuditEvent, whose docstring explains the fields. */

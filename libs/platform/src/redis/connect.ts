@@ -90,7 +90,7 @@ function toOptions(
   };
 }
 
-type RedisAccessConfig = z.infer<z.ZodObject<typeof redisAccess>>;
+export type RedisAccessConfig = z.infer<z.ZodObject<typeof redisAccess>>;
 
 interface Address {
   host: string;

@@ -229,7 +229,7 @@ export const settings = {
   }),
   /** The smallest value has room for one request or record of the largest kind in each part. */
   memory: (owner: MemoryOwner) => ({
-    MEMORY_MIB: wholeNumber(owner === 'retry' ? 8 : 64, 16_384)
+    MEMORY_MIB: wholeNumber(owner === 'retry' ? 12 : 64, 16_384)
       .default(defaultMemoryMib(owner))
       .describe(
         'Memory for queues, caches and what is under way, in MiB; about 130 MiB for the process itself come on top',

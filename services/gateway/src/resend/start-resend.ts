@@ -1,10 +1,10 @@
 import { CANCELLED_BY_CLIENT } from '@posthorn/domain/delivery/when-cancelled.ts';
 import { firstIdAt } from '@posthorn/domain/ids.ts';
 import { type Delivery, isFinal, type Outcome } from '@posthorn/domain/delivery/delivery.ts';
-import type { MarkedDelivery, Resend } from '@posthorn/domain/resend.ts';
+import { type MarkedDelivery, replayWants, type Resend } from '@posthorn/domain/resend.ts';
 import type { Webhook } from '@posthorn/domain/webhook.ts';
 import { freeOrphans, type ResendMarks } from '@posthorn/platform/mongo/webhooks/resend-marks.ts';
-import type { ReplayStore } from '@posthorn/platform/mongo/messages/replays.ts';
+import { replaySpanOf, type ReplayStore } from '@posthorn/platform/mongo/messages/replays.ts';
 import type { ResendStore } from '@posthorn/platform/mongo/webhooks/resends.ts';
 import type { WebhookStore } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
 import { readDelivery, type ReadDelivery, type ReadDeps } from '../history/deliveries.ts';
@@ -12,7 +12,6 @@ import { ApiError, invalidRequest, notFound } from '../api-error.ts';
 import type { TakeTurn } from '../limits/turns.ts';
 import type { Apps } from '../projects/apps.ts';
 import { storeCancelled, type StoreCancelledDeps } from '../webhooks/cancel-deliveries.ts';
-import { countMissing } from './send-replay.ts';
 
 interface StartResendDeps {
   webhooks: Pick<WebhookStore, 'findOne'>;
@@ -20,8 +19,8 @@ interface StartResendDeps {
   resends: Pick<ResendStore, 'insert' | 'remove' | 'count' | 'findOne'>;
   replays: ReplayStore;
   marks: Pick<ResendMarks, 'ask' | 'read' | 'free'>;
-  /** Starts the work now instead of in the next round. */
-  wake: (resend: Resend) => void;
+  /** Starts the work now instead of within a second. */
+  wake: () => void;
   nowMs: () => number;
 }
 
@@ -68,7 +67,7 @@ interface ReplayChoice {
   takeTurn: TakeTurn;
 }
 
-/** Stores a resend before anything is sent. run-resends.ts does the sending. */
+/** Stores a resend before anything is sent. The retry service does the sending. */
 export function createStartResend(deps: StartResendDeps): StartResend {
   const { webhooks, apps, resends, marks, wake } = deps;
   return {
@@ -88,7 +87,7 @@ export function createStartResend(deps: StartResendDeps): StartResend {
         await marks.free(companyId, resend.id, [id]);
         throw new ApiError(marked ? 'resend_running' : 'delivery_pending');
       }
-      wake(resend);
+      wake();
     },
     async ofWebhook({ webhookId, outcome, ...span }) {
       const webhook = await webhooks.findOne(span.companyId, webhookId);
@@ -128,6 +127,29 @@ function createStartReplay(
       return countMissing(deps, webhook, replayOf(deps, asked, ''), takeTurn);
     },
   };
+}
+
+/** Messages that a count examines at a time, and at most: an app may have millions in a month. */
+const COUNTED = { page: 1_000, most: 100_000 };
+
+/** Returns how many messages the webhook would get, among the first 100,000 of the span. */
+async function countMissing(
+  { replays }: StartResendDeps,
+  webhook: Pick<Webhook, 'appId' | 'eventTypes'>,
+  replay: Resend,
+  takeTurn: TakeTurn,
+): Promise<number> {
+  const wants = replayWants(webhook, replay);
+  let span = replaySpanOf(webhook, replay);
+  let total = 0;
+  for (let examined = 0; examined < COUNTED.most; examined += COUNTED.page) {
+    const { ids, readTo } = await replays.findMissing(span, wants, COUNTED.page);
+    total += ids.length;
+    if (readTo === null) break;
+    span = { ...span, afterId: readTo };
+    await takeTurn();
+  }
+  return total;
 }
 
 /** The messages of no app go to a global webhook. */
@@ -189,7 +211,7 @@ async function store({ resends, wake }: StartResendDeps, resend: Resend): Promis
     if (!own) throw new ApiError('resend_running');
     return own;
   }
-  wake(resend);
+  wake();
   return resend;
 }
 

@@ -31,7 +31,7 @@ const holds = () =>
     waiting: { count: () => Promise.resolve(0) },
     changeWebhook: notUsed,
     apps: { get: notUsed, setHeld: notUsed },
-    wake: () => Promise.resolve(),
+    wake: () => undefined,
     retentionMs: () => 0,
     nowMs: () => NOW_MS,
   });

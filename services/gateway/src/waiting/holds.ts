@@ -8,14 +8,14 @@ import type { HoldNotes, HoldPlace } from '@posthorn/platform/mongo/webhooks/hol
 import { invalidRequest } from '../api-error.ts';
 import type { Apps } from '../projects/apps.ts';
 import type { ChangeWebhook } from '../webhooks/webhooks.ts';
-import type { ReleaseRunner } from './run-releases.ts';
 
 interface HoldDeps {
   notes: Pick<HoldNotes, 'touch' | 'hasAny'>;
   waiting: Pick<WaitingDeliveries, 'count'>;
   changeWebhook: ChangeWebhook;
   apps: Pick<Apps, 'get' | 'setHeld'>;
-  wake: ReleaseRunner['wake'];
+  /** Starts the work now instead of within a second. */
+  wake: () => void;
   /** How long deliveries are kept, in milliseconds. */
   retentionMs: () => number;
   nowMs: () => number;
@@ -50,7 +50,7 @@ export interface Holds {
   countWaiting: (webhook: WebhookInTree) => Promise<number>;
 }
 
-/** The runner looks at what is on hold soon afterwards, in case this process ends before the hold is stored. */
+/** What is on hold is looked at soon afterwards, in case this process ends before the hold is stored. */
 const LOOK_AFTER_MS = 1_000;
 const MOST_COUNTED = 100_000;
 
@@ -117,7 +117,7 @@ interface Resumed {
   ratePerSecond: number | undefined;
 }
 
-/** Writes the note before the change, and again after it: another gateway may have found the hold alive in between. */
+/** Writes the note before the change, and again after it: a look at it may have found the hold alive in between. */
 async function resume<Result>(
   { notes, wake, nowMs }: HoldDeps,
   { place, ratePerSecond }: Resumed,
@@ -131,7 +131,7 @@ async function resume<Result>(
   await touch();
   const ended = await end();
   await touch();
-  await wake(place);
+  wake();
   return ended;
 }
 

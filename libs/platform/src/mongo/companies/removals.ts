@@ -15,6 +15,8 @@ import type { IdempotencyKeyDocument, MessageDocument, RemovalDocument } from '.
 import { cancelUpdate } from '../messages/deliveries.ts';
 import { keysOf } from '../messages/idempotency-keys.ts';
 import { removeStats } from '../messages/stats-documents.ts';
+import type { WorkNotes } from '../../work/claimed-work.ts';
+import { createWorkNotes } from '../work-notes.ts';
 
 /** The deletion of a project, an app or a webhook with everything under it. Stored until it is done. */
 export interface Removal {
@@ -26,10 +28,10 @@ export interface Removal {
 }
 
 /** Removals in progress, and the steps of each. Every step may be repeated. */
-export interface RemovalStore {
+export interface RemovalStore extends WorkNotes<Removal> {
   insert: (removal: Removal) => Promise<void>;
-  /** Unfinished removals of every company after the id `afterId` ('' for the first page), oldest first. */
-  list: (afterId: string, limit: number) => Promise<Removal[]>;
+  /** Returns true while the removal has not ended. */
+  isRunning: (removal: Removal) => Promise<boolean>;
   finish: (removal: Removal) => Promise<void>;
   hasRoot: (removal: Removal) => Promise<boolean>;
   /** Returns true when this call removed the root itself. */
@@ -57,14 +59,12 @@ export function createRemovalStore(db: Database): RemovalStore {
     (await found.project<{ _id: string }>({ _id: 1 }).toArray()).map(({ _id }) => _id);
 
   return {
+    ...createWorkNotes({ documents: removals, toNote: toRemoval }),
     async insert(removal) {
       const { id, ...rest } = removal;
       await removals.insertOne({ _id: id, ...rest });
     },
-    async list(afterId, limit) {
-      const found = removals.find({ _id: { $gt: afterId } }).sort({ _id: 1 });
-      return (await found.limit(limit).toArray()).map(toRemoval);
-    },
+    isRunning: async ({ id: _id }) => (await removals.findOne({ _id })) !== null,
     async finish({ id: _id }) {
       await removals.deleteOne({ _id });
     },
@@ -96,8 +96,8 @@ export function createRemovalStore(db: Database): RemovalStore {
   };
 }
 
-function toRemoval({ _id, ...rest }: RemovalDocument): Removal {
-  return { id: _id, ...rest };
+function toRemoval({ _id: id, companyId, kind, rootId }: RemovalDocument): Removal {
+  return { id, companyId, kind, rootId };
 }
 
 async function cancelPending(

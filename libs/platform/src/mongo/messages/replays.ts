@@ -2,6 +2,9 @@ import { refOf } from '@posthorn/domain/delivery/delivery.ts';
 import { DAY_MS } from '@posthorn/domain/ids.ts';
 import { type IdentifiedRef, unattemptedDelivery } from '@posthorn/domain/delivery/settlement.ts';
 import { notStoredOf } from '@posthorn/domain/message.ts';
+import { ImpossibleError } from '@posthorn/domain/required.ts';
+import type { Resend } from '@posthorn/domain/resend.ts';
+import type { Webhook } from '@posthorn/domain/webhook.ts';
 import { documentsIn } from '../company-documents.ts';
 import type { Database, Days } from '../days/days.ts';
 import { readByIds, readUpTo, writeByDays } from '../days/read-days.ts';
@@ -16,6 +19,18 @@ export interface ReplaySpan {
   webhookId: string;
   afterId: string;
   beforeId: string;
+}
+
+/** Returns the span of a replay. Throws ImpossibleError for a webhook of no app, to which no message of an app goes. */
+export function replaySpanOf(
+  { appId }: Pick<Webhook, 'appId'>,
+  replay: Pick<Resend, 'companyId' | 'webhookId' | 'afterId' | 'beforeId'>,
+): ReplaySpan {
+  const { companyId, webhookId, afterId, beforeId } = replay;
+  if (appId === null || webhookId === null) {
+    throw new ImpossibleError('a replay is to a webhook of an app');
+  }
+  return { companyId, appId, webhookId, afterId, beforeId };
 }
 
 /** Whether the webhook receives messages of this event type now. */

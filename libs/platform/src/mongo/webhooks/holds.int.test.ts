@@ -5,7 +5,8 @@ import {
 } from '../../../../../test/support/stores/scratch-database.ts';
 import { collection } from '../collections.ts';
 import type { AppDocument, WebhookDocument } from '../documents.ts';
-import { createHoldNotes, createHoldStates } from './holds.ts';
+import type { Claimed } from '../../work/claimed-work.ts';
+import { createHoldNotes, createHoldStates, type HoldNote, type HoldNotes } from './holds.ts';
 
 let scratch: ScratchDatabase;
 
@@ -28,6 +29,16 @@ const any = (nowMs: number, claim?: string, exceptCompanyIds: string[] = []) => 
   exceptCompanyIds,
 });
 
+async function claimed(
+  notes: HoldNotes,
+  nowMs: number,
+  claim?: string,
+): Promise<Claimed<HoldNote>> {
+  const note = await notes.claim(any(nowMs, claim));
+  if (!note) throw new Error('no note is due');
+  return note;
+}
+
 describe('the note of a hold', () => {
   it('is claimed once when it is due, and again when its claim is over', async () => {
     const notes = createHoldNotes(scratch.db);
@@ -43,18 +54,29 @@ describe('the note of a hold', () => {
   it('is neither put back nor removed by a process that has lost it', async () => {
     const notes = createHoldNotes(scratch.db);
     await notes.touch(PLACE, { atMs: 5, dueAtMs: 10 });
-    const first = await notes.claim(any(10));
-    if (!first) throw new Error('it is due');
-    expect(await notes.putBack(first, 500, { keepsClaim: true })).toBe(true);
-    await notes.touch(PLACE, { atMs: 20, dueAtMs: 20 });
-    expect(await notes.putBack(first, 500)).toBe(false);
-    await notes.remove(first);
-    expect(await notes.hasAny(['wh_0', 'wh_1'])).toBe(true);
-    const second = await notes.take('wh_1', claimAt(1, 'c2'));
-    expect(second).toMatchObject({ touchedAtMs: 20, ratePerSecond: null });
-    if (second) await notes.remove(second);
-    expect(await notes.hasAny(['wh_1'])).toBe(false);
-    expect(await notes.take('wh_1', claimAt(1))).toBeNull();
+    const first = await claimed(notes, 10);
+    expect(await notes.renew(first, 500)).toBe(true);
+    const second = await claimed(notes, 500, 'c2');
+    expect([await notes.renew(first, 900), await notes.putBack(first, 900)]).toEqual([false, null]);
+    expect([await notes.remove(first), await notes.hasAny(['wh_0', 'wh_1'])]).toEqual([
+      false,
+      true,
+    ]);
+    expect([await notes.remove(second), await notes.hasAny(['wh_1'])]).toEqual([true, false]);
+  });
+
+  it('is kept by the process that works on it when it is touched, and due at once afterwards', async () => {
+    const notes = createHoldNotes(scratch.db);
+    await notes.touch(PLACE, { atMs: 5, dueAtMs: 10 });
+    const note = await claimed(notes, 10);
+    await notes.touch(PLACE, { atMs: 20, dueAtMs: 20, ratePerSecond: 3 });
+    const app = { ...PLACE, id: 'app_1', kind: 'app', touchedAtMs: 22, ratePerSecond: 4 } as const;
+    expect(await notes.rateOf('wh_1')).toBe(3);
+    await notes.expand(app, ['wh_1'], 22);
+    expect(await notes.rateOf('wh_1')).toBe(4);
+    expect(await notes.claim(any(109, 'c2'))).toBeNull();
+    expect([await notes.remove(note), await notes.putBack(note, 90_000)]).toEqual([false, 0]);
+    expect(await notes.claim(any(22, 'c2'))).toMatchObject({ touchedAtMs: 22, ratePerSecond: 4 });
   });
 
   it('shows the hold that nobody has ended for the longest, of those without an end', async () => {
@@ -73,7 +95,9 @@ describe('the note of a hold', () => {
     await notes.touch(PLACE, { atMs: 3, dueAtMs: 9, isOpenEnded: true, ratePerSecond: 7 });
     await notes.touch(PLACE, { atMs: 5, dueAtMs: 9 });
     expect(await notes.oldestMs()).toBe(5);
-    expect(await notes.claim(any(9))).toMatchObject({ touchedAtMs: 5, ratePerSecond: 7 });
+    const note = await claimed(notes, 9);
+    expect(note).toMatchObject({ touchedAtMs: 5, ratePerSecond: 7 });
+    await notes.putBack(note, 9);
     await notes.touch(PLACE, { atMs: 6, dueAtMs: 9, ratePerSecond: null });
     expect(await notes.claim(any(9))).toMatchObject({ touchedAtMs: 6, ratePerSecond: null });
   });
@@ -82,8 +106,8 @@ describe('the note of a hold', () => {
     const notes = createHoldNotes(scratch.db);
     await notes.touch(PLACE, { atMs: 3, dueAtMs: 900, ratePerSecond: 7 });
     await notes.touch({ ...PLACE, id: 'wh_2' }, { atMs: 6, dueAtMs: 900, ratePerSecond: 1 });
-    const claimed = { touchedAtMs: 5, companyId: 'comp_a', claim: 'c0' };
-    const app = { ...claimed, id: 'app_1', kind: 'app', ratePerSecond: 20 } as const;
+    const known = { touchedAtMs: 5, companyId: 'comp_a' };
+    const app = { ...known, id: 'app_1', kind: 'app', ratePerSecond: 20 } as const;
     const all = ['wh_1', 'wh_2', 'wh_3'];
     expect(await notes.expand(app, all, 30)).toBe(2);
     expect(await notes.expand(app, all, 40)).toBe(0);
@@ -92,9 +116,11 @@ describe('the note of a hold', () => {
       expect(note).toMatchObject({ kind: 'webhook', touchedAtMs: 5, ratePerSecond: 20 });
     }
     expect(new Set([first?.id, second?.id])).toEqual(new Set(['wh_1', 'wh_3']));
-    const company = { ...claimed, id: 'comp_a', kind: 'company', ratePerSecond: null } as const;
+    const company = { ...known, id: 'comp_a', kind: 'company', ratePerSecond: null } as const;
     expect(await notes.expand({ ...company, touchedAtMs: 8 }, ['wh_2'], 50)).toBe(1);
-    expect(await notes.claim(any(50))).toMatchObject({ id: 'wh_2', ratePerSecond: 1 });
+    const third = await claimed(notes, 50);
+    expect(third).toMatchObject({ id: 'wh_2', ratePerSecond: 1 });
+    await notes.putBack(third, 60);
     expect(await notes.expand({ ...app, ratePerSecond: null, touchedAtMs: 9 }, ['wh_2'], 60)).toBe(
       1,
     );
@@ -104,11 +130,11 @@ describe('the note of a hold', () => {
   it('keeps what a look at the hold has found', async () => {
     const notes = createHoldNotes(scratch.db);
     await notes.touch(PLACE, { atMs: 3, dueAtMs: 9 });
-    const first = await notes.claim(any(9));
-    if (!first) throw new Error('it is due');
-    await notes.putBack(first, 20, { keepsClaim: true, touchedAtMs: 8 });
-    await notes.putBack(first, 20, { isOpenEnded: true });
-    expect(await notes.oldestMs()).toBe(8);
+    const first = await claimed(notes, 9);
+    await notes.noteOpenEnded(first);
+    expect(await notes.oldestMs()).toBe(3);
+    await notes.noteEnd(first, 8);
+    expect(await notes.putBack(first, 20)).toBe(0);
     expect(await notes.claim(any(20))).toMatchObject({ touchedAtMs: 8 });
   });
 });

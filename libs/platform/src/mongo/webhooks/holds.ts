@@ -2,7 +2,9 @@ import type { Hold, Holders } from '@posthorn/domain/waiting.ts';
 import type { mongo } from 'mongoose';
 import { collection } from '../collections.ts';
 import { isDuplicateKey } from '../connect.ts';
+import type { Claimed, WorkNotes } from '../../work/claimed-work.ts';
 import type { AppDocument, HoldNoteDocument, WebhookDocument } from '../documents.ts';
+import { createWorkNotes } from '../work-notes.ts';
 
 /** What is on hold, or was. */
 export interface HoldPlace {
@@ -12,14 +14,12 @@ export interface HoldPlace {
   kind: HoldNoteDocument['kind'];
 }
 
-/** A claimed note that deliveries may wait. Times are in milliseconds since 1970. */
+/** A note that deliveries may wait. Times are in milliseconds since 1970. */
 export interface HoldNote extends HoldPlace {
   /** When the hold was last begun, changed or ended. */
   touchedAtMs: number;
   /** Most attempts to one webhook that are released in a second; null for no limit. */
   ratePerSecond: number | null;
-  /** Names the claim. */
-  claim: string;
 }
 
 /** A note keeps the fields that are absent. */
@@ -31,42 +31,27 @@ interface Touch {
   ratePerSecond?: number | null;
 }
 
-/** What the look at a note changes besides. */
-interface LookedAt {
-  keepsClaim?: boolean;
-  /** The hold has ended by itself. */
-  touchedAtMs?: number;
-  /** The hold that was found does not end by itself. */
-  isOpenEnded?: true;
-}
-
-interface Claim {
-  claim: string;
-  nowMs: number;
-  /** Until then no other process claims the note. */
-  untilMs: number;
-}
-
 /**
  * The notes of holds: one is stored before the hold begins, and stays until nothing has waited for a while after its
  * end. So work that ends a hold is known before anything of it is done (docs/decisions/0014-long-work-leaves-a-note-first.md).
+ * A process that works on a note keeps it when the note is touched: then it is due again as soon as the work ends.
  */
-export interface HoldNotes {
-  /** Stores the note, or renews it, and takes it from the process that works on it. */
+export interface HoldNotes extends WorkNotes<HoldNote> {
+  /** Stores the note, or changes it. */
   touch: (place: HoldPlace, touch: Touch) => Promise<void>;
   /**
    * Gives these webhooks a note each, due at `nowMs`, for what waited for the hold of this note: that of an app or a company.
    * Returns how many got one. One that was touched since keeps its note; the end of a suspension changes no rate.
    */
   expand: (from: HoldNote, webhookIds: readonly string[], nowMs: number) => Promise<number>;
-  /** Claims the note that has been due for the longest; null when none is due. */
-  claim: (claim: Claim & { exceptCompanyIds: readonly string[] }) => Promise<HoldNote | null>;
-  /** Claims this note, whoever has it. Null when it is gone. */
-  take: (id: string, claim: Claim) => Promise<HoldNote | null>;
-  /** Sets when the claimed note is due again. Returns false when it was touched, or another process has it. */
-  putBack: (note: HoldNote, dueAtMs: number, changes?: LookedAt) => Promise<boolean>;
-  /** Removes the claimed note, unless it was touched or another process has it. */
-  remove: (note: HoldNote) => Promise<void>;
+  /** Stores that the hold of the claimed note does not end by itself. */
+  noteOpenEnded: (note: Claimed<HoldNote>) => Promise<void>;
+  /** Stores that the hold of the claimed note has ended by itself. */
+  noteEnd: (note: Claimed<HoldNote>, atMs: number) => Promise<void>;
+  /** Removes the claimed note. Returns false when it was touched, or another process has it. */
+  remove: (note: Claimed<HoldNote>) => Promise<boolean>;
+  /** The rate of the note as it is now; null for no limit. */
+  rateOf: (id: string) => Promise<number | null>;
   /** Whether any of these have a note. */
   hasAny: (ids: readonly string[]) => Promise<boolean>;
   /** When the hold was begun or changed that nobody has ended for the longest; null without one. */
@@ -75,32 +60,29 @@ export interface HoldNotes {
 
 export function createHoldNotes(db: mongo.Db): HoldNotes {
   const notes = collection(db, 'holdNotes');
-  const own = ({ id: _id, claim }: HoldNote) => ({ _id, claim });
+  const own = ({ id: _id, claim }: Claimed<HoldNote>) => ({ _id, claim });
+  const untouched = (note: Claimed<HoldNote>) => ({
+    ...own(note),
+    touchedAt: new Date(note.touchedAtMs),
+  });
+  const claimed = createWorkNotes({ documents: notes, toNote });
   return {
+    ...claimed,
+    async putBack(note, dueAtMs) {
+      const update = { $set: { dueAt: new Date(dueAtMs) }, $unset: { claim: '' as const } };
+      const { matchedCount } = await notes.updateOne(untouched(note), update);
+      return matchedCount === 1 ? dueAtMs : claimed.putBack(note, 0);
+    },
     touch: (place, touch) => touchNote(notes, place, touch),
     expand: (from, webhookIds, nowMs) => expandNote(notes, from, { webhookIds, nowMs }),
-    async claim({ exceptCompanyIds, ...claim }) {
-      const filter = {
-        dueAt: { $lte: new Date(claim.nowMs) },
-        ...(exceptCompanyIds.length > 0 && { companyId: { $nin: [...exceptCompanyIds] } }),
-      };
-      return claimOne(notes, filter, claim);
+    async noteOpenEnded(note) {
+      await notes.updateOne(untouched(note), { $set: { isOpenEnded: true } });
     },
-    take: (_id, claim) => claimOne(notes, { _id }, claim),
-    async putBack(note, dueAtMs, { keepsClaim = false, touchedAtMs, isOpenEnded } = {}) {
-      const { matchedCount } = await notes.updateOne(own(note), {
-        $set: {
-          dueAt: new Date(dueAtMs),
-          ...(touchedAtMs !== undefined && { touchedAt: new Date(touchedAtMs) }),
-          ...(isOpenEnded && { isOpenEnded }),
-        },
-        ...(!keepsClaim && { $unset: { claim: '' } }),
-      });
-      return matchedCount === 1;
+    async noteEnd(note, atMs) {
+      await notes.updateOne(own(note), { $set: { touchedAt: new Date(atMs) } });
     },
-    async remove(note) {
-      await notes.deleteOne(own(note));
-    },
+    remove: async (note) => (await notes.deleteOne(untouched(note))).deletedCount === 1,
+    rateOf: async (_id) => (await notes.findOne({ _id }))?.ratePerSecond ?? null,
     hasAny: async (ids) => (await notes.findOne({ _id: { $in: [...ids] } })) !== null,
     async oldestMs() {
       const [oldest] = await notes
@@ -118,23 +100,20 @@ async function touchNote(
   { id: _id, companyId, kind }: HoldPlace,
   { atMs, dueAtMs, isOpenEnded, ratePerSecond }: Touch,
 ): Promise<void> {
-  const set = { companyId, kind, touchedAt: new Date(atMs), dueAt: new Date(dueAtMs) };
-  await notes.updateOne(
-    { _id },
-    {
-      $set: {
-        ...set,
-        ...(isOpenEnded && { isOpenEnded }),
-        ...(typeof ratePerSecond === 'number' && { ratePerSecond }),
-      },
-      $unset: {
-        claim: '',
-        ...(isOpenEnded === false && { isOpenEnded: '' }),
-        ...(ratePerSecond === null && { ratePerSecond: '' }),
-      },
-    },
-    { upsert: true },
-  );
+  const set = {
+    companyId,
+    kind,
+    touchedAt: new Date(atMs),
+    dueAt: unlessClaimed(dueAtMs),
+    ...(isOpenEnded !== undefined && { isOpenEnded: isOpenEnded || '$$REMOVE' }),
+    ...(ratePerSecond !== undefined && { ratePerSecond: ratePerSecond ?? '$$REMOVE' }),
+  };
+  await notes.updateOne({ _id }, [{ $set: set }], { upsert: true });
+}
+
+/** A process that works on the note keeps its claim; after its crash the claim ends by itself. */
+function unlessClaimed(dueAtMs: number) {
+  return { $cond: [{ $gt: ['$claim', null] }, '$dueAt', new Date(dueAtMs)] };
 }
 
 async function expandNote(
@@ -151,15 +130,11 @@ async function expandNote(
   const keep = new Set(newer.map(({ _id }) => _id));
   const missing = webhookIds.filter((id) => !keep.has(id));
   if (missing.length === 0) return 0;
-  const isRated = kind !== 'company';
-  const set = { companyId, kind: 'webhook', touchedAt, dueAt: new Date(nowMs) } as const;
-  const update: mongo.UpdateFilter<HoldNoteDocument> = {
-    $set: { ...set, ...(isRated && ratePerSecond !== null && { ratePerSecond }) },
-    $unset: { claim: '', ...(isRated && ratePerSecond === null && { ratePerSecond: '' }) },
-  };
+  const rate = kind !== 'company' && { ratePerSecond: ratePerSecond ?? '$$REMOVE' };
+  const set = { companyId, kind: 'webhook', touchedAt, dueAt: unlessClaimed(nowMs), ...rate };
   const writes = missing.map((_id): mongo.AnyBulkWriteOperation<HoldNoteDocument> => {
     const filter = { _id, touchedAt: { $lt: touchedAt } };
-    return { updateOne: { filter, update, upsert: true } };
+    return { updateOne: { filter, update: [{ $set: set }], upsert: true } };
   });
   const { upsertedCount, modifiedCount } = await unlessThere(() =>
     notes.bulkWrite(writes, { ordered: false }),
@@ -180,19 +155,9 @@ async function unlessThere(
   }
 }
 
-async function claimOne(
-  notes: mongo.Collection<HoldNoteDocument>,
-  filter: mongo.Filter<HoldNoteDocument>,
-  { claim, untilMs }: Claim,
-): Promise<HoldNote | null> {
-  const found = await notes.findOneAndUpdate(
-    filter,
-    { $set: { claim, dueAt: new Date(untilMs) } },
-    { sort: { dueAt: 1 }, returnDocument: 'after' },
-  );
-  if (!found) return null;
-  const { _id: id, companyId, kind, touchedAt, ratePerSecond = null } = found;
-  return { id, companyId, kind, touchedAtMs: touchedAt.getTime(), ratePerSecond, claim };
+function toNote({ _id: id, companyId, kind, touchedAt, ...document }: HoldNoteDocument): HoldNote {
+  const { ratePerSecond = null } = document;
+  return { id, companyId, kind, touchedAtMs: touchedAt.getTime(), ratePerSecond };
 }
 
 /** What decides about the waiting deliveries of a webhook. */

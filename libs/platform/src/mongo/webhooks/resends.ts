@@ -6,7 +6,9 @@ import { documentsIn, documentsOf } from '../company-documents.ts';
 import { isDuplicateKey } from '../connect.ts';
 import type { Database } from '../days/days.ts';
 import { countUpTo, readUpTo } from '../days/read-days.ts';
+import type { WorkNotes } from '../../work/claimed-work.ts';
 import type { ResendDocument } from '../documents.ts';
+import { createWorkNotes, dueFor } from '../work-notes.ts';
 
 interface PageResult {
   succeeded: number;
@@ -18,20 +20,15 @@ interface PageResult {
  * milliseconds since 1970. A change throws ResendMovedError unless the stored resend is at the same
  * position as the given one.
  */
-export interface ResendStore {
+export interface ResendStore extends WorkNotes<Resend> {
   /**
    * Returns false when another resend of the same app, or of the failures of the same webhook, runs, or when
    * this one is stored already.
    */
   insert: (resend: Resend) => Promise<boolean>;
   remove: (resend: Resend) => Promise<void>;
-  /**
-   * Finds the running resend of any company that has been due for the longest, and moves its time to `untilMs`, so
-   * that others do not find it. Returns null when none is due. Parts are not found.
-   */
-  claim: (claim: ResendClaim) => Promise<Resend | null>;
-  /** Sets when it is due next, and its `scannedTo`. Returns it as it is stored then, and null when it has ended. */
-  putBack: (resend: Resend, dueAtMs: number) => Promise<Resend | null>;
+  /** Stores how far the search for webhooks of an app with failures has come. */
+  keepScanned: (resend: Resend, scannedTo: string) => Promise<void>;
   /** Stores the progress of the page, so that it is not read again. */
   keepProgress: (resend: Resend, progress: PageProgress) => Promise<Resend>;
   findOne: (companyId: string, resendId: string) => Promise<Resend | null>;
@@ -55,7 +52,7 @@ export interface ResendStore {
    * difference was not sent.
    */
   finish: (resend: Resend, atMs: number, status?: 'done' | 'aborted') => Promise<void>;
-  /** Asks to abort a running resend, which is due at once then. May be repeated. */
+  /** Asks to abort a running resend. One that nobody works on is due at once then. May be repeated. */
   askToAbort: (companyId: string, resendId: string, atMs: number) => Promise<void>;
   /** Parts that were begun and are not finished. */
   openParts: (resend: Resend) => Promise<Resend[]>;
@@ -81,13 +78,6 @@ interface ResendFilter {
   beforeId?: string | undefined;
 }
 
-interface ResendClaim {
-  nowMs: number;
-  untilMs: number;
-  /** Companies whose resends are left to other processes. */
-  exceptCompanyIds: readonly string[];
-}
-
 /** Another process has moved this resend forward, or it has ended. */
 export class ResendMovedError extends Error {}
 
@@ -102,12 +92,9 @@ export function createResendStore(db: Database, mostCounted = MOST_COUNTED): Res
     async remove({ id: _id }) {
       await resends.deleteOne({ _id });
     },
-    claim: (claim) => claimDue(resends, claim),
-    async putBack({ id: _id, companyId, scannedTo }, dueAtMs) {
-      const running = { _id, status: 'running' } as const;
-      const $set = { dueAt: new Date(dueAtMs), ...(scannedTo !== '' && { scannedTo }) };
-      const found = await documentsOf(db, 'resends', companyId).updateOne(running, { $set });
-      return found && toResend(found);
+    ...createResendNotes(resends),
+    async keepScanned({ id: _id, companyId }, scannedTo) {
+      await documentsOf(db, 'resends', companyId).updateOne({ _id }, { $set: { scannedTo } });
     },
     keepProgress: (resend, progress) =>
       move(db, resend, { $set: { progress: { ...progress, afterId: resend.afterId } } }),
@@ -136,8 +123,23 @@ export function createResendStore(db: Database, mostCounted = MOST_COUNTED): Res
     async askToAbort(companyId, _id, atMs) {
       const running = { _id, status: 'running', abortAskedAt: { $exists: false } } as const;
       const at = new Date(atMs);
-      const $set = { abortAskedAt: at, dueAt: at };
-      await documentsOf(db, 'resends', companyId).updateOne(running, { $set });
+      const own = documentsOf(db, 'resends', companyId);
+      if (!(await own.updateOne(running, { $set: { abortAskedAt: at } }))) return;
+      await own.updateOne({ _id, ...UNCLAIMED }, { $set: { dueAt: at } });
+    },
+  };
+}
+
+function createResendNotes(resends: mongo.Collection<ResendDocument>): WorkNotes<Resend> {
+  const filters = KINDS.map(runningOf);
+  const notes = createWorkNotes({ documents: resends, filters, toNote: toResend });
+  return {
+    ...notes,
+    async putBack(resend, dueAtMs) {
+      const dueAgainAtMs = await notes.putBack(resend, dueAtMs);
+      const update = { $set: { dueAt: new Date(0) } };
+      const { matchedCount } = await resends.updateOne(abortedMeanwhile(resend), update);
+      return matchedCount === 1 ? 0 : dueAgainAtMs;
     },
   };
 }
@@ -152,39 +154,37 @@ async function insert(resends: mongo.Collection<ResendDocument>, resend: Resend)
   }
 }
 
-async function claimDue(
-  resends: mongo.Collection<ResendDocument>,
-  { nowMs, untilMs, exceptCompanyIds }: ResendClaim,
-): Promise<Resend | null> {
-  for (const kind of ['resend', 'replay'] as const) {
-    const claimed = await resends.findOneAndUpdate(
-      dueResends(nowMs, exceptCompanyIds, kind),
-      { $set: { dueAt: new Date(untilMs) } },
-      { sort: { dueAt: 1 }, returnDocument: 'after' },
-    );
-    if (claimed) return toResend(claimed);
-  }
-  return null;
-}
-
 /**
  * `partOf` of a replay. Gateways of the version before would send the failed deliveries of its period: for them it is a
  * part, which they do not claim, list or show.
  */
 const REPLAY = 'replay';
 
+const KINDS: readonly Resend['kind'][] = ['resend', 'replay'];
+
+/** Those that are claimed: a part is sent with the resend of its app. */
+function runningOf(kind: Resend['kind']): mongo.Filter<ResendDocument> {
+  return { status: 'running', partOf: kind === 'replay' ? REPLAY : { $exists: false } };
+}
+
+/** An abort that is known is looked at again within 20 s. */
+const ABORT_KNOWN_MS = 30_000;
+
+/** The resend, if a client asked to abort it while its work ended, which did not read that any more. */
+function abortedMeanwhile({ id: _id }: Resend): mongo.Filter<ResendDocument> {
+  const isKnown = { $lte: ['$dueAt', { $add: ['$abortAskedAt', ABORT_KNOWN_MS] }] };
+  return { _id, ...UNCLAIMED, abortAskedAt: { $exists: true }, $expr: { $not: [isKnown] } };
+}
+
+const UNCLAIMED = { status: 'running', claim: { $exists: false } } as const;
+
+/** The resends that may be claimed by a process that leaves these companies out. */
 export function dueResends(
   nowMs: number,
   exceptCompanyIds: readonly string[],
   kind: Resend['kind'] = 'resend',
 ): mongo.Filter<ResendDocument> {
-  return {
-    status: 'running',
-    partOf: kind === 'replay' ? REPLAY : { $exists: false },
-    // One without a time is due at once.
-    dueAt: { $not: { $gt: new Date(nowMs) } },
-    ...(exceptCompanyIds.length > 0 && { companyId: { $nin: [...exceptCompanyIds] } }),
-  };
+  return { ...runningOf(kind), ...(dueFor(nowMs, exceptCompanyIds) as object) };
 }
 
 interface Ended {
@@ -197,7 +197,7 @@ async function finish(db: mongo.Db, resend: Resend, { atMs, status }: Ended): Pr
   const counts = { total: totalAtEnd(resend, status), succeeded, failed };
   await move(db, resend, {
     $set: { status, ...counts, updatedAt: new Date(atMs) },
-    $unset: { progress: '' },
+    $unset: { progress: '', claim: '' },
   });
   if (resend.appId === null) return;
   await documentsOf(db, 'resends', companyId).deleteMany(partsOf(resend.id));

@@ -124,9 +124,6 @@ function createWebhookReads(db: mongo.Db, vault: Vault) {
     /** Null for a global webhook, and when there is no such webhook. */
     appOf: async (companyId: string, id: string): Promise<string | null> =>
       (await byId(companyId, id))?.appId ?? null,
-    /** Null without a limit, or when there is no such webhook. */
-    rateLimitOf: async (companyId: string, id: string): Promise<number | null> =>
-      (await byId(companyId, id))?.rateLimitPerSecond ?? null,
     /** Throws SealedValueError when the webhook cannot be opened. */
     async findOne(companyId: string, id: string): Promise<Webhook | null> {
       const found = await byId(companyId, id);
@@ -321,6 +318,21 @@ function stateOf({
   return { disabled, cancelBeforeMs, hasRateLimit, deferredAtMs: deferredAt?.getTime() ?? null };
 }
 
+/** What a resend or a replay needs to know of its webhook. */
+export type ResentTo = Pick<
+  WebhookDocument,
+  'appId' | 'disabled' | 'eventTypes' | 'rateLimitPerSecond'
+> & { cancelBeforeMs: number | null };
+
+const RESENT_TO = {
+  _id: 0,
+  appId: 1,
+  disabled: 1,
+  eventTypes: 1,
+  rateLimitPerSecond: 1,
+  cancelBeforeMs: 1,
+} as const;
+
 export type WebhookStates = ReturnType<typeof createWebhookStates>;
 
 export function createWebhookStates(db: mongo.Db) {
@@ -333,6 +345,12 @@ export function createWebhookStates(db: mongo.Db) {
         .project<StateDocument>(STATE)
         .toArray();
       return new Map(found.map((document) => [document._id, stateOf(document)]));
+    },
+    /** Null when it was deleted. */
+    async targetOf(companyId: string, _id: string): Promise<ResentTo | null> {
+      const found = await webhooks.findOne<ResentTo>({ _id, companyId }, { projection: RESENT_TO });
+      // Webhooks of earlier versions lack some of the fields.
+      return found && { ...found, cancelBeforeMs: found.cancelBeforeMs ?? null };
     },
     /** Stores that these webhooks had an old backlog for their endpoints at `atMs` (since 1970). */
     async markDeferred(ids: readonly string[], atMs: number): Promise<void> {

@@ -10,8 +10,6 @@ import {
   type ResendHarness,
 } from '../../../../test/support/resends/resend-harness.ts';
 
-const LEASE = 'resend/rsnd_1';
-
 let world: ResendHarness;
 let ids: string[];
 /** Which of the published attempts have a result. */
@@ -44,48 +42,37 @@ const OF_APP = { appId: 'app_1', webhookId: null };
 describe('a resend whose process stops in the middle of a page', () => {
   test('is continued at once elsewhere, with the deliveries that are not settled', async () => {
     isMade = (id) => id === ids[0];
-    const first = world.gateway('a');
+    const first = world.worker();
     await world.run(SECOND_MS, first);
     await first.stop();
-    expect(world.leases.holders.size).toBe(0);
+    expect(world.claimed()).toEqual([]);
     isMade = () => true;
-    await world.run(SECOND_MS, world.gateway('b'));
+    await world.run(SECOND_MS, world.worker());
     expect(world.sends).toEqual([ids, ids.slice(1)]);
     expectAllDone();
   });
 
   test('does not wait for a Kafka that does not answer, and is continued elsewhere', async () => {
     const publish = () => new Promise<never>(() => undefined);
-    const first = world.gateway('a', { records: { publish } });
+    const first = world.worker({ records: { publish } });
     await world.run(SECOND_MS, first);
     await first.stop();
-    expect(world.leases.holders.size).toBe(0);
-    await world.run(SECOND_MS, world.gateway('b'));
+    expect(world.claimed()).toEqual([]);
+    await world.run(SECOND_MS, world.worker());
     expectAllDone();
   });
 
-  test('is continued elsewhere while its process hangs, although that claims it too', async () => {
-    const publish = () => new Promise<never>(() => undefined);
-    const hangs = world.gateway('a', { records: { publish } });
-    const resend = { ...sampleResend('rsnd_1'), dueAtMs: world.timers.nowMs() };
-    hangs.wake(resend);
-    await world.run(14 * SECOND_MS, hangs);
-    world.leases.holders.delete(LEASE);
-    for (let n = 0; n < 5; n += 1) {
-      await world.run(SECOND_MS, hangs);
-      await world.run(SECOND_MS, world.gateway('b'));
-    }
-    expectAllDone();
-  });
-
-  test('is continued after a crash once the lease has ended', async () => {
-    const publish = () => new Promise<never>(() => undefined);
-    await world.run(SECOND_MS, world.gateway('a', { records: { publish } }));
-    const second = world.gateway('b');
-    await world.run(14 * SECOND_MS, second);
+  test('is continued after a crash once its claim has ended', async () => {
+    const crashed = () => new Promise<never>(() => undefined);
+    const first = world.worker({
+      records: { publish: crashed },
+      resends: { ...world.resends, renew: crashed },
+    });
+    await world.run(SECOND_MS, first);
+    const second = world.worker();
+    await world.run(13 * SECOND_MS, second);
     expect(world.sends).toEqual([]);
-    world.leases.holders.delete(LEASE);
-    await world.run(16 * SECOND_MS, second);
+    await world.run(3 * SECOND_MS, second);
     expect(world.sends).toEqual([ids]);
     expectAllDone();
   });
@@ -93,13 +80,13 @@ describe('a resend whose process stops in the middle of a page', () => {
   test('leaves the parts of an app to the next one, with what they have counted', async () => {
     await storeFailed(OF_APP);
     isMade = (id) => id.endsWith('wh_2');
-    const first = world.gateway('a');
+    const first = world.worker();
     await world.run(SECOND_MS, first);
     expect(await world.resends.findShown('comp_a', 'rsnd_1')).toMatchObject({ succeeded: 2 });
     await first.stop();
-    expect(world.leases.holders.size).toBe(0);
+    expect(world.claimed()).toEqual([]);
     isMade = () => true;
-    await world.run(SECOND_MS, world.gateway('b'));
+    await world.run(SECOND_MS, world.worker());
     expectAllDone();
   });
 
@@ -116,14 +103,13 @@ describe('a resend whose process stops in the middle of a page', () => {
         // Nothing gets a result, so that the resend is put back and claimed again.
         isMade = () => false;
         const { wrap, wasReached } = interruptAt(nth, moment);
-        const { resends, marks, leases, records } = world;
-        const stores = { resends: wrap(resends), marks: wrap(marks), leases: wrap(leases) };
-        await world.run(10 * SECOND_MS, world.gateway('a', { ...stores, records: wrap(records) }));
+        const { resends, marks, records } = world;
+        const stores = { resends: wrap(resends), marks: wrap(marks) };
+        await world.run(10 * SECOND_MS, world.worker({ ...stores, records: wrap(records) }));
         for (const id of world.sends.flat()) world.settle(id, true);
         isMade = () => true;
-        await world.run(10 * SECOND_MS, world.gateway('a', { ...stores, records: wrap(records) }));
-        leases.holders.clear();
-        await world.run(30 * SECOND_MS, world.gateway('b'));
+        await world.run(10 * SECOND_MS, world.worker({ ...stores, records: wrap(records) }));
+        await world.run(30 * SECOND_MS, world.worker());
         expectAllDone();
         if (!wasReached()) break;
         expect(nth).toBeLessThan(400);
@@ -132,29 +118,24 @@ describe('a resend whose process stops in the middle of a page', () => {
   );
 });
 
-describe('a resend whose lease another process has taken', () => {
-  test('is left to the new holder and counted once', async () => {
-    isMade = () => false;
-    await world.run(SECOND_MS, world.gateway('a'));
-    world.leases.holders.set(LEASE, 'b');
-    await world.run(20 * SECOND_MS, world.gateway('a'));
-    expect(world.leases.holders.get(LEASE)).toBe('b');
-    for (const id of ids) world.settle(id, true);
-    await world.run(MINUTE_MS, world.gateway('b'));
-    expectAllDone();
-  });
+describe('a resend that another process has claimed', () => {
+  /** The claim of a process whose renewals did not arrive ends. */
+  const endClaim = async (): Promise<void> => {
+    await world.run(16 * SECOND_MS, world.worker());
+  };
 
-  test('is not counted twice when the old holder hung and continues', async () => {
+  test('is not counted twice when the process before hung and continues', async () => {
     let wake: () => void = () => undefined;
     const hung = new Promise<void>((resolve) => (wake = resolve));
     const endPage: typeof world.resends.endPage = async (...args) => {
       await hung;
       return world.resends.endPage(...args);
     };
-    const first = world.gateway('a', { resends: { ...world.resends, endPage } });
+    const renew = () => hung.then(() => false);
+    const first = world.worker({ resends: { ...world.resends, endPage, renew } });
     await world.run(SECOND_MS, first);
-    world.leases.holders.delete(LEASE);
-    await world.run(MINUTE_MS, world.gateway('b'));
+    await endClaim();
+    await world.run(MINUTE_MS, world.worker());
     wake();
     await first.idle();
     expectAllDone();
@@ -163,9 +144,9 @@ describe('a resend whose lease another process has taken', () => {
 
 test('after a tick that cannot read the store, the next one works', async () => {
   const claim = () => Promise.reject(new Error('MongoDB is away'));
-  await world.run(SECOND_MS, world.gateway('a', { resends: { ...world.resends, claim } }));
+  await world.run(SECOND_MS, world.worker({ resends: { ...world.resends, claim } }));
   expect(world.sends).toEqual([]);
-  await world.run(SECOND_MS, world.gateway('a'));
-  await eventually('it is idle', () => world.leases.holders.size === 0);
+  await world.run(SECOND_MS, world.worker());
+  await eventually('it is idle', () => world.claimed().length === 0);
   expectAllDone();
 });

@@ -1,15 +1,12 @@
 import { replayedRecord } from '@posthorn/domain/records/retry-due.ts';
 import { ImpossibleError } from '@posthorn/domain/required.ts';
-import type { PageProgress, Resend } from '@posthorn/domain/resend.ts';
-import { wantsEvent, type Webhook } from '@posthorn/domain/webhook.ts';
+import { type PageProgress, replayWants, type Resend } from '@posthorn/domain/resend.ts';
 import type { RecordLog } from '@posthorn/platform/kafka/record-log.ts';
-import type { ReplaySpan, ReplayStore } from '@posthorn/platform/mongo/messages/replays.ts';
+import { replaySpanOf, type ReplayStore } from '@posthorn/platform/mongo/messages/replays.ts';
 import type { ResendStore } from '@posthorn/platform/mongo/webhooks/resends.ts';
-import { pageSizeOf, type PageSizeDeps, type Waiting } from './send-resend.ts';
+import type { ResentTo } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
+import { pageSizeOf, type PageSizeDeps } from './send-resend.ts';
 import type { ResendSlot } from './slot.ts';
-
-/** What a replay needs to know of its webhook. */
-export type ReplayedWebhook = Pick<Webhook, 'appId' | 'disabled' | 'eventTypes' | 'cancelBeforeMs'>;
 
 export interface SendReplayDeps extends PageSizeDeps {
   replays: ReplayStore;
@@ -17,8 +14,6 @@ export interface SendReplayDeps extends PageSizeDeps {
     ResendStore,
     'findOne' | 'skipTo' | 'beginPage' | 'endPage' | 'keepProgress' | 'finish'
   >;
-  /** Null when it was deleted. */
-  findWebhook: (companyId: string, webhookId: string) => Promise<ReplayedWebhook | null>;
   records: Pick<RecordLog, 'publish'>;
   retryDueTopic: string;
   nowMs: () => number;
@@ -26,8 +21,6 @@ export interface SendReplayDeps extends PageSizeDeps {
 
 /** Messages that are examined for one page, which has those that the webhook lacks. */
 const EXAMINED = 500;
-/** Messages that a count examines at a time, and at most: an app may have millions in a month. */
-const COUNTED = { page: 1_000, most: 100_000 };
 /** Milliseconds between two looks at the deliveries of a page: half of the time that they have waited. */
 const POLL_MS = { min: 20, max: 60_000 };
 /** After this time the page waits without a slot. */
@@ -40,28 +33,28 @@ const QUIET_MS = 2_000;
  * continued from the stored page: whatever is done again finds its own work, because the ids of deliveries and attempts
  * are derived, and the records are those of the sweep, which dispatchers look up before the request.
  *
- * Returns null at the end.
+ * Returns when to continue if the replay yields its slot, and null at the end.
  */
 export async function sendReplay(
   deps: SendReplayDeps,
   slot: ResendSlot,
   started: Resend,
   signal: AbortSignal,
-): Promise<Waiting | null> {
+): Promise<number | null> {
   const endWorker = slot.addWorker();
   try {
     for (let resend = started; ;) {
       signal.throwIfAborted();
-      await slot.renew();
+      await slot.look();
       if (resend.page.length === 0) {
-        if (slot.isYielding) return { resend, dueAtMs: deps.nowMs() };
+        if (slot.isYielding) return deps.nowMs();
         const next = await beginNext(deps, resend);
         if (!next) return null;
         resend = next;
         continue;
       }
       const done = await sendPage(deps, slot, resend, signal);
-      if ('resend' in done) return done;
+      if (typeof done === 'number') return done;
       resend = done;
     }
   } finally {
@@ -77,8 +70,8 @@ async function beginNext(deps: SendReplayDeps, resend: Resend): Promise<Resend |
     await resends.finish(resend, nowMs(), 'aborted');
     return null;
   }
-  const wants = wantedBy(webhook, resend);
-  const { ids, readTo } = await replays.findMissing(spanOf(webhook, resend), wants, EXAMINED);
+  const wants = replayWants(webhook, resend);
+  const { ids, readTo } = await replays.findMissing(replaySpanOf(webhook, resend), wants, EXAMINED);
   // The next page begins behind the last message of this one.
   const page = ids.slice(0, await pageSizeOf(deps, resend));
   if (page.length > 0) return resends.beginPage(resend, page, nowMs());
@@ -92,61 +85,23 @@ async function beginNext(deps: SendReplayDeps, resend: Resend): Promise<Resend |
  * disabled, and when a client has cancelled what is pending there since the replay began.
  */
 async function replayedTo(
-  { resends, findWebhook }: SendReplayDeps,
+  { resends, targetOf }: SendReplayDeps,
   { id, companyId, webhookId, createdAtMs }: Resend,
-): Promise<ReplayedWebhook | null> {
-  const webhook = webhookId === null ? null : await findWebhook(companyId, webhookId);
+): Promise<ResentTo | null> {
+  const webhook = webhookId === null ? null : await targetOf(companyId, webhookId);
   const stored = await resends.findOne(companyId, id);
   const isEnded = (stored?.abortAskedAtMs ?? null) !== null || webhook?.disabled === true;
   if (isEnded || (webhook?.cancelBeforeMs ?? 0) > createdAtMs) return null;
   return webhook;
 }
 
-/** Whether the webhook receives messages of an event type now, among those that the client has chosen. */
-export function wantedBy(
-  webhook: Pick<Webhook, 'eventTypes'>,
-  { eventTypes }: Pick<Resend, 'eventTypes'>,
-): (eventType: string | null) => boolean {
-  return (eventType) => wantsEvent(webhook, eventType) && wantsEvent({ eventTypes }, eventType);
-}
-
-type Spanned = Pick<Resend, 'companyId' | 'webhookId' | 'afterId' | 'beforeId'>;
-
-function spanOf({ appId }: Pick<Webhook, 'appId'>, resend: Spanned): ReplaySpan {
-  const { companyId, webhookId, afterId, beforeId } = resend;
-  if (appId === null || webhookId === null) {
-    throw new ImpossibleError('a replay is to a webhook of an app');
-  }
-  return { companyId, appId, webhookId, afterId, beforeId };
-}
-
-/** Returns how many messages the webhook would get, among the first 100,000 of the span. */
-export async function countMissing(
-  { replays }: Pick<SendReplayDeps, 'replays'>,
-  webhook: Pick<Webhook, 'appId' | 'eventTypes'>,
-  resend: Spanned & Pick<Resend, 'eventTypes'>,
-  takeTurn: () => Promise<void>,
-): Promise<number> {
-  const wants = wantedBy(webhook, resend);
-  let span = spanOf(webhook, resend);
-  let total = 0;
-  for (let examined = 0; examined < COUNTED.most; examined += COUNTED.page) {
-    const { ids, readTo } = await replays.findMissing(span, wants, COUNTED.page);
-    total += ids.length;
-    if (readTo === null) break;
-    span = { ...span, afterId: readTo };
-    await takeTurn();
-  }
-  return total;
-}
-
-/** Returns the replay behind its page, or as it is to be put back while deliveries of the page wait. */
+/** Returns the replay behind its page, or when to continue while deliveries of the page wait. */
 async function sendPage(
   deps: SendReplayDeps,
   slot: ResendSlot,
   resend: Resend,
   signal: AbortSignal,
-): Promise<Resend | Waiting> {
+): Promise<Resend | number> {
   const release = deps.pageBudget.reserve(resend.page.length);
   try {
     const progress = resend.progress ?? (await publishPage(deps, resend));
@@ -156,8 +111,8 @@ async function sendPage(
       const failed = resend.page.length - succeeded;
       return await deps.resends.endPage(resend, { succeeded, failed }, deps.nowMs());
     }
-    const kept = await deps.resends.keepProgress(resend, { ...progress, open: left.open });
-    return { resend: kept, dueAtMs: left.dueAtMs };
+    await deps.resends.keepProgress(resend, { ...progress, open: left.open });
+    return left.dueAtMs;
   } finally {
     release();
   }
@@ -199,7 +154,7 @@ async function untilAttempted(
   let open = published;
   for (;;) {
     signal.throwIfAborted();
-    await slot.renew();
+    await slot.look();
     open = await replays.unattempted(open);
     const waitedMs = Math.max(0, nowMs() - beganAtMs);
     const dueAtMs = nowMs() + Math.min(POLL_MS.max, Math.max(POLL_MS.min, waitedMs / 2));

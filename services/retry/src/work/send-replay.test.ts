@@ -3,6 +3,7 @@ import { deliveryIdOf, firstIdAt } from '@posthorn/domain/ids.ts';
 import { decodeRetryDue } from '@posthorn/domain/records/retry-due.ts';
 import type { Resend } from '@posthorn/domain/resend.ts';
 import type { OutgoingRecord } from '@posthorn/platform/kafka/record-log.ts';
+import type { ResentTo } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
 import { sampleResend } from '../../../../test/support/memory/memory-resends.ts';
 import { interruptAt } from '../../../../test/support/process/interrupt-at.ts';
 import {
@@ -11,15 +12,15 @@ import {
   SECOND_MS,
   type ResendHarness,
 } from '../../../../test/support/resends/resend-harness.ts';
-import type { ReplayedWebhook } from './send-replay.ts';
 
 const idAt = (ms: number): string => `${firstIdAt('msg', ms)}${'0'.repeat(16)}`;
 const BEGAN_MS = 5_000;
-const WEBHOOK: ReplayedWebhook = {
+const WEBHOOK: ResentTo = {
   appId: 'app_1',
   disabled: false,
   eventTypes: [],
   cancelBeforeMs: null,
+  rateLimitPerSecond: null,
 };
 
 let world: ResendHarness;
@@ -77,7 +78,7 @@ describe('a replay', () => {
   test('sends what the webhook lacks, oldest first, page by page', async () => {
     const missing = storeMessages(1_400);
     await begin();
-    await world.runToEnd(world.gateway());
+    await world.runToEnd(world.worker());
     expect(requested).toEqual(missing);
     expect(world.sends.map(({ length }) => length)).toEqual([333, 333, 267]);
     expect(stateOf()).toMatchObject(done(missing.length));
@@ -86,7 +87,7 @@ describe('a replay', () => {
   test('publishes first attempts that were created when it began, and come after fresh messages', async () => {
     storeMessages(2);
     await begin();
-    await world.runToEnd(world.gateway());
+    await world.runToEnd(world.worker());
     const [record] = published;
     expect(record).toMatchObject({ topic: 'due', key: 'wh_1' });
     expect(record?.headers).toEqual({ 'turn-at': expect.any(String) });
@@ -105,7 +106,7 @@ describe('a replay', () => {
     }
     world.replayedTo = { ...WEBHOOK, eventTypes: ['a', 'b'] };
     await begin({ eventTypes: ['b', 'c'] });
-    await world.runToEnd(world.gateway());
+    await world.runToEnd(world.worker());
     expect(requested).toEqual([idAt(2)]);
   });
 
@@ -121,7 +122,7 @@ describe('a replay', () => {
       return skipTo(...args);
     };
     await begin();
-    await world.runToEnd(world.gateway('a', { rateLimitOf: () => Promise.resolve(1) }));
+    await world.runToEnd(world.worker({ targetOf: world.limitedTo(1) }));
     expect([skips, world.sends.map(({ length }) => length)]).toEqual([2, [2, 1]]);
     expect(requested).toEqual(missing);
   });
@@ -131,7 +132,7 @@ describe('a replay', () => {
     const [erased] = world.messages.filter(({ id }) => id === missing[1]);
     if (erased) erased.isErased = true;
     await begin();
-    await world.runToEnd(world.gateway());
+    await world.runToEnd(world.worker());
     expect(requested).toEqual(missing.filter((id) => id !== missing[1]));
     expect(stateOf()).toMatchObject(done(missing.length - 1, 1));
   });
@@ -140,17 +141,17 @@ describe('a replay', () => {
     const missing = storeMessages(900);
     isMade = () => false;
     await begin();
-    await world.run(5 * MINUTE_MS, world.gateway('a'));
+    await world.run(5 * MINUTE_MS, world.worker());
     expect([world.sends.length, stateOf()?.status]).toEqual([1, 'running']);
     expect(stateOf()?.progress?.open).toHaveLength(333);
     isMade = () => true;
     for (const id of missing) attempt(id);
-    await world.run(2 * MINUTE_MS, world.gateway('b'));
+    await world.run(2 * MINUTE_MS, world.worker());
     expect(world.sends).toHaveLength(2);
     expect(stateOf()).toMatchObject(done(missing.length));
   });
 
-  test.each<[string, Partial<ReplayedWebhook> | null | 'aborted']>([
+  test.each<[string, Partial<ResentTo> | null | 'aborted']>([
     ['a client aborts it', 'aborted'],
     ['its webhook is deleted', null],
     ['its webhook is disabled', { disabled: true }],
@@ -159,11 +160,11 @@ describe('a replay', () => {
     storeMessages(900);
     isMade = () => false;
     await begin();
-    await world.run(SECOND_MS, world.gateway());
+    await world.run(SECOND_MS, world.worker());
     if (change === 'aborted') await world.resends.askToAbort('comp_a', 'rsnd_1', 9);
     else world.replayedTo = change && { ...WEBHOOK, ...change };
     for (const id of world.attempts.keys()) world.attempts.set(id, 1);
-    await world.run(2 * MINUTE_MS, world.gateway());
+    await world.run(2 * MINUTE_MS, world.worker());
     expect(stateOf()).toMatchObject({ status: 'aborted', succeeded: 333 });
     expect(world.sends).toHaveLength(1);
   });
@@ -176,11 +177,10 @@ describe('a replay', () => {
         const missing = storeMessages(4);
         await begin();
         const { wrap, wasReached } = interruptAt(nth, moment);
-        const { resends, replays, leases, records } = world;
-        const stores = { resends: wrap(resends), replays: wrap(replays), leases: wrap(leases) };
-        await world.run(10 * SECOND_MS, world.gateway('a', { ...stores, records: wrap(records) }));
-        leases.holders.clear();
-        await world.run(30 * SECOND_MS, world.gateway('b'));
+        const { resends, replays, records } = world;
+        const stores = { resends: wrap(resends), replays: wrap(replays) };
+        await world.run(10 * SECOND_MS, world.worker({ ...stores, records: wrap(records) }));
+        await world.run(30 * SECOND_MS, world.worker());
         expect(requested).toEqual(missing);
         expect(stateOf()).toMatchObject(done(missing.length));
         if (!wasReached()) break;

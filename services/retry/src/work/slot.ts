@@ -1,13 +1,9 @@
 import type { Resend } from '@posthorn/domain/resend.ts';
-import { LEASE_MS, type LeaseStore } from '@posthorn/platform/mongo/leases.ts';
-import { ResendMovedError, type ResendStore } from '@posthorn/platform/mongo/webhooks/resends.ts';
+import type { ResendStore } from '@posthorn/platform/mongo/webhooks/resends.ts';
 import { setMaxListeners } from 'node:events';
 
 export interface SlotDeps {
-  /** Names this process as the holder of leases. */
-  holder: string;
-  leases: LeaseStore;
-  resends: Pick<ResendStore, 'putBack'>;
+  resends: Pick<ResendStore, 'findOne'>;
   nowMs: () => number;
   /** Rejects when the signal is aborted. */
   sleep: (ms: number, signal: AbortSignal) => Promise<unknown>;
@@ -15,12 +11,13 @@ export interface SlotDeps {
 
 /** How long a resend keeps its slot while others wait for one. */
 const SLICE_MS = 3_000;
-const RENEW_MS = LEASE_MS / 3;
-/** Waits are done in steps, between which the lease is renewed. */
+/** A client may ask to abort the resend. */
+const LOOK_EVERY_MS = 5_000;
+/** Waits are done in steps, between which the slot is looked at. */
 const STEP_MS = 2_000;
 
 /**
- * The slot of one resend in this process, and its lease. Workers send its pages: one, or several for an app, whose parts
+ * The slot of one resend in this process. Workers send its pages: one, or several for an app, whose parts
  * are sent at once. They wait in the slot. The resend yields the slot when each worker waits for an endpoint that has
  * been quiet for a while, or when its time slice is over and others wait for a slot.
  */
@@ -30,23 +27,19 @@ export class ResendSlot {
   readonly #isWanted: () => boolean;
   readonly #yielding = new AbortController();
   readonly #sinceMs: number;
-  #renewedAtMs: number;
+  #lookedAtMs: number;
   #busyWorkers = 0;
   #quietWorkers = 0;
-  /** When a client asked to abort the resend, as it was read with the last renewal. */
+  /** When a client asked to abort the resend, as far as known. */
   abortAskedAtMs: number | null;
 
-  /** The lease is held. `isWanted`: others wait for a slot. */
+  /** `isWanted`: others wait for a slot. */
   constructor(deps: SlotDeps, resend: Resend, isWanted: () => boolean) {
     [this.#deps, this.#resend, this.#isWanted] = [deps, resend, isWanted];
     this.abortAskedAtMs = resend.abortAskedAtMs;
-    this.#sinceMs = this.#renewedAtMs = deps.nowMs();
+    this.#sinceMs = this.#lookedAtMs = deps.nowMs();
     // Each worker listens to it.
     setMaxListeners(0, this.#yielding.signal);
-  }
-
-  static leaseOf({ id }: Resend): string {
-    return `resend/${id}`;
   }
 
   get isYielding(): boolean {
@@ -62,19 +55,15 @@ export class ResendSlot {
     };
   }
 
-  /** Renews the lease in time, and yields when the slice is over. Throws ResendMovedError when the lease is lost. */
-  async renew(): Promise<void> {
+  /** Yields when the slice is over, and reads every few seconds whether a client asked to abort the resend. */
+  async look(): Promise<void> {
     const nowMs = this.#deps.nowMs();
     if (nowMs - this.#sinceMs > SLICE_MS && this.#isWanted()) this.#yielding.abort();
-    // A clock that was set back must not stop the renewals.
-    if (Math.abs(nowMs - this.#renewedAtMs) < RENEW_MS) return;
-    this.#renewedAtMs = nowMs;
-    const { leases, holder, resends } = this.#deps;
-    const lease = ResendSlot.leaseOf(this.#resend);
-    if (!(await leases.hold(lease, holder))) throw new ResendMovedError(lease);
-    const stored = await resends.putBack(this.#resend, nowMs + LEASE_MS);
-    if (!stored) throw new ResendMovedError(lease);
-    this.abortAskedAtMs = stored.abortAskedAtMs;
+    // A clock that was set back must not stop the looks.
+    if (Math.abs(nowMs - this.#lookedAtMs) < LOOK_EVERY_MS) return;
+    this.#lookedAtMs = nowMs;
+    const { companyId, id } = this.#resend;
+    this.abortAskedAtMs = (await this.#deps.resends.findOne(companyId, id))?.abortAskedAtMs ?? null;
   }
 
   /**
@@ -91,7 +80,7 @@ export class ResendSlot {
         const leftMs = untilMs - this.#deps.nowMs();
         if (leftMs <= 0 || (!wasAborted && this.abortAskedAtMs !== null)) return true;
         await this.#sleep(Math.min(leftMs, STEP_MS), signal);
-        await this.renew();
+        await this.look();
       }
     } finally {
       if (isQuiet) this.#setQuiet(-1);

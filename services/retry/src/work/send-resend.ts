@@ -1,24 +1,20 @@
 import { partFor, type Resend } from '@posthorn/domain/resend.ts';
 import { ResendMovedError, type ResendStore } from '@posthorn/platform/mongo/webhooks/resends.ts';
+import type { WebhookStates } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
+import type { PageBudget } from './page-budget.ts';
 import { sendPage, type SendPageDeps, type SentPage } from './resend-page.ts';
 import type { ResendSlot } from './slot.ts';
 
 export interface PageSizeDeps {
-  /** The webhook's own limit in attempts a second; null without one. */
-  rateLimitOf: (companyId: string, webhookId: string) => Promise<number | null>;
+  targetOf: WebhookStates['targetOf'];
   pageBudget: Pick<PageBudget, 'pageSize' | 'reserve'>;
 }
 
 export interface SendResendDeps extends SendPageDeps, PageSizeDeps {
   resends: SendPageDeps['resends'] &
     Pick<ResendStore, 'countAll' | 'nextPage' | 'beginPage' | 'endPage' | 'finish'> &
-    Pick<ResendStore, 'insert' | 'openParts' | 'lastWebhook' | 'webhooksAfter' | 'findShown'>;
-}
-
-/** A resend that yields its slot before its end, as it is to be put back, and when it is due. */
-export interface Waiting {
-  resend: Resend;
-  dueAtMs: number;
+    Pick<ResendStore, 'insert' | 'openParts' | 'lastWebhook' | 'webhooksAfter' | 'findShown'> &
+    Pick<ResendStore, 'keepScanned'>;
 }
 
 /** Webhooks of one app that are sent to at once: a dead or slow one must not delay the others. */
@@ -27,20 +23,19 @@ const WEBHOOKS_PAGE = 100;
 
 /**
  * Sends a resend page by page, an app's in parts of one webhook each: stores the page, marks its deliveries, publishes
- * them, waits until each is settled, counts them. Returns null at the end. Throws when it has to stop before; no part
- * is being sent then.
+ * them, waits until each is settled, counts them. Returns when to continue if the resend yields its slot, and null at the
+ * end. Throws when it has to stop before; no part is being sent then.
  */
 export async function sendResend(
   deps: SendResendDeps,
   slot: ResendSlot,
   resend: Resend,
   signal: AbortSignal,
-): Promise<Waiting | null> {
+): Promise<number | null> {
   if (resend.appId !== null) return sendParts(deps, slot, resend, signal);
   const endWorker = slot.addWorker();
   try {
-    const dueAtMs = await sendPages(deps, slot, resend, signal);
-    return dueAtMs === null ? null : { resend, dueAtMs };
+    return await sendPages(deps, slot, resend, signal);
   } finally {
     endWorker();
   }
@@ -107,12 +102,12 @@ async function failRest({ resends, nowMs }: SendResendDeps, resend: Resend): Pro
 
 /** Under a rate limit, a page is what it allows in 2 s: the dispatcher keeps a resend's attempts until their turn. */
 export async function pageSizeOf(
-  { rateLimitOf, pageBudget }: PageSizeDeps,
+  { targetOf, pageBudget }: PageSizeDeps,
   { companyId, webhookId }: Resend,
 ): Promise<number> {
-  const perSecond = webhookId === null ? null : await rateLimitOf(companyId, webhookId);
+  const webhook = webhookId === null ? null : await targetOf(companyId, webhookId);
   const size = pageBudget.pageSize();
-  return perSecond === null ? size : Math.min(size, perSecond * 2);
+  return Math.min(size, (webhook?.rateLimitPerSecond ?? Infinity) * 2);
 }
 
 /** Sends a resend of an app: one part for each webhook that has failed deliveries, each with pages of its own. */
@@ -121,7 +116,7 @@ async function sendParts(
   slot: ResendSlot,
   resend: Resend,
   signal: AbortSignal,
-): Promise<Waiting | null> {
+): Promise<number | null> {
   const { resends, nowMs } = deps;
   const failing = new AbortController();
   const stopping = AbortSignal.any([signal, failing.signal]);
@@ -146,10 +141,8 @@ async function sendParts(
   await Promise.all(Array.from({ length: PARTS_AT_ONCE }, work));
   stopping.throwIfAborted();
   if (dueTimes.length > 0) {
-    return {
-      resend: { ...resend, scannedTo: scan.toWebhookId },
-      dueAtMs: Math.min(...dueTimes),
-    };
+    await resends.keepScanned(resend, scan.toWebhookId);
+    return Math.min(...dueTimes);
   }
   const { succeeded, failed } = (await resends.findShown(resend.companyId, resend.id)) ?? resend;
   const status = (await isAbortAsked(deps, resend)) ? 'aborted' : 'done';
@@ -176,8 +169,7 @@ async function* startParts(
   for (;;) {
     const webhookIds = await resends.webhooksAfter(resend, scan.toWebhookId, WEBHOOKS_PAGE);
     for (const webhookId of webhookIds) {
-      // Webhooks without failures have no page, and only pages renew the lease otherwise.
-      await slot.renew();
+      await slot.look();
       const part = partFor(resend, webhookId, nowMs());
       if ((await resends.nextPage(part, 1)).length > 0) {
         if (await isAbortAsked(deps, resend)) return;
@@ -189,35 +181,4 @@ async function* startParts(
     }
     if (webhookIds.length < WEBHOOKS_PAGE) return;
   }
-}
-
-/** Memory for the pages of all resends, and of all releases of waiting deliveries, that this process works on. */
-export interface PageBudget {
-  /** Returns how many deliveries the next page may have: half of what is free, from 20 to `max` (500). */
-  pageSize: (max?: number) => number;
-  /** Counts a page, whether there is room or not. Returns the function that releases it. */
-  reserve: (deliveries: number) => () => void;
-  usedBytes: () => number;
-}
-
-/** The id in the page, what was read of the delivery, its record and when that was published. */
-const DELIVERY_BYTES = 800;
-/** Deliveries to one webhook under way at once. More would overload an endpoint that recovers. */
-const PAGE_SIZE = { max: 500, min: 20 };
-
-export function createPageBudget(budgetBytes: number): PageBudget {
-  let reserved = 0;
-  return {
-    pageSize(max = PAGE_SIZE.max) {
-      const free = Math.floor((budgetBytes / DELIVERY_BYTES - reserved) / 2);
-      return Math.min(max, Math.max(PAGE_SIZE.min, free));
-    },
-    reserve(deliveries) {
-      reserved += deliveries;
-      return () => {
-        reserved -= deliveries;
-      };
-    },
-    usedBytes: () => reserved * DELIVERY_BYTES,
-  };
 }

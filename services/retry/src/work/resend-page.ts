@@ -63,7 +63,7 @@ const SETTLE_MS = 20_000;
 /**
  * Sends the page of a resend: marks its deliveries, publishes them, and resolves with their results when each is
  * settled. It continues where the process before it has stopped. Throws ResendMovedError when another process has
- * taken the resend over, and the reason of `signal` when that is aborted.
+ * moved the resend on, and the reason of `signal` when that is aborted.
  */
 export async function sendPage(
   deps: SendPageDeps,
@@ -77,7 +77,7 @@ export async function sendPage(
     : beginningOf(resend, nowMs());
   for (;;) {
     signal.throwIfAborted();
-    await slot.renew();
+    await slot.look();
     const seen = await readOpen(deps, resend, progress);
     progress = seen.progress;
     if (seen.open.length === 0) return { kind: 'settled', ...countsOf(progress, resend) };
@@ -112,7 +112,7 @@ function beginningOf({ page }: Resend, nowMs: number): PageProgress {
 }
 
 /**
- * The clock of the gateway that stored the progress may be ahead. A page that began in the future would be read every
+ * The clock of the process that stored the progress may be ahead. A page that began in the future would be read every
  * 20 ms, and would keep its slot, until then.
  */
 function notAfter(nowMs: number, progress: PageProgress): PageProgress {

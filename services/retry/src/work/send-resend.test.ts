@@ -8,8 +8,7 @@ import {
   type ResendHarness,
   SECOND_MS,
 } from '../../../../test/support/resends/resend-harness.ts';
-import type { RunResendsDeps } from './run-resends.ts';
-import { createPageBudget } from './send-resend.ts';
+import { createPageBudget } from './page-budget.ts';
 
 describe('send resend', () => {
   let world: ResendHarness;
@@ -43,31 +42,31 @@ describe('send resend', () => {
         world.settle(id, !id.endsWith('7'));
       };
       await begin();
-      await world.runToEnd(world.gateway());
+      await world.runToEnd(world.worker());
       expect(sizes()).toEqual([500, 500, 200]);
       expect(world.sends.flat()).toEqual(ids);
       expect(stateOf()).toMatchObject(done(1_080, 120));
-      expect(world.leases.holders.size).toBe(0);
+      expect(world.claimed()).toEqual([]);
     });
 
     test('sends its pages without a pause while the endpoint works', async () => {
       world.fail(5_000);
       await begin();
-      await world.run(SECOND_MS, world.gateway());
+      await world.run(SECOND_MS, world.worker());
       expect(stateOf()).toMatchObject(done(5_000));
     });
 
     test('has pages of what the rate limit allows in two seconds', async () => {
       world.fail(5);
       await begin();
-      await world.runToEnd(world.gateway('a', { rateLimitOf: () => Promise.resolve(1) }));
+      await world.runToEnd(world.worker({ targetOf: world.limitedTo(1) }));
       expect(sizes()).toEqual([2, 2, 1]);
     });
 
     test('without failed deliveries is done at once', async () => {
       world.add('dlv_1', 'delivered');
       await begin();
-      await world.runToEnd(world.gateway());
+      await world.runToEnd(world.worker());
       expect([world.sends, stateOf()]).toMatchObject([[], done(0)]);
     });
   });
@@ -80,12 +79,12 @@ describe('send resend', () => {
         ...world.fail(0, 'wh_3'),
       ];
       await beginOfApp();
-      await world.runToEnd(world.gateway());
+      await world.runToEnd(world.worker());
       expect(world.sends.flat().sort()).toEqual(failed.sort());
       expect(sizes().sort()).toEqual([2, 200, 500]);
       expect(stateOf()).toMatchObject(done(702));
-      // Neither parts nor leases are left.
-      expect([world.running.size, world.leases.holders.size]).toEqual([1, 0]);
+      // Neither parts nor claims are left.
+      expect([world.running.size, world.claimed()]).toEqual([1, []]);
     });
 
     test('leaves out disabled webhooks', async () => {
@@ -93,7 +92,7 @@ describe('send resend', () => {
       world.fail(3, 'wh_off');
       world.webhooks.delete('wh_off');
       await beginOfApp();
-      await world.runToEnd(world.gateway());
+      await world.runToEnd(world.worker());
       expect([world.sends, stateOf()]).toMatchObject([[sent], done(1)]);
     });
 
@@ -101,7 +100,7 @@ describe('send resend', () => {
       const ids = Array.from({ length: 230 }, (_, n) => `wh_${String(n + 100)}`);
       const failed = ids.flatMap((id) => world.fail(1, id));
       await beginOfApp();
-      await world.runToEnd(world.gateway());
+      await world.runToEnd(world.worker());
       expect(world.sends.flat().sort()).toEqual(failed.sort());
       expect(stateOf()).toMatchObject(done(230));
     });
@@ -109,17 +108,15 @@ describe('send resend', () => {
     test('without failed deliveries is done at once', async () => {
       world.fail(0, 'wh_1');
       await beginOfApp();
-      await world.runToEnd(world.gateway());
+      await world.runToEnd(world.worker());
       expect([world.sends, stateOf()]).toMatchObject([[], done(0)]);
     });
 
     test('has pages of what the limit of each webhook allows', async () => {
       world.fail(3, 'wh_1');
       world.fail(3, 'wh_2');
-      const rateLimitOf: RunResendsDeps['rateLimitOf'] = (_companyId, webhookId) =>
-        Promise.resolve(webhookId === 'wh_1' ? 1 : null);
       await beginOfApp();
-      await world.runToEnd(world.gateway('a', { rateLimitOf }));
+      await world.runToEnd(world.worker({ targetOf: world.limitedTo(1, 'wh_1') }));
       expect(sizes().sort()).toEqual([1, 2, 3]);
     });
   });
@@ -137,13 +134,13 @@ describe('send resend', () => {
     test('delays no other endpoint and is given up after five minutes', async () => {
       world.fail(700, 'wh_1');
       world.fail(1, 'wh_2');
-      const gateways = [world.gateway('a'), world.gateway('b')];
-      await world.run(10 * SECOND_MS, ...gateways);
+      const workers = [world.worker(), world.worker()];
+      await world.run(10 * SECOND_MS, ...workers);
       expect(await shown()).toMatchObject({ status: 'running', succeeded: 701, failed: 0 });
-      expect(world.leases.holders.size).toBe(0);
-      await world.run(285 * SECOND_MS, ...gateways);
+      expect(world.claimed()).toEqual([]);
+      await world.run(285 * SECOND_MS, ...workers);
       expect(stateOf()).toMatchObject({ status: 'running' });
-      await world.run(10 * SECOND_MS, ...gateways);
+      await world.run(10 * SECOND_MS, ...workers);
       expect(stateOf()).toMatchObject(done(701, 600));
       // What was given up may be sent again and carries no open mark.
       expect(world.deliveries.get(lost[0] ?? '')).toMatchObject({
@@ -156,64 +153,64 @@ describe('send resend', () => {
 
     test('counts all that was not sent as failed, also more than the API counts', async () => {
       const resends = { ...world.resends, count: () => Promise.resolve(10) };
-      await world.run(6 * MINUTE_MS, world.gateway('a', { resends }));
+      await world.run(6 * MINUTE_MS, world.worker({ resends }));
       expect(stateOf()).toMatchObject(done(0, 600));
     });
 
     test('is not given up while its circuit is closed', async () => {
       world.openCircuits.clear();
-      await world.run(10 * MINUTE_MS, world.gateway());
+      await world.run(10 * MINUTE_MS, world.worker());
       expect(stateOf()).toMatchObject({ status: 'running' });
     });
 
     test('is given up five minutes after its last success', async () => {
-      await world.run(2 * MINUTE_MS, world.gateway());
+      await world.run(2 * MINUTE_MS, world.worker());
       world.settle(lost[0] ?? '', true);
-      await world.run(4 * MINUTE_MS, world.gateway());
+      await world.run(4 * MINUTE_MS, world.worker());
       expect(stateOf()).toMatchObject({ status: 'running' });
-      await world.run(4 * MINUTE_MS, world.gateway());
+      await world.run(4 * MINUTE_MS, world.worker());
       expect(stateOf()).toMatchObject(done(1, 599));
     });
 
-    test('is given up after five minutes when the gateway before has seen a success in the future', async () => {
-      await world.run(10 * SECOND_MS, world.gateway());
+    test('is given up after five minutes when the process before has seen a success in the future', async () => {
+      await world.run(10 * SECOND_MS, world.worker());
       const { progress } = world.running.get('rsnd_1/wh_dead') ?? {};
       if (progress) progress.successAtMs += HOUR_MS;
-      await world.run(6 * MINUTE_MS, world.gateway());
+      await world.run(6 * MINUTE_MS, world.worker());
       expect(stateOf()).toMatchObject(done(0, 600));
     });
 
     test('is not given up while it is on hold, and has five minutes after its end', async () => {
-      const gateway = world.gateway();
-      await world.run(2 * MINUTE_MS, gateway);
+      const worker = world.worker();
+      await world.run(2 * MINUTE_MS, worker);
       world.held.add('wh_dead');
-      await world.run(HOUR_MS, gateway);
+      await world.run(HOUR_MS, worker);
       expect(sizes()).toEqual([500]);
       world.held.clear();
       // The end is noticed within ten minutes. What dispatchers dropped meanwhile is published then.
       const copies = (): number => world.sends.length - 1;
-      for (let n = 0; n < 600 && copies() === 0; n += 1) await world.run(SECOND_MS, gateway);
+      for (let n = 0; n < 600 && copies() === 0; n += 1) await world.run(SECOND_MS, worker);
       expect(copies()).toBe(1);
-      await world.run(295 * SECOND_MS, gateway);
+      await world.run(295 * SECOND_MS, worker);
       expect(stateOf()).toMatchObject({ status: 'running' });
-      await world.run(20 * SECOND_MS, gateway);
+      await world.run(20 * SECOND_MS, worker);
       expect(stateOf()).toMatchObject(done(0, 600));
     });
 
     test('is not given up while nobody knows whether its circuit is open', async () => {
       const read = () => Promise.reject(new Error('Redis is away'));
-      await world.run(10 * MINUTE_MS, world.gateway('a', { circuits: { read } }));
+      await world.run(10 * MINUTE_MS, world.worker({ circuits: { read } }));
       expect(stateOf()).toMatchObject({ status: 'running' });
-      await world.run(2 * MINUTE_MS, world.gateway());
+      await world.run(2 * MINUTE_MS, world.worker());
       expect(stateOf()).toMatchObject(done(0, 600));
     });
 
     test('that works again is sent everything', async () => {
-      await world.run(2 * MINUTE_MS, world.gateway());
+      await world.run(2 * MINUTE_MS, world.worker());
       dead.clear();
       world.openCircuits.clear();
       for (const id of lost) world.settle(id, true);
-      await world.run(2 * MINUTE_MS, world.gateway());
+      await world.run(2 * MINUTE_MS, world.worker());
       expect(stateOf()).toMatchObject(done(600));
       expect(sizes()).toEqual([500, 100]);
     });
@@ -226,8 +223,8 @@ describe('send resend', () => {
         return world.resends.nextPage(resend, limit);
       };
       const resends = { ...world.resends, nextPage };
-      const gateways = ['a', 'b'].map((holder) => world.gateway(holder, { resends }));
-      await world.run(4 * MINUTE_MS, ...gateways);
+      const workers = [1, 2].map(() => world.worker({ resends }));
+      await world.run(4 * MINUTE_MS, ...workers);
       expect(searches).toBeLessThan(1_010);
     });
   });
@@ -242,7 +239,7 @@ describe('send resend', () => {
         void abort();
         world.settle(id, id !== ids[1]);
       };
-      await world.runToEnd(world.gateway('a', { rateLimitOf: () => Promise.resolve(1) }));
+      await world.runToEnd(world.worker({ targetOf: world.limitedTo(1) }));
       expect(world.sends.flat()).toEqual(ids.slice(0, 2));
       expect(stateOf()).toMatchObject({ status: 'aborted', total: 5, succeeded: 1, failed: 1 });
       expect(world.deliveries.get(ids[2] ?? '')?.mark).toBeNull();
@@ -252,7 +249,7 @@ describe('send resend', () => {
       world.fail(1);
       await begin({ total: 1 });
       await abort();
-      await world.runToEnd(world.gateway());
+      await world.runToEnd(world.worker());
       expect(world.sends).toEqual([]);
       expect(stateOf()).toMatchObject({ status: 'aborted', total: 1, succeeded: 0, failed: 0 });
     });
@@ -264,7 +261,7 @@ describe('send resend', () => {
         void abort();
         world.settle(id, true);
       };
-      await world.runToEnd(world.gateway());
+      await world.runToEnd(world.worker());
       expect(stateOf()).toMatchObject(done(1));
     });
 
@@ -273,15 +270,15 @@ describe('send resend', () => {
       dead.add('wh_1');
       world.openCircuits.add('wh_1');
       await begin({ total: 5 });
-      await world.run(HOUR_MS, world.gateway('a'));
+      await world.run(HOUR_MS, world.worker());
       world.settle(first, false);
       await abort();
-      await world.run(18 * SECOND_MS, world.gateway('b'));
+      await world.run(18 * SECOND_MS, world.worker());
       expect(stateOf()).toMatchObject({ status: 'running' });
-      await world.run(5 * SECOND_MS, world.gateway('b'));
+      await world.run(5 * SECOND_MS, world.worker());
       expect(stateOf()).toMatchObject({ status: 'aborted', total: 5, succeeded: 0, failed: 1 });
       expect(world.deliveries.get(second)?.mark).toMatchObject({ state: 'failed' });
-      await world.run(HOUR_MS, world.gateway('b'));
+      await world.run(HOUR_MS, world.worker());
       expect(world.sends.length).toBeLessThan(10);
     });
 
@@ -293,9 +290,9 @@ describe('send resend', () => {
         world.settle(first, true);
         await world.marks.free(...args);
       };
-      await world.run(MINUTE_MS, world.gateway());
+      await world.run(MINUTE_MS, world.worker());
       await abort();
-      await world.run(MINUTE_MS, world.gateway('a', { marks: { ...world.marks, free } }));
+      await world.run(MINUTE_MS, world.worker({ marks: { ...world.marks, free } }));
       expect(stateOf()).toMatchObject({ status: 'aborted', total: 2, succeeded: 1, failed: 0 });
     });
 
@@ -307,10 +304,7 @@ describe('send resend', () => {
         void abort();
         if (!dead.has(world.deliveries.get(id)?.webhookId ?? '')) world.settle(id, true);
       };
-      await world.run(
-        26 * SECOND_MS,
-        world.gateway('a', { rateLimitOf: () => Promise.resolve(1) }),
-      );
+      await world.run(26 * SECOND_MS, world.worker({ targetOf: world.limitedTo(1) }));
       const { succeeded = 0 } = stateOf() ?? {};
       expect(stateOf()).toMatchObject({ status: 'aborted', failed: 0 });
       expect(succeeded).toBeGreaterThan(0);

@@ -42,7 +42,7 @@ describe('a page', () => {
       return world.records.publish(records);
     };
     const nowMs = world.timers.nowMs();
-    await world.runToEnd(world.gateway('a', { records: { publish } }));
+    await world.runToEnd(world.worker({ records: { publish } }));
     expect(published).toMatchObject([{ topic: 'due', key: 'wh_1' }]);
     expect(published.map(({ value }) => decodeRetryDue(value))).toMatchObject([
       { trigger: 'resend', attemptNumber: 4, dueAtMs: nowMs, companyId: 'comp_a' },
@@ -52,7 +52,7 @@ describe('a page', () => {
   test('counts a delivery that is no longer stored as failed', async () => {
     const [kept = ''] = world.fail(1);
     await begin('rsnd_1', ['dlv_gone', kept]);
-    await world.runToEnd(world.gateway());
+    await world.runToEnd(world.worker());
     expect([world.sends, stateOf()]).toMatchObject([[[kept]], done(1, 1)]);
   });
 
@@ -60,12 +60,12 @@ describe('a page', () => {
     const ids = world.fail(6);
     deferAll();
     await begin();
-    const gateways = [world.gateway('a'), world.gateway('b')];
+    const workers = [world.worker(), world.worker()];
     for (const [n, id] of ids.entries()) {
-      await world.run(n * MINUTE_MS, ...gateways);
+      await world.run(n * MINUTE_MS, ...workers);
       world.settle(id, n % 3 > 0);
     }
-    await world.runToEnd(...gateways);
+    await world.runToEnd(...workers);
     expect(stateOf()).toMatchObject(done(4, 2));
   });
 });
@@ -81,7 +81,7 @@ describe('a page that waits', () => {
       seconds.push(Math.round((world.timers.nowMs() - beganMs) / SECOND_MS));
       return world.marks.read(...args);
     };
-    await world.run(ms, world.gateway('a', { marks: { ...world.marks, read } }));
+    await world.run(ms, world.worker({ marks: { ...world.marks, read } }));
     return seconds;
   }
 
@@ -101,7 +101,7 @@ describe('a page that waits', () => {
       world.fail(1);
       world[why].add('wh_1');
       await begin();
-      await world.run(HOUR_MS, world.gateway());
+      await world.run(HOUR_MS, world.worker());
       const seconds = await readsWithin(HOUR_MS);
       expect(seconds.length).toBeGreaterThanOrEqual(5);
       expect(seconds.length).toBeLessThanOrEqual(7);
@@ -112,9 +112,9 @@ describe('a page that waits', () => {
     const ids = world.fail(100);
     world.openCircuits.add('wh_1');
     await begin();
-    const gateway = world.gateway();
+    const worker = world.worker();
     for (const id of ids.slice(0, 60)) {
-      await world.run(MINUTE_MS, gateway);
+      await world.run(MINUTE_MS, worker);
       world.settle(id, false);
     }
     const seconds = await readsWithin(20 * MINUTE_MS);
@@ -124,9 +124,9 @@ describe('a page that waits', () => {
   test('reads only what has no result yet', async () => {
     const [first = '', ...others] = world.fail(5);
     await begin();
-    await world.run(MINUTE_MS, world.gateway());
+    await world.run(MINUTE_MS, world.worker());
     for (const id of others) world.settle(id, true);
-    await world.run(2 * MINUTE_MS, world.gateway());
+    await world.run(2 * MINUTE_MS, world.worker());
     const reads: (readonly string[])[] = [];
     const read: typeof world.marks.read = (companyId, ids) => {
       reads.push(ids);
@@ -134,7 +134,7 @@ describe('a page that waits', () => {
     };
     const asks: unknown[] = [];
     const ask: typeof world.marks.ask = (resend) => Promise.resolve(void asks.push(resend));
-    await world.run(5 * MINUTE_MS, world.gateway('b', { marks: { ...world.marks, read, ask } }));
+    await world.run(5 * MINUTE_MS, world.worker({ marks: { ...world.marks, read, ask } }));
     expect(new Set(reads.flat())).toEqual(new Set([first]));
     expect(asks).toEqual([]);
   });
@@ -142,27 +142,27 @@ describe('a page that waits', () => {
   test('is noticed within seconds when its endpoint was slow for seconds', async () => {
     const ids = world.fail(3);
     await begin();
-    const gateway = world.gateway();
+    const worker = world.worker();
     for (const id of ids) {
-      await world.run(5 * SECOND_MS, gateway);
+      await world.run(5 * SECOND_MS, worker);
       world.settle(id, true);
     }
-    await world.run(4 * SECOND_MS, gateway);
+    await world.run(4 * SECOND_MS, worker);
     expect(stateOf()).toMatchObject(done(3));
   });
 
-  test('is not published again by the gateway that continues it', async () => {
+  test('is not published again by the process that continues it', async () => {
     const ids = world.fail(3);
     await begin();
-    await world.run(10 * SECOND_MS, world.gateway('a'));
-    await world.run(MINUTE_MS, world.gateway('b'));
+    await world.run(10 * SECOND_MS, world.worker());
+    await world.run(MINUTE_MS, world.worker());
     expect(world.sends).toEqual([ids]);
   });
 
-  test('is read and published as usual after a gateway whose clock was an hour ahead', async () => {
+  test('is read and published as usual after a process whose clock was an hour ahead', async () => {
     world.fail(1);
     await begin();
-    await world.run(10 * SECOND_MS, world.gateway());
+    await world.run(10 * SECOND_MS, world.worker());
     const { progress } = stateOf() ?? {};
     for (const time of ['publishedAtMs', 'beganAtMs', 'movedAtMs'] as const) {
       if (progress) progress[time] += HOUR_MS;
@@ -179,9 +179,9 @@ describe('a page that waits', () => {
     const [id = ''] = world.fail(1);
     for (const each of why) world[each].add('wh_1');
     await begin();
-    await world.run(seconds * SECOND_MS, world.gateway());
+    await world.run(seconds * SECOND_MS, world.worker());
     expect(world.sends).toEqual([[id]]);
-    await world.run(seconds * SECOND_MS, world.gateway());
+    await world.run(seconds * SECOND_MS, world.worker());
     expect(world.sends).toEqual([[id], [id]]);
   });
 
@@ -194,13 +194,13 @@ describe('a page that waits', () => {
       const [id = ''] = world.fail(1);
       for (const each of open) world.openCircuits.add(each);
       await begin();
-      await world.run(HOUR_MS, world.gateway());
+      await world.run(HOUR_MS, world.worker());
       const before = world.sends.length;
       world.held.add('wh_1');
-      await world.run(3 * HOUR_MS, world.gateway());
+      await world.run(3 * HOUR_MS, world.worker());
       expect(world.sends).toHaveLength(before);
       world.held.clear();
-      await world.run(10 * MINUTE_MS, world.gateway());
+      await world.run(10 * MINUTE_MS, world.worker());
       expect(world.sends.slice(before)[0]).toEqual([id]);
     },
   );
@@ -209,7 +209,7 @@ describe('a page that waits', () => {
     world.fail(500);
     world.openCircuits.add('wh_1');
     await begin();
-    await world.run(12 * HOUR_MS, world.gateway());
+    await world.run(12 * HOUR_MS, world.worker());
     expect(world.sends.length).toBeGreaterThan(6);
     expect(world.sends.length).toBeLessThan(12);
   });
@@ -218,10 +218,10 @@ describe('a page that waits', () => {
     const [id = ''] = world.fail(1);
     world.openCircuits.add('wh_1');
     await begin();
-    await world.run(20 * HOUR_MS, world.gateway());
+    await world.run(20 * HOUR_MS, world.worker());
     expect(stateOf()).toMatchObject({ status: 'running', failed: 0 });
     world.settle(id, true);
-    await world.run(11 * MINUTE_MS, world.gateway());
+    await world.run(11 * MINUTE_MS, world.worker());
     expect(stateOf()).toMatchObject(done(1));
   });
 });
@@ -240,10 +240,10 @@ describe('a delivery that another resend is sending', () => {
     ['is sent when the other one fails', false, 9],
   ])('%s', async (_what, isSuccess, attemptCount) => {
     await begin();
-    await world.run(MINUTE_MS, world.gateway('a'));
+    await world.run(MINUTE_MS, world.worker());
     expect(world.sends).toEqual([]);
     world.settle(id, isSuccess);
-    await world.run(2 * MINUTE_MS, world.gateway('b'));
+    await world.run(2 * MINUTE_MS, world.worker());
     expect(world.sends).toEqual(isSuccess ? [] : [[id]]);
     expect(stateOf()).toMatchObject(done(1));
     expect(world.deliveries.get(id)?.attemptCount).toBe(attemptCount);
@@ -252,13 +252,13 @@ describe('a delivery that another resend is sending', () => {
   test('is sent when the other one has ended without it', async () => {
     await world.resends.finish(sampleResend('rsnd_0'), 5);
     await begin();
-    await world.run(MINUTE_MS, world.gateway());
+    await world.run(MINUTE_MS, world.worker());
     expect([world.sends, stateOf()]).toMatchObject([[[id]], done(1)]);
   });
 
   test('is not sent for a request that was refused because of the other one', async () => {
     await world.resends.insert(sampleResend('rsnd_1', { afterId: id, beforeId: id, page: [id] }));
-    await world.run(SECOND_MS, world.gateway());
+    await world.run(SECOND_MS, world.worker());
     expect([world.sends, stateOf()]).toMatchObject([[], done(0, 1)]);
   });
 
@@ -268,7 +268,7 @@ describe('a delivery that another resend is sending', () => {
       // `insert` refuses the second one. Versions before the unique span allowed it.
       world.running.set(resendId, sampleResend(resendId, { webhookId: 'wh_2' }));
     }
-    await world.run(MINUTE_MS, world.gateway('a'), world.gateway('b'));
+    await world.run(MINUTE_MS, world.worker(), world.worker());
     expect(world.sends.flat().sort()).toEqual(ids);
     expect([stateOf('rsnd_1'), stateOf('rsnd_2')]).toMatchObject([done(40), done(40)]);
   });

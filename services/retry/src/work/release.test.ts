@@ -10,6 +10,7 @@ import {
   createMemoryHoldNotes,
   type MemoryHoldNotes,
 } from '../../../../test/support/memory/memory-hold-notes.ts';
+import { asyncNotes } from '../../../../test/support/memory/memory-notes.ts';
 import {
   createMemoryWaiting,
   type MemoryWaiting,
@@ -18,8 +19,9 @@ import {
   createVirtualTimers,
   type VirtualTimers,
 } from '../../../../test/support/time/virtual-timers.ts';
-import { createPageBudget } from '../resend/send-resend.ts';
-import { createReleaseRunner, type ReleaseRunner, type RunReleasesDeps } from './run-releases.ts';
+import type { ClaimedWork } from '@posthorn/platform/work/claimed-work.ts';
+import { createPageBudget } from './page-budget.ts';
+import { createReleases, type ReleaseNotesDeps } from './release.ts';
 
 const SECOND_MS = 1_000;
 const MINUTE_MS = 60_000;
@@ -43,7 +45,7 @@ let published: string[];
 let perSecond: Map<string, number>;
 let mostOpen: number;
 let claims: number;
-let runners: ReleaseRunner[];
+let workers: ClaimedWork[];
 
 beforeEach(() => {
   timers = createVirtualTimers();
@@ -53,10 +55,10 @@ beforeEach(() => {
   perSecond = new Map();
   openCircuits = new Map();
   published = [];
-  [mostOpen, claims, runners] = [0, 0, []];
+  [mostOpen, claims, workers] = [0, 0, []];
 });
 
-afterEach(() => Promise.all(runners.map((each) => each.stop())));
+afterEach(() => Promise.all(workers.map((each) => each.stop())));
 
 /** Adds deliveries that wait for the webhook, and the webhook. */
 function wait(
@@ -77,11 +79,11 @@ function wait(
 
 function touch(id: string, kind: HoldPlace['kind'], ratePerSecond: number | null = null): void {
   const nowMs = timers.nowMs();
-  const times = { touchedAtMs: nowMs, dueAtMs: nowMs };
-  notes.all.set(id, { id, companyId: 'comp_a', kind, ...times, claim: null, ratePerSecond });
+  const rate = kind !== 'company' && { ratePerSecond };
+  notes.touch({ id, companyId: 'comp_a', kind }, { atMs: nowMs, dueAtMs: nowMs, ...rate });
 }
 
-const sleep: RunReleasesDeps['sleep'] = (ms, signal) =>
+const sleep: ReleaseNotesDeps['sleep'] = (ms, signal) =>
   new Promise<void>((resolve, reject) => {
     const cancel = timers.after(ms, resolve);
     signal.addEventListener('abort', () => {
@@ -90,15 +92,19 @@ const sleep: RunReleasesDeps['sleep'] = (ms, signal) =>
     });
   });
 
-const notesStore = (): RunReleasesDeps['notes'] => ({
+const notesStore = (): ReleaseNotesDeps['notes'] => ({
+  ...asyncNotes(notes),
   expand: (...given) => Promise.resolve(notes.expand(...given)),
-  claim: (claim) => Promise.resolve(notes.claim(claim)),
-  take: (id, claim) => Promise.resolve(notes.take(id, claim)),
-  putBack: (...given) => Promise.resolve(notes.putBack(...given)),
-  remove(note) {
-    notes.remove(note);
+  noteOpenEnded(note) {
+    notes.noteOpenEnded(note);
     return Promise.resolve();
   },
+  noteEnd(...given) {
+    notes.noteEnd(...given);
+    return Promise.resolve();
+  },
+  remove: (note) => Promise.resolve(notes.remove(note)),
+  rateOf: (id) => Promise.resolve(notes.rateOf(id)),
 });
 
 function publish(records: readonly OutgoingRecord[]): Promise<void> {
@@ -113,8 +119,8 @@ function publish(records: readonly OutgoingRecord[]): Promise<void> {
   return Promise.resolve();
 }
 
-function gateway(overrides: Partial<RunReleasesDeps> = {}): ReleaseRunner {
-  const runner = createReleaseRunner({
+function worker(overrides: Partial<ReleaseNotesDeps> = {}): ClaimedWork {
+  const created = createReleases({
     notes: notesStore(),
     waiting: memory.waiting,
     holds: memory.holds,
@@ -138,17 +144,17 @@ function gateway(overrides: Partial<RunReleasesDeps> = {}): ReleaseRunner {
     logger: createLogger('test', 'silent'),
     ...overrides,
   });
-  runners.push(runner);
-  return runner;
+  workers.push(created);
+  return created;
 }
 
 /** Moves on in steps, in which each endpoint takes its share of what is released. */
-async function run(ms: number, ...gateways: ReleaseRunner[]): Promise<void> {
+async function run(ms: number, ...working: ClaimedWork[]): Promise<void> {
   const STEP_MS = 20;
   const endMs = timers.nowMs() + ms;
   const credit = new Map<string, number>();
   for (let n = 0; timers.nowMs() < endMs; n += 1) {
-    if (n % 50 === 0) for (const each of gateways) void each.tick();
+    if (n % 50 === 0) for (const each of working) void each.tick();
     await untilSettled();
     for (const [webhookId] of webhooks) {
       const open = memory.ofWebhook(webhookId, 'released');
@@ -166,7 +172,7 @@ describe('the release of a webhook', () => {
   test('publishes all that waits, once, oldest first and with the number of the next attempt', async () => {
     const ids = wait('wh_1', 1_200);
     touch('wh_1', 'webhook');
-    await run(20 * SECOND_MS, gateway());
+    await run(20 * SECOND_MS, worker());
     expect(published).toEqual(ids);
     expect(memory.ofWebhook('wh_1', 'done')).toHaveLength(1_200);
   });
@@ -174,7 +180,8 @@ describe('the release of a webhook', () => {
   test('begins at once when it is woken', async () => {
     wait('wh_1', 1);
     touch('wh_1', 'webhook');
-    await gateway().wake({ id: 'wh_1', companyId: 'comp_a' });
+    worker().wake();
+    await untilSettled();
     await untilSettled();
     expect(published).toHaveLength(1);
   });
@@ -183,7 +190,7 @@ describe('the release of a webhook', () => {
     wait('wh_1', 3_000);
     perSecond.set('wh_1', 200);
     touch('wh_1', 'webhook');
-    await run(10 * SECOND_MS, gateway());
+    await run(10 * SECOND_MS, worker());
     expect(memory.ofWebhook('wh_1', 'done').length).toBeGreaterThan(1_800);
     expect(mostOpen).toBeLessThan(1_100);
   });
@@ -193,7 +200,7 @@ describe('the release of a webhook', () => {
     perSecond.set('wh_1', limit);
     Object.assign(webhooks.get('wh_1') ?? {}, { rateLimitPerSecond: limit });
     touch('wh_1', 'webhook');
-    await run(10 * SECOND_MS, gateway());
+    await run(10 * SECOND_MS, worker());
     expect(mostOpen).toBeLessThanOrEqual(4 * limit);
     expect(memory.ofWebhook('wh_1', 'done').length).toBeGreaterThan(9 * limit - 1);
   });
@@ -201,19 +208,19 @@ describe('the release of a webhook', () => {
   test('keeps to the rate that was asked for', async () => {
     wait('wh_1', 1_000);
     touch('wh_1', 'webhook', 20);
-    await run(10 * SECOND_MS, gateway());
+    await run(10 * SECOND_MS, worker());
     expect(published.length).toBeGreaterThan(150);
     expect(published.length).toBeLessThanOrEqual(220);
   });
 
-  test('is continued by another gateway when its own stops', async () => {
+  test('is continued by another process when its own stops', async () => {
     const ids = wait('wh_1', 600);
     perSecond.set('wh_1', 50);
     touch('wh_1', 'webhook');
-    const first = gateway();
+    const first = worker();
     await run(2 * SECOND_MS, first);
     await first.stop();
-    await run(30 * SECOND_MS, gateway());
+    await run(30 * SECOND_MS, worker());
     expect(new Set(published)).toEqual(new Set(ids));
     expect(memory.ofWebhook('wh_1', 'done')).toHaveLength(600);
   });
@@ -224,11 +231,11 @@ describe('the release of a webhook', () => {
       perSecond.set(`wh_${n}`, 1);
       touch(`wh_${n}`, 'webhook');
     }
-    const gateways = [gateway(), gateway()];
+    const working = [worker(), worker()];
     for (let second = 0; second < 20; second += 1) {
-      await run(SECOND_MS, ...gateways);
+      await run(SECOND_MS, ...working);
       touch('wh_0', 'webhook');
-      await gateways[second % 2]?.wake({ id: 'wh_0', companyId: 'comp_a' });
+      working[second % 2]?.wake();
     }
     expect(mostOpen).toBeLessThanOrEqual(100);
   });
@@ -240,7 +247,7 @@ describe('the release of a webhook', () => {
         Object.assign(deliveries.get(id) ?? {}, { state: 'deferred' });
       const ids = wait('wh_1', 500);
       touch('wh_1', 'webhook');
-      await run(15 * SECOND_MS, gateway());
+      await run(15 * SECOND_MS, worker());
       expect(published).toEqual(ids);
     },
   );
@@ -251,7 +258,7 @@ describe('the release of a webhook', () => {
     wait('wh_1', 500);
     perSecond.set('wh_1', 0);
     touch('wh_1', 'webhook');
-    await run(10 * MINUTE_MS, gateway());
+    await run(10 * MINUTE_MS, worker());
     expect(published.length).toBeLessThanOrEqual(10);
   });
 
@@ -259,10 +266,10 @@ describe('the release of a webhook', () => {
     wait('wh_1', 500);
     openCircuits.set('wh_1', timers.nowMs() + HOUR_MS);
     touch('wh_1', 'webhook');
-    await run(MINUTE_MS, gateway());
+    await run(MINUTE_MS, worker());
     expect(published).toEqual([]);
     openCircuits.clear();
-    await run(2 * MINUTE_MS, gateway());
+    await run(2 * MINUTE_MS, worker());
     expect(published).toHaveLength(500);
   });
 
@@ -271,7 +278,7 @@ describe('the release of a webhook', () => {
     openCircuits.set('wh_1', timers.nowMs() - SECOND_MS);
     touch('wh_1', 'webhook');
     perSecond.set('wh_1', 0);
-    const runner = gateway();
+    const runner = worker();
     await run(2 * SECOND_MS, runner);
     expect(published).toEqual(ids.slice(0, 1));
     perSecond.clear();
@@ -285,14 +292,14 @@ describe('the release of a webhook', () => {
     openCircuits.set('wh_1', timers.nowMs());
     touch('wh_1', 'webhook');
     const pages: number[] = [];
-    const failing: RunReleasesDeps['records'] = {
+    const failing: ReleaseNotesDeps['records'] = {
       publish(records) {
         pages.push(records.length);
         openCircuits.set('wh_1', timers.nowMs() + 30 * SECOND_MS);
         return publish(records);
       },
     };
-    await run(10 * MINUTE_MS, gateway({ records: failing }));
+    await run(10 * MINUTE_MS, worker({ records: failing }));
     expect(pages.length).toBeGreaterThan(3);
     expect(pages.length).toBeLessThanOrEqual(20);
     expect(new Set(pages)).toEqual(new Set([1]));
@@ -302,7 +309,7 @@ describe('the release of a webhook', () => {
     wait('wh_1', 5_000);
     perSecond.set('wh_1', 100);
     touch('wh_1', 'webhook');
-    const runner = gateway();
+    const runner = worker();
     await run(3 * SECOND_MS, runner);
     Object.assign(webhooks.get('wh_1') ?? {}, { held: HOLD });
     touch('wh_1', 'webhook');
@@ -316,7 +323,7 @@ describe('the release of a webhook', () => {
     wait('wh_1', 1_500);
     Object.assign(webhooks.get('wh_1') ?? {}, { held: HOLD, disabled: true });
     touch('wh_1', 'webhook');
-    await run(5 * SECOND_MS, gateway());
+    await run(5 * SECOND_MS, worker());
     expect([published, memory.ofWebhook('wh_1', 'cancelled').length]).toEqual([[], 1_500]);
   });
 
@@ -325,7 +332,7 @@ describe('the release of a webhook', () => {
     wait('wh_1', 10, { createdAtMs: 5 });
     Object.assign(webhooks.get('wh_1') ?? {}, { cancelBeforeMs: 5 });
     touch('wh_1', 'webhook');
-    await run(5 * SECOND_MS, gateway());
+    await run(5 * SECOND_MS, worker());
     expect([memory.ofWebhook('wh_1', 'cancelled').length, published.length]).toEqual([20, 10]);
   });
 
@@ -338,7 +345,7 @@ describe('the release of a webhook', () => {
     endsAt(later, timers.nowMs() + MINUTE_MS);
     Object.assign(webhooks.get('wh_1') ?? {}, { cancelBeforeMs: 5 });
     touch('wh_1', 'webhook');
-    await run(5 * SECOND_MS, gateway());
+    await run(5 * SECOND_MS, worker());
     expect(published).toEqual([later]);
     expect(deliveries.get(cancelled)).toMatchObject({ reason: 'cancelled_by_client' });
     expect(deliveries.get(expired)).toMatchObject({ state: 'cancelled', reason: 'expired' });
@@ -355,7 +362,7 @@ describe('the release of a webhook', () => {
     touch('wh_1', 'webhook');
     touch('wh_2', 'webhook');
     touch('comp_a', 'company');
-    await run(3 * SECOND_MS, gateway());
+    await run(3 * SECOND_MS, worker());
     const openEnded = [...notes.all.values()].filter(({ isOpenEnded }) => isOpenEnded);
     expect(openEnded.map(({ id }) => id)).toEqual(['wh_1']);
   });
@@ -365,7 +372,7 @@ describe('the release of a webhook', () => {
     const untilMs = timers.nowMs() + 90 * SECOND_MS;
     Object.assign(webhooks.get('wh_1') ?? {}, { held: { ...HOLD, untilMs } });
     touch('wh_1', 'webhook');
-    const runner = gateway();
+    const runner = worker();
     await run(89 * SECOND_MS, runner);
     expect(published).toEqual([]);
     await run(3 * SECOND_MS, runner);
@@ -383,7 +390,7 @@ describe('the release of a webhook', () => {
   test('finds what a dispatcher made wait after the last page, and forgets the note a minute later', async () => {
     wait('wh_1', 1);
     touch('wh_1', 'webhook');
-    const runner = gateway();
+    const runner = worker();
     await run(10 * SECOND_MS, runner);
     wait('wh_1', 1);
     await run(20 * SECOND_MS, runner);
@@ -395,7 +402,7 @@ describe('the release of a webhook', () => {
   test('publishes a delivery that waits again once more', async () => {
     const [id = ''] = wait('wh_1', 1);
     touch('wh_1', 'webhook');
-    const runner = gateway();
+    const runner = worker();
     perSecond.set('wh_1', 0);
     await run(200, runner);
     expect(published).toEqual([id]);
@@ -413,7 +420,7 @@ describe('the release of an app', () => {
     wait('wh_3', 5, { appId: 'app_2' });
     Object.assign(webhooks.get('wh_2') ?? {}, { held: HOLD });
     touch('app_1', 'app');
-    await run(5 * SECOND_MS, gateway());
+    await run(5 * SECOND_MS, worker());
     const waiting = ['wh_1', 'wh_2', 'wh_3'].map((id) => memory.ofWebhook(id, 'waiting').length);
     expect(waiting).toEqual([0, 5, 5]);
   });
@@ -425,14 +432,14 @@ describe('the release of an app', () => {
     openCircuits.set('wh_cut', timers.nowMs() + 25 * SECOND_MS);
     perSecond.set('wh_cut', 100);
     touch('app_1', 'app');
-    const runners = [gateway(), gateway()];
-    await run(200, ...runners);
+    const workers = [worker(), worker()];
+    await run(200, ...workers);
     wait('wh_late', 5, { appId: 'app_1' });
-    await run(2 * SECOND_MS, ...runners);
+    await run(2 * SECOND_MS, ...workers);
     expect(memory.ofWebhook('wh_late', 'done')).toHaveLength(5);
-    await run(38 * SECOND_MS, ...runners);
+    await run(38 * SECOND_MS, ...workers);
     openCircuits.clear();
-    await run(20 * SECOND_MS, ...runners);
+    await run(20 * SECOND_MS, ...workers);
     expect(memory.ofWebhook('wh_cut', 'done')).toHaveLength(100);
     expect(memory.ofWebhook('wh_slow', 'done').length).toBeLessThan(100);
   });
@@ -444,7 +451,7 @@ describe('the release of an app', () => {
       perSecond.set(`wh_${n}`, n < slow ? 1 : 100);
     }
     touch('app_1', 'app');
-    const runner = gateway();
+    const runner = worker();
     await run(SECOND_MS, runner);
     expect(new Set(published.map((id) => deliveries.get(id)?.webhookId)).size).toBe(slow + fast);
     await run(3 * SECOND_MS, runner);
@@ -461,7 +468,7 @@ describe('the release of an app', () => {
     touch('app_1', 'app');
     await timers.runUntil(timers.nowMs() + 1, untilSettled);
     touch('wh_1', 'webhook', 1);
-    await run(9.9 * SECOND_MS, gateway());
+    await run(9.9 * SECOND_MS, worker());
     expect(published.filter((id) => deliveries.get(id)?.webhookId === 'wh_1')).toHaveLength(10);
     expect(memory.ofWebhook('wh_2', 'waiting')).toEqual([]);
   });
@@ -471,7 +478,7 @@ describe('the release of an app', () => {
     const untilMs = timers.nowMs() + 90 * SECOND_MS;
     appHolds.set('app_1', { ...HOLD, untilMs });
     touch('app_1', 'app');
-    await run(90.5 * SECOND_MS, gateway());
+    await run(90.5 * SECOND_MS, worker());
     expect(published).toHaveLength(1);
     expect(notes.all.get('wh_1')?.touchedAtMs).toBeGreaterThanOrEqual(untilMs);
   });
@@ -480,7 +487,7 @@ describe('the release of an app', () => {
     wait('wh_1', 3, { appId: 'app_1' });
     appHolds.set('app_1', HOLD);
     touch('app_1', 'app');
-    const runner = gateway();
+    const runner = worker();
     await run(10 * MINUTE_MS, runner);
     expect(published).toEqual([]);
     appHolds.clear();
@@ -495,7 +502,7 @@ test('the release of a company covers all its webhooks once it is resumed', asyn
   wait('wh_2', 3);
   suspended.add('comp_a');
   touch('comp_a', 'company');
-  const runner = gateway();
+  const runner = worker();
   await run(MINUTE_MS, runner);
   expect(published).toEqual([]);
   suspended.clear();
@@ -508,7 +515,7 @@ test('the rate of a webhook outlasts a suspension of its company', async () => {
   wait('wh_1', 500);
   touch('wh_1', 'webhook', 1);
   suspended.add('comp_a');
-  const runner = gateway();
+  const runner = worker();
   await run(10 * MINUTE_MS, runner);
   suspended.clear();
   touch('comp_a', 'company');

@@ -15,12 +15,13 @@ import type {
   WaitingOwner,
   WaitingDeliveries,
 } from '@posthorn/platform/mongo/messages/waiting-deliveries.ts';
-import type { HoldStates } from '@posthorn/platform/mongo/webhooks/holds.ts';
+import type { HoldNotes, HoldStates } from '@posthorn/platform/mongo/webhooks/holds.ts';
 import type { OpenCircuits } from '@posthorn/platform/redis/open-circuits.ts';
 import type { Logger } from '@posthorn/platform/service/logger.ts';
-import type { PageBudget } from '../resend/send-resend.ts';
+import type { PageBudget } from './page-budget.ts';
 
 export interface ReleaseDeps {
+  notes: Pick<HoldNotes, 'rateOf'>;
   waiting: Pick<WaitingDeliveries, 'page' | 'underWay' | 'endWait' | 'look'>;
   deliveries: Pick<DeliveryStore, 'cancelPending'>;
   holds: Pick<HoldStates, 'holdersOf'>;
@@ -40,8 +41,6 @@ export interface ReleaseDeps {
 
 export interface Release {
   webhook: WaitingOwner;
-  /** Null for no limit but those of the endpoint. */
-  ratePerSecond: number | null;
   /** Others wait for the place of this release. */
   isWanted: () => boolean;
   signal: AbortSignal;
@@ -107,6 +106,8 @@ class ReleaseRun {
   #window = WINDOW.start;
   /** What the limit of the webhook lets through in the time of a window. */
   #maxWindow = WINDOW.max;
+  /** The rate that a client asked for; null for no limit but those of the endpoint. */
+  #ratePerSecond: number | null = null;
   /** The oldest that may wait; '' for any. */
   #fromId = '';
   #hasFound = false;
@@ -158,6 +159,7 @@ class ReleaseRun {
     const { webhook } = this.#release;
     const [first] = await waiting.page(webhook, '', 1);
     if (!first) return false;
+    this.#ratePerSecond = await this.#deps.notes.rateOf(webhook.webhookId);
     this.#setOpen(await waiting.underWay(webhook, { beforeId: first.id, limit: INHERITED }));
     for (const { id } of this.#open) this.#inherited.add(id);
     // A release that begins again and again would have one more each time.
@@ -191,7 +193,7 @@ class ReleaseRun {
     const window = this.#isProbing ? 1 : this.#window;
     if (this.#open.length > window / 2) return 0;
     const wanted = window - this.#open.length;
-    const { ratePerSecond } = this.#release;
+    const ratePerSecond = this.#ratePerSecond;
     if (ratePerSecond === null) return wanted;
     const { left, atMs } = this.#tokens;
     const nowMs = this.#deps.nowMs();
@@ -252,9 +254,10 @@ class ReleaseRun {
     );
   }
 
-  /** Read before each page: a hold may begin again, and the webhook may be disabled or get another limit. */
+  /** Read before each page: a hold may begin again, and the webhook may be disabled or get another limit or rate. */
   async #fate(): Promise<{ fate: WaitingFate; cancelBeforeMs: number | null }> {
     const { webhook } = this.#release;
+    this.#ratePerSecond = await this.#deps.notes.rateOf(webhook.webhookId);
     const holders = (await this.#deps.holds.holdersOf([webhook])).get(webhook.webhookId);
     const known = holders ?? { webhook: null, appHeld: null, isSuspended: false };
     const fate = fateOfWaiting(known, this.#deps.nowMs());

@@ -48,33 +48,33 @@ describe('resends to dead endpoints', () => {
   beforeEach(dispatchToHealthy);
 
   test('leave the slots to others: twenty companies with twenty each delay another one by seconds', async () => {
-    const gateways = [world.gateway('a'), world.gateway('b')];
+    const workers = [world.worker(), world.worker()];
     for (let n = 0; n < 20; n += 1) await beginDead(20, `comp_${String(n)}`);
-    await world.run(SECOND_MS, ...gateways);
+    await world.run(SECOND_MS, ...workers);
     const id = await begin('wh_healthy', 'comp_z');
-    await world.run(4 * SECOND_MS, ...gateways);
+    await world.run(4 * SECOND_MS, ...workers);
     expect(statusOf(id)).toBe('done');
-    await world.run(30 * SECOND_MS, ...gateways);
+    await world.run(30 * SECOND_MS, ...workers);
     expect(sent().size).toBe(401);
   });
 
   test('leave room for a healthy one of the same company', async () => {
-    const gateway = world.gateway();
+    const worker = world.worker();
     await beginDead(50, 'comp_a');
-    await world.run(MINUTE_MS, gateway);
+    await world.run(MINUTE_MS, worker);
     const id = await begin('wh_healthy');
-    await world.run(4 * SECOND_MS, gateway);
+    await world.run(4 * SECOND_MS, worker);
     expect(statusOf(id)).toBe('done');
   });
 
-  test('hold no lease while they wait', async () => {
+  test('are claimed by nobody while they wait', async () => {
     await beginDead(5, 'comp_a');
-    await world.run(10 * SECOND_MS, world.gateway());
+    await world.run(10 * SECOND_MS, world.worker());
     expect(sent().size).toBe(5);
-    expect(world.leases.holders.size).toBe(0);
+    expect(world.claimed()).toEqual([]);
   });
 
-  test('cost few statements, whichever gateway looks at them', async () => {
+  test('cost few statements, whichever process looks at them', async () => {
     let statements = 0;
     const counted = <T extends object>(target: T): T =>
       new Proxy(target, {
@@ -87,69 +87,57 @@ describe('resends to dead endpoints', () => {
           };
         },
       });
-    const { resends, marks, leases } = world;
-    const stores = { resends: counted(resends), marks: counted(marks), leases: counted(leases) };
-    const gateways = ['a', 'b', 'c'].map((holder) => world.gateway(holder, stores));
+    const { resends, marks } = world;
+    const stores = { resends: counted(resends), marks: counted(marks) };
+    const workers = [1, 2, 3].map(() => world.worker(stores));
     await beginDead(40, 'comp_a');
-    await world.run(HOUR_MS, ...gateways);
+    await world.run(HOUR_MS, ...workers);
     statements = 0;
-    await world.run(HOUR_MS, ...gateways);
+    await world.run(HOUR_MS, ...workers);
     const claims = 3 * 3_600;
-    // A look in ten minutes, which takes five statements and may end with one more claim.
+    // A look in ten minutes, which takes four statements and may end with one more claim.
     expect(statements - claims).toBeLessThan(40 * 7 * 6);
-    expect(statements - claims).toBeGreaterThan(40 * 5 * 5);
+    expect(statements - claims).toBeGreaterThan(40 * 5 * 4);
   });
 });
 
-describe('the slots of a gateway', () => {
+describe('the slots of a process', () => {
   /** The endpoints never answer, so a resend keeps its slot for two seconds. */
   beforeEach(() => {
     world.dispatch = () => undefined;
   });
 
-  test('are five of one company at most, also when nobody else waits', async () => {
-    for (let n = 0; n < 20; n += 1) await begin(`wh_${String(n)}`);
-    const gateway = world.gateway();
-    await world.run(SECOND_MS, gateway);
-    expect(world.leases.holders.size).toBe(5);
+  test('are twenty of one company at most, also when nobody else waits', async () => {
+    for (let n = 0; n < 30; n += 1) await begin(`wh_${String(n)}`);
+    const worker = world.worker();
+    await world.run(SECOND_MS, worker);
+    expect(world.claimed()).toHaveLength(20);
   });
 
   test('go to a company that has none first, even when others have waited for longer', async () => {
     for (let n = 0; n < 200; n += 1) await begin(`wh_${String(n)}`, `comp_${String(n % 20)}`);
-    const gateway = world.gateway();
-    await world.run(SECOND_MS, gateway);
-    expect(world.leases.holders.size).toBe(50);
+    const worker = world.worker();
+    await world.run(SECOND_MS, worker);
+    // Some are left for a company that has none.
+    expect(world.claimed()).toHaveLength(95);
     const id = await begin('wh_last', 'comp_z');
-    await world.run(2 * SECOND_MS, gateway);
-    expect([...world.leases.holders.keys()]).toContain(`resend/${id}`);
+    await world.run(2 * SECOND_MS, worker);
+    expect(world.claimed()).toContain(id);
   });
 
   test('are left after three seconds when others wait, also by a resend that gets on', async () => {
-    const webhookIds = Array.from({ length: 6 }, (_, n) => `wh_${String(n + 2)}`);
+    const webhookIds = Array.from({ length: 21 }, (_, n) => `wh_${String(n + 2)}`);
     for (const webhookId of webhookIds) {
       world.fail(20, webhookId);
       await world.resends.insert(sampleResend(`rsnd_${webhookId}`, { webhookId }));
     }
-    const gateway = world.gateway();
+    const worker = world.worker();
     for (let second = 0; second < 6; second += 1) {
-      await world.run(SECOND_MS, gateway);
+      await world.run(SECOND_MS, worker);
       for (const page of world.sends) world.settle(page[second] ?? '', true);
     }
     // One page each, which is continued where it was left.
-    expect(world.sends.map((page) => page.length)).toEqual([20, 20, 20, 20, 20, 20]);
-  });
-
-  test('are not needed by a resend of one delivery that was just asked for', async () => {
-    for (let n = 0; n < 20; n += 1) await begin(`wh_${String(n)}`);
-    const gateway = world.gateway();
-    await world.run(SECOND_MS, gateway);
-    world.add('dlv_9', 'delivered');
-    const single = { afterId: 'dlv_9', beforeId: 'dlv_9', page: ['dlv_9'] };
-    const resend = sampleResend('rsnd_9', single);
-    await world.resends.insert(resend);
-    gateway.wake(resend);
-    await world.run(1);
-    expect(sent()).toContain('dlv_9');
+    expect(world.sends.map((page) => page.length)).toEqual(webhookIds.map(() => 20));
   });
 });
 
@@ -159,25 +147,14 @@ describe('a resend', () => {
     world.dispatch = () => undefined;
     const resend = sampleResend('rsnd_1');
     await world.resends.insert(resend);
-    const gateway = world.gateway();
-    await world.run(100, gateway);
-    gateway.wake(resend);
-    await world.run(SECOND_MS, gateway);
+    const worker = world.worker();
+    await world.run(100, worker);
+    worker.wake();
+    await world.run(SECOND_MS, worker);
     for (const id of ids) world.settle(id, true);
-    await world.runToEnd(gateway);
+    await world.runToEnd(worker);
     expect(world.sends).toEqual([ids]);
     expect(world.running.get('rsnd_1')).toMatchObject({ status: 'done', succeeded: 3 });
-  });
-
-  test('that an older gateway works on is left to it', async () => {
-    const id = await begin('wh_1');
-    await world.leases.hold(`resend/${id}`, 'older');
-    const gateway = world.gateway();
-    await world.run(MINUTE_MS, gateway);
-    expect(world.sends).toEqual([]);
-    await world.leases.release(`resend/${id}`, 'older');
-    await world.run(16 * SECOND_MS, gateway);
-    expect(statusOf(id)).toBe('done');
   });
 
   test('that fails is tried again', async () => {
@@ -185,11 +162,11 @@ describe('a resend', () => {
     let isAway = true;
     const publish: typeof world.records.publish = (records) =>
       isAway ? Promise.reject(new Error('Kafka is away')) : world.records.publish(records);
-    const gateway = world.gateway('a', { records: { publish } });
-    await world.run(5 * SECOND_MS, gateway);
+    const worker = world.worker({ records: { publish } });
+    await world.run(5 * SECOND_MS, worker);
     expect(statusOf(id)).toBe('running');
     isAway = false;
-    await world.run(3 * SECOND_MS, gateway);
+    await world.run(3 * SECOND_MS, worker);
     expect(statusOf(id)).toBe('done');
   });
 });

@@ -1,0 +1,124 @@
+import { isOnHold } from '@posthorn/domain/waiting.ts';
+import type { MemoryBudgets } from '@posthorn/platform/memory/memory-budgets.ts';
+import { memoryShare } from '@posthorn/platform/memory/memory-shares.ts';
+import { createCompanyLife } from '@posthorn/platform/mongo/companies/companies.ts';
+import {
+  createCompanyRemoval,
+  createRemovalStore,
+} from '@posthorn/platform/mongo/companies/removals.ts';
+import type { DatabaseTime } from '@posthorn/platform/mongo/database-time.ts';
+import type { Database } from '@posthorn/platform/mongo/days/days.ts';
+import type { LeaseStore } from '@posthorn/platform/mongo/leases.ts';
+import type { DeliveryStore } from '@posthorn/platform/mongo/messages/deliveries.ts';
+import { createReplayStore } from '@posthorn/platform/mongo/messages/replays.ts';
+import {
+  createWaitingDeliveries,
+  type WaitingOwner,
+} from '@posthorn/platform/mongo/messages/waiting-deliveries.ts';
+import { createHoldNotes, createHoldStates } from '@posthorn/platform/mongo/webhooks/holds.ts';
+import { createResendMarks } from '@posthorn/platform/mongo/webhooks/resend-marks.ts';
+import { createResendStore } from '@posthorn/platform/mongo/webhooks/resends.ts';
+import type { WebhookStates } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
+import type { RecordLog } from '@posthorn/platform/kafka/record-log.ts';
+import { announce } from '@posthorn/platform/redis/invalidations.ts';
+import { createOpenCircuits } from '@posthorn/platform/redis/open-circuits.ts';
+import type { OpenRedis } from '@posthorn/platform/redis/open-redis.ts';
+import { listenForWork, type WorkKind } from '@posthorn/platform/redis/wake-work.ts';
+import { systemClockMs } from '@posthorn/platform/service/clock-and-ids.ts';
+import type { ServiceContext } from '@posthorn/platform/service/run-service.ts';
+import type { ClaimedWork } from '@posthorn/platform/work/claimed-work.ts';
+import { randomUUID } from 'node:crypto';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { RetryConfig } from '../config.ts';
+import { createCompanyRemovals } from './company-removal.ts';
+import { createPageBudget, type PageBudget } from './page-budget.ts';
+import { createReleaseCounter, createReleases } from './release.ts';
+import { createRemovals } from './removal.ts';
+import { createResends } from './resend.ts';
+
+interface WorkBasis extends ServiceContext<RetryConfig> {
+  db: Database;
+  databaseTime: DatabaseTime;
+  redis: OpenRedis;
+  records: RecordLog;
+  topics: { retryDue: string };
+  deliveries: DeliveryStore;
+  webhooks: WebhookStates;
+  budgets: MemoryBudgets;
+  /** Names this process as the holder of leases. */
+  holder: string;
+  leases: LeaseStore;
+}
+
+/**
+ * Opens the work that clients have asked for and that takes longer than a request: resends, replays, releases and removals.
+ * The gateway has written a note of it.
+ */
+export function openWork(basis: WorkBasis): void {
+  const { config, lifecycle, redis } = basis;
+  const shared = sharedBy(basis);
+  const work = new Map<string, ClaimedWork>([
+    ['releases', openReleases(basis, shared)],
+    ['removals', createRemovals({ ...shared, removals: createRemovalStore(basis.db) })],
+    ['resends', openResends(basis, shared)],
+  ] satisfies [WorkKind, ClaimedWork][]);
+  for (const [kind, each] of work) {
+    each.start();
+    lifecycle.onStop(kind, each.stop);
+  }
+  listenForWork(redis.subscriber, config.REDIS_PREFIX, (kind) => work.get(kind)?.wake());
+  const companies = createCompanyRemovals({
+    ...basis,
+    companies: createCompanyLife(basis.db),
+    documents: createCompanyRemoval(basis.db),
+  });
+  companies.start();
+  lifecycle.onStop('removal of companies', companies.stop);
+}
+
+/** What all kinds of work use. */
+function sharedBy(basis: WorkBasis) {
+  const { config, logger, redis, db, budgets, databaseTime, topics } = basis;
+  const pagesBytes = memoryShare('retry', 'resend_pages', config.MEMORY_MIB);
+  const pageBudget: PageBudget = createPageBudget(pagesBytes);
+  budgets.add('resend_pages', pagesBytes, pageBudget.usedBytes);
+  return {
+    ...basis,
+    ...databaseTime,
+    retryDueTopic: topics.retryDue,
+    circuits: createOpenCircuits(redis.client, config.REDIS_PREFIX, systemClockMs),
+    pageBudget,
+    invalidate: (...changed: Parameters<typeof announce>[2]) =>
+      announce(redis.client, config.REDIS_PREFIX, changed),
+    newClaim: randomUUID,
+    sleep: (ms: number, signal: AbortSignal) => sleep(ms, undefined, { signal }),
+    holds: createHoldStates(db),
+    logger,
+  };
+}
+
+type Shared = ReturnType<typeof sharedBy>;
+
+function openReleases({ db, registry }: WorkBasis, shared: Shared): ClaimedWork {
+  return createReleases({
+    ...shared,
+    notes: createHoldNotes(db),
+    waiting: createWaitingDeliveries(db),
+    count: createReleaseCounter(registry),
+  });
+}
+
+function openResends({ db, webhooks }: WorkBasis, shared: Shared): ClaimedWork {
+  const { holds, nowMs } = shared;
+  return createResends({
+    ...shared,
+    resends: createResendStore(db),
+    replays: createReplayStore(db),
+    marks: createResendMarks(db),
+    targetOf: (companyId, webhookId) => webhooks.targetOf(companyId, webhookId),
+    async isOnHold(webhook: WaitingOwner) {
+      const holders = (await holds.holdersOf([webhook])).get(webhook.webhookId);
+      return holders !== undefined && isOnHold(holders, nowMs());
+    },
+  });
+}
