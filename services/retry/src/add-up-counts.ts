@@ -1,19 +1,19 @@
-import { createLoop, type Loop, stopSoon } from '@posthorn/platform/async/loop.ts';
+import type { Loop } from '@posthorn/platform/async/loop.ts';
 import { pause } from '@posthorn/platform/async/pause.ts';
-import type { LeaseStore } from '@posthorn/platform/mongo/leases.ts';
 import type { CountJournal } from '@posthorn/platform/mongo/messages/count-journal.ts';
 import type { Logger } from '@posthorn/platform/service/logger.ts';
+import {
+  createLeasedLoop,
+  type KeepLease,
+  type LeaseHolder,
+} from '@posthorn/platform/work/leased-loop.ts';
 
-interface AddUpDeps {
-  /** Names this process as the holder of the lease. */
-  holder: string;
-  leases: LeaseStore;
+interface AddUpDeps extends LeaseHolder {
   journal: CountJournal;
   logger: Pick<Logger, 'warn'>;
   monotonicMs: () => number;
 }
 
-const LEASE = 'add up counts';
 const EVERY_MS = 2_500;
 const MIN_WAIT_MS = 5_000;
 const MAX_WAIT_MS = 3_600_000;
@@ -25,28 +25,22 @@ const MS_PER_ROOT = 1_000;
  * keeps the lease while there is something to add up. Without the lease it would be as correct, but cost more.
  */
 export function createAddUpCounts(deps: AddUpDeps): Loop {
-  const { holder, leases, journal, logger, monotonicMs } = deps;
+  const { journal, monotonicMs } = deps;
   let nextMs = -Infinity;
-  const loop = createLoop({
+  return createLeasedLoop({
+    ...deps,
     name: 'adding up of counts',
+    lease: 'add up counts',
+    keepsLease: true,
     everyMs: EVERY_MS,
-    async run(signal) {
-      if ((await journal.isEmpty()) || !(await leases.hold(LEASE, holder))) return;
+    async run(keep, signal) {
+      if ((await journal.isEmpty()) || !(await keep())) return;
       const startedMs = monotonicMs();
       if (startedMs < nextMs) return;
-      const updates = await addUpAll(deps, signal);
+      const updates = await addUpAll(deps, keep, signal);
       nextMs = startedMs + waitAfter(updates);
     },
-    logger,
   });
-  return {
-    start: loop.start,
-    tick: loop.tick,
-    async stop() {
-      await stopSoon(loop);
-      await leases.release(LEASE, holder).catch(() => undefined);
-    },
-  };
 }
 
 /**
@@ -60,17 +54,13 @@ function waitAfter(updates: number): number {
 
 /** Ends early when another process has the lease, or when this one stops. Returns how many documents it updated. */
 async function addUpAll(
-  { holder, leases, journal, monotonicMs }: AddUpDeps,
+  { journal, monotonicMs }: AddUpDeps,
+  keep: KeepLease,
   signal: AbortSignal,
 ): Promise<number> {
   let updates = 0;
-  let renewedMs = monotonicMs();
-  for (let bucket: number | null = 0; bucket !== null && !signal.aborted;) {
+  for (let bucket: number | null = 0; bucket !== null && (await keep());) {
     const startedMs = monotonicMs();
-    if (startedMs - renewedMs >= EVERY_MS) {
-      if (!(await leases.hold(LEASE, holder))) break;
-      renewedMs = startedMs;
-    }
     const added = await journal.addUp(bucket);
     updates += added.updates;
     bucket = added.next;

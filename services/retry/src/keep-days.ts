@@ -1,6 +1,6 @@
 import { DAY_MS, dayName, dayNumberOf } from '@posthorn/domain/ids.ts';
 import { ImpossibleError } from '@posthorn/domain/required.ts';
-import { createLoop, type Loop, stopSoon } from '@posthorn/platform/async/loop.ts';
+import type { Loop } from '@posthorn/platform/async/loop.ts';
 import type { DayLayout } from '@posthorn/platform/mongo/days/daily-collection.ts';
 import {
   type DayCollections,
@@ -9,14 +9,15 @@ import {
 } from '@posthorn/platform/mongo/days/day-collections.ts';
 import { DAY_KINDS, type DayKind, dayRetentionMs } from '@posthorn/platform/mongo/days/days.ts';
 import type { StoredLayout } from '@posthorn/platform/mongo/days/layout.ts';
-import type { LeaseStore } from '@posthorn/platform/mongo/leases.ts';
 import type { Logger } from '@posthorn/platform/service/logger.ts';
+import {
+  createLeasedLoop,
+  type KeepLease,
+  type LeaseHolder,
+} from '@posthorn/platform/work/leased-loop.ts';
 import { Gauge, type Registry } from 'prom-client';
 
-interface KeepDaysDeps {
-  /** Names this process as the holder of the lease. */
-  holder: string;
-  leases: Pick<LeaseStore, 'hold' | 'release'>;
+interface KeepDaysDeps extends LeaseHolder {
   days: DayCollections;
   metrics: Pick<DayMetrics, 'onKept'>;
   /** The clock of this process, in milliseconds since 1970. */
@@ -24,7 +25,6 @@ interface KeepDaysDeps {
   logger: Logger;
 }
 
-const LEASE = 'keep-days';
 const EVERY_MS = 60_000;
 
 /**
@@ -33,32 +33,22 @@ const EVERY_MS = 60_000;
  * that fails does not stop those of other days.
  */
 export function createKeepDays(deps: KeepDaysDeps): Loop {
-  const { leases, holder, logger } = deps;
   const complete = new Set<string>();
-  const loop = createLoop({
+  return createLeasedLoop({
+    ...deps,
     name: 'collections of days',
+    lease: 'keep-days',
     everyMs: EVERY_MS,
-    run: () => keepAll(deps, complete),
-    logger,
+    startsAtOnce: true,
+    run: (keep) => keepAll(deps, complete, keep),
   });
-  return {
-    start() {
-      loop.start();
-      void loop.tick();
-    },
-    tick: loop.tick,
-    async stop() {
-      await stopSoon(loop);
-      await leases.release(LEASE, holder).catch(() => undefined);
-    },
-  };
 }
 
 type FoundDays = Record<DayKind, readonly number[]>;
 
 /** `complete` has the collections that have all their indexes, as far as this process has seen. */
-async function keepAll(deps: KeepDaysDeps, complete: Set<string>): Promise<void> {
-  const { days, leases, holder, nowMs } = deps;
+async function keepAll(deps: KeepDaysDeps, complete: Set<string>, keep: KeepLease): Promise<void> {
+  const { days, nowMs } = deps;
   const layout = await days.readLayout();
   if (!layout) return;
   const databaseMs = await days.nowMs();
@@ -68,7 +58,7 @@ async function keepAll(deps: KeepDaysDeps, complete: Set<string>): Promise<void>
   let failures = 0;
   for (const step of daySteps(found, layout, { databaseMs, certainMs })) {
     if (complete.has(placeOf(step)) && step.what === 'complete') continue;
-    if (!(await leases.hold(LEASE, holder))) return;
+    if (!(await keep())) return;
     if (!(await isDone(deps, step, layout))) failures += 1;
     else if (step.what === 'complete') complete.add(placeOf(step));
   }

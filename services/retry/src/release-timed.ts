@@ -1,18 +1,15 @@
 import { releasedRecord } from '@posthorn/domain/records/retry-due.ts';
-import { createLoop, type Loop, stopSoon } from '@posthorn/platform/async/loop.ts';
+import type { Loop } from '@posthorn/platform/async/loop.ts';
 import type { OutgoingRecord, RecordLog } from '@posthorn/platform/kafka/record-log.ts';
-import type { LeaseStore } from '@posthorn/platform/mongo/leases.ts';
 import type {
   WaitingDelivery,
   WaitingDeliveries,
 } from '@posthorn/platform/mongo/messages/waiting-deliveries.ts';
 import type { Logger } from '@posthorn/platform/service/logger.ts';
+import { createLeasedLoop, type LeaseHolder } from '@posthorn/platform/work/leased-loop.ts';
 import { Gauge, type Registry } from 'prom-client';
 
-interface ReleaseTimedDeps {
-  /** Names this process as the holder of the lease. */
-  holder: string;
-  leases: Pick<LeaseStore, 'hold' | 'release'>;
+interface ReleaseTimedDeps extends LeaseHolder {
   waiting: Pick<WaitingDeliveries, 'dueAt' | 'endWait'>;
   records: Pick<RecordLog, 'publish'>;
   retryDueTopic: string;
@@ -28,11 +25,8 @@ export interface TimedMetrics {
   onLate: (ms: number) => void;
 }
 
-const LEASE = 'timed-deliveries';
 /** An attempt begins within a second after its time. */
 const EVERY_MS = 500;
-/** Of a lease of 15 s. */
-const RENEW_EVERY_MS = 4_000;
 /** Of each day at once. */
 const PAGE = 500;
 /**
@@ -48,24 +42,16 @@ const PAGES_PER_TICK = 20;
  * dispatcher looks up what is recorded before it makes such an attempt.
  */
 export function createReleaseTimed(deps: ReleaseTimedDeps): Loop {
-  const { leases, holder, metrics, monotonicMs, logger } = deps;
-  let askedAtMs = -Infinity;
-  let isHolder = false;
-  /** Asked for every four seconds only, because nearly no tick finds anything. */
-  const hasLease = async (): Promise<boolean> => {
-    if (monotonicMs() - askedAtMs < RENEW_EVERY_MS) return isHolder;
-    const sinceMs = monotonicMs();
-    isHolder = false;
-    isHolder = await leases.hold(LEASE, holder);
-    askedAtMs = sinceMs;
-    return isHolder;
-  };
-  const loop = createLoop({
+  const { metrics } = deps;
+  return createLeasedLoop({
+    ...deps,
     name: 'release at the time of messages',
+    lease: 'timed-deliveries',
+    keepsLease: true,
     everyMs: EVERY_MS,
-    async run(signal) {
+    async run(keep, signal) {
       for (let pages = 0; pages < PAGES_PER_TICK && !signal.aborted; pages += 1) {
-        if (!(await hasLease())) {
+        if (!(await keep())) {
           // The process that has it shows how late they are.
           metrics.onLate(0);
           return;
@@ -73,16 +59,7 @@ export function createReleaseTimed(deps: ReleaseTimedDeps): Loop {
         if (!(await releasePage(deps))) return;
       }
     },
-    logger,
   });
-  return {
-    start: loop.start,
-    tick: loop.tick,
-    async stop() {
-      await stopSoon(loop);
-      await leases.release(LEASE, holder).catch(() => undefined);
-    },
-  };
 }
 
 /** Returns false when nothing was due. */

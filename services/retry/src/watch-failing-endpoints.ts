@@ -8,8 +8,7 @@ import {
 } from '@posthorn/domain/operator-events.ts';
 import { beginningOf, HOUR_MS, MINUTE_MS } from '@posthorn/domain/stats.ts';
 import type { KeepTrying } from '@posthorn/platform/async/keep-trying.ts';
-import { createLoop, type Loop, stopSoon } from '@posthorn/platform/async/loop.ts';
-import { ifLeaseIsFree, type LeaseStore } from '@posthorn/platform/mongo/leases.ts';
+import type { Loop } from '@posthorn/platform/async/loop.ts';
 import type { StatsQueries } from '@posthorn/platform/mongo/messages/stats-queries.ts';
 import type { DisableWebhook } from './disable-webhook.ts';
 import type {
@@ -17,13 +16,11 @@ import type {
   FailingWebhooks,
 } from '@posthorn/platform/mongo/webhooks/failing-webhooks.ts';
 import type { Logger } from '@posthorn/platform/service/logger.ts';
+import { createLeasedLoop, type LeaseHolder } from '@posthorn/platform/work/leased-loop.ts';
 
-export interface FailingWatchDeps {
-  /** Names this process as the holder of the lease. */
-  holder: string;
+export interface FailingWatchDeps extends LeaseHolder {
   /** AUTO_DISABLE_AFTER; null for never. */
   autoDisableAfterMs: number | null;
-  leases: LeaseStore;
   stats: Pick<StatsQueries, 'isAddedUpTo' | 'readFailingIn' | 'hasSuccessIn' | 'readSteps'>;
   webhooks: FailingWebhooks;
   disableWebhook: DisableWebhook;
@@ -47,29 +44,20 @@ const ENDPOINTS_PER_LEASE = 50;
  * with the webhook. Statistics only say where to look: what follows needs deliveries that confirm them.
  */
 export function createFailingWatch(deps: FailingWatchDeps): Loop {
-  const { leases, holder, nowMs, logger } = deps;
+  const { nowMs } = deps;
   let checkedToMs = 0;
-  const loop = createLoop({
+  return createLeasedLoop({
+    ...deps,
     name: 'failing endpoints',
+    lease: LEASE,
     everyMs: EVERY_MS,
-    async run(signal) {
+    startsAtOnce: true,
+    async run(keep) {
       const toMs = beginningOf('hour', nowMs() - COUNTED_AFTER_MS);
-      if (toMs <= checkedToMs || !(await deps.stats.isAddedUpTo(toMs))) return;
-      await ifLeaseIsFree(leases, { name: LEASE, holder }, async (renew) => {
-        const keepLease = async (): Promise<boolean> => !signal.aborted && (await renew());
-        if (await checkHour(deps, toMs, keepLease)) checkedToMs = toMs;
-      });
+      if (toMs <= checkedToMs || !(await deps.stats.isAddedUpTo(toMs)) || !(await keep())) return;
+      if (await checkHour(deps, toMs, keep)) checkedToMs = toMs;
     },
-    logger,
   });
-  return {
-    start() {
-      loop.start();
-      void loop.tick();
-    },
-    tick: loop.tick,
-    stop: () => stopSoon(loop),
-  };
 }
 
 interface CheckedHour {

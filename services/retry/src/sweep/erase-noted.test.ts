@@ -4,6 +4,7 @@ import {
   createMemoryLeases,
   type MemoryLeases,
 } from '../../../../test/support/memory/memory-leases.ts';
+import { LEASE_MS } from '@posthorn/platform/mongo/leases.ts';
 import { createEraseNoted, createEraseRequested } from './erase-noted.ts';
 
 let leases: MemoryLeases;
@@ -70,6 +71,7 @@ test('checks nothing while another process has the lease, and stops when it has 
   expect(found).toEqual([100, 100]);
   await leases.release('erase-payloads', 'retry-2');
   const loser = open(async () => {
+    nowMs += LEASE_MS;
     await leases.release('erase-payloads', 'retry-1');
     await leases.hold('erase-payloads', 'retry-2');
   });

@@ -1,13 +1,10 @@
-import { createLoop, stopSoon, type Loop } from '@posthorn/platform/async/loop.ts';
-import { ifLeaseIsFree, type LeaseStore } from '@posthorn/platform/mongo/leases.ts';
+import type { Loop } from '@posthorn/platform/async/loop.ts';
 import type { PayloadErasure } from '@posthorn/platform/mongo/messages/erase-payloads.ts';
 import type { RequestedErasures } from '@posthorn/platform/mongo/messages/requested-erasures.ts';
 import type { Logger } from '@posthorn/platform/service/logger.ts';
+import { createLeasedLoop, type LeaseHolder } from '@posthorn/platform/work/leased-loop.ts';
 
-interface EraseNotedDeps {
-  /** Names this process as the holder of the leases. */
-  holder: string;
-  leases: LeaseStore;
+interface EraseNotedDeps extends LeaseHolder {
   erasure: Pick<PayloadErasure, 'checkNoted'>;
   requested: Pick<RequestedErasures, 'eraseDue'>;
   monotonicMs: () => number;
@@ -50,20 +47,19 @@ interface ErasureJob {
  * 200 messages of 10,000 deliveries leave MongoDB time for everything else.
  */
 function createErasureLoop(deps: EraseNotedDeps, { name, lease, erase }: ErasureJob): Loop {
-  const { leases, holder, monotonicMs, pause, logger } = deps;
-  const loop = createLoop({
+  const { monotonicMs, pause } = deps;
+  return createLeasedLoop({
+    ...deps,
     name,
+    lease,
     everyMs: EVERY_MS,
-    run: (signal) =>
-      ifLeaseIsFree(leases, { name: lease, holder }, async (renew) => {
-        const keep = async (): Promise<void> => void (await renew());
-        do {
-          const beganAtMs = monotonicMs();
-          if ((await erase(keep)) === 0) return;
-          await pause(monotonicMs() - beganAtMs, signal);
-        } while (!signal.aborted && (await renew()));
-      }),
-    logger,
+    async run(keep, signal) {
+      const betweenSlices = async (): Promise<void> => void (await keep());
+      while (await keep()) {
+        const beganAtMs = monotonicMs();
+        if ((await erase(betweenSlices)) === 0) return;
+        await pause(monotonicMs() - beganAtMs, signal);
+      }
+    },
   });
-  return { start: loop.start, tick: loop.tick, stop: () => stopSoon(loop) };
 }

@@ -1,5 +1,4 @@
-import { createLoop, type Loop, stopSoon } from '@posthorn/platform/async/loop.ts';
-import { ifLeaseIsFree, type LeaseStore } from '@posthorn/platform/mongo/leases.ts';
+import type { Loop } from '@posthorn/platform/async/loop.ts';
 import type { MessageChecks } from '@posthorn/platform/mongo/messages/message-checks.ts';
 import type {
   CancellationStore,
@@ -7,12 +6,14 @@ import type {
   CancelStep,
 } from '@posthorn/platform/mongo/webhooks/cancellations.ts';
 import type { Logger } from '@posthorn/platform/service/logger.ts';
+import {
+  createLeasedLoop,
+  type KeepLease,
+  type LeaseHolder,
+} from '@posthorn/platform/work/leased-loop.ts';
 import type { RetryMetrics } from '../metrics.ts';
 
-interface SettleCancellationsDeps {
-  /** Names this process as the holder of the lease. */
-  holder: string;
-  leases: LeaseStore;
+interface SettleCancellationsDeps extends LeaseHolder {
   cancellations: CancellationStore;
   checks: Pick<MessageChecks, 'positions'>;
   metrics: Pick<RetryMetrics, 'finished'>;
@@ -21,7 +22,6 @@ interface SettleCancellationsDeps {
   logger: Logger;
 }
 
-const LEASE = 'settle-cancellations';
 const EVERY_MS = 1_000;
 /** Webhooks of a company whose deliveries are cancelled in turns. */
 const AT_ONCE = 20;
@@ -52,25 +52,23 @@ type Passes = Map<string, Pass>;
  * the lease. A pass that a crash ends is begun again.
  */
 export function createSettleCancellations(deps: SettleCancellationsDeps): Loop {
-  const { leases, holder, logger } = deps;
   const passes: Passes = new Map();
-  const loop = createLoop({
+  return createLeasedLoop({
+    ...deps,
     name: 'settlement of cancellations',
+    lease: 'settle-cancellations',
     everyMs: EVERY_MS,
-    run: (signal) =>
-      ifLeaseIsFree(leases, { name: LEASE, holder }, (renew) =>
-        settleAll(deps, passes, async () => !signal.aborted && (await renew())),
-      ),
-    logger,
+    async run(keep) {
+      if (await keep()) await settleAll(deps, passes, keep);
+    },
   });
-  return { start: loop.start, tick: loop.tick, stop: () => stopSoon(loop) };
 }
 
 /** One page of each company in turn, until nothing is left but to wait. */
 async function settleAll(
   deps: SettleCancellationsDeps,
   passes: Passes,
-  mayGoOn: () => Promise<boolean>,
+  keep: KeepLease,
 ): Promise<void> {
   let readAtMs = -Infinity;
   for (let isDone = false; !isDone;) {
@@ -83,7 +81,7 @@ async function settleAll(
     for (let pass = await nextOf(deps, passes, ''); pass !== null;) {
       isDone = false;
       await settlePage(deps, pass, passes);
-      if (!(await mayGoOn())) return;
+      if (!(await keep())) return;
       pass = await nextOf(deps, passes, pass.companyId);
     }
   }

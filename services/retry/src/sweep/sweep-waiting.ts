@@ -1,19 +1,20 @@
 import { fateOfWaiting } from '@posthorn/domain/delivery/when-cancelled.ts';
-import { createLoop, type Loop, stopSoon } from '@posthorn/platform/async/loop.ts';
+import type { Loop } from '@posthorn/platform/async/loop.ts';
 import type { DatabaseTime } from '@posthorn/platform/mongo/database-time.ts';
-import { ifLeaseIsFree, type LeaseStore } from '@posthorn/platform/mongo/leases.ts';
 import type {
   WaitingDeliveries,
   WaitingWebhook,
 } from '@posthorn/platform/mongo/messages/waiting-deliveries.ts';
 import type { HoldNotes, HoldStates } from '@posthorn/platform/mongo/webhooks/holds.ts';
 import type { Logger } from '@posthorn/platform/service/logger.ts';
+import {
+  createLeasedLoop,
+  type KeepLease,
+  type LeaseHolder,
+} from '@posthorn/platform/work/leased-loop.ts';
 import { Counter, Gauge, type Registry } from 'prom-client';
 
-interface WaitingSweepDeps extends Pick<DatabaseTime, 'nowMs' | 'earlierMs'> {
-  /** Names this process as the holder of the lease. */
-  holder: string;
-  leases: LeaseStore;
+interface WaitingSweepDeps extends LeaseHolder, Pick<DatabaseTime, 'nowMs' | 'earlierMs'> {
   waiting: Pick<WaitingDeliveries, 'allWebhooks' | 'expire'>;
   notes: Pick<HoldNotes, 'touch' | 'hasAny' | 'oldestMs'>;
   holds: Pick<HoldStates, 'holdersOf'>;
@@ -29,7 +30,6 @@ export interface WaitingMetrics {
   onUnreleased: (sinceMs: number | null) => void;
 }
 
-const LEASE = 'waiting-deliveries';
 const EVERY_MS = 300_000;
 const EXPIRED_AT_ONCE = 1_000;
 const WEBHOOKS_AT_ONCE = 500;
@@ -37,47 +37,37 @@ const WEBHOOKS_AT_ONCE = 500;
 /**
  * Finds what the notes of holds do not cover, by one process at a time. Deliveries that wait although nothing holds them:
  * a dispatcher recorded them after the last look at the note, as when it or MongoDB was frozen for a minute. Their
- * webhook gets a note, and a gateway releases them. And deliveries that would expire within a day: they are cancelled, so
+ * webhook gets a note, by which they are released. And deliveries that would expire within a day: they are cancelled, so
  * that their end is seen.
  */
 export function createWaitingSweep(deps: WaitingSweepDeps): Loop {
-  const { leases, holder, notes, metrics, logger } = deps;
+  const { notes, metrics } = deps;
   let unreleased: Unreleased = new Map();
-  const loop = createLoop({
+  return createLeasedLoop({
+    ...deps,
     name: 'sweep of waiting deliveries',
+    lease: 'waiting-deliveries',
     everyMs: EVERY_MS,
-    async run(signal) {
+    startsAtOnce: true,
+    async run(keep) {
       metrics.onOldestHold(await notes.oldestMs());
       // Shown by the process that sweeps now, unless it is this one.
       metrics.onUnreleased(null);
-      await ifLeaseIsFree(leases, { name: LEASE, holder }, async (renew) => {
-        const keepsOn = async (): Promise<boolean> => !signal.aborted && (await renew());
-        await expireAll(deps, keepsOn);
-        unreleased = await findForgotten(deps, unreleased, keepsOn);
-        const sinceMs = [...unreleased.values()].map((each) => each.sinceMs);
-        metrics.onUnreleased(sinceMs.reduce<number | null>((a, b) => Math.min(a ?? b, b), null));
-      });
+      if (!(await keep())) return;
+      await expireAll(deps, keep);
+      unreleased = await findForgotten(deps, unreleased, keep);
+      const sinceMs = [...unreleased.values()].map((each) => each.sinceMs);
+      metrics.onUnreleased(sinceMs.reduce<number | null>((a, b) => Math.min(a ?? b, b), null));
     },
-    logger,
   });
-  return {
-    start() {
-      loop.start();
-      void loop.tick();
-    },
-    tick: loop.tick,
-    stop: () => stopSoon(loop),
-  };
 }
-
-type KeepsOn = () => Promise<boolean>;
 
 async function expireAll(
   { waiting, metrics, earlierMs, logger }: WaitingSweepDeps,
-  keepsOn: KeepsOn,
+  keep: KeepLease,
 ): Promise<void> {
   let expired = 0;
-  while (await keepsOn()) {
+  while (await keep()) {
     const some = await waiting.expire(earlierMs(), EXPIRED_AT_ONCE);
     if (some === 0) break;
     expired += some;
@@ -100,7 +90,7 @@ type Unreleased = Map<string, { firstId: string; sinceMs: number }>;
 async function findForgotten(
   deps: WaitingSweepDeps,
   seen: Unreleased,
-  keepsOn: KeepsOn,
+  keep: KeepLease,
 ): Promise<Unreleased> {
   const found: Unreleased = new Map();
   const check = async (some: readonly WaitingWebhook[]): Promise<void> => {
@@ -118,7 +108,7 @@ async function findForgotten(
     if (some.length < WEBHOOKS_AT_ONCE) continue;
     await check(some);
     some = [];
-    if (!(await keepsOn())) return seen;
+    if (!(await keep())) return seen;
   }
   if (some.length > 0) await check(some);
   return found;

@@ -49,7 +49,7 @@ describe('a company that is being removed', () => {
   });
 
   test('is left to the process that holds it', async () => {
-    await leases.hold('company-removal/comp_1', 'b');
+    await leases.hold('company-removal', 'b');
     await removals('a').tick();
     expect(steps).toEqual([]);
   });

@@ -1,23 +1,17 @@
-import { createLoop } from '@posthorn/platform/async/loop.ts';
+import type { Loop } from '@posthorn/platform/async/loop.ts';
 import type { CompanyLife } from '@posthorn/platform/mongo/companies/companies.ts';
 import type { CompanyRemoval } from '@posthorn/platform/mongo/companies/removals.ts';
-import { ifLeaseIsFree, type LeaseStore } from '@posthorn/platform/mongo/leases.ts';
 import type { Logger } from '@posthorn/platform/service/logger.ts';
+import {
+  createLeasedLoop,
+  type KeepLease,
+  type LeaseHolder,
+} from '@posthorn/platform/work/leased-loop.ts';
 
-export interface CompanyRemovalsDeps {
-  /** Names this process as the holder of leases. */
-  holder: string;
+export interface CompanyRemovalsDeps extends LeaseHolder {
   companies: Pick<CompanyLife, 'listRemovable' | 'endRemoval'>;
   documents: CompanyRemoval;
-  leases: LeaseStore;
   logger: Pick<Logger, 'info' | 'warn'>;
-}
-
-interface CompanyRemovals {
-  start: () => void;
-  /** Removes the documents of the companies that are being removed. */
-  tick: () => Promise<void>;
-  stop: () => Promise<void>;
 }
 
 const STEP = 1_000;
@@ -33,39 +27,36 @@ export const QUIET_MS = 120_000;
  * goes, when a whole round has found nothing else: so a crash leaves nothing behind, nor does a sweep that
  * wrote something in between.
  */
-export function createCompanyRemovals(deps: CompanyRemovalsDeps): CompanyRemovals {
+export function createCompanyRemovals(deps: CompanyRemovalsDeps): Loop {
   const { companies, logger } = deps;
-  return createLoop({
+  return createLeasedLoop({
+    ...deps,
     name: 'removal of companies',
+    lease: 'company-removal',
     everyMs: EVERY_MS,
-    async run(signal) {
+    async run(keep) {
       for (const companyId of await companies.listRemovable(QUIET_MS)) {
-        if (signal.aborted) return;
-        await removeCompany(deps, companyId, signal).catch((error: unknown) => {
+        await removeCompany(deps, companyId, keep).catch((error: unknown) => {
           logger.warn({ err: error, companyId }, 'removal failed, the next round tries again');
         });
       }
     },
-    logger,
   });
 }
 
 async function removeCompany(
-  { companies, documents, leases, holder, logger }: CompanyRemovalsDeps,
+  { companies, documents, logger }: CompanyRemovalsDeps,
   companyId: string,
-  signal: AbortSignal,
+  keep: KeepLease,
 ): Promise<void> {
-  const lease = { name: `company-removal/${companyId}`, holder };
-  await ifLeaseIsFree(leases, lease, async (renew) => {
-    let removed = 0;
-    for (;;) {
-      const step = await documents.removeSome(companyId, STEP);
-      removed += step;
-      if (step === 0) break;
-      if (signal.aborted || !(await renew())) return;
-    }
-    if (removed === 0) await companies.endRemoval(companyId);
-    const text = removed === 0 ? 'company removed' : 'removed documents of a company';
-    logger.info({ companyId, removed }, text);
-  });
+  let removed = 0;
+  for (;;) {
+    if (!(await keep())) return;
+    const step = await documents.removeSome(companyId, STEP);
+    removed += step;
+    if (step === 0) break;
+  }
+  if (removed === 0) await companies.endRemoval(companyId);
+  const text = removed === 0 ? 'company removed' : 'removed documents of a company';
+  logger.info({ companyId, removed }, text);
 }
