@@ -72,7 +72,6 @@ function gateway(): Registry {
   createKeyedAccept({ ...({} as KeyedAcceptDeps), registry });
   createAuditMetrics(registry, NOTHING);
   createIncidentMetrics(registry);
-  createReleaseCounter(registry);
   watchUnpublished(registry, NOTHING);
   createDroppedSpans(registry);
   createStatsMetrics(registry);
@@ -125,6 +124,8 @@ function retry(): Registry {
   createDayMetrics(registry, systemClockMs);
   createWaitingMetrics(registry, systemClockMs);
   createTimedMetrics(registry);
+  createReleaseCounter(registry);
+  createStoreMetrics(registry, 'redis');
   createDeadLetters(NOTHING, {
     records: NOTHING,
     logger: NOTHING,

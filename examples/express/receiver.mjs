@@ -1,5 +1,6 @@
 // Receives the deliveries of a webhook: WEBHOOK_SECRET=whsec_… node receiver.mjs
 import express from 'express';
+import { setTimeout } from 'node:timers';
 import { Webhook } from 'standardwebhooks';
 
 const { WEBHOOK_SECRET = '', PORT = '9200', HOST = '127.0.0.1' } = process.env;

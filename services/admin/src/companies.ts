@@ -182,7 +182,7 @@ export async function resumeCompany(
 }
 
 /**
- * Begins the removal of the company, which the gateways complete. Throws for an unknown company, and unless
+ * Begins the removal of the company, which the retry service completes. Throws for an unknown company, and unless
  * `confirmed` is its id too. May be repeated.
  */
 export async function deleteCompany(

@@ -363,11 +363,11 @@ interface Page {
   failures: readonly Failure[];
 }
 
-/** The gateway sends as many deliveries of a resend at once, or two seconds' worth under a rate limit. */
+/** The retry service sends as many deliveries of a resend at once, or two seconds' worth under a rate limit. */
 const PAGE_SIZE = 500;
 
 /**
- * Stores resends that name the deliveries, and marks the deliveries. The gateways send them page by page
+ * Stores resends that name the deliveries, and marks the deliveries. The retry service sends them page by page
  * within the limits of each endpoint. A delivery whose state has changed since its letter is skipped.
  */
 export function createResendLetters(deps: ResendLettersDeps) {

@@ -15,6 +15,7 @@ import { createDeliveryStore } from '@posthorn/platform/mongo/messages/deliverie
 import { createDeliveryQueries } from '@posthorn/platform/mongo/messages/delivery-queries.ts';
 import { createMessageQueries } from '@posthorn/platform/mongo/messages/message-queries.ts';
 import { createRequestedErasures } from '@posthorn/platform/mongo/messages/requested-erasures.ts';
+import { dueNowMs } from '@posthorn/platform/mongo/work-notes.ts';
 import { createReplayStore } from '@posthorn/platform/mongo/messages/replays.ts';
 import { createResendMarks } from '@posthorn/platform/mongo/webhooks/resend-marks.ts';
 import { createResendStore } from '@posthorn/platform/mongo/webhooks/resends.ts';
@@ -26,7 +27,7 @@ import {
   listenForLiveAttempts,
 } from '@posthorn/platform/redis/live-attempts.ts';
 import { createOpenCircuits } from '@posthorn/platform/redis/open-circuits.ts';
-import { announceWork, type WorkKind } from '@posthorn/platform/redis/wake-work.ts';
+import { announceWork, type WakeWork } from '@posthorn/platform/redis/wake-work.ts';
 import {
   monotonicClockMs as monotonicMs,
   systemClockMs,
@@ -187,9 +188,6 @@ function openAuthentication(basis: GatewayBasis, { wrongKeys }: RateLimits): Aut
   return authentication.authenticate;
 }
 
-/** Begins work whose note was written. The retry service does it. */
-export type Wake = (kind: WorkKind) => void;
-
 /** Opens the stores and the parts that work while the gateway runs. */
 async function openGateway(basis: GatewayBasis): Promise<Omit<Gateway, 'ingestLag'>> {
   const { context, requestDb: db, vault, nowMs, newId } = basis;
@@ -201,7 +199,7 @@ async function openGateway(basis: GatewayBasis): Promise<Omit<Gateway, 'ingestLa
   const apps = createApps({ db, uids, quotas, projects, nowMs, invalidate });
   const parts = { ...openStores(basis), quotas, uids, projects, apps };
   const outbox = await openOutbox(basis);
-  const wake: Wake = (kind) => void announceWork(basis.redis.client, config.REDIS_PREFIX, kind);
+  const wake: WakeWork = (kind) => void announceWork(basis.redis.client, config.REDIS_PREFIX, kind);
   const remove = createRemoveTree({
     removals: createRemovalStore(db),
     invalidate,
@@ -272,8 +270,8 @@ function openQuotas({ context, kafka: { records, topics } }: GatewayBasis): Quot
 
 /** Opens resends, which the retry service sends. */
 function openResends(
-  { requestDb, db, newId }: GatewayBasis,
-  wake: Wake,
+  { requestDb, db, newId, nowMs }: GatewayBasis,
+  wake: WakeWork,
   { webhooks, apps }: Pick<Gateway, 'webhooks' | 'apps'>,
 ): Pick<Gateway, 'resends' | 'startResend'> {
   const resends = createResendStore(requestDb);
@@ -288,6 +286,7 @@ function openResends(
     },
     // No message that was accepted before is newer, whatever the database's clock does.
     nowMs: () => timeMsOf(newId('msg')),
+    dueNowMs: () => dueNowMs(nowMs()),
   });
   return { resends, startResend };
 }

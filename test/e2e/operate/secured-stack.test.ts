@@ -108,11 +108,10 @@ describe('MongoDB with authentication [security]', () => {
     const remove = { delete: 'messages', deletes: [{ q: {}, limit: 0 }] };
     const refused: [string, Record<string, unknown>][] = [
       ['gateway', insert('companies')],
-      ['retry', remove],
       ['dispatcher', insert('webhooks')],
       ['dispatcher', insert('apiKeys')],
       ['dispatcher', remove],
-      ['retry', { find: 'apiKeys' }],
+      ['retry', insert('apiKeys')],
       ['retry', insert('messages')],
       ['admin', insert('messages')],
       ['setup', { find: 'webhooks' }],

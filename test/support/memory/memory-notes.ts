@@ -1,4 +1,4 @@
-import type { WorkNote, WorkNotes } from '@posthorn/platform/work/claimed-work.ts';
+import type { WorkNote, WorkNotes } from '@posthorn/platform/mongo/work-notes.ts';
 
 /** What a note has besides in memory. One without a time is due at once. */
 export interface StoredNote extends WorkNote {

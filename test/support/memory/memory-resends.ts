@@ -1,6 +1,6 @@
 import type { DeliveryStatus, Outcome } from '@posthorn/domain/delivery/delivery.ts';
 import { statusesToResend, type MarkedDelivery, type Resend } from '@posthorn/domain/resend.ts';
-import type { WorkNotes } from '@posthorn/platform/work/claimed-work.ts';
+import type { WorkNotes } from '@posthorn/platform/mongo/work-notes.ts';
 import type { ResendMarks } from '@posthorn/platform/mongo/webhooks/resend-marks.ts';
 import {
   ResendMovedError,

@@ -1,5 +1,50 @@
 import type { mongo } from 'mongoose';
-import type { Claimed, WorkNote, WorkNotes } from '../work/claimed-work.ts';
+import { randomUUID } from 'node:crypto';
+
+/** What is to be done, stored before it is begun. Any process may do it. */
+export interface WorkNote {
+  id: string;
+  companyId: string;
+}
+
+/** A note that this process works on until another process claims it. `claim` names the claim. */
+export type Claimed<Note extends WorkNote> = Note & { claim: string };
+
+/** Times are in milliseconds since 1970. */
+export interface NoteClaim {
+  claim: string;
+  nowMs: number;
+  /** Until then no other process claims the note. */
+  untilMs: number;
+  /** Companies whose notes are left to later claims, or to other processes. */
+  exceptCompanyIds: readonly string[];
+}
+
+export interface WorkNotes<Note extends WorkNote> {
+  /** Claims the note that has been due for the longest; null when none is due. */
+  claim: (claim: NoteClaim) => Promise<Claimed<Note> | null>;
+  /** Keeps the claim until then. Returns false when another process has the note, or it has ended. */
+  renew: (note: Claimed<Note>, untilMs: number) => Promise<boolean>;
+  /** Ends the claim. Returns when the note is due again: at that time, or sooner. Null when `renew` would return false. */
+  putBack: (note: Claimed<Note>, dueAtMs: number) => Promise<number | null>;
+}
+
+/** The clocks of the processes that write and claim notes may differ by some milliseconds. */
+const CLOCKS_DIFFER_MS = 1_000;
+
+/** When a note is due that is to be worked on now. */
+export const dueNowMs = (nowMs: number): number => nowMs - CLOCKS_DIFFER_MS;
+
+/** Claims of versions before have no such name. */
+const CLAIM_PREFIX = 'work/';
+
+/** Names a claim. */
+export const newClaim = (): string => CLAIM_PREFIX + randomUUID();
+
+/** An expression that is true while a process of this version has claimed the document: that learns when it was changed. */
+export const IS_CLAIMED = {
+  $eq: [{ $substrBytes: [{ $ifNull: ['$claim', ''] }, 0, CLAIM_PREFIX.length] }, CLAIM_PREFIX],
+};
 
 /** The fields by which a document is a note of work. */
 export interface WorkDocument {

@@ -3,6 +3,9 @@ import { onEachConnection, type RedisClient } from './connect.ts';
 /** What the retry service does for clients, each kind with notes of its own. */
 export type WorkKind = 'releases' | 'removals' | 'resends';
 
+/** Begins the work whose note was written. */
+export type WakeWork = (kind: WorkKind) => void;
+
 const CHANNEL = 'work';
 
 /**

@@ -1,35 +1,9 @@
 import { createLoop, type SignallingLoop } from '../async/loop.ts';
+import { withTimeout } from '../async/pause.ts';
 import { createShares } from '../memory/memory-budgets.ts';
 import { LEASE_MS } from '../mongo/leases.ts';
+import type { Claimed, WorkNote, WorkNotes } from '../mongo/work-notes.ts';
 import type { Logger } from '../service/logger.ts';
-
-/** What is to be done, stored before it is begun. Any process may do it. */
-export interface WorkNote {
-  id: string;
-  companyId: string;
-}
-
-/** A note that this process works on until another process claims it. `claim` names the claim. */
-export type Claimed<Note extends WorkNote> = Note & { claim: string };
-
-/** Times are in milliseconds since 1970. */
-export interface NoteClaim {
-  claim: string;
-  nowMs: number;
-  /** Until then no other process claims the note. */
-  untilMs: number;
-  /** Companies whose notes are left to later claims, or to other processes. */
-  exceptCompanyIds: readonly string[];
-}
-
-export interface WorkNotes<Note extends WorkNote> {
-  /** Claims the note that has been due for the longest; null when none is due. */
-  claim: (claim: NoteClaim) => Promise<Claimed<Note> | null>;
-  /** Keeps the claim until then. Returns false when another process has the note, or it has ended. */
-  renew: (note: Claimed<Note>, untilMs: number) => Promise<boolean>;
-  /** Ends the claim. Returns when the note is due again: at that time, or sooner. Null when `renew` would return false. */
-  putBack: (note: Claimed<Note>, dueAtMs: number) => Promise<number | null>;
-}
 
 /** What the work on a note learns from the process that it runs in. */
 export interface WorkPlace {
@@ -70,11 +44,13 @@ export interface ClaimedWork {
   tick: () => Promise<void>;
   /** Resolves when this process works on no note. */
   idle: () => Promise<void>;
+  /** Aborts all work, and waits for its end for five seconds at most. */
   stop: () => Promise<void>;
 }
 
 const EVERY_MS = 1_000;
 const RENEW_MS = LEASE_MS / 3;
+const STOP_MS = 5_000;
 
 /**
  * Does work of which each piece has a note in MongoDB: claims the notes that are due, by company in turn, renews the claim
@@ -93,8 +69,9 @@ export function createClaimedWork<Note extends WorkNote>(deps: ClaimedWorkDeps<N
     tick: loop.tick,
     idle: () => worker.idle(),
     async stop() {
-      await loop.stop();
-      await worker.idle();
+      // Work that a store delays is left to others, which claim its note within LEASE_MS.
+      const ended = loop.stop().then(() => worker.idle());
+      await withTimeout(ended, STOP_MS).catch(() => undefined);
     },
   };
 }
@@ -171,8 +148,8 @@ class Worker<Note extends WorkNote> {
     before?.stop.abort(new Error('the note was claimed again'));
     const stop = new AbortController();
     const work = async (): Promise<void> => {
-      await before?.done;
-      const isDueNow = await this.#workLogged(note, stop);
+      // It may take longer than the claim lasts, which is renewed meanwhile.
+      const isDueNow = await this.#workLogged(note, stop, before?.done);
       const wasFull = !this.#hasRoom(companyId);
       this.#shares.remove(companyId, 1);
       if (this.#running.get(id) === running) this.#running.delete(id);
@@ -186,13 +163,18 @@ class Worker<Note extends WorkNote> {
   }
 
   /** Returns true when the note is due again at once. */
-  async #workLogged(note: Claimed<Note>, stop: AbortController): Promise<boolean> {
+  async #workLogged(
+    note: Claimed<Note>,
+    stop: AbortController,
+    before: Promise<void> | undefined,
+  ): Promise<boolean> {
     const { notes, work, nowMs } = this.#deps;
     const signal = AbortSignal.any([this.loop.signal, stop.signal]);
     const ended = new AbortController();
     void this.#renew(note, stop, ended.signal);
     let dueAtMs: number | null;
     try {
+      await before;
       signal.throwIfAborted();
       dueAtMs = await work(note, {
         signal,
@@ -221,12 +203,17 @@ class Worker<Note extends WorkNote> {
   /** Renews the claim until the work has ended. Ends the work when another process has the note. */
   async #renew(note: Claimed<Note>, stop: AbortController, ended: AbortSignal): Promise<void> {
     const { notes, nowMs, sleep } = this.#deps;
+    let untilMs = nowMs() + LEASE_MS;
     for (;;) {
       await sleep(RENEW_MS, ended).catch(() => undefined);
       if (ended.aborted) return;
-      // While MongoDB is away nobody else claims it either.
-      const isOurs = await notes.renew(note, nowMs() + LEASE_MS).catch(() => true);
-      if (!isOurs) stop.abort(new Error('another process has the note'));
+      const nextMs = nowMs() + LEASE_MS;
+      // `null` for no reply: nobody else has the note while the claim lasts.
+      const isOurs = await notes.renew(note, nextMs).catch(() => null);
+      if (isOurs === true) untilMs = nextMs;
+      else if (isOurs === false || nowMs() >= untilMs) {
+        stop.abort(new Error('another process has the note, or may claim it'));
+      }
     }
   }
 }

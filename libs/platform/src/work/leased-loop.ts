@@ -71,9 +71,7 @@ export function createLeasedLoop(deps: LeasedLoopDeps): Loop {
       if (startsAtOnce) void loop.tick();
     },
     tick: loop.tick,
-    async stop() {
-      await stopSoon(loop);
-      await release();
-    },
+    // The lease ends when the tick has ended, or by itself.
+    stop: () => stopSoon({ stop: () => loop.stop().then(release) }),
   };
 }

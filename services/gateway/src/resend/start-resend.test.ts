@@ -38,6 +38,7 @@ beforeEach(() => {
       wakes += 1;
     },
     nowMs: () => NOW_MS,
+    dueNowMs: () => NOW_MS,
   });
 });
 

@@ -22,6 +22,8 @@ interface StartResendDeps {
   /** Starts the work now instead of within a second. */
   wake: () => void;
   nowMs: () => number;
+  /** When a resend is due that is to begin now, by the time of the database. */
+  dueNowMs: () => number;
 }
 
 /** The failed deliveries that were created from `sinceMs` to `untilMs`, both inclusive. */
@@ -227,7 +229,7 @@ async function mark(deps: StartResendDeps, resend: Resend): Promise<MarkedDelive
 }
 
 function newResend(
-  { nowMs }: StartResendDeps,
+  { nowMs, dueNowMs }: StartResendDeps,
   span: Pick<Resend, 'companyId' | 'afterId' | 'beforeId'> & Chosen,
   id: string,
 ): Resend {
@@ -243,7 +245,7 @@ function newResend(
     status: 'running',
     progress: null,
     scannedTo: '',
-    dueAtMs: atMs,
+    dueAtMs: dueNowMs(),
     abortAskedAtMs: null,
     ...counts,
     createdAtMs: atMs,

@@ -48,7 +48,7 @@ describe('a webhook that is disabled or enabled', () => {
     noted.add(id);
     await holds().onDisabledOrEnabled(webhook);
     const place = { id: 'wh_1', companyId: 'comp_a', kind: 'webhook' };
-    expect(touches).toEqual([[place, { atMs: NOW_MS, dueAtMs: NOW_MS }]]);
+    expect(touches).toEqual([[place, { atMs: NOW_MS, dueAtMs: NOW_MS - 1_000 }]]);
   });
 
   test('gets a note while it is on hold: that of the hold went while it was disabled', async () => {

@@ -4,6 +4,7 @@ import type { Webhook } from '@posthorn/domain/webhook.ts';
 import type { Changed } from '@posthorn/platform/mongo/company-documents.ts';
 import type { AppDocument } from '@posthorn/platform/mongo/documents.ts';
 import type { WaitingDeliveries } from '@posthorn/platform/mongo/messages/waiting-deliveries.ts';
+import { dueNowMs } from '@posthorn/platform/mongo/work-notes.ts';
 import type { HoldNotes, HoldPlace } from '@posthorn/platform/mongo/webhooks/holds.ts';
 import { invalidRequest } from '../api-error.ts';
 import type { Apps } from '../projects/apps.ts';
@@ -89,7 +90,7 @@ export function createHolds(deps: HoldDeps): Holds {
       // retry service within five minutes.
       if (!held && !(await notes.hasAny(holderIdsOf(webhook)))) return;
       const atMs = nowMs();
-      await notes.touch({ id, companyId, kind: 'webhook' }, { atMs, dueAtMs: atMs });
+      await notes.touch({ id, companyId, kind: 'webhook' }, { atMs, dueAtMs: dueNowMs(atMs) });
     },
     async countWaiting(webhook) {
       if (!(await notes.hasAny(holderIdsOf(webhook)))) return 0;
@@ -126,7 +127,7 @@ async function resume<Result>(
   const touch = async (): Promise<void> => {
     const atMs = nowMs();
     const hold = { isOpenEnded: false, ratePerSecond: ratePerSecond ?? null };
-    await notes.touch(place, { atMs, dueAtMs: atMs, ...hold });
+    await notes.touch(place, { atMs, dueAtMs: dueNowMs(atMs), ...hold });
   };
   await touch();
   const ended = await end();

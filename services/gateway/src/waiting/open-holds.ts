@@ -2,10 +2,10 @@ import type { Database } from '@posthorn/platform/mongo/days/days.ts';
 import { createWaitingDeliveries } from '@posthorn/platform/mongo/messages/waiting-deliveries.ts';
 import type { WebhookStore } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
 import { createHoldNotes } from '@posthorn/platform/mongo/webhooks/holds.ts';
+import type { WakeWork } from '@posthorn/platform/redis/wake-work.ts';
 import type { Caches } from '../caches.ts';
 import type { Apps } from '../projects/apps.ts';
 import type { Uids } from '../projects/uids.ts';
-import type { Wake } from '../start.ts';
 import { type ChangeWebhook, createChangeWebhook } from '../webhooks/webhooks.ts';
 import { createHolds, type Holds } from './holds.ts';
 
@@ -15,7 +15,7 @@ interface HoldsBasis {
   apps: Apps;
   uids: Uids;
   webhooks: WebhookStore;
-  wake: Wake;
+  wake: WakeWork;
   nowMs: () => number;
 }
 

@@ -2,11 +2,7 @@ import type { Loop } from '@posthorn/platform/async/loop.ts';
 import type { CompanyLife } from '@posthorn/platform/mongo/companies/companies.ts';
 import type { CompanyRemoval } from '@posthorn/platform/mongo/companies/removals.ts';
 import type { Logger } from '@posthorn/platform/service/logger.ts';
-import {
-  createLeasedLoop,
-  type KeepLease,
-  type LeaseHolder,
-} from '@posthorn/platform/work/leased-loop.ts';
+import { createLeasedLoop, type LeaseHolder } from '@posthorn/platform/work/leased-loop.ts';
 
 export interface CompanyRemovalsDeps extends LeaseHolder {
   companies: Pick<CompanyLife, 'listRemovable' | 'endRemoval'>;
@@ -35,28 +31,34 @@ export function createCompanyRemovals(deps: CompanyRemovalsDeps): Loop {
     lease: 'company-removal',
     everyMs: EVERY_MS,
     async run(keep) {
-      for (const companyId of await companies.listRemovable(QUIET_MS)) {
-        await removeCompany(deps, companyId, keep).catch((error: unknown) => {
-          logger.warn({ err: error, companyId }, 'removal failed, the next round tries again');
-        });
+      const found = await companies.listRemovable(QUIET_MS);
+      const removed = new Map(found.map((companyId) => [companyId, 0]));
+      // A step of each in turn: a company with much delays no other.
+      while (removed.size > 0) {
+        for (const companyId of [...removed.keys()]) {
+          if (!(await keep())) return;
+          await removeStep(deps, companyId, removed).catch((error: unknown) => {
+            removed.delete(companyId);
+            logger.warn({ err: error, companyId }, 'removal failed, the next round tries again');
+          });
+        }
       }
     },
   });
 }
 
-async function removeCompany(
+/** `removed` has the documents that each company has lost so far in this round. */
+async function removeStep(
   { companies, documents, logger }: CompanyRemovalsDeps,
   companyId: string,
-  keep: KeepLease,
+  removed: Map<string, number>,
 ): Promise<void> {
-  let removed = 0;
-  for (;;) {
-    if (!(await keep())) return;
-    const step = await documents.removeSome(companyId, STEP);
-    removed += step;
-    if (step === 0) break;
-  }
-  if (removed === 0) await companies.endRemoval(companyId);
-  const text = removed === 0 ? 'company removed' : 'removed documents of a company';
-  logger.info({ companyId, removed }, text);
+  const step = await documents.removeSome(companyId, STEP);
+  const all = (removed.get(companyId) ?? 0) + step;
+  removed.set(companyId, all);
+  if (step > 0) return;
+  removed.delete(companyId);
+  if (all === 0) await companies.endRemoval(companyId);
+  const text = all === 0 ? 'company removed' : 'removed documents of a company';
+  logger.info({ companyId, removed: all }, text);
 }

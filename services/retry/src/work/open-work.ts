@@ -1,4 +1,5 @@
 import { isOnHold } from '@posthorn/domain/waiting.ts';
+import { withTimeout } from '@posthorn/platform/async/pause.ts';
 import type { MemoryBudgets } from '@posthorn/platform/memory/memory-budgets.ts';
 import { memoryShare } from '@posthorn/platform/memory/memory-shares.ts';
 import { createCompanyLife } from '@posthorn/platform/mongo/companies/companies.ts';
@@ -18,6 +19,7 @@ import {
 import { createHoldNotes, createHoldStates } from '@posthorn/platform/mongo/webhooks/holds.ts';
 import { createResendMarks } from '@posthorn/platform/mongo/webhooks/resend-marks.ts';
 import { createResendStore } from '@posthorn/platform/mongo/webhooks/resends.ts';
+import { newClaim } from '@posthorn/platform/mongo/work-notes.ts';
 import type { WebhookStates } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
 import type { RecordLog } from '@posthorn/platform/kafka/record-log.ts';
 import { announce } from '@posthorn/platform/redis/invalidations.ts';
@@ -27,7 +29,6 @@ import { listenForWork, type WorkKind } from '@posthorn/platform/redis/wake-work
 import { systemClockMs } from '@posthorn/platform/service/clock-and-ids.ts';
 import type { ServiceContext } from '@posthorn/platform/service/run-service.ts';
 import type { ClaimedWork } from '@posthorn/platform/work/claimed-work.ts';
-import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { RetryConfig } from '../config.ts';
 import { createCompanyRemovals } from './company-removal.ts';
@@ -62,10 +63,10 @@ export function openWork(basis: WorkBasis): void {
     ['removals', createRemovals({ ...shared, removals: createRemovalStore(basis.db) })],
     ['resends', openResends(basis, shared)],
   ] satisfies [WorkKind, ClaimedWork][]);
-  for (const [kind, each] of work) {
-    each.start();
-    lifecycle.onStop(kind, each.stop);
-  }
+  for (const each of work.values()) each.start();
+  lifecycle.onStop('work of clients', async () => {
+    await Promise.all(Array.from(work.values(), (each) => each.stop()));
+  });
   listenForWork(redis.subscriber, config.REDIS_PREFIX, (kind) => work.get(kind)?.wake());
   const companies = createCompanyRemovals({
     ...basis,
@@ -76,21 +77,28 @@ export function openWork(basis: WorkBasis): void {
   lifecycle.onStop('removal of companies', companies.stop);
 }
 
+const PUBLISH_WITHIN_MS = 10_000;
+
 /** What all kinds of work use. */
 function sharedBy(basis: WorkBasis) {
-  const { config, logger, redis, db, budgets, databaseTime, topics } = basis;
+  const { config, logger, redis, db, budgets, databaseTime, topics, records } = basis;
   const pagesBytes = memoryShare('retry', 'resend_pages', config.MEMORY_MIB);
   const pageBudget: PageBudget = createPageBudget(pagesBytes);
   budgets.add('resend_pages', pagesBytes, pageBudget.usedBytes);
   return {
     ...basis,
     ...databaseTime,
+    // Another process may reach a Kafka that does not answer this one. What arrives late is attempted once.
+    records: {
+      publish: (outgoing: Parameters<RecordLog['publish']>[0]) =>
+        withTimeout(records.publish(outgoing), PUBLISH_WITHIN_MS),
+    },
     retryDueTopic: topics.retryDue,
     circuits: createOpenCircuits(redis.client, config.REDIS_PREFIX, systemClockMs),
     pageBudget,
     invalidate: (...changed: Parameters<typeof announce>[2]) =>
       announce(redis.client, config.REDIS_PREFIX, changed),
-    newClaim: randomUUID,
+    newClaim,
     sleep: (ms: number, signal: AbortSignal) => sleep(ms, undefined, { signal }),
     holds: createHoldStates(db),
     logger,

@@ -77,7 +77,9 @@ const FAILING_AFTER_MS = 3_000;
 /** The longest attempt takes 15 s. Whatever keeps the endpoint, such as a pause of an hour, ends the release for now. */
 const QUIET_AFTER_MS = 20_000;
 /** How long a release goes on while others wait for its place. */
-const SLICE_MS = 10_000;
+const SLICE_MS = 3_000;
+/** So often a hold, a disabled webhook and another rate are noticed while nothing may be released. */
+const FATE_MS = 2_000;
 
 /**
  * Releases the waiting deliveries of one webhook, oldest first: publishes the attempts of a page, then ends the wait of
@@ -98,7 +100,7 @@ class ReleaseRun {
   readonly #deps: ReleaseDeps;
   readonly #release: Release;
   readonly #sinceMs: number;
-  readonly #tokens: { left: number; atMs: number };
+  #tokens: { left: number; atMs: number };
   /** Released, without a result as far as known; oldest first. */
   #open: WaitingDelivery[] = [];
   /** The ids of those that a release before this one has left under way. */
@@ -106,6 +108,7 @@ class ReleaseRun {
   #window = WINDOW.start;
   /** What the limit of the webhook lets through in the time of a window. */
   #maxWindow = WINDOW.max;
+  #fateReadAtMs = -Infinity;
   /** The rate that a client asked for; null for no limit but those of the endpoint. */
   #ratePerSecond: number | null = null;
   /** The oldest that may wait; '' for any. */
@@ -140,7 +143,7 @@ class ReleaseRun {
     for (;;) {
       signal.throwIfAborted();
       if (await this.#isCutOff()) return 'quiet';
-      if (this.#wanted() > 0) {
+      if (this.#wanted() > 0 || this.#isFateOld()) {
         const ended = await this.#releasePage();
         if (ended) return ended;
       }
@@ -210,8 +213,9 @@ class ReleaseRun {
     const { webhook, signal } = this.#release;
     const { fate, cancelBeforeMs } = await this.#fate();
     if (fate.kind === 'wait') return 'on_hold';
-    // The limit may be lower than it was a moment ago.
-    const wanted = fate.kind === 'cancel' ? CANCELLED_AT_ONCE : Math.max(1, this.#wanted());
+    const wanted = fate.kind === 'cancel' ? CANCELLED_AT_ONCE : this.#wanted();
+    // The limit or the rate may be lower than it was a moment ago.
+    if (wanted <= 0) return null;
     const size = pageBudget.pageSize(wanted);
     const page = await waiting.page(webhook, this.#fromId, size);
     const [oldest] = page;
@@ -254,10 +258,17 @@ class ReleaseRun {
     );
   }
 
+  #isFateOld(): boolean {
+    return Math.abs(this.#deps.nowMs() - this.#fateReadAtMs) >= FATE_MS;
+  }
+
   /** Read before each page: a hold may begin again, and the webhook may be disabled or get another limit or rate. */
   async #fate(): Promise<{ fate: WaitingFate; cancelBeforeMs: number | null }> {
     const { webhook } = this.#release;
-    this.#ratePerSecond = await this.#deps.notes.rateOf(webhook.webhookId);
+    this.#fateReadAtMs = this.#deps.nowMs();
+    const ratePerSecond = await this.#deps.notes.rateOf(webhook.webhookId);
+    if (ratePerSecond !== this.#ratePerSecond) this.#tokens = { left: 1, atMs: this.#fateReadAtMs };
+    this.#ratePerSecond = ratePerSecond;
     const holders = (await this.#deps.holds.holdersOf([webhook])).get(webhook.webhookId);
     const known = holders ?? { webhook: null, appHeld: null, isSuspended: false };
     const fate = fateOfWaiting(known, this.#deps.nowMs());
@@ -278,7 +289,7 @@ class ReleaseRun {
   #opened(page: readonly WaitingDelivery[]): void {
     const { count, nowMs } = this.#deps;
     count(page.length);
-    this.#tokens.left -= page.length;
+    if (this.#ratePerSecond !== null) this.#tokens.left -= page.length;
     if (this.#open.length === 0) this.#movedAtMs = nowMs();
     this.#setOpen([...this.#open, ...page]);
   }

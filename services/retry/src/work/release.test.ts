@@ -177,15 +177,6 @@ describe('the release of a webhook', () => {
     expect(memory.ofWebhook('wh_1', 'done')).toHaveLength(1_200);
   });
 
-  test('begins at once when it is woken', async () => {
-    wait('wh_1', 1);
-    touch('wh_1', 'webhook');
-    worker().wake();
-    await untilSettled();
-    await untilSettled();
-    expect(published).toHaveLength(1);
-  });
-
   test('keeps an endpoint busy, and gives it no more than what it takes in some seconds', async () => {
     wait('wh_1', 3_000);
     perSecond.set('wh_1', 200);
@@ -211,6 +202,36 @@ describe('the release of a webhook', () => {
     await run(10 * SECOND_MS, worker());
     expect(published.length).toBeGreaterThan(150);
     expect(published.length).toBeLessThanOrEqual(220);
+  });
+
+  test('takes up a rate that is asked for while it runs, and ends with it', async () => {
+    wait('wh_1', 5_000);
+    perSecond.set('wh_1', 300);
+    touch('wh_1', 'webhook');
+    const process = worker();
+    await run(4 * SECOND_MS, process);
+    expect(published.length).toBeGreaterThan(500);
+    touch('wh_1', 'webhook', 10);
+    await run(3 * SECOND_MS, process);
+    let before = published.length;
+    await run(10 * SECOND_MS, process);
+    expect(published.length - before).toBeGreaterThanOrEqual(90);
+    expect(published.length - before).toBeLessThanOrEqual(110);
+    touch('wh_1', 'webhook', null);
+    await run(3 * SECOND_MS, process);
+    before = published.length;
+    await run(2 * SECOND_MS, process);
+    expect(published.length - before).toBeGreaterThan(300);
+  });
+
+  test('cancels what waits of a webhook that is disabled while its rate lets nothing through', async () => {
+    wait('wh_1', 100);
+    touch('wh_1', 'webhook', 0.01);
+    const process = worker();
+    await run(2 * SECOND_MS, process);
+    Object.assign(webhooks.get('wh_1') ?? {}, { disabled: true });
+    await run(4 * SECOND_MS, process);
+    expect(memory.ofWebhook('wh_1', 'waiting')).toEqual([]);
   });
 
   test('is continued by another process when its own stops', async () => {

@@ -6,8 +6,8 @@ import type {
 } from '@posthorn/platform/mongo/messages/waiting-deliveries.ts';
 import type { HoldNote, HoldNotes, HoldStates } from '@posthorn/platform/mongo/webhooks/holds.ts';
 import type { Invalidate } from '@posthorn/platform/redis/invalidations.ts';
+import type { Claimed } from '@posthorn/platform/mongo/work-notes.ts';
 import {
-  type Claimed,
   type ClaimedWork,
   type ClaimedWorkDeps,
   createClaimedWork,
@@ -29,7 +29,7 @@ export interface ReleaseNotesDeps
 }
 
 const WEBHOOKS_PAGE = 1_000;
-/** A release that goes on keeps its slot for ten seconds, so there are many. */
+/** A release that goes on keeps its slot for three seconds when others wait, so there are many. */
 const SLOTS = { ofAll: 200, ofCompany: 100 };
 /** A dispatcher knows of the end of a hold within two seconds, and records what it got before within some more. */
 const LINGER_MS = 60_000;

@@ -1,4 +1,5 @@
 import { beforeEach, describe, expect, test } from '@jest/globals';
+import { setImmediate as untilSettled } from 'node:timers/promises';
 import type { Removal, RemovalStore } from '@posthorn/platform/mongo/companies/removals.ts';
 import { createLogger } from '@posthorn/platform/service/logger.ts';
 import type { ClaimedWork } from '@posthorn/platform/work/claimed-work.ts';
@@ -8,6 +9,7 @@ import {
   remainingIn,
   WITHOUT_THE_FIRST_PROJECT,
 } from '../../../../test/support/memory/memory-removals.ts';
+import { eventually } from '../../../../test/support/time/eventually.ts';
 import { interruptAt, type Moment } from '../../../../test/support/process/interrupt-at.ts';
 import { createRemovals, type RemovalsDeps } from './removal.ts';
 
@@ -124,6 +126,25 @@ describe('a removal', () => {
       }
     },
   );
+
+  test('with much to remove makes room for the others of its company', async () => {
+    const removeOf = (nth: number): Removal => ({
+      ...WEBHOOK,
+      id: `rmv_${nth}`,
+      rootId: `wh_${nth}`,
+    });
+    for (let nth = 0; nth <= 10; nth += 1) await tree.store.insert(removeOf(nth));
+    const cancelPending: RemovalStore['cancelPending'] = async (_companyId, ids) => {
+      nowMs += 100;
+      await untilSettled();
+      return ids.includes('wh_10') ? 0 : 1_000;
+    };
+    const busy = worker({ removals: { ...tree.store, cancelPending } });
+    await busy.tick();
+    await eventually('the last one', () => !tree.notes.has('rmv_10'));
+    await busy.stop();
+    expect(tree.notes.size).toBe(10);
+  });
 
   test('is left for another process when this one stops', async () => {
     let unblock: () => void = () => undefined;

@@ -17,19 +17,26 @@ export interface RemovalsDeps extends Pick<
 /** Documents per write: 100,000 webhooks are 100 short writes, between which the event loop is free. */
 const STEP = 1_000;
 const SLOTS = { ofAll: 100, ofCompany: 10 };
+/** How long a removal goes on while others wait for its slot. */
+const SLICE_MS = 3_000;
 
 /**
  * Removes everything under a project, an app or a webhook that a client has deleted. The gateway has stored the note and
  * removed the root, so nothing can be created under it any more. Each step may be repeated.
  */
 export function createRemovals(deps: RemovalsDeps): ClaimedWork {
+  const { nowMs } = deps;
   return createClaimedWork({
     ...deps,
     name: 'removals',
     notes: deps.removals,
     slots: SLOTS,
-    async work(removal, { signal }) {
-      await removeTree(deps, removal, signal);
+    async work(removal, { signal, isWanted }) {
+      const untilMs = nowMs() + SLICE_MS;
+      for await (const _step of stepsOf(deps, removal)) {
+        signal.throwIfAborted();
+        if (nowMs() > untilMs && isWanted()) return nowMs();
+      }
       return null;
     },
     fieldsOf: ({ id: removalId, kind, rootId }) => ({
@@ -39,17 +46,29 @@ export function createRemovals(deps: RemovalsDeps): ClaimedWork {
   });
 }
 
-async function removeTree(
-  deps: RemovalsDeps,
-  removal: Removal,
-  signal: AbortSignal,
-): Promise<void> {
+/** Does the removal, and yields after each step. */
+async function* stepsOf(deps: RemovalsDeps, removal: Removal): AsyncGenerator<void> {
   const { removals, invalidate } = deps;
+  const { companyId, rootId } = removal;
   await removals.removeRoot(removal);
-  await invalidate({ companyId: removal.companyId, id: removal.rootId });
-  if (removal.kind === 'webhook') await cancelAll(deps, removal, [removal.rootId], signal);
-  await removePages(deps, removal, appsUnder(deps, removal), signal);
-  await removePages(deps, removal, webhooksUnder(deps, removal, signal), signal);
+  await invalidate({ companyId, id: rootId });
+  if (removal.kind === 'webhook') yield* cancelSteps(deps, companyId, [rootId]);
+  yield* pageSteps(deps, removal, {
+    list: () => removals.appsUnder(removal, STEP),
+    async *remove(ids) {
+      await removals.removeApps(companyId, ids);
+      yield;
+    },
+  });
+  // Deliveries are cancelled before their webhooks are removed: after a crash in between, the webhooks are still found. An
+  // attempt that fails after the removal finds no webhook when it is settled, which cancels its delivery.
+  yield* pageSteps(deps, removal, {
+    list: () => removals.webhooksUnder(removal, STEP),
+    async *remove(ids) {
+      yield* cancelSteps(deps, companyId, ids);
+      await removals.removeWebhooks(companyId, ids);
+    },
+  });
   await removals.finish(removal);
 }
 
@@ -57,55 +76,29 @@ interface Pages {
   /** Returns the ids of the next page; empty when none is left. */
   list: () => Promise<string[]>;
   /** Removes what the page names, so that the next page has others. */
-  remove: (ids: readonly string[]) => Promise<void>;
+  remove: (ids: readonly string[]) => AsyncGenerator<void>;
 }
 
-async function removePages(
+async function* pageSteps(
   { invalidate }: RemovalsDeps,
   { companyId }: Removal,
   { list, remove }: Pages,
-  signal: AbortSignal,
-): Promise<void> {
-  for (;;) {
-    signal.throwIfAborted();
-    const ids = await list();
-    if (ids.length === 0) return;
-    await remove(ids);
+): AsyncGenerator<void> {
+  for (let ids = await list(); ids.length > 0; ids = await list()) {
+    yield* remove(ids);
     await invalidate(...ids.map((id) => ({ companyId, id })));
+    yield;
   }
 }
 
-function appsUnder({ removals }: RemovalsDeps, removal: Removal): Pages {
-  return {
-    list: () => removals.appsUnder(removal, STEP),
-    remove: (ids) => removals.removeApps(removal.companyId, ids),
-  };
-}
-
-/**
- * Cancels deliveries before it removes their webhooks: after a crash in between, the webhooks are still
- * found. An attempt that fails after the removal finds no webhook when it is settled, which cancels its
- * delivery.
- */
-function webhooksUnder(deps: RemovalsDeps, removal: Removal, signal: AbortSignal): Pages {
-  return {
-    list: () => deps.removals.webhooksUnder(removal, STEP),
-    async remove(ids) {
-      await cancelAll(deps, removal, ids, signal);
-      await deps.removals.removeWebhooks(removal.companyId, ids);
-    },
-  };
-}
-
-async function cancelAll(
+async function* cancelSteps(
   { removals, nowMs }: RemovalsDeps,
-  { companyId }: Removal,
+  companyId: string,
   webhookIds: readonly string[],
-  signal: AbortSignal,
-): Promise<void> {
-  for (;;) {
-    signal.throwIfAborted();
+): AsyncGenerator<void> {
+  for (let found = STEP; found === STEP;) {
     const step = { limit: STEP, atMs: nowMs() };
-    if ((await removals.cancelPending(companyId, webhookIds, step)) < STEP) return;
+    found = await removals.cancelPending(companyId, webhookIds, step);
+    yield;
   }
 }

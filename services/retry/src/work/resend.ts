@@ -1,10 +1,10 @@
 import type { Resend } from '@posthorn/domain/resend.ts';
 import { ResendMovedError, type ResendStore } from '@posthorn/platform/mongo/webhooks/resends.ts';
+import type { WorkNotes } from '@posthorn/platform/mongo/work-notes.ts';
 import {
   type ClaimedWork,
   type ClaimedWorkDeps,
   createClaimedWork,
-  type WorkNotes,
 } from '@posthorn/platform/work/claimed-work.ts';
 import { sendReplay, type SendReplayDeps } from './send-replay.ts';
 import { sendResend, type SendResendDeps } from './send-resend.ts';

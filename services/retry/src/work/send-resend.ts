@@ -121,7 +121,7 @@ async function sendParts(
   const failing = new AbortController();
   const stopping = AbortSignal.any([signal, failing.signal]);
   const scan = { toWebhookId: resend.scannedTo };
-  const parts = startParts(deps, { slot, resend, scan });
+  const parts = startParts(deps, { slot, resend, scan, signal: stopping });
   const dueTimes: number[] = [];
   const work = async (): Promise<void> => {
     const endWorker = slot.addWorker();
@@ -155,12 +155,13 @@ interface PartsToStart {
   resend: Resend;
   /** Moves on with the search for webhooks that have failures. */
   scan: { toWebhookId: string };
+  signal: AbortSignal;
 }
 
 /** Yields the parts that were started before, then starts one for each further webhook that has failures. */
 async function* startParts(
   deps: SendResendDeps,
-  { slot, resend, scan }: PartsToStart,
+  { slot, resend, scan, signal }: PartsToStart,
 ): AsyncGenerator<Resend, void, undefined> {
   const { resends, nowMs } = deps;
   const lastBegun = await resends.lastWebhook(resend);
@@ -169,6 +170,7 @@ async function* startParts(
   for (;;) {
     const webhookIds = await resends.webhooksAfter(resend, scan.toWebhookId, WEBHOOKS_PAGE);
     for (const webhookId of webhookIds) {
+      signal.throwIfAborted();
       await slot.look();
       const part = partFor(resend, webhookId, nowMs());
       if ((await resends.nextPage(part, 1)).length > 0) {

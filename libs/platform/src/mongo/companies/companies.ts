@@ -162,7 +162,7 @@ const onceNow = (field: string) => ({ $ifNull: [`$${field}`, '$$NOW'] });
 export function createCompanyLife(db: mongo.Db, nowMs = systemClockMs): CompanyLife {
   const companies = collection(db, 'companies');
   const notes = createHoldNotes(db);
-  /** Gateways release the deliveries that wait when the suspension has ended. */
+  /** The retry service releases the deliveries that wait when the suspension has ended. */
   const touch = (id: string): Promise<void> => {
     const atMs = nowMs();
     return notes.touch({ id, companyId: id, kind: 'company' }, { atMs, dueAtMs: atMs });
@@ -181,7 +181,7 @@ export function createCompanyLife(db: mongo.Db, nowMs = systemClockMs): CompanyL
       const filter = { _id, removalAt: { $exists: false } };
       await touch(_id);
       await companies.updateOne(filter, { $unset: { suspendedAt: '' } });
-      // A gateway may have found it suspended in between.
+      // A look at the note may have found it suspended in between.
       await touch(_id);
     },
     async beginRemoval(_id) {

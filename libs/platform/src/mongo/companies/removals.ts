@@ -15,7 +15,7 @@ import type { IdempotencyKeyDocument, MessageDocument, RemovalDocument } from '.
 import { cancelUpdate } from '../messages/deliveries.ts';
 import { keysOf } from '../messages/idempotency-keys.ts';
 import { removeStats } from '../messages/stats-documents.ts';
-import type { WorkNotes } from '../../work/claimed-work.ts';
+import type { WorkNotes } from '../work-notes.ts';
 import { createWorkNotes } from '../work-notes.ts';
 
 /** The deletion of a project, an app or a webhook with everything under it. Stored until it is done. */

@@ -5,7 +5,7 @@ import {
 } from '../../../../../test/support/stores/scratch-database.ts';
 import { collection } from '../collections.ts';
 import type { AppDocument, WebhookDocument } from '../documents.ts';
-import type { Claimed } from '../../work/claimed-work.ts';
+import type { Claimed } from '../work-notes.ts';
 import { createHoldNotes, createHoldStates, type HoldNote, type HoldNotes } from './holds.ts';
 
 let scratch: ScratchDatabase;
@@ -23,7 +23,7 @@ beforeEach(async () => {
 afterAll(() => scratch.drop(), 60_000);
 
 const PLACE = { id: 'wh_1', companyId: 'comp_a', kind: 'webhook' } as const;
-const claimAt = (nowMs: number, claim = 'c1') => ({ claim, nowMs, untilMs: nowMs + 100 });
+const claimAt = (nowMs: number, claim = 'work/1') => ({ claim, nowMs, untilMs: nowMs + 100 });
 const any = (nowMs: number, claim?: string, exceptCompanyIds: string[] = []) => ({
   ...claimAt(nowMs, claim),
   exceptCompanyIds,
@@ -44,11 +44,11 @@ describe('the note of a hold', () => {
     const notes = createHoldNotes(scratch.db);
     await notes.touch(PLACE, { atMs: 5, dueAtMs: 10, ratePerSecond: 7 });
     expect(await notes.claim(any(9))).toBeNull();
-    expect(await notes.claim(any(10, 'c1', ['comp_a']))).toBeNull();
-    const note = { ...PLACE, touchedAtMs: 5, ratePerSecond: 7, claim: 'c1' };
+    expect(await notes.claim(any(10, 'work/1', ['comp_a']))).toBeNull();
+    const note = { ...PLACE, touchedAtMs: 5, ratePerSecond: 7, claim: 'work/1' };
     expect(await notes.claim(any(10))).toEqual(note);
-    expect(await notes.claim(any(109, 'c2'))).toBeNull();
-    expect(await notes.claim(any(110, 'c2'))).toMatchObject({ claim: 'c2' });
+    expect(await notes.claim(any(109, 'work/2'))).toBeNull();
+    expect(await notes.claim(any(110, 'work/2'))).toMatchObject({ claim: 'work/2' });
   });
 
   it('is neither put back nor removed by a process that has lost it', async () => {
@@ -56,7 +56,7 @@ describe('the note of a hold', () => {
     await notes.touch(PLACE, { atMs: 5, dueAtMs: 10 });
     const first = await claimed(notes, 10);
     expect(await notes.renew(first, 500)).toBe(true);
-    const second = await claimed(notes, 500, 'c2');
+    const second = await claimed(notes, 500, 'work/2');
     expect([await notes.renew(first, 900), await notes.putBack(first, 900)]).toEqual([false, null]);
     expect([await notes.remove(first), await notes.hasAny(['wh_0', 'wh_1'])]).toEqual([
       false,
@@ -74,9 +74,12 @@ describe('the note of a hold', () => {
     expect(await notes.rateOf('wh_1')).toBe(3);
     await notes.expand(app, ['wh_1'], 22);
     expect(await notes.rateOf('wh_1')).toBe(4);
-    expect(await notes.claim(any(109, 'c2'))).toBeNull();
+    expect(await notes.claim(any(109, 'work/2'))).toBeNull();
     expect([await notes.remove(note), await notes.putBack(note, 90_000)]).toEqual([false, 0]);
-    expect(await notes.claim(any(22, 'c2'))).toMatchObject({ touchedAtMs: 22, ratePerSecond: 4 });
+    expect(await notes.claim(any(22, 'work/2'))).toMatchObject({
+      touchedAtMs: 22,
+      ratePerSecond: 4,
+    });
   });
 
   it('shows the hold that nobody has ended for the longest, of those without an end', async () => {
@@ -111,7 +114,7 @@ describe('the note of a hold', () => {
     const all = ['wh_1', 'wh_2', 'wh_3'];
     expect(await notes.expand(app, all, 30)).toBe(2);
     expect(await notes.expand(app, all, 40)).toBe(0);
-    const [first, second] = [await notes.claim(any(30)), await notes.claim(any(30, 'c2'))];
+    const [first, second] = [await notes.claim(any(30)), await notes.claim(any(30, 'work/2'))];
     for (const note of [first, second]) {
       expect(note).toMatchObject({ kind: 'webhook', touchedAtMs: 5, ratePerSecond: 20 });
     }

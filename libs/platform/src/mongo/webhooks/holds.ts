@@ -2,9 +2,9 @@ import type { Hold, Holders } from '@posthorn/domain/waiting.ts';
 import type { mongo } from 'mongoose';
 import { collection } from '../collections.ts';
 import { isDuplicateKey } from '../connect.ts';
-import type { Claimed, WorkNotes } from '../../work/claimed-work.ts';
+import type { Claimed, WorkNotes } from '../work-notes.ts';
 import type { AppDocument, HoldNoteDocument, WebhookDocument } from '../documents.ts';
-import { createWorkNotes } from '../work-notes.ts';
+import { createWorkNotes, IS_CLAIMED } from '../work-notes.ts';
 
 /** What is on hold, or was. */
 export interface HoldPlace {
@@ -104,7 +104,7 @@ async function touchNote(
     companyId,
     kind,
     touchedAt: new Date(atMs),
-    dueAt: unlessClaimed(dueAtMs),
+    ...unlessClaimed(dueAtMs),
     ...(isOpenEnded !== undefined && { isOpenEnded: isOpenEnded || '$$REMOVE' }),
     ...(ratePerSecond !== undefined && { ratePerSecond: ratePerSecond ?? '$$REMOVE' }),
   };
@@ -113,7 +113,10 @@ async function touchNote(
 
 /** A process that works on the note keeps its claim; after its crash the claim ends by itself. */
 function unlessClaimed(dueAtMs: number) {
-  return { $cond: [{ $gt: ['$claim', null] }, '$dueAt', new Date(dueAtMs)] };
+  return {
+    claim: { $cond: [IS_CLAIMED, '$claim', '$$REMOVE'] },
+    dueAt: { $cond: [IS_CLAIMED, '$dueAt', new Date(dueAtMs)] },
+  };
 }
 
 async function expandNote(
@@ -131,7 +134,7 @@ async function expandNote(
   const missing = webhookIds.filter((id) => !keep.has(id));
   if (missing.length === 0) return 0;
   const rate = kind !== 'company' && { ratePerSecond: ratePerSecond ?? '$$REMOVE' };
-  const set = { companyId, kind: 'webhook', touchedAt, dueAt: unlessClaimed(nowMs), ...rate };
+  const set = { companyId, kind: 'webhook', touchedAt, ...unlessClaimed(nowMs), ...rate };
   const writes = missing.map((_id): mongo.AnyBulkWriteOperation<HoldNoteDocument> => {
     const filter = { _id, touchedAt: { $lt: touchedAt } };
     return { updateOne: { filter, update: [{ $set: set }], upsert: true } };

@@ -6,7 +6,7 @@ import { documentsIn, documentsOf } from '../company-documents.ts';
 import { isDuplicateKey } from '../connect.ts';
 import type { Database } from '../days/days.ts';
 import { countUpTo, readUpTo } from '../days/read-days.ts';
-import type { WorkNotes } from '../../work/claimed-work.ts';
+import type { WorkNotes } from '../work-notes.ts';
 import type { ResendDocument } from '../documents.ts';
 import { createWorkNotes, dueFor } from '../work-notes.ts';
 
@@ -121,11 +121,16 @@ export function createResendStore(db: Database, mostCounted = MOST_COUNTED): Res
       }),
     finish: (resend, atMs, status = 'done') => finish(db, resend, { atMs, status }),
     async askToAbort(companyId, _id, atMs) {
-      const running = { _id, status: 'running', abortAskedAt: { $exists: false } } as const;
+      const asked = {
+        _id,
+        companyId,
+        status: 'running',
+        abortAskedAt: { $exists: false },
+      } as const;
       const at = new Date(atMs);
-      const own = documentsOf(db, 'resends', companyId);
-      if (!(await own.updateOne(running, { $set: { abortAskedAt: at } }))) return;
-      await own.updateOne({ _id, ...UNCLAIMED }, { $set: { dueAt: at } });
+      // One that is worked on is read again when its work ends (abortedMeanwhile).
+      const dueAt = { $cond: [{ $gt: ['$claim', null] }, '$dueAt', at] };
+      await resends.updateOne(asked, [{ $set: { abortAskedAt: at, dueAt } }]);
     },
   };
 }
