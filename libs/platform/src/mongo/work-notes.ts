@@ -72,9 +72,12 @@ export function createWorkNotes<Document extends WorkDocument, Note extends Work
   const notes = documents as unknown as mongo.Collection<WorkDocument>;
   const kinds = filters as readonly mongo.Filter<WorkDocument>[];
   const own = ({ id: _id, claim }: Claimed<Note>) => ({ _id, claim });
+  let first = -1;
   return {
     async claim({ claim, nowMs, untilMs, exceptCompanyIds }) {
-      for (const kind of kinds) {
+      // Each kind comes first in its turn: one that is always due must not keep another one waiting.
+      first = (first + 1) % kinds.length;
+      for (const kind of [...kinds.slice(first), ...kinds.slice(0, first)]) {
         const found = await notes.findOneAndUpdate(
           { ...kind, ...dueFor(nowMs, exceptCompanyIds) },
           { $set: { claim, dueAt: new Date(untilMs) } },

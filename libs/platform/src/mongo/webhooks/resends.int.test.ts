@@ -122,3 +122,17 @@ it('a resend is stored without the owners that it does not have', async () => {
   expect(stored).not.toHaveProperty('partOf');
   expect(stored).toMatchObject({ createdAt: new Date(YEAR_2100_MS), updatedAt: new Date(1) });
 });
+
+it('a replay is claimed beside resends that are always due', async () => {
+  const { db } = database;
+  await collection(db, 'resends').deleteMany({});
+  const resends = createResendStore(db);
+  await resends.insert(sampleResend('rsnd_1', { webhookId: 'wh_1', dueAtMs: 1 }));
+  await resends.insert(sampleResend('rsnd_2', { webhookId: 'wh_2', kind: 'replay', dueAtMs: 9 }));
+  const claimed = new Set<string | undefined>();
+  for (const nowMs of [10, 20]) {
+    const note = await resends.claim({ claim: 'c', nowMs, untilMs: nowMs, exceptCompanyIds: [] });
+    claimed.add(note?.id);
+  }
+  expect(claimed).toEqual(new Set(['rsnd_1', 'rsnd_2']));
+});
