@@ -112,21 +112,21 @@ class Worker<Note extends WorkNote> {
   }
 
   async #claimAll(): Promise<void> {
+    /** Companies that have no slot here come before those that have some, until none of them has a note. */
+    let areOthersDue = true;
     while (!this.loop.signal.aborted && this.#shares.used() < this.#deps.slots.ofAll) {
       const wakes = this.#wakes;
-      const note = await this.#claim();
+      const note = await this.#claim(areOthersDue);
       if (note) this.#start(note);
+      else if (areOthersDue && this.#running.size > 0) areOthersDue = false;
       else if (this.#wakes === wakes) return;
+      else areOthersDue = true;
     }
   }
 
-  /** A company that has no slot here comes before one that has some. */
-  async #claim(): Promise<Claimed<Note> | null> {
+  #claim(isOfOthers: boolean): Promise<Claimed<Note> | null> {
     const present = [...new Set([...this.#running.values()].map(({ companyId }) => companyId))];
-    const full = present.filter((id) => !this.#hasRoom(id));
-    const first = await this.#claimExcept(present);
-    if (first || full.length === present.length) return first;
-    return this.#claimExcept(full);
+    return this.#claimExcept(isOfOthers ? present : present.filter((id) => !this.#hasRoom(id)));
   }
 
   #claimExcept(exceptCompanyIds: readonly string[]): Promise<Claimed<Note> | null> {

@@ -78,6 +78,8 @@ const FAILING_AFTER_MS = 3_000;
 const QUIET_AFTER_MS = 20_000;
 /** How long a release goes on while others wait for its place. */
 const SLICE_MS = 3_000;
+/** All webhooks of an app begin before MongoDB is busy with the pages of the first of them. */
+const FIRST_PAGE = 10;
 /** So often a hold, a disabled webhook and another rate are noticed while nothing may be released. */
 const FATE_MS = 2_000;
 
@@ -216,7 +218,7 @@ class ReleaseRun {
     const wanted = fate.kind === 'cancel' ? CANCELLED_AT_ONCE : this.#wanted();
     // The limit or the rate may be lower than it was a moment ago.
     if (wanted <= 0) return null;
-    const size = pageBudget.pageSize(wanted);
+    const size = pageBudget.pageSize(this.#hasFound ? wanted : Math.min(wanted, FIRST_PAGE));
     const page = await waiting.page(webhook, this.#fromId, size);
     const [oldest] = page;
     if (!oldest) {
