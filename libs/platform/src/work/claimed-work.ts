@@ -51,6 +51,11 @@ export interface ClaimedWork {
 const EVERY_MS = 1_000;
 const RENEW_MS = LEASE_MS / 3;
 const STOP_MS = 5_000;
+/**
+ * Notes that are claimed within this time begin together: with 60 webhooks of an app to release, the pages of the first ones
+ * slowed the claims of the others down to ten a second.
+ */
+const TOGETHER_MS = 250;
 
 /**
  * Does work of which each piece has a note in MongoDB: claims the notes that are due, by company in turn, renews the claim
@@ -112,15 +117,25 @@ class Worker<Note extends WorkNote> {
   }
 
   async #claimAll(): Promise<void> {
-    /** Companies that have no slot here come before those that have some, until none of them has a note. */
-    let areOthersDue = true;
-    while (!this.loop.signal.aborted && this.#shares.used() < this.#deps.slots.ofAll) {
-      const wakes = this.#wakes;
-      const note = await this.#claim(areOthersDue);
-      if (note) this.#start(note);
-      else if (areOthersDue && this.#running.size > 0) areOthersDue = false;
-      else if (this.#wakes === wakes) return;
-      else areOthersDue = true;
+    let together = Promise.withResolvers<undefined>();
+    try {
+      let sinceMs = this.#deps.nowMs();
+      /** Companies that have no slot here come before those that have some, until none of them has a note. */
+      let areOthersDue = true;
+      while (!this.loop.signal.aborted && this.#shares.used() < this.#deps.slots.ofAll) {
+        const wakes = this.#wakes;
+        const note = await this.#claim(areOthersDue);
+        if (note) this.#start(note, together.promise);
+        else if (areOthersDue && this.#running.size > 0) areOthersDue = false;
+        else if (this.#wakes === wakes) return;
+        else areOthersDue = true;
+        if (this.#deps.nowMs() - sinceMs < TOGETHER_MS) continue;
+        together.resolve(undefined);
+        together = Promise.withResolvers();
+        sinceMs = this.#deps.nowMs();
+      }
+    } finally {
+      together.resolve(undefined);
     }
   }
 
@@ -141,15 +156,15 @@ class Worker<Note extends WorkNote> {
     return this.#shares.heldBy(companyId) < ofCompany && this.#shares.hasRoom(companyId, 1);
   }
 
-  /** Work that runs here for the same note has lost its claim, and ends first. */
-  #start(note: Claimed<Note>): void {
+  /** Begins with the others that are claimed now. Work that runs here for the same note has lost its claim, and ends first. */
+  #start(note: Claimed<Note>, together: Promise<unknown>): void {
     const { id, companyId } = note;
     const before = this.#running.get(id);
     before?.stop.abort(new Error('the note was claimed again'));
     const stop = new AbortController();
     const work = async (): Promise<void> => {
       // It may take longer than the claim lasts, which is renewed meanwhile.
-      const isDueNow = await this.#workLogged(note, stop, before?.done);
+      const isDueNow = await this.#workLogged(note, stop, Promise.all([before?.done, together]));
       const wasFull = !this.#hasRoom(companyId);
       this.#shares.remove(companyId, 1);
       if (this.#running.get(id) === running) this.#running.delete(id);
@@ -166,7 +181,7 @@ class Worker<Note extends WorkNote> {
   async #workLogged(
     note: Claimed<Note>,
     stop: AbortController,
-    before: Promise<void> | undefined,
+    before: Promise<unknown>,
   ): Promise<boolean> {
     const { notes, work, nowMs } = this.#deps;
     const signal = AbortSignal.any([this.loop.signal, stop.signal]);
