@@ -190,6 +190,24 @@ describe('work with notes', () => {
     expect(begun).toEqual(['a0']);
   });
 
+  test('finds a note of the company whose work ends while it looks', async () => {
+    note('a0');
+    const real = notes();
+    const claim: typeof real.claim = async (given) => {
+      const found = await real.claim(given);
+      if (given.exceptCompanyIds.length > 0) {
+        end.get('a0')?.(timers.nowMs() + 60_000);
+        await untilSettled();
+      }
+      return found;
+    };
+    const process = work({ notes: { ...real, claim } });
+    await process.tick();
+    note('a1');
+    await process.tick();
+    expect(begun).toEqual(['a0', 'a1']);
+  });
+
   test('leaves its notes to others when its process stops', async () => {
     note('a0');
     const process = work();

@@ -124,9 +124,11 @@ class Worker<Note extends WorkNote> {
       let areOthersDue = true;
       while (!this.loop.signal.aborted && this.#shares.used() < this.#deps.slots.ofAll) {
         const wakes = this.#wakes;
-        const note = await this.#claim(areOthersDue);
+        const present = [...new Set([...this.#running.values()].map(({ companyId }) => companyId))];
+        const full = present.filter((id) => !this.#hasRoom(id));
+        const note = await this.#claimExcept(areOthersDue ? present : full);
         if (note) this.#start(note, together.promise);
-        else if (areOthersDue && this.#running.size > 0) areOthersDue = false;
+        else if (areOthersDue && present.length > full.length) areOthersDue = false;
         else if (this.#wakes === wakes) return;
         else areOthersDue = true;
         if (this.#deps.nowMs() - sinceMs < TOGETHER_MS) continue;
@@ -137,11 +139,6 @@ class Worker<Note extends WorkNote> {
     } finally {
       together.resolve(undefined);
     }
-  }
-
-  #claim(isOfOthers: boolean): Promise<Claimed<Note> | null> {
-    const present = [...new Set([...this.#running.values()].map(({ companyId }) => companyId))];
-    return this.#claimExcept(isOfOthers ? present : present.filter((id) => !this.#hasRoom(id)));
   }
 
   #claimExcept(exceptCompanyIds: readonly string[]): Promise<Claimed<Note> | null> {
