@@ -76,8 +76,9 @@ const KILLED_WHILE_HELD: Round = {
 
 const REBALANCE: Round = {
   name: 'F17-rebalance',
-  touches: ['dispatcher', 'gateway'],
-  summary: 'everything is resumed while a dispatcher leaves and joins, and a gateway restarts',
+  touches: ['dispatcher', 'gateway', 'retry'],
+  summary:
+    'everything is resumed while a dispatcher leaves and joins, a retry process is killed with -9 and a gateway restarts',
   promise: '0 lost, 0 duplicates, nothing requested while on hold',
   seconds: [20],
   answers: [REFUSED_CONNECTION, CLOSED_CONNECTION, NO_ANSWER, '409'],
@@ -91,6 +92,8 @@ const REBALANCE: Round = {
     const resumedAtMs = Date.now();
     const findings = requestsBetween(scene, heldAtMs + EFFECT_MS, resumedAtMs);
     await Promise.all([fleet.stop('dispatcher-2'), apps.resume()]);
+    await fleet.kill('retry-1');
+    await fleet.start('retry-1');
     await fleet.start('dispatcher-2');
     await fleet.stop('gateway-1');
     await fleet.start('gateway-1');
