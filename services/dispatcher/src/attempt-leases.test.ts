@@ -29,6 +29,18 @@ describe('a lease', () => {
     expect(at.announced).toEqual([['att_1']]);
   });
 
+  it('is announced with the next tick when it is taken while partitions change hands', () => {
+    at.take('att_1');
+    at.leases.announceAll();
+    at.take('att_2');
+    at.tickAfter(50);
+    expect(at.announced).toEqual([['att_1'], ['att_2']]);
+    at.tickAfter(20_000);
+    at.take('att_3');
+    at.tickAfter(50);
+    expect(at.announced.flat()).not.toContain('att_3');
+  });
+
   it('is announced after 120 ms, renewed every four seconds, and withdrawn when it is released', () => {
     const { release } = at.take('att_1');
     at.tickAfter(120);

@@ -33,6 +33,11 @@ interface LeaseDeps {
 const ANNOUNCED_AFTER_MS = 120;
 /** An attempt that lasts is announced by then: its age, and the time to the next tick. */
 export const ANNOUNCED_WITHIN_MS = 250;
+/**
+ * A rebalance takes a second or two. What is begun meanwhile, of records that were read before, is announced with the next tick:
+ * the next owner asks 250 ms after its assignment, when a younger attempt would not be announced yet.
+ */
+const HANDING_OVER_MS = 15_000;
 /** How often a wait checks whether a lease in this process is abandoned. */
 const CHECKED_AGAIN_AFTER_MS = 5_000;
 const CLAIMED_AGAIN_AFTER_MS = 250;
@@ -99,6 +104,8 @@ export class AttemptLeases {
   readonly #unannounced = new Map<string, number>();
   /** Attempt id → when it is to be announced again (monotonic), earliest first. */
   readonly #announced = new Map<string, number>();
+  /** By the monotonic clock: until then leases are announced as soon as they are taken. */
+  #handingOverUntilMs = -Infinity;
   /** Announced and released, and not withdrawn yet. */
   readonly #released: string[] = [];
   /** Attempt id → the claim that is under way. Resolves to false when another process works on it. */
@@ -142,8 +149,9 @@ export class AttemptLeases {
     }
   }
 
-  /** Announces all leases at once, because a former owner is asked for them next. */
+  /** Announces all leases at once, and those that are taken next, because a former owner is asked for them next. */
   announceAll(): void {
+    this.#handingOverUntilMs = this.#deps.monotonicMs() + HANDING_OVER_MS;
     this.#announce(takeDue(this.#unannounced, Infinity));
   }
 
@@ -205,7 +213,7 @@ export class AttemptLeases {
     };
     this.#leases.set(attemptId, lease);
     if (isAnnounced) this.#announced.set(attemptId, nowMs + RENEWED_AFTER_MS);
-    else this.#unannounced.set(attemptId, nowMs + ANNOUNCED_AFTER_MS);
+    else this.#unannounced.set(attemptId, this.#announceAtMs(nowMs));
     return {
       markMade(queue) {
         lease.activeAtMs = outageFreeMs();
@@ -220,6 +228,10 @@ export class AttemptLeases {
         this.#release(lease);
       },
     };
+  }
+
+  #announceAtMs(nowMs: number): number {
+    return nowMs < this.#handingOverUntilMs ? nowMs : nowMs + ANNOUNCED_AFTER_MS;
   }
 
   #release(lease: Lease): void {

@@ -53,7 +53,7 @@ const SEND: Remaining = { kind: 'send' };
  * What prevents a double send:
  * 1. A lease in the memory of this process: of two records of one attempt the second waits until the
  *    outcome of the first is recorded (attempt-leases.ts).
- * 2. The announcement of that lease in Redis, for attempts that last longer than 120 ms: a dispatcher
+ * 2. The announcement of that lease in Redis, for attempts that last longer than 120 ms or begin in a rebalance: a dispatcher
  *    that takes over a partition waits for what its former owner still works on. A process that was frozen
  *    for longer than a lease lasts claims the attempt again before its request. Work that hung until its consumer
  *    was replaced makes no request any more.
