@@ -113,7 +113,7 @@ export const mongodbAccess = {
 /** How Redis is reached. */
 export const redisAccess = {
   REDIS_URL: redisUrl.describe(
-    'Redis, for cache invalidation and shared rate limits; deliveries continue without it; rediss:// connects with TLS',
+    'Redis, for cache invalidation, shared rate limits, open circuits and the waking of retry processes; deliveries continue without it; rediss:// connects with TLS',
   ),
   REDIS_TLS_CA_FILE: path.describe('PEM file with the CA of Redis, for rediss://'),
   REDIS_TLS_CERT_FILE: path.describe('PEM file with our certificate for Redis'),
