@@ -189,6 +189,16 @@ describe('harden server', () => {
       await listen(IMPATIENT);
     });
 
+    /** Sends this, and lets the timeouts for slow clients pass only after this response, however late it is. */
+    async function respondedWith(response: RegExp, text: string): Promise<RawConnection> {
+      Object.assign(server, { headersTimeout: 60_000, requestTimeout: 60_000 });
+      const connection = send(text);
+      await connection.until(response);
+      server.headersTimeout = IMPATIENT.headersTimeoutMs;
+      server.requestTimeout = IMPATIENT.requestTimeoutMs;
+      return connection;
+    }
+
     test.each([
       ['a header that never ends', `${GET}X`],
       ['no bytes', ''],
@@ -198,18 +208,17 @@ describe('harden server', () => {
     });
 
     test('gets the error envelope also on a connection that was used before', async () => {
-      const { socket, until, closed } = send(`${GET}\r\n`);
-      await until(/"success":true/);
+      const { socket, until, closed } = await respondedWith(/"success":true/, `${GET}\r\n`);
       socket.write('GET / HTTP/1.1\r\n');
       expect(await until(/request_timeout/)).toContain('HTTP/1.1 408 Request Timeout');
       await closed;
     });
 
     test('ends a response that has begun without writing into it', async () => {
-      const { socket, until, closed } = send(
+      const { socket, until, closed } = await respondedWith(
+        /half/,
         'POST /begin HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\n',
       );
-      await until(/half/);
       await closed;
       expect(await until(/half/)).not.toContain('408');
       expect(socket.closed).toBe(true);
