@@ -9,7 +9,7 @@ import { createLogger } from '@posthorn/platform/service/logger.ts';
 import type { Kafka, Message as KafkaRecord } from 'kafkajs';
 import { CLOSED_CONNECTION, NO_ANSWER, REFUSED_CONNECTION } from '../load/client.ts';
 import type { Injected, Round, Scene } from '../round.ts';
-import { INGESTING, startMembers, USUAL_LAYOUT } from '../stack/fleet.ts';
+import { INGESTING, type Member, startMembers, USUAL_LAYOUT } from '../stack/fleet.ts';
 
 const PREFIX = 'posthorn.';
 const PARTITIONS = 12;
@@ -147,11 +147,14 @@ interface Freezes {
   run: () => Promise<void>;
   /** Resolves when every store answers. */
   thawed: () => Promise<void>;
+  /** Starts a member while every store answers, and lets none be frozen meanwhile: it would not start. */
+  start: (member: Member) => Promise<void>;
 }
 
 /** Freezes MongoDB after a quarter of the time, and Kafka after six tenths. */
-function createFreezes({ stores, pause, seconds, say }: Scene): Freezes {
+function createFreezes({ stores, fleet, pause, seconds, say }: Scene): Freezes {
   let frozen: Promise<void> = Promise.resolve();
+  let starting: Promise<void> = Promise.resolve();
   const freeze = async (name: 'mongodb' | 'kafka'): Promise<void> => {
     stores[name].freeze();
     const frozenMs = Math.min(FROZEN_MS, seconds * 200);
@@ -162,12 +165,18 @@ function createFreezes({ stores, pause, seconds, say }: Scene): Freezes {
   };
   return {
     thawed: () => frozen,
+    async start(member) {
+      await frozen;
+      starting = fleet.start(member);
+      await starting;
+    },
     async run() {
       for (const [name, share] of [
         ['mongodb', 0.25],
         ['kafka', 0.15],
       ] as const) {
         await pause(seconds * 1_000 * share);
+        await starting;
         frozen = freeze(name);
         await frozen;
       }
@@ -176,7 +185,7 @@ function createFreezes({ stores, pause, seconds, say }: Scene): Freezes {
 }
 
 /** Kills one of them every 20 s, and restarts one in good order every 30 s. Two of the three run at any time. */
-async function disturbProcesses(scene: Scene, { thawed }: Freezes): Promise<void> {
+async function disturbProcesses(scene: Scene, { thawed, start }: Freezes): Promise<void> {
   const { fleet, pause, seconds, say } = scene;
   const startedMs = performance.now();
   const elapsedMs = (): number => performance.now() - startedMs;
@@ -197,9 +206,7 @@ async function disturbProcesses(scene: Scene, { thawed }: Freezes): Promise<void
       await fleet.stop(member);
     }
     say(`${kills} kills, ${restarts} restarts`);
-    // A service does not start without its stores.
-    await thawed();
-    await fleet.start(member);
+    await start(member);
   }
 }
 
