@@ -200,17 +200,11 @@ export function cloudEventKeyOf(source: string | undefined, id: string | undefin
   return `cloudevents/${hash('sha256', JSON.stringify([source, id]), 'hex')}`;
 }
 
-/** The headers of an ingested record. Another header that begins like these is refused. */
+/** The headers of an ingested record, beside those of message-fields.ts. Another header that begins like these is refused. */
 export const APP_ID_HEADER = 'posthorn-app-id';
 export const WEBHOOK_ID_HEADER = 'posthorn-webhook-id';
 export const EVENT_TYPE_HEADER = 'posthorn-event-type';
 export const IDEMPOTENCY_KEY_HEADER = 'posthorn-idempotency-key';
-export const TAGS_HEADER = 'posthorn-tags';
-/** Both ISO 8601, as in a request. */
-export const DELIVER_AT_HEADER = 'posthorn-deliver-at';
-export const EXPIRES_AT_HEADER = 'posthorn-expires-at';
-/** A whole number, as in a request. */
-export const RETENTION_DAYS_HEADER = 'posthorn-retention-days';
 export const OWN_HEADERS_BEGIN = 'posthorn-';
 
 /** The headers of a rejected record, beside its own. */

@@ -1,5 +1,7 @@
+import { charsOfFields, type KeptFields } from './message-fields.ts';
+
 /** An accepted payload and its targets. Stored once; only its payload may be erased later. */
-export interface Message extends NotStored, Lifetime {
+export interface Message extends NotStored, Lifetime, KeptFields {
   id: string;
   companyId: string;
   /** Null when it was addressed to one webhook. */
@@ -21,10 +23,6 @@ export interface Message extends NotStored, Lifetime {
   eventType: string | null;
   /** The targets that were disabled when the message was accepted. A set, because there may be 10,000 targets. */
   disabledTargets: ReadonlySet<string>;
-  /** Texts by which the client finds the message; absent without any. */
-  tags?: string[];
-  /** The client's own id of the message, which may be that of others too. */
-  externalId?: string;
   /** Null when the client sent no key. */
   idempotency: Idempotency | null;
   /** No attempt begins before this time, in milliseconds since 1970. Absent for at once. */
@@ -63,17 +61,9 @@ export interface Idempotency {
   ingestedFrom?: string;
 }
 
-/** The texts of a message that its client has written, as far as they are known. */
-interface ClientTexts {
-  payload?: string | undefined;
-  tags?: readonly string[] | undefined;
-  externalId?: string | undefined;
-}
-
-/** The characters of all of them, for bounds of memory. */
-export function charsOfMessage({ payload = '', tags, externalId = '' }: ClientTexts): number {
-  const chars = payload.length + externalId.length;
-  return tags ? tags.reduce((sum, tag) => sum + tag.length, chars) : chars;
+/** The characters of a message that its client has written, as far as they are known, for bounds of memory. */
+export function charsOfMessage(message: KeptFields & { payload?: string | undefined }): number {
+  return (message.payload?.length ?? 0) + charsOfFields(message);
 }
 
 /** The disabled targets of a message that has none: nearly all messages share this one. */

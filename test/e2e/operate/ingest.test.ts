@@ -85,14 +85,22 @@ describe('a record of a source', () => {
   it('arrives signed at the webhooks of the app, byte for byte', async () => {
     const value = '{ "order": 12345678901234567890,\n  "total": 1e400 } ';
     await produce([
-      { value, headers: { 'posthorn-event-type': 'order.paid', 'posthorn-tags': 'a, b' } },
+      {
+        value,
+        headers: {
+          'posthorn-event-type': 'order.paid',
+          'posthorn-tags': 'a, b',
+          'posthorn-external-id': 'evt-17',
+        },
+      },
     ]);
     await eventually('the delivery', () => bodies().includes(value));
     const found = receiver.received.find(({ body }) => body.toString() === value);
     new Webhook(SECRET).verify(value, found?.headers as Record<string, string>);
     const messageId = String(found?.headers['webhook-id']);
     const { body } = await posthorn.api.get(`/api/v1/webhook-messages/${messageId}`);
-    expect(body.data).toMatchObject({ eventType: 'order.paid', tags: ['a', 'b'] });
+    const given = { eventType: 'order.paid', tags: ['a', 'b'], externalId: 'evt-17' };
+    expect(body.data).toMatchObject(given);
   });
 
   it('may be a CloudEvent in binary mode, which is accepted once however often it is written', async () => {

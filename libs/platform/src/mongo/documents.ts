@@ -19,6 +19,7 @@ import type {
   NotStored,
   StorePayloads,
 } from '@posthorn/domain/message.ts';
+import type { KeptFields } from '@posthorn/domain/message-fields.ts';
 import type { PageProgress, ResendMark } from '@posthorn/domain/resend.ts';
 import type { AttemptCounts } from '@posthorn/domain/stats.ts';
 import type { OpenValues, SealedTexts } from '@posthorn/domain/webhook-fields.ts';
@@ -127,7 +128,7 @@ export interface SigningKeyDocument extends OwnedDocument {
   expiresAt?: Date;
 }
 
-export interface MessageDocument extends NotStored, LifetimeDates {
+export interface MessageDocument extends NotStored, LifetimeDates, KeptFields {
   _id: string;
   companyId: string;
   appId: string | null;
@@ -140,8 +141,6 @@ export interface MessageDocument extends NotStored, LifetimeDates {
   eventType?: string;
   noTargetReason?: NoTargetReason;
   addedTargets?: string[];
-  tags?: string[];
-  externalId?: string;
   disabledTargets?: string[];
   idempotency?: Idempotency;
   isTest?: true;

@@ -122,18 +122,20 @@ describe('accept message', () => {
     });
 
     test('stores its time', async () => {
-      await acceptOne(request(1, { deliverAtMs: NOW_MS + 1_000 }));
+      await acceptOne(request(1, { given: { deliverAtMs: NOW_MS + 1_000 } }));
       expect(batches.flat()).toMatchObject([{ deliverAtMs: NOW_MS + 1_000 }]);
     });
 
     test('stores its end, in days after its creation', async () => {
-      const accepted = await acceptOne(request(1, { expiresAtMs: NOW_MS + 1, retentionDays: 30 }));
+      const accepted = await acceptOne(
+        request(1, { given: { expiresAtMs: NOW_MS + 1, retentionDays: 30 } }),
+      );
       const { expiresAtMs, removeAtMs, createdAtMs = 0 } = batches.flat()[0] ?? {};
       expect([expiresAtMs, removeAtMs]).toEqual([NOW_MS + 1, createdAtMs + 30 * DAY_MS]);
       expect(accepted?.message).toMatchObject({ expiresAtMs, removeAtMs });
     });
 
-    test.each<[string, Partial<NewMessage>, string]>([
+    test.each<[string, NewMessage['given'], string]>([
       ['that is over', { expiresAtMs: NOW_MS }, 'expiresAt'],
       ['beyond the retention', { retentionDays: 31 }, 'retentionDays'],
       [
@@ -148,14 +150,14 @@ describe('accept message', () => {
         { deliverAtMs: NOW_MS + 28 * DAY_MS + 1 },
         'deliverAt',
       ],
-    ])('is refused with an end %s', async (_which, end, path) => {
+    ])('is refused with an end %s', async (_which, given = {}, path) => {
       const refusal = { status: 400, code: 'invalid_request', problems: [{ path }] };
-      await expect(acceptOne(request(1, end))).rejects.toMatchObject(refusal);
+      await expect(acceptOne(request(1, { given }))).rejects.toMatchObject(refusal);
       expect(batches).toEqual([]);
     });
 
     test('is accepted with times that are over when it was read from Kafka', async () => {
-      await acceptOne(request(1, { deliverAtMs: 2, expiresAtMs: 1, mayBeLate: true }));
+      await acceptOne(request(1, { given: { deliverAtMs: 2, expiresAtMs: 1 }, mayBeLate: true }));
       const [stored] = batches.flat();
       expect([stored?.expiresAtMs, stored?.deliverAtMs]).toEqual([1, undefined]);
     });
@@ -355,7 +357,7 @@ describe('request cost', () => {
       expect(memoryBytesOf(request(2_000, 1)) - bytes).toBe(2_000);
       expect(memoryBytesOf(request(1_000, 11)) - bytes).toBe(3_000);
       const found = request(1_000, 1);
-      const tagged = { ...found.request, tags: ['a', 'bc'], externalId: 'def' };
+      const tagged = { ...found.request, given: { tags: ['a', 'bc'], externalId: 'def' } };
       expect(memoryBytesOf({ ...found, request: tagged }) - bytes).toBe(12);
     });
   });

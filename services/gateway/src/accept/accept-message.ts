@@ -476,7 +476,7 @@ const CHARS_PER_UNIT = 16_384;
  */
 export function batchCostOf({ request, targets, disabledTargets }: ResolvedRequest): number {
   const forIds = Math.floor((targets.length + disabledTargets.size) / IDS_PER_UNIT);
-  return 1 + forIds + Math.floor(charsOfMessage(request) / CHARS_PER_UNIT);
+  return 1 + forIds + Math.floor(charsOf(request) / CHARS_PER_UNIT);
 }
 
 const WIDE_WEBHOOKS = 100;
@@ -497,9 +497,11 @@ const PAYLOAD_COPIES = 2;
 /** The id in the message, and the delivery in the response, as an object and as text. */
 const WEBHOOK_BYTES = 300;
 
+const charsOf = ({ payload, given }: NewMessage): number => charsOfMessage({ payload, ...given });
+
 /** Estimates the bytes that a request holds in memory until it is answered. */
 export function memoryBytesOf({ request, targets }: ResolvedRequest): number {
-  return memoryBytesOfBody(charsOfMessage(request)) + targets.length * WEBHOOK_BYTES;
+  return memoryBytesOfBody(charsOf(request)) + targets.length * WEBHOOK_BYTES;
 }
 
 /** What such a request holds without its targets, from the length of its body or payload. */

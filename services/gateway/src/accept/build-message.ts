@@ -1,6 +1,7 @@
 import { unattemptedDelivery } from '@posthorn/domain/delivery/settlement.ts';
 import { DAY_MS, type IdPrefix, timeMsOf } from '@posthorn/domain/ids.ts';
 import type { Idempotency, Message } from '@posthorn/domain/message.ts';
+import type { GivenFields } from '@posthorn/domain/message-fields.ts';
 import { slicesOf } from '@posthorn/platform/async/fair-queue.ts';
 import type { DeliveryStore } from '@posthorn/platform/mongo/messages/deliveries.ts';
 import type { Logger } from '@posthorn/platform/service/logger.ts';
@@ -17,12 +18,7 @@ export interface NewMessage {
   /** The payload's text exactly as it was sent. */
   payload: string;
   requestId: string;
-  tags?: string[] | undefined;
-  externalId?: string | undefined;
-  /** Milliseconds since 1970. */
-  deliverAtMs?: number | undefined;
-  expiresAtMs?: number | undefined;
-  retentionDays?: number | undefined;
+  given?: GivenFields;
   /** It was read from Kafka, where it may have waited beyond its times. */
   mayBeLate?: true;
   /** Null when the client sent no idempotency key. */
@@ -78,8 +74,8 @@ function toMessage(
   { newId, publisherId, nowMs }: BuildMessageDeps,
   { request, targets, disabledTargets, notStored, noTargetReason }: ResolvedRequest,
 ): Message {
-  const { companyId, address, eventType, payload, requestId, ...optional } = request;
-  const { deliverAtMs, expiresAtMs, retentionDays } = optional;
+  const { companyId, address, eventType, payload, requestId, given = {}, ...optional } = request;
+  const { deliverAtMs, retentionDays, ...kept } = given;
   const id = newId('msg');
   // The time in the id, so that filters by time and pages by id agree.
   const createdAtMs = timeMsOf(id);
@@ -94,14 +90,12 @@ function toMessage(
     publisherId: publisherId(),
     requestId,
     idempotency: optional.idempotency && { ...optional.idempotency, answer: '' },
-    ...(optional.tags && { tags: optional.tags }),
-    ...(optional.externalId !== undefined && { externalId: optional.externalId }),
     ...(optional.isTest && { isTest: true as const }),
     ...(optional.traceparent && { traceparent: optional.traceparent }),
     ...(noTargetReason && { noTargetReason }),
     ...notStored,
+    ...kept,
     ...(deliverAtMs !== undefined && deliverAtMs > nowMs() && { deliverAtMs }),
-    ...(expiresAtMs !== undefined && { expiresAtMs }),
     ...(retentionDays !== undefined && { removeAtMs: createdAtMs + retentionDays * DAY_MS }),
     createdAtMs,
   };
@@ -113,7 +107,7 @@ const MIN_AHEAD_MS = 1_000;
 
 /** Throws ApiError 400 for times that do not fit each other, the time of the request, or how long messages are kept. */
 export function assertTimes(
-  { deliverAtMs, expiresAtMs, retentionDays, mayBeLate }: NewMessage,
+  { given: { deliverAtMs, expiresAtMs, retentionDays } = {}, mayBeLate }: NewMessage,
   { nowMs, retentionMs }: Pick<BuildMessageDeps, 'nowMs' | 'retentionMs'>,
 ): void {
   if ((deliverAtMs ?? expiresAtMs ?? retentionDays) === undefined) return;

@@ -226,8 +226,8 @@ async function acceptAll(
     idsOfMarked(gateway.uids, messages, 'webhook', ({ webhookId }) => webhookId),
   ]);
   const requests = messages.map((message) => {
-    const { companyId, eventType, payload, tags, key, bodyHash, traceparent, place } = message;
-    const { deliverAtMs, expiresAtMs, retentionDays, appId, webhookId = '' } = message;
+    const { companyId, eventType, payload, given, key, bodyHash, traceparent, place } = message;
+    const { appId, webhookId = '' } = message;
     return {
       companyId,
       address:
@@ -237,10 +237,7 @@ async function acceptAll(
       eventType,
       payload,
       requestId: place,
-      ...(tags.length > 0 && { tags }),
-      deliverAtMs,
-      expiresAtMs,
-      retentionDays,
+      given,
       mayBeLate: true as const,
       traceparent,
       idempotency: { key, bodyHash, ingestedFrom: place },

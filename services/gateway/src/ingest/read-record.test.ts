@@ -64,8 +64,16 @@ describe('the message of a record', () => {
   });
 
   test('has the tags of a list with commas', () => {
-    expect(read('{}', { 'posthorn-tags': ' order-17, shop ,' }).tags).toEqual(['order-17', 'shop']);
-    expect(read('{}', { 'posthorn-tags': '' }).tags).toEqual([]);
+    const tagsOf = (list: string) => read('{}', { 'posthorn-tags': list }).given.tags;
+    expect(tagsOf(' order-17, shop ,')).toEqual(['order-17', 'shop']);
+    expect(tagsOf('')).toBeUndefined();
+  });
+
+  test('has the external id of its header, which belongs to what it says', () => {
+    const own = { 'posthorn-external-id': 'evt-17' };
+    expect(read('{}', own).given).toEqual({ externalId: 'evt-17' });
+    const key = { 'posthorn-idempotency-key': 'k' };
+    expect(read('{}', { ...key, ...own }).bodyHash).not.toBe(read('{}', key).bodyHash);
   });
 
   test('has the end that its headers give it, which belongs to what it says', () => {
@@ -74,8 +82,8 @@ describe('the message of a record', () => {
       'posthorn-retention-days': '7',
     };
     const expiresAtMs = Date.UTC(2026, 0, 31, 8, 30);
-    expect(read('{}', ends)).toMatchObject({ expiresAtMs, retentionDays: 7 });
-    expect(read('{}')).toMatchObject({ expiresAtMs: undefined, retentionDays: undefined });
+    expect(read('{}', ends).given).toEqual({ expiresAtMs, retentionDays: 7 });
+    expect(read('{}').given).toEqual({});
     const key = { 'posthorn-idempotency-key': 'k' };
     expect(read('{}', { ...key, ...ends }).bodyHash).not.toBe(read('{}', key).bodyHash);
   });

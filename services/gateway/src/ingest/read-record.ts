@@ -1,19 +1,11 @@
-import {
-  eventType as eventTypeSchema,
-  messageTags,
-  retentionDays as retentionDaysSchema,
-  text,
-  timeText,
-} from '@posthorn/domain/field-types.ts';
+import { eventType as eventTypeSchema, text } from '@posthorn/domain/field-types.ts';
 import {
   APP_ID_HEADER,
   CE_ID_HEADER,
   CE_SOURCE_HEADER,
   CE_TYPE_HEADER,
   cloudEventKeyOf,
-  DELIVER_AT_HEADER,
   EVENT_TYPE_HEADER,
-  EXPIRES_AT_HEADER,
   IDEMPOTENCY_KEY_HEADER,
   ingestedKey,
   type IngestPlace,
@@ -21,11 +13,10 @@ import {
   OWN_HEADERS_BEGIN,
   placeKeyOf,
   REJECT_HEADERS_BEGIN,
-  RETENTION_DAYS_HEADER,
-  TAGS_HEADER,
   WEBHOOK_ID_HEADER,
 } from '@posthorn/domain/ingest.ts';
 import { MAX_BODY_BYTES, MAX_PAYLOAD_DEPTH } from '@posthorn/domain/message.ts';
+import { givenIn, type GivenFields, messageHeaders } from '@posthorn/domain/message-fields.ts';
 import { traceparentOf } from '@posthorn/domain/request/traceparent.ts';
 import type { StoredParts } from '@posthorn/platform/kafka/record-log.ts';
 import { hash } from 'node:crypto';
@@ -40,11 +31,7 @@ export interface IngestedMessage {
   appId: string | undefined;
   webhookId: string | undefined;
   eventType: string | null;
-  tags: string[];
-  /** Milliseconds since 1970. */
-  deliverAtMs: number | undefined;
-  expiresAtMs: number | undefined;
-  retentionDays: number | undefined;
+  given: GivenFields;
   payload: string;
   key: string;
   /** Records with the same key and the same hash are the same message. */
@@ -61,38 +48,20 @@ export function readRecord(
   at: IngestPlace,
 ): IngestedMessage {
   const payload = readPayload(value);
-  const read = readHeaders(headers ?? {}, source);
-  const { companyId } = source;
-  const { appId, webhookId, eventType, tags, deliverAtMs, expiresAtMs, retentionDays } = read;
+  const { key: ownKey, ...read } = readHeaders(headers ?? {}, source);
   const place = placeKeyOf(at);
-  const key = read.key ?? place;
   // A record without a key of its own is the same one wherever the source sends it.
-  const saying = read.key === null ? '' : JSON.stringify(contentOf(read));
+  const saying = ownKey === null ? '' : JSON.stringify(contentOf(read));
   const bodyHash = hash('sha256', `${saying}\n${payload}`, 'hex');
-  const { traceparent } = read;
-  return {
-    companyId,
-    appId,
-    webhookId,
-    eventType,
-    tags,
-    deliverAtMs,
-    expiresAtMs,
-    retentionDays,
-    payload,
-    key,
-    bodyHash,
-    traceparent,
-    place,
-  };
+  const { companyId } = source;
+  return { companyId, ...read, payload, key: ownKey ?? place, bodyHash, place };
 }
 
-/** Records of before the times of a message had none, and keep their hash. */
-function contentOf(read: ReadHeaders): unknown[] {
-  const { appId, webhookId, eventType, tags, deliverAtMs, expiresAtMs, retentionDays } = read;
-  const times = { deliverAtMs, expiresAtMs, retentionDays };
-  const hasTimes = (deliverAtMs ?? expiresAtMs ?? retentionDays) !== undefined;
-  return [appId, webhookId, eventType, tags, ...(hasTimes ? [times] : [])];
+/** A record keeps its hash when fields are added that it does not have. */
+function contentOf({ appId, webhookId, eventType, given }: Omit<ReadHeaders, 'key'>): unknown[] {
+  const { tags = [], ...others } = given;
+  const hasOthers = Object.keys(others).length > 0;
+  return [appId, webhookId, eventType, tags, ...(hasOthers ? [others] : [])];
 }
 
 const UTF8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
@@ -129,14 +98,7 @@ function decode(bytes: Buffer): string | null {
 
 type ReadHeaders = Pick<
   IngestedMessage,
-  | 'appId'
-  | 'webhookId'
-  | 'eventType'
-  | 'tags'
-  | 'deliverAtMs'
-  | 'expiresAtMs'
-  | 'retentionDays'
-  | 'traceparent'
+  'appId' | 'webhookId' | 'eventType' | 'given' | 'traceparent'
 > & {
   /** Null for a record without a key of its own. */
   key: string | null;
@@ -151,10 +113,7 @@ const KNOWN: ReadonlySet<string> = new Set([
   WEBHOOK_ID_HEADER,
   EVENT_TYPE_HEADER,
   IDEMPOTENCY_KEY_HEADER,
-  TAGS_HEADER,
-  DELIVER_AT_HEADER,
-  EXPIRES_AT_HEADER,
-  RETENTION_DAYS_HEADER,
+  ...messageHeaders.map(({ header }) => header),
 ]);
 
 function readHeaders(
@@ -187,11 +146,10 @@ function readHeaders(
   const typeHeader = typeHeaders(source).find((name) => read(name) !== undefined);
   const eventType =
     typeHeader === undefined ? undefined : check(eventTypeSchema, typeHeader, read(typeHeader));
-  const tags = check(messageTags, TAGS_HEADER, tagsIn(read(TAGS_HEADER))) ?? [];
-  const timeOf = (name: string): number | undefined => msOf(check(timeText, name, read(name)));
-  const [deliverAtMs, expiresAtMs] = [timeOf(DELIVER_AT_HEADER), timeOf(EXPIRES_AT_HEADER)];
-  const days = read(RETENTION_DAYS_HEADER);
-  const retentionDays = check(retentionDaysSchema, RETENTION_DAYS_HEADER, wholeNumberIn(days));
+  const fields = messageHeaders.map(({ field, header, schema, fromHeader }) => {
+    const found = read(header);
+    return [field, check(schema, header, found === undefined ? undefined : fromHeader(found))];
+  });
   const key = check(ingestedKey, IDEMPOTENCY_KEY_HEADER, read(IDEMPOTENCY_KEY_HEADER));
   const eventKey = cloudEventKeyOf(read(CE_SOURCE_HEADER), read(CE_ID_HEADER));
   if (problems.length > 0) throw invalidRequest(problems);
@@ -199,10 +157,7 @@ function readHeaders(
     appId: ownAppId,
     webhookId,
     eventType: eventType ?? null,
-    tags,
-    deliverAtMs,
-    expiresAtMs,
-    retentionDays,
+    given: givenIn(Object.fromEntries(fields) as Partial<Record<string, unknown>>),
     key: key ?? eventKey,
     traceparent: traceparentOf(read(TRACEPARENT)),
   };
@@ -211,15 +166,6 @@ function readHeaders(
 /** The headers that may have the event type, the most specific first. */
 function typeHeaders({ eventTypeHeader = CE_TYPE_HEADER }: IngestSource): string[] {
   return [EVENT_TYPE_HEADER, eventTypeHeader, CE_TYPE_HEADER];
-}
-
-const msOf = (time: string | undefined): number | undefined =>
-  time === undefined ? undefined : Date.parse(time);
-
-/** Returns NaN for another text, which no schema takes. */
-function wholeNumberIn(digits: string | undefined): number | undefined {
-  if (digits === undefined) return undefined;
-  return /^\d{1,9}$/.test(digits) ? Number(digits) : NaN;
 }
 
 /** Of a name that a producer chose. */
@@ -272,9 +218,4 @@ function checked<Schema extends z.ZodType>(
   const { data, error } = schema.safeParse(given);
   for (const { message } of error?.issues ?? []) note(problems, { path: name, message });
   return data;
-}
-
-function tagsIn(list: string | undefined): string[] | undefined {
-  const tags = list?.split(',').map((tag) => tag.trim());
-  return tags?.filter((tag) => tag !== '');
 }

@@ -1,5 +1,5 @@
 import { statusBeforeAttempts } from '@posthorn/domain/delivery/when-cancelled.ts';
-import { attemptIdOf, DAY_MS, deliveryIdOf } from '@posthorn/domain/ids.ts';
+import { attemptIdOf, deliveryIdOf } from '@posthorn/domain/ids.ts';
 import {
   type Attempt,
   CANCEL_REASONS,
@@ -11,6 +11,11 @@ import {
 } from '@posthorn/domain/delivery/delivery.ts';
 import { WAITING } from '@posthorn/domain/waiting.ts';
 import { type Message, NO_TARGET_REASONS } from '@posthorn/domain/message.ts';
+import {
+  messageResponseShape,
+  shownFields,
+  type ShownMessageFields,
+} from '@posthorn/domain/message-fields.ts';
 import type { Header } from '@posthorn/domain/webhook.ts';
 import { slicesOf } from '@posthorn/platform/async/fair-queue.ts';
 import type { DeliveryOutline } from '@posthorn/platform/mongo/messages/delivery-queries.ts';
@@ -189,14 +194,7 @@ export const createdMessageSchema = z
         'Hex HMAC SHA-256 of the payload, as the oldest webhook gets it; null without a webhook',
     }),
     headers: headerFields,
-    tags: z.array(z.string()),
-    externalId: z.string().nullable(),
-    deliverAt: timeField.nullable(),
-    expiresAt: timeField.nullable(),
-    retentionDays: z.int().nullable().meta({
-      description:
-        'As the client sent it; null for as long as messages of the installation are kept',
-    }),
+    ...messageResponseShape,
     noTargetReason: z.enum(NO_TARGET_REASONS).nullable().meta({
       description:
         'Why the message goes to no webhook: its app has none, or none that receives its event type. Null when it goes to some',
@@ -320,20 +318,10 @@ export async function describeAccepted(
   };
 }
 
-type GivenFields =
-  'tags' | 'externalId' | 'deliverAt' | 'expiresAt' | 'retentionDays' | 'noTargetReason';
-
 /** What the client gave with the message, and why it goes nowhere. */
-function givenWith(message: Message): Pick<CreatedMessage, GivenFields> {
-  const { tags = [], externalId = null, deliverAtMs, expiresAtMs } = message;
-  const { removeAtMs, createdAtMs } = message;
+function givenWith(message: Message): ShownMessageFields & Pick<CreatedMessage, 'noTargetReason'> {
   return {
-    tags,
-    externalId,
-    deliverAt: deliverAtMs === undefined ? null : isoTime(deliverAtMs),
-    expiresAt: expiresAtMs === undefined ? null : isoTime(expiresAtMs),
-    retentionDays:
-      removeAtMs === undefined ? null : Math.round((removeAtMs - createdAtMs) / DAY_MS),
+    ...shownFields(message),
     // A replay may have added a target.
     noTargetReason: message.targets.length === 0 ? (message.noTargetReason ?? null) : null,
   };

@@ -1,10 +1,5 @@
-import {
-  eventType,
-  externalId,
-  messageTag,
-  messageTags,
-  retentionDays,
-} from '@posthorn/domain/field-types.ts';
+import { eventType, externalId, messageTag } from '@posthorn/domain/field-types.ts';
+import { givenIn, messageRequestShape } from '@posthorn/domain/message-fields.ts';
 import { traceparentOf } from '@posthorn/domain/request/traceparent.ts';
 import { ImpossibleError } from '@posthorn/domain/required.ts';
 import { z } from 'zod';
@@ -263,24 +258,7 @@ export const messageFields = {
     appId: idText('app'),
     webhookId: idText('wh'),
     eventType,
-    tags: messageTags.meta({
-      description: 'Texts by which you find the message in the list of messages',
-    }),
-    externalId: externalId.meta({
-      description: 'Your own id of the message. Several messages may have the same',
-    }),
-    deliverAt: timeText.meta({
-      description:
-        'No attempt begins before it: a second to 30 days in the future, and earlier than `expiresAt`',
-    }),
-    expiresAt: timeText.meta({
-      description:
-        'No attempt begins from then on: deliveries that are pending are cancelled. In the future',
-    }),
-    retentionDays: retentionDays.meta({
-      description:
-        'The message, its deliveries and their attempts are removed so many days after its creation. Not more than the installation keeps others',
-    }),
+    ...messageRequestShape,
   }),
   payload: z.record(z.string(), z.unknown(), 'must be a JSON object').meta({
     description: 'Delivered byte for byte as it is written here',
@@ -361,19 +339,14 @@ export function newMessageOf(
   { caller, requestId, header }: Pick<CreateRequest, 'caller' | 'requestId' | 'header'>,
   { value, textOf }: Pick<CreateRequest['body'], 'value' | 'textOf'>,
 ): Omit<NewMessage, 'idempotency'> {
-  const { appId, webhookId, eventType: type = null, tags = [], externalId: ownId } = value;
-  const { deliverAt, expiresAt, retentionDays: days } = value;
+  const { appId, webhookId, eventType: type = null } = value;
   return {
     companyId: caller.companyId,
     address: addressOf({ appId, webhookId }, type),
     eventType: type,
     payload: present(textOf('payload'), 'payload'),
     requestId,
-    ...(tags.length > 0 && { tags }),
-    externalId: ownId,
-    ...(deliverAt !== undefined && { deliverAtMs: Date.parse(deliverAt) }),
-    ...(expiresAt !== undefined && { expiresAtMs: Date.parse(expiresAt) }),
-    ...(days !== undefined && { retentionDays: days }),
+    given: givenIn(value),
     traceparent: traceparentOf(header('traceparent')),
   };
 }
