@@ -65,12 +65,15 @@ export interface Room {
   bytes: number;
 }
 
-/** Bytes that may be unpacked for one answer, until which no heartbeat is sent: 64 MiB take about a second. */
+/**
+ * Bytes that may be unpacked for one answer, which take about 25 ms: meanwhile nothing of it is handed over, and no heartbeat is
+ * sent. One batch is unpacked whole, however large it is.
+ */
 export interface Work {
   bytes: number;
 }
 
-export const createWork = (): Work => ({ bytes: MAX_UNPACKED_BYTES });
+export const createWork = (): Work => ({ bytes: MAX_WORK_BYTES });
 
 /**
  * Returns the room of each of so many partitions of one answer. All together may hand over so many records, or as many
@@ -92,6 +95,7 @@ const MAX_RECORDS = 2_000;
 const MAX_BYTES = 2_097_152;
 const MAX_ANSWER_RECORDS = 20_000;
 const MAX_ANSWER_BYTES = 10_485_760;
+const MAX_WORK_BYTES = 2_097_152;
 /** Eight times of what a message may have. A larger one is not copied. */
 const MAX_RECORD_BYTES = 2_097_152;
 /**

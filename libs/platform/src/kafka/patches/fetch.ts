@@ -109,13 +109,21 @@ interface FetchedSet {
   set: Omit<RecordSet, 'room' | 'work'>;
 }
 
-/** Begins with another partition each time: the work of an answer may be used up before the last one. */
+/**
+ * The partition with the fewest bytes is first, so that single records of a company do not wait for the batches of another.
+ * Once the work of the answer is done, the others are fetched again, but for one by chance, which has one batch decoded.
+ */
 async function decodeInTurns(fetched: readonly FetchedSet[]): Promise<void> {
   const work = createWork();
-  const first = Math.floor(Math.random() * fetched.length);
-  for (const { partition, set } of [...fetched.slice(first), ...fetched.slice(0, first)]) {
+  const byLuck = fetched[Math.floor(Math.random() * fetched.length)];
+  for (const each of fetched.toSorted((a, b) => a.set.bytes.length - b.set.bytes.length)) {
+    const isLucky = each === byLuck && work.bytes <= 0;
     const room = roomFor(fetched.length);
-    partition.messages = await decodeRecordSet({ ...set, room, work });
+    each.partition.messages = await decodeRecordSet({
+      ...each.set,
+      room,
+      work: isLucky ? { bytes: 1 } : work,
+    });
   }
 }
 
