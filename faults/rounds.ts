@@ -3,7 +3,8 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import type { AnyRound, LoneRound } from './round.ts';
 import { BROKEN } from './rounds/faulty-builds/broken.ts';
-import { CLOCKS, FROZEN_SERVICES, CALM, KILLS, UNPUBLISHED } from './rounds/processes.ts';
+import { CLOCKS } from './rounds/clocks.ts';
+import { FROZEN_SERVICES, CALM, KILLS, UNPUBLISHED } from './rounds/processes.ts';
 import { ENDPOINT_FAULTS } from './rounds/endpoints.ts';
 import { HUNG_ATTEMPTS } from './rounds/faulty-builds/hung-attempts.ts';
 import {

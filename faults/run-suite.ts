@@ -152,8 +152,8 @@ async function stackFor(suite: SuiteStack, layout: Layout): Promise<FaultStack> 
 
 /** A clock that can be set stands for one that is right. */
 function serves(present: Layout, wanted: Layout): boolean {
-  const { hasOwnClock } = present;
-  const asPresent = { ...wanted, hasOwnClock: wanted.hasOwnClock || hasOwnClock };
+  const { hasOwnClocks } = present;
+  const asPresent = { ...wanted, hasOwnClocks: wanted.hasOwnClocks || hasOwnClocks };
   return JSON.stringify(present) === JSON.stringify(asPresent);
 }
 

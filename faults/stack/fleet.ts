@@ -20,8 +20,8 @@ export interface Layout {
   hasRedisProxy: boolean;
   /** A store whose data lie on a disk of this size, in MiB. */
   smallDisk: { store: 'kafka' | 'mongodb'; mebibytes: number } | null;
-  /** Whether the clock of dispatchers and retry services can be set. */
-  hasOwnClock: boolean;
+  /** Whether the clock of each service can be set. */
+  hasOwnClocks: boolean;
   /** Whether it keeps messages as an earlier version does, without a collection for each day. */
   isOfBefore: boolean;
 }
@@ -42,9 +42,14 @@ export const USUAL_LAYOUT: Layout = {
   kafkaProxy: 'none',
   hasRedisProxy: false,
   smallDisk: null,
-  hasOwnClock: false,
+  hasOwnClocks: false,
   isOfBefore: false,
 };
+
+/** The services whose clocks can be set. */
+export const CLOCKED = ['gateway', 'dispatcher', 'retry'] as const;
+
+export type Clocked = (typeof CLOCKED)[number];
 
 /** One of two: `gateway-1`, `gateway-2`, … */
 export type Member = `${ServiceName}-${number}`;

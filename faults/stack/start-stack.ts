@@ -16,6 +16,8 @@ import {
   type Fleet,
   type Member,
   ALL_MEMBERS,
+  CLOCKED,
+  type Clocked,
   MEMBERS,
   startMembers,
   createLaunch,
@@ -37,6 +39,8 @@ const ROOT = join(import.meta.dirname, '../..');
 const STACK_DIR = join(tmpdir(), `posthorn-faults-${hash('sha1', import.meta.dirname)}`);
 const DISK = join(STACK_DIR, 'disk');
 
+type ServiceClocks = Readonly<Record<Clocked, ServiceClock>>;
+
 export interface FaultStack {
   stackDir: string;
   layout: Layout;
@@ -44,7 +48,7 @@ export interface FaultStack {
   fleet: Fleet;
   proxies: Proxies;
   disk: SmallDisk | null;
-  clock: ServiceClock | null;
+  clocks: ServiceClocks | null;
   receiver: Receiver;
   baseUrls: readonly string[];
   opsUrlOf: (member: Member) => string;
@@ -114,6 +118,24 @@ function overrideEnvironment(): void {
   });
 }
 
+/** Creates a clock for each service, which its processes share. */
+function createClocks(closers: Parts['closers']): ServiceClocks {
+  const clocks = {
+    gateway: createServiceClock(),
+    dispatcher: createServiceClock(),
+    retry: createServiceClock(),
+  };
+  closers.push(() => {
+    for (const service of CLOCKED) clocks[service].remove();
+  });
+  return clocks;
+}
+
+function settingsOfClock(clocks: ServiceClocks | null, member: Member): Record<string, string> {
+  const service = CLOCKED.find((each) => member.startsWith(each));
+  return (service && clocks?.[service].settings) ?? {};
+}
+
 interface Parts {
   layout: Layout;
   children: Children;
@@ -128,8 +150,7 @@ async function bringUp({ layout, children, closers, log }: Parts): Promise<Fault
   const stores = await startStores({ stackDir: STACK_DIR, dirOf, children, log });
   const proxies = await openProxies(layout, stores.addresses);
   closers.push(() => proxies.close());
-  const clock = layout.hasOwnClock ? createServiceClock() : null;
-  closers.push(() => clock?.remove());
+  const clocks = layout.hasOwnClocks ? createClocks(closers) : null;
   const env = { ...programEnv(stores.addresses), ...layout.settings };
   const run = createRun(children, env);
   await Promise.all([run('deploy/setup/create-topics.ts'), run('deploy/setup/create-indexes.ts')]);
@@ -137,7 +158,7 @@ async function bringUp({ layout, children, closers, log }: Parts): Promise<Fault
   const envOf = (member: Member) => ({
     ...env,
     ...proxies.envOf(member),
-    ...(member.startsWith('gateway') ? {} : clock?.settings),
+    ...settingsOfClock(clocks, member),
   });
   const launch = createLaunch({ stackDir: STACK_DIR, children, ports, envOf });
   const fleet = createFleet({ children, launch });
@@ -153,7 +174,7 @@ async function bringUp({ layout, children, closers, log }: Parts): Promise<Fault
     fleet,
     proxies,
     disk,
-    clock,
+    clocks,
     receiver,
     companies,
     run,
