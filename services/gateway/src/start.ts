@@ -40,6 +40,7 @@ import { createApp } from './app.ts';
 import type { GatewayConfig } from './config.ts';
 import { createDashboard } from './dashboard/dashboard.ts';
 import { LiveStreams } from './dashboard/live.ts';
+import { createIdentification } from './keys/identify.ts';
 import type { Gateway } from './gateway.ts';
 import { concurrencyBoundsOf } from './history/health.ts';
 import { createReadWebhookOutlines } from './history/webhook-outlines.ts';
@@ -84,21 +85,25 @@ export async function startGateway(context: Context): Promise<void> {
   const streams = openLive(basis);
   const opened = await openGateway(basis);
   const gateway: Gateway = { ...opened, ingestLag: openIngestLag(basis) };
-  const dashboard = createDashboard({
+  const identification = createIdentification({
     ...gateway,
     ...requests,
-    wrongKeys: requests.limits.wrongKeys,
     encryptionKeys: config.ENCRYPTION_KEYS,
-    streams,
   });
   // The id of an invalidated portal session is the id of its link.
-  basis.caches.onInvalidation(dashboard.forgetSession);
+  basis.caches.onInvalidation(identification.portalSessions.forget);
   const app = createApp({
     ...basis,
     ...requests,
     routes: apiRoutes(gateway),
-    identify: dashboard.identify,
-    dashboard,
+    identify: identification.identify,
+    dashboard: createDashboard({
+      ...gateway,
+      ...requests,
+      ...identification,
+      wrongKeys: requests.limits.wrongKeys,
+      streams,
+    }),
     underWay: createRequestsUnderWay(),
     resolveUids: createResolveUids(gateway.uids.idOf),
     confineToApp: (owner, ids, takeTurn) => confineToApp(gateway, owner, ids, takeTurn),

@@ -7,7 +7,7 @@ import { pino } from 'pino';
 import { ApiError, unavailable } from '../api-error.ts';
 import { sendError } from '../http/send-error.ts';
 import { SESSION_PATH, sessionPages } from './session-pages.ts';
-import { createSessionCookies, type Session } from './sessions.ts';
+import { createSessionCookies, type Session } from '../keys/sessions.ts';
 
 const session: Session = { kind: 'company', companyId: 'comp_a', keyHash: 'h', endsAtMs: 9e15 };
 const key = { keyId: 'key_1', companyId: 'comp_a', scopes: [], appId: null, expiresAtMs: null };
@@ -33,10 +33,14 @@ beforeEach(async () => {
       authenticate: () => Promise.resolve({ ...key, isSuspended: false }),
       cookies: createSessionCookies({ statements, publicUrl: undefined, nowMs: () => 0 }),
       portalSessions: { assertGoesOn: () => Promise.resolve() },
-      describe: () => {
-        described += 1;
-        return fail();
+      companies: {
+        nameOf: () => {
+          described += 1;
+          return fail();
+        },
       },
+      links: { themeOf: fail },
+      apps: { get: fail },
       limits: {
         limitCompany: (response) => {
           expect(response.locals.caller).toMatchObject({ companyId: 'comp_a' });

@@ -1,31 +1,39 @@
-import type { KeyRecord } from '@posthorn/platform/mongo/companies/companies.ts';
+import {
+  type Capability,
+  type PortalTheme,
+  type Scope,
+  SCOPES,
+  scopesToGrant,
+} from '@posthorn/domain/access.ts';
+import type { CompanyStore, KeyRecord } from '@posthorn/platform/mongo/companies/companies.ts';
+import type { LinkStore } from '@posthorn/platform/mongo/companies/links.ts';
 import { type Request, type RequestHandler, type Response, Router } from 'express';
 import { z } from 'zod';
-import { overloaded } from '../api-error.ts';
+import { nullIf404, overloaded } from '../api-error.ts';
 import { assertJson, createReceiveBody, readBody } from '../http/body.ts';
 import { type KnownPage, refuseMethod } from '../http/known-routes.ts';
 import type { RequestDeadlines } from '../http/request-deadlines.ts';
 import { REQUEST_BYTES, type RequestMemory } from '../http/request-memory.ts';
-import type { Authenticate } from '../keys/authenticate.ts';
+import { type Authenticate, sessionEnded } from '../keys/authenticate.ts';
 import type { RateLimits } from '../limits/rate-limits.ts';
+import { callerOf } from '../keys/identify.ts';
 import {
-  callerOf,
+  type PortalSession,
+  type PortalSessions,
   readNamedSession,
   type Session,
   type SessionCookies,
   type SessionKind,
   sessionNamed,
-  type SessionResponse,
-  type PortalSessions,
-} from './sessions.ts';
+} from '../keys/sessions.ts';
+import type { Apps } from '../projects/apps.ts';
 import type { SignedIn, SignIn, SignInSource } from './sign-in.ts';
 
-export interface SessionPagesDeps {
+export interface SessionPagesDeps extends DescribeSessionDeps {
   signIn: SignIn;
   authenticate: Authenticate;
   cookies: SessionCookies;
   portalSessions: Pick<PortalSessions, 'assertGoesOn'>;
-  describe: (session: Session, key: KeyRecord) => Promise<SessionResponse>;
   limits: Pick<RateLimits, 'limitCompany'>;
   /** Counts what a sign-in holds. */
   signIns: Pick<RequestMemory, 'tryReserve'>;
@@ -151,11 +159,69 @@ async function begin(
 }
 
 async function send(
-  { describe, deadlines }: SessionPagesDeps,
+  deps: SessionPagesDeps,
   response: Response,
   message: string,
   { session, key }: SignedIn,
 ): Promise<void> {
-  const data = await deadlines.within(response, describe(session, key));
+  const data = await deps.deadlines.within(response, describeSession(deps, session, key));
   response.json({ success: true, message, data });
+}
+
+/** A session as its page reads it. */
+interface SessionResponse {
+  kind: Session['kind'];
+  company: { id: string; name: string };
+  /** For a visitor of the portal, the link in place of a key. */
+  key: { id: string; scopes: Scope[]; appId: string | null };
+  expiresAt: string;
+  portal: PortalResponse | null;
+}
+
+interface PortalResponse {
+  app: { id: string; name: string };
+  capabilities: Capability[];
+  theme: PortalTheme;
+}
+
+interface DescribeSessionDeps {
+  companies: Pick<CompanyStore, 'nameOf'>;
+  links: Pick<LinkStore, 'themeOf'>;
+  apps: Pick<Apps, 'get'>;
+}
+
+/** Throws ApiError 401 when the app of the portal was deleted. */
+async function describeSession(
+  deps: DescribeSessionDeps,
+  session: Session,
+  key: KeyRecord,
+): Promise<SessionResponse> {
+  const { kind, companyId, endsAtMs } = session;
+  return {
+    kind,
+    company: { id: companyId, name: (await deps.companies.nameOf(companyId)) ?? '' },
+    key: kind === 'company' ? describeKey(key) : describeVisitor(session),
+    expiresAt: new Date(Math.min(endsAtMs, key.expiresAtMs ?? Infinity)).toISOString(),
+    portal: kind === 'company' ? null : await describePortal(deps, session),
+  };
+}
+
+function describeKey({ keyId, scopes, appId }: KeyRecord): SessionResponse['key'] {
+  return { id: keyId, scopes: scopes.includes('admin') ? [...SCOPES] : [...scopes], appId };
+}
+
+/** The scopes decide what the dashboard offers, and the capabilities what the gateway allows. */
+function describeVisitor({ linkId, appId, capabilities }: PortalSession): SessionResponse['key'] {
+  const offered = capabilities.filter((capability) => capability !== 'secrets');
+  return { id: linkId, scopes: scopesToGrant(offered), appId };
+}
+
+async function describePortal(
+  { apps, links }: DescribeSessionDeps,
+  { companyId, appId, tokenHash, capabilities }: PortalSession,
+): Promise<PortalResponse> {
+  const app = await apps.get(companyId, appId).catch(nullIf404);
+  if (!app) throw sessionEnded();
+  const theme = (await links.themeOf(tokenHash)) ?? {};
+  return { app: { id: appId, name: app.name }, capabilities, theme };
 }

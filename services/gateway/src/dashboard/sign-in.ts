@@ -21,7 +21,7 @@ import type { Authenticate } from '../keys/authenticate.ts';
 import { endPortalLink, type EndPortalLinkDeps } from '../keys/portal-links.ts';
 import type { WrongKeys } from '../limits/rate-limits.ts';
 import type { Apps } from '../projects/apps.ts';
-import { type PortalSession, type Session, SESSION_MS } from './sessions.ts';
+import { type PortalSession, type Session, SESSION_MS } from '../keys/sessions.ts';
 
 export interface SignInDeps extends EndPortalLinkDeps {
   authenticate: Authenticate;

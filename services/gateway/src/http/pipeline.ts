@@ -9,6 +9,7 @@ import {
   unavailable,
 } from '../api-error.ts';
 import { hasCredentials } from '../keys/authenticate.ts';
+import type { Identify } from '../keys/identify.ts';
 import { assertAllowed, type Caller, type NamedIds, type Needed } from '../keys/rights.ts';
 import type { RateLimits } from '../limits/rate-limits.ts';
 import type { RequestsUnderWay } from '../limits/requests-under-way.ts';
@@ -36,9 +37,6 @@ import {
   SECRETS_READ,
 } from './route.ts';
 import { beginPages, type Pages, sendJson, sendPages } from './send-json.ts';
-
-/** Returns who makes the request, by its API key or its session. Throws what `Authenticate` throws. */
-export type Identify = (request: Request) => Promise<Caller>;
 
 export interface IdentifyDeps {
   identify: Identify;
@@ -74,7 +72,7 @@ export type Handler = (request: Request, response: Response) => Promise<void>;
  */
 export function handlerOf(route: Route, deps: PipelineDeps): Handler {
   const { limits, memory } = deps;
-  const identify = createIdentify(route, deps);
+  const identify = createAdmit(route, deps);
   const receive = route.body && createReceiveBody(memory, boundsOf(route));
   return async (request, response) => {
     if (route.forEveryone && !hasCredentials(request.headers)) {
@@ -121,7 +119,7 @@ async function respondToEveryone(
 const REQUEST_MS = 0.2;
 
 /** Finds out who makes the request, and leaves it in `locals.caller`. Throws ApiError 403 when the caller may not. */
-export function createIdentify(
+export function createAdmit(
   needed: Needed,
   { identify, unknownCallers, deadlines }: IdentifyDeps,
 ): Handler {

@@ -1,62 +1,12 @@
-import {
-  CAPABILITIES,
-  type Capability,
-  type PortalTheme,
-  type Scope,
-  SCOPES,
-  scopesToGrant,
-} from '@posthorn/domain/access.ts';
+import { CAPABILITIES } from '@posthorn/domain/access.ts';
 import { CoalescingCache } from '@posthorn/platform/memory/coalescing-cache.ts';
-import type { CompanyStore, KeyRecord } from '@posthorn/platform/mongo/companies/companies.ts';
 import type { LinkStore } from '@posthorn/platform/mongo/companies/links.ts';
 import type { SignedStatements } from '@posthorn/platform/security/signed-statements.ts';
 import type { CookieOptions, Request, Response } from 'express';
 import { z } from 'zod';
-import { ApiError, nullIf404 } from '../api-error.ts';
-import type { Identify } from '../http/pipeline.ts';
-import type { Caller } from '../keys/rights.ts';
-import {
-  type Authenticate,
-  givenKeyOf,
-  SESSION_HEADER,
-  sessionEnded,
-} from '../keys/authenticate.ts';
+import { ApiError } from '../api-error.ts';
 import type { Apps } from '../projects/apps.ts';
-
-interface IdentifyDeps {
-  authenticate: Authenticate;
-  cookies: Pick<SessionCookies, 'read'>;
-  portalSessions: Pick<PortalSessions, 'assertGoesOn'>;
-}
-
-export function createIdentify({ authenticate, cookies, portalSessions }: IdentifyDeps): Identify {
-  return async (request) => {
-    const companyId = request.get('companyid');
-    const { ip: address } = request;
-    const named = readNamedSession(request);
-    // Beside a session only `x-api-key` counts: a proxy that signs people in may send a bearer token of its own.
-    if (request.get('x-api-key') !== undefined || named === null) {
-      const { apiKey, isBearer } = givenKeyOf(request.headers);
-      const key = await authenticate({ apiKey, companyId, address });
-      // docs/contract.md C4.7: a bearer of a key need not name its company.
-      if (isBearer && companyId === undefined) request.headers.companyid = key.companyId;
-      return key;
-    }
-    const session = sessionNamed(cookies, request, named);
-    const key = await authenticate({ keyHash: session.keyHash, companyId, address });
-    await portalSessions.assertGoesOn(session);
-    // The session names its company, so the client need not.
-    request.headers.companyid = key.companyId;
-    return callerOf(session, key);
-  };
-}
-
-/** A visitor is confined to the app of the link, whatever its key may do. */
-export function callerOf(session: Session, key: Caller): Caller {
-  if (session.kind === 'company') return key;
-  const { appId, linkId, capabilities } = session;
-  return { ...key, appId, portal: { linkId, capabilities } };
-}
+import { SESSION_HEADER, sessionEnded } from './authenticate.ts';
 
 /** How long a person stays signed in. A session of the portal ends with its link. */
 export const SESSION_MS = 12 * 3_600_000;
@@ -248,62 +198,4 @@ export function createPortalSessions({ links, apps }: PortalSessionsDeps): Porta
       cache.forget(linkId);
     },
   };
-}
-
-/** A session as its page reads it. */
-export interface SessionResponse {
-  kind: Session['kind'];
-  company: { id: string; name: string };
-  /** For a visitor of the portal, the link in place of a key. */
-  key: { id: string; scopes: Scope[]; appId: string | null };
-  expiresAt: string;
-  portal: PortalResponse | null;
-}
-
-interface PortalResponse {
-  app: { id: string; name: string };
-  capabilities: Capability[];
-  theme: PortalTheme;
-}
-
-export interface DescribeSessionDeps {
-  companies: Pick<CompanyStore, 'nameOf'>;
-  links: Pick<LinkStore, 'themeOf'>;
-  apps: Pick<Apps, 'get'>;
-}
-
-/** Throws ApiError 401 when the app of the portal was deleted. */
-export async function describeSession(
-  deps: DescribeSessionDeps,
-  session: Session,
-  key: KeyRecord,
-): Promise<SessionResponse> {
-  const { kind, companyId, endsAtMs } = session;
-  return {
-    kind,
-    company: { id: companyId, name: (await deps.companies.nameOf(companyId)) ?? '' },
-    key: kind === 'company' ? describeKey(key) : describeVisitor(session),
-    expiresAt: new Date(Math.min(endsAtMs, key.expiresAtMs ?? Infinity)).toISOString(),
-    portal: kind === 'company' ? null : await describePortal(deps, session),
-  };
-}
-
-function describeKey({ keyId, scopes, appId }: KeyRecord): SessionResponse['key'] {
-  return { id: keyId, scopes: scopes.includes('admin') ? [...SCOPES] : [...scopes], appId };
-}
-
-/** The scopes decide what the dashboard offers, and the capabilities what the gateway allows. */
-function describeVisitor({ linkId, appId, capabilities }: PortalSession): SessionResponse['key'] {
-  const offered = capabilities.filter((capability) => capability !== 'secrets');
-  return { id: linkId, scopes: scopesToGrant(offered), appId };
-}
-
-async function describePortal(
-  { apps, links }: DescribeSessionDeps,
-  { companyId, appId, tokenHash, capabilities }: PortalSession,
-): Promise<PortalResponse> {
-  const app = await apps.get(companyId, appId).catch(nullIf404);
-  if (!app) throw sessionEnded();
-  const theme = (await links.themeOf(tokenHash)) ?? {};
-  return { app: { id: appId, name: app.name }, capabilities, theme };
 }

@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, test } from '@jest/globals';
 import type { Request, Response } from 'express';
+import { createIdentify } from './identify.ts';
 import {
-  createIdentify,
   createSessionCookies,
   createPortalSessions,
   type PortalSession,
