@@ -2,7 +2,7 @@ import type { LiveNews } from '@posthorn/platform/redis/live-attempts.ts';
 import { type Request, type Response, Router } from 'express';
 import { ApiError } from '../api-error.ts';
 import { type KnownPage, refuseMethod } from '../http/known-routes.ts';
-import { createAdmit, type IdentifyDeps } from '../http/pipeline.ts';
+import { createIdentifyAllowed, type IdentifyDeps } from '../http/pipeline.ts';
 import { assertAllowed, type Caller } from '../keys/rights.ts';
 import type { RateLimits } from '../limits/rate-limits.ts';
 
@@ -128,9 +128,9 @@ const MAX_UNREAD_BYTES = 65_536;
 /** Streams attempts as they end (docs/contract.md C21.5). */
 export function livePage({ streams, limits, ...deps }: LivePageDeps): Router {
   const router = Router({ caseSensitive: true, strict: true });
-  const admit = createAdmit(NEEDED, deps);
+  const identify = createIdentifyAllowed(NEEDED, deps);
   const serve = async (request: Request, response: Response): Promise<void> => {
-    await admit(request, response);
+    await identify(request, response);
     limits.limitCompany(response);
     if (request.method === 'HEAD') {
       response.type('text/event-stream').end();

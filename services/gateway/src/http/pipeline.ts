@@ -29,9 +29,9 @@ import type { CreateOnce } from './creations.ts';
 import type { RequestDeadlines } from './request-deadlines.ts';
 import { REQUEST_BYTES, type RequestMemory } from './request-memory.ts';
 import {
-  type ApiRequest,
   type ApiResponse,
   type Body,
+  type CheckedRequest,
   NO_FIELDS,
   type Route,
   SECRETS_READ,
@@ -66,14 +66,38 @@ export interface PipelineDeps extends IdentifyDeps {
 /** Handles a request, or rejects with what `sendError` turns into a response. */
 export type Handler = (request: Request, response: Response) => Promise<void>;
 
+/** A request of an identified caller, on its way through the steps. */
+interface Call {
+  route: Route;
+  request: Request;
+  response: Response;
+  caller: Caller;
+  takeTurn: TakeTurn;
+  deps: PipelineDeps;
+}
+
 /**
- * Returns the handler of a route: the path of a request. The key is checked before any byte of the body is read, so that
- * a client without one costs little.
+ * Returns the handler of a route: the path of a request.
+ *
+ *  1. A client without credentials gets what everyone may read.
+ *  2. The caller is identified, and has the right to the route. No byte of the body is read before.
+ *  3. The request counts for the limits of its company, which has memory for it.
+ *  4. The body is received.
+ *
+ * The others take place within the time of a request and, unless the route has a queue, in one of the company's slots:
+ *
+ *  5. Path and query are read, and the path has ids in place of uids.
+ *  6. What the path names is in the app of the key.
+ *  7. The company has its turn, and its queue has room.
+ *  8. The body is read, body and query have ids in place of uids, and what they name is in the app of the key.
+ *  9. A repeat with an idempotency key gets the first response.
+ * 10. The handler does the work, and the audit log records it.
+ * 11. The response is sent.
  */
 export function handlerOf(route: Route, deps: PipelineDeps): Handler {
-  const { limits, memory } = deps;
-  const identify = createAdmit(route, deps);
-  const receive = route.body && createReceiveBody(memory, boundsOf(route));
+  const { limits, memory, deadlines } = deps;
+  const identify = createIdentifyAllowed(route, deps);
+  const receive = route.body && createReceiveBody(memory, { ...BODY_BOUNDS, ...route.ownBody });
   return async (request, response) => {
     if (route.forEveryone && !hasCredentials(request.headers)) {
       await respondToEveryone(request, response, route, route.forEveryone);
@@ -81,25 +105,36 @@ export function handlerOf(route: Route, deps: PipelineDeps): Handler {
     }
     await identify(request, response);
     limits.limitCompany(response);
-    admit(response, deps);
+    reserveMemory(response, deps);
     if (receive) {
       if (!route.isBodyOptional || hasBody(request)) assertJson(request);
       request.body = await receive(request, response);
     }
-    await respond(route, request, response, deps);
+    const call = callOf(route, request, response, deps);
+    const work = inSlot(call, async () => {
+      const target = await readTarget(call);
+      await confineTarget(call, target);
+      const bytes = bytesOf(call);
+      await awaitTurn(call, bytes);
+      const read = await readFields(call, target, bytes);
+      return begin(await handleOnce(call, read));
+    });
+    memory.keepUntil(response, work);
+    await send(call, await deadlines.within(response, work));
   };
 }
 
+function callOf(route: Route, request: Request, response: Response, deps: PipelineDeps): Call {
+  const caller = callerOf(response);
+  return { route, request, response, caller, takeTurn: turnsFor(caller, response, deps), deps };
+}
+
 /** Throws ApiError 503 when the company's requests hold as much memory as they may. */
-function admit(response: Response, { rests, memory }: PipelineDeps): void {
+function reserveMemory(response: Response, { rests, memory }: PipelineDeps): void {
   const { companyId } = callerOf(response);
   rests.note(companyId);
   rests.charge(companyId, REQUEST_MS);
   if (!memory.tryReserve(response, REQUEST_BYTES)) throw overloaded();
-}
-
-function boundsOf({ ownBody }: Route): typeof BODY_BOUNDS {
-  return { ...BODY_BOUNDS, ...ownBody };
 }
 
 /** Responds to a request without credentials; the address of its client is limited before. */
@@ -119,7 +154,7 @@ async function respondToEveryone(
 const REQUEST_MS = 0.2;
 
 /** Finds out who makes the request, and leaves it in `locals.caller`. Throws ApiError 403 when the caller may not. */
-export function createAdmit(
+export function createIdentifyAllowed(
   needed: Needed,
   { identify, unknownCallers, deadlines }: IdentifyDeps,
 ): Handler {
@@ -133,39 +168,12 @@ export function createAdmit(
 
 const callerOf = (response: Response): Caller => response.locals.caller as Caller;
 
-/** Does the work of the route within the time of a request, and sends the response. */
-async function respond(
-  route: Route,
-  request: Request,
-  response: Response,
-  deps: PipelineDeps,
-): Promise<void> {
-  const { memory, deadlines, rests } = deps;
-  const work = inSlot(route, response, deps, async () =>
-    begin(await callRoute(route, request, response, deps)),
-  );
-  memory.keepUntil(response, work);
-  const { sent, rest } = await deadlines.within(response, work);
-  const charge = (bytes: number): void => {
-    rests.chargeBytes(callerOf(response).companyId, bytes);
-  };
-  if (rest) {
-    await sendPages(response, route.response, rest, charge);
-    return;
-  }
-  charge(await sendResponse(response, route, sent));
-  // The bytes that the client has not received yet; usually none.
-  memory.reserve(response, response.writableLength);
-}
-
 /** A request that waits in a queue of its own has its limit there. */
 function inSlot<Result>(
-  { queue }: Route,
-  response: Response,
-  { underWay }: PipelineDeps,
+  { route: { queue }, response, caller, deps: { underWay } }: Call,
   work: () => Promise<Result>,
 ): Promise<Result> {
-  return queue ? work() : underWay.run(callerOf(response), () => isOver(response), work);
+  return queue ? work() : underWay.run(caller, () => isOver(response), work);
 }
 
 const isOver = (response: Response): boolean => response.writableEnded || response.destroyed;
@@ -183,38 +191,44 @@ async function begin(sent: ApiResponse): Promise<Begun> {
   return { sent: { data: first }, rest };
 }
 
-/** Reads the request, checks it together with the rights of its caller, and handles it within the audit log. */
-async function callRoute(
-  route: Route,
-  request: Request,
-  response: Response,
-  deps: PipelineDeps,
-): Promise<ApiResponse> {
-  const caller = callerOf(response);
-  const takeTurn = turnsFor(caller, response, deps);
-  const header = (name: string): string | undefined => request.get(name);
-  const read = await readRequest(route, request, { caller, takeTurn }, deps);
+/** Handles the request within the audit log, or finds the response to the earlier one with its idempotency key. */
+function handleOnce(call: Call, read: ReadRequest): Promise<ApiResponse> {
+  const { route, request, response, caller, takeTurn, deps } = call;
   const { params, query, body, problems, upsert } = read;
   const requestId = String(response.locals.requestId);
-  const clientAddress = request.ip ?? null;
+  const header = (name: string): string | undefined => request.get(name);
   const reserve = (bytes: number): void => {
     deps.memory.reserveOrRefuse(response, bytes);
   };
-  const key = route.creation && header('idempotency-key');
-  const baseUrl = (): string => baseUrlOf(request);
-  const common = { caller, params, header, query, body, problems, requestId, baseUrl };
-  const several = forSeveral(caller, response, { ...deps, takeTurn });
-  const asked = { ...common, ...several, reserve, takeTurn };
-  const creates = upsert?.isUnknown === true;
-  const audited = { caller, requestId, clientAddress, params, fields: body.value, creates };
-  const { bytes } = body;
   const handled = { ...route, handle: handleOf(route, upsert) };
+  const asked = {
+    caller,
+    params,
+    header,
+    query,
+    body,
+    problems,
+    requestId,
+    reserve,
+    takeTurn,
+    ...forSeveral(call),
+    baseUrl: () => baseUrlOf(request),
+  };
+  const audited = {
+    caller,
+    requestId,
+    params,
+    fields: body.value,
+    clientAddress: request.ip ?? null,
+    creates: upsert?.isUnknown === true,
+  };
+  const key = route.creation && header('idempotency-key');
   return deps.createOnce(
-    { route, caller, params, bytes, key, reserve },
+    { route, caller, params, bytes: body.bytes, key, reserve },
     {
       create: (origin, isRepeat) =>
         deps.recordRequest(route, audited, () =>
-          handleOrFind(handled, { ...asked, ...origin } as ApiRequest<never, never>, isRepeat),
+          handleOrFind(handled, { ...asked, ...origin }, isRepeat),
         ),
       showAgain: (first) => recordShownAgain(route, audited, first, deps),
     },
@@ -222,12 +236,9 @@ async function callRoute(
 }
 
 /** What a handler calls whose request has several messages. */
-function forSeveral(
-  { companyId, appId }: Caller,
-  response: Response,
-  deps: PipelineDeps & { takeTurn: TakeTurn },
-): Pick<ApiRequest<never, never>, 'countAs' | 'identify' | 'deadline'> {
-  const { limits, resolveUids, confineToApp, deadlines, takeTurn } = deps;
+function forSeveral(call: Call): Pick<CheckedRequest, 'countAs' | 'identify' | 'deadline'> {
+  const { response, caller, deps } = call;
+  const { limits, resolveUids, deadlines } = deps;
   return {
     countAs(messages) {
       response.locals.messages = { count: messages };
@@ -235,8 +246,8 @@ function forSeveral(
       limits.countMore(response, messages - 1);
     },
     async identify(named) {
-      const ids = await resolveUids(named, { companyId });
-      if (appId !== null) await confineToApp({ companyId, appId }, ids, takeTurn);
+      const ids = await resolveUids(named, caller);
+      await confine(call, ids);
       return ids;
     },
     deadline: () => deadlines.signalOf(response),
@@ -249,7 +260,7 @@ function handleOf({ handle, upsert }: Route, asked: AskedUpsert | null): Route['
 
 async function handleOrFind(
   { handle, creation }: Pick<Route, 'handle' | 'creation'>,
-  request: ApiRequest<never, never>,
+  request: CheckedRequest,
   isRepeat: boolean,
 ): Promise<ApiResponse> {
   const find = (): Promise<ApiResponse | null> | undefined => creation?.find?.(request);
@@ -281,58 +292,74 @@ async function recordShownAgain(
   );
 }
 
-type Asked = Pick<ApiRequest<never, never>, 'caller' | 'takeTurn'>;
-
-interface ReadRequest {
+/** What a request is about: its path and its query. */
+interface Target {
   params: Readonly<Record<string, string>>;
+  /** With uids. */
   query: Record<string, unknown>;
-  body: Body<Record<string, unknown>>;
-  /** Those that are not thrown, because the handler reads the body. */
   problems: readonly Problem[];
   upsert: AskedUpsert | null;
+}
+
+async function readTarget({ route, request, caller, deps }: Call): Promise<Target> {
+  const head = readHead(headOf(request), route);
+  const named = request.params as Record<string, string>;
+  const params = await deps.resolveUids(named, caller);
+  const { upsert, problems } = upsertOf(route, { query: head.query, named, params });
+  return { params, query: head.query, problems: [...head.problems, ...problems], upsert };
+}
+
+async function confineTarget(call: Call, { params, upsert }: Target): Promise<void> {
+  if (upsert) assertMayUpsert(call.caller, call.route);
+  // What does not exist yet is in no app. It is created with a body that is checked, as any other creation.
+  if (!upsert?.isUnknown) await confine(call, params);
+}
+
+/** Throws ApiError 404 when something that is named is not in the app of the key. */
+async function confine(
+  { caller: { companyId, appId }, takeTurn, deps }: Call,
+  ids: NamedIds,
+): Promise<void> {
+  if (appId !== null) await deps.confineToApp({ companyId, appId }, ids, takeTurn);
 }
 
 /** Checking a body of this size takes a fifth of a millisecond, one of 256 KiB 3 ms. */
 const LARGE_BODY_BYTES = 16_384;
 
-async function readRequest(
-  route: Route,
-  request: Request,
-  { caller, takeTurn }: Asked,
-  { rests, confineToApp, resolveUids }: PipelineDeps,
-): Promise<ReadRequest> {
-  const { companyId, appId } = caller;
-  const head = readHead(headOf(request), route);
-  const confine = async (ids: NamedIds): Promise<void> => {
-    if (appId !== null) await confineToApp({ companyId, appId }, ids, takeTurn);
-  };
-  const named = request.params as Record<string, string>;
-  const params = await resolveUids(named, { companyId });
-  const { upsert, problems } = upsertOf(route, { query: head.query, named, params });
-  if (upsert) assertMayUpsert(caller, route);
-  // What does not exist yet is in no app. It is created with a body that is checked, as any other creation.
-  if (!upsert?.isUnknown) await confine(params);
+/** Throws ApiError 503 when the queue of the route has no room. */
+async function awaitTurn(call: Call, { length }: Buffer): Promise<void> {
+  const { route, caller, takeTurn, deps } = call;
+  const { companyId } = caller;
   // Short requests wait too when their company has to rest: many of them are work as well.
-  if (!route.queue && rests.restMs(companyId) > 0) await takeTurn();
-  const bytes = bytesOf(route, request);
-  if (route.queue?.hasRoom(companyId, bytes.length) === false) throw overloaded();
-  if (bytes.length >= LARGE_BODY_BYTES) {
-    await takeTurn();
-    rests.chargeBytes(companyId, bytes.length);
-  }
+  if (!route.queue && deps.rests.restMs(companyId) > 0) await takeTurn();
+  if (route.queue?.hasRoom(companyId, length) === false) throw overloaded();
+  if (length < LARGE_BODY_BYTES) return;
+  await takeTurn();
+  deps.rests.chargeBytes(companyId, length);
+}
+
+interface ReadRequest extends Target {
+  body: Body<Record<string, unknown>>;
+}
+
+/** One response reports the problems of head and body. Those of a body that the handler reads are left to it. */
+async function readFields(call: Call, target: Target, bytes: Buffer): Promise<ReadRequest> {
+  const { route, caller, deps } = call;
+  const { params, upsert } = target;
   const schema = (upsert ? route.upsert?.body : route.body) ?? NO_FIELDS;
   const stored =
     route.problemsOf && !upsert
       ? await route.problemsOf({ caller, params, fields: readRawFields(bytes, schema) })
       : [];
-  const found = [...head.problems, ...problems, ...stored];
-  const body = route.ownBody ? unreadBody(bytes) : readBody(bytes, schema, found);
-  const query = await resolveUids(head.query, { companyId, idsOf: route.idsOf });
-  body.value = await resolveUids(body.value, { companyId });
-  await confine(query);
-  await confine(body.value);
-  if (appId !== null && route.isForCompanyOnly) throw forOneApp();
-  return { params, query, body, problems: found, upsert };
+  const problems = [...target.problems, ...stored];
+  const body = route.ownBody ? unreadBody(bytes) : readBody(bytes, schema, problems);
+  const { companyId } = caller;
+  const query = await deps.resolveUids(target.query, { companyId, idsOf: route.idsOf });
+  body.value = await deps.resolveUids(body.value, { companyId });
+  await confine(call, query);
+  await confine(call, body.value);
+  if (caller.appId !== null && route.isForCompanyOnly) throw forOneApp();
+  return { params, query, body, problems, upsert };
 }
 
 function unreadBody(bytes: Buffer): Body<Record<string, unknown>> {
@@ -384,7 +411,7 @@ function hasBody(request: Request): boolean {
 
 const EMPTY_OBJECT = Buffer.from('{}');
 
-function bytesOf(route: Route, request: Request): Buffer {
+function bytesOf({ route, request }: Call): Buffer {
   if (!route.body || (route.isBodyOptional && !hasBody(request))) return EMPTY_OBJECT;
   return Buffer.isBuffer(request.body) ? request.body : Buffer.alloc(0);
 }
@@ -416,6 +443,20 @@ const headOf = (request: Request): RequestHead => ({
 function queryOf(url: string): string {
   const mark = url.indexOf('?');
   return mark === -1 ? '' : url.slice(mark + 1);
+}
+
+async function send(call: Call, { sent, rest }: Begun): Promise<void> {
+  const { route, response, caller, deps } = call;
+  const charge = (bytes: number): void => {
+    deps.rests.chargeBytes(caller.companyId, bytes);
+  };
+  if (rest) {
+    await sendPages(response, route.response, rest, charge);
+    return;
+  }
+  charge(await sendResponse(response, route, sent));
+  // The bytes that the client has not received yet; usually none.
+  deps.memory.reserve(response, response.writableLength);
 }
 
 /** Returns the length of the response. */

@@ -55,6 +55,9 @@ export interface ApiRequest<Fields, Query> extends Origin {
   deadline: () => AbortSignal;
 }
 
+/** A request whose body and query fit the schemas of its route, which `route` gives the types of the handler. */
+export type CheckedRequest = ApiRequest<Record<string, unknown>, Record<string, unknown>>;
+
 /** The part of a response that a handler adds to the declaration of its route. */
 export interface ApiResponse {
   data?: unknown;
@@ -118,7 +121,7 @@ export interface Creation {
   showsSecrets?: boolean;
 }
 
-type FindRequest = Pick<ApiRequest<never, never>, 'caller' | 'params' | 'newId' | 'takeTurn'>;
+type FindRequest = Pick<CheckedRequest, 'caller' | 'params' | 'newId' | 'takeTurn'>;
 
 /** A queue of requests that is limited for each company. */
 interface RequestQueue {
@@ -187,14 +190,14 @@ export interface Upsert {
   action: AuditAction;
   response: ResponseSpec;
   errors: readonly SpecificError[];
-  handle: (request: ApiRequest<never, never>, uid: string) => Promise<ApiResponse>;
+  handle: (request: CheckedRequest, uid: string) => Promise<ApiResponse>;
 }
 
 export interface Route extends RouteSpec {
   query: z.ZodObject;
   body: z.ZodObject | null;
   upsert?: Upsert;
-  handle: (request: ApiRequest<never, never>) => Promise<ApiResponse>;
+  handle: (request: CheckedRequest) => Promise<ApiResponse>;
 }
 
 /** Showing secrets of webhooks (docs/contract.md C17.6). */
@@ -222,9 +225,11 @@ export function route<
   },
 ): Route {
   const { creation, headers = [], errors = [], query = NO_FIELDS, body = null } = spec;
-  if (!creation) return { ...spec, query, body };
+  // The pipeline checks each request with the schemas whose types the handler has.
+  const handle = spec.handle as Route['handle'];
+  if (!creation) return { ...spec, query, body, handle };
   const withKey = { headers: [...headers, IDEMPOTENCY_KEY], errors: [...errors, ...KEY_ERRORS] };
-  return { ...spec, ...withKey, query, body };
+  return { ...spec, ...withKey, query, body, handle };
 }
 
 export const idempotencyKey = z
@@ -248,10 +253,13 @@ export function methodsOf({ method }: Pick<RouteSpec, 'method'>): (Method | 'pat
 export function upsert<Fields extends z.ZodObject>(
   spec: Omit<Upsert, 'handle'> & {
     body: Fields;
-    handle: (request: ApiRequest<Infer<Fields>, never>, uid: string) => Promise<ApiResponse>;
+    handle: (
+      request: ApiRequest<Infer<Fields>, Record<string, unknown>>,
+      uid: string,
+    ) => Promise<ApiResponse>;
   },
 ): Upsert {
-  return spec;
+  return { ...spec, handle: spec.handle as Upsert['handle'] };
 }
 
 type Addressed = Pick<RouteSpec, 'path' | 'versionedOnly' | 'isVersionedInContract'>;

@@ -1,7 +1,8 @@
 import type { AskedHold } from '@posthorn/domain/waiting.ts';
 import { z } from 'zod';
 import type { Gateway } from '../gateway.ts';
-import { type ApiRequest, route, type Route } from '../http/route.ts';
+import { route, type Route } from '../http/route.ts';
+import type { Caller } from '../keys/rights.ts';
 import { appSchema, describeApp } from './apps.ts';
 import { optionalFields, text, timeText } from './fields.ts';
 import { describeWebhook, shownTo, webhookSchema } from './webhook-responses.ts';
@@ -130,10 +131,7 @@ function resumeAppRoute({ holds }: Gateway): Route {
   });
 }
 
-function asked(
-  { keyId, portal }: ApiRequest<never, never>['caller'],
-  { until, reason }: z.infer<typeof holdBody>,
-): AskedHold {
+function asked({ keyId, portal }: Caller, { until, reason }: z.infer<typeof holdBody>): AskedHold {
   const untilMs = until === undefined ? null : Date.parse(until);
   return { untilMs, reason: reason ?? null, by: portal?.linkId ?? keyId };
 }
