@@ -73,25 +73,3 @@ export async function withLease<Result>(
     await leases.release(name, holder).catch(() => undefined);
   }
 }
-
-/** Renews the lease. Returns false when another holder has it: the work must stop then. */
-type RenewLease = () => Promise<boolean>;
-
-/**
- * Runs the work unless another holder has the lease. The work renews the lease itself,
- * so that it learns when it has lost it: each of its steps must end within LEASE_MS. The lease ends with the
- * work, also when that throws.
- */
-export async function ifLeaseIsFree(
-  leases: LeaseStore,
-  { name, holder }: LeaseHolder,
-  work: (renew: RenewLease) => Promise<void>,
-): Promise<void> {
-  const renew: RenewLease = () => leases.hold(name, holder);
-  if (!(await renew())) return;
-  try {
-    await work(renew);
-  } finally {
-    await leases.release(name, holder).catch(() => undefined);
-  }
-}

@@ -96,6 +96,29 @@ describe('the lease of a loop', () => {
     expect(leases.holders.size).toBe(0);
   });
 
+  test('of a share ends when the tick asks for another one, and with the tick', async () => {
+    const held: string[][] = [];
+    run = async (keep) => {
+      for (const share of [0, 1, 1, undefined, 2]) {
+        expect(await keep(share)).toBe(true);
+        held.push([...leases.holders.keys()]);
+      }
+    };
+    await loop().tick();
+    expect(held.flat()).toEqual(['tested/0', 'tested/1', 'tested/1', 'tested', 'tested/2']);
+    expect([asked, leases.holders.size]).toEqual([4, 0]);
+  });
+
+  test('of a share that another process has stays with it, and the next share is asked for', async () => {
+    leases.holders.set('tested/0', 'other');
+    run = async (keep) => {
+      expect([await keep(0), await keep(0), await keep(1)]).toEqual([false, false, true]);
+      expect(await keep(0)).toBe(false);
+    };
+    await loop().tick();
+    expect([...leases.holders]).toEqual([['tested/0', 'other']]);
+  });
+
   test('ends the work when the loop stops', async () => {
     const stopped: Promise<void>[] = [];
     run = async (keep) => {

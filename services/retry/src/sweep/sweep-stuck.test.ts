@@ -4,11 +4,15 @@ import { deliveryIdOf } from '@posthorn/domain/ids.ts';
 import type { Attempt } from '@posthorn/domain/delivery/delivery.ts';
 import { decodeDeliveryFailed } from '@posthorn/domain/records/records.ts';
 import { decodeRetryDue } from '@posthorn/domain/records/retry-due.ts';
+import { LEASE_MS } from '@posthorn/platform/mongo/leases.ts';
 import { CHECK_SHARES, shareOf } from '@posthorn/platform/mongo/messages/message-checks.ts';
 import type { WebhookState } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
 import { createLogger } from '@posthorn/platform/service/logger.ts';
 import { Registry } from 'prom-client';
-import { createMemoryLeases } from '../../../../test/support/memory/memory-leases.ts';
+import {
+  createMemoryLeases,
+  type MemoryLeases,
+} from '../../../../test/support/memory/memory-leases.ts';
 import {
   createMemorySweep,
   type MemorySweep,
@@ -33,9 +37,8 @@ describe('sweep stuck', () => {
   let memory: MemorySweep;
   let monotonicMs: () => number;
   let pauses: number[];
-  /** Whether this process gets the lease of the remedies, and those of the shares of the checks. */
-  let holds: boolean[] = [];
-  let shareHolds: boolean[] = [];
+  let onPause: () => void;
+  let leases: MemoryLeases;
   /** What happened, in order. */
   let events: string[] = [];
   let onPublish: () => Promise<void>;
@@ -43,13 +46,24 @@ describe('sweep stuck', () => {
 
   beforeEach(() => {
     memory = createMemorySweep(NOW_MS);
-    [holds, shareHolds] = [[], []];
+    leases = createMemoryLeases();
     events = [];
     onPublish = () => Promise.resolve();
     registry = new Registry();
     monotonicMs = () => 0;
     pauses = [];
+    onPause = () => undefined;
   });
+
+  const shareLease = (share: number): string => `reconciler/${share}`;
+
+  /** From the next pause on, another process has this lease. */
+  function loseAtPause(lease: string): void {
+    onPause = () => {
+      leases.holders.set(lease, 'other');
+      monotonicMs = () => LEASE_MS;
+    };
+  }
 
   function createTestSweep(
     backlog: Partial<WebhookState> = {},
@@ -62,19 +76,13 @@ describe('sweep stuck', () => {
       monotonicMs: () => monotonicMs(),
       pause: (ms) => {
         pauses.push(ms);
+        onPause();
         return Promise.resolve();
       },
       logger: createLogger('test', 'silent'),
       topics: { retryDue: 'due', deliveryFailed: 'failed' },
       metrics: createRetryMetrics(registry, [], () => NOW_MS).stuck,
-      leases: {
-        hold: (name) =>
-          Promise.resolve((name === 'reconciler' ? holds : shareHolds).shift() ?? true),
-        release: (name, holder) => {
-          if (name === 'reconciler') events.push(`release ${name} of ${holder}`);
-          return Promise.resolve();
-        },
-      },
+      leases,
       checks,
       webhooks: {
         statesOf: (ids) =>
@@ -110,7 +118,7 @@ describe('sweep stuck', () => {
   async function sweepAtOnce(seed: number, isKilled: boolean): Promise<Map<string, number>> {
     const random = createRandom(seed);
     const schedule = createRandomSchedule(random);
-    const leases = createMemoryLeases();
+    leases = createMemoryLeases();
     const checked = new Map<string, number>();
     const slots = Array.from({ length: 60 }, () => NOW_MS - 2 * DAY_MS + random() * 1_200_000);
     memory = createMemorySweep(NOW_MS);
@@ -174,8 +182,7 @@ describe('sweep stuck', () => {
   const positionAgeMs = async (): Promise<number> =>
     1_000 * ((await valueOf('position_age_seconds')) ?? NaN);
 
-  const END = 'release reconciler of me';
-  const MOVED = ['publish 1 to due', 'mark 1', END];
+  const MOVED = ['publish 1 to due', 'mark 1'];
 
   describe('sweeps of several processes', () => {
     const idsOf = (): string[] => memory.messages.map(({ id }) => deliveryIdOf(id, 'wh_1')).sort();
@@ -207,13 +214,13 @@ describe('sweep stuck', () => {
       const { tick } = createTestSweep();
       await tick();
       await tick();
-      expect(events).toEqual(['publish 1 to due', 'mark 1', END, END]);
+      expect(events).toEqual(['publish 1 to due', 'mark 1']);
       expect(await counted('overdue_retry')).toBe(1);
     });
 
     test.each([
-      ['with a rate limit, two days old', { hasRateLimit: true }, 2, ['mark 1', END]],
-      ['with a backlog, two days old', { deferredAtMs: NOW_MS - 1 }, 2, ['mark 1', END]],
+      ['with a rate limit, two days old', { hasRateLimit: true }, 2, ['mark 1']],
+      ['with a backlog, two days old', { deferredAtMs: NOW_MS - 1 }, 2, ['mark 1']],
       ['with a rate limit, eight days old', { hasRateLimit: true }, 8, MOVED],
       ['with a backlog, eight days old', { deferredAtMs: NOW_MS - 1 }, 8, MOVED],
       ['whose backlog was marked a day ago', { deferredAtMs: NOW_MS - DAY_MS }, 2, MOVED],
@@ -236,8 +243,9 @@ describe('sweep stuck', () => {
       const since = { waitingSinceMs, updatedAtMs: waitingSinceMs };
       if (delivery) memory.deliveries.set(id, { ...delivery, waiting: 'hold', ...since });
       await createTestSweep().tick();
-      expect(events).toEqual([END]);
+      expect(events).toEqual([]);
       expect(await counted('overdue_retry')).toBe(0);
+      expect(await lastPassSeconds()).toBeGreaterThan(0);
     });
 
     test('publishes the last failure of a schedule that was not ended', async () => {
@@ -245,7 +253,7 @@ describe('sweep stuck', () => {
       const { tick } = createTestSweep();
       await tick();
       await tick();
-      expect(events).toEqual(['publish 1 to failed', 'mark 1', END, END]);
+      expect(events).toEqual(['publish 1 to failed', 'mark 1']);
       expect(await counted('unended_schedule')).toBe(1);
     });
 
@@ -255,7 +263,7 @@ describe('sweep stuck', () => {
       const { tick } = createTestSweep();
       await tick();
       await tick();
-      expect(events).toEqual(['insert 1', 'publish 1 to due', 'mark 1', END, END]);
+      expect(events).toEqual(['insert 1', 'publish 1 to due', 'mark 1']);
       expect(await counted('lost_message')).toBe(1);
     });
 
@@ -280,9 +288,12 @@ describe('sweep stuck', () => {
         }
       }
       let ms = 0;
-      monotonicMs = () => (ms += 10);
-      await createTestSweep().tick();
-      // A page takes one reading of the clock at its beginning and one at its end.
+      monotonicMs = () => ms;
+      const recordedAmong = (ids: readonly string[]): Promise<Set<string>> => {
+        ms += 10;
+        return memory.checks.recordedAmong(ids);
+      };
+      await createTestSweep({}, { checks: { ...memory.checks, recordedAmong } }).tick();
       expect(pauses.slice(0, 2)).toEqual([0, 10]);
     });
 
@@ -294,14 +305,16 @@ describe('sweep stuck', () => {
       onPublish = async () => {
         whileItWorks = await positionAgeMs();
       };
+      const own = shareOf(id);
       for (let share = 0; share < CHECK_SHARES; share += 1) {
-        if (share !== shareOf(id)) await memory.checks.markComplete(share, NOW_MS - DAY_MS);
+        if (share !== own) await memory.checks.markComplete(share, NOW_MS - DAY_MS);
       }
-      // It loses the lease of the share after a page, and then every other one.
-      const others = Array.from({ length: CHECK_SHARES }, () => false);
-      shareHolds = [true, false, ...others];
+      // The sweep ends after the only page of the share, and before it knows that the share is complete.
+      loseAtPause(shareLease(own));
       await tick();
       expect(await positionAgeMs()).toBe(NOW_MS - createdAtMs);
+      leases.holders.clear();
+      onPause = () => undefined;
       await tick();
       expect([whileItWorks, await positionAgeMs()]).toEqual([NOW_MS - createdAtMs, DAY_MS]);
     });
@@ -310,7 +323,7 @@ describe('sweep stuck', () => {
       const { id, createdAtMs } = memory.add();
       for (let share = 0; share < CHECK_SHARES; share += 1) {
         await memory.checks.markComplete(share, NOW_MS - 1);
-        shareHolds.push(false);
+        leases.holders.set(shareLease(share), 'other');
       }
       await memory.checks.markComplete(5, 0);
       await memory.checks.markChecked(5, id);
@@ -345,7 +358,8 @@ describe('sweep stuck', () => {
       const { createdAtMs } = memory.add();
       memory.keepFor(NOW_MS - createdAtMs + 3_600_000);
       await createTestSweep().tick();
-      expect(events).toEqual([END]);
+      expect(events).toEqual([]);
+      expect(await lastPassSeconds()).toBeGreaterThan(0);
       expect(memory.deliveries.size).toBe(0);
     });
 
@@ -361,37 +375,39 @@ describe('sweep stuck', () => {
       const { tick } = createTestSweep();
       onPublish = () => Promise.reject(new Error('Kafka is away'));
       await tick();
-      expect([events, await lastPassSeconds()]).toEqual([[END], 0]);
+      expect([events, await lastPassSeconds()]).toEqual([[], 0]);
       onPublish = () => Promise.resolve();
       await tick();
-      expect(events).toEqual([END, 'publish 1 to due', 'mark 1', END]);
+      expect(events).toEqual(['publish 1 to due', 'mark 1']);
     });
 
-    test('leaves a share to the process that holds its lease, also when it loses the lease itself', async () => {
+    test('leaves a share to the process that has its lease, also when that has taken it over', async () => {
       for (let n = 0; n < 5_250; n += 1) memory.add();
       const { tick } = createTestSweep();
       const own = shareOf(memory.messages[0]?.id ?? '');
-      const holdsOf = (...ofShare: boolean[]): boolean[] =>
-        Array.from({ length: CHECK_SHARES - 1 }, () => true).toSpliced(own, 0, ...ofShare);
-      shareHolds = holdsOf(false);
+      leases.holders.set(shareLease(own), 'other');
       await tick();
-      expect(events).toEqual([END]);
-      shareHolds = [...holdsOf(true, false).slice(0, own + 2), ...holdsOf(false)];
+      expect([events, await memory.checks.checkedTo(own)]).toEqual([[], '']);
+      leases.holders.clear();
+      loseAtPause(shareLease(own));
       await tick();
-      expect(events.slice(1, 2)).toEqual(['insert 5000']);
+      expect(events.filter((event) => event.startsWith('insert'))).toEqual(['insert 5000']);
       expect(await memory.checks.checkedTo(own)).toBe(memory.messages[4_999]?.id);
-      expect(await counted('lost_message')).toBe(5_000);
     });
 
-    test('leaves the remedies to the process that holds their lease', async () => {
-      memory.add({ nextAttemptAtMs: 1 });
+    test('leaves the remedies to the process that has their lease, also when that has taken it over', async () => {
+      for (let n = 0; n < 250; n += 1) memory.add({ nextAttemptAtMs: 1 });
       const { tick } = createTestSweep();
-      holds = [false];
+      leases.holders.set('reconciler', 'other');
       await tick();
       expect(events).toEqual([]);
-      holds = [true, true, false, false];
+      leases.holders.clear();
+      onPublish = () => {
+        loseAtPause('reconciler');
+        return Promise.resolve();
+      };
       await tick();
-      expect(events).toEqual(['publish 1 to due', 'mark 1', END]);
+      expect(events).toEqual(['publish 200 to due', 'mark 200']);
     });
 
     test('stops between two pages when the process stops', async () => {
@@ -404,7 +420,8 @@ describe('sweep stuck', () => {
       };
       await tick();
       await stopped;
-      expect(events).toEqual(['publish 200 to due', 'mark 200', END]);
+      expect(events).toEqual(['publish 200 to due', 'mark 200']);
+      expect([await lastPassSeconds(), leases.holders.size]).toEqual([0, 0]);
     });
   });
 });

@@ -9,9 +9,8 @@ import {
 import { deliveryIdOf, timeMsOf } from '@posthorn/domain/ids.ts';
 import { encodeDeliveryFailed, logFieldsOfMany } from '@posthorn/domain/records/records.ts';
 import { sweptRecord } from '@posthorn/domain/records/retry-due.ts';
-import { createLoop, type Loop, stopSoon } from '@posthorn/platform/async/loop.ts';
+import type { Loop } from '@posthorn/platform/async/loop.ts';
 import type { OutgoingRecord, RecordLog } from '@posthorn/platform/kafka/record-log.ts';
-import { ifLeaseIsFree, type LeaseStore } from '@posthorn/platform/mongo/leases.ts';
 import type { DeliveryStore } from '@posthorn/platform/mongo/messages/deliveries.ts';
 import type { StuckDeliveries } from '@posthorn/platform/mongo/messages/delivery-queries.ts';
 import type {
@@ -20,15 +19,17 @@ import type {
 } from '@posthorn/platform/mongo/messages/message-checks.ts';
 import type { WebhookState, WebhookStates } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
 import type { Logger } from '@posthorn/platform/service/logger.ts';
+import {
+  createLeasedLoop,
+  type KeepLease,
+  type LeaseHolder,
+} from '@posthorn/platform/work/leased-loop.ts';
 import type { StuckMetrics } from '../metrics.ts';
 
-interface SweepStuckDeps {
-  /** Names this process as the holder of the lease. */
-  holder: string;
+interface SweepStuckDeps extends LeaseHolder {
   /** How long a delivery must be overdue, in milliseconds, to count as stuck. */
   afterMs: number;
   topics: RemedyTopics;
-  leases: LeaseStore;
   checks: MessageChecks;
   stuck: StuckDeliveries;
   deliveries: Pick<DeliveryStore, 'insertAll'>;
@@ -41,11 +42,8 @@ interface SweepStuckDeps {
   logger: Logger;
 }
 
-/** Of the remedies. Each share of the checks has a lease of its own. */
-const LEASE = 'reconciler';
-const leaseOf = (share: number): string => `${LEASE}/${share}`;
 const EVERY_MS = 300_000;
-/** Large, because each page costs a write of the position and one of the lease. */
+/** Large, because each page costs a write of the position. */
 const CHECK_PAGE = { maxMessages: 5_000, maxTargets: 5_000 };
 /** With the pause between two pages at most 1,000 deliveries a second: less than one dispatcher can make. */
 const DELIVERIES_PER_PAGE = 200;
@@ -71,72 +69,54 @@ const BACKLOGGED_AFTER_MS = 7 * 86_400_000;
  */
 export function createStuckSweep(deps: SweepStuckDeps): Loop {
   const { logger, metrics, afterMs } = deps;
-  const loop = createLoop({
+  return createLeasedLoop({
+    ...deps,
     name: 'sweep of stuck deliveries',
+    // The remedies have this lease, and each share of the checks has one of its own.
+    lease: 'reconciler',
     everyMs: Math.min(EVERY_MS, afterMs / 4),
+    startsAtOnce: true,
     // Sweeps are minutes apart, and any process may do the next one.
-    async run(signal) {
-      const sweep = new Sweep(deps, signal);
-      while (!(await sweep.runOnce())) if (signal.aborted) return;
+    async run(keep, signal) {
+      const sweep = new Sweep(deps, keep, signal);
+      for (let isDone = false; !isDone;) {
+        isDone = await sweep.runOnce();
+        if (signal.aborted) return;
+      }
       metrics.onCompleted();
       logger.info(sweep.totals, 'sweep of stuck deliveries completed');
     },
-    logger,
   });
-  return {
-    start() {
-      loop.start();
-      void loop.tick();
-    },
-    tick: loop.tick,
-    stop: () => stopSoon(loop),
-  };
 }
 
 /** What one sweep has done so far: `checked` counts messages, the others deliveries. */
 type Totals = Partial<Record<StuckCause | 'checked', number>>;
 
-/** Renews a lease. Returns false when another process has it, or when this one stops. */
-type KeepLease = () => Promise<boolean>;
-
 class Sweep {
   readonly totals: Totals = {};
   readonly #deps: SweepStuckDeps;
+  readonly #keepLease: KeepLease;
   readonly #signal: AbortSignal;
   /** The database's time when the run began. */
   #nowMs = 0;
   /** By share, as last seen. */
   #checkedToMs: (number | null)[] = [];
 
-  constructor(deps: SweepStuckDeps, signal: AbortSignal) {
+  constructor(deps: SweepStuckDeps, keepLease: KeepLease, signal: AbortSignal) {
     this.#deps = deps;
+    this.#keepLease = keepLease;
     this.#signal = signal;
   }
 
   /** Returns true when there is nothing left to do. */
   async runOnce(): Promise<boolean> {
-    const { checks, stuck } = this.#deps;
-    const { nowMs, checkedToMs } = await checks.positions();
+    const { nowMs, checkedToMs } = await this.#deps.checks.positions();
     this.#nowMs = nowMs;
     this.#checkedToMs = checkedToMs;
     this.#showPosition();
     const isChecked = await this.#checkAll();
-    const isMoved = await this.#ifFree(LEASE, async (keepLease) => {
-      const noneOverdue = await this.#moveAll(stuck.findOverdue, keepLease);
-      const noneUnended = await this.#moveAll(stuck.findUnended, keepLease);
-      return noneOverdue && noneUnended;
-    });
+    const isMoved = await this.#moveAll();
     return isChecked && isMoved;
-  }
-
-  /** Does the work under the lease. Returns true when it returns true, or when another process has the lease. */
-  async #ifFree(name: string, work: (keepLease: KeepLease) => Promise<boolean>): Promise<boolean> {
-    const { leases, holder } = this.#deps;
-    let isDone = true;
-    await ifLeaseIsFree(leases, { name, holder }, async (renew) => {
-      isDone = await work(async () => !this.#signal.aborted && renew());
-    });
-    return isDone;
   }
 
   /** The share that is furthest behind counts: what is before it is checked. */
@@ -152,22 +132,20 @@ class Sweep {
 
   /**
    * Checks messages until all are checked that are old enough, those of the share that is furthest behind first. Returns
-   * false when it stopped before.
+   * false when it stopped before. A share that another process has is left to that one.
    */
   async #checkAll(): Promise<boolean> {
     const endsAtMs = this.#deps.monotonicMs() + STEP_MS;
     const atMs = (share: number): number => this.#checkedToMs[share] ?? 0;
     const shares = [...this.#checkedToMs.keys()].sort((a, b) => atMs(a) - atMs(b));
     for (const share of shares) {
-      const isDone = await this.#ifFree(leaseOf(share), (keepLease) =>
-        this.#checkShare(share, endsAtMs, keepLease),
-      );
-      if (!isDone) return false;
+      if (!(await this.#keepLease(share))) continue;
+      if (!(await this.#checkShare(share, endsAtMs))) return false;
     }
     return true;
   }
 
-  async #checkShare(share: number, endsAtMs: number, keepLease: KeepLease): Promise<boolean> {
+  async #checkShare(share: number, endsAtMs: number): Promise<boolean> {
     const { checks, monotonicMs, pause } = this.#deps;
     const beforeMs = this.#beforeMs;
     const afterId = await checks.checkedTo(share);
@@ -182,7 +160,7 @@ class Sweep {
       // While it keeps up, the sweep works half of the time, so that it disturbs nothing else.
       await pause(isBehind ? 0 : tookMs, this.#signal);
       beganAtMs = monotonicMs();
-      if (beganAtMs >= endsAtMs || !(await keepLease())) return false;
+      if (beganAtMs >= endsAtMs || !(await this.#keepLease(share))) return false;
     }
     await checks.markComplete(share, beforeMs);
     this.#checkedToMs[share] = beforeMs;
@@ -225,11 +203,20 @@ class Sweep {
     logger.warn({ deliveries: lost.length, ...ids }, 'recorded missing deliveries of messages');
   }
 
+  /** Moves on what is stuck, unless another process does. Returns false when it stopped before the end. */
+  async #moveAll(): Promise<boolean> {
+    const { stuck } = this.#deps;
+    if (!(await this.#keepLease())) return true;
+    const noneOverdue = await this.#moveFound(stuck.findOverdue);
+    const noneUnended = await this.#moveFound(stuck.findUnended);
+    return noneOverdue && noneUnended;
+  }
+
   /** Moves on what `find` returns, until it returns no full page. Returns false when it stopped before. */
-  async #moveAll(find: StuckDeliveries['findOverdue'], keepLease: KeepLease): Promise<boolean> {
+  async #moveFound(find: StuckDeliveries['findOverdue']): Promise<boolean> {
     const { monotonicMs, pause } = this.#deps;
     const endsAtMs = monotonicMs() + STEP_MS;
-    while (await keepLease()) {
+    while (await this.#keepLease()) {
       const page = await find(this.#beforeMs, DELIVERIES_PER_PAGE);
       if (page.length > 0) await this.#moveOn(page);
       if (page.length < DELIVERIES_PER_PAGE) return true;

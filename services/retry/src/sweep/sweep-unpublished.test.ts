@@ -4,10 +4,15 @@ import type { DeliveryState } from '@posthorn/domain/delivery/delivery.ts';
 import type { Message } from '@posthorn/domain/message.ts';
 import { decodeMessageCreated } from '@posthorn/domain/records/records.ts';
 import type { OutgoingRecord } from '@posthorn/platform/kafka/record-log.ts';
+import { LEASE_MS } from '@posthorn/platform/mongo/leases.ts';
 import type { Page } from '@posthorn/platform/mongo/messages/messages.ts';
 import type { KnownPublisher } from '@posthorn/platform/mongo/messages/publishers.ts';
 import { createLogger } from '@posthorn/platform/service/logger.ts';
 import { Registry } from 'prom-client';
+import {
+  createMemoryLeases,
+  type MemoryLeases,
+} from '../../../../test/support/memory/memory-leases.ts';
 import { sampleMessage } from '../../../../test/support/samples/sample-message.ts';
 import { createRetryMetrics } from '../metrics.ts';
 import { UnpublishedSweep } from './sweep-unpublished.ts';
@@ -18,14 +23,15 @@ describe('sweep unpublished', () => {
   let listed: KnownPublisher[] = [];
   /** What happened, in order. */
   let events: string[] = [];
-  let holds: boolean[] = [];
+  let leases: MemoryLeases;
   let monotonicMs = 0;
   /** Whether a publisher that is taken over is as it was listed. */
   let isUnchanged = true;
   let onPublish: (records: readonly OutgoingRecord[]) => Promise<void>;
 
   beforeEach(() => {
-    [stored, events, holds] = [[], [], []];
+    [stored, events] = [[], []];
+    leases = createMemoryLeases();
     known.clear();
     listed = [taken('gw_1')];
     [monotonicMs, isUnchanged] = [0, true];
@@ -45,6 +51,13 @@ describe('sweep unpublished', () => {
   });
 
   const done = (event: string) => Promise.resolve(void events.push(event));
+
+  /** Another process gets the lease, which this one has to renew. */
+  function loseLease(): Promise<void> {
+    leases.holders.set('sweeper', 'other');
+    monotonicMs += LEASE_MS;
+    return Promise.resolve();
+  }
 
   function namesOf(records: readonly OutgoingRecord[]): string {
     return records
@@ -66,10 +79,7 @@ describe('sweep unpublished', () => {
       metrics: createRetryMetrics(new Registry(), [5_000], () => 0),
       pause: (ms) => done(`pause ${ms}`),
       monotonicMs: () => monotonicMs,
-      leases: {
-        hold: () => Promise.resolve(holds.shift() ?? true),
-        release: (name, holder) => done(`release ${name} of ${holder}`),
-      },
+      leases,
       publishers: {
         list: () => Promise.resolve(listed),
         takeOver: async ({ id }, unchanged) => {
@@ -148,14 +158,14 @@ describe('sweep unpublished', () => {
 
     test('does nothing while another process holds the lease', async () => {
       stored = [message('msg_1')];
-      holds = [false];
+      leases.holders.set('sweeper', 'other');
       await createTestSweep().tick();
       expect(events).toEqual([]);
     });
 
     test('stops when it loses the lease, and forgets no publisher', async () => {
       stored = Array.from({ length: 300 }, (_, index) => message(`msg_${1_000 + index}`));
-      holds = [true, true, false];
+      onPublish = loseLease;
       await createTestSweep().tick();
       expect(events.filter((event) => !event.startsWith('publish'))).toEqual([
         'swept gw_1 to msg_1199',
@@ -266,7 +276,7 @@ describe('sweep unpublished', () => {
       onPublish = () => Promise.resolve(void (stopped ??= sweeping.stop()));
       await sweeping.tick();
       await stopped;
-      expect(events.slice(1)).toEqual(['swept gw_1 to msg_1199', 'release sweeper of gw_me']);
+      expect(events.slice(1)).toEqual(['swept gw_1 to msg_1199']);
     });
 
     test('runs once at a time', async () => {
@@ -276,9 +286,12 @@ describe('sweep unpublished', () => {
       expect(events.filter((event) => event.startsWith('publish'))).toHaveLength(1);
     });
 
-    test('releases the lease when it stops', async () => {
-      await createTestSweep().stop();
-      expect(events).toEqual(['release sweeper of gw_me']);
+    test('keeps the lease from one tick to the next, until it stops', async () => {
+      const sweeping = createTestSweep();
+      await sweeping.tick();
+      expect([...leases.holders]).toEqual([['sweeper', 'gw_me']]);
+      await sweeping.stop();
+      expect(leases.holders.size).toBe(0);
     });
   });
 
@@ -311,7 +324,7 @@ describe('sweep unpublished', () => {
 
     test('are left to the next holder when the lease is lost meanwhile', async () => {
       stored = [wide('msg_1', 1_200)];
-      holds = [true, true, true, false];
+      onPublish = loseLease;
       await createTestSweep().tick();
       expect(sizes()).toEqual(['pause 250', 'publish 500', 'pause 250']);
     });
@@ -334,7 +347,8 @@ describe('sweep backlogs', () => {
   let reads: string[];
   let events: string[];
   let published: string[];
-  /** After so many pages another process has the lease. */
+  let leases: MemoryLeases;
+  /** After so many pages another process gets the lease. */
   let pagesLeft: number;
   let monotonicMs: number;
   /** The publisher whose messages cannot be read within the timeout. */
@@ -344,6 +358,7 @@ describe('sweep backlogs', () => {
   beforeEach(() => {
     [reads, events, published, pagesLeft] = [[], [], [], Infinity];
     [monotonicMs, slowId] = [0, ''];
+    leases = createMemoryLeases();
   });
 
   const message = (id: string, publisherId: string): Message =>
@@ -361,10 +376,7 @@ describe('sweep backlogs', () => {
       holder: 'me',
       createdTopic: 'created',
       maxRead,
-      leases: {
-        hold: () => Promise.resolve((pagesLeft -= 1) >= 0),
-        release: () => Promise.resolve(),
-      },
+      leases,
       publishers: {
         list: () => Promise.resolve(listed),
         takeOver: () => Promise.resolve(true),
@@ -377,6 +389,10 @@ describe('sweep backlogs', () => {
           if (publisherId === slowId) return timeOut();
           const read = stored.filter(({ id }) => id > afterId).slice(0, count);
           reads.push(read.map(({ id }) => id).join(' '));
+          if (reads.length === pagesLeft) {
+            leases.holders.set('sweeper', 'other');
+            monotonicMs += LEASE_MS / 4;
+          }
           const readTo = read.length < count ? null : (read.at(-1)?.id ?? null);
           const messages = read.filter((each) => each.publisherId === publisherId);
           return Promise.resolve({ messages, readTo });
@@ -417,10 +433,9 @@ describe('sweep backlogs', () => {
     ])('%s', async (_, silentMs, next) => {
       stored = ['msg_1', 'msg_2', 'msg_3'].map((id) => message(id, 'gw_2'));
       const sweep = sweepThatReads(1);
-      // One lease is for the list.
-      pagesLeft = 2;
+      pagesLeft = 1;
       await sweepOnce(sweep, { ...DEAD, silentMs });
-      pagesLeft = Infinity;
+      leases.holders.clear();
       await sweepOnce(sweep, { ...DEAD, silentMs: 32_000 });
       expect(reads.slice(0, 2)).toEqual(['msg_1', next]);
       expect(events).toEqual(['forget gw_1']);

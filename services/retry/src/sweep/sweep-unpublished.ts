@@ -1,10 +1,9 @@
 import { deliveryIdOf } from '@posthorn/domain/ids.ts';
 import type { Message } from '@posthorn/domain/message.ts';
 import { required } from '@posthorn/domain/required.ts';
-import { createLoop, type Loop, stopSoon } from '@posthorn/platform/async/loop.ts';
+import type { Loop } from '@posthorn/platform/async/loop.ts';
 import type { OutgoingRecord, RecordLog } from '@posthorn/platform/kafka/record-log.ts';
 import type { DeliveryStore } from '@posthorn/platform/mongo/messages/deliveries.ts';
-import type { LeaseStore } from '@posthorn/platform/mongo/leases.ts';
 import type { MessageStore } from '@posthorn/platform/mongo/messages/messages.ts';
 import type {
   KnownPublisher,
@@ -16,6 +15,11 @@ import {
   takeForOneSend,
 } from '@posthorn/platform/records/created-records.ts';
 import type { Logger } from '@posthorn/platform/service/logger.ts';
+import {
+  createLeasedLoop,
+  type KeepLease,
+  type LeaseHolder,
+} from '@posthorn/platform/work/leased-loop.ts';
 import type { RetryMetrics } from '../metrics.ts';
 import {
   type Backlog,
@@ -26,11 +30,8 @@ import {
   stepFor,
 } from './when-taken-over.ts';
 
-interface SweepUnpublishedDeps {
-  /** Names this process as the holder of the lease. */
-  holder: string;
+interface SweepUnpublishedDeps extends LeaseHolder {
   createdTopic: string;
-  leases: LeaseStore;
   publishers: Pick<PublisherStore, 'list' | 'takeOver' | 'markSwept' | 'forget'>;
   messages: Pick<MessageStore, 'pageOf' | 'boundedPageOf'>;
   /** How many messages, of all publishers, a page reads at most. */
@@ -45,7 +46,6 @@ interface SweepUnpublishedDeps {
   logger: Logger;
 }
 
-const LEASE = 'sweeper';
 const EVERY_MS = 2_000;
 /** Publishers are listed again after this time, so that one that dies during a long sweep gets its turn. */
 const TICK_MS = 10_000;
@@ -56,6 +56,12 @@ const SLICE_RECORDS = 500;
 const SLICE_PAUSE_MS = 250;
 /** Records of a page: the publisher that comes next waits for so many. */
 const PAGE_RECORDS = 10_000;
+
+/** The lease of a tick, which passes through its pages and slices, and the end of the loop. */
+interface Tick {
+  keep: KeepLease;
+  signal: AbortSignal;
+}
 
 const isWide = ({ targets }: Message): boolean => targets.length > SLICE_RECORDS;
 
@@ -68,7 +74,6 @@ const isWide = ({ targets }: Message): boolean => targets.length > SLICE_RECORDS
 export class UnpublishedSweep implements Loop {
   readonly #deps: SweepUnpublishedDeps;
   readonly #loop: Loop;
-  readonly #stopping = new AbortController();
   /** By publisher: when the oldest of its messages that is to be published here was accepted. */
   readonly #oldestAtMs = new Map<string, number>();
   /** By publisher; only of those that were listed in the last tick. */
@@ -78,11 +83,13 @@ export class UnpublishedSweep implements Loop {
 
   constructor(deps: SweepUnpublishedDeps) {
     this.#deps = deps;
-    this.#loop = createLoop({
+    this.#loop = createLeasedLoop({
+      ...deps,
       name: 'sweep of unpublished messages',
+      lease: 'sweeper',
+      keepsLease: true,
       everyMs: EVERY_MS,
-      run: () => this.#sweep(),
-      logger: deps.logger,
+      run: (keep, signal) => this.#sweep({ keep, signal }),
     });
   }
 
@@ -94,12 +101,10 @@ export class UnpublishedSweep implements Loop {
     return this.#loop.tick();
   }
 
-  async stop(): Promise<void> {
+  stop(): Promise<void> {
     // A send that is cut short is no loss: the next holder of the lease publishes the same page, and the dispatcher looks
     // up what is late.
-    this.#stopping.abort();
-    await stopSoon(this.#loop);
-    await this.#deps.leases.release(LEASE, this.#deps.holder).catch(() => undefined);
+    return this.#loop.stop();
   }
 
   /** When the oldest message found unpublished was accepted, in milliseconds since 1970; null when there is none. */
@@ -108,9 +113,9 @@ export class UnpublishedSweep implements Loop {
   }
 
   /** Dead publishers come first: no other process publishes for them. */
-  async #sweep(): Promise<void> {
+  async #sweep(tick: Tick): Promise<void> {
     const { publishers, monotonicMs } = this.#deps;
-    const listed = (await this.#holdLease()) ? await publishers.list() : [];
+    const listed = (await tick.keep()) ? await publishers.list() : [];
     this.#observe(listed);
     const own: Backlog[] = [];
     const stuck: KnownPublisher[] = [];
@@ -134,12 +139,8 @@ export class UnpublishedSweep implements Loop {
           if (!publisher.isTakenOver) this.#oldestAtMs.delete(publisher.id);
       }
     }
-    await this.#sweepByPages(own);
-    for (const publisher of stuck) await this.#help(publisher);
-  }
-
-  #holdLease(): Promise<boolean> {
-    return this.#deps.leases.hold(LEASE, this.#deps.holder);
+    await this.#sweepByPages(own, tick);
+    for (const publisher of stuck) if (await tick.keep()) await this.#help(publisher, tick);
   }
 
   #observe(listed: readonly KnownPublisher[]): void {
@@ -170,11 +171,11 @@ export class UnpublishedSweep implements Loop {
   }
 
   /** Publishes the oldest message only: it shows whether Kafka is away for all or only for that gateway. */
-  async #help({ id: publisherId, watermark }: KnownPublisher): Promise<void> {
+  async #help({ id: publisherId, watermark }: KnownPublisher, tick: Tick): Promise<void> {
     const { messages, monotonicMs, logger } = this.#deps;
     try {
       const page = await messages.pageOf({ publisherId, afterId: watermark, limit: 1 });
-      await this.#publishMissing(publisherId, page);
+      await this.#publishMissing(publisherId, page, tick);
       this.#seenOf(publisherId).helped = { watermark, atMs: monotonicMs() };
     } catch (error) {
       logger.warn({ err: error, publisherId }, 'failed to publish for a publisher, retrying');
@@ -186,7 +187,7 @@ export class UnpublishedSweep implements Loop {
    * publisher whose page was the latest: one that takes the time of a whole tick, and fails, must not be the only one in
    * every tick.
    */
-  async #sweepByPages(own: readonly Backlog[]): Promise<void> {
+  async #sweepByPages(own: readonly Backlog[], tick: Tick): Promise<void> {
     const { monotonicMs } = this.#deps;
     const untilMs = monotonicMs() + TICK_MS;
     const isLater = ({ publisherId }: Backlog): boolean => publisherId > this.#latestId;
@@ -194,10 +195,9 @@ export class UnpublishedSweep implements Loop {
     while (left.length > 0) {
       const unfinished: Backlog[] = [];
       for (const backlog of left) {
-        if (this.#stopping.signal.aborted || monotonicMs() > untilMs) return;
-        if (!(await this.#holdLease())) return;
+        if (monotonicMs() > untilMs || !(await tick.keep())) return;
         this.#latestId = backlog.publisherId;
-        const next = await this.#tryPage(backlog);
+        const next = await this.#tryPage(backlog, tick);
         if (next) unfinished.push(next);
       }
       left = unfinished;
@@ -205,9 +205,9 @@ export class UnpublishedSweep implements Loop {
   }
 
   /** Returns what is left of the backlog; null when nothing is, or when it fails: others must not wait for it. */
-  async #tryPage(backlog: Backlog): Promise<Backlog | null> {
+  async #tryPage(backlog: Backlog, tick: Tick): Promise<Backlog | null> {
     try {
-      return await this.#sweepPage(backlog);
+      return await this.#sweepPage(backlog, tick);
     } catch (error) {
       const { publisherId } = backlog;
       this.#deps.logger.warn({ err: error, publisherId }, 'failed to sweep a publisher, retrying');
@@ -215,7 +215,7 @@ export class UnpublishedSweep implements Loop {
     }
   }
 
-  async #sweepPage(backlog: Backlog): Promise<Backlog | null> {
+  async #sweepPage(backlog: Backlog, tick: Tick): Promise<Backlog | null> {
     const { messages, publishers, maxRead, monotonicMs } = this.#deps;
     const { publisherId, limit, isComplete } = backlog;
     const seen = this.#seenOf(publisherId);
@@ -225,7 +225,7 @@ export class UnpublishedSweep implements Loop {
     const readTo = last && page.length < read.messages.length ? last.id : read.readTo;
     if (last) {
       const unknown = page.filter(({ id }) => !seen.publishedEarly.has(id));
-      await this.#publishMissing(publisherId, unknown);
+      await this.#publishMissing(publisherId, unknown, tick);
       if (!isComplete) seen.publishedEarly.add(unknown.map(({ id }) => id));
       await publishers.markSwept(publisherId, last.id);
     }
@@ -245,7 +245,7 @@ export class UnpublishedSweep implements Loop {
    * Publishes the messages for those of their targets that have no recorded delivery. Messages to many webhooks come
    * last: each of them takes seconds, and delays the records of no other company.
    */
-  async #publishMissing(publisherId: string, page: readonly Message[]): Promise<void> {
+  async #publishMissing(publisherId: string, page: readonly Message[], tick: Tick): Promise<void> {
     const { createdTopic, deliveries, records, metrics, logger } = this.#deps;
     let left = [...page.filter((message) => !isWide(message)), ...page.filter(isWide)];
     while (left.length > 0) {
@@ -257,7 +257,7 @@ export class UnpublishedSweep implements Loop {
       if (!oldest) continue;
       this.#oldestAtMs.set(publisherId, oldest.createdAtMs);
       const created = missing.flatMap((message) => createdRecords(createdTopic, message));
-      if (missing.some(isWide)) await this.#publishInSlices(created);
+      if (missing.some(isWide)) await this.#publishInSlices(created, tick);
       else await records.publish(created);
       this.#oldestAtMs.delete(publisherId);
       metrics.swept.inc(created.length);
@@ -266,13 +266,14 @@ export class UnpublishedSweep implements Loop {
     }
   }
 
-  async #publishInSlices(created: readonly OutgoingRecord[]): Promise<void> {
+  async #publishInSlices(
+    created: readonly OutgoingRecord[],
+    { keep, signal }: Tick,
+  ): Promise<void> {
     const { pause, records } = this.#deps;
     for (let begin = 0; begin < created.length; begin += SLICE_RECORDS) {
-      await pause(SLICE_PAUSE_MS, this.#stopping.signal);
-      if (this.#stopping.signal.aborted || !(await this.#holdLease())) {
-        throw new Error('the sweep stops, or another process has its lease');
-      }
+      await pause(SLICE_PAUSE_MS, signal);
+      if (!(await keep())) throw new Error('the sweep stops, or another process has its lease');
       await records.publish(created.slice(begin, begin + SLICE_RECORDS));
     }
   }
