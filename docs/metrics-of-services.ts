@@ -121,7 +121,7 @@ function retry(): Registry {
   createCanaryMetrics(registry, systemClockMs);
   showParked(registry, new Map(), nothing);
   showUnpublished(registry, nothing, systemClockMs);
-  createDayMetrics(registry, systemClockMs);
+  createDayMetrics(registry, NOTHING);
   createWaitingMetrics(registry, systemClockMs);
   createTimedMetrics(registry);
   createReleaseCounter(registry);

@@ -1,5 +1,7 @@
 import { beforeEach, describe, expect, test } from '@jest/globals';
 import { DAY_MS } from '@posthorn/domain/ids.ts';
+import { createDatabaseTime } from '@posthorn/platform/mongo/database-time.ts';
+import type { DayClock } from '@posthorn/platform/mongo/days/daily-collection.ts';
 import type { DayCollections } from '@posthorn/platform/mongo/days/day-collections.ts';
 import { DAY_KINDS, type DayKind } from '@posthorn/platform/mongo/days/days.ts';
 import type { StoredLayout } from '@posthorn/platform/mongo/days/layout.ts';
@@ -17,7 +19,7 @@ describe('keep days', () => {
   const BEGUN = { beginMs: 0, retentionMs: 2 * DAY_MS, isSharded: false, keyDaysFrom: 0 };
 
   /** The collections by kind, in memory, and what was done with them. */
-  function createMemoryDays(layout: StoredLayout | null, nowMs: () => number) {
+  function createMemoryDays(layout: StoredLayout | null) {
     const found = new Map<DayKind, Set<number>>(DAY_KINDS.map((kind) => [kind, new Set()]));
     const daysOf = (kind: DayKind): Set<number> => found.get(kind) ?? new Set();
     const created: string[] = [];
@@ -27,7 +29,6 @@ describe('keep days', () => {
       refused.has(what) ? Promise.reject(new Error(what)) : Promise.resolve();
     const days: DayCollections = {
       readLayout: () => Promise.resolve(layout),
-      nowMs: () => Promise.resolve(nowMs()),
       async list(kind) {
         await asked(`list ${kind}`);
         return [...daysOf(kind)].sort((a, b) => a - b);
@@ -56,16 +57,20 @@ describe('keep days', () => {
     leases = createMemoryLeases();
   });
 
-  function open(layout: StoredLayout | null = BEGUN) {
-    const memory = createMemoryDays(layout, () => clocks.database);
+  const bothClocks: DayClock = {
+    nowMs: () => clocks.database,
+    earlierMs: () => Math.min(clocks.database, clocks.own),
+  };
+
+  function open(layout: StoredLayout | null = BEGUN, clock = bothClocks) {
+    const memory = createMemoryDays(layout);
     const registry = new Registry();
-    const nowMs = (): number => clocks.own;
     const keep = createKeepDays({
       holder: 'retry-1',
       leases,
       days: memory.days,
-      metrics: createDayMetrics(registry, nowMs),
-      nowMs,
+      metrics: createDayMetrics(registry, clock),
+      ...clock,
       logger: createLogger('test', 'silent'),
     });
     const metric = async (name: string): Promise<(number | undefined)[]> => {
@@ -83,7 +88,7 @@ describe('keep days', () => {
       for (const kind of DAY_KINDS) expect([...daysOf(kind)]).toEqual([100, 101, 102, 103]);
       expect(created).toHaveLength(12);
       expect(await metric('posthorn_days_ahead')).toEqual([3, 3, 3]);
-      clocks.own += DAY_MS;
+      clocks.database += DAY_MS;
       expect(await metric('posthorn_days_ahead')).toEqual([2, 2, 2]);
     });
 
@@ -126,6 +131,7 @@ describe('keep days', () => {
       await keep.tick();
       expect(Math.min(...daysOf('deliveries'))).toBe(98);
       expect(await metric('posthorn_day_drop_overdue_seconds')).toEqual([0, 0, 0]);
+      clocks.database += 2 * DAY_MS;
       clocks.own += 2 * DAY_MS;
       expect(await metric('posthorn_day_drop_overdue_seconds')).toEqual([0, 1.5 * 86_400, 0]);
     });
@@ -138,6 +144,34 @@ describe('keep days', () => {
         clocks[clock] += 9 * DAY_MS;
         await keep.tick();
         expect(daysOf('messages')).toContain(99);
+      },
+    );
+
+    /** Everything of day 97 has expired. */
+    const EXPIRED_MS = 100 * DAY_MS;
+    const HOUR_MS = 3_600_000;
+
+    test.each([
+      ['an hour ahead', HOUR_MS, EXPIRED_MS],
+      ['an hour behind', -HOUR_MS, EXPIRED_MS + HOUR_MS],
+    ])(
+      'are dropped when both clocks say so: a process that is %s',
+      async (_, aheadMs, droppedAtMs) => {
+        let databaseMs = droppedAtMs - 1;
+        const clock = createDatabaseTime({
+          databaseMs: () => Promise.resolve(databaseMs),
+          systemMs: () => databaseMs + aheadMs,
+          monotonicMs: () => databaseMs,
+        });
+        await clock.look();
+        const { keep, daysOf, metric } = open(BEGUN, clock);
+        daysOf('messages').add(97);
+        await keep.tick();
+        expect(daysOf('messages')).toContain(97);
+        expect(await metric('posthorn_day_drop_overdue_seconds')).toEqual([0, 0, 0]);
+        databaseMs += 1;
+        await keep.tick();
+        expect(daysOf('messages')).not.toContain(97);
       },
     );
 
@@ -190,8 +224,8 @@ const layout = { beginMs: 0, retentionMs: 2 * DAY_MS };
 
 test('the days that are needed come first, then what other days lack, and drops are the last', () => {
   const found = { messages: [97, 99, 100], deliveries: [98], idempotencyKeys: [96, 97, 98] };
-  const clocks = { databaseMs: NOON, certainMs: NOON };
-  const steps = daySteps(found, layout, clocks).map(({ what, kind, day }) => [what, kind, day]);
+  const times = { nowMs: NOON, earlierMs: NOON };
+  const steps = daySteps(found, layout, times).map(({ what, kind, day }) => [what, kind, day]);
   const needed = (kind: string) => [100, 101, 102, 103].map((day) => ['complete', kind, day]);
   expect(steps).toEqual([
     ...needed('messages'),

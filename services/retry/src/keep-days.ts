@@ -1,7 +1,7 @@
 import { DAY_MS, dayName, dayNumberOf } from '@posthorn/domain/ids.ts';
 import { ImpossibleError } from '@posthorn/domain/required.ts';
 import type { Loop } from '@posthorn/platform/async/loop.ts';
-import type { DayLayout } from '@posthorn/platform/mongo/days/daily-collection.ts';
+import type { DayClock, DayLayout } from '@posthorn/platform/mongo/days/daily-collection.ts';
 import {
   type DayCollections,
   DAYS_AHEAD,
@@ -17,11 +17,9 @@ import {
 } from '@posthorn/platform/work/leased-loop.ts';
 import { Gauge, type Registry } from 'prom-client';
 
-interface KeepDaysDeps extends LeaseHolder {
+interface KeepDaysDeps extends LeaseHolder, DayClock {
   days: DayCollections;
   metrics: Pick<DayMetrics, 'onKept'>;
-  /** The clock of this process, in milliseconds since 1970. */
-  nowMs: () => number;
   logger: Logger;
 }
 
@@ -48,15 +46,12 @@ type FoundDays = Record<DayKind, readonly number[]>;
 
 /** `complete` has the collections that have all their indexes, as far as this process has seen. */
 async function keepAll(deps: KeepDaysDeps, complete: Set<string>, keep: KeepLease): Promise<void> {
-  const { days, nowMs } = deps;
+  const { days, nowMs, earlierMs } = deps;
   const layout = await days.readLayout();
   if (!layout) return;
-  const databaseMs = await days.nowMs();
-  // A clock that is ahead must not make a day count as expired.
-  const certainMs = Math.min(databaseMs, nowMs());
   const found = await listAll(deps, layout);
   let failures = 0;
-  for (const step of daySteps(found, layout, { databaseMs, certainMs })) {
+  for (const step of daySteps(found, layout, { nowMs: nowMs(), earlierMs: earlierMs() })) {
     if (complete.has(placeOf(step)) && step.what === 'complete') continue;
     if (!(await keep())) return;
     if (!(await isDone(deps, step, layout))) failures += 1;
@@ -117,24 +112,24 @@ interface DayStep {
   day: number;
 }
 
-/** Times are in milliseconds since 1970. */
-interface DayClocks {
-  databaseMs: number;
-  /** What has expired by then is dropped. */
-  certainMs: number;
+/** In milliseconds since 1970. */
+interface DayTimes {
+  nowMs: number;
+  /** What has expired by then is dropped: a clock that is ahead must not make a day count as expired. */
+  earlierMs: number;
 }
 
 /** Returns the steps for the days that have a collection. The days that the next writes need come first. */
 export function daySteps(
   found: Readonly<Record<DayKind, readonly number[]>>,
   layout: DayLayout,
-  { databaseMs, certainMs }: DayClocks,
+  { nowMs, earlierMs }: DayTimes,
 ): DayStep[] {
-  const needed = daysToHave(databaseMs);
+  const needed = daysToHave(nowMs);
   const steps = (what: DayStep['what'], daysOf: (kind: DayKind) => readonly number[]): DayStep[] =>
     DAY_KINDS.flatMap((kind) => daysOf(kind).map((day) => ({ what, kind, day })));
   const expired = (kind: DayKind): number[] =>
-    daysToDrop(found[kind], { retentionMs: dayRetentionMs(kind, layout) }, certainMs);
+    daysToDrop(found[kind], { retentionMs: dayRetentionMs(kind, layout) }, earlierMs);
   const isLeft = (kind: DayKind, day: number): boolean =>
     !needed.includes(day) && !expired(kind).includes(day);
   return [
@@ -171,7 +166,7 @@ interface Kept {
 }
 
 /** Both are absent before create-indexes has run. Every process reads the days; the one with the lease changes them. */
-export function createDayMetrics(registry: Registry, nowMs: () => number): DayMetrics {
+export function createDayMetrics(registry: Registry, { nowMs, earlierMs }: DayClock): DayMetrics {
   const kept = new Map<DayKind, Kept>();
   const show = (gauge: Gauge<'kind'>, valueOf: (found: Kept) => number | null): void => {
     gauge.reset();
@@ -200,7 +195,9 @@ export function createDayMetrics(registry: Registry, nowMs: () => number): DayMe
     registers: [registry],
     collect() {
       show(this, ({ days: [oldest], retentionMs }) =>
-        oldest === undefined ? null : Math.max(0, overdueMs(oldest, retentionMs, nowMs()) / 1_000),
+        oldest === undefined
+          ? null
+          : Math.max(0, overdueMs(oldest, retentionMs, earlierMs()) / 1_000),
       );
     },
   });

@@ -248,7 +248,7 @@ async function consumeOperatorEvents(retry: Retry): Promise<void> {
 
 /** Starts the work that one process at a time does: sweeps, erasure, the collections of days, the watch. */
 function startLoops(retry: Retry): void {
-  const { config, registry, lifecycle, db, topics, metrics } = retry;
+  const { config, registry, lifecycle, db, topics, metrics, databaseTime } = retry;
   const start = (name: string, loop: Loop): void => {
     loop.start();
     lifecycle.onStop(name, () => loop.stop());
@@ -278,8 +278,9 @@ function startLoops(retry: Retry): void {
   start('erasure of payloads', createEraseNoted({ ...retry, ...erasures }));
   start('erasure of what clients have erased', createEraseRequested({ ...retry, ...erasures }));
   const days = createDayCollections(db);
-  const dayMetrics = createDayMetrics(registry, systemClockMs);
-  start('collections of days', createKeepDays({ ...retry, days, metrics: dayMetrics }));
+  const dayMetrics = createDayMetrics(registry, databaseTime);
+  const keepDays = createKeepDays({ ...retry, ...databaseTime, days, metrics: dayMetrics });
+  start('collections of days', keepDays);
   const journal = createCountJournal(db);
   start(
     'adding up of counts',

@@ -55,7 +55,12 @@ export function createSimulatedMongo(
       const client = { db: (name: string) => ({ collection: dayOf(name.slice(PREFIX.length)) }) };
       // It has only the members that the stores use; the driver has no smaller type.
       const db = { databaseName: '', collection: undivided, client } as unknown as mongo.Db;
-      return withDays(db, { layout: () => ({ ...layout, keyDaysFrom: 0 }), nowMs: process.nowMs });
+      const { nowMs } = process;
+      return withDays(db, {
+        layout: () => ({ ...layout, keyDaysFrom: 0 }),
+        nowMs,
+        earlierMs: nowMs,
+      });
     },
   };
 }

@@ -3,8 +3,7 @@ import type { SecureContext } from 'node:tls';
 import { Gauge, type Registry } from 'prom-client';
 import type { z } from 'zod';
 import { TimeoutError, withTimeout } from '../async/pause.ts';
-import { type DatabaseTime, openDatabaseTime } from './database-time.ts';
-import { systemClockMs } from '../service/clock-and-ids.ts';
+import { followDatabaseTime, type FollowedTime, readDatabaseTime } from './database-time.ts';
 import { messageOf, StartupError, StoreUnavailableError } from '../service/errors.ts';
 import type { ServiceContext } from '../service/run-service.ts';
 import { followTlsFiles } from '../service/secure-context.ts';
@@ -28,6 +27,8 @@ export interface MongoConnection {
   withReadsWithin: (maxReadMs: number) => Database;
   /** Reads the layout of the collections of days now; it is read every few seconds anyway. */
   readLayout: () => Promise<void>;
+  /** The time of the database, by which its days are kept. */
+  time: FollowedTime;
   isConnected: () => boolean;
   close: () => Promise<void>;
 }
@@ -36,13 +37,14 @@ export interface MongoConnection {
 export async function openMongo(
   appName: string,
   { config, lifecycle, registry, logger }: ServiceContext<MongoAccessConfig>,
-): Promise<MongoConnection & { time: DatabaseTime }> {
+): Promise<MongoConnection> {
   const mongo = await connectMongo(config.MONGODB_URL, appName, mongoTlsOf(config));
   lifecycle.onStop('mongodb', mongo.close);
   await assertLayout(mongo.db);
   const client = mongo.connection.getClient();
   watchClient(registry, client, client.options.maxPoolSize);
-  return { ...mongo, time: await openDatabaseTime({ lifecycle, logger }, mongo.db) };
+  followDatabaseTime({ lifecycle, logger }, mongo.time);
+  return mongo;
 }
 
 /**
@@ -111,13 +113,14 @@ export async function connectMongo(
     throw new StartupError('MONGODB_URL names no database; end it with /posthorn.');
   }
   const all = connection.db;
-  const followed = await openLayout(connection, all);
-  const days = { layout: followed.layout, nowMs: systemClockMs };
+  const { followed, time } = await openLayoutAndTime(connection, all);
+  const days = { ...time, layout: followed.layout };
   return {
     connection,
     db: withDays(all, days),
     withReadsWithin: (maxReadMs) => withDays(all, { ...days, maxReadMs }),
     readLayout: followed.read,
+    time,
     isConnected: () => connection.readyState === mongoose.ConnectionStates.connected,
     close: async () => {
       followed.stop();
@@ -134,13 +137,16 @@ async function assertLayout(db: Database): Promise<void> {
   );
 }
 
-async function openLayout(connection: Connection, db: mongoose.mongo.Db): Promise<FollowedLayout> {
+async function openLayoutAndTime(
+  connection: Connection,
+  db: mongoose.mongo.Db,
+): Promise<{ followed: FollowedLayout; time: FollowedTime }> {
   try {
-    return await followLayout(db);
+    return { time: await readDatabaseTime(db), followed: await followLayout(db) };
   } catch (error) {
     await close(connection);
     throw new StartupError(
-      `Cannot read the collection layout from MongoDB: ${withoutCredentials(error)}. Each user needs the rights of deploy/setup/mongodb-rights.ts.`,
+      `Cannot read the time and the collection layout from MongoDB: ${withoutCredentials(error)}. Each user needs the rights of deploy/setup/mongodb-rights.ts.`,
     );
   }
 }

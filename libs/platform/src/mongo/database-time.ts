@@ -5,7 +5,7 @@ import type { ServiceContext } from '../service/run-service.ts';
 
 /**
  * The one clock of all processes for times that clients give: that of the database. It decides when a message is
- * delivered, expires or is cancelled, and when a hold ends, whatever the clock of the process says
+ * delivered, expires, is cancelled or is no longer kept, and when a hold ends, whatever the clock of the process says
  * (docs/decisions/0019-clocks-that-are-wrong.md). Milliseconds since 1970.
  */
 export interface DatabaseTime {
@@ -26,20 +26,22 @@ const JUMP_MS = 1_000;
 const KNOWN_WITHIN_MS = 4;
 const FIRST_LOOKS = 5;
 
-/**
- * Asks the database now and each minute, and at once when the wall clock has jumped. Throws when it does not reply to the
- * first question.
- */
-export async function openDatabaseTime(
-  { lifecycle, logger }: Pick<ServiceContext<object>, 'lifecycle' | 'logger'>,
-  db: mongo.Db,
-): Promise<DatabaseTime> {
+/** Asks the database now. Throws when it does not reply. */
+export async function readDatabaseTime(db: mongo.Db): Promise<FollowedTime> {
   const time = createDatabaseTime({
     databaseMs: () => databaseClockMs(db),
     systemMs: systemClockMs,
     monotonicMs: monotonicClockMs,
   });
   for (let n = 0; n < FIRST_LOOKS; n += 1) await time.look();
+  return time;
+}
+
+/** Asks the database each minute until the service stops, and at once when the wall clock has jumped. */
+export function followDatabaseTime(
+  { lifecycle, logger }: Pick<ServiceContext<object>, 'lifecycle' | 'logger'>,
+  time: FollowedTime,
+): void {
   const loop = createLoop({
     name: 'time of the database',
     everyMs: TICK_MS,
@@ -48,7 +50,6 @@ export async function openDatabaseTime(
   });
   loop.start();
   lifecycle.onStop('time of the database', () => stopSoon(loop));
-  return time;
 }
 
 /** The time of the database's clock, in milliseconds since 1970. */
@@ -63,16 +64,12 @@ interface TimeDeps {
   monotonicMs: () => number;
 }
 
-interface Looks {
+export interface FollowedTime extends DatabaseTime {
   look: () => Promise<void>;
   lookWhenDue: () => Promise<void>;
 }
 
-export function createDatabaseTime({
-  databaseMs,
-  systemMs,
-  monotonicMs,
-}: TimeDeps): DatabaseTime & Looks {
+export function createDatabaseTime({ databaseMs, systemMs, monotonicMs }: TimeDeps): FollowedTime {
   /** The time of the database is ahead of the monotonic clock by something between these. */
   let ahead: { leastMs: number; mostMs: number } | null = null;
   let lookedAtMs = -Infinity;

@@ -1,20 +1,35 @@
 import { describe, expect, test } from '@jest/globals';
 import { DAY_MS, firstIdAt } from '@posthorn/domain/ids.ts';
 import type { mongo } from 'mongoose';
-import { createDailyCollection, type DayLayout } from './daily-collection.ts';
+import { createDatabaseTime } from '../database-time.ts';
+import { createDailyCollection, type DayClock, type DayLayout } from './daily-collection.ts';
 
 interface Named {
   _id: string;
 }
 
 const NOON = Date.UTC(2026, 10, 24, 12);
+const HOUR_MS = 3_600_000;
 const idAt = (ms: number): string => `${firstIdAt('msg', ms)}${'0'.repeat(16)}`;
 const named = (collectionName: string): mongo.Collection<Named> =>
   ({ collectionName }) as mongo.Collection<Named>;
 
-function openDays(layout: DayLayout) {
+const AT_NOON: DayClock = { nowMs: () => NOON, earlierMs: () => NOON };
+
+function openDays(layout: DayLayout, clock = AT_NOON) {
   const days = { collection: named } as unknown as mongo.Db;
-  return createDailyCollection<Named>({ days, layout: () => layout, nowMs: () => NOON });
+  return createDailyCollection<Named>({ days, layout: () => layout, ...clock });
+}
+
+/** Of a process whose clock is ahead of that of the database. */
+async function clockAt(databaseMs: number, aheadMs: number): Promise<DayClock> {
+  const time = createDatabaseTime({
+    databaseMs: () => Promise.resolve(databaseMs),
+    systemMs: () => databaseMs + aheadMs,
+    monotonicMs: () => 0,
+  });
+  await time.look();
+  return time;
 }
 
 const namesOf = (found: readonly mongo.Collection<Named>[]): string[] =>
@@ -71,6 +86,40 @@ describe('the days of a span', () => {
     const { within } = openDays({ beginMs: NOON, retentionMs: 9 * DAY_MS });
     expect(namesOf(within({}))).toEqual(['2026-11-24', '2026-11-25']);
   });
+});
+
+describe('a process whose clock is wrong by an hour', () => {
+  test.each([HOUR_MS, -HOUR_MS])(
+    'keeps documents by the time of the database: it is ahead by %i ms',
+    async (aheadMs) => {
+      const {
+        isKept,
+        notRemoved,
+        kept: keptSpan,
+      } = openDays(kept(2), await clockAt(NOON, aheadMs));
+      const oldestMs = NOON - 2 * DAY_MS;
+      expect([oldestMs - 1, oldestMs].map((ms) => isKept(idAt(ms)))).toEqual([false, true]);
+      expect([NOON, NOON + 1].map((ms) => isKept(idAt(NOON), new Date(ms)))).toEqual([false, true]);
+      expect(notRemoved()).toEqual({ removeAt: { $not: { $lte: new Date(NOON) } } });
+      expect(keptSpan({}, 'msg').fromId).toBe(firstIdAt('msg', oldestMs));
+    },
+  );
+
+  const MIDNIGHT = NOON + DAY_MS / 2;
+  test.each([
+    // It does not take the day for dropped before the database does.
+    ['ahead', HOUR_MS, MIDNIGHT - 1, '2026-11-22'],
+    ['ahead', HOUR_MS, MIDNIGHT, '2026-11-23'],
+    // It has not dropped the day yet.
+    ['behind', -HOUR_MS, MIDNIGHT + HOUR_MS - 1, '2026-11-22'],
+    ['behind', -HOUR_MS, MIDNIGHT + HOUR_MS, '2026-11-23'],
+  ])(
+    'reads a day until both clocks say that it is dropped: %s by %i ms, at %i',
+    async (_, aheadMs, databaseMs, oldest) => {
+      const { within } = openDays(kept(2), await clockAt(databaseMs, aheadMs));
+      expect(namesOf(within({}))[0]).toBe(oldest);
+    },
+  );
 });
 
 describe('a document', () => {

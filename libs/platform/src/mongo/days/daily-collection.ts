@@ -1,5 +1,6 @@
 import { DAY_MS, dayName, dayNumberOf, firstIdAt, timeMsOf } from '@posthorn/domain/ids.ts';
 import type { mongo } from 'mongoose';
+import type { DatabaseTime } from '../database-time.ts';
 
 /** Where messages and deliveries are. Times are in milliseconds since 1970. */
 export interface DayLayout {
@@ -8,6 +9,12 @@ export interface DayLayout {
   /** How long documents are kept. */
   retentionMs: number;
 }
+
+/**
+ * The time of the database decides what is kept, so that all processes agree. The earlier one of the database's and of
+ * this process's time decides which days are not to be dropped.
+ */
+export type DayClock = Pick<DatabaseTime, 'nowMs' | 'earlierMs'>;
 
 /** Bounds of ids: `fromId` is inclusive, `beforeId` is exclusive. */
 interface IdSpan {
@@ -42,11 +49,10 @@ export interface DailyCollection<Document extends mongo.Document> {
   kept: (span: IdSpan, prefix: 'msg' | 'dlv', forMs?: number) => KeptSpan;
 }
 
-interface DailyCollectionDeps {
+interface DailyCollectionDeps extends DayClock {
   /** The database that has a collection for each day. */
   days: mongo.Db;
   layout: () => DayLayout;
-  nowMs: () => number;
 }
 
 /** The clock that made an id may be ahead by so much. Lists and sweeps still find what it made. */
@@ -56,6 +62,7 @@ export function createDailyCollection<Document extends mongo.Document>({
   days,
   layout,
   nowMs,
+  earlierMs,
 }: DailyCollectionDeps): DailyCollection<Document> {
   const collectionOf = (day: number): mongo.Collection<Document> =>
     days.collection<Document>(dayName(day));
@@ -70,7 +77,10 @@ export function createDailyCollection<Document extends mongo.Document>({
         .map(([day, ofDay]) => ({ documents: collectionOf(day), items: ofDay }));
     },
     within(span) {
-      const { oldestMs, newestMs } = boundsOf(span, layout(), nowMs());
+      const { oldestMs, newestMs } = boundsOf(span, layout(), {
+        nowMs: nowMs(),
+        earlierMs: earlierMs(),
+      });
       const first = dayNumberOf(oldestMs);
       const count = Math.max(0, dayNumberOf(newestMs) - first + 1);
       return Array.from({ length: count }, (_, n) => collectionOf(first + n));
@@ -90,9 +100,9 @@ const dayOf = (id: string): number => dayNumberOf(timeMsOf(id));
 function boundsOf(
   { fromId, beforeId }: IdSpan,
   { beginMs, retentionMs }: DayLayout,
-  nowMs: number,
+  { nowMs, earlierMs }: { nowMs: number; earlierMs: number },
 ): { oldestMs: number; newestMs: number } {
-  const keptMs = nowMs - retentionMs;
+  const keptMs = earlierMs - retentionMs;
   const fromMs = fromId ? timeMsOf(fromId) : keptMs;
   // When `fromId` comes from a clock that is further ahead, the ids that follow it come from that clock too.
   const futureMs = Math.max(nowMs, fromMs) + AHEAD_MS;

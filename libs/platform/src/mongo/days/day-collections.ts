@@ -9,8 +9,6 @@ import { databaseClockMs } from '../database-time.ts';
 export interface DayCollections {
   /** Null before create-indexes has run. */
   readLayout: () => Promise<StoredLayout | null>;
-  /** The time of the database's clock, in milliseconds since 1970. */
-  nowMs: () => Promise<number>;
   /** The days that have a collection, in ascending order. */
   list: (kind: DayKind) => Promise<number[]>;
   /**
@@ -33,7 +31,6 @@ export function createDayCollections(db: mongo.Db): DayCollections {
     db.client.db(dayDatabaseName(db.databaseName, kind));
   return {
     readLayout: () => readLayout(db),
-    nowMs: () => databaseClockMs(db),
     async list(kind) {
       const found = await databaseOf(kind).listCollections({}, { nameOnly: true }).toArray();
       const days = found.map(({ name }) => dayNumberOfName(name));
@@ -174,7 +171,7 @@ function indexesOf(kind: DayKind, found: readonly FoundIndex[]): mongo.IndexDesc
  */
 export async function storeLayout(db: mongo.Db, layout: WrittenLayout): Promise<void> {
   const days = createDayCollections(db);
-  const nowMs = await days.nowMs();
+  const nowMs = await databaseClockMs(db);
   const isFresh = !(await readLayout(db));
   if (isFresh) {
     for (const day of daysToHave(nowMs)) {

@@ -76,7 +76,7 @@ describe('messages and deliveries of several days', () => {
   beforeAll(async () => {
     database = await openScratchDays();
     const layout = { beginMs: 0, retentionMs: 30 * DAY_MS, keyDaysFrom: 0 };
-    db = withDays(database.db, { layout: () => layout, nowMs: Date.now });
+    db = withDays(database.db, { layout: () => layout, nowMs: Date.now, earlierMs: Date.now });
     expect(await createMessageStore(db).insertAll(MESSAGES)).toEqual(IDS.map(() => 'stored'));
   });
 
@@ -209,9 +209,11 @@ describe('messages and deliveries of several days', () => {
   it('that have expired are not used any more while their day is still there', async () => {
     // The first one of yesterday has expired, and not the last one.
     const layout = { beginMs: 0, retentionMs: DAY_MS / 2, keyDaysFrom: 0 };
+    const nowMs = (): number => TODAY + DAY_MS / 2 - 1;
     const later = withDays(Object.create(db) as Database, {
       layout: () => layout,
-      nowMs: () => TODAY + DAY_MS / 2 - 1,
+      nowMs,
+      earlierMs: nowMs,
     });
     const kept = DELIVERY_IDS.slice(2);
     await plantDeliveries('pending');
@@ -291,7 +293,7 @@ describe('read time', () => {
   beforeAll(async () => {
     database = await openScratchDatabase();
     const layout = { beginMs: 0, retentionMs: DAY_MS, keyDaysFrom: 0 };
-    const days = { layout: () => layout, nowMs: () => 0 };
+    const days = { layout: () => layout, nowMs: () => 0, earlierMs: () => 0 };
     // As in `connectMongo`. The scratch database itself stays as it is.
     bounded = withDays(Object.create(database.db) as mongo.Db, { ...days, maxReadMs: MAX_READ_MS });
     await collection(database.db, 'projects').insertOne({

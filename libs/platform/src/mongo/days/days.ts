@@ -2,7 +2,7 @@ import type { mongo } from 'mongoose';
 import { DAY_MS, dayName, dayNumberOf } from '@posthorn/domain/ids.ts';
 import { collection } from '../collections.ts';
 import type { DeliveryDocument, IdempotencyKeyDocument, MessageDocument } from '../documents.ts';
-import { createDailyCollection, type DailyCollection } from './daily-collection.ts';
+import { createDailyCollection, type DailyCollection, type DayClock } from './daily-collection.ts';
 import type { StoredLayout } from './layout.ts';
 
 /** The documents that expire with their day. */
@@ -20,7 +20,7 @@ export interface Days {
 export interface KeyDays {
   /** Days before `keyDaysFrom` of the layout share one collection. */
   of: (day: number) => mongo.Collection<IdempotencyKeyDocument>;
-  /** Every collection that may have claims, also when the clock of this process is wrong by a day. */
+  /** Every collection that may have claims, also when the database's clock was wrong by a day. */
   all: () => mongo.Collection<IdempotencyKeyDocument>[];
 }
 
@@ -51,21 +51,24 @@ export function dayDatabaseName(database: string, name: DayKind): string {
   return `${database}_${name}`;
 }
 
-interface DaysDeps {
+interface DaysDeps extends DayClock {
   layout: () => Omit<StoredLayout, 'isSharded'> & Partial<Pick<StoredLayout, 'isSharded'>>;
-  nowMs: () => number;
   /** How long MongoDB may work on a read; as long as it takes when it is left out. */
   maxReadMs?: number;
 }
 
 /** Returns the same database with its collections of days. */
-export function withDays(all: mongo.Db, { layout, nowMs, maxReadMs }: DaysDeps): Database {
+export function withDays(
+  all: mongo.Db,
+  { layout, nowMs, earlierMs, maxReadMs }: DaysDeps,
+): Database {
   const bounded = (each: mongo.Db): mongo.Db =>
     maxReadMs === undefined ? each : withReadTime(each, maxReadMs);
   const daily = (kind: DayKind) => ({
     days: bounded(all.client.db(dayDatabaseName(all.databaseName, kind))),
     layout,
     nowMs,
+    earlierMs,
   });
   return Object.assign(bounded(all), {
     days: {

@@ -6,6 +6,7 @@ import {
 } from '../../../../../test/support/stores/scratch-database.ts';
 import { collection } from '../collections.ts';
 import { createIndexes } from '../create-indexes.ts';
+import { databaseClockMs } from '../database-time.ts';
 import { createDayCollections, daysToHave, firstBeginMs } from './day-collections.ts';
 import { DAY_KINDS, type DayKind } from './days.ts';
 import { readLayout } from './layout.ts';
@@ -34,7 +35,7 @@ const beginMs = async () => (await readLayout(database.db))?.beginMs;
 it('create-indexes gives a fresh installation the collections of today and of the next three days', async () => {
   expect(await beginMs()).toBe(begunMs);
   const days = createDayCollections(database.db);
-  const nowMs = await days.nowMs();
+  const nowMs = await databaseClockMs(database.db);
   for (const kind of DAY_KINDS) {
     expect(await days.list(kind)).toEqual(daysToHave(nowMs));
     const { dbName, indexes } = await todayOf(kind, nowMs);
@@ -47,7 +48,7 @@ it('create-indexes of an update begins the days of idempotency keys at the secon
   const withoutKeyDays = { $unset: { keyDaysFromAt: 1 } } as const;
   await collection(database.db, 'layout').updateOne({}, withoutKeyDays);
   expect(await readLayout(database.db)).toMatchObject({ keyDaysFrom: Infinity });
-  const today = dayNumberOf(await createDayCollections(database.db).nowMs());
+  const today = dayNumberOf(await databaseClockMs(database.db));
   await create();
   expect(await readLayout(database.db)).toMatchObject({ keyDaysFrom: today + 2 });
   await database.readLayout();

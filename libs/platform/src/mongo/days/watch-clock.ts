@@ -21,8 +21,8 @@ interface ClockWatchDeps {
 
 /**
  * Honest clocks differ by seconds, and clocks that are wrong by some hours make things late, not lost
- * (docs/decisions/0019-clocks-that-are-wrong.md). A process that is ahead by more than the retention, a day at least, shows
- * nothing of what is kept; an id that is as far behind lies in a collection that is dropped within a minute.
+ * (docs/decisions/0019-clocks-that-are-wrong.md). An id that is behind by more than the retention, a day at least, lies in a
+ * collection that is dropped within a minute; one that is ahead by more than a day is not in the lists.
  */
 const MAX_DIFFERENCE_MS = 12 * 3_600_000;
 const COMPARE_EVERY_MS = 60_000;

@@ -38,6 +38,7 @@ function openOverdue() {
     days: { collection: collectionOf } as unknown as mongo.Db,
     layout: () => ({ beginMs: 0, retentionMs: 30 * DAY_MS }),
     nowMs: () => NOON,
+    earlierMs: () => NOON,
   });
   const stuck = createStuckDeliveries({ days: { deliveries } as Days });
   return { stuck, read };

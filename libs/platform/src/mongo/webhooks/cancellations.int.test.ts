@@ -44,7 +44,7 @@ describe('cancellations', () => {
   beforeAll(async () => {
     database = await openScratchDays();
     const layout = { beginMs: 0, retentionMs: 30 * DAY_MS, keyDaysFrom: 0 };
-    db = withDays(database.db, { layout: () => layout, nowMs: Date.now });
+    db = withDays(database.db, { layout: () => layout, nowMs: Date.now, earlierMs: Date.now });
     store = createCancellationStore(db);
     await createMessageStore(db).insertAll(MESSAGES);
   });
