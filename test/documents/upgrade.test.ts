@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { describe, expect, it } from '@jest/globals';
 import { UnreadableRecordError } from '@posthorn/domain/records/record-value.ts';
 import {
-  decodeDeliveryFailed,
+  decodeEndedAttempt,
   encodeDeliveryFailed,
   encodeMessageCreated,
 } from '@posthorn/domain/records/records.ts';
@@ -69,7 +69,7 @@ describe('docs/upgrade.md', () => {
     for (const version of [0, 1, 2, 3]) {
       for (const read of [
         () => decodeRetryDue(withVersion(retry, version)),
-        () => decodeDeliveryFailed(withVersion(failed, version)),
+        () => decodeEndedAttempt(withVersion(failed, version)),
       ]) {
         if (reads.includes(version)) expect(read).not.toThrow();
         else expect(read).toThrow(UnreadableRecordError);

@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import { deliveryIdOf } from '@posthorn/domain/ids.ts';
 import { refOf } from '@posthorn/domain/delivery/delivery.ts';
-import { encodeMessageCreated } from '@posthorn/domain/records/records.ts';
+import { encodeDisabling, encodeMessageCreated } from '@posthorn/domain/records/records.ts';
 import { encodeRetryDue } from '@posthorn/domain/records/retry-due.ts';
 import {
   FAILED,
@@ -32,6 +32,15 @@ describe('read letter', () => {
         nextAttemptNumber: 8,
         companyId: 'comp_a',
         details: { attemptNumber: 7, outcome: 'http_5xx', statusCode: 503 },
+      });
+    });
+
+    test('may be of an attempt that disables its webhook, which nothing follows', () => {
+      const value = encodeDisabling({ ...FAILED, reason: 'gone', changedAtMs: 1 });
+      expect(read(sampleLetter({ value })).content).toMatchObject({
+        deliveryId,
+        nextAttemptNumber: null,
+        details: { attemptNumber: 7, disables: 'gone' },
       });
     });
 

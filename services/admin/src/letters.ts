@@ -1,12 +1,11 @@
 import { deliveryIdOf, isId } from '@posthorn/domain/ids.ts';
-import { refOf } from '@posthorn/domain/delivery/delivery.ts';
+import { type DeliveryRef, refOf } from '@posthorn/domain/delivery/delivery.ts';
 import type { DueAttempt } from '@posthorn/domain/records/due-attempt.ts';
 import { readRecord, UnreadableRecordError } from '@posthorn/domain/records/record-value.ts';
 import {
-  decodeDeliveryFailed,
+  decodeEndedAttempt,
   decodeMessageCreated,
   recordKindOf,
-  type RecordSubject,
 } from '@posthorn/domain/records/records.ts';
 import { decodeRetryDue } from '@posthorn/domain/records/retry-due.ts';
 import { topicNames } from '@posthorn/domain/records/topics.ts';
@@ -38,7 +37,10 @@ import { z } from 'zod';
 import { parseOptions, timeOption as time } from './command.ts';
 
 /** The content of a letter's record. */
-interface LetterContent extends Omit<RecordSubject, 'endedAtMs'> {
+interface LetterContent extends DeliveryRef {
+  deliveryId: string;
+  /** Number of the attempt that follows when the record is processed; null when none does. */
+  nextAttemptNumber: number | null;
   /** Other fields for an operator to see; never the payload. */
   details: Readonly<Record<string, string | number | boolean | null>>;
 }
@@ -80,7 +82,7 @@ function decoderOf(prefix: string, topic: string): Decode | null {
     case 'message_created':
       return (value) => contentOfDue(decodeMessageCreated(value));
     case 'delivery_failed':
-      return contentOfFailed;
+      return contentOfEnded;
     case 'retry_due':
       return (value) => contentOfDue(decodeRetryDue(value));
     case null:
@@ -103,15 +105,17 @@ function contentOfDue(due: DueAttempt): LetterContent {
   };
 }
 
-function contentOfFailed(value: Buffer): LetterContent {
-  const failed = decodeDeliveryFailed(value);
-  const { messageId, webhookId, attemptNumber, outcome, statusCode, endedAtMs } = failed;
-  return {
-    ...refOf(failed),
-    deliveryId: deliveryIdOf(messageId, webhookId),
-    nextAttemptNumber: attemptNumber + 1,
-    details: { attemptNumber, outcome, statusCode, endedAt: isoTime(endedAtMs) },
-  };
+function contentOfEnded(value: Buffer): LetterContent {
+  const ended = decodeEndedAttempt(value);
+  const { messageId, webhookId, attemptNumber, outcome, statusCode, endedAtMs } = ended;
+  const ids = { ...refOf(ended), deliveryId: deliveryIdOf(messageId, webhookId) };
+  const details = { attemptNumber, outcome, statusCode, endedAt: isoTime(endedAtMs) };
+  switch (ended.kind) {
+    case 'failed':
+      return { ...ids, nextAttemptNumber: attemptNumber + 1, details };
+    case 'disables':
+      return { ...ids, nextAttemptNumber: null, details: { ...details, disables: ended.reason } };
+  }
 }
 
 /** Returns ISO 8601, or the number itself if no date can hold it. */

@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, test } from '@jest/globals';
 import { type DeliveryState, refOf } from '@posthorn/domain/delivery/delivery.ts';
-import { encodeDeliveryFailed } from '@posthorn/domain/records/records.ts';
+import { encodeDeliveryFailed, encodeDisabling } from '@posthorn/domain/records/records.ts';
 import { encodeRetryDue } from '@posthorn/domain/records/retry-due.ts';
 import type { OutgoingRecord } from '@posthorn/platform/kafka/record-log.ts';
 import {
@@ -97,6 +97,16 @@ describe('the replay of an unreadable record', () => {
     await replay([{ reason, value: encodeDeliveryFailed(FAILED) }]);
     expect(published).toHaveLength(1);
   });
+
+  test.each(['delivered', 'exhausted'] as const)(
+    'publishes one that disables a webhook, although its delivery is %s',
+    async (status) => {
+      state = { status, attemptCount: 7 };
+      const value = encodeDisabling({ ...FAILED, reason: 'control_header', changedAtMs: 1 });
+      await replay([{ reason: 'unproven_record', value }]);
+      expect(published).toMatchObject([{ topic: 'p.delivery-failed', value }]);
+    },
+  );
 
   test('works in batches', async () => {
     const letters = Array.from({ length: 1_100 }, (_, offset) => ({ reason, offset }) as const);

@@ -328,9 +328,11 @@ function skipReasonOf(
   if (cutFromBytes !== null) return 'cut';
   if (!hasKnownSource) return 'unknown_source_topic';
   if (!topics.has(source.topic)) return 'source_topic_missing';
+  // Nothing is known about an unreadable record. One that disables a webhook is about no further attempt, and repeating it
+  // changes nothing.
+  if (!content || content.nextAttemptNumber === null) return null;
   // A record that is readable now may have been replayed before: an attempt is not made twice.
-  const isDue =
-    !content || awaitsAttempt(states.get(content.deliveryId), content.nextAttemptNumber);
+  const isDue = awaitsAttempt(states.get(content.deliveryId), content.nextAttemptNumber);
   return isDue ? null : 'moved_on';
 }
 

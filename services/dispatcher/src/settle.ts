@@ -14,8 +14,8 @@ import {
 } from '@posthorn/domain/delivery/delivery.ts';
 import type { DueAttempt } from '@posthorn/domain/records/due-attempt.ts';
 import {
-  type DeliveryFailed,
   encodeDeliveryFailed,
+  encodeDisabling,
   logFieldsOf,
 } from '@posthorn/domain/records/records.ts';
 import { requiredAt } from '@posthorn/domain/required.ts';
@@ -164,36 +164,28 @@ function eraseDelivered({ erasePayloads }: SettleDeps, batch: readonly Settled[]
 
 function failureRecord(
   { failedTopic }: Pick<SettleDeliveryDeps, 'failedTopic'>,
-  {
-    due,
-    attempt,
-    headers,
-  }: Pick<SettledAttempt, 'due' | 'attempt'> & Pick<OutgoingRecord, 'headers'>,
-  disables?: DeliveryFailed['disables'],
+  { due, attempt, headers }: SettledAttempt,
 ): OutgoingRecord {
-  const value = encodeDeliveryFailed({
-    ...refOf(due),
-    attemptNumber: attempt.number,
-    endedAtMs: endedAtMs(attempt),
-    outcome: attempt.outcome,
-    statusCode: attempt.statusCode,
-    ending: attempt.ending,
-    disables,
-  });
-  return { topic: failedTopic, key: due.webhookId, value, ...(headers && { headers }) };
+  const value = encodeDeliveryFailed({ ...endedAttempt(due, attempt), ending: attempt.ending });
+  return { topic: failedTopic, key: due.webhookId, value, headers };
+}
+
+function endedAttempt(due: DueAttempt, attempt: Attempt) {
+  const { number: attemptNumber, outcome, statusCode } = attempt;
+  return { ...refOf(due), attemptNumber, endedAtMs: endedAtMs(attempt), outcome, statusCode };
 }
 
 /**
  * Returns the function that publishes the record by which the retry service disables a webhook. An outcome is recorded
- * only after it, so that a crash in between repeats it. The retry service of the version before takes it for a second
- * failure of the attempt, and drops the retry when it is due.
+ * only after it, so that a crash in between repeats it.
  */
 export function createPublishDisabling(
   deps: Pick<SettleDeliveryDeps, 'records' | 'failedTopic' | 'keepTryingWhileDraining'>,
 ): (made: DisablingAttempt) => Promise<void> {
   return async ({ due, attempt, webhook, reason }) => {
-    const disables = { reason, changedAtMs: webhook.updatedAtMs };
-    const record = failureRecord(deps, { due, attempt }, disables);
+    const disabling = { ...endedAttempt(due, attempt), reason, changedAtMs: webhook.updatedAtMs };
+    const value = encodeDisabling(disabling);
+    const record = { topic: deps.failedTopic, key: due.webhookId, value };
     await deps.keepTryingWhileDraining('publish the end of a webhook', () =>
       deps.records.publish([record]),
     );

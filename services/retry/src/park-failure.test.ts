@@ -1,6 +1,10 @@
 import type { DeliveryStatus, Ending, ExhaustReason } from '@posthorn/domain/delivery/delivery.ts';
 import { beforeEach, describe, expect, test } from '@jest/globals';
-import { encodeDeliveryFailed, type DeliveryFailed } from '@posthorn/domain/records/records.ts';
+import {
+  encodeDeliveryFailed,
+  encodeDisabling,
+  type DeliveryFailed,
+} from '@posthorn/domain/records/records.ts';
 import { decodeRetryDue } from '@posthorn/domain/records/retry-due.ts';
 import { DEFAULT_RETRY_DELAYS, retryScheduleSchema } from '@posthorn/domain/delivery/schedule.ts';
 import { topicNames } from '@posthorn/domain/records/topics.ts';
@@ -79,20 +83,20 @@ function parkWith(schedule: readonly number[] = DEFAULT) {
   });
 }
 
+const FAILED = {
+  messageId: 'msg_1',
+  webhookId: 'wh_1',
+  companyId: 'comp_1',
+  appId: 'app_1',
+  createdAtMs: 1,
+  attemptNumber: 1,
+  endedAtMs: ENDED_MS,
+  outcome: 'http_5xx',
+  statusCode: 503,
+};
+
 function failure(attemptNumber: number, changes: Partial<DeliveryFailed> = {}): LogRecord {
-  const value = encodeDeliveryFailed({
-    messageId: 'msg_1',
-    webhookId: 'wh_1',
-    companyId: 'comp_1',
-    appId: 'app_1',
-    createdAtMs: 1,
-    attemptNumber,
-    endedAtMs: ENDED_MS,
-    outcome: 'http_5xx',
-    statusCode: 503,
-    ...changes,
-  });
-  return recordOf(value);
+  return recordOf(encodeDeliveryFailed({ ...FAILED, attemptNumber, ...changes }));
 }
 
 function recordOf(value: Buffer): LogRecord {
@@ -220,11 +224,12 @@ test('the last failure of a delivery that a resend has delivered makes no dead l
 });
 
 describe('the record of a response that disables its webhook', () => {
-  const disables = { reason: 'gone', changedAtMs: 5 } as const;
+  const disabling = { ...FAILED, reason: 'gone', changedAtMs: 5 } as const;
   const version = { id: 'wh_1', companyId: 'comp_1', changedAtMs: 5 };
 
   test('does that, tells the operator, and neither parks nor ends anything', async () => {
-    await parkWith()(failure(7, { disables, outcome: 'success', statusCode: 200 }));
+    const success = { attemptNumber: 7, outcome: 'success', statusCode: 200 };
+    await parkWith()(recordOf(encodeDisabling({ ...disabling, ...success })));
     expect(disablings).toEqual([[version, 'gone']]);
     expect(incidents).toMatchObject([{ type: 'endpoint.disabled', webhookId: 'wh_1' }]);
     expect([published, exhaustions, deadLetters]).toEqual([[], [], []]);
@@ -232,7 +237,7 @@ describe('the record of a response that disables its webhook', () => {
 
   test('tells nobody when a client has changed the webhook since', async () => {
     isUnchanged = false;
-    await parkWith()(failure(1, { disables }));
+    await parkWith()(recordOf(encodeDisabling(disabling)));
     expect([disablings.length, incidents]).toEqual([1, []]);
   });
 });

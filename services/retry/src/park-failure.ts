@@ -2,9 +2,10 @@ import { exhaustReasonOf } from '@posthorn/domain/delivery/ending.ts';
 import { deliveryIdOf } from '@posthorn/domain/ids.ts';
 import { readRecord, UnreadableRecordError } from '@posthorn/domain/records/record-value.ts';
 import {
-  decodeDeliveryFailed,
+  decodeEndedAttempt,
   type DeliveryFailed,
   logFieldsOf,
+  type WebhookDisabling,
 } from '@posthorn/domain/records/records.ts';
 import { parkedRecord } from '@posthorn/domain/records/retry-due.ts';
 import { required } from '@posthorn/domain/required.ts';
@@ -40,9 +41,9 @@ interface ParkDeps {
 }
 
 /**
- * Park: writes the next attempt to the delay topic of its delay, or ends the schedule when the
- * failed attempt was the last, by the schedule or by its webhook. Resolves when Kafka has the parked record, or when the delivery is
- * exhausted and its dead letter is written.
+ * Park: writes the next attempt to the delay topic of its delay, or ends the schedule when the failed attempt was the last,
+ * by the schedule or by its webhook. Resolves when Kafka has the parked record, or when the delivery is exhausted and its
+ * dead letter is written. For an attempt whose response disables its webhook: when the webhook is disabled.
  */
 export function createParkFailure(deps: ParkDeps): (record: LogRecord) => Promise<void> {
   const publish = createBatchedPublisher({
@@ -50,18 +51,7 @@ export function createParkFailure(deps: ParkDeps): (record: LogRecord) => Promis
     keepTrying: deps.keepTrying,
     purpose: 'publish parked records',
   });
-  return async (record) => {
-    const failed = readRecord(() => decodeDeliveryFailed(record.value));
-    if (failed instanceof UnreadableRecordError) {
-      await deps.keepTrying('publish a dead letter', () =>
-        deps.deadLetters.put(record, 'unreadable_record', failed.message),
-      );
-      return;
-    }
-    if (failed.disables) {
-      await disableByEndpoint(deps, failed, failed.disables);
-      return;
-    }
+  async function parkNext(record: LogRecord, failed: DeliveryFailed): Promise<void> {
     const next = nextAttemptAfter(failed, deps.schedule);
     if (!next) {
       await exhaust(deps, record, failed);
@@ -70,14 +60,30 @@ export function createParkFailure(deps: ParkDeps): (record: LogRecord) => Promis
     const topic = required(deps.parkedByDelayMs, next.delayMs, 'delay topic of the schedule');
     await publish({ topic, ...parkedRecord(failed, next, record.headers) });
     deps.metrics.parked.inc({ delay: formatDelay(next.delayMs) });
+  }
+
+  return async (record) => {
+    const ended = readRecord(() => decodeEndedAttempt(record.value));
+    if (ended instanceof UnreadableRecordError) {
+      await deps.keepTrying('publish a dead letter', () =>
+        deps.deadLetters.put(record, 'unreadable_record', ended.message),
+      );
+      return;
+    }
+    switch (ended.kind) {
+      case 'failed':
+        await parkNext(record, ended);
+        break;
+      case 'disables':
+        await disableByEndpoint(deps, ended);
+    }
   };
 }
 
 /** Dispatchers have no right to change webhooks. */
 async function disableByEndpoint(
   { disableWebhook, report, keepTrying, logger }: ParkDeps,
-  { companyId, webhookId }: DeliveryFailed,
-  { reason, changedAtMs }: NonNullable<DeliveryFailed['disables']>,
+  { companyId, webhookId, reason, changedAtMs }: WebhookDisabling,
 ): Promise<void> {
   const seen = { id: webhookId, companyId, changedAtMs };
   const isDisabled = await keepTrying('disable a webhook', () => disableWebhook(seen, reason));

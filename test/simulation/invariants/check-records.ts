@@ -1,6 +1,6 @@
 import { attemptIdOf, deliveryIdOf } from '@posthorn/domain/ids.ts';
 import type { DueAttempt } from '@posthorn/domain/records/due-attempt.ts';
-import { decodeDeliveryFailed } from '@posthorn/domain/records/records.ts';
+import { decodeEndedAttempt } from '@posthorn/domain/records/records.ts';
 import { decodeRetryDue } from '@posthorn/domain/records/retry-due.ts';
 import { TURN_AT_HEADER } from '@posthorn/domain/records/record-headers.ts';
 import type { LogRecord, OutgoingRecord } from '@posthorn/platform/kafka/record-log.ts';
@@ -162,7 +162,7 @@ function checkDeadLetter(
     );
     return;
   }
-  const { messageId, webhookId } = decodeDeliveryFailed(value);
+  const { messageId, webhookId } = decodeEndedAttempt(value);
   observations.deadLetters.add(deliveryIdOf(messageId, webhookId));
 }
 

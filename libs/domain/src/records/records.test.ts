@@ -3,9 +3,10 @@ import { type DeliveryRef, refOf } from '../delivery/delivery.ts';
 import { attemptIdOf, deliveryIdOf } from '../ids.ts';
 import { readRecord, UnreadableRecordError } from './record-value.ts';
 import {
-  decodeDeliveryFailed,
+  decodeEndedAttempt,
   decodeMessageCreated,
   encodeDeliveryFailed,
+  encodeDisabling,
   encodeMessageCreated,
   logFieldsIn,
   logFieldsOf,
@@ -78,13 +79,51 @@ describe('records', () => {
 
   describe('a delivery-failed record', () => {
     test('comes back as it was written', () => {
-      expect(decodeDeliveryFailed(encodeDeliveryFailed(failed))).toEqual({ version: 1, ...failed });
-      const silent = { ...failed, outcome: 'timeout', statusCode: null };
-      expect(decodeDeliveryFailed(encodeDeliveryFailed(silent))).toEqual({ version: 1, ...silent });
+      const kind = { kind: 'failed', version: 1 };
+      expect(decodeEndedAttempt(encodeDeliveryFailed(failed))).toEqual({ ...kind, ...failed });
+      const silent = { ...failed, outcome: 'timeout', statusCode: null, ending: 'gone' } as const;
+      expect(decodeEndedAttempt(encodeDeliveryFailed(silent))).toEqual({ ...kind, ...silent });
     });
 
     test('lends its identity to the retry and nothing else', () => {
-      expect(refOf(decodeDeliveryFailed(encodeDeliveryFailed(failed)))).toEqual(ref);
+      expect(refOf(decodeEndedAttempt(encodeDeliveryFailed(failed)))).toEqual(ref);
+    });
+  });
+
+  describe('the record of an attempt that disables its webhook', () => {
+    const disabling = { ...failed, statusCode: 410, reason: 'gone', changedAtMs: 7 } as const;
+    const disables = { reason: 'gone', changedAtMs: 7 };
+
+    test('comes back as it was written, and is no failure', () => {
+      const expected = { kind: 'disables', version: 1, ...disabling };
+      expect(decodeEndedAttempt(encodeDisabling(disabling))).toEqual(expected);
+    });
+
+    test('has the fields of a failure, which processes of the version before read', () => {
+      const fields: unknown = JSON.parse(encodeDisabling(disabling).toString());
+      expect(fields).toEqual({ version: 1, ...failed, statusCode: 410, disables });
+    });
+
+    test('is read as the version before wrote it, with the end of the delivery', () => {
+      const written = { version: 1, ...failed, statusCode: 410, ending: 'gone', disables };
+      expect(decodeEndedAttempt(Buffer.from(JSON.stringify(written)))).toEqual({
+        kind: 'disables',
+        version: 1,
+        ...disabling,
+      });
+    });
+
+    test('is a failure when only a later version knows why', () => {
+      const later = { version: 1, ...failed, disables: { reason: 'asleep', changedAtMs: 7 } };
+      const expected = { kind: 'failed', version: 1, ...failed };
+      expect(decodeEndedAttempt(Buffer.from(JSON.stringify(later)))).toEqual(expected);
+    });
+
+    test('names its delivery', () => {
+      const { messageId, webhookId, companyId } = ref;
+      const ids = { messageId, webhookId, companyId, deliveryId: deliveryIdOf('msg_1', 'wh_1') };
+      const record = { topic: 'p.delivery-failed', value: encodeDisabling(disabling) };
+      expect(logFieldsIn('p.', record)).toEqual(ids);
     });
   });
 
@@ -94,7 +133,7 @@ describe('records', () => {
     const decoders = [
       ['message-created', decodeMessageCreated],
       ['retry-due', decodeRetryDue],
-      ['delivery-failed', decodeDeliveryFailed],
+      ['delivery-failed', decodeEndedAttempt],
     ] as const;
 
     const unreadable: [string, Buffer][] = [
@@ -119,14 +158,14 @@ describe('records', () => {
     });
 
     test('of a later version says so, and what to do', () => {
-      expect(() => decodeDeliveryFailed(line({ version: 2, companyId: undefined }))).toThrow(
+      expect(() => decodeEndedAttempt(line({ version: 2, companyId: undefined }))).toThrow(
         'a version 2 record, and this process reads version 1: replay it when all processes are upgraded',
       );
     });
 
     test.each([0, -1, 1.5, '1', null])('asks for attempt %j', (attemptNumber) => {
       expect(() => decodeRetryDue(line({ attemptNumber }))).toThrow(UnreadableRecordError);
-      expect(() => decodeDeliveryFailed(line({ attemptNumber }))).toThrow(UnreadableRecordError);
+      expect(() => decodeEndedAttempt(line({ attemptNumber }))).toThrow(UnreadableRecordError);
     });
 
     test('is told by the names of its wrong fields, never by their values', () => {

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { type DeliveryRef, ENDINGS, refOf } from '../delivery/delivery.ts';
+import { ENDINGS } from '../delivery/delivery.ts';
 import type { IdentifiedRef } from '../delivery/settlement.ts';
 import { deliveryIdOf } from '../ids.ts';
 import { type DueAttempt, idsOf } from './due-attempt.ts';
@@ -27,7 +27,7 @@ const messageCreatedSchema = z.object({
   deliverAtMs: z.number().int().exactOptional(),
 });
 
-const deliveryFailedSchema = z.object({
+const endedAttemptSchema = z.object({
   ...DELIVERY_REF,
   attemptNumber: z.number().int().min(1),
   endedAtMs: z.number().int(),
@@ -35,10 +35,7 @@ const deliveryFailedSchema = z.object({
   statusCode: z.number().int().nullable(),
   /** Absent while the schedule decides. One of a later version is read as absent: the delivery then goes on as scheduled. */
   ending: z.enum(ENDINGS).optional().catch(undefined),
-  /**
-   * The response of the attempt disables its webhook, as that was changed last at `changedAtMs`. Nothing else follows from
-   * such a record; the attempt may be a success or a resend.
-   */
+  /** Only in a record of the kind `disables`. */
   disables: z
     .object({ reason: z.enum(['gone', 'control_header']), changedAtMs: z.number().int() })
     .optional()
@@ -47,8 +44,21 @@ const deliveryFailedSchema = z.object({
 
 /** The first attempt of a delivery. */
 export type MessageCreated = Omit<z.input<typeof messageCreatedSchema>, 'version'>;
-/** An attempt that failed; published to `delivery-failed`. */
-export type DeliveryFailed = Omit<z.infer<typeof deliveryFailedSchema>, 'version'>;
+/** An attempt that failed: the next one is parked, or its delivery ends. */
+export type DeliveryFailed = Omit<z.infer<typeof endedAttemptSchema>, 'version' | 'disables'>;
+
+/**
+ * An attempt whose response disables its webhook, as that was changed last at `changedAtMs`. Nothing else follows from its
+ * record: a failure has another one, and the attempt may be a success or a resend.
+ */
+export interface WebhookDisabling extends Omit<DeliveryFailed, 'ending'> {
+  reason: 'gone' | 'control_header';
+  changedAtMs: number;
+}
+
+/** A record of `delivery-failed`. */
+export type EndedAttempt =
+  ({ kind: 'failed' } & DeliveryFailed) | ({ kind: 'disables' } & WebhookDisabling);
 
 /** The value of a message-created record: one JSON line, a newline, then the payload's bytes or nothing. */
 export function encodeMessageCreated(created: MessageCreated, payload: Buffer | null): Buffer {
@@ -74,18 +84,20 @@ export function encodeDeliveryFailed(failed: DeliveryFailed): Buffer {
   return Buffer.from(encodeFields(failed));
 }
 
-/** Throws UnreadableRecordError. */
-export function decodeDeliveryFailed(value: Buffer): DeliveryFailed {
-  return decodeFields(deliveryFailedSchema, value.toString());
+/**
+ * Has the fields of a failure too. The retry service of the version before takes it for a second failure of the attempt, and
+ * drops the retry when it is due.
+ */
+export function encodeDisabling({ reason, changedAtMs, ...attempt }: WebhookDisabling): Buffer {
+  return Buffer.from(encodeFields({ ...attempt, disables: { reason, changedAtMs } }));
 }
 
-/** The delivery and the attempt of a record, whatever its topic. */
-export interface RecordSubject extends DeliveryRef {
-  deliveryId: string;
-  /** Number of the attempt that follows when the record is processed. */
-  nextAttemptNumber: number;
-  /** The end of the failed attempt, in milliseconds since 1970; null for other records. */
-  endedAtMs: number | null;
+/** Reads both kinds. Throws UnreadableRecordError. */
+export function decodeEndedAttempt(value: Buffer): EndedAttempt {
+  const { disables, ending, ...attempt } = decodeFields(endedAttemptSchema, value.toString());
+  return disables
+    ? { kind: 'disables', ...attempt, ...disables }
+    : { kind: 'failed', ...attempt, ...(ending && { ending }) };
 }
 
 type RecordKind = 'message_created' | 'delivery_failed' | 'retry_due';
@@ -100,17 +112,18 @@ export function recordKindOf(prefix: string, topic: string): RecordKind | null {
   return isDue ? 'retry_due' : null;
 }
 
-/** Throws UnreadableRecordError. */
-function subjectOf(kind: RecordKind, value: Buffer): RecordSubject {
-  if (kind === 'delivery_failed') {
-    const failed = decodeDeliveryFailed(value);
-    const deliveryId = deliveryIdOf(failed.messageId, failed.webhookId);
-    const nextAttemptNumber = failed.attemptNumber + 1;
-    return { ...refOf(failed), deliveryId, nextAttemptNumber, endedAtMs: failed.endedAtMs };
+/** Returns the delivery of a record. Throws UnreadableRecordError. */
+function subjectOf(kind: RecordKind, value: Buffer): DeliveryLogFields {
+  switch (kind) {
+    case 'message_created':
+      return decodeMessageCreated(value);
+    case 'delivery_failed': {
+      const ended = decodeEndedAttempt(value);
+      return { ...ended, deliveryId: deliveryIdOf(ended.messageId, ended.webhookId) };
+    }
+    case 'retry_due':
+      return decodeRetryDue(value);
   }
-  const due = kind === 'message_created' ? decodeMessageCreated(value) : decodeRetryDue(value);
-  const { deliveryId, attemptNumber: nextAttemptNumber } = due;
-  return { ...refOf(due), deliveryId, nextAttemptNumber, endedAtMs: null };
 }
 
 /** Returns the ids of a record for a log line; null for an unreadable record. */

@@ -2,7 +2,7 @@ import { beforeEach, describe, expect, test } from '@jest/globals';
 import type { StuckDelivery } from '@posthorn/domain/delivery/stuck-delivery.ts';
 import { deliveryIdOf } from '@posthorn/domain/ids.ts';
 import type { Attempt } from '@posthorn/domain/delivery/delivery.ts';
-import { decodeDeliveryFailed } from '@posthorn/domain/records/records.ts';
+import { decodeEndedAttempt } from '@posthorn/domain/records/records.ts';
 import { decodeRetryDue } from '@posthorn/domain/records/retry-due.ts';
 import { LEASE_MS } from '@posthorn/platform/mongo/leases.ts';
 import { CHECK_SHARES, shareOf } from '@posthorn/platform/mongo/messages/message-checks.ts';
@@ -493,14 +493,14 @@ describe('stuck rules', () => {
       const ended = { ...attempt, ending: 'gone' as const };
       const remedy = { kind: 'failure', cause: 'unended_schedule', attempt: ended } as const;
       const { value } = remedyRecord(TOPICS, stuck, remedy, NOW_MS);
-      expect(decodeDeliveryFailed(value)).toMatchObject({ attemptNumber: 2, ending: 'gone' });
+      expect(decodeEndedAttempt(value)).toMatchObject({ attemptNumber: 2, ending: 'gone' });
     });
 
     test('tells of the last failure when nobody ended the schedule', () => {
       const remedy = { kind: 'failure', cause: 'unended_schedule', attempt } as const;
       const { topic, key, value } = remedyRecord(TOPICS, stuck, remedy, NOW_MS);
       expect([topic, key]).toEqual(['failed', 'wh_1']);
-      expect(decodeDeliveryFailed(value)).toMatchObject({
+      expect(decodeEndedAttempt(value)).toMatchObject({
         ...REF,
         attemptNumber: 2,
         endedAtMs: 5_020,
