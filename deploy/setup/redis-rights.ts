@@ -61,7 +61,7 @@ export const RIGHTS: Record<RedisUser, Rights> = {
     reads: ['circuits-of-company:*'],
     writes: [],
     channels: ['work'],
-    publishes: ['invalidations'],
+    publishes: ['invalidations', 'work'],
     commands: ['hget', 'subscribe'],
   },
 };

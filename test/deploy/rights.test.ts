@@ -211,7 +211,7 @@ test.each(REDIS_USERS)(
     const expected = {
       gateway: ['(+publish &hooks:work)'],
       dispatcher: ['(+publish &hooks:live-attempts)'],
-      retry: ['(+publish &hooks:invalidations)'],
+      retry: ['(+publish &hooks:invalidations)', '(+publish &hooks:work)'],
     }[user];
     expect(selectors).toEqual(expected);
   },

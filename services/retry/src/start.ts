@@ -135,6 +135,7 @@ function openParts(
     databaseTime: time,
     metrics: createRetryMetrics(registry, config.RETRY_DELAYS, systemClockMs),
     deliveries: createDeliveryStore(db),
+    waiting: createWaitingDeliveries(db),
     disableWebhook: openDisableWebhook(context, db),
     webhooks: createWebhookStates(db),
     redis: openRedis(context),
@@ -292,11 +293,9 @@ function startLoops(retry: Retry): void {
 /** The loops for deliveries that wait as documents, with their names. */
 function waitingLoops(retry: Retry): [string, Loop][] {
   const { registry, db, topics, databaseTime } = retry;
-  const waiting = createWaitingDeliveries(db);
   const sweep = createWaitingSweep({
     ...retry,
     ...databaseTime,
-    waiting,
     notes: createHoldNotes(db),
     holds: createHoldStates(db),
     metrics: createWaitingMetrics(registry, databaseTime.nowMs),
@@ -304,7 +303,6 @@ function waitingLoops(retry: Retry): [string, Loop][] {
   const timed = createReleaseTimed({
     ...retry,
     ...databaseTime,
-    waiting,
     retryDueTopic: topics.retryDue,
     metrics: createTimedMetrics(registry),
   });

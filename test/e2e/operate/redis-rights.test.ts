@@ -122,7 +122,8 @@ describe.each([
       await announce(gateway.redis, PREFIX, [{ companyId: COMPANY, id: 'of_gateway' }]);
       await announce(retry.redis, PREFIX, [{ companyId: COMPANY, id: 'of_retry' }]);
       await announceWork(gateway.redis, PREFIX, 'resends');
-      return heard.size === 5;
+      await announceWork(retry.redis, PREFIX, 'timed');
+      return heard.size === 6;
     });
     expect(await refusedBy(nodesOf(tests.redis))).toEqual([]);
   });
@@ -166,7 +167,6 @@ describe.each([
       ['hset', CIRCUITS, WEBHOOK, '0'],
       ['get', `${PREFIX}running:x`],
       ['subscribe', `${PREFIX}live-attempts`],
-      ['publish', `${PREFIX}work`, 'resends'],
       ['publish', `${PREFIX}live-attempts`, 'x'],
     ],
   };

@@ -119,6 +119,7 @@ function depsOf(harness: ResendHarness): ResendsDeps {
     targetOf: () => Promise.resolve(harness.replayedTo),
     records: harness.records,
     retryDueTopic: 'due',
+    announceTimed: () => undefined,
     circuits: {
       read: (_companyId, id) => Promise.resolve(harness.openCircuits.has(id) ? 1 : null),
     },

@@ -1,7 +1,10 @@
 import { onEachConnection, type RedisClient } from './connect.ts';
 
-/** What the retry service does for clients, each kind with notes of its own. */
-export type WorkKind = 'releases' | 'removals' | 'resends';
+/**
+ * What the retry service does for clients, each kind with notes of its own. `timed` has none: a replay has given an old
+ * message to a webhook, and it is to be delivered at a time ahead (`deliverAt`).
+ */
+export type WorkKind = 'releases' | 'removals' | 'resends' | 'timed';
 
 /** Begins the work whose note was written. */
 export type WakeWork = (kind: WorkKind) => void;
@@ -9,8 +12,8 @@ export type WakeWork = (kind: WorkKind) => void;
 const CHANNEL = 'work';
 
 /**
- * Tells the retry services that a note of work was written. Lost while Redis is away: they look for notes that are due each
- * second anyway.
+ * Announces to the retry services that a note of work was written. Lost while Redis is away: they look for notes that are due
+ * each second, and for what waits for a time each minute.
  */
 export async function announceWork(
   redis: RedisClient,

@@ -12,9 +12,9 @@ import type { Database } from '@posthorn/platform/mongo/days/days.ts';
 import type { LeaseStore } from '@posthorn/platform/mongo/leases.ts';
 import type { DeliveryStore } from '@posthorn/platform/mongo/messages/deliveries.ts';
 import { createReplayStore } from '@posthorn/platform/mongo/messages/replays.ts';
-import {
-  createWaitingDeliveries,
-  type WaitingOwner,
+import type {
+  WaitingDeliveries,
+  WaitingOwner,
 } from '@posthorn/platform/mongo/messages/waiting-deliveries.ts';
 import { createHoldNotes, createHoldStates } from '@posthorn/platform/mongo/webhooks/holds.ts';
 import { createResendMarks } from '@posthorn/platform/mongo/webhooks/resend-marks.ts';
@@ -25,7 +25,7 @@ import type { RecordLog } from '@posthorn/platform/kafka/record-log.ts';
 import { announce } from '@posthorn/platform/redis/invalidations.ts';
 import { createOpenCircuits } from '@posthorn/platform/redis/open-circuits.ts';
 import type { OpenRedis } from '@posthorn/platform/redis/open-redis.ts';
-import { listenForWork, type WorkKind } from '@posthorn/platform/redis/wake-work.ts';
+import { announceWork, listenForWork, type WorkKind } from '@posthorn/platform/redis/wake-work.ts';
 import { systemClockMs } from '@posthorn/platform/service/clock-and-ids.ts';
 import type { ServiceContext } from '@posthorn/platform/service/run-service.ts';
 import type { ClaimedWork } from '@posthorn/platform/work/claimed-work.ts';
@@ -44,6 +44,8 @@ interface WorkBasis extends ServiceContext<RetryConfig> {
   records: RecordLog;
   topics: { retryDue: string };
   deliveries: DeliveryStore;
+  /** The one of the release at the time of messages, which remembers days. */
+  waiting: WaitingDeliveries;
   webhooks: WebhookStates;
   budgets: MemoryBudgets;
   /** Names this process as the holder of leases. */
@@ -56,7 +58,7 @@ interface WorkBasis extends ServiceContext<RetryConfig> {
  * The gateway has written a note of it.
  */
 export function openWork(basis: WorkBasis): void {
-  const { config, lifecycle, redis } = basis;
+  const { config, lifecycle, redis, waiting } = basis;
   const shared = sharedBy(basis);
   const work = new Map<string, ClaimedWork>([
     ['releases', openReleases(basis, shared)],
@@ -67,7 +69,10 @@ export function openWork(basis: WorkBasis): void {
   lifecycle.onStop('work of clients', async () => {
     await Promise.all(Array.from(work.values(), (each) => each.stop()));
   });
-  listenForWork(redis.subscriber, config.REDIS_PREFIX, (kind) => work.get(kind)?.wake());
+  listenForWork(redis.subscriber, config.REDIS_PREFIX, (kind) => {
+    if (kind === 'timed') waiting.lookAtAllDays();
+    else work.get(kind)?.wake();
+  });
   const companies = createCompanyRemovals({
     ...basis,
     companies: createCompanyLife(basis.db),
@@ -107,22 +112,28 @@ function sharedBy(basis: WorkBasis) {
 
 type Shared = ReturnType<typeof sharedBy>;
 
-function openReleases({ db, registry }: WorkBasis, shared: Shared): ClaimedWork {
+function openReleases({ db, registry, waiting }: WorkBasis, shared: Shared): ClaimedWork {
   return createReleases({
     ...shared,
     notes: createHoldNotes(db),
-    waiting: createWaitingDeliveries(db),
+    waiting,
     count: createReleaseCounter(registry),
   });
 }
 
-function openResends({ db, webhooks }: WorkBasis, shared: Shared): ClaimedWork {
+function openResends(basis: WorkBasis, shared: Shared): ClaimedWork {
+  const { config, db, redis, waiting, webhooks } = basis;
   const { holds, nowMs } = shared;
   return createResends({
     ...shared,
     resends: createResendStore(db),
     replays: createReplayStore(db),
     marks: createResendMarks(db),
+    announceTimed() {
+      // This process may be the one that releases them, and Redis may be away.
+      waiting.lookAtAllDays();
+      void announceWork(redis.client, config.REDIS_PREFIX, 'timed');
+    },
     targetOf: (companyId, webhookId) => webhooks.targetOf(companyId, webhookId),
     async isOnHold(webhook: WaitingOwner) {
       const holders = (await holds.holdersOf([webhook])).get(webhook.webhookId);

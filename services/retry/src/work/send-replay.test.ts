@@ -137,6 +137,30 @@ describe('a replay', () => {
     expect(stateOf()).toMatchObject(done(missing.length - 1, 1));
   });
 
+  test('announces once that messages of a page wait for their time, when that is recorded', async () => {
+    const missing = storeMessages(4);
+    const waiting = deliveryIdOf(missing[1] ?? '', 'wh_1');
+    const { unattempted } = world.replays;
+    world.replays.unattempted = (ids) => unattempted(ids.filter((id) => id !== waiting));
+    const recorded: boolean[] = [];
+    const announceTimed = (): void => {
+      recorded.push(world.attempts.has(waiting));
+    };
+    await begin();
+    await world.runToEnd(world.worker({ announceTimed }));
+    expect([requested, recorded]).toEqual([[missing[0]], [true]]);
+  });
+
+  test('announces nothing while each message is to be sent at once', async () => {
+    storeMessages(4);
+    const announceTimed = (): never => {
+      throw new Error('announced');
+    };
+    await begin();
+    await world.runToEnd(world.worker({ announceTimed }));
+    expect(stateOf()).toMatchObject(done(2));
+  });
+
   test('waits for the first attempts of a page before the next one, without a slot', async () => {
     const missing = storeMessages(900);
     isMade = () => false;

@@ -16,6 +16,8 @@ export interface SendReplayDeps extends PageSizeDeps {
   >;
   records: Pick<RecordLog, 'publish'>;
   retryDueTopic: string;
+  /** Announces that deliveries of old messages wait for the time of their message. */
+  announceTimed: () => void;
   nowMs: () => number;
 }
 
@@ -120,7 +122,7 @@ async function sendPage(
 
 /** Adds the webhook to the messages of the page and publishes the first attempts. May be repeated. */
 async function publishPage(
-  { replays, records, retryDueTopic, nowMs }: SendReplayDeps,
+  { replays, records, retryDueTopic, announceTimed, nowMs }: SendReplayDeps,
   { companyId, webhookId, page: messageIds, createdAtMs }: Resend,
 ): Promise<PageProgress> {
   if (webhookId === null) throw new ImpossibleError('a replay is to a webhook');
@@ -128,6 +130,8 @@ async function publishPage(
   const added = await replays.add({ companyId, webhookId, messageIds, createdAtMs, atMs });
   const open = await replays.unattempted(added.map(({ deliveryId }) => deliveryId));
   const wanted = new Set(open);
+  // The others wait for the time of their message, or an earlier run of this page has published them.
+  if (open.length < added.length) announceTimed();
   const due = added.filter(({ deliveryId }) => wanted.has(deliveryId));
   const outgoing = due.map((ref) => ({ topic: retryDueTopic, ...replayedRecord(ref, atMs) }));
   if (due.length > 0) await records.publish(outgoing);

@@ -64,6 +64,8 @@ export interface WaitingDeliveries {
    * are those that have been due for the longest, and the others are of each company that is due in turn.
    */
   dueAt: (nowMs: number, limit: number) => Promise<WaitingDelivery[]>;
+  /** Makes the next `dueAt` look at all days: a delivery of an old message has begun to wait for the time of its message. */
+  lookAtAllDays: () => void;
   /**
    * Of the last `limit` pending ones of a webhook before `beforeId`, those that were released and have no result since. Oldest
    * first.
@@ -101,7 +103,7 @@ export function createWaitingDeliveries({
         endWaits(documents, ofDay, new Date(atMs)),
       );
     },
-    dueAt: createReadDue(deliveries),
+    ...createReadDue(deliveries),
     underWay: (webhook, of) => readUnderWay(deliveries, webhook, of),
     look: (released) => look(deliveries, released),
     async count({ companyId, webhookId }, limit) {
@@ -121,30 +123,40 @@ export function createWaitingDeliveries({
   };
 }
 
-/** How often days are looked at in which nothing is due soon: a delivery of an old message may begin to wait late. */
+/** How often days are looked at in which nothing is due soon: an announcement of `lookAtAllDays` may be lost. */
 const LOOK_AT_ALL_EVERY_MS = 60_000;
 
 /**
  * Messages of any day may be due, and nearly no day has any: so the days of yesterday, today and tomorrow are read each
  * time, and of the others those whose next delivery is due within the minute.
  */
-function createReadDue(days: DeliveryDays): WaitingDeliveries['dueAt'] {
+function createReadDue(days: DeliveryDays): Pick<WaitingDeliveries, 'dueAt' | 'lookAtAllDays'> {
   let soon: Deliveries[] = [];
   let lookedAtMs = -Infinity;
+  /** Of the older days; `read` is that of the list. A delivery that begins to wait during the look may not be in it. */
+  const version = { current: 0, read: 0 };
   const readDay = createReadDay();
-  return async (nowMs, limit) => {
-    const span = days.kept({}, 'dlv');
-    const newest = days.within({ fromId: firstIdAt('dlv', nowMs - DAY_MS) });
-    if (Math.abs(nowMs - lookedAtMs) >= LOOK_AT_ALL_EVERY_MS) {
-      const older = days.within(span).slice(0, -newest.length);
-      const next = await readAll(older, (each) =>
-        longestDue(each, nowMs + LOOK_AT_ALL_EVERY_MS, 1),
-      );
-      soon = older.filter((_, index) => next[index]?.length === 1);
-      lookedAtMs = nowMs;
-    }
-    const found = await readAll([...soon, ...newest], (each) => readDay(each, nowMs, limit));
-    return found.flat().map(toHeld);
+  return {
+    lookAtAllDays() {
+      version.current += 1;
+    },
+    async dueAt(nowMs, limit) {
+      const span = days.kept({}, 'dlv');
+      const newest = days.within({ fromId: firstIdAt('dlv', nowMs - DAY_MS) });
+      const isOld = Math.abs(nowMs - lookedAtMs) >= LOOK_AT_ALL_EVERY_MS;
+      if (isOld || version.read !== version.current) {
+        const { current } = version;
+        const older = days.within(span).slice(0, -newest.length);
+        const next = await readAll(older, (each) =>
+          longestDue(each, nowMs + LOOK_AT_ALL_EVERY_MS, 1),
+        );
+        soon = older.filter((_, index) => next[index]?.length === 1);
+        lookedAtMs = nowMs;
+        version.read = current;
+      }
+      const found = await readAll([...soon, ...newest], (each) => readDay(each, nowMs, limit));
+      return found.flat().map(toHeld);
+    },
   };
 }
 
