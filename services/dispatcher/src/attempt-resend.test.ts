@@ -46,11 +46,30 @@ describe('a resend that is due', () => {
   });
 });
 
-test('a delivery that was cancelled at acceptance is never sent, even when its webhook is enabled by now', async () => {
+describe('a delivery that was cancelled at acceptance', () => {
   const value = encodeMessageCreated({ ...REF, isCancelled: true }, Buffer.from('{}'));
-  const { loads, sent, settled } = await read({}, 'created', value);
-  expect([loads.webhook, sent]).toEqual([0, []]);
-  expect(settled).toMatchObject([{ kind: 'cancelled', reason: 'webhook_disabled' }]);
+  const deleted = () => Promise.resolve(null);
+
+  test.each([
+    ['by now its webhook is enabled', {}],
+    ['by now its webhook is deleted', { loadWebhook: deleted }],
+    ['its company is suspended', { isCompanySuspended: () => true }],
+  ])('is recorded as such and never sent: %s', async (_when, options) => {
+    const { sent, settled } = await read(options, 'created', value);
+    expect(sent).toEqual([]);
+    expect(settled).toMatchObject([{ kind: 'cancelled', reason: 'webhook_disabled' }]);
+  });
+
+  test('is not recorded once its company is removed', async () => {
+    const options = { loadWebhook: deleted, isCompanyRemoved: true };
+    const { sent, settled } = await read(options, 'created', value);
+    expect([sent, settled]).toEqual([[], []]);
+  });
+
+  test('of a webhook that is stored costs no look-up of its company', async () => {
+    const { loads, settled } = await read({}, 'created', value);
+    expect([loads.company, settled.length]).toEqual([0, 1]);
+  });
 });
 
 test('a first attempt and a retry are settled as attempts of their delivery', async () => {

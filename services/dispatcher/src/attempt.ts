@@ -154,12 +154,11 @@ async function sendOrDispose(
   lease: HeldLease,
 ): Promise<Disposition | typeof START_OVER> {
   const { due } = underWay;
-  if (due.isCancelled) return { kind: 'cancel', reason: DISABLED_AT_ACCEPTANCE };
   const target = await findTarget(deps, due);
   if (target.kind === 'company_mismatch') return target;
-  if (target.kind === 'cancel') {
-    return (await isOfRemoved(deps, target.reason, due)) ? DROP : target;
-  }
+  if (target.kind === 'cancel' && (await isOfRemoved(deps, target.reason, due))) return DROP;
+  if (due.isCancelled) return { kind: 'cancel', reason: DISABLED_AT_ACCEPTANCE };
+  if (target.kind === 'cancel') return target;
   const untimely = checkTimes(deps, due);
   if (untimely) return untimely;
   if (target.kind !== 'send') return target;
@@ -202,7 +201,10 @@ function expiryAt(
   return expiryReasonAt(due, atMs - (nowMs() - time.earlierMs()));
 }
 
-/** A company is removed with its webhooks. Nothing may be recorded for it any more. */
+/**
+ * A company is removed with its webhooks. Nothing may be recorded for it any more. Its status is read only for a webhook
+ * that is gone: the list of suspended companies has those that are being removed, not those that are gone.
+ */
 function isOfRemoved(
   { isCompanyRemoved }: AttemptDeps,
   reason: CancelReason,

@@ -80,8 +80,8 @@ export interface AttemptHarness {
   heldBytes: () => number;
   /** Advances the clock and ticks the queues. */
   pass: (ms: number) => void;
-  /** How many times a webhook, or what is recorded of an attempt, was loaded, and how many attempts were claimed. */
-  loads: { recorded: number; webhook: number; claimed: number };
+  /** How many times a webhook, a company, or what is recorded of an attempt was loaded, and how many attempts were claimed. */
+  loads: { recorded: number; webhook: number; company: number; claimed: number };
 }
 
 export interface AttemptHarnessOptions {
@@ -125,7 +125,7 @@ export function createAttemptHarness(options: AttemptHarnessOptions = {}): Attem
     disabledFor: [],
     erased: [],
   };
-  const loads = { recorded: 0, webhook: 0, claimed: 0 };
+  const loads = { recorded: 0, webhook: 0, company: 0, claimed: 0 };
   const records = {
     publish(records: readonly OutgoingRecord[]) {
       harness.published.push(...records);
@@ -184,7 +184,10 @@ export function createAttemptHarness(options: AttemptHarnessOptions = {}): Attem
     loadWebhook,
     isCompanySuspended: options.isCompanySuspended ?? (() => false),
     disableWebhook: ({ reason }) => Promise.resolve(void harness.disabledFor.push(reason)),
-    isCompanyRemoved: () => Promise.resolve(options.isCompanyRemoved ?? false),
+    isCompanyRemoved() {
+      loads.company += 1;
+      return Promise.resolve(options.isCompanyRemoved ?? false);
+    },
     isErased: options.isErased ?? (() => false),
     queues,
     send,
