@@ -197,6 +197,7 @@ function webhookOf(n: number, { companies, origins, schemeOf }: Population): Web
     projectId: idOf('proj', n % companies),
     secret,
     previousSecret: null,
+    rotations: null,
     cancelBeforeMs: null,
     held: null,
     disabledReason: null,

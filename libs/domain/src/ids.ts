@@ -16,7 +16,8 @@ export type IdPrefix =
   | 'gw'
   | 'aud'
   | 'plnk'
-  | 'oev';
+  | 'oev'
+  | 'rot';
 
 const TIME_CHARS = 10;
 const HALF_BITS = 2 ** 40;

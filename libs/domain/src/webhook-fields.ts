@@ -166,6 +166,18 @@ const WEBHOOK_FIELDS = {
     sealed: 'as JSON',
     audit: 'never',
   },
+  /**
+   * The ids of the newest rotations of the secret, the newest last; null before the first. A request that is repeated
+   * because its response was not stored has the id of the first one, and does not rotate again.
+   */
+  rotations: {
+    contract: 'C8.8',
+    value: z.array(z.string()).nullable(),
+    given: 'never',
+    initially: () => null,
+    shown: 'never',
+    audit: 'never',
+  },
   /** The families of headers that carry id, timestamp and signature. */
   signatureHeaders: {
     contract: 'C6.19',
@@ -413,14 +425,10 @@ type CreateShape = {
 export function createShape(rules: RequestRules): CreateShape {
   const given = FIELD_RULES.filter(([, rule]) => rule.given !== 'never');
   const isRequired = ([, rule]: [FieldName, FieldRule]): boolean => rule.isRequired === true;
+  const others = given.filter((each) => !isRequired(each));
   return {
     ...schemasOf(given.filter(isRequired), rules),
-    ...optionalFields(
-      schemasOf(
-        given.filter((each) => !isRequired(each)),
-        rules,
-      ),
-    ),
+    ...optionalFields(schemasOf(others, rules)),
   } as CreateShape;
 }
 

@@ -191,4 +191,18 @@ describe('a repeat after a gateway ended before it stored the response', () => {
     const last = await api.post(path, body, keyed(key));
     expect([last.body.data, isReplayed(last)]).toEqual([again.body.data, true]);
   });
+
+  it('does not bring the secret of an earlier rotation back [security]', async () => {
+    const path = `/api/v1/webhooks/${target.webhookId}/rotate-secret`;
+    // A claim whose request has ended has no seed for a generated secret any more.
+    const secret = `whsec_${Buffer.alloc(32, 1).toString('base64')}`;
+    const rotate = (body: object, key: string) =>
+      api.post(path, { graceSeconds: 0, ...body }, keyed(key));
+    const rotateFirst = () => rotate({ secret }, 'first rotation');
+    expect(dataOf(await rotateFirst())).toMatchObject({ secret });
+    await forgetResponse('first rotation');
+    const later = dataOf<{ secret: string }>(await rotate({}, 'second rotation'));
+    expect(dataOf(await rotateFirst())).toEqual(later);
+    expect(dataOf(await api.get(`/webhooks/${target.webhookId}`))).toMatchObject(later);
+  });
 });

@@ -265,6 +265,7 @@ function newWebhook(id: string, body: Fields, projectId: string): Webhook {
     projectId,
     secret,
     previousSecret: null,
+    rotations: null,
     cancelBeforeMs: null,
     disabledReason: null,
     held: null,

@@ -15,6 +15,7 @@ export function sampleWebhook(n: number, overrides: Partial<Webhook> = {}): Webh
     url: 'https://example.com/hook',
     secret: `whsec_hush-${n}`,
     previousSecret: { secret: 'whsec_hush-before', expiresAtMs: 9_000 },
+    rotations: null,
     signatureHeaders: ['webhook'],
     customHeaders: [{ key: 'X-Tenant', value: 'hush-tenant' }],
     authMethod: { method: 'hmac', hmacHeader: 'X-Signature', hmacSecret: 'hush-hmac' },

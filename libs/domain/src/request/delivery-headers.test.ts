@@ -32,6 +32,7 @@ function webhookWith(
     url: 'https://example.com/',
     secret,
     previousSecret: null,
+    rotations: null,
     held: null,
     tls: null,
     signatureHeaders: ['webhook'],

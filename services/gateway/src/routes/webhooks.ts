@@ -439,12 +439,11 @@ function rotateRoute(gateway: Gateway): Route {
     response: { status: 200, message: 'Secret rotated', data: webhookSchema },
     errors: ['not_found'],
     creation: { showsSecrets: true },
-    async handle({ caller, params: { webhookId = '' }, body: { value }, seed }) {
+    async handle({ caller, params: { webhookId = '' }, body: { value }, newId, seed }) {
       const { companyId } = caller;
       const { secret: given, graceSeconds } = value;
       const secret = given ?? secretFromBytes(await seed());
-      const isGenerated = given === undefined;
-      const rotation = { companyId, webhookId, secret, isGenerated, graceSeconds };
+      const rotation = { id: newId('rot'), companyId, webhookId, secret, graceSeconds };
       const { before, after } = await rotateSecret(gateway, rotation);
       const now = { ...auditedFields(after), graceSeconds };
       return {

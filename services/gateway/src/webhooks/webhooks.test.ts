@@ -258,7 +258,6 @@ describe('change webhook', () => {
 describe('rotate secret', () => {
   interface Given {
     secret?: string;
-    isGenerated?: boolean;
     previousSecret?: Webhook['previousSecret'];
   }
 
@@ -270,7 +269,7 @@ describe('rotate secret', () => {
   });
 
   async function rotate(authMethod: AuthMethod, graceSeconds: number, given: Given = {}) {
-    const { secret = 'whsec_new', previousSecret = null, isGenerated = true } = given;
+    const { secret = 'whsec_new', previousSecret = null } = given;
     const webhook = sampleWebhook(1, { secret: 'whsec_old', previousSecret, authMethod });
     let changes = null as WebhookChanges | null;
     const changeWebhook: ChangeWebhook = (_which, decide) => {
@@ -279,7 +278,7 @@ describe('rotate secret', () => {
     };
     const deps = { changeWebhook, nowMs: () => NOW_MS };
     const which = { companyId: 'comp_a', webhookId: webhook.id };
-    const rotation = { ...which, secret, isGenerated, graceSeconds };
+    const rotation = { ...which, id: 'rot_1', secret, graceSeconds };
     const { after: rotated } = await rotateSecret(deps, rotation);
     return { rotated, changes };
   }
@@ -289,13 +288,6 @@ describe('rotate secret', () => {
       const { rotated } = await rotate(hmac('whsec_old'), 60);
       expect(rotated.secret).toBe('whsec_new');
       expect(rotated.previousSecret).toEqual({ secret: 'whsec_old', expiresAtMs: NOW_MS + 60_000 });
-    });
-
-    test('changes nothing when a generated secret was the one before: its request is a repeat', async () => {
-      const previousSecret = { secret: 'whsec_new', expiresAtMs: NOW_MS };
-      expect((await rotate(hmac('own'), 60, { previousSecret })).changes).toBeNull();
-      const { rotated } = await rotate(hmac('own'), 60, { previousSecret, isGenerated: false });
-      expect(rotated.secret).toBe('whsec_new');
     });
 
     test('drops the old secret at once without a grace period', async () => {
@@ -309,10 +301,7 @@ describe('rotate secret', () => {
     });
 
     test('stores the secret that the request gives, and the old one signs beside it', async () => {
-      const { rotated } = await rotate(hmac('whsec_old'), 60, {
-        secret: 'whsec_own',
-        isGenerated: false,
-      });
+      const { rotated } = await rotate(hmac('whsec_old'), 60, { secret: 'whsec_own' });
       expect(rotated.secret).toBe('whsec_own');
       expect(rotated.authMethod).toEqual(hmac('whsec_own'));
       expect(rotated.previousSecret).toEqual({ secret: 'whsec_old', expiresAtMs: NOW_MS + 60_000 });
@@ -330,7 +319,7 @@ describe('rotate secret', () => {
         const given = { secret: 'whsec_old', previousSecret };
         const { rotated, changes } = await rotate(hmac('whsec_old'), graceSeconds, given);
         expect(Object.keys(changes ?? {})).toEqual(
-          expected === previousSecret.expiresAtMs ? [] : ['previousSecret'],
+          expected === previousSecret.expiresAtMs ? [] : ['previousSecret', 'rotations'],
         );
         expect(rotated.secret).toBe('whsec_old');
         expect(rotated.previousSecret).toEqual(
@@ -342,6 +331,45 @@ describe('rotate secret', () => {
         expect(none).toBeNull();
       },
     );
+
+    describe('that repeats an earlier request', () => {
+      /** Rotates one webhook with each of these ids, the secret of which follows from it; returns the webhook. */
+      async function rotateAll(ids: readonly string[], graceSeconds: number): Promise<Webhook> {
+        let webhook = sampleWebhook(1, { secret: 'whsec_old', authMethod: hmac('whsec_old') });
+        const changeWebhook: ChangeWebhook = (_which, decide) => {
+          const before = webhook;
+          webhook = { ...before, ...decide(before) };
+          return Promise.resolve({ before, after: webhook });
+        };
+        for (const id of ids) {
+          const rotation = { id, companyId: 'comp_a', webhookId: webhook.id, graceSeconds };
+          await rotateSecret(
+            { changeWebhook, nowMs: () => NOW_MS },
+            { ...rotation, secret: `whsec_of_${id}` },
+          );
+        }
+        return webhook;
+      }
+
+      test.each([
+        ['without a grace', ['a', 'b', 'a'], 0],
+        ['with a grace', ['a', 'b', 'a'], 60],
+        ['and two more', ['a', 'b', 'c', 'a', 'b'], 60],
+      ])('changes nothing after another one %s', async (_what, ids, graceSeconds) => {
+        const last = [...new Set(ids)];
+        const expected = await rotateAll(last, graceSeconds);
+        expect(expected.secret).toBe(`whsec_of_${last.at(-1) ?? ''}`);
+        expect(await rotateAll(ids, graceSeconds)).toEqual(expected);
+      });
+
+      test('is known for 16 rotations, and no more are stored', async () => {
+        const ids = Array.from({ length: 16 }, (_, n) => `rot_${n}`);
+        const { secret, rotations } = await rotateAll([...ids, 'rot_0'], 60);
+        expect([secret, rotations]).toEqual(['whsec_of_rot_15', ids]);
+        const { rotations: later } = await rotateAll([...ids, 'rot_16'], 60);
+        expect(later).toEqual([...ids.slice(1), 'rot_16']);
+      });
+    });
 
     test.each([hmac('own'), { method: 'basic', username: 'u', password: 'p' } as const])(
       'keeps the credentials of %j',

@@ -100,6 +100,7 @@ function newWebhook(
     projectId,
     secret,
     previousSecret: null,
+    rotations: null,
     cancelBeforeMs: null,
     held: null,
     disabledReason: null,
@@ -199,26 +200,36 @@ interface RotateSecretDeps {
 }
 
 interface Rotation {
+  /** A repeat of the request has the same. */
+  id: string;
   companyId: string;
   webhookId: string;
   /** The new one. */
   secret: string;
-  /** False when the client chose it. */
-  isGenerated: boolean;
   /** The time in which the old secret signs too; 0 for none. */
   graceSeconds: number;
 }
 
-/** Gives a webhook another secret, and returns it before and after. Throws ApiError 404 for an unknown webhook. */
+/**
+ * Rotations that a webhook remembers, in half a kilobyte. A repeat may come for 24 hours (docs/contract.md C8.6), and
+ * would bring an older secret back only when its webhook was rotated so often in between.
+ */
+const ROTATIONS_KEPT = 16;
+
+/**
+ * Gives a webhook another secret, and returns it before and after. A rotation that was applied changes nothing, also after
+ * further ones. Throws ApiError 404 for an unknown webhook.
+ */
 export function rotateSecret(
   { changeWebhook, nowMs }: RotateSecretDeps,
-  { companyId, webhookId, graceSeconds, secret, isGenerated }: Rotation,
+  { id, companyId, webhookId, graceSeconds, secret }: Rotation,
 ): Promise<Changed<Webhook>> {
   const expiresAtMs = graceSeconds > 0 ? nowMs() + graceSeconds * 1_000 : null;
   return changeWebhook({ companyId, webhookId }, (webhook) => {
-    // A generated secret comes again only when its request does. A client may go back to the secret before.
-    if (isGenerated && secret === webhook.previousSecret?.secret) return null;
-    return rotated(webhook, secret, expiresAtMs);
+    const applied = webhook.rotations ?? [];
+    if (applied.includes(id)) return null;
+    const changes = rotated(webhook, secret, expiresAtMs);
+    return changes && { ...changes, rotations: [...applied, id].slice(-ROTATIONS_KEPT) };
   });
 }
 
