@@ -226,7 +226,7 @@ describe('Every page of the portal', () => {
     const { page } = browser;
     await page.context().clearCookies();
     const url = await makeLink();
-    await expireLinks(posthorn.env);
+    await expireLinks(posthorn.env, posthorn.companyId);
     await page.goto('about:blank');
     await page.goto(url);
     await page.getByRole('heading', { name: 'This link does not open the portal' }).waitFor();
