@@ -13,7 +13,7 @@ const FLAGS = [
   '--disable-component-update',
   '--disable-sync',
 ];
-const ACTION_TIMEOUT_MS = 20_000;
+const ACTION_TIMEOUT_MS = 60_000;
 
 type Scheme = 'light' | 'dark';
 
@@ -63,8 +63,11 @@ export async function startBrowser(origin: string): Promise<Browser> {
   };
 }
 
-/** A refused call is an answer that a page shows; the browser reports it in the console all the same. */
-const REFUSED_CALL = /Failed to load resource: the server responded with a status of 4\d\d/;
+/**
+ * A refused call is an answer that a page shows; the browser reports it in the console all the same. So does a gateway
+ * whose stores are slow refuse one, on a busy machine.
+ */
+const REFUSED_CALL = /Failed to load resource: the server responded with a status of (4\d\d|503)/;
 
 function watch(context: BrowserContext, page: Page, origin: string): string[] {
   const faults: string[] = [];

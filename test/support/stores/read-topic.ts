@@ -7,7 +7,7 @@ export interface ReadRecord {
   headers: Record<string, string>;
 }
 
-const TIMEOUT_MS = 20_000;
+const TIMEOUT_MS = 60_000;
 
 /** Reads a topic of the namespace from its beginning until a record matches; returns that record. */
 export async function readTopic(
