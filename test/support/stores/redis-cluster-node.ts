@@ -9,8 +9,11 @@ import { eventually } from '../time/eventually.ts';
 import { userArgs } from './secured-redis.ts';
 
 export const CLUSTER_PASSWORD = 'hush-cluster';
-/** After this the others know that a node is away. */
-const NODE_TIMEOUT_MS = 1_000;
+/**
+ * After this the others take a node for lost, and a replica takes over from it. Nodes that get no time of the processor
+ * for a while must not lose each other.
+ */
+const NODE_TIMEOUT_MS = 15_000;
 
 export interface ClusterNode {
   port: number;

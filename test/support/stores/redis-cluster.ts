@@ -20,6 +20,8 @@ export interface RedisCluster {
   env: Record<'REDIS_URL' | 'REDIS_TLS_CA_FILE' | 'REDIS_CLUSTER_NODES', string>;
   /** Starts a replica of a primary, which takes over when that one is lost. */
   addReplica: (primary: ClusterNode) => Promise<ClusterNode>;
+  /** From now on, a node that is away for a second is lost, and its replica takes over from it. */
+  noticeLosses: () => Promise<void>;
   /** Returns the primary that has the slot of the key. */
   ownerOf: (key: string) => Promise<ClusterNode>;
   /** Lets the next primary answer for the key, unless it exists: its slot stays between the two. */
@@ -49,6 +51,7 @@ export async function startRedisCluster(): Promise<RedisCluster> {
       REDIS_CLUSTER_NODES: primaries.map(({ port }) => `localhost:${port}`).join(),
     },
     addReplica: async (primary) => addReplica(await start(), primary),
+    noticeLosses: () => noticeLosses(nodes),
     ownerOf: (key) => ownerOf(primaries, key),
     beginToMoveSlotOf: async (key) => void (await beginToMoveSlotOf(primaries, key)),
     moveSlotOf: (key) => moveSlotOf(primaries, key),
@@ -96,6 +99,11 @@ async function addReplica(replica: ClusterNode, primary: ClusterNode): Promise<C
     return (await replica.redis.info('replication')).includes('master_link_status:up');
   });
   return replica;
+}
+
+async function noticeLosses(nodes: readonly ClusterNode[]): Promise<void> {
+  const running = nodes.filter(({ redis }) => redis.status === 'ready');
+  await Promise.all(running.map(({ redis }) => redis.config('SET', 'cluster-node-timeout', 1_000)));
 }
 
 async function ownerOf(primaries: readonly ClusterNode[], key: string): Promise<ClusterNode> {

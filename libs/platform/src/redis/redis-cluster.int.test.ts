@@ -103,15 +103,15 @@ describe('A Redis Cluster', () => {
     await cluster.addReplica(lost);
     logged.length = 0;
 
+    // Its replica takes over only later: who waited for that would wait here for ever.
     await lost.kill();
-    const startedMs = performance.now();
     const replies = await writeAll(redis, 'without');
-    expect(performance.now() - startedMs).toBeLessThan(1_000);
     expect(replies.some(isOk)).toBe(true);
     expect(replies.every(isOk)).toBe(false);
     const values = await readAll(redis, KEYS);
     expect(new Set(values)).toEqual(new Set(['without', null]));
 
+    await cluster.noticeLosses();
     await eventually('all keys', async () => (await writeAll(redis, 'after')).every(isOk));
     await eventually('a listener', isHeard('wh_2'));
     const nodes = logged.map(({ msg, node }) => [msg, node]);
