@@ -10,6 +10,7 @@ import {
   type NativeKafka,
 } from '../../../tools/local-stack/stores/kafka-native.ts';
 import { selfSigned } from '../receivers/self-signed.ts';
+import { eventually } from '../time/eventually.ts';
 import { KAFKA_PASSWORD, KAFKA_SETUP_USER, KAFKA_USER, TESTS } from '../process/secured-logins.ts';
 
 export { KAFKA_PASSWORD as PASSWORD, KAFKA_USER as USER } from '../process/secured-logins.ts';
@@ -162,21 +163,25 @@ async function allow(
 ): Promise<void> {
   const logger = createLogger('test', 'silent');
   const admin = createKafkaClient('posthorn-test', { brokers: [brokers] }, logger).admin();
+  const acl = rules.flatMap(({ resource, prefix, operations }) =>
+    operations.map((operation) => ({
+      resourceType: RESOURCES[resource],
+      resourceName: prefix,
+      resourcePatternType:
+        resource === 'cluster' ? ResourcePatternTypes.LITERAL : ResourcePatternTypes.PREFIXED,
+      principal,
+      host: '*',
+      operation: AclOperationTypes[operation],
+      permissionType: AclPermissionTypes.ALLOW,
+    })),
+  );
   await admin.connect();
   try {
-    await admin.createAcls({
-      acl: rules.flatMap(({ resource, prefix, operations }) =>
-        operations.map((operation) => ({
-          resourceType: RESOURCES[resource],
-          resourceName: prefix,
-          resourcePatternType:
-            resource === 'cluster' ? ResourcePatternTypes.LITERAL : ResourcePatternTypes.PREFIXED,
-          principal,
-          host: '*',
-          operation: AclOperationTypes[operation],
-          permissionType: AclPermissionTypes.ALLOW,
-        })),
-      ),
+    await admin.createAcls({ acl });
+    // The controller has them. The broker follows it.
+    await eventually('the broker knows every rule', async () => {
+      const found = await Promise.all(acl.map((each) => admin.describeAcls(each)));
+      return found.every(({ resources }) => resources.length > 0);
     });
   } finally {
     await admin.disconnect();
