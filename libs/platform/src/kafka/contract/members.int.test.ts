@@ -6,8 +6,8 @@ import type { GroupClient } from '../consumer/group-client.ts';
 import type { Commit } from '../offsets/owned-partitions.ts';
 import type { ConsumeOptions, Consumption, RecordLog } from '../record-log.ts';
 
-/** Far below the ten seconds after which a group drops a member that does not answer. */
-const SOON_MS = 6_000;
+/** Below the ten seconds without a heartbeat after which a group drops a member. They come twice a second. */
+const SOON_MS = 9_000;
 
 let scratch: ScratchLog;
 let other: RecordLog;
