@@ -299,8 +299,9 @@ describe('Replay · POST /api/v1/webhooks/{id}/replay-missing', () => {
     for (const eventType of ['order.paid', 'order.sent', 'order.paid']) {
       sent.push(await make.message({ appId, eventType }));
     }
-    await make.message({ webhookId: old.id });
-    for (const message of sent) await make.deliveryOnce('delivered', firstIdOf(message));
+    const alone = await make.message({ webhookId: old.id });
+    for (const message of [...sent, alone])
+      await make.deliveryOnce('delivered', firstIdOf(message));
     const added = await make.webhook({
       url: `${receiver.url}/added`,
       appId,
@@ -329,7 +330,9 @@ describe('Replay · POST /api/v1/webhooks/{id}/replay-missing', () => {
     }
     const path = '/hook/added';
     const got = () => receiver.received.filter((each) => each.path === path);
-    expect(got().map(({ headers }) => headers['webhook-id'])).toEqual(wanted);
+    // Both were under way together.
+    expect(got()).toHaveLength(wanted.length);
+    expect(new Set(got().map(({ headers }) => headers['webhook-id']))).toEqual(new Set(wanted));
     const again = dataOf<{ id: string }>(await replay(added.id), 202);
     expect(await ended(again.id)).toMatchObject({ status: 'done', total: 0 });
     expect(got()).toHaveLength(2);
@@ -351,9 +354,9 @@ describe('Replay · POST /api/v1/webhooks/{id}/replay-missing', () => {
     expect(await ended(id)).toMatchObject({ status: 'done', done: 1 });
     const pending = await eventually('the first attempt', async () => {
       const [found] = await readAll(`webhookId=${webhookId}&status=pending`);
-      return found;
+      return found?.attemptCount === 1 ? found : null;
     });
-    expect(pending).toMatchObject({ messageId, attemptCount: 1, nextAttemptAt: aTime });
+    expect(pending).toMatchObject({ messageId, nextAttemptAt: aTime });
     dataOf(await cancelPending(webhookId), 202);
     expect(await make.delivery(pending.id)).toMatchObject({ reason: 'cancelled_by_client' });
   }, 60_000);

@@ -19,6 +19,8 @@ export interface Receiver {
   /** Returns the requests of one message, oldest first. */
   of: (messageId: string) => Received[];
   answerWith: (answer: Answer) => void;
+  /** Leaves every request without a response, until the returned function responds to it and to each later one. */
+  hold: () => (status: number) => void;
   close: () => Promise<void>;
 }
 
@@ -47,6 +49,14 @@ export async function startReceiver(): Promise<Receiver> {
     of,
     answerWith: (next) => {
       answer = next;
+    },
+    hold() {
+      const held: ServerResponse[] = [];
+      answer = (response) => void held.push(response);
+      return (status) => {
+        answer = (response) => response.writeHead(status).end();
+        for (const response of held.splice(0)) response.writeHead(status).end();
+      };
     },
     close: () =>
       new Promise((resolve) => {
