@@ -50,6 +50,10 @@ describe('Deletions', () => {
     await posthorn.stop();
   }, 60_000);
 
+  /** A deletion is responded to after 2 s at most. On a busy machine the rest of it follows. */
+  const untilGone = (path: string): Promise<unknown> =>
+    eventually(`${path} is gone`, async () => (await api.get(path)).status === 404);
+
   async function createTree(): Promise<Tree> {
     const url = receiver.url;
     const { id: projectId } = await make.project();
@@ -86,7 +90,7 @@ describe('Deletions', () => {
         ...[`/webhooks/${tree.webhookId}`, `/webhooks/${tree.globalId}`],
         ...[`/apps?projectId=${tree.projectId}`, `/webhooks?appId=${tree.appId}`],
       ]) {
-        expectNotFound(await api.get(path));
+        await untilGone(path);
       }
       for (const target of [{ appId: tree.appId }, { webhookId: tree.globalId }]) {
         expectNotFound(await api.post('/webhook-messages', { ...target, payload: {} }));
@@ -117,10 +121,9 @@ describe('Deletions', () => {
           posthorn.api.post('/webhooks', { url: receiver.url, appId: tree.appId }),
         ),
       ]);
-      for (const { status, body } of made.filter((each) => each.status === 201)) {
+      for (const { body } of made.filter((each) => each.status === 201)) {
         const { id } = body.data as { id: string };
-        const path = id.startsWith('app_') ? `/apps/${id}` : `/webhooks/${id}`;
-        await eventually(`${status} ${id} gone`, async () => (await api.get(path)).status === 404);
+        await untilGone(id.startsWith('app_') ? `/apps/${id}` : `/webhooks/${id}`);
       }
     });
   });
@@ -131,11 +134,7 @@ describe('Deletions', () => {
       const pending = await waiting(tree.webhookId);
       const global = await waiting(tree.globalId);
       expectDeleted(await api.delete(`/apps/${tree.appId}`));
-      // Responded within 5 s in any case; on a busy machine the rest follows.
-      await eventually(
-        'the end of its webhook',
-        async () => (await api.get(`/webhooks/${tree.webhookId}`)).status === 404,
-      );
+      await untilGone(`/webhooks/${tree.webhookId}`);
       expect(await make.deliveryOnce('cancelled', pending.id)).toMatchObject(CANCELLED);
       dataOf(await api.get(`/api/v1/projects/${tree.projectId}`));
       dataOf(await api.get(`/webhooks/${tree.globalId}`));
@@ -222,9 +221,10 @@ describe('A deleted company', () => {
     });
     const { id: appId } = await make.app();
     const { api, companyId } = company;
-    expectDeleted(
-      await api.request('DELETE', `/apps/${appId}`, undefined, { companyid: companyId }),
-    );
+    const ask = (method: string) =>
+      api.request(method, `/apps/${appId}`, undefined, { companyid: companyId });
+    expectDeleted(await ask('DELETE'));
+    await eventually('the end of the app', async () => (await ask('GET')).status === 404);
   }
 
   /** The documents with the id of the company in them, by the name of their collection. */
@@ -251,7 +251,8 @@ describe('A deleted company', () => {
       expect(things.at(0)).toMatchObject({ type: 'header', version: 1, companyId });
       const counts = { project: 2, app: 1, webhook: 1, apiKey: 1, message: 2, delivery: 2 };
       expect(things.at(-1)).toMatchObject({ type: 'end', counts });
-      expect(lines.join()).not.toMatch(/whsec_|hash/i);
+      // An id may have the letters of any word.
+      expect(lines.join()).not.toMatch(/whsec_|hash":/i);
     });
   });
 
@@ -311,10 +312,10 @@ describe('A company that is suspended [security]', () => {
     return JSON.parse(await runProgram(ADMIN, args, posthorn.env)) as object;
   }
 
-  /** At five a second the backlog lasts for longer than the suspension takes to be known. */
+  /** At two a second the backlog lasts for far longer than the suspension takes to be known. */
   const MESSAGES = 100;
-  const PER_SECOND = 5;
-  const QUIET_MS = 2_000;
+  const PER_SECOND = 2;
+  const QUIET_MS = 3_000;
 
   it('is refused and gets nothing delivered; once it is resumed it gets all of it, once', async () => {
     const { companyId, api } = posthorn;
@@ -322,7 +323,8 @@ describe('A company that is suspended [security]', () => {
     const limit = (rateLimitPerSecond: number | null) =>
       api.put(`/webhooks/${id}`, { rateLimitPerSecond });
     dataOf(await limit(PER_SECOND));
-    for (let n = 0; n < MESSAGES; n += 1) await make.message({ webhookId: id });
+    const messages = Array.from({ length: MESSAGES }, () => ({ webhookId: id, payload: {} }));
+    dataOf(await api.post('/api/v1/webhook-messages/batch', { messages }), 202);
     await eventually('the first delivery', () => receiver.received.length > 0);
 
     expect(await admin('suspend')).toEqual({ companyId, status: 'suspended' });

@@ -5,15 +5,13 @@ import { createResources, type Resources } from '../../support/api/resources.ts'
 import { killHard, type ServiceProcess } from '../../support/process/posthorn.ts';
 import { joinWithGatewayProcess, type OwnGateway } from '../../support/process/shared-posthorn.ts';
 import { startReceiver, type Receiver } from '../../support/receivers/receiver.ts';
+import { CLOCK_MS } from '../../support/time/clocks.ts';
 import { eventually } from '../../support/time/eventually.ts';
 
 interface Shown {
   held: { since: string; until: string | null; reason: string | null; by: string } | null;
   waiting: number;
 }
-
-/** Each service has the time of the database, which it knows only as well as a request to it is fast. */
-const CLOCK_MS = 100;
 
 interface ShownDelivery {
   status: string;

@@ -14,6 +14,8 @@ export interface StoreProxy {
   freeze: () => void;
   /** Lets pass what has waited, also that of clients that have given up meanwhile, and all that follows. */
   thaw: () => void;
+  /** Freezes when a client sends a command with these bytes, given as Latin-1: the first thing that does not pass. */
+  freezeAt: (bytes: string) => void;
   /** Delays what clients send from now on by so much. */
   delay: (delayMs: number) => void;
   /** Ends all connections; new ones are accepted. */
@@ -24,13 +26,24 @@ export interface StoreProxy {
 interface Passing {
   isFrozen: boolean;
   delayMs: number;
+  freeze: () => void;
+  /** Null for none. */
+  freezesAt: Buffer | null;
 }
 
 /** Starts a proxy to the store of this URL. A MongoDB client learns no other address than the proxy's. */
 export async function startStoreProxy(storeUrl: string): Promise<StoreProxy> {
   const to = new URL(storeUrl);
-  const passing: Passing = { isFrozen: false, delayMs: 0 };
   const sockets = new Set<Socket>();
+  const passing: Passing = {
+    isFrozen: false,
+    delayMs: 0,
+    freezesAt: null,
+    freeze() {
+      passing.isFrozen = true;
+      for (const socket of sockets) socket.pause();
+    },
+  };
   let connections = 0;
   const server = createServer({ allowHalfOpen: true }, (client) => {
     connections += 1;
@@ -40,8 +53,8 @@ export async function startStoreProxy(storeUrl: string): Promise<StoreProxy> {
       socket.on('error', () => undefined);
       socket.on('close', () => sockets.delete(socket));
     }
-    pass(client, store, passing, () => passing.delayMs);
-    pass(store, client, passing, () => 0);
+    passOn(client, store, passing);
+    passBack(store, client, passing);
   });
   const cut = (): void => {
     for (const socket of sockets) socket.destroy();
@@ -50,13 +63,13 @@ export async function startStoreProxy(storeUrl: string): Promise<StoreProxy> {
   return {
     url: urlThrough(to, (server.address() as AddressInfo).port),
     connections: () => connections,
-    freeze() {
-      passing.isFrozen = true;
-      for (const socket of sockets) socket.pause();
-    },
+    freeze: passing.freeze,
     thaw() {
       passing.isFrozen = false;
       for (const socket of sockets) socket.resume();
+    },
+    freezeAt(bytes) {
+      passing.freezesAt = Buffer.from(bytes, 'latin1');
     },
     delay(delayMs) {
       passing.delayMs = delayMs;
@@ -73,21 +86,32 @@ export async function startStoreProxy(storeUrl: string): Promise<StoreProxy> {
   };
 }
 
-/** Passes on what one side sends, in order, and its end. */
-function pass(from: Socket, to: Socket, passing: Passing, delayMs: () => number): void {
+/** Passes on what a client sends, in order, and its end. A small command comes in one piece. */
+function passOn(client: Socket, store: Socket, passing: Passing): void {
   let passed = Promise.resolve();
   const later = (send: () => void): void => {
     // A proxy that was closed must not keep its process.
-    const ready = wait(delayMs(), undefined, { ref: false });
+    const ready = wait(passing.delayMs, undefined, { ref: false });
     passed = passed.then(() => ready).then(send);
   };
-  from.on('data', (chunk: Buffer) => {
-    later(() => to.write(chunk));
+  client.on('data', (chunk: Buffer) => {
+    if (passing.freezesAt && chunk.includes(passing.freezesAt)) {
+      passing.freezesAt = null;
+      passing.freeze();
+      client.unshift(chunk);
+    } else later(() => store.write(chunk));
   });
-  from.on('end', () => {
-    later(() => to.end());
+  client.on('end', () => {
+    later(() => store.end());
   });
-  if (passing.isFrozen) from.pause();
+  if (passing.isFrozen) client.pause();
+}
+
+/** Passes back what the store answers, and its end. */
+function passBack(store: Socket, client: Socket, { isFrozen }: Passing): void {
+  store.on('data', (chunk) => client.write(chunk));
+  store.on('end', () => client.end());
+  if (isFrozen) store.pause();
 }
 
 function urlThrough(to: URL, port: number): string {
