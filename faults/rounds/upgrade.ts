@@ -41,7 +41,6 @@ export const UPGRADE: Round = {
     await checkOutSources(reference, root);
     // An installation that is upgraded has the indexes of the older version, which its services wait for.
     await scene.run(relative(ROOT, join(root, 'deploy/setup/create-indexes.ts')));
-    // The older version knows no hold: its dispatchers make the attempts that come to them.
     const apps = await appsOf(scene, scene.companies.slice(0, 1));
     await apps.hold();
     for (const [name, changed] of [
@@ -57,8 +56,11 @@ export const UPGRADE: Round = {
   },
 };
 
-/** What the round upgrades from while no version has a tag: an earlier state that reads what this version writes. */
-export const BEFORE_THE_FIRST_TAG = '315f6f0';
+/**
+ * What the round upgrades from while no version has a tag. Versions read what the one before them wrote from 1.0.0 on, so
+ * until then this is a commit that reads what the present one writes.
+ */
+export const BEFORE_THE_FIRST_TAG = '427efc6f';
 
 /** Returns the git reference that the round upgrades from, and why this one. */
 export function olderVersion(

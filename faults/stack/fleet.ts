@@ -22,8 +22,6 @@ export interface Layout {
   smallDisk: { store: 'kafka' | 'mongodb'; mebibytes: number } | null;
   /** Whether the clock of each service can be set. */
   hasOwnClocks: boolean;
-  /** Whether it keeps messages as an earlier version does, without a collection for each day. */
-  isOfBefore: boolean;
 }
 
 /** Short enough that every attempt of a schedule belongs to its round. */
@@ -43,7 +41,6 @@ export const USUAL_LAYOUT: Layout = {
   hasRedisProxy: false,
   smallDisk: null,
   hasOwnClocks: false,
-  isOfBefore: false,
 };
 
 /** The services whose clocks can be set. */
