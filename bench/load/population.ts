@@ -8,7 +8,7 @@ import {
   collection,
   type DocumentOf,
 } from '@posthorn/platform/mongo/collections.ts';
-import { hashOfKey } from '@posthorn/platform/mongo/companies/companies.ts';
+import { apiKeyWith, hashOfKey } from '@posthorn/platform/mongo/companies/companies.ts';
 import type { AppDocument } from '@posthorn/platform/mongo/documents.ts';
 import { sealWebhook } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
 import type { Vault } from '@posthorn/platform/security/vault.ts';
@@ -41,10 +41,8 @@ function idOf(prefix: IdPrefix, n: number): string {
 
 export const appIdOf = (n: number): string => idOf('app', n);
 
-/** Returns an API key in the form without a checksum. */
-export function apiKeyOf(company: number): string {
-  return `phk_${hash('sha256', `bench/${company}`, 'base64url')}`;
-}
+export const apiKeyOf = (company: number): string =>
+  apiKeyWith(hash('sha256', `bench/${company}`, 'buffer'));
 
 /** Outside the ranges of free ports and of outgoing connections: the URLs are the same in the next run. */
 const PORT = 9_830;

@@ -1423,7 +1423,7 @@ export interface components {
             oauth2Audience?: string | null;
             /** @description Whether id and secret are sent to the token server in `Authorization` (`basic`, the default) or in the body (`post`) */
             oauth2ClientAuthentication?: components["schemas"]["ClientAuthentication"] | null;
-        } & (unknown & unknown & unknown & unknown & unknown & unknown & unknown & unknown & unknown);
+        } & (unknown & unknown & unknown & unknown & unknown & unknown & unknown & unknown);
         CustomHeader: {
             key: components["schemas"]["HeaderName"];
             value: string;
@@ -1749,7 +1749,7 @@ export interface components {
             oauth2Audience?: string | null;
             /** @description Whether id and secret are sent to the token server in `Authorization` (`basic`, the default) or in the body (`post`) */
             oauth2ClientAuthentication?: components["schemas"]["ClientAuthentication"] | null;
-        } & (unknown & unknown & unknown & unknown & unknown & unknown & unknown);
+        } & (unknown & unknown & unknown & unknown & unknown & unknown);
         WebhookResponse: {
             /** @constant */
             success: true;

@@ -55,7 +55,7 @@ export const SCOPES = ['messages:write', 'read', 'webhooks:write', 'keys:write',
 
 export type Scope = (typeof SCOPES)[number];
 
-/** The scopes of a key without scopes of its own, as earlier versions made them. */
+/** The scopes of a key that was made without any. */
 export const ALL_SCOPES: readonly Scope[] = ['admin'];
 
 export function allows(granted: readonly Scope[], needed: Scope): boolean {

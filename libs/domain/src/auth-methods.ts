@@ -2,7 +2,6 @@ import { z } from 'zod';
 import type { EgressPolicy } from './egress.ts';
 import {
   credential,
-  encodedText,
   headerCredential,
   headerName,
   MASK,
@@ -50,7 +49,7 @@ interface AuthField {
   isRequired?: true;
   /** The value of a webhook that gets the method without the field. `secret` is that of the webhook. */
   initially?: (secret: string) => string | null;
-  /** The initial value is stored as an absent one: earlier versions knew no other. */
+  /** The initial value is stored and shown as an absent one. */
   isAbsentInitially?: true;
   /** `sent`: deliveries or token requests send the secret. `signs`: it never leaves Posthorn. */
   secret?: 'sent' | 'signs';
@@ -437,11 +436,6 @@ export function authFieldsOf(auth: AuthMethod): Readonly<Record<string, unknown>
     ],
   );
   return { authMethod: name, ...Object.fromEntries(fields) };
-}
-
-/** Earlier versions stored the URL of a token server as `URL` encodes it, with characters such as `|` as they are. */
-export function withEncodedUrl(auth: AuthMethod): AuthMethod {
-  return auth.method === 'oauth2' ? { ...auth, tokenUrl: encodedText(auth.tokenUrl) } : auth;
 }
 
 function valuesOf(auth: object | undefined): Readonly<Record<string, string | null | undefined>> {

@@ -67,7 +67,8 @@ describe('a header name [security]', () => {
       'content-length',
       'content-encoding',
     ],
-    ...['webhook-id', 'webhook-timestamp', 'webhook-signature', 'metadata', 'metadata-flavor'],
+    ...['webhook-id', 'webhook-timestamp', 'webhook-signature', 'svix-id', 'svix-own'],
+    ...['metadata', 'metadata-flavor'],
     ...['x-google-metadata-request'],
     ...['x-aws-ec2-metadata-token', 'x-aws-ec2-metadata-token-ttl-seconds', 'user-agent'],
   ])('%s is refused in any case', (name) => {

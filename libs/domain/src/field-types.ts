@@ -270,7 +270,7 @@ const REFUSED_NAMES: ReadonlySet<string> = new Set([
 /** Prefixes of names that a client may not set. */
 // prettier-ignore
 const REFUSED_PREFIXES: readonly string[] = [
-  'proxy-', 'x-forwarded-', 'content-', 'webhook-', 'x-aws-ec2-metadata-token',
+  'proxy-', 'x-forwarded-', 'content-', 'webhook-', 'svix-', 'x-aws-ec2-metadata-token',
 ];
 
 /** Returns why a client may not set the header; null when it may. */
@@ -301,14 +301,6 @@ function refusedNamePattern(): string {
   const whole = [...REFUSED_NAMES].map((name) => `${inAnyCase(name)}$`);
   return `^(${[...whole, ...REFUSED_PREFIXES.map(inAnyCase)].join('|')})`;
 }
-
-/**
- * Whether a header belongs to `signatureHeaders`. No new one is accepted (docs/contract.md C6.7). These names are not
- * among the refused ones above, because earlier versions accepted them, and their webhooks keep them.
- */
-export const isSvixHeader = (name: string): boolean => /^svix-/i.test(name);
-
-export const SVIX_NAME_PATTERN = `^${inAnyCase('svix-')}`;
 
 /** Returns a pattern of one header name in any case. */
 export function sameNamePattern(name: string): string {
@@ -451,12 +443,6 @@ const NOT_ALLOWED = /[^A-Za-z0-9\-._~!$&'()*+,;=:@/?%]|%(?![0-9A-Fa-f]{2})/g;
  */
 export function encodedUrl({ origin, pathname, search }: URL): string {
   return origin + (pathname + search).replace(NOT_ALLOWED, percentEncoded);
-}
-
-/** The same for a stored URL, which may be of a version that did not encode so much. */
-export function encodedText(url: string): string {
-  const parsed = URL.parse(url);
-  return parsed ? encodedUrl(parsed) : url;
 }
 
 /** `URL` has encoded everything but ASCII. */

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { authFieldsOf, authMethodSchema, maskedAuth, withEncodedUrl } from './auth-methods.ts';
+import { authFieldsOf, authMethodSchema, maskedAuth } from './auth-methods.ts';
 import type { Hold } from './waiting.ts';
 import type { EgressPolicy } from './egress.ts';
 import {
@@ -12,7 +12,6 @@ import {
 import {
   customHeaders,
   describeHold,
-  encodedText,
   eventType,
   finalStatusCodes,
   type Header,
@@ -51,8 +50,8 @@ export interface FieldRule {
   /** An update cannot take the field away, although a webhook may be created without it. */
   isKept?: true;
   /**
-   * The value of a webhook that is created without the field, of one from which it was taken away, and of one that an
-   * earlier version has stored.
+   * The value of a webhook that is created without the field, of one from which it was taken away, and of one that was
+   * stored before there was the field.
    */
   initially?: (given: { url: string }) => unknown;
   /** `by itself`: in the responses of create and get, not in lists. */
@@ -63,8 +62,6 @@ export interface FieldRule {
   mask?: (value: never) => unknown;
   /** Only the holder of an encryption key can read the stored value. */
   sealed?: 'as text' | 'as JSON';
-  /** Returns the value in today's form, when an earlier version has stored it in another one. */
-  fromStore?: (value: never, stored: { disabled?: boolean }) => unknown;
   /**
    * What the audit log has of a change: both values, them without the values of the URL's query, or only that the
    * field changed; the same for each header or each field of the method of authentication. `origin`: that the field
@@ -135,7 +132,6 @@ const WEBHOOK_FIELDS = {
     request: ({ policy }) => urlText(policy),
     isRequired: true,
     shown: 'everywhere',
-    fromStore: encodedText,
     audit: 'url',
   },
   /** Key of the Standard Webhooks signature. Generated unless it is given. */
@@ -221,7 +217,6 @@ const WEBHOOK_FIELDS = {
     shown: 'by itself',
     mask: maskedAuth,
     sealed: 'as JSON',
-    fromStore: withEncodedUrl,
     audit: 'each field',
   },
   /** Null for the defaults. */
@@ -268,10 +263,7 @@ const WEBHOOK_FIELDS = {
     shown: 'never',
     audit: 'never',
   },
-  /**
-   * Why Posthorn disabled the webhook; null unless it did. The version before does not reset it when a client enables the
-   * webhook.
-   */
+  /** Why Posthorn disabled the webhook; null unless it did. */
   disabledReason: {
     contract: 'C6.12',
     value: z.enum(['gone', 'control_header', 'failing']).nullable().meta({
@@ -281,8 +273,6 @@ const WEBHOOK_FIELDS = {
     given: 'never',
     initially: () => null,
     shown: 'everywhere',
-    fromStore: (reason: string, { disabled }: { disabled?: boolean }) =>
-      disabled === true ? reason : null,
     audit: 'shown',
   },
   rateLimitPerSecond: {
@@ -551,14 +541,14 @@ export function textsToSeal(values: FieldValues): [SealedName, string][] {
 }
 
 /**
- * Returns the values of the other fields. A field that the database does not have, because an earlier version did not
- * know it, has its initial value; null without one.
+ * Returns the values of the other fields. A field that the webhook was stored without has its initial value; null without
+ * one.
  */
 export function openValues(stored: Partial<OpenValues> & Pick<OpenValues, 'url'>): OpenValues {
-  const values = OPEN_RULES.map(([name, { fromStore, initially }]) => {
-    const value = stored[name] ?? initially?.(stored) ?? null;
-    return [name, value !== null && fromStore ? fromStore(value as never, stored) : value];
-  });
+  const values = OPEN_RULES.map(([name, { initially }]) => [
+    name,
+    stored[name] ?? initially?.(stored) ?? null,
+  ]);
   return Object.fromEntries(values) as OpenValues;
 }
 
@@ -567,13 +557,12 @@ export function unsealedValues(
   texts: SealedTexts,
   open: (name: SealedName, sealed: string) => string,
 ): Pick<FieldValues, SealedName> {
-  const values = SEALED_RULES.map(([name, { sealed, fromStore }]) => {
+  const values = SEALED_RULES.map(([name, { sealed }]) => {
     const stored = texts[name] ?? null;
     if (stored === null) return [name, null];
     const text = open(name, stored);
     // A text that opens was written by `textsToSeal`, so its JSON has the right shape.
-    const value: unknown = sealed === 'as text' ? text : JSON.parse(text);
-    return [name, fromStore ? fromStore(value as never, {}) : value];
+    return [name, sealed === 'as text' ? text : (JSON.parse(text) as unknown)];
   });
   return Object.fromEntries(values) as Pick<FieldValues, SealedName>;
 }

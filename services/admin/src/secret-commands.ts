@@ -1,6 +1,5 @@
 import { NO_COMPANY } from '@posthorn/domain/audit.ts';
 import {
-  countByFormat,
   countByKey,
   type Resealed,
   resealSigningKeys,
@@ -11,7 +10,6 @@ import {
   createVault,
   type SealedValueError,
   type Vault,
-  CURRENT_FORMAT,
 } from '@posthorn/platform/security/vault.ts';
 import type { Command } from 'commander';
 import type { mongo } from 'mongoose';
@@ -40,7 +38,7 @@ export function addSecretCommands(program: Command): void {
     .action((output: OutputOptions) => run(output, rotateSecrets));
   group
     .command('status')
-    .description('count them by the key that encrypted them, and by format')
+    .description('count them by the key that encrypted them')
     .option('--json', 'print JSON')
     .action((output: OutputOptions) => run(output, secretsStatus));
 }
@@ -55,7 +53,7 @@ function run(output: OutputOptions, work: (deps: SecretsDeps) => Promise<object>
   );
 }
 
-/** Sets exit code 1 while something of another key or format remains, so that no script removes that key. */
+/** Sets exit code 1 while something of another key remains, so that no script removes that key. */
 async function rotateSecrets({ db, vault, record }: SecretsDeps): Promise<object> {
   const fields = { keyId: vault.currentKeyId };
   const target = { kind: 'encryptionKeys' as const, id: vault.currentKeyId };
@@ -85,8 +83,5 @@ async function secretsStatus({ db, vault }: SecretsDeps): Promise<object> {
     currentKeyId: vault.currentKeyId,
     webhooksByKeyId: await countByKey(db, 'webhooks'),
     signingKeysByKeyId: await countByKey(db, 'signingKeys'),
-    currentFormat: CURRENT_FORMAT,
-    webhooksByFormat: await countByFormat(db, 'webhooks'),
-    signingKeysByFormat: await countByFormat(db, 'signingKeys'),
   };
 }

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { allows, type Scope, SCOPES } from '@posthorn/domain/access.ts';
+import { apiKeyWith } from '@posthorn/platform/mongo/companies/companies.ts';
 import { VERSION } from '@posthorn/platform/service/metrics.ts';
 import { pathsOf } from '../../../services/gateway/src/http/route.ts';
 import { type ApiAnswer, type ApiClient, createApiClient } from '../../support/api/api-client.ts';
@@ -387,7 +388,7 @@ describe('The scopes of API keys', () => {
 });
 
 /** As long as a real key, so that only its bytes are wrong. */
-const UNKNOWN_KEY = `phk_${'x'.repeat(43)}`;
+const UNKNOWN_KEY = apiKeyWith(Buffer.alloc(32, 'x'));
 const PER_MINUTE = 100;
 
 describe('Wrong API keys [security]', () => {

@@ -216,9 +216,6 @@ describe('The secrets of webhooks [security]', () => {
       currentKeyId,
       webhooksByKeyId,
       signingKeysByKeyId,
-      currentFormat: 2,
-      webhooksByFormat: { 2: stored },
-      signingKeysByFormat: { 2: 1 },
     });
     const [event] = await printedAuditEvents(both, 'encryption_keys.rotated');
     expect(event).toMatchObject({ companyId: null, outcome: 'done', target: { id: currentKeyId } });

@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
-import { createSecretKey, randomBytes } from 'node:crypto';
+import { createDecipheriv, createSecretKey, hkdfSync, randomBytes } from 'node:crypto';
 import { z } from 'zod';
 import { parseConfig } from '../service/config.ts';
 import { StartupError } from '../service/errors.ts';
@@ -14,6 +14,19 @@ describe('vault', () => {
   const NEW = newKey('new');
   const vault = createVault([NEW, OLD]);
   const BINDING: Binding = { companyId: 'comp_1', ownerId: 'wh_1', field: 'secret' };
+
+  /** Opens by the text of the decision alone. */
+  function openByHand(sealed: string, { companyId, ownerId, field, target }: Binding): string {
+    const [version = '', keyId = '', ...texts] = sealed.split('.');
+    const [iv, ciphertext, tag] = texts.map((text) => Buffer.from(text, 'base64url'));
+    if (!iv || !ciphertext || !tag) throw new Error('not sealed');
+    const info = JSON.stringify(['posthorn sealed values v2', companyId, ownerId]);
+    const key = Buffer.from(hkdfSync('sha256', NEW.key, Buffer.alloc(0), info, 32));
+    const decipher = createDecipheriv('aes-256-gcm', key, iv, { authTagLength: 16 });
+    const place = [version, keyId, companyId, ownerId, field, target ?? null];
+    decipher.setAAD(Buffer.from(JSON.stringify(place))).setAuthTag(tag);
+    return Buffer.concat([decipher.update(ciphertext), decipher.final()]).toString();
+  }
 
   function refusalOf(open: () => unknown): SealedValueError {
     try {
@@ -41,6 +54,13 @@ describe('vault', () => {
       expect(sealed).toMatch(/^v2\.new\.[\w-]{16}\.[\w-]{12}\.[\w-]{22}$/);
       expect(Buffer.from(sealed).includes('hush')).toBe(false);
     });
+
+    it.each([BINDING, { ...BINDING, target: 'https://example.com' }])(
+      'is encrypted with the key of its document, and authenticated with its place: %j',
+      (binding) => {
+        expect(openByHand(vault.seal('hush hush', binding), binding)).toBe('hush hush');
+      },
+    );
 
     it('is different each time', () => {
       const sealed = Array.from({ length: 100 }, () => vault.seal('same', BINDING));
@@ -93,15 +113,17 @@ describe('vault', () => {
       refusalOf(() => vault.open(parts.join('.'), BINDING));
     });
 
-    it.each([{ companyId: 'comp_2' }, { ownerId: 'wh_2' }, { field: 'previousSecret' }])(
-      'does not open where it does not belong: %j',
-      (elsewhere) => {
-        const sealed = vault.seal('hush', BINDING);
-        const refusal = refusalOf(() => vault.open(sealed, { ...BINDING, ...elsewhere }));
-        expect(refusal.message).toMatch(/is sealed with key new, and was changed or moved$/);
-        expect(refusal.keyId).toBe('new');
-      },
-    );
+    it.each([
+      { companyId: 'comp_2' },
+      { ownerId: 'wh_2' },
+      { field: 'previousSecret' },
+      { target: 'https://example.com' },
+    ])('does not open where it does not belong: %j', (elsewhere) => {
+      const sealed = vault.seal('hush', BINDING);
+      const refusal = refusalOf(() => vault.open(sealed, { ...BINDING, ...elsewhere }));
+      expect(refusal.message).toMatch(/is sealed with key new, and was changed or moved$/);
+      expect(refusal.keyId).toBe('new');
+    });
 
     it('does not open for another binding whose names join to the same text', () => {
       const sealed = vault.seal('hush', { companyId: 'a","b', ownerId: 'c', field: 'd' });

@@ -14,15 +14,13 @@ export interface Binding {
   /** Id of the webhook, message or signing key that holds it. */
   ownerId: string;
   field: string;
-  /** Where the value may be sent: scheme, host and port. The first format is not bound to it. */
+  /** Where the value may be sent: scheme, host and port. */
   target?: string;
 }
 
-/** The formats that are opened (docs/decisions/0030-sealed-format-2.md). */
-export const SEALED_FORMATS = [1, 2] as const;
-export type SealedFormat = (typeof SEALED_FORMATS)[number];
-/** The format that is written. */
-export const CURRENT_FORMAT = 2 satisfies SealedFormat;
+/** The number of the format (docs/decisions/0030-sealed-format-2.md). */
+export const SEALED_FORMAT = 2;
+const VERSION = `v${SEALED_FORMAT}`;
 
 /** Encrypts values that the database must not be able to read (docs/decisions/0009-secrets-at-rest.md). */
 export interface Vault {
@@ -54,21 +52,21 @@ const TAG_BYTES = 16;
 const KEY_USE = 'posthorn sealed values v2';
 
 /** `v<format>.<keyId>.<iv>.<ciphertext>.<tag>`, the last three in base64url. */
-const SEALED = /^v([12])\.([\w-]{1,32})\.([\w-]{16})\.([\w-]*)\.([\w-]{22})$/;
+const SEALED = /^v2\.([\w-]{1,32})\.([\w-]{16})\.([\w-]*)\.([\w-]{22})$/;
 
-/** Seals with AES-256-GCM and the first key of the ring, and opens with the key and format that sealed. */
+/** Seals with AES-256-GCM and the first key of the ring, and opens with the key that sealed. */
 export function createVault(keyRing: KeyRing): Vault {
   const [current] = keyRing;
   const keys = new Map(keyRing.map((each) => [each.id, each]));
   return {
     currentKeyId: current.id,
-    seal: (plain, binding) => seal({ format: CURRENT_FORMAT, ...current }, plain, binding),
+    seal: (plain, binding) => seal(current, plain, binding),
     open(sealed, binding) {
       const parts = partsOf(sealed);
       if (!parts) throw new SealedValueError(`${nameOf(binding)} is not a sealed value`, null);
       const key = keys.get(parts.keyId);
       if (!key) throw unopened(binding, parts.keyId, 'which is not in ENCRYPTION_KEYS');
-      const plain = open({ format: parts.format, ...key }, parts, binding);
+      const plain = open(key, parts, binding);
       if (plain === null) throw unopened(binding, parts.keyId, 'and was changed or moved');
       return plain;
     },
@@ -80,11 +78,7 @@ export function createVault(keyRing: KeyRing): Vault {
   };
 }
 
-interface Sealing extends EncryptionKey {
-  format: SealedFormat;
-}
-
-function seal(sealing: Sealing, plain: string, binding: Binding): string {
+function seal(sealing: EncryptionKey, plain: string, binding: Binding): string {
   const iv = randomBytes(IV_BYTES);
   const options = { authTagLength: TAG_BYTES };
   const cipher = createCipheriv(CIPHER, keyFor(sealing, binding), iv, options);
@@ -92,11 +86,10 @@ function seal(sealing: Sealing, plain: string, binding: Binding): string {
   const ciphertext = Buffer.concat([cipher.update(plain, 'utf8'), cipher.final()]);
   const bytes = [iv, ciphertext, cipher.getAuthTag()];
   const texts = bytes.map((part) => part.toString('base64url'));
-  return [versionOf(sealing.format), sealing.id, ...texts].join('.');
+  return [VERSION, sealing.id, ...texts].join('.');
 }
 
 interface SealedParts {
-  format: SealedFormat;
   keyId: string;
   iv: Buffer;
   ciphertext: Buffer;
@@ -105,16 +98,16 @@ interface SealedParts {
 
 /** Null for anything that `seal` does not write, such as base64url with unused bits set at its end. */
 function partsOf(sealed: string): SealedParts | null {
-  const [, version, keyId = '', ...texts] = SEALED.exec(sealed) ?? [];
+  const [, keyId = '', ...texts] = SEALED.exec(sealed) ?? [];
   const bytes = texts.map((text) => Buffer.from(text, 'base64url'));
   const [iv, ciphertext, tag] = bytes;
   if (!iv || !ciphertext || !tag) return null;
   const isExact = bytes.every((part, index) => part.toString('base64url') === texts[index]);
-  return isExact ? { format: version === '2' ? 2 : 1, keyId, iv, ciphertext, tag } : null;
+  return isExact ? { keyId, iv, ciphertext, tag } : null;
 }
 
 /** Null when the bytes were not sealed for this binding. */
-function open(sealing: Sealing, parts: SealedParts, binding: Binding): string | null {
+function open(sealing: EncryptionKey, parts: SealedParts, binding: Binding): string | null {
   const options = { authTagLength: TAG_BYTES };
   const decipher = createDecipheriv(CIPHER, keyFor(sealing, binding), parts.iv, options);
   decipher.setAAD(boundTo(sealing, binding)).setAuthTag(parts.tag);
@@ -126,21 +119,15 @@ function open(sealing: Sealing, parts: SealedParts, binding: Binding): string | 
   }
 }
 
-/** The second format has a key for each document, so that each may be sealed 2^32 times. */
-function keyFor({ format, key }: Sealing, { companyId, ownerId }: Binding): KeyObject {
-  if (format === 1) return key;
+/** Each document has a key of its own, so that each may be sealed 2^32 times. */
+function keyFor({ key }: EncryptionKey, { companyId, ownerId }: Binding): KeyObject {
   return deriveKey(key, JSON.stringify([KEY_USE, companyId, ownerId]));
 }
 
 /** Includes version and key id, so that no part of the text can be exchanged. */
-function boundTo({ format, id }: Sealing, binding: Binding): Buffer {
+function boundTo({ id }: EncryptionKey, binding: Binding): Buffer {
   const { companyId, ownerId, field, target = null } = binding;
-  const place = [versionOf(format), id, companyId, ownerId, field];
-  return Buffer.from(JSON.stringify(format === 1 ? place : [...place, target]));
-}
-
-function versionOf(format: SealedFormat): string {
-  return `v${format}`;
+  return Buffer.from(JSON.stringify([VERSION, id, companyId, ownerId, field, target]));
 }
 
 function nameOf({ ownerId, field }: Binding): string {

@@ -2,6 +2,7 @@ import type { ForgettingCache } from '@posthorn/platform/memory/coalescing-cache
 import { beforeEach, describe, expect, test } from '@jest/globals';
 import { ALL_SCOPES } from '@posthorn/domain/access.ts';
 import {
+  apiKeyWith,
   hashOfKey,
   type KeyRecord,
   makeApiKey,
@@ -19,8 +20,7 @@ import {
 } from './authenticate.ts';
 
 describe('authenticate', () => {
-  /** Returns a well-formed key of an earlier version: they have no checksum. */
-  const keyOf = (name: string): string => `phk_${name.padEnd(43, 'x')}`;
+  const keyOf = (name: string): string => apiKeyWith(Buffer.from(name.padEnd(32, 'x')));
   const recordOf = (companyId: string, changes: Partial<KeyRecord> = {}): KeyRecord => ({
     keyId: `key_of_${companyId}`,
     companyId,
@@ -139,7 +139,8 @@ describe('authenticate', () => {
       ['malformed', `${keyOf('good')} `],
       ['short', 'phk_good'],
       ['very long', 'phk_'.repeat(4_000)],
-      ['of another checksum', `${keyOf('good')}000000`],
+      ['of another checksum', `${keyOf('good').slice(0, -6)}000000`],
+      ['without a checksum', keyOf('good').slice(0, -6)],
     ])(
       'that is %s is counted and refused like any other, without a look-up',
       async (_what, key) => {

@@ -53,9 +53,6 @@ const AUTH_METHODS: AuthMethod[] = [
   { method: 'hmac', hmacHeader: 'X-Before', hmacSecret: 's' },
   { method: 'basic', username: 'u', password: 'p' },
   { method: 'api_key', apiKey: 'k', apiKeyHeader: 'X-Before' },
-  // As earlier versions accepted it.
-  { method: 'hmac', hmacHeader: 'svix-own', hmacSecret: 's' },
-  { method: 'api_key', apiKey: 'k', apiKeyHeader: 'svix-own' },
   {
     method: 'oauth2',
     tokenUrl: 'https://login.example.com/token',
@@ -67,27 +64,17 @@ const AUTH_METHODS: AuthMethod[] = [
   },
 ];
 
-const CUSTOM_HEADERS = [
-  [],
-  [
-    { key: 'svix-id', value: 'v' },
-    { key: 'svix-own', value: 'v' },
-  ],
-];
-
 /** The document does not know the stored webhook: it may refuse only what no webhook accepts. */
 function fitsSomeWebhook(body: UpdateWebhookBody): boolean {
-  return AUTH_METHODS.some((authMethod) =>
-    CUSTOM_HEADERS.some((customHeaders) => {
-      const webhook = sampleWebhook(1, { authMethod, customHeaders });
-      try {
-        changesOf(webhook, body, { seesSecrets: true });
-        return true;
-      } catch {
-        return false;
-      }
-    }),
-  );
+  return AUTH_METHODS.some((authMethod) => {
+    const webhook = sampleWebhook(1, { authMethod, customHeaders: [] });
+    try {
+      changesOf(webhook, body, { seesSecrets: true });
+      return true;
+    } catch {
+      return false;
+    }
+  });
 }
 
 const AUTHS = [

@@ -269,63 +269,6 @@ describe('an update', () => {
   });
 });
 
-describe('headers of Svix', () => {
-  const KEPT = [{ key: 'Svix-Id', value: 'v' }];
-  const own = { method: 'hmac', hmacHeader: 'svix-own', hmacSecret: 's' } as const;
-  const old = sampleWebhook(1, { customHeaders: KEPT, authMethod: own });
-  const other = [{ key: 'X-Tenant', value: 'v' }];
-  const svix = { signatureHeaders: ['webhook', 'svix'] };
-
-  test.each<[object, string[]]>([
-    [{ customHeaders: KEPT }, ['customHeaders.0.key']],
-    [{ hmacHeader: 'SVIX-Signature' }, ['hmacHeader']],
-    [{ authMethod: 'apiKey', apiKey: 'k', apiKeyHeader: 'svix-key' }, ['apiKeyHeader']],
-    [{ customHeaders: [{ key: 'x-svix-id', value: 'v' }], ...svix }, []],
-  ])('are not set by a new webhook: %j', (fields, expected) => {
-    const body = { url: 'https://example.com', appId: 'app_1', ...fields };
-    const { error } = createWebhookBody(strict).safeParse(body);
-    expect((error?.issues ?? []).map(({ path }) => path.join('.'))).toEqual(expected);
-  });
-
-  test.each<[string, object, Webhook, string[]]>([
-    ['stay', { name: 'Other' }, old, []],
-    [
-      'stay when they are given again',
-      { customHeaders: [{ key: 'svix-id', value: 'w' }] },
-      old,
-      [],
-    ],
-    ['stay as that of the HMAC', { hmacHeader: 'Svix-Own', customHeaders: [] }, old, []],
-    [
-      'are not added',
-      { customHeaders: [...KEPT, { key: 'svix-more', value: 'v' }] },
-      old,
-      ['customHeaders.1.key'],
-    ],
-    [
-      'are not added as that of the HMAC',
-      { hmacHeader: 'svix-own' },
-      sampleWebhook(1),
-      ['hmacHeader'],
-    ],
-    [
-      'do not stay beside those of the service',
-      svix,
-      old,
-      ['signatureHeaders', 'signatureHeaders'],
-    ],
-    [
-      'are not given beside those of the service',
-      { ...svix, customHeaders: KEPT, hmacHeader: 'X-Own' },
-      old,
-      ['customHeaders.0.key'],
-    ],
-    ['give way', { ...svix, customHeaders: other, hmacHeader: 'X-Own' }, old, []],
-  ])('of an earlier version %s', (_what, fields, webhook, expected) => {
-    expect(refusalsOf(fields, webhook)).toEqual(expected);
-  });
-});
-
 const MASK = '********';
 const ELSEWHERE = 'https://mine.example.net/';
 const TOKENS_ELSEWHERE = 'https://mine.example.net/token';
@@ -415,6 +358,7 @@ describe('null in an update', () => {
       customHeaders: [],
       eventTypes: [],
       disabled: false,
+      disabledReason: null,
       metadata: null,
       uid: null,
       authMethod: { ...hmac, hmacSecret: webhook.secret },

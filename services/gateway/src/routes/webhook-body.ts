@@ -20,12 +20,10 @@ import {
 import type { EgressPolicy } from '@posthorn/domain/egress.ts';
 import {
   isCredentialHeader,
-  isSvixHeader,
   MASK,
   optionalFields,
   removableFields,
   sameNamePattern,
-  SVIX_NAME_PATTERN,
 } from '@posthorn/domain/field-types.ts';
 import {
   changedValues,
@@ -52,16 +50,6 @@ const WITHOUT_SECRET_FIELDS = {
     properties: { signatureAlgorithm: { const: 'ed25519' } },
   },
   then: none(['hmacHeader', 'hmacSecret']),
-};
-
-const NOT_OF_SVIX = { not: { type: 'string', pattern: SVIX_NAME_PATTERN } };
-/** A new webhook has none of these names, and neither has one that sends the headers of Svix. */
-const WITHOUT_SVIX_HEADERS = {
-  properties: {
-    customHeaders: { items: { properties: { key: NOT_OF_SVIX } } },
-    hmacHeader: NOT_OF_SVIX,
-    apiKeyHeader: NOT_OF_SVIX,
-  },
 };
 
 /** All but the default. */
@@ -92,8 +80,6 @@ const CREATE_RULES = {
       then: withoutCustomHeader(DEFAULT_HMAC_HEADER),
     },
     WITHOUT_SECRET_FIELDS,
-    // Every creation has a URL. Generators of clients make a part of the type of a rule without `if`.
-    { if: { required: ['url'] }, then: WITHOUT_SVIX_HEADERS },
   ],
 };
 
@@ -106,13 +92,6 @@ const UPDATE_RULES = {
     })),
     { if: IS_AUTHORIZATION, then: withoutCustomHeader('authorization') },
     WITHOUT_SECRET_FIELDS,
-    {
-      if: {
-        required: ['signatureHeaders'],
-        properties: { signatureHeaders: { contains: { const: 'svix' } } },
-      },
-      then: WITHOUT_SVIX_HEADERS,
-    },
   ],
 };
 
@@ -165,10 +144,7 @@ export function createWebhookBody(policy: EgressPolicy) {
       { when: () => true },
     )
     .superRefine((body, context) => {
-      for (const { path, message } of [
-        ...headerProblems(body, null),
-        ...svixProblems(body, null),
-      ]) {
+      for (const { path, message } of [...headerProblems(body, null)]) {
         context.addIssue({ code: 'custom', path: path.split('.'), message });
       }
     })
@@ -245,7 +221,6 @@ function problemsWith(
     ...requiredProblems(body, webhook),
     ...authProblems(given, webhook),
     ...headerProblems(given, webhook),
-    ...svixProblems(given, webhook),
     ...maskProblems(given, webhook),
     ...(seesSecrets ? [] : movedSecretProblems(given, webhook)),
   ];
@@ -287,6 +262,7 @@ export function changesOf(
   );
   return {
     ...changes,
+    ...(given.disabled === false && { disabledReason: null }),
     ...(customHeaders && { customHeaders: withKeptValues(customHeaders, webhook) }),
     authMethod: authMethodOf(given, webhook.authMethod, webhook.secret),
   };
@@ -349,36 +325,6 @@ function headerProblems(body: AuthBody, webhook: Webhook | null): Problem[] {
   });
   if (body.hmacHeader?.toLowerCase() !== 'authorization') return problems;
   return [...problems, { path: 'hmacHeader', message: 'must not be authorization' }];
-}
-
-/**
- * A request sets no header of Svix but those that the webhook has from an earlier version, and none stays beside
- * `signatureHeaders` with `svix` (docs/contract.md C6.7).
- */
-function svixProblems(body: AuthBody, webhook: Webhook | null): Problem[] {
-  const { customHeaders = [], hmacHeader = '', apiKeyHeader = '' } = body;
-  const given = [
-    ...customHeaders.map(({ key }, index) => ({ path: `customHeaders.${index}.key`, key })),
-    { path: 'hmacHeader', key: hmacHeader },
-    { path: 'apiKeyHeader', key: apiKeyHeader },
-  ];
-  const stored = svixNamesOf({}, webhook);
-  const sendsSvix = (body.signatureHeaders ?? webhook?.signatureHeaders)?.includes('svix') === true;
-  const problems = given
-    .filter(({ key }) => isSvixHeader(key) && (sendsSvix || !stored.includes(key.toLowerCase())))
-    .map(({ path }) => ({ path, message: 'is a header that signatureHeaders sets' }));
-  if (!sendsSvix || problems.length > 0) return problems;
-  return svixNamesOf(body, webhook).map((name) => ({
-    path: 'signatureHeaders',
-    message: `must not have svix while the webhook sets the header ${name}`,
-  }));
-}
-
-/** The names, in lower case, of the headers of Svix that a webhook with these changes sets itself. */
-function svixNamesOf(body: AuthBody, webhook: Webhook | null): string[] {
-  const headers = body.customHeaders ?? webhook?.customHeaders ?? [];
-  const names = [...headers.map(({ key }) => key), authHeaderOf(body, webhook?.authMethod) ?? ''];
-  return names.filter(isSvixHeader).map((name) => name.toLowerCase());
 }
 
 /** The fields of an update that decide where the secrets of a webhook are sent. */

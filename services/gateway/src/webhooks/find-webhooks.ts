@@ -67,10 +67,7 @@ const OUTLINE = {
   createdAt: 1,
 } as const;
 
-/** Both are absent in documents of earlier versions. */
-type Later = 'uid' | 'held';
-type Outline = Pick<WebhookDocument, '_id' | Exclude<keyof typeof OUTLINE, Later>> &
-  Partial<Pick<WebhookDocument, Later>>;
+type Outline = Pick<WebhookDocument, '_id' | keyof typeof OUTLINE>;
 
 /** Finds webhooks of any app. Searches 1,000 webhooks at most. */
 export async function findWebhooks(
@@ -137,13 +134,11 @@ async function toPage(
   const apps = documentsOf(db, 'apps', companyId).find({ _id: { $in: ids } });
   const named = await apps.project<{ _id: string; name: string }>({ name: 1 }).toArray();
   const names = new Map(named.map(({ _id, name }) => [_id, name]));
-  const webhooks = kept.map(({ _id: id, uid = null, held = null, ...shown }) => {
+  const webhooks = kept.map(({ _id: id, ...shown }) => {
     const { appId, projectId, environmentId } = shown;
     return {
       id,
-      uid,
       ...shown,
-      held,
       projectId: appId === null ? projectId : null,
       environmentId: appId === null ? environmentId : null,
       appName: appId === null ? null : (names.get(appId) ?? appId),

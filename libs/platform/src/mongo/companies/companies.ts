@@ -221,8 +221,8 @@ const KEY_BYTES = 32;
 const SHOWN_CHARS = 12;
 const CHECKSUM_CHARS = 6;
 const BASE_62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
-/** `phk_` and 32 random bytes; since checksums exist, six more characters. */
-const KEY = /^(phk_[A-Za-z0-9_-]{43})([0-9A-Za-z]{6})?$/;
+/** `phk_`, 32 random bytes and their checksum. */
+const KEY = /^(phk_[A-Za-z0-9_-]{43})([0-9A-Za-z]{6})$/;
 
 interface MakeKeyDeps {
   newId: (prefix: IdPrefix) => string;
@@ -256,8 +256,7 @@ export function makeApiKey(
   name: string,
   rights: KeyRights = {},
 ): { key: string; document: ApiKeyDocument } {
-  const secret = `phk_${randomBytes(KEY_BYTES).toString('base64url')}`;
-  const key = secret + checksumOf(secret);
+  const key = apiKeyWith(randomBytes(KEY_BYTES));
   const document = {
     _id: newId('key'),
     companyId,
@@ -270,6 +269,12 @@ export function makeApiKey(
   return { key, document };
 }
 
+/** Returns the API key with these 32 bytes. */
+export function apiKeyWith(bytes: Buffer): string {
+  const secret = `phk_${bytes.toString('base64url')}`;
+  return secret + checksumOf(secret);
+}
+
 /** Keys are looked up by their hash, so no comparison takes a time that depends on the key's bytes. */
 export function hashOfKey(apiKey: string): string {
   return hash('sha256', apiKey, 'hex');
@@ -277,12 +282,11 @@ export function hashOfKey(apiKey: string): string {
 
 /**
  * Returns false for a text that cannot be a key: it has another form, or its checksum does not match.
- * So a mistyped or made-up key costs no look-up. Keys of earlier versions have no checksum.
+ * So a mistyped or made-up key costs no look-up.
  */
 export function isWellFormedKey(text: string): boolean {
   const [, secret, checksum] = KEY.exec(text) ?? [];
-  if (secret === undefined) return false;
-  return checksum === undefined || checksum === checksumOf(secret);
+  return secret !== undefined && checksum === checksumOf(secret);
 }
 
 /** The CRC-32 in base 62, as in the tokens of GitHub. */

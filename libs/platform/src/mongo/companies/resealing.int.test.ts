@@ -1,7 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import type { Webhook } from '@posthorn/domain/webhook.ts';
 import type { mongo } from 'mongoose';
-import { createFirstFormatVault } from '../../../../../test/support/samples/first-format-vault.ts';
 import { randomKey, sampleWebhook } from '../../../../../test/support/samples/sample-webhook.ts';
 import {
   openScratchDatabase,
@@ -10,7 +9,7 @@ import {
 import { createVault, type SealedValueError, type Vault } from '../../security/vault.ts';
 import { collection } from '../collections.ts';
 import { createWebhookStore } from '../webhooks/webhooks.ts';
-import { countByFormat, countByKey, resealWebhooks } from './resealing.ts';
+import { countByKey, resealWebhooks } from './resealing.ts';
 
 const [OLD, NEW] = [randomKey('old'), randomKey('new')];
 const COMPANY = 'comp_a';
@@ -119,26 +118,6 @@ describe('the rotation of the key [security]', () => {
     expect(result).toEqual({ resealed: 1, remaining: 1 });
     expect(problems).toEqual([`secret of ${_id} is not a sealed value`]);
     expect(await countByKey(db, 'webhooks')).toEqual({ new: 1, old: 1 });
-  });
-
-  it('seals what is in the first format again', async () => {
-    const first = createFirstFormatVault(OLD);
-    const webhooks = [sampleWebhook(1), sampleWebhook(2), sampleWebhook(3)];
-    const [changed = sampleWebhook(1)] = webhooks;
-    for (const webhook of webhooks) await createWebhookStore(db, first).insert(webhook);
-    expect(await countByFormat(db, 'webhooks')).toEqual({ 1: 3 });
-    const vault = createVault([OLD]);
-    const store = createWebhookStore(db, vault);
-    const url = 'https://elsewhere.example/hook';
-    await store.update(changed, { url, updatedAtMs: 3_000 });
-    expect(await countByFormat(db, 'webhooks')).toEqual({ 1: 2, 2: 1 });
-    const moved = await resealWebhooks(db, vault, unexpected);
-    expect(moved).toEqual({ resealed: 2, remaining: 0 });
-    expect(await countByFormat(db, 'webhooks')).toEqual({ 2: 3 });
-    expect(await store.findOne(COMPANY, changed.id)).toMatchObject({ url });
-    expect(await store.findOne(COMPANY, webhooks[1]?.id ?? '')).toEqual(webhooks[1]);
-    const again = await resealWebhooks(db, vault, unexpected);
-    expect(again).toEqual({ resealed: 0, remaining: 0 });
   });
 
   it('follows a URL that is changed through the store', async () => {

@@ -1,18 +1,12 @@
 import type { mongo } from 'mongoose';
-import {
-  CURRENT_FORMAT,
-  SEALED_FORMATS,
-  type SealedFormat,
-  SealedValueError,
-  type Vault,
-} from '../../security/vault.ts';
+import { SealedValueError, type Vault } from '../../security/vault.ts';
 import { collection, type DocumentOf } from '../collections.ts';
 import { openWebhook, sealWebhook } from '../webhooks/webhooks.ts';
 import { openSigningKey, sealSigningKey } from './signing-keys.ts';
 
 export interface Resealed {
   resealed: number;
-  /** Documents still sealed with another key or in another format: changed meanwhile, or they do not open. */
+  /** Documents still sealed with another key: changed meanwhile, or they do not open. */
   remaining: number;
 }
 
@@ -32,16 +26,13 @@ interface SealedDocument {
   keyId: string;
 }
 
-/** The field whose text shows the format; all values of a document are sealed together. */
-const SEALED_TEXT = { webhooks: 'sealed.secret', signingKeys: 'sealed' } as const;
-
 /** Some hundred kB to read and write at once; an interruption repeats at most this many. */
 const BATCH = 500;
 
 /**
- * Seals every document of a collection with the vault's current key and in the current format. May be interrupted and repeated at
- * any time, while services run: a document that was changed since it was read is not overwritten, and
- * counts as `remaining` if it is sealed with another key or in another format.
+ * Seals every document of a collection with the vault's current key. May be interrupted and repeated at any time, while
+ * services run: a document that was changed since it was read is not overwritten, and counts as `remaining` if it is sealed
+ * with another key.
  */
 async function resealCollection<Name extends SealedName>(
   db: mongo.Db,
@@ -51,8 +42,7 @@ async function resealCollection<Name extends SealedName>(
   // The compiler does not narrow the union of collections.
   const documents = collection(db, name) as unknown as mongo.Collection<SealedDocument>;
   const resealOf = reseal as unknown as (document: SealedDocument) => Partial<SealedDocument>;
-  const isInFormat = { [SEALED_TEXT[name]]: textIn(CURRENT_FORMAT) };
-  const stale = { $or: [{ keyId: { $ne: currentKeyId } }, { $nor: [isInFormat] }] };
+  const stale = { keyId: { $ne: currentKeyId } };
   let resealed = 0;
   let lastId: string | undefined = '';
   while (lastId !== undefined) {
@@ -95,22 +85,7 @@ export async function countByKey(db: mongo.Db, name: SealedName): Promise<Record
   return Object.fromEntries(groups.map(({ _id, count }) => [_id ?? '(none)', count]));
 }
 
-/** The number of documents by the format in which they are sealed. */
-export async function countByFormat(
-  db: mongo.Db,
-  name: SealedName,
-): Promise<Partial<Record<SealedFormat, number>>> {
-  const documents = collection(db, name) as unknown as mongo.Collection<SealedDocument>;
-  const counts = SEALED_FORMATS.map(async (format) => {
-    const count = await documents.countDocuments({ [SEALED_TEXT[name]]: textIn(format) });
-    return [format, count] as const;
-  });
-  return Object.fromEntries((await Promise.all(counts)).filter(([, count]) => count > 0));
-}
-
-const textIn = (format: SealedFormat): RegExp => new RegExp(`^v${format}\\.`);
-
-/** Seals every signing key with the vault's current key and format. */
+/** Seals every signing key with the vault's current key. */
 export function resealSigningKeys(
   db: mongo.Db,
   vault: Vault,
@@ -126,7 +101,7 @@ export function resealSigningKeys(
   });
 }
 
-/** Seals every webhook with the vault's current key and format. */
+/** Seals every webhook with the vault's current key. */
 export function resealWebhooks(
   db: mongo.Db,
   vault: Vault,

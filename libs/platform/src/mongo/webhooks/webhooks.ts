@@ -251,8 +251,7 @@ export function sealWebhook(vault: Vault, webhook: Webhook): WebhookDocument {
     name,
     vault.seal(text, bindingOf(webhook, name)),
   ]);
-  // Earlier versions require `previousSecret`, and know no null in the other sealed fields.
-  const texts = { previousSecret: null, ...Object.fromEntries(sealed) } as SealedTexts;
+  const texts = Object.fromEntries(sealed) as SealedTexts;
   return {
     _id: id,
     companyId,
@@ -304,13 +303,11 @@ export interface WebhookState extends WebhookStops {
 
 const STATE = { disabled: 1, cancelBeforeMs: 1, rateLimitPerSecond: 1, deferredAt: 1 } as const;
 
-/** Webhooks of earlier versions have no `cancelBeforeMs`. */
-type StateDocument = Pick<WebhookDocument, '_id'> &
-  Partial<Pick<WebhookDocument, keyof typeof STATE>>;
+type StateDocument = Pick<WebhookDocument, '_id' | keyof typeof STATE>;
 
 function stateOf({
-  disabled = false,
-  cancelBeforeMs = null,
+  disabled,
+  cancelBeforeMs,
   rateLimitPerSecond,
   deferredAt,
 }: StateDocument): WebhookState {
@@ -321,8 +318,8 @@ function stateOf({
 /** What a resend or a replay needs to know of its webhook. */
 export type ResentTo = Pick<
   WebhookDocument,
-  'appId' | 'disabled' | 'eventTypes' | 'rateLimitPerSecond'
-> & { cancelBeforeMs: number | null };
+  'appId' | 'disabled' | 'eventTypes' | 'rateLimitPerSecond' | 'cancelBeforeMs'
+>;
 
 const RESENT_TO = {
   _id: 0,
@@ -347,11 +344,8 @@ export function createWebhookStates(db: mongo.Db) {
       return new Map(found.map((document) => [document._id, stateOf(document)]));
     },
     /** Null when it was deleted. */
-    async targetOf(companyId: string, _id: string): Promise<ResentTo | null> {
-      const found = await webhooks.findOne<ResentTo>({ _id, companyId }, { projection: RESENT_TO });
-      // Webhooks of earlier versions lack some of the fields.
-      return found && { ...found, cancelBeforeMs: found.cancelBeforeMs ?? null };
-    },
+    targetOf: (companyId: string, _id: string): Promise<ResentTo | null> =>
+      webhooks.findOne<ResentTo>({ _id, companyId }, { projection: RESENT_TO }),
     /** Stores that these webhooks had an old backlog for their endpoints at `atMs` (since 1970). */
     async markDeferred(ids: readonly string[], atMs: number): Promise<void> {
       // `updatedAt` stays: it is the version of the client's settings.
