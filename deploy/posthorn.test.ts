@@ -100,7 +100,7 @@ describe('posthorn', () => {
 
   it.each([
     [
-      'the command of the versions before 1.0',
+      'a service by its file',
       [join(import.meta.dirname, '../services/admin/src/main.ts'), '--help'],
     ],
     ['options of Node', ['-e', 'console.log("Usage: admin")']],

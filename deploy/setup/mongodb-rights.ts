@@ -45,10 +45,10 @@ type Rights = Partial<Record<DatabaseUser, readonly Action[]>>;
 
 /**
  * What each process does with each collection; what is not here it cannot do (docs/security.md). The retry service removes
- * what is under a deleted webhook, app, project or company, as gateways of the version before do.
+ * what is under a deleted webhook, app, project or company.
  */
 export const RIGHTS: Record<UndividedName, Rights> = {
-  companies: { gateway: READ_AND_REMOVE, dispatcher: READ, retry: READ_AND_REMOVE, admin: WRITE },
+  companies: { gateway: READ, dispatcher: READ, retry: READ_AND_REMOVE, admin: WRITE },
   // The gateway sees whether the unique indexes are ready.
   apiKeys: {
     gateway: ALL_AND_INDEXES,
@@ -71,20 +71,20 @@ export const RIGHTS: Record<UndividedName, Rights> = {
   messageChecks: { retry: WRITE },
   erasures: { dispatcher: WRITE, retry: ALL },
   requestedErasures: { gateway: WRITE, dispatcher: READ, retry: ['find', 'remove'] },
-  leases: { gateway: ALL, retry: ALL, setup: ALL },
+  leases: { retry: ALL, setup: ALL },
   migrations: { gateway: READ, setup: WRITE },
   layout: { gateway: READ, dispatcher: READ, retry: READ, admin: READ, setup: WRITE },
   // Notes of work: the gateway writes them, the retry service claims them. The admin command suspends companies.
   resends: { gateway: ALL_AND_INDEXES, retry: ALL, admin: READ },
-  removals: { gateway: ['find', 'insert', 'remove'], retry: CHANGE_AND_REMOVE },
-  holdNotes: { gateway: ALL, retry: ALL, admin: WRITE },
-  portalSettings: { gateway: ALL, retry: READ_AND_REMOVE, admin: READ },
-  links: { gateway: ALL, retry: READ_AND_REMOVE, admin: ['insert'] },
+  removals: { gateway: ['find', 'insert'], retry: CHANGE_AND_REMOVE },
+  holdNotes: { gateway: WRITE, retry: ALL, admin: WRITE },
+  portalSettings: { gateway: WRITE, retry: READ_AND_REMOVE, admin: READ },
+  links: { gateway: WRITE, retry: READ_AND_REMOVE, admin: ['insert'] },
   // Some are removed with their company only. The retry service disables webhooks.
-  auditEvents: { gateway: ALL, retry: ALL, admin: WRITE },
-  // The gateway removes those of a deleted webhook, app or project itself. Dispatchers of the version before count in them.
-  stats: { gateway: ['find', 'remove'], dispatcher: WRITE, retry: ALL, admin: READ },
-  usage: { gateway: ALL, dispatcher: WRITE, retry: ALL, admin: READ },
+  auditEvents: { gateway: WRITE, retry: ALL, admin: WRITE },
+  // The gateway removes those of a deleted webhook, app or project itself.
+  stats: { gateway: READ_AND_REMOVE, retry: ALL, admin: READ },
+  usage: { gateway: READ, retry: ALL, admin: READ },
   // The dispatcher counts attempts, the gateway messages; the retry service adds them up.
   countJournal: { gateway: ['insert'], dispatcher: ['insert'], retry: ['find', 'remove'] },
   countSteps: { retry: WRITE },
@@ -105,11 +105,11 @@ const KEEP_DAYS: readonly Action[] = [...MAKE_DAYS, 'dropCollection'];
 
 /**
  * The same for every collection of a day. Each kind has a database of its own, for which alone they can be given. The
- * retry service removes those of a removed company, as gateways of the version before do; it and the dispatcher erase payloads.
+ * retry service removes those of a removed company; it and the dispatcher erase payloads.
  */
 export const DAY_RIGHTS: Record<DayKind, Rights> = {
   messages: {
-    gateway: ALL,
+    gateway: WRITE,
     dispatcher: READ_AND_UPDATE,
     retry: [...new Set([...CHANGE_AND_REMOVE, ...KEEP_DAYS])],
     admin: READ,
@@ -117,7 +117,7 @@ export const DAY_RIGHTS: Record<DayKind, Rights> = {
   },
   deliveries: {
     // It stores those as cancelled that had no attempt before their webhook was deleted.
-    gateway: ALL,
+    gateway: WRITE,
     dispatcher: WRITE,
     retry: [...new Set([...ALL, ...KEEP_DAYS])],
     admin: READ_AND_UPDATE,

@@ -13,21 +13,7 @@ interface Rights {
   commands: readonly string[];
 }
 
-/**
- * What only the version before does. Its processes run beside the new ones during an upgrade, and again on the way back
- * (docs/upgrade.md). The next release has none of it.
- */
-const OF_THE_VERSION_BEFORE: Record<RedisUser, Pick<Rights, 'reads' | 'writes' | 'commands'>> = {
-  gateway: { reads: ['open-circuits', 'circuits-since'], writes: [], commands: ['hgetall'] },
-  dispatcher: {
-    reads: ['open-circuits', 'endpoint-holds'],
-    writes: ['open-circuits', 'circuits-since', 'endpoint-holds'],
-    commands: ['hsetnx'],
-  },
-  retry: { reads: [], writes: [], commands: [] },
-};
-
-/** What each process does in Redis; beside this and what its version before did, it can do nothing (docs/security.md). */
+/** What each process does in Redis; beside this it can do nothing (docs/security.md). */
 export const RIGHTS: Record<RedisUser, Rights> = {
   gateway: {
     reads: ['rate:*', 'circuits-of-company:*', 'endpoint-flow:*', 'reading-positions'],
@@ -94,14 +80,13 @@ export const redisUserOf = (user: RedisUser): string => `posthorn-${user}`;
  */
 export function aclRulesOf(user: RedisUser, { prefix, isCluster }: RedisScope): string[] {
   const { reads, writes, channels, publishes = [], commands } = RIGHTS[user];
-  const before = OF_THE_VERSION_BEFORE[user];
   const inACluster = isCluster ? [...TO_FOLLOW_A_CLUSTER, ...ON_SINGLE_KEYS] : [];
-  const allowed = new Set([commands, before.commands, TO_CONNECT, inACluster].flat());
+  const allowed = new Set([commands, TO_CONNECT, inACluster].flat());
   return [
     'reset',
     'on',
-    ...[...reads, ...before.reads].map((key) => `%R~${prefix}${key}`),
-    ...[...writes, ...before.writes].map((key) => `%W~${prefix}${key}`),
+    ...reads.map((key) => `%R~${prefix}${key}`),
+    ...writes.map((key) => `%W~${prefix}${key}`),
     ...channels.map((channel) => `&${prefix}${channel}`),
     ...Array.from(allowed, (command) => `+${command}`),
     // A selector: what is in it counts for these channels alone.

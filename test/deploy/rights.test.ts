@@ -116,18 +116,16 @@ describe('the pods of Kafka that Strimzi makes', () => {
   });
 });
 
-test('only the gateway and the retry service can delete messages, and the dispatcher changes only what it settles and counts [security]', () => {
+test('only the retry service can delete messages, and the dispatcher changes only what it settles and counts [security]', () => {
   const removing = Object.entries(DAY_RIGHTS.messages).filter(([, actions]) =>
     actions.includes('remove'),
   );
-  expect(removing.map(([user]) => user)).toEqual(['gateway', 'retry']);
+  expect(removing.map(([user]) => user)).toEqual(['retry']);
   const changes = privilegesOf('dispatcher', 'posthorn').filter(({ actions }) =>
     actions.some((action) => !['find', 'changeStream'].includes(action)),
   );
   expect(changes.map(({ resource }) => resource.collection)).toEqual([
     'erasures',
-    'stats',
-    'usage',
     'countJournal',
     ...['', ''],
   ]);
@@ -222,16 +220,6 @@ test('no user has the rights of a cluster on a server [security]', () => {
     REDIS_USERS.flatMap((user) => aclRulesOf(user, { prefix: 'hooks:', isCluster }));
   expect(rulesOf(false)).not.toContain('+cluster|slots');
   expect(rulesOf(true)).toContain('+cluster|slots');
-});
-
-test('what the version before uses stays allowed while it may run', () => {
-  expect(aclRulesOf('gateway', ON_A_SERVER)).toEqual(
-    expect.arrayContaining(['%R~hooks:open-circuits', '%R~hooks:circuits-since', '+hgetall']),
-  );
-  const asDispatcher = ['%R~', '%W~'].map((right) => `${right}hooks:open-circuits`);
-  expect(aclRulesOf('dispatcher', ON_A_SERVER)).toEqual(
-    expect.arrayContaining([...asDispatcher, '%W~hooks:circuits-since', '+hsetnx']),
-  );
 });
 
 test('the file has a user for each process, who cannot log in until a password is added', () => {

@@ -14,7 +14,7 @@ export interface Message extends NotStored, Lifetime, KeptFields {
   isPayloadInRecords?: true;
   /** Webhook ids, oldest first. */
   targets: string[];
-  /** Why it has no target; absent when it has some, and in messages of earlier versions. */
+  /** Why it has no target; absent when it has some. */
   noTargetReason?: NoTargetReason;
   /** Webhooks that got the message by a replay, in no order; absent without any. None of them is in `targets`. */
   addedTargets?: string[];

@@ -31,10 +31,7 @@ export interface Resend {
   progress: PageProgress | null;
   /** In the resend of an app: the last webhook in which failures were searched when it was put back; '' before. */
   scannedTo: string;
-  /**
-   * When a process claims the resend next. Null for at once, as in resends of earlier versions, and for a webhook
-   * resend, which is processed with the app's resend.
-   */
+  /** When a process claims the resend next. Null for at once, and for a webhook resend, which is processed with the app's. */
   dueAtMs: number | null;
   /** When a client requested to abort it; otherwise null. For a webhook resend, the app's resend decides. */
   abortAskedAtMs: number | null;

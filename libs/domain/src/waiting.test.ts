@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import { beginHold, type Hold, isHolding, isOnHold, isStillWaiting } from './waiting.ts';
+import { beginHold, type Hold, isHolding, isOnHold } from './waiting.ts';
 
 const hold: Hold = { sinceMs: 5, untilMs: 100, reason: 'a', by: 'key_1' };
 const asked = { untilMs: 200, reason: 'b', by: 'key_2' };
@@ -32,9 +32,4 @@ test('a webhook is on hold by its own hold, by that of its app, and while its co
   expect(isOnHold({ ...free, appHeld: hold }, 50)).toBe(true);
   expect(isOnHold({ ...free, appHeld: hold }, 100)).toBe(false);
   expect(isOnHold({ ...free, isSuspended: true }, 50)).toBe(true);
-});
-
-test('a delivery that was changed since it began to wait does not wait any more', () => {
-  expect(isStillWaiting({ waitingSinceMs: 7, updatedAtMs: 7 })).toBe(true);
-  expect(isStillWaiting({ waitingSinceMs: 7, updatedAtMs: 8 })).toBe(false);
 });

@@ -45,17 +45,3 @@ export function isHolding(hold: Hold | null, nowMs: number): boolean {
 export function isOnHold({ webhook, appHeld, isSuspended }: Holders, nowMs: number): boolean {
   return isSuspended || isHolding(webhook?.held ?? null, nowMs) || isHolding(appHeld, nowMs);
 }
-
-/**
- * Whether a pending delivery with the mark of a wait still waits. A dispatcher of the version before that makes an attempt
- * leaves the mark: then the document has changed since, and a record moves the delivery on.
- */
-export function isStillWaiting({
-  waitingSinceMs,
-  updatedAtMs,
-}: {
-  waitingSinceMs: number;
-  updatedAtMs: number;
-}): boolean {
-  return updatedAtMs === waitingSinceMs;
-}

@@ -156,11 +156,11 @@ describe('letter filter', () => {
     );
   });
 
-  test('of exhausted deliveries are looked for in both topics, as the version before has one', () => {
+  test('are looked for in the topic of their reason', () => {
     const topics = { deadLetters: 'dead', exhaustedDeliveries: 'exhausted' };
-    const both = ['dead', 'exhausted'];
     const found = (reason?: string) => topicsWith(reason, topics);
-    expect([found(), found('schedule_exhausted'), found('gone')]).toEqual([both, both, both]);
+    expect(found()).toEqual(['dead', 'exhausted']);
+    expect([found('schedule_exhausted'), found('gone')]).toEqual([['exhausted'], ['exhausted']]);
     expect(found('unreadable_record')).toEqual(['dead']);
   });
 

@@ -21,7 +21,6 @@ import {
   assertKafkaReachable,
   createKafkaClient,
   kafkaAccessOf,
-  readTopics,
 } from '@posthorn/platform/kafka/connect.ts';
 import {
   readTopic,
@@ -270,24 +269,19 @@ export async function openLetters(config: LettersConfig): Promise<Letters> {
         await read(topic, { only: [which] }, visit);
         return;
       }
-      const [deadLetters, exhausted] = topicsWith(which.reason, topics);
-      await read(deadLetters, { sinceMs: which.since }, visit);
-      if (exhausted === undefined) return;
-      // An installation of the version before has no such topic.
-      const exists = (await readTopics(kafka)).has(exhausted);
-      if (exists) await read(exhausted, { sinceMs: which.since }, visit);
+      for (const topic of topicsWith(which.reason, topics)) {
+        await read(topic, { sinceMs: which.since }, visit);
+      }
     },
   };
 }
 
-/** The version before wrote exhausted deliveries into the topic of all dead letters. */
 export function topicsWith(
   reason: string | undefined,
-  topics: LetterTopics,
-): [deadLetters: string, exhausted?: string] {
-  const { deadLetters, exhaustedDeliveries } = topics;
-  const isFault = reason !== undefined && !isExhaustion(reason);
-  return isFault ? [deadLetters] : [deadLetters, exhaustedDeliveries];
+  { deadLetters, exhaustedDeliveries }: LetterTopics,
+): string[] {
+  if (reason === undefined) return [deadLetters, exhaustedDeliveries];
+  return [isExhaustion(reason) ? exhaustedDeliveries : deadLetters];
 }
 
 /** Throws if there is no letter at this place, or no longer one. */

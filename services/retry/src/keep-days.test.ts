@@ -16,7 +16,7 @@ import { createDayMetrics, createKeepDays, daySteps, daysToDrop } from './keep-d
 describe('keep days', () => {
   const TODAY = 100;
   const DAYS = [100, 101, 102, 103];
-  const BEGUN = { beginMs: 0, retentionMs: 2 * DAY_MS, isSharded: false, keyDaysFrom: 0 };
+  const BEGUN = { beginMs: 0, retentionMs: 2 * DAY_MS, isSharded: false };
 
   /** The collections by kind, in memory, and what was done with them. */
   function createMemoryDays(layout: StoredLayout | null) {

@@ -26,7 +26,7 @@ beforeEach(() => {
 
 function delivery(n: number, changes: Partial<WaitingDelivery> = {}): WaitingDelivery {
   const ref = { messageId: `msg_${n}`, webhookId: 'wh_1', companyId: 'comp_1', appId: null };
-  const waits = { attemptCount: 0, waitingSinceMs: 1, dueAtMs: NOW_MS - n, isWaiting: true };
+  const waits = { attemptCount: 0, waitingSinceMs: 1, dueAtMs: NOW_MS - n };
   return { id: `dlv_${n}`, ...ref, createdAtMs: 1, ...waits, ...changes };
 }
 
@@ -71,12 +71,6 @@ test('releases everything that is due, in pages', async () => {
   due = Array.from({ length: 1_200 }, (_, n) => delivery(n));
   await open().tick();
   expect([published.length, ended.length]).toEqual([1_200, 1_200]);
-});
-
-test('ends the wait of one that has moved on, and publishes nothing for it', async () => {
-  due = [delivery(1, { isWaiting: false })];
-  await open().tick();
-  expect([published, ended]).toEqual([[], ['dlv_1']]);
 });
 
 test('lets a delivery wait that Kafka did not take, and publishes it the next time', async () => {

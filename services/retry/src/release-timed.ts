@@ -69,12 +69,11 @@ async function releasePage(deps: ReleaseTimedDeps): Promise<boolean> {
   const page = await waiting.dueAt(atMs, PAGE);
   metrics.onLate(page.reduce((most, { dueAtMs }) => Math.max(most, atMs - dueAtMs), 0));
   if (page.length === 0) return false;
-  const live = page.filter(({ isWaiting }) => isWaiting);
   const toRecord = (each: WaitingDelivery): OutgoingRecord => ({
     topic: retryDueTopic,
     ...releasedRecord({ ...each, deliverAtMs: each.dueAtMs }, atMs),
   });
-  await records.publish(live.map(toRecord));
+  await records.publish(page.map(toRecord));
   await waiting.endWait(page, nowMs());
   return true;
 }

@@ -2,11 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import {
-  createEndpointFlows,
-  type EndpointFlow,
-  pauseKeyOf,
-} from '@posthorn/platform/redis/endpoint-flows.ts';
+import { createEndpointFlows, pauseKeyOf } from '@posthorn/platform/redis/endpoint-flows.ts';
 import { announce, listenForInvalidations } from '@posthorn/platform/redis/invalidations.ts';
 import {
   createLiveAttempts,
@@ -22,6 +18,7 @@ import { Cluster, type Redis } from 'ioredis';
 import { REDIS_USERS, type RedisUser } from '../../../deploy/setup/redis-rights.ts';
 import { createAddToSharedCounts } from '../../../services/gateway/src/limits/rate-limit-counts.ts';
 import { createChildren } from '../../../tools/local-stack/processes/children.ts';
+import { sampleFlow } from '../../support/samples/sample-flow.ts';
 import { startRedisCluster } from '../../support/stores/redis-cluster.ts';
 import { refusedBy, urlAs, startSecuredRedis } from '../../support/stores/secured-redis.ts';
 import { openTestedRedis, type TestedRedis } from '../../support/stores/tested-redis.ts';
@@ -41,13 +38,7 @@ const URL = 'https://one.example/';
 const WEBHOOK = 'wh_1';
 const NOW_MS = 1_700_000_000_000;
 const QUIET = { onNews: () => undefined, logger: createLogger('test', 'silent') };
-const FLOW: EndpointFlow = {
-  concurrency: 1,
-  ceiling: 8,
-  ratePerSecond: null,
-  heldUntilMs: null,
-  learned: null,
-};
+const FLOW = sampleFlow();
 
 async function startServer(): Promise<Subject> {
   const dir = mkdtempSync(join(tmpdir(), 'posthorn-redis-rights-'));

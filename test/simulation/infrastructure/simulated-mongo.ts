@@ -56,11 +56,7 @@ export function createSimulatedMongo(
       // It has only the members that the stores use; the driver has no smaller type.
       const db = { databaseName: '', collection: undivided, client } as unknown as mongo.Db;
       const { nowMs } = process;
-      return withDays(db, {
-        layout: () => ({ ...layout, keyDaysFrom: 0 }),
-        nowMs,
-        earlierMs: nowMs,
-      });
+      return withDays(db, { layout: () => layout, nowMs, earlierMs: nowMs });
     },
   };
 }

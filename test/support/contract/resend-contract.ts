@@ -198,12 +198,6 @@ export function resendContract(open: () => Promise<OpenResends>): void {
       expect(ids.filter((id) => id !== undefined).sort()).toEqual(['rsnd_1', 'rsnd_2', 'rsnd_3']);
     });
 
-    it('is first when it has no time, because an earlier version has stored it', async () => {
-      await resends.insert(sampleResend('rsnd_1', { webhookId: 'wh_1', dueAtMs: 1 }));
-      await resends.insert(sampleResend('rsnd_2', { webhookId: 'wh_2' }));
-      expect([await claimedId(9), await claimedId(9)]).toEqual(['rsnd_2', 'rsnd_1']);
-    });
-
     it('is left alone when its company is to be left out', async () => {
       await resends.insert(sampleResend('rsnd_1', { companyId: 'comp_a' }));
       await resends.insert(sampleResend('rsnd_2', { companyId: 'comp_b' }));

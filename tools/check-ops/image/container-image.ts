@@ -126,7 +126,7 @@ async function runOn(
   for (const [index, service] of SERVICES.entries()) {
     const env = environment({ ...settings, OPS_PORT: String(opsPorts[index]) });
     const name = ['--detach', '--name', service, '--health-interval=1s'];
-    // The retry service by the command of the versions before 1.0.
+    // The retry service as the chart starts it.
     const command = service === 'retry' ? ['node', 'services/retry/src/main.ts'] : [service];
     await docker('run', ...name, ...RESTRICTED, ...env, IMAGE, ...command);
   }

@@ -66,8 +66,7 @@ export function settleCancelled(
 
 /**
  * Returns a delivery that waits from `atMs` (milliseconds since 1970) on for the attempt of this number, which uses up
- * none of the schedule. It is stored as due then, or at `dueAtMs`, so that the sweep of the version before would start it
- * again after a downgrade.
+ * none of the schedule. It is stored as due then, or at `dueAtMs`.
  */
 export function settleWaiting(
   ref: IdentifiedRef & { attemptNumber: number },

@@ -198,7 +198,7 @@ export function wantedSettings({
     // By the broker's clock: it refuses records that a producer dates more than an hour ahead,
     // and a service whose clock is wrong could neither publish nor park.
     'message.timestamp.type': 'LogAppendTime',
-    // The broker decompresses the records of other producers: lz4, snappy and zstd would end consumers of 1.0.0-rc.1.
+    // The broker decompresses the records of other producers, instead of each consumer.
     'compression.type': 'uncompressed',
     'max.message.bytes': String(MAX_BATCH_BYTES),
     'segment.ms': String(segmentMs),
@@ -249,7 +249,7 @@ const JUDGES: Record<TopicSetting, Judge> = {
   'min.insync.replicas': judgeInSync,
   'message.timestamp.type': () =>
     warn('a service whose clock is wrong cannot publish, or its records expire too early'),
-  'compression.type': judgeCompression,
+  'compression.type': () => warn('each consumer spends processor time on compressed records'),
   'max.message.bytes': (value) =>
     Number(value) < MAX_SEND_BYTES
       ? refuse(`Kafka refuses batches, which have up to ${MAX_SEND_BYTES} bytes`)
@@ -278,15 +278,6 @@ function judgeInSync(value: string, { replication }: Replicated): Judgement {
   }
   if (count === replication) return warn('nothing can be written while one broker is away');
   return warn('more brokers must fail before writing stops, fewer before records are lost');
-}
-
-/** The compressions that consumers read without a codec of their own. */
-const READABLE = new Set(['gzip', 'producer']);
-
-function judgeCompression(value: string): Judgement {
-  return READABLE.has(value)
-    ? warn('a record of another producer may end the consumers, or cost processor time')
-    : refuse('the broker compresses the records so that no consumer can read them');
 }
 
 /** The members of a group share the partitions of its topics. */

@@ -26,12 +26,6 @@ describe('making indexes', () => {
     expect(await retentionSeconds('auditEvents')).toBe(400 * 86_400);
   });
 
-  it('lets MongoDB remove leases an hour after they end', async () => {
-    const indexes = await collection(database.db, 'leases').indexes();
-    const { expireAfterSeconds } = indexes.find(({ key }) => key.expiresAt === 1) ?? {};
-    expect(expireAfterSeconds).toBe(3_600);
-  });
-
   it('changes the retention of existing collections', async () => {
     await createIndexes(database.db, { days: 7, auditDays: 90 });
     expect(await retentionSeconds('resends')).toBe(7 * 86_400);

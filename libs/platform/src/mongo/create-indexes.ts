@@ -8,7 +8,6 @@ import { createLeaseStore, withLease } from './leases.ts';
 
 /** Of what companies used: a year and the month of its last invoice. */
 const USAGE_DAYS = 400;
-const HOUR_SECONDS = 3_600;
 const DAY_SECONDS = 86_400;
 
 /** How long documents are kept, in days. */
@@ -29,7 +28,7 @@ function indexSpecs({ days, auditDays }: Retention): IndexSpec[] {
     expiry('resends', days),
     expiry('erasures', days),
     expiry('auditEvents', auditDays),
-    // Those of creations, and those of messages that were claimed before these had a collection for each day.
+    // Those of creations; those of messages have a collection for each day.
     expiry('idempotencyKeys', KEY_DAYS),
     // Also the busiest and the worst endpoints of the last hours.
     { ...expiry('stats', days), key: { at: 1 } },
@@ -112,8 +111,6 @@ const HISTORY_INDEXES: readonly IndexSpec[] = [
   },
   // The journal is added up by buckets of companies, the earliest counts first.
   { collection: 'countJournal', key: { bucket: 1, _id: 1 } },
-  // In versions before, each resend and removal had a lease of its own name. After a crash only this index removes it.
-  { collection: 'leases', key: { expiresAt: 1 }, options: { expireAfterSeconds: HOUR_SECONDS } },
   // The messages whose deliveries are looked up next; those that wait for a success are not in the index.
   { collection: 'erasures', key: { dueAt: 1 }, options: { sparse: true } },
   // The messages that are erased once more next; and the newest ones, for dispatchers that start.
@@ -191,10 +188,7 @@ const COLLECTIONS: readonly CollectionName[] = [
  * Indexes of earlier versions, which are dropped when all others are ready. An index comes here in the release after
  * the one that stopped to use it: during a rollout the version before still runs.
  */
-const RETIRED: readonly RetiredIndex[] = [
-  // Gateways listed the running resends by it before they claimed the one that is due for the longest.
-  { collection: 'resends', key: { status: 1, _id: 1 } },
-];
+const RETIRED: readonly RetiredIndex[] = [];
 
 /** The indexes on which responses depend: without them, two requests can both count as the first one. */
 export const UNIQUE_INDEXES: readonly IndexSpec[] = [

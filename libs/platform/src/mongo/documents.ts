@@ -55,7 +55,7 @@ export interface ApiKeyDocument extends OwnedDocument {
   /** SHA-256 of the key, in hex. The key itself is not stored. */
   hash: string;
   createdAt: Date;
-  /** What the key may do. Absent for all: earlier versions knew no scopes. */
+  /** What the key may do. Absent for all. */
   scopes?: Scope[];
   /** The only app that the key may be used for; absent for the whole company. */
   appId?: string;
@@ -198,10 +198,7 @@ export interface HoldNoteDocument extends OwnedDocument {
 export interface PublisherDocument {
   _id: string;
   heartbeatAt: Date;
-  /**
-   * Kafka has acknowledged every message of this publisher up to this id. '' in documents of earlier
-   * versions when it had none.
-   */
+  /** Kafka has acknowledged every message of this publisher up to this id. */
   watermark: string;
   /** Since when the oldest unpublished message has waited; null when there is none. */
   behindSince: Date | null;
@@ -211,10 +208,7 @@ export interface PublisherDocument {
   sweptTo?: string;
 }
 
-/**
- * How far the sweep has checked the messages of a share, such as `messages/7`. The version before has one document,
- * `messages`, for all of them.
- */
+/** How far the sweep has checked the messages of a share, such as `messages/7`. */
 export interface MessageCheckDocument {
   _id: string;
   /** No message of the share up to this id is left; absent, or '', before the first one. */
@@ -261,8 +255,6 @@ export interface LayoutDocument {
   retentionDays: number;
   /** Whether new days are spread over the shards of a cluster. */
   isSharded?: boolean;
-  /** From when idempotency keys have a collection of each day; absent in layouts of earlier versions. */
-  keyDaysFromAt?: Date;
 }
 
 /** The claim of an idempotency key for a message; `_id` is `companyId/key`. One collection for each day has them. */
@@ -311,11 +303,11 @@ export interface ResendDocument extends OwnedDocument {
   beforeId: string;
   page: string[];
   status: 'running' | 'done' | 'aborted';
-  /** Absent until it is put back with an unfinished page. Of an earlier page when `afterId` is another one. */
-  progress?: PageProgress & { afterId: string };
+  /** Absent until it is put back with an unfinished page. */
+  progress?: PageProgress;
   /** Absent unless it is of an app and was put back. */
   scannedTo?: string;
-  /** Absent in parts, and in resends of earlier versions. */
+  /** Absent in parts. */
   dueAt?: Date;
   /** As that of a hold. */
   claim?: string;
@@ -366,14 +358,14 @@ export interface StatsDocument {
   at: Date;
   /** Counts that are 0 are absent, here and below. */
   total: Partial<AttemptCounts>;
-  /** By minute of the hour, 0 to 59; those without an attempt are absent. */
-  minutes: Record<string, Partial<AttemptCounts>>;
+  /** By minute of the hour, 0 to 59; those without an attempt are absent, and so is this when all are in `packed`. */
+  minutes?: Record<string, Partial<AttemptCounts>>;
   /** Further minutes, by the step that added several at once: JSON of `[minute, counts]` for each (PackedCounts). */
   packed?: Record<string, string>;
   /** Failed attempts; only of a webhook, and absent without any: the index of failing hours has the others not. */
   failed?: number;
-  /** The last step that was added (CountStepDocument); absent in a document of an earlier version. */
-  step?: number;
+  /** The last step that was added (CountStepDocument). */
+  step: number;
 }
 
 /** What one company used in one hour. `_id` is as in StatsDocument. */
@@ -390,7 +382,7 @@ export interface UsageDocument extends OwnedDocument {
   /** Bytes of the payloads that were sent. */
   sentBytes: number;
   /** As in StatsDocument. */
-  step?: number;
+  step: number;
 }
 
 /** What one process counted for the companies of one bucket in some seconds, until a step has added it up. */
@@ -424,10 +416,7 @@ export interface LinkDocument {
   usedAt?: Date;
   /** Absent until it is revoked, or its visitor signs out. */
   revokedAt?: Date;
-  /**
-   * Of a link to the portal until it is revoked: the index of the links that may be used has no others. Absent in those
-   * of earlier versions, which are in no list.
-   */
+  /** Of a link to the portal until it is revoked: the index of the links that may be used has no others. */
   isLive?: true;
   /** Only of a link to the portal. */
   portal?: PortalGrant;

@@ -65,11 +65,7 @@ describe('a store that becomes unreachable', () => {
     url.host = `127.0.0.1:${proxy.port}`;
     url.search = '?directConnection=true';
     mongo = await connectMongo(url.href, 'posthorn-test');
-    await writeLayout(
-      mongo.db,
-      { retentionDays: 30, isSharded: false },
-      { beginAt: new Date(), keyDaysFrom: 0 },
-    );
+    await writeLayout(mongo.db, { retentionDays: 30, isSharded: false }, new Date());
     await mongo.readLayout();
     proxy.cut();
   });

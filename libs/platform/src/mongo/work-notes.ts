@@ -1,5 +1,4 @@
 import type { mongo } from 'mongoose';
-import { randomUUID } from 'node:crypto';
 
 /** What is to be done, stored before it is begun. Any process may do it. */
 export interface WorkNote {
@@ -35,16 +34,8 @@ const CLOCKS_DIFFER_MS = 1_000;
 /** When a note is due that is to be worked on now. */
 export const dueNowMs = (nowMs: number): number => nowMs - CLOCKS_DIFFER_MS;
 
-/** Claims of versions before have no such name. */
-const CLAIM_PREFIX = 'work/';
-
-/** Names a claim. */
-export const newClaim = (): string => CLAIM_PREFIX + randomUUID();
-
-/** An expression that is true while a process of this version has claimed the document: that learns when it was changed. */
-export const IS_CLAIMED = {
-  $eq: [{ $substrBytes: [{ $ifNull: ['$claim', ''] }, 0, CLAIM_PREFIX.length] }, CLAIM_PREFIX],
-};
+/** An expression that is true while a process has claimed the document: that learns when it was changed. */
+export const IS_CLAIMED = { $gt: ['$claim', null] };
 
 /** The fields by which a document is a note of work. */
 export interface WorkDocument {

@@ -35,7 +35,6 @@ export type DeadLetterReason = Fault | Exhaustion;
 
 export const DEAD_LETTER_REASONS: readonly DeadLetterReason[] = [...FAULTS, ...EXHAUSTIONS];
 
-/** The version before wrote those of exhausted deliveries into the topic of all dead letters. */
 export function isExhaustion(reason: string): reason is Exhaustion {
   return EXHAUSTIONS.some((each) => each === reason);
 }

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import { MAX_HOLD_MS } from '@posthorn/domain/delivery/schedule.ts';
 import { createNamespace } from '../../../../test/support/process/namespace.ts';
+import { sampleFlow } from '../../../../test/support/samples/sample-flow.ts';
 import { REDIS_KINDS, type TestedRedis } from '../../../../test/support/stores/tested-redis.ts';
 import {
   createEndpointFlows,
@@ -12,13 +13,7 @@ import {
 } from './endpoint-flows.ts';
 
 const URL = 'https://one.example/hook?token=secret';
-const PLAIN: EndpointFlow = {
-  concurrency: 16,
-  ceiling: 1_000,
-  ratePerSecond: null,
-  heldUntilMs: null,
-  learned: null,
-};
+const PLAIN = sampleFlow();
 
 describe.each(REDIS_KINDS)('flows of endpoints in %s', (_kind, open) => {
   const env = createNamespace();
@@ -68,12 +63,6 @@ describe.each(REDIS_KINDS)('flows of endpoints in %s', (_kind, open) => {
     };
     owner.report(new Map([['wh_2', { ...PLAIN, learned }]]));
     expect(await reader.readAll(['wh_1', 'wh_2'])).toEqual([null, { ...PLAIN, learned }]);
-  });
-
-  it('are read from a dispatcher of the version before, which learned nothing for others', async () => {
-    const before = JSON.stringify({ ...PLAIN, learned: undefined });
-    await store.redis.set(`${prefix}endpoint-flow:wh_1`, before);
-    expect(await reader.read('wh_1')).toEqual(PLAIN);
   });
 
   it('expire when they are not reported again', async () => {

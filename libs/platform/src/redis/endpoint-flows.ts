@@ -24,8 +24,8 @@ export interface EndpointFlow {
   ratePerSecond: number | null;
   /** The end of the pause that it asked for, in milliseconds since 1970; null without a pause. */
   heldUntilMs: number | null;
-  /** For its next owner; null of a dispatcher of the version before. */
-  learned: LearnedFlow | null;
+  /** For its next owner. */
+  learned: LearnedFlow;
 }
 
 /** What the next owner of the webhook's partition begins with: numbers of the dispatcher's isolation/endpoint.ts. */
@@ -82,7 +82,7 @@ const flowSchema = z.object({
   ceiling: z.number(),
   ratePerSecond: z.number().nullable(),
   heldUntilMs: z.int().min(0).max(MAX_DATE_MS).nullable(),
-  learned: learnedSchema.nullable().default(null),
+  learned: learnedSchema,
 });
 
 /** Dispatchers report again before this; reports of a dispatcher that crashed expire. */

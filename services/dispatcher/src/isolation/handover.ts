@@ -282,7 +282,7 @@ export class Handover {
 
 /** Another URL is another endpoint. */
 function learnedAt(url: string, flow: EndpointFlow | null): HandedOverEndpoint | null {
-  return flow?.learned?.urlHash === urlHashOf(url) ? flow.learned : null;
+  return flow?.learned.urlHash === urlHashOf(url) ? flow.learned : null;
 }
 
 /** The part of a flow that changes when it is to be reported again. */

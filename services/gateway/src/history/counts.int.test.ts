@@ -57,7 +57,7 @@ it('counts what is pending in every day, with the oldest one', async () => {
 });
 
 it('leaves out what has expired while its day is still there', async () => {
-  const layout = { beginMs: 0, retentionMs: DAY_MS / 2, keyDaysFrom: 0 };
+  const layout = { beginMs: 0, retentionMs: DAY_MS / 2 };
   const nowMs = (): number => TODAY + DAY_MS / 2 - 1;
   const later = withDays(Object.create(database.db) as Database, {
     layout: () => layout,

@@ -4,6 +4,7 @@ import type { Outcome } from '@posthorn/domain/delivery/delivery.ts';
 import type { DeliveryFigures } from '@posthorn/platform/mongo/messages/delivery-queries.ts';
 import type { EndpointFlow } from '@posthorn/platform/redis/endpoint-flows.ts';
 import fc from 'fast-check';
+import { sampleFlow } from '../../../../test/support/samples/sample-flow.ts';
 import { countingIds, sampleMessage } from '../../../../test/support/samples/sample-message.ts';
 import { type HealthDeps, readHealth } from './health.ts';
 
@@ -52,13 +53,7 @@ async function healthOf(
 }
 
 /** Of a dispatcher with 1,000 places. */
-const FLOW: EndpointFlow = {
-  concurrency: 16,
-  ceiling: 500,
-  ratePerSecond: null,
-  heldUntilMs: null,
-  learned: null,
-};
+const FLOW = sampleFlow({ ceiling: 500 });
 
 describe('the health of a webhook', () => {
   test('that got no message yet has no rate and no latencies', async () => {

@@ -80,8 +80,8 @@ const WRITTEN_BYTES = 100;
  * each other. A dispatcher always finds unread records of a company that waits, so a company alone gets all that the
  * installation delivers.
  *
- * Records in a partition that nobody reports are not counted. Its dispatcher has an earlier version, has lost Redis or
- * is gone; and the messages of a company wait in one row, so one such partition of twelve would stop them all.
+ * Records in a partition that nobody reports are not counted. Its dispatcher has lost Redis or is
+ * gone; and the messages of a company wait in one row, so one such partition of twelve would stop them all.
  */
 export function createPublishBudget({ partitionOf, nowMs }: BudgetDeps): PublishBudget {
   const companies = new Map<string, Company>();

@@ -157,10 +157,7 @@ function sweptUpTo(publisher: KnownPublisher): string {
   return publisher.sweptTo > published ? publisher.sweptTo : published;
 }
 
-/**
- * Everything of the publisher up to the returned id is published, and no insert can end below it. Documents of earlier
- * versions have no watermark before the first message; its messages are younger than the publisher.
- */
+/** Everything of the publisher up to the returned id is published, and no insert can end below it. */
 function publishedUpTo({ id, watermark }: KnownPublisher): string {
   const first = isId('gw', id) ? firstIdAt('msg', timeMsOf(id)) : '';
   return watermark > first ? watermark : first;

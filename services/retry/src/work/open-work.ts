@@ -19,7 +19,6 @@ import type {
 import { createHoldNotes, createHoldStates } from '@posthorn/platform/mongo/webhooks/holds.ts';
 import { createResendMarks } from '@posthorn/platform/mongo/webhooks/resend-marks.ts';
 import { createResendStore } from '@posthorn/platform/mongo/webhooks/resends.ts';
-import { newClaim } from '@posthorn/platform/mongo/work-notes.ts';
 import type { WebhookStates } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
 import type { RecordLog } from '@posthorn/platform/kafka/record-log.ts';
 import { announce } from '@posthorn/platform/redis/invalidations.ts';
@@ -29,6 +28,7 @@ import { announceWork, listenForWork, type WorkKind } from '@posthorn/platform/r
 import { systemClockMs } from '@posthorn/platform/service/clock-and-ids.ts';
 import type { ServiceContext } from '@posthorn/platform/service/run-service.ts';
 import type { ClaimedWork } from '@posthorn/platform/work/claimed-work.ts';
+import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { RetryConfig } from '../config.ts';
 import { createCompanyRemovals } from './company-removal.ts';
@@ -103,7 +103,7 @@ function sharedBy(basis: WorkBasis) {
     pageBudget,
     invalidate: (...changed: Parameters<typeof announce>[2]) =>
       announce(redis.client, config.REDIS_PREFIX, changed),
-    newClaim,
+    newClaim: randomUUID,
     sleep: (ms: number, signal: AbortSignal) => sleep(ms, undefined, { signal }),
     holds: createHoldStates(db),
     logger,

@@ -229,14 +229,13 @@ class ReleaseRun {
     }
     this.#hasFound = true;
     this.#fromId = oldest.id;
-    const live = page.filter(({ isWaiting }) => isWaiting);
     const atMs = earlierMs();
     const reasonOf = (each: WaitingDelivery): CancelReason | null => {
       if (fate.kind === 'cancel') return fate.reason;
       const isCancelled = isCancelledBefore(cancelBeforeMs, each.createdAtMs);
       return isCancelled ? CANCELLED_BY_CLIENT : expiryReasonAt(each, atMs);
     };
-    for (const [reason, some] of Map.groupBy(live, reasonOf)) {
+    for (const [reason, some] of Map.groupBy(page, reasonOf)) {
       if (reason !== null) await this.#cancel(some, reason);
       else {
         // Kafka may answer late: a stop must not wait for it, and whoever goes on publishes again.
@@ -249,7 +248,6 @@ class ReleaseRun {
   }
 
   async #cancel(page: readonly WaitingDelivery[], reason: CancelReason): Promise<void> {
-    if (page.length === 0) return;
     const { deliveries, logger, nowMs } = this.#deps;
     const atMs = nowMs();
     await deliveries.cancelPending(page.map(({ id }) => ({ id, reason, atMs })));

@@ -71,7 +71,7 @@ function wait(
   return Array.from({ length: count }, (_, n) => {
     const id = `dlv_${String(from + n).padStart(6, '0')}`;
     const ref = { messageId: `msg_${from + n}`, webhookId, companyId: 'comp_a', appId };
-    const since = { createdAtMs, waitingSinceMs: timers.nowMs(), isWaiting: true, dueAtMs: 0 };
+    const since = { createdAtMs, waitingSinceMs: timers.nowMs(), dueAtMs: 0 };
     deliveries.set(id, { id, ...ref, ...since, attemptCount: n % 3, state: 'waiting' });
     return id;
   });

@@ -261,15 +261,4 @@ describe('a delivery that another resend is sending', () => {
     await world.run(SECOND_MS, world.worker());
     expect([world.sends, stateOf()]).toMatchObject([[], done(0, 1)]);
   });
-
-  test('is sent once when two resends of the same span run at the same time', async () => {
-    const ids = world.fail(40, 'wh_2');
-    for (const resendId of ['rsnd_1', 'rsnd_2']) {
-      // `insert` refuses the second one. Versions before the unique span allowed it.
-      world.running.set(resendId, sampleResend(resendId, { webhookId: 'wh_2' }));
-    }
-    await world.run(MINUTE_MS, world.worker(), world.worker());
-    expect(world.sends.flat().sort()).toEqual(ids);
-    expect([stateOf('rsnd_1'), stateOf('rsnd_2')]).toMatchObject([done(40), done(40)]);
-  });
 });

@@ -42,7 +42,7 @@ export function createResends(deps: ResendsDeps): ClaimedWork {
       try {
         return await send(deps, slot, resend, signal);
       } catch (error) {
-        // A process of an earlier version has moved it on. It is read again.
+        // Another process claimed it while this one was suspended, and has moved it on. It is read again.
         if (error instanceof ResendMovedError) return deps.nowMs() + MOVED_AGAIN_MS;
         throw error;
       }

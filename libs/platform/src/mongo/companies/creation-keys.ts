@@ -57,10 +57,7 @@ export interface CreationKeyStore {
   readSealed: (key: CreationKey, holder: string) => Promise<string | null>;
 }
 
-/**
- * They are in the collection that earlier versions used for the keys of messages, which expires its documents after two
- * days: creations are too few to need one for each day. No key of a message begins with a line feed, so none is equal.
- */
+/** They are in a collection that expires its documents after two days: creations are too few to need one for each day. */
 export function createCreationKeyStore(db: mongo.Db): CreationKeyStore {
   const keys = collection(
     db,

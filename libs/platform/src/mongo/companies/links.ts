@@ -184,8 +184,6 @@ function liveAt(nowMs: number, appId: string | null) {
     isLive: true as const,
     ...(appId !== null && { 'portal.appId': appId }),
     expiresAt: { $gt: new Date(nowMs) },
-    // A gateway of the version before leaves the mark.
-    revokedAt: { $exists: false },
   };
 }
 

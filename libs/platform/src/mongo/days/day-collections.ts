@@ -116,8 +116,7 @@ export const DAY_INDEXES: Record<DayKind, readonly DayIndex[]> = {
       options: { partialFilterExpression: NOT_DELIVERED },
     },
     // The same by message: the lists of deliveries by status, and of messages that failed. `_id` orders the deliveries of
-    // one message, of which there may be 10,000. Days of the version before have this index without it too, until they
-    // expire.
+    // one message, of which there may be 10,000.
     {
       key: { companyId: 1, status: 1, messageId: 1, _id: 1 },
       options: { partialFilterExpression: NOT_DELIVERED },
@@ -125,11 +124,6 @@ export const DAY_INDEXES: Record<DayKind, readonly DayIndex[]> = {
     // Overdue deliveries, for the sweep, which reads none of those that wait, and deliveries before the time of their
     // message, the next one first. A delivery that succeeds at once is never in the index.
     { key: DUE_KEY, options: { partialFilterExpression: { status: 'pending' } } },
-    // The sweep of the version before; the next release drops it.
-    {
-      key: { nextAttemptAt: 1, updatedAt: 1 },
-      options: { partialFilterExpression: { status: 'pending' } },
-    },
     // Deliveries that wait while their webhook is on hold, by webhook and in order; all others are not in the index.
     {
       key: WAITING_KEY,
@@ -172,22 +166,13 @@ function indexesOf(kind: DayKind, found: readonly FoundIndex[]): mongo.IndexDesc
 export async function storeLayout(db: mongo.Db, layout: WrittenLayout): Promise<void> {
   const days = createDayCollections(db);
   const nowMs = await databaseClockMs(db);
-  const isFresh = !(await readLayout(db));
-  if (isFresh) {
+  if (!(await readLayout(db))) {
     for (const day of daysToHave(nowMs)) {
       for (const kind of DAY_KINDS) await days.create(kind, day, layout);
     }
   }
-  const beginAt = new Date(firstBeginMs(nowMs));
-  const keyDaysFrom = dayNumberOf(nowMs) + (isFresh ? -1 : KEY_DAYS_AFTER);
-  return writeLayout(db, layout, { beginAt, keyDaysFrom });
+  return writeLayout(db, layout, new Date(firstBeginMs(nowMs)));
 }
-
-/**
- * Days of idempotency keys begin at the second midnight after create-indexes. In these 24 to 48 hours gateways of both
- * versions claim keys in one collection, so an update must end within them (docs/upgrade.md).
- */
-const KEY_DAYS_AFTER = 2;
 
 /**
  * The day before: for gateways whose clock is behind. With an earlier begin, a list that does not fill its page would read

@@ -75,7 +75,7 @@ describe('messages and deliveries of several days', () => {
 
   beforeAll(async () => {
     database = await openScratchDays();
-    const layout = { beginMs: 0, retentionMs: 30 * DAY_MS, keyDaysFrom: 0 };
+    const layout = { beginMs: 0, retentionMs: 30 * DAY_MS };
     db = withDays(database.db, { layout: () => layout, nowMs: Date.now, earlierMs: Date.now });
     expect(await createMessageStore(db).insertAll(MESSAGES)).toEqual(IDS.map(() => 'stored'));
   });
@@ -208,7 +208,7 @@ describe('messages and deliveries of several days', () => {
 
   it('that have expired are not used any more while their day is still there', async () => {
     // The first one of yesterday has expired, and not the last one.
-    const layout = { beginMs: 0, retentionMs: DAY_MS / 2, keyDaysFrom: 0 };
+    const layout = { beginMs: 0, retentionMs: DAY_MS / 2 };
     const nowMs = (): number => TODAY + DAY_MS / 2 - 1;
     const later = withDays(Object.create(db) as Database, {
       layout: () => layout,
@@ -292,7 +292,7 @@ describe('read time', () => {
 
   beforeAll(async () => {
     database = await openScratchDatabase();
-    const layout = { beginMs: 0, retentionMs: DAY_MS, keyDaysFrom: 0 };
+    const layout = { beginMs: 0, retentionMs: DAY_MS };
     const days = { layout: () => layout, nowMs: () => 0, earlierMs: () => 0 };
     // As in `connectMongo`. The scratch database itself stays as it is.
     bounded = withDays(Object.create(database.db) as mongo.Db, { ...days, maxReadMs: MAX_READ_MS });

@@ -18,9 +18,11 @@ export interface Days {
 
 /** Claims of idempotency keys, by the day in which they were made: a number, by the database's clock. */
 export interface KeyDays {
-  /** Days before `keyDaysFrom` of the layout share one collection. */
   of: (day: number) => mongo.Collection<IdempotencyKeyDocument>;
-  /** Every collection that may have claims, also when the database's clock was wrong by a day. */
+  /**
+   * Every collection that may have claims, also when the database's clock was wrong by a day; that of creations too
+   * (companies/creation-keys.ts).
+   */
   all: () => mongo.Collection<IdempotencyKeyDocument>[];
 }
 
@@ -81,21 +83,18 @@ export function withDays(
   });
 }
 
-interface KeyDaysDeps extends Pick<DaysDeps, 'layout' | 'nowMs'> {
+interface KeyDaysDeps extends Pick<DaysDeps, 'nowMs'> {
   days: mongo.Db;
 }
 
-function keyDaysIn(all: mongo.Db, { days, layout, nowMs }: KeyDaysDeps): KeyDays {
-  const undivided = () => collection(all, 'idempotencyKeys');
-  const collectionOf = (day: number) => days.collection<IdempotencyKeyDocument>(dayName(day));
+function keyDaysIn(db: mongo.Db, { days, nowMs }: KeyDaysDeps): KeyDays {
+  const of = (day: number) => days.collection<IdempotencyKeyDocument>(dayName(day));
   return {
-    of: (day) => (day < layout().keyDaysFrom ? undivided() : collectionOf(day)),
+    of,
     all() {
       const first = dayNumberOf(nowMs()) - KEY_DAYS - 2;
-      return [
-        undivided(),
-        ...Array.from({ length: KEY_DAYS + 5 }, (_, n) => collectionOf(first + n)),
-      ];
+      const ofDays = Array.from({ length: KEY_DAYS + 5 }, (_, n) => of(first + n));
+      return [collection(db, 'idempotencyKeys'), ...ofDays];
     },
   };
 }

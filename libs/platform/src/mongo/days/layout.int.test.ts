@@ -40,23 +40,8 @@ it('create-indexes gives a fresh installation the collections of today and of th
     expect(await days.list(kind)).toEqual(daysToHave(nowMs));
     const { dbName, indexes } = await todayOf(kind, nowMs);
     expect(dbName).toBe(`${database.db.databaseName}_${kind}`);
-    expect(indexes).toHaveLength({ messages: 9, deliveries: 8, idempotencyKeys: 1 }[kind]);
+    expect(indexes).toHaveLength({ messages: 9, deliveries: 7, idempotencyKeys: 1 }[kind]);
   }
-});
-
-it('create-indexes of an update begins the days of idempotency keys at the second midnight', async () => {
-  const withoutKeyDays = { $unset: { keyDaysFromAt: 1 } } as const;
-  await collection(database.db, 'layout').updateOne({}, withoutKeyDays);
-  expect(await readLayout(database.db)).toMatchObject({ keyDaysFrom: Infinity });
-  const today = dayNumberOf(await databaseClockMs(database.db));
-  await create();
-  expect(await readLayout(database.db)).toMatchObject({ keyDaysFrom: today + 2 });
-  await database.readLayout();
-  const { of } = database.db.days.idempotencyKeys;
-  expect([1, 2].map((ahead) => of(today + ahead).dbName)).toEqual([
-    database.db.databaseName,
-    `${database.db.databaseName}_idempotencyKeys`,
-  ]);
 });
 
 it('create-indexes changes nothing but the retention when it is repeated', async () => {

@@ -1,4 +1,4 @@
-import { DAY_MS, dayNumberOf } from '@posthorn/domain/ids.ts';
+import { DAY_MS } from '@posthorn/domain/ids.ts';
 import type { mongo } from 'mongoose';
 import { StoreUnavailableError } from '../../service/errors.ts';
 import { collection } from '../collections.ts';
@@ -7,8 +7,6 @@ import type { DayLayout } from './daily-collection.ts';
 export interface StoredLayout extends DayLayout {
   /** Whether new days are spread over the shards of a cluster. */
   isSharded: boolean;
-  /** The number of the first day whose idempotency keys have a collection of their own. */
-  keyDaysFrom: number;
 }
 
 export interface WrittenLayout {
@@ -18,24 +16,15 @@ export interface WrittenLayout {
 
 const DAYS = { _id: 'days' } as const;
 
-interface LayoutBegin {
-  /** Of a new layout. */
-  beginAt: Date;
-  /** Of a layout that does not have it yet. */
-  keyDaysFrom: number;
-}
-
-/** Stores how the collections of days are kept, so that every process reads the same. */
+/** Stores how the collections of days are kept, so that every process reads the same. A new layout begins at `beginAt`. */
 export async function writeLayout(
   db: mongo.Db,
   { retentionDays, isSharded }: WrittenLayout,
-  { beginAt, keyDaysFrom }: LayoutBegin,
+  beginAt: Date,
 ): Promise<void> {
-  const begin = {
-    beginAt: { $ifNull: ['$beginAt', beginAt] },
-    keyDaysFromAt: { $ifNull: ['$keyDaysFromAt', new Date(keyDaysFrom * DAY_MS)] },
+  const fields = {
+    $set: { retentionDays, isSharded, beginAt: { $ifNull: ['$beginAt', beginAt] } },
   };
-  const fields = { $set: { retentionDays, isSharded, ...begin } };
   await collection(db, 'layout').updateOne(DAYS, [fields], { upsert: true });
 }
 
@@ -47,7 +36,6 @@ export async function readLayout(db: mongo.Db): Promise<StoredLayout | null> {
       beginMs: stored.beginAt.getTime(),
       retentionMs: Math.round(stored.retentionDays * DAY_MS),
       isSharded: stored.isSharded === true,
-      keyDaysFrom: stored.keyDaysFromAt ? dayNumberOf(stored.keyDaysFromAt.getTime()) : Infinity,
     }
   );
 }

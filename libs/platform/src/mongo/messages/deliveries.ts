@@ -9,7 +9,7 @@ import {
   withoutResponse,
 } from '@posthorn/domain/delivery/delivery.ts';
 import type { SettledDelivery } from '@posthorn/domain/delivery/settlement.ts';
-import { isStillWaiting, type Waiting } from '@posthorn/domain/waiting.ts';
+import type { Waiting } from '@posthorn/domain/waiting.ts';
 import { notStoredOf } from '@posthorn/domain/message.ts';
 import { ImpossibleError, requiredAt } from '@posthorn/domain/required.ts';
 import mongoose, { type mongo } from 'mongoose';
@@ -233,6 +233,7 @@ function replacementOf(settled: SettledDelivery): mongo.AnyBulkWriteOperation<De
       filter: { _id, status: 'pending', attemptCount },
       update: {
         $set: { status, nextAttemptAt, updatedAt, 'attempts.$[same]': attempts[0] },
+        $unset: NOT_WAITING,
       },
       arrayFilters: [{ 'same.number': attemptCount }],
     },
@@ -307,10 +308,7 @@ export function toDelivery(document: DeliveryDocument): Delivery {
   };
 }
 
-type PlanDocument = Pick<
-  DeliveryDocument,
-  'status' | 'nextAttemptAt' | 'waiting' | 'waitingSince' | 'updatedAt'
->;
+type PlanDocument = Pick<DeliveryDocument, 'status' | 'nextAttemptAt' | 'waiting' | 'waitingSince'>;
 
 /** When the next attempt is planned, or why the delivery waits without one. */
 export function planOf(
@@ -324,10 +322,8 @@ export function planOf(
   };
 }
 
-function waitingOf({ status, waiting, waitingSince, updatedAt }: PlanDocument): Waiting | null {
-  if (status !== 'pending' || !waiting || !waitingSince) return null;
-  const times = { waitingSinceMs: waitingSince.getTime(), updatedAtMs: updatedAt.getTime() };
-  return isStillWaiting(times) ? waiting : null;
+function waitingOf({ status, waiting }: PlanDocument): Waiting | null {
+  return status === 'pending' ? (waiting ?? null) : null;
 }
 
 function toAttempt({ startedAt, ...attempt }: AttemptDocument): Attempt {

@@ -170,8 +170,7 @@ describe('the queries for stuck deliveries', () => {
     await deliveries.insertMany([
       ...Array.from({ length: 500 }, (_, n) => due(n, hold)),
       due(500, { nextAttemptAt: new Date(2) }),
-      // The version before has made an attempt, and left the mark.
-      due(501, { ...hold, nextAttemptAt: null, updatedAt: new Date(8) }),
+      due(501, { nextAttemptAt: null, updatedAt: new Date(8) }),
     ]);
     const { findOverdue, findUnended } = createStuckDeliveries(database.db);
     await database.db.command({ profile: 2 });

@@ -1,5 +1,5 @@
 import type { Delivery, DeliveryStatus, Outcome } from '@posthorn/domain/delivery/delivery.ts';
-import { type Waiting, WAITING } from '@posthorn/domain/waiting.ts';
+import type { Waiting } from '@posthorn/domain/waiting.ts';
 import { firstIdAt } from '@posthorn/domain/ids.ts';
 import type { StuckDelivery } from '@posthorn/domain/delivery/stuck-delivery.ts';
 import type { mongo } from 'mongoose';
@@ -292,8 +292,7 @@ function toOutline(document: OutlineDocument): DeliveryOutline {
 
 /**
  * Finds stuck deliveries for the sweep, none that wait: these have no record by intent, and their release finds them
- * (waiting-deliveries.ts). It also removes the mark of one that the version before has moved on, so that the next sweep
- * finds it. Times are in milliseconds since 1970.
+ * (waiting-deliveries.ts). Times are in milliseconds since 1970.
  */
 export interface StuckDeliveries {
   /** Pending deliveries whose next attempt was due before `beforeMs`, the longest overdue first. */
@@ -309,8 +308,6 @@ export interface StuckDeliveries {
 
 /** A million that wait cost nothing: the index is by `waiting` first (DUE_KEY). */
 const NOT_WAITING = { waiting: { $exists: false } } as const;
-/** What waits has a next attempt, so the mark of one without is one that the version before has left. */
-const WAITING_OR_NOT = { $or: [NOT_WAITING, { waiting: { $in: [...WAITING] } }] };
 
 export function createStuckDeliveries({
   days: { deliveries },
@@ -344,7 +341,7 @@ export function createStuckDeliveries({
     async findUnended(beforeMs, limit) {
       const { filter, days } = pending();
       const before = { $lt: new Date(beforeMs) };
-      const unended = { ...filter, ...WAITING_OR_NOT, nextAttemptAt: null, updatedAt: before };
+      const unended = { ...filter, ...NOT_WAITING, nextAttemptAt: null, updatedAt: before };
       const found = await readUpTo(days, limit, (documents, left) =>
         documents.find(unended).project<DeliveryDocument>(newest).limit(left).toArray(),
       );
@@ -372,8 +369,7 @@ function markOf(
   { id: _id, attemptCount, nextAttemptAtMs }: StuckDelivery,
   at: Date,
 ): mongo.AnyBulkWriteOperation<DeliveryDocument> {
-  const stuck = { _id, status: 'pending', attemptCount } as const;
-  const [filter, nextAttemptAt] =
-    nextAttemptAtMs === null ? [stuck, null] : [{ ...stuck, ...NOT_WAITING }, at];
+  const filter = { _id, status: 'pending', attemptCount, ...NOT_WAITING } as const;
+  const nextAttemptAt = nextAttemptAtMs === null ? null : at;
   return { updateOne: { filter, update: { $set: { nextAttemptAt, updatedAt: at } } } };
 }

@@ -110,7 +110,6 @@ async function readDelivered(
 
 const UNERASED = { isPayloadErased: { $ne: true } } as const;
 
-/** An empty text and not a missing one: processes of earlier versions read its length. */
 const ERASED = { payload: '', isPayloadErased: true } as const;
 
 /** Resolves with the number of messages whose payload it erased. */

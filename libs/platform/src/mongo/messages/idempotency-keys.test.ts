@@ -23,17 +23,10 @@ class MemoryClaims {
   readonly days = new Map<number, { messageId: string; createdAtMs: number }>();
   readonly #schedule: RandomSchedule;
   readonly #serverMs: () => number;
-  /** Days before this one are one collection. */
-  readonly #keyDaysFrom: number;
 
-  constructor(schedule: RandomSchedule, serverMs: () => number, keyDaysFrom: number) {
+  constructor(schedule: RandomSchedule, serverMs: () => number) {
     this.#schedule = schedule;
     this.#serverMs = serverMs;
-    this.#keyDaysFrom = keyDaysFrom;
-  }
-
-  #placeOf(day: number): number {
-    return Math.max(day, this.#keyDaysFrom - 1);
   }
 
   /** Runs at once, some time after the request and before the response. */
@@ -50,27 +43,24 @@ class MemoryClaims {
     write: ({ day, fromMs, beforeMs }, keyed) =>
       this.#answer((createdAtMs) => {
         if (createdAtMs < fromMs || createdAtMs >= beforeMs) return null;
-        const place = this.#placeOf(day);
         const taken = keyed.filter(({ id: messageId }) => {
-          const found = this.days.get(place);
-          if (!found) this.days.set(place, { messageId, createdAtMs });
+          const found = this.days.get(day);
+          if (!found) this.days.set(day, { messageId, createdAtMs });
           return found !== undefined && found.messageId !== messageId;
         });
         return new Set(taken);
       }),
     takenIn: (day, keyed) =>
       this.#answer((serverMs) => {
-        const found = this.days.get(this.#placeOf(day));
+        const found = this.days.get(day);
         if (!found || serverMs - found.createdAtMs >= KEPT_MS) return [];
         return keyed.filter(({ id }) => id !== found.messageId);
       }),
     remove: (day, keyed) =>
       this.#answer(() => {
-        const place = this.#placeOf(day);
         const ids = keyed.map(({ id }) => id);
-        if (ids.includes(this.days.get(place)?.messageId ?? '')) this.days.delete(place);
+        if (ids.includes(this.days.get(day)?.messageId ?? '')) this.days.delete(day);
       }),
-    isOnePlace: (day, other) => this.#placeOf(day) === this.#placeOf(other),
   };
 }
 
@@ -82,7 +72,7 @@ async function claimAtOnce(seed: number): Promise<{ winners: number; repeat: unk
   schedule.nowMs = MIDNIGHT + between(-10_000, 5_000);
   const skewsMs = [0, between(-20_000, 20_000)];
   const serverMs = (): number => schedule.nowMs + (skewsMs[Math.floor(random() * 2)] ?? 0);
-  const memory = new MemoryClaims(schedule, serverMs, 20_000 - Math.floor(random() * 3) + 1);
+  const memory = new MemoryClaims(schedule, serverMs);
   const gateway = (isKnown: boolean) => {
     // Half of the gateways have read the clock before, and most of those are wrong by now.
     const first = isKnown ? MIDNIGHT + between(-DAY_MS, DAY_MS) : null;

@@ -47,8 +47,6 @@ export interface KeyClaims {
   takenIn: (day: number, keyed: readonly Message[]) => Promise<Message[]>;
   /** Ends the claims of these messages in this day. */
   remove: (day: number, keyed: readonly Message[]) => Promise<void>;
-  /** True when both days have one collection. */
-  isOnePlace: (day: number, other: number) => boolean;
 }
 
 interface ClaimDeps {
@@ -96,8 +94,7 @@ export function createClaim({ claims, databaseMs, monotonicMs }: ClaimDeps): Cla
     if (!taken) return null;
     const { day, others } = span;
     const claimed = keyed.filter((message) => !taken.has(message));
-    const searched = others.filter((other) => !claims.isOnePlace(day, other));
-    const found = await Promise.all(searched.map((other) => claims.takenIn(other, claimed)));
+    const found = await Promise.all(others.map((other) => claims.takenIn(other, claimed)));
     const lost = [...new Set(found.flat())];
     if (lost.length > 0) await claims.remove(day, lost);
     return new Set([...taken, ...lost]);
@@ -154,7 +151,6 @@ export function createKeyClaims({
       const removals = claims.map((filter) => ({ deleteOne: { filter } }));
       await keys.of(day).bulkWrite(removals, { ordered: false });
     },
-    isOnePlace: (day, other) => keys.of(day).namespace === keys.of(other).namespace,
   };
 }
 
@@ -311,8 +307,7 @@ export function createKeyHolders(db: Database): KeyHolders {
   /** The collections that may have a claim that counts, the newest first. */
   const places = async (): Promise<mongo.Collection<IdempotencyKeyDocument>[]> => {
     const today = dayNumberOf(await databaseClockMs(db));
-    const all = [today + 1, today, today - 1].map((day) => idempotencyKeys.of(day));
-    return [...new Map(all.map((each) => [each.namespace, each])).values()];
+    return [today + 1, today, today - 1].map((day) => idempotencyKeys.of(day));
   };
 
   return {

@@ -98,11 +98,7 @@ export interface MessageChecks {
 
 /** Read from the server at once. It sends 16 MiB at most, however many targets they have. */
 const BATCH_SIZE = 1_000;
-/** The version before has one position for all messages. Each share begins there. */
-const UNDIVIDED = 'messages';
-const positionIdOf = (share: number): string => `${UNDIVIDED}/${share}`;
-/** All of them: `0` follows `/`. */
-const POSITIONS = { $gte: UNDIVIDED, $lt: `${UNDIVIDED}0` };
+const positionIdOf = (share: number): string => `messages/${share}`;
 const WITHOUT_PAYLOAD = {
   companyId: 1,
   appId: 1,
@@ -125,17 +121,13 @@ export function createMessageChecks(db: Database): MessageChecks {
   return {
     async positions() {
       const nowMs = await databaseClockMs(db);
-      const all = await checks.find({ _id: POSITIONS }).toArray();
-      const stored = new Map(all.map((each) => [each._id, each]));
-      const begin = stored.get(UNDIVIDED);
       const shares = Array.from({ length: CHECK_SHARES }, (_, share) => positionIdOf(share));
-      return { nowMs, checkedToMs: shares.map((id) => checkedToMs(begin, stored.get(id))) };
+      const found = await checks.find({ _id: { $in: shares } }).toArray();
+      const stored = new Map(found.map((each) => [each._id, each]));
+      return { nowMs, checkedToMs: shares.map((id) => checkedToMs(stored.get(id))) };
     },
     async checkedTo(share) {
-      const ids = [UNDIVIDED, positionIdOf(share)];
-      const stored = await checks.find({ _id: { $in: ids } }).toArray();
-      const ofShare = stored.find(({ _id }) => _id !== UNDIVIDED);
-      return ofShare?.checkedTo ?? stored.find(({ _id }) => _id === UNDIVIDED)?.checkedTo ?? '';
+      return (await checks.findOne({ _id: positionIdOf(share) }))?.checkedTo ?? '';
     },
     pagesOf: (span) => readPages(messages, span),
     async recordedAmong(ids) {
@@ -160,16 +152,11 @@ export function createMessageChecks(db: Database): MessageChecks {
   };
 }
 
-/** A share without a position begins at that of the version before. */
-function checkedToMs(
-  begin: MessageCheckDocument | undefined,
-  { checkedTo = begin?.checkedTo ?? '', completeTo = begin?.completeTo }: Position = {},
-): number | null {
+function checkedToMs(stored: MessageCheckDocument | undefined): number | null {
+  const { checkedTo = '', completeTo } = stored ?? {};
   const known = [completeTo?.getTime() ?? 0, checkedTo === '' ? 0 : timeMsOf(checkedTo)];
   return Math.max(...known) || null;
 }
-
-type Position = Pick<MessageCheckDocument, 'completeTo'> & { checkedTo?: string };
 
 async function* readPages(
   messages: Days['messages'],

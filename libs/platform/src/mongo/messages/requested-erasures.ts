@@ -119,7 +119,6 @@ async function erasePayload(db: Database, message: Message): Promise<boolean> {
     { _id: message.id, isPayloadErased: { $ne: true } },
     {
       $set: {
-        // Not a missing one: processes of earlier versions read its length.
         payload: '',
         isPayloadErased: true,
         ...(isInRecords && { isPayloadInRecords: true }),

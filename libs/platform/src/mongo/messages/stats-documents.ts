@@ -88,8 +88,6 @@ function addToHour(
   const first: Record<string, unknown> = { companyId, kind, ownerId, at: new Date(hourMs) };
   if (minutes.size > MAX_MINUTE_FIELDS) {
     set[`packed.${step}`] = packMinutes(minutes);
-    // The version before reads it of every hour.
-    first.minutes = {};
   } else {
     for (const [minuteMs, counts] of minutes) {
       const path = `minutes.${minuteName(minuteMs)}`;

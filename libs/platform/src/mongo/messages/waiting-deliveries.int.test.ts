@@ -51,8 +51,8 @@ describe('waiting deliveries', () => {
     const { page, count } = waitingOf();
     const first = await page(WEBHOOK, '', 2);
     expect(first).toMatchObject([
-      { id: idOf(1), attemptCount: 3, isWaiting: true, waitingSinceMs: NOW_MS + 1 },
-      { id: idOf(2), attemptCount: 0, isWaiting: true },
+      { id: idOf(1), attemptCount: 3, waitingSinceMs: NOW_MS + 1 },
+      { id: idOf(2), attemptCount: 0 },
     ]);
     expect(idsOf(await page(WEBHOOK, idOf(2), 5))).toEqual([idOf(2), idOf(3)]);
     expect(idsOf(await page({ ...WEBHOOK, companyId: 'comp_b' }, '', 5))).toEqual([]);
@@ -68,19 +68,6 @@ describe('waiting deliveries', () => {
     expect(await stored(1)).toMatchObject({ nextAttemptAt: new Date(NOW_MS + 99) });
     expect(await stored(1)).not.toHaveProperty('waiting');
     expect(idsOf(await page(WEBHOOK, '', 5))).toEqual([idOf(2)]);
-  });
-
-  it('lose their mark, and nothing else, when the version before has moved them on', async () => {
-    await insert(settled(1));
-    const dueAt = new Date(NOW_MS + 60_000);
-    const moved = { attemptCount: 1, nextAttemptAt: dueAt, updatedAt: new Date(NOW_MS + 7) };
-    await collection(scratch.db, 'deliveries').updateOne({ _id: idOf(1) }, { $set: moved });
-    const { page, endWait } = waitingOf();
-    const seen = await page(WEBHOOK, '', 5);
-    expect(seen).toMatchObject([{ isWaiting: false }]);
-    await endWait(seen, NOW_MS + 99);
-    expect(await stored(1)).toMatchObject(moved);
-    expect(await stored(1)).not.toHaveProperty('waiting');
   });
 
   it('are open after their release until their attempt is recorded, or they wait again', async () => {

@@ -43,7 +43,7 @@ describe('cancellations', () => {
 
   beforeAll(async () => {
     database = await openScratchDays();
-    const layout = { beginMs: 0, retentionMs: 30 * DAY_MS, keyDaysFrom: 0 };
+    const layout = { beginMs: 0, retentionMs: 30 * DAY_MS };
     db = withDays(database.db, { layout: () => layout, nowMs: Date.now, earlierMs: Date.now });
     store = createCancellationStore(db);
     await createMessageStore(db).insertAll(MESSAGES);

@@ -100,21 +100,6 @@ it('a resend of an app counts the failed deliveries of the enabled webhooks of i
   expect(await resends.webhooksAfter(ofApp, '', 9)).toEqual(['wh_1', 'wh_2']);
 });
 
-it('what an earlier version has left of a page before is not taken for the present page', async () => {
-  const { db } = database;
-  const resends = createResendStore(db);
-  const resend = sampleResend('rsnd_8', { webhookId: 'wh_8' });
-  await resends.insert(resend);
-  const begun = await resends.beginPage(resend, ['dlv_1'], 3);
-  const times = { publishedAtMs: 1, beganAtMs: 1, movedAtMs: 1, successAtMs: 1 };
-  const counts = { open: ['dlv_1'], unpublished: [], succeeded: 0, copies: 1 };
-  await resends.keepProgress(begun, { ...counts, ...times });
-  // It moves on and does not know the field.
-  const next = { afterId: 'dlv_1', page: ['dlv_2'] };
-  await collection(db, 'resends').updateOne({ _id: 'rsnd_8' }, { $set: next });
-  expect(await resends.findOne('comp_a', 'rsnd_8')).toMatchObject({ ...next, progress: null });
-});
-
 it('a resend is stored without the owners that it does not have', async () => {
   await createResendStore(database.db).insert(sampleResend('rsnd_9'));
   const stored = await collection(database.db, 'resends').findOne({ _id: 'rsnd_9' });

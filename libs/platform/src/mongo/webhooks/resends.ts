@@ -8,7 +8,7 @@ import type { Database } from '../days/days.ts';
 import { countUpTo, readUpTo } from '../days/read-days.ts';
 import type { WorkNotes } from '../work-notes.ts';
 import type { ResendDocument } from '../documents.ts';
-import { createWorkNotes, dueFor } from '../work-notes.ts';
+import { createWorkNotes, dueFor, IS_CLAIMED } from '../work-notes.ts';
 
 interface PageResult {
   succeeded: number;
@@ -96,8 +96,7 @@ export function createResendStore(db: Database, mostCounted = MOST_COUNTED): Res
     async keepScanned({ id: _id, companyId }, scannedTo) {
       await documentsOf(db, 'resends', companyId).updateOne({ _id }, { $set: { scannedTo } });
     },
-    keepProgress: (resend, progress) =>
-      move(db, resend, { $set: { progress: { ...progress, afterId: resend.afterId } } }),
+    keepProgress: (resend, progress) => move(db, resend, { $set: { progress } }),
     async findOne(companyId, _id) {
       const found = await documentsOf(db, 'resends', companyId).findOne({ _id });
       return found && toResend(found);
@@ -129,7 +128,7 @@ export function createResendStore(db: Database, mostCounted = MOST_COUNTED): Res
       } as const;
       const at = new Date(atMs);
       // One that is worked on is read again when its work ends (abortedMeanwhile).
-      const dueAt = { $cond: [{ $gt: ['$claim', null] }, '$dueAt', at] };
+      const dueAt = { $cond: [IS_CLAIMED, '$dueAt', at] };
       await resends.updateOne(asked, [{ $set: { abortAskedAt: at, dueAt } }]);
     },
   };
@@ -159,10 +158,7 @@ async function insert(resends: mongo.Collection<ResendDocument>, resend: Resend)
   }
 }
 
-/**
- * `partOf` of a replay. Gateways of the version before would send the failed deliveries of its period: for them it is a
- * part, which they do not claim, list or show.
- */
+/** `partOf` of a replay. */
 const REPLAY = 'replay';
 
 const KINDS: readonly Resend['kind'][] = ['resend', 'replay'];
@@ -403,7 +399,7 @@ function toResendDocument(resend: Resend): ResendDocument {
     ...(outcome !== null && { outcome }),
     ...(eventTypes.length > 0 && { eventTypes }),
     ...(spanOf !== null && { spanOf }),
-    ...(progress !== null && { progress: { ...progress, afterId: resend.afterId } }),
+    ...(progress !== null && { progress }),
     ...(scannedTo !== '' && { scannedTo }),
     ...(dueAtMs !== null && { dueAt: new Date(dueAtMs) }),
     ...(abortAskedAtMs !== null && { abortAskedAt: new Date(abortAskedAtMs) }),
@@ -439,18 +435,11 @@ function toResend(document: ResendDocument): Resend {
     partOf: partOf === REPLAY ? null : (partOf ?? null),
     outcome: outcome ?? null,
     eventTypes: document.eventTypes ?? [],
-    progress: progressOf(document),
+    progress: document.progress ?? null,
     scannedTo: document.scannedTo ?? '',
     dueAtMs: dueAt?.getTime() ?? null,
     abortAskedAtMs: abortAskedAt?.getTime() ?? null,
     createdAtMs: createdAt.getTime(),
     updatedAtMs: updatedAt.getTime(),
   };
-}
-
-/** A gateway of an earlier version moves to the next page and leaves the field as it is. */
-function progressOf({ afterId, page, progress }: ResendDocument): PageProgress | null {
-  if (!progress || page.length === 0) return null;
-  const { afterId: ofPage, ...known } = progress;
-  return ofPage === afterId ? known : null;
 }
