@@ -3,9 +3,11 @@ import { join } from 'node:path';
 import { parse } from 'yaml';
 import { z } from 'zod';
 
+/** In the folder of the chart, because a packed chart has nothing else. */
+export const RULES = 'deploy/helm/posthorn/files/rules';
 /** `alerts.production.yaml` is for installations with autoscalers. */
-export const RULE_FILES = ['alerts.yaml', 'alerts.production.yaml'] as const;
-export const CASES_FILE = 'alerts.test.yaml';
+export const ALERT_FILES = [`${RULES}/alerts.yaml`, `${RULES}/alerts.production.yaml`] as const;
+export const CASES_FILE = 'deploy/prometheus/alerts.test.yaml';
 
 const alertSchema = z.object({
   alert: z.string(),
@@ -48,7 +50,7 @@ export interface AlertCase {
 
 /** Throws when an alert lacks its severity, a text or the link to the runbook. */
 export function readAlerts(): Alert[] {
-  const groups = RULE_FILES.flatMap((file) => rulesSchema.parse(parse(textOf(file))).groups);
+  const groups = ALERT_FILES.flatMap((file) => rulesSchema.parse(parse(textOf(file))).groups);
   return groups.flatMap(({ rules }) => rules.filter((rule) => 'alert' in rule));
 }
 
@@ -64,5 +66,5 @@ export function readAlertCases(): AlertCase[] {
 }
 
 function textOf(file: string): string {
-  return readFileSync(join(import.meta.dirname, file), 'utf8');
+  return readFileSync(join(import.meta.dirname, '../..', file), 'utf8');
 }

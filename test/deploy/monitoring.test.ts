@@ -63,7 +63,7 @@ describe('the cases', () => {
   });
 });
 
-const FOLDER = join(import.meta.dirname, '../../deploy/grafana');
+const FOLDER = join(import.meta.dirname, '../../deploy/helm/posthorn/files/dashboards');
 
 describe.each(DASHBOARDS)('the dashboard "$title"', (dashboard) => {
   it('is up to date: `node deploy/grafana/source/write-dashboards.ts` writes it', () => {

@@ -2,7 +2,7 @@ import { describe, expect, it } from '@jest/globals';
 import { globSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { DASHBOARDS } from '../../deploy/grafana/source/dashboards.ts';
-import { readAlerts } from '../../deploy/prometheus/read-alerts.ts';
+import { ALERT_FILES, readAlerts } from '../../deploy/prometheus/read-alerts.ts';
 import { metricsOfServices } from '../../docs/metrics-of-services.ts';
 import { configurationText } from '../../docs/write-configuration.ts';
 import { metricsText } from '../../docs/write-metrics.ts';
@@ -85,7 +85,7 @@ function namesIn(text: string): string[] {
 
 it.each([
   ['alerts', readAlerts().map(({ expr }) => expr)],
-  ['the rules beside them', [readFileSync(join(ROOT, 'deploy/prometheus/alerts.yaml'), 'utf8')]],
+  ['the rules beside them', [readFileSync(join(ROOT, ALERT_FILES[0]), 'utf8')]],
   [
     'dashboards',
     DASHBOARDS.flatMap(({ rows }) => rows)

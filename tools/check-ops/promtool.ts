@@ -4,10 +4,11 @@ import { join } from 'node:path';
 import type { OpsCheck } from './ops-check.ts';
 import { runProgram, ROOT } from './programs/run-program.ts';
 import {
+  ALERT_FILES,
   CASES_FILE,
   readAlertCases,
   readAlerts,
-  RULE_FILES,
+  RULES,
 } from '../../deploy/prometheus/read-alerts.ts';
 import { stepsGroup, yamlOf } from '../../k8s/scaling-steps.ts';
 import type { NeededProgram } from './programs/ensure-programs.ts';
@@ -28,8 +29,6 @@ export const PROMETHEUS_CONFIGURATION: OpsCheck = {
   },
 };
 
-const FOLDER = 'deploy/prometheus';
-
 /** That each alert has both cases and a paragraph is a unit test: test/deploy/monitoring.test.ts. */
 export const ALERTS: OpsCheck = {
   name: 'alerts',
@@ -37,14 +36,13 @@ export const ALERTS: OpsCheck = {
   programs: [PROMTOOL],
   isQuick: true,
   run: async () => {
-    const files = RULE_FILES.map((file) => `${FOLDER}/${file}`);
-    await runProgram('promtool', ['check', 'rules', '--lint-fatal', ...files]);
-    await runProgram('promtool', ['test', 'rules', `${FOLDER}/${CASES_FILE}`]);
+    await runProgram('promtool', ['check', 'rules', '--lint-fatal', ...ALERT_FILES]);
+    await runProgram('promtool', ['test', 'rules', CASES_FILE]);
     return `${readAlerts().length} alerts, ${readAlertCases().length} cases`;
   },
 };
 
-const RULES = 'deploy/prometheus/scaling.yaml';
+const SCALING = `${RULES}/scaling.yaml`;
 const STEPS = 'deploy/prometheus/scaling-steps.yaml';
 /** The most that is needed of a dispatcher → how many of 36 partitions' divisors. */
 const OF_36 = [
@@ -62,10 +60,10 @@ export const SCALING_RULES: OpsCheck = {
   programs: [PROMTOOL],
   isQuick: true,
   run: async () => {
-    await runProgram('promtool', ['check', 'rules', '--lint-fatal', RULES, STEPS]);
+    await runProgram('promtool', ['check', 'rules', '--lint-fatal', SCALING, STEPS]);
     await runProgram('promtool', ['test', 'rules', 'deploy/prometheus/scaling.test.yaml']);
     await checkOtherPartitions();
-    const recorded = [RULES, STEPS].flatMap((file) => namesIn(file, /record: (\S+)/g));
+    const recorded = [SCALING, STEPS].flatMap((file) => namesIn(file, /record: (\S+)/g));
     const scalers = globSync('k8s/components/autoscaling/*.yaml', { cwd: ROOT });
     const queried = scalers.flatMap((file) => namesIn(file, /query: max\((\S+?)\{/g));
     const unknown = queried.filter((name) => !recorded.includes(name));

@@ -3,7 +3,9 @@ import { join } from 'node:path';
 import { DASHBOARDS } from './dashboards.ts';
 import { grafanaJson } from './grafana-json.ts';
 
-/** Writes deploy/grafana/*.json. */
+/** A packed chart has its own folder only, so the dashboards are there. */
+const FOLDER = join(import.meta.dirname, '../../helm/posthorn/files/dashboards');
+
 for (const dashboard of DASHBOARDS) {
-  writeFileSync(join(import.meta.dirname, `../${dashboard.name}.json`), grafanaJson(dashboard));
+  writeFileSync(join(FOLDER, `${dashboard.name}.json`), grafanaJson(dashboard));
 }
