@@ -16,12 +16,16 @@ interface Visited {
   helpInformation: () => string;
   outputHelp: () => void;
   commands: readonly Visited[];
+  options: readonly { hidden: boolean; description: string }[];
 }
 
 /** Every command with the words that lead to it. */
-function commandsOf(command: Visited, words: string[] = []): { words: string[] }[] {
+function commandsOf(
+  command: Visited,
+  words: string[] = [],
+): (Pick<Visited, 'options'> & { words: string[] })[] {
   return [
-    { words },
+    { words, options: command.options },
     ...command.commands
       .filter((each) => each.name() !== 'help')
       .flatMap((each) => commandsOf(each, [...words, each.name()])),
@@ -31,17 +35,21 @@ function commandsOf(command: Visited, words: string[] = []): { words: string[] }
 const all = commandsOf(createProgram(worldOf()));
 
 describe('the help', () => {
-  const path = join(import.meta.dirname, 'help.txt');
+  const path = join(import.meta.dirname, 'commands.txt');
 
-  it('of every command is that of help.txt (RENEW_HELP=1 writes it)', async () => {
-    const pages = [];
-    for (const { words } of all) {
+  it('is there for every command of commands.txt (RENEW_COMMANDS=1 writes it), and for each of its options', async () => {
+    const names = [];
+    for (const { words, options } of all) {
       const { code, out } = await runIn([...words, '--help']);
-      expect({ words, code }).toEqual({ words, code: 0 });
-      pages.push(`$ posthorn ${[...words, '--help'].join(' ')}\n\n${out.trim()}\n`);
+      const name = ['posthorn', ...words].join(' ');
+      expect({ name, code, out }).toMatchObject({ code: 0, out: expect.stringContaining(name) });
+      expect(
+        options.filter(({ hidden, description }) => !hidden && !/^\S.*\S$/.test(description)),
+      ).toEqual([]);
+      names.push(name);
     }
-    const text = pages.join('\n\n');
-    if (process.env.RENEW_HELP) writeFileSync(path, text);
+    const text = `${names.join('\n')}\n`;
+    if (process.env.RENEW_COMMANDS) writeFileSync(path, text);
     expect(text).toBe(readFileSync(path, 'utf8'));
   });
 });
