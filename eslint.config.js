@@ -179,7 +179,7 @@ export default tseslint.config(
   ),
   boundary(
     ['apps/cli/**/*.ts'],
-    '^@posthorn/(?!client$|verify$)|(^|/)(services|libs|tools)/',
+    '^@posthorn/(?!client(/requests)?$|verify$)|(^|/)(services|libs|tools)/',
     'The command line is a client: it knows the API by @posthorn/client only.',
   ),
   ...SERVICES.map(serviceBoundary),

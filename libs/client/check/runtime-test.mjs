@@ -1,4 +1,4 @@
-/* global Response */
+/* global AbortSignal, Response */
 // The test of the built package that runs in every runtime. It is plain JavaScript without a test framework, and gets
 // the module of the package, so that it may come from import or from require.
 
@@ -113,12 +113,25 @@ async function callsServer({ index: { ConnectionError, Posthorn }, http }) {
   equal(String(error.stack).includes(API_KEY), false);
 }
 
+async function waitsAsAsked({ requests: { parseRetryAfter, wait } }) {
+  const delayMs = parseRetryAfter('0.01', Date.now());
+  equal([delayMs, await wait(delayMs)], [10, undefined]);
+  const error = await errorOf(wait(60_000, AbortSignal.abort(new Error('no longer'))));
+  equal(error.message, 'no longer');
+}
+
 /**
  * Throws at the first failure; returns how many tests ran. `modules` has each entry of the package by its name, and
  * `http`, Node's module where there is one.
  */
 export async function testPackage(modules) {
-  const tests = [sendsOnceByKey, throwsErrors, readsLists, ...(modules.http ? [callsServer] : [])];
+  const tests = [
+    sendsOnceByKey,
+    throwsErrors,
+    readsLists,
+    waitsAsAsked,
+    ...(modules.http ? [callsServer] : []),
+  ];
   for (const test of tests) {
     try {
       await test(modules);

@@ -1,5 +1,6 @@
 import { apiErrorOf, ApiError, PosthornError } from './errors.ts';
 import type { Operations, QueryOf } from './operations.ts';
+import { wait, within } from './requests.ts';
 import type { ApiPromise, List } from './results.ts';
 import type {
   BatchMessage,
@@ -11,13 +12,7 @@ import type {
   Message,
   MessageResult,
 } from './schema.ts';
-import {
-  type CreateOptions,
-  type RequestOptions,
-  retryDelayMs,
-  wait,
-  within,
-} from './transport.ts';
+import { type CreateOptions, type RequestOptions, retryDelayMs } from './transport.ts';
 
 /** A message with exactly one of `payload` and `rawPayload`. */
 export type SendMessage = Omit<CreateMessage, 'payload'> &

@@ -19,7 +19,8 @@ import {
   TimeoutError,
 } from './index.ts';
 import { apiErrorOf, type PosthornError } from './errors.ts';
-import { parseRetryAfter, retryDelayMs } from './transport.ts';
+import { parseRetryAfter } from './requests.ts';
+import { retryDelayMs } from './transport.ts';
 
 const API_KEY = 'phk_a-secret-key';
 const NOW = { 'retry-after': '0' };

@@ -1,4 +1,5 @@
-import { apiErrorOf, ApiError, ConnectionError, PosthornError, TimeoutError } from './errors.ts';
+import { apiErrorOf, ApiError, ConnectionError, PosthornError } from './errors.ts';
+import { causesOf, isObject, parseRetryAfter, reasonOf, wait, within } from './requests.ts';
 import type { Problem } from './schema.ts';
 
 /** A `Retry-After` beyond this is not waited for: the usual delay counts. */
@@ -7,8 +8,6 @@ const FIRST_DELAY_MS = 500;
 const MAX_DELAY_MS = 8_000;
 /** Of a delay. Clients that failed together do not come back together. */
 const MAX_JITTER = 0.25;
-/** Timers of every runtime fire at once for more. */
-const MAX_TIMER_MS = 2 ** 31 - 1;
 const RETRYABLE_STATUSES: ReadonlySet<number> = new Set([408, 429, 500, 502, 503, 504]);
 
 /** Options of one call. They take the place of those of the client. */
@@ -168,49 +167,6 @@ export class Transport {
   }
 }
 
-/**
- * Runs work with a signal that ends it at the time limit, with a TimeoutError, or with the caller's signal, with its
- * reason. It listens to that one by hand: `AbortSignal.any` keeps memory for each call as long as the caller's lives.
- */
-export async function within<T>(
-  { timeoutMs, signal: outer }: { timeoutMs: number; signal: AbortSignal | undefined },
-  work: (signal: AbortSignal) => Promise<T>,
-): Promise<T> {
-  // A signal that is aborted already, or since the caller looked, calls no listener.
-  outer?.throwIfAborted();
-  if (!(timeoutMs > 0)) throw new TypeError(`timeoutMs must be more than 0; got ${timeoutMs}`);
-  const controller = new AbortController();
-  const abort = (): void => {
-    controller.abort();
-  };
-  const timer = setTimeout(abort, Math.min(timeoutMs, MAX_TIMER_MS));
-  outer?.addEventListener('abort', abort, { once: true });
-  try {
-    return await work(controller.signal);
-  } catch (error) {
-    outer?.throwIfAborted();
-    if (!controller.signal.aborted) throw error;
-    throw new TimeoutError(`Not complete within ${timeoutMs} ms`, { cause: error });
-  } finally {
-    clearTimeout(timer);
-    outer?.removeEventListener('abort', abort);
-  }
-}
-
-/** What is behind "fetch failed". */
-function reasonOf(error: unknown): string {
-  const { code, message } = causesOf(error).at(-1) ?? {};
-  // The error of several connections has an empty message.
-  return String(message === '' ? code : (message ?? error));
-}
-
-/** The error with its causes, outermost first. Of several connections that failed at once, the first one counts. */
-function causesOf(error: unknown): Record<string, unknown>[] {
-  if (!isObject(error)) return [];
-  const { cause, errors } = error;
-  return [error, ...causesOf(cause ?? (Array.isArray(errors) ? errors[0] : null))];
-}
-
 /** Node's code, Bun's code, and the text of Deno. */
 const REFUSED = /ECONNREFUSED|ConnectionRefused|connection refused/i;
 
@@ -240,23 +196,6 @@ export function retryDelayMs(error: PosthornError, retries: number, random: numb
   if (retryAfterMs !== undefined && retryAfterMs <= MAX_RETRY_AFTER_MS) return retryAfterMs;
   const delayMs = Math.min(FIRST_DELAY_MS * 2 ** retries, MAX_DELAY_MS);
   return Math.round(delayMs * (1 - MAX_JITTER * random));
-}
-
-/** Rejects with the reason of the signal. */
-export function wait(ms: number, signal: AbortSignal | undefined): Promise<void> {
-  return new Promise((resolve, reject) => {
-    const abort = (): void => {
-      clearTimeout(timer);
-      // The caller's reason, whatever it is, as `throwIfAborted` throws it.
-      reject(signal?.reason as Error);
-    };
-    const timer = setTimeout(() => {
-      signal?.removeEventListener('abort', abort);
-      resolve();
-    }, ms);
-    if (signal?.aborted) abort();
-    else signal?.addEventListener('abort', abort, { once: true });
-  });
 }
 
 /** `isGoneDone`: an earlier attempt may have deleted what is not there now. A proxy's 404 has no code. */
@@ -295,13 +234,6 @@ function failureOf(
   });
 }
 
-/** Returns milliseconds from seconds or a date; null when it is neither. */
-export function parseRetryAfter(value: string | null, nowMs: number): number | null {
-  if (value === null) return null;
-  const ms = /^\s*\d+(\.\d+)?\s*$/.test(value) ? Number(value) * 1_000 : Date.parse(value) - nowMs;
-  return Number.isNaN(ms) ? null : Math.max(0, Math.ceil(ms));
-}
-
 function parseObject(text: string): Record<string, unknown> | null {
   try {
     const value: unknown = JSON.parse(text);
@@ -310,6 +242,3 @@ function parseObject(text: string): Record<string, unknown> | null {
     return null;
   }
 }
-
-const isObject = (value: unknown): value is Record<string, unknown> =>
-  typeof value === 'object' && value !== null;

@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, it } from '@jest/globals';
 import { type FakePeer, startFakePeer } from '../../../../test/support/peers/fake-peer.ts';
 import { EXIT } from '../failures.ts';
-import { mapConcurrently, parseRetryAfter, PeerApi, PeerGone, PeerRefusal } from './peer-api.ts';
+import { mapConcurrently, PeerApi, PeerGone, PeerRefusal } from './peer-api.ts';
 
 const TOKEN = 'testsk_very.secret';
 const peers: FakePeer[] = [];
@@ -131,16 +131,5 @@ describe('work on several at once', () => {
     const rest = [];
     for await (const each of results) rest.push(each);
     expect(rest).toEqual(Array.from({ length: 99 }, (_, nth) => (nth + 1) * 2));
-  });
-});
-
-describe('Retry-After', () => {
-  it.each([
-    ['1.5', 1_500],
-    ['Thu, 01 Jan 1970 00:01:00 GMT', 59_000],
-    ['soon', null],
-    [null, null],
-  ])('reads %s as %s ms', (value, ms) => {
-    expect(parseRetryAfter(value, 1_000)).toBe(ms);
   });
 });

@@ -1,3 +1,4 @@
+import { parseRetryAfter, reasonOf, wait, within } from '@posthorn/client/requests';
 import { CommandFailure, EXIT } from '../failures.ts';
 
 const TIMEOUT_MS = 30_000;
@@ -107,14 +108,14 @@ export class PeerApi {
         `${this.name} ${what} to GET ${path}: again in ${Math.ceil(delayMs / 1_000)} s`,
         delayMs,
       );
-      await (this.#settings.sleep ?? sleep)(delayMs, this.#settings.signal);
+      await (this.#settings.sleep ?? wait)(delayMs, this.#settings.signal);
     }
   }
 
   async #attempt(address: string): Promise<Answer> {
     const { token, signal } = this.#settings;
     try {
-      return await withLimit(signal, async (limited) => {
+      return await within({ timeoutMs: TIMEOUT_MS, signal }, async (limited) => {
         const response = await fetch(address, {
           headers: { accept: 'application/json', authorization: `Bearer ${token}` },
           // A redirect would bring the token to another host.
@@ -185,44 +186,12 @@ function delayAfter(answer: Answer, retries: number): number | null {
   return askedMs <= MAX_RETRY_AFTER_MS ? askedMs : null;
 }
 
-/** Returns milliseconds from seconds or a date; null when it is neither. */
-export function parseRetryAfter(value: string | null, nowMs: number): number | null {
-  if (value === null) return null;
-  const ms = /^\s*\d+(\.\d+)?\s*$/.test(value) ? Number(value) * 1_000 : Date.parse(value) - nowMs;
-  return Number.isNaN(ms) ? null : Math.max(0, Math.ceil(ms));
-}
-
 function addressOf(url: string, path: string, query: Query): string {
   const given = new URLSearchParams();
   for (const [name, value] of Object.entries(query)) {
     for (const each of [value ?? []].flat()) given.append(name, String(each));
   }
   return `${url}${path}${given.size === 0 ? '' : `?${given.toString()}`}`;
-}
-
-/**
- * Runs work with a signal that ends it with the caller's, or at the time limit. It listens by hand: `AbortSignal.any`
- * keeps memory for each call as long as the caller's signal lives.
- */
-async function withLimit<T>(
-  outer: AbortSignal,
-  work: (signal: AbortSignal) => Promise<T>,
-): Promise<T> {
-  outer.throwIfAborted();
-  const controller = new AbortController();
-  const end = (): void => {
-    controller.abort(outer.reason);
-  };
-  const timer = setTimeout(() => {
-    controller.abort(new Error(`no complete answer within ${TIMEOUT_MS / 1_000} s`));
-  }, TIMEOUT_MS);
-  outer.addEventListener('abort', end, { once: true });
-  try {
-    return await work(controller.signal);
-  } finally {
-    clearTimeout(timer);
-    outer.removeEventListener('abort', end);
-  }
 }
 
 async function readText(response: Response): Promise<string> {
@@ -237,29 +206,6 @@ async function readText(response: Response): Promise<string> {
     chunks.push(chunk);
   }
   return Buffer.concat(chunks).toString('utf8');
-}
-
-/** What is behind "fetch failed". */
-function reasonOf(error: unknown): string {
-  const { cause, message } = error as Error;
-  const { code, message: inner } = (cause ?? {}) as { code?: string; message?: string };
-  // The error of several connections has an empty message.
-  return (inner === '' ? code : inner) ?? message;
-}
-
-function sleep(ms: number, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve, reject) => {
-    const abort = (): void => {
-      clearTimeout(timer);
-      reject(signal.reason as Error);
-    };
-    const timer = setTimeout(() => {
-      signal.removeEventListener('abort', abort);
-      resolve();
-    }, ms);
-    if (signal.aborted) abort();
-    else signal.addEventListener('abort', abort, { once: true });
-  });
 }
 
 /** A step of a path. */
