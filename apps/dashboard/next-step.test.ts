@@ -1,7 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
 import { ERROR_CODES } from '../../services/gateway/src/error-codes.ts';
-import { hasWords, nextStepOf } from './src/words/next-step.ts';
-import { portalMessageOf } from './src/words/portal-message.ts';
+import { hasWords, nextStepOf } from './src/api/failure-words.ts';
+import { portalMessageOf } from './src/api/failure-words.ts';
 
 const CODES = Object.entries(ERROR_CODES).map(([code, { status }]) => [code, status] as const);
 

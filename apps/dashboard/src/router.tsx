@@ -8,20 +8,20 @@ import {
 import { PAGES_PATH, PORTAL_COMPANY_ID } from './api/addresses.ts';
 import { Frame } from './frame/frame.tsx';
 import { PageFailed, PageMissing } from './frame/page-failed.tsx';
+import { Loading } from './parts/states.tsx';
 import {
   auditSearch,
   circuitSearch,
   deliverySearch,
   failureSearch,
   messageSearch,
+  newWebhookSearch,
   overviewSearch,
   resendListSearch,
   sendSearch,
   webhookListSearch,
-  newWebhookSearch,
   webhookSearch,
 } from './search.ts';
-import { Loading } from './parts/states.tsx';
 
 const root = createRootRoute({ component: Frame, notFoundComponent: PageMissing });
 const child = { getParentRoute: () => root };

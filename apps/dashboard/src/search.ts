@@ -1,7 +1,6 @@
-import { AUDIT_ACTIONS, type AuditAction } from './api/audit-actions.ts';
 import type { Schemas } from './api/client.ts';
-import { RANGES, type Range } from './api/ranges.ts';
-import type { UndeliveredFilter } from './api/undelivered.ts';
+import type { UndeliveredFilter } from './api/messages.ts';
+import { AUDIT_ACTIONS, type AuditAction, type Range, RANGES } from './api/words.ts';
 
 /** What the addresses of pages may say behind `?`. What is not known there is left out. */
 type Raw = Record<string, unknown>;

@@ -1,8 +1,8 @@
+import type { components, paths } from '@posthorn/client';
 import createClient, { type Middleware } from 'openapi-fetch';
 import { GATEWAY_URL, PORTAL_COMPANY_ID } from './addresses.ts';
 import { failureOf } from './failure.ts';
 import { recordCall } from './recorded-calls.ts';
-import type { components, paths } from '@posthorn/client';
 
 export type Schemas = components['schemas'];
 
@@ -53,3 +53,11 @@ export async function answerOf<Body>(call: Promise<Answer<Body>>): Promise<Body>
 export async function dataOf<Data>(call: Promise<Answer<{ data: Data }>>): Promise<Data> {
   return (await answerOf(call)).data;
 }
+
+/** Leaves out what is undefined: `exactOptionalPropertyTypes` tells it from an absent field. */
+export function given<Fields extends object>(fields: Fields): Given<Fields> {
+  const entries = Object.entries(fields).filter(([, value]) => value !== undefined && value !== '');
+  return Object.fromEntries(entries) as Given<Fields>;
+}
+
+type Given<Fields> = { [Name in keyof Fields]?: Exclude<Fields[Name], undefined> };

@@ -1,5 +1,5 @@
-import { portalMessageOf } from '../words/portal-message.ts';
 import { PORTAL_COMPANY_ID } from './addresses.ts';
+import { portalMessageOf } from './failure-words.ts';
 
 /** A call that the gateway refused, or that it did not answer. */
 export class ApiFailure extends Error {

@@ -6,7 +6,7 @@ import { noticeEndOfSession } from './query-client.ts';
 import { readEvents } from './read-events.ts';
 
 /** An attempt that has just ended. */
-export interface LiveAttempt {
+interface LiveAttempt {
   messageId: string;
   deliveryId: string;
   webhookId: string;
@@ -107,4 +107,25 @@ export function useLiveState(): LiveState {
     },
     () => state,
   );
+}
+
+/** A busy webhook has hundreds of attempts per second; a person reads two states per second at most. */
+const PAUSE_MS = 500;
+
+/** Reloads soon after an event that concerns what is shown, once for all that come meanwhile. */
+export function useLiveReload(concerns: (event: LiveEvent) => boolean, reload: () => void): void {
+  const timer = useRef<ReturnType<typeof setTimeout> | undefined>(undefined);
+  useEffect(
+    () => () => {
+      clearTimeout(timer.current);
+    },
+    [],
+  );
+  useLive((event) => {
+    if (timer.current !== undefined || !concerns(event)) return;
+    timer.current = setTimeout(() => {
+      timer.current = undefined;
+      reload();
+    }, PAUSE_MS);
+  });
 }

@@ -1,7 +1,6 @@
 import { queryOptions } from '@tanstack/react-query';
-import { api, dataOf } from './client.ts';
-import { given } from './queries.ts';
-import type { Range } from './ranges.ts';
+import { api, dataOf, given } from './client.ts';
+import type { Range } from './words.ts';
 
 /** How often roll-ups are worth asking again: they are written every few seconds. */
 const REFRESH_MS = 30_000;

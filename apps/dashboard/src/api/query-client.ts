@@ -1,7 +1,7 @@
 import { MutationCache, QueryCache, QueryClient } from '@tanstack/react-query';
 import { showSession } from './client.ts';
 import { ApiFailure } from './failure.ts';
-import { sessionEndQuery, sessionQuery, type Session } from './session.ts';
+import { type Session, sessionEndQuery, sessionQuery } from './session.ts';
 
 const MOST_RETRIES = 2;
 
@@ -40,3 +40,9 @@ export const queryClient: QueryClient = new QueryClient({
 function isRefusal(error: Error): boolean {
   return error instanceof ApiFailure && error.status >= 400 && error.status < 500;
 }
+
+/** While one is on a page, its data are at most this old when it is opened again. */
+export const FRESH_MS = 5_000;
+
+/** How often a message is asked for while an attempt of it is due. */
+export const DUE_MS = 3_000;

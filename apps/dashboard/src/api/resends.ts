@@ -1,8 +1,7 @@
 import { infiniteQueryOptions, queryOptions } from '@tanstack/react-query';
-import { answerOf, api, dataOf, type Schemas } from './client.ts';
-import { given } from './queries.ts';
+import { answerOf, api, dataOf, given, type Schemas } from './client.ts';
 
-export interface ResendFilter {
+interface ResendFilter {
   appId?: string | undefined;
   webhookId?: string | undefined;
 }
@@ -48,3 +47,52 @@ export function startReplay(webhookId: string, since: string): Promise<Schemas['
   const params = { path: { webhookId } };
   return dataOf(api.POST('/webhooks/{webhookId}/replay-missing', { params, body: { since } }));
 }
+
+export const resendQuery = (resendId: string) =>
+  queryOptions({
+    queryKey: ['resend', resendId],
+    queryFn: () => dataOf(api.GET('/resends/{resendId}', { params: { path: { resendId } } })),
+    refetchInterval: ({ state }) => (state.data?.status === 'running' ? 1_000 : false),
+  });
+
+const MOST = 100;
+const WEEK_MS = 604_800_000;
+
+/** How many deliveries to a webhook a resend since a time would send again. */
+export const failedSinceQuery = (webhookId: string, since: string | null) =>
+  queryOptions({
+    queryKey: ['failed-since', webhookId, since],
+    enabled: since !== null,
+    queryFn: async (): Promise<number> => {
+      const params = { path: { webhookId }, query: { since: since ?? '' } };
+      const counted = await dataOf(
+        api.GET('/webhooks/{webhookId}/resend-failed/estimate', { params }),
+      );
+      return counted.total;
+    },
+  });
+
+/** The gateway counts no further. */
+const MOST_COUNTED = 100_000;
+
+/** Writes how many deliveries failed. */
+export function failedText(count: number): string {
+  if (count >= MOST_COUNTED) return `${MOST_COUNTED} deliveries or more`;
+  return `${count} ${count === 1 ? 'delivery' : 'deliveries'}`;
+}
+
+/** When the oldest message of the last week was created whose delivery to a webhook failed; null without one. */
+export const firstFailureQuery = (webhookId: string) =>
+  queryOptions({
+    queryKey: ['first-failure', webhookId],
+    staleTime: 30_000,
+    queryFn: async (): Promise<string | null> => {
+      const from = new Date(Date.now() - WEEK_MS).toISOString();
+      const query = { webhookId, status: 'exhausted', from, limit: MOST } as const;
+      const { data, nextCursor } = await answerOf(
+        api.GET('/webhook-messages', { params: { query } }),
+      );
+      // With more than one page the beginning is not known, and a wrong one would leave deliveries out.
+      return nextCursor ? null : (data.at(-1)?.createdAt ?? null);
+    },
+  });

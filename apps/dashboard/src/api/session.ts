@@ -1,6 +1,6 @@
 import { queryOptions, skipToken } from '@tanstack/react-query';
-import { sessionHeaders, showSession } from './client.ts';
 import { DASHBOARD_PATH, PORTAL_COMPANY_ID } from './addresses.ts';
+import { sessionHeaders, showSession } from './client.ts';
 import { ApiFailure, failureOf } from './failure.ts';
 
 export type Scope = 'messages:write' | 'read' | 'webhooks:write' | 'keys:write' | 'admin';

@@ -2,7 +2,7 @@ import { ActionIcon, Anchor } from '@mantine/core';
 import { Outlet, rootRouteId, useLocation, useMatches } from '@tanstack/react-router';
 import { useEffect, useRef, useState } from 'react';
 import { version } from '../../package.json';
-import { useLiveState, type LiveState } from '../api/live.ts';
+import { type LiveState, useLiveState } from '../api/live.ts';
 import { MenuIcon } from '../parts/icons.tsx';
 import { accessTo } from '../session/page-rights.ts';
 import { rightsOf } from '../session/rights.ts';

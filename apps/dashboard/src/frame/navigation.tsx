@@ -1,7 +1,7 @@
 import { Link } from '@tanstack/react-router';
-import { useSession } from '../session/session-context.ts';
 import { accessTo } from '../session/page-rights.ts';
 import { rightsOf } from '../session/rights.ts';
+import { useSession } from '../session/session-context.ts';
 import styles from './frame.module.css';
 
 const PLACES = [

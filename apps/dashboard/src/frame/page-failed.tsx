@@ -1,8 +1,7 @@
-import type { ErrorComponentProps } from '@tanstack/react-router';
-import { Link } from '@tanstack/react-router';
+import { type ErrorComponentProps, Link } from '@tanstack/react-router';
 import { PORTAL_COMPANY_ID } from '../api/addresses.ts';
-import { Failed } from '../parts/states.tsx';
 import { Page } from '../parts/page.tsx';
+import { Failed } from '../parts/states.tsx';
 
 /** A page that could not be drawn: a file of the dashboard did not load, or a fault of ours. */
 export function PageFailed({ error }: ErrorComponentProps) {

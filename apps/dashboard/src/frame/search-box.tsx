@@ -4,7 +4,7 @@ import { useNavigate } from '@tanstack/react-router';
 import { useEffect, useRef, useState } from 'react';
 import { PORTAL_COMPANY_ID } from '../api/addresses.ts';
 import { toFailure } from '../api/failure.ts';
-import { findAnything, type Found } from '../api/find/find.ts';
+import { findAnything, type Found } from '../api/find.ts';
 import { SearchIcon } from '../parts/icons.tsx';
 import styles from './frame.module.css';
 

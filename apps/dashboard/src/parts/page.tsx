@@ -1,5 +1,5 @@
 import { Title } from '@mantine/core';
-import { useEffect, type ReactNode } from 'react';
+import { type ReactNode, useEffect } from 'react';
 import styles from './parts.module.css';
 
 interface PageProps {

@@ -1,8 +1,8 @@
 import { Alert, Button, Group, Loader, Text, Title } from '@mantine/core';
-import { useEffect, useState, type ReactNode } from 'react';
+import { type ReactNode, useEffect, useState } from 'react';
 import { PORTAL_COMPANY_ID } from '../api/addresses.ts';
-import { toFailure, type ApiFailure, type Problem } from '../api/failure.ts';
-import { nextStepOf } from '../words/next-step.ts';
+import { nextStepOf } from '../api/failure-words.ts';
+import { type ApiFailure, type Problem, toFailure } from '../api/failure.ts';
 import { Copyable } from './copy/copyable.tsx';
 import styles from './parts.module.css';
 

@@ -1,8 +1,8 @@
 import { useQuery } from '@tanstack/react-query';
 import { type ReactNode, useEffect } from 'react';
-import { followLive } from '../api/live.ts';
 import { PORTAL_COMPANY_ID } from '../api/addresses.ts';
-import { sessionEndQuery, sessionQuery, type Session } from '../api/session.ts';
+import { followLive } from '../api/live.ts';
+import { type Session, sessionEndQuery, sessionQuery } from '../api/session.ts';
 import { Loading } from '../parts/states.tsx';
 import { usePortalTheme } from '../theme/use-portal-theme.ts';
 import { PortalClosed } from './portal-closed.tsx';

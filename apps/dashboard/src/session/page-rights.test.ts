@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import type { Capability, Scope, Session } from '../api/session.ts';
-import { accessTo, type Access, type PagePath } from './page-rights.ts';
+import { type Access, accessTo, type PagePath } from './page-rights.ts';
 import { rightsOf } from './rights.ts';
 
 const EXPIRES = { expiresAt: '2026-01-31T12:00:00.000Z' };

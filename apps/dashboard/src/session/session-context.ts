@@ -1,6 +1,6 @@
 import { createContext, use } from 'react';
 import type { Session } from '../api/session.ts';
-import { rightsOf, type Rights } from './rights.ts';
+import { type Rights, rightsOf } from './rights.ts';
 
 export const SessionContext = createContext<Session | null>(null);
 

@@ -1,6 +1,6 @@
 import { Anchor, Button, PasswordInput, Text, TextInput, Title } from '@mantine/core';
 import { useMutation, useQuery } from '@tanstack/react-query';
-import { useEffect, type SyntheticEvent } from 'react';
+import { type SyntheticEvent, useEffect } from 'react';
 import { GATEWAY_URL } from '../api/addresses.ts';
 import type { ApiFailure } from '../api/failure.ts';
 import { changeSession } from '../api/query-client.ts';

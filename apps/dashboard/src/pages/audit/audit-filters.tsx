@@ -1,10 +1,10 @@
 import { Button, NativeSelect } from '@mantine/core';
 import { getRouteApi } from '@tanstack/react-router';
+import { ACTION_WORDS, AUDIT_ACTIONS } from '../../api/words.ts';
 import { FilterInput } from '../../parts/filter-input.tsx';
 import { TimeInput } from '../../parts/time/time-input.tsx';
 import { valueTo } from '../../parts/value-to.ts';
 import type { AuditSearch } from '../../search.ts';
-import { ACTION_WORDS, AUDIT_ACTIONS } from '../../api/audit-actions.ts';
 import styles from './audit.module.css';
 
 const route = getRouteApi('/audit');

@@ -1,6 +1,5 @@
 import { infiniteQueryOptions } from '@tanstack/react-query';
-import { answerOf, api, type Schemas } from '../../api/client.ts';
-import { given } from '../../api/queries.ts';
+import { answerOf, api, given, type Schemas } from '../../api/client.ts';
 
 export type AuditEvent = Schemas['AuditEvent'];
 

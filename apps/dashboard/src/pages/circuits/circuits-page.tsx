@@ -3,15 +3,15 @@ import { useQuery } from '@tanstack/react-query';
 import { getRouteApi, Link } from '@tanstack/react-router';
 import type { Schemas } from '../../api/client.ts';
 import { circuitsQuery } from '../../api/overview.ts';
-import { AppSelect } from '../../parts/select/app-select.tsx';
 import { Page } from '../../parts/page.tsx';
 import { QueryView } from '../../parts/query-view.tsx';
-import { Rows, type Column } from '../../parts/rows.tsx';
+import { type Column, Rows } from '../../parts/rows.tsx';
+import { AppSelect } from '../../parts/select/app-select.tsx';
 import { Empty } from '../../parts/states.tsx';
 import { Status } from '../../parts/status.tsx';
 import { countText } from '../../parts/time/time-words.ts';
 import { When } from '../../parts/time/when.tsx';
-import { useSession, useRights } from '../../session/session-context.ts';
+import { useRights, useSession } from '../../session/session-context.ts';
 import { DeadLetters, Services } from './for-operators.tsx';
 
 const route = getRouteApi('/circuits');

@@ -3,17 +3,15 @@ import { useQuery } from '@tanstack/react-query';
 import { getRouteApi, Link } from '@tanstack/react-router';
 import type { Schemas } from '../../api/client.ts';
 import { failuresQuery, RANGE_MS } from '../../api/overview.ts';
-import { RANGES, type Range } from '../../api/ranges.ts';
-import { AppSelect } from '../../parts/select/app-select.tsx';
-import { outcomeWords } from '../../parts/outcomes.ts';
+import { outcomeWords, type Range, RANGES } from '../../api/words.ts';
 import { Page } from '../../parts/page.tsx';
 import { QueryView } from '../../parts/query-view.tsx';
-import { Rows, type Column } from '../../parts/rows.tsx';
+import { type Column, Rows } from '../../parts/rows.tsx';
+import { AppSelect } from '../../parts/select/app-select.tsx';
 import { Empty } from '../../parts/states.tsx';
 import { Hour } from '../../parts/time/hour.tsx';
 import { useNowMs } from '../../parts/time/now.ts';
 import { countText } from '../../parts/time/time-words.ts';
-
 import { useRights, useSession } from '../../session/session-context.ts';
 import { ResendGroup } from './resend-group.tsx';
 

@@ -6,7 +6,7 @@ import { Confirm } from '../../parts/confirm.tsx';
 import { Copyable } from '../../parts/copy/copyable.tsx';
 import { Page, Section } from '../../parts/page.tsx';
 import { QueryView } from '../../parts/query-view.tsx';
-import { Rows, type Column } from '../../parts/rows.tsx';
+import { type Column, Rows } from '../../parts/rows.tsx';
 import { Empty } from '../../parts/states.tsx';
 import { When } from '../../parts/time/when.tsx';
 import { useRights, useSession } from '../../session/session-context.ts';

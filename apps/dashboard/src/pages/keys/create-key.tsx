@@ -3,12 +3,12 @@ import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { useState } from 'react';
 import { api, dataOf, type Schemas } from '../../api/client.ts';
 import type { Scope } from '../../api/session.ts';
-import { AppSelect } from '../../parts/select/app-select.tsx';
 import { Copyable } from '../../parts/copy/copyable.tsx';
 import { Dialog } from '../../parts/dialog.tsx';
+import { AppSelect } from '../../parts/select/app-select.tsx';
 import { Failed } from '../../parts/states.tsx';
-import { useSession } from '../../session/session-context.ts';
 import { valueTo } from '../../parts/value-to.ts';
+import { useSession } from '../../session/session-context.ts';
 
 const SCOPES: readonly { value: Scope; label: string }[] = [
   { value: 'messages:write', label: 'Send and resend messages' },

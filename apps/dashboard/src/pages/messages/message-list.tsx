@@ -1,11 +1,11 @@
 import { Button, Text } from '@mantine/core';
-import { useInfiniteQuery, useQueryClient, type InfiniteData } from '@tanstack/react-query';
+import { type InfiniteData, useInfiniteQuery, useQueryClient } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import type { Schemas } from '../../api/client.ts';
-import { useWebhookUrls } from '../../api/find/use-webhook-urls.ts';
-import { messagesQuery, type MessageFilter } from '../../api/queries.ts';
+import { type MessageFilter, messagesQuery } from '../../api/messages.ts';
+import { useWebhookUrls } from '../../api/webhooks.ts';
 import { QueryView, ShowMore } from '../../parts/query-view.tsx';
-import { Rows, type Column } from '../../parts/rows.tsx';
+import { type Column, Rows } from '../../parts/rows.tsx';
 import { Empty } from '../../parts/states.tsx';
 import { DeliveryStatus } from '../../parts/status.tsx';
 import { When } from '../../parts/time/when.tsx';

@@ -2,7 +2,7 @@ import { Group, SegmentedControl, Text } from '@mantine/core';
 import { useQueryClient } from '@tanstack/react-query';
 import { useState } from 'react';
 import type { Schemas } from '../../api/client.ts';
-import { deliveriesQuery, erasePayload, messageQuery } from '../../api/queries.ts';
+import { deliveriesQuery, erasePayload, messageQuery } from '../../api/messages.ts';
 import { curlOf } from '../../api/recorded-calls.ts';
 import { Confirm } from '../../parts/confirm.tsx';
 import { CodeBlock } from '../../parts/copy/code-block.tsx';

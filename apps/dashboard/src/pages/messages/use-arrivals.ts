@@ -1,7 +1,7 @@
 import { useRef, useState } from 'react';
-import { answerOf, api } from '../../api/client.ts';
-import { useLive, type LiveEvent } from '../../api/live.ts';
-import { given, type MessageFilter } from '../../api/queries.ts';
+import { answerOf, api, given } from '../../api/client.ts';
+import { type LiveEvent, useLive } from '../../api/live.ts';
+import type { MessageFilter } from '../../api/messages.ts';
 import { noticeEndOfSession } from '../../api/query-client.ts';
 
 interface Arrivals {

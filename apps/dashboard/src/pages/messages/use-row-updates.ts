@@ -1,9 +1,9 @@
-import { useQueryClient, type InfiniteData, type QueryKey } from '@tanstack/react-query';
+import { type InfiniteData, type QueryKey, useQueryClient } from '@tanstack/react-query';
 import { useEffect, useRef } from 'react';
 import { answerOf, api, type Schemas } from '../../api/client.ts';
+import { type LiveEvent, useLive } from '../../api/live.ts';
 import { noticeEndOfSession } from '../../api/query-client.ts';
-import { useLive, type LiveEvent } from '../../api/live.ts';
-import { withMessage, type Page } from './with-message.ts';
+import { type Page, withMessage } from './with-message.ts';
 
 /** Rows that change in this time are read together. */
 const PAUSE_MS = 2_000;

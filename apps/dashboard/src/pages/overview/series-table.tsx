@@ -1,5 +1,5 @@
 import type { Schemas } from '../../api/client.ts';
-import { Rows, type Column } from '../../parts/rows.tsx';
+import { type Column, Rows } from '../../parts/rows.tsx';
 import { absoluteTime, countText } from '../../parts/time/time-words.ts';
 import styles from './overview.module.css';
 

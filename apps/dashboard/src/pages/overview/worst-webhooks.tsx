@@ -1,12 +1,11 @@
 import { Text } from '@mantine/core';
 import { Link } from '@tanstack/react-router';
 import type { Schemas } from '../../api/client.ts';
-import type { Range } from '../../api/ranges.ts';
-import { outcomeWords } from '../../parts/outcomes.ts';
+import { outcomeWords, type Range } from '../../api/words.ts';
 import { SuccessRatio } from '../../parts/ratio-bar.tsx';
-import { Rows, type Column } from '../../parts/rows.tsx';
-import { countText } from '../../parts/time/time-words.ts';
+import { type Column, Rows } from '../../parts/rows.tsx';
 import { Hour } from '../../parts/time/hour.tsx';
+import { countText } from '../../parts/time/time-words.ts';
 import { When } from '../../parts/time/when.tsx';
 
 type Worst = Schemas['WorstWebhook'];

@@ -1,9 +1,9 @@
 import { ActionIcon, Button, TextInput } from '@mantine/core';
 import { useRef, useState } from 'react';
-import { useSession } from '../../session/session-context.ts';
 import type { ErrorOf } from '../../parts/field-errors.ts';
 import { CrossIcon } from '../../parts/icons.tsx';
-import { entryProblem, MAX_METADATA, type Entry, type OwnFields } from '../../parts/own-fields.ts';
+import { type Entry, entryProblem, MAX_METADATA, type OwnFields } from '../../parts/own-fields.ts';
+import { useSession } from '../../session/session-context.ts';
 import styles from '../../parts/parts.module.css';
 
 interface OwnInputsProps {

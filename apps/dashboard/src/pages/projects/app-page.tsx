@@ -3,13 +3,10 @@ import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { getRouteApi, Link } from '@tanstack/react-router';
 import { answerOf, api, type Schemas } from '../../api/client.ts';
 import { statsQuery } from '../../api/overview.ts';
-import { appCountsQuery } from '../../api/find/app-counts.ts';
-import { appQuery } from '../../api/queries.ts';
+import { appCountsQuery, appQuery } from '../../api/projects.ts';
 import { Confirm } from '../../parts/confirm.tsx';
 import { Copyable } from '../../parts/copy/copyable.tsx';
 import { Facts } from '../../parts/facts.tsx';
-import { HoldControls } from '../own/hold-controls.tsx';
-import { useOwnFacts } from '../own/own-facts.tsx';
 import { LinkButton } from '../../parts/link-button.tsx';
 import { Page, Section } from '../../parts/page.tsx';
 import { QueryView } from '../../parts/query-view.tsx';
@@ -17,9 +14,11 @@ import { CountsBar } from '../../parts/ratio-bar.tsx';
 import { countText } from '../../parts/time/time-words.ts';
 import { When } from '../../parts/time/when.tsx';
 import { useRights } from '../../session/session-context.ts';
+import { HoldControls } from '../own/hold-controls.tsx';
+import { useOwnFacts } from '../own/own-facts.tsx';
 import { EditNamed } from './named-form.tsx';
-import { Portal } from './portal.tsx';
 import { PortalLinks } from './portal-links.tsx';
+import { Portal } from './portal.tsx';
 
 const route = getRouteApi('/apps/$appId');
 

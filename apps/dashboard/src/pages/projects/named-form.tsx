@@ -3,15 +3,15 @@ import { useMutation } from '@tanstack/react-query';
 import { useState } from 'react';
 import { toFailure } from '../../api/failure.ts';
 import { Dialog } from '../../parts/dialog.tsx';
-import { errorIn, isAtOneOf, type ErrorOf } from '../../parts/field-errors.ts';
+import { errorIn, type ErrorOf, isAtOneOf } from '../../parts/field-errors.ts';
 import {
   changedOwnFields,
   NO_OWN_FIELDS,
-  readOwnFields,
   type OwnFields,
+  readOwnFields,
 } from '../../parts/own-fields.ts';
-import { MetadataInput, UidInput } from '../own/own-inputs.tsx';
 import { Failed } from '../../parts/states.tsx';
+import { MetadataInput, UidInput } from '../own/own-inputs.tsx';
 
 type Kind = 'project' | 'app';
 

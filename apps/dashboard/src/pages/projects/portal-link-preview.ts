@@ -1,5 +1,5 @@
-import { isDarkEnough } from '../../theme/contrast.ts';
 import type { Capability } from '../../api/session.ts';
+import { isDarkEnough } from '../../theme/contrast.ts';
 import type { LinkDraft } from './portal-link-rules.ts';
 
 const MAY: Record<Capability, string> = {

@@ -1,6 +1,6 @@
 import { Button, Group, Text, Textarea } from '@mantine/core';
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
-import { portalSettingsQuery, writePortalSettings } from '../../api/portal.ts';
+import { portalSettingsQuery, writePortalSettings } from '../../api/projects.ts';
 import { Section } from '../../parts/page.tsx';
 import { QueryView } from '../../parts/query-view.tsx';
 import { Failed } from '../../parts/states.tsx';

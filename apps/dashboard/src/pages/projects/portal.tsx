@@ -1,16 +1,16 @@
 import { Button, Group, Text } from '@mantine/core';
-import { useMutation, useQueryClient, type UseMutationResult } from '@tanstack/react-query';
+import { useMutation, type UseMutationResult, useQueryClient } from '@tanstack/react-query';
 import { useState } from 'react';
 import type { Schemas } from '../../api/client.ts';
-import { makePortalLink } from '../../api/portal.ts';
+import { makePortalLink } from '../../api/projects.ts';
 import { Copyable } from '../../parts/copy/copyable.tsx';
 import { Section } from '../../parts/page.tsx';
 import { Failed } from '../../parts/states.tsx';
 import { When } from '../../parts/time/when.tsx';
 import { LinkFields } from './portal-link-form.tsx';
 import { previewOf } from './portal-link-preview.ts';
+import { bodyOf, type LinkDraft, problemsOf } from './portal-link-rules.ts';
 import { PortalLinks } from './portal-links.tsx';
-import { bodyOf, problemsOf, type LinkDraft } from './portal-link-rules.ts';
 
 const FIRST: LinkDraft = {
   capabilities: ['view', 'resend'],

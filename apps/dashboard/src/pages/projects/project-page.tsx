@@ -1,15 +1,15 @@
 import { queryOptions, useInfiniteQuery, useQuery, useQueryClient } from '@tanstack/react-query';
 import { getRouteApi } from '@tanstack/react-router';
 import { answerOf, api, dataOf, type Schemas } from '../../api/client.ts';
-import { appsQuery } from '../../api/queries.ts';
+import { appsQuery } from '../../api/projects.ts';
 import { Confirm } from '../../parts/confirm.tsx';
 import { Copyable } from '../../parts/copy/copyable.tsx';
 import { Facts } from '../../parts/facts.tsx';
-import { useOwnFacts } from '../own/own-facts.tsx';
 import { Page } from '../../parts/page.tsx';
 import { QueryView } from '../../parts/query-view.tsx';
 import { When } from '../../parts/time/when.tsx';
 import { useRights } from '../../session/session-context.ts';
+import { useOwnFacts } from '../own/own-facts.tsx';
 import { Apps } from './apps-of-project.tsx';
 import { CreateApp } from './create-project.tsx';
 import { EditNamed } from './named-form.tsx';

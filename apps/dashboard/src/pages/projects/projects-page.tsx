@@ -2,16 +2,16 @@ import { Text } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import type { Schemas } from '../../api/client.ts';
-import { projectsQuery } from '../../api/queries.ts';
+import { projectsQuery } from '../../api/projects.ts';
 import { Copyable } from '../../parts/copy/copyable.tsx';
 import { Page } from '../../parts/page.tsx';
 import { QueryView } from '../../parts/query-view.tsx';
-import { Rows, type Column } from '../../parts/rows.tsx';
+import { type Column, Rows } from '../../parts/rows.tsx';
 import { Empty } from '../../parts/states.tsx';
 import { When } from '../../parts/time/when.tsx';
 import { useRights } from '../../session/session-context.ts';
-import { PortalOrigins } from './portal-origins.tsx';
 import { CreateProject } from './create-project.tsx';
+import { PortalOrigins } from './portal-origins.tsx';
 
 export function ProjectsPage() {
   const query = useQuery(projectsQuery);

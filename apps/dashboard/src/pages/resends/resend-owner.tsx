@@ -1,8 +1,8 @@
 import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import type { Schemas } from '../../api/client.ts';
-import { webhookQuery } from '../../api/queries.ts';
-import { outcomeWords } from '../../parts/outcomes.ts';
+import { webhookQuery } from '../../api/webhooks.ts';
+import { outcomeWords } from '../../api/words.ts';
 import { useSession } from '../../session/session-context.ts';
 
 /** What a resend is of, with the link to it. */

@@ -1,7 +1,7 @@
 import { useQuery } from '@tanstack/react-query';
 import { getRouteApi, Link } from '@tanstack/react-router';
 import type { Schemas } from '../../api/client.ts';
-import { resendQuery } from '../../api/queries.ts';
+import { resendQuery } from '../../api/resends.ts';
 import { Copyable } from '../../parts/copy/copyable.tsx';
 import { Facts } from '../../parts/facts.tsx';
 import { Page, Section } from '../../parts/page.tsx';

@@ -6,7 +6,7 @@ import { resendsQuery } from '../../api/resends.ts';
 import { LinkButton } from '../../parts/link-button.tsx';
 import { Page } from '../../parts/page.tsx';
 import { QueryView, ShowMore } from '../../parts/query-view.tsx';
-import { Rows, type Column } from '../../parts/rows.tsx';
+import { type Column, Rows } from '../../parts/rows.tsx';
 import { Empty } from '../../parts/states.tsx';
 import { When } from '../../parts/time/when.tsx';
 import { useSession } from '../../session/session-context.ts';

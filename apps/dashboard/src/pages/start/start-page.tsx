@@ -1,9 +1,9 @@
 import { Text } from '@mantine/core';
 import { useInfiniteQuery, useQuery } from '@tanstack/react-query';
-import { findAppsQuery } from '../../api/find/find-apps.ts';
-import { findWebhooksQuery } from '../../api/find/find-webhooks.ts';
-import { messagesQuery, projectsQuery } from '../../api/queries.ts';
+import { messagesQuery } from '../../api/messages.ts';
+import { findAppsQuery, projectsQuery } from '../../api/projects.ts';
 import { curlOf } from '../../api/recorded-calls.ts';
+import { findWebhooksQuery } from '../../api/webhooks.ts';
 import { CodeBlock } from '../../parts/copy/code-block.tsx';
 import { LinkButton } from '../../parts/link-button.tsx';
 import { Page } from '../../parts/page.tsx';

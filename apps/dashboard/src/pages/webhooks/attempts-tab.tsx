@@ -1,8 +1,8 @@
 import { Group, NativeSelect } from '@mantine/core';
 import { getRouteApi } from '@tanstack/react-router';
 import { EventTypeInput } from '../../parts/filter-input.tsx';
-import { MessageList } from '../messages/message-list.tsx';
 import { valueTo } from '../../parts/value-to.ts';
+import { MessageList } from '../messages/message-list.tsx';
 
 const route = getRouteApi('/webhooks/$webhookId');
 

@@ -1,5 +1,5 @@
 import { useQuery } from '@tanstack/react-query';
-import { healthQuery } from '../../api/queries.ts';
+import { healthQuery } from '../../api/webhooks.ts';
 import { SuccessRatio } from '../../parts/ratio-bar.tsx';
 import { type StatefulWebhook, Status, webhookState, WebhookStatus } from '../../parts/status.tsx';
 import { When } from '../../parts/time/when.tsx';

@@ -2,12 +2,12 @@ import { Button, Group, Radio, Stack, Text, TextInput } from '@mantine/core';
 import { useMutation, useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
 import { api, dataOf, type Schemas } from '../../api/client.ts';
-import { failedSinceQuery, failedText, firstFailureQuery } from '../../api/failed-since.ts';
+import { failedSinceQuery, failedText, firstFailureQuery } from '../../api/resends.ts';
 import { Section } from '../../parts/page.tsx';
 import { Failed } from '../../parts/states.tsx';
 import { absoluteTime } from '../../parts/time/time-words.ts';
-import { ResendProgress } from './resend-progress.tsx';
 import { valueTo } from '../../parts/value-to.ts';
+import { ResendProgress } from './resend-progress.tsx';
 
 const PRESETS = [
   { id: 'hour', name: 'The last hour', ms: 3_600_000 },

@@ -2,7 +2,7 @@ import { Text } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import type { Schemas } from '../../api/client.ts';
-import { resendQuery } from '../../api/queries.ts';
+import { resendQuery } from '../../api/resends.ts';
 import { QueryView } from '../../parts/query-view.tsx';
 import { AbortResend } from '../resends/abort-resend.tsx';
 import { ResendCounts } from '../resends/resend-state.tsx';

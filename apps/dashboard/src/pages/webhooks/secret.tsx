@@ -1,17 +1,17 @@
 import { Button, Group, NativeSelect, Text } from '@mantine/core';
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import { useState } from 'react';
-import { api, dataOf, type Schemas } from '../../api/client.ts';
+import { api, dataOf, given, type Schemas } from '../../api/client.ts';
 import { toFailure } from '../../api/failure.ts';
-import { given, secretQuery, webhookQuery } from '../../api/queries.ts';
+import { secretQuery, webhookQuery } from '../../api/webhooks.ts';
 import { Copyable } from '../../parts/copy/copyable.tsx';
+import { errorIn, isAtOneOf } from '../../parts/field-errors.ts';
 import { Section } from '../../parts/page.tsx';
 import { QueryView } from '../../parts/query-view.tsx';
 import { Failed } from '../../parts/states.tsx';
 import { When } from '../../parts/time/when.tsx';
-import { useRights } from '../../session/session-context.ts';
-import { errorIn, isAtOneOf } from '../../parts/field-errors.ts';
 import { valueTo } from '../../parts/value-to.ts';
+import { useRights } from '../../session/session-context.ts';
 import { OwnSecretInput } from './form/auth-inputs.tsx';
 import styles from './webhooks.module.css';
 

@@ -1,8 +1,8 @@
 import { Button, Group, Text } from '@mantine/core';
 import { useMutation, useQuery } from '@tanstack/react-query';
 import { api, dataOf, type Schemas } from '../../api/client.ts';
-import { deliveryQuery } from '../../api/delivery.ts';
-import { useLiveReload } from '../../api/use-live-reload.ts';
+import { useLiveReload } from '../../api/live.ts';
+import { deliveryQuery } from '../../api/messages.ts';
 import { curlOf } from '../../api/recorded-calls.ts';
 import { CodeBlock } from '../../parts/copy/code-block.tsx';
 import { Section } from '../../parts/page.tsx';

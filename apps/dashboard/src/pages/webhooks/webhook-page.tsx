@@ -3,7 +3,7 @@ import { useQuery } from '@tanstack/react-query';
 import { getRouteApi } from '@tanstack/react-router';
 import type { ReactNode } from 'react';
 import type { Schemas } from '../../api/client.ts';
-import { webhookQuery } from '../../api/queries.ts';
+import { webhookQuery } from '../../api/webhooks.ts';
 import { Copyable } from '../../parts/copy/copyable.tsx';
 import { Page } from '../../parts/page.tsx';
 import { QueryView } from '../../parts/query-view.tsx';

@@ -1,9 +1,9 @@
 import { Text } from '@mantine/core';
 import { Link } from '@tanstack/react-router';
 import { PORTAL_COMPANY_ID } from '../../api/addresses.ts';
-import type { FoundWebhook } from '../../api/find/find-webhooks.ts';
+import type { FoundWebhook } from '../../api/webhooks.ts';
 import { Copyable } from '../../parts/copy/copyable.tsx';
-import { Rows, type Column } from '../../parts/rows.tsx';
+import { type Column, Rows } from '../../parts/rows.tsx';
 import { useSession } from '../../session/session-context.ts';
 import { HealthRatio, HealthState, LastAttempt } from './health-cells.tsx';
 import styles from './webhooks.module.css';

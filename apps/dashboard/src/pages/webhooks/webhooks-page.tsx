@@ -2,7 +2,7 @@ import { Button, Text } from '@mantine/core';
 import { useInfiniteQuery } from '@tanstack/react-query';
 import { getRouteApi, Link } from '@tanstack/react-router';
 import { PORTAL_COMPANY_ID } from '../../api/addresses.ts';
-import { findWebhooksQuery } from '../../api/find/find-webhooks.ts';
+import { findWebhooksQuery } from '../../api/webhooks.ts';
 import { FilterInput } from '../../parts/filter-input.tsx';
 import { LinkButton } from '../../parts/link-button.tsx';
 import { Page } from '../../parts/page.tsx';

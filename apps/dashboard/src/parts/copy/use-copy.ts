@@ -1,4 +1,4 @@
-import { useEffect, useState, type MouseEvent } from 'react';
+import { type MouseEvent, useEffect, useState } from 'react';
 import { copyText } from './copy-text.ts';
 
 const SHOWN_MS = 1_500;

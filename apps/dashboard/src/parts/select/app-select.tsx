@@ -2,7 +2,7 @@ import { Select } from '@mantine/core';
 import { useDebouncedValue } from '@mantine/hooks';
 import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
-import { findAppsQuery, foundAppQuery, type FoundApp } from '../../api/find/find-apps.ts';
+import { findAppsQuery, type FoundApp, foundAppQuery } from '../../api/projects.ts';
 
 interface AppSelectProps {
   value: string;

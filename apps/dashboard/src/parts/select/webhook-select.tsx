@@ -2,7 +2,7 @@ import { Select } from '@mantine/core';
 import { useDebouncedValue } from '@mantine/hooks';
 import { useInfiniteQuery, useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
-import { findWebhooksQuery, webhooksOfQuery } from '../../api/find/find-webhooks.ts';
+import { findWebhooksQuery, webhooksOfQuery } from '../../api/webhooks.ts';
 
 interface WebhookSelectProps {
   value: string;

@@ -1,13 +1,13 @@
 import { NativeSelect, Text } from '@mantine/core';
 import { useState } from 'react';
+import type { ErrorOf } from '../../../parts/field-errors.ts';
 import { valueTo } from '../../../parts/value-to.ts';
 import { useRights } from '../../../session/session-context.ts';
-import styles from '../webhooks.module.css';
-import { BLANK, methodOf, shownFields, type AuthName, type StoredAuth } from './auth-draft.ts';
-import { AuthInput, SecretInput, type AuthFieldsProps } from './auth-inputs.tsx';
+import { type AuthName, BLANK, methodOf, shownFields, type StoredAuth } from './auth-draft.ts';
+import { type AuthFieldsProps, AuthInput, SecretInput } from './auth-inputs.tsx';
 import { isMethod } from './auth-rules.ts';
-import type { ErrorOf } from '../../../parts/field-errors.ts';
 import { OAuth2Fields } from './oauth2-fields.tsx';
+import styles from '../webhooks.module.css';
 
 const NAMES: readonly { value: AuthName; label: string }[] = [
   { value: 'hmac', label: 'Signature (hmac)' },

@@ -1,8 +1,8 @@
 import { PasswordInput, TextInput } from '@mantine/core';
-import styles from '../webhooks.module.css';
-import type { AuthField, BLANK } from './auth-draft.ts';
-import { isNewMethod, isRequired, mustGiveAgain, type Asked } from './auth-rules.ts';
 import type { ErrorOf } from '../../../parts/field-errors.ts';
+import type { AuthField, BLANK } from './auth-draft.ts';
+import { type Asked, isNewMethod, isRequired, mustGiveAgain } from './auth-rules.ts';
+import styles from '../webhooks.module.css';
 
 export interface AuthFieldsProps {
   /** What the fields hold at first. */

@@ -1,12 +1,12 @@
 import {
-  BLANK,
-  METHODS,
-  methodOf,
-  shownFields,
   type AuthBody,
   type AuthDraft,
   type AuthField,
   type AuthName,
+  BLANK,
+  methodOf,
+  METHODS,
+  shownFields,
   type StoredAuth,
 } from './auth-draft.ts';
 import { MASK } from './webhook-fields.ts';

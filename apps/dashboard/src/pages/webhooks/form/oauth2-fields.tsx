@@ -1,6 +1,6 @@
 import { NativeSelect } from '@mantine/core';
 import { useState } from 'react';
-import { AuthInput, SecretInput, type AuthFieldsProps } from './auth-inputs.tsx';
+import { type AuthFieldsProps, AuthInput, SecretInput } from './auth-inputs.tsx';
 
 const CLIENT_AUTHENTICATIONS = [
   { value: 'basic', label: 'In the header Authorization (basic)' },

@@ -1,9 +1,9 @@
 import { Checkbox, Text, Textarea } from '@mantine/core';
 import type { Schemas } from '../../../api/client.ts';
-import { absoluteTime } from '../../../parts/time/time-words.ts';
-import styles from '../webhooks.module.css';
 import type { ErrorOf } from '../../../parts/field-errors.ts';
+import { absoluteTime } from '../../../parts/time/time-words.ts';
 import { TLS_PARTS } from './tls-rules.ts';
+import styles from '../webhooks.module.css';
 
 type ShownTls = Schemas['ShownTls'];
 

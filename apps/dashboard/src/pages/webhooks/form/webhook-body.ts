@@ -1,5 +1,5 @@
-import { authBody, readAuth } from './auth-rules.ts';
 import type { StoredAuth } from './auth-draft.ts';
+import { authBody, readAuth } from './auth-rules.ts';
 import { tlsBody } from './tls-rules.ts';
 import { changedFields, readWebhookForm, type WebhookFields } from './webhook-fields.ts';
 

@@ -1,10 +1,10 @@
+import { linesOf } from '../../../parts/lines-of.ts';
 import {
   changedOwnFields,
   NO_OWN_FIELDS,
-  readOwnFields,
   type OwnFields,
+  readOwnFields,
 } from '../../../parts/own-fields.ts';
-import { linesOf } from '../../../parts/lines-of.ts';
 
 type SignatureHeaders = ('webhook' | 'svix')[];
 

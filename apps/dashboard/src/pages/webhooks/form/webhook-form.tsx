@@ -2,16 +2,16 @@ import { Checkbox, NumberInput, Textarea, TextInput } from '@mantine/core';
 import { useState } from 'react';
 import type { Schemas } from '../../../api/client.ts';
 import type { Problem } from '../../../api/failure.ts';
-import { MetadataInput, UidInput } from '../../own/own-inputs.tsx';
+import { errorIn, type ErrorOf } from '../../../parts/field-errors.ts';
 import { valueTo } from '../../../parts/value-to.ts';
 import { useRights } from '../../../session/session-context.ts';
-import styles from '../webhooks.module.css';
+import { MetadataInput, UidInput } from '../../own/own-inputs.tsx';
 import { Authentication } from './auth-fields.tsx';
 import { OwnSecretInput } from './auth-inputs.tsx';
 import { isOtherServer } from './auth-rules.ts';
-import { errorIn, type ErrorOf } from '../../../parts/field-errors.ts';
 import { TlsFields } from './tls-fields.tsx';
 import { hasSvix, headersText, MASK, NEW_WEBHOOK, type WebhookFields } from './webhook-fields.ts';
+import styles from '../webhooks.module.css';
 
 interface FieldsProps {
   /** Null for a new webhook. */

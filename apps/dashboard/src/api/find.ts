@@ -1,5 +1,5 @@
-import { api, dataOf, type Schemas } from '../client.ts';
-import { ApiFailure } from '../failure.ts';
+import { api, dataOf, type Schemas } from './client.ts';
+import { ApiFailure } from './failure.ts';
 
 export type Found = Schemas['Found'];
 
