@@ -6,8 +6,7 @@ import {
   redirect,
 } from '@tanstack/react-router';
 import { PAGES_PATH, PORTAL_COMPANY_ID } from './api/addresses.ts';
-import { Frame } from './frame/frame.tsx';
-import { PageFailed, PageMissing } from './frame/page-failed.tsx';
+import { Frame, PageFailed, PageMissing } from './frame/frame.tsx';
 import { Loading } from './parts/states.tsx';
 import {
   auditSearch,

@@ -1,17 +1,36 @@
-import { ActionIcon, Anchor } from '@mantine/core';
-import { Outlet, rootRouteId, useLocation, useMatches } from '@tanstack/react-router';
+import {
+  ActionIcon,
+  Anchor,
+  Button,
+  Text,
+  Tooltip,
+  useComputedColorScheme,
+  useMantineColorScheme,
+} from '@mantine/core';
+import { useMutation } from '@tanstack/react-query';
+import {
+  type ErrorComponentProps,
+  Link,
+  Outlet,
+  rootRouteId,
+  useLocation,
+  useMatches,
+} from '@tanstack/react-router';
 import { useEffect, useRef, useState } from 'react';
 import { version } from '../../package.json';
+import { PORTAL_COMPANY_ID } from '../api/addresses.ts';
+import { toFailure } from '../api/failure.ts';
 import { type LiveState, useLiveState } from '../api/live.ts';
-import { MenuIcon } from '../parts/icons.tsx';
-import { accessTo } from '../session/page-rights.ts';
-import { rightsOf } from '../session/rights.ts';
+import { changeSession } from '../api/query-client.ts';
+import { curlOf, useRecordedCalls } from '../api/recorded-calls.ts';
+import { signOut } from '../api/session.ts';
+import { MenuIcon, MoonIcon, SunIcon } from '../parts/icons.tsx';
+import { Page } from '../parts/page.tsx';
+import { Failed } from '../parts/states.tsx';
+import { CodeBlock } from '../parts/values.tsx';
+import { accessTo, rightsOf } from '../session/rights.ts';
 import { useSession } from '../session/session-context.ts';
-import { CallsPanel } from './calls-panel.tsx';
-import { Navigation } from './navigation.tsx';
-import { PageDenied, PageMissing } from './page-failed.tsx';
 import { SearchBox } from './search-box.tsx';
-import { Settings } from './settings.tsx';
 import styles from './frame.module.css';
 
 /** What is around every page: navigation, search, the API calls that the page is made of. */
@@ -105,4 +124,174 @@ function LiveNote() {
 function Version() {
   const { kind } = useSession();
   return kind === 'portal' ? null : <p>Posthorn {version}</p>;
+}
+
+const PLACES = [
+  { to: '/', name: 'Overview' },
+  { to: '/messages', name: 'Messages' },
+  { to: '/webhooks', name: 'Webhooks' },
+  { to: '/deliveries', name: 'Undelivered' },
+  { to: '/failures', name: 'Failures' },
+  { to: '/circuits', name: 'Circuits' },
+  { to: '/resends', name: 'Resends' },
+  { to: '/projects', name: 'Projects and apps' },
+  { to: '/api-keys', name: 'API keys' },
+  { to: '/audit', name: 'Audit log' },
+  { to: '/start', name: 'First steps' },
+] as const;
+
+/** Only the pages that this session may see. */
+function Navigation() {
+  const session = useSession();
+  const rights = rightsOf(session);
+  const shown = PLACES.filter(({ to }) => accessTo(to, session.kind, rights).kind === 'allowed');
+  return (
+    <nav aria-label="Pages">
+      <ul className={styles.places}>
+        {shown.map(({ to, name }) => (
+          <li key={to}>
+            <Link
+              to={to}
+              className={styles.place}
+              activeOptions={{ exact: to === '/', includeSearch: false }}
+              activeProps={{ 'aria-current': 'page' }}
+            >
+              {name}
+            </Link>
+          </li>
+        ))}
+      </ul>
+    </nav>
+  );
+}
+
+/** The colour scheme, and the way out. */
+function Settings() {
+  const { setColorScheme } = useMantineColorScheme({ keepTransitions: true });
+  const scheme = useComputedColorScheme('light');
+  const other = scheme === 'dark' ? 'light' : 'dark';
+  return (
+    <div className={styles.settings}>
+      <Tooltip label={`Show in ${other} colours`}>
+        <ActionIcon
+          variant="default"
+          size="lg"
+          aria-label={`Show in ${other} colours`}
+          onClick={() => {
+            setColorScheme(other);
+          }}
+        >
+          {scheme === 'dark' ? <SunIcon /> : <MoonIcon />}
+        </ActionIcon>
+      </Tooltip>
+      <SignOut />
+    </div>
+  );
+}
+
+function SignOut() {
+  const mutation = useMutation({
+    mutationFn: signOut,
+    onSuccess: () => {
+      changeSession(null);
+    },
+  });
+  return (
+    <>
+      {mutation.error !== null && (
+        <Text size="sm" c="red" role="alert">
+          Could not sign out. {toFailure(mutation.error).message}
+        </Text>
+      )}
+      <Button
+        variant="default"
+        loading={mutation.isPending}
+        onClick={() => {
+          mutation.mutate();
+        }}
+      >
+        Sign out
+      </Button>
+    </>
+  );
+}
+
+/** The calls of the API that the page is made of, as commands. Nothing on a page comes from elsewhere. */
+function CallsPanel() {
+  const calls = useRecordedCalls();
+  const { kind } = useSession();
+  const [isOpen, setOpen] = useState(false);
+  if (kind === 'portal' || calls.length === 0) return null;
+  return (
+    <footer className={styles.calls}>
+      <Button
+        variant="subtle"
+        size="compact-sm"
+        aria-expanded={isOpen}
+        onClick={() => {
+          setOpen(!isOpen);
+        }}
+      >
+        {isOpen ? 'Hide' : 'Show'} the API calls of this page ({calls.length})
+      </Button>
+      {isOpen && (
+        <>
+          <Text size="sm">
+            Put an API key into <code>POSTHORN_API_KEY</code>; the page itself uses your session
+            instead.
+          </Text>
+          {calls.map((call) => (
+            <CodeBlock
+              key={call.method + call.path}
+              name={`${call.method} ${call.path} with curl`}
+              text={curlOf(call)}
+            />
+          ))}
+        </>
+      )}
+    </footer>
+  );
+}
+
+/** A page that could not be drawn: a file of the dashboard did not load, or a fault of ours. */
+export function PageFailed({ error }: ErrorComponentProps) {
+  return (
+    <Page title="This page could not be shown">
+      <Failed
+        error={error}
+        what="show this page"
+        retry={() => {
+          location.reload();
+        }}
+      />
+    </Page>
+  );
+}
+
+/** The first page, by the name that the navigation has for it: the portal has no overview. */
+function ToFirstPage() {
+  if (PORTAL_COMPANY_ID !== null) return <Link to="/webhooks">webhooks</Link>;
+  return <Link to="/">overview</Link>;
+}
+
+export function PageMissing() {
+  return (
+    <Page title="There is no such page">
+      <p>
+        The address may be incomplete. Paste an id into the search box above, or go to the{' '}
+        <ToFirstPage />.
+      </p>
+    </Page>
+  );
+}
+
+/** A page that exists, but not for whoever looks. */
+function PageDenied({ why }: { why: string }) {
+  return (
+    <Page title="This page is not open to you">
+      <p>
+        {why} Go to the <ToFirstPage />.
+      </p>
+    </Page>
+  );
 }

@@ -1,5 +1,6 @@
-import { Title } from '@mantine/core';
-import { type ReactNode, useEffect } from 'react';
+import { Button, type ButtonProps, Title } from '@mantine/core';
+import { createLink } from '@tanstack/react-router';
+import { type AnchorHTMLAttributes, type ReactNode, type Ref, useEffect } from 'react';
 import styles from './parts.module.css';
 
 interface PageProps {
@@ -46,3 +47,13 @@ export function Section({ title, actions, children }: Omit<PageProps, 'under'>) 
     </section>
   );
 }
+
+interface AnchorButtonProps
+  extends Omit<AnchorHTMLAttributes<HTMLAnchorElement>, keyof ButtonProps>, ButtonProps {
+  ref?: Ref<HTMLAnchorElement>;
+}
+
+const AnchorButton = (props: AnchorButtonProps) => <Button component="a" {...props} />;
+
+/** A link that looks like a button: it can be opened in another tab. */
+export const LinkButton = createLink(AnchorButton);

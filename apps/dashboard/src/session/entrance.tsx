@@ -1,13 +1,15 @@
+import { Text, Title } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { type ReactNode, useEffect } from 'react';
 import { PORTAL_COMPANY_ID } from '../api/addresses.ts';
+import { toFailure } from '../api/failure.ts';
 import { followLive } from '../api/live.ts';
 import { type Session, sessionEndQuery, sessionQuery } from '../api/session.ts';
 import { Loading } from '../parts/states.tsx';
-import { usePortalTheme } from '../theme/use-portal-theme.ts';
-import { PortalClosed } from './portal-closed.tsx';
+import { usePortalTheme } from '../theme/theme.ts';
 import { SessionContext } from './session-context.ts';
 import { SignIn } from './sign-in.tsx';
+import styles from './session.module.css';
 
 interface EntranceProps {
   pages: ReactNode;
@@ -39,4 +41,44 @@ function Pages({ session, pages, onShown }: EntranceProps & { session: Session }
     };
   }, []);
   return <SessionContext value={session}>{pages}</SessionContext>;
+}
+
+/** What ends a visit, and not what keeps a link from opening. */
+const ENDS = ['unauthorized', 'session_replaced'];
+
+/** Why a portal is not shown: its link was used, has expired or is not whole, or the visit has ended. */
+function PortalClosed({ error }: { error: Error | null }) {
+  useEffect(() => {
+    document.title = 'Webhooks';
+  }, []);
+  const failure = error === null ? null : toFailure(error);
+  const isEnd = failure === null || ENDS.includes(failure.code);
+  return (
+    <main className={styles.entrance}>
+      <div className={styles.card} role="alert">
+        <Title order={1} size="h2">
+          {isEnd ? 'Your visit has ended' : 'This link does not open the portal'}
+        </Title>
+        <Text>
+          {failure !== null && (failure.code === 'session_replaced' || !isEnd)
+            ? failure.message
+            : 'A visit lasts as long as its link says, or until it is ended.'}
+        </Text>
+        <Text>
+          Each link opens the portal once. Go back to the site that gave you the link and open the
+          webhooks there again: it makes a new one.
+        </Text>
+        {failure !== null && (
+          <Text size="sm">
+            Code <code>{failure.code}</code>
+            {failure.requestId !== null && (
+              <>
+                , request <code>{failure.requestId}</code>
+              </>
+            )}
+          </Text>
+        )}
+      </div>
+    </main>
+  );
 }

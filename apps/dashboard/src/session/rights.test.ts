@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import type { Capability, Scope, Session } from '../api/session.ts';
-import { rightsOf } from './rights.ts';
+import { type Access, accessTo, type PagePath, rightsOf } from './rights.ts';
 
 const session = (
   scopes: Scope[],
@@ -40,5 +40,65 @@ describe('rightsOf', () => {
       canSeeSecrets: false,
       canSend: false,
     });
+  });
+});
+
+const EXPIRES = { expiresAt: '2026-01-31T12:00:00.000Z' };
+const company = { id: 'comp_1', name: 'Shop' };
+
+function ofKey(page: PagePath, ...scopes: Scope[]): Access {
+  const key = { id: 'key_1', scopes, appId: null };
+  const session: Session = { kind: 'company', company, key, portal: null, ...EXPIRES };
+  return accessTo(page, 'company', rightsOf(session));
+}
+
+function ofVisitor(page: PagePath, ...capabilities: Capability[]): Access {
+  const key = { id: 'plnk_1', scopes: ['admin' as const], appId: 'app_1' };
+  const portal = { app: { id: 'app_1', name: 'A' }, capabilities, theme: {} };
+  const session: Session = { kind: 'portal', company, key, portal, ...EXPIRES };
+  return accessTo(page, 'portal', rightsOf(session));
+}
+
+const ALLOWED = { kind: 'allowed' };
+const MISSING = { kind: 'missing' };
+
+describe('a page', () => {
+  it.each([
+    ['/messages/new', 'messages:write'],
+    ['/webhooks/new', 'webhooks:write'],
+    ['/audit', 'admin'],
+  ] as const)('%s is for keys with the scope %s', (page, scope) => {
+    const why = `This API key does not have the scope ${scope}.`;
+    expect(ofKey(page, 'read')).toEqual({ kind: 'denied', why });
+    expect(ofKey(page, 'read', scope)).toEqual(ALLOWED);
+    expect(ofKey(page, 'admin')).toEqual(ALLOWED);
+  });
+
+  it('that only shows something is for every key: the gateway decides', () => {
+    for (const page of ['/', '/projects', '/api-keys', '/start'] as const) {
+      expect(ofKey(page, 'read')).toEqual(ALLOWED);
+    }
+  });
+
+  it.each([
+    '/',
+    '/start',
+    '/projects',
+    '/projects/$projectId',
+    '/apps/$appId',
+    '/messages/new',
+    '/failures',
+    '/circuits',
+    '/api-keys',
+    '/audit',
+  ] as const)('%s does not exist in the portal', (page) => {
+    expect(ofVisitor(page, 'view', 'manage', 'secrets', 'resend')).toEqual(MISSING);
+  });
+
+  it('that changes webhooks is in the portal for links that include it', () => {
+    const why = 'Your link to the portal does not include “manage”.';
+    expect(ofVisitor('/webhooks/new', 'view')).toEqual({ kind: 'denied', why });
+    expect(ofVisitor('/webhooks/new', 'view', 'manage')).toEqual(ALLOWED);
+    expect(ofVisitor('/webhooks', 'view')).toEqual(ALLOWED);
   });
 });

@@ -2,8 +2,12 @@ import {
   createTheme,
   type MantineColorScheme,
   type MantineColorSchemeManager,
+  useMantineColorScheme,
 } from '@mantine/core';
+import { useEffect } from 'react';
 import { PAGES_PATH, PORTAL_COMPANY_ID } from '../api/addresses.ts';
+import type { PortalTheme } from '../api/session.ts';
+import { isDarkEnough } from './contrast.ts';
 
 /** The colours are in theme.css. */
 export const theme = createTheme({
@@ -26,7 +30,7 @@ function chosenScheme(): MantineColorScheme | undefined {
 }
 
 /** Applies a colour scheme that nobody chose here. It is not kept, and gives way to one that was chosen. */
-export function suggestScheme(apply: () => void): void {
+function suggestScheme(apply: () => void): void {
   if (chosenScheme() !== undefined) return;
   isKept = false;
   apply();
@@ -46,3 +50,23 @@ export const colorSchemes: MantineColorSchemeManager = {
   subscribe: () => undefined,
   unsubscribe: () => undefined,
 };
+
+const PRIMARY = '--mantine-color-blue-filled';
+
+/** Applies the colours that the platform gave with the link of its portal. */
+export function usePortalTheme(theme: PortalTheme | null): void {
+  const { setColorScheme } = useMantineColorScheme({ keepTransitions: true });
+  const { colorScheme, primaryColor } = theme ?? {};
+  useEffect(() => {
+    if (colorScheme === undefined) return;
+    suggestScheme(() => {
+      setColorScheme(colorScheme);
+    });
+  }, [colorScheme, setColorScheme]);
+  useEffect(() => {
+    if (primaryColor === undefined || !isDarkEnough(primaryColor)) return;
+    const { style } = document.documentElement;
+    style.setProperty(PRIMARY, primaryColor);
+    style.setProperty(`${PRIMARY}-hover`, primaryColor);
+  }, [primaryColor]);
+}

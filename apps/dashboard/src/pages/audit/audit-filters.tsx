@@ -1,9 +1,8 @@
 import { Button, NativeSelect } from '@mantine/core';
 import { getRouteApi } from '@tanstack/react-router';
 import { ACTION_WORDS, AUDIT_ACTIONS } from '../../api/words.ts';
-import { FilterInput } from '../../parts/filter-input.tsx';
-import { TimeInput } from '../../parts/time/time-input.tsx';
-import { valueTo } from '../../parts/value-to.ts';
+import { FilterInput, TimeInput } from '../../parts/filters.tsx';
+import { valueTo } from '../../parts/form-fields.ts';
 import type { AuditSearch } from '../../search.ts';
 import styles from './audit.module.css';
 

@@ -2,13 +2,11 @@ import { Text } from '@mantine/core';
 import { useInfiniteQuery } from '@tanstack/react-query';
 import { getRouteApi } from '@tanstack/react-router';
 import { ACTION_WORDS } from '../../api/words.ts';
-import { Copyable } from '../../parts/copy/copyable.tsx';
 import { Page } from '../../parts/page.tsx';
-import { QueryView, ShowMore } from '../../parts/query-view.tsx';
-import { type Column, Rows } from '../../parts/rows.tsx';
-import { Empty } from '../../parts/states.tsx';
+import { Empty, QueryView, ShowMore } from '../../parts/states.tsx';
 import { Status, type Tone } from '../../parts/status.tsx';
-import { When } from '../../parts/time/when.tsx';
+import { type Column, Rows } from '../../parts/table.tsx';
+import { Copyable, When } from '../../parts/values.tsx';
 import { AuditFilters } from './audit-filters.tsx';
 import { type AuditEvent, auditQuery } from './audit-query.ts';
 

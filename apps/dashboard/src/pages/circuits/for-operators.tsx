@@ -1,6 +1,6 @@
 import { Text } from '@mantine/core';
-import { CodeBlock } from '../../parts/copy/code-block.tsx';
 import { Section } from '../../parts/page.tsx';
+import { CodeBlock } from '../../parts/values.tsx';
 
 const REPLAY = 'npm run admin -- dead-letters replay --webhook wh_…';
 

@@ -4,9 +4,9 @@ import { Link } from '@tanstack/react-router';
 import type { Schemas } from '../../api/client.ts';
 import { cancelDelivery, cancelPending } from '../../api/messages.ts';
 import { healthQuery } from '../../api/webhooks.ts';
-import { Confirm } from '../../parts/confirm.tsx';
+import { Confirm } from '../../parts/dialog.tsx';
 import { Section } from '../../parts/page.tsx';
-import { countText } from '../../parts/time/time-words.ts';
+import { countText } from '../../parts/time-words.ts';
 
 /** The gateway counts no further. */
 const MOST_COUNTED = 10_000;

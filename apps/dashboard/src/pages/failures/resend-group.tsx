@@ -6,7 +6,7 @@ import { failedSinceQuery, failedText } from '../../api/resends.ts';
 import { outcomeWords } from '../../api/words.ts';
 import { Dialog } from '../../parts/dialog.tsx';
 import { Failed } from '../../parts/states.tsx';
-import { absoluteTime } from '../../parts/time/time-words.ts';
+import { absoluteTime } from '../../parts/time-words.ts';
 import { ResendProgress } from '../webhooks/resend-progress.tsx';
 
 interface ResendGroupProps {

@@ -3,11 +3,11 @@ import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { useState } from 'react';
 import { api, dataOf, type Schemas } from '../../api/client.ts';
 import type { Scope } from '../../api/session.ts';
-import { Copyable } from '../../parts/copy/copyable.tsx';
 import { Dialog } from '../../parts/dialog.tsx';
-import { AppSelect } from '../../parts/select/app-select.tsx';
+import { AppSelect } from '../../parts/filters.tsx';
+import { valueTo } from '../../parts/form-fields.ts';
 import { Failed } from '../../parts/states.tsx';
-import { valueTo } from '../../parts/value-to.ts';
+import { Copyable } from '../../parts/values.tsx';
 import { useSession } from '../../session/session-context.ts';
 
 const SCOPES: readonly { value: Scope; label: string }[] = [

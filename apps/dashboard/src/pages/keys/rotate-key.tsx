@@ -3,8 +3,8 @@ import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { useState } from 'react';
 import { api, dataOf, type Schemas } from '../../api/client.ts';
 import { Dialog } from '../../parts/dialog.tsx';
+import { valueTo } from '../../parts/form-fields.ts';
 import { Failed } from '../../parts/states.tsx';
-import { valueTo } from '../../parts/value-to.ts';
 import { NewKey } from './create-key.tsx';
 
 const GRACES = [

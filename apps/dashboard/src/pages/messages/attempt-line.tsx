@@ -2,9 +2,8 @@ import { Text } from '@mantine/core';
 import { useState } from 'react';
 import type { Schemas } from '../../api/client.ts';
 import { outcomeWords } from '../../api/words.ts';
-import { CodeBlock } from '../../parts/copy/code-block.tsx';
-import { durationText } from '../../parts/time/time-words.ts';
-import { When } from '../../parts/time/when.tsx';
+import { durationText } from '../../parts/time-words.ts';
+import { CodeBlock, When } from '../../parts/values.tsx';
 import styles from './messages.module.css';
 
 type Attempt = Schemas['Delivery']['attempts'][number];

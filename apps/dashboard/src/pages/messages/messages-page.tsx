@@ -1,13 +1,15 @@
 import { Button, NativeSelect } from '@mantine/core';
 import { getRouteApi } from '@tanstack/react-router';
 import { SidePanel } from '../../parts/dialog.tsx';
-import { EventTypeInput, FilterInput } from '../../parts/filter-input.tsx';
-import { LinkButton } from '../../parts/link-button.tsx';
-import { Page } from '../../parts/page.tsx';
-import { AppSelect } from '../../parts/select/app-select.tsx';
-import { WebhookSelect } from '../../parts/select/webhook-select.tsx';
-import { TimeInput } from '../../parts/time/time-input.tsx';
-import { valueTo } from '../../parts/value-to.ts';
+import {
+  AppSelect,
+  EventTypeInput,
+  FilterInput,
+  TimeInput,
+  WebhookSelect,
+} from '../../parts/filters.tsx';
+import { valueTo } from '../../parts/form-fields.ts';
+import { LinkButton, Page } from '../../parts/page.tsx';
 import type { MessageSearch } from '../../search.ts';
 import { useRights, useSession } from '../../session/session-context.ts';
 import { MessageDetail } from './message-detail.tsx';

@@ -2,8 +2,7 @@ import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import type { Schemas } from '../../api/client.ts';
 import { circuitsQuery } from '../../api/overview.ts';
-import { useNowMs } from '../../parts/time/now.ts';
-import { When } from '../../parts/time/when.tsx';
+import { useNowMs, When } from '../../parts/values.tsx';
 import styles from './messages.module.css';
 
 /** The last entry of the time line of a delivery: when and why it goes on. */

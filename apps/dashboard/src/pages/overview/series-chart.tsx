@@ -2,7 +2,7 @@ import { useMediaQuery } from '@mantine/hooks';
 import { useState } from 'react';
 import type { Schemas } from '../../api/client.ts';
 import type { Range } from '../../api/words.ts';
-import { countText } from '../../parts/time/time-words.ts';
+import { countText } from '../../parts/time-words.ts';
 import styles from './overview.module.css';
 
 type Point = Schemas['OverviewPoint'];

@@ -1,6 +1,6 @@
 import type { Schemas } from '../../api/client.ts';
-import { type Column, Rows } from '../../parts/rows.tsx';
-import { absoluteTime, countText } from '../../parts/time/time-words.ts';
+import { type Column, Rows } from '../../parts/table.tsx';
+import { absoluteTime, countText } from '../../parts/time-words.ts';
 import styles from './overview.module.css';
 
 type Point = Schemas['OverviewPoint'];

@@ -2,11 +2,10 @@ import { Text } from '@mantine/core';
 import { Link } from '@tanstack/react-router';
 import type { Schemas } from '../../api/client.ts';
 import { outcomeWords, type Range } from '../../api/words.ts';
-import { SuccessRatio } from '../../parts/ratio-bar.tsx';
-import { type Column, Rows } from '../../parts/rows.tsx';
-import { Hour } from '../../parts/time/hour.tsx';
-import { countText } from '../../parts/time/time-words.ts';
-import { When } from '../../parts/time/when.tsx';
+import { SuccessRatio } from '../../parts/figures.tsx';
+import { type Column, Rows } from '../../parts/table.tsx';
+import { countText } from '../../parts/time-words.ts';
+import { Hour, When } from '../../parts/values.tsx';
 
 type Worst = Schemas['WorstWebhook'];
 

@@ -3,11 +3,11 @@ import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { type ReactNode, type SyntheticEvent, useState } from 'react';
 import { answerOf, api, type Schemas } from '../../api/client.ts';
 import { Dialog } from '../../parts/dialog.tsx';
-import { Facts } from '../../parts/facts.tsx';
+import { Facts } from '../../parts/figures.tsx';
 import { Section } from '../../parts/page.tsx';
 import { Failed } from '../../parts/states.tsx';
-import { countText } from '../../parts/time/time-words.ts';
-import { When } from '../../parts/time/when.tsx';
+import { countText } from '../../parts/time-words.ts';
+import { When } from '../../parts/values.tsx';
 import { useRights } from '../../session/session-context.ts';
 
 interface Holdable {

@@ -1,6 +1,6 @@
-import { Copyable } from '../../parts/copy/copyable.tsx';
-import type { Fact } from '../../parts/facts.tsx';
-import type { OwnFields } from '../../parts/own-fields.ts';
+import type { Fact } from '../../parts/figures.tsx';
+import type { OwnFields } from '../../parts/form-fields.ts';
+import { Copyable } from '../../parts/values.tsx';
 import { useSession } from '../../session/session-context.ts';
 
 /** The own fields among the facts of something. The portal does not show uids. */

@@ -1,8 +1,13 @@
 import { ActionIcon, Button, TextInput } from '@mantine/core';
 import { useRef, useState } from 'react';
-import type { ErrorOf } from '../../parts/field-errors.ts';
+import {
+  type Entry,
+  entryProblem,
+  type ErrorOf,
+  MAX_METADATA,
+  type OwnFields,
+} from '../../parts/form-fields.ts';
 import { CrossIcon } from '../../parts/icons.tsx';
-import { type Entry, entryProblem, MAX_METADATA, type OwnFields } from '../../parts/own-fields.ts';
 import { useSession } from '../../session/session-context.ts';
 import styles from '../../parts/parts.module.css';
 

@@ -3,14 +3,12 @@ import { useInfiniteQuery, useQueries } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import type { Schemas } from '../../api/client.ts';
 import { appCountsQuery, appsQuery } from '../../api/projects.ts';
-import { Copyable } from '../../parts/copy/copyable.tsx';
 import { Section } from '../../parts/page.tsx';
-import { QueryView, ShowMore } from '../../parts/query-view.tsx';
-import { type Column, Rows } from '../../parts/rows.tsx';
-import { Empty } from '../../parts/states.tsx';
+import { Empty, QueryView, ShowMore } from '../../parts/states.tsx';
 import { WebhookStatus } from '../../parts/status.tsx';
-import { countText } from '../../parts/time/time-words.ts';
-import { When } from '../../parts/time/when.tsx';
+import { type Column, Rows } from '../../parts/table.tsx';
+import { countText } from '../../parts/time-words.ts';
+import { Copyable, When } from '../../parts/values.tsx';
 
 type App = Schemas['App'];
 type Counts = ReadonlyMap<string, Schemas['AppCounts']>;

@@ -1,6 +1,6 @@
 import { FileInput, Group, TextInput } from '@mantine/core';
 import { useState } from 'react';
-import { valueTo } from '../../parts/value-to.ts';
+import { valueTo } from '../../parts/form-fields.ts';
 import type { LinkFieldsProps } from './portal-link-rules.ts';
 import styles from './projects.module.css';
 

@@ -3,13 +3,15 @@ import { useMutation } from '@tanstack/react-query';
 import { useState } from 'react';
 import { toFailure } from '../../api/failure.ts';
 import { Dialog } from '../../parts/dialog.tsx';
-import { errorIn, type ErrorOf, isAtOneOf } from '../../parts/field-errors.ts';
 import {
   changedOwnFields,
+  errorIn,
+  type ErrorOf,
+  isAtOneOf,
   NO_OWN_FIELDS,
   type OwnFields,
   readOwnFields,
-} from '../../parts/own-fields.ts';
+} from '../../parts/form-fields.ts';
 import { Failed } from '../../parts/states.tsx';
 import { MetadataInput, UidInput } from '../own/own-inputs.tsx';
 

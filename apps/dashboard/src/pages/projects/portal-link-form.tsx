@@ -1,6 +1,6 @@
 import { Checkbox, Group, NativeSelect, Stack, TextInput } from '@mantine/core';
 import type { Capability } from '../../api/session.ts';
-import { valueTo } from '../../parts/value-to.ts';
+import { valueTo } from '../../parts/form-fields.ts';
 import { LogoField } from './logo-field.tsx';
 import type { LinkDraft, LinkFieldsProps } from './portal-link-rules.ts';
 import styles from './projects.module.css';

@@ -2,13 +2,12 @@ import { Text } from '@mantine/core';
 import { useInfiniteQuery, useQueryClient } from '@tanstack/react-query';
 import type { Schemas } from '../../api/client.ts';
 import { portalLinksQuery, revokePortalLink } from '../../api/projects.ts';
-import { Confirm } from '../../parts/confirm.tsx';
-import { Copyable } from '../../parts/copy/copyable.tsx';
+import { Confirm } from '../../parts/dialog.tsx';
 import { Section } from '../../parts/page.tsx';
-import { QueryView, ShowMore } from '../../parts/query-view.tsx';
-import { type Column, Rows } from '../../parts/rows.tsx';
+import { QueryView, ShowMore } from '../../parts/states.tsx';
 import { Status, type Tone } from '../../parts/status.tsx';
-import { When } from '../../parts/time/when.tsx';
+import { type Column, Rows } from '../../parts/table.tsx';
+import { Copyable, When } from '../../parts/values.tsx';
 
 type ListedLink = Schemas['ListedPortalLink'];
 

@@ -2,8 +2,7 @@ import { Button, Group, Text, Textarea } from '@mantine/core';
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import { portalSettingsQuery, writePortalSettings } from '../../api/projects.ts';
 import { Section } from '../../parts/page.tsx';
-import { QueryView } from '../../parts/query-view.tsx';
-import { Failed } from '../../parts/states.tsx';
+import { Failed, QueryView } from '../../parts/states.tsx';
 import styles from './projects.module.css';
 
 /** The sites of the company that may show its portal in a frame. */

@@ -3,10 +3,9 @@ import { useMutation, type UseMutationResult, useQueryClient } from '@tanstack/r
 import { useState } from 'react';
 import type { Schemas } from '../../api/client.ts';
 import { makePortalLink } from '../../api/projects.ts';
-import { Copyable } from '../../parts/copy/copyable.tsx';
 import { Section } from '../../parts/page.tsx';
 import { Failed } from '../../parts/states.tsx';
-import { When } from '../../parts/time/when.tsx';
+import { Copyable, When } from '../../parts/values.tsx';
 import { LinkFields } from './portal-link-form.tsx';
 import { previewOf } from './portal-link-preview.ts';
 import { bodyOf, type LinkDraft, problemsOf } from './portal-link-rules.ts';

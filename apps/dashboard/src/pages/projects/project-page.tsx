@@ -2,12 +2,11 @@ import { queryOptions, useInfiniteQuery, useQuery, useQueryClient } from '@tanst
 import { getRouteApi } from '@tanstack/react-router';
 import { answerOf, api, dataOf, type Schemas } from '../../api/client.ts';
 import { appsQuery } from '../../api/projects.ts';
-import { Confirm } from '../../parts/confirm.tsx';
-import { Copyable } from '../../parts/copy/copyable.tsx';
-import { Facts } from '../../parts/facts.tsx';
+import { Confirm } from '../../parts/dialog.tsx';
+import { Facts } from '../../parts/figures.tsx';
 import { Page } from '../../parts/page.tsx';
-import { QueryView } from '../../parts/query-view.tsx';
-import { When } from '../../parts/time/when.tsx';
+import { QueryView } from '../../parts/states.tsx';
+import { Copyable, When } from '../../parts/values.tsx';
 import { useRights } from '../../session/session-context.ts';
 import { useOwnFacts } from '../own/own-facts.tsx';
 import { Apps } from './apps-of-project.tsx';

@@ -2,7 +2,7 @@ import { Text } from '@mantine/core';
 import { useQueryClient } from '@tanstack/react-query';
 import type { Schemas } from '../../api/client.ts';
 import { abortResend } from '../../api/resends.ts';
-import { Confirm } from '../../parts/confirm.tsx';
+import { Confirm } from '../../parts/dialog.tsx';
 import { useRights } from '../../session/session-context.ts';
 
 /** Ends a running resend, after a question. */

@@ -1,5 +1,5 @@
 import type { Schemas } from '../../api/client.ts';
-import { CountsBar } from '../../parts/ratio-bar.tsx';
+import { CountsBar } from '../../parts/figures.tsx';
 import { Status, type Tone } from '../../parts/status.tsx';
 
 type Resend = Schemas['Resend'];

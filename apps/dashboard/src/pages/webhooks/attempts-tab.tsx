@@ -1,7 +1,7 @@
 import { Group, NativeSelect } from '@mantine/core';
 import { getRouteApi } from '@tanstack/react-router';
-import { EventTypeInput } from '../../parts/filter-input.tsx';
-import { valueTo } from '../../parts/value-to.ts';
+import { EventTypeInput } from '../../parts/filters.tsx';
+import { valueTo } from '../../parts/form-fields.ts';
 import { MessageList } from '../messages/message-list.tsx';
 
 const route = getRouteApi('/webhooks/$webhookId');

@@ -1,8 +1,8 @@
 import { useQuery } from '@tanstack/react-query';
 import { healthQuery } from '../../api/webhooks.ts';
-import { SuccessRatio } from '../../parts/ratio-bar.tsx';
+import { SuccessRatio } from '../../parts/figures.tsx';
 import { type StatefulWebhook, Status, webhookState, WebhookStatus } from '../../parts/status.tsx';
-import { When } from '../../parts/time/when.tsx';
+import { When } from '../../parts/values.tsx';
 
 /** Asks for the health of a webhook; until it is known, only what the webhook itself says. */
 export function HealthState({ webhook }: { webhook: StatefulWebhook & { id: string } }) {

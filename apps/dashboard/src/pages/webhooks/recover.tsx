@@ -3,10 +3,10 @@ import { useMutation, useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
 import { api, dataOf, type Schemas } from '../../api/client.ts';
 import { failedSinceQuery, failedText, firstFailureQuery } from '../../api/resends.ts';
+import { valueTo } from '../../parts/form-fields.ts';
 import { Section } from '../../parts/page.tsx';
 import { Failed } from '../../parts/states.tsx';
-import { absoluteTime } from '../../parts/time/time-words.ts';
-import { valueTo } from '../../parts/value-to.ts';
+import { absoluteTime } from '../../parts/time-words.ts';
 import { ResendProgress } from './resend-progress.tsx';
 
 const PRESETS = [

@@ -3,10 +3,10 @@ import { useMutation, useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
 import type { Schemas } from '../../api/client.ts';
 import { missedSinceQuery, startReplay } from '../../api/resends.ts';
+import { valueTo } from '../../parts/form-fields.ts';
 import { Section } from '../../parts/page.tsx';
 import { Failed } from '../../parts/states.tsx';
-import { countText } from '../../parts/time/time-words.ts';
-import { valueTo } from '../../parts/value-to.ts';
+import { countText } from '../../parts/time-words.ts';
 import { type Preset, Presets, sinceOf } from './recover.tsx';
 import { ResendProgress } from './resend-progress.tsx';
 

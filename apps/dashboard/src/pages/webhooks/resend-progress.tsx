@@ -3,7 +3,7 @@ import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import type { Schemas } from '../../api/client.ts';
 import { resendQuery } from '../../api/resends.ts';
-import { QueryView } from '../../parts/query-view.tsx';
+import { QueryView } from '../../parts/states.tsx';
 import { AbortResend } from '../resends/abort-resend.tsx';
 import { ResendCounts } from '../resends/resend-state.tsx';
 

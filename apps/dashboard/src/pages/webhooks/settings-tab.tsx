@@ -5,7 +5,7 @@ import { useEffect, useRef, useState } from 'react';
 import { answerOf, api, dataOf, type Schemas } from '../../api/client.ts';
 import { toFailure } from '../../api/failure.ts';
 import { webhookQuery } from '../../api/webhooks.ts';
-import { Confirm } from '../../parts/confirm.tsx';
+import { Confirm } from '../../parts/dialog.tsx';
 import { Section } from '../../parts/page.tsx';
 import { Failed } from '../../parts/states.tsx';
 import { hasField } from './form/field-errors.ts';

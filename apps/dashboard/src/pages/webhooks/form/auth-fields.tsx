@@ -1,7 +1,6 @@
 import { NativeSelect, Text } from '@mantine/core';
 import { useState } from 'react';
-import type { ErrorOf } from '../../../parts/field-errors.ts';
-import { valueTo } from '../../../parts/value-to.ts';
+import { type ErrorOf, valueTo } from '../../../parts/form-fields.ts';
 import { useRights } from '../../../session/session-context.ts';
 import { type AuthName, BLANK, methodOf, shownFields, type StoredAuth } from './auth-draft.ts';
 import { type AuthFieldsProps, AuthInput, SecretInput } from './auth-inputs.tsx';

@@ -1,5 +1,5 @@
 import { PasswordInput, TextInput } from '@mantine/core';
-import type { ErrorOf } from '../../../parts/field-errors.ts';
+import type { ErrorOf } from '../../../parts/form-fields.ts';
 import type { AuthField, BLANK } from './auth-draft.ts';
 import { type Asked, isNewMethod, isRequired, mustGiveAgain } from './auth-rules.ts';
 import styles from '../webhooks.module.css';

@@ -1,5 +1,5 @@
 import { expect, it } from '@jest/globals';
-import { errorIn } from '../../../parts/field-errors.ts';
+import { errorIn } from '../../../parts/form-fields.ts';
 import { hasField } from './field-errors.ts';
 
 it('says at a field what is wrong with it, entry by entry', () => {

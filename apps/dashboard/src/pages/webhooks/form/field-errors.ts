@@ -1,4 +1,4 @@
-import { isAtOneOf } from '../../../parts/field-errors.ts';
+import { isAtOneOf } from '../../../parts/form-fields.ts';
 import { BLANK } from './auth-draft.ts';
 import { TLS_PARTS } from './tls-rules.ts';
 

@@ -1,7 +1,7 @@
 import { Checkbox, Text, Textarea } from '@mantine/core';
 import type { Schemas } from '../../../api/client.ts';
-import type { ErrorOf } from '../../../parts/field-errors.ts';
-import { absoluteTime } from '../../../parts/time/time-words.ts';
+import type { ErrorOf } from '../../../parts/form-fields.ts';
+import { absoluteTime } from '../../../parts/time-words.ts';
 import { TLS_PARTS } from './tls-rules.ts';
 import styles from '../webhooks.module.css';
 

@@ -1,10 +1,10 @@
-import { linesOf } from '../../../parts/lines-of.ts';
 import {
   changedOwnFields,
+  linesOf,
   NO_OWN_FIELDS,
   type OwnFields,
   readOwnFields,
-} from '../../../parts/own-fields.ts';
+} from '../../../parts/form-fields.ts';
 
 type SignatureHeaders = ('webhook' | 'svix')[];
 

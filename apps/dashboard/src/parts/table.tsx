@@ -1,5 +1,5 @@
 import type { ReactNode } from 'react';
-import styles from './rows.module.css';
+import styles from './parts.module.css';
 
 export interface Column<Row> {
   name: string;

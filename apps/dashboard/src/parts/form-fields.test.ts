@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { changedOwnFields, entryProblem, readOwnFields } from './own-fields.ts';
+import { changedOwnFields, entryProblem, readOwnFields } from './form-fields.ts';
 
 function formOf(uid: string, entries: readonly (readonly [key: string, value: string])[]) {
   const form = new FormData();
