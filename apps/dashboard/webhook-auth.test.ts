@@ -8,8 +8,8 @@ import {
 } from '../../libs/domain/src/auth-methods.ts';
 import { updateProblems } from '../../services/gateway/src/routes/webhook-body.ts';
 import { sampleWebhook } from '../../test/support/samples/sample-webhook.ts';
-import { BLANK, METHODS, methodOf } from './src/pages/webhooks/form/auth-draft.ts';
-import { mustGiveAgain } from './src/pages/webhooks/form/auth-rules.ts';
+import { BLANK, METHODS, methodOf } from './src/pages/webhooks/auth-rules.ts';
+import { mustGiveAgain } from './src/pages/webhooks/auth-rules.ts';
 
 const STORED: AuthMethod[] = [
   { method: 'hmac', hmacHeader: 'X-Sign', hmacSecret: 'hush' },

@@ -32,7 +32,7 @@ const overview = createRoute({
   beforeLoad: () => {
     if (PORTAL_COMPANY_ID !== null) redirect({ to: '/webhooks', throw: true });
   },
-  component: lazyRouteComponent(() => import('./pages/overview/overview-page.tsx'), 'OverviewPage'),
+  component: lazyRouteComponent(() => import('./pages/overview-page.tsx'), 'OverviewPage'),
 });
 
 /** The one-time link leads here; once signed in there is nothing to do. */
@@ -47,7 +47,7 @@ const signIn = createRoute({
 const start = createRoute({
   ...child,
   path: '/start',
-  component: lazyRouteComponent(() => import('./pages/start/start-page.tsx'), 'StartPage'),
+  component: lazyRouteComponent(() => import('./pages/start-page.tsx'), 'StartPage'),
 });
 
 const projects = createRoute({
@@ -116,50 +116,47 @@ const deliveries = createRoute({
   ...child,
   path: '/deliveries',
   validateSearch: deliverySearch,
-  component: lazyRouteComponent(
-    () => import('./pages/deliveries/deliveries-page.tsx'),
-    'DeliveriesPage',
-  ),
+  component: lazyRouteComponent(() => import('./pages/deliveries-page.tsx'), 'DeliveriesPage'),
 });
 
 const failures = createRoute({
   ...child,
   path: '/failures',
   validateSearch: failureSearch,
-  component: lazyRouteComponent(() => import('./pages/failures/failures-page.tsx'), 'FailuresPage'),
+  component: lazyRouteComponent(() => import('./pages/failures-page.tsx'), 'FailuresPage'),
 });
 
 const circuits = createRoute({
   ...child,
   path: '/circuits',
   validateSearch: circuitSearch,
-  component: lazyRouteComponent(() => import('./pages/circuits/circuits-page.tsx'), 'CircuitsPage'),
+  component: lazyRouteComponent(() => import('./pages/circuits-page.tsx'), 'CircuitsPage'),
 });
 
 const resends = createRoute({
   ...child,
   path: '/resends',
   validateSearch: resendListSearch,
-  component: lazyRouteComponent(() => import('./pages/resends/resends-page.tsx'), 'ResendsPage'),
+  component: lazyRouteComponent(() => import('./pages/resends-page.tsx'), 'ResendsPage'),
 });
 
 const resend = createRoute({
   ...child,
   path: '/resends/$resendId',
-  component: lazyRouteComponent(() => import('./pages/resends/resend-page.tsx'), 'ResendPage'),
+  component: lazyRouteComponent(() => import('./pages/resend-page.tsx'), 'ResendPage'),
 });
 
 const apiKeys = createRoute({
   ...child,
   path: '/api-keys',
-  component: lazyRouteComponent(() => import('./pages/keys/api-keys-page.tsx'), 'ApiKeysPage'),
+  component: lazyRouteComponent(() => import('./pages/api-keys-page.tsx'), 'ApiKeysPage'),
 });
 
 const audit = createRoute({
   ...child,
   path: '/audit',
   validateSearch: auditSearch,
-  component: lazyRouteComponent(() => import('./pages/audit/audit-page.tsx'), 'AuditPage'),
+  component: lazyRouteComponent(() => import('./pages/audit-page.tsx'), 'AuditPage'),
 });
 
 const tree = root.addChildren([

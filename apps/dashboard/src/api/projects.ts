@@ -120,3 +120,9 @@ export const portalSettingsQuery = queryOptions({
 export function writePortalSettings(body: Schemas['UpdatePortalSettings']) {
   return dataOf(api.PUT('/portal-settings', { body }));
 }
+
+export const projectQuery = (projectId: string) =>
+  queryOptions({
+    queryKey: ['project', projectId],
+    queryFn: () => dataOf(api.GET('/projects/{projectId}', { params: { path: { projectId } } })),
+  });

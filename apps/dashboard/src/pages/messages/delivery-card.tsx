@@ -1,14 +1,15 @@
 import { Button, Group, Text } from '@mantine/core';
-import { useMutation, useQueryClient } from '@tanstack/react-query';
+import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
+import { useState } from 'react';
 import { answerOf, api, type Schemas } from '../../api/client.ts';
-import { cancelWords } from '../../api/words.ts';
+import { circuitsQuery } from '../../api/overview.ts';
+import { cancelWords, outcomeWords } from '../../api/words.ts';
 import { Failed } from '../../parts/states.tsx';
 import { DeliveryStatus } from '../../parts/status.tsx';
-import { Copyable } from '../../parts/values.tsx';
+import { durationText } from '../../parts/time-words.ts';
+import { CodeBlock, Copyable, useNowMs, When } from '../../parts/values.tsx';
 import { useRights } from '../../session/session-context.ts';
-import { AttemptLine } from './attempt-line.tsx';
-import { WhatFollows } from './what-follows.tsx';
 import styles from './messages.module.css';
 
 interface DeliveryCardProps {
@@ -91,5 +92,140 @@ function ResendButton({
       )}
       {resend.error !== null && <Failed error={resend.error} what="resend" />}
     </Group>
+  );
+}
+
+type Attempt = Schemas['Delivery']['attempts'][number];
+
+/** One attempt: when, how it ended in words, how long it took, and what the endpoint answered. */
+function AttemptLine({ attempt }: { attempt: Attempt }) {
+  const { number, outcome, statusCode, failureReason, durationMs, createdAt, resend } = attempt;
+  const [isOpen, setOpen] = useState(false);
+  return (
+    <li className={styles.attempt} data-good={outcome === 'success'} id={attempt.id}>
+      <div className={styles.attemptHead}>
+        <span>
+          <strong>{resend ? `Resend, attempt ${number}` : `Attempt ${number}`}: </strong>
+          the endpoint {outcomeWords(outcome, statusCode)}
+        </span>
+        <span className={styles.attemptFacts}>
+          <When at={createdAt} /> · {durationText(durationMs)}
+        </span>
+        <button
+          type="button"
+          className={styles.more}
+          aria-expanded={isOpen}
+          onClick={() => {
+            setOpen(!isOpen);
+          }}
+        >
+          {isOpen ? 'Less' : 'Answer and headers'}
+          <span className={styles.hidden}> of attempt {number}</span>
+        </button>
+      </div>
+      {failureReason !== null && <Text size="sm">{failureReason}</Text>}
+      {isOpen && <Exchange attempt={attempt} />}
+    </li>
+  );
+}
+
+function Exchange({
+  attempt: { response, responseHeaders, headers, number },
+}: {
+  attempt: Attempt;
+}) {
+  return (
+    <div className={styles.exchange}>
+      <Text size="sm">Answer, its first 4 KiB</Text>
+      {response === null || response === '' ? (
+        <Text size="sm" c="dimmed">
+          There was no body, or it is not stored.
+        </Text>
+      ) : (
+        <CodeBlock name={`Answer to attempt ${number}`} text={response} />
+      )}
+      {responseHeaders.length > 0 && (
+        <CodeBlock
+          name={`Headers of the answer to attempt ${number}`}
+          text={headerText(responseHeaders)}
+        />
+      )}
+      {headers.length > 0 && (
+        <>
+          <Text size="sm">Headers that were sent, with credentials masked</Text>
+          <CodeBlock name={`Headers of attempt ${number}`} text={headerText(headers)} />
+        </>
+      )}
+    </div>
+  );
+}
+
+function headerText(headers: Attempt['headers']): string {
+  return headers.map(({ key, value }) => `${key}: ${value}`).join('\n');
+}
+
+/** The last entry of the time line of a delivery: when and why it goes on. */
+function WhatFollows({ delivery }: { delivery: Schemas['Delivery'] }) {
+  const { status, nextAttemptAt, attempts, webhookId, waiting, waitingSince } = delivery;
+  const nowMs = useNowMs();
+  if (status !== 'pending') return null;
+  const isLater = nextAttemptAt !== null && Date.parse(nextAttemptAt) > nowMs;
+  const name = attempts.length === 0 ? 'The first attempt' : 'The next attempt';
+  return (
+    <li className={styles.next}>
+      {waiting === 'hold' ? (
+        <span>
+          {name} waits for the end of a hold, since <When at={waitingSince} />
+        </span>
+      ) : isLater ? (
+        <span>
+          Next attempt <When at={nextAttemptAt} />
+        </span>
+      ) : (
+        <DueAttempt name={name} dueAt={nextAttemptAt} webhookId={webhookId} />
+      )}
+    </li>
+  );
+}
+
+interface DueAttemptProps {
+  name: string;
+  dueAt: string | null;
+  webhookId: string;
+}
+
+/** An attempt whose time has come waits while the circuit of its endpoint is open. One request tells of all endpoints. */
+function DueAttempt({ name, dueAt, webhookId }: DueAttemptProps) {
+  const { data: circuits = [] } = useQuery(circuitsQuery());
+  const circuit = circuits.find((each) => each.webhookId === webhookId);
+  if (circuit === undefined) return <span>{name} is on its way.</span>;
+  return (
+    <span>
+      {name}{' '}
+      {dueAt !== null && (
+        <>
+          was due <When at={dueAt} /> and
+        </>
+      )}{' '}
+      waits: <WhyItWaits circuit={circuit} />
+    </span>
+  );
+}
+
+function WhyItWaits({ circuit }: { circuit: Schemas['OpenCircuit'] }) {
+  const { webhookId, probeAt } = circuit;
+  const endpoint = (
+    <Link to="/webhooks/$webhookId" params={{ webhookId }}>
+      the endpoint
+    </Link>
+  );
+  if (circuit.circuit === 'half_open') {
+    return <>the circuit of {endpoint} is half open. Its next attempt decides.</>;
+  }
+  return (
+    <>
+      the circuit of {endpoint} is open. It gets one attempt <When at={probeAt} />, and a success
+      lets all others go on.
+    </>
   );
 }

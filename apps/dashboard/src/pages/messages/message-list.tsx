@@ -8,8 +8,7 @@ import { Empty, QueryView, ShowMore } from '../../parts/states.tsx';
 import { DeliveryStatus } from '../../parts/status.tsx';
 import { type Column, Rows } from '../../parts/table.tsx';
 import { When } from '../../parts/values.tsx';
-import { useArrivals } from './use-arrivals.ts';
-import { useRowUpdates } from './use-row-updates.ts';
+import { useArrivals, useRowUpdates } from './live-rows.ts';
 import styles from './messages.module.css';
 
 type ListedMessage = Schemas['ListedMessage'];

@@ -12,8 +12,8 @@ import { valueTo } from '../../parts/form-fields.ts';
 import { LinkButton, Page } from '../../parts/page.tsx';
 import type { MessageSearch } from '../../search.ts';
 import { useRights, useSession } from '../../session/session-context.ts';
-import { MessageDetail } from './message-detail.tsx';
 import { MessageList } from './message-list.tsx';
+import { MessageDetail } from './message-page.tsx';
 import styles from './messages.module.css';
 
 const route = getRouteApi('/messages');

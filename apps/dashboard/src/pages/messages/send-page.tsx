@@ -12,7 +12,7 @@ import { Page } from '../../parts/page.tsx';
 import { Failed } from '../../parts/states.tsx';
 import { CodeBlock } from '../../parts/values.tsx';
 import { useSession } from '../../session/session-context.ts';
-import { messageBody, type MessageFields } from './message-body.ts';
+import { messageBody, type MessageFields } from './message-rules.ts';
 import styles from './messages.module.css';
 
 const route = getRouteApi('/messages/new');

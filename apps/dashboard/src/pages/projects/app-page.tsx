@@ -11,11 +11,11 @@ import { QueryView } from '../../parts/states.tsx';
 import { countText } from '../../parts/time-words.ts';
 import { Copyable, When } from '../../parts/values.tsx';
 import { useRights } from '../../session/session-context.ts';
-import { HoldControls } from '../own/hold-controls.tsx';
-import { useOwnFacts } from '../own/own-facts.tsx';
+import { HoldControls } from '../hold-controls.tsx';
+import { useOwnFacts } from '../own-fields.tsx';
 import { EditNamed } from './named-form.tsx';
+import { Portal } from './portal-link-form.tsx';
 import { PortalLinks } from './portal-links.tsx';
-import { Portal } from './portal.tsx';
 
 const route = getRouteApi('/apps/$appId');
 

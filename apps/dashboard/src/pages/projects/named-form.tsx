@@ -1,6 +1,8 @@
 import { Button, Group, NativeSelect, Stack, TextInput } from '@mantine/core';
-import { useMutation } from '@tanstack/react-query';
+import { useMutation, useQueryClient } from '@tanstack/react-query';
+import { useNavigate } from '@tanstack/react-router';
 import { useState } from 'react';
+import { api, dataOf, type Schemas } from '../../api/client.ts';
 import { toFailure } from '../../api/failure.ts';
 import { Dialog } from '../../parts/dialog.tsx';
 import {
@@ -13,11 +15,11 @@ import {
   readOwnFields,
 } from '../../parts/form-fields.ts';
 import { Failed } from '../../parts/states.tsx';
-import { MetadataInput, UidInput } from '../own/own-inputs.tsx';
+import { MetadataInput, UidInput } from '../own-fields.tsx';
 
 type Kind = 'project' | 'app';
 
-export interface Named extends Partial<OwnFields> {
+interface Named extends Partial<OwnFields> {
   name: string;
   description?: string;
   environment: 'development' | 'production';
@@ -30,7 +32,7 @@ interface CreateNamedProps {
 }
 
 /** A button with the dialog that makes a project or an app. */
-export function CreateNamed({ kind, create, onCreated }: CreateNamedProps) {
+function CreateNamed({ kind, create, onCreated }: CreateNamedProps) {
   return (
     <NamedDialog
       kind={kind}
@@ -198,4 +200,36 @@ function readNew(form: FormData): Named {
 function textIn(form: FormData, name: string): string {
   const value = form.get(name);
   return typeof value === 'string' ? value.trim() : '';
+}
+
+export function CreateProject() {
+  const client = useQueryClient();
+  const navigate = useNavigate();
+  return (
+    <CreateNamed
+      kind="project"
+      create={(body: Named) => dataOf(api.POST('/projects', { body }))}
+      onCreated={(projectId) => {
+        void client.invalidateQueries({ queryKey: ['projects'] });
+        void navigate({ to: '/projects/$projectId', params: { projectId } });
+      }}
+    />
+  );
+}
+
+export function CreateApp({ projectId }: { projectId: string }) {
+  const client = useQueryClient();
+  const navigate = useNavigate();
+  const create = (body: Named): Promise<Schemas['App']> =>
+    dataOf(api.POST('/apps', { body: { description: '', ...body, projectId } }));
+  return (
+    <CreateNamed
+      kind="app"
+      create={create}
+      onCreated={(appId) => {
+        void client.invalidateQueries({ queryKey: ['apps'] });
+        void navigate({ to: '/apps/$appId', params: { appId } });
+      }}
+    />
+  );
 }

@@ -1,6 +1,5 @@
 import { expect, test } from '@jest/globals';
-import { previewOf } from './portal-link-preview.ts';
-import type { LinkDraft } from './portal-link-rules.ts';
+import { type LinkDraft, previewOf } from './portal-link-rules.ts';
 
 const DRAFT: LinkDraft = {
   capabilities: ['view', 'resend'],

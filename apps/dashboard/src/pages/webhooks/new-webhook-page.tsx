@@ -8,9 +8,8 @@ import { AppSelect } from '../../parts/filters.tsx';
 import { LinkButton, Page } from '../../parts/page.tsx';
 import { Failed } from '../../parts/states.tsx';
 import { useSession } from '../../session/session-context.ts';
-import { hasField } from './form/field-errors.ts';
-import { bodyIn } from './form/webhook-body.ts';
-import { WebhookFormFields } from './form/webhook-form.tsx';
+import { bodyIn, hasField } from './webhook-fields.ts';
+import { WebhookFormFields } from './webhook-form.tsx';
 import styles from './webhooks.module.css';
 
 const route = getRouteApi('/webhooks/new');

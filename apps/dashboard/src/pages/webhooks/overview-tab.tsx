@@ -1,24 +1,21 @@
-import { Text } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
-import type { ReactNode } from 'react';
 import type { Schemas } from '../../api/client.ts';
 import { useLiveReload } from '../../api/live.ts';
 import { statsQuery } from '../../api/overview.ts';
 import { healthQuery } from '../../api/webhooks.ts';
-import { CountsBar, Facts, Figures, percentText } from '../../parts/figures.tsx';
+import { Facts } from '../../parts/figures.tsx';
 import { Section } from '../../parts/page.tsx';
 import { QueryView } from '../../parts/states.tsx';
-import { countText, durationText } from '../../parts/time-words.ts';
+import { countText } from '../../parts/time-words.ts';
 import { When } from '../../parts/values.tsx';
 import { useRights } from '../../session/session-context.ts';
-import { CancelPending } from '../deliveries/cancel.tsx';
-import { HoldControls } from '../own/hold-controls.tsx';
-import { useOwnFacts } from '../own/own-facts.tsx';
-import { hasSvix } from './form/webhook-fields.ts';
-import { Recover } from './recover.tsx';
-import { Replay } from './replay.tsx';
+import { HoldControls } from '../hold-controls.tsx';
+import { useOwnFacts } from '../own-fields.tsx';
+import { AttemptCounts, HealthNow } from './health.tsx';
+import { CancelPending, Recover, Replay } from './recover.tsx';
 import { Secret } from './secret.tsx';
+import { hasSvix } from './webhook-fields.ts';
 import styles from './webhooks.module.css';
 
 /** How a webhook does, beside what it is. */
@@ -53,80 +50,6 @@ export function OverviewTab({ webhook }: { webhook: Schemas['WebhookWithAuth'] }
         <WebhookFacts webhook={webhook} />
       </div>
     </div>
-  );
-}
-
-function AttemptCounts({ points }: { points: Schemas['StatsPoint'][] }) {
-  const sum = (of: (point: Schemas['StatsPoint']) => number): number =>
-    points.reduce((total, point) => total + of(point), 0);
-  return (
-    <>
-      <CountsBar
-        parts={[
-          { name: 'succeeded', count: sum(({ succeeded }) => succeeded), tone: 'good' },
-          { name: 'failed', count: sum(({ failed }) => failed), tone: 'bad' },
-        ]}
-      />
-      <Text size="xs" c="dimmed">
-        An attempt is counted within 45 s after it ended.
-      </Text>
-    </>
-  );
-}
-
-function HealthNow({ health }: { health: Schemas['WebhookHealth'] }) {
-  const { successRate, latencyMs, concurrency, ratePerSecond, backlog, circuit } = health;
-  return (
-    <Figures
-      figures={[
-        {
-          name: 'Success',
-          value: successRate === null ? '–' : percentText(successRate),
-          note: 'of the newest 200 messages',
-        },
-        {
-          name: 'Median response time',
-          value: latencyMs.p50 === null ? '–' : durationText(latencyMs.p50),
-          note:
-            latencyMs.p95 === null
-              ? 'nothing measured'
-              : `95 % within ${durationText(latencyMs.p95)}`,
-        },
-        {
-          name: 'At once',
-          value: countText(concurrency.now),
-          note: `attempts, from ${concurrency.floor} to ${countText(concurrency.ceiling)}`,
-        },
-        {
-          name: 'Pace',
-          value: ratePerSecond === null ? 'free' : countText(ratePerSecond),
-          note: ratePerSecond === null ? 'no limit' : 'attempts per second',
-        },
-        { name: 'Waiting', value: countText(backlog), note: 'of the newest 200 messages' },
-        {
-          name: 'Circuit',
-          value: circuit.replace('_', ' '),
-          note: circuitNote(health),
-        },
-      ]}
-    />
-  );
-}
-
-function circuitNote({ circuit, probeAt, heldUntil }: Schemas['WebhookHealth']): ReactNode {
-  if (circuit === 'half_open') return 'the next attempt decides';
-  if (circuit === 'open') {
-    return (
-      <>
-        one attempt <When at={probeAt} />
-      </>
-    );
-  }
-  if (heldUntil === null) return undefined;
-  return (
-    <>
-      held, ends <When at={heldUntil} />
-    </>
   );
 }
 

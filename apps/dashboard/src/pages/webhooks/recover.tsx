@@ -1,13 +1,23 @@
 import { Button, Group, Radio, Stack, Text, TextInput } from '@mantine/core';
-import { useMutation, useQuery } from '@tanstack/react-query';
+import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
+import { Link } from '@tanstack/react-router';
 import { useState } from 'react';
 import { api, dataOf, type Schemas } from '../../api/client.ts';
-import { failedSinceQuery, failedText, firstFailureQuery } from '../../api/resends.ts';
+import { cancelPending } from '../../api/messages.ts';
+import {
+  failedSinceQuery,
+  failedText,
+  firstFailureQuery,
+  missedSinceQuery,
+  startReplay,
+} from '../../api/resends.ts';
+import { healthQuery } from '../../api/webhooks.ts';
+import { Confirm } from '../../parts/dialog.tsx';
 import { valueTo } from '../../parts/form-fields.ts';
 import { Section } from '../../parts/page.tsx';
 import { Failed } from '../../parts/states.tsx';
-import { absoluteTime } from '../../parts/time-words.ts';
-import { ResendProgress } from './resend-progress.tsx';
+import { absoluteTime, countText } from '../../parts/time-words.ts';
+import { ResendProgress } from '../resend-progress.tsx';
 
 const PRESETS = [
   { id: 'hour', name: 'The last hour', ms: 3_600_000 },
@@ -15,7 +25,7 @@ const PRESETS = [
   { id: 'week', name: 'The last 7 days', ms: 604_800_000 },
 ] as const;
 
-export type Preset = (typeof PRESETS)[number]['id'] | 'failing' | 'custom';
+type Preset = (typeof PRESETS)[number]['id'] | 'failing' | 'custom';
 
 /** Sends again what failed since a time, with how many that is before it begins. */
 export function Recover({ webhook: { id, disabled } }: { webhook: Schemas['WebhookWithAuth'] }) {
@@ -69,7 +79,7 @@ export function Recover({ webhook: { id, disabled } }: { webhook: Schemas['Webho
   );
 }
 
-export function sinceOf(
+function sinceOf(
   preset: Preset,
   nowMs: number,
   custom: string,
@@ -90,7 +100,7 @@ interface PresetsProps {
   failingSince: string | null;
 }
 
-export function Presets({
+function Presets({
   label = 'Send again what failed since',
   preset,
   setPreset,
@@ -146,4 +156,101 @@ function Estimate({ webhookId, since }: { webhookId: string; since: string | nul
       at the pace of the endpoint. What is pending or delivered is not touched.
     </Text>
   );
+}
+
+/** The gateway counts no further. */
+const MOST_COUNTED = 100_000;
+
+/** Sends the webhook messages of its app that it was no target of, after a count of them. */
+export function Replay({ webhook: { id } }: { webhook: Schemas['WebhookWithAuth'] }) {
+  const [openedAtMs] = useState(() => Date.now());
+  const [preset, setPreset] = useState<Preset>('day');
+  const [custom, setCustom] = useState('');
+  const since = sinceOf(preset, openedAtMs, custom, null);
+  const missed = useQuery(missedSinceQuery(id, since));
+  const start = useMutation({ mutationFn: (from: string) => startReplay(id, from) });
+  return (
+    <Section title="Replay">
+      <Presets
+        label="Send messages that it has missed since"
+        preset={preset}
+        setPreset={setPreset}
+        openedAtMs={openedAtMs}
+        failingSince={null}
+      />
+      {preset === 'custom' && (
+        <TextInput
+          type="datetime-local"
+          label="Since (your time)"
+          value={custom}
+          onChange={valueTo(setCustom)}
+        />
+      )}
+      {missed.error !== null && <Failed error={missed.error} what="count what it has missed" />}
+      <Text size="sm">{since === null ? 'Choose a time.' : missedText(missed.data)}</Text>
+      <Group>
+        <Button
+          variant="default"
+          disabled={since === null}
+          loading={missed.isFetching}
+          onClick={() => void missed.refetch()}
+        >
+          Count missed messages
+        </Button>
+        <Button
+          disabled={since === null || missed.data === undefined || missed.data === 0}
+          loading={start.isPending}
+          onClick={() => {
+            if (since !== null) start.mutate(since);
+          }}
+        >
+          Send missed messages
+        </Button>
+      </Group>
+      {start.error !== null && <Failed error={start.error} what="start the replay" />}
+      {start.data !== undefined && <ResendProgress resendId={start.data.id} />}
+    </Section>
+  );
+}
+
+function missedText(count: number | undefined): string {
+  if (count === undefined) return 'Count what it has missed before it is sent.';
+  if (count === 0) return 'It has every message of this time that it receives.';
+  const messages = count === 1 ? 'One message' : `${countText(count)} messages`;
+  const counted = count >= MOST_COUNTED ? `${messages} or more` : messages;
+  return `${counted} of its app were sent without it, and have a type that it receives. They are sent to it now, oldest first, and to no other webhook.`;
+}
+
+/** The gateway counts no further. */
+const MOST_PENDING = 10_000;
+
+/** Ends what is pending at a webhook, after a question that says how many deliveries that is. */
+export function CancelPending({ webhookId }: { webhookId: string }) {
+  const client = useQueryClient();
+  const { data: health } = useQuery(healthQuery(webhookId));
+  const reload = (): void => {
+    void client.invalidateQueries({ queryKey: ['health', webhookId] });
+    void client.invalidateQueries({ queryKey: ['undelivered'] });
+  };
+  return (
+    <Section title="Pending deliveries">
+      <Text size="sm">
+        {health === undefined ? 'Counting what is pending …' : pendingText(health.backlog)}{' '}
+        <Link to="/deliveries" search={{ webhookId }}>
+          Show them
+        </Link>
+      </Text>
+      <Confirm
+        action="Cancel pending deliveries"
+        consequence={`${health === undefined ? 'All pending deliveries' : pendingText(health.backlog)} No further attempt of them is made. Messages that are sent from now on are delivered, and what is cancelled can be sent again.`}
+        perform={() => cancelPending(webhookId)}
+        onDone={reload}
+      />
+    </Section>
+  );
+}
+
+function pendingText(count: number): string {
+  if (count >= MOST_PENDING) return `${countText(MOST_PENDING)} deliveries or more are pending.`;
+  return count === 1 ? 'One delivery is pending.' : `${countText(count)} deliveries are pending.`;
 }

@@ -9,7 +9,7 @@ import { Section } from '../../parts/page.tsx';
 import { Failed, QueryView } from '../../parts/states.tsx';
 import { Copyable, When } from '../../parts/values.tsx';
 import { useRights } from '../../session/session-context.ts';
-import { OwnSecretInput } from './form/auth-inputs.tsx';
+import { OwnSecretInput } from './auth-fields.tsx';
 import styles from './webhooks.module.css';
 
 /** The secret that verifies deliveries: hidden until it is asked for, and its rotation. */

@@ -8,9 +8,8 @@ import { webhookQuery } from '../../api/webhooks.ts';
 import { Confirm } from '../../parts/dialog.tsx';
 import { Section } from '../../parts/page.tsx';
 import { Failed } from '../../parts/states.tsx';
-import { hasField } from './form/field-errors.ts';
-import { changesIn } from './form/webhook-body.ts';
-import { WebhookFormFields } from './form/webhook-form.tsx';
+import { changesIn, hasField } from './webhook-fields.ts';
+import { WebhookFormFields } from './webhook-form.tsx';
 import styles from './webhooks.module.css';
 
 type Webhook = Schemas['WebhookWithAuth'];

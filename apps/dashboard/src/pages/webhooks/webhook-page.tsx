@@ -1,19 +1,25 @@
-import { Tabs } from '@mantine/core';
-import { useQuery } from '@tanstack/react-query';
+import { Button, Group, NativeSelect, Tabs, Text } from '@mantine/core';
+import { useMutation, useQuery } from '@tanstack/react-query';
 import { getRouteApi } from '@tanstack/react-router';
 import type { ReactNode } from 'react';
-import type { Schemas } from '../../api/client.ts';
+import { api, dataOf, type Schemas } from '../../api/client.ts';
+import { useLiveReload } from '../../api/live.ts';
+import { deliveryQuery } from '../../api/messages.ts';
+import { curlOf } from '../../api/recorded-calls.ts';
 import { webhookQuery } from '../../api/webhooks.ts';
-import { Page } from '../../parts/page.tsx';
-import { QueryView } from '../../parts/states.tsx';
-import { Copyable } from '../../parts/values.tsx';
+import { EventTypeInput } from '../../parts/filters.tsx';
+import { valueTo } from '../../parts/form-fields.ts';
+import { Page, Section } from '../../parts/page.tsx';
+import { Failed, QueryView } from '../../parts/states.tsx';
+import { CodeBlock, Copyable } from '../../parts/values.tsx';
 import { TABS, type WebhookTab } from '../../search.ts';
-import { useRights } from '../../session/session-context.ts';
-import { AttemptsTab } from './attempts-tab.tsx';
-import { HealthState } from './health-cells.tsx';
+import { useRights, useSession } from '../../session/session-context.ts';
+import { DeliveryCard } from '../messages/delivery-card.tsx';
+import { MessageList } from '../messages/message-list.tsx';
+import { HealthState } from './health.tsx';
 import { OverviewTab } from './overview-tab.tsx';
 import { SettingsTab } from './settings-tab.tsx';
-import { TestingTab } from './testing-tab.tsx';
+import styles from './webhooks.module.css';
 
 const route = getRouteApi('/webhooks/$webhookId');
 
@@ -82,5 +88,103 @@ function WebhookTabs({ webhook }: { webhook: Schemas['WebhookWithAuth'] }) {
         </Tabs.Panel>
       ))}
     </Tabs>
+  );
+}
+
+const STATUSES = [
+  { value: '', label: 'All' },
+  { value: 'pending', label: 'Pending: another attempt follows' },
+  { value: 'delivered', label: 'Delivered' },
+  { value: 'exhausted', label: 'Exhausted: no attempt follows' },
+  { value: 'cancelled', label: 'Cancelled' },
+] as const;
+
+/** The deliveries to one webhook; each leads to its attempts. */
+function AttemptsTab({ webhookId }: { webhookId: string }) {
+  const { status, eventType } = route.useSearch();
+  const navigate = route.useNavigate();
+  const setStatus = (value: string): void => {
+    const found = STATUSES.find((each) => each.value === value)?.value;
+    void navigate({
+      search: (before) => ({ ...before, status: found === '' ? undefined : found }),
+    });
+  };
+  const setEventType = (value: string): void => {
+    void navigate({
+      search: (before) => ({ ...before, eventType: value || undefined }),
+      replace: true,
+    });
+  };
+  return (
+    <>
+      <Group align="end" mb="md">
+        <NativeSelect
+          label="Status"
+          data={[...STATUSES]}
+          value={status ?? ''}
+          onChange={valueTo(setStatus)}
+        />
+        <EventTypeInput value={eventType} set={setEventType} />
+      </Group>
+      <MessageList
+        filter={{ webhookId, deliveryStatus: status, eventType }}
+        deliveriesTo={webhookId}
+        key={`${status ?? ''} ${eventType ?? ''}`}
+      />
+    </>
+  );
+}
+
+/** Sends a small test message and shows what the endpoint answered. */
+function TestingTab({ webhook: { id, disabled } }: { webhook: Schemas['WebhookWithAuth'] }) {
+  const { kind } = useSession();
+  const test = useMutation({
+    mutationFn: () =>
+      dataOf(api.POST('/webhooks/{webhookId}/test', { params: { path: { webhookId: id } } })),
+  });
+  return (
+    <div className={styles.rail}>
+      <Section title="Send a test message">
+        <Text size="sm">
+          {disabled
+            ? 'The webhook is disabled. Enable it in its settings, then test it.'
+            : 'The endpoint gets a small JSON object, signed like every message. Its answer is shown here.'}
+        </Text>
+        <Group>
+          <Button
+            disabled={disabled}
+            loading={test.isPending}
+            onClick={() => {
+              test.mutate();
+            }}
+          >
+            Send test message
+          </Button>
+        </Group>
+        {test.error !== null && <Failed error={test.error} what="send the test message" />}
+        {test.data !== undefined && <TestAnswer deliveryId={test.data.id} />}
+      </Section>
+      {kind === 'company' && (
+        <Section title="The same with curl">
+          <CodeBlock
+            name="Test with curl"
+            text={curlOf({ method: 'POST', path: `/api/v1/webhooks/${id}/test` })}
+          />
+        </Section>
+      )}
+    </div>
+  );
+}
+
+function TestAnswer({ deliveryId }: { deliveryId: string }) {
+  const query = useQuery(deliveryQuery(deliveryId));
+  useLiveReload(
+    (event) => event.kind === 'more' || event.attempt.deliveryId === deliveryId,
+    () => void query.refetch(),
+  );
+  return (
+    <QueryView query={query} what="the delivery of the test message">
+      {(delivery) => <DeliveryCard delivery={delivery} />}
+    </QueryView>
   );
 }

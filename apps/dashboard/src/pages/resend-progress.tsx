@@ -1,0 +1,127 @@
+import { Text } from '@mantine/core';
+import { useQuery, useQueryClient } from '@tanstack/react-query';
+import { Link } from '@tanstack/react-router';
+import type { Schemas } from '../api/client.ts';
+import { abortResend, resendQuery } from '../api/resends.ts';
+import { webhookQuery } from '../api/webhooks.ts';
+import { outcomeWords } from '../api/words.ts';
+import { Confirm } from '../parts/dialog.tsx';
+import { CountsBar } from '../parts/figures.tsx';
+import { QueryView } from '../parts/states.tsx';
+import { Status, type Tone } from '../parts/status.tsx';
+import { useRights, useSession } from '../session/session-context.ts';
+
+const WORDS: Record<Schemas['Resend']['status'], string> = {
+  running: 'The resend is running. You may leave this page.',
+  done: 'The resend is done.',
+  aborted: 'The resend was aborted.',
+};
+
+/** How far a resend is. It goes on when this page is closed. */
+export function ResendProgress({ resendId }: { resendId: string }) {
+  const query = useQuery(resendQuery(resendId));
+  return (
+    <QueryView query={query} what="the progress of the resend">
+      {(resend) => (
+        <div role="status">
+          <Text size="sm" mb="xs">
+            {WORDS[resend.status]}{' '}
+            <Link to="/resends/$resendId" params={{ resendId }}>
+              Its page
+            </Link>
+          </Text>
+          <ResendCounts resend={resend} />
+          <AbortResend resend={resend} />
+        </div>
+      )}
+    </QueryView>
+  );
+}
+
+type Resend = Schemas['Resend'];
+
+const TONES: Record<Resend['status'], Tone> = { running: 'waiting', done: 'good', aborted: 'off' };
+
+export function ResendStatus({ resend: { status, abortAskedAt } }: { resend: Resend }) {
+  const isAborting = status === 'running' && abortAskedAt !== null;
+  return <Status tone={TONES[status]}>{isAborting ? 'aborting' : status}</Status>;
+}
+
+export function ResendCounts({ resend }: { resend: Resend }) {
+  const { kind, status, total, succeeded, failed, done, skipped } = resend;
+  const rest = Math.max(0, total - done - skipped);
+  const left = { name: status === 'aborted' ? 'not sent' : 'to do', count: rest } as const;
+  return (
+    <CountsBar
+      parts={[
+        ...(kind === 'replay'
+          ? ([
+              { name: 'sent', count: done, tone: 'good' },
+              { name: 'skipped', count: skipped, tone: 'off' },
+            ] as const)
+          : ([
+              { name: 'succeeded', count: succeeded, tone: 'good' },
+              { name: 'failed', count: failed, tone: 'bad' },
+            ] as const)),
+        { ...left, tone: status === 'aborted' ? 'off' : 'waiting' },
+      ]}
+    />
+  );
+}
+
+/** What a resend is of, with the link to it. */
+export function ResendOwner({ resend }: { resend: Schemas['Resend'] }) {
+  const { kind: what, appId, webhookId, outcome } = resend;
+  const { kind } = useSession();
+  if (webhookId !== null) {
+    return (
+      <>
+        <WebhookLink webhookId={webhookId} />
+        {what === 'replay' && <>, messages that it has missed</>}
+        {outcome !== null && <>, only “{outcomeWords(outcome)}”</>}
+      </>
+    );
+  }
+  if (appId === null || kind === 'portal') return 'all webhooks of the app';
+  return (
+    <>
+      all webhooks of{' '}
+      <Link to="/apps/$appId" params={{ appId }}>
+        {appId}
+      </Link>
+    </>
+  );
+}
+
+/** A deleted webhook has no URL any more. */
+function WebhookLink({ webhookId }: { webhookId: string }) {
+  const { data } = useQuery({ ...webhookQuery(webhookId), retry: false });
+  return (
+    <Link to="/webhooks/$webhookId" params={{ webhookId }}>
+      {data?.url ?? webhookId}
+    </Link>
+  );
+}
+
+/** Ends a running resend, after a question. */
+export function AbortResend({ resend }: { resend: Schemas['Resend'] }) {
+  const client = useQueryClient();
+  const { canResend, canControl } = useRights();
+  const { id, kind, status, abortAskedAt } = resend;
+  if (status !== 'running') return null;
+  if (abortAskedAt !== null) {
+    return <Text size="sm">It ends when the deliveries under way are settled, within 20 s.</Text>;
+  }
+  if (!canResend && !(kind === 'replay' && canControl)) return null;
+  return (
+    <Confirm
+      action="Abort resend"
+      consequence="Nothing further is sent. What was sent stays sent and is counted; the other deliveries keep their status."
+      perform={() => abortResend(id)}
+      onDone={() => {
+        void client.invalidateQueries({ queryKey: ['resend', id] });
+        void client.invalidateQueries({ queryKey: ['resends'] });
+      }}
+    />
+  );
+}

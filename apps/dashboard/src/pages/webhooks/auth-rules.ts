@@ -1,0 +1,212 @@
+import type { components } from '@posthorn/client';
+import { MASK } from '../../parts/form-fields.ts';
+
+/** Fields whose value may have spaces around it that belong to it. */
+const AS_TYPED: ReadonlySet<AuthField> = new Set([
+  'hmacSecret',
+  'basicAuthUsername',
+  'basicAuthPassword',
+  'apiKey',
+  'oauth2ClientId',
+  'oauth2ClientSecret',
+  'oauth2Audience',
+]);
+
+/** Returns what was chosen and typed in a form. */
+export function readAuth(form: FormData, stored: StoredAuth | null): AuthDraft {
+  const chosen = form.get('authMethod');
+  const method = isMethod(chosen) ? chosen : methodOf(stored);
+  const typed = METHODS[method].fields.flatMap((name) => {
+    const value = form.get(name);
+    return typeof value === 'string' ? [[name, plain(name, value)] as const] : [];
+  });
+  return { method, typed: Object.fromEntries(typed) };
+}
+
+export function isMethod(value: unknown): value is AuthName {
+  return typeof value === 'string' && Object.hasOwn(METHODS, value);
+}
+
+function plain(name: AuthField, value: string): string {
+  if (AS_TYPED.has(name)) return value;
+  return value.trim() === '' && name === 'hmacHeader' ? BLANK.hmacHeader : value.trim();
+}
+
+/**
+ * Returns the fields of a request that make of what is stored what was typed. What was not touched is not sent; an
+ * empty secret keeps the stored one, and a mask is no secret.
+ */
+export function authBody({ method, typed }: AuthDraft, stored: StoredAuth | null): AuthBody {
+  const before = shownFields(method, stored);
+  const { fields, secret } = METHODS[method];
+  const changed = fields.flatMap((name) => {
+    const value = typed[name] ?? before[name];
+    const isMask = name === secret && value === MASK;
+    return isMask || value === before[name] ? [] : [[name, sent(name, value)]];
+  });
+  return {
+    ...(method !== methodOf(stored) && { authMethod: method }),
+    ...(Object.fromEntries(changed) as AuthBody),
+  };
+}
+
+/** Null takes scope or audience away. */
+function sent(name: AuthField, value: string): string | null {
+  const isOptional = name === 'oauth2Scope' || name === 'oauth2Audience';
+  return isOptional && value === '' ? null : value;
+}
+
+/** What decides whether a secret that is stored must be given again. */
+export interface Asked {
+  method: AuthName;
+  stored: StoredAuth | null;
+  seesSecrets: boolean;
+  /** Whether the URL that was typed names another server than the stored one. */
+  isMoved: boolean;
+  /** What was typed as the token URL of `oauth2`. */
+  tokenUrl?: string;
+}
+
+/**
+ * Whether the stored secret would go to another server, and whoever asks may not see it: then it must be given again
+ * (docs/contract.md C20.6). That of `hmac` signs, and is never sent.
+ */
+export function mustGiveAgain({
+  method,
+  stored,
+  seesSecrets,
+  isMoved,
+  tokenUrl = '',
+}: Asked): boolean {
+  if (stored === null || seesSecrets || method === 'hmac' || method !== methodOf(stored)) {
+    return false;
+  }
+  return isMoved || (stored.method === 'oauth2' && isOtherServer(tokenUrl, stored.tokenUrl));
+}
+
+/** Whether the request is refused unless this field holds something. */
+export function isRequired(name: AuthField, asked: Asked): boolean {
+  const { method, stored } = asked;
+  const { required, secret } = METHODS[method];
+  if (!required.includes(name)) return false;
+  return name !== secret || isNewMethod(method, stored) || mustGiveAgain(asked);
+}
+
+/** Whether there is no secret yet that an empty field could keep. */
+export function isNewMethod(method: AuthName, stored: StoredAuth | null): boolean {
+  return stored === null || method !== methodOf(stored);
+}
+
+/** Whether two URLs differ in scheme, host or port. What is no URL yet names no server. */
+export function isOtherServer(after: string, before: string): boolean {
+  const origin = originOf(after.trim());
+  return origin !== null && origin !== originOf(before);
+}
+
+/** `URL.parse` would say the same, but Safari before version 18 lacks it. */
+function originOf(url: string): string | null {
+  return URL.canParse(url) ? new URL(url).origin : null;
+}
+
+type UpdateBody = components['schemas']['UpdateWebhook'];
+
+/** How a webhook authenticates, as the API shows it. */
+export type StoredAuth = components['schemas']['AuthMethod'];
+/** A method as requests name it; stored webhooks spell `apiKey` as `api_key`. */
+export type AuthName = NonNullable<UpdateBody['authMethod']>;
+
+/** What each field holds while nothing is stored for it. An empty header is not sent, and so is the default. */
+export const BLANK = {
+  hmacHeader: 'X-Service-Signature',
+  hmacSecret: '',
+  signatureAlgorithm: 'hmac-sha256',
+  basicAuthUsername: '',
+  basicAuthPassword: '',
+  apiKey: '',
+  apiKeyHeader: '',
+  oauth2TokenUrl: '',
+  oauth2ClientId: '',
+  oauth2ClientSecret: '',
+  oauth2Scope: '',
+  oauth2Audience: '',
+  oauth2ClientAuthentication: 'basic',
+};
+
+export type AuthField = keyof typeof BLANK;
+type AuthBody = Pick<UpdateBody, AuthField | 'authMethod'>;
+
+/** What somebody has chosen and typed. Fields that the form does not show are missing. */
+interface AuthDraft {
+  method: AuthName;
+  typed: Partial<Record<AuthField, string>>;
+}
+
+interface MethodRules {
+  fields: readonly AuthField[];
+  /** Those that a webhook which gets the method must be given. */
+  required: readonly AuthField[];
+  secret: AuthField;
+}
+
+/** See docs/contract.md C6.4, C6.15 and C6.16. */
+export const METHODS: Readonly<Record<AuthName, MethodRules>> = {
+  hmac: {
+    fields: ['signatureAlgorithm', 'hmacHeader', 'hmacSecret'],
+    required: [],
+    secret: 'hmacSecret',
+  },
+  basic: {
+    fields: ['basicAuthUsername', 'basicAuthPassword'],
+    required: ['basicAuthUsername', 'basicAuthPassword'],
+    secret: 'basicAuthPassword',
+  },
+  apiKey: {
+    fields: ['apiKeyHeader', 'apiKey'],
+    required: ['apiKeyHeader', 'apiKey'],
+    secret: 'apiKey',
+  },
+  oauth2: {
+    fields: [
+      'oauth2TokenUrl',
+      'oauth2ClientId',
+      'oauth2ClientSecret',
+      'oauth2Scope',
+      'oauth2Audience',
+      'oauth2ClientAuthentication',
+    ],
+    required: ['oauth2TokenUrl', 'oauth2ClientId', 'oauth2ClientSecret'],
+    secret: 'oauth2ClientSecret',
+  },
+};
+
+/** The method of a webhook; that of a new one is `hmac` until another is chosen. */
+export function methodOf(stored: StoredAuth | null): AuthName {
+  if (stored === null) return 'hmac';
+  return stored.method === 'api_key' ? 'apiKey' : stored.method;
+}
+
+/** Returns what the fields of a method hold at first: what is stored for it, and never a secret. */
+export function shownFields(method: AuthName, stored: StoredAuth | null): typeof BLANK {
+  return stored === null || methodOf(stored) !== method ? BLANK : { ...BLANK, ...shown(stored) };
+}
+
+function shown(stored: StoredAuth): Partial<Record<AuthField, string>> {
+  switch (stored.method) {
+    case 'hmac': {
+      const { hmacHeader, signatureAlgorithm = BLANK.signatureAlgorithm } = stored;
+      return { hmacHeader, signatureAlgorithm };
+    }
+    case 'basic':
+      return { basicAuthUsername: stored.username };
+    case 'api_key':
+      return { apiKeyHeader: stored.apiKeyHeader };
+    case 'oauth2':
+      return {
+        oauth2TokenUrl: stored.tokenUrl,
+        oauth2ClientId: stored.clientId,
+        oauth2Scope: stored.scope ?? '',
+        oauth2Audience: stored.audience ?? '',
+        oauth2ClientAuthentication: stored.clientAuthentication,
+      };
+  }
+}
