@@ -16,7 +16,7 @@ import {
   useLocation,
   useMatches,
 } from '@tanstack/react-router';
-import { useEffect, useRef, useState } from 'react';
+import { useEffect, useId, useRef, useState } from 'react';
 import { version } from '../../package.json';
 import { PORTAL_COMPANY_ID } from '../api/addresses.ts';
 import { toFailure } from '../api/failure.ts';
@@ -126,42 +126,81 @@ function Version() {
   return kind === 'portal' ? null : <p>Posthorn {version}</p>;
 }
 
-const PLACES = [
-  { to: '/', name: 'Overview' },
-  { to: '/messages', name: 'Messages' },
-  { to: '/webhooks', name: 'Webhooks' },
-  { to: '/deliveries', name: 'Undelivered' },
-  { to: '/failures', name: 'Failures' },
-  { to: '/circuits', name: 'Circuits' },
-  { to: '/resends', name: 'Resends' },
-  { to: '/projects', name: 'Projects and apps' },
-  { to: '/api-keys', name: 'API keys' },
-  { to: '/audit', name: 'Audit log' },
-  { to: '/start', name: 'First steps' },
+/** What people come for: to see what happens, to set up what is sent where, and to run the account. */
+const GROUPS = [
+  {
+    name: 'Watch',
+    places: [
+      { to: '/', name: 'Overview' },
+      { to: '/messages', name: 'Messages' },
+      { to: '/deliveries', name: 'Undelivered' },
+      { to: '/failures', name: 'Failures' },
+      { to: '/circuits', name: 'Circuits' },
+      { to: '/resends', name: 'Resends' },
+    ],
+  },
+  {
+    name: 'Configure',
+    places: [
+      { to: '/webhooks', name: 'Webhooks' },
+      { to: '/projects', name: 'Projects and apps' },
+      { to: '/start', name: 'First steps' },
+    ],
+  },
+  {
+    name: 'Account',
+    places: [
+      { to: '/api-keys', name: 'API keys' },
+      { to: '/audit', name: 'Audit log' },
+    ],
+  },
 ] as const;
 
 /** Only the pages that this session may see. */
 function Navigation() {
   const session = useSession();
   const rights = rightsOf(session);
-  const shown = PLACES.filter(({ to }) => accessTo(to, session.kind, rights).kind === 'allowed');
   return (
     <nav aria-label="Pages">
-      <ul className={styles.places}>
-        {shown.map(({ to, name }) => (
-          <li key={to}>
+      {GROUPS.map(({ name, places }) => (
+        <Places
+          key={name}
+          name={name}
+          places={places.filter(({ to }) => accessTo(to, session.kind, rights).kind === 'allowed')}
+        />
+      ))}
+    </nav>
+  );
+}
+
+interface PlacesProps {
+  name: string;
+  places: readonly (typeof GROUPS)[number]['places'][number][];
+}
+
+function Places({ name, places }: PlacesProps) {
+  const id = useId();
+  if (places.length === 0) return null;
+  return (
+    <>
+      <p className={styles.group} id={id}>
+        {name}
+      </p>
+      <ul className={styles.places} aria-labelledby={id}>
+        {places.map((place) => (
+          <li key={place.to}>
             <Link
-              to={to}
+              to={place.to}
               className={styles.place}
-              activeOptions={{ exact: to === '/', includeSearch: false }}
+              activeOptions={{ exact: place.to === '/', includeSearch: false }}
               activeProps={{ 'aria-current': 'page' }}
             >
-              {name}
+              {place.name}
             </Link>
           </li>
         ))}
       </ul>
-    </nav>
+    </>
   );
 }
 
