@@ -319,6 +319,20 @@ describe('The deliveries of a message in the dashboard', () => {
     expect(await field.inputValue()).toBe('none-of-them');
   });
 
+  it('clears all filters of a list at once, typed times too', async () => {
+    const { page } = browser;
+    await page.goto(`${posthorn.baseUrl}/dashboard/messages`);
+    const fields = [page.getByLabel('From (your time)'), page.getByLabel('Tag')] as const;
+    await fields[0].fill('2001-01-01T00:00');
+    await fields[1].fill('none-of-them');
+    await page.waitForURL('**&tag=none-of-them');
+    await page.getByRole('button', { name: 'Clear filters' }).click();
+    await page.waitForURL('**/messages');
+    for (const field of fields) {
+      await eventually('an empty field', async () => (await field.inputValue()) === '');
+    }
+  });
+
   it('shows why an overdue attempt waits', async () => {
     const { page } = browser;
     const { webhookId } = await posthorn.api.createTarget('http://127.0.0.1:1/waits');

@@ -1,9 +1,32 @@
-import { Select, TextInput } from '@mantine/core';
+import { Button, Select, TextInput } from '@mantine/core';
 import { useDebouncedCallback, useDebouncedValue } from '@mantine/hooks';
 import { useInfiniteQuery, useQuery } from '@tanstack/react-query';
-import { useState } from 'react';
+import { useState, type ReactNode } from 'react';
 import { findAppsQuery, type FoundApp, foundAppQuery } from '../api/projects.ts';
 import { findWebhooksQuery, webhooksOfQuery } from '../api/webhooks.ts';
+
+import styles from './parts.module.css';
+
+interface FilterBarProps {
+  /** Whether a filter leaves anything out. */
+  isFiltered: boolean;
+  clear: () => void;
+  children: ReactNode;
+}
+
+/** The filters above a list, in a row. */
+export function FilterBar({ isFiltered, clear, children }: FilterBarProps) {
+  return (
+    <div className={styles.filters} role="group" aria-label="Filters">
+      {children}
+      {isFiltered && (
+        <Button variant="default" onClick={clear}>
+          Clear filters
+        </Button>
+      )}
+    </div>
+  );
+}
 
 /** While somebody types, the list is not asked for each letter. */
 const QUIET_MS = 400;
@@ -12,29 +35,29 @@ interface FilterInputProps {
   label: string;
   placeholder?: string;
   maxLength?: number;
+  /** For a long label. */
+  isWide?: boolean;
   value: string | undefined;
   set: (text: string) => void;
 }
 
 /** A text that a list is limited to. */
-export function FilterInput({ label, placeholder, maxLength = 128, value, set }: FilterInputProps) {
-  const [typed, setTyped] = useState(value ?? '');
-  const [sent, setSent] = useState(value);
-  const [seen, setSeen] = useState(value);
+export function FilterInput({
+  label,
+  placeholder,
+  maxLength = 128,
+  isWide = false,
+  value,
+  set,
+}: FilterInputProps) {
+  const { typed, setTyped, setSent } = useTyped(value, (text) => text);
   const setLater = useDebouncedCallback((text: string) => {
     setSent(text.trim());
     set(text.trim());
   }, QUIET_MS);
-  if (value !== seen) {
-    setSeen(value);
-    // Something else than this field has changed it, such as a button that clears filters, or the way back.
-    if ((value ?? '') !== sent) {
-      setSent(value ?? '');
-      setTyped(value ?? '');
-    }
-  }
   return (
     <TextInput
+      className={isWide ? (styles.wide ?? '') : ''}
       label={label}
       placeholder={placeholder}
       maxLength={maxLength}
@@ -45,6 +68,21 @@ export function FilterInput({ label, placeholder, maxLength = 128, value, set }:
       }}
     />
   );
+}
+
+/** What is typed into a field of a filter, until something else changes the filter: a button that clears it, the way back. */
+function useTyped(value = '', show: (value: string) => string) {
+  const [typed, setTyped] = useState(() => show(value));
+  const [sent, setSent] = useState(value);
+  const [seen, setSeen] = useState(value);
+  if (value !== seen) {
+    setSeen(value);
+    if (value !== sent) {
+      setSent(value);
+      setTyped(show(value));
+    }
+  }
+  return { typed, setTyped, setSent };
 }
 
 /** The event type of messages, exactly. */
@@ -74,7 +112,6 @@ export function AppSelect({ value, onChange, noneLabel = 'Choose an app' }: AppS
   return (
     <Select
       label="App"
-      maw="26rem"
       placeholder={noneLabel}
       searchable
       clearable
@@ -128,7 +165,6 @@ export function WebhookSelect({ value, appId, onChange }: WebhookSelectProps) {
   return (
     <Select
       label="Webhook"
-      maw="26rem"
       placeholder="All webhooks"
       searchable
       clearable
@@ -168,14 +204,18 @@ interface TimeInputProps {
 
 /** A time in the zone of whoever looks. */
 export function TimeInput({ label, value, set }: TimeInputProps) {
+  const { typed, setTyped, setSent } = useTyped(value, localText);
   return (
     <TextInput
       type="datetime-local"
       label={label}
-      defaultValue={value === undefined ? '' : localText(value)}
+      value={typed}
       onChange={({ currentTarget }) => {
         const ms = Date.parse(currentTarget.value);
-        set(Number.isNaN(ms) ? '' : new Date(ms).toISOString());
+        const iso = Number.isNaN(ms) ? '' : new Date(ms).toISOString();
+        setTyped(currentTarget.value);
+        setSent(iso);
+        set(iso);
       }}
     />
   );

@@ -1,9 +1,10 @@
-import { Button, NativeSelect } from '@mantine/core';
+import { NativeSelect } from '@mantine/core';
 import { getRouteApi } from '@tanstack/react-router';
 import { SidePanel } from '../../parts/dialog.tsx';
 import {
   AppSelect,
   EventTypeInput,
+  FilterBar,
   FilterInput,
   TimeInput,
   WebhookSelect,
@@ -52,7 +53,7 @@ const STATUSES = [
 
 function Filters({ filter }: { filter: Omit<MessageSearch, 'open'> }) {
   const navigate = route.useNavigate();
-  const { kind } = useSession();
+  const { key } = useSession();
   const { appId, webhookId = '', eventType, tag, externalId, status = '', from, to } = filter;
   const set =
     (name: keyof MessageSearch) =>
@@ -63,8 +64,11 @@ function Filters({ filter }: { filter: Omit<MessageSearch, 'open'> }) {
       });
     };
   return (
-    <div className={styles.filters}>
-      {kind === 'company' && (
+    <FilterBar
+      isFiltered={Object.keys(filter).length > 0}
+      clear={() => void navigate({ search: {} })}
+    >
+      {key.appId === null && (
         <AppSelect value={appId ?? ''} noneLabel="All apps" onChange={set('appId')} />
       )}
       <WebhookSelect appId={appId} value={webhookId} onChange={set('webhookId')} />
@@ -78,13 +82,8 @@ function Filters({ filter }: { filter: Omit<MessageSearch, 'open'> }) {
         onChange={valueTo(set('status'))}
       />
       <TimeInput label="From (your time)" value={from} set={set('from')} />
-      <TimeInput label="To (your time)" value={to} set={set('to')} />
-      {Object.keys(filter).length > 0 && (
-        <Button variant="default" onClick={() => void navigate({ search: {} })}>
-          Clear filters
-        </Button>
-      )}
-    </div>
+      <TimeInput label="Until (your time)" value={to} set={set('to')} />
+    </FilterBar>
   );
 }
 

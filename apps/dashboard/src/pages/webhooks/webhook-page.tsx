@@ -7,7 +7,7 @@ import { useLiveReload } from '../../api/live.ts';
 import { deliveryQuery } from '../../api/messages.ts';
 import { curlOf } from '../../api/recorded-calls.ts';
 import { webhookQuery } from '../../api/webhooks.ts';
-import { EventTypeInput } from '../../parts/filters.tsx';
+import { EventTypeInput, FilterBar } from '../../parts/filters.tsx';
 import { valueTo } from '../../parts/form-fields.ts';
 import { Page, Section } from '../../parts/page.tsx';
 import { Failed, QueryView } from '../../parts/states.tsx';
@@ -116,8 +116,11 @@ function AttemptsTab({ webhookId }: { webhookId: string }) {
     });
   };
   return (
-    <>
-      <Group align="end" mb="md">
+    <div className={styles.rail}>
+      <FilterBar
+        isFiltered={status !== undefined || eventType !== undefined}
+        clear={() => void navigate({ search: { tab: 'attempts' } })}
+      >
         <NativeSelect
           label="Status"
           data={[...STATUSES]}
@@ -125,13 +128,13 @@ function AttemptsTab({ webhookId }: { webhookId: string }) {
           onChange={valueTo(setStatus)}
         />
         <EventTypeInput value={eventType} set={setEventType} />
-      </Group>
+      </FilterBar>
       <MessageList
         filter={{ webhookId, deliveryStatus: status, eventType }}
         deliveriesTo={webhookId}
         key={`${status ?? ''} ${eventType ?? ''}`}
       />
-    </>
+    </div>
   );
 }
 
