@@ -62,6 +62,7 @@ const deliveries = createDailyCollection<DeliveryDocument>({
   days: { collection } as unknown as mongo.Db,
   layout: () => ({ beginMs: 0, retentionMs: (DAYS - 1) * DAY_MS }),
   nowMs: () => NOW_MS,
+  earlierMs: () => NOW_MS,
 });
 
 function open() {
