@@ -29,3 +29,33 @@ it('lists each value with its default and the comment above it, in place of the 
 After
 `);
 });
+
+it('joins values of a map without a comment, below the comment of the map if there is one', () => {
+  const values = `# On and off
+way:
+  enabled: false
+  ports: [80]
+  # Where
+  host: ''
+  path: /
+  query: ''
+`;
+  const readme = chartReadme('<!-- values --><!-- end of values -->', values);
+  expect(readme.match(/^\| `.*$/gm)).toEqual([
+    '| `way.enabled`, `way.ports` | `false`, `[80]` | On and off |',
+    '| `way.host` | `""` | Where |',
+    '| `way.path`, `way.query` | `"/"`, `""` |  |',
+  ]);
+});
+
+it('leaves out settings without a comment, which docs/configuration.md describes', () => {
+  const values = `${VALUES}
+settings:
+  # Of the chart
+  HOST: ''
+  PORT: 8080
+`;
+  const readme = chartReadme('<!-- values --><!-- end of values -->', values);
+  expect(readme).toContain('| `settings.HOST` | `""` | Of the chart |');
+  expect(readme).not.toContain('PORT');
+});

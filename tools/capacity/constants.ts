@@ -38,29 +38,28 @@ export type Load = Record<(typeof OPTIONS)[keyof typeof OPTIONS][0], number>;
 /** A figure that the calculator rests on, and a page that has it, as a link from docs/. */
 export type Constant = readonly [value: number, unit: string, meaning: string, source: string];
 
-const SIZING = '[Sizing](../ARCHITECTURE.md#sizing)';
-const SIZES = '[sizes](#sizes)';
+export const ONE_PROCESS = '[one process](scaling.md#one-process)';
+export const SIZES = '[sizes](scaling.md#sizes)';
 const CONFIGURATION = '[configuration](configuration.md)';
 const STORES = '[the stores](../ARCHITECTURE.md#processes-and-stores)';
-const FAN_OUT = 'a fan-out to 1,000 webhooks, 2026-11-21';
 const SLOW = '[decision 15](decisions/0015-what-keeps-endpoints-apart.md)';
 const RECORDS = '[created-records.ts](../libs/platform/src/records/created-records.ts)';
 const RESPONSES = '[C9.9](contract.md#c9-the-delivery-request)';
 
-/** Every measured figure of the calculator. A test compares them with the table in docs/scaling.md. */
+/** Every measured figure of the calculator. A test compares those of docs/scaling.md with that page. */
 // prettier-ignore
 export const CONSTANTS = {
-  gatewayCpuMs: [0.26, 'ms of CPU', 'a gateway for each message, with its first target', SIZING],
-  gatewayTargetCpuMs: [0.067, 'ms of CPU', 'a gateway for each further target', FAN_OUT],
-  gatewayCores: [0.5, 'cores', 'what to plan for a gateway: half of a core is left for bursts', SIZING],
-  dispatcherAttempts: [2_500, 'attempts/s', 'what to plan for a dispatcher', SIZING],
-  dispatcherCpuMs: [0.16, 'ms of CPU', 'a dispatcher for each attempt', SIZING],
+  gatewayCpuMs: [0.26, 'ms of CPU', 'a gateway for each message, with its first target', ONE_PROCESS],
+  gatewayTargetCpuMs: [0.067, 'ms of CPU', 'a gateway for each further target', ONE_PROCESS],
+  gatewayCores: [0.5, 'cores', 'what to plan for a gateway: half of a core is left for bursts', ONE_PROCESS],
+  dispatcherAttempts: [2_500, 'attempts/s', 'what to plan for a dispatcher', ONE_PROCESS],
+  dispatcherCpuMs: [0.16, 'ms of CPU', 'a dispatcher for each attempt', ONE_PROCESS],
   dispatcherPlaces: [2_000, 'attempts', 'at once in a dispatcher (`MAX_IN_FLIGHT`)', CONFIGURATION],
   slowLanePlaces: [500, 'attempts', 'at once in its slow lane', SLOW],
   slowFromMs: [1_000, 'ms', 'latency from which an endpoint is slow', SLOW],
-  retryRetries: [1_500, 'retries/s', 'what to plan for a retry process', SIZING],
-  retryCpuMs: [0.39, 'ms of CPU', 'a retry process for each retry', SIZING],
-  mongodbWrites: [10_000, 'documents/s', 'inserted per core of the primary: 5,000 messages, each with one delivery', SIZING],
+  retryRetries: [1_500, 'retries/s', 'what to plan for a retry process', ONE_PROCESS],
+  retryCpuMs: [0.39, 'ms of CPU', 'a retry process for each retry', ONE_PROCESS],
+  mongodbWrites: [10_000, 'documents/s', 'inserted per core of the primary: 5,000 messages, each with one delivery', ONE_PROCESS],
   messageOverheadBytes: [282, 'bytes', 'of a message in MongoDB besides its payload', SIZES],
   deliveryBytes: [582, 'bytes', 'of a delivery in MongoDB with one attempt, without its response', SIZES],
   attemptBytes: [300, 'bytes', 'of each further attempt of a delivery, without its response', SIZES],

@@ -5,19 +5,27 @@ import { podMemoryLimits } from '../../bench/pod-limits.ts';
 import { table } from '../../docs/table.ts';
 import { planCapacity } from './capacity.ts';
 import { capacityText, readLoad } from './run.ts';
-import { CONSTANTS, type Constant } from './constants.ts';
+import { CONSTANTS, type Constant, ONE_PROCESS, SIZES } from './constants.ts';
 import { figure } from './sheet.ts';
 
 const page = readFileSync(join(import.meta.dirname, '../../docs/scaling.md'), 'utf8');
 
+const constantsOf = (page: string): Constant[] =>
+  Object.values<Constant>(CONSTANTS).filter(([, , , source]) => source === page);
+
 describe('docs/scaling.md', () => {
-  it('has the figures that the calculator rests on', () => {
-    const rows = Object.values<Constant>(CONSTANTS).map(([value, unit, meaning, source]) => [
+  it('has the sizes that the calculator rests on', () => {
+    const rows = constantsOf(SIZES).map(([value, unit, meaning]) => [
       `${figure(value)} ${unit}`,
       meaning,
-      source,
     ]);
-    expect(page).toContain(table([['Figure', 'Of what', 'Measured or set'], ...rows]));
+    expect(page).toContain(table([['Figure', 'Of what'], ...rows]));
+  });
+
+  it('has the figures of one process that the calculator rests on', () => {
+    const [section = ''] = page.split(/^## /m).filter((each) => each.startsWith('One process'));
+    const missing = constantsOf(ONE_PROCESS).filter(([value]) => !section.includes(figure(value)));
+    expect(missing).toEqual([]);
   });
 
   it('reports more partitions than one installation can have', () => {
