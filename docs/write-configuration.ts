@@ -69,7 +69,9 @@ const LOCAL_STACK = [
 ];
 
 interface Group {
-  title: string;
+  title: 'Must set' | 'May tune' | 'For trials';
+  /** Of one of several groups with the same title. */
+  about?: string;
   introduction: string;
   /** Names, or the beginnings of names before a `*`, in the order of use. */
   settings: readonly string[];
@@ -84,7 +86,8 @@ const GROUPS: readonly Group[] = [
     settings: ['KAFKA_BROKERS', 'MONGODB_URL', 'REDIS_URL', 'ENCRYPTION_KEYS'],
   },
   {
-    title: 'May tune: addresses',
+    title: 'May tune',
+    about: 'addresses',
     introduction: 'Where the processes listen, and what is in front of them.',
     settings: [
       'HOST',
@@ -97,12 +100,14 @@ const GROUPS: readonly Group[] = [
     ],
   },
   {
-    title: 'May tune: access to the stores',
+    title: 'May tune',
+    about: 'access to the stores',
     introduction: 'TLS, logins and names.',
     settings: ['KAFKA_*', 'TOPIC_*', 'MONGODB_*', 'REDIS_*'],
   },
   {
-    title: 'May tune: delivery',
+    title: 'May tune',
+    about: 'delivery',
     introduction: 'Retries, time-outs and how much one process does at once.',
     settings: [
       'RETRY_DELAYS',
@@ -119,22 +124,26 @@ const GROUPS: readonly Group[] = [
     ],
   },
   {
-    title: 'May tune: where deliveries may go',
+    title: 'May tune',
+    about: 'where deliveries may go',
     introduction: 'Private addresses are refused unless they are allowed here.',
     settings: ['EGRESS_DENY_*', 'EGRESS_ALLOW_CIDRS', 'EGRESS_ALLOW_PORTS', 'EGRESS_PROXY_*'],
   },
   {
-    title: 'May tune: limits and quotas',
+    title: 'May tune',
+    about: 'limits and quotas',
     introduction: 'What one company or client address may use.',
     settings: ['RATE_LIMIT_*', 'WRONG_KEYS_PER_MINUTE', 'QUOTA_*'],
   },
   {
-    title: 'May tune: retention',
+    title: 'May tune',
+    about: 'retention',
     introduction: '`create-indexes` stores them; run it again after a change.',
     settings: ['RETENTION_DAYS', 'AUDIT_RETENTION_DAYS'],
   },
   {
-    title: 'May tune: watching',
+    title: 'May tune',
+    about: 'watching',
     introduction: 'Logs, traces, operator events and the canary.',
     settings: [
       'LOG_LEVEL',
@@ -168,8 +177,8 @@ Settings are environment variables, read once at startup. A process that finds i
 never prints a value. An empty variable counts as not set. \`NAME_FILE\` may name a file that contains the value of \`NAME\`,
 for secrets that are mounted as files.
 
-\`node docs/write-configuration.ts\` generates this page from the schemas; a test checks that it is up to date. Each entry has
-the default, who reads the setting, and its meaning.
+\`node docs/write-configuration.ts\` generates this page from the schemas; a test checks that it is up to date. _Services_ are
+gateway, dispatcher, retry and ingest.
 `;
 
 const LOCAL_INTRODUCTION = `## The local stack
@@ -182,15 +191,26 @@ commands pass every setting above on to the services. Unless set, they set \`EGR
 /** Returns the text of docs/configuration.md. */
 export function configurationText(): string {
   const names = new Set(Object.values(READERS).flatMap((shape) => Object.keys(shape)));
-  const sections = GROUPS.map(({ title, introduction, settings: wanted }) => {
-    const entries = wanted.flatMap((each) => namesLike(each, names)).map(entryOf);
-    return `## ${title}\n\n${wrapped(introduction, '')}\n${entries.join('')}`;
+  const titles = new Set(GROUPS.map(({ title }) => title));
+  const sections = [...titles].map((each) => {
+    const groups = GROUPS.filter(({ title }) => title === each);
+    const heading = ['Setting', 'Default', 'Read by', 'Meaning'];
+    const rows = groups.flatMap((group) => rowsOf(group, names));
+    const [{ about, introduction } = {}] = groups;
+    const beginning = about === undefined ? `${wrapped(introduction ?? '')}\n` : '';
+    return `## ${each}\n\n${beginning}${table([heading, ...rows])}`;
   });
   if (names.size > 0)
     throw new Error(`In no group of write-configuration.ts: ${[...names].join(', ')}`);
   const byHand = LOCAL_STACK.map(([name = '', ...rest]) => [`\`${name}\``, ...rest]);
   const local = table([['Variable', 'Default', 'Meaning'], ...byHand]);
   return [INTRODUCTION, ...sections, LOCAL_INTRODUCTION, local].join('\n');
+}
+
+/** The rows of a group, below one that names it where it is one of several. */
+function rowsOf({ about, introduction, settings: wanted }: Group, names: Set<string>): string[][] {
+  const rows = wanted.flatMap((each) => namesLike(each, names)).map(rowOf);
+  return about === undefined ? rows : [[`**${about}**`, '', '', introduction], ...rows];
 }
 
 /** Returns the names that the text stands for, and takes them out of those that are left. */
@@ -204,7 +224,7 @@ function namesLike(text: string, left: Set<string>): string[] {
   return found;
 }
 
-function entryOf(name: string): string {
+function rowOf(name: string): string[] {
   const readers = Object.entries(READERS).flatMap(([reader, shape]) => {
     const field = shape[name];
     return field ? [{ reader, meaning: meaningOf(field), default: defaultOf(field) }] : [];
@@ -220,19 +240,20 @@ function entryOf(name: string): string {
       ? [...defaults].join('')
       : readers.map((reader) => `${reader.default} ${reader.reader}`).join(', ');
   const readBy = readers.map(({ reader }) => reader).join(', ');
-  return wrapped(`- **\`${name}\`** (${value}; ${readBy}): ${meaning}`, '  ');
+  return [`\`${name}\``, value, readBy.replace(SERVICES, 'services'), meaning];
 }
 
+const SERVICES = 'gateway, dispatcher, retry, ingest';
 const WIDTH = 132;
 
-/** Breaks a paragraph into lines; those after the first begin with `indent`. */
-function wrapped(text: string, indent: string): string {
+/** Breaks a paragraph into lines. */
+function wrapped(text: string): string {
   const lines: string[] = [];
   for (const word of text.split(' ')) {
     const line = lines.at(-1);
     if (line !== undefined && line.length + 1 + word.length <= WIDTH)
       lines.push(`${lines.pop() ?? ''} ${word}`);
-    else lines.push(line === undefined ? word : indent + word);
+    else lines.push(word);
   }
   return `${lines.join('\n')}\n`;
 }
