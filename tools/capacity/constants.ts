@@ -39,7 +39,7 @@ export type Load = Record<(typeof OPTIONS)[keyof typeof OPTIONS][0], number>;
 export type Constant = readonly [value: number, unit: string, meaning: string, source: string];
 
 export const ONE_PROCESS = '[one process](scaling.md#one-process)';
-export const SIZES = '[sizes](scaling.md#sizes)';
+const SIZES = '[sizes](scaling.md#sizes)';
 const CONFIGURATION = '[configuration](configuration.md)';
 const STORES = '[the stores](../ARCHITECTURE.md#processes-and-stores)';
 const SLOW = '[decision 15](decisions/0015-what-keeps-endpoints-apart.md)';

@@ -2,10 +2,9 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from '@jest/globals';
 import { podMemoryLimits } from '../../bench/pod-limits.ts';
-import { table } from '../../docs/table.ts';
 import { planCapacity } from './capacity.ts';
 import { capacityText, readLoad } from './run.ts';
-import { CONSTANTS, type Constant, ONE_PROCESS, SIZES } from './constants.ts';
+import { CONSTANTS, type Constant, ONE_PROCESS } from './constants.ts';
 import { figure } from './sheet.ts';
 
 const page = readFileSync(join(import.meta.dirname, '../../docs/scaling.md'), 'utf8');
@@ -14,14 +13,6 @@ const constantsOf = (page: string): Constant[] =>
   Object.values<Constant>(CONSTANTS).filter(([, , , source]) => source === page);
 
 describe('docs/scaling.md', () => {
-  it('has the sizes that the calculator rests on', () => {
-    const rows = constantsOf(SIZES).map(([value, unit, meaning]) => [
-      `${figure(value)} ${unit}`,
-      meaning,
-    ]);
-    expect(page).toContain(table([['Figure', 'Of what'], ...rows]));
-  });
-
   it('has the figures of one process that the calculator rests on', () => {
     const [section = ''] = page.split(/^## /m).filter((each) => each.startsWith('One process'));
     const missing = constantsOf(ONE_PROCESS).filter(([value]) => !section.includes(figure(value)));
