@@ -50,6 +50,7 @@ import { createSendOperatorEvent } from './operator-events.ts';
 import { createParkFailure } from './park-failure.ts';
 import { createReleaseParked, readyAtMs } from './release-parked.ts';
 import { createReleaseTimed, createTimedMetrics } from './release-timed.ts';
+import { createEndExpired } from './sweep/end-expired.ts';
 import { createEraseNoted, createEraseRequested } from './sweep/erase-noted.ts';
 import { createSettleCancellations } from './sweep/settle-cancellations.ts';
 import { createStuckSweep } from './sweep/sweep-stuck.ts';
@@ -293,11 +294,12 @@ function startLoops(retry: Retry): void {
 /** The loops for deliveries that wait as documents, with their names. */
 function waitingLoops(retry: Retry): [string, Loop][] {
   const { registry, db, topics, databaseTime } = retry;
+  const holds = createHoldStates(db);
   const sweep = createWaitingSweep({
     ...retry,
     ...databaseTime,
     notes: createHoldNotes(db),
-    holds: createHoldStates(db),
+    holds,
     metrics: createWaitingMetrics(registry, databaseTime.nowMs),
   });
   const timed = createReleaseTimed({
@@ -309,6 +311,7 @@ function waitingLoops(retry: Retry): [string, Loop][] {
   return [
     ['sweep of waiting deliveries', sweep],
     ['release at the time of messages', timed],
+    ['end of expired deliveries on hold', createEndExpired({ ...retry, ...databaseTime, holds })],
   ];
 }
 

@@ -178,6 +178,35 @@ describe('A webhook on hold', () => {
     expect(receiver.received).toEqual([]);
   });
 
+  it('shows everywhere within seconds that what waits has expired, and does not wait for the end of the hold', async () => {
+    const { id } = await make.webhook({ url: receiver.url });
+    await hold(`webhooks/${id}`);
+    const [kept] = await sendTo(id, 1);
+    await untilWaiting(id, 1);
+    const expiresAt = new Date(Date.now() + 5_000).toISOString();
+    const message = await make.message({ webhookId: id, expiresAt });
+    await untilWaiting(id, 2);
+    await untilWaiting(id, 1);
+    expect(Date.now()).toBeGreaterThanOrEqual(Date.parse(expiresAt) - 1_000);
+    const deliveryId = message.deliveries[0]?.id ?? '';
+    const expired = { status: 'cancelled', reason: 'expired', waiting: null };
+    expect(await deliveryOf(deliveryId)).toMatchObject(expired);
+    const list = async (path: string): Promise<object[]> => dataOf(await api.get(path));
+    const deliveries = `/api/v1/deliveries?webhookId=${id}`;
+    for (const filter of ['status=cancelled', 'reason=expired']) {
+      expect(await list(`${deliveries}&${filter}`)).toMatchObject([{ id: deliveryId, ...expired }]);
+    }
+    expect(await list(`${deliveries}&status=pending`)).toMatchObject([{ id: kept?.deliveryId }]);
+    const messages = `/api/v1/webhook-messages?webhookId=${id}`;
+    expect(await list(`${messages}&status=cancelled`)).toMatchObject([
+      { id: message.id, status: 'cancelled', deliveries: [{ status: 'cancelled' }] },
+    ]);
+    expect((await webhookOf(id)).held).not.toBeNull();
+    await resume(`webhooks/${id}`);
+    await eventually('the other one', () => receiver.received.length > 0);
+    expect(requestedIds()).toEqual([kept?.messageId]);
+  }, 60_000);
+
   it('requests nothing of what a client has cancelled or erased meanwhile', async () => {
     const { id } = await make.webhook({ url: receiver.url });
     await hold(`webhooks/${id}`);

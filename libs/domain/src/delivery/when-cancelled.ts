@@ -25,7 +25,8 @@ import { type Holders, isOnHold } from '../waiting.ts';
  * 8. A delivery waits, and its webhook is deleted or disabled, or it will expire within a day: `fateOfWaiting`, which
  *    the release of waiting deliveries and their sweep apply.
  * 9. The message expires: `expiryReasonAt`. It is checked right before each request and at each release. A delivery whose
- *    next attempt would be later than that ends as soon as this is known: when its attempt has failed, or is deferred.
+ *    next attempt would be later than that ends as soon as this is known: when its attempt has failed, or is deferred. One
+ *    that is on hold is ended by the retry service (end-expired.ts).
  *
  * Only a pending delivery is cancelled. An attempt under way is recorded nevertheless, and its success
  * delivers the delivery. A resend that cannot be made does not change its delivery.

@@ -77,6 +77,12 @@ export const DUE_KEY = { waiting: 1, nextAttemptAt: 1, updatedAt: 1 } as const;
 export const TIMED = { status: 'pending', waiting: 'time' } as const;
 export const TIMED_OF_COMPANY_KEY = { companyId: 1, nextAttemptAt: 1 } as const;
 
+/** The deliveries on hold whose message expires, by that time, and the same of each company. */
+export const EXPIRING = { status: 'pending', waiting: 'hold' } as const;
+export const EXPIRING_KEY = { expiresAt: 1 } as const;
+export const EXPIRING_OF_COMPANY_KEY = { companyId: 1, expiresAt: 1 } as const;
+const HAS_EXPIRY = { ...EXPIRING, expiresAt: { $exists: true } };
+
 /** The indexes in the collection of each day. Claims of idempotency keys are found by their ids. */
 export const DAY_INDEXES: Record<DayKind, readonly DayIndex[]> = {
   messages: [
@@ -131,6 +137,9 @@ export const DAY_INDEXES: Record<DayKind, readonly DayIndex[]> = {
     },
     // Deliveries before the time of their message, by company: when many are due, each company gets its share.
     { key: TIMED_OF_COMPANY_KEY, options: { partialFilterExpression: TIMED } },
+    // Deliveries on hold whose message expires, by time and by company; all others are not in the indexes.
+    { key: EXPIRING_KEY, options: { partialFilterExpression: HAS_EXPIRY } },
+    { key: EXPIRING_OF_COMPANY_KEY, options: { partialFilterExpression: HAS_EXPIRY } },
     REMOVAL,
   ],
   idempotencyKeys: [],

@@ -152,6 +152,47 @@ describe('waiting deliveries', () => {
   });
 });
 
+describe('deliveries on hold whose message has expired', () => {
+  /** Expired `n` milliseconds before now. */
+  const expiring = (n: number, companyId = 'comp_a'): SettledDelivery => ({
+    ...settled(n, 1, 'wh_1', companyId),
+    expiresAtMs: NOW_MS - n,
+  });
+
+  it('are read by time, and no others', async () => {
+    await insert(expiring(2), expiring(4), expiring(-1), settled(5));
+    const deliveries = createDeliveryStore(scratch.db);
+    const pending = expiring(6);
+    delete pending.wait;
+    await deliveries.insertAll([pending, expiring(7)]);
+    await deliveries.cancelPending([{ id: idOf(7), reason: 'webhook_deleted', atMs: 1 }]);
+    const { expiredAt } = waitingOf();
+    const found = await expiredAt(NOW_MS, 9);
+    expect(found).toMatchObject([
+      { id: idOf(4), webhookId: 'wh_1', expiresAtMs: NOW_MS - 4 },
+      { id: idOf(2) },
+    ]);
+    expect(idsOf(await expiredAt(NOW_MS - 3, 9))).toEqual([idOf(4)]);
+  });
+
+  it('are read for each company while one has very many, through indexes and without a sort', async () => {
+    const { db, drop } = await openFreshDatabase();
+    const many = Array.from({ length: 400 }, (_, n) => expiring(1_000 + n, 'comp_m'));
+    const later = Array.from({ length: 600 }, (_, n) => expiring(-1 - n, `comp_${n}`));
+    await createDeliveryStore(db).insertAll([...many, expiring(1, 'comp_z'), ...later]);
+    await db.command({ profile: 2 });
+    const found = await createWaitingDeliveries(db).expiredAt(NOW_MS, 20);
+    await db.command({ profile: 0 });
+    expect(new Set(found.map(({ companyId }) => companyId))).toEqual(new Set(['comp_m', 'comp_z']));
+    const profile = db.collection<Profiled>('system.profile');
+    const reads = await profile.find({ 'command.find': 'deliveries' }).toArray();
+    expect(reads.length).toBeGreaterThan(1);
+    expect(reads.filter(({ hasSortStage }) => hasSortStage)).toEqual([]);
+    expect(Math.max(...reads.map(({ docsExamined = 0 }) => docsExamined))).toBeLessThanOrEqual(20);
+    await drop();
+  });
+});
+
 describe('deliveries whose time has come', () => {
   /** `n` milliseconds before now. */
   const timed = (n: number, companyId: string): SettledDelivery => {

@@ -5,7 +5,15 @@ import { DAY_MS, firstIdAt, timeMsOf } from '@posthorn/domain/ids.ts';
 import { notStoredOf } from '@posthorn/domain/message.ts';
 import type { mongo } from 'mongoose';
 import { type CompanyDocuments, documentsIn } from '../company-documents.ts';
-import { DUE_KEY, TIMED, TIMED_OF_COMPANY_KEY, WAITING_KEY } from '../days/day-collections.ts';
+import {
+  DUE_KEY,
+  EXPIRING,
+  EXPIRING_KEY,
+  EXPIRING_OF_COMPANY_KEY,
+  TIMED,
+  TIMED_OF_COMPANY_KEY,
+  WAITING_KEY,
+} from '../days/day-collections.ts';
 import type { Database, Days } from '../days/days.ts';
 import { countUpTo, readAll, readByIds, readUpTo, writeByDays } from '../days/read-days.ts';
 import type { DeliveryDocument } from '../documents.ts';
@@ -64,6 +72,8 @@ export interface WaitingDeliveries {
   dueAt: (nowMs: number, limit: number) => Promise<WaitingDelivery[]>;
   /** Makes the next `dueAt` look at all days: a delivery of an old message has begun to wait for the time of its message. */
   lookAtAllDays: () => void;
+  /** Those on hold whose message has expired (`expiresAt`), in the same way; of all days. */
+  expiredAt: (nowMs: number, limit: number) => Promise<WaitingDelivery[]>;
   /**
    * Of the last `limit` pending ones of a webhook before `beforeId`, those that were released and have no result since. Oldest
    * first.
@@ -102,6 +112,7 @@ export function createWaitingDeliveries({
       );
     },
     ...createReadDue(deliveries),
+    expiredAt: createReadExpired(deliveries),
     underWay: (webhook, of) => readUnderWay(deliveries, webhook, of),
     look: (released) => look(deliveries, released),
     async count({ companyId, webhookId }, limit) {
@@ -133,7 +144,7 @@ function createReadDue(days: DeliveryDays): Pick<WaitingDeliveries, 'dueAt' | 'l
   let lookedAtMs = -Infinity;
   /** Of the older days; `read` is that of the list. A delivery that begins to wait during the look may not be in it. */
   const version = { current: 0, read: 0 };
-  const readDay = createReadDay();
+  const readDay = createReadDay(BY_TIME);
   return {
     lookAtAllDays() {
       version.current += 1;
@@ -146,7 +157,7 @@ function createReadDue(days: DeliveryDays): Pick<WaitingDeliveries, 'dueAt' | 'l
         const { current } = version;
         const older = days.within(span).slice(0, -newest.length);
         const next = await readAll(older, (each) =>
-          longestDue(each, nowMs + LOOK_AT_ALL_EVERY_MS, 1),
+          longestDue(BY_TIME, each, nowMs + LOOK_AT_ALL_EVERY_MS, 1),
         );
         soon = older.filter((_, index) => next[index]?.length === 1);
         lookedAtMs = nowMs;
@@ -158,6 +169,38 @@ function createReadDue(days: DeliveryDays): Pick<WaitingDeliveries, 'dueAt' | 'l
   };
 }
 
+/** What is on hold may be of any day: 32 look-ups, of which nearly all find nothing. */
+function createReadExpired(days: DeliveryDays): WaitingDeliveries['expiredAt'] {
+  const readDay = createReadDay(BY_EXPIRY);
+  return async (nowMs, limit) => {
+    const all = days.within(days.kept({}, 'dlv'));
+    const found = await readAll(all, (each) => readDay(each, nowMs, limit));
+    return found.flat().map(toHeld);
+  };
+}
+
+/** Deliveries that are due at a time, with its field, and the indexes by this time and by company. */
+interface DueKind {
+  filter: { status: 'pending'; waiting: 'time' | 'hold' };
+  at: 'nextAttemptAt' | 'expiresAt';
+  key: Record<string, 1>;
+  ofCompanyKey: Record<string, 1>;
+}
+
+const BY_TIME: DueKind = {
+  filter: TIMED,
+  at: 'nextAttemptAt',
+  key: DUE_KEY,
+  ofCompanyKey: TIMED_OF_COMPANY_KEY,
+};
+
+const BY_EXPIRY: DueKind = {
+  filter: EXPIRING,
+  at: 'expiresAt',
+  key: EXPIRING_KEY,
+  ofCompanyKey: EXPIRING_OF_COMPANY_KEY,
+};
+
 /** A company with 1,000,000 messages for one time would otherwise delay those of all others for minutes. */
 const SHARES_AT_ONCE = 5;
 
@@ -165,7 +208,7 @@ const SHARES_AT_ONCE = 5;
  * Without many that are due, a day costs one look-up. Otherwise shares of companies are read too, behind the company
  * that the page before ended with. The look-up skips companies of which nothing is due: one seek in the index for each.
  */
-function createReadDay() {
+function createReadDay(kind: DueKind) {
   /** By day: the company that had the last share. */
   const servedTo = new Map<string, string>();
   const readShares = async (documents: Deliveries, dueAt: Date, size: number): Promise<Found[]> => {
@@ -173,8 +216,8 @@ function createReadDay() {
     const shares: Found[] = [];
     let afterId = servedTo.get(day) ?? '';
     for (let count = 0; count < SHARES_AT_ONCE; count += 1) {
-      const due = { ...TIMED, companyId: { $gt: afterId }, nextAttemptAt: { $lte: dueAt } };
-      const some = await readDue(documents.find(due), TIMED_OF_COMPANY_KEY, size);
+      const due = { ...kind.filter, companyId: { $gt: afterId }, [kind.at]: { $lte: dueAt } };
+      const some = await readDue(documents.find(due), kind.ofCompanyKey, size);
       const whole = some.length < size ? some : wholeShares(some);
       shares.push(...whole);
       // Behind the last company the next page begins with the first one.
@@ -185,7 +228,7 @@ function createReadDay() {
     return shares;
   };
   return async (documents: Deliveries, beforeMs: number, limit: number): Promise<Found[]> => {
-    const longest = await longestDue(documents, beforeMs, limit);
+    const longest = await longestDue(kind, documents, beforeMs, limit);
     if (longest.length < limit) return longest;
     const size = Math.max(1, Math.floor(limit / 2 / SHARES_AT_ONCE));
     const shares = await readShares(documents, new Date(beforeMs), size);
@@ -200,9 +243,14 @@ function wholeShares(some: readonly Found[]): Found[] {
   return some.filter(({ companyId }) => companyId === first || companyId !== last);
 }
 
-function longestDue(documents: Deliveries, beforeMs: number, limit: number): Promise<Found[]> {
-  const due = { ...TIMED, nextAttemptAt: { $lte: new Date(beforeMs) } };
-  return readDue(documents.find(due), DUE_KEY, limit, { nextAttemptAt: 1 });
+function longestDue(
+  { filter, at, key }: DueKind,
+  documents: Deliveries,
+  beforeMs: number,
+  limit: number,
+): Promise<Found[]> {
+  const due = { ...filter, [at]: { $lte: new Date(beforeMs) } };
+  return readDue(documents.find(due), key, limit, { [at]: 1 });
 }
 
 function readDue(
