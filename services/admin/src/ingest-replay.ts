@@ -1,4 +1,3 @@
-import { NO_COMPANY } from '@posthorn/domain/audit.ts';
 import { firstIdAt } from '@posthorn/domain/ids.ts';
 import {
   CE_ID_HEADER,
@@ -11,37 +10,32 @@ import {
   placeKeyOf,
 } from '@posthorn/domain/ingest.ts';
 import { readTopics, withAdmin } from '@posthorn/platform/kafka/connect.ts';
-import { createKafkaMetrics } from '@posthorn/platform/kafka/kafka-metrics.ts';
-import {
-  createKafkaRecordLog,
-  type KafkaRecordLog,
-} from '@posthorn/platform/kafka/kafka-record-log.ts';
+import type { KafkaRecordLog } from '@posthorn/platform/kafka/kafka-record-log.ts';
 import type { CopiedRecord } from '@posthorn/platform/kafka/record-log.ts';
 import { documentsIn } from '@posthorn/platform/mongo/company-documents.ts';
-import { connectMongo, mongoTlsOf } from '@posthorn/platform/mongo/connect.ts';
 import type { Database } from '@posthorn/platform/mongo/days/days.ts';
 import { readAll } from '@posthorn/platform/mongo/days/read-days.ts';
 import type { StoredReject } from '@posthorn/platform/records/ingest-rejects.ts';
-import { parseConfig } from '@posthorn/platform/service/config.ts';
-import { messageOf } from '@posthorn/platform/service/errors.ts';
 import { settings } from '@posthorn/platform/service/settings.ts';
-import type { Kafka } from 'kafkajs';
-import { randomUUID } from 'node:crypto';
-import { Registry } from 'prom-client';
 import { z } from 'zod';
-import { createRecordAdmin, parseOptions } from './command.ts';
+import { parseOptions } from './command.ts';
 import { type Clusters, ingestConfig, openClusters, readRejects } from './ingest-topics.ts';
-import { silent } from './letters.ts';
-import { type OutputOptions, printResult } from './output.ts';
+import {
+  type Batch,
+  createBatch,
+  MOST_RECORDS,
+  openLog,
+  type ReplayOptions,
+  type ReplayReport,
+  runReplay,
+} from './run-replay.ts';
 
 const replayConfig = ingestConfig.extend(settings.mongodb);
 
-export interface ReplayOptions extends OutputOptions {
-  all?: boolean;
+interface RejectOptions extends ReplayOptions {
   code?: string;
   partition?: string;
   offset?: string;
-  dryRun?: boolean;
 }
 
 const placeSchema = z.object({
@@ -56,7 +50,7 @@ interface Selection {
 }
 
 /** Throws unless `--all` or a place is given. */
-export function parseReplay({ all, code, partition, offset }: ReplayOptions): Selection {
+export function parseReplay({ all, code, partition, offset }: RejectOptions): Selection {
   const hasPlace = partition !== undefined || offset !== undefined;
   if (hasPlace === (all === true)) {
     throw new Error('Give --all, or --partition and --offset of one rejected record.');
@@ -77,80 +71,40 @@ type SkipReason =
   /** A message was accepted with its key since it was rejected. */
   | 'accepted';
 
-interface ReplayTally {
-  matched: number;
-  replayed: number;
-  skipped: Partial<Record<SkipReason, number>>;
-}
-
 /** Writes rejected records into their topics again, each with the idempotency key that it had there. */
-export async function replayRejected(options: ReplayOptions): Promise<void> {
+export function replayRejected(options: RejectOptions): Promise<void> {
   const selection = parseReplay(options);
-  const config = parseConfig('admin', replayConfig, process.env);
-  const isDryRun = options.dryRun ?? false;
-  const tally: ReplayTally = { matched: 0, replayed: 0, skipped: {} };
-  const note = (reject: StoredReject, text: string): void => {
-    if (options.json) return;
-    process.stdout.write(`${reject.partition}:${reject.offset}  ${text}\n`);
-  };
-  const clusters = await openClusters(config);
-  const mongo = await connectMongo(config.MONGODB_URL, 'posthorn-admin', mongoTlsOf(config));
-  const replay = async (): Promise<void> => {
-    const targets = await openTargets(clusters);
-    const run = new Replay({ targets, db: mongo.db, isDryRun, tally, note });
-    try {
-      const which = { ...(selection.only && { only: [selection.only] }) };
-      await readRejects(clusters.own, config.TOPIC_PREFIX, which, async (reject) => {
-        if (selection.code === undefined || reject.code === selection.code) await run.add(reject);
-      });
-      await run.flush();
-    } finally {
-      await Promise.all([...targets.values()].map(({ log }) => log.close()));
-    }
-  };
-  try {
-    await (isDryRun ? replay() : recordReplay(mongo.db, selection, tally, replay));
-  } catch (error) {
-    throw new Error(`Stopped after ${JSON.stringify(tally)}: ${messageOf(error)}`, {
-      cause: error,
-    });
-  } finally {
-    await mongo.close();
-  }
-  printResult(options, { dryRun: isDryRun, ...tally });
-}
-
-/** One event for all of them: what was selected, then what was done. They may be of many companies. */
-function recordReplay(
-  db: Database,
-  { only, code }: Selection,
-  tally: ReplayTally,
-  replay: () => Promise<void>,
-): Promise<void> {
-  const id = only && `${only.partition}:${only.offset}`;
-  const fields = { code: code ?? null };
-  return createRecordAdmin(db)(
-    {
-      companyId: NO_COMPANY,
+  const { only, code } = selection;
+  return runReplay({
+    options,
+    ways: ['replayed'],
+    schema: replayConfig,
+    event: {
       action: 'ingest_rejects.replayed',
-      target: { kind: 'ingestRejects', id },
-      fields,
+      target: { kind: 'ingestRejects', id: only && placeText(only) },
+      fields: { code: code ?? null },
     },
-    replay,
-    () => ({ ...fields, ...tally }),
-  );
+    async open(config) {
+      const clusters = await openClusters(config);
+      return async (db, report) => {
+        const targets = await openTargets(clusters);
+        const replay = createReplay({ targets, db, report });
+        try {
+          const which = { ...(only && { only: [only] }) };
+          await readRejects(clusters.own, config.TOPIC_PREFIX, which, async (reject) => {
+            if (code === undefined || reject.code === code) await replay.add(reject);
+          });
+          await replay.flush();
+        } finally {
+          await Promise.all([...targets.values()].map(({ log }) => log.close()));
+        }
+      };
+    },
+  });
 }
 
-/** Records are held whole until they are written. */
-const BATCH = { records: 500, bytes: 8_388_608 };
-
-interface ReplayDeps {
-  targets: Targets;
-  db: Database;
-  isDryRun: boolean;
-  tally: ReplayTally;
-  note: (reject: StoredReject, text: string) => void;
-}
+const placeText = ({ partition, offset }: { partition: number; offset: number | string }): string =>
+  `${partition}:${offset}`;
 
 /** A cluster with the topics that can be written again. */
 interface Target {
@@ -173,69 +127,57 @@ async function openTargets({ all, sourcesIn }: Clusters): Promise<Targets> {
   return targets;
 }
 
-class Replay {
-  readonly #deps: ReplayDeps;
-  /** Companies with keys. */
-  readonly #seen = new Set<string>();
-  #batch: Wanted[] = [];
-  #bytes = 0;
-
-  constructor(deps: ReplayDeps) {
-    this.#deps = deps;
-  }
-
-  async add(reject: StoredReject): Promise<void> {
-    this.#deps.tally.matched += 1;
-    const found = wantedOf(reject, this.#deps.targets);
-    if (typeof found === 'string') {
-      this.#skip(reject, found);
-      return;
-    }
-    const identity = `${found.source.companyId}/${found.key}`;
-    if (this.#seen.has(identity)) {
-      this.#skip(reject, 'repeated');
-      return;
-    }
-    this.#seen.add(identity);
-    this.#batch.push(found);
-    this.#bytes += reject.record.value?.length ?? 0;
-    if (this.#batch.length >= BATCH.records || this.#bytes >= BATCH.bytes) await this.flush();
-  }
-
-  /** Writes the records that are left. */
-  async flush(): Promise<void> {
-    const { db, isDryRun, tally, note } = this.#deps;
-    const batch = this.#batch;
-    [this.#batch, this.#bytes] = [[], 0];
-    const accepted = await acceptedAmong(db, batch);
-    for (const each of accepted) this.#skip(each.reject, 'accepted');
-    const wanted = batch.filter((each) => !accepted.has(each));
-    if (!isDryRun) {
-      for (const [target, ofTarget] of Map.groupBy(wanted, (each) => each.target)) {
-        await target.log.publishCopies(ofTarget.map(toCopy));
-      }
-    }
-    for (const { reject, place } of wanted) {
-      tally.replayed += 1;
-      note(reject, `${isDryRun ? 'would be' : 'was'} written to ${place.topic} again`);
-    }
-  }
-
-  #skip(reject: StoredReject, reason: SkipReason): void {
-    const { tally, note } = this.#deps;
-    tally.skipped[reason] = (tally.skipped[reason] ?? 0) + 1;
-    note(reject, `skipped: ${reason}`);
-  }
+interface ReplayDeps {
+  targets: Targets;
+  db: Database;
+  report: ReplayReport;
 }
 
-function openLog(kafka: Kafka): Promise<KafkaRecordLog> {
-  return createKafkaRecordLog({
-    kafka,
-    instanceId: randomUUID(),
-    logger: silent(),
-    metrics: createKafkaMetrics(new Registry()),
-    onFatal: () => undefined,
-  });
+function createReplay({ targets, db, report }: ReplayDeps): Batch<StoredReject> {
+  /** Companies with keys. */
+  const seen = new Set<string>();
+  const skip = (reject: StoredReject, reason: SkipReason): void => {
+    report.skipped(placeText(reject), reason);
+  };
+  const batch = createBatch<Wanted>(
+    MOST_RECORDS,
+    ({ reject }) => reject.record.value?.length ?? 0,
+    async (found) => {
+      const accepted = await acceptedAmong(db, found);
+      for (const { reject } of accepted) skip(reject, 'accepted');
+      const wanted = found.filter((each) => !accepted.has(each));
+      if (!report.isDryRun) {
+        for (const [target, ofTarget] of Map.groupBy(wanted, (each) => each.target)) {
+          await target.log.publishCopies(ofTarget.map(toCopy));
+        }
+      }
+      for (const { reject, place } of wanted) {
+        report.replayed(
+          'replayed',
+          placeText(reject),
+          (was) => `${was} written to ${place.topic} again`,
+        );
+      }
+    },
+  );
+  return {
+    ...batch,
+    async add(reject) {
+      report.matched();
+      const found = wantedOf(reject, targets);
+      if (typeof found === 'string') {
+        skip(reject, found);
+        return;
+      }
+      const identity = `${found.source.companyId}/${found.key}`;
+      if (seen.has(identity)) {
+        skip(reject, 'repeated');
+        return;
+      }
+      seen.add(identity);
+      await batch.add(found);
+    },
+  };
 }
 
 /** A rejected record that can be written again, and where to. */

@@ -5,7 +5,8 @@ import {
   sampleResend,
 } from '../../../test/support/memory/memory-resends.ts';
 import { countingIds } from '../../../test/support/samples/sample-message.ts';
-import { createReplayReport, createResendLetters, type ReplayReport } from './replay.ts';
+import { createResendLetters, WAYS } from './replay.ts';
+import { ReplayReport } from './run-replay.ts';
 
 interface Target {
   disabled: boolean;
@@ -22,9 +23,8 @@ beforeEach(() => {
 });
 
 async function resend(deliveryIds: readonly string[], isDryRun = false): Promise<void> {
-  report = createReplayReport(isDryRun, () => undefined);
+  report = new ReplayReport(WAYS, isDryRun, () => undefined);
   const run = createResendLetters({
-    isDryRun,
     report,
     resends: world.resends,
     marks: world.marks,

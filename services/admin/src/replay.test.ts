@@ -9,13 +9,8 @@ import {
   type SampleLetter,
 } from '../../../test/support/samples/sample-letter.ts';
 import { createLetterReader } from './letters.ts';
-import {
-  createReplay,
-  createReplayReport,
-  createRepublishLetters,
-  type Failure,
-  type ReplayReport,
-} from './replay.ts';
+import { createReplay, createRepublishLetters, type Failure, WAYS } from './replay.ts';
+import { ReplayReport } from './run-replay.ts';
 
 const read = createLetterReader('p.');
 const reason = 'unreadable_record';
@@ -32,11 +27,10 @@ beforeEach(() => {
 });
 
 async function replay(letters: readonly SampleLetter[], isDryRun = false): Promise<void> {
-  report = createReplayReport(isDryRun, (id, text) => notes.push(`${id} ${text}`));
+  report = new ReplayReport(WAYS, isDryRun, (line) => notes.push(line));
   const run = createReplay({
     report,
     republish: createRepublishLetters({
-      isDryRun,
       report,
       topics: new Set(['p.delivery-failed', 'p.retry.5s']),
       deliveries: {
@@ -48,7 +42,7 @@ async function replay(letters: readonly SampleLetter[], isDryRun = false): Promi
     resend: (failures) => Promise.resolve(void resent.push(...failures)),
   });
   for (const letter of letters) await run.add(read(sampleLetter(letter)));
-  await run.finish();
+  await run.flush();
 }
 
 describe('the replay of an unreadable record', () => {
@@ -59,14 +53,14 @@ describe('the replay of an unreadable record', () => {
       { topic: 'p.delivery-failed', key, value: garbage, headers: { requestId: 'req_1' } },
     ]);
     expect(report.tally()).toEqual({ matched: 1, republished: 1, resent: 0, skipped: {} });
-    expect(notes).toEqual(['1:7 record was published again to p.delivery-failed']);
+    expect(notes).toEqual(['1:7  record was published again to p.delivery-failed']);
   });
 
   test('publishes nothing in a dry run, and reports what it would publish', async () => {
     await replay([{ reason, value: garbage }], true);
     expect(published).toEqual([]);
     expect(report.tally()).toMatchObject({ republished: 1 });
-    expect(notes).toEqual(['1:7 record would be published again to p.delivery-failed']);
+    expect(notes).toEqual(['1:7  record would be published again to p.delivery-failed']);
   });
 
   test.each([

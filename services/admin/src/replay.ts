@@ -1,14 +1,10 @@
-import { NO_COMPANY } from '@posthorn/domain/audit.ts';
 import { awaitsAttempt, type DeliveryState } from '@posthorn/domain/delivery/delivery.ts';
 import type { IdPrefix } from '@posthorn/domain/ids.ts';
 import { requiredAt } from '@posthorn/domain/required.ts';
 import type { MarkedDelivery, Resend } from '@posthorn/domain/resend.ts';
 import { readTopics } from '@posthorn/platform/kafka/connect.ts';
-import { createKafkaMetrics } from '@posthorn/platform/kafka/kafka-metrics.ts';
-import { createKafkaRecordLog } from '@posthorn/platform/kafka/kafka-record-log.ts';
 import type { RecordLog } from '@posthorn/platform/kafka/record-log.ts';
 import { documentsOf } from '@posthorn/platform/mongo/company-documents.ts';
-import { connectMongo, mongoTlsOf } from '@posthorn/platform/mongo/connect.ts';
 import type { Database } from '@posthorn/platform/mongo/days/days.ts';
 import {
   createDeliveryStore,
@@ -22,13 +18,7 @@ import {
 import { createResendStore, type ResendStore } from '@posthorn/platform/mongo/webhooks/resends.ts';
 import { isExhaustion } from '@posthorn/platform/records/dead-letters.ts';
 import { systemClockMs, systemIds } from '@posthorn/platform/service/clock-and-ids.ts';
-import { messageOf } from '@posthorn/platform/service/errors.ts';
-import { parseConfig } from '@posthorn/platform/service/config.ts';
 import { settings } from '@posthorn/platform/service/settings.ts';
-import { randomUUID } from 'node:crypto';
-import { Registry } from 'prom-client';
-import { createRecordAdmin } from './command.ts';
-import { type OutputOptions, printResult } from './output.ts';
 import {
   findLetter,
   type Letter,
@@ -39,68 +29,56 @@ import {
   parseSelection,
   placeText,
   type Selection,
-  silent,
 } from './letters.ts';
-
-interface ReplayOptions extends OutputOptions {
-  dryRun?: boolean;
-  all?: boolean;
-}
+import {
+  type Batch,
+  createBatch,
+  MOST_RECORDS,
+  openLog,
+  type ReplayOptions,
+  type ReplayReport,
+  runReplay,
+} from './run-replay.ts';
 
 const replayConfig = lettersConfig.extend(settings.mongodb);
 
-/** Replays one letter, those that match, or all. Prints a line for each, or only the counts with `--json`. */
-export async function replayDeadLetters(
-  id: string | undefined,
-  options: ReplayOptions,
-): Promise<void> {
+/** Records are published to their own topic again; deliveries get one more attempt. */
+export const WAYS = ['republished', 'resent'] as const;
+
+/** Replays one letter, those that match, or all. */
+export function replayDeadLetters(id: string | undefined, options: ReplayOptions): Promise<void> {
   const selection = parseSelection(id, options);
-  const config = parseConfig('admin', replayConfig, process.env);
-  const isDryRun = options.dryRun ?? false;
-  const report = createReplayReport(isDryRun, (letterId, text) => {
-    if (!options.json) process.stdout.write(`${letterId}  ${text}\n`);
+  const { place, filter } = selection;
+  return runReplay({
+    options,
+    ways: WAYS,
+    schema: replayConfig,
+    event: {
+      action: 'dead_letters.replayed',
+      target: { kind: 'deadLetters', id: place && placeText(place) },
+      fields: { filter: place ? null : JSON.stringify(filter) },
+    },
+    async open(config) {
+      const letters = await openLetters(config);
+      return (db, report) => replaySelected(letters, db, selection, report);
+    },
   });
-  const letters = await openLetters(config);
-  const mongo = await connectMongo(config.MONGODB_URL, 'posthorn-admin', mongoTlsOf(config));
-  try {
-    const replay = () => runReplay(letters, mongo.db, { selection, isDryRun, report });
-    await (isDryRun ? replay() : recordReplay(mongo.db, selection, report, replay));
-  } catch (error) {
-    throw new Error(`Stopped after ${JSON.stringify(report.tally())}: ${messageOf(error)}`, {
-      cause: error,
-    });
-  } finally {
-    await mongo.close();
-  }
-  printResult(options, { dryRun: isDryRun, ...report.tally() });
 }
 
-interface Run {
-  selection: Selection;
-  isDryRun: boolean;
-  report: ReplayReport;
-}
-
-async function runReplay(
+async function replaySelected(
   letters: Letters,
   db: Database,
-  { selection: { place, filter }, isDryRun, report }: Run,
+  { place, filter }: Selection,
+  report: ReplayReport,
 ): Promise<void> {
   const { kafka, prefix } = letters;
   const topics = new Set((await readTopics(kafka)).keys());
-  const records = await createKafkaRecordLog({
-    kafka,
-    instanceId: randomUUID(),
-    logger: silent(),
-    metrics: createKafkaMetrics(new Registry()),
-    onFatal: () => undefined,
-  });
+  const records = await openLog(kafka);
   const deliveries = createDeliveryStore(db);
   const replay = createReplay({
     report,
-    republish: createRepublishLetters({ isDryRun, report, topics, deliveries, records }),
+    republish: createRepublishLetters({ report, topics, deliveries, records }),
     resend: createResendLetters({
-      isDryRun,
       report,
       resends: createResendStore(db),
       marks: createResendMarks(db),
@@ -116,27 +94,10 @@ async function runReplay(
         if (matchesFilter(letter, filter, prefix)) await replay.add(letter);
       });
     }
-    await replay.finish();
+    await replay.flush();
   } finally {
     await records.close();
   }
-}
-
-/** One event for all letters: what was selected, then what was done. Letters may be of many companies. */
-function recordReplay(
-  db: Database,
-  { place, filter }: Selection,
-  report: ReplayReport,
-  replay: () => Promise<void>,
-): Promise<void> {
-  const fields = { filter: place ? null : JSON.stringify(filter) };
-  const id = place && placeText(place);
-  const target = { kind: 'deadLetters' as const, id };
-  return createRecordAdmin(db)(
-    { companyId: NO_COMPANY, action: 'dead_letters.replayed', target, fields },
-    replay,
-    () => ({ ...fields, ...report.tally() }),
-  );
 }
 
 interface ReplayDeps {
@@ -145,29 +106,16 @@ interface ReplayDeps {
   resend: (failures: readonly Failure[]) => Promise<void>;
 }
 
-interface Replay {
-  /** Adds a letter, and replays the letters that were added once they are enough for one batch. */
-  add: (letter: Letter) => Promise<void>;
-  /** Replays the letters that are left. */
-  finish: () => Promise<void>;
-}
-
-/** Sizes of a batch. Unreadable records are held whole, failed deliveries by their ids only. */
-const MAX_RECORDS = 500;
-const MAX_RECORD_BYTES = 8_388_608;
-const MAX_FAILURES = 10_000;
+/** Failed deliveries are held by their ids only. */
+const MOST_FAILURES = { count: 10_000, bytes: Infinity };
 
 /**
  * Replays letters: publishes unreadable records to their own topics again, and resends deliveries that
  * failed for good, as the API does.
  */
-export function createReplay({ report, republish, resend }: ReplayDeps): Replay {
-  const records = createBatch<Letter>(
-    { count: MAX_RECORDS, bytes: MAX_RECORD_BYTES },
-    ({ record }) => record.value.length,
-    republish,
-  );
-  const failures = createBatch<Failure>({ count: MAX_FAILURES, bytes: Infinity }, () => 0, resend);
+export function createReplay({ report, republish, resend }: ReplayDeps): Batch<Letter> {
+  const records = createBatch<Letter>(MOST_RECORDS, ({ record }) => record.value.length, republish);
+  const failures = createBatch<Failure>(MOST_FAILURES, () => 0, resend);
 
   async function addFailure({ id, content }: Letter): Promise<void> {
     if (!content) {
@@ -185,37 +133,10 @@ export function createReplay({ report, republish, resend }: ReplayDeps): Replay 
       else if (isFailure(letter)) await addFailure(letter);
       else report.skipped(letter.id, 'unknown_reason');
     },
-    async finish() {
+    async flush() {
       await records.flush();
       await failures.flush();
     },
-  };
-}
-
-interface Batch<T> {
-  add: (item: T) => Promise<void>;
-  flush: () => Promise<void>;
-}
-
-function createBatch<T>(
-  most: { count: number; bytes: number },
-  bytesOf: (item: T) => number,
-  work: (items: readonly T[]) => Promise<void>,
-): Batch<T> {
-  let items: T[] = [];
-  let bytes = 0;
-  async function flush(): Promise<void> {
-    const batch = items;
-    [items, bytes] = [[], 0];
-    if (batch.length > 0) await work(batch);
-  }
-  return {
-    async add(item) {
-      items.push(item);
-      bytes += bytesOf(item);
-      if (items.length >= most.count || bytes >= most.bytes) await flush();
-    },
-    flush,
   };
 }
 
@@ -245,54 +166,7 @@ type SkipReason =
   | 'webhook_deleted'
   | 'webhook_disabled';
 
-interface ReplayTally {
-  matched: number;
-  /** Records that were published to their own topic again. */
-  republished: number;
-  /** Deliveries that get one more attempt. */
-  resent: number;
-  skipped: Partial<Record<SkipReason, number>>;
-}
-
-/** Counts what happens to each letter, and prints a line about it. */
-export interface ReplayReport {
-  matched: () => void;
-  republished: (letterId: string, topic: string) => void;
-  /** `resendId` is null in a dry run. */
-  resent: (letterId: string, deliveryId: string, resendId: string | null) => void;
-  skipped: (letterId: string, reason: SkipReason) => void;
-  tally: () => ReplayTally;
-}
-
-export function createReplayReport(
-  isDryRun: boolean,
-  note: (letterId: string, text: string) => void,
-): ReplayReport {
-  const tally: ReplayTally = { matched: 0, republished: 0, resent: 0, skipped: {} };
-  const done = isDryRun ? 'would be' : 'was';
-  return {
-    matched() {
-      tally.matched += 1;
-    },
-    republished(letterId, topic) {
-      tally.republished += 1;
-      note(letterId, `record ${done} published again to ${topic}`);
-    },
-    resent(letterId, deliveryId, resendId) {
-      tally.resent += 1;
-      const by = resendId === null ? '' : ` by ${resendId}`;
-      note(letterId, `one more attempt ${done} asked for${by}: ${deliveryId}`);
-    },
-    skipped(letterId, reason) {
-      tally.skipped[reason] = (tally.skipped[reason] ?? 0) + 1;
-      note(letterId, `skipped: ${reason}`);
-    },
-    tally: () => structuredClone(tally),
-  };
-}
-
 interface RepublishLettersDeps {
-  isDryRun: boolean;
   report: ReplayReport;
   /** The topics that exist. */
   topics: ReadonlySet<string>;
@@ -302,7 +176,7 @@ interface RepublishLettersDeps {
 
 /** Publishes the records of letters unchanged to their own topics, where a fixed or later version can read them. */
 export function createRepublishLetters(deps: RepublishLettersDeps) {
-  const { isDryRun, report, deliveries, records } = deps;
+  const { report, deliveries, records } = deps;
   return async (letters: readonly Letter[]): Promise<void> => {
     const ids = letters.flatMap(({ content }) => content?.deliveryId ?? []);
     const states = await deliveries.statesOf(ids);
@@ -311,12 +185,18 @@ export function createRepublishLetters(deps: RepublishLettersDeps) {
       if (reason) report.skipped(letter.id, reason);
       return reason === null;
     });
-    if (!isDryRun) {
+    if (!report.isDryRun) {
       await records.publish(
         wanted.map(({ source, record }) => ({ topic: source.topic, ...record })),
       );
     }
-    for (const { id, source } of wanted) report.republished(id, source.topic);
+    for (const { id, source } of wanted) {
+      report.replayed(
+        'republished',
+        id,
+        (was) => `record ${was} published again to ${source.topic}`,
+      );
+    }
   };
 }
 
@@ -345,7 +225,6 @@ export interface Failure {
 }
 
 interface ResendLettersDeps {
-  isDryRun: boolean;
   report: ReplayReport;
   resends: Pick<ResendStore, 'insert' | 'remove' | 'findOne'>;
   marks: Pick<ResendMarks, 'ask' | 'read' | 'free'>;
@@ -407,11 +286,11 @@ async function resendOfWebhook(
 }
 
 async function resendPage(deps: ResendLettersDeps, page: Page): Promise<void> {
-  const { isDryRun, report, marks } = deps;
+  const { report, marks } = deps;
   const { companyId, failures } = page;
   const ids = failures.map(({ deliveryId }) => deliveryId);
   // A resend that ended may have left its marks.
-  if (!isDryRun) await freeOrphans(deps, await marks.read(companyId, ids));
+  if (!report.isDryRun) await freeOrphans(deps, await marks.read(companyId, ids));
   const found = new Map((await marks.read(companyId, ids)).map((each) => [each.id, each]));
   const resendable = failures.filter(({ letterId, deliveryId }) => {
     const reason = whyNotResent(found.get(deliveryId));
@@ -419,8 +298,8 @@ async function resendPage(deps: ResendLettersDeps, page: Page): Promise<void> {
     return reason === null;
   });
   if (resendable.length === 0) return;
-  if (isDryRun) {
-    for (const { letterId, deliveryId } of resendable) report.resent(letterId, deliveryId, null);
+  if (report.isDryRun) {
+    for (const each of resendable) reportResent(report, each, null);
   } else {
     await storeResend(deps, { ...page, failures: resendable });
   }
@@ -451,10 +330,24 @@ async function storeResend(deps: ResendLettersDeps, page: Page): Promise<void> {
     await resends.remove(resend);
     await marks.free(companyId, resend.id, resend.page);
   }
-  for (const { letterId, deliveryId } of failures) {
-    if (marked.has(deliveryId)) report.resent(letterId, deliveryId, resend.id);
-    else report.skipped(letterId, 'resend_running');
+  for (const failure of failures) {
+    if (marked.has(failure.deliveryId)) reportResent(report, failure, resend.id);
+    else report.skipped(failure.letterId, 'resend_running');
   }
+}
+
+/** `resendId` is null in a dry run. */
+function reportResent(
+  report: ReplayReport,
+  { letterId, deliveryId }: Failure,
+  resendId: string | null,
+): void {
+  const by = resendId === null ? '' : ` by ${resendId}`;
+  report.replayed(
+    'resent',
+    letterId,
+    (was) => `one more attempt ${was} asked for${by}: ${deliveryId}`,
+  );
 }
 
 /** Returns a resend with one page: its span ends with the last delivery of the page. */
