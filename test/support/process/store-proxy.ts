@@ -1,7 +1,7 @@
 import { connect, createServer, type AddressInfo, type Socket } from 'node:net';
 import { setTimeout as wait } from 'node:timers/promises';
 
-/** A connection to a store that can be frozen or slowed for one process alone. */
+/** A connection to a store, or to another server, that can be frozen or slowed for one process alone. */
 export interface StoreProxy {
   /** The URL of the store through the proxy. */
   url: string;
