@@ -8,6 +8,7 @@ import { createCompany } from '../../support/process/companies.ts';
 import type { OwnCompany } from '../../support/process/posthorn.ts';
 import { joinShared } from '../../support/process/shared-posthorn.ts';
 import { startBusyEndpoint, type BusyEndpoint } from '../../support/receivers/busy-endpoint.ts';
+import { startReceiver } from '../../support/receivers/receiver.ts';
 import { eventually } from '../../support/time/eventually.ts';
 
 let posthorn: OwnCompany;
@@ -197,27 +198,28 @@ describe('The dashboard, from the first sign-in on', () => {
     const since = new Date().toISOString();
     // Too few for a circuit, and one more than a page of the resend has.
     for (let n = 0; n < 3; n += 1) await api.send({ webhookId }, { order: n });
-    await eventually(
-      'three exhausted',
-      async () => {
-        const query = `status=exhausted&webhookId=${webhookId}&from=${since}`;
-        return dataOf<object[]>(await api.get(`/api/v1/webhook-messages?${query}`)).length === 3;
-      },
-      60_000,
-    );
+    await eventually('three exhausted', async () => {
+      const query = `status=exhausted&webhookId=${webhookId}&from=${since}`;
+      return dataOf<object[]>(await api.get(`/api/v1/webhook-messages?${query}`)).length === 3;
+    });
     endpoint.hold();
     dataOf(await api.put(`/webhooks/${webhookId}`, { rateLimitPerSecond: 1 }));
     const started = await api.post(`/api/v1/webhooks/${webhookId}/resend-failed`, { since });
     const { id } = dataOf<{ id: string }>(started, 202);
-    await page.getByLabel('Find anything by its id').fill(id);
-    await page.keyboard.press('Enter');
-    await page.waitForURL(`**/resends/${id}`);
-    await page.reload();
+    // Its attempts last for 15 s without a response.
+    const resendPage = `${posthorn.baseUrl}/dashboard/resends/${id}`;
+    await page.goto(resendPage);
     await page.getByRole('button', { name: 'Abort resend' }).click();
     await page.getByRole('dialog').getByRole('button', { name: 'Abort resend' }).click();
     await page.getByText('aborting').waitFor();
     endpoint.answerWith(200);
     await page.getByText('aborted', { exact: true }).waitFor();
+    await page.getByText('1 not sent').waitFor();
+    await page.goto(`${posthorn.baseUrl}/dashboard/`);
+    await page.getByLabel('Find anything by its id').fill(id);
+    await page.keyboard.press('Enter');
+    await page.waitForURL(resendPage);
+    await page.reload();
     await page.getByText('1 not sent').waitFor();
     await page.getByRole('link', { name: 'Other resends of it' }).click();
     await page.getByRole('table', { name: 'Resends' }).getByText('aborted').waitFor();
@@ -289,14 +291,17 @@ describe('The deliveries of a message in the dashboard', () => {
   it('shows of a webhook its own deliveries, not the state of their messages', async () => {
     const { page } = browser;
     const { appId, webhookId } = await posthorn.api.createTarget(`${endpoint.url}/own`);
-    const other = { appId, url: 'http://127.0.0.1:1/refuses' };
-    dataOf(await posthorn.api.post('/webhooks', other), 201);
+    const other = await startReceiver();
+    const respond = other.hold();
+    dataOf(await posthorn.api.post('/webhooks', { appId, url: other.url }), 201);
     const { messageId } = await posthorn.api.send({ appId }, { order: 21 });
     await page.goto(`${posthorn.baseUrl}/dashboard/messages?appId=${appId}`);
     const row = page.getByRole('row').filter({ hasText: messageId });
     await row.getByText('pending', { exact: true }).waitFor();
-    // Nobody reloads, and the other webhook refuses the last attempt.
-    await row.getByText('exhausted', { exact: true }).waitFor({ timeout: 20_000 });
+    // Nobody reloads, and the other webhook refuses every attempt.
+    respond(500);
+    await row.getByText('exhausted', { exact: true }).waitFor();
+    await other.close();
 
     await page.goto(`${posthorn.baseUrl}/dashboard/webhooks/${webhookId}?tab=attempts`);
     await row.getByText('delivered', { exact: true }).waitFor();
