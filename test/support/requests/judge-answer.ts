@@ -76,9 +76,12 @@ function verdictProblems({ what, usesOwnIds, operation }: WireRequest, status: n
   return isGone ? ['not found, though it is there'] : [];
 }
 
+/** How often a request is sent again. */
+const MAX_REPEATS = 5;
+
 /**
  * Sends all requests over `connections` kept-alive connections, one at a time on each. A request that gets
- * 503 with Retry-After is sent again after that time, as the API document asks. Resolves to how many were.
+ * 503 with Retry-After is sent again after that time, as the API document asks. Resolves to how often that was.
  */
 export async function sendAll(
   baseUrl: string,
@@ -86,20 +89,20 @@ export async function sendAll(
   connections: number,
   onAnswer: (request: WireRequest, answer: ReceivedAnswer) => void,
 ): Promise<number> {
-  const pool = new Pool(baseUrl, { connections, pipelining: 1, headersTimeout: 20_000 });
+  const pool = new Pool(baseUrl, { connections, pipelining: 1, headersTimeout: 60_000 });
   const rest = requests.values();
   let sentAgain = 0;
   const work = async (): Promise<void> => {
     for (const each of rest) {
-      const answer = await send(pool, each);
-      const retryAfterMs = retryAfterMsOf(answer);
-      if (retryAfterMs === null) {
-        onAnswer(each, answer);
-        continue;
+      let answer = await send(pool, each);
+      for (let repeats = 0; repeats < MAX_REPEATS; repeats += 1) {
+        const retryAfterMs = retryAfterMsOf(answer);
+        if (retryAfterMs === null) break;
+        sentAgain += 1;
+        await wait(retryAfterMs);
+        answer = await send(pool, each);
       }
-      sentAgain += 1;
-      await wait(retryAfterMs);
-      onAnswer(each, await send(pool, each));
+      onAnswer(each, answer);
     }
   };
   await Promise.all(Array.from({ length: connections }, work));
