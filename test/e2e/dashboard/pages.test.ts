@@ -82,6 +82,12 @@ async function fillApp(): Promise<Filled> {
   return { projectId, appId, webhookId, messageId, failingId, failedMessageId, resendId };
 }
 
+/** The pages that a group of the navigation leads to. */
+async function pagesOf(group: string): Promise<string[]> {
+  await browser.show({ ...WIDE, scheme: 'light' });
+  return browser.page.getByRole('list', { name: group }).getByRole('link').allTextContents();
+}
+
 describe('Every page of the dashboard', () => {
   let pages: Pages;
 
@@ -127,6 +133,13 @@ describe('Every page of the dashboard', () => {
   it('has no barrier, and fits, in light and in dark, wide and narrow', async () => {
     expect(await findFlaws(browser, pages)).toEqual([]);
   }, 480_000);
+
+  it('is in one of three groups', async () => {
+    const watch = ['Overview', 'Messages', 'Undelivered', 'Failures', 'Circuits', 'Resends'];
+    expect(await pagesOf('Watch')).toEqual(watch);
+    expect(await pagesOf('Configure')).toEqual(['Webhooks', 'Projects and apps', 'First steps']);
+    expect(await pagesOf('Account')).toEqual(['API keys', 'Audit log']);
+  });
 
   it('of the first steps leads to what they made, and shows the call of each', async () => {
     const { page } = browser;
@@ -215,6 +228,12 @@ describe('Every page of the portal', () => {
 
   it('sends requests to its own origin only, and leaves no error in the console', () => {
     expect(browser.faults()).toEqual([]);
+  });
+
+  it('is in a group that has a page for visitors', async () => {
+    expect(await pagesOf('Watch')).toEqual(['Messages', 'Undelivered', 'Resends']);
+    expect(await pagesOf('Configure')).toEqual(['Webhooks']);
+    expect(await pagesOf('Account')).toEqual([]);
   });
 
   it('tells a visitor without the right to ask the site', async () => {
