@@ -28,14 +28,16 @@ export async function findBarriers(page: Page, isContrastOnly = false): Promise<
   return barriers;
 }
 
-/** Whether something makes the page scroll: `main` alone may, and only up and down. */
+/** Whether something makes the page scroll, which only `main` may, up and down, or is wider than its cell of a table. */
 export async function isTooLarge(page: Page): Promise<boolean> {
   return page.evaluate<boolean>(
     `(() => {
       const { scrollWidth, clientWidth, scrollHeight, clientHeight } = document.documentElement;
       const wide = [...document.querySelectorAll('main')].some(
         (main) => main.scrollWidth > main.clientWidth + 1);
-      return wide || scrollWidth > clientWidth + 1 || scrollHeight > clientHeight + 1;
+      const cut = [...document.querySelectorAll('main th, main td')].some(
+        (cell) => cell.scrollWidth > cell.clientWidth + 1);
+      return wide || cut || scrollWidth > clientWidth + 1 || scrollHeight > clientHeight + 1;
     })()`,
   );
 }

@@ -1,3 +1,5 @@
+import { queryOptions, useQuery } from '@tanstack/react-query';
+import { useState } from 'react';
 import { api, dataOf, type Schemas } from './client.ts';
 import { ApiFailure } from './failure.ts';
 
@@ -64,4 +66,42 @@ async function kindOf(kind: Found['kind'], read: Promise<{ id: string }>): Promi
 function orNotFound(found: Found[]): Found[] {
   if (found.length > 0) return found;
   throw new ApiFailure(404, { code: 'not_found', message: 'Nothing has this uid.' });
+}
+
+const FRESH_MS = 30_000;
+/** More than the rows that most lists show. The API takes no more at once. */
+const MOST_IDS = 100;
+
+/** The things of at most 100 ids, by id; null for those that do not exist. */
+export const byIdsQuery = <Thing extends { id: string }>(
+  kind: 'webhooks' | 'apps',
+  ids: readonly string[],
+  read: (query: { ids: string; limit: number }) => Promise<Thing[]>,
+) =>
+  queryOptions({
+    queryKey: [kind, 'of', ids],
+    staleTime: FRESH_MS,
+    enabled: ids.length > 0,
+    queryFn: async (): Promise<ReadonlyMap<string, Thing | null>> => {
+      const found = await read({ ids: ids.join(','), limit: MOST_IDS });
+      const byId = new Map(found.map((thing) => [thing.id, thing]));
+      return new Map(ids.map((id) => [id, byId.get(id) ?? null]));
+    },
+  });
+
+/**
+ * Returns the things of these ids, by id, without those that are not known yet or were deleted. What is known stays while
+ * others are asked for.
+ */
+export function useByIds<Thing extends { id: string }>(
+  ids: readonly string[],
+  queryOf: (ids: readonly string[]) => ReturnType<typeof byIdsQuery<Thing>>,
+): ReadonlyMap<string, Thing> {
+  const [known, setKnown] = useState<ReadonlyMap<string, Thing | null>>(() => new Map());
+  const unknown = [...new Set(ids)].filter((id) => !known.has(id)).slice(0, MOST_IDS);
+  const { data } = useQuery(queryOf(unknown));
+  if (data !== undefined && [...data.keys()].some((id) => !known.has(id))) {
+    setKnown(new Map([...known, ...data]));
+  }
+  return new Map([...known].flatMap(([id, found]) => (found === null ? [] : [[id, found]])));
 }

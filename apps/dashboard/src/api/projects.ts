@@ -1,6 +1,6 @@
 import { infiniteQueryOptions, keepPreviousData, queryOptions } from '@tanstack/react-query';
 import { answerOf, api, dataOf, given, type Schemas } from './client.ts';
-import { withoutMark } from './find.ts';
+import { byIdsQuery, withoutMark } from './find.ts';
 import { FRESH_MS } from './query-client.ts';
 
 const MOST_PROJECTS = 1_000;
@@ -85,6 +85,12 @@ export const foundAppQuery = (appId: string) =>
       return data[0] ?? null;
     },
   });
+
+/** The apps of at most 100 ids, by id; null for those that do not exist. */
+export const appsOfQuery = (appIds: readonly string[]) =>
+  byIdsQuery<FoundApp>('apps', appIds, (query) =>
+    dataOf(api.GET('/find-apps', { params: { query } })),
+  );
 
 const LINKS_PER_PAGE = 50;
 

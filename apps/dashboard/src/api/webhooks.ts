@@ -1,12 +1,6 @@
-import {
-  infiniteQueryOptions,
-  keepPreviousData,
-  queryOptions,
-  useQuery,
-} from '@tanstack/react-query';
-import { useState } from 'react';
+import { infiniteQueryOptions, keepPreviousData, queryOptions } from '@tanstack/react-query';
 import { answerOf, api, dataOf, given, type Schemas } from './client.ts';
-import { withoutMark } from './find.ts';
+import { byIdsQuery, withoutMark } from './find.ts';
 import { DUE_MS, FRESH_MS } from './query-client.ts';
 
 const WITHOUT_SECRETS = { secrets: false } as const;
@@ -75,32 +69,7 @@ export const findWebhooksQuery = (filter: WebhookFilter) =>
   });
 
 /** The webhooks of at most 100 ids, by id; null for those that do not exist. */
-export const webhooksOfQuery = (ids: readonly string[]) =>
-  queryOptions({
-    queryKey: ['webhooks', 'of', ids],
-    staleTime: FOUND_FRESH_MS,
-    enabled: ids.length > 0,
-    queryFn: async (): Promise<ReadonlyMap<string, FoundWebhook | null>> => {
-      const query = { ids: ids.join(','), limit: 100 };
-      const { data } = await answerOf(api.GET('/find-webhooks', { params: { query } }));
-      const found = new Map(data.map((webhook) => [webhook.id, webhook]));
-      return new Map(ids.map((id) => [id, found.get(id) ?? null]));
-    },
-  });
-
-const PER_REQUEST = 100;
-const NONE: ReadonlyMap<string, FoundWebhook | null> = new Map();
-
-/**
- * The URLs of the webhooks of these ids, by id, without those that are not known yet or were deleted. What is known
- * stays while others are asked for.
- */
-export function useWebhookUrls(ids: readonly string[]): ReadonlyMap<string, string> {
-  const [known, setKnown] = useState(NONE);
-  const unknown = [...new Set(ids)].filter((id) => !known.has(id)).slice(0, PER_REQUEST);
-  const { data } = useQuery(webhooksOfQuery(unknown));
-  if (data !== undefined && [...data.keys()].some((id) => !known.has(id))) {
-    setKnown(new Map([...known, ...data]));
-  }
-  return new Map([...known].flatMap(([id, found]) => (found === null ? [] : [[id, found.url]])));
-}
+export const webhooksOfQuery = (webhookIds: readonly string[]) =>
+  byIdsQuery<FoundWebhook>('webhooks', webhookIds, (query) =>
+    dataOf(api.GET('/find-webhooks', { params: { query } })),
+  );

@@ -97,3 +97,15 @@ export const AUDIT_ACTIONS = Object.keys(ACTION_WORDS) as AuditAction[];
 /** The spans of time that roll-ups are shown for. */
 export const RANGES = ['1h', '24h', '7d', '30d'] as const;
 export type Range = (typeof RANGES)[number];
+
+/** What a webhook is called: its name, and its address without the scheme. Without a name of its own, that is its host. */
+export function webhookWords({ name, url }: { name: string; url: string }): {
+  name: string;
+  address: string | null;
+} {
+  const address = url.replace(/^https?:\/\//, '');
+  const isNamed = name !== new URL(url).host.slice(0, MOST_NAME_CHARS);
+  return isNamed ? { name, address } : { name: address, address: null };
+}
+
+const MOST_NAME_CHARS = 100;

@@ -171,6 +171,7 @@ export function RotateKey({ apiKey: { id, name } }: { apiKey: Schemas['ApiKey'] 
   return (
     <>
       <Button
+        size="xs"
         variant="default"
         aria-label={`Rotate ${name}`}
         onClick={() => {

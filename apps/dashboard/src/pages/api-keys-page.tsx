@@ -1,14 +1,16 @@
 import { Group, Text } from '@mantine/core';
-import { queryOptions, useQuery, useQueryClient } from '@tanstack/react-query';
-import { answerOf, api, dataOf, type Schemas } from '../api/client.ts';
-import { FRESH_MS } from '../api/query-client.ts';
+import { useQuery, useQueryClient } from '@tanstack/react-query';
+import { apiKeysQuery } from '../api/api-keys.ts';
+import { answerOf, api, type Schemas } from '../api/client.ts';
+import type { FoundApp } from '../api/projects.ts';
 import { Confirm } from '../parts/dialog.tsx';
 import { Page, Section } from '../parts/page.tsx';
 import { Empty, QueryView } from '../parts/states.tsx';
-import { type Column, Rows } from '../parts/table.tsx';
-import { Copyable, When } from '../parts/values.tsx';
+import { type Column, Rows, WIDTHS } from '../parts/table.tsx';
+import { When } from '../parts/values.tsx';
 import { useRights, useSession } from '../session/session-context.ts';
 import { CreateKey, RotateKey } from './api-key-forms.tsx';
+import { AppLink, useApps } from './names.tsx';
 
 export function ApiKeysPage() {
   const query = useQuery(apiKeysQuery);
@@ -22,7 +24,7 @@ export function ApiKeysPage() {
               <Text>Create one: programs send messages with it.</Text>
             </Empty>
           ) : (
-            <KeysByMaker keys={keys} columns={canManageKeys ? [...COLUMNS, CHANGE] : COLUMNS} />
+            <KeysByMaker keys={keys} />
           )
         }
       </QueryView>
@@ -33,7 +35,10 @@ export function ApiKeysPage() {
 type Key = Schemas['ApiKey'];
 
 /** Links make many, which nobody knows and which go by themselves: they stand apart. */
-function KeysByMaker({ keys, columns }: { keys: readonly Key[]; columns: readonly Column<Key>[] }) {
+function KeysByMaker({ keys }: { keys: readonly Key[] }) {
+  const { canManageKeys } = useRights();
+  const apps = useApps(keys.map(({ appId }) => appId));
+  const columns = [...columnsWith(apps), ...(canManageKeys ? [CHANGE] : [])];
   const ofLinks = keys.filter(({ ofLink }) => ofLink);
   const others = keys.filter(({ ofLink }) => !ofLink);
   return (
@@ -54,7 +59,7 @@ function KeysByMaker({ keys, columns }: { keys: readonly Key[]; columns: readonl
   );
 }
 
-const COLUMNS: readonly Column<Key>[] = [
+const columnsWith = (apps: ReadonlyMap<string, FoundApp>): readonly Column<Key>[] => [
   {
     name: 'Key',
     cell: ({ name, prefix, id }) => (
@@ -66,13 +71,15 @@ const COLUMNS: readonly Column<Key>[] = [
       </>
     ),
   },
-  { name: 'May', cell: ({ scopes }) => scopes.join(', ') },
+  { name: 'May', width: 12, cell: ({ scopes }) => scopes.join(', ') },
   {
     name: 'Of',
-    cell: ({ appId }) => (appId === null ? 'the company' : <Copyable text={appId} name="app id" />),
+    width: 11,
+    cell: ({ appId }) =>
+      appId === null ? 'the company' : <AppLink appId={appId} app={apps.get(appId)} />,
   },
-  { name: 'Expires', cell: ({ expiresAt }) => <When at={expiresAt} /> },
-  { name: 'Last used', cell: ({ lastUsedAt }) => <When at={lastUsedAt} /> },
+  { name: 'Expires', width: WIDTHS.time, cell: ({ expiresAt }) => <When at={expiresAt} /> },
+  { name: 'Last used', width: WIDTHS.time, cell: ({ lastUsedAt }) => <When at={lastUsedAt} /> },
 ];
 
 function OwnMark({ keyId }: { keyId: string }) {
@@ -82,8 +89,9 @@ function OwnMark({ keyId }: { keyId: string }) {
 
 const CHANGE: Column<Key> = {
   name: 'Change',
+  width: 12,
   cell: (key) => (
-    <Group gap="xs">
+    <Group gap="xs" wrap="nowrap">
       {!key.ofLink && <RotateKey apiKey={key} />}
       <Revoke apiKey={key} />
     </Group>
@@ -97,6 +105,7 @@ function Revoke({ apiKey: { id, name } }: { apiKey: Key }) {
   return (
     <Confirm
       action="Revoke"
+      size="xs"
       about={{ kind: 'API key', name }}
       consequence={`Programs and sessions that use “${name}” are refused within seconds. It cannot be undone.${own}`}
       perform={() => answerOf(api.DELETE('/api-keys/{keyId}', { params: { path: { keyId: id } } }))}
@@ -104,9 +113,3 @@ function Revoke({ apiKey: { id, name } }: { apiKey: Key }) {
     />
   );
 }
-
-const apiKeysQuery = queryOptions({
-  queryKey: ['api-keys'],
-  staleTime: FRESH_MS,
-  queryFn: () => dataOf(api.GET('/api-keys', { params: { query: {} } })),
-});

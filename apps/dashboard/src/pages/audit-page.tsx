@@ -1,17 +1,19 @@
-import { Button, NativeSelect, Text } from '@mantine/core';
+import { NativeSelect, Text } from '@mantine/core';
 import { infiniteQueryOptions, useInfiniteQuery } from '@tanstack/react-query';
 import { getRouteApi } from '@tanstack/react-router';
+import { useKeyName } from '../api/api-keys.ts';
 import { answerOf, api, given, type Schemas } from '../api/client.ts';
-import { ACTION_WORDS, AUDIT_ACTIONS } from '../api/words.ts';
-import { FilterInput, TimeInput } from '../parts/filters.tsx';
+import { ACTION_WORDS, AUDIT_ACTIONS, webhookWords } from '../api/words.ts';
+import { FilterBar, FilterInput, TimeInput } from '../parts/filters.tsx';
 import { valueTo } from '../parts/form-fields.ts';
 import { Page } from '../parts/page.tsx';
 import { Empty, QueryView, ShowMore } from '../parts/states.tsx';
 import { Status, type Tone } from '../parts/status.tsx';
-import { type Column, Rows } from '../parts/table.tsx';
-import { Copyable, When } from '../parts/values.tsx';
+import { type Column, Rows, WIDTHS } from '../parts/table.tsx';
+import { absoluteTime } from '../parts/time-words.ts';
+import { Copyable, Cut, None, When } from '../parts/values.tsx';
 import type { AuditSearch } from '../search.ts';
-import styles from './audit.module.css';
+import { useApps, useWebhooks, WhoseId } from './names.tsx';
 
 const route = getRouteApi('/audit');
 
@@ -34,6 +36,7 @@ export function AuditPage() {
 const hasAny = (filter: object): boolean => Object.keys(filter).length > 0;
 
 function Events({ events, isFiltered }: { events: AuditEvent[]; isFiltered: boolean }) {
+  const names = useNames(events);
   if (events.length === 0 && isFiltered) {
     return (
       <Empty title="No event matches">
@@ -48,7 +51,8 @@ function Events({ events, isFiltered }: { events: AuditEvent[]; isFiltered: bool
       </Empty>
     );
   }
-  return <Rows caption="Audit events" columns={COLUMNS} rows={events} keyOf={({ id }) => id} />;
+  const columns = columnsWith(names);
+  return <Rows caption="Audit events" columns={columns} rows={events} keyOf={({ id }) => id} />;
 }
 
 const TONES: Record<AuditEvent['outcome'], Tone> = {
@@ -57,25 +61,89 @@ const TONES: Record<AuditEvent['outcome'], Tone> = {
   failed: 'bad',
 };
 
-const COLUMNS: readonly Column<AuditEvent>[] = [
-  { name: 'When', cell: ({ createdAt }) => <When at={createdAt} /> },
-  { name: 'What', cell: ({ action }) => ACTION_WORDS[action] },
-  { name: 'Who', cell: ({ actor }) => <Actor actor={actor} /> },
+/** What the targets of events are called, by their ids. */
+type Names = ReadonlyMap<string, string>;
+
+function useNames(events: readonly AuditEvent[]): Names {
+  const idsOf = (kind: AuditEvent['target']['kind']) =>
+    events.map(({ target }) => (target.kind === kind ? target.id : null));
+  const webhooks = useWebhooks(idsOf('webhook'));
+  const apps = useApps(idsOf('app'));
+  return new Map([
+    ...[...webhooks].map(([id, webhook]) => [id, webhookWords(webhook).name] as const),
+    ...[...apps].map(([id, { name }]) => [id, name] as const),
+  ]);
+}
+
+const columnsWith = (names: Names): readonly Column<AuditEvent>[] => [
+  { name: 'When', width: WIDTHS.time, cell: ({ createdAt }) => <When at={createdAt} /> },
+  { name: 'What', width: 10, cell: ({ action }) => ACTION_WORDS[action] },
+  { name: 'Who', width: 10.5, cell: ({ actor }) => <Actor actor={actor} /> },
+  { name: 'To', width: 10.5, cell: ({ target }) => <Target target={target} names={names} /> },
   {
-    name: 'To',
-    cell: ({ target }) => (target.id === null ? target.kind : <Copyable text={target.id} />),
+    name: 'Outcome',
+    width: 7,
+    cell: ({ outcome }) => <Status tone={TONES[outcome]}>{outcome}</Status>,
   },
-  { name: 'Outcome', cell: ({ outcome }) => <Status tone={TONES[outcome]}>{outcome}</Status> },
   { name: 'Changes', cell: ({ changes }) => <Changes changes={changes} /> },
 ];
 
-function Changes({ changes }: { changes: AuditEvent['changes'] }) {
-  if (changes.length === 0) return null;
+const TARGET_WORDS: Record<AuditEvent['target']['kind'], string> = {
+  company: 'the company',
+  apiKey: 'API key',
+  signingKey: 'signing key',
+  portalLink: 'portal link',
+  project: 'project',
+  app: 'app',
+  webhook: 'webhook',
+  message: 'message',
+  delivery: 'delivery',
+  resend: 'resend',
+  deadLetters: 'dead letters',
+  ingestRejects: 'rejected records',
+  encryptionKeys: 'encryption keys',
+};
+
+interface TargetProps extends Pick<AuditEvent, 'target'> {
+  names: Names;
+}
+
+function Target({ target: { kind, id }, names }: TargetProps) {
+  if (id === null) return TARGET_WORDS[kind];
+  const name =
+    kind === 'apiKey' ? <KeyName id={id} /> : <Cut text={names.get(id) ?? TARGET_WORDS[kind]} />;
+  return (
+    <>
+      {name}
+      <Copyable text={id} />
+    </>
+  );
+}
+
+function KeyName({ id }: { id: string }) {
+  return <Cut text={useKeyName(id) ?? TARGET_WORDS.apiKey} />;
+}
+
+function Changes({ changes }: Pick<AuditEvent, 'changes'>) {
+  if (changes.length === 0) return <None />;
   return changes.map(({ field, before, after }) => (
-    <div key={field}>
-      <code>{field}</code>: {String(before ?? 'none')} → {String(after ?? 'none')}
-    </div>
+    <Cut key={field} text={`${field}: ${changeText(before, after)}`} lines={2} />
   ));
+}
+
+type Value = AuditEvent['changes'][number]['before'];
+
+function changeText(before: Value, after: Value): string {
+  return before === null ? valueText(after) : `${valueText(before)} → ${valueText(after)}`;
+}
+
+const ISO_TIME = /^\d{4}-\d\d-\d\dT[\d:.]+Z$/;
+
+function valueText(value: Value): string {
+  if (value === null) return '–';
+  if (Array.isArray(value)) return value.join(', ');
+  const text = String(value);
+  return ISO_TIME.test(text) ? absoluteTime(Date.parse(text)) : text;
 }
 
 function Actor({ actor }: { actor: AuditEvent['actor'] }) {
@@ -85,9 +153,13 @@ function Actor({ actor }: { actor: AuditEvent['actor'] }) {
     case 'system':
       return 'Posthorn itself';
     case 'apiKey':
-      return <Copyable text={actor.keyId} name="key id" />;
+      return <WhoseId id={actor.keyId} />;
     case 'portalLink':
-      return <Copyable text={actor.linkId} name="portal link id" />;
+      return (
+        <>
+          a portal link <Copyable text={actor.linkId} name="portal link id" />
+        </>
+      );
   }
 }
 
@@ -108,9 +180,8 @@ function AuditFilters() {
         replace: true,
       });
     };
-  const isAny = Object.keys(filter).length > 0;
   return (
-    <div className={styles.filters} key={isAny ? 'filtered' : 'clear'}>
+    <FilterBar isFiltered={hasAny(filter)} clear={() => void navigate({ search: {} })}>
       <NativeSelect
         label="What"
         data={ACTIONS}
@@ -131,12 +202,7 @@ function AuditFilters() {
       />
       <TimeInput label="From (your time)" value={filter.from} set={set('from')} />
       <TimeInput label="Until (your time)" value={filter.to} set={set('to')} />
-      {isAny && (
-        <Button variant="default" onClick={() => void navigate({ search: {} })}>
-          Clear filters
-        </Button>
-      )}
-    </div>
+    </FilterBar>
   );
 }
 

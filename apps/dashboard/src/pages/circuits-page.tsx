@@ -1,16 +1,17 @@
 import { Text } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
-import { getRouteApi, Link } from '@tanstack/react-router';
+import { getRouteApi } from '@tanstack/react-router';
 import type { Schemas } from '../api/client.ts';
 import { circuitsQuery } from '../api/overview.ts';
-import { AppSelect } from '../parts/filters.tsx';
+import { AppSelect, FilterBar } from '../parts/filters.tsx';
 import { Page, Section } from '../parts/page.tsx';
 import { Empty, QueryView } from '../parts/states.tsx';
 import { Status } from '../parts/status.tsx';
-import { type Column, Rows } from '../parts/table.tsx';
+import { type Column, Rows, WIDTHS } from '../parts/table.tsx';
 import { countText } from '../parts/time-words.ts';
 import { CodeBlock, When } from '../parts/values.tsx';
 import { useRights, useSession } from '../session/session-context.ts';
+import { UrlLink } from './names.tsx';
 
 const route = getRouteApi('/circuits');
 
@@ -28,11 +29,13 @@ export function CircuitsPage() {
         success closes it.
       </Text>
       {key.appId === null && (
-        <AppSelect
-          value={appId ?? ''}
-          noneLabel="All apps"
-          onChange={(chosen) => void navigate({ search: { appId: chosen || undefined } })}
-        />
+        <FilterBar isFiltered={appId !== undefined} clear={() => void navigate({ search: {} })}>
+          <AppSelect
+            value={appId ?? ''}
+            noneLabel="All apps"
+            onChange={(chosen) => void navigate({ search: { appId: chosen || undefined } })}
+          />
+        </FilterBar>
       )}
       <QueryView query={query} what="the open circuits">
         {(circuits) => <Circuits circuits={circuits} />}
@@ -79,29 +82,28 @@ function Circuits({ circuits }: { circuits: Schemas['OpenCircuit'][] }) {
 const COLUMNS: readonly Column<Schemas['OpenCircuit']>[] = [
   {
     name: 'Webhook',
-    cell: ({ webhookId, url }) => (
-      <Link to="/webhooks/$webhookId" params={{ webhookId }}>
-        {url}
-      </Link>
-    ),
+    cell: ({ webhookId, url }) => <UrlLink webhookId={webhookId} url={url} />,
   },
   {
     name: 'Circuit',
+    width: WIDTHS.status,
     cell: ({ circuit }) => (
       <Status tone={circuit === 'open' ? 'bad' : 'warning'}>
-        {circuit === 'open' ? 'open' : 'half open: the next attempt decides'}
+        {circuit === 'open' ? 'open' : 'half open'}
       </Status>
     ),
   },
   {
     name: 'Since',
+    width: WIDTHS.time,
     cell: ({ since }) => <When at={since} />,
   },
   {
     name: 'Next attempt',
+    width: 15,
     // The time of a half-open one has come: it waits for a delivery that is due.
     cell: ({ circuit, probeAt }) =>
-      circuit === 'open' ? <When at={probeAt} /> : 'with the next delivery that is due',
+      circuit === 'open' ? <When at={probeAt} /> : 'with the next delivery that is due; it decides',
   },
 ];
 

@@ -3,20 +3,23 @@ import { useInfiniteQuery, useQueryClient } from '@tanstack/react-query';
 import { getRouteApi, Link } from '@tanstack/react-router';
 import type { Schemas } from '../api/client.ts';
 import { cancelDelivery, type UndeliveredFilter, undeliveredQuery } from '../api/messages.ts';
-import { useWebhookUrls } from '../api/webhooks.ts';
+import type { FoundWebhook } from '../api/webhooks.ts';
 import { cancelWords, outcomeWords } from '../api/words.ts';
 import { Confirm } from '../parts/dialog.tsx';
-import { AppSelect, EventTypeInput, WebhookSelect } from '../parts/filters.tsx';
+import { AppSelect, EventTypeInput, FilterBar, WebhookSelect } from '../parts/filters.tsx';
 import { Page } from '../parts/page.tsx';
 import { Empty, QueryView, ShowMore } from '../parts/states.tsx';
-import { type Column, Rows } from '../parts/table.tsx';
+import { type Column, Rows, WIDTHS } from '../parts/table.tsx';
 import { countText } from '../parts/time-words.ts';
-import { When } from '../parts/values.tsx';
+import { Cut, None, When } from '../parts/values.tsx';
 import { UNDELIVERED } from '../search.ts';
 import { useRights, useSession } from '../session/session-context.ts';
+import { useWebhooks, WebhookLink } from './names.tsx';
 import { CancelPending } from './webhooks/recover.tsx';
 
 const route = getRouteApi('/deliveries');
+
+type DeliveryStatus = (typeof UNDELIVERED)[number];
 
 /** What waits for another attempt, and what ended without success, of all webhooks. */
 export function DeliveriesPage() {
@@ -39,9 +42,9 @@ export function DeliveriesPage() {
         />
       }
     >
-      <Filters search={search} />
+      <Filters search={search} status={status} />
       {canControl && webhookId !== undefined && status === 'pending' && (
-        <CancelPending webhookId={webhookId} />
+        <CancelPending webhookId={webhookId} isListed />
       )}
       <QueryView query={query} what="the deliveries">
         {({ pages }) => (
@@ -57,10 +60,11 @@ export function DeliveriesPage() {
   );
 }
 
-function Filters({ search }: { search: UndeliveredFilter }) {
+function Filters({ search, status }: { search: UndeliveredFilter; status: DeliveryStatus }) {
   const navigate = route.useNavigate();
-  const { kind, key } = useSession();
-  const { appId, webhookId = '', eventType } = search;
+  const { key } = useSession();
+  const { appId, webhookId, eventType } = search;
+  const isFiltered = [appId, webhookId, eventType].some((each) => each !== undefined);
   const set =
     (name: keyof UndeliveredFilter) =>
     (value: string): void => {
@@ -70,13 +74,16 @@ function Filters({ search }: { search: UndeliveredFilter }) {
       });
     };
   return (
-    <>
-      {kind !== 'portal' && key.appId === null && (
+    <FilterBar
+      isFiltered={isFiltered}
+      clear={() => void navigate({ search: { status }, replace: true })}
+    >
+      {key.appId === null && (
         <AppSelect value={appId ?? ''} noneLabel="All apps" onChange={set('appId')} />
       )}
-      <WebhookSelect value={webhookId} appId={appId} onChange={set('webhookId')} />
+      <WebhookSelect value={webhookId ?? ''} appId={appId} onChange={set('webhookId')} />
       <EventTypeInput value={eventType} set={set('eventType')} />
-    </>
+    </FilterBar>
   );
 }
 
@@ -84,12 +91,12 @@ interface DeliveriesProps {
   deliveries: Schemas['ListedDelivery'][];
   /** Nothing follows. */
   isAll: boolean;
-  status: Schemas['DeliveryStatus'];
+  status: DeliveryStatus;
 }
 
 function Deliveries({ deliveries, isAll, status }: DeliveriesProps) {
   const { canControl } = useRights();
-  const urls = useWebhookUrls(deliveries.map(({ webhookId }) => webhookId));
+  const webhooks = useWebhooks(deliveries.map(({ webhookId }) => webhookId));
   if (deliveries.length === 0 && isAll) {
     return (
       <Empty title={`No delivery is ${status}`}>
@@ -101,7 +108,7 @@ function Deliveries({ deliveries, isAll, status }: DeliveriesProps) {
     );
   }
   const isCancellable = canControl && status === 'pending';
-  const columns = [...columnsWith(urls), ...(isCancellable ? [CANCEL] : [])];
+  const columns = [...columnsWith(webhooks), ...(isCancellable ? [CANCEL] : [])];
   return (
     <Rows
       caption={`Deliveries that are ${status}`}
@@ -113,32 +120,38 @@ function Deliveries({ deliveries, isAll, status }: DeliveriesProps) {
 }
 
 function columnsWith(
-  urls: ReadonlyMap<string, string>,
+  webhooks: ReadonlyMap<string, FoundWebhook>,
 ): readonly Column<Schemas['ListedDelivery']>[] {
   return [
     {
       name: 'Message',
+      width: 9.5,
       cell: ({ messageId, eventType }) => (
         <Link to="/messages/$messageId" params={{ messageId }}>
-          {eventType ?? messageId}
+          <Cut text={eventType ?? messageId} />
         </Link>
       ),
     },
     {
       name: 'Webhook',
       cell: ({ webhookId }) => (
-        <Link to="/webhooks/$webhookId" params={{ webhookId }}>
-          {urls.get(webhookId) ?? webhookId}
-        </Link>
+        <WebhookLink webhookId={webhookId} webhook={webhooks.get(webhookId)} />
       ),
     },
-    { name: 'Why', cell: (delivery) => whyOf(delivery) },
-    { name: 'Attempts', isNumber: true, cell: ({ attemptCount }) => countText(attemptCount) },
+    { name: 'Why', width: 11.5, cell: (delivery) => whyOf(delivery) },
+    {
+      name: 'Attempts',
+      width: WIDTHS.number,
+      isNumber: true,
+      cell: ({ attemptCount }) => countText(attemptCount),
+    },
     {
       name: 'Next attempt',
-      cell: ({ nextAttemptAt }) => nextAttemptAt && <When at={nextAttemptAt} />,
+      width: WIDTHS.time,
+      cell: ({ nextAttemptAt }) =>
+        nextAttemptAt === null ? <None /> : <When at={nextAttemptAt} />,
     },
-    { name: 'Created', cell: ({ createdAt }) => <When at={createdAt} /> },
+    { name: 'Created', width: WIDTHS.time, cell: ({ createdAt }) => <When at={createdAt} /> },
   ];
 }
 
@@ -151,6 +164,7 @@ function whyOf({ reason, waiting, lastOutcome }: Schemas['ListedDelivery']): str
 
 const CANCEL: Column<Schemas['ListedDelivery']> = {
   name: 'Cancel',
+  width: 6.5,
   cell: (delivery) => <CancelOne delivery={delivery} />,
 };
 
@@ -162,6 +176,7 @@ function CancelOne({ delivery }: { delivery: Schemas['ListedDelivery'] }) {
   return (
     <Confirm
       action="Cancel"
+      size="xs"
       about={{ kind: 'delivery', name: id }}
       consequence="No further attempt is made. If one is under way, its success still counts."
       perform={() => cancelDelivery(id)}

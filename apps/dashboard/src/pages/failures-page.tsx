@@ -1,19 +1,20 @@
 import { Button, Group, SegmentedControl, Text } from '@mantine/core';
 import { useMutation, useQuery } from '@tanstack/react-query';
-import { getRouteApi, Link } from '@tanstack/react-router';
+import { getRouteApi } from '@tanstack/react-router';
 import { useState } from 'react';
 import { api, dataOf, type Schemas } from '../api/client.ts';
 import { failuresQuery, RANGE_MS } from '../api/overview.ts';
 import { failedSinceQuery, failedText } from '../api/resends.ts';
 import { outcomeWords, type Range, RANGES } from '../api/words.ts';
 import { Dialog } from '../parts/dialog.tsx';
-import { AppSelect } from '../parts/filters.tsx';
+import { AppSelect, FilterBar } from '../parts/filters.tsx';
 import { Page } from '../parts/page.tsx';
 import { Empty, Failed, QueryView } from '../parts/states.tsx';
-import { type Column, Rows } from '../parts/table.tsx';
+import { type Column, Rows, WIDTHS } from '../parts/table.tsx';
 import { absoluteTime, countText } from '../parts/time-words.ts';
 import { Hour, useNowMs } from '../parts/values.tsx';
 import { useRights, useSession } from '../session/session-context.ts';
+import { UrlLink } from './names.tsx';
 import { ResendProgress } from './resend-progress.tsx';
 
 const route = getRouteApi('/failures');
@@ -34,13 +35,18 @@ export function FailuresPage() {
   return (
     <Page title="Failures" actions={picker}>
       {key.appId === null && (
-        <AppSelect
-          value={appId ?? ''}
-          noneLabel="All apps"
-          onChange={(chosen) =>
-            void navigate({ search: (before) => ({ ...before, appId: chosen || undefined }) })
-          }
-        />
+        <FilterBar
+          isFiltered={appId !== undefined}
+          clear={() => void navigate({ search: { range } })}
+        >
+          <AppSelect
+            value={appId ?? ''}
+            noneLabel="All apps"
+            onChange={(chosen) =>
+              void navigate({ search: (before) => ({ ...before, appId: chosen || undefined }) })
+            }
+          />
+        </FilterBar>
       )}
       <QueryView query={query} what="the failures">
         {(groups) => <Groups groups={groups} range={range} />}
@@ -87,24 +93,22 @@ function Groups({ groups, range }: { groups: readonly Schemas['FailureGroup'][];
 const COLUMNS: readonly Column<Schemas['FailureGroup']>[] = [
   {
     name: 'Webhook',
-    cell: ({ webhookId, url }) => (
-      <Link to="/webhooks/$webhookId" params={{ webhookId }} search={{ tab: 'attempts' }}>
-        {url}
-      </Link>
-    ),
+    cell: ({ webhookId, url }) => <UrlLink webhookId={webhookId} url={url} tab="attempts" />,
   },
   {
     name: 'What happened',
+    width: 13,
     cell: ({ outcome }) => `the endpoint ${outcomeWords(outcome)}`,
   },
-  { name: 'Failed', isNumber: true, cell: ({ count }) => countText(count) },
-  { name: 'First in', cell: ({ firstAt }) => <Hour at={firstAt} /> },
-  { name: 'Last in', cell: ({ lastAt }) => <Hour at={lastAt} /> },
+  { name: 'Failed', width: WIDTHS.number, isNumber: true, cell: ({ count }) => countText(count) },
+  { name: 'First in', width: WIDTHS.time, cell: ({ firstAt }) => <Hour at={firstAt} /> },
+  { name: 'Last in', width: WIDTHS.time, cell: ({ lastAt }) => <Hour at={lastAt} /> },
 ];
 
 function resendColumn(since: string): Column<Schemas['FailureGroup']> {
   return {
     name: 'Send again',
+    width: 9.5,
     cell: (group) => <ResendGroup group={group} since={since} />,
   };
 }

@@ -7,8 +7,9 @@ import { Facts } from '../parts/figures.tsx';
 import { Section } from '../parts/page.tsx';
 import { Failed } from '../parts/states.tsx';
 import { countText } from '../parts/time-words.ts';
-import { When } from '../parts/values.tsx';
+import { None, When } from '../parts/values.tsx';
 import { useRights } from '../session/session-context.ts';
+import { WhoseId } from './names.tsx';
 
 interface Holdable {
   kind: 'webhook' | 'app';
@@ -35,8 +36,8 @@ export function HoldControls(owner: Holdable) {
           facts={[
             ['On hold since', <When key="since" at={held.since} />],
             ['Ends', held.until === null ? 'when it is resumed' : <When at={held.until} />],
-            ['Reason', held.reason ?? 'none'],
-            ['Asked for by', held.by],
+            ['Reason', held.reason ?? <None key="reason" />],
+            ['Asked for by', <WhoseId key="by" id={held.by} />],
           ]}
         />
       )}

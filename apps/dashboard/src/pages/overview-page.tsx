@@ -8,9 +8,10 @@ import { outcomeWords, type Range, RANGES } from '../api/words.ts';
 import { type Figure, Figures, percentText, SuccessRatio } from '../parts/figures.tsx';
 import { LinkButton, Page, Section } from '../parts/page.tsx';
 import { Empty, QueryView } from '../parts/states.tsx';
-import { type Column, Rows } from '../parts/table.tsx';
+import { type Column, Rows, WIDTHS } from '../parts/table.tsx';
 import { countText, durationText } from '../parts/time-words.ts';
 import { Hour, When } from '../parts/values.tsx';
+import { UrlLink } from './names.tsx';
 import { SeriesChart, SeriesTable } from './series.tsx';
 
 const route = getRouteApi('/');
@@ -164,23 +165,21 @@ function WorstWebhooks({ worst, range }: WorstWebhooksProps) {
 const COLUMNS: readonly Column<Worst>[] = [
   {
     name: 'Webhook',
-    cell: ({ webhookId, url }) => (
-      <Link to="/webhooks/$webhookId" params={{ webhookId }}>
-        {url}
-      </Link>
-    ),
+    cell: ({ webhookId, url }) => <UrlLink webhookId={webhookId} url={url} />,
   },
-  { name: 'Mostly', cell: ({ reason }) => `the endpoint ${outcomeWords(reason)}` },
-  { name: 'Success', cell: ({ successRatio }) => <SuccessRatio ratio={successRatio} /> },
-  { name: 'Failed', isNumber: true, cell: ({ failed }) => countText(failed) },
+  { name: 'Mostly', width: 13, cell: ({ reason }) => `the endpoint ${outcomeWords(reason)}` },
+  { name: 'Success', width: 9, cell: ({ successRatio }) => <SuccessRatio ratio={successRatio} /> },
+  { name: 'Failed', width: WIDTHS.number, isNumber: true, cell: ({ failed }) => countText(failed) },
 ];
 
 const SINCE_MINUTE: Column<Worst> = {
   name: 'Since',
+  width: WIDTHS.time,
   cell: ({ since }) => <When at={since} />,
 };
 
 const SINCE_HOUR: Column<Worst> = {
   name: 'First failed in',
+  width: WIDTHS.time,
   cell: ({ since }) => <Hour at={since} />,
 };

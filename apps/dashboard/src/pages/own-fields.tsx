@@ -9,7 +9,7 @@ import {
   type OwnFields,
 } from '../parts/form-fields.ts';
 import { CrossIcon } from '../parts/icons.tsx';
-import { Copyable } from '../parts/values.tsx';
+import { Copyable, None } from '../parts/values.tsx';
 import { useSession } from '../session/session-context.ts';
 import styles from '../parts/parts.module.css';
 
@@ -25,8 +25,13 @@ export function useOwnFacts({ uid, metadata }: OwnFields): Fact[] {
   return [
     ...(kind === 'portal'
       ? []
-      : [['Uid', uid === null ? 'none' : <Copyable key="uid" text={uid} name="uid" />] as const]),
-    ['Metadata', entries.length === 0 ? 'none' : shown],
+      : [
+          [
+            'Uid',
+            uid === null ? <None key="uid" /> : <Copyable key="uid" text={uid} name="uid" />,
+          ] as const,
+        ]),
+    ['Metadata', entries.length === 0 ? <None key="metadata" /> : shown],
   ];
 }
 

@@ -6,7 +6,13 @@ import { Facts } from '../parts/figures.tsx';
 import { Page, Section } from '../parts/page.tsx';
 import { QueryView } from '../parts/states.tsx';
 import { Copyable, When } from '../parts/values.tsx';
-import { AbortResend, ResendCounts, ResendOwner, ResendStatus } from './resend-progress.tsx';
+import {
+  AbortResend,
+  ResendCounts,
+  ResendOwner,
+  ResendStatus,
+  useOwners,
+} from './resend-progress.tsx';
 
 const route = getRouteApi('/resends/$resendId');
 
@@ -29,13 +35,14 @@ export function ResendPage() {
 
 function Progress({ resend }: { resend: Schemas['Resend'] }) {
   const { appId, webhookId, createdAt, updatedAt, abortAskedAt } = resend;
+  const owners = useOwners([resend]);
   const owner = { ...(appId !== null && { appId }), ...(webhookId !== null && { webhookId }) };
   return (
     <>
       <Facts
         facts={[
           ['Status', <ResendStatus key="status" resend={resend} />],
-          ['Of', <ResendOwner key="owner" resend={resend} />],
+          ['Of', <ResendOwner key="owner" resend={resend} {...owners} />],
           ['Started', <When key="started" at={createdAt} />],
           ['Last progress', <When key="progress" at={updatedAt} />],
           ...(abortAskedAt === null

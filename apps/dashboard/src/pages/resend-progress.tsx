@@ -3,13 +3,13 @@ import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import type { Schemas } from '../api/client.ts';
 import { abortResend, resendQuery } from '../api/resends.ts';
-import { webhookQuery } from '../api/webhooks.ts';
 import { outcomeWords } from '../api/words.ts';
 import { Confirm } from '../parts/dialog.tsx';
 import { CountsBar } from '../parts/figures.tsx';
 import { QueryView } from '../parts/states.tsx';
 import { Status, type Tone } from '../parts/status.tsx';
 import { useRights, useSession } from '../session/session-context.ts';
+import { AppLink, useApps, useWebhooks, WebhookLink } from './names.tsx';
 
 const WORDS: Record<Schemas['Resend']['status'], string> = {
   running: 'The resend is running. You may leave this page.',
@@ -69,37 +69,36 @@ export function ResendCounts({ resend }: { resend: Resend }) {
   );
 }
 
+/** The webhooks and apps of resends. */
+export function useOwners(resends: readonly Resend[]) {
+  return {
+    webhooks: useWebhooks(resends.map(({ webhookId }) => webhookId)),
+    apps: useApps(resends.map(({ appId, webhookId }) => (webhookId === null ? appId : null))),
+  };
+}
+
+interface ResendOwnerProps extends ReturnType<typeof useOwners> {
+  resend: Resend;
+}
+
 /** What a resend is of, with the link to it. */
-export function ResendOwner({ resend }: { resend: Schemas['Resend'] }) {
+export function ResendOwner({ resend, webhooks, apps }: ResendOwnerProps) {
   const { kind: what, appId, webhookId, outcome } = resend;
   const { kind } = useSession();
   if (webhookId !== null) {
     return (
       <>
-        <WebhookLink webhookId={webhookId} />
-        {what === 'replay' && <>, messages that it has missed</>}
-        {outcome !== null && <>, only “{outcomeWords(outcome)}”</>}
+        <WebhookLink webhookId={webhookId} webhook={webhooks.get(webhookId)} />
+        {what === 'replay' && 'messages that it has missed'}
+        {outcome !== null && `only “${outcomeWords(outcome)}”`}
       </>
     );
   }
   if (appId === null || kind === 'portal') return 'all webhooks of the app';
   return (
     <>
-      all webhooks of{' '}
-      <Link to="/apps/$appId" params={{ appId }}>
-        {appId}
-      </Link>
+      all webhooks of <AppLink appId={appId} app={apps.get(appId)} />
     </>
-  );
-}
-
-/** A deleted webhook has no URL any more. */
-function WebhookLink({ webhookId }: { webhookId: string }) {
-  const { data } = useQuery({ ...webhookQuery(webhookId), retry: false });
-  return (
-    <Link to="/webhooks/$webhookId" params={{ webhookId }}>
-      {data?.url ?? webhookId}
-    </Link>
   );
 }
 
@@ -116,6 +115,7 @@ export function AbortResend({ resend }: { resend: Schemas['Resend'] }) {
   return (
     <Confirm
       action="Abort resend"
+      size="xs"
       consequence="Nothing further is sent. What was sent stays sent and is counted; the other deliveries keep their status."
       perform={() => abortResend(id)}
       onDone={() => {

@@ -138,7 +138,7 @@ function Legend({ pointed }: { pointed: Point | null }) {
     <div className={styles.legend}>
       <span data-tone="good">Delivered{pointed && ` ${countText(pointed.delivered)}`}</span>
       <span data-tone="bad">Failed{pointed && ` ${countText(pointed.failed)}`}</span>
-      {pointed && <span>from {new Date(pointed.at).toLocaleString('en-GB')}</span>}
+      {pointed && <span>from {absoluteTime(Date.parse(pointed.at))}</span>}
     </div>
   );
 }
@@ -168,6 +168,6 @@ export function SeriesTable({ series }: { series: readonly Point[] }) {
 
 const COLUMNS: readonly Column<Point>[] = [
   { name: 'From', cell: ({ at }) => <time dateTime={at}>{absoluteTime(Date.parse(at))}</time> },
-  { name: 'Delivered', isNumber: true, cell: ({ delivered }) => countText(delivered) },
-  { name: 'Failed', isNumber: true, cell: ({ failed }) => countText(failed) },
+  { name: 'Delivered', width: 10, isNumber: true, cell: ({ delivered }) => countText(delivered) },
+  { name: 'Failed', width: 10, isNumber: true, cell: ({ failed }) => countText(failed) },
 ];

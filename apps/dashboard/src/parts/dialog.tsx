@@ -61,6 +61,8 @@ interface ConfirmProps {
   perform: () => Promise<unknown>;
   onDone?: () => void;
   isDangerous?: boolean;
+  /** Small in the rows of a table. */
+  size?: 'xs' | 'sm';
 }
 
 /** A button that asks before it acts, and says what will go. */
@@ -71,6 +73,7 @@ export function Confirm({
   perform,
   onDone,
   isDangerous = true,
+  size = 'sm',
 }: ConfirmProps) {
   const [isOpen, setOpen] = useState(false);
   const { button, expectToGo } = useFocusAfter();
@@ -90,6 +93,7 @@ export function Confirm({
     <>
       <Button
         ref={button}
+        size={size}
         variant="default"
         aria-label={about && `${action} ${about.name}`}
         onClick={() => {

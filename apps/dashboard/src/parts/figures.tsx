@@ -1,5 +1,6 @@
 import type { ReactNode } from 'react';
 import { countText } from './time-words.ts';
+import { None } from './values.tsx';
 import styles from './parts.module.css';
 
 export type Fact = readonly [name: string, value: ReactNode];
@@ -79,7 +80,7 @@ function placed(parts: readonly Part[]): (Part & { start: number; width: number 
 
 /** The success ratio as a number with a small bar; a dash when nothing was attempted. */
 export function SuccessRatio({ ratio }: { ratio: number | null }) {
-  if (ratio === null) return <span className={styles.muted}>no attempts yet</span>;
+  if (ratio === null) return <None />;
   return (
     <span className={styles.ratio}>
       <svg viewBox="0 0 100 8" preserveAspectRatio="none" aria-hidden="true">

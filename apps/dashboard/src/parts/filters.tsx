@@ -4,7 +4,6 @@ import { useInfiniteQuery, useQuery } from '@tanstack/react-query';
 import { useState, type ReactNode } from 'react';
 import { findAppsQuery, type FoundApp, foundAppQuery } from '../api/projects.ts';
 import { findWebhooksQuery, webhooksOfQuery } from '../api/webhooks.ts';
-
 import styles from './parts.module.css';
 
 interface FilterBarProps {

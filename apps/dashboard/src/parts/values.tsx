@@ -1,20 +1,59 @@
-import { Button, Tooltip, UnstyledButton } from '@mantine/core';
-import { type MouseEvent, useEffect, useState, useSyncExternalStore } from 'react';
+import { Button, Tooltip, UnstyledButton, VisuallyHidden } from '@mantine/core';
+import { Fragment, type MouseEvent, useEffect, useState, useSyncExternalStore } from 'react';
 import { CheckIcon, CopyIcon } from './icons.tsx';
 import { absoluteTime, hourText, relativeTime } from './time-words.ts';
 import styles from './parts.module.css';
 
-/** Ids are longer. */
+interface CutProps {
+  text: string;
+  /** On how many lines it is shown at most. */
+  lines?: 1 | 2;
+  /** `small` for what stands below a name. */
+  look?: 'small' | 'id';
+}
+
+/** A text that may be long: its end is cut, and its title has all of it. */
+export function Cut({ text, lines = 1, look }: CutProps) {
+  return (
+    <span className={styles.cut} data-lines={lines} data-look={look} title={text}>
+      {lines === 1 ? text : <Breakable text={text} />}
+    </span>
+  );
+}
+
+/** A new line of a URL begins behind a slash, and not within a word. */
+function Breakable({ text }: { text: string }) {
+  return text.split(/(?<=\/)(?!\/)/).map((part, index) => (
+    // The parts of a text have no identity but their place.
+    // oxlint-disable-next-line react/no-array-index-key
+    <Fragment key={index}>
+      {part}
+      <wbr />
+    </Fragment>
+  ));
+}
+
+/** Stands where there is no value. */
+export function None() {
+  return (
+    <span className={styles.muted}>
+      <span aria-hidden>–</span>
+      <VisuallyHidden>none</VisuallyHidden>
+    </span>
+  );
+}
+
+/** Ids are longer. A table may cut such a text. */
 const SHORT_CHARS = 24;
 
 /** An id, or any short text, that one click copies. */
 export function Copyable({ text, name = 'id' }: { text: string; name?: string }) {
   const { isCopied, copy } = useCopy();
+  const hint = text.length > SHORT_CHARS ? `Copy this ${name}: ${text}` : `Copy this ${name}`;
   return (
-    <Tooltip label={isCopied ? 'Copied' : `Copy this ${name}`}>
+    <Tooltip label={isCopied ? 'Copied' : hint}>
       <UnstyledButton
         className={styles.copyable}
-        data-long={text.length > SHORT_CHARS || undefined}
         onClick={copy(text)}
         aria-label={`Copy ${name} ${text}`}
       >

@@ -1,34 +1,38 @@
-import { Button, Group, Text } from '@mantine/core';
+import { Button, Group, Text, VisuallyHidden } from '@mantine/core';
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import { useState } from 'react';
 import { answerOf, api, type Schemas } from '../../api/client.ts';
 import { circuitsQuery } from '../../api/overview.ts';
-import { cancelWords, outcomeWords } from '../../api/words.ts';
+import type { FoundWebhook } from '../../api/webhooks.ts';
+import { cancelWords, outcomeWords, webhookWords } from '../../api/words.ts';
 import { Failed } from '../../parts/states.tsx';
 import { DeliveryStatus } from '../../parts/status.tsx';
 import { durationText } from '../../parts/time-words.ts';
-import { CodeBlock, Copyable, useNowMs, When } from '../../parts/values.tsx';
+import { CodeBlock, Copyable, Cut, useNowMs, When } from '../../parts/values.tsx';
 import { useRights } from '../../session/session-context.ts';
 import styles from './messages.module.css';
 
 interface DeliveryCardProps {
   delivery: Schemas['Delivery'];
-  /** Where it goes; the id of the webhook until the URL is known. */
-  url?: string | undefined;
+  /** Where it goes; the id of the webhook until it is known. */
+  webhook?: FoundWebhook | undefined;
 }
 
 /** A delivery with its attempts on a time line, the oldest first, and what comes next. */
-export function DeliveryCard({ delivery, url }: DeliveryCardProps) {
+export function DeliveryCard({ delivery, webhook }: DeliveryCardProps) {
   const { id, webhookId, status, reason, attempts, attemptCount } = delivery;
   const older = attemptCount - attempts.length;
+  const url = webhook?.url ?? webhookId;
+  const named = webhook && webhookWords(webhook);
   return (
-    <article className={styles.delivery} id={id} aria-label={`Delivery to ${url ?? webhookId}`}>
+    <article className={styles.delivery} id={id} aria-label={`Delivery to ${url}`}>
       <div className={styles.deliveryHead}>
         <div className={styles.deliveryName}>
           <Link to="/webhooks/$webhookId" params={{ webhookId }}>
-            {url ?? webhookId}
+            <Cut text={url} lines={2} />
           </Link>
+          {named?.address && <Cut text={named.name} look="small" />}
           <Copyable text={id} name="delivery id" />
         </div>
         <DeliveryStatus status={status} />
@@ -120,7 +124,7 @@ function AttemptLine({ attempt }: { attempt: Attempt }) {
           }}
         >
           {isOpen ? 'Less' : 'Answer and headers'}
-          <span className={styles.hidden}> of attempt {number}</span>
+          <VisuallyHidden> of attempt {number}</VisuallyHidden>
         </button>
       </div>
       {failureReason !== null && <Text size="sm">{failureReason}</Text>}

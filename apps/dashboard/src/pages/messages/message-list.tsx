@@ -3,11 +3,13 @@ import { type InfiniteData, useInfiniteQuery, useQueryClient } from '@tanstack/r
 import { Link } from '@tanstack/react-router';
 import type { Schemas } from '../../api/client.ts';
 import { type MessageFilter, messagesQuery } from '../../api/messages.ts';
-import { useWebhookUrls } from '../../api/webhooks.ts';
+import type { FoundWebhook } from '../../api/webhooks.ts';
+import { webhookWords } from '../../api/words.ts';
 import { Empty, QueryView, ShowMore } from '../../parts/states.tsx';
 import { DeliveryStatus } from '../../parts/status.tsx';
-import { type Column, Rows } from '../../parts/table.tsx';
-import { When } from '../../parts/values.tsx';
+import { type Column, Rows, WIDTHS } from '../../parts/table.tsx';
+import { Cut, None, When } from '../../parts/values.tsx';
+import { useWebhooks } from '../names.tsx';
 import { useArrivals, useRowUpdates } from './live-rows.ts';
 import styles from './messages.module.css';
 
@@ -77,11 +79,11 @@ interface MessageRowsProps {
 
 function MessageRows({ rows, isMore, filter, open, deliveriesTo }: MessageRowsProps) {
   const first = deliveriesTo ?? filter.webhookId;
-  const urls = useWebhookUrls(deliveriesTo === undefined ? shownTargets(rows, first) : []);
+  const webhooks = useWebhooks(deliveriesTo === undefined ? shownTargets(rows, first) : []);
   if (rows.length > 0) {
     const columns =
       deliveriesTo === undefined
-        ? messageColumns({ urls, open, first })
+        ? messageColumns({ webhooks, open, first })
         : deliveryColumns(open, deliveriesTo);
     return <Rows caption="Messages" columns={columns} rows={rows} keyOf={({ id }) => id} />;
   }
@@ -98,30 +100,40 @@ function MessageRows({ rows, isMore, filter, open, deliveriesTo }: MessageRowsPr
   );
 }
 
-/** Of each message one target, whose URL is shown. */
+/** Of each message one target, which is named. */
 function shownTargets(rows: readonly ListedMessage[], first: string | undefined): string[] {
   return rows.flatMap(({ deliveries }) => targetShown(deliveries, first)?.webhookId ?? []);
 }
 
 interface ShownBy {
-  urls: ReadonlyMap<string, string>;
+  webhooks: ReadonlyMap<string, FoundWebhook>;
   open: MessageListProps['open'];
   /** The webhook that is named first. */
   first: string | undefined;
 }
 
-function messageColumns({ urls, open, first }: ShownBy): Column<ListedMessage>[] {
+function messageColumns({ webhooks, open, first }: ShownBy): Column<ListedMessage>[] {
   return [
-    { name: 'Message', cell: (message) => <MessageCell message={message} open={open} /> },
-    { name: 'Status', cell: ({ status }) => <DeliveryStatus status={status} /> },
-    { name: 'Event type', cell: ({ eventType }) => eventType ?? 'none' },
-    { name: 'To', cell: ({ deliveries }) => targetsText(deliveries, urls, first) },
+    messageColumn(open),
+    {
+      name: 'Status',
+      width: WIDTHS.status,
+      cell: ({ status }) => <DeliveryStatus status={status} />,
+    },
+    EVENT_TYPE,
+    {
+      name: 'To',
+      cell: ({ deliveries }) => (
+        <Targets deliveries={deliveries} webhooks={webhooks} first={first} />
+      ),
+    },
     {
       name: 'Attempts',
+      width: WIDTHS.number,
       isNumber: true,
       cell: ({ deliveries }) => deliveries.reduce((sum, { attemptCount }) => sum + attemptCount, 0),
     },
-    { name: 'Accepted', cell: ({ createdAt }) => <When at={createdAt} /> },
+    ACCEPTED,
   ];
 }
 
@@ -132,16 +144,42 @@ function deliveryColumns(
   const own = ({ deliveries }: ListedMessage) =>
     deliveries.find((delivery) => delivery.webhookId === webhookId);
   return [
-    { name: 'Message', cell: (message) => <MessageCell message={message} open={open} /> },
+    messageColumn(open),
     {
       name: 'Delivery',
+      width: WIDTHS.status,
       cell: (message) => <DeliveryStatus status={own(message)?.status ?? message.status} />,
     },
-    { name: 'Event type', cell: ({ eventType }) => eventType ?? 'none' },
-    { name: 'Attempts', isNumber: true, cell: (message) => own(message)?.attemptCount ?? 0 },
-    { name: 'Accepted', cell: ({ createdAt }) => <When at={createdAt} /> },
+    EVENT_TYPE,
+    {
+      name: 'Attempts',
+      width: WIDTHS.number,
+      isNumber: true,
+      cell: (message) => own(message)?.attemptCount ?? 0,
+    },
+    ACCEPTED,
   ];
 }
+
+function messageColumn(open: MessageListProps['open']): Column<ListedMessage> {
+  return {
+    name: 'Message',
+    width: WIDTHS.id,
+    cell: (message) => <MessageCell message={message} open={open} />,
+  };
+}
+
+const EVENT_TYPE: Column<ListedMessage> = {
+  name: 'Event type',
+  width: 10,
+  cell: ({ eventType }) => (eventType === null ? <None /> : <Cut text={eventType} />),
+};
+
+const ACCEPTED: Column<ListedMessage> = {
+  name: 'Accepted',
+  width: WIDTHS.time,
+  cell: ({ createdAt }) => <When at={createdAt} />,
+};
 
 function MessageCell({ message, open }: { message: ListedMessage } & Pick<ShownBy, 'open'>) {
   const { id, externalId, tags } = message;
@@ -149,11 +187,7 @@ function MessageCell({ message, open }: { message: ListedMessage } & Pick<ShownB
   return (
     <>
       <MessageLink messageId={id} open={open} />
-      {own !== '' && (
-        <Text size="xs" c="dimmed" className={styles.own}>
-          {own}
-        </Text>
-      )}
+      {own !== '' && <Cut text={own} look="small" />}
     </>
   );
 }
@@ -170,25 +204,36 @@ function MessageLink({ messageId, open }: { messageId: string; open: MessageList
         open(messageId);
       }}
     >
-      {messageId}
+      <Cut text={messageId} look="id" />
     </Link>
   );
 }
 
-type Targets = ListedMessage['deliveries'];
+type Deliveries = ListedMessage['deliveries'];
 
-function targetShown(deliveries: Targets, first: string | undefined): Targets[number] | undefined {
+function targetShown(
+  deliveries: Deliveries,
+  first: string | undefined,
+): Deliveries[number] | undefined {
   return deliveries.find(({ webhookId }) => webhookId === first) ?? deliveries[0];
 }
 
-function targetsText(
-  deliveries: Targets,
-  urls: ReadonlyMap<string, string>,
-  first: string | undefined,
-): string {
+interface TargetsProps extends Pick<ShownBy, 'webhooks' | 'first'> {
+  deliveries: Deliveries;
+}
+
+function Targets({ deliveries, webhooks, first }: TargetsProps) {
   const shown = targetShown(deliveries, first);
   if (shown === undefined) return 'no webhook selected it';
-  const name = urls.get(shown.webhookId) ?? shown.webhookId;
+  const webhook = webhooks.get(shown.webhookId);
+  const { name, address } = webhook
+    ? webhookWords(webhook)
+    : { name: shown.webhookId, address: null };
   const more = deliveries.length - 1;
-  return more > 0 ? `${name} and ${more} more` : name;
+  return (
+    <>
+      <Cut text={more > 0 ? `${name} and ${more} more` : name} />
+      {address !== null && <Cut text={address} look="small" />}
+    </>
+  );
 }

@@ -1,19 +1,19 @@
 import { Group, SegmentedControl, Text } from '@mantine/core';
 import { useInfiniteQuery, useQuery, useQueryClient } from '@tanstack/react-query';
-import { getRouteApi, Link } from '@tanstack/react-router';
+import { getRouteApi } from '@tanstack/react-router';
 import { useState } from 'react';
 import type { Schemas } from '../../api/client.ts';
 import { useLiveReload } from '../../api/live.ts';
 import { deliveriesQuery, erasePayload, messageQuery } from '../../api/messages.ts';
 import { curlOf } from '../../api/recorded-calls.ts';
-import { useWebhookUrls } from '../../api/webhooks.ts';
 import { Confirm } from '../../parts/dialog.tsx';
 import { type Fact, Facts } from '../../parts/figures.tsx';
 import { Page, Section } from '../../parts/page.tsx';
 import { Empty, QueryView, ShowMore } from '../../parts/states.tsx';
 import { DeliveryStatus } from '../../parts/status.tsx';
-import { CodeBlock, Copyable, When } from '../../parts/values.tsx';
+import { CodeBlock, Copyable, None, When } from '../../parts/values.tsx';
 import { useRights, useSession } from '../../session/session-context.ts';
+import { AppLink, useApps, useWebhooks } from '../names.tsx';
 import { DeliveryCard } from './delivery-card.tsx';
 import { messageBody, pretty } from './message-rules.ts';
 
@@ -69,39 +69,36 @@ function isOpen(message: Schemas['Message'] | undefined): boolean {
 
 function MessageFacts({ message }: { message: Schemas['Message'] }) {
   const { id, appId, eventType, tags, externalId, status, createdAt, signature } = message;
-  const { kind } = useSession();
-  const app =
-    appId === null ? (
-      'sent to one webhook'
-    ) : kind === 'portal' ? (
-      <Copyable text={appId} />
-    ) : (
-      <Link to="/apps/$appId" params={{ appId }}>
-        {appId}
-      </Link>
-    );
+  const apps = useApps([appId]);
   return (
     <Facts
       facts={[
         ['Status', <DeliveryStatus key="status" status={status} />],
         ['Message', <Copyable key="id" text={id} name="message id" />],
-        ['Event type', eventType ?? 'none'],
+        ['Event type', eventType ?? <None key="type" />],
         [
           'External id',
           externalId === null ? (
-            'none'
+            <None key="external" />
           ) : (
             <Copyable key="external" text={externalId} name="external id" />
           ),
         ],
-        ['Tags', tags.length === 0 ? 'none' : <Tags key="tags" tags={tags} />],
-        ['App', app],
+        ['Tags', tags.length === 0 ? <None key="tags" /> : <Tags key="tags" tags={tags} />],
+        [
+          'App',
+          appId === null ? (
+            'sent to one webhook'
+          ) : (
+            <AppLink key="app" appId={appId} app={apps.get(appId)} />
+          ),
+        ],
         ['Accepted', <When key="created" at={createdAt} />],
         ...timesOf(message),
         [
           'Signature',
           signature === null ? (
-            'none'
+            <None key="signature" />
           ) : (
             <Copyable key="signature" text={signature} name="signature" />
           ),
@@ -138,7 +135,7 @@ interface DeliveriesProps extends Pick<Schemas['Message'], 'noTargetReason'> {
 }
 
 function Deliveries({ deliveries, noTargetReason }: DeliveriesProps) {
-  const urls = useWebhookUrls(deliveries.map(({ webhookId }) => webhookId));
+  const webhooks = useWebhooks(deliveries.map(({ webhookId }) => webhookId));
   if (deliveries.length === 0) {
     return (
       <Empty title="No webhook selected this message">
@@ -152,7 +149,11 @@ function Deliveries({ deliveries, noTargetReason }: DeliveriesProps) {
     );
   }
   return deliveries.map((delivery) => (
-    <DeliveryCard key={delivery.id} delivery={delivery} url={urls.get(delivery.webhookId)} />
+    <DeliveryCard
+      key={delivery.id}
+      delivery={delivery}
+      webhook={webhooks.get(delivery.webhookId)}
+    />
   ));
 }
 

@@ -9,7 +9,7 @@ import { CountsBar, Facts } from '../../parts/figures.tsx';
 import { LinkButton, Page, Section } from '../../parts/page.tsx';
 import { QueryView } from '../../parts/states.tsx';
 import { countText } from '../../parts/time-words.ts';
-import { Copyable, When } from '../../parts/values.tsx';
+import { Copyable, None, When } from '../../parts/values.tsx';
 import { useRights } from '../../session/session-context.ts';
 import { HoldControls } from '../hold-controls.tsx';
 import { useOwnFacts } from '../own-fields.tsx';
@@ -67,7 +67,7 @@ function AppFacts({ app }: { app: Schemas['App'] }) {
     <Facts
       facts={[
         ['Environment', environment],
-        ['Description', description || 'none'],
+        ['Description', description || <None key="description" />],
         ...useOwnFacts(app),
         [
           'Webhooks',

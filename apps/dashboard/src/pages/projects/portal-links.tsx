@@ -6,7 +6,7 @@ import { Confirm } from '../../parts/dialog.tsx';
 import { Section } from '../../parts/page.tsx';
 import { QueryView, ShowMore } from '../../parts/states.tsx';
 import { Status, type Tone } from '../../parts/status.tsx';
-import { type Column, Rows } from '../../parts/table.tsx';
+import { type Column, Rows, WIDTHS } from '../../parts/table.tsx';
 import { Copyable, When } from '../../parts/values.tsx';
 
 type ListedLink = Schemas['ListedPortalLink'];
@@ -52,20 +52,26 @@ const STATUS: Record<ListedLink['status'], { tone: Tone; text: string }> = {
 };
 
 const COLUMNS: readonly Column<ListedLink>[] = [
-  { name: 'Link', cell: ({ id }) => <Copyable text={id} name="link id" /> },
+  { name: 'Link', width: 13, cell: ({ id }) => <Copyable text={id} name="link id" /> },
   {
     name: 'State',
-    cell: ({ status }) => <Status tone={STATUS[status].tone}>{STATUS[status].text}</Status>,
+    width: 11,
+    cell: ({ status, openedAt }) => (
+      <>
+        <Status tone={STATUS[status].tone}>{STATUS[status].text}</Status>{' '}
+        {openedAt !== null && <When at={openedAt} />}
+      </>
+    ),
   },
   { name: 'Allows', cell: ({ capabilities }) => capabilities.join(', ') },
-  { name: 'Made', cell: ({ createdAt }) => <When at={createdAt} /> },
-  { name: 'Opened', cell: ({ openedAt }) => <When at={openedAt} /> },
-  { name: 'Expires', cell: ({ expiresAt }) => <When at={expiresAt} /> },
+  { name: 'Made', width: WIDTHS.time, cell: ({ createdAt }) => <When at={createdAt} /> },
+  { name: 'Expires', width: WIDTHS.time, cell: ({ expiresAt }) => <When at={expiresAt} /> },
 ];
 
 function changeColumn(onRevoked: (linkId: string) => void): Column<ListedLink> {
   return {
     name: 'Change',
+    width: 7,
     cell: ({ id }) => <RevokeLink linkId={id} onRevoked={onRevoked} />,
   };
 }
@@ -81,6 +87,7 @@ function RevokeLink({
   return (
     <Confirm
       action="Revoke"
+      size="xs"
       about={{ kind: 'portal link', name: linkId }}
       consequence="The link will open nothing any more, and a visit that it began ends within two seconds."
       perform={() => revokePortalLink(linkId)}

@@ -8,9 +8,9 @@ import { Facts } from '../../parts/figures.tsx';
 import { Page, Section } from '../../parts/page.tsx';
 import { Empty, QueryView, ShowMore } from '../../parts/states.tsx';
 import { WebhookStatus } from '../../parts/status.tsx';
-import { type Column, Rows } from '../../parts/table.tsx';
+import { type Column, Rows, WIDTHS } from '../../parts/table.tsx';
 import { countText } from '../../parts/time-words.ts';
-import { Copyable, When } from '../../parts/values.tsx';
+import { Copyable, Cut, None, When } from '../../parts/values.tsx';
 import { useRights } from '../../session/session-context.ts';
 import { useOwnFacts } from '../own-fields.tsx';
 import { CreateApp, EditNamed } from './named-form.tsx';
@@ -50,7 +50,7 @@ function ProjectFacts({ project }: { project: Schemas['Project'] }) {
     <Facts
       facts={[
         ['Environment', environment],
-        ['Description', (description ?? '') === '' ? 'none' : description],
+        ['Description', (description ?? '') === '' ? <None key="description" /> : description],
         ...useOwnFacts(project),
         ['Created', <When key="created" at={createdAt} />],
       ]}
@@ -144,16 +144,16 @@ function columnsOf(counts: Counts): Column<App>[] {
     };
   return [
     { name: 'App', cell: (app) => <AppName app={app} /> },
-    { name: 'Environment', cell: ({ environment }) => environment },
-    { name: 'Webhooks', isNumber: true, cell: count('webhooks') },
-    { name: 'Succeeded, 24 h', isNumber: true, cell: count('succeeded') },
-    { name: 'Failed, 24 h', isNumber: true, cell: count('failed') },
-    { name: 'Id', cell: ({ id }) => <Copyable text={id} name="app id" /> },
+    { name: 'Environment', width: 8.5, cell: ({ environment }) => environment },
+    { name: 'Webhooks', width: 7, isNumber: true, cell: count('webhooks') },
+    { name: 'Succeeded, 24 h', width: 8, isNumber: true, cell: count('succeeded') },
+    { name: 'Failed, 24 h', width: 6, isNumber: true, cell: count('failed') },
     {
       name: 'Uid',
-      cell: ({ uid }) => (uid === null ? 'none' : <Copyable text={uid} name="uid" />),
+      width: 9,
+      cell: ({ uid }) => (uid === null ? <None /> : <Copyable text={uid} name="uid" />),
     },
-    { name: 'Created', cell: ({ createdAt }) => <When at={createdAt} /> },
+    { name: 'Created', width: WIDTHS.time, cell: ({ createdAt }) => <When at={createdAt} /> },
   ];
 }
 
@@ -161,12 +161,13 @@ function AppName({ app: { id, name, description, held } }: { app: App }) {
   return (
     <>
       <Link to="/apps/$appId" params={{ appId: id }}>
-        <strong>{name}</strong>
-      </Link>{' '}
+        <strong>
+          <Cut text={name} />
+        </strong>
+      </Link>
       {held !== null && <WebhookStatus state="on hold" />}
-      <Text size="xs" c="dimmed">
-        {description}
-      </Text>
+      <Cut text={description} lines={2} look="small" />
+      <Copyable text={id} name="app id" />
     </>
   );
 }

@@ -5,8 +5,8 @@ import type { Schemas } from '../../api/client.ts';
 import { portalSettingsQuery, projectsQuery, writePortalSettings } from '../../api/projects.ts';
 import { Page, Section } from '../../parts/page.tsx';
 import { Empty, Failed, QueryView } from '../../parts/states.tsx';
-import { type Column, Rows } from '../../parts/table.tsx';
-import { Copyable, When } from '../../parts/values.tsx';
+import { type Column, Rows, WIDTHS } from '../../parts/table.tsx';
+import { Copyable, Cut, None, When } from '../../parts/values.tsx';
 import { useRights } from '../../session/session-context.ts';
 import { CreateProject } from './named-form.tsx';
 import styles from './projects.module.css';
@@ -40,18 +40,22 @@ const COLUMNS: readonly Column<Schemas['Project']>[] = [
     cell: ({ id, name, description }) => (
       <>
         <Link to="/projects/$projectId" params={{ projectId: id }}>
-          <strong>{name}</strong>
+          <strong>
+            <Cut text={name} />
+          </strong>
         </Link>
-        <Text size="xs" c="dimmed">
-          {description}
-        </Text>
+        {description !== undefined && <Cut text={description} lines={2} look="small" />}
       </>
     ),
   },
-  { name: 'Environment', cell: ({ environment }) => environment },
-  { name: 'Id', cell: ({ id }) => <Copyable text={id} name="project id" /> },
-  { name: 'Uid', cell: ({ uid }) => (uid === null ? 'none' : <Copyable text={uid} name="uid" />) },
-  { name: 'Created', cell: ({ createdAt }) => <When at={createdAt} /> },
+  { name: 'Environment', width: 9, cell: ({ environment }) => environment },
+  { name: 'Id', width: 18, cell: ({ id }) => <Copyable text={id} name="project id" /> },
+  {
+    name: 'Uid',
+    width: 12,
+    cell: ({ uid }) => (uid === null ? <None /> : <Copyable text={uid} name="uid" />),
+  },
+  { name: 'Created', width: WIDTHS.time, cell: ({ createdAt }) => <When at={createdAt} /> },
 ];
 
 /** The sites of the company that may show its portal in a frame. */

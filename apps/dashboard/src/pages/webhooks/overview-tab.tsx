@@ -8,7 +8,7 @@ import { Facts } from '../../parts/figures.tsx';
 import { Section } from '../../parts/page.tsx';
 import { QueryView } from '../../parts/states.tsx';
 import { countText } from '../../parts/time-words.ts';
-import { When } from '../../parts/values.tsx';
+import { None, When } from '../../parts/values.tsx';
 import { useRights } from '../../session/session-context.ts';
 import { HoldControls } from '../hold-controls.tsx';
 import { useOwnFacts } from '../own-fields.tsx';
@@ -72,7 +72,11 @@ function WebhookFacts({ webhook }: { webhook: Schemas['WebhookWithAuth'] }) {
           ['Authentication', AUTH_NAMES[authMethod.method]],
           [
             'Rate limit',
-            rateLimitPerSecond === null ? 'none' : `${countText(rateLimitPerSecond)} per second`,
+            rateLimitPerSecond === null ? (
+              <None key="rate" />
+            ) : (
+              `${countText(rateLimitPerSecond)} per second`
+            ),
           ],
           ['Timeout', timeoutSeconds === null ? 'that of the service' : `${timeoutSeconds} s`],
           ...endingFacts(webhook),

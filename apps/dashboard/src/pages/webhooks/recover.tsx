@@ -224,8 +224,14 @@ function missedText(count: number | undefined): string {
 /** The gateway counts no further. */
 const MOST_PENDING = 10_000;
 
+interface CancelPendingProps {
+  webhookId: string;
+  /** Whether the page lists them. */
+  isListed?: boolean;
+}
+
 /** Ends what is pending at a webhook, after a question that says how many deliveries that is. */
-export function CancelPending({ webhookId }: { webhookId: string }) {
+export function CancelPending({ webhookId, isListed = false }: CancelPendingProps) {
   const client = useQueryClient();
   const { data: health } = useQuery(healthQuery(webhookId));
   const reload = (): void => {
@@ -236,16 +242,20 @@ export function CancelPending({ webhookId }: { webhookId: string }) {
     <Section title="Pending deliveries">
       <Text size="sm">
         {health === undefined ? 'Counting what is pending …' : pendingText(health.backlog)}{' '}
-        <Link to="/deliveries" search={{ webhookId }}>
-          Show them
-        </Link>
+        {!isListed && (
+          <Link to="/deliveries" search={{ webhookId }}>
+            Show them
+          </Link>
+        )}
       </Text>
-      <Confirm
-        action="Cancel pending deliveries"
-        consequence={`${health === undefined ? 'All pending deliveries' : pendingText(health.backlog)} No further attempt of them is made. Messages that are sent from now on are delivered, and what is cancelled can be sent again.`}
-        perform={() => cancelPending(webhookId)}
-        onDone={reload}
-      />
+      <Group>
+        <Confirm
+          action="Cancel pending deliveries"
+          consequence={`${health === undefined ? 'All pending deliveries' : pendingText(health.backlog)} No further attempt of them is made. Messages that are sent from now on are delivered, and what is cancelled can be sent again.`}
+          perform={() => cancelPending(webhookId)}
+          onDone={reload}
+        />
+      </Group>
     </Section>
   );
 }

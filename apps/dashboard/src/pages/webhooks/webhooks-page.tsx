@@ -3,11 +3,11 @@ import { useInfiniteQuery } from '@tanstack/react-query';
 import { getRouteApi, Link } from '@tanstack/react-router';
 import { PORTAL_COMPANY_ID } from '../../api/addresses.ts';
 import { findWebhooksQuery, type FoundWebhook } from '../../api/webhooks.ts';
-import { AppSelect, FilterInput } from '../../parts/filters.tsx';
+import { AppSelect, FilterBar, FilterInput } from '../../parts/filters.tsx';
 import { LinkButton, Page } from '../../parts/page.tsx';
 import { Empty, QueryView, ShowMore } from '../../parts/states.tsx';
-import { type Column, Rows } from '../../parts/table.tsx';
-import { Copyable } from '../../parts/values.tsx';
+import { type Column, Rows, WIDTHS } from '../../parts/table.tsx';
+import { Copyable, Cut } from '../../parts/values.tsx';
 import { useRights, useSession } from '../../session/session-context.ts';
 import { HealthRatio, HealthState, LastAttempt } from './health.tsx';
 import styles from './webhooks.module.css';
@@ -54,8 +54,12 @@ function Filters() {
     });
   };
   return (
-    <div className={styles.filters}>
+    <FilterBar
+      isFiltered={q !== undefined || appId !== undefined}
+      clear={() => void navigate({ search: {}, replace: true })}
+    >
       <FilterInput
+        isWide
         label={PORTAL_COMPANY_ID === null ? 'Find by URL, name, event type or uid' : FIND_IN_PORTAL}
         value={q}
         set={(text) => {
@@ -71,7 +75,7 @@ function Filters() {
           }}
         />
       )}
-    </div>
+    </FilterBar>
   );
 }
 
@@ -120,11 +124,9 @@ const WEBHOOK: Column<FoundWebhook> = {
   cell: ({ id, url, name, uid }) => (
     <>
       <Link to="/webhooks/$webhookId" params={{ webhookId: id }} className={styles.url}>
-        {url}
+        <Cut text={url} lines={2} />
       </Link>
-      <Text size="xs" c="dimmed">
-        {name}
-      </Text>
+      <Cut text={name} look="small" />
       {PORTAL_COMPANY_ID === null && uid !== null && <Copyable text={uid} name="uid" />}
     </>
   ),
@@ -132,22 +134,25 @@ const WEBHOOK: Column<FoundWebhook> = {
 
 const APP: Column<FoundWebhook> = {
   name: 'App',
+  width: 9.5,
   cell: ({ appId, appName }) =>
     appId === null ? (
       'all of its environment'
     ) : (
       <Link to="/apps/$appId" params={{ appId }}>
-        {appName}
+        <Cut text={appName ?? appId} lines={2} />
       </Link>
     ),
 };
 
 const OTHERS: readonly Column<FoundWebhook>[] = [
-  { name: 'State', cell: (webhook) => <HealthState webhook={webhook} /> },
-  { name: 'Success', cell: ({ id }) => <HealthRatio webhookId={id} /> },
-  { name: 'Last attempt', cell: ({ id }) => <LastAttempt webhookId={id} /> },
+  { name: 'State', width: 10, cell: (webhook) => <HealthState webhook={webhook} /> },
+  { name: 'Success', width: 8.5, cell: ({ id }) => <HealthRatio webhookId={id} /> },
+  { name: 'Last attempt', width: WIDTHS.time, cell: ({ id }) => <LastAttempt webhookId={id} /> },
   {
     name: 'Event types',
-    cell: ({ eventTypes }) => (eventTypes.length === 0 ? 'receives all' : eventTypes.join(', ')),
+    width: 10.5,
+    cell: ({ eventTypes }) =>
+      eventTypes.length === 0 ? 'receives all' : <Cut text={eventTypes.join(', ')} lines={2} />,
   },
 ];

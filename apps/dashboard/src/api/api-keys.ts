@@ -1,0 +1,15 @@
+import { queryOptions, useQuery } from '@tanstack/react-query';
+import { api, dataOf } from './client.ts';
+import { FRESH_MS } from './query-client.ts';
+
+export const apiKeysQuery = queryOptions({
+  queryKey: ['api-keys'],
+  staleTime: FRESH_MS,
+  queryFn: () => dataOf(api.GET('/api-keys', { params: { query: {} } })),
+});
+
+/** Returns what an API key is called; undefined for one that was revoked, and while it is not known. */
+export function useKeyName(keyId: string): string | undefined {
+  const { data } = useQuery({ ...apiKeysQuery, retry: false });
+  return data?.find(({ id }) => id === keyId)?.name;
+}
