@@ -249,9 +249,11 @@ describe('The dashboard, from the first sign-in on', () => {
     expect(await page.getByRole('button', { name: /^Copy portal link/ }).count()).toBe(0);
   });
 
+  const SPARE = 'Spare, for the nightly import of the warehouse in Bremerhaven';
+
   it('rotates an API key, and finds that in the audit log', async () => {
     const { page } = browser;
-    const made = await posthorn.api.post('/api/v1/api-keys', { name: 'Spare', scopes: ['read'] });
+    const made = await posthorn.api.post('/api/v1/api-keys', { name: SPARE, scopes: ['read'] });
     const { id } = dataOf<{ id: string }>(made, 201);
     await page.getByRole('link', { name: 'API keys' }).click();
     const row = page.getByRole('row').filter({ hasText: 'Spare' });
@@ -260,6 +262,9 @@ describe('The dashboard, from the first sign-in on', () => {
     await page.getByRole('button', { name: 'Rotate the key' }).click();
     await page.getByRole('button', { name: /^Copy API key phk_/ }).waitFor();
     await page.goto(`${posthorn.baseUrl}/dashboard/audit?targetId=${id}`);
+    const long = page.getByRole('button', { name: `name: ${SPARE}` });
+    await long.press('Enter');
+    expect(await long.getAttribute('aria-expanded')).toBe('true');
     await page.getByLabel('What', { exact: true }).selectOption('API key rotated');
     await page.waitForURL('**/audit?*action=api_key.rotated*');
     await page.getByRole('table', { name: 'Audit events' }).getByText('graceSeconds').waitFor();

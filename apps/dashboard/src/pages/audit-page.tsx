@@ -11,7 +11,7 @@ import { Empty, QueryView, ShowMore } from '../parts/states.tsx';
 import { Status, type Tone } from '../parts/status.tsx';
 import { type Column, Rows, WIDTHS } from '../parts/table.tsx';
 import { absoluteTime } from '../parts/time-words.ts';
-import { Copyable, Cut, None, When } from '../parts/values.tsx';
+import { Copyable, Cut, Expandable, None, When } from '../parts/values.tsx';
 import type { AuditSearch } from '../search.ts';
 import { useApps, useWebhooks, WhoseId } from './names.tsx';
 
@@ -127,7 +127,7 @@ function KeyName({ id }: { id: string }) {
 function Changes({ changes }: Pick<AuditEvent, 'changes'>) {
   if (changes.length === 0) return <None />;
   return changes.map(({ field, before, after }) => (
-    <Cut key={field} text={`${field}: ${changeText(before, after)}`} lines={2} />
+    <Expandable key={field} text={`${field}: ${changeText(before, after)}`} />
   ));
 }
 

@@ -21,6 +21,26 @@ export function Cut({ text, lines = 1, look }: CutProps) {
   );
 }
 
+/** Two lines of most columns. */
+const LONG_CHARS = 60;
+
+/** The same where nothing else shows all of it: a click, or Enter, opens a long one. */
+export function Expandable({ text }: { text: string }) {
+  const [isOpen, setOpen] = useState(false);
+  if (text.length <= LONG_CHARS) return <Cut text={text} lines={2} />;
+  return (
+    <UnstyledButton
+      className={styles.expandable}
+      aria-expanded={isOpen}
+      onClick={() => {
+        setOpen(!isOpen);
+      }}
+    >
+      {isOpen ? text : <Cut text={text} lines={2} />}
+    </UnstyledButton>
+  );
+}
+
 /** A new line of a URL begins behind a slash, and not within a word. */
 function Breakable({ text }: { text: string }) {
   return text.split(/(?<=\/)(?!\/)/).map((part, index) => (
