@@ -90,11 +90,8 @@ export function runReplay<Schema extends typeof databaseConfig>({
     try {
       await (dryRun ? work() : createRecordAdmin(db)(recorded, work, fieldsOf));
     } catch (error) {
-      const cause = { cause: error };
-      throw new Error(
-        `Stopped after ${JSON.stringify(report.tally())}: ${messageOf(error)}`,
-        cause,
-      );
+      const done = JSON.stringify(report.tally());
+      throw new Error(`Stopped after ${done}: ${messageOf(error)}`, { cause: error });
     }
     return { dryRun, ...report.tally() };
   });
