@@ -46,7 +46,6 @@ function read(
 ): ReturnType<typeof readRecorded> {
   return readRecorded(deliveries, {
     arrivals,
-    hasClockJumps: false,
     pause: () => Promise.resolve(),
   });
 }

@@ -23,12 +23,11 @@ interface Collect {
   recordsBefore: number;
   plan: Plan;
   injected: Injected;
-  hasClockJumps: boolean;
 }
 
 /** Reads the deliveries from the API, and returns them together with the sent messages and the received requests. */
 export async function collectEvidence(collect: Collect): Promise<Evidence> {
-  const { scene, traffic, sinceMs, recordsBefore, plan, injected, hasClockJumps } = collect;
+  const { scene, traffic, sinceMs, recordsBefore, plan, injected } = collect;
   const { book, fleet, baseUrls, companies, pause, stores } = scene;
   const deliveries = await readShown({
     baseUrl: baseUrls[0] ?? '',
@@ -37,7 +36,7 @@ export async function collectEvidence(collect: Collect): Promise<Evidence> {
     endpointOf: traffic.endpointOf,
   });
   const { arrivals } = book;
-  const recorded = await readRecorded(deliveries, { arrivals, hasClockJumps, pause });
+  const recorded = await readRecorded(deliveries, { arrivals, pause });
   const records = injected.areRecordsDeleted
     ? null
     : (await countCreatedRecords(stores.addresses.kafkaBrokers)) - recordsBefore;
@@ -48,7 +47,6 @@ export async function collectEvidence(collect: Collect): Promise<Evidence> {
     records,
     excuses: injected.excuses ?? [],
     delaysMs: DELAYS_MS,
-    hasClockJumps,
     shown: deliveries.shown,
     recorded,
     refusalsOf: plan.refusalsOf,
@@ -69,7 +67,6 @@ function withoutForgotten(sent: Sent, { forgotten }: Injected): Sent {
 
 interface ReadRecorded {
   arrivals: readonly Arrival[];
-  hasClockJumps: boolean;
   pause: (ms: number) => Promise<void>;
 }
 
@@ -86,15 +83,14 @@ const READERS = 8;
  */
 export async function readRecorded(
   deliveries: ShownDeliveries,
-  { arrivals, hasClockJumps, pause }: ReadRecorded,
+  { arrivals, pause }: ReadRecorded,
 ): Promise<Map<string, RecordedAttempt[]>> {
   const { shown } = deliveries;
   const recorded = new Map<string, RecordedAttempt[]>();
   const byKey = arrivalsByDelivery(arrivals);
   let left = [...shown].flatMap(([key, { status, attemptCount }]) => {
     const requests = byKey.get(key) ?? [];
-    const attempts = hasClockJumps ? 1 : attemptCount;
-    const isDoubtful = requests.length > attempts || afterSuccess(requests).length > 0;
+    const isDoubtful = requests.length > attemptCount || afterSuccess(requests).length > 0;
     return status === 'pending' || isDoubtful ? [key] : [];
   });
   const endsMs = performance.now() + READ_WITHIN_MS;

@@ -77,8 +77,6 @@ export interface Round {
   touches?: readonly string[];
   /** Outcomes of attempts cannot be recorded during the fault. */
   keepsNothing?: boolean;
-  /** The clocks of services jump: a retry may be early by their clock or by the real time, not by both. */
-  hasClockJumps?: boolean;
   /** The stack cannot be used for another round. */
   spoilsStack?: boolean;
   inject: (scene: Scene) => Promise<Injected>;

@@ -107,7 +107,6 @@ async function judge(
     sinceMs: startedAtMs,
     recordsBefore,
     plan: plan(),
-    hasClockJumps: round.hasClockJumps ?? false,
   });
   const verdict = audit(evidence, {
     endedAtMs: injected.endedAtMs,

@@ -54,7 +54,6 @@ function evidenceOf(changed: Partial<Evidence> = {}): Evidence {
     refusalsOf: () => 0,
     delaysMs: [2_000, 3_000],
     excuses: [],
-    hasClockJumps: false,
     stops: [],
     crashes: [],
     answers: { 202: 1 },

@@ -181,17 +181,10 @@ export function latestRetryMs(deliveries: readonly AuditedDelivery[], evidence: 
   return late.reduce((latest, each) => Math.max(latest, each), 0);
 }
 
-function waitsOf(
-  delivery: AuditedDelivery,
-  { shown, recorded, hasClockJumps }: Evidence,
-): readonly number[] {
+function waitsOf(delivery: AuditedDelivery, { shown, recorded }: Evidence): readonly number[] {
   const { key, arrivals } = delivery;
-  const recordedWaits = waitsBetween(recorded.get(key) ?? []);
   const isExact = (shown.get(key)?.attemptCount ?? arrivals.length) === arrivals.length;
-  if (!isExact) return recordedWaits;
-  const passed = waitsBetween(arrivals.map(asAttempt));
-  if (!hasClockJumps) return passed;
-  return passed.map((ms, index) => Math.max(ms, recordedWaits[index] ?? 0));
+  return waitsBetween(isExact ? arrivals.map(asAttempt) : (recorded.get(key) ?? []));
 }
 
 function asAttempt({ atMs, answeredAtMs }: Arrival): RecordedAttempt {

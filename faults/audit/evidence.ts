@@ -78,8 +78,6 @@ export interface Evidence {
   refusalsOf: (n: number, endpoint: number) => number;
   delaysMs: readonly number[];
   excuses: readonly Excuse[];
-  /** The clocks of services jumped: a retry is early only when it is by both, theirs and the real time. */
-  hasClockJumps: boolean;
   stops: readonly Stop[];
   /** Services that ended by themselves. */
   crashes: readonly string[];

@@ -6,13 +6,14 @@ import {
   type MemoryBudgets,
   type RecordMemory,
 } from '@posthorn/platform/memory/memory-budgets.ts';
+import type { DatabaseTime } from '@posthorn/platform/mongo/database-time.ts';
 import type { Database } from '@posthorn/platform/mongo/days/days.ts';
 import { createMessageStore } from '@posthorn/platform/mongo/messages/messages.ts';
 import type { openProvenRecords } from '@posthorn/platform/records/proven-records.ts';
 import { onEachConnection, type RedisClient } from '@posthorn/platform/redis/connect.ts';
 import { createEndpointFlows } from '@posthorn/platform/redis/endpoint-flows.ts';
 import { createOpenCircuits } from '@posthorn/platform/redis/open-circuits.ts';
-import { monotonicClockMs, systemClockMs } from '@posthorn/platform/service/clock-and-ids.ts';
+import { monotonicClockMs } from '@posthorn/platform/service/clock-and-ids.ts';
 import type { ServiceContext } from '@posthorn/platform/service/run-service.ts';
 import { type DispatcherConfig, queueLimitsOf, SLOW_LANE_CONCURRENCY } from './config.ts';
 import { CIRCUIT_BYTES, Circuits } from './isolation/circuits.ts';
@@ -45,6 +46,7 @@ interface IsolationBase
   db: Database;
   redis: RedisClient;
   budgets: MemoryBudgets;
+  time: Pick<DatabaseTime, 'nowMs'>;
 }
 
 /** Keeps endpoints and companies apart. */
@@ -86,6 +88,7 @@ export function startIsolation(base: IsolationBase): Isolation {
     beginAttempt: (candidate) => circuits.beginAttempt(candidate),
     handover,
     stallFreeMs: clock.nowMs,
+    nowMs: base.time.nowMs,
     ...CLOCKS,
   });
   const limit = config.MAX_IN_FLIGHT + SLOW_LANE_CONCURRENCY;
@@ -125,8 +128,7 @@ function startTickers(queues: Queues, handover: Handover): Ticker[] {
   ];
 }
 
-const CLOCKS: Pick<QueueDeps, 'nowMs' | 'monotonicMs' | 'inNextLoop' | 'wakeAfter'> = {
-  nowMs: systemClockMs,
+const CLOCKS: Pick<QueueDeps, 'monotonicMs' | 'inNextLoop' | 'wakeAfter'> = {
   monotonicMs: monotonicClockMs,
   inNextLoop: (act) => void setImmediate(act),
   wakeAfter(ms, wake) {
@@ -137,26 +139,30 @@ const CLOCKS: Pick<QueueDeps, 'nowMs' | 'monotonicMs' | 'inNextLoop' | 'wakeAfte
   },
 };
 
-function createCircuits({ config, logger, report, redis, kafka }: IsolationBase): Circuits {
+function createCircuits({ config, logger, report, redis, kafka, time }: IsolationBase): Circuits {
   const circuitBytes = memoryShare('dispatcher', 'circuits', config.MEMORY_MIB);
   return new Circuits({
-    shared: createOpenCircuits(redis, config.REDIS_PREFIX, systemClockMs),
+    shared: createOpenCircuits(redis, config.REDIS_PREFIX, time.nowMs),
     partitionOf: (webhookId) => kafka.partitionOf(kafka.topics.messageCreated, webhookId),
     logger,
     report,
     resetMs: config.CIRCUIT_RESET_MS,
     maxCircuits: Math.floor(circuitBytes / CIRCUIT_BYTES),
-    nowMs: systemClockMs,
+    nowMs: time.nowMs,
   });
 }
 
-function createHandover({ config, redis, kafka }: IsolationBase, known: () => Queues): Handover {
+function createHandover(
+  { config, redis, kafka, time }: IsolationBase,
+  known: () => Queues,
+): Handover {
   return new Handover({
     known,
-    flows: createEndpointFlows(redis, config.REDIS_PREFIX, systemClockMs),
+    flows: createEndpointFlows(redis, config.REDIS_PREFIX, time.nowMs),
     partitionOf: (webhookId) => kafka.partitionOf(kafka.topics.messageCreated, webhookId),
     startConcurrency: config.ENDPOINT_CONCURRENCY,
     ceiling: queueLimitsOf(config).perEndpoint.ceiling,
+    nowMs: time.nowMs,
     ...CLOCKS,
   });
 }

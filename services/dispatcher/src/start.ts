@@ -237,8 +237,8 @@ function createAttempt(base: Base, parts: AttemptParts): ConsumeOptions['handle'
   const { topics } = kafka;
   const announce = startAnnouncing(base);
   const webhooks = createLoader(base, erased);
-  const { nowMs: timestampMs } = base.time;
-  const sending = { metrics: metrics.sender, budgets, logger: base.logger, timestampMs };
+  const { nowMs } = base.time;
+  const sending = { metrics: metrics.sender, budgets, logger: base.logger, nowMs };
   const { send, tokens, shown, stop } = createSender(config, sending);
   watchConnections(registry, shown);
   lifecycle.onStop('sender', stop);
@@ -274,27 +274,30 @@ function createAttempt(base: Base, parts: AttemptParts): ConsumeOptions['handle'
       keepTrying,
       deferredByDelayMs: topics.deferredByDelayMs,
       count: metrics.countDeferral,
-      nowMs: systemClockMs,
+      nowMs,
     }),
     deadLetters: base.deadLetters,
     time: base.time,
-    nowMs: systemClockMs,
+    nowMs,
   });
 }
 
-function createGuard({ db, keepTrying, kafka }: Base, leases: AttemptLeases): DoubleSendGuard {
+function createGuard(
+  { db, keepTrying, kafka, time }: Base,
+  leases: AttemptLeases,
+): DoubleSendGuard {
   const checkRecorded = createCheckRecorded({
     deliveries: createDeliveryStore(db),
     marks: createResendMarks(db),
     keepTrying,
   });
   const slowLaneTopic = kafka.topics.slowLane;
-  return createDoubleSendGuard({ leases, checkRecorded, slowLaneTopic, nowMs: systemClockMs });
+  return createDoubleSendGuard({ leases, checkRecorded, slowLaneTopic, nowMs: time.nowMs });
 }
 
 /** Attempts of watched companies are announced to the gateways, for the dashboard. */
-function startAnnouncing({ config, redis, logger, lifecycle }: Base): AnnounceAttempt {
-  const live = createLiveAttempts(redis, config.REDIS_PREFIX, systemClockMs);
+function startAnnouncing({ config, redis, logger, lifecycle, time }: Base): AnnounceAttempt {
+  const live = createLiveAttempts(redis, config.REDIS_PREFIX, time.nowMs);
   const { announce, start, stop } = createLiveAnnouncements({ live, logger });
   start();
   lifecycle.onStop('live attempts', stop);
@@ -385,7 +388,7 @@ function createSettle(
     counts: openAttemptStats(base, { db, budgets, budgetBytes }),
     announce,
     logger,
-    nowMs: systemClockMs,
+    nowMs: base.time.nowMs,
   };
   const delivery = createSettleDelivery({
     ...both,
@@ -400,8 +403,8 @@ function createSettle(
 }
 
 /** Reports to the gateways how far the fresh records are begun. */
-function startReportingReading({ config, lifecycle, redis }: Base): ReadingReporter {
-  const positions = createReadingPositions(redis, config.REDIS_PREFIX, systemClockMs);
+function startReportingReading({ config, lifecycle, redis, time }: Base): ReadingReporter {
+  const positions = createReadingPositions(redis, config.REDIS_PREFIX, time.nowMs);
   const reporter = createReadingReporter(positions, monotonicClockMs);
   const ticker = startTicker(REPORT_READING_EVERY_MS, reporter.tick);
   lifecycle.onStop('reading positions', ticker.stop);

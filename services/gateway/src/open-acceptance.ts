@@ -17,10 +17,7 @@ import { createPublisherStore } from '@posthorn/platform/mongo/messages/publishe
 import { openMessageStats } from '@posthorn/platform/mongo/messages/write-stats.ts';
 import { createReadingPositions } from '@posthorn/platform/redis/reading-positions.ts';
 import { createVault, type Vault } from '@posthorn/platform/security/vault.ts';
-import {
-  monotonicClockMs as monotonicMs,
-  systemClockMs,
-} from '@posthorn/platform/service/clock-and-ids.ts';
+import { monotonicClockMs as monotonicMs } from '@posthorn/platform/service/clock-and-ids.ts';
 import { watchDependencies } from '@posthorn/platform/service/metrics.ts';
 import { openOpsServer } from '@posthorn/platform/service/ops-server.ts';
 import type { ServiceContext } from '@posthorn/platform/service/run-service.ts';
@@ -119,7 +116,7 @@ export async function openBasis(context: Context, owner: 'gateway' | 'ingest'): 
 
 /** Opens these limits, which share their counts with other processes until this one stops. */
 export function openRateLimits(
-  { context, redis, budgets, shareOf }: Basis,
+  { context, redis, budgets, shareOf, nowMs }: Basis,
   limits: Limits,
 ): RateLimits {
   const { config, logger, registry, lifecycle } = context;
@@ -131,7 +128,7 @@ export function openRateLimits(
     countsBytes,
     registry,
     logger,
-    nowMs: systemClockMs,
+    nowMs,
   });
   budgets.add('rate_counts', countsBytes, rateLimits.usedBytes);
   rateLimits.start();
@@ -171,7 +168,7 @@ export async function openOutbox({
   const publishQueueBytes = shareOf('publish_queue');
   const topic = kafka.topics.messageCreated;
   const partitionOf = (webhookId: string): number => kafka.partitionOf(topic, webhookId);
-  const budget = createPublishBudget({ partitionOf, nowMs: systemClockMs });
+  const budget = createPublishBudget({ partitionOf, nowMs });
   const outbox = createOutbox({
     topic,
     records: kafka.records,
@@ -191,7 +188,7 @@ export async function openOutbox({
   });
   budgets.add('publish_queue', publishQueueBytes, () => outbox.usedBytes() + budget.usedBytes());
   await outbox.start();
-  const positions = createReadingPositions(redis.client, config.REDIS_PREFIX, systemClockMs);
+  const positions = createReadingPositions(redis.client, config.REDIS_PREFIX, nowMs);
   const { releaseWaiting } = outbox;
   const run = createFollowReaders({ budget, positions, releaseWaiting, nowMs: monotonicMs });
   const readers = createLoop({ name: 'reading positions', everyMs: READERS_EVERY_MS, run, logger });

@@ -28,10 +28,7 @@ import {
 } from '@posthorn/platform/redis/live-attempts.ts';
 import { createOpenCircuits } from '@posthorn/platform/redis/open-circuits.ts';
 import { announceWork, type WakeWork } from '@posthorn/platform/redis/wake-work.ts';
-import {
-  monotonicClockMs as monotonicMs,
-  systemClockMs,
-} from '@posthorn/platform/service/clock-and-ids.ts';
+import { monotonicClockMs as monotonicMs } from '@posthorn/platform/service/clock-and-ids.ts';
 import { egressPolicyOf } from '@posthorn/platform/security/egress.ts';
 import { openIncidentReports } from '@posthorn/platform/records/operator-incidents.ts';
 import type { ServiceContext } from '@posthorn/platform/service/run-service.ts';
@@ -176,7 +173,7 @@ function openRequests(basis: GatewayBasis) {
 function openAuthentication(basis: GatewayBasis, { wrongKeys }: RateLimits): Authenticate {
   const { config, lifecycle, logger } = basis.context;
   const { findKey, noteUse } = createCompanyStore(basis.requestDb);
-  const lastUsed = createLastUsed({ write: noteUse, nowMs: systemClockMs, logger });
+  const lastUsed = createLastUsed({ write: noteUse, nowMs: basis.nowMs, logger });
   const cacheBytes = memoryShare('gateway', 'api_key_cache', config.MEMORY_MIB);
   const authentication = createAuthentication({
     findKey,
@@ -241,7 +238,7 @@ async function openGateway(basis: GatewayBasis): Promise<Omit<Gateway, 'ingestLa
 }
 
 /** Opens what reads and writes MongoDB and Redis for requests. */
-function openStores({ context: { config }, requestDb: db, redis, vault }: GatewayBasis) {
+function openStores({ context: { config }, requestDb: db, redis, vault, nowMs }: GatewayBasis) {
   return {
     db,
     auditEvents: createAuditStore(db),
@@ -251,12 +248,12 @@ function openStores({ context: { config }, requestDb: db, redis, vault }: Gatewa
     erasures: createRequestedErasures(db),
     links: createLinkStore(db),
     messages: createMessageQueries(db),
-    portalSettings: createPortalSettings(db, systemClockMs),
+    portalSettings: createPortalSettings(db, nowMs),
     stats: createStatsQueries(db),
     webhooks: createWebhookStore(db, vault),
     readOutlines: createReadWebhookOutlines(db),
-    circuits: createOpenCircuits(redis.client, config.REDIS_PREFIX, systemClockMs),
-    flows: createEndpointFlows(redis.client, config.REDIS_PREFIX, systemClockMs),
+    circuits: createOpenCircuits(redis.client, config.REDIS_PREFIX, nowMs),
+    flows: createEndpointFlows(redis.client, config.REDIS_PREFIX, nowMs),
   };
 }
 
@@ -301,8 +298,12 @@ const LIVE_EVERY_MS = 5_000;
 const WATCHED_MS = 20_000;
 
 /** Opens the streams of attempts. They end when a stop begins, which would otherwise wait for them. */
-function openLive({ context: { config, logger, lifecycle }, redis }: GatewayBasis): LiveStreams {
-  const live = createLiveAttempts(redis.client, config.REDIS_PREFIX, systemClockMs);
+function openLive({
+  context: { config, logger, lifecycle },
+  redis,
+  nowMs,
+}: GatewayBasis): LiveStreams {
+  const live = createLiveAttempts(redis.client, config.REDIS_PREFIX, nowMs);
   const streams = new LiveStreams((companyIds) => live.watch(companyIds, WATCHED_MS));
   const onNews = streams.publish.bind(streams);
   listenForLiveAttempts(redis.subscriber, config.REDIS_PREFIX, { onNews, logger });

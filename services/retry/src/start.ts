@@ -30,11 +30,7 @@ import { createHoldNotes, createHoldStates } from '@posthorn/platform/mongo/webh
 import { createWebhookStates } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
 import { openProvenRecords } from '@posthorn/platform/records/proven-records.ts';
 import { eventRecord } from '@posthorn/platform/records/operator-incidents.ts';
-import {
-  monotonicClockMs,
-  systemClockMs,
-  systemIds,
-} from '@posthorn/platform/service/clock-and-ids.ts';
+import { monotonicClockMs, systemIds } from '@posthorn/platform/service/clock-and-ids.ts';
 import { openRedis } from '@posthorn/platform/redis/open-redis.ts';
 import { StartupError } from '@posthorn/platform/service/errors.ts';
 import { watchDependencies } from '@posthorn/platform/service/metrics.ts';
@@ -68,7 +64,7 @@ import { createFailingWatch } from './watch-failing-endpoints.ts';
 const IDLE_WAIT_MS = 1_000;
 const SHORT_WAIT_MS = 500;
 
-const TIME = { nowMs: systemClockMs, monotonicMs: monotonicClockMs, pause };
+const TIME = { monotonicMs: monotonicClockMs, pause };
 type Time = typeof TIME;
 
 /** What the steps of the retry service share. */
@@ -134,7 +130,8 @@ function openParts(
     ...context,
     db,
     databaseTime: time,
-    metrics: createRetryMetrics(registry, config.RETRY_DELAYS, systemClockMs),
+    nowMs: time.nowMs,
+    metrics: createRetryMetrics(registry, config.RETRY_DELAYS, time.nowMs),
     deliveries: createDeliveryStore(db),
     waiting: createWaitingDeliveries(db),
     disableWebhook: openDisableWebhook(context, db),
@@ -262,7 +259,7 @@ function startLoops(retry: Retry): void {
     messages: createMessageStore(db),
     maxRead: MAX_READ,
   });
-  showUnpublished(registry, () => unpublished.oldestAtMs(), systemClockMs);
+  showUnpublished(registry, () => unpublished.oldestAtMs(), databaseTime.nowMs);
   start('sweep of unpublished messages', unpublished);
   const stuck = createStuckSweep({
     ...retry,
@@ -323,7 +320,7 @@ function watchFailingEndpoints(retry: Retry): Loop {
     stats: createStatsQueries(db),
     webhooks: createFailingWebhooks(db),
     async publish(incident) {
-      const atMs = systemClockMs();
+      const atMs = retry.nowMs();
       const times = { count: 1, firstAtMs: atMs, lastAtMs: atMs };
       const event = { id: systemIds('oev'), ...incident, ...times };
       await records.publish([eventRecord(topics.operatorEvents, event)]);

@@ -90,8 +90,7 @@ export function openLoneSender({
     deadlines,
     timeoutMs: TIMEOUT_MS,
     userAgent: 'Posthorn/1',
-    wallClockMs: () => 0,
-    timestampMs: () => 0,
+    nowMs: () => 0,
     monotonicMs: () => nowMs,
   });
   return {

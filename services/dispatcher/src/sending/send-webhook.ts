@@ -41,9 +41,8 @@ interface SendDeps extends ExchangeDeps {
   /** Throws when the webhook's TLS settings cannot be used. */
   agentOf: (webhook: LoadedWebhook) => Agent;
   userAgent: string;
-  wallClockMs: () => number;
-  /** The time in the signature, which receivers compare with their own, in milliseconds since 1970. */
-  timestampMs: () => number;
+  /** The time of the attempt, and in the signature, which receivers compare with their own. Milliseconds since 1970. */
+  nowMs: () => number;
 }
 
 /** The outcome of an exchange. */
@@ -58,12 +57,12 @@ interface Exchange {
 type Failure = Outcome | typeof PROXY_FAULT;
 
 export function createSendWebhook(deps: SendDeps): SendWebhook {
-  const { wallClockMs, timestampMs, monotonicMs, userAgent } = deps;
+  const { nowMs, monotonicMs, userAgent } = deps;
   return async (due, payload, loaded, traceparent, accessToken) => {
     const { webhook, signer, origin, path } = loaded;
-    const startedAtMs = wallClockMs();
+    const startedAtMs = nowMs();
     const startedMs = monotonicMs();
-    const timestampSeconds = Math.floor(timestampMs() / 1_000);
+    const timestampSeconds = Math.floor(startedAtMs / 1_000);
     const parts = { messageId: due.messageId, timestampSeconds, payload, traceparent, accessToken };
     const prepare = (): PreparedRequest => {
       const headers = deliveryHeaders(webhook, signer, parts, userAgent);

@@ -37,7 +37,7 @@ function open(env: NodeJS.ProcessEnv): void {
     metrics,
     budgets: createMemoryBudgets(registry),
     logger: { warn: () => undefined },
-    timestampMs: Date.now,
+    nowMs: Date.now,
   });
 }
 

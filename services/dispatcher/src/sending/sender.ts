@@ -3,7 +3,7 @@ import { MAX_TIMEOUT_SECONDS } from '@posthorn/domain/webhook-fields.ts';
 import { requiredAt } from '@posthorn/domain/required.ts';
 import type { EgressRefusal } from '@posthorn/domain/egress.ts';
 import { type MemoryBudgets } from '@posthorn/platform/memory/memory-budgets.ts';
-import { monotonicClockMs, systemClockMs } from '@posthorn/platform/service/clock-and-ids.ts';
+import { monotonicClockMs } from '@posthorn/platform/service/clock-and-ids.ts';
 import { egressPolicyOf } from '@posthorn/platform/security/egress.ts';
 import type { Logger } from '@posthorn/platform/service/logger.ts';
 import { VERSION } from '@posthorn/platform/service/metrics.ts';
@@ -52,8 +52,8 @@ interface SenderDeps {
   metrics: SenderMetrics;
   budgets: MemoryBudgets;
   logger: Pick<Logger, 'warn'>;
-  /** The time in signatures, in milliseconds since 1970. */
-  timestampMs: () => number;
+  /** The time of the database, in milliseconds since 1970. */
+  nowMs: () => number;
 }
 
 type SharePart = 'connections' | 'host_cache' | 'tls_clients' | 'tls_session_cache' | 'token_cache';
@@ -61,7 +61,7 @@ type SharePart = 'connections' | 'host_cache' | 'tls_clients' | 'tls_session_cac
 /** Sends requests: host look-ups, connections, deadlines and access tokens together. */
 export function createSender(
   config: DispatcherConfig,
-  { metrics, budgets, logger, timestampMs }: SenderDeps,
+  { metrics, budgets, logger, nowMs }: SenderDeps,
 ): Sender {
   warnOfOpenings(config, logger);
   const timeoutMs = config.DELIVERY_TIMEOUT_MS;
@@ -77,14 +77,13 @@ export function createSender(
     pace: createTokenPace({ perSecond, monotonicMs: monotonicClockMs }),
     cacheBytes: share('token_cache'),
     firstRetryMs: requiredAt(config.RETRY_DELAYS, 0, 'retry delay'),
-    nowMs: systemClockMs,
+    nowMs,
   });
   budgets.add('token_cache', share('token_cache'), tokens.usedBytes);
   const send = createSendWebhook({
     ...exchange,
     agentOf: ({ tls }) => connections.agentOf(tls),
-    wallClockMs: systemClockMs,
-    timestampMs,
+    nowMs,
   });
   return {
     send,

@@ -25,7 +25,6 @@ import { announce } from '@posthorn/platform/redis/invalidations.ts';
 import { createOpenCircuits } from '@posthorn/platform/redis/open-circuits.ts';
 import type { OpenRedis } from '@posthorn/platform/redis/open-redis.ts';
 import { announceWork, listenForWork, type WorkKind } from '@posthorn/platform/redis/wake-work.ts';
-import { systemClockMs } from '@posthorn/platform/service/clock-and-ids.ts';
 import type { ServiceContext } from '@posthorn/platform/service/run-service.ts';
 import type { ClaimedWork } from '@posthorn/platform/work/claimed-work.ts';
 import { randomUUID } from 'node:crypto';
@@ -99,7 +98,7 @@ function sharedBy(basis: WorkBasis) {
         withTimeout(records.publish(outgoing), PUBLISH_WITHIN_MS),
     },
     retryDueTopic: topics.retryDue,
-    circuits: createOpenCircuits(redis.client, config.REDIS_PREFIX, systemClockMs),
+    circuits: createOpenCircuits(redis.client, config.REDIS_PREFIX, databaseTime.nowMs),
     pageBudget,
     invalidate: (...changed: Parameters<typeof announce>[2]) =>
       announce(redis.client, config.REDIS_PREFIX, changed),
