@@ -13,6 +13,7 @@ import { runProgram } from '../../support/process/service-process.ts';
 import { readDeliveries, untilMetric, type Sent } from '../../support/process/traffic.ts';
 import { failing, startReceiver, type Receiver } from '../../support/receivers/receiver.ts';
 import { readTopic } from '../../support/stores/read-topic.ts';
+import { CLOCK_MS } from '../../support/time/clocks.ts';
 import { eventually } from '../../support/time/eventually.ts';
 
 const MINUTE_MS = 60_000;
@@ -59,8 +60,8 @@ describe('A parked retry', () => {
 
   it('is cancelled when it is due if its webhook was disabled, also while no dispatcher runs', async () => {
     const { webhookId, deliveryId } = await parked();
-    await posthorn.dispatcher.stop();
     dataOf(await posthorn.api.put(`/webhooks/${webhookId}`, { disabled: true }));
+    await posthorn.dispatcher.stop();
     await eventually('cancelled', async () => (await shown(deliveryId)).status === 'cancelled');
     expect(await shown(deliveryId)).toMatchObject({ reason: 'webhook_disabled', attemptCount: 1 });
     await untilMetric(posthorn.retry, 'posthorn_deliveries_finished_total', 'result="cancelled"');
@@ -129,7 +130,7 @@ describe('A process whose clock is an hour ahead', () => {
     const soonMs = Date.now() + 4_000;
     const soon = await send({ deliverAt: inMs(4_000) });
     const request = await eventually('the message', () => receiver.of(soon.id)[0]);
-    expect(request.atMs).toBeGreaterThanOrEqual(soonMs);
+    expect(request.atMs).toBeGreaterThan(soonMs - CLOCK_MS);
     // Of one webhook, so of one partition: nothing of the later message was published before this one.
     const published: string[] = [];
     await readTopic(posthorn.env, 'retry-due', ({ value }) => {
@@ -167,7 +168,7 @@ describe('The default schedule', () => {
         const [shown] = await readDeliveries(posthorn.api, [deliveryId]);
         return shown && shown.attemptCount >= number ? shown : null;
       },
-      90_000,
+      2 * MINUTE_MS,
     );
   }
 
@@ -196,13 +197,14 @@ describe('The default schedule', () => {
       if (delayMs > REST_MS) clock.setTo(dueAtMs - REST_MS);
       if (delayMs >= 30 * MINUTE_MS) await restartRetry();
     }
-    const deliveries = await untilFinal(posthorn.api, [refused, unreachable], 30_000);
+    const deliveries = await untilFinal(posthorn.api, [refused, unreachable], MINUTE_MS);
     expect(deliveries.filter(isExhausted)).toHaveLength(2);
     for (const delivery of deliveries) {
       expect(delivery).toMatchObject({ attemptCount: 7, nextAttemptAt: null });
       expect(delivery.attempts.map(({ number }) => number)).toEqual([1, 2, 3, 4, 5, 6, 7]);
       const earlyMs = waitsMs(delivery).map((ms, index) => ms - (DELAYS_MS[index] ?? 0));
-      expect(earlyMs.filter((ms) => ms < 0)).toEqual([]);
+      // The time of the retry service may be some milliseconds ahead of that of the dispatcher.
+      expect(earlyMs.filter((ms) => ms < -CLOCK_MS)).toEqual([]);
     }
     const outcomesOf = ({ messageId }: Sent): unknown[] =>
       deliveries
