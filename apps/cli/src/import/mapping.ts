@@ -251,7 +251,7 @@ export function inOrder<T extends { key: string }>(headers: readonly T[]): T[] {
 
 /**
  * Returns the URL without what Posthorn refuses in one. User and password become the header that they stand for, unless
- * there is one already; null for one that OAuth 2 sets.
+ * there is one already, or no room for it; null for one that OAuth 2 sets.
  */
 export function urlOf(
   given: string,
@@ -265,10 +265,14 @@ export function urlOf(
   if (username === '' && password === '' && url.hash === '') return given;
   if (username !== '' || password !== '') {
     const isFree = headers?.every(({ key }) => key.toLowerCase() !== 'authorization') ?? false;
-    const value = basicAuth(username, password, source);
-    if (isFree) headers?.push({ key: 'Authorization', value });
-    if (isFree) note('changed', 'user and password in the URL become the header Authorization');
-    else note('leftOut', 'user and password in the URL, beside another Authorization');
+    if (!headers || !isFree) {
+      note('leftOut', 'user and password in the URL, beside another Authorization');
+    } else if (headers.length === MAX_HEADERS) {
+      note('leftOut', `user and password in the URL, beside ${MAX_HEADERS} headers`);
+    } else {
+      headers.push({ key: 'Authorization', value: basicAuth(username, password, source) });
+      note('changed', 'user and password in the URL become the header Authorization');
+    }
   }
   url.username = '';
   url.password = '';

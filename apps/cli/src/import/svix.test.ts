@@ -164,6 +164,24 @@ describe('an endpoint of Svix', () => {
     expect((header?.value as Secret).reveal()).toBe(`Basic ${btoa('me:pass word')}`);
   });
 
+  it('has no more headers than Posthorn takes, also with user and password in its URL', () => {
+    const names = Array.from({ length: 20 }, (_, nth) => [`X-Nth-${nth}`, 'a']);
+    const headers = { headers: Object.fromEntries(names) as Record<string, string> };
+    const mapped = map({ url: 'https://me:password@example.com/' }, { headers });
+
+    expect(mapped.document.fields).toMatchObject({ url: 'https://example.com/' });
+    expect(mapped.document.fields.customHeaders).toHaveLength(20);
+    expect(mapped.findings).toMatchObject([
+      { kind: 'leftOut', about: 'user and password in the URL, beside 20 headers' },
+    ]);
+  });
+
+  it('has no half of a character in the channels of its metadata', () => {
+    const { metadata } = map({ channels: ['a', '😀'.repeat(600)] }).document.fields;
+
+    expect(metadata).toEqual({ svixChannels: `a,${'😀'.repeat(498)}` });
+  });
+
   it('keeps the whole of a long description in its metadata', () => {
     const { fields } = map({ description: 'd'.repeat(300) }).document;
 

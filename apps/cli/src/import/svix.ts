@@ -259,7 +259,9 @@ function holdsBack(channels: readonly string[], transformation: Json, note: Note
 }
 
 function channelsText(channels: readonly string[]): string | undefined {
-  return channels.length === 0 ? undefined : channels.join(',').slice(0, MAX_CHANNELS_CHARS);
+  if (channels.length === 0) return undefined;
+  // Not of half a character, which the API refuses.
+  return Array.from(channels.join(',')).slice(0, MAX_CHANNELS_CHARS).join('');
 }
 
 /** The receiver of a secret keeps it, and with `svix` its library too (docs/contract.md C9.15). */
