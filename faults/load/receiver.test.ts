@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, describe, expect, it, test } from '@jest/globals';
+import { afterEach, beforeEach, describe, expect, it, jest, test } from '@jest/globals';
 import { Webhook } from 'standardwebhooks';
 import { createBook, type Book } from './book.ts';
 import { payloadOf, type Receiver, startReceiver, isIntact, readPayload } from './receiver.ts';
@@ -62,8 +62,18 @@ describe('the receiver of the fault suite', () => {
   });
 
   it('counts the concurrent requests of an endpoint', async () => {
-    plan = { ...usualPlan, replyTo: () => ({ kind: 'status', status: 200, afterMs: 500 }) };
-    await Promise.all([0, 4, 5].map((n) => deliver(payloadOf('r', n))));
+    const slowly = (afterMs: number): void => {
+      plan = { ...usualPlan, replyTo: () => ({ kind: 'status', status: 200, afterMs }) };
+    };
+    slowly(500);
+    // What a request works with is real.
+    jest.useFakeTimers({ doNotFake: ['nextTick', 'queueMicrotask', 'setImmediate'] });
+    const delivered = Promise.all([0, 4, 5].map((n) => deliver(payloadOf('r', n))));
+    while (receiver.peakOf(0) < 3) await new Promise(setImmediate);
+    jest.advanceTimersByTime(500);
+    jest.useRealTimers();
+    await delivered;
+    slowly(0);
     await deliver(payloadOf('r', 6));
     expect(receiver.peakOf(0)).toBe(3);
   });

@@ -1,6 +1,15 @@
 import { getEventListeners } from 'node:events';
 import { inspect } from 'node:util';
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import {
+  afterAll,
+  afterEach,
+  beforeAll,
+  beforeEach,
+  describe,
+  expect,
+  jest,
+  test,
+} from '@jest/globals';
 import {
   failure,
   reset,
@@ -269,12 +278,35 @@ describe('a retry', () => {
 });
 
 describe('the time limit', () => {
+  /** What a request works with; the test advances `setTimeout` only. */
+  const REAL = ['nextTick', 'queueMicrotask', 'setImmediate', 'clearImmediate'] as const;
+
+  afterEach(() => {
+    jest.useRealTimers();
+  });
+
   test.each([
     ['no answer', silence],
     ['a slow body', slowBody],
   ])('ends an attempt with %s, and the next one follows', async (_what, step) => {
-    api.answerWith(step, success({ id: 'msg_1' }));
-    expect(await send(clientOf({ timeoutMs: 300 }))).toEqual({ id: 'msg_1' });
+    const [asked, failed] = [Promise.withResolvers<undefined>(), Promise.withResolvers<string>()];
+    const hangs: typeof step = (response, got) => {
+      step(response, got);
+      asked.resolve(undefined);
+    };
+    api.answerWith(hangs, success({ id: 'msg_1' }));
+    jest.useFakeTimers({ doNotFake: [...REAL] });
+    const logger = { debug: () => undefined, warn: failed.resolve };
+    const sent = send(clientOf({ timeoutMs: 300, logger }));
+    await asked.promise;
+    jest.advanceTimersByTime(299);
+    await new Promise(setImmediate);
+    expect(api.got).toHaveLength(1);
+    jest.advanceTimersByTime(1);
+    expect(await failed.promise).toContain('Not complete within 300 ms');
+    // Now it waits for half a second at most.
+    jest.advanceTimersByTime(500);
+    expect(await sent).toEqual({ id: 'msg_1' });
     expect(api.got).toHaveLength(2);
   });
 

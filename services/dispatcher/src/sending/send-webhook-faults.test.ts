@@ -169,7 +169,7 @@ describe('an endpoint [security]', () => {
       await endpoint.allClosed();
       await expectNothingLeft();
     },
-    5_000,
+    10_000,
   );
 
   test.each<[string, string[]]>([

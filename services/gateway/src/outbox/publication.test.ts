@@ -97,7 +97,7 @@ describe('publish created', () => {
       accept([4]);
       expect(batches).toEqual([['msg_000001']]);
       open();
-      await publication.close(5_000);
+      await publication.close(60_000);
       expect(batches).toEqual([['msg_000001'], ['msg_000002', 'msg_000003', 'msg_000004']]);
     });
 
@@ -119,7 +119,7 @@ describe('publish created', () => {
         waitingCompanies: 0,
       });
       open();
-      await publication.close(5_000);
+      await publication.close(60_000);
       expect(publication.state()).toEqual({
         watermark: 'msg_000002',
         unpublished: 0,
@@ -131,7 +131,7 @@ describe('publish created', () => {
 
     test('moves the watermark past messages without targets', async () => {
       accept([1], { targets: [] });
-      await publication.close(5_000);
+      await publication.close(60_000);
       expect(publication.state()).toMatchObject({ watermark: 'msg_000001', unpublished: 0 });
     });
 
@@ -147,7 +147,7 @@ describe('publish created', () => {
       failuresLeft = 1;
       accept([1]);
       accept([2]);
-      await publication.close(5_000);
+      await publication.close(60_000);
       expect(batches).toEqual([['msg_000001'], ['msg_000001'], ['msg_000002']]);
       expect(publication.state()).toMatchObject({ watermark: 'msg_000002', unpublished: 0 });
     });
@@ -173,9 +173,9 @@ describe('publish created', () => {
       accept([2]);
       publication.abandon();
       open();
-      await publication.close(5_000);
+      await publication.close(60_000);
       accept([3]);
-      await publication.close(5_000);
+      await publication.close(60_000);
       expect(batches).toEqual([['msg_000001']]);
     });
 
@@ -184,11 +184,11 @@ describe('publish created', () => {
         throw new TypeError('a fault in the code');
       };
       accept([1]);
-      await publication.close(5_000);
+      await publication.close(60_000);
       nowMs += 61_000;
       expect(publication.state()).toMatchObject({ watermark: '', unpublished: 1, stuckMs: 61_000 });
       accept([2]);
-      await publication.close(5_000);
+      await publication.close(60_000);
       expect(batches).toEqual([['msg_000001']]);
     });
 

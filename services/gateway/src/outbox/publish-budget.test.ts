@@ -383,7 +383,7 @@ describe('publish pace', () => {
       restPerMs = { comp_a: 16 };
       send(1, 'comp_a', 1_000);
       await eventually('the rest', () => timers.length === 1);
-      await publication.close(5_000);
+      await publication.close(60_000);
       expect([sizes(), publication.state().unpublished]).toEqual([[100, 500, 400], 0]);
       expect(passTimer()).toBe(40);
       expect(sends.flat()).toHaveLength(1_000);
@@ -394,7 +394,7 @@ describe('publish pace', () => {
       let acknowledge = (): void => undefined;
       sent = () => new Promise((resolve) => (acknowledge = resolve));
       send(1, 'comp_a', 200);
-      const closed = publication.close(5_000);
+      const closed = publication.close(60_000);
       acknowledge();
       sent = () => Promise.resolve();
       await closed;

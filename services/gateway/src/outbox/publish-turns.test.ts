@@ -84,7 +84,7 @@ describe('companies that take turns', () => {
   test('do not wait for a message of another company to 10,000 webhooks', async () => {
     accept(message(1, 'comp_a', 10_000));
     accept(message(2, 'comp_b', 1));
-    await publication.close(5_000);
+    await publication.close(60_000);
     const [, second = []] = sends;
     expect(second.slice(0, 21)).toContain(recordOf(idOf(2), 'wh_0'));
     expect(sends).toHaveLength(21);
@@ -93,7 +93,7 @@ describe('companies that take turns', () => {
 
   test('fill every batch when they wait alone', async () => {
     accept(message(1, 'comp_a', 1_000));
-    await publication.close(5_000);
+    await publication.close(60_000);
     expect(sends.map(({ length }) => length)).toEqual([500, 500]);
   });
 
@@ -101,7 +101,7 @@ describe('companies that take turns', () => {
     accept(message(1, 'comp_c', 1));
     const small = Array.from({ length: 300 }, (_, index) => message(index + 3, 'comp_b', 1));
     accept(message(2, 'comp_a', 2_000), ...small);
-    await publication.close(5_000);
+    await publication.close(60_000);
     const [, mixed = []] = sends;
     const wide = mixed.filter((record) => record.startsWith(idOf(2)));
     expect([wide.length, mixed.length]).toEqual([260, 500]);
@@ -112,7 +112,7 @@ describe('companies that take turns', () => {
     const wide = Array.from({ length: 20 }, (_, index) => message(index + 1, 'comp_a', 500));
     accept(...wide);
     accept(message(21, 'comp_b', 1));
-    await publication.close(5_000);
+    await publication.close(60_000);
     const own = sends.findIndex((send) => send.includes(recordOf(idOf(21), 'wh_0')));
     expect(own).toBe(1);
     expect([...sends.flat()].sort()).toEqual(recordsOf(stored).sort());
