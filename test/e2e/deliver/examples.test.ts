@@ -8,7 +8,7 @@ import { runProgram } from '../../../tools/check-ops/programs/run-program.ts';
 import { cachedFolder } from '../../../tools/local-stack/machine/cache.ts';
 import { freePorts } from '../../../tools/local-stack/machine/ports.ts';
 import { dataOf } from '../../support/api/expect-answers.ts';
-import type { OwnCompany } from '../../support/process/posthorn.ts';
+import { startPosthorn, type OwnCompany, type Posthorn } from '../../support/process/posthorn.ts';
 import { joinShared } from '../../support/process/shared-posthorn.ts';
 import { scratchFolder } from '../../support/process/scratch-folder.ts';
 import { untilDelivered } from '../../support/process/traffic.ts';
@@ -108,6 +108,8 @@ describe.each(Object.entries(RECEIVERS))('The receiver in %s', (_name, startRece
     const payload = { event: 'order.paid', text: 'ä'.repeat(120_000) };
     const sent = await posthorn.api.send({ webhookId }, payload);
     await untilDelivered(posthorn.api, [sent]);
+    // Printed, and then read from a pipe.
+    await eventually('the line of it', () => receiver.output().includes(sent.messageId));
     expect(receiver.output().split(sent.messageId)).toHaveLength(2);
 
     dataOf(await posthorn.api.post(`/api/v1/deliveries/${sent.deliveryId}/resend`, {}));
@@ -132,14 +134,24 @@ describe.each(Object.entries(RECEIVERS))('The receiver in %s', (_name, startRece
 });
 
 describe('The platform of the compose example', () => {
+  let patient: Posthorn;
+
+  beforeAll(async () => {
+    // A receiver takes some time to start on a busy machine.
+    const settings = { RETRY_DELAYS: '1s,2s,4s,8s,16s,32s', CIRCUIT_RESET_MS: '100' };
+    patient = await startPosthorn(settings);
+  });
+
+  afterAll(() => patient.stop());
+
   it('creates its webhook once, and sends what the receiver accepts', async () => {
     const [port = 0] = await freePorts(1);
     const FOLDER = scratchFolder();
-    writeFileSync(join(FOLDER, 'company.json'), JSON.stringify({ apiKey: posthorn.apiKey }));
+    writeFileSync(join(FOLDER, 'company.json'), JSON.stringify({ apiKey: patient.apiKey }));
     const url = `http://127.0.0.1:${port}/hooks`;
     const env = {
       FOLDER,
-      POSTHORN_URL: posthorn.baseUrl,
+      POSTHORN_URL: patient.baseUrl,
       RECEIVER_URL: url,
       INTERVAL_MS: '200',
     };
@@ -156,7 +168,7 @@ describe('The platform of the compose example', () => {
       const output = receiver?.output() ?? '';
       return Promise.resolve(output.includes(early) && output.includes(late));
     });
-    const { body } = await posthorn.api.get('/api/v1/webhooks');
+    const { body } = await patient.api.get('/api/v1/webhooks');
     const urls = (body.data as { url: string }[]).map((webhook) => webhook.url);
     expect(urls.filter((each) => each === url)).toHaveLength(1);
   });
