@@ -54,7 +54,8 @@ export async function openStores({ kafkaBrokers, mongodbUrl }: Addresses): Promi
     kafka,
     logger,
     instanceId: randomUUID(),
-    metrics: createKafkaMetrics(createRegistry(NAME)),
+    metrics: createKafkaMetrics(createRegistry(NAME), Date.now),
+    nowMs: Date.now,
     onFatal: () => undefined,
   });
   const mongo = await connectMongo(mongodbUrl, NAME);

@@ -7,6 +7,7 @@ import {
 import { createAuditLog, createAuditStore } from '@posthorn/platform/mongo/companies/audit-log.ts';
 import { connectMongo, mongoTlsOf } from '@posthorn/platform/mongo/connect.ts';
 import type { Database } from '@posthorn/platform/mongo/days/days.ts';
+import type { DatabaseTime } from '@posthorn/platform/mongo/database-time.ts';
 import { systemClockMs, systemIds } from '@posthorn/platform/service/clock-and-ids.ts';
 import { parseConfig } from '@posthorn/platform/service/config.ts';
 import { settings } from '@posthorn/platform/service/settings.ts';
@@ -47,20 +48,20 @@ export const databaseConfig = z.object(settings.mongodb);
 export async function runOnDatabase<Schema extends typeof databaseConfig>(
   output: OutputOptions,
   schema: Schema,
-  work: (db: Database, config: z.infer<Schema>) => Promise<object>,
+  work: (db: Database, config: z.infer<Schema>, time: DatabaseTime) => Promise<object>,
 ): Promise<void> {
   printResult(output, await withDatabase(schema, work));
 }
 
-/** Connects to MongoDB and runs `work`. `schema` has the settings that it needs. */
+/** Connects to MongoDB and runs `work`, with the time of the database. `schema` has the settings that it needs. */
 export async function withDatabase<Schema extends typeof databaseConfig, Result>(
   schema: Schema,
-  work: (db: Database, config: z.infer<Schema>) => Promise<Result>,
+  work: (db: Database, config: z.infer<Schema>, time: DatabaseTime) => Promise<Result>,
 ): Promise<Result> {
   const config = parseConfig<Schema>('admin', schema, process.env);
   const mongo = await connectMongo(config.MONGODB_URL, 'posthorn-admin', mongoTlsOf(config));
   try {
-    return await work(mongo.db, config);
+    return await work(mongo.db, config, mongo.time);
   } finally {
     await mongo.close();
   }

@@ -12,7 +12,6 @@ import {
   newLinkToken,
 } from '@posthorn/platform/mongo/companies/links.ts';
 import { createStatsQueries } from '@posthorn/platform/mongo/messages/stats-queries.ts';
-import { systemClockMs } from '@posthorn/platform/service/clock-and-ids.ts';
 import { settings } from '@posthorn/platform/service/settings.ts';
 import type { Command } from 'commander';
 import { z } from 'zod';
@@ -89,8 +88,8 @@ function run(
   output: OutputOptions,
   work: (deps: CompanyLifeDeps) => Promise<object>,
 ): Promise<void> {
-  return runOnDatabase(output, databaseConfig, (db) =>
-    work({ life: createCompanyLife(db), record: createRecordAdmin(db) }),
+  return runOnDatabase(output, databaseConfig, (db, _config, { nowMs }) =>
+    work({ life: createCompanyLife(db, nowMs), record: createRecordAdmin(db) }),
   );
 }
 
@@ -160,13 +159,13 @@ export function addSignInLinkCommand(program: Command): void {
     .option('--url <url>', `address of the gateway; PUBLIC_URL, or ${LOCAL_URL}, when left out`)
     .option('--json', 'print JSON')
     .action((companyId: string, options: LinkOptions) =>
-      runOnDatabase(options, linkConfig, (db, { PUBLIC_URL = LOCAL_URL }) =>
+      runOnDatabase(options, linkConfig, (db, { PUBLIC_URL = LOCAL_URL }, { nowMs }) =>
         createSignInLink(
           {
             companies: createCompanyStore(db),
             links: createLinkStore(db),
             record: createRecordAdmin(db),
-            nowMs: systemClockMs,
+            nowMs,
           },
           companyId,
           options.url ?? PUBLIC_URL,

@@ -17,7 +17,7 @@ import {
 } from '@posthorn/platform/mongo/webhooks/resend-marks.ts';
 import { createResendStore, type ResendStore } from '@posthorn/platform/mongo/webhooks/resends.ts';
 import { isExhaustion } from '@posthorn/platform/records/dead-letters.ts';
-import { systemClockMs, systemIds } from '@posthorn/platform/service/clock-and-ids.ts';
+import { systemIds } from '@posthorn/platform/service/clock-and-ids.ts';
 import { settings } from '@posthorn/platform/service/settings.ts';
 import {
   findLetter,
@@ -60,7 +60,7 @@ export function replayDeadLetters(id: string | undefined, options: ReplayOptions
     },
     async open(config) {
       const letters = await openLetters(config);
-      return (db, report) => replaySelected(letters, db, selection, report);
+      return (db, report, nowMs) => replaySelected(letters, db, selection, { report, nowMs });
     },
   });
 }
@@ -69,7 +69,7 @@ async function replaySelected(
   letters: Letters,
   db: Database,
   { place, filter }: Selection,
-  report: ReplayReport,
+  { report, nowMs }: { report: ReplayReport; nowMs: () => number },
 ): Promise<void> {
   const { kafka, prefix } = letters;
   const topics = new Set((await readTopics(kafka)).keys());
@@ -84,7 +84,7 @@ async function replaySelected(
       marks: createResendMarks(db),
       findWebhook: (companyId, _id) => documentsOf(db, 'webhooks', companyId).findOne({ _id }),
       newId: systemIds,
-      nowMs: systemClockMs,
+      nowMs,
     }),
   });
   try {

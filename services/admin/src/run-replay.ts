@@ -1,3 +1,4 @@
+import { systemClockMs } from '@posthorn/platform/service/clock-and-ids.ts';
 import { NO_COMPANY } from '@posthorn/domain/audit.ts';
 import { createKafkaMetrics } from '@posthorn/platform/kafka/kafka-metrics.ts';
 import {
@@ -65,7 +66,9 @@ interface ReplayRun<Schema extends typeof databaseConfig> {
   /** What was selected. Records may be of many companies. */
   event: Omit<AdminAction, 'companyId'>;
   /** Connects to Kafka, and returns what replays the records. */
-  open: (config: z.infer<Schema>) => Promise<(db: Database, report: ReplayReport) => Promise<void>>;
+  open: (
+    config: z.infer<Schema>,
+  ) => Promise<(db: Database, report: ReplayReport, nowMs: () => number) => Promise<void>>;
 }
 
 /**
@@ -82,9 +85,9 @@ export function runReplay<Schema extends typeof databaseConfig>({
   const report = new ReplayReport(ways, dryRun, (line) => {
     if (!json) process.stdout.write(`${line}\n`);
   });
-  return runOnDatabase(options, schema, async (db, config) => {
+  return runOnDatabase(options, schema, async (db, config, { nowMs }) => {
     const replay = await open(config);
-    const work = (): Promise<void> => replay(db, report);
+    const work = (): Promise<void> => replay(db, report, nowMs);
     const fieldsOf = () => ({ ...event.fields, ...report.tally() });
     const recorded = { ...event, companyId: NO_COMPANY };
     try {
@@ -135,7 +138,8 @@ export function openLog(kafka: Kafka): Promise<KafkaRecordLog> {
     kafka,
     instanceId: randomUUID(),
     logger: silent(),
-    metrics: createKafkaMetrics(new Registry()),
+    metrics: createKafkaMetrics(new Registry(), systemClockMs),
+    nowMs: systemClockMs,
     onFatal: () => undefined,
   });
 }

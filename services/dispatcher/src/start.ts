@@ -135,7 +135,7 @@ async function connect(given: Context, consumptions: readonly Consumption[]): Pr
     () => lifecycle.isReady() && isConnected() && consumptions.every((each) => each.isRunning()),
     () => consumptions.every((each) => each.isAlive()),
   );
-  const kafka = await openRecordLog('posthorn-dispatcher', context);
+  const kafka = await openRecordLog('posthorn-dispatcher', context, time.nowMs);
   const proven = openProvenRecords(context, kafka);
   const { records } = proven;
   const redis = measureCommands(registry, connectRedis(redisAccessOf(config), logger));
@@ -163,8 +163,8 @@ async function connect(given: Context, consumptions: readonly Consumption[]): Pr
 
 /** Resolves when the suspended companies are known: before that nothing may be sent. */
 async function startCompanies(base: Base): Promise<Companies> {
-  const { db, changes, keepTrying, logger, lifecycle } = base;
-  const life = createCompanyLife(db);
+  const { db, changes, keepTrying, logger, lifecycle, time } = base;
+  const life = createCompanyLife(db, time.nowMs);
   const suspended = await keepTrying('read the suspended companies', life.listSuspended);
   const areChangesFollowed = changes.isCurrent;
   const deps = { life, suspended, areChangesFollowed, keepTrying, logger };

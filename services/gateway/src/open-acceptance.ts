@@ -17,7 +17,10 @@ import { createPublisherStore } from '@posthorn/platform/mongo/messages/publishe
 import { openMessageStats } from '@posthorn/platform/mongo/messages/write-stats.ts';
 import { createReadingPositions } from '@posthorn/platform/redis/reading-positions.ts';
 import { createVault, type Vault } from '@posthorn/platform/security/vault.ts';
-import { monotonicClockMs as monotonicMs } from '@posthorn/platform/service/clock-and-ids.ts';
+import {
+  monotonicClockMs as monotonicMs,
+  systemClockMs,
+} from '@posthorn/platform/service/clock-and-ids.ts';
 import { watchDependencies } from '@posthorn/platform/service/metrics.ts';
 import { openOpsServer } from '@posthorn/platform/service/ops-server.ts';
 import type { ServiceContext } from '@posthorn/platform/service/run-service.ts';
@@ -87,7 +90,7 @@ export async function openBasis(context: Context, owner: 'gateway' | 'ingest'): 
   const clock = openClockWatch(context, { nowMs, newId });
   await openOpsServer(context, () => lifecycle.isReady() && mongo.isConnected() && clock.isRight());
   await awaitUniqueIndexes(context, mongo.db, UNIQUE_INDEXES);
-  const kafka = await openRecordLog(name, context);
+  const kafka = await openRecordLog(name, context, nowMs);
   const redis = openRedis(context);
   watchDependencies(registry, {
     mongodb: mongo.isConnected,
@@ -168,7 +171,8 @@ export async function openOutbox({
   const publishQueueBytes = shareOf('publish_queue');
   const topic = kafka.topics.messageCreated;
   const partitionOf = (webhookId: string): number => kafka.partitionOf(topic, webhookId);
-  const budget = createPublishBudget({ partitionOf, nowMs });
+  // Compared with the times that brokers give to records, which are not the database's either.
+  const budget = createPublishBudget({ partitionOf, nowMs: systemClockMs });
   const outbox = createOutbox({
     topic,
     records: kafka.records,

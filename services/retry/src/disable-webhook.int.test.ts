@@ -19,7 +19,7 @@ let disable: DisableWebhook;
 beforeAll(async () => {
   database = await openScratchDatabase();
   const { logger } = collectLogLines();
-  disable = openDisableWebhook({ registry: new Registry(), logger }, database.db);
+  disable = openDisableWebhook({ registry: new Registry(), logger }, database.db, Date.now);
 });
 beforeEach(async () => {
   for (const name of ['webhooks', 'auditEvents'] as const)

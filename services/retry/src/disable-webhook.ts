@@ -2,7 +2,8 @@ import type { DisabledReason } from '@posthorn/domain/webhook.ts';
 import type { SeenWebhook } from '@posthorn/platform/mongo/webhooks/failing-webhooks.ts';
 import type { mongo } from 'mongoose';
 import type { Registry } from 'prom-client';
-import { systemClockMs, systemIds } from '@posthorn/platform/service/clock-and-ids.ts';
+import { createIdFactory } from '@posthorn/domain/ids.ts';
+import { randomBytes } from 'node:crypto';
 import type { Logger } from '@posthorn/platform/service/logger.ts';
 import {
   type AuditLog,
@@ -23,15 +24,16 @@ export type DisableWebhook = (webhook: SeenWebhook, reason: DisabledReason) => P
 export function openDisableWebhook(
   { registry, logger }: { registry: Registry; logger: Logger },
   db: mongo.Db,
+  nowMs: () => number,
 ): DisableWebhook {
   const audit = createAuditLog({
     store: createAuditStore(db),
     refusalOf: () => null,
     observer: createAuditMetrics(registry, logger),
-    newId: systemIds,
-    nowMs: systemClockMs,
+    newId: createIdFactory({ nowMs, randomBytes }),
+    nowMs,
   });
-  return createDisableWebhook({ db, audit, nowMs: systemClockMs });
+  return createDisableWebhook({ db, audit, nowMs });
 }
 
 interface DisableDeps {

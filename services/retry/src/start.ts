@@ -92,7 +92,7 @@ export async function startRetry(context: ServiceContext<RetryConfig>): Promise<
     () => lifecycle.isReady() && isConnected() && consumptions.every((each) => each.isRunning()),
     () => areTopicsAlive() && consumptions.every((each) => each.isAlive()),
   );
-  const kafka = await openRecordLog('posthorn-retry', context);
+  const kafka = await openRecordLog('posthorn-retry', context, mongo.time.nowMs);
   areTopicsAlive = kafka.isAlive;
   const proven = openProvenRecords(context, kafka);
 
@@ -134,7 +134,7 @@ function openParts(
     metrics: createRetryMetrics(registry, config.RETRY_DELAYS, time.nowMs),
     deliveries: createDeliveryStore(db),
     waiting: createWaitingDeliveries(db),
-    disableWebhook: openDisableWebhook(context, db),
+    disableWebhook: openDisableWebhook(context, db, time.nowMs),
     webhooks: createWebhookStates(db),
     redis: openRedis(context),
     holder: randomUUID(),

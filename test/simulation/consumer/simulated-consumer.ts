@@ -20,7 +20,7 @@ import {
 import { createPausableConsumer } from './pause-partitions.ts';
 import type { World } from '../world/world.ts';
 
-const METRICS = createKafkaMetrics(new Registry());
+const METRICS = createKafkaMetrics(new Registry(), () => 0);
 const MAX_BATCH = 12;
 const MAX_FETCH_MS = 200;
 

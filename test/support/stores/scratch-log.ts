@@ -66,7 +66,7 @@ export async function openScratchLog(options: ScratchOptions = {}): Promise<Scra
   const brokers = options.brokers ?? [env.KAFKA_BROKERS];
   const logger = createLogger('test', 'silent');
   const registry = new Registry();
-  const metrics = createKafkaMetrics(registry);
+  const metrics = createKafkaMetrics(registry, Date.now);
   const kafka = createKafkaClient('posthorn-test', { brokers }, logger);
   const logs: RecordLog[] = [];
   const open = async (client: Kafka): Promise<KafkaRecordLog> => {
@@ -76,6 +76,7 @@ export async function openScratchLog(options: ScratchOptions = {}): Promise<Scra
       openGroupClient: showing(options),
       logger,
       metrics,
+      nowMs: Date.now,
       onFatal: (reason) => {
         throw new Error(reason);
       },

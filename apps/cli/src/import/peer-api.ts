@@ -1,3 +1,4 @@
+import { TimeoutError } from '@posthorn/client';
 import { parseRetryAfter, reasonOf, wait, within } from '@posthorn/client/requests';
 import { CommandFailure, EXIT } from '../failures.ts';
 
@@ -129,7 +130,8 @@ export class PeerApi {
     } catch (error) {
       signal.throwIfAborted();
       if (error instanceof PeerRefusal) throw error;
-      return { kind: 'unreachable', reason: reasonOf(error) };
+      const isLate = error instanceof TimeoutError;
+      return { kind: 'unreachable', reason: isLate ? error.message : reasonOf(error) };
     }
   }
 

@@ -4,7 +4,7 @@ import { createKafkaMetrics } from './kafka-metrics.ts';
 
 test('a process counts as a member of a group while it has joined it', async () => {
   const registry = new Registry();
-  const metrics = createKafkaMetrics(registry);
+  const metrics = createKafkaMetrics(registry, Date.now);
   const member = { isJoined: false };
   metrics.show('readers', { isRunning: () => member.isJoined, ready: () => new Map() });
   const shown = async (): Promise<unknown> => {

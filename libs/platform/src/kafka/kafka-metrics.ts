@@ -1,5 +1,4 @@
 import { Counter, Gauge, type Registry } from 'prom-client';
-import { systemClockMs } from '../service/clock-and-ids.ts';
 import { startAtZero } from '../service/metrics.ts';
 import { createStoreMetrics, type StoreMetrics } from '../service/store-metrics.ts';
 import { createIsAssigned, type ReadyRecords } from './record-log.ts';
@@ -36,8 +35,11 @@ interface MemberMetrics {
   ready: (nowMs: number) => ReadonlyMap<string, ReadyRecords>;
 }
 
-/** Metrics of the producer and the consumers. The only labels are topic and group. */
-export function createKafkaMetrics(registry: Registry): KafkaMetrics {
+/**
+ * Metrics of the producer and the consumers. The only labels are topic and group. `nowMs` is the clock by which records are
+ * due, see ConsumerDeps.
+ */
+export function createKafkaMetrics(registry: Registry, nowMs: () => number): KafkaMetrics {
   const registers = [registry];
   const counter = (name: string, help: string): Counter => new Counter({ name, help, registers });
   const byTopic = (name: string, help: string): Counter<'topic'> =>
@@ -71,7 +73,7 @@ export function createKafkaMetrics(registry: Registry): KafkaMetrics {
     },
     ...createLag(registry),
     finishedOf: createFinished(registry),
-    show: createMembers(registry),
+    show: createMembers(registry, nowMs),
   };
 }
 
@@ -132,7 +134,7 @@ function createFinished(registry: Registry): KafkaMetrics['finishedOf'] {
   };
 }
 
-function createMembers(registry: Registry): KafkaMetrics['show'] {
+function createMembers(registry: Registry, nowMs: () => number): KafkaMetrics['show'] {
   const registers = [registry];
   const members: { group: string; member: MemberMetrics }[] = [];
   new Gauge({
@@ -152,7 +154,7 @@ function createMembers(registry: Registry): KafkaMetrics['show'] {
       registers,
       collect() {
         for (const { group, member } of members) {
-          for (const [topic, ready] of member.ready(systemClockMs())) {
+          for (const [topic, ready] of member.ready(nowMs())) {
             this.set({ group, topic }, valueOf(ready));
           }
         }
@@ -167,7 +169,7 @@ function createMembers(registry: Registry): KafkaMetrics['show'] {
   gauge(
     'posthorn_oldest_ready_age_seconds',
     'Time since the oldest record of posthorn_ready_records became ready; 0 when there is none.',
-    ({ oldestMs }) => Math.max(0, systemClockMs() - oldestMs) / 1_000,
+    ({ oldestMs }) => Math.max(0, nowMs() - oldestMs) / 1_000,
   );
   return (group, member) => members.push({ group, member });
 }

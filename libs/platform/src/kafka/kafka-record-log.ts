@@ -65,10 +65,14 @@ export interface OpenRecordLog {
   isAlive: () => boolean;
 }
 
-/** Opens the record log of a service and closes it at the stop. Throws StartupError as connect.ts says. */
+/**
+ * Opens the record log of a service and closes it at the stop. `nowMs` is the time of the database. Throws StartupError as
+ * connect.ts says.
+ */
 export async function openRecordLog(
   clientId: string,
   { config, logger, lifecycle, registry }: ServiceContext<KafkaConfig>,
+  nowMs: () => number,
 ): Promise<OpenRecordLog> {
   const { TOPIC_PREFIX: prefix, RETRY_DELAYS, DEFERRAL_DELAYS } = config;
   const topics = topicNames(prefix, RETRY_DELAYS, DEFERRAL_DELAYS);
@@ -81,25 +85,22 @@ export async function openRecordLog(
   assertTopicsExist(topics, existing);
   assertCoPartitioned(topics, existing);
   checkTopics(found, { registry, logger });
-  const metrics = createKafkaMetrics(registry);
+  const metrics = createKafkaMetrics(registry, nowMs);
   metrics.startAtZero('produced', required);
   const log = await createKafkaRecordLog({
     kafka,
     instanceId: randomUUID(),
     logger,
     metrics,
+    nowMs,
     onFatal: (reason) => void lifecycle.shutDown(reason, 1),
   });
   lifecycle.onStop('kafka', log.close);
   const mac = createRecordMac(config.ENCRYPTION_KEYS);
   const delayTopics = delayTopicsAmong(prefix, existing.keys());
-  const topicWatch = createTopicWatch({
-    required,
-    optional: [...delayTopics.keys()].filter((name) => !required.includes(name)),
-    readTopics: () => readTopics(kafka),
-    registry,
-    logger,
-  });
+  const optional = [...delayTopics.keys()].filter((name) => !required.includes(name));
+  const watched = { required, optional, readTopics: () => readTopics(kafka) };
+  const topicWatch = createTopicWatch({ ...watched, registry, logger });
   topicWatch.start();
   lifecycle.onStop('topic watch', topicWatch.stop);
   return {

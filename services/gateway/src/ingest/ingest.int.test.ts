@@ -96,7 +96,7 @@ async function ingestWith(
     laneDeps: (_clusterId, isSteady, stopping) => lane(stopping, isSteady),
     onOutOfRange: () => undefined,
     areStoresUp: () => true,
-    metrics: createKafkaMetrics(new Registry()),
+    metrics: createKafkaMetrics(new Registry(), Date.now),
     monotonicMs: () => performance.now(),
     // Each call of `tick` looks at the topics.
     nowMs: () => (looks += 1) * 10_000,

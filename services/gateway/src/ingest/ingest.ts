@@ -21,6 +21,7 @@ import {
   type TopicPartition,
 } from '@posthorn/platform/kafka/record-log.ts';
 import { createShares, type Shares } from '@posthorn/platform/memory/memory-budgets.ts';
+import { systemClockMs } from '@posthorn/platform/service/clock-and-ids.ts';
 import type { Logger } from '@posthorn/platform/service/logger.ts';
 import type { Kafka } from 'kafkajs';
 import { randomUUID } from 'node:crypto';
@@ -238,6 +239,8 @@ class Session {
       share: createProcessShare(randomUUID()),
       logger,
       metrics: withoutTopics(metrics, ({ ready }) => (this.#ready = ready)),
+      // Its records have the times of their producers.
+      nowMs: systemClockMs,
       onFatal: (reason: string) => {
         logger.error({ reason }, 'the consumer of sources ended, joining anew');
         this.#isBroken = true;

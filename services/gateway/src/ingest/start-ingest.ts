@@ -22,5 +22,5 @@ export async function startIngest(context: ServiceContext<IngestConfig>): Promis
   const webhooks = createWebhookStore(db, vault);
   const { acceptMany } = openAccept(basis, { webhooks, messages }, outbox);
   const gateway = { acceptMany, db, messages, uids, nowMs };
-  openIngest({ ...basis, limits, gateway, life: createCompanyLife(db), monotonicMs });
+  openIngest({ ...basis, limits, gateway, life: createCompanyLife(db, basis.nowMs), monotonicMs });
 }

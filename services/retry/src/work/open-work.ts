@@ -74,7 +74,7 @@ export function openWork(basis: WorkBasis): void {
   });
   const companies = createCompanyRemovals({
     ...basis,
-    companies: createCompanyLife(basis.db),
+    companies: createCompanyLife(basis.db, basis.databaseTime.nowMs),
     documents: createCompanyRemoval(basis.db),
   });
   companies.start();

@@ -47,7 +47,7 @@ beforeEach(() => {
     stopping: signal,
     nowMs: () => 0,
     logger,
-    metrics: createKafkaMetrics(new Registry()),
+    metrics: createKafkaMetrics(new Registry(), Date.now),
   });
 });
 

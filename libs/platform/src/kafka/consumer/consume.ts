@@ -1,5 +1,5 @@
 import { createKeepTrying, StoppedError } from '../../async/keep-trying.ts';
-import { monotonicClockMs, systemClockMs } from '../../service/clock-and-ids.ts';
+import { monotonicClockMs } from '../../service/clock-and-ids.ts';
 import { createGroupPositions } from '../offsets/group-positions.ts';
 import type { ConsumeOptions, Consumption } from '../record-log.ts';
 import { createFollowEnds, READY_WHEN_WRITTEN } from '../unread-records.ts';
@@ -13,7 +13,7 @@ const STALL_MS = 110_000;
 export async function consume(deps: ConsumerDeps, options: ConsumeOptions): Promise<Consumption> {
   const { topics, groupId, sharing, readiness = READY_WHEN_WRITTEN } = options;
   const { stallMs = STALL_MS, areStoresUp = () => true } = options;
-  const { kafka, metrics, share } = deps;
+  const { kafka, metrics, share, nowMs } = deps;
   const logger = deps.logger.child({ groupId });
   const { consumer, replaceConsumer, stop } = createReplaceable(deps, options);
   metrics.show(groupId, {
@@ -23,7 +23,6 @@ export async function consume(deps: ConsumerDeps, options: ConsumeOptions): Prom
   await consumer().start();
   metrics.startAtZero('consumed', topics);
   const positions = createGroupPositions(kafka, { groupId, topics });
-  const nowMs = systemClockMs;
   const stallWatch = new StallWatch({
     topics,
     stallMs,

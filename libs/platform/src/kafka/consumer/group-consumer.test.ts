@@ -29,7 +29,8 @@ describe('group consumer', () => {
         // Nothing connects.
         kafka: createKafkaClient('test', { brokers: ['127.0.0.1:1'] }, logger),
         logger,
-        metrics: createKafkaMetrics(new Registry()),
+        metrics: createKafkaMetrics(new Registry(), Date.now),
+        nowMs: Date.now,
         onFatal: () => undefined,
         share: createProcessShare('process'),
         openGroupClient(_kafka, _options, given) {

@@ -4,7 +4,6 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { createKeepTrying } from '../../async/keep-trying.ts';
 import { createLoop, type Loop } from '../../async/loop.ts';
 import { withTimeout } from '../../async/pause.ts';
-import { systemClockMs } from '../../service/clock-and-ids.ts';
 import type { Logger } from '../../service/logger.ts';
 import type { KafkaMetrics } from '../kafka-metrics.ts';
 import {
@@ -32,6 +31,8 @@ export interface ConsumerDeps {
   share: ProcessShare;
   logger: Logger;
   metrics: KafkaMetrics;
+  /** The clock by which records are due, in milliseconds since 1970: the database's, as of what they are compared with. */
+  nowMs: () => number;
   /** Called when the consumer has stopped for good and only a restart of the process helps. */
   onFatal: (reason: string) => void;
 }
@@ -77,7 +78,7 @@ export class GroupConsumer {
       client: this.#client,
       keepTrying: createKeepTrying({ logger: this.#logger, signal: stopping }),
       stopping,
-      nowMs: systemClockMs,
+      nowMs: deps.nowMs,
       logger: this.#logger,
       metrics,
     });

@@ -31,7 +31,7 @@ describe('stall watch', () => {
       topics: ['a'],
       stallMs: STALL_MS,
       logger: createLogger('test', 'silent'),
-      metrics: createKafkaMetrics(registry),
+      metrics: createKafkaMetrics(registry, Date.now),
       areStoresUp: () => areStoresUp,
       readPositions: () => (isKafkaUp ? Promise.resolve(positions()) : Promise.reject(new Error())),
       consumer: () => ({

@@ -231,11 +231,16 @@ describe('a batch that cannot be read is one refusal, and what follows is read:'
       recordBatchBytes({ records, codec, pack }),
       recordBatchBytes(next),
     ]);
-    // It was the work of a whole answer: what follows is fetched again.
-    expect(await shown([bytes])).toEqual([
-      [0, 259, 'cannot be unpacked: it has more than 67108864 bytes when it is unpacked'],
-    ]);
-    expect(await shown([bytes], { fetchOffset: 260 })).toEqual(['260 {"n":1}']);
+    const refused = [
+      0,
+      259,
+      'cannot be unpacked: it has more than 67108864 bytes when it is unpacked',
+    ];
+    // It was the work of a whole answer: what is packed behind it is fetched again, and what is not is handed over.
+    expect(await shown([bytes])).toEqual([refused, '260 {"n":1}']);
+    const packed = recordBatchBytes({ firstOffset: 261, records: [value(2)], codec, pack });
+    expect(await shown([bytes, packed])).toEqual([refused, '260 {"n":1}']);
+    expect(await shown([bytes, packed], { fetchOffset: 261 })).toEqual(['261 {"n":2}']);
   });
 
   test('a wrong checksum, whose last offset is not believed', async () => {

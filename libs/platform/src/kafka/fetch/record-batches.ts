@@ -117,6 +117,8 @@ const VERSION = 2;
 /** From the first offset to the number of records (KIP-98). */
 const HEADER_BYTES = 61;
 const CHECKED_FROM = 21;
+/** Of the attributes, which are first among what is checked. */
+const CODEC = 7;
 
 /**
  * Returns the records of a record set, as many as `room` and `work` allow, which it charges; those of aborted transactions are
@@ -127,7 +129,8 @@ export async function decodeRecordSet(set: RecordSet): Promise<DecodedRecord[]> 
   const { bytes, fetchOffset, endOffset, room, work } = set;
   const records: DecodedRecord[] = [];
   const isAborted = createAbortedFilter(set.aborted);
-  for (let at = 0; bytes.length - at > VERSION_AT && hasRoom(room) && work.bytes > 0;) {
+  for (let at = 0; bytes.length - at > VERSION_AT && hasRoom(room);) {
+    if (work.bytes <= 0 && isPacked(bytes, at)) break;
     const firstOffset = new Cursor(bytes.subarray(at)).int64();
     const end = at + PREFIX_BYTES + bytes.readInt32BE(at + 8);
     if (end <= at + VERSION_AT) {
@@ -154,6 +157,16 @@ export async function decodeRecordSet(set: RecordSet): Promise<DecodedRecord[]> 
     at = end;
   }
   return records;
+}
+
+/** Only what is unpacked is work: plain records do not wait for the packed ones of others. */
+function isPacked(bytes: Buffer, at: number): boolean {
+  const attributesAt = at + CHECKED_FROM;
+  return (
+    bytes[at + VERSION_AT] === VERSION &&
+    attributesAt + 2 <= bytes.length &&
+    (bytes.readInt16BE(attributesAt) & CODEC) !== 0
+  );
 }
 
 const hasRoom = ({ records, bytes }: Room): boolean => records > 0 && bytes > 0;
@@ -241,7 +254,7 @@ function readHead({ firstOffset, bytes }: Batch): BatchHead {
   return {
     firstOffset,
     lastOffset: firstOffset + lastOffsetDelta,
-    codec: attributes & 7,
+    codec: attributes & CODEC,
     appendedAtMs: (attributes & 8) === 0 ? null : maxTimestampMs,
     isTransactional: (attributes & 16) !== 0,
     isControl: (attributes & 32) !== 0,

@@ -66,3 +66,12 @@ test('a large batch is handed over some time, however much the others have', asy
   }
   expect(found).toContain(3);
 });
+
+test('many plain records are handed over beside packed batches that have fewer bytes', async () => {
+  const plain = recordBatchBytes({
+    records: Array.from({ length: 100 }, () => ({ value: Buffer.alloc(1_024, 32) })),
+  });
+  expect(plain.length).toBeGreaterThan(large.length);
+  const sets = [...Array.from({ length: 11 }, () => large), plain];
+  expect(await decoded(sets)).toContain(11);
+});

@@ -122,7 +122,7 @@ describe('company life', () => {
 
   beforeAll(async () => {
     database = await openScratchDatabase();
-    life = createCompanyLife(database.db);
+    life = createCompanyLife(database.db, Date.now);
   });
 
   afterAll(() => database.drop());

@@ -4,7 +4,6 @@ import type { IdPrefix } from '@posthorn/domain/ids.ts';
 import type { mongo } from 'mongoose';
 import { hash, randomBytes } from 'node:crypto';
 import { crc32 } from 'node:zlib';
-import { systemClockMs } from '../../service/clock-and-ids.ts';
 import { collection } from '../collections.ts';
 import type { ApiKeyDocument, CompanyDocument } from '../documents.ts';
 import { createHoldNotes } from '../webhooks/holds.ts';
@@ -159,7 +158,8 @@ export interface CompanyLife {
 /** A time is set once: whoever repeats a change does not begin again. */
 const onceNow = (field: string) => ({ $ifNull: [`$${field}`, '$$NOW'] });
 
-export function createCompanyLife(db: mongo.Db, nowMs = systemClockMs): CompanyLife {
+/** `nowMs` is the time of the database: the note of a resumed company is due by it. */
+export function createCompanyLife(db: mongo.Db, nowMs: () => number): CompanyLife {
   const companies = collection(db, 'companies');
   const notes = createHoldNotes(db);
   /** The retry service releases the deliveries that wait when the suspension has ended. */
