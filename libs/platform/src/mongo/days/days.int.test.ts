@@ -285,17 +285,21 @@ describe('messages and deliveries of several days', () => {
 });
 
 describe('read time', () => {
-  const MAX_READ_MS = 100;
+  /** More than a read takes that ends. */
+  const MAX_READ_MS = 60_000;
 
   let database: ScratchDatabase;
   let bounded: Database;
+  let impatient: Database;
 
   beforeAll(async () => {
     database = await openScratchDatabase();
     const layout = { beginMs: 0, retentionMs: DAY_MS };
     const days = { layout: () => layout, nowMs: () => 0, earlierMs: () => 0 };
     // As in `connectMongo`. The scratch database itself stays as it is.
-    bounded = withDays(Object.create(database.db) as mongo.Db, { ...days, maxReadMs: MAX_READ_MS });
+    const boundedBy = (maxReadMs: number): Database =>
+      withDays(Object.create(database.db) as mongo.Db, { ...days, maxReadMs });
+    [bounded, impatient] = [boundedBy(MAX_READ_MS), boundedBy(100)];
     await collection(database.db, 'projects').insertOne({
       _id: 'proj_1',
       companyId: 'comp_a',
@@ -328,7 +332,7 @@ describe('read time', () => {
     ])(
       'ends a read in MongoDB that takes too long, as if MongoDB were away: %s',
       async (_name, read) => {
-        const error = await read(bounded).catch((thrown: unknown) => thrown);
+        const error = await read(impatient).catch((thrown: unknown) => thrown);
         expect(asStoreError(error)).toBeInstanceOf(StoreUnavailableError);
       },
     );
