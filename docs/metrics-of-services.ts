@@ -142,7 +142,7 @@ function retry(): Registry {
 function serviceRegistry(name: string): Registry {
   const registry = createRegistry(name);
   watchDependencies(registry, {});
-  createKafkaMetrics(registry);
+  createKafkaMetrics(registry, Date.now);
   createTopicWatch({ ...({} as TopicWatchDeps), registry, required: [], optional: [] });
   checkTopics({ specs: [], observed: [], unreadable: null }, { registry, logger: NOTHING });
   createMemoryBudgets(registry);
