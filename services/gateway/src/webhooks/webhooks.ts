@@ -229,7 +229,7 @@ export function rotateSecret(
     const applied = webhook.rotations ?? [];
     if (applied.includes(id)) return null;
     const changes = rotated(webhook, secret, expiresAtMs);
-    return { ...changes, rotations: [...applied, id].slice(-ROTATIONS_KEPT) };
+    return changes && { ...changes, rotations: [...applied, id].slice(-ROTATIONS_KEPT) };
   });
 }
 
