@@ -31,7 +31,7 @@ let posthorn: Posthorn<UsualService>;
 let receiver: Receiver;
 
 beforeAll(async () => {
-  clock = createServiceClock();
+  clock = createServiceClock('services and database');
   posthorn = await startPosthorn(clock.settings, { processes: SERVICES });
   receiver = await startReceiver();
 }, 120_000);

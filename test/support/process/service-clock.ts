@@ -17,8 +17,10 @@ export interface ServiceClock {
 
 const PRELOAD = pathToFileURL(join(import.meta.dirname, 'moved-clock.ts'));
 
-/** Creates a clock that shows the real time until it is set. */
-export function createServiceClock(): ServiceClock {
+/** Creates a clock that shows the real time until it is set: that of services, or of services and their database. */
+export function createServiceClock(
+  of: 'services' | 'services and database' = 'services',
+): ServiceClock {
   const folder = mkdtempSync(join(tmpdir(), 'posthorn-clock-'));
   const path = join(folder, 'ahead-ms');
   let aheadMs = 0;
@@ -30,7 +32,11 @@ export function createServiceClock(): ServiceClock {
   };
   setAheadBy(0);
   return {
-    settings: { NODE_OPTIONS: `--import=${PRELOAD.href}`, MOVED_CLOCK_FILE: path },
+    settings: {
+      NODE_OPTIONS: `--import=${PRELOAD.href}`,
+      MOVED_CLOCK_FILE: path,
+      MOVED_CLOCK_OF_DATABASE: String(of === 'services and database'),
+    },
     nowMs: () => Date.now() + aheadMs,
     setTo: (nowMs) => {
       setAheadBy(nowMs - Date.now());
