@@ -1,4 +1,3 @@
-import mongoose from 'mongoose';
 import { readFileSync } from 'node:fs';
 
 /**
@@ -38,6 +37,7 @@ interface Document {
 }
 
 if (process.env.MOVED_CLOCK_OF_DATABASE === 'true') {
+  const { default: mongoose } = await import('mongoose');
   const { prototype } = mongoose.mongo.Db;
   const command = Reflect.get(prototype, 'command') as (...given: unknown[]) => Promise<Document>;
   Reflect.set(prototype, 'command', async function (this: unknown, ...given: unknown[]) {
