@@ -200,7 +200,7 @@ interface RotateSecretDeps {
 }
 
 interface Rotation {
-  /** A repeat of the request has the same. */
+  /** The id of the rotation, the same in a repeat of its request. */
   id: string;
   companyId: string;
   webhookId: string;

@@ -340,7 +340,7 @@ async function endWaits(
   page: readonly WaitingDelivery[],
   at: Date,
 ): Promise<void> {
-  // Those that have begun to wait again since have another time.
+  // A delivery that has begun to wait again since has another time.
   const read = page.map(({ id, waitingSinceMs }) => [id, new Date(waitingSinceMs)]);
   await documents.updateMany(
     {
