@@ -148,6 +148,17 @@ describe('ingestion', () => {
     expectInOrder();
   }, 60_000);
 
+  it('accepts nothing of a partition that it has just got for half a second', async () => {
+    const name = await scratch.newTopic(topic, 1);
+    let nowMs = 1_000;
+    await publish(name, 3);
+    const started = await ingestWith({ monotonicMs: () => nowMs }, name);
+    await eventually('the records are there', () => started.inFlight() === 3);
+    expect(accepted).toEqual([]);
+    nowMs += 500;
+    await eventually('all are accepted', () => accepted.length === 3);
+  });
+
   it('accepts each record of a partition once and in order while members come and go', async () => {
     const name = await scratch.newTopic(topic, 6);
     await publish(name, 2_000);
