@@ -66,7 +66,7 @@ describe('services → platform → domain', () => {
     [DISPATCHER, '@posthorn/domain/ids.ts'],
     [GATEWAY, './http/route.ts'],
     [USE_CASE, '../api-error.ts'],
-    [USE_CASE, '../limits/turns.ts'],
+    [USE_CASE, '../limits/slices.ts'],
     [RETRY, '@posthorn/platform/async/batching/batcher.ts'],
     [VERIFY, './key-set.ts'],
     [CLIENT, './errors.ts'],

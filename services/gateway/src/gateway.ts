@@ -16,7 +16,7 @@ import type { Invalidate } from '@posthorn/platform/redis/invalidations.ts';
 import type { OpenCircuits } from '@posthorn/platform/redis/open-circuits.ts';
 import type { Logger } from '@posthorn/platform/service/logger.ts';
 import type { AcceptMessages } from './accept/accept-message.ts';
-import type { IdempotentAccept, KeyedAccept } from './accept/idempotency.ts';
+import type { AcceptOne, KeyedAccept } from './accept/idempotency.ts';
 import type { ConcurrencyBounds } from './history/health.ts';
 import type { ReadWebhookOutlines } from './history/webhook-outlines.ts';
 import type { IngestLag } from './history/overview.ts';
@@ -79,7 +79,7 @@ export interface Gateway {
   acceptMany: KeyedAccept['acceptMany'];
   /** Returns false when a message of this length would be refused; then no work is done for it. */
   hasRoomToAccept: AcceptMessages['hasRoom'];
-  acceptIdempotent: IdempotentAccept;
+  acceptOne: AcceptOne;
   startResend: StartResend;
   holds: Holds;
   ingestLag: IngestLag;

@@ -26,7 +26,8 @@ import { openOpsServer } from '@posthorn/platform/service/ops-server.ts';
 import type { ServiceContext } from '@posthorn/platform/service/run-service.ts';
 import { openSpans, type Spans } from '@posthorn/platform/service/spans.ts';
 import { randomBytes } from 'node:crypto';
-import { createAcceptMessages, traceAccept } from './accept/accept-message.ts';
+import { createAcceptMessages } from './accept/accept-message.ts';
+import { traceAccept } from './accept/trace-accept.ts';
 import { createSealedResponses } from './accept/build-message.ts';
 import { createKeyedAccept } from './accept/idempotency.ts';
 import { createTargetResolver } from './accept/targets.ts';
@@ -36,7 +37,8 @@ import type { IngestConfig } from './config.ts';
 import type { Gateway } from './gateway.ts';
 import { READ_WITHIN_MS } from './http/request-deadlines.ts';
 import { createRateLimits, type Limits, type RateLimits } from './limits/rate-limits.ts';
-import { type CompanyRests, startTurns, type Turns } from './limits/turns.ts';
+import { type Slices, startSlices } from './limits/slices.ts';
+import type { Throttle } from './limits/throttle.ts';
 import { createOutbox, type Outbox, watchUnpublished } from './outbox/outbox.ts';
 import {
   createFollowReaders,
@@ -72,8 +74,8 @@ export interface Basis {
   budgets: MemoryBudgets;
   /** Null when nothing is traced. */
   spans: Spans | null;
-  turns: Turns;
-  rests: CompanyRests;
+  slices: Slices;
+  throttle: Throttle;
 }
 
 /** The parts that hold memory both in a gateway and where topics are ingested. */
@@ -113,7 +115,7 @@ export async function openBasis(context: Context, owner: 'gateway' | 'ingest'): 
     vault: createVault(config.ENCRYPTION_KEYS),
     budgets: createMemoryBudgets(registry),
     spans,
-    ...startTurns(monotonicMs),
+    ...startSlices(monotonicMs),
   };
 }
 
@@ -162,7 +164,7 @@ export async function openOutbox({
   redis,
   budgets,
   spans,
-  rests,
+  throttle,
   shareOf,
   nowMs,
   newId,
@@ -180,7 +182,7 @@ export async function openOutbox({
     publishers: createPublisherStore(db),
     publishQueueBytes,
     pace: createPublishPace({
-      pauseMs: rests.pauseMs,
+      pauseMs: throttle.pauseMs,
       after: (ms, run) => void setTimeout(run, ms),
     }),
     budget,
@@ -208,7 +210,7 @@ export function openAccept(
   basis: Basis,
   { webhooks, messages }: Pick<Gateway, 'webhooks' | 'messages'>,
   outbox: Outbox,
-): Pick<Gateway, 'acceptMany' | 'hasRoomToAccept' | 'acceptIdempotent'> {
+): Pick<Gateway, 'acceptMany' | 'hasRoomToAccept' | 'acceptOne'> {
   const { context, db, vault, budgets, spans, shareOf, nowMs, newId } = basis;
   const { config, logger, lifecycle, registry } = context;
   const responses = createSealedResponses(vault);

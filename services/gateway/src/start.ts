@@ -103,7 +103,7 @@ export async function startGateway(context: Context): Promise<void> {
     }),
     underWay: createRequestsUnderWay(),
     resolveUids: createResolveUids(gateway.uids.idOf),
-    confineToApp: (owner, ids, takeTurn) => confineToApp(gateway, owner, ids, takeTurn),
+    confineToApp: (owner, ids, nextSlice) => confineToApp(gateway, owner, ids, nextSlice),
     findPublicKeys: gateway.findPublicKeys,
     trustedProxies: config.TRUSTED_PROXIES,
     metrics: createHttpMetrics(registry),

@@ -22,12 +22,12 @@ export function minimalAppDeps(routes: readonly Route[]): Parameters<typeof crea
     metrics: { observe: () => () => undefined },
     memory: createRequestMemory(1_000_000),
     unknownCallers: createRequestMemory(1_000_000, addressOf),
-    turns: { take: () => Promise.resolve() },
-    rests: {
+    slices: { next: () => Promise.resolve() },
+    throttle: {
       note: () => undefined,
       charge: () => undefined,
       chargeBytes: () => undefined,
-      restMs: () => 0,
+      waitMs: () => 0,
     },
     underWay: createRequestsUnderWay(),
     deadlines: { within: (_response, step) => step, signalOf: () => AbortSignal.abort() },

@@ -66,7 +66,7 @@ export function listDepsOf(
       found.sort((a, b) => descending(a.id, b.id)),
     );
   return {
-    takeTurn: () => Promise.resolve(),
+    nextSlice: () => Promise.resolve(),
     webhooks: {
       cancelBeforeOf: () => Promise.resolve(new Map()),
       isCancelling: () => Promise.resolve(false),

@@ -13,12 +13,10 @@ import { eventually } from '../../../../test/support/time/eventually.ts';
 import {
   type Accepted,
   type AcceptMessages,
-  batchCostOf,
   createAcceptMessages,
-  fanOutMsOf,
-  memoryBytesOf,
   type NewMessage,
 } from './accept-message.ts';
+import { batchCostOf, fanOutMsOf, memoryBytesOf } from './accept-queue.ts';
 import type { ResolvedRequest, SealedResponses } from './build-message.ts';
 
 /** At which the first message is created. */

@@ -1,38 +1,33 @@
-import { charsOfMessage, type Message } from '@posthorn/domain/message.ts';
-import { ImpossibleError, required, requiredAt } from '@posthorn/domain/required.ts';
+import type { Message } from '@posthorn/domain/message.ts';
+import { ImpossibleError, requiredAt } from '@posthorn/domain/required.ts';
 import { createAdaptiveLinger, createBatcher } from '@posthorn/platform/async/batcher.ts';
-import { slicesOf } from '@posthorn/platform/async/fair-queue.ts';
-import { createShares } from '@posthorn/platform/memory/memory-budgets.ts';
 import type { InsertOutcome } from '@posthorn/platform/mongo/messages/messages.ts';
-import type { OpenSpan, SpanEnd, Spans } from '@posthorn/platform/service/spans.ts';
 import type { MessageCounter } from '@posthorn/platform/mongo/messages/write-stats.ts';
-import {
-  isFault,
-  isTemporary,
-  notFound,
-  overloaded,
-  toApiError,
-  unavailable,
-} from '../api-error.ts';
-import type { TakeTurn } from '../limits/turns.ts';
+import { isFault, isTemporary, notFound, overloaded, unavailable } from '../api-error.ts';
+import type { NextSlice } from '../limits/slices.ts';
 import type { Outbox } from '../outbox/outbox.ts';
-import { MS_PER_RECORD } from '../outbox/publish-budget.ts';
-import type { ShownHeaders } from '../history/sent-headers.ts';
 import {
+  type AcceptQueueLimit,
+  batchCostOf,
+  createAcceptQueueLimit,
+  fanOutMsOf,
+  memoryBytesOf,
+  memoryBytesOfBody,
+} from './accept-queue.ts';
+import {
+  type Accepted,
   assertTimes,
   buildMessage,
   type BuildMessageDeps,
-  type BuiltMessage,
   cancelDisabledDeliveries,
   type CancelDisabledDeps,
-  MS_PER_CANCELLATION,
   type NewMessage,
   type ResolvedRequest,
   type SendOrder,
 } from './build-message.ts';
-import type { Address, ResolvedTargets, TargetResolver } from './targets.ts';
+import { type Address, lookUpEach, type ResolvedTargets, type TargetResolver } from './targets.ts';
 
-export type { NewMessage } from './build-message.ts';
+export type { Accepted, NewMessage } from './build-message.ts';
 
 interface AcceptDeps extends BuildMessageDeps, CancelDisabledDeps {
   targets: Pick<TargetResolver, 'resolve'>;
@@ -47,12 +42,6 @@ interface AcceptDeps extends BuildMessageDeps, CancelDisabledDeps {
   monotonicMs: () => number;
 }
 
-/** A stored message, and the signature and headers of its oldest webhook if its response shows them. */
-export interface Accepted {
-  message: Message;
-  shown: ShownHeaders | null;
-}
-
 /** What became of a request. */
 export type AcceptResult =
   | (Accepted & { kind: 'accepted' })
@@ -62,7 +51,7 @@ export type AcceptResult =
 
 /**
  * `error` is an ApiError: 404 for an unknown app or webhook, 409 for too many targets, 503 when the message is not known
- * to be stored. Or it is what `takeTurn` threw, what the store threw, or a fault of ours (`isTemporary` in api-error.ts).
+ * to be stored. Or it is what `nextSlice` threw, what the store threw, or a fault of ours (`isTemporary` in api-error.ts).
  */
 export interface Failed {
   kind: 'failed';
@@ -71,7 +60,7 @@ export interface Failed {
 
 export interface AcceptOptions {
   /** Takes a turn for each slice of several messages, and for each message to many webhooks. */
-  takeTurn?: TakeTurn | undefined;
+  nextSlice?: NextSlice | undefined;
   /**
    * Once it is aborted, no further message is stored, and everything that is not known to be stored has failed with 503.
    * Without it the results are awaited for as long as the driver waits for MongoDB.
@@ -120,8 +109,6 @@ const WINDOW = 400;
  * of the gateway's CPU, of which about a quarter is its share of reading the body (`npm run bench -- batch`).
  */
 const MS_PER_MESSAGE = 0.1;
-/** Look-ups of different apps and webhooks, which may each need MongoDB; its pool has 20 connections. */
-const LOOK_UPS_AT_ONCE = 16;
 
 /**
  * Accept: the majority write of the message is the acceptance. Companies take turns in
@@ -192,13 +179,13 @@ class AcceptCall {
 
   /** Rejects when a turn does, and when there is no memory for a message: it and all behind it are not stored. */
   async #beginAll(): Promise<void> {
-    const { deadline, takeTurn } = this.#options;
+    const { deadline, nextSlice } = this.#options;
     const isOver = (): boolean => deadline?.aborted === true;
     for (let from = 0; from < this.#requests.length; from += SLICE) {
       await this.#inserts.at(-WINDOW);
       if (isOver()) return;
       const slice = this.#requests.slice(from, from + SLICE);
-      if (this.#requests.length > 1) await takeTurn?.(slice.length * MS_PER_MESSAGE);
+      if (this.#requests.length > 1) await nextSlice?.(slice.length * MS_PER_MESSAGE);
       const targetsOf = await this.#resolve(slice);
       for (const [index, request] of slice.entries()) {
         // A look-up, a turn or the wait for memory may have lasted beyond it.
@@ -224,7 +211,6 @@ class AcceptCall {
     }
   }
 
-  /** Looks up each different address once. */
   async #resolve(
     slice: readonly NewMessage[],
   ): Promise<(address: Address) => ResolvedTargets | Failed> {
@@ -233,15 +219,8 @@ class AcceptCall {
       const only = await this.#find(first.address).catch(failedBy);
       return () => only;
     }
-    const addresses = new Map(slice.map(({ address }) => [JSON.stringify(address), address]));
-    const found = new Map<string, ResolvedTargets | Failed>();
-    for (const some of slicesOf([...addresses], LOOK_UPS_AT_ONCE)) {
-      const looked = some.map(async ([key, address]) => {
-        found.set(key, await this.#find(address).catch(failedBy));
-      });
-      await Promise.all(looked);
-    }
-    return (address) => required(found, JSON.stringify(address), 'targets of the address');
+    const addresses = slice.map(({ address }) => address);
+    return lookUpEach(addresses, (address) => this.#find(address).catch(failedBy));
   }
 
   async #find(address: Address): Promise<ResolvedTargets> {
@@ -257,7 +236,7 @@ class AcceptCall {
     try {
       // Ordinary messages do not wait.
       const laterMs = fanOutMsOf(resolved);
-      if (laterMs > 0) await this.#options.takeTurn?.(laterMs);
+      if (laterMs > 0) await this.#options.nextSlice?.(laterMs);
     } catch (error) {
       release();
       throw error;
@@ -288,7 +267,7 @@ class AcceptCall {
   }
 }
 
-function failedBy(error: unknown): Failed {
+export function failedBy(error: unknown): Failed {
   return { kind: 'failed', error };
 }
 
@@ -330,16 +309,16 @@ async function storeAndPublish(
       ? failedBy(unavailable('mongodb_unavailable'))
       : tryToBuild(deps, resolved),
   );
-  const messages = built.flatMap((each) => (each.kind === 'built' ? [each.message] : []));
+  const messages = built.flatMap((each) => ('error' in each ? [] : [each.message]));
   const outcomes = messages.length === 0 ? [] : await deps.outbox.store(messages);
   reportRefused(deps, outcomes);
   countStored(deps, messages, outcomes);
   let inserted = 0;
-  return built.map((each) => (each.kind === 'built' ? resultOf(each, outcomes[inserted++]) : each));
+  return built.map((each) => ('error' in each ? each : resultOf(each, outcomes[inserted++])));
 }
 
 /** A message that cannot be built must not fail the others of its batch. */
-function tryToBuild(deps: AcceptDeps, resolved: ResolvedRequest): BuiltMessage | Failed {
+function tryToBuild(deps: AcceptDeps, resolved: ResolvedRequest): Accepted | Failed {
   try {
     return buildMessage(deps, resolved);
   } catch (error) {
@@ -347,10 +326,7 @@ function tryToBuild(deps: AcceptDeps, resolved: ResolvedRequest): BuiltMessage |
   }
 }
 
-function resultOf(
-  { message, shown }: BuiltMessage,
-  outcome: InsertOutcome | undefined,
-): AcceptResult {
+function resultOf({ message, shown }: Accepted, outcome: InsertOutcome | undefined): AcceptResult {
   switch (outcome) {
     case 'stored':
       return { kind: 'accepted', message, shown };
@@ -378,133 +354,4 @@ function countStored(
 function reportRefused({ logger }: AcceptDeps, outcomes: readonly InsertOutcome[]): void {
   const refused = outcomes.filter((outcome) => outcome === 'refused').length;
   if (refused > 0) logger.error({ refused }, 'MongoDB refused messages');
-}
-
-/**
- * Makes a span of each acceptance. Later spans of the message are below it: the message is stored with the `traceparent`
- * of the span in place of the client's.
- */
-export function traceAccept(
-  accept: AcceptMessages['accept'],
-  spans: Spans,
-  nowMs: () => number,
-): AcceptMessages['accept'] {
-  const begin = ({ companyId, address, requestId, traceparent }: NewMessage): OpenSpan | null =>
-    spans.begin({
-      step: 'accept',
-      parent: traceparent,
-      startMs: nowMs(),
-      attributes: {
-        'posthorn.company.id': companyId,
-        'posthorn.app.id': address.kind === 'app' ? address.appId : undefined,
-        'posthorn.request.id': requestId,
-      },
-    });
-  return async (requests, options) => {
-    const open = requests.map(begin);
-    const traced = requests.map((request, index) => {
-      const span = open[index];
-      return span ? { ...request, traceparent: span.traceparent } : request;
-    });
-    const results = await accept(traced, options);
-    const endMs = nowMs();
-    results.forEach((result, index) => open[index]?.end({ endMs, ...endOf(result) }));
-    return results;
-  };
-}
-
-function endOf(result: AcceptResult): Omit<SpanEnd, 'endMs'> {
-  switch (result.kind) {
-    case 'accepted': {
-      const { id, targets } = result.message;
-      return { attributes: { 'posthorn.message.id': id, 'posthorn.targets': targets.length } };
-    }
-    case 'repeated':
-      return {};
-    case 'failed':
-      return { failure: toApiError(result.error).code };
-  }
-}
-
-/** Bounds the requests that wait for the store. */
-interface AcceptQueueLimit {
-  /**
-   * Returns the function that releases the reservation. Returns null, and reserves nothing, when the
-   * company already holds its share.
-   */
-  tryReserve: (companyId: string, bytes: number) => (() => void) | null;
-  /** False when such a reservation would be refused now. */
-  hasRoom: (companyId: string, bytes: number) => boolean;
-  /** Bytes of all reservations. */
-  usedBytes: () => number;
-}
-
-interface AcceptQueueBounds {
-  requests: number;
-  bytes: number;
-}
-
-/** Companies share both the number of requests and the bytes (see createShares). */
-function createAcceptQueueLimit(bounds: AcceptQueueBounds): AcceptQueueLimit {
-  const requests = createShares(bounds.requests);
-  const memory = createShares(bounds.bytes);
-  const hasRoom = (companyId: string, bytes: number): boolean =>
-    requests.hasRoom(companyId, 1) && memory.hasRoom(companyId, bytes);
-  return {
-    hasRoom,
-    tryReserve(companyId, bytes) {
-      if (!hasRoom(companyId, bytes)) return null;
-      requests.add(companyId, 1);
-      memory.add(companyId, bytes);
-      return () => {
-        requests.remove(companyId, 1);
-        memory.remove(companyId, bytes);
-      };
-    },
-    usedBytes: memory.used,
-  };
-}
-
-const IDS_PER_UNIT = 100;
-const CHARS_PER_UNIT = 16_384;
-
-/**
- * Returns the share of a batch, and of its company's turns, that a request takes. An ordinary request
- * costs 1; each 100 ids that are stored with it and each 16 KiB of payload cost 1 more. So a batch of
- * 200 holds 200 ordinary messages, two to 10,000 webhooks each, one to 10,000 disabled ones, whose ids are stored twice,
- * or 12 of 256 KiB: about 3 MiB. To encode 20,000 ids takes 3 ms.
- */
-export function batchCostOf({ request, targets, disabledTargets }: ResolvedRequest): number {
-  const forIds = Math.floor((targets.length + disabledTargets.size) / IDS_PER_UNIT);
-  return 1 + forIds + Math.floor(charsOf(request) / CHARS_PER_UNIT);
-}
-
-const WIDE_WEBHOOKS = 100;
-
-/**
- * Returns how long a message to many webhooks keeps the process busy, in milliseconds; 0 for any other one. One to 10,000
- * webhooks is a quarter of a second, and half of one when they are disabled.
- */
-export function fanOutMsOf({ targets, disabledTargets }: ResolvedRequest): number {
-  if (targets.length < WIDE_WEBHOOKS) return 0;
-  return targets.length * MS_PER_RECORD + disabledTargets.size * MS_PER_CANCELLATION;
-}
-
-/** Request, response, promises and ids. */
-const REQUEST_BYTES = 4_096;
-/** The parsed text, and what the driver writes. The body itself is counted where it is read. */
-const PAYLOAD_COPIES = 2;
-/** The id in the message, and the delivery in the response, as an object and as text. */
-const WEBHOOK_BYTES = 300;
-
-const charsOf = ({ payload, given }: NewMessage): number => charsOfMessage({ payload, ...given });
-
-/** Estimates the bytes that a request holds in memory until it is answered. */
-export function memoryBytesOf({ request, targets }: ResolvedRequest): number {
-  return memoryBytesOfBody(charsOf(request)) + targets.length * WEBHOOK_BYTES;
-}
-
-/** What such a request holds without its targets, from the length of its body or payload. */
-function memoryBytesOfBody(length: number): number {
-  return REQUEST_BYTES + length * PAYLOAD_COPIES;
 }

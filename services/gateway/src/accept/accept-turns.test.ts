@@ -7,7 +7,7 @@ import { createLogger } from '@posthorn/platform/service/logger.ts';
 import { eventually } from '../../../../test/support/time/eventually.ts';
 import { countingIds } from '../../../../test/support/samples/sample-message.ts';
 import { openedWebhook } from '../../../../test/support/samples/sample-webhook.ts';
-import type { TakeTurn } from '../limits/turns.ts';
+import type { NextSlice } from '../limits/slices.ts';
 import {
   type AcceptMessages,
   type AcceptResult,
@@ -82,8 +82,8 @@ const requestOf = (companyId: string, payload = '{}'): NewMessage => ({
   idempotency: null,
 });
 
-async function acceptOne(companyId: string, payload = '{}', takeTurn?: TakeTurn) {
-  const [result] = await acceptMessages.accept([requestOf(companyId, payload)], { takeTurn });
+async function acceptOne(companyId: string, payload = '{}', nextSlice?: NextSlice) {
+  const [result] = await acceptMessages.accept([requestOf(companyId, payload)], { nextSlice });
   if (result?.kind === 'failed') throw result.error;
   return result;
 }
@@ -189,8 +189,8 @@ describe('several messages of one call', () => {
   test('take a turn for each hundred, and are charged for what follows', async () => {
     openGate();
     const charged: number[] = [];
-    const takeTurn = (laterMs = 0) => Promise.resolve(void charged.push(laterMs));
-    await acceptMessages.accept(requests(250), { takeTurn });
+    const nextSlice = (laterMs = 0) => Promise.resolve(void charged.push(laterMs));
+    await acceptMessages.accept(requests(250), { nextSlice });
     expect(charged).toEqual([10, 10, 5]);
   });
 
@@ -270,8 +270,8 @@ describe('several messages of one call', () => {
     openGate();
     const ended = new Error('ended');
     let turns = 0;
-    const takeTurn = () => (++turns > 2 ? Promise.reject(ended) : Promise.resolve());
-    const results = await acceptMessages.accept(requests(300), { takeTurn });
+    const nextSlice = () => (++turns > 2 ? Promise.reject(ended) : Promise.resolve());
+    const results = await acceptMessages.accept(requests(300), { nextSlice });
     expect(kindsOf(results).get('accepted')).toHaveLength(200);
     expect(results.slice(200)).toEqual(Array(100).fill({ kind: 'failed', error: ended }));
     expect(batches.flat()).toHaveLength(200);

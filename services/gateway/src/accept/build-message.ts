@@ -41,10 +41,9 @@ export interface SendOrder {
   isBroken: boolean;
 }
 
-export interface BuiltMessage {
-  kind: 'built';
+/** A message as it is stored, and the signature and headers of its oldest webhook, null unless its response shows them. */
+export interface Accepted {
   message: Message;
-  /** The signature and headers of the oldest webhook. Null unless the request has `showsHeaders`. */
   shown: ShownHeaders | null;
 }
 
@@ -62,12 +61,12 @@ export interface BuildMessageDeps {
  * Returns the message as it is stored, and its first response if that shows headers: signing 1 KB takes 4 µs, sealing the
  * response 16 µs. Called when its batch is formed, in the order of the batch: ids must grow in the order of the inserts.
  */
-export function buildMessage(deps: BuildMessageDeps, resolved: ResolvedRequest): BuiltMessage {
+export function buildMessage(deps: BuildMessageDeps, resolved: ResolvedRequest): Accepted {
   const message = toMessage(deps, resolved);
-  if (!resolved.request.showsHeaders) return { kind: 'built', message, shown: null };
+  if (!resolved.request.showsHeaders) return { message, shown: null };
   const { signature, headers } = headersOf(message, resolved.oldest);
   const shown = { signature, headers };
-  return { kind: 'built', message: withSealedResponse(deps, message, shown), shown };
+  return { message: withSealedResponse(deps, message, shown), shown };
 }
 
 function toMessage(

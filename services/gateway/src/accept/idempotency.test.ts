@@ -8,7 +8,10 @@ import { eventually } from '../../../../test/support/time/eventually.ts';
 import { ApiError } from '../api-error.ts';
 import { headersOf } from '../history/sent-headers.ts';
 import type { Accepted, AcceptResult, NewMessage } from './accept-message.ts';
-import { bodyHashOf, createKeyedAccept, type KeyedAccept, keyUseOf } from './idempotency.ts';
+import { createKeyedAccept, idempotencyOf, type KeyedAccept, keyUseOf } from './idempotency.ts';
+
+const hashOf = (body: string): string =>
+  idempotencyOf('k', Buffer.from(body))?.bodyHash ?? 'no key';
 
 describe('idempotent accept', () => {
   const NOW_MS = 1_700_000_000_000;
@@ -113,14 +116,9 @@ describe('idempotent accept', () => {
   function post(key: string | undefined, payload = '{"n":1}', companyId = 'comp_a') {
     const address = { kind: 'webhook' as const, webhookId: 'wh_1' };
     const message = { companyId, address, eventType: null, payload, requestId: 'request-1' };
-    const takeTurn = () => Promise.resolve();
-    return keyedAccept.acceptIdempotent({
-      message,
-      key,
-      bytes: Buffer.from(payload),
-      reserve,
-      takeTurn,
-    });
+    const nextSlice = () => Promise.resolve();
+    const idempotency = idempotencyOf(key, Buffer.from(payload));
+    return keyedAccept.acceptOne({ ...message, idempotency }, { reserve, nextSlice });
   }
 
   async function lookups(): Promise<Record<string, number>> {
@@ -296,9 +294,7 @@ describe('idempotent accept', () => {
     });
 
     test('are repeated by a single request, which gets the headers that the webhook has now', async () => {
-      await keyedAccept.acceptMany([
-        keyedRequest('k', '{"n":1}', bodyHashOf(Buffer.from('{"n":1}'))),
-      ]);
+      await keyedAccept.acceptMany([keyedRequest('k', '{"n":1}', hashOf('{"n":1}'))]);
       const { message, shown, isReplayed } = await post('k');
       expect([isReplayed, accepted]).toEqual([true, [message]]);
       const { signature, headers } = headersOf(message, webhook);
@@ -386,7 +382,7 @@ describe('idempotent accept', () => {
 
 describe('idempotency key', () => {
   const DAY_MS = 86_400_000;
-  const bodyHash = bodyHashOf(Buffer.from('{"n":1}'));
+  const bodyHash = hashOf('{"n":1}');
   const holder: KeyHolder = {
     kind: 'holder',
     id: 'msg_1',
@@ -417,7 +413,7 @@ describe('idempotency key', () => {
     });
 
     test('reuses the key when its body differs by a single byte', () => {
-      const other = bodyHashOf(Buffer.from('{"n":1} '));
+      const other = hashOf('{"n":1} ');
       expect(keyUseOf(holder, other)).toEqual({ kind: 'reused' });
       const expired = { ...holder, ageMs: DAY_MS };
       expect(keyUseOf(expired, other)).toEqual({ kind: 'expired', holder: expired });

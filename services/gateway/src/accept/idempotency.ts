@@ -1,4 +1,4 @@
-import type { Idempotency, Message } from '@posthorn/domain/message.ts';
+import type { Idempotency } from '@posthorn/domain/message.ts';
 import { ImpossibleError, requiredAt } from '@posthorn/domain/required.ts';
 import {
   CLAIM_LASTS_MS,
@@ -14,7 +14,7 @@ import { hash } from 'node:crypto';
 import { Counter, type Registry } from 'prom-client';
 import { ApiError, keyRunning, unavailable } from '../api-error.ts';
 import { headersOf, type ShownHeaders } from '../history/sent-headers.ts';
-import type { TakeTurn } from '../limits/turns.ts';
+import type { NextSlice } from '../limits/slices.ts';
 import {
   type Accepted,
   type AcceptMessages,
@@ -57,32 +57,26 @@ export interface KeyedAccept {
     requests: readonly NewMessage[],
     options?: AcceptOptions,
   ) => Promise<AcceptOutcome[]>;
-  acceptIdempotent: IdempotentAccept;
-}
-
-export interface KeyedRequest {
-  message: Omit<NewMessage, 'idempotency' | 'showsHeaders'>;
-  /** Undefined when the client sent no key. */
-  key: string | undefined;
-  /** The whole body as the client sent it. */
-  bytes: Buffer;
-  /** Counts bytes that are about to be read for this request. Throws ApiError 503 when there is no room. */
-  reserve: (bytes: number) => void;
-  takeTurn: TakeTurn;
-}
-
-interface IdempotentResponse {
-  message: Message;
-  shown: ShownHeaders;
-  /** True when this is the first request's response again. */
-  isReplayed: boolean;
+  acceptOne: AcceptOne;
 }
 
 /**
  * Accepts one message, or returns the first response again when the request is a repeat. Throws the error of an outcome
  * that has one, and ApiError 503 when there is no room for the first response.
  */
-export type IdempotentAccept = (request: KeyedRequest) => Promise<IdempotentResponse>;
+export type AcceptOne = (
+  request: NewMessage,
+  options: AcceptOneOptions,
+) => Promise<Shown & { isReplayed: boolean }>;
+
+export interface AcceptOneOptions {
+  /** Counts bytes that are about to be read for this request. Throws ApiError 503 when there is no room. */
+  reserve: (bytes: number) => void;
+  nextSlice: NextSlice;
+}
+
+/** A message with the signature and headers that its response shows. */
+type Shown = Accepted & { shown: ShownHeaders };
 
 /**
  * A key is claimed for a message before that is stored (docs/decisions/0012-keys-are-claimed-before-their-message.md), so
@@ -111,7 +105,7 @@ export function createKeyedAccept(deps: KeyedAcceptDeps): KeyedAccept {
     countLookups(lookups, requests, outcomes);
     return outcomes;
   };
-  return { acceptMany, acceptIdempotent: createAcceptOne(deps, acceptMany) };
+  return { acceptMany, acceptOne: createAcceptOne(deps, acceptMany) };
 }
 
 /** A keyed request that another message may have been accepted for. */
@@ -262,15 +256,15 @@ function isAboutKey(error: unknown): boolean {
   return error instanceof ApiError && error.code.startsWith('idempotency_key_');
 }
 
-function createAcceptOne(
-  deps: ReadResponseDeps,
-  acceptMany: KeyedAccept['acceptMany'],
-): IdempotentAccept {
-  return async (request) => {
-    const { message, key, bytes, takeTurn } = request;
-    const idempotency = key === undefined ? null : { key, bodyHash: bodyHashOf(bytes) };
-    const single: NewMessage = { ...message, idempotency, showsHeaders: true };
-    const outcomes = await acceptMany([single], { takeTurn });
+/**
+ * Copies of a first response in memory: the document, its opened response as text and as objects, and the response as it
+ * is sent. It may have megabytes: one delivery for each webhook of an app.
+ */
+const COPIES = 4;
+
+function createAcceptOne(deps: ReadFirstDeps, acceptMany: KeyedAccept['acceptMany']): AcceptOne {
+  return async (request, { nextSlice, reserve }) => {
+    const outcomes = await acceptMany([{ ...request, showsHeaders: true }], { nextSlice });
     const outcome = requiredAt(outcomes, 0, 'outcome');
     switch (outcome.kind) {
       case 'accepted': {
@@ -278,26 +272,22 @@ function createAcceptOne(
         return { message: outcome.message, shown: outcome.shown, isReplayed: false };
       }
       case 'replayed':
-        return { ...(await readResponse(deps, request, outcome.holder)), isReplayed: true };
+        reserve(outcome.holder.storedBytes * COPIES);
+        return { ...(await readFirst(deps, request, outcome.holder.id)), isReplayed: true };
       case 'failed':
         throw outcome.error;
     }
   };
 }
 
-/** The document, its opened response as text and as objects, and the response as it is sent. */
-const COPIES = 4;
+type ReadFirstDeps = Pick<KeyedAcceptDeps, 'messages' | 'responses' | 'webhooks'>;
 
-type ReadResponseDeps = Pick<KeyedAcceptDeps, 'messages' | 'responses' | 'webhooks'>;
-
-/** A response may have megabytes: one delivery for each webhook of an app. So it is counted before it is read. */
-async function readResponse(
-  { messages, responses, webhooks }: ReadResponseDeps,
-  { message: { companyId, payload }, reserve }: KeyedRequest,
-  holder: KeyHolder,
-): Promise<Omit<IdempotentResponse, 'isReplayed'>> {
-  reserve(holder.storedBytes * COPIES);
-  const found = await messages.findAccepted(companyId, holder.id);
+async function readFirst(
+  { messages, responses, webhooks }: ReadFirstDeps,
+  { companyId, payload }: NewMessage,
+  messageId: string,
+): Promise<Shown> {
+  const found = await messages.findAccepted(companyId, messageId);
   // The message has expired since the look-up.
   if (!found) throw keyRunning();
   // The same bytes as the first request had, also when the stored ones are erased.
@@ -325,9 +315,12 @@ type KeyUse =
   /** The key could not be looked up. */
   | { kind: 'unknown'; error: unknown };
 
-/** Requests with the same hash have the same body, byte for byte. SHA-256, hex. */
-export function bodyHashOf(body: Buffer): string {
-  return hash('sha256', body, 'hex');
+/**
+ * Returns what a message keeps of its idempotency key; null without one. Requests with the same hash (SHA-256, hex) have
+ * the same bytes.
+ */
+export function idempotencyOf(key: string | undefined, bytes: Buffer): NewMessage['idempotency'] {
+  return key === undefined ? null : { key, bodyHash: hash('sha256', bytes, 'hex') };
 }
 
 /** `found` is null when no stored message has the key, and none has claimed it. */

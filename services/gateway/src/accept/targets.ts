@@ -1,5 +1,7 @@
 import type { NoTargetReason, NotStored } from '@posthorn/domain/message.ts';
+import { required } from '@posthorn/domain/required.ts';
 import { charsOf, wantsEvent } from '@posthorn/domain/webhook.ts';
+import { slicesOf } from '@posthorn/platform/async/fair-queue.ts';
 import {
   CoalescingCache,
   type ForgettingCache,
@@ -197,4 +199,20 @@ function bytesOfWebhook(webhook: FoundWebhook): number {
   if (webhook.kind === 'unopened') return WEBHOOK_BYTES + ofLists + charsOf(eventTypes);
   const ofHeaders = PART_BYTES * 2 * webhook.customHeaders.length;
   return WEBHOOK_BYTES + ofLists + ofHeaders + charsOf(webhook);
+}
+
+/** Look-ups of different apps and webhooks, which may each need MongoDB; its pool has 20 connections. */
+const LOOK_UPS_AT_ONCE = 16;
+
+/** Looks up each different address once, and returns a function that returns what was found for one of them. */
+export async function lookUpEach<Found>(
+  addresses: readonly Address[],
+  lookUp: (address: Address) => Promise<Found>,
+): Promise<(address: Address) => NonNullable<Found>> {
+  const byKey = new Map(addresses.map((address) => [JSON.stringify(address), address]));
+  const found = new Map<string, Found>();
+  for (const some of slicesOf([...byKey], LOOK_UPS_AT_ONCE)) {
+    await Promise.all(some.map(async ([key, address]) => found.set(key, await lookUp(address))));
+  }
+  return (address) => required(found, JSON.stringify(address), 'look-up of the address');
 }

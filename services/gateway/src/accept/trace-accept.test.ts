@@ -1,7 +1,8 @@
 import { expect, it } from '@jest/globals';
 import { recordedSpans } from '../../../../test/support/samples/recorded-spans.ts';
 import { unavailable } from '../api-error.ts';
-import { type AcceptResult, type NewMessage, traceAccept } from './accept-message.ts';
+import type { AcceptResult, NewMessage } from './accept-message.ts';
+import { traceAccept } from './trace-accept.ts';
 
 const PARENT = `00-${'a'.repeat(32)}-${'b'.repeat(16)}-01`;
 const UNSAMPLED = `00-${'a'.repeat(32)}-${'b'.repeat(16)}-00`;

@@ -23,7 +23,7 @@ const deps = {
   },
 };
 
-const takeTurn = () => Promise.resolve();
+const nextSlice = () => Promise.resolve();
 
 const page = async (limit: number, cursor?: string) => {
   const query = { companyId: 'comp_a', messageId: 'msg_1', limit, cursor };
@@ -83,14 +83,14 @@ function longDelivery(webhookId: string): Delivery {
 test('an unknown message is 404', async () => {
   const query = { companyId: 'comp_a', messageId: 'msg_2', limit: 1 };
   await expect(listDeliveries(deps, query)).rejects.toMatchObject({ status: 404 });
-  await expect(readMessage({ ...deps, takeTurn }, 'comp_a', 'msg_2')).rejects.toMatchObject({
+  await expect(readMessage({ ...deps, nextSlice }, 'comp_a', 'msg_2')).rejects.toMatchObject({
     status: 404,
   });
 });
 
 test('a message without targets has no oldest webhook', async () => {
   const messages = { findOne: () => Promise.resolve({ ...message, targets: [] }) };
-  expect(await readMessage({ ...deps, messages, takeTurn }, 'comp_a', 'msg_1')).toMatchObject({
+  expect(await readMessage({ ...deps, messages, nextSlice }, 'comp_a', 'msg_1')).toMatchObject({
     oldest: { webhook: null, delivery: undefined },
     deliveries: [],
   });
@@ -122,8 +122,8 @@ const stores: ReadStores = {
 
 function countTurns() {
   const turns = { taken: 0 };
-  const takeTurn = (): Promise<void> => Promise.resolve(void (turns.taken += 1));
-  return { turns, takeTurn };
+  const nextSlice = (): Promise<void> => Promise.resolve(void (turns.taken += 1));
+  return { turns, nextSlice };
 }
 
 describe('a delivery without a document', () => {
@@ -131,9 +131,9 @@ describe('a delivery without a document', () => {
     ['wh_1', 'pending'],
     ['wh_1100', 'cancelled'],
   ])('to %s is found among the messages of its millisecond: %s', async (webhookId, status) => {
-    const { takeTurn } = countTurns();
+    const { nextSlice } = countTurns();
     const id = deliveryIdOf(idOf(2), webhookId);
-    const found = await readDelivery({ ...stores, takeTurn }, 'comp_a', id);
+    const found = await readDelivery({ ...stores, nextSlice }, 'comp_a', id);
     expect(found?.source).toMatchObject({ id, messageId: idOf(2), webhookId, status });
   });
 
@@ -147,17 +147,17 @@ describe('a delivery without a document', () => {
   });
 
   test('that does not exist takes a turn for each message and each 500 ids', async () => {
-    const { turns, takeTurn } = countTurns();
+    const { turns, nextSlice } = countTurns();
     const id = deliveryIdOf(idOf(3), 'wh_1');
-    expect(await readDelivery({ ...stores, takeTurn }, 'comp_a', id)).toBeNull();
+    expect(await readDelivery({ ...stores, nextSlice }, 'comp_a', id)).toBeNull();
     // The third message turn finds that there is none; the second message has two further slices.
     expect(turns.taken).toBe(5);
   });
 
   test('is searched for no longer than its request may take', async () => {
     const id = deliveryIdOf(idOf(3), 'wh_1');
-    const takeTurn = (): Promise<void> => Promise.reject(new Error('the time is over'));
-    await expect(readDelivery({ ...stores, takeTurn }, 'comp_a', id)).rejects.toThrow('over');
+    const nextSlice = (): Promise<void> => Promise.reject(new Error('the time is over'));
+    await expect(readDelivery({ ...stores, nextSlice }, 'comp_a', id)).rejects.toThrow('over');
   });
 });
 
@@ -189,10 +189,10 @@ test('an attempt is found by its id, with a turn for each 500 ids that are deriv
     apiKeys: { has: unused },
     readOutlines: unused,
   };
-  const { turns, takeTurn } = countTurns();
+  const { turns, nextSlice } = countTurns();
   const deliveryId = deliveryIdOf(idOf(2), 'wh_5');
   const id = attemptIdOf(deliveryId, 200);
-  const found = await findById(deps, 'comp_a', id, takeTurn);
+  const found = await findById(deps, 'comp_a', id, nextSlice);
   expect(found).toMatchObject({ kind: 'attempt', messageId: idOf(2), deliveryId, id });
   // One for each message, and one after 600 ids of attempts.
   expect(turns.taken).toBe(3);

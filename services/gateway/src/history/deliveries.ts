@@ -14,7 +14,7 @@ import type {
 } from '@posthorn/platform/mongo/messages/message-queries.ts';
 import type { WebhookStore } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
 import { SealedValueError } from '@posthorn/platform/security/vault.ts';
-import { inTurns, type TakeTurn } from '../limits/turns.ts';
+import { inSlices, type NextSlice } from '../limits/slices.ts';
 import { type SentHeaders, sentHeadersOf, UNKNOWN_HEADERS } from './sent-headers.ts';
 import { requireMessage, withCancellations } from './messages.ts';
 
@@ -92,7 +92,7 @@ export interface ReadStores {
 
 /** What reading a delivery by its id needs. */
 export interface ReadDeps extends ReadStores {
-  takeTurn: TakeTurn;
+  nextSlice: NextSlice;
 }
 
 export interface ReadDelivery {
@@ -125,12 +125,12 @@ export async function readDelivery(
 
 /** It may have no document yet. */
 async function findPlace(
-  { messages, takeTurn }: ReadDeps,
+  { messages, nextSlice }: ReadDeps,
   companyId: string,
   deliveryId: string,
 ): Promise<DeliveryPlace | null> {
   const timePart = timePartOf(deliveryId);
-  for await (const places of placesAt({ messages, takeTurn }, { companyId, timePart })) {
+  for await (const places of placesAt({ messages, nextSlice }, { companyId, timePart })) {
     const place = places.find((each) => each.deliveryId === deliveryId);
     if (place) return place;
   }
@@ -153,12 +153,12 @@ const IDS_PER_TURN = 500;
  * back many thousands get ids of the same millisecond. So the search takes turns, and ends with its request.
  */
 export async function* placesAt(
-  { messages, takeTurn }: { messages: Pick<MessageQueries, 'outlinesAt'>; takeTurn: TakeTurn },
+  { messages, nextSlice }: { messages: Pick<MessageQueries, 'outlinesAt'>; nextSlice: NextSlice },
   { companyId, timePart }: { companyId: string; timePart: string },
 ): AsyncGenerator<DeliveryPlace[]> {
-  for await (const message of inTurns(messages.outlinesAt(companyId, timePart), takeTurn)) {
+  for await (const message of inSlices(messages.outlinesAt(companyId, timePart), nextSlice)) {
     for (const [n, webhookIds] of slicesOf(message.targets, IDS_PER_TURN).entries()) {
-      if (n > 0) await takeTurn();
+      if (n > 0) await nextSlice();
       yield webhookIds.map((webhookId) => {
         return { deliveryId: deliveryIdOf(message.id, webhookId), message, webhookId };
       });

@@ -28,12 +28,15 @@ export async function erasePayload(
   companyId: string,
   messageId: string,
 ): Promise<ErasedPayload> {
-  const { erasures, invalidate, nowMs, takeTurn } = deps;
+  const { erasures, invalidate, nowMs, nextSlice } = deps;
   const message = await requireMessage(deps, companyId, messageId);
   await erasures.note(messageId);
   await invalidate({ companyId, id: messageId });
   const atMs = nowMs();
-  const { isInRecords } = await erasures.eraseMessage(messageId, { atMs, betweenSlices: takeTurn });
+  const { isInRecords } = await erasures.eraseMessage(messageId, {
+    atMs,
+    betweenSlices: nextSlice,
+  });
   const untilMs = message.createdAtMs + CREATED_GONE_AFTER_MS;
   return { kafkaUntilMs: isInRecords && untilMs > atMs ? untilMs : null };
 }

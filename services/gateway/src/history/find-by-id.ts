@@ -6,7 +6,7 @@ import type {
 import type { MessageQueries } from '@posthorn/platform/mongo/messages/message-queries.ts';
 import type { ResendStore } from '@posthorn/platform/mongo/webhooks/resends.ts';
 import { nullIf404 } from '../api-error.ts';
-import type { TakeTurn } from '../limits/turns.ts';
+import type { NextSlice } from '../limits/slices.ts';
 import type { Apps } from '../projects/apps.ts';
 import type { Projects } from '../projects/projects.ts';
 import { type DeliveryPlace, placesAt, readDelivery, type ReadStores } from './deliveries.ts';
@@ -44,7 +44,7 @@ export interface Found {
 }
 
 interface SearchDeps extends FindByIdDeps {
-  takeTurn: TakeTurn;
+  nextSlice: NextSlice;
 }
 
 type Find = (deps: SearchDeps, companyId: string, id: string) => Promise<Found | null>;
@@ -68,10 +68,10 @@ export async function findById(
   deps: FindByIdDeps,
   companyId: string,
   id: string,
-  takeTurn: TakeTurn,
+  nextSlice: NextSlice,
 ): Promise<Found | null> {
   const find = BY_PREFIX[id.slice(0, Math.max(0, id.indexOf('_')))];
-  return find ? find({ ...deps, takeTurn }, companyId, id) : null;
+  return find ? find({ ...deps, nextSlice }, companyId, id) : null;
 }
 
 async function findWebhook(
@@ -120,7 +120,7 @@ async function findAttempt(deps: SearchDeps, companyId: string, id: string): Pro
 const IDS_PER_TURN = 500;
 
 async function placeOfAttempt(
-  { deliveries, takeTurn }: SearchDeps,
+  { deliveries, nextSlice }: SearchDeps,
   companyId: string,
   places: readonly DeliveryPlace[],
   attemptId: string,
@@ -129,7 +129,7 @@ async function placeOfAttempt(
   let derived = 0;
   for (const delivery of await deliveries.outlinesOf(companyId, ids)) {
     if (derived > IDS_PER_TURN) {
-      await takeTurn();
+      await nextSlice();
       derived = 0;
     }
     derived += delivery.attemptCount;

@@ -18,12 +18,12 @@ import {
 
 /** The lists along messages: those of other statuses go along indexes, which the real store has. */
 function depsOf(stored: readonly Stored[], reads = { count: 0, deliveries: 0 }) {
-  const { messages, webhooks, takeTurn } = listDepsOf(stored, reads);
+  const { messages, webhooks, nextSlice } = listDepsOf(stored, reads);
   const known = new Map(stored.flatMap((each) => each.known).map((each) => [each.id, each]));
   return {
     messages: { ...messages, eventTypesOf: () => Promise.resolve(new Map<string, string>()) },
     webhooks,
-    takeTurn,
+    nextSlice,
     deliveries: {
       listedOf: (_companyId, ids) => Promise.resolve(ids.flatMap((id) => listed(known.get(id)))),
       listUndelivered: () => Promise.reject(new Error('this list goes along messages')),

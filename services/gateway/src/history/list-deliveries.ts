@@ -18,7 +18,7 @@ import type {
   MessageQueries,
 } from '@posthorn/platform/mongo/messages/message-queries.ts';
 import type { WebhookStore } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
-import type { TakeTurn } from '../limits/turns.ts';
+import type { NextSlice } from '../limits/slices.ts';
 import { outlineBefore, withCancellations } from './messages.ts';
 
 export interface DeliveryListQuery {
@@ -51,7 +51,7 @@ export interface ListDeliveriesDeps {
   messages: Pick<MessageQueries, 'listOutlines' | 'eventTypesOf'>;
   deliveries: Pick<DeliveryQueries, 'listedOf' | 'listUndelivered'>;
   webhooks: Pick<WebhookStore, 'cancelBeforeOf' | 'isCancelling'>;
-  takeTurn: TakeTurn;
+  nextSlice: NextSlice;
 }
 
 /** The status of every delivery with this reason. */
@@ -95,7 +95,7 @@ async function listByIndex(
     const isFull = !isFiltered(query) && statuses.length === 1 && examined === 0;
     const size = isFull ? limit + 1 : CHUNK;
     const found = await readUndelivered(deps, companyId, { ...query, after, statuses }, size);
-    await deps.takeTurn();
+    await deps.nextSlice();
     if (page.add(await toShown(deps, companyId, found))) return page.cut();
     if (found.length < size) return page.end(null);
     after = positionOf(found.at(-1)) ?? after;
@@ -245,7 +245,7 @@ interface Place {
 
 /** Returns the places of the wanted messages, in the order of the list. Derives 500 ids, a millisecond, in a turn. */
 async function placesOf(
-  { takeTurn }: ListDeliveriesDeps,
+  { nextSlice }: ListDeliveriesDeps,
   { after, webhookId, eventType }: DeliveryListQuery,
   outlines: readonly MessageOutline[],
 ): Promise<Place[]> {
@@ -255,7 +255,7 @@ async function placesOf(
     const ofMessage: Place[] = [];
     const targets = webhookId === undefined ? outline.targets : [webhookId];
     for (const slice of slicesOf(targets, CHUNK)) {
-      if (slice.length === CHUNK) await takeTurn();
+      if (slice.length === CHUNK) await nextSlice();
       for (const id of slice) {
         const position = { messageId: outline.id, deliveryId: deliveryIdOf(outline.id, id) };
         if (isBehind(position, after)) ofMessage.push({ position, webhookId: id, outline });
@@ -278,7 +278,7 @@ async function readPlaces(
 ): Promise<ShownDelivery[]> {
   const ids = places.map(({ position }) => position.deliveryId);
   const recorded = await deps.deliveries.listedOf(companyId, ids);
-  await deps.takeTurn();
+  await deps.nextSlice();
   const byId = new Map(recorded.map((each) => [each.id, each]));
   const found = places.map((place) => ({
     ...(byId.get(place.position.deliveryId) ?? listedBefore(place)),

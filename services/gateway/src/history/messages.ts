@@ -24,7 +24,7 @@ import type {
 } from '@posthorn/platform/mongo/messages/message-queries.ts';
 import type { FoundWebhook, WebhookStore } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
 import { notFound } from '../api-error.ts';
-import type { TakeTurn } from '../limits/turns.ts';
+import type { NextSlice } from '../limits/slices.ts';
 
 export interface MessageQuery extends DeliveryFilter {
   appId?: string | undefined;
@@ -205,7 +205,7 @@ function endOf(
 const MAX_PAGE_CHARS = 1_048_576;
 
 async function toPage(
-  { messages, takeTurn }: ListDeps,
+  { messages, nextSlice }: ListDeps,
   companyId: string,
   kept: readonly Candidate[],
   nextCursor: string | undefined,
@@ -213,7 +213,7 @@ async function toPage(
   const ids = kept.map(({ outline }) => outline.id);
   const read = await messages.findMany(companyId, ids, MAX_PAGE_CHARS);
   // For the response: as much text again.
-  await takeTurn();
+  await nextSlice();
   const byId = new Map(read.map((each) => [each.id, each]));
   const page = kept.flatMap(({ outline, deliveries }) => {
     const message = byId.get(outline.id);
@@ -231,7 +231,7 @@ function cutAt(read: readonly Message[], wantedIds: readonly string[]): string |
 
 interface OutlineDeps extends CancellationDeps {
   deliveries: Pick<DeliveryQueries, 'outlinesOf'>;
-  takeTurn: TakeTurn;
+  nextSlice: NextSlice;
 }
 
 export interface CancellationDeps {
@@ -308,7 +308,7 @@ async function withDeliveries(
     candidate.outline.targets.map((webhookId) => ({ candidate, webhookId })),
   );
   for (const slice of slicesOf(targets, TARGETS_PER_TURN)) {
-    await deps.takeTurn();
+    await deps.nextSlice();
     await addDeliveries(deps, companyId, slice);
   }
   return candidates;

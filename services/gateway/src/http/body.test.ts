@@ -47,7 +47,7 @@ describe('a list that is read entry by entry', () => {
   const readAll = (text: string | Buffer, earlier: ApiError['problems'] = []) =>
     readList(Buffer.from(text), {
       earlier,
-      takeTurn: () => Promise.resolve(void (turns += 1)),
+      nextSlice: () => Promise.resolve(void (turns += 1)),
       toEntry: ({ value, textOf, bytes }, index) => {
         return { index, id: value.projectId, payload: textOf('payload'), text: bytes.toString() };
       },

@@ -14,7 +14,7 @@ import {
   splitJsonLists,
   TooManyMembersError,
 } from './parse-json-object.ts';
-import type { TakeTurn } from '../limits/turns.ts';
+import type { NextSlice } from '../limits/slices.ts';
 import type { RequestMemory } from './request-memory.ts';
 import type { Body, Route } from './route.ts';
 
@@ -66,7 +66,7 @@ interface ListSpec<Schema extends z.ZodObject> {
 interface ReadListContext<Schema extends z.ZodObject, Entry> {
   /** Problems that were found outside the body. */
   earlier: readonly Problem[];
-  takeTurn: TakeTurn;
+  nextSlice: NextSlice;
   /** Returns the part of an entry that is kept. */
   toEntry: (body: Body<z.infer<Schema>>, index: number) => Entry;
 }
@@ -95,7 +95,7 @@ export function createReadList<Schema extends z.ZodObject>(
   });
   return async <Entry>(
     bytes: Buffer,
-    { earlier, takeTurn, toEntry }: ReadListContext<Schema, Entry>,
+    { earlier, nextSlice, toEntry }: ReadListContext<Schema, Entry>,
   ) => {
     const { frame, entries } = readJson(() => splitJsonLists(bytes, maxEntries));
     if (entries.length > maxEntries) {
@@ -108,7 +108,7 @@ export function createReadList<Schema extends z.ZodObject>(
     let slice = { bytes: 0, entries: 0 };
     for (const [index, entry] of entries.entries()) {
       if (slice.bytes >= SLICE.bytes || slice.entries >= SLICE.entries) {
-        await takeTurn();
+        await nextSlice();
         slice = { bytes: 0, entries: 0 };
       }
       slice = { bytes: slice.bytes + entry.length, entries: slice.entries + 1 };

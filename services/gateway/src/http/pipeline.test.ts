@@ -10,7 +10,7 @@ import { type Origin, route } from './route.ts';
 
 const caller = { companyId: 'comp_a', appId: null, keyId: 'key_1', scopes: ['read'] };
 
-let restMs: number;
+let waitMs: number;
 let steps: string[];
 let isRepeat: boolean;
 let server: Server;
@@ -28,12 +28,12 @@ const deps = {
   },
   memory: createRequestMemory(1_000_000),
   unknownCallers: createRequestMemory(1_000_000, addressOf),
-  turns: { take: (companyId) => Promise.resolve(void steps.push(`turn of ${companyId}`)) },
-  rests: {
+  slices: { next: (companyId) => Promise.resolve(void steps.push(`turn of ${companyId}`)) },
+  throttle: {
     note: () => undefined,
     charge: () => undefined,
     chargeBytes: () => undefined,
-    restMs: () => restMs,
+    waitMs: () => waitMs,
   },
   underWay: createRequestsUnderWay(),
   resolveUids: (named) => named,
@@ -87,7 +87,7 @@ const make = route({
 });
 
 beforeEach(async () => {
-  [steps, restMs, isRepeat, found] = [[], 0, false, []];
+  [steps, waitMs, isRepeat, found] = [[], 0, false, []];
   const app = express()
     .get('/read', handlerOf(read, deps))
     .post('/make', handlerOf(make, deps))
@@ -113,8 +113,8 @@ function call(path: string, method: string): Promise<Response> {
 
 const get = async (): Promise<number> => (await call('/read', 'GET')).status;
 
-test('a short request of a company that has to rest waits for its turn', async () => {
-  restMs = 5;
+test('a short request of a throttled company waits for its turn', async () => {
+  waitMs = 5;
   expect(await get()).toBe(200);
   expect(steps).toEqual(['turn of comp_a', 'read']);
 });

@@ -13,7 +13,8 @@ import type { Identify } from '../keys/identify.ts';
 import { assertAllowed, type Caller, type NamedIds, type Needed } from '../keys/rights.ts';
 import type { RateLimits } from '../limits/rate-limits.ts';
 import type { RequestsUnderWay } from '../limits/requests-under-way.ts';
-import type { CompanyRests, TakeTurn, Turns } from '../limits/turns.ts';
+import type { NextSlice, Slices } from '../limits/slices.ts';
+import type { Throttle } from '../limits/throttle.ts';
 import { isMarked, type ResolveUids, uidIn } from '../projects/uids.ts';
 import type { AuditedRequest, RecordRequest } from './audit-requests.ts';
 import {
@@ -49,15 +50,15 @@ export interface PipelineDeps extends IdentifyDeps {
   deadlines: Pick<RequestDeadlines, 'within' | 'signalOf'>;
   limits: Pick<RateLimits, 'limitCompany' | 'countMore'>;
   memory: Pick<RequestMemory, 'tryReserve' | 'reserve' | 'keepUntil' | 'reserveOrRefuse'>;
-  turns: Pick<Turns, 'take'>;
-  rests: Pick<CompanyRests, 'note' | 'charge' | 'chargeBytes' | 'restMs'>;
+  slices: Pick<Slices, 'next'>;
+  throttle: Pick<Throttle, 'note' | 'charge' | 'chargeBytes' | 'waitMs'>;
   underWay: RequestsUnderWay;
   resolveUids: ResolveUids;
   /** Throws ApiError 404 when something that the request names is not in the app. */
   confineToApp: (
     owner: { companyId: string; appId: string },
     ids: NamedIds,
-    takeTurn: TakeTurn,
+    nextSlice: NextSlice,
   ) => Promise<void>;
   recordRequest: RecordRequest;
   createOnce: CreateOnce;
@@ -72,7 +73,7 @@ interface Call {
   request: Request;
   response: Response;
   caller: Caller;
-  takeTurn: TakeTurn;
+  nextSlice: NextSlice;
   deps: PipelineDeps;
 }
 
@@ -115,7 +116,7 @@ export function handlerOf(route: Route, deps: PipelineDeps): Handler {
       const target = await readTarget(call);
       await confineTarget(call, target);
       const bytes = bytesOf(call);
-      await awaitTurn(call, bytes);
+      await awaitSlice(call, bytes);
       const read = await readFields(call, target, bytes);
       return begin(await handleOnce(call, read));
     });
@@ -126,14 +127,14 @@ export function handlerOf(route: Route, deps: PipelineDeps): Handler {
 
 function callOf(route: Route, request: Request, response: Response, deps: PipelineDeps): Call {
   const caller = callerOf(response);
-  return { route, request, response, caller, takeTurn: turnsFor(caller, response, deps), deps };
+  return { route, request, response, caller, nextSlice: turnsFor(caller, response, deps), deps };
 }
 
 /** Throws ApiError 503 when the company's requests hold as much memory as they may. */
-function reserveMemory(response: Response, { rests, memory }: PipelineDeps): void {
+function reserveMemory(response: Response, { throttle, memory }: PipelineDeps): void {
   const { companyId } = callerOf(response);
-  rests.note(companyId);
-  rests.charge(companyId, REQUEST_MS);
+  throttle.note(companyId);
+  throttle.charge(companyId, REQUEST_MS);
   if (!memory.tryReserve(response, REQUEST_BYTES)) throw overloaded();
 }
 
@@ -193,7 +194,7 @@ async function begin(sent: ApiResponse): Promise<Begun> {
 
 /** Handles the request within the audit log, or finds the response to the earlier one with its idempotency key. */
 function handleOnce(call: Call, read: ReadRequest): Promise<ApiResponse> {
-  const { route, request, response, caller, takeTurn, deps } = call;
+  const { route, request, response, caller, nextSlice, deps } = call;
   const { params, query, body, problems, upsert } = read;
   const requestId = String(response.locals.requestId);
   const header = (name: string): string | undefined => request.get(name);
@@ -210,7 +211,7 @@ function handleOnce(call: Call, read: ReadRequest): Promise<ApiResponse> {
     problems,
     requestId,
     reserve,
-    takeTurn,
+    nextSlice,
     ...forSeveral(call),
     baseUrl: () => baseUrlOf(request),
   };
@@ -317,25 +318,25 @@ async function confineTarget(call: Call, { params, upsert }: Target): Promise<vo
 
 /** Throws ApiError 404 when something that is named is not in the app of the key. */
 async function confine(
-  { caller: { companyId, appId }, takeTurn, deps }: Call,
+  { caller: { companyId, appId }, nextSlice, deps }: Call,
   ids: NamedIds,
 ): Promise<void> {
-  if (appId !== null) await deps.confineToApp({ companyId, appId }, ids, takeTurn);
+  if (appId !== null) await deps.confineToApp({ companyId, appId }, ids, nextSlice);
 }
 
 /** Checking a body of this size takes a fifth of a millisecond, one of 256 KiB 3 ms. */
 const LARGE_BODY_BYTES = 16_384;
 
 /** Throws ApiError 503 when the queue of the route has no room. */
-async function awaitTurn(call: Call, { length }: Buffer): Promise<void> {
-  const { route, caller, takeTurn, deps } = call;
+async function awaitSlice(call: Call, { length }: Buffer): Promise<void> {
+  const { route, caller, nextSlice, deps } = call;
   const { companyId } = caller;
-  // Short requests wait too when their company has to rest: many of them are work as well.
-  if (!route.queue && deps.rests.restMs(companyId) > 0) await takeTurn();
+  // Short requests wait too when their company is throttled: many of them are work as well.
+  if (!route.queue && deps.throttle.waitMs(companyId) > 0) await nextSlice();
   if (route.queue?.hasRoom(companyId, length) === false) throw overloaded();
   if (length < LARGE_BODY_BYTES) return;
-  await takeTurn();
-  deps.rests.chargeBytes(companyId, length);
+  await nextSlice();
+  deps.throttle.chargeBytes(companyId, length);
 }
 
 interface ReadRequest extends Target {
@@ -424,11 +425,11 @@ function baseUrlOf(request: Request): string {
 function turnsFor(
   { companyId }: Caller,
   response: Response,
-  { turns, rests }: PipelineDeps,
-): TakeTurn {
+  { slices, throttle }: PipelineDeps,
+): NextSlice {
   return async (laterMs = 0) => {
-    await turns.take(companyId);
-    if (laterMs > 0) rests.charge(companyId, laterMs);
+    await slices.next(companyId);
+    if (laterMs > 0) throttle.charge(companyId, laterMs);
     // The request was refused while it waited. The client sends it again, so work done now would be done twice.
     if (isOver(response)) throw unavailable('deadline_over');
   };
@@ -448,7 +449,7 @@ function queryOf(url: string): string {
 async function send(call: Call, { sent, rest }: Begun): Promise<void> {
   const { route, response, caller, deps } = call;
   const charge = (bytes: number): void => {
-    deps.rests.chargeBytes(caller.companyId, bytes);
+    deps.throttle.chargeBytes(caller.companyId, bytes);
   };
   if (rest) {
     await sendPages(response, route.response, rest, charge);

@@ -8,7 +8,7 @@ import type { Problem } from '../api-error.ts';
 import type { ErrorCode, SpecificError } from '../error-codes.ts';
 import type { Caller } from '../keys/rights.ts';
 import type { Pages } from './send-json.ts';
-import type { TakeTurn } from '../limits/turns.ts';
+import type { NextSlice } from '../limits/slices.ts';
 import type { UidKind } from '../projects/uids.ts';
 
 export interface Body<T> {
@@ -41,7 +41,7 @@ export interface ApiRequest<Fields, Query> extends Origin {
   /** Counts bytes that are about to be read for this request. Throws ApiError 503 when there is no room. */
   reserve: (bytes: number) => void;
   /** A handler awaits it before each piece of work that takes milliseconds of the process. */
-  takeTurn: TakeTurn;
+  nextSlice: NextSlice;
   /** Problems outside the body, of a request whose handler reads the body. */
   problems: readonly Problem[];
   /**
@@ -121,7 +121,7 @@ export interface Creation {
   showsSecrets?: boolean;
 }
 
-type FindRequest = Pick<CheckedRequest, 'caller' | 'params' | 'newId' | 'takeTurn'>;
+type FindRequest = Pick<CheckedRequest, 'caller' | 'params' | 'newId' | 'nextSlice'>;
 
 /** A queue of requests that is limited for each company. */
 interface RequestQueue {

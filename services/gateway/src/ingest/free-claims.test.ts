@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import type { ClaimedKey, KeyHolder } from '@posthorn/platform/mongo/messages/idempotency-keys.ts';
-import { createFreeClaims } from './open-ingest.ts';
+import { createFreeClaims } from './accept-records.ts';
 import type { IngestedMessage } from './read-record.ts';
 
 const NOON_MS = Date.UTC(2026, 10, 27, 12);

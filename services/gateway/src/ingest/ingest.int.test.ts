@@ -59,7 +59,7 @@ function lane(stopping: AbortSignal, isSteady: () => boolean): LaneDeps {
       const place = `${record.topic}/${record.partition}/${record.offset}`;
       return { kind: 'message', record, message: { place } as IngestedMessage };
     },
-    takeTurn: () => Promise.resolve(),
+    nextSlice: () => Promise.resolve(),
     takePermits: (_companyId, count) => ({ granted: count, waitMs: 0 }),
     freeClaims: () => Promise.resolve(),
     accept: async ({ topic: of }, messages) => {

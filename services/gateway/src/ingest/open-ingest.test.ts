@@ -1,7 +1,8 @@
 import { expect, test } from '@jest/globals';
 import { sampleRecord } from '../../../../test/support/samples/sample-record.ts';
 import { unavailable } from '../api-error.ts';
-import { createOutOfRangeReport, createWaitReport, logRejected } from './open-ingest.ts';
+import { createWaitReport, logRejected } from './accept-records.ts';
+import { createOutOfRangeReport } from './open-ingest.ts';
 
 const place = { clusterId: 'c', topic: 'orders', partition: 1, offset: 2, timestampMs: 3 };
 

@@ -40,7 +40,7 @@ function laneWith(
             record: each,
             message: { place: String(each.offset) } as IngestedMessage,
           },
-    takeTurn: (_companyId, bytes) => {
+    nextSlice: (_companyId, bytes) => {
       log.push(`turn ${bytes}`);
       return Promise.resolve();
     },

@@ -22,7 +22,7 @@ export interface LaneDeps {
   /** Reads the record. Never throws. */
   read: (record: LogRecord, source: NamedSource) => ReadRecord;
   /** Resolves when it is the turn of the company to have this many bytes read, which are charged to it. */
-  takeTurn: (companyId: string, bytes: number) => Promise<void>;
+  nextSlice: (companyId: string, bytes: number) => Promise<void>;
   /** Returns how many of `count` messages the company may send now, and after how many milliseconds one more. */
   takePermits: (companyId: string, count: number) => { granted: number; waitMs: number };
   /** Resolves when no claim of a key is left that was made for one of these records and has no message. */
@@ -172,7 +172,7 @@ export class PartitionLane {
       items.push({ ...each, read: this.#deps.read(each.record, this.#source) });
       bytes += each.record.value.length;
       if (bytes < TURN_BYTES) continue;
-      await this.#deps.takeTurn(this.#source.companyId, bytes);
+      await this.#deps.nextSlice(this.#source.companyId, bytes);
       bytes = 0;
     }
     return items;

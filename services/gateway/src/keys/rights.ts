@@ -5,7 +5,7 @@ import type { ResendStore } from '@posthorn/platform/mongo/webhooks/resends.ts';
 import type { WebhookStore } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
 import { readDelivery } from '../history/deliveries.ts';
 import { ApiError, insufficientScope, notFound, nullIf404 } from '../api-error.ts';
-import type { TakeTurn } from '../limits/turns.ts';
+import type { NextSlice } from '../limits/slices.ts';
 import type { Apps } from '../projects/apps.ts';
 
 /** Who makes a request: what its API key stands for. Every query to the stores names its company. */
@@ -85,7 +85,7 @@ interface AppOwner {
 }
 
 type IsWithin = (
-  deps: ConfinementDeps & { takeTurn: TakeTurn },
+  deps: ConfinementDeps & { nextSlice: NextSlice },
   owner: AppOwner,
   id: string,
 ) => Promise<boolean>;
@@ -109,11 +109,11 @@ export async function confineToApp(
   deps: ConfinementDeps,
   owner: AppOwner,
   ids: NamedIds,
-  takeTurn: TakeTurn,
+  nextSlice: NextSlice,
 ): Promise<void> {
   for (const [name, isWithin] of Object.entries(CHECKS) as [keyof NamedIds, IsWithin][]) {
     const id = ids[name];
-    if (id === undefined || (await isWithin({ ...deps, takeTurn }, owner, id))) continue;
+    if (id === undefined || (await isWithin({ ...deps, nextSlice }, owner, id))) continue;
     throw notFound(LABELS[name]);
   }
 }
@@ -156,7 +156,7 @@ async function isMessageOf(deps: ConfinementDeps, owner: AppOwner, id: string): 
 }
 
 async function isDeliveryOf(
-  deps: ConfinementDeps & { takeTurn: TakeTurn },
+  deps: ConfinementDeps & { nextSlice: NextSlice },
   owner: AppOwner,
   id: string,
 ): Promise<boolean> {

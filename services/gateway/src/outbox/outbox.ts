@@ -129,7 +129,7 @@ interface PublisherDeps {
   publishers: PublisherStore;
   /** Memory for messages that wait for Kafka, in bytes. */
   publishQueueBytes: number;
-  /** Absent: no message rests between its parts. */
+  /** Absent: no message is throttled between its parts. */
   pace?: PublishPace;
   /** Absent: no company waits for what it has published to be read. */
   budget?: Pick<PublishBudget, 'roomOf' | 'noteWritten'>;

@@ -22,7 +22,7 @@ interface PublicationDeps {
   messages: Pick<MessageStore, 'pageOf'>;
   /** Memory for messages that wait for Kafka, in bytes. */
   publishQueueBytes: number;
-  /** Absent: no message rests. */
+  /** Absent: no message is throttled. */
   pace?: PublishPace;
   /** Absent: no company waits for what it has published to be read. */
   budget?: Pick<PublishBudget, 'roomOf' | 'noteWritten'>;
@@ -149,7 +149,7 @@ export class Publication {
    * Kafka may take longer than the drain, and is not awaited.
    */
   async close(drainMs: number): Promise<void> {
-    this.#queue.endRests();
+    this.#queue.endThrottle();
     await withTimeout(this.#running, drainMs).catch(() => {
       this.abandon();
     });

@@ -9,7 +9,7 @@ import {
   createPublishBudget,
   createPublishPace,
   FLOOR_RECORDS,
-  PIECE_RECORDS,
+  SLICE_RECORDS,
   type PublishBudget,
   WAIT_MS,
   windowOf,
@@ -254,8 +254,8 @@ describe('publish pace', () => {
   /** The webhooks of each batch that Kafka has got. */
   let sends: string[][];
   let timers: { ms: number; run: () => void }[];
-  /** How long a company rests after a millisecond of work. */
-  let restPerMs: Record<string, number>;
+  /** How long a company waits after a millisecond of work. */
+  let waitPerMs: Record<string, number>;
   let nowMs: number;
   let publication: Publication;
   /** What the store has, for messages that are read back. */
@@ -288,7 +288,7 @@ describe('publish pace', () => {
   };
 
   beforeEach(() => {
-    [sends, timers, restPerMs, nowMs, sent] = [[], [], {}, 0, () => Promise.resolve()];
+    [sends, timers, waitPerMs, nowMs, sent] = [[], [], {}, 0, () => Promise.resolve()];
     stored = [];
     open(16_777_216);
   });
@@ -299,7 +299,7 @@ describe('publish pace', () => {
       publisherId: 'gw_1',
       publishQueueBytes,
       pace: createPublishPace({
-        pauseMs: (companyId, workMs) => workMs * (restPerMs[companyId] ?? 0),
+        pauseMs: (companyId, workMs) => workMs * (waitPerMs[companyId] ?? 0),
         after: (ms, run) => void timers.push({ ms, run }),
       }),
       firstWatermark: '',
@@ -327,26 +327,26 @@ describe('publish pace', () => {
       expect([sizes(), timers]).toEqual([[500, 500], []]);
     });
 
-    test('rests after each 100 records beyond it, and the watermark waits for the last ones', async () => {
-      restPerMs = { comp_a: 16 };
+    test('waits after each 100 records beyond it, and the watermark waits for the last ones', async () => {
+      waitPerMs = { comp_a: 16 };
       send(1, 'comp_a', 250);
-      await eventually('the first rest', () => timers.length === 1);
+      await eventually('the first wait', () => timers.length === 1);
       expect([sizes(), publication.state()]).toEqual([
-        [PIECE_RECORDS],
+        [SLICE_RECORDS],
         { watermark: '', unpublished: 1, behindMs: 0, stuckMs: null, waitingCompanies: 0 },
       ]);
       expect(passTimer()).toBe(40);
-      await eventually('the second rest', () => timers.length === 1);
+      await eventually('the second wait', () => timers.length === 1);
       passTimer();
       await eventually('the end', () => publication.state().unpublished === 0);
       expect([sizes(), publication.state().watermark]).toEqual([[100, 100, 50], 'msg_1']);
       expect(new Set(sends.flat()).size).toBe(250);
     });
 
-    test('stops no other message while it rests, of its company or of others', async () => {
-      restPerMs = { comp_a: 16 };
+    test('stops no other message while it waits, of its company or of others', async () => {
+      waitPerMs = { comp_a: 16 };
       send(1, 'comp_a', 200);
-      await eventually('the rest', () => timers.length === 1);
+      await eventually('the wait', () => timers.length === 1);
       send(2, 'comp_a', 1);
       send(3, 'comp_b', 1);
       await eventually('both', () => sends.flat().length === 102);
@@ -354,11 +354,11 @@ describe('publish pace', () => {
       expect(publication.state().watermark).toBe('');
     });
 
-    test('goes on after another one of its company has rested, not beside it', async () => {
-      restPerMs = { comp_a: 8 };
+    test('goes on after another one of its company has waited, not beside it', async () => {
+      waitPerMs = { comp_a: 8 };
       send(1, 'comp_a', 300);
       send(2, 'comp_a', 300);
-      await eventually('the rests', () => sends.flat().length === 200);
+      await eventually('the waits', () => sends.flat().length === 200);
       const before = sends.length;
       for (let left = 400; left > 0; left -= 100) {
         expect(timers).toHaveLength(1);
@@ -369,20 +369,20 @@ describe('publish pace', () => {
       expect(publication.state()).toMatchObject({ watermark: 'msg_2', unpublished: 0 });
     });
 
-    test('rests however long it has waited', async () => {
-      restPerMs = { comp_a: 16 };
+    test('waits however long it has waited', async () => {
+      waitPerMs = { comp_a: 16 };
       send(1, 'comp_a', 300);
-      await eventually('the rest', () => timers.length === 1);
+      await eventually('the wait', () => timers.length === 1);
       nowMs = 600_000;
       expect(passTimer()).toBe(40);
       await eventually('the next rest', () => timers.length === 1);
       expect(sizes()).toEqual([100, 100]);
     });
 
-    test('rests no more once the gateway stops', async () => {
-      restPerMs = { comp_a: 16 };
+    test('waits no more once the gateway stops', async () => {
+      waitPerMs = { comp_a: 16 };
       send(1, 'comp_a', 1_000);
-      await eventually('the rest', () => timers.length === 1);
+      await eventually('the wait', () => timers.length === 1);
       await publication.close(60_000);
       expect([sizes(), publication.state().unpublished]).toEqual([[100, 500, 400], 0]);
       expect(passTimer()).toBe(40);
@@ -390,7 +390,7 @@ describe('publish pace', () => {
     });
 
     test('does not rest either when a part of it is under way as the gateway stops', async () => {
-      restPerMs = { comp_a: 16 };
+      waitPerMs = { comp_a: 16 };
       let acknowledge = (): void => undefined;
       sent = () => new Promise((resolve) => (acknowledge = resolve));
       send(1, 'comp_a', 200);
@@ -403,10 +403,10 @@ describe('publish pace', () => {
 
     test('is published, and so are later ones, when the next one overflows while all others rest', async () => {
       open(200_000);
-      restPerMs = { comp_a: 16 };
+      waitPerMs = { comp_a: 16 };
       for (let number = 1; number <= 4; number += 1) send(number, 'comp_a', 1_000);
       await eventually(
-        'the rest',
+        'the wait',
         () => timers.length === 1 && publication.state().unpublished > 0,
       );
       send(5, 'comp_a', 1_000);
@@ -420,9 +420,9 @@ describe('publish pace', () => {
     });
 
     test('is left to the sweep when its gateway has lost it while it rested', async () => {
-      restPerMs = { comp_a: 16 };
+      waitPerMs = { comp_a: 16 };
       send(1, 'comp_a', 1_000);
-      await eventually('the rest', () => timers.length === 1);
+      await eventually('the wait', () => timers.length === 1);
       publication.abandon();
       passTimer();
       await publication.close(0);

@@ -1,4 +1,3 @@
-import type { Message } from '@posthorn/domain/message.ts';
 import type {
   ReadingPositions,
   ReportedTimes,
@@ -211,19 +210,19 @@ export function windowOf(readPerSecond: number, waitedMs: number): number {
  */
 export const MS_PER_RECORD = 0.025;
 
-/** Records of a message between two rests: 2.5 ms of CPU time. A message to fewer webhooks never rests. */
-export const PIECE_RECORDS = 100;
+/** Records of a message between two waits: 2.5 ms of CPU time. A message to fewer webhooks never waits. */
+export const SLICE_RECORDS = 100;
 
 /** How a message to many webhooks is published where other companies use the gateway. */
 export interface PublishPace {
-  /** How long a message rests after so many of its records, in milliseconds; 0 when it may go on. */
-  restMs: (message: Pick<Message, 'companyId'>, records: number) => number;
+  /** How long a company waits after so many records of a message, in milliseconds; 0 when it may go on. */
+  waitMs: (companyId: string, records: number) => number;
   /** Calls the function once, after this many milliseconds. */
   after: (ms: number, run: () => void) => void;
 }
 
-/** No message rests. */
-export const NO_PACE: PublishPace = { restMs: () => 0, after: () => undefined };
+/** No message waits. */
+export const NO_PACE: PublishPace = { waitMs: () => 0, after: () => undefined };
 
 interface PaceDeps {
   /** How long a company pauses after so much work, in milliseconds. */
@@ -232,68 +231,7 @@ interface PaceDeps {
 }
 
 export function createPublishPace({ pauseMs, after }: PaceDeps): PublishPace {
-  return {
-    after,
-    restMs: ({ companyId }, records) => pauseMs(companyId, records * MS_PER_RECORD),
-  };
-}
-
-/** A message in the middle of its records. */
-interface Resting {
-  source: { message: Pick<Message, 'companyId'> };
-}
-
-/** Messages that rest. Those of one company go on one after the other, not all at once. */
-interface RestingMessages<Item> {
-  /** Whether a message has to rest after so many of its records. */
-  mustRest: (item: Item, records: number) => boolean;
-  /** The message continues before the resting messages of its company. */
-  add: (item: Item) => void;
-  /** Releases all messages, and releases added ones at once from now on. */
-  end: () => void;
-}
-
-export function createRestingMessages<Item extends Resting>(
-  { restMs, after }: PublishPace,
-  release: (item: Item) => void,
-): RestingMessages<Item> {
-  const byCompany = new Map<string, Item[]>();
-  let isEnded = false;
-
-  function releaseAfterRest(companyId: string, { source }: Item): void {
-    after(restMs(source.message, PIECE_RECORDS), () => {
-      releaseFirst(companyId);
-    });
-  }
-  function releaseFirst(companyId: string): void {
-    const [first, next, ...others] = byCompany.get(companyId) ?? [];
-    byCompany.delete(companyId);
-    if (next) {
-      byCompany.set(companyId, [next, ...others]);
-      releaseAfterRest(companyId, next);
-    }
-    if (first) release(first);
-  }
-  return {
-    mustRest: ({ source }, records) =>
-      !isEnded && records >= PIECE_RECORDS && restMs(source.message, records) > 0,
-    add(item) {
-      if (isEnded) {
-        release(item);
-        return;
-      }
-      const { companyId } = item.source.message;
-      const before = byCompany.get(companyId);
-      byCompany.set(companyId, [item, ...(before ?? [])]);
-      if (before === undefined) releaseAfterRest(companyId, item);
-    },
-    end() {
-      isEnded = true;
-      const all = [...byCompany.values()].flat();
-      byCompany.clear();
-      all.forEach(release);
-    },
-  };
+  return { after, waitMs: (companyId, records) => pauseMs(companyId, records * MS_PER_RECORD) };
 }
 
 interface FollowReadersDeps {

@@ -9,12 +9,8 @@ import {
   recordsBetween,
 } from '@posthorn/platform/records/created-records.ts';
 import type { OpenSpan, Spans } from '@posthorn/platform/service/spans.ts';
-import {
-  createRestingMessages,
-  NO_PACE,
-  type PublishBudget,
-  type PublishPace,
-} from './publish-budget.ts';
+import { createThrottledQueue } from '../limits/throttle.ts';
+import { NO_PACE, type PublishBudget, type PublishPace, SLICE_RECORDS } from './publish-budget.ts';
 import type { TrackedMessage } from './watermark-tracker.ts';
 
 /** The records of one produce request to Kafka, and the messages that it completes. */
@@ -22,8 +18,8 @@ interface PublishBatch {
   records: OutgoingRecord[];
   bytes: number;
   completed: Pending[];
-  /** Messages that go on after a rest. */
-  paused: Pending[];
+  /** Messages that are throttled. */
+  throttled: Pending[];
 }
 
 interface Pending {
@@ -31,19 +27,19 @@ interface Pending {
   tracked: TrackedMessage;
   /** Index of the first target without a record. */
   next: number;
-  /** Records since the last rest. */
-  sinceRest: number;
+  /** Records since it was throttled last. */
+  sinceWait: number;
 }
 
 interface PublishQueueDeps {
   topic: string;
   /** Memory for waiting messages, in bytes. */
   budgetBytes: number;
-  /** Absent: no message rests. */
+  /** Absent: no message is throttled. */
   pace?: PublishPace | undefined;
   /** Absent: no company waits for what it has published to be read. */
   budget?: QueueBudget | undefined;
-  /** Is called when a message has rested. */
+  /** Is called when a throttled message may go on. */
   onReady?: () => void;
 }
 
@@ -60,14 +56,14 @@ export interface PublishQueue {
   acknowledge: (batch: PublishBatch) => void;
   /** The bytes that a company holds. */
   bytesOf: (companyId: string) => number;
-  /** True when no record may be published; the last batch may be under way, messages may rest, and companies wait. */
+  /** True when no record may be published; the last batch may be under way, messages may be throttled, and companies wait. */
   isEmpty: () => boolean;
   /** Queues the companies again that have room in their budget. */
   releaseWaiting: () => void;
   /** How many companies wait because too many of their records are unread. */
   waitingCompanies: () => number;
-  /** Ends all rests: the remaining messages are published without one. */
-  endRests: () => void;
+  /** Ends throttling: the remaining messages are published without a wait. */
+  endThrottle: () => void;
   usedBytes: () => number;
 }
 
@@ -81,7 +77,7 @@ const TURN_RECORDS = 20;
 /**
  * Messages that wait for Kafka. Companies take turns of 20 records, so that a message to 10,000
  * webhooks is published in parts, between the messages of other companies. A company that waits alone
- * fills every batch. Where others use the gateway, a message rests after each part; later messages of its
+ * fills every batch. Where others use the gateway, a message is throttled after each part; later messages of its
  * company do not wait for it. A company whose budget is used up waits with all of its messages.
  */
 export function createPublishQueue({
@@ -93,8 +89,7 @@ export function createPublishQueue({
 }: PublishQueueDeps): PublishQueue {
   const turns = createFairQueue<Pending>(TURN_RECORDS);
   const shares = createShares(budgetBytes);
-  const resting = createRestingMessages<Pending>(pace, (pending) => {
-    pending.sinceRest = 0;
+  const throttled = createThrottled(pace, (pending) => {
     turns.push(pending.source.message.companyId, pending);
     onReady();
   });
@@ -105,16 +100,16 @@ export function createPublishQueue({
     add(message, tracked) {
       const source = createdSource(message);
       shares.add(message.companyId, bytesOfSource(source));
-      turns.push(message.companyId, { source, tracked, next: 0, sinceRest: 0 });
+      turns.push(message.companyId, { source, tracked, next: 0, sinceWait: 0 });
     },
     takeBatch() {
-      const batch = fillBatch({ topic, turns, budget, mustRest: resting.mustRest });
+      const batch = fillBatch({ topic, turns, budget, mustWait: throttled.mustWait });
       publishingBytes = batch.bytes;
       return batch;
     },
-    acknowledge({ completed, paused }) {
+    acknowledge({ completed, throttled: waiting }) {
       publishingBytes = 0;
-      paused.forEach(resting.add);
+      waiting.forEach(throttled.add);
       for (const { tracked, source } of completed) {
         tracked.isPublished = true;
         shares.remove(source.message.companyId, bytesOfSource(source));
@@ -128,8 +123,41 @@ export function createPublishQueue({
       if (ready.length > 0) onReady();
     },
     waitingCompanies: () => [...turns.parked()].length,
-    endRests: resting.end,
+    endThrottle: throttled.end,
     usedBytes: () => shares.used() + publishingBytes,
+  };
+}
+
+interface ThrottledMessages {
+  mustWait: (pending: Pending) => boolean;
+  /** The message goes on before those of its company that are throttled too. */
+  add: (pending: Pending) => void;
+  end: () => void;
+}
+
+function createThrottled(
+  { waitMs, after }: PublishPace,
+  release: (pending: Pending) => void,
+): ThrottledMessages {
+  const queue = createThrottledQueue<Pending>({
+    waitMs: (companyId) => waitMs(companyId, SLICE_RECORDS),
+    after,
+    release(pending) {
+      pending.sinceWait = 0;
+      release(pending);
+    },
+  });
+  let isEnded = false;
+  return {
+    mustWait: ({ source, sinceWait }) =>
+      !isEnded && sinceWait >= SLICE_RECORDS && waitMs(source.message.companyId, sinceWait) > 0,
+    add(pending) {
+      queue.add(pending.source.message.companyId, pending, 'first');
+    },
+    end() {
+      isEnded = true;
+      queue.end();
+    },
   };
 }
 
@@ -137,11 +165,11 @@ interface FillDeps {
   topic: string;
   turns: FairQueue<Pending>;
   budget: QueueBudget;
-  mustRest: (pending: Pending, records: number) => boolean;
+  mustWait: (pending: Pending) => boolean;
 }
 
-function fillBatch({ topic, turns, budget, mustRest }: FillDeps): PublishBatch {
-  const batch: PublishBatch = { records: [], bytes: 0, completed: [], paused: [] };
+function fillBatch({ topic, turns, budget, mustWait }: FillDeps): PublishBatch {
+  const batch: PublishBatch = { records: [], bytes: 0, completed: [], throttled: [] };
   for (let pending = turns.next(); pending; pending = turns.next()) {
     const { source, next } = pending;
     const { companyId, targets } = source.message;
@@ -157,13 +185,13 @@ function fillBatch({ topic, turns, budget, mustRest }: FillDeps): PublishBatch {
     budget.noteWritten(companyId, targets.slice(next, next + count));
     batch.bytes += count * bytesOfRecord(source);
     pending.next += count;
-    pending.sinceRest += count;
+    pending.sinceWait += count;
     const isComplete = count === left;
-    const isPaused = !isComplete && mustRest(pending, pending.sinceRest);
+    const isThrottled = !isComplete && mustWait(pending);
     if (isComplete) batch.completed.push(pending);
-    if (isPaused) batch.paused.push(pending);
+    if (isThrottled) batch.throttled.push(pending);
     // A message without targets publishes nothing, but must use up a turn at some time.
-    turns.charge(Math.max(1, count), isComplete || isPaused);
+    turns.charge(Math.max(1, count), isComplete || isThrottled);
   }
   return batch;
 }

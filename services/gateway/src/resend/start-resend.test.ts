@@ -143,7 +143,7 @@ describe('the resend of a delivery that was cancelled with all others of its web
           },
         },
         startResend,
-        takeTurn: () => Promise.resolve(),
+        nextSlice: () => Promise.resolve(),
         nowMs: () => NOW_MS,
       },
       { companyId: 'comp_a', deliveryId, id: newId('rsnd') },
@@ -298,10 +298,10 @@ describe('the resend of what failed at an app', () => {
 
 describe('the replay of what a webhook has missed', () => {
   const idAt = (ms: number): string => `${firstIdAt('msg', ms)}${'0'.repeat(16)}`;
-  const takeTurn = (): Promise<void> => Promise.resolve();
+  const nextSlice = (): Promise<void> => Promise.resolve();
   const asked = (eventTypes: string[] = []) => {
     const span = { companyId: 'comp_a', sinceMs: 1_000, untilMs: 3_000 };
-    return { ...span, webhookId: 'wh_1', eventTypes, takeTurn };
+    return { ...span, webhookId: 'wh_1', eventTypes, nextSlice };
   };
 
   beforeEach(() => {

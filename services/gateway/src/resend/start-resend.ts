@@ -9,7 +9,7 @@ import type { ResendStore } from '@posthorn/platform/mongo/webhooks/resends.ts';
 import type { WebhookStore } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
 import { readDelivery, type ReadDelivery, type ReadDeps } from '../history/deliveries.ts';
 import { ApiError, invalidRequest, notFound } from '../api-error.ts';
-import type { TakeTurn } from '../limits/turns.ts';
+import type { NextSlice } from '../limits/slices.ts';
 import type { Apps } from '../projects/apps.ts';
 import { storeCancelled, type StoreCancelledDeps } from '../webhooks/cancel-deliveries.ts';
 
@@ -66,7 +66,7 @@ interface ReplayChoice {
   webhookId: string;
   /** Empty for all that the webhook receives. */
   eventTypes: readonly string[];
-  takeTurn: TakeTurn;
+  nextSlice: NextSlice;
 }
 
 /** Stores a resend before anything is sent. The retry service does the sending. */
@@ -117,16 +117,16 @@ function createStartReplay(
   deps: StartResendDeps,
 ): Pick<StartResend, 'ofMissing' | 'countOfMissing'> {
   return {
-    async ofMissing({ takeTurn, ...asked }) {
+    async ofMissing({ nextSlice, ...asked }) {
       const webhook = await webhookOfApp(deps, asked);
       assertEnabled(webhook);
       const replay = replayOf(deps, asked, asked.id);
-      replay.total = await countMissing(deps, webhook, replay, takeTurn);
+      replay.total = await countMissing(deps, webhook, replay, nextSlice);
       return store(deps, replay);
     },
-    async countOfMissing({ takeTurn, ...asked }) {
+    async countOfMissing({ nextSlice, ...asked }) {
       const webhook = await webhookOfApp(deps, asked);
-      return countMissing(deps, webhook, replayOf(deps, asked, ''), takeTurn);
+      return countMissing(deps, webhook, replayOf(deps, asked, ''), nextSlice);
     },
   };
 }
@@ -139,7 +139,7 @@ async function countMissing(
   { replays }: StartResendDeps,
   webhook: Pick<Webhook, 'appId' | 'eventTypes'>,
   replay: Resend,
-  takeTurn: TakeTurn,
+  nextSlice: NextSlice,
 ): Promise<number> {
   const wants = replayWants(webhook, replay);
   let span = replaySpanOf(webhook, replay);
@@ -149,7 +149,7 @@ async function countMissing(
     total += ids.length;
     if (readTo === null) break;
     span = { ...span, afterId: readTo };
-    await takeTurn();
+    await nextSlice();
   }
   return total;
 }
@@ -175,7 +175,7 @@ function replayOf(
     untilMs,
     webhookId,
     eventTypes,
-  }: FailedSpan & Omit<ReplayChoice, 'takeTurn'>,
+  }: FailedSpan & Omit<ReplayChoice, 'nextSlice'>,
   id: string,
 ): Resend {
   const afterId = firstIdAt('msg', sinceMs);

@@ -8,7 +8,7 @@ import { countApps } from '../history/counts.ts';
 import { forOneApp, notFound, nullIf404 } from '../api-error.ts';
 import { type ApiResponse, route, type Route, type Upsert, upsert } from '../http/route.ts';
 import { describeParts } from '../http/send-json.ts';
-import { inTurns } from '../limits/turns.ts';
+import { inSlices } from '../limits/slices.ts';
 import { findApps } from '../projects/apps.ts';
 import { upsertByUid, uidTaken } from '../projects/uids.ts';
 import {
@@ -172,10 +172,10 @@ function listApps(gateway: Gateway): Route {
     query: listQuery,
     response: { status: 200, message: 'Apps found', data: z.array(appSchema) },
     errors: ['not_found'],
-    async handle({ caller: { companyId, appId }, query, reserve, takeTurn }) {
+    async handle({ caller: { companyId, appId }, query, reserve, nextSlice }) {
       const parts = await gateway.apps.list(companyId, { ...query, id: appId ?? undefined });
       const shown = { describe: describeApp, bytes: LONG_LIST_BYTES, reserve };
-      return { pages: describeParts(inTurns(parts, takeTurn), shown) };
+      return { pages: describeParts(inSlices(parts, nextSlice), shown) };
     },
   });
 }

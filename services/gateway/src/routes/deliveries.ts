@@ -89,7 +89,7 @@ function listRoute(gateway: Gateway): Route {
       hasCursor: true,
       data: z.array(listedDeliverySchema),
     },
-    async handle({ caller, query, takeTurn }) {
+    async handle({ caller, query, nextSlice }) {
       const { since, until, cursor: after, ...filter } = query;
       const ofReason = filter.reason && statusOfReason(filter.reason);
       if (ofReason && filter.status && filter.status !== ofReason) {
@@ -98,7 +98,7 @@ function listRoute(gateway: Gateway): Route {
       // A key of one app lists the deliveries of this app's messages, or those to one webhook of it.
       const ofKey = filter.webhookId === undefined ? (caller.appId ?? undefined) : undefined;
       const { deliveries, next } = await listAllDeliveries(
-        { ...gateway, takeTurn },
+        { ...gateway, nextSlice },
         caller.companyId,
         {
           ...filter,
@@ -133,8 +133,8 @@ function cancelRoute(gateway: Gateway): Route {
     isBodyOptional: true,
     response: { status: 200, message: 'Delivery cancelled', data: deliverySchema },
     errors: ['not_found', 'delivery_final'],
-    async handle({ caller: { companyId }, params: { deliveryId = '' }, takeTurn }) {
-      const cancelled = await cancelDelivery({ ...gateway, takeTurn }, companyId, deliveryId);
+    async handle({ caller: { companyId }, params: { deliveryId = '' }, nextSlice }) {
+      const cancelled = await cancelDelivery({ ...gateway, nextSlice }, companyId, deliveryId);
       return { data: describeDelivery(cancelled.source, cancelled.sentHeaders) };
     },
   });

@@ -1,17 +1,15 @@
 import { MAX_BODY_BYTES } from '@posthorn/domain/message.ts';
 import { requiredAt } from '@posthorn/domain/required.ts';
-import { slicesOf } from '@posthorn/platform/async/fair-queue.ts';
 import { z } from 'zod';
-import type { Failed, NewMessage } from '../accept/accept-message.ts';
-import { type AcceptOutcome, bodyHashOf } from '../accept/idempotency.ts';
-import type { Address } from '../accept/targets.ts';
+import { type Failed, failedBy, type NewMessage } from '../accept/accept-message.ts';
+import type { AcceptOutcome } from '../accept/idempotency.ts';
+import { type Address, lookUpEach } from '../accept/targets.ts';
 import { toApiError } from '../api-error.ts';
 import type { ErrorCode } from '../error-codes.ts';
 import type { Gateway } from '../gateway.ts';
 import { createReadList } from '../http/body.ts';
 import {
   type ApiRequest,
-  type Body,
   IDEMPOTENCY_KEY,
   idempotencyKey,
   route,
@@ -94,24 +92,15 @@ async function readAll(request: BatchRequest): Promise<NewMessage[]> {
   const key = request.header('idempotency-key');
   const messages = await readMessages(bytes, {
     earlier: request.problems,
-    takeTurn: request.takeTurn,
-    toEntry: (entry, index): NewMessage => ({
-      ...newMessageOf(request, entry),
-      idempotency: idempotencyOf(entry, key === undefined ? undefined : `${key}#${index}`),
-    }),
+    nextSlice: request.nextSlice,
+    toEntry: (entry, index) => {
+      const byPlace = key === undefined ? undefined : `${key}#${index}`;
+      return newMessageOf(request, entry, entry.value.idempotencyKey ?? byPlace);
+    },
   });
   request.reserve(messages.length * MESSAGE_BYTES);
   request.countAs(messages.length);
   return messages;
-}
-
-/** The hash is that of the bytes of the entry: a repeat is one whose entry is the same. */
-function idempotencyOf(
-  { value, bytes }: Body<z.infer<typeof batchMessage>>,
-  byPlace: string | undefined,
-): NewMessage['idempotency'] {
-  const key = value.idempotencyKey ?? byPlace;
-  return key === undefined ? null : { key, bodyHash: bodyHashOf(bytes) };
 }
 
 async function accept(
@@ -121,8 +110,8 @@ async function accept(
 ): Promise<AcceptOutcome[]> {
   const identified = await identify(request, messages);
   const known = identified.filter(isKnown);
-  const { takeTurn, deadline } = request;
-  const outcomes = await acceptMany(known, { takeTurn, deadline: deadline() });
+  const { nextSlice, deadline } = request;
+  const outcomes = await acceptMany(known, { nextSlice, deadline: deadline() });
   let next = 0;
   return identified.map((each) =>
     isKnown(each) ? requiredAt(outcomes, next++, 'outcome of the message') : each,
@@ -130,9 +119,6 @@ async function accept(
 }
 
 const isKnown = (each: NewMessage | Failed): each is NewMessage => !('error' in each);
-
-/** Look-ups in MongoDB at once. */
-const LOOK_UPS_AT_ONCE = 16;
 
 /**
  * Puts ids in place of uids, and fails what is not in the app of the key. Each different address is looked up once; most
@@ -143,21 +129,14 @@ async function identify(
   messages: readonly NewMessage[],
 ): Promise<(NewMessage | Failed)[]> {
   const isConfined = request.caller.appId !== null;
-  const unknown = messages
-    .map(({ address }) => address)
-    .filter((address) => isConfined || isMarked(idOf(address)));
+  const isUnknown = (address: Address): boolean => isConfined || isMarked(idOf(address));
+  const unknown = messages.map(({ address }) => address).filter(isUnknown);
   if (unknown.length === 0) return [...messages];
-  const addresses = new Map(unknown.map((address) => [JSON.stringify(address), address]));
-  const found = new Map<string, Address | Failed>();
-  for (const some of slicesOf([...addresses], LOOK_UPS_AT_ONCE)) {
-    const looked = some.map(async ([key, address]) => {
-      const identified = identifyOne(request, address);
-      found.set(key, await identified.catch((error: unknown) => ({ kind: 'failed', error })));
-    });
-    await Promise.all(looked);
-  }
+  const found = await lookUpEach(unknown, (address) =>
+    identifyOne(request, address).catch(failedBy),
+  );
   return messages.map((message) => {
-    const address = found.get(JSON.stringify(message.address)) ?? message.address;
+    const address = isUnknown(message.address) ? found(message.address) : message.address;
     return 'error' in address ? address : { ...message, address };
   });
 }
@@ -193,10 +172,12 @@ function logFaults(
   { requestId, caller: { companyId } }: BatchRequest,
   outcomes: readonly AcceptOutcome[],
 ): void {
-  const faults = outcomes.map(errorOf).filter((error) => error !== undefined && isFault(error));
+  const faults = outcomes
+    .map(errorOf)
+    .filter((error) => error !== undefined && isServerError(error));
   if (faults.length === 0) return;
   const [err] = faults;
   logger.error({ err, requestId, companyId, failed: faults.length }, 'messages of a batch failed');
 }
 
-const isFault = (error: unknown): boolean => toApiError(error).status >= 500;
+const isServerError = (error: unknown): boolean => toApiError(error).status >= 500;

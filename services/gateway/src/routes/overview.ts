@@ -20,7 +20,7 @@ import {
 } from '../history/overview.ts';
 import { ApiError, notFound } from '../api-error.ts';
 import { route, type Route } from '../http/route.ts';
-import type { TakeTurn } from '../limits/turns.ts';
+import type { NextSlice } from '../limits/slices.ts';
 import { type Caller, confineToApp } from '../keys/rights.ts';
 import { idField, idText, isoTime, text, timeField, timeText } from './fields.ts';
 import { findOwner, refuseBoth } from './stats.ts';
@@ -249,10 +249,10 @@ function find(gateway: Gateway): Route {
     query: findQuery,
     response: { status: 200, message: 'Found', data: foundSchema },
     errors: ['not_found'],
-    async handle({ caller, query: { id }, takeTurn }) {
-      const found = await findById(gateway, caller.companyId, id, takeTurn);
+    async handle({ caller, query: { id }, nextSlice }) {
+      const found = await findById(gateway, caller.companyId, id, nextSlice);
       if (!found) throw notFound('id');
-      await confine(gateway, { caller, takeTurn }, found);
+      await confine(gateway, { caller, nextSlice }, found);
       return { data: found };
     },
   });
@@ -261,14 +261,14 @@ function find(gateway: Gateway): Route {
 /** Throws ApiError 404, as for an unknown id, for what is not in the app of the caller. */
 async function confine(
   gateway: Gateway,
-  { caller, takeTurn }: { caller: Caller; takeTurn: TakeTurn },
+  { caller, nextSlice }: { caller: Caller; nextSlice: NextSlice },
   found: Found,
 ): Promise<void> {
   const { companyId, appId, portal } = caller;
   if (appId === null) return;
   // A visitor of the portal sees neither projects nor keys.
   if (portal && (found.kind === 'project' || found.kind === 'api_key')) throw notFound('id');
-  await confineToApp(gateway, { companyId, appId }, namedBy(found), takeTurn).catch(asUnknownId);
+  await confineToApp(gateway, { companyId, appId }, namedBy(found), nextSlice).catch(asUnknownId);
 }
 
 /** An outage stays what it is. */

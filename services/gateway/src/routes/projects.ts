@@ -6,7 +6,7 @@ import { notFound, nullIf404 } from '../api-error.ts';
 import type { Gateway } from '../gateway.ts';
 import { type ApiResponse, route, type Route, type Upsert, upsert } from '../http/route.ts';
 import { describeParts } from '../http/send-json.ts';
-import { inTurns } from '../limits/turns.ts';
+import { inSlices } from '../limits/slices.ts';
 import { upsertByUid, uidTaken } from '../projects/uids.ts';
 import {
   description,
@@ -133,9 +133,9 @@ function listProjects(gateway: Gateway): Route {
     needsCompanyId: true,
     query: listQuery,
     response: { status: 200, message: 'Projects found', data: z.array(projectSchema) },
-    async handle({ caller: { companyId, appId }, query, reserve, takeTurn }) {
+    async handle({ caller: { companyId, appId }, query, reserve, nextSlice }) {
       const id = appId === null ? undefined : (await gateway.apps.get(companyId, appId)).projectId;
-      const parts = inTurns(gateway.projects.list(companyId, { ...query, id }), takeTurn);
+      const parts = inSlices(gateway.projects.list(companyId, { ...query, id }), nextSlice);
       const shown = { describe: describeProject, bytes: LONG_LIST_BYTES, reserve };
       return { pages: describeParts(parts, shown) };
     },

@@ -129,15 +129,15 @@ function resendRoute(gateway: Gateway): Route {
       'payload_erased',
     ],
     creation: {
-      async find({ caller: { companyId }, params: { deliveryId = '' }, newId, takeTurn }) {
+      async find({ caller: { companyId }, params: { deliveryId = '' }, newId, nextSlice }) {
         if (!(await gateway.resends.findOne(companyId, newId('rsnd')))) return null;
-        const resent = await readDelivery({ ...gateway, takeTurn }, companyId, deliveryId);
+        const resent = await readDelivery({ ...gateway, nextSlice }, companyId, deliveryId);
         return resent && { data: describeDelivery(resent.source, resent.sentHeaders) };
       },
     },
-    async handle({ caller: { companyId }, params: { deliveryId = '' }, newId, takeTurn }) {
+    async handle({ caller: { companyId }, params: { deliveryId = '' }, newId, nextSlice }) {
       const asked = { companyId, deliveryId, id: newId('rsnd') };
-      const resent = await resendDelivery({ ...gateway, takeTurn }, asked);
+      const resent = await resendDelivery({ ...gateway, nextSlice }, asked);
       return { data: describeDelivery(resent.source, resent.sentHeaders) };
     },
   });
@@ -386,10 +386,10 @@ export function replayRoutes({ startResend, resends }: Gateway): Route[] {
       response: { ...response, message: 'Replay started' },
       errors: ['not_found', 'webhook_disabled', 'resend_running'],
       creation: { find: findStarted(resends) },
-      async handle({ caller, params: { webhookId = '' }, body: { value }, newId, takeTurn }) {
+      async handle({ caller, params: { webhookId = '' }, body: { value }, newId, nextSlice }) {
         const { eventTypes = [] } = value;
         const span = { ...spanOf(caller.companyId, value), id: newId('rsnd') };
-        const asked = { ...span, webhookId, eventTypes, takeTurn };
+        const asked = { ...span, webhookId, eventTypes, nextSlice };
         return started(await startResend.ofMissing(asked), value);
       },
     }),
@@ -406,9 +406,9 @@ export function replayRoutes({ startResend, resends }: Gateway): Route[] {
       tag: 'Webhooks',
       summary: 'Count the messages that a webhook has missed',
       description: 'Returns how many messages `replay-missing` would send now.',
-      async handle({ caller: { companyId }, params: { webhookId = '' }, query, takeTurn }) {
+      async handle({ caller: { companyId }, params: { webhookId = '' }, query, nextSlice }) {
         const eventTypes = query.eventTypes?.split(',') ?? [];
-        const asked = { ...spanOf(companyId, query), webhookId, eventTypes, takeTurn };
+        const asked = { ...spanOf(companyId, query), webhookId, eventTypes, nextSlice };
         return { data: { total: await startResend.countOfMissing(asked) } };
       },
     }),

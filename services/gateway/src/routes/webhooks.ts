@@ -6,6 +6,7 @@ import type { Webhook } from '@posthorn/domain/webhook.ts';
 import type { WebhookChanges } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
 import { isDeepStrictEqual } from 'node:util';
 import { z } from 'zod';
+import { idempotencyOf } from '../accept/idempotency.ts';
 import type { Gateway } from '../gateway.ts';
 import { readHealth } from '../history/health.ts';
 import { forOneApp, insufficientScope, invalidRequest, notFound } from '../api-error.ts';
@@ -164,11 +165,16 @@ function listRoute(gateway: Gateway): Route {
     query: listQuery,
     response: { status: 200, message: 'Webhooks found', data: z.array(webhookSchema) },
     errors: ['not_found'],
-    async handle({ caller, query, reserve, takeTurn }) {
+    async handle({ caller, query, reserve, nextSlice }) {
       const appId = query.appId ?? caller.appId ?? undefined;
       const { skip, limit } = query;
       const hidesSecrets = query.secrets === 'false';
-      const parts = await listWebhooks(gateway, caller.companyId, { appId, skip, limit }, takeTurn);
+      const parts = await listWebhooks(
+        gateway,
+        caller.companyId,
+        { appId, skip, limit },
+        nextSlice,
+      );
       const describe = shownTo(caller, describeWebhook, !hidesSecrets);
       const shown = { describe, bytes: LONG_LIST_BYTES, reserve };
       return { pages: describeParts(parts, shown), hidesSecrets };
@@ -380,7 +386,7 @@ export function findWebhooksRoute({ db }: Gateway): Route {
       hasCursor: true,
       data: z.array(foundWebhookSchema),
     },
-    async handle({ caller: { companyId, appId: onlyOf }, query, takeTurn }) {
+    async handle({ caller: { companyId, appId: onlyOf }, query, nextSlice }) {
       const { cursor: beforeId, ids, ...search } = query;
       const appId = search.appId ?? onlyOf ?? undefined;
       const wanted = {
@@ -389,7 +395,7 @@ export function findWebhooksRoute({ db }: Gateway): Route {
         appId,
         beforeId,
       };
-      const found = await findWebhooks(db, companyId, wanted, takeTurn);
+      const found = await findWebhooks(db, companyId, wanted, nextSlice);
       const data = found.webhooks.map((each) => ({
         ...each,
         held: describeHold(each.held),
@@ -474,9 +480,10 @@ function testWebhook(gateway: Gateway): Route {
     creation: {},
     async handle({ params: { webhookId = '' }, ...request }) {
       const key = request.header('idempotency-key') && testKeyOf(request.newId('msg'));
-      const { caller, requestId, body, reserve, takeTurn } = request;
+      const { caller, requestId, body, reserve, nextSlice } = request;
       const { companyId } = caller;
-      const asked = { companyId, webhookId, requestId, key, bytes: body.bytes, reserve, takeTurn };
+      const idempotency = idempotencyOf(key, body.bytes);
+      const asked = { companyId, webhookId, requestId, idempotency, reserve, nextSlice };
       const sent = await sendTestMessage(gateway, asked);
       return { data: describeDelivery(sent.source, sent.sentHeaders) };
     },

@@ -31,9 +31,9 @@ afterAll(() => scratch.drop());
 
 it('takes a turn for each hundred webhooks that a search looks at, charged with what was read', async () => {
   const laterMs: number[] = [];
-  const takeTurn = (ms = 0): Promise<void> => Promise.resolve(void laterMs.push(ms));
+  const nextSlice = (ms = 0): Promise<void> => Promise.resolve(void laterMs.push(ms));
   const search = { text: 'in no webhook', limit: 20 };
-  expect(await findWebhooks(scratch.db, COMPANY, search, takeTurn)).toEqual({
+  expect(await findWebhooks(scratch.db, COMPANY, search, nextSlice)).toEqual({
     webhooks: [],
     nextCursor: null,
   });
@@ -43,8 +43,13 @@ it('takes a turn for each hundred webhooks that a search looks at, charged with 
 
 it('reads no more than a page where every webhook is wanted', async () => {
   let turns = 0;
-  const takeTurn = (): Promise<void> => Promise.resolve(void (turns += 1));
-  const { webhooks, nextCursor } = await findWebhooks(scratch.db, COMPANY, { limit: 20 }, takeTurn);
+  const nextSlice = (): Promise<void> => Promise.resolve(void (turns += 1));
+  const { webhooks, nextCursor } = await findWebhooks(
+    scratch.db,
+    COMPANY,
+    { limit: 20 },
+    nextSlice,
+  );
   expect([webhooks.length, webhooks[0]?.id, nextCursor]).toEqual([20, 'wh_00249', 'wh_00230']);
   expect(turns).toBe(1);
 });

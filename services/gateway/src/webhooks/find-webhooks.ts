@@ -10,7 +10,8 @@ import type {
 } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
 import type { Logger } from '@posthorn/platform/service/logger.ts';
 import type { mongo } from 'mongoose';
-import { inTurns, type TakeTurn, workMsOf } from '../limits/turns.ts';
+import { inSlices, type NextSlice } from '../limits/slices.ts';
+import { workMsOf } from '../limits/throttle.ts';
 import type { Apps } from '../projects/apps.ts';
 
 interface WebhookSearch {
@@ -74,7 +75,7 @@ export async function findWebhooks(
   db: mongo.Db,
   companyId: string,
   search: WebhookSearch,
-  takeTurn: TakeTurn,
+  nextSlice: NextSlice,
 ): Promise<FoundWebhooks> {
   const { text = '', limit } = search;
   const isWanted = wants(text);
@@ -88,7 +89,7 @@ export async function findWebhooks(
   let scanned = 0;
   let lastId: string | null = null;
   for await (const outlines of readInParts(found, { batch: part, part })) {
-    await takeTurn(workMsOf(bytesOf(outlines)));
+    await nextSlice(workMsOf(bytesOf(outlines)));
     for (const webhook of outlines) {
       if (kept.length === limit) return toPage(db, companyId, kept, lastId);
       scanned += 1;
@@ -161,10 +162,10 @@ export async function listWebhooks(
   { apps, webhooks, logger }: ListWebhooksDeps,
   companyId: string,
   page: WebhookPage,
-  takeTurn: TakeTurn,
+  nextSlice: NextSlice,
 ): Promise<AsyncIterable<Webhook[]>> {
   if (page.appId !== undefined) await apps.get(companyId, page.appId);
-  return opened(inTurns(webhooks.list(companyId, page), takeTurn), logger);
+  return opened(inSlices(webhooks.list(companyId, page), nextSlice), logger);
 }
 
 async function* opened(

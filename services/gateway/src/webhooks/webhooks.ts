@@ -10,7 +10,8 @@ import type { WebhookChanges, WebhookStore } from '@posthorn/platform/mongo/webh
 import type { Invalidate } from '@posthorn/platform/redis/invalidations.ts';
 import type { mongo } from 'mongoose';
 import { randomBytes } from 'node:crypto';
-import type { IdempotentAccept, KeyedRequest } from '../accept/idempotency.ts';
+import type { NewMessage } from '../accept/build-message.ts';
+import type { AcceptOne, AcceptOneOptions } from '../accept/idempotency.ts';
 import { readDelivery, type ReadDelivery, type ReadStores } from '../history/deliveries.ts';
 import { foundOr404, notFound, unavailable } from '../api-error.ts';
 import type { Quotas } from '../projects/quotas.ts';
@@ -271,20 +272,19 @@ export function newSecret(): string {
 }
 
 interface SendTestDeps extends ReadStores {
-  acceptIdempotent: IdempotentAccept;
+  acceptOne: AcceptOne;
   nowMs: () => number;
 }
 
-interface TestRequest extends Omit<KeyedRequest, 'message'> {
-  companyId: string;
+interface TestRequest
+  extends AcceptOneOptions, Pick<NewMessage, 'companyId' | 'requestId' | 'idempotency'> {
   webhookId: string;
-  requestId: string;
 }
 
 /** Accepts a small message to one webhook and returns its delivery. Throws ApiError 404 for an unknown webhook. */
 export async function sendTestMessage(
   deps: SendTestDeps,
-  { companyId, webhookId, requestId, ...request }: TestRequest,
+  { companyId, webhookId, requestId, idempotency, ...options }: TestRequest,
 ): Promise<ReadDelivery> {
   const sentAt = new Date(deps.nowMs()).toISOString();
   const message = {
@@ -292,12 +292,17 @@ export async function sendTestMessage(
     address: { kind: 'webhook', webhookId },
     eventType: null,
     requestId,
+    idempotency,
     isTest: true,
     payload: JSON.stringify({ type: 'webhook.test', webhookId, sentAt }),
   } as const;
-  const accepted = await deps.acceptIdempotent({ ...request, message });
+  const accepted = await deps.acceptOne(message, options);
   const deliveryId = deliveryIdOf(accepted.message.id, webhookId);
-  const found = await readDelivery({ ...deps, takeTurn: request.takeTurn }, companyId, deliveryId);
+  const found = await readDelivery(
+    { ...deps, nextSlice: options.nextSlice },
+    companyId,
+    deliveryId,
+  );
   if (!found) throw notFound('webhook');
   return found;
 }
