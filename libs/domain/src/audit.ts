@@ -1,5 +1,8 @@
+import { APP_FIELDS } from './app-fields.ts';
 import { authFieldsAudited } from './auth-methods.ts';
 import { MASK } from './field-types.ts';
+import { objectFieldsShown } from './object-fields.ts';
+import { PROJECT_FIELDS } from './project-fields.ts';
 import { fieldsAudited } from './webhook-fields.ts';
 
 /** Everything that the audit log records (docs/contract.md C17). */
@@ -134,7 +137,7 @@ export type AuditedFields = Readonly<Record<string, unknown>>;
 // prettier-ignore
 const SHOWN_FIELDS: ReadonlySet<string> = new Set([
   ...fieldsAudited('shown'), 'authMethod', ...authFieldsAudited('shown'),
-  'name', 'description', 'environment', 'projectId', 'appId', 'webhookId', 'storeResponses', 'storePayloads', 'withSecrets',
+  ...objectFieldsShown(PROJECT_FIELDS), ...objectFieldsShown(APP_FIELDS), 'appId', 'webhookId', 'withSecrets',
   'scopes', 'capabilities', 'origins', 'expiresInSeconds', 'expiresAt', 'graceSeconds', 'keyId', 'newKeyId',
   'since', 'until', 'reason', 'ratePerSecond', 'resendId', 'createdBefore', 'cancelBefore',
   'filter', 'matched', 'republished', 'resent', 'skipped', 'resealed', 'remaining',

@@ -1,12 +1,14 @@
+import { APP_FIELDS } from '@posthorn/domain/app-fields.ts';
 import { STRICT_EGRESS } from '@posthorn/domain/egress.ts';
 import { type AuthFields, authMethodOf } from '@posthorn/domain/auth-methods.ts';
 import { type GivenFields, newValues, withoutSecrets } from '@posthorn/domain/webhook-fields.ts';
 import type { Webhook } from '@posthorn/domain/webhook.ts';
+import { changedFields, newFields } from '@posthorn/domain/object-fields.ts';
+import { PROJECT_FIELDS } from '@posthorn/domain/project-fields.ts';
 import { secretFromBytes } from '@posthorn/domain/request/signature.ts';
 import { createHash } from 'node:crypto';
 import { ApiError } from '../../../services/gateway/src/api-error.ts';
 import { ERROR_CODES } from '../../../services/gateway/src/error-codes.ts';
-import { storedFields } from '../../../services/gateway/src/projects/projects.ts';
 import {
   changesOf,
   createWebhookBody,
@@ -16,6 +18,8 @@ import {
   describeWebhook,
   describeWebhookWithAuth,
 } from '../../../services/gateway/src/routes/webhook-responses.ts';
+
+const TABLES = { apps: APP_FIELDS, projects: PROJECT_FIELDS };
 
 type Fields = Record<string, unknown>;
 type Kind = 'projects' | 'apps' | 'webhooks';
@@ -203,11 +207,7 @@ export class ModelApi {
     const id = `${PREFIXES[kind]}_${String(this.#count).padStart(6, '0')}`;
     if (kind === 'webhooks')
       this.#objects.webhooks.set(id, newWebhook(id, body, this.#projectOf(body)));
-    else {
-      const without = kind === 'apps' ? { description: '' } : { description: null };
-      const fields = { environment: 'development', ...without, ...storedFields(body, without) };
-      this.#objects[kind].set(id, { ...fields, id });
-    }
+    else this.#objects[kind].set(id, { ...newFields(TABLES[kind], body as never), id });
     return { status: 201, data: this.#shown(kind, id) };
   }
 
@@ -223,9 +223,8 @@ export class ModelApi {
       const changes = changesOf(webhook, parsed.data, { seesSecrets: this.seesSecrets });
       this.#objects.webhooks.set(id, { ...webhook, ...changes });
     } else {
-      const without = { description: kind === 'apps' ? '' : null };
       const own = this.#objects[kind].get(id);
-      this.#objects[kind].set(id, { ...own, ...storedFields(body, without) });
+      this.#objects[kind].set(id, { ...own, ...changedFields(TABLES[kind], body as never) });
     }
     return { status: 200, data: this.#shown(kind, id) };
   }

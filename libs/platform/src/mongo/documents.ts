@@ -1,4 +1,5 @@
 import type { PortalGrant, Scope } from '@posthorn/domain/access.ts';
+import type { APP_FIELDS } from '@posthorn/domain/app-fields.ts';
 import type {
   AuditAction,
   AuditChange,
@@ -13,13 +14,10 @@ import type {
   Outcome,
 } from '@posthorn/domain/delivery/delivery.ts';
 import type { Hold, Waiting } from '@posthorn/domain/waiting.ts';
-import type {
-  Idempotency,
-  NoTargetReason,
-  NotStored,
-  StorePayloads,
-} from '@posthorn/domain/message.ts';
+import type { Idempotency, NoTargetReason, NotStored } from '@posthorn/domain/message.ts';
 import type { KeptFields } from '@posthorn/domain/message-fields.ts';
+import type { StoredFields } from '@posthorn/domain/object-fields.ts';
+import type { PROJECT_FIELDS } from '@posthorn/domain/project-fields.ts';
 import type { PageProgress, ResendMark } from '@posthorn/domain/resend.ts';
 import type { AttemptCounts } from '@posthorn/domain/stats.ts';
 import type { OpenValues, SealedTexts } from '@posthorn/domain/webhook-fields.ts';
@@ -70,34 +68,16 @@ export interface ApiKeyDocument extends OwnedDocument {
   removeAt?: Date;
 }
 
-export type Environment = 'development' | 'production';
-
-/** What a client may give to its own projects and apps, as to its webhooks. Absent without any. */
-interface OwnFields {
-  /** Unique among those of the company that have one. */
-  uid?: string | undefined;
-  /** JSON of an object of texts. */
-  metadata?: string | undefined;
-}
-
-export interface ProjectDocument extends OwnedDocument, OwnFields {
-  name: string;
-  description: string | null;
-  environment: Environment;
+/** The uid is unique among those of the company that have one. */
+export interface ProjectDocument extends OwnedDocument, StoredFields<typeof PROJECT_FIELDS> {
   createdAt: Date;
   updatedAt: Date;
 }
 
-export interface AppDocument extends OwnedDocument, OwnFields {
-  projectId: string;
-  name: string;
-  description: string;
-  environment: Environment;
+/** The uid as above. */
+export interface AppDocument extends OwnedDocument, StoredFields<typeof APP_FIELDS> {
   createdAt: Date;
   updatedAt: Date;
-  /** Both are absent until they are given. */
-  storeResponses?: boolean | undefined;
-  storePayloads?: StorePayloads | undefined;
   held?: Hold | undefined;
 }
 

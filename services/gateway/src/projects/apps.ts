@@ -1,13 +1,21 @@
+import { APP_FIELDS } from '@posthorn/domain/app-fields.ts';
 import { type Hold, holdSourceOf } from '@posthorn/domain/waiting.ts';
-import { type NotStored, notStoredBy, type StorePayloads } from '@posthorn/domain/message.ts';
+import { type NotStored, notStoredBy } from '@posthorn/domain/message.ts';
+import {
+  changedFields,
+  type Environment,
+  type FieldChanges,
+  newFields,
+  type NewFields,
+} from '@posthorn/domain/object-fields.ts';
 import { type Changed, documentsOf } from '@posthorn/platform/mongo/company-documents.ts';
-import type { AppDocument, Environment } from '@posthorn/platform/mongo/documents.ts';
+import type { AppDocument } from '@posthorn/platform/mongo/documents.ts';
 import { readInParts } from '@posthorn/platform/mongo/read-in-parts.ts';
 import type { Invalidate } from '@posthorn/platform/redis/invalidations.ts';
 import type { mongo } from 'mongoose';
 import { foundOr404 } from '../api-error.ts';
 import type { Quotas } from './quotas.ts';
-import { isEmptyUpdate, type ListPage, type Projects, storedFields } from './projects.ts';
+import { isEmptyUpdate, type ListPage, type Projects } from './projects.ts';
 import { claimFor, type Uids } from './uids.ts';
 
 interface AppsDeps {
@@ -19,37 +27,8 @@ interface AppsDeps {
   nowMs: () => number;
 }
 
-interface NewApp {
-  id: string;
-  projectId: string;
-  name: string;
-  description?: string | undefined;
-  environment?: Environment | undefined;
-  storeResponses?: boolean | undefined;
-  storePayloads?: StorePayloads | undefined;
-  uid?: string | undefined;
-  /** JSON of an object of texts. */
-  metadata?: string | null | undefined;
-}
-
-/** Null takes a field away. */
-interface AppChanges {
-  name?: string;
-  description?: string | null;
-  storeResponses?: boolean | null;
-  storePayloads?: StorePayloads | null;
-  uid?: string | null;
-  metadata?: string | null;
-}
-
-/** What an app has that was made without these fields, or that lost them. */
-const WITHOUT = {
-  description: '',
-  storeResponses: undefined,
-  storePayloads: undefined,
-  uid: undefined,
-  metadata: undefined,
-};
+type NewApp = NewFields<typeof APP_FIELDS> & { id: string };
+type AppChanges = FieldChanges<typeof APP_FIELDS>;
 
 interface AppQuery extends ListPage {
   projectId: string;
@@ -116,7 +95,7 @@ export function createApps(deps: AppsDeps): Apps {
         const found = foundOr404(await apps.findOne({ _id }), 'app');
         return { before: found, after: found };
       }
-      const fields = { ...storedFields(changes, WITHOUT), updatedAt: new Date(nowMs()) };
+      const fields = { ...changedFields(APP_FIELDS, changes), updatedAt: new Date(nowMs()) };
       const write = () => apps.setOne({ _id }, fields);
       const changed = foundOr404(await claim({ companyId, uid: fields.uid }, write), 'app');
       await deps.invalidate({ companyId, id: _id });
@@ -155,17 +134,15 @@ async function setHeld(
 async function createApp(
   { db, uids, projects, nowMs }: AppsDeps,
   companyId: string,
-  { id: _id, projectId, environment = 'development', ...given }: NewApp,
+  { id: _id, ...given }: NewApp,
 ): Promise<AppDocument> {
+  const { projectId } = given;
   await projects.get(companyId, projectId);
   const now = new Date(nowMs());
   const app: AppDocument = {
     _id,
     companyId,
-    ...WITHOUT,
-    ...storedFields(given, WITHOUT),
-    projectId,
-    environment,
+    ...newFields(APP_FIELDS, given),
     createdAt: now,
     updatedAt: now,
   };

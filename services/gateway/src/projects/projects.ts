@@ -1,5 +1,12 @@
+import {
+  changedFields,
+  type FieldChanges,
+  newFields,
+  type NewFields,
+} from '@posthorn/domain/object-fields.ts';
+import { PROJECT_FIELDS } from '@posthorn/domain/project-fields.ts';
 import { type Changed, documentsOf } from '@posthorn/platform/mongo/company-documents.ts';
-import type { Environment, ProjectDocument } from '@posthorn/platform/mongo/documents.ts';
+import type { ProjectDocument } from '@posthorn/platform/mongo/documents.ts';
 import { readInParts } from '@posthorn/platform/mongo/read-in-parts.ts';
 import type { mongo } from 'mongoose';
 import { foundOr404 } from '../api-error.ts';
@@ -13,26 +20,8 @@ interface ProjectsDeps {
   nowMs: () => number;
 }
 
-interface NewProject {
-  id: string;
-  name: string;
-  description?: string | undefined;
-  environment?: Environment | undefined;
-  uid?: string | undefined;
-  /** JSON of an object of texts. */
-  metadata?: string | null | undefined;
-}
-
-/** Null takes a field away. */
-interface ProjectChanges {
-  name?: string;
-  description?: string | null;
-  uid?: string | null;
-  metadata?: string | null;
-}
-
-/** What a project has that was made without these fields, or that lost them. */
-const WITHOUT = { description: null, uid: undefined, metadata: undefined };
+type NewProject = NewFields<typeof PROJECT_FIELDS> & { id: string };
+type ProjectChanges = FieldChanges<typeof PROJECT_FIELDS>;
 
 /** A part of a list that is ordered by age. */
 export interface ListPage {
@@ -65,14 +54,12 @@ export function createProjects({ db, uids, quotas, nowMs }: ProjectsDeps): Proje
   const projectsOf = (companyId: string) => documentsOf(db, 'projects', companyId);
   const claim = claimFor(uids, 'project');
   return {
-    async create(companyId, { id: _id, environment = 'development', ...given }) {
+    async create(companyId, { id: _id, ...given }) {
       const now = new Date(nowMs());
       const project: ProjectDocument = {
         _id,
         companyId,
-        ...WITHOUT,
-        ...storedFields(given, WITHOUT),
-        environment,
+        ...newFields(PROJECT_FIELDS, given),
         createdAt: now,
         updatedAt: now,
       };
@@ -103,29 +90,12 @@ export function createProjects({ db, uids, quotas, nowMs }: ProjectsDeps): Proje
         const found = foundOr404(await projects.findOne({ _id }), 'project');
         return { before: found, after: found };
       }
-      const fields = { ...storedFields(changes, WITHOUT), updatedAt: new Date(nowMs()) };
+      const fields = { ...changedFields(PROJECT_FIELDS, changes), updatedAt: new Date(nowMs()) };
       const write = () => projects.setOne({ _id }, fields);
       return foundOr404(await claim({ companyId, uid: fields.uid }, write), 'project');
     },
   };
 }
-
-/** Returns the fields as they are stored: null, which takes one away, is what an object without it has. */
-export function storedFields<Given extends object, Without extends object>(
-  given: Given,
-  without: Without,
-): StoredFields<Given, Without> {
-  const defaults = without as Readonly<Record<string, unknown>>;
-  const fields = Object.entries(given)
-    .filter(([, value]) => value !== undefined)
-    .map(([name, value]: [string, unknown]) => [name, value ?? defaults[name]]);
-  return Object.fromEntries(fields) as StoredFields<Given, Without>;
-}
-
-type StoredFields<Given, Without> = {
-  [Name in keyof Given]:
-    Exclude<Given[Name], null | undefined> | (Name extends keyof Without ? Without[Name] : never);
-};
 
 /** An update without fields changes nothing, `updatedAt` included (docs/contract.md C1.8). */
 export function isEmptyUpdate(changes: object): boolean {

@@ -1,5 +1,12 @@
+import { APP_FIELDS } from '@posthorn/domain/app-fields.ts';
 import type { AuditedFields } from '@posthorn/domain/audit.ts';
-import { STORE_PAYLOADS } from '@posthorn/domain/message.ts';
+import {
+  auditedObject,
+  createShape,
+  responseFields,
+  responseShape,
+  updateShape,
+} from '@posthorn/domain/object-fields.ts';
 import type { Changed } from '@posthorn/platform/mongo/company-documents.ts';
 import type { AppDocument } from '@posthorn/platform/mongo/documents.ts';
 import { z } from 'zod';
@@ -14,7 +21,6 @@ import { upsertByUid, uidTaken } from '../projects/uids.ts';
 import {
   cursor,
   describeHold,
-  description,
   environment,
   heldField,
   idField,
@@ -23,13 +29,6 @@ import {
   idText,
   isoTime,
   limit,
-  metadataField,
-  metadataOf,
-  metadataText,
-  name,
-  newEnvironment,
-  optionalFields,
-  removableFields,
   skip,
   text,
   timeField,
@@ -37,77 +36,29 @@ import {
   upsertQuery,
 } from './fields.ts';
 
-/** Without the project of the app (docs/contract.md C5.5). */
 export const appSchema = z
   .object({
     id: idField('app'),
-    uid: uid.nullable(),
-    name: z.string(),
-    description: z.string().meta({ description: 'Empty when none was given' }),
-    environment: z.enum(['development', 'production']),
-    metadata: metadataField,
+    ...responseShape(APP_FIELDS),
     createdAt: timeField,
     updatedAt: timeField,
     held: heldField,
-    storeResponses: z.boolean().optional().meta({ description: 'Absent until it is given' }),
-    storePayloads: z
-      .enum(STORE_PAYLOADS)
-      .optional()
-      .meta({ description: 'Absent until it is given' }),
   })
   .meta({ id: 'App' });
 
 export function describeApp(document: AppDocument): z.infer<typeof appSchema> {
-  const { _id, uid = null, name, description, environment, createdAt, updatedAt } = document;
-  const { metadata, storeResponses, storePayloads, held = null } = document;
+  const { _id: id, createdAt, updatedAt, held = null } = document;
   return {
-    id: _id,
-    uid,
-    name,
-    description,
-    environment,
-    metadata: metadataOf(metadata),
+    id,
+    ...responseFields(APP_FIELDS, document),
     createdAt: isoTime(createdAt),
     updatedAt: isoTime(updatedAt),
     held: describeHold(held),
-    ...(storeResponses !== undefined && { storeResponses }),
-    ...(storePayloads !== undefined && { storePayloads }),
   };
 }
 
-const optional = {
-  description,
-  uid,
-  metadata: metadataText,
-  storeResponses: z.boolean('must be true or false').meta({
-    description:
-      'Whether attempts are stored with the response of the endpoint. True when left out',
-  }),
-  storePayloads: z.enum(STORE_PAYLOADS, `must be one of ${STORE_PAYLOADS.join(', ')}`).meta({
-    id: 'StorePayloads',
-    description:
-      '`until-delivered` erases the payload of a message once every delivery is `delivered`. `retained` when left out',
-  }),
-};
-
-const createBody = z
-  .object({
-    name,
-    projectId: idText('proj'),
-    ...optionalFields({
-      ...optional,
-      description: description.meta({ default: '' }),
-      environment: newEnvironment,
-    }),
-  })
-  .meta({ id: 'CreateApp' });
-
-const updateBody = z
-  .object({
-    name: name.exactOptional(),
-    ...removableFields(optional),
-  })
-  .meta({ id: 'UpdateApp' });
+const createBody = z.object(createShape(APP_FIELDS)).meta({ id: 'CreateApp' });
+const updateBody = z.object(updateShape(APP_FIELDS)).meta({ id: 'UpdateApp' });
 
 /** Two parts of 12 apps of up to 21 kB each, as objects and as text. */
 const LONG_LIST_BYTES = 1_048_576;
@@ -281,12 +232,7 @@ function deleteApp(gateway: Gateway): Route {
   });
 }
 
-function fieldsOfApp(app: AppDocument): AuditedFields {
-  const { name, description, environment, projectId, uid, metadata } = app;
-  const { storeResponses, storePayloads } = app;
-  const storage = { storeResponses, storePayloads };
-  return { name, description, environment, projectId, uid, metadata, ...storage };
-}
+const fieldsOfApp = (app: AppDocument): AuditedFields => auditedObject(APP_FIELDS, app);
 
 const MAX_APPS = 20;
 

@@ -3,6 +3,7 @@ import { idPattern, type IdPrefix } from '@posthorn/domain/ids.ts';
 import { z } from 'zod';
 
 export { timeText } from '@posthorn/domain/field-types.ts';
+export { environment, name } from '@posthorn/domain/object-fields.ts';
 
 export {
   describeHold,
@@ -21,18 +22,6 @@ export {
   timeField,
   uid,
 } from '@posthorn/domain/field-types.ts';
-
-export const name = text(1, 100).meta({ example: 'Orders' });
-
-export const description = text(0, 1_000);
-
-export const environment = z.enum(
-  ['development', 'production'],
-  'must be development or production',
-);
-
-/** In a body that creates something. */
-export const newEnvironment = environment.meta({ default: 'development' });
 
 /** For updates of what may have a uid. */
 export const upsertQuery = z.object({

@@ -1,4 +1,12 @@
 import type { AuditedFields } from '@posthorn/domain/audit.ts';
+import {
+  auditedObject,
+  createShape,
+  responseFields,
+  responseShape,
+  updateShape,
+} from '@posthorn/domain/object-fields.ts';
+import { PROJECT_FIELDS } from '@posthorn/domain/project-fields.ts';
 import type { Changed } from '@posthorn/platform/mongo/company-documents.ts';
 import type { ProjectDocument } from '@posthorn/platform/mongo/documents.ts';
 import { z } from 'zod';
@@ -8,72 +16,37 @@ import { type ApiResponse, route, type Route, type Upsert, upsert } from '../htt
 import { describeParts } from '../http/send-json.ts';
 import { inSlices } from '../limits/slices.ts';
 import { upsertByUid, uidTaken } from '../projects/uids.ts';
-import {
-  description,
-  idField,
-  isoTime,
-  limit,
-  metadataField,
-  metadataOf,
-  metadataText,
-  name,
-  newEnvironment,
-  optionalFields,
-  removableFields,
-  skip,
-  timeField,
-  uid,
-  upsertQuery,
-} from './fields.ts';
+import { idField, isoTime, limit, skip, timeField, upsertQuery } from './fields.ts';
+
+const { environment, ...createdShape } = responseShape(PROJECT_FIELDS);
 
 /** The create response has no company and environment (docs/contract.md C5.4). */
 const createdProjectSchema = z
-  .object({
-    id: idField('proj'),
-    uid: uid.nullable(),
-    name: z.string(),
-    description: z.string().optional().meta({ description: 'Absent when none was given' }),
-    metadata: metadataField,
-    createdAt: timeField,
-    updatedAt: timeField,
-  })
+  .object({ id: idField('proj'), ...createdShape, createdAt: timeField, updatedAt: timeField })
   .meta({ id: 'CreatedProject' });
 
 const projectSchema = z
-  .object({
-    ...createdProjectSchema.shape,
-    company: idField('comp'),
-    environment: z.enum(['development', 'production']),
-  })
+  .object({ ...createdProjectSchema.shape, company: idField('comp'), environment })
   .meta({ id: 'Project' });
 
-function describeCreatedProject(document: ProjectDocument): z.infer<typeof createdProjectSchema> {
-  const { _id, uid = null, name, description, metadata, createdAt, updatedAt } = document;
+function describeProject(document: ProjectDocument): z.infer<typeof projectSchema> {
+  const { _id: id, companyId: company, createdAt, updatedAt } = document;
   return {
-    id: _id,
-    uid,
-    name,
-    ...(description !== null && { description }),
-    metadata: metadataOf(metadata),
+    id,
+    ...responseFields(PROJECT_FIELDS, document),
     createdAt: isoTime(createdAt),
     updatedAt: isoTime(updatedAt),
+    company,
   };
 }
 
-function describeProject(document: ProjectDocument): z.infer<typeof projectSchema> {
-  const { companyId: company, environment } = document;
-  return { ...describeCreatedProject(document), company, environment };
+function describeCreatedProject(document: ProjectDocument): z.infer<typeof createdProjectSchema> {
+  const { company: _company, environment: _environment, ...shown } = describeProject(document);
+  return shown;
 }
 
-const optional = { description, uid, metadata: metadataText };
-
-const createBody = z
-  .object({ name, ...optionalFields({ ...optional, environment: newEnvironment }) })
-  .meta({ id: 'CreateProject' });
-
-const updateBody = z
-  .object({ name: name.exactOptional(), ...removableFields(optional) })
-  .meta({ id: 'UpdateProject' });
+const createBody = z.object(createShape(PROJECT_FIELDS)).meta({ id: 'CreateProject' });
+const updateBody = z.object(updateShape(PROJECT_FIELDS)).meta({ id: 'UpdateProject' });
 
 /** Two parts of 12 projects of up to 21 kB each, as objects and as text. */
 const LONG_LIST_BYTES = 1_048_576;
@@ -238,7 +211,5 @@ function deleteProject(gateway: Gateway): Route {
   });
 }
 
-function fieldsOfProject(project: ProjectDocument): AuditedFields {
-  const { name, description, environment, uid, metadata } = project;
-  return { name, description, environment, uid, metadata };
-}
+const fieldsOfProject = (project: ProjectDocument): AuditedFields =>
+  auditedObject(PROJECT_FIELDS, project);
