@@ -80,6 +80,8 @@ const QUIET_AFTER_MS = 20_000;
 const SLICE_MS = 3_000;
 /** All webhooks of an app begin before MongoDB is busy with the pages of the first of them. */
 const FIRST_PAGE = 10;
+/** Parts of a second in which a rate lets through its share. */
+const RATE_PARTS = 10;
 /** So often a hold, a disabled webhook and another rate are noticed while nothing may be released. */
 const FATE_MS = 2_000;
 
@@ -123,6 +125,7 @@ class ReleaseRun {
   #counted: { settled: number; sinceMs: number };
   #movedAtMs: number;
   #pollMs = POLL_MS.min;
+  #notLookedMs = 0;
   #free: () => void = () => undefined;
 
   constructor(deps: ReleaseDeps, release: Release) {
@@ -153,8 +156,10 @@ class ReleaseRun {
       if (await this.#isQuiet()) return 'quiet';
       const isOver = Math.abs(nowMs() - this.#sinceMs) > SLICE_MS;
       if (isOver && isWanted()) return 'yielded';
-      await sleep(this.#pollMs, signal);
-      await this.#look();
+      const ms = Math.min(this.#pollMs - this.#notLookedMs, this.#untilPartMs());
+      await sleep(ms, signal);
+      this.#notLookedMs += ms;
+      if (this.#notLookedMs >= this.#pollMs) await this.#look();
     }
   }
 
@@ -198,15 +203,22 @@ class ReleaseRun {
     const window = this.#isProbing ? 1 : this.#window;
     if (this.#open.length > window / 2) return 0;
     const wanted = window - this.#open.length;
-    const ratePerSecond = this.#ratePerSecond;
-    if (ratePerSecond === null) return wanted;
+    if (this.#ratePerSecond === null) return wanted;
+    const { atOnce, perMs } = sharesOf(this.#ratePerSecond);
     const { left, atMs } = this.#tokens;
     const nowMs = this.#deps.nowMs();
-    const grown = left + (Math.max(0, nowMs - atMs) * ratePerSecond) / 1_000;
-    // No more than that of a second at once.
-    this.#tokens.left = Math.min(ratePerSecond, grown);
-    this.#tokens.atMs = nowMs;
+    this.#tokens = {
+      left: Math.min(atOnce, left + Math.max(0, nowMs - atMs) * perMs),
+      atMs: nowMs,
+    };
     return Math.min(wanted, Math.floor(this.#tokens.left));
+  }
+
+  /** How long the rate lets nothing more through after a part of it. */
+  #untilPartMs(): number {
+    if (this.#ratePerSecond === null) return Infinity;
+    const { atOnce, perMs } = sharesOf(this.#ratePerSecond);
+    return Math.ceil(atOnce / perMs);
   }
 
   /** Returns how the release ends with this page; null when it goes on. */
@@ -296,6 +308,7 @@ class ReleaseRun {
 
   /** Looks up the oldest that are under way, and fits the window to how many get a result in a second. */
   async #look(): Promise<void> {
+    this.#notLookedMs = 0;
     const oldest = this.#open.slice(0, LOOKED_UP);
     if (oldest.length === 0) return;
     const { open, heldAgain } = await this.#deps.waiting.look(oldest);
@@ -348,4 +361,13 @@ class ReleaseRun {
     if (probeAtMs === null) return 'closed';
     return probeAtMs > this.#deps.nowMs() ? 'open' : 'half_open';
   }
+}
+
+/**
+ * Returns how many deliveries a rate lets through at once, and per millisecond: in no second, wherever it begins, are there
+ * more than the rate (docs/contract.md C24.3).
+ */
+function sharesOf(ratePerSecond: number): { atOnce: number; perMs: number } {
+  const atOnce = Math.max(1, Math.floor(ratePerSecond / RATE_PARTS));
+  return { atOnce, perMs: (ratePerSecond + 1 - atOnce) / 1_000 };
 }
