@@ -1094,12 +1094,12 @@ export interface components {
         CreateProject: {
             /** @example Orders */
             name: string;
-            description?: string | null;
             /**
              * @description Your own id. `uid:` and this text stand for the id wherever one is given
              * @example customer-17
              */
             uid?: string | null;
+            environment?: ("development" | "production") | null;
             /**
              * @description Texts that you want to find at the object. An update replaces all of them
              * @example {
@@ -1109,7 +1109,7 @@ export interface components {
             metadata?: {
                 [key: string]: string;
             } | null;
-            environment?: ("development" | "production") | null;
+            description?: string | null;
         };
         CreatedProject: {
             /**
@@ -1117,10 +1117,8 @@ export interface components {
              * @example proj_01kdyx3m9e7r8s5tqv2wzcbn4a
              */
             id: string;
-            uid: string | null;
             name: string;
-            /** @description Absent when none was given */
-            description?: string;
+            uid: string | null;
             /**
              * @description The texts that were given; empty when none were
              * @example {
@@ -1130,6 +1128,8 @@ export interface components {
             metadata: {
                 [key: string]: string;
             };
+            /** @description Absent when none was given */
+            description?: string;
             createdAt: components["schemas"]["Time"];
             updatedAt: components["schemas"]["Time"];
         };
@@ -1152,10 +1152,8 @@ export interface components {
              * @example proj_01kdyx3m9e7r8s5tqv2wzcbn4a
              */
             id: string;
-            uid: string | null;
             name: string;
-            /** @description Absent when none was given */
-            description?: string;
+            uid: string | null;
             /**
              * @description The texts that were given; empty when none were
              * @example {
@@ -1165,6 +1163,8 @@ export interface components {
             metadata: {
                 [key: string]: string;
             };
+            /** @description Absent when none was given */
+            description?: string;
             createdAt: components["schemas"]["Time"];
             updatedAt: components["schemas"]["Time"];
             /**
@@ -1192,7 +1192,6 @@ export interface components {
         UpdateProject: {
             /** @example Orders */
             name?: string;
-            description?: string | null;
             /**
              * @description Your own id. `uid:` and this text stand for the id wherever one is given
              * @example customer-17
@@ -1207,6 +1206,7 @@ export interface components {
             metadata?: {
                 [key: string]: string;
             } | null;
+            description?: string | null;
         };
         EmptyResponse: {
             /** @constant */
@@ -1219,12 +1219,12 @@ export interface components {
             name: string;
             /** @example proj_01kdyx3m9e7r8s5tqv2wzcbn4a */
             projectId: string;
-            description?: string | null;
             /**
              * @description Your own id. `uid:` and this text stand for the id wherever one is given
              * @example customer-17
              */
             uid?: string | null;
+            environment?: ("development" | "production") | null;
             /**
              * @description Texts that you want to find at the object. An update replaces all of them
              * @example {
@@ -1234,11 +1234,11 @@ export interface components {
             metadata?: {
                 [key: string]: string;
             } | null;
+            description?: string | null;
             /** @description Whether attempts are stored with the response of the endpoint. True when left out */
             storeResponses?: boolean | null;
             /** @description `until-delivered` erases the payload of a message once every delivery is `delivered`. `retained` when left out */
             storePayloads?: components["schemas"]["StorePayloads"] | null;
-            environment?: ("development" | "production") | null;
         };
         /**
          * @description `until-delivered` erases the payload of a message once every delivery is `delivered`. `retained` when left out
@@ -1251,10 +1251,8 @@ export interface components {
              * @example app_01kdyx3m9e7r8s5tqv2wzcbn4a
              */
             id: string;
-            uid: string | null;
             name: string;
-            /** @description Empty when none was given */
-            description: string;
+            uid: string | null;
             /** @enum {string} */
             environment: "development" | "production";
             /**
@@ -1266,10 +1264,8 @@ export interface components {
             metadata: {
                 [key: string]: string;
             };
-            createdAt: components["schemas"]["Time"];
-            updatedAt: components["schemas"]["Time"];
-            /** @description Deliveries wait until it ends; null while there is none */
-            held: components["schemas"]["Hold"] | null;
+            /** @description Empty when none was given */
+            description: string;
             /** @description Absent until it is given */
             storeResponses?: boolean;
             /**
@@ -1277,6 +1273,10 @@ export interface components {
              * @enum {string}
              */
             storePayloads?: "retained" | "until-delivered";
+            createdAt: components["schemas"]["Time"];
+            updatedAt: components["schemas"]["Time"];
+            /** @description Deliveries wait until it ends; null while there is none */
+            held: components["schemas"]["Hold"] | null;
         };
         Hold: {
             since: components["schemas"]["Time"];
@@ -1303,7 +1303,6 @@ export interface components {
         UpdateApp: {
             /** @example Orders */
             name?: string;
-            description?: string | null;
             /**
              * @description Your own id. `uid:` and this text stand for the id wherever one is given
              * @example customer-17
@@ -1318,6 +1317,7 @@ export interface components {
             metadata?: {
                 [key: string]: string;
             } | null;
+            description?: string | null;
             /** @description Whether attempts are stored with the response of the endpoint. True when left out */
             storeResponses?: boolean | null;
             /** @description `until-delivered` erases the payload of a message once every delivery is `delivered`. `retained` when left out */
@@ -1845,7 +1845,9 @@ export interface components {
             /** @description Most attempts per second: the limit of the webhook, or the rate learned from its 429 responses. Null when there is no limit, and when nothing was sent in the last minutes */
             ratePerSecond: number | null;
             /** @description Nothing is sent before this time: the endpoint asked for a pause with `Retry-After`. Null without a pause */
-            heldUntil: components["schemas"]["Time"] | null;
+            pausedUntil: components["schemas"]["Time"] | null;
+            /** @description Deliveries wait until it ends; null while there is none */
+            held: components["schemas"]["Hold"] | null;
             /** @description Number of pending deliveries; counted up to 10,000 */
             backlog: number;
         };

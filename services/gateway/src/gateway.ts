@@ -13,6 +13,7 @@ import type { StatsQueries } from '@posthorn/platform/mongo/messages/stats-queri
 import type { WebhookStore } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
 import type { EndpointFlows } from '@posthorn/platform/redis/endpoint-flows.ts';
 import type { Invalidate } from '@posthorn/platform/redis/invalidations.ts';
+import type { HoldStates } from '@posthorn/platform/mongo/webhooks/holds.ts';
 import type { OpenCircuits } from '@posthorn/platform/redis/open-circuits.ts';
 import type { Logger } from '@posthorn/platform/service/logger.ts';
 import type { AcceptMessages } from './accept/accept-message.ts';
@@ -62,6 +63,7 @@ export interface Gateway {
   webhooks: WebhookStore;
   readOutlines: ReadWebhookOutlines;
 
+  holdStates: HoldStates;
   circuits: OpenCircuits;
   flows: EndpointFlows;
   /** Announces a change to the caches of every gateway and dispatcher. */

@@ -26,6 +26,7 @@ import {
   createLiveAttempts,
   listenForLiveAttempts,
 } from '@posthorn/platform/redis/live-attempts.ts';
+import { createHoldStates } from '@posthorn/platform/mongo/webhooks/holds.ts';
 import { createOpenCircuits } from '@posthorn/platform/redis/open-circuits.ts';
 import { announceWork, type WakeWork } from '@posthorn/platform/redis/wake-work.ts';
 import { monotonicClockMs as monotonicMs } from '@posthorn/platform/service/clock-and-ids.ts';
@@ -252,6 +253,7 @@ function openStores({ context: { config }, requestDb: db, redis, vault, nowMs }:
     stats: createStatsQueries(db),
     webhooks: createWebhookStore(db, vault),
     readOutlines: createReadWebhookOutlines(db),
+    holdStates: createHoldStates(db),
     circuits: createOpenCircuits(redis.client, config.REDIS_PREFIX, nowMs),
     flows: createEndpointFlows(redis.client, config.REDIS_PREFIX, nowMs),
   };

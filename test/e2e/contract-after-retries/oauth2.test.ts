@@ -133,7 +133,7 @@ describe('A webhook with OAuth 2.0 client credentials', () => {
     const failed = { outcome: 'token_failed', failureReason };
     expect([sent, delivery.attempts]).toMatchObject([[], [failed, failed]]);
     const health = await posthorn.api.get(`/api/v1/webhooks/${id}/health`);
-    expect(dataOf(health)).toMatchObject({ circuit: 'closed', heldUntil: null });
+    expect(dataOf(health)).toMatchObject({ circuit: 'closed', pausedUntil: null });
     tokenServer.answerWith(issueToken);
     dataOf(await posthorn.api.put(`/webhooks/${id}`, { oauth2ClientSecret: SECRET }));
     dataOf(await posthorn.api.post(`/api/v1/deliveries/${delivery.id}/resend`, {}));

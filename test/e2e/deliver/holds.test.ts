@@ -257,6 +257,8 @@ describe('An app on hold', () => {
     for (let n = 0; n < 5; n += 1) await api.send({ appId }, { n });
     for (const { id } of [one, two, later]) await untilWaiting(id, 5);
     expect(receiver.received).toEqual([]);
+    const health = dataOf(await api.get(`/api/v1/webhooks/${later.id}/health`));
+    expect(health).toMatchObject({ held: { reason: 'weekend' }, pausedUntil: null });
     expect((await resume(`apps/${appId}`)).held).toBeNull();
     await eventually('two of three', () => receiver.received.length === 10);
     expect(await webhookOf(two.id)).toMatchObject({ waiting: 5 });

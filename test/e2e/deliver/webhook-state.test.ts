@@ -76,12 +76,12 @@ describe('An endpoint that asks for a pause', () => {
       response.writeHead(429, { 'retry-after': String(PAUSE_SECONDS) }).end();
     });
     const refused = await sendMany(api, [webhookId], 1);
-    const heldUntil = await eventually('the pause', async () => {
+    const pausedUntil = await eventually('the pause', async () => {
       const health = await api.get(`/api/v1/webhooks/${webhookId}/health`);
-      return dataOf<{ heldUntil: string | null }>(health).heldUntil;
+      return dataOf<{ pausedUntil: string | null }>(health).pausedUntil;
     });
     const [first] = receiver.received;
-    expect(Date.parse(heldUntil) - Number(first?.atMs)).toBeGreaterThanOrEqual(
+    expect(Date.parse(pausedUntil) - Number(first?.atMs)).toBeGreaterThanOrEqual(
       PAUSE_SECONDS * 1_000 - CLOCK_MS,
     );
     receiver.answerWith((response) => response.writeHead(200).end());

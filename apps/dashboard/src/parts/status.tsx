@@ -47,7 +47,7 @@ export type WebhookState =
   | 'on hold'
   | 'circuit open'
   | 'circuit half open'
-  | 'held'
+  | 'paused'
   | 'failing'
   | 'slow'
   | 'ok'
@@ -69,7 +69,8 @@ export function webhookState(
   if (health === null) return null;
   if (health.circuit === 'open') return 'circuit open';
   if (health.circuit === 'half_open') return 'circuit half open';
-  if (health.heldUntil !== null) return 'held';
+  if (health.held !== null) return 'on hold';
+  if (health.pausedUntil !== null) return 'paused';
   if (health.successRate === null) return 'idle';
   if (health.successRate < FAILING_BELOW) return 'failing';
   return (health.latencyMs.p95 ?? 0) > SLOW_MS ? 'slow' : 'ok';
@@ -80,7 +81,7 @@ const STATE_TONES: Record<WebhookState, Tone> = {
   'on hold': 'warning',
   'circuit open': 'bad',
   'circuit half open': 'warning',
-  held: 'warning',
+  paused: 'warning',
   failing: 'bad',
   slow: 'warning',
   ok: 'good',
@@ -88,7 +89,7 @@ const STATE_TONES: Record<WebhookState, Tone> = {
 };
 
 export function WebhookStatus({ state }: { state: WebhookState }) {
-  const icon = state === 'held' || state === 'on hold' ? <PauseIcon /> : undefined;
+  const icon = state === 'paused' || state === 'on hold' ? <PauseIcon /> : undefined;
   return (
     <Status tone={STATE_TONES[state]} icon={icon}>
       {state}

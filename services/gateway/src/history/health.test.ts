@@ -1,12 +1,16 @@
 import { describe, expect, test } from '@jest/globals';
 import { deliveryIdOf } from '@posthorn/domain/ids.ts';
+import type { Hold } from '@posthorn/domain/waiting.ts';
 import type { Outcome } from '@posthorn/domain/delivery/delivery.ts';
 import type { DeliveryFigures } from '@posthorn/platform/mongo/messages/delivery-queries.ts';
+import type { WebhookHolders } from '@posthorn/platform/mongo/webhooks/holds.ts';
 import type { EndpointFlow } from '@posthorn/platform/redis/endpoint-flows.ts';
 import fc from 'fast-check';
 import { sampleFlow } from '../../../../test/support/samples/sample-flow.ts';
 import { countingIds, sampleMessage } from '../../../../test/support/samples/sample-message.ts';
 import { type HealthDeps, readHealth } from './health.ts';
+
+const FREE = { disabled: false, cancelBeforeMs: null, rateLimitPerSecond: null };
 
 type Made = [Outcome, durationMs: number];
 
@@ -16,7 +20,9 @@ async function healthOf(
   older = 0,
   readCircuit: () => Promise<number | null> = () => Promise.resolve(null),
   readFlow: () => Promise<EndpointFlow | null> = () => Promise.resolve(null),
+  held: { webhook?: Hold; app?: Hold } = {},
 ) {
+  const { webhook = null, app: appHeld = null } = held;
   const newId = countingIds();
   const messages = deliveries.map(() => sampleMessage(newId('msg')));
   const known = new Map<string, DeliveryFigures>();
@@ -31,7 +37,16 @@ async function healthOf(
   const pendingAmong = (ids: readonly string[]): number =>
     ids.filter((id) => known.get(id)?.status === 'pending').length;
   const deps: HealthDeps = {
-    webhooks: { has: (_company, id) => Promise.resolve(id === 'wh_1') },
+    holds: {
+      holdersOf(places) {
+        const own = { companyId: 'comp_a', appId: 'app_1', ...FREE, held: webhook };
+        const known = places.map(({ webhookId: id }): [string, WebhookHolders] => [
+          id,
+          { webhook: id === 'wh_1' ? own : null, appHeld, isSuspended: false },
+        ]);
+        return Promise.resolve(new Map(known));
+      },
+    },
     messages: {
       listIds: (_company, _filter, limit) =>
         Promise.resolve(messages.slice(0, limit).map(({ id }) => id)),
@@ -63,7 +78,8 @@ describe('the health of a webhook', () => {
       lastAttemptAt: null,
       concurrency: { now: 16, floor: 1, ceiling: 1_000 },
       ratePerSecond: null,
-      heldUntil: null,
+      pausedUntil: null,
+      held: null,
       successRate: null,
       latencyMs: { p50: null, p95: null },
       backlog: 0,
@@ -77,15 +93,15 @@ describe('the health of a webhook', () => {
       {
         concurrency: { now: 180, floor: 1, ceiling: 500 },
         ratePerSecond: 285.5,
-        heldUntil: null,
+        pausedUntil: null,
       },
     ],
     [
       'until when nothing is sent',
       { ...FLOW, heldUntilMs: 61_000 },
-      { heldUntil: '1970-01-01T00:01:01.000Z' },
+      { pausedUntil: '1970-01-01T00:01:01.000Z' },
     ],
-    ['no hold that has ended', { ...FLOW, heldUntilMs: 1_000 }, { heldUntil: null }],
+    ['no pause that has ended', { ...FLOW, heldUntilMs: 1_000 }, { pausedUntil: null }],
   ])('shows what its dispatcher has written: %s', async (_what, flow, shown) => {
     const { known } = await healthOf([], 0, undefined, () => Promise.resolve(flow));
     expect(known).toMatchObject(shown);
@@ -94,7 +110,17 @@ describe('the health of a webhook', () => {
   test('shows the flow of a new endpoint while Redis is away', async () => {
     const away = () => Promise.reject(new Error('away'));
     const { known } = await healthOf([], 0, away, away);
-    expect(known).toMatchObject({ concurrency: { now: 16 }, heldUntil: null });
+    expect(known).toMatchObject({ concurrency: { now: 16 }, pausedUntil: null });
+  });
+
+  const HOLD: Hold = { sinceMs: 1, untilMs: null, reason: null, by: 'key_1' };
+  test.each<[string, { webhook?: Hold; app?: Hold }, Hold | null]>([
+    ['its own hold', { webhook: HOLD, app: { ...HOLD, by: 'key_2' } }, HOLD],
+    ['the hold of its app', { app: HOLD }, HOLD],
+    ['no hold whose time is over', { webhook: { ...HOLD, untilMs: 1_000 } }, null],
+  ])('shows %s', async (_what, holds, shown) => {
+    const { known } = await healthOf([], 0, undefined, undefined, holds);
+    expect(known?.held).toEqual(shown);
   });
 
   test('is null for an unknown webhook', async () => {

@@ -1,10 +1,11 @@
 import { deliveryIdOf } from '@posthorn/domain/ids.ts';
+import { type Hold, isHolding } from '@posthorn/domain/waiting.ts';
 import type {
   AttemptFigures,
   DeliveryQueries,
 } from '@posthorn/platform/mongo/messages/delivery-queries.ts';
 import type { MessageQueries } from '@posthorn/platform/mongo/messages/message-queries.ts';
-import type { WebhookStore } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
+import type { HoldStates } from '@posthorn/platform/mongo/webhooks/holds.ts';
 import type { EndpointFlow, EndpointFlows } from '@posthorn/platform/redis/endpoint-flows.ts';
 import type { OpenCircuits } from '@posthorn/platform/redis/open-circuits.ts';
 
@@ -18,13 +19,16 @@ interface Health {
   latencyMs: { p50: number | null; p95: number | null };
   concurrency: { now: number; floor: number; ceiling: number };
   ratePerSecond: number | null;
-  heldUntil: string | null;
+  /** The end of a pause that its endpoint asked for. */
+  pausedUntil: string | null;
+  /** The hold by which its deliveries wait: its own, or that of its app. */
+  held: Hold | null;
   /** Counted up to 10,000. */
   backlog: number;
 }
 
 export interface HealthDeps {
-  webhooks: Pick<WebhookStore, 'has'>;
+  holds: Pick<HoldStates, 'holdersOf'>;
   messages: Pick<MessageQueries, 'listIds'>;
   deliveries: Pick<DeliveryQueries, 'figuresOf' | 'countPending'>;
   circuits: Pick<OpenCircuits, 'read'>;
@@ -65,8 +69,11 @@ export async function readHealth(
   companyId: string,
   webhookId: string,
 ): Promise<Health | null> {
-  const { webhooks, messages, deliveries } = deps;
-  if (!(await webhooks.has(companyId, webhookId))) return null;
+  const { holds, messages, deliveries, nowMs } = deps;
+  const holders = (await holds.holdersOf([{ companyId, webhookId }])).get(webhookId);
+  if (holders?.webhook?.companyId !== companyId) return null;
+  const { webhook, appHeld } = holders;
+  const held = [webhook.held ?? null, appHeld].find((each) => isHolding(each, nowMs())) ?? null;
   const newest = await messages.listIds(companyId, { webhookId }, MAX_MESSAGES);
   const ids = newest.map((id) => deliveryIdOf(id, webhookId));
   // Each delivery is counted by one of the two reads: a delivery recorded between them would be counted twice or not
@@ -80,7 +87,7 @@ export async function readHealth(
   const ended = known.filter(({ status }) => status !== 'pending').length;
   const backlog = Math.min(older + ids.length - ended, MAX_BACKLOG);
   const attempts = known.flatMap((delivery) => delivery.attempts);
-  return { ...circuit, ...flowOf(deps, flow), ...figuresOf(attempts), backlog };
+  return { ...circuit, ...flowOf(deps, flow), held, ...figuresOf(attempts), backlog };
 }
 
 /** Reads what the dispatcher of the webhook has written to Redis. Without Redis every circuit counts as closed. */
@@ -104,13 +111,13 @@ async function circuitOf(
 function flowOf(
   { concurrency: { floor, start, ceiling: setting }, nowMs }: HealthDeps,
   flow: EndpointFlow | null,
-): Pick<Health, 'concurrency' | 'ratePerSecond' | 'heldUntil'> {
-  const heldUntilMs = flow?.heldUntilMs ?? 0;
+): Pick<Health, 'concurrency' | 'ratePerSecond' | 'pausedUntil'> {
+  const pausedUntilMs = flow?.heldUntilMs ?? 0;
   const ceiling = flow?.ceiling ?? setting;
   return {
     concurrency: { now: flow?.concurrency ?? Math.min(start, ceiling), floor, ceiling },
     ratePerSecond: flow?.ratePerSecond ?? null,
-    heldUntil: heldUntilMs > nowMs() ? new Date(heldUntilMs).toISOString() : null,
+    pausedUntil: pausedUntilMs > nowMs() ? new Date(pausedUntilMs).toISOString() : null,
   };
 }
 

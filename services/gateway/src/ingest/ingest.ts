@@ -358,7 +358,7 @@ class Session {
         partitions.map((partition) => keyOf({ topic, partition } satisfies TopicPartition)),
       ),
     );
-    if (!owned.isSubsetOf(this.#owned)) {
+    if ([...owned].some((key) => !this.#owned.has(key))) {
       this.#mayBeginAtMs = this.#deps.monotonicMs() + HANDOVER_MS;
     }
     this.#owned = owned;

@@ -50,7 +50,7 @@ const TYPICAL: Record<string, unknown> = {
   latencyMs: { p50: 84, p95: 212 },
   concurrency: { now: 42, floor: 1, ceiling: 1_000 },
   ratePerSecond: null,
-  heldUntil: null,
+  pausedUntil: null,
   total: 12,
   succeeded: 9,
   failed: 1,

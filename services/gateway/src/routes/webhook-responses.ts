@@ -7,7 +7,7 @@ import {
 } from '@posthorn/domain/webhook-fields.ts';
 import type { Webhook } from '@posthorn/domain/webhook.ts';
 import { z } from 'zod';
-import { headerFields, idField, isoTime, timeField } from './fields.ts';
+import { headerFields, heldField, idField, isoTime, timeField } from './fields.ts';
 import { type Caller, seesSecrets } from '../keys/rights.ts';
 
 /** A webhook as lists, updates and rotations return it. */
@@ -92,10 +92,11 @@ export const healthSchema = z
       description:
         'Most attempts per second: the limit of the webhook, or the rate learned from its 429 responses. Null when there is no limit, and when nothing was sent in the last minutes',
     }),
-    heldUntil: timeField.nullable().meta({
+    pausedUntil: timeField.nullable().meta({
       description:
         'Nothing is sent before this time: the endpoint asked for a pause with `Retry-After`. Null without a pause',
     }),
+    held: heldField,
     backlog: z.int().meta({ description: 'Number of pending deliveries; counted up to 10,000' }),
   })
   .meta({ id: 'WebhookHealth' });

@@ -508,9 +508,13 @@ function webhookHealth(gateway: Gateway): Route {
     response: { status: 200, message: 'Health found', data: healthSchema },
     errors: ['not_found'],
     async handle({ caller: { companyId }, params: { webhookId = '' } }) {
-      const health = await readHealth(gateway, companyId, webhookId);
+      const health = await readHealth(
+        { ...gateway, holds: gateway.holdStates },
+        companyId,
+        webhookId,
+      );
       if (!health) throw notFound('webhook');
-      return { data: health };
+      return { data: { ...health, held: describeHold(health.held) } };
     },
   });
 }

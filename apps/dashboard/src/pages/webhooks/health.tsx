@@ -83,7 +83,7 @@ export function HealthNow({ health }: { health: Schemas['WebhookHealth'] }) {
   );
 }
 
-function circuitNote({ circuit, probeAt, heldUntil }: Schemas['WebhookHealth']): ReactNode {
+function circuitNote({ circuit, probeAt, pausedUntil }: Schemas['WebhookHealth']): ReactNode {
   if (circuit === 'half_open') return 'the next attempt decides';
   if (circuit === 'open') {
     return (
@@ -92,10 +92,10 @@ function circuitNote({ circuit, probeAt, heldUntil }: Schemas['WebhookHealth']):
       </>
     );
   }
-  if (heldUntil === null) return undefined;
+  if (pausedUntil === null) return undefined;
   return (
     <>
-      held, ends <When at={heldUntil} />
+      paused, ends <When at={pausedUntil} />
     </>
   );
 }
