@@ -22,6 +22,7 @@ import {
   createWaitingSweep,
 } from '../../services/retry/src/sweep/sweep-waiting.ts';
 import { createPageBudget } from '../../services/retry/src/work/page-budget.ts';
+import { createResendStore } from '@posthorn/platform/mongo/webhooks/resends.ts';
 import { createReleases } from '../../services/retry/src/work/release.ts';
 import { openScratchDays, type ScratchDatabase } from '../support/stores/scratch-database.ts';
 import { countIn } from '../support/stores/stored-documents.ts';
@@ -102,6 +103,7 @@ function openReleases(): ClaimedWork {
     retryDueTopic: 'retry-due',
     pageBudget: createPageBudget(64 * MIB),
     count: () => undefined,
+    resends: createResendStore(db),
     invalidate: () => Promise.resolve(),
     newClaim: () => 'claim',
     nowMs: () => nowMs,

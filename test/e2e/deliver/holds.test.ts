@@ -228,6 +228,22 @@ describe('A webhook on hold', () => {
     expect(requestedIds()).toEqual([sent?.messageId]);
   }, 60_000);
 
+  it('makes a resend that was asked for meanwhile when it is resumed, and when it ends by itself', async () => {
+    const { id } = await make.webhook({ url: receiver.url });
+    await hold(`webhooks/${id}`);
+    const sent = await sendTo(id, 2);
+    await untilWaiting(id, 2);
+    for (const { deliveryId } of sent) await api.post(`/api/v1/deliveries/${deliveryId}/cancel`);
+    const [first, second] = sent.map(({ deliveryId }) => deliveryId);
+    await api.post(`/api/v1/deliveries/${first}/resend`);
+    await resume(`webhooks/${id}`);
+    await eventually('the first', () => requestedIds().includes(sent[0]?.messageId ?? ''));
+    await hold(`webhooks/${id}`, { until: new Date(Date.now() + 4_000).toISOString() });
+    await api.post(`/api/v1/deliveries/${second}/resend`);
+    await eventually('the second', () => requestedIds().includes(sent[1]?.messageId ?? ''));
+    expect(await webhookOf(id)).toMatchObject({ held: null });
+  });
+
   it('is released to its end although the gateway that resumed it is killed meanwhile', async () => {
     const { id } = await make.webhook({ url: receiver.url });
     await hold(`webhooks/${id}`);

@@ -38,6 +38,7 @@ export function createSimulatedReleases(
     retryDueTopic: TOPICS.retryDue,
     pageBudget: createPageBudget(MIB),
     count: () => undefined,
+    resends: { continueHeld: () => Promise.resolve() },
     invalidate: () => Promise.resolve(),
     newClaim: () => `${process.name}/${world.random.below(1_000_000_000)}`,
     nowMs: process.nowMs,

@@ -148,6 +148,32 @@ export function resendContract(open: () => Promise<OpenResends>): void {
       expect(await resends.findOne('comp_a', 'rsnd_2')).toMatchObject({ abortAskedAtMs: null });
     });
 
+    it('is due at the end of the hold for which it waits, a part by the resend of its app', async () => {
+      const times = { publishedAtMs: 1, beganAtMs: 1, movedAtMs: 1, successAtMs: 1 };
+      const progress = {
+        open: [],
+        unpublished: [],
+        succeeded: 0,
+        copies: 0,
+        ...times,
+        isHeld: true,
+      };
+      const later = { dueAtMs: 90_000 };
+      const [held, other] = ['wh_1', 'wh_2'].map((webhookId) =>
+        sampleResend(`rsnd_of_${webhookId}`, { webhookId, ...later }),
+      );
+      const app = { ...ofApp('rsnd_app'), ...later };
+      const part = partFor(app, 'wh_3', 3);
+      for (const each of [held, other, app, part]) if (each) await resends.insert(each);
+      for (const each of [held, part]) if (each) await resends.keepProgress(each, progress);
+      const dueOf = async (id: string) => (await resends.findOne('comp_a', id))?.dueAtMs;
+      await resends.continueHeld('comp_a', 'wh_1', 5);
+      expect([await dueOf('rsnd_of_wh_1'), await dueOf('rsnd_app')]).toEqual([5, 90_000]);
+      await resends.continueHeld('comp_b', null, 6);
+      await resends.continueHeld('comp_a', null, 7);
+      expect([await dueOf('rsnd_of_wh_2'), await dueOf('rsnd_app')]).toEqual([90_000, 7]);
+    });
+
     it('is shown to its company, newest first, by its app and by its webhook', async () => {
       const single = { afterId: 'dlv_1', beforeId: 'dlv_1', page: ['dlv_1'] };
       await resends.insert(sampleResend('rsnd_1', { webhookId: 'wh_1' }));

@@ -37,7 +37,8 @@ export function createMemoryReplays(): MemoryReplays {
           ({ eventType, targets }) => !targets.includes(webhookId) && wants(eventType),
         );
         const readTo = page.length < limit ? null : (page.at(-1)?.id ?? null);
-        return Promise.resolve({ ids: missing.map(({ id }) => id), readTo });
+        const erased = missing.filter(({ isErased }) => isErased).length;
+        return Promise.resolve({ ids: missing.map(({ id }) => id), erased, readTo });
       },
       add({ companyId, webhookId, messageIds, createdAtMs }) {
         const wanted = messages.filter(({ id, isErased }) => messageIds.includes(id) && !isErased);

@@ -156,6 +156,20 @@ function resendsIn(
       change(found, { abortAskedAtMs: atMs, ...(!isClaimed && { dueAtMs: atMs }) });
       return Promise.resolve();
     },
+    continueHeld(companyId, webhookId, atMs) {
+      const held = [...running.values()].filter(
+        (each) =>
+          each.companyId === companyId &&
+          (webhookId === null || each.webhookId === webhookId) &&
+          isRunning(each) &&
+          each.progress?.isHeld === true,
+      );
+      for (const { id, partOf } of held) {
+        const noted = running.get(partOf ?? id);
+        if (noted && typeof noted.claim !== 'string') change(noted, { dueAtMs: atMs });
+      }
+      return Promise.resolve();
+    },
   };
 }
 

@@ -319,6 +319,13 @@ describe('the replay of what a webhook has missed', () => {
 
   test('is counted, and stored before it is started', async () => {
     expect(await startResend.countOfMissing(asked())).toBe(2);
+    missed.messages.push({
+      id: idAt(2_500),
+      eventType: 'order.paid',
+      targets: ['wh_2'],
+      isErased: true,
+    });
+    expect(await startResend.countOfMissing(asked())).toBe(2);
     expect(await startResend.countOfMissing(asked(['order.sent', 'order.lost']))).toBe(1);
     const replay = await startResend.ofMissing({ ...asked(['order.paid']), id: 'rsnd_1' });
     const expected = { kind: 'replay', total: 1, eventTypes: ['order.paid'], status: 'running' };

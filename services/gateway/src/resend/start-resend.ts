@@ -145,8 +145,8 @@ async function countMissing(
   let span = replaySpanOf(webhook, replay);
   let total = 0;
   for (let examined = 0; examined < COUNTED.most; examined += COUNTED.page) {
-    const { ids, readTo } = await replays.findMissing(span, wants, COUNTED.page);
-    total += ids.length;
+    const { ids, erased, readTo } = await replays.findMissing(span, wants, COUNTED.page);
+    total += ids.length - erased;
     if (readTo === null) break;
     span = { ...span, afterId: readTo };
     await nextSlice();

@@ -115,6 +115,7 @@ function openReleases({ db, registry, waiting }: WorkBasis, shared: Shared): Cla
   return createReleases({
     ...shared,
     notes: createHoldNotes(db),
+    resends: createResendStore(db),
     waiting,
     count: createReleaseCounter(registry),
   });

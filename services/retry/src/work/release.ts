@@ -6,6 +6,7 @@ import type {
 } from '@posthorn/platform/mongo/messages/waiting-deliveries.ts';
 import type { HoldNote, HoldNotes, HoldStates } from '@posthorn/platform/mongo/webhooks/holds.ts';
 import type { Invalidate } from '@posthorn/platform/redis/invalidations.ts';
+import type { ResendStore } from '@posthorn/platform/mongo/webhooks/resends.ts';
 import type { Claimed } from '@posthorn/platform/mongo/work-notes.ts';
 import {
   type ClaimedWork,
@@ -23,6 +24,7 @@ export interface ReleaseNotesDeps
   notes: Omit<HoldNotes, 'touch' | 'hasAny' | 'oldestMs'>;
   waiting: ReleaseDeps['waiting'] & Pick<WaitingDeliveries, 'webhooks'>;
   holds: HoldStates;
+  resends: Pick<ResendStore, 'continueHeld'>;
   /** Announces that the hold of a webhook or an app has ended by itself. */
   invalidate: Invalidate;
   logger: ReleaseDeps['logger'] & ClaimedWorkDeps<HoldNote>['logger'];
@@ -82,6 +84,11 @@ async function lookAt(
     if (note.kind !== 'company' && endsAtMs === Infinity) await notes.noteOpenEnded(note);
     return Math.min(endsAtMs, nowMs() + within(LOOK_MS, (nowMs() - note.touchedAtMs) / 2));
   }
+  await deps.resends.continueHeld(
+    note.companyId,
+    note.kind === 'webhook' ? note.id : null,
+    nowMs(),
+  );
   const outcome = await release(deps, note, place);
   const agoMs = nowMs() - note.touchedAtMs;
   // Another hold has a note of its own, which gives this webhook one again, but not with its rate.

@@ -189,7 +189,7 @@ describe('a page that waits', () => {
     ['', []],
     [', also when its circuit opened before', ['wh_1']],
   ])(
-    'gets no copy while it is on hold, and one within ten minutes after its end%s',
+    'gets no copy while it is on hold, and one within a second after its end%s',
     async (_when, open) => {
       const [id = ''] = world.fail(1);
       for (const each of open) world.openCircuits.add(each);
@@ -200,10 +200,21 @@ describe('a page that waits', () => {
       await world.run(3 * HOUR_MS, world.worker());
       expect(world.sends).toHaveLength(before);
       world.held.clear();
-      await world.run(10 * MINUTE_MS, world.worker());
+      await world.resends.continueHeld('comp_a', 'wh_1', world.timers.nowMs());
+      await world.run(SECOND_MS, world.worker());
       expect(world.sends.slice(before)[0]).toEqual([id]);
     },
   );
+
+  test('is not sent at all while it is on hold from the beginning, nor is another webhook continued', async () => {
+    world.fail(1);
+    world.held.add('wh_1');
+    await begin();
+    await world.run(HOUR_MS, world.worker());
+    await world.resends.continueHeld('comp_a', 'wh_2', world.timers.nowMs());
+    expect(world.sends).toEqual([]);
+    expect(stateOf()?.dueAtMs).toBeGreaterThan(world.timers.nowMs());
+  });
 
   test('gets fewer and fewer copies while its endpoint fails', async () => {
     world.fail(500);

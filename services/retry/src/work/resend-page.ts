@@ -190,13 +190,18 @@ function countsOf({ succeeded }: PageProgress, { page }: Resend): PageCounts {
 /** `failing`: its circuit is open. `held`: dispatchers drop the records, and leave the marks. */
 type Endpoint = 'works' | 'failing' | 'held';
 
-/** Reads Redis only when the result matters. Without Redis every endpoint counts as working. */
+/**
+ * Reads MongoDB before the first copy, and Redis only when the result matters. Without Redis every endpoint counts as
+ * working.
+ */
 async function endpointOf(
   { circuits, isOnHold, nowMs }: SendPageDeps,
   { companyId, webhookId }: Resend,
-  { movedAtMs, successAtMs, publishedAtMs }: PageProgress,
+  { movedAtMs, successAtMs, publishedAtMs, copies }: PageProgress,
 ): Promise<Endpoint> {
-  if (nowMs() - successAtMs < QUIET_MS || webhookId === null) return 'works';
+  if (webhookId === null) return 'works';
+  if (copies === 0 && (await isOnHold({ companyId, webhookId }))) return 'held';
+  if (nowMs() - successAtMs < QUIET_MS) return 'works';
   const probeAtMs = await circuits.read(companyId, webhookId).catch(() => null);
   const isFailing = probeAtMs !== null;
   const isQuiet = nowMs() - movedAtMs >= QUIET_MS || nowMs() - publishedAtMs > AGAIN_MS;
@@ -251,12 +256,16 @@ async function drop(
   return { kind: 'aborted', succeeded: all, failed: page.length - unsent - all };
 }
 
-/** Publishes the deliveries marked since the last check, and all open ones again when their records may be lost. */
+/**
+ * Publishes the deliveries marked since the last check, and all open ones again when their records may be lost. What is on
+ * hold is published after its end: dispatchers would drop it.
+ */
 async function publish(
   { records, retryDueTopic, nowMs }: SendPageDeps,
   { resend, open, progress, endpoint }: Seen & { resend: Resend; endpoint: Endpoint },
   signal: AbortSignal,
 ): Promise<PageProgress> {
+  if (endpoint === 'held') return progress;
   const isAgain = progress.copies === 0 || isLikelyLost(progress, endpoint, nowMs());
   const unpublished = new Set(progress.unpublished);
   const own = open.filter((each) => isMarkedBy(resend, each));
@@ -281,14 +290,13 @@ async function publish(
 /**
  * While the circuit of the endpoint is open, the records are most likely deferred and come back by themselves: each copy
  * would be deferred beside them for as long as that lasts. So the time doubles with each copy then, from 4 minutes to 2
- * hours. While it is on hold, copies would be dropped: they are published after its end.
+ * hours.
  */
 function isLikelyLost(
   { copies, publishedAtMs }: PageProgress,
-  endpoint: Endpoint,
+  endpoint: Exclude<Endpoint, 'held'>,
   nowMs: number,
 ): boolean {
-  if (endpoint === 'held') return false;
   const deferredMs = Math.min(AGAIN_MS * 2 ** copies, MAX_AGAIN_MS);
   return nowMs - publishedAtMs > (endpoint === 'works' ? AGAIN_MS : deferredMs);
 }
@@ -303,7 +311,8 @@ function nextCheck(
   const { movedAtMs, beganAtMs, successAtMs } = progress;
   const isDeferred = endpoint !== 'works';
   const quietMs = nowMs - (isDeferred ? successAtMs : movedAtMs);
-  const isQuiet = quietMs >= QUIET_MS;
+  // What is on hold needs no slot: the end of the hold makes it due (`continueHeld`).
+  const isQuiet = endpoint === 'held' || quietMs >= QUIET_MS;
   const pollMs = Math.min(Math.max(nowMs - beganAtMs, POLL_MS.min), POLL_MS.max);
   const growingMs = isDeferred
     ? Math.min(quietMs, MAX_DEFERRED_WAIT_MS)

@@ -79,11 +79,18 @@ describe('replays', () => {
   it('find what a webhook lacks and wants, page by page, oldest first', async () => {
     expect(await store.findMissing(span, paid, 9)).toEqual({
       ids: [FIRST.id, NONE.id],
+      erased: 0,
       readTo: null,
     });
-    expect(await store.findMissing(span, paid, 2)).toEqual({ ids: [FIRST.id], readTo: HAD.id });
+    expect(await store.findMissing(span, paid, 2)).toMatchObject({
+      ids: [FIRST.id],
+      readTo: HAD.id,
+    });
     const rest = { ...span, afterId: HAD.id, beforeId: NONE.id };
-    expect(await store.findMissing(rest, () => true, 9)).toEqual({ ids: [OTHER.id], readTo: null });
+    expect(await store.findMissing(rest, () => true, 9)).toMatchObject({
+      ids: [OTHER.id],
+      readTo: null,
+    });
   });
 
   it('add a target and a pending delivery, once', async () => {
@@ -126,6 +133,7 @@ describe('replays', () => {
 
   it('neither add to a message whose payload is erased, nor to one of another company', async () => {
     await db.days.messages.of(FIRST.id).updateOne({ _id: FIRST.id }, { $set: ERASED });
+    expect(await store.findMissing(span, paid, 9)).toMatchObject({ erased: 1 });
     expect(await store.add(added([FIRST.id, ...ELSEWHERE.slice(1).map(({ id }) => id)]))).toEqual(
       [],
     );

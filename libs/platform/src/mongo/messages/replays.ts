@@ -39,6 +39,8 @@ type WantsEvent = (eventType: string | null) => boolean;
 interface MissingPage {
   /** The messages that the webhook is not among the targets of and would receive now, oldest first. */
   ids: string[];
+  /** How many of these have no payload any more. */
+  erased: number;
   /** The last message that was examined; null at the end of the span. */
   readTo: string | null;
 }
@@ -114,6 +116,7 @@ const KEPT_FOR_MS = DAY_MS;
 interface ExaminedDocument {
   _id: string;
   eventType?: string;
+  isPayloadErased?: boolean;
   isTarget: boolean;
   isAdded: boolean;
 }
@@ -135,6 +138,7 @@ async function findMissing(
       // A message may have 10,000 targets.
       .project<ExaminedDocument>({
         eventType: 1,
+        isPayloadErased: 1,
         isTarget: { $in: [webhookId, '$targets'] },
         isAdded: { $in: [webhookId, { $ifNull: ['$addedTargets', []] }] },
       })
@@ -144,7 +148,8 @@ async function findMissing(
     ({ eventType = null, isTarget, isAdded }) => !isTarget && !isAdded && wants(eventType),
   );
   const readTo = found.length < limit ? null : (found.at(-1)?._id ?? null);
-  return { ids: missing.map(({ _id: id }) => id), readTo };
+  const erased = missing.filter(({ isPayloadErased }) => isPayloadErased).length;
+  return { ids: missing.map(({ _id: id }) => id), erased, readTo };
 }
 
 type Wanted = Pick<Added, 'companyId' | 'webhookId' | 'messageIds'>;

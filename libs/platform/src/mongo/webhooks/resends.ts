@@ -2,7 +2,7 @@ import { ImpossibleError } from '@posthorn/domain/required.ts';
 import { FAILED_STATUSES, type PageProgress, type Resend } from '@posthorn/domain/resend.ts';
 import type { mongo } from 'mongoose';
 import { collection } from '../collections.ts';
-import { documentsIn, documentsOf } from '../company-documents.ts';
+import { type CompanyDocuments, documentsIn, documentsOf } from '../company-documents.ts';
 import { isDuplicateKey } from '../connect.ts';
 import type { Database } from '../days/days.ts';
 import { countUpTo, readUpTo } from '../days/read-days.ts';
@@ -54,6 +54,8 @@ export interface ResendStore extends WorkNotes<Resend> {
   finish: (resend: Resend, atMs: number, status?: 'done' | 'aborted') => Promise<void>;
   /** Asks to abort a running resend. One that nobody works on is due at once then. May be repeated. */
   askToAbort: (companyId: string, resendId: string, atMs: number) => Promise<void>;
+  /** Makes those due that wait for the end of a hold, of one webhook or of all of a company, unless they are worked on. */
+  continueHeld: (companyId: string, webhookId: string | null, atMs: number) => Promise<void>;
   /** Parts that were begun and are not finished. */
   openParts: (resend: Resend) => Promise<Resend[]>;
   /** The webhook whose part was begun last; '' when none was. */
@@ -131,6 +133,8 @@ export function createResendStore(db: Database, mostCounted = MOST_COUNTED): Res
       const dueAt = { $cond: [IS_CLAIMED, '$dueAt', at] };
       await resends.updateOne(asked, [{ $set: { abortAskedAt: at, dueAt } }]);
     },
+    continueHeld: (companyId, webhookId, atMs) =>
+      continueHeld(documentsOf(db, 'resends', companyId), webhookId, atMs),
   };
 }
 
@@ -146,6 +150,27 @@ function createResendNotes(resends: mongo.Collection<ResendDocument>): WorkNotes
       return matchedCount === 1 ? 0 : dueAgainAtMs;
     },
   };
+}
+
+async function continueHeld(
+  resends: CompanyDocuments<'resends'>,
+  webhookId: string | null,
+  atMs: number,
+): Promise<void> {
+  const ofWebhook = webhookId === null ? {} : { webhookId };
+  const held = await resends
+    .find({ ...ofWebhook, status: 'running', 'progress.isHeld': true })
+    .project<Pick<ResendDocument, '_id' | 'partOf'>>({ partOf: 1 })
+    .toArray();
+  // A part is sent with the resend of its app.
+  const ids = held.map(({ _id, partOf }) =>
+    partOf === undefined || partOf === REPLAY ? _id : partOf,
+  );
+  if (ids.length === 0) return;
+  await resends.updateMany(
+    { _id: { $in: ids }, ...UNCLAIMED },
+    { $set: { dueAt: new Date(atMs) } },
+  );
 }
 
 async function insert(resends: mongo.Collection<ResendDocument>, resend: Resend): Promise<boolean> {
