@@ -105,8 +105,8 @@ const REQUESTS: [command: string, request: string][] = [
   ['delivery resend d1', 'POST /deliveries/d1/resend'],
   ['delivery list --message m1', 'GET /webhook-messages/m1/deliveries'],
   [
-    'delivery list --webhook w1 --status exhausted',
-    'GET /deliveries?webhookId=w1&status=exhausted',
+    'delivery list --webhook w1 --status exhausted,cancelled',
+    'GET /deliveries?webhookId=w1&status=exhausted%2Ccancelled',
   ],
   [
     `delivery list --app a1 --event-type order.paid --reason webhook_disabled --since ${TIME}`,

@@ -543,7 +543,7 @@ export interface paths {
         };
         /**
          * List deliveries of all webhooks, those of the newest message first
-         * @description With `status` `pending`, `exhausted` or `cancelled` the list has the deliveries whose first attempt was made, or that have ended without one. One request examines a limited number of deliveries: with other filters a page may hold fewer entries than `limit`, or none, although `nextCursor` is not null.
+         * @description Without `delivered` among the statuses the list has the deliveries whose first attempt was made, or that have ended without one. One request examines a limited number of deliveries: with filters by webhook and reason, app, event type or `waiting` a page may hold fewer entries than `limit` although `nextCursor` is not null, and none where 25,000 in a row do not fit.
          */
         get: operations["listDeliveries"];
         put?: never;
@@ -4118,7 +4118,10 @@ export interface operations {
     listDeliveries: {
         parameters: {
             query?: {
-                status?: components["schemas"]["DeliveryStatus"];
+                /** @description Only deliveries with this status, or with one of several with commas between them */
+                status?: string;
+                /** @description Only pending deliveries that wait without an attempt to come: on `hold`, or for the `time` of their message */
+                waiting?: "hold" | "order" | "time";
                 /** @description Only deliveries that were cancelled or exhausted for this reason */
                 reason?: "webhook_deleted" | "webhook_disabled" | "message_missing" | "cancelled_by_client" | "payload_erased" | "expired_while_waiting" | "expired" | "gone" | "not_retryable" | "aborted";
                 webhookId?: string;

@@ -136,12 +136,13 @@ describe('Deliveries · GET /api/v1/deliveries', () => {
     });
   });
 
-  it.each([['status=pending'], ['status=delivered'], ['']])(
+  it.each([['status=pending'], ['status=pending,cancelled'], ['status=delivered'], ['']])(
     'pages through them, also within one message: %s',
     async (status) => {
       const query = `${status}&appId=${appId}`;
       const expected = {
         'status=pending': pending,
+        'status=pending,cancelled': pending,
         'status=delivered': delivered,
         '': [...delivered, ...pending],
       }[status];
@@ -182,7 +183,9 @@ describe('Deliveries · GET /api/v1/deliveries', () => {
 
   it('refuses a wrong status, cursor and time, and a reason of another status', async () => {
     expectInvalid(await list('status=failed&cursor=x&since=now'), 'status', 'cursor', 'since');
+    expectInvalid(await list('status=pending,&waiting=nothing'), 'status', 'waiting');
     expectInvalid(await list('status=pending&reason=webhook_deleted'), 'reason');
+    expectInvalid(await list('status=exhausted,cancelled&waiting=hold'), 'waiting');
   });
 });
 

@@ -233,13 +233,14 @@ describe('A webhook on hold', () => {
     await hold(`webhooks/${id}`);
     const sent = await sendTo(id, 2);
     await untilWaiting(id, 2);
-    for (const { deliveryId } of sent) await api.post(`/api/v1/deliveries/${deliveryId}/cancel`);
+    for (const { deliveryId } of sent)
+      await api.post(`/api/v1/deliveries/${deliveryId}/cancel`, undefined);
     const [first, second] = sent.map(({ deliveryId }) => deliveryId);
-    await api.post(`/api/v1/deliveries/${first}/resend`);
+    await api.post(`/api/v1/deliveries/${String(first)}/resend`, undefined);
     await resume(`webhooks/${id}`);
     await eventually('the first', () => requestedIds().includes(sent[0]?.messageId ?? ''));
     await hold(`webhooks/${id}`, { until: new Date(Date.now() + 4_000).toISOString() });
-    await api.post(`/api/v1/deliveries/${second}/resend`);
+    await api.post(`/api/v1/deliveries/${String(second)}/resend`, undefined);
     await eventually('the second', () => requestedIds().includes(sent[1]?.messageId ?? ''));
     expect(await webhookOf(id)).toMatchObject({ held: null });
   });

@@ -192,7 +192,12 @@ async function filterDeliveries(): Promise<void> {
   const options = [`appId=${appId}`, `webhookId=${webhookId}`, 'eventType=order.paid', ...times];
   const cursor = `cursor=${messageId}.${deliveryId}`;
   const statuses = ['', 'status=pending', 'status=delivered', 'status=exhausted'];
-  const cancelled = ['status=cancelled', 'reason=webhook_deleted'];
+  const cancelled = [
+    'status=cancelled',
+    'reason=webhook_deleted',
+    'status=pending,exhausted',
+    'waiting=hold',
+  ];
   for (const status of [...statuses, ...cancelled]) {
     for (let chosen = 0; chosen < 2 ** options.length; chosen += 1) {
       const filters = options.filter((_, index) => (chosen >> index) & 1);

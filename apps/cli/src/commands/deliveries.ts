@@ -43,6 +43,7 @@ const DELIVERY_COLUMNS: Columns<Delivery | ListedDelivery> = {
   attempts: ({ attemptCount }) => attemptCount,
   'last outcome': (each) => ('attempts' in each ? each.attempts.at(-1)?.outcome : each.lastOutcome),
   'next attempt': ({ nextAttemptAt }) => nextAttemptAt,
+  'waits for': ({ waiting }) => waiting,
   reason: ({ reason }) => reason,
 };
 
@@ -51,7 +52,16 @@ const LIST_OPTIONS = [
   { flags: '--webhook <id>', help: 'deliveries to this webhook' },
   { flags: '--app <id>', help: 'only those of messages to this app' },
   { flags: '--event-type <type>', help: 'only those of messages of this type' },
-  { flags: '--status <status>', help: 'only those with this status', choices: STATUSES },
+  {
+    flags: '--status <status>',
+    help: `only those with this status (${STATUSES.join(', ')}), or with one of several with commas between them`,
+    parse: parseStatuses,
+  },
+  {
+    flags: '--waiting <for>',
+    help: 'only pending ones that wait on hold, or for the time of their message',
+    choices: ['hold', 'time'],
+  },
   {
     flags: '--reason <reason>',
     help: 'only those that were cancelled or exhausted for this reason',
@@ -64,6 +74,13 @@ const LIST_OPTIONS = [
   },
   { flags: '--until <time>', help: 'and until then', parse: parsePastTime },
 ];
+
+function parseStatuses(text: string): string {
+  const known: readonly string[] = STATUSES;
+  const wrong = text.split(',').find((each) => !known.includes(each));
+  if (wrong === undefined) return text;
+  throw new UsageFailure(`--status takes ${STATUSES.join(', ')}, and not ${JSON.stringify(wrong)}`);
+}
 
 /** `delivery`. */
 export function addDeliveryCommands(program: Command, session: Session): void {
@@ -113,6 +130,7 @@ const FILTERS = {
   app: 'appId',
   eventType: 'eventType',
   status: 'status',
+  waiting: 'waiting',
   reason: 'reason',
   since: 'since',
   until: 'until',

@@ -6,7 +6,8 @@ import type { Waiting } from '../waiting.ts';
  * Only `pending` changes by itself. The other statuses change only by a success: of a resend, or of an attempt that
  * was under way.
  */
-export type DeliveryStatus = 'pending' | 'delivered' | 'exhausted' | 'cancelled';
+export const STATUSES = ['pending', 'delivered', 'exhausted', 'cancelled'] as const;
+export type DeliveryStatus = (typeof STATUSES)[number];
 
 /** The reason for an attempt. */
 export const TRIGGERS = ['first', 'retry', 'resend', 'test'] as const;

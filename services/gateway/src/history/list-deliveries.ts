@@ -5,7 +5,9 @@ import {
   type CancelReason,
   type DeliveryStatus,
   type ExhaustReason,
+  STATUSES,
 } from '@posthorn/domain/delivery/delivery.ts';
+import type { Waiting } from '@posthorn/domain/waiting.ts';
 import { slicesOf } from '@posthorn/platform/async/fair-queue.ts';
 import type {
   DeliveryPosition,
@@ -22,7 +24,10 @@ import type { NextSlice } from '../limits/slices.ts';
 import { outlineBefore, withCancellations } from './messages.ts';
 
 export interface DeliveryListQuery {
-  status?: DeliveryStatus | undefined;
+  /** Undefined for all. */
+  statuses?: readonly DeliveryStatus[] | undefined;
+  /** Only pending ones that wait for this. */
+  waiting?: Waiting | undefined;
   reason?: CancelReason | ExhaustReason | undefined;
   webhookId?: string | undefined;
   appId?: string | undefined;
@@ -63,6 +68,8 @@ export function statusOfReason(reason: CancelReason | ExhaustReason): 'cancelled
 const CHUNK = 500;
 /** A page ends when it has examined so many: a rare event type must not keep its caller waiting. */
 const MAX_EXAMINED = 2_500;
+/** The same while it has found nothing, about half a second: an empty page helps nobody. */
+const MAX_EXAMINED_IN_VAIN = 25_000;
 
 /**
  * Returns one page of the company's deliveries. Those that are pending, exhausted or cancelled have indexes, and are
@@ -74,25 +81,42 @@ export function listAllDeliveries(
   companyId: string,
   query: DeliveryListQuery,
 ): Promise<DeliveryPage> {
-  const { status = query.reason && statusOfReason(query.reason) } = query;
-  return status === undefined || status === 'delivered'
+  const statuses = statusesOf(query);
+  return statuses.includes('delivered')
     ? listByMessages(deps, companyId, query)
-    : listByIndex(deps, companyId, { ...query, status });
+    : listByIndex(deps, companyId, { ...query, statuses: statuses.filter(isUndelivered) });
 }
+
+/** The statuses that a delivery of the list may have. */
+export function statusesOf({
+  statuses = STATUSES,
+  reason,
+  waiting,
+}: Pick<DeliveryListQuery, 'statuses' | 'reason' | 'waiting'>): DeliveryStatus[] {
+  const ofReason = reason && statusOfReason(reason);
+  return statuses.filter(
+    (status) =>
+      (ofReason === undefined || status === ofReason) &&
+      (waiting === undefined || status === 'pending'),
+  );
+}
+
+const isUndelivered = (status: DeliveryStatus): status is UndeliveredStatus =>
+  status !== 'delivered';
 
 async function listByIndex(
   deps: ListDeliveriesDeps,
   companyId: string,
-  query: DeliveryListQuery & { status: UndeliveredStatus },
+  query: DeliveryListQuery & { statuses: readonly UndeliveredStatus[] },
 ): Promise<DeliveryPage> {
   const { limit } = query;
   const statuses = await statusesToRead(deps, companyId, query);
   const page = createPage(query);
   let after = query.after;
   let examined = 0;
-  while (examined < MAX_EXAMINED) {
+  while (examined < (page.isEmpty() ? MAX_EXAMINED_IN_VAIN : MAX_EXAMINED)) {
     // After a page that a cancellation has emptied, a million more may follow.
-    const isFull = !isFiltered(query) && statuses.length === 1 && examined === 0;
+    const isFull = !isFiltered(query) && statuses === query.statuses && examined === 0;
     const size = isFull ? limit + 1 : CHUNK;
     const found = await readUndelivered(deps, companyId, { ...query, after, statuses }, size);
     await deps.nextSlice();
@@ -108,13 +132,18 @@ async function listByIndex(
 async function statusesToRead(
   { webhooks }: ListDeliveriesDeps,
   companyId: string,
-  { status }: { status: UndeliveredStatus },
-): Promise<UndeliveredStatus[]> {
-  const isLate = status === 'cancelled' && (await webhooks.isCancelling(companyId));
-  return isLate ? [status, 'pending'] : [status];
+  { statuses }: { statuses: readonly UndeliveredStatus[] },
+): Promise<readonly UndeliveredStatus[]> {
+  const mayBeLate = statuses.includes('cancelled') && !statuses.includes('pending');
+  return mayBeLate && (await webhooks.isCancelling(companyId))
+    ? [...statuses, 'pending']
+    : statuses;
 }
 
-interface Undelivered extends Pick<DeliveryListQuery, 'webhookId' | 'sinceMs' | 'untilMs'> {
+interface Undelivered extends Pick<
+  DeliveryListQuery,
+  'webhookId' | 'reason' | 'sinceMs' | 'untilMs'
+> {
   statuses: readonly UndeliveredStatus[];
   after: DeliveryPosition | undefined;
 }
@@ -123,13 +152,17 @@ interface Undelivered extends Pick<DeliveryListQuery, 'webhookId' | 'sinceMs' | 
 async function readUndelivered(
   { deliveries }: ListDeliveriesDeps,
   companyId: string,
-  { statuses, webhookId, sinceMs: fromMs, untilMs, after }: Undelivered,
+  { statuses, webhookId, reason, sinceMs: fromMs, untilMs, after }: Undelivered,
   size: number,
 ): Promise<ListedDelivery[]> {
   const beforeMs = untilMs === undefined ? undefined : untilMs + 1;
   const filter = { webhookId, fromMs, beforeMs, after };
   const lists = await Promise.all(
-    statuses.map((status) => deliveries.listUndelivered(companyId, { ...filter, status }, size)),
+    statuses.map((status) => {
+      // What is stored as pending gets its reason when it is shown.
+      const stored = status === 'pending' ? undefined : reason;
+      return deliveries.listUndelivered(companyId, { ...filter, status, reason: stored }, size);
+    }),
   );
   if (lists.length === 1) return lists.flat();
   // Of a webhook by the ids of the deliveries, otherwise first by those of the messages, as the store lists them.
@@ -140,8 +173,11 @@ async function readUndelivered(
 }
 
 /** Whether a read may return deliveries that the query does not want. */
-function isFiltered({ reason, appId, eventType }: DeliveryListQuery): boolean {
-  return [reason, appId, eventType].some((each) => each !== undefined);
+function isFiltered(query: DeliveryListQuery): boolean {
+  const { waiting, reason, webhookId, appId, eventType } = query;
+  // An index has the reason, but not that of one webhook.
+  const ofWebhook = webhookId === undefined ? undefined : reason;
+  return [waiting, ofWebhook, appId, eventType].some((each) => each !== undefined);
 }
 
 async function toShown(
@@ -161,6 +197,7 @@ async function toShown(
 function createPage(query: DeliveryListQuery) {
   const kept: ShownDelivery[] = [];
   return {
+    isEmpty: () => kept.length === 0,
     /** Returns true when there are more than the page may have. */
     add(found: readonly ShownDelivery[]): boolean {
       for (const each of found) {
@@ -176,7 +213,9 @@ function createPage(query: DeliveryListQuery) {
 }
 
 function isWanted(query: DeliveryListQuery, delivery: ShownDelivery): boolean {
-  return (['status', 'reason', 'webhookId', 'appId', 'eventType'] as const).every(
+  const { statuses } = query;
+  if (statuses !== undefined && !statuses.includes(delivery.status)) return false;
+  return (['waiting', 'reason', 'webhookId', 'appId', 'eventType'] as const).every(
     (name) => query[name] === undefined || query[name] === delivery[name],
   );
 }
@@ -200,11 +239,12 @@ async function listByMessages(
   const owner = webhookId === undefined ? { appId } : { webhookId };
   const fromId = sinceMs === undefined ? undefined : firstIdAt('msg', sinceMs);
   const page = createPage(query);
+  const bound = (): number => (page.isEmpty() ? MAX_EXAMINED_IN_VAIN : MAX_EXAMINED);
   let beforeId = firstBound(untilMs, query.after);
   let examined = 0;
   for (;;) {
     const messages = query.eventType === undefined ? limit + 1 : CHUNK;
-    const bounds = { messages, targets: MAX_EXAMINED - examined };
+    const bounds = { messages, targets: Math.min(MAX_EXAMINED, bound() - examined) };
     const filter = { ...owner, fromId, beforeId };
     const outlines = await deps.messages.listOutlines(companyId, filter, bounds);
     const places = await placesOf(deps, query, outlines);
@@ -212,7 +252,7 @@ async function listByMessages(
     for (const slice of slicesOf(places, CHUNK)) {
       if (page.add(await readPlaces(deps, companyId, slice))) return page.cut();
       looked += slice.length;
-      if (looked >= MAX_EXAMINED) return page.end(slice.at(-1)?.position ?? null);
+      if (looked >= bound()) return page.end(slice.at(-1)?.position ?? null);
     }
     const last = outlines.at(-1);
     const targets = outlines.reduce((sum, outline) => sum + outline.targets.length, 0);
@@ -220,7 +260,7 @@ async function listByMessages(
     // Also the targets of other event types: they are read, and decoded.
     examined += Math.max(outlines.length, targets);
     beforeId = last.id;
-    if (examined >= MAX_EXAMINED) return page.end(endOf(last.id));
+    if (examined >= bound()) return page.end(endOf(last.id));
   }
 }
 

@@ -1,16 +1,21 @@
-import { CANCEL_REASONS, EXHAUST_REASONS } from '@posthorn/domain/delivery/delivery.ts';
+import {
+  CANCEL_REASONS,
+  type DeliveryStatus,
+  EXHAUST_REASONS,
+  STATUSES,
+} from '@posthorn/domain/delivery/delivery.ts';
 import { eventType } from '@posthorn/domain/field-types.ts';
 import { idPattern } from '@posthorn/domain/ids.ts';
+import { WAITING } from '@posthorn/domain/waiting.ts';
 import type { DeliveryPosition } from '@posthorn/platform/mongo/messages/delivery-queries.ts';
 import { z } from 'zod';
 import { invalidRequest } from '../api-error.ts';
 import type { Gateway } from '../gateway.ts';
-import { listAllDeliveries, statusOfReason } from '../history/list-deliveries.ts';
+import { listAllDeliveries, statusesOf, statusOfReason } from '../history/list-deliveries.ts';
 import { NO_FIELDS, route, type Route } from '../http/route.ts';
 import { cancelDelivery, cancelPending } from '../webhooks/cancel-deliveries.ts';
 import {
   deliverySchema,
-  deliveryStatusSchema,
   describeDelivery,
   describeListedDelivery,
   listedDeliverySchema,
@@ -21,6 +26,7 @@ import {
   isoTime,
   limit,
   optionalFields,
+  text,
   timeField,
   timeText,
 } from './fields.ts';
@@ -49,8 +55,26 @@ function positionOf(text: string): DeliveryPosition {
   return { messageId, deliveryId };
 }
 
+const oneOf = (names: readonly string[]): string => `(${names.join('|')})`;
+
 const listQuery = z.object({
-  status: deliveryStatusSchema.optional(),
+  status: text(1, 50)
+    .regex(
+      new RegExp(`^${oneOf(STATUSES)}(,${oneOf(STATUSES)})*$`),
+      `must be ${STATUSES.join(', ')}, or several with commas between them`,
+    )
+    .optional()
+    .meta({
+      description:
+        'Only deliveries with this status, or with one of several with commas between them',
+    }),
+  waiting: z
+    .enum(WAITING, `must be one of ${WAITING.join(', ')}`)
+    .optional()
+    .meta({
+      description:
+        'Only pending deliveries that wait without an attempt to come: on `hold`, or for the `time` of their message',
+    }),
   reason: z
     .enum([...CANCEL_REASONS, ...EXHAUST_REASONS])
     .optional()
@@ -81,7 +105,7 @@ function listRoute(gateway: Gateway): Route {
     tag,
     summary: 'List deliveries of all webhooks, those of the newest message first',
     description:
-      'With `status` `pending`, `exhausted` or `cancelled` the list has the deliveries whose first attempt was made, or that have ended without one. One request examines a limited number of deliveries: with other filters a page may hold fewer entries than `limit`, or none, although `nextCursor` is not null.',
+      'Without `delivered` among the statuses the list has the deliveries whose first attempt was made, or that have ended without one. One request examines a limited number of deliveries: with filters by webhook and reason, app, event type or `waiting` a page may hold fewer entries than `limit` although `nextCursor` is not null, and none where 25,000 in a row do not fit.',
     query: listQuery,
     response: {
       status: 200,
@@ -90,11 +114,9 @@ function listRoute(gateway: Gateway): Route {
       data: z.array(listedDeliverySchema),
     },
     async handle({ caller, query, nextSlice }) {
-      const { since, until, cursor: after, ...filter } = query;
-      const ofReason = filter.reason && statusOfReason(filter.reason);
-      if (ofReason && filter.status && filter.status !== ofReason) {
-        throw invalidRequest([{ path: 'reason', message: `is one of ${ofReason} deliveries` }]);
-      }
+      const { since, until, cursor: after, status, ...filter } = query;
+      const statuses = status?.split(',').filter(isStatus);
+      assertPossible({ ...filter, statuses });
       // A key of one app lists the deliveries of this app's messages, or those to one webhook of it.
       const ofKey = filter.webhookId === undefined ? (caller.appId ?? undefined) : undefined;
       const { deliveries, next } = await listAllDeliveries(
@@ -102,6 +124,7 @@ function listRoute(gateway: Gateway): Route {
         caller.companyId,
         {
           ...filter,
+          statuses,
           appId: filter.appId ?? ofKey,
           sinceMs: since === undefined ? undefined : Date.parse(since),
           untilMs: until === undefined ? undefined : Date.parse(until),
@@ -114,6 +137,19 @@ function listRoute(gateway: Gateway): Route {
       };
     },
   });
+}
+
+const isStatus = (text: string): text is DeliveryStatus => STATUSES.some((each) => each === text);
+
+/** Throws ApiError 400 for filters that no delivery can pass. */
+function assertPossible({ reason, waiting, ...query }: Parameters<typeof statusesOf>[0]): void {
+  if (reason && statusesOf({ ...query, reason }).length === 0) {
+    const message = `is one of ${statusOfReason(reason)} deliveries`;
+    throw invalidRequest([{ path: 'reason', message }]);
+  }
+  if (waiting && statusesOf({ ...query, reason, waiting }).length === 0) {
+    throw invalidRequest([{ path: 'waiting', message: 'is of pending deliveries' }]);
+  }
 }
 
 function cancelRoute(gateway: Gateway): Route {

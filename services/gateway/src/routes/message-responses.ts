@@ -8,6 +8,7 @@ import {
   EXHAUST_REASONS,
   messageStatus,
   OUTCOMES,
+  STATUSES,
 } from '@posthorn/domain/delivery/delivery.ts';
 import { WAITING } from '@posthorn/domain/waiting.ts';
 import { type Message, NO_TARGET_REASONS } from '@posthorn/domain/message.ts';
@@ -29,9 +30,7 @@ import type { OldestTarget } from '../history/messages.ts';
 import { headersOf, type SentHeaders, type ShownHeaders } from '../history/sent-headers.ts';
 import { headerFields, idField, isoTime, timeField } from './fields.ts';
 
-export const deliveryStatusSchema = z
-  .enum(['pending', 'delivered', 'exhausted', 'cancelled'])
-  .meta({ id: 'DeliveryStatus' });
+export const deliveryStatusSchema = z.enum(STATUSES).meta({ id: 'DeliveryStatus' });
 
 /** The fields of an attempt in docs/contract.md C7.8. */
 const attemptSchema = z

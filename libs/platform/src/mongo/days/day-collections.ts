@@ -127,6 +127,11 @@ export const DAY_INDEXES: Record<DayKind, readonly DayIndex[]> = {
       key: { companyId: 1, status: 1, messageId: 1, _id: 1 },
       options: { partialFilterExpression: NOT_DELIVERED },
     },
+    // The same of those that ended without success, by why.
+    {
+      key: { companyId: 1, status: 1, reason: 1, messageId: 1, _id: 1 },
+      options: { partialFilterExpression: { status: { $in: ['exhausted', 'cancelled'] } } },
+    },
     // Overdue deliveries, for the sweep, which reads none of those that wait, and deliveries before the time of their
     // message, the next one first. A delivery that succeeds at once is never in the index.
     { key: DUE_KEY, options: { partialFilterExpression: { status: 'pending' } } },

@@ -42,6 +42,8 @@ export type UndeliveredStatus = Exclude<DeliveryStatus, 'delivered'>;
 
 export interface UndeliveredFilter {
   status: UndeliveredStatus;
+  /** With a webhook it is left to the caller: no index has both. */
+  reason?: DeliveryDocument['reason'] | undefined;
   webhookId?: string | undefined;
   /** Bounds of the time in their ids, in milliseconds since 1970: `fromMs` is inclusive, `beforeMs` is exclusive. */
   fromMs?: number | undefined;
@@ -224,7 +226,7 @@ function toListed(document: ListedDocument): ListedDelivery {
 async function listUndelivered(
   deliveries: Days['deliveries'],
   companyId: string,
-  { after, fromMs, beforeMs, webhookId, status }: UndeliveredFilter,
+  { after, fromMs, beforeMs, webhookId, status, reason }: UndeliveredFilter,
   limit: number,
 ): Promise<ListedDelivery[]> {
   const rangeOf = (prefix: 'msg' | 'dlv', before?: string): IdRange => {
@@ -249,13 +251,15 @@ async function listUndelivered(
   }
   const newestFirst = { messageId: -1, _id: -1 } as const;
   const older = rangeOf('msg', after?.messageId);
-  if (!after) return list({ messageId: boundsOf(older) }, newestFirst, older, limit);
+  const ofReason = reason === undefined ? {} : { reason };
+  const ofOlder = { ...ofReason, messageId: boundsOf(older) };
+  if (!after) return list(ofOlder, newestFirst, older, limit);
   // The last message of the page before may have 10,000 deliveries that follow.
   const { messageId, deliveryId } = after;
-  const ofSame = { messageId, _id: { $lt: deliveryId } };
+  const ofSame = { ...ofReason, messageId, _id: { $lt: deliveryId } };
   const same = await list(ofSame, newestFirst, { fromId: messageId, beforeId: messageId }, limit);
   const left = limit - same.length;
-  return [...same, ...(await list({ messageId: boundsOf(older) }, newestFirst, older, left))];
+  return [...same, ...(await list(ofOlder, newestFirst, older, left))];
 }
 
 type IdRange = ReturnType<Days['deliveries']['kept']>;
@@ -266,6 +270,7 @@ interface IdBounds {
 }
 
 interface ListFilter {
+  reason?: DeliveryDocument['reason'];
   webhookId?: string;
   messageId?: string | IdBounds;
   _id?: IdBounds | { $lt: string };

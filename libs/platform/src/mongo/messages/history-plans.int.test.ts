@@ -26,6 +26,11 @@ const QUERIES = {
     { status: 'exhausted', messageId: before, companyId },
     { messageId: -1 },
   ],
+  'deliveries that were cancelled for a reason': [
+    'deliveries',
+    { status: 'cancelled', reason: 'webhook_deleted', messageId: before, companyId },
+    { messageId: -1, _id: -1 },
+  ],
   'failed deliveries of a webhook': [
     'deliveries',
     { webhookId: 'wh_1', status: 'exhausted', _id: { $gt: 'dlv_1', $lt: 'dlv_2' }, companyId },
