@@ -1,6 +1,6 @@
 import type { Schemas } from './api/client.ts';
 import type { UndeliveredFilter } from './api/messages.ts';
-import { AUDIT_ACTIONS, type AuditAction, type Range, RANGES } from './api/words.ts';
+import { AUDIT_ACTIONS, type AuditAction, type Range, RANGES, REASONS } from './api/words.ts';
 
 /** What the addresses of pages may say behind `?`. What is not known there is left out. */
 type Raw = Record<string, unknown>;
@@ -81,10 +81,16 @@ export function messageSearch(raw: Raw): MessageSearch {
 }
 
 export const UNDELIVERED = ['pending', 'exhausted', 'cancelled'] as const;
+export const WAITS = ['hold', 'time'] as const;
 
-export function deliverySearch({ status, appId, webhookId, eventType }: Raw): UndeliveredFilter {
+export function deliverySearch(raw: Raw): UndeliveredFilter {
+  const { status, waiting, reason, appId, webhookId, eventType, since, until } = raw;
   return {
     ...oneOf(UNDELIVERED, status, (found) => ({ status: found })),
+    ...oneOf(WAITS, waiting, (found) => ({ waiting: found })),
+    ...oneOf(REASONS, reason, (found) => ({ reason: found })),
+    ...text(since, (found) => ({ since: found })),
+    ...text(until, (found) => ({ until: found })),
     ...text(appId, (found) => ({ appId: found })),
     ...text(webhookId, (found) => ({ webhookId: found })),
     ...text(eventType, (found) => ({ eventType: found })),

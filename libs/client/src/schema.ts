@@ -207,7 +207,7 @@ export interface paths {
         put?: never;
         /**
          * Hold the deliveries of a webhook
-         * @description Attempts that come due wait, retries too, and keep their number; those under way are finished. Nothing is requested after two seconds. A repeat changes the end and the reason.
+         * @description Attempts that come due wait, retries too, and keep their number; those under way are finished. Nothing is requested after two seconds. A repeat changes the end and the reason that it gives.
          */
         post: operations["holdWebhook"];
         delete?: never;
@@ -1871,12 +1871,12 @@ export interface components {
         };
         BeginHold: {
             /**
-             * @description When the hold ends by itself: in the future, and a day before deliveries expire at the latest. Never when left out
+             * @description When the hold ends by itself: in the future, and a day before deliveries expire at the latest. Null for never, which a new hold has when it is left out; a repeat without it keeps the end
              * @example 2026-01-31T09:30:00.000Z
              */
             until?: string | null;
             /**
-             * @description For people
+             * @description For people. A repeat without it keeps the reason, and null takes it away
              * @example maintenance of the endpoint
              */
             reason?: string | null;

@@ -23,6 +23,18 @@ describe('a hold', () => {
     expect(beginHold(hold, asked, 50)).toEqual({ ...asked, sinceMs: 5 });
     expect(beginHold(hold, { ...hold, by: 'key_2' }, 50)).toBeNull();
   });
+
+  test('keeps what a repeat leaves out while it lives, and loses what is null', () => {
+    expect(beginHold(hold, { by: 'key_2' }, 50)).toBeNull();
+    expect(beginHold(hold, { by: 'key_2', reason: 'b' }, 50)).toEqual({
+      ...hold,
+      reason: 'b',
+      by: 'key_2',
+    });
+    expect(beginHold(hold, { by: 'key_2', untilMs: null }, 50)?.untilMs).toBeNull();
+    const anew = { sinceMs: 100, untilMs: null, reason: null, by: 'key_2' };
+    expect(beginHold(hold, { by: 'key_2' }, 100)).toEqual(anew);
+  });
 });
 
 test('a webhook is on hold by its own hold, by that of its app, and while its company is suspended', () => {

@@ -16,14 +16,18 @@ export interface Hold {
   by: string;
 }
 
-/** What a request asks of a hold. */
-export type AskedHold = Pick<Hold, 'untilMs' | 'reason' | 'by'>;
+/** What a request asks of a hold. Null takes the end or the reason away; what is left out stays as it is. */
+export interface AskedHold extends Partial<Pick<Hold, 'untilMs' | 'reason'>> {
+  by: string;
+}
 
 /** Returns the hold as it is to be stored; null when the one that lives has the same end and reason already. */
 export function beginHold(seen: Hold | null, asked: AskedHold, nowMs: number): Hold | null {
-  if (!seen || !isHolding(seen, nowMs)) return { ...asked, sinceMs: nowMs };
-  const isSame = seen.untilMs === asked.untilMs && seen.reason === asked.reason;
-  return isSame ? null : { ...asked, sinceMs: seen.sinceMs };
+  const begun = { sinceMs: nowMs, untilMs: null, reason: null, ...asked };
+  if (!seen || !isHolding(seen, nowMs)) return begun;
+  const changed = { ...seen, ...asked };
+  const isSame = seen.untilMs === changed.untilMs && seen.reason === changed.reason;
+  return isSame ? null : changed;
 }
 
 /** What changes with the hold of an app, and not with its other fields: the source of a cached webhook. */

@@ -184,6 +184,18 @@ describe('The hold in the dashboard', () => {
       await open(kind === 'webhook' ? `webhooks?appId=${appId}` : `projects/${projectId}`);
       await page.getByText('on hold').waitFor();
       await open(own);
+      await page.getByRole('button', { name: 'Change hold' }).click();
+      await dialog.getByLabel('End (your time)').fill('2001-01-01T00:00');
+      await dialog.getByRole('button', { name: 'Change hold' }).click();
+      await dialog.getByText('Could not change the hold').waitFor();
+      const tomorrow = new Date(Date.now() + 86_400_000).toISOString().slice(0, 16);
+      await dialog.getByLabel('End (your time)').fill(tomorrow);
+      await dialog.getByRole('button', { name: 'Change hold' }).click();
+      await dialog.waitFor({ state: 'hidden' });
+      expect(await held()).toMatchObject({
+        reason: 'A move of the endpoint',
+        until: expect.any(String),
+      });
       await page.getByRole('button', { name: 'Resume deliveries' }).click();
       await dialog.getByLabel('Most deliveries of a webhook per second').fill('50');
       await dialog.getByRole('button', { name: 'Resume deliveries' }).click();
@@ -191,6 +203,46 @@ describe('The hold in the dashboard', () => {
       expect(await held()).toBeNull();
     },
   );
+});
+
+describe('Several deliveries that are not delivered', () => {
+  beforeAll(async () => {
+    await browser.page.context().clearCookies();
+    await signIn(browser.page, posthorn);
+  });
+
+  it('are found by what they wait for, cancelled at once, found by the reason, and sent again', async () => {
+    const { page } = browser;
+    const { api, baseUrl } = posthorn;
+    const { webhookId } = await api.createTarget(`${endpoint.url}/several`);
+    await api.post(`/api/v1/webhooks/${webhookId}/hold`, {});
+    for (const n of [1, 2, 3]) await api.send({ webhookId }, { n });
+    const of = `webhookId=${webhookId}`;
+    const listed = async (query: string) =>
+      dataOf<object[]>(await api.get(`/api/v1/deliveries?${of}&${query}`));
+    await eventually('they wait', async () => (await listed('waiting=hold')).length === 3);
+    await page.goto(`${baseUrl}/dashboard/deliveries?${of}`);
+    await page.getByRole('combobox', { name: 'Waits' }).click();
+    await page.getByRole('option', { name: 'on hold' }).click();
+    await page.getByRole('button', { name: 'Select all shown' }).click();
+    await takePicture(page, 'undelivered-selected');
+    expect(await findBarriers(page)).toEqual([]);
+    await page.getByRole('button', { name: 'Cancel 3 deliveries' }).click();
+    const dialog = page.getByRole('dialog');
+    await dialog.getByRole('button', { name: 'Cancel 3 deliveries' }).click();
+    await page.getByText('No delivery is pending').waitFor();
+    expect(await listed('reason=cancelled_by_client')).toHaveLength(3);
+
+    await api.post(`/api/v1/webhooks/${webhookId}/resume`, {});
+    await page.goto(`${baseUrl}/dashboard/deliveries?${of}&status=cancelled`);
+    await page.getByRole('combobox', { name: 'Reason' }).click();
+    await page.getByRole('option', { name: 'cancelled by client' }).click();
+    await page.getByRole('checkbox').first().check();
+    await page.getByRole('button', { name: 'Resend 1 delivery' }).click();
+    await dialog.getByRole('button', { name: 'Resend 1 delivery' }).click();
+    await dialog.waitFor({ state: 'hidden' });
+    await eventually('it is sent', async () => (await listed('status=delivered')).length === 1);
+  });
 });
 
 /** Base64 of 24 bytes, as an endpoint of Svix has. */

@@ -360,7 +360,7 @@ describe('The deliveries of a message in the dashboard', () => {
         /^The next attempt was due 1 minute ago and waits: the circuit of the endpoint is open\. It gets one attempt in 1 minute,/,
       )
       .waitFor();
-    await page.getByText('Can be resent once no attempt follows').waitFor();
+    await page.getByRole('button', { name: /^Cancel dlv_/ }).waitFor();
     await takePicture(page, 'message-waits');
     await page.unrouteAll({ behavior: 'wait' });
   });

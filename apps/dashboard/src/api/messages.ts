@@ -89,6 +89,10 @@ export const deliveryQuery = (deliveryId: string) =>
 
 export interface UndeliveredFilter {
   status?: 'pending' | 'exhausted' | 'cancelled' | undefined;
+  waiting?: 'hold' | 'time' | undefined;
+  reason?: NonNullable<Schemas['Delivery']['reason']> | undefined;
+  since?: string | undefined;
+  until?: string | undefined;
   appId?: string | undefined;
   webhookId?: string | undefined;
   eventType?: string | undefined;
@@ -116,6 +120,10 @@ export const undeliveredQuery = ({ status = 'pending', ...filter }: UndeliveredF
       ),
     getNextPageParam: ({ nextCursor }) => nextCursor ?? undefined,
   });
+
+export function resendDelivery(deliveryId: string): Promise<Schemas['Delivery']> {
+  return dataOf(api.POST('/deliveries/{deliveryId}/resend', { params: { path: { deliveryId } } }));
+}
 
 export function cancelDelivery(deliveryId: string): Promise<Schemas['Delivery']> {
   return dataOf(api.POST('/deliveries/{deliveryId}/cancel', { params: { path: { deliveryId } } }));

@@ -28,7 +28,9 @@ function isOutcome(text: string): text is Outcome {
   return text in WORDS;
 }
 
-const CANCEL_WORDS: Record<NonNullable<Schemas['Delivery']['reason']>, string> = {
+export type Reason = NonNullable<Schemas['Delivery']['reason']>;
+
+const CANCEL_WORDS: Record<Reason, string> = {
   webhook_deleted: 'The webhook was deleted before the delivery ended.',
   webhook_disabled: 'The webhook was disabled before the delivery ended.',
   message_missing: 'The message is not stored any more.',
@@ -41,7 +43,10 @@ const CANCEL_WORDS: Record<NonNullable<Schemas['Delivery']['reason']>, string> =
   aborted: 'The endpoint wanted no further attempt.',
 };
 
-export function cancelWords(reason: NonNullable<Schemas['Delivery']['reason']>): string {
+/** Why a delivery ended without success before the end of its schedule. */
+export const REASONS = Object.keys(CANCEL_WORDS) as Reason[];
+
+export function cancelWords(reason: Reason): string {
   return CANCEL_WORDS[reason];
 }
 

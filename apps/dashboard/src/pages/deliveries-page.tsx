@@ -1,12 +1,24 @@
-import { SegmentedControl, Text } from '@mantine/core';
+import { Button, Checkbox, Group, SegmentedControl, Select, Text } from '@mantine/core';
 import { useInfiniteQuery, useQueryClient } from '@tanstack/react-query';
 import { getRouteApi, Link } from '@tanstack/react-router';
+import { useState } from 'react';
 import type { Schemas } from '../api/client.ts';
-import { cancelDelivery, type UndeliveredFilter, undeliveredQuery } from '../api/messages.ts';
+import {
+  cancelDelivery,
+  resendDelivery,
+  type UndeliveredFilter,
+  undeliveredQuery,
+} from '../api/messages.ts';
 import type { FoundWebhook } from '../api/webhooks.ts';
-import { cancelWords, outcomeWords } from '../api/words.ts';
+import { cancelWords, outcomeWords, type Reason, REASONS } from '../api/words.ts';
 import { Confirm } from '../parts/dialog.tsx';
-import { AppSelect, EventTypeInput, FilterBar, WebhookSelect } from '../parts/filters.tsx';
+import {
+  AppSelect,
+  EventTypeInput,
+  FilterBar,
+  TimeInput,
+  WebhookSelect,
+} from '../parts/filters.tsx';
 import { Page } from '../parts/page.tsx';
 import { Empty, QueryView, ShowMore } from '../parts/states.tsx';
 import { type Column, Rows, WIDTHS } from '../parts/table.tsx';
@@ -37,7 +49,14 @@ export function DeliveriesPage() {
           data={UNDELIVERED.map((value) => ({ value, label: value }))}
           value={status}
           onChange={(value) =>
-            void navigate({ search: (before) => ({ ...before, status: value }), replace: true })
+            void navigate({
+              // What a pending delivery waits for, and why one has ended, are of one status.
+              search: ({ waiting: _waiting, reason: _reason, ...before }) => ({
+                ...before,
+                status: value,
+              }),
+              replace: true,
+            })
           }
         />
       }
@@ -63,8 +82,9 @@ export function DeliveriesPage() {
 function Filters({ search, status }: { search: UndeliveredFilter; status: DeliveryStatus }) {
   const navigate = route.useNavigate();
   const { key } = useSession();
-  const { appId, webhookId, eventType } = search;
-  const isFiltered = [appId, webhookId, eventType].some((each) => each !== undefined);
+  const { appId, webhookId, eventType, waiting, reason, since, until } = search;
+  const given = [appId, webhookId, eventType, waiting, reason, since, until];
+  const isFiltered = given.some((each) => each !== undefined);
   const set =
     (name: keyof UndeliveredFilter) =>
     (value: string): void => {
@@ -83,7 +103,59 @@ function Filters({ search, status }: { search: UndeliveredFilter; status: Delive
       )}
       <WebhookSelect value={webhookId ?? ''} appId={appId} onChange={set('webhookId')} />
       <EventTypeInput value={eventType} set={set('eventType')} />
+      {status === 'pending' ? (
+        <Choice label="Waits" options={WAIT_OPTIONS} value={waiting} set={set('waiting')} />
+      ) : (
+        <Choice
+          label="Reason"
+          options={REASONS_OF[status].map((each) => ({ value: each, label: reasonName(each) }))}
+          value={reason}
+          set={set('reason')}
+        />
+      )}
+      <TimeInput label="Since" value={since} set={set('since')} />
+      <TimeInput label="Until" value={until} set={set('until')} />
     </FilterBar>
+  );
+}
+
+const WAIT_OPTIONS = [
+  { value: 'hold', label: 'on hold' },
+  { value: 'time', label: 'for its time' },
+];
+
+/** The reasons of each status (docs/contract.md C10.8 and C6.21 to C6.23). */
+const REASONS_OF = {
+  exhausted: REASONS.filter((each) => isOfFailure(each)),
+  cancelled: REASONS.filter((each) => !isOfFailure(each)),
+};
+
+function isOfFailure(reason: Reason): boolean {
+  return reason === 'gone' || reason === 'not_retryable' || reason === 'aborted';
+}
+
+const reasonName = (reason: Reason): string => reason.replaceAll('_', ' ');
+
+interface ChoiceProps {
+  label: string;
+  options: { value: string; label: string }[];
+  value: string | undefined;
+  set: (value: string) => void;
+}
+
+function Choice({ label, options, value, set }: ChoiceProps) {
+  return (
+    <Select
+      label={label}
+      placeholder="All"
+      clearable
+      clearButtonProps={{ 'aria-label': `Clear: ${label}` }}
+      data={options}
+      value={value ?? null}
+      onChange={(next) => {
+        set(next ?? '');
+      }}
+    />
   );
 }
 
@@ -95,8 +167,9 @@ interface DeliveriesProps {
 }
 
 function Deliveries({ deliveries, isAll, status }: DeliveriesProps) {
-  const { canControl } = useRights();
+  const { canControl, canResend } = useRights();
   const webhooks = useWebhooks(deliveries.map(({ webhookId }) => webhookId));
+  const [selected, setSelected] = useState<ReadonlySet<string>>(new Set());
   if (deliveries.length === 0 && isAll) {
     return (
       <Empty title={`No delivery is ${status}`}>
@@ -107,16 +180,103 @@ function Deliveries({ deliveries, isAll, status }: DeliveriesProps) {
       </Empty>
     );
   }
-  const isCancellable = canControl && status === 'pending';
-  const columns = [...columnsWith(webhooks), ...(isCancellable ? [CANCEL] : [])];
+  const mayAct = status === 'pending' ? canControl : canResend;
+  const shown = deliveries.filter(({ id }) => selected.has(id)).map(({ id }) => id);
   return (
-    <Rows
-      caption={`Deliveries that are ${status}`}
-      columns={columns}
-      rows={deliveries}
-      keyOf={({ id }) => id}
-    />
+    <>
+      {mayAct && (
+        <Selection
+          all={deliveries.map(({ id }) => id)}
+          selected={shown}
+          select={(ids) => {
+            setSelected(new Set(ids));
+          }}
+          isPending={status === 'pending'}
+        />
+      )}
+      <Rows
+        caption={`Deliveries that are ${status}`}
+        columns={[...(mayAct ? [selectColumn(selected, setSelected)] : []), ...columnsWith(webhooks)]}
+        rows={deliveries}
+        keyOf={({ id }) => id}
+      />
+    </>
   );
+}
+
+function selectColumn(
+  selected: ReadonlySet<string>,
+  setSelected: (ids: ReadonlySet<string>) => void,
+): Column<Schemas['ListedDelivery']> {
+  return {
+    name: 'Select',
+    width: 4.5,
+    cell: ({ id }) => (
+      <Checkbox
+        aria-label={`Select ${id}`}
+        checked={selected.has(id)}
+        onChange={({ currentTarget: { checked } }) => {
+          const others = [...selected].filter((each) => each !== id);
+          setSelected(new Set(checked ? [...others, id] : others));
+        }}
+      />
+    ),
+  };
+}
+
+interface SelectionProps {
+  all: readonly string[];
+  selected: readonly string[];
+  select: (ids: readonly string[]) => void;
+  isPending: boolean;
+}
+
+/** What can be done with several deliveries of the page at once. */
+function Selection({ all, selected, select, isPending }: SelectionProps) {
+  const client = useQueryClient();
+  const isAll = selected.length === all.length;
+  const count = `${countText(selected.length)} ${selected.length === 1 ? 'delivery' : 'deliveries'}`;
+  const refresh = (): void => void client.invalidateQueries({ queryKey: ['undelivered'] });
+  // What was done before a failure is shown as it is now.
+  const perform = (): Promise<void> =>
+    forEach(selected, isPending ? cancelDelivery : resendDelivery).finally(refresh);
+  return (
+    <Group gap="sm" mb="sm">
+      <Button size="xs" variant="default" onClick={() => { select(isAll ? [] : all); }}>
+        {isAll ? 'Select none' : 'Select all shown'}
+      </Button>
+      {selected.length > 0 && (
+        <Confirm
+          action={`${isPending ? 'Cancel' : 'Resend'} ${count}`}
+          size="xs"
+          isDangerous={isPending}
+          consequence={
+            isPending
+              ? 'No further attempt is made. Of one that is under way, a success still counts.'
+              : 'Each gets one more attempt now.'
+          }
+          perform={perform}
+          onDone={() => {
+            select([]);
+          }}
+        />
+      )}
+    </Group>
+  );
+}
+
+/** So many requests at once: a page has at most some hundred rows. */
+const AT_ONCE = 5;
+
+async function forEach(
+  ids: readonly string[],
+  act: (id: string) => Promise<unknown>,
+): Promise<void> {
+  const left = [...ids];
+  const work = async (): Promise<void> => {
+    for (let id = left.shift(); id !== undefined; id = left.shift()) await act(id);
+  };
+  await Promise.all(Array.from({ length: AT_ONCE }, work));
 }
 
 function columnsWith(
@@ -160,27 +320,4 @@ function whyOf({ reason, waiting, lastOutcome }: Schemas['ListedDelivery']): str
   if (waiting === 'hold') return 'on hold';
   if (waiting === 'time') return 'its time has not come';
   return lastOutcome === null ? 'no attempt yet' : `the endpoint ${outcomeWords(lastOutcome)}`;
-}
-
-const CANCEL: Column<Schemas['ListedDelivery']> = {
-  name: 'Cancel',
-  width: 6.5,
-  cell: (delivery) => <CancelOne delivery={delivery} />,
-};
-
-/** Ends one pending delivery, after a question. */
-function CancelOne({ delivery }: { delivery: Schemas['ListedDelivery'] }) {
-  const client = useQueryClient();
-  const { id, status } = delivery;
-  if (status !== 'pending') return null;
-  return (
-    <Confirm
-      action="Cancel"
-      size="xs"
-      about={{ kind: 'delivery', name: id }}
-      consequence="No further attempt is made. If one is under way, its success still counts."
-      perform={() => cancelDelivery(id)}
-      onDone={() => void client.invalidateQueries({ queryKey: ['undelivered'] })}
-    />
-  );
 }

@@ -5,6 +5,7 @@ import { answerOf, api, type Schemas } from '../api/client.ts';
 import { Dialog } from '../parts/dialog.tsx';
 import { Facts } from '../parts/figures.tsx';
 import { Section } from '../parts/page.tsx';
+import { localText } from '../parts/filters.tsx';
 import { Failed } from '../parts/states.tsx';
 import { countText } from '../parts/time-words.ts';
 import { None, When } from '../parts/values.tsx';
@@ -43,7 +44,10 @@ export function HoldControls(owner: Holdable) {
       )}
       {waiting > 0 && <Text size="sm">{waitingText(waiting, held !== null)}</Text>}
       {canHold && (
-        <Group>{held === null ? <BeginHold {...owner} /> : <EndHold {...owner} />}</Group>
+        <Group>
+          {held !== null && <EndHold {...owner} />}
+          <BeginHold {...owner} />
+        </Group>
       )}
     </Section>
   );
@@ -60,28 +64,40 @@ function waitingText(waiting: number, isHeld: boolean): string {
     : `${count} ${deliveries} and will be released, oldest first, unless another hold lasts.`;
 }
 
-function BeginHold({ kind, id }: Holdable) {
+/** Begins a hold, or changes the end and the reason of the one that lives. */
+function BeginHold({ kind, id, held }: Holdable) {
   const hold = async (form: FormData): Promise<unknown> => {
     const [reason, until] = [textOf(form, 'reason'), textOf(form, 'until')];
     const body = {
-      ...(reason !== '' && { reason }),
-      ...(until !== '' && { until: new Date(until).toISOString() }),
+      reason: reason === '' ? null : reason,
+      until: until === '' ? null : new Date(until).toISOString(),
     };
     return kind === 'webhook'
       ? answerOf(api.POST('/webhooks/{webhookId}/hold', { params: byWebhook(id), body }))
       : answerOf(api.POST('/apps/{appId}/hold', { params: byApp(id), body }));
   };
   return (
-    <ActionForm action="Hold deliveries" what="hold the deliveries" act={hold}>
+    <ActionForm
+      action={held === null ? 'Hold deliveries' : 'Change hold'}
+      what={held === null ? 'hold the deliveries' : 'change the hold'}
+      act={hold}
+    >
       <Text size="sm">
         Attempts that are under way are finished. Everything else waits, retries too.
       </Text>
-      <TextInput name="reason" label="Reason" description="For people" maxLength={500} />
+      <TextInput
+        name="reason"
+        label="Reason"
+        description="For people"
+        maxLength={500}
+        defaultValue={held?.reason ?? ''}
+      />
       <TextInput
         name="until"
         type="datetime-local"
         label="End (your time)"
         description="Empty: until somebody resumes the deliveries"
+        defaultValue={localText(held?.until ?? '')}
       />
     </ActionForm>
   );

@@ -221,7 +221,7 @@ export function TimeInput({ label, value, set }: TimeInputProps) {
 }
 
 /** Returns a time as `datetime-local` wants it, without a zone; '' when it is not one. */
-function localText(iso: string): string {
+export function localText(iso: string): string {
   const at = new Date(iso);
   if (Number.isNaN(at.getTime())) return '';
   return new Date(at.getTime() - at.getTimezoneOffset() * 60_000).toISOString().slice(0, 16);

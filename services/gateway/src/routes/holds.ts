@@ -4,18 +4,18 @@ import type { Gateway } from '../gateway.ts';
 import { route, type Route } from '../http/route.ts';
 import type { Caller } from '../keys/rights.ts';
 import { appSchema, describeApp } from './apps.ts';
-import { optionalFields, text, timeText } from './fields.ts';
+import { optionalFields, removableFields, text, timeText } from './fields.ts';
 import { describeWebhook, shownTo, webhookSchema } from './webhook-responses.ts';
 
 const holdBody = z
   .object(
-    optionalFields({
+    removableFields({
       until: timeText.meta({
         description:
-          'When the hold ends by itself: in the future, and a day before deliveries expire at the latest. Never when left out',
+          'When the hold ends by itself: in the future, and a day before deliveries expire at the latest. Null for never, which a new hold has when it is left out; a repeat without it keeps the end',
       }),
       reason: text(1, 500).meta({
-        description: 'For people',
+        description: 'For people. A repeat without it keeps the reason, and null takes it away',
         example: 'maintenance of the endpoint',
       }),
     }),
@@ -62,7 +62,7 @@ function holdWebhookRoute({ holds }: Gateway): Route {
     tag: 'Webhooks',
     summary: 'Hold the deliveries of a webhook',
     description:
-      'Attempts that come due wait, retries too, and keep their number; those under way are finished. Nothing is requested after two seconds. A repeat changes the end and the reason.',
+      'Attempts that come due wait, retries too, and keep their number; those under way are finished. Nothing is requested after two seconds. A repeat changes the end and the reason that it gives.',
     body: holdBody,
     response: { status: 200, message: 'Webhook on hold', data: webhookSchema },
     async handle({ caller, params: { webhookId = '' }, body: { value } }) {
@@ -132,6 +132,9 @@ function resumeAppRoute({ holds }: Gateway): Route {
 }
 
 function asked({ keyId, portal }: Caller, { until, reason }: z.infer<typeof holdBody>): AskedHold {
-  const untilMs = until === undefined ? null : Date.parse(until);
-  return { untilMs, reason: reason ?? null, by: portal?.linkId ?? keyId };
+  return {
+    ...(until !== undefined && { untilMs: until === null ? null : Date.parse(until) }),
+    ...(reason !== undefined && { reason }),
+    by: portal?.linkId ?? keyId,
+  };
 }

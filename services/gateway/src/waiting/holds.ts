@@ -105,7 +105,7 @@ function holderIdsOf({ id, companyId, appId }: WebhookInTree): string[] {
   return [id, companyId, ...(appId === null ? [] : [appId])];
 }
 
-function noteHold(deps: HoldDeps, place: HoldPlace, { untilMs }: AskedHold): Promise<void> {
+function noteHold(deps: HoldDeps, place: HoldPlace, { untilMs = null }: AskedHold): Promise<void> {
   assertEnd(deps, untilMs);
   const atMs = deps.nowMs();
   const isOpenEnded = untilMs === null;

@@ -2,10 +2,12 @@ import { Button, Group, Text, VisuallyHidden } from '@mantine/core';
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import { useState } from 'react';
-import { answerOf, api, type Schemas } from '../../api/client.ts';
+import type { Schemas } from '../../api/client.ts';
+import { cancelDelivery, resendDelivery } from '../../api/messages.ts';
 import { circuitsQuery } from '../../api/overview.ts';
 import type { FoundWebhook } from '../../api/webhooks.ts';
 import { cancelWords, outcomeWords, webhookWords } from '../../api/words.ts';
+import { Confirm } from '../../parts/dialog.tsx';
 import { Failed } from '../../parts/states.tsx';
 import { DeliveryStatus } from '../../parts/status.tsx';
 import { durationText } from '../../parts/time-words.ts';
@@ -17,10 +19,12 @@ interface DeliveryCardProps {
   delivery: Schemas['Delivery'];
   /** Where it goes; the id of the webhook until it is known. */
   webhook?: FoundWebhook | undefined;
+  /** The payload of its message is erased, as far as that is known: it cannot be sent again. */
+  isErased?: boolean;
 }
 
 /** A delivery with its attempts on a time line, the oldest first, and what comes next. */
-export function DeliveryCard({ delivery, webhook }: DeliveryCardProps) {
+export function DeliveryCard({ delivery, webhook, isErased = false }: DeliveryCardProps) {
   const { id, webhookId, status, reason, attempts, attemptCount } = delivery;
   const older = attemptCount - attempts.length;
   const url = webhook?.url ?? webhookId;
@@ -36,7 +40,7 @@ export function DeliveryCard({ delivery, webhook }: DeliveryCardProps) {
           <Copyable text={id} name="delivery id" />
         </div>
         <DeliveryStatus status={status} />
-        <ResendButton delivery={delivery} />
+        <Actions delivery={delivery} isErased={isErased} />
       </div>
       {reason !== null && <Text size="sm">{cancelWords(reason)}</Text>}
       {older > 0 && <Text size="sm">{older} older attempts are not shown.</Text>}
@@ -52,31 +56,40 @@ export function DeliveryCard({ delivery, webhook }: DeliveryCardProps) {
   );
 }
 
-function ResendButton({
-  delivery: { id, status, messageId },
-}: Pick<DeliveryCardProps, 'delivery'>) {
-  const { canResend } = useRights();
+/** What can be done with the delivery as it is now. */
+function Actions({ delivery, isErased }: Required<Pick<DeliveryCardProps, 'delivery' | 'isErased'>>) {
+  const { canResend, canControl } = useRights();
   const client = useQueryClient();
-  const resend = useMutation({
-    mutationFn: () =>
-      answerOf(
-        api.POST('/deliveries/{deliveryId}/resend', {
-          params: { path: { deliveryId: id } },
-        }),
-      ),
-    onSuccess: () => {
-      void client.invalidateQueries({ queryKey: ['deliveries', messageId] });
-      void client.invalidateQueries({ queryKey: ['delivery', id] });
-    },
-  });
-  if (!canResend) return null;
-  if (status === 'pending') {
+  const { id, status, messageId } = delivery;
+  const refresh = (): void => {
+    for (const queryKey of [['message', messageId], ['deliveries', messageId], ['delivery', id]])
+      void client.invalidateQueries({ queryKey });
+  };
+  if (status === 'pending' && canControl) {
+    return (
+      <Confirm
+        action="Cancel"
+        size="xs"
+        about={{ kind: 'delivery', name: id }}
+        consequence="No further attempt is made. If one is under way, its success still counts."
+        perform={() => cancelDelivery(id)}
+        onDone={refresh}
+      />
+    );
+  }
+  if (status === 'pending' || !canResend) return null;
+  if (isErased) {
     return (
       <Text size="xs" c="dimmed">
-        Can be resent once no attempt follows
+        Its payload is erased
       </Text>
     );
   }
+  return <ResendButton id={id} onDone={refresh} />;
+}
+
+function ResendButton({ id, onDone }: { id: string; onDone: () => void }) {
+  const resend = useMutation({ mutationFn: () => resendDelivery(id), onSuccess: onDone });
   return (
     <Group gap="xs">
       <Button

@@ -51,6 +51,7 @@ export function MessageDetail({ messageId }: { messageId: string }) {
                 <Deliveries
                   deliveries={pages.flatMap(({ data }) => data)}
                   noTargetReason={found.noTargetReason}
+                  isErased={found.payload === null}
                 />
               )}
             </QueryView>
@@ -132,9 +133,10 @@ const NO_TARGET = {
 
 interface DeliveriesProps extends Pick<Schemas['Message'], 'noTargetReason'> {
   deliveries: Schemas['Delivery'][];
+  isErased: boolean;
 }
 
-function Deliveries({ deliveries, noTargetReason }: DeliveriesProps) {
+function Deliveries({ deliveries, noTargetReason, isErased }: DeliveriesProps) {
   const webhooks = useWebhooks(deliveries.map(({ webhookId }) => webhookId));
   if (deliveries.length === 0) {
     return (
@@ -153,6 +155,7 @@ function Deliveries({ deliveries, noTargetReason }: DeliveriesProps) {
       key={delivery.id}
       delivery={delivery}
       webhook={webhooks.get(delivery.webhookId)}
+      isErased={isErased}
     />
   ));
 }
