@@ -245,6 +245,31 @@ describe('Several deliveries that are not delivered', () => {
   });
 });
 
+describe('A replay of what a webhook has missed', () => {
+  it('is counted and sent for the chosen time and event types, and counted anew before another one', async () => {
+    const { page } = browser;
+    const { api, baseUrl } = posthorn;
+    const { webhookId: first, appId } = await api.createTarget(`${endpoint.url}/first`);
+    for (const eventType of ['order.paid', 'order.paid', 'order.sent'])
+      await api.send({ appId, eventType }, { eventType });
+    const made = await api.post('/webhooks', { url: `${endpoint.url}/later`, appId });
+    const { id: later } = dataOf<{ id: string }>(made, 201);
+    await page.goto(`${baseUrl}/dashboard/webhooks/${later}`);
+    await page.getByLabel('Event types').fill('order.paid');
+    await page.getByRole('button', { name: 'Count missed messages' }).click();
+    await page.getByText('2 messages of its app were sent without it').waitFor();
+    await page.getByRole('button', { name: 'Send missed messages' }).click();
+    await page.getByText('The replay is done.').waitFor();
+    await page.getByText('Count what it has missed before it is sent.').waitFor();
+    await page.getByLabel('Event types').fill('');
+    await page.getByLabel('Until (your time)').fill('2001-01-01T00:00');
+    await page.getByRole('button', { name: 'Count missed messages' }).click();
+    await page.getByText('Could not count what it has missed').waitFor();
+    const sent = dataOf<object[]>(await api.get(`/api/v1/deliveries?webhookId=${later}`));
+    expect([sent.length, first === later]).toEqual([2, false]);
+  });
+});
+
 /** Base64 of 24 bytes, as an endpoint of Svix has. */
 const OWN_SECRET = `whsec_${Buffer.alloc(24, 'own').toString('base64')}`;
 const NEXT_SECRET = `whsec_${Buffer.alloc(32, 'next').toString('base64')}`;

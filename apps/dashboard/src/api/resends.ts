@@ -29,13 +29,25 @@ export function abortResend(resendId: string): Promise<Schemas['Resend']> {
   return dataOf(api.POST('/resends/{resendId}/abort', { params: { path: { resendId } } }));
 }
 
-/** How many messages a webhook has missed since a time. `refetch` begins it: the gateway may read 100,000 messages. */
-export const missedSinceQuery = (webhookId: string, since: string | null) =>
+/** The messages that a webhook may have missed. */
+export interface MissedSpan {
+  /** ISO 8601; null while none is chosen. */
+  since: string | null;
+  /** Null for now. */
+  until: string | null;
+  /** Empty for all that the webhook receives. */
+  eventTypes: readonly string[];
+}
+
+/** How many messages a webhook has missed in a time. `refetch` begins it: the gateway may read 100,000 messages. */
+export const missedQuery = (webhookId: string, { since, until, eventTypes }: MissedSpan) =>
   queryOptions({
-    queryKey: ['missed-since', webhookId, since],
+    queryKey: ['missed', webhookId, since, until, eventTypes],
     enabled: false,
     queryFn: async (): Promise<number> => {
-      const params = { path: { webhookId }, query: { since: since ?? '' } };
+      const chosen = { until: until ?? undefined, eventTypes: eventTypes.join() || undefined };
+      const query = { since: since ?? '', ...given(chosen) };
+      const params = { path: { webhookId }, query };
       const counted = await dataOf(
         api.GET('/webhooks/{webhookId}/replay-missing/estimate', { params }),
       );
@@ -43,9 +55,17 @@ export const missedSinceQuery = (webhookId: string, since: string | null) =>
     },
   });
 
-export function startReplay(webhookId: string, since: string): Promise<Schemas['Resend']> {
+export function startReplay(
+  webhookId: string,
+  { since, until, eventTypes }: MissedSpan,
+): Promise<Schemas['Resend']> {
   const params = { path: { webhookId } };
-  return dataOf(api.POST('/webhooks/{webhookId}/replay-missing', { params, body: { since } }));
+  const body = {
+    since: since ?? '',
+    ...(until !== null && { until }),
+    ...(eventTypes.length > 0 && { eventTypes: [...eventTypes] }),
+  };
+  return dataOf(api.POST('/webhooks/{webhookId}/replay-missing', { params, body }));
 }
 
 export const resendQuery = (resendId: string) =>

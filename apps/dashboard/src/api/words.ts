@@ -43,6 +43,9 @@ const CANCEL_WORDS: Record<Reason, string> = {
   aborted: 'The endpoint wanted no further attempt.',
 };
 
+/** How soon statistics follow (docs/contract.md C18.4). */
+export const COUNTED_WITHIN = '20 seconds, and within minutes while thousands of webhooks are busy';
+
 /** Why a delivery ended without success before the end of its schedule. */
 export const REASONS = Object.keys(CANCEL_WORDS) as Reason[];
 

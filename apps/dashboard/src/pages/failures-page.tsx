@@ -5,7 +5,7 @@ import { useState } from 'react';
 import { api, dataOf, type Schemas } from '../api/client.ts';
 import { failuresQuery, RANGE_MS } from '../api/overview.ts';
 import { failedSinceQuery, failedText } from '../api/resends.ts';
-import { outcomeWords, type Range, RANGES } from '../api/words.ts';
+import { COUNTED_WITHIN, outcomeWords, type Range, RANGES } from '../api/words.ts';
 import { Dialog } from '../parts/dialog.tsx';
 import { AppSelect, FilterBar } from '../parts/filters.tsx';
 import { Page } from '../parts/page.tsx';
@@ -67,8 +67,7 @@ function Groups({ groups, range }: { groups: readonly Schemas['FailureGroup'][];
     return (
       <Empty title="No attempt failed in this time">
         <Text>
-          Attempts are counted within 45 s after they ended. Choose a longer range to look further
-          back.
+          Attempts are counted within {COUNTED_WITHIN}. Choose a longer range to look further back.
         </Text>
       </Empty>
     );

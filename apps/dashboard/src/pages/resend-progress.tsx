@@ -1,6 +1,7 @@
 import { Text } from '@mantine/core';
 import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
+import { useEffect } from 'react';
 import type { Schemas } from '../api/client.ts';
 import { abortResend, resendQuery } from '../api/resends.ts';
 import { outcomeWords } from '../api/words.ts';
@@ -12,20 +13,26 @@ import { useRights, useSession } from '../session/session-context.ts';
 import { AppLink, useApps, useWebhooks, WebhookLink } from './names.tsx';
 
 const WORDS: Record<Schemas['Resend']['status'], string> = {
-  running: 'The resend is running. You may leave this page.',
-  done: 'The resend is done.',
-  aborted: 'The resend was aborted.',
+  running: 'is running. You may leave this page.',
+  done: 'is done.',
+  aborted: 'was aborted.',
 };
 
 /** How far a resend is. It goes on when this page is closed. */
 export function ResendProgress({ resendId }: { resendId: string }) {
+  const client = useQueryClient();
   const query = useQuery(resendQuery(resendId));
+  const isOver = query.data !== undefined && query.data.status !== 'running';
+  useEffect(() => {
+    // What it has sent has not failed any more.
+    if (isOver) void client.invalidateQueries({ queryKey: ['failed-since'] });
+  }, [client, isOver]);
   return (
     <QueryView query={query} what="the progress of the resend">
       {(resend) => (
         <div role="status">
           <Text size="sm" mb="xs">
-            {WORDS[resend.status]}{' '}
+            The {resend.kind} {WORDS[resend.status]}{' '}
             <Link to="/resends/$resendId" params={{ resendId }}>
               Its page
             </Link>
@@ -114,7 +121,7 @@ export function AbortResend({ resend }: { resend: Schemas['Resend'] }) {
   if (!canResend && !(kind === 'replay' && canControl)) return null;
   return (
     <Confirm
-      action="Abort resend"
+      action={`Abort ${kind}`}
       size="xs"
       consequence="Nothing further is sent. What was sent stays sent and is counted; the other deliveries keep their status."
       perform={() => abortResend(id)}

@@ -4,6 +4,7 @@ import { getRouteApi, Link } from '@tanstack/react-router';
 import { answerOf, api, type Schemas } from '../../api/client.ts';
 import { statsQuery } from '../../api/overview.ts';
 import { appCountsQuery, appQuery } from '../../api/projects.ts';
+import { COUNTED_WITHIN } from '../../api/words.ts';
 import { Confirm } from '../../parts/dialog.tsx';
 import { CountsBar, Facts } from '../../parts/figures.tsx';
 import { LinkButton, Page, Section } from '../../parts/page.tsx';
@@ -119,7 +120,7 @@ function AppCounts({ appId }: { appId: string }) {
               ]}
             />
             <Text size="xs" c="dimmed">
-              An attempt is counted within 45 s after it ended.
+              An attempt is counted within {COUNTED_WITHIN}.
             </Text>
           </>
         )}

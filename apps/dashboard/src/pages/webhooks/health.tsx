@@ -3,6 +3,7 @@ import { useQuery } from '@tanstack/react-query';
 import type { ReactNode } from 'react';
 import type { Schemas } from '../../api/client.ts';
 import { healthQuery } from '../../api/webhooks.ts';
+import { COUNTED_WITHIN } from '../../api/words.ts';
 import { CountsBar, Figures, percentText, SuccessRatio } from '../../parts/figures.tsx';
 import { type StatefulWebhook, Status, webhookState, WebhookStatus } from '../../parts/status.tsx';
 import { countText, durationText } from '../../parts/time-words.ts';
@@ -38,7 +39,7 @@ export function AttemptCounts({ points }: { points: Schemas['StatsPoint'][] }) {
         ]}
       />
       <Text size="xs" c="dimmed">
-        An attempt is counted within 45 s after it ended.
+        An attempt is counted within {COUNTED_WITHIN}.
       </Text>
     </>
   );

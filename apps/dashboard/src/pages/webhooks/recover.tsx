@@ -1,14 +1,15 @@
 import { Button, Group, Radio, Stack, Text, TextInput } from '@mantine/core';
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
-import { useState } from 'react';
+import { useEffect, useState } from 'react';
 import { api, dataOf, type Schemas } from '../../api/client.ts';
 import { cancelPending } from '../../api/messages.ts';
 import {
   failedSinceQuery,
   failedText,
   firstFailureQuery,
-  missedSinceQuery,
+  missedQuery,
+  type MissedSpan,
   startReplay,
 } from '../../api/resends.ts';
 import { healthQuery } from '../../api/webhooks.ts';
@@ -163,45 +164,34 @@ const MOST_COUNTED = 100_000;
 
 /** Sends the webhook messages of its app that it was no target of, after a count of them. */
 export function Replay({ webhook: { id } }: { webhook: Schemas['WebhookWithAuth'] }) {
-  const [openedAtMs] = useState(() => Date.now());
-  const [preset, setPreset] = useState<Preset>('day');
-  const [custom, setCustom] = useState('');
-  const since = sinceOf(preset, openedAtMs, custom, null);
-  const missed = useQuery(missedSinceQuery(id, since));
-  const start = useMutation({ mutationFn: (from: string) => startReplay(id, from) });
+  const client = useQueryClient();
+  const [span, setSpan] = useState<MissedSpan>({ since: null, until: null, eventTypes: [] });
+  const missed = useQuery(missedQuery(id, span));
+  const start = useMutation({
+    mutationFn: () => startReplay(id, span),
+    // What is on its way is missed no more: it is counted again before another replay.
+    onSuccess: () => client.resetQueries({ queryKey: ['missed', id] }),
+  });
+  const isChosen = span.since !== null;
   return (
     <Section title="Replay">
-      <Presets
-        label="Send messages that it has missed since"
-        preset={preset}
-        setPreset={setPreset}
-        openedAtMs={openedAtMs}
-        failingSince={null}
-      />
-      {preset === 'custom' && (
-        <TextInput
-          type="datetime-local"
-          label="Since (your time)"
-          value={custom}
-          onChange={valueTo(setCustom)}
-        />
-      )}
+      <MissedFields setSpan={setSpan} />
       {missed.error !== null && <Failed error={missed.error} what="count what it has missed" />}
-      <Text size="sm">{since === null ? 'Choose a time.' : missedText(missed.data)}</Text>
+      <Text size="sm">{isChosen ? missedText(missed.data) : 'Choose a time.'}</Text>
       <Group>
         <Button
           variant="default"
-          disabled={since === null}
+          disabled={!isChosen}
           loading={missed.isFetching}
           onClick={() => void missed.refetch()}
         >
           Count missed messages
         </Button>
         <Button
-          disabled={since === null || missed.data === undefined || missed.data === 0}
+          disabled={!isChosen || missed.data === undefined || missed.data === 0}
           loading={start.isPending}
           onClick={() => {
-            if (since !== null) start.mutate(since);
+            start.mutate();
           }}
         >
           Send missed messages
@@ -210,6 +200,55 @@ export function Replay({ webhook: { id } }: { webhook: Schemas['WebhookWithAuth'
       {start.error !== null && <Failed error={start.error} what="start the replay" />}
       {start.data !== undefined && <ResendProgress resendId={start.data.id} />}
     </Section>
+  );
+}
+
+/** Which messages a replay looks at. */
+function MissedFields({ setSpan }: { setSpan: (span: MissedSpan) => void }) {
+  const [openedAtMs] = useState(() => Date.now());
+  const [preset, setPreset] = useState<Preset>('day');
+  const [custom, setCustom] = useState('');
+  const [until, setUntil] = useState('');
+  const [types, setTypes] = useState('');
+  useEffect(() => {
+    setSpan({
+      since: sinceOf(preset, openedAtMs, custom, null),
+      until: sinceOf('custom', openedAtMs, until, null),
+      eventTypes: types.split(/[\s,]+/).filter((type) => type !== ''),
+    });
+  }, [setSpan, preset, openedAtMs, custom, until, types]);
+  return (
+    <>
+      <Presets
+        label="Send messages that it has missed since"
+        preset={preset}
+        setPreset={setPreset}
+        openedAtMs={openedAtMs}
+        failingSince={null}
+      />
+      <Group align="flex-end">
+        {preset === 'custom' && (
+          <TextInput
+            type="datetime-local"
+            label="Since (your time)"
+            value={custom}
+            onChange={valueTo(setCustom)}
+          />
+        )}
+        <TextInput
+          type="datetime-local"
+          label="Until (your time)"
+          value={until}
+          onChange={valueTo(setUntil)}
+        />
+        <TextInput
+          label="Event types"
+          placeholder="all that it receives"
+          value={types}
+          onChange={valueTo(setTypes)}
+        />
+      </Group>
+    </>
   );
 }
 
