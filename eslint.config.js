@@ -174,12 +174,12 @@ export default tseslint.config(
   ),
   boundary(
     ['apps/dashboard/src/**/*.{ts,tsx}'],
-    '^node:|^@posthorn/(?!client$)|(^|/)(services|libs|test|tools)/',
-    'The dashboard runs in a browser and knows the API only, by the types of @posthorn/client.',
+    '^node:|^@posthorn/(?!client(/rules)?$)|(^|/)(services|libs|test|tools)/',
+    'The dashboard runs in a browser and knows the API only, by the types and rules of @posthorn/client.',
   ),
   boundary(
     ['apps/cli/**/*.ts'],
-    '^@posthorn/(?!client(/requests)?$|verify$)|(^|/)(services|libs|tools)/',
+    '^@posthorn/(?!client(/requests|/rules)?$|verify$)|(^|/)(services|libs|tools)/',
     'The command line is a client: it knows the API by @posthorn/client only.',
   ),
   ...SERVICES.map(serviceBoundary),

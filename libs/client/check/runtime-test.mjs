@@ -120,6 +120,13 @@ async function waitsAsAsked({ requests: { parseRetryAfter, wait } }) {
   equal(error.message, 'no longer');
 }
 
+function hasRules({ rules: { REFUSED_HEADERS, WEBHOOK_RULES } }) {
+  const { min, max } = WEBHOOK_RULES.rateLimitPerSecond;
+  equal([min, max, WEBHOOK_RULES.url.isRequired], [1, 10_000, true]);
+  equal(new RegExp(WEBHOOK_RULES.uid.pattern).test('customer-17'), true);
+  equal(REFUSED_HEADERS.names.includes('host'), true);
+}
+
 /**
  * Throws at the first failure; returns how many tests ran. `modules` has each entry of the package by its name, and
  * `http`, Node's module where there is one.
@@ -130,6 +137,7 @@ export async function testPackage(modules) {
     throwsErrors,
     readsLists,
     waitsAsAsked,
+    hasRules,
     ...(modules.http ? [callsServer] : []),
   ];
   for (const test of tests) {

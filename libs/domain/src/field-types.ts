@@ -30,6 +30,14 @@ export function text(minChars: number, maxChars: number) {
     .meta({ ...(minChars > 0 && { minLength: minChars }), maxLength: maxChars });
 }
 
+/** Text of 1 to `maxChars` characters of `chars`, the inside of a character class; `words` name them. */
+export function textOf(chars: string, maxChars: number, words: string) {
+  return z
+    .string('must be text')
+    .regex(new RegExp(`^[${chars}]{1,${maxChars}}$`), `must be 1 to ${maxChars} ${words}`)
+    .meta({ minLength: 1, maxLength: maxChars });
+}
+
 const EXAMPLE_ULID = '01kdyx3m9e7r8s5tqv2wzcbn4a';
 
 /** Returns a valid id, for the examples of the API document. */
@@ -40,13 +48,10 @@ export const UID_MARK = 'uid:';
 const MAX_UID_CHARS = 128;
 
 /** A name that the client gives to its own project, app or webhook. */
-export const uid = z
-  .string('must be text')
-  .regex(/^[A-Za-z0-9._-]{1,128}$/, 'must be 1 to 128 letters, digits or . _ -')
-  .meta({
-    description: 'Your own id. `uid:` and this text stand for the id wherever one is given',
-    example: 'customer-17',
-  });
+export const uid = textOf('A-Za-z0-9._-', MAX_UID_CHARS, 'letters, digits or . _ -').meta({
+  description: 'Your own id. `uid:` and this text stand for the id wherever one is given',
+  example: 'customer-17',
+});
 
 /** An id in a request, or a uid. It may be any text: what does not exist gets 404, not 400. */
 export const idText = (prefix: IdPrefix) =>
@@ -93,7 +98,7 @@ export function describeHold(hold: Hold | null): z.infer<typeof heldField> {
 
 const MAX_METADATA = 20;
 /** As JSON in UTF-8: 20 entries of ASCII have 11,000 at most. Lists count with it. */
-const MAX_METADATA_BYTES = 16_384;
+export const MAX_METADATA_BYTES = 16_384;
 const METADATA_PROBLEM = 'must be an object of texts whose keys have 1 to 40 characters';
 const metadataKey = text(1, 40);
 const metadataValue = text(0, 500);
@@ -217,10 +222,9 @@ export const webhookSecret = z
   .meta({ example: 'whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=' });
 
 /** A name that the client chooses, such as `order.paid`. */
-export const eventType = z
-  .string('must be text')
-  .regex(/^[A-Za-z0-9._:/-]{1,128}$/, 'must be 1 to 128 letters, digits or . _ : / -')
-  .meta({ example: 'order.paid' });
+export const eventType = textOf('A-Za-z0-9._:/-', 128, 'letters, digits or . _ : / -').meta({
+  example: 'order.paid',
+});
 
 /** A text by which the client finds messages. */
 export const messageTag = text(1, 128).meta({ example: 'order-17' });
@@ -253,32 +257,33 @@ export const retentionDays = z
   .meta({ example: 7 });
 
 /** RFC 9110, 5.6.2: the characters of a header name. */
-const TOKEN = "[!#$%&'*+.^_`|~0-9A-Za-z-]{1,128}";
-const HEADER_NAME = new RegExp(`^${TOKEN}$`);
+const HEADER_NAME_PATTERN = "^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,128}$";
+const HEADER_NAME = new RegExp(HEADER_NAME_PATTERN);
 
-/** Names in lower case. A client may not set them, in upper or lower case. */
+/** What a client may not set, in upper or lower case: names, and prefixes of names, in lower case. */
 // prettier-ignore
-const REFUSED_NAMES: ReadonlySet<string> = new Set([
-  // The sender sets connection, framing and routing.
-  'connection', 'keep-alive', 'te', 'trailer', 'transfer-encoding', 'upgrade', 'host',
-  'cookie', 'expect', 'via', 'x-real-ip', 'forwarded', 'http2-settings',
-  // These unlock the metadata services of clouds.
-  'metadata', 'metadata-flavor', 'x-google-metadata-request',
-  // Posthorn sets these itself.
-  'user-agent', 'traceparent', 'tracestate',
-]);
-/** Prefixes of names that a client may not set. */
-// prettier-ignore
-const REFUSED_PREFIXES: readonly string[] = [
-  'proxy-', 'x-forwarded-', 'content-', 'webhook-', 'svix-', 'x-aws-ec2-metadata-token',
-];
+export const REFUSED_HEADERS = {
+  names: [
+    // The sender sets connection, framing and routing.
+    'connection', 'keep-alive', 'te', 'trailer', 'transfer-encoding', 'upgrade', 'host',
+    'cookie', 'expect', 'via', 'x-real-ip', 'forwarded', 'http2-settings',
+    // These unlock the metadata services of clouds.
+    'metadata', 'metadata-flavor', 'x-google-metadata-request',
+    // Posthorn sets these itself.
+    'user-agent', 'traceparent', 'tracestate',
+  ],
+  prefixes: [
+    'proxy-', 'x-forwarded-', 'content-', 'webhook-', 'svix-', 'x-aws-ec2-metadata-token',
+  ],
+};
+const REFUSED_NAMES: ReadonlySet<string> = new Set(REFUSED_HEADERS.names);
 
 /** Returns why a client may not set the header; null when it may. */
 export function refusalOfHeaderName(name: string): string | null {
   if (!HEADER_NAME.test(name)) return 'must be an HTTP header name of at most 128 characters';
   const lower = name.toLowerCase();
   const isReserved =
-    REFUSED_NAMES.has(lower) || REFUSED_PREFIXES.some((prefix) => lower.startsWith(prefix));
+    REFUSED_NAMES.has(lower) || REFUSED_HEADERS.prefixes.some((prefix) => lower.startsWith(prefix));
   return isReserved ? 'is a header that the service or the connection sets' : null;
 }
 
@@ -291,15 +296,16 @@ export const headerName = z
   })
   .meta({
     id: 'HeaderName',
-    pattern: `^${TOKEN}$`,
+    pattern: HEADER_NAME_PATTERN,
     not: { pattern: refusedNamePattern() },
     description: 'Name of an HTTP header that neither Posthorn nor the connection sets',
     example: 'X-Tenant',
   });
 
 function refusedNamePattern(): string {
-  const whole = [...REFUSED_NAMES].map((name) => `${inAnyCase(name)}$`);
-  return `^(${[...whole, ...REFUSED_PREFIXES.map(inAnyCase)].join('|')})`;
+  const { names, prefixes } = REFUSED_HEADERS;
+  const whole = names.map((name) => `${inAnyCase(name)}$`);
+  return `^(${[...whole, ...prefixes.map(inAnyCase)].join('|')})`;
 }
 
 /** Returns a pattern of one header name in any case. */

@@ -24,6 +24,8 @@ interface ObjectField {
   isRequired?: true;
   /** What is stored of an object that was made without the field, or that lost it. */
   without?: unknown;
+  /** What an object without a value does, where its responses leave the field out. */
+  whenAbsent?: unknown;
   /** Absent for a field that responses do not have. */
   response?: z.ZodType;
   /** The value in a response; undefined leaves the field out. The stored value by default. */

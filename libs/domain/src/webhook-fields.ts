@@ -26,6 +26,7 @@ import {
   optionalFields,
   removableFields,
   text,
+  textOf,
   uid,
   urlText,
   webhookSecret,
@@ -106,11 +107,7 @@ const WEBHOOK_FIELDS = {
     contract: 'C6.1',
     value: z.string().nullable(),
     given: 'at creation',
-    request: () =>
-      z
-        .string('must be text')
-        .regex(/^[A-Za-z0-9_-]{1,64}$/, 'must be 1 to 64 letters, digits, _ or -')
-        .meta({ example: 'live' }),
+    request: () => textOf('A-Za-z0-9_-', 64, 'letters, digits, _ or -').meta({ example: 'live' }),
     initially: () => null,
     shown: 'never',
     audit: 'shown',

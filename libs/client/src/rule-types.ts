@@ -1,0 +1,55 @@
+/** What values the API accepts; it refuses others. Null for an optional field is the same as none. */
+export interface Bounds {
+  /**
+   * `url` is text too, and `secret` is text that nobody but its holder may read. `pairs` is an object of texts, `headers`
+   * a list of `key` and `value`.
+   */
+  type:
+    | 'text'
+    | 'url'
+    | 'secret'
+    | 'time'
+    | 'flag'
+    | 'number'
+    | 'numbers'
+    | 'texts'
+    | 'pairs'
+    | 'headers'
+    | 'object';
+  min?: number;
+  max?: number;
+  /** Characters are code points. */
+  minChars?: number;
+  maxChars?: number;
+  /** A regular expression of JavaScript for the whole value. */
+  pattern?: string;
+  choices?: readonly string[];
+  /** Numbers within the bounds that are refused all the same. */
+  refused?: readonly number[];
+  minEntries?: number;
+  maxEntries?: number;
+  /** Of all entries together: of `pairs` as JSON, of `headers` those of their keys and values. */
+  maxBytes?: number;
+  /** What each entry of a list may be. */
+  entry?: Bounds;
+  /** `key` and `value` of each entry of `pairs` and `headers`, or the fields of an object. */
+  parts?: Readonly<Record<string, Bounds>>;
+}
+
+/** A field of a request. */
+export interface FieldRule extends Bounds {
+  /** Of a webhook's method: when the webhook gets this method. */
+  isRequired?: true;
+  /** Given at the creation only; a secret is replaced by a rotation. */
+  isFixed?: true;
+  /** An update cannot take the field away, although it may be left out at the creation. */
+  isKept?: true;
+  /** What an object has without the field, as far as it is the same for all. */
+  default?: unknown;
+  /** The schema of the object that an id names. */
+  owner?: 'Project' | 'App';
+  /** The method of authentication to which the field belongs. */
+  authMethod?: 'hmac' | 'basic' | 'apiKey' | 'oauth2';
+  /** The name of the field within `authMethod` of responses. */
+  shownAs?: string;
+}
