@@ -1,6 +1,7 @@
 import { InvalidArgumentError, Option } from '@commander-js/extra-typings';
 import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
+import type { FieldRule } from '@posthorn/client/rules';
 import { UsageFailure } from './failures.ts';
 import type { Session } from './session.ts';
 
@@ -108,19 +109,52 @@ export function parseHeader(text: string, before: readonly HeaderValue[] = []): 
   throw new InvalidArgumentError('Expected "name: value".');
 }
 
-/** One field of an object, and the option that sets it. */
-export interface Field {
+/** The option that sets a field of an object. */
+export interface FieldOption {
   /** As in the help, such as `--event-type <type>`. Without a value, there is `--no-…` beside it. */
   flags: string;
   /** Of the body; the name of the option in camel case when left out. */
   name?: string;
   help: string;
+  /** In place of that of the type. */
   parse?: (text: string, before: never) => unknown;
-  choices?: readonly string[];
+}
+
+/** A field with what the rules of the API say of it. */
+export interface Field extends FieldOption {
+  choices?: readonly string[] | undefined;
   /** A creation needs it. */
   required?: boolean;
   /** Arguments are seen by other users and stored by shells, so it is read from elsewhere. */
   secret?: boolean;
+}
+
+const PARSERS: Partial<Record<FieldRule['type'], NonNullable<Field['parse']>>> = {
+  number: parseCount,
+  numbers: parseCounts,
+  texts: parseEach,
+  pairs: parsePair,
+  headers: parseHeader,
+  time: parseFutureTime,
+};
+
+/** Returns the fields of an object whose rules these are. Throws for an option without a field. */
+export function fieldsWith(
+  rules: Readonly<Record<string, FieldRule>>,
+  options: readonly FieldOption[],
+): Field[] {
+  return options.map((option) => {
+    const rule = rules[nameOf(option)];
+    if (!rule) throw new Error(`no field of the API belongs to ${option.flags}`);
+    const parse = PARSERS[rule.type];
+    return {
+      ...(parse && { parse }),
+      ...option,
+      choices: rule.choices ?? rule.entry?.choices,
+      required: rule.isRequired === true && rule.authMethod === undefined,
+      secret: rule.type === 'secret',
+    };
+  });
 }
 
 /** The options of a command as commander parsed them. */
@@ -226,8 +260,8 @@ export function requireFields(fields: readonly Field[], body: Options): void {
   throw new UsageFailure(`Set ${missing.map(({ flags }) => flags).join(' and ')}`);
 }
 
-const attributeOf = ({ flags }: Field): string => new Option(flags).attributeName();
-const nameOf = (field: Field): string => field.name ?? attributeOf(field);
+const attributeOf = ({ flags }: FieldOption): string => new Option(flags).attributeName();
+const nameOf = (field: FieldOption): string => field.name ?? attributeOf(field);
 
 /** `--null` takes the name of the field, or of its option. */
 function fieldOfNull(fields: readonly Field[], name: string): string {

@@ -6,12 +6,13 @@ import type {
   SigningKey,
   UpdatePortalSettings,
 } from '@posthorn/client';
+import { API_KEY_RULES, PORTAL_LINK_RULES } from '@posthorn/client/rules';
 import {
   addFields,
   type Field,
+  fieldsWith,
   type Options,
   parseEach,
-  parseFutureTime,
   parsePastTime,
   parseSeconds,
   readBody,
@@ -24,25 +25,20 @@ import { addListCommand, ID } from './objects.ts';
 
 /* What belongs to a whole company: API keys, signing keys, the portal, and the audit log. */
 
-const SCOPES = ['messages:write', 'read', 'webhooks:write', 'keys:write', 'admin'] as const;
-
-const API_KEY_FIELDS: readonly Field[] = [
-  { flags: '--name <name>', help: 'name', required: true },
+const API_KEY_FIELDS = fieldsWith(API_KEY_RULES, [
+  { flags: '--name <name>', help: 'name' },
   {
     flags: '--scope <scope>',
     name: 'scopes',
     help: 'what the key may do (repeatable; everything when left out)',
-    choices: SCOPES,
-    parse: parseEach,
   },
   { flags: '--app <id>', name: 'appId', help: 'the only app that the key may be used for' },
   {
     flags: '--expires <time>',
     name: 'expiresAt',
     help: 'when it stops working, or 30d for in 30 days; never when left out',
-    parse: parseFutureTime,
   },
-];
+]);
 
 const API_KEY_COLUMNS: Columns<ApiKey> = {
   id: ({ id }) => id,
@@ -131,9 +127,7 @@ export function addSigningKeyCommands(program: Command, session: Session): void 
     });
 }
 
-const CAPABILITIES = ['view', 'manage', 'secrets', 'resend', 'controlDeliveries'] as const;
-
-const LINK_FIELDS: readonly Field[] = [
+const LINK_FIELDS = fieldsWith(PORTAL_LINK_RULES, [
   {
     flags: '--expires-in <duration>',
     name: 'expiresInSeconds',
@@ -144,11 +138,9 @@ const LINK_FIELDS: readonly Field[] = [
     flags: '--capability <name>',
     name: 'capabilities',
     help: 'what the visitor may do (repeatable; default: view)',
-    choices: CAPABILITIES,
-    parse: parseEach,
   },
   { flags: '--path <path>', help: 'page of the portal to begin with, such as /webhooks' },
-];
+]);
 
 const PORTAL_LINK_COLUMNS: Columns<ListedPortalLink> = {
   id: ({ id }) => id,

@@ -1,5 +1,6 @@
 import { type Command, Option } from '@commander-js/extra-typings';
 import { NotFoundError } from '@posthorn/client';
+import { APP_RULES } from '@posthorn/client/rules';
 import { CommandFailure, UsageFailure } from '../failures.ts';
 import { readConvoy } from '../import/convoy.ts';
 import {
@@ -18,7 +19,7 @@ import type { Session } from '../session.ts';
 
 /** Shorter waits are as usual as requests. */
 const SHOWN_WAIT_MS = 5_000;
-const ENVIRONMENTS = ['development', 'production'] as const;
+const ENVIRONMENTS = APP_RULES.environment.choices;
 type Environment = (typeof ENVIRONMENTS)[number];
 
 interface ImportSettings {

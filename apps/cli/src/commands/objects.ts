@@ -1,14 +1,15 @@
 import { type Command, Option } from '@commander-js/extra-typings';
 import type { App, BeginHold, EndHold, FoundApp, List, Posthorn, Project } from '@posthorn/client';
+import { APP_RULES, HOLD_RULES, PROJECT_RULES } from '@posthorn/client/rules';
 import { UsageFailure } from '../failures.ts';
 import {
   addFields,
   addNull,
   type Field,
+  type FieldOption,
+  fieldsWith,
   type Options,
   parseCount,
-  parseFutureTime,
-  parsePair,
   readBody,
   requireFields,
   type WithOptions,
@@ -69,23 +70,21 @@ export function addAppCommands(program: Command, session: Session): void {
   addHoldCommands(app, session, { name: 'app', of: 'all its webhooks', api: ({ apps }) => apps });
 }
 
-const HOLD_FIELDS: readonly Field[] = [
+const HOLD_FIELDS = fieldsWith(HOLD_RULES, [
   {
     flags: '--until <time>',
     help: 'when the hold ends by itself, a time or from now, such as 2d',
-    parse: parseFutureTime,
   },
   { flags: '--reason <text>', help: 'why, for people' },
-];
+]);
 
-const RESUME_FIELDS: readonly Field[] = [
+const RESUME_FIELDS = fieldsWith(HOLD_RULES, [
   {
     flags: '--rate <count>',
     name: 'ratePerSecond',
     help: 'most waiting deliveries of one webhook that are released in a second',
-    parse: parseCount,
   },
-];
+]);
 
 /** What `hold` and `resume` need of a kind of objects. */
 interface HeldKind {
@@ -233,22 +232,21 @@ function addUpdate<T extends object>(parent: Command, session: Session, kind: Ob
 
 const articleOf = (name: string): string => `${/^[aeiou]/.test(name) ? 'an' : 'a'} ${name}`;
 
-export const UID: Field = {
+const NAME: FieldOption = { flags: '--name <name>', help: 'name' };
+export const UID: FieldOption = {
   flags: '--uid <uid>',
   help: 'your own id: uid:<uid> names the object in every command',
 };
-export const METADATA: Field = {
+export const METADATA: FieldOption = {
   flags: '--metadata <key=value>',
   help: 'your own key and value (repeatable); an update replaces all',
-  parse: parsePair,
 };
-const DESCRIPTION: Field = { flags: '--description <text>', help: 'description' };
-const ENVIRONMENT: Field = {
+const DESCRIPTION: FieldOption = { flags: '--description <text>', help: 'description' };
+const ENVIRONMENT: FieldOption = {
   flags: '--environment <name>',
   help: 'environment, fixed at the creation',
-  choices: ['development', 'production'],
 };
-export const PROJECT: Field = {
+export const PROJECT: FieldOption = {
   flags: '--project <id>',
   name: 'projectId',
   help: 'project that it belongs to, fixed at the creation',
@@ -257,13 +255,7 @@ export const PROJECT: Field = {
 const PROJECT_KIND: ObjectKind<Project> = {
   name: 'project',
   description: 'projects, which hold apps',
-  fields: [
-    { flags: '--name <name>', help: 'name', required: true },
-    UID,
-    DESCRIPTION,
-    METADATA,
-    ENVIRONMENT,
-  ],
+  fields: fieldsWith(PROJECT_RULES, [NAME, UID, DESCRIPTION, METADATA, ENVIRONMENT]),
   columns: {
     id: ({ id }) => id,
     uid: ({ uid }) => uid,
@@ -286,9 +278,9 @@ const PROJECT_KIND: ObjectKind<Project> = {
 const APP_KIND: ObjectKind<App | FoundApp> = {
   name: 'app',
   description: 'apps, whose messages go to their webhooks',
-  fields: [
-    { flags: '--name <name>', help: 'name', required: true },
-    { ...PROJECT, required: true },
+  fields: fieldsWith(APP_RULES, [
+    NAME,
+    PROJECT,
     UID,
     DESCRIPTION,
     METADATA,
@@ -299,10 +291,9 @@ const APP_KIND: ObjectKind<App | FoundApp> = {
     {
       flags: '--store-payloads <how>',
       help: 'erase the payload of a message once it is delivered, or retain it',
-      choices: ['retained', 'until-delivered'],
     },
     ENVIRONMENT,
-  ],
+  ]),
   columns: {
     id: ({ id }) => id,
     uid: ({ uid }) => uid,

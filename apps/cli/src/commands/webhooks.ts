@@ -1,13 +1,11 @@
 import type { Command } from '@commander-js/extra-typings';
 import type { FoundWebhook, Webhook } from '@posthorn/client';
+import { WEBHOOK_RULES } from '@posthorn/client/rules';
 import {
   addFields,
   type Field,
+  fieldsWith,
   type Options,
-  parseCount,
-  parseCounts,
-  parseEach,
-  parseHeader,
   parsePastTime,
   parseSeconds,
   readBody,
@@ -29,8 +27,8 @@ const SHOW_SECRETS: ListOption = {
   help: 'print secrets too, which the audit log records',
 };
 
-const WEBHOOK_FIELDS: readonly Field[] = [
-  { flags: '--url <url>', help: 'address of the endpoint', required: true },
+const WEBHOOK_FIELDS = fieldsWith(WEBHOOK_RULES, [
+  { flags: '--url <url>', help: 'address of the endpoint' },
   { flags: '--app <id>', name: 'appId', help: 'app whose messages it gets, fixed at the creation' },
   PROJECT,
   {
@@ -43,14 +41,12 @@ const WEBHOOK_FIELDS: readonly Field[] = [
     flags: '--event-type <type>',
     name: 'eventTypes',
     help: 'event type to deliver (repeatable; all when left out)',
-    parse: parseEach,
   },
   { flags: '--disabled', help: 'deliver nothing to it (otherwise --no-disabled)' },
   {
     flags: '--rate-limit <count>',
     name: 'rateLimitPerSecond',
     help: 'most attempts per second',
-    parse: parseCount,
   },
   {
     flags: '--attempt-timeout <duration>',
@@ -61,18 +57,15 @@ const WEBHOOK_FIELDS: readonly Field[] = [
   {
     flags: '--max-attempts <count>',
     help: 'attempts of a delivery, the first ones of the schedule',
-    parse: parseCount,
   },
   {
     flags: '--final-status <code>',
     name: 'finalStatusCodes',
     help: 'status after which a delivery is not tried again (repeatable)',
-    parse: parseCounts,
   },
   {
     flags: '--on-gone <what>',
     help: 'whether status 410 disables the webhook',
-    choices: ['retry', 'disable'],
   },
   {
     flags: '--obey-control-headers',
@@ -82,47 +75,41 @@ const WEBHOOK_FIELDS: readonly Field[] = [
     flags: '--header <header>',
     name: 'customHeaders',
     help: '"name: value" to send along (repeatable); put secret ones into --file',
-    parse: parseHeader,
   },
   METADATA,
   {
     flags: '--signature-headers <names>',
     help: 'webhook, or webhook and svix for receivers that use a library of Svix (repeatable)',
-    choices: ['webhook', 'svix'],
-    parse: parseEach,
   },
   {
     flags: '--signature-algorithm <name>',
     help: 'what signs the deliveries',
-    choices: ['hmac-sha256', 'ed25519'],
   },
-  { flags: '--secret', help: 'secret of the signatures in place of a random one', secret: true },
+  { flags: '--secret', help: 'secret of the signatures in place of a random one' },
   {
     flags: '--auth-method <name>',
     help: 'how deliveries authenticate beside their signature',
-    choices: ['hmac', 'basic', 'apiKey', 'oauth2'],
   },
   { flags: '--hmac-header <name>', help: 'header of the additional HMAC' },
-  { flags: '--hmac-secret', help: 'key of the additional HMAC', secret: true },
+  { flags: '--hmac-secret', help: 'key of the additional HMAC' },
   { flags: '--basic-auth-username <name>', help: 'user name for basic' },
-  { flags: '--basic-auth-password', help: 'password for basic', secret: true },
+  { flags: '--basic-auth-password', help: 'password for basic' },
   { flags: '--api-key-header <name>', help: 'header of the key for apiKey' },
-  { flags: '--api-key', help: 'key that the endpoint expects, for apiKey', secret: true },
+  { flags: '--api-key', help: 'key that the endpoint expects, for apiKey' },
   {
     flags: '--oauth2-token-url <url>',
     name: 'oauth2TokenUrl',
     help: 'where access tokens are requested',
   },
   { flags: '--oauth2-client-id <id>', help: 'client id for oauth2' },
-  { flags: '--oauth2-client-secret', help: 'client secret for oauth2', secret: true },
+  { flags: '--oauth2-client-secret', help: 'client secret for oauth2' },
   { flags: '--oauth2-scope <scope>', help: 'scope of the access tokens' },
   { flags: '--oauth2-audience <text>', help: 'audience of the access tokens' },
   {
     flags: '--oauth2-client-authentication <how>',
     help: 'whether id and secret go into a header or into the body',
-    choices: ['basic', 'post'],
   },
-];
+]);
 
 const WEBHOOK_KIND: ObjectKind<Webhook | FoundWebhook> = {
   name: 'webhook',

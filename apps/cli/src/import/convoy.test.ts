@@ -82,6 +82,12 @@ describe('an endpoint of Convoy', () => {
     expect(mapped.findings).toEqual([]);
   });
 
+  it('cuts a long description between characters', () => {
+    const { document } = map({ description: `${'x'.repeat(499)}👍 and more` });
+
+    expect(document.fields.metadata).toMatchObject({ description: `${'x'.repeat(499)}👍` });
+  });
+
   it('reads the format of earlier versions', () => {
     const rest = without(ENDPOINT, 'name', 'url');
     const old = {

@@ -8,6 +8,7 @@ import {
   type Mapped,
   type MappedWebhook,
   metadataOf,
+  metadataText,
   nameOf,
   type Note,
   qualify,
@@ -250,7 +251,7 @@ function ownMetadata(endpoint: Json, note: Note): Record<string, string | undefi
     note('leftOut', 'payloads in another form than JSON', textOf(endpoint.content_type));
   }
   return {
-    description: textOf(endpoint.description)?.slice(0, 500),
+    description: metadataText(textOf(endpoint.description) ?? '') || undefined,
     supportEmail: textOf(endpoint.support_email),
   };
 }

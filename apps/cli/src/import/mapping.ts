@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
-import { type DocumentOf, Secret, type WebhookFields } from '../plan/documents.ts';
+import { REFUSED_HEADERS, WEBHOOK_RULES } from '@posthorn/client/rules';
+import { type DocumentOf, Secret, UID, type WebhookFields } from '../plan/documents.ts';
 import { isJson } from './peer-api.ts';
 
 /*
@@ -84,8 +85,6 @@ export function collectFindings(): { findings: Finding[]; note: Note } {
   };
 }
 
-const UID = /^[A-Za-z0-9._-]{1,128}$/;
-
 /**
  * Returns the uid of an object: its own, else its id. An id with other characters, or a longer one, becomes the same
  * text for the same id, so that a second import finds the object again.
@@ -104,25 +103,29 @@ export function qualify(appUid: string, uid: string): string {
 const digestOf = (text: string): string =>
   `id-${createHash('sha256').update(text).digest('hex').slice(0, 40)}`;
 
-const MAX_NAME = 100;
+const { minChars: MIN_NAME, maxChars: MAX_NAME } = WEBHOOK_RULES.name;
 
 /** Returns the name, or the fallback where it is too short. A longer name is cut. */
 export function nameOf(name: string | undefined, fallback: string, note: Note): string {
   const given = Array.from(name?.trim() ?? '');
-  // The name of a webhook has 2 characters at least.
-  const chars =
-    given.length < 2 ? Array.from(fallback.length < 2 ? `uid ${fallback}` : fallback) : given;
+  const named = fallback.length < MIN_NAME ? `uid ${fallback}` : fallback;
+  const chars = given.length < MIN_NAME ? Array.from(named) : given;
   if (chars.length > MAX_NAME) note('changed', `names longer than ${MAX_NAME} characters are cut`);
   return chars.slice(0, MAX_NAME).join('');
 }
 
 /** The whole of a description that is longer than a name, for the metadata. */
-export function longDescription(description: string | undefined): string | undefined {
-  const chars = Array.from(description ?? '');
-  return chars.length > MAX_NAME ? chars.slice(0, MAX_METADATA.valueChars).join('') : undefined;
+export function longDescription(description = ''): string | undefined {
+  return Array.from(description).length > MAX_NAME ? metadataText(description) : undefined;
 }
 
-const MAX_METADATA = { entries: 20, keyChars: 40, valueChars: 500, bytes: 16_384 };
+const { maxEntries, maxBytes, parts: METADATA } = WEBHOOK_RULES.metadata;
+const [MAX_KEY, MAX_VALUE] = [METADATA.key.maxChars, METADATA.value.maxChars];
+
+/** Cuts a text that is too long for the metadata. Half a character would be refused. */
+export function metadataText(text: string): string {
+  return Array.from(text).slice(0, MAX_VALUE).join('');
+}
 
 /** Returns the entries that fit; of those of the import itself, all do. */
 export function metadataOf(
@@ -141,19 +144,20 @@ export function metadataOf(
     const fits =
       key !== '__proto__' &&
       key.length >= 1 &&
-      Array.from(key).length <= MAX_METADATA.keyChars &&
-      Array.from(text).length <= MAX_METADATA.valueChars &&
-      fitting.length < MAX_METADATA.entries &&
-      bytes <= MAX_METADATA.bytes;
+      Array.from(key).length <= MAX_KEY &&
+      Array.from(text).length <= MAX_VALUE &&
+      fitting.length < maxEntries &&
+      bytes <= maxBytes;
     if (fits) fitting.push([key, text]);
-    else
-      note('leftOut', 'metadata beyond 20 entries, keys of 40 and values of 500 characters', key);
+    else note('leftOut', BEYOND_METADATA, key);
   }
   return Object.fromEntries(fitting);
 }
 
-const EVENT_TYPE = /^[A-Za-z0-9._:/-]{1,128}$/;
-const MAX_EVENT_TYPES = 100;
+const BEYOND_METADATA = `metadata beyond ${maxEntries} entries, keys of ${MAX_KEY} and values of ${MAX_VALUE} characters`;
+
+const EVENT_TYPE = new RegExp(WEBHOOK_RULES.eventTypes.entry.pattern);
+const MAX_EVENT_TYPES = WEBHOOK_RULES.eventTypes.maxEntries;
 
 /**
  * Returns the event types of a webhook in one order, since services that keep them as sets list them in any. Null when it selects some and none of them can be had, or too many: an empty
@@ -171,48 +175,50 @@ export function eventTypesOf(given: readonly string[], note: Note): string[] | n
   return null;
 }
 
-const MAX_RATE = 10_000;
-
 /** Returns attempts per second; null for no limit. */
 export function rateOf(count: number | undefined, seconds: number, note: Note): number | null {
   if (count === undefined || count <= 0 || seconds <= 0) return null;
+  const { min, max } = WEBHOOK_RULES.rateLimitPerSecond;
   const rate = count / seconds;
-  const fitting = Math.min(Math.max(Math.floor(rate), 1), MAX_RATE);
+  const fitting = Math.min(Math.max(Math.floor(rate), min), max);
   if (fitting !== rate) {
+    const range = `from ${min} to ${max.toLocaleString('en')}`;
     note(
       'changed',
-      'rate limits become whole numbers per second, from 1 to 10,000',
+      `rate limits become whole numbers per second, ${range}`,
       `${count} in ${seconds} s`,
     );
   }
   return fitting;
 }
 
-const MAX_TIMEOUT_S = 15;
-
 /** Returns seconds for one attempt; null for those of the service. */
 export function timeoutOf(seconds: number | undefined, note: Note): number | null {
   if (seconds === undefined || seconds <= 0) return null;
-  const fitting = Math.min(Math.max(Math.ceil(seconds), 1), MAX_TIMEOUT_S);
+  const { min, max } = WEBHOOK_RULES.timeoutSeconds;
+  const fitting = Math.min(Math.max(Math.ceil(seconds), min), max);
   if (fitting !== seconds) {
-    note('changed', 'time limits become whole seconds, from 1 to 15', `${seconds} s`);
+    note('changed', `time limits become whole seconds, from ${min} to ${max}`, `${seconds} s`);
   }
   return fitting;
 }
 
-/** Names of headers that clients may not set (docs/contract.md C6.7), and that of the signature (C9.4), beside those that begin with one of the below. */
-const REFUSED_HEADERS = new Set(
-  (
-    'connection keep-alive te trailer transfer-encoding upgrade host cookie expect via x-real-ip forwarded ' +
-    'http2-settings x-service-signature metadata metadata-flavor x-google-metadata-request user-agent traceparent tracestate'
-  ).split(' '),
-);
-const REFUSED_PREFIX = /^(proxy-|x-forwarded-|content-|webhook-|svix-|x-aws-ec2-metadata-token)/;
-const HEADER_NAME = /^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,128}$/;
-/** Printable Latin-1 without a space at either end. */
-const HEADER_VALUE = /^(?! )[\x20-\x7e\xa0-\xff]{0,4096}(?<! )$/;
-const MAX_HEADERS = 20;
-const MAX_HEADER_BYTES = 8_192;
+const HEADERS = WEBHOOK_RULES.customHeaders;
+const HEADER_NAME = new RegExp(HEADERS.parts.key.pattern);
+const HEADER_VALUE = new RegExp(HEADERS.parts.value.pattern);
+/** Also that of the signature (docs/contract.md C9.4), which the webhook sets itself. */
+const REFUSED_NAMES: ReadonlySet<string> = new Set([
+  ...REFUSED_HEADERS.names,
+  WEBHOOK_RULES.hmacHeader.default.toLowerCase(),
+]);
+
+const isRefused = (name: string): boolean =>
+  REFUSED_NAMES.has(name) || REFUSED_HEADERS.prefixes.some((prefix) => name.startsWith(prefix));
+
+const isHeaderValue = (value: unknown): value is string =>
+  typeof value === 'string' &&
+  value.length <= HEADERS.parts.value.maxChars &&
+  HEADER_VALUE.test(value);
 
 export type CustomHeaders = { key: string; value: Secret }[];
 
@@ -226,14 +232,13 @@ export function headersOf(given: unknown, source: string, note: Note): CustomHea
   for (const [key, value] of isJson(given) ? Object.entries(given) : []) {
     const name = key.toLowerCase();
     const text = typeof value === 'string' ? value : '';
-    const isRefused = REFUSED_HEADERS.has(name) || REFUSED_PREFIX.test(name);
     const size = Buffer.byteLength(key) + Buffer.byteLength(text);
-    if (isRefused || !HEADER_NAME.test(key)) {
+    if (isRefused(name) || !HEADER_NAME.test(key)) {
       note('leftOut', 'headers that Posthorn or the connection sets', key);
-    } else if (typeof value !== 'string' || !HEADER_VALUE.test(value) || names.has(name)) {
+    } else if (!isHeaderValue(value) || names.has(name)) {
       note('leftOut', 'headers with values that cannot arrive as they are, or twice', key);
-    } else if (fitting.length === MAX_HEADERS || bytes + size > MAX_HEADER_BYTES) {
-      note('leftOut', `headers beyond ${MAX_HEADERS}, or ${MAX_HEADER_BYTES} bytes`, key);
+    } else if (fitting.length === HEADERS.maxEntries || bytes + size > HEADERS.maxBytes) {
+      note('leftOut', `headers beyond ${HEADERS.maxEntries}, or ${HEADERS.maxBytes} bytes`, key);
     } else {
       names.add(name);
       bytes += size;
@@ -267,8 +272,8 @@ export function urlOf(
     const isFree = headers?.every(({ key }) => key.toLowerCase() !== 'authorization') ?? false;
     if (!headers || !isFree) {
       note('leftOut', 'user and password in the URL, beside another Authorization');
-    } else if (headers.length === MAX_HEADERS) {
-      note('leftOut', `user and password in the URL, beside ${MAX_HEADERS} headers`);
+    } else if (headers.length === HEADERS.maxEntries) {
+      note('leftOut', `user and password in the URL, beside ${HEADERS.maxEntries} headers`);
     } else {
       headers.push({ key: 'Authorization', value: basicAuth(username, password, source) });
       note('changed', 'user and password in the URL become the header Authorization');
@@ -294,18 +299,18 @@ function decoded(text: string): string {
   }
 }
 
+const SECRET = new RegExp(WEBHOOK_RULES.secret.pattern);
+
 /**
- * Returns a secret in the form of Standard Webhooks, `whsec_` and the padded base64 of 24 to 64 bytes; null when it
- * cannot be one. The prefix and the padding may be missing.
+ * Returns a secret in the form of Standard Webhooks, `whsec_` and padded base64; null when it cannot be one, or has too
+ * few or too many bytes. The prefix and the padding may be missing.
  */
 export function standardSecretOf(given: string): string | null {
   const base64 = given.replace(/^whsec_/, '').replace(/=+$/, '');
-  if (!/^[A-Za-z0-9+/]+$/.test(base64)) return null;
-  const bytes = Buffer.from(base64, 'base64');
+  const padded = Buffer.from(base64, 'base64').toString('base64');
+  const secret = `whsec_${padded}`;
   // Other text than the base64 of these bytes would be another secret to some libraries.
-  const isExact = bytes.toString('base64').replace(/=+$/, '') === base64;
-  if (!isExact || bytes.length < 24 || bytes.length > 64) return null;
-  return `whsec_${bytes.toString('base64')}`;
+  return padded.replace(/=+$/, '') === base64 && SECRET.test(secret) ? secret : null;
 }
 
 /** The document of a webhook of an app. */

@@ -9,6 +9,7 @@ import {
   type MappedApp,
   type MappedWebhook,
   metadataOf,
+  metadataText,
   nameOf,
   type Note,
   qualify,
@@ -56,7 +57,6 @@ const PAGE_SIZE = 250;
 /** Requests under way at once: apps whose lists are read ahead, and endpoints. */
 const APPS_AHEAD = 4;
 const ENDPOINTS_AT_ONCE = 8;
-const MAX_CHANNELS_CHARS = 500;
 
 export const SVIX_REGIONS: Readonly<Record<string, string>> = {
   us: 'https://api.us.svix.com',
@@ -259,9 +259,7 @@ function holdsBack(channels: readonly string[], transformation: Json, note: Note
 }
 
 function channelsText(channels: readonly string[]): string | undefined {
-  if (channels.length === 0) return undefined;
-  // Not of half a character, which the API refuses.
-  return Array.from(channels.join(',')).slice(0, MAX_CHANNELS_CHARS).join('');
+  return channels.length === 0 ? undefined : metadataText(channels.join(','));
 }
 
 /** The receiver of a secret keeps it, and with `svix` its library too (docs/contract.md C9.15). */

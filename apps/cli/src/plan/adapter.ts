@@ -134,7 +134,8 @@ async function listEverything(api: Posthorn): Promise<Listed[]> {
     const found = await collect(api.apps.list({ projectId }, OPTIONS));
     return found.map((app): Listed => {
       const { id, uid } = app;
-      return { kind: 'App', id, uid, fields: { projectId, ...fieldsOfApp(app) }, isWhole: true };
+      const fields = { projectId, ...fieldsOf('App', app) };
+      return { kind: 'App', id, uid, fields, isWhole: true };
     });
   });
   const owned = await collect(api.webhooks.find({ limit: MAX_IDS }, OPTIONS));
@@ -153,7 +154,7 @@ async function listEverything(api: Posthorn): Promise<Listed[]> {
 
 function listedProject(project: Project): Listed {
   const { id, uid } = project;
-  return { kind: 'Project', id, uid, fields: fieldsOfProject(project), isWhole: true };
+  return { kind: 'Project', id, uid, fields: fieldsOf('Project', project), isWhole: true };
 }
 
 function listedWebhook(found: FoundWebhook, others: Fields): Listed {
@@ -171,9 +172,9 @@ async function readWhole(
   const read = (): PromiseLike<Fields> => {
     switch (kind) {
       case 'Project':
-        return api.projects.get(id, OPTIONS).then(fieldsOfProject);
+        return api.projects.get(id, OPTIONS).then((project) => fieldsOf(kind, project));
       case 'App':
-        return api.apps.get(id, OPTIONS).then(fieldsOfApp);
+        return api.apps.get(id, OPTIONS).then((app) => fieldsOf(kind, app));
       case 'Webhook':
         return api.webhooks.get(id, { secrets: withSecrets }, OPTIONS).then(fieldsOfWebhook);
     }
@@ -184,24 +185,18 @@ async function readWhole(
 
 type Fields = PresentObject['fields'];
 
-function fieldsOfProject({ name, description, environment, metadata }: Project): Fields {
-  return { name, description: description ?? null, environment, metadata };
-}
-
-function fieldsOfApp({
-  name,
-  description,
-  environment,
-  metadata,
-  storeResponses = true,
-  storePayloads = 'retained',
-}: App): Fields {
-  return { name, description, environment, storeResponses, storePayloads, metadata };
+/** Returns the fields of a document, with the default of each that responses leave out. */
+function fieldsOf(kind: Kind, shown: Project | App): Fields {
+  const values: Fields = { ...shown };
+  const fields = Object.entries(FIELD_RULES[kind]).map(([field, rule]): [string, unknown] => [
+    field,
+    values[field] ?? (rule.isFixed ? undefined : rule.default),
+  ]);
+  return Object.fromEntries(fields.filter(([, value]) => value !== undefined));
 }
 
 function fieldsOfWebhook({ authMethod, tls, ...shown }: WebhookWithAuth): Fields {
-  const rules = Object.keys(FIELD_RULES.Webhook);
-  const same = Object.entries(shown).filter(([field]) => rules.includes(field));
+  const same = Object.entries(shown).filter(([field]) => Object.hasOwn(FIELD_RULES.Webhook, field));
   const digests = (list: readonly { fingerprint256: string }[]): string[] =>
     list.map(({ fingerprint256 }) => fingerprint256);
   const present: PresentTls | null = tls
@@ -210,31 +205,17 @@ function fieldsOfWebhook({ authMethod, tls, ...shown }: WebhookWithAuth): Fields
   return { ...Object.fromEntries(same), ...fieldsOfAuth(authMethod), tls: present };
 }
 
-function fieldsOfAuth(auth: AuthMethod): Fields {
-  switch (auth.method) {
-    case 'hmac': {
-      const { method: authMethod, signatureAlgorithm = 'hmac-sha256', ...fields } = auth;
-      return { authMethod, ...fields, signatureAlgorithm };
-    }
-    case 'basic':
-      return {
-        authMethod: 'basic',
-        basicAuthUsername: auth.username,
-        basicAuthPassword: auth.password,
-      };
-    case 'api_key':
-      return { authMethod: 'apiKey', apiKey: auth.apiKey, apiKeyHeader: auth.apiKeyHeader };
-    case 'oauth2':
-      return {
-        authMethod: 'oauth2',
-        oauth2TokenUrl: auth.tokenUrl,
-        oauth2ClientId: auth.clientId,
-        oauth2ClientSecret: auth.clientSecret,
-        oauth2Scope: auth.scope,
-        oauth2Audience: auth.audience,
-        oauth2ClientAuthentication: auth.clientAuthentication,
-      };
-  }
+function fieldsOfAuth({ method, ...shown }: AuthMethod): Fields {
+  const authMethod = method === 'api_key' ? 'apiKey' : method;
+  const values = shown as Fields;
+  const rules = Object.entries(FIELD_RULES.Webhook).filter(
+    ([, rule]) => rule.authMethod === authMethod,
+  );
+  const fields = rules.map(([field, rule]): [string, unknown] => [
+    field,
+    values[rule.shownAs ?? field] ?? rule.default,
+  ]);
+  return { authMethod, ...Object.fromEntries(fields) };
 }
 
 /** What became of a change. */

@@ -1,4 +1,5 @@
 import type { CreateApp, CreateProject, CreateWebhook } from '@posthorn/client';
+import { APP_RULES, type FieldRule, PROJECT_RULES, WEBHOOK_RULES } from '@posthorn/client/rules';
 import { isMap, isScalar, isSeq, LineCounter, parseAllDocuments } from 'yaml';
 import { UsageFailure } from '../failures.ts';
 
@@ -76,89 +77,18 @@ export interface DocumentOf<K extends Kind> {
 
 export type Document = { [K in Kind]: DocumentOf<K> }[Kind];
 
-type FieldType =
-  'text' | 'flag' | 'number' | 'numbers' | 'texts' | 'pairs' | 'headers' | 'tls' | 'secret' | 'url';
-
-/** What documents, plans and exports know of a field. The API checks its value. */
-export interface FieldRule {
-  type: FieldType;
-  /** What an object has that was created without the field, as far as it is the same for all. */
-  initially?: unknown;
-  isRequired?: true;
-  /** Given at creation only. */
-  isFixed?: true;
-  /** The kind of the owner that the field names. */
-  owner?: Kind;
-  /** The method of authentication to which the field belongs. */
-  authMethod?: AuthMethod;
-}
-
 export type AuthMethod = NonNullable<CreateWebhook['authMethod']>;
 
-const COMMON = {
-  name: { type: 'text', isRequired: true },
-  metadata: { type: 'pairs', initially: {} },
-  environment: { type: 'text', isFixed: true },
-} as const satisfies Record<string, FieldRule>;
-
-const PROJECT_RULES: Record<keyof ProjectFields, FieldRule> = {
-  name: COMMON.name,
-  description: { type: 'text', initially: null },
-  environment: COMMON.environment,
-  metadata: COMMON.metadata,
-};
-
-const APP_RULES: Record<keyof AppFields, FieldRule> = {
-  name: COMMON.name,
-  projectId: { type: 'text', isRequired: true, isFixed: true, owner: 'Project' },
-  description: { type: 'text', initially: '' },
-  environment: COMMON.environment,
-  storeResponses: { type: 'flag', initially: true },
-  storePayloads: { type: 'text', initially: 'retained' },
-  metadata: COMMON.metadata,
-};
-
-const WEBHOOK_RULES: Record<keyof WebhookFields, FieldRule> = {
-  url: { type: 'url', isRequired: true },
-  appId: { type: 'text', isFixed: true, owner: 'App' },
-  projectId: { type: 'text', isFixed: true, owner: 'Project' },
-  environmentId: { type: 'text', isFixed: true },
-  name: { type: 'text' },
-  eventTypes: { type: 'texts', initially: [] },
-  disabled: { type: 'flag', initially: false },
-  rateLimitPerSecond: { type: 'number', initially: null },
-  timeoutSeconds: { type: 'number', initially: null },
-  maxAttempts: { type: 'number', initially: null },
-  finalStatusCodes: { type: 'numbers', initially: null },
-  onGone: { type: 'text', initially: 'retry' },
-  obeyControlHeaders: { type: 'flag', initially: false },
-  secret: { type: 'secret' },
-  signatureHeaders: { type: 'texts', initially: ['webhook'] },
-  authMethod: { type: 'text', initially: 'hmac' },
-  hmacHeader: { type: 'text', authMethod: 'hmac', initially: 'X-Service-Signature' },
-  hmacSecret: { type: 'secret', authMethod: 'hmac' },
-  signatureAlgorithm: { type: 'text', authMethod: 'hmac', initially: 'hmac-sha256' },
-  basicAuthUsername: { type: 'text', authMethod: 'basic', isRequired: true },
-  basicAuthPassword: { type: 'secret', authMethod: 'basic', isRequired: true },
-  apiKey: { type: 'secret', authMethod: 'apiKey', isRequired: true },
-  apiKeyHeader: { type: 'text', authMethod: 'apiKey', isRequired: true },
-  oauth2TokenUrl: { type: 'url', authMethod: 'oauth2', isRequired: true },
-  oauth2ClientId: { type: 'text', authMethod: 'oauth2', isRequired: true },
-  oauth2ClientSecret: { type: 'secret', authMethod: 'oauth2', isRequired: true },
-  oauth2Scope: { type: 'text', authMethod: 'oauth2', initially: null },
-  oauth2Audience: { type: 'text', authMethod: 'oauth2', initially: null },
-  oauth2ClientAuthentication: { type: 'text', authMethod: 'oauth2', initially: 'basic' },
-  customHeaders: { type: 'headers', initially: [] },
-  tls: { type: 'tls', initially: null },
-  metadata: COMMON.metadata,
-};
-
-/** The fields of each kind, in the order in which an export has them. */
+/** The fields of each kind, in the order in which an export has them. A document has its uid beside them. */
 export const FIELD_RULES: Readonly<Record<Kind, Readonly<Record<string, FieldRule>>>> = {
-  Project: PROJECT_RULES,
-  App: APP_RULES,
-  Webhook: WEBHOOK_RULES,
+  Project: withoutUid(PROJECT_RULES),
+  App: withoutUid(APP_RULES),
+  Webhook: withoutUid(WEBHOOK_RULES),
 };
+
+function withoutUid<Rules extends { uid: FieldRule }>({ uid: _uid, ...fields }: Rules) {
+  return fields;
+}
 
 /** The stand-in of the API for a secret that it does not show. Given for a custom header, it keeps the value. */
 export const MASK = '********';
@@ -177,7 +107,7 @@ const MAX_DOCUMENTS = 20_000;
 /** Nodes that aliases of one document may repeat. */
 const MAX_ALIASES = 100;
 const MAX_PROBLEMS = 20;
-const UID = /^[A-Za-z0-9._-]{1,128}$/;
+export const UID = new RegExp(PROJECT_RULES.uid.pattern);
 
 /** Reads YAML, of which JSON is a part. Throws a UsageFailure with the problems, by file and line. */
 export function parseDocuments(sources: readonly SourceText[], env: Env): Document[] {
@@ -263,7 +193,8 @@ function readEntry({ value, placeOf }: Entry, env: Env, problems: string[]): Doc
     return null;
   }
   if (typeof uid !== 'string' || !UID.test(uid)) {
-    report('uid', 'uid must be 1 to 128 letters, digits or . _ -');
+    const { maxChars } = PROJECT_RULES.uid;
+    report('uid', `uid must be 1 to ${maxChars} letters, digits or . _ -`);
     return null;
   }
   const title = `${kind} ${uid}`;
@@ -299,6 +230,7 @@ function readField({ type, isRequired, authMethod }: FieldRule, given: unknown, 
   }
   switch (type) {
     case 'text':
+    case 'time':
     case 'url':
       return typeof given === 'string' ? { value: given } : { problem: textProblem(given) };
     case 'flag':
@@ -319,7 +251,7 @@ function readField({ type, isRequired, authMethod }: FieldRule, given: unknown, 
       return readSecret(given, env);
     case 'headers':
       return readHeaders(given, env);
-    case 'tls':
+    case 'object':
       return readTls(given, env);
   }
 }

@@ -72,7 +72,7 @@ function exportedFields(
     if (value === undefined || isUnused || isOfOther || (isOwner && value === null)) return [];
     if (rule.owner) return [[field, references.get(value as string) ?? value] as const];
     if (rule.type === 'secret') return [[field, secretFrom(field)] as const];
-    if (rule.type === 'tls') return value === null ? [[field, null] as const] : [];
+    if (rule.type === 'object') return value === null ? [[field, null] as const] : [];
     if (rule.type !== 'headers') return [[field, value] as const];
     const headers = value as readonly { key: string; value: string }[];
     const exported = headers.map(({ key, value: text }) => {

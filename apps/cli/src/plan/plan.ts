@@ -1,9 +1,9 @@
 import { X509Certificate } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
+import { type FieldRule, WEBHOOK_RULES } from '@posthorn/client/rules';
 import {
   type Document,
   FIELD_RULES,
-  type FieldRule,
   type HeaderFields,
   type Kind,
   KINDS,
@@ -314,9 +314,10 @@ function isApplicable(
   rule: FieldRule | undefined,
   { given, before }: { given: Values; before: Values },
 ): boolean {
-  if (value === undefined || rule?.isFixed) return false;
+  // A rotation replaces a secret.
+  if (value === undefined || (rule?.isFixed && rule.type !== 'secret')) return false;
   // Null for these means the same as at creation, where it is none: the present one stays.
-  if (value === null && (field === 'secret' || field === 'name')) return false;
+  if (value === null && (rule?.isFixed ?? rule?.isKept)) return false;
   if (!rule?.authMethod) return true;
   const method = methodOf(given) ?? before.authMethod;
   if (value !== null && method !== undefined && rule.authMethod !== method) {
@@ -332,7 +333,7 @@ function isApplicable(
 
 /** Undefined when the document leaves it open. */
 function methodOf({ authMethod }: Values): unknown {
-  return authMethod === null ? 'hmac' : authMethod;
+  return authMethod === null ? WEBHOOK_RULES.authMethod.default : authMethod;
 }
 
 /** A new method is given with all of its fields. */
@@ -355,18 +356,19 @@ function isEqual(
       return isSameSecret(value, field === 'hmacSecret' ? before.secret : null, stored, context);
     case 'headers':
       return areSameHeaders((value ?? []) as HeaderFields[], stored, context);
-    case 'tls':
+    case 'object':
       return isDeepStrictEqual(fingerprintsOf(value as TlsFields | null), stored ?? null);
     case 'url':
       return encodedUrl(String(value)) === stored;
     case 'text':
+    case 'time':
     case 'flag':
     case 'number':
     case 'numbers':
     case 'texts':
     case 'pairs':
     case undefined:
-      return isDeepStrictEqual(value ?? rule?.initially, stored ?? rule?.initially);
+      return isDeepStrictEqual(value ?? rule?.default, stored ?? rule?.default);
   }
 }
 
@@ -441,11 +443,11 @@ function shownChange(
   rule: FieldRule | undefined,
   values: { before?: unknown; after: unknown },
 ): FieldChange {
-  const isSecret = rule?.type === 'secret' || rule?.type === 'headers' || rule?.type === 'tls';
+  const isSecret = rule?.type === 'secret' || rule?.type === 'headers' || rule?.type === 'object';
   if (isSecret) return { field, isSecret };
   const shown = Object.entries(values).map(([name, value]) => [
     name,
-    rule?.type === 'url' ? withoutQueryValues(value) : (value ?? rule?.initially ?? null),
+    rule?.type === 'url' ? withoutQueryValues(value) : (value ?? rule?.default ?? null),
   ]);
   return { field, isSecret, ...Object.fromEntries(shown) } as FieldChange;
 }
