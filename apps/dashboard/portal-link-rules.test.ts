@@ -31,6 +31,7 @@ describe('the form of a portal link refuses what the gateway refuses', () => {
     ...['https://app.example.com/logo.svg', 'https://app.example.com/a.png?v=2', svg(8)],
     ...['http://app.example.com/logo.svg', 'https://1.2.3.4/logo', 'logo.svg', svg(70_000)],
     ...['https://a.com:65535/a.png', 'https://a.com:65536/a.png', 'https://a.com:99999/a.png'],
+    ...[`https://app.example.com/${'a'.repeat(101)}`, `https://app.example.com${'/a'.repeat(16)}`],
     ...['data:text/html;base64,AAAA', 'https://user@app.example.com/logo.svg'],
   ])('logo %s', (logoUrl) => {
     const isRefused = problemsOf({ ...DRAFT, logoUrl }).logoUrl !== undefined;

@@ -12,6 +12,7 @@ const SOURCES = [
   'public/**/*',
   'index.html',
   'vite.config.ts',
+  '../../libs/client/src/rules.ts',
   '../../package-lock.json',
 ];
 const TIMEOUT_MS = 180_000;

@@ -1,4 +1,5 @@
 import { Button, Checkbox, Group, NativeSelect, Stack, Text, TextInput } from '@mantine/core';
+import { API_KEY_RULES } from '@posthorn/client/rules';
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { useState } from 'react';
 import { api, dataOf, type Schemas } from '../api/client.ts';
@@ -136,7 +137,13 @@ function KeyForm({ error, isBusy, create }: KeyFormProps) {
     >
       <Stack>
         {error !== null && <Failed error={error} what="create the key" />}
-        <TextInput name="name" label="Name" required maxLength={100} data-autofocus />
+        <TextInput
+          name="name"
+          label="Name"
+          required
+          maxLength={API_KEY_RULES.name.maxChars}
+          data-autofocus
+        />
         <ScopeFields scopes={scopes} setScopes={setScopes} />
         {key.appId === null && <OnlyApp appId={appId} setAppId={setAppId} />}
         <NativeSelect

@@ -1,4 +1,5 @@
 import { Button, Group, NumberInput, Stack, Text, TextInput } from '@mantine/core';
+import { HOLD_RULES } from '@posthorn/client/rules';
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { type ReactNode, type SyntheticEvent, useState } from 'react';
 import { answerOf, api, type Schemas } from '../api/client.ts';
@@ -89,7 +90,7 @@ function BeginHold({ kind, id, held }: Holdable) {
         name="reason"
         label="Reason"
         description="For people"
-        maxLength={500}
+        maxLength={HOLD_RULES.reason.maxChars}
         defaultValue={held?.reason ?? ''}
       />
       <TextInput
@@ -120,8 +121,8 @@ function EndHold({ kind, id }: Holdable) {
         name="ratePerSecond"
         label="Most deliveries of a webhook per second"
         description="Empty: as fast as its endpoint takes them"
-        min={1}
-        max={10_000}
+        min={HOLD_RULES.ratePerSecond.min}
+        max={HOLD_RULES.ratePerSecond.max}
         hideControls
       />
     </ActionForm>

@@ -5,8 +5,9 @@ import {
   type Entry,
   entryProblem,
   type ErrorOf,
-  MAX_METADATA,
+  METADATA_RULE,
   type OwnFields,
+  UID_RULE,
 } from '../parts/form-fields.ts';
 import { CrossIcon } from '../parts/icons.tsx';
 import { Copyable, None } from '../parts/values.tsx';
@@ -53,7 +54,7 @@ export function UidInput({ kind, stored, errorOf }: OwnInputsProps) {
       placeholder="customer-17"
       autoComplete="off"
       spellCheck={false}
-      maxLength={128}
+      maxLength={UID_RULE.maxChars}
       defaultValue={stored.uid ?? ''}
       error={errorOf('uid')}
     />
@@ -75,7 +76,7 @@ export function MetadataInput({ stored, errorOf }: Omit<OwnInputsProps, 'kind'>)
   );
   const addButton = useRef<HTMLButtonElement>(null);
   const error = errorOf('metadata');
-  const isFull = rows.length >= MAX_METADATA.entries;
+  const isFull = rows.length >= METADATA_RULE.maxEntries;
   const add = (): void => {
     setRows([...rows, { id: Math.max(-1, ...rows.map(({ id }) => id)) + 1, key: '', value: '' }]);
   };
@@ -107,7 +108,7 @@ export function MetadataInput({ stored, errorOf }: Omit<OwnInputsProps, 'kind'>)
         </p>
       )}
       <Button ref={addButton} variant="default" size="xs" disabled={isFull} onClick={add}>
-        {isFull ? `There are ${MAX_METADATA.entries}, the most` : 'Add metadata'}
+        {isFull ? `There are ${METADATA_RULE.maxEntries}, the most` : 'Add metadata'}
       </Button>
     </fieldset>
   );
@@ -129,7 +130,7 @@ function MetadataRow({ row: { key, value }, number, problem, set, remove }: Meta
         ref={(input) => input?.setCustomValidity(problem ?? '')}
         aria-label={`Metadata key ${number}`}
         placeholder="Key"
-        maxLength={MAX_METADATA.keyChars}
+        maxLength={METADATA_RULE.parts.key.maxChars}
         autoFocus={key === '' && value === ''}
         value={key}
         error={problem}
@@ -140,7 +141,7 @@ function MetadataRow({ row: { key, value }, number, problem, set, remove }: Meta
       <TextInput
         aria-label={`Metadata value ${number}`}
         placeholder="Value"
-        maxLength={MAX_METADATA.valueChars}
+        maxLength={METADATA_RULE.parts.value.maxChars}
         value={value}
         onChange={({ currentTarget }) => {
           set({ value: currentTarget.value });

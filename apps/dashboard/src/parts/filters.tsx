@@ -1,5 +1,6 @@
 import { Button, Select, TextInput } from '@mantine/core';
 import { useDebouncedCallback, useDebouncedValue } from '@mantine/hooks';
+import { MESSAGE_RULES } from '@posthorn/client/rules';
 import { useInfiniteQuery, useQuery } from '@tanstack/react-query';
 import { useState, type ReactNode } from 'react';
 import { findAppsQuery, type FoundApp, foundAppQuery } from '../api/projects.ts';
@@ -86,7 +87,10 @@ function useTyped(value = '', show: (value: string) => string) {
 
 /** The event type of messages, exactly. */
 export function EventTypeInput(props: Pick<FilterInputProps, 'value' | 'set'>) {
-  return <FilterInput label="Event type" placeholder="order.paid" {...props} />;
+  const { maxChars } = MESSAGE_RULES.eventType;
+  return (
+    <FilterInput label="Event type" placeholder="order.paid" maxLength={maxChars} {...props} />
+  );
 }
 
 interface AppSelectProps {

@@ -1,3 +1,4 @@
+import { WEBHOOK_RULES } from '@posthorn/client/rules';
 import type { ChangeEvent } from 'react';
 import type { Problem } from '../api/failure.ts';
 
@@ -46,9 +47,12 @@ export interface OwnFields {
   metadata: Readonly<Record<string, string>>;
 }
 
-export const NO_OWN_FIELDS: OwnFields = { uid: null, metadata: {} };
+export const { uid: UID_RULE, metadata: METADATA_RULE } = WEBHOOK_RULES;
 
-export const MAX_METADATA = { entries: 20, keyChars: 40, valueChars: 500 };
+export const NO_OWN_FIELDS: OwnFields = {
+  uid: UID_RULE.default,
+  metadata: METADATA_RULE.default,
+};
 
 /** A key with its value, as they were typed. */
 export interface Entry {

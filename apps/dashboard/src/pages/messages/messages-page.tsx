@@ -1,4 +1,5 @@
 import { NativeSelect } from '@mantine/core';
+import { MESSAGE_RULES } from '@posthorn/client/rules';
 import { getRouteApi } from '@tanstack/react-router';
 import { SidePanel } from '../../parts/dialog.tsx';
 import {
@@ -73,8 +74,18 @@ function Filters({ filter }: { filter: Omit<MessageSearch, 'open'> }) {
       )}
       <WebhookSelect appId={appId} value={webhookId} onChange={set('webhookId')} />
       <EventTypeInput value={eventType} set={set('eventType')} />
-      <FilterInput label="Tag" value={tag} set={set('tag')} />
-      <FilterInput label="External id" maxLength={256} value={externalId} set={set('externalId')} />
+      <FilterInput
+        label="Tag"
+        maxLength={MESSAGE_RULES.tags.entry.maxChars}
+        value={tag}
+        set={set('tag')}
+      />
+      <FilterInput
+        label="External id"
+        maxLength={MESSAGE_RULES.externalId.maxChars}
+        value={externalId}
+        set={set('externalId')}
+      />
       <NativeSelect
         label="Status"
         data={STATUSES}

@@ -1,4 +1,5 @@
 import { Button, Group, Textarea, TextInput } from '@mantine/core';
+import { MESSAGE_RULES } from '@posthorn/client/rules';
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { getRouteApi } from '@tanstack/react-router';
 import { useState } from 'react';
@@ -113,7 +114,7 @@ function DraftFields({ draft, set, error }: DraftFieldsProps) {
       />
       <Textarea
         label="Tags, one on each line"
-        description="To find the message by, at most 5. Deliveries do not have them"
+        description={`To find the message by, at most ${MESSAGE_RULES.tags.maxEntries}. Deliveries do not have them`}
         rows={2}
         {...field('tags')}
       />

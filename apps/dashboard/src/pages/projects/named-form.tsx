@@ -1,4 +1,5 @@
 import { Button, Group, NativeSelect, Stack, TextInput } from '@mantine/core';
+import { APP_RULES } from '@posthorn/client/rules';
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { useNavigate } from '@tanstack/react-router';
 import { useState } from 'react';
@@ -19,10 +20,13 @@ import { MetadataInput, UidInput } from '../own-fields.tsx';
 
 type Kind = 'project' | 'app';
 
+/** The rules of projects are the same. */
+const { environment: ENVIRONMENT } = APP_RULES;
+
 interface Named extends Partial<OwnFields> {
   name: string;
   description?: string;
-  environment: 'development' | 'production';
+  environment: (typeof ENVIRONMENT.choices)[number];
 }
 
 interface CreateNamedProps {
@@ -162,7 +166,7 @@ function NamedFields({ kind, action, failed, stored, error, isPending }: NamedFi
         name="name"
         label="Name"
         required
-        maxLength={100}
+        maxLength={APP_RULES.name.maxChars}
         data-autofocus
         defaultValue={stored?.name}
         error={errorOf('name')}
@@ -174,7 +178,7 @@ function NamedFields({ kind, action, failed, stored, error, isPending }: NamedFi
         error={errorOf('description')}
       />
       {stored === null && (
-        <NativeSelect name="environment" label="Environment" data={['development', 'production']} />
+        <NativeSelect name="environment" label="Environment" data={ENVIRONMENT.choices} />
       )}
       <UidInput kind={kind} {...own} />
       <MetadataInput {...own} />
@@ -192,7 +196,9 @@ function readNew(form: FormData): Named {
   return {
     name: textIn(form, 'name'),
     ...(description !== '' && { description }),
-    environment: textIn(form, 'environment') === 'production' ? 'production' : 'development',
+    environment:
+      ENVIRONMENT.choices.find((each) => each === textIn(form, 'environment')) ??
+      ENVIRONMENT.default,
     ...readOwnFields(form),
   };
 }

@@ -19,8 +19,10 @@ import { Failed } from '../../parts/states.tsx';
 import { Copyable, When } from '../../parts/values.tsx';
 import {
   bodyOf,
+  lifetimeText,
   type LinkDraft,
   type LinkFieldsProps,
+  MINUTES,
   previewOf,
   problemsOf,
 } from './portal-link-rules.ts';
@@ -146,7 +148,7 @@ function LinkFields({ draft, problems, change }: LinkFieldsProps) {
       <Group align="start">
         <TextInput
           label="For how many minutes"
-          description="60 is an hour, 10080 are 7 days"
+          description={`60 is an hour, ${MINUTES.max} are ${lifetimeText(MINUTES.max)}`}
           inputMode="numeric"
           value={draft.minutes}
           error={problems.minutes}

@@ -1,4 +1,5 @@
 import type { components } from '@posthorn/client';
+import { PORTAL_LINK_RULES } from '@posthorn/client/rules';
 import type { Capability } from '../../api/session.ts';
 import { isDarkEnough } from '../../theme/contrast.ts';
 
@@ -17,34 +18,40 @@ export interface LinkDraft {
 
 type LinkProblems = Partial<Record<keyof LinkDraft, string>>;
 
-const PORT = '([1-9]\\d{0,3}|[1-5]\\d{4}|6[0-4]\\d{3}|65[0-4]\\d{2}|655[0-2]\\d|6553[0-5])';
-const HOST = `([a-z0-9-]{1,63}\\.){0,6}[a-z][a-z0-9-]{0,62}(:${PORT})?`;
-const IMAGE = 'data:image/(png|jpeg|webp|svg\\+xml);base64,[A-Za-z0-9+/]+={0,2}';
-const IMAGE_URL = `https://${HOST}(/[\\w.~%-]{1,100}){0,15}(\\?[\\w.~%=&-]{0,400})?`;
-const LOGO = new RegExp(`^(${IMAGE}|${IMAGE_URL})$`);
-const PATH = /^(\/[\w-]+)+(\?[\w=&%.:-]*)?$/;
-const COLOR = /^#[0-9a-fA-F]{6}$/;
-const MOST = { pathChars: 500, nameChars: 100, logoChars: 65_536, minutes: 10_080 };
+const { expiresInSeconds: LIFETIME, path: PATH, theme } = PORTAL_LINK_RULES;
+const THEME = theme.parts;
+export const MINUTES = { min: LIFETIME.min / 60, max: LIFETIME.max / 60 };
+
+interface TextRule {
+  pattern: string;
+  maxChars?: number;
+}
+
+const fits = (text: string, { pattern, maxChars }: TextRule): boolean =>
+  new RegExp(pattern).test(text) && text.length <= (maxChars ?? text.length);
 
 /** Returns what the gateway would refuse, before it is asked. */
 export function problemsOf(draft: LinkDraft): LinkProblems {
   const { minutes, path, name, logoUrl, primaryColor } = draft;
-  const isWhole = /^\d{1,5}$/.test(minutes) && Number(minutes) >= 1;
+  const { min, max } = MINUTES;
+  const isWhole = /^\d{1,5}$/.test(minutes);
   return {
-    ...(!(isWhole && Number(minutes) <= MOST.minutes) && {
-      minutes: 'Give whole minutes, from 1 to 10080 (7 days)',
+    ...(!(isWhole && Number(minutes) >= min && Number(minutes) <= max) && {
+      minutes: `Give whole minutes, from ${min} to ${max} (${lifetimeText(max)})`,
     }),
     ...(path !== '' &&
-      !(PATH.test(path) && path.length <= MOST.pathChars) && {
+      !fits(path, PATH) && {
         path: 'Give a path such as /webhooks/wh_1, with a query or without',
       }),
-    ...(Array.from(name).length > MOST.nameChars && { name: 'At most 100 characters' }),
+    ...(Array.from(name).length > THEME.name.maxChars && {
+      name: `At most ${THEME.name.maxChars} characters`,
+    }),
     ...(logoUrl !== '' &&
-      !(LOGO.test(logoUrl) && logoUrl.length <= MOST.logoChars) && {
+      !fits(logoUrl, THEME.logoUrl) && {
         logoUrl: 'Give the https URL of an image, or choose a file of at most 48 kB',
       }),
     ...(primaryColor !== '' &&
-      !COLOR.test(primaryColor) && { primaryColor: 'Give a colour such as #1c7ed6' }),
+      !fits(primaryColor, THEME.primaryColor) && { primaryColor: 'Give a colour such as #1c7ed6' }),
   };
 }
 
@@ -121,7 +128,7 @@ const UNITS = [
   { minutes: 1, name: 'minute' },
 ] as const;
 
-function lifetimeText(minutes: number): string {
+export function lifetimeText(minutes: number): string {
   const unit = UNITS.find((each) => minutes % each.minutes === 0) ?? UNITS[2];
   const count = minutes / unit.minutes;
   return `${count} ${unit.name}${count === 1 ? '' : 's'}`;

@@ -1,4 +1,5 @@
 import type { components } from '@posthorn/client';
+import { type FieldRule, WEBHOOK_RULES } from '@posthorn/client/rules';
 import { MASK } from '../../parts/form-fields.ts';
 
 /** Fields whose value may have spaces around it that belong to it. */
@@ -16,7 +17,7 @@ const AS_TYPED: ReadonlySet<AuthField> = new Set([
 export function readAuth(form: FormData, stored: StoredAuth | null): AuthDraft {
   const chosen = form.get('authMethod');
   const method = isMethod(chosen) ? chosen : methodOf(stored);
-  const typed = METHODS[method].fields.flatMap((name) => {
+  const typed = fieldsOf(method).flatMap((name) => {
     const value = form.get(name);
     return typeof value === 'string' ? [[name, plain(name, value)] as const] : [];
   });
@@ -24,7 +25,7 @@ export function readAuth(form: FormData, stored: StoredAuth | null): AuthDraft {
 }
 
 export function isMethod(value: unknown): value is AuthName {
-  return typeof value === 'string' && Object.hasOwn(METHODS, value);
+  return WEBHOOK_RULES.authMethod.choices.some((each) => each === value);
 }
 
 function plain(name: AuthField, value: string): string {
@@ -38,10 +39,9 @@ function plain(name: AuthField, value: string): string {
  */
 export function authBody({ method, typed }: AuthDraft, stored: StoredAuth | null): AuthBody {
   const before = shownFields(method, stored);
-  const { fields, secret } = METHODS[method];
-  const changed = fields.flatMap((name) => {
+  const changed = fieldsOf(method).flatMap((name) => {
     const value = typed[name] ?? before[name];
-    const isMask = name === secret && value === MASK;
+    const isMask = isSecret(name) && value === MASK;
     return isMask || value === before[name] ? [] : [[name, sent(name, value)]];
   });
   return {
@@ -52,8 +52,7 @@ export function authBody({ method, typed }: AuthDraft, stored: StoredAuth | null
 
 /** Null takes scope or audience away. */
 function sent(name: AuthField, value: string): string | null {
-  const isOptional = name === 'oauth2Scope' || name === 'oauth2Audience';
-  return isOptional && value === '' ? null : value;
+  return RULES[name].default === null && value === '' ? null : value;
 }
 
 /** What decides whether a secret that is stored must be given again. */
@@ -87,9 +86,9 @@ export function mustGiveAgain({
 /** Whether the request is refused unless this field holds something. */
 export function isRequired(name: AuthField, asked: Asked): boolean {
   const { method, stored } = asked;
-  const { required, secret } = METHODS[method];
-  if (!required.includes(name)) return false;
-  return name !== secret || isNewMethod(method, stored) || mustGiveAgain(asked);
+  const { authMethod, isRequired } = RULES[name];
+  if (authMethod !== method || !isRequired) return false;
+  return !isSecret(name) || isNewMethod(method, stored) || mustGiveAgain(asked);
 }
 
 /** Whether there is no secret yet that an empty field could keep. */
@@ -115,24 +114,22 @@ export type StoredAuth = components['schemas']['AuthMethod'];
 /** A method as requests name it; stored webhooks spell `apiKey` as `api_key`. */
 export type AuthName = NonNullable<UpdateBody['authMethod']>;
 
-/** What each field holds while nothing is stored for it. An empty header is not sent, and so is the default. */
-export const BLANK = {
-  hmacHeader: 'X-Service-Signature',
-  hmacSecret: '',
-  signatureAlgorithm: 'hmac-sha256',
-  basicAuthUsername: '',
-  basicAuthPassword: '',
-  apiKey: '',
-  apiKeyHeader: '',
-  oauth2TokenUrl: '',
-  oauth2ClientId: '',
-  oauth2ClientSecret: '',
-  oauth2Scope: '',
-  oauth2Audience: '',
-  oauth2ClientAuthentication: 'basic',
-};
+type Rules = typeof WEBHOOK_RULES;
+/** The name of a field of a method. */
+export type AuthField = {
+  [Name in keyof Rules]: Rules[Name] extends { shownAs: string } ? Name : never;
+}[keyof Rules];
 
-export type AuthField = keyof typeof BLANK;
+const RULES: Readonly<Record<AuthField, FieldRule>> = WEBHOOK_RULES;
+const FIELDS = Object.entries<FieldRule>(WEBHOOK_RULES).flatMap(([name, { shownAs }]) =>
+  shownAs === undefined ? [] : [{ name: name as AuthField, shownAs }],
+);
+
+/** What each field holds while nothing is stored for it. An empty header is not sent, and so is the default. */
+export const BLANK = Object.fromEntries(
+  FIELDS.map(({ name }) => [name, RULES[name].default ?? '']),
+) as Readonly<Record<AuthField, string>>;
+
 type AuthBody = Pick<UpdateBody, AuthField | 'authMethod'>;
 
 /** What somebody has chosen and typed. Fields that the form does not show are missing. */
@@ -141,72 +138,25 @@ interface AuthDraft {
   typed: Partial<Record<AuthField, string>>;
 }
 
-interface MethodRules {
-  fields: readonly AuthField[];
-  /** Those that a webhook which gets the method must be given. */
-  required: readonly AuthField[];
-  secret: AuthField;
-}
+/** The fields of a method. */
+const fieldsOf = (method: AuthName): AuthField[] =>
+  FIELDS.map(({ name }) => name).filter((name) => RULES[name].authMethod === method);
 
-/** See docs/contract.md C6.4, C6.15 and C6.16. */
-export const METHODS: Readonly<Record<AuthName, MethodRules>> = {
-  hmac: {
-    fields: ['signatureAlgorithm', 'hmacHeader', 'hmacSecret'],
-    required: [],
-    secret: 'hmacSecret',
-  },
-  basic: {
-    fields: ['basicAuthUsername', 'basicAuthPassword'],
-    required: ['basicAuthUsername', 'basicAuthPassword'],
-    secret: 'basicAuthPassword',
-  },
-  apiKey: {
-    fields: ['apiKeyHeader', 'apiKey'],
-    required: ['apiKeyHeader', 'apiKey'],
-    secret: 'apiKey',
-  },
-  oauth2: {
-    fields: [
-      'oauth2TokenUrl',
-      'oauth2ClientId',
-      'oauth2ClientSecret',
-      'oauth2Scope',
-      'oauth2Audience',
-      'oauth2ClientAuthentication',
-    ],
-    required: ['oauth2TokenUrl', 'oauth2ClientId', 'oauth2ClientSecret'],
-    secret: 'oauth2ClientSecret',
-  },
-};
+const isSecret = (name: AuthField): boolean => RULES[name].type === 'secret';
 
 /** The method of a webhook; that of a new one is `hmac` until another is chosen. */
 export function methodOf(stored: StoredAuth | null): AuthName {
-  if (stored === null) return 'hmac';
+  if (stored === null) return WEBHOOK_RULES.authMethod.default;
   return stored.method === 'api_key' ? 'apiKey' : stored.method;
 }
 
 /** Returns what the fields of a method hold at first: what is stored for it, and never a secret. */
 export function shownFields(method: AuthName, stored: StoredAuth | null): typeof BLANK {
-  return stored === null || methodOf(stored) !== method ? BLANK : { ...BLANK, ...shown(stored) };
-}
-
-function shown(stored: StoredAuth): Partial<Record<AuthField, string>> {
-  switch (stored.method) {
-    case 'hmac': {
-      const { hmacHeader, signatureAlgorithm = BLANK.signatureAlgorithm } = stored;
-      return { hmacHeader, signatureAlgorithm };
-    }
-    case 'basic':
-      return { basicAuthUsername: stored.username };
-    case 'api_key':
-      return { apiKeyHeader: stored.apiKeyHeader };
-    case 'oauth2':
-      return {
-        oauth2TokenUrl: stored.tokenUrl,
-        oauth2ClientId: stored.clientId,
-        oauth2Scope: stored.scope ?? '',
-        oauth2Audience: stored.audience ?? '',
-        oauth2ClientAuthentication: stored.clientAuthentication,
-      };
-  }
+  if (stored === null || methodOf(stored) !== method) return BLANK;
+  const values = stored as Partial<Record<string, string | null>>;
+  const shown = FIELDS.filter(({ name }) => RULES[name].authMethod === method && !isSecret(name));
+  return {
+    ...BLANK,
+    ...Object.fromEntries(shown.map(({ name, shownAs }) => [name, values[shownAs] ?? BLANK[name]])),
+  };
 }

@@ -1,15 +1,16 @@
 import type { components } from '@posthorn/client';
+import { type FieldRule, WEBHOOK_RULES } from '@posthorn/client/rules';
 import {
   changedOwnFields,
   isAtOneOf,
   linesOf,
-  NO_OWN_FIELDS,
   type OwnFields,
   readOwnFields,
 } from '../../parts/form-fields.ts';
 import { authBody, BLANK, readAuth, type StoredAuth } from './auth-rules.ts';
 
-type SignatureHeaders = ('webhook' | 'svix')[];
+type Rules = typeof WEBHOOK_RULES;
+type SignatureHeader = Rules['signatureHeaders']['entry']['choices'][number];
 
 /** What people change most. The API has more: see the documentation. */
 export interface WebhookFields extends OwnFields {
@@ -20,28 +21,25 @@ export interface WebhookFields extends OwnFields {
   timeoutSeconds: number | null;
   maxAttempts: number | null;
   finalStatusCodes: readonly number[] | null;
-  onGone: 'retry' | 'disable';
+  onGone: Rules['onGone']['choices'][number];
   obeyControlHeaders: boolean;
   customHeaders: readonly { key: string; value: string }[];
-  signatureHeaders: SignatureHeaders;
+  signatureHeaders: readonly SignatureHeader[];
   disabled: boolean;
 }
 
-export const NEW_WEBHOOK: WebhookFields = {
-  ...NO_OWN_FIELDS,
-  url: '',
-  name: '',
-  eventTypes: [],
-  rateLimitPerSecond: null,
-  timeoutSeconds: null,
-  maxAttempts: null,
-  finalStatusCodes: null,
-  onGone: 'retry',
-  obeyControlHeaders: false,
-  customHeaders: [],
-  signatureHeaders: ['webhook'],
-  disabled: false,
+type Defaults = {
+  [Name in keyof Rules as Rules[Name] extends { default: unknown } ? Name : never]: Extract<
+    Rules[Name],
+    { default: unknown }
+  >['default'];
 };
+
+const DEFAULTS = Object.fromEntries(
+  Object.entries<FieldRule>(WEBHOOK_RULES).map(([name, rule]) => [name, rule.default]),
+) as Defaults;
+
+export const NEW_WEBHOOK: WebhookFields = { ...DEFAULTS, url: '', name: '' };
 
 /** Returns the body of a request that creates a webhook from what was typed. */
 export function readWebhookForm(form: FormData) {
@@ -104,7 +102,7 @@ function statusCodesOf(text: string): number[] | null {
 export const hasSvix = (fields: Pick<WebhookFields, 'signatureHeaders'>): boolean =>
   fields.signatureHeaders.includes('svix');
 
-const signatureHeaders = (withSvix: boolean): SignatureHeaders =>
+const signatureHeaders = (withSvix: boolean): SignatureHeader[] =>
   withSvix ? ['webhook', 'svix'] : ['webhook'];
 
 /** One header on each line. */

@@ -1,4 +1,5 @@
 import { Checkbox, NumberInput, Text, Textarea, TextInput } from '@mantine/core';
+import { WEBHOOK_RULES } from '@posthorn/client/rules';
 import { useState } from 'react';
 import type { Schemas } from '../../api/client.ts';
 import type { Problem } from '../../api/failure.ts';
@@ -107,8 +108,7 @@ function LimitFields({ fields, isMoved, errorOf }: LimitFieldsProps) {
         name="rateLimitPerSecond"
         label="Most attempts per second"
         description="Empty for no limit"
-        min={1}
-        max={10_000}
+        {...rangeOf('rateLimitPerSecond')}
         hideControls
         defaultValue={rateLimitPerSecond ?? ''}
         error={errorOf('rateLimitPerSecond')}
@@ -117,8 +117,7 @@ function LimitFields({ fields, isMoved, errorOf }: LimitFieldsProps) {
         name="timeoutSeconds"
         label="Timeout of an attempt, in seconds"
         description="Empty for the timeout of the service"
-        min={1}
-        max={15}
+        {...rangeOf('timeoutSeconds')}
         hideControls
         defaultValue={timeoutSeconds ?? ''}
         error={errorOf('timeoutSeconds')}
@@ -135,17 +134,28 @@ function LimitFields({ fields, isMoved, errorOf }: LimitFieldsProps) {
   );
 }
 
+type NumberField = 'rateLimitPerSecond' | 'timeoutSeconds' | 'maxAttempts';
+
+function rangeOf(field: NumberField): { min: number; max: number } {
+  const { min, max } = WEBHOOK_RULES[field];
+  return { min, max };
+}
+
+const ALWAYS_RETRIED = new Intl.ListFormat('en-GB').format(
+  WEBHOOK_RULES.finalStatusCodes.entry.refused.map(String),
+);
+
 /** What ends deliveries before their schedule does. */
 function EndingFields({ fields, errorOf }: Omit<LimitFieldsProps, 'isMoved'>) {
   const { maxAttempts, finalStatusCodes, onGone, obeyControlHeaders } = fields;
+  const range = rangeOf('maxAttempts');
   return (
     <>
       <NumberInput
         name="maxAttempts"
         label="Attempts of a delivery"
-        description="The first ones of the schedule, 1 to 7. Empty for all"
-        min={1}
-        max={7}
+        description={`The first ones of the schedule, ${range.min} to ${range.max}. Empty for all`}
+        {...range}
         hideControls
         defaultValue={maxAttempts ?? ''}
         error={errorOf('maxAttempts')}
@@ -153,7 +163,7 @@ function EndingFields({ fields, errorOf }: Omit<LimitFieldsProps, 'isMoved'>) {
       <TextInput
         name="finalStatusCodes"
         label="Statuses after which a delivery is not tried again"
-        description="Such as 400, 422. Not 408, 425, 429 and 503, which are always tried again"
+        description={`Such as 400, 422. Not ${ALWAYS_RETRIED}, which are always tried again`}
         defaultValue={(finalStatusCodes ?? []).join(', ')}
         error={errorOf('finalStatusCodes')}
       />
