@@ -70,7 +70,7 @@ async function readStream(signal: AbortSignal): Promise<boolean> {
   return isOpen;
 }
 
-function receive(event: string, data: string): void {
+function receive(event: string | undefined, data: string): void {
   if (event === 'attempt') tell({ kind: 'attempt', attempt: JSON.parse(data) as LiveAttempt });
   if (event === 'more') tell({ kind: 'more' });
 }
