@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto';
 import { mkdirSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { basename, join } from 'node:path';
+import { join } from 'node:path';
 import { freePorts, requireFreePorts } from '../../tools/local-stack/machine/ports.ts';
 import { startBackingServices } from '../../tools/local-stack/stores/backing-services.ts';
 import {
@@ -87,13 +87,12 @@ export async function startStack(options: StackOptions): Promise<StartingStack> 
   const lock = takeLock(stackDir, 'npm run bench');
   await endOrphans(stackDir, options.log);
   if (!options.keepsStores) deleteData(stackDir);
-  const limits = options.isLimited ? openMemoryLimits(basename(stackDir)) : null;
+  const limits = options.isLimited ? openMemoryLimits() : null;
   const children = createChildren(stackDir);
   const stops: (() => Promise<void>)[] = [];
   const stop = async (): Promise<void> => {
     await children.stopAll();
     for (const stopOne of stops) await stopOne();
-    await limits?.close();
     if (!options.keepsStores) rmSync(stackDir, { recursive: true, force: true });
     lock.release();
   };
@@ -126,25 +125,25 @@ interface StackParts {
 }
 
 async function bringUp(
-  { children, stackDir, onStop, limits }: StackParts,
+  parts: StackParts,
   { serviceFlags, log, ...options }: StackOptions,
 ): Promise<BenchStack> {
+  const { children, stackDir, limits } = parts;
   overrideEnvironment(stackDir);
   const settings = await settingsOnFreePorts();
   const { backingPorts: ports } = settings;
   const starting = startBackingServices({ stackDir, ports, log, children });
   const backing = await logIfSlow(log, 'Starting Kafka, MongoDB and Redis …', starting);
-  onStop(() => backing.stop());
+  parts.onStop(() => backing.stop());
   const { kafkaBrokers, mongodbUrl, redisUrl } = backing;
   const addresses = { kafkaBrokers, mongodbUrl, redisUrl };
   await setUpStores(addresses, children);
-  const place = { stackDir, baseUrl: gatewayUrlOf(settings) };
-  const credentials = await ensureCompany(place, addresses, children);
+  const baseUrl = gatewayUrlOf(settings);
+  const credentials = await ensureCompany({ stackDir, baseUrl }, addresses, children);
   const services = new Map<string, Child>();
-  const limited = limits ? underLimits(children, limits) : children;
   const opsUrls = new Map<string, string>();
   const gatewayUrls: string[] = [];
-  const flagged = asServices(limited, serviceFlags, services);
+  const flagged = asServices(parts, serviceFlags, services);
   for (const each of await placesOf(options, settings)) {
     await startServices(each.settings, addresses, flagged, each);
     if (each.services.includes('gateway')) gatewayUrls.push(gatewayUrlOf(each.settings));
@@ -158,10 +157,10 @@ async function bringUp(
     credentials,
     gatewayUrls,
     opsUrls,
-    createCompany: async (name) => {
-      const { companyId, apiKey } = await createCompany(name, addresses, children);
-      return { baseUrl: place.baseUrl, companyId, apiKey };
-    },
+    createCompany: async (name) => ({
+      baseUrl,
+      ...(await createCompany(name, addresses, children)),
+    }),
     processes: children.list(),
     limits,
     opsUrlOf: (name) => opsUrlOf(name, settings),
@@ -221,46 +220,28 @@ function opsUrlOf(service: ServiceName, { opsPort }: Settings): string {
   return `http://127.0.0.1:${opsPortOf(service, opsPort)}`;
 }
 
-/** Starts children with these flags of Node, and adds them to `started`. */
+/** Starts the services with these flags of Node and under these limits, and adds them to `started`. */
 function asServices(
-  children: Children,
+  { children, limits }: StackParts,
   flags: readonly string[],
   started: Map<string, Child>,
 ): Children {
   const start: Children['start'] = (spec) => {
     const child = children.start({ ...spec, args: [...flags, ...spec.args] });
+    const service = SERVICES.find((each) => each === spec.name);
+    if (service !== undefined) limits?.onStarted(service, child);
     started.set(child.name, child);
     return child;
   };
   return { ...children, start };
 }
 
-function underLimits(children: Children, { startOf, onStarted }: MemoryLimits): Children {
-  const start: Children['start'] = (spec) => {
-    const service = SERVICES.find((each) => each === spec.name);
-    if (service === undefined) return children.start(spec);
-    const child = children.start(startOf(service, spec));
-    onStarted(service, child);
-    return child;
-  };
-  return { ...children, start };
-}
-
-const TRIES = 20;
-
-/**
- * Returns the first of this many consecutive free ports. Throws the error that names the ports in use
- * when there is none.
- */
-async function findFreePortRange(length: number, triesLeft = TRIES): Promise<number> {
+/** Returns the first of this many consecutive free ports. Throws the error that names the ports in use when there is none. */
+async function findFreePortRange(length: number, triesLeft = 20): Promise<number> {
   const [first = 0] = await freePorts(1);
-  const row = Array.from({ length }, (_, n) => ({
-    port: first + n,
-    use: 'a management port',
-    variable: 'OPS_PORT',
-  }));
+  const known = { use: 'a management port', variable: 'OPS_PORT' };
   try {
-    await requireFreePorts(row);
+    await requireFreePorts(Array.from({ length }, (_, n) => ({ port: first + n, ...known })));
     return first;
   } catch (error) {
     if (triesLeft > 0) return findFreePortRange(length, triesLeft - 1);
