@@ -76,7 +76,7 @@ Starts its own Kafka, MongoDB, Redis and the three services in a temporary folde
 measurements beside their targets, and writes bench/results/SCENARIO-TIME.json. It ends by itself; Ctrl-C ends it
 earlier. The exit code is 1 when a message is missing or was refused. A missed target is only reported.
 
---profile  also writes CPU profiles of the services to bench/results/profiles and prints the functions that took the time
+--profile  also writes CPU profiles of the services to bench/results/profiles, for the developer tools of a browser
 --keep     keeps the stores for the next run with --keep, which continues with their data; a run without it deletes them
 
 ${Object.entries(scenarios).map(scenarioHelp).join('\n\n')}`;

@@ -1,17 +1,14 @@
 import { once } from 'node:events';
+import { join } from 'node:path';
 import { requiredAt } from '@posthorn/domain/required.ts';
-import type { Scenario, Bench, Targets, WantedEndpoints, ScenarioResult } from './scenario.ts';
-import { batch } from './scenarios/batch.ts';
-import { deliver } from './scenarios/deliver.ts';
+import type { Bench, Endpoints, Scenario, WantedEndpoints } from './scenario.ts';
+import { batch, deliver, ingest, isolation, manyEndpoints } from './scenarios/flows.ts';
 import { greedy } from './scenarios/greedy/greedy.ts';
 import { hold } from './scenarios/hold.ts';
-import { ingest } from './scenarios/ingest.ts';
-import { isolation } from './scenarios/isolation.ts';
-import { manyEndpoints } from './scenarios/many-endpoints.ts';
 import { origins } from './scenarios/origins.ts';
 import { overload } from './scenarios/overload/overload.ts';
-import { population } from './scenarios/population/population.ts';
-import { retry } from './scenarios/retry/retry.ts';
+import { population } from './scenarios/population.ts';
+import { retry } from './scenarios/retry.ts';
 import { createArrivals } from './load/arrivals.ts';
 import { createGatewayClient } from './load/gateway-client.ts';
 import { startReceivers } from './load/receivers.ts';
@@ -20,14 +17,14 @@ import { type BenchStack, startStack } from './stack/start-stack.ts';
 import { watchUsage } from './measure/watch-usage.ts';
 import { type Command, CommandLineError, helpOf, readCommand } from './command-line.ts';
 import {
+  describe,
+  isComplete,
   judge,
   printReport,
-  isComplete,
   type Report,
-  describe,
+  RESULTS,
   writeReport,
 } from './report/report.ts';
-import { PROFILE_FLAGS, printProfiles } from './report/profiles.ts';
 import { describeMachine } from '../tools/local-stack/machine/describe-machine.ts';
 import { runUntilStopped } from '../tools/local-stack/waiting.ts';
 
@@ -51,72 +48,62 @@ interface BenchDeps {
   log: (line: string) => void;
 }
 
-interface OpenBench {
-  bench: Bench;
-  close: () => Promise<void>;
-}
-
-function createBench({ stack, signal, log }: BenchDeps): OpenBench {
+/** Also returns what closes it. */
+function createBench({ stack, signal, log }: BenchDeps): [Bench, () => Promise<void>] {
   const client = createGatewayClient(stack.credentials);
   const arrivals = createArrivals(() => performance.now());
   const usage = watchUsage(stack.processes, stack.stackDir);
-  const closers: (() => void)[] = [];
+  const closers = [usage.stop];
 
-  async function open(wanted: WantedEndpoints): Promise<Targets> {
+  async function openEndpoints(wanted: WantedEndpoints): Promise<Endpoints> {
     const { count, ports = count, behaviourOf = () => 'answers', note = arrivals.note } = wanted;
+    const by = wanted.client ?? client;
     const receivers = await startReceivers({ endpoints: count, servers: ports, behaviourOf, note });
     closers.push(receivers.close);
-    const appId = await client.createApp();
-    const webhookIds = await client.createWebhooks(appId, receivers.urls, wanted.enough);
-    return { appId, webhookIds };
+    const appId = await by.createApp();
+    const webhookIds = await by.createWebhooks(appId, receivers.urls, wanted.enough);
+    const idOf = (endpoint: number): string => requiredAt(webhookIds, endpoint, 'webhook');
+    const all = { endpoints: webhookIds.length, signal };
+    return {
+      appId,
+      webhookIds,
+      load: { send: (endpoint) => by.sendToWebhook(idOf(endpoint)), ...all },
+      batchesOf: (size) => ({
+        sendBatch: (targets) => by.sendBatch(targets.map(idOf)),
+        size,
+        ...all,
+      }),
+    };
   }
 
-  const bench: Bench = {
-    stack,
-    client,
-    arrivals,
-    usage,
-    signal,
-    log,
-    measure: createPhases({ arrivals, usage, signal, log }),
-    openEndpoints: async (wanted) => {
-      const { webhookIds } = await open(wanted);
-      return {
-        send: (endpoint) => client.sendToWebhook(requiredAt(webhookIds, endpoint, 'webhook')),
-        endpoints: webhookIds.length,
-        signal,
-      };
-    },
-    openTargets: open,
-  };
+  const measure = createPhases({ arrivals, usage, signal, log });
   const close = async (): Promise<void> => {
-    usage.stop();
     for (const closeOne of closers) closeOne();
     await client.close();
   };
-  return { bench, close };
+  return [{ stack, client, arrivals, usage, signal, log, measure, openEndpoints }, close];
 }
 
-function log(line: string): void {
-  console.log(line);
-}
+const log = console.log.bind(console) as (line: string) => void;
+
+/** The profiles cover the whole run, start and warm-up included. */
+const PROFILE_FLAGS = ['--cpu-prof', `--cpu-prof-dir=${join(RESULTS, 'profiles')}`];
 
 /**
  * Starts the stack, runs the scenario, reports, and stops the stack. Returns false when a message is
  * missing or was refused.
  */
 async function runScenario(command: Command, signal: AbortSignal): Promise<boolean> {
-  const { serviceFlags: ownFlags = [] } = command.scenario;
-  const serviceFlags = command.isProfiling ? [...ownFlags, ...PROFILE_FLAGS] : ownFlags;
-  Object.assign(process.env, command.scenario.environment?.());
+  const { scenario, values, isProfiling, keepsStores } = command;
+  const { serviceFlags = [], isLimited = false, ingests = false } = scenario;
+  Object.assign(process.env, scenario.environment?.());
   const interrupted = once(signal, 'abort');
-  const isLimited = command.scenario.isLimited === true;
   const stack = await startStack({
-    serviceFlags,
+    serviceFlags: isProfiling ? [...serviceFlags, ...PROFILE_FLAGS] : serviceFlags,
     isLimited,
-    keepsStores: command.keepsStores,
-    ingests: command.scenario.ingests === true,
-    processesOf: (service) => command.scenario.processesOf?.(service, command.values) ?? 1,
+    keepsStores,
+    ingests,
+    processesOf: (service) => scenario.processesOf?.(service, values) ?? 1,
     log,
   });
   const working = runAndReport(command, stack.started, signal);
@@ -126,56 +113,40 @@ async function runScenario(command: Command, signal: AbortSignal): Promise<boole
     log('Stopping the stack …');
     await stack.stop();
   }
-  if (signal.aborted) return false;
-  // Only now: the services write their profiles when they exit.
-  const { report, processes } = await working;
-  if (command.isProfiling) printProfiles(processes);
-  return report.isComplete;
+  return !signal.aborted && (await working).isComplete;
 }
 
 async function runAndReport(
   { name, scenario, values }: Command,
   started: Promise<BenchStack>,
   signal: AbortSignal,
-) {
+): Promise<Report> {
   const stack = await started;
   const startedAt = new Date().toISOString();
   const machine = await describeMachine(stack.addresses);
   log(describe(machine));
-  const { bench, close } = createBench({ stack, signal, log });
-  const outcome = await runClosing(() => scenario.run(bench, values), close);
-  const report: Report = {
-    scenario: name,
-    startedAt,
-    machine,
-    options: values,
-    ...judged(outcome),
-  };
-  if (!signal.aborted) publish(report);
-  return { report, processes: stack.processes };
-}
-
-async function runClosing<T>(run: () => Promise<T>, close: () => Promise<void>): Promise<T> {
+  const [bench, close] = createBench({ stack, signal, log });
   try {
-    return await run();
+    const { phases, goals, ...rest } = await scenario.run(bench, values);
+    const report: Report = {
+      scenario: name,
+      startedAt,
+      machine,
+      options: values,
+      phases,
+      tables: [],
+      extra: {},
+      ...rest,
+      goals: goals.map(judge),
+      isComplete: isComplete(phases) && (rest.isComplete ?? true),
+    };
+    if (signal.aborted) return report;
+    printReport(report);
+    log(`Written: bench/results/${writeReport(report)}.json`);
+    return report;
   } finally {
     await close();
   }
-}
-
-function judged({ goals, tables = [], extra = {}, ...outcome }: ScenarioResult) {
-  return {
-    phases: outcome.phases,
-    goals: goals.map(judge),
-    tables,
-    extra,
-    isComplete: isComplete(outcome.phases) && (outcome.isComplete ?? true),
-  };
-}
-
-function publish(report: Report): void {
-  printReport(report);
-  log(`Written: bench/results/${writeReport(report)}.json`);
 }
 
 function readArguments(): Command | null {

@@ -1,7 +1,7 @@
 import type { Arrivals } from './load/arrivals.ts';
 import type { GatewayClient } from './load/gateway-client.ts';
 import type { Behaviour } from './load/receivers.ts';
-import type { Load } from './load/loops.ts';
+import type { BatchLoad, Load } from './load/loops.ts';
 import type { Goal, Table } from './report/report.ts';
 import type { MeasurePhase, Phase } from './measure/phase.ts';
 import type { BenchStack } from './stack/start-stack.ts';
@@ -36,18 +36,19 @@ export interface Bench {
   /** Aborted by Ctrl-C. */
   signal: AbortSignal;
   measure: MeasurePhase;
-  /** Opens endpoints with one webhook each. They are closed when the scenario ends. */
-  openEndpoints: (wanted: WantedEndpoints) => Promise<Load>;
-  /** Opens endpoints of one app, for messages that are not sent through the API. */
-  openTargets: (wanted: WantedEndpoints) => Promise<Targets>;
+  /** Opens endpoints of an app with one webhook each. They are closed when the scenario ends. */
+  openEndpoints: (wanted: WantedEndpoints) => Promise<Endpoints>;
   log: (line: string) => void;
 }
 
-/** The app and webhooks of a set of endpoints. */
-export interface Targets {
+export interface Endpoints {
   appId: string;
   /** Indexed by the number of their endpoint. */
   webhookIds: readonly string[];
+  /** Single messages to them. */
+  load: Load;
+  /** The same in requests of this many messages. */
+  batchesOf: (size: number) => BatchLoad;
 }
 
 export interface WantedEndpoints {
@@ -59,6 +60,8 @@ export interface WantedEndpoints {
   note?: Arrivals['note'];
   /** Stops the creation of webhooks early, so that there are fewer. */
   enough?: AbortSignal | undefined;
+  /** What sends to them; `bench.client`, of the usual company, by default. */
+  client?: GatewayClient;
 }
 
 export interface ScenarioResult {

@@ -45,9 +45,11 @@ interface ClosedLoop {
  * Runs this many clients, each of which sends its next message when it has the response to the last
  * one.
  */
-export async function closedLoop(load: Load, loop: ClosedLoop): Promise<LoadRecord> {
+export async function closedLoop(
+  load: Load,
+  { connections, seconds = Infinity, messages = Infinity }: ClosedLoop,
+): Promise<LoadRecord> {
   const record = newRecord();
-  const { connections, seconds = Infinity, messages = Infinity } = loop;
   const endMs = record.startedAtMs + seconds * 1_000;
   let next = 0;
   const client = async (): Promise<void> => {
@@ -90,27 +92,17 @@ export async function closedBatches(
       next += size;
       const targets = Array.from({ length: size }, (_each, index) => (from + index) % endpoints);
       const sentAtMs = performance.now();
-      noteAll(record, targets, { sentAtMs, sendings: await sendBatch(targets) });
+      const sendings = await sendBatch(targets);
+      for (const [index, endpoint] of targets.entries()) {
+        const sending = sendings[index] ?? { refusedWith: 'no result' };
+        note(record, sending, { endpoint, intendedAtMs: sentAtMs, sentAtMs });
+      }
       const restMs = sentAtMs + everyMs - performance.now();
       if (restMs > 0) await wait(restMs);
     }
   };
   await Promise.all(Array.from({ length: connections }, client));
   return ended(record);
-}
-
-function noteAll(
-  { sent, refused }: LoadRecord,
-  targets: readonly number[],
-  { sentAtMs, sendings }: { sentAtMs: number; sendings: readonly Sending[] },
-): void {
-  const acceptedAtMs = performance.now();
-  sendings.forEach((sending, index) => {
-    const endpoint = targets[index] ?? 0;
-    if ('id' in sending) {
-      sent.push({ id: sending.id, endpoint, intendedAtMs: sentAtMs, sentAtMs, acceptedAtMs });
-    } else refused[sending.refusedWith] = (refused[sending.refusedWith] ?? 0) + 1;
-  });
 }
 
 export interface OpenLoop {
@@ -140,43 +132,60 @@ function newRecord(): LoadRecord {
   return { startedAtMs: performance.now(), endedAtMs: 0, sent: [], refused: {} };
 }
 
-function ended(record: LoadRecord): LoadRecord {
-  return { ...record, endedAtMs: performance.now() };
-}
+const ended = (record: LoadRecord): LoadRecord => ({ ...record, endedAtMs: performance.now() });
 
 async function sendOne(
   { send, endpoints, endpointOf = (each) => each % endpoints }: Load,
-  { sent, refused }: LoadRecord,
+  record: LoadRecord,
   n: number,
   intendedAtMs: number,
 ): Promise<void> {
   const endpoint = endpointOf(n);
   const sentAtMs = performance.now();
-  const sending = await send(endpoint);
-  if ('id' in sending) {
-    const acceptedAtMs = performance.now();
-    sent.push({ id: sending.id, endpoint, intendedAtMs, sentAtMs, acceptedAtMs });
-  } else {
-    refused[sending.refusedWith] = (refused[sending.refusedWith] ?? 0) + 1;
-  }
+  note(record, await send(endpoint), { endpoint, intendedAtMs, sentAtMs });
+}
+
+function note(
+  { sent, refused }: LoadRecord,
+  sending: Sending,
+  of: Omit<Sent, 'id' | 'acceptedAtMs'>,
+): void {
+  if ('id' in sending) sent.push({ id: sending.id, ...of, acceptedAtMs: performance.now() });
+  else refused[sending.refusedWith] = (refused[sending.refusedWith] ?? 0) + 1;
 }
 
 /** When each message of an open loop is to be sent, in milliseconds from its start. */
-interface OpenLoopSchedule {
-  total: number;
-  intendedMs: (n: number) => number;
-  /** Returns how many messages should have been sent after this time. */
-  dueCount: (elapsedMs: number) => number;
-}
-
-export function createOpenLoopSchedule(ratePerSecond: number, seconds: number): OpenLoopSchedule {
+export function createOpenLoopSchedule(ratePerSecond: number, seconds: number) {
   const total = Math.round(ratePerSecond * seconds);
   const intervalMs = 1_000 / ratePerSecond;
   return {
     total,
-    intendedMs: (n) => n * intervalMs,
-    // The first is due at 0: one more than the number of whole intervals that have passed.
-    dueCount: (elapsedMs) =>
+    intendedMs: (n: number) => n * intervalMs,
+    /** Returns how many messages should have been sent after this time: the first one is due at 0. */
+    dueCount: (elapsedMs: number): number =>
       elapsedMs < 0 ? 0 : Math.min(total, Math.floor(elapsedMs / intervalMs) + 1),
   };
+}
+
+interface Pages {
+  size: number;
+  atOnce: number;
+  signal?: AbortSignal | undefined;
+}
+
+/** Divides the numbers from 0 to below `count` into pages of this size, and works on some of them at once. */
+export async function inWorkers(
+  count: number,
+  { size, atOnce, signal }: Pages,
+  work: (from: number, length: number) => Promise<void>,
+): Promise<void> {
+  let next = 0;
+  const worker = async (): Promise<void> => {
+    while (next < count && signal?.aborted !== true) {
+      const from = next;
+      next = Math.min(count, from + size);
+      await work(from, next - from);
+    }
+  };
+  await Promise.all(Array.from({ length: atOnce }, worker));
 }

@@ -9,13 +9,13 @@ import {
   type DocumentOf,
 } from '@posthorn/platform/mongo/collections.ts';
 import { apiKeyWith, hashOfKey } from '@posthorn/platform/mongo/companies/companies.ts';
-import type { AppDocument } from '@posthorn/platform/mongo/documents.ts';
 import { sealWebhook } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
 import type { Vault } from '@posthorn/platform/security/vault.ts';
 import type { mongo } from 'mongoose';
 import { hash } from 'node:crypto';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { inWorkers } from './loops.ts';
 
 /**
  * The customers of a platform: companies with an API key and a project each. Webhook n belongs to company
@@ -54,8 +54,6 @@ export function addressOf(origin: number): { host: string; port: number } {
   return { host: `127.1.${block}.${(origin % ADDRESSES_PER_BLOCK) + 1}`, port: PORT };
 }
 
-const STATE_FILE = 'population.json';
-
 interface FillDeps {
   stackDir: string;
   db: mongo.Db;
@@ -66,80 +64,63 @@ interface FillDeps {
 
 /** Stores the population, unless an earlier run on the same stores has. Throws when they have another one. */
 export async function storePopulation(population: Population, deps: FillDeps): Promise<void> {
-  const path = join(deps.stackDir, STATE_FILE);
+  const path = join(deps.stackDir, 'population.json');
   const { companies, webhooks, origins } = population;
   const stateOf = (isComplete: boolean): string =>
     JSON.stringify({ companies, webhooks, origins, isComplete });
   if (existsSync(path)) {
-    if (readFileSync(path, 'utf8') !== stateOf(true)) {
-      throw new Error(
-        `The kept stores have another population, or a part of one. Delete ${deps.stackDir}.`,
-      );
-    }
-    deps.log('The population is stored already');
-    return;
+    if (readFileSync(path, 'utf8') === stateOf(true)) return;
+    const what = 'The kept stores have another population, or a part of one.';
+    throw new Error(`${what} Delete ${deps.stackDir}.`);
   }
   writeFileSync(path, stateOf(false));
-  const startedAtMs = performance.now();
   await fill(population, deps);
-  if (deps.signal.aborted) return;
-  writeFileSync(path, stateOf(true));
-  const seconds = Math.round((performance.now() - startedAtMs) / 1_000);
-  deps.log(
-    `Stored ${population.companies} companies, ${population.webhooks} webhooks in ${seconds} s`,
-  );
+  if (!deps.signal.aborted) writeFileSync(path, stateOf(true));
 }
 
+/** Without waiting for the journal: a population that is lost in a crash is stored again. */
+const UNSAFE = { ordered: false, writeConcern: { w: 1 } } as const;
+const LOG_EVERY = 100_000;
+
 async function fill(population: Population, { db, vault, signal, log }: FillDeps): Promise<void> {
+  const { companies, webhooks } = population;
+  const pages = { size: 1_000, atOnce: 4, signal };
   const insert = <Name extends CollectionName>(name: Name, documents: DocumentOf[Name][]) =>
     collection(db, name).insertMany(
       documents as mongo.OptionalUnlessRequiredId<DocumentOf[Name]>[],
       UNSAFE,
     );
-  await inPages(population.companies, signal, async (companies) => {
-    await Promise.all([
-      insert('companies', companies.map(companyDocument)),
-      insert('apiKeys', companies.map(keyDocument)),
-      insert('projects', companies.map(projectDocument)),
-    ]);
+  const numbers = (from: number, length: number) => Array.from({ length }, (_, n) => from + n);
+  await inWorkers(companies, pages, async (from, length) => {
+    const page = numbers(from, length);
+    await insert('companies', page.map(companyDocument));
+    await insert('apiKeys', page.map(keyDocument));
+    await insert('projects', page.map(projectDocument));
   });
-  let stored = 0;
-  await inPages(population.webhooks, signal, async (webhooks) => {
-    const sealed = webhooks.map((n) => sealWebhook(vault, webhookOf(n, population)));
-    await Promise.all([
-      insert(
-        'apps',
-        webhooks.map((n) => appDocument(n, population)),
-      ),
-      insert('webhooks', sealed),
-    ]);
-    stored += webhooks.length;
-    if (stored % LOG_EVERY === 0) log(`Stored ${stored} of ${population.webhooks} webhooks`);
+  await inWorkers(webhooks, pages, async (from, length) => {
+    const page = numbers(from, length);
+    const sealed = page.map((n) => sealWebhook(vault, webhookOf(n, population)));
+    await Promise.all([insert('apps', page.map(appDocument)), insert('webhooks', sealed)]);
+    if (from % LOG_EVERY === 0) log(`Storing ${webhooks} webhooks: at ${from}`);
   });
+
+  function appDocument(n: number): DocumentOf['apps'] {
+    const projectId = idOf('proj', n % companies);
+    return { ...inCompany(n % companies), ...named(`Customer ${n}`), _id: appIdOf(n), projectId };
+  }
 }
 
-/** Without waiting for the journal: a population that is lost in a crash is stored again. */
-const UNSAFE = { ordered: false, writeConcern: { w: 1 } } as const;
-const PAGE = 1_000;
-const PAGES_AT_ONCE = 4;
-const LOG_EVERY = 100_000;
+const inCompany = (company: number) => ({
+  companyId: idOf('comp', company),
+  createdAt: CREATED_AT,
+});
 
-/** Passes the numbers from 0 to count - 1 in pages, some at once. */
-async function inPages(
-  count: number,
-  signal: AbortSignal,
-  work: (numbers: number[]) => Promise<void>,
-): Promise<void> {
-  let next = 0;
-  const worker = async (): Promise<void> => {
-    while (next < count && !signal.aborted) {
-      const first = next;
-      next = Math.min(count, first + PAGE);
-      await work(Array.from({ length: next - first }, (_, n) => first + n));
-    }
-  };
-  await Promise.all(Array.from({ length: PAGES_AT_ONCE }, worker));
-}
+const named = (name: string) => ({
+  name,
+  description: '',
+  environment: 'production' as const,
+  updatedAt: CREATED_AT,
+});
 
 function companyDocument(n: number): DocumentOf['companies'] {
   return { _id: idOf('comp', n), name: `Company ${n}`, createdAt: CREATED_AT };
@@ -147,39 +128,12 @@ function companyDocument(n: number): DocumentOf['companies'] {
 
 function keyDocument(n: number): DocumentOf['apiKeys'] {
   const key = apiKeyOf(n);
-  return {
-    _id: idOf('key', n),
-    companyId: idOf('comp', n),
-    name: 'bench',
-    prefix: key.slice(0, 12),
-    hash: hashOfKey(key),
-    createdAt: CREATED_AT,
-  };
+  const shown = { name: 'bench', prefix: key.slice(0, 12), hash: hashOfKey(key) };
+  return { _id: idOf('key', n), ...inCompany(n), ...shown };
 }
 
 function projectDocument(n: number): DocumentOf['projects'] {
-  return {
-    _id: idOf('proj', n),
-    companyId: idOf('comp', n),
-    name: 'bench',
-    description: null,
-    environment: 'production',
-    createdAt: CREATED_AT,
-    updatedAt: CREATED_AT,
-  };
-}
-
-function appDocument(n: number, { companies }: Population): AppDocument {
-  return {
-    _id: appIdOf(n),
-    companyId: idOf('comp', n % companies),
-    projectId: idOf('proj', n % companies),
-    name: `Customer ${n}`,
-    description: '',
-    environment: 'production',
-    createdAt: CREATED_AT,
-    updatedAt: CREATED_AT,
-  };
+  return { _id: idOf('proj', n), ...inCompany(n), ...named('bench'), description: null };
 }
 
 function webhookOf(n: number, { companies, origins, schemeOf }: Population): Webhook {

@@ -4,11 +4,11 @@ import { type SecureContext, TLSSocket } from 'node:tls';
 import { requiredAt } from '@posthorn/domain/required.ts';
 import type { Arrivals } from './arrivals.ts';
 
-/**
- * How an endpoint responds: 200 at once, 500 at once, no response before the dispatcher's deadline, or 200
- * later.
- */
-export type Behaviour = 'answers' | 'fails' | 'hangs' | { answersAfterMs: number };
+/** How an endpoint responds: 200 at once, 500 at once, or 200 later. */
+export type Behaviour = 'answers' | 'fails' | { answersAfterMs: number };
+
+/** As long as the dispatcher waits for a response by default. */
+export const HANGS = { answersAfterMs: 15_000 };
 
 interface ReceiverOptions {
   endpoints: number;
@@ -44,9 +44,6 @@ interface Receivers {
   counts: () => ReceiverCounts;
   close: () => void;
 }
-
-/** As long as the dispatcher waits for a response by default. */
-const HANG_MS = 15_000;
 
 export async function startReceivers(options: ReceiverOptions): Promise<Receivers> {
   const { endpoints, listenOn = () => ({ host: '127.0.0.1', port: 0 }) } = options;
@@ -109,26 +106,8 @@ function encrypted(
 }
 
 function answer(socket: Socket, behaviour: Behaviour): void {
-  if (typeof behaviour === 'object') {
-    answerAfter(socket, behaviour.answersAfterMs);
-    return;
-  }
-  switch (behaviour) {
-    case 'answers':
-      writeAnswer(socket, '200 OK');
-      return;
-    case 'fails':
-      writeAnswer(socket, '500 Internal Server Error');
-      return;
-    case 'hangs':
-      answerAfter(socket, HANG_MS);
-  }
-}
-
-function answerAfter(socket: Socket, delayMs: number): void {
-  setTimeout(() => {
-    writeAnswer(socket, '200 OK');
-  }, delayMs).unref();
+  if (typeof behaviour !== 'object') writeAnswer(socket, STATUS[behaviour]);
+  else setTimeout(writeAnswer, behaviour.answersAfterMs, socket, STATUS.answers).unref();
 }
 
 /** The parts of a request that a receiver reads. */
@@ -165,6 +144,8 @@ export function answerRequests(socket: Socket, onRequest: (seen: ReceivedRequest
   });
 }
 
-function writeAnswer(socket: Socket, status: '200 OK' | '500 Internal Server Error'): void {
+const STATUS = { answers: '200 OK', fails: '500 Internal Server Error' };
+
+function writeAnswer(socket: Socket, status: string): void {
   if (socket.writable) socket.write(`HTTP/1.1 ${status}\r\ncontent-length: 2\r\n\r\nok`);
 }

@@ -1,14 +1,7 @@
-/** Milliseconds, by nearest rank; null without a measurement. */
-export interface Percentiles {
-  count: number;
-  p50: number | null;
-  p90: number | null;
-  p99: number | null;
-  p999: number | null;
-  max: number | null;
-}
+export type Percentiles = ReturnType<typeof percentilesOf>;
 
-export function percentilesOf(values: readonly number[]): Percentiles {
+/** By nearest rank; null without a measurement. */
+export function percentilesOf(values: readonly number[]) {
   const sorted = Float64Array.from(values).sort();
   return {
     count: sorted.length,
@@ -32,6 +25,12 @@ export function rounded(value: number, decimals = 1): number {
   return Number(value.toFixed(decimals));
 }
 
+/** Null when none is known. */
+export function highestOf(values: readonly (number | null | undefined)[]): number | null {
+  const known = values.filter((value) => typeof value === 'number');
+  return known.length === 0 ? null : Math.max(...known);
+}
+
 /** The times of one message, by `performance.now`. */
 interface Timeline {
   /** When it was to be sent. Latencies count from here, even when the generator was late. */
@@ -41,27 +40,10 @@ interface Timeline {
   arrivedAtMs: number | undefined;
 }
 
-/** The events of one second of a phase. */
-export interface Second {
-  second: number;
-  accepted: number;
-  delivered: number;
-  /** Of the messages that were to be sent in this second. */
-  acceptMs: Pick<Percentiles, 'p50' | 'p99'>;
-  endToEndMs: Pick<Percentiles, 'p50' | 'p99'>;
-}
-
-interface Bucket {
-  accepted: number;
-  delivered: number;
-  acceptMs: number[];
-  endToEndMs: number[];
-}
-
 /** Returns one entry per second, from the start of the phase to its last event, without gaps. */
-export function secondsOf(timelines: readonly Timeline[], startedAtMs: number): Second[] {
-  const buckets: Bucket[] = [];
-  const at = (timeMs: number): Bucket => {
+export function secondsOf(timelines: readonly Timeline[], startedAtMs: number) {
+  const buckets: ReturnType<typeof emptyBucket>[] = [];
+  const at = (timeMs: number) => {
     const second = Math.max(0, Math.floor((timeMs - startedAtMs) / 1_000));
     while (buckets.length <= second) buckets.push(emptyBucket());
     return buckets[second] ?? emptyBucket();
@@ -73,24 +55,23 @@ export function secondsOf(timelines: readonly Timeline[], startedAtMs: number): 
     at(arrivedAtMs).delivered += 1;
     at(intendedAtMs).endToEndMs.push(arrivedAtMs - intendedAtMs);
   }
-  return buckets.map(summed);
-}
-
-function emptyBucket(): Bucket {
-  return { accepted: 0, delivered: 0, acceptMs: [], endToEndMs: [] };
-}
-
-function summed({ accepted, delivered, acceptMs, endToEndMs }: Bucket, second: number): Second {
-  return {
+  return buckets.map(({ acceptMs, endToEndMs, ...counts }, second) => ({
     second,
-    accepted,
-    delivered,
+    ...counts,
+    /** Of the messages that were to be sent in this second. */
     acceptMs: p50AndP99(acceptMs),
     endToEndMs: p50AndP99(endToEndMs),
-  };
+  }));
 }
 
-function p50AndP99(values: readonly number[]): Pick<Percentiles, 'p50' | 'p99'> {
+const emptyBucket = () => ({
+  accepted: 0,
+  delivered: 0,
+  acceptMs: [] as number[],
+  endToEndMs: [] as number[],
+});
+
+function p50AndP99(values: readonly number[]) {
   const { p50, p99 } = percentilesOf(values);
   return { p50, p99 };
 }

@@ -1,14 +1,12 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import type { Arrivals } from '../load/arrivals.ts';
-import type { LoadRecord, Sent } from '../load/loops.ts';
+import type { LoadRecord } from '../load/loops.ts';
 import type { UsageWatch } from './watch-usage.ts';
 import { type Spending, watchSpending } from './spending.ts';
-import { type Percentiles, percentilesOf, rounded, type Second, secondsOf } from './figures.ts';
+import { percentilesOf, rounded, secondsOf } from './figures.ts';
 
 /** The spending covers the time until the last message arrived. */
-export interface Phase extends PhaseFigures, Spending {
-  name: string;
-}
+export type Phase = { name: string } & ReturnType<typeof phaseFigures> & Spending;
 
 export interface PhaseSpec {
   name: string;
@@ -28,10 +26,7 @@ interface PhaseDeps {
   log: (line: string) => void;
 }
 
-/**
- * Longer than the first retry (5 s) and its deadline (15 s): a delivery by one retry is late, not
- * missing.
- */
+/** Longer than the first retry (5 s) and its deadline (15 s): a delivery by one retry is late, not missing. */
 const QUIET_MS = 25_000;
 const PATIENCE_MS = 180_000;
 
@@ -41,45 +36,16 @@ export function createPhases({ arrivals, usage, signal, log }: PhaseDeps): Measu
     arrivals.forgetAll();
     const endSpending = watchSpending(usage);
     const record = await load();
-    const expected = record.sent.filter(({ endpoint }) => isCounted(endpoint));
-    const missing = missingCounter(expected, arrivals);
-    await untilArrived(missing, { quietMs: QUIET_MS, totalMs: patienceMs, signal });
+    let missing = record.sent.filter(({ endpoint }) => isCounted(endpoint));
+    /** Checks again only the messages that were missing the last time. */
+    const countMissing = (): number => {
+      missing = missing.filter(({ id, endpoint }) => arrivals.count(id, endpoint) === 0);
+      return missing.length;
+    };
+    await untilArrived(countMissing, { quietMs: QUIET_MS, totalMs: patienceMs, signal });
     const spending = endSpending(record.sent.length);
     return { name, ...phaseFigures(record, arrivals, isCounted), ...spending };
   };
-}
-
-/** Checks again only the messages that were missing the last time. */
-function missingCounter(expected: LoadRecord['sent'], arrivals: Arrivals): () => number {
-  let missing = expected;
-  return () => {
-    missing = missing.filter(({ id, endpoint }) => arrivals.count(id, endpoint) === 0);
-    return missing.length;
-  };
-}
-
-interface PhaseFigures {
-  /** From the start to the last response. */
-  seconds: number;
-  accepted: number;
-  refused: Record<string, number>;
-  acceptedPerSecond: number;
-  /** Arrivals within these seconds; lower than accepted when a backlog grew. */
-  deliveredPerSecond: number;
-  /** Accepted, but not arrived when the wait ended. */
-  missing: number;
-  /** Arrivals beyond the first of a message. */
-  duplicates: number;
-  acceptMs: Percentiles;
-  endToEndMs: Percentiles;
-  /** How late the generator itself sent; contained in the latencies. */
-  generatorLateMs: Percentiles;
-  /**
-   * Messages to endpoints that hang or fail. Of the figures above, only `acceptedPerSecond` contains
-   * them.
-   */
-  toFailing: { accepted: number; attempted: number };
-  timeline: Second[];
 }
 
 /** Counts the messages to endpoints that respond; the others are reported in `toFailing`. */
@@ -87,60 +53,52 @@ export function phaseFigures(
   { startedAtMs, endedAtMs, sent, refused }: LoadRecord,
   arrivals: Arrivals,
   isCounted: (endpoint: number) => boolean,
-): PhaseFigures {
+) {
   const seconds = (endedAtMs - startedAtMs) / 1_000;
-  const counted = sent.filter(({ endpoint }) => isCounted(endpoint));
-  const toFailing = sent.filter(({ endpoint }) => !isCounted(endpoint));
-  const timelines = counted.map((each) => ({ ...each, arrivedAtMs: arrivedAt(each, arrivals) }));
-  const arrived = timelines.flatMap(({ arrivedAtMs, intendedAtMs }) =>
+  const all = sent.map(({ id, endpoint, ...times }) => ({
+    ...times,
+    isCounted: isCounted(endpoint),
+    arrivedAtMs: arrivals.firstAtMs(id, endpoint),
+    copies: Math.max(0, arrivals.count(id, endpoint) - 1),
+  }));
+  const counted = all.filter((each) => each.isCounted);
+  const toFailing = all.filter((each) => !each.isCounted);
+  const arrived = counted.flatMap(({ arrivedAtMs, intendedAtMs }) =>
     arrivedAtMs === undefined ? [] : [{ arrivedAtMs, endToEndMs: arrivedAtMs - intendedAtMs }],
   );
   const inTime = arrived.filter(({ arrivedAtMs }) => arrivedAtMs <= endedAtMs);
+  const attempted = toFailing.filter(({ arrivedAtMs }) => arrivedAtMs !== undefined).length;
   return {
+    /** From the start to the last response. */
     seconds: rounded(seconds, 2),
     accepted: counted.length,
     refused,
+    /** With the messages to endpoints that hang or fail, which no other figure contains. */
     acceptedPerSecond: rounded(sent.length / seconds),
+    /** Arrivals within these seconds; lower than accepted when a backlog grew. */
     deliveredPerSecond: rounded(inTime.length / seconds),
+    /** Accepted, but not arrived when the wait ended. */
     missing: counted.length - arrived.length,
-    duplicates: duplicatesOf(counted, arrivals),
+    /** Arrivals beyond the first of a message. */
+    duplicates: counted.reduce((sum, { copies }) => sum + copies, 0),
     acceptMs: percentilesOf(counted.map((each) => each.acceptedAtMs - each.intendedAtMs)),
     endToEndMs: percentilesOf(arrived.map(({ endToEndMs }) => endToEndMs)),
+    /** How late the generator itself sent; contained in the latencies. */
     generatorLateMs: percentilesOf(sent.map((each) => each.sentAtMs - each.intendedAtMs)),
-    toFailing: { accepted: toFailing.length, attempted: attemptedOf(toFailing, arrivals) },
-    timeline: secondsOf(timelines, startedAtMs),
+    toFailing: { accepted: toFailing.length, attempted },
+    timeline: secondsOf(counted, startedAtMs),
   };
-}
-
-function arrivedAt({ id, endpoint }: Sent, arrivals: Arrivals): number | undefined {
-  return arrivals.firstAtMs(id, endpoint);
-}
-
-function attemptedOf(sent: readonly Sent[], arrivals: Arrivals): number {
-  return sent.filter((each) => arrivedAt(each, arrivals) !== undefined).length;
-}
-
-function duplicatesOf(sent: readonly Sent[], arrivals: Arrivals): number {
-  return sent.reduce(
-    (sum, { id, endpoint }) => sum + Math.max(0, arrivals.count(id, endpoint) - 1),
-    0,
-  );
 }
 
 const CHECK_EVERY_MS = 50;
 
-interface Patience {
-  /** Gives up after this long without an arrival. */
-  quietMs: number;
-  /** Gives up after this long in any case. */
-  totalMs: number;
-  signal: AbortSignal;
-}
-
-/** Waits until everything has arrived. A backlog may take long; a time without arrivals ends the wait. */
+/**
+ * Waits until everything has arrived. A backlog may take long, up to `totalMs`; a time of `quietMs` without arrivals ends the
+ * wait.
+ */
 export async function untilArrived(
   missing: () => number,
-  { quietMs, totalMs, signal }: Patience,
+  { quietMs, totalMs, signal }: { quietMs: number; totalMs: number; signal: AbortSignal },
 ): Promise<void> {
   const endMs = performance.now() + totalMs;
   let lastMissing = Infinity;

@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import { readdirSync, readFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
 
 export interface ProcessUsage {
   /** User and system time since the process started. */
@@ -7,10 +7,7 @@ export interface ProcessUsage {
   residentBytes: number;
 }
 
-/**
- * Reads the usage of a process from /proc (proc(5)). Returns undefined when it has exited or there is
- * no /proc.
- */
+/** Reads the usage of a process from /proc (proc(5)). Returns undefined when it has exited or there is no /proc. */
 export function readProcessUsage(pid: number): ProcessUsage | undefined {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, 'latin1');
@@ -25,10 +22,7 @@ interface Units {
   pageBytes: number;
 }
 
-/**
- * Reads the fields 14, 15 and 24. Field 2 is the command in parentheses, which may contain spaces and
- * parentheses.
- */
+/** Reads the fields 14, 15 and 24. Field 2 is the command in parentheses, which may contain spaces and parentheses. */
 export function parseProcessUsage(stat: string, { ticksPerSecond, pageBytes }: Units) {
   const fieldsFromState = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
   const field = (number: number): number => Number(fieldsFromState[number - 3]);
@@ -38,16 +32,13 @@ export function parseProcessUsage(stat: string, { ticksPerSecond, pageBytes }: U
   };
 }
 
-/**
- * Returns the CPU time of the machine since its start, without idle, iowait and stolen time; undefined
- * where there is no /proc.
- */
-export function readMachineCpuSeconds(): number | undefined {
+/** Returns the CPU time of the machine since its start, without idle, iowait and stolen time; NaN where there is no /proc. */
+export function readMachineCpuSeconds(): number {
   try {
     const stat = readFileSync('/proc/stat', 'latin1');
     return parseMachineCpuSeconds(stat, unitsOfThisMachine().ticksPerSecond);
   } catch {
-    return undefined;
+    return NaN;
   }
 }
 
@@ -67,20 +58,10 @@ function unitsOfThisMachine(): Units {
   return knownUnits;
 }
 
-/**
- * Returns the processes whose environment has this entry, "NAME=value": also of daemons that are not our
- * children.
- */
+/** Returns the processes whose environment has this entry, "NAME=value": also of daemons that are not our children. */
 export function pidsWithEnvironment(entry: string): number[] {
-  return numbersIn('/proc').filter((pid) => environmentOf(pid).includes(entry));
-}
-
-function numbersIn(folder: string): number[] {
-  try {
-    return readdirSync(folder).map(Number).filter(Number.isInteger);
-  } catch {
-    return [];
-  }
+  const numbers = existsSync('/proc') ? readdirSync('/proc').map(Number) : [];
+  return numbers.filter((pid) => pid > 0 && environmentOf(pid).includes(entry));
 }
 
 function environmentOf(pid: number): string[] {

@@ -12,13 +12,9 @@ describe('the usage of a part', () => {
     });
   });
 
-  test('is left out for a part that did not exist at the start', () => {
-    const after = { kafka: { cpuSeconds: 1, residentBytes: 1 } };
-    expect(figuresOf({ before: {}, after, seconds: 1, accepted: 1 })).toEqual({});
-  });
-
-  test('is null per thousand messages when none was accepted', () => {
+  test('is left out without a start, and null per thousand messages when none was accepted', () => {
     const usage = { redis: { cpuSeconds: 1, residentBytes: 1 } };
+    expect(figuresOf({ before: {}, after: usage, seconds: 1, accepted: 1 })).toEqual({});
     const figures = figuresOf({ before: usage, after: usage, seconds: 1, accepted: 0 });
     expect(figures.redis?.cpuSecondsPer1000).toBeNull();
   });

@@ -1,10 +1,8 @@
 import type { Redis } from 'ioredis';
 import type { mongo } from 'mongoose';
 import { z } from 'zod';
-import { readMetrics } from './watch-memory.ts';
-
-/** What stores and services have counted since they were started, by name. */
-export type Counts = Readonly<Record<string, number>>;
+import { rounded } from './figures.ts';
+import { type Counts, metricCounts, readMetrics } from './metrics.ts';
 
 export interface WorkCounts {
   /** When they were read, in milliseconds; between two readings: how long that was. */
@@ -32,9 +30,7 @@ export async function readWork({ admin, redis, opsUrls }: Sources): Promise<Work
     admin.command({ serverStatus: 1 }),
     redis.info('commandstats'),
     Promise.all(
-      [...opsUrls].map(
-        async ([name, url]) => [name, metricCounts(await readMetrics(url))] as const,
-      ),
+      [...opsUrls].map(async ([name, url]) => ({ [name]: metricCounts(await readMetrics(url)) })),
     ),
   ]);
   return {
@@ -42,21 +38,14 @@ export async function readWork({ admin, redis, opsUrls }: Sources): Promise<Work
     statements: statementCounts(top),
     mongodb: commandCounts(status),
     redis: redisCounts(info),
-    metrics: Object.fromEntries(metrics),
+    metrics: Object.assign({}, ...metrics) as WorkCounts['metrics'],
   };
 }
 
-const counter = z.object({ count: z.number() });
-const topReply = z.object({ totals: z.record(z.string(), z.unknown()) });
 /** MongoDB counts a `find` as a query; `aggregate` and `count` as commands. */
-const topEntry = z.object({
-  queries: counter,
-  commands: counter,
-  getmore: counter,
-  insert: counter,
-  update: counter,
-  remove: counter,
-});
+export const OPERATIONS = ['queries', 'commands', 'getmore', 'insert', 'update', 'remove'];
+const topReply = z.object({ totals: z.record(z.string(), z.unknown()) });
+const topEntry = z.record(z.string(), z.object({ count: z.number() }));
 
 const DAY = /[._]?\d{4}-\d\d-\d\d$/;
 
@@ -68,9 +57,9 @@ export function statementCounts(reply: unknown): Counts {
     const entry = topEntry.safeParse(value);
     if (!entry.success || !namespace.startsWith('posthorn')) continue;
     const collection = namespace.replace(/^posthorn\./, '').replace(DAY, '');
-    for (const [operation, { count }] of Object.entries(entry.data)) {
+    for (const operation of OPERATIONS) {
       const name = `${collection}/${operation}`;
-      counts[name] = (counts[name] ?? 0) + count;
+      counts[name] = (counts[name] ?? 0) + (entry.data[operation]?.count ?? 0);
     }
   }
   return counts;
@@ -82,26 +71,18 @@ const statusReply = z.object({
 const commandEntry = z.object({ total: z.coerce.number() });
 
 function commandCounts(reply: unknown): Counts {
-  const { commands } = statusReply.parse(reply).metrics;
-  const counts = Object.entries(commands).flatMap(([name, value]) => {
+  const counts: Record<string, number> = {};
+  for (const [name, value] of Object.entries(statusReply.parse(reply).metrics.commands)) {
     const entry = commandEntry.safeParse(value);
-    return entry.success ? [[name, entry.data.total] as const] : [];
-  });
-  return Object.fromEntries(counts);
+    if (entry.success) counts[name] = entry.data.total;
+  }
+  return counts;
 }
 
 /** Reads lines such as `cmdstat_get:calls=12,usec=34,…`. */
 export function redisCounts(info: string): Counts {
   const found = info.matchAll(/^cmdstat_([^:]+):calls=(\d+)/gm);
   return Object.fromEntries([...found].map(([, command = '', calls]) => [command, Number(calls)]));
-}
-
-const METRIC = /^(posthorn_\w+(?<!_bucket)(?:\{.*\})?) (\S+)$/gm;
-
-/** Reads the metrics of Posthorn in the text of a metrics endpoint, without the buckets of histograms. */
-export function metricCounts(text: string): Counts {
-  const found = text.matchAll(METRIC);
-  return Object.fromEntries([...found].map(([, name = '', value]) => [name, Number(value)]));
 }
 
 /** Returns by how much each count has grown, without those that have not. */
@@ -130,48 +111,35 @@ export function workBetween(before: WorkCounts, after: WorkCounts): WorkCounts {
 /** What a service has to know of a message before it can be accepted and sent. */
 const CONFIGURATION = ['companies', 'apiKeys', 'projects', 'apps', 'webhooks', 'signingKeys'];
 /** `getmore` is left out: it is what a change stream waits with, and a list of a hundred webhooks has none. */
-const READS = ['queries', 'commands'];
+const READ = /^(.*)\/(?:queries|commands)$/;
 
 /** Returns the number of statements that read configuration. */
-export function configurationReads(statements: Counts): number {
-  const names = CONFIGURATION.flatMap((collection) =>
-    READS.map((operation) => `${collection}/${operation}`),
-  );
-  return sumOf(statements, (name) => names.includes(name));
-}
+export const configurationReads = (statements: Counts): number =>
+  sumOf(statements, (name) => CONFIGURATION.includes(READ.exec(name)?.[1] ?? ''));
 
 export function sumOf(counts: Counts, isCounted: (name: string) => boolean): number {
-  return Object.entries(counts).reduce(
-    (sum, [name, count]) => (isCounted(name) ? sum + count : sum),
-    0,
-  );
-}
-
-export interface CacheUse {
-  requests: number;
-  /** Percent of the requests. */
-  hits: number;
+  const counted = Object.entries(counts).filter(([name]) => isCounted(name));
+  return counted.reduce((sum, [, count]) => sum + count, 0);
 }
 
 const CACHE_REQUESTS = /^(\w+)_cache_requests_total\{(.*)\}$/;
 const RESULT = /,?(?:result|outcome)="(\w+)"/;
 
 /** Returns the use of each cache that counts its requests by result, one of which is "hit". */
-export function cacheUse(metrics: Counts): Record<string, CacheUse> {
-  const totals = new Map<string, { requests: number; hits: number }>();
-  for (const [name, count] of Object.entries(metrics)) {
-    const [, family = '', labels = ''] = CACHE_REQUESTS.exec(name) ?? [];
-    if (family === '') continue;
-    const cache = `${family}{${labels.replace(RESULT, '').replace(/^,/, '')}}`;
-    const total = totals.get(cache) ?? { requests: 0, hits: 0 };
-    totals.set(cache, total);
-    total.requests += count;
-    if (RESULT.exec(labels)?.[1] === 'hit') total.hits += count;
-  }
-  return Object.fromEntries(
-    [...totals].map(([cache, { requests, hits }]) => [
-      cache,
-      { requests, hits: Number(((100 * hits) / requests).toFixed(2)) },
-    ]),
+export function cacheUse(metrics: Counts): Record<string, { requests: number; 'hits, %': number }> {
+  const byCache = Map.groupBy(
+    Object.entries(metrics).flatMap(([name, count]) => {
+      const [, family, labels = ''] = CACHE_REQUESTS.exec(name) ?? [];
+      if (family === undefined) return [];
+      const cache = `${family}{${labels.replace(RESULT, '').replace(/^,/, '')}}`;
+      return [{ cache, count, hits: RESULT.exec(labels)?.[1] === 'hit' ? count : 0 }];
+    }),
+    ({ cache }) => cache,
   );
+  const use = [...byCache].map(([cache, all]) => {
+    const requests = all.reduce((sum, { count }) => sum + count, 0);
+    const hits = all.reduce((sum, each) => sum + each.hits, 0);
+    return [cache, { requests, 'hits, %': rounded((100 * hits) / requests, 2) }] as const;
+  });
+  return Object.fromEntries(use);
 }

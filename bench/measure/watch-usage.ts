@@ -1,6 +1,7 @@
 import { winePrefix } from '../../tools/local-stack/stores/mongodb-native.ts';
 import type { StackProcess } from '../../tools/local-stack/processes/child.ts';
 import { pidsWithEnvironment, type ProcessUsage, readProcessUsage } from './process-usage.ts';
+import { highestOf } from './figures.ts';
 import { type PerService, perService } from './per-service.ts';
 
 /** Name of a part (gateway, kafka, …) → its CPU time and memory so far. */
@@ -13,33 +14,23 @@ export interface UsageSample {
 
 export const GENERATOR = 'generator';
 
-export interface UsageWatch {
-  /**
-   * Returns the usage of all parts now. Without parts in containers, and without any where there is no
-   * /proc.
-   */
-  read: () => Usage;
-  /** One sample a second since the start. */
-  samples: readonly UsageSample[];
-  stop: () => void;
-}
-
 const EVERY_MS = 1_000;
 
-export function watchUsage(processes: readonly StackProcess[], stackDir: string): UsageWatch {
+export type UsageWatch = ReturnType<typeof watchUsage>;
+
+export function watchUsage(processes: readonly StackProcess[], stackDir: string) {
   const parts = partsOf(processes, stackDir);
+  /** One a second since the start. */
   const samples: UsageSample[] = [];
+  /** Returns the usage of all parts now. Without parts in containers, and without any where there is no /proc. */
   const read = (): Usage => readAll(parts);
   const timer = setInterval(() => {
     samples.push({ atMs: performance.now(), usage: read() });
   }, EVERY_MS);
-  return {
-    read,
-    samples,
-    stop: () => {
-      clearInterval(timer);
-    },
+  const stop = (): void => {
+    clearInterval(timer);
   };
+  return { read, samples: samples as readonly UsageSample[], stop };
 }
 
 function partsOf(processes: readonly StackProcess[], stackDir: string): Map<string, number[]> {
@@ -53,7 +44,10 @@ function partsOf(processes: readonly StackProcess[], stackDir: string): Map<stri
 }
 
 function readAll(parts: ReadonlyMap<string, readonly number[]>): Usage {
-  const usage: Usage = { [GENERATOR]: ownUsage() };
+  const { user, system } = process.cpuUsage();
+  // This process runs the receivers and the report too.
+  const own = { cpuSeconds: (user + system) / 1e6, residentBytes: process.memoryUsage.rss() };
+  const usage: Usage = { [GENERATOR]: own };
   for (const [name, pids] of parts) {
     const read = pids.map(readProcessUsage).filter((each) => each !== undefined);
     if (read.length > 0) usage[name] = read.reduce(sum);
@@ -61,51 +55,30 @@ function readAll(parts: ReadonlyMap<string, readonly number[]>): Usage {
   return usage;
 }
 
-function sum(a: ProcessUsage, b: ProcessUsage): ProcessUsage {
-  return {
-    cpuSeconds: a.cpuSeconds + b.cpuSeconds,
-    residentBytes: a.residentBytes + b.residentBytes,
-  };
-}
-
-/** The usage of this process, which runs the generator, the receivers and the report. */
-function ownUsage(): ProcessUsage {
-  const { user, system } = process.cpuUsage();
-  return { cpuSeconds: (user + system) / 1e6, residentBytes: process.memoryUsage.rss() };
-}
-
-interface PeakWatch {
-  /**
-   * Returns the highest resident memory of each service since the last call, in bytes; null where it
-   * cannot be read.
-   */
-  take: () => PerService<number | null>;
-  stop: () => void;
-}
+const sum = (a: ProcessUsage, b: ProcessUsage): ProcessUsage => ({
+  cpuSeconds: a.cpuSeconds + b.cpuSeconds,
+  residentBytes: a.residentBytes + b.residentBytes,
+});
 
 const PEAK_EVERY_MS = 200;
 
-export function watchPeaks({ read }: Pick<UsageWatch, 'read'>): PeakWatch {
+export function watchPeaks({ read }: Pick<UsageWatch, 'read'>) {
   let peaks = perService<number | null>(() => null);
   const look = (): void => {
     const usage = read();
-    peaks = perService((service) => highest(peaks[service], usage[service]?.residentBytes));
+    peaks = perService((service) => highestOf([peaks[service], usage[service]?.residentBytes]));
   };
   const timer = setInterval(look, PEAK_EVERY_MS);
   return {
-    take() {
+    /** Returns the highest resident memory of each service since the last call, in bytes; null where it cannot be read. */
+    take(): PerService<number | null> {
       look();
       const taken = peaks;
       peaks = perService<number | null>(() => null);
       return taken;
     },
-    stop: () => {
+    stop(): void {
       clearInterval(timer);
     },
   };
-}
-
-function highest(before: number | null, now: number | undefined): number | null {
-  if (before === null || now === undefined) return now ?? before;
-  return Math.max(before, now);
 }

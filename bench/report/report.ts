@@ -1,5 +1,6 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { rounded } from '../measure/figures.ts';
 import type { Phase } from '../measure/phase.ts';
 import type { Machine } from '../../tools/local-stack/machine/describe-machine.ts';
 import type { Spending } from '../measure/spending.ts';
@@ -42,6 +43,19 @@ export interface Goal {
   measured: number | null;
 }
 
+export const atMost = (name: string, limit: number, unit: string, measured: number | null) =>
+  ({ name, unit, atMost: limit, measured }) satisfies Goal;
+
+export const atLeast = (name: string, limit: number, unit: string, measured: number | null) =>
+  ({ name, unit, atLeast: limit, measured }) satisfies Goal;
+
+/** Null without both, and for a multiple of 0. */
+export function ratio(one: number | null | undefined, other: number | null | undefined) {
+  return typeof one === 'number' && typeof other === 'number' && other !== 0
+    ? rounded(one / other, 2)
+    : null;
+}
+
 interface JudgedGoal extends Goal {
   isMet: boolean;
 }
@@ -52,11 +66,8 @@ export function judge(goal: Goal): JudgedGoal {
 }
 
 export function describeLimit({ atMost, atLeast, unit }: Goal): string {
-  const parts = [
-    atLeast === undefined ? '' : `≥ ${atLeast}`,
-    atMost === undefined ? '' : `≤ ${atMost}`,
-  ];
-  return `${parts.filter(Boolean).join(', ')} ${unit}`.trim();
+  const limit = atMost === undefined ? `≥ ${String(atLeast)}` : `≤ ${atMost}`;
+  return `${limit} ${unit}`.trim();
 }
 
 export const RESULTS = join(import.meta.dirname, '../results');
@@ -79,19 +90,20 @@ export function describe({ cpu, cores, memoryGiB, system, ...versions }: Machine
 
 export function printReport(report: Report): void {
   for (const phase of report.phases) printPhase(phase);
-  for (const table of report.tables) printTable(table);
-  printExtra(report.extra);
+  for (const { title, rows, notes } of report.tables) {
+    console.log(`\n${title}`);
+    console.table(rows);
+    for (const note of notes) console.log(note);
+  }
+  // Lists are long, and only written to the file.
+  for (const [name, value] of Object.entries(report.extra)) {
+    if (!Array.isArray(value)) console.log(name, value);
+  }
   if (report.goals.length > 0) console.table(report.goals.map(goalRow));
   if (!report.isComplete) console.log('INCOMPLETE: messages are missing or were refused.');
 }
 
-function printTable({ title, rows, notes }: Table): void {
-  console.log(`\n${title}`);
-  console.table(rows);
-  for (const note of notes) console.log(note);
-}
-
-function goalRow({ isMet, ...goal }: Report['goals'][number]) {
+function goalRow({ isMet, ...goal }: JudgedGoal) {
   return {
     figure: goal.name,
     target: describeLimit(goal),
@@ -100,55 +112,28 @@ function goalRow({ isMet, ...goal }: Report['goals'][number]) {
   };
 }
 
-function printPhase(phase: Phase): void {
+function printPhase({ refused, toFailing, ...phase }: Phase): void {
   console.log(`\n${phase.name} (${phase.seconds} s)`);
   console.table({
     accept: phase.acceptMs,
     'end to end': phase.endToEndMs,
     'generator late': phase.generatorLateMs,
   });
-  console.log(countsOf(phase));
-  if (Object.keys(phase.parts).length > 1) printParts(phase);
-  else
-    console.log(
-      'CPU and memory of the parts: not available (they are read from /proc, on Linux only).',
-    );
-}
-
-function countsOf({ refused, toFailing, ...phase }: Phase): string {
   const refusals = Object.entries(refused).map(([status, count]) => `${count} × ${status}`);
-  const counts = [
-    `accepted ${phase.acceptedPerSecond}/s`,
-    `delivered ${phase.deliveredPerSecond}/s`,
-    `refused ${refusals.join(', ') || 0}`,
-    `missing ${phase.missing}`,
-    `duplicates ${phase.duplicates}`,
-  ];
-  if (toFailing.accepted > 0) {
-    counts.push(
+  console.log(
+    `accepted ${phase.acceptedPerSecond}/s, delivered ${phase.deliveredPerSecond}/s, ` +
+      `refused ${refusals.join(', ') || 0}, missing ${phase.missing}, duplicates ${phase.duplicates}, ` +
       `to endpoints that hang or fail ${toFailing.accepted} (attempted ${toFailing.attempted})`,
-    );
-  }
-  return counts.join(', ');
-}
-
-function printParts(phase: Phase): void {
+  );
   console.table(partRows(phase));
   for (const note of spendingNotes(phase)) console.log(note);
-}
-
-/** Lists are long, and only written to the file. */
-function printExtra(extra: Report['extra']): void {
-  for (const [name, value] of Object.entries(extra)) {
-    if (!Array.isArray(value)) console.log(name, value);
-  }
 }
 
 /** Usual use by interrupts, kernel threads and small background work. */
 const USUAL_OTHER_CORES = 0.2;
 
-/** Returns the CPU and memory of each part, as rows of a table. */
-export function partRows({ parts }: Pick<Spending, 'parts'>): Record<string, object> {
+/** Returns the CPU and memory of each part, as rows of a table. Only those that can be read from /proc. */
+export function partRows({ parts }: Pick<Spending, 'parts'>): Table['rows'] {
   return Object.fromEntries(
     Object.entries(parts).map(([name, { cpuSecondsPer1000: cpu, cores, residentMiB }]) => [
       name === GENERATOR ? `${name} and receivers` : name,
@@ -158,10 +143,7 @@ export function partRows({ parts }: Pick<Spending, 'parts'>): Record<string, obj
 }
 
 export function spendingNotes({ cpuSecondsPer1000, otherCores }: Spending): string[] {
-  const cpu =
-    cpuSecondsPer1000 === null
-      ? 'CPU of Posthorn and its stores: not available, the stores run in containers.'
-      : `CPU of Posthorn and its stores: ${cpuSecondsPer1000} s per 1,000`;
+  const cpu = `CPU of Posthorn and its stores: ${cpuSecondsPer1000 ?? 'not known,'} s per 1,000`;
   const isAlone = otherCores === null || otherCores <= USUAL_OTHER_CORES;
   if (isAlone) return [cpu];
   return [cpu, `DISTURBED: the rest of the machine used ${otherCores} cores meanwhile.`];

@@ -2,17 +2,18 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createSecureContext, type SecureContext } from 'node:tls';
-import { authority, type Authority, issuedBy } from '../../test/support/receivers/self-signed.ts';
+import { authority, issuedBy } from '../../test/support/receivers/self-signed.ts';
 import { closedLoop, type Load, openLoop } from '../load/loops.ts';
 import { addressOf, apiKeyOf, appIdOf, storePopulation } from '../load/population.ts';
 import { type ReceiverCounts, startReceivers } from '../load/receivers.ts';
+import { rounded } from '../measure/figures.ts';
 import type { Phase } from '../measure/phase.ts';
 import { type MemorySample, watchMemory } from '../measure/watch-memory.ts';
 import { watchPeaks } from '../measure/watch-usage.ts';
-import type { Goal } from '../report/report.ts';
+import { atLeast, atMost, type Goal, ratio } from '../report/report.ts';
 import { type Bench, defineScenario } from '../scenario.ts';
 import { openStores } from '../stack/open-stores.ts';
-import { CONNECTIONS } from './warm-up.ts';
+import { CONNECTIONS } from './flows.ts';
 
 export const origins = defineScenario({
   summary: 'many origins, over http and over TLS: CPU, handshakes and memory of connections',
@@ -39,20 +40,35 @@ export const origins = defineScenario({
     } finally {
       trust().forget();
     }
+    const rowsOf = (rowOf: (run: Run) => object) =>
+      Object.fromEntries(runs.map((run) => [run.phase.name, rowOf(run)] as const));
     return {
       phases: runs.map(({ phase }) => phase),
       goals: goalsOf(runs),
       tables: [
         {
           title: 'Connections, as the receivers saw them',
-          rows: Object.fromEntries(runs.map((run) => [run.phase.name, rowOf(run)])),
+          rows: rowsOf(({ seen, dispatcherMiB, phase }) => ({
+            requests: seen.requests,
+            'on a kept connection': seen.requests - seen.connections,
+            'resumed handshakes': seen.resumed,
+            'full handshakes': seen.full,
+            'CPU s per 1,000': phase.cpuSecondsPer1000,
+            'dispatcher CPU s per 1,000': phase.parts.dispatcher?.cpuSecondsPer1000 ?? null,
+            'dispatcher MiB': dispatcherMiB,
+          })),
           notes: [],
         },
         {
           title: 'Memory of the dispatcher at the end, MiB',
-          rows: Object.fromEntries(
-            runs.map(({ phase, memory }) => [phase.name, memoryRow(memory)]),
-          ),
+          rows: rowsOf(({ memory }) => {
+            const {
+              residentMiB: resident,
+              heapUsedMiB: heap,
+              externalMiB: external,
+            } = memory ?? {};
+            return { resident, heap, external, ...memory?.usedMiB };
+          }),
           notes: [],
         },
       ],
@@ -63,19 +79,13 @@ export const origins = defineScenario({
 const COMPANIES = 1_000;
 
 /** An origin has a webhook over http and one over TLS: they are measured one after the other, on the same port. */
-async function store({ stack, signal, log }: Bench, origins: number): Promise<void> {
-  const { stackDir, addresses } = stack;
-  const stores = await openStores(addresses);
+async function store(bench: Bench, count: number): Promise<void> {
+  const stores = await openStores(bench.stack.addresses);
+  const schemeOf = (webhook: number) => (webhook < count ? 'http' : 'https');
+  const wanted = { companies: COMPANIES, webhooks: 2 * count, origins: count, schemeOf } as const;
   try {
-    await storePopulation(
-      {
-        companies: COMPANIES,
-        webhooks: 2 * origins,
-        origins,
-        schemeOf: (webhook) => (webhook < origins ? 'http' : 'https'),
-      },
-      { stackDir, db: stores.mongo.db, vault: stores.vault, signal, log },
-    );
+    const { vault, mongo } = stores;
+    await storePopulation(wanted, { ...bench, ...bench.stack, db: mongo.db, vault });
   } finally {
     await stores.close();
   }
@@ -101,6 +111,7 @@ interface Run {
 
 /** Before the measurement, at its rate: the group commit takes some seconds to adapt to it. */
 const RUN_IN_SECONDS = 5;
+const SAMPLE_EVERY_MS = 5_000;
 
 async function measureScheme(bench: Bench, wanted: Wanted): Promise<Run> {
   const { client, arrivals, usage, measure, signal } = bench;
@@ -141,8 +152,11 @@ async function measureScheme(bench: Bench, wanted: Wanted): Promise<Run> {
       load: () => openLoop(load, { ratePerSecond: rate, seconds }),
     });
     const peakBytes = peaks.take().dispatcher;
-    const dispatcherMiB = peakBytes === null ? null : Math.round(peakBytes / 1_048_576);
-    const seen = difference(receivers.counts(), before);
+    const dispatcherMiB = peakBytes && Math.round(peakBytes / 1_048_576);
+    const seen = receivers.counts();
+    for (const name of ['requests', 'connections', 'full', 'resumed'] as const) {
+      seen[name] -= before[name];
+    }
     return { scheme, phase, seen, dispatcherMiB, memory: (await memory.stop()).at(-1) };
   } finally {
     peaks.stop();
@@ -150,109 +164,52 @@ async function measureScheme(bench: Bench, wanted: Wanted): Promise<Run> {
   }
 }
 
-function difference(after: ReceiverCounts, before: ReceiverCounts): ReceiverCounts {
-  return {
-    requests: after.requests - before.requests,
-    connections: after.connections - before.connections,
-    full: after.full - before.full,
-    resumed: after.resumed - before.resumed,
-  };
-}
-
-function rowOf({ seen, dispatcherMiB, phase }: Run): object {
-  return {
-    requests: seen.requests,
-    'on a kept connection': seen.requests - seen.connections,
-    'resumed handshakes': seen.resumed,
-    'full handshakes': seen.full,
-    'CPU s per 1,000': phase.cpuSecondsPer1000,
-    'dispatcher CPU s per 1,000': phase.parts.dispatcher?.cpuSecondsPer1000 ?? null,
-    'dispatcher MiB': dispatcherMiB,
-  };
-}
-
-function memoryRow(sample: MemorySample | undefined): object {
-  const { residentMiB, heapUsedMiB, externalMiB, usedMiB } = sample ?? {};
-  return { resident: residentMiB, heap: heapUsedMiB, external: externalMiB, ...usedMiB };
-}
-
-const SAMPLE_EVERY_MS = 5_000;
-
 function goalsOf(runs: readonly Run[]): Goal[] {
-  const [http, https] = [runs.find(isOf('http')), runs.find(isOf('https'))];
-  const goals: Goal[] = runs.map(({ scheme, dispatcherMiB }) => ({
-    name: `${scheme}: memory of the dispatcher`,
-    unit: 'MiB',
-    atMost: 512,
-    measured: dispatcherMiB,
-  }));
-  if (https) {
-    const { requests, full } = https.seen;
-    const measured = Math.round((1 - full / Math.max(1, requests)) * 1_000) / 10;
-    goals.push({ name: 'connections kept or resumed', unit: '%', atLeast: 90, measured });
-  }
-  const [cpu, plainCpu] = [https?.phase.cpuSecondsPer1000, http?.phase.cpuSecondsPer1000];
-  if (typeof cpu === 'number' && typeof plainCpu === 'number') {
-    const measured = Math.round((cpu / plainCpu) * 100) / 100;
-    goals.push({
-      name: 'CPU over TLS as a multiple of that over http',
-      unit: '×',
-      atMost: 1.5,
-      measured,
-    });
-  }
-  return goals;
+  const of = (wanted: Run['scheme']) => runs.find(({ scheme }) => scheme === wanted);
+  const [http, https] = [of('http'), of('https')];
+  const goals: Goal[] = runs.map(({ scheme, dispatcherMiB }) =>
+    atMost(`${scheme}: memory of the dispatcher`, 512, 'MiB', dispatcherMiB),
+  );
+  if (!https) return goals;
+  const kept = rounded(100 * (1 - https.seen.full / Math.max(1, https.seen.requests)));
+  goals.push(atLeast('connections kept or resumed', 90, '%', kept));
+  if (!http) return goals;
+  const cpu = ratio(https.phase.cpuSecondsPer1000, http.phase.cpuSecondsPer1000);
+  return [...goals, atMost('CPU over TLS as a multiple of that over http', 1.5, '×', cpu)];
 }
 
-const isOf =
-  (scheme: Run['scheme']) =>
-  (run: Run): boolean =>
-    run.scheme === scheme;
-
-interface Trust {
-  /** The certificate of the authority, which the services trust. */
-  caFile: string;
-  contextOf: (address: string) => SecureContext;
-  /** Deletes the file. */
-  forget: () => void;
-}
-
-let trusted: Trust | null = null;
+let trusted: ReturnType<typeof createTrust> | null = null;
 
 /** The authority of this run and the certificates of its origins. */
-function trust(): Trust {
-  trusted ??= createTrust(authority('posthorn bench'));
-  return trusted;
-}
+const trust = () => (trusted ??= createTrust());
 
-function createTrust(issuer: Authority): Trust {
+const PER_CERTIFICATE = 50;
+
+function createTrust() {
+  const issuer = authority('posthorn bench');
   const folder = mkdtempSync(join(tmpdir(), 'posthorn-bench-ca-'));
+  /** The certificate of the authority, which the services trust. */
   const caFile = join(folder, 'ca.pem');
   writeFileSync(caFile, issuer.cert);
   const contexts = new Map<string, SecureContext>();
   return {
     caFile,
     /** One for each 50 addresses, so that it has the size of a common certificate: 0.7 kB. */
-    contextOf(address) {
+    contextOf: (address: string): SecureContext => {
       const [, , block = '0', last = '1'] = address.split('.');
       const first = Math.floor((Number(last) - 1) / PER_CERTIFICATE) * PER_CERTIFICATE;
-      const key = `${block}/${first}`;
-      const context = contexts.get(key) ?? contextFor(issuer, Number(block), first);
+      const key = `127.1.${block}.${first}`;
+      const known = contexts.get(key);
+      if (known) return known;
+      const hostOf = (n: number): string => `127.1.${block}.${first + n + 1}`;
+      const more = Array.from({ length: PER_CERTIFICATE - 1 }, (_, n) => hostOf(n + 1));
+      const context = createSecureContext(issuedBy(issuer, hostOf(0), ...more));
       contexts.set(key, context);
       return context;
     },
-    forget: () => {
+    /** Deletes the file. */
+    forget(): void {
       rmSync(folder, { recursive: true, force: true });
     },
   };
-}
-
-const PER_CERTIFICATE = 50;
-
-function contextFor(issuer: Authority, block: number, first: number): SecureContext {
-  const [host, ...more] = Array.from(
-    { length: PER_CERTIFICATE },
-    (_, n) => `127.1.${block}.${first + n + 1}`,
-  );
-  return createSecureContext(issuedBy(issuer, host ?? '', ...more));
 }

@@ -1,24 +1,16 @@
 import { randomUUID } from 'node:crypto';
-import type { RetrySchedule } from '@posthorn/domain/delivery/schedule.ts';
-import { topicNames, type TopicNames } from '@posthorn/domain/records/topics.ts';
+import { topicNames } from '@posthorn/domain/records/topics.ts';
 import { parseConfig } from '@posthorn/platform/service/config.ts';
-import { createKafkaClient } from '@posthorn/platform/kafka/connect.ts';
+import { createKafkaClient, withAdmin } from '@posthorn/platform/kafka/connect.ts';
 import { createKafkaMetrics } from '@posthorn/platform/kafka/kafka-metrics.ts';
 import { createKafkaRecordLog } from '@posthorn/platform/kafka/kafka-record-log.ts';
 import { createRecordMac, signRecords } from '@posthorn/platform/kafka/record-mac.ts';
-import type { RecordLog } from '@posthorn/platform/kafka/record-log.ts';
 import { createLogger } from '@posthorn/platform/service/logger.ts';
 import { createRegistry } from '@posthorn/platform/service/metrics.ts';
-import { connectMongo, type MongoConnection } from '@posthorn/platform/mongo/connect.ts';
-import {
-  createDeliveryStore,
-  type DeliveryStore,
-} from '@posthorn/platform/mongo/messages/deliveries.ts';
-import {
-  createMessageStore,
-  type MessageStore,
-} from '@posthorn/platform/mongo/messages/messages.ts';
-import { createVault, type Vault } from '@posthorn/platform/security/vault.ts';
+import { connectMongo } from '@posthorn/platform/mongo/connect.ts';
+import { createDeliveryStore } from '@posthorn/platform/mongo/messages/deliveries.ts';
+import { createMessageStore } from '@posthorn/platform/mongo/messages/messages.ts';
+import { createVault } from '@posthorn/platform/security/vault.ts';
 import { settings } from '@posthorn/platform/service/settings.ts';
 import type { Kafka, KafkaMessage } from 'kafkajs';
 import { z } from 'zod';
@@ -26,25 +18,12 @@ import type { Addresses } from '../../tools/local-stack/settings.ts';
 import { encryptionEnv } from '../../tools/local-stack/supervisor/services.ts';
 
 /** The stores of the stack, for load that is not sent through the API. */
-export interface OpenStores {
-  kafka: Kafka;
-  records: Pick<RecordLog, 'publish'>;
-  mongo: MongoConnection;
-  /** With the encryption keys of the services. */
-  vault: Vault;
-  deliveries: DeliveryStore;
-  messages: MessageStore;
-  topics: TopicNames;
-  schedule: RetrySchedule;
-  /** The prefix of the consumer groups of the services. */
-  groupPrefix: string;
-  close: () => Promise<void>;
-}
+export type OpenStores = Awaited<ReturnType<typeof openStores>>;
 
 const NAME = 'posthorn-bench';
 
 /** Opens the stores with the settings and the code of the services. */
-export async function openStores({ kafkaBrokers, mongodbUrl }: Addresses): Promise<OpenStores> {
+export async function openStores({ kafkaBrokers, mongodbUrl }: Addresses) {
   const env = { ...process.env, ...encryptionEnv(process.env), KAFKA_BROKERS: kafkaBrokers };
   const schema = z.object({ ...settings.kafka, ...settings.encryption });
   const config = parseConfig('bench', schema, env);
@@ -64,13 +43,15 @@ export async function openStores({ kafkaBrokers, mongodbUrl }: Addresses): Promi
     // Services make dead letters of records that nobody signed.
     records: signRecords(log, createRecordMac(config.ENCRYPTION_KEYS)),
     mongo,
+    /** With the encryption keys of the services. */
     vault: createVault(config.ENCRYPTION_KEYS),
     deliveries: createDeliveryStore(mongo.db),
     messages: createMessageStore(mongo.db),
     topics: topicNames(config.TOPIC_PREFIX, config.RETRY_DELAYS, config.DEFERRAL_DELAYS),
     schedule: config.RETRY_DELAYS,
+    /** The prefix of the consumer groups of the services. */
     groupPrefix: config.TOPIC_PREFIX,
-    async close() {
+    async close(): Promise<void> {
       await Promise.all([log.close(), mongo.close()]);
     },
   };
@@ -82,10 +63,6 @@ interface Followed {
   receivedAtMs: number;
 }
 
-export interface Follower {
-  close: () => Promise<void>;
-}
-
 /**
  * Reads a topic in a consumer group of its own that commits nothing. Resolves when it has its partitions.
  * For a topic that is still empty. A record costs the generator some microseconds: there is no promise for each.
@@ -94,17 +71,11 @@ export async function followTopic(
   kafka: Kafka,
   topic: string,
   onRecord: (followed: Followed) => void,
-): Promise<Follower> {
-  const consumer = kafka.consumer({
-    groupId: `bench-${randomUUID()}`,
-    minBytes: 1,
-    maxWaitTimeInMs: 100,
-  });
-  const hasJoined = new Promise<void>((resolve) => {
-    consumer.on(consumer.events.GROUP_JOIN, () => {
-      resolve();
-    });
-  });
+) {
+  const groupId = `bench-${randomUUID()}`;
+  const consumer = kafka.consumer({ groupId, minBytes: 1, maxWaitTimeInMs: 100 });
+  const { promise: hasJoined, resolve } = Promise.withResolvers<unknown>();
+  consumer.on(consumer.events.GROUP_JOIN, resolve);
   await consumer.connect();
   await consumer.subscribe({ topic, fromBeginning: true });
   await consumer.run({
@@ -119,19 +90,12 @@ export async function followTopic(
   return { close: () => consumer.disconnect() };
 }
 
-/**
- * Deletes all present records of a topic, as its retention would do later. Consumers continue after
- * them.
- */
+/** Deletes all present records of a topic, as its retention would do later. Consumers continue after them. */
 export async function deleteRecords(kafka: Kafka, topic: string): Promise<void> {
-  const admin = kafka.admin();
-  await admin.connect();
-  try {
+  await withAdmin(kafka, {}, async (admin) => {
     const offsets = await admin.fetchTopicOffsets(topic);
     // -1 means the end of the partition.
     const partitions = offsets.map(({ partition }) => ({ partition, offset: '-1' }));
     await admin.deleteTopicRecords({ topic, partitions });
-  } finally {
-    await admin.disconnect();
-  }
+  });
 }

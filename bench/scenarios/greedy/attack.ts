@@ -26,9 +26,9 @@ export type AttackReport = Record<string, Record<string, number>>;
 interface Kind {
   /** Clients that each send the next request as soon as they have the response to the last one. */
   clients: number;
-  method: 'GET' | 'POST' | 'PUT';
   /** Called for each request. */
   pathOf: () => string;
+  /** A GET without one. */
   body?: string;
   /** Called for each request, instead of the company's own key. */
   apiKeyOf?: () => string;
@@ -41,34 +41,32 @@ const SLOW_BYTE_EVERY_MS = 500;
 
 function kindsOf(order: AttackOrder): Record<string, Kind> {
   const { appId, webhookId, manyTargetsAppId, failedWebhookIds } = order;
-  const payload = { text: 'x'.repeat(PAYLOAD_CHARACTERS) };
-  const post = (clients: number, path: string, fields: object): Kind => {
-    return { clients, method: 'POST', pathOf: () => path, body: JSON.stringify(fields) };
-  };
-  const get = (clients: number, path: string): Kind => {
-    return { clients, method: 'GET', pathOf: () => path };
+  const get = (clients: number, path: string): Kind => ({ clients, pathOf: () => path });
+  const message = (clients: number, to: object): Kind => {
+    const payload = { text: 'x'.repeat(PAYLOAD_CHARACTERS) };
+    return { ...get(clients, '/webhook-messages'), body: JSON.stringify({ ...to, payload }) };
   };
   let resends = 0;
   const nextResend = (): string => {
     resends += 1;
     return `/api/v1/webhooks/${failedWebhookIds[resends % failedWebhookIds.length] ?? ''}/resend-failed`;
   };
+  const since = JSON.stringify({ since: new Date(0).toISOString() });
   return {
     'long lists': get(20, '/webhooks?limit=1000'),
     'lists of projects': get(10, '/api/v1/projects?limit=1000'),
     searches: get(10, '/api/v1/find-webhooks?text=in-no-webhook'),
     'lists of messages': get(10, '/api/v1/webhook-messages?limit=100'),
-    'large messages': post(20, '/webhook-messages', { webhookId, payload }),
-    'messages to wide webhooks': post(5, '/webhook-messages', { appId, payload }),
-    'messages to most targets': post(5, '/webhook-messages', { appId: manyTargetsAppId, payload }),
-    resends: { ...post(4, '', { since: new Date(0).toISOString() }), pathOf: nextResend },
-    'wrong keys': { ...get(10, '/webhooks'), apiKeyOf: madeUpKey },
+    'large messages': message(20, { webhookId }),
+    'messages to wide webhooks': message(5, { appId }),
+    'messages to most targets': message(5, { appId: manyTargetsAppId }),
+    resends: { clients: 4, body: since, pathOf: nextResend },
+    // With a right checksum: only a look-up shows that the key does not exist.
+    'wrong keys': {
+      ...get(10, '/webhooks'),
+      apiKeyOf: () => makeApiKey({ newId: () => '', nowMs: Date.now }, '', '').key,
+    },
   };
-}
-
-/** Returns a key with a right checksum: only a look-up shows that the key does not exist. */
-function madeUpKey(): string {
-  return makeApiKey({ newId: () => '', nowMs: Date.now }, '', '').key;
 }
 
 /** Attacks until the standard input ends, or for ten minutes; prints the report. */
@@ -79,8 +77,13 @@ async function attack(order: AttackOrder): Promise<void> {
   const agent = new Agent({ connections: 500, headersTimeout: 30_000, bodyTimeout: 30_000 });
   const report: AttackReport = {};
   const working = Object.entries(kindsOf(order)).flatMap(([name, kind]) => {
-    const counts = (report[name] = {});
-    return Array.from({ length: kind.clients }, () => repeat(order, kind, counts, agent, end));
+    const counts: Record<string, number> = (report[name] = {});
+    return Array.from({ length: kind.clients }, async () => {
+      while (!end.signal.aborted) {
+        const status = await send(order, kind, agent);
+        counts[status] = (counts[status] ?? 0) + 1;
+      }
+    });
   });
   const slow = Array.from({ length: SLOW_BODIES }, () => sendSlowly(order, end.signal));
   process.stdin.resume();
@@ -91,30 +94,29 @@ async function attack(order: AttackOrder): Promise<void> {
   console.log(JSON.stringify(report));
 }
 
-async function repeat(
+async function send(
   { baseUrl, companyId, apiKey }: AttackOrder,
-  kind: Kind,
-  counts: Record<string, number>,
+  { pathOf, body, apiKeyOf = () => apiKey }: Kind,
   dispatcher: Agent,
-  { signal }: AbortController,
-): Promise<void> {
-  const { method, pathOf, body = null, apiKeyOf = () => apiKey } = kind;
-  while (!signal.aborted) {
-    const headers = {
-      'x-api-key': apiKeyOf(),
-      companyid: companyId,
-      'content-type': 'application/json',
-    };
-    const options = { dispatcher, method, headers, body };
-    const status = await request(`${baseUrl}${pathOf()}`, options).then(
-      async (response) => {
-        // Read to its end, as a client does; dump() would hang up after 128 KiB.
-        await response.body.forEach(() => undefined);
-        return String(response.statusCode);
-      },
-      () => 'no response',
-    );
-    counts[status] = (counts[status] ?? 0) + 1;
+): Promise<string> {
+  const headers = {
+    'x-api-key': apiKeyOf(),
+    companyid: companyId,
+    'content-type': 'application/json',
+  };
+  const method = body === undefined ? 'GET' : 'POST';
+  try {
+    const response = await request(`${baseUrl}${pathOf()}`, {
+      dispatcher,
+      method,
+      headers,
+      body: body ?? null,
+    });
+    // Read to its end, as a client does; dump() would hang up after 128 KiB.
+    await response.body.forEach(() => undefined);
+    return String(response.statusCode);
+  } catch {
+    return 'no response';
   }
 }
 

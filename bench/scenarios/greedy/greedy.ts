@@ -5,14 +5,16 @@ import { text } from 'node:stream/consumers';
 import { setTimeout as wait } from 'node:timers/promises';
 import { Posthorn } from '@posthorn/client';
 import { requiredAt } from '@posthorn/domain/required.ts';
+import { Agent, request } from 'undici';
 import { NODE_FLAGS } from '../../../tools/local-stack/supervisor/services.ts';
-import { rounded } from '../../measure/figures.ts';
-import type { Goal, Table } from '../../report/report.ts';
-import { type Bench, defineScenario } from '../../scenario.ts';
-import { warmUp } from '../warm-up.ts';
-import type { AttackOrder, AttackReport } from './attack.ts';
-import { createProbe, type ProbeResult } from './probe.ts';
 import { createGatewayClient, type GatewayClient } from '../../load/gateway-client.ts';
+import { openLoop } from '../../load/loops.ts';
+import { type Percentiles, percentilesOf } from '../../measure/figures.ts';
+import { watchSpending } from '../../measure/spending.ts';
+import { atMost, ratio } from '../../report/report.ts';
+import { type Bench, defineScenario } from '../../scenario.ts';
+import { warmUp } from '../flows.ts';
+import type { AttackOrder, AttackReport } from './attack.ts';
 
 /** The heap of the gateway, in MiB: one key must not be able to stop it. */
 const HEAP_MIB = 256;
@@ -27,44 +29,89 @@ export const greedy = defineScenario({
     targets: { default: 10_000, meaning: 'webhooks of its app with most targets (the quotas)' },
   },
   async run(bench, { warmup, seconds, webhooks, targets }) {
-    const { webhookIds } = await bench.openTargets({ count: 1 });
-    const webhookId = requiredAt(webhookIds, 0, 'webhook');
-    const { signal } = bench;
-    const load = { send: () => bench.client.sendToWebhook(webhookId), endpoints: 1, signal };
+    const { webhookIds, load } = await bench.openEndpoints({ count: 1 });
     const order = await openGreedyCompany(bench, { wide: webhooks, targets });
-    await warmUp(bench, load, { warmup });
+    await warmUp(bench, load, warmup);
     // On a cluster they have cores of their own; here they would compete with the gateway.
     await Promise.all([bench.stack.stopService('dispatcher'), bench.stack.stopService('retry')]);
-    const probe = createProbe(bench.stack.credentials, webhookId, bench.signal);
-    try {
-      const alone = await run(bench, 'alone', () => probe.run(seconds));
-      const attack = startAttack(order);
-      await wait(2_000);
-      const beside = await run(bench, 'beside the greedy company', () => probe.run(seconds));
-      const report = await attack.end();
-      const after = await run(bench, 'alone again', () => probe.run(seconds));
-      return {
-        phases: [],
-        goals: goalsOf(alone, beside),
-        tables: [...tablesOf({ alone, beside, after }), attackTable(report)],
-      };
-    } finally {
-      await probe.close();
-    }
+    const probe = (name: string) =>
+      sendOrdinary(bench, requiredAt(webhookIds, 0, 'webhook'), { name, seconds });
+    const alone = await probe('alone');
+    const attack = startAttack(order);
+    await wait(2_000);
+    const beside = await probe('beside the greedy company');
+    const report = await attack.end();
+    const after = await probe('alone again');
+    const rows = Object.entries({ alone, beside, after }).flatMap(([phase, figures]) =>
+      Object.entries(figures).map(([name, shown]) => [`${phase}: ${name}`, shown]),
+    );
+    return {
+      phases: [],
+      goals: Object.entries(alone).flatMap(([name, one]) =>
+        (['p50', 'p99'] as const).map((of) =>
+          atMost(`${name}: ${of}, beside ÷ alone`, 2, '×', ratio(beside[name]?.[of], one[of])),
+        ),
+      ),
+      tables: [
+        {
+          title: 'Responses, ms',
+          rows: Object.fromEntries(rows) as Record<string, object>,
+          notes: [],
+        },
+        { title: 'Responses to the greedy company, by status', rows: report, notes: [] },
+      ],
+    };
   },
 });
 
-async function run<T>({ log, usage }: Bench, name: string, phase: () => Promise<T>): Promise<T> {
-  log(`Measuring: ${name}`);
-  const before = usage.read();
-  const result = await phase();
-  const after = usage.read();
-  const used = Object.entries(after).map(([part, { cpuSeconds, residentBytes }]) => {
-    const cpu = rounded(cpuSeconds - (before[part]?.cpuSeconds ?? 0), 1);
-    return `${part} ${cpu} s ${Math.round(residentBytes / 2 ** 20)} MiB`;
+const RATE_PER_SECOND = 20;
+
+/**
+ * Sends each of three ordinary requests 20 times a second, whether responses come or not. Latencies count from when each was
+ * due, those of refused ones too.
+ */
+async function sendOrdinary(
+  { stack: { credentials }, signal, log, usage }: Bench,
+  webhookId: string,
+  { name: phase, seconds }: { name: string; seconds: number },
+): Promise<Record<string, Percentiles & { refused: string }>> {
+  log(`Measuring: ${phase}`);
+  const { baseUrl, apiKey } = credentials;
+  const dispatcher = new Agent({ connections: 100 });
+  const headers = { 'x-api-key': apiKey, 'content-type': 'application/json' };
+  const get = (path: string) => ({ method: 'GET', path, body: null, status: '200' }) as const;
+  const body = JSON.stringify({ webhookId, payload: { text: 'x'.repeat(1_000) } });
+  const requests = {
+    'read a webhook': get(`/webhooks/${webhookId}`),
+    'send a message': { method: 'POST', path: '/webhook-messages', body, status: '202' },
+    'list webhooks': get('/webhooks'),
+  } as const;
+  const endSpending = watchSpending(usage);
+  const measured = Object.entries(requests).map(async ([name, { path, status, ...rest }]) => {
+    const send = async () => {
+      try {
+        const response = await request(`${baseUrl}${path}`, { dispatcher, headers, ...rest });
+        await response.body.dump();
+        return { id: String(response.statusCode) };
+      } catch {
+        return { id: 'no response' };
+      }
+    };
+    const loop = { ratePerSecond: RATE_PER_SECOND, seconds };
+    const { sent } = await openLoop({ send, endpoints: 1, signal }, loop);
+    const others = Map.groupBy(sent, ({ id }) => id);
+    others.delete(status);
+    const refused = [...others].map(([id, all]) => `${all.length} × ${id}`).join(', ');
+    const tookMs = sent.map(({ acceptedAtMs, intendedAtMs }) => acceptedAtMs - intendedAtMs);
+    return [name, { ...percentilesOf(tookMs), refused }] as const;
   });
+  const figures = Object.fromEntries(await Promise.all(measured));
+  const used = Object.entries(endSpending(0).parts).map(
+    ([part, { cpuSeconds, residentMiB }]) => `${part} ${cpuSeconds} s ${residentMiB} MiB`,
+  );
   log(`  CPU and resident memory: ${used.join(', ')}`);
-  return result;
+  await dispatcher.close();
+  return figures;
 }
 
 function startAttack(order: AttackOrder) {
@@ -81,35 +128,6 @@ function startAttack(order: AttackOrder) {
       return JSON.parse(await output) as AttackReport;
     },
   };
-}
-
-function goalsOf(alone: ProbeResult, beside: ProbeResult): Goal[] {
-  return Object.keys(alone).flatMap((name) => {
-    const ratio = (of: 'p50' | 'p99'): number | null => {
-      const [one, other] = [alone[name]?.[of] ?? null, beside[name]?.[of] ?? null];
-      return one === null || other === null ? null : rounded(other / one, 2);
-    };
-    return (['p50', 'p99'] as const).map((of) => {
-      return { name: `${name}: ${of}, beside ÷ alone`, unit: '×', atMost: 2, measured: ratio(of) };
-    });
-  });
-}
-
-function tablesOf(phases: Record<string, ProbeResult>): Table[] {
-  const rows = Object.entries(phases).flatMap(([phase, result]) =>
-    Object.entries(result).map(([name, { p50, p90, p99, max, count, refused }]) => {
-      const others = Object.entries(refused).map(([status, n]) => `${n} × ${status}`);
-      return [
-        `${phase}: ${name}`,
-        { count, p50, p90, p99, max, refused: others.join(', ') },
-      ] as const;
-    }),
-  );
-  return [{ title: 'Responses, ms', rows: Object.fromEntries(rows), notes: [] }];
-}
-
-function attackTable(report: AttackReport): Table {
-  return { title: 'Responses to the greedy company, by status', rows: report, notes: [] };
 }
 
 /** 8 KiB of custom headers and 11 kB of event types: 21 kB for each webhook in a list. */
@@ -149,11 +167,10 @@ async function openGreedyCompany(
   }
   const manyTargetsAppId = await client.createApp();
   await client.createWebhooks(manyTargetsAppId, urlsOf('target', targets), signal);
-  const failedWebhookIds = await failDeliveries(client, { baseUrl, apiKey }, signal);
+  const failedWebhookIds = await failDeliveries(client, new Posthorn({ baseUrl, apiKey }), signal);
   await client.close();
   const webhookId = requiredAt(ids, 1, 'webhook');
-  const targetsOfAttack = { appId, webhookId, manyTargetsAppId, failedWebhookIds };
-  return { baseUrl, companyId, apiKey, ...targetsOfAttack };
+  return { baseUrl, companyId, apiKey, appId, webhookId, manyTargetsAppId, failedWebhookIds };
 }
 
 const urlsOf = (name: string, count: number): string[] =>
@@ -162,7 +179,7 @@ const urlsOf = (name: string, count: number): string[] =>
 /** A delivery to a disabled webhook is cancelled at once, and sent again by a resend once it is enabled. */
 async function failDeliveries(
   client: GatewayClient,
-  { baseUrl, apiKey }: Pick<AttackOrder, 'baseUrl' | 'apiKey'>,
+  { webhooks }: Posthorn,
   signal: AbortSignal,
 ): Promise<string[]> {
   const appId = await client.createApp();
@@ -173,7 +190,6 @@ async function failDeliveries(
     const refused = sent.find((each) => 'refusedWith' in each);
     if (refused) throw new Error(`A message to a disabled webhook: ${JSON.stringify(refused)}`);
   }
-  const { webhooks } = new Posthorn({ baseUrl, apiKey });
   for (const id of ids) await webhooks.update(id, { disabled: false });
   return ids;
 }

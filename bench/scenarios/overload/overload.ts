@@ -1,30 +1,14 @@
 import { MAX_BODY_BYTES } from '@posthorn/domain/message.ts';
-import { requiredAt } from '@posthorn/domain/required.ts';
-import { SERVICES } from '../../../tools/local-stack/supervisor/services.ts';
+import { createGatewayClient } from '../../load/gateway-client.ts';
+import { openIngestSource } from '../../load/ingest-source.ts';
+import { closedBatches, type LoadRecord, openLoop } from '../../load/loops.ts';
 import type { Phase } from '../../measure/phase.ts';
-import { overloadTables } from './report.ts';
-import { type Bench, defineScenario, type ScenarioResult, type Targets } from '../../scenario.ts';
-import { openIngestSource } from '../ingest.ts';
-import { CONNECTIONS, LOAD_OPTIONS, warmUp } from '../warm-up.ts';
-import { openMany, sendToEach } from '../many-endpoints.ts';
+import { type Bench, defineScenario, type Endpoints } from '../../scenario.ts';
+import { CONNECTIONS, LOAD_OPTIONS, measureSingles, openMany, warmUp } from '../flows.ts';
 import { measureBacklog } from './backlog.ts';
-import {
-  overloadGoals,
-  type OverloadRun,
-  MANY_CONNECTIONS,
-  HOT_ENDPOINTS,
-  type HotEndpoint,
-} from './goals.ts';
+import { HOT_ENDPOINTS, MANY_CONNECTIONS, overloadGoals, overloadTables } from './report.ts';
 import { createTimeLeft, measureBaseline, restUntilRecovered, type TimeLeft } from './rest.ts';
 import { type OverloadWatch, watchOverload } from './watch.ts';
-import { createGatewayClient } from '../../load/gateway-client.ts';
-import {
-  type BatchLoad,
-  closedBatches,
-  closedLoop,
-  type Load,
-  openLoop,
-} from '../../load/loops.ts';
 
 const OPTIONS = {
   warmup: { default: 20, meaning: 'seconds of closed loop before the measurements' },
@@ -56,6 +40,10 @@ const CREATION_SECONDS = 300;
 const WAVE_SECONDS = 120;
 /** The run is limited: what arrives later than this after the end of a load counts as missing. */
 const PATIENCE_MS = 45_000;
+/** With the JSON around it, a payload of this size is just below the largest body that the API accepts. */
+const LARGE_PAYLOAD_BYTES = MAX_BODY_BYTES - 256;
+const LARGE_TAKES_MS = 1_000;
+const BATCH_CLIENTS = 8;
 
 export const overload = defineScenario({
   summary:
@@ -67,7 +55,16 @@ export const overload = defineScenario({
     const time = createTimeLeft(values.minutes * 60, () => performance.now());
     const watch = await watchOverload(bench);
     const measured = await runPhases({ bench, watch, time }, values);
-    return outcomeOf(bench, { ...measured, ...(await watch.stop()) }, values);
+    const run = { ...measured, ...(await watch.stop()) };
+    const { connections, hot, batches, wave, large, backlog, rest } = run;
+    const memory = Object.entries(run.samples).map(([service, samples]) => ({ service, samples }));
+    return {
+      phases: [connections.few, connections.many, ...hot, batches, wave, large],
+      goals: overloadGoals(run, values),
+      tables: overloadTables(run, bench.stack.limits),
+      extra: { memory, memoryOfPhases: run.phases, rest: [rest], backlog: [backlog] },
+      isComplete: !backlog.hasStalled,
+    };
   },
 });
 
@@ -77,161 +74,87 @@ interface RunDeps {
   time: TimeLeft;
 }
 
-async function runPhases({ bench, watch, time }: RunDeps, values: Values) {
-  const { warmup, idle, endpoints, seconds, records, drain, rest } = values;
-  const load = await bench.openEndpoints({ count: endpoints });
+async function runPhases(deps: RunDeps, values: Values) {
+  const { bench, watch, time } = deps;
+  const { warmup, idle, endpoints, seconds, records, drain, batch, ingested, rest } = values;
+  const measure = (name: string, load: () => Promise<LoadRecord>): Promise<Phase> =>
+    watch.during(name, () => bench.measure({ name, patienceMs: PATIENCE_MS, load }));
+  const targets = await bench.openEndpoints({ count: endpoints });
   const baseline = await watch.during('start: warm-up, then idle', async () => {
-    await warmUp(bench, load, { warmup });
+    await warmUp(bench, targets.load, warmup);
     return measureBaseline(bench, idle);
   });
-  const deps = { bench, watch, seconds };
-  const few = await loadWithConnections(deps, load, CONNECTIONS);
-  const many = await loadWithConnections(deps, load, MANY_CONNECTIONS);
+  const closed = (connections: number): Promise<Phase> =>
+    watch.during(`closed loop, ${connections} connections`, () =>
+      measureSingles(bench, targets.load, { seconds, connections, patienceMs: PATIENCE_MS }),
+    );
+  const connections = { few: await closed(CONNECTIONS), many: await closed(MANY_CONNECTIONS) };
   const hot: Phase[] = [];
-  for (const endpoint of HOT_ENDPOINTS) hot.push(await loadHotEndpoint(deps, endpoint));
-  const targets = await bench.openTargets({ count: endpoints });
-  const batches = await loadBatches(deps, targets, values.batch);
-  await watch.during(`${values.ingested} records of a topic`, () =>
-    ingestRecords(bench, targets, values.ingested),
+  for (const { takesMs, ratePerSecond } of HOT_ENDPOINTS) {
+    const { load } = await bench.openEndpoints({ count: 1, behaviourOf: answersAfter(takesMs) });
+    const name = `one endpoint that takes ${takesMs} ms, ${ratePerSecond}/s`;
+    hot.push(await measure(name, () => openLoop(load, { ratePerSecond, seconds })));
+  }
+  // Nearly as large as a request may be: 1 MiB (docs/contract.md C22).
+  const batches = await measure(`batches of ${batch}, closed loop of ${BATCH_CLIENTS}`, () =>
+    closedBatches(targets.batchesOf(batch), { connections: BATCH_CLIENTS, seconds }),
   );
-  const drainSeconds = time.atMost(drain, AFTER_BACKLOG_SECONDS);
+  await watch.during(`${ingested} records of a topic`, () => ingest(bench, targets, ingested));
   const backlog = await watch.during(`backlog of ${records} records`, () =>
-    measureBacklog(bench, { endpoints, records, seconds: drainSeconds }),
+    measureBacklog(bench, {
+      endpoints,
+      records,
+      seconds: time.atMost(drain, AFTER_BACKLOG_SECONDS),
+    }),
   );
-  const wave = await runWave({ bench, watch, time }, values);
-  const large = await loadLargePayloads(
-    { bench, watch, seconds: values.large },
-    { endpoints, ratePerSecond: values['large-rate'] },
-  );
-  const restRun = await watch.during('rest', () =>
-    restUntilRecovered(bench, baseline, time.atMost(rest, 0)),
-  );
-  return { connections: { few, many }, hot, batches, backlog, wave, large, rest: restRun };
-}
-
-/** The creation of the endpoints is part of the wave: it is load for the gateway. */
-function runWave({ bench, watch, time }: RunDeps, { many, failing }: Values): Promise<Phase> {
-  return watch.during(`wave over ${many} new endpoints`, async () => {
-    const creationSeconds = time.atMost(CREATION_SECONDS, AFTER_CREATION_SECONDS);
-    const timeOver = AbortSignal.timeout(creationSeconds * 1_000);
-    const enough = AbortSignal.any([bench.signal, timeOver]);
-    const opened = await openMany(bench, { endpoints: many, failing, enough });
-    const created = opened.load.endpoints;
-    if (created < many) bench.log(`${created} endpoints were created in ${creationSeconds} s`);
-    return sendToEach(bench, opened, { patienceMs: PATIENCE_MS, seconds: WAVE_SECONDS });
-  });
-}
-
-function outcomeOf(bench: Bench, run: OverloadRun, wanted: Values): ScenarioResult {
-  const { connections, hot, batches, wave, large, backlog, samples } = run;
-  const memory = SERVICES.map((service) => ({ service, samples: samples[service] }));
+  const wave = await runWave(deps, values);
+  const large = await loadLargePayloads(bench, values, measure);
+  const resting = () => restUntilRecovered(bench, baseline, time.atMost(rest, 0));
   return {
-    phases: [connections.few, connections.many, ...hot, batches, wave, large],
-    goals: overloadGoals(run, wanted),
-    tables: overloadTables(run, bench.stack.limits),
-    extra: { memory, memoryOfPhases: run.phases, rest: [run.rest], backlog: [backlog] },
-    isComplete: !backlog.hasStalled,
+    connections,
+    hot,
+    batches,
+    backlog,
+    wave,
+    large,
+    rest: await watch.during('rest', resting),
   };
 }
 
-interface LoadDeps {
-  bench: Bench;
-  watch: OverloadWatch;
-  seconds: number;
-}
+const answersAfter = (answersAfterMs: number) => () => ({ answersAfterMs });
 
-/** With the JSON around it, a payload of this size is just below the largest body that the API accepts. */
-const LARGE_PAYLOAD_BYTES = MAX_BODY_BYTES - 256;
-const LARGE_TAKES_MS = 1_000;
-const BATCH_CLIENTS = 8;
-
-function loadWithConnections(
-  { bench, watch, seconds }: LoadDeps,
-  load: Load,
-  connections: number,
-): Promise<Phase> {
-  const name = `closed loop, ${connections} connections`;
-  return watch.during(name, () =>
-    bench.measure({
-      name,
-      patienceMs: PATIENCE_MS,
-      load: () => closedLoop(load, { connections, seconds }),
-    }),
-  );
-}
-
-async function loadHotEndpoint(
-  { bench, watch, seconds }: LoadDeps,
-  { takesMs, ratePerSecond }: HotEndpoint,
-): Promise<Phase> {
-  const behaviourOf = () => ({ answersAfterMs: takesMs });
-  const load = await bench.openEndpoints({ count: 1, behaviourOf });
-  const name = `one endpoint that takes ${takesMs} ms, ${ratePerSecond}/s`;
-  return watch.during(name, () =>
-    bench.measure({
-      name,
-      patienceMs: PATIENCE_MS,
-      load: () => openLoop(load, { ratePerSecond, seconds }),
-    }),
-  );
-}
-
-/** Nearly as large as a request may be: 1 MiB (docs/contract.md C22). */
-function loadBatches(
-  { bench, watch, seconds }: LoadDeps,
-  { webhookIds }: Targets,
-  size: number,
-): Promise<Phase> {
-  const { client, signal } = bench;
-  const idOf = (endpoint: number): string => requiredAt(webhookIds, endpoint, 'webhook');
-  const load: BatchLoad = {
-    sendBatch: (endpoints) => client.sendBatch(endpoints.map(idOf)),
-    size,
-    endpoints: webhookIds.length,
-    signal,
-  };
-  const name = `batches of ${size}, closed loop of ${BATCH_CLIENTS}`;
-  return watch.during(name, () =>
-    bench.measure({
-      name,
-      patienceMs: PATIENCE_MS,
-      load: () => closedBatches(load, { connections: BATCH_CLIENTS, seconds }),
-    }),
-  );
-}
-
-async function ingestRecords(bench: Bench, { webhookIds }: Targets, records: number) {
+async function ingest(bench: Bench, { webhookIds }: Endpoints, records: number): Promise<void> {
   const source = await openIngestSource(bench, webhookIds);
   const { delivered } = await source.drain(records);
   await source.close();
   bench.log(`${delivered} of ${records} records of a topic were delivered`);
 }
 
+/** The creation of the endpoints is part of the wave: it is load for the gateway. */
+function runWave({ bench, watch, time }: RunDeps, { many, failing }: Values): Promise<Phase> {
+  return watch.during(`wave over ${many} new endpoints`, async () => {
+    const creationSeconds = time.atMost(CREATION_SECONDS, AFTER_CREATION_SECONDS);
+    const enough = AbortSignal.any([bench.signal, AbortSignal.timeout(creationSeconds * 1_000)]);
+    const sendToEach = await openMany(bench, { endpoints: many, failing, enough });
+    return sendToEach({ patienceMs: PATIENCE_MS, seconds: WAVE_SECONDS });
+  });
+}
+
 /** Sends the largest payloads, to endpoints that take a second for each. */
 async function loadLargePayloads(
-  { bench, watch, seconds }: LoadDeps,
-  { endpoints, ratePerSecond }: { endpoints: number; ratePerSecond: number },
+  bench: Bench,
+  { endpoints, large: seconds, 'large-rate': ratePerSecond }: Values,
+  measure: (name: string, load: () => Promise<LoadRecord>) => Promise<Phase>,
 ): Promise<Phase> {
-  const behaviourOf = () => ({ answersAfterMs: LARGE_TAKES_MS });
-  const { webhookIds } = await bench.openTargets({ count: endpoints, behaviourOf });
   const client = createGatewayClient(bench.stack.credentials, {
     connections: CONNECTIONS,
     payloadBytes: LARGE_PAYLOAD_BYTES,
   });
-  const large: Load = {
-    send: (endpoint) => client.sendToWebhook(requiredAt(webhookIds, endpoint, 'webhook')),
-    endpoints,
-    signal: bench.signal,
-  };
+  const wanted = { count: endpoints, behaviourOf: answersAfter(LARGE_TAKES_MS), client };
+  const { load } = await bench.openEndpoints(wanted);
   const name = `payloads of ${LARGE_PAYLOAD_BYTES} bytes, ${ratePerSecond}/s, ${CONNECTIONS} connections`;
   try {
-    return await watch.during(name, () =>
-      bench.measure({
-        name,
-        patienceMs: PATIENCE_MS,
-        load: () => openLoop(large, { ratePerSecond, seconds }),
-      }),
-    );
+    return await measure(name, () => openLoop(load, { ratePerSecond, seconds }));
   } finally {
     await client.close();
   }

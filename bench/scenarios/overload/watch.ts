@@ -1,37 +1,31 @@
 import { rounded } from '../../measure/figures.ts';
-import type { Bench } from '../../scenario.ts';
-import { queryEach, type PerService, perService } from '../../measure/per-service.ts';
+import { type PerService, perService, queryEach } from '../../measure/per-service.ts';
+import { type Counts, metricBy, metricIn, readMetrics } from '../../measure/metrics.ts';
+import { growthOf } from '../../measure/store-work.ts';
 import {
-  metricBy,
-  metricIn,
-  readMetrics,
+  inMiB,
   type MemorySample,
   readBudgetsMiB,
   watchMemory,
 } from '../../measure/watch-memory.ts';
 import { watchPeaks } from '../../measure/watch-usage.ts';
+import type { Bench } from '../../scenario.ts';
+
+/** Of the dispatcher: attempts that moved to the slow lane or were deferred; null when the metrics could not be read. */
+interface Counters {
+  slowLane: number | null;
+  deferrals: number | null;
+  /** The deferrals by their reason. */
+  because: Counts;
+}
 
 /** The memory and deferrals of one phase of the run. */
-export interface PhaseMemory {
+export interface PhaseMemory extends Counters {
   name: string;
   fromSecond: number;
   toSecond: number;
   /** Highest resident memory; null where it cannot be read. */
   peakMiB: PerService<number | null>;
-  /**
-   * Attempts that moved to the slow lane, and that were deferred; null when the metrics could not be
-   * read.
-   */
-  slowLane: number | null;
-  deferrals: number | null;
-  /** The deferrals by their reason. */
-  because: Record<string, number>;
-}
-
-/** Follows the memory of the three services through the phases of one run. */
-export interface OverloadWatch {
-  during: <Result>(name: string, work: () => Promise<Result>) => Promise<Result>;
-  stop: () => Promise<WatchedRun>;
 }
 
 export interface WatchedRun {
@@ -44,7 +38,10 @@ export interface WatchedRun {
 /** Reading the metrics more often would be a considerable part of the CPU of an idle service. */
 const SAMPLE_EVERY_MS = 2_000;
 
-export async function watchOverload(bench: Bench): Promise<OverloadWatch> {
+export type OverloadWatch = Awaited<ReturnType<typeof watchOverload>>;
+
+/** Follows the memory of the three services through the phases of one run. */
+export async function watchOverload(bench: Bench) {
   const startedAtMs = performance.now();
   const second = (): number => rounded((performance.now() - startedAtMs) / 1_000);
   const phases: PhaseMemory[] = [];
@@ -54,19 +51,21 @@ export async function watchOverload(bench: Bench): Promise<OverloadWatch> {
     watchMemory(bench, { service, everyMs: SAMPLE_EVERY_MS }),
   );
   return {
-    async during(name, work) {
+    async during<Result>(name: string, work: () => Promise<Result>): Promise<Result> {
       bench.signal.throwIfAborted();
       peaks.take();
       const fromSecond = second();
       const before = await readCounters(bench);
       const result = await work();
       const counted = increaseOf(before, await readCounters(bench));
-      const peakMiB = inMiB(peaks.take());
+      const bytes = peaks.take();
+      const peakMiB = perService((service) => inMiB(bytes[service]));
       phases.push({ name, fromSecond, toSecond: second(), peakMiB, ...counted });
-      bench.log(`Highest resident memory, MiB: ${describePeaks(peakMiB)}`);
+      const shown = Object.entries(peakMiB).map(([each, mib]) => `${each} ${mib ?? 'not known'}`);
+      bench.log(`Highest resident memory, MiB: ${shown.join(', ')}`);
       return result;
     },
-    async stop() {
+    async stop(): Promise<WatchedRun> {
       peaks.stop();
       const samples = await queryEach((service) => watches[service].stop());
       return { phases, samples, budgetsMiB };
@@ -74,42 +73,23 @@ export async function watchOverload(bench: Bench): Promise<OverloadWatch> {
   };
 }
 
-type Counters = Pick<PhaseMemory, 'slowLane' | 'deferrals' | 'because'>;
-
-async function readCounters({ stack }: Bench): Promise<Counters> {
+/** NaN for those that cannot be read. */
+async function readCounters({ stack }: Bench) {
   const metrics = await readMetrics(stack.opsUrlOf('dispatcher'));
   const deferrals = 'posthorn_deferrals_total';
   return {
-    slowLane: metricIn(metrics, 'posthorn_slow_lane_spills_total'),
-    deferrals: metricIn(metrics, deferrals),
+    slowLane: metricIn(metrics, 'posthorn_slow_lane_spills_total') ?? NaN,
+    deferrals: metricIn(metrics, deferrals) ?? NaN,
     because: metricBy(metrics, deferrals, 'because'),
   };
 }
 
-function increaseOf(before: Counters, after: Counters): Counters {
-  const because = Object.entries(after.because)
-    .map(([reason, count]) => [reason, count - (before.because[reason] ?? 0)] as const)
-    .filter(([, count]) => count > 0);
-  return {
-    slowLane: difference(before.slowLane, after.slowLane),
-    deferrals: difference(before.deferrals, after.deferrals),
-    because: Object.fromEntries(because),
-  };
-}
+type Read = Awaited<ReturnType<typeof readCounters>>;
 
-function difference(before: number | null, after: number | null): number | null {
-  return before === null || after === null ? null : after - before;
-}
+const increaseOf = (before: Read, after: Read): Counters => ({
+  slowLane: known(after.slowLane - before.slowLane),
+  deferrals: known(after.deferrals - before.deferrals),
+  because: growthOf(before.because, after.because),
+});
 
-function inMiB(bytes: PerService<number | null>): PerService<number | null> {
-  return perService((service) => {
-    const value = bytes[service];
-    return value === null ? null : rounded(value / 2 ** 20);
-  });
-}
-
-function describePeaks(peakMiB: PerService<number | null>): string {
-  return Object.entries(peakMiB)
-    .map(([service, mib]) => `${service} ${mib ?? 'not known'}`)
-    .join(', ');
-}
+const known = (count: number): number | null => (Number.isNaN(count) ? null : count);

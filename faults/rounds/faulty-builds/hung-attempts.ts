@@ -1,6 +1,6 @@
 import { existsSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { metricValues, readMetrics } from '../../../bench/measure/watch-memory.ts';
+import { metricValues, readMetrics } from '../../../bench/measure/metrics.ts';
 import type { Injected, Round, Scene } from '../../round.ts';
 import { type Change, changeSource, copySources } from '../../stack/source-copy.ts';
 import { createLocalAdmin } from '../../../tools/local-stack/stores/kafka-native.ts';

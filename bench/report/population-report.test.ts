@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals';
-import { populationGoals, populationTables, type PopulationRun } from './report.ts';
+import { populationGoals, populationTables, type PopulationRun } from './population-report.ts';
 
 const second = { second: 0, cores: 0 };
 

@@ -1,9 +1,9 @@
-import { attemptIdOf, deliveryIdOf } from '@posthorn/domain/ids.ts';
 import type { DeliveryRef } from '@posthorn/domain/delivery/delivery.ts';
-import type { DeliveryStore } from '@posthorn/platform/mongo/messages/deliveries.ts';
-import type { SettledDelivery } from '@posthorn/domain/delivery/settlement.ts';
+import { attemptIdOf, deliveryIdOf } from '@posthorn/domain/ids.ts';
 import { requiredAt } from '@posthorn/domain/required.ts';
+import type { DeliveryStore } from '@posthorn/platform/mongo/messages/deliveries.ts';
 import { systemIds } from '@posthorn/platform/service/clock-and-ids.ts';
+import { inWorkers } from './loops.ts';
 
 /** The owner of the deliveries, which go round its webhooks. */
 export interface Owner {
@@ -12,8 +12,6 @@ export interface Owner {
   webhookIds: readonly string[];
 }
 
-const PAGE = 1_000;
-const PAGES_AT_ONCE = 4;
 const DURATION_MS = 5;
 
 export function newDeliveries(
@@ -36,32 +34,27 @@ export async function storeFailed(
   deliveries: readonly DeliveryRef[],
   delayMs: number,
 ): Promise<void> {
-  let next = 0;
-  const worker = async (): Promise<void> => {
-    while (next < deliveries.length) {
-      const page = deliveries.slice(next, next + PAGE);
-      next += PAGE;
-      await store.insertAll(page.map((ref) => failedOnce(ref, delayMs)));
-    }
-  };
-  await Promise.all(Array.from({ length: PAGES_AT_ONCE }, worker));
+  await inWorkers(deliveries.length, { size: 1_000, atOnce: 4 }, async (from, length) => {
+    const page = deliveries.slice(from, from + length);
+    await store.insertAll(page.map((ref) => failedOnce(ref, delayMs)));
+  });
 }
 
-function failedOnce(ref: DeliveryRef, delayMs: number): SettledDelivery {
+function failedOnce(ref: DeliveryRef, delayMs: number) {
   const id = deliveryIdOf(ref.messageId, ref.webhookId);
   const updatedAtMs = ref.createdAtMs + DURATION_MS;
   return {
     ...ref,
     id,
-    status: 'pending',
+    status: 'pending' as const,
     reason: null,
     updatedAtMs,
     nextAttemptAtMs: updatedAtMs + delayMs,
     attempt: {
       id: attemptIdOf(id, 1),
       number: 1,
-      trigger: 'first',
-      outcome: 'http_5xx',
+      trigger: 'first' as const,
+      outcome: 'http_5xx' as const,
       statusCode: 500,
       response: 'no',
       responseHeaders: [],
