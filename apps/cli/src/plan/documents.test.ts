@@ -4,15 +4,17 @@ import { parseDocuments, type Secret } from './documents.ts';
 const parse = (text: string, env: Record<string, string> = {}) =>
   parseDocuments([{ name: 'a.yaml', text }], env);
 
-function problemOf(text: string): string {
+function problemOf(text: string, env: Record<string, string> = {}): string {
   try {
-    parse(text);
+    parse(text, env);
     return '';
   } catch (error) {
     return (error as Error).message;
   }
 }
 
+const SECRET = 'whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=';
+const LONG = Buffer.alloc(65).toString('base64');
 const HOOK = 'kind: Webhook\nuid: h\nurl: https://example.com\nappId: uid:a\n';
 
 describe('documents', () => {
@@ -70,7 +72,12 @@ describe('documents', () => {
 
   test('report every problem, and no value of a secret', () => {
     const problem = problemOf(`${HOOK}secret: whsec_hidden\nfoo: 1\n---\nkind: Pod\nuid: x\n`);
-    expect(problem.split('; ')).toHaveLength(3);
+    expect(problem.split('\n  ')).toEqual([
+      'The documents have 3 problems:',
+      'a.yaml:5: Webhook h: secret is a secret: write {secretFrom: {env: NAME}}',
+      'a.yaml:6: Webhook h: foo is not a field of this kind',
+      'a.yaml:8: kind must be Project, App, Webhook, not Pod',
+    ]);
     expect(problem).not.toContain('hidden');
   });
 
@@ -93,13 +100,22 @@ describe('documents', () => {
     expect(parse(text)[0]?.fields).toEqual({ name: 'Shop', metadata: { of: 'Shop' } });
   });
 
+  test.each(['x', 'whsec_', SECRET.slice(0, -1), SECRET.replace('M', '!'), `whsec_${LONG}`])(
+    'are refused before the plan when the secret of a webhook is %s',
+    (text) => {
+      expect(problemOf(`${HOOK}secret: {secretFrom: {env: S}}`, { S: text })).toBe(
+        'a.yaml:5: Webhook h: secret from S must be whsec_ and the base64 of 24 to 64 bytes',
+      );
+    },
+  );
+
   test('have secrets from the environment, where an empty variable is none', () => {
     const secretOf = (env: Record<string, string>): unknown =>
       (
         parse(`${HOOK}secret: {secretFrom: {env: S}}`, env)[0]?.fields as { secret: Secret }
       ).secret.reveal();
-    expect([secretOf({ S: 'x' }), secretOf({ S: '' }), secretOf({})]).toEqual([
-      'x',
+    expect([secretOf({ S: SECRET }), secretOf({ S: '' }), secretOf({})]).toEqual([
+      SECRET,
       undefined,
       undefined,
     ]);

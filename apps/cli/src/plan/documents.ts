@@ -1,5 +1,11 @@
 import type { CreateApp, CreateProject, CreateWebhook } from '@posthorn/client';
-import { APP_RULES, type FieldRule, PROJECT_RULES, WEBHOOK_RULES } from '@posthorn/client/rules';
+import {
+  APP_RULES,
+  type Bounds,
+  type FieldRule,
+  PROJECT_RULES,
+  WEBHOOK_RULES,
+} from '@posthorn/client/rules';
 import { isMap, isScalar, isSeq, LineCounter, parseAllDocuments } from 'yaml';
 import { UsageFailure } from '../failures.ts';
 
@@ -125,7 +131,8 @@ export function parseDocuments(sources: readonly SourceText[], env: Env): Docume
   if (problems.length === 0) return documents;
   const others = problems.length - MAX_PROBLEMS;
   const shown = [...problems.slice(0, MAX_PROBLEMS), ...(others > 0 ? [`and ${others} more`] : [])];
-  throw new UsageFailure(shown.join('; '));
+  const head = problems.length === 1 ? [] : [`The documents have ${problems.length} problems:`];
+  throw new UsageFailure([...head, ...shown].join('\n  '));
 }
 
 /** One document, or one item of a document that is a list. */
@@ -224,7 +231,8 @@ function nameOf(kind: unknown): string {
 
 type Result = { value: unknown } | { problem: string };
 
-function readField({ type, isRequired, authMethod }: FieldRule, given: unknown, env: Env): Result {
+function readField(rule: FieldRule, given: unknown, env: Env): Result {
+  const { type, isRequired, authMethod } = rule;
   if (given === null) {
     return isRequired && !authMethod ? { problem: 'must not be null' } : { value: null };
   }
@@ -248,7 +256,7 @@ function readField({ type, isRequired, authMethod }: FieldRule, given: unknown, 
         ? { value: given }
         : { problem: 'must have text for each key: put numbers and true in quotes' };
     case 'secret':
-      return readSecret(given, env);
+      return readSecret(given, env, rule);
     case 'headers':
       return readHeaders(given, env);
     case 'object':
@@ -261,14 +269,31 @@ function textProblem(given: unknown): string {
 }
 
 /** `{secretFrom: {env: NAME}}`. An empty variable is none: it is what many CI systems make of a missing secret. */
-function readSecret(given: unknown, env: Env): Result {
+function readSecret(given: unknown, env: Env, rule: Bounds = {}): Result {
   const from = isRecord(given) && hasOnly(given, ['secretFrom']) ? given.secretFrom : null;
   const name = isRecord(from) && hasOnly(from, ['env']) ? from.env : null;
   if (typeof name !== 'string' || name === '') {
     return { problem: 'is a secret: write {secretFrom: {env: NAME}}' };
   }
-  const value = env[name];
-  return { value: new Secret(name, value === '' ? undefined : value) };
+  const value = env[name] === '' ? undefined : env[name];
+  const problem = value === undefined ? null : problemOfSecret(value, rule);
+  return problem === null
+    ? { value: new Secret(name, value) }
+    : { problem: `from ${name} ${problem}` };
+}
+
+/** What the API would refuse, so that an apply does not stop at it half-way. */
+function problemOfSecret(
+  value: string,
+  { minChars = 0, maxChars = Infinity, pattern }: Bounds,
+): string | null {
+  const chars = Array.from(value).length;
+  if (chars < minChars || chars > maxChars)
+    return `must have ${minChars} to ${maxChars} characters`;
+  if (pattern === undefined || new RegExp(pattern).test(value)) return null;
+  return pattern.startsWith('^whsec_')
+    ? 'must be whsec_ and the base64 of 24 to 64 bytes'
+    : 'has characters that cannot be sent';
 }
 
 function readHeaders(given: unknown, env: Env): Result {
