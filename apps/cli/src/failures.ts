@@ -34,12 +34,15 @@ export class CommandFailure extends Error {
 
 /** Arguments, settings or files are wrong. */
 export class UsageFailure extends CommandFailure {
-  override readonly name = 'UsageFailure';
+  override readonly name: string = 'UsageFailure';
 
   constructor(message: string) {
     super(message, EXIT.usage);
   }
 }
+
+/** What lies outside of the command line is missing or wrong: a profile, a variable of the environment, or a file with settings. */
+export class SettingsFailure extends UsageFailure {}
 
 /** The command ran and found something wrong, such as a difference or a signature that does not match. */
 export class CheckFailure extends CommandFailure {
@@ -68,12 +71,20 @@ export class OutputClosed extends CommandFailure {
   }
 }
 
-/** The exit code of a failure, and the lines for people that describe it. */
-export function describeFailure(error: unknown): { exitCode: ExitCode; lines: string[] } {
+/**
+ * The exit code of a failure, and the lines for people that describe it. `optionOf` returns the option by which a field of a
+ * request was given.
+ */
+export function describeFailure(
+  error: unknown,
+  optionOf: (path: string) => string | undefined = () => undefined,
+): { exitCode: ExitCode; lines: string[] } {
   if (error instanceof CommandFailure) {
-    return { exitCode: error.exitCode, lines: [`error: ${error.message}`] };
+    return { exitCode: error.exitCode, lines: `error: ${error.message}`.split('\n') };
   }
-  if (error instanceof ApiError) return { exitCode: exitCodeOf(error), lines: linesOf(error) };
+  if (error instanceof ApiError) {
+    return { exitCode: exitCodeOf(error), lines: linesOf(error, optionOf) };
+  }
   if (error instanceof ConnectionError || error instanceof TimeoutError) {
     return { exitCode: EXIT.unreachable, lines: [`error: ${error.message}`] };
   }
@@ -88,12 +99,19 @@ function exitCodeOf(error: ApiError): ExitCode {
   return isForbidden ? EXIT.notAllowed : EXIT.refused;
 }
 
-function linesOf({ message, code, status, requestId, errors = [] }: ApiError): string[] {
-  const problems = errors.map((problem) => `${problem.path}: ${problem.message}`);
+function linesOf(
+  { message, code, status, requestId, errors = [] }: ApiError,
+  optionOf: (path: string) => string | undefined,
+): string[] {
+  const problems = errors.map(({ path, message: text }) => ({
+    // The message is the problem where there is one alone.
+    isMessage: `${path}: ${text}` === message,
+    shown: `${optionOf(path) ?? path}: ${text}`,
+  }));
+  const first = problems.find(({ isMessage }) => isMessage)?.shown ?? message;
   return [
-    `error: ${message} (${status} ${code})`,
-    // The message is the first problem where there is one alone.
-    ...problems.filter((problem) => problem !== message).map((problem) => `  ${problem}`),
+    `error: ${first} (${status} ${code})`,
+    ...problems.filter(({ isMessage }) => !isMessage).map(({ shown }) => `  ${shown}`),
     ...(requestId === null ? [] : [`  request ${requestId}`]),
   ];
 }

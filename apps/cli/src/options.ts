@@ -31,12 +31,22 @@ const UNIT_MS: Readonly<Record<string, number>> = {
 
 /** Parses a duration such as `90s` or `1.5h`. */
 export function parseDurationMs(text: string): number {
+  const ms = durationMsOf(text);
+  if (ms !== null) return ms;
+  throw new InvalidArgumentError('Expected a number with ms, s, m, h or d, such as 90s.');
+}
+
+function durationMsOf(text: string): number | null {
   const [, number = '', unit = ''] = /^(\d+(?:\.\d+)?)(ms|s|m|h|d)$/.exec(text) ?? [];
   const unitMs = UNIT_MS[unit];
-  if (unitMs === undefined) {
-    throw new InvalidArgumentError('Expected a number with ms, s, m, h or d, such as 90s.');
-  }
-  return Number(number) * unitMs;
+  return unitMs === undefined ? null : Number(number) * unitMs;
+}
+
+/** Parses a duration of more than nothing. */
+export function parseTimeoutMs(text: string): number {
+  const ms = parseDurationMs(text);
+  if (ms > 0) return ms;
+  throw new InvalidArgumentError('Expected more than 0, such as 90s.');
 }
 
 /** Parses a duration of whole seconds. */
@@ -71,11 +81,17 @@ export function parseGivenTime(text: string): GivenTime {
 const isDate = (text: string): boolean => /^\d{4}-\d\d-\d\d/.test(text);
 
 function parseTime(text: string, direction: 1 | -1): string {
-  const ms = isDate(text) ? Date.parse(text) : Date.now() + direction * parseDurationMs(text);
+  const durationMs = durationMsOf(text);
+  const ms = durationMs === null ? dateMsOf(text) : Date.now() + direction * durationMs;
   const time = new Date(ms);
   if (!Number.isNaN(time.getTime())) return time.toISOString();
-  throw new InvalidArgumentError('Expected a time such as 2026-01-31T09:30:00Z, or 2h.');
+  const relative = direction < 0 ? 'how long ago' : 'how long from now';
+  throw new InvalidArgumentError(
+    `Expected a time such as 2026-01-31T09:30:00Z, a day such as 2026-01-31 (from 00:00 UTC), or ${relative}, such as 90s, 15m, 2h or 7d.`,
+  );
 }
+
+const dateMsOf = (text: string): number => (isDate(text) ? Date.parse(text) : NaN);
 
 /** Collects the values of an option that is repeated. */
 export function parseEach(text: string, before: string[] | undefined): string[] {
@@ -179,8 +195,17 @@ export function addFields(command: WithOptions, fields: readonly Field[]): void 
   );
 }
 
-function addField(command: WithOptions, { flags, help, parse, choices }: Field): void {
+const fieldNames = new WeakMap<Option, string>();
+
+/** Returns the name of the field that an option sets; undefined when it sets none. */
+export function fieldOf(option: Option): string | undefined {
+  return fieldNames.get(option);
+}
+
+function addField(command: WithOptions, field: Field): void {
+  const { flags, help, parse, choices } = field;
   const option = new Option(flags, help);
+  fieldNames.set(option, nameOf(field));
   if (choices) option.choices(choices);
   const parseChoice = option.parseArg as Parser | undefined;
   if (parse) {
@@ -295,7 +320,7 @@ export function readVariable({ world }: Session, name: string): string {
 }
 
 function parseData(text: string, secrets: readonly Field[]): Record<string, unknown> {
-  const data = objectOf('--data', () => JSON.parse(text) as unknown);
+  const data = objectOf('--data', () => JSON.parse(text) as unknown, 'JSON object');
   const given = secrets.filter((field) => typeof data[nameOf(field)] === 'string');
   if (given.length === 0) return data;
   const names = given.map(nameOf).join(', ');
@@ -325,18 +350,38 @@ export function readBytes({ world }: Session, path: string): Buffer {
   }
 }
 
-/** The message of a parser would show a part of the text, which may have secrets. */
-function objectOf(source: string, parse: () => unknown): Record<string, unknown> {
+/** Throws a UsageFailure with the place of what is wrong, and without the text, which may have secrets. */
+export function requireJsonObject(source: string, text: string): void {
+  objectOf(source, () => JSON.parse(text) as unknown, 'JSON object');
+}
+
+function objectOf(
+  source: string,
+  parse: () => unknown,
+  expected = 'object in JSON or YAML',
+): Record<string, unknown> {
   let value: unknown;
+  let place = '';
   try {
     value = parse();
-  } catch {
-    // Refused below.
+  } catch (error) {
+    place = placeOf(error);
   }
   if (typeof value === 'object' && value !== null && !Array.isArray(value)) {
     return value as Record<string, unknown>;
   }
-  throw new UsageFailure(
-    `${source} is not an object in JSON${source === '--data' ? '' : ' or YAML'}`,
-  );
+  const article = /^[aeiou]/.test(expected) ? 'an' : 'a';
+  throw new UsageFailure(`${source} is not ${article} ${expected}${place}`);
+}
+
+/** The message of a parser shows a part of the text, and some have the place. */
+function placeOf(error: unknown): string {
+  const { message, linePos } = error as {
+    message: string;
+    linePos?: { line: number; col: number }[];
+  };
+  const [, line, column] = /line (\d+) column (\d+)/.exec(message) ?? [];
+  const [first] = linePos ?? [];
+  if (first) return ` (line ${first.line}, column ${first.col})`;
+  return line === undefined ? '' : ` (line ${line}, column ${String(column)})`;
 }

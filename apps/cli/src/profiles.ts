@@ -10,7 +10,7 @@ import {
 } from 'node:fs';
 import { dirname, isAbsolute, join, relative, resolve } from 'node:path';
 import { parse, stringify, type TomlTable } from 'smol-toml';
-import { UsageFailure } from './failures.ts';
+import { SettingsFailure, UsageFailure } from './failures.ts';
 
 /*
  * Where the API is and with which key, in order: `--api-url` and `--profile`, then POSTHORN_URL, POSTHORN_API_KEY and
@@ -60,7 +60,7 @@ export interface GivenCredentials {
   profile?: string | undefined;
 }
 
-/** Returns the credentials. Throws a UsageFailure that says how to log in when no source has a key. */
+/** Returns the credentials. Throws a SettingsFailure that says how to log in when no source has a key. */
 export function findCredentials(place: Place, given: GivenCredentials): Credentials {
   const found = lookUpCredentials(place, given);
   requireHttpUrl(
@@ -87,7 +87,8 @@ function lookUpCredentials(place: Place, given: GivenCredentials): Credentials {
   const apiKey = setting(env, 'POSTHORN_API_KEY');
   if (apiKey !== undefined && given.profile === undefined) {
     const fallback = url ?? userProfileOf(place, profileName)?.url;
-    if (fallback === undefined) throw new UsageFailure('Set POSTHORN_URL beside POSTHORN_API_KEY');
+    if (fallback === undefined)
+      throw new SettingsFailure('Set POSTHORN_URL beside POSTHORN_API_KEY');
     return { url: fallback, apiKey, source: 'POSTHORN_API_KEY' };
   }
   const found =
@@ -95,7 +96,7 @@ function lookUpCredentials(place: Place, given: GivenCredentials): Credentials {
       ? (projectCredentialsOf(place) ?? userProfileOf(place, undefined))
       : userProfileOf(place, profileName);
   if (!found) {
-    throw new UsageFailure(
+    throw new SettingsFailure(
       'There is no API key: run posthorn login, or set POSTHORN_URL and POSTHORN_API_KEY',
     );
   }
@@ -112,7 +113,8 @@ function userProfileOf(place: Place, name: string | undefined): Credentials | un
   const wanted = name ?? current;
   if (wanted === null) return undefined;
   const profile = profiles.get(wanted);
-  if (!profile) throw new UsageFailure(`There is no profile ${wanted}: see posthorn profile list`);
+  if (!profile)
+    throw new SettingsFailure(`There is no profile ${wanted}: see posthorn profile list`);
   return { ...profile, source: `profile ${wanted}` };
 }
 
@@ -125,7 +127,7 @@ function projectCredentialsOf(place: Place): Credentials | undefined {
   const path = resolve(project.folder, credentialsFile);
   const inside = relative(project.folder, path);
   if (inside.startsWith('..') || isAbsolute(inside)) {
-    throw new UsageFailure(`${project.path}: credentials-file must be inside ${project.folder}`);
+    throw new SettingsFailure(`${project.path}: credentials-file must be inside ${project.folder}`);
   }
   // The local stack has not been started yet.
   if (!existsSync(path)) return undefined;
@@ -142,7 +144,7 @@ function readCredentialsFile(path: string): Profile {
   } catch {
     // Refused below: the message of JSON.parse would show a part of the key.
   }
-  throw new UsageFailure(
+  throw new SettingsFailure(
     `${path} must be JSON with apiKey, and a baseUrl of this machine such as http://127.0.0.1:8080`,
   );
 }
@@ -194,7 +196,7 @@ function readProjectConfig(path: string): ProjectConfig {
   const table = readProjectToml(path);
   const unknown = Object.keys(table).filter((name) => !PROJECT_FIELDS.includes(name));
   if (unknown.length > 0) {
-    throw new UsageFailure(
+    throw new SettingsFailure(
       `${path}: ${unknown.join(', ')} is not allowed here, only ${PROJECT_FIELDS.join(', ')}`,
     );
   }
@@ -211,7 +213,7 @@ function readProjectToml(path: string): TomlTable {
   // Windows has no such ids, and root may do everything anyway.
   const owners = [userId, 0];
   if (userId !== undefined && !owners.includes(statSync(path).uid)) {
-    throw new UsageFailure(
+    throw new SettingsFailure(
       `${path} belongs to another user, and is not read: set its owner, or use --profile and --app`,
     );
   }
@@ -221,7 +223,7 @@ function readProjectToml(path: string): TomlTable {
 function textOf(table: TomlTable, name: string, path: string): string | null {
   const value = table[name];
   if (value === undefined) return null;
-  if (typeof value !== 'string') throw new UsageFailure(`${path}: ${name} must be text`);
+  if (typeof value !== 'string') throw new SettingsFailure(`${path}: ${name} must be text`);
   return value;
 }
 
@@ -250,7 +252,7 @@ function profileOf(table: TomlTable, name: string, path: string): Profile {
   const url = textOf(table, 'url', path);
   const apiKey = textOf(table, 'api-key', path);
   if (url === null || apiKey === null) {
-    throw new UsageFailure(`${path}: the profile ${name} needs url and api-key`);
+    throw new SettingsFailure(`${path}: the profile ${name} needs url and api-key`);
   }
   return { url, apiKey };
 }
@@ -276,7 +278,7 @@ function refuseOthersAccess(path: string): void {
   if (process.platform === 'win32') return;
   const mode = statSync(path).mode & 0o777;
   if ((mode & 0o077) === 0) return;
-  throw new UsageFailure(
+  throw new SettingsFailure(
     `${path} has a key and the mode ${mode.toString(8)}: others can read it. Run chmod 600 on it`,
   );
 }
@@ -287,7 +289,7 @@ function readToml(path: string): TomlTable {
   } catch (error) {
     // The message of the parser shows the line, which may have a key.
     const { line } = error as { line?: unknown };
-    throw new UsageFailure(
+    throw new SettingsFailure(
       `${path} is not valid TOML${typeof line === 'number' ? ` in line ${line}` : ''}`,
     );
   }

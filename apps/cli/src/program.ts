@@ -22,23 +22,44 @@ import { addAppCommands, addProjectCommands } from './commands/objects.ts';
 import { addSignatureCommands } from './commands/signature.ts';
 import { addStatisticsCommands } from './commands/statistics.ts';
 import { addWebhookCommands } from './commands/webhooks.ts';
-import { describeFailure, EXIT, type ExitCode } from './failures.ts';
+import { describeFailure, EXIT, type ExitCode, SettingsFailure, UsageFailure } from './failures.ts';
 import { Output } from './output.ts';
 import { Session, type World } from './session.ts';
+import { optionsOf, pathOf, usageFailureOf } from './usage.ts';
 
 /** Runs one command, and returns its exit code. */
 export async function run(args: readonly string[], world: World): Promise<ExitCode> {
   const program = createProgram(world);
+  let command: Command = program;
+  program.hook('preAction', (_, chosen) => {
+    refuseEmpty(chosen as Command);
+  });
+  eachOf(program, (each) => {
+    each.hook('preSubcommand', (_, next) => {
+      command = next as Command;
+    });
+  });
   try {
     await program.parseAsync(args, { from: 'user' });
     return EXIT.ok;
   } catch (error) {
-    // Help and versions end so too. Commander has printed its message.
+    // Help and versions end so too, and are printed.
     if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.ok : EXIT.usage;
-    const { exitCode, lines } = describeFailure(causeOf(error, world));
+    const cause = causeOf(error, world);
+    const { exitCode, lines } = describeFailure(cause, optionsOf(command));
+    const isUsage = exitCode === EXIT.usage && !(cause instanceof SettingsFailure);
+    // `help` is about others.
+    const about = command.name() === 'help' ? program : command;
+    if (isUsage) lines.push(`see ${pathOf(about)} --help`);
     if (exitCode !== EXIT.ok) new Output(world, world.env, {}).error(lines);
     return exitCode;
   }
+}
+
+/** As a variable that is not set makes it: an empty id would be the address of something else. */
+function refuseEmpty({ args, registeredArguments }: Command): void {
+  const empty = registeredArguments.find((_, index) => args[index] === '');
+  if (empty) throw new UsageFailure(`<${empty.name()}> must not be empty`);
 }
 
 /** The client wraps what its `fetch` throws; the interruption or the end of a dry run is what counts. */
@@ -47,6 +68,8 @@ function causeOf(error: unknown, { signal }: World): unknown {
   const { cause } = error as { cause?: unknown };
   return cause instanceof Error && 'exitCode' in cause ? cause : error;
 }
+
+const HELP_OF_COMMAND = 'print the help of a command';
 
 const FOR_ALL = `
 Every command has --json, --dry-run, --quiet, --verbose, --yes, --profile and --api-url: see posthorn --help`;
@@ -64,8 +87,9 @@ export function createProgram(world: World): Command {
     .option('--quiet', 'print results only')
     .option('--verbose', 'print each request and its time')
     .option('--dry-run', 'print the request that would change something, and do not make it')
-    .option('--yes', 'delete without a question')
-    .helpCommand('help [command]', 'print the help of a command')
+    .option('--yes', 'do not ask before something is deleted, cancelled, erased or applied')
+    // Of commands with subcommands. That of the program is below, and takes more than one word.
+    .helpCommand('help [command]', HELP_OF_COMMAND)
     .helpOption('-h, --help', 'print this help')
     // The help of the program has them as its own.
     .addHelpText('afterAll', ({ command }) => (command === program ? '' : FOR_ALL));
@@ -88,31 +112,50 @@ export function createProgram(world: World): Command {
   addAuditCommands(program, session);
   addDoctorCommand(program, session);
   addCompletionCommand(program, session);
-  inheritSettings(program, world);
+  addHelpCommand(program);
+  eachOf(program, (command) => {
+    inheritSettings(command, world);
+  });
   return program;
 }
 
-/** The value of an argument that commander does not know is in its message, and may be a key or a secret. */
-const withoutValues = (text: string): string =>
-  text
-    .replace(/(unknown option '--[^'=]*=)[^']*/g, '$1…')
-    .replace(/(unknown option '-[^-'])[^']+/g, '$1…')
-    .replace(/(but got \d+): .*/g, '$1.')
-    .replace(/\b(phk_|whsec_)[\w+/=-]+/g, '$1…');
+function addHelpCommand(program: Command): void {
+  program
+    .helpCommand(false)
+    .command('help')
+    .argument('[command...]', 'its words, such as webhook get')
+    .description(HELP_OF_COMMAND)
+    .action((words) => {
+      let command = program;
+      for (const word of words) {
+        const next = command.commands.find((each) => each.name() === word);
+        if (!next) throw new UsageFailure(`There is no command ${pathOf(command)} ${word}`);
+        command = next as Command;
+      }
+      command.outputHelp();
+    });
+}
+
+function eachOf(command: Command, visit: (command: Command) => void): void {
+  visit(command);
+  for (const each of command.commands) eachOf(each as Command, visit);
+}
 
 /** Commands throw in place of ending the process, and print to the streams of the world. */
 function inheritSettings(command: Command, world: World): void {
-  command.exitOverride();
+  command.exitOverride((error) => {
+    // Without a subcommand, the help is printed.
+    const isHelp = error.exitCode === 0 || error.code === 'commander.help';
+    throw isHelp ? error : usageFailureOf(error, command);
+  });
   command.showSuggestionAfterError();
   command.configureHelp({ showGlobalOptions: false, sortSubcommands: false });
   command.configureOutput({
     writeOut: (text) => world.stdout.write(text),
     writeErr: (text) => world.stderr.write(text),
-    outputError: (text, write) => {
-      write(withoutValues(text));
-    },
+    // `run` prints what is wrong.
+    outputError: () => undefined,
     getOutHelpWidth: () => 100,
     getErrHelpWidth: () => 100,
   });
-  for (const each of command.commands) inheritSettings(each as Command, world);
 }

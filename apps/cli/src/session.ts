@@ -50,8 +50,10 @@ export class Session {
   #api: Posthorn | null = null;
   #credentials: Credentials | null = null;
   #hasNotedApp = false;
-  /** Ends every call once a dry run has printed its request: retries and parallel calls would print more. */
-  readonly #dryRunEnd = new AbortController();
+  /** Ends every call once a dry run has printed its request, or the API key is missing: retries and parallel calls would print more. */
+  readonly #end = new AbortController();
+  /** Why the client of the command has no credentials. */
+  #missing: UsageFailure | null = null;
 
   /** The options are read once an action runs. */
   constructor(world: World, readOptions: () => GlobalOptions) {
@@ -68,15 +70,26 @@ export class Session {
     return this.#output;
   }
 
-  /** Where the API is, and the key. Throws a UsageFailure when nobody is logged in. */
+  /** Where the API is, and the key. Throws a SettingsFailure when nobody is logged in. */
   get credentials(): Credentials {
     this.#credentials ??= findCredentials(this.world, this.options);
     return this.#credentials;
   }
 
+  /** Without credentials, each request fails with what is missing: a wrong use of the command is reported before it. */
   get api(): Posthorn {
-    this.#api ??= this.connect(this.credentials);
+    this.#api ??= this.connect(this.#credentialsOrNone());
     return this.#api;
+  }
+
+  #credentialsOrNone(): { url: string; apiKey: string } {
+    try {
+      return this.credentials;
+    } catch (error) {
+      if (!(error instanceof UsageFailure)) throw error;
+      this.#missing = error;
+      return { url: 'http://localhost', apiKey: 'none' };
+    }
   }
 
   /**
@@ -91,10 +104,7 @@ export class Session {
     return new Posthorn({
       baseUrl: url,
       apiKey,
-      signal: AbortSignal.any([
-        this.#dryRunEnd.signal,
-        ...(isInterruptible ? [this.world.signal] : []),
-      ]),
+      signal: AbortSignal.any([this.#end.signal, ...(isInterruptible ? [this.world.signal] : [])]),
       fetch: (address, init) => this.#fetch(address, init),
       ...(verbose ? { logger: this.#logger() } : {}),
     } satisfies PosthornOptions);
@@ -187,17 +197,22 @@ export class Session {
   }
 
   async #fetch(url: string, init: RequestInit): Promise<Response> {
+    // Another call, which began at the same time, has ended the command.
+    this.#end.signal.throwIfAborted();
+    if (this.#missing) return this.#endWith(this.#missing);
     const method = init.method ?? 'GET';
     if (this.options.dryRun && method !== 'GET') {
-      // Another call, which began at the same time, has printed its request.
-      this.#dryRunEnd.signal.throwIfAborted();
       const body = typeof init.body === 'string' ? { body: withoutSecrets(init.body) } : {};
       this.output.request({ method, url, ...body });
-      // As the client wraps what `fetch` throws.
-      this.#dryRunEnd.abort(new ConnectionError('dry run', { cause: new DryRunEnd() }));
-      throw this.#dryRunEnd.signal.reason;
+      return this.#endWith(new DryRunEnd());
     }
     return fetch(url, init);
+  }
+
+  #endWith(failure: CommandFailure): never {
+    // As the client wraps what `fetch` throws.
+    this.#end.abort(new ConnectionError(failure.message, { cause: failure }));
+    throw this.#end.signal.reason;
   }
 
   #logger(): { debug: (text: string) => void; warn: (text: string) => void } {

@@ -131,7 +131,7 @@ describe('posthorn diff', () => {
     ['diff -f empty.yaml', 'there are no documents'],
     ['diff -f shop.yaml --prune', '--prune needs --name'],
     ['apply -f shop.yaml', 'Repeat the command with --yes'],
-    ['diff', "required option '-f, --file <path>' not specified"],
+    ['diff', 'Set --file <path>'],
   ])('%s is refused', async (args, message) => {
     start({ 'shop.yaml': SHOP, 'empty.yaml': '# nothing\n' });
     const { code, stderr } = await posthorn(args);

@@ -65,15 +65,16 @@ async function listen(
   targetText: string | undefined,
   options: ListenOptions,
 ): Promise<void> {
-  const { output, credentials, world } = session;
   const target = targetOf(targetText, options.forward);
+  const extraHeaders = headersOf(options);
+  const { output, credentials, world } = session;
   const receiverUrl = receiverUrlOf(credentials.url, options);
   // Ctrl-C ends the waiting, not the deletion of the webhook.
   const api = session.connect(credentials, { isInterruptible: false });
   const printer = new Printer(session, target);
   const receiver = await startListenReceiver({
     target,
-    extraHeaders: headersOf(options),
+    extraHeaders,
     port: options.receiverPort ?? 0,
     secrets: () => lease.secrets,
     nowMs: () => lease.nowMs(),

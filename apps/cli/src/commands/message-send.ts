@@ -14,12 +14,13 @@ import { addAbortSignal, type Readable } from 'node:stream';
 import { CheckFailure, Interrupted, UsageFailure } from '../failures.ts';
 import {
   parseCount,
-  parseDurationMs,
   parseEach,
   parseGivenTime,
   type GivenTime,
   parseRate,
+  parseTimeoutMs,
   readBytes,
+  requireJsonObject,
 } from '../options.ts';
 import { decodeUtf8, type Line, rawFieldOf, readLines } from '../send/read-lines.ts';
 import { type Outgoing, Pacer, sendAll } from '../send/send-all.ts';
@@ -96,7 +97,7 @@ export function addSend(message: Command, session: Session): void {
     .option('--rate <per-second>', 'messages to start per second', parseRate)
     .option('--concurrency <n>', 'batches at once; with 1, the order is kept', parseCount, 1)
     .option('--wait', 'wait until each is delivered; exit code 5 when one is not')
-    .option('--timeout <duration>', 'wait at most this long (default: 60s)', parseDurationMs)
+    .option('--timeout <duration>', 'wait at most this long (default: 60s)', parseTimeoutMs)
     .addHelpText('after', EXAMPLES)
     .action(async (options) => {
       checkOptions(options);
@@ -169,13 +170,18 @@ function noteRepeat({ output }: Session, options: SendOptions, error: unknown): 
 const isDryRun = (error: unknown): boolean =>
   (error as { cause?: unknown } | null)?.cause instanceof DryRunEnd;
 
+/** Throws when it is not one JSON object. */
 async function readPayload(session: Session, options: SendOptions): Promise<string> {
-  if (options.payload !== undefined) return options.payload;
-  const bytes =
-    options.file === undefined ? await session.readStdinBytes() : readBytes(session, options.file);
-  const text = decodeUtf8(bytes);
-  if (text === null) throw new UsageFailure('The payload is not UTF-8');
+  const { payload, file } = options;
+  const source = payload === undefined ? (file ?? 'Standard input') : '--payload';
+  const text = payload ?? decodeUtf8(await readPayloadBytes(session, file));
+  if (text === null) throw new UsageFailure(`${source} is not UTF-8`);
+  requireJsonObject(source, text);
   return text;
+}
+
+function readPayloadBytes(session: Session, file: string | undefined): Promise<Buffer> | Buffer {
+  return file === undefined ? session.readStdinBytes() : readBytes(session, file);
 }
 
 /** The fields that the options have for every message. */
@@ -217,7 +223,6 @@ export async function endOf(
 
 async function sendCount(session: Session, options: ManyOptions, count: number): Promise<void> {
   const rawPayload = await readPayload(session, options);
-  if (parseObject(rawPayload) === null) throw new UsageFailure('The payload is no JSON object');
   const message = { ...fieldsOf(options), ...(await targetOf(session, options)), rawPayload };
   const { key } = options;
   function* items(): Generator<Outgoing<Fields>> {

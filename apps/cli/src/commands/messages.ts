@@ -1,6 +1,6 @@
 import type { Command } from '@commander-js/extra-typings';
 import type { DeliveryStatus, ListedMessage, Message } from '@posthorn/client';
-import { parseDurationMs, parsePastTime } from '../options.ts';
+import { parseTimeoutMs, parsePastTime } from '../options.ts';
 import type { Columns } from '../output.ts';
 import { CheckFailure } from '../failures.ts';
 import { stateOf } from '../send/send-report.ts';
@@ -82,7 +82,7 @@ function addWait(message: Command, session: Session): void {
     .command('wait')
     .argument('<id>', 'id of the message')
     .description('wait until no delivery is pending; exit code 5 unless all are delivered')
-    .option('--timeout <duration>', 'wait at most this long (default: 60s)', parseDurationMs)
+    .option('--timeout <duration>', 'wait at most this long (default: 60s)', parseTimeoutMs)
     .action(async (id, { timeout }) => {
       const ended = await endOf(session, id, timeout);
       if (ended === null) throw new CheckFailure(`${id} is still pending at the time limit`);
