@@ -45,10 +45,10 @@ export class Output {
     this.colours = pc.createColors(!env.NO_COLOR && this.#stdout.isTTY === true && !json);
   }
 
-  /** Prints one result: its fields, one in each line. */
-  value(value: object): void {
+  /** Prints one result: for people a table of the fields that `show` returns, and of each list. */
+  value<T extends object>(value: T, show: (value: T) => object = (all) => all): void {
     if (this.isJson) this.#printJson(value);
-    else this.#stdout.write(`${formatFields(value)}\n`);
+    else this.#stdout.write(`${formatTables(show(value), this.#width).join('\n')}\n`);
   }
 
   /** Prints that something was done, for people; with `--json`, the value. */
@@ -61,7 +61,7 @@ export class Output {
   request({ method, url, body }: { method: string; url: string; body?: string }): void {
     // In JSON, these are between values only.
     const shown = body?.replace(/[^\t\n\r]+/g, escapeControls);
-    const head = this.isJson ? jsonOf({ method, url }) : formatFields({ method, url });
+    const head = this.isJson ? jsonOf({ method, url }) : `method: ${method}\nurl: ${url}`;
     if (shown === undefined) this.#stdout.write(`${head}\n`);
     else if (this.isJson) this.#stdout.write(`${head.slice(0, -1)},"body":${shown}}\n`);
     else this.#stdout.write(`${head}\nbody: ${shown}\n`);
@@ -89,8 +89,8 @@ export class Output {
       this.note('none');
       return;
     }
-    const width = this.#stdout.isTTY ? (this.#stdout.columns ?? Infinity) : Infinity;
-    const [head = '', ...rows] = formatTable(items, columns).map((line) => line.slice(0, width));
+    const lines = formatTable(items, columns);
+    const [head = '', ...rows] = lines.map((line) => line.slice(0, this.#width));
     this.#stdout.write(`${[this.colours.bold(head), ...rows].join('\n')}\n`);
   }
 
@@ -117,6 +117,11 @@ export class Output {
   progress(text: string): void {
     if (!this.isInteractive || this.#isQuiet) return;
     this.#stderr.write(`\r${escapeControls(text)}\u001b[K`);
+  }
+
+  /** Tables are cut there. */
+  get #width(): number {
+    return this.#stdout.isTTY ? (this.#stdout.columns ?? Infinity) : Infinity;
   }
 
   #printJson(value: unknown): void {
@@ -150,20 +155,61 @@ export function clockOf(ms: number): string {
     .join(':');
 }
 
-/** Returns one line for each field, nested fields indented. */
-export function formatFields(value: object): string {
-  return Object.entries(value)
-    .map(([name, field]: [string, unknown]) => formatField(escapeControls(name), field))
-    .join('\n');
+/** Returns the lines of a table of all fields, and below it of one for each list of objects, which `width` cuts. */
+export function formatTables(value: object, width = Infinity): string[] {
+  const fields = flatten(value);
+  const lists = fields.flatMap(([name, field]) => (isTable(field) ? [[name, field] as const] : []));
+  const single = fields.filter(([, field]) => !isTable(field));
+  const nameWidth = Math.max(0, ...single.map(([name]) => name.length));
+  const lines = single.map(([name, field]) => {
+    return `${name.padEnd(nameWidth)}  ${textOf(field)}`.trimEnd();
+  });
+  const tables = lists.flatMap(([name, items]) => [
+    ...(lines.length > 0 ? [''] : []),
+    name,
+    ...tableOf(items).map((line) => `  ${line}`.slice(0, width)),
+  ]);
+  return [...lines, ...tables];
 }
 
-function formatField(name: string, field: unknown): string {
-  if (typeof field !== 'object' || field === null) return `${name}: ${formatCell(field as Cell)}`;
-  if (Array.isArray(field) && field.every((each) => typeof each !== 'object')) {
-    return `${name}: ${escapeControls(field.join(', '))}`;
+function tableOf(items: readonly object[]): string[] {
+  const rows = items.map((item) => new Map(flatten(item)));
+  const names = [...new Set(rows.flatMap((row) => [...row.keys()]))];
+  const columns = names.map((name) => {
+    const cellOf = (row: ReadonlyMap<string, unknown>): Cell => {
+      const field = row.get(name);
+      return typeof field === 'number' ? field : textOf(field);
+    };
+    return [name, cellOf] as const;
+  });
+  return formatTable(rows, Object.fromEntries(columns));
+}
+
+type FieldEntry = [name: string, field: unknown];
+
+/** Names the fields of objects with a dot, such as `latencyMs.p50`. */
+function flatten(value: object): FieldEntry[] {
+  return Object.entries(value).flatMap(([key, field]: FieldEntry): FieldEntry[] => {
+    if (field === undefined) return [];
+    const name = escapeControls(key);
+    if (!isObject(field) || Object.keys(field).length === 0) return [[name, field]];
+    return flatten(field).map(([inner, each]) => [`${name}.${inner}`, each]);
+  });
+}
+
+const isObject = (field: unknown): field is object =>
+  typeof field === 'object' && field !== null && !Array.isArray(field);
+
+const isTable = (field: unknown): field is readonly object[] =>
+  Array.isArray(field) && field.length > 0 && field.every(isObject);
+
+/** Lists within the rows of a table are JSON. */
+function textOf(field: unknown): string {
+  if (Array.isArray(field)) {
+    const isPlain = field.every((each) => typeof each !== 'object');
+    return isPlain ? escapeControls(field.join(', ')) : jsonOf(field);
   }
-  const inner = formatFields(field);
-  return inner === '' ? `${name}:` : `${name}:\n${inner.replace(/^/gm, '  ')}`;
+  return isObject(field) ? '' : formatCell(field as Cell);
 }
 
 function formatCell(cell: Cell): string {

@@ -1,11 +1,12 @@
 import { describe, expect, it } from '@jest/globals';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { createServer, type IncomingMessage, type Server } from 'node:http';
+import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
+import { startApi } from '../../../test/support/cli/answering-api.ts';
 import { runIn, worldOf } from '../../../test/support/cli/printing-world.ts';
 import { scratchFolder } from '../../../test/support/process/scratch-folder.ts';
 import { Interrupted } from './failures.ts';
@@ -53,25 +54,6 @@ describe('the help', () => {
     expect(text).toBe(readFileSync(path, 'utf8'));
   });
 });
-
-/** Answers every request with an object or, to addresses of lists, with one of it. */
-async function startApi(data: object): Promise<{ url: string; got: string[]; server: Server }> {
-  const got: string[] = [];
-  const server = createServer((request: IncomingMessage, response) => {
-    let body = '';
-    request.on('data', (chunk: Buffer) => (body += chunk.toString()));
-    request.on('end', () => {
-      got.push([request.method, request.url?.replace('/api/v1', ''), body].join(' ').trim());
-      const isList = /^\/api\/v1\/(\w|-)+(\?|$)|\/deliveries$/.test(request.url ?? '');
-      const isOne =
-        request.method !== 'GET' || !isList || /overview|stats|find\?/.test(String(request.url));
-      response.setHeader('content-type', 'application/json');
-      response.end(JSON.stringify({ success: true, message: 'ok', data: isOne ? data : [data] }));
-    });
-  });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, got, server };
-}
 
 const TIME = '2026-01-31T09:30:00.000Z';
 

@@ -80,9 +80,9 @@ describe('a login', () => {
     const folder = scratchFolder();
     expect(await posthorn(local, { env, folder, stdin: apiKey })).toMatchObject({ code: 0 });
     const here = await posthorn(['whoami'], { env, folder });
-    expect(here.stdout).toContain('credentials: profile here');
+    expect(here.stdout).toMatch(/^credentials +profile here$/m);
     const elsewhere = await posthorn(['whoami'], { env });
-    expect(elsewhere.stdout).toContain('credentials: profile default');
+    expect(elsewhere.stdout).toMatch(/^credentials +profile default$/m);
     expect(await posthorn(['logout'], { env })).toMatchObject({ code: 0 });
     expect(await posthorn(['whoami'], { env })).toMatchObject({ code: 2 });
   });

@@ -98,7 +98,7 @@ export function addDeliveryCommands(program: Command, session: Session): void {
     .argument('<id>', 'id of the delivery')
     .description('print a delivery with its newest 200 attempts')
     .action(async (id) => {
-      session.output.value(await session.api.deliveries.get(id));
+      session.output.value(await session.api.deliveries.get(id), deliveryOf);
     });
   delivery
     .command('resend')
@@ -122,6 +122,22 @@ export function addDeliveryCommands(program: Command, session: Session): void {
       await session.confirm(`Erase the stored responses of ${id} for good?`);
       session.output.value(await session.api.deliveries.eraseResponses(id));
     });
+}
+
+/** For people: of each attempt what tells why the delivery is as it is. */
+function deliveryOf({ attempts, ...delivery }: Delivery): object {
+  return {
+    ...delivery,
+    attempts: attempts.map((attempt) => ({
+      number: attempt.number,
+      at: attempt.createdAt,
+      outcome: attempt.outcome,
+      status: attempt.statusCode,
+      ms: attempt.durationMs,
+      reason: attempt.failureReason,
+      response: attempt.response,
+    })),
+  };
 }
 
 /** The options of the list, by the names that the API gives to its filters. */

@@ -25,6 +25,9 @@ function shareDelivered({ deliveries }: Pick<Message, 'deliveries'>): string {
   return `${count}/${deliveries.length}`;
 }
 
+/** For people: without the attempt that older clients read, which is one of those of the deliveries. */
+const messageOf = (message: Message): object => ({ ...message, deliveryAttempt: undefined });
+
 /** `message`. */
 export function addMessageCommands(program: Command, session: Session): void {
   const message: Command = program
@@ -63,7 +66,7 @@ export function addMessageCommands(program: Command, session: Session): void {
     .argument('<id>', 'id of the message')
     .description('print a message with the state of its deliveries')
     .action(async (id) => {
-      session.output.value(await session.api.messages.get(id));
+      session.output.value(await session.api.messages.get(id), messageOf);
     });
   message
     .command('erase-payload')

@@ -1,5 +1,5 @@
 import type { Command } from '@commander-js/extra-typings';
-import type { FailureGroup, OpenCircuit, Stats } from '@posthorn/client';
+import type { FailureGroup, OpenCircuit, Overview, Stats } from '@posthorn/client';
 import { parsePastTime } from '../options.ts';
 import type { Columns } from '../output.ts';
 import type { Session } from '../session.ts';
@@ -87,8 +87,24 @@ function addOverview(program: Command, session: Session): void {
     .option('--webhook <id>', 'only this webhook')
     .action(async ({ range, app, webhook }) => {
       const of = idsOf({ app, webhook });
-      session.output.value(await session.api.statistics.overview({ range, ...of }));
+      session.output.value(await session.api.statistics.overview({ range, ...of }), overviewOf);
     });
+}
+
+/** For people: the worst webhooks above the attempts by time, of which only times with some are shown. */
+function overviewOf({ worst, series, ...counts }: Overview): object {
+  return {
+    ...counts,
+    worst: worst.map(({ successRatio, ...webhook }) => ({
+      webhook: webhook.webhookId,
+      'success %': Math.round(100 * successRatio),
+      failed: webhook.failed,
+      reason: webhook.reason,
+      since: webhook.since,
+      url: webhook.url,
+    })),
+    series: series.filter(({ delivered, failed }) => delivered + failed > 0),
+  };
 }
 
 function addStats(program: Command, session: Session): void {
