@@ -94,9 +94,13 @@ export class Output {
     this.#stdout.write(`${[this.colours.bold(head), ...rows].join('\n')}\n`);
   }
 
-  /** Prints one event of a stream: a line for people, else JSON in one line. */
-  event(event: object, line: string): void {
-    this.#stdout.write(`${this.isJson ? jsonOf(event) : line}\n`);
+  /**
+   * Prints one event of a stream: as JSON in one line, which has its type and its data for every command, or the line for
+   * people, who get none for null.
+   */
+  event(type: string, data: object, line: string | null): void {
+    if (this.isJson) this.#stdout.write(`${jsonOf({ type, data })}\n`);
+    else if (line !== null) this.#stdout.write(`${line}\n`);
   }
 
   /** Prints text as it is, such as a script. */

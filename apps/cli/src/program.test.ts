@@ -366,15 +366,18 @@ describe('sending lines', () => {
     const { code, out, err } = await runIn(args, { POSTHORN_URL }, lines);
     server.close();
     expect(got).toEqual([['run-1 {"n":1.0}', 'run-4 { "n":3e0 }']]);
+    const sent = (data: object): object => {
+      return { type: 'sent', data: { ...data, status: 'accepted', deliveries: 1 } };
+    };
     expect(
       out
         .trim()
         .split('\n')
         .map((line) => JSON.parse(line) as unknown),
     ).toEqual([
-      { line: 1, status: 'accepted', messageId: 'msg_run-1', deliveries: 1 },
-      { error: { line: 3, message: 'The line is no JSON object' } },
-      { line: 4, status: 'accepted', messageId: 'msg_run-4', deliveries: 1 },
+      sent({ line: 1, messageId: 'msg_run-1' }),
+      { type: 'failed', data: { line: 3, message: 'The line is no JSON object' } },
+      sent({ line: 4, messageId: 'msg_run-4' }),
     ]);
     expect({ code, err }).toEqual({ code: 1, err: expect.stringContaining('line 3: The line is') });
   });

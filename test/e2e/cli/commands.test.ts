@@ -44,11 +44,21 @@ async function json(args: readonly string[], stdin = ''): Promise<Record<string,
   return JSON.parse(stdout) as Record<string, unknown>;
 }
 
-const ndjson = (text: string): Record<string, unknown>[] =>
+interface SentEvent {
+  type: string;
+  data: Record<string, unknown>;
+}
+
+const ndjson = (text: string): SentEvent[] =>
   text
     .trim()
     .split('\n')
-    .map((line) => JSON.parse(line) as Record<string, unknown>);
+    .map((line) => JSON.parse(line) as SentEvent);
+
+const event = (type: string, data: object): unknown => ({
+  type,
+  data: expect.objectContaining(data),
+});
 
 /** A project, an app and a webhook to the receiver, with this uid. */
 async function createOwn(uid: string): Promise<void> {
@@ -203,12 +213,12 @@ describe('a message', () => {
     expect(code).toBe(1);
     const events = ndjson(stdout);
     expect(events).toEqual([
-      expect.objectContaining({ line: 1, status: 'accepted', deliveries: expect.any(Number) }),
-      { error: expect.objectContaining({ line: 2 }) },
-      expect.objectContaining({ line: 4, status: 'accepted', deliveries: expect.any(Number) }),
+      event('sent', { line: 1, status: 'accepted', deliveries: expect.any(Number) }),
+      event('failed', { line: 2 }),
+      event('sent', { line: 4, status: 'accepted', deliveries: expect.any(Number) }),
     ]);
     expect(stderr).toContain('line 2: ');
-    const ids = events.flatMap(({ messageId }) => messageId ?? []).map(String);
+    const ids = events.flatMap(({ data }) => data.messageId ?? []).map(String);
     expect(ids).toEqual(ids.toSorted());
     const sent = await Promise.all(ids.map((id) => api.messages.get(id)));
     expect(sent.map(({ payload }) => payload)).toEqual(['{"line": 1}', '{"line": 4.0}']);
@@ -232,11 +242,12 @@ describe('a message', () => {
     ];
     const { code, stdout } = await posthorn(args, { stdin: lines });
     expect(code).toBe(1);
+    const payloadOf = (payload: string): unknown => expect.objectContaining({ payload });
     expect(ndjson(stdout)).toEqual([
-      expect.objectContaining({ payload: '{"line": 1}', status: 'delivered' }),
-      { error: expect.objectContaining({ line: 2, code: 'invalid_request' }) },
-      { error: expect.objectContaining({ line: 3, code: 'invalid_request' }) },
-      expect.objectContaining({ payload: '{"line": 4}', status: 'delivered' }),
+      event('sent', { line: 1, status: 'delivered', message: payloadOf('{"line": 1}') }),
+      event('failed', { line: 2, code: 'invalid_request' }),
+      event('failed', { line: 3, code: 'invalid_request' }),
+      event('sent', { line: 4, status: 'delivered', message: payloadOf('{"line": 4}') }),
     ]);
   });
 
@@ -245,12 +256,10 @@ describe('a message', () => {
     const keyed = [...args, '--idempotency-key', 'cli-once', '--count', '3', '--json'];
     const [first, second] = [await posthorn(keyed), await posthorn(keyed)];
     const idsOf = ({ stdout }: Result): unknown[] =>
-      ndjson(stdout).map(({ messageId }) => messageId);
+      ndjson(stdout).map(({ data }) => data.messageId);
     expect(new Set(idsOf(first)).size).toBe(3);
     expect(idsOf(second)).toEqual(idsOf(first));
-    expect(ndjson(second.stdout)).toEqual(
-      Array(3).fill(expect.objectContaining({ status: 'replayed' })),
-    );
+    expect(ndjson(second.stdout)).toEqual(Array(3).fill(event('sent', { status: 'replayed' })));
   });
 
   it('has fields of its own in a line of messages', async () => {
@@ -259,7 +268,7 @@ describe('a message', () => {
     const { code, stdout } = await posthorn(args, { stdin: line });
     expect(code).toBe(0);
     const [sent] = ndjson(stdout);
-    expect(await api.messages.get(String(sent?.messageId))).toMatchObject({
+    expect(await api.messages.get(String(sent?.data.messageId))).toMatchObject({
       eventType: 'order.paid',
       payload: '{"n":1.0}',
       tags: ['a'],

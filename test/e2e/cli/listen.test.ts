@@ -205,20 +205,45 @@ describe('posthorn message tail', () => {
     const { id } = await send({ n: 1 }, 'order.paid');
     // It begins with the second in which it was started: messages of the story before may be among those.
     const ofMessage = () =>
-      tail.events().filter((event) => (event.data as { id?: string } | undefined)?.id === id);
+      tail.events().filter((event) => event.type === 'message' && event.id === id);
     await eventually('the message', () => ofMessage().length > 0);
     await eventually('the request', () => receiver.of(id).length > 0);
     answer();
     await untilEvent(tail, { type: 'status', id, status: 'delivered' });
     const [printed, ...repeated] = ofMessage();
     const sent = { id, eventType: 'order.paid', status: 'pending', payload: '{"n":1}' };
-    expect(printed?.data).toMatchObject(sent);
+    expect(printed).toMatchObject(sent);
     expect(repeated).toEqual([]);
     const finals = tail.events().filter((event) => event.type === 'status' && event.id === id);
     expect(finals).toHaveLength(1);
+    await untilEvent(tail, { type: 'attempt', messageId: id, status: 'delivered' });
     tail.signal('SIGINT');
     expect(await tail.ended).toEqual({ code: 0, signal: null });
   });
+});
+
+it('posthorn message tail prints attempts with their codes, of the chosen type', async () => {
+  const command = await listen();
+  const webhookId = String(command.events()[0]?.webhookId);
+  const args = ['--webhook', webhookId, '--event-type', 'order.failed'];
+  const tail = await start('message', 'tail', ...args);
+  const other = await send({ n: 1 }, 'order.paid');
+  await api.messages.waitUntilFinal(other.id);
+  receiver.answerWith(failing(1, 503));
+  const { id } = await send({ n: 2 }, 'order.failed');
+  await untilEvent(tail, { type: 'status', id, status: 'delivered' });
+  const attempts = (): unknown[] =>
+    tail
+      .events()
+      .filter(({ type }) => type === 'attempt')
+      .map(({ attempt }) => attempt);
+  await eventually('both attempts', () => attempts().length === 2);
+  expect(attempts()).toMatchObject([
+    { number: 1, outcome: 'http_5xx', statusCode: 503 },
+    { number: 2, outcome: 'success', statusCode: 200 },
+  ]);
+  const messages = tail.events().filter(({ type }) => type === 'message');
+  expect(messages).toEqual([expect.objectContaining({ id })]);
 });
 
 interface Doctor {

@@ -12,7 +12,7 @@ export interface RunningCommand {
   pid: number;
   stdout: () => string;
   stderr: () => string;
-  /** The objects that `--json` has printed in lines. */
+  /** The events that a stream with `--json` has printed: their data, and their type beside it. */
   events: () => Record<string, unknown>[];
   signal: (signal: NodeJS.Signals) => void;
   ended: Promise<Ended>;
@@ -61,12 +61,20 @@ export function startCommand(
   };
 }
 
+interface StreamEvent {
+  type: string;
+  data: Record<string, unknown>;
+}
+
 /** The last line may not be complete yet. */
 const eventsOf = (text: string): Record<string, unknown>[] =>
   text
     .split('\n')
     .slice(0, -1)
-    .map((line) => JSON.parse(line) as Record<string, unknown>);
+    .map((line) => {
+      const { type, data } = JSON.parse(line) as StreamEvent;
+      return { type, ...data };
+    });
 
 /** Waits for an event of `--json` with these fields, and returns it. */
 export function untilEvent(

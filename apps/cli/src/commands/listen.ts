@@ -226,15 +226,8 @@ class Printer {
     this.#isReady = true;
     const [secret] = secrets;
     const forwardTo = this.#target?.href ?? null;
-    const event = {
-      type: 'ready',
-      appId,
-      webhookId,
-      forwardTo,
-      ...(isSecretPrinted && { secret }),
-    };
-    if (output.isJson) output.event(event, '');
-    else if (isSecretPrinted) output.raw(`secret: ${secret ?? ''}\n`);
+    const data = { appId, webhookId, forwardTo, ...(isSecretPrinted && { secret }) };
+    output.event('ready', data, isSecretPrinted ? `secret: ${secret ?? ''}` : null);
     output.note(
       `ready: messages of ${appId} ${forwardTo ? `go to ${forwardTo}` : 'are printed'}. Ctrl-C ends it.`,
     );
@@ -245,12 +238,13 @@ class Printer {
     const { arrivedAtMs, messageId, eventType, status, durationMs, error } = delivered;
     this.#noteTarget(error, status);
     const arrivedAt = new Date(arrivedAtMs).toISOString();
-    const event = { type: 'delivery', messageId, eventType, arrivedAt, status, durationMs, error };
+    const data = { messageId, eventType, arrivedAt, status, durationMs, error };
     const isGood = status !== null && status >= 200 && status < 300;
     const { green, red, dim } = output.colours;
     const result = (isGood ? green : red)(String(status ?? '---'));
     output.event(
-      event,
+      'delivery',
+      data,
       `${dim(clockOf(arrivedAtMs))}  ${result}  ${String(durationMs).padStart(5)} ms  ` +
         `${escapeControls(eventType ?? '-')}  ${dim(escapeControls(messageId))}`,
     );
@@ -260,7 +254,7 @@ class Printer {
     const { output } = this.#session;
     // The stream begins with `ready`.
     if (!this.#isReady) return;
-    if (output.isJson) output.event({ type: 'refused', reason }, '');
+    output.event('refused', { reason }, null);
     output.note(`A request was refused, and not forwarded: ${reason}.`);
   }
 

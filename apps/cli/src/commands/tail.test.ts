@@ -1,6 +1,6 @@
 import { expect, it } from '@jest/globals';
 import type { ListedMessage } from '@posthorn/client';
-import { MessageTail, type TailSource } from './tail.ts';
+import { isWanted, MessageTail, type TailEvent, type TailSource } from './tail.ts';
 
 const START_MS = Date.parse('2026-01-31T09:30:00.000Z');
 
@@ -17,7 +17,7 @@ function message(n: number, atMs: number, status: ListedMessage['status'] = 'pen
 /** Messages in memory, in any order; `isDown` fails every call. */
 function createSource() {
   const stored: ListedMessage[] = [];
-  const state = { nowMs: 0, isDown: false, gets: 0 };
+  const state = { nowMs: 0, isDown: false, gets: 0, reads: 0 };
   const failIfDown = (): void => {
     if (state.isDown) throw new Error('no network');
   };
@@ -34,15 +34,40 @@ function createSource() {
       state.gets += 1;
       return stored.find((each) => each.id === id) ?? null;
     },
+    async deliveries(id) {
+      await Promise.resolve();
+      failIfDown();
+      state.reads += 1;
+      const of = stored.find((each) => each.id === id);
+      return (of?.deliveries ?? []).map((each) => ({
+        ...each,
+        messageId: id,
+        nextAttemptAt: null,
+        attempts: Array.from({ length: each.attemptCount }, (_, n) => attempt(n + 1)),
+      }));
+    },
     nowMs: () => state.nowMs,
   };
   const tail = new MessageTail(source, START_MS);
-  const poll = async (): Promise<string[]> =>
-    (await tail.poll()).map((event) =>
-      event.type === 'gap' ? 'gap' : `${event.type} ${event.message.id} ${event.message.status}`,
-    );
+  const poll = async (): Promise<string[]> => (await tail.poll()).map(textOf);
   return { stored, state, poll };
 }
+
+type MadeAttempt = Extract<TailEvent, { type: 'attempt' }>['attempt'];
+
+const attempt = (number: number): MadeAttempt =>
+  ({ number, outcome: 'http_5xx', statusCode: 503 }) as MadeAttempt;
+
+function textOf(event: TailEvent): string {
+  if (event.type === 'gap') return 'gap';
+  if (event.type === 'attempt') return `attempt ${event.attempt.number} of ${event.delivery.id}`;
+  return `${event.type} ${event.message.id} ${event.message.status}`;
+}
+
+/** The deliveries that a list shows of a message to one webhook. */
+const attempted = (id: string, attemptCount: number): ListedMessage['deliveries'] => [
+  { id, webhookId: 'wh_1', status: 'pending', attemptCount },
+];
 
 it('passes each message on once, oldest first, also one that becomes visible late', async () => {
   const { stored, poll } = createSource();
@@ -98,4 +123,61 @@ it('passes over the oldest of more than it can keep, and says so once', async ()
   expect(events).toHaveLength(5_001);
   expect(events.slice(0, 2)).toEqual(['gap', 'message msg_1 delivered']);
   expect(await poll()).toEqual([]);
+});
+
+it('passes each attempt on once, before the final status', async () => {
+  const { stored, state, poll } = createSource();
+  const first = message(1, 0);
+  first.deliveries = attempted('dlv_1', 1);
+  stored.push(first);
+  expect(await poll()).toEqual(['message msg_1 pending', 'attempt 1 of dlv_1']);
+  expect(await poll()).toEqual([]);
+  first.deliveries = attempted('dlv_1', 3);
+  first.status = 'exhausted';
+  expect(await poll()).toEqual([
+    'attempt 2 of dlv_1',
+    'attempt 3 of dlv_1',
+    'status msg_1 exhausted',
+  ]);
+  expect([await poll(), state.reads]).toEqual([[], 2]);
+});
+
+it('reads the attempts of a few messages in one poll, and those of the others later', async () => {
+  const { stored, state, poll } = createSource();
+  for (let n = 0; n < 50; n += 1) {
+    const each = message(n, n, 'delivered');
+    each.deliveries = attempted(`dlv_${n}`, 1);
+    stored.push(each);
+  }
+  const counts: number[] = [];
+  for (let n = 0; n < 4; n += 1) {
+    const events = await poll();
+    counts.push(events.filter((event) => event.startsWith('attempt')).length);
+  }
+  expect([counts, state.reads]).toEqual([[20, 20, 10, 0], 50]);
+});
+
+it('loses no attempt to a poll that fails', async () => {
+  const { stored, state, poll } = createSource();
+  const first = message(1, 0);
+  stored.push(first);
+  await poll();
+  first.deliveries = attempted('dlv_1', 1);
+  state.isDown = true;
+  await expect(poll()).rejects.toThrow('no network');
+  state.isDown = false;
+  expect(await poll()).toEqual(['attempt 1 of dlv_1']);
+});
+
+it('prints what has the status, and attempts to the webhook, of the filter', () => {
+  const delivery = { id: 'dlv_1', messageId: 'msg_1', webhookId: 'wh_1', status: 'exhausted' };
+  const ofDelivery = { type: 'attempt', delivery, attempt: attempt(1) } as TailEvent;
+  const pending: TailEvent = { type: 'message', message: message(1, 0) };
+  const exhausted: TailEvent = { type: 'status', message: message(1, 0, 'exhausted') };
+  const wanted = (filter: Parameters<typeof isWanted>[1]): boolean[] =>
+    [pending, ofDelivery, exhausted].map((event) => isWanted(event, filter));
+  expect(wanted({})).toEqual([true, true, true]);
+  expect(wanted({ status: 'exhausted' })).toEqual([false, true, true]);
+  expect(wanted({ status: 'pending' })).toEqual([true, false, false]);
+  expect(wanted({ webhookId: 'wh_2' })).toEqual([true, false, true]);
 });

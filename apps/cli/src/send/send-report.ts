@@ -56,8 +56,11 @@ export class SendReport {
     if (message.status === 'replayed') this.#replayed += 1;
     const { unit, isWaiting } = this.#options;
     const isAccepted = 'messageId' in message;
-    if (this.#output.isJson)
-      this.#output.event(isAccepted ? { [unit]: number, ...message } : message, '');
+    const { status } = message;
+    const sent = isAccepted
+      ? { messageId: message.messageId, status, deliveries: message.deliveries }
+      : { messageId: message.id, status, deliveries: message.deliveries.length, message };
+    this.#output.event('sent', { [unit]: number, ...sent }, null);
     if (!isWaiting || (!isAccepted && message.delivered)) return;
     this.#undelivered += 1;
     this.#clearProgress();
@@ -71,9 +74,9 @@ export class SendReport {
     this.#refused += numbers.length;
     const { unit } = this.#options;
     const fields = fieldsOf(error);
-    if (this.#output.isJson)
-      for (const number of numbers)
-        this.#output.event({ error: { [unit]: number, ...fields } }, '');
+    for (const number of numbers) {
+      this.#output.event('failed', { [unit]: number, ...fields }, null);
+    }
     this.#clearProgress();
     const [first = 0] = numbers;
     const which =
