@@ -192,12 +192,16 @@ describe('posthorn apply', () => {
 });
 
 describe('posthorn export', () => {
-  test('exits with 5 while an object has no uid, and can be applied with --json', async () => {
+  test('lists what has no uid at its end, and can be applied with --json', async () => {
     start({ 'shop.yaml': SHOP });
     await posthorn('apply -f shop.yaml --yes');
     await removeUid('projects/uid:shop');
-    const { code, stderr } = await posthorn('export');
-    expect([code, stderr]).toEqual([5, expect.stringContaining('--assign-uids')]);
+    const { code, stdout: named, stderr } = await posthorn('export');
+    expect([code, named]).toEqual([
+      0,
+      expect.stringMatching(/^# Without a uid, .* --assign-uids\):\n# {3}Project \S+ \(Shop\)\n$/),
+    ]);
+    expect(stderr).toMatch(/^ {2}Project \S+ \(Shop\)\n$/m);
     const { stdout } = await posthorn('export --assign-uids --json');
     const diff = await posthorn('diff -f -', { stdin: stdout });
     expect([diff.code, diff.stdout]).toEqual([0, '']);
@@ -210,7 +214,35 @@ describe('posthorn export', () => {
     await removeUid('projects/uid:other');
     const { code, stdout } = await posthorn('export --assign-uids --dry-run --json');
     expect([code, stdout.match(/"method":"PUT"/g)]).toEqual([0, ['"method":"PUT"']]);
-    expect((await posthorn('export')).code).toBe(5);
+    expect((await posthorn('export')).stdout).toMatch(/(# {3}Project .*\n){2}$/);
+  });
+
+  test.each([
+    ['--project uid:shop', ['Project shop', 'App a', 'App b', 'Webhook of-a', 'Webhook of-shop']],
+    ['--app uid:a', ['App a', 'Webhook of-a']],
+    ['--app uid:x', ['App x', 'Webhook of-x']],
+  ])('of %s has what belongs to it, and makes no difference', async (option, expected) => {
+    const app = (uid: string, project: string): string =>
+      `---\nkind: App\nuid: ${uid}\nname: ${uid}\nprojectId: uid:${project}\n`;
+    const hook = (uid: string, owner: string): string =>
+      `---\nkind: Webhook\nuid: ${uid}\nurl: https://example.com\n${owner}\n`;
+    const other = `---\n${SHOP.replace('shop', 'other')}${app('x', 'other')}`;
+    const hooks = [
+      hook('of-a', 'appId: uid:a'),
+      hook('of-shop', 'projectId: uid:shop\nenvironmentId: live'),
+      hook('of-x', 'appId: uid:x'),
+    ];
+    start({ 'all.yaml': SHOP + app('a', 'shop') + app('b', 'shop') + other + hooks.join('') });
+    expect((await posthorn('apply -f all.yaml --yes')).code).toBe(0);
+    const { stdout } = await posthorn(`export ${option}`);
+    const names = [...stdout.matchAll(/^kind: (\w+)\nuid: (\S+)$/gm)];
+    expect(names.map(([, kind, uid]) => `${kind ?? ''} ${uid ?? ''}`)).toEqual(expected);
+    expect((await posthorn('diff -f -', { stdin: stdout })).code).toBe(0);
+  });
+
+  test('of a project that is not there fails', async () => {
+    start();
+    expect((await posthorn('export --project uid:gone')).code).toBe(1);
   });
 
   test('leaves out the temporary webhook of a listen that runs', async () => {

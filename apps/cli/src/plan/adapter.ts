@@ -56,12 +56,42 @@ export async function readPresent(
   return presentOf(objects.flat());
 }
 
-/** Reads everything but the temporary webhooks of `listen`, without secrets. */
-export async function readEverything(api: Posthorn): Promise<Present> {
-  const objects = await inParallel(await listEverything(api), async (each) =>
+/** What an export is about: ids, or `uid:` and uids. Everything without both. */
+export interface Scope {
+  /** The project, its apps, and all webhooks of it. */
+  project?: string | undefined;
+  /** The app and its webhooks. */
+  app?: string | undefined;
+}
+
+/**
+ * Reads everything in the scope but the temporary webhooks of `listen`, without secrets. Throws when there is no such project
+ * or app. `others` are projects and apps beyond the scope, which may own what is in it.
+ */
+export async function readEverything(
+  api: Posthorn,
+  { project, app }: Scope = {},
+): Promise<Present & { others: readonly PresentObject[] }> {
+  const projectId = project && (await api.projects.get(project, OPTIONS)).id;
+  const appId = app && (await api.apps.get(app, OPTIONS)).id;
+  const listed = await listEverything(api);
+  const apps = listed.filter(({ kind, id, fields }) => {
+    return kind === 'App' && (appId ? id === appId : !projectId || fields.projectId === projectId);
+  });
+  const appIds = new Set(apps.map(({ id }) => id));
+  const isWanted = ({ kind, id, fields }: Listed): boolean => {
+    if (kind === 'App') return appIds.has(id);
+    if (kind === 'Webhook' && typeof fields.appId === 'string') return appIds.has(fields.appId);
+    const owner = kind === 'Project' ? id : fields.projectId;
+    return !appId && (!projectId || owner === projectId);
+  };
+  const objects = await inParallel(listed.filter(isWanted), async (each) =>
     each.isWhole ? [each] : toList(await readWhole(api, each, false)),
   );
-  return presentOf(objects.flat().filter((each) => !isOfListen(each)));
+  return {
+    ...presentOf(objects.flat().filter((each) => !isOfListen(each))),
+    others: listed.filter((each) => each.isWhole && !isWanted(each)),
+  };
 }
 
 /** A webhook of a `listen` that runs: applying its document later would create one that leads nowhere. */

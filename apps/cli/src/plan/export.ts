@@ -19,11 +19,16 @@ export interface Export {
   withTls: readonly PresentObject[];
 }
 
-/** Of objects that were read without secrets. */
-export function exportDocuments({ objects }: Present): Export {
+/** Of objects that were read without secrets. `others` may own them, and are no part of the export. */
+export function exportDocuments(
+  { objects }: Present,
+  others: readonly PresentObject[] = [],
+): Export {
   const ordered = KINDS.flatMap((kind) => objects.filter((each) => each.kind === kind));
   const named = ordered.flatMap((each) => (each.uid === null ? [] : [{ ...each, uid: each.uid }]));
-  const references = new Map(named.map(({ id, uid }) => [id, `uid:${uid}`]));
+  const references = new Map(
+    [...named, ...others].flatMap(({ id, uid }) => (uid === null ? [] : [[id, `uid:${uid}`]])),
+  );
   const write = (variableOf: VariableOf): ExportedDocument[] =>
     named.map(({ kind, uid, fields }) => ({
       kind,
