@@ -1,4 +1,5 @@
 #!/usr/bin/env node
+import { spawn } from 'node:child_process';
 import { homedir } from 'node:os';
 import { run } from './program.ts';
 import { Interrupted, OutputClosed } from './failures.ts';
@@ -28,6 +29,29 @@ for (const stream of [process.stdout, process.stderr]) {
   });
 }
 
+/** The variable is that of xdg-open and of many other programs. */
+function browserOf(url: string): [command: string, args: string[]] {
+  if (process.env.BROWSER) return [process.env.BROWSER, [url]];
+  if (process.platform === 'darwin') return ['open', [url]];
+  if (process.platform === 'win32') return ['rundll32', ['url.dll,FileProtocolHandler', url]];
+  return ['xdg-open', [url]];
+}
+
+/** The browser goes on after this process. */
+function browse(url: string): Promise<boolean> {
+  const [command, args] = browserOf(url);
+  const child = spawn(command, args, { stdio: 'ignore', detached: true });
+  child.unref();
+  return new Promise((resolve) => {
+    child.once('error', () => {
+      resolve(false);
+    });
+    child.once('spawn', () => {
+      resolve(true);
+    });
+  });
+}
+
 process.exitCode = await run(process.argv.slice(2), {
   env: process.env,
   folder: process.cwd(),
@@ -35,5 +59,6 @@ process.exitCode = await run(process.argv.slice(2), {
   stdin: process.stdin,
   stdout: process.stdout,
   stderr: process.stderr,
+  browse,
   signal: interruption.signal,
 });

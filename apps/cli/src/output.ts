@@ -103,6 +103,15 @@ export class Output {
     else if (line !== null) this.#stdout.write(`${line}\n`);
   }
 
+  /** Prints an answer of the API as it is, and JSON in lines for people on a terminal. */
+  answer(text: string): void {
+    try {
+      this.#printJson(JSON.parse(text));
+    } catch {
+      this.#stdout.write(`${escapeControls(text)}\n`);
+    }
+  }
+
   /** Prints text as it is, such as a script. */
   raw(text: string): void {
     this.#stdout.write(text);

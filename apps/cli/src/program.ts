@@ -16,6 +16,7 @@ import {
 } from './commands/deliveries.ts';
 import { addDoctorCommand } from './commands/doctor.ts';
 import { addImportCommands } from './commands/import.ts';
+import { addApiCommand, addOpenCommand } from './commands/installation.ts';
 import { addListenCommand } from './commands/listen.ts';
 import { addMessageCommands } from './commands/messages.ts';
 import { addAppCommands, addProjectCommands } from './commands/objects.ts';
@@ -110,6 +111,8 @@ export function createProgram(world: World): Command {
   addPortalCommands(program, session);
   addStatisticsCommands(program, session);
   addAuditCommands(program, session);
+  addOpenCommand(program, session);
+  addApiCommand(program, session);
   addDoctorCommand(program, session);
   addCompletionCommand(program, session);
   addHelpCommand(program);

@@ -15,6 +15,8 @@ export interface World {
   stdin: Readable & { isTTY?: boolean };
   stdout: OutputStream;
   stderr: OutputStream;
+  /** Opens an address in the browser of the user. Resolves with false where none can be started. */
+  browse: (url: string) => Promise<boolean>;
   /** Ends the command with its reason. */
   signal: AbortSignal;
 }
@@ -29,6 +31,22 @@ export interface GlobalOptions {
   yes?: boolean | undefined;
   verbose?: boolean | undefined;
 }
+
+interface RawRequest {
+  method: string;
+  path: string;
+  /** A JSON object. */
+  body: string | undefined;
+  headers: readonly [name: string, value: string][];
+}
+
+interface RawAnswer {
+  status: number;
+  text: string;
+}
+
+/** Longer than the API works on anything. */
+const REQUEST_TIMEOUT_MS = 60_000;
 
 /** A project and an app have this uid. */
 const SHARED_APP = 'uid:cli-listen';
@@ -108,6 +126,33 @@ export class Session {
       fetch: (address, init) => this.#fetch(address, init),
       ...(verbose ? { logger: this.#logger() } : {}),
     } satisfies PosthornOptions);
+  }
+
+  /** Makes a request as it is given, once, and returns the answer whatever its status is. `path` is below /api/v1. */
+  async request({ method, path, body, headers }: RawRequest): Promise<RawAnswer> {
+    const { url, apiKey } = this.credentials;
+    const { signal } = this.world;
+    try {
+      const response = await this.#fetch(`${url.replace(/\/+$/, '')}/api/v1${path}`, {
+        method,
+        headers: [
+          ['authorization', `Bearer ${apiKey}`],
+          ...(body === undefined ? [] : [['content-type', 'application/json'] as const]),
+          ...headers,
+        ] as [string, string][],
+        ...(body !== undefined && { body }),
+        redirect: 'manual',
+        signal: AbortSignal.any([signal, AbortSignal.timeout(REQUEST_TIMEOUT_MS)]),
+      });
+      const text = await response.text();
+      if (this.options.verbose) this.output.note(`${method} ${path}: ${response.status}`);
+      return { status: response.status, text };
+    } catch (error) {
+      if (signal.aborted || error instanceof ConnectionError) throw error;
+      throw new ConnectionError(`Cannot connect, or the answer broke off: ${url}`, {
+        cause: error,
+      });
+    }
   }
 
   /**
@@ -224,7 +269,13 @@ export class Session {
 }
 
 const STARS = '********';
-const SECRETS = ['secret', 'hmacSecret', 'basicAuthPassword', 'apiKey', 'oauth2ClientSecret'];
+export const SECRETS = [
+  'secret',
+  'hmacSecret',
+  'basicAuthPassword',
+  'apiKey',
+  'oauth2ClientSecret',
+];
 
 /**
  * Returns the body of a request byte for byte, but with stars for secrets. Custom headers and the key of a certificate

@@ -78,6 +78,7 @@ async function posthorn(
     stdin: Readable.from([Buffer.from(stdin)]),
     stdout: { write: (text) => (printed.stdout += text) },
     stderr: { write: writeError },
+    browse: () => Promise.resolve(false),
     signal: interruption.signal,
   });
   return { code, ...printed };

@@ -16,6 +16,7 @@ async function runWith(args: readonly string[], env: Record<string, string> = {}
     stdin: Readable.from([Buffer.from(stdin)]),
     stdout: stream,
     stderr: stream,
+    browse: () => Promise.resolve(false),
     signal: new AbortController().signal,
   });
   return { code, printed: printed.join('') };
