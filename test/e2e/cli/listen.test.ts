@@ -156,6 +156,36 @@ describe('posthorn listen', () => {
     await eventually('its deletion', async () => (await webhooks()).length === 0);
   });
 
+  it('resends the last event and sends a sample at the press of a key', async () => {
+    receiver = await startReceiver();
+    const { baseUrl, apiKey } = services;
+    const args = [process.execPath, COMMAND_LINE, 'listen', receiver.url];
+    const terminal = spawn('python3', ['-c', 'import pty, sys; pty.spawn(sys.argv[1:])', ...args], {
+      env: {
+        ...process.env,
+        NODE_OPTIONS: '',
+        POSTHORN_URL: baseUrl,
+        POSTHORN_API_KEY: apiKey,
+      },
+    });
+    let shown = '';
+    terminal.stdout.on('data', (chunk: Buffer) => (shown += chunk.toString()));
+    await eventually('the keys', () => shown.includes('Press r'));
+    terminal.stdin.write('s');
+    await eventually('the sample', () => receiver.received.length === 1);
+    receiver.answerWith(failing(1, 503));
+    const { id } = await send({ n: 1 });
+    await eventually('its failure', () => shown.includes('503'));
+    terminal.stdin.write('r');
+    await eventually('its resend', async () => {
+      const { items } = await api.messages.listDeliveries(id);
+      return items[0]?.attempts.some(({ resend, outcome }) => resend && outcome === 'success');
+    });
+    terminal.stdin.write('\u0003');
+    await eventually('the end', () => terminal.exitCode !== null);
+    expect(await webhooks()).toEqual([]);
+  });
+
   it('leaves the webhook of another one that runs, and deletes that of a killed one', async () => {
     const first = await listen();
     const second = await start('listen', '--no-forward');

@@ -10,6 +10,7 @@ import {
   secretOf,
   WebhookLease,
 } from '../listen/lease.ts';
+import { hasTerminal, resendTo, watchKeys } from '../listen/keys.ts';
 import { type Delivered, startListenReceiver } from '../listen/receiver.ts';
 import { type HeaderValue, parseHeader } from '../options.ts';
 import { clockOf, escapeControls } from '../output.ts';
@@ -35,6 +36,8 @@ Examples:
 Each delivery is verified, then forwarded with its body and headers as they are. Your receiver
 decides: Posthorn gets its status, and retries what it refuses. The secret by which it verifies is
 the same at each start with the same API key.
+
+On a terminal, r resends the last event, also one that Posthorn would retry later, and s sends a sample.
 
 A gateway elsewhere cannot reach this machine: start a tunnel from a public address to a port here,
 and name both.`;
@@ -105,11 +108,42 @@ async function listen(
     });
     if (!world.signal.aborted) printer.ready(lease, options.printSecret === true);
     receiver.report();
-    await renewUntil(lease, world.signal);
+    await renewUntilEnd(session, { api, lease, printer });
   } finally {
     await lease.close();
     await receiver.close();
   }
+}
+
+interface Keyed {
+  api: Posthorn;
+  lease: WebhookLease;
+  printer: Printer;
+}
+
+/** Begins to act on the keys of the terminal. */
+function startKeys({ world, output }: Session, { api, lease, printer }: Keyed): () => void {
+  const note = (text: string): void => {
+    output.note(text);
+  };
+  note('Press r to resend the last event, s to send a sample.');
+  const resend = async (): Promise<void> => {
+    const messageId = printer.lastMessageId;
+    if (messageId === null) {
+      note('No event has arrived yet: press s to send a sample.');
+      return;
+    }
+    note(`Resending ${messageId} …`);
+    await resendTo(api, { webhookId: lease.webhookId, messageId });
+  };
+  const sendSample = async (): Promise<void> => {
+    note('Sending a sample …');
+    await api.webhooks.test(lease.webhookId);
+  };
+  const interrupt = (): void => {
+    process.kill(process.pid, 'SIGINT');
+  };
+  return watchKeys({ input: world.stdin, actions: { r: resend, s: sendSample }, interrupt, note });
 }
 
 /** The failure that says what to do when Posthorn may not deliver to its own machine. */
@@ -123,10 +157,16 @@ export function explainRefusal(error: unknown): unknown {
   );
 }
 
-async function renewUntil(lease: WebhookLease, signal: AbortSignal): Promise<void> {
-  while (!signal.aborted) {
-    await wait(RENEW_EVERY_MS, undefined, { signal });
-    await lease.renew();
+async function renewUntilEnd(session: Session, keyed: Keyed): Promise<void> {
+  const { signal } = session.world;
+  const releaseKeys = session.isTerminal && hasTerminal() ? startKeys(session, keyed) : null;
+  try {
+    while (!signal.aborted) {
+      await wait(RENEW_EVERY_MS, undefined, { signal });
+      await keyed.lease.renew();
+    }
+  } finally {
+    releaseKeys?.();
   }
 }
 
@@ -215,6 +255,8 @@ class Printer {
   readonly #target: URL | null;
   #isDown = false;
   #isReady = false;
+  /** Of the delivery that was printed last. */
+  lastMessageId: string | null = null;
 
   constructor(session: Session, target: URL | null) {
     this.#session = session;
@@ -236,6 +278,7 @@ class Printer {
   delivered(delivered: Delivered): void {
     const { output } = this.#session;
     const { arrivedAtMs, messageId, eventType, status, durationMs, error } = delivered;
+    this.lastMessageId = messageId;
     this.#noteTarget(error, status);
     const arrivedAt = new Date(arrivedAtMs).toISOString();
     const data = { messageId, eventType, arrivedAt, status, durationMs, error };
