@@ -32,7 +32,7 @@ const DUE = sampleDue({ messageId: 'msg_01hf2m6q7xabcdefghjkmnpqrs' });
 /** The sender of the dispatcher alone, with a clock that moves only when it is told to. */
 export interface LoneSender {
   /** Rejects when nothing was sent because the proxy failed. */
-  send: (url: string, tls?: IdentifiedTls) => Promise<Attempt>;
+  send: (url: string, tls?: IdentifiedTls, payload?: Buffer) => Promise<Attempt>;
   timePasses: (ms: number) => void;
   /** Returns how many requests the HTTP client still holds. */
   held: () => number;
@@ -94,7 +94,7 @@ export function openLoneSender({
     monotonicMs: () => nowMs,
   });
   return {
-    async send(url, tls) {
+    async send(url, tls, payload = Buffer.from('{}')) {
       const webhook = sampleWebhook(1, { url, secret: secretFromBytes(Buffer.alloc(32, 7)) });
       const { origin, pathname } = new URL(url);
       const loaded = {
@@ -106,7 +106,7 @@ export function openLoneSender({
         tls: tls ?? null,
         appHeld: null,
       };
-      const attempt = await post(DUE, Buffer.from('{}'), loaded);
+      const attempt = await post(DUE, payload, loaded);
       if (!attempt) throw new Error('the proxy failed');
       return attempt;
     },

@@ -1,4 +1,4 @@
-import { beforeEach, describe, expect, test } from '@jest/globals';
+import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globals';
 import { once } from 'node:events';
 import { Socket } from 'node:net';
 import {
@@ -64,6 +64,55 @@ test.each([
   socket.destroy(reset);
   await failed;
   expect(isUnansweredReuse(reset)).toBe(isMarked);
+});
+
+describe('the error of a write', () => {
+  let socket: Socket;
+  const seen: unknown[] = [];
+
+  beforeEach(() => {
+    jest.useFakeTimers({ doNotFake: ['nextTick'] });
+    seen.length = 0;
+    socket = new Socket();
+    socket._writev = (_chunks, done) => {
+      done(new Error('reset'));
+    };
+    socket._write = (_chunk, _encoding, done) => {
+      done(new Error('reset'));
+    };
+    prepareSocket(socket);
+    socket.on('readable', () => {
+      seen.push(String(socket.read()));
+    });
+    socket.on('error', ({ message }) => seen.push(message));
+  });
+  afterEach(() => {
+    jest.useRealTimers();
+  });
+
+  test.each([
+    ['of one piece', 1],
+    ['of several', 2],
+  ])('comes a second after the last read, for a write %s', async (_what, pieces) => {
+    socket.cork();
+    for (let piece = 0; piece < pieces; piece += 1) socket.write('body');
+    socket.uncork();
+    await jest.advanceTimersByTimeAsync(999);
+    socket.push('HTTP/1.1 200 OK\r\n\r\n');
+    await jest.advanceTimersByTimeAsync(999);
+    expect(seen).toEqual(['HTTP/1.1 200 OK\r\n\r\n']);
+    await jest.advanceTimersByTimeAsync(1);
+    expect(seen.slice(1)).toEqual(['reset']);
+  });
+
+  test('leaves no timer behind when the socket is closed before', async () => {
+    socket.write('body');
+    expect(jest.getTimerCount()).toBe(1);
+    socket.destroy();
+    await jest.advanceTimersByTimeAsync(0);
+    expect(jest.getTimerCount()).toBe(0);
+    expect(seen).toEqual([]);
+  });
 });
 
 describe('response heads', () => {

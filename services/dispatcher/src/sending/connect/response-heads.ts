@@ -95,6 +95,47 @@ export function isIdleReset(error: unknown): boolean {
   return typeof error === 'object' && error !== null && idleResets.has(error);
 }
 
+/** Between two reads behind a failed write. What has arrived is there to be read at once, and its end behind it. */
+const NEXT_READ_MS = 1_000;
+
+/**
+ * Holds the error of a write back until everything that has arrived is read: an endpoint that answers before it has read
+ * a large body, and closes, resets the connection behind its answer. The error would end the socket with the answer in
+ * it, which decides (docs/contract.md C10.2). The end of the connection, the deadline of the attempt, or a second
+ * without a read ends the wait.
+ */
+function readBeforeWriteError(socket: Socket): void {
+  const write = socket._write.bind(socket);
+  const writeAll = socket._writev?.bind(socket);
+  // The stream has at most one write under way.
+  let onWritten: WriteCallback = () => undefined;
+  const settle: WriteCallback = (error) => {
+    if (!error) {
+      onWritten(error);
+      return;
+    }
+    const timer = setTimeout(() => {
+      onWritten(error);
+    }, NEXT_READ_MS);
+    socket
+      .on('readable', () => timer.refresh())
+      .once('close', () => {
+        clearTimeout(timer);
+      });
+  };
+  socket._write = (chunk, encoding, callback) => {
+    onWritten = callback;
+    write(chunk, encoding, settle);
+  };
+  if (!writeAll) return;
+  socket._writev = (chunks, callback) => {
+    onWritten = callback;
+    writeAll(chunks, settle);
+  };
+}
+
+type WriteCallback = Parameters<Socket['_write']>[2];
+
 /**
  * Prepares an open connection for the HTTP client:
  * - It returns received data in pieces of 4 KiB at most, and none once it is destroyed. The client parses all data of
@@ -105,14 +146,15 @@ export function isIdleReset(error: unknown): boolean {
  *   are bounded in bytes only, of which 31,000 tiny ones held 7 MB. The status has decided the outcome by then.
  * - It marks the error of a request that was not answered on a kept connection (`isUnansweredReuse`), and that of a kept
  *   connection without a request (`isIdleReset`).
+ * - It reads what has arrived before it reports the error of a write (`readBeforeWriteError`).
  */
 export function prepareSocket(socket: Socket, monotonicMs = monotonicClockMs): void {
+  readBeforeWriteError(socket);
   const read = socket.read.bind(socket);
   const write = socket.write.bind(socket);
   const heads = createResponseHeads();
-  let requests = 0;
   let isAnswered = true;
-  let begunAtMs = 0;
+  let [requests, begunAtMs] = [0, 0];
   const body = createBodyBytes();
 
   const readOnce = (size: number | undefined): Buffer | null => {
