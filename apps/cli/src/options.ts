@@ -1,8 +1,8 @@
 import { InvalidArgumentError, Option } from '@commander-js/extra-typings';
-import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import type { FieldRule } from '@posthorn/client/rules';
 import { UsageFailure } from './failures.ts';
+import { readBytes, readText } from './files.ts';
 import type { Session } from './session.ts';
 
 /* The values of options, and the options that follow from the fields of an object. */
@@ -331,24 +331,18 @@ function parseData(text: string, secrets: readonly Field[]): Record<string, unkn
 
 /** Reads a JSON or YAML object from a file, or from standard input. */
 async function readObject(session: Session, path: string): Promise<Record<string, unknown>> {
-  const text = path === '-' ? await session.readStdin() : readText(session, path);
+  const text = path === '-' ? await session.readStdin() : textOfFile(session, path);
   if (/^\s*\{/.test(text)) return objectOf(path, () => JSON.parse(text) as unknown);
   const { parse } = await import('yaml');
   return objectOf(path, () => parse(text) as unknown);
 }
 
 /** Reads a text file. Throws a UsageFailure when it cannot. */
-export function readText(session: Session, path: string): string {
-  return readBytes(session, path).toString('utf8');
-}
+export const textOfFile = ({ world }: Session, path: string): string =>
+  readText(resolve(world.folder, path), path);
 
-export function readBytes({ world }: Session, path: string): Buffer {
-  try {
-    return readFileSync(resolve(world.folder, path));
-  } catch (error) {
-    throw new UsageFailure(`Cannot read ${path}: ${(error as NodeJS.ErrnoException).code ?? ''}`);
-  }
-}
+export const bytesOfFile = ({ world }: Session, path: string): Buffer =>
+  readBytes(resolve(world.folder, path), path);
 
 /** Throws a UsageFailure with the place of what is wrong, and without the text, which may have secrets. */
 export function requireJsonObject(source: string, text: string): void {

@@ -1,5 +1,14 @@
 import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
-import { chmodSync, chownSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  chownSync,
+  lstatSync,
+  mkdirSync,
+  readFileSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { scratchFolder } from '../../../test/support/process/scratch-folder.ts';
 import {
@@ -145,6 +154,32 @@ it('a project names its profile, before its key file, and keeps what else it has
   const text = readFileSync(join(folder, '.posthorn/config.toml'), 'utf8');
   expect(text).toContain('app = "uid:shop"');
   expect(text).not.toContain('phk_');
+});
+
+it('a configuration that is a link stays one, of the user and of a project', () => {
+  const [ofUser, ofProject] = [join(homeFolder, 'dotfiles.toml'), join(folder, 'shared.toml')];
+  mkdirSync(join(homeFolder, '.config/posthorn'), { recursive: true });
+  mkdirSync(join(folder, '.posthorn'));
+  const links = [
+    join(homeFolder, '.config/posthorn/config.toml'),
+    join(folder, '.posthorn/config.toml'),
+  ];
+  symlinkSync(ofUser, links[0] ?? '');
+  symlinkSync('../shared.toml', links[1] ?? '');
+  storeProfiles();
+  writeProjectProfile(folder, 'other');
+  expect(links.map((link) => lstatSync(link).isSymbolicLink())).toEqual([true, true]);
+  expect(readFileSync(ofUser, 'utf8')).toContain('phk_other');
+  expect(statSync(ofUser).mode & 0o777).toBe(0o600);
+  expect(readFileSync(ofProject, 'utf8')).toContain('profile = "other"');
+  expect(find()).toMatchObject(OTHER);
+});
+
+it('a configuration may begin with a byte-order mark', () => {
+  storeProfiles();
+  writeProject('\uFEFFcredentials-file = "key.json"');
+  writeFileSync(join(folder, 'key.json'), `\uFEFF${JSON.stringify(LOCAL)}`, { mode: 0o600 });
+  expect(find()).toMatchObject({ apiKey: LOCAL.apiKey });
 });
 
 it('profiles are stored for the user alone, and read again as they were', () => {

@@ -1,16 +1,8 @@
-import {
-  chmodSync,
-  existsSync,
-  mkdirSync,
-  readFileSync,
-  realpathSync,
-  renameSync,
-  statSync,
-  writeFileSync,
-} from 'node:fs';
+import { existsSync, mkdirSync, realpathSync, statSync } from 'node:fs';
 import { dirname, isAbsolute, join, relative, resolve } from 'node:path';
 import { parse, stringify, type TomlTable } from 'smol-toml';
 import { SettingsFailure, UsageFailure } from './failures.ts';
+import { isOfThisUser, readText, replaceFile } from './files.ts';
 
 /*
  * Where the API is and with which key, in order: `--api-url` and `--profile`, then POSTHORN_URL, POSTHORN_API_KEY and
@@ -136,8 +128,9 @@ function projectCredentialsOf(place: Place): Credentials | undefined {
 
 function readCredentialsFile(path: string): Profile {
   refuseOthersAccess(path);
+  const text = readText(path);
   try {
-    const { baseUrl, apiKey } = JSON.parse(readFileSync(path, 'utf8')) as Record<string, unknown>;
+    const { baseUrl, apiKey } = JSON.parse(text) as Record<string, unknown>;
     if (typeof baseUrl === 'string' && typeof apiKey === 'string' && isOfThisMachine(baseUrl)) {
       return { url: baseUrl, apiKey };
     }
@@ -187,7 +180,7 @@ export function writeProjectProfile(folder: string, profile: string): void {
   const path = join(folder, '.posthorn/config.toml');
   const fields = existsSync(path) ? readProjectToml(path) : {};
   mkdirSync(dirname(path), { recursive: true });
-  writeFileSync(path, stringify({ ...fields, profile }));
+  replaceFile(path, stringify({ ...fields, profile }));
 }
 
 const PROJECT_FIELDS = ['profile', 'credentials-file', 'app'];
@@ -209,10 +202,7 @@ function readProjectConfig(path: string): ProjectConfig {
 
 /** In a folder that everybody may write to, another user could choose the profile and the app of a command. */
 function readProjectToml(path: string): TomlTable {
-  const userId = process.getuid?.();
-  // Windows has no such ids, and root may do everything anyway.
-  const owners = [userId, 0];
-  if (userId !== undefined && !owners.includes(statSync(path).uid)) {
+  if (!isOfThisUser(statSync(path))) {
     throw new SettingsFailure(
       `${path} belongs to another user, and is not read: set its owner, or use --profile and --app`,
     );
@@ -257,7 +247,7 @@ function profileOf(table: TomlTable, name: string, path: string): Profile {
   return { url, apiKey };
 }
 
-/** Replaces the file at once, readable for the user alone. */
+/** Replaces the file at once, readable for the user alone. A link to it, as of a folder of dotfiles, stays. */
 export function writeUserConfig(place: Place, { current, profiles }: UserConfig): void {
   const path = userConfigPathOf(place);
   mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
@@ -266,11 +256,7 @@ export function writeUserConfig(place: Place, { current, profiles }: UserConfig)
     ...(current === null ? {} : { current }),
     profiles: Object.fromEntries(tables) as TomlTable,
   });
-  const temporary = `${path}.${process.pid}`;
-  writeFileSync(temporary, text, { mode: 0o600 });
-  // The mode above counts for a new file only.
-  chmodSync(temporary, 0o600);
-  renameSync(temporary, path);
+  replaceFile(path, text, 0o600);
 }
 
 /** Windows has no such modes. */
@@ -284,8 +270,9 @@ function refuseOthersAccess(path: string): void {
 }
 
 function readToml(path: string): TomlTable {
+  const text = readText(path);
   try {
-    return parse(readFileSync(path, 'utf8'));
+    return parse(text);
   } catch (error) {
     // The message of the parser shows the line, which may have a key.
     const { line } = error as { line?: unknown };

@@ -2,6 +2,7 @@ import { confirm, isCancel } from '@clack/prompts';
 import { ConnectionError, NotFoundError, Posthorn, type PosthornOptions } from '@posthorn/client';
 import { addAbortSignal, type Readable, type Writable } from 'node:stream';
 import { CommandFailure, EXIT, Interrupted, UsageFailure } from './failures.ts';
+import { textOf } from './files.ts';
 import { Output, type OutputStream } from './output.ts';
 import { type Credentials, findCredentials, findProject } from './profiles.ts';
 import { rawFieldsOf } from './send/read-lines.ts';
@@ -213,9 +214,9 @@ export class Session {
     return this.world.stdin.isTTY === true && this.world.stderr.isTTY === true;
   }
 
-  /** Reads standard input to its end. */
+  /** Reads standard input to its end, without a byte-order mark. Throws a UsageFailure when it is not UTF-8. */
   async readStdin(): Promise<string> {
-    return (await this.readStdinBytes()).toString('utf8');
+    return textOf(await this.readStdinBytes(), 'Standard input');
   }
 
   async readStdinBytes(): Promise<Buffer> {

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { readFileSync, writeFileSync } from 'node:fs';
+import { lstatSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
@@ -259,6 +259,16 @@ describe('posthorn export', () => {
       1,
       ['kind: Project'],
     ]);
+  });
+
+  test('keeps a link to its file, which may have a byte-order mark', async () => {
+    start({ 'shop.yaml': `\uFEFF${SHOP}` });
+    await posthorn('apply -f shop.yaml --yes');
+    symlinkSync('shop.yaml', join(folder, 'link.yaml'));
+    expect((await posthorn('export -f link.yaml')).code).toBe(0);
+    expect(lstatSync(join(folder, 'link.yaml')).isSymbolicLink()).toBe(true);
+    expect(readFileSync(join(folder, 'shop.yaml'), 'utf8')).toMatch(/^# |^kind: /);
+    expect((await posthorn('diff -f shop.yaml')).code).toBe(0);
   });
 
   test('has no character that controls a terminal, and makes no difference', async () => {

@@ -1,7 +1,8 @@
 import type { Command } from '@commander-js/extra-typings';
-import { readdirSync, readFileSync, renameSync, statSync, writeFileSync } from 'node:fs';
+import { readdirSync, statSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { CheckFailure, CommandFailure, describeFailure, UsageFailure } from '../failures.ts';
+import { readText, replaceFile } from '../files.ts';
 import {
   applyPlan,
   assignUids,
@@ -119,7 +120,7 @@ async function readDocuments(session: Session, paths: readonly string[]): Promis
     const isFile = path !== STDIN;
     bytes += isFile ? statSync(path).size : 0;
     if (bytes > MAX_SOURCE_BYTES) throw new UsageFailure('The documents are too large');
-    const text = isFile ? readFileSync(path, 'utf8') : await session.readStdin();
+    const text = isFile ? readText(path) : await session.readStdin();
     sources.push({ name: isFile ? path : 'standard input', text });
   }
   const documents = parseDocuments(sources, session.world.env);
@@ -228,9 +229,7 @@ async function runExport(
   if (file === undefined || file === STDIN) output.raw(text);
   else {
     const path = resolve(world.folder, file);
-    // Never through a link that another user has put there.
-    writeFileSync(`${path}.${process.pid}`, text, { flag: 'wx' });
-    renameSync(`${path}.${process.pid}`, path);
+    replaceFile(path, text);
     output.note(`${documents.length} documents are in ${file}.`);
   }
   noteGaps(session, exported);

@@ -1,7 +1,7 @@
 import { Argument, type Command } from '@commander-js/extra-typings';
 import type { Found } from '@posthorn/client';
 import { CommandFailure, EXIT, UsageFailure } from '../failures.ts';
-import { parseEach, parseHeader, readText, requireJsonObject } from '../options.ts';
+import { parseEach, parseHeader, requireJsonObject, textOfFile } from '../options.ts';
 import { SECRETS, type Session } from '../session.ts';
 
 /* What leads to the installation itself: its dashboard, and requests of any kind. */
@@ -111,7 +111,7 @@ async function readBody(
   if (sources.length > 1) throw new UsageFailure('Use --data, --file or --stdin, one of them');
   const isInput = stdin ?? file === '-';
   const name = data === undefined ? (isInput ? 'Standard input' : (file ?? '')) : '--data';
-  const text = data ?? (isInput ? await session.readStdin() : readText(session, file ?? ''));
+  const text = data ?? (isInput ? await session.readStdin() : textOfFile(session, file ?? ''));
   requireJsonObject(name, text);
   if (data !== undefined) refuseSecrets(JSON.parse(data) as object);
   return text;

@@ -12,17 +12,18 @@ import { createReadStream, openSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { addAbortSignal, type Readable } from 'node:stream';
 import { CheckFailure, Interrupted, UsageFailure } from '../failures.ts';
+import { textOf } from '../files.ts';
 import {
+  bytesOfFile,
   parseCount,
   parseEach,
   parseGivenTime,
   type GivenTime,
   parseRate,
   parseTimeoutMs,
-  readBytes,
   requireJsonObject,
 } from '../options.ts';
-import { decodeUtf8, type Line, rawFieldOf, readLines } from '../send/read-lines.ts';
+import { type Line, rawFieldOf, readLines } from '../send/read-lines.ts';
 import { type Outgoing, Pacer, sendAll } from '../send/send-all.ts';
 import { sendBatch } from '../send/send-batch.ts';
 import { type SentMessage, SendReport, stateOf } from '../send/send-report.ts';
@@ -174,14 +175,13 @@ const isDryRun = (error: unknown): boolean =>
 async function readPayload(session: Session, options: SendOptions): Promise<string> {
   const { payload, file } = options;
   const source = payload === undefined ? (file ?? 'Standard input') : '--payload';
-  const text = payload ?? decodeUtf8(await readPayloadBytes(session, file));
-  if (text === null) throw new UsageFailure(`${source} is not UTF-8`);
+  const text = payload ?? textOf(await readPayloadBytes(session, file), source);
   requireJsonObject(source, text);
   return text;
 }
 
 function readPayloadBytes(session: Session, file: string | undefined): Promise<Buffer> | Buffer {
-  return file === undefined ? session.readStdinBytes() : readBytes(session, file);
+  return file === undefined ? session.readStdinBytes() : bytesOfFile(session, file);
 }
 
 /** The fields that the options have for every message. */

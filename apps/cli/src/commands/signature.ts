@@ -1,13 +1,14 @@
 import type { Command } from '@commander-js/extra-typings';
 import { sign, verify, VerifyError } from '@posthorn/verify';
 import { CheckFailure, CommandFailure, EXIT, UsageFailure } from '../failures.ts';
+import { hasMark } from '../files.ts';
 import {
   type HeaderValue,
   parseEach,
   parseHeader,
   parseSeconds,
-  readBytes,
-  readText,
+  bytesOfFile,
+  textOfFile,
   readVariable,
   refuseArgument,
 } from '../options.ts';
@@ -94,13 +95,14 @@ function addVerify(signature: Command, session: Session): void {
         ...(tolerance === undefined ? {} : { toleranceSeconds: tolerance }),
         ...(serviceSignature === undefined ? {} : { serviceSignature }),
       });
-      await printResult(session, verified);
+      await printResult(session, verified, body);
     });
 }
 
 async function printResult(
   { output }: Session,
   verified: Promise<{ id: string; timestamp: Date }>,
+  body: Uint8Array,
 ): Promise<void> {
   try {
     const { id, timestamp } = await verified;
@@ -111,7 +113,9 @@ async function printResult(
     const { reason, message } = error;
     if (output.isJson) output.value({ verified: false, reason, message });
     if (reason === 'keys_unavailable') throw new CommandFailure(message, EXIT.unreachable);
-    throw new CheckFailure(`${reason}: ${message}`);
+    // Editors of Windows write one. It is part of the body, as every byte of the file is.
+    const mark = hasMark(body) ? '. The body begins with a byte-order mark: save it without' : '';
+    throw new CheckFailure(`${reason}: ${message}${mark}`);
   }
 }
 
@@ -126,7 +130,7 @@ async function readSecrets(
 }
 
 async function readBody(session: Session, { file }: BodyOptions): Promise<Uint8Array> {
-  return file === undefined ? session.readStdinBytes() : readBytes(session, file);
+  return file === undefined ? session.readStdinBytes() : bytesOfFile(session, file);
 }
 
 function readHeaders(
@@ -136,7 +140,7 @@ function readHeaders(
     headersFile,
   }: { header?: HeaderValue[] | undefined; headersFile?: string | undefined },
 ): Record<string, string> {
-  const ofFile = headersFile === undefined ? {} : parseHeaders(readText(session, headersFile));
+  const ofFile = headersFile === undefined ? {} : parseHeaders(textOfFile(session, headersFile));
   return { ...ofFile, ...Object.fromEntries(header.map(({ key, value }) => [key, value])) };
 }
 

@@ -269,14 +269,14 @@ function textProblem(given: unknown): string {
 }
 
 /** `{secretFrom: {env: NAME}}`. An empty variable is none: it is what many CI systems make of a missing secret. */
-function readSecret(given: unknown, env: Env, rule: Bounds = {}): Result {
+function readSecret(given: unknown, env: Env, rule?: Bounds): Result {
   const from = isRecord(given) && hasOnly(given, ['secretFrom']) ? given.secretFrom : null;
   const name = isRecord(from) && hasOnly(from, ['env']) ? from.env : null;
   if (typeof name !== 'string' || name === '') {
     return { problem: 'is a secret: write {secretFrom: {env: NAME}}' };
   }
   const value = env[name] === '' ? undefined : env[name];
-  const problem = value === undefined ? null : problemOfSecret(value, rule);
+  const problem = value !== undefined && rule ? problemOfSecret(value, rule) : null;
   return problem === null
     ? { value: new Secret(name, value) }
     : { problem: `from ${name} ${problem}` };

@@ -11,6 +11,8 @@ async function linesOf(bytes: Buffer, pieceBytes: number): Promise<Line[]> {
   return Array.fromAsync(readLines(Readable.from(pieces)));
 }
 
+const withoutMark = (text: string): string => text.replace(/^\uFEFF/, '');
+
 describe('the lines of an input', () => {
   it('keep their text and number, wherever the input is cut', async () => {
     const line = fc.string({ unit: 'binary' }).map((text) => text.replaceAll(/[\r\n]/g, ''));
@@ -21,7 +23,7 @@ describe('the lines of an input', () => {
         async (lines, pieceBytes) => {
           const read = await linesOf(Buffer.from(lines.join('\n')), pieceBytes);
           const expected = lines.flatMap((text, index) =>
-            text === '' ? [] : [{ number: index + 1, text }],
+            withoutMark(text) === '' ? [] : [{ number: index + 1, text: withoutMark(text) }],
           );
           expect(read).toEqual(expected);
         },
@@ -35,6 +37,22 @@ describe('the lines of an input', () => {
       { number: 1, text: '{"a":1}' },
       { number: 3, text: '{"b":2}' },
     ]);
+  });
+
+  it('have no byte-order mark, which files of Windows begin with', async () => {
+    for (const pieceBytes of [1, 2, 64]) {
+      const files = Buffer.from('\uFEFF{"a":1}\r\n\uFEFF{"b":2}\n\uFEFF');
+      const lines = [
+        { number: 1, text: '{"a":1}' },
+        { number: 2, text: '{"b":2}' },
+      ];
+      expect(await linesOf(files, pieceBytes)).toEqual(lines);
+    }
+  });
+
+  it('of UTF-16 are named', async () => {
+    const [line] = await linesOf(Buffer.from('\uFEFF{}\n', 'utf16le'), 64);
+    expect(line).toMatchObject({ problem: expect.stringContaining('is UTF-16') });
   });
 
   it('that are too long or not UTF-8 are named, and the next one is read', async () => {

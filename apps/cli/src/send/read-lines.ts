@@ -1,3 +1,5 @@
+import { decodeText } from '../files.ts';
+
 /** The API accepts requests of 256 KiB. A longer line cannot be sent, and is not kept in memory. */
 export const MAX_LINE_BYTES = 2 ** 20;
 
@@ -8,7 +10,7 @@ const LINE_FEED = 10;
 
 /**
  * Reads lines of UTF-8 one by one, only as fast as they are used. Empty lines are counted and left out. A line keeps all
- * its bytes but the line ending.
+ * its bytes but the line ending and a byte-order mark before it.
  */
 export async function* readLines(source: AsyncIterable<unknown>): AsyncGenerator<Line> {
   let number = 1;
@@ -18,14 +20,16 @@ export async function* readLines(source: AsyncIterable<unknown>): AsyncGenerator
     let start = 0;
     for (let end = chunk.indexOf(LINE_FEED); end !== -1; end = chunk.indexOf(LINE_FEED, start)) {
       line.append(chunk.subarray(start, end));
-      if (!line.isEmpty) yield line.finish(number);
+      const finished = line.finish(number);
+      if (finished) yield finished;
       line = new PartialLine();
       number += 1;
       start = end + 1;
     }
     line.append(chunk.subarray(start));
   }
-  if (!line.isEmpty) yield line.finish(number);
+  const last = line.finish(number);
+  if (last) yield last;
 }
 
 class PartialLine {
@@ -37,28 +41,15 @@ class PartialLine {
     if (part.length > 0 && this.#bytes <= MAX_LINE_BYTES) this.#parts.push(part);
   }
 
-  get isEmpty(): boolean {
-    return this.#bytes === 0 || (this.#bytes === 1 && this.#parts[0]?.[0] === CARRIAGE_RETURN);
-  }
-
-  finish(number: number): Line {
+  /** Returns null for an empty line. */
+  finish(number: number): Line | null {
     if (this.#bytes > MAX_LINE_BYTES) {
       return { number, problem: `The line is longer than ${MAX_LINE_BYTES} bytes` };
     }
-    const text = decodeUtf8(Buffer.concat(this.#parts));
-    if (text === null) return { number, problem: 'The line is not UTF-8' };
-    return { number, text: text.endsWith('\r') ? text.slice(0, -1) : text };
-  }
-}
-
-const CARRIAGE_RETURN = 13;
-
-/** Returns null for bytes that are not UTF-8: as text, they would change. */
-export function decodeUtf8(bytes: Uint8Array): string | null {
-  try {
-    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes);
-  } catch {
-    return null;
+    const decoded = decodeText(Buffer.concat(this.#parts));
+    if ('problem' in decoded) return { number, problem: `The line ${decoded.problem}` };
+    const text = decoded.text.replace(/\r$/, '');
+    return text === '' ? null : { number, text };
   }
 }
 
