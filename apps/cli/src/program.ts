@@ -25,6 +25,7 @@ import { addStatisticsCommands } from './commands/statistics.ts';
 import { addWebhookCommands } from './commands/webhooks.ts';
 import { describeFailure, EXIT, type ExitCode, SettingsFailure, UsageFailure } from './failures.ts';
 import { Output } from './output.ts';
+import { useProxies } from './proxies.ts';
 import { Session, type World } from './session.ts';
 import { optionsOf, pathOf, usageFailureOf } from './usage.ts';
 
@@ -40,7 +41,9 @@ export async function run(args: readonly string[], world: World): Promise<ExitCo
       command = next as Command;
     });
   });
+  let endProxies = (): void => undefined;
   try {
+    endProxies = useProxies(world.env);
     await program.parseAsync(args, { from: 'user' });
     return EXIT.ok;
   } catch (error) {
@@ -54,6 +57,8 @@ export async function run(args: readonly string[], world: World): Promise<ExitCo
     if (isUsage) lines.push(`see ${pathOf(about)} --help`);
     if (exitCode !== EXIT.ok) new Output(world, world.env, {}).error(lines);
     return exitCode;
+  } finally {
+    endProxies();
   }
 }
 
