@@ -22,6 +22,7 @@ interface ListenOptions {
   eventTypes?: string | undefined;
   header?: HeaderValue[] | undefined;
   forward: boolean;
+  skipVerify?: true | undefined;
   printSecret?: true | undefined;
   receiverUrl?: string | undefined;
   receiverPort?: number | undefined;
@@ -31,6 +32,7 @@ const HELP = `
 Examples:
   posthorn listen 3000
   posthorn listen 3000/webhooks --event-types order.paid,order.shipped
+  posthorn listen https://localhost:7001/webhooks --skip-verify
   posthorn listen 3000 --receiver-url https://tunnel.example.com --receiver-port 4242
 
 Each delivery is verified, then forwarded with its body and headers as they are. Your receiver
@@ -56,6 +58,7 @@ export function addListenCommand(program: Command, session: Session): void {
       parseHeader,
     )
     .option('--no-forward', 'only print deliveries, and answer 204')
+    .option('--skip-verify', 'take whatever certificate your receiver has')
     .option('--print-secret', 'print the secret that verifies the deliveries')
     .option('--receiver-url <url>', 'public address of a tunnel to --receiver-port')
     .option('--receiver-port <port>', 'port of this machine to which the tunnel leads', parsePort)
@@ -68,8 +71,8 @@ async function listen(
   targetText: string | undefined,
   options: ListenOptions,
 ): Promise<void> {
-  const target = targetOf(targetText, options.forward);
-  const extraHeaders = headersOf(options);
+  // Wrong usage is reported before a missing key, at which `credentials` throws.
+  const [target, extraHeaders] = [targetOf(targetText, options.forward), headersOf(options)];
   const { output, credentials, world } = session;
   const receiverUrl = receiverUrlOf(credentials.url, options);
   // Ctrl-C ends the waiting, not the deletion of the webhook.
@@ -77,6 +80,7 @@ async function listen(
   const printer = new Printer(session, target);
   const receiver = await startListenReceiver({
     target,
+    verifiesTarget: options.skipVerify !== true,
     extraHeaders,
     port: options.receiverPort ?? 0,
     secrets: () => lease.secrets,

@@ -1,7 +1,9 @@
 import { afterEach, describe, expect, it } from '@jest/globals';
 import { sign } from '@posthorn/verify';
 import { createServer, type RequestListener, type Server } from 'node:http';
+import { createServer as createTlsServer } from 'node:https';
 import { type AddressInfo, connect } from 'node:net';
+import { selfSigned, type SelfSigned } from '../../../../test/support/receivers/self-signed.ts';
 import {
   ArrivalOrder,
   type Delivered,
@@ -60,13 +62,17 @@ describe('The receiver of listen', () => {
   });
 
   /** Starts a receiver before a target that answers so; `next` returns what is reported next. */
-  async function start(answer: RequestListener) {
-    const server: Server = createServer(answer);
+  async function start(
+    answer: RequestListener,
+    { identity, verifiesTarget = true }: { identity?: SelfSigned; verifiesTarget?: boolean } = {},
+  ) {
+    const server: Server = identity ? createTlsServer(identity, answer) : createServer(answer);
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
     const { port } = server.address() as AddressInfo;
     const found: ((delivered: Delivered) => void)[] = [];
     const receiver: ListenReceiver = await startListenReceiver({
-      target: new URL(`http://127.0.0.1:${port}/hook`),
+      target: new URL(`${identity ? 'https' : 'http'}://127.0.0.1:${port}/hook`),
+      verifiesTarget,
       extraHeaders: [],
       port: 0,
       secrets: () => [SECRET],
@@ -103,6 +109,26 @@ describe('The receiver of listen', () => {
       'slower',
     ]);
     expect(await delivered).toMatchObject({ status: 429, error: null, eventType: 'order.paid' });
+  });
+
+  it.each([
+    [true, 502, 'self-signed certificate: see --skip-verify'],
+    [false, 204, null],
+  ])('verifies the certificate of the target: %s', async (verifiesTarget, status, error) => {
+    const options = { identity: selfSigned('127.0.0.1'), verifiesTarget };
+    const { url, next } = await start((_request, response) => {
+      response.writeHead(204).end();
+    }, options);
+    const delivered = next();
+    expect((await deliver(url)).status).toBe(status);
+    expect(await delivered).toMatchObject({ status, error });
+  });
+
+  it('names the way to take a certificate for another host', async () => {
+    const { url, next } = await start(() => undefined, { identity: selfSigned('other.local') });
+    const delivered = next();
+    await deliver(url);
+    expect((await delivered).error).toMatch(/: see --skip-verify$/);
   });
 
   it('breaks its answer off where the target does', async () => {

@@ -43,6 +43,8 @@ type Answered = Pick<Outcome, 'status' | 'error'>;
 export interface ReceiverOptions {
   /** Null to answer 204 to everything. */
   target: URL | null;
+  /** Whether an https target needs a certificate of a known authority. */
+  verifiesTarget: boolean;
   /** Set in place of those of the delivery. */
   extraHeaders: readonly (readonly [name: string, value: string])[];
   /** 0 for a free one. */
@@ -138,7 +140,7 @@ async function handle(
   response: ServerResponse,
   options: ReceiverOptions,
 ): Promise<Handled | null> {
-  const { target, extraHeaders } = options;
+  const { target, verifiesTarget, extraHeaders } = options;
   const verified = await readVerified(request, options);
   if ('status' in verified) {
     answer(response, verified.status, verified.message);
@@ -147,7 +149,7 @@ async function handle(
   const { messageId, body } = verified;
   const eventType = options.eventTypeOf(messageId);
   const outcome = target
-    ? await forward({ target, request, response, body, extraHeaders })
+    ? await forward({ target, verifiesTarget, request, response, body, extraHeaders })
     : answer(response, 204);
   return { messageId, eventType, outcome };
 }
@@ -199,6 +201,7 @@ async function readBody(request: IncomingMessage): Promise<Buffer | null> {
 
 interface Forwarding {
   target: URL;
+  verifiesTarget: boolean;
   request: IncomingMessage;
   response: ServerResponse;
   body: Buffer;
@@ -244,12 +247,14 @@ async function forward(forwarding: Forwarding): Promise<Answered> {
 /** A connection for each: on a kept one, a target that restarts would fail a delivery. */
 const HTTP = new HttpAgent({ keepAlive: false });
 const HTTPS = new HttpsAgent({ keepAlive: false });
+const UNVERIFIED_HTTPS = new HttpsAgent({ keepAlive: false, rejectUnauthorized: false });
 
 function request(
-  { target, request: incoming, body, extraHeaders }: Forwarding,
+  { target, verifiesTarget, request: incoming, body, extraHeaders }: Forwarding,
   signal: AbortSignal,
 ): Promise<IncomingMessage> {
   const isHttps = target.protocol === 'https:';
+  const https = verifiesTarget ? HTTPS : UNVERIFIED_HTTPS;
   const set = [['Host', target.host], ...extraHeaders, ['Content-Length', String(body.length)]];
   const replaced = new Set(['expect', ...set.map(([name = '']) => name.toLowerCase())]);
   const kept = endToEnd(incoming.rawHeaders, incoming.headers.connection, replaced);
@@ -258,7 +263,7 @@ function request(
       method: 'POST',
       headers: [...set.flat(), ...kept],
       signal,
-      agent: isHttps ? HTTPS : HTTP,
+      agent: isHttps ? https : HTTP,
     });
     outgoing.once('response', resolve).on('error', reject).end(body);
   });
@@ -280,12 +285,17 @@ export function endToEnd(
   });
 }
 
+/** The codes of a certificate that is not accepted, such as `DEPTH_ZERO_SELF_SIGNED_CERT`. */
+const CERTIFICATE = /CERT|UNABLE_TO_VERIFY|UNABLE_TO_GET_ISSUER/;
+
 function reasonOf(error: unknown, { aborted, reason }: AbortSignal): string {
   const { code, message } = error as NodeJS.ErrnoException;
   // What the target does has codes of its own, such as ECONNRESET.
   const isAborted = code === 'ABORT_ERR' || code === 'ERR_STREAM_PREMATURE_CLOSE';
   if (isAborted) return aborted ? String(reason) : GAVE_UP;
   if (code === 'ECONNREFUSED') return 'connection refused';
+  // Behind a semicolon, Node names an option of its own.
+  if (CERTIFICATE.test(code ?? '')) return `${message.replace(/;.*/s, '')}: see --skip-verify`;
   return message || (code ?? 'unknown');
 }
 
