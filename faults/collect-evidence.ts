@@ -171,10 +171,10 @@ async function readShown({
   endpointOf,
 }: ReadOptions): Promise<ShownDeliveries> {
   const all: ShownDeliveries = { shown: new Map(), placeOf: new Map() };
-  const from = new Date(sinceMs - MARGIN_MS).toISOString();
+  const since = new Date(sinceMs - MARGIN_MS).toISOString();
   for (const apiKey of apiKeys) {
     const api = new Posthorn({ baseUrl, apiKey, maxRetries: RETRIES });
-    for await (const message of api.messages.list({ from, limit: PAGE })) {
+    for await (const message of api.messages.list({ since, limit: PAGE })) {
       note(all, { message, api, endpointOf });
     }
   }

@@ -23,7 +23,7 @@ const WRONG: [command: string, problem: string, about: string][] = [
   ['app list --project a --search b', 'Use --project or --search, not both', 'app list'],
   [
     'message list --status none',
-    '--status: expected pending, delivered, exhausted or cancelled',
+    '--status: expected pending, delivered, exhausted, cancelled or no_target',
     'message list',
   ],
   ['completion csh', '<shell>: expected bash, zsh or fish', 'completion'],

@@ -6,6 +6,7 @@ import { AUDIT_ACTIONS, type AuditAction, type Range, RANGES, REASONS } from './
 type Raw = Record<string, unknown>;
 
 const STATUSES = ['pending', 'delivered', 'exhausted', 'cancelled'] as const;
+const MESSAGE_STATUSES = [...STATUSES, 'no_target'] as const;
 export const TABS = ['overview', 'attempts', 'settings', 'testing'] as const;
 export type WebhookTab = (typeof TABS)[number];
 
@@ -58,24 +59,24 @@ export interface MessageSearch {
   appId?: string | undefined;
   webhookId?: string | undefined;
   eventType?: string | undefined;
-  status?: Schemas['DeliveryStatus'] | undefined;
-  from?: string | undefined;
-  to?: string | undefined;
+  status?: Schemas['MessageStatus'] | undefined;
+  since?: string | undefined;
+  until?: string | undefined;
   /** The message of the side panel. */
   open?: string | undefined;
 }
 
 export function messageSearch(raw: Raw): MessageSearch {
-  const { appId, webhookId, eventType, tag, externalId, status, from, to, open } = raw;
+  const { appId, webhookId, eventType, tag, externalId, status, since, until, open } = raw;
   return {
     ...text(eventType, (found) => ({ eventType: found })),
     ...text(tag, (found) => ({ tag: found })),
     ...text(externalId, (found) => ({ externalId: found })),
     ...text(appId, (found) => ({ appId: found })),
     ...text(webhookId, (found) => ({ webhookId: found })),
-    ...oneOf(STATUSES, status, (found) => ({ status: found })),
-    ...text(from, (found) => ({ from: found })),
-    ...text(to, (found) => ({ to: found })),
+    ...oneOf(MESSAGE_STATUSES, status, (found) => ({ status: found })),
+    ...text(since, (found) => ({ since: found })),
+    ...text(until, (found) => ({ until: found })),
     ...text(open, (found) => ({ open: found })),
   };
 }
@@ -121,17 +122,17 @@ export interface AuditSearch {
   action?: AuditAction | undefined;
   actor?: string | undefined;
   targetId?: string | undefined;
-  from?: string | undefined;
-  to?: string | undefined;
+  since?: string | undefined;
+  until?: string | undefined;
 }
 
-export function auditSearch({ action, actor, targetId, from, to }: Raw): AuditSearch {
+export function auditSearch({ action, actor, targetId, since, until }: Raw): AuditSearch {
   return {
     ...oneOf(AUDIT_ACTIONS, action, (found) => ({ action: found })),
     ...text(actor, (found) => ({ actor: found })),
     ...text(targetId, (found) => ({ targetId: found })),
-    ...text(from, (found) => ({ from: found })),
-    ...text(to, (found) => ({ to: found })),
+    ...text(since, (found) => ({ since: found })),
+    ...text(until, (found) => ({ until: found })),
   };
 }
 

@@ -1460,6 +1460,8 @@ export interface components {
              * @example wh_01kdyx3m9e7r8s5tqv2wzcbn4a
              */
             id: string;
+            /** @description The app whose messages it gets; null for a global webhook */
+            appId: string | null;
             name: string;
             url: string;
             /** @description Verifies deliveries: `whsec_` and the base64 of 24 to 64 bytes; 32 random ones unless it was given */
@@ -1592,6 +1594,8 @@ export interface components {
              * @example wh_01kdyx3m9e7r8s5tqv2wzcbn4a
              */
             id: string;
+            /** @description The app whose messages it gets; null for a global webhook */
+            appId: string | null;
             name: string;
             url: string;
             /** @description Verifies deliveries: `whsec_` and the base64 of 24 to 64 bytes; 32 random ones unless it was given */
@@ -2097,6 +2101,11 @@ export interface components {
             message: string;
             data: components["schemas"]["CreatedMessage"];
         };
+        /**
+         * @description That of its least finished delivery; `no_target` when it went to no webhook
+         * @enum {string}
+         */
+        MessageStatus: "pending" | "delivered" | "exhausted" | "cancelled" | "no_target";
         ListedMessage: {
             /**
              * @description Id with the prefix `msg_`
@@ -2122,7 +2131,7 @@ export interface components {
             /** @description Null for a message to one webhook */
             appId: string | null;
             eventType: string | null;
-            status: components["schemas"]["DeliveryStatus"];
+            status: components["schemas"]["MessageStatus"];
         };
         ListedMessageListResponse: {
             /** @constant */
@@ -2163,7 +2172,7 @@ export interface components {
             /** @description Null for a message to one webhook */
             appId: string | null;
             eventType: string | null;
-            status: components["schemas"]["DeliveryStatus"];
+            status: components["schemas"]["MessageStatus"];
         };
         MessageResponse: {
             /** @constant */
@@ -3023,7 +3032,7 @@ export interface components {
              *       "https://app.example.com"
              *     ]
              */
-            origins: string[];
+            origins?: string[];
         };
     };
     responses: never;
@@ -3096,6 +3105,7 @@ export type CreatedMessage = components['schemas']['CreatedMessage'];
 export type Attempt = components['schemas']['Attempt'];
 export type DeliverySummary = components['schemas']['DeliverySummary'];
 export type CreatedMessageResponse = components['schemas']['CreatedMessageResponse'];
+export type MessageStatus = components['schemas']['MessageStatus'];
 export type ListedMessage = components['schemas']['ListedMessage'];
 export type ListedMessageListResponse = components['schemas']['ListedMessageListResponse'];
 export type Message = components['schemas']['Message'];
@@ -3915,13 +3925,13 @@ export interface operations {
                 tag?: string;
                 /** @description Only messages with this external id */
                 externalId?: string;
-                status?: components["schemas"]["DeliveryStatus"];
+                status?: components["schemas"]["MessageStatus"];
                 /** @description Only messages whose delivery to `webhookId` has this status. `status` is that of the message, which may have deliveries to other webhooks */
                 deliveryStatus?: components["schemas"]["DeliveryStatus"];
                 /** @description Created at this time or later */
-                from?: string;
+                since?: string;
                 /** @description Created at this time or earlier */
-                to?: string;
+                until?: string;
                 /** @description Most entries that the page may hold */
                 limit?: number;
                 /** @description `nextCursor` of the previous page */
@@ -4500,9 +4510,9 @@ export interface operations {
                 /** @description Id of what it was done to */
                 targetId?: string;
                 /** @description Recorded at this time or later */
-                from?: string;
+                since?: string;
                 /** @description Recorded at this time or earlier */
-                to?: string;
+                until?: string;
                 /** @description Most entries that the page may hold */
                 limit?: number;
                 /** @description `nextCursor` of the previous page */
@@ -4530,10 +4540,10 @@ export interface operations {
             query?: {
                 /** @description What one point stands for */
                 step?: "minute" | "hour" | "day";
-                /** @description Defaults to 60 minutes, 24 hours or 30 days before `to`, by `step` */
-                from?: string;
+                /** @description Defaults to 60 minutes, 24 hours or 30 days before `until`, by `step` */
+                since?: string;
                 /** @description Not included. Defaults to the time of the request */
-                to?: string;
+                until?: string;
                 /** @description Only attempts to this webhook */
                 webhookId?: string;
                 /** @description Only attempts to the webhooks of this app. Not together with `webhookId` */
@@ -4839,7 +4849,7 @@ export interface operations {
             path?: never;
             cookie?: never;
         };
-        requestBody: {
+        requestBody?: {
             content: {
                 "application/json": components["schemas"]["UpdatePortalSettings"];
             };

@@ -10,8 +10,8 @@ describe('the status of a message', () => {
     expect(messageStatus(['delivered', 'delivered'])).toBe('delivered');
   });
 
-  test('is delivered when it has no targets', () => {
-    expect(messageStatus([])).toBe('delivered');
+  test('is that of a message to nobody when it has no targets', () => {
+    expect(messageStatus([])).toBe('no_target');
   });
 });
 

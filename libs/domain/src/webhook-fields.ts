@@ -17,6 +17,7 @@ import {
   type Header,
   headerFields,
   heldField,
+  idField,
   idText,
   MASK,
   maskedHeader,
@@ -100,7 +101,10 @@ const WEBHOOK_FIELDS = {
     given: 'at creation',
     request: () => idText('app'),
     initially: () => null,
-    shown: 'never',
+    shown: 'everywhere',
+    response: idField('app').nullable().meta({
+      description: 'The app whose messages it gets; null for a global webhook',
+    }),
     audit: 'shown',
   },
   environmentId: {

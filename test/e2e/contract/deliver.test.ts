@@ -310,7 +310,10 @@ describe('Statistics', () => {
     });
 
     it('returns the newest part of a period that is too long, and its beginning', async () => {
-      const stats = await statsOf('step=minute&from=2020-01-01T00:00:00Z');
+      const stats = await statsOf('step=minute&since=2020-01-01T00:00:00Z');
+      expect(await statsOf('step=minute&from=2020-01-01T00:00:00Z')).toMatchObject({
+        from: stats.from,
+      });
       expect(Date.parse(stats.to) - Date.parse(stats.from)).toBe(86_400_000);
       expect(figuresOf(stats)).toEqual([5, 3, 2]);
     });
@@ -324,6 +327,8 @@ describe('Statistics', () => {
       ['step', 'step=week'],
       ['from', 'from=yesterday'],
       ['to', 'from=2026-01-02T00:00:00Z&to=2026-01-01T00:00:00Z'],
+      ['until', 'since=2026-01-02T00:00:00Z&until=2026-01-01T00:00:00Z'],
+      ['from', 'since=2026-01-01T00:00:00Z&from=2026-01-01T00:00:00Z'],
       ['appId', 'appId=app_1&webhookId=wh_1'],
     ])('refuses a wrong %s', async (name, query) => {
       const answer = await posthorn.api.get(`/api/v1/stats?${query}`);

@@ -368,6 +368,10 @@ describe('Replay · POST /api/v1/webhooks/{id}/replay-missing', () => {
     const { id: appId } = await make.app();
     const none = await make.message({ appId, eventType: 'order.paid' });
     expect(none).toMatchObject({ deliveries: [], noTargetReason: 'no_webhook' });
+    const listed = await posthorn.api.get(
+      `/api/v1/webhook-messages?appId=${appId}&status=no_target`,
+    );
+    expect(dataOf<object[]>(listed)).toMatchObject([{ id: none.id, status: 'no_target' }]);
     const { id: webhookId } = await make.webhook({
       url: receiver.url,
       appId,

@@ -4,7 +4,6 @@ import type {
   AuditEvent,
   ListedPortalLink,
   SigningKey,
-  UpdatePortalSettings,
 } from '@posthorn/client';
 import { API_KEY_RULES, PORTAL_LINK_RULES } from '@posthorn/client/rules';
 import {
@@ -219,7 +218,7 @@ function addPortalSettings(portal: Command, session: Session): void {
   update.action(async (options: Options) => {
     const body = await readBody(session, SETTINGS_FIELDS, options);
     if (Object.keys(body).length === 0) throw new UsageFailure('Name a setting to change');
-    const settings = await session.api.portalSettings.update(body as UpdatePortalSettings);
+    const settings = await session.api.portalSettings.update(body);
     session.output.value(settings);
   });
 }
@@ -264,8 +263,8 @@ export function addAuditCommands(program: Command, session: Session): void {
         action: action as AuditEvent['action'],
         actor: actor as string,
         targetId: target as string,
-        from: since as string,
-        to: until as string,
+        since: since as string,
+        until: until as string,
       }),
     columns: AUDIT_COLUMNS,
   });

@@ -1,5 +1,5 @@
 import type { Command } from '@commander-js/extra-typings';
-import type { DeliveryStatus, ListedMessage, Message } from '@posthorn/client';
+import type { ListedMessage, Message } from '@posthorn/client';
 import { parseTimeoutMs, parsePastTime } from '../options.ts';
 import type { Columns } from '../output.ts';
 import { CheckFailure } from '../failures.ts';
@@ -25,6 +25,26 @@ function shareDelivered({ deliveries }: Pick<Message, 'deliveries'>): string {
   return `${count}/${deliveries.length}`;
 }
 
+const MESSAGE_STATUSES = [
+  ...STATUSES,
+  'no_target',
+] as const satisfies readonly ListedMessage['status'][];
+
+const LIST_OPTIONS = [
+  { flags: '--app <id>', help: 'only messages of this app' },
+  { flags: '--webhook <id>', help: 'only messages with a delivery to this webhook' },
+  { flags: '--event-type <type>', help: 'only messages of this type' },
+  { flags: '--tag <tag>', help: 'only messages with this tag' },
+  { flags: '--external-id <id>', help: 'only messages with this id of yours' },
+  {
+    flags: '--status <status>',
+    help: 'only messages with this status',
+    choices: MESSAGE_STATUSES,
+  },
+  { flags: '--since <time>', help: 'created since then, or 2h for ago', parse: parsePastTime },
+  { flags: '--until <time>', help: 'created until then', parse: parsePastTime },
+];
+
 /** For people: without the attempt that older clients read, which is one of those of the deliveries. */
 const messageOf = (message: Message): object => ({ ...message, deliveryAttempt: undefined });
 
@@ -36,16 +56,7 @@ export function addMessageCommands(program: Command, session: Session): void {
   addSend(message, session);
   addListCommand(message, session, {
     listHelp: 'list messages, newest first',
-    listOptions: [
-      { flags: '--app <id>', help: 'only messages of this app' },
-      { flags: '--webhook <id>', help: 'only messages with a delivery to this webhook' },
-      { flags: '--event-type <type>', help: 'only messages of this type' },
-      { flags: '--tag <tag>', help: 'only messages with this tag' },
-      { flags: '--external-id <id>', help: 'only messages with this id of yours' },
-      { flags: '--status <status>', help: 'only messages with this status', choices: STATUSES },
-      { flags: '--since <time>', help: 'created since then, or 2h for ago', parse: parsePastTime },
-      { flags: '--until <time>', help: 'created until then', parse: parsePastTime },
-    ],
+    listOptions: LIST_OPTIONS,
     list: (session, { app, webhook, eventType, tag, externalId, status, since, until }) => {
       const appId = session.appOf(app as string | undefined);
       return session.api.messages.list({
@@ -54,9 +65,9 @@ export function addMessageCommands(program: Command, session: Session): void {
         eventType: eventType as string,
         tag: tag as string,
         externalId: externalId as string,
-        status: status as DeliveryStatus,
-        from: since as string,
-        to: until as string,
+        status: status as ListedMessage['status'],
+        since: since as string,
+        until: until as string,
       });
     },
     columns: MESSAGE_COLUMNS,

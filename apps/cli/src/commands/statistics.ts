@@ -124,8 +124,8 @@ function addStats(program: Command, session: Session): void {
     .action(async ({ step, since, until, app, webhook }) => {
       const stats = await session.api.statistics.get({
         step,
-        ...(since === undefined ? {} : { from: since }),
-        ...(until === undefined ? {} : { to: until }),
+        ...(since === undefined ? {} : { since }),
+        ...(until === undefined ? {} : { until }),
         ...idsOf({ app, webhook }),
       });
       if (session.output.isJson) session.output.value(stats);

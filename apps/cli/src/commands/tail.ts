@@ -154,7 +154,7 @@ function sourceOf(api: Posthorn, { appId, webhookId, eventType }: TailFilter): T
     ...(eventType !== undefined && { eventType }),
   };
   return {
-    list: (from) => api.messages.list({ ...filters, from, limit: 100 }),
+    list: (since) => api.messages.list({ ...filters, since, limit: 100 }),
     get: (messageId) => orIfGone(api.messages.get(messageId), null),
     deliveries: (messageId) =>
       orIfGone(

@@ -11,11 +11,11 @@ export interface MessageFilter {
   /** One of the tags. */
   tag?: string | undefined;
   externalId?: string | undefined;
-  status?: Schemas['DeliveryStatus'] | undefined;
+  status?: Schemas['MessageStatus'] | undefined;
   /** Of the delivery to the webhook. */
   deliveryStatus?: Schemas['DeliveryStatus'] | undefined;
-  from?: string | undefined;
-  to?: string | undefined;
+  since?: string | undefined;
+  until?: string | undefined;
 }
 
 /** Pages stay as they were loaded: what arrives is shown when one asks for it. */

@@ -107,8 +107,8 @@ export const firstFailureQuery = (webhookId: string) =>
     queryKey: ['first-failure', webhookId],
     staleTime: 30_000,
     queryFn: async (): Promise<string | null> => {
-      const from = new Date(Date.now() - WEEK_MS).toISOString();
-      const query = { webhookId, status: 'exhausted', from, limit: MOST } as const;
+      const since = new Date(Date.now() - WEEK_MS).toISOString();
+      const query = { webhookId, status: 'exhausted', since, limit: MOST } as const;
       const { data, nextCursor } = await answerOf(
         api.GET('/webhook-messages', { params: { query } }),
       );

@@ -200,8 +200,8 @@ function AuditFilters() {
         value={filter.targetId}
         set={set('targetId')}
       />
-      <TimeInput label="From (your time)" value={filter.from} set={set('from')} />
-      <TimeInput label="Until (your time)" value={filter.to} set={set('to')} />
+      <TimeInput label="From (your time)" value={filter.since} set={set('since')} />
+      <TimeInput label="Until (your time)" value={filter.until} set={set('until')} />
     </FilterBar>
   );
 }
@@ -213,8 +213,8 @@ interface AuditFilter {
   /** The id of a key or a portal link, `admin` or `system`. */
   actor?: string | undefined;
   targetId?: string | undefined;
-  from?: string | undefined;
-  to?: string | undefined;
+  since?: string | undefined;
+  until?: string | undefined;
 }
 
 const auditQuery = (filter: AuditFilter) =>

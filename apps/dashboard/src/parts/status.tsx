@@ -31,15 +31,17 @@ export function Status({
   );
 }
 
-const DELIVERY_TONES: Record<Schemas['DeliveryStatus'], Tone> = {
+const DELIVERY_TONES: Record<Schemas['MessageStatus'], Tone> = {
+  no_target: 'off',
   pending: 'waiting',
   delivered: 'good',
   exhausted: 'bad',
   cancelled: 'off',
 };
 
-export function DeliveryStatus({ status }: { status: Schemas['DeliveryStatus'] }) {
-  return <Status tone={DELIVERY_TONES[status]}>{status}</Status>;
+/** Of a delivery, or of a message with all of its deliveries. */
+export function DeliveryStatus({ status }: { status: Schemas['MessageStatus'] }) {
+  return <Status tone={DELIVERY_TONES[status]}>{status.replace('_', ' ')}</Status>;
 }
 
 export type WebhookState =

@@ -118,8 +118,13 @@ export function isFinal(status: DeliveryStatus): boolean {
   return status !== 'pending';
 }
 
+/** `no_target`: the message went to no webhook. */
+export const MESSAGE_STATUSES = [...STATUSES, 'no_target'] as const;
+export type MessageStatus = (typeof MESSAGE_STATUSES)[number];
+
 /** The status of a message is that of its least finished delivery. */
-export function messageStatus(deliveries: readonly DeliveryStatus[]): DeliveryStatus {
+export function messageStatus(deliveries: readonly DeliveryStatus[]): MessageStatus {
+  if (deliveries.length === 0) return 'no_target';
   if (deliveries.includes('pending')) return 'pending';
   if (deliveries.includes('exhausted')) return 'exhausted';
   if (deliveries.includes('cancelled')) return 'cancelled';

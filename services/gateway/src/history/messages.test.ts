@@ -1,8 +1,11 @@
 import { describe, expect, test } from '@jest/globals';
 import { statusBeforeAttempts } from '@posthorn/domain/delivery/when-cancelled.ts';
 import { timeMsOf } from '@posthorn/domain/ids.ts';
-import type { DeliveryStatus } from '@posthorn/domain/delivery/delivery.ts';
-import { messageStatus } from '@posthorn/domain/delivery/delivery.ts';
+import {
+  type DeliveryStatus,
+  type MessageStatus,
+  messageStatus,
+} from '@posthorn/domain/delivery/delivery.ts';
 import fc from 'fast-check';
 import {
   descending,
@@ -14,7 +17,7 @@ import {
 } from '../../../../test/support/memory/memory-messages.ts';
 import { type ListDeps, listMessages, type MessageQuery } from './messages.ts';
 
-function statusOf({ message, known }: Stored): DeliveryStatus {
+function statusOf({ message, known }: Stored): MessageStatus {
   return messageStatus(
     message.targets.map(
       (to) =>

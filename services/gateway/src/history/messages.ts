@@ -7,6 +7,7 @@ import { deliveryIdOf, firstIdAt, timeMsOf } from '@posthorn/domain/ids.ts';
 import {
   type Delivery,
   type DeliveryStatus,
+  type MessageStatus,
   messageStatus,
 } from '@posthorn/domain/delivery/delivery.ts';
 import { charsOfMessage, type Message } from '@posthorn/domain/message.ts';
@@ -31,7 +32,7 @@ export interface MessageQuery extends DeliveryFilter {
   eventType?: string | undefined;
   tag?: string | undefined;
   externalId?: string | undefined;
-  status?: DeliveryStatus | undefined;
+  status?: MessageStatus | undefined;
   /** Creation of the message, in milliseconds since 1970, both inclusive. */
   fromMs?: number | undefined;
   toMs?: number | undefined;
@@ -359,7 +360,7 @@ export function outlineBefore(
   };
 }
 
-function statusOf({ deliveries }: Candidate): DeliveryStatus {
+function statusOf({ deliveries }: Candidate): MessageStatus {
   return messageStatus(deliveries.map(({ status }) => status));
 }
 

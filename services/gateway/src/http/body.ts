@@ -348,15 +348,32 @@ function companyProblems({ header }: RequestHead, { needsCompanyId }: Route): Pr
   return isMissing ? [{ path: 'companyid', message: 'is required, as a header' }] : [];
 }
 
+/** Names that lists of one version or another had for their times. They are taken, and the API document has the others. */
+const OLD_NAMES = { from: 'since', to: 'until' } as const;
+
 function checkQuery(queryText: string, schema: z.ZodObject): ParsedHead {
   const members = Object.create(null) as Record<string, unknown>;
+  /** The name that the client used, for its problems. */
+  const writtenAs = new Map<string, string>();
   const repeated: Problem[] = [];
-  for (const [name, value] of new URLSearchParams(queryText)) {
-    if (name in members) repeated.push({ path: name, message: 'is given more than once' });
+  for (const [given, value] of new URLSearchParams(queryText)) {
+    const name = nameIn(schema, given);
+    if (name in members) repeated.push({ path: given, message: 'is given more than once' });
     members[name] = value;
+    writtenAs.set(name, given);
   }
   const checked = checkFields(members, schema, 'is not a query parameter of this address');
-  return { query: checked.value ?? {}, problems: [...repeated, ...checked.problems] };
+  const problems = checked.problems.map(({ path, message }) => ({
+    path: writtenAs.get(path) ?? path,
+    message,
+  }));
+  return { query: checked.value ?? {}, problems: [...repeated, ...problems] };
+}
+
+function nameIn({ shape }: z.ZodObject, given: string): string {
+  if (!Object.hasOwn(OLD_NAMES, given) || Object.hasOwn(shape, given)) return given;
+  const name = OLD_NAMES[given as keyof typeof OLD_NAMES];
+  return Object.hasOwn(shape, name) ? name : given;
 }
 
 function headerProblems({ header }: RequestHead, { headers = [] }: Route): Problem[] {

@@ -103,8 +103,8 @@ const listQuery = z.object({
   targetId: text(1, 128)
     .optional()
     .meta({ description: 'Id of what it was done to', example: exampleId('wh') }),
-  from: timeText.optional().meta({ description: 'Recorded at this time or later' }),
-  to: timeText.optional().meta({ description: 'Recorded at this time or earlier' }),
+  since: timeText.optional().meta({ description: 'Recorded at this time or later' }),
+  until: timeText.optional().meta({ description: 'Recorded at this time or earlier' }),
   limit: limit(100, 50),
   cursor: cursor('aud').optional(),
 });
@@ -134,11 +134,11 @@ export function auditEventRoutes({ auditEvents }: Gateway): Route[] {
         data: z.array(auditEventSchema),
       },
       async handle({ caller: { companyId }, query }) {
-        const { from, to, ...filter } = query;
+        const { since, until, ...filter } = query;
         const { events, nextCursor } = await auditEvents.list(companyId, {
           ...filter,
-          fromMs: from === undefined ? undefined : Date.parse(from),
-          toMs: to === undefined ? undefined : Date.parse(to),
+          fromMs: since === undefined ? undefined : Date.parse(since),
+          toMs: until === undefined ? undefined : Date.parse(until),
           maxChars: MAX_PAGE_CHARS,
         });
         return { data: events.map(describeAuditEvent), nextCursor };

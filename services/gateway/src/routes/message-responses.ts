@@ -6,6 +6,7 @@ import {
   type Delivery,
   endedAtMs,
   EXHAUST_REASONS,
+  MESSAGE_STATUSES,
   messageStatus,
   OUTCOMES,
   STATUSES,
@@ -31,6 +32,11 @@ import { headersOf, type SentHeaders, type ShownHeaders } from '../history/sent-
 import { headerFields, idField, isoTime, timeField } from './fields.ts';
 
 export const deliveryStatusSchema = z.enum(STATUSES).meta({ id: 'DeliveryStatus' });
+
+export const messageStatusSchema = z.enum(MESSAGE_STATUSES).meta({
+  id: 'MessageStatus',
+  description: 'That of its least finished delivery; `no_target` when it went to no webhook',
+});
 
 /** The fields of an attempt in docs/contract.md C7.8. */
 const attemptSchema = z
@@ -247,7 +253,7 @@ const stored = {
   }),
   appId: idField('app').nullable().meta({ description: 'Null for a message to one webhook' }),
   eventType: z.string().nullable(),
-  status: deliveryStatusSchema,
+  status: messageStatusSchema,
 };
 
 export const messageSchema = z
@@ -392,7 +398,7 @@ export function describeListed(
     appId,
     eventType,
     status,
-    delivered: deliveries.length > 0 && status === 'delivered',
+    delivered: status === 'delivered',
     payload: source.isPayloadErased ? null : payload,
     ...givenWith(source),
     createdAt: isoTime(createdAtMs),

@@ -23,6 +23,7 @@ import {
   describeMessage,
   listedMessageSchema,
   messageSchema,
+  messageStatusSchema,
 } from './message-responses.ts';
 import { cursor, idText, isoTime, limit, optionalFields, timeField, timeText } from './fields.ts';
 
@@ -32,13 +33,13 @@ const listQuery = z.object({
   eventType: eventType.optional().meta({ description: 'Only messages of exactly this type' }),
   tag: messageTag.optional().meta({ description: 'Only messages with exactly this tag' }),
   externalId: externalId.optional().meta({ description: 'Only messages with this external id' }),
-  status: deliveryStatusSchema.optional(),
+  status: messageStatusSchema.optional(),
   deliveryStatus: deliveryStatusSchema.optional().meta({
     description:
       'Only messages whose delivery to `webhookId` has this status. `status` is that of the message, which may have deliveries to other webhooks',
   }),
-  from: timeText.optional().meta({ description: 'Created at this time or later' }),
-  to: timeText.optional().meta({ description: 'Created at this time or earlier' }),
+  since: timeText.optional().meta({ description: 'Created at this time or later' }),
+  until: timeText.optional().meta({ description: 'Created at this time or earlier' }),
   limit: limit(100, 50),
   cursor: cursor('msg').optional(),
 });
@@ -81,7 +82,7 @@ function listRoute(gateway: Gateway): Route {
       data: z.array(listedMessageSchema),
     },
     async handle({ caller, query, nextSlice }) {
-      const { from, to, ...filter } = query;
+      const { since, until, ...filter } = query;
       if (filter.deliveryStatus !== undefined && filter.webhookId === undefined) {
         throw invalidRequest([{ path: 'deliveryStatus', message: 'needs webhookId' }]);
       }
@@ -91,8 +92,8 @@ function listRoute(gateway: Gateway): Route {
         {
           ...filter,
           appId: filter.appId ?? appOfList(caller, filter.webhookId),
-          fromMs: from === undefined ? undefined : Date.parse(from),
-          toMs: to === undefined ? undefined : Date.parse(to),
+          fromMs: since === undefined ? undefined : Date.parse(since),
+          toMs: until === undefined ? undefined : Date.parse(until),
         },
       );
       return {

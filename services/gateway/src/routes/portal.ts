@@ -259,7 +259,9 @@ const settingsFields = {
     }),
 };
 const settingsSchema = z.object(settingsFields).meta({ id: 'PortalSettings' });
-const settingsBody = z.object(settingsFields).meta({ id: 'UpdatePortalSettings' });
+const settingsBody = z
+  .object({ origins: settingsFields.origins.exactOptional() })
+  .meta({ id: 'UpdatePortalSettings' });
 
 function readSettings({ portalSettings }: Gateway): Route {
   return route({
@@ -291,11 +293,13 @@ function writeSettings({ portalSettings }: Gateway): Route {
     summary: 'Change the settings of the portal',
     description: 'Other gateways know the new settings within five seconds.',
     body: settingsBody,
+    isBodyOptional: true,
     response: { status: 200, message: 'Portal settings updated', data: settingsSchema },
     async handle({ caller: { companyId }, body: { value } }) {
       const before = await portalSettings.read(companyId);
-      await portalSettings.write(companyId, value);
-      return { data: value, changed: { before: { ...before }, after: { ...value } } };
+      const after = { ...before, ...value };
+      if (value.origins !== undefined) await portalSettings.write(companyId, after);
+      return { data: after, changed: { before: { ...before }, after } };
     },
   });
 }

@@ -105,10 +105,10 @@ const query = z
       .enum(STEPS, `must be one of ${STEPS.join(', ')}`)
       .default('hour')
       .meta({ description: 'What one point stands for' }),
-    from: timeText.optional().meta({
-      description: 'Defaults to 60 minutes, 24 hours or 30 days before `to`, by `step`',
+    since: timeText.optional().meta({
+      description: 'Defaults to 60 minutes, 24 hours or 30 days before `until`, by `step`',
     }),
-    to: timeText
+    until: timeText
       .optional()
       .meta({ description: 'Not included. Defaults to the time of the request' }),
     webhookId: idText('wh').optional().meta({ description: 'Only attempts to this webhook' }),
@@ -122,10 +122,10 @@ const query = z
   .superRefine(
     (asked, context) => {
       refuseBoth(asked, context);
-      const { from, to } = asked;
-      if (typeof from !== 'string' || typeof to !== 'string') return;
-      if (Date.parse(to) >= Date.parse(from)) return;
-      context.addIssue({ code: 'custom', path: ['to'], message: 'must not be before from' });
+      const { since, until } = asked;
+      if (typeof since !== 'string' || typeof until !== 'string') return;
+      if (Date.parse(until) >= Date.parse(since)) return;
+      context.addIssue({ code: 'custom', path: ['until'], message: 'must not be before since' });
     },
     // Runs even if another parameter is wrong: one response reports every problem.
     { when: () => true },
@@ -168,11 +168,11 @@ export function statsRoutes(gateway: Gateway): Route[] {
 /** A span that is longer than one response may be is cut at its beginning: the newest points are shown. */
 function spanOf(
   step: Step,
-  { from, to }: { from?: string | undefined; to?: string | undefined },
+  { since, until }: { since?: string | undefined; until?: string | undefined },
   nowMs: number,
 ): Span {
-  const toMs = countable(to === undefined ? nowMs : Date.parse(to));
-  const fromMs = countable(from === undefined ? toMs - DEFAULT_SPAN_MS[step] : Date.parse(from));
+  const toMs = countable(until === undefined ? nowMs : Date.parse(until));
+  const fromMs = countable(since === undefined ? toMs - DEFAULT_SPAN_MS[step] : Date.parse(since));
   const span = wholeSteps(step, { fromMs, toMs });
   return {
     ...span,

@@ -235,6 +235,7 @@ describe('The settings of the portal', () => {
     expect(dataOf(await posthorn.api.get(SETTINGS))).toEqual({ origins: [] });
     const origins = ['https://app.example.com', 'http://localhost:3000'];
     expect(dataOf(await posthorn.api.put(SETTINGS, { origins }))).toEqual({ origins });
+    expect(dataOf(await posthorn.api.put(SETTINGS, {}))).toEqual({ origins });
     expect(dataOf(await posthorn.api.get(SETTINGS))).toEqual({ origins });
     const { baseUrl, companyId } = posthorn;
     await eventually('the header', async () => {

@@ -49,6 +49,7 @@ describe('Webhooks', () => {
       const made = await make.webhook({ url: URL, appId });
       expect(made).toEqual({
         id: anId('wh'),
+        appId,
         name: 'example.com',
         url: URL,
         signatureHeaders: ['webhook'],

@@ -20,7 +20,7 @@ export function useArrivals(filter: MessageFilter, shown: ReadonlySet<string>): 
   const [isMore, setMore] = useState(false);
   const isAsking = useRef(false);
   const askForMore = async (): Promise<void> => {
-    if (isAsking.current || isMore || filter.to !== undefined) return;
+    if (isAsking.current || isMore || filter.until !== undefined) return;
     isAsking.current = true;
     const newest = await findNewest(filter).catch(endOrNothing);
     isAsking.current = false;
@@ -60,9 +60,9 @@ function isNamedByEvents({ eventType, tag, externalId }: MessageFilter): boolean
 
 function concerns(
   { attempt }: Extract<LiveEvent, { kind: 'attempt' }>,
-  { webhookId, appId, to }: MessageFilter,
+  { webhookId, appId, until }: MessageFilter,
 ): boolean {
-  if (to !== undefined) return false;
+  if (until !== undefined) return false;
   if (webhookId !== undefined && attempt.webhookId !== webhookId) return false;
   return appId === undefined || attempt.appId === undefined || attempt.appId === appId;
 }

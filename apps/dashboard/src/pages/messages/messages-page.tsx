@@ -50,12 +50,13 @@ const STATUSES = [
   { value: 'delivered', label: 'Delivered' },
   { value: 'exhausted', label: 'Exhausted' },
   { value: 'cancelled', label: 'Cancelled' },
+  { value: 'no_target', label: 'No target' },
 ];
 
 function Filters({ filter }: { filter: Omit<MessageSearch, 'open'> }) {
   const navigate = route.useNavigate();
   const { key } = useSession();
-  const { appId, webhookId = '', eventType, tag, externalId, status = '', from, to } = filter;
+  const { appId, webhookId = '', eventType, tag, externalId, status = '', since, until } = filter;
   const set =
     (name: keyof MessageSearch) =>
     (value: string): void => {
@@ -92,8 +93,8 @@ function Filters({ filter }: { filter: Omit<MessageSearch, 'open'> }) {
         value={status}
         onChange={valueTo(set('status'))}
       />
-      <TimeInput label="From (your time)" value={from} set={set('from')} />
-      <TimeInput label="Until (your time)" value={to} set={set('to')} />
+      <TimeInput label="From (your time)" value={since} set={set('since')} />
+      <TimeInput label="Until (your time)" value={until} set={set('until')} />
     </FilterBar>
   );
 }
