@@ -1,38 +1,27 @@
 import { createSecretKey, randomBytes } from 'node:crypto';
+import { openValues } from '@posthorn/domain/webhook-fields.ts';
 import type { Webhook } from '@posthorn/domain/webhook.ts';
 import type { OpenedWebhook } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
 import type { EncryptionKey } from '@posthorn/platform/security/vault.ts';
 
+const URL = 'https://example.com/hook';
+
 /** Returns a webhook whose id depends on `n`. Every secret value in it contains `hush`. */
 export function sampleWebhook(n: number, overrides: Partial<Webhook> = {}): Webhook {
   return {
+    ...openValues({ url: URL }),
     id: `wh_${String(n).padStart(26, '0')}`,
     companyId: 'comp_a',
     projectId: 'proj_1',
     appId: 'app_1',
-    environmentId: null,
     name: `Webhook ${n}`,
-    url: 'https://example.com/hook',
     secret: `whsec_hush-${n}`,
     previousSecret: { secret: 'whsec_hush-before', expiresAtMs: 9_000 },
-    rotations: null,
-    signatureHeaders: ['webhook'],
     customHeaders: [{ key: 'X-Tenant', value: 'hush-tenant' }],
     authMethod: { method: 'hmac', hmacHeader: 'X-Signature', hmacSecret: 'hush-hmac' },
     tls: null,
     eventTypes: ['order.paid'],
-    disabled: false,
-    cancelBeforeMs: null,
-    disabledReason: null,
     rateLimitPerSecond: 5,
-    timeoutSeconds: null,
-    maxAttempts: null,
-    finalStatusCodes: null,
-    onGone: 'retry',
-    obeyControlHeaders: false,
-    held: null,
-    uid: null,
-    metadata: null,
     createdAtMs: 1_000,
     updatedAtMs: 2_000,
     ...overrides,

@@ -1,6 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import { createHmac } from 'node:crypto';
 import { Webhook as Verifier, WebhookVerificationError } from 'standardwebhooks';
+import { openValues } from '../webhook-fields.ts';
 import type { AuthMethod, Webhook } from '../webhook.ts';
 import { deliveryHeaders, maskedDeliveryHeaders, signerOf } from './delivery-headers.ts';
 import { secretFromBytes } from './signature.ts';
@@ -23,33 +24,16 @@ function webhookWith(
   customHeaders: Webhook['customHeaders'] = [],
 ): Webhook {
   return {
+    ...openValues({ url: 'https://example.com/' }),
     id: 'wh_1',
     companyId: 'comp_1',
     projectId: 'proj_1',
-    appId: null,
     environmentId: 'live',
-    name: 'hook',
-    url: 'https://example.com/',
     secret,
     previousSecret: null,
-    rotations: null,
-    held: null,
     tls: null,
-    signatureHeaders: ['webhook'],
     customHeaders,
     authMethod,
-    eventTypes: [],
-    disabled: false,
-    cancelBeforeMs: null,
-    disabledReason: null,
-    rateLimitPerSecond: null,
-    timeoutSeconds: null,
-    maxAttempts: null,
-    finalStatusCodes: null,
-    onGone: 'retry',
-    obeyControlHeaders: false,
-    uid: null,
-    metadata: null,
     createdAtMs: 1,
     updatedAtMs: 1,
   };

@@ -1,4 +1,5 @@
 import { firstIdAt, isId, timeMsOf } from '@posthorn/domain/ids.ts';
+import type { KeptFields } from '@posthorn/domain/message-fields.ts';
 import { charsOfMessage, type Message } from '@posthorn/domain/message.ts';
 import type { KnownPublisher } from '@posthorn/platform/mongo/messages/publishers.ts';
 
@@ -143,9 +144,7 @@ export function backlogOf(
  * Returns how many messages like those of this page the next one may have: as many as 8 MiB hold. A dead
  * gateway left 118,690 messages of 1 KiB, and five requests for each 200 of them took 82 s.
  */
-export function nextPageLimit(
-  page: readonly Pick<Message, 'payload' | 'tags' | 'externalId'>[],
-): number {
+export function nextPageLimit(page: readonly (Pick<Message, 'payload'> & KeptFields)[]): number {
   const chars = page.reduce((sum, message) => sum + charsOfMessage(message), 0);
   const fitting = Math.floor((PAGE_CHARS * page.length) / Math.max(1, chars));
   return Math.max(1, Math.min(fitting, LARGEST_PAGE));
