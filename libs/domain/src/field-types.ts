@@ -38,6 +38,22 @@ export function textOf(chars: string, maxChars: number, words: string) {
     .meta({ minLength: 1, maxLength: maxChars });
 }
 
+const tooMany = (max: number): string => `must have at most ${max} entries`;
+
+/** A list of at most `max` entries. */
+export function listOf<Entry extends z.ZodType>(entry: Entry, max: number, problem: string) {
+  return z.array(entry, problem).max(max, tooMany(max));
+}
+
+/** A whole number within bounds. */
+export function wholeNumber(
+  min: number,
+  max: number,
+  problem = `must be a whole number from ${min} to ${max}`,
+) {
+  return z.int(problem).min(min, problem).max(max, problem);
+}
+
 const EXAMPLE_ULID = '01kdyx3m9e7r8s5tqv2wzcbn4a';
 
 /** Returns a valid id, for the examples of the API document. */
@@ -99,8 +115,9 @@ export function describeHold(hold: Hold | null): z.infer<typeof heldField> {
 const MAX_METADATA = 20;
 /** As JSON in UTF-8: 20 entries of ASCII have 11,000 at most. Lists count with it. */
 export const MAX_METADATA_BYTES = 16_384;
-const METADATA_PROBLEM = 'must be an object of texts whose keys have 1 to 40 characters';
-const metadataKey = text(1, 40);
+const MAX_METADATA_KEY = 40;
+const METADATA_PROBLEM = `must be an object of texts whose keys have 1 to ${MAX_METADATA_KEY} characters`;
+const metadataKey = text(1, MAX_METADATA_KEY);
 const metadataValue = text(0, 500);
 
 /** Texts of the client about its own object. They are stored as JSON: `metadataOf` returns them again. */
@@ -115,7 +132,7 @@ export const metadataText = z
     },
     z
       .record(metadataKey, metadataValue, METADATA_PROBLEM)
-      .refine((pairs) => Object.keys(pairs).length <= MAX_METADATA, 'must have at most 20 entries')
+      .refine((pairs) => Object.keys(pairs).length <= MAX_METADATA, tooMany(MAX_METADATA))
       .meta({ maxProperties: MAX_METADATA }),
   )
   .transform((pairs) => (Object.keys(pairs).length === 0 ? null : JSON.stringify(pairs)))
@@ -231,9 +248,7 @@ export const messageTag = text(1, 128).meta({ example: 'order-17' });
 
 const MAX_TAGS = 5;
 
-export const messageTags = z
-  .array(messageTag, 'must be a list of text')
-  .max(MAX_TAGS, `must have at most ${MAX_TAGS} entries`)
+export const messageTags = listOf(messageTag, MAX_TAGS, 'must be a list of text')
   .refine((tags) => new Set(tags).size === tags.length, 'has a tag twice')
   .meta({ uniqueItems: true });
 
@@ -247,17 +262,13 @@ export const timeText = z.iso
 
 /** Ten years: how long messages are kept is less. */
 const MAX_RETENTION_DAYS = 3_650;
-const RETENTION_PROBLEM = `must be a whole number from 1 to ${MAX_RETENTION_DAYS}`;
 
 /** For how long a message is kept. */
-export const retentionDays = z
-  .int(RETENTION_PROBLEM)
-  .min(1, RETENTION_PROBLEM)
-  .max(MAX_RETENTION_DAYS, RETENTION_PROBLEM)
-  .meta({ example: 7 });
+export const retentionDays = wholeNumber(1, MAX_RETENTION_DAYS).meta({ example: 7 });
 
 /** RFC 9110, 5.6.2: the characters of a header name. */
-const HEADER_NAME_PATTERN = "^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,128}$";
+const MAX_HEADER_NAME_CHARS = 128;
+const HEADER_NAME_PATTERN = `^[!#$%&'*+.^_\`|~0-9A-Za-z-]{1,${MAX_HEADER_NAME_CHARS}}$`;
 const HEADER_NAME = new RegExp(HEADER_NAME_PATTERN);
 
 /** What a client may not set, in upper or lower case: names, and prefixes of names, in lower case. */
@@ -280,7 +291,9 @@ const REFUSED_NAMES: ReadonlySet<string> = new Set(REFUSED_HEADERS.names);
 
 /** Returns why a client may not set the header; null when it may. */
 export function refusalOfHeaderName(name: string): string | null {
-  if (!HEADER_NAME.test(name)) return 'must be an HTTP header name of at most 128 characters';
+  if (!HEADER_NAME.test(name)) {
+    return `must be an HTTP header name of at most ${MAX_HEADER_NAME_CHARS} characters`;
+  }
   const lower = name.toLowerCase();
   const isReserved =
     REFUSED_NAMES.has(lower) || REFUSED_HEADERS.prefixes.some((prefix) => lower.startsWith(prefix));
@@ -335,18 +348,17 @@ export const headerValue = z
   .string('must be text')
   .refine(
     isHeaderValue,
-    'must be at most 4096 printable Latin-1 characters without a space at either end',
+    `must be at most ${MAX_HEADER_VALUE_CHARS} printable Latin-1 characters without a space at either end`,
   )
   .meta({ maxLength: MAX_HEADER_VALUE_CHARS, pattern: HEADER_VALUE_PATTERN });
 
 const MAX_CUSTOM_HEADERS = 20;
 
-export const customHeaders = z
-  .array(
-    z.strictObject({ key: headerName, value: headerValue }).meta({ id: 'CustomHeader' }),
-    'must be a list of {key, value}',
-  )
-  .max(MAX_CUSTOM_HEADERS, 'must have at most 20 entries')
+export const customHeaders = listOf(
+  z.strictObject({ key: headerName, value: headerValue }).meta({ id: 'CustomHeader' }),
+  MAX_CUSTOM_HEADERS,
+  'must be a list of {key, value}',
+)
   .superRefine((headers, context) => {
     const seen = new Set<string>();
     headers.forEach(({ key }, index) => {
@@ -425,7 +437,7 @@ function problemOfUrl(url: URL, policy: EgressPolicy): string | null {
   if (url.href.includes('#')) return 'must not contain a fragment';
   // One more character for the path `/` that `URL` adds.
   if (encodedUrl(url).length > MAX_URL_CHARS + 1)
-    return 'must have at most 2048 characters once encoded';
+    return `must have at most ${MAX_URL_CHARS} characters once encoded`;
   switch (refusalOfUrl(url, policy)) {
     case 'scheme':
       return 'must be https';
@@ -457,33 +469,31 @@ function percentEncoded(char: string): string {
 }
 
 /** Null for no number. */
-export function wholeNumber(min: number, max: number) {
-  const problem = `must be a whole number from ${min} to ${max}, or null`;
-  return z.int(problem).min(min, problem).max(max, problem).nullable();
+export function numberOrNull(min: number, max: number) {
+  return wholeNumber(min, max, `must be a whole number from ${min} to ${max}, or null`).nullable();
 }
 
 const MAX_STATUS_CODES = 20;
 /** Their meaning is to try again later. */
 const ALWAYS_RETRIED = [408, 425, 429, 503];
-const STATUS_PROBLEM = 'must be a status from 400 to 599 except 408, 425, 429 and 503';
+const STATUS_PROBLEM = `must be a status from 400 to 599 except ${inWords(ALWAYS_RETRIED)}`;
 
-export const finalStatusCodes = z
-  .array(
-    z
-      .int(STATUS_PROBLEM)
-      .min(400, STATUS_PROBLEM)
-      .max(599, STATUS_PROBLEM)
-      .refine((code) => !ALWAYS_RETRIED.includes(code), STATUS_PROBLEM)
-      .meta({ not: { enum: ALWAYS_RETRIED } }),
-    'must be a list of statuses, or null',
-  )
+function inWords(numbers: readonly number[]): string {
+  return `${numbers.slice(0, -1).join(', ')} and ${numbers.at(-1) ?? ''}`;
+}
+
+export const finalStatusCodes = listOf(
+  wholeNumber(400, 599, STATUS_PROBLEM)
+    .refine((code) => !ALWAYS_RETRIED.includes(code), STATUS_PROBLEM)
+    .meta({ not: { enum: ALWAYS_RETRIED } }),
+  MAX_STATUS_CODES,
+  'must be a list of statuses, or null',
+)
   .min(1, 'must have an entry; null for none')
-  .max(MAX_STATUS_CODES, `must have at most ${MAX_STATUS_CODES} entries`)
   .refine((codes) => new Set(codes).size === codes.length, 'must have no status twice')
   .meta({ uniqueItems: true })
   .nullable()
   .meta({
-    description:
-      'Statuses after which a delivery is not tried again; null for none. 408, 425, 429 and 503 cannot be among them',
+    description: `Statuses after which a delivery is not tried again; null for none. ${inWords(ALWAYS_RETRIED)} cannot be among them`,
     example: [400, 422],
   });

@@ -19,11 +19,13 @@ import {
   heldField,
   idField,
   idText,
+  listOf,
   MASK,
   maskedHeader,
   metadataField,
   metadataOf,
   metadataText,
+  numberOrNull,
   optionalFields,
   removableFields,
   text,
@@ -31,7 +33,6 @@ import {
   uid,
   urlText,
   webhookSecret,
-  wholeNumber,
 } from './field-types.ts';
 
 /**
@@ -236,12 +237,9 @@ const WEBHOOK_FIELDS = {
   /** The event types that it receives; empty for all. */
   eventTypes: {
     contract: 'C6.11',
-    value: z
-      .array(eventType, 'must be a list of event types')
-      .max(MAX_EVENT_TYPES, 'must have at most 100 entries')
-      .meta({
-        description: 'Event types to deliver. An empty list selects all messages of the app',
-      }),
+    value: listOf(eventType, MAX_EVENT_TYPES, 'must be a list of event types').meta({
+      description: 'Event types to deliver. An empty list selects all messages of the app',
+    }),
     given: 'always',
     initially: () => [],
     shown: 'everywhere',
@@ -278,7 +276,7 @@ const WEBHOOK_FIELDS = {
   },
   rateLimitPerSecond: {
     contract: 'C6.13',
-    value: wholeNumber(1, 10_000).meta({
+    value: numberOrNull(1, 10_000).meta({
       description: 'Most attempts per second; null for no limit',
     }),
     given: 'always',
@@ -288,7 +286,7 @@ const WEBHOOK_FIELDS = {
   },
   timeoutSeconds: {
     contract: 'C6.18',
-    value: wholeNumber(1, MAX_TIMEOUT_SECONDS).meta({
+    value: numberOrNull(1, MAX_TIMEOUT_SECONDS).meta({
       description:
         'Time for one attempt, from the look-up of the host to the end of the response; null for that of the service',
       example: 10,
@@ -311,7 +309,7 @@ const WEBHOOK_FIELDS = {
   },
   maxAttempts: {
     contract: 'C6.20',
-    value: wholeNumber(1, MAX_ATTEMPTS).meta({
+    value: numberOrNull(1, MAX_ATTEMPTS).meta({
       description:
         'Attempts of a delivery, the first ones of the schedule; null for all of the schedule',
       example: 3,

@@ -1,4 +1,4 @@
-import { exampleId, text } from '@posthorn/domain/field-types.ts';
+import { exampleId, text, wholeNumber } from '@posthorn/domain/field-types.ts';
 import { idPattern, type IdPrefix } from '@posthorn/domain/ids.ts';
 import { z } from 'zod';
 
@@ -21,6 +21,7 @@ export {
   text,
   timeField,
   uid,
+  wholeNumber,
 } from '@posthorn/domain/field-types.ts';
 
 /** For updates of what may have a uid. */
@@ -32,7 +33,7 @@ export const upsertQuery = z.object({
 });
 
 /** A whole number in a query string, where every value is text. */
-function wholeNumber(min: number, max: number) {
+function numberText(min: number, max: number) {
   const problem = `must be a whole number from ${min} to ${max}`;
   return z
     .string()
@@ -42,11 +43,11 @@ function wholeNumber(min: number, max: number) {
 }
 
 export const limit = (max: number, byDefault: number) =>
-  wholeNumber(1, max)
+  numberText(1, max)
     .prefault(String(byDefault))
     .meta({ description: 'Most entries that the page may hold' });
 
-export const skip = wholeNumber(0, 999_999_999)
+export const skip = numberText(0, 999_999_999)
   .prefault('0')
   .meta({ description: 'Number of entries to skip before the page' });
 
@@ -58,13 +59,9 @@ export const cursor = (prefix: IdPrefix) =>
 
 const DAY_SECONDS = 86_400;
 const WEEK_SECONDS = 604_800;
-const GRACE_PROBLEM = `must be a whole number from 0 to ${WEEK_SECONDS}`;
 
 /** How long a rotated secret or key works beside the new one. */
-export const graceSeconds = z
-  .int(GRACE_PROBLEM)
-  .min(0, GRACE_PROBLEM)
-  .max(WEEK_SECONDS, GRACE_PROBLEM)
+export const graceSeconds = wholeNumber(0, WEEK_SECONDS)
   .meta({ default: DAY_SECONDS })
   .nullish()
   .transform((given) => given ?? DAY_SECONDS);

@@ -4,7 +4,7 @@ import type { Gateway } from '../gateway.ts';
 import { route, type Route } from '../http/route.ts';
 import type { Caller } from '../keys/rights.ts';
 import { appSchema, describeApp } from './apps.ts';
-import { optionalFields, removableFields, text, timeText } from './fields.ts';
+import { optionalFields, removableFields, text, timeText, wholeNumber } from './fields.ts';
 import { describeWebhook, shownTo, webhookSchema } from './webhook-responses.ts';
 
 const holdBody = z
@@ -22,12 +22,10 @@ const holdBody = z
   )
   .meta({ id: 'BeginHold' });
 
-const RATE_PROBLEM = 'must be a whole number from 1 to 10000';
-
 const resumeBody = z
   .object(
     optionalFields({
-      ratePerSecond: z.int(RATE_PROBLEM).min(1, RATE_PROBLEM).max(10_000, RATE_PROBLEM).meta({
+      ratePerSecond: wholeNumber(1, 10_000).meta({
         description: 'Most waiting deliveries of one webhook that are released in a second',
       }),
     }),

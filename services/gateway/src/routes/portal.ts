@@ -19,6 +19,7 @@ import {
   skip,
   text,
   timeField,
+  wholeNumber,
 } from './fields.ts';
 
 /** From 1 to 65535. */
@@ -73,12 +74,11 @@ export const themeSchema = z
 const tag = 'Portal';
 const versionedOnly = true;
 
-const SECONDS = 'must be a whole number from 60 to 604800';
 const CAPABILITY = `must be one of ${CAPABILITIES.join(', ')}`;
 
 const linkBody = z
   .object({
-    expiresInSeconds: z.int(SECONDS).min(60, SECONDS).max(604_800, SECONDS).meta({
+    expiresInSeconds: wholeNumber(60, 604_800).meta({
       description: 'How long the link, and the visit that it begins, may last',
       example: 3_600,
     }),

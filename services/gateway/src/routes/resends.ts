@@ -1,4 +1,4 @@
-import { eventType } from '@posthorn/domain/field-types.ts';
+import { eventType, listOf } from '@posthorn/domain/field-types.ts';
 import { OUTCOMES } from '@posthorn/domain/delivery/delivery.ts';
 import type { Resend } from '@posthorn/domain/resend.ts';
 import { z } from 'zod';
@@ -268,10 +268,9 @@ function refuseUntilBeforeSince({ since, until }: SpanBody, context: z.Refinemen
 
 const MAX_TYPES = 100;
 
-const chosenTypes = z
-  .array(eventType, 'must be a list of event types')
-  .max(MAX_TYPES, 'must have at most 100 entries')
-  .meta({ description: 'Only messages of these types. Without it, all that the webhook receives' });
+const chosenTypes = listOf(eventType, MAX_TYPES, 'must be a list of event types').meta({
+  description: 'Only messages of these types. Without it, all that the webhook receives',
+});
 
 const replayBody = z
   .object({ ...spanFields, ...optionalFields({ eventTypes: chosenTypes }) })
@@ -284,7 +283,10 @@ const replayQuery = z
     until: timeText.optional(),
     eventTypes: text(1, MAX_TYPES * 129)
       .regex(/^[\w.:/-]+(,[\w.:/-]+)*$/, 'must be event types with commas between them')
-      .refine((list) => chosenTypes.safeParse(list.split(',')).success, 'must be at most 100 types')
+      .refine(
+        (list) => chosenTypes.safeParse(list.split(',')).success,
+        `must be at most ${MAX_TYPES} types`,
+      )
       .optional()
       .meta({ description: 'Only messages of these types, with commas between them' }),
   })
