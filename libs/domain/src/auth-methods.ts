@@ -327,6 +327,11 @@ export function sentSecretOf(name: AuthName): AuthFieldName | undefined {
   return fieldNamesOf(name).find((field) => METHOD_RULES[name].fields[field]?.secret === 'sent');
 }
 
+/** The names of the fields with a secret, in requests and in stored methods. */
+export const AUTH_SECRETS: readonly string[] = Object.values(METHOD_RULES).flatMap(({ fields }) =>
+  Object.entries(fields).flatMap(([name, { as, secret }]) => (secret ? [name, as] : [])),
+);
+
 /** Whether the method sets `Authorization`. */
 export function setsAuthorization(name: AuthName): boolean {
   return METHOD_RULES[name].headerField === undefined;

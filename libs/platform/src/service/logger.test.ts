@@ -24,8 +24,9 @@ describe('the log', () => {
 
   test('never shows a field named like a secret, however deep', () => {
     const webhook = { secret: 'whsec_a', auth: { hmacSecret: 'b', password: 'c' } };
+    const request = { basicAuthPassword: 'f', basicAuthUsername: 'shop' };
     const line = logged((logger) => {
-      logger.info({ apiKey: 'd', payload: { e: 1 }, webhooks: [webhook], webhook });
+      logger.info({ apiKey: 'd', payload: { e: 1 }, webhooks: [webhook], webhook, request });
     });
     const shown = {
       secret: '[redacted]',
@@ -36,6 +37,7 @@ describe('the log', () => {
       payload: '[redacted]',
       webhooks: [shown],
       webhook: shown,
+      request: { basicAuthPassword: '[redacted]', basicAuthUsername: 'shop' },
     });
   });
 

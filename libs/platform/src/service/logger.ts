@@ -1,3 +1,4 @@
+import { AUTH_SECRETS } from '@posthorn/domain/auth-methods.ts';
 import { pino, type DestinationStream, type Logger } from 'pino';
 
 export type { Logger } from 'pino';
@@ -30,16 +31,12 @@ function standardOutput(): DestinationStream {
   return pino.destination({ dest: 1, sync: false, minLength: 8_192, periodicFlush: 100 });
 }
 
-const SECRET_NAMES = new Set([
+const SECRET_NAMES: ReadonlySet<string> = new Set([
+  ...AUTH_SECRETS,
   'authorization',
   'x-api-key',
   'secret',
-  'hmacSecret',
-  'apiKey',
-  'clientSecret',
-  'oauth2ClientSecret',
   'accessToken',
-  'password',
   'payload',
   'cookie',
   'set-cookie',
