@@ -1,8 +1,8 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { APP_FIELDS } from '@posthorn/domain/app-fields.ts';
-import { type AuthName, METHOD_RULES } from '@posthorn/domain/auth-methods.ts';
-import { MAX_METADATA_BYTES, REFUSED_HEADERS } from '@posthorn/domain/field-types.ts';
+import { type AuthName, METHOD_RULES, SECRET_FIELDS } from '@posthorn/domain/auth-methods.ts';
+import { MASK, MAX_METADATA_BYTES, REFUSED_HEADERS } from '@posthorn/domain/field-types.ts';
 import type { ObjectTable } from '@posthorn/domain/object-fields.ts';
 import { PROJECT_FIELDS } from '@posthorn/domain/project-fields.ts';
 import { FIELD_RULES } from '@posthorn/domain/webhook-fields.ts';
@@ -53,11 +53,17 @@ export function rulesText(): string {
     const lines = Object.entries(fields).map(([field, rule]) => `  ${field}: ${code(rule)},\n`);
     return `\n/** The fields of ${of}. */\nexport const ${name} = {\n${lines.join('')}} as const satisfies Rules;\n`;
   });
-  return `${HEADING}${rules.join('')}\n${refusedHeaders()}`;
+  return `${HEADING}${rules.join('')}\n${otherRules()}`;
 }
 
-function refusedHeaders(): string {
-  return `/** Names of headers that a client may not set, in lower case, and how further ones begin (docs/contract.md C6.7). */
+function otherRules(): string {
+  return `/** What responses have in place of a value that the caller may not see. */
+export const MASK = ${code(MASK)};
+
+/** The fields of \`hmac\` that have no meaning while Ed25519 signs (docs/contract.md C6.15). */
+export const UNUSED_WITH_ED25519 = ${code(SECRET_FIELDS)} as const;
+
+/** Names of headers that a client may not set, in lower case, and how further ones begin (docs/contract.md C6.7). */
 export const REFUSED_HEADERS = ${code(REFUSED_HEADERS)} as const;
 `;
 }

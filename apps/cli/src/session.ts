@@ -1,5 +1,6 @@
 import { confirm, isCancel } from '@clack/prompts';
 import { ConnectionError, NotFoundError, Posthorn, type PosthornOptions } from '@posthorn/client';
+import { type FieldRule, MASK, WEBHOOK_RULES } from '@posthorn/client/rules';
 import { addAbortSignal, type Readable, type Writable } from 'node:stream';
 import { CommandFailure, EXIT, Interrupted, UsageFailure } from './failures.ts';
 import { textOf } from './files.ts';
@@ -269,17 +270,13 @@ export class Session {
   }
 }
 
-const STARS = '********';
-export const SECRETS = [
-  'secret',
-  'hmacSecret',
-  'basicAuthPassword',
-  'apiKey',
-  'oauth2ClientSecret',
-];
+export const isSecret = (name: string): boolean =>
+  Object.entries<FieldRule>(WEBHOOK_RULES).some(
+    ([field, { type }]) => field === name && type === 'secret',
+  );
 
 /**
- * Returns the body of a request byte for byte, but with stars for secrets. Custom headers and the key of a certificate
+ * Returns the body of a request byte for byte, but with a mask for secrets. Custom headers and the key of a certificate
  * count as secrets: the name of a header does not say whether its value is a credential.
  */
 export function withoutSecrets(json: string): string {
@@ -292,10 +289,10 @@ export function withoutSecrets(json: string): string {
 }
 
 function shownValue(name: string, value: unknown): unknown {
-  if (SECRETS.includes(name)) return typeof value === 'string' ? STARS : value;
+  if (isSecret(name)) return typeof value === 'string' ? MASK : value;
   if (name === 'customHeaders' && Array.isArray(value)) {
-    return value.map((header: object) => ({ ...header, value: STARS }));
+    return value.map((header: object) => ({ ...header, value: MASK }));
   }
   const isTls = name === 'tls' && typeof value === 'object' && value !== null && 'key' in value;
-  return isTls ? { ...value, key: STARS } : value;
+  return isTls ? { ...value, key: MASK } : value;
 }

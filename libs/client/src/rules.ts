@@ -99,5 +99,11 @@ export const PORTAL_LINK_RULES = {
   path: { type: 'text', maxChars: 500, pattern: '^(\\/[\\w-]+)+(\\?[\\w=&%.:-]*)?$' },
 } as const satisfies Rules;
 
+/** What responses have in place of a value that the caller may not see. */
+export const MASK = '********';
+
+/** The fields of `hmac` that have no meaning while Ed25519 signs (docs/contract.md C6.15). */
+export const UNUSED_WITH_ED25519 = ['hmacHeader', 'hmacSecret'] as const;
+
 /** Names of headers that a client may not set, in lower case, and how further ones begin (docs/contract.md C6.7). */
 export const REFUSED_HEADERS = { names: ['connection', 'keep-alive', 'te', 'trailer', 'transfer-encoding', 'upgrade', 'host', 'cookie', 'expect', 'via', 'x-real-ip', 'forwarded', 'http2-settings', 'metadata', 'metadata-flavor', 'x-google-metadata-request', 'user-agent', 'traceparent', 'tracestate'], prefixes: ['proxy-', 'x-forwarded-', 'content-', 'webhook-', 'svix-', 'x-aws-ec2-metadata-token'] } as const;

@@ -2,7 +2,7 @@ import { Argument, type Command } from '@commander-js/extra-typings';
 import type { Found } from '@posthorn/client';
 import { CommandFailure, EXIT, UsageFailure } from '../failures.ts';
 import { parseEach, parseHeader, requireJsonObject, textOfFile } from '../options.ts';
-import { SECRETS, type Session } from '../session.ts';
+import { isSecret, type Session } from '../session.ts';
 
 /* What leads to the installation itself: its dashboard, and requests of any kind. */
 
@@ -118,7 +118,7 @@ async function readBody(
 }
 
 function refuseSecrets(body: object): void {
-  const secret = Object.keys(body).find((name) => SECRETS.includes(name));
+  const secret = Object.keys(body).find(isSecret);
   if (secret === undefined) return;
   throw new UsageFailure(
     `Other users see arguments, and shells store them: put ${secret} into a file for --file, or use --stdin`,

@@ -3,6 +3,7 @@ import {
   APP_RULES,
   type Bounds,
   type FieldRule,
+  MASK,
   PROJECT_RULES,
   WEBHOOK_RULES,
 } from '@posthorn/client/rules';
@@ -43,7 +44,10 @@ export class Secret {
   }
 }
 
-type SecretField = 'secret' | 'hmacSecret' | 'basicAuthPassword' | 'apiKey' | 'oauth2ClientSecret';
+type Rules = typeof WEBHOOK_RULES;
+type SecretField = {
+  [Name in keyof Rules]: Rules[Name] extends { type: 'secret' } ? Name : never;
+}[keyof Rules];
 
 export type ProjectFields = Omit<CreateProject, 'uid'>;
 /** `projectId` is an id, or `uid:` and a uid. */
@@ -95,9 +99,6 @@ export const FIELD_RULES: Readonly<Record<Kind, Readonly<Record<string, FieldRul
 function withoutUid<Rules extends { uid: FieldRule }>({ uid: _uid, ...fields }: Rules) {
   return fields;
 }
-
-/** The stand-in of the API for a secret that it does not show. Given for a custom header, it keeps the value. */
-export const MASK = '********';
 
 /** A file, or standard input. */
 export interface SourceText {

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
+import { MASK, UNUSED_WITH_ED25519 } from '@posthorn/client/rules';
 import { stringify } from 'yaml';
-import { FIELD_RULES, type Kind, KINDS, MASK } from './documents.ts';
+import { FIELD_RULES, type Kind, KINDS } from './documents.ts';
 import type { Present, PresentObject } from './plan.ts';
 
 /*
@@ -70,8 +71,7 @@ function exportedFields(
   const secretFrom = (name: string): object => ({ secretFrom: { env: variableOf(name) } });
   const entries = Object.entries(FIELD_RULES[kind]).flatMap(([field, rule]) => {
     const value = fields[field];
-    // These have no meaning for Ed25519, which refuses them.
-    const isUnused = isByCompany && (field === 'hmacSecret' || field === 'hmacHeader');
+    const isUnused = isByCompany && UNUSED_WITH_ED25519.some((each) => each === field);
     const isOfOther = rule.authMethod !== undefined && rule.authMethod !== fields.authMethod;
     const isOwner = rule.owner !== undefined || field === 'environmentId';
     if (value === undefined || isUnused || isOfOther || (isOwner && value === null)) return [];

@@ -1,13 +1,12 @@
 import { X509Certificate } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
-import { type FieldRule, WEBHOOK_RULES } from '@posthorn/client/rules';
+import { type FieldRule, MASK, UNUSED_WITH_ED25519, WEBHOOK_RULES } from '@posthorn/client/rules';
 import {
   type Document,
   FIELD_RULES,
   type HeaderFields,
   type Kind,
   KINDS,
-  MASK,
   Secret,
   type TlsFields,
 } from './documents.ts';
@@ -327,7 +326,7 @@ function isApplicable(
     throw new NotPossible(`${field} must not be null`);
   }
   const { signatureAlgorithm: algorithm = before.signatureAlgorithm } = given;
-  const isOfSecret = field === 'hmacHeader' || field === 'hmacSecret';
+  const isOfSecret = UNUSED_WITH_ED25519.some((each) => each === field);
   return rule.authMethod === method && !(value === null && isOfSecret && algorithm === 'ed25519');
 }
 

@@ -93,5 +93,3 @@ function isSame(one: OwnFields['metadata'], other: OwnFields['metadata']): boole
   const keys = Object.keys(one);
   return keys.length === Object.keys(other).length && keys.every((key) => one[key] === other[key]);
 }
-
-export const MASK = '********';

@@ -49,7 +49,7 @@ const WITHOUT_SECRET_FIELDS = {
     required: ['signatureAlgorithm'],
     properties: { signatureAlgorithm: { const: 'ed25519' } },
   },
-  then: none(['hmacHeader', 'hmacSecret']),
+  then: none(SECRET_FIELDS),
 };
 
 /** All but the default. */

@@ -1,6 +1,5 @@
 import type { components } from '@posthorn/client';
-import { type FieldRule, WEBHOOK_RULES } from '@posthorn/client/rules';
-import { MASK } from '../../parts/form-fields.ts';
+import { type FieldRule, MASK, WEBHOOK_RULES } from '@posthorn/client/rules';
 
 /** Fields whose value may have spaces around it that belong to it. */
 const AS_TYPED: ReadonlySet<AuthField> = new Set([

@@ -1,9 +1,9 @@
 import { Checkbox, NumberInput, Text, Textarea, TextInput } from '@mantine/core';
-import { WEBHOOK_RULES } from '@posthorn/client/rules';
+import { MASK, WEBHOOK_RULES } from '@posthorn/client/rules';
 import { useState } from 'react';
 import type { Schemas } from '../../api/client.ts';
 import type { Problem } from '../../api/failure.ts';
-import { errorIn, type ErrorOf, MASK, valueTo } from '../../parts/form-fields.ts';
+import { errorIn, type ErrorOf, valueTo } from '../../parts/form-fields.ts';
 import { absoluteTime } from '../../parts/time-words.ts';
 import { useRights } from '../../session/session-context.ts';
 import { MetadataInput, UidInput } from '../own-fields.tsx';
