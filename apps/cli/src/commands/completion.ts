@@ -1,9 +1,10 @@
 import { Argument, type Command, type Option } from '@commander-js/extra-typings';
 import type { Session } from '../session.ts';
+import { pathOf } from '../usage.ts';
 
 /*
- * Scripts that complete commands, options and the values of options with choices. They follow from the grammar and start
- * no process: Node would need 100 ms for each word.
+ * Scripts that complete commands, options and known values. They follow from the grammar and do not start Node, which
+ * would need 100 ms for each word.
  */
 
 /** A place in the grammar, such as `posthorn/app/list`, and what may follow there. */
@@ -11,6 +12,8 @@ export interface Place {
   path: string;
   commands: readonly Word[];
   options: readonly OptionWord[];
+  /** What the first argument can be. */
+  values: Values;
 }
 
 interface Word {
@@ -20,8 +23,13 @@ interface Word {
 
 interface OptionWord extends Word {
   takesValue: boolean;
-  choices: readonly string[];
+  values: Values;
 }
+
+/** The profiles of the user are read when the shell completes. Without any, a file name is completed. */
+type Values = readonly string[] | 'profiles';
+
+const hasValues = (values: Values): boolean => values.length > 0;
 
 const SCRIPTS = { bash: bashScript, zsh: zshScript, fish: fishScript } as const;
 const SHELLS = ['bash', 'zsh', 'fish'] as const;
@@ -59,57 +67,97 @@ export function placesOf(program: Command): Place[] {
       path,
       commands: children.map((child) => ({ name: child.name(), help: child.description() })),
       options: [...own, ...common.filter(({ name }) => !names.has(name))],
+      values: valuesOf(command),
     };
     return [place, ...children.flatMap((child) => collect(child as Command, path))];
   };
   return collect(program, '');
 }
 
+const WITH_PROFILES = ['posthorn profile use', 'posthorn profile delete'];
+
+function valuesOf(command: Command): Values {
+  if (WITH_PROFILES.includes(pathOf(command))) return 'profiles';
+  return command.registeredArguments[0]?.argChoices ?? [];
+}
+
 function optionWordOf(option: Option): OptionWord {
+  const { long, short, description, required, optional, argChoices } = option;
   return {
-    name: option.long ?? option.short ?? '',
-    help: option.description,
-    takesValue: option.required || option.optional,
-    choices: option.argChoices ?? [],
+    name: long ?? short ?? '',
+    help: description,
+    takesValue: required || optional,
+    values: long === '--profile' ? 'profiles' : (argChoices ?? []),
   };
 }
 
 const pathsBelow = (places: readonly Place[]): string[] => places.slice(1).map(({ path }) => path);
 
-/** The options with choices, by the place and the option before the word. */
-const choicesOf = (places: readonly Place[]): { key: string; choices: readonly string[] }[] =>
+/** The options with known values, by the place and the option before the word. */
+const knownValuesOf = (places: readonly Place[]): { key: string; values: Values }[] =>
   places.flatMap(({ path, options }) =>
     options
-      .filter(({ choices }) => choices.length > 0)
-      .map(({ name, choices }) => ({ key: `${path} ${name}`, choices })),
+      .filter(({ values }) => hasValues(values))
+      .map(({ name, values }) => ({ key: `${path} ${name}`, values })),
   );
 
-/** The options whose value has no choices: a file name is completed, or nothing. */
-const plainValuesOf = (places: readonly Place[]): string[] => {
+/** The options with a value, in whatever place: the word after one is no command. */
+const namesWithValue = (
+  places: readonly Place[],
+  isWanted = (_values: Values) => true,
+): string[] => {
   const options = places.flatMap((place) => place.options);
-  const names = options.filter(({ takesValue, choices }) => takesValue && choices.length === 0);
+  const names = options.filter(({ takesValue, values }) => takesValue && isWanted(values));
   return [...new Set(names.map(({ name }) => name))];
 };
 
-function bashScript(places: readonly Place[]): string {
-  const choices = choicesOf(places).map(
-    ({ key, choices: values }) => `    '${key}') words='${values.join(' ')}' ;;`,
-  );
-  const words = places.map(({ path, commands, options }) => {
-    const names = [...commands, ...options].map(({ name }) => name);
-    return `        ${path}) words='${names.join(' ')}' ;;`;
-  });
-  return `_posthorn() {
-  local place=posthorn word words='' current="\${COMP_WORDS[COMP_CWORD]}"
-  local previous="\${COMP_WORDS[COMP_CWORD - 1]}"
-  for word in "\${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
+/** A file name is completed for these, or nothing. */
+const plainNamesOf = (places: readonly Place[]): string[] =>
+  namesWithValue(places, (values) => !hasValues(values));
+
+/** Prints the names of the profiles in config.toml, for bash and zsh. */
+const PROFILES = `_posthorn_profiles() {
+  sed -n 's/^\\[profiles\\."\\{0,1\\}\\([^]"]*\\)"\\{0,1\\}\\]$/\\1/p' \\
+    "\${XDG_CONFIG_HOME:-$HOME/.config}/posthorn/config.toml" 2>/dev/null
+}`;
+
+/** The lines of bash and zsh that follow the words before the one to complete. */
+const stepOf = (places: readonly Place[]): string => `    case "$word" in
+      ${namesWithValue(places).join('|')}) isValue=1 ;;
+    esac
     case "$place/$word" in
       ${pathsBelow(places).join('|')}) place="$place/$word" ;;
-    esac
+    esac`;
+
+function bashScript(places: readonly Place[]): string {
+  const wordsOf = (values: Values): string =>
+    values === 'profiles' ? '"$(_posthorn_profiles)"' : `'${values.join(' ')}'`;
+  const known = knownValuesOf(places).map(
+    ({ key, values }) => `    '${key}') words=${wordsOf(values)} ;;`,
+  );
+  const words = places.map(({ path, commands, options, values }) => {
+    const names = [...commands, ...options].map(({ name }) => name);
+    const first = hasValues(values) ? `" "${wordsOf(values)}` : '';
+    return `        ${path}) words='${names.join(' ')}'${first} ;;`;
+  });
+  return `${PROFILES}
+_posthorn() {
+  local place=posthorn word words='' isValue='' current="\${COMP_WORDS[COMP_CWORD]}"
+  local previous="\${COMP_WORDS[COMP_CWORD - 1]}"
+  # Bash makes three words of --option=value.
+  if [[ "$current" == '=' ]]; then current=''
+  elif [[ "$previous" == '=' ]]; then previous="\${COMP_WORDS[COMP_CWORD - 2]}"
+  fi
+  for word in "\${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
+    if [[ -n "$isValue" ]]; then
+      [[ "$word" == '=' ]] || isValue=''
+      continue
+    fi
+${stepOf(places)}
   done
   case "$place $previous" in
-${choices.join('\n')}
-    ${plainValuesOf(places)
+${known.join('\n')}
+    ${plainNamesOf(places)
       .map((name) => `*' ${name}'`)
       .join('|')}) ;;
     *)
@@ -124,39 +172,61 @@ complete -o default -F _posthorn posthorn
 `;
 }
 
-function zshScript(places: readonly Place[]): string {
-  const quote = (text: string): string => `'${text.replaceAll("'", `'\\''`)}'`;
+const quoteInZsh = (text: string): string => `'${text.replaceAll("'", `'\\''`)}'`;
+
+function zshListOf(values: Values): string {
+  if (values === 'profiles') return '${(f)"$(_posthorn_profiles)"}';
+  return values.map(quoteInZsh).join(' ');
+}
+
+/** The lines that set the lists of each place. */
+function zshWordsOf(places: readonly Place[]): string {
   // A colon ends the name.
-  const entry = ({ name, help }: Word): string => quote(`${name.replaceAll(':', '\\:')}:${help}`);
-  const choices = choicesOf(places).map(
-    ({ key, choices: values }) => `    '${key}') compadd -- ${values.map(quote).join(' ')} ;;`,
-  );
-  const words = places.map(
-    ({ path, commands, options }) =>
-      `        ${path}) commands=(${commands.map(entry).join(' ')}) options=(${options.map(entry).join(' ')}) ;;`,
+  const entry = ({ name, help }: Word): string =>
+    quoteInZsh(`${name.replaceAll(':', '\\:')}:${help}`);
+  const lines = places.map(({ path, commands, options, values }) => {
+    const [ofCommands, ofOptions] = [commands, options].map((each) => each.map(entry).join(' '));
+    return `        ${path}) commands=(${ofCommands ?? ''}) options=(${ofOptions ?? ''}) values=(${zshListOf(values)}) ;;`;
+  });
+  return lines.join('\n');
+}
+
+function zshScript(places: readonly Place[]): string {
+  const known = knownValuesOf(places).map(
+    ({ key, values }) => `    '${key}') compadd -- ${zshListOf(values)} ;;`,
   );
   return `#compdef posthorn
+${PROFILES}
 _posthorn() {
-  local place=posthorn word
-  local -a commands options
+  local place=posthorn word previous isValue=''
+  local -a commands options values
   for word in "\${(@)words[2,CURRENT-1]}"; do
-    case "$place/$word" in
-      ${pathsBelow(places).join('|')}) place="$place/$word" ;;
-    esac
+    if [[ -n "$isValue" ]]; then
+      isValue=''
+      continue
+    fi
+${stepOf(places)}
   done
-  case "$place \${words[CURRENT-1]}" in
-${choices.join('\n')}
-    ${plainValuesOf(places)
+  previous="\${words[CURRENT-1]}"
+  if [[ "\${words[CURRENT]}" == --*=* ]]; then
+    previous="\${words[CURRENT]%%=*}"
+    compset -P '*='
+  fi
+  case "$place $previous" in
+${known.join('\n')}
+    ${plainNamesOf(places)
       .map((name) => `*' ${name}'`)
       .join('|')}) _files ;;
     *)
       case "$place" in
-${words.join('\n')}
+${zshWordsOf(places)}
       esac
       if [[ "\${words[CURRENT]}" == -* ]]; then
         _describe -o option options
       elif (( \${#commands} )); then
         _describe command commands
+      elif (( \${#values} )); then
+        compadd -a values
       else
         _files
       fi
@@ -173,21 +243,34 @@ fi
 
 function fishScript(places: readonly Place[]): string {
   const quote = (text: string): string => `'${text.replace(/[\\']/g, '\\$&')}'`;
-  const lines = places.flatMap(({ path, commands, options }) => {
+  const listOf = (values: Values): string =>
+    quote(values === 'profiles' ? '(__posthorn_profiles)' : values.join(' '));
+  const lines = places.flatMap(({ path, commands, options, values: first }) => {
     const at = `complete -c posthorn -n 'test (__posthorn_place) = ${path}'`;
     return [
       ...commands.map(({ name, help }) => `${at} -f -a ${name} -d ${quote(help)}`),
-      ...options.map(({ name, help, takesValue, choices }) => {
-        const values = choices.length === 0 ? '' : ` -x -a ${quote(choices.join(' '))}`;
-        const value = choices.length === 0 && takesValue ? ' -r' : values;
+      ...(hasValues(first) ? [`${at} -f -a ${listOf(first)}`] : []),
+      ...options.map(({ name, help, takesValue, values }) => {
+        const known = hasValues(values) ? ` -x -a ${listOf(values)}` : '';
+        const value = known === '' && takesValue ? ' -r' : known;
         return `${at} -l ${name.replace(/^--/, '')}${value} -d ${quote(help)}`;
       }),
     ];
   });
-  return `function __posthorn_place
+  return `function __posthorn_profiles
+  set -l folder ~/.config
+  set -q XDG_CONFIG_HOME; and set folder $XDG_CONFIG_HOME
+  sed -n 's/^\\[profiles\\."\\{0,1\\}\\([^]"]*\\)"\\{0,1\\}\\]$/\\1/p' $folder/posthorn/config.toml 2>/dev/null
+end
+function __posthorn_place
   set -l place posthorn
+  set -l isValue 0
   for word in (commandline -opc)[2..-1]
-    if contains -- "$place/$word" ${pathsBelow(places).join(' ')}
+    if test $isValue = 1
+      set isValue 0
+    else if contains -- $word ${namesWithValue(places).join(' ')}
+      set isValue 1
+    else if contains -- "$place/$word" ${pathsBelow(places).join(' ')}
       set place "$place/$word"
     end
   end
