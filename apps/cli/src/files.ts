@@ -17,10 +17,22 @@ import { UsageFailure } from './failures.ts';
 
 /** Reads the bytes of a file as they are. Throws a UsageFailure when it cannot. */
 export function readBytes(path: string, shownPath = path): Buffer {
+  return withFile(shownPath, () => readFileSync(path));
+}
+
+const REASONS: Readonly<Record<string, string>> = {
+  ENOENT: 'there is no such file',
+  EACCES: 'you may not read it',
+  EISDIR: 'it is a folder',
+};
+
+/** Returns what `read` returns. Throws a UsageFailure with the reason when the file cannot be read. */
+export function withFile<T>(shownPath: string, read: () => T): T {
   try {
-    return readFileSync(path);
+    return read();
   } catch (error) {
-    throw new UsageFailure(`Cannot read ${shownPath}: ${codeOf(error)}`);
+    const code = codeOf(error);
+    throw new UsageFailure(`${shownPath}: ${REASONS[code] ?? `it cannot be read (${code})`}`);
   }
 }
 

@@ -1,8 +1,9 @@
 import { InvalidArgumentError, Option } from '@commander-js/extra-typings';
+import { fstatSync, openSync } from 'node:fs';
 import { resolve } from 'node:path';
 import type { FieldRule } from '@posthorn/client/rules';
 import { UsageFailure } from './failures.ts';
-import { readBytes, readText } from './files.ts';
+import { readBytes, readText, withFile } from './files.ts';
 import type { Session } from './session.ts';
 
 /* The values of options, and the options that follow from the fields of an object. */
@@ -285,6 +286,12 @@ export function requireFields(fields: readonly Field[], body: Options): void {
   throw new UsageFailure(`Set ${missing.map(({ flags }) => flags).join(' and ')}`);
 }
 
+/** Throws when an update has nothing to change. */
+export function requireChange([first]: readonly FieldOption[], body: Options): void {
+  if (Object.keys(body).length > 0) return;
+  throw new UsageFailure(`Set what is to change, such as ${first?.flags ?? '--data'}`);
+}
+
 const attributeOf = ({ flags }: FieldOption): string => new Option(flags).attributeName();
 const nameOf = (field: FieldOption): string => field.name ?? attributeOf(field);
 
@@ -295,9 +302,13 @@ function fieldOfNull(fields: readonly Field[], name: string): string {
 }
 
 function refuseSecondReader(secrets: readonly Field[], options: Options): void {
-  const readers = secrets.filter((field) => options[`${attributeOf(field)}Stdin`] === true);
-  const count = readers.length + (options.file === '-' ? 1 : 0);
-  if (count > 1) throw new UsageFailure('Only one option can read standard input');
+  const ofSecrets = secrets.filter((field) => options[`${attributeOf(field)}Stdin`] === true);
+  const readers = [
+    ...ofSecrets.map(({ flags }) => `${flags}-stdin`),
+    ...(options.file === '-' ? ['--file -'] : []),
+  ];
+  if (readers.length < 2) return;
+  throw new UsageFailure(`${readers.join(' and ')}: only one of them can read standard input`);
 }
 
 /** Returns the secret of `--NAME-env` or `--NAME-stdin`; undefined when neither is there. */
@@ -309,14 +320,14 @@ export async function readSecret(
   const attribute = new Option(flags).attributeName();
   if (options[`${attribute}Stdin`] === true) return (await session.readStdin()).trim();
   const variable = options[`${attribute}Env`] as string | undefined;
-  return variable === undefined ? undefined : readVariable(session, variable);
+  return variable === undefined ? undefined : readVariable(session, `${flags}-env`, variable);
 }
 
-/** Throws when the variable is not set. */
-export function readVariable({ world }: Session, name: string): string {
+/** Reads the variable of an option. Throws when it is not set. */
+export function readVariable({ world }: Session, option: string, name: string): string {
   const value = world.env[name];
   if (value) return value;
-  throw new UsageFailure(`The environment has no variable ${name}`);
+  throw new UsageFailure(`${option}: the environment has no variable ${name}`);
 }
 
 function parseData(text: string, secrets: readonly Field[]): Record<string, unknown> {
@@ -331,18 +342,28 @@ function parseData(text: string, secrets: readonly Field[]): Record<string, unkn
 
 /** Reads a JSON or YAML object from a file, or from standard input. */
 async function readObject(session: Session, path: string): Promise<Record<string, unknown>> {
-  const text = path === '-' ? await session.readStdin() : textOfFile(session, path);
+  const text = path === '-' ? await session.readStdin() : textOfFile(session, '--file', path);
   if (/^\s*\{/.test(text)) return objectOf(path, () => JSON.parse(text) as unknown);
   const { parse } = await import('yaml');
   return objectOf(path, () => parse(text) as unknown);
 }
 
-/** Reads a text file. Throws a UsageFailure when it cannot. */
-export const textOfFile = ({ world }: Session, path: string): string =>
-  readText(resolve(world.folder, path), path);
+/** Reads the text file of an option. Throws a UsageFailure when it cannot. */
+export const textOfFile = ({ world }: Session, option: string, path: string): string =>
+  readText(resolve(world.folder, path), `${option} ${path}`);
 
-export const bytesOfFile = ({ world }: Session, path: string): Buffer =>
-  readBytes(resolve(world.folder, path), path);
+export const bytesOfFile = ({ world }: Session, option: string, path: string): Buffer =>
+  readBytes(resolve(world.folder, path), `${option} ${path}`);
+
+/** Opens the file of an option, and returns its descriptor. */
+export function openFile({ world }: Session, option: string, path: string): number {
+  return withFile(`${option} ${path}`, () => {
+    const fd = openSync(resolve(world.folder, path), 'r');
+    // A folder can be opened, and not read.
+    if (fstatSync(fd).isDirectory()) throw Object.assign(new Error(path), { code: 'EISDIR' });
+    return fd;
+  });
+}
 
 /** Throws a UsageFailure with the place of what is wrong, and without the text, which may have secrets. */
 export function requireJsonObject(source: string, text: string): void {

@@ -59,7 +59,10 @@ export function findCredentials(place: Place, given: GivenCredentials): Credenti
     `The address of the gateway (--api-url, POSTHORN_URL or ${found.source})`,
     found.url,
   );
-  return found;
+  if (/^[\x21-\x7e]+$/.test(found.apiKey.trim())) return found;
+  throw new SettingsFailure(
+    `The API key (${found.source}) is empty, or has characters that no API key has`,
+  );
 }
 
 /** Throws a UsageFailure, which does not show the address: it may have a password. */

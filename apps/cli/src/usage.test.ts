@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { runIn, worldOf } from '../../../test/support/cli/printing-world.ts';
 import { createProgram } from './program.ts';
 
-const NOBODY = { POSTHORN_URL: '', POSTHORN_API_KEY: '' };
+const NOBODY = { POSTHORN_URL: '', POSTHORN_API_KEY: '', WRONG: 'hunter2!' };
 
 /** A wrong use, what is said about it, and the command whose help is named. */
 const WRONG: [command: string, problem: string, about: string][] = [
@@ -33,6 +33,30 @@ const WRONG: [command: string, problem: string, about: string][] = [
   ['listen', 'Name a port or a URL to forward to, such as posthorn listen 3000', 'listen'],
   ['message send --payload [1]', '--payload is not a JSON object', 'message send'],
   ['project create --data {', '--data is not a JSON object (line 1, column 2)', 'project create'],
+  ['webhook update w1', 'Set what is to change, such as --url <url>', 'webhook update'],
+  ['portal link', '<app> is missing, and no .posthorn/config.toml has one', 'portal link'],
+  [
+    'webhook create --file - --secret-stdin',
+    '--secret-stdin and --file -: only one of them can read standard input',
+    'webhook create',
+  ],
+  [
+    'webhook create --secret-env NONE',
+    '--secret-env: the environment has no variable NONE',
+    'webhook create',
+  ],
+  ['message send --file none.json', '--file none.json: there is no such file', 'message send'],
+  ['message send --file . --ndjson --app a', '--file .: it is a folder', 'message send'],
+  [
+    'signature verify --secret-env WRONG',
+    '--secret-env WRONG: expected whsec_ and base64',
+    'signature verify',
+  ],
+  [
+    'signature verify --service-signature --jwks-url https://example.com',
+    'Set --secret-env or --secret-stdin for --service-signature',
+    'signature verify',
+  ],
   ['message wait m --timeout 0s', '--timeout: expected more than 0, such as 90s', 'message wait'],
 ];
 
@@ -60,6 +84,13 @@ describe('a wrong use', () => {
     const { code, err } = await runIn(['webhook', 'get', 'w1'], NOBODY);
     const expected =
       'error: There is no API key: run posthorn login, or set POSTHORN_URL and POSTHORN_API_KEY\n';
+    expect([code, err]).toEqual([2, expected]);
+  });
+
+  it('of a key that cannot be one names where it comes from', async () => {
+    const { code, err } = await runIn(['whoami'], { POSTHORN_API_KEY: 'phk_\u00e9' });
+    const expected =
+      'error: The API key (POSTHORN_API_KEY) is empty, or has characters that no API key has\n';
     expect([code, err]).toEqual([2, expected]);
   });
 

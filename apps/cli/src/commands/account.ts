@@ -1,6 +1,6 @@
 import type { Command } from '@commander-js/extra-typings';
 import { isCancel, password, text } from '@clack/prompts';
-import { Interrupted, UsageFailure } from '../failures.ts';
+import { Interrupted, SettingsFailure, UsageFailure } from '../failures.ts';
 import {
   type Profile,
   readUserConfig,
@@ -21,7 +21,7 @@ export function addAccountCommands(program: Command, session: Session): void {
     .action(() => {
       const { current } = readUserConfig(session.world);
       const name = session.options.profile ?? current;
-      if (name === null) throw new UsageFailure('Nobody is logged in');
+      if (name === null) throw new SettingsFailure('Nobody is logged in: see posthorn login');
       removeProfile(session, name);
     });
   program
@@ -122,7 +122,8 @@ function addProfileCommands(program: Command, session: Session): void {
     .description('make a profile the current one')
     .action((name) => {
       const config = readUserConfig(session.world);
-      if (!config.profiles.has(name)) throw new UsageFailure(`There is no profile ${name}`);
+      if (!config.profiles.has(name))
+        throw new SettingsFailure(`There is no profile ${name}: see posthorn profile list`);
       store(session, { text: `The current profile is ${name}.`, value: { name } }, () => {
         writeUserConfig(session.world, { ...config, current: name });
       });
@@ -150,7 +151,8 @@ function storeProfile(
 function removeProfile(session: Session, name: string): void {
   const { current, profiles } = readUserConfig(session.world);
   const kept = new Map(profiles);
-  if (!kept.delete(name)) throw new UsageFailure(`There is no profile ${name}`);
+  if (!kept.delete(name))
+    throw new SettingsFailure(`There is no profile ${name}: see posthorn profile list`);
   const text = `The profile ${name} is removed. Its API key is still valid.`;
   store(session, { text, value: { name } }, () => {
     writeUserConfig(session.world, { current: current === name ? null : current, profiles: kept });

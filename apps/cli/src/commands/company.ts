@@ -1,10 +1,5 @@
 import type { Command } from '@commander-js/extra-typings';
-import type {
-  ApiKey,
-  AuditEvent,
-  ListedPortalLink,
-  SigningKey,
-} from '@posthorn/client';
+import type { ApiKey, AuditEvent, ListedPortalLink, SigningKey } from '@posthorn/client';
 import { API_KEY_RULES, PORTAL_LINK_RULES } from '@posthorn/client/rules';
 import {
   addFields,
@@ -15,6 +10,7 @@ import {
   parsePastTime,
   parseSeconds,
   readBody,
+  requireChange,
   requireFields,
 } from '../options.ts';
 import { UsageFailure } from '../failures.ts';
@@ -186,7 +182,8 @@ function addLink(portal: Command, session: Session): void {
   addFields(link, LINK_FIELDS);
   link.action(async (given, options: Options) => {
     const app = session.appOf(given);
-    if (app === undefined) throw new UsageFailure('Name an app');
+    if (app === undefined)
+      throw new UsageFailure('<app> is missing, and no .posthorn/config.toml has one');
     const body = await readBody(session, LINK_FIELDS, options);
     const defaults = { expiresInSeconds: 3_600, capabilities: ['view' as const] };
     const created = await session.api.portalLinks.create(app, { ...defaults, ...body });
@@ -217,7 +214,7 @@ function addPortalSettings(portal: Command, session: Session): void {
   addFields(update, SETTINGS_FIELDS);
   update.action(async (options: Options) => {
     const body = await readBody(session, SETTINGS_FIELDS, options);
-    if (Object.keys(body).length === 0) throw new UsageFailure('Name a setting to change');
+    requireChange(SETTINGS_FIELDS, body);
     const settings = await session.api.portalSettings.update(body);
     session.output.value(settings);
   });

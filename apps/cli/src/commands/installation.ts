@@ -111,7 +111,8 @@ async function readBody(
   if (sources.length > 1) throw new UsageFailure('Use --data, --file or --stdin, one of them');
   const isInput = stdin ?? file === '-';
   const name = data === undefined ? (isInput ? 'Standard input' : (file ?? '')) : '--data';
-  const text = data ?? (isInput ? await session.readStdin() : textOfFile(session, file ?? ''));
+  const text =
+    data ?? (isInput ? await session.readStdin() : textOfFile(session, '--file', file ?? ''));
   requireJsonObject(name, text);
   if (data !== undefined) refuseSecrets(JSON.parse(data) as object);
   return text;

@@ -8,14 +8,14 @@ import {
   TimeoutError,
 } from '@posthorn/client';
 import { randomUUID } from 'node:crypto';
-import { createReadStream, openSync } from 'node:fs';
-import { resolve } from 'node:path';
+import { createReadStream } from 'node:fs';
 import { addAbortSignal, type Readable } from 'node:stream';
 import { CheckFailure, Interrupted, UsageFailure } from '../failures.ts';
 import { textOf } from '../files.ts';
 import {
   bytesOfFile,
   parseCount,
+  openFile,
   parseEach,
   parseGivenTime,
   type GivenTime,
@@ -181,7 +181,7 @@ async function readPayload(session: Session, options: SendOptions): Promise<stri
 }
 
 function readPayloadBytes(session: Session, file: string | undefined): Promise<Buffer> | Buffer {
-  return file === undefined ? session.readStdinBytes() : bytesOfFile(session, file);
+  return file === undefined ? session.readStdinBytes() : bytesOfFile(session, '--file', file);
 }
 
 /** The fields that the options have for every message. */
@@ -257,13 +257,9 @@ async function sendLines(session: Session, options: ManyOptions): Promise<void> 
   });
 }
 
-function openInput({ world }: Session, { file }: SendOptions): Readable {
-  if (file === undefined) return world.stdin;
-  try {
-    return createReadStream('', { fd: openSync(resolve(world.folder, file), 'r') });
-  } catch (error) {
-    throw new UsageFailure(`Cannot read ${file}: ${(error as NodeJS.ErrnoException).code ?? ''}`);
-  }
+function openInput(session: Session, { file }: SendOptions): Readable {
+  if (file === undefined) return session.world.stdin;
+  return createReadStream('', { fd: openFile(session, '--file', file) });
 }
 
 const hasTarget = ({ appId, webhookId }: Fields): boolean =>

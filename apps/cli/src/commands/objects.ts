@@ -11,6 +11,7 @@ import {
   type Options,
   parseCount,
   readBody,
+  requireChange,
   requireFields,
   type WithOptions,
 } from '../options.ts';
@@ -223,7 +224,7 @@ function addUpdate<T extends object>(parent: Command, session: Session, kind: Ob
     )
     .action(async (id, options: Options) => {
       const body = await readBody(session, kind.fields, options);
-      if (Object.keys(body).length === 0) throw new UsageFailure('Name a field to change');
+      requireChange(kind.fields, body);
       const upsert = options.upsert === true ? true : undefined;
       const updated = await kind.update(session.api, id, body, { upsert });
       session.output.done(`The ${kind.name} ${updated.id} is up to date.`, updated);

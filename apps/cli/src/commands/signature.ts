@@ -12,6 +12,7 @@ import {
   readVariable,
   refuseArgument,
 } from '../options.ts';
+import { requireHttpUrl } from '../profiles.ts';
 import type { Session } from '../session.ts';
 
 /* `signature`: what a receiver checks, tried by hand. Nothing is sent anywhere. */
@@ -20,6 +21,8 @@ interface BodyOptions {
   file?: string | undefined;
   secretStdin?: true | undefined;
   secretEnv?: string[] | undefined;
+  /** Its key is any text. */
+  serviceSignature?: true | undefined;
 }
 
 export function addSignatureCommands(program: Command, session: Session): void {
@@ -48,7 +51,9 @@ function addSign(signature: Command, session: Session): void {
     .action(async (options) => {
       const secrets = await readSecrets(session, options);
       const [secret] = secrets;
-      if (secret === undefined || secrets.length > 1) throw new UsageFailure('Set one secret');
+      if (secret === undefined || secrets.length > 1) {
+        throw new UsageFailure('Set --secret-env or --secret-stdin, once');
+      }
       const payload = await readBody(session, options);
       const { id, timestamp } = options;
       const headers = await sign({
@@ -82,9 +87,11 @@ function addVerify(signature: Command, session: Session): void {
     .action(async (options) => {
       const { jwksUrl, tolerance, serviceSignature } = options;
       const secrets = await readSecrets(session, options);
-      if (secrets.length === 0 && jwksUrl === undefined) {
-        throw new UsageFailure('Set --secret-env, --secret-stdin or --jwks-url');
+      if (secrets.length === 0 && (jwksUrl === undefined || serviceSignature)) {
+        const others = serviceSignature ? ' for --service-signature' : ' or --jwks-url';
+        throw new UsageFailure(`Set --secret-env or --secret-stdin${others}`);
       }
+      if (jwksUrl !== undefined) requireHttpUrl('--jwks-url', jwksUrl);
       const headers = readHeaders(session, options);
       const body = await readBody(session, options);
       const verified = verify({
@@ -121,16 +128,28 @@ async function printResult(
 
 async function readSecrets(
   session: Session,
-  { file, secretEnv = [], secretStdin }: BodyOptions,
+  { file, secretEnv = [], secretStdin, serviceSignature }: BodyOptions,
 ): Promise<string[]> {
-  const fromEnvironment = secretEnv.map((name) => readVariable(session, name));
+  const fromEnvironment = secretEnv.map((name) => {
+    const secret = readVariable(session, '--secret-env', name);
+    if (!serviceSignature) requireKey(`--secret-env ${name}`, secret);
+    return secret;
+  });
   if (!secretStdin) return fromEnvironment;
   if (file === undefined) throw new UsageFailure('Use --file for the body beside --secret-stdin');
-  return [...fromEnvironment, (await session.readStdin()).trim()];
+  const secret = (await session.readStdin()).trim();
+  if (!serviceSignature) requireKey('--secret-stdin', secret);
+  return [...fromEnvironment, secret];
+}
+
+/** The prefix may be absent, as in Standard Webhooks. */
+function requireKey(place: string, secret: string): void {
+  if (/^(whsec_)?[A-Za-z0-9+/]+={0,2}$/.test(secret)) return;
+  throw new UsageFailure(`${place}: expected whsec_ and base64`);
 }
 
 async function readBody(session: Session, { file }: BodyOptions): Promise<Uint8Array> {
-  return file === undefined ? session.readStdinBytes() : bytesOfFile(session, file);
+  return file === undefined ? session.readStdinBytes() : bytesOfFile(session, '--file', file);
 }
 
 function readHeaders(
@@ -140,7 +159,10 @@ function readHeaders(
     headersFile,
   }: { header?: HeaderValue[] | undefined; headersFile?: string | undefined },
 ): Record<string, string> {
-  const ofFile = headersFile === undefined ? {} : parseHeaders(textOfFile(session, headersFile));
+  const ofFile =
+    headersFile === undefined
+      ? {}
+      : parseHeaders(textOfFile(session, '--headers-file', headersFile));
   return { ...ofFile, ...Object.fromEntries(header.map(({ key, value }) => [key, value])) };
 }
 
