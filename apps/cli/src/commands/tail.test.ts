@@ -1,5 +1,11 @@
 import { expect, it } from '@jest/globals';
 import type { ListedMessage } from '@posthorn/client';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { worldOf } from '../../../../test/support/cli/printing-world.ts';
+import { Interrupted } from '../failures.ts';
+import { clockOf } from '../output.ts';
+import { run } from '../program.ts';
 import { isWanted, MessageTail, type TailEvent, type TailSource } from './tail.ts';
 
 const START_MS = Date.parse('2026-01-31T09:30:00.000Z');
@@ -180,4 +186,66 @@ it('prints what has the status, and attempts to the webhook, of the filter', () 
   expect(wanted({ status: 'exhausted' })).toEqual([false, true, true]);
   expect(wanted({ status: 'pending' })).toEqual([true, false, false]);
   expect(wanted({ webhookId: 'wh_2' })).toEqual([true, false, true]);
+});
+
+/** Runs the command against an API with one message, until it prints the last word. */
+async function tailUntil(last: string, ...args: string[]): Promise<{ got: string[]; out: string }> {
+  const at = new Date(START_MS).toISOString();
+  const delivery = {
+    ...attempted('dlv_1', 1)[0],
+    messageId: 'msg_1',
+    nextAttemptAt: new Date(START_MS + 5_000).toISOString(),
+    attempts: [{ ...attempt(1), durationMs: 84, createdAt: at }],
+  };
+  const listed = { ...message(1, 0), eventType: 'order.paid', deliveries: attempted('dlv_1', 1) };
+  const answers: Record<string, unknown> = {
+    '/me': {},
+    '/webhooks/uid:a': { id: 'wh_1' },
+    '/webhook-messages': [listed],
+    '/webhook-messages/msg_1': listed,
+    '/webhook-messages/msg_1/deliveries': [delivery],
+  };
+  const got: string[] = [];
+  const server = createServer((request, response) => {
+    const [path = '', query = ''] = (request.url ?? '').replace('/api/v1', '').split('?');
+    got.push(`${path}?${query.replace(/&?from=[^&]*/, '')}`);
+    response.end(JSON.stringify({ success: true, data: answers[path], nextCursor: null }));
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const interruption = new AbortController();
+  const world = { ...worldOf({ POSTHORN_URL: url }), signal: interruption.signal };
+  const write = (text: string): void => {
+    world.printed.out += text;
+    if (text.includes(last)) interruption.abort(new Interrupted());
+  };
+  const code = await run(['message', 'tail', ...args], { ...world, stdout: { write } });
+  server.close();
+  expect(code).toBe(0);
+  return { got, out: world.printed.out };
+}
+
+it('prints a message and its attempt with the status code as lines for people', async () => {
+  const { out } = await tailUntil('attempt 1');
+  const time = clockOf(START_MS);
+  const next = clockOf(START_MS + 5_000);
+  expect(out).toBe(
+    `${time}  pending    order.paid  msg_1\n` +
+      `${time}  503        attempt 1 of wh_1, 84 ms, next at ${next}  msg_1\n`,
+  );
+});
+
+it('reads the messages of a webhook, of the id that its uid stands for, and of a type', async () => {
+  const { got, out } = await tailUntil(
+    '"type":"attempt"',
+    ...['--webhook', 'uid:a', '--event-type', 'order.paid', '--json'],
+  );
+  expect(got).toContain('/webhook-messages?webhookId=wh_1&eventType=order.paid&limit=100');
+  const events = out
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line) as { type: string });
+  expect(events.map((event) => [Object.keys(event), event.type])).toEqual(
+    ['ready', 'message', 'attempt'].map((type) => [['type', 'data'], type]),
+  );
 });
