@@ -83,16 +83,35 @@ const isDate = (text: string): boolean => /^\d{4}-\d\d-\d\d/.test(text);
 
 function parseTime(text: string, direction: 1 | -1): string {
   const durationMs = durationMsOf(text);
-  const ms = durationMs === null ? dateMsOf(text) : Date.now() + direction * durationMs;
-  const time = new Date(ms);
-  if (!Number.isNaN(time.getTime())) return time.toISOString();
+  const time = durationMs === null ? dateOf(text) : new Date(Date.now() + direction * durationMs);
+  if (time && !Number.isNaN(time.getTime())) return time.toISOString();
   const relative = direction < 0 ? 'how long ago' : 'how long from now';
   throw new InvalidArgumentError(
     `Expected a time such as 2026-01-31T09:30:00Z, a day such as 2026-01-31 (from 00:00 UTC), or ${relative}, such as 90s, 15m, 2h or 7d.`,
   );
 }
 
-const dateMsOf = (text: string): number => (isDate(text) ? Date.parse(text) : NaN);
+const DATE = /^(\d{4}-\d\d-\d\d)(?:[T ](\d\d:\d\d)(:\d\d(?:\.\d+)?)?(Z|[+-]\d\d:\d\d)?)?$/i;
+
+/**
+ * Parses a day, which begins at midnight, or a time of a day. Without a zone, both are of UTC: `Date.parse` takes a day
+ * for one of UTC, a time for one of this machine, and 30 February for 2 March.
+ */
+export function parseDate(text: string): Date {
+  const date = dateOf(text);
+  if (date) return date;
+  throw new InvalidArgumentError('Expected a time such as 2026-01-31T09:30:00Z or 2026-01-31.');
+}
+
+function dateOf(text: string): Date | null {
+  const [, day = '', minute = '00:00', second = ':00', zone = 'Z'] = DATE.exec(text) ?? [];
+  const isDay = dayOf(Date.parse(`${day}T00:00:00Z`)) === day;
+  const time = new Date(isDay ? `${day}T${minute}${second}${zone.toUpperCase()}` : NaN);
+  return Number.isNaN(time.getTime()) ? null : time;
+}
+
+const dayOf = (ms: number): string | null =>
+  Number.isNaN(ms) ? null : new Date(ms).toISOString().slice(0, 10);
 
 /** Collects the values of an option that is repeated. */
 export function parseEach(text: string, before: string[] | undefined): string[] {

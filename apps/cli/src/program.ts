@@ -78,7 +78,8 @@ function causeOf(error: unknown, { signal }: World): unknown {
 const HELP_OF_COMMAND = 'print the help of a command';
 
 const FOR_ALL = `
-Every command has --json, --dry-run, --quiet, --verbose, --yes, --profile and --api-url: see posthorn --help`;
+Every command has --json, --dry-run, --quiet, --verbose, --yes, --profile and --api-url: see posthorn --help.
+Times are such as 2026-01-31T09:30:00Z. A time or a day without a zone is of UTC.`;
 
 /** The whole grammar. Nothing is read or written before a command runs. */
 export function createProgram(world: World): Command {

@@ -1,7 +1,8 @@
 import { type AuditEvent, NO_COMPANY } from '@posthorn/domain/audit.ts';
 import { createAuditStore } from '@posthorn/platform/mongo/companies/audit-log.ts';
 import type { Command } from 'commander';
-import { databaseConfig, withDatabase } from './command.ts';
+import { z } from 'zod';
+import { databaseConfig, parseOptions, timeOption, withDatabase } from './command.ts';
 
 /** Adds `audit-events list` (docs/security.md). */
 export function addAuditCommands(program: Command): void {
@@ -21,20 +22,15 @@ interface ListOptions {
   until?: string;
 }
 
+const spanOptions = z.object({ since: timeOption.optional(), until: timeOption.optional() });
+
 async function listAuditEvents({ company, since, until }: ListOptions): Promise<void> {
-  const span = { fromMs: timeOf('--since', since), toMs: timeOf('--until', until) };
+  const { since: fromMs, until: toMs } = parseOptions(spanOptions, { since, until });
   await withDatabase(databaseConfig, async (db) => {
-    for await (const event of createAuditStore(db).export(company ?? null, span)) {
+    for await (const event of createAuditStore(db).export(company ?? null, { fromMs, toMs })) {
       process.stdout.write(`${lineOf(event)}\n`);
     }
   });
-}
-
-function timeOf(option: string, text: string | undefined): number | undefined {
-  if (text === undefined) return undefined;
-  const ms = Date.parse(text);
-  if (Number.isNaN(ms)) throw new Error(`${option} must be an ISO time with a zone.`);
-  return ms;
 }
 
 /** The event as in the API, with its company; null for the installation. */

@@ -4,6 +4,7 @@ import { CheckFailure, CommandFailure, EXIT, UsageFailure } from '../failures.ts
 import { hasMark } from '../files.ts';
 import {
   type HeaderValue,
+  parseDate,
   parseEach,
   parseHeader,
   parseSeconds,
@@ -181,10 +182,4 @@ function parseHeaderObject(text: string): Record<string, string> {
   } catch {
     throw new UsageFailure('--headers-file is neither lines of headers nor a JSON object');
   }
-}
-
-function parseDate(text: string): Date {
-  const date = new Date(text);
-  if (!Number.isNaN(date.getTime())) return date;
-  throw new UsageFailure('--timestamp is no time such as 2026-01-31T09:30:00Z');
 }

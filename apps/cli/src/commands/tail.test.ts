@@ -208,7 +208,7 @@ async function tailUntil(last: string, ...args: string[]): Promise<{ got: string
   const got: string[] = [];
   const server = createServer((request, response) => {
     const [path = '', query = ''] = (request.url ?? '').replace('/api/v1', '').split('?');
-    got.push(`${path}?${query.replace(/&?from=[^&]*/, '')}`);
+    got.push(`${path}?${query.replace(/&?since=[^&]*/, '')}`);
     response.end(JSON.stringify({ success: true, data: answers[path], nextCursor: null }));
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
