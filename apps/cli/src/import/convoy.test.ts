@@ -210,6 +210,18 @@ describe('all of Convoy', () => {
     expect(owners).toEqual(['01H0', 'merchant-1', 'merchant-0', 'merchant-1', 'merchant-0']);
   });
 
+  it('has each owner once, before its endpoints, with another uid where its id is none', async () => {
+    const owned = endpoints.slice(1).map((endpoint) => ({ ...endpoint, owner_id: 'auth0|17' }));
+    const [app, ...others] = await readAll({ project: 'p1', endpoints: owned }, {});
+
+    expect(app).toMatchObject({
+      kind: 'App',
+      document: { source: 'Convoy owner auth0|17' },
+      findings: [{ kind: 'changed', detail: expect.stringMatching(/^auth0\|17 → uid:id-/) }],
+    });
+    expect(others.map(({ kind }) => kind)).toEqual(Array(4).fill('Webhook'));
+  });
+
   it('is read for the owners that are named', async () => {
     const all = await readAll({ project: 'p1', endpoints }, { only: ['merchant-0'] });
 
@@ -221,7 +233,7 @@ describe('all of Convoy', () => {
     const all = await readAll({ project: 'p1', endpoints, signature: null });
 
     expect(all[0]).toMatchObject({ kind: 'Unmapped', findings: [{ kind: 'byHand' }] });
-    expect(all[1]).toMatchObject({ document: { fields: { hmacHeader: 'X-Convoy-Signature' } } });
+    expect(all[2]).toMatchObject({ document: { fields: { hmacHeader: 'X-Convoy-Signature' } } });
   });
 });
 

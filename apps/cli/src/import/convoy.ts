@@ -6,6 +6,7 @@ import {
   type Finding,
   headersOf,
   type Mapped,
+  type MappedApp,
   type MappedWebhook,
   metadataOf,
   metadataText,
@@ -94,7 +95,13 @@ export async function* readConvoy(
   if (findings.length > 0) yield { kind: 'Unmapped', object: `project ${project}`, findings };
   const context = { api, base, signature, target };
   const endpoints = endpointsOf(api, base, target);
-  yield* mapConcurrently(endpoints, ENDPOINTS_AT_ONCE, (each) => readEndpoint(context, each));
+  const owners = new Set<string>();
+  const read = mapConcurrently(endpoints, ENDPOINTS_AT_ONCE, (each) => readEndpoint(context, each));
+  for await (const [owner, ...mapped] of read) {
+    if (owner.kind !== 'App' || !owners.has(owner.document.uid)) yield owner;
+    if (owner.kind === 'App') owners.add(owner.document.uid);
+    yield* mapped;
+  }
 }
 
 /** A key of the project may read its settings, or may not: then the usual ones count. */
@@ -160,15 +167,17 @@ interface Context {
   target: Target;
 }
 
-async function readEndpoint(context: Context, endpoint: Read): Promise<Mapped> {
+/** Returns the app of an endpoint with its webhook, or why they could not be read. */
+async function readEndpoint(context: Context, endpoint: Read): Promise<[Mapped, ...Mapped[]]> {
   const { api, signature, target } = context;
-  if (endpoint instanceof PeerRefusal) return unreadable('endpoints', 'endpoints', endpoint);
+  if (endpoint instanceof PeerRefusal) return [unreadable('endpoints', 'endpoints', endpoint)];
   const id = idOf(endpoint, 'uid', api);
   try {
     const subscriptions = await readSubscriptions(context, id);
-    return mapEndpoint({ endpoint, subscriptions }, signature, mapOwner(endpoint, target));
+    const owner = mapOwner(endpoint, target);
+    return [owner, mapEndpoint({ endpoint, subscriptions }, signature, owner.document)];
   } catch (error) {
-    return unreadable(`endpoint ${id}`, 'endpoints', refusalOf(error));
+    return [unreadable(`endpoint ${id}`, 'endpoints', refusalOf(error))];
   }
 }
 
@@ -188,15 +197,16 @@ async function readSubscriptions(
 }
 
 /** The app of an endpoint. One without an owner gets events by its own id only, so it has an app of its own. */
-export function mapOwner(endpoint: Json, { projectId, environment }: Target): DocumentOf<'App'> {
+export function mapOwner(endpoint: Json, { projectId, environment }: Target): MappedApp {
+  const { findings, note } = collectFindings();
   const owner = textOf(endpoint.owner_id);
   const id = textOf(endpoint.uid) ?? '';
-  const uid = uidOf(undefined, owner ?? id);
+  const uid = uidOf(undefined, owner ?? id, note);
   const name = owner ?? textOf(endpoint.name) ?? textOf(endpoint.title);
   const source = owner === undefined ? `Convoy endpoint ${id}` : `Convoy owner ${owner}`;
   // A name that is cut here is that of the endpoint too, where it is noted.
   const fields = { projectId, environment, name: nameOf(name, uid, () => undefined) };
-  return { kind: 'App', uid, source, fields };
+  return { kind: 'App', document: { kind: 'App', uid, source, fields }, findings };
 }
 
 export function mapEndpoint(
@@ -206,7 +216,7 @@ export function mapEndpoint(
 ): MappedWebhook {
   const { findings, note } = collectFindings();
   const id = textOf(endpoint.uid) ?? '';
-  const uid = uidOf(undefined, id);
+  const uid = uidOf(undefined, id, note);
   const source = `Convoy endpoint ${id}`;
   const { customHeaders, ...authentication } = authenticationOf(endpoint, signature, source, note);
   const selection = selectionOf(subscriptions, note);

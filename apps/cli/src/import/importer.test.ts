@@ -1,13 +1,16 @@
 import { describe, expect, it } from '@jest/globals';
 import { Posthorn } from '@posthorn/client';
 import fc from 'fast-check';
+import { execFileSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { ModelApi } from '../../../../test/support/cli/model-api.ts';
 import { type DocumentOf, Secret } from '../plan/documents.ts';
 import type { Present, PresentObject } from '../plan/plan.ts';
 import { mapEndpoint as mapConvoyEndpoint, mapOwner } from './convoy.ts';
 import { Importer, type ImportReport, settleAll } from './importer.ts';
-import type { Mapped, MappedWebhook } from './mapping.ts';
+import type { Mapped, MappedApp, MappedWebhook } from './mapping.ts';
 import { mapDestination, mapTenant } from './outpost.ts';
 import { mapApp, mapEndpoint as mapSvixEndpoint } from './svix.ts';
 
@@ -129,6 +132,47 @@ const PROJECT: DocumentOf<'Project'> = {
   fields: { name: 'Moved', environment: 'production' },
 };
 
+describe('an id that is no uid', () => {
+  const app = appOf('customer-1');
+  const signature = { header: 'X-Convoy-Signature', hash: 'SHA256', encoding: 'hex' };
+  const svix = { secret: null, headers: {}, transformation: {} };
+  const mappers: [string, (id: string) => Mapped][] = [
+    ['a tenant of Outpost', (id) => mapTenant({ id }, TARGET)],
+    ['a destination of Outpost', (id) => mapDestination({ id, type: 'webhook' }, 'a', app)],
+    ['an owner of Convoy', (id) => mapOwner({ uid: '01H', owner_id: id }, TARGET)],
+    [
+      'an endpoint of Convoy',
+      (id) => mapConvoyEndpoint({ endpoint: { uid: id }, subscriptions: [] }, signature, app),
+    ],
+    ['an app of Svix', (uid) => mapApp({ id: 'app_1', uid }, TARGET)],
+    [
+      'an endpoint of Svix',
+      (uid) => mapSvixEndpoint({ ...svix, endpoint: { id: 'ep_1', uid } }, app),
+    ],
+  ];
+
+  it.each(mappers)('is named with the uid of %s', (_what, map) => {
+    for (const id of ['auth0|17', 'anna@example.com', 'acme/eu', 'a'.repeat(129)]) {
+      const mapped = map(id) as MappedApp;
+      const detail = `${id} → uid:${mapped.document.uid}`;
+      const about = expect.stringContaining('uid');
+      expect(mapped.findings).toContainEqual({ kind: 'changed', about, detail });
+    }
+  });
+
+  it.each(mappers)('is not named when it is the uid of %s', (_what, map) => {
+    const { findings } = map('customer-17') as MappedApp;
+    expect(findings.filter(({ about }) => about.includes('uid'))).toEqual([]);
+  });
+
+  it('becomes a uid that docs/migrate.md computes', () => {
+    const page = readFileSync(join(import.meta.dirname, '../../../../docs/migrate.md'), 'utf8');
+    const [, command = ''] = /^(printf '%s' .*)$/m.exec(page) ?? [];
+    const uid = execFileSync('sh', ['-c', command], { encoding: 'utf8' }).trim();
+    expect(uid).toBe(mapTenant({ id: 'auth0|17' }, TARGET).document.uid);
+  });
+});
+
 async function importInto(model: ModelApi, mapped: readonly Mapped[]): Promise<ImportReport> {
   const { fetch } = model;
   const api = new Posthorn({ apiKey: 'phk_1', baseUrl: 'http://model', fetch, maxRetries: 0 });
@@ -143,6 +187,18 @@ async function importInto(model: ModelApi, mapped: readonly Mapped[]): Promise<I
   await importer.run(Readable.from(mapped) as AsyncIterable<Mapped>);
   return importer.report;
 }
+
+it('names the uid of a webhook that has its app before it', async () => {
+  const [one, two] = [webhookOf('one', 'main'), webhookOf('two', 'main')];
+  const { findings } = await importInto(new ModelApi(), [one, two].map(withSource));
+  const objects = [{ object: 'main of two', detail: 'main → uid:two.main' }];
+  expect(findings).toContainEqual(expect.objectContaining({ kind: 'changed', objects }));
+});
+
+const withSource = (mapped: MappedWebhook): MappedWebhook => ({
+  ...mapped,
+  document: { ...mapped.document, source: `main of ${mapped.app.uid}` },
+});
 
 const isWrite = (request: string): boolean => !request.startsWith('GET ');
 
@@ -226,7 +282,7 @@ const mapConvoy = fc.array(convoyEndpoint, { minLength: 1, maxLength: 6 }).map((
     return mapConvoyEndpoint(
       { endpoint, subscriptions: [] },
       signature,
-      mapOwner(endpoint, TARGET),
+      mapOwner(endpoint, TARGET).document,
     );
   }),
 );

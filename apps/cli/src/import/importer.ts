@@ -142,6 +142,7 @@ export class Importer {
     ]);
     const present = await readPresent(api, [...owners, ...candidates]);
     const settled = settleAll(webhooks, present);
+    this.#noteOtherUids(webhooks, settled);
     const documents = [...owners, ...settled];
     const plan = planChanges(documents, present);
     const changes = new Map(plan.changes.map((change) => [keyOf(change), change]));
@@ -154,6 +155,15 @@ export class Importer {
     }
     for (const document of documents) this.#count(document, changes.get(keyOf(document)), failures);
     this.#options.onProgress(this.#report);
+  }
+
+  #noteOtherUids(webhooks: MappedWebhook[], settled: DocumentOf<'Webhook'>[]): void {
+    for (const [index, { uid, source }] of settled.entries()) {
+      const before = webhooks[index]?.document.uid ?? uid;
+      if (uid === before) continue;
+      const about = 'uids of webhooks that another app has too: the app is before them';
+      this.#note(source, [{ kind: 'changed', about, detail: `${before} → uid:${uid}` }]);
+    }
   }
 
   #count(

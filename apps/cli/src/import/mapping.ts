@@ -87,11 +87,16 @@ export function collectFindings(): { findings: Finding[]; note: Note } {
 
 /**
  * Returns the uid of an object: its own, else its id. An id with other characters, or a longer one, becomes the same
- * text for the same id, so that a second import finds the object again.
+ * text for the same id, so that a second import finds the object again. The report names it: applications know the object
+ * by what it had.
  */
-export function uidOf(own: string | undefined, id: string): string {
-  if (own !== undefined && UID.test(own)) return own;
-  return UID.test(id) ? id : digestOf(id);
+export function uidOf(own: string | undefined, id: string, note: Note): string {
+  const known = own ?? id;
+  if (UID.test(known)) return known;
+  const uid = UID.test(id) ? id : digestOf(id);
+  const about = 'ids and uids that are none here: the uid is another one (docs/migrate.md)';
+  note('changed', about, `${known} → uid:${uid}`);
+  return uid;
 }
 
 /** Returns a uid of two parts. */

@@ -100,7 +100,7 @@ async function readTenant(api: PeerApi, tenant: Read, target: Target): Promise<M
 export function mapTenant(tenant: Json, { projectId, environment }: Target): MappedApp {
   const { findings, note } = collectFindings();
   const id = textOf(tenant.id) ?? '';
-  const uid = uidOf(undefined, id);
+  const uid = uidOf(undefined, id, note);
   const fields = {
     projectId,
     environment,
@@ -127,7 +127,7 @@ export function mapDestination(
 function mapWebhook(destination: Json, app: DocumentOf<'App'>): MappedWebhook {
   const { findings, note } = collectFindings();
   const id = textOf(destination.id) ?? '';
-  const uid = uidOf(undefined, id);
+  const uid = uidOf(undefined, id, note);
   const source = `Outpost destination ${id}`;
   const config = jsonOf(destination.config);
   const customHeaders = headersOf(headersIn(config.custom_headers, note), source, note);

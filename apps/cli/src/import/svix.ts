@@ -189,7 +189,7 @@ async function readEndpoint(
 export function mapApp(app: Json, { projectId, environment }: Target): MappedApp {
   const { findings, note } = collectFindings();
   const id = textOf(app.id) ?? '';
-  const uid = uidOf(textOf(app.uid), id);
+  const uid = uidOf(textOf(app.uid), id, note);
   if ((numberOf(app.throttleRate) ?? numberOf(app.rateLimit) ?? 0) > 0) {
     note('leftOut', 'rate limits of whole apps: webhooks have their own');
   }
@@ -210,7 +210,7 @@ export function mapEndpoint(read: SvixEndpoint, app: DocumentOf<'App'>): MappedW
   const { findings, note } = collectFindings();
   const { endpoint } = read;
   const id = textOf(endpoint.id) ?? '';
-  const uid = uidOf(textOf(endpoint.uid), id);
+  const uid = uidOf(textOf(endpoint.uid), id, note);
   const source = `Svix endpoint ${id}`;
   const customHeaders = headersOf(read.headers.headers, source, note);
   const keptHeaders = textsOf(read.headers.sensitive);
