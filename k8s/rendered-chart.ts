@@ -1,4 +1,4 @@
-import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parse, parseAllDocuments, stringify } from 'yaml';
@@ -45,25 +45,28 @@ const COMPONENTS = new Map([
 
 const HEADING = '# Written by k8s/write-generated.ts from deploy/helm/posthorn.\n';
 
-/**
- * Returns what Helm renders with these values, with `version` by a copy of the chart that has it. `lint` refuses what is wrong before
- * a cluster does.
- */
+interface RenderOptions {
+  release?: string;
+  args?: readonly string[];
+  /** A copy of the chart has it. */
+  version?: string;
+  /** The chart is below another one by this name, and the values are those of the other one. */
+  alias?: string;
+}
+
+/** Returns what Helm renders with these values. `lint` refuses what is wrong before a cluster does. */
 export async function renderedByHelm(
   values: string,
   progress: Progress,
-  {
-    release = 'posthorn',
-    args = [],
-    version,
-  }: { release?: string; args?: readonly string[]; version?: string } = {},
+  { release = 'posthorn', args = [], version, alias }: RenderOptions = {},
 ): Promise<string> {
   const helm = await builtProgram(HELM, progress);
   const folder = mkdtempSync(join(tmpdir(), 'posthorn-values-'));
   try {
     const file = join(folder, 'values.yaml');
     writeFileSync(file, values);
-    const chart = version === undefined ? CHART : copiedChart(folder, version);
+    const own = version === undefined ? CHART : copiedChart(folder, version);
+    const chart = alias === undefined ? own : parentChart(folder, alias);
     const options = ['--namespace', 'posthorn', '--kube-version', KUBE_VERSION];
     const all = [...options, '--values', file, ...args];
     await runProgram(helm, ['lint', '--strict', chart, ...all]);
@@ -71,6 +74,19 @@ export async function renderedByHelm(
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }
+}
+
+/** The usual condition of a dependency: `enabled` of its values. */
+function parentChart(folder: string, alias: string): string {
+  const chart = join(folder, 'platform');
+  cpSync(CHART, join(chart, 'charts/posthorn'), { recursive: true });
+  mkdirSync(join(chart, 'templates'));
+  const { version } = parse(readFileSync(join(CHART, 'Chart.yaml'), 'utf8')) as { version: string };
+  const dependency = { name: 'posthorn', version, repository: '', condition: `${alias}.enabled` };
+  const dependencies = [{ ...dependency, ...(alias !== 'posthorn' && { alias }) }];
+  const fields = { apiVersion: 'v2', name: 'platform', version: '1.0.0', icon: 'file:icon' };
+  writeFileSync(join(chart, 'Chart.yaml'), stringify({ ...fields, dependencies }));
+  return chart;
 }
 
 function copiedChart(folder: string, version: string): string {

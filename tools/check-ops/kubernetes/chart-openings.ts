@@ -116,24 +116,26 @@ const EXPECTED: readonly [kind: string, name: string, part: object][] = [
           spec: {
             affinity: { podAntiAffinity: {} },
             nodeSelector: { own: 'gateway' },
-            tolerations: [{ key: 'dedicated' }],
+            tolerations: [{ key: 'dedicated', value: 'true' }],
             priorityClassName: 'high',
             terminationGracePeriodSeconds: 60,
             topologySpreadConstraints: [{ topologyKey: 'rack' }],
-            initContainers: [{ name: 'wait' }],
+            initContainers: [
+              { name: 'wait', args: ['0.5'], env: [{ name: 'DEBUG', value: 'false' }] },
+            ],
             containers: [
               {
                 name: 'gateway',
                 image: 'posthorn:20261127',
                 resources: { requests: { cpu: '1' }, limits: { memory: '536870912' } },
                 env: [
-                  { name: 'ALL', value: 'pods' },
-                  { name: 'ONE', value: 'service' },
+                  { name: 'ALL', value: '1000000' },
+                  { name: 'ONE', value: 'true' },
                 ],
                 envFrom: [{ secretRef: { name: 'more' } }],
                 volumeMounts: [{ name: 'scratch' }, { name: 'mongodb-tls' }],
               },
-              { name: 'sidecar' },
+              { name: 'sidecar', command: ['sleep', '1'] },
             ],
             volumes: [
               { name: 'scratch' },
@@ -256,6 +258,9 @@ const REFUSED = [
     'autoscaling: { enabled: true, retry: { maxReplicas: 5 } }',
     'does not divide the 12 partitions',
   ],
+  ['extraEnv: [{ name: LIST, value: [a] }]', "at '/extraEnv/0/value': got array"],
+  // Only a chart above this one can switch it off.
+  ['enabled: false', "at '/enabled': value must be true"],
   ['ingress: { enabled: true, hosts: [] }', 'minItems: got 0, want 1'],
   [
     'strimzi: { enabled: true }\nfullnameOverride: a-name-of-22-characters',
@@ -281,6 +286,8 @@ export const CHART_OPENINGS: OpsCheck = {
       ...acme.filter(isKafka).map(nameOf),
       ...(await clashesOfLongNames(progress)),
       ...(await problemsOfUpgrade(progress)),
+      ...(await problemsBelowAnother('posthorn', progress)),
+      ...(await problemsBelowAnother('webhooks', progress)),
     ];
     if (problems.length > 0) throw new Error(problems.join('\n'));
     for (const [values, message] of REFUSED) await requireRefused(values, message, progress);
@@ -346,6 +353,21 @@ async function problemsOfUpgrade(progress: Progress): Promise<string[]> {
     ...after.map(nameOf).filter((name) => jobs.has(name)),
     ...(isDeepStrictEqual(kafka, nextKafka) ? [] : ['Kafka restarts with each version']),
     ...(kafka.length === 3 ? [] : [`${kafka.length} objects of Kafka in place of 3`]),
+  ];
+}
+
+/** Another chart has this one as a dependency, which `enabled` switches on and off. */
+async function problemsBelowAnother(alias: string, progress: Progress): Promise<string[]> {
+  const render = (values: string): Promise<string> => renderedByHelm(values, progress, { alias });
+  const kafka = "settings: { KAFKA_BROKERS: 'kafka:9092' }";
+  const on = objectsIn(await render(`${alias}: { enabled: true, ${kafka} }\nglobal: { a: b }\n`));
+  const off = objectsIn(await render(`${alias}: { enabled: false }\n`));
+  const misspelled = `${alias}: { enabled: true, setings: {} }\n`;
+  const refusal = await render(misspelled).catch((error: unknown) => String(error));
+  return [
+    ...(on.some(({ kind }) => kind === 'Deployment') ? [] : [`${alias}: not switched on`]),
+    ...off.map((object) => `${alias} is switched off, and has ${nameOf(object)}`),
+    ...(refusal.includes("'setings' not allowed") ? [] : [`${alias}: setings is not refused`]),
   ];
 }
 

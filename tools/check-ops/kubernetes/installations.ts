@@ -207,9 +207,9 @@ podLabels: { team: events, app.kubernetes.io/component: other }
 commonLabels: { cost-center: 17, release: common, app.kubernetes.io/name: other, posthorn/rollout: other }
 imagePullSecrets: [{ name: registry }]
 affinity: { podAntiAffinity: {} }
-tolerations: [{ key: dedicated, operator: Exists }]
+tolerations: [{ key: dedicated, operator: Equal, value: true }]
 priorityClassName: high
-extraEnv: [{ name: ALL, value: pods }]
+extraEnv: [{ name: ALL, value: 1000000 }]
 extraEnvFrom: [{ secretRef: { name: more } }]
 extraVolumes: [{ name: scratch, emptyDir: {} }]
 extraVolumeMounts: [{ name: scratch, mountPath: /scratch }]
@@ -218,6 +218,9 @@ initContainers:
     name: wait
     image: wait:1.0.0
     resources: { requests: { cpu: 10m, memory: 16Mi }, limits: { memory: 16Mi } }
+    command: [sleep, 1]
+    args: [0.5]
+    env: [{ name: DEBUG, value: false }]
     securityContext: { allowPrivilegeEscalation: false, readOnlyRootFilesystem: true, capabilities: { drop: [ALL] } }
 gateway:
   replicas: 3
@@ -227,7 +230,7 @@ gateway:
   nodeSelector: { own: gateway }
   serviceAccount: { annotations: { own: gateway } }
   topologySpreadConstraints: [{ topologyKey: rack, maxSkew: 1, whenUnsatisfiable: ScheduleAnyway }]
-  extraEnv: [{ name: ONE, value: service }]
+  extraEnv: [{ name: ONE, value: true }]
   extraContainers: [{ <<: *container, name: sidecar }]
   settings: { MEMORY_MIB: 300, WRONG_KEYS_PER_MINUTE: 50 }
 retry: { replicaCount: 0 }

@@ -3,8 +3,36 @@
 {{- $root := index . 0 -}}
 {{- $own := index $root.Values (index . 1) | default dict -}}
 {{- with concat (index $root.Values (index . 2) | default list) (index $own (index . 2) | default list) -}}
-{{- toYaml . -}}
+{{- include "posthorn.withTexts" . -}}
 {{- end -}}
+{{- end -}}
+
+{{/*
+A list of objects as YAML, in which what Kubernetes takes as a text only is one: the `value` of a variable or a toleration, and the
+`command`, `args` and `env` of a container. It refuses numbers and booleans there.
+*/}}
+{{- define "posthorn.withTexts" -}}
+{{- $objects := list -}}
+{{- range . -}}
+{{- $object := deepCopy . -}}
+{{- if not (kindIs "invalid" $object.value) -}}
+{{- $_ := set $object "value" (include "posthorn.text" $object.value) -}}
+{{- end -}}
+{{- range $name := list "command" "args" -}}
+{{- with index $object $name -}}
+{{- $texts := list -}}
+{{- range . -}}
+{{- $texts = append $texts (include "posthorn.text" .) -}}
+{{- end -}}
+{{- $_ := set $object $name $texts -}}
+{{- end -}}
+{{- end -}}
+{{- with $object.env -}}
+{{- $_ := set $object "env" (fromYamlArray (include "posthorn.withTexts" .)) -}}
+{{- end -}}
+{{- $objects = append $objects $object -}}
+{{- end -}}
+{{- toYaml $objects -}}
 {{- end -}}
 
 {{/* A map of all pods and the one of a component, together. */}}
@@ -28,6 +56,8 @@
 {{- with index $own (index . 2) | default (index $root.Values (index . 2)) -}}
 {{- if eq (index $ 2) "nodeSelector" -}}
 {{- include "posthorn.texts" . -}}
+{{- else if eq (index $ 2) "tolerations" -}}
+{{- include "posthorn.withTexts" . -}}
 {{- else -}}
 {{- toYaml . -}}
 {{- end -}}
