@@ -1,5 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import { createHmac } from 'node:crypto';
+import { runInNewContext } from 'node:vm';
 import { findDisagreement } from '../check/random-bodies.ts';
 import { sign, verify, VerifyError, type VerifyInput, type VerifyReason } from './index.ts';
 
@@ -191,11 +192,75 @@ describe('a delivery is refused [security]', () => {
   });
 });
 
+describe('a body', () => {
+  const bytes = new TextEncoder().encode(BODY);
+  const inRealm = (code: string): unknown =>
+    runInNewContext(`(${code})`, { bytes: Array.from(bytes) });
+  const shared = new Uint8Array(new SharedArrayBuffer(bytes.length + 2), 1, bytes.length);
+  shared.set(bytes);
+
+  test.each([
+    ['a buffer', bytes.slice().buffer],
+    ['a view', new DataView(bytes.buffer)],
+    ['a buffer of another realm', inRealm('Uint8Array.from(bytes).buffer')],
+    ['a view of another realm', inRealm('Uint8Array.from(bytes)')],
+    ['a view of shared memory', shared],
+    ['shared memory', new Uint8Array(shared).buffer],
+    ['shared memory of another realm', sharedOf(inRealm('SharedArrayBuffer'))],
+  ])('may be %s', async (_what, body) => {
+    const headers = await signed();
+    for (const serviceSignature of [false, true]) {
+      const input = { body, headers, secrets, serviceSignature, nowMs };
+      expect((await verify(input)).payload).toEqual(JSON.parse(BODY));
+    }
+  });
+
+  function sharedOf(constructor: unknown): SharedArrayBuffer {
+    const memory = new (constructor as typeof SharedArrayBuffer)(bytes.length);
+    new Uint8Array(memory).set(bytes);
+    return memory;
+  }
+
+  test.each([[{ n: 1 }], [[1, 2]], [null], [17]])(
+    'that was parsed is refused: %j',
+    async (body) => {
+      expect(await reasonOf({ body })).toBe('body_was_parsed');
+    },
+  );
+});
+
+describe('a secret with blanks around it', () => {
+  const BLANKS = [' ', '\t', '\n', '\r\n', '\uFEFF'];
+
+  test.each(BLANKS.flatMap((blank) => [blank + SECRET, SECRET + blank]))(
+    'is the secret: %j',
+    async (secret) => {
+      const headers = await signed();
+      expect(await signed({ secret })).toEqual(headers);
+      for (const serviceSignature of [false, true]) {
+        const input = { body: BODY, headers, secrets: secret, serviceSignature, nowMs };
+        expect(await verify(input)).toMatchObject({ id: 'msg_1' });
+      }
+    },
+  );
+
+  test('stays as it is when it is another key of the service signature', async () => {
+    const secret = ' any text ';
+    const mac = createHmac('sha256', secret).update(BODY).digest('hex');
+    const headers = { ...(await signed()), 'x-service-signature': mac };
+    const input = { body: BODY, headers, secrets: secret, serviceSignature: true, nowMs };
+    expect(await verify(input)).toMatchObject({ id: 'msg_1' });
+    expect(await reasonOf({ ...input, secrets: 'any text' })).toBe('no_match');
+  });
+});
+
 describe('wrong options are a TypeError that shows no secret', () => {
   test.each<[Partial<VerifyInput>, string]>([
     [{}, 'secrets and jwksUrl are missing'],
     [{ secrets: [] }, 'secrets and jwksUrl are missing'],
     [{ secrets: [SECRET, ''] }, 'secrets[1] is not whsec_ and base64'],
+    [{ secrets: [' \n'] }, 'secrets[0] is not whsec_ and base64'],
+    [{ secrets: [undefined as unknown as string] }, 'secrets[0] is not whsec_ and base64'],
     [{ secrets: [undefined as unknown as string] }, 'secrets[0] is not'],
     [{ secrets: ['whsec_'] }, 'secrets[0] is not'],
     [{ secrets: ['whsec_hunter2!'] }, 'secrets[0] is not'],

@@ -119,7 +119,19 @@ export function checkOptions(options: VerifyOptions): void {
   }
 }
 
-const secretsOf = ({ secrets = [] }: VerifyOptions): readonly string[] => [secrets].flat();
+/**
+ * Returns the secrets without blanks around them, which copied ones and variables of files have: decoding base64 skips
+ * blanks, but not the prefix behind one, so that the secret would be another key. Another key of the service signature
+ * is any text, and stays as it is.
+ */
+const secretsOf = ({ secrets = [], serviceSignature }: VerifyOptions): readonly string[] =>
+  // At runtime, a variable of the environment may be missing.
+  ([secrets].flat() as (string | undefined)[]).map((secret = '') => {
+    const trimmed = secret.trim();
+    return serviceSignature && !trimmed.startsWith(PREFIX) ? secret : trimmed;
+  });
+
+const PREFIX = 'whsec_';
 
 function isSafeUrl(text: string): boolean {
   const { protocol, hostname } = new URL(text);
@@ -131,13 +143,21 @@ const encode = (text: string): Bytes => new TextEncoder().encode(text);
 
 function bytesOf(body: unknown): Bytes {
   if (typeof body === 'string') return encode(body);
-  if (body instanceof ArrayBuffer) return new Uint8Array(body);
-  // The class is not asked for: in a test runner, a Buffer may be of another realm.
+  // The class is not asked for: in a test runner or an edge runtime, bytes may be of another realm.
   if (ArrayBuffer.isView(body)) {
-    return new Uint8Array(body.buffer as ArrayBuffer, body.byteOffset, body.byteLength);
+    const { buffer, byteOffset, byteLength } = body;
+    const bytes = new Uint8Array(buffer, byteOffset, byteLength);
+    return kindOf(buffer) === SHARED ? bytes.slice() : (bytes as Bytes);
   }
+  if (kindOf(body) === SHARED) return new Uint8Array(body as SharedArrayBuffer).slice();
+  if (kindOf(body) === 'ArrayBuffer') return new Uint8Array(body as ArrayBuffer);
   throw bodyWasParsed('Pass the body as it was received, such as `await request.text()`.');
 }
+
+/** WebCrypto refuses it, and it could change while it is verified. WebAssembly with threads has it. */
+const SHARED = 'SharedArrayBuffer';
+
+const kindOf = (value: unknown): string => Object.prototype.toString.call(value).slice(8, -1);
 
 interface SignedParts {
   id: string;
@@ -290,8 +310,9 @@ export async function sign({
   const seconds = String(Math.floor(timestamp.getTime() / 1_000));
   const macOf = async (key: Bytes | null, content: Bytes): Promise<Uint8Array> =>
     new Uint8Array(await crypto.subtle.sign('HMAC', await hmacKey(key), content));
-  const standard = await macOf(standardKey(secret), contentOf(id, seconds, body));
-  const own = await macOf(encode(secret), body);
+  const [key = ''] = secretsOf({ secrets: secret });
+  const standard = await macOf(standardKey(key), contentOf(id, seconds, body));
+  const own = await macOf(encode(key), body);
   return {
     'webhook-id': id,
     'webhook-timestamp': seconds,
