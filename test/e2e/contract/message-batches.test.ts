@@ -268,17 +268,48 @@ describe('Batches · POST /api/v1/webhook-messages/batch', () => {
       expect(found.results).toMatchObject([{ code: 'not_found' }, { code: 'not_found' }]);
     });
 
+    async function clientOf(appId: string): Promise<ApiClient> {
+      const limits = { name: 'One app', appId, scopes: ['messages:write'] };
+      const made = await posthorn.api.post('/api/v1/api-keys', limits);
+      return createApiClient(posthorn.baseUrl, dataOf<{ key: string }>(made, 201).key);
+    }
+
+    it('with a key of one app takes no idempotency key of the company or another app', async () => {
+      const [one, two] = [await make.app(), await make.app()];
+      const senders = [
+        { appId: one.id, api: await clientOf(one.id) },
+        { appId: two.id, api: await clientOf(two.id) },
+        { appId: one.id, api: posthorn.api },
+      ];
+      const key = randomUUID();
+      const sendAll = async (): Promise<Results[]> => {
+        const found: Results[] = [];
+        for (const { appId, api } of senders) {
+          const messages = [
+            { appId, payload: {} },
+            { appId, payload: {}, idempotencyKey: `order-${key}` },
+          ];
+          found.push(resultsOf(await send(messages, key, api)));
+        }
+        return found;
+      };
+      const first = await sendAll();
+      expect(first.map(statusesOf)).toEqual(Array(3).fill(['accepted', 'accepted']));
+      const again = await sendAll();
+      expect(again.map(statusesOf)).toEqual(Array(3).fill(['replayed', 'replayed']));
+      expect(again.map(idsOf)).toEqual(first.map(idsOf));
+      const single = { 'idempotency-key': `order-${key}` };
+      for (const { appId, api } of senders) {
+        const other = await api.post('/webhook-messages', { appId, payload: { n: 1 } }, single);
+        expectFailure(other, 422, 'idempotency_key_reused');
+      }
+    });
+
     it('with a key of one app reaches nothing else', async () => {
       const { id: appId } = await make.app();
       const { id: webhookId } = await make.webhook({ url: receiver.url, appId });
       const { id: foreign } = await make.webhook({ url: receiver.url });
-      const made = await posthorn.api.post('/api/v1/api-keys', {
-        name: 'One app',
-        appId,
-        scopes: ['messages:write'],
-      });
-      const { key } = dataOf<{ key: string }>(made, 201);
-      const confined = createApiClient(posthorn.baseUrl, key);
+      const confined = await clientOf(appId);
       const messages = [{ webhookId }, { appId }, { webhookId: foreign }, { appId: 'app_other' }];
       const found = resultsOf(
         await send(

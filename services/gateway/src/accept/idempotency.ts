@@ -316,6 +316,14 @@ type KeyUse =
   | { kind: 'unknown'; error: unknown };
 
 /**
+ * Returns the key of a request as its message has it. Requests with a key of one app have keys of their own: otherwise it
+ * could take those that the company will use (docs/contract.md C8.1). No key of a client or a record has a line feed.
+ */
+export function keyWithin(appId: string | null, key: string | undefined): string | undefined {
+  return appId === null || key === undefined ? key : `${appId}\n${key}`;
+}
+
+/**
  * Returns what a message keeps of its idempotency key; null without one. Requests with the same hash (SHA-256, hex) have
  * the same bytes.
  */

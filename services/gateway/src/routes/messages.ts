@@ -4,7 +4,7 @@ import { traceparentOf } from '@posthorn/domain/request/traceparent.ts';
 import { ImpossibleError } from '@posthorn/domain/required.ts';
 import { z } from 'zod';
 import type { NewMessage } from '../accept/accept-message.ts';
-import { idempotencyOf } from '../accept/idempotency.ts';
+import { idempotencyOf, keyWithin } from '../accept/idempotency.ts';
 import type { Address } from '../accept/targets.ts';
 import type { Gateway } from '../gateway.ts';
 import { listDeliveries, readDelivery } from '../history/deliveries.ts';
@@ -344,7 +344,7 @@ export function newMessageOf(
     payload: present(textOf('payload'), 'payload'),
     requestId,
     given: givenIn(value),
-    idempotency: idempotencyOf(key, bytes),
+    idempotency: idempotencyOf(keyWithin(caller.appId, key), bytes),
     traceparent: traceparentOf(header('traceparent')),
   };
 }
