@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { once } from 'node:events';
-import { IncomingMessage, type Server } from 'node:http';
+import { IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { type AddressInfo, connect, Socket } from 'node:net';
 import { collectGarbage } from '../../../../test/support/process/collect-garbage.ts';
 import {
@@ -34,18 +34,22 @@ describe('harden server', () => {
   const POST = 'POST / HTTP/1.1\r\nHost: a\r\n';
 
   let server: Server;
+  /** Of `/held`, in the order of the requests. */
+  let held: ServerResponse[];
 
   /**
-   * Responds to GET without reading the body, to `/begin` with half a response, to `/later` when the client has closed its
+   * Responds to GET without reading the body, to `/held` when the test does, to `/begin` with half a response, to `/later` when the client has closed its
    * sending side, to others after the body.
    */
   async function listen(bounds: ServerBounds): Promise<void> {
+    held = [];
     server = createHardenedServer((request, response) => {
       const { url, headers } = request;
       if (url === '/target') response.end(JSON.stringify([url, headers.host]));
       // Node has seen the end by then.
       else if (url === '/later')
         request.socket.once('end', () => response.end(JSON.stringify([url])));
+      else if (url === '/held') held.push(response);
       else if (url === '/begin') response.writeHead(200).write('half');
       else if (url === '/large') response.end(Buffer.alloc(LARGE));
       else if (request.method === 'GET') response.end('{"success":true}');
@@ -180,6 +184,35 @@ describe('harden server', () => {
       const writing = setInterval(() => served?.write('x'), 1);
       await closed;
       clearInterval(writing);
+    });
+  });
+
+  describe('what is malformed behind requests that are pending [security]', () => {
+    const HELD = 'GET /held HTTP/1.1\r\nHost: a\r\n\r\n';
+    const GARBAGE = 'GARBAGE\x01 / HTTP/1.1\r\n\r\n';
+
+    test.each([
+      ['a request', GARBAGE, 400],
+      ['a body', `${POST}Transfer-Encoding: chunked\r\n\r\nZZ\r\n`, 400],
+      ['CONNECT', 'CONNECT a.example:443 HTTP/1.1\r\nHost: a.example:443\r\n\r\n', 501],
+    ])('is refused behind their responses: %s', async (_what, text, status) => {
+      const { socket, until, closed } = send(HELD + HELD + text);
+      await eventually('both requests are there', () => held.length === 2);
+      // It is an error again, and not refused twice.
+      socket.write(GARBAGE);
+      held[0]?.end('{"first":true}');
+      await until(/"first":true/);
+      held[1]?.write('{"second":');
+      await until(/"second":/);
+      held[1]?.end('true}');
+      await closed;
+      const received = await until(/$/);
+      expect(received.match(/HTTP\/1\.1 \d+/g)).toEqual([
+        'HTTP/1.1 200',
+        'HTTP/1.1 200',
+        `HTTP/1.1 ${status}`,
+      ]);
+      expect(received).toContain('true}');
     });
   });
 

@@ -69,13 +69,13 @@ export function createHardenedServer(
 ): Server {
   const server = createServer({ ...optionsOf(bounds), ...classes });
   boundConnections(server, bounds);
-  const responses = new WeakMap<Duplex, ServerResponse>();
+  const responses = createResponses();
   const serve: RequestListener = (request, response) => {
-    responses.set(request.socket, response);
+    responses.begin(request.socket, response);
     response.once('finish', () => {
       if (!request.complete) closeSoon(request.socket, bounds.lingerMs, () => request.complete);
       // An idle connection would hold its last request, 10 kB, until the next one.
-      else if (responses.get(request.socket) === response) responses.delete(request.socket);
+      else responses.end(request.socket, response);
     });
     const hasTooMany = request.rawHeaders.length > 2 * MAX_HEADERS;
     const fault = hasTooMany ? 'too_many_headers' : checkHead(request);
@@ -98,18 +98,71 @@ export function createHardenedServer(
   // Without a listener, Node closes the connection without a response.
   server.on('connect', (_request, socket) => {
     socket.on('error', () => undefined);
-    socket.end(refusalText(REFUSALS.connect));
-    closeSoon(socket, bounds.lingerMs);
+    responses.refuse(socket, REFUSALS.connect, bounds);
   });
   server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
-    if (socket.writableEnded) return;
-    if (!socket.writable || hasResponse(responses.get(socket))) socket.destroy();
-    else {
-      socket.end(refusalText(reasonOf(error)));
-      closeSoon(socket, bounds.lingerMs);
-    }
+    responses.refuse(socket, reasonOf(error), bounds);
   });
   return server;
+}
+
+/** The responses of connections, in the order of their requests. */
+interface Responses {
+  begin: (socket: Duplex, response: ServerResponse) => void;
+  /** Forgets a response that was sent. */
+  end: (socket: Duplex, response: ServerResponse) => void;
+  /**
+   * Ends the connection because of what it has received last, with a response where that has none yet. Both come behind
+   * the responses to the requests before: the client would take the refusal for the response to the first of these, which
+   * is carried out all the same.
+   */
+  refuse: (socket: Duplex, refusal: Refusal, bounds: Pick<ServerBounds, 'lingerMs'>) => void;
+}
+
+function createResponses(): Responses {
+  const latest = new WeakMap<Duplex, ServerResponse>();
+  /** The response before each that was pending when its request came: several may be pipelined. */
+  const before = new WeakMap<ServerResponse, ServerResponse>();
+  const refused = new WeakSet<Duplex>();
+
+  function end(
+    socket: Duplex,
+    own: ServerResponse | undefined,
+    refusal: Refusal,
+    lingerMs: number,
+  ) {
+    if (socket.writableEnded) return;
+    // A second response would corrupt the first.
+    if (!socket.writable || own?.headersSent) socket.destroy();
+    else {
+      socket.end(refusalText(refusal));
+      closeSoon(socket, lingerMs);
+    }
+  }
+  return {
+    begin(socket, response) {
+      const earlier = latest.get(socket);
+      if (earlier && !earlier.writableFinished) before.set(response, earlier);
+      latest.set(socket, response);
+    },
+    end(socket, response) {
+      if (latest.get(socket) === response) latest.delete(socket);
+    },
+    refuse(socket, refusal, { lingerMs }) {
+      // Each further read of a connection that waits is an error again.
+      if (refused.has(socket)) return;
+      refused.add(socket);
+      const last = latest.get(socket);
+      // The error is in the last request, or behind it.
+      const own = last?.req.complete ? undefined : last;
+      const ahead = own ? before.get(own) : last;
+      const refuse = (): void => {
+        end(socket, own, refusal, lingerMs);
+      };
+      if (!ahead || ahead.writableFinished) refuse();
+      else ahead.once('finish', refuse);
+    },
+  };
 }
 
 function optionsOf(bounds: ServerBounds): ServerOptions {
@@ -172,12 +225,6 @@ export function limitConnections(server: NetServer, max: number): void {
       else open.set(key, left);
     });
   });
-}
-
-/** True if the faulty request has a response already: a second one would corrupt the first. */
-function hasResponse(response: ServerResponse | undefined): boolean {
-  if (!response?.headersSent) return false;
-  return !response.writableFinished || !response.req.complete;
 }
 
 /**
