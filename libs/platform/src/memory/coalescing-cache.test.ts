@@ -1,4 +1,5 @@
-import { describe, expect, it, jest, test } from '@jest/globals';
+import { beforeEach, describe, expect, it, jest, test } from '@jest/globals';
+import { setImmediate } from 'node:timers/promises';
 import { createClosingCache, CoalescingCache } from './coalescing-cache.ts';
 
 interface Found {
@@ -179,6 +180,55 @@ describe('a cache that shares look-ups', () => {
       expect(loads).toBe(1);
       await cache.get('a', loadOf(['x']));
       expect(loads).toBe(1);
+    });
+  });
+
+  describe('a look-up that joins a running load', () => {
+    interface Listed {
+      sources: string[];
+    }
+    const ends: ((found: Listed | null) => void)[] = [];
+    const load = () => new Promise<Listed | null>((resolve) => ends.push(resolve));
+    let cache: CoalescingCache<Listed>;
+
+    beforeEach(() => {
+      ends.length = 0;
+      cache = new CoalescingCache<Listed>({
+        maxSize: 10,
+        sizeOf: () => 1,
+        ttlMs: 60_000,
+        sourcesOf: ({ sources }) => sources,
+      });
+    });
+    async function endLoad(found: Listed | null): Promise<void> {
+      ends.shift()?.(found);
+      await setImmediate();
+    }
+
+    it.each([{ sources: ['app'] }, null])(
+      'after a change of what it finds loads again, once for all: %j',
+      async (old) => {
+        const before = cache.get('a', load);
+        cache.forget('app');
+        const after = [cache.get('a', load), cache.get('a', load)];
+        await endLoad(old);
+        expect(await before).toEqual(old);
+        expect(ends).toHaveLength(1);
+        const found = { sources: ['app', 'new'] };
+        await endLoad(found);
+        expect(await Promise.all(after)).toEqual([found, found]);
+        expect(await cache.get('a', load)).toBe(found);
+      },
+    );
+
+    it('shares it when something else has changed', async () => {
+      const asked = [cache.get('a', load)];
+      cache.forget('other');
+      asked.push(cache.get('a', load));
+      const found = { sources: ['app'] };
+      await endLoad(found);
+      expect(await Promise.all(asked)).toEqual([found, found]);
+      expect(ends).toHaveLength(0);
     });
   });
 

@@ -15,7 +15,7 @@ interface CacheBounds<Value> {
 }
 
 /**
- * Caches what was found for a time. Concurrent look-ups of one key share one load.
+ * Caches what was found for a time. Concurrent look-ups of one key share one load, unless its result has changed since.
  *
  * Running loads are kept beside the LRU cache, not in it: lru-cache evicts its own fetches first when
  * values grow large, and rejects them (seen with 500 payloads of 250 kB waiting at once).
@@ -27,7 +27,7 @@ export class CoalescingCache<Value extends object> {
   readonly #kept: LRUCache<string, Value>;
   readonly #bySource: KeysBySource<Value>;
   readonly #purgeAfter: (ttlMs: number) => void;
-  readonly #loading = new Map<string, Promise<Value | null>>();
+  readonly #loading = new Map<string, Load<Value>>();
   readonly #forgotten = new ForgottenWhileLoading();
   readonly #counts = { hit: 0, miss: 0 };
 
@@ -45,7 +45,9 @@ export class CoalescingCache<Value extends object> {
   get(key: string, load: () => Promise<Value | null>): Promise<Value | null> {
     const value = this.#find(key);
     this.#counts[value ? 'hit' : 'miss'] += 1;
-    return value ? Promise.resolve(value) : (this.#loading.get(key) ?? this.#load(key, load));
+    if (value) return Promise.resolve(value);
+    const running = this.#loading.get(key);
+    return running ? this.#join(running, key, load) : this.#load(key, load);
   }
 
   /**
@@ -83,21 +85,35 @@ export class CoalescingCache<Value extends object> {
     return undefined;
   }
 
+  /** Shares a load that began before this look-up, and loads again when its result has changed meanwhile. */
+  async #join(
+    running: Load<Value>,
+    key: string,
+    load: () => Promise<Value | null>,
+  ): Promise<Value | null> {
+    const value = await running.found;
+    if (!running.hasChanged) return value;
+    // Another look-up may have begun it already, and not before the first load ended.
+    return this.#loading.get(key)?.found ?? this.#load(key, load);
+  }
+
   #load(key: string, load: () => Promise<Value | null>): Promise<Value | null> {
-    const isCurrent = (): boolean => this.#loading.get(key) === found;
+    const isCurrent = (): boolean => this.#loading.get(key) === running;
     const begun = this.#forgotten.begin();
     const begunMs = this.#monotonicMs();
-    const found: Promise<Value | null> = load()
+    const found = load()
       .then((value) => {
-        if (!value || !isCurrent()) return value;
-        if (!this.#forgotten.hasAny(this.#sourcesOf(value), begun)) this.#keep(key, value, begunMs);
+        const sources = value && this.#sourcesOf(value);
+        running.hasChanged = this.#forgotten.hasAny(sources, begun);
+        if (value && isCurrent() && !running.hasChanged) this.#keep(key, value, begunMs);
         return value;
       })
       .finally(() => {
         this.#forgotten.end();
         if (isCurrent()) this.#loading.delete(key);
       });
-    this.#loading.set(key, found);
+    const running: Load<Value> = { found, hasChanged: false };
+    this.#loading.set(key, running);
     return found;
   }
 
@@ -109,6 +125,12 @@ export class CoalescingCache<Value extends object> {
     this.#kept.set(key, value, { ttl, start });
     this.#purgeAfter(ttl);
   }
+}
+
+interface Load<Value> {
+  found: Promise<Value | null>;
+  /** Once it has ended: whether a source of the result changed while it ran. Callers from before the change take it. */
+  hasChanged: boolean;
 }
 
 /** The part of a cache that is used to forget what has changed. */
@@ -183,8 +205,10 @@ class ForgottenWhileLoading {
     this.#changed.set(source, this.#number);
   }
 
-  hasAny(sources: readonly string[], begun: number): boolean {
+  /** Whether one of the sources has changed; anything at all for the sources of nothing, which are not known. */
+  hasAny(sources: readonly string[] | null, begun: number): boolean {
     if (begun < this.#allBefore) return true;
+    if (sources === null) return begun < this.#number;
     return sources.some((source) => (this.#changed.get(source) ?? 0) > begun);
   }
 }
