@@ -54,8 +54,8 @@ async function accept(
 }
 
 /** Returns the event of a request behind `verifyWebhook`. Throws an Error for another one. */
-export function webhookOf(request: object): VerifiedEvent {
-  return verified.eventOf(request);
+export function webhookOf<Payload = unknown>(request: object): VerifiedEvent<Payload> {
+  return verified.eventOf<Payload>(request);
 }
 
 async function rawBodyOf(request: ExpressRequest, maxBytes: number): Promise<unknown> {

@@ -68,8 +68,8 @@ export function verifyWebhook(options: ReceiveOptions): (scope: FastifyScope) =>
 }
 
 /** Returns the event of a request in the scope of the plugin. Throws an Error for another one. */
-export function webhookOf(request: object): VerifiedEvent {
-  return verified.eventOf(request);
+export function webhookOf<Payload = unknown>(request: object): VerifiedEvent<Payload> {
+  return verified.eventOf<Payload>(request);
 }
 
 function rawRequest({ headers, body = '' }: FastifyRequest): {

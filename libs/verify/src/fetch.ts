@@ -9,10 +9,10 @@ export type { ReceiveOptions } from './receive.ts';
  * Reads and verifies a request of `fetch`. Throws a VerifyError when it is not accepted, a TypeError when the options
  * are wrong, and what `seen` throws.
  */
-export async function verifyRequest(
+export async function verifyRequest<Payload = unknown>(
   request: Request,
   options: ReceiveOptions,
-): Promise<VerifiedEvent> {
+): Promise<VerifiedEvent<Payload>> {
   checkOptions(options);
   if (request.bodyUsed) {
     throw bodyWasParsed(
@@ -20,7 +20,7 @@ export async function verifyRequest(
     );
   }
   const body = await readBytes(request.body, options.maxBodyBytes ?? MAX_BODY_BYTES);
-  return verify({ ...options, body, headers: request.headers });
+  return verify<Payload>({ ...options, body, headers: request.headers });
 }
 
 /**
@@ -38,19 +38,19 @@ export function refuse(error: unknown, options: ReceiveOptions): Response {
  * `Response`. It verifies each request and answers those that are not accepted. `handle` may return no response, which
  * is 204. Throws a TypeError when the options are wrong.
  */
-export function receiveWebhooks<Rest extends unknown[]>(
+export function receiveWebhooks<Rest extends unknown[], Payload = unknown>(
   options: ReceiveOptions,
   handle: (
-    event: VerifiedEvent,
+    event: VerifiedEvent<Payload>,
     request: Request,
     ...rest: Rest
   ) => Response | undefined | Promise<Response | undefined> | Promise<void>,
 ): (request: Request, ...rest: Rest) => Promise<Response> {
   checkOptions(options);
   return async (request, ...rest) => {
-    let event: VerifiedEvent;
+    let event: VerifiedEvent<Payload>;
     try {
-      event = await verifyRequest(request, options);
+      event = await verifyRequest<Payload>(request, options);
     } catch (error) {
       return refuse(error, options);
     }

@@ -37,6 +37,6 @@ export function verifyWebhook(
 }
 
 /** Returns the event of a request behind `verifyWebhook`. Throws an Error for another one. */
-export function webhookOf(context: object): VerifiedEvent {
-  return verified.eventOf(context);
+export function webhookOf<Payload = unknown>(context: object): VerifiedEvent<Payload> {
+  return verified.eventOf<Payload>(context);
 }

@@ -44,9 +44,9 @@ export class VerifiedRequests {
   }
 
   /** Throws an Error when the request was not verified. */
-  eventOf(request: object): VerifiedEvent {
+  eventOf<Payload>(request: object): VerifiedEvent<Payload> {
     const event = this.#events.get(request);
     if (!event) throw new Error('This request was not verified: its route lacks verifyWebhook.');
-    return event;
+    return event as VerifiedEvent<Payload>;
   }
 }

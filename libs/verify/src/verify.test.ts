@@ -37,9 +37,21 @@ describe('a delivery with v1', () => {
     expect(event).toEqual({
       id: 'msg_1',
       timestamp: new Date(1_700_000_000_000),
+      eventType: null,
       payload: { n: 1, name: 'é' },
       rawBody: new TextEncoder().encode(BODY),
     });
+  });
+
+  test('has the type of its event, in any spelling of the header', async () => {
+    const headers = { ...(await signed()), 'Webhook-Event-Type': 'order.paid' };
+    const { eventType, payload } = await verify<{ n: number }>({
+      body: BODY,
+      headers,
+      secrets,
+      nowMs,
+    });
+    expect([eventType, payload.n]).toEqual(['order.paid', 1]);
   });
 
   test('agrees with the vector of the specification', async () => {

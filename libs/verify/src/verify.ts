@@ -47,14 +47,19 @@ export interface VerifyInput extends VerifyOptions {
   headers: RequestHeaders;
 }
 
-/** A request that is from the sender, and unchanged. */
-export interface VerifiedEvent {
+/** A request that is from the sender, and unchanged. `Payload` is what your code expects of it: nothing checks it. */
+export interface VerifiedEvent<Payload = unknown> {
   /** Of the message. It is the same in every retry. */
   id: string;
   /** When this attempt was signed, to the second. */
   timestamp: Date;
+  /**
+   * The type of the event, such as `order.paid`, from the header `webhook-event-type`; null without one. The signature does
+   * not cover it: whoever can change a request on its way can change it. It selects a handler, and proves nothing.
+   */
+  eventType: string | null;
   /** The body, parsed. */
-  payload: unknown;
+  payload: Payload;
   rawBody: Uint8Array;
 }
 
@@ -71,7 +76,9 @@ const MAX_SIGNATURES = 16;
  *
  * Throws a VerifyError when the request is not accepted, a TypeError when the options are wrong, and what `seen` throws.
  */
-export async function verify(input: VerifyInput): Promise<VerifiedEvent> {
+export async function verify<Payload = unknown>(
+  input: VerifyInput,
+): Promise<VerifiedEvent<Payload>> {
   checkOptions(input);
   const { toleranceSeconds = 300, serviceSignature, seen, nowMs = Date.now } = input;
   const rawBody = bytesOf(input.body);
@@ -93,7 +100,8 @@ export async function verify(input: VerifyInput): Promise<VerifiedEvent> {
   const event = {
     id,
     timestamp: new Date(Number(seconds) * 1_000),
-    payload: parseJson(rawBody),
+    eventType: headerOf(input.headers, 'webhook-event-type') || null,
+    payload: parseJson(rawBody) as Payload,
     rawBody,
   };
   if (await seen?.(id)) throw new VerifyError('seen_before', `${id} was handled before.`);

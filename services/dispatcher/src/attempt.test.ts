@@ -104,19 +104,24 @@ describe('a due attempt', () => {
     const headers = { 'turn-at': '1', 'due-at': '1', 'deferred-since': '1', traceparent: '00-1' };
     await attempt(sampleRecord(headers, { topic: 'due', value: RETRY }));
     expect(settled).toMatchObject([{ headers: { requestId: 'req_1', traceparent: '00-1' } }]);
-    expect(Object.keys((settled[0] as { headers: object }).headers)).toHaveLength(2);
+    expect(Object.keys((settled[0] as { headers: object }).headers)).toEqual([
+      'requestId',
+      'traceparent',
+      'event-type',
+    ]);
   });
 
-  it('has the trace and the request id of its message when its record was made from the database', async () => {
-    const traceparents: unknown[] = [];
-    const send: SendWebhook = (due, payload, to, traceparent, token) => {
-      traceparents.push(traceparent);
-      return sendSuccessfully(due, payload, to, traceparent, token);
+  it('has the trace, the request id and the event type of its message when its record was made from the database', async () => {
+    const sent: unknown[] = [];
+    const send: SendWebhook = (due, payload, to, sentWith) => {
+      sent.push(sentWith);
+      return sendSuccessfully(due, payload, to, sentWith);
     };
     const { attempt, settled } = createAttemptHarness({ send });
     const record = sampleRecord({}, { topic: 'due', value: RETRY });
     await attempt({ ...record, headers: { 'turn-at': '1' } });
-    expect(traceparents).toEqual([MESSAGE_HEADERS.traceparent]);
+    const { traceparent, 'event-type': eventType } = MESSAGE_HEADERS;
+    expect(sent).toEqual([{ traceparent, eventType }]);
     expect(settled).toMatchObject([{ headers: MESSAGE_HEADERS }]);
   });
 });

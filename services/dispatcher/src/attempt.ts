@@ -25,6 +25,7 @@ import {
 } from '@posthorn/domain/delivery/when-cancelled.ts';
 import {
   DEFERRED_SINCE_HEADER,
+  EVENT_TYPE_HEADER,
   lastingHeaders,
   readMs,
 } from '@posthorn/domain/records/record-headers.ts';
@@ -353,10 +354,11 @@ interface Ready {
   to: LoadedWebhook;
 }
 
-async function send(deps: AttemptDeps, ready: Ready, token?: string): Promise<Requested> {
+async function send(deps: AttemptDeps, ready: Ready, accessToken?: string): Promise<Requested> {
   const { record, due, payload, to } = ready;
   const traceparent = traceparentOf(record.headers.traceparent);
-  const attempt = await deps.send(due, payload, to, traceparent, token);
+  const eventType = record.headers[EVENT_TYPE_HEADER];
+  const attempt = await deps.send(due, payload, to, { traceparent, eventType, accessToken });
   if (!attempt) return proxyFailed(deps);
   return { kind: 'attempted', attempt, to, payloadBytes: payload.length };
 }

@@ -13,6 +13,7 @@ const stored = (payload: string) => ({
   isErased: payload === '',
   requestId: 'req_1',
   traceparent: '00-1',
+  eventType: 'order.paid',
 });
 
 const textOf = (found: Awaited<ReturnType<ReservedPayload['load']>>) =>
@@ -27,7 +28,7 @@ it('loads a payload for the company of its message only', async () => {
   const { load } = createPayloadLoader({ payloadsOf }, 1_000_000, keepTrying);
   expect(await load('comp_a', 'msg_1')).toEqual({
     bytes: Buffer.from('{"n":1}'),
-    headers: { requestId: 'req_1', traceparent: '00-1' },
+    headers: { requestId: 'req_1', traceparent: '00-1', 'event-type': 'order.paid' },
   });
   expect(await load('comp_b', 'msg_1')).toBeNull();
   expect(await load('comp_a', 'msg_2')).toBeNull();

@@ -40,8 +40,8 @@ function open(answer: Attempt | null = attempt) {
   const given: (string | undefined)[] = [];
   const settled: Settled[] = [];
   const traces = createTraceAttempts(spans, () => 2_000);
-  const send: SendWebhook = traces.send((_due, _payload, _webhook, traceparent) => {
-    given.push(traceparent);
+  const send: SendWebhook = traces.send((_due, _payload, _webhook, sentWith) => {
+    given.push(sentWith?.traceparent);
     return Promise.resolve(answer);
   });
   const settle = traces.settle((each) => {
@@ -53,7 +53,7 @@ function open(answer: Attempt | null = attempt) {
 
 it('makes a span of the attempt with its ids and outcome, and one of its settlement below it', async () => {
   const { spans, given, send, settle } = open();
-  await send(due, PAYLOAD, WEBHOOK, PARENT);
+  await send(due, PAYLOAD, WEBHOOK, { traceparent: PARENT });
   await settle(settledOf());
   expect(spans.all).toMatchObject([
     {
@@ -90,7 +90,7 @@ it('makes the span of an attempt that was not sent when it is settled', async ()
 
 it('ends the span of an attempt that the proxy failed', async () => {
   const { spans, send } = open(null);
-  expect(await send(due, PAYLOAD, WEBHOOK, PARENT)).toBeNull();
+  expect(await send(due, PAYLOAD, WEBHOOK, { traceparent: PARENT })).toBeNull();
   expect(spans.all).toMatchObject([{ ended: { failure: 'proxy_failed' } }]);
 });
 
@@ -99,7 +99,7 @@ it.each([
   ['that is not sampled', UNSAMPLED],
 ])('passes the traceparent on unchanged for a message %s, and makes no span', async (_, parent) => {
   const { spans, given, settled, send, settle } = open();
-  await send(due, PAYLOAD, WEBHOOK, parent);
+  await send(due, PAYLOAD, WEBHOOK, { traceparent: parent });
   await settle(settledOf({ headers: parent === undefined ? {} : { traceparent: parent } }));
   expect([spans.all, given, settled.length]).toEqual([[], [parent], 1]);
 });

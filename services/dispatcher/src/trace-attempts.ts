@@ -30,10 +30,11 @@ export function createTraceAttempts(spans: Spans, nowMs: () => number): TraceAtt
   }
 
   return {
-    send: (send) => async (due, payload, webhook, traceparent, accessToken) => {
-      const span = begin(due, traceparent, nowMs());
-      if (!span) return send(due, payload, webhook, traceparent, accessToken);
-      const attempt = await send(due, payload, webhook, span.traceparent, accessToken);
+    send: (send) => async (due, payload, webhook, sentWith) => {
+      const span = begin(due, sentWith?.traceparent, nowMs());
+      if (!span) return send(due, payload, webhook, sentWith);
+      const { traceparent } = span;
+      const attempt = await send(due, payload, webhook, { ...sentWith, traceparent });
       span.end(attempt ? endOf(attempt) : { endMs: nowMs(), failure: 'proxy_failed' });
       return attempt;
     },

@@ -273,6 +273,7 @@ export const sendSuccessfully = (
 export const MESSAGE_HEADERS = {
   requestId: 'req_message',
   traceparent: '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01',
+  'event-type': 'order.paid',
 };
 
 const loadedOf = (payload: Buffer | 'erased' | null) =>

@@ -10,6 +10,9 @@ export const REQUEST_ID_HEADER = 'requestId';
 /** Trace context of that request (W3C Trace Context, 3.2), as the client sent it; absent without one. */
 export const TRACEPARENT_HEADER = 'traceparent';
 
+/** The event type of the message; absent without one. */
+export const EVENT_TYPE_HEADER = 'event-type';
+
 /** The due time of a parked or deferred record. Equals `dueAtMs` in its value. */
 export const DUE_AT_HEADER = 'due-at';
 
@@ -62,20 +65,23 @@ export function readMs(headers: RecordHeaders, name: string): number | null {
 export function headersOfMessage({
   requestId,
   traceparent,
+  eventType,
 }: {
   requestId: string;
   traceparent?: string | undefined;
+  eventType?: string | null | undefined;
 }): RecordHeaders {
   return {
     [REQUEST_ID_HEADER]: requestId,
     ...(traceparent && { [TRACEPARENT_HEADER]: traceparent }),
+    ...(eventType && { [EVENT_TYPE_HEADER]: eventType }),
   };
 }
 
 /** Returns the headers of every record of a delivery; the others belong to one attempt. */
-export function lastingHeaders({ requestId, traceparent }: RecordHeaders): RecordHeaders {
-  return {
-    ...(requestId && { [REQUEST_ID_HEADER]: requestId }),
-    ...(traceparent && { [TRACEPARENT_HEADER]: traceparent }),
-  };
+export function lastingHeaders(headers: RecordHeaders): RecordHeaders {
+  const names = [REQUEST_ID_HEADER, TRACEPARENT_HEADER, EVENT_TYPE_HEADER];
+  return Object.fromEntries(
+    names.flatMap((name) => (headers[name] ? [[name, headers[name]]] : [])),
+  );
 }

@@ -46,6 +46,20 @@ function listOf(webhook: Webhook): [string, string][] {
   return flat.flatMap((name, index) => (index % 2 ? [] : [[name, flat[index + 1] ?? '']]));
 }
 
+test('the event type of a message is a header, in what people see too, and absent without one', () => {
+  const webhook = webhookWith(hmac);
+  const parts = { messageId: 'msg_1', timestampSeconds: 1, payload };
+  const sent = (eventType: string | null) =>
+    deliveryHeaders(webhook, signerOf(webhook), { ...parts, eventType }, 'Posthorn/1').join();
+  expect(sent('order.paid')).toContain(',webhook-event-type,order.paid,');
+  expect(sent(null)).not.toContain('event-type');
+  const shown = { messageId: 'msg_1', signature: null, userAgent: 'Posthorn/1' };
+  expect(maskedDeliveryHeaders(webhook, { ...shown, eventType: 'order.paid' })).toContainEqual({
+    key: 'webhook-event-type',
+    value: 'order.paid',
+  });
+});
+
 const headersOf = (webhook: Webhook) => Object.fromEntries(listOf(webhook));
 
 describe('the headers of a delivery [security]', () => {

@@ -47,6 +47,8 @@ export interface SignedParts extends SignedContent {
   traceparent?: string | undefined;
   /** For a webhook with `oauth2`. */
   accessToken?: string | undefined;
+  /** Of the message. */
+  eventType?: string | null | undefined;
 }
 
 /** The headers that the API shows as the defaults of a webhook. */
@@ -67,7 +69,7 @@ export function deliveryHeaders(
   if (isSignedByCompany(webhook.authMethod) !== (signer.kind === 'key_pair')) {
     throw new ImpossibleError(`a ${signer.kind} cannot sign for this webhook`);
   }
-  const { messageId, payload, accessToken, timestampSeconds, traceparent } = parts;
+  const { messageId, eventType, payload, accessToken, timestampSeconds, traceparent } = parts;
   const hmacOf = (secret: string): string => {
     const key = signer.kind === 'secret' ? signer.hmac : null;
     return hmacSignature(key ?? hmacKey(secret), payload);
@@ -75,7 +77,7 @@ export function deliveryHeaders(
   const [timestamp, signature] = [String(timestampSeconds), standardSignatures(signer, parts)];
   // prettier-ignore
   const headers = [
-    ...lastingHeaders(webhook, { messageId, userAgent, hmacOf, accessToken }),
+    ...lastingHeaders(webhook, { messageId, eventType, userAgent, hmacOf, accessToken }),
     'webhook-timestamp', timestamp,
     'webhook-signature', signature,
   ];
@@ -92,21 +94,24 @@ export function deliveryHeaders(
  */
 export function maskedDeliveryHeaders(
   webhook: Webhook,
-  {
-    messageId,
-    signature,
-    userAgent,
-  }: { messageId: string; signature: string | null; userAgent: string },
+  { signature, ...parts }: MaskedParts,
 ): Header[] {
   const hmacOf = (): string => signature ?? MASK;
-  const flat = lastingHeaders(webhook, { messageId, userAgent, hmacOf, isMasked: true });
+  const flat = lastingHeaders(webhook, { ...parts, hmacOf, isMasked: true });
   return flat.flatMap((key, index) => (index % 2 ? [] : [{ key, value: flat[index + 1] ?? '' }]));
 }
 
-interface LastingParts extends Proof {
+interface NamedParts {
   messageId: string;
+  eventType?: string | null | undefined;
   userAgent: string;
 }
+
+interface MaskedParts extends NamedParts {
+  signature: string | null;
+}
+
+type LastingParts = NamedParts & Proof;
 
 /** The headers that all attempts for a message have in common: name, value, name, value, … */
 function lastingHeaders(webhook: Webhook, parts: LastingParts): string[] {
@@ -120,6 +125,8 @@ function lastingHeaders(webhook: Webhook, parts: LastingParts): string[] {
     ...flat(custom),
     ...authHeader(authMethod, parts),
     'webhook-id', parts.messageId,
+    // No part of what is signed (Standard Webhooks 1.0).
+    ...(parts.eventType ? ['webhook-event-type', parts.eventType] : []),
   ];
   if (hasSvixHeaders(webhook)) headers.push('svix-id', parts.messageId);
   return headers;

@@ -49,9 +49,9 @@ async function attemptWith(
     loadWebhook: () => Promise.resolve(found),
     tokens: { get: () => Promise.resolve(answer && { answer, refuse: () => void (refused += 1) }) },
     ...options,
-    send: (due, payload, to, traceparent, accessToken) => {
-      used.push(accessToken);
-      return (options.send ?? sendSuccessfully)(due, payload, to, traceparent);
+    send: (due, payload, to, sentWith) => {
+      used.push(sentWith?.accessToken);
+      return (options.send ?? sendSuccessfully)(due, payload, to, sentWith);
     },
   });
   await harness.attempt(created);

@@ -6,7 +6,7 @@ import {
 } from '@posthorn/domain/delivery/delivery.ts';
 import { CONTROL_HEADER } from '@posthorn/domain/delivery/ending.ts';
 import type { DueAttempt } from '@posthorn/domain/records/due-attempt.ts';
-import { deliveryHeaders } from '@posthorn/domain/request/delivery-headers.ts';
+import { deliveryHeaders, type SignedParts } from '@posthorn/domain/request/delivery-headers.ts';
 import type { Header, Webhook } from '@posthorn/domain/webhook.ts';
 import { startTicker } from '@posthorn/platform/async/loop.ts';
 import { createByteCollector } from '@posthorn/platform/memory/byte-collector.ts';
@@ -24,10 +24,11 @@ export type SendWebhook = (
   due: DueAttempt,
   payload: Buffer,
   webhook: LoadedWebhook,
-  traceparent?: string,
-  /** Required by webhooks with `oauth2`. */
-  accessToken?: string,
+  sentWith?: SentWith,
 ) => Promise<Attempt | null>;
+
+/** What a request has besides; `accessToken` is required by webhooks with `oauth2`. */
+export type SentWith = Pick<SignedParts, 'traceparent' | 'accessToken' | 'eventType'>;
 
 /** The limits of an exchange. */
 export interface ExchangeDeps {
@@ -58,12 +59,12 @@ type Failure = Outcome | typeof PROXY_FAULT;
 
 export function createSendWebhook(deps: SendDeps): SendWebhook {
   const { nowMs, monotonicMs, userAgent } = deps;
-  return async (due, payload, loaded, traceparent, accessToken) => {
+  return async (due, payload, loaded, sentWith = {}) => {
     const { webhook, signer, origin, path } = loaded;
     const startedAtMs = nowMs();
     const startedMs = monotonicMs();
     const timestampSeconds = Math.floor(startedAtMs / 1_000);
-    const parts = { messageId: due.messageId, timestampSeconds, payload, traceparent, accessToken };
+    const parts = { messageId: due.messageId, timestampSeconds, payload, ...sentWith };
     const prepare = (): PreparedRequest => {
       const headers = deliveryHeaders(webhook, signer, parts, userAgent);
       return { agent: deps.agentOf(loaded), options: { origin, path, headers, body: payload } };

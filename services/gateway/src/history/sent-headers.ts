@@ -31,7 +31,8 @@ export function sentHeadersOf(message: Message, webhook: Webhook): SignedHeaders
   const signature = signatureOf(message, webhook);
   const isChanged = webhook.updatedAtMs > webhook.createdAtMs;
   const sinceMs = isChanged ? webhook.updatedAtMs : 0;
-  const parts = { messageId: message.id, signature, userAgent: `Posthorn/${VERSION}` };
+  const { id: messageId, eventType } = message;
+  const parts = { messageId, eventType, signature, userAgent: `Posthorn/${VERSION}` };
   return { signature, headers: maskedDeliveryHeaders(webhook, parts), sinceMs };
 }
 

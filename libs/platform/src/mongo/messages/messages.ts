@@ -29,6 +29,7 @@ export interface StoredPayload {
   requestId: string;
   /** Trace context of that request. */
   traceparent?: string;
+  eventType?: string;
 }
 
 export interface MessageStore {
@@ -93,7 +94,8 @@ async function readPayloads(
   messages: Days['messages'],
   ids: readonly string[],
 ): Promise<Map<string, StoredPayload>> {
-  const projection = { companyId: 1, payload: 1, isPayloadErased: 1, requestId: 1, traceparent: 1 };
+  const headers = { requestId: 1, traceparent: 1, eventType: 1 };
+  const projection = { companyId: 1, payload: 1, isPayloadErased: 1, ...headers };
   const found = await readByIds(messages, ids, (documents, ofDay) =>
     documents.find({ _id: { $in: ofDay } }, { projection }).toArray(),
   );
