@@ -1,10 +1,10 @@
 import { queryOptions, skipToken } from '@tanstack/react-query';
 import { DASHBOARD_PATH, PORTAL_COMPANY_ID } from './addresses.ts';
-import { sessionHeaders, showSession } from './client.ts';
+import { type Schemas, sessionHeaders, showSession } from './client.ts';
 import { ApiFailure, failureOf } from './failure.ts';
 
-export type Scope = 'messages:write' | 'read' | 'webhooks:write' | 'keys:write' | 'admin';
-export type Capability = 'view' | 'manage' | 'secrets' | 'resend' | 'controlDeliveries';
+export type Scope = Schemas['ApiKey']['scopes'][number];
+export type Capability = Schemas['CreatePortalLink']['capabilities'][number];
 
 export interface PortalTheme {
   name?: string;

@@ -1,9 +1,9 @@
 import type { components } from '@posthorn/client';
 import { PORTAL_LINK_RULES } from '@posthorn/client/rules';
-import type { Capability } from '../../api/session.ts';
 import { isDarkEnough } from '../../theme/contrast.ts';
 
 type LinkBody = components['schemas']['CreatePortalLink'];
+type Capability = LinkBody['capabilities'][number];
 
 /** What somebody has typed into the form of a link. */
 export interface LinkDraft {
@@ -20,6 +20,8 @@ type LinkProblems = Partial<Record<keyof LinkDraft, string>>;
 
 const { expiresInSeconds: LIFETIME, path: PATH, theme } = PORTAL_LINK_RULES;
 const THEME = theme.parts;
+const ALL = PORTAL_LINK_RULES.capabilities.entry.choices;
+
 export const MINUTES = { min: LIFETIME.min / 60, max: LIFETIME.max / 60 };
 
 interface TextRule {
@@ -95,7 +97,6 @@ const MAY_NOT: Record<Capability, string> = {
   controlDeliveries: 'control deliveries',
 };
 
-const ALL = ['view', 'manage', 'secrets', 'resend', 'controlDeliveries'] as const;
 const SCHEMES = { light: 'Always light.', dark: 'Always dark.', auto: '' } as const;
 
 /** Returns in words what a link will do, so that whoever makes it can read it before. */
