@@ -228,7 +228,6 @@ export const ingest = defineScenario({
           notes: [`${drained.delivered} of ${drained.records} records delivered`],
         },
       ],
-      extra: { drained },
       isComplete: drained.delivered === records,
     };
   },
