@@ -28,6 +28,7 @@ interface Answer {
   status: number;
   data?: unknown;
   code?: string;
+  errors?: readonly { path: string; message: string }[];
   headers?: Record<string, string>;
 }
 

@@ -119,6 +119,19 @@ describe('posthorn diff', () => {
     expect(stderr).toContain('0 to create, 1 to update, 0 to delete, 0 unchanged');
   });
 
+  test('prints each problem of the documents in a line of its own', async () => {
+    start({ 'shop.yaml': `${SHOP}nmae: x\n---\nkind: Pod\nuid: x\n` });
+    const { code, stderr } = await posthorn('diff -f shop.yaml');
+    expect(code).toBe(2);
+    expect(stderr.split('\n').map((line) => line.replaceAll(`${folder}/`, ''))).toEqual([
+      'error: The documents have 2 problems:',
+      '  shop.yaml:4: Project shop: nmae is not a field of this kind',
+      '  shop.yaml:6: kind must be Project, App, Webhook, not Pod',
+      'see posthorn diff --help',
+      '',
+    ]);
+  });
+
   test('reads standard input, folders and several files', async () => {
     start({ 'a.yaml': SHOP, 'b.yml': SHOP.replaceAll('shop', 'other'), 'c.txt': 'no: yaml' });
     const stdin = SHOP.replaceAll('shop', 'third');
@@ -163,6 +176,18 @@ describe('posthorn apply', () => {
     start({ 'shop.yaml': SHOP });
     const { code } = await posthorn('apply -f shop.yaml --yes', { isOutputClosed: true });
     expect([code, model.count('projects')]).toEqual([141, 0]);
+  });
+
+  test('prints each problem of a refused object in a line of its own', async () => {
+    start({ 'shop.yaml': SHOP });
+    const errors = ['name', 'metadata'].map((path) => ({ path, message: 'is too long' }));
+    model.interfere = ({ method }, carryOut) =>
+      method === 'GET' ? carryOut() : { status: 400, code: 'invalid_request', errors };
+    const { stderr } = await posthorn('apply -f shop.yaml --yes');
+    expect(stderr).toContain(
+      'error: Project shop: invalid_request (400 invalid_request)\n' +
+        '  name: is too long\n  metadata: is too long\n',
+    );
   });
 
   test('waits for a rate limit', async () => {

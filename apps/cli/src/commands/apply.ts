@@ -203,7 +203,11 @@ function messageOf(error: unknown): string {
 function printFailure({ output }: Session, { change, error }: Outcome): void {
   if (error === null) return;
   output.progress('');
-  output.error([`error: ${change.kind} ${change.uid}: ${messageOf(error)}`]);
+  const [first = '', ...others] = describeFailure(error).lines;
+  output.error([
+    `error: ${change.kind} ${change.uid}: ${first.replace(/^error: /, '')}`,
+    ...others,
+  ]);
 }
 
 interface ExportOptions extends Scope {
