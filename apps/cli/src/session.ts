@@ -96,6 +96,11 @@ export class Session {
     return this.#credentials;
   }
 
+  /** Throws a SettingsFailure when nobody is logged in, for a command that reports the failure of each request by itself. */
+  requireCredentials(): void {
+    this.#credentials ??= this.credentials;
+  }
+
   /** Without credentials, each request fails with what is missing: a wrong use of the command is reported before it. */
   get api(): Posthorn {
     this.#api ??= this.connect(this.#credentialsOrNone());

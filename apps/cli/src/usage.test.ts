@@ -80,8 +80,19 @@ describe('a wrong use', () => {
     expect(later.err).toContain('or how long from now, such as 90s');
   });
 
-  it('that lies in the settings names what is missing, and no help', async () => {
-    const { code, err } = await runIn(['webhook', 'get', 'w1'], NOBODY);
+  it.each([
+    'webhook get w1',
+    'message send --app a --payload {}',
+    'message send --app a --payload {} --count 3',
+    'message send --app a --stdin --ndjson',
+    'message tail',
+    'listen 3000',
+    'api GET /me',
+    'open',
+    'doctor',
+    'export',
+  ])('that lies in the settings names what is missing, and no help: %s', async (command) => {
+    const { code, err } = await runIn(command.split(' '), NOBODY, '{}');
     const expected =
       'error: There is no API key: run posthorn login, or set POSTHORN_URL and POSTHORN_API_KEY\n';
     expect([code, err]).toEqual([2, expected]);

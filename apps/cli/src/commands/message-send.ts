@@ -145,6 +145,7 @@ function repeatOptions({ deliverAt, expiresAt }: SendOptions, key: string): stri
 async function sendOne(session: Session, options: SendOptions): Promise<void> {
   const { output } = session;
   const rawPayload = await readPayload(session, options);
+  session.requireCredentials();
   const target = await targetOf(session, options);
   const { idempotencyKey, wait, timeout } = options;
   const fields = { ...fieldsOf(options), ...target, rawPayload };
@@ -300,6 +301,7 @@ async function sendMany(
   { unit, total }: { unit: 'line' | 'message'; total: number | null },
   stopReading: () => void,
 ): Promise<void> {
+  session.requireCredentials();
   const { output, world, api } = session;
   const { wait, timeout, concurrency, rate } = options;
   const report = new SendReport(output, { unit, total, isWaiting: wait === true });
