@@ -79,6 +79,11 @@ export const insufficientScope = (message: string): ApiError =>
 export const cannotGive = (scope: string): ApiError =>
   insufficientScope(`This API key does not have the scope ${scope}, so it cannot give it.`);
 
+export const cannotOutlive = (end: Date): ApiError =>
+  insufficientScope(
+    `This API key ends at ${end.toISOString()}, and a key that it makes ends no later.`,
+  );
+
 export const forOneApp = (): ApiError =>
   insufficientScope('This API key may be used for one app only.');
 

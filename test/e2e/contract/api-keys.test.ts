@@ -149,6 +149,21 @@ describe('API keys', () => {
     });
   });
 
+  it('a key with an end makes no key that outlives it, and rotates none [security]', async () => {
+    const expiresAt = '2100-01-01T00:00:00.000Z';
+    const create = (api: ApiClient, fields: object = {}) =>
+      api.post(KEYS, { name: 'Made', ...fields });
+    const endless = dataOf<ShownKey>(await create(posthorn.api), 201);
+    const { key = '' } = dataOf<ShownKey>(await create(posthorn.api, { expiresAt }), 201);
+    const api = createApiClient(posthorn.baseUrl, key);
+    expect(dataOf(await create(api), 201)).toMatchObject({ expiresAt });
+    const later = { expiresAt: '2100-01-01T00:00:00.001Z' };
+    expectFailure(await create(api, later), 403, 'insufficient_scope');
+    expectFailure(await api.post(`${KEYS}/${endless.id}/rotate`, {}), 403, 'insufficient_scope');
+    const { keyId } = dataOf<{ keyId: string }>(await api.get('/api/v1/me'));
+    expect(dataOf(await api.post(`${KEYS}/${keyId}/rotate`, {}), 201)).toMatchObject({ expiresAt });
+  });
+
   describe('API keys · GET /api/v1/me', () => {
     it('describes the key of the request, whatever its scopes and app', async () => {
       const { appId } = await posthorn.api.createTarget('https://example.com/hook');

@@ -9,7 +9,7 @@ import { documentsOf } from '@posthorn/platform/mongo/company-documents.ts';
 import type { ApiKeyDocument } from '@posthorn/platform/mongo/documents.ts';
 import type { Invalidate } from '@posthorn/platform/redis/invalidations.ts';
 import type { mongo } from 'mongoose';
-import { ApiError, cannotGive, foundOr404, notFound } from '../api-error.ts';
+import { ApiError, cannotGive, cannotOutlive, foundOr404, notFound } from '../api-error.ts';
 import type { Caller } from './rights.ts';
 import type { Quotas } from '../projects/quotas.ts';
 import type { ListPage } from '../projects/projects.ts';
@@ -74,14 +74,16 @@ export function createApiKeys(deps: ApiKeysDeps): ApiKeys {
   }
 
   return {
-    create: (maker, { id, name, ...asked }) =>
-      insertKey(deps, maker, { id, name, rights: rightsFor(maker, asked) }),
+    async create(maker, { id, name, ...asked }) {
+      const rights = rightsFor(await granterOf(db, maker), asked);
+      return insertKey(deps, maker, { id, name, rights });
+    },
     async rotate(maker, { keyId, newKeyId: id, graceSeconds }) {
       const { companyId } = maker;
       const old = await required(companyId, keyId);
       // A new key with these rights would be known, and would stay when the link ends.
       if (old.removeAt) throw new ApiError('key_of_link');
-      const rights = rightsLike(maker, old);
+      const rights = rightsLike(await granterOf(db, maker), old);
       const made = await keysOf(companyId).findOne({ _id: id });
       const created = made
         ? { key: null, document: made }
@@ -139,24 +141,45 @@ function insertKey(
 }
 
 /** Whose request makes a key. */
-type Maker = Pick<Caller, 'companyId' | 'scopes' | 'appId'>;
+type Maker = Pick<Caller, 'companyId' | 'keyId' | 'scopes' | 'appId'>;
 
-/** Returns the rights of a new key. Throws ApiError 403 for a scope that its maker does not have. */
-export function rightsFor(maker: Maker, { scopes, appId, expiresAtMs }: AskedRights): KeyRights {
+/** What the maker of a key has itself. */
+interface Granter extends Pick<Maker, 'scopes' | 'appId'> {
+  /** Null for a key without an end. */
+  endsAtMs: number | null;
+}
+
+async function granterOf(db: ApiKeysDeps['db'], maker: Maker): Promise<Granter> {
+  const { companyId, keyId, scopes, appId } = maker;
+  const keys = documentsOf(db, 'apiKeys', companyId);
+  const { expiresAt, removeAt } = (await keys.findOne({ _id: keyId })) ?? {};
+  // The key of a session that a sign-in link began ends with the session, and has all rights of the company.
+  const endsAtMs = removeAt === undefined ? expiresAt?.getTime() : undefined;
+  return { scopes, appId, endsAtMs: endsAtMs ?? null };
+}
+
+/** Returns the rights of a new key. Throws ApiError 403 for a scope that its maker does not have, and for a later end. */
+export function rightsFor(maker: Granter, asked: AskedRights): KeyRights {
+  const { scopes, expiresAtMs = maker.endsAtMs ?? undefined } = asked;
   assertGrantable(maker, scopes ?? ALL_SCOPES);
+  if (maker.endsAtMs !== null && (expiresAtMs ?? Infinity) > maker.endsAtMs) {
+    throw cannotOutlive(new Date(maker.endsAtMs));
+  }
   // A key of one app makes keys of this app only.
-  return toKeyRights({ scopes, appId: maker.appId ?? appId, expiresAtMs });
+  return toKeyRights({ scopes, appId: maker.appId ?? asked.appId, expiresAtMs });
 }
 
 /** Returns the rights of a key that takes the place of another one. Throws as `rightsFor` does. */
 export function rightsLike(
-  maker: Maker,
+  maker: Granter,
   { scopes, appId, expiresAt }: Pick<ApiKeyDocument, 'scopes' | 'appId' | 'expiresAt'>,
 ): KeyRights {
-  return rightsFor(maker, { scopes, appId, expiresAtMs: expiresAt?.getTime() });
+  // A key without an end outlives every other one.
+  const endless = maker.endsAtMs === null ? undefined : Infinity;
+  return rightsFor(maker, { scopes, appId, expiresAtMs: expiresAt?.getTime() ?? endless });
 }
 
-function assertGrantable({ scopes }: Maker, asked: readonly Scope[]): void {
+function assertGrantable({ scopes }: Granter, asked: readonly Scope[]): void {
   const [first] = notGrantable(scopes, asked);
   if (first === undefined) return;
   throw cannotGive(first);

@@ -197,6 +197,14 @@ describe('Sessions of the dashboard', () => {
       expect(ended).toMatchObject({ action: 'api_key.revoked', target, outcome: 'done' });
     });
 
+    it('opens a session that makes keys without an end', async () => {
+      const answer = await nobody.post(SESSION, { link: await makeLink() });
+      const api = createSessionClient(posthorn.baseUrl, cookieOf(answer));
+      expect(dataOf(await api.post(KEYS, { name: 'Lasting' }), 201)).toMatchObject({
+        expiresAt: null,
+      });
+    });
+
     it('opens once, however many try at the same time', async () => {
       const link = await makeLink();
       const tries = Array.from({ length: 8 }, () => nobody.post(SESSION, { link }));
