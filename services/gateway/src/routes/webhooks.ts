@@ -126,12 +126,17 @@ async function create(
   caller: Caller,
   fields: NewWebhook & { id: string },
 ): Promise<Webhook> {
-  const { companyId, appId } = caller;
-  if (appId !== null && fields.appId === undefined) throw forOneApp();
+  const { companyId } = caller;
+  assertInApp(caller, fields);
   assertMayName(caller, fields);
   checkHeaderBytes(fields.customHeaders, gateway.maxHeaderBytes);
   await ensureSigningKey(gateway, companyId, fields);
   return createWebhook(gateway, companyId, fields);
+}
+
+/** The body of a request names the app that its key is for, or none. */
+function assertInApp(caller: Caller, { appId }: Pick<NewWebhook, 'appId'>): void {
+  if (caller.appId !== null && appId === undefined) throw forOneApp();
 }
 
 /** A uid is unique for the company: a visitor of one portal must not take one from the others, nor find out about theirs. */
@@ -281,6 +286,8 @@ function upsertWebhook(gateway: Gateway): Upsert {
     async handle({ caller, body: given, newId }, uid) {
       const { companyId } = caller;
       const { value } = given;
+      // Another request may create a global webhook with this uid meanwhile, which would be updated.
+      assertInApp(caller, value);
       const own = { companyId, kind: 'webhook', uid } as const;
       const check = (webhook: Webhook): void => {
         if (!isSameOwner(webhook, value)) throw uidTaken(own);
