@@ -79,7 +79,8 @@ export interface Basis {
 }
 
 /** The parts that hold memory both in a gateway and where topics are ingested. */
-type AcceptingPart = 'accept_queue' | 'publish_queue' | 'target_cache' | 'rate_counts';
+type AcceptingPart =
+  'accept_queue' | 'publish_queue' | 'target_cache' | 'rate_counts' | 'stats' | 'uid_cache';
 
 /** Opens the connections. `name` is that of the process, as Kafka, MongoDB and traces show it. */
 export async function openBasis(context: Context, owner: 'gateway' | 'ingest'): Promise<Basis> {
@@ -141,15 +142,12 @@ export function openRateLimits(
   return rateLimits;
 }
 
-const MIB = 1_048_576;
-/** Room for 16,000 uids. */
-const UIDS_BYTES = 8 * MIB;
-
-export function openUids({ requestDb: db, caches, budgets }: Basis): Uids {
+export function openUids({ requestDb: db, caches, budgets, shareOf }: Basis): Uids {
   const { areChangesFollowed } = caches;
-  const uids = createUids({ db, cacheBytes: UIDS_BYTES, areChangesFollowed });
+  const cacheBytes = shareOf('uid_cache');
+  const uids = createUids({ db, cacheBytes, areChangesFollowed });
   caches.add('uids', uids.cache);
-  budgets.add('uid_cache', UIDS_BYTES, () => uids.cache.usedSize());
+  budgets.add('uid_cache', cacheBytes, () => uids.cache.usedSize());
   return uids;
 }
 
@@ -229,7 +227,7 @@ export function openAccept(
     targets,
     deliveries: createDeliveryStore(db),
     outbox,
-    counts: openMessageStats(context, { db, budgets }),
+    counts: openMessageStats(context, { db, budgets, budgetBytes: shareOf('stats') }),
     publisherId: outbox.publisherId,
     responses,
     retentionMs: db.days.retentionMs,

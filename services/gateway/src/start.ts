@@ -116,11 +116,7 @@ export async function startGateway(context: Context): Promise<void> {
 /** The gateway reads more settings than other processes that accept messages. */
 type GatewayBasis = Basis & { context: Context };
 
-const MIB = 1_048_576;
-/** Room for 256 sign-ins of one address, with bodies of 4 KiB. */
-const SIGN_INS_BYTES = 4 * MIB;
-/** Room for 1,536 requests of one address. */
-const UNKNOWN_CALLERS_BYTES = 12 * MIB;
+type RequestPart = 'requests' | 'sign_ins' | 'unknown_callers';
 
 /** Ten a second: no person's page sends more, and the requests of visitors count for their company too. */
 const VISIT_PER_MINUTE = 600;
@@ -128,7 +124,8 @@ const VISIT_PER_MINUTE = 600;
 /** Opens everything that checks and bounds a request before it reaches its route. */
 function openRequests(basis: GatewayBasis) {
   const { context, requestDb, budgets, nowMs, newId } = basis;
-  const openMemory = (part: string, bytes: number, ownerOf?: typeof addressOf): RequestMemory => {
+  const openMemory = (part: RequestPart, ownerOf?: typeof addressOf): RequestMemory => {
+    const bytes = memoryShare('gateway', part, context.config.MEMORY_MIB);
     const memory = createRequestMemory(bytes, ownerOf);
     budgets.add(part, bytes, memory.usedBytes);
     return memory;
@@ -155,11 +152,11 @@ function openRequests(basis: GatewayBasis) {
     authenticate: openAuthentication(basis, limits),
     deadlines,
     /** What requests of known companies hold. */
-    memory: openMemory('requests', memoryShare('gateway', 'requests', context.config.MEMORY_MIB)),
+    memory: openMemory('requests'),
     /** What sign-ins hold, apart: a client that sends half of them delays no request with a key. */
-    signIns: openMemory('sign_ins', SIGN_INS_BYTES, addressOf),
+    signIns: openMemory('sign_ins', addressOf),
     /** What requests hold that wait for the look-up of their key. */
-    unknownCallers: openMemory('unknown_callers', UNKNOWN_CALLERS_BYTES, addressOf),
+    unknownCallers: openMemory('unknown_callers', addressOf),
     recordRequest: createRecordRequest(log),
     createOnce: createCreateOnce({
       keys: createCreationKeyStore(requestDb),

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { VERSION } from '@posthorn/platform/service/metrics.ts';
+import { defaultMemoryMib } from '@posthorn/platform/memory/memory-shares.ts';
 import { metricsOfServices, OPTIONAL_METRICS } from '../../../docs/metrics-of-services.ts';
 import { freePorts } from '../../../tools/local-stack/machine/ports.ts';
 import { eventually } from '../../support/time/eventually.ts';
@@ -109,6 +110,16 @@ describe('The operation of the services', () => {
       expect(names.sort()).toEqual(documented.sort());
       const series = text.split('\n').filter((line) => line !== '' && !line.startsWith('#'));
       expect(series.length).toBeLessThanOrEqual(2_000);
+    },
+  );
+
+  it.each(['gateway', 'retry'] as const)(
+    'all budgets of %s are shares of MEMORY_MIB',
+    async (name) => {
+      const text = await textOf(`${posthorn[name].opsUrl}/metrics`);
+      const budgets = [...text.matchAll(/^posthorn_memory_budget_bytes\{.*\} (\d+)$/gm)];
+      const bytes = budgets.reduce((sum, [, budget]) => sum + Number(budget), 0);
+      expect(bytes / 1_048_576).toBeCloseTo(defaultMemoryMib(name), 3);
     },
   );
 

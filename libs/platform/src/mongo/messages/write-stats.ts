@@ -73,16 +73,9 @@ export interface MessageCounter {
   hasRoom: () => boolean;
 }
 
-/** Of 50,000 companies. Only a gateway whose messages are of so many companies in a minute uses it. */
-const MESSAGE_BUDGET_BYTES = 16 * 2 ** 20;
-
 /** Starts to count accepted messages. A stop writes what is left. */
-export function openMessageStats(
-  context: Context,
-  deps: Omit<CountBufferDeps, 'budgetBytes'>,
-): MessageCounter {
-  const budgetBytes = MESSAGE_BUDGET_BYTES;
-  const { buffer } = openBuffer(context, 'counts of messages', { ...deps, budgetBytes });
+export function openMessageStats(context: Context, deps: CountBufferDeps): MessageCounter {
+  const { buffer } = openBuffer(context, 'counts of messages', deps);
   return {
     add: (message) => {
       buffer.countMessage(message);
