@@ -207,7 +207,7 @@ export interface paths {
         put?: never;
         /**
          * Hold the deliveries of a webhook
-         * @description Attempts that come due wait, retries too, and keep their number; those under way are finished. Nothing is requested after two seconds. A repeat changes the end and the reason that it gives.
+         * @description Attempts that come due wait, retries too, and keep their number; those under way are finished. Nothing is requested after two seconds. A repeat replaces the reason, and the end that it gives.
          */
         post: operations["holdWebhook"];
         delete?: never;
@@ -1880,7 +1880,7 @@ export interface components {
              */
             until?: string | null;
             /**
-             * @description For people. A repeat without it keeps the reason, and null takes it away
+             * @description For people. A repeat replaces it
              * @example maintenance of the endpoint
              */
             reason?: string | null;

@@ -24,16 +24,16 @@ describe('a hold', () => {
     expect(beginHold(hold, { ...hold, by: 'key_2' }, 50)).toBeNull();
   });
 
-  test('keeps what a repeat leaves out while it lives, and loses what is null', () => {
-    expect(beginHold(hold, { by: 'key_2' }, 50)).toBeNull();
-    expect(beginHold(hold, { by: 'key_2', reason: 'b' }, 50)).toEqual({
+  test('keeps the end that a repeat leaves out while it lives, and loses it for null', () => {
+    const repeat = { by: 'key_2', reason: 'a' };
+    expect(beginHold(hold, repeat, 50)).toBeNull();
+    expect(beginHold(hold, { ...repeat, reason: null }, 50)).toEqual({
       ...hold,
-      reason: 'b',
+      reason: null,
       by: 'key_2',
     });
-    expect(beginHold(hold, { by: 'key_2', untilMs: null }, 50)?.untilMs).toBeNull();
-    const anew = { sinceMs: 100, untilMs: null, reason: null, by: 'key_2' };
-    expect(beginHold(hold, { by: 'key_2' }, 100)).toEqual(anew);
+    expect(beginHold(hold, { ...repeat, untilMs: null }, 50)?.untilMs).toBeNull();
+    expect(beginHold(hold, repeat, 100)).toEqual({ ...repeat, sinceMs: 100, untilMs: null });
   });
 });
 

@@ -16,14 +16,12 @@ export interface Hold {
   by: string;
 }
 
-/** What a request asks of a hold. Null takes the end or the reason away; what is left out stays as it is. */
-export interface AskedHold extends Partial<Pick<Hold, 'untilMs' | 'reason'>> {
-  by: string;
-}
+/** What a request asks of a hold. An end that is left out stays as it is, and null takes it away. */
+export type AskedHold = Pick<Hold, 'reason' | 'by'> & Partial<Pick<Hold, 'untilMs'>>;
 
 /** Returns the hold as it is to be stored; null when the one that lives has the same end and reason already. */
 export function beginHold(seen: Hold | null, asked: AskedHold, nowMs: number): Hold | null {
-  const begun = { sinceMs: nowMs, untilMs: null, reason: null, ...asked };
+  const begun = { sinceMs: nowMs, untilMs: null, ...asked };
   if (!seen || !isHolding(seen, nowMs)) return begun;
   const changed = { ...seen, ...asked };
   const isSame = seen.untilMs === changed.untilMs && seen.reason === changed.reason;

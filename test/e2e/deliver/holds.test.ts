@@ -140,6 +140,8 @@ describe('A webhook on hold', () => {
     const { held } = await hold(`webhooks/${id}`, { until });
     expect(held).toEqual({ ...first, until, reason: null });
     expect((await hold(`webhooks/${id}`, { until })).held).toEqual(held);
+    expect((await hold(`webhooks/${id}`)).held).toEqual(held);
+    expect((await hold(`webhooks/${id}`, { until: null })).held).toEqual({ ...held, until: null });
   });
 
   it.each([

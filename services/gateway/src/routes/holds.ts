@@ -8,18 +8,20 @@ import { optionalFields, removableFields, text, timeText, wholeNumber } from './
 import { describeWebhook, shownTo, webhookSchema } from './webhook-responses.ts';
 
 const holdBody = z
-  .object(
-    removableFields({
+  .object({
+    ...removableFields({
       until: timeText.meta({
         description:
           'When the hold ends by itself: in the future, and a day before deliveries expire at the latest. Null for never, which a new hold has when it is left out; a repeat without it keeps the end',
       }),
+    }),
+    ...optionalFields({
       reason: text(1, 500).meta({
-        description: 'For people. A repeat without it keeps the reason, and null takes it away',
+        description: 'For people. A repeat replaces it',
         example: 'maintenance of the endpoint',
       }),
     }),
-  )
+  })
   .meta({ id: 'BeginHold' });
 
 const resumeBody = z
@@ -60,7 +62,7 @@ function holdWebhookRoute({ holds }: Gateway): Route {
     tag: 'Webhooks',
     summary: 'Hold the deliveries of a webhook',
     description:
-      'Attempts that come due wait, retries too, and keep their number; those under way are finished. Nothing is requested after two seconds. A repeat changes the end and the reason that it gives.',
+      'Attempts that come due wait, retries too, and keep their number; those under way are finished. Nothing is requested after two seconds. A repeat replaces the reason, and the end that it gives.',
     body: holdBody,
     response: { status: 200, message: 'Webhook on hold', data: webhookSchema },
     async handle({ caller, params: { webhookId = '' }, body: { value } }) {
@@ -132,7 +134,7 @@ function resumeAppRoute({ holds }: Gateway): Route {
 function asked({ keyId, portal }: Caller, { until, reason }: z.infer<typeof holdBody>): AskedHold {
   return {
     ...(until !== undefined && { untilMs: until === null ? null : Date.parse(until) }),
-    ...(reason !== undefined && { reason }),
+    reason: reason ?? null,
     by: portal?.linkId ?? keyId,
   };
 }
