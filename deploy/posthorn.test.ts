@@ -56,7 +56,15 @@ describe('posthorn', () => {
     expect(await start([option]).ended).toMatchObject({ code: 0, out: `${VERSION}\n` });
   });
 
-  it.each(['--help', '-h'])('prints every command with %s', async (option) => {
+  it('prints the help of a command of the command line with its words', async () => {
+    const { code, out } = await start(['help', 'webhook', 'get']).ended;
+    expect({ code, out }).toEqual({
+      code: 0,
+      out: expect.stringContaining('Usage: posthorn webhook get'),
+    });
+  });
+
+  it.each(['--help', '-h', 'help'])('prints every command with %s', async (option) => {
     const { code, out } = await start([option]).ended;
     expect(code).toBe(0);
     for (const command of ['gateway', 'dispatcher', 'retry', 'admin …', 'setup NAME …']) {

@@ -28,7 +28,7 @@ const SETUP = [
 export const COMMAND_LINE = [
   'login', 'logout', 'whoami', 'profile', 'project', 'app', 'webhook', 'message', 'listen', 'delivery', 'resend', 'replay',
   'signature', 'export', 'diff', 'apply', 'import', 'api-key', 'signing-key', 'portal', 'overview', 'stats', 'failure',
-  'circuit', 'find', 'source-ips', 'audit-event', 'doctor', 'completion',
+  'circuit', 'find', 'source-ips', 'audit-event', 'open', 'api', 'doctor', 'completion', 'help',
 ] as const;
 
 const HELP = `Posthorn ${manifest.version}: delivers webhooks
@@ -61,7 +61,9 @@ export function commandOf(
   const [name, ...others] = args;
   if (name === undefined) return { kind: 'refuse', reason: 'A command is missing' };
   if (['--version', '-V'].includes(name)) return { kind: 'print', text: `${manifest.version}\n` };
-  if (['--help', '-h', 'help'].includes(name)) return { kind: 'print', text: HELP };
+  // `posthorn help webhook get` is about a command of the command line.
+  const isOfAll = name === 'help' && others.length === 0;
+  if (['--help', '-h'].includes(name) || isOfAll) return { kind: 'print', text: HELP };
   if (isService(name)) return { kind: 'import', file: join(ROOT, ENTRIES[name]), args: others };
   if (name === 'setup') return setupCommandOf(others);
   if ((COMMAND_LINE as readonly string[]).includes(name)) {
