@@ -1,7 +1,5 @@
 import { Pool, type Dispatcher } from 'undici';
-import { inWorkers } from './loops.ts';
-
-export type Sending = { id: string } | { refusedWith: string };
+import { inWorkers, type Sending } from './loops.ts';
 
 /** The Posthorn under load, as an API client sees it. */
 export type GatewayClient = ReturnType<typeof createGatewayClient>;

@@ -1,5 +1,7 @@
 import { setTimeout as wait } from 'node:timers/promises';
-import type { Sending } from './gateway-client.ts';
+
+/** What became of one message. */
+export type Sending = { id: string } | { refusedWith: string };
 
 export interface Load {
   /** Sends a message to the endpoint with this number. */

@@ -1,6 +1,6 @@
 import { setTimeout as wait } from 'node:timers/promises';
 import { createGatewayClient } from '../load/gateway-client.ts';
-import { openIngestSource } from '../load/ingest-source.ts';
+import { openIngestSource } from './ingest-source.ts';
 import { HANGS } from '../load/receivers.ts';
 import { closedBatches, closedLoop, type Load, openLoop } from '../load/loops.ts';
 import { rounded } from '../measure/figures.ts';

@@ -8,7 +8,7 @@ import { rounded } from '../measure/figures.ts';
 import { watchSpending } from '../measure/spending.ts';
 import { metricIn, readMetrics } from '../measure/metrics.ts';
 import type { Bench } from '../scenario.ts';
-import { inWorkers } from './loops.ts';
+import { inWorkers } from '../load/loops.ts';
 
 const PREFIX = 'posthorn.';
 const PARTITIONS = 12;

@@ -1,6 +1,6 @@
 import { MAX_BODY_BYTES } from '@posthorn/domain/message.ts';
 import { createGatewayClient } from '../../load/gateway-client.ts';
-import { openIngestSource } from '../../load/ingest-source.ts';
+import { openIngestSource } from '../ingest-source.ts';
 import { closedBatches, type LoadRecord, openLoop } from '../../load/loops.ts';
 import type { Phase } from '../../measure/phase.ts';
 import { type Bench, defineScenario, type Endpoints } from '../../scenario.ts';
