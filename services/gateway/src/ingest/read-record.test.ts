@@ -159,6 +159,12 @@ describe('a record is rejected', () => {
   test.each([
     ['without a value', null, 'invalid_json: The value is not acceptable: it is empty.'],
     ['with an empty one', '', 'invalid_json: The value is not acceptable: it is empty.'],
+    [
+      'of a schema registry',
+      Buffer.concat([Buffer.from([0, 0, 1, 0x86, 0xa1]), Buffer.from('{"good":1}')]),
+      'invalid_json: The value is not acceptable: it begins with the five bytes of a schema registry (0 and the schema id 100001): write plain JSON.',
+    ],
+    ['of zeros', Buffer.alloc(5), 'invalid_json: The value is not acceptable: not valid JSON.'],
     ['that is no JSON', 'hello', 'invalid_json: The value is not acceptable: not valid JSON.'],
     ['that is an array', '[]', 'invalid_json: The value is not acceptable: must be a JSON object.'],
     [

@@ -67,11 +67,22 @@ function contentOf({ appId, webhookId, eventType, given }: Omit<ReadHeaders, 'ke
 const UTF8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 const BYTE_ORDER_MARK = '\ufeff';
 
+/** Serializers of a schema registry write a zero and the id of the schema before the value. No JSON begins with a zero byte. */
+function schemaIdOf(value: Buffer): number | null {
+  return value[0] === 0 && value.length > 5 ? value.readUInt32BE(1) : null;
+}
+
 /** The text of the value, byte for byte: it is delivered so. */
 function readPayload(value: Buffer | null): string {
   if (value === null || value.length === 0) throw notAcceptable('it is empty');
   if (value.length > MAX_BODY_BYTES) {
     throw new ApiError('body_too_large', `The value is larger than ${MAX_BODY_BYTES} bytes.`);
+  }
+  const schemaId = schemaIdOf(value);
+  if (schemaId !== null) {
+    throw notAcceptable(
+      `it begins with the five bytes of a schema registry (0 and the schema id ${schemaId}): write plain JSON`,
+    );
   }
   const payload = decode(value);
   if (payload === null) throw notAcceptable('not valid UTF-8');
