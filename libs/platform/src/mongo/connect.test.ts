@@ -3,7 +3,7 @@ import mongoose, { type mongo } from 'mongoose';
 import { EventEmitter } from 'node:events';
 import { Registry } from 'prom-client';
 import { StoreUnavailableError } from '../service/errors.ts';
-import { asStoreError, watchClient, withoutOptionsOf } from './connect.ts';
+import { asStoreError, onNewPrimary, watchClient, withoutOptionsOf } from './connect.ts';
 
 const { MongoDriverError, MongoServerError } = mongoose.mongo;
 
@@ -120,4 +120,24 @@ describe('watch client', () => {
       expect(await registry.metrics()).toContain(`${CONNECTIONS}="open"} 1`);
     });
   });
+});
+
+test('a new primary is noticed, and no other change of a replica set', () => {
+  const client = new EventEmitter();
+  let noticed = 0;
+  onNewPrimary(client as unknown as mongo.MongoClient, () => (noticed += 1));
+  const stateOf = (...members: [address: string, type: string][]) => ({
+    servers: new Map(members.map(([address, type]) => [address, { address, type }])),
+  });
+  const change = (previousDescription: object, newDescription: object): number => {
+    client.emit('topologyDescriptionChanged', { previousDescription, newDescription });
+    return noticed;
+  };
+  const first = stateOf(['a:1', 'RSPrimary'], ['b:1', 'RSSecondary']);
+  const none = stateOf(['a:1', 'Unknown'], ['b:1', 'RSSecondary']);
+  const second = stateOf(['a:1', 'RSSecondary'], ['b:1', 'RSPrimary']);
+  expect(change(first, first)).toBe(0);
+  expect(change(first, none)).toBe(0);
+  expect(change(none, second)).toBe(1);
+  expect(change(first, second)).toBe(2);
 });

@@ -44,7 +44,21 @@ export async function openMongo(
   const client = mongo.connection.getClient();
   watchClient(registry, client, client.options.maxPoolSize);
   followDatabaseTime({ lifecycle, logger }, mongo.time);
+  onNewPrimary(client, mongo.time.doubt);
   return mongo;
+}
+
+/** Another member may have another clock. */
+export function onNewPrimary(client: Pick<mongo.MongoClient, 'on'>, listener: () => void): void {
+  client.on('topologyDescriptionChanged', ({ previousDescription, newDescription }) => {
+    const primary = primaryOf(newDescription);
+    if (primary !== null && primary !== primaryOf(previousDescription)) listener();
+  });
+}
+
+function primaryOf({ servers }: mongo.TopologyDescription): string | null {
+  const found = [...servers.values()].find(({ type }) => type === 'RSPrimary');
+  return found?.address ?? null;
 }
 
 /**

@@ -66,6 +66,17 @@ test('the database is asked each second until its time is known within 4 ms', as
   expect(clocks.asked).toBe(4);
 });
 
+test('the database is asked each minute when its replies stay slow, and each second when it has another clock', async () => {
+  const { clocks, pass, time } = createClocks();
+  clocks.replyMs = 50;
+  for (let n = 0; n < 100; n += 1) await time.lookWhenDue();
+  expect(clocks.asked).toBe(60);
+  clocks.databaseMs += HOUR_MS;
+  pass(60_000);
+  for (let n = 0; n < 10; n += 1) await time.lookWhenDue();
+  expect(clocks.asked).toBe(70);
+});
+
 test('the database is asked each minute, when its time is doubted, and when the wall clock jumps', async () => {
   const { clocks, pass, time } = createClocks();
   await time.look();

@@ -22,8 +22,12 @@ const LOOK_EVERY_MS = 60_000;
 const TICK_MS = 1_000;
 /** The monotonic clock stands still while the host is suspended; the wall clock is set afterwards. */
 const JUMP_MS = 1_000;
-/** The database is asked each second until its time is known as well. */
+/**
+ * The database is asked each second until its time is known as well, or for a minute: where each reply takes longer, no
+ * number of them helps.
+ */
 const KNOWN_WITHIN_MS = 4;
+const MOST_LOOKS = 60;
 const FIRST_LOOKS = 5;
 
 /** Asks the database now. Throws when it does not reply. */
@@ -73,6 +77,8 @@ export function createDatabaseTime({ databaseMs, systemMs, monotonicMs }: TimeDe
   /** The time of the database is ahead of the monotonic clock by something between these. */
   let ahead: { leastMs: number; mostMs: number } | null = null;
   let lookedAtMs = -Infinity;
+  /** Since the database had a clock that it may not have now. */
+  let looks = 0;
   let systemAheadMs = 0;
   const nowMs = (): number =>
     ahead ? Math.floor(monotonicMs() + (ahead.leastMs + ahead.mostMs) / 2) : systemMs();
@@ -83,6 +89,7 @@ export function createDatabaseTime({ databaseMs, systemMs, monotonicMs }: TimeDe
     const askedAtMs = monotonicMs();
     // Also of a question without a reply: in an outage it is asked, and its failure logged, once a minute.
     lookedAtMs = askedAtMs;
+    looks += 1;
     const ms = await databaseMs();
     const repliedAtMs = monotonicMs();
     // The reply has whole milliseconds.
@@ -91,12 +98,15 @@ export function createDatabaseTime({ databaseMs, systemMs, monotonicMs }: TimeDe
       leastMs: Math.max(seen.leastMs, ahead?.leastMs ?? -Infinity),
       mostMs: Math.min(seen.mostMs, ahead?.mostMs ?? Infinity),
     };
-    ahead = both.leastMs <= both.mostMs ? both : seen;
+    const isAsBefore = both.leastMs <= both.mostMs;
+    if (!isAsBefore) looks = 1;
+    ahead = isAsBefore ? both : seen;
     systemAheadMs = systemAhead();
   }
 
   function isDue(): boolean {
-    if (!ahead || ahead.mostMs - ahead.leastMs > KNOWN_WITHIN_MS) return true;
+    if (!ahead) return true;
+    if (ahead.mostMs - ahead.leastMs > KNOWN_WITHIN_MS && looks < MOST_LOOKS) return true;
     const hasJumped = Math.abs(systemAhead() - systemAheadMs) > JUMP_MS;
     return hasJumped || monotonicMs() - lookedAtMs >= LOOK_EVERY_MS;
   }
