@@ -1325,7 +1325,7 @@ export interface components {
         };
         CreateWebhook: {
             /**
-             * @description An http or https URL of a public host, without user, password and fragment. Stored percent-encoded, as it is sent
+             * @description An https URL, or http too where the operator sets `EGRESS_ALLOW_HTTP`, of a public host, without user, password and fragment. Stored percent-encoded, as it is sent
              * @example https://example.com/webhooks
              */
             url: string;
@@ -1668,7 +1668,7 @@ export interface components {
             /** @example Orders */
             name?: string;
             /**
-             * @description An http or https URL of a public host, without user, password and fragment. Stored percent-encoded, as it is sent
+             * @description An https URL, or http too where the operator sets `EGRESS_ALLOW_HTTP`, of a public host, without user, password and fragment. Stored percent-encoded, as it is sent
              * @example https://example.com/webhooks
              */
             url?: string;

@@ -410,14 +410,16 @@ const MAX_URL_CHARS = 2_048;
 /** A URL that `policy` allows as the destination of requests. */
 export function urlText(policy: EgressPolicy) {
   const scheme = policy.allowHttp ? '[Hh][Tt][Tt][Pp][Ss]?' : '[Hh][Tt][Tt][Pp][Ss]';
+  const schemes = policy.allowHttp
+    ? 'An http or https URL (`EGRESS_ALLOW_HTTP` is set here)'
+    : 'An https URL, or http too where the operator sets `EGRESS_ALLOW_HTTP`,';
   // No control characters and no backslashes: `URL` drops or replaces them, and another URL would be stored.
   const pattern = `^${scheme}://[^\\s/\\\\?#@\\x00-\\x1f\\x7f]+([/?][^#\\\\\\x00-\\x1f\\x7f]*)?$`;
   return text(0, MAX_URL_CHARS)
     .meta({
       pattern,
       example: 'https://example.com/webhooks',
-      description:
-        'An http or https URL of a public host, without user, password and fragment. Stored percent-encoded, as it is sent',
+      description: `${schemes} of a public host, without user, password and fragment. Stored percent-encoded, as it is sent`,
     })
     .transform((text, context) => {
       const url = URL.parse(text);

@@ -8,7 +8,7 @@ const WORDS: Record<Outcome, string> = {
   http_4xx: 'refused it',
   http_429: 'asked to slow down',
   http_5xx: 'failed to process it',
-  timeout: 'took longer than 15 s',
+  timeout: 'took longer than it may',
   dns_error: 'has a host name that does not resolve',
   connect_error: 'refused the connection',
   tls_error: 'failed the TLS handshake',
