@@ -135,8 +135,11 @@ export interface ConsumeOptions {
   outOfRange?: { cluster: string; listener: (found: OutOfRange) => void };
   /** When records become ready, for the backlog; unless given, as soon as they are written. */
   readiness?: Readiness;
-  /** Reading of a topic pauses when `pauseAt` of its records are in flight, and resumes at `resumeAt`. */
-  inFlightLimits: { pauseAt: number; resumeAt: number };
+  /**
+   * Reading of a topic pauses when `pauseAt` of its records are in flight, and resumes at `resumeAt`. `isShared`: its
+   * partitions with a backlog have equal parts of them, so that the page of one does not keep the others waiting.
+   */
+  inFlightLimits: { pauseAt: number; resumeAt: number; isShared?: true };
   /**
    * Returns false while nothing more of the topic is to be read, because the records in flight fill the memory or
    * the process is overloaded. Called for each record, and again each time that one is done.

@@ -23,9 +23,16 @@ let resolved: string;
 let soughtTo: number;
 let handle: jest.Mock<ConsumeOptions['handle']>;
 
+/** The partitions that were resumed, in order. */
+let resumed: number[];
+
 beforeEach(() => {
+  open({ pauseAt: 10, resumeAt: 5 });
+});
+
+function open(inFlightLimits: ConsumeOptions['inFlightLimits']): void {
   stopping = new AbortController();
-  errors = [];
+  [errors, resumed] = [[], []];
   handle = jest.fn(() => Promise.resolve());
   const logger = { warn: () => undefined, error: (fields: object) => void errors.push(fields) };
   const { signal } = stopping;
@@ -34,12 +41,12 @@ beforeEach(() => {
     topics: ['a'],
     handle: (record, isOurs) => handle(record, isOurs),
     logFieldsIn: ({ offset }) => ({ companyId: `comp_${offset}` }),
-    inFlightLimits: { pauseAt: 10, resumeAt: 5 },
+    inFlightLimits,
   };
   batches = new BatchHandler(options, {
     client: {
       pause: () => undefined,
-      resume: () => undefined,
+      resume: (selection) => resumed.push(...selection.flatMap(({ partitions }) => partitions)),
       paused: () => [],
       seek: ({ offset }) => (soughtTo = offset),
     },
@@ -49,7 +56,7 @@ beforeEach(() => {
     logger,
     metrics: createKafkaMetrics(new Registry(), Date.now),
   });
-});
+}
 
 /** Hands over records with these offsets of one partition. */
 function read(...recordOffsets: number[]): void {
@@ -192,5 +199,44 @@ describe('records that are given back', () => {
     done.resolve(undefined);
     await untilIdle();
     expect(committable()).toEqual([]);
+  });
+});
+
+describe('the partitions of a topic that share what may be in flight', () => {
+  const offsets = Array.from({ length: 400 }, (_, offset) => offset);
+  let ends: (() => void)[];
+
+  function readAll(partition: number): void {
+    batches.handle(fetchedBatch({ partition, offsets, onResolved: () => undefined }));
+  }
+
+  const inFlight = (partition: number): number =>
+    batches.offsets.inFlightOf({ topic: 'a', partition });
+
+  beforeEach(() => {
+    open({ pauseAt: 200, resumeAt: 100, isShared: true });
+    ends = [];
+    handle.mockImplementation(() => new Promise<void>((resolve) => void ends.push(resolve)));
+  });
+
+  async function end(records: number): Promise<void> {
+    for (const each of ends.splice(0, records)) each();
+    await new Promise(setImmediate);
+  }
+
+  test('have all of it while they are alone', () => {
+    readAll(0);
+    expect(inFlight(0)).toBe(200);
+  });
+
+  test('do not wait for one of them that has more than its part', async () => {
+    for (const partition of [0, 1, 2, 3]) readAll(partition);
+    expect([0, 1, 2, 3].map(inFlight)).toEqual([200, 0, 0, 0]);
+    await end(100);
+    // Not the first one, which has waited for as long and has 100 in flight.
+    expect(resumed).toEqual([1]);
+    readAll(1);
+    // A third of 200: the last two wait too.
+    expect([0, 1, 2, 3].map(inFlight)).toEqual([100, 67, 0, 0]);
   });
 });

@@ -23,6 +23,9 @@ import { createUnreadRecords, READY_WHEN_WRITTEN } from '../unread-records.ts';
 import { describeUnreadable } from '../fetch/record-batches.ts';
 import type { FetchedBatch, FetchedMessage } from './group-client.ts';
 
+/** With fewer records at once, a partition costs more than it gains: an ingested batch has up to 200. */
+const LEAST_SHARE = 50;
+
 interface BatchHandlerDeps {
   /** Pauses and resumes the partitions of the consumer, and moves the place where one is read. */
   client: Pausable;
@@ -141,11 +144,22 @@ export class BatchHandler {
   resumeReading(topic: string): void {
     if (this.#deps.stopping.aborted || !this.#hasCapacity(topic)) return;
     if (this.#options.mayRead?.(topic) === false && this.offsets.inFlightIn(topic) > 0) return;
+    // Nearly always none is paused, and this is called for each record.
+    let share: number | undefined;
     this.#pauses.resumeNext(
       (paused) =>
         paused.topic === topic &&
+        this.offsets.inFlightOf(paused) <= (share ??= this.#shareIn(topic)) / 2 &&
         this.offsets.uncommittedIn(paused.topic, paused.partition) < MAX_UNCOMMITTED / 2,
     );
+  }
+
+  /** How many records of one partition may be in flight. */
+  #shareIn(topic: string): number {
+    const { pauseAt, isShared } = this.#options.inFlightLimits;
+    if (!isShared) return Infinity;
+    const busy = this.offsets.busyIn(topic, (each) => this.#pauses.isPausedForCapacity(each));
+    return Math.max(LEAST_SHARE, Math.ceil(pauseAt / Math.max(1, busy)));
   }
 
   #hasCapacity(topic: string): boolean {
@@ -158,10 +172,11 @@ export class BatchHandler {
     let begun = 0;
     let readTo: number | null = null;
     let last: LogRecord | null = null;
+    const share = this.#shareIn(topic);
     for (const message of payload.batch.messages) {
       const record = toRecord(owned, message);
       last = record;
-      if (!this.#mayBegin(record, owned, endOffset)) break;
+      if (!this.#mayBegin(record, owned, { endOffset, share })) break;
       if (offsets.begin(record.offset)) {
         void this.#work(record, owned);
         begun += 1;
@@ -180,9 +195,13 @@ export class BatchHandler {
   }
 
   /** Returns false, and pauses the partition, when too much is in flight or the record is not due. */
-  #mayBegin(record: LogRecord, owned: OwnedPartition, endOffset: number): boolean {
-    const { topic, partition } = owned;
-    if (this.#isFull(owned, record.offset)) {
+  #mayBegin(
+    record: LogRecord,
+    owned: OwnedPartition,
+    { endOffset, share }: { endOffset: number; share: number },
+  ): boolean {
+    const { topic, partition, offsets } = owned;
+    if (offsets.inFlight() >= share || this.#isFull(owned, record.offset)) {
       this.#pauses.pauseForCapacity(topic, partition);
       return false;
     }

@@ -25,6 +25,10 @@ export interface OwnedPartitions {
   giveBack: (owned: OwnedPartition) => number | null;
   /** Costs a look-up: it is called for each record, and a process may own thousands of partitions. */
   inFlightIn: (topic: string) => number;
+  /** Records of the partition that are in flight. */
+  inFlightOf: (partition: TopicPartition) => number;
+  /** Walks over all partitions: how many of the topic have records in flight, or are `isWaiting`. */
+  busyIn: (topic: string, isWaiting: (partition: TopicPartition) => boolean) => number;
   /** By topic: the records that failed and that nobody works on, see ContiguousOffsets.abandon. */
   abandoned: () => ReadonlyMap<string, ReadyRecords>;
   /** True when nothing is in flight and every finished record may be committed. */
@@ -113,9 +117,8 @@ export function createOwnedPartitions(nowMs: () => number): OwnedPartitions {
       }
     },
     markAllStale() {
-      for (const entry of owned.values()) {
-        Object.assign(entry, { isStale: true, isGivenBack: false, wasSkippedOnce: false });
-      }
+      const stale = { isStale: true, isGivenBack: false, wasSkippedOnce: false };
+      for (const entry of owned.values()) Object.assign(entry, stale);
     },
     giveBack(entry) {
       letGo(entry);
@@ -124,6 +127,8 @@ export function createOwnedPartitions(nowMs: () => number): OwnedPartitions {
       return nextOf(entry);
     },
     inFlightIn: (topic) => inFlight.get(topic)?.records ?? 0,
+    inFlightOf: (partition) => owned.get(keyOf(partition))?.offsets.inFlight() ?? 0,
+    busyIn: (topic, isWaiting) => countBusy(owned.values(), topic, isWaiting),
     abandoned: () => abandonedByTopic(owned.values()),
     isIdle: () => [...owned.values()].every(isIdle),
     uncommitted: () => [...owned.values()].flatMap(commitOf),
@@ -135,6 +140,18 @@ export function createOwnedPartitions(nowMs: () => number): OwnedPartitions {
       }
     },
   };
+}
+
+function countBusy(
+  owned: Iterable<OwnedPartition>,
+  topic: string,
+  isWaiting: (partition: TopicPartition) => boolean,
+): number {
+  let busy = 0;
+  for (const each of owned) {
+    if (each.topic === topic && (each.offsets.inFlight() > 0 || isWaiting(each))) busy += 1;
+  }
+  return busy;
 }
 
 function abandonedByTopic(owned: Iterable<OwnedPartition>): Map<string, ReadyRecords> {
