@@ -155,8 +155,8 @@ function describeContent(content: NonNullable<Letter['content']>): object {
 }
 
 /** Returns the first bytes as text if they are text, else in hexadecimal digits. */
-function beginningOf(value: Buffer): object {
-  const start = value.subarray(0, SHOWN_BYTES);
+export function beginningOf(value: Buffer, shownBytes = SHOWN_BYTES): object {
+  const start = value.subarray(0, shownBytes);
   // The cut may split the last character, of up to 4 bytes.
   const cuts = start.length < value.length ? [0, 1, 2, 3] : [0];
   const whole = cuts.map((cut) => start.subarray(0, start.length - cut)).find(isUtf8);

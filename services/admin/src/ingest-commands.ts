@@ -10,15 +10,20 @@ import { parseConfig } from '@posthorn/platform/service/config.ts';
 import type { Command } from 'commander';
 import type { Kafka } from 'kafkajs';
 import { randomUUID } from 'node:crypto';
-import { z } from 'zod';
-import { parseOptions, timeOption } from './command.ts';
-import { createNewest } from './dead-letter-commands.ts';
+import { beginningOf, createNewest } from './dead-letter-commands.ts';
 import { replayRejected } from './ingest-replay.ts';
-import { ingestConfig, openClusters, readRejects } from './ingest-topics.ts';
-import { isoTime, parseLimit, silent } from './letters.ts';
+import {
+  ingestConfig,
+  matches,
+  openClusters,
+  parseFilter,
+  readRejects,
+  withFilters,
+} from './ingest-topics.ts';
+import { isoTime, parseLimit, parsePlace, silent } from './letters.ts';
 import { escapeControls, formatTable, type OutputOptions, printResult } from './output.ts';
 
-/** Adds `ingest lag|rejected list|rejected replay` (docs/ingest.md). */
+/** Adds `ingest lag|rejected list|show|replay` (docs/ingest.md). */
 export function addIngestCommands(program: Command): void {
   const group = program
     .command('ingest')
@@ -29,21 +34,19 @@ export function addIngestCommands(program: Command): void {
     .option('--json', 'print JSON')
     .action(showLag);
   const rejected = group.command('rejected').description('records that cannot be accepted');
-  rejected
-    .command('list')
+  withFilters(rejected.command('list'))
     .description('list rejected records, newest first')
-    .option('--code <code>', 'only with this error code')
-    .option('--source <topic>', 'only of this topic')
-    .option('--since <time>', 'rejected at this time or later: ISO time with a zone')
-    .option('--until <time>', 'rejected at this time or earlier: ISO time with a zone')
     .option('--limit <count>', 'most entries to show, 1 to 10000', '100')
     .option('--json', 'print JSON')
     .action(listRejected);
   rejected
-    .command('replay')
+    .command('show <id>')
+    .description('show one rejected record with its headers and its value')
+    .option('--json', 'print JSON')
+    .action(showRejected);
+  withFilters(rejected.command('replay'))
     .description('write rejected records into their topics again')
-    .option('--all', 'every rejected record')
-    .option('--code <code>', 'with --all: only with this error code')
+    .option('--all', 'every rejected record; with filters, those that match')
     .option('--partition <number>', 'partition of one rejected record, as the list shows it')
     .option('--offset <number>', 'offset of it')
     .option('--dry-run', 'only show what would be done')
@@ -118,25 +121,9 @@ async function timesOfNext(
   return times;
 }
 
-const filterSchema = z.object({
-  code: z.string().optional(),
-  source: z.string().optional(),
-  since: timeOption.optional(),
-  until: timeOption.optional(),
-});
-
-type RejectFilter = z.output<typeof filterSchema>;
-
-function matches({ code, atMs, place }: StoredReject, filter: RejectFilter): boolean {
-  if (filter.code !== undefined && filter.code !== code) return false;
-  if (filter.source !== undefined && filter.source !== place?.topic) return false;
-  if (filter.since !== undefined && atMs < filter.since) return false;
-  return filter.until === undefined || atMs <= filter.until;
-}
-
 /** Prints the newest rejected records that match, and how many match in all. */
 async function listRejected(options: OutputOptions & { limit: string }): Promise<void> {
-  const filter = parseOptions(filterSchema, options);
+  const filter = parseFilter(options);
   const newest = createNewest<StoredReject>(parseLimit(options.limit));
   const config = parseConfig('admin', ingestConfig, process.env);
   const { own } = await openClusters(config);
@@ -157,6 +144,41 @@ async function listRejected(options: OutputOptions & { limit: string }): Promise
   }
   process.stdout.write(`${shown.length} of ${newest.added()} rejected records\n`);
 }
+
+/** Prints one rejected record, which the list names. */
+async function showRejected(id: string, output: OutputOptions): Promise<void> {
+  const { isExhausted, partition, offset } = parsePlace(id);
+  if (isExhausted) throw new Error('id must be partition:offset, as the list shows it.');
+  const config = parseConfig('admin', ingestConfig, process.env);
+  const { own } = await openClusters(config);
+  const found: StoredReject[] = [];
+  await readRejects(own, config.TOPIC_PREFIX, { only: [{ partition, offset }] }, (reject) =>
+    Promise.resolve(void found.push(reject)),
+  );
+  const [reject] = found;
+  if (!reject) throw new Error(`There is no rejected record ${partition}:${offset}.`);
+  printResult(output, describeReject(reject));
+}
+
+/** What is shown of a value at most. A payload of a message has 256 KiB. */
+const SHOWN_BYTES = 262_144;
+
+/** A rejected record as a person reads it: texts as they are, other bytes in hexadecimal digits. */
+export function describeReject(reject: StoredReject): object {
+  const { key, value, headers } = reject.record;
+  const shown = Object.entries(headers ?? {}).flatMap(([name, values]) =>
+    [values].flat().map((each) => ({ name, ...(each && partOf(Buffer.from(each))) })),
+  );
+  return {
+    ...summarize(reject),
+    key: key && partOf(key),
+    headers: shown,
+    bytes: value?.length ?? null,
+    value: value && partOf(value),
+  };
+}
+
+const partOf = (bytes: Buffer): object => beginningOf(bytes, SHOWN_BYTES);
 
 function summarize({ partition, offset, atMs, code, message, place, cutFromBytes }: StoredReject) {
   const source = place && `${place.topic} ${place.partition}:${place.offset}`;

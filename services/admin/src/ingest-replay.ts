@@ -19,7 +19,15 @@ import type { StoredReject } from '@posthorn/platform/records/ingest-rejects.ts'
 import { settings } from '@posthorn/platform/service/settings.ts';
 import { z } from 'zod';
 import { parseOptions } from './command.ts';
-import { type Clusters, ingestConfig, openClusters, readRejects } from './ingest-topics.ts';
+import {
+  type Clusters,
+  ingestConfig,
+  matches,
+  openClusters,
+  parseFilter,
+  readRejects,
+  type RejectFilter,
+} from './ingest-topics.ts';
 import {
   type Batch,
   createBatch,
@@ -34,6 +42,9 @@ const replayConfig = ingestConfig.extend(settings.mongodb);
 
 interface RejectOptions extends ReplayOptions {
   code?: string;
+  source?: string;
+  since?: string;
+  until?: string;
   partition?: string;
   offset?: string;
 }
@@ -43,20 +54,22 @@ const placeSchema = z.object({
   offset: z.coerce.number().int().min(0),
 });
 
-/** The rejected records to replay: one, or those with a code, or all. */
+/** The rejected records to replay: one, or all that match. */
 interface Selection {
   only: { partition: number; offset: number } | null;
-  code: string | undefined;
+  filter: RejectFilter;
 }
 
 /** Throws unless `--all` or a place is given. */
-export function parseReplay({ all, code, partition, offset }: RejectOptions): Selection {
+export function parseReplay({ all, partition, offset, ...options }: RejectOptions): Selection {
+  const filter = parseFilter(options);
+  const [name] = Object.entries(filter).find(([, value]) => value !== undefined) ?? [];
   const hasPlace = partition !== undefined || offset !== undefined;
   if (hasPlace === (all === true)) {
     throw new Error('Give --all, or --partition and --offset of one rejected record.');
   }
-  if (hasPlace && code !== undefined) throw new Error('--code goes with --all only.');
-  return { only: hasPlace ? parseOptions(placeSchema, { partition, offset }) : null, code };
+  if (hasPlace && name !== undefined) throw new Error(`--${name} goes with --all only.`);
+  return { only: hasPlace ? parseOptions(placeSchema, { partition, offset }) : null, filter };
 }
 
 /** Why a rejected record was not written again. */
@@ -74,7 +87,7 @@ type SkipReason =
 /** Writes rejected records into their topics again, each with the idempotency key that it had there. */
 export function replayRejected(options: RejectOptions): Promise<void> {
   const selection = parseReplay(options);
-  const { only, code } = selection;
+  const { only, filter } = selection;
   return runReplay({
     options,
     ways: ['replayed'],
@@ -82,7 +95,7 @@ export function replayRejected(options: RejectOptions): Promise<void> {
     event: {
       action: 'ingest_rejects.replayed',
       target: { kind: 'ingestRejects', id: only && placeText(only) },
-      fields: { code: code ?? null },
+      fields: { filter: only ? null : JSON.stringify(filter) },
     },
     async open(config) {
       const clusters = await openClusters(config);
@@ -90,9 +103,9 @@ export function replayRejected(options: RejectOptions): Promise<void> {
         const targets = await openTargets(clusters);
         const replay = createReplay({ targets, db, report });
         try {
-          const which = { ...(only && { only: [only] }) };
+          const which = only ? { only: [only] } : { sinceMs: filter.since };
           await readRejects(clusters.own, config.TOPIC_PREFIX, which, async (reject) => {
-            if (code === undefined || reject.code === code) await replay.add(reject);
+            if (matches(reject, filter)) await replay.add(reject);
           });
           await replay.flush();
         } finally {

@@ -10,9 +10,11 @@ import { foreignAccessOf } from '@posthorn/platform/kafka/foreign-access.ts';
 import { readTopic } from '@posthorn/platform/kafka/read-topic.ts';
 import { readReject, type StoredReject } from '@posthorn/platform/records/ingest-rejects.ts';
 import { settings } from '@posthorn/platform/service/settings.ts';
+import type { Command } from 'commander';
 import type { Kafka } from 'kafkajs';
 import { randomUUID } from 'node:crypto';
-import type { z } from 'zod';
+import { z } from 'zod';
+import { parseOptions, timeOption } from './command.ts';
 import { lettersConfig, silent } from './letters.ts';
 
 export const ingestConfig = lettersConfig.extend(settings.ingest);
@@ -51,6 +53,35 @@ export async function openClusters(config: IngestConfig): Promise<Clusters> {
         companyTopicsPrefix: cluster === '' && hasCompanyTopics ? config.TOPIC_PREFIX : null,
       }),
   };
+}
+
+const filterSchema = z.object({
+  code: z.string().optional(),
+  source: z.string().optional(),
+  since: timeOption.optional(),
+  until: timeOption.optional(),
+});
+
+/** Which rejected records are meant. Times are in milliseconds since 1970, of the rejection. */
+export type RejectFilter = z.output<typeof filterSchema>;
+
+/** Adds the options of `parseFilter`. */
+export function withFilters(command: Command): Command {
+  return command
+    .option('--code <code>', 'only with this error code')
+    .option('--source <topic>', 'only of this topic')
+    .option('--since <time>', 'rejected at this time or later: ISO time with a zone')
+    .option('--until <time>', 'rejected at this time or earlier: ISO time with a zone');
+}
+
+/** Throws an error that names every invalid option. */
+export const parseFilter = (options: object): RejectFilter => parseOptions(filterSchema, options);
+
+export function matches({ code, atMs, place }: StoredReject, filter: RejectFilter): boolean {
+  if (filter.code !== undefined && filter.code !== code) return false;
+  if (filter.source !== undefined && filter.source !== place?.topic) return false;
+  if (filter.since !== undefined && atMs < filter.since) return false;
+  return filter.until === undefined || atMs <= filter.until;
 }
 
 /** Visits the rejected records that are in the topic at the start. */

@@ -189,13 +189,32 @@ describe('a record that cannot be accepted', () => {
     }
   });
 
+  it('is shown with its headers and its value', async () => {
+    const found = (await rejects()).find(({ code }) => code === 'not_found');
+    const id = [found?.partition, found?.offset].join(':');
+    expect(await admin('rejected', 'show', id)).toMatchObject({
+      code: 'not_found',
+      headers: [
+        { name: 'posthorn-app-id', text: 'uid:later' },
+        { name: 'posthorn-event-type', text: 'order.paid' },
+      ],
+      value: { text: early },
+    });
+    await expect(admin('rejected', 'show', '0:999999')).rejects.toThrow(
+      'There is no rejected record',
+    );
+  });
+
   it('is accepted once after its cause was mended, however often it is replayed', async () => {
     const { api } = posthorn;
     const { projectId } = target;
     const app = await api.post('/api/v1/apps', { name: 'Later', projectId, uid: 'later' });
     const { id: appId } = app.body.data as { id: string };
     await api.post('/api/v1/webhooks', { url: receiver.url, appId });
-    const replay = () => admin('rejected', 'replay', '--all', '--code', 'not_found');
+    const filters = ['--code', 'not_found', '--source', topic, '--since', '2026-01-01T00:00:00Z'];
+    const replay = () => admin('rejected', 'replay', '--all', ...filters);
+    const none = ['--source', topic, '--until', '2026-01-01T00:00:00Z'];
+    expect(await admin('rejected', 'replay', '--all', ...none)).toMatchObject({ matched: 0 });
     expect(await admin('rejected', 'replay', '--all', '--dry-run')).toMatchObject({ replayed: 4 });
     expect(await replay()).toMatchObject({ matched: 1, replayed: 1 });
     // As when the first one was killed before it could say that it was done.
@@ -208,7 +227,7 @@ describe('a record that cannot be accepted', () => {
     expect(await replay()).toMatchObject({ replayed: 0, skipped: { accepted: 1 } });
     expect(bodies().filter((body) => body === early)).toHaveLength(1);
     const events = await printedAuditEvents(posthorn.env, 'ingest_rejects.replayed');
-    expect(events).toHaveLength(3);
+    expect(events).toHaveLength(4);
   }, 60_000);
 });
 
