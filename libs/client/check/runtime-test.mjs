@@ -80,6 +80,8 @@ async function readsLists(modules) {
   equal(requests[1].url.split('?')[1], 'status=exhausted&cursor=b');
   const page = await client.messages.list();
   equal(page, { items: [{ id: 3 }], nextCursor: null });
+  const bounded = clientWith(modules, [success([{ id: 1 }, { id: 2 }], { nextCursor: 'b' })]);
+  equal(await bounded.client.messages.list().toArray({ limit: 1 }), [{ id: 1 }]);
 }
 
 /** On Node's own server, by the `fetch` of the runtime. Workers have none. */

@@ -73,6 +73,35 @@ describe('a list', () => {
     expect(positions).toEqual([{ skip: 5 }, { skip: 7 }, { skip: 9 }]);
   });
 
+  test('as an array ends at its limit, and requests no page behind it', async () => {
+    const pages = [
+      { data: [1, 2], nextCursor: 'b' },
+      { data: [3, 4], nextCursor: 'c' },
+      { data: [5], nextCursor: null },
+    ];
+    const reads = [1, 2, 3, 5, 9, Infinity].map(async (limit) => {
+      const { list, positions } = listOf(pages);
+      return [limit, (await list.toArray({ limit })).join(''), positions.length];
+    });
+    expect(await Promise.all(reads)).toEqual([
+      [1, '1', 1],
+      [2, '12', 1],
+      [3, '123', 2],
+      [5, '12345', 3],
+      [9, '12345', 3],
+      [Infinity, '12345', 3],
+    ]);
+  });
+
+  test.each([0, -1, 1.5, NaN, undefined as unknown as number])(
+    'is no array with the limit %p',
+    async (limit) => {
+      const { list, positions } = listOf([{ data: [1], nextCursor: null }]);
+      await expect(list.toArray({ limit })).rejects.toThrow(TypeError);
+      expect(positions).toEqual([]);
+    },
+  );
+
   test('without pages has one', async () => {
     const { list, positions } = listOf([{ data: [1] }], { kind: 'whole' });
     expect(await itemsOf(list)).toEqual([1]);

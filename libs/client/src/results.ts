@@ -95,6 +95,22 @@ export class List<T> implements PromiseLike<Page<T>>, AsyncIterable<T> {
     }
   }
 
+  /**
+   * The first `limit` entries, or all when there are fewer. No page behind them is requested; Infinity reads the whole
+   * list, however long it is.
+   */
+  async toArray({ limit }: { limit: number }): Promise<T[]> {
+    if (!(limit >= 1 && (Number.isInteger(limit) || limit === Infinity))) {
+      throw new TypeError(`limit must be a whole number from 1, or Infinity; got ${limit}`);
+    }
+    const items: T[] = [];
+    for await (const item of this) {
+      items.push(item);
+      if (items.length >= limit) break;
+    }
+    return items;
+  }
+
   #firstPage(): ApiPromise<Page<T>> {
     this.#first ??= new ApiPromise(
       this.#request(startOf(this.#paging)).then((answer) => pageOf<T>(answer)),
