@@ -162,7 +162,7 @@ export default tseslint.config(
   {
     ...boundary(
       ['libs/client/src/**/*.ts'],
-      '^(?!\\./)',
+      '^(?!\\./|\\.\\./package\\.json$)',
       'The package has no dependencies and runs in workers too: its own files only.',
     ),
     ignores: ['**/*.test.ts'],

@@ -12,6 +12,7 @@ export {
   TimeoutError,
   ValidationError,
 } from './errors.ts';
+export type { GivenHeaders } from './headers.ts';
 export type { SendManyMessage, SendMessage, WaitOptions } from './messages.ts';
 export { Posthorn, type PosthornOptions } from './posthorn.ts';
 export type { UpdateOptions } from './resources.ts';

@@ -1,3 +1,4 @@
+import { type GivenHeaders, isBrowser, parseHeaders } from './headers.ts';
 import { Messages } from './messages.ts';
 import { Operations } from './operations.ts';
 import {
@@ -40,6 +41,11 @@ export interface PosthornOptions {
   fetch?: ((url: string, init: RequestInit) => Promise<Response>) | undefined;
   /** Receives a line about each attempt and retry, without API key and body; `console` will do. */
   logger?: Logger | undefined;
+  /**
+   * Headers of every request, such as those of a proxy before the gateway, and your own `User-Agent`. Those that the
+   * client sets by itself, such as `Authorization`, are refused.
+   */
+  headers?: GivenHeaders | undefined;
   /** Ends every call, as the option of a call does, which counts instead of this one. */
   signal?: AbortSignal | undefined;
   /** A browser shows the API key to whoever uses it. The client refuses to start in one without this. */
@@ -96,7 +102,7 @@ export class Posthorn {
 }
 
 function settingsOf(options: PosthornOptions): ConstructorParameters<typeof Transport>[0] {
-  if ('document' in globalThis && !options.dangerouslyAllowBrowser) {
+  if (isBrowser() && !options.dangerouslyAllowBrowser) {
     throw new TypeError(
       'Everybody who opens this page could read the API key. Call the API from your server, or set dangerouslyAllowBrowser.',
     );
@@ -111,6 +117,7 @@ function settingsOf(options: PosthornOptions): ConstructorParameters<typeof Tran
     // Called as a function of no object, which browsers and workers require.
     fetch: options.fetch ?? ((url, init) => fetch(url, init)),
     logger: options.logger,
+    headers: parseHeaders(options.headers),
     signal: options.signal,
   };
 }

@@ -1,4 +1,5 @@
 import { apiErrorOf, ApiError, ConnectionError, PosthornError } from './errors.ts';
+import { defaultHeaders, type GivenHeaders, parseHeaders } from './headers.ts';
 import { causesOf, isObject, parseRetryAfter, reasonOf, wait, within } from './requests.ts';
 import type { Problem } from './schema.ts';
 
@@ -18,6 +19,8 @@ export interface RequestOptions {
   timeoutMs?: number | undefined;
   /** How often an attempt that failed is repeated. */
   maxRetries?: number | undefined;
+  /** Headers such as `traceparent`, beside those of the client with other names. */
+  headers?: GivenHeaders | undefined;
 }
 
 /** Options of a call that the API carries out once for each key (docs/contract.md C8). */
@@ -44,6 +47,8 @@ export interface TransportSettings {
   maxRetries: number;
   fetch: (url: string, init: RequestInit) => Promise<Response>;
   logger: Logger | undefined;
+  /** By lower-case name; of every call. */
+  headers: GivenHeaders;
   /** Of every call that has none of its own. */
   signal: AbortSignal | undefined;
 }
@@ -144,10 +149,13 @@ export class Transport {
   }
 
   async #headersOf(
-    { body, idempotencyKey }: ApiRequest,
+    { body, idempotencyKey, options }: ApiRequest,
     retries: number,
   ): Promise<Record<string, string>> {
     return {
+      ...defaultHeaders(),
+      ...this.#settings.headers,
+      ...parseHeaders(options.headers),
       accept: 'application/json',
       authorization: `Bearer ${await this.#readKey()}`,
       'x-posthorn-retry-count': String(retries),
