@@ -84,6 +84,16 @@ async function readsLists(modules) {
   equal(await bounded.client.messages.list().toArray({ limit: 1 }), [{ id: 1 }]);
 }
 
+async function makesAnyRequest(modules) {
+  const options = { headers: { 'X-Proxy': 'a' } };
+  const { client, requests } = clientWith(modules, [success({ id: 'x_1' })], options);
+  equal(await client.request('PUT', '/api/v1/future', { body: { n: 1 } }), { id: 'x_1' });
+  const [{ url, method, headers, body }] = requests;
+  equal([method, url, body], ['PUT', 'https://posthorn.example/api/v1/future', '{"n":1}']);
+  equal([headers['x-proxy'], headers.authorization], ['a', `Bearer ${API_KEY}`]);
+  equal(/^posthorn-client\/\d+\.\d+\.\d+/.test(headers['user-agent']), true);
+}
+
 /** On Node's own server, by the `fetch` of the runtime. Workers have none. */
 async function callsServer({ index: { ConnectionError, Posthorn }, http }) {
   let requests = 0;
@@ -138,6 +148,7 @@ export async function testPackage(modules) {
     sendsOnceByKey,
     throwsErrors,
     readsLists,
+    makesAnyRequest,
     waitsAsAsked,
     hasRules,
     ...(modules.http ? [callsServer] : []),

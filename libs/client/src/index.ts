@@ -14,6 +14,7 @@ export {
 } from './errors.ts';
 export type { GivenHeaders } from './headers.ts';
 export type { SendManyMessage, SendMessage, WaitOptions } from './messages.ts';
+export type { Method, RawRequest } from './operations.ts';
 export { Posthorn, type PosthornOptions } from './posthorn.ts';
 export type { UpdateOptions } from './resources.ts';
 export type { ApiPromise, List, Page } from './results.ts';

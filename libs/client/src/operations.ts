@@ -9,7 +9,8 @@ import type {
   Transport,
 } from './transport.ts';
 
-export type Method = 'GET' | 'POST' | 'PUT' | 'DELETE';
+const METHODS = ['GET', 'POST', 'PUT', 'DELETE'] as const;
+export type Method = (typeof METHODS)[number];
 
 type OperationOf<M extends Method, P extends keyof paths> = paths[P][Lowercase<M>];
 
@@ -43,6 +44,14 @@ export type BodyOf<M extends Method, P extends PathOf<M>> =
 type Query = Readonly<
   Record<string, string | number | boolean | readonly string[] | null | undefined>
 >;
+
+/** A request of any kind. */
+export interface RawRequest extends CreateOptions {
+  /** Is put behind that of the path. Lists of ids are arrays; null and undefined are left out. */
+  query?: Query | undefined;
+  /** An object, or the JSON text of one, which is sent byte for byte. */
+  body?: object | string | undefined;
+}
 
 interface CallOf<M extends Method, P extends PathOf<M>> {
   /** Fills the parameter of the address. */
@@ -111,6 +120,25 @@ export class Operations {
     }));
   }
 
+  /** Whatever the API has at this address, also what this version does not know. */
+  request<T>(
+    method: Method,
+    path: string,
+    { query, body, ...options }: RawRequest = {},
+  ): ApiPromise<T> {
+    return this.#start(() => {
+      if (!METHODS.includes(method)) throw new TypeError(`Expected ${METHODS.join(', ')}`);
+      if (method === 'GET' && body !== undefined) throw new TypeError('GET has no body');
+      return {
+        method,
+        path: withQuery(parsePath(path), query),
+        body: typeof body === 'object' ? JSON.stringify(body) : body,
+        idempotencyKey: options.idempotencyKey ?? null,
+        options,
+      };
+    });
+  }
+
   /** A list that the API continues by a cursor. */
   byCursor<P extends PathOf<'GET'>>(
     path: P,
@@ -155,7 +183,8 @@ export class Operations {
   #start<T>(build: () => ApiRequest): ApiPromise<T> {
     const send = async (): Promise<Answer<T>> => {
       const { data: envelope, ...rest } = await this.#transport.send(build());
-      return { ...rest, data: envelope.data as T };
+      const { data, nextCursor } = envelope;
+      return { ...rest, data: data as T, ...(nextCursor !== undefined && { nextCursor }) };
     };
     return new ApiPromise(send());
   }
@@ -165,12 +194,35 @@ export class Operations {
 const SKIP_LIMIT = 100;
 
 function addressOf(template: string, id: string | undefined, query: object = {}): string {
-  const path = template.replace(/\{\w+\}/, () => encodeId(id));
+  return withQuery(
+    template.replace(/\{\w+\}/, () => encodeId(id)),
+    query,
+  );
+}
+
+function withQuery(path: string, query: object = {}): string {
   const given = new URLSearchParams();
   for (const [name, value] of Object.entries(query as Query)) {
     if (value !== undefined && value !== null) given.append(name, String(value));
   }
-  return given.size === 0 ? path : `${path}?${given.toString()}`;
+  if (given.size === 0) return path;
+  return `${path}${path.includes('?') ? '&' : '?'}${given.toString()}`;
+}
+
+/**
+ * Returns the part of a path below /api/v1. Throws when it would lead out of the API, to whatever else is at its host: by
+ * steps up, or by characters that the parser of addresses leaves out or turns into others.
+ */
+function parsePath(path: string): string {
+  const below = path.replace(/^\/api\/v1(?=\/)/, '');
+  const [steps = ''] = below.split('?', 1);
+  const isUp = steps.split('/').some((step) => /^(\.|%2e){1,2}$/i.test(step));
+  if (!/^\/[^\\#\s]*$/.test(below) || isUp) {
+    throw new TypeError(
+      `Expected a path such as /webhooks/uid:orders; got ${JSON.stringify(path)}`,
+    );
+  }
+  return below;
 }
 
 /** An empty id, and one that is a step in a path, would make the address of another operation. */

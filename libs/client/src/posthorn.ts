@@ -1,6 +1,6 @@
 import { type GivenHeaders, isBrowser, parseHeaders } from './headers.ts';
 import { Messages } from './messages.ts';
-import { Operations } from './operations.ts';
+import { type Method, Operations, type RawRequest } from './operations.ts';
 import {
   ApiKeys,
   Apps,
@@ -98,6 +98,15 @@ export class Posthorn {
   /** The addresses from which deliveries come. */
   sourceIps(options?: RequestOptions): ApiPromise<SourceIps> {
     return this.#api.call('GET', '/source-ips', { options });
+  }
+
+  /**
+   * Makes a request for which this version has no method, and returns the `data` of the answer. The path is that of the
+   * API, with `/api/v1` before it or not. A POST is repeated only with an `idempotencyKey`, or when its connection was
+   * refused: set one where the operation takes it.
+   */
+  request<T = unknown>(method: Method, path: string, request?: RawRequest): ApiPromise<T> {
+    return this.#api.request(method, path, request);
   }
 }
 

@@ -71,6 +71,8 @@ export interface Answer<T> {
   response: Response;
   /** Identifies the request in the logs of the service. */
   requestId: string | null;
+  /** Of a page of a list that `request` returned: the `cursor` of the next one, null on the last page. */
+  nextCursor?: string | null;
 }
 
 /** The envelope of a success (docs/contract.md C2). */
