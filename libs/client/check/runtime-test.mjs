@@ -132,6 +132,18 @@ async function waitsAsAsked({ requests: { parseRetryAfter, wait } }) {
   equal(error.message, 'no longer');
 }
 
+async function answersTests({ index: { Posthorn }, testing: { TestApi } }) {
+  const api = new TestApi();
+  const client = new Posthorn(api.options);
+  api.failNext(503, 'unavailable');
+  const project = await client.projects.create({ name: 'Shop' });
+  const app = await client.apps.create({ name: 'Orders', projectId: project.id });
+  await client.webhooks.create({ url: 'https://example.com', appId: app.id });
+  const sent = await client.messages.send({ appId: app.id, payload: { n: 1 } });
+  equal((await client.messages.waitUntilFinal(sent.id)).status, 'delivered');
+  equal([api.requests.length, api.requests.at(-2).body.payload], [6, { n: 1 }]);
+}
+
 function hasRules({ rules: { REFUSED_HEADERS, WEBHOOK_RULES } }) {
   const { min, max } = WEBHOOK_RULES.rateLimitPerSecond;
   equal([min, max, WEBHOOK_RULES.url.isRequired], [1, 10_000, true]);
@@ -149,6 +161,7 @@ export async function testPackage(modules) {
     throwsErrors,
     readsLists,
     makesAnyRequest,
+    answersTests,
     waitsAsAsked,
     hasRules,
     ...(modules.http ? [callsServer] : []),
