@@ -32,6 +32,7 @@ describe('harden server', () => {
   const LARGE = 64 * 1_048_576;
   const GET = 'GET / HTTP/1.1\r\nHost: a\r\n';
   const POST = 'POST / HTTP/1.1\r\nHost: a\r\n';
+  const HELD = 'GET /held HTTP/1.1\r\nHost: a\r\n\r\n';
 
   let server: Server;
   /** Of `/held`, in the order of the requests. */
@@ -188,7 +189,6 @@ describe('harden server', () => {
   });
 
   describe('what is malformed behind requests that are pending [security]', () => {
-    const HELD = 'GET /held HTTP/1.1\r\nHost: a\r\n\r\n';
     const GARBAGE = 'GARBAGE\x01 / HTTP/1.1\r\n\r\n';
 
     test.each([
@@ -215,6 +215,28 @@ describe('harden server', () => {
       expect(received).toContain('true}');
     });
   });
+
+  test('what was responded to is not kept behind requests that keep coming [security]', async () => {
+    const { socket, until } = send(HELD);
+    const first = await nextHeld();
+    for (let more = 0; more < 20; more += 1) {
+      socket.write(HELD);
+      await eventually('the next request', () => held.length === 2);
+      held.shift()?.end('{}');
+    }
+    await until(/(\{\}.*){20}$/s);
+    await eventually('the first response to be collected', () => {
+      collectGarbage();
+      return first.deref() === undefined;
+    });
+  });
+
+  async function nextHeld(): Promise<WeakRef<ServerResponse>> {
+    await eventually('the request', () => held.length === 1);
+    const [first] = held;
+    if (!first) throw new Error('There is no request');
+    return new WeakRef(first);
+  }
 
   describe('a request that does not end [security]', () => {
     beforeEach(async () => {

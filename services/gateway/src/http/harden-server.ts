@@ -142,7 +142,11 @@ function createResponses(): Responses {
   return {
     begin(socket, response) {
       const earlier = latest.get(socket);
-      if (earlier && !earlier.writableFinished) before.set(response, earlier);
+      if (earlier && !earlier.writableFinished) {
+        before.set(response, earlier);
+        // A client whose next request always comes before the response would have all of them kept.
+        earlier.once('close', () => before.delete(response));
+      }
       latest.set(socket, response);
     },
     end(socket, response) {
