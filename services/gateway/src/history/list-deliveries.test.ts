@@ -108,6 +108,23 @@ describe('the list of deliveries along messages', () => {
     },
   );
 
+  test('a short page of a rare status reads many messages at a time', async () => {
+    const stored = storeMessages(
+      Array.from({ length: 5_000 }, (_, n): Shape => [n === 0 ? 'delivered' : 'exhausted']),
+    );
+    const deps = depsOf(stored);
+    let reads = 0;
+    const listedOf = (companyId: string, ids: readonly string[]) => {
+      reads += 1;
+      return deps.deliveries.listedOf(companyId, ids);
+    };
+    const query = { statuses: ['delivered'], limit: 1 } as const;
+    const counted = { ...deps, deliveries: { ...deps.deliveries, listedOf } };
+    const { deliveries } = await listAllDeliveries(counted, 'comp_a', query);
+    expect(deliveries.map(({ id }) => id)).toEqual(expectedIds(stored, query));
+    expect(reads).toBeLessThanOrEqual(12);
+  });
+
   test('a page of a rare event type ends after 25,000 targets of other types were read, and one with an entry after 2,500', async () => {
     const wide = Array<DeliveryStatus>(1_000).fill('delivered');
     const stored = storeMessages(Array<Shape>(40).fill(wide)).map(({ message, known }, n) => ({

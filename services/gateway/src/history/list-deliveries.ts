@@ -168,7 +168,9 @@ async function readUndelivered(
   // Of a webhook by the ids of the deliveries, otherwise first by those of the messages, as the store lists them.
   const keyOf = ({ id, messageId }: ListedDelivery): string =>
     webhookId === undefined ? messageId + id : id;
-  const merged = lists.flat().sort((a, b) => (keyOf(a) < keyOf(b) ? 1 : -1));
+  // One that ends between two reads is in both lists.
+  const found = new Map(lists.flat().map((each) => [each.id, each]));
+  const merged = [...found.values()].sort((a, b) => (keyOf(a) < keyOf(b) ? 1 : -1));
   return merged.slice(0, size);
 }
 
@@ -243,7 +245,8 @@ async function listByMessages(
   let beforeId = firstBound(untilMs, query.after);
   let examined = 0;
   for (;;) {
-    const messages = query.eventType === undefined ? limit + 1 : CHUNK;
+    // A filter may drop nearly all of them, and each round is several reads one after the other.
+    const messages = query.eventType === undefined && examined === 0 ? limit + 1 : CHUNK;
     const bounds = { messages, targets: Math.min(MAX_EXAMINED, bound() - examined) };
     const filter = { ...owner, fromId, beforeId };
     const outlines = await deps.messages.listOutlines(companyId, filter, bounds);

@@ -73,6 +73,9 @@ const NOT_DELIVERED = { status: { $in: ['pending', 'exhausted', 'cancelled'] } }
 /** Pending deliveries by why they wait and by time; without `waiting` those that are not to wait. */
 export const DUE_KEY = { waiting: 1, nextAttemptAt: 1, updatedAt: 1 } as const;
 
+/** Deliveries that ended without success, by why. */
+export const BY_REASON_KEY = { companyId: 1, status: 1, reason: 1, messageId: 1, _id: 1 } as const;
+
 /** The deliveries that wait for the time of their message. */
 export const TIMED = { status: 'pending', waiting: 'time' } as const;
 export const TIMED_OF_COMPANY_KEY = { companyId: 1, nextAttemptAt: 1 } as const;
@@ -129,7 +132,7 @@ export const DAY_INDEXES: Record<DayKind, readonly DayIndex[]> = {
     },
     // The same of those that ended without success, by why.
     {
-      key: { companyId: 1, status: 1, reason: 1, messageId: 1, _id: 1 },
+      key: BY_REASON_KEY,
       options: { partialFilterExpression: { status: { $in: ['exhausted', 'cancelled'] } } },
     },
     // Overdue deliveries, for the sweep, which reads none of those that wait, and deliveries before the time of their

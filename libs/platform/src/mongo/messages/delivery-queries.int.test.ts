@@ -7,6 +7,7 @@ import {
   type ScratchDatabase,
 } from '../../../../../test/support/stores/scratch-database.ts';
 import { collection } from '../collections.ts';
+import { BY_REASON_KEY } from '../days/day-collections.ts';
 import type { DeliveryDocument } from '../documents.ts';
 import {
   createDeliveryQueries,
@@ -85,6 +86,28 @@ describe('the queries of the API about deliveries', () => {
       expect(await failed(filter)).toEqual(expected);
     },
   );
+
+  it('are listed by reason along its index, and by status where a day has not got it yet', async () => {
+    const deliveries = collection(database.db, 'deliveries');
+    const idsOf = async (): Promise<string[]> => {
+      const filter = { status: 'cancelled', reason: 'expired' } as const;
+      return (await queries.listUndelivered('comp_l', filter, 9)).map(({ id }) => id);
+    };
+    const own = { companyId: 'comp_l' };
+    await deliveries.insertMany([
+      delivery('dlv_a', 'msg_8', 'cancelled', { ...own, reason: 'expired' }),
+      delivery('dlv_b', 'msg_9', 'cancelled', { ...own, reason: 'webhook_deleted' }),
+    ]);
+    expect(await idsOf()).toEqual(['dlv_a']);
+    await deliveries.dropIndex(Object.entries(BY_REASON_KEY).flat().join('_'));
+    try {
+      // The caller leaves out the other one.
+      expect(await idsOf()).toEqual(['dlv_b', 'dlv_a']);
+    } finally {
+      const partialFilterExpression = { status: { $in: ['exhausted', 'cancelled'] } };
+      await deliveries.createIndexes([{ key: BY_REASON_KEY, partialFilterExpression }]);
+    }
+  });
 
   it('count pending deliveries up to the limit', async () => {
     expect(await queries.countPending('comp_a', 'wh_1', [], 100)).toBe(2);

@@ -4,9 +4,11 @@ import { firstIdAt } from '@posthorn/domain/ids.ts';
 import type { StuckDelivery } from '@posthorn/domain/delivery/stuck-delivery.ts';
 import type { mongo } from 'mongoose';
 import { type CompanyDocuments, documentsIn } from '../company-documents.ts';
+import { BY_REASON_KEY } from '../days/day-collections.ts';
 import type { Database, Days } from '../days/days.ts';
 import { countUpTo, readAll, readByIds, readUpTo, writeByDays } from '../days/read-days.ts';
 import type { AttemptDocument, DeliveryDocument } from '../documents.ts';
+import { hasCode } from '../indexes.ts';
 import { planOf, toDelivery } from './deliveries.ts';
 
 /** A delivery as lists show it, without its attempts. */
@@ -42,7 +44,10 @@ export type UndeliveredStatus = Exclude<DeliveryStatus, 'delivered'>;
 
 export interface UndeliveredFilter {
   status: UndeliveredStatus;
-  /** With a webhook it is left to the caller: no index has both. */
+  /**
+   * Only where an index has it, and the caller filters all the same: with a webhook none has, and after an upgrade an old
+   * day gets it within minutes.
+   */
   reason?: DeliveryDocument['reason'] | undefined;
   webhookId?: string | undefined;
   /** Bounds of the time in their ids, in milliseconds since 1970: `fromMs` is inclusive, `beforeMs` is exclusive. */
@@ -222,6 +227,9 @@ function toListed(document: ListedDocument): ListedDelivery {
   };
 }
 
+/** MongoDB knows no index of a hint. */
+const BAD_VALUE = 2;
+
 /** Each read goes along one index, in its order. */
 async function listUndelivered(
   deliveries: Days['deliveries'],
@@ -238,9 +246,18 @@ async function listUndelivered(
   const list = async (filter: ListFilter, sort: mongo.Sort, ids: IdRange, most: number) => {
     const page = await readUpTo(deliveries.within(ids).reverse(), most, (documents, left) => {
       const own = documentsIn<'deliveries'>(documents, companyId);
-      // A page that is short ends the list.
-      const found = own.find({ status, ...filter, ...deliveries.notRemoved() }).sort(sort);
-      return found.limit(left).project<ListedDocument>(LISTED).toArray();
+      const read = (wanted: ListFilter, hint?: mongo.Hint): Promise<ListedDocument[]> => {
+        // A page that is short ends the list.
+        const found = own.find({ status, ...wanted, ...deliveries.notRemoved() }).sort(sort);
+        if (hint) found.hint(hint);
+        return found.limit(left).project<ListedDocument>(LISTED).toArray();
+      };
+      if (filter.reason === undefined) return read(filter);
+      const { reason: _reason, ...others } = filter;
+      return read(filter, BY_REASON_KEY).catch((error: unknown) => {
+        if (hasCode(error, BAD_VALUE)) return read(others);
+        throw error;
+      });
     });
     return page.map(toListed);
   };
