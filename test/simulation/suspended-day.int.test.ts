@@ -104,6 +104,7 @@ function openReleases(): ClaimedWork {
     pageBudget: createPageBudget(64 * MIB),
     count: () => undefined,
     resends: createResendStore(db),
+    wakeResends: () => undefined,
     invalidate: () => Promise.resolve(),
     newClaim: () => 'claim',
     nowMs: () => nowMs,

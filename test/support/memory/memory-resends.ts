@@ -168,7 +168,7 @@ function resendsIn(
         const noted = running.get(partOf ?? id);
         if (noted && typeof noted.claim !== 'string') change(noted, { dueAtMs: atMs });
       }
-      return Promise.resolve();
+      return Promise.resolve(held.length > 0);
     },
   };
 }

@@ -59,10 +59,16 @@ interface WorkBasis extends ServiceContext<RetryConfig> {
 export function openWork(basis: WorkBasis): void {
   const { config, lifecycle, redis, waiting } = basis;
   const shared = sharedBy(basis);
+  const resends = openResends(basis, shared);
   const work = new Map<string, ClaimedWork>([
-    ['releases', openReleases(basis, shared)],
+    [
+      'releases',
+      openReleases(basis, shared, () => {
+        resends.wake();
+      }),
+    ],
     ['removals', createRemovals({ ...shared, removals: createRemovalStore(basis.db) })],
-    ['resends', openResends(basis, shared)],
+    ['resends', resends],
   ] satisfies [WorkKind, ClaimedWork][]);
   for (const each of work.values()) each.start();
   lifecycle.onStop('work of clients', async () => {
@@ -111,11 +117,16 @@ function sharedBy(basis: WorkBasis) {
 
 type Shared = ReturnType<typeof sharedBy>;
 
-function openReleases({ db, registry, waiting }: WorkBasis, shared: Shared): ClaimedWork {
+function openReleases(
+  { db, registry, waiting }: WorkBasis,
+  shared: Shared,
+  wakeResends: () => void,
+): ClaimedWork {
   return createReleases({
     ...shared,
     notes: createHoldNotes(db),
     resends: createResendStore(db),
+    wakeResends,
     waiting,
     count: createReleaseCounter(registry),
   });

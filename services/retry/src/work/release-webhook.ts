@@ -133,8 +133,8 @@ class ReleaseRun {
     const nowMs = deps.nowMs();
     this.#sinceMs = this.#movedAtMs = nowMs;
     this.#counted = { settled: 0, sinceMs: nowMs };
-    // Not those of a second: a release that begins anew would have them each time.
-    this.#tokens = { left: 1, atMs: nowMs };
+    // None: a release that begins anew would have one more each time.
+    this.#tokens = { left: 0, atMs: nowMs };
   }
 
   free(): void {
@@ -172,8 +172,6 @@ class ReleaseRun {
     this.#ratePerSecond = await this.#deps.notes.rateOf(webhook.webhookId);
     this.#setOpen(await waiting.underWay(webhook, { beforeId: first.id, limit: INHERITED }));
     for (const { id } of this.#open) this.#inherited.add(id);
-    // A release that begins again and again would have one more each time.
-    if (this.#open.length > 0) this.#tokens.left = 0;
     return true;
   }
 
@@ -279,7 +277,7 @@ class ReleaseRun {
     const { webhook } = this.#release;
     this.#fateReadAtMs = this.#deps.nowMs();
     const ratePerSecond = await this.#deps.notes.rateOf(webhook.webhookId);
-    if (ratePerSecond !== this.#ratePerSecond) this.#tokens = { left: 1, atMs: this.#fateReadAtMs };
+    if (ratePerSecond !== this.#ratePerSecond) this.#tokens = { left: 0, atMs: this.#fateReadAtMs };
     this.#ratePerSecond = ratePerSecond;
     const holders = (await this.#deps.holds.holdersOf([webhook])).get(webhook.webhookId);
     const known = holders ?? { webhook: null, appHeld: null, isSuspended: false };

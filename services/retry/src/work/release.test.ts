@@ -37,8 +37,7 @@ let suspended: Set<string>;
 /** By webhook, when the next probe of its open circuit may be made. */
 let openCircuits: Map<string, number>;
 /** Ids of the published deliveries, in order. */
-let published: string[];
-let publishedAtMs: number[];
+let [published, publishedAtMs]: [string[], number[]] = [[], []];
 /** How many of a webhook its endpoint takes in a second. */
 let perSecond: Map<string, number>;
 let [mostOpen, claims] = [0, 0];
@@ -134,7 +133,8 @@ function worker(overrides: Partial<ReleaseNotesDeps> = {}): ClaimedWork {
     retryDueTopic: 'due',
     pageBudget: createPageBudget(16_777_216),
     count: () => undefined,
-    resends: { continueHeld: () => Promise.resolve() },
+    resends: { continueHeld: () => Promise.resolve(false) },
+    wakeResends: () => undefined,
     invalidate: () => Promise.resolve(),
     newClaim: () => `claim-${(claims += 1)}`,
     nowMs: timers.nowMs,
@@ -490,7 +490,7 @@ describe('the release of an app', () => {
     touch('app_1', 'app');
     await timers.runUntil(timers.nowMs() + 1, untilSettled);
     touch('wh_1', 'webhook', 1);
-    await run(9.9 * SECOND_MS, worker());
+    await run(10.9 * SECOND_MS, worker());
     expect(published.filter((id) => deliveries.get(id)?.webhookId === 'wh_1')).toHaveLength(10);
     expect(memory.ofWebhook('wh_2', 'waiting')).toEqual([]);
   });
@@ -541,6 +541,6 @@ test('the rate of a webhook outlasts a suspension of its company', async () => {
   await run(10 * MINUTE_MS, runner);
   suspended.clear();
   touch('comp_a', 'company');
-  await run(9.9 * SECOND_MS, runner);
+  await run(10.9 * SECOND_MS, runner);
   expect(published).toHaveLength(10);
 });

@@ -25,6 +25,8 @@ export interface ReleaseNotesDeps
   waiting: ReleaseDeps['waiting'] & Pick<WaitingDeliveries, 'webhooks'>;
   holds: HoldStates;
   resends: Pick<ResendStore, 'continueHeld'>;
+  /** Begins the resends that are due. */
+  wakeResends: () => void;
   /** Announces that the hold of a webhook or an app has ended by itself. */
   invalidate: Invalidate;
   logger: ReleaseDeps['logger'] & ClaimedWorkDeps<HoldNote>['logger'];
@@ -84,18 +86,24 @@ async function lookAt(
     if (note.kind !== 'company' && endsAtMs === Infinity) await notes.noteOpenEnded(note);
     return Math.min(endsAtMs, nowMs() + within(LOOK_MS, (nowMs() - note.touchedAtMs) / 2));
   }
-  await deps.resends.continueHeld(
-    note.companyId,
-    note.kind === 'webhook' ? note.id : null,
-    nowMs(),
-  );
+  await continueResends(deps, note);
   const outcome = await release(deps, note, place);
+  // One may have been put back meanwhile, by what it knew before.
+  await continueResends(deps, note);
   const agoMs = nowMs() - note.touchedAtMs;
   // Another hold has a note of its own, which gives this webhook one again, but not with its rate.
   const isHeld = outcome === 'on_hold';
   const isOver = outcome === 'nothing' || (isHeld && note.ratePerSecond === null);
   if (!isOver || agoMs < LINGER_MS) return nowMs() + againAfterMs(outcome, agoMs);
   return (await notes.remove(note)) ? null : nowMs();
+}
+
+async function continueResends(
+  { resends, wakeResends, nowMs }: ReleaseNotesDeps,
+  { id, companyId, kind }: HoldNote,
+): Promise<void> {
+  const continued = await resends.continueHeld(companyId, kind === 'webhook' ? id : null, nowMs());
+  if (continued) wakeResends();
 }
 
 /** When the hold ends by itself: Infinity for never, and for a suspension; null when there is none any more. */

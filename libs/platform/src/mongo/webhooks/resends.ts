@@ -54,8 +54,11 @@ export interface ResendStore extends WorkNotes<Resend> {
   finish: (resend: Resend, atMs: number, status?: 'done' | 'aborted') => Promise<void>;
   /** Asks to abort a running resend. One that nobody works on is due at once then. May be repeated. */
   askToAbort: (companyId: string, resendId: string, atMs: number) => Promise<void>;
-  /** Makes those due that wait for the end of a hold, of one webhook or of all of a company, unless they are worked on. */
-  continueHeld: (companyId: string, webhookId: string | null, atMs: number) => Promise<void>;
+  /**
+   * Makes those due that wait for the end of a hold, of one webhook or of all of a company, unless they are worked on.
+   * Returns whether there are any.
+   */
+  continueHeld: (companyId: string, webhookId: string | null, atMs: number) => Promise<boolean>;
   /** Parts that were begun and are not finished. */
   openParts: (resend: Resend) => Promise<Resend[]>;
   /** The webhook whose part was begun last; '' when none was. */
@@ -156,7 +159,7 @@ async function continueHeld(
   resends: CompanyDocuments<'resends'>,
   webhookId: string | null,
   atMs: number,
-): Promise<void> {
+): Promise<boolean> {
   const ofWebhook = webhookId === null ? {} : { webhookId };
   const held = await resends
     .find({ ...ofWebhook, status: 'running', 'progress.isHeld': true })
@@ -166,11 +169,12 @@ async function continueHeld(
   const ids = held.map(({ _id, partOf }) =>
     partOf === undefined || partOf === REPLAY ? _id : partOf,
   );
-  if (ids.length === 0) return;
+  if (ids.length === 0) return false;
   await resends.updateMany(
     { _id: { $in: ids }, ...UNCLAIMED },
     { $set: { dueAt: new Date(atMs) } },
   );
+  return true;
 }
 
 async function insert(resends: mongo.Collection<ResendDocument>, resend: Resend): Promise<boolean> {
