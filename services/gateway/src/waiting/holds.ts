@@ -105,11 +105,14 @@ function holderIdsOf({ id, companyId, appId }: WebhookInTree): string[] {
   return [id, companyId, ...(appId === null ? [] : [appId])];
 }
 
-function noteHold(deps: HoldDeps, place: HoldPlace, { untilMs = null }: AskedHold): Promise<void> {
-  assertEnd(deps, untilMs);
+function noteHold(deps: HoldDeps, place: HoldPlace, { untilMs }: AskedHold): Promise<void> {
+  assertEnd(deps, untilMs ?? null);
   const atMs = deps.nowMs();
-  const isOpenEnded = untilMs === null;
-  const hold = { isOpenEnded, ratePerSecond: null };
+  // A hold that is left as it is may have an end: the first look at the note knows.
+  const hold = {
+    ...(untilMs !== undefined && { isOpenEnded: untilMs === null }),
+    ratePerSecond: null,
+  };
   return deps.notes.touch(place, { atMs, dueAtMs: atMs + LOOK_AFTER_MS, ...hold });
 }
 
