@@ -224,7 +224,6 @@ class Session {
   #isBroken = false;
   #isChanging = false;
   #confirmedAtMs = -Infinity;
-  #owned: ReadonlySet<string> = new Set();
   /** When the former owners of its partitions have certainly made their last ids. */
   #mayBeginAtMs = -Infinity;
 
@@ -359,10 +358,8 @@ class Session {
         partitions.map((partition) => keyOf({ topic, partition } satisfies TopicPartition)),
       ),
     );
-    if ([...owned].some((key) => !this.#owned.has(key))) {
-      this.#mayBeginAtMs = this.#deps.monotonicMs() + HANDOVER_MS;
-    }
-    this.#owned = owned;
+    // Also of those that it had: another member may have had them meanwhile.
+    this.#mayBeginAtMs = this.#deps.monotonicMs() + HANDOVER_MS;
     // A lane that works on is kept: its partition may come back, and has one lane at a time.
     for (const [key, lane] of this.#lanes) {
       if (!owned.has(key) && lane.isIdle()) this.#lanes.delete(key);
