@@ -319,8 +319,9 @@ export async function sign({
   const macOf = async (key: Bytes | null, content: Bytes): Promise<Uint8Array> =>
     new Uint8Array(await crypto.subtle.sign('HMAC', await hmacKey(key), content));
   const [key = ''] = secretsOf({ secrets: secret });
+  const [ownKey = ''] = secretsOf({ secrets: secret, serviceSignature: true });
   const standard = await macOf(standardKey(key), contentOf(id, seconds, body));
-  const own = await macOf(encode(key), body);
+  const own = await macOf(encode(ownKey), body);
   return {
     'webhook-id': id,
     'webhook-timestamp': seconds,
