@@ -138,7 +138,8 @@ async function* readMessages(db: Database, companyId: string): AsyncGenerator<Ex
     const found = documentsIn<'messages'>(documents, companyId).find({}).sort({ _id: 1 });
     for await (const message of found.batchSize(MESSAGE_BATCH)) {
       const { idempotency } = message;
-      const key = idempotency && { idempotencyKey: idempotency.key };
+      // What a client gave: before it stands the app of the key that it came with.
+      const key = idempotency && { idempotencyKey: idempotency.key.split('\n').at(-1) };
       yield { ...toThing('message', message), ...key };
       yield* readDeliveries(db, companyId, message);
     }
