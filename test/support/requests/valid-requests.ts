@@ -189,28 +189,29 @@ type Query = Record<string, unknown>;
 function fitQuery({ own }: KnownIds, { path }: Operation, { upsert, ...query }: Query): Query {
   if (upsert !== undefined) return { upsert: 'false', ...query };
   if (path.endsWith('/webhook-messages')) return fitStatus(query);
-  if (path.endsWith('/deliveries') && query.reason !== undefined) return without(query, 'status');
+  if (path.endsWith('/deliveries')) return fitFilters(query);
   if (path.endsWith('/replay-missing/estimate')) return fitSpan(query);
   if (path.endsWith('/find')) return { id: ownIdOr(String(query.id), own) };
   if (!path.endsWith('/stats') && !path.endsWith('/overview')) return query;
-  const { appId, from, to, ...others } = query;
-  const span = [from, to].sort((a, b) => Date.parse(String(a)) - Date.parse(String(b)));
-  const [first, last] = from === undefined || to === undefined ? [from, to] : span;
-  return {
-    ...others,
-    ...(appId !== undefined && others.webhookId === undefined && { appId }),
-    ...(first !== undefined && { from: first }),
-    ...(last !== undefined && { to: last }),
-  };
+  const { appId, ...others } = fitSpan(query);
+  return { ...others, ...(appId !== undefined && others.webhookId === undefined && { appId }) };
 }
 
-function without(query: Query, name: string): Query {
-  return Object.fromEntries(Object.entries(query).filter(([key]) => key !== name));
+/** A reason and a kind of waiting each belong to some of the statuses, and to none together. */
+function fitFilters({ status, waiting, ...others }: Query): Query {
+  if (others.reason !== undefined) return others;
+  if (waiting !== undefined) return { waiting, ...others };
+  return { ...(status !== undefined && { status }), ...others };
 }
 
 function fitSpan({ since, until, ...others }: Query): Query {
   const span = [since, until].sort((a, b) => Date.parse(String(a)) - Date.parse(String(b)));
-  return until === undefined ? { since, ...others } : { since: span[0], until: span[1], ...others };
+  const [first, last] = since === undefined || until === undefined ? [since, until] : span;
+  return {
+    ...others,
+    ...(first !== undefined && { since: first }),
+    ...(last !== undefined && { until: last }),
+  };
 }
 
 function fitStatus({ deliveryStatus, ...others }: Query): Query {
