@@ -196,7 +196,10 @@ function Deliveries({ deliveries, isAll, status }: DeliveriesProps) {
       )}
       <Rows
         caption={`Deliveries that are ${status}`}
-        columns={[...(mayAct ? [selectColumn(selected, setSelected)] : []), ...columnsWith(webhooks)]}
+        columns={[
+          ...(mayAct ? [selectColumn(selected, setSelected)] : []),
+          ...columnsWith(webhooks),
+        ]}
         rows={deliveries}
         keyOf={({ id }) => id}
       />
@@ -242,7 +245,13 @@ function Selection({ all, selected, select, isPending }: SelectionProps) {
     forEach(selected, isPending ? cancelDelivery : resendDelivery).finally(refresh);
   return (
     <Group gap="sm" mb="sm">
-      <Button size="xs" variant="default" onClick={() => { select(isAll ? [] : all); }}>
+      <Button
+        size="xs"
+        variant="default"
+        onClick={() => {
+          select(isAll ? [] : all);
+        }}
+      >
         {isAll ? 'Select none' : 'Select all shown'}
       </Button>
       {selected.length > 0 && (

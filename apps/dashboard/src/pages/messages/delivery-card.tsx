@@ -57,12 +57,19 @@ export function DeliveryCard({ delivery, webhook, isErased = false }: DeliveryCa
 }
 
 /** What can be done with the delivery as it is now. */
-function Actions({ delivery, isErased }: Required<Pick<DeliveryCardProps, 'delivery' | 'isErased'>>) {
+function Actions({
+  delivery,
+  isErased,
+}: Required<Pick<DeliveryCardProps, 'delivery' | 'isErased'>>) {
   const { canResend, canControl } = useRights();
   const client = useQueryClient();
   const { id, status, messageId } = delivery;
   const refresh = (): void => {
-    for (const queryKey of [['message', messageId], ['deliveries', messageId], ['delivery', id]])
+    for (const queryKey of [
+      ['message', messageId],
+      ['deliveries', messageId],
+      ['delivery', id],
+    ])
       void client.invalidateQueries({ queryKey });
   };
   if (status === 'pending' && canControl) {
