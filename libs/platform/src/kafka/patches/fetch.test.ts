@@ -40,12 +40,17 @@ const large = recordBatchBytes({
   pack: (bytes) => gzipSync(bytes),
 });
 
-test('a record is handed over beside large batches of others, two or three of which are unpacked', async () => {
+test('a record is handed over beside large batches of others, one or two of which are unpacked', async () => {
   const small = recordBatchBytes({ records: [{ value: '{}' }] });
-  const found = await decoded([...Array.from({ length: 12 }, () => large), small]);
-  expect(found).toContain(12);
-  expect(found.length - 1).toBeGreaterThanOrEqual(2);
-  expect(found.length - 1).toBeLessThanOrEqual(3);
+  const sets = [...Array.from({ length: 12 }, () => large), small];
+  const unpacked = new Set<number>();
+  // By chance the one that is unpacked beyond the bound is the first or the small one: in two of 13 answers.
+  for (let answers = 0; answers < 20 || unpacked.size < 2; answers += 1) {
+    const found = await decoded(sets);
+    expect(found).toContain(12);
+    unpacked.add(found.length - 1);
+  }
+  expect([...unpacked].sort()).toEqual([1, 2]);
 });
 
 test('a large batch is handed over some time, however much the others have', async () => {
