@@ -1,31 +1,12 @@
 import { inspect } from 'node:util';
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import { describe, expect, test } from '@jest/globals';
 import manifest from '../package.json' with { type: 'json' };
-import { failure, type ScriptedApi, startScriptedApi, success } from '../check/scripted-api.ts';
-import { Posthorn, type PosthornOptions } from './index.ts';
+import { failure, success } from '../check/scripted-api.ts';
+import { errorOf, startScriptedClient } from '../check/scripted-client.ts';
 
 const NOW = { 'retry-after': '0' };
 
-let api: ScriptedApi;
-
-beforeAll(async () => {
-  api = await startScriptedApi();
-});
-
-beforeEach(() => {
-  api.got.length = 0;
-});
-
-afterAll(() => api.close());
-
-const clientOf = (options: PosthornOptions = {}): Posthorn =>
-  new Posthorn({ apiKey: 'phk_1', baseUrl: api.baseUrl, ...options });
-
-const errorOf = (promise: PromiseLike<unknown>): Promise<unknown> =>
-  Promise.resolve(promise).then(
-    () => null,
-    (error: unknown) => error,
-  );
+const { api, clientOf } = await startScriptedClient();
 
 describe('the headers', () => {
   test('have the version of the package, unless there is another User-Agent', async () => {

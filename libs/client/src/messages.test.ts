@@ -1,28 +1,10 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, jest, test } from '@jest/globals';
-import {
-  failure,
-  reset,
-  type ScriptedApi,
-  silence,
-  startScriptedApi,
-  type Step,
-  success,
-} from '../check/scripted-api.ts';
+import { describe, expect, jest, test } from '@jest/globals';
+import { failure, reset, silence, type Step, success } from '../check/scripted-api.ts';
+import { startScriptedClient } from '../check/scripted-client.ts';
 import { Posthorn, type SendMessage, TimeoutError } from './index.ts';
 
-let api: ScriptedApi;
-let client: Posthorn;
-
-beforeAll(async () => {
-  api = await startScriptedApi();
-  client = new Posthorn({ apiKey: 'phk_1', baseUrl: api.baseUrl });
-});
-
-beforeEach(() => {
-  api.got.length = 0;
-});
-
-afterAll(() => api.close());
+const { api, clientOf } = await startScriptedClient();
+const client = clientOf();
 
 describe('a message', () => {
   test.each([['{"n":1.0,"b":2,"a":1e3,"b":"\\u00e9é"}'], [' {\n "__proto__": 1 }'], ['{}']])(

@@ -1,30 +1,10 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
-import { failure, type ScriptedApi, startScriptedApi, success } from '../check/scripted-api.ts';
-import { Posthorn, type PosthornOptions } from './index.ts';
+import { describe, expect, test } from '@jest/globals';
+import { failure, success } from '../check/scripted-api.ts';
+import { API_KEY, errorOf, startScriptedClient } from '../check/scripted-client.ts';
 
-const API_KEY = 'phk_a-secret-key';
 const NOW = { 'retry-after': '0' };
 
-let api: ScriptedApi;
-
-beforeAll(async () => {
-  api = await startScriptedApi();
-});
-
-beforeEach(() => {
-  api.got.length = 0;
-});
-
-afterAll(() => api.close());
-
-const clientOf = (options: PosthornOptions = {}): Posthorn =>
-  new Posthorn({ apiKey: API_KEY, baseUrl: api.baseUrl, ...options });
-
-const errorOf = (promise: PromiseLike<unknown>): Promise<unknown> =>
-  Promise.resolve(promise).then(
-    () => null,
-    (error: unknown) => error,
-  );
+const { api, clientOf } = await startScriptedClient();
 
 describe('a request of any kind', () => {
   test('returns the data, and with its response the cursor of a list', async () => {

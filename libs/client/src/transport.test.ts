@@ -1,59 +1,24 @@
 import { getEventListeners } from 'node:events';
 import { inspect } from 'node:util';
-import {
-  afterAll,
-  afterEach,
-  beforeAll,
-  beforeEach,
-  describe,
-  expect,
-  jest,
-  test,
-} from '@jest/globals';
+import { afterEach, describe, expect, jest, test } from '@jest/globals';
 import {
   failure,
   reset,
   resetInBody,
-  type ScriptedApi,
   silence,
   slowBody,
   startScriptedApi,
   success,
 } from '../check/scripted-api.ts';
-import {
-  ApiError,
-  ConnectionError,
-  Posthorn,
-  type PosthornOptions,
-  TimeoutError,
-} from './index.ts';
+import { API_KEY, errorOf, startScriptedClient } from '../check/scripted-client.ts';
+import { ApiError, ConnectionError, Posthorn, TimeoutError } from './index.ts';
 import { apiErrorOf, type PosthornError } from './errors.ts';
 import { parseRetryAfter } from './requests.ts';
 import { retryDelayMs } from './transport.ts';
 
-const API_KEY = 'phk_a-secret-key';
 const NOW = { 'retry-after': '0' };
 
-let api: ScriptedApi;
-
-beforeAll(async () => {
-  api = await startScriptedApi();
-});
-
-beforeEach(() => {
-  api.got.length = 0;
-});
-
-afterAll(() => api.close());
-
-const clientOf = (options: PosthornOptions = {}): Posthorn =>
-  new Posthorn({ apiKey: API_KEY, baseUrl: api.baseUrl, ...options });
-
-const errorOf = (promise: PromiseLike<unknown>): Promise<unknown> =>
-  Promise.resolve(promise).then(
-    () => null,
-    (error: unknown) => error,
-  );
+const { api, clientOf } = await startScriptedClient();
 
 const send = (client: Posthorn, options = {}) =>
   client.messages.send({ appId: 'app_1', payload: { n: 1 } }, options);
