@@ -49,7 +49,7 @@ export const atMost = (name: string, limit: number, unit: string, measured: numb
 export const atLeast = (name: string, limit: number, unit: string, measured: number | null) =>
   ({ name, unit, atLeast: limit, measured }) satisfies Goal;
 
-/** Null without both, and for a multiple of 0. */
+/** Returns null when one of both is missing, and when the second is 0. */
 export function ratio(one: number | null | undefined, other: number | null | undefined) {
   return typeof one === 'number' && typeof other === 'number' && other !== 0
     ? rounded(one / other, 2)

@@ -93,7 +93,7 @@ export class CoalescingCache<Value extends object> {
   ): Promise<Value | null> {
     const value = await running.found;
     if (!running.hasChanged) return value;
-    // Another look-up may have begun it already, and not before the first load ended.
+    // Another look-up may have begun the second load already, after the first one ended.
     return this.#loading.get(key)?.found ?? this.#load(key, load);
   }
 

@@ -155,7 +155,7 @@ export interface ThrottledQueue<Item> {
 interface ThrottledQueueDeps<Item> {
   /** How long a company waits before its next item is released, in milliseconds. */
   waitMs: (companyId: string) => number;
-  /** Asked when a wait is over. False: the company waits again. */
+  /** Called when the wait of a company is over. After false it waits again. */
   mayGo?: (companyId: string) => boolean;
   /** Calls the function once, after this many milliseconds. */
   after: (ms: number, run: () => void) => void;
