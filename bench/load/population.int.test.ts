@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, it } from '@jest/globals';
 import { createCompanyStore, hashOfKey } from '@posthorn/platform/mongo/companies/companies.ts';
 import { collection } from '@posthorn/platform/mongo/collections.ts';
-import { createWebhookStore } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
+import { createReadAppTargets } from '@posthorn/platform/mongo/webhooks/app-targets.ts';
 import { createVault } from '@posthorn/platform/security/vault.ts';
 import { scratchFolder } from '../../test/support/process/scratch-folder.ts';
 import { randomKey } from '../../test/support/samples/sample-webhook.ts';
@@ -29,13 +29,11 @@ it('is what the API would have stored, and is stored once', async () => {
   const deps = { stackDir, db, vault, signal, log: () => undefined };
   await storePopulation(POPULATION, deps);
   // Webhook 4 belongs to company 4 % 3.
-  const key = await createCompanyStore(db).findKey(hashOfKey(apiKeyOf(1)));
-  const companyId = key?.companyId ?? '';
-  const [webhook, ...others] = await createWebhookStore(db, vault).findByApp(
-    companyId,
-    appIdOf(4),
-    2,
-  );
+  const hash = hashOfKey(apiKeyOf(1));
+  const key = (await createCompanyStore(db).findKeys(new Set([hash]))).get(hash);
+  const app = (await createReadAppTargets(db, vault)(new Set([appIdOf(4)]), 2)).get(appIdOf(4));
+  expect(app?.companyId).toBe(key?.companyId);
+  const [webhook, ...others] = app?.webhooks ?? [];
   expect(webhook).toMatchObject({ kind: 'opened', url: 'http://127.1.0.1:9830/4' });
   expect(others).toEqual([]);
 

@@ -32,7 +32,7 @@ beforeEach(() => {
     listCompanies: () => Promise.resolve(stored),
     insertKey: (key) => Promise.resolve(void keys.push(key)),
     listKeys: (id) => Promise.resolve(keys.filter(({ companyId }) => companyId === id)),
-    findKey: () => Promise.resolve(null),
+    findKeys: () => Promise.resolve(new Map()),
     noteUse: () => Promise.resolve(new Map()),
     companyOfKey: (id) => Promise.resolve(keys.find(({ _id }) => _id === id)?.companyId ?? null),
     removeKey: (id) => {

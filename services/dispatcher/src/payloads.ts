@@ -1,5 +1,5 @@
 import { headersOfMessage, type RecordHeaders } from '@posthorn/domain/records/record-headers.ts';
-import { createBatcher } from '@posthorn/platform/async/batcher.ts';
+import { createReadTogether } from '@posthorn/platform/async/read-together.ts';
 import { CoalescingCache } from '@posthorn/platform/memory/coalescing-cache.ts';
 import type { KeepTrying } from '@posthorn/platform/async/keep-trying.ts';
 import type { MessageStore, StoredPayload } from '@posthorn/platform/mongo/messages/messages.ts';
@@ -40,16 +40,11 @@ export function createPayloadLoader(
   cacheBytes: number,
   keepTrying: KeepTrying,
 ): PayloadLoader {
-  const batch = createBatcher<string, StoredPayload | undefined>({
-    // A payload has 256 KiB at most, so that two batches in flight take 25 MB.
-    maxItems: 50,
-    lingerMs: 1,
-    maxInFlight: 2,
-    run: async (ids) => {
-      const found = await keepTrying('load payloads', () => messages.payloadsOf([...new Set(ids)]));
-      return ids.map((id) => found.get(id));
-    },
-  });
+  const readTogether = createReadTogether(
+    (ids) => keepTrying('load payloads', () => messages.payloadsOf([...ids])),
+    // A payload has 256 KiB at most, so that two reads under way take 25 MB.
+    { maxItems: 50 },
+  );
   const cache = new CoalescingCache<CachedPayload>({
     maxSize: cacheBytes,
     sizeOf: ({ payload }) => lengthOf(payload) + ENTRY_BYTES,
@@ -62,7 +57,7 @@ export function createPayloadLoader(
     },
     async load(companyId, id) {
       const cached = await cache.get(id, async () => {
-        const found = await batch.add(id);
+        const found = await readTogether(id);
         if (!found) return null;
         return { companyId: found.companyId, payload: found.isErased ? 'erased' : loaded(found) };
       });

@@ -4,7 +4,7 @@ import {
   type RecordedDelivery,
 } from '@posthorn/domain/delivery/delivery.ts';
 import type { DueAttempt } from '@posthorn/domain/records/due-attempt.ts';
-import { createBatcher } from '@posthorn/platform/async/batcher.ts';
+import { createReadTogether } from '@posthorn/platform/async/read-together.ts';
 import type { KeepTrying } from '@posthorn/platform/async/keep-trying.ts';
 import type { ConsumeOptions, IsOurs, LogRecord } from '@posthorn/platform/kafka/record-log.ts';
 import type { DeliveryStore } from '@posthorn/platform/mongo/messages/deliveries.ts';
@@ -152,8 +152,8 @@ interface CheckRecordedDeps {
 }
 const DROP: Remaining = { kind: 'drop' };
 
-const DELIVERY_READS = { maxItems: 200, lingerMs: 2, maxInFlight: 2 };
-const MARK_READS = { maxItems: 200, lingerMs: 1, maxInFlight: 2 };
+/** Deliveries are spread over collections of days: a read of 200 asks one or two of these. */
+const READ_AT_ONCE = { maxItems: 200 };
 
 /**
  * The document of a delivery tells whether an attempt was made, and the mark of a resend whether it
@@ -165,28 +165,18 @@ export function createCheckRecorded({
   marks,
   keepTrying,
 }: CheckRecordedDeps): CheckRecorded {
-  const readDelivery = createBatcher<string, RecordedDelivery | undefined>({
-    ...DELIVERY_READS,
-    run: async (ids) => {
-      const recorded = await keepTrying('look up recorded attempts', () =>
-        deliveries.recordedOf(ids),
-      );
-      return ids.map((id) => recorded.get(id));
-    },
-  });
-  const readMark = createBatcher<string, number | undefined>({
-    ...MARK_READS,
-    run: async (ids) => {
-      const numbers = await keepTrying('look up the marks of resends', () =>
-        marks.askedNumbers(ids),
-      );
-      return ids.map((id) => numbers.get(id));
-    },
-  });
+  const readDelivery = createReadTogether(
+    (ids) => keepTrying('look up recorded attempts', () => deliveries.recordedOf([...ids])),
+    READ_AT_ONCE,
+  );
+  const readMark = createReadTogether(
+    (ids) => keepTrying('look up the marks of resends', () => marks.askedNumbers([...ids])),
+    READ_AT_ONCE,
+  );
   return async (due) =>
     due.trigger === 'resend'
-      ? remainingOfResend(due, await readMark.add(due.deliveryId))
-      : remainingOf(due, await readDelivery.add(due.deliveryId));
+      ? remainingOfResend(due, await readMark(due.deliveryId))
+      : remainingOf(due, await readDelivery(due.deliveryId));
 }
 
 function remainingOfResend(due: DueAttempt, askedNumber: number | undefined): Remaining {

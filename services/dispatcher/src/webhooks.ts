@@ -11,7 +11,7 @@ import {
   isSignedByCompany,
   type Webhook,
 } from '@posthorn/domain/webhook.ts';
-import { createBatcher } from '@posthorn/platform/async/batcher.ts';
+import { createReadTogether } from '@posthorn/platform/async/read-together.ts';
 import {
   CoalescingCache,
   type ForgettingCache,
@@ -19,7 +19,6 @@ import {
 import type { KeepTrying } from '@posthorn/platform/async/keep-trying.ts';
 import type { DatabaseTime } from '@posthorn/platform/mongo/database-time.ts';
 import {
-  type FoundSigningKeys,
   noSigningKeys,
   type SigningKeyStore,
 } from '@posthorn/platform/mongo/companies/signing-keys.ts';
@@ -83,7 +82,6 @@ interface WebhookLoader {
 
 /** How long webhooks and signing keys are cached while changes are not followed (docs/decisions/0003-caches.md). */
 const CACHED_MS = 2_000;
-const READS = { maxItems: 500, lingerMs: 1, maxInFlight: 2 };
 /** Size of an entry without its texts: objects, keys, the signer, its place among those of its app. */
 const ENTRY_BYTES = 1_664;
 
@@ -103,22 +101,19 @@ interface WebhookLoaderDeps {
 
 export function createWebhookLoader(deps: WebhookLoaderDeps): WebhookLoader {
   const { webhooks, loadSigner, logger, cacheBytes, keepTrying, areChangesFollowed } = deps;
-  const batch = createBatcher<string, HoldableWebhook | undefined>({
-    ...READS,
-    run: async (ids) => {
-      const found = await keepTrying('load webhooks', async () => {
-        const stored = await webhooks.findMany([...new Set(ids)]);
-        const appIds = new Set(stored.flatMap(({ appId }) => appId ?? []));
-        const holds = appIds.size > 0 ? await webhooks.holdsOfApps([...appIds]) : NO_HOLDS;
-        return stored.map((webhook) => ({
-          webhook,
-          appHeld: holds.get(webhook.appId ?? '') ?? null,
-        }));
-      });
-      const byId = new Map(found.map((each) => [each.webhook.id, each]));
-      return ids.map((id) => byId.get(id));
-    },
-  });
+  const readTogether = createReadTogether((ids) =>
+    keepTrying('load webhooks', async () => {
+      const stored = await webhooks.findMany([...ids]);
+      const appIds = new Set(stored.flatMap(({ appId }) => appId ?? []));
+      const holds = appIds.size > 0 ? await webhooks.holdsOfApps([...appIds]) : NO_HOLDS;
+      return new Map(
+        stored.map((webhook): [string, HoldableWebhook] => [
+          webhook.id,
+          { webhook, appHeld: holds.get(webhook.appId ?? '') ?? null },
+        ]),
+      );
+    }),
+  );
   const cache = new CoalescingCache<CachedWebhook>({
     maxSize: cacheBytes,
     sizeOf: bytesOf,
@@ -127,7 +122,7 @@ export function createWebhookLoader(deps: WebhookLoaderDeps): WebhookLoader {
     sourcesOf: holdsOf,
   });
   const read = async (id: string): Promise<CachedWebhook | null> => {
-    const found = await batch.add(id);
+    const found = await readTogether(id);
     if (!found) return null;
     const { webhook, appHeld } = found;
     if (webhook.kind === 'opened') return prepare(webhook, appHeld);
@@ -292,16 +287,9 @@ export const SIGNER_CACHE_BYTES = 2_000 * SIGNER_BYTES;
 
 export function createSigningKeyLoader(deps: SigningKeyLoaderDeps): SigningKeyLoader {
   const { signingKeys, logger, keepTrying, nowMs } = deps;
-  const batch = createBatcher<string, FoundSigningKeys | undefined>({
-    ...READS,
-    run: async (ids) => {
-      const wanted = [...new Set(ids)];
-      const found = await keepTrying('load signing keys', () =>
-        signingKeys.findMany(wanted, nowMs()),
-      );
-      return ids.map((id) => found.get(id));
-    },
-  });
+  const readTogether = createReadTogether((ids) =>
+    keepTrying('load signing keys', () => signingKeys.findMany([...ids], nowMs())),
+  );
   const cache = new CoalescingCache<FoundSigner>({
     maxSize: SIGNER_CACHE_BYTES,
     sizeOf: () => SIGNER_BYTES,
@@ -310,7 +298,7 @@ export function createSigningKeyLoader(deps: SigningKeyLoaderDeps): SigningKeyLo
     isFollowed: ({ kind }) => kind === 'opened' && deps.areChangesFollowed(),
   });
   const read = async (companyId: string): Promise<FoundSigner | null> => {
-    const found = await batch.add(companyId);
+    const found = await readTogether(companyId);
     if (found?.kind === 'opened') return { kind: 'opened', signer: keyPairSignerOf(found.keys) };
     const { keyId, message: reason } = found?.problem ?? noSigningKeys();
     logger.error({ companyId, keyId, reason }, 'signing keys of a company cannot be opened');

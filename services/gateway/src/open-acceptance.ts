@@ -15,6 +15,7 @@ import { createDeliveryStore } from '@posthorn/platform/mongo/messages/deliverie
 import { createMessageStore } from '@posthorn/platform/mongo/messages/messages.ts';
 import { createPublisherStore } from '@posthorn/platform/mongo/messages/publishers.ts';
 import { openMessageStats } from '@posthorn/platform/mongo/messages/write-stats.ts';
+import { createReadAppTargets } from '@posthorn/platform/mongo/webhooks/app-targets.ts';
 import { createReadingPositions } from '@posthorn/platform/redis/reading-positions.ts';
 import { createVault, type Vault } from '@posthorn/platform/security/vault.ts';
 import {
@@ -218,6 +219,7 @@ export function openAccept(
     cacheBytes,
     maxTargets: config.QUOTA_TARGETS_PER_MESSAGE,
     webhooks,
+    readApps: createReadAppTargets(basis.requestDb, vault),
     notStoredByApp: createNotStored(basis.requestDb),
     areChangesFollowed: basis.caches.areChangesFollowed,
   });

@@ -1,6 +1,7 @@
 import { timeMsOf } from '@posthorn/domain/ids.ts';
 import { memoryShare } from '@posthorn/platform/memory/memory-shares.ts';
 import { createLoop, startTicker } from '@posthorn/platform/async/loop.ts';
+import { createReadTogether } from '@posthorn/platform/async/read-together.ts';
 import {
   createAuditLog,
   createAuditMetrics,
@@ -170,11 +171,12 @@ function openRequests(basis: GatewayBasis) {
 /** Opens the check of API keys with its cache, from which a key is dropped when any gateway revokes it. */
 function openAuthentication(basis: GatewayBasis, { wrongKeys }: RateLimits): Authenticate {
   const { config, lifecycle, logger } = basis.context;
-  const { findKey, noteUse } = createCompanyStore(basis.requestDb);
+  const { findKeys, noteUse } = createCompanyStore(basis.requestDb);
+  const readKey = createReadTogether(findKeys);
   const lastUsed = createLastUsed({ write: noteUse, nowMs: basis.nowMs, logger });
   const cacheBytes = memoryShare('gateway', 'api_key_cache', config.MEMORY_MIB);
   const authentication = createAuthentication({
-    findKey,
+    findKey: async (keyHash) => (await readKey(keyHash)) ?? null,
     wrongKeys,
     onUsed: lastUsed.note,
     cacheBytes,

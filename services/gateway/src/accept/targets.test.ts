@@ -7,6 +7,7 @@ import {
   targetListOf,
 } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
 import { SealedValueError } from '@posthorn/platform/security/vault.ts';
+import type { AppTargets } from '@posthorn/platform/mongo/webhooks/app-targets.ts';
 import { openedWebhook, sampleWebhook } from '../../../../test/support/samples/sample-webhook.ts';
 import {
   createTargetResolver,
@@ -49,8 +50,6 @@ describe('resolve targets', () => {
         Promise.resolve(webhooks.find((each) => each.id === id)?.appId ?? null),
       findTarget: (companyId, id) =>
         counted(stored(companyId, (each) => each.id === id)[0] ?? null),
-      findByApp: (companyId, appId, limit) =>
-        counted(stored(companyId, (each) => each.appId === appId).slice(0, limit)),
       findTargets(companyId, { appId, eventType, limit }) {
         const found = stored(
           companyId,
@@ -59,12 +58,24 @@ describe('resolve targets', () => {
         return counted(targetListOf(found.slice(0, limit), found[0] ?? null));
       },
     };
+    const readApps: TargetDeps['readApps'] = (appIds, limit) =>
+      counted(
+        new Map(
+          [...apps].flatMap((each): [string, AppTargets][] => {
+            const [companyId = '', appId = ''] = each.split('/');
+            if (!appIds.has(appId)) return [];
+            const found = stored(companyId, (webhook) => webhook.appId === appId).slice(0, limit);
+            return [[appId, { companyId, notStored, webhooks: found }]];
+          }),
+        ),
+      );
     const notStoredByApp = (companyId: string, appId: string) =>
       Promise.resolve(apps.has(`${companyId}/${appId}`) ? notStored : null);
     targets = createTargetResolver({
       cacheBytes: 1_000_000,
       maxTargets: MAX_TARGETS,
       webhooks: webhookStore,
+      readApps,
       notStoredByApp,
       areChangesFollowed: () => isFollowed,
     });

@@ -2,10 +2,12 @@ import type { NoTargetReason, NotStored } from '@posthorn/domain/message.ts';
 import { required } from '@posthorn/domain/required.ts';
 import { charsOf, wantsEvent } from '@posthorn/domain/webhook.ts';
 import { slicesOf } from '@posthorn/platform/async/fair-queue.ts';
+import { createReadTogether } from '@posthorn/platform/async/read-together.ts';
 import {
   CoalescingCache,
   type ForgettingCache,
 } from '@posthorn/platform/memory/coalescing-cache.ts';
+import type { AppTargets, ReadAppTargets } from '@posthorn/platform/mongo/webhooks/app-targets.ts';
 import {
   type FoundWebhook,
   type TargetList,
@@ -44,7 +46,8 @@ export interface TargetDeps {
   cacheBytes: number;
   /** How many webhooks one message may go to: QUOTA_TARGETS_PER_MESSAGE. */
   maxTargets: number;
-  webhooks: Pick<WebhookStore, 'findTarget' | 'appOf' | 'findByApp' | 'findTargets'>;
+  webhooks: Pick<WebhookStore, 'findTarget' | 'appOf' | 'findTargets'>;
+  readApps: ReadAppTargets;
   /** Null when the company has no such app. */
   notStoredByApp: (companyId: string, appId: string) => Promise<NotStored | null>;
   /** Returns true while `forget` is called for every change of an app or webhook. */
@@ -53,6 +56,9 @@ export interface TargetDeps {
 
 export function createTargetResolver(deps: TargetDeps): TargetResolver {
   const { maxTargets, webhooks } = deps;
+  const readApp = createReadTogether((appIds) => deps.readApps(appIds, MOST_IN_NARROW_APP + 1), {
+    maxItems: APPS_READ_TOGETHER,
+  });
   const cache = new CoalescingCache<LoadedTargets>({
     maxSize: deps.cacheBytes,
     sizeOf: estimatedBytesOf,
@@ -70,7 +76,10 @@ export function createTargetResolver(deps: TargetDeps): TargetResolver {
       return found?.kind === 'webhooks' ? listOf(found.webhooks, found.notStored) : null;
     }
     const { appId, eventType } = address;
-    const found = await cache.get(key, () => loadApp(deps, companyId, appId, () => ++wideApps));
+    const found = await cache.get(key, async () => {
+      const app = await readApp(appId);
+      return app?.companyId === companyId ? loadedApp(appId, app, () => ++wideApps) : null;
+    });
     if (found?.kind === 'webhooks') {
       const wanting = found.webhooks.filter((each) => wantsEvent(each, eventType));
       const reason = found.webhooks.length === 0 ? 'no_webhook' : 'event_type';
@@ -132,21 +141,16 @@ type LoadedTargets =
  */
 const MOST_IN_NARROW_APP = 100;
 
-/** Returns null when there is no such app. */
-async function loadApp(
-  { webhooks, notStoredByApp }: TargetDeps,
-  companyId: string,
+/** 20 apps as wide as narrow ones can be hold 40 MB; 20 usual ones 60 kB. */
+const APPS_READ_TOGETHER = 20;
+
+function loadedApp(
   appId: string,
+  { webhooks, notStored }: AppTargets,
   nextNumber: () => number,
-): Promise<LoadedTargets | null> {
-  // The app is checked itself: the webhooks of a deleted app are removed after the response.
-  const [notStored, found] = await Promise.all([
-    notStoredByApp(companyId, appId),
-    webhooks.findByApp(companyId, appId, MOST_IN_NARROW_APP + 1),
-  ]);
-  if (!notStored) return null;
-  return found.length <= MOST_IN_NARROW_APP
-    ? { kind: 'webhooks', appId, webhooks: found, notStored }
+): LoadedTargets {
+  return webhooks.length <= MOST_IN_NARROW_APP
+    ? { kind: 'webhooks', appId, webhooks, notStored }
     : { kind: 'wide', appId, number: nextNumber(), notStored };
 }
 

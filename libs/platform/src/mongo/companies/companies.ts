@@ -22,8 +22,8 @@ export interface CompanyStore {
   insertKey: (key: ApiKeyDocument) => Promise<void>;
   /** Oldest first, without their hashes. */
   listKeys: (companyId: string) => Promise<Omit<ApiKeyDocument, 'hash'>[]>;
-  /** Null when no key has this hash, and when its company is removed. An expired key is found. */
-  findKey: (keyHash: string) => Promise<KeyRecord | null>;
+  /** By hash. A key whose company is removed is missing, an expired one is there. */
+  findKeys: (keyHashes: ReadonlySet<string>) => Promise<Map<string, KeyRecord>>;
   /**
    * Stores when keys were used, unless a time of the same minute or a later one is stored. Returns the times that are
    * stored now; none for a key that is gone.
@@ -76,10 +76,17 @@ export function createCompanyStore(db: mongo.Db): CompanyStore {
         .sort({ _id: 1 })
         .project<Omit<ApiKeyDocument, 'hash'>>({ hash: 0 })
         .toArray(),
-    async findKey(hash) {
-      const found = await apiKeys.findOne({ hash });
-      const company = found && (await companies.findOne({ _id: found.companyId }));
-      return company && toKeyRecord(found, company);
+    async findKeys(hashes) {
+      const keys = await apiKeys.find({ hash: { $in: [...hashes] } }).toArray();
+      const ids = [...new Set(keys.map(({ companyId }) => companyId))];
+      const owners = ids.length === 0 ? [] : await companies.find({ _id: { $in: ids } }).toArray();
+      const byId = new Map(owners.map((company) => [company._id, company]));
+      const found = new Map<string, KeyRecord>();
+      for (const key of keys) {
+        const company = byId.get(key.companyId);
+        if (company) found.set(key.hash, toKeyRecord(key, company));
+      }
+      return found;
     },
     async noteUse(usedAtMs) {
       const storedMs = new Map<string, number>();

@@ -8,7 +8,7 @@ import {
 } from '../../../../../test/support/stores/scratch-database.ts';
 import { createVault, type SealedValueError, type Vault } from '../../security/vault.ts';
 import { collection } from '../collections.ts';
-import { createWebhookStore } from '../webhooks/webhooks.ts';
+import { createWebhookStore, type WebhookStore } from '../webhooks/webhooks.ts';
 import { countByKey, resealWebhooks } from './resealing.ts';
 
 const [OLD, NEW] = [randomKey('old'), randomKey('new')];
@@ -67,6 +67,9 @@ describe('the rotation of the key [security]', () => {
     return all;
   }
 
+  const listed = async (store: WebhookStore) =>
+    (await Array.fromAsync(store.list(COMPANY, { skip: 0, limit: 2_000 }))).flat();
+
   it('seals 1,200 webhooks again, also after an interruption halfway', async () => {
     const all = await insert(1_200);
     await expect(resealWebhooks(db, endingAt(600), unexpected)).rejects.toThrow('interrupted');
@@ -79,7 +82,7 @@ describe('the rotation of the key [security]', () => {
     expect(again).toEqual({ resealed: 0, remaining: 0 });
 
     const onlyNew = createWebhookStore(db, createVault([NEW]));
-    expect(await onlyNew.findByApp(COMPANY, 'app_1', 2_000)).toMatchObject(all);
+    expect(await listed(onlyNew)).toMatchObject(all);
   });
 
   it('does not overwrite a change that was made between its read and its write', async () => {
@@ -93,10 +96,7 @@ describe('the rotation of the key [security]', () => {
     const rest = await resealWebhooks(db, rotated, unexpected);
     expect(rest).toEqual({ resealed: 1, remaining: 0 });
     const store = createWebhookStore(db, createVault([NEW]));
-    expect(await store.findByApp(COMPANY, 'app_1', 2_000)).toMatchObject([
-      { ...first, ...change },
-      second,
-    ]);
+    expect(await listed(store)).toMatchObject([{ ...first, ...change }, second]);
   });
 
   it('does not restore a webhook that was deleted meanwhile', async () => {

@@ -7,16 +7,33 @@ import {
 } from '../../../../../test/support/stores/scratch-database.ts';
 import { createVault, SealedValueError } from '../../security/vault.ts';
 import { collection } from '../collections.ts';
+import { createReadAppTargets, type ReadAppTargets } from './app-targets.ts';
 import { createWebhookStore, type WebhookStore } from './webhooks.ts';
 
 const COMPANY = 'comp_a';
 
 let database: ScratchDatabase;
 let store: WebhookStore;
+let readApps: ReadAppTargets;
 
 beforeAll(async () => {
   database = await openScratchDatabase();
-  store = createWebhookStore(database.db, createVault([randomKey('k1')]));
+  const vault = createVault([randomKey('k1')]);
+  store = createWebhookStore(database.db, vault);
+  readApps = createReadAppTargets(database.db, vault);
+  const common = { name: 'a', description: '', projectId: 'proj_1', environment: 'production' as const };
+  const times = { createdAt: new Date(1), updatedAt: new Date(1) };
+  const apps = [
+    { ...common, ...times, _id: 'app_1', companyId: COMPANY },
+    {
+      ...common,
+      ...times,
+      _id: 'app_2',
+      companyId: 'comp_b',
+      storePayloads: 'until-delivered' as const,
+    },
+  ];
+  await collection(database.db, 'apps').insertMany(apps);
 });
 
 beforeEach(async () => {
@@ -26,6 +43,7 @@ beforeEach(async () => {
 afterAll(() => database.drop());
 
 const opened = (webhook: Webhook) => ({ kind: 'opened', ...webhook });
+const targetsOfApp = async () => (await readApps(new Set(['app_1']), 9)).get('app_1')?.webhooks;
 const documents = () => collection(database.db, 'webhooks');
 const raw = (_id: string) => documents().findOne({ _id });
 
@@ -42,7 +60,7 @@ describe('stored webhooks', () => {
       const stored = sampleWebhook(1, { authMethod });
       await store.insert(stored);
       expect(await store.findOne(COMPANY, stored.id)).toEqual(stored);
-      expect(await store.findByApp(COMPANY, 'app_1', 9)).toEqual([opened(stored)]);
+      expect(await targetsOfApp()).toEqual([opened(stored)]);
       expect(await store.findMany([stored.id])).toEqual([opened(stored)]);
       const document = await raw(stored.id);
       expect(document?.keyId).toBe('k1');
@@ -50,13 +68,31 @@ describe('stored webhooks', () => {
     },
   );
 
+  it('are read for several apps at once, the oldest of each', async () => {
+    const [first, second, third] = [1, 2, 3].map((n) => sampleWebhook(n));
+    const other = { ...sampleWebhook(4), appId: 'app_2', companyId: 'comp_b' };
+    // Of another company than the app, which no request can make.
+    const foreign = { ...sampleWebhook(5), appId: 'app_2' };
+    for (const each of [third, second, first, other, foreign]) if (each) await store.insert(each);
+    const found = await readApps(new Set(['app_1', 'app_2', 'app_gone']), 2);
+    expect([...found.keys()].sort()).toEqual(['app_1', 'app_2']);
+    const ids = found.get('app_1')?.webhooks.map(({ id }) => id);
+    expect(ids).toEqual([first?.id, second?.id]);
+    expect(found.get('app_2')).toMatchObject({
+      companyId: 'comp_b',
+      notStored: { erasesPayload: true },
+      webhooks: [{ id: other.id }],
+    });
+    expect(found.get('app_2')?.webhooks).toHaveLength(1);
+  });
+
   it('are read without TLS settings and metadata by those who do not need them', async () => {
     const tls = { client: { certificate: 'chain', key: 'hush-key' }, ca: null };
     const stored = sampleWebhook(1, { tls, uid: 'a', metadata: '{"plan":"gold"}' });
     await store.insert(stored);
     const without = opened({ ...stored, tls: null, metadata: null });
     expect(await store.findTarget(COMPANY, stored.id)).toEqual(without);
-    expect(await store.findByApp(COMPANY, 'app_1', 9)).toEqual([without]);
+    expect(await targetsOfApp()).toEqual([without]);
     const query = { appId: 'app_1', eventType: 'order.paid', limit: 9 };
     expect((await store.findTargets(COMPANY, query)).oldest).toEqual(without);
     const [part] = await Array.fromAsync(store.list(COMPANY, { skip: 0, limit: 9 }));
@@ -136,7 +172,7 @@ describe('a sealed value that was tampered with', () => {
     const unopened = { kind: 'unopened', id, ...state, problem };
     const both = [unopened, opened(other)];
     expect(await store.findMany([id, other.id])).toEqual(expect.arrayContaining(both));
-    expect(await store.findByApp(COMPANY, 'app_1', 9)).toEqual(both);
+    expect(await targetsOfApp()).toEqual(both);
     expect((await Array.fromAsync(store.list(COMPANY, { skip: 0, limit: 9 }))).flat()).toEqual(
       both,
     );

@@ -114,7 +114,10 @@ function createWebhookReads(db: mongo.Db, vault: Vault) {
   const own = (companyId: string) => documentsOf(db, 'webhooks', companyId);
   const byId = (companyId: string, _id: string) => own(companyId).findOne({ _id });
   const findTarget = async (companyId: string, _id: string): Promise<FoundWebhook | null> => {
-    const [found] = await asTargets(own(companyId).find({ _id })).toArray();
+    const [found] = await own(companyId)
+      .find({ _id })
+      .project<WebhookDocument>(UNUSED_BY_TARGETS)
+      .toArray();
     return found ? toFound(found) : null;
   };
   return {
@@ -128,11 +131,6 @@ function createWebhookReads(db: mongo.Db, vault: Vault) {
     async findOne(companyId: string, id: string): Promise<Webhook | null> {
       const found = await byId(companyId, id);
       return found && openWebhook(vault, found);
-    },
-    /** At most `limit` webhooks of one app, oldest first. */
-    async findByApp(companyId: string, appId: string, limit: number): Promise<FoundWebhook[]> {
-      const found = own(companyId).find({ appId }).sort({ _id: 1 }).limit(limit);
-      return (await asTargets(found).toArray()).map(toFound);
     },
     /** At most `limit` webhooks of one app that receive the event type; reads only their ids and states. */
     async findTargets(companyId: string, query: TargetQuery): Promise<TargetList> {
@@ -185,9 +183,8 @@ function withoutTls(found: mongo.FindCursor<WebhookDocument>): mongo.FindCursor<
   return found.project<WebhookDocument>({ 'sealed.tls': 0 });
 }
 
-function asTargets(found: mongo.FindCursor<WebhookDocument>): mongo.FindCursor<WebhookDocument> {
-  return found.project<WebhookDocument>({ 'sealed.tls': 0, metadata: 0 });
-}
+/** The fields that the targets of a message are read without: 24 kB and 16 KiB at most. */
+export const UNUSED_BY_TARGETS = { 'sealed.tls': 0, metadata: 0 } as const;
 
 /** 1 MB of the widest webhooks: 8 KiB of custom headers, 13 kB of event types and 16 KiB of metadata each. */
 const BATCH = 25;
@@ -233,7 +230,8 @@ function wanting({
   return { appId, $or: [takesAll, { eventTypes: eventType }] };
 }
 
-function tryToOpen(vault: Vault, document: WebhookDocument): FoundWebhook {
+/** Opens a webhook for a list: one that cannot be opened has its problem in place of what is sealed. */
+export function tryToOpen(vault: Vault, document: WebhookDocument): FoundWebhook {
   try {
     return { kind: 'opened', ...openWebhook(vault, document) };
   } catch (problem) {
