@@ -33,6 +33,7 @@ beforeEach(() => {
     insertKey: (key) => Promise.resolve(void keys.push(key)),
     listKeys: (id) => Promise.resolve(keys.filter(({ companyId }) => companyId === id)),
     findKeys: () => Promise.resolve(new Map()),
+    usedSince: () => Promise.resolve([]),
     noteUse: () => Promise.resolve(new Map()),
     companyOfKey: (id) => Promise.resolve(keys.find(({ _id }) => _id === id)?.companyId ?? null),
     removeKey: (id) => {

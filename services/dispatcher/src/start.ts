@@ -1,4 +1,6 @@
 import { memoryShare } from '@posthorn/platform/memory/memory-shares.ts';
+import { warmUp } from '@posthorn/platform/memory/warm-up.ts';
+import { readRecentUse } from '@posthorn/platform/mongo/messages/recent-use.ts';
 import { isId } from '@posthorn/domain/ids.ts';
 import type { ConsumerGroup } from '@posthorn/domain/records/topics.ts';
 import { startTicker } from '@posthorn/platform/async/loop.ts';
@@ -73,6 +75,7 @@ import {
   createSigningKeyLoader,
   createWebhookLoader,
   SIGNER_CACHE_BYTES,
+  type WebhookLoader,
 } from './webhooks.ts';
 
 type Context = ServiceContext<DispatcherConfig>;
@@ -102,6 +105,8 @@ export async function startDispatcher(given: Context): Promise<void> {
   const companies = await startCompanies(base);
   const isolation = startIsolation(base);
   const erased = await startErasedMessages(base, isolation);
+  const webhooks = createLoader(base, erased);
+  await loadUsedLast(base, webhooks);
   const leases = startLeases(base);
   const traces = spans && createTraceAttempts(spans, systemClockMs);
   const takeOver = createTakeOver({
@@ -110,7 +115,7 @@ export async function startDispatcher(given: Context): Promise<void> {
       leases.announceAll();
     },
     takeOverAttempts: () => wait(ANNOUNCED_WITHIN_MS),
-    attempt: createAttempt(base, { isolation, leases, companies, erased, traces }),
+    attempt: createAttempt(base, { isolation, webhooks, leases, companies, erased, traces }),
     messageCreatedTopic: base.kafka.topics.messageCreated,
     reading: startReportingReading(base),
   });
@@ -224,6 +229,7 @@ function startLeases({ config, lifecycle, redis, areStoresUp }: Base): AttemptLe
 
 interface AttemptParts {
   isolation: Isolation;
+  webhooks: WebhookLoader;
   leases: AttemptLeases;
   companies: Companies;
   erased: ErasedMessages;
@@ -233,10 +239,9 @@ interface AttemptParts {
 
 function createAttempt(base: Base, parts: AttemptParts): ConsumeOptions['handle'] {
   const { config, lifecycle, registry, kafka, records, keepTrying, metrics, budgets } = base;
-  const { isolation, leases, companies, erased, traces } = parts;
+  const { isolation, webhooks, leases, companies, erased, traces } = parts;
   const { topics } = kafka;
   const announce = startAnnouncing(base);
-  const webhooks = createLoader(base, erased);
   const { nowMs } = base.time;
   const sending = { metrics: metrics.sender, budgets, logger: base.logger, nowMs };
   const { send, tokens, shown, stop } = createSender(config, sending);
@@ -304,11 +309,24 @@ function startAnnouncing({ config, redis, logger, lifecycle, time }: Base): Anno
   return announce;
 }
 
+/** Of webhooks that other dispatchers send to as well: which of them come to this one is decided later. */
+function loadUsedLast(
+  { config, db, changes, logger }: Base,
+  webhooks: WebhookLoader,
+): Promise<void> {
+  const cacheBytes = memoryShare('dispatcher', 'webhook_cache', config.MEMORY_MIB);
+  return warmUp({
+    name: 'webhooks',
+    whenFollowed: changes.whenCurrent,
+    read: async () => (await readRecentUse(db)).webhookIds,
+    load: webhooks.load,
+    isFull: () => webhooks.cache.usedSize() > cacheBytes / 2,
+    logger,
+  });
+}
+
 /** The caches of webhooks and signing keys forget what has changed: at once by announcements of gateways in Redis. */
-function createLoader(
-  base: Base,
-  erased: Pick<ErasedMessages, 'add'>,
-): ReturnType<typeof createWebhookLoader> {
+function createLoader(base: Base, erased: Pick<ErasedMessages, 'add'>): WebhookLoader {
   const { config, registry, db, changes, budgets } = base;
   const vault = createVault(config.ENCRYPTION_KEYS);
   const cacheBytes = memoryShare('dispatcher', 'webhook_cache', config.MEMORY_MIB);

@@ -73,7 +73,7 @@ export interface DisablingAttempt {
  */
 export type DisableByEndpoint = (made: DisablingAttempt) => Promise<void>;
 
-interface WebhookLoader {
+export interface WebhookLoader {
   load: LoadWebhook;
   disable: DisableByEndpoint;
   /** Forgets a webhook by its id. Its size is in bytes. */

@@ -24,6 +24,8 @@ export interface Caches {
   add: (name: string, cache: ForgettingCache) => void;
   /** Returns true while every change of a company, key, app and webhook is known within a second. */
   areChangesFollowed: () => boolean;
+  /** Resolves when that is so for the first time. */
+  whenFollowed: Promise<void>;
 }
 
 export function openCaches(
@@ -64,5 +66,6 @@ export function openCaches(
       );
     },
     areChangesFollowed: changes.isCurrent,
+    whenFollowed: changes.whenCurrent,
   };
 }

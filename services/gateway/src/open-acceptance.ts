@@ -6,6 +6,7 @@ import {
   type MemoryBudgets,
 } from '@posthorn/platform/memory/memory-budgets.ts';
 import { memoryShare } from '@posthorn/platform/memory/memory-shares.ts';
+import { warmUp } from '@posthorn/platform/memory/warm-up.ts';
 import { openMongo } from '@posthorn/platform/mongo/connect.ts';
 import { UNIQUE_INDEXES } from '@posthorn/platform/mongo/create-indexes.ts';
 import type { Database } from '@posthorn/platform/mongo/days/days.ts';
@@ -16,6 +17,7 @@ import { createMessageStore } from '@posthorn/platform/mongo/messages/messages.t
 import { createPublisherStore } from '@posthorn/platform/mongo/messages/publishers.ts';
 import { openMessageStats } from '@posthorn/platform/mongo/messages/write-stats.ts';
 import { createReadAppTargets } from '@posthorn/platform/mongo/webhooks/app-targets.ts';
+import { readRecentUse } from '@posthorn/platform/mongo/messages/recent-use.ts';
 import { createReadingPositions } from '@posthorn/platform/redis/reading-positions.ts';
 import { createVault, type Vault } from '@posthorn/platform/security/vault.ts';
 import {
@@ -204,12 +206,15 @@ export async function openOutbox({
   return outbox;
 }
 
-/** Opens the acceptance of messages, with its cache and its memory budgets. A stop waits for the running inserts. */
-export function openAccept(
+/**
+ * Opens the acceptance of messages, with its cache, which has the apps that were used last, and its memory budgets. A stop
+ * waits for the running inserts.
+ */
+export async function openAccept(
   basis: Basis,
   { webhooks, messages }: Pick<Gateway, 'webhooks' | 'messages'>,
   outbox: Outbox,
-): Pick<Gateway, 'acceptMany' | 'hasRoomToAccept' | 'acceptOne'> {
+): Promise<Pick<Gateway, 'acceptMany' | 'hasRoomToAccept' | 'acceptOne'>> {
   const { context, db, vault, budgets, spans, shareOf, nowMs, newId } = basis;
   const { config, logger, lifecycle, registry } = context;
   const responses = createSealedResponses(vault);
@@ -225,6 +230,15 @@ export function openAccept(
   });
   budgets.add('target_cache', cacheBytes, () => targets.cache.usedSize());
   basis.caches.add('targets', targets.cache);
+  await warmUp({
+    name: 'targets',
+    whenFollowed: basis.caches.whenFollowed,
+    read: async () => (await readRecentUse(basis.requestDb)).apps,
+    load: ({ companyId, appId }) =>
+      targets.resolve(companyId, { kind: 'app', appId, eventType: null }).catch(() => null),
+    isFull: () => targets.cache.usedSize() > cacheBytes / 2,
+    logger,
+  });
   const untraced = createAcceptMessages({
     targets,
     deliveries: createDeliveryStore(db),

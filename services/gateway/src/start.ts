@@ -2,6 +2,8 @@ import { timeMsOf } from '@posthorn/domain/ids.ts';
 import { memoryShare } from '@posthorn/platform/memory/memory-shares.ts';
 import { createLoop, startTicker } from '@posthorn/platform/async/loop.ts';
 import { createReadTogether } from '@posthorn/platform/async/read-together.ts';
+import { warmUp } from '@posthorn/platform/memory/warm-up.ts';
+import { readRecentUse } from '@posthorn/platform/mongo/messages/recent-use.ts';
 import {
   createAuditLog,
   createAuditMetrics,
@@ -80,7 +82,7 @@ type Context = ServiceContext<GatewayConfig>;
 export async function startGateway(context: Context): Promise<void> {
   const { config, logger, registry } = context;
   const basis: GatewayBasis = { ...(await openBasis(context, 'gateway')), context };
-  const requests = openRequests(basis);
+  const requests = await openRequests(basis);
   const streams = openLive(basis);
   const opened = await openGateway(basis);
   const gateway: Gateway = { ...opened, ingestLag: openIngestLag(basis) };
@@ -123,7 +125,7 @@ type RequestPart = 'requests' | 'sign_ins' | 'unknown_callers';
 const VISIT_PER_MINUTE = 600;
 
 /** Opens everything that checks and bounds a request before it reaches its route. */
-function openRequests(basis: GatewayBasis) {
+async function openRequests(basis: GatewayBasis) {
   const { context, requestDb, budgets, nowMs, newId } = basis;
   const openMemory = (part: RequestPart, ownerOf?: typeof addressOf): RequestMemory => {
     const bytes = memoryShare('gateway', part, context.config.MEMORY_MIB);
@@ -150,7 +152,7 @@ function openRequests(basis: GatewayBasis) {
   });
   return {
     limits,
-    authenticate: openAuthentication(basis, limits),
+    authenticate: await openAuthentication(basis, limits),
     deadlines,
     /** What requests of known companies hold. */
     memory: openMemory('requests'),
@@ -168,10 +170,19 @@ function openRequests(basis: GatewayBasis) {
   };
 }
 
-/** Opens the check of API keys with its cache, from which a key is dropped when any gateway revokes it. */
-function openAuthentication(basis: GatewayBasis, { wrongKeys }: RateLimits): Authenticate {
+/** Keys that were not used for so long are loaded when they are. */
+const KEY_USED_WITHIN_MS = 3_600_000;
+
+/**
+ * Opens the check of API keys with its cache, which has the keys that were used last, and from which a key is dropped when
+ * any gateway revokes it.
+ */
+async function openAuthentication(
+  basis: GatewayBasis,
+  { wrongKeys }: RateLimits,
+): Promise<Authenticate> {
   const { config, lifecycle, logger } = basis.context;
-  const { findKeys, noteUse } = createCompanyStore(basis.requestDb);
+  const { findKeys, usedSince, noteUse } = createCompanyStore(basis.requestDb);
   const readKey = createReadTogether(findKeys);
   const lastUsed = createLastUsed({ write: noteUse, nowMs: basis.nowMs, logger });
   const cacheBytes = memoryShare('gateway', 'api_key_cache', config.MEMORY_MIB);
@@ -185,6 +196,17 @@ function openAuthentication(basis: GatewayBasis, { wrongKeys }: RateLimits): Aut
   });
   basis.caches.add('api_keys', authentication.cache);
   basis.budgets.add('api_key_cache', cacheBytes, authentication.usedBytes);
+  await warmUp({
+    name: 'api_keys',
+    whenFollowed: basis.caches.whenFollowed,
+    async read() {
+      const { companyIds } = await readRecentUse(basis.requestDb);
+      return usedSince(companyIds, basis.nowMs() - KEY_USED_WITHIN_MS);
+    },
+    load: authentication.load,
+    isFull: () => authentication.usedBytes() > cacheBytes / 2,
+    logger,
+  });
   lastUsed.start();
   lifecycle.onStop('last use of keys', lastUsed.stop);
   return authentication.authenticate;
@@ -214,7 +236,7 @@ async function openGateway(basis: GatewayBasis): Promise<Omit<Gateway, 'ingestLa
   });
   const resends = openResends(basis, wake, parts);
   const holds = openHolds({ ...basis, ...parts, wake });
-  const accept = openAccept(basis, parts, outbox);
+  const accept = await openAccept(basis, parts, outbox);
   const signingKeys = createSigningKeyStore(db, vault);
   return {
     ...parts,

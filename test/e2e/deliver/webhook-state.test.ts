@@ -17,6 +17,7 @@ import { readTopic } from '../../support/stores/read-topic.ts';
 import { CLOCK_MS } from '../../support/time/clocks.ts';
 import { eventually } from '../../support/time/eventually.ts';
 
+const CACHE_REQUESTS = 'posthorn_config_cache_requests_total';
 const DEFERRALS = 'posthorn_circuit_breaker_deferrals_total';
 /** Enough to see that everything waits, and to replace the dispatcher. */
 const PAUSE_SECONDS = 15;
@@ -66,6 +67,22 @@ describe('A changed webhook', () => {
     'gets nothing more at its old URL, and nothing at all after it is disabled',
     expectChangesToHold,
   );
+});
+
+describe('A webhook that was used before its dispatcher was replaced', () => {
+  it('is cached before the first message comes to it', async () => {
+    const receiver = await startReceiver();
+    const { webhookId } = await api.createTarget(receiver.url);
+    await untilDelivered(api, await sendMany(api, [webhookId], 1));
+    await killHard(posthorn.dispatcher);
+    posthorn.dispatcher = await posthorn.startProcess('dispatcher');
+    const reads = (): Promise<number> =>
+      metricOf(posthorn.dispatcher, CACHE_REQUESTS, 'cache="webhooks",result="miss"');
+    const before = await reads();
+    await untilDelivered(api, await sendMany(api, [webhookId], 1));
+    expect(await reads()).toBe(before);
+    await receiver.close();
+  });
 });
 
 describe('An endpoint that asks for a pause', () => {

@@ -71,6 +71,20 @@ beforeEach(() => {
 });
 
 describe('a change feed', () => {
+  it('says when it is current for the first time', async () => {
+    replies = [{ tokenS: 6 }, {}];
+    const feed = openFeed();
+    let isCurrent = false;
+    void feed.whenCurrent.then(() => (isCurrent = true));
+    await feed.run();
+    expect(isCurrent).toBe(true);
+    replies = [{ tokenS: 6 }];
+    const behind = openFeed();
+    void behind.whenCurrent.then(() => (isCurrent = false));
+    await behind.run();
+    expect(isCurrent).toBe(true);
+  });
+
   it('reports the ids of changed documents, and the owners of new ones', async () => {
     const inserted = { operationType: 'insert', ns, documentKey: { _id: 'wh_2' } };
     const fullDocument = { appId: 'app_1', companyId: 'comp_1' };

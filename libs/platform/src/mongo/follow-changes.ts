@@ -31,6 +31,8 @@ export function mayHaveChanged({ fields }: Pick<Change, 'fields'>, name: string)
 export interface FollowedChanges {
   /** Returns true while every change has been reported that MongoDB confirmed more than a second ago. */
   isCurrent: () => boolean;
+  /** Resolves when `isCurrent` is true for the first time. */
+  whenCurrent: Promise<void>;
   /** `onMissed` is called when changes of any document may have been missed. */
   listen: (onChange: OnChange, onMissed: () => void) => void;
 }
@@ -78,6 +80,7 @@ export function followChanges(
   watchChanges(registry, isCurrent);
   return {
     isCurrent,
+    whenCurrent: feed.whenCurrent,
     listen(onChange, onMissed) {
       listeners.push(onChange);
       missed.push(onMissed);
@@ -155,11 +158,17 @@ export class ChangeFeed {
   readonly #deps: FeedDeps;
   /** Every change before this time is reported. */
   #confirmedMs = -Infinity;
+  readonly #current = Promise.withResolvers<undefined>();
   #isBroken = false;
 
   constructor(names: readonly FollowedName[], deps: FeedDeps) {
     this.#names = names;
     this.#deps = deps;
+  }
+
+  /** Resolves when every change is reported for the first time. */
+  get whenCurrent(): Promise<void> {
+    return this.#current.promise;
   }
 
   isCurrent(): boolean {
@@ -193,7 +202,7 @@ export class ChangeFeed {
       this.#noteOpen();
       for (;;) {
         const isAtEnd = this.#report(reply);
-        if (isAtEnd) this.#confirmedMs = sentMs;
+        if (isAtEnd) this.#confirm(sentMs);
         if (isAtEnd || isIdle(reply)) await wait(POLL_EVERY_MS);
         if (isStopping()) return;
         sentMs = monotonicMs();
@@ -207,6 +216,11 @@ export class ChangeFeed {
     } finally {
       await session.end().catch(() => undefined);
     }
+  }
+
+  #confirm(sentMs: number): void {
+    this.#confirmedMs = sentMs;
+    this.#current.resolve(undefined);
   }
 
   /** Returns whether there are no further events before the reply. */

@@ -20,7 +20,7 @@ export async function startIngest(context: ServiceContext<IngestConfig>): Promis
   const messages = createMessageQueries(db);
   const outbox = await openOutbox(basis);
   const webhooks = createWebhookStore(db, vault);
-  const { acceptMany } = openAccept(basis, { webhooks, messages }, outbox);
+  const { acceptMany } = await openAccept(basis, { webhooks, messages }, outbox);
   const gateway = { acceptMany, db, messages, uids, nowMs };
   openIngest({ ...basis, limits, gateway, life: createCompanyLife(db, basis.nowMs), monotonicMs });
 }

@@ -31,6 +31,8 @@ export type Authenticate = (credentials: Credentials) => Promise<KeyRecord>;
 
 interface Authentication {
   authenticate: Authenticate;
+  /** Loads a key into the cache, by its hash. */
+  load: (keyHash: string) => Promise<unknown>;
   /** Forgets a key by its hash or id, and the keys of a company by the id of that. */
   cache: ForgettingCache;
   /** What the cache holds, in bytes, by estimate. */
@@ -112,6 +114,7 @@ export function createAuthentication(deps: AuthenticateDeps): Authentication {
       deps.onUsed(key.keyId);
       return key;
     },
+    load: (keyHash) => keyOf(keyHash, (find) => find()),
     cache: found,
     usedBytes: () => found.usedSize() + (wrong.size() + known.size()) * HASH_BYTES,
   };

@@ -108,6 +108,13 @@ describe('companies and their keys', () => {
     expect(await companies.listKeys('comp_c')).toEqual([]);
   });
 
+  it('are found by when they were used last', async () => {
+    await companies.noteUse(new Map([['key_1', 120_000]]));
+    expect(await companies.usedSince(['comp_a', 'comp_b'], 60_000)).toEqual(['hash-1']);
+    expect(await companies.usedSince(['comp_a', 'comp_b'], 180_000)).toEqual([]);
+    expect(await companies.usedSince(['comp_b'], 60_000)).toEqual([]);
+  });
+
   it('cannot have two keys with the same hash', async () => {
     await expect(companies.insertKey({ ...key(4), hash: 'hash-1' })).rejects.toThrow('duplicate');
   });

@@ -24,6 +24,8 @@ export interface CompanyStore {
   listKeys: (companyId: string) => Promise<Omit<ApiKeyDocument, 'hash'>[]>;
   /** By hash. A key whose company is removed is missing, an expired one is there. */
   findKeys: (keyHashes: ReadonlySet<string>) => Promise<Map<string, KeyRecord>>;
+  /** Returns the hashes of keys of these companies that were used since then: 5,000 at most. */
+  usedSince: (companyIds: readonly string[], sinceMs: number) => Promise<string[]>;
   /**
    * Stores when keys were used, unless a time of the same minute or a later one is stored. Returns the times that are
    * stored now; none for a key that is gone.
@@ -54,6 +56,7 @@ export interface KeyRecord {
 
 /** docs/contract.md C14.10. Every gateway notes the keys it sees, and one of them writes. */
 const USE_EXACT_TO_MS = 60_000;
+const MAX_USED = 5_000;
 /** More keys at once would block the event loop for ten milliseconds. */
 const MAX_NOTED = 2_000;
 
@@ -76,17 +79,12 @@ export function createCompanyStore(db: mongo.Db): CompanyStore {
         .sort({ _id: 1 })
         .project<Omit<ApiKeyDocument, 'hash'>>({ hash: 0 })
         .toArray(),
-    async findKeys(hashes) {
-      const keys = await apiKeys.find({ hash: { $in: [...hashes] } }).toArray();
-      const ids = [...new Set(keys.map(({ companyId }) => companyId))];
-      const owners = ids.length === 0 ? [] : await companies.find({ _id: { $in: ids } }).toArray();
-      const byId = new Map(owners.map((company) => [company._id, company]));
-      const found = new Map<string, KeyRecord>();
-      for (const key of keys) {
-        const company = byId.get(key.companyId);
-        if (company) found.set(key.hash, toKeyRecord(key, company));
-      }
-      return found;
+    findKeys: (hashes) => findKeys(db, hashes),
+    async usedSince(companyIds, sinceMs) {
+      const $in = [...companyIds];
+      const found = apiKeys.find({ companyId: { $in }, lastUsedAt: { $gte: new Date(sinceMs) } });
+      const hashes = found.limit(MAX_USED).project<Pick<ApiKeyDocument, 'hash'>>({ hash: 1 });
+      return (await hashes.toArray()).map(({ hash }) => hash);
     },
     async noteUse(usedAtMs) {
       const storedMs = new Map<string, number>();
@@ -104,6 +102,25 @@ export function createCompanyStore(db: mongo.Db): CompanyStore {
       return (await apiKeys.deleteOne(madeByLink(hash))).deletedCount === 1;
     },
   };
+}
+
+async function findKeys(
+  db: mongo.Db,
+  hashes: ReadonlySet<string>,
+): Promise<Map<string, KeyRecord>> {
+  const keys = await collection(db, 'apiKeys')
+    .find({ hash: { $in: [...hashes] } })
+    .toArray();
+  const ids = [...new Set(keys.map(({ companyId }) => companyId))];
+  const companies = collection(db, 'companies');
+  const owners = ids.length === 0 ? [] : await companies.find({ _id: { $in: ids } }).toArray();
+  const byId = new Map(owners.map((company) => [company._id, company]));
+  const found = new Map<string, KeyRecord>();
+  for (const key of keys) {
+    const company = byId.get(key.companyId);
+    if (company) found.set(key.hash, toKeyRecord(key, company));
+  }
+  return found;
 }
 
 /** Reads first, in one query: with many gateways another one has written most of the keys. */
