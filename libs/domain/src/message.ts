@@ -105,6 +105,16 @@ export function notStoredBy({ storeResponses, storePayloads }: StorageSettings):
   };
 }
 
+/**
+ * Returns the message with only those targets to which attempts are made: the others were disabled when it was accepted, so
+ * nothing is published for them.
+ */
+export function forAttempts(message: Message): Message {
+  const { targets, disabledTargets } = message;
+  if (disabledTargets.size === 0) return message;
+  return { ...message, targets: targets.filter((target) => !disabledTargets.has(target)) };
+}
+
 /** Returns these options without the other fields of `source`. */
 export function notStoredOf(source: NotStored): NotStored {
   const { erasesPayload, omitsResponses } = source;

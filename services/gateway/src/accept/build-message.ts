@@ -162,8 +162,8 @@ const MAX_LOGGED = 5;
 
 /**
  * Records the deliveries to disabled webhooks as cancelled, a slice after the other. This runs before the response, so
- * that lists and resends find them. The dispatcher cancels those that cannot be recorded here: their records are
- * published like all others. The company of the messages was charged for all of it before (`fanOutMsOf`).
+ * that lists and resends find them. The sweep of stuck deliveries records those that cannot be recorded here: they have no
+ * record in Kafka. The company of the messages was charged for all of it before (`fanOutMsOf`).
  */
 export async function cancelDisabledDeliveries(
   { deliveries, logger }: CancelDisabledDeps,
@@ -186,7 +186,7 @@ export async function cancelDisabledDeliveries(
       });
       logger.warn(
         { err: error, deliveries: deliveriesLeft },
-        'cannot cancel deliveries to disabled webhooks, the dispatcher will',
+        'cannot cancel deliveries to disabled webhooks, the sweep will',
       );
       return;
     }

@@ -101,6 +101,14 @@ describe('publish created', () => {
       expect(batches).toEqual([['msg_000001'], ['msg_000002', 'msg_000003', 'msg_000004']]);
     });
 
+    test('publishes nothing for targets that were disabled at acceptance', async () => {
+      accept([1], { targets: ['wh_1', 'wh_2'], disabledTargets: new Set(['wh_2']) });
+      accept([2], { disabledTargets: new Set(['wh_1']) });
+      await publication.close(60_000);
+      expect(batches.flat()).toEqual(['msg_000001']);
+      expect(publication.state()).toMatchObject({ watermark: 'msg_000002', unpublished: 0 });
+    });
+
     test('raises the watermark once Kafka has acknowledged, and not before', async () => {
       expect(publication.state()).toEqual({
         watermark: '',

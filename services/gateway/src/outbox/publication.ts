@@ -1,4 +1,4 @@
-import type { Message } from '@posthorn/domain/message.ts';
+import { forAttempts, type Message } from '@posthorn/domain/message.ts';
 import { createKeepTrying, type KeepTrying } from '@posthorn/platform/async/keep-trying.ts';
 import { withTimeout } from '@posthorn/platform/async/pause.ts';
 import type { RecordLog } from '@posthorn/platform/kafka/record-log.ts';
@@ -168,7 +168,10 @@ export class Publication {
   }
 
   #enqueue(origin: Origin, message: Message): void {
-    this.#queue.add(message, this.#tracker.add(origin, message.id, message.createdAtMs));
+    this.#queue.add(
+      forAttempts(message),
+      this.#tracker.add(origin, message.id, message.createdAtMs),
+    );
   }
 
   async #run(): Promise<void> {

@@ -1,5 +1,5 @@
 import { deliveryIdOf } from '@posthorn/domain/ids.ts';
-import type { Message } from '@posthorn/domain/message.ts';
+import { forAttempts, type Message } from '@posthorn/domain/message.ts';
 import { required } from '@posthorn/domain/required.ts';
 import type { Loop } from '@posthorn/platform/async/loop.ts';
 import type { OutgoingRecord, RecordLog } from '@posthorn/platform/kafka/record-log.ts';
@@ -286,12 +286,13 @@ function cutPage(messages: readonly Message[]): readonly Message[] {
   return end === -1 ? messages : messages.slice(0, Math.max(1, end));
 }
 
-/** The messages with only those targets whose delivery is not recorded: the others were published. */
+/** The messages with only those targets whose delivery is to be attempted and is not recorded: the others were published. */
 function unpublishedAmong(
   batch: readonly Message[],
   recorded: Awaited<ReturnType<DeliveryStore['statesOf']>>,
 ): Message[] {
   return batch
+    .map(forAttempts)
     .map((message) => ({
       ...message,
       targets: message.targets.filter((target) => !recorded.has(deliveryIdOf(message.id, target))),
