@@ -36,7 +36,7 @@ export function minimalAppDeps(routes: readonly Route[]): Parameters<typeof crea
     resolveUids: (named) => named,
     confineToApp: () => Promise.resolve(),
     findPublicKeys: () => Promise.resolve(null),
-    recordRequest: (_route, _request, handle) => handle(),
+    recordRequest: (_route, _request, handle) => handle(Promise.resolve()),
     createOnce: (_request, { create }) =>
       create({ newId: () => 'id_new', seed: () => Promise.resolve(Buffer.alloc(32)) }, false),
     logger: pino({ enabled: false }),

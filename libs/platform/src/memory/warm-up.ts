@@ -1,5 +1,4 @@
 import { TimeoutError, untilAborted } from '../async/pause.ts';
-import type { Logger } from '../service/logger.ts';
 
 interface WarmUp<Key> {
   /** Names what is loaded in the log. */
@@ -12,7 +11,7 @@ interface WarmUp<Key> {
   load: (key: Key) => Promise<unknown>;
   /** Whether the cache has no room left for what is used first now. */
   isFull: () => boolean;
-  logger: Pick<Logger, 'info'>;
+  logger: { info: (fields: object, text: string) => void };
   withinMs?: number;
 }
 

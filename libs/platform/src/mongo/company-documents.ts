@@ -146,6 +146,7 @@ export function documentsIn<Name extends OwnedName>(
   };
 }
 
-function withoutUndefined(fields: object): object {
-  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined));
+export function withoutUndefined<Fields extends object>(fields: Fields): Fields {
+  const defined = Object.entries(fields).filter(([, value]) => value !== undefined);
+  return Object.fromEntries(defined) as Fields;
 }

@@ -48,6 +48,8 @@ const log: AuditLog = {
     changes.push([action, resultOf?.(result) ?? {}]);
     return result;
   },
+  recordAfterReads: (action, make, resultOf) =>
+    log.recordChange(action, () => make(Promise.resolve()), resultOf),
   recordRead: (action, count) => Promise.resolve(void reads.push([action, count])),
   recordParts: (action, parts) => {
     longReads.push(action);

@@ -32,24 +32,29 @@ export interface AuditedRequest {
  * throws, and what the store throws: then nothing was changed, and nothing is shown.
  */
 export type RecordRequest = (
-  route: Pick<Route, 'method' | 'audit' | 'upsert'>,
+  route: Pick<Route, 'method' | 'audit' | 'upsert' | 'creation'>,
   request: AuditedRequest,
-  handle: () => Promise<ApiResponse>,
+  handle: (isRecorded: Promise<unknown>) => Promise<ApiResponse>,
 ) => Promise<ApiResponse>;
 
+const RECORDED = Promise.resolve();
+
 export function createRecordRequest(log: AuditLog): RecordRequest {
-  return async ({ method, audit, upsert }, request, handle) => {
-    if (!audit) return handle();
+  return async ({ method, audit, upsert, creation }, request, handle) => {
+    if (!audit) return handle(RECORDED);
     const spec = upsert && request.creates ? { ...audit, action: upsert.action } : audit;
     const action = actionOf(spec, request);
     if (method !== 'get') {
       const asked = { given: request.fields, action: audit.action, upsert };
-      return log.recordChange(action, handle, (response) => resultOf(response, asked));
+      const result = (response: ApiResponse): AuditedResult => resultOf(response, asked);
+      return creation?.readsFirst
+        ? log.recordAfterReads(action, handle, result)
+        : log.recordChange(action, () => handle(RECORDED), result);
     }
     const { secretsFor } = audit;
     const isRecorded = secretsFor === undefined || seesSecrets(request.caller, secretsFor);
-    if (!isRecorded) return handle();
-    const read = await handle();
+    if (!isRecorded) return handle(RECORDED);
+    const read = await handle(RECORDED);
     return read.hidesSecrets ? read : recordRead(log, action, read);
   };
 }

@@ -42,7 +42,7 @@ const deps = {
     within: (_response, step) => step,
     signalOf: () => new AbortController().signal,
   },
-  recordRequest: (_route, _request, handle) => handle(),
+  recordRequest: (_route, _request, handle) => handle(Promise.resolve()),
   createOnce: (_request, { create }) => create(NO_ORIGIN, isRepeat),
 } as PipelineDeps;
 

@@ -228,8 +228,8 @@ function handleOnce(call: Call, read: ReadRequest): Promise<ApiResponse> {
     { route, caller, params, bytes: body.bytes, key, reserve },
     {
       create: (origin, isRepeat) =>
-        deps.recordRequest(route, audited, () =>
-          handleOrFind(handled, { ...asked, ...origin }, isRepeat),
+        deps.recordRequest(route, audited, (isRecorded) =>
+          handleOrFind(handled, { ...asked, ...origin, isRecorded }, isRepeat),
         ),
       showAgain: (first) => recordShownAgain(route, audited, first, deps),
     },

@@ -31,6 +31,8 @@ export interface Origin {
 
 export interface ApiRequest<Fields, Query> extends Origin {
   caller: Caller;
+  /** Resolves when the audit log has the request. It has before the handler is called, unless that `readsFirst`. */
+  isRecorded: Promise<unknown>;
   requestId: string;
   /** Where the client reached this gateway, such as `https://hooks.example.com`. */
   baseUrl: () => string;
@@ -117,6 +119,8 @@ export interface Creation {
   find?: (request: FindRequest) => Promise<ApiResponse | null>;
   /** Fields of `data` that only the first response shows: null when it is sent again. */
   shownOnce?: readonly string[];
+  /** The handler awaits `isRecorded` between its reads and its first change. */
+  readsFirst?: boolean;
   /** It shows the secrets of a webhook, so that a repeat is recorded as a read of them. */
   showsSecrets?: boolean;
 }

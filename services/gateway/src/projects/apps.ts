@@ -11,9 +11,10 @@ import {
 import { type Changed, documentsOf } from '@posthorn/platform/mongo/company-documents.ts';
 import type { AppDocument } from '@posthorn/platform/mongo/documents.ts';
 import { readInParts } from '@posthorn/platform/mongo/read-in-parts.ts';
+import { createExists, createInsertTogether } from '@posthorn/platform/mongo/write-together.ts';
 import type { Invalidate } from '@posthorn/platform/redis/invalidations.ts';
 import type { mongo } from 'mongoose';
-import { foundOr404 } from '../api-error.ts';
+import { foundOr404, notFound } from '../api-error.ts';
 import type { Quotas } from './quotas.ts';
 import { isEmptyUpdate, type ListPage, type Projects } from './projects.ts';
 import { claimFor, type Uids } from './uids.ts';
@@ -23,7 +24,7 @@ interface AppsDeps {
   uids: Pick<Uids, 'claim'>;
   invalidate: Invalidate;
   quotas: Quotas;
-  projects: Pick<Projects, 'get'>;
+  projects: Pick<Projects, 'get' | 'exists'>;
   nowMs: () => number;
 }
 
@@ -40,8 +41,13 @@ interface AppQuery extends ListPage {
 
 /** The apps of a company. Throws ApiError 404 for an unknown app, and for an unknown project. */
 export interface Apps {
-  /** Throws ApiError 409 when the company has as many as it may, and when another app has the uid. */
-  create: (companyId: string, app: NewApp) => Promise<AppDocument>;
+  /**
+   * Creates the app after `isRecorded`. Throws ApiError 409 when the company has as many as it may, and when another app
+   * has the uid.
+   */
+  create: (companyId: string, app: NewApp, isRecorded: Promise<unknown>) => Promise<AppDocument>;
+  /** Whether the app exists now. Those that are asked for at the same time are read together. */
+  exists: (companyId: string, appId: string) => Promise<boolean>;
   /** In parts, oldest first. */
   list: (companyId: string, query: AppQuery) => Promise<AsyncIterable<AppDocument[]>>;
   get: (companyId: string, appId: string) => Promise<AppDocument>;
@@ -65,14 +71,8 @@ export function createApps(deps: AppsDeps): Apps {
   const appsOf = (companyId: string) => documentsOf(db, 'apps', companyId);
   const claim = claimFor(deps.uids, 'app');
   return {
-    create: (companyId, app) =>
-      deps.quotas.createWithin({
-        setting: 'QUOTA_APPS_PER_COMPANY',
-        companyId,
-        ownerId: companyId,
-        count: (upTo) => appsOf(companyId).count({}, { limit: upTo }),
-        create: () => createApp(deps, companyId, app),
-      }),
+    create: createWithin(deps),
+    exists: createExists(db, 'apps'),
     async list(companyId, { projectId, environment, id, skip, limit }) {
       await projects.get(companyId, projectId);
       const filter = {
@@ -106,6 +106,23 @@ export function createApps(deps: AppsDeps): Apps {
   };
 }
 
+function createWithin(deps: AppsDeps): Apps['create'] {
+  const { db, projects, quotas } = deps;
+  const insert = createInsertTogether(db, 'apps');
+  return async (companyId, app, isRecorded) => {
+    await Promise.all([projects.get(companyId, app.projectId), isRecorded]);
+    const created = await quotas.createWithin({
+      setting: 'QUOTA_APPS_PER_COMPANY',
+      companyId,
+      ownerId: companyId,
+      count: (upTo) => documentsOf(db, 'apps', companyId).count({}, { limit: upTo }),
+      create: () => createApp(deps, insert, companyId, app),
+    });
+    quotas.noteEmpty('QUOTA_WEBHOOKS_PER_APP', created._id);
+    return created;
+  };
+}
+
 /** Returns what the app does not want stored of its messages; null when the company has no such app. */
 export function createNotStored(
   db: mongo.Db,
@@ -133,11 +150,10 @@ async function setHeld(
 
 async function createApp(
   { db, uids, projects, nowMs }: AppsDeps,
+  insert: (app: AppDocument) => Promise<void>,
   companyId: string,
   { id: _id, ...given }: NewApp,
 ): Promise<AppDocument> {
-  const { projectId } = given;
-  await projects.get(companyId, projectId);
   const now = new Date(nowMs());
   const app: AppDocument = {
     _id,
@@ -146,16 +162,11 @@ async function createApp(
     createdAt: now,
     updatedAt: now,
   };
-  const apps = documentsOf(db, 'apps', companyId);
-  await claimFor(uids, 'app')({ companyId, uid: app.uid }, () => apps.insert(app));
-  try {
-    await projects.get(companyId, projectId);
-  } catch (error) {
-    // The project was deleted in the meantime. No app may outlive its project.
-    await apps.deleteMany({ _id: app._id });
-    throw error;
-  }
-  return app;
+  await claimFor(uids, 'app')({ companyId, uid: app.uid }, () => insert(app));
+  if (await projects.exists(companyId, given.projectId)) return app;
+  // The project was deleted in the meantime. No app may outlive its project.
+  await documentsOf(db, 'apps', companyId).deleteMany({ _id: app._id });
+  throw notFound('project');
 }
 
 interface AppSearch {

@@ -8,6 +8,7 @@ import { PROJECT_FIELDS } from '@posthorn/domain/project-fields.ts';
 import { type Changed, documentsOf } from '@posthorn/platform/mongo/company-documents.ts';
 import type { ProjectDocument } from '@posthorn/platform/mongo/documents.ts';
 import { readInParts } from '@posthorn/platform/mongo/read-in-parts.ts';
+import { createExists } from '@posthorn/platform/mongo/write-together.ts';
 import type { mongo } from 'mongoose';
 import { foundOr404 } from '../api-error.ts';
 import type { Quotas } from './quotas.ts';
@@ -39,6 +40,8 @@ export interface Projects {
     page: ListPage & { id?: string | undefined },
   ) => AsyncIterable<ProjectDocument[]>;
   get: (companyId: string, projectId: string) => Promise<ProjectDocument>;
+  /** Whether the project exists now. Those that are asked for at the same time are read together. */
+  exists: (companyId: string, projectId: string) => Promise<boolean>;
   /** Throws ApiError 409 when another project has the uid. */
   update: (
     companyId: string,
@@ -84,6 +87,7 @@ export function createProjects({ db, uids, quotas, nowMs }: ProjectsDeps): Proje
     async get(companyId, _id) {
       return foundOr404(await projectsOf(companyId).findOne({ _id }), 'project');
     },
+    exists: createExists(db, 'projects'),
     async update(companyId, _id, changes) {
       const projects = projectsOf(companyId);
       if (isEmptyUpdate(changes)) {

@@ -48,6 +48,8 @@ export interface Quotas {
    * process; other gateways may exceed a quota by what they create in the same moment.
    */
   createWithin: <Created>(creation: Creation<Created>) => Promise<Created>;
+  /** Notes that the owner was created just now, and has nothing yet. */
+  noteEmpty: (setting: CountedQuota, ownerId: string) => void;
 }
 
 /**
@@ -97,17 +99,6 @@ export function createQuotas({ limits, monotonicMs, onNear }: QuotasDeps): Quota
   /** The least recently used first. */
   const owners = new Map<string, Owner>();
 
-  /** Returns the owner, as the one used last. Forgets the one whose use is longest ago when there are too many. */
-  function touchOwner({ setting, ownerId }: Pick<Creation<unknown>, 'setting' | 'ownerId'>): Owner {
-    const key = `${setting}/${ownerId}`;
-    const owner = owners.get(key) ?? newOwner();
-    owners.delete(key);
-    owners.set(key, owner);
-    const [leastRecent] = owners.keys();
-    if (owners.size > MAX_OWNERS && leastRecent !== undefined) owners.delete(leastRecent);
-    return owner;
-  }
-
   function hasRoom({ count, countedAtMs }: Owner, limit: number): boolean {
     const isValid = monotonicMs() - countedAtMs < COUNT_IS_VALID_MS;
     return isValid && count < limit * COUNT_AGAIN_FROM;
@@ -142,13 +133,30 @@ export function createQuotas({ limits, monotonicMs, onNear }: QuotasDeps): Quota
 
   return {
     createWithin(creation) {
-      const owner = touchOwner(creation);
+      const owner = touchOwner(owners, creation);
       if (hasRoom(owner, limits[creation.setting])) return run(owner, creation);
       const turn = owner.lastTurn.then(() => countThenCreate(owner, creation));
       owner.lastTurn = turn.catch(() => undefined);
       return turn;
     },
+    noteEmpty(setting, ownerId) {
+      touchOwner(owners, { setting, ownerId }).countedAtMs = monotonicMs();
+    },
   };
+}
+
+/** Returns the owner, as the one used last. Forgets the one whose use is longest ago when there are too many. */
+function touchOwner(
+  owners: Map<string, Owner>,
+  { setting, ownerId }: Pick<Creation<unknown>, 'setting' | 'ownerId'>,
+): Owner {
+  const key = `${setting}/${ownerId}`;
+  const owner = owners.get(key) ?? newOwner();
+  owners.delete(key);
+  owners.set(key, owner);
+  const [leastRecent] = owners.keys();
+  if (owners.size > MAX_OWNERS && leastRecent !== undefined) owners.delete(leastRecent);
+  return owner;
 }
 
 function newOwner(): Owner {

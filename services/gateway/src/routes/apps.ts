@@ -99,13 +99,15 @@ function createApp(gateway: Gateway): Route {
     response: { status: 201, message: 'App created', data: appSchema },
     errors: ['not_found', 'uid_taken', 'quota_exceeded'],
     creation: {
+      readsFirst: true,
       async find({ caller: { companyId }, newId }) {
         const found = await gateway.apps.get(companyId, newId('app')).catch(nullIf404);
         return found && { data: describeApp(found) };
       },
     },
-    async handle({ caller: { companyId }, body: { value }, newId }) {
-      const created = await gateway.apps.create(companyId, { ...value, id: newId('app') });
+    async handle({ caller: { companyId }, body: { value }, newId, isRecorded }) {
+      const app = { ...value, id: newId('app') };
+      const created = await gateway.apps.create(companyId, app, isRecorded);
       return { data: describeApp(created) };
     },
   });
@@ -181,13 +183,14 @@ function upsertApp({ uids, apps }: Gateway): Upsert {
     response: { status: 201, message: 'App created', data: appSchema },
     errors: ['quota_exceeded'],
     isForCompanyOnly: true,
-    async handle({ caller: { companyId }, body, newId }, uid) {
+    async handle({ caller: { companyId }, body, newId, isRecorded }, uid) {
       const { value } = body;
       const own = { companyId, kind: 'app', uid } as const;
       return upsertByUid<ApiResponse>(uids, own, {
         given: value.uid,
         async create() {
-          const created = await apps.create(companyId, { ...value, uid, id: newId('app') });
+          const app = { ...value, uid, id: newId('app') };
+          const created = await apps.create(companyId, app, isRecorded);
           return { data: describeApp(created) };
         },
         async update(id) {

@@ -106,14 +106,16 @@ function createRoute(gateway: Gateway): Route {
     response: { status: 201, message: 'Webhook created', data: webhookWithAuthSchema },
     errors: ['not_found', 'uid_taken', 'quota_exceeded'],
     creation: {
+      readsFirst: true,
       showsSecrets: true,
       async find({ caller, newId }) {
         const found = await gateway.webhooks.findOne(caller.companyId, newId('wh'));
         return found && { data: shownTo(caller, describeWebhookWithAuth)(found) };
       },
     },
-    async handle({ caller, body: { value }, newId }) {
-      const created = await create(gateway, caller, { ...value, id: newId('wh') });
+    async handle({ caller, body: { value }, newId, isRecorded }) {
+      const webhook = { ...value, id: newId('wh') };
+      const created = await create(gateway, caller, webhook, isRecorded);
       return { data: shownTo(caller, describeWebhookWithAuth)(created) };
     },
   });
@@ -125,13 +127,16 @@ async function create(
   gateway: Gateway,
   caller: Caller,
   fields: NewWebhook & { id: string },
+  isRecorded: Promise<unknown>,
 ): Promise<Webhook> {
   const { companyId } = caller;
   assertInApp(caller, fields);
   assertMayName(caller, fields);
   checkHeaderBytes(fields.customHeaders, gateway.maxHeaderBytes);
+  // A signing key is a change as well.
+  if (fields.signatureAlgorithm === 'ed25519') await isRecorded;
   await ensureSigningKey(gateway, companyId, fields);
-  return createWebhook(gateway, companyId, fields);
+  return createWebhook(gateway, companyId, fields, isRecorded);
 }
 
 /** The body of a request names the app that its key is for, or none. */
@@ -283,7 +288,7 @@ function upsertWebhook(gateway: Gateway): Upsert {
     action: 'webhook.created',
     response: { status: 201, message: 'Webhook created', data: webhookSchema },
     errors: ['quota_exceeded'],
-    async handle({ caller, body: given, newId }, uid) {
+    async handle({ caller, body: given, newId, isRecorded }, uid) {
       const { companyId } = caller;
       const { value } = given;
       // Another request may create a global webhook with this uid meanwhile, which would be updated.
@@ -296,7 +301,8 @@ function upsertWebhook(gateway: Gateway): Upsert {
       return upsertByUid<ApiResponse>(gateway.uids, own, {
         given: value.uid,
         async create() {
-          const created = await create(gateway, caller, { ...value, uid, id: newId('wh') });
+          const webhook = { ...value, uid, id: newId('wh') };
+          const created = await create(gateway, caller, webhook, isRecorded);
           return { data: shownTo(caller, describeWebhook)(created) };
         },
         update(id) {

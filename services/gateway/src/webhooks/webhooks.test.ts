@@ -26,6 +26,7 @@ describe('create webhook', () => {
   /** Runs between the two checks of the owner. */
   let afterInsert: () => void;
   let quotas: Quotas;
+  let isRecorded: Promise<unknown>;
   const newId = countingIds();
 
   beforeEach(() => {
@@ -34,6 +35,7 @@ describe('create webhook', () => {
     invalidated = [];
     afterInsert = () => undefined;
     quotas = NO_QUOTAS;
+    isRecorded = Promise.resolve();
   });
 
   /** Resolves to the few fields of a stored owner that are used. */
@@ -41,10 +43,18 @@ describe('create webhook', () => {
     return owners.has(id) ? Promise.resolve(owner as Owner) : Promise.reject(notFound('owner'));
   }
 
+  const exists = (_company: string, id: string) => Promise.resolve(owners.has(id));
+
   const create = (fields: Omit<Parameters<typeof createWebhook>[2], 'id'>) => {
     const deps: Parameters<typeof createWebhook>[0] = {
-      projects: { get: (_company, _id) => getOwner<ProjectDocument>(_id, { _id }) },
-      apps: { get: (_company, id) => getOwner<AppDocument>(id, { projectId: 'proj_of_app' }) },
+      projects: {
+        get: (_company, _id) => getOwner<ProjectDocument>(_id, { _id }),
+        exists,
+      },
+      apps: {
+        get: (_company, id) => getOwner<AppDocument>(id, { projectId: 'proj_of_app' }),
+        exists,
+      },
       webhooks: {
         insert: (webhook) => {
           stored.set(webhook.id, webhook);
@@ -59,10 +69,21 @@ describe('create webhook', () => {
       invalidate: ({ id }: Invalidation) => Promise.resolve(void invalidated.push(id)),
       nowMs: () => 5_000,
     };
-    return createWebhook(deps, 'comp_a', { ...fields, id: newId('wh') });
+    return createWebhook(deps, 'comp_a', { ...fields, id: newId('wh') }, isRecorded);
   };
 
   describe('creating a webhook', () => {
+    test('changes nothing before its event is recorded, nor when it cannot be', async () => {
+      const recorded = Promise.withResolvers<undefined>();
+      isRecorded = recorded.promise;
+      const creating = create({ url, appId: 'app_1' });
+      await new Promise(setImmediate);
+      expect(stored.size).toBe(0);
+      recorded.reject(new Error('MongoDB is away'));
+      await expect(creating).rejects.toThrow('MongoDB is away');
+      expect(stored.size).toBe(0);
+    });
+
     test('of an app stores it with defaults, in the project of the app', async () => {
       const webhook = await create({ url, appId: 'app_1' });
       expect(webhook).toMatchObject({
@@ -116,6 +137,7 @@ describe('create webhook', () => {
     ])('with %j counts against its owner', async (owner, setting, ownerId) => {
       const asked: object[] = [];
       quotas = {
+        ...NO_QUOTAS,
         createWithin(creation) {
           asked.push({ setting: creation.setting, ownerId: creation.ownerId });
           return Promise.reject(quotaExceeded(creation.setting, 1));

@@ -21,8 +21,8 @@ import type { RemoveTree } from '../projects/remove-tree.ts';
 import { claimFor, type Uids } from '../projects/uids.ts';
 
 interface CreateWebhookDeps {
-  projects: Pick<Projects, 'get'>;
-  apps: Pick<Apps, 'get'>;
+  projects: Pick<Projects, 'get' | 'exists'>;
+  apps: Pick<Apps, 'get' | 'exists'>;
   webhooks: Pick<WebhookStore, 'insert' | 'deleteOne' | 'countOf'>;
   quotas: Quotas;
   uids: Pick<Uids, 'claim'>;
@@ -34,16 +34,17 @@ interface CreateWebhookDeps {
 type NewWebhook = GivenFields & AuthFields & { id: string };
 
 /**
- * Throws ApiError 404 for an unknown app or project, 409 when it has as many webhooks as it may, and when another webhook
- * has the uid.
+ * Creates the webhook after `isRecorded`. Throws ApiError 404 for an unknown app or project, 409 when it has as many
+ * webhooks as it may, and when another webhook has the uid.
  */
 export async function createWebhook(
   deps: CreateWebhookDeps,
   companyId: string,
   fields: NewWebhook,
+  isRecorded: Promise<unknown>,
 ): Promise<Webhook> {
   const { webhooks, quotas, invalidate } = deps;
-  const projectId = await projectIdOf(deps, companyId, fields);
+  const [projectId] = await Promise.all([projectIdOf(deps, companyId, fields), isRecorded]);
   const webhook = newWebhook(deps, companyId, projectId, fields);
   const { appId } = webhook;
   const owner = { appId, projectId };
@@ -52,26 +53,21 @@ export async function createWebhook(
     companyId,
     ownerId: appId ?? projectId,
     count: (upTo) => webhooks.countOf(companyId, owner, upTo),
-    create: () => insert(deps, webhook, fields),
+    create: () => insert(deps, webhook),
   });
   await invalidate({ companyId, id: appId ?? webhook.id });
   return webhook;
 }
 
-async function insert(
-  deps: CreateWebhookDeps,
-  webhook: Webhook,
-  fields: NewWebhook,
-): Promise<void> {
-  const { companyId, id } = webhook;
+async function insert(deps: CreateWebhookDeps, webhook: Webhook): Promise<void> {
+  const { companyId, id, appId, projectId } = webhook;
   await claimFor(deps.uids, 'webhook')(webhook, () => deps.webhooks.insert(webhook));
-  try {
-    await projectIdOf(deps, companyId, fields);
-  } catch (error) {
-    // The app or project was deleted meanwhile. No webhook may outlive its owner.
-    await deps.webhooks.deleteOne(companyId, id);
-    throw error;
-  }
+  const owner = appId === null ? 'project' : 'app';
+  const { exists } = appId === null ? deps.projects : deps.apps;
+  if (await exists(companyId, appId ?? projectId)) return;
+  // The app or project was deleted meanwhile. No webhook may outlive its owner.
+  await deps.webhooks.deleteOne(companyId, id);
+  throw notFound(owner);
 }
 
 async function projectIdOf(

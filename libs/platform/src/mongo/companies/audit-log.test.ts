@@ -102,6 +102,33 @@ describe('a change [security]', () => {
   });
 });
 
+describe('a change that begins with reads [security]', () => {
+  test('reads while its event is stored, and is made after it', async () => {
+    const seen: string[] = [];
+    const change = log.recordAfterReads(ACTION, async (isStored) => {
+      seen.push('reads');
+      await isStored;
+      seen.push(`changes with ${events().length}`);
+    });
+    await change;
+    expect(seen).toEqual(['reads', 'changes with 1']);
+    expect(events()).toMatchObject([{ outcome: 'done' }]);
+  });
+
+  test('that its reads refuse is stored as failed', async () => {
+    const refuse = () => Promise.reject(new Refusal('not_found'));
+    await expect(log.recordAfterReads(ACTION, refuse)).rejects.toThrow(Refusal);
+    expect(events()).toMatchObject([{ outcome: 'failed', code: 'not_found' }]);
+  });
+
+  test('fails with the store when its event cannot be stored', async () => {
+    isAway.insert = true;
+    const make = async (isStored: Promise<unknown>): Promise<void> => void (await isStored);
+    await expect(log.recordAfterReads(ACTION, make)).rejects.toThrow('MongoDB is away');
+    expect(events()).toEqual([]);
+  });
+});
+
 describe('a read [security]', () => {
   test('is stored at once with the number of things', async () => {
     await log.recordRead(ACTION, 3);

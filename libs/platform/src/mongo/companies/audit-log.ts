@@ -11,8 +11,10 @@ import { firstIdAt, type IdPrefix, isId } from '@posthorn/domain/ids.ts';
 import type { mongo } from 'mongoose';
 import { Counter, type Registry } from 'prom-client';
 import type { Logger } from '../../service/logger.ts';
+import { createBatcher } from '../../async/batcher.ts';
 import { startAtZero } from '../../service/metrics.ts';
 import { collection } from '../collections.ts';
+import { createInsertTogether } from '../write-together.ts';
 import { documentsOf } from '../company-documents.ts';
 import type { AuditEventDocument } from '../documents.ts';
 
@@ -49,6 +51,15 @@ export interface AuditLog {
     make: () => Promise<Result>,
     resultOf?: (result: Result) => AuditedResult,
   ) => Promise<Result>;
+  /**
+   * The same for a change that begins with reads: `make` is called at once, and awaits `isStored` before it changes
+   * anything, so that the reads and the event's write take place together.
+   */
+  recordAfterReads: <Result>(
+    action: AuditedAction,
+    make: (isStored: Promise<unknown>) => Promise<Result>,
+    resultOf?: (result: Result) => AuditedResult,
+  ) => Promise<Result>;
   /** Stores that `count` things are shown. When it throws, they must not be. */
   recordRead: (action: AuditedAction, count: number) => Promise<void>;
   /** Returns the same parts. Stores that they are shown before the first one, and their number at the end. */
@@ -80,22 +91,16 @@ export function createAuditLog(deps: AuditLogDeps): AuditLog {
   const start = (action: AuditedAction): Promise<AuditEvent> =>
     insert(deps, startedEvent(deps, action));
   return {
-    async recordChange(action, make, resultOf = () => ({})) {
+    async recordChange(action, make, resultOf) {
       const event = await start(action);
-      const result = await make().catch(async (error: unknown) => {
-        await completeRefused(deps, event, deps.refusalOf(error));
-        throw error;
-      });
-      const done = resultOf(result);
-      await complete(deps, event, {
-        action: done.action ?? event.action,
-        outcome: 'done',
-        code: null,
-        targetId: done.id ?? event.target.id ?? done.createdId ?? null,
-        changes: done.changes ?? event.changes,
-        count: null,
-      });
-      return result;
+      return recordResult(deps, event, make(), resultOf);
+    },
+    async recordAfterReads(action, make, resultOf) {
+      const started = start(action);
+      const made = make(started);
+      // Of two failures, that of the event is the one that says that nothing was changed.
+      made.catch(() => undefined);
+      return recordResult(deps, await started, made, resultOf);
     },
     async recordRead(action, count) {
       const event = startedEvent(deps, action);
@@ -115,6 +120,28 @@ export function createAuditLog(deps: AuditLogDeps): AuditLog {
       }
     },
   };
+}
+
+async function recordResult<Result>(
+  deps: AuditLogDeps,
+  event: AuditEvent,
+  made: Promise<Result>,
+  resultOf: (result: Result) => AuditedResult = () => ({}),
+): Promise<Result> {
+  const result = await made.catch(async (error: unknown) => {
+    await completeRefused(deps, event, deps.refusalOf(error));
+    throw error;
+  });
+  const done = resultOf(result);
+  await complete(deps, event, {
+    action: done.action ?? event.action,
+    outcome: 'done',
+    code: null,
+    targetId: done.id ?? event.target.id ?? done.createdId ?? null,
+    changes: done.changes ?? event.changes,
+    count: null,
+  });
+  return result;
 }
 
 function startedEvent({ newId, nowMs }: AuditLogDeps, action: AuditedAction): AuditEvent {
@@ -240,13 +267,25 @@ export interface AuditStore {
 /** The actors that have no key, where the others have its id. */
 const KEYLESS = ['admin', 'system'] as const;
 
+/** Changes that are made at the same time share the writes of their results. */
+const RESULTS = { maxItems: 100, lingerMs: 0, maxInFlight: 1 };
+
 export function createAuditStore(db: mongo.Db): AuditStore {
   const eventsOf = (companyId: string) => documentsOf(db, 'auditEvents', companyId);
+  const events = collection(db, 'auditEvents');
+  const insertTogether = createInsertTogether(db, 'auditEvents');
+  const updates = createBatcher<mongo.AnyBulkWriteOperation<AuditEventDocument>, undefined>({
+    ...RESULTS,
+    run: async (batch) => {
+      await events.bulkWrite(batch, { ordered: false });
+      return batch.map(() => undefined);
+    },
+  });
   return {
-    insert: (event) => eventsOf(event.companyId).insert(toDocument(event)),
-    async complete(companyId, _id, { targetId, completedAtMs, ...ended }) {
+    insert: (event) => insertTogether(toDocument(event)),
+    complete(companyId, _id, { targetId, completedAtMs, ...ended }) {
       const $set = { ...ended, targetId, completedAt: new Date(completedAtMs) };
-      await eventsOf(companyId).updateMany({ _id }, { $set });
+      return updates.add({ updateOne: { filter: { _id, companyId }, update: { $set } } });
     },
     async list(companyId, { limit, maxChars, ...page }) {
       const found = eventsOf(companyId).find(filterOf(page));

@@ -16,6 +16,7 @@ import { collection } from '../collections.ts';
 import { documentsOf } from '../company-documents.ts';
 import type { WebhookDocument } from '../documents.ts';
 import { readInParts } from '../read-in-parts.ts';
+import { createInsertTogether } from '../write-together.ts';
 import { holdsOfApps } from './holds.ts';
 
 export interface WebhookPage {
@@ -75,12 +76,11 @@ export type WebhookStore = ReturnType<typeof createWebhookStore>;
 
 export function createWebhookStore(db: mongo.Db, vault: Vault) {
   const webhooks = collection(db, 'webhooks');
+  const insertTogether = createInsertTogether(db, 'webhooks');
   return {
     ...createWebhookReads(db, vault),
     ...createCancellationReads(db),
-    async insert(webhook: Webhook): Promise<void> {
-      await webhooks.insertOne(sealWebhook(vault, webhook));
-    },
+    insert: (webhook: Webhook): Promise<void> => insertTogether(sealWebhook(vault, webhook)),
     /**
      * Applies the changes to the webhook as `seen`, and returns the result. Null when it was changed or deleted
      * meanwhile.
