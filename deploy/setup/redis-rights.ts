@@ -16,13 +16,17 @@ interface Rights {
 /** What each process does in Redis; beside this it can do nothing (docs/security.md). */
 export const RIGHTS: Record<RedisUser, Rights> = {
   gateway: {
-    reads: ['rate:*', 'circuits-of-company:*', 'endpoint-flow:*', 'reading-positions'],
-    writes: ['rate:*', 'live-watched'],
+    // prettier-ignore
+    reads: [
+      'rate:*', 'circuits-of-company:*', 'endpoint-flow:*', 'reading-positions', 'ingest-reports:*',
+    ],
+    writes: ['rate:*', 'live-watched', 'ingest-reports:*'],
     channels: ['invalidations', 'live-attempts'],
     publishes: ['work'],
     // prettier-ignore
     commands: [
-      'get', 'incrby', 'pexpire', 'hget', 'hmget', 'hscan', 'subscribe', 'publish', 'zadd', 'zremrangebyscore',
+      'get', 'mget', 'set', 'incrby', 'pexpire', 'hget', 'hmget', 'hscan', 'subscribe', 'publish', 'zadd',
+      'zremrangebyscore',
     ],
   },
   dispatcher: {

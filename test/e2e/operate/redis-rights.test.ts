@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { createEndpointFlows, pauseKeyOf } from '@posthorn/platform/redis/endpoint-flows.ts';
+import { createIngestReports } from '@posthorn/platform/redis/ingest-reports.ts';
 import { announce, listenForInvalidations } from '@posthorn/platform/redis/invalidations.ts';
 import {
   createLiveAttempts,
@@ -144,6 +145,8 @@ describe.each([
       ['hset', `${PREFIX}circuits-of-partition:1`, WEBHOOK, '0'],
       ['incrby', `${PREFIX}endpoint-flow:x`, '1'],
       ['pexpire', `${PREFIX}reading-positions`, '1'],
+      ['set', `${PREFIX}running:x`, 'gateway'],
+      ['set', CIRCUITS, '0'],
     ],
     dispatcher: [
       ['zadd', `${PREFIX}live-watched`, '1', 'comp_1'],
@@ -221,6 +224,14 @@ async function readAsGateway(redis: RedisClient): Promise<void> {
     'the report',
     async () => (await positions.read(new Set([3]))).get(3) === NOW_MS,
   );
+  const reports = createIngestReports(redis, PREFIX);
+  const orders = [0, 1].map((partition) => ({ topic: 'orders', partition }));
+  const report = { reason: 'rate_limited', perSecond: 0 } as const;
+  reports.report(
+    '',
+    orders.map((each) => ({ ...each, report })),
+  );
+  await eventually('both reports', async () => (await reports.read('', orders)).size === 2);
 }
 
 /** Replicas too. */

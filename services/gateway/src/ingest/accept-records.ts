@@ -1,4 +1,5 @@
 import { type NamedSource, REJECT_CODES, type RejectCode } from '@posthorn/domain/ingest.ts';
+import type { RetryReason } from '@posthorn/domain/ingest-lag.ts';
 import { StoppedError } from '@posthorn/platform/async/keep-trying.ts';
 import { pause } from '@posthorn/platform/async/pause.ts';
 import { describeUnreadable } from '@posthorn/platform/kafka/fetch/record-batches.ts';
@@ -147,7 +148,9 @@ async function acceptAll(
       gateway.uids.cache.forget(id);
       const now = await holderOf(gateway.uids, message);
       const hasMoved = now !== null && now !== id;
-      return hasMoved ? { kind: 'waits', error: outcome.error } : toRecordOutcome(outcome);
+      // The next try finds it: no reason that lasts.
+      const { error } = outcome;
+      return hasMoved ? { kind: 'waits', why: null, error } : toRecordOutcome(outcome);
     }),
   );
 }
@@ -188,8 +191,27 @@ function toRecordOutcome(outcome: AcceptOutcome): RecordOutcome {
     case 'failed': {
       const { error } = outcome;
       // A fault of ours is refused: it would stop the partition for good, and the record can be replayed.
-      return { kind: isTemporary(error) && !isFault(error) ? 'waits' : 'refused', error };
+      if (!isTemporary(error) || isFault(error)) return { kind: 'refused', error };
+      return { kind: 'waits', why: whyRetried(error), error };
     }
+  }
+}
+
+/** Returns why a record may be accepted later; null for what is over with the next try, such as a deadline. */
+function whyRetried(error: unknown): RetryReason | null {
+  const { code, reason } = toApiError(error);
+  if (code === 'idempotency_key_running') return 'key_in_use';
+  if (code === 'rate_limited') return 'rate_limited';
+  switch (reason) {
+    case 'mongodb_unavailable':
+      return 'store_unavailable';
+    case 'clock_wrong':
+      return 'clock_wrong';
+    case 'share_full':
+    case 'too_many_waiting':
+      return 'waiting_for_budget';
+    default:
+      return null;
   }
 }
 

@@ -206,6 +206,12 @@ describe('ingestion', () => {
     await eventually('the other is accepted', () => accepted.length === 3_000, 30_000);
     const { records = 0 } = started.ready(Date.now()).get(stuck) ?? {};
     expect([started.isRunning(), records]).toEqual([true, 5_000]);
+    const reasons = started.reports().filter(({ topic: of }) => of === stuck);
+    expect(new Set(reasons.map(({ report }) => report.reason))).toEqual(
+      new Set(['company_suspended']),
+    );
+    // Those of its partitions whose records were never read too.
+    expect(reasons).toHaveLength(3);
     suspended.delete(stuck);
     await eventually('all are accepted', () => accepted.length === 8_000, 30_000);
     await eventually('and committed', async () => (await committed(stuck)) === 5_000, 30_000);

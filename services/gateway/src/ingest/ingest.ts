@@ -4,6 +4,7 @@ import {
   type NamedSource,
   sourcesAmong,
 } from '@posthorn/domain/ingest.ts';
+import { reportOf, type RetryReason } from '@posthorn/domain/ingest-lag.ts';
 import { createLoop, type Loop } from '@posthorn/platform/async/loop.ts';
 import { describeTopics, withAdmin } from '@posthorn/platform/kafka/connect.ts';
 import { consume } from '@posthorn/platform/kafka/consumer/consume.ts';
@@ -21,6 +22,7 @@ import {
   type TopicPartition,
 } from '@posthorn/platform/kafka/record-log.ts';
 import { createShares, type Shares } from '@posthorn/platform/memory/memory-budgets.ts';
+import type { PartitionReport } from '@posthorn/platform/redis/ingest-reports.ts';
 import { systemClockMs } from '@posthorn/platform/service/clock-and-ids.ts';
 import type { Logger } from '@posthorn/platform/service/logger.ts';
 import type { Kafka } from 'kafkajs';
@@ -146,6 +148,11 @@ export class ClusterIngest {
     return this.#session?.ready(nowMs) ?? new Map();
   }
 
+  /** Why the records of its partitions wait, of those that have a reason (docs/ingest.md). */
+  reports(): PartitionReport[] {
+    return this.#session?.reports() ?? [];
+  }
+
   async #look(): Promise<void> {
     const turn = Math.floor(this.#deps.nowMs() / TOPICS_EVERY_MS);
     if (turn === this.#lookedInTurn && this.#session?.isAlive() !== false) return;
@@ -219,6 +226,10 @@ class Session {
   readonly #stopping = new AbortController();
   /** Topics with a partition that was given back. One record of each is in flight at a time, until one is accepted. */
   readonly #givenBack = new Set<string>();
+  #owned: readonly TopicPartition[] = [];
+  /** By `keyOf`: how many records were finished at the last report. */
+  #reported = new Map<string, number>();
+  #reportedAtMs: number;
   #consumption: Consumption | null = null;
   #ready: (nowMs: number) => ReadonlyMap<string, ReadyRecords> = () => new Map();
   #isBroken = false;
@@ -236,16 +247,19 @@ class Session {
     this.#deps = deps;
     this.#sources = sources;
     this.#ids = ids;
-    const isSteady = (): boolean => {
-      const nowMs = deps.monotonicMs();
-      const isConfirmed = nowMs - this.#confirmedAtMs < CONFIRMED_WITHIN_MS;
-      return !this.#isChanging && isConfirmed && nowMs >= this.#mayBeginAtMs;
-    };
+    this.#reportedAtMs = deps.monotonicMs();
+    const isSteady = (): boolean => this.#isSteady();
     this.#laneDeps = deps.laneDeps(clusterId, isSteady, this.#stopping.signal);
   }
 
+  #isSteady(): boolean {
+    const nowMs = this.#deps.monotonicMs();
+    const isConfirmed = nowMs - this.#confirmedAtMs < CONFIRMED_WITHIN_MS;
+    return !this.#isChanging && isConfirmed && nowMs >= this.#mayBeginAtMs;
+  }
+
   async start(): Promise<void> {
-    const { kafka, groupId, logger, metrics, areStoresUp, budget } = this.#deps;
+    const { kafka, groupId, logger, metrics, areStoresUp } = this.#deps;
     const consumerDeps = {
       kafka,
       share: createProcessShare(randomUUID()),
@@ -271,10 +285,7 @@ class Session {
           if (source) this.#deps.onOutOfRange(source.name, found);
         },
       },
-      mayRead: (topic) =>
-        !this.#givenBack.has(topic) &&
-        budget.records.hasRoom(this.#ownerOf(topic), 1) &&
-        budget.bytes.hasRoom(this.#ownerOf(topic), 1),
+      mayRead: (topic) => !this.#givenBack.has(topic) && this.#hasRoom(topic),
       maxWaitMs: MAX_WAIT_MS,
       areStoresUp,
       isWaiting: (partition) => this.#lanes.get(keyOf(partition))?.isWaiting() === true,
@@ -311,6 +322,49 @@ class Session {
       ready,
     ]);
     return sumReady(named.map((each) => [each]));
+  }
+
+  /** Returns what is known of each partition since the call before. */
+  reports(): PartitionReport[] {
+    const nowMs = this.#deps.monotonicMs();
+    const seconds = Math.max(0.001, (nowMs - this.#reportedAtMs) / 1_000);
+    const finished = new Map([...this.#lanes].map(([key, lane]) => [key, lane.finished()]));
+    const perSecond = (key: string): number =>
+      // The lane of a partition that came back begins at 0.
+      Math.max(0, (finished.get(key) ?? 0) - (this.#reported.get(key) ?? 0)) / seconds;
+    const ofProcess = { areStoresUp: this.#deps.areStoresUp(), isSteady: this.#isSteady() };
+    const ofTopics = this.#whyGivenBack();
+    const reports = this.#owned.flatMap(({ topic, partition }): PartitionReport[] => {
+      const key = keyOf({ topic, partition });
+      const lane = this.#lanes.get(key);
+      const report = reportOf({
+        ...ofProcess,
+        retried: lane?.retried() ?? ofTopics.get(topic) ?? null,
+        inFlight: lane?.isIdle() === false,
+        hasRoom: this.#hasRoom(topic),
+        perSecond: perSecond(key),
+      });
+      return report ? [{ topic, partition, report }] : [];
+    });
+    [this.#reported, this.#reportedAtMs] = [finished, nowMs];
+    return reports;
+  }
+
+  /** Topic → why one of its partitions was given back: the others are not read either. */
+  #whyGivenBack(): Map<string, RetryReason | null> {
+    const found = new Map<string, RetryReason | null>();
+    if (this.#givenBack.size === 0) return found;
+    for (const { topic, partition } of this.#owned) {
+      const why = this.#lanes.get(keyOf({ topic, partition }))?.retried() ?? null;
+      if (why && this.#givenBack.has(topic)) found.set(topic, why);
+    }
+    return found;
+  }
+
+  #hasRoom(topic: string): boolean {
+    const { records, bytes } = this.#deps.budget;
+    const owner = this.#ownerOf(topic);
+    return records.hasRoom(owner, 1) && bytes.hasRoom(owner, 1);
   }
 
   async stop(drainMs: number): Promise<void> {
@@ -353,11 +407,10 @@ class Session {
   }
 
   #changeOwned(assignment: Readonly<Record<string, readonly number[]>>): void {
-    const owned = new Set(
-      Object.entries(assignment).flatMap(([topic, partitions]) =>
-        partitions.map((partition) => keyOf({ topic, partition } satisfies TopicPartition)),
-      ),
+    this.#owned = Object.entries(assignment).flatMap(([topic, partitions]) =>
+      partitions.map((partition) => ({ topic, partition })),
     );
+    const owned = new Set(this.#owned.map(keyOf));
     // Also of those that it had: another member may have had them meanwhile.
     this.#mayBeginAtMs = this.#deps.monotonicMs() + HANDOVER_MS;
     // A lane that works on is kept: its partition may come back, and has one lane at a time.

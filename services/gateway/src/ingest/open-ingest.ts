@@ -1,9 +1,11 @@
 import { clustersOf, ingestGroupId } from '@posthorn/domain/ingest.ts';
 import { topicSpecs } from '@posthorn/domain/records/topics.ts';
+import { startTicker } from '@posthorn/platform/async/loop.ts';
 import { createKafkaClient } from '@posthorn/platform/kafka/connect.ts';
 import { foreignAccessOf } from '@posthorn/platform/kafka/foreign-access.ts';
 import type { ReadyRecords } from '@posthorn/platform/kafka/record-log.ts';
 import { memoryShare } from '@posthorn/platform/memory/memory-shares.ts';
+import { createIngestReports, REPEAT_REPORTS_MS } from '@posthorn/platform/redis/ingest-reports.ts';
 import { StartupError } from '@posthorn/platform/service/errors.ts';
 import type { Logger } from '@posthorn/platform/service/logger.ts';
 import {
@@ -41,12 +43,19 @@ export function openIngest(parts: IngestParts): void {
   const onOutOfRange = createOutOfRangeReport(context.logger, metrics);
   const clusterParts = { parts, budget, laneDeps, onOutOfRange };
   running.push(...clusters.map((each) => openCluster(each, clusterParts)));
+  const reports = createIngestReports(parts.redis.client, config.REDIS_PREFIX);
+  const reporting = startTicker(REPEAT_REPORTS_MS, () => {
+    running.forEach((each, n) => {
+      reports.report(clusters[n] ?? '', each.reports());
+    });
+  });
   kafka.metrics.show(ingestGroupId(config.TOPIC_PREFIX), {
     isRunning: () => running.every((each) => each.isRunning()),
     ready: () => new Map(),
   });
   for (const each of running) each.start();
   lifecycle.onStop('ingest', async () => {
+    reporting.stop();
     await Promise.all(running.map((each) => each.stop(config.DRAIN_TIMEOUT_MS)));
   });
 }

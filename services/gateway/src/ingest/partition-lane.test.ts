@@ -1,4 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
+import type { RetryReason } from '@posthorn/domain/ingest-lag.ts';
 import { createKeepTrying, StoppedError } from '@posthorn/platform/async/keep-trying.ts';
 import { GiveBackError } from '@posthorn/platform/kafka/record-log.ts';
 import { sampleRecord } from '../../../../test/support/samples/sample-record.ts';
@@ -9,7 +10,11 @@ import type { IngestedMessage } from './read-record.ts';
 
 const SOURCE = { topic: 'orders', companyId: 'comp_1', name: 'orders' };
 const NEW: RecordOutcome = { kind: 'accepted', isNew: true };
-const WAITS: RecordOutcome = { kind: 'waits', error: unavailable('mongodb_unavailable') };
+const WAITS: RecordOutcome = {
+  kind: 'waits',
+  why: 'store_unavailable',
+  error: unavailable('mongodb_unavailable'),
+};
 
 /** A record whose value is its number; `bad` ones can never be accepted. */
 const record = (n: number, isInherited = false) =>
@@ -157,7 +162,7 @@ describe('a lane', () => {
   });
 
   test('waits while the source must wait, and is no stalled partition meanwhile', async () => {
-    let why: string | null = 'company_suspended';
+    let why: RetryReason | null = 'company_suspended';
     const { lane, calls } = laneWith({ whyWaits: () => Promise.resolve(why) });
     const done = lane.add(record(0), ours);
     await eventually('it waits', () => lane.isWaiting());
@@ -268,7 +273,7 @@ describe('a lane of a company that may send nothing', () => {
   };
 
   test('gives all its records back after some tries, and the next ones after one, until it may send again', async () => {
-    let why: string | null = 'company_suspended';
+    let why: RetryReason | null = 'company_suspended';
     let asked = 0;
     const { lane, calls } = laneWith({
       whyWaits: () => {
@@ -279,6 +284,7 @@ describe('a lane of a company that may send nothing', () => {
     // More than it accepts at once.
     await expectGivenBack(Array.from({ length: 250 }, (_, n) => lane.add(record(n), ours)));
     expect([asked > 1, lane.isIdle(), calls]).toEqual([true, true, []]);
+    expect(lane.retried()).toBe('company_suspended');
     asked = 0;
     const again = lane.add(record(0), ours);
     await expectGivenBack([again]);
@@ -290,6 +296,35 @@ describe('a lane of a company that may send nothing', () => {
     why = null;
     expect(await readAgain.mayReadOn()).toBe(true);
     await lane.add(record(0), ours);
-    expect(calls).toEqual([[0]]);
+    expect([calls, lane.retried()]).toEqual([[[0]], null]);
+  });
+});
+
+describe('a lane knows why its records were tried again', () => {
+  const RATE_LIMITED = { takePermits: () => ({ granted: 0, waitMs: 60_000 }) };
+  const NOT_STORED = { outcomes: (offsets: number[]) => offsets.map(() => WAITS) };
+  const AWAY = { freeClaims: () => Promise.reject(new Error('MongoDB is away')) };
+
+  test.each([
+    ['rate_limited', RATE_LIMITED],
+    ['store_unavailable', NOT_STORED],
+    ['store_unavailable', AWAY],
+  ] as const)('%s', async (reason, changed) => {
+    const { lane, stopping } = laneWith(changed);
+    const added = lane.add(record(0, true), ours);
+    await eventually('a try in vain', () => lane.retried() !== null);
+    expect([lane.retried(), lane.finished()]).toEqual([reason, 0]);
+    stopping.abort();
+    await expect(added).rejects.toThrow(StoppedError);
+  });
+
+  test('not once they are accepted or rejected, which it counts', async () => {
+    let tries = 0;
+    const { lane } = laneWith({
+      outcomes: (offsets) => offsets.map(() => ((tries += 1) > 1 ? NEW : WAITS)),
+    });
+    await Promise.all([lane.add(record(0), ours), lane.add({ ...record(1), key: 'bad' }, ours)]);
+    await eventually('it has ended', () => lane.isIdle());
+    expect([lane.retried(), lane.finished()]).toEqual([null, 2]);
   });
 });

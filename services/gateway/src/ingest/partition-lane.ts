@@ -1,4 +1,5 @@
 import type { NamedSource } from '@posthorn/domain/ingest.ts';
+import type { RetryReason } from '@posthorn/domain/ingest-lag.ts';
 import { isOutage, type KeepTrying, StoppedError } from '@posthorn/platform/async/keep-trying.ts';
 import { pause } from '@posthorn/platform/async/pause.ts';
 import { GiveBackError, type IsOurs, type LogRecord } from '@posthorn/platform/kafka/record-log.ts';
@@ -11,7 +12,7 @@ export type RecordOutcome =
   /** It can never be accepted as it is. */
   | { kind: 'refused'; error: unknown }
   /** It may be accepted later. */
-  | { kind: 'waits'; error: unknown };
+  | { kind: 'waits'; why: RetryReason | null; error: unknown };
 
 /** A record with its message, or why it can never be one. */
 export type ReadRecord =
@@ -32,7 +33,7 @@ export interface LaneDeps {
   /** Resolves when Kafka has the records with their reasons. */
   reject: (source: NamedSource, refused: readonly Refused[]) => Promise<void>;
   /** Returns why the source must wait, such as a suspended company; null when it need not. */
-  whyWaits: (source: NamedSource) => Promise<string | null>;
+  whyWaits: (source: NamedSource) => Promise<RetryReason | null>;
   /** False while another process may own the partition: nothing is begun then. */
   isSteady: () => boolean;
   keepTrying: KeepTrying;
@@ -60,6 +61,7 @@ type Item = Waiting & { read: ReadRecord };
 interface Tried {
   /** In their order. */
   left: Item[];
+  why: RetryReason | null;
   /** How long they should wait at least, in milliseconds. */
   waitMs: number;
   /** True when a store may have claims of their keys. */
@@ -70,7 +72,7 @@ interface Tried {
 
 const isStillOurs = ({ isOurs }: Item): boolean => isOurs();
 
-const NOTHING_LEFT: Tried = { left: [], waitMs: 0, mayBeClaimed: false };
+const NOTHING_LEFT: Tried = { left: [], why: null, waitMs: 0, mayBeClaimed: false };
 
 /**
  * One batch of the group commit (decision 2). Larger ones gain nothing, and a batch of another partition waits behind
@@ -105,6 +107,8 @@ export class PartitionLane {
   #queue: Waiting[] = [];
   #isRunning = false;
   #isWaiting = false;
+  #retried: RetryReason | null = null;
+  #finished = 0;
   /** How many times in a row nothing was finished. */
   #vainTries = 0;
   /** Permits that were granted and not used, because the store was away. */
@@ -135,6 +139,16 @@ export class PartitionLane {
 
   isIdle(): boolean {
     return !this.#isRunning;
+  }
+
+  /** Why some records could not be accepted the last time; also after they were given back, until one is finished. */
+  retried(): RetryReason | null {
+    return this.#retried;
+  }
+
+  /** How many records were finished since the lane was made. */
+  finished(): number {
+    return this.#finished;
   }
 
   async #run(): Promise<void> {
@@ -188,12 +202,14 @@ export class PartitionLane {
       const tried = left.length > 0 ? await this.#try(left, mayBeClaimed) : NOTHING_LEFT;
       if (tried.left.length === 0) {
         this.#vainTries = 0;
+        this.#retried = null;
         break;
       }
       this.#vainTries = tried.left.length < left.length ? 0 : this.#vainTries + 1;
       left = tried.left;
       mayBeClaimed ||= tried.mayBeClaimed;
       this.#isWaiting = true;
+      this.#retried = tried.why;
       if (this.#vainTries > VAIN_TRIES && tried.isBarred) {
         throw new GiveBackError('the source waits', {
           pauseMs: GIVE_BACK_MS,
@@ -229,7 +245,7 @@ export class PartitionLane {
       const why = await this.#deps.whyWaits(this.#source);
       if (why !== null) {
         this.#reportWait(left, new Error(why));
-        return { left, waitMs: 0, mayBeClaimed: false, isBarred: true };
+        return { left, why, waitMs: 0, mayBeClaimed: false, isBarred: true };
       }
       const missing = Math.max(0, left.length - this.#permits);
       const { granted, waitMs } = this.#deps.takePermits(this.#source.companyId, missing);
@@ -238,17 +254,18 @@ export class PartitionLane {
       if (begun.length === 0) {
         // Permits come all the time, so it keeps its records.
         this.#reportWait(left, new Error('rate_limited'));
-        return { left, waitMs, mayBeClaimed: false };
+        return { left, why: 'rate_limited', waitMs, mayBeClaimed: false };
       }
-      const after = await this.#accept(begun, mayBeClaimed);
+      const { after, why: whyAfter } = await this.#accept(begun, mayBeClaimed);
       this.#permits -= begun.length - after.length;
       if (after.length === 0) this.#alone = Math.max(0, this.#alone - begun.length);
       const others = left.slice(begun.length);
-      return { left: [...after, ...others], waitMs, mayBeClaimed: after.length > 0 };
+      const reason = after.length > 0 ? whyAfter : others.length > 0 ? 'rate_limited' : null;
+      return { left: [...after, ...others], why: reason, waitMs, mayBeClaimed: after.length > 0 };
     } catch (error) {
       if (isOutage(error)) {
         this.#reportWait(left, error);
-        return { left, waitMs: 0, mayBeClaimed: begun.length > 0 };
+        return { left, why: 'store_unavailable', waitMs: 0, mayBeClaimed: begun.length > 0 };
       }
       if (error instanceof StoppedError) throw error;
       return this.#passFault(left, begun, error);
@@ -264,43 +281,56 @@ export class PartitionLane {
     if (!first) throw error;
     if (second) {
       this.#alone = begun.length;
-      return { left, waitMs: 0, mayBeClaimed: true };
+      return { left, why: null, waitMs: 0, mayBeClaimed: true };
     }
     await this.#reject([{ record: first.record, error, item: first }]);
     this.#alone = Math.max(0, this.#alone - 1);
     this.#permits -= 1;
-    return { left: left.slice(1), waitMs: 0, mayBeClaimed: true };
+    return { left: left.slice(1), why: null, waitMs: 0, mayBeClaimed: true };
   }
 
   #reportWait([first]: readonly Item[], error: unknown): void {
     if (first) this.#deps.onWait(first.record, error);
   }
 
-  /** Finishes the records that are accepted or rejected. Returns the others. */
-  async #accept(items: readonly Item[], mayBeClaimed: boolean): Promise<Item[]> {
+  #finishItem({ finish }: Waiting): void {
+    this.#finished += 1;
+    this.#retried = null;
+    finish();
+  }
+
+  /** Finishes the records that are accepted or rejected. Returns the others, and why the first of them waits. */
+  async #accept(
+    items: readonly Item[],
+    mayBeClaimed: boolean,
+  ): Promise<{ after: Item[]; why: RetryReason | null }> {
     const { accept, freeClaims } = this.#deps;
     const messages = items.flatMap(({ read }) => (read.kind === 'message' ? [read.message] : []));
     if (mayBeClaimed && messages.length > 0) await freeClaims(this.#source.companyId, messages);
     // Since the last check MongoDB may have taken any time to answer, in which the partition may have gone.
-    if (!this.#deps.isSteady() || !items.every(isStillOurs)) return [...items];
+    if (!this.#deps.isSteady() || !items.every(isStillOurs))
+      return { after: [...items], why: null };
     const outcomes = messages.length > 0 ? await accept(this.#source, messages) : [];
     let next = 0;
     const refused: (Refused & { item: Item })[] = [];
     const after: Item[] = [];
+    let why: RetryReason | null = null;
     for (const item of items) {
       const { read, record } = item;
       const outcome = read.kind === 'message' ? outcomes[next++] : read;
       if (outcome?.kind === 'accepted') {
         this.#isWaiting = false;
-        item.finish();
+        this.#finishItem(item);
       } else if (outcome?.kind === 'refused') refused.push({ record, error: outcome.error, item });
       else {
         after.push(item);
-        if (after.length === 1) this.#reportWait(after, outcome?.error);
+        if (after.length > 1) continue;
+        why = outcome?.why ?? null;
+        this.#reportWait(after, outcome?.error);
       }
     }
     await this.#reject(refused);
-    return after;
+    return { after, why };
   }
 
   async #reject(refused: readonly (Refused & { item: Item })[]): Promise<void> {
@@ -308,6 +338,6 @@ export class PartitionLane {
     await this.#deps.keepTrying('publish rejected records', () =>
       this.#deps.reject(this.#source, refused),
     );
-    for (const { item } of refused) item.finish();
+    for (const { item } of refused) this.#finishItem(item);
   }
 }

@@ -59,3 +59,21 @@ test('The ends before a time are read for all partitions, or for those that are 
   expect(await positions.endsBefore(topic, nowMs, [5])).toEqual(new Map([[5, all.get(5)]]));
   expect(await positions.endsBefore(topic, 1, [5])).toEqual(new Map([[5, 0]]));
 });
+
+test('The owners of partitions are those members that have them now', async () => {
+  const own = await scratch.newTopic('owned', 2);
+  const groupId = `${own}-group`;
+  const ofOwn = createGroupPositions(scratch.kafka, { groupId, topics: [own] });
+  expect((await ofOwn.readOwners()).state).toBe('empty');
+  const member = await scratch.consume(own, () => Promise.resolve());
+  const owners = await eventually('the member has them', async () => {
+    const found = await ofOwn.readOwners();
+    return found.state === 'stable' ? found : null;
+  });
+  const isOwned = [0, 1, 2].map((partition) => owners.isOwned({ topic: own, partition }));
+  expect(isOwned).toEqual([true, true, false]);
+  await member.stop(0);
+  const left = await ofOwn.readOwners();
+  expect([left.state, left.isOwned({ topic: own, partition: 0 })]).toEqual(['empty', false]);
+  await ofOwn.close();
+});

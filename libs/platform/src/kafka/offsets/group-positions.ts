@@ -1,6 +1,7 @@
-import kafkajs, { type Broker, type Cluster, type Kafka } from 'kafkajs';
+import type { GroupState } from '@posthorn/domain/ingest-lag.ts';
+import kafkajs, { type Broker, type Cluster, type GroupDescription, type Kafka } from 'kafkajs';
 import { withTimeout } from '../../async/pause.ts';
-import type { TopicPartition } from '../record-log.ts';
+import { createIsAssigned, type TopicPartition } from '../record-log.ts';
 
 /** The position of the group in a partition, as the broker reports it. */
 export interface GroupPosition extends TopicPartition {
@@ -12,6 +13,13 @@ export interface GroupPosition extends TopicPartition {
   endOffset: number;
 }
 
+/** The members of the group, as its coordinator describes them. */
+export interface GroupOwners {
+  state: GroupState;
+  /** Returns true when a member has the partition. */
+  isOwned: (partition: TopicPartition) => boolean;
+}
+
 export interface GroupPositions {
   /**
    * Reads the positions in these partitions; in all partitions of the group's topics unless given. Rejects when Kafka
@@ -20,6 +28,8 @@ export interface GroupPositions {
   read: (of?: readonly TopicPartition[]) => Promise<GroupPosition[]>;
   /** The same in all partitions of these topics, which must exist. */
   readAll: (topics: readonly string[]) => Promise<GroupPosition[]>;
+  /** Reads who has which partitions. */
+  readOwners: () => Promise<GroupOwners>;
   /**
    * Returns for these partitions, for all unless given, the offset after the last record written before this time
    * (milliseconds since 1970).
@@ -87,6 +97,7 @@ export function createGroupPositions(
       request(async (connected) =>
         readPositions(connected, groupId, await refresh(connected, of, null)),
       ),
+    readOwners: () => request((connected) => readOwners(connected, groupId)),
     endsBefore: (topic, beforeMs, partitions) =>
       request(async (connected) => {
         const wanted = partitions ? new Map([[topic, partitions]]) : null;
@@ -97,6 +108,33 @@ export function createGroupPositions(
       return disconnect();
     },
   };
+}
+
+/** The response to a DescribeGroups request. */
+interface Described {
+  groups: GroupDescription[];
+}
+
+async function readOwners(cluster: Cluster, groupId: string): Promise<GroupOwners> {
+  const coordinator = await cluster.findGroupCoordinator({ groupId });
+  const { groups } = (await coordinator.describeGroups({ groupIds: [groupId] })) as Described;
+  const assigned = groups
+    .flatMap(({ members }) => members)
+    .map(({ memberAssignment: bytes }) => {
+      // A member has none until its group has settled.
+      const decoded = kafkajs.AssignerProtocol.MemberAssignment.decode(bytes);
+      return createIsAssigned(decoded?.assignment ?? {});
+    });
+  return {
+    state: stateOf(groups),
+    isOwned: (partition) => assigned.some((isAssigned) => isAssigned(partition)),
+  };
+}
+
+/** A group without a member is `Empty` or `Dead`; one that nobody has joined yet is `Dead` too. */
+function stateOf([group]: readonly GroupDescription[]): GroupState {
+  if (!group || group.members.length === 0) return 'empty';
+  return group.state === 'Stable' ? 'stable' : 'changing';
 }
 
 /** kafkajs passes a cluster to the assigners of a consumer only. This consumer never connects. */
