@@ -2692,6 +2692,11 @@ export interface components {
             openCircuits: number | null;
             /** @description Records in Kafka topics of the company that are not accepted as messages yet; null without a topic, for an app or webhook, and while that is not known */
             ingestLag: number | null;
+            /**
+             * @description Why the records of the partition with the most of them wait (docs/ingest.md); null without any, and while that is not known
+             * @example rate_limited
+             */
+            ingestLagReason: ("no_process" | "no_reader" | "backlog" | "company_suspended" | "rate_limited" | "store_unavailable" | "waiting_for_budget" | "key_in_use" | "clock_wrong" | "rebalancing" | "unknown") | null;
             latencyMs: components["schemas"]["OverviewLatency"];
             /** @description Attempts by minute (`1h`), hour (`24h`, `7d`) or day (`30d`), oldest first */
             series: components["schemas"]["OverviewPoint"][];

@@ -1,15 +1,27 @@
 import { ingestGroupId } from '@posthorn/domain/ingest.ts';
+import { type LagReason, sentenceOfLag } from '@posthorn/domain/ingest-lag.ts';
+import { withTimeout } from '@posthorn/platform/async/pause.ts';
 import { readTopics } from '@posthorn/platform/kafka/connect.ts';
 import {
   createGroupPositions,
   type GroupPosition,
 } from '@posthorn/platform/kafka/offsets/group-positions.ts';
 import { readTopic } from '@posthorn/platform/kafka/read-topic.ts';
+import { keyOf } from '@posthorn/platform/kafka/record-log.ts';
+import { readLagCauses } from '@posthorn/platform/records/lag-causes.ts';
+import { connectRedis, redisAccessOf } from '@posthorn/platform/redis/connect.ts';
+import {
+  createIngestReports,
+  type IngestReports,
+} from '@posthorn/platform/redis/ingest-reports.ts';
+import { settings } from '@posthorn/platform/service/settings.ts';
 import type { StoredReject } from '@posthorn/platform/records/ingest-rejects.ts';
 import { parseConfig } from '@posthorn/platform/service/config.ts';
 import type { Command } from 'commander';
 import type { Kafka } from 'kafkajs';
 import { randomUUID } from 'node:crypto';
+import { once } from 'node:events';
+import type { z } from 'zod';
 import { beginningOf, createNewest } from './dead-letter-commands.ts';
 import { replayRejected } from './ingest-replay.ts';
 import {
@@ -54,6 +66,10 @@ export function addIngestCommands(program: Command): void {
     .action(replayRejected);
 }
 
+const { REDIS_URL } = settings.redis;
+/** Without Redis the reasons of processes are unknown. */
+const lagConfig = ingestConfig.extend({ ...settings.redis, REDIS_URL: REDIS_URL.optional() });
+
 interface PartitionLag {
   topic: string;
   partition: number;
@@ -62,31 +78,72 @@ interface PartitionLag {
   records: number;
   /** Age of the next record in seconds; null when there is none. */
   seconds: number | null;
+  /** Why it waits; null when there is none. */
+  reason: LagReason | null;
+  /** The reason as a sentence. */
+  because: string | null;
 }
 
 async function showLag(output: OutputOptions): Promise<void> {
-  const config = parseConfig('admin', ingestConfig, process.env);
+  const config = parseConfig('admin', lagConfig, process.env);
   const { all, sourcesIn } = await openClusters(config);
+  const { reports, close } = await openReports(config);
   const lags: PartitionLag[] = [];
-  for (const { cluster, kafka } of all) {
-    const topics = [...sourcesIn(cluster, (await readTopics(kafka)).keys()).keys()];
-    lags.push(...(await lagOf(kafka, config.TOPIC_PREFIX, topics)));
+  try {
+    for (const { cluster, kafka } of all) {
+      const topics = [...sourcesIn(cluster, (await readTopics(kafka)).keys()).keys()];
+      lags.push(...(await lagOf({ cluster, kafka, reports }, config.TOPIC_PREFIX, topics)));
+    }
+  } finally {
+    close();
   }
   if (output.json) printResult(output, { partitions: lags });
-  else {
-    const rows = lags.map(({ seconds, ...lag }) => ({ ...lag, seconds: seconds ?? '' }));
-    process.stdout.write(`${formatTable(rows)}\n`);
+  else process.stdout.write(`${formatTable(lags.map(rowOf))}\n`);
+}
+
+function rowOf({ seconds, reason, because, ...lag }: PartitionLag) {
+  return { ...lag, seconds: seconds ?? '', reason: reason ?? '', because: because ?? '' };
+}
+
+type Reports = Pick<IngestReports, 'read'>;
+
+async function openReports(
+  config: z.infer<typeof lagConfig>,
+): Promise<{ reports: Reports; close: () => void }> {
+  const { REDIS_URL: url } = config;
+  if (url === undefined) {
+    const read: Reports['read'] = () => Promise.resolve(new Map());
+    return { reports: { read }, close: () => undefined };
   }
+  const redis = connectRedis(redisAccessOf({ ...config, REDIS_URL: url }), silent());
+  // A command that comes before the connection is refused.
+  if (redis.status !== 'ready') {
+    await withTimeout(once(redis, 'ready'), REDIS_WITHIN_MS).catch(() => undefined);
+  }
+  const close = (): void => {
+    redis.disconnect();
+  };
+  return { reports: createIngestReports(redis, config.REDIS_PREFIX), close };
+}
+
+/** As `admin doctor` waits. */
+const REDIS_WITHIN_MS = 5_000;
+
+interface LagParts {
+  cluster: string;
+  kafka: Kafka;
+  reports: Reports;
 }
 
 async function lagOf(
-  kafka: Kafka,
+  { cluster, kafka, reports }: LagParts,
   prefix: string,
   topics: readonly string[],
 ): Promise<PartitionLag[]> {
   if (topics.length === 0) return [];
   const positions = createGroupPositions(kafka, { groupId: ingestGroupId(prefix), topics });
   const found = await positions.read();
+  const causes = await readLagCauses({ positions, reports, cluster }, found);
   await positions.close();
   const lags: PartitionLag[] = [];
   for (const topic of topics) {
@@ -95,7 +152,10 @@ async function lagOf(
     for (const { partition, committed: next, lag: records } of ofTopic) {
       const atMs = times.get(partition);
       const seconds = atMs === undefined ? null : Math.max(0, Date.now() - atMs) / 1_000;
-      lags.push({ topic, partition, next, records, seconds });
+      const cause = causes.get(keyOf({ topic, partition }));
+      const because = cause ? sentenceOfLag(cause) : null;
+      const reason = cause?.reason ?? null;
+      lags.push({ topic, partition, next, records, seconds, reason, because });
     }
   }
   return lags;

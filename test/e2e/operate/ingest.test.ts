@@ -31,6 +31,8 @@ const SECRET = 'whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=';
 
 let posthorn: OwnCompany;
 let ingesting: ServiceProcess;
+/** Takes over when that one is killed. */
+let second: ServiceProcess;
 /** Of a gateway that knows the sources. */
 let api: ApiClient;
 let receiver: Receiver;
@@ -237,11 +239,11 @@ describe('ingestion', () => {
     const records = Array.from({ length: count }, (_, n): KafkaRecord => {
       return { value: `{"n":${n}}`, headers: { 'posthorn-event-type': 'plain' }, partition: n % 2 };
     });
-    const other = await posthorn.startProcess('ingest', settings);
+    second = await posthorn.startProcess('ingest', settings);
     await produce(records.slice(0, count / 2));
     await eventually('some are accepted', async () => {
       const counts = await Promise.all(
-        [ingesting, other].map((each) => metricOf(each, 'posthorn_ingest_accepted_total')),
+        [ingesting, second].map((each) => metricOf(each, 'posthorn_ingest_accepted_total')),
       );
       return counts.reduce((sum, each) => sum + each) > 50;
     });
@@ -273,4 +275,65 @@ describe('ingestion', () => {
     );
     expect(messages.size).toBe(count);
   }, 120_000);
+});
+
+describe('the lag of a partition', () => {
+  interface ShownLag {
+    topic: string;
+    records: number;
+    reason: string | null;
+    because: string | null;
+  }
+  let idle: Record<string, string>;
+
+  beforeAll(async () => {
+    const { projectId } = target;
+    // Without a webhook, so that nothing is delivered.
+    const app = await posthorn.api.post('/api/v1/apps', { name: 'Idle', projectId });
+    idle = { 'posthorn-app-id': (app.body.data as { id: string }).id };
+  });
+
+  const setStatus = (action: 'suspend' | 'resume') =>
+    runProgram(ADMIN, ['company', action, posthorn.companyId], posthorn.env);
+
+  async function behind(): Promise<ShownLag[]> {
+    const { partitions } = (await admin('lag')) as { partitions: ShownLag[] };
+    return partitions.filter((each) => each.topic === topic && each.records > 0);
+  }
+
+  const produceIdle = (count: number) =>
+    produce(Array.from({ length: count }, () => ({ value: '{}', headers: idle })));
+
+  it('has the speed of a backlog that is being read', async () => {
+    const found = await eventually('a backlog', async () => {
+      await produceIdle(10_000);
+      return (await behind()).find(({ reason }) => reason === 'backlog') ?? null;
+    });
+    expect(found.because).toMatch(/^Its records are being read, \d+ per second\.$/);
+  });
+
+  it('says that the company is suspended', async () => {
+    await setStatus('suspend');
+    await produceIdle(10);
+    await eventually('the reason', async () => {
+      const all = await behind();
+      return all.length > 0 && all.every(({ reason }) => reason === 'company_suspended');
+    });
+    await setStatus('resume');
+    await eventually('nothing waits', async () => (await behind()).length === 0);
+  });
+
+  it('says that no process ingests, also in the overview', async () => {
+    await second.stop();
+    await produceIdle(1);
+    const [found] = await eventually('the reason', async () => {
+      const all = await behind();
+      return all.some(({ reason }) => reason === 'no_process') ? all : null;
+    });
+    expect(found?.because).toBe('No process of posthorn ingest runs in this cluster.');
+    await eventually('the overview', async () => {
+      const { data } = (await api.get('/api/v1/overview')).body;
+      return (data as { ingestLagReason: string | null }).ingestLagReason === 'no_process';
+    });
+  });
 });

@@ -1,4 +1,5 @@
 import type { Outcome } from '@posthorn/domain/delivery/delivery.ts';
+import type { LagReason } from '@posthorn/domain/ingest-lag.ts';
 import {
   addCounts,
   type AttemptCounts,
@@ -23,11 +24,18 @@ import type {
 import { type Pending, readCircuits, type ReadCircuitsDeps, readPending } from './counts.ts';
 import type { ReadWebhookOutlines, WebhookOutline } from './webhook-outlines.ts';
 
+/** Records of a company's topics that are not accepted yet. */
+export interface MeasuredLag {
+  records: number;
+  /** Why those of the partition with the most of them wait; null without any. */
+  reason: LagReason | null;
+}
+
 /**
- * Resolves within half a second to how many records of a company's topics were not accepted when that was measured last; null
- * when it has none, or that is not known yet.
+ * Resolves within half a second to the lag of a company as it was measured last; null when it has no topic, or that is not
+ * known yet.
  */
-export type IngestLag = (companyId: string) => Promise<number | null>;
+export type IngestLag = (companyId: string) => Promise<MeasuredLag | null>;
 
 interface ReadOverviewDeps extends ReadCircuitsDeps {
   db: Database;
@@ -53,8 +61,8 @@ export interface Overview {
   pending: Pending;
   /** Null without Redis. */
   openCircuits: number | null;
-  /** Records of the company's topics that are not accepted yet; null when it has none. */
-  ingestLag: number | null;
+  /** Null when the company has no topic. */
+  ingestLag: MeasuredLag | null;
   /** Every step of the range, the oldest first. */
   series: { atMs: number; delivered: number; failed: number }[];
   worst: WorstWebhook[];

@@ -1,8 +1,9 @@
 import { beforeEach, describe, expect, it } from '@jest/globals';
-import { createIngestLag } from './ingest-lag.ts';
+import type { MeasuredLag } from '../history/overview.ts';
+import { createIngestLag, sumOf } from './ingest-lag.ts';
 
 /** What the measurements come to; they end when the test says so. */
-let measuring: PromiseWithResolvers<number | null>[];
+let measuring: PromiseWithResolvers<MeasuredLag | null>[];
 let measured: string[];
 let nowMs: number;
 let warnings: number;
@@ -13,7 +14,7 @@ beforeEach(() => {
   lagOf = createIngestLag({
     measure(companyId) {
       measured.push(companyId);
-      const measurement = Promise.withResolvers<number | null>();
+      const measurement = Promise.withResolvers<MeasuredLag | null>();
       measuring.push(measurement);
       return measurement.promise;
     },
@@ -22,10 +23,13 @@ beforeEach(() => {
   });
 });
 
-async function measureFirst(companyId: string, lag: number): Promise<void> {
+const of = (records: number): MeasuredLag => ({ records, reason: 'backlog' });
+const recordsOf = async (companyId: string) => (await lagOf(companyId))?.records ?? null;
+
+async function measureFirst(companyId: string, records: number): Promise<void> {
   const first = lagOf(companyId);
-  measuring.at(-1)?.resolve(lag);
-  expect(await first).toBe(lag);
+  measuring.at(-1)?.resolve(of(records));
+  expect(await first).toEqual(of(records));
 }
 
 const turn = () => new Promise(setImmediate);
@@ -34,11 +38,11 @@ describe('the lag of ingestion', () => {
   it('is what was measured last, also while Kafka does not answer', async () => {
     await measureFirst('comp_a', 7);
     nowMs = 60_000;
-    expect([await lagOf('comp_a'), await lagOf('comp_a')]).toEqual([7, 7]);
+    expect([await recordsOf('comp_a'), await recordsOf('comp_a')]).toEqual([7, 7]);
     expect(measured).toEqual(['comp_a', 'comp_a']);
-    measuring[1]?.resolve(9);
+    measuring[1]?.resolve(of(9));
     await turn();
-    expect(await lagOf('comp_a')).toBe(9);
+    expect(await lagOf('comp_a')).toEqual(of(9));
   });
 
   it('is measured once in 10 s', async () => {
@@ -62,13 +66,20 @@ describe('the lag of ingestion', () => {
       measuring[n]?.reject(new Error('away'));
       await turn();
     }
-    expect([await lagOf('comp_a'), warnings]).toEqual([1, 1]);
+    expect([await recordsOf('comp_a'), warnings]).toEqual([1, 1]);
   });
 
   it('is kept for 1,000 companies', async () => {
     for (let n = 0; n <= 1_000; n += 1) await measureFirst(`comp_${n}`, n);
-    expect([await lagOf('comp_1000'), await lagOf('comp_1')]).toEqual([1_000, 1]);
+    expect([await recordsOf('comp_1000'), await recordsOf('comp_1')]).toEqual([1_000, 1]);
     await measureFirst('comp_0', 5);
     expect(measured).toHaveLength(1_002);
+  });
+
+  it('has the reason of the partition with the most records, and none without records', () => {
+    const lags = [of(3), { records: 5, reason: 'rate_limited' as const }, of(1)];
+    expect(sumOf(lags)).toEqual({ records: 9, reason: 'rate_limited' });
+    expect(sumOf([{ records: 0, reason: null }])).toEqual({ records: 0, reason: null });
+    expect(sumOf([])).toEqual({ records: 0, reason: null });
   });
 });

@@ -5,6 +5,7 @@ import {
   ingestGroupId,
   type IngestSource,
 } from '@posthorn/domain/ingest.ts';
+import type { LagReason } from '@posthorn/domain/ingest-lag.ts';
 import { withTimeout } from '@posthorn/platform/async/pause.ts';
 import {
   createKafkaClient,
@@ -13,10 +14,13 @@ import {
 } from '@posthorn/platform/kafka/connect.ts';
 import { foreignAccessOf } from '@posthorn/platform/kafka/foreign-access.ts';
 import { createGroupPositions } from '@posthorn/platform/kafka/offsets/group-positions.ts';
+import { keyOf } from '@posthorn/platform/kafka/record-log.ts';
+import { readLagCauses } from '@posthorn/platform/records/lag-causes.ts';
+import { createIngestReports } from '@posthorn/platform/redis/ingest-reports.ts';
 import { monotonicClockMs } from '@posthorn/platform/service/clock-and-ids.ts';
 import type { Logger } from '@posthorn/platform/service/logger.ts';
 import type { Kafka } from 'kafkajs';
-import type { IngestLag } from '../history/overview.ts';
+import type { IngestLag, MeasuredLag } from '../history/overview.ts';
 import type { Basis } from '../open-acceptance.ts';
 
 /** How long a lag is shown before it is measured again. */
@@ -30,8 +34,8 @@ const WARN_EVERY_MS = 60_000;
 const MAX_MEASURING = 4;
 
 interface IngestLagDeps {
-  /** Returns how many records of the company's topics are not accepted; null when it has none. Asks Kafka. */
-  measure: (companyId: string) => Promise<number | null>;
+  /** Returns the lag of the company's topics; null when it has none. Asks Kafka. */
+  measure: (companyId: string) => Promise<MeasuredLag | null>;
   monotonicMs: () => number;
   logger: Pick<Logger, 'warn'>;
 }
@@ -41,11 +45,11 @@ interface IngestLagDeps {
  * begins the next one, whose result is for a later request. Only what is not known yet is waited for, half a second at most.
  */
 export function createIngestLag({ measure, monotonicMs, logger }: IngestLagDeps): IngestLag {
-  const kept = new Map<string, { lag: number | null; atMs: number }>();
-  const measuring = new Map<string, Promise<number | null>>();
+  const kept = new Map<string, { lag: MeasuredLag | null; atMs: number }>();
+  const measuring = new Map<string, Promise<MeasuredLag | null>>();
   let warnedAtMs = -Infinity;
 
-  async function measureAgain(companyId: string): Promise<number | null> {
+  async function measureAgain(companyId: string): Promise<MeasuredLag | null> {
     try {
       const lag = await measure(companyId);
       kept.delete(companyId);
@@ -76,44 +80,69 @@ export function createIngestLag({ measure, monotonicMs, logger }: IngestLagDeps)
   };
 }
 
+/** The topics of a company in one cluster, and their lags. */
+type LagsIn = (companyId: string) => Promise<PartitionLag[] | null>;
+
+interface PartitionLag {
+  records: number;
+  reason: LagReason | null;
+}
+
 /** Opens it for the configured sources. */
-export function openIngestLag({ context, kafka }: Basis): IngestLag {
-  const { config, logger, lifecycle } = context;
+export function openIngestLag(basis: Basis): IngestLag {
+  const { config, logger } = basis.context;
   const { INGEST_SOURCES: sources = [], INGEST_COMPANY_TOPICS: hasCompanyTopics } = config;
-  const { TOPIC_PREFIX: prefix } = config;
-  const clusters = clustersOf(sources, hasCompanyTopics).map((cluster) => {
-    const client =
-      cluster === ''
-        ? kafka.kafka
-        : createKafkaClient(
-            'posthorn-ingest-lag',
-            foreignAccessOf(config.INGEST_CLUSTERS, cluster),
-            logger,
-          );
-    const groupId = ingestGroupId(prefix);
-    const positions = createGroupPositions(client, { groupId, topics: [] });
-    const readKnownTopics = createTopicReads(client);
-    lifecycle.onStop('positions of ingestion', positions.close);
-    return {
-      topicsOf: (companyId: string): string[] => [
-        ...topicsOf(sources, cluster, companyId),
-        ...(cluster === '' && hasCompanyTopics ? [companyTopicOf(prefix, companyId)] : []),
-      ],
-      lagIn: (topics: readonly string[]) => lagIn(readKnownTopics, positions.readAll, topics),
-    };
-  });
-  if (clusters.length === 0) return () => Promise.resolve(null);
+  const clusters = clustersOf(sources, hasCompanyTopics);
+  const lagsIn = clusters.map((cluster) => openCluster(basis, cluster));
+  if (lagsIn.length === 0) return () => Promise.resolve(null);
   return createIngestLag({
     async measure(companyId) {
-      const lags = await Promise.all(
-        clusters.map(({ topicsOf: named, lagIn: read }) => read(named(companyId))),
-      );
-      const found = lags.filter((lag) => lag !== null);
-      return found.length === 0 ? null : found.reduce((sum, lag) => sum + lag, 0);
+      const found = await Promise.all(lagsIn.map((read) => read(companyId)));
+      const lags = found.filter((each) => each !== null);
+      return lags.length === 0 ? null : sumOf(lags.flat());
     },
     monotonicMs: monotonicClockMs,
     logger,
   });
+}
+
+function openCluster({ context, kafka, redis }: Basis, cluster: string): LagsIn {
+  const { config, logger, lifecycle } = context;
+  const { INGEST_SOURCES: sources = [], INGEST_COMPANY_TOPICS: hasCompanyTopics } = config;
+  const { TOPIC_PREFIX: prefix } = config;
+  const client =
+    cluster === ''
+      ? kafka.kafka
+      : createKafkaClient(
+          'posthorn-ingest-lag',
+          foreignAccessOf(config.INGEST_CLUSTERS, cluster),
+          logger,
+        );
+  const positions = createGroupPositions(client, { groupId: ingestGroupId(prefix), topics: [] });
+  const reports = createIngestReports(redis.client, config.REDIS_PREFIX);
+  const readKnownTopics = createTopicReads(client);
+  lifecycle.onStop('positions of ingestion', positions.close);
+  return async (companyId) => {
+    const own = cluster === '' && hasCompanyTopics ? [companyTopicOf(prefix, companyId)] : [];
+    const topics = [...topicsOf(sources, cluster, companyId), ...own];
+    if (topics.length === 0) return null;
+    const existing = await readKnownTopics();
+    const there = topics.filter((topic) => existing.has(topic));
+    if (there.length === 0) return null;
+    const found = await positions.readAll(there);
+    const causes = await readLagCauses({ positions, reports, cluster }, found);
+    return found.map((each) => {
+      const reason = causes.get(keyOf(each))?.reason ?? null;
+      return { records: each.lag, reason };
+    });
+  };
+}
+
+/** Adds up the records. The reason is that of the partition with the most of them. */
+export function sumOf(lags: readonly PartitionLag[]): MeasuredLag {
+  const [most] = lags.toSorted((a, b) => b.records - a.records);
+  const records = lags.reduce((sum, each) => sum + each.records, 0);
+  return { records, reason: most?.reason ?? null };
 }
 
 function topicsOf(sources: readonly IngestSource[], cluster: string, companyId: string): string[] {
@@ -132,17 +161,4 @@ function createTopicReads(kafka: Kafka): () => Promise<ExistingTopics> {
     known.catch(() => (known = undefined));
     return known;
   };
-}
-
-async function lagIn(
-  readKnownTopics: () => Promise<ExistingTopics>,
-  readAll: ReturnType<typeof createGroupPositions>['readAll'],
-  topics: readonly string[],
-): Promise<number | null> {
-  if (topics.length === 0) return null;
-  const existing = await readKnownTopics();
-  const there = topics.filter((topic) => existing.has(topic));
-  if (there.length === 0) return null;
-  const positions = await readAll(there);
-  return positions.reduce((sum, { lag }) => sum + lag, 0);
 }

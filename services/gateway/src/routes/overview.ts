@@ -1,4 +1,5 @@
 import { OUTCOMES } from '@posthorn/domain/delivery/delivery.ts';
+import { LAG_REASONS } from '@posthorn/domain/ingest-lag.ts';
 import {
   attemptsIn,
   beginningOf,
@@ -71,6 +72,11 @@ const overviewSchema = z
       description:
         'Records in Kafka topics of the company that are not accepted as messages yet; null without a topic, for an app or webhook, and while that is not known',
     }),
+    ingestLagReason: z.enum(LAG_REASONS).nullable().meta({
+      description:
+        'Why the records of the partition with the most of them wait (docs/ingest.md); null without any, and while that is not known',
+      example: 'rate_limited',
+    }),
     latencyMs: z
       .object({ p50: milliseconds, p99: milliseconds })
       .meta({ id: 'OverviewLatency', description: 'How long the attempts took; null without any' }),
@@ -94,7 +100,8 @@ function describeOverview(overview: Overview): z.infer<typeof overviewSchema> {
     pending: pending.count,
     oldestPendingAt: pending.oldestAtMs === null ? null : isoTime(pending.oldestAtMs),
     openCircuits,
-    ingestLag,
+    ingestLag: ingestLag?.records ?? null,
+    ingestLagReason: ingestLag?.reason ?? null,
     latencyMs: { p50: latencyMs?.p50 ?? null, p99: latencyMs?.p99 ?? null },
     series: series.map(({ atMs, ...counted }) => ({ at: isoTime(atMs), ...counted })),
     worst: worst.map(describeWorst),
