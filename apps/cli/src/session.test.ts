@@ -1,4 +1,7 @@
 import { expect, it } from '@jest/globals';
+import manifest from '../package.json' with { type: 'json' };
+import { startApi } from '../../../test/support/cli/answering-api.ts';
+import { runIn } from '../../../test/support/cli/printing-world.ts';
 import { createProgram } from './program.ts';
 import { withoutSecrets, type World } from './session.ts';
 
@@ -29,4 +32,15 @@ it('has no option for every command that a command has too: commander would read
     .flatMap((each) => [each, ...each.commands])
     .flatMap(({ options }) => options.map(({ long }) => long));
   expect(own.filter((long) => everywhere.includes(long))).toEqual([]);
+});
+
+it('sends its version as User-Agent with each request, unless there is another one', async () => {
+  const { url, agents, server } = await startApi({ id: 'app_1' });
+  const env = { POSTHORN_URL: url };
+  const own = `posthorn-cli/${manifest.version}`;
+  await runIn(['app', 'list'], env);
+  await runIn(['api', 'GET', '/apps'], env);
+  await runIn(['api', 'GET', '/apps', '--header', 'User-Agent: shop/1'], env);
+  server.close();
+  expect(agents).toEqual([own, own, 'shop/1']);
 });

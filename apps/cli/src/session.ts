@@ -1,3 +1,4 @@
+import manifest from '../package.json' with { type: 'json' };
 import { confirm, isCancel } from '@clack/prompts';
 import { ConnectionError, NotFoundError, Posthorn, type PosthornOptions } from '@posthorn/client';
 import { type FieldRule, MASK, WEBHOOK_RULES } from '@posthorn/client/rules';
@@ -46,6 +47,9 @@ interface RawAnswer {
   status: number;
   text: string;
 }
+
+/** What operators see of a command in the logs of a proxy before the API. */
+const USER_AGENT = `posthorn-cli/${manifest.version}`;
 
 /** Longer than the API works on anything. */
 const REQUEST_TIMEOUT_MS = 60_000;
@@ -129,6 +133,7 @@ export class Session {
     return new Posthorn({
       baseUrl: url,
       apiKey,
+      headers: { 'user-agent': USER_AGENT },
       signal: AbortSignal.any([this.#end.signal, ...(isInterruptible ? [this.world.signal] : [])]),
       fetch: (address, init) => this.#fetch(address, init),
       ...(verbose ? { logger: this.#logger() } : {}),
@@ -139,11 +144,13 @@ export class Session {
   async request({ method, path, body, headers }: RawRequest): Promise<RawAnswer> {
     const { url, apiKey } = this.credentials;
     const { signal } = this.world;
+    const hasAgent = headers.some(([name]) => name.toLowerCase() === 'user-agent');
     try {
       const response = await this.#fetch(`${url.replace(/\/+$/, '')}/api/v1${path}`, {
         method,
         headers: [
           ['authorization', `Bearer ${apiKey}`],
+          ...(hasAgent ? [] : [['user-agent', USER_AGENT] as const]),
           ...(body === undefined ? [] : [['content-type', 'application/json'] as const]),
           ...headers,
         ] as [string, string][],

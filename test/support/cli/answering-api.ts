@@ -4,10 +4,12 @@ import type { AddressInfo } from 'node:net';
 /** Answers every request with an object or, to addresses of lists, with one of it. */
 export async function startApi(
   data: object,
-): Promise<{ url: string; got: string[]; server: Server }> {
+): Promise<{ url: string; got: string[]; agents: (string | undefined)[]; server: Server }> {
   const got: string[] = [];
+  const agents: (string | undefined)[] = [];
   const server = createServer((request: IncomingMessage, response) => {
     let body = '';
+    agents.push(request.headers['user-agent']);
     request.on('data', (chunk: Buffer) => (body += chunk.toString()));
     request.on('end', () => {
       got.push([request.method, request.url?.replace('/api/v1', ''), body].join(' ').trim());
@@ -19,5 +21,6 @@ export async function startApi(
     });
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, got, server };
+  const { port } = server.address() as AddressInfo;
+  return { url: `http://127.0.0.1:${port}`, got, agents, server };
 }
