@@ -24,7 +24,8 @@ import {
   MAX_INHERITED,
   MAX_REPORTED_BYTES,
 } from './isolation/handover.ts';
-import { ENDPOINT_BYTES, MAX_IDLE_ENDPOINTS, type QueueDeps, Queues } from './isolation/queues.ts';
+import { type QueueDeps, Queues } from './isolation/queues.ts';
+import { ENDPOINT_BYTES, MAX_IDLE_ENDPOINTS } from './isolation/remembered-endpoints.ts';
 import { watchIsolation } from './metrics.ts';
 import { createOverloadWatch, createStallFreeClock, measureLoop } from './outages.ts';
 import {

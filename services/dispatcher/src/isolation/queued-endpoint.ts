@@ -32,7 +32,7 @@ import { hasReservationsAtHost, hostKeyOf, hostSpacingMs, untilHostAllowsMs } fr
 import { recentSuccesses } from './learned-rate.ts';
 
 /*
- * An endpoint with its queues, and the pure questions about it. queues.ts changes it.
+ * An endpoint with its queues, and the pure questions about it. queues.ts, attempt-slots.ts and remembered-endpoints.ts change it.
  */
 
 /** An endpoint with its queues. */

@@ -8,7 +8,7 @@ import {
   type QueueHarness,
 } from '../../../../test/support/isolation/queue-harness.ts';
 import { NO_RATE } from './learned-rate.ts';
-import { MAX_IDLE_ENDPOINTS } from './queues.ts';
+import { MAX_IDLE_ENDPOINTS } from './remembered-endpoints.ts';
 
 let harness: QueueHarness;
 

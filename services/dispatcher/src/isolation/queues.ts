@@ -1,22 +1,8 @@
-import { walkInSlices } from '@posthorn/platform/async/loop.ts';
-import type { PayloadMemory, ReservedPayload } from '../payloads.ts';
-import type { ReportToCircuit } from './circuits.ts';
-import type { LimitBounds } from './concurrency-limit.ts';
-import {
-  advancePace,
-  type Endpoint,
-  type HandedOverEndpoint,
-  inherit,
-  isOverdue,
-  isSlow,
-  learn,
-  learnWithoutToken,
-  runningOf,
-  spacingMs,
-} from './endpoint.ts';
+import type { PayloadMemory } from '../payloads.ts';
+import { AttemptSlots, type SlotDeps } from './attempt-slots.ts';
+import { type Endpoint, type HandedOverEndpoint, spacingMs } from './endpoint.ts';
 import {
   type Admission,
-  type AttemptReport,
   type Candidate,
   type CircuitView,
   decide,
@@ -27,21 +13,14 @@ import {
   MAX_WAIT_MS,
   MIN_WAIT_MS,
   mustLeave,
-  type Slot,
   type QueueKind,
   type Reason,
   reservationOf,
 } from './gate.ts';
 import type { Handover } from './handover.ts';
-import { advanceHostPace, createHostPaces, type HostPaces, reserveHostStart } from './host-pace.ts';
+import { reserveHostStart } from './host-pace.ts';
 import {
-  circuitReportOf,
-  createQueuedEndpoint,
   hasChoice,
-  isForgettable,
-  isIdle,
-  isIdleWithoutLimit,
-  moveToUrl,
   ordersOfPools,
   type Pool,
   poolOf,
@@ -53,21 +32,15 @@ import {
   viewsOf,
   waitingOf,
 } from './queued-endpoint.ts';
+import { RememberedEndpoints, type RememberingDeps } from './remembered-endpoints.ts';
 
-export interface QueueLimits {
-  /** Attempts at once to one endpoint. */
-  perEndpoint: LimitBounds;
-  /** Attempts per second of one company to one host; 0 for no limit. */
-  perHostPerSecond: number;
-  /** Slots of this dispatcher for the first and retry queues of all endpoints. */
-  fast: number;
-  /** Slots of this dispatcher for the slow lane. */
-  slow: number;
-  /** Attempts that start in one iteration of the event loop. */
-  startsPerLoop: Record<Pool, number>;
-}
+export type QueueLimits = SlotDeps['limits'] &
+  RememberingDeps['limits'] & {
+    /** Attempts that start in one iteration of the event loop. */
+    startsPerLoop: Record<Pool, number>;
+  };
 
-export interface QueueDeps {
+export interface QueueDeps extends SlotDeps, RememberingDeps {
   limits: QueueLimits;
   /** How long an attempt may wait in memory for its endpoint now, in milliseconds. */
   maxWaitMs: () => number;
@@ -77,36 +50,11 @@ export interface QueueDeps {
   onArrival: (candidate: Candidate) => void;
   circuitOf: (candidate: Candidate) => CircuitView;
   payloads: Pick<PayloadMemory, 'hasRoom' | 'reserve' | 'onFreed'>;
-  /** Begins the attempt at its circuit. The returned function takes its report, or null. */
-  beginAttempt: (candidate: Candidate) => ReportToCircuit;
   handover: Pick<Handover, 'pausedUntilMs' | 'learned' | 'reportPause'>;
-  nowMs: () => number;
-  /** For waits, holds and paces. */
-  monotonicMs: () => number;
-  /** For durations: leaves out the time in which the event loop was blocked, see createStallFreeClock. */
-  stallFreeMs: () => number;
   /** Calls `act` in the next iteration of the event loop. */
   inNextLoop: (act: () => void) => void;
   /** Calls `wake` after this time. Returns a function that cancels the timer. */
   wakeAfter: (ms: number, wake: () => void) => () => void;
-}
-
-/** An attempt that has a slot. */
-interface RunningAttempt {
-  endpoint: QueuedEndpoint;
-  queue: QueueKind;
-  reportToCircuit: ReportToCircuit;
-  payload: ReservedPayload | null;
-  /** When its request started, by `stallFreeMs`; null before. */
-  startedStallFreeMs: number | null;
-  /** The same by `monotonicMs`. */
-  startedMs: number;
-  isOverdue: boolean;
-  /** It is counted in `#slowFast`. */
-  isSlowFast: boolean;
-  /** The URL was changed while its request was under way, so that its outcome says nothing of the new one. */
-  isOfFormerUrl: boolean;
-  isOver: boolean;
 }
 
 /** An attempt that is expected to wait longer drops its payload. For less it is not worth loading it again. */
@@ -118,11 +66,6 @@ const SERVED: readonly Pool[] = ['fast', 'slow', 'fast'];
  * is shortened within some seconds, at ten ticks a second.
  */
 const MAX_SURPLUS_PER_TICK = 250;
-/** Beyond this many, an endpoint is forgotten as soon as it is idle, unless it has a pause or a pace. */
-export const MAX_IDLE_ENDPOINTS = 10_000;
-/** The size of one endpoint in memory. */
-export const ENDPOINT_BYTES = 1_024;
-
 /** The first attempt of a queue. Whether a slot is free is checked when its endpoint is next in the order of its pool. */
 const HEAD: QueuePosition = { ahead: 0, isWaiting: true };
 const CLOSING: Decision = { kind: 'wait', because: 'busy', wakeInMs: Infinity };
@@ -133,14 +76,10 @@ const CLOSING: Decision = { kind: 'wait', because: 'busy', wakeInMs: Infinity };
  */
 export class Queues {
   readonly #deps: QueueDeps;
-  readonly #endpoints = new Map<string, QueuedEndpoint>();
-  readonly #walk = walkInSlices(this.#endpoints);
+  readonly #remembered: RememberedEndpoints;
   /** The endpoints with attempts that wait, and some whose last one has left since the last tick. */
   readonly #withWaiting = new Set<QueuedEndpoint>();
-  readonly #hosts: HostPaces;
-  /** Requests under way, in the order in which they started. */
-  readonly #requests = new Set<RunningAttempt>();
-  readonly #taken: Record<Pool, number> = { fast: 0, slow: 0 };
+  readonly #slots: AttemptSlots;
   readonly #waiting: Record<Pool, number> = { fast: 0, slow: 0 };
   /** Attempts that may still start in this iteration of the event loop. */
   #startsLeft: Record<Pool, number>;
@@ -149,13 +88,16 @@ export class Queues {
   readonly #order = ordersOfPools();
   /** Endpoints of which an attempt could start if there were memory for its payload. */
   readonly #awaitingMemory = ordersOfPools();
-  /** Fast slots of attempts that are overdue, or got them while their endpoint was slow. */
-  #slowFast = 0;
   #isClosed = false;
 
   constructor(deps: QueueDeps) {
     this.#deps = deps;
-    this.#hosts = createHostPaces(deps.limits.perHostPerSecond);
+    this.#remembered = new RememberedEndpoints(deps, (endpoint) => {
+      this.#onMoved(endpoint);
+    });
+    this.#slots = new AttemptSlots(deps, (endpoint) => {
+      this.#reschedule(endpoint);
+    });
     this.#startsLeft = { ...deps.limits.startsPerLoop };
     deps.payloads.onFreed(() => {
       this.#startWaiting();
@@ -164,7 +106,7 @@ export class Queues {
 
   /** Requests under way. */
   running(): number {
-    return this.#requests.size;
+    return this.#slots.running();
   }
 
   waiting(): number {
@@ -174,28 +116,22 @@ export class Queues {
   /** True when all slots of the pool are taken and enough attempts wait to take them over. */
   isFull(pool: Pool): boolean {
     const slots = this.#deps.limits[pool];
-    return this.#taken[pool] >= slots && this.#waiting[pool] >= slots / 2;
+    return !this.#slots.hasFree(pool) && this.#waiting[pool] >= slots / 2;
   }
 
   /** The remembered endpoints, by webhook id. */
   endpoints(): ReadonlyMap<string, Endpoint> {
-    return this.#endpoints;
+    return this.#remembered.all();
   }
 
   /** Applies the pauses that former owners were asked for. */
   applyPauses(): void {
-    for (const endpoint of this.#endpoints.values()) {
-      const untilMs = this.#deps.handover.pausedUntilMs(endpoint);
-      endpoint.pausedUntilMs = Math.max(endpoint.pausedUntilMs, untilMs);
-    }
+    this.#remembered.applyPauses();
   }
 
   /** Forgets idle endpoints of webhooks that this process does not own. */
   forgetOthers(isOwned: (webhookId: string) => boolean): void {
-    for (const endpoint of this.#endpoints.values()) {
-      if (isIdle(endpoint) && !isOwned(endpoint.webhookId))
-        this.#endpoints.delete(endpoint.webhookId);
-    }
+    this.#remembered.forgetOthers(isOwned);
   }
 
   /** Resolves when the attempt may be made, or must leave. */
@@ -207,7 +143,7 @@ export class Queues {
 
   #enter(candidate: Candidate, learned: HandedOverEndpoint | null): Promise<Admission> {
     this.#deps.onArrival(candidate);
-    const endpoint = this.#update(candidate, learned);
+    const endpoint = this.#remembered.update(candidate, learned);
     const { queue } = candidate;
     const waiting = endpoint.waiting[queue];
     const position = { ahead: waiting.size(), isWaiting: false };
@@ -232,16 +168,16 @@ export class Queues {
    * capacity for, and forgets idle endpoints. To be called each 100 ms.
    */
   tick(): void {
-    this.#markSlow();
+    this.#slots.markSlow();
     this.#evictOverdue();
     this.#evictSurplus();
-    this.#forgetIdle();
+    this.#remembered.forgetIdle(this.#withWaiting);
   }
 
   /** Evicts every waiting attempt, whatever the gate says; from then on none may wait. */
   close(): void {
     this.#isClosed = true;
-    for (const endpoint of this.#endpoints.values()) {
+    for (const endpoint of this.#remembered.all().values()) {
       for (const queue of QUEUES) {
         while (endpoint.waiting[queue].size() > 0) this.#admitHead(endpoint, queue, CLOSING);
       }
@@ -249,35 +185,8 @@ export class Queues {
     }
   }
 
-  /**
-   * Returns the endpoint of the candidate, with the rate limit and the host that it has now. A new one is added with what
-   * its former owner has learned.
-   */
-  #update(candidate: Candidate, learned: HandedOverEndpoint | null): QueuedEndpoint {
-    const { perEndpoint } = this.#deps.limits;
-    const { webhookId, url, rateLimitPerSecond } = candidate;
-    let endpoint = this.#endpoints.get(webhookId);
-    if (!endpoint) {
-      endpoint = createQueuedEndpoint(candidate, perEndpoint);
-      endpoint.pausedUntilMs = this.#deps.handover.pausedUntilMs(candidate);
-      if (learned) inherit(endpoint, learned, perEndpoint, this.#deps.monotonicMs());
-      this.#endpoints.set(webhookId, endpoint);
-    }
-    if (endpoint.url !== url) this.#moveTo(endpoint, url);
-    endpoint.rateLimitPerSecond = rateLimitPerSecond;
-    endpoint.host = this.#hosts.of(endpoint.hostKey);
-    return endpoint;
-  }
-
-  /** A changed URL is another endpoint: the pause of the old one would keep it without attempts for an hour. */
-  #moveTo(endpoint: QueuedEndpoint, url: string): void {
-    moveToUrl(endpoint, url, this.#deps.limits.perEndpoint);
-    endpoint.pausedUntilMs = this.#deps.handover.pausedUntilMs(endpoint);
-    for (const attempt of this.#requests) {
-      if (attempt.endpoint !== endpoint) continue;
-      attempt.isOfFormerUrl = true;
-      attempt.isOverdue = false;
-    }
+  #onMoved(endpoint: QueuedEndpoint): void {
+    this.#slots.movedToUrl(endpoint);
     // Attempts that wait for the pause of the former URL need not wait any longer.
     this.#deps.inNextLoop(() => {
       this.#reschedule(endpoint);
@@ -286,15 +195,14 @@ export class Queues {
 
   /** True when a slot is free and this iteration of the event loop has starts left. */
   #mayStart(pool: Pool): boolean {
-    return this.#taken[pool] < this.#deps.limits[pool] && this.#startsLeft[pool] > 0;
+    return this.#slots.hasFree(pool) && this.#startsLeft[pool] > 0;
   }
 
   /** Returns the decision of the gate for one attempt, as things are now. */
   #decide(endpoint: QueuedEndpoint, candidate: Candidate, at = HEAD, hasFreeSlot = true): Decision {
     return decide(...viewsOf(endpoint, candidate, at, this.#deps), {
       hasFreeSlot,
-      // Slow endpoints together hold at most a quarter of the fast slots.
-      maySlowUseFast: this.#slowFast < this.#deps.limits.fast / 4,
+      maySlowUseFast: this.#slots.maySlowUseFast(),
       maxWaitMs: this.#deps.maxWaitMs(),
       isOverloaded: this.#isDueToOverload(poolOf(candidate.queue), at.ahead),
     });
@@ -302,7 +210,7 @@ export class Queues {
 
   #isDueToOverload(pool: Pool, length: number): boolean {
     const waiting = this.#waiting[pool];
-    const all = { slots: this.#deps.limits.fast, waiting, endpoints: this.#endpoints.size };
+    const all = { slots: this.#deps.limits.fast, waiting, endpoints: this.#remembered.all().size };
     return this.#deps.isOverloaded() && isQueueOfOverload(length, all);
   }
 
@@ -316,7 +224,7 @@ export class Queues {
     switch (decision.kind) {
       case 'now':
         this.#countStart(poolOf(candidate.queue));
-        return { kind: 'slot', slot: this.#takeSlot(endpoint, candidate, hasWaited) };
+        return { kind: 'slot', slot: this.#slots.take(endpoint, candidate, hasWaited) };
       case 'slow_lane':
         return { kind: 'slow_lane' };
       case 'wait':
@@ -372,7 +280,7 @@ export class Queues {
   #reschedule(endpoint: QueuedEndpoint): void {
     this.#updateHeads(endpoint);
     this.#startWaiting();
-    this.#forgetIfTooMany(endpoint);
+    this.#remembered.forgetIfTooMany(endpoint);
   }
 
   /**
@@ -457,119 +365,6 @@ export class Queues {
   }
 
   /**
-   * Takes a slot at the endpoint and in its pool, memory for the payload, and one start of its pace, and begins the
-   * attempt at its circuit.
-   */
-  #takeSlot(endpoint: QueuedEndpoint, candidate: Candidate, hasWaited: boolean): Slot {
-    const { queue } = candidate;
-    const nowMs = this.#deps.monotonicMs();
-    const attempt: RunningAttempt = {
-      endpoint,
-      queue,
-      reportToCircuit: this.#deps.beginAttempt(candidate),
-      payload: candidate.hasPayload() ? null : this.#deps.payloads.reserve(endpoint.companyId),
-      startedStallFreeMs: null,
-      startedMs: 0,
-      isOverdue: false,
-      isSlowFast: false,
-      isOfFormerUrl: false,
-      isOver: false,
-    };
-    if (isSlow(endpoint, nowMs)) this.#countSlowFast(attempt);
-    this.#taken[poolOf(queue)] += 1;
-    endpoint.running[queue] += 1;
-    endpoint.wasSlowLast = queue === 'slow';
-    advancePace(endpoint, nowMs, waitingOf(endpoint) > 0);
-    advanceHostPace(endpoint, nowMs);
-    return {
-      payload: attempt.payload,
-      hasWaited,
-      begin: () => this.#begin(attempt),
-      end: (report) => this.#end(attempt, report),
-    };
-  }
-
-  /** Counts a fast slot that a slow endpoint has, once. */
-  #countSlowFast(attempt: RunningAttempt): void {
-    if (attempt.queue === 'slow' || attempt.isSlowFast) return;
-    attempt.isSlowFast = true;
-    this.#slowFast += 1;
-  }
-
-  #begin(attempt: RunningAttempt): boolean {
-    const nowMs = this.#deps.monotonicMs();
-    if (attempt.endpoint.pausedUntilMs > nowMs) return false;
-    // Begun again: the requests are kept in the order in which they started.
-    this.#requests.delete(attempt);
-    attempt.startedStallFreeMs = this.#deps.stallFreeMs();
-    attempt.startedMs = nowMs;
-    attempt.isOfFormerUrl = false;
-    this.#requests.add(attempt);
-    return true;
-  }
-
-  async #end(attempt: RunningAttempt, report: AttemptReport | null): Promise<void> {
-    if (attempt.isOver) return;
-    attempt.isOver = true;
-    const { endpoint } = attempt;
-    // Without a token the endpoint got nothing, and nothing is reported to its circuit.
-    const shown = report?.outcome === 'token_failed' ? null : report;
-    if (report) this.#learn(attempt, report);
-    try {
-      const nowMs = this.#deps.monotonicMs();
-      await attempt.reportToCircuit(shown && circuitReportOf(endpoint, shown, nowMs));
-    } finally {
-      // Not earlier: an attempt that came meanwhile would take the slot of those that wait for it.
-      this.#freeSlot(attempt);
-      attempt.payload?.release();
-      this.#reschedule(endpoint);
-    }
-  }
-
-  #learn(attempt: RunningAttempt, report: AttemptReport): void {
-    const { endpoint, startedStallFreeMs, startedMs, isOfFormerUrl } = attempt;
-    const endedMs = this.#deps.monotonicMs();
-    const stallFreeMs = this.#deps.stallFreeMs();
-    const durationMs = stallFreeMs - (startedStallFreeMs ?? stallFreeMs);
-    if (report.outcome === 'token_failed') {
-      learnWithoutToken(endpoint, durationMs, endedMs);
-      return;
-    }
-    if (startedStallFreeMs === null || isOfFormerUrl) return;
-    const heldUntilMs = endpoint.pausedUntilMs;
-    const running = runningOf(endpoint);
-    const isLimited = waitingOf(endpoint) > 0;
-    const observed = { ...report, startedMs, endedMs, durationMs, running, isLimited };
-    learn(endpoint, observed, this.#deps.limits.perEndpoint);
-    if (endpoint.pausedUntilMs > heldUntilMs) {
-      this.#deps.handover.reportPause(endpoint, endpoint.pausedUntilMs - endedMs);
-    }
-  }
-
-  #freeSlot(attempt: RunningAttempt): void {
-    const { endpoint, queue, isOverdue, isSlowFast } = attempt;
-    this.#requests.delete(attempt);
-    this.#taken[poolOf(queue)] -= 1;
-    endpoint.running[queue] -= 1;
-    if (isOverdue) endpoint.overdue -= 1;
-    if (isSlowFast) this.#slowFast -= 1;
-  }
-
-  /** Marks the attempts that are overdue, which makes their endpoints slow and empties the fast queues of those. */
-  #markSlow(): void {
-    const nowMs = this.#deps.stallFreeMs();
-    // In the order in which they started: the first one that is not overdue ends the search.
-    for (const attempt of this.#requests) {
-      if (!isOverdue(nowMs - (attempt.startedStallFreeMs ?? nowMs))) break;
-      if (attempt.isOverdue || attempt.isOfFormerUrl) continue;
-      attempt.isOverdue = true;
-      attempt.endpoint.overdue += 1;
-      this.#countSlowFast(attempt);
-      this.#reschedule(attempt.endpoint);
-    }
-  }
-
-  /**
    * Defers attempts that have waited too long for their endpoint or for memory. Most endpoints have none that wait: to
    * visit all 2,000 in each tick took 11 % of the dispatcher at 300/s.
    */
@@ -624,21 +419,5 @@ export class Queues {
       newest.admit(this.#apply(endpoint, newest.candidate, decision));
     }
     return atMost;
-  }
-
-  #forgetIdle(): void {
-    const nowMs = this.#deps.monotonicMs();
-    this.#walk((endpoint) => {
-      if (isForgettable(endpoint, nowMs)) this.#endpoints.delete(endpoint.webhookId);
-    });
-    const now = { monotonicMs: nowMs, epochMs: this.#deps.nowMs() };
-    this.#hosts.forgetIdle(this.#withWaiting, now);
-  }
-
-  /** Forgets this endpoint at once when there are too many and nothing about it must be kept. */
-  #forgetIfTooMany(endpoint: QueuedEndpoint): void {
-    if (this.#endpoints.size <= MAX_IDLE_ENDPOINTS) return;
-    if (!isIdleWithoutLimit(endpoint, this.#deps.monotonicMs())) return;
-    this.#endpoints.delete(endpoint.webhookId);
   }
 }
