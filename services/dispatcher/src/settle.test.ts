@@ -383,7 +383,8 @@ describe('erase payloads', () => {
           asked.push(ids);
           return Promise.resolve(ids.filter((id) => large.has(id)));
         },
-        note: (ids) => Promise.resolve(void notedAgain.push(...ids)),
+        note: (noted) =>
+          Promise.resolve(void notedAgain.push(...noted.map(({ messageId }) => messageId))),
       },
       keepTryingWhileDraining: keepTrying,
       monotonicMs: () => nowMs,

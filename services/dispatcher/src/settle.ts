@@ -402,7 +402,8 @@ export function createErasePayloads(deps: ErasePayloadsDeps): ErasePayloads {
         const sinceMs = deps.monotonicMs();
         // To look at a message with 10,000 targets again takes MongoDB longer than to write its note.
         const known = new Set(ids.filter((id) => coveredSinceMs.has(id)));
-        await deps.erasure.note([...known]);
+        const refs = new Map(wanted.map((due) => [due.messageId, due]));
+        await deps.erasure.note([...refs.values()].filter(({ messageId }) => known.has(messageId)));
         const others = wanted.filter(({ messageId }) => !known.has(messageId));
         const noted = others.length === 0 ? [] : await deps.erasure.eraseOrNote(others);
         for (const id of [...known, ...noted]) cover(id, sinceMs);

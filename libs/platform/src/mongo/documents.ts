@@ -200,6 +200,8 @@ export interface MessageCheckDocument {
 /** A message whose payload may have to be erased, because a delivery of it succeeded. `_id` is its id. */
 export interface ErasureDocument {
   _id: string;
+  /** Absent in notes of earlier versions. */
+  companyId?: string;
   /** When its deliveries are looked up, by the database's clock; absent until another one succeeds. */
   dueAt?: Date;
   /** So many of its targets, from the first one on, are known to be delivered. */

@@ -229,7 +229,9 @@ describe('messages and deliveries of several days', () => {
 
   it('are erased when they are delivered, exported, and removed with their company', async () => {
     await plantDeliveries('delivered');
-    const recorded = IDS.map((messageId, n) => ({ messageId, deliveryId: DELIVERY_IDS[n] ?? '' }));
+    const recorded = IDS.map((messageId, n) => {
+      return { messageId, companyId: 'comp_a', deliveryId: DELIVERY_IDS[n] ?? '' };
+    });
     expect(await createPayloadErasure(db).eraseOrNote(recorded)).toEqual([]);
     const payloads = await createMessageStore(db).payloadsOf(IDS);
     expect([...payloads.values()].map(({ isErased }) => isErased)).toEqual(IDS.map(() => true));

@@ -9,7 +9,13 @@ import {
 } from '../../../../../test/support/stores/scratch-database.ts';
 import { createDeliveryStore } from './deliveries.ts';
 import { collection } from '../collections.ts';
-import { createPayloadErasure, type PayloadErasure, type RecordedRef } from './erase-payloads.ts';
+import {
+  createPayloadErasure,
+  type DueNote,
+  inTurn,
+  type PayloadErasure,
+  type RecordedRef,
+} from './erase-payloads.ts';
 import { createMessageStore } from './messages.ts';
 
 /** Targets of one message that are looked up in one check. */
@@ -32,8 +38,9 @@ afterAll(() => database.drop());
 
 const notes = () => collection(database.db, 'erasures');
 
-const refOf = (messageId: string, n = 0): RecordedRef => ({
+const refOf = (messageId: string, n = 0, companyId = 'comp_1'): RecordedRef => ({
   messageId,
+  companyId,
   deliveryId: deliveryIdOf(messageId, `wh_${n}`),
 });
 
@@ -169,6 +176,44 @@ describe('a message with many targets', () => {
     await erasure.checkNoted();
     expect([await isErased(id), await readNotes()]).toEqual([true, []]);
   });
+});
+
+describe('the notes of a company', () => {
+  it('are checked before most of a company that has many', async () => {
+    const many = Array.from({ length: 150 }, (_, n) => refOf(newId('msg'), n, 'comp_many'));
+    await erasure.note(many);
+    const [few, other] = [
+      await plant('delivered', 'delivered'),
+      await plant('delivered', 'delivered'),
+    ];
+    await erasure.note([refOf(few, 0, 'comp_few'), refOf(other, 0, 'comp_other')]);
+    expect(await erasure.checkNoted()).toBe(100);
+    expect([await isErased(few), await isErased(other)]).toEqual([true, true]);
+    expect(await erasure.checkNoted()).toBe(52);
+  });
+
+  it('are checked in their order where it is the only one, and so are those of earlier versions', async () => {
+    const ids = Array.from({ length: 120 }, () => newId('msg'));
+    const dueAt = (n: number) => new Date(1_000 + n);
+    const documents = ids.map((_id, n) => ({
+      _id,
+      dueAt: dueAt(n),
+      createdAt: dueAt(n),
+      checked: 0,
+    }));
+    await notes().insertMany(documents);
+    expect(await erasure.checkNoted()).toBe(100);
+    expect(await readNotes()).toEqual(ids.slice(100));
+  });
+});
+
+it('takes due notes of all companies in turn, the oldest of each first', () => {
+  const note = (companyId: string, ms: number): DueNote => {
+    return { _id: `${companyId}${ms}`, companyId, dueAt: new Date(ms), checked: 0 };
+  };
+  const due = [note('a', 1), note('a', 3), note('b', 9), note('a', 2), note('c', 4), note('b', 8)];
+  const order = inTurn(due).map(({ _id }) => _id);
+  expect(order).toEqual(['a1', 'c4', 'b8', 'a2', 'b9', 'a3']);
 });
 
 it('a success during a check is not missed', async () => {

@@ -6,10 +6,14 @@ import { readByIds, writeByDays } from '../days/read-days.ts';
 import { collection } from '../collections.ts';
 import type { ErasureDocument, MessageDocument } from '../documents.ts';
 
-/** A delivery whose outcome is recorded. */
-export interface RecordedRef {
-  deliveryId: string;
+export interface MessageRef {
   messageId: string;
+  companyId: string;
+}
+
+/** A delivery whose outcome is recorded. */
+export interface RecordedRef extends MessageRef {
+  deliveryId: string;
 }
 
 /**
@@ -21,10 +25,10 @@ export interface PayloadErasure {
   /** Of these messages. Resolves with the ids of those that are noted, because one of these deliveries is delivered. */
   eraseOrNote: (recorded: readonly RecordedRef[]) => Promise<string[]>;
   /** Notes messages that `eraseOrNote` has noted before; no message is read for it. */
-  note: (messageIds: readonly string[]) => Promise<void>;
+  note: (messages: readonly MessageRef[]) => Promise<void>;
   /**
-   * Looks up the next deliveries of at most 100 noted messages whose time has come. Resolves with the number of those
-   * messages. To be called by one process at a time.
+   * Looks up the next deliveries of at most 100 noted messages whose time has come, of all companies in turn. Resolves with
+   * the number of those messages. To be called by one process at a time.
    */
   checkNoted: () => Promise<number>;
 }
@@ -46,9 +50,9 @@ export function createPayloadErasure(
 ): PayloadErasure {
   const { messages, deliveries } = db.days;
   const notes = collection(db, 'erasures');
-  const note = async (ids: readonly string[]): Promise<void> => {
-    if (ids.length === 0) return;
-    const writes = ids.map((id) => noteOf(id, checkAfterMs));
+  const note = async (noted: readonly MessageRef[]): Promise<void> => {
+    if (noted.length === 0) return;
+    const writes = noted.map((each) => noteOf(each, checkAfterMs));
     await notes.bulkWrite(writes, { ordered: false });
   };
   return {
@@ -58,9 +62,10 @@ export function createPayloadErasure(
       if (ids.length === 0) return [];
       const toOne = { targets: { $size: 1 }, ...NONE_ADDED };
       if ((await erase(messages, ids, toOne)) === ids.length) return [];
-      const noted = await withMore(messages, ids);
-      await note(noted);
-      return noted;
+      const noted = new Set(await withMore(messages, ids));
+      const refs = new Map(recorded.map((each) => [each.messageId, each]));
+      await note([...refs.values()].filter(({ messageId }) => noted.has(messageId)));
+      return [...noted];
     },
     async checkNoted() {
       const due = await readDue(db, notes);
@@ -158,25 +163,68 @@ async function eraseComplete(
 type NoteWrite = mongo.AnyBulkWriteOperation<ErasureDocument>;
 
 /** The clock is that of the database, because another process compares it. */
-function noteOf(_id: string, checkAfterMs: number): NoteWrite {
+function noteOf({ messageId: _id, companyId }: MessageRef, checkAfterMs: number): NoteWrite {
   const dueAt = { $add: ['$$NOW', checkAfterMs] };
   const createdAt = { $ifNull: ['$createdAt', '$$NOW'] };
   const checked = { $ifNull: ['$checked', 0] };
   return {
-    updateOne: { filter: { _id }, update: [{ $set: { dueAt, createdAt, checked } }], upsert: true },
+    updateOne: {
+      filter: { _id },
+      update: [{ $set: { companyId, dueAt, createdAt, checked } }],
+      upsert: true,
+    },
   };
 }
 
 /** A note whose time has come. */
-type DueNote = Required<Omit<ErasureDocument, 'createdAt'>>;
+export interface DueNote {
+  _id: string;
+  companyId: string;
+  dueAt: Date;
+  checked: number;
+}
 
+/**
+ * Returns the oldest due notes, of all companies in turn: behind 1,000 messages of one company, to 200 webhooks each, that of
+ * another one waited for ten seconds. A company that fills more than a fifth of what was read is left out of the next read.
+ */
 async function readDue(db: mongo.Db, notes: mongo.Collection<ErasureDocument>): Promise<DueNote[]> {
-  const found = await notes
-    .find({ dueAt: { $lte: new Date(await databaseClockMs(db)) } })
-    .sort({ dueAt: 1 })
-    .limit(NOTES_PER_CHECK)
-    .toArray();
-  return found.flatMap(({ _id, dueAt, checked }) => (dueAt ? [{ _id, dueAt, checked }] : []));
+  const dueAt = { $lte: new Date(await databaseClockMs(db)) };
+  const known = new Map<string, DueNote>();
+  const full: string[] = [];
+  for (let reads = 0; reads < MAX_READS; reads += 1) {
+    const others = full.length > 0 && { companyId: { $nin: full } };
+    const found = await notes
+      .find({ dueAt, ...others })
+      .sort({ dueAt: 1 })
+      .limit(NOTES_PER_CHECK)
+      .toArray();
+    for (const each of found) {
+      if (each.dueAt) known.set(each._id, { companyId: '', ...each, dueAt: each.dueAt });
+    }
+    const large = companiesWithMany(found);
+    if (found.length < NOTES_PER_CHECK || large.length === 0) break;
+    full.push(...large);
+  }
+  return inTurn([...known.values()]).slice(0, NOTES_PER_CHECK);
+}
+
+/** Of companies with many notes each, 80 are left out at most. A read takes some milliseconds. */
+const MAX_READS = 20;
+const MANY = NOTES_PER_CHECK / 5;
+
+/** Notes of earlier versions are of no company, and cannot be left out: they come in their order. */
+function companiesWithMany(notes: readonly ErasureDocument[]): string[] {
+  const groups = Map.groupBy(notes, ({ companyId }) => companyId);
+  return [...groups].flatMap(([id, { length }]) => (id !== undefined && length > MANY ? [id] : []));
+}
+
+/** The oldest note of each company first, then the second one of each. */
+export function inTurn(due: readonly DueNote[]): DueNote[] {
+  const byAge = due.toSorted((a, b) => a.dueAt.getTime() - b.dueAt.getTime());
+  const groups = Map.groupBy(byAge, ({ companyId }) => companyId);
+  const placed = [...groups.values()].flatMap((ofCompany) => [...ofCompany.entries()]);
+  return placed.toSorted(([a], [b]) => a - b).map(([, note]) => note);
 }
 
 /** Targets of a message that a check looks up. */

@@ -160,7 +160,7 @@ describe('replays', () => {
       };
       const stored = await deliveries.insertAll([settled]);
       if (stored.size > 0) await deliveries.appendAttempts([settled]);
-      await erasure.eraseOrNote([{ deliveryId, messageId: FIRST.id }]);
+      await erasure.eraseOrNote([{ deliveryId, messageId: FIRST.id, companyId: 'comp_a' }]);
       await erasure.checkNoted();
     };
     await store.add(added([FIRST.id]));
