@@ -62,12 +62,12 @@ beforeAll(async () => {
   for (let n = 0; n < WEBHOOKS; n += 1) {
     await db.collection<{ _id: string }>('webhooks').insertOne({ _id: `wh_${n}`, ...ACTIVE });
   }
-}, 60_000);
+});
 
 afterAll(async () => {
   await releases.stop();
   await scratch.drop();
-}, 60_000);
+});
 
 /** A delivery before its first attempt, or behind some that failed. */
 function waitingDelivery(n: number) {

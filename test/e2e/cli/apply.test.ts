@@ -40,7 +40,7 @@ beforeAll(async () => {
   writeDocuments('shop', documents);
 }, 120_000);
 
-afterAll(() => posthorn.stop(), 60_000);
+afterAll(() => posthorn.stop());
 
 /** Writes a folder with a file for each kind. */
 function writeDocuments(folder: string, written: readonly RandomDocument[]): void {

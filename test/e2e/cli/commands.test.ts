@@ -20,7 +20,7 @@ beforeAll(async () => {
 afterAll(async () => {
   await receiver.close();
   await services.stop();
-}, 60_000);
+});
 
 interface Result {
   code: number | null;
@@ -160,7 +160,7 @@ describe('objects', () => {
   it('cannot be read from an API that is not there, which ends with 3', async () => {
     const nowhere = { baseUrl: 'http://127.0.0.1:1' };
     expect(await posthorn(['project', 'list'], nowhere)).toMatchObject({ code: 3 });
-  }, 60_000);
+  });
 });
 
 describe('a message', () => {

@@ -44,7 +44,7 @@ afterAll(async () => {
   await Promise.all(peers.map((peer) => peer.close()));
   await receiver.close();
   await posthorn.stop();
-}, 60_000);
+});
 
 function kept(peer: FakePeer): FakePeer {
   peers.push(peer);

@@ -32,7 +32,7 @@ afterEach(async () => {
   await receiver.close();
 });
 
-afterAll(() => services.stop(), 60_000);
+afterAll(() => services.stop());
 
 /** Starts `posthorn listen` before a receiver of its own, and waits until it is ready. */
 async function listen(...args: string[]): Promise<RunningCommand> {

@@ -67,7 +67,7 @@ afterEach(async () => {
   await Promise.all(running.splice(0).map((each) => each.interrupt()));
 });
 
-afterAll(() => services.stop(), 60_000);
+afterAll(() => services.stop());
 
 /** Runs a block of a page, on a port of this test in place of 3000. */
 function run(block: Block | undefined, values: Record<string, string> = {}): Running {

@@ -28,7 +28,7 @@ describe('Deliveries that end before their schedule', () => {
   afterAll(async () => {
     await receiver.close();
     await posthorn.stop();
-  }, 60_000);
+  });
 
   const answering =
     (status: number, control?: string): Answer =>

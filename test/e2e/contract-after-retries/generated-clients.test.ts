@@ -30,7 +30,7 @@ describe('clients generated from /openapi.json', () => {
   afterAll(async () => {
     await receiver.close();
     await posthorn.stop();
-  }, 60_000);
+  });
 
   it('are generated from docs/openapi.json of the release, with URLs of http too', () => {
     const policy = { ...STRICT_EGRESS, allowHttp: true };

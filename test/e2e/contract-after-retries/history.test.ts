@@ -37,7 +37,7 @@ describe('The list of messages', () => {
   afterAll(async () => {
     await receiver.close();
     await posthorn.stop();
-  }, 60_000);
+  });
 
   const list = (query: string): Promise<ApiAnswer> => posthorn.api.get(`${MESSAGES}?${query}`);
   const idsOf = async (query: string): Promise<string[]> =>
@@ -74,7 +74,7 @@ describe('The list of messages', () => {
       return shown.every(({ status }) => status === 'exhausted');
     });
     await make.deliveryOnce('delivered', String(delivered.deliveries[0]?.id));
-  }, 60_000);
+  });
 
   describe('History · GET /api/v1/webhook-messages', () => {
     it('lists messages newest first, each with its status and its deliveries', async () => {
@@ -236,7 +236,7 @@ describe('The deliveries of a message', () => {
   afterAll(async () => {
     await receiver.close();
     await posthorn.stop();
-  }, 60_000);
+  });
 
   describe('History · GET /api/v1/webhook-messages/{id}/deliveries', () => {
     it('lists the deliveries, newest first, page by page', async () => {
@@ -354,7 +354,7 @@ describe('The overview', () => {
   afterAll(async () => {
     await receiver.close();
     await posthorn.stop();
-  }, 60_000);
+  });
 
   const read = (api: ApiClient, query = '') => api.get(`/api/v1/overview${query}`);
   const overviewOf = async (api: ApiClient, query = '') => dataOf<Overview>(await read(api, query));

@@ -27,7 +27,7 @@ beforeAll(async () => {
 afterAll(async () => {
   await Promise.all([receiver.close(), tokenServer.close()]);
   await posthorn.stop();
-}, 60_000);
+});
 
 beforeEach(() => {
   tokenServer.answerWith(issueToken);

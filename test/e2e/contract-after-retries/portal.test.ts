@@ -64,7 +64,7 @@ describe('The portal', () => {
   afterAll(async () => {
     await receiver.close();
     await posthorn.stop();
-  }, 60_000);
+  });
 
   const LINK = { expiresInSeconds: 600, capabilities: ['view'] };
 
@@ -321,7 +321,7 @@ describe('A visitor who may change webhooks and not see secrets', () => {
   afterAll(async () => {
     await receiver.close();
     await posthorn.stop();
-  }, 60_000);
+  });
 
   async function createWebhook(fields: object): Promise<string> {
     const body = { appId, url: `${receiver.url}/secrets`, ...fields };
@@ -412,7 +412,7 @@ describe('With a key of one app [security]', () => {
   afterAll(async () => {
     await receiver.close();
     await posthorn.stop();
-  }, 60_000);
+  });
 
   async function ask(place: Place, id: string): Promise<ApiAnswer> {
     const { method, path, body } = requestWith(place, id, ours);

@@ -39,7 +39,7 @@ describe('Resend · POST /api/v1/webhooks/{id}/resend-failed', () => {
   afterAll(async () => {
     await receiver.close();
     await posthorn.stop();
-  }, 60_000);
+  });
 
   const disable = async (id: string, disabled: boolean) =>
     dataOf(await posthorn.api.put(`/webhooks/${id}`, { disabled }));
@@ -160,7 +160,7 @@ describe('Resend · POST /api/v1/apps/{id}/resend-failed', () => {
   afterAll(async () => {
     await receiver.close();
     await posthorn.stop();
-  }, 60_000);
+  });
 
   /** Sends one message that fails; returns its deliveries, all exhausted. */
   async function exhausted(address: object): Promise<ShownDelivery[]> {
@@ -281,7 +281,7 @@ describe('Aborted resends', () => {
   afterAll(async () => {
     await receiver.close();
     await posthorn.stop();
-  }, 60_000);
+  });
 
   const start = async (): Promise<ShownResend> =>
     dataOf(await posthorn.api.post(`/api/v1/webhooks/${webhookId}/resend-failed`, { since }), 202);

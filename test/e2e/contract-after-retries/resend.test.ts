@@ -42,7 +42,7 @@ describe('Resend · POST /api/v1/deliveries/{id}/resend', () => {
   afterAll(async () => {
     await receiver.close();
     await posthorn.stop();
-  }, 60_000);
+  });
 
   const resend = (id: string) => posthorn.api.post(`/api/v1/deliveries/${id}/resend`, undefined);
   const disable = async (id: string, disabled: boolean) =>
@@ -161,7 +161,7 @@ describe('Payloads that are not stored', () => {
     await store.close();
     await receiver.close();
     await posthorn.stop();
-  }, 60_000);
+  });
 
   beforeEach(() => {
     receiver.answerWith((response) => response.writeHead(200).end('secret answer'));
@@ -264,7 +264,7 @@ describe('Event types and disabled webhooks', () => {
   afterAll(async () => {
     await receiver.close();
     await posthorn.stop();
-  }, 60_000);
+  });
 
   const change = async (id: string, changes: object): Promise<ShownWebhook> =>
     dataOf(await posthorn.api.put(`/webhooks/${id}`, changes));

@@ -44,7 +44,7 @@ beforeAll(async () => {
 afterAll(async () => {
   await receiver.close();
   await posthorn.stop();
-}, 60_000);
+});
 
 async function ownerOf(apiKey: string, companyid: string, mark: string): Promise<Owner> {
   const api = createApiClient(posthorn.baseUrl, apiKey, { companyid });

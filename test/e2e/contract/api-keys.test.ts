@@ -44,7 +44,7 @@ describe('API keys', () => {
     posthorn = await joinShared('contract');
   }, 120_000);
 
-  afterAll(() => posthorn.stop(), 60_000);
+  afterAll(() => posthorn.stop());
 
   describe('Calling the API · x-api-key [security]', () => {
     const ADDRESSES = [
@@ -280,7 +280,7 @@ describe('The scopes of API keys', () => {
     posthorn = await joinShared('contract');
   }, 120_000);
 
-  afterAll(() => posthorn.stop(), 60_000);
+  afterAll(() => posthorn.stop());
 
   async function makeKey(fields: object, api = posthorn.api): Promise<ShownKey> {
     return dataOf<ShownKey>(await api.post(KEYS, { name: 'Limited', ...fields }), 201);
@@ -414,7 +414,7 @@ describe('Wrong API keys [security]', () => {
     posthorn = await joinWithGateway('contract', { REDIS_PREFIX: 'twrong-keys:' });
   }, 120_000);
 
-  afterAll(() => posthorn.stop(), 60_000);
+  afterAll(() => posthorn.stop());
 
   function call(headers: Record<string, string>, query = ''): Promise<ApiAnswer> {
     return posthorn.api.request('GET', `/webhooks${query}`, undefined, headers);

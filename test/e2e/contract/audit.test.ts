@@ -69,7 +69,7 @@ describe('The audit log [security]', () => {
   afterAll(async () => {
     await receiver.close();
     await posthorn.stop();
-  }, 60_000);
+  });
 
   /** Does everything that a client can do and that is recorded. */
   async function doEverything(): Promise<void> {
@@ -301,7 +301,7 @@ describe('A gateway that is killed after a change [security]', () => {
   afterAll(async () => {
     await proxy.close();
     await posthorn.stop();
-  }, 60_000);
+  });
 
   it('leaves a started event with the requested change', async () => {
     const { api, apiKey } = posthorn;

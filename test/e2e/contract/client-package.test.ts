@@ -29,7 +29,7 @@ describe('@posthorn/client', () => {
   afterAll(async () => {
     await receiver.close();
     await posthorn.stop();
-  }, 60_000);
+  });
 
   it('sends a raw payload byte for byte, and waits until it is delivered', async () => {
     const webhook = await client.webhooks.create({ url: receiver.url, appId });

@@ -100,7 +100,7 @@ describe('the test API of @posthorn/client', () => {
     posthorn = await joinShared('contract');
   }, 120_000);
 
-  afterAll(() => posthorn.stop(), 60_000);
+  afterAll(() => posthorn.stop());
 
   it('answers as the API does', async () => {
     const api = new TestApi();

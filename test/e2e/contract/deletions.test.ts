@@ -48,7 +48,7 @@ describe('Deletions', () => {
   afterAll(async () => {
     await receiver.close();
     await posthorn.stop();
-  }, 60_000);
+  });
 
   /** A deletion is responded to after 2 s at most. On a busy machine the rest of it follows. */
   const untilGone = (path: string): Promise<unknown> =>
@@ -202,7 +202,7 @@ describe('A deleted company', () => {
     await store.close();
     await receiver.close();
     await posthorn.stop();
-  }, 60_000);
+  });
 
   /** A delivered message, one that waits for its retry, resends of both kinds, and a deleted app. */
   async function useEverything(): Promise<void> {
@@ -305,7 +305,7 @@ describe('A company that is suspended [security]', () => {
   afterAll(async () => {
     await receiver.close();
     await posthorn.stop();
-  }, 60_000);
+  });
 
   async function admin(command: 'suspend' | 'resume'): Promise<object> {
     const args = ['company', command, posthorn.companyId, '--json'];
@@ -342,5 +342,5 @@ describe('A company that is suspended [security]', () => {
     await eventually('all', () => receiver.received.length >= MESSAGES);
     const ids = receiver.received.map(({ headers }) => headers['webhook-id']);
     expect([ids.length, new Set(ids).size]).toEqual([MESSAGES, MESSAGES]);
-  }, 90_000);
+  });
 });

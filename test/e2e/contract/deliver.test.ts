@@ -22,7 +22,7 @@ describe('A message that is sent to a webhook', () => {
   afterAll(async () => {
     await receiver.close();
     await posthorn.stop();
-  }, 60_000);
+  });
 
   async function newWebhook(fields: object = {}) {
     const { appId } = await posthorn.api.createTarget(receiver.url);
@@ -130,7 +130,7 @@ describe('Webhook messages · the payload is delivered byte for byte [security]'
   afterAll(async () => {
     await receiver.close();
     await posthorn.stop();
-  }, 60_000);
+  });
 
   const post = (body: string): Promise<ApiAnswer> => posthorn.api.post('/webhook-messages', body);
   const sha256 = (bytes: Buffer | string): string =>
@@ -236,7 +236,7 @@ describe('Statistics', () => {
   afterAll(async () => {
     await Promise.all([good.close(), bad.close()]);
     await posthorn.stop();
-  }, 60_000);
+  });
 
   const statsOf = async (query: string, api: ApiClient = posthorn.api): Promise<ShownStats> =>
     dataOf<ShownStats>(await api.get(`/api/v1/stats?${query}`));

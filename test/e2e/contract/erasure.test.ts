@@ -29,7 +29,7 @@ afterAll(async () => {
   await store.close();
   await receiver.close();
   await posthorn.stop();
-}, 60_000);
+});
 
 beforeEach(() => {
   receiver.answerWith((response, { body }) => response.writeHead(200).end(body));

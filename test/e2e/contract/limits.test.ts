@@ -41,7 +41,7 @@ describe('Rate limits while Redis cannot be reached [security]', () => {
     });
   }, 120_000);
 
-  afterAll(() => posthorn.stop(), 60_000);
+  afterAll(() => posthorn.stop());
 
   /** Sends requests until one is refused, at most twice the limit; returns all responses. */
   async function exhaust(limit: number, send: () => Promise<ApiAnswer>): Promise<ApiAnswer[]> {
@@ -107,7 +107,7 @@ describe('Quotas [security]', () => {
     make = createResources(posthorn.api);
   }, 120_000);
 
-  afterAll(() => posthorn.stop(), 60_000);
+  afterAll(() => posthorn.stop());
 
   async function expectRefused(path: string, body: object, setting: keyof typeof QUOTAS) {
     const message = await refusalOf(path, body);
@@ -143,7 +143,7 @@ describe('Quotas [security]', () => {
       );
       webhooks.push(...(await Promise.all(several)));
     }
-  }, 60_000);
+  });
 
   it('refuse one more project, app, API key, webhook and global webhook', async () => {
     await expectRefused('/projects', { name: 'One more' }, 'QUOTA_PROJECTS_PER_COMPANY');
@@ -367,7 +367,7 @@ describe('What clients send in many small chunks [security]', () => {
   afterAll(async () => {
     for (const { socket } of opened) socket.destroy();
     await posthorn.stop();
-  }, 60_000);
+  });
 
   const port = (): number => Number(new URL(posthorn.baseUrl).port);
 
@@ -423,7 +423,7 @@ describe('What clients send in many small chunks [security]', () => {
     await expectService();
     expect(await answersOf(signIns)).toEqual(new Set(['408 request_timeout']));
     expect(await memory.grownMib()).toBeLessThan(MAX_GROWTH_MIB);
-  }, 60_000);
+  });
 
   it('gets 503 beyond the share of an address, while requests with a key get their response', async () => {
     const length = ['Content-Length: 4096'];
@@ -436,5 +436,5 @@ describe('What clients send in many small chunks [security]', () => {
     );
     expect(refused).toHaveLength(10);
     for (const text of refused) expect(text).toMatch(/\r\nretry-after: \d/i);
-  }, 60_000);
+  });
 });

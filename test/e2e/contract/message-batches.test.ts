@@ -44,7 +44,7 @@ beforeAll(async () => {
 afterAll(async () => {
   await receiver.close();
   await posthorn.stop();
-}, 60_000);
+});
 
 const send = (messages: readonly (string | object)[], key?: string, api = posthorn.api) => {
   const texts = messages.map((each) => (typeof each === 'string' ? each : JSON.stringify(each)));
@@ -87,7 +87,7 @@ describe('Batches · POST /api/v1/webhook-messages/batch', () => {
       await posthorn.api.get(`/api/v1/webhook-messages/${ids[0] ?? ''}`),
     );
     expect(shown.payload).toBe(payloads[0]);
-  }, 60_000);
+  });
 
   it('has a result for each message: others are stored when one fails', async () => {
     const { id: webhookId } = await make.webhook({ url: receiver.url });
@@ -165,7 +165,7 @@ describe('Batches · POST /api/v1/webhook-messages/batch', () => {
     const three = JSON.stringify({ messages: [large, large, large, message] });
     const full = three.replace('{', `{${' '.repeat(1_048_576 - three.length)}`);
     expect(resultsOf(await posthorn.api.post(BATCH, full)).accepted).toBe(4);
-  }, 60_000);
+  });
 
   it('replays each message that has been sent with its key, and tries the rest', async () => {
     const { id: appId } = await make.app();
@@ -250,7 +250,7 @@ describe('Batches · POST /api/v1/webhook-messages/batch', () => {
 
     beforeAll(async () => {
       other = (await createCompany(posthorn, 'Other')).api;
-    }, 60_000);
+    });
 
     it('reaches nothing of another company', async () => {
       const { id: appId } = await make.app();
@@ -345,7 +345,7 @@ describe('The rate limit of a company', () => {
     limited = await joinWithGateway('contract', { RATE_LIMIT_COMPANY_PER_MINUTE: String(LIMIT) });
   }, 120_000);
 
-  afterAll(() => limited.stop(), 60_000);
+  afterAll(() => limited.stop());
 
   it('counts the messages of a batch, and refuses all of it beyond', async () => {
     const { api } = await createCompany(limited, 'Counted');

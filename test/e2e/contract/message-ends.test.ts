@@ -28,7 +28,7 @@ beforeAll(async () => {
 afterAll(async () => {
   await receiver.close();
   await posthorn.stop();
-}, 60_000);
+});
 
 beforeEach(() => {
   receiver.answerWith((response) => response.writeHead(200).end('ok'));

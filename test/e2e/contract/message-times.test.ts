@@ -23,7 +23,7 @@ beforeAll(async () => {
 afterAll(async () => {
   await receiver.close();
   await posthorn.stop();
-}, 60_000);
+});
 
 const inMs = (ms: number): string => new Date(Date.now() + ms).toISOString();
 const deliveryIdIn = ({ deliveries }: ShownMessage): string => String(deliveries[0]?.id);

@@ -36,7 +36,7 @@ describe('Messages', () => {
   afterAll(async () => {
     await receiver.close();
     await posthorn.stop();
-  }, 60_000);
+  });
 
   const post = (body: unknown): Promise<ApiAnswer> => posthorn.api.post('/webhook-messages', body);
   const hmac = (key: string, text: string) => createHmac('sha256', key).update(text).digest('hex');
@@ -268,7 +268,7 @@ describe('Idempotency keys', () => {
   afterAll(async () => {
     await receiver.close();
     await posthorn.stop();
-  }, 60_000);
+  });
 
   const post = (
     key: string,
@@ -414,7 +414,7 @@ describe('Versioning', () => {
     api = withCompanyId(posthorn);
   }, 120_000);
 
-  afterAll(() => posthorn.stop(), 60_000);
+  afterAll(() => posthorn.stop());
 
   interface Made {
     id: string;

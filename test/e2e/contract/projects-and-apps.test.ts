@@ -29,7 +29,7 @@ describe('Projects', () => {
     make = createResources(posthorn.api);
   }, 120_000);
 
-  afterAll(() => posthorn.stop(), 60_000);
+  afterAll(() => posthorn.stop());
 
   const path = (id: string): string => `/api/v1/projects/${id}`;
 
@@ -183,7 +183,7 @@ describe('Apps', () => {
     ({ id: projectId } = await make.project());
   }, 120_000);
 
-  afterAll(() => posthorn.stop(), 60_000);
+  afterAll(() => posthorn.stop());
 
   describe('Apps · POST /apps', () => {
     it('returns an app with an empty description, in development, and without its project', async () => {
@@ -351,7 +351,7 @@ describe('Apps of all projects · GET /api/v1/find-apps', () => {
     }
   }, 120_000);
 
-  afterAll(() => posthorn.stop(), 60_000);
+  afterAll(() => posthorn.stop());
 
   const find = (query: string, api = posthorn.api) => api.get(`/api/v1/find-apps${query}`);
   const idsOf = async (query: string, api = posthorn.api): Promise<string[]> =>

@@ -54,7 +54,7 @@ describe('Own ids', () => {
   afterAll(async () => {
     await receiver.close();
     await posthorn.stop();
-  }, 60_000);
+  });
 
   const uniqueUid = (): string => `Own.id_${randomUUID()}`;
 

@@ -21,7 +21,7 @@ afterAll(async () => {
   await browser.close();
   await endpoint.close();
   await posthorn.stop();
-}, 60_000);
+});
 
 const NOWHERE = 'http://127.0.0.1:9';
 

@@ -14,7 +14,7 @@ beforeAll(async () => {
   posthorn = await joinWithGateway('contract', { TRUSTED_PROXIES: '1' });
 }, 120_000);
 
-afterAll(() => posthorn.stop(), 60_000);
+afterAll(() => posthorn.stop());
 
 describe('The dashboard behind a path prefix', () => {
   let proxy: FrontProxy;
@@ -28,7 +28,7 @@ describe('The dashboard behind a path prefix', () => {
   afterAll(async () => {
     await browser.close();
     await proxy.close();
-  }, 60_000);
+  });
 
   it('signs in, and opens the address of a page', async () => {
     const { page } = browser;
@@ -70,7 +70,7 @@ describe('The dashboard and the portal over https', () => {
     await browser.close();
     await platform.close();
     await proxy.close();
-  }, 60_000);
+  });
 
   async function cookieNamed(name: string) {
     const cookies = await browser.page.context().cookies();

@@ -46,7 +46,7 @@ afterAll(async () => {
   await browser.close();
   await endpoint.close();
   await posthorn.stop();
-}, 60_000);
+});
 
 interface Filled {
   projectId: string;
@@ -172,7 +172,6 @@ describe('Every page of the dashboard', () => {
       const flaws = await findFlawsIn(state, browser, { ...pages, paths: new Map(some) });
       expect(flaws).toEqual([]);
     },
-    60_000,
   );
 
   it('fits with lists of a hundred and the longest names', async () => {
@@ -239,7 +238,7 @@ describe('Every page of the portal', () => {
   it('tells a visitor without the right to ask the site', async () => {
     const webhooks = new Map([['portal-webhooks', 'webhooks']]);
     expect(await findFlawsIn('forbidden', browser, { ...pages, paths: webhooks })).toEqual([]);
-  }, 60_000);
+  });
 
   it('is not shown by an expired link, which shows the reason', async () => {
     const { page } = browser;

@@ -39,7 +39,7 @@ afterAll(async () => {
   await browser.close();
   await endpoint.close();
   await posthorn.stop();
-}, 60_000);
+});
 
 async function createTarget(path: string): Promise<Target> {
   const url = `${endpoint.url}/${path}`;
@@ -94,7 +94,7 @@ describe('A session of the dashboard', () => {
     await heading('Sign in to Posthorn');
     await browser.page.getByRole('status').getByText(ENDED).waitFor();
     expect(await findBarriers(browser.page)).toEqual([]);
-  }, 60_000);
+  });
 
   it('is not reported as ended after a wrong key or a sign-out', async () => {
     const { page } = browser;
@@ -120,7 +120,7 @@ describe('A session of the dashboard', () => {
     await posthorn.api.delete(`/api/v1/api-keys/${id}`);
     await heading('Sign in to Posthorn');
     await page.unroute('**/api/v1/live');
-  }, 60_000);
+  });
 
   it('of the portal ends soon after its link was revoked', async () => {
     const { id, url } = await createLink(['view']);
@@ -129,7 +129,7 @@ describe('A session of the dashboard', () => {
     await untilLive();
     await posthorn.api.delete(`/api/v1/portal-links/${id}`);
     await heading('Your visit has ended');
-  }, 60_000);
+  });
 
   it('shows the missing scope on a page that its key does not open', async () => {
     const { page } = browser;

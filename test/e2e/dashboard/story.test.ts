@@ -25,7 +25,7 @@ afterAll(async () => {
   await browser.close();
   await endpoint.close();
   await posthorn.stop();
-}, 60_000);
+});
 
 const LOGO = {
   name: 'logo.svg',
@@ -314,7 +314,7 @@ describe('The deliveries of a message in the dashboard', () => {
     await row.waitFor();
     await page.getByLabel('Status').selectOption('exhausted');
     await page.getByText('No message matches').waitFor();
-  }, 60_000);
+  });
 
   it('empties the field of a list when something else clears its filter', async () => {
     const { page } = browser;

@@ -45,7 +45,7 @@ describe('Dispatchers that come and go under load', () => {
   afterAll(async () => {
     await Promise.all(endpoints.map((each) => each.close()));
     await posthorn.stop();
-  }, 60_000);
+  });
 
   /** Returns a webhook whose messages are in this partition: webhook ids are the keys of their records. */
   async function createWebhookIn(partition: number, url: string): Promise<string> {

@@ -33,7 +33,7 @@ afterEach(async () => {
   }
 });
 
-afterAll(() => posthorn.stop(), 60_000);
+afterAll(() => posthorn.stop());
 
 /** Starts an example; `output` returns what it has printed. */
 function start(command: string, args: readonly string[], env: Record<string, string>) {

@@ -43,7 +43,7 @@ beforeEach(() => {
 afterAll(async () => {
   await receiver.close();
   await posthorn.stop();
-}, 60_000);
+});
 
 const webhookOf = async (id: string): Promise<Shown> => dataOf(await api.get(`/webhooks/${id}`));
 const deliveryOf = async (id: string): Promise<ShownDelivery> =>
@@ -112,7 +112,7 @@ describe('A webhook on hold', () => {
     expect(Math.min(...others.map(startOf))).toBeGreaterThan(startedAt);
     await untilWaiting(id, 0);
     expect(await webhookOf(id)).toMatchObject({ held: null });
-  }, 60_000);
+  });
 
   it('gets the trace of a message that has waited', async () => {
     const { id: webhookId } = await make.webhook({ url: receiver.url });
@@ -165,7 +165,7 @@ describe('A webhook on hold', () => {
     expect(firstMs).toBeGreaterThan(Date.parse(until) - CLOCK_MS);
     await untilWaiting(id, 0);
     expect(await webhookOf(id)).toMatchObject({ held: null });
-  }, 60_000);
+  });
 
   it('has what waits cancelled when it is disabled', async () => {
     const { id } = await make.webhook({ url: receiver.url });
@@ -207,7 +207,7 @@ describe('A webhook on hold', () => {
     await resume(`webhooks/${id}`);
     await eventually('the other one', () => receiver.received.length > 0);
     expect(requestedIds()).toEqual([kept?.messageId]);
-  }, 60_000);
+  });
 
   it('requests nothing of what a client has cancelled or erased meanwhile', async () => {
     const { id } = await make.webhook({ url: receiver.url });
@@ -228,7 +228,7 @@ describe('A webhook on hold', () => {
     expect(shown).toMatchObject({ status: 'cancelled', reason: 'payload_erased', waiting: null });
     await untilWaiting(id, 0);
     expect(requestedIds()).toEqual([sent?.messageId]);
-  }, 60_000);
+  });
 
   it('makes a resend that was asked for meanwhile when it is resumed, and when it ends by itself', async () => {
     const { id } = await make.webhook({ url: receiver.url });
@@ -284,5 +284,5 @@ describe('An app on hold', () => {
     await resume(`webhooks/${two.id}`);
     await eventually('the third', () => receiver.received.length === 15);
     expect(receiver.received).toHaveLength(15);
-  }, 60_000);
+  });
 });

@@ -35,7 +35,7 @@ afterEach(async () => {
   await Promise.all(endpoints.map((each) => each.close()));
 });
 
-afterAll(() => posthorn.stop(), 60_000);
+afterAll(() => posthorn.stop());
 
 async function startEndpoints(count: number): Promise<BusyEndpoint[]> {
   endpoints = await Promise.all(Array.from({ length: count }, startBusyEndpoint));

@@ -33,7 +33,7 @@ beforeAll(async () => {
   ({ api } = posthorn);
 }, 120_000);
 
-afterAll(() => posthorn.stop(), 60_000);
+afterAll(() => posthorn.stop());
 
 /** Expects that a webhook gets nothing more at its old URL, and nothing at all after it is disabled. */
 async function expectChangesToHold(): Promise<void> {

@@ -65,7 +65,7 @@ beforeAll(async () => {
   ids.resendId = dataOf<{ id: string }>(resend, 202).id;
 }, 300_000);
 
-afterAll(() => posthorn.stop(), 60_000);
+afterAll(() => posthorn.stop());
 
 async function send(target: object): Promise<ShownMessage> {
   return dataOf<ShownMessage>(

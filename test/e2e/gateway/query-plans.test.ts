@@ -65,7 +65,7 @@ afterAll(async () => {
   await posthorn.stop();
   await receiver.close();
   await mongo.close();
-}, 60_000);
+});
 
 async function profile(level: 0 | 2): Promise<void> {
   for (const each of databases) await each.command({ profile: level });

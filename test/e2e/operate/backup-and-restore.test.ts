@@ -49,7 +49,7 @@ describe('A Posthorn that is restored from its backup, with an empty Kafka and a
     await posthorn.stop();
     await children.stopAll();
     rmSync(dir, { recursive: true, force: true });
-  }, 60_000);
+  });
 
   async function newWebhook(): Promise<{ id: string; secret: string }> {
     const { appId } = await posthorn.api.createTarget(receiver.url);

@@ -62,7 +62,7 @@ beforeAll(async () => {
 afterAll(async () => {
   await receiver.close();
   await posthorn.stop();
-}, 60_000);
+});
 
 const admin = (...args: string[]) =>
   runProgram(ADMIN, ['dead-letters', ...args, '--json'], posthorn.env);
@@ -105,7 +105,7 @@ describe('Records that cannot be read [security]', () => {
       posthorn.env,
       Object.fromEntries(byTopic.map(({ topic, unsigned }) => [topic, unsigned])),
     );
-  }, 60_000);
+  });
 
   /** Returns the list, once the services have written so many dead letters. */
   async function listOf(count: number): Promise<List> {

@@ -29,12 +29,12 @@ describe('Indexes of a running installation', () => {
   beforeAll(async () => {
     await setUp({ env, company: 'Test', isNew: true });
     mongo = await connectMongo(env.MONGODB_URL, 'posthorn-test');
-  }, 60_000);
+  });
 
   afterAll(async () => {
     await gateway?.stop();
     await mongo.close();
-  }, 60_000);
+  });
 
   const pending = async () => (await readAppliedIndexes(mongo.db))?.pending;
 

@@ -63,7 +63,7 @@ afterAll(async () => {
   await producer.disconnect();
   await receiver.close();
   await posthorn.stop();
-}, 60_000);
+});
 
 async function startGateway(): Promise<void> {
   const [port = 0] = await freePorts(1);
@@ -144,7 +144,7 @@ describe('the overview of the company', () => {
     // An offset is committed within a quarter of a second, and the lag is read every ten seconds.
     await eventually('nothing waits', async () => (await lagOf(api)) === 0);
     expect(await lagOf(posthorn.api)).toBeNull();
-  }, 60_000);
+  });
 });
 
 describe('a record that cannot be accepted', () => {
@@ -230,7 +230,7 @@ describe('a record that cannot be accepted', () => {
     expect(bodies().filter((body) => body === early)).toHaveLength(1);
     const events = await printedAuditEvents(posthorn.env, 'ingest_rejects.replayed');
     expect(events).toHaveLength(4);
-  }, 60_000);
+  });
 });
 
 describe('ingestion', () => {

@@ -84,7 +84,7 @@ afterAll(async () => {
   await receiver.close();
   await posthorn.stop();
   if (isCollecting) await collector.close();
-}, 60_000);
+});
 
 describe('The operation of the services', () => {
   async function textOf(url: string): Promise<string> {

@@ -37,7 +37,7 @@ beforeAll(async () => {
 afterAll(async () => {
   await posthorn.stop();
   await operator.close();
-}, 60_000);
+});
 
 /** The events about a webhook that arrived, each with its signature verified. */
 function eventsOf(webhookId: string): OperatorEvent[] {

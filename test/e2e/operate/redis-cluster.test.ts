@@ -35,7 +35,7 @@ afterAll(async () => {
   await endpoint.close();
   await posthorn.stop();
   await store.stop();
-}, 60_000);
+});
 
 const DEFERRALS = 'posthorn_circuit_breaker_deferrals_total';
 const keyOf = (name: string): string => posthorn.env.REDIS_PREFIX + name;

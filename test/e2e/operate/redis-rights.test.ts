@@ -83,7 +83,7 @@ describe.each([
       const REDIS_URL = urlAs(user, env.REDIS_URL);
       users.set(user, await openTestedRedis({ ...env, REDIS_URL }, nothing));
     }
-  }, 60_000);
+  });
 
   afterAll(async () => {
     await Promise.all([tests, ...users.values()].map((each) => each.stop()));

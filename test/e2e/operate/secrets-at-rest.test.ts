@@ -61,7 +61,7 @@ describe('The secrets of webhooks [security]', () => {
     await mongo.close();
     await receiver.close();
     await posthorn.stop();
-  }, 60_000);
+  });
 
   /** Returns the ids of the messages. */
   async function expectSignedDeliveries(): Promise<string[]> {

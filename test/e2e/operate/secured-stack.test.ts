@@ -36,7 +36,7 @@ afterAll(async () => {
   await stack.stop();
   await children.stopAll();
   rmSync(dir, { recursive: true, force: true });
-}, 60_000);
+});
 
 describe('Posthorn in production, with TLS, a login and its own rights at every store [security]', () => {
   it('delivers a message after a retry', async () => {

@@ -66,7 +66,7 @@ beforeAll(async () => {
 afterAll(async () => {
   await posthorn.stop();
   await receiver.close();
-}, 60_000);
+});
 
 /** Starts one more gateway, which reaches a store through a proxy, and a client of it. */
 async function startCutOff(
@@ -110,7 +110,7 @@ describe('A MongoDB that is frozen', () => {
     proxy = await startStoreProxy(posthorn.env.MONGODB_URL);
     ({ gateway, api } = await startCutOff({ MONGODB_URL: proxy.url }));
     ({ webhookId } = await posthorn.api.createTarget(receiver.url));
-  }, 60_000);
+  });
 
   afterAll(() => proxy.close());
 
@@ -255,7 +255,7 @@ describe('A MongoDB that is frozen', () => {
     await expectStop([gateway], STOPPED_WITHIN_MS);
     await waiting;
     proxy.thaw();
-  }, 60_000);
+  });
 });
 
 /** Nothing else knows which circuits are open. */
@@ -269,7 +269,7 @@ describe('A Redis that accepts connections', () => {
   beforeAll(async () => {
     proxy = await startStoreProxy(posthorn.env.REDIS_URL);
     ({ gateway, api } = await startCutOff({ REDIS_URL: proxy.url }));
-  }, 60_000);
+  });
 
   afterAll(() => proxy.close());
 
@@ -289,7 +289,7 @@ describe('A Redis that accepts connections', () => {
     proxy.delay(2_000);
     expectAnswered(await answersTo(api, requests));
     proxy.delay(0);
-  }, 60_000);
+  });
 
   it('and never replies lets a gateway use no changed webhook and no revoked key', async () => {
     const { webhookId } = await posthorn.api.createTarget(receiver.url);
@@ -311,7 +311,7 @@ describe('A Redis that accepts connections', () => {
     await posthorn.api.delete(`/api/v1/api-keys/${id}`);
     await eventually('the key is refused', async () => (await send()) === 401);
     proxy.thaw();
-  }, 60_000);
+  });
 
   it('and never replies delays no request, and no stop', async () => {
     const requests = await requestsToNew();
@@ -323,7 +323,7 @@ describe('A Redis that accepts connections', () => {
     ({ gateway, api } = await startCutOff({ REDIS_URL: proxy.url }));
     expectAnswered(await answersTo(api, requests));
     await gateway.stop();
-  }, 60_000);
+  });
 });
 
 const FAILED = 50;
@@ -343,7 +343,7 @@ describe('A retry process whose Kafka is frozen', () => {
       connectMongo(MONGODB_URL, 'posthorn-test'),
     ]);
     cutOff = await posthorn.startProcess('retry', { KAFKA_BROKERS: proxy.broker });
-  }, 60_000);
+  });
 
   afterAll(() => Promise.all([mongo.close(), proxy.close()]));
 
@@ -405,7 +405,7 @@ describe('A gateway whose Kafka is frozen', () => {
     expect((await api.get('/api/v1/overview')).status).toBe(200);
     await gateway.stop();
     await proxy.close();
-  }, 60_000);
+  });
 });
 
 const STORES = {
@@ -433,7 +433,6 @@ describe('A gateway that is stopped while it starts', () => {
       await eventually('it connects', () => proxy.connections() > 0);
       await expectStop([gateway], STOPPED_WITHIN_MS);
     },
-    60_000,
   );
 });
 
@@ -450,7 +449,7 @@ describe('SIGTERM while a store does not answer', () => {
     receiver.answerWith((response) => {
       setTimeout(() => response.writeHead(500).end(), 300);
     });
-  }, 60_000);
+  });
 
   /** Attempts that run, failures that are parked, and retries that are released. */
   beforeEach(async () => {

@@ -38,7 +38,7 @@ afterAll(async () => {
   await mongo.close();
   await receiver.close();
   await posthorn.stop();
-}, 60_000);
+});
 
 async function startGone(): Promise<string> {
   const gone = await startReceiver();

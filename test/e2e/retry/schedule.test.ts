@@ -40,7 +40,7 @@ afterAll(async () => {
   await receiver.close();
   await posthorn.stop();
   clock.remove();
-}, 60_000);
+});
 
 const isExhausted = ({ status }: ShownDelivery): boolean => status === 'exhausted';
 

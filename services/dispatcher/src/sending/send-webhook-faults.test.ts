@@ -169,7 +169,6 @@ describe('an endpoint [security]', () => {
       await endpoint.allClosed();
       await expectNothingLeft();
     },
-    10_000,
   );
 
   test.each<[string, string[]]>([

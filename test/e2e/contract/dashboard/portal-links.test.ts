@@ -43,7 +43,7 @@ describe('Portal links', () => {
     posthorn = await joinShared('contract');
   }, 120_000);
 
-  afterAll(() => posthorn.stop(), 60_000);
+  afterAll(() => posthorn.stop());
 
   async function newApp(): Promise<string> {
     return (await createResources(posthorn.api).app()).id;
@@ -229,7 +229,7 @@ describe('The settings of the portal', () => {
     posthorn = await joinShared('contract');
   }, 120_000);
 
-  afterAll(() => posthorn.stop(), 60_000);
+  afterAll(() => posthorn.stop());
 
   it('list the origins that may frame it', async () => {
     expect(dataOf(await posthorn.api.get(SETTINGS))).toEqual({ origins: [] });

@@ -46,7 +46,7 @@ describe('Sessions of the dashboard', () => {
     nobody = createApiClient(posthorn.baseUrl, null);
   }, 120_000);
 
-  afterAll(() => posthorn.stop(), 60_000);
+  afterAll(() => posthorn.stop());
 
   interface ShownKey {
     id: string;
@@ -253,7 +253,7 @@ describe('Visits of the portal', () => {
     ({ id: appId } = await createResources(posthorn.api).app());
   }, 120_000);
 
-  afterAll(() => posthorn.stop(), 60_000);
+  afterAll(() => posthorn.stop());
 
   const makeLink = (api: ApiClient = posthorn.api): Promise<MadeLink> =>
     makePortalLink(api, appId, { capabilities: ['view'] });
@@ -320,7 +320,7 @@ describe('Visits of the portal', () => {
       const [event] = await readAuditEvents(posthorn.api, { action: 'portal_link.revoked' });
       expect(event).toMatchObject({ target: { kind: 'portalLink', id: link.id }, outcome: 'done' });
       expectNotFound(await revoke(link.id));
-    }, 30_000);
+    });
 
     it('comes before it began when its link is revoked', async () => {
       const { id, token } = await makeLink();
@@ -379,7 +379,7 @@ describe('The stream of attempts', () => {
   afterAll(async () => {
     await receiver.close();
     await posthorn.stop();
-  }, 60_000);
+  });
 
   interface Watching {
     response: Response;

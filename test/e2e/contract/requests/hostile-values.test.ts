@@ -45,7 +45,7 @@ beforeAll(async () => {
 afterAll(async () => {
   await receiver.close();
   await posthorn.stop();
-}, 60_000);
+});
 
 /** Returns everything that must stay the same whatever is sent. */
 async function untouched(): Promise<unknown[]> {

@@ -29,7 +29,7 @@ describe('Envelope and errors', () => {
     posthorn = await joinShared('contract');
   }, 120_000);
 
-  afterAll(() => posthorn.stop(), 60_000);
+  afterAll(() => posthorn.stop());
 
   const create = (body: unknown, headers?: Record<string, string>): Promise<ApiAnswer> =>
     posthorn.api.post('/projects', body, headers);
@@ -205,7 +205,7 @@ describe('Hostile requests [security]', () => {
   afterAll(async () => {
     await receiver.close();
     await posthorn.stop();
-  }, 60_000);
+  });
 
   /** Returns the lag since the last call. */
   async function readLag(): Promise<string> {

@@ -47,7 +47,7 @@ describe('The search for webhooks', () => {
     }
   }, 120_000);
 
-  afterAll(() => posthorn.stop(), 60_000);
+  afterAll(() => posthorn.stop());
 
   const find = (query: string, api = posthorn.api) => api.get(`/api/v1/find-webhooks${query}`);
   const idsOf = async (query: string, api = posthorn.api): Promise<string[]> =>
@@ -171,7 +171,7 @@ describe('Test messages and health', () => {
   afterAll(async () => {
     await receiver.close();
     await posthorn.stop();
-  }, 60_000);
+  });
 
   describe('Webhooks · POST /api/v1/webhooks/{id}/test', () => {
     it('sends a small test message and returns its delivery', async () => {
@@ -250,7 +250,7 @@ describe('Authentication at the endpoint', () => {
   afterAll(async () => {
     await receiver.close();
     await posthorn.stop();
-  }, 60_000);
+  });
 
   /** Sends a message to the webhook and returns the request that its endpoint gets. */
   async function deliver({ id: webhookId }: ShownWebhook): Promise<Received> {

@@ -54,7 +54,7 @@ describe('Signing keys', () => {
   afterAll(async () => {
     await receiver.close();
     await posthorn.stop();
-  }, 60_000);
+  });
 
   /** A company of its own for each test: keys belong to the company. */
   async function newCompany(): Promise<{ api: ApiClient; companyId: string }> {
@@ -254,7 +254,7 @@ describe('Rotation · POST /api/v1/webhooks/{id}/rotate-secret', () => {
   afterAll(async () => {
     await receiver.close();
     await posthorn.stop();
-  }, 60_000);
+  });
 
   /** Sends a message to the webhook and returns the request that its endpoint gets. */
   async function deliver({ id: webhookId }: ShownWebhook): Promise<Received> {
@@ -357,7 +357,7 @@ describe('A webhook whose endpoint demands a certificate and has a private autho
   afterAll(async () => {
     await endpoint.close();
     await posthorn.stop();
-  }, 60_000);
+  });
 
   interface ShownCertificate {
     subject: string;

@@ -49,7 +49,7 @@ beforeAll(async () => {
 afterAll(async () => {
   await receiver.close();
   await posthorn.stop();
-}, 60_000);
+});
 
 /** Sends a message to the webhook and returns the request that its endpoint gets. */
 async function deliver({ id: webhookId }: ShownWebhook): Promise<Received> {

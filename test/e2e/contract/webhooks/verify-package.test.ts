@@ -28,7 +28,7 @@ describe('A delivery is verified by @posthorn/verify', () => {
   afterAll(async () => {
     await receiver.close();
     await posthorn.stop();
-  }, 60_000);
+  });
 
   async function deliver(
     webhookId: string,

@@ -36,7 +36,7 @@ describe('Webhooks', () => {
     ({ id: appId } = await make.app({ projectId }));
   }, 120_000);
 
-  afterAll(() => posthorn.stop(), 60_000);
+  afterAll(() => posthorn.stop());
 
   const get = async (id: string): Promise<ShownWebhook> =>
     dataOf(await posthorn.api.get(`/webhooks/${id}`));
@@ -231,7 +231,7 @@ describe('The fields of webhooks', () => {
     ({ id: appId } = await make.app());
   }, 120_000);
 
-  afterAll(() => posthorn.stop(), 60_000);
+  afterAll(() => posthorn.stop());
 
   it.each<[object, string]>([
     [{ name: 'x' }, 'name'],

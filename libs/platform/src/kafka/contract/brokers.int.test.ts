@@ -21,7 +21,7 @@ describe('records for a partition that has moved to another broker', () => {
     cluster = await startTwoBrokers();
   }, 180_000);
 
-  afterAll(() => cluster?.stop(), 60_000);
+  afterAll(() => cluster?.stop());
 
   beforeAll(async () => {
     scratch = await openScratchLog({ brokers: cluster?.brokers ?? [] });
@@ -105,7 +105,7 @@ if (problem === undefined) {
     afterAll(async () => {
       await scratch.close();
       await container.stop();
-    }, 60_000);
+    });
 
     it('stores records and reads them back', async () => {
       const topic = await scratch.newTopic('confluent');

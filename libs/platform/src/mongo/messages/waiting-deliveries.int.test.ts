@@ -15,11 +15,11 @@ let scratch: ScratchDatabase;
 
 beforeAll(async () => {
   scratch = await openScratchDatabase();
-}, 60_000);
+});
 
 beforeEach(() => collection(scratch.db, 'deliveries').deleteMany({}));
 
-afterAll(() => scratch.drop(), 60_000);
+afterAll(() => scratch.drop());
 
 const waitingOf = () => createWaitingDeliveries(scratch.db);
 const WEBHOOK = { companyId: 'comp_a', webhookId: 'wh_1' };

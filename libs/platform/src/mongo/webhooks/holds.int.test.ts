@@ -12,7 +12,7 @@ let scratch: ScratchDatabase;
 
 beforeAll(async () => {
   scratch = await openScratchDatabase();
-}, 60_000);
+});
 
 beforeEach(async () => {
   for (const name of ['holdNotes', 'webhooks', 'apps', 'companies'] as const) {
@@ -20,7 +20,7 @@ beforeEach(async () => {
   }
 });
 
-afterAll(() => scratch.drop(), 60_000);
+afterAll(() => scratch.drop());
 
 const PLACE = { id: 'wh_1', companyId: 'comp_a', kind: 'webhook' } as const;
 const claimAt = (nowMs: number, claim = 'work/1') => ({ claim, nowMs, untilMs: nowMs + 100 });
