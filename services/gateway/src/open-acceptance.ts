@@ -20,10 +20,7 @@ import { createReadAppTargets } from '@posthorn/platform/mongo/webhooks/app-targ
 import { readRecentUse } from '@posthorn/platform/mongo/messages/recent-use.ts';
 import { createReadingPositions } from '@posthorn/platform/redis/reading-positions.ts';
 import { createVault, type Vault } from '@posthorn/platform/security/vault.ts';
-import {
-  monotonicClockMs as monotonicMs,
-  systemClockMs,
-} from '@posthorn/platform/service/clock-and-ids.ts';
+import { monotonicClockMs as monotonicMs } from '@posthorn/platform/service/clock-and-ids.ts';
 import { watchDependencies } from '@posthorn/platform/service/metrics.ts';
 import { openOpsServer } from '@posthorn/platform/service/ops-server.ts';
 import type { ServiceContext } from '@posthorn/platform/service/run-service.ts';
@@ -174,8 +171,8 @@ export async function openOutbox({
   const publishQueueBytes = shareOf('publish_queue');
   const topic = kafka.topics.messageCreated;
   const partitionOf = (webhookId: string): number => kafka.partitionOf(topic, webhookId);
-  // Compared with the times that brokers give to records, which are not the database's either.
-  const budget = createPublishBudget({ partitionOf, nowMs: systemClockMs });
+  const brokerAheadMs = (partition: number): number => kafka.brokerClocks.aheadMs(topic, partition);
+  const budget = createPublishBudget({ partitionOf, brokerAheadMs, monotonicMs });
   const outbox = createOutbox({
     topic,
     records: kafka.records,

@@ -24,6 +24,7 @@ import {
   kafkaAccessOf,
   readTopics,
 } from './connect.ts';
+import { type BrokerClocks, createBrokerClocks } from './broker-clocks.ts';
 import { consume } from './consumer/consume.ts';
 import type { ConsumerDeps } from './consumer/group-consumer.ts';
 import { createProcessShare } from './consumer/partition-assignment.ts';
@@ -59,6 +60,7 @@ export interface OpenRecordLog {
   countPartitions: (names: readonly string[]) => number;
   /** Returns the partition of a key in an existing topic. */
   partitionOf: (topic: string, key: string) => number;
+  brokerClocks: BrokerClocks;
   /** For requests to Kafka beside its records. */
   kafka: Kafka;
   /** False when a delay topic of earlier settings was deleted: its reader must be restarted. */
@@ -113,6 +115,7 @@ export async function openRecordLog(
     delayTopics,
     countPartitions: (names) => names.reduce((sum, name) => sum + (existing.get(name) ?? 0), 0),
     partitionOf: (topic, key) => partitionOf(key, existing.get(topic) ?? 1),
+    brokerClocks: log.brokerClocks,
     kafka,
     isAlive: topicWatch.isAlive,
   };
@@ -131,12 +134,14 @@ const CLOSE_TIMEOUT_MS = 5_000;
 export interface KafkaRecordLog extends RecordLog {
   /** As `publish`, for copies, which get no MAC. */
   publishCopies: (records: readonly CopiedRecord[]) => Promise<void>;
+  brokerClocks: BrokerClocks;
 }
 
 /** The record log on Kafka: acknowledged by all in-sync replicas, partitioned by key (murmur2). */
 export async function createKafkaRecordLog(deps: RecordLogDeps): Promise<KafkaRecordLog> {
   const share = createProcessShare(deps.instanceId);
-  const producer = await connectProducer(deps.kafka);
+  const brokerClocks = createBrokerClocks();
+  const producer = await connectProducer(deps.kafka, { onReplies: brokerClocks.note });
   const { operations } = deps.metrics;
   let isConnected = true;
 
@@ -168,6 +173,7 @@ export async function createKafkaRecordLog(deps: RecordLogDeps): Promise<KafkaRe
       await withTimeout(producer.close(), CLOSE_TIMEOUT_MS);
     },
     isConnected: () => isConnected,
+    brokerClocks,
   };
 }
 

@@ -114,7 +114,9 @@ describe('the producer of kafkajs', () => {
   }
 
   async function send(...partitions: number[]): Promise<void> {
-    const { send: sendRecords } = await connectProducer(kafka(), () => Promise.resolve());
+    const { send: sendRecords } = await connectProducer(kafka(), {
+      waitForRetry: () => Promise.resolve(),
+    });
     await sendRecords(
       partitions.map((partition, n) => ({
         topic: TOPIC,

@@ -4,6 +4,7 @@ import {
   type Kafka,
   Partitioners,
   type Producer,
+  type RecordMetadata,
 } from 'kafkajs';
 import { setTimeout as wait } from 'node:timers/promises';
 import { NO_VALUE } from './patches/encoder.ts';
@@ -26,10 +27,25 @@ const RETRIED_FOR_MS = 40_000;
 /** Resolves when a send that has failed this often is to be retried. */
 type WaitForRetry = (failures: number) => Promise<void>;
 
-/** Connects a producer that waits for all in-sync replicas. Between retries it waits 100 ms, 200 ms, … 1 s by default. */
+/** Called with the replies to a send in which every record was stored. Times are of the monotonic clock. */
+type OnReplies = (
+  replies: readonly RecordMetadata[],
+  sent: { askedAtMs: number; repliedAtMs: number },
+) => void;
+
+interface ProducerOptions {
+  /** 100 ms, 200 ms, … 1 s by default. */
+  waitForRetry?: WaitForRetry;
+  onReplies?: OnReplies;
+}
+
+/** Connects a producer that waits for all in-sync replicas. */
 export async function connectProducer(
   kafka: Kafka,
-  waitForRetry: WaitForRetry = (failures) => wait(Math.min(50 * 2 ** failures, 1_000)),
+  {
+    waitForRetry = (failures) => wait(Math.min(50 * 2 ** failures, 1_000)),
+    onReplies = () => undefined,
+  }: ProducerOptions = {},
 ): Promise<RecordProducer> {
   const producer = kafka.producer({
     allowAutoTopicCreation: false,
@@ -41,7 +57,7 @@ export async function connectProducer(
   });
   await producer.connect();
   return {
-    send: (records) => sendUntilStored(producer, track(records), waitForRetry),
+    send: (records) => sendUntilStored({ producer, waitForRetry, onReplies }, track(records)),
     close: () => producer.disconnect(),
   };
 }
@@ -62,23 +78,23 @@ function track(records: readonly (OutgoingRecord | CopiedRecord)[]): TrackedMess
  * Sends the records again that are not known to be stored, also after kafkajs has reported success: it has more ways to leave
  * records out than one. Rejects with the last error.
  */
-async function sendUntilStored(
-  producer: Producer,
-  all: readonly TrackedMessage[],
-  waitForRetry: WaitForRetry,
-): Promise<void> {
+async function sendUntilStored(sender: Sender, all: readonly TrackedMessage[]): Promise<void> {
   const startedMs = performance.now();
   let left = all;
   for (let failures = 1; ; failures += 1) {
-    const failure = await send(producer, left);
+    const failure = await send(sender, left);
     left = left.filter(({ isStored }) => !isStored);
     if (left.length === 0) return;
     const error = failure ?? new LeftOutError('kafkajs did not send every record');
     const isPartlyStored = left.length < all.length;
     const elapsedMs = performance.now() - startedMs;
     if (!mayRetry(error, { failures, isPartlyStored, elapsedMs })) throw error;
-    await waitForRetry(failures);
+    await sender.waitForRetry(failures);
   }
+}
+
+interface Sender extends Required<ProducerOptions> {
+  producer: Producer;
 }
 
 /** A header without a value, which its types leave out, is null as it was read. */
@@ -94,12 +110,14 @@ function headersToWrite(headers: NonNullable<CopiedRecord['headers']>): IHeaders
 
 /** Resolves when every request of the send has ended, with its error, or null when kafkajs reports success. */
 async function send(
-  producer: Producer,
+  { producer, onReplies }: Sender,
   messages: readonly TrackedMessage[],
 ): Promise<Error | null> {
   const topicMessages = byTopic(messages, (topic, ofTopic) => ({ topic, messages: ofTopic }));
+  const askedAtMs = performance.now();
   try {
-    await producer.sendBatch({ acks: -1, topicMessages });
+    const replies = await producer.sendBatch({ acks: -1, topicMessages });
+    onReplies(replies, { askedAtMs, repliedAtMs: performance.now() });
     return null;
   } catch (error) {
     await Promise.all(messages[0]?.send.requests ?? []);

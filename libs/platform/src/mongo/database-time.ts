@@ -1,6 +1,7 @@
 import type { mongo } from 'mongoose';
 import { createLoop, stopSoon } from '../async/loop.ts';
 import { monotonicClockMs, systemClockMs } from '../service/clock-and-ids.ts';
+import { type AheadMs, boundAhead } from '../service/clock-bounds.ts';
 import type { ServiceContext } from '../service/run-service.ts';
 
 /**
@@ -74,8 +75,8 @@ export interface FollowedTime extends DatabaseTime {
 }
 
 export function createDatabaseTime({ databaseMs, systemMs, monotonicMs }: TimeDeps): FollowedTime {
-  /** The time of the database is ahead of the monotonic clock by something between these. */
-  let ahead: { leastMs: number; mostMs: number } | null = null;
+  /** The time of the database is ahead of the monotonic clock by this. */
+  let ahead: AheadMs | null = null;
   let lookedAtMs = -Infinity;
   /** Since the database had a clock that it may not have now. */
   let looks = 0;
@@ -84,23 +85,15 @@ export function createDatabaseTime({ databaseMs, systemMs, monotonicMs }: TimeDe
     ahead ? Math.floor(monotonicMs() + (ahead.leastMs + ahead.mostMs) / 2) : systemMs();
   const systemAhead = (): number => systemMs() - monotonicMs();
 
-  /** A reply is made between question and answer. What was known before bounds it further, unless a clock was set since. */
   async function look(): Promise<void> {
     const askedAtMs = monotonicMs();
     // Also of a question without a reply: in an outage it is asked, and its failure logged, once a minute.
     lookedAtMs = askedAtMs;
     looks += 1;
-    const ms = await databaseMs();
-    const repliedAtMs = monotonicMs();
-    // The reply has whole milliseconds.
-    const seen = { leastMs: ms - repliedAtMs, mostMs: ms + 1 - askedAtMs };
-    const both = {
-      leastMs: Math.max(seen.leastMs, ahead?.leastMs ?? -Infinity),
-      mostMs: Math.min(seen.mostMs, ahead?.mostMs ?? Infinity),
-    };
-    const isAsBefore = both.leastMs <= both.mostMs;
-    if (!isAsBefore) looks = 1;
-    ahead = isAsBefore ? both : seen;
+    const theirMs = await databaseMs();
+    const seen = boundAhead(ahead, { askedAtMs, repliedAtMs: monotonicMs(), theirMs });
+    if (!seen.isAsBefore) looks = 1;
+    ahead = seen.ahead;
     systemAheadMs = systemAhead();
   }
 

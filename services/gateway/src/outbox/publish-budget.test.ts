@@ -17,6 +17,7 @@ import {
 
 const TICK_MS = 200;
 const STEP_MS = 10;
+const BROKER_AHEAD_MS = -300;
 
 describe('the window of a company', () => {
   test('is the floor while nothing of it is read', () => {
@@ -53,7 +54,12 @@ class Installation {
   constructor(readPerSecond: number, gateways: number) {
     this.readPerSecond = readPerSecond;
     this.gateways = Array.from({ length: gateways }, () =>
-      createPublishBudget({ partitionOf: (id) => Number(id) % 12, nowMs: () => this.nowMs }),
+      createPublishBudget({
+        partitionOf: (id) => Number(id) % 12,
+        brokerAheadMs: () => BROKER_AHEAD_MS,
+        // The gateways are 300 ms ahead of the brokers.
+        monotonicMs: () => this.nowMs - BROKER_AHEAD_MS,
+      }),
     );
   }
 
@@ -148,11 +154,20 @@ describe('a company that publishes more than is read', () => {
 
 describe('the budget', () => {
   let nowMs: number;
+  let brokerAheadMs: number;
   let budget: PublishBudget;
+
+  const openBudget = (partitionOf: (webhookId: string) => number): PublishBudget =>
+    createPublishBudget({
+      partitionOf,
+      brokerAheadMs: () => brokerAheadMs,
+      monotonicMs: () => nowMs,
+    });
 
   beforeEach(() => {
     nowMs = 1_000;
-    budget = createPublishBudget({ partitionOf: () => 3, nowMs: () => nowMs });
+    brokerAheadMs = 0;
+    budget = openBudget(() => 3);
   });
 
   const write = (count: number): void => {
@@ -180,7 +195,7 @@ describe('the budget', () => {
   });
 
   test('counts nothing in partitions that no dispatcher reports, and everything in the others', () => {
-    budget = createPublishBudget({ partitionOf: (id) => Number(id) % 12, nowMs: () => nowMs });
+    budget = openBudget((id) => Number(id) % 12);
     const ids = Array.from({ length: FLOOR_RECORDS / 2 }, (_, index) => String(index));
     const times = (ofLast: number | null) =>
       new Map(
@@ -207,7 +222,7 @@ describe('the budget', () => {
   test('holds one entry for the records of 50 ms in a partition, and none of them is lost', () => {
     write(1);
     const usedBytes = budget.usedBytes();
-    budget = createPublishBudget({ partitionOf: (id) => Number(id) % 12, nowMs: () => nowMs });
+    budget = openBudget((id) => Number(id) % 12);
     for (let record = 0; record < 360; record += 1) {
       nowMs = 1_000 + Math.floor(record / 4);
       budget.noteWritten('comp_a', [String(record)]);
@@ -228,11 +243,23 @@ describe('the budget', () => {
     expect(budget.roomOf('comp_a')).toBe(FLOOR_RECORDS);
   });
 
-  test('counts what was written before the clock was set back as read', () => {
+  test('compares by the clock of the broker, whatever the clock of this process says', () => {
+    brokerAheadMs = 1_700_000_000_000;
     write(FLOOR_RECORDS);
-    nowMs -= 500;
+    nowMs += 200;
+    budget.noteRead(new Map([[3, brokerAheadMs + 999]]));
+    expect(budget.roomOf('comp_a')).toBe(0);
+    budget.noteRead(new Map([[3, brokerAheadMs + 1_000]]));
+    expect(budget.roomOf('comp_a')).toBeGreaterThanOrEqual(FLOOR_RECORDS);
+  });
+
+  test('counts records as read with the next ones where the clock of the broker is not known yet', () => {
+    brokerAheadMs = -Infinity;
+    write(FLOOR_RECORDS);
     budget.noteRead(new Map());
-    expect(budget.roomOf('comp_a')).toBe(FLOOR_RECORDS);
+    expect(budget.roomOf('comp_a')).toBe(0);
+    budget.noteRead(new Map([[3, 1]]));
+    expect(budget.roomOf('comp_a')).toBeGreaterThanOrEqual(FLOOR_RECORDS);
   });
 
   test('keeps nothing of a company of which nothing is unread', () => {

@@ -24,13 +24,18 @@ export interface PublishBudget {
 
 interface BudgetDeps {
   partitionOf: (webhookId: string) => number;
-  nowMs: () => number;
+  /**
+   * How far the clock of a partition's broker, which gives the records their times, is ahead of `monotonicMs` at least;
+   * -Infinity while that is not known.
+   */
+  brokerAheadMs: (partition: number) => number;
+  monotonicMs: () => number;
 }
 
 /** Records of one company in one partition, written within SLICE_MS. */
 interface Written {
   partition: number;
-  /** When the first of them was written. */
+  /** When the first of them was written, by the monotonic clock. */
   atMs: number;
   records: number;
 }
@@ -82,14 +87,15 @@ const WRITTEN_BYTES = 100;
  * Records in a partition that nobody reports are not counted. Its dispatcher has lost Redis or is
  * gone; and the messages of a company wait in one row, so one such partition of twelve would stop them all.
  */
-export function createPublishBudget({ partitionOf, nowMs }: BudgetDeps): PublishBudget {
+export function createPublishBudget(deps: BudgetDeps): PublishBudget {
+  const { partitionOf, brokerAheadMs, monotonicMs } = deps;
   const companies = new Map<string, Company>();
   /** Partitions that nobody reported when they were read last. */
   const unreported = new Set<number>();
   let count = 0;
   let isMeasured = true;
   let isWritten = false;
-  let readAtMs = nowMs();
+  let readAtMs = monotonicMs();
 
   return {
     roomOf(companyId) {
@@ -102,7 +108,7 @@ export function createPublishBudget({ partitionOf, nowMs }: BudgetDeps): Publish
       if (!isMeasured || count > MAX_WRITTEN) return;
       const company = companies.get(companyId) ?? newCompany();
       companies.set(companyId, company);
-      const atMs = nowMs();
+      const atMs = monotonicMs();
       const before = company.written.length;
       for (const webhookId of webhookIds) {
         const partition = partitionOf(webhookId);
@@ -114,7 +120,7 @@ export function createPublishBudget({ partitionOf, nowMs }: BudgetDeps): Publish
     partitions: () => partitionsOf(companies.values()),
     isReadDue: () => isWritten || companies.size > 0,
     noteRead(positions) {
-      const atMs = nowMs();
+      const atMs = monotonicMs();
       const sinceMs = Math.max(1, atMs - readAtMs);
       [isMeasured, isWritten, readAtMs, count] = [positions !== null, false, atMs, 0];
       if (positions === null) {
@@ -123,7 +129,7 @@ export function createPublishBudget({ partitionOf, nowMs }: BudgetDeps): Publish
       }
       keepUnreported(unreported, positions);
       for (const [companyId, company] of companies) {
-        measure(company, positions, { atMs, sinceMs });
+        measure(company, positions, { atMs, sinceMs, brokerAheadMs });
         company.unread = unreadOf(company, unreported);
         if (company.written.length === 0 && company.readPerSecond < 1) companies.delete(companyId);
         else count += company.written.length;
@@ -167,10 +173,20 @@ function addWritten({ written, latest }: Company, partition: number, atMs: numbe
   latest.set(partition, added);
 }
 
+interface Measurement extends Pick<BudgetDeps, 'brokerAheadMs'> {
+  atMs: number;
+  /** Since the one before. */
+  sinceMs: number;
+}
+
+/**
+ * By the clock of this process, the records of a gateway that was 300 ms ahead of a broker counted as unread until later ones
+ * were read, and a company alone got 8 messages a second.
+ */
 function measure(
   company: Company,
   positions: ReportedTimes,
-  { atMs, sinceMs }: { atMs: number; sinceMs: number },
+  { atMs, sinceMs, brokerAheadMs }: Measurement,
 ): void {
   let read = 0;
   company.latest.clear();
@@ -178,10 +194,9 @@ function measure(
     const time = positions.get(each.partition);
     if (time === null) return false;
     // Undefined: written since the positions were requested.
-    const isRead = time !== undefined && each.atMs <= time;
+    const isRead = time !== undefined && each.atMs + brokerAheadMs(each.partition) <= time;
     if (isRead) read += each.records;
-    // Later than now: the clock was set back, and positions will be earlier for as long.
-    return !isRead && each.atMs <= atMs && atMs - each.atMs < FORGET_AFTER_MS;
+    return !isRead && atMs - each.atMs < FORGET_AFTER_MS;
   });
   const weight = 1 - Math.exp(-sinceMs / MEAN_MS);
   company.readPerSecond += weight * ((read * 1_000) / sinceMs - company.readPerSecond);
