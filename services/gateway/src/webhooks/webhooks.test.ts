@@ -341,7 +341,7 @@ describe('rotate secret', () => {
         const given = { secret: 'whsec_old', previousSecret };
         const { rotated, changes } = await rotate(hmac('whsec_old'), graceSeconds, given);
         expect(Object.keys(changes ?? {})).toEqual(
-          expected === previousSecret.expiresAtMs ? [] : ['previousSecret', 'rotations'],
+          expected === previousSecret.expiresAtMs ? ['rotations'] : ['previousSecret', 'rotations'],
         );
         expect(rotated.secret).toBe('whsec_old');
         expect(rotated.previousSecret).toEqual(
@@ -350,14 +350,18 @@ describe('rotate secret', () => {
         const { changes: none } = await rotate(hmac('whsec_old'), graceSeconds, {
           secret: 'whsec_old',
         });
-        expect(none).toBeNull();
+        expect(none).toEqual({ rotations: ['rot_1'] });
       },
     );
 
     describe('that repeats an earlier request', () => {
       /** Rotates one webhook with each of these ids, the secret of which follows from it; returns the webhook. */
-      async function rotateAll(ids: readonly string[], graceSeconds: number): Promise<Webhook> {
-        let webhook = sampleWebhook(1, { secret: 'whsec_old', authMethod: hmac('whsec_old') });
+      async function rotateAll(
+        ids: readonly string[],
+        graceSeconds: number,
+        first = 'whsec_old',
+      ): Promise<Webhook> {
+        let webhook = sampleWebhook(1, { secret: first, authMethod: hmac(first) });
         const changeWebhook: ChangeWebhook = (_which, decide) => {
           const before = webhook;
           webhook = { ...before, ...decide(before) };
@@ -383,6 +387,14 @@ describe('rotate secret', () => {
         expect(expected.secret).toBe(`whsec_of_${last.at(-1) ?? ''}`);
         expect(await rotateAll(ids, graceSeconds)).toEqual(expected);
       });
+
+      test.each([0, 60])(
+        'changes nothing after another one, also where it gave the present secret (grace of %d s)',
+        async (graceSeconds) => {
+          const { secret } = await rotateAll(['a', 'b', 'a'], graceSeconds, 'whsec_of_a');
+          expect(secret).toBe('whsec_of_b');
+        },
+      );
 
       test('is known for 16 rotations, and no more are stored', async () => {
         const ids = Array.from({ length: 16 }, (_, n) => `rot_${n}`);

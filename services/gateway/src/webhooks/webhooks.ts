@@ -225,8 +225,9 @@ export function rotateSecret(
   return changeWebhook({ companyId, webhookId }, (webhook) => {
     const applied = webhook.rotations ?? [];
     if (applied.includes(id)) return null;
-    const changes = rotated(webhook, secret, expiresAtMs);
-    return changes && { ...changes, rotations: [...applied, id].slice(-ROTATIONS_KEPT) };
+    // Also one to the present secret: its repeat after a further rotation would bring that secret back.
+    const rotations = [...applied, id].slice(-ROTATIONS_KEPT);
+    return { ...rotated(webhook, secret, expiresAtMs), rotations };
   });
 }
 
@@ -235,7 +236,7 @@ function rotated(
   { authMethod, secret: old, previousSecret }: Webhook,
   secret: string,
   expiresAtMs: number | null,
-): WebhookChanges | null {
+): WebhookChanges {
   if (secret === old) return withShorterGrace(previousSecret, expiresAtMs);
   const followsSecret = authMethod.method === 'hmac' && authMethod.hmacSecret === old;
   return {
@@ -252,10 +253,10 @@ function rotated(
 function withShorterGrace(
   previousSecret: Webhook['previousSecret'],
   expiresAtMs: number | null,
-): WebhookChanges | null {
-  if (!previousSecret) return null;
+): WebhookChanges {
+  if (!previousSecret) return {};
   if (expiresAtMs === null) return { previousSecret: null };
-  if (expiresAtMs >= previousSecret.expiresAtMs) return null;
+  if (expiresAtMs >= previousSecret.expiresAtMs) return {};
   return { previousSecret: { ...previousSecret, expiresAtMs } };
 }
 
