@@ -71,7 +71,7 @@ describe('release parked', () => {
         statesOf: () => Promise.resolve(states),
         cancelPending: (cancellations) => {
           cancelled.push(...cancellations);
-          return Promise.resolve();
+          return Promise.resolve({ matched: cancellations.length });
         },
       },
       webhooks: {

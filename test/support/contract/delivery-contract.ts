@@ -137,7 +137,10 @@ export function deliveryContract(open: () => Promise<OpenDeliveries>): void {
       });
       const done = succeeded(settled());
       await store.insertAll([done]);
-      await store.cancelPending([{ id: done.id, reason: 'webhook_deleted', atMs: 7 }]);
+      const both = [id, done.id].map((each) => {
+        return { id: each, reason: 'webhook_deleted' as const, atMs: 7 };
+      });
+      expect(await store.cancelPending(both)).toEqual({ matched: 0 });
       expect(await stateOf(done.id)).toEqual({ status: 'delivered', attemptCount: 1 });
     });
 

@@ -61,11 +61,11 @@ export function createMemoryDeliveries(stored = new Map<string, Delivery>()): Me
       return Promise.resolve();
     },
     cancelPending(batch) {
-      for (const { id, reason, atMs } of batch) {
+      const matched = batch.filter(({ id, reason, atMs }) => {
         const ended = { status: 'cancelled', reason, nextAttemptAtMs: null } as const;
-        update(id, isPending, { ...ended, ...NOT_WAITING, updatedAtMs: atMs });
-      }
-      return Promise.resolve();
+        return update(id, isPending, { ...ended, ...NOT_WAITING, updatedAtMs: atMs });
+      });
+      return Promise.resolve({ matched: matched.length });
     },
     setWaiting(batch) {
       const matched = batch.filter(({ id, wait, nextAttemptAtMs, updatedAtMs }) => {

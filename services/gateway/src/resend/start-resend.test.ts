@@ -139,7 +139,7 @@ describe('the resend of a delivery that was cancelled with all others of its web
               const found = world.deliveries.get(id);
               if (found?.status === 'pending') found.status = 'cancelled';
             }
-            return Promise.resolve();
+            return Promise.resolve({ matched: cancelled.length });
           },
         },
         startResend,

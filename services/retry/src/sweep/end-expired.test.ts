@@ -24,8 +24,11 @@ let expiring: WaitingDelivery[];
 let holders: Map<string, WebhookHolders>;
 let cancelled: Cancellation[];
 let looked: string[];
+/** Since they were read. */
+let endedElsewhere: Set<string>;
 
 beforeEach(() => {
+  endedElsewhere = new Set();
   holders = new Map();
   [expiring, cancelled, looked] = [[], [], []];
 });
@@ -39,6 +42,8 @@ function add(n: number, webhookId: string, expiresAtMs: number, of: WebhookHolde
 
 function open(leases = createMemoryLeases()) {
   const registry = new Registry();
+  const logged: object[] = [];
+  const logger = createLogger('test', 'silent');
   const loop = createEndExpired({
     holder: 'me',
     leases,
@@ -56,17 +61,18 @@ function open(leases = createMemoryLeases()) {
     },
     deliveries: {
       cancelPending(some) {
-        cancelled.push(...some);
+        const ended = some.filter(({ id }) => !endedElsewhere.has(id));
+        cancelled.push(...ended);
         expiring = expiring.filter(({ id }) => !some.some((each) => each.id === id));
-        return Promise.resolve();
+        return Promise.resolve({ matched: ended.length });
       },
     },
     metrics: createRetryMetrics(registry, [1_000], () => NOW_MS),
     nowMs: () => NOW_MS,
     earlierMs: () => NOW_MS - 10,
-    logger: createLogger('test', 'silent'),
+    logger: Object.assign(logger, { info: (fields: object) => void logged.push(fields) }),
   });
-  return { loop, registry };
+  return { loop, registry, logged };
 }
 
 test('ends what has expired by a time that is certain, and nothing before its time', async () => {
@@ -76,6 +82,19 @@ test('ends what has expired by a time that is certain, and nothing before its ti
   await loop.tick();
   expect(cancelled).toEqual([{ id: 'dlv_1', reason: 'expired', atMs: NOW_MS }]);
   expect(await registry.metrics()).toMatch(/result="cancelled"\} 1\n/);
+});
+
+test('counts and logs no delivery that another process has ended meanwhile', async () => {
+  add(1, 'wh_1', 1);
+  add(2, 'wh_1', 1);
+  endedElsewhere.add('dlv_1');
+  const { loop, registry, logged } = open();
+  await loop.tick();
+  expect(await registry.metrics()).toMatch(/result="cancelled"\} 1\n/);
+  add(3, 'wh_1', 1);
+  endedElsewhere.add('dlv_3');
+  await loop.tick();
+  expect(logged).toEqual([{ deliveries: 1 }]);
 });
 
 test('ends everything that has expired, in pages, and looks each webhook up once for a page', async () => {

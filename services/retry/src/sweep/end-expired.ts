@@ -50,11 +50,13 @@ async function endPage(deps: EndExpiredDeps): Promise<boolean> {
   const ofWebhooks = new Map(page.map((each) => [each.webhookId, each]));
   const holders = await holds.holdersOf([...ofWebhooks.values()]);
   const atMs = nowMs();
-  await deliveries.cancelPending(
+  const { matched } = await deliveries.cancelPending(
     page.map((each) => ({ id: each.id, reason: reasonOf(each, holders), atMs })),
   );
-  metrics.finished.inc({ result: 'cancelled' }, page.length);
-  logger.info({ deliveries: page.length }, 'cancelled expired deliveries on hold');
+  // Others were released, or cancelled by a client, since they were read.
+  if (matched === 0) return true;
+  metrics.finished.inc({ result: 'cancelled' }, matched);
+  logger.info({ deliveries: matched }, 'cancelled expired deliveries on hold');
   return true;
 }
 

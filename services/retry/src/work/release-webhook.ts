@@ -260,10 +260,12 @@ class ReleaseRun {
   async #cancel(page: readonly WaitingDelivery[], reason: CancelReason): Promise<void> {
     const { deliveries, logger, nowMs } = this.#deps;
     const atMs = nowMs();
-    await deliveries.cancelPending(page.map(({ id }) => ({ id, reason, atMs })));
+    const { matched } = await deliveries.cancelPending(
+      page.map(({ id }) => ({ id, reason, atMs })),
+    );
     const { companyId, webhookId } = this.#release.webhook;
     logger.info(
-      { companyId, webhookId, reason, deliveries: page.length },
+      { companyId, webhookId, reason, deliveries: matched },
       'cancelled deliveries that waited',
     );
   }

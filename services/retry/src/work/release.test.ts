@@ -125,7 +125,7 @@ function worker(overrides: Partial<ReleaseNotesDeps> = {}): ClaimedWork {
       cancelPending(cancelled) {
         for (const { id, reason } of cancelled)
           Object.assign(deliveries.get(id) ?? {}, { state: 'cancelled', reason });
-        return Promise.resolve();
+        return Promise.resolve({ matched: cancelled.length });
       },
     },
     circuits: { read: (_companyId, id) => Promise.resolve(openCircuits.get(id) ?? null) },

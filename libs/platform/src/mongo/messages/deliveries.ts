@@ -32,7 +32,8 @@ export interface DeliveryStore {
   appendToCancelled: (deliveries: readonly SettledDelivery[]) => Promise<void>;
   /** Replaces the last failure of a pending delivery by the attempt of the same number, which succeeded. */
   replaceFailures: (deliveries: readonly SettledDelivery[]) => Promise<void>;
-  cancelPending: (cancellations: readonly Cancellation[]) => Promise<void>;
+  /** Returns how many were pending: another process may have ended the others meanwhile. */
+  cancelPending: (cancellations: readonly Cancellation[]) => Promise<{ matched: number }>;
   /** Makes those pending deliveries wait whose attempt of that number (`wait`) is the next one. Returns how many. */
   setWaiting: (deliveries: readonly SettledDelivery[]) => Promise<{ matched: number }>;
   /** Exhausts the delivery if it is pending and has this many attempts. Returns true when this call did. */
@@ -78,7 +79,7 @@ export function createDeliveryStore({
       await update(deliveries, batch, replacementOf);
     },
     async cancelPending(batch) {
-      await update(deliveries, batch, cancellationOf);
+      return { matched: await update(deliveries, batch, cancellationOf) };
     },
     async setWaiting(batch) {
       return { matched: await update(deliveries, batch, waitOf) };
