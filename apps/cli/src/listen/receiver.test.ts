@@ -90,6 +90,29 @@ describe('The receiver of listen', () => {
     return { url: `http://127.0.0.1:${receiver.port}/`, port: receiver.port, next };
   }
 
+  it('reports what it has answered before its end, also where the type is still looked up', async () => {
+    const looked = Promise.withResolvers<string>();
+    const reported: Delivered[] = [];
+    const receiver = await startListenReceiver({
+      target: null,
+      verifiesTarget: true,
+      extraHeaders: [],
+      port: 0,
+      secrets: () => [SECRET],
+      nowMs: Date.now,
+      eventTypeOf: () => looked.promise,
+      onDelivered: (delivered) => reported.push(delivered),
+      onRefused: () => undefined,
+    });
+    receiver.report();
+    expect((await deliver(`http://127.0.0.1:${receiver.port}/`)).status).toBe(204);
+    const closed = receiver.close();
+    expect(reported).toEqual([]);
+    looked.resolve('order.paid');
+    await closed;
+    expect(reported).toMatchObject([{ status: 204, eventType: 'order.paid' }]);
+  });
+
   const deliver = async (url: string): Promise<Response> =>
     fetch(url, {
       method: 'POST',

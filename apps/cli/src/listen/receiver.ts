@@ -65,7 +65,7 @@ export interface ListenReceiver {
   port: number;
   /** Begins to call `onDelivered`, with what has arrived before too. */
   report: () => void;
-  /** Ends what is under way. */
+  /** Ends what is under way. Resolves when `onDelivered` was called with everything that was answered. */
   close: () => Promise<void>;
 }
 
@@ -75,8 +75,11 @@ export async function startListenReceiver(options: ReceiverOptions): Promise<Lis
   const order = new ArrivalOrder<Delivered>(options.onDelivered, MAX_HELD_BACK);
   // Before everything else, until `report`.
   const report = order.begin();
+  const running = new Set<Promise<void>>();
   const server = createServer((request, response) => {
-    void receive({ request, response, slots, order, options });
+    const received = receive({ request, response, slots, order, options });
+    running.add(received);
+    void received.then(() => running.delete(received));
   });
   server.requestTimeout = FORWARD_TIMEOUT_MS;
   server.maxConnections = MAX_CONNECTIONS;
@@ -90,13 +93,17 @@ export async function startListenReceiver(options: ReceiverOptions): Promise<Lis
     report: () => {
       report(null);
     },
-    close: () =>
-      new Promise((resolve) => {
+    async close() {
+      const closed = new Promise<void>((resolve) => {
         server.close(() => {
           resolve();
         });
-        server.closeAllConnections();
-      }),
+      });
+      server.closeAllConnections();
+      await closed;
+      // Posthorn has the answers of these, and sends none of them again: their types are still looked up, for 2 s at most.
+      await Promise.all(running);
+    },
   };
 }
 
