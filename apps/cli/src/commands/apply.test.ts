@@ -228,6 +228,12 @@ describe('posthorn export', () => {
       expect.stringMatching(/^# Without a uid, .* --assign-uids\):\n# {3}Project \S+ \(Shop\)\n$/),
     ]);
     expect(stderr).toMatch(/^ {2}Project \S+ \(Shop\)\n$/m);
+    const asJson = await posthorn('export --json -f shop.json');
+    expect([asJson.code, readFileSync(join(folder, 'shop.json'), 'utf8').trim()]).toEqual([
+      5,
+      '[]',
+    ]);
+    expect(asJson.stderr).toContain('1 without a uid are not in the export: see --assign-uids');
     const { stdout } = await posthorn('export --assign-uids --json');
     const diff = await posthorn('diff -f -', { stdin: stdout });
     expect([diff.code, diff.stdout]).toEqual([0, '']);

@@ -237,6 +237,11 @@ async function runExport(
     output.note(`${documents.length} documents are in ${file}.`);
   }
   noteGaps(session, exported);
+  const { length: missing } = exported.unnamed;
+  // JSON has no comments: the exit code says that it is not whole.
+  if (output.isJson && missing > 0) {
+    throw new CheckFailure(`${missing} without a uid are not in the export: see --assign-uids`);
+  }
 }
 
 /** An export that lacks objects must not look like a whole one: they are named at its end. */
