@@ -141,6 +141,12 @@ const HISTORY_INDEXES: readonly IndexSpec[] = [
     key: { companyId: 1, appId: 1, _id: 1 },
     options: { partialFilterExpression: { appId: { $exists: true } } },
   },
+  // Those that wait for the end of a hold; nearly no resend is in the index.
+  {
+    collection: 'resends',
+    key: { companyId: 1, webhookId: 1 },
+    options: { partialFilterExpression: { status: 'running', 'progress.isHeld': true } },
+  },
   // One resend of the failures of a webhook at a time.
   {
     collection: 'resends',

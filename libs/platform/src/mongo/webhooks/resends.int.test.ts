@@ -8,7 +8,7 @@ import {
 } from '../../../../../test/support/stores/scratch-database.ts';
 import { collection } from '../collections.ts';
 import type { AttemptDocument, DeliveryDocument } from '../documents.ts';
-import { createResendStore } from './resends.ts';
+import { createResendStore, heldResends } from './resends.ts';
 
 type Db = ScratchDatabase['db'];
 
@@ -120,4 +120,27 @@ it('a replay is claimed beside resends that are always due', async () => {
     claimed.add(note?.id);
   }
   expect(claimed).toEqual(new Set(['rsnd_1', 'rsnd_2']));
+});
+
+it('finds those on hold by an index of their own, of a webhook and of a company', async () => {
+  const { db, drop } = await openScratchDatabase();
+  const resends = collection(db, 'resends');
+  // What the query reads of a resend, and the fields that its unique indexes need.
+  const documents = Array.from({ length: 200 }, (_, n) => ({
+    _id: `rsnd_${n}`,
+    companyId: 'comp_a',
+    webhookId: 'wh_1',
+    createdAt: new Date(),
+    ...(n === 0 ? { status: 'running', progress: { isHeld: true } } : { status: 'done' }),
+  }));
+  await resends.insertMany(documents as never);
+  for (const webhookId of ['wh_1', null]) {
+    const found = resends.find({ companyId: 'comp_a', ...heldResends(webhookId) });
+    const { executionStats } = (await found.explain('executionStats')) as {
+      executionStats: { nReturned: number; totalDocsExamined: number; totalKeysExamined: number };
+    };
+    expect(executionStats).toMatchObject({ nReturned: 1, totalDocsExamined: 1 });
+    expect(executionStats.totalKeysExamined).toBeLessThan(3);
+  }
+  await drop();
 });

@@ -155,14 +155,21 @@ function createResendNotes(resends: mongo.Collection<ResendDocument>): WorkNotes
   };
 }
 
+/** The resends that wait for the end of a hold, of one webhook or all. */
+export const heldResends = (webhookId: string | null) =>
+  ({
+    ...(webhookId !== null && { webhookId }),
+    status: 'running',
+    'progress.isHeld': true,
+  }) as const;
+
 async function continueHeld(
   resends: CompanyDocuments<'resends'>,
   webhookId: string | null,
   atMs: number,
 ): Promise<boolean> {
-  const ofWebhook = webhookId === null ? {} : { webhookId };
   const held = await resends
-    .find({ ...ofWebhook, status: 'running', 'progress.isHeld': true })
+    .find(heldResends(webhookId))
     .project<Pick<ResendDocument, '_id' | 'partOf'>>({ partOf: 1 })
     .toArray();
   // A part is sent with the resend of its app.
