@@ -112,6 +112,33 @@ describe('work with notes', () => {
     expect([places.get('a0')?.isWanted(), places.get('b0')?.isWanted()]).toEqual([true, false]);
   });
 
+  test('begins soon with a company that comes while others have more notes than it can end', async () => {
+    for (let n = 0; n < 300; n += 1) note(`busy${n}`, `comp_${n % 3}`, timers.nowMs() - 1_000);
+    const real = notes();
+    let [nowMs, claimed] = [timers.nowMs(), 0];
+    const process = work({
+      nowMs: () => nowMs,
+      notes: {
+        ...real,
+        claim(claim) {
+          nowMs += 50;
+          claimed += 1;
+          if (claimed === 30) note('new', 'comp_new', nowMs);
+          return real.claim(claim);
+        },
+      },
+      work({ id }) {
+        begun.push(id);
+        all.delete(id);
+        return Promise.resolve(null);
+      },
+    });
+    await process.tick();
+    expect(begun.indexOf('new')).toBeGreaterThan(0);
+    expect(begun.indexOf('new')).toBeLessThan(40);
+    expect(begun).toHaveLength(301);
+  });
+
   test('keeps its claim while it runs, for longer than a claim lasts', async () => {
     note('a0');
     const [first, second] = [work(), work()];
