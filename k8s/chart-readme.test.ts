@@ -13,7 +13,7 @@ group:
   limits: { cpu: 1 }
 `;
 
-it('lists each value with its default and the comment above it, in place of the table before', () => {
+it('lists each value with a comment, its default and that comment, in place of the table before', () => {
   const readme = 'Before\n<!-- values -->old<!-- end of values -->\nAfter\n';
   expect(chartReadme(readme, VALUES)).toBe(`Before
 <!-- values -->
@@ -23,7 +23,6 @@ it('lists each value with its default and the comment above it, in place of the 
 | \`first\` | \`""\` | The first |
 | \`group\` |  | A group |
 | \`group.enabled\` | \`false\` | On \\| off |
-| \`group.limits\` | \`{"cpu":1}\` |  |
 
 <!-- end of values -->
 After
@@ -38,24 +37,10 @@ way:
   # Where
   host: ''
   path: /
-  query: ''
 `;
   const readme = chartReadme('<!-- values --><!-- end of values -->', values);
   expect(readme.match(/^\| `.*$/gm)).toEqual([
     '| `way.enabled`, `way.ports` | `false`, `[80]` | On and off |',
     '| `way.host` | `""` | Where |',
-    '| `way.path`, `way.query` | `"/"`, `""` |  |',
   ]);
-});
-
-it('leaves out settings without a comment, which docs/configuration.md describes', () => {
-  const values = `${VALUES}
-settings:
-  # Of the chart
-  HOST: ''
-  PORT: 8080
-`;
-  const readme = chartReadme('<!-- values --><!-- end of values -->', values);
-  expect(readme).toContain('| `settings.HOST` | `""` | Of the chart |');
-  expect(readme).not.toContain('PORT');
 });

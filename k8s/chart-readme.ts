@@ -17,23 +17,19 @@ function table(values: string): string {
   const { contents } = parseDocument(values);
   const rows = isMap(contents) ? rowsOf(contents as YAMLMap<Node, Node>, '') : [];
   const code = (texts: readonly string[]): string => texts.map((each) => `\`${each}\``).join(', ');
-  const lines = rows.map(
-    ({ keys, values, text }) => `| ${code(keys)} | ${code(values)} | ${text} |`,
-  );
+  const lines = rows
+    .filter(({ text }) => text !== '')
+    .map(({ keys, values, text }) => `| ${code(keys)} | ${code(values)} | ${text} |`);
   return ['| Value | Default | Meaning |', '| --- | --- | --- |', ...lines, ''].join('\n');
 }
 
-/** Settings without a comment are described by docs/configuration.md, with the same defaults. */
-const DESCRIBED_ELSEWHERE = 'settings.';
-
-/** A row for each value with a comment, and one for those without that follow each other. A map on one line is a value. */
+/** A row for each value. A map on one line is a value. */
 function rowsOf(map: YAMLMap<Node, Node>, prefix: string): Row[] {
   const rows = map.items.flatMap((pair, index) => {
     const key = `${prefix}${String(isScalar(pair.key) ? pair.key.value : pair.key)}`;
     const text = commentOf(pair, index === 0 ? map : undefined);
     const { value } = pair;
     if (!isMap(value) || value.flow === true || value.items.length === 0) {
-      if (text === '' && prefix === DESCRIBED_ELSEWHERE) return [];
       return [{ keys: [key], values: [JSON.stringify(value?.toJSON() ?? null)], text }];
     }
     return underHeading(key, text, rowsOf(value as YAMLMap<Node, Node>, `${key}.`));

@@ -40,7 +40,7 @@ describe.each(alerts)('$alert', ({ alert, labels, annotations, expr }) => {
 
   it('has a paragraph with its meaning, how to see it and what to do', () => {
     expect(paragraphs.get(alert)).toMatch(
-      new RegExp(`^\\s*_${labels.severity}_[^]*\\*\\*See\\.\\*\\*[^]*\\*\\*Do\\.\\*\\*`),
+      new RegExp(`^\\s*- _${labels.severity}_[^]*\\*\\*See\\.\\*\\*[^]*\\*\\*Do\\.\\*\\*`),
     );
   });
 

@@ -71,7 +71,6 @@ test('an outcome is recorded and logged after the stop has begun, once the store
 });
 
 test.each([
-  'ARCHITECTURE.md',
   'docs/decisions/0016-the-delivery-is-its-done-mark.md',
   'services/dispatcher/src/prevent-double-send.ts',
 ])('%s says what may be sent twice after a crash', (path) => {

@@ -130,27 +130,11 @@ const untilServed = (): Promise<unknown> =>
     ),
   );
 
-/** Serves what a module for Bun and workers exports, as their runtimes do. */
-const SERVE_EXPORT = `
-import { createServer } from 'node:http';
-import app from './hono.mjs';
-createServer(async (request, response) => {
-  const chunks = await Array.fromAsync(request);
-  const { method, headers, url } = request;
-  const body = Buffer.concat(chunks);
-  const answer = await app.fetch(new Request('http://localhost' + url, { method, headers, body }));
-  response.writeHead(answer.status).end(Buffer.from(await answer.arrayBuffer()));
-}).listen(app.port);
-`;
-
 function writeReceiver(block: Block | undefined): void {
-  const text = (block?.code ?? '').replaceAll('3000', String(port));
-  const isExport = /^export default/m.test(text);
-  writeFileSync(join(folder, isExport ? 'hono.mjs' : 'receiver.mjs'), text);
-  if (isExport) writeFileSync(join(folder, 'receiver.mjs'), SERVE_EXPORT);
+  writeFileSync(join(folder, 'receiver.mjs'), (block?.code ?? '').replaceAll('3000', String(port)));
 }
 
-const FRAMEWORKS = ['express', 'fastify', 'hono', 'node:http'];
+const FRAMEWORKS = ['express', 'node:http'];
 
 describe('docs/quickstart.md', () => {
   const blocks = blocksOf('docs/quickstart.md');
