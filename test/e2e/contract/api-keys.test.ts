@@ -16,13 +16,9 @@ import {
 import { createResources, type ShownWebhook } from '../../support/api/resources.ts';
 import { routeTable } from '../../support/api/route-table.ts';
 import { createCompany } from '../../support/process/companies.ts';
-import type { OwnCompany } from '../../support/process/posthorn.ts';
 import { runProgram } from '../../support/process/service-process.ts';
-import {
-  joinShared,
-  joinWithGateway,
-  type OwnGateway,
-} from '../../support/process/shared-posthorn.ts';
+import { joinWithGateway, type OwnGateway } from '../../support/process/shared-posthorn.ts';
+import { useCompany } from '../../support/process/use-company.ts';
 import { CLOCK_MS } from '../../support/time/clocks.ts';
 import { eventually } from '../../support/time/eventually.ts';
 
@@ -38,13 +34,7 @@ describe('API keys', () => {
   /** What a key shows that was made with a name only. */
   const UNLIMITED = { scopes: [...SCOPES], appId: null, expiresAt: null };
 
-  let posthorn: OwnCompany;
-
-  beforeAll(async () => {
-    posthorn = await joinShared('contract');
-  }, 120_000);
-
-  afterAll(() => posthorn.stop());
+  const { posthorn } = useCompany('contract');
 
   describe('Calling the API · x-api-key [security]', () => {
     const ADDRESSES = [
@@ -274,13 +264,7 @@ describe('The scopes of API keys', () => {
 
   const KEYS = '/api/v1/api-keys';
 
-  let posthorn: OwnCompany;
-
-  beforeAll(async () => {
-    posthorn = await joinShared('contract');
-  }, 120_000);
-
-  afterAll(() => posthorn.stop());
+  const { posthorn } = useCompany('contract');
 
   async function makeKey(fields: object, api = posthorn.api): Promise<ShownKey> {
     return dataOf<ShownKey>(await api.post(KEYS, { name: 'Limited', ...fields }), 201);

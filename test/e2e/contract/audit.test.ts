@@ -19,6 +19,7 @@ import { ADMIN, killHard, type OwnCompany } from '../../support/process/posthorn
 import { runProgram } from '../../support/process/service-process.ts';
 import { joinShared } from '../../support/process/shared-posthorn.ts';
 import { startStoreProxy, type StoreProxy } from '../../support/process/store-proxy.ts';
+import { useCompany } from '../../support/process/use-company.ts';
 import { type Receiver, startReceiver } from '../../support/receivers/receiver.ts';
 import { eventually } from '../../support/time/eventually.ts';
 
@@ -290,18 +291,16 @@ describe('The audit log [security]', () => {
 const COMPLETION = '\tcompletedAt\0';
 
 describe('A gateway that is killed after a change [security]', () => {
-  let posthorn: OwnCompany;
+  const { posthorn } = useCompany('contract');
   let proxy: StoreProxy;
 
   beforeAll(async () => {
-    posthorn = await joinShared('contract');
     proxy = await startStoreProxy(posthorn.env.MONGODB_URL);
   }, 120_000);
 
   afterAll(async () => {
     await proxy.close();
-    await posthorn.stop();
-  });
+  }, 60_000);
 
   it('leaves a started event with the requested change', async () => {
     const { api, apiKey } = posthorn;

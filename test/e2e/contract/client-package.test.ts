@@ -1,10 +1,8 @@
-import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { beforeAll, describe, expect, it } from '@jest/globals';
 import { type ApiError, NotFoundError, Posthorn, ValidationError } from '@posthorn/client';
 import { startFaultyProxy } from '../../../libs/client/check/faulty-proxy.ts';
 import { sendMany } from '../../../libs/client/check/send-through-faults.ts';
-import type { OwnCompany } from '../../support/process/posthorn.ts';
-import { joinShared } from '../../support/process/shared-posthorn.ts';
-import { type Receiver, startReceiver } from '../../support/receivers/receiver.ts';
+import { useCompany, useReceiver } from '../../support/process/use-company.ts';
 import { createRandom } from '../../support/samples/seeded-random.ts';
 import { eventually } from '../../support/time/eventually.ts';
 
@@ -12,24 +10,17 @@ import { eventually } from '../../support/time/eventually.ts';
 const SENDS = Number(process.env.CLIENT_SENDS ?? 200);
 
 describe('@posthorn/client', () => {
-  let posthorn: OwnCompany;
-  let receiver: Receiver;
+  const { posthorn } = useCompany('contract');
+  const receiver = useReceiver();
   let client: Posthorn;
   let appId: string;
 
   beforeAll(async () => {
-    posthorn = await joinShared('contract');
-    receiver = await startReceiver();
     const { baseUrl, apiKey } = posthorn;
     client = new Posthorn({ baseUrl, apiKey });
     const project = await client.projects.create({ name: 'Shop', uid: 'client-shop' });
     appId = (await client.apps.create({ name: 'Orders', projectId: project.id })).id;
   }, 120_000);
-
-  afterAll(async () => {
-    await receiver.close();
-    await posthorn.stop();
-  });
 
   it('sends a raw payload byte for byte, and waits until it is delivered', async () => {
     const webhook = await client.webhooks.create({ url: receiver.url, appId });

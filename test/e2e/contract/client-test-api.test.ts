@@ -1,8 +1,7 @@
-import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { describe, expect, it } from '@jest/globals';
 import { ApiError, Posthorn } from '@posthorn/client';
 import { TestApi } from '@posthorn/client/testing';
-import type { OwnCompany } from '../../support/process/posthorn.ts';
-import { joinShared } from '../../support/process/shared-posthorn.ts';
+import { useCompany } from '../../support/process/use-company.ts';
 
 /** What differs between two answers that are the same. */
 const normalized = (answer: unknown): unknown =>
@@ -94,13 +93,7 @@ async function answersOf(client: Posthorn): Promise<unknown[]> {
 }
 
 describe('the test API of @posthorn/client', () => {
-  let posthorn: OwnCompany;
-
-  beforeAll(async () => {
-    posthorn = await joinShared('contract');
-  }, 120_000);
-
-  afterAll(() => posthorn.stop());
+  const { posthorn } = useCompany('contract');
 
   it('answers as the API does', async () => {
     const api = new TestApi();

@@ -2,22 +2,18 @@ import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { connectMongo, type MongoConnection } from '@posthorn/platform/mongo/connect.ts';
 import { type ApiAnswer, type ApiClient, createApiClient } from '../../support/api/api-client.ts';
 import { dataOf, expectFailure, expectInvalid } from '../../support/api/expect-answers.ts';
-import type { OwnCompany } from '../../support/process/posthorn.ts';
-import { joinShared } from '../../support/process/shared-posthorn.ts';
+import { useCompany } from '../../support/process/use-company.ts';
 
 const url = 'https://example.com/hook';
 
-let posthorn: OwnCompany;
+const { posthorn } = useCompany('contract');
 let api: ApiClient;
 let target: { projectId: string; appId: string; webhookId: string };
 
 beforeAll(async () => {
-  posthorn = await joinShared('contract');
   ({ api } = posthorn);
   target = await api.createTarget(url);
 }, 120_000);
-
-afterAll(() => posthorn.stop());
 
 const keyed = (key: string): Record<string, string> => ({ 'idempotency-key': key });
 const isReplayed = ({ headers }: ApiAnswer): boolean =>

@@ -16,10 +16,10 @@ import {
   type ShownMessage,
 } from '../../support/api/resources.ts';
 import { type Company, createCompany, withCompanyId } from '../../support/process/companies.ts';
-import { ADMIN, type OwnCompany } from '../../support/process/posthorn.ts';
+import { ADMIN } from '../../support/process/posthorn.ts';
 import { runProgram } from '../../support/process/service-process.ts';
-import { joinShared } from '../../support/process/shared-posthorn.ts';
-import { failing, type Receiver, startReceiver } from '../../support/receivers/receiver.ts';
+import { useCompany, useReceiver } from '../../support/process/use-company.ts';
+import { failing } from '../../support/receivers/receiver.ts';
 import { readEverything } from '../../support/stores/stored-documents.ts';
 import { eventually } from '../../support/time/eventually.ts';
 
@@ -32,22 +32,13 @@ describe('Deletions', () => {
     globalId: string;
   }
 
-  let posthorn: OwnCompany;
+  const { posthorn, make } = useCompany('contract');
+  const receiver = useReceiver();
   let api: ApiClient;
-  let receiver: Receiver;
-  let make: Resources;
 
-  beforeAll(async () => {
+  beforeAll(() => {
     // A failed delivery stays pending for the whole test.
-    posthorn = await joinShared('contract');
     api = withCompanyId(posthorn);
-    receiver = await startReceiver();
-    make = createResources(posthorn.api);
-  }, 120_000);
-
-  afterAll(async () => {
-    await receiver.close();
-    await posthorn.stop();
   });
 
   /** A deletion is responded to after 2 s at most. On a busy machine the rest of it follows. */
@@ -184,25 +175,21 @@ describe('Deletions', () => {
 describe('A deleted company', () => {
   type Store = Awaited<ReturnType<typeof connectMongo>>;
 
-  let posthorn: OwnCompany;
+  const { posthorn } = useCompany('contract');
+  const receiver = useReceiver();
   let company: Company;
-  let receiver: Receiver;
   let make: Resources;
   let store: Store;
 
   beforeAll(async () => {
-    posthorn = await joinShared('contract');
     company = await createCompany(posthorn, 'To be deleted');
-    receiver = await startReceiver();
     make = createResources(company.api);
     store = await connectMongo(posthorn.env.MONGODB_URL, 'posthorn-test');
   }, 120_000);
 
   afterAll(async () => {
     await store.close();
-    await receiver.close();
-    await posthorn.stop();
-  });
+  }, 60_000);
 
   /** A delivered message, one that waits for its retry, resends of both kinds, and a deleted app. */
   async function useEverything(): Promise<void> {
@@ -292,20 +279,8 @@ describe('A deleted company', () => {
 });
 
 describe('A company that is suspended [security]', () => {
-  let posthorn: OwnCompany;
-  let receiver: Receiver;
-  let make: Resources;
-
-  beforeAll(async () => {
-    posthorn = await joinShared('contract');
-    receiver = await startReceiver();
-    make = createResources(posthorn.api);
-  }, 120_000);
-
-  afterAll(async () => {
-    await receiver.close();
-    await posthorn.stop();
-  });
+  const { posthorn, make } = useCompany('contract');
+  const receiver = useReceiver();
 
   async function admin(command: 'suspend' | 'resume'): Promise<object> {
     const args = ['company', command, posthorn.companyId, '--json'];

@@ -3,26 +3,16 @@ import { createHash } from 'node:crypto';
 import { Webhook } from 'standardwebhooks';
 import { type ApiAnswer, type ApiClient, createApiClient } from '../../support/api/api-client.ts';
 import { dataOf, expectInvalid, expectNotFound } from '../../support/api/expect-answers.ts';
-import { createResources, type Resources, type ShownMessage } from '../../support/api/resources.ts';
-import { ADMIN, type OwnCompany } from '../../support/process/posthorn.ts';
+import { createResources, type ShownMessage } from '../../support/api/resources.ts';
+import { ADMIN } from '../../support/process/posthorn.ts';
 import { runProgram } from '../../support/process/service-process.ts';
-import { joinShared } from '../../support/process/shared-posthorn.ts';
+import { useCompany, useReceiver } from '../../support/process/use-company.ts';
 import { failing, type Receiver, startReceiver } from '../../support/receivers/receiver.ts';
 import { eventually } from '../../support/time/eventually.ts';
 
 describe('A message that is sent to a webhook', () => {
-  let posthorn: OwnCompany;
-  let receiver: Receiver;
-
-  beforeAll(async () => {
-    posthorn = await joinShared('contract');
-    receiver = await startReceiver();
-  }, 120_000);
-
-  afterAll(async () => {
-    await receiver.close();
-    await posthorn.stop();
-  });
+  const { posthorn } = useCompany('contract');
+  const receiver = useReceiver();
 
   async function newWebhook(fields: object = {}) {
     const { appId } = await posthorn.api.createTarget(receiver.url);
@@ -117,20 +107,8 @@ describe('A message that is sent to a webhook', () => {
 describe('Webhook messages · the payload is delivered byte for byte [security]', () => {
   const MAX_BODY_BYTES = 262_144;
 
-  let posthorn: OwnCompany;
-  let receiver: Receiver;
-  let make: Resources;
-
-  beforeAll(async () => {
-    posthorn = await joinShared('contract');
-    receiver = await startReceiver();
-    make = createResources(posthorn.api);
-  }, 120_000);
-
-  afterAll(async () => {
-    await receiver.close();
-    await posthorn.stop();
-  });
+  const { posthorn, make } = useCompany('contract');
+  const receiver = useReceiver();
 
   const post = (body: string): Promise<ApiAnswer> => posthorn.api.post('/webhook-messages', body);
   const sha256 = (bytes: Buffer | string): string =>
@@ -190,16 +168,13 @@ describe('Statistics', () => {
   const PAYLOAD = { text: 'counted' };
   const PAYLOAD_BYTES = JSON.stringify(PAYLOAD).length;
 
-  let posthorn: OwnCompany;
+  const { posthorn, make } = useCompany('contract');
   let good: Receiver;
   let bad: Receiver;
-  let make: Resources;
   /** Two apps with a webhook each: three messages to the first one succeed, two to the second one fail. */
   let ids: Record<'goodApp' | 'goodWebhook' | 'badApp' | 'badWebhook', string>;
 
   beforeAll(async () => {
-    posthorn = await joinShared('contract');
-    make = createResources(posthorn.api);
     [good, bad] = [await startReceiver(), await startReceiver()];
     bad.answerWith(failing(99));
     const { id: projectId } = await make.project();
@@ -235,8 +210,7 @@ describe('Statistics', () => {
 
   afterAll(async () => {
     await Promise.all([good.close(), bad.close()]);
-    await posthorn.stop();
-  });
+  }, 60_000);
 
   const statsOf = async (query: string, api: ApiClient = posthorn.api): Promise<ShownStats> =>
     dataOf<ShownStats>(await api.get(`/api/v1/stats?${query}`));

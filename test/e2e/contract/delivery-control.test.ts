@@ -1,4 +1,4 @@
-import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
+import { afterEach, beforeAll, describe, expect, it } from '@jest/globals';
 import type { ApiAnswer } from '../../support/api/api-client.ts';
 import {
   anId,
@@ -8,20 +8,10 @@ import {
   expectInvalid,
   expectNotFound,
 } from '../../support/api/expect-answers.ts';
-import {
-  createResources,
-  type Resources,
-  type ShownDelivery,
-  type ShownMessage,
-} from '../../support/api/resources.ts';
-import type { OwnCompany } from '../../support/process/posthorn.ts';
+import type { ShownDelivery, ShownMessage } from '../../support/api/resources.ts';
 import { joinShared } from '../../support/process/shared-posthorn.ts';
-import {
-  type Answer,
-  failing,
-  type Receiver,
-  startReceiver,
-} from '../../support/receivers/receiver.ts';
+import { useCompany, useReceiver } from '../../support/process/use-company.ts';
+import { type Answer, failing } from '../../support/receivers/receiver.ts';
 import { eventually } from '../../support/time/eventually.ts';
 
 /** Deliveries that have failed once stay pending here: the next attempt is an hour later. */
@@ -34,20 +24,8 @@ interface Listed extends Omit<ShownDelivery, 'attempts'> {
 
 const OK: Answer = (response) => response.writeHead(200).end('ok');
 
-let posthorn: OwnCompany;
-let receiver: Receiver;
-let make: Resources;
-
-beforeAll(async () => {
-  posthorn = await joinShared('contract');
-  receiver = await startReceiver();
-  make = createResources(posthorn.api);
-}, 120_000);
-
-afterAll(async () => {
-  await receiver.close();
-  await posthorn.stop();
-});
+const { posthorn, make } = useCompany('contract');
+const receiver = useReceiver();
 
 afterEach(() => {
   receiver.answerWith(OK);

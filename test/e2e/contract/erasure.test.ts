@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import { connectMongo } from '@posthorn/platform/mongo/connect.ts';
 import { dataOf, expectFailure, expectNotFound } from '../../support/api/expect-answers.ts';
-import { createResources, type Resources, type ShownMessage } from '../../support/api/resources.ts';
-import type { OwnCompany } from '../../support/process/posthorn.ts';
+import { createResources, type ShownMessage } from '../../support/api/resources.ts';
 import { joinShared } from '../../support/process/shared-posthorn.ts';
-import { failing, type Receiver, startReceiver } from '../../support/receivers/receiver.ts';
+import { useCompany, useReceiver } from '../../support/process/use-company.ts';
+import { failing } from '../../support/receivers/receiver.ts';
 import { readEverything } from '../../support/stores/stored-documents.ts';
 import { eventually } from '../../support/time/eventually.ts';
 
@@ -13,23 +13,17 @@ type ReadMessage = Omit<ShownMessage, 'payload'> & { payload: string | null };
 const PAYLOAD = { name: 'Ada of the erasure' };
 const DAY_MS = 86_400_000;
 
-let posthorn: OwnCompany;
-let receiver: Receiver;
-let make: Resources;
+const { posthorn, make } = useCompany('contract');
+const receiver = useReceiver();
 let store: Awaited<ReturnType<typeof connectMongo>>;
 
 beforeAll(async () => {
-  posthorn = await joinShared('contract');
-  receiver = await startReceiver();
-  make = createResources(posthorn.api);
   store = await connectMongo(posthorn.env.MONGODB_URL, 'posthorn-test');
 }, 120_000);
 
 afterAll(async () => {
   await store.close();
-  await receiver.close();
-  await posthorn.stop();
-});
+}, 60_000);
 
 beforeEach(() => {
   receiver.answerWith((response, { body }) => response.writeHead(200).end(body));

@@ -2,15 +2,10 @@ import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
 import { type ApiAnswer, type ApiClient, createApiClient } from '../../support/api/api-client.ts';
 import { anId, dataOf, expectFailure, expectInvalid } from '../../support/api/expect-answers.ts';
-import { createResources, type Resources, type ShownMessage } from '../../support/api/resources.ts';
+import type { ShownMessage } from '../../support/api/resources.ts';
 import { createCompany } from '../../support/process/companies.ts';
-import type { OwnCompany } from '../../support/process/posthorn.ts';
-import {
-  joinShared,
-  joinWithGateway,
-  type OwnGateway,
-} from '../../support/process/shared-posthorn.ts';
-import { type Receiver, startReceiver } from '../../support/receivers/receiver.ts';
+import { joinWithGateway, type OwnGateway } from '../../support/process/shared-posthorn.ts';
+import { useCompany, useReceiver } from '../../support/process/use-company.ts';
 import { eventually } from '../../support/time/eventually.ts';
 
 interface Result {
@@ -31,20 +26,8 @@ interface Results {
 
 const BATCH = '/api/v1/webhook-messages/batch';
 
-let posthorn: OwnCompany;
-let receiver: Receiver;
-let make: Resources;
-
-beforeAll(async () => {
-  posthorn = await joinShared('contract');
-  receiver = await startReceiver();
-  make = createResources(posthorn.api);
-}, 120_000);
-
-afterAll(async () => {
-  await receiver.close();
-  await posthorn.stop();
-});
+const { posthorn, make } = useCompany('contract');
+const receiver = useReceiver();
 
 const send = (messages: readonly (string | object)[], key?: string, api = posthorn.api) => {
   const texts = messages.map((each) => (typeof each === 'string' ? each : JSON.stringify(each)));

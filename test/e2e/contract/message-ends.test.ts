@@ -1,34 +1,16 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { beforeEach, describe, expect, it } from '@jest/globals';
 import { connectMongo } from '@posthorn/platform/mongo/connect.ts';
 import { dataOf, expectInvalid, expectNotFound } from '../../support/api/expect-answers.ts';
-import {
-  createResources,
-  type Resources,
-  type ShownDelivery,
-  type ShownMessage,
-} from '../../support/api/resources.ts';
-import type { OwnCompany } from '../../support/process/posthorn.ts';
-import { joinShared } from '../../support/process/shared-posthorn.ts';
-import { failing, type Receiver, startReceiver } from '../../support/receivers/receiver.ts';
+import type { ShownDelivery, ShownMessage } from '../../support/api/resources.ts';
+import { useCompany, useReceiver } from '../../support/process/use-company.ts';
+import { failing } from '../../support/receivers/receiver.ts';
 import { CLOCK_MS } from '../../support/time/clocks.ts';
 import { eventually } from '../../support/time/eventually.ts';
 
 const MINUTE_MS = 60_000;
 
-let posthorn: OwnCompany;
-let receiver: Receiver;
-let make: Resources;
-
-beforeAll(async () => {
-  posthorn = await joinShared('contract');
-  receiver = await startReceiver();
-  make = createResources(posthorn.api);
-}, 120_000);
-
-afterAll(async () => {
-  await receiver.close();
-  await posthorn.stop();
-});
+const { posthorn, make } = useCompany('contract');
+const receiver = useReceiver();
 
 beforeEach(() => {
   receiver.answerWith((response) => response.writeHead(200).end('ok'));

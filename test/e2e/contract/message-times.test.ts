@@ -1,29 +1,15 @@
-import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { describe, expect, it } from '@jest/globals';
 import { dataOf, expectInvalid } from '../../support/api/expect-answers.ts';
-import { createResources, type Resources, type ShownMessage } from '../../support/api/resources.ts';
-import type { OwnCompany } from '../../support/process/posthorn.ts';
-import { joinShared } from '../../support/process/shared-posthorn.ts';
-import { type Receiver, startReceiver } from '../../support/receivers/receiver.ts';
+import type { ShownMessage } from '../../support/api/resources.ts';
+import { useCompany, useReceiver } from '../../support/process/use-company.ts';
 import { CLOCK_MS } from '../../support/time/clocks.ts';
 import { eventually } from '../../support/time/eventually.ts';
 
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
 
-let posthorn: OwnCompany;
-let receiver: Receiver;
-let make: Resources;
-
-beforeAll(async () => {
-  posthorn = await joinShared('contract');
-  receiver = await startReceiver();
-  make = createResources(posthorn.api);
-}, 120_000);
-
-afterAll(async () => {
-  await receiver.close();
-  await posthorn.stop();
-});
+const { posthorn, make } = useCompany('contract');
+const receiver = useReceiver();
 
 const inMs = (ms: number): string => new Date(Date.now() + ms).toISOString();
 const deliveryIdIn = ({ deliveries }: ShownMessage): string => String(deliveries[0]?.id);

@@ -12,31 +12,14 @@ import {
 } from '../../support/api/expect-answers.ts';
 import { createResources, type Resources, type ShownMessage } from '../../support/api/resources.ts';
 import { createCompany, withCompanyId } from '../../support/process/companies.ts';
-import type { OwnCompany } from '../../support/process/posthorn.ts';
-import {
-  joinShared,
-  joinWithGateway,
-  type OwnGateway,
-} from '../../support/process/shared-posthorn.ts';
-import { type Receiver, startReceiver } from '../../support/receivers/receiver.ts';
+import { joinWithGateway, type OwnGateway } from '../../support/process/shared-posthorn.ts';
+import { useCompany, useReceiver } from '../../support/process/use-company.ts';
 
 describe('Messages', () => {
   const MASKED = expect.stringMatching(/^(Basic )?\*+$/);
 
-  let posthorn: OwnCompany;
-  let receiver: Receiver;
-  let make: Resources;
-
-  beforeAll(async () => {
-    posthorn = await joinShared('contract');
-    receiver = await startReceiver();
-    make = createResources(posthorn.api);
-  }, 120_000);
-
-  afterAll(async () => {
-    await receiver.close();
-    await posthorn.stop();
-  });
+  const { posthorn, make } = useCompany('contract');
+  const receiver = useReceiver();
 
   const post = (body: unknown): Promise<ApiAnswer> => posthorn.api.post('/webhook-messages', body);
   const hmac = (key: string, text: string) => createHmac('sha256', key).update(text).digest('hex');
@@ -254,19 +237,17 @@ describe('Messages', () => {
 
 describe('Idempotency keys', () => {
   let posthorn: OwnGateway;
-  let receiver: Receiver;
+  const receiver = useReceiver();
   let make: Resources;
   let webhookId: string;
 
   beforeAll(async () => {
     posthorn = await joinWithGateway('contract');
-    receiver = await startReceiver();
     make = createResources(posthorn.api);
     ({ id: webhookId } = await make.webhook({ url: receiver.url }));
   }, 120_000);
 
   afterAll(async () => {
-    await receiver.close();
     await posthorn.stop();
   });
 
@@ -406,15 +387,12 @@ describe('Idempotency keys', () => {
 describe('Versioning', () => {
   const WEBHOOK_URL = 'https://example.com/hook';
 
-  let posthorn: OwnCompany;
+  const { posthorn } = useCompany('contract');
   let api: ApiClient;
 
-  beforeAll(async () => {
-    posthorn = await joinShared('contract');
+  beforeAll(() => {
     api = withCompanyId(posthorn);
-  }, 120_000);
-
-  afterAll(() => posthorn.stop());
+  });
 
   interface Made {
     id: string;

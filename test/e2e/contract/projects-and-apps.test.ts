@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { beforeAll, describe, expect, it } from '@jest/globals';
 import { type ApiClient, createApiClient } from '../../support/api/api-client.ts';
 import {
   anId,
@@ -8,28 +8,17 @@ import {
   expectInvalid,
   expectNotFound,
 } from '../../support/api/expect-answers.ts';
-import {
-  createResources,
-  type Resources,
-  type ShownApp,
-  type ShownProject,
-} from '../../support/api/resources.ts';
+import { createResources, type ShownApp, type ShownProject } from '../../support/api/resources.ts';
 import { createCompany, withCompanyId } from '../../support/process/companies.ts';
-import type { OwnCompany } from '../../support/process/posthorn.ts';
-import { joinShared } from '../../support/process/shared-posthorn.ts';
+import { useCompany } from '../../support/process/use-company.ts';
 
 describe('Projects', () => {
-  let posthorn: OwnCompany;
+  const { posthorn, make } = useCompany('contract');
   let api: ApiClient;
-  let make: Resources;
 
-  beforeAll(async () => {
-    posthorn = await joinShared('contract');
+  beforeAll(() => {
     api = withCompanyId(posthorn);
-    make = createResources(posthorn.api);
-  }, 120_000);
-
-  afterAll(() => posthorn.stop());
+  });
 
   const path = (id: string): string => `/api/v1/projects/${id}`;
 
@@ -170,20 +159,15 @@ describe('Projects', () => {
 describe('Apps', () => {
   const UNKNOWN_PROJECT = `proj_${'0'.repeat(26)}`;
 
-  let posthorn: OwnCompany;
+  const { posthorn, make } = useCompany('contract');
   /** Sends the header companyid, which every operation but the creation requires. */
   let api: ApiClient;
-  let make: Resources;
   let projectId: string;
 
   beforeAll(async () => {
-    posthorn = await joinShared('contract');
     api = withCompanyId(posthorn);
-    make = createResources(posthorn.api);
     ({ id: projectId } = await make.project());
   }, 120_000);
-
-  afterAll(() => posthorn.stop());
 
   describe('Apps · POST /apps', () => {
     it('returns an app with an empty description, in development, and without its project', async () => {
@@ -332,13 +316,12 @@ describe('Apps of all projects · GET /api/v1/find-apps', () => {
     projectName: string;
   }
 
-  let posthorn: OwnCompany;
+  const { posthorn } = useCompany('contract');
   let projectId: string;
   /** Apps of two projects, the oldest first. */
   const ids: string[] = [];
 
   beforeAll(async () => {
-    posthorn = await joinShared('contract');
     const make = createResources(posthorn.api);
     ({ id: projectId } = await make.project({ name: 'Shop' }));
     const { id: otherId } = await make.project({ name: 'Bank' });
@@ -350,8 +333,6 @@ describe('Apps of all projects · GET /api/v1/find-apps', () => {
       ids.push((await make.app({ name, projectId: of })).id);
     }
   }, 120_000);
-
-  afterAll(() => posthorn.stop());
 
   const find = (query: string, api = posthorn.api) => api.get(`/api/v1/find-apps${query}`);
   const idsOf = async (query: string, api = posthorn.api): Promise<string[]> =>

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { beforeAll, describe, expect, it } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
 import { pathsOf, type Route } from '../../../services/gateway/src/http/route.ts';
 import { type ApiAnswer, type ApiClient, createApiClient } from '../../support/api/api-client.ts';
@@ -22,9 +22,7 @@ import { createResources, type Resources } from '../../support/api/resources.ts'
 import { routeTable } from '../../support/api/route-table.ts';
 import { createSessionClient, makePortalLink, openLink } from '../../support/api/session-client.ts';
 import { withCompanyId } from '../../support/process/companies.ts';
-import type { OwnCompany } from '../../support/process/posthorn.ts';
-import { joinShared } from '../../support/process/shared-posthorn.ts';
-import { type Receiver, startReceiver } from '../../support/receivers/receiver.ts';
+import { useCompany, useReceiver } from '../../support/process/use-company.ts';
 import { eventually } from '../../support/time/eventually.ts';
 
 describe('Own ids', () => {
@@ -39,21 +37,14 @@ describe('Own ids', () => {
     updatedAt: string;
   }
 
-  let posthorn: OwnCompany;
+  const { posthorn } = useCompany('contract');
+  const receiver = useReceiver();
   let api: ApiClient;
   let make: Resources;
-  let receiver: Receiver;
 
-  beforeAll(async () => {
-    posthorn = await joinShared('contract');
+  beforeAll(() => {
     api = withCompanyId(posthorn);
     make = createResources(api);
-    receiver = await startReceiver();
-  }, 120_000);
-
-  afterAll(async () => {
-    await receiver.close();
-    await posthorn.stop();
   });
 
   const uniqueUid = (): string => `Own.id_${randomUUID()}`;

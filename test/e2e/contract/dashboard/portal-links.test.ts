@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { beforeAll, describe, expect, it } from '@jest/globals';
 import { type ApiClient, createApiClient } from '../../../support/api/api-client.ts';
 import { readAuditEvents } from '../../../support/api/audit-events.ts';
 import {
@@ -20,8 +20,7 @@ import {
   SESSION,
 } from '../../../support/api/session-client.ts';
 import { makeSignInLink } from '../../../support/process/companies.ts';
-import type { OwnCompany } from '../../../support/process/posthorn.ts';
-import { joinShared } from '../../../support/process/shared-posthorn.ts';
+import { useCompany } from '../../../support/process/use-company.ts';
 import { eventually } from '../../../support/time/eventually.ts';
 
 describe('Portal links', () => {
@@ -36,14 +35,8 @@ describe('Portal links', () => {
     openedAt: string | null;
   }
 
-  let posthorn: OwnCompany;
+  const { posthorn } = useCompany('contract');
   let appId: string;
-
-  beforeAll(async () => {
-    posthorn = await joinShared('contract');
-  }, 120_000);
-
-  afterAll(() => posthorn.stop());
 
   async function newApp(): Promise<string> {
     return (await createResources(posthorn.api).app()).id;
@@ -223,13 +216,7 @@ describe('Portal links', () => {
 describe('The settings of the portal', () => {
   const SETTINGS = '/api/v1/portal-settings';
 
-  let posthorn: OwnCompany;
-
-  beforeAll(async () => {
-    posthorn = await joinShared('contract');
-  }, 120_000);
-
-  afterAll(() => posthorn.stop());
+  const { posthorn } = useCompany('contract');
 
   it('list the origins that may frame it', async () => {
     expect(dataOf(await posthorn.api.get(SETTINGS))).toEqual({ origins: [] });

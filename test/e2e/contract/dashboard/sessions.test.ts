@@ -25,14 +25,9 @@ import {
   SESSION,
 } from '../../../support/api/session-client.ts';
 import { makeSignInLink } from '../../../support/process/companies.ts';
-import type { OwnCompany } from '../../../support/process/posthorn.ts';
-import {
-  joinShared,
-  joinWithGateway,
-  type OwnGateway,
-} from '../../../support/process/shared-posthorn.ts';
+import { joinWithGateway, type OwnGateway } from '../../../support/process/shared-posthorn.ts';
+import { useCompany, useReceiver } from '../../../support/process/use-company.ts';
 import { openConnection } from '../../../support/receivers/raw-connection.ts';
-import { type Receiver, startReceiver } from '../../../support/receivers/receiver.ts';
 import { eventually } from '../../../support/time/eventually.ts';
 
 describe('Sessions of the dashboard', () => {
@@ -245,15 +240,12 @@ describe('Sessions of the dashboard', () => {
 });
 
 describe('Visits of the portal', () => {
-  let posthorn: OwnCompany;
+  const { posthorn } = useCompany('contract');
   let appId: string;
 
   beforeAll(async () => {
-    posthorn = await joinShared('contract');
     ({ id: appId } = await createResources(posthorn.api).app());
   }, 120_000);
-
-  afterAll(() => posthorn.stop());
 
   const makeLink = (api: ApiClient = posthorn.api): Promise<MadeLink> =>
     makePortalLink(api, appId, { capabilities: ['view'] });
@@ -368,18 +360,8 @@ describe('Visits of the portal', () => {
 describe('The stream of attempts', () => {
   const LIVE = '/api/v1/live';
 
-  let posthorn: OwnCompany;
-  let receiver: Receiver;
-
-  beforeAll(async () => {
-    posthorn = await joinShared('contract');
-    receiver = await startReceiver();
-  }, 120_000);
-
-  afterAll(async () => {
-    await receiver.close();
-    await posthorn.stop();
-  });
+  const { posthorn } = useCompany('contract');
+  const receiver = useReceiver();
 
   interface Watching {
     response: Response;

@@ -9,7 +9,7 @@ import type { ApiClient } from '../../../support/api/api-client.ts';
 import { withCompanyId } from '../../../support/process/companies.ts';
 import { dataOf } from '../../../support/api/expect-answers.ts';
 import { joinWithGateway, type OwnGateway } from '../../../support/process/shared-posthorn.ts';
-import { startReceiver, type Receiver } from '../../../support/receivers/receiver.ts';
+import { useReceiver } from '../../../support/process/use-company.ts';
 import { createResources, type Resources } from '../../../support/api/resources.ts';
 
 const TEXTS = [
@@ -22,7 +22,7 @@ const OBJECTS: object[] = [
 ];
 
 let posthorn: OwnGateway;
-let receiver: Receiver;
+const receiver = useReceiver();
 let api: ApiClient;
 let make: Resources;
 let known: Record<string, string>;
@@ -30,7 +30,6 @@ let places: Place[];
 
 beforeAll(async () => {
   posthorn = await joinWithGateway('contract');
-  receiver = await startReceiver();
   api = withCompanyId(posthorn);
   make = createResources(api);
   const { id: projectId } = await make.project({ name: 'Stays' });
@@ -43,7 +42,6 @@ beforeAll(async () => {
 }, 120_000);
 
 afterAll(async () => {
-  await receiver.close();
   await posthorn.stop();
 });
 

@@ -7,12 +7,8 @@ import {
   expectInvalid,
   expectNotFound,
 } from '../../../support/api/expect-answers.ts';
-import type { OwnCompany } from '../../../support/process/posthorn.ts';
-import {
-  joinShared,
-  joinWithGateway,
-  type OwnGateway,
-} from '../../../support/process/shared-posthorn.ts';
+import { joinWithGateway, type OwnGateway } from '../../../support/process/shared-posthorn.ts';
+import { useCompany, useReceiver } from '../../../support/process/use-company.ts';
 import {
   ENVELOPE,
   openConnection,
@@ -20,16 +16,9 @@ import {
   type RawAnswer,
   type RawConnection,
 } from '../../../support/receivers/raw-connection.ts';
-import { type Receiver, startReceiver } from '../../../support/receivers/receiver.ts';
 
 describe('Envelope and errors', () => {
-  let posthorn: OwnCompany;
-
-  beforeAll(async () => {
-    posthorn = await joinShared('contract');
-  }, 120_000);
-
-  afterAll(() => posthorn.stop());
+  const { posthorn } = useCompany('contract');
 
   const create = (body: unknown, headers?: Record<string, string>): Promise<ApiAnswer> =>
     posthorn.api.post('/projects', body, headers);
@@ -184,7 +173,7 @@ const METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'DELETE', 'PROPFIND'];
 
 describe('Hostile requests [security]', () => {
   let posthorn: OwnGateway;
-  let receiver: Receiver;
+  const receiver = useReceiver();
   let webhookId: string;
 
   beforeAll(async () => {
@@ -193,7 +182,6 @@ describe('Hostile requests [security]', () => {
       WRONG_KEYS_PER_MINUTE: '0',
       REDIS_PREFIX: 'thostile:',
     });
-    receiver = await startReceiver();
     ({ webhookId } = await posthorn.api.createTarget(receiver.url));
     await readLag();
   }, 120_000);
@@ -203,7 +191,6 @@ describe('Hostile requests [security]', () => {
   });
 
   afterAll(async () => {
-    await receiver.close();
     await posthorn.stop();
   });
 

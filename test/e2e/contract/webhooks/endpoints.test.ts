@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { beforeAll, describe, expect, it } from '@jest/globals';
 import { Webhook as Verifier, WebhookVerificationError } from 'standardwebhooks';
 import { createApiClient } from '../../../support/api/api-client.ts';
 import {
@@ -7,34 +7,19 @@ import {
   expectInvalid,
   expectNotFound,
 } from '../../../support/api/expect-answers.ts';
-import {
-  createResources,
-  type Resources,
-  type ShownDelivery,
-  type ShownWebhook,
-} from '../../../support/api/resources.ts';
-import type { OwnCompany } from '../../../support/process/posthorn.ts';
-import { joinShared } from '../../../support/process/shared-posthorn.ts';
-import {
-  type Answer,
-  failing,
-  type Received,
-  type Receiver,
-  startReceiver,
-} from '../../../support/receivers/receiver.ts';
+import type { ShownDelivery, ShownWebhook } from '../../../support/api/resources.ts';
+import { useCompany, useReceiver } from '../../../support/process/use-company.ts';
+import { type Answer, failing, type Received } from '../../../support/receivers/receiver.ts';
 import { eventually } from '../../../support/time/eventually.ts';
 
 describe('The search for webhooks', () => {
-  let posthorn: OwnCompany;
-  let make: Resources;
+  const { posthorn, make } = useCompany('contract');
   let appId: string;
   let otherId: string;
   /** The oldest first; the last one is of the other app. */
   const ids: string[] = [];
 
   beforeAll(async () => {
-    posthorn = await joinShared('contract');
-    make = createResources(posthorn.api);
     ({ id: appId } = await make.app({ name: 'Orders' }));
     ({ id: otherId } = await make.app());
     for (const [of, path, name] of [
@@ -46,8 +31,6 @@ describe('The search for webhooks', () => {
       ids.push((await make.webhook(fields)).id);
     }
   }, 120_000);
-
-  afterAll(() => posthorn.stop());
 
   const find = (query: string, api = posthorn.api) => api.get(`/api/v1/find-webhooks${query}`);
   const idsOf = async (query: string, api = posthorn.api): Promise<string[]> =>
@@ -158,20 +141,8 @@ describe('Test messages and health', () => {
 
   const OK: Answer = (response) => response.writeHead(200).end('ok');
 
-  let posthorn: OwnCompany;
-  let receiver: Receiver;
-  let make: Resources;
-
-  beforeAll(async () => {
-    posthorn = await joinShared('contract');
-    receiver = await startReceiver();
-    make = createResources(posthorn.api);
-  }, 120_000);
-
-  afterAll(async () => {
-    await receiver.close();
-    await posthorn.stop();
-  });
+  const { posthorn, make } = useCompany('contract');
+  const receiver = useReceiver();
 
   describe('Webhooks · POST /api/v1/webhooks/{id}/test', () => {
     it('sends a small test message and returns its delivery', async () => {
@@ -237,20 +208,8 @@ describe('Test messages and health', () => {
 });
 
 describe('Authentication at the endpoint', () => {
-  let posthorn: OwnCompany;
-  let receiver: Receiver;
-  let make: Resources;
-
-  beforeAll(async () => {
-    posthorn = await joinShared('contract');
-    receiver = await startReceiver();
-    make = createResources(posthorn.api);
-  }, 120_000);
-
-  afterAll(async () => {
-    await receiver.close();
-    await posthorn.stop();
-  });
+  const { make } = useCompany('contract');
+  const receiver = useReceiver();
 
   /** Sends a message to the webhook and returns the request that its endpoint gets. */
   async function deliver({ id: webhookId }: ShownWebhook): Promise<Received> {

@@ -17,17 +17,12 @@ import {
   withoutAuth,
 } from '../../../support/api/resources.ts';
 import { createCompany } from '../../../support/process/companies.ts';
-import type { OwnCompany } from '../../../support/process/posthorn.ts';
-import { joinShared } from '../../../support/process/shared-posthorn.ts';
+import { useCompany, useReceiver } from '../../../support/process/use-company.ts';
 import {
   type ClientCertificateEndpoint,
   startClientCertificateEndpoint,
 } from '../../../support/receivers/client-certificate-endpoint.ts';
-import {
-  type Received,
-  type Receiver,
-  startReceiver,
-} from '../../../support/receivers/receiver.ts';
+import type { Received } from '../../../support/receivers/receiver.ts';
 import { selfSigned, type SelfSigned } from '../../../support/receivers/self-signed.ts';
 import { type JwkSet, verifiedBy } from '../../../support/receivers/verify-with-jwks.ts';
 import { eventually } from '../../../support/time/eventually.ts';
@@ -43,18 +38,8 @@ describe('Signing keys', () => {
   const KEYS = '/api/v1/signing-keys';
   const ED25519 = { signatureAlgorithm: 'ed25519' };
 
-  let posthorn: OwnCompany;
-  let receiver: Receiver;
-
-  beforeAll(async () => {
-    posthorn = await joinShared('contract');
-    receiver = await startReceiver();
-  }, 120_000);
-
-  afterAll(async () => {
-    await receiver.close();
-    await posthorn.stop();
-  });
+  const { posthorn } = useCompany('contract');
+  const receiver = useReceiver();
 
   /** A company of its own for each test: keys belong to the company. */
   async function newCompany(): Promise<{ api: ApiClient; companyId: string }> {
@@ -241,20 +226,8 @@ describe('Signing keys', () => {
 });
 
 describe('Rotation · POST /api/v1/webhooks/{id}/rotate-secret', () => {
-  let posthorn: OwnCompany;
-  let receiver: Receiver;
-  let make: Resources;
-
-  beforeAll(async () => {
-    posthorn = await joinShared('contract');
-    receiver = await startReceiver();
-    make = createResources(posthorn.api);
-  }, 120_000);
-
-  afterAll(async () => {
-    await receiver.close();
-    await posthorn.stop();
-  });
+  const { posthorn, make } = useCompany('contract');
+  const receiver = useReceiver();
 
   /** Sends a message to the webhook and returns the request that its endpoint gets. */
   async function deliver({ id: webhookId }: ShownWebhook): Promise<Received> {
@@ -341,12 +314,11 @@ describe('A webhook whose endpoint demands a certificate and has a private autho
   const first = selfSigned('first.posthorn.example');
   const renewed = selfSigned('renewed.posthorn.example');
 
-  let posthorn: OwnCompany;
+  const { posthorn } = useCompany('contract');
   let resources: Resources;
   let endpoint: ClientCertificateEndpoint;
 
   beforeAll(async () => {
-    posthorn = await joinShared('contract');
     resources = createResources(posthorn.api);
     endpoint = await startClientCertificateEndpoint(HOST, {
       own: endpointCertificate,
@@ -356,8 +328,7 @@ describe('A webhook whose endpoint demands a certificate and has a private autho
 
   afterAll(async () => {
     await endpoint.close();
-    await posthorn.stop();
-  });
+  }, 60_000);
 
   interface ShownCertificate {
     subject: string;

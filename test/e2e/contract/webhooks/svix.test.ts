@@ -1,25 +1,16 @@
-import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { beforeAll, describe, expect, it } from '@jest/globals';
 import { createHmac } from 'node:crypto';
 import type { ApiAnswer, ApiClient } from '../../../support/api/api-client.ts';
 import { readAuditEvents } from '../../../support/api/audit-events.ts';
 import { dataOf, expectInvalid } from '../../../support/api/expect-answers.ts';
-import {
-  createResources,
-  type Resources,
-  type ShownWebhook,
-} from '../../../support/api/resources.ts';
+import type { ShownWebhook } from '../../../support/api/resources.ts';
 import {
   createSessionClient,
   makePortalLink,
   openLink,
 } from '../../../support/api/session-client.ts';
-import type { OwnCompany } from '../../../support/process/posthorn.ts';
-import { joinShared } from '../../../support/process/shared-posthorn.ts';
-import {
-  type Received,
-  type Receiver,
-  startReceiver,
-} from '../../../support/receivers/receiver.ts';
+import { useCompany, useReceiver } from '../../../support/process/use-company.ts';
+import type { Received } from '../../../support/receivers/receiver.ts';
 import {
   installSvixLibraries,
   type SignedRequest,
@@ -36,20 +27,8 @@ const OLD = secretOf(24, 0xfb);
 const OTHER = secretOf(64, 0x17);
 const SVIX = { signatureHeaders: ['webhook', 'svix'] };
 
-let posthorn: OwnCompany;
-let receiver: Receiver;
-let make: Resources;
-
-beforeAll(async () => {
-  posthorn = await joinShared('contract');
-  receiver = await startReceiver();
-  make = createResources(posthorn.api);
-}, 120_000);
-
-afterAll(async () => {
-  await receiver.close();
-  await posthorn.stop();
-});
+const { posthorn, make } = useCompany('contract');
+const receiver = useReceiver();
 
 /** Sends a message to the webhook and returns the request that its endpoint gets. */
 async function deliver({ id: webhookId }: ShownWebhook): Promise<Received> {

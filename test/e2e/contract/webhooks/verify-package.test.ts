@@ -1,34 +1,18 @@
-import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { describe, expect, it } from '@jest/globals';
 import { verify, type VerifyOptions } from '@posthorn/verify';
 import { dataOf } from '../../../support/api/expect-answers.ts';
-import { createResources, type Resources } from '../../../support/api/resources.ts';
+import { createResources } from '../../../support/api/resources.ts';
 import { createCompany } from '../../../support/process/companies.ts';
 import type { OwnCompany } from '../../../support/process/posthorn.ts';
-import { joinShared } from '../../../support/process/shared-posthorn.ts';
-import {
-  type Received,
-  type Receiver,
-  startReceiver,
-} from '../../../support/receivers/receiver.ts';
+import { useCompany, useReceiver } from '../../../support/process/use-company.ts';
+import type { Received } from '../../../support/receivers/receiver.ts';
 import { eventually } from '../../../support/time/eventually.ts';
 
 describe('A delivery is verified by @posthorn/verify', () => {
   const PAYLOAD = { order: 17, name: 'é' };
 
-  let posthorn: OwnCompany;
-  let receiver: Receiver;
-  let make: Resources;
-
-  beforeAll(async () => {
-    posthorn = await joinShared('contract');
-    receiver = await startReceiver();
-    make = createResources(posthorn.api);
-  }, 120_000);
-
-  afterAll(async () => {
-    await receiver.close();
-    await posthorn.stop();
-  });
+  const { posthorn, make } = useCompany('contract');
+  const receiver = useReceiver();
 
   async function deliver(
     webhookId: string,

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { beforeAll, describe, expect, it } from '@jest/globals';
 import { freePorts } from '../../../../tools/local-stack/machine/ports.ts';
 import { type ApiClient, createApiClient } from '../../../support/api/api-client.ts';
 import {
@@ -9,14 +9,8 @@ import {
   expectInvalid,
   expectNotFound,
 } from '../../../support/api/expect-answers.ts';
-import {
-  createResources,
-  type Resources,
-  type ShownWebhook,
-  withoutAuth,
-} from '../../../support/api/resources.ts';
-import type { OwnCompany } from '../../../support/process/posthorn.ts';
-import { joinShared } from '../../../support/process/shared-posthorn.ts';
+import { type ShownWebhook, withoutAuth } from '../../../support/api/resources.ts';
+import { useCompany } from '../../../support/process/use-company.ts';
 
 describe('Webhooks', () => {
   const URL = 'https://example.com/hook';
@@ -24,19 +18,14 @@ describe('Webhooks', () => {
   const BASIC = { authMethod: 'basic', basicAuthUsername: 'u', basicAuthPassword: 'p' };
   const API_KEY = { authMethod: 'apiKey', apiKey: 'k-1', apiKeyHeader: 'X-Key' };
 
-  let posthorn: OwnCompany;
-  let make: Resources;
+  const { posthorn, make } = useCompany('contract');
   let projectId: string;
   let appId: string;
 
   beforeAll(async () => {
-    posthorn = await joinShared('contract');
-    make = createResources(posthorn.api);
     ({ id: projectId } = await make.project());
     ({ id: appId } = await make.app({ projectId }));
   }, 120_000);
-
-  afterAll(() => posthorn.stop());
 
   const get = async (id: string): Promise<ShownWebhook> =>
     dataOf(await posthorn.api.get(`/webhooks/${id}`));
@@ -221,17 +210,12 @@ describe('The fields of webhooks', () => {
   const basic = { authMethod: 'basic', basicAuthUsername: 'u', basicAuthPassword: 'p' };
   const apiKey = { authMethod: 'apiKey', apiKey: 'k', apiKeyHeader: 'X-Key' };
 
-  let posthorn: OwnCompany;
-  let make: Resources;
+  const { posthorn, make } = useCompany('contract');
   let appId: string;
 
   beforeAll(async () => {
-    posthorn = await joinShared('contract');
-    make = createResources(posthorn.api);
     ({ id: appId } = await make.app());
   }, 120_000);
-
-  afterAll(() => posthorn.stop());
 
   it.each<[object, string]>([
     [{ name: 'x' }, 'name'],
@@ -301,15 +285,12 @@ describe('The fields of webhooks', () => {
 });
 
 describe('GET /api/v1/source-ips', () => {
-  let posthorn: OwnCompany;
+  const { posthorn } = useCompany('contract');
   let api: ApiClient;
 
-  beforeAll(async () => {
-    posthorn = await joinShared('contract');
+  beforeAll(() => {
     api = createApiClient(posthorn.baseUrl, posthorn.apiKey, { companyid: posthorn.companyId });
-  }, 120_000);
-
-  afterAll(() => posthorn.stop());
+  });
 
   it('shows the ranges of the configuration', async () => {
     const shown = await api.get('/api/v1/source-ips');
