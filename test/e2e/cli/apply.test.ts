@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { beforeAll, describe, expect, it } from '@jest/globals';
 import { Posthorn } from '@posthorn/client';
 import fc from 'fast-check';
 import { spawn } from 'node:child_process';
@@ -6,10 +6,9 @@ import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { stringify } from 'yaml';
 import { type RandomDocument, randomDocuments } from '../../support/cli/random-documents.ts';
-import type { OwnCompany } from '../../support/process/posthorn.ts';
 import { scratchFolder } from '../../support/process/scratch-folder.ts';
-import { joinShared } from '../../support/process/shared-posthorn.ts';
 import { startStoreProxy } from '../../support/process/store-proxy.ts';
+import { useCompany } from '../../support/process/use-company.ts';
 import { selfSigned } from '../../support/receivers/self-signed.ts';
 import { eventually } from '../../support/time/eventually.ts';
 
@@ -24,13 +23,12 @@ interface Ended {
   stderr: string;
 }
 
-let posthorn: OwnCompany;
+const { posthorn } = useCompany('contract');
 let client: Posthorn;
 let scratch: string;
 let documents: RandomDocument[];
 
-beforeAll(async () => {
-  posthorn = await joinShared('contract');
+beforeAll(() => {
   const { baseUrl, apiKey } = posthorn;
   client = new Posthorn({ baseUrl, apiKey });
   scratch = scratchFolder();
@@ -38,9 +36,7 @@ beforeAll(async () => {
   const shape = { projects: PROJECTS, apps: APPS, webhooks: WEBHOOKS, certificates };
   [documents = []] = fc.sample(randomDocuments(shape), { numRuns: 1, seed: 39 });
   writeDocuments('shop', documents);
-}, 120_000);
-
-afterAll(() => posthorn.stop());
+});
 
 /** Writes a folder with a file for each kind. */
 function writeDocuments(folder: string, written: readonly RandomDocument[]): void {

@@ -4,21 +4,20 @@ import { type CommandPlace, startCommand } from '../../support/process/command-l
 import { scratchFolder } from '../../support/process/scratch-folder.ts';
 import type { OwnCompany } from '../../support/process/posthorn.ts';
 import { joinShared } from '../../support/process/shared-posthorn.ts';
-import { failing, type Receiver, startReceiver } from '../../support/receivers/receiver.ts';
+import { useReceiver } from '../../support/process/use-company.ts';
+import { failing, startReceiver } from '../../support/receivers/receiver.ts';
 
 let services: OwnCompany;
 let api: Posthorn;
-let receiver: Receiver;
+const receiver = useReceiver();
 
 beforeAll(async () => {
   services = await joinShared('contract');
   const { baseUrl, apiKey } = services;
   api = new Posthorn({ baseUrl, apiKey });
-  receiver = await startReceiver();
 }, 120_000);
 
 afterAll(async () => {
-  await receiver.close();
   await services.stop();
 });
 

@@ -1,34 +1,16 @@
-import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { describe, expect, it } from '@jest/globals';
 import { dataOf, expectInvalid } from '../../support/api/expect-answers.ts';
 import { readAuditEvents } from '../../support/api/audit-events.ts';
-import {
-  createResources,
-  type Resources,
-  type ShownDelivery,
-  type ShownWebhook,
-} from '../../support/api/resources.ts';
-import type { OwnCompany } from '../../support/process/posthorn.ts';
-import { joinShared } from '../../support/process/shared-posthorn.ts';
-import { type Answer, type Receiver, startReceiver } from '../../support/receivers/receiver.ts';
+import type { ShownDelivery, ShownWebhook } from '../../support/api/resources.ts';
+import { useCompany, useReceiver } from '../../support/process/use-company.ts';
+import type { Answer } from '../../support/receivers/receiver.ts';
 import { readTopic } from '../../support/stores/read-topic.ts';
 import { eventually } from '../../support/time/eventually.ts';
 
 /** See docs/contract.md C6.20 to C6.23 and C10.11. The schedule has two attempts. */
 describe('Deliveries that end before their schedule', () => {
-  let posthorn: OwnCompany;
-  let receiver: Receiver;
-  let make: Resources;
-
-  beforeAll(async () => {
-    posthorn = await joinShared('contract-after-retries');
-    receiver = await startReceiver();
-    make = createResources(posthorn.api);
-  }, 120_000);
-
-  afterAll(async () => {
-    await receiver.close();
-    await posthorn.stop();
-  });
+  const { posthorn, make } = useCompany('contract-after-retries');
+  const receiver = useReceiver();
 
   const answering =
     (status: number, control?: string): Answer =>

@@ -1,36 +1,27 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { beforeAll, describe, expect, it } from '@jest/globals';
 import { STRICT_EGRESS } from '@posthorn/domain/egress.ts';
 import { openapiText } from '../../../docs/write-openapi.ts';
 import { operationsOf, type ApiDocument } from '../../support/api/api-document.ts';
 import { pythonClient, typescriptClient } from '../../support/clients/generated-clients.ts';
-import type { OwnCompany } from '../../support/process/posthorn.ts';
 import { scratchFolder } from '../../support/process/scratch-folder.ts';
-import { joinShared } from '../../support/process/shared-posthorn.ts';
-import { startReceiver, type Receiver } from '../../support/receivers/receiver.ts';
+import { useCompany, useReceiver } from '../../support/process/use-company.ts';
 
 /** Where nothing is in the cache, the generators are downloaded first. */
 const TIMEOUT_MS = 600_000;
 
 describe('clients generated from /openapi.json', () => {
-  let posthorn: OwnCompany;
-  let receiver: Receiver;
+  const { posthorn } = useCompany('contract-after-retries');
+  const receiver = useReceiver();
   let document: ApiDocument;
 
   beforeAll(async () => {
-    posthorn = await joinShared('contract-after-retries');
-    receiver = await startReceiver();
     receiver.answerWith((response, { path }) => {
       response.writeHead(path.endsWith('/bad') ? 500 : 200).end('noted');
     });
     document = (await (await fetch(`${posthorn.baseUrl}/openapi.json`)).json()) as ApiDocument;
   }, 120_000);
-
-  afterAll(async () => {
-    await receiver.close();
-    await posthorn.stop();
-  });
 
   it('are generated from docs/openapi.json of the release, with URLs of http too', () => {
     const policy = { ...STRICT_EGRESS, allowHttp: true };

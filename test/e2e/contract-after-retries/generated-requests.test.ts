@@ -9,7 +9,7 @@ import {
 } from '../../support/api/api-document.ts';
 import { createCompany } from '../../support/process/companies.ts';
 import { joinWithGateway, type OwnGateway } from '../../support/process/shared-posthorn.ts';
-import { startReceiver, type Receiver } from '../../support/receivers/receiver.ts';
+import { useReceiver } from '../../support/process/use-company.ts';
 import { brokenRequests, respelledRequests } from '../../support/requests/broken-requests.ts';
 import { createJudge, sendAll } from '../../support/requests/judge-answer.ts';
 import { type KnownIds, createKnownIds } from '../../support/requests/known-ids.ts';
@@ -35,12 +35,11 @@ const SETTINGS = {
 
 describe('4,000 requests generated from the API document [security]', () => {
   let posthorn: OwnGateway;
-  let receiver: Receiver;
+  const receiver = useReceiver();
   let document: ApiDocument;
   let ids: KnownIds;
 
   beforeAll(async () => {
-    receiver = await startReceiver();
     receiver.answerWith((response, { path }) => {
       response.writeHead(path === '/bad' ? 500 : 200).end('noted');
     });
@@ -55,7 +54,6 @@ describe('4,000 requests generated from the API document [security]', () => {
   }, 120_000);
 
   afterAll(async () => {
-    await receiver.close();
     await posthorn.stop();
   });
 

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { beforeAll, describe, expect, it } from '@jest/globals';
 import { attemptIdOf } from '@posthorn/domain/ids.ts';
 import { type ApiAnswer, type ApiClient, createApiClient } from '../../support/api/api-client.ts';
 import {
@@ -10,34 +10,16 @@ import {
   expectNotFound,
 } from '../../support/api/expect-answers.ts';
 import { createOneOfEach, type Ids, unknownLike } from '../../support/api/one-of-each.ts';
-import {
-  createResources,
-  type Resources,
-  type ShownDelivery,
-  type ShownMessage,
-} from '../../support/api/resources.ts';
-import type { OwnCompany } from '../../support/process/posthorn.ts';
-import { joinShared } from '../../support/process/shared-posthorn.ts';
-import { failing, type Receiver, startReceiver } from '../../support/receivers/receiver.ts';
+import type { ShownDelivery, ShownMessage } from '../../support/api/resources.ts';
+import { useCompany, useReceiver } from '../../support/process/use-company.ts';
+import { failing } from '../../support/receivers/receiver.ts';
 import { eventually } from '../../support/time/eventually.ts';
 
 describe('The list of messages', () => {
   const MESSAGES = '/api/v1/webhook-messages';
 
-  let posthorn: OwnCompany;
-  let receiver: Receiver;
-  let make: Resources;
-
-  beforeAll(async () => {
-    posthorn = await joinShared('contract-after-retries');
-    receiver = await startReceiver();
-    make = createResources(posthorn.api);
-  }, 120_000);
-
-  afterAll(async () => {
-    await receiver.close();
-    await posthorn.stop();
-  });
+  const { posthorn, make } = useCompany('contract-after-retries');
+  const receiver = useReceiver();
 
   const list = (query: string): Promise<ApiAnswer> => posthorn.api.get(`${MESSAGES}?${query}`);
   const idsOf = async (query: string): Promise<string[]> =>
@@ -200,9 +182,8 @@ describe('The list of messages', () => {
 describe('The deliveries of a message', () => {
   const MESSAGES = '/api/v1/webhook-messages';
 
-  let posthorn: OwnCompany;
-  let receiver: Receiver;
-  let make: Resources;
+  const { posthorn, make } = useCompany('contract-after-retries');
+  const receiver = useReceiver();
   let good: string;
   let bad: string;
   let off: string;
@@ -212,9 +193,6 @@ describe('The deliveries of a message', () => {
   let mixed: ShownMessage;
 
   beforeAll(async () => {
-    posthorn = await joinShared('contract-after-retries');
-    receiver = await startReceiver();
-    make = createResources(posthorn.api);
     receiver.answerWith((response, received) => {
       if (received.path === '/hook/bad') {
         response.writeHead(503, { 'x-request-id': 'r-1', 'set-cookie': 'a=hush', server: 's' });
@@ -232,11 +210,6 @@ describe('The deliveries of a message', () => {
       return dataOf<ShownMessage[]>(shown).every(({ status }) => status === 'exhausted');
     });
   }, 120_000);
-
-  afterAll(async () => {
-    await receiver.close();
-    await posthorn.stop();
-  });
 
   describe('History · GET /api/v1/webhook-messages/{id}/deliveries', () => {
     it('lists the deliveries, newest first, page by page', async () => {
@@ -315,8 +288,8 @@ describe('The overview', () => {
     worst: { webhookId: string; failed: number }[];
   }
 
-  let posthorn: OwnCompany;
-  let receiver: Receiver;
+  const { posthorn } = useCompany('contract-after-retries');
+  const receiver = useReceiver();
   let company: ApiClient;
   let ours: Ids;
   let theirs: Ids;
@@ -324,8 +297,6 @@ describe('The overview', () => {
   let limited: ApiClient;
 
   beforeAll(async () => {
-    posthorn = await joinShared('contract-after-retries');
-    receiver = await startReceiver();
     receiver.answerWith(failing(99));
     const { baseUrl, apiKey, companyId: companyid } = posthorn;
     company = createApiClient(baseUrl, apiKey, { companyid });
@@ -350,11 +321,6 @@ describe('The overview', () => {
       });
     });
   }, 180_000);
-
-  afterAll(async () => {
-    await receiver.close();
-    await posthorn.stop();
-  });
 
   const read = (api: ApiClient, query = '') => api.get(`/api/v1/overview${query}`);
   const overviewOf = async (api: ApiClient, query = '') => dataOf<Overview>(await read(api, query));

@@ -2,32 +2,27 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/glo
 import { createApiClient } from '../../support/api/api-client.ts';
 import { readAuditEvents } from '../../support/api/audit-events.ts';
 import { dataOf } from '../../support/api/expect-answers.ts';
-import { createResources, type Resources, type ShownWebhook } from '../../support/api/resources.ts';
-import type { OwnCompany } from '../../support/process/posthorn.ts';
-import { joinShared } from '../../support/process/shared-posthorn.ts';
+import type { ShownWebhook } from '../../support/api/resources.ts';
+import { useCompany } from '../../support/process/use-company.ts';
 import { startReceiver, type Answer, type Receiver } from '../../support/receivers/receiver.ts';
 import { eventually } from '../../support/time/eventually.ts';
 
 const SECRET = 'hush-client-secret';
 const MASK = '********';
 
-let posthorn: OwnCompany;
+const { posthorn, make } = useCompany('contract-after-retries');
 let receiver: Receiver;
 let tokenServer: Receiver;
-let make: Resources;
 /** Tokens that were issued, over all tests. */
 let issued = 0;
 
 beforeAll(async () => {
-  posthorn = await joinShared('contract-after-retries');
   [receiver, tokenServer] = [await startReceiver(), await startReceiver()];
-  make = createResources(posthorn.api);
 }, 120_000);
 
 afterAll(async () => {
   await Promise.all([receiver.close(), tokenServer.close()]);
-  await posthorn.stop();
-});
+}, 60_000);
 
 beforeEach(() => {
   tokenServer.answerWith(issueToken);

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { beforeAll, describe, expect, it } from '@jest/globals';
 import type { Capability } from '@posthorn/domain/access.ts';
 import { type ApiAnswer, type ApiClient, createApiClient } from '../../support/api/api-client.ts';
 import { readAuditEvents } from '../../support/api/audit-events.ts';
@@ -33,17 +33,16 @@ import {
   PORTAL_SESSION,
   SESSION,
 } from '../../support/api/session-client.ts';
-import type { OwnCompany } from '../../support/process/posthorn.ts';
-import { joinShared } from '../../support/process/shared-posthorn.ts';
-import { failing, type Receiver, startReceiver } from '../../support/receivers/receiver.ts';
+import { useCompany, useReceiver } from '../../support/process/use-company.ts';
+import { failing } from '../../support/receivers/receiver.ts';
 import { eventually } from '../../support/time/eventually.ts';
 
 describe('The portal', () => {
   /** Stands in every text of the other app. */
   const MARK = 'only-theirs';
 
-  let posthorn: OwnCompany;
-  let receiver: Receiver;
+  const { posthorn } = useCompany('contract-after-retries');
+  const receiver = useReceiver();
   /** With a key of the whole company. */
   let company: ApiClient;
   let nobody: ApiClient;
@@ -51,8 +50,6 @@ describe('The portal', () => {
   let theirs: Ids;
 
   beforeAll(async () => {
-    posthorn = await joinShared('contract-after-retries');
-    receiver = await startReceiver();
     receiver.answerWith(failing(99));
     const { baseUrl, apiKey, companyId: companyid } = posthorn;
     company = createApiClient(baseUrl, apiKey, { companyid });
@@ -60,11 +57,6 @@ describe('The portal', () => {
     ours = await createOneOfEach(company, receiver.url, 'ours');
     theirs = await createOneOfEach(company, receiver.url, MARK);
   }, 120_000);
-
-  afterAll(async () => {
-    await receiver.close();
-    await posthorn.stop();
-  });
 
   const LINK = { expiresInSeconds: 600, capabilities: ['view'] };
 
@@ -304,24 +296,17 @@ describe('A visitor who may change webhooks and not see secrets', () => {
   const SECRET = 'only-the-owner-knows';
   const MASK = '********';
 
-  let posthorn: OwnCompany;
-  let receiver: Receiver;
+  const { posthorn } = useCompany('contract-after-retries');
+  const receiver = useReceiver();
   let visitor: ApiClient;
   let appId: string;
 
   beforeAll(async () => {
-    posthorn = await joinShared('contract-after-retries');
-    receiver = await startReceiver();
     ({ id: appId } = await createResources(posthorn.api).app());
     const link = await makePortalLink(posthorn.api, appId, { capabilities: ['manage'] });
     const cookie = await openLink(posthorn.baseUrl, link);
     visitor = createSessionClient(posthorn.baseUrl, cookie, 'portal');
   }, 120_000);
-
-  afterAll(async () => {
-    await receiver.close();
-    await posthorn.stop();
-  });
 
   async function createWebhook(fields: object): Promise<string> {
     const body = { appId, url: `${receiver.url}/secrets`, ...fields };
@@ -386,8 +371,8 @@ describe('With a key of one app [security]', () => {
   /** Stands in every text of the other app. */
   const MARK = 'only-theirs';
 
-  let posthorn: OwnCompany;
-  let receiver: Receiver;
+  const { posthorn } = useCompany('contract-after-retries');
+  const receiver = useReceiver();
   /** With a key of the whole company. */
   let company: ApiClient;
   /** With a key of our app. */
@@ -396,8 +381,6 @@ describe('With a key of one app [security]', () => {
   let theirs: Ids;
 
   beforeAll(async () => {
-    posthorn = await joinShared('contract-after-retries');
-    receiver = await startReceiver();
     receiver.answerWith(failing(99));
     const { baseUrl, apiKey, companyId: companyid } = posthorn;
     company = createApiClient(baseUrl, apiKey, { companyid });
@@ -408,11 +391,6 @@ describe('With a key of one app [security]', () => {
     ours = { ...ours, keyId };
     api = createApiClient(baseUrl, key, { companyid });
   }, 120_000);
-
-  afterAll(async () => {
-    await receiver.close();
-    await posthorn.stop();
-  });
 
   async function ask(place: Place, id: string): Promise<ApiAnswer> {
     const { method, path, body } = requestWith(place, id, ours);

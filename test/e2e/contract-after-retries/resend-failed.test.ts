@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { beforeAll, describe, expect, it } from '@jest/globals';
 import {
   anId,
   aTime,
@@ -7,14 +7,9 @@ import {
   expectInvalid,
   expectNotFound,
 } from '../../support/api/expect-answers.ts';
-import {
-  createResources,
-  type Resources,
-  type ShownDelivery,
-} from '../../support/api/resources.ts';
-import type { OwnCompany } from '../../support/process/posthorn.ts';
-import { joinShared } from '../../support/process/shared-posthorn.ts';
-import { failing, type Receiver, startReceiver } from '../../support/receivers/receiver.ts';
+import type { ShownDelivery } from '../../support/api/resources.ts';
+import { useCompany, useReceiver } from '../../support/process/use-company.ts';
+import { failing } from '../../support/receivers/receiver.ts';
 import { eventually } from '../../support/time/eventually.ts';
 
 describe('Resend · POST /api/v1/webhooks/{id}/resend-failed', () => {
@@ -26,20 +21,8 @@ describe('Resend · POST /api/v1/webhooks/{id}/resend-failed', () => {
     failed: number;
   }
 
-  let posthorn: OwnCompany;
-  let receiver: Receiver;
-  let make: Resources;
-
-  beforeAll(async () => {
-    posthorn = await joinShared('contract-after-retries');
-    receiver = await startReceiver();
-    make = createResources(posthorn.api);
-  }, 120_000);
-
-  afterAll(async () => {
-    await receiver.close();
-    await posthorn.stop();
-  });
+  const { posthorn, make } = useCompany('contract-after-retries');
+  const receiver = useReceiver();
 
   const disable = async (id: string, disabled: boolean) =>
     dataOf(await posthorn.api.put(`/webhooks/${id}`, { disabled }));
@@ -147,20 +130,8 @@ describe('Resend · POST /api/v1/apps/{id}/resend-failed', () => {
 
   const SINCE = '2026-01-02T00:00:00.000Z';
 
-  let posthorn: OwnCompany;
-  let receiver: Receiver;
-  let make: Resources;
-
-  beforeAll(async () => {
-    posthorn = await joinShared('contract-after-retries');
-    receiver = await startReceiver();
-    make = createResources(posthorn.api);
-  }, 120_000);
-
-  afterAll(async () => {
-    await receiver.close();
-    await posthorn.stop();
-  });
+  const { posthorn, make } = useCompany('contract-after-retries');
+  const receiver = useReceiver();
 
   /** Sends one message that fails; returns its deliveries, all exhausted. */
   async function exhausted(address: object): Promise<ShownDelivery[]> {
@@ -254,17 +225,13 @@ describe('Aborted resends', () => {
   const RESENDS = '/api/v1/resends';
   const FAILED = 5;
 
-  let posthorn: OwnCompany;
-  let receiver: Receiver;
-  let make: Resources;
+  const { posthorn, make } = useCompany('contract-after-retries');
+  const receiver = useReceiver();
   /** One attempt a second, so a page of the resend has two deliveries. */
   let webhookId: string;
   let since: string;
 
   beforeAll(async () => {
-    posthorn = await joinShared('contract-after-retries');
-    receiver = await startReceiver();
-    make = createResources(posthorn.api);
     ({ id: webhookId } = await make.webhook({ url: receiver.url }));
     receiver.answerWith(failing(99));
     const made = await Promise.all(
@@ -277,11 +244,6 @@ describe('Aborted resends', () => {
     dataOf(await posthorn.api.put(`/webhooks/${webhookId}`, { rateLimitPerSecond: 1 }));
     receiver.answerWith(failing(0));
   }, 120_000);
-
-  afterAll(async () => {
-    await receiver.close();
-    await posthorn.stop();
-  });
 
   const start = async (): Promise<ShownResend> =>
     dataOf(await posthorn.api.post(`/api/v1/webhooks/${webhookId}/resend-failed`, { since }), 202);

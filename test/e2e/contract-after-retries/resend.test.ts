@@ -7,42 +7,22 @@ import {
   expectNotFound,
 } from '../../support/api/expect-answers.ts';
 import {
-  createResources,
-  type Resources,
   type ShownApp,
   type ShownDelivery,
   type ShownMessage,
   type ShownWebhook,
 } from '../../support/api/resources.ts';
 import { withCompanyId } from '../../support/process/companies.ts';
-import type { OwnCompany } from '../../support/process/posthorn.ts';
-import { joinShared } from '../../support/process/shared-posthorn.ts';
-import {
-  type Answer,
-  failing,
-  type Receiver,
-  startReceiver,
-} from '../../support/receivers/receiver.ts';
+import { useCompany, useReceiver } from '../../support/process/use-company.ts';
+import { type Answer, failing } from '../../support/receivers/receiver.ts';
 import { readEverything } from '../../support/stores/stored-documents.ts';
 import { eventually } from '../../support/time/eventually.ts';
 
 describe('Resend · POST /api/v1/deliveries/{id}/resend', () => {
   const OK: Answer = (response) => response.writeHead(200).end('ok');
 
-  let posthorn: OwnCompany;
-  let receiver: Receiver;
-  let make: Resources;
-
-  beforeAll(async () => {
-    posthorn = await joinShared('contract-after-retries');
-    receiver = await startReceiver();
-    make = createResources(posthorn.api);
-  }, 120_000);
-
-  afterAll(async () => {
-    await receiver.close();
-    await posthorn.stop();
-  });
+  const { posthorn, make } = useCompany('contract-after-retries');
+  const receiver = useReceiver();
 
   const resend = (id: string) => posthorn.api.post(`/api/v1/deliveries/${id}/resend`, undefined);
   const disable = async (id: string, disabled: boolean) =>
@@ -145,23 +125,17 @@ describe('Payloads that are not stored', () => {
   const UNTIL_DELIVERED = { storePayloads: 'until-delivered' };
   const PAYLOAD = { card: 'private' };
 
-  let posthorn: OwnCompany;
-  let receiver: Receiver;
-  let make: Resources;
+  const { posthorn, make } = useCompany('contract-after-retries');
+  const receiver = useReceiver();
   let store: Store;
 
   beforeAll(async () => {
-    posthorn = await joinShared('contract-after-retries');
-    receiver = await startReceiver();
-    make = createResources(posthorn.api);
     store = await connectMongo(posthorn.env.MONGODB_URL, 'posthorn-test');
   }, 120_000);
 
   afterAll(async () => {
     await store.close();
-    await receiver.close();
-    await posthorn.stop();
-  });
+  }, 60_000);
 
   beforeEach(() => {
     receiver.answerWith((response) => response.writeHead(200).end('secret answer'));
@@ -251,20 +225,8 @@ describe('Payloads that are not stored', () => {
 });
 
 describe('Event types and disabled webhooks', () => {
-  let posthorn: OwnCompany;
-  let receiver: Receiver;
-  let make: Resources;
-
-  beforeAll(async () => {
-    posthorn = await joinShared('contract-after-retries');
-    receiver = await startReceiver();
-    make = createResources(posthorn.api);
-  }, 120_000);
-
-  afterAll(async () => {
-    await receiver.close();
-    await posthorn.stop();
-  });
+  const { posthorn, make } = useCompany('contract-after-retries');
+  const receiver = useReceiver();
 
   const change = async (id: string, changes: object): Promise<ShownWebhook> =>
     dataOf(await posthorn.api.put(`/webhooks/${id}`, changes));

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { beforeAll, describe, expect, it } from '@jest/globals';
 import {
   placesOf,
   readOperations,
@@ -8,9 +8,8 @@ import {
 import { createApiClient, type ApiAnswer } from '../../support/api/api-client.ts';
 import { createCompany } from '../../support/process/companies.ts';
 import { dataOf } from '../../support/api/expect-answers.ts';
-import type { OwnCompany } from '../../support/process/posthorn.ts';
-import { joinShared } from '../../support/process/shared-posthorn.ts';
-import { failing, startReceiver, type Receiver } from '../../support/receivers/receiver.ts';
+import { useCompany, useReceiver } from '../../support/process/use-company.ts';
+import { failing } from '../../support/receivers/receiver.ts';
 import {
   comparable,
   createOneOfEach,
@@ -24,15 +23,13 @@ import { createResources, type ShownDelivery } from '../../support/api/resources
 /** Stands in every text of the other company. */
 const MARK = 'only-theirs';
 
-let posthorn: OwnCompany;
-let receiver: Receiver;
+const { posthorn } = useCompany('contract-after-retries');
+const receiver = useReceiver();
 let ours: Owner;
 let theirs: Owner;
 let places: Place[];
 
 beforeAll(async () => {
-  posthorn = await joinShared('contract-after-retries');
-  receiver = await startReceiver();
   receiver.answerWith(failing(99));
   const { apiKey, companyId } = posthorn;
   ours = await ownerOf(apiKey, companyId, 'ours');
@@ -40,11 +37,6 @@ beforeAll(async () => {
   theirs = await ownerOf(other.apiKey, other.companyId, MARK);
   places = placesOf(await readOperations(posthorn.baseUrl));
 }, 120_000);
-
-afterAll(async () => {
-  await receiver.close();
-  await posthorn.stop();
-});
 
 async function ownerOf(apiKey: string, companyid: string, mark: string): Promise<Owner> {
   const api = createApiClient(posthorn.baseUrl, apiKey, { companyid });

@@ -2,17 +2,15 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/glo
 import { dataOf } from '../../support/api/expect-answers.ts';
 import { signIn, startBrowser, type Browser } from '../../support/browser/browser.ts';
 import { findBarriers, takePicture } from '../../support/browser/check-page.ts';
-import type { OwnCompany } from '../../support/process/posthorn.ts';
-import { joinShared } from '../../support/process/shared-posthorn.ts';
+import { useCompany } from '../../support/process/use-company.ts';
 import { startBusyEndpoint, type BusyEndpoint } from '../../support/receivers/busy-endpoint.ts';
 import { eventually } from '../../support/time/eventually.ts';
 
-let posthorn: OwnCompany;
+const { posthorn } = useCompany('contract');
 let endpoint: BusyEndpoint;
 let browser: Browser;
 
 beforeAll(async () => {
-  posthorn = await joinShared('contract');
   endpoint = await startBusyEndpoint();
   browser = await startBrowser(posthorn.baseUrl);
 }, 120_000);
@@ -20,8 +18,7 @@ beforeAll(async () => {
 afterAll(async () => {
   await browser.close();
   await endpoint.close();
-  await posthorn.stop();
-});
+}, 60_000);
 
 const NOWHERE = 'http://127.0.0.1:9';
 

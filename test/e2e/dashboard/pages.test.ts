@@ -3,8 +3,7 @@ import { dataOf } from '../../support/api/expect-answers.ts';
 import { signIn, startBrowser, WIDE, type Browser } from '../../support/browser/browser.ts';
 import { findBarriers, takePicture } from '../../support/browser/check-page.ts';
 import { findFlaws, findFlawsIn, type Pages } from '../../support/browser/look-at-pages.ts';
-import type { OwnCompany } from '../../support/process/posthorn.ts';
-import { joinShared } from '../../support/process/shared-posthorn.ts';
+import { useCompany } from '../../support/process/use-company.ts';
 import { startBusyEndpoint, type BusyEndpoint } from '../../support/receivers/busy-endpoint.ts';
 import { expireLinks } from '../../support/stores/expire-links.ts';
 
@@ -32,12 +31,11 @@ const MADE = {
   'newest message': 'messages/msg_',
 };
 
-let posthorn: OwnCompany;
+const { posthorn } = useCompany('contract');
 let endpoint: BusyEndpoint;
 let browser: Browser;
 
 beforeAll(async () => {
-  posthorn = await joinShared('contract');
   endpoint = await startBusyEndpoint();
   browser = await startBrowser(posthorn.baseUrl);
 }, 240_000);
@@ -45,8 +43,7 @@ beforeAll(async () => {
 afterAll(async () => {
   await browser.close();
   await endpoint.close();
-  await posthorn.stop();
-});
+}, 60_000);
 
 interface Filled {
   projectId: string;

@@ -4,8 +4,7 @@ import { signIn, startBrowser, type Browser } from '../../support/browser/browse
 import { findBarriers, takePicture } from '../../support/browser/check-page.ts';
 import { startFramingPage, type FramingPage } from '../../support/browser/framing-page.ts';
 import { makeSignInLink } from '../../support/process/companies.ts';
-import type { OwnCompany } from '../../support/process/posthorn.ts';
-import { joinShared } from '../../support/process/shared-posthorn.ts';
+import { useCompany } from '../../support/process/use-company.ts';
 import { startBusyEndpoint, type BusyEndpoint } from '../../support/receivers/busy-endpoint.ts';
 import { startReceiver } from '../../support/receivers/receiver.ts';
 import { selfSigned } from '../../support/receivers/self-signed.ts';
@@ -17,14 +16,13 @@ interface Target {
   url: string;
 }
 
-let posthorn: OwnCompany;
+const { posthorn } = useCompany('contract-after-retries');
 let endpoint: BusyEndpoint;
 let browser: Browser;
 let own: Target;
 let other: Target;
 
 beforeAll(async () => {
-  posthorn = await joinShared('contract-after-retries');
   endpoint = await startBusyEndpoint();
   browser = await startBrowser(posthorn.baseUrl);
   own = await createTarget('own');
@@ -38,8 +36,7 @@ beforeEach(async () => {
 afterAll(async () => {
   await browser.close();
   await endpoint.close();
-  await posthorn.stop();
-});
+}, 60_000);
 
 async function createTarget(path: string): Promise<Target> {
   const url = `${endpoint.url}/${path}`;

@@ -5,18 +5,16 @@ import { dataOf } from '../../support/api/expect-answers.ts';
 import { NARROW, startBrowser, WIDE, type Browser, signIn } from '../../support/browser/browser.ts';
 import { findBarriers, isTooLarge, takePicture } from '../../support/browser/check-page.ts';
 import { createCompany } from '../../support/process/companies.ts';
-import type { OwnCompany } from '../../support/process/posthorn.ts';
-import { joinShared } from '../../support/process/shared-posthorn.ts';
+import { useCompany } from '../../support/process/use-company.ts';
 import { startBusyEndpoint, type BusyEndpoint } from '../../support/receivers/busy-endpoint.ts';
 import { startReceiver } from '../../support/receivers/receiver.ts';
 import { eventually } from '../../support/time/eventually.ts';
 
-let posthorn: OwnCompany;
+const { posthorn } = useCompany('retries');
 let endpoint: BusyEndpoint;
 let browser: Browser;
 
 beforeAll(async () => {
-  posthorn = await joinShared('retries');
   endpoint = await startBusyEndpoint();
   browser = await startBrowser(posthorn.baseUrl);
 }, 120_000);
@@ -24,8 +22,7 @@ beforeAll(async () => {
 afterAll(async () => {
   await browser.close();
   await endpoint.close();
-  await posthorn.stop();
-});
+}, 60_000);
 
 const LOGO = {
   name: 'logo.svg',

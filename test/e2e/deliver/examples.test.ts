@@ -8,21 +8,20 @@ import { runProgram } from '../../../tools/check-ops/programs/run-program.ts';
 import { cachedFolder } from '../../../tools/local-stack/machine/cache.ts';
 import { freePorts } from '../../../tools/local-stack/machine/ports.ts';
 import { dataOf } from '../../support/api/expect-answers.ts';
-import { startPosthorn, type OwnCompany, type Posthorn } from '../../support/process/posthorn.ts';
-import { joinShared } from '../../support/process/shared-posthorn.ts';
+import { startPosthorn, type Posthorn } from '../../support/process/posthorn.ts';
 import { scratchFolder } from '../../support/process/scratch-folder.ts';
 import { untilDelivered } from '../../support/process/traffic.ts';
+import { useCompany } from '../../support/process/use-company.ts';
 import { eventually } from '../../support/time/eventually.ts';
 
 const EXAMPLES = join(import.meta.dirname, '../../../examples');
 
-let posthorn: OwnCompany;
+const { posthorn } = useCompany('retries');
 const running: ChildProcess[] = [];
 
 beforeAll(async () => {
   // Python's packages are downloaded once per user.
   await pythonPackages();
-  posthorn = await joinShared('retries');
 }, 600_000);
 
 afterEach(async () => {
@@ -32,8 +31,6 @@ afterEach(async () => {
     if (child.exitCode === null && child.signalCode === null) await ended;
   }
 });
-
-afterAll(() => posthorn.stop());
 
 /** Starts an example; `output` returns what it has printed. */
 function start(command: string, args: readonly string[], env: Record<string, string>) {

@@ -4,7 +4,7 @@ import { dataOf, expectInvalid } from '../../support/api/expect-answers.ts';
 import { createResources, type Resources } from '../../support/api/resources.ts';
 import { killHard, type ServiceProcess } from '../../support/process/posthorn.ts';
 import { joinWithGatewayProcess, type OwnGateway } from '../../support/process/shared-posthorn.ts';
-import { startReceiver, type Receiver } from '../../support/receivers/receiver.ts';
+import { useReceiver } from '../../support/process/use-company.ts';
 import { CLOCK_MS } from '../../support/time/clocks.ts';
 import { eventually } from '../../support/time/eventually.ts';
 
@@ -26,13 +26,12 @@ interface ShownDelivery {
 let posthorn: OwnGateway<ServiceProcess>;
 let api: ApiClient;
 let make: Resources;
-let receiver: Receiver;
+const receiver = useReceiver();
 
 beforeAll(async () => {
   posthorn = await joinWithGatewayProcess('retries');
   ({ api } = posthorn);
   make = createResources(api);
-  receiver = await startReceiver();
 }, 120_000);
 
 beforeEach(() => {
@@ -41,7 +40,6 @@ beforeEach(() => {
 });
 
 afterAll(async () => {
-  await receiver.close();
   await posthorn.stop();
 });
 

@@ -4,10 +4,11 @@ import { DAY_KINDS, dayDatabaseName } from '@posthorn/platform/mongo/days/days.t
 import type { ApiClient } from '../../support/api/api-client.ts';
 import { withCompanyId } from '../../support/process/companies.ts';
 import { insertFillerDocuments } from '../../support/isolation/filler-documents.ts';
+import { useReceiver } from '../../support/process/use-company.ts';
 import { eventually } from '../../support/time/eventually.ts';
 import { dataOf } from '../../support/api/expect-answers.ts';
 import { startPosthorn, type Posthorn } from '../../support/process/posthorn.ts';
-import { failing, startReceiver, type Receiver } from '../../support/receivers/receiver.ts';
+import { failing } from '../../support/receivers/receiver.ts';
 import { collectionOf, distinct, type Profiled } from '../../support/stores/profiled-queries.ts';
 import { bodiesOf, readOperations, requestWith } from '../../support/api/request-places.ts';
 import { createResources } from '../../support/api/resources.ts';
@@ -32,7 +33,7 @@ const DELETES = ['api-keys', 'webhooks', 'apps', 'projects'];
 
 let posthorn: Posthorn;
 let api: ApiClient;
-let receiver: Receiver;
+const receiver = useReceiver();
 let mongo: MongoConnection;
 /** That of Posthorn, and those of its days. */
 let databases: Database[] = [];
@@ -46,7 +47,6 @@ beforeAll(async () => {
     QUOTA_KEYS_PER_COMPANY: '1000000',
   });
   api = withCompanyId(posthorn);
-  receiver = await startReceiver();
   receiver.answerWith(failing(99));
   mongo = await connectMongo(posthorn.env.MONGODB_URL, 'posthorn-test');
   known = await makeKnown();
@@ -63,7 +63,6 @@ beforeAll(async () => {
 afterAll(async () => {
   await profile(0);
   await posthorn.stop();
-  await receiver.close();
   await mongo.close();
 });
 

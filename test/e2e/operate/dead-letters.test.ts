@@ -10,7 +10,8 @@ import { ADMIN, startPosthorn, type Posthorn } from '../../support/process/posth
 import { printedAuditEvents } from '../../support/process/printed-audit-events.ts';
 import { runProgram } from '../../support/process/service-process.ts';
 import { metricOf } from '../../support/process/traffic.ts';
-import { failing, startReceiver, type Receiver } from '../../support/receivers/receiver.ts';
+import { useReceiver } from '../../support/process/use-company.ts';
+import { failing } from '../../support/receivers/receiver.ts';
 import { readTopic } from '../../support/stores/read-topic.ts';
 import {
   MARKER,
@@ -43,7 +44,7 @@ interface List {
 }
 
 let posthorn: Posthorn;
-let receiver: Receiver;
+const receiver = useReceiver();
 let resources: Resources;
 let webhookId: string;
 
@@ -54,13 +55,11 @@ beforeAll(async () => {
     RETRY_DELAYS: '200ms,400ms',
     DEFERRAL_DELAYS: '200ms,1m',
   });
-  receiver = await startReceiver();
   resources = createResources(posthorn.api);
   ({ webhookId } = await posthorn.api.createTarget(receiver.url));
 }, 120_000);
 
 afterAll(async () => {
-  await receiver.close();
   await posthorn.stop();
 });
 

@@ -5,16 +5,10 @@ import { Webhook } from 'standardwebhooks';
 import type { Kafka, Message as KafkaRecord, Producer } from 'kafkajs';
 import { type ApiClient, createApiClient } from '../../support/api/api-client.ts';
 import { printedAuditEvents } from '../../support/process/printed-audit-events.ts';
-import {
-  ADMIN,
-  killHard,
-  type OwnCompany,
-  type ServiceProcess,
-} from '../../support/process/posthorn.ts';
-import { joinShared } from '../../support/process/shared-posthorn.ts';
+import { ADMIN, killHard, type ServiceProcess } from '../../support/process/posthorn.ts';
 import { runProgram } from '../../support/process/service-process.ts';
 import { metricOf, untilMetric } from '../../support/process/traffic.ts';
-import { startReceiver, type Receiver } from '../../support/receivers/receiver.ts';
+import { useCompany, useReceiver } from '../../support/process/use-company.ts';
 import { openKafka } from '../../support/stores/open-kafka.ts';
 import { eventually } from '../../support/time/eventually.ts';
 import { freePorts } from '../../../tools/local-stack/machine/ports.ts';
@@ -29,13 +23,13 @@ interface ShownReject {
 
 const SECRET = 'whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=';
 
-let posthorn: OwnCompany;
+const { posthorn } = useCompany('retries');
+const receiver = useReceiver();
 let ingesting: ServiceProcess;
 /** Takes over when that one is killed. */
 let second: ServiceProcess;
 /** Of a gateway that knows the sources. */
 let api: ApiClient;
-let receiver: Receiver;
 let kafka: Kafka;
 let producer: Producer;
 let target: { appId: string; webhookId: string; projectId: string };
@@ -43,8 +37,6 @@ let topic: string;
 let settings: Record<string, string>;
 
 beforeAll(async () => {
-  posthorn = await joinShared('retries');
-  receiver = await startReceiver();
   const eventTypes = ['order.paid', 'plain'];
   target = await posthorn.api.createTarget(receiver.url, { eventTypes, secret: SECRET });
   kafka = openKafka(posthorn.env);
@@ -61,9 +53,7 @@ beforeAll(async () => {
 
 afterAll(async () => {
   await producer.disconnect();
-  await receiver.close();
-  await posthorn.stop();
-});
+}, 60_000);
 
 async function startGateway(): Promise<void> {
   const [port = 0] = await freePorts(1);

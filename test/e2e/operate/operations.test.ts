@@ -3,6 +3,7 @@ import { VERSION } from '@posthorn/platform/service/metrics.ts';
 import { defaultMemoryMib } from '@posthorn/platform/memory/memory-shares.ts';
 import { metricsOfServices, OPTIONAL_METRICS } from '../../../docs/metrics-of-services.ts';
 import { freePorts } from '../../../tools/local-stack/machine/ports.ts';
+import { useReceiver } from '../../support/process/use-company.ts';
 import { eventually } from '../../support/time/eventually.ts';
 import { createResources } from '../../support/api/resources.ts';
 import { createApiClient } from '../../support/api/api-client.ts';
@@ -59,7 +60,7 @@ const TRACE_ID = '4bf92f3577b34da6a3ce929d0e0e4736';
 const CLIENT_SPAN = '00f067aa0ba902b7';
 
 let posthorn: Posthorn<UsualService>;
-let receiver: Receiver;
+const receiver = useReceiver();
 let collector: TraceCollector;
 let isCollecting = true;
 
@@ -77,11 +78,9 @@ beforeAll(async () => {
     },
     { processes: SERVICES },
   );
-  receiver = await startReceiver();
 }, 120_000);
 
 afterAll(async () => {
-  await receiver.close();
   await posthorn.stop();
   if (isCollecting) await collector.close();
 });

@@ -4,6 +4,7 @@ import { Webhook } from 'standardwebhooks';
 import { newEncryptionKey } from '../../../deploy/setup/create-encryption-keys.ts';
 import { dataOf } from '../../support/api/expect-answers.ts';
 import type { ShownMessage } from '../../support/api/resources.ts';
+import { useReceiver } from '../../support/process/use-company.ts';
 import { readEverything } from '../../support/stores/stored-documents.ts';
 import { eventually } from '../../support/time/eventually.ts';
 import {
@@ -12,7 +13,7 @@ import {
   type Posthorn,
   type RunningService,
 } from '../../support/process/posthorn.ts';
-import { startReceiver, type Receiver } from '../../support/receivers/receiver.ts';
+import { startReceiver } from '../../support/receivers/receiver.ts';
 import { verifiedBy, type JwkSet } from '../../support/receivers/verify-with-jwks.ts';
 import { printedAuditEvents } from '../../support/process/printed-audit-events.ts';
 import { runProgram } from '../../support/process/service-process.ts';
@@ -33,7 +34,7 @@ interface Created {
 
 describe('The secrets of webhooks [security]', () => {
   let posthorn: Posthorn;
-  let receiver: Receiver;
+  const receiver = useReceiver();
   let dispatcher: RunningService;
   let mongo: MongoConnection;
   let appId: string;
@@ -45,7 +46,6 @@ describe('The secrets of webhooks [security]', () => {
   beforeAll(async () => {
     // Longer than a webhook is cached: each attempt reads it again. Before the last one, much is to be looked at.
     posthorn = await startPosthorn({ RETRY_DELAYS: '3s,20s' });
-    receiver = await startReceiver();
     dispatcher = posthorn.dispatcher;
     mongo = await connectMongo(posthorn.env.MONGODB_URL, 'posthorn-test');
     ({ appId } = await posthorn.api.createTarget(receiver.url));
@@ -59,7 +59,6 @@ describe('The secrets of webhooks [security]', () => {
 
   afterAll(async () => {
     await mongo.close();
-    await receiver.close();
     await posthorn.stop();
   });
 

@@ -6,7 +6,8 @@ import type { Kafka } from 'kafkajs';
 import { ADMIN, startPosthorn, type Posthorn } from '../../support/process/posthorn.ts';
 import { runProgram, startProgram } from '../../support/process/service-process.ts';
 import { sendMany, untilDelivered } from '../../support/process/traffic.ts';
-import { failing, startReceiver, type Receiver } from '../../support/receivers/receiver.ts';
+import { useReceiver } from '../../support/process/use-company.ts';
+import { failing } from '../../support/receivers/receiver.ts';
 import { eventually } from '../../support/time/eventually.ts';
 
 const WITHIN_MS = 60_000;
@@ -14,7 +15,7 @@ const ADD = 'deploy/setup/add-partitions.ts';
 const CO_PARTITIONED = ['message-created', 'retry-due', 'slow-lane'];
 
 let posthorn: Posthorn;
-let receiver: Receiver;
+const receiver = useReceiver();
 let kafka: Kafka;
 let webhookIds: string[];
 
@@ -23,13 +24,11 @@ beforeAll(async () => {
   const { KAFKA_BROKERS } = posthorn.env;
   const logger = createLogger('test', 'silent');
   kafka = createKafkaClient('posthorn-test', { brokers: KAFKA_BROKERS.split(',') }, logger);
-  receiver = await startReceiver();
   const making = Array.from({ length: 12 }, () => posthorn.api.createTarget(receiver.url));
   webhookIds = (await Promise.all(making)).map(({ webhookId }) => webhookId);
 }, 120_000);
 
 afterAll(async () => {
-  await receiver.close();
   await posthorn.stop();
 });
 

@@ -21,7 +21,7 @@ import {
 import { startProgram, statusOf, type Running } from '../../support/process/service-process.ts';
 import { startStoreProxy, type StoreProxy } from '../../support/process/store-proxy.ts';
 import { metricOf, sendMany } from '../../support/process/traffic.ts';
-import { startReceiver, type Receiver } from '../../support/receivers/receiver.ts';
+import { useReceiver } from '../../support/process/use-company.ts';
 import { insertFailedDeliveries } from '../../support/stores/insert-failed-deliveries.ts';
 import { eventually } from '../../support/time/eventually.ts';
 
@@ -50,10 +50,9 @@ interface SentBatch {
 }
 
 let posthorn: Posthorn<UsualService>;
-let receiver: Receiver;
+const receiver = useReceiver();
 
 beforeAll(async () => {
-  receiver = await startReceiver();
   posthorn = await startPosthorn(
     {
       DRAIN_TIMEOUT_MS: String(DRAIN_MS),
@@ -65,8 +64,7 @@ beforeAll(async () => {
 
 afterAll(async () => {
   await posthorn.stop();
-  await receiver.close();
-});
+}, 60_000);
 
 /** Starts one more gateway, which reaches a store through a proxy, and a client of it. */
 async function startCutOff(

@@ -3,7 +3,8 @@ import { connectMongo, type MongoConnection } from '@posthorn/platform/mongo/con
 import { dataOf } from '../../support/api/expect-answers.ts';
 import { createResources, type Resources } from '../../support/api/resources.ts';
 import { killHard, startPosthorn, type Posthorn } from '../../support/process/posthorn.ts';
-import { startReceiver, type Receiver } from '../../support/receivers/receiver.ts';
+import { useReceiver } from '../../support/process/use-company.ts';
+import { startReceiver } from '../../support/receivers/receiver.ts';
 import { insertFailedDeliveries } from '../../support/stores/insert-failed-deliveries.ts';
 import { countIn, findIn } from '../../support/stores/stored-documents.ts';
 import { eventually } from '../../support/time/eventually.ts';
@@ -17,7 +18,7 @@ interface Progress {
 }
 
 let posthorn: Posthorn<'dispatcher' | 'retry'>;
-let receiver: Receiver;
+const receiver = useReceiver();
 let mongo: MongoConnection;
 let make: Resources;
 
@@ -25,7 +26,6 @@ beforeAll(async () => {
   // An attempt that has no response must not end before its dispatcher is killed.
   const settings = { DELIVERY_TIMEOUT_MS: '60000' };
   posthorn = await startPosthorn(settings, { processes: ['dispatcher', 'retry'] });
-  receiver = await startReceiver();
   mongo = await connectMongo(posthorn.env.MONGODB_URL, 'posthorn-test');
   make = createResources(posthorn.api);
 }, 120_000);
@@ -36,7 +36,6 @@ beforeEach(() => {
 
 afterAll(async () => {
   await mongo.close();
-  await receiver.close();
   await posthorn.stop();
 });
 

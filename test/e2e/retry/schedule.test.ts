@@ -11,7 +11,8 @@ import {
 import { createServiceClock, type ServiceClock } from '../../support/process/service-clock.ts';
 import { runProgram } from '../../support/process/service-process.ts';
 import { readDeliveries, untilMetric, type Sent } from '../../support/process/traffic.ts';
-import { failing, startReceiver, type Receiver } from '../../support/receivers/receiver.ts';
+import { useReceiver } from '../../support/process/use-company.ts';
+import { failing, startReceiver } from '../../support/receivers/receiver.ts';
 import { readTopic } from '../../support/stores/read-topic.ts';
 import { CLOCK_MS } from '../../support/time/clocks.ts';
 import { eventually } from '../../support/time/eventually.ts';
@@ -28,16 +29,14 @@ const REST_MS = 5_000;
 
 let clock: ServiceClock;
 let posthorn: Posthorn<UsualService>;
-let receiver: Receiver;
+const receiver = useReceiver();
 
 beforeAll(async () => {
   clock = createServiceClock('services and database');
   posthorn = await startPosthorn(clock.settings, { processes: SERVICES });
-  receiver = await startReceiver();
 }, 120_000);
 
 afterAll(async () => {
-  await receiver.close();
   await posthorn.stop();
   clock.remove();
 });
