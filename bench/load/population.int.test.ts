@@ -1,26 +1,18 @@
-import { afterAll, beforeAll, expect, it } from '@jest/globals';
+import { expect, it } from '@jest/globals';
 import { createCompanyStore, hashOfKey } from '@posthorn/platform/mongo/companies/companies.ts';
 import { collection } from '@posthorn/platform/mongo/collections.ts';
 import { createReadAppTargets } from '@posthorn/platform/mongo/webhooks/app-targets.ts';
 import { createVault } from '@posthorn/platform/security/vault.ts';
+import { duringTests } from '../../test/support/during-tests.ts';
 import { scratchFolder } from '../../test/support/process/scratch-folder.ts';
 import { randomKey } from '../../test/support/samples/sample-webhook.ts';
-import {
-  openScratchDatabase,
-  type ScratchDatabase,
-} from '../../test/support/stores/scratch-database.ts';
+import { openScratchDatabase } from '../../test/support/stores/scratch-database.ts';
 import { apiKeyOf, appIdOf, storePopulation } from './population.ts';
 
 const POPULATION = { companies: 3, webhooks: 7, origins: 2 };
 const vault = createVault([randomKey('k1')]);
 
-let database: ScratchDatabase;
-
-beforeAll(async () => {
-  database = await openScratchDatabase();
-});
-
-afterAll(() => database.drop());
+const database = duringTests(openScratchDatabase, ({ drop }) => drop());
 
 it('is what the API would have stored, and is stored once', async () => {
   const { db } = database;

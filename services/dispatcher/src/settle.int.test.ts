@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { beforeAll, describe, expect, it } from '@jest/globals';
 import type { SettledDelivery } from '@posthorn/domain/delivery/settlement.ts';
 import type { Attempt } from '@posthorn/domain/delivery/delivery.ts';
 import {
@@ -6,10 +6,8 @@ import {
   type DeliveryStore,
 } from '@posthorn/platform/mongo/messages/deliveries.ts';
 import { createDeliveryQueries } from '@posthorn/platform/mongo/messages/delivery-queries.ts';
-import {
-  openScratchDatabase,
-  type ScratchDatabase,
-} from '../../../test/support/stores/scratch-database.ts';
+import { duringTests } from '../../../test/support/during-tests.ts';
+import { openScratchDatabase } from '../../../test/support/stores/scratch-database.ts';
 import { createRecordAttempts, type RecordAttempts } from './settle.ts';
 
 const OWNER = { messageId: 'msg_1', webhookId: 'wh_1', companyId: 'comp_a', appId: null };
@@ -38,17 +36,14 @@ function settled(id: string, number: number, outcome: Attempt['outcome']): Settl
 }
 
 describe('an attempt that was under way when its delivery was cancelled', () => {
-  let database: ScratchDatabase;
+  const database = duringTests(openScratchDatabase, ({ drop }) => drop());
   let store: DeliveryStore;
   let record: RecordAttempts;
 
-  beforeAll(async () => {
-    database = await openScratchDatabase();
+  beforeAll(() => {
     store = createDeliveryStore(database.db);
     record = createRecordAttempts(store);
   });
-
-  afterAll(() => database.drop());
 
   async function cancelAfterFirst(id: string): Promise<void> {
     await record([settled(id, 1, 'http_5xx')]);

@@ -1,10 +1,8 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import { Registry } from 'prom-client';
+import { duringTests } from '../../../test/support/during-tests.ts';
 import { collectLogLines } from '../../../test/support/sources/log-lines.ts';
-import {
-  openScratchDatabase,
-  type ScratchDatabase,
-} from '../../../test/support/stores/scratch-database.ts';
+import { openScratchDatabase } from '../../../test/support/stores/scratch-database.ts';
 import { collection } from '@posthorn/platform/mongo/collections.ts';
 import { createAuditStore } from '@posthorn/platform/mongo/companies/audit-log.ts';
 import type { WebhookDocument } from '@posthorn/platform/mongo/documents.ts';
@@ -13,11 +11,10 @@ import { type DisableWebhook, openDisableWebhook } from './disable-webhook.ts';
 const CHANGED_MS = Date.parse('2026-11-20T00:00:00Z');
 const SEEN = { id: 'wh_1', companyId: 'comp_a', changedAtMs: CHANGED_MS };
 
-let database: ScratchDatabase;
+const database = duringTests(openScratchDatabase, ({ drop }) => drop());
 let disable: DisableWebhook;
 
-beforeAll(async () => {
-  database = await openScratchDatabase();
+beforeAll(() => {
   const { logger } = collectLogLines();
   disable = openDisableWebhook({ registry: new Registry(), logger }, database.db, Date.now);
 });
@@ -32,7 +29,6 @@ beforeEach(async () => {
     failing: { since: new Date(CHANGED_MS), disableAt: null },
   } as WebhookDocument);
 });
-afterAll(() => database.drop());
 
 const stored = () => collection(database.db, 'webhooks').findOne({ _id: 'wh_1' });
 async function events() {

@@ -1,27 +1,22 @@
-import { afterAll, beforeAll } from '@jest/globals';
+import { beforeAll } from '@jest/globals';
 import { createResources, type Resources } from '../api/resources.ts';
+import { duringTests } from '../during-tests.ts';
 import { type Receiver, startReceiver } from '../receivers/receiver.ts';
 import type { OwnCompany } from './posthorn.ts';
 import { joinShared, type SharedName } from './shared-posthorn.ts';
 
-/** Gives the tests of a block a company of its own on the shared Posthorn. Its members are there from `beforeAll` on. */
+/** Gives the tests of a block a company of its own on the shared Posthorn. */
 export function useCompany(name: SharedName): { posthorn: OwnCompany; make: Resources } {
-  const posthorn = {} as OwnCompany;
+  const posthorn = duringTests(
+    () => joinShared(name),
+    ({ stop }) => stop(),
+  );
   const make = {} as Resources;
-  beforeAll(async () => {
-    Object.assign(posthorn, await joinShared(name));
+  beforeAll(() => {
     Object.assign(make, createResources(posthorn.api));
-  }, 120_000);
-  afterAll(() => posthorn.stop(), 60_000);
+  });
   return { posthorn, make };
 }
 
 /** Gives the tests of a block an endpoint, as `startReceiver` starts it. */
-export function useReceiver(): Receiver {
-  const receiver = {} as Receiver;
-  beforeAll(async () => {
-    Object.assign(receiver, await startReceiver());
-  });
-  afterAll(() => receiver.close());
-  return receiver;
-}
+export const useReceiver = (): Receiver => duringTests(startReceiver, ({ close }) => close());

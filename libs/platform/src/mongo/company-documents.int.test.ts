@@ -1,16 +1,14 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import type { mongo } from 'mongoose';
-import {
-  openScratchDatabase,
-  type ScratchDatabase,
-} from '../../../../test/support/stores/scratch-database.ts';
+import { duringTests } from '../../../../test/support/during-tests.ts';
+import { openScratchDatabase } from '../../../../test/support/stores/scratch-database.ts';
 import { collection } from './collections.ts';
 import { documentsOf, type CompanyDocuments } from './company-documents.ts';
 import type { AppDocument } from './documents.ts';
 
 type OwnFilter = mongo.Filter<Omit<AppDocument, 'companyId'>>;
 
-let database: ScratchDatabase;
+const database = duringTests(openScratchDatabase, ({ drop }) => drop());
 let mine: CompanyDocuments<'apps'>;
 
 function app(_id: string, companyId: string): AppDocument {
@@ -19,8 +17,7 @@ function app(_id: string, companyId: string): AppDocument {
   return { _id, companyId, projectId: 'proj_1', ...texts, ...times };
 }
 
-beforeAll(async () => {
-  database = await openScratchDatabase();
+beforeAll(() => {
   mine = documentsOf(database.db, 'apps', 'comp_a');
 });
 
@@ -31,8 +28,6 @@ beforeEach(async () => {
     ...[app('app_3', 'comp_b'), app('app_4', 'comp_b')],
   ]);
 });
-
-afterAll(() => database.drop());
 
 const all = () => collection(database.db, 'apps').find({}).sort({ _id: 1 }).toArray();
 const theirs = async () => (await all()).filter(({ companyId }) => companyId === 'comp_b');

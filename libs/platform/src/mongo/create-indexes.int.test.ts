@@ -1,19 +1,11 @@
-import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import {
-  openFreshDatabase,
-  type ScratchDatabase,
-} from '../../../../test/support/stores/scratch-database.ts';
+import { describe, expect, it } from '@jest/globals';
+import { duringTests } from '../../../../test/support/during-tests.ts';
+import { openFreshDatabase } from '../../../../test/support/stores/scratch-database.ts';
 import { collection } from './collections.ts';
 import { createIndexes } from './create-indexes.ts';
 
 describe('making indexes', () => {
-  let database: ScratchDatabase;
-
-  beforeAll(async () => {
-    database = await openFreshDatabase();
-  });
-
-  afterAll(() => database.drop());
+  const database = duringTests(openFreshDatabase, ({ drop }) => drop());
 
   async function retentionSeconds(name: 'resends' | 'auditEvents'): Promise<unknown> {
     const indexes = await collection(database.db, name).indexes();

@@ -1,10 +1,8 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { Registry } from 'prom-client';
+import { duringTests } from '../../../../test/support/during-tests.ts';
 import { startStoreProxy, type StoreProxy } from '../../../../test/support/process/store-proxy.ts';
-import {
-  openScratchDatabase,
-  type ScratchDatabase,
-} from '../../../../test/support/stores/scratch-database.ts';
+import { openScratchDatabase } from '../../../../test/support/stores/scratch-database.ts';
 import { eventually } from '../../../../test/support/time/eventually.ts';
 import { createLogger } from '../service/logger.ts';
 import { collection } from './collections.ts';
@@ -18,7 +16,7 @@ const keyOf = (_id: string): ApiKeyDocument => {
 };
 
 describe('changes', () => {
-  let database: ScratchDatabase;
+  const database = duringTests(openScratchDatabase, ({ drop }) => drop());
   let proxy: StoreProxy;
   let mongo: MongoConnection;
   let followed: FollowedChanges;
@@ -28,7 +26,6 @@ describe('changes', () => {
   const { MONGODB_URL = '' } = process.env;
 
   beforeAll(async () => {
-    database = await openScratchDatabase();
     const url = new URL(MONGODB_URL);
     url.pathname = `/${database.db.databaseName}`;
     proxy = await startStoreProxy(String(url));
@@ -51,7 +48,6 @@ describe('changes', () => {
     stop.abort();
     await mongo.close();
     await proxy.close();
-    await database.drop();
   });
 
   it('are reported, but for those of what is cached nowhere', async () => {

@@ -1,8 +1,6 @@
-import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import {
-  openFreshDatabase,
-  type ScratchDatabase,
-} from '../../../../test/support/stores/scratch-database.ts';
+import { describe, expect, it } from '@jest/globals';
+import { duringTests } from '../../../../test/support/during-tests.ts';
+import { openFreshDatabase } from '../../../../test/support/stores/scratch-database.ts';
 import { eventually } from '../../../../test/support/time/eventually.ts';
 import { createIndexes, UNIQUE_INDEXES } from './create-indexes.ts';
 import {
@@ -18,13 +16,7 @@ const WAIT_MS = 60_000;
 const RETENTION = { days: 30, auditDays: 400 };
 
 describe('applied indexes', () => {
-  let database: ScratchDatabase;
-
-  beforeAll(async () => {
-    database = await openFreshDatabase();
-  });
-
-  afterAll(() => database.drop());
+  const database = duringTests(openFreshDatabase, ({ drop }) => drop());
 
   const namesOf = async (collection: string): Promise<string[]> =>
     (await database.db.collection(collection).indexes()).map(({ name }) => name ?? '').sort();

@@ -1,9 +1,7 @@
-import { afterAll, beforeAll, expect, it } from '@jest/globals';
+import { expect, it } from '@jest/globals';
 import { leaseContract } from '../../../../test/support/contract/lease-contract.ts';
-import {
-  openScratchDatabase,
-  type ScratchDatabase,
-} from '../../../../test/support/stores/scratch-database.ts';
+import { duringTests } from '../../../../test/support/during-tests.ts';
+import { openScratchDatabase } from '../../../../test/support/stores/scratch-database.ts';
 import { collection } from './collections.ts';
 import { createLeaseStore } from './leases.ts';
 
@@ -19,13 +17,7 @@ leaseContract(async () => {
   };
 });
 
-let database: ScratchDatabase;
-
-beforeAll(async () => {
-  database = await openScratchDatabase();
-});
-
-afterAll(() => database.drop());
+const database = duringTests(openScratchDatabase, ({ drop }) => drop());
 
 it('a lease expires after its time, by the clock of the database', async () => {
   const expired = createLeaseStore(database.db, -1);

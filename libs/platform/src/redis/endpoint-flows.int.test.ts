@@ -1,8 +1,9 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { beforeEach, describe, expect, it } from '@jest/globals';
 import { MAX_HOLD_MS } from '@posthorn/domain/delivery/schedule.ts';
+import { duringTests } from '../../../../test/support/during-tests.ts';
 import { createNamespace } from '../../../../test/support/process/namespace.ts';
 import { sampleFlow } from '../../../../test/support/samples/sample-flow.ts';
-import { REDIS_KINDS, type TestedRedis } from '../../../../test/support/stores/tested-redis.ts';
+import { REDIS_KINDS } from '../../../../test/support/stores/tested-redis.ts';
 import {
   createEndpointFlows,
   FLOW_TTL_MS,
@@ -17,16 +18,12 @@ const PLAIN = sampleFlow();
 
 describe.each(REDIS_KINDS)('flows of endpoints in %s', (_kind, open) => {
   const env = createNamespace();
-  let store: TestedRedis;
+  const store = duringTests(open, ({ stop }) => stop());
   let nowMs: number;
   let prefix: string;
   let owner: EndpointFlows;
   let reader: EndpointFlows;
   let round = 0;
-
-  beforeAll(async () => {
-    store = await open();
-  });
 
   beforeEach(() => {
     round += 1;
@@ -35,8 +32,6 @@ describe.each(REDIS_KINDS)('flows of endpoints in %s', (_kind, open) => {
     owner = createEndpointFlows(store.redis, prefix, () => nowMs);
     reader = createEndpointFlows(store.redis, prefix, () => nowMs);
   });
-
-  afterAll(() => store.stop());
 
   it('are read as they were reported last, and are null for other endpoints', async () => {
     const held = { ...PLAIN, concurrency: 2, ratePerSecond: 0.2, heldUntilMs: nowMs + 5_000 };

@@ -1,18 +1,13 @@
-import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { describe, expect, it } from '@jest/globals';
+import { duringTests } from '../../../../test/support/during-tests.ts';
 import { createNamespace } from '../../../../test/support/process/namespace.ts';
-import { REDIS_KINDS, type TestedRedis } from '../../../../test/support/stores/tested-redis.ts';
+import { REDIS_KINDS } from '../../../../test/support/stores/tested-redis.ts';
 import { eventually } from '../../../../test/support/time/eventually.ts';
 import { announce, listenForInvalidations, type Invalidation } from './invalidations.ts';
 
 describe.each(REDIS_KINDS)('invalidations in %s', (_kind, open) => {
   const { REDIS_PREFIX: prefix } = createNamespace();
-  let store: TestedRedis;
-
-  beforeAll(async () => {
-    store = await open();
-  });
-
-  afterAll(() => store.stop());
+  const store = duringTests(open, ({ stop }) => stop());
 
   it('arrive at every listener', async () => {
     const heard: Invalidation[][] = [[], [], []];

@@ -1,6 +1,7 @@
-import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { describe, expect, it } from '@jest/globals';
+import { duringTests } from '../../../../test/support/during-tests.ts';
 import { createNamespace } from '../../../../test/support/process/namespace.ts';
-import { REDIS_KINDS, type TestedRedis } from '../../../../test/support/stores/tested-redis.ts';
+import { REDIS_KINDS } from '../../../../test/support/stores/tested-redis.ts';
 import { eventually } from '../../../../test/support/time/eventually.ts';
 import { createLogger } from '../service/logger.ts';
 import { createLiveAttempts, listenForLiveAttempts, type LiveNews } from './live-attempts.ts';
@@ -18,13 +19,8 @@ const ATTEMPT = {
 
 describe.each(REDIS_KINDS)('news of attempts in %s', (_kind, open) => {
   const { REDIS_PREFIX } = createNamespace();
-  let store: TestedRedis;
+  const store = duringTests(open, ({ stop }) => stop());
   let nowMs = 1_000_000;
-
-  beforeAll(async () => {
-    store = await open();
-  });
-  afterAll(() => store.stop());
 
   it('are wanted for the companies that are watched, until that ends', async () => {
     const live = createLiveAttempts(store.redis, REDIS_PREFIX, () => nowMs);

@@ -1,6 +1,7 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { beforeEach, describe, expect, it } from '@jest/globals';
+import { duringTests } from '../../../../test/support/during-tests.ts';
 import { createNamespace } from '../../../../test/support/process/namespace.ts';
-import { REDIS_KINDS, type TestedRedis } from '../../../../test/support/stores/tested-redis.ts';
+import { REDIS_KINDS } from '../../../../test/support/stores/tested-redis.ts';
 import {
   createOpenCircuits,
   MAX_LISTED,
@@ -13,16 +14,12 @@ const FORGOTTEN_AFTER_MS = 12 * 3_600_000;
 
 describe.each(REDIS_KINDS)('open circuits in %s', (_kind, open) => {
   const env = createNamespace();
-  let store: TestedRedis;
+  const store = duringTests(open, ({ stop }) => stop());
   let nowMs: number;
   let owner: OpenCircuits;
   let successor: OpenCircuits;
   let round = 0;
   let prefix: string;
-
-  beforeAll(async () => {
-    store = await open();
-  });
 
   beforeEach(() => {
     round += 1;
@@ -31,8 +28,6 @@ describe.each(REDIS_KINDS)('open circuits in %s', (_kind, open) => {
     owner = createOpenCircuits(store.redis, prefix, () => nowMs);
     successor = createOpenCircuits(store.redis, prefix, () => nowMs);
   });
-
-  afterAll(() => store.stop());
 
   const at = (webhookId: string, partition = 1, companyId = 'comp_1'): CircuitOwner => ({
     webhookId,

@@ -1,6 +1,7 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { beforeEach, describe, expect, it } from '@jest/globals';
+import { duringTests } from '../../../../test/support/during-tests.ts';
 import { createNamespace } from '../../../../test/support/process/namespace.ts';
-import { REDIS_KINDS, type TestedRedis } from '../../../../test/support/stores/tested-redis.ts';
+import { REDIS_KINDS } from '../../../../test/support/stores/tested-redis.ts';
 import { eventually } from '../../../../test/support/time/eventually.ts';
 import {
   createReadingPositions,
@@ -10,23 +11,17 @@ import {
 
 describe.each(REDIS_KINDS)('the positions of dispatchers in %s', (_kind, open) => {
   const env = createNamespace();
-  let store: TestedRedis;
+  const store = duringTests(open, ({ stop }) => stop());
   let prefix: string;
   let positions: ReadingPositions;
   let round = 0;
   let nowMs: number;
-
-  beforeAll(async () => {
-    store = await open();
-  });
 
   beforeEach(() => {
     prefix = `${env.REDIS_PREFIX}${(round += 1)}:`;
     nowMs = 100_000;
     positions = createReadingPositions(store.redis, prefix, () => nowMs);
   });
-
-  afterAll(() => store.stop());
 
   it('are those that were reported last, of the partitions that are asked for', async () => {
     positions.report(new Map([0, 1, 2].map((partition) => [partition, 1_000 + partition])));

@@ -1,11 +1,11 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { beforeEach, describe, expect, it } from '@jest/globals';
+import { duringTests } from '../../../../test/support/during-tests.ts';
 import { createNamespace } from '../../../../test/support/process/namespace.ts';
 import { startStoreProxy } from '../../../../test/support/process/store-proxy.ts';
 import {
   openTestedRedis,
   REDIS_KINDS,
   serversOf,
-  type TestedRedis,
 } from '../../../../test/support/stores/tested-redis.ts';
 import { eventually } from '../../../../test/support/time/eventually.ts';
 import { createRunningAttempts, type RunningAttempts } from './running-attempts.ts';
@@ -14,14 +14,10 @@ const LONG_MS = 60_000;
 
 describe.each(REDIS_KINDS)('running attempts in %s', (_kind, open) => {
   const env = createNamespace();
-  let store: TestedRedis;
+  const store = duringTests(open, ({ stop }) => stop());
   let owner: RunningAttempts;
   let successor: RunningAttempts;
   let round = 0;
-
-  beforeAll(async () => {
-    store = await open();
-  });
 
   beforeEach(() => {
     round += 1;
@@ -29,8 +25,6 @@ describe.each(REDIS_KINDS)('running attempts in %s', (_kind, open) => {
     owner = createRunningAttempts(store.redis, prefix, 'owner');
     successor = createRunningAttempts(store.redis, prefix, 'successor');
   });
-
-  afterAll(() => store.stop());
 
   /** With one, servers without replicas refuse writes. */
   async function requireReplicas(count: string): Promise<void> {

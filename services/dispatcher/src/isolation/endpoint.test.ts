@@ -70,7 +70,7 @@ describe('endpoint', () => {
       expect(isSlow(endpoint, NOW_MS)).toBe(false);
     });
 
-    it('for a minute without traffic', () => {
+    it('an endpoint stays slow for a minute without traffic', () => {
       observe(1_000);
       expect(isSlow(endpoint, NOW_MS + 59_999)).toBe(true);
       expect(isSlow(endpoint, NOW_MS + 60_000)).toBe(false);

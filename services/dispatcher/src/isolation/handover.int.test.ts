@@ -1,5 +1,6 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { beforeEach, describe, expect, it } from '@jest/globals';
 import { createEndpointFlows } from '@posthorn/platform/redis/endpoint-flows.ts';
+import { duringTests } from '../../../../test/support/during-tests.ts';
 import {
   count,
   createQueueHarness,
@@ -8,7 +9,7 @@ import {
   type QueueHarness,
 } from '../../../../test/support/isolation/queue-harness.ts';
 import { createNamespace } from '../../../../test/support/process/namespace.ts';
-import { REDIS_KINDS, type TestedRedis } from '../../../../test/support/stores/tested-redis.ts';
+import { REDIS_KINDS } from '../../../../test/support/stores/tested-redis.ts';
 import { eventually } from '../../../../test/support/time/eventually.ts';
 import { concurrencyOf, type Endpoint, paceOf } from './endpoint.ts';
 
@@ -18,22 +19,16 @@ const perEndpoint = { floor: 1, start: 16, ceiling: 64 };
 
 describe.each(REDIS_KINDS)('two dispatchers with %s', (_kind, open) => {
   const env = createNamespace();
-  let store: TestedRedis;
+  const store = duringTests(open, ({ stop }) => stop());
   let former: QueueHarness;
   let next: QueueHarness;
   let round = 0;
-
-  beforeAll(async () => {
-    store = await open();
-  });
 
   beforeEach(async () => {
     round += 1;
     [former, next] = [start(), start()];
     await former.handover.own(OURS);
   });
-
-  afterAll(() => store.stop());
 
   function start(redis = store.redis): QueueHarness {
     const prefix = `${env.REDIS_PREFIX}${round}:`;

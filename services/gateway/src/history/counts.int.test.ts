@@ -1,24 +1,21 @@
-import { afterAll, beforeAll, expect, it } from '@jest/globals';
+import { beforeAll, expect, it } from '@jest/globals';
 import { unattemptedDelivery } from '@posthorn/domain/delivery/settlement.ts';
 import { DAY_MS, dayNumberOf, firstIdAt } from '@posthorn/domain/ids.ts';
 import { type Database, withDays } from '@posthorn/platform/mongo/days/days.ts';
 import { createDeliveryStore } from '@posthorn/platform/mongo/messages/deliveries.ts';
 import { collection } from '@posthorn/platform/mongo/collections.ts';
+import { duringTests } from '../../../../test/support/during-tests.ts';
 import { sampleMessage } from '../../../../test/support/samples/sample-message.ts';
-import {
-  openScratchDays,
-  type ScratchDatabase,
-} from '../../../../test/support/stores/scratch-database.ts';
+import { openScratchDays } from '../../../../test/support/stores/scratch-database.ts';
 import { readPending } from './counts.ts';
 
 const TODAY = dayNumberOf(Date.now()) * DAY_MS;
 const TIMES = [TODAY - DAY_MS, TODAY - 2, TODAY - 1, TODAY];
 
-let database: ScratchDatabase;
+const database = duringTests(openScratchDays, ({ drop }) => drop());
 
 /** Pending deliveries, of two webhooks in turn. */
 beforeAll(async () => {
-  database = await openScratchDays();
   const settled = TIMES.map((ms, n) => {
     const message = sampleMessage(`${firstIdAt('msg', ms)}${'0'.repeat(16)}`);
     const webhookId = `wh_${n % 2}`;
@@ -30,8 +27,6 @@ beforeAll(async () => {
     await webhooks.insertOne({ _id, companyId: 'comp_a', appId: 'app_1' } as never);
   }
 });
-
-afterAll(() => database.drop());
 
 const owners = [
   { companyId: 'comp_a' },

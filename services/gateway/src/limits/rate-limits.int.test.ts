@@ -1,14 +1,11 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { beforeEach, describe, expect, it } from '@jest/globals';
 import { createLogger } from '@posthorn/platform/service/logger.ts';
 import type { RedisClient } from '@posthorn/platform/redis/connect.ts';
 import { Registry } from 'prom-client';
+import { duringTests } from '../../../../test/support/during-tests.ts';
 import { eventually } from '../../../../test/support/time/eventually.ts';
 import { createNamespace } from '../../../../test/support/process/namespace.ts';
-import {
-  keysOf,
-  REDIS_KINDS,
-  type TestedRedis,
-} from '../../../../test/support/stores/tested-redis.ts';
+import { keysOf, REDIS_KINDS } from '../../../../test/support/stores/tested-redis.ts';
 import { createRateLimits, type RateLimits } from './rate-limits.ts';
 
 const MINUTE_MS = 60_000;
@@ -16,16 +13,10 @@ const MINUTE_MS = 60_000;
 describe.each(REDIS_KINDS)('the rate limits of two gateways on %s', (_kind, open) => {
   const env = createNamespace();
   const logger = createLogger('test', 'silent');
-  let store: TestedRedis;
+  const store = duringTests(open, ({ stop }) => stop());
   let prefix: string;
   let nowMs: number;
   let round = 0;
-
-  beforeAll(async () => {
-    store = await open();
-  });
-
-  afterAll(() => store.stop());
 
   beforeEach(() => {
     round += 1;

@@ -1,21 +1,15 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { beforeEach, describe, expect, it } from '@jest/globals';
 import { collection } from '@posthorn/platform/mongo/collections.ts';
 import { documentsOf } from '@posthorn/platform/mongo/company-documents.ts';
-import {
-  openScratchDatabase,
-  type ScratchDatabase,
-} from '../../../../test/support/stores/scratch-database.ts';
+import { duringTests } from '../../../../test/support/during-tests.ts';
+import { openScratchDatabase } from '../../../../test/support/stores/scratch-database.ts';
 import { createUids, type OwnUid, type Uids } from './uids.ts';
 
 const companyId = 'comp_a';
 
-let database: ScratchDatabase;
+const database = duringTests(openScratchDatabase, ({ drop }) => drop());
 let uids: Uids;
 let isFollowed: boolean;
-
-beforeAll(async () => {
-  database = await openScratchDatabase();
-});
 
 beforeEach(async () => {
   const { db } = database;
@@ -25,8 +19,6 @@ beforeEach(async () => {
   isFollowed = true;
   uids = createUids({ db, cacheBytes: 10_000, areChangesFollowed: () => isFollowed });
 });
-
-afterAll(() => database.drop());
 
 /** Stores the few fields that count. */
 function insert(name: 'projects' | 'apps' | 'webhooks', document: object): Promise<void> {

@@ -1,22 +1,19 @@
-import { afterAll, beforeAll, expect, it } from '@jest/globals';
+import { beforeAll, expect, it } from '@jest/globals';
 import { collection } from '@posthorn/platform/mongo/collections.ts';
 import { createWebhookStore } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
 import { createVault } from '@posthorn/platform/security/vault.ts';
+import { duringTests } from '../../../../test/support/during-tests.ts';
 import { randomKey, sampleWebhook } from '../../../../test/support/samples/sample-webhook.ts';
-import {
-  openScratchDatabase,
-  type ScratchDatabase,
-} from '../../../../test/support/stores/scratch-database.ts';
+import { openScratchDatabase } from '../../../../test/support/stores/scratch-database.ts';
 import { findWebhooks } from './find-webhooks.ts';
 
 const WEBHOOKS = 250;
 const EVENT_TYPES = ['e'.repeat(1_000)];
 const COMPANY = sampleWebhook(1).companyId;
 
-let scratch: ScratchDatabase;
+const scratch = duringTests(openScratchDatabase, ({ drop }) => drop());
 
 beforeAll(async () => {
-  scratch = await openScratchDatabase();
   const webhooks = createWebhookStore(scratch.db, createVault([randomKey('k1')]));
   await webhooks.insert(sampleWebhook(1, { eventTypes: EVENT_TYPES }));
   const stored = collection(scratch.db, 'webhooks');
@@ -26,8 +23,6 @@ beforeAll(async () => {
   await stored.deleteMany({});
   await stored.insertMany(ids.map((_id) => ({ ...first, _id })));
 });
-
-afterAll(() => scratch.drop());
 
 it('takes a turn for each hundred webhooks that a search looks at, charged with what was read', async () => {
   const laterMs: number[] = [];

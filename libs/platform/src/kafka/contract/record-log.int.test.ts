@@ -1,17 +1,14 @@
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
-import { openScratchLog, type ScratchLog } from '../../../../../test/support/stores/scratch-log.ts';
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { duringTests } from '../../../../../test/support/during-tests.ts';
+import { openScratchLog } from '../../../../../test/support/stores/scratch-log.ts';
 import { eventually } from '../../../../../test/support/time/eventually.ts';
 import { isRecordTooLarge } from '../producer.ts';
 import type { LogRecord } from '../record-log.ts';
 
 /** The contract of RecordLog for one member, beyond that of a consumer group (consumer-group.int.test.ts), on Kafka. */
-let scratch: ScratchLog;
+const scratch = duringTests(openScratchLog, ({ close }) => close());
 let topic: string;
 let counter = 0;
-
-beforeAll(async () => {
-  scratch = await openScratchLog();
-});
 
 beforeEach(async () => {
   counter += 1;
@@ -19,8 +16,6 @@ beforeEach(async () => {
 });
 
 afterEach(() => scratch.stopMembers());
-
-afterAll(() => scratch.close());
 
 const publish = (keys: readonly string[]): Promise<void> => scratch.publish(topic, keys);
 const keysOf = (count: number): string[] => Array.from({ length: count }, (_, n) => `k${n}`);

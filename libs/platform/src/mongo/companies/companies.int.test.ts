@@ -1,9 +1,7 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import { ALL_SCOPES } from '@posthorn/domain/access.ts';
-import {
-  openScratchDatabase,
-  type ScratchDatabase,
-} from '../../../../../test/support/stores/scratch-database.ts';
+import { duringTests } from '../../../../../test/support/during-tests.ts';
+import { openScratchDatabase } from '../../../../../test/support/stores/scratch-database.ts';
 import { collection } from '../collections.ts';
 import type { ApiKeyDocument } from '../documents.ts';
 import {
@@ -23,18 +21,15 @@ function company(n: number | string) {
 }
 
 describe('companies and their keys', () => {
-  let database: ScratchDatabase;
+  const database = duringTests(openScratchDatabase, ({ drop }) => drop());
   let companies: CompanyStore;
 
   beforeAll(async () => {
-    database = await openScratchDatabase();
     companies = createCompanyStore(database.db);
     for (const n of ['a', 'b']) await companies.insertCompany(company(n));
     for (const n of [2, 1]) await companies.insertKey(key(n));
     await companies.insertKey(key(3, 'comp_b'));
   });
-
-  afterAll(() => database.drop());
 
   const findKey = async (hash: string) =>
     (await companies.findKeys(new Set([hash]))).get(hash) ?? null;
@@ -130,15 +125,12 @@ describe('companies and their keys', () => {
 });
 
 describe('company life', () => {
-  let database: ScratchDatabase;
+  const database = duringTests(openScratchDatabase, ({ drop }) => drop());
   let life: CompanyLife;
 
-  beforeAll(async () => {
-    database = await openScratchDatabase();
+  beforeAll(() => {
     life = createCompanyLife(database.db, Date.now);
   });
-
-  afterAll(() => database.drop());
 
   beforeEach(async () => {
     const companies = collection(database.db, 'companies');

@@ -1,12 +1,10 @@
-import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { beforeAll, describe, expect, it } from '@jest/globals';
 import { deliveryIdOf } from '@posthorn/domain/ids.ts';
 import { noAttempts, packCounts } from '@posthorn/domain/stats.ts';
 import type { SigningKey } from '@posthorn/domain/request/signature.ts';
+import { duringTests } from '../../../../../test/support/during-tests.ts';
 import { randomKey, sampleWebhook } from '../../../../../test/support/samples/sample-webhook.ts';
-import {
-  openScratchDatabase,
-  type ScratchDatabase,
-} from '../../../../../test/support/stores/scratch-database.ts';
+import { openScratchDatabase } from '../../../../../test/support/stores/scratch-database.ts';
 import { createVault, type Vault } from '../../security/vault.ts';
 import { collection } from '../collections.ts';
 import { sealSigningKey } from './signing-keys.ts';
@@ -27,17 +25,14 @@ const SIGNING_KEY: SigningKey = {
 };
 const vault = createVault([randomKey('k1')]);
 
-let database: ScratchDatabase;
+const database = duringTests(openScratchDatabase, ({ drop }) => drop());
 
 beforeAll(async () => {
-  database = await openScratchDatabase();
   const { db } = database;
   await createWebhookStore(db, vault).insert(WEBHOOK);
   await collection(db, 'signingKeys').insertOne(sealSigningKey(vault, SIGNING_KEY));
   for (const companyId of ['comp_a', 'comp_b']) await plant(companyId);
 });
-
-afterAll(() => database.drop());
 
 async function plant(companyId: string): Promise<void> {
   const { db } = database;

@@ -1,9 +1,7 @@
-import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { beforeAll, describe, expect, it } from '@jest/globals';
 import { DAY_MS } from '@posthorn/domain/ids.ts';
-import {
-  openScratchDatabase,
-  type ScratchDatabase,
-} from '../../../../../test/support/stores/scratch-database.ts';
+import { duringTests } from '../../../../../test/support/during-tests.ts';
+import { openScratchDatabase } from '../../../../../test/support/stores/scratch-database.ts';
 import { collection } from '../collections.ts';
 import {
   type CreationKey,
@@ -12,15 +10,12 @@ import {
 } from './creation-keys.ts';
 import { createCompanyRemoval } from './removals.ts';
 
-let database: ScratchDatabase;
+const database = duringTests(openScratchDatabase, ({ drop }) => drop());
 let keys: CreationKeyStore;
 
-beforeAll(async () => {
-  database = await openScratchDatabase();
+beforeAll(() => {
   keys = createCreationKeyStore(database.db);
 });
-
-afterAll(() => database.drop());
 
 const keyNamed = (key: string): CreationKey => ({
   companyId: 'comp_a',

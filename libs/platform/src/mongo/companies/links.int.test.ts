@@ -1,22 +1,18 @@
-import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import {
-  openScratchDatabase,
-  type ScratchDatabase,
-} from '../../../../../test/support/stores/scratch-database.ts';
+import { beforeAll, describe, expect, it } from '@jest/globals';
+import { duringTests } from '../../../../../test/support/during-tests.ts';
+import { openScratchDatabase } from '../../../../../test/support/stores/scratch-database.ts';
 import { collection } from '../collections.ts';
 import { createLinkStore, hashOfToken, type Link, type LinkStore, newLinkToken } from './links.ts';
 
 const NOW_MS = Date.parse('2026-11-24T06:00:00Z');
 const LINK: Link = { companyId: 'comp_a', expiresAtMs: NOW_MS + 1_000, portal: null };
 
-let database: ScratchDatabase;
+const database = duringTests(openScratchDatabase, ({ drop }) => drop());
 let store: LinkStore;
 
-beforeAll(async () => {
-  database = await openScratchDatabase();
+beforeAll(() => {
   store = createLinkStore(database.db);
 });
-afterAll(() => database.drop());
 
 async function insertLink(): Promise<string> {
   const token = newLinkToken();

@@ -1,11 +1,9 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import { deliveryIdOf } from '@posthorn/domain/ids.ts';
 import { removalContract } from '../../../../../test/support/contract/removal-contract.ts';
+import { duringTests } from '../../../../../test/support/during-tests.ts';
 import { randomKey, sampleWebhook } from '../../../../../test/support/samples/sample-webhook.ts';
-import {
-  openScratchDatabase,
-  type ScratchDatabase,
-} from '../../../../../test/support/stores/scratch-database.ts';
+import { openScratchDatabase } from '../../../../../test/support/stores/scratch-database.ts';
 import { createVault } from '../../security/vault.ts';
 import { collection } from '../collections.ts';
 import { OWNED_COLLECTIONS } from '../company-documents.ts';
@@ -69,13 +67,7 @@ describe('removals', () => {
     };
   });
 
-  let database: ScratchDatabase;
-
-  beforeAll(async () => {
-    database = await openScratchDatabase();
-  });
-
-  afterAll(() => database.drop());
+  const database = duringTests(openScratchDatabase, ({ drop }) => drop());
 
   it('a delivery of a removed webhook is cancelled with its reason, and one of another company is not', async () => {
     const deliveries = collection(database.db, 'deliveries');
@@ -97,15 +89,12 @@ describe('removals', () => {
 });
 
 describe('company removal', () => {
-  let database: ScratchDatabase;
+  const database = duringTests(openScratchDatabase, ({ drop }) => drop());
   let removal: CompanyRemoval;
 
-  beforeAll(async () => {
-    database = await openScratchDatabase();
+  beforeAll(() => {
     removal = createCompanyRemoval(database.db);
   });
-
-  afterAll(() => database.drop());
 
   const UPSERT = { upsert: true };
   const documents = (name: string) => database.db.collection<{ _id: string }>(name);

@@ -1,11 +1,9 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import type { Webhook } from '@posthorn/domain/webhook.ts';
 import type { mongo } from 'mongoose';
+import { duringTests } from '../../../../../test/support/during-tests.ts';
 import { randomKey, sampleWebhook } from '../../../../../test/support/samples/sample-webhook.ts';
-import {
-  openScratchDatabase,
-  type ScratchDatabase,
-} from '../../../../../test/support/stores/scratch-database.ts';
+import { openScratchDatabase } from '../../../../../test/support/stores/scratch-database.ts';
 import { createVault, type SealedValueError, type Vault } from '../../security/vault.ts';
 import { collection } from '../collections.ts';
 import { createWebhookStore, type WebhookStore } from '../webhooks/webhooks.ts';
@@ -43,19 +41,16 @@ function endingAt(nth: number): Vault {
 }
 
 describe('the rotation of the key [security]', () => {
-  let database: ScratchDatabase;
+  const database = duringTests(openScratchDatabase, ({ drop }) => drop());
   let db: mongo.Db;
 
-  beforeAll(async () => {
-    database = await openScratchDatabase();
+  beforeAll(() => {
     db = database.db;
   });
 
   beforeEach(async () => {
     await collection(db, 'webhooks').deleteMany({});
   });
-
-  afterAll(() => database.drop());
 
   async function insert(count: number): Promise<Webhook[]> {
     const store = createWebhookStore(db, createVault([OLD]));

@@ -1,10 +1,8 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { duringTests } from '../../../../../test/support/during-tests.ts';
 import { sampleSigningKey } from '../../../../../test/support/samples/sample-signing-key.ts';
 import { randomKey } from '../../../../../test/support/samples/sample-webhook.ts';
-import {
-  openScratchDatabase,
-  type ScratchDatabase,
-} from '../../../../../test/support/stores/scratch-database.ts';
+import { openScratchDatabase } from '../../../../../test/support/stores/scratch-database.ts';
 import { createVault } from '../../security/vault.ts';
 import { collection } from '../collections.ts';
 import { countByKey, resealSigningKeys } from './resealing.ts';
@@ -17,19 +15,16 @@ const second = sampleSigningKey(2, { previousUntilMs: UNTIL_MS });
 const other = sampleSigningKey(1, { id: 'skey_b', companyId: 'comp_b' });
 
 describe('the store of signing keys', () => {
-  let database: ScratchDatabase;
+  const database = duringTests(openScratchDatabase, ({ drop }) => drop());
   let store: SigningKeyStore;
 
-  beforeAll(async () => {
-    database = await openScratchDatabase();
+  beforeAll(() => {
     store = createSigningKeyStore(database.db, createVault([OLD]));
   });
 
   beforeEach(async () => {
     await collection(database.db, 'signingKeys').deleteMany({});
   });
-
-  afterAll(() => database.drop());
 
   it('finds the keys of a company that sign at a time, and those of no other', async () => {
     expect(await store.find('comp_a', 0)).toBeNull();

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { beforeAll, describe, expect, it } from '@jest/globals';
 import { unattemptedDelivery } from '@posthorn/domain/delivery/settlement.ts';
 import { DAY_MS, dayNumberOf, deliveryIdOf, firstIdAt, timePartOf } from '@posthorn/domain/ids.ts';
 import type { Message } from '@posthorn/domain/message.ts';
@@ -6,12 +6,12 @@ import type { mongo } from 'mongoose';
 import { deliveryContract } from '../../../../../test/support/contract/delivery-contract.ts';
 import { messageStoreContract } from '../../../../../test/support/contract/message-store-contract.ts';
 import { stuckDeliveryContract } from '../../../../../test/support/contract/stuck-delivery-contract.ts';
+import { duringTests } from '../../../../../test/support/during-tests.ts';
 import { sampleResend } from '../../../../../test/support/memory/memory-resends.ts';
 import { sampleMessage } from '../../../../../test/support/samples/sample-message.ts';
 import {
   openScratchDatabase,
   openScratchDays,
-  type ScratchDatabase,
 } from '../../../../../test/support/stores/scratch-database.ts';
 import { StoreUnavailableError } from '../../service/errors.ts';
 import { collection } from '../collections.ts';
@@ -70,17 +70,14 @@ const DELIVERY_IDS = IDS.map((id) => deliveryIdOf(id, 'wh_1'));
 const atMost = (limit: number) => ({ messages: limit, targets: 99 });
 
 describe('messages and deliveries of several days', () => {
-  let database: ScratchDatabase;
+  const database = duringTests(openScratchDays, ({ drop }) => drop());
   let db: Database;
 
   beforeAll(async () => {
-    database = await openScratchDays();
     const layout = { beginMs: 0, retentionMs: 30 * DAY_MS };
     db = withDays(database.db, { layout: () => layout, nowMs: Date.now, earlierMs: Date.now });
     expect(await createMessageStore(db).insertAll(MESSAGES)).toEqual(IDS.map(() => 'stored'));
   });
-
-  afterAll(() => database.drop());
 
   async function plantDeliveries(status: 'pending' | 'exhausted' | 'delivered'): Promise<void> {
     for (const documents of db.days.deliveries.within({})) await documents.deleteMany({});
@@ -290,12 +287,11 @@ describe('read time', () => {
   /** More than a read takes that ends. */
   const MAX_READ_MS = 60_000;
 
-  let database: ScratchDatabase;
+  const database = duringTests(openScratchDatabase, ({ drop }) => drop());
   let bounded: Database;
   let impatient: Database;
 
   beforeAll(async () => {
-    database = await openScratchDatabase();
     const layout = { beginMs: 0, retentionMs: DAY_MS };
     const days = { layout: () => layout, nowMs: () => 0, earlierMs: () => 0 };
     // As in `connectMongo`. The scratch database itself stays as it is.
@@ -312,8 +308,6 @@ describe('read time', () => {
       updatedAt: new Date(),
     });
   });
-
-  afterAll(() => database.drop());
 
   /** Returns the commands that are sent meanwhile. */
   async function commandsOf(run: () => Promise<unknown>): Promise<mongo.Document[]> {

@@ -1,10 +1,8 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import { HOUR_MS, noAttempts, type WebhookMinute } from '@posthorn/domain/stats.ts';
 import type { Outcome } from '@posthorn/domain/delivery/delivery.ts';
-import {
-  openScratchDatabase,
-  type ScratchDatabase,
-} from '../../../../../test/support/stores/scratch-database.ts';
+import { duringTests } from '../../../../../test/support/during-tests.ts';
+import { openScratchDatabase } from '../../../../../test/support/stores/scratch-database.ts';
 import { collection } from '../collections.ts';
 import {
   type AppendCounts,
@@ -22,12 +20,11 @@ const HOUR = Date.UTC(2026, 10, 24, 6);
 const SPAN = { fromMs: HOUR, toMs: HOUR + HOUR_MS };
 const COMPANIES = ['comp_a', 'comp_b', 'comp_removed'];
 
-let database: ScratchDatabase;
+const database = duringTests(openScratchDatabase, ({ drop }) => drop());
 let append: AppendCounts;
 let journal: CountJournal;
 
-beforeAll(async () => {
-  database = await openScratchDatabase();
+beforeAll(() => {
   append = createAppendCounts(database.db);
   journal = createCountJournal(database.db);
 });
@@ -44,7 +41,6 @@ beforeEach(async () => {
     })),
   );
 });
-afterAll(() => database.drop());
 
 /** Two attempts to a webhook in the first minute of the hour. */
 function attemptsTo(webhookId: string, outcome: Outcome, companyId = 'comp_a'): WebhookMinute {

@@ -1,10 +1,10 @@
-import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { beforeAll, describe, expect, it } from '@jest/globals';
 import type { DeliveryStatus } from '@posthorn/domain/delivery/delivery.ts';
+import { duringTests } from '../../../../../test/support/during-tests.ts';
 import type { Profiled } from '../../../../../test/support/stores/profiled-queries.ts';
 import {
   openFreshDatabase,
   openScratchDatabase,
-  type ScratchDatabase,
 } from '../../../../../test/support/stores/scratch-database.ts';
 import { collection } from '../collections.ts';
 import { BY_REASON_KEY } from '../days/day-collections.ts';
@@ -60,16 +60,13 @@ const STORED: DeliveryDocument[] = [
 ];
 
 describe('the queries of the API about deliveries', () => {
-  let database: ScratchDatabase;
+  const database = duringTests(openScratchDatabase, ({ drop }) => drop());
   let queries: DeliveryQueries;
 
   beforeAll(async () => {
-    database = await openScratchDatabase();
     queries = createDeliveryQueries(database.db);
     await collection(database.db, 'deliveries').insertMany(STORED);
   });
-
-  afterAll(() => database.drop());
 
   const failed = (filter: Partial<FailureFilter>, limit = 9, companyId = 'comp_a') =>
     queries.messagesOfFailed(companyId, { status: 'exhausted', ...filter }, limit);
@@ -175,13 +172,7 @@ describe('the queries of the API about deliveries', () => {
 });
 
 describe('the queries for stuck deliveries', () => {
-  let database: ScratchDatabase;
-
-  beforeAll(async () => {
-    database = await openFreshDatabase();
-  });
-
-  afterAll(() => database.drop());
+  const database = duringTests(openFreshDatabase, ({ drop }) => drop());
 
   const OVERDUE = { nextAttemptAt: new Date(1) };
 

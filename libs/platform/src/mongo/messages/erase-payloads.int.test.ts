@@ -1,12 +1,10 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import { deliveryIdOf } from '@posthorn/domain/ids.ts';
 import type { DeliveryStatus } from '@posthorn/domain/delivery/delivery.ts';
 import { settleCancelled } from '@posthorn/domain/delivery/settlement.ts';
+import { duringTests } from '../../../../../test/support/during-tests.ts';
 import { countingIds, sampleMessage } from '../../../../../test/support/samples/sample-message.ts';
-import {
-  openScratchDatabase,
-  type ScratchDatabase,
-} from '../../../../../test/support/stores/scratch-database.ts';
+import { openScratchDatabase } from '../../../../../test/support/stores/scratch-database.ts';
 import { createDeliveryStore } from './deliveries.ts';
 import { collection } from '../collections.ts';
 import {
@@ -23,18 +21,15 @@ const SLICE = 100;
 
 /** Of today: MongoDB removes what has expired once a minute. */
 const newId = countingIds(Date.now());
-let database: ScratchDatabase;
+const database = duringTests(openScratchDatabase, ({ drop }) => drop());
 /** Whatever is noted may be checked at once. */
 let erasure: PayloadErasure;
 
-beforeAll(async () => {
-  database = await openScratchDatabase();
+beforeAll(() => {
   erasure = createPayloadErasure(database.db, 0);
 });
 
 beforeEach(() => notes().deleteMany({}));
-
-afterAll(() => database.drop());
 
 const notes = () => collection(database.db, 'erasures');
 

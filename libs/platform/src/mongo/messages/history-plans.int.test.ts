@@ -1,8 +1,6 @@
-import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import {
-  openScratchDatabase,
-  type ScratchDatabase,
-} from '../../../../../test/support/stores/scratch-database.ts';
+import { describe, expect, it } from '@jest/globals';
+import { duringTests } from '../../../../../test/support/during-tests.ts';
+import { openScratchDatabase } from '../../../../../test/support/stores/scratch-database.ts';
 import { collection } from '../collections.ts';
 import { dueResends } from '../webhooks/resends.ts';
 
@@ -75,13 +73,7 @@ const QUERIES = {
 } as const;
 
 describe('the queries behind the API', () => {
-  let database: ScratchDatabase;
-
-  beforeAll(async () => {
-    database = await openScratchDatabase();
-  });
-
-  afterAll(() => database.drop());
+  const database = duringTests(openScratchDatabase, ({ drop }) => drop());
 
   it.each(Object.entries(QUERIES))('%s: served by an index', async (_, [name, filter, sort]) => {
     const found = collection(database.db, name)

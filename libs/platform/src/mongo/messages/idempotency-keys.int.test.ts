@@ -1,11 +1,9 @@
-import { afterAll, beforeAll, expect, it } from '@jest/globals';
+import { expect, it } from '@jest/globals';
 import { DAY_MS, dayNumberOf, firstIdAt } from '@posthorn/domain/ids.ts';
 import type { Message } from '@posthorn/domain/message.ts';
+import { duringTests } from '../../../../../test/support/during-tests.ts';
 import { sampleMessage } from '../../../../../test/support/samples/sample-message.ts';
-import {
-  openScratchDays,
-  type ScratchDatabase,
-} from '../../../../../test/support/stores/scratch-database.ts';
+import { openScratchDays } from '../../../../../test/support/stores/scratch-database.ts';
 import {
   claimSpanAt,
   createClaim,
@@ -20,13 +18,7 @@ const MIDNIGHT = dayNumberOf(Date.now()) * DAY_MS;
 const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;
 
-let database: ScratchDatabase;
-
-beforeAll(async () => {
-  database = await openScratchDays();
-});
-
-afterAll(() => database.drop());
+const database = duringTests(openScratchDays, ({ drop }) => drop());
 
 const keyed = (ms: number, key: string): Message =>
   sampleMessage(`${firstIdAt('msg', ms)}${'0'.repeat(16)}`, {

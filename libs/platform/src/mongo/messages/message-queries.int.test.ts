@@ -1,13 +1,13 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import { firstIdAt } from '@posthorn/domain/ids.ts';
 import type { Message } from '@posthorn/domain/message.ts';
 import { messageListContract } from '../../../../../test/support/contract/message-list-contract.ts';
+import { duringTests } from '../../../../../test/support/during-tests.ts';
 import type { Stored } from '../../../../../test/support/memory/memory-messages.ts';
 import { sampleMessage } from '../../../../../test/support/samples/sample-message.ts';
 import {
   openScratchDatabase,
   openScratchDays,
-  type ScratchDatabase,
 } from '../../../../../test/support/stores/scratch-database.ts';
 import { collection } from '../collections.ts';
 import { createDeliveryQueries } from './delivery-queries.ts';
@@ -41,12 +41,11 @@ function deliveryOf({ id, updatedAtMs, ...outline }: Stored['known'][number]): D
   };
 }
 
-let database: ScratchDatabase;
+const database = duringTests(openScratchDays, ({ drop }) => drop());
 let store: MessageStore;
 let queries: MessageQueries;
 
-beforeAll(async () => {
-  database = await openScratchDays();
+beforeAll(() => {
   store = createMessageStore(database.db);
   queries = createMessageQueries(database.db);
 });
@@ -56,8 +55,6 @@ beforeEach(async () => {
   for (const keys of db.days.idempotencyKeys.all()) await keys.deleteMany({});
   for (const documents of db.days.messages.within({})) await documents.deleteMany({});
 });
-
-afterAll(() => database.drop());
 
 /** The nth message; one for each millisecond. */
 function message(n: number, overrides: Partial<Message> = {}): Message {

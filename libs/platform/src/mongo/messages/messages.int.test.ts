@@ -1,23 +1,18 @@
-import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { beforeAll, describe, expect, it } from '@jest/globals';
+import { duringTests } from '../../../../../test/support/during-tests.ts';
 import { sampleMessage } from '../../../../../test/support/samples/sample-message.ts';
-import {
-  openScratchDatabase,
-  type ScratchDatabase,
-} from '../../../../../test/support/stores/scratch-database.ts';
+import { openScratchDatabase } from '../../../../../test/support/stores/scratch-database.ts';
 import { collection } from '../collections.ts';
 import { createMessageQueries } from './message-queries.ts';
 import { createMessageStore } from './messages.ts';
 
 describe('a stored message', () => {
   const stored = sampleMessage(`msg_01m7y9sd1v${'0'.repeat(16)}`);
-  let database: ScratchDatabase;
+  const database = duringTests(openScratchDatabase, ({ drop }) => drop());
 
   beforeAll(async () => {
-    database = await openScratchDatabase();
     await createMessageStore(database.db).insertAll([stored]);
   });
-
-  afterAll(() => database.drop());
 
   it('is found by its company and by no other', async () => {
     const queries = createMessageQueries(database.db);
@@ -36,13 +31,7 @@ describe('a stored message', () => {
 });
 
 describe('the queries on the way of a message', () => {
-  let database: ScratchDatabase;
-
-  beforeAll(async () => {
-    database = await openScratchDatabase();
-  });
-
-  afterAll(() => database.drop());
+  const database = duringTests(openScratchDatabase, ({ drop }) => drop());
 
   // `publishers` and `leases` have a document for each process, and are read whole.
   const QUERIES = {

@@ -1,12 +1,10 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import type { Attempt } from '@posthorn/domain/delivery/delivery.ts';
 import { DAY_MS, dayNumberOf, deliveryIdOf, firstIdAt } from '@posthorn/domain/ids.ts';
 import type { Message } from '@posthorn/domain/message.ts';
+import { duringTests } from '../../../../../test/support/during-tests.ts';
 import { sampleMessage } from '../../../../../test/support/samples/sample-message.ts';
-import {
-  openScratchDays,
-  type ScratchDatabase,
-} from '../../../../../test/support/stores/scratch-database.ts';
+import { openScratchDays } from '../../../../../test/support/stores/scratch-database.ts';
 import { type Database, withDays } from '../days/days.ts';
 import { createDeliveryStore } from './deliveries.ts';
 import { createDeliveryQueries } from './delivery-queries.ts';
@@ -54,12 +52,11 @@ const added = (messageIds: readonly string[]) => ({
 });
 
 describe('replays', () => {
-  let database: ScratchDatabase;
+  const database = duringTests(openScratchDays, ({ drop }) => drop());
   let db: Database;
   let store: ReplayStore;
 
-  beforeAll(async () => {
-    database = await openScratchDays();
+  beforeAll(() => {
     const layout = { beginMs: 0, retentionMs: 30 * DAY_MS };
     db = withDays(database.db, { layout: () => layout, nowMs: Date.now, earlierMs: Date.now });
     store = createReplayStore(db);
@@ -71,8 +68,6 @@ describe('replays', () => {
     for (const documents of messages.within({})) await documents.deleteMany({});
     await createMessageStore(db).insertAll([FIRST, HAD, OTHER, NONE, ...ELSEWHERE]);
   });
-
-  afterAll(() => database.drop());
 
   const shown = async ({ id }: Message) => createMessageQueries(db).findOne('comp_a', id);
 

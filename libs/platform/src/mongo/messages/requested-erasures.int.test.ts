@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import type { Attempt } from '@posthorn/domain/delivery/delivery.ts';
 import {
   settleAttempt,
@@ -7,11 +7,9 @@ import {
 } from '@posthorn/domain/delivery/settlement.ts';
 import { deliveryIdOf } from '@posthorn/domain/ids.ts';
 import type { Message } from '@posthorn/domain/message.ts';
+import { duringTests } from '../../../../../test/support/during-tests.ts';
 import { countingIds, sampleMessage } from '../../../../../test/support/samples/sample-message.ts';
-import {
-  openScratchDatabase,
-  type ScratchDatabase,
-} from '../../../../../test/support/stores/scratch-database.ts';
+import { openScratchDatabase } from '../../../../../test/support/stores/scratch-database.ts';
 import { collection } from '../collections.ts';
 import { createDeliveryStore } from './deliveries.ts';
 import { createDeliveryQueries } from './delivery-queries.ts';
@@ -20,18 +18,15 @@ import { createRequestedErasures, type RequestedErasures } from './requested-era
 
 const newId = countingIds(Date.now());
 const AT_MS = Date.now();
-let database: ScratchDatabase;
+const database = duringTests(openScratchDatabase, ({ drop }) => drop());
 /** What is noted is erased again at once. */
 let erasures: RequestedErasures;
 
-beforeAll(async () => {
-  database = await openScratchDatabase();
+beforeAll(() => {
   erasures = createRequestedErasures(database.db, 0);
 });
 
 beforeEach(() => collection(database.db, 'requestedErasures').deleteMany({}));
-
-afterAll(() => database.drop());
 
 const attemptOf = (number: number, outcome: Attempt['outcome']): Attempt => ({
   id: `att_${number}`,

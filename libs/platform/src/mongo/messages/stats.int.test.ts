@@ -1,10 +1,8 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import { beginningOf, countAttempt, noAttempts } from '@posthorn/domain/stats.ts';
 import type { Outcome } from '@posthorn/domain/delivery/delivery.ts';
-import {
-  openScratchDatabase,
-  type ScratchDatabase,
-} from '../../../../../test/support/stores/scratch-database.ts';
+import { duringTests } from '../../../../../test/support/during-tests.ts';
+import { openScratchDatabase } from '../../../../../test/support/stores/scratch-database.ts';
 import { collection } from '../collections.ts';
 import { createStatsStore, noUsage, type OwnerHour, type StatsStore } from './stats-documents.ts';
 import { createStatsQueries, type StatsQueries } from './stats-queries.ts';
@@ -13,12 +11,11 @@ const at = (text: string): number => Date.parse(`2026-11-24T${text}Z`);
 const DAY = { fromMs: at('00:00:00'), toMs: at('24:00:00') };
 const OWNER = { companyId: 'comp_a', ownerId: 'wh_1' };
 
-let database: ScratchDatabase;
+const database = duringTests(openScratchDatabase, ({ drop }) => drop());
 let store: StatsStore;
 let queries: StatsQueries;
 
-beforeAll(async () => {
-  database = await openScratchDatabase();
+beforeAll(() => {
   store = createStatsStore(database.db);
   queries = createStatsQueries(database.db);
 });
@@ -26,7 +23,6 @@ beforeEach(async () => {
   for (const name of ['stats', 'usage'] as const)
     await collection(database.db, name).deleteMany({});
 });
-afterAll(() => database.drop());
 
 /** One attempt to wh_1 that ended in that minute, unless said otherwise. */
 function attemptIn(

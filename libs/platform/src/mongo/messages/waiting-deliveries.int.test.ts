@@ -1,25 +1,19 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { beforeEach, describe, expect, it } from '@jest/globals';
 import { type SettledDelivery, settleWaiting } from '@posthorn/domain/delivery/settlement.ts';
 import { firstIdAt } from '@posthorn/domain/ids.ts';
+import { duringTests } from '../../../../../test/support/during-tests.ts';
 import type { Profiled } from '../../../../../test/support/stores/profiled-queries.ts';
 import {
   openFreshDatabase,
   openScratchDatabase,
-  type ScratchDatabase,
 } from '../../../../../test/support/stores/scratch-database.ts';
 import { collection } from '../collections.ts';
 import { createDeliveryStore } from './deliveries.ts';
 import { createWaitingDeliveries } from './waiting-deliveries.ts';
 
-let scratch: ScratchDatabase;
-
-beforeAll(async () => {
-  scratch = await openScratchDatabase();
-});
+const scratch = duringTests(openScratchDatabase, ({ drop }) => drop());
 
 beforeEach(() => collection(scratch.db, 'deliveries').deleteMany({}));
-
-afterAll(() => scratch.drop());
 
 const waitingOf = () => createWaitingDeliveries(scratch.db);
 const WEBHOOK = { companyId: 'comp_a', webhookId: 'wh_1' };

@@ -1,13 +1,11 @@
-import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { beforeAll, describe, expect, it } from '@jest/globals';
 import { type SettledDelivery, unattemptedDelivery } from '@posthorn/domain/delivery/settlement.ts';
 import { DAY_MS, dayNumberOf, deliveryIdOf, firstIdAt } from '@posthorn/domain/ids.ts';
 import type { Message } from '@posthorn/domain/message.ts';
+import { duringTests } from '../../../../../test/support/during-tests.ts';
 import { sampleMessage } from '../../../../../test/support/samples/sample-message.ts';
 import { randomKey, sampleWebhook } from '../../../../../test/support/samples/sample-webhook.ts';
-import {
-  openScratchDays,
-  type ScratchDatabase,
-} from '../../../../../test/support/stores/scratch-database.ts';
+import { openScratchDays } from '../../../../../test/support/stores/scratch-database.ts';
 import { createVault } from '../../security/vault.ts';
 import { type Database, withDays } from '../days/days.ts';
 import { createDeliveryStore } from '../messages/deliveries.ts';
@@ -37,19 +35,16 @@ const MESSAGES = [TODAY - 2, TODAY - 1, TODAY + 1, TODAY + 4, BEFORE_MS].map((ms
 const IDS = MESSAGES.map(({ id }) => deliveryIdOf(id, WH));
 
 describe('cancellations', () => {
-  let database: ScratchDatabase;
+  const database = duringTests(openScratchDays, ({ drop }) => drop());
   let db: Database;
   let store: CancellationStore;
 
   beforeAll(async () => {
-    database = await openScratchDays();
     const layout = { beginMs: 0, retentionMs: 30 * DAY_MS };
     db = withDays(database.db, { layout: () => layout, nowMs: Date.now, earlierMs: Date.now });
     store = createCancellationStore(db);
     await createMessageStore(db).insertAll(MESSAGES);
   });
-
-  afterAll(() => database.drop());
 
   const step = { before: undefined, limit: 2, atMs: 9 };
   const cancelling = { webhookId: WH, companyId: 'comp_a', cancelBeforeMs: BEFORE_MS };

@@ -1,9 +1,7 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import { deliveryIdOf } from '@posthorn/domain/ids.ts';
-import {
-  openScratchDatabase,
-  type ScratchDatabase,
-} from '../../../../../test/support/stores/scratch-database.ts';
+import { duringTests } from '../../../../../test/support/during-tests.ts';
+import { openScratchDatabase } from '../../../../../test/support/stores/scratch-database.ts';
 import { countingIds, sampleMessage } from '../../../../../test/support/samples/sample-message.ts';
 import { collection } from '../collections.ts';
 import type { DeliveryDocument, WebhookDocument } from '../documents.ts';
@@ -17,11 +15,10 @@ import {
 const CHANGED_MS = Date.parse('2026-11-20T00:00:00Z');
 const SINCE_MS = CHANGED_MS + 3_600_000;
 
-let database: ScratchDatabase;
+const database = duringTests(openScratchDatabase, ({ drop }) => drop());
 let webhooks: FailingWebhooks;
 
-beforeAll(async () => {
-  database = await openScratchDatabase();
+beforeAll(() => {
   webhooks = createFailingWebhooks(database.db);
 });
 beforeEach(async () => {
@@ -34,7 +31,6 @@ beforeEach(async () => {
     updatedAt: new Date(CHANGED_MS),
   } as WebhookDocument);
 });
-afterAll(() => database.drop());
 
 async function found(): Promise<FailingWebhook> {
   const webhook = await webhooks.findOne('comp_a', 'wh_1');

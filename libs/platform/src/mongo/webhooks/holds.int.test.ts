@@ -1,26 +1,18 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
-import {
-  openScratchDatabase,
-  type ScratchDatabase,
-} from '../../../../../test/support/stores/scratch-database.ts';
+import { beforeEach, describe, expect, it } from '@jest/globals';
+import { duringTests } from '../../../../../test/support/during-tests.ts';
+import { openScratchDatabase } from '../../../../../test/support/stores/scratch-database.ts';
 import { collection } from '../collections.ts';
 import type { AppDocument, WebhookDocument } from '../documents.ts';
 import type { Claimed } from '../work-notes.ts';
 import { createHoldNotes, createHoldStates, type HoldNote, type HoldNotes } from './holds.ts';
 
-let scratch: ScratchDatabase;
-
-beforeAll(async () => {
-  scratch = await openScratchDatabase();
-});
+const scratch = duringTests(openScratchDatabase, ({ drop }) => drop());
 
 beforeEach(async () => {
   for (const name of ['holdNotes', 'webhooks', 'apps', 'companies'] as const) {
     await collection(scratch.db, name).deleteMany({});
   }
 });
-
-afterAll(() => scratch.drop());
 
 const PLACE = { id: 'wh_1', companyId: 'comp_a', kind: 'webhook' } as const;
 const claimAt = (nowMs: number, claim = 'work/1') => ({ claim, nowMs, untilMs: nowMs + 100 });

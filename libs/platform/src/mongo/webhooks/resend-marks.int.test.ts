@@ -1,11 +1,9 @@
-import { afterAll, beforeAll, expect, it } from '@jest/globals';
+import { expect, it } from '@jest/globals';
 import { finishedResendContract } from '../../../../../test/support/contract/finished-resend-contract.ts';
 import { resendMarkContract } from '../../../../../test/support/contract/resend-mark-contract.ts';
+import { duringTests } from '../../../../../test/support/during-tests.ts';
 import { sampleResend } from '../../../../../test/support/memory/memory-resends.ts';
-import {
-  openScratchDatabase,
-  type ScratchDatabase,
-} from '../../../../../test/support/stores/scratch-database.ts';
+import { openScratchDatabase } from '../../../../../test/support/stores/scratch-database.ts';
 import { collection } from '../collections.ts';
 import type { DeliveryDocument } from '../documents.ts';
 import { createResendMarks } from './resend-marks.ts';
@@ -73,13 +71,7 @@ finishedResendContract(async () => {
   };
 });
 
-let database: ScratchDatabase;
-
-beforeAll(async () => {
-  database = await openScratchDatabase();
-});
-
-afterAll(() => database.drop());
+const database = duringTests(openScratchDatabase, ({ drop }) => drop());
 
 it('a delivery is granted to one of two resends that ask at once', async () => {
   const marks = createResendMarks(database.db);

@@ -1,6 +1,7 @@
-import { afterAll, beforeAll, expect, it } from '@jest/globals';
+import { expect, it } from '@jest/globals';
 import type { DeliveryStatus, Outcome } from '@posthorn/domain/delivery/delivery.ts';
 import { resendContract } from '../../../../../test/support/contract/resend-contract.ts';
+import { duringTests } from '../../../../../test/support/during-tests.ts';
 import { sampleResend, YEAR_2100_MS } from '../../../../../test/support/memory/memory-resends.ts';
 import {
   openScratchDatabase,
@@ -72,13 +73,7 @@ resendContract(async () => {
   };
 });
 
-let database: ScratchDatabase;
-
-beforeAll(async () => {
-  database = await openScratchDatabase();
-});
-
-afterAll(() => database.drop());
+const database = duringTests(openScratchDatabase, ({ drop }) => drop());
 
 it('a resend of an app counts the failed deliveries of the enabled webhooks of its app and company', async () => {
   const { db } = database;

@@ -1,10 +1,8 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import { wantsEvent, type AuthMethod, type Webhook } from '@posthorn/domain/webhook.ts';
+import { duringTests } from '../../../../../test/support/during-tests.ts';
 import { randomKey, sampleWebhook } from '../../../../../test/support/samples/sample-webhook.ts';
-import {
-  openScratchDatabase,
-  type ScratchDatabase,
-} from '../../../../../test/support/stores/scratch-database.ts';
+import { openScratchDatabase } from '../../../../../test/support/stores/scratch-database.ts';
 import { createVault, SealedValueError } from '../../security/vault.ts';
 import { collection } from '../collections.ts';
 import { createReadAppTargets, type ReadAppTargets } from './app-targets.ts';
@@ -12,16 +10,20 @@ import { createWebhookStore, type WebhookStore } from './webhooks.ts';
 
 const COMPANY = 'comp_a';
 
-let database: ScratchDatabase;
+const database = duringTests(openScratchDatabase, ({ drop }) => drop());
 let store: WebhookStore;
 let readApps: ReadAppTargets;
 
 beforeAll(async () => {
-  database = await openScratchDatabase();
   const vault = createVault([randomKey('k1')]);
   store = createWebhookStore(database.db, vault);
   readApps = createReadAppTargets(database.db, vault);
-  const common = { name: 'a', description: '', projectId: 'proj_1', environment: 'production' as const };
+  const common = {
+    name: 'a',
+    description: '',
+    projectId: 'proj_1',
+    environment: 'production' as const,
+  };
   const times = { createdAt: new Date(1), updatedAt: new Date(1) };
   const apps = [
     { ...common, ...times, _id: 'app_1', companyId: COMPANY },
@@ -39,8 +41,6 @@ beforeAll(async () => {
 beforeEach(async () => {
   await documents().deleteMany({});
 });
-
-afterAll(() => database.drop());
 
 const opened = (webhook: Webhook) => ({ kind: 'opened', ...webhook });
 const targetsOfApp = async () => (await readApps(new Set(['app_1']), 9)).get('app_1')?.webhooks;
@@ -185,7 +185,7 @@ describe('a sealed value that was tampered with', () => {
     ['customHeaders', 'authMethod'],
   ] as const;
 
-  it.each(moves)('by moving it from %s to %s does not open', async (from, to) => {
+  it.each(moves)('a value that was moved from %s to %s does not open', async (from, to) => {
     const value = (await raw(mine.id))?.sealed[from];
     await documents().updateOne({ _id: mine.id }, { $set: { [`sealed.${to}`]: value } });
     await expectRefusal(/^(secret|previousSecret|authMethod) of .* was changed or moved$/);
@@ -200,7 +200,7 @@ describe('a sealed value that was tampered with', () => {
     },
   );
 
-  it('by another company as its owner does not open', async () => {
+  it('a value with another company as its owner does not open', async () => {
     await documents().updateOne({ _id: mine.id }, { $set: { companyId: 'comp_b' } });
     await expect(store.findOne('comp_b', mine.id)).rejects.toThrow('changed or moved');
   });
