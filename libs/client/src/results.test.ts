@@ -66,14 +66,14 @@ describe('a list', () => {
     },
   );
 
-  test('with skip ends with the first page that is not full', async () => {
+  test('a list with skip ends with the first page that is not full', async () => {
     const paging: Paging = { kind: 'skip', skip: 5, limit: 2 };
     const { list, positions } = listOf([{ data: [1, 2] }, { data: [3, 4] }, { data: [5] }], paging);
     expect(await itemsOf(list)).toEqual([1, 2, 3, 4, 5]);
     expect(positions).toEqual([{ skip: 5 }, { skip: 7 }, { skip: 9 }]);
   });
 
-  test('as an array ends at its limit, and requests no page behind it', async () => {
+  test('an array of a list ends at its limit, and requests no page behind it', async () => {
     const pages = [
       { data: [1, 2], nextCursor: 'b' },
       { data: [3, 4], nextCursor: 'c' },

@@ -234,7 +234,7 @@ describe('a URL [security]', () => {
     expect(refusalOfUrl(new URL(`https://example.com:${port}/`), strict)).toBe('port');
   });
 
-  test.each([80, 443, 8080, 8443, 3000, 65535])('with port %d is allowed', (port) => {
+  test.each([80, 443, 8080, 8443, 3000, 65535])('a URL with port %d is allowed', (port) => {
     expect(refusalOfUrl(new URL(`https://example.com:${port}/`), strict)).toBeNull();
   });
 });
@@ -264,7 +264,7 @@ describe('an address [security]', () => {
     expect(parseIp(text)).toBeNull();
   });
 
-  test('in IPv6 means the same to us as to new URL, however it is shortened', () => {
+  test('an address in IPv6 means the same to us as to new URL, however it is shortened', () => {
     fc.assert(
       fc.property(fc.ipV6(), (text) => {
         const normal = new URL(`http://[${text}]/`).hostname.slice(1, -1);

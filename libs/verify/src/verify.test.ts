@@ -139,7 +139,7 @@ describe('a delivery is refused [security]', () => {
     else expect((await verify({ ...input, secrets, nowMs })).id).toBe('msg_1');
   });
 
-  test('with another secret, id, time, body or signature', async () => {
+  test('a delivery with another secret, id, time, body or signature is refused', async () => {
     const headers = await signed();
     const refused: Partial<VerifyInput>[] = [
       { secrets: [OTHER] },

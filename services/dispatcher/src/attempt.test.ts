@@ -335,7 +335,7 @@ describe('an attempt that its endpoint cannot take', () => {
 });
 
 describe('an attempt that waited', () => {
-  it('for its payload is cancelled when its webhook was disabled meanwhile', async () => {
+  it('an attempt that waited for its payload is cancelled when its webhook was disabled meanwhile', async () => {
     let lookups = 0;
     const { attempt, sent, settled } = createAttemptHarness({
       loadWebhook() {

@@ -194,7 +194,7 @@ describe('a message', () => {
     }
   });
 
-  it('to an app without webhooks ends the wait at once', async () => {
+  it('a message to an app without webhooks ends the wait at once', async () => {
     await json(['project', 'create', '--name', 'Empty', '--uid', 'empty']);
     await json(['app', 'create', '--name', 'Empty', '--project', 'uid:empty', '--uid', 'empty']);
     const { id } = await json(['message', 'send', '--app', 'uid:empty', '--payload', '{}']);

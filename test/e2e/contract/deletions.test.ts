@@ -102,7 +102,7 @@ describe('Deletions', () => {
       expect(await make.delivery(other.id)).toMatchObject({ status: 'pending' });
     });
 
-    it('also deletes resources that are created under it at the same time', async () => {
+    it('deletes resources too that are created under it at the same time', async () => {
       const tree = await createTree();
       const fields = { name: 'Late', projectId: tree.projectId };
       const [, ...made] = await Promise.all([

@@ -88,7 +88,7 @@ describe('A message that is sent to a webhook', () => {
     receiver.answerWith((response) => response.writeHead(200).end());
   });
 
-  it('and fails shows when its next attempt is due', async () => {
+  it('a message that fails shows when its next attempt is due', async () => {
     const { id: webhookId } = await newWebhook();
     receiver.answerWith(failing(1));
     const { deliveryId } = await posthorn.api.send({ webhookId }, {});

@@ -257,7 +257,7 @@ describe('Batches · POST /api/v1/webhook-messages/batch', () => {
       return createApiClient(posthorn.baseUrl, dataOf<{ key: string }>(made, 201).key);
     }
 
-    it('with a key of one app takes no idempotency key of the company or another app', async () => {
+    it('a batch with a key of one app takes no idempotency key of the company or another app', async () => {
       const [one, two] = [await make.app(), await make.app()];
       const senders = [
         { appId: one.id, api: await clientOf(one.id) },
@@ -288,7 +288,7 @@ describe('Batches · POST /api/v1/webhook-messages/batch', () => {
       }
     });
 
-    it('with a key of one app reaches nothing else', async () => {
+    it('a batch with a key of one app reaches nothing else', async () => {
       const { id: appId } = await make.app();
       const { id: webhookId } = await make.webhook({ url: receiver.url, appId });
       const { id: foreign } = await make.webhook({ url: receiver.url });

@@ -362,7 +362,7 @@ describe('Own ids', () => {
       expectInvalid(await upsert(path, { ...body, secret: secretOf(2) }), 'secret');
     });
 
-    it('with a key of one app create webhooks in that app, and nothing else', async () => {
+    it('upserts with a key of one app create webhooks in that app, and nothing else', async () => {
       const [own, other] = [await createTree(), await createTree()];
       const client = await keyOf(own.ids.appId);
       const url = receiver.url;

@@ -282,14 +282,14 @@ describe('A Redis that accepts connections', () => {
     }
   }
 
-  it('and replies two seconds late delays no request', async () => {
+  it('a Redis that replies two seconds late delays no request', async () => {
     const requests = await requestsToNew();
     proxy.delay(2_000);
     expectAnswered(await answersTo(api, requests));
     proxy.delay(0);
   });
 
-  it('and never replies lets a gateway use no changed webhook and no revoked key', async () => {
+  it('a Redis that never replies lets a gateway use no changed webhook and no revoked key', async () => {
     const { webhookId } = await posthorn.api.createTarget(receiver.url);
     const made = await posthorn.api.post('/api/v1/api-keys', { name: 'Revoked' });
     const { id, key } = made.body.data as { id: string; key: string };
@@ -311,7 +311,7 @@ describe('A Redis that accepts connections', () => {
     proxy.thaw();
   });
 
-  it('and never replies delays no request, and no stop', async () => {
+  it('a Redis that never replies delays no request, and no stop', async () => {
     const requests = await requestsToNew();
     proxy.freeze();
     expectAnswered(await answersTo(api, requests));

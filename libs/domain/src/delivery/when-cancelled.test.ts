@@ -7,7 +7,7 @@ import {
 } from './when-cancelled.ts';
 
 describe('a delivery is cancelled', () => {
-  test('at acceptance when its webhook is disabled, and no other is', () => {
+  test('a delivery is cancelled at acceptance when its webhook is disabled, and no other is', () => {
     const message = { disabledTargets: new Set(['wh_2']) };
     expect(cancelReasonAtAcceptance(message, 'wh_1')).toBeNull();
     expect(cancelReasonAtAcceptance(message, 'wh_2')).toBe('webhook_disabled');
@@ -25,7 +25,7 @@ describe('a delivery is cancelled', () => {
     expect(cancelReasonOf(webhook, attempt)).toBe(reason);
   });
 
-  test('by a client, but not the resend of it that a client asks for later', () => {
+  test('a client cancels a delivery, but not the resend of it that a client asks for later', () => {
     const stops = { disabled: false, cancelBeforeMs: 101 };
     expect(cancelReasonOf(stops, { createdAtMs: 100, trigger: 'resend' })).toBeNull();
   });

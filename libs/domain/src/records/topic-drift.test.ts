@@ -34,7 +34,7 @@ function observed(
 }
 
 describe('topics', () => {
-  test('as they were created do not differ from their contract', () => {
+  test('topics as they were created do not differ from their contract', () => {
     expect(findSettingDrift(specs, observed())).toEqual([]);
     expect(findUnpinned(specs, observed())).toEqual([]);
     expect(findLayoutDrift(names, observed(), LAYOUT)).toEqual([]);
@@ -77,7 +77,7 @@ describe('topics', () => {
     expect(all.at(-1)?.retentionMs).toBe(5_400_000 + 7 * 86_400_000);
   });
 
-  test('with a wanted value that is only a default of the brokers are not pinned', () => {
+  test('topics with a wanted value that is only a default of the brokers are not pinned', () => {
     const topics = observed().map(({ settings, ...topic }) => ({
       ...topic,
       settings: new Map(

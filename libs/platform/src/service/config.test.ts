@@ -81,7 +81,7 @@ describe('the settings', () => {
     });
   });
 
-  test('in a file are listed without their value when they are wrong', () => {
+  test('settings in a file are listed without their value when they are wrong', () => {
     withFile('hush', (path) => {
       const refusal = refusalOf({ ...required, MONGODB_URL_FILE: path });
       expect(refusal).toContain('MONGODB_URL: must be a mongodb://');
@@ -89,7 +89,7 @@ describe('the settings', () => {
     });
   });
 
-  test('in a file that cannot be read are reported by name', () => {
+  test('settings in a file that cannot be read are reported by name', () => {
     expect(refusalOf({ ...required, MONGODB_URL_FILE: '/nowhere/hush' })).toBe(
       'MONGODB_URL_FILE names a file that cannot be read; correct the path.',
     );

@@ -58,7 +58,7 @@ describe('200 attempts at once [security]', () => {
     await expectNothingLeft();
   });
 
-  test('to endpoints that stop in their bodies all end at the deadline', async () => {
+  test('attempts to endpoints that stop in their bodies all end at the deadline', async () => {
     const attempts = sendMany((socket) =>
       socket.write('HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\npart'),
     );
@@ -68,7 +68,7 @@ describe('200 attempts at once [security]', () => {
     await expectNothingLeft();
   });
 
-  test('to endpoints with endless bodies read 64 KiB of each', async () => {
+  test('attempts to endpoints with endless bodies read 64 KiB of each', async () => {
     const attempts = sendMany((socket) => {
       socket.write('HTTP/1.1 200 OK\r\nconnection: close\r\n\r\n');
       writeForever(socket);
@@ -79,7 +79,7 @@ describe('200 attempts at once [security]', () => {
     await expectNothingLeft();
   });
 
-  test('to endpoints with 100 kB of headers are all response_too_large', async () => {
+  test('attempts to endpoints with 100 kB of headers are all response_too_large', async () => {
     const header = `x: ${'y'.repeat(100_000)}\r\n`;
     const attempts = sendMany((socket) => socket.write(`HTTP/1.1 200 OK\r\n${header}`));
     expect(await outcomes(attempts)).toEqual(new Set(['response_too_large']));

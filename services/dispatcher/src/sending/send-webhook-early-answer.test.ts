@@ -81,7 +81,7 @@ describe.each([
     expect(sender.opened).toHaveLength(TRIES);
   });
 
-  test('and sends nothing is a connect_error', async () => {
+  test('an endpoint that closes early and sends nothing is a connect_error', async () => {
     endpoint = await startEarlyEndpoint({ answer: '', identity });
     expect(await sendMany(isTls)).toMatchObject(
       Array(TRIES).fill({ outcome: 'connect_error', statusCode: null }),

@@ -61,16 +61,19 @@ describe.each([
     expect(asked).toEqual([]);
   });
 
-  test.each(REFUSED)('to %s, as a literal or by a name, is egress_blocked', async (address) => {
-    const host = isIP(address) === 6 ? `[${address}]` : address;
-    answers = [address];
-    expect(await sender.send(`http://${host}/hook`)).toMatchObject(BLOCKED);
-    expect(await sender.send('https://hook.example.com/hook')).toMatchObject(BLOCKED);
-    expect([sender.refused, lookups, spy.opened()]).toEqual([['address', 'address'], 1, 0]);
-    expect(sender.held()).toBe(0);
-  });
+  test.each(REFUSED)(
+    'an attempt to %s, as a literal or by a name, is egress_blocked',
+    async (address) => {
+      const host = isIP(address) === 6 ? `[${address}]` : address;
+      answers = [address];
+      expect(await sender.send(`http://${host}/hook`)).toMatchObject(BLOCKED);
+      expect(await sender.send('https://hook.example.com/hook')).toMatchObject(BLOCKED);
+      expect([sender.refused, lookups, spy.opened()]).toEqual([['address', 'address'], 1, 0]);
+      expect(sender.held()).toBe(0);
+    },
+  );
 
-  test('to a name with a public and a private address is egress_blocked', async () => {
+  test('an attempt to a name with a public and a private address is egress_blocked', async () => {
     answers = ['8.8.8.8', '10.0.0.1'];
     const attempt = await sender.send('http://hook.example.com/');
     expect(attempt).toMatchObject(BLOCKED);
@@ -92,10 +95,13 @@ describe('a redirect [security]', () => {
     inside.close();
   });
 
-  test.each([301, 302, 303, 307, 308])('with %d to loopback is not followed', async (status) => {
-    endpoint.talk = (socket) =>
-      socket.end(`HTTP/1.1 ${status} Go\r\nlocation: ${inside.origin}/\r\nrefresh: 0\r\n\r\n`);
-    expect(await sender.send(endpoint.origin)).toMatchObject({ outcome: 'http_3xx' });
-    expect([spy.opened(), inside.sockets]).toEqual([1, []]);
-  });
+  test.each([301, 302, 303, 307, 308])(
+    'a redirect with %d to loopback is not followed',
+    async (status) => {
+      endpoint.talk = (socket) =>
+        socket.end(`HTTP/1.1 ${status} Go\r\nlocation: ${inside.origin}/\r\nrefresh: 0\r\n\r\n`);
+      expect(await sender.send(endpoint.origin)).toMatchObject({ outcome: 'http_3xx' });
+      expect([spy.opened(), inside.sockets]).toEqual([1, []]);
+    },
+  );
 });

@@ -99,7 +99,7 @@ describe('an endpoint that fails after its status', () => {
     await expectNothingLeft();
   });
 
-  test('and resets the connection is judged by its status', async () => {
+  test('an endpoint that resets the connection is judged by its status', async () => {
     const attempt = sendTo((socket) => socket.write(`${NO}content-length: 9\r\n\r\npart`));
     await eventually('some of the body came', () => sender.readBytes() === 4);
     endpoint.sockets[0]?.resetAndDestroy();

@@ -110,7 +110,7 @@ describe('an https endpoint behind the proxy [security]', () => {
     expect(proxy.asked).toEqual(['8.8.8.8:443']);
   });
 
-  test('with a certificate for another name is a tls_error', async () => {
+  test('an endpoint with a certificate for another name is a tls_error', async () => {
     const identity = selfSigned('other.example.com');
     setDefaultCACertificates([identity.cert]);
     await listen(identity);

@@ -190,7 +190,7 @@ describe('send webhook', () => {
       expect((await send()).response).toBe('x'.repeat(4_096));
     });
 
-    test('to an endpoint that refuses the connection is a connect_error', async () => {
+    test('an attempt to an endpoint that refuses the connection is a connect_error', async () => {
       await new Promise((resolve) => server.close(resolve));
       const attempt = await send();
       expect(attempt).toMatchObject({ outcome: 'connect_error', statusCode: null, response: null });

@@ -59,7 +59,7 @@ function ask(clients: number): Promise<(string | undefined)[]> {
 }
 
 describe('the token requests of a dispatcher', () => {
-  test('to one host are limited by HOST_ATTEMPTS_PER_SECOND, whatever the credentials', async () => {
+  test('token requests to one host are limited by HOST_ATTEMPTS_PER_SECOND, whatever the credentials', async () => {
     open({ HOST_ATTEMPTS_PER_SECOND: '1' });
     expect(await ask(3)).toEqual(['failed', 'later', 'later']);
     expect(tokenServer.received).toHaveLength(1);

@@ -345,7 +345,7 @@ describe('request cost', () => {
       expect(batchCostOf(request(2, 10_000, 10_000))).toBe(201);
     });
 
-    test('to disabled webhooks is charged with what it takes to record their deliveries', () => {
+    test('a request to disabled webhooks is charged with what it takes to record their deliveries', () => {
       expect(fanOutMsOf(request(2, 10_000))).toBe(250);
       expect(fanOutMsOf(request(2, 10_000, 10_000))).toBe(500);
     });

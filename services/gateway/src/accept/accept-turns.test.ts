@@ -139,7 +139,7 @@ describe('a message to many webhooks', () => {
     expect(acceptMessages.usedBytes()).toBe(0);
   });
 
-  test('to fewer than 100 does not wait', async () => {
+  test('a message to fewer than 100 webhooks does not wait', async () => {
     expect(await acceptTo(99)).toEqual([]);
   });
 });
@@ -149,7 +149,7 @@ describe('several messages of one call', () => {
     Array.from({ length: count }, (_, n) => requestOf('comp_a', `{"n":${n}}`));
   const kindsOf = (results: readonly AcceptResult[]) => Map.groupBy(results, ({ kind }) => kind);
 
-  test('in order: behind one that must be sent again nothing is stored', async () => {
+  test('messages in order: behind one that must be sent again nothing is stored', async () => {
     outcomeOf = (_message, insert) => (insert === 1 ? 'refused' : 'stored');
     openGate();
     const results = await acceptMessages.accept(requests(500), { isInOrder: true });
@@ -157,7 +157,7 @@ describe('several messages of one call', () => {
     expect(batches).toHaveLength(1);
   });
 
-  test('in order: one for nobody is refused alone, and one that cannot be looked up ends the call', async () => {
+  test('messages in order: one for nobody is refused alone, and one that cannot be looked up ends the call', async () => {
     openGate();
     const unknown = { ...requestOf('comp_a'), address: UNKNOWN_APP };
     const some = await acceptMessages.accept([...requests(2), unknown, ...requests(2)], {

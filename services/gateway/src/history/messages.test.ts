@@ -143,7 +143,7 @@ describe('a page of a rare status', () => {
     expect(pages).toEqual([[], [oldest?.message.id]]);
   });
 
-  test('and one of a rare event type ends after 2,500 messages, the next one finds it', async () => {
+  test('a page of a rare status and event type ends after 2,500 messages, the next one finds it', async () => {
     const stored = many(3_200, ['delivered']).map(({ message, known }, n) => ({
       message: { ...message, eventType: n === 0 ? 'rare' : null },
       known,
@@ -156,7 +156,7 @@ describe('a page of a rare status', () => {
     expect(await pagesOf(deps, { eventType: 'rare' }, 5)).toEqual([[], [stored[0]?.message.id]]);
   });
 
-  test('and an external id reads the messages with this id, and not the failures of others', async () => {
+  test('a page of a rare status and an external id reads the messages with this id, and not the failures of others', async () => {
     const stored = many(3_200, ['exhausted']).map(({ message, known }, n) => ({
       message: { ...message, externalId: n === 0 ? 'rare' : 'own' },
       known,

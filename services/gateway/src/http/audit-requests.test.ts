@@ -98,12 +98,12 @@ describe('a request that changes something [security]', () => {
     expect(changes).toEqual([[action, result]]);
   });
 
-  test('and creates something is recorded with its new id', async () => {
+  test('a request that creates something is recorded with its new id', async () => {
     await record(CREATE, asked(), respond({ data: { id: 'wh_new' } }));
     expect(changes).toMatchObject([[{ target: { id: null } }, { createdId: 'wh_new' }]]);
   });
 
-  test('and is an upsert is recorded as what it did, and until then as what it looked like', async () => {
+  test('an upsert is recorded as what it did, and until then as what it looked like', async () => {
     const body = NO_FIELDS;
     const response = { status: 201, message: 'Created' } as const;
     const handle = () => Promise.resolve({});
@@ -168,13 +168,13 @@ describe('a request that reads [security]', () => {
     expect([reads.length, longReads.length]).toEqual([0, 1]);
   });
 
-  test('and shows no secrets, as it was asked, is not recorded', async () => {
+  test('a read that shows no secrets, as it was asked, is not recorded', async () => {
     const shown = { data: { id: 'wh_1' }, hidesSecrets: true };
     expect(await record(READ, asked(), respond(shown))).toBe(shown);
     expect(reads).toEqual([]);
   });
 
-  test('and fails is not recorded: nothing was shown', async () => {
+  test('a read that fails is not recorded: nothing was shown', async () => {
     const fail = () => Promise.reject(new ApiError('not_found', 'No.'));
     await expect(record(READ, asked(), fail)).rejects.toThrow('No.');
     expect(reads).toEqual([]);

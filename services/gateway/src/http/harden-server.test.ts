@@ -176,7 +176,7 @@ describe('harden server', () => {
       await closed;
     });
 
-    test('and goes away frees its connection as soon as something is written to it', async () => {
+    test('a client that goes away frees its connection as soon as something is written to it', async () => {
       const begun = nextRequest();
       const { socket } = send('GET /begin HTTP/1.1\r\nHost: a\r\n\r\n');
       const served = (await begun).deref()?.socket;
@@ -425,7 +425,7 @@ describe('the target of a request', () => {
     expect(checkHead(request('a', '*', 'OPTIONS'))).toBeNull();
   });
 
-  test('in absolute form excuses no wrong host', () => {
+  test('a target in absolute form excuses no wrong host', () => {
     expect(checkHead(request('a b', 'http://b/apps'))).toBe('malformed');
   });
 });

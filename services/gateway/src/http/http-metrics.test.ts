@@ -109,7 +109,7 @@ describe('a request', () => {
     await untilCounted({ 'POST /webhook-messages 429': 1 });
   });
 
-  test('with a method and a path that a client made up adds no label of its own', async () => {
+  test('a request with a method and a path that a client made up adds no label of its own', async () => {
     await fetch(`${baseUrl}/made/up`, { method: 'PROPFIND' });
     await untilCounted({ 'other unknown 404': 1 });
     expect(await registry.metrics()).not.toMatch(/duration_seconds\S*unknown/);

@@ -126,7 +126,7 @@ describe('whatever arrives when', () => {
     );
   });
 
-  test('as many are allowed as were said to remain', () => {
+  test('requests are allowed, as many as were said to remain', () => {
     fc.assert(
       fc.property(arrivals, ({ limit, waitsMs }) => {
         nowMs = START_MS;

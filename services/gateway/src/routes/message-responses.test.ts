@@ -258,7 +258,7 @@ describe('message', () => {
       },
     );
 
-    test('to a webhook with ed25519 has no header of authentication, and is signed with the secret', async () => {
+    test('a message to a webhook with ed25519 has no header of authentication, and is signed with the secret', async () => {
       const asymmetric: AuthMethod = { ...hmac, signatureAlgorithm: 'ed25519' };
       const response = await accepted(message, webhook('wh_1', asymmetric));
       const names = response.headers.map(({ key }) => key);

@@ -221,7 +221,7 @@ describe('an update', () => {
     });
   });
 
-  test('to another method requires all of its fields and refuses those of the old one', () => {
+  test('an update to another method requires all of its fields and refuses those of the old one', () => {
     expect(changed({ authMethod: 'hmac' })).toEqual({
       authMethod: { method: 'hmac', hmacHeader: 'X-Service-Signature', hmacSecret: 'whsec_x' },
     });

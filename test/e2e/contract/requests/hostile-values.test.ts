@@ -93,7 +93,7 @@ describe('Hostile values [security]', () => {
     },
   );
 
-  it('in the body are refused or stored literally, and objects in place of text are always refused', async () => {
+  it('values in the body are refused or stored literally, and objects in place of text are always refused', async () => {
     for (const place of places.filter((each) => each.where === 'body')) {
       const { method, path } = place.operation;
       // Of our own resources only creations: existing resources must stay as they are.

@@ -231,7 +231,7 @@ describe('Hostile requests [security]', () => {
     expect(messageId).toMatch(/^msg_/);
   }
 
-  it('with as many keys as fit are accepted in the payload and refused beside it', async () => {
+  it('requests with as many keys as fit are accepted in the payload and refused beside it', async () => {
     const members = (count: number) =>
       Array.from({ length: count }, (_, n) => `"${n.toString(36)}":1`).join(',');
     const inPayload = await post('28,000 keys', ...withLength(message(`{${members(28_000)}}`)));
@@ -256,7 +256,7 @@ describe('Hostile requests [security]', () => {
     `POST /webhook-messages HTTP/1.1\r\nHost: a\r\nX-Api-Key: ${posthorn.apiKey}\r\n` +
     'Content-Type: application/json\r\nContent-Length: 1000\r\n\r\n{"webhookId":';
 
-  it('on 5,000 connections at once all get a response, and other requests are served meanwhile', async () => {
+  it('requests on 5,000 connections at once all get a response, and other requests are served meanwhile', async () => {
     const connections: RawConnection[] = [];
     const statuses = new Map<number, number>();
     while (connections.length < CONNECTIONS) {

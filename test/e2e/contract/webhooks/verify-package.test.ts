@@ -35,7 +35,7 @@ describe('A delivery is verified by @posthorn/verify', () => {
     }
   }
 
-  it('with v1, by the old and the new secret during a rotation', async () => {
+  it('a delivery with v1 is verified, by the old and the new secret during a rotation', async () => {
     const { id, secret } = await make.webhook({ url: receiver.url });
     expect(await refusalOf(await deliver(id), { secrets: [secret] })).toBeNull();
     const rotated = await posthorn.api.post(`/api/v1/webhooks/${id}/rotate-secret`, {});
@@ -53,7 +53,7 @@ describe('A delivery is verified by @posthorn/verify', () => {
     );
   });
 
-  it('with v1a, by the published keys of the company, through a rotation', async () => {
+  it('a delivery with v1a is verified, by the published keys of the company, through a rotation', async () => {
     const company = await createCompany(posthorn, 'Verified');
     const fields = { url: receiver.url, signatureAlgorithm: 'ed25519' };
     const { id } = await createResources(company.api).webhook(fields);
@@ -74,7 +74,7 @@ describe('A delivery is verified by @posthorn/verify', () => {
     expect(await refusalOf(first, { jwksUrl, nowMs })).toBe('no_match');
   });
 
-  it('with the signature of the service, in its own header and in another one', async () => {
+  it('a delivery with the signature of the service is verified, in its own header and in another one', async () => {
     const { id, secret } = await make.webhook({ url: receiver.url });
     const own = { secrets: [secret], serviceSignature: true };
     expect(await refusalOf(await deliver(id), own)).toBeNull();

@@ -94,7 +94,7 @@ describe('a record', () => {
     ]);
   });
 
-  test('with 64 KiB of headers is refused', async () => {
+  test('a record with 64 KiB of headers is refused', async () => {
     const large = { value: '{}', headers: [['large', 'x'.repeat(65_536)]] as const };
     expect(await shown([{ records: [large, value(1)] }])).toEqual([
       [0, 0, 'has more than 65536 bytes of headers'],

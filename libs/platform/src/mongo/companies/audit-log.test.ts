@@ -141,7 +141,7 @@ describe('a read [security]', () => {
     for (const part of [[1, 2], [3], [4]]) yield await Promise.resolve(part);
   }
 
-  test('in parts is stored before the first one, and with their number after the last one', async () => {
+  test('a read in parts is stored before the first one, and with their number after the last one', async () => {
     const seen: unknown[] = [];
     for await (const part of log.recordParts(ACTION, parts())) {
       seen.push([part, events()[0]?.outcome]);
@@ -150,12 +150,12 @@ describe('a read [security]', () => {
     expect(events()).toMatchObject([{ outcome: 'done', count: 4 }]);
   });
 
-  test('in parts that the client leaves early has the number that was shown', async () => {
+  test('a read in parts that the client leaves early has the number that was shown', async () => {
     for await (const part of log.recordParts(ACTION, parts())) if (part[0] === 3) break;
     expect(events()).toMatchObject([{ outcome: 'done', count: 3 }]);
   });
 
-  test('in parts shows nothing when its event cannot be stored', async () => {
+  test('a read in parts shows nothing when its event cannot be stored', async () => {
     isAway.insert = true;
     const reading = log.recordParts(ACTION, parts())[Symbol.asyncIterator]();
     await expect(reading.next()).rejects.toThrow('MongoDB is away');

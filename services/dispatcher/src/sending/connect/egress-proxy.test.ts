@@ -142,7 +142,7 @@ describe('open proxy', () => {
       expect(results).toEqual(['opened']);
     });
 
-    test('to a name is opened by an https proxy that is verified by its own name', async () => {
+    test('a tunnel to a name is opened by an https proxy that is verified by its own name', async () => {
       const identity = selfSigned('localhost');
       const secure = await startConnectProxy(identity);
       secure.behave(conduct);

@@ -125,7 +125,7 @@ describe('a connection [security]', () => {
     }
   });
 
-  test('to a name without an address is refused', async () => {
+  test('a connection to a name without an address is refused', async () => {
     const error = await connect('hook.example.com', loopback, answering());
     expect(error).toBeInstanceOf(EgressBlockedError);
   });
@@ -145,13 +145,13 @@ describe('a connection [security]', () => {
     expect(JSON.stringify(error)).not.toContain('10.9.8.7');
   });
 
-  test('to loopback is made when the policy allows it, as a literal and by name', async () => {
+  test('a connection to loopback is made when the policy allows it, as a literal and by name', async () => {
     expect(await connect('127.0.0.1', loopback, answering())).toBeNull();
     expect(await connect('hook.example.com', loopback, answering('127.0.0.1'))).toBeNull();
     expect(spy.opened()).toBe(2);
   });
 
-  test('to a port of infrastructure, or over plain http that the policy does not allow, is refused', async () => {
+  test('a connection to a port of infrastructure, or over plain http that the policy does not allow, is refused', async () => {
     const onPort = connect('127.0.0.1', loopback, answering(), { to: 6_379 });
     expect(await onPort).toBeInstanceOf(EgressBlockedError);
     const secure = { ...loopback, allowHttp: false };
@@ -159,7 +159,7 @@ describe('a connection [security]', () => {
     expect(spy.opened()).toBe(0);
   });
 
-  test('to loopback is not allowed by a range of addresses', async () => {
+  test('a connection to loopback is not allowed by a range of addresses', async () => {
     const policy = { ...strict, allowCidrs: cidrs('127.0.0.0/8') };
     expect(await connect('127.0.0.1', policy, answering())).toBeInstanceOf(EgressBlockedError);
     expect(spy.opened()).toBe(0);
