@@ -44,7 +44,7 @@ type UndividedName = Exclude<CollectionName, 'messages' | 'deliveries'>;
 type Rights = Partial<Record<DatabaseUser, readonly Action[]>>;
 
 /**
- * What each process does with each collection; what is not here it cannot do (docs/security.md). The retry service removes
+ * The rights of each process on each collection; it has no others (docs/security.md). The retry service removes
  * what is under a deleted webhook, app, project or company.
  */
 export const RIGHTS: Record<UndividedName, Rights> = {

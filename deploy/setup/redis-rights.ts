@@ -13,7 +13,7 @@ interface Rights {
   commands: readonly string[];
 }
 
-/** What each process does in Redis; beside this it can do nothing (docs/security.md). */
+/** The rights of each process in Redis; it has no others (docs/security.md). */
 export const RIGHTS: Record<RedisUser, Rights> = {
   gateway: {
     // prettier-ignore

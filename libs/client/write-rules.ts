@@ -30,7 +30,7 @@ type Rules = Readonly<Record<string, FieldRule>>;
 type Fields = Record<string, FieldRule>;
 type Named = Record<string, JsonSchema>;
 
-/** What a table knows of a field beside its schema. */
+/** The facts that a table has about a field beside its schema. */
 type Extra = Partial<FieldRule>;
 
 /** Returns the text of src/rules.ts. */

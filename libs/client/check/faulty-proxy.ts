@@ -9,7 +9,7 @@ import type { AddressInfo } from 'node:net';
 import { buffer } from 'node:stream/consumers';
 import { setTimeout as wait } from 'node:timers/promises';
 
-/** What happens to a request on its way. */
+/** The fate of a request on its way. */
 const FAULTS = [
   /** Reaches the API 100 ms later. */
   'delayed',

@@ -41,11 +41,11 @@ export class ApiError extends PosthornError {
   readonly status: number;
   /** `unknown` when the answer is not from Posthorn, but from a proxy before it. Later versions have more codes. */
   readonly code: ErrorCode | (string & {});
-  /** Of the request, in the logs of the service. */
+  /** The id of the request in the logs of the service. */
   readonly requestId: string | null;
   /** Every problem of the request, with `invalid_request`. */
   readonly errors?: readonly Problem[];
-  /** From `Retry-After`. */
+  /** The time in `Retry-After`. */
   readonly retryAfterMs?: number;
 
   constructor({ status, code, message, requestId, errors, retryAfterMs }: Failure) {

@@ -179,7 +179,7 @@ function* batchesOf(items: readonly Item[]): Generator<Item[]> {
   let batch: Item[] = [];
   let bytes = 0;
   for (const item of items) {
-    // With the comma or, of the first one, what is around the list.
+    // The comma counts too or, for the first message, the text around the list.
     const own = encoder.encode(item.text).length + 1;
     const isFull = batch.length === MAX_MESSAGES || bytes + own > MAX_BYTES;
     if (isFull && batch.length > 0) {

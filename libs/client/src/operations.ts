@@ -81,7 +81,7 @@ export class Operations {
     this.#transport = transport;
   }
 
-  /** Of every call that has none of its own. */
+  /** The signal of every call that has none of its own. */
   get signal(): AbortSignal | undefined {
     return this.#transport.signal;
   }
@@ -120,7 +120,7 @@ export class Operations {
     }));
   }
 
-  /** Whatever the API has at this address, also what this version does not know. */
+  /** Any operation of the API at this address, also one that this version does not know. */
   request<T>(
     method: Method,
     path: string,

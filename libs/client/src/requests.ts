@@ -34,7 +34,7 @@ export async function within<T>(
   }
 }
 
-/** What is behind "fetch failed". */
+/** The cause behind "fetch failed". */
 export function reasonOf(error: unknown): string {
   const { code, message } = causesOf(error).at(-1) ?? {};
   // The error of several connections has an empty message.

@@ -231,12 +231,12 @@ export class Webhooks extends Resource {
 }
 
 export class Deliveries extends Resource {
-  /** Those of the newest message first, without their attempts. A page may be empty although more follow. */
+  /** Deliveries of the newest message first, without their attempts. A page may be empty although more follow. */
   list(query?: QueryOf<'GET', '/deliveries'>, options?: RequestOptions): List<ListedDelivery> {
     return this.api.byCursor('/deliveries', { query, options });
   }
 
-  /** With its newest 200 attempts. */
+  /** Returns a delivery with its newest 200 attempts. */
   get(deliveryId: string, options?: RequestOptions): ApiPromise<Delivery> {
     return this.api.call('GET', '/deliveries/{deliveryId}', { id: deliveryId, options });
   }

@@ -68,7 +68,7 @@ export class List<T> implements PromiseLike<Page<T>>, AsyncIterable<T> {
     return this.#firstPage().withResponse();
   }
 
-  // As of a promise, so that the list may be awaited.
+  // A list has the `then` of a promise, so that it may be awaited.
   then<A = Page<T>, B = never>(
     onResolved?: ((page: Page<T>) => A | PromiseLike<A>) | null,
     onRejected?: ((reason: unknown) => B | PromiseLike<B>) | null,

@@ -1,4 +1,4 @@
-/** What values the API accepts; it refuses others. Null for an optional field is the same as none. */
+/** The values that the API accepts; it refuses others. Null for an optional field is the same as none. */
 export interface Bounds {
   /**
    * `url` is text too, and `secret` is text that nobody but its holder may read. `pairs` is an object of texts, `headers`
@@ -30,7 +30,7 @@ export interface Bounds {
   maxEntries?: number;
   /** Of all entries together: of `pairs` as JSON, of `headers` those of their keys and values. */
   maxBytes?: number;
-  /** What each entry of a list may be. */
+  /** The rule of each entry of a list. */
   entry?: Bounds;
   /** `key` and `value` of each entry of `pairs` and `headers`, or the fields of an object. */
   parts?: Readonly<Record<string, Bounds>>;
@@ -38,13 +38,13 @@ export interface Bounds {
 
 /** A field of a request. */
 export interface FieldRule extends Bounds {
-  /** Of a webhook's method: when the webhook gets this method. */
+  /** A field of a method of authentication is required when the webhook gets this method. */
   isRequired?: true;
   /** Given at the creation only; a secret is replaced by a rotation. */
   isFixed?: true;
   /** An update cannot take the field away, although it may be left out at the creation. */
   isKept?: true;
-  /** What an object has without the field, as far as it is the same for all. */
+  /** The value of an object without the field, as far as it is the same for all. */
   default?: unknown;
   /** The schema of the object that an id names. */
   owner?: 'Project' | 'App';

@@ -108,7 +108,7 @@ const randomSecret = (): string =>
 
 const defaultOf = (rule: FieldRule): unknown => rule.default ?? null;
 
-/** As a list and an update return it. */
+/** Returns the object as a list and an update do. */
 export function listed({ kind, id, owner, fields, createdAt, updatedAt }: Stored): Fields {
   const { uid = null, metadata = {}, name, description } = fields;
   const common = { id, name, uid, metadata, createdAt, updatedAt };
@@ -153,7 +153,7 @@ function plainFieldsOf(fields: Fields): Fields {
   return Object.fromEntries(plain.map(([name, rule]) => [name, fields[name] ?? defaultOf(rule)]));
 }
 
-/** As a get returns it. */
+/** Returns the object as a get does. */
 export function shown(object: Stored): Fields {
   if (object.kind !== 'webhooks') return listed(object);
   const { authMethod = 'hmac', signatureAlgorithm } = object.fields;

@@ -63,7 +63,7 @@ const LIST_LIMIT = 100;
 export class TestApi {
   /** Every request since the start, oldest first. */
   readonly requests: RecordedRequest[] = [];
-  /** What a message with webhooks has become by the time it is read. `delivered` unless a test sets another. */
+  /** The status of a message with webhooks when it is read. `delivered` unless a test sets another. */
   outcome: DeliveryStatus = 'delivered';
   /** The options with which a client, `new Posthorn(api.options)`, calls this API instead of one on the network. */
   readonly options = {
@@ -74,7 +74,7 @@ export class TestApi {
   readonly #failures: Refusal[] = [];
   readonly #objects = new Map<string, Stored>();
   readonly #messages = new Map<string, Message>();
-  /** Of each idempotency key: the body that came with it, and its result. */
+  /** Idempotency key → the body that came with it, and its result. */
   readonly #results = new Map<string, { text: string; result: unknown }>();
   #ids = 0;
 

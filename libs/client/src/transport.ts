@@ -41,7 +41,7 @@ export interface Logger {
 
 export interface TransportSettings {
   apiKey: string | (() => string | Promise<string>);
-  /** Without a slash at its end. */
+  /** The address, without a slash at its end. */
   baseUrl: string;
   timeoutMs: number;
   maxRetries: number;
@@ -49,7 +49,7 @@ export interface TransportSettings {
   logger: Logger | undefined;
   /** By lower-case name; of every call. */
   headers: GivenHeaders;
-  /** Of every call that has none of its own. */
+  /** The signal of every call that has none of its own. */
   signal: AbortSignal | undefined;
 }
 
@@ -64,7 +64,7 @@ export interface ApiRequest {
   options: RequestOptions;
 }
 
-/** What a call returns with `withResponse()`. */
+/** The result of a call with `withResponse()`. */
 export interface Answer<T> {
   data: T;
   /** Its body was read already. */

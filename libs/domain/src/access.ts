@@ -50,7 +50,7 @@ export interface PortalTheme {
   colorScheme?: 'light' | 'dark' | 'auto' | undefined;
 }
 
-/** What an API key may do. `admin` includes every other one. */
+/** The scopes of an API key. `admin` includes every other one. */
 export const SCOPES = ['messages:write', 'read', 'webhooks:write', 'keys:write', 'admin'] as const;
 
 export type Scope = (typeof SCOPES)[number];

@@ -24,13 +24,13 @@ interface MethodRule<Stored extends AuthMethod = AuthMethod> {
   fields: Readonly<Record<string, AuthField>>;
   /** The field that names the header with the credential; absent for `Authorization`. */
   headerField?: string;
-  /** What stands before the credential in the header. */
+  /** The text before the credential in the header. */
   scheme: '' | 'Basic ' | 'Bearer ';
   /** Throws an ImpossibleError when the proof lacks what the method needs. */
   credential(auth: Stored, proof: Proof): string;
 }
 
-/** What proves one request, besides the credentials of the webhook. */
+/** The proofs of one request, besides the credentials of the webhook. */
 export interface Proof {
   /** Returns the hex HMAC of the payload. */
   hmacOf: (secret: string) => string;

@@ -23,7 +23,7 @@ export const STRICT_EGRESS: EgressPolicy = {
   allowCidrs: [],
 };
 
-/** What of a URL is refused. The values are labels of `posthorn_egress_blocked_total`. */
+/** The parts of a URL that can be refused. The values are labels of `posthorn_egress_blocked_total`. */
 export const EGRESS_REFUSALS = ['scheme', 'host', 'port', 'address'] as const;
 
 export type EgressRefusal = (typeof EGRESS_REFUSALS)[number];

@@ -2,15 +2,15 @@ import { createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto';
 import { z } from 'zod';
 import { isoTime, text, timeField } from './field-types.ts';
 
-/** What TLS to the endpoint uses instead of the defaults, in PEM (docs/contract.md C6.17). */
+/** The certificates and keys that TLS to the endpoint uses instead of the defaults, in PEM (docs/contract.md C6.17). */
 export interface EndpointTls {
-  /** What proves the sender to the endpoint, its own certificate first; null for nothing. */
+  /** The chain that proves the sender to the endpoint, its own certificate first; null for none. */
   client: { certificate: string; key: string } | null;
   /** The only authorities that may have issued the endpoint's certificate; null for those that Node trusts. */
   ca: string | null;
 }
 
-/** What a request gives for `tls`, in PEM. */
+/** The `tls` of a request, in PEM. */
 export interface TlsFields {
   certificate?: string | undefined;
   key?: string | undefined;

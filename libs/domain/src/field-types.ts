@@ -13,7 +13,7 @@ export const MASK = '********';
 
 /**
  * Text of a bounded length in characters. JSON Schema counts code points; zod alone counts UTF-16 units,
- * of which an emoji has two.
+ * and an emoji has two.
  */
 export function text(minChars: number, maxChars: number) {
   const problem =
@@ -59,7 +59,7 @@ const EXAMPLE_ULID = '01kdyx3m9e7r8s5tqv2wzcbn4a';
 /** Returns a valid id, for the examples of the API document. */
 export const exampleId = (prefix: IdPrefix): string => `${prefix}_${EXAMPLE_ULID}`;
 
-/** What stands before a uid in the place of an id. No id begins with it. */
+/** The prefix of a uid in the place of an id. No id begins with it. */
 export const UID_MARK = 'uid:';
 const MAX_UID_CHARS = 128;
 
@@ -271,7 +271,7 @@ const MAX_HEADER_NAME_CHARS = 128;
 const HEADER_NAME_PATTERN = `^[!#$%&'*+.^_\`|~0-9A-Za-z-]{1,${MAX_HEADER_NAME_CHARS}}$`;
 const HEADER_NAME = new RegExp(HEADER_NAME_PATTERN);
 
-/** What a client may not set, in upper or lower case: names, and prefixes of names, in lower case. */
+/** Headers that a client may not set, in upper or lower case: names, and prefixes of names, in lower case. */
 // prettier-ignore
 export const REFUSED_HEADERS = {
   names: [

@@ -20,7 +20,7 @@ const brokers = z
 const source = z.strictObject({
   topic: z.string().regex(TOPIC_NAME, 'must be the name of a topic'),
   companyId: text(1, 128),
-  /** Of records that name neither app nor webhook. */
+  /** The app of records that name neither app nor webhook. */
   appId: text(1, 132).optional(),
   /** A header with the event type of records without `posthorn-event-type`. */
   eventTypeHeader: text(1, 128).optional(),
@@ -33,7 +33,7 @@ export type IngestSource = z.infer<typeof source>;
 
 const sourcesMessage = `must be a JSON array of at most ${MAX_SOURCES} sources, such as [{"topic":"orders.webhooks","companyId":"comp_…"}] (docs/ingest.md)`;
 
-/** Reads JSON, of which the message shows nothing: it may have a password. */
+/** Reads JSON. A failure shows nothing of it: it may have a password. */
 const jsonText = (message: string) =>
   z.string().transform((json, context): unknown => {
     try {

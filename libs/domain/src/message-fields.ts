@@ -135,7 +135,7 @@ type ValueOf<Field extends FieldName> = Fields[Field] extends {
 /** The fields that a client has given, in the form of a message. Absent for none. Times are in milliseconds since 1970. */
 export type GivenFields = { [Field in FieldName as NameOf<Field>]?: ValueOf<Field> };
 
-/** Those that a message, and its document in MongoDB, keep as they were given. The others decide something. */
+/** The fields that a message, and its document in MongoDB, keep as they were given. The others decide something. */
 export type KeptFields = Omit<GivenFields, 'deliverAtMs' | 'expiresAtMs' | 'retentionDays'>;
 
 type RequestShape = { [Field in FieldName]: Fields[Field]['request'] };

@@ -51,7 +51,7 @@ export function allTargetsOf({
 
 /** Recognizes the repeat of a request. Stored in the message that the first request made. */
 export interface Idempotency {
-  /** As the client wrote it; unique within the company for 24 hours. */
+  /** The key as the client wrote it; unique within the company for 24 hours. */
   key: string;
   /** SHA-256 of the request's body, hex. */
   bodyHash: string;

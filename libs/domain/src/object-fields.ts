@@ -22,9 +22,9 @@ interface ObjectField {
   create?: z.ZodType;
   given: 'at creation' | 'always';
   isRequired?: true;
-  /** What is stored of an object that was made without the field, or that lost it. */
+  /** The stored value of an object that was made without the field, or that lost it. */
   without?: unknown;
-  /** What an object without a value does, where its responses leave the field out. */
+  /** The behaviour of an object without a value, where its responses leave the field out. */
   whenAbsent?: unknown;
   /** Absent for a field that responses do not have. */
   response?: z.ZodType;

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { UnreadableRecordError } from './records/record-value.ts';
 import { type AttemptCounts, attemptsIn, beginningOf, HOUR_MS, successesIn } from './stats.ts';
 
-/** The events of which the operator of the installation is notified (docs/operator-events.md). */
+/** The events that the operator of the installation gets (docs/operator-events.md). */
 const OPERATOR_EVENT_TYPES = [
   'delivery.exhausted',
   'circuit.opened',

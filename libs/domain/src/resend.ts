@@ -14,7 +14,7 @@ export interface Resend {
   webhookId: string | null;
   /** The app whose webhooks all get a webhook resend; otherwise null. */
   appId: string | null;
-  /** In a webhook resend: the id of the app's resend; otherwise null. */
+  /** The id of the app's resend in a webhook resend; otherwise null. */
   partOf: string | null;
   /** Only deliveries whose last attempt had this outcome; null for all failed deliveries. */
   outcome: Outcome | null;

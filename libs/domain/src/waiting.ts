@@ -16,7 +16,7 @@ export interface Hold {
   by: string;
 }
 
-/** What a request asks of a hold. An end that is left out stays as it is, and null takes it away. */
+/** The fields of a request for a hold. An end that is left out stays as it is, and null takes it away. */
 export type AskedHold = Pick<Hold, 'reason' | 'by'> & Partial<Pick<Hold, 'untilMs'>>;
 
 /** Returns the hold as it is to be stored; null when the one that lives has the same end and reason already. */
@@ -28,7 +28,7 @@ export function beginHold(seen: Hold | null, asked: AskedHold, nowMs: number): H
   return isSame ? null : changed;
 }
 
-/** What changes with the hold of an app, and not with its other fields: the source of a cached webhook. */
+/** The part of a cached webhook that changes with the hold of its app, and not with the app's other fields. */
 export const holdSourceOf = (appId: string): string => `hold/${appId}`;
 
 /** The states of what may hold a delivery back. */

@@ -66,14 +66,14 @@ export interface FieldRule {
   /** Only the holder of an encryption key can read the stored value. */
   sealed?: 'as text' | 'as JSON';
   /**
-   * What the audit log has of a change: both values, them without the values of the URL's query, or only that the
+   * The entry of the audit log for a change: both values, them without the values of the URL's query, or only that the
    * field changed; the same for each header or each field of the method of authentication. `origin`: that the field
    * changed, and whether the client chose the value.
    */
   audit: 'shown' | 'url' | 'hidden' | 'origin' | 'each header' | 'each field' | 'never';
 }
 
-/** What the schemas of requests depend on. */
+/** The settings that the schemas of requests depend on. */
 export interface RequestRules extends TlsChecks {
   /** Decides which URLs are allowed. */
   policy: EgressPolicy;

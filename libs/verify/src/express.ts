@@ -46,7 +46,7 @@ async function accept(
     return true;
   } catch (error) {
     const { status, text } = refusalOf(error, options);
-    // What is left of the body is not read.
+    // The rest of the body is not read.
     if (!request.readableEnded) response.setHeader('connection', 'close');
     response.writeHead(status, { 'content-type': 'text/plain; charset=utf-8' }).end(text);
     return false;

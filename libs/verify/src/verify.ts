@@ -2,7 +2,7 @@ import { fromBase64, isSignedByPublished, type Key } from './key-set.ts';
 import type { Bytes } from './read-bytes.ts';
 import { bodyWasParsed, VerifyError } from './verify-error.ts';
 
-/** What a receiver knows about its sender. At least one of `secrets` and `jwksUrl` is needed. */
+/** The facts that a receiver knows about its sender. At least one of `secrets` and `jwksUrl` is needed. */
 export interface VerifyOptions {
   /**
    * The secrets of the webhook as Posthorn shows them, `whsec_…`. A signature by one of them is enough: the new and the

@@ -72,7 +72,7 @@ export interface AdminAction {
   companyId: string;
   action: AuditAction;
   target: AuditTarget;
-  /** What is asked for. */
+  /** The part that is asked for. */
   fields: AuditedFields;
 }
 
@@ -89,7 +89,7 @@ export type RecordAdmin = <Result>(
 export function createRecordAdmin(db: mongo.Db): RecordAdmin {
   const log = createAuditLog({
     store: createAuditStore(db),
-    // What the command refuses it refuses before; after any other failure a part may have been changed.
+    // A refusal of the command comes before any change; after another failure a part may have been changed.
     refusalOf: () => null,
     observer: {
       stored: () => undefined,

@@ -72,7 +72,7 @@ async function examine(): Promise<Check[]> {
   ];
 }
 
-/** What a check throws is its result. */
+/** An error that a check throws is its result. */
 async function check(name: string, work: () => Promise<Result>): Promise<Check> {
   try {
     return { name, ...(await withTimeout(work(), CHECK_TIMEOUT_MS)) };
@@ -119,7 +119,7 @@ async function checkMongo(): Promise<Check[]> {
   }
 }
 
-/** What MongoDB replies to `hello`. */
+/** The reply of MongoDB to `hello`. */
 export interface Hello {
   setName?: string;
   /** `isdbgrid` of a router of a sharded cluster. */

@@ -220,7 +220,7 @@ async function showRejected(id: string, output: OutputOptions): Promise<void> {
   printResult(output, describeReject(reject));
 }
 
-/** What is shown of a value at most. A payload of a message has 256 KiB. */
+/** The longest value that is shown whole. A payload of a message has 256 KiB. */
 const SHOWN_BYTES = 262_144;
 
 /** A rejected record as a person reads it: texts as they are, other bytes in hexadecimal digits. */

@@ -62,7 +62,7 @@ const filterSchema = z.object({
   until: timeOption.optional(),
 });
 
-/** Which rejected records are meant. Times are in milliseconds since 1970, of the rejection. */
+/** The rejected records that are meant. Times are in milliseconds since 1970, of the rejection. */
 export type RejectFilter = z.output<typeof filterSchema>;
 
 /** Adds the options of `parseFilter`. */

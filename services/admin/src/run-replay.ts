@@ -63,7 +63,7 @@ interface ReplayRun<Schema extends typeof databaseConfig> {
   options: ReplayOptions;
   ways: readonly string[];
   schema: Schema;
-  /** What was selected. Records may be of many companies. */
+  /** The selection. Records may be of many companies. */
   event: Omit<AdminAction, 'companyId'>;
   /** Connects to Kafka, and returns what replays the records. */
   open: (

@@ -4,7 +4,7 @@ import { CoalescingCache } from '@posthorn/platform/memory/coalescing-cache.ts';
 import type { KeepTrying } from '@posthorn/platform/async/keep-trying.ts';
 import type { MessageStore, StoredPayload } from '@posthorn/platform/mongo/messages/messages.ts';
 
-/** What an attempt needs of the stored message. */
+/** The part of the stored message that an attempt needs. */
 interface LoadedPayload {
   bytes: Buffer;
   /** Headers of each record of the message: those that are made from the database lack them. */

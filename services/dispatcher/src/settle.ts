@@ -118,7 +118,7 @@ async function settleBatch(deps: SettleDeliveryDeps, batch: Settled[]): Promise<
     () => deps.recordAttempts(deliveries, storedIds),
     () => ({ size: batch.length }),
   );
-  // Whatever is recorded is counted, also when a stop ends what follows: the record is then read as recorded.
+  // A recorded outcome is counted, also when a stop ends the next steps: the record is then read as recorded.
   for (const settled of batch) report(deps, settled);
   await eraseDelivered(deps, batch);
   const failures = batch.flatMap((settled, index) =>

@@ -182,7 +182,7 @@ async function startCompanies(base: Base): Promise<Companies> {
   return companies;
 }
 
-/** Resolves when the messages are known of which nothing may be sent. */
+/** Resolves when the erased messages are known, which may not be sent. */
 async function startErasedMessages(
   base: Base,
   { forgetPayload }: Pick<Isolation, 'forgetPayload'>,

@@ -280,7 +280,7 @@ interface SigningKeyLoaderDeps {
   nowMs: () => number;
 }
 
-/** Size of an entry: two keys, most of which is outside the heap. */
+/** Size of an entry: two keys, mostly outside the heap. */
 const SIGNER_BYTES = 4_096;
 /** Room for the keys of 2,000 companies; those of further companies are read again when they are needed. */
 export const SIGNER_CACHE_BYTES = 2_000 * SIGNER_BYTES;

@@ -74,7 +74,7 @@ export function createApp(deps: AppDeps): App {
         response.destroy();
       }
     };
-    // What Express adds to the requests that it gets.
+    // The properties that Express adds to the requests that it gets.
     Object.assign(request, { res: response, params: {} });
     response.locals = {};
     try {

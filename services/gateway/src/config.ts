@@ -11,7 +11,7 @@ const sourceIps = z
     message: 'must be address ranges such as 203.0.113.8/32, separated by commas',
   });
 
-/** What one owner may have. A request beyond it is 409 quota_exceeded. What there is already stays. */
+/** The bound of one owner. A request beyond it is 409 quota_exceeded. Existing objects stay. */
 const quotas = z.object({
   QUOTA_PROJECTS_PER_COMPANY: wholeNumber(1, 10_000_000)
     .default(10_000)
@@ -34,7 +34,7 @@ const quotas = z.object({
 
 export type QuotaConfig = z.infer<typeof quotas>;
 
-/** What every process reads that accepts messages. */
+/** The settings of every process that accepts messages. */
 const accepting = {
   RATE_LIMIT_COMPANY_PER_MINUTE: perMinute
     .default(300_000)

@@ -54,7 +54,7 @@ type Context = ServiceContext<IngestConfig>;
 /** The connections of a process that accepts messages, and what every part of it shares. */
 export interface Basis {
   context: Context;
-  /** What a part of this process may hold, in bytes. */
+  /** The bound of a part of this process, in bytes. */
   shareOf: (part: AcceptingPart) => number;
   db: Database;
   /** The same database for requests, whose reads end in MongoDB when they have worked for too long. */

@@ -154,11 +154,11 @@ async function openRequests(basis: GatewayBasis) {
     limits,
     authenticate: await openAuthentication(basis, limits),
     deadlines,
-    /** What requests of known companies hold. */
+    /** The memory of requests of known companies. */
     memory: openMemory('requests'),
-    /** What sign-ins hold, apart: a client that sends half of them delays no request with a key. */
+    /** The memory of sign-ins, apart: a client that sends half of them delays no request with a key. */
     signIns: openMemory('sign_ins', addressOf),
-    /** What requests hold that wait for the look-up of their key. */
+    /** The memory of requests that wait for the look-up of their key. */
     unknownCallers: openMemory('unknown_callers', addressOf),
     recordRequest: createRecordRequest(log),
     createOnce: createCreateOnce({

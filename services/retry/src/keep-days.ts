@@ -115,7 +115,7 @@ interface DayStep {
 /** In milliseconds since 1970. */
 interface DayTimes {
   nowMs: number;
-  /** What has expired by then is dropped: a clock that is ahead must not make a day count as expired. */
+  /** A day that has expired by then is dropped: a clock that is ahead must not make a day count as expired. */
   earlierMs: number;
 }
 

@@ -67,7 +67,7 @@ const SHORT_WAIT_MS = 500;
 const TIME = { monotonicMs: monotonicClockMs, pause };
 type Time = typeof TIME;
 
-/** What the steps of the retry service share. */
+/** The parts that the steps of the retry service share. */
 interface Retry
   extends
     ReturnType<typeof openParts>,

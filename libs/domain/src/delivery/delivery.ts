@@ -48,7 +48,7 @@ export type Ending = (typeof ENDINGS)[number];
 
 export interface Attempt {
   id: string;
-  /** From 1. */
+  /** Attempts are numbered from 1. */
   number: number;
   trigger: Trigger;
   outcome: Outcome;

@@ -12,7 +12,7 @@ const GONE = 410;
 
 /**
  * Returns why the failed attempt is the last one of its delivery (docs/contract.md C10.11); null when the schedule decides.
- * What the endpoint answers comes before the number of attempts: it says more. `webhook` is that of the attempt, so a
+ * The response of the endpoint comes before the number of attempts: it says more. `webhook` is that of the attempt, so a
  * webhook that is changed later changes nothing.
  */
 export function endingOf(

@@ -63,7 +63,7 @@ export function statusBeforeAttempts(
   return cancelReasonAtAcceptance(message, webhookId) ? 'cancelled' : 'pending';
 }
 
-/** What decides about the deliveries to a webhook. */
+/** The state of a webhook that decides about its deliveries. */
 export interface WebhookStops {
   disabled: boolean;
   /** Deliveries that were created before this time are cancelled, in milliseconds since 1970; null for none. */

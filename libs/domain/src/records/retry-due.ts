@@ -79,7 +79,7 @@ interface DeferredTimes {
   reservedAtMs: number;
   /** Since when open circuits have deferred it; null when none has. */
   sinceMs: number | null;
-  /** What was added to `dueAtMs` because the releasing clock is ahead, in milliseconds. */
+  /** The milliseconds added to `dueAtMs` because the releasing clock is ahead. */
   aheadMs: number;
 }
 

@@ -43,11 +43,11 @@ export function signerOf(
 
 /** `timestampSeconds` is of this attempt. */
 export interface SignedParts extends SignedContent {
-  /** From the request with the message. */
+  /** The header of the request with the message. */
   traceparent?: string | undefined;
   /** For a webhook with `oauth2`. */
   accessToken?: string | undefined;
-  /** Of the message. */
+  /** The event type of the message. */
   eventType?: string | null | undefined;
 }
 

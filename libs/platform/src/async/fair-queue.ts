@@ -19,7 +19,7 @@ export interface FairQueue<Item> {
 interface KeyQueue<Item> {
   key: string;
   items: Fifo<Item>;
-  /** What the key may still cost before its turn ends. Below zero it owes. */
+  /** The cost that the key has left before its turn ends. Below zero it owes. */
   credit: number;
 }
 

@@ -107,7 +107,7 @@ function stoppedBy(error: unknown, purpose: string): StoppedError {
  * because an error of another realm, or of a second copy of a package, is no instance of the class here.
  */
 const FAULTS = new Set([
-  // Of JavaScript.
+  // Errors of JavaScript.
   'TypeError',
   'RangeError',
   'ReferenceError',
@@ -115,23 +115,23 @@ const FAULTS = new Set([
   'EvalError',
   'URIError',
   'AssertionError',
-  // Of validation, by zod and mongoose.
+  // Errors of validation, by zod and mongoose.
   'ZodError',
   '$ZodError',
   'ValidationError',
   'CastError',
-  // Of the MongoDB driver: what it refuses to send.
+  // Commands that the MongoDB driver refuses to send.
   'BSONError',
   'BSONVersionError',
   'BSONRuntimeError',
   'MongoInvalidArgumentError',
   'MongoMissingDependencyError',
-  // Of Posthorn: a bug.
+  // A bug of Posthorn.
   'ImpossibleError',
-  // Of Posthorn: a person must change something first; the process stops.
+  // A person must change something first; the process stops.
   'StartupError',
   'StoppedError',
-  // Of Posthorn: the consumer of a record reads it again later.
+  // The consumer of a record reads it again later.
   'GiveBackError',
 ]);
 

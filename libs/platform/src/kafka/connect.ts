@@ -108,7 +108,7 @@ export async function describeTopics(kafka: Kafka): Promise<ReadonlyMap<string, 
 /** Topic → its number of partitions. */
 export type ExistingTopics = ReadonlyMap<string, number>;
 
-/** As describeTopics. */
+/** Returns the number of partitions of each topic. Rejects as `describeTopics` does. */
 export async function readTopics(kafka: Kafka): Promise<ExistingTopics> {
   const topics = await describeTopics(kafka);
   return new Map([...topics].map(([name, { partitions }]) => [name, partitions]));

@@ -60,8 +60,7 @@ export interface OpenRecordLog {
   countPartitions: (names: readonly string[]) => number;
   /** Returns the partition of a key in an existing topic. */
   partitionOf: (topic: string, key: string) => number;
-  brokerClocks: BrokerClocks;
-  /** For requests to Kafka beside its records. */
+  /** The client for requests to Kafka beside its records. */
   kafka: Kafka;
   /** False when a delay topic of earlier settings was deleted: its reader must be restarted. */
   isAlive: () => boolean;
@@ -132,7 +131,7 @@ const SEND_TIMEOUT_MS = 60_000;
 const CLOSE_TIMEOUT_MS = 5_000;
 
 export interface KafkaRecordLog extends RecordLog {
-  /** As `publish`, for copies, which get no MAC. */
+  /** Publishes copies, which get no MAC. */
   publishCopies: (records: readonly CopiedRecord[]) => Promise<void>;
   brokerClocks: BrokerClocks;
 }

@@ -78,7 +78,7 @@ interface FoundTopics {
   existing: ExistingTopics;
   /** The required settings of the existing topics, and of those that are missing. */
   specs: readonly TopicSpec[];
-  /** Those of `specs` that exist; without settings when these could not be read. */
+  /** The topics of `specs` that exist; without settings when these could not be read. */
   observed: readonly ObservedTopic[];
   /** Why the settings could not be read, or null. */
   unreadable: string | null;

@@ -8,7 +8,7 @@ import {
   type TopicPartition,
 } from './record-log.ts';
 
-/** A batch of which the records before `nextOffset` were begun. */
+/** A batch whose records before `nextOffset` were begun. */
 export interface TakenBatch extends TopicPartition {
   /** The offset of the first record that was not begun. */
   nextOffset: number;
@@ -28,7 +28,7 @@ export interface PartitionEnd extends TopicPartition {
 /** The records of a member's partitions that it has not begun. */
 export interface UnreadRecords {
   noteBatch: (batch: TakenBatch) => void;
-  /** Counts the records from this offset on again, the first of which became ready at `sinceMs`. */
+  /** Counts the records from this offset on again; the first one became ready at `sinceMs`. */
   giveBack: (from: TopicPartition & { nextOffset: number; sinceMs: number }) => void;
   /** Adds records that no batch shows: a partition that is paused is not fetched. */
   noteEnds: (ends: readonly PartitionEnd[], nowMs: number) => void;

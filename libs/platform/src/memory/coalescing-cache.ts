@@ -37,7 +37,7 @@ export class CoalescingCache<Value extends object> {
     this.#monotonicMs = bounds.monotonicMs ?? (() => performance.now());
     this.#bySource = new KeysBySource(this.#sourcesOf);
     this.#kept = openCache(bounds, this.#bySource, this.#monotonicMs);
-    // What is followed stays until the room is needed.
+    // An entry that is followed stays until the room is needed.
     this.#purgeAfter = bounds.isFollowed ? () => undefined : createPurge(this.#kept);
   }
 
@@ -117,7 +117,7 @@ export class CoalescingCache<Value extends object> {
     return found;
   }
 
-  /** What is configured may have changed since it was read, so its time to live begins with the load. */
+  /** A document may have changed since it was read, so its time to live begins with the load. */
   #keep(key: string, value: Value, begunMs: number): void {
     const { ttlMs = 0 } = this.#bounds;
     const ttl = typeof ttlMs === 'number' ? ttlMs : ttlMs(value);
@@ -179,7 +179,7 @@ const MOST_FORGOTTEN = 10_000;
 class ForgottenWhileLoading {
   #loads = 0;
   #number = 0;
-  /** Of the sources, the number of the last change. */
+  /** Source → the number of its last change. */
   readonly #changed = new Map<string, number>();
   /** Loads that began before this change are not cached. */
   #allBefore = 0;

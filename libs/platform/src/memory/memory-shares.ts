@@ -1,7 +1,7 @@
 const MIB = 1_048_576;
 
 /**
- * What each part of a process may hold, in MiB, while MEMORY_MIB has its default, which is their sum. With another
+ * The share of each part of a process, in MiB, while MEMORY_MIB has its default, which is their sum. With another
  * MEMORY_MIB all of them grow or shrink by the same factor. With about 130 MiB for the process itself a gateway and a
  * dispatcher stay below 430 MiB.
  */
@@ -24,7 +24,7 @@ const PARTS = {
      * further message is accepted until MongoDB takes them.
      */
     stats: 16,
-    /** What has a uid, 2,000 for each MiB. */
+    /** Objects with a uid, 2,000 for each MiB. */
     uid_cache: 8,
     /** Sign-ins under way, with bodies of 4 KiB: 256 of one address. */
     sign_ins: 4,

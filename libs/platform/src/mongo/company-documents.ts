@@ -29,7 +29,7 @@ const OWNED: Record<OwnedName, true> = {
 
 export const OWNED_COLLECTIONS = Object.keys(OWNED) as OwnedName[];
 
-/** Those that are one collection. The others are spread over days: see `documentsIn`. */
+/** The kinds of documents that are one collection. The others are spread over days: see `documentsIn`. */
 export type UndividedName = Exclude<OwnedName, DayKind>;
 
 type Owned<Name extends OwnedName> = DocumentOf[Name];

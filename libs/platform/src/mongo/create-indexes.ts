@@ -6,13 +6,13 @@ import { KEY_DAYS } from './days/days.ts';
 import { type AppliedResult, applyIndexes, type IndexSpec, type RetiredIndex } from './indexes.ts';
 import { createLeaseStore, withLease } from './leases.ts';
 
-/** Of what companies used: a year and the month of its last invoice. */
+/** Usage is kept for a year and the month of its last invoice. */
 const USAGE_DAYS = 400;
 const DAY_SECONDS = 86_400;
 
 /** How long documents are kept, in days. */
 interface Retention {
-  /** Of messages, deliveries, resends and erasures. */
+  /** The retention of messages, deliveries, resends and erasures. */
   days: number;
   auditDays: number;
   /** Whether MongoDB is a sharded cluster whose shards share each new day. */
@@ -28,9 +28,9 @@ function indexSpecs({ days, auditDays }: Retention): IndexSpec[] {
     expiry('resends', days),
     expiry('erasures', days),
     expiry('auditEvents', auditDays),
-    // Those of creations; those of messages have a collection for each day.
+    // The keys of creations; those of messages have a collection for each day.
     expiry('idempotencyKeys', KEY_DAYS),
-    // Also the busiest and the worst endpoints of the last hours.
+    // The index also finds the busiest and the worst endpoints of the last hours.
     { ...expiry('stats', days), key: { at: 1 } },
     { ...expiry('usage', USAGE_DAYS), key: { at: 1 } },
   ];

@@ -30,7 +30,7 @@ export interface LifetimeDates {
 
 /** The documents as they are stored. `_id` is the id that the API shows, with its prefix. */
 
-/** What belongs to a company. */
+/** A document that belongs to a company. */
 interface OwnedDocument {
   _id: string;
   companyId: string;
@@ -53,13 +53,13 @@ export interface ApiKeyDocument extends OwnedDocument {
   /** SHA-256 of the key, in hex. The key itself is not stored. */
   hash: string;
   createdAt: Date;
-  /** What the key may do. Absent for all. */
+  /** The scopes of the key. Absent for all. */
   scopes?: Scope[];
   /** The only app that the key may be used for; absent for the whole company. */
   appId?: string;
   /** Absent for ever. */
   expiresAt?: Date;
-  /** To the minute; absent before the first use. */
+  /** The last use, exact to the minute; absent before the first. */
   lastUsedAt?: Date;
   /**
    * When it is removed. Only of a key that nobody ever knew: of a session that a sign-in link began, and of a portal
@@ -93,11 +93,11 @@ export interface WebhookDocument extends OwnedDocument, OpenValues {
   deferredAt?: Date;
   /** Some of the deliveries before `cancelBeforeMs` may not be stored as cancelled yet; otherwise absent. */
   isCancelling?: true;
-  /** What was reported to the operator about its failures. A client's change ends it. */
+  /** The last report to the operator about its failures. A client's change ends it. */
   failing?: { since: Date; disableAt: Date | null };
 }
 
-/** A SigningKey, of which only id, number and dates can be read without an encryption key. */
+/** A SigningKey. Only its id, number and dates can be read without an encryption key. */
 export interface SigningKeyDocument extends OwnedDocument {
   number: number;
   sealed: string;
@@ -164,7 +164,7 @@ export interface HoldNoteDocument extends OwnedDocument {
   kind: 'webhook' | 'app' | 'company';
   /** When the hold was last begun, changed or ended. */
   touchedAt: Date;
-  /** Of a hold of a webhook or an app that does not end by itself. */
+  /** True for a hold of a webhook or an app that does not end by itself. */
   isOpenEnded?: true;
   /** When a retry service looks at it next. */
   dueAt: Date;
@@ -350,7 +350,7 @@ export interface StatsDocument {
   step: number;
 }
 
-/** What one company used in one hour. `_id` is as in StatsDocument. */
+/** The usage of one company in one hour. `_id` is as in StatsDocument. */
 export interface UsageDocument extends OwnedDocument {
   /** The beginning of the hour. */
   at: Date;
@@ -367,7 +367,7 @@ export interface UsageDocument extends OwnedDocument {
   step: number;
 }
 
-/** What one process counted for the companies of one bucket in some seconds, until a step has added it up. */
+/** The counts of one process for the companies of one bucket in some seconds, until a step has added them up. */
 export interface CountJournalDocument {
   /** `2026-11-24T06:28/process/number`: the minute of the earliest count in it comes first. */
   _id: string;
@@ -404,12 +404,12 @@ export interface LinkDocument {
   portal?: PortalGrant;
 }
 
-/** What a company has set for its portal. */
+/** The settings of a company for its portal. */
 export interface PortalSettingsDocument {
   /** The id of the company. */
   _id: string;
   companyId: string;
-  /** Of the pages that may frame the portal. */
+  /** The origins of the pages that may frame the portal. */
   origins: string[];
   updatedAt: Date;
 }

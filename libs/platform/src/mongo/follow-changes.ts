@@ -5,7 +5,7 @@ import type { Logger } from '../service/logger.ts';
 import { monotonicClockMs } from '../service/clock-and-ids.ts';
 import type { ServiceContext } from '../service/run-service.ts';
 
-/** The collections of which processes cache documents. */
+/** The collections whose documents processes cache. */
 export type FollowedName =
   'companies' | 'apiKeys' | 'apps' | 'webhooks' | 'signingKeys' | 'requestedErasures';
 
@@ -15,7 +15,7 @@ export interface Change {
   collection: string;
   id: string;
   isRemoved: boolean;
-  /** Of a new document, the app and the company that it belongs to. */
+  /** The app and the company of a new document. */
   appId: string | null;
   companyId: string | null;
   /** The names of the fields that an update has set or removed; null when it may be any. */
@@ -41,7 +41,7 @@ type OnChange = (change: Change) => void;
 
 /** Polls, because a change stream that waits wakes up at each write to any collection of the server. */
 const POLL_EVERY_MS = 500;
-/** What was confirmed longer ago proves nothing. With the poll before, a response may take half a second. */
+/** An older confirmation proves nothing. With the poll before, a response may take half a second. */
 const CURRENT_WITHIN_MS = 1_000;
 const REOPEN_AFTER_MS = 1_000;
 /** A batch with fewer events is the end of the stream: an event has 300 bytes, a batch at most 16 MB. */

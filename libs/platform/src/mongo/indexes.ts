@@ -66,7 +66,7 @@ function notReady(
 
 const isUnique = ({ options }: IndexSpec): boolean => options?.unique === true;
 
-/** As operators and MongoDB's log name an index. */
+/** Names an index as operators and MongoDB's log do. */
 function placeOf({ collection, name }: { collection: string; name: string }): string {
   return `${collection}.${name}`;
 }
@@ -188,9 +188,9 @@ function distinct(indexes: readonly PlacedIndex[]): PlacedIndex[] {
   return [...new Map(indexes.map((each) => [`${each.collection} ${each.name}`, each])).values()];
 }
 
-/** What create-indexes has done, for operators and for gateways. */
+/** The result of create-indexes, for operators and for gateways. */
 interface AppliedIndexes {
-  /** Of the indexes that were asked for last. */
+  /** The version of the indexes that were asked for last. */
   version: string;
   /** `collection.name` of the indexes that were asked for and were not known to be ready. */
   pending: string[];

@@ -1,6 +1,6 @@
 import type { mongo } from 'mongoose';
 
-/** What is to be done, stored before it is begun. Any process may do it. */
+/** Work to be done, stored before it is begun. Any process may do it. */
 export interface WorkNote {
   id: string;
   companyId: string;
@@ -49,7 +49,7 @@ export interface WorkDocument {
 
 interface NotesIn<Document extends WorkDocument, Note extends WorkNote> {
   documents: mongo.Collection<Document>;
-  /** Which of the documents are notes; of several filters each needs an index that ends with `dueAt`. */
+  /** The filter of the documents that are notes; of several, each needs an index that ends with `dueAt`. */
   filters?: readonly mongo.Filter<Document>[];
   toNote: (document: Document) => Note;
 }
@@ -89,7 +89,7 @@ export function createWorkNotes<Document extends WorkDocument, Note extends Work
   };
 }
 
-/** What may be claimed by a process that leaves these companies out. */
+/** The notes that a process may claim which leaves these companies out. */
 export function dueFor(
   nowMs: number,
   exceptCompanyIds: readonly string[],

@@ -11,7 +11,7 @@ import type { OutgoingRecord, RecordLog } from '../kafka/record-log.ts';
 /** For more targets than this the records carry no payload: loading it costs less than so many copies. */
 const INLINE_MAX_TARGETS = 32;
 
-/** What the records of a message are made from. The payload is null when they do not carry it. */
+/** The source of the records of a message. The payload is null when they do not carry it. */
 export interface CreatedSource {
   message: Omit<Message, 'payload'>;
   payload: Buffer | null;

@@ -99,7 +99,7 @@ function withoutReason(headers: StoredParts['headers']): NonNullable<StoredParts
 
 /** A rejected record as its topic has it. */
 export interface StoredReject {
-  /** Of the topic of rejected records. */
+  /** The partition of the topic of rejected records. */
   partition: number;
   offset: number;
   /** When it was rejected, in milliseconds since 1970. */

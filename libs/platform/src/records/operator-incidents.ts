@@ -20,7 +20,7 @@ interface Context {
 
 /** Further incidents of one type at one webhook are reported together, this long after the last event. */
 const QUIET_MS = 3_600_000;
-/** Of each process: at 300 bytes, 3 MiB. */
+/** The bound of each process: at 300 bytes, 3 MiB. */
 export const MAX_REMEMBERED = 10_000;
 
 /** Reports an incident to the operator, now or with others of its kind. Costs no await; never throws. */
@@ -73,7 +73,7 @@ interface IncidentReportsDeps {
 }
 
 interface Remembered {
-  /** What is not published yet; null when everything is. */
+  /** The incidents that are not published yet; null when all are. */
   event: OperatorEvent | null;
   /** When the last event was published; -Infinity before the first. */
   publishedAtMs: number;
@@ -132,7 +132,7 @@ export class IncidentReports {
     const atMs = this.#deps.nowMs();
     for (const { entry, published } of due) {
       entry.publishedAtMs = atMs;
-      // What came meanwhile was added to an event that was published without it.
+      // An incident that came meanwhile was added to an event that was published without it.
       const { event } = entry;
       const count = (event?.count ?? 0) - published.count;
       entry.event = event && count > 0 ? { ...event, id: this.#deps.newId(), count } : null;

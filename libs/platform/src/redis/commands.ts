@@ -11,7 +11,7 @@ export type Reply = [error: Error | null, value?: unknown];
 
 /**
  * Sends commands on any keys, and returns the reply to each, in order. A server gets them in one pipeline. A
- * cluster refuses a pipeline whose keys are on several nodes, and repeats none of which one key has moved:
+ * cluster refuses a pipeline whose keys are on several nodes, and repeats none in which one key has moved:
  * there each command goes to the node of its key by itself.
  */
 export async function sendAll(redis: RedisClient, commands: RedisCommand[]): Promise<Reply[]> {
@@ -112,11 +112,11 @@ export function measureCommands<Client extends RedisClient>(
 
 /** A process that was suspended finds its first read timed out, although the reply is there. */
 const READS = 2;
-/** Together as long as a connection may stand on which nothing arrives (connect.ts). */
+/** Together as long as an idle connection may stand (connect.ts). */
 const SERVER_TIMEOUT_MS = 2_500;
 /** As for other commands (connect.ts): while a node hangs, the rest of its cluster works, and must not wait longer. */
 const CLUSTER_TIMEOUT_MS = 1_000;
-/** What ioredis says when the command timeout ends. */
+/** The message of ioredis when the command timeout ends. */
 const LATE = 'Command timed out';
 
 /**
@@ -148,7 +148,7 @@ export interface TakeOverLimits {
   withinMs: number;
 }
 
-/** What former owners of partitions have left for the next one. */
+/** The entries that former owners of partitions have left for the next one. */
 export interface TakenOver<Value> {
   found: Map<string, Value>;
   /** The partitions that were read. What was left in the others is unknown. */

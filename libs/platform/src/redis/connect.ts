@@ -168,7 +168,7 @@ function clusterNodesOf({
   return nodes;
 }
 
-/** As ioredis reads it: the path, or else the option `db`. */
+/** Reads the database as ioredis does: the path, or else the option `db`. */
 function databaseOf(text: string): string {
   const { pathname, searchParams } = new URL(text);
   return pathname.slice(1) || (searchParams.get('db') ?? '0');

@@ -24,14 +24,14 @@ export interface EndpointFlow {
   ratePerSecond: number | null;
   /** The end of the pause that it asked for, in milliseconds since 1970; null without a pause. */
   heldUntilMs: number | null;
-  /** For its next owner. */
+  /** The numbers for its next owner. */
   learned: LearnedFlow;
 }
 
-/** What the next owner of the webhook's partition begins with: numbers of the dispatcher's isolation/endpoint.ts. */
+/** The numbers that the next owner of the webhook's partition begins with: those of isolation/endpoint.ts. */
 export type LearnedFlow = z.infer<typeof learnedSchema>;
 
-/** What dispatchers report about endpoints that they send to differently than to a new one. */
+/** The reports of dispatchers about endpoints that they send to differently than to a new one. */
 export interface EndpointFlows {
   /** Null when no flow was reported in the last three minutes. Rejects without Redis. */
   read: (webhookId: string) => Promise<EndpointFlow | null>;

@@ -11,7 +11,7 @@ const attemptSchema = z.object({
   /** Absent for a global webhook. */
   appId: z.string().optional(),
   outcome: z.enum(OUTCOMES),
-  /** What became of the delivery; absent when a failed resend left it as it was. */
+  /** The status of the delivery; absent when a failed resend left it as it was. */
   status: z.enum(['pending', 'delivered', 'cancelled']).optional(),
   attemptNumber: z.number(),
   /** When it ended, ISO 8601. */

@@ -9,7 +9,7 @@ interface OpsServerDeps {
   registry: Registry;
   /** False while starting, while stopping, and while a dependency that the service cannot do without is away. */
   isReady: () => boolean;
-  /** What the start waits for, for the response of `/readyz`; null when it does not wait. */
+  /** The thing that the start waits for, for the response of `/readyz`; null when it does not wait. */
   waitsFor?: () => string | null;
   /** False only when a restart would help; an unavailable dependency is no reason. */
   isAlive: () => boolean;

@@ -73,7 +73,7 @@ export interface Spans {
 }
 
 const DELAY_MS = 1_000;
-/** Of about 2 kB each. */
+/** Spans have about 2 kB each. */
 const MAX_QUEUED_SPANS = 8_192;
 /** A collector that does not respond must not delay the stop of a process. */
 const FLUSH_MS = 2_000;

@@ -5,7 +5,7 @@ import { LEASE_MS } from '../mongo/leases.ts';
 import type { Claimed, WorkNote, WorkNotes } from '../mongo/work-notes.ts';
 import type { Logger } from '../service/logger.ts';
 
-/** What the work on a note learns from the process that it runs in. */
+/** The facts that the work on a note gets from the process that it runs in. */
 export interface WorkPlace {
   /** Aborted when this process stops, and when another one has the note. */
   signal: AbortSignal;
@@ -58,7 +58,7 @@ const STOP_MS = 5_000;
 const TOGETHER_MS = 250;
 
 /**
- * Does work of which each piece has a note in MongoDB: claims the notes that are due, by company in turn, renews the claim
+ * Does work whose pieces have a note each in MongoDB: claims the notes that are due, by company in turn, renews the claim
  * while the work runs, and puts the note back. A company may use half of the slots that are left free, so that the next one
  * always finds one. After a crash another process claims the note within LEASE_MS; after a stop at once
  * (docs/decisions/0014-long-work-leaves-a-note-first.md).

@@ -183,10 +183,10 @@ const OPOSSUM_OPTIONS = {
 } as const;
 
 /**
- * What opossum does here: it counts successes and failures in a rolling window, applies the rule of
+ * The part of opossum here: it counts successes and failures in a rolling window, applies the rule of
  * OPENS_WHEN to them, and keeps the state closed or open.
  *
- * What it does not do here:
+ * The parts that are not its own here:
  * - It does not run the attempts. Only their outcomes are fired. With attempts inside, a probe that
  *   hangs would block its half-open state for ever, and an attempt that began before the opening and
  *   succeeds late would close the circuit.

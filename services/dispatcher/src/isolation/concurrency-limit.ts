@@ -97,7 +97,7 @@ export function handOverLimit({
 
 const finiteOrNull = (value: number): number | null => (Number.isFinite(value) ? value : null);
 
-/** Whatever was handed over, the limit stays within our own bounds. */
+/** A limit that was handed over stays within our own bounds. */
 export function inheritedLimit(
   { value, slowStartThreshold, lowestMs }: HandedOverLimit,
   bounds: LimitBounds,
@@ -246,7 +246,7 @@ function afterRoundTrip(
   });
 }
 
-/** A limit of which more than half is free is not the bottleneck (as in Netflix concurrency-limits). */
+/** A limit that is more than half free is not the bottleneck (as in Netflix concurrency-limits). */
 function isUsed(value: number, running: number): boolean {
   return running * 2 >= value;
 }

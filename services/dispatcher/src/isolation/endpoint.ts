@@ -55,7 +55,7 @@ export interface Endpoint extends Slowness, PacedByHost {
 export interface ObservedAttempt {
   outcome: Outcome;
   statusCode: number | null;
-  /** What `Retry-After` says, in milliseconds; null without one. Not every response with it asks for a pause. */
+  /** The value of `Retry-After`, in milliseconds; null without one. Not every response with it asks for a pause. */
   retryAfterMs: number | null;
   startedMs: number;
   endedMs: number;
@@ -202,7 +202,7 @@ function verdictOf({ outcome, statusCode }: ObservedAttempt): EndedAttempt['verd
   return 'neutral';
 }
 
-/** What a late timer missed is caught up, up to this much. */
+/** A late timer catches up, by this much at most. */
 const CATCH_UP_MS = 200;
 /** The assumed duration of an attempt before the first one has ended. */
 const UNKNOWN_MS = 100;

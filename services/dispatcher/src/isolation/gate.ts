@@ -307,7 +307,7 @@ function reservedForSlow(concurrency: number, wasSlowLast: boolean): number {
   return Math.max(1, Math.floor(concurrency / 4));
 }
 
-/** Which queue of its endpoint an attempt stands in: first attempts, retries, or the slow lane. */
+/** The queue of its endpoint that an attempt stands in: first attempts, retries, or the slow lane. */
 export type QueueKind = 'first' | 'retry' | 'slow';
 
 /** One attempt that asks for a slot. All times are milliseconds from now. */
@@ -410,7 +410,7 @@ export interface Slot {
 export interface AttemptReport {
   outcome: Outcome;
   statusCode: number | null;
-  /** What `Retry-After` says, in milliseconds; null without one. Not every response with it asks for a pause. */
+  /** The value of `Retry-After`, in milliseconds; null without one. Not every response with it asks for a pause. */
   retryAfterMs: number | null;
 }
 

@@ -242,13 +242,13 @@ export class Handover {
       const { webhookId } = endpoint;
       const flow = this.#flowOf(endpoint, nowMs);
       const key = reportKeyOf(flow, endpoint, nowMs);
-      // What is learned here of another one's endpoint ends with the attempts that are under way.
+      // The knowledge about another one's endpoint ends with the attempts that are under way.
       if (!this.#isDue(endpoint, flow, key) || !this.#isOwned(webhookId)) continue;
       const learned = { ...handOver(endpoint, nowMs), urlHash: urlHashOf(endpoint.url) };
       reports.set(webhookId, { ...flow, learned });
       this.#reported.set(webhookId, { key, atMs: nowMs });
     }
-    // Those that change in each tick must not keep the ones behind them from their turn.
+    // Endpoints that change in each tick must not keep the ones behind them from their turn.
     this.#continueAfter = reports.size >= MAX_PER_TICK ? seen - 1 : 0;
     if (reports.size > 0) flows.report(reports);
   }

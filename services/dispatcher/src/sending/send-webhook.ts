@@ -27,7 +27,7 @@ export type SendWebhook = (
   sentWith?: SentWith,
 ) => Promise<Attempt | null>;
 
-/** What a request has besides; `accessToken` is required by webhooks with `oauth2`. */
+/** The further parts of a request; `accessToken` is required by webhooks with `oauth2`. */
 export type SentWith = Pick<SignedParts, 'traceparent' | 'accessToken' | 'eventType'>;
 
 /** The limits of an exchange. */

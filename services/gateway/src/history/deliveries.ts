@@ -90,7 +90,7 @@ export interface ReadStores {
   webhooks: Pick<WebhookStore, 'findOne' | 'cancelBeforeOf'>;
 }
 
-/** What reading a delivery by its id needs. */
+/** The stores behind a delivery that is read by its id. */
 export interface ReadDeps extends ReadStores {
   nextSlice: NextSlice;
 }

@@ -33,7 +33,7 @@ export const FOUND_KINDS = [
   'api_key',
 ] as const;
 
-/** What has an id, and what a page needs to show it. */
+/** An object with an id, and the ids that a page needs to show it. */
 export interface Found {
   kind: (typeof FOUND_KINDS)[number];
   id: string;

@@ -46,7 +46,7 @@ export interface ShownDelivery extends ListedDelivery {
 }
 
 interface DeliveryPage {
-  /** Those of the newest message first. */
+  /** Deliveries of the newest message first. */
   deliveries: ShownDelivery[];
   /** Null when nothing follows. */
   next: DeliveryPosition | null;
@@ -159,7 +159,7 @@ async function readUndelivered(
   const filter = { webhookId, fromMs, beforeMs, after };
   const lists = await Promise.all(
     statuses.map((status) => {
-      // What is stored as pending gets its reason when it is shown.
+      // A delivery that is stored as pending gets its reason when it is shown.
       const stored = status === 'pending' ? undefined : reason;
       return deliveries.listUndelivered(companyId, { ...filter, status, reason: stored }, size);
     }),

@@ -47,7 +47,7 @@ interface ListedMessages {
   nextCursor: string | null;
 }
 
-/** What reading messages needs. */
+/** The stores behind messages that are read. */
 export interface ListDeps extends OutlineDeps {
   messages: Pick<MessageQueries, 'listOutlines' | 'outlinesOf' | 'findMany'>;
   deliveries: Pick<DeliveryQueries, 'outlinesOf' | 'messagesOfFailed'>;

@@ -123,7 +123,7 @@ interface AskedChange {
   upsert: Upsert | undefined;
 }
 
-/** What was created has an id only now: that of the response. Only now it is known whether an upsert created something. */
+/** The created object has its id only now: that of the response. Only now it is known whether an upsert created one. */
 function resultOf(
   { data, changed, isCreated }: ApiResponse,
   { given, action, upsert }: AskedChange,

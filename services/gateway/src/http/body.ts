@@ -77,7 +77,7 @@ type ReadList<Schema extends z.ZodObject> = <Entry>(
   context: ReadListContext<Schema, Entry>,
 ) => Promise<Entry[]>;
 
-/** What is read in one turn: about a millisecond. */
+/** The part that is read in one turn: about a millisecond. */
 const SLICE = { bytes: 65_536, entries: 64 };
 /** The other fields of an entry, and what is around them. */
 const OTHER_FIELDS_BYTES = 16_384;

@@ -135,7 +135,7 @@ function isSameRequest(
   return vault.open(requestHash, binding) === requestHashOf(request);
 }
 
-/** What a request means whose key another one has claimed. */
+/** The meaning of a request whose key another one has claimed. */
 type KeyUse =
   /** The same request once more. */
   | 'repeat'
@@ -238,7 +238,7 @@ async function readSealed(
   return vault.open(sealed, bindingOf(claim, field));
 }
 
-/** What is sealed of a claim. */
+/** The sealed part of a claim. */
 type Sealed = 'request' | 'seed' | 'response';
 
 function bindingOf(

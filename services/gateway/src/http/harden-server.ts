@@ -312,7 +312,7 @@ function refusalText(refusal: Refusal): string {
   ].join('\r\n');
 }
 
-/** What is wrong with the head of a request; `unknown_coding` is a transfer coding other than `chunked`. */
+/** The fault in the head of a request; `unknown_coding` is a transfer coding other than `chunked`. */
 type HeadFault = 'malformed' | 'unknown_coding';
 
 /**

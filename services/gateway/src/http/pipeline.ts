@@ -236,7 +236,7 @@ function handleOnce(call: Call, read: ReadRequest): Promise<ApiResponse> {
   );
 }
 
-/** What a handler calls whose request has several messages. */
+/** The functions of a handler whose request has several messages. */
 function forSeveral(call: Call): Pick<CheckedRequest, 'countAs' | 'identify' | 'deadline'> {
   const { response, caller, deps } = call;
   const { limits, resolveUids, deadlines } = deps;
@@ -293,7 +293,7 @@ async function recordShownAgain(
   );
 }
 
-/** What a request is about: its path and its query. */
+/** The subject of a request: its path and its query. */
 interface Target {
   params: Readonly<Record<string, string>>;
   /** With uids. */
@@ -312,7 +312,7 @@ async function readTarget({ route, request, caller, deps }: Call): Promise<Targe
 
 async function confineTarget(call: Call, { params, upsert }: Target): Promise<void> {
   if (upsert) assertMayUpsert(call.caller, call.route);
-  // What does not exist yet is in no app. It is created with a body that is checked, as any other creation.
+  // An object that does not exist yet is in no app. Its body is checked, as in any other creation.
   if (!upsert?.isUnknown) await confine(call, params);
 }
 

@@ -21,7 +21,7 @@ export interface Body<T> {
   bytes: Buffer;
 }
 
-/** What a request makes new. A repeat with the same `Idempotency-Key` has the same origin. */
+/** The origin of new objects of a request. A repeat with the same `Idempotency-Key` has the same origin. */
 export interface Origin {
   /** Returns the id of what the request creates. */
   newId: (prefix: IdPrefix) => string;
@@ -72,7 +72,7 @@ export interface ApiResponse {
   hidesSecrets?: boolean;
   /** Of an upsert that has created something. */
   isCreated?: boolean;
-  /** What became of the messages of a request that has several, for the metrics. */
+  /** The results of the messages of a request that has several, for the metrics. */
   messages?: MessageTally;
   /** The change for the audit log, with real values, never sent. When it is left out, the fields of the request count. */
   changed?: Changed<AuditedFields>;
@@ -162,7 +162,7 @@ interface RouteSpec {
   description?: string;
   /** The contract requires the `companyid` header here (docs/contract.md C4.3). */
   needsCompanyId?: boolean;
-  /** What a request without any credentials gets: the same data for everyone, which caches may keep. */
+  /** The response to a request without any credentials: the same data for everyone, which caches may keep. */
   forEveryone?: { cacheControl: string; respond: () => ApiResponse };
   headers?: readonly RouteHeader[];
   creation?: Creation;
@@ -185,7 +185,7 @@ interface RawRequest {
   fields: Readonly<Record<string, unknown>>;
 }
 
-/** What an update does with `?upsert=true`, which creates what its path names by a uid that nothing has. */
+/** The effect of `?upsert=true`: an update creates the object that its path names by a free uid. */
 export interface Upsert {
   /** That of the creation. */
   body: z.ZodObject;

@@ -34,7 +34,7 @@ export async function sendJson(response: Response, value: object): Promise<numbe
 /** JSON of so many characters takes half a millisecond. */
 export const PIECE_CHARS = 65_536;
 
-/** What stands around a field or an entry. */
+/** The text around a field or an entry. */
 const FRAME_CHARS = 4;
 const NUMBER_CHARS = 8;
 

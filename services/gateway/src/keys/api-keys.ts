@@ -143,7 +143,7 @@ function insertKey(
 /** Whose request makes a key. */
 type Maker = Pick<Caller, 'companyId' | 'keyId' | 'scopes' | 'appId'>;
 
-/** What the maker of a key has itself. */
+/** The rights of the maker of a key. */
 interface Granter extends Pick<Maker, 'scopes' | 'appId'> {
   /** Null for a key without an end. */
   endsAtMs: number | null;

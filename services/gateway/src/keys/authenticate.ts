@@ -35,7 +35,7 @@ interface Authentication {
   load: (keyHash: string) => Promise<unknown>;
   /** Forgets a key by its hash or id, and the keys of a company by the id of that. */
   cache: ForgettingCache;
-  /** What the cache holds, in bytes, by estimate. */
+  /** The size of the cache in bytes, by estimate. */
   usedBytes: () => number;
 }
 
@@ -45,7 +45,7 @@ interface AuthenticateDeps {
   wrongKeys: WrongKeys;
   /** Called for each request with a valid key. */
   onUsed: (keyId: string) => void;
-  /** What the cache may hold, in bytes: valid keys, and hashes of wrong and of once valid ones. */
+  /** The bound of the cache in bytes: valid keys, and hashes of wrong and of once valid ones. */
   cacheBytes: number;
   /** Returns true while `forget` is called for every change of a key or company. */
   areChangesFollowed: () => boolean;

@@ -4,7 +4,7 @@ import { documentsOf } from '@posthorn/platform/mongo/company-documents.ts';
 import type { mongo } from 'mongoose';
 import { createPublicRead } from '../limits/rate-limits.ts';
 
-/** Which pages may frame the portal of a company, and have the images that its theme names. */
+/** The origins that may frame the portal of a company, and have the images that its theme names. */
 interface PortalSettings {
   origins: readonly string[];
 }

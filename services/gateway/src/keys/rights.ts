@@ -24,7 +24,7 @@ interface PortalSession {
   capabilities: readonly Capability[];
 }
 
-/** What a route requires. */
+/** The requirement of a route. */
 export interface Needed {
   /** Absent: every key may use the route. */
   scope?: Scope;
@@ -58,7 +58,7 @@ export function seesSecrets(
   return portal ? portal.capabilities.includes('secrets') : allows(scopes, scope);
 }
 
-/** What a request names, in its path, its query and its body. */
+/** The objects that a request names, in its path, its query and its body. */
 export interface NamedIds {
   projectId?: string | undefined;
   appId?: string | undefined;

@@ -127,7 +127,7 @@ function cookieOf(request: Request, name: string): string | null {
   return another === undefined ? (found?.[1] ?? null) : null;
 }
 
-/** Which session a page means. */
+/** The session that a page means. */
 interface NamedSession {
   kind: SessionKind;
   /** The company or the link that the page shows; null when the page does not know it yet. */

@@ -12,7 +12,7 @@ export interface Decision {
   resetMs: number;
 }
 
-/** What one process has counted for a key in one minute, and has not shared yet. */
+/** The count of one process for a key in one minute that it has not shared yet. */
 export interface Increment {
   key: string;
   /** Minutes since 1970. */
@@ -20,7 +20,7 @@ export interface Increment {
   added: number;
 }
 
-/** What all processes together have counted in the minute and the one before, as far as they have shared it. */
+/** The count of all processes in the minute and the one before, as far as they have shared it. */
 interface Totals {
   previous: number;
   current: number;
@@ -34,7 +34,7 @@ export interface RateCounts {
    * than the limit are allowed when at most one was counted before: that of the request which has so many.
    */
   take: (key: string, amount?: number) => Decision;
-  /** What the next `take` would decide; counts nothing. */
+  /** The decision of the next `take`; counts nothing. */
   peek: (key: string) => Decision;
   /**
    * Passes new counts to `add`, which returns the totals in the same order, null for one that it could not add. Never

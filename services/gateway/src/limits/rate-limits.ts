@@ -28,7 +28,7 @@ export interface RateLimitDeps {
   redis: RedisClient;
   prefix: string;
   limits: Limits;
-  /** What the counts of all four may hold, in bytes. */
+  /** The bound of the counts of all four, in bytes. */
   countsBytes: number;
   registry: Registry;
   logger: Pick<Logger, 'warn'>;
@@ -62,7 +62,7 @@ export interface RateLimits {
   /** Shares the counts with the other gateways. */
   tick: () => Promise<void>;
   stop: () => void;
-  /** What the counts hold, by estimate. */
+  /** The size of the counts, by estimate. */
   usedBytes: () => number;
 }
 
@@ -70,7 +70,7 @@ type Scope = 'company' | 'visit' | 'address' | 'wrong_keys';
 
 interface Limit {
   take: (key: string, amount?: number) => Decision | null;
-  /** What `take` would decide; counts nothing. */
+  /** The decision of `take`; counts nothing. */
   peek: (key: string) => Decision | null;
 }
 

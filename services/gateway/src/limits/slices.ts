@@ -30,7 +30,7 @@ const QUANTUM_MS = 1;
  * company got ten turns a second beside one that kept the process busy: its short lists waited for 8 s.
  */
 const TICK_MS = 4;
-/** What a slice reads is decoded in a later tick, so time alone does not limit them. */
+/** The documents that a slice reads are decoded in a later tick, so time alone does not limit them. */
 const MAX_SLICES = 8;
 
 interface Slice {

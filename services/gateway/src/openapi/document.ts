@@ -62,7 +62,7 @@ const SECURITY_SCHEMES = {
 
 const SCHEMES = Object.keys(SECURITY_SCHEMES);
 
-/** What each section of the API is about. A section without a text fails the lint. */
+/** The subject of each section of the API. A section without a text fails the lint. */
 const TAGS: Readonly<Record<string, string>> = {
   Projects: 'A project groups apps, such as those of one platform or environment',
   Apps: 'An app is one of your customers, with webhooks of its own',

@@ -216,7 +216,7 @@ export const createdMessageSchema = z
   })
   .meta({ id: 'CreatedMessage' });
 
-/** What became of each message of a batch (docs/contract.md C22). */
+/** The result of each message of a batch (docs/contract.md C22). */
 export const createdMessagesSchema = z
   .object({
     accepted: z.int().meta({ description: 'Messages that are stored durably now' }),
@@ -323,7 +323,7 @@ export async function describeAccepted(
   };
 }
 
-/** What the client gave with the message, and why it goes nowhere. */
+/** The fields that the client gave with the message, and why it goes nowhere. */
 function givenWith(message: Message): ShownMessageFields & Pick<CreatedMessage, 'noTargetReason'> {
   return {
     ...shownFields(message),

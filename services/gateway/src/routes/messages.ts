@@ -267,7 +267,7 @@ export const messageFields = {
   }),
 };
 
-/** Names a schema with these fields, of which a message has exactly one of `appId` and `webhookId`. */
+/** Names a schema with these fields. A message has exactly one of `appId` and `webhookId`. */
 export function withOneAddress<Shape extends typeof messageFields>(
   fields: z.ZodObject<Shape>,
   id: string,
@@ -288,7 +288,7 @@ export function withOneAddress<Shape extends typeof messageFields>(
     )
     .meta({
       id,
-      // Not `oneOf`, of which generators of clients make two classes without the other fields.
+      // Not `oneOf`: generators of clients make two classes of it, without the other fields.
       if: given('appId'),
       then: { properties: { webhookId: { type: 'null' } } },
       else: given('webhookId'),

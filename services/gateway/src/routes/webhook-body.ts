@@ -226,7 +226,7 @@ function problemsWith(
   ];
 }
 
-/** What an update sets: null takes a field away, back to its default (docs/contract.md C1.13). */
+/** The values that an update sets: null takes a field away, back to its default (docs/contract.md C1.13). */
 function valuesOf(webhook: Webhook, body: UpdateWebhookBody) {
   const auth = Object.entries(body).filter(([name]) => AUTH_FIELDS.has(name));
   const given: ChangedAuthFields = Object.fromEntries(auth);

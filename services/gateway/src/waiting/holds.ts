@@ -42,7 +42,7 @@ type WebhookInTree = Pick<Webhook, 'id' | 'companyId' | 'appId'>;
 export interface Holds {
   holdWebhook: (which: OwnWebhook, asked: AskedHold) => Promise<Changed<Webhook>>;
   holdApp: (which: OwnApp, asked: AskedHold) => Promise<Changed<AppDocument>>;
-  /** What waits is released, at most so many a second of each webhook. May be repeated. */
+  /** Waiting deliveries are released, at most so many a second of each webhook. May be repeated. */
   resumeWebhook: (which: OwnWebhook, ratePerSecond?: number) => Promise<Changed<Webhook>>;
   resumeApp: (which: OwnApp, ratePerSecond?: number) => Promise<Changed<AppDocument>>;
   /** To be called when a webhook was disabled or enabled: the waiting deliveries of a disabled one are cancelled. */
@@ -51,7 +51,7 @@ export interface Holds {
   countWaiting: (webhook: WebhookInTree) => Promise<number>;
 }
 
-/** What is on hold is looked at soon afterwards, in case this process ends before the hold is stored. */
+/** The hold is looked at soon afterwards, in case this process ends before it is stored. */
 const LOOK_AFTER_MS = 1_000;
 const MOST_COUNTED = 100_000;
 
@@ -146,7 +146,7 @@ function placeOf(which: OwnWebhook | OwnApp): HoldPlace {
     : { id: which.appId, companyId, kind: 'app' };
 }
 
-/** What waits is cancelled one day before it expires, so a longer hold would lose the first of it. */
+/** Waiting deliveries are cancelled one day before they expire, so a longer hold would lose the first of them. */
 function assertEnd({ retentionMs, nowMs }: HoldDeps, untilMs: number | null): void {
   if (untilMs === null) return;
   if (untilMs <= nowMs()) {

@@ -19,7 +19,7 @@ interface HoldsBasis {
   nowMs: () => number;
 }
 
-/** Opens the changes of webhooks, of which holds are some. */
+/** Opens the changes of webhooks, holds among them. */
 export function openHolds(basis: HoldsBasis): { changeWebhook: ChangeWebhook; holds: Holds } {
   const { db, caches, apps, wake, nowMs } = basis;
   const changeWebhook = createChangeWebhook({ ...basis, invalidate: caches.invalidate });

@@ -89,7 +89,7 @@ export function createStuckSweep(deps: SweepStuckDeps): Loop {
   });
 }
 
-/** What one sweep has done so far: `checked` counts messages, the others deliveries. */
+/** The counts of one sweep so far: `checked` counts messages, the others deliveries. */
 type Totals = Partial<Record<StuckCause | 'checked', number>>;
 
 class Sweep {

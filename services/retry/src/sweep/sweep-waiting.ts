@@ -127,7 +127,7 @@ async function noteForgotten(
     const known = holders.get(id) ?? { webhook: null, appHeld: null, isSuspended: false };
     if (fateOfWaiting(known, atMs).kind === 'wait') continue;
     free.push(webhook);
-    // What has a note is released, or will be.
+    // A webhook with a note is released, or will be.
     if (await notes.hasAny([id, companyId, ...(known.webhook?.appId ? [known.webhook.appId] : [])]))
       continue;
     await notes.touch({ id, companyId, kind: 'webhook' }, { atMs, dueAtMs: atMs });

@@ -3,7 +3,7 @@ import type { KeptFields } from '@posthorn/domain/message-fields.ts';
 import { charsOfMessage, type Message } from '@posthorn/domain/message.ts';
 import type { KnownPublisher } from '@posthorn/platform/mongo/messages/publishers.ts';
 
-/** What the sweep has read about a publisher. Times are milliseconds of the monotonic clock. */
+/** The facts that the sweep has read about a publisher. Times are milliseconds of the monotonic clock. */
 export interface Observation {
   heartbeatAtMs: number;
   /** Since when its heartbeat has been that one. */
@@ -17,7 +17,7 @@ export interface Observation {
   emptyAtMs: number | null;
   /** Where a scan continues that did not reach the newest message; null when the next one starts over. */
   readTo: string | null;
-  /** What was published while further messages could come; a scan after that begins at the watermark again. */
+  /** The messages published while further ones could come; a scan after that begins at the watermark again. */
   publishedEarly: EarlyIds;
   /** Whether that scan has reached the newest message. */
   isScannedAgain: boolean;
@@ -113,7 +113,7 @@ function isScanDue({ emptyAtMs }: Observation, nowMs: number): boolean {
   return emptyAtMs === null || nowMs - emptyAtMs >= SCAN_AGAIN_MS;
 }
 
-/** What the sweep publishes for a publisher: its messages after `afterId`. */
+/** The page that the sweep publishes for a publisher: its messages after `afterId`. */
 export interface Backlog {
   publisherId: string;
   afterId: string;
@@ -150,7 +150,7 @@ export function nextPageLimit(page: readonly (Pick<Message, 'payload'> & KeptFie
   return Math.max(1, Math.min(fitting, LARGEST_PAGE));
 }
 
-/** What the sweep has found of the publisher up to the returned id is published. */
+/** All messages of the publisher up to the returned id are published. */
 function sweptUpTo(publisher: KnownPublisher): string {
   const published = publishedUpTo(publisher);
   return publisher.sweptTo > published ? publisher.sweptTo : published;

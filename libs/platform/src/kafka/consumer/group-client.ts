@@ -25,7 +25,7 @@ export interface GroupClient extends Pausable {
 
 /** Called by a group client. None of these may throw. */
 export interface GroupEvents {
-  /** At each iteration of the fetch loop. */
+  /** Called at each iteration of the fetch loop. */
   onFetch: () => void;
   /**
    * Before the member joins again, because the group is about to change. Resolves when the commit of the

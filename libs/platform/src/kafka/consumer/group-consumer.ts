@@ -107,7 +107,7 @@ export class GroupConsumer {
     await this.#commits.stop();
     await this.#commit();
     await this.#leave();
-    // Also the records whose partition went to another member before.
+    // Records whose partition went to another member before are waited for too.
     await waitFor(
       () => this.#batches.isIdle(),
       () => drained,

@@ -28,7 +28,7 @@ interface WatchedConsumer {
 /** A partition with its position at the last check. */
 interface Standing {
   position: GroupPosition;
-  /** For how long it has not moved although it has records to read. */
+  /** The time for which it has not moved although it has records to read. */
   stillMs: number;
   /** When it last moved, by the wall clock. */
   movedAtMs: number;
@@ -52,7 +52,7 @@ export class StallWatch {
   #isStopped = false;
   /** By the monotonic clock; null when the time until the next check does not count. */
   #lastCheckMs: number | null = null;
-  /** For how long the fetch loop has made no iteration. */
+  /** The time for which the fetch loop has made no iteration. */
   #silentMs = 0;
   #fetches = 0;
   /** The partitions that had stalled when the consumer was last replaced. */

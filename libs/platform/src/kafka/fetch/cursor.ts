@@ -64,12 +64,12 @@ export class Cursor {
     return value;
   }
 
-  /** Of a response: a length of 16 bits, and the text. */
+  /** Reads a text of a response: its length in 16 bits, then the text. */
   string(): string {
     return this.take(this.int16()).toString();
   }
 
-  /** Of up to ten bytes; exact up to 2^53. */
+  /** Reads a number of up to ten bytes; exact up to 2^53. */
   uvarint(): number {
     let value = 0;
     for (let unit = 1; unit < 2 ** 70; unit *= 128) {

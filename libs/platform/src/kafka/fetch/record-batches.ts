@@ -10,13 +10,13 @@ export type RecordHeaders = Record<string, Buffer | null | (Buffer | null)[]>;
 export interface Unreadable {
   firstOffset: number;
   lastOffset: number;
-  /** As it is stored, for all of them. */
+  /** The stored size of all of them. */
   bytes: number;
   /** Completes "The record at 17 …" or "What is at 17 to 20 …". */
   why: string;
 }
 
-/** For a person, in a sentence. */
+/** Describes the failure for a person, in a sentence. */
 export function describeUnreadable({ firstOffset, lastOffset, bytes, why }: Unreadable): string {
   const what =
     firstOffset === lastOffset
@@ -35,7 +35,7 @@ export interface DecodedRecord {
   headers: RecordHeaders;
   /** Nothing to hand over here: the end of a transaction, an aborted one, or records that compaction has removed. */
   isControlRecord: boolean;
-  /** Without key, value and headers then; `offset` is that of the last one. */
+  /** A record with this has no key, value and headers; its `offset` is that of the last one. */
   unreadable?: Unreadable;
 }
 
@@ -50,10 +50,10 @@ export interface RecordSet {
   bytes: Buffer;
   /** Records before it are passed over. */
   fetchOffset: number;
-  /** Of the partition: after its last record. */
+  /** The offset after the last record of the partition. */
   endOffset: number;
   aborted: readonly AbortedTransaction[];
-  /** What this partition may hand over of the answer. */
+  /** The share of the response that this partition may hand over. */
   room: Room;
   /** Shared by the partitions of an answer. */
   work: Work;
@@ -90,7 +90,7 @@ export function roomFor(partitions: number): Room {
 /** A record may have so many headers and so many bytes of them: names and values. */
 export const MAX_HEADERS = 100;
 export const MAX_HEADER_BYTES = 65_536;
-/** Of one partition, and of all partitions of an answer. */
+/** The bound of one partition, and of all partitions of a response. */
 const MAX_RECORDS = 2_000;
 const MAX_BYTES = 2_097_152;
 const MAX_ANSWER_RECORDS = 20_000;
@@ -106,7 +106,7 @@ const UNCHECKED_RECORDS = 10_000;
 const MIN_RECORD_BYTES = 32;
 /** Records that are passed over, or bytes of a checksum, that take a few milliseconds. */
 const TURN_RECORDS = 20_000;
-/** Of records: with as many headers as they may have, 50,000 of them. */
+/** The bytes of records in a turn: with as many headers as they may have, 50,000 headers. */
 const TURN_RECORD_BYTES = 262_144;
 const TURN_BYTES = 4_194_304;
 
@@ -114,10 +114,10 @@ const TURN_BYTES = 4_194_304;
 const PREFIX_BYTES = 12;
 const VERSION_AT = 16;
 const VERSION = 2;
-/** From the first offset to the number of records (KIP-98). */
+/** The header reaches from the first offset to the number of records (KIP-98). */
 const HEADER_BYTES = 61;
 const CHECKED_FROM = 21;
-/** Of the attributes, which are first among what is checked. */
+/** The bits of the codec in the attributes, the first field behind the checksum. */
 const CODEC = 7;
 
 /**
@@ -273,7 +273,7 @@ async function isWhole(bytes: Buffer): Promise<boolean> {
   return sum === bytes.readUInt32BE(CHECKED_FROM - 4);
 }
 
-/** Returns true for a batch of which nothing is handed over. Called for each in the order of the log. */
+/** Returns true for a batch that hands nothing over. Called for each in the order of the log. */
 type IsAborted = (
   head: Pick<BatchHead, 'isControl' | 'isTransactional' | 'producerId' | 'lastOffset'>,
   packed: Buffer,
@@ -355,7 +355,7 @@ async function decodeRecords(
 }
 
 interface RecordContext {
-  /** Of the record before, plus one. */
+  /** The offset of the record before, plus one. */
   nextOffset: number;
   fetchOffset: number;
 }
@@ -403,7 +403,7 @@ function decodeRecord(
 function readHeaders(cursor: Cursor): RecordHeaders {
   const count = cursor.varint();
   if (count > MAX_HEADERS) throw new CorruptError(`has ${count} headers, more than ${MAX_HEADERS}`);
-  // Also of a name that every object has, such as `constructor`.
+  // A header may have a name that every object has, such as `constructor`.
   const headers = Object.create(null) as RecordHeaders;
   const before = cursor.left();
   for (let left = count; left > 0; left -= 1) {

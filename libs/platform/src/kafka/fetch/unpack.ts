@@ -290,7 +290,7 @@ const ZSTD_MAGIC = 0xfd_2f_b5_28;
 /** Frames of other programs, which are passed over: 0x184D2A50 to 0x184D2A5F. */
 const ZSTD_SKIPPED = 0x18_4d_2a_50;
 
-/** Frames behind each other, of which Node reads the first only (RFC 8878, section 3.1). */
+/** Frames behind each other; Node reads the first only (RFC 8878, section 3.1). */
 export async function readZstd(bytes: Buffer): Promise<Buffer> {
   const frames: Buffer[] = [];
   let left = MAX_UNPACKED_BYTES;

@@ -1,5 +1,5 @@
 /**
- * Which offset of one partition may be committed while its records finish in any order.
+ * Finds the offset of one partition that may be committed while its records finish in any order.
  * Offsets arrive in growing order, possibly with gaps (compaction, transaction markers).
  */
 export interface ContiguousOffsets {

@@ -1,6 +1,6 @@
 import { createRequire } from 'node:module';
 
-/** The part of kafkajs's encoder, of which it makes one for each request, batch, record and header, that is used here. */
+/** The part of kafkajs's encoder that is used here. kafkajs makes one for each request, batch, record and header. */
 interface PatchedEncoder {
   /** Returns the size of the next buffer, from the bytes that it must have; called with FIRST_BYTES for the first one. */
   nextPowerOfTwo: (bytes: number) => number;
@@ -17,7 +17,7 @@ interface PatchedEncoder {
 /** Stands for a header without a value, see patchEncoder. */
 export const NO_VALUE = Buffer.alloc(0);
 
-/** What kafkajs asks for when it makes a first buffer: it gets 512 bytes. */
+/** The size that kafkajs requests for a first buffer: it gets 512 bytes. */
 const FIRST_BYTES = 511;
 /** A header has about 60 bytes, and a record has four. */
 const SMALL_BYTES = 64;

@@ -24,7 +24,7 @@ const FULL_FETCH = 100;
  * pause is not delayed: the broker has a request then.
  */
 export class FetchPace {
-  /** For each broker, when the next request may be sent. */
+  /** Broker → the time from which the next request may be sent. */
   readonly #nextMs = new Map<number, number>();
 
   /** Returns for how long the next request waits, in milliseconds. */

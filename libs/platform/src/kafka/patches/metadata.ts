@@ -12,7 +12,7 @@ interface PartitionDescription {
   topicId: string;
 }
 
-/** What kafkajs keeps of a response. */
+/** The part of a response that kafkajs keeps. */
 export interface MetadataResponse {
   throttleTime: 0;
   clientSideThrottleTime: number;

@@ -35,7 +35,7 @@ interface CommittedTopic {
 
 const require = createRequire(import.meta.url);
 
-/** What kafkajs reads as "nothing committed". */
+/** The offset that kafkajs reads as "nothing committed". */
 const NO_OFFSET = '-1';
 
 /** By the offset manager: the ids of its topics when it read what is committed. */
@@ -105,7 +105,7 @@ function patchOffsetManager(): void {
       const response = await coordinator.offsetFetch(request);
       return { ...response, responses: response.responses.map((each) => ofSameTopic(each, ids)) };
     };
-    // What it sets is set on objects that both share.
+    // Its changes are made to objects that both share.
     await resolveOffsets.call(
       Object.assign(Object.create(this), {
         getCoordinator: () => Promise.resolve({ offsetFetch }),

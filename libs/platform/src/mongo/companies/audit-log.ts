@@ -32,7 +32,7 @@ export interface AuditedAction {
 
 /** The outcome of a change. A field that is absent stays as it was in the action. */
 export interface AuditedResult {
-  /** What was done, and to which target, when that is known only now. */
+  /** The action and its target, when they are known only now. */
   action?: AuditAction;
   id?: string | null;
   /** The target, when the action named none. */

@@ -41,7 +41,7 @@ export interface CompanyStore {
   removeLinkKey: (keyHash: string) => Promise<boolean>;
 }
 
-/** What a request may do by its API key. */
+/** The rights of a request by its API key. */
 export interface KeyRecord {
   keyId: string;
   companyId: string;

@@ -37,7 +37,7 @@ const TYPES: Record<OwnedName, string | null> = {
   portalSettings: 'portalSettings',
   // Messages have their keys.
   idempotencyKeys: null,
-  // What is left to do of a deletion, and of a hold.
+  // The notes of a deletion, and of a hold.
   removals: null,
   holdNotes: null,
   // Nobody can sign in with what is stored of them.
@@ -119,7 +119,7 @@ function secretsOf(vault: Vault, name: OwnedName, document: object): object {
   return {};
 }
 
-/** What the document shows under other names. */
+/** The fields that the document has under other names. */
 const KNOWN = ['id', 'companyId', 'createdAtMs', 'updatedAtMs'];
 
 function withoutKnown(opened: object): object {
@@ -138,7 +138,7 @@ async function* readMessages(db: Database, companyId: string): AsyncGenerator<Ex
     const found = documentsIn<'messages'>(documents, companyId).find({}).sort({ _id: 1 });
     for await (const message of found.batchSize(MESSAGE_BATCH)) {
       const { idempotency } = message;
-      // What a client gave: before it stands the app of the key that it came with.
+      // The key that the client gave: before it stands the app of the API key that it came with.
       const key = idempotency && { idempotencyKey: idempotency.key.split('\n').at(-1) };
       yield { ...toThing('message', message), ...key };
       yield* readDeliveries(db, companyId, message);

@@ -10,11 +10,11 @@ export interface CreationKey {
   within: string;
   /** Method and path without ids. */
   route: string;
-  /** As the client sent it. */
+  /** The key as the client sent it. */
   key: string;
 }
 
-/** What a request stores when it claims a key. */
+/** The document that a request stores when it claims a key. */
 export interface CreationClaim {
   /** Names the request that works with the key. Changes of the claim by any other one have no effect. */
   holder: string;

@@ -40,7 +40,7 @@ export interface RemovalStore extends WorkNotes<Removal> {
   appsUnder: (removal: Removal, limit: number) => Promise<string[]>;
   /** Returns at most `limit` ids of webhooks that are under a project or an app; empty when none is left. */
   webhooksUnder: (removal: Removal, limit: number) => Promise<string[]>;
-  /** With the statistics of them, as the removal of a root does. */
+  /** Removes apps with their statistics, as the removal of a root does. */
   removeApps: (companyId: string, appIds: readonly string[]) => Promise<void>;
   removeWebhooks: (companyId: string, webhookIds: readonly string[]) => Promise<void>;
   /** Cancels at most `limit` pending deliveries of these webhooks. Returns how many it found. */
@@ -177,7 +177,7 @@ async function removeKeys(
   return ids.length;
 }
 
-/** Of one day at a time, the oldest first. */
+/** Removes the messages of one day at a time, the oldest first. */
 async function removeMessages(
   { days: { messages, deliveries } }: Database,
   companyId: string,

@@ -77,7 +77,7 @@ export function noSigningKeys(): SealedValueError {
 }
 
 /**
- * What is sealed of a key. The public key too: who can write to the database must not be able to
+ * The sealed parts of a key. The public key is one: who can write to the database must not be able to
  * publish another one. And the number and the end of the grace, which decide which keys sign.
  */
 type SealedPart = Omit<SigningKey, 'id' | 'companyId' | 'createdAtMs'>;

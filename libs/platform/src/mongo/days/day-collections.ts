@@ -125,7 +125,7 @@ export const DAY_INDEXES: Record<DayKind, readonly DayIndex[]> = {
       options: { partialFilterExpression: NOT_DELIVERED },
     },
     // The same by message: the lists of deliveries by status, and of messages that failed. `_id` orders the deliveries of
-    // one message, of which there may be 10,000.
+    // one message, and there may be 10,000.
     {
       key: { companyId: 1, status: 1, messageId: 1, _id: 1 },
       options: { partialFilterExpression: NOT_DELIVERED },

@@ -68,7 +68,7 @@ export function readAll<From, Found>(
 }
 
 interface Counted<Document extends mongo.Document> {
-  /** At most the limit. */
+  /** The sum, at most the limit. */
   sum: number;
   /** The first collection in which something was counted. */
   first: mongo.Collection<Document> | null;

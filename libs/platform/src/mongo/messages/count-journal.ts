@@ -44,7 +44,7 @@ export function journalTime(ms: number): string {
   return new Date(ms).toISOString().slice(0, 16);
 }
 
-/** What one process counted for the companies of one bucket. */
+/** The counts of one process for the companies of one bucket. */
 export interface JournalEntry {
   /** As in CountJournalDocument. */
   id: string;
@@ -245,9 +245,9 @@ export interface Sums {
   size: () => number;
   /** How many documents are updated for it. */
   documents: () => number;
-  /** Of each webhook, app and company. */
+  /** Returns the hours of each webhook, app and company. */
   hours: () => OwnerHour[];
-  /** Of each company. */
+  /** Returns the usage of each company. */
   usage: () => UsageCounts[];
 }
 

@@ -63,10 +63,10 @@ export interface FailureFilter {
   beforeId?: string | undefined;
 }
 
-/** What statistics need of an attempt, without the response. */
+/** The part of an attempt that statistics need, without the response. */
 export type AttemptFigures = Pick<AttemptDocument, 'outcome' | 'durationMs' | 'startedAt'>;
 
-/** What statistics need of a delivery. */
+/** The part of a delivery that statistics need. */
 export interface DeliveryFigures {
   status: DeliveryStatus;
   attempts: AttemptFigures[];
@@ -207,7 +207,7 @@ const LISTED = {
   lastOutcome: { $last: '$attempts.outcome' },
 } as const;
 
-/** Without those that are to be removed soon. */
+/** Returns the deliveries to show: those that are to be removed soon are left out. */
 function shownOf(
   deliveries: Days['deliveries'],
   found: readonly ListedDocument[],
@@ -335,7 +335,7 @@ export function createStuckDeliveries({
   days: { deliveries },
 }: Pick<Database, 'days'>): StuckDeliveries {
   const newest = { attempts: { $slice: -1 } };
-  /** What has expired is not started again, although its day is still there. */
+  /** An expired delivery is not started again, although its day is still there. */
   const pending = () => {
     const span = deliveries.kept({}, 'dlv');
     const filter = { status: 'pending', _id: { $gte: span.fromId } } as const;

@@ -233,7 +233,7 @@ interface Slice {
   webhookIds: readonly string[];
   /** No other targets follow. */
   isLast: boolean;
-  /** Those of the whole message, as they were read. */
+  /** The targets of the whole message, as they were read. */
   addedTargets?: string[];
 }
 
@@ -299,7 +299,7 @@ function* partsOf(slices: Iterable<Slice>): Iterable<Slice[]> {
   if (part.length > 0) yield part;
 }
 
-/** What a check has shown. */
+/** The result of a check. */
 type Verdict =
   /** Everything is delivered. */
   | { what: 'erase' }
@@ -332,7 +332,7 @@ function updateOf({ _id, dueAt }: DueNote, verdict: Verdict): NoteWrite {
       return {
         updateOne: { filter, update: [{ $set: { checked: verdict.checked, dueAt: '$$NOW' } }] },
       };
-    // What is delivered stays delivered, so the next check begins there.
+    // A delivered delivery stays delivered, so the next check begins there.
     case 'wait':
       return { updateOne: { filter, update: { $unset: { dueAt: '' } } } };
   }

@@ -9,7 +9,7 @@ import { readAll, readByIds, writeByDays } from '../days/read-days.ts';
 import { databaseClockMs } from '../database-time.ts';
 import type { IdempotencyKeyDocument, MessageDocument } from '../documents.ts';
 
-/** Which message has claimed an idempotency key, and how long ago. The message may not be stored. */
+/** The message that has claimed an idempotency key, and how long ago. The message may not be stored. */
 type KeyClaim = Pick<IdempotencyKeyDocument, 'messageId' | 'ingestedFrom'> & { ageMs: number };
 
 /** How long a key counts, from its claim for the message that has it (docs/contract.md, C8.1). */
@@ -283,7 +283,7 @@ export interface HeldKey {
   found: KeyHolder | ClaimedKey;
 }
 
-/** Which messages have the idempotency keys of a company. Ages are by the database's clock. */
+/** The messages that have the idempotency keys of a company. Ages are by the database's clock. */
 export interface KeyHolders {
   /**
    * Finds which majority-committed messages have these idempotency keys, without reading the messages. A key that nobody
@@ -431,7 +431,7 @@ async function readOthers(
     const around = messages.within({ fromId: firstIdAt('msg', day * DAY_MS) });
     const byKey = { 'idempotency.key': { $in: some.map(({ key }) => key) } };
     const found = (await readAll(around, (documents) => findIn(documents, byKey))).flat();
-    // Of several the oldest one counts.
+    // The oldest of several messages counts.
     const oldest = new Map(found.reverse().map((each) => [each.idempotency?.key, each]));
     for (const claim of some) {
       const other = oldest.get(claim.key);

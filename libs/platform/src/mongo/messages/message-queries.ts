@@ -40,9 +40,9 @@ export interface OutlineBounds {
 
 /** The API's queries about the messages of one company. */
 export interface MessageQueries extends KeyHolders {
-  /** With the webhooks that got it by a replay among its targets. */
+  /** Finds a message; the webhooks that got it by a replay are among its targets. */
   findOne: (companyId: string, messageId: string) => Promise<Message | null>;
-  /** With the targets that it was accepted with alone. */
+  /** Finds a message with the targets that it was accepted with alone. */
   findAccepted: (companyId: string, messageId: string) => Promise<Message | null>;
   /** The messages whose ids have this time part: those of one millisecond, oldest first. Few are in memory at once. */
   outlinesAt: (companyId: string, timePart: string) => AsyncIterable<MessageOutline>;
@@ -125,7 +125,7 @@ export function createMessageQueries(db: Database): MessageQueries {
   };
 }
 
-/** In the query, because a page that is short ends a list. */
+/** Expired messages are left out by the query, because a page that is short ends a list. */
 function notRemoved(messages: Messages, parts: readonly Part[]): Part[] {
   return parts.map(({ own, filter }) => ({ own, filter: { ...filter, ...messages.notRemoved() } }));
 }
@@ -140,7 +140,7 @@ async function readEventTypes(parts: Part[]): Promise<Map<string, string | null>
   return new Map(found.flat().map(({ _id, eventType }) => [_id, eventType ?? null]));
 }
 
-/** What to read of one day. */
+/** The part of one day to read. */
 interface Part {
   own: Own;
   filter: Parameters<Own['find']>[0];

@@ -15,7 +15,7 @@ import type { LifetimeDates, MessageDocument } from '../documents.ts';
 import { createClaim, createClaimKeys, createKeyClaims } from './idempotency-keys.ts';
 
 /**
- * What became of a message of a batch. `repeated`: another message has its idempotency key.
+ * The result of a message of a batch. `repeated`: another message has its idempotency key.
  * `unconfirmed`: the server did not respond, so it may be stored or not.
  */
 export type InsertOutcome = 'stored' | 'repeated' | 'refused' | 'unconfirmed';

@@ -20,7 +20,7 @@ import type { StatsDocument, UsageDocument } from '../documents.ts';
 
 export type StatsOwnerKind = 'webhook' | 'app' | 'company';
 
-/** What happened to one webhook, app or company in some minutes of one hour. */
+/** The counts of one webhook, app or company in some minutes of one hour. */
 export interface OwnerHour {
   kind: StatsOwnerKind;
   ownerId: string;
@@ -31,7 +31,7 @@ export interface OwnerHour {
   minutes: Map<number, AttemptCounts>;
 }
 
-/** What one company used in one hour. */
+/** The usage of one company in one hour. */
 export interface UsageCounts {
   companyId: string;
   /** The beginning of the hour, in milliseconds since 1970. */

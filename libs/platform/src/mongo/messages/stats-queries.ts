@@ -150,7 +150,7 @@ function readUsage(db: mongo.Db, { fromMs, toMs }: Span): Promise<CompanyUsage[]
 /** A webhook with failed attempts in a span of time. */
 export interface FailingWebhook {
   webhookId: string;
-  /** Of the hours with a failure only: without the successes of other hours. */
+  /** The counts of the hours with a failure only: without the successes of other hours. */
   counts: AttemptCounts;
   /** When each outcome but success was first and last counted, to the hour or the minute. */
   seen: Map<Outcome, Seen>;

@@ -41,7 +41,7 @@ export interface WaitingWebhook extends WaitingOwner {
   firstId: string;
 }
 
-/** Which released deliveries of a webhook are looked for. */
+/** The released deliveries of a webhook to look for. */
 export interface UnderWay {
   /** The id of the first that waits: they are released in order. */
   beforeId: string;
@@ -66,13 +66,13 @@ export interface WaitingDeliveries {
    */
   endWait: (deliveries: readonly WaitingDelivery[], atMs: number) => Promise<void>;
   /**
-   * Those whose time has come, of the days that may have any, at most so many of each. When a day has more, half of them
+   * The deliveries whose time has come, of the days that may have any, at most so many of each. When a day has more, half of them
    * are those that have been due for the longest, and the others are of each company that is due in turn.
    */
   dueAt: (nowMs: number, limit: number) => Promise<WaitingDelivery[]>;
   /** Makes the next `dueAt` look at all days: a delivery of an old message has begun to wait for the time of its message. */
   lookAtAllDays: () => void;
-  /** Those on hold whose message has expired (`expiresAt`), in the same way; of all days. */
+  /** The deliveries on hold whose message has expired (`expiresAt`), in the same way; of all days. */
   expiredAt: (nowMs: number, limit: number) => Promise<WaitingDelivery[]>;
   /**
    * Of the last `limit` pending ones of a webhook before `beforeId`, those that were released and have no result since. Oldest
@@ -169,7 +169,7 @@ function createReadDue(days: DeliveryDays): Pick<WaitingDeliveries, 'dueAt' | 'l
   };
 }
 
-/** What is on hold may be of any day: 32 look-ups, of which nearly all find nothing. */
+/** A delivery on hold may be of any day: 32 look-ups, and nearly all find nothing. */
 function createReadExpired(days: DeliveryDays): WaitingDeliveries['expiredAt'] {
   const readDay = createReadDay(BY_EXPIRY);
   return async (nowMs, limit) => {
@@ -206,7 +206,7 @@ const SHARES_AT_ONCE = 5;
 
 /**
  * Without many that are due, a day costs one look-up. Otherwise shares of companies are read too, behind the company
- * that the page before ended with. The look-up skips companies of which nothing is due: one seek in the index for each.
+ * that the page before ended with. The look-up skips companies without a due delivery: one seek in the index for each.
  */
 function createReadDay(kind: DueKind) {
   /** By day: the company that had the last share. */
@@ -237,7 +237,7 @@ function createReadDay(kind: DueKind) {
   };
 }
 
-/** Without the last company, of which more may be due than was read, unless it is the only one. */
+/** Without the last company, which may have more due than was read, unless it is the only one. */
 function wholeShares(some: readonly Found[]): Found[] {
   const [first, last] = [some[0]?.companyId, some.at(-1)?.companyId];
   return some.filter(({ companyId }) => companyId === first || companyId !== last);

@@ -27,7 +27,7 @@ export interface CancelledPage {
   before: string | null;
 }
 
-/** What a page may read at most, and where it begins. */
+/** The bounds of a page, and where it begins. */
 export interface CancelStep {
   /** `before` of the page before; undefined for the first page. */
   before: string | undefined;
@@ -46,7 +46,7 @@ export interface CancellationStore {
     exceptIds: readonly string[];
     limit: number;
   }) => Promise<CancellingWebhook[]>;
-  /** Of these webhooks those that are still to be cancelled, as they are now. */
+  /** Reads the webhooks that are still to be cancelled, as they are now. */
   read: (webhookIds: readonly string[]) => Promise<CancellingWebhook[]>;
   /** Cancels recorded deliveries. */
   cancelRecorded: (webhook: CancellingWebhook, step: CancelStep) => Promise<CancelledPage>;

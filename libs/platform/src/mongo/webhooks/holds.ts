@@ -6,9 +6,9 @@ import type { Claimed, WorkNotes } from '../work-notes.ts';
 import type { AppDocument, HoldNoteDocument, WebhookDocument } from '../documents.ts';
 import { createWorkNotes, IS_CLAIMED } from '../work-notes.ts';
 
-/** What is on hold, or was. */
+/** The object that is on hold, or was. */
 export interface HoldPlace {
-  /** Of the webhook, the app or the company. */
+  /** The id of the webhook, the app or the company. */
   id: string;
   companyId: string;
   kind: HoldNoteDocument['kind'];
@@ -163,7 +163,7 @@ function toNote({ _id: id, companyId, kind, touchedAt, ...document }: HoldNoteDo
   return { id, companyId, kind, touchedAtMs: touchedAt.getTime(), ratePerSecond };
 }
 
-/** What decides about the waiting deliveries of a webhook. */
+/** The state of a webhook that decides about its waiting deliveries. */
 export interface WebhookHolders extends Holders {
   /** Null after its deletion. */
   webhook: Pick<

@@ -69,7 +69,7 @@ export function createResendMarks({ days: { deliveries } }: Pick<Database, 'days
         documents
           .find(
             { _id: { $in: ofDay }, 'resend.state': 'asked' },
-            // What only the primary has may be rolled back.
+            // A write that only the primary has may be rolled back.
             { readConcern: { level: 'majority' } },
           )
           .project<{ _id: string; resend: ResendMark }>({ resend: 1 })

@@ -70,15 +70,15 @@ export interface ResendStore extends WorkNotes<Resend> {
    * parts. Null when there is no such resend, or when it is a part.
    */
   findShown: (companyId: string, resendId: string) => Promise<Resend | null>;
-  /** As the company sees them, newest first, without the parts. */
+  /** Lists resends as the company sees them, newest first, without the parts. */
   listShown: (companyId: string, filter: ResendFilter, limit: number) => Promise<Resend[]>;
 }
 
-/** What a list may be limited to. */
+/** The filters of a list. */
 interface ResendFilter {
-  /** Those of the whole app. */
+  /** Resends of the whole app. */
   appId?: string | undefined;
-  /** Those of the webhook, and of single deliveries to it. */
+  /** Resends of the webhook, and of single deliveries to it. */
   webhookId?: string | undefined;
   beforeId?: string | undefined;
 }
@@ -199,7 +199,7 @@ const REPLAY = 'replay';
 
 const KINDS: readonly Resend['kind'][] = ['resend', 'replay'];
 
-/** Those that are claimed: a part is sent with the resend of its app. */
+/** Resends that are claimed: a part is sent with the resend of its app. */
 function runningOf(kind: Resend['kind']): mongo.Filter<ResendDocument> {
   return { status: 'running', partOf: kind === 'replay' ? REPLAY : { $exists: false } };
 }
@@ -246,7 +246,7 @@ interface Span {
   beforeId: string;
 }
 
-/** What failed since the resend began, or was removed meanwhile, makes its total inexact. */
+/** A delivery that failed since the resend began, or was removed meanwhile, makes its total inexact. */
 export function totalAtEnd(
   { total, succeeded, failed }: Resend,
   status: 'done' | 'aborted',

@@ -313,7 +313,7 @@ function stateOf({
   return { disabled, cancelBeforeMs, hasRateLimit, deferredAtMs: deferredAt?.getTime() ?? null };
 }
 
-/** What a resend or a replay needs to know of its webhook. */
+/** The part of a webhook that a resend or a replay needs. */
 export type ResentTo = Pick<
   WebhookDocument,
   'appId' | 'disabled' | 'eventTypes' | 'rateLimitPerSecond' | 'cancelBeforeMs'

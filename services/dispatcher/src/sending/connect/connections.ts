@@ -46,7 +46,7 @@ export interface Connections {
 
 export interface ConnectionCount {
   open: number;
-  /** Those of the open ones that carry no request. */
+  /** The open connections that carry no request. */
   idle: number;
   /** Connections with a request that has not ended, also those that are being opened or closed. */
   held: number;
@@ -54,9 +54,9 @@ export interface ConnectionCount {
 
 export interface ConnectionsOptions {
   guard: Omit<GuardOptions, 'tls'>;
-  /** What open connections may hold. */
+  /** The bound of open connections, in bytes. */
   maxBytes: number;
-  /** What the certificates and keys of webhooks may hold. */
+  /** The bound of certificates and keys of webhooks, in bytes. */
   tlsClientBytes: number;
   /** Called for each request that is sent. `isReused` is false for the first on its connection. */
   onSent: (isReused: boolean) => void;
@@ -67,7 +67,7 @@ export interface ConnectionsOptions {
 
 /** A context of OpenSSL with certificates and a key takes 24 to 38 KiB, and its connector the rest. */
 const TLS_CLIENT_BYTES = 40_960;
-/** What an idle connection takes, measured: 8 kB of heap, the other outside of it, most of that for OpenSSL. */
+/** The memory of an idle connection, measured: 8 kB of heap, the other outside of it, most of that for OpenSSL. */
 const PLAIN_BYTES = 20_480;
 const TLS_BYTES = 61_440;
 

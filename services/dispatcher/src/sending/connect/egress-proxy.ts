@@ -49,7 +49,7 @@ export function createEgressProxy(
 
 /** The proxy that all deliveries go through. */
 export interface EgressProxy {
-  /** What of the endpoint the proxy gets: an address that we have checked, or the host name. */
+  /** The target that the proxy gets: an address that we have checked, or the host name. */
   target: 'address' | 'name';
   /** Resolves with a connection to `authority` (`host:port`). Rejects with TunnelError. */
   openTunnel: (authority: string) => Promise<Socket>;
@@ -221,7 +221,7 @@ function headersOf({ username, password }: URL, host: string): OutgoingHttpHeade
   return { host, 'proxy-authorization': `Basic ${Buffer.from(login).toString('base64')}` };
 }
 
-/** What came of a CONNECT request. The values are labels of `posthorn_proxy_tunnels_total`. */
+/** The result of a CONNECT request. The values are labels of `posthorn_proxy_tunnels_total`. */
 export const TUNNEL_RESULTS = [
   'opened',
   // The proxy could not connect to the endpoint.

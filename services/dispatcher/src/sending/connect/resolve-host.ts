@@ -27,7 +27,7 @@ export class LookupFailedError extends Error {
 }
 
 interface Answer {
-  /** Those of a family whose answer comes late are added while the answer is cached. */
+  /** Addresses of a family whose answer comes late are added while the answer is cached. */
   addresses: LookupAddress[];
   /** Failures are cached too; otherwise a dead host would be looked up for each of its deliveries. */
   failure: LookupFailedError | null;
@@ -55,7 +55,7 @@ const FAILURE_TTL_MS = 2_000;
 const OTHER_FAMILY_WITHIN_MS = 100;
 
 interface ResolverOptions {
-  /** What the cached answers may hold. */
+  /** The bound of the cached answers, in bytes. */
   maxBytes: number;
   readNames?: () => Promise<SystemNames>;
   monotonicMs?: () => number;
