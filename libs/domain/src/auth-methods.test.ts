@@ -1,4 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
+import { OAUTH2 } from '../../../test/support/samples/sample-webhook.ts';
 import type { AuthMethod } from './auth-methods.ts';
 import {
   authHeaderOf,
@@ -10,15 +11,6 @@ import {
 
 const BASIC: AuthMethod = { method: 'basic', username: 'u', password: 'p' };
 const API_KEY: AuthMethod = { method: 'api_key', apiKey: 'k', apiKeyHeader: 'X-Key' };
-const OAUTH2: AuthMethod = {
-  method: 'oauth2',
-  tokenUrl: 'https://login.example.com/token',
-  clientId: 'c',
-  clientSecret: 's',
-  scope: null,
-  audience: null,
-  clientAuthentication: 'basic',
-};
 const OAUTH2_FIELDS = {
   authMethod: 'oauth2',
   oauth2TokenUrl: 'https://login.example.com/token',

@@ -6,7 +6,7 @@ import type { FoundWebhook, UnopenedWebhook } from '@posthorn/platform/mongo/web
 import { SealedValueError } from '@posthorn/platform/security/vault.ts';
 import { sampleDue } from '../../../test/support/samples/sample-record.ts';
 import { sampleSigningKey } from '../../../test/support/samples/sample-signing-key.ts';
-import { openedWebhook } from '../../../test/support/samples/sample-webhook.ts';
+import { openedWebhook, unopenedWebhook } from '../../../test/support/samples/sample-webhook.ts';
 import { keepTrying } from '../../../test/support/time/keep-trying.ts';
 import { abortedAttempt } from './attempt.ts';
 import {
@@ -21,18 +21,7 @@ import {
 describe('load webhook', () => {
   const good = openedWebhook(1);
   const problem = new SealedValueError('secret of wh_2 was changed or moved', 'k1');
-  const bad: UnopenedWebhook = {
-    kind: 'unopened',
-    id: 'wh_2',
-    companyId: 'comp_a',
-    appId: 'app_1',
-    disabled: false,
-    cancelBeforeMs: null,
-    eventTypes: [],
-    held: null,
-    maxAttempts: null,
-    problem,
-  };
+  const bad: UnopenedWebhook = unopenedWebhook('wh_2', problem);
 
   const asymmetric = openedWebhook(3, {
     authMethod: {

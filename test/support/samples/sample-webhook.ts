@@ -1,8 +1,8 @@
 import { createSecretKey, randomBytes } from 'node:crypto';
 import { openValues } from '@posthorn/domain/webhook-fields.ts';
-import type { Webhook } from '@posthorn/domain/webhook.ts';
-import type { OpenedWebhook } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
-import type { EncryptionKey } from '@posthorn/platform/security/vault.ts';
+import type { OAuth2Client, Webhook } from '@posthorn/domain/webhook.ts';
+import type { OpenedWebhook, UnopenedWebhook } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
+import type { EncryptionKey, SealedValueError } from '@posthorn/platform/security/vault.ts';
 
 const URL = 'https://example.com/hook';
 
@@ -32,6 +32,32 @@ export function sampleWebhook(n: number, overrides: Partial<Webhook> = {}): Webh
 export function openedWebhook(n: number, overrides: Partial<Webhook> = {}): OpenedWebhook {
   return { kind: 'opened', ...sampleWebhook(n, overrides) };
 }
+
+/** Returns a webhook as the store finds it when a value of it does not open. */
+export function unopenedWebhook(id: string, problem: SealedValueError): UnopenedWebhook {
+  return {
+    kind: 'unopened',
+    id,
+    companyId: 'comp_a',
+    appId: 'app_1',
+    disabled: false,
+    cancelBeforeMs: null,
+    eventTypes: [],
+    held: null,
+    maxAttempts: null,
+    problem,
+  };
+}
+
+export const OAUTH2: OAuth2Client = {
+  method: 'oauth2',
+  tokenUrl: 'https://login.example.com/token',
+  clientId: 'c',
+  clientSecret: 's',
+  scope: null,
+  audience: null,
+  clientAuthentication: 'basic',
+};
 
 export function randomKey(id: string): EncryptionKey {
   return { id, key: createSecretKey(randomBytes(32)) };

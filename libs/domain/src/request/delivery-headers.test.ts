@@ -1,4 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
+import { OAUTH2 } from '../../../../test/support/samples/sample-webhook.ts';
 import { createHmac } from 'node:crypto';
 import { Webhook as Verifier, WebhookVerificationError } from 'standardwebhooks';
 import { openValues } from '../webhook-fields.ts';
@@ -8,15 +9,6 @@ import { secretFromBytes } from './signature.ts';
 
 const secret = secretFromBytes(Buffer.alloc(32, 7));
 const payload = Buffer.from('{"n":12345678901234567890,"x":1e400,"s":"\\u00e9é"}');
-const oauth2: AuthMethod = {
-  method: 'oauth2',
-  tokenUrl: 'https://login.example.com/token',
-  clientId: 'c',
-  clientSecret: 's',
-  scope: null,
-  audience: null,
-  clientAuthentication: 'basic',
-};
 const hmac: AuthMethod = { method: 'hmac', hmacHeader: 'X-Service-Signature', hmacSecret: secret };
 
 function webhookWith(
@@ -67,7 +59,7 @@ describe('the headers of a delivery [security]', () => {
     ['hmac', { ...hmac, hmacSecret: 'brought-by-the-customer' }],
     ['basic', { method: 'basic', username: 'u', password: 'p' }],
     ['api_key', { method: 'api_key', apiKey: 'k', apiKeyHeader: 'X-Key' }],
-    ['oauth2', oauth2],
+    ['oauth2', OAUTH2],
   ])(
     'of a webhook with %s verify with the Standard Webhooks library and its secret',
     (_name, auth) => {
@@ -105,7 +97,7 @@ describe('the headers of a delivery [security]', () => {
   });
 
   test('carry the access token for oauth2, and none is made without it', () => {
-    const webhook = webhookWith(oauth2);
+    const webhook = webhookWith(OAUTH2);
     expect(headersOf(webhook).Authorization).toBe('Bearer t-1');
     const parts = { messageId: 'msg_1', timestampSeconds: 1, payload };
     expect(() => deliveryHeaders(webhook, signerOf(webhook), parts, 'Posthorn/1')).toThrow('token');
@@ -137,7 +129,7 @@ describe('the headers of Svix [security]', () => {
     expect(svixOf(webhookWith(hmac))).toEqual([]);
   });
 
-  test.each([hmac, oauth2])('repeat those of Standard Webhooks for %j', (auth) => {
+  test.each([hmac, OAUTH2])('repeat those of Standard Webhooks for %j', (auth) => {
     const webhook = { ...webhookWith(auth), signatureHeaders };
     const headers = headersOf(webhook);
     expect(svixOf(webhook)).toEqual([

@@ -1,49 +1,32 @@
 import { beforeEach, describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
 import {
+  NOW_MS,
+  observeAt,
+  sampleEndpoint,
+} from '../../../../test/support/isolation/observed-endpoint.ts';
+import {
   asksForPause,
   concurrencyOf,
   countSent,
-  createEndpoint,
   createSentLastSecond,
   type Endpoint,
   isSlow,
-  learn,
   type ObservedAttempt,
   paceOf,
   untilRateAllowsMs,
 } from './endpoint.ts';
 
 describe('endpoint', () => {
-  const BOUNDS = { floor: 1, start: 16, ceiling: 64 };
-  const NOW_MS = 100_000;
-
   let endpoint: Endpoint;
 
   beforeEach(() => {
-    const url = 'https://one.example/';
-    endpoint = createEndpoint({ webhookId: 'wh_1', companyId: 'comp_1', url }, BOUNDS);
+    endpoint = sampleEndpoint();
   });
 
-  /** An attempt that ends now. */
-  function observe(tookMs: number, observed: Partial<ObservedAttempt> = {}): void {
-    const endedMs = observed.endedMs ?? NOW_MS;
-    learn(
-      endpoint,
-      {
-        outcome: 'success',
-        statusCode: 200,
-        retryAfterMs: null,
-        startedMs: endedMs - tookMs,
-        endedMs,
-        durationMs: tookMs,
-        running: 1,
-        isLimited: false,
-        ...observed,
-      },
-      BOUNDS,
-    );
-  }
+  const observe = (tookMs: number, observed?: Partial<ObservedAttempt>): void => {
+    observeAt(endpoint, tookMs, observed);
+  };
 
   const refused = (retryAfterMs: number | null): Partial<ObservedAttempt> => ({
     outcome: 'http_429',

@@ -1,11 +1,14 @@
 import { beforeEach, describe, expect, it, test } from '@jest/globals';
 import fc from 'fast-check';
 import {
+  NOW_MS,
+  observeAt,
+  sampleEndpoint,
+} from '../../../../test/support/isolation/observed-endpoint.ts';
+import {
   advancePace,
   concurrencyOf,
-  createEndpoint,
   type Endpoint,
-  learn,
   type ObservedAttempt,
   paceOf,
   spacingMs,
@@ -226,35 +229,15 @@ describe('a rate that is handed over', () => {
 });
 
 describe('pace', () => {
-  const BOUNDS = { floor: 1, start: 16, ceiling: 64 };
-  const NOW_MS = 100_000;
-
   let endpoint: Endpoint;
 
   beforeEach(() => {
-    const url = 'https://one.example/';
-    endpoint = createEndpoint({ webhookId: 'wh_1', companyId: 'comp_1', url }, BOUNDS);
+    endpoint = sampleEndpoint();
   });
 
-  /** An attempt that ends now. */
-  function observe(tookMs: number, observed: Partial<ObservedAttempt> = {}): void {
-    const endedMs = observed.endedMs ?? NOW_MS;
-    learn(
-      endpoint,
-      {
-        outcome: 'success',
-        statusCode: 200,
-        retryAfterMs: null,
-        startedMs: endedMs - tookMs,
-        endedMs,
-        durationMs: tookMs,
-        running: 1,
-        isLimited: false,
-        ...observed,
-      },
-      BOUNDS,
-    );
-  }
+  const observe = (tookMs: number, observed?: Partial<ObservedAttempt>): void => {
+    observeAt(endpoint, tookMs, observed);
+  };
 
   const REFUSED = { outcome: 'http_429', statusCode: 429 } as const;
 

@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
+import { OAUTH2 } from '../../../../test/support/samples/sample-webhook.ts';
 import { type EgressPolicy, STRICT_EGRESS } from '@posthorn/domain/egress.ts';
 import type { TokenAnswer } from '@posthorn/domain/request/access-token.ts';
 import type { OAuth2Client } from '@posthorn/domain/webhook.ts';
@@ -23,15 +24,7 @@ import { createHostResolver } from './connect/resolve-host.ts';
 import { createDeadlineSweep, type DeadlineSweep } from './send-webhook.ts';
 
 describe('access tokens', () => {
-  const CLIENT: OAuth2Client = {
-    method: 'oauth2',
-    tokenUrl: 'https://login.example.com/token',
-    clientId: 'c',
-    clientSecret: 's',
-    scope: null,
-    audience: null,
-    clientAuthentication: 'basic',
-  };
+  const CLIENT = OAUTH2;
   const EPOCH_MS = 1_700_000_000_000;
   const token = (value: string): TokenAnswer => ({ kind: 'token', value, usableForMs: 60_000 });
 

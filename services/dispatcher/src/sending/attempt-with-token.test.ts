@@ -12,21 +12,13 @@ import {
   sendSuccessfully,
 } from '../../../../test/support/isolation/attempt-harness.ts';
 import { sampleDue, sampleRecord } from '../../../../test/support/samples/sample-record.ts';
-import { sampleWebhook } from '../../../../test/support/samples/sample-webhook.ts';
+import { OAUTH2, sampleWebhook } from '../../../../test/support/samples/sample-webhook.ts';
 import type { SharedAnswer } from './access-tokens.ts';
 import type { SendWebhook } from './send-webhook.ts';
 
 const webhook = sampleWebhook(1, {
   rateLimitPerSecond: null,
-  authMethod: {
-    method: 'oauth2',
-    tokenUrl: 'https://login.example.com/token',
-    clientId: 'c',
-    clientSecret: 's',
-    scope: null,
-    audience: null,
-    clientAuthentication: 'basic',
-  },
+  authMethod: OAUTH2,
 });
 const found = { ...FOUND, webhook, signer: signerOf(webhook) };
 const created = sampleRecord(

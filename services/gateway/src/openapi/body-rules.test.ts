@@ -23,7 +23,7 @@ import {
   webhookFields,
 } from '../../../../test/support/api/generated-bodies.ts';
 import { routeTable } from '../../../../test/support/api/route-table.ts';
-import { sampleWebhook } from '../../../../test/support/samples/sample-webhook.ts';
+import { OAUTH2, sampleWebhook } from '../../../../test/support/samples/sample-webhook.ts';
 import { NO_FIELDS } from '../http/route.ts';
 import { changesOf, type UpdateWebhookBody } from '../routes/webhook-body.ts';
 import { createDocument } from './document.ts';
@@ -53,15 +53,7 @@ const AUTH_METHODS: AuthMethod[] = [
   { method: 'hmac', hmacHeader: 'X-Before', hmacSecret: 's' },
   { method: 'basic', username: 'u', password: 'p' },
   { method: 'api_key', apiKey: 'k', apiKeyHeader: 'X-Before' },
-  {
-    method: 'oauth2',
-    tokenUrl: 'https://login.example.com/token',
-    clientId: 'c',
-    clientSecret: 's',
-    scope: null,
-    audience: null,
-    clientAuthentication: 'basic',
-  },
+  OAUTH2,
 ];
 
 /** The document does not know the stored webhook: it may refuse only what no webhook accepts. */

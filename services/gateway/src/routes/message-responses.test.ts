@@ -7,7 +7,7 @@ import type { AuthMethod, Header } from '@posthorn/domain/webhook.ts';
 import type { FoundWebhook, OpenedWebhook } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
 import { SealedValueError } from '@posthorn/platform/security/vault.ts';
 import { createHmac } from 'node:crypto';
-import { openedWebhook } from '../../../../test/support/samples/sample-webhook.ts';
+import { openedWebhook, unopenedWebhook } from '../../../../test/support/samples/sample-webhook.ts';
 import { outlineBefore } from '../history/messages.ts';
 import { headersOf, UNKNOWN_HEADERS } from '../history/sent-headers.ts';
 import {
@@ -219,18 +219,7 @@ describe('message', () => {
 
     test('has no signature and no headers if the oldest webhook cannot be decrypted', async () => {
       const problem = new SealedValueError('secret of wh_1', 'k1');
-      const oldest = {
-        kind: 'unopened' as const,
-        id: 'wh_1',
-        companyId: 'comp_a',
-        appId: 'app_1',
-        disabled: false,
-        cancelBeforeMs: null,
-        eventTypes: [],
-        held: null,
-        maxAttempts: null,
-        problem,
-      };
+      const oldest = unopenedWebhook('wh_1', problem);
       const deliveryId = deliveryIdOf(message.id, 'wh_1');
       expect(await accepted(message, oldest)).toMatchObject({
         signature: null,

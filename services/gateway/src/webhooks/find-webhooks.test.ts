@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import type { FoundWebhook } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
 import { SealedValueError } from '@posthorn/platform/security/vault.ts';
-import { openedWebhook } from '../../../../test/support/samples/sample-webhook.ts';
+import { openedWebhook, unopenedWebhook } from '../../../../test/support/samples/sample-webhook.ts';
 import { ApiError, notFound } from '../api-error.ts';
 import { listWebhooks } from './find-webhooks.ts';
 
@@ -25,18 +25,7 @@ async function list(found: FoundWebhook[], appId?: string) {
 describe('the list of webhooks', () => {
   test('leaves out a webhook whose secrets cannot be decrypted, and logs its id and that of the key', async () => {
     const problem = new SealedValueError('secret of wh_bad is sealed with key k1', 'k1');
-    const bad = {
-      kind: 'unopened' as const,
-      id: 'wh_bad',
-      companyId: 'comp_a',
-      appId: 'app_1',
-      disabled: false,
-      cancelBeforeMs: null,
-      eventTypes: [],
-      held: null,
-      maxAttempts: null,
-      problem,
-    };
+    const bad = unopenedWebhook('wh_bad', problem);
     const { ids, logged } = await list([openedWebhook(1), bad, openedWebhook(2)]);
     expect(ids).toEqual([openedWebhook(1).id, openedWebhook(2).id]);
     const reason = problem.message;
