@@ -22,7 +22,7 @@ beforeAll(async () => {
 
 afterAll(async () => {
   await Promise.all([receiver.close(), tokenServer.close()]);
-}, 60_000);
+});
 
 beforeEach(() => {
   tokenServer.answerWith(issueToken);

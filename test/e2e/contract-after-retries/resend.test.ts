@@ -135,7 +135,7 @@ describe('Payloads that are not stored', () => {
 
   afterAll(async () => {
     await store.close();
-  }, 60_000);
+  });
 
   beforeEach(() => {
     receiver.answerWith((response) => response.writeHead(200).end('secret answer'));

@@ -189,7 +189,7 @@ describe('A deleted company', () => {
 
   afterAll(async () => {
     await store.close();
-  }, 60_000);
+  });
 
   /** A delivered message, one that waits for its retry, resends of both kinds, and a deleted app. */
   async function useEverything(): Promise<void> {

@@ -210,7 +210,7 @@ describe('Statistics', () => {
 
   afterAll(async () => {
     await Promise.all([good.close(), bad.close()]);
-  }, 60_000);
+  });
 
   const statsOf = async (query: string, api: ApiClient = posthorn.api): Promise<ShownStats> =>
     dataOf<ShownStats>(await api.get(`/api/v1/stats?${query}`));

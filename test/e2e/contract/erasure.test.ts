@@ -23,7 +23,7 @@ beforeAll(async () => {
 
 afterAll(async () => {
   await store.close();
-}, 60_000);
+});
 
 beforeEach(() => {
   receiver.answerWith((response, { body }) => response.writeHead(200).end(body));

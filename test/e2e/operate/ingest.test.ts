@@ -53,7 +53,7 @@ beforeAll(async () => {
 
 afterAll(async () => {
   await producer.disconnect();
-}, 60_000);
+});
 
 async function startGateway(): Promise<void> {
   const [port = 0] = await freePorts(1);

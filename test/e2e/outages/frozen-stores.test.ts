@@ -64,7 +64,7 @@ beforeAll(async () => {
 
 afterAll(async () => {
   await posthorn.stop();
-}, 60_000);
+});
 
 /** Starts one more gateway, which reaches a store through a proxy, and a client of it. */
 async function startCutOff(

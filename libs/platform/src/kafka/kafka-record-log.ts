@@ -60,6 +60,7 @@ export interface OpenRecordLog {
   countPartitions: (names: readonly string[]) => number;
   /** Returns the partition of a key in an existing topic. */
   partitionOf: (topic: string, key: string) => number;
+  brokerClocks: BrokerClocks;
   /** The client for requests to Kafka beside its records. */
   kafka: Kafka;
   /** False when a delay topic of earlier settings was deleted: its reader must be restarted. */

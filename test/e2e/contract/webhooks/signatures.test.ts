@@ -328,7 +328,7 @@ describe('A webhook whose endpoint demands a certificate and has a private autho
 
   afterAll(async () => {
     await endpoint.close();
-  }, 60_000);
+  });
 
   interface ShownCertificate {
     subject: string;
