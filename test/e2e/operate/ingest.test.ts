@@ -316,11 +316,10 @@ describe('the lag of a partition', () => {
   it('says that no process ingests, also in the overview', async () => {
     await second.stop();
     await produceIdle(1);
-    const [found] = await eventually('the reason', async () => {
-      const all = await behind();
-      return all.some(({ reason }) => reason === 'no_process') ? all : null;
+    const found = await eventually('the reason', async () => {
+      return (await behind()).find(({ reason }) => reason === 'no_process') ?? null;
     });
-    expect(found?.because).toBe('No process of posthorn ingest runs in this cluster.');
+    expect(found.because).toBe('No process of posthorn ingest runs in this cluster.');
     await eventually('the overview', async () => {
       const { data } = (await api.get('/api/v1/overview')).body;
       return (data as { ingestLagReason: string | null }).ingestLagReason === 'no_process';
