@@ -11,7 +11,7 @@ export interface Problem {
 }
 
 /** Why the response is 503. It is logged, and not part of the response. */
-type UnavailableReason =
+export type UnavailableReason =
   | 'mongodb_unavailable'
   /** The clock of this process or the clock of MongoDB is wrong. */
   | 'clock_wrong'

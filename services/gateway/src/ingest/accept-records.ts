@@ -13,7 +13,7 @@ import {
 import { publishRejects, type Reject } from '@posthorn/platform/records/ingest-rejects.ts';
 import type { Logger } from '@posthorn/platform/service/logger.ts';
 import type { AcceptOutcome } from '../accept/idempotency.ts';
-import { isFault, isTemporary, toApiError } from '../api-error.ts';
+import { isFault, isTemporary, toApiError, type UnavailableReason } from '../api-error.ts';
 import type { Gateway } from '../gateway.ts';
 import type { RateLimits } from '../limits/rate-limits.ts';
 import type { NextSlice } from '../limits/slices.ts';
@@ -202,18 +202,16 @@ function whyRetried(error: unknown): RetryReason | null {
   const { code, reason } = toApiError(error);
   if (code === 'idempotency_key_running') return 'key_in_use';
   if (code === 'rate_limited') return 'rate_limited';
-  switch (reason) {
-    case 'mongodb_unavailable':
-      return 'store_unavailable';
-    case 'clock_wrong':
-      return 'clock_wrong';
-    case 'share_full':
-    case 'too_many_waiting':
-      return 'waiting_for_budget';
-    default:
-      return null;
-  }
+  return reason === null ? null : (RETRY_REASONS[reason] ?? null);
 }
+
+/** A reason that is missing is over with the next try. */
+const RETRY_REASONS: Partial<Record<UnavailableReason, RetryReason>> = {
+  mongodb_unavailable: 'store_unavailable',
+  clock_wrong: 'clock_wrong',
+  share_full: 'waiting_for_budget',
+  too_many_waiting: 'waiting_for_budget',
+};
 
 function countsOf(outcomes: readonly RecordOutcome[]): { isNew: number; repeated: number } {
   const accepted = outcomes.filter((each) => each.kind === 'accepted');
