@@ -25,17 +25,20 @@ const open = (pause?: () => Promise<void>, create = createEraseNoted) =>
     holder: 'retry-1',
     leases,
     erasure: {
+      hasDue: () => Promise.resolve(found.length > 0),
       checkNoted() {
         nowMs += 30;
         return Promise.resolve(found.shift() ?? 0);
       },
     },
     requested: {
+      hasDue: () => Promise.resolve(requested.length > 0),
       async eraseDue(betweenSlices) {
         await betweenSlices?.();
         return requested.shift() ?? 0;
       },
     },
+    nowMs: () => nowMs,
     monotonicMs: () => nowMs,
     pause: (ms) => {
       restedMs.push(ms);
@@ -62,6 +65,17 @@ test('erases what clients have erased beside it, with a lease of its own', async
   await leases.hold('erase-payloads', 'retry-2');
   await again.tick();
   expect(requested).toEqual([]);
+});
+
+test('takes no lease while nothing is due', async () => {
+  const held: string[] = [];
+  const hold = leases.hold.bind(leases);
+  leases.hold = (name, holder) => {
+    held.push(name);
+    return hold(name, holder);
+  };
+  await Promise.all([open().tick(), open(undefined, createEraseRequested).tick()]);
+  expect(held).toEqual([]);
 });
 
 test('checks nothing while another process has the lease, and stops when it has lost it', async () => {

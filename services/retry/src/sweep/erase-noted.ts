@@ -5,8 +5,9 @@ import type { Logger } from '@posthorn/platform/service/logger.ts';
 import { createLeasedLoop, type LeaseHolder } from '@posthorn/platform/work/leased-loop.ts';
 
 interface EraseNotedDeps extends LeaseHolder {
-  erasure: Pick<PayloadErasure, 'checkNoted'>;
-  requested: Pick<RequestedErasures, 'eraseDue'>;
+  erasure: Pick<PayloadErasure, 'hasDue' | 'checkNoted'>;
+  requested: Pick<RequestedErasures, 'hasDue' | 'eraseDue'>;
+  nowMs: () => number;
   monotonicMs: () => number;
   /** Waits so many milliseconds, or until the signal is aborted. Never rejects. */
   pause: (ms: number, signal: AbortSignal) => Promise<void>;
@@ -19,7 +20,8 @@ const EVERY_MS = 2_000;
 export function createEraseNoted(deps: EraseNotedDeps): Loop {
   const { erasure } = deps;
   const lease = 'erase-payloads';
-  return createErasureLoop(deps, { name: 'erasure of payloads', lease, erase: erasure.checkNoted });
+  const { hasDue, checkNoted: erase } = erasure;
+  return createErasureLoop(deps, { name: 'erasure of payloads', lease, hasDue, erase });
 }
 
 /**
@@ -31,6 +33,7 @@ export function createEraseRequested(deps: EraseNotedDeps): Loop {
   return createErasureLoop(deps, {
     name: 'erasure of what clients have erased',
     lease: 'erase-requested',
+    hasDue: requested.hasDue,
     erase: requested.eraseDue,
   });
 }
@@ -38,6 +41,7 @@ export function createEraseRequested(deps: EraseNotedDeps): Loop {
 interface ErasureJob {
   name: string;
   lease: string;
+  hasDue: (nowMs: number) => Promise<boolean>;
   /** Returns how many messages were due. `betweenSlices` is called between parts of a message. */
   erase: (betweenSlices: () => Promise<void>) => Promise<number>;
 }
@@ -46,7 +50,7 @@ interface ErasureJob {
  * A tick ends when no message is due, and does nothing while another process has the lease. It works half of the time, so that
  * 200 messages of 10,000 deliveries leave MongoDB time for everything else.
  */
-function createErasureLoop(deps: EraseNotedDeps, { name, lease, erase }: ErasureJob): Loop {
+function createErasureLoop(deps: EraseNotedDeps, { name, lease, hasDue, erase }: ErasureJob): Loop {
   const { monotonicMs, pause } = deps;
   return createLeasedLoop({
     ...deps,
@@ -55,6 +59,7 @@ function createErasureLoop(deps: EraseNotedDeps, { name, lease, erase }: Erasure
     everyMs: EVERY_MS,
     async run(keep, signal) {
       const betweenSlices = async (): Promise<void> => void (await keep());
+      if (!(await hasDue(deps.nowMs()))) return;
       while (await keep()) {
         const beganAtMs = monotonicMs();
         if ((await erase(betweenSlices)) === 0) return;

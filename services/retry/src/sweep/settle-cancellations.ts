@@ -59,6 +59,8 @@ export function createSettleCancellations(deps: SettleCancellationsDeps): Loop {
     lease: 'settle-cancellations',
     everyMs: EVERY_MS,
     async run(keep) {
+      const any = { afterCompanyId: '', exceptIds: [], limit: 1 };
+      if ((await deps.cancellations.nextCancelling(any)).length === 0) return;
       if (await keep()) await settleAll(deps, passes, keep);
     },
   });

@@ -26,6 +26,8 @@ export interface PayloadErasure {
   eraseOrNote: (recorded: readonly RecordedRef[]) => Promise<string[]>;
   /** Notes messages that `eraseOrNote` has noted before; no message is read for it. */
   note: (messages: readonly MessageRef[]) => Promise<void>;
+  /** Whether the time of a noted message has come. */
+  hasDue: (nowMs: number) => Promise<boolean>;
   /**
    * Looks up the next deliveries of at most 100 noted messages whose time has come, of all companies in turn. Resolves with
    * the number of those messages. To be called by one process at a time.
@@ -67,6 +69,7 @@ export function createPayloadErasure(
       await note([...refs.values()].filter(({ messageId }) => noted.has(messageId)));
       return [...noted];
     },
+    hasDue: async (nowMs) => (await notes.findOne({ dueAt: { $lte: new Date(nowMs) } })) !== null,
     async checkNoted() {
       const due = await readDue(db, notes);
       if (due.length === 0) return 0;

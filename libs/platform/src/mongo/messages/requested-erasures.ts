@@ -31,6 +31,8 @@ export interface RequestedErasures {
   eraseResponses: (deliveryIds: readonly string[]) => Promise<void>;
   /** The noted messages, at most so many, the newest notes first. */
   listNoted: (limit: number) => Promise<string[]>;
+  /** Whether the time of a noted message has come. */
+  hasDue: (nowMs: number) => Promise<boolean>;
   /**
    * Erases the noted messages whose time has come once more, at most 20, and removes their notes. Resolves with their
    * number. To be called by one process at a time, which renews its lease in `betweenSlices`.
@@ -89,6 +91,7 @@ export function createRequestedErasures(
       const found = await notes.find({}).sort({ dueAt: -1 }).limit(limit).toArray();
       return found.map(({ _id }) => _id);
     },
+    hasDue: async (nowMs) => (await notes.findOne({ dueAt: { $lte: new Date(nowMs) } })) !== null,
     async eraseDue(betweenSlices) {
       const atMs = await databaseClockMs(db);
       const due = await notes
