@@ -1,13 +1,12 @@
 import { cancelReasonAtAcceptance } from '@posthorn/domain/delivery/when-cancelled.ts';
 import { deliveryIdOf, firstIdAt, timeMsOf } from '@posthorn/domain/ids.ts';
+import type { DeliveryStatus } from '@posthorn/domain/delivery/delivery.ts';
 import {
-  CANCEL_REASONS,
-  type CancelReason,
-  type DeliveryStatus,
-  type ExhaustReason,
-  STATUSES,
-} from '@posthorn/domain/delivery/delivery.ts';
-import type { Waiting } from '@posthorn/domain/waiting.ts';
+  type DeliveryFilter,
+  isSelected,
+  statusesOf,
+  storedReasonOf,
+} from '@posthorn/domain/delivery/delivery-filter.ts';
 import { slicesOf } from '@posthorn/platform/async/fair-queue.ts';
 import type {
   DeliveryPosition,
@@ -23,18 +22,7 @@ import type { WebhookStore } from '@posthorn/platform/mongo/webhooks/webhooks.ts
 import type { NextSlice } from '../limits/slices.ts';
 import { outlineBefore, withCancellations } from './messages.ts';
 
-export interface DeliveryListQuery {
-  /** Undefined for all. */
-  statuses?: readonly DeliveryStatus[] | undefined;
-  /** Only pending ones that wait for this. */
-  waiting?: Waiting | undefined;
-  reason?: CancelReason | ExhaustReason | undefined;
-  webhookId?: string | undefined;
-  appId?: string | undefined;
-  eventType?: string | undefined;
-  /** Creation of the message, in milliseconds since 1970, both inclusive. */
-  sinceMs?: number | undefined;
-  untilMs?: number | undefined;
+export interface DeliveryListQuery extends DeliveryFilter {
   /** The last delivery of the page before. */
   after?: DeliveryPosition | undefined;
   limit: number;
@@ -59,11 +47,6 @@ export interface ListDeliveriesDeps {
   nextSlice: NextSlice;
 }
 
-/** The status of every delivery with this reason. */
-export function statusOfReason(reason: CancelReason | ExhaustReason): 'cancelled' | 'exhausted' {
-  return CANCEL_REASONS.some((each) => each === reason) ? 'cancelled' : 'exhausted';
-}
-
 /** Deliveries per read when a filter may drop most of them. */
 const CHUNK = 500;
 /** A page ends when it has examined so many: a rare event type must not keep its caller waiting. */
@@ -85,20 +68,6 @@ export function listAllDeliveries(
   return statuses.includes('delivered')
     ? listByMessages(deps, companyId, query)
     : listByIndex(deps, companyId, { ...query, statuses: statuses.filter(isUndelivered) });
-}
-
-/** The statuses that a delivery of the list may have. */
-export function statusesOf({
-  statuses = STATUSES,
-  reason,
-  waiting,
-}: Pick<DeliveryListQuery, 'statuses' | 'reason' | 'waiting'>): DeliveryStatus[] {
-  const ofReason = reason && statusOfReason(reason);
-  return statuses.filter(
-    (status) =>
-      (ofReason === undefined || status === ofReason) &&
-      (waiting === undefined || status === 'pending'),
-  );
 }
 
 const isUndelivered = (status: DeliveryStatus): status is UndeliveredStatus =>
@@ -160,7 +129,7 @@ async function readUndelivered(
   const lists = await Promise.all(
     statuses.map((status) => {
       // A delivery that is stored as pending gets its reason when it is shown.
-      const stored = status === 'pending' ? undefined : reason;
+      const stored = status === 'pending' ? undefined : storedReasonOf({ reason });
       return deliveries.listUndelivered(companyId, { ...filter, status, reason: stored }, size);
     }),
   );
@@ -203,7 +172,7 @@ function createPage(query: DeliveryListQuery) {
     /** Returns true when there are more than the page may have. */
     add(found: readonly ShownDelivery[]): boolean {
       for (const each of found) {
-        if (!isWanted(query, each)) continue;
+        if (!isSelected(query, each)) continue;
         if (kept.length === query.limit) return true;
         kept.push(each);
       }
@@ -212,14 +181,6 @@ function createPage(query: DeliveryListQuery) {
     cut: (): DeliveryPage => ({ deliveries: kept, next: positionOf(kept.at(-1)) ?? null }),
     end: (next: DeliveryPosition | null): DeliveryPage => ({ deliveries: kept, next }),
   };
-}
-
-function isWanted(query: DeliveryListQuery, delivery: ShownDelivery): boolean {
-  const { statuses } = query;
-  if (statuses !== undefined && !statuses.includes(delivery.status)) return false;
-  return (['waiting', 'reason', 'webhookId', 'appId', 'eventType'] as const).every(
-    (name) => query[name] === undefined || query[name] === delivery[name],
-  );
 }
 
 function positionOf(delivery: ListedDelivery | undefined): DeliveryPosition | undefined {

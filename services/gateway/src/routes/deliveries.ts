@@ -1,17 +1,8 @@
-import {
-  CANCEL_REASONS,
-  type DeliveryStatus,
-  EXHAUST_REASONS,
-  STATUSES,
-} from '@posthorn/domain/delivery/delivery.ts';
-import { eventType } from '@posthorn/domain/field-types.ts';
 import { idPattern } from '@posthorn/domain/ids.ts';
-import { WAITING } from '@posthorn/domain/waiting.ts';
 import type { DeliveryPosition } from '@posthorn/platform/mongo/messages/delivery-queries.ts';
 import { z } from 'zod';
-import { invalidRequest } from '../api-error.ts';
 import type { Gateway } from '../gateway.ts';
-import { listAllDeliveries, statusesOf, statusOfReason } from '../history/list-deliveries.ts';
+import { listAllDeliveries } from '../history/list-deliveries.ts';
 import { NO_FIELDS, route, type Route } from '../http/route.ts';
 import { cancelDelivery, cancelPending } from '../webhooks/cancel-deliveries.ts';
 import {
@@ -20,16 +11,8 @@ import {
   describeListedDelivery,
   listedDeliverySchema,
 } from './message-responses.ts';
-import {
-  exampleId,
-  idText,
-  isoTime,
-  limit,
-  optionalFields,
-  text,
-  timeField,
-  timeText,
-} from './fields.ts';
+import { filterOf, filterQuery } from './delivery-filter.ts';
+import { exampleId, isoTime, limit, optionalFields, timeField, timeText } from './fields.ts';
 
 const versionedOnly = true;
 const tag = 'Deliveries';
@@ -55,41 +38,8 @@ function positionOf(text: string): DeliveryPosition {
   return { messageId, deliveryId };
 }
 
-const oneOf = (names: readonly string[]): string => `(${names.join('|')})`;
-
 const listQuery = z.object({
-  status: text(1, 50)
-    .regex(
-      new RegExp(`^${oneOf(STATUSES)}(,${oneOf(STATUSES)})*$`),
-      `must be ${STATUSES.join(', ')}, or several with commas between them`,
-    )
-    .optional()
-    .meta({
-      description:
-        'Only deliveries with this status, or with one of several with commas between them',
-    }),
-  waiting: z
-    .enum(WAITING, `must be one of ${WAITING.join(', ')}`)
-    .optional()
-    .meta({
-      description:
-        'Only pending deliveries that wait without an attempt to come: on `hold`, or for the `time` of their message',
-    }),
-  reason: z
-    .enum([...CANCEL_REASONS, ...EXHAUST_REASONS])
-    .optional()
-    .meta({ description: 'Only deliveries that were cancelled or exhausted for this reason' }),
-  webhookId: idText('wh').optional(),
-  appId: idText('app').optional().meta({ description: 'Only deliveries of messages to this app' }),
-  eventType: eventType
-    .optional()
-    .meta({ description: 'Only deliveries of messages with exactly this event type' }),
-  since: timeText
-    .optional()
-    .meta({ description: 'Only deliveries of messages that were created at this time or later' }),
-  until: timeText
-    .optional()
-    .meta({ description: 'Only deliveries of messages that were created at this time or earlier' }),
+  ...filterQuery,
   limit: limit(100, 50),
   cursor: cursor.optional(),
 });
@@ -114,20 +64,13 @@ function listRoute(gateway: Gateway): Route {
       data: z.array(listedDeliverySchema),
     },
     async handle({ caller, query, nextSlice }) {
-      const { since, until, cursor: after, status, ...filter } = query;
-      const statuses = status?.split(',').filter(isStatus);
-      assertPossible({ ...filter, statuses });
-      // A key of one app lists the deliveries of this app's messages, or those to one webhook of it.
-      const ofKey = filter.webhookId === undefined ? (caller.appId ?? undefined) : undefined;
+      const { cursor: after, limit: most, ...written } = query;
       const { deliveries, next } = await listAllDeliveries(
         { ...gateway, nextSlice },
         caller.companyId,
         {
-          ...filter,
-          statuses,
-          appId: filter.appId ?? ofKey,
-          sinceMs: since === undefined ? undefined : Date.parse(since),
-          untilMs: until === undefined ? undefined : Date.parse(until),
+          ...filterOf(written, caller),
+          limit: most,
           after: after === undefined ? undefined : positionOf(after),
         },
       );
@@ -137,19 +80,6 @@ function listRoute(gateway: Gateway): Route {
       };
     },
   });
-}
-
-const isStatus = (text: string): text is DeliveryStatus => STATUSES.some((each) => each === text);
-
-/** Throws ApiError 400 for filters that no delivery can pass. */
-function assertPossible({ reason, waiting, ...query }: Parameters<typeof statusesOf>[0]): void {
-  if (reason && statusesOf({ ...query, reason }).length === 0) {
-    const message = `is one of ${statusOfReason(reason)} deliveries`;
-    throw invalidRequest([{ path: 'reason', message }]);
-  }
-  if (waiting && statusesOf({ ...query, reason, waiting }).length === 0) {
-    throw invalidRequest([{ path: 'waiting', message: 'is of pending deliveries' }]);
-  }
 }
 
 function cancelRoute(gateway: Gateway): Route {
