@@ -1,5 +1,8 @@
 import type { Loop } from '@posthorn/platform/async/loop.ts';
-import type { MessageChecks } from '@posthorn/platform/mongo/messages/message-checks.ts';
+import {
+  allCheckedToMs,
+  type MessageChecks,
+} from '@posthorn/platform/mongo/messages/message-checks.ts';
 import type {
   CancellationStore,
   CancellingWebhook,
@@ -143,11 +146,14 @@ async function settlePage(
   pass: Pass,
   passes: Passes,
 ): Promise<void> {
-  const { cancellations, metrics, logger, nowMs } = deps;
+  const { cancellations, checks, metrics, logger, nowMs } = deps;
   const step: CancelStep = { before: pass.before, limit: PAGE, atMs: nowMs() };
   const page =
     pass.step === 'unrecorded'
-      ? await cancellations.cancelUnrecorded(pass, { ...step, sinceMs: await checkedToMs(deps) })
+      ? await cancellations.cancelUnrecorded(pass, {
+          ...step,
+          sinceMs: allCheckedToMs(await checks.positions()),
+        })
       : await cancellations.cancelRecorded(pass, step);
   pass.pages += 1;
   pass.cancelled += page.cancelled;
@@ -162,11 +168,4 @@ async function settlePage(
   passes.delete(pass.webhookId);
   const { webhookId, companyId, cancelled } = pass;
   logger.info({ webhookId, companyId, cancelled }, 'cancelled pending deliveries for a client');
-}
-
-/** The sweep of stuck deliveries has recorded every delivery of the messages before; 0 when it has not run. */
-async function checkedToMs({ checks }: SettleCancellationsDeps): Promise<number> {
-  const { checkedToMs: positions } = await checks.positions();
-  const known = positions.filter((ms) => ms !== null);
-  return known.length === positions.length ? Math.min(...known) : 0;
 }

@@ -57,6 +57,17 @@ interface CheckPositions {
   checkedToMs: (number | null)[];
 }
 
+/**
+ * Returns before when the sweep of stuck deliveries has recorded every delivery of the messages, in milliseconds since
+ * 1970; 0 when it has not run.
+ */
+export function allCheckedToMs({
+  checkedToMs: positions,
+}: Pick<CheckPositions, 'checkedToMs'>): number {
+  const known = positions.filter((ms) => ms !== null);
+  return known.length === positions.length ? Math.min(...known) : 0;
+}
+
 export interface CheckSpan {
   share: number;
   afterId: string;
