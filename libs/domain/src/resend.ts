@@ -1,8 +1,10 @@
 import type { DeliveryRef, DeliveryStatus, Outcome } from './delivery/delivery.ts';
+import type { DeliveryFilter } from './delivery/delivery-filter.ts';
 import { wantsEvent, type Webhook } from './webhook.ts';
 
 /**
- * A request to send deliveries again: one delivery, or all failed deliveries of a webhook or an app in a period. A
+ * A request to send deliveries again: one delivery, or all failed deliveries of a webhook, an app or, by a filter, a company
+ * in a period. A
  * `replay` sends the messages of an app in a period to one webhook that was not among their targets: its bounds, and
  * what it has in `page`, are ids of messages. Times are in milliseconds since 1970.
  */
@@ -10,14 +12,16 @@ export interface Resend {
   id: string;
   kind: 'resend' | 'replay';
   companyId: string;
-  /** Null for the resend of an app, which consists of one webhook resend for each webhook. */
+  /** Null for the resend of an app or a company, which consists of one webhook resend for each webhook. */
   webhookId: string | null;
-  /** The app whose webhooks all get a webhook resend; otherwise null. */
+  /** The app whose webhooks all get a webhook resend; null for those of the company, and for a resend of one webhook. */
   appId: string | null;
-  /** The id of the app's resend in a webhook resend; otherwise null. */
+  /** The id of the resend that a webhook resend is a part of; otherwise null. */
   partOf: string | null;
   /** Only deliveries whose last attempt had this outcome; null for all failed deliveries. */
   outcome: Outcome | null;
+  /** Only the failed deliveries that it selects; null for all. Its webhook and its time are those of the resend. */
+  filter: ResendFilter | null;
   /** Of a replay: only messages of these event types; empty for all that the webhook receives. */
   eventTypes: string[];
   /** Exclusive bounds of the deliveries' ids. `afterId` moves forward with every page. */
@@ -43,6 +47,9 @@ export interface Resend {
   createdAtMs: number;
   updatedAtMs: number;
 }
+
+/** What a resend by filter selects among the failed deliveries of a webhook and a time. */
+export type ResendFilter = Pick<DeliveryFilter, 'statuses' | 'reason' | 'appId' | 'eventType'>;
 
 /** The progress of a page, from which any process continues. Times are in milliseconds since 1970. */
 export interface PageProgress {
@@ -88,6 +95,11 @@ export function isOfOne({ afterId, beforeId }: Pick<Resend, 'afterId' | 'beforeI
   return afterId === beforeId;
 }
 
+/** Whether it consists of one webhook resend for each webhook: of its app, or without one of the company. */
+export function hasParts({ webhookId }: Pick<Resend, 'webhookId'>): boolean {
+  return webhookId === null;
+}
+
 /** The statuses of a failed delivery. */
 export const FAILED_STATUSES = ['exhausted', 'cancelled'] as const;
 
@@ -103,7 +115,7 @@ export function statusesToResend(
   return isOfOne(resend) ? FINAL_STATUSES : FAILED_STATUSES;
 }
 
-/** Returns the webhook resend of an app's resend for one webhook. Its id names both, so that it exists once. */
+/** Returns the webhook resend of an app's or a company's resend for one webhook. Its id names both, so that it exists once. */
 export function partFor(resend: Resend, webhookId: string, atMs: number): Resend {
   return {
     id: `${resend.id}/${webhookId}`,
@@ -113,6 +125,7 @@ export function partFor(resend: Resend, webhookId: string, atMs: number): Resend
     appId: null,
     partOf: resend.id,
     outcome: resend.outcome,
+    filter: resend.filter,
     eventTypes: [],
     afterId: resend.afterId,
     beforeId: resend.beforeId,

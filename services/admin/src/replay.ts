@@ -366,6 +366,7 @@ function newResend(
     appId: null,
     partOf: null,
     outcome: null,
+    filter: null,
     eventTypes: [],
     afterId: page.length === 1 ? last : '',
     beforeId: last,

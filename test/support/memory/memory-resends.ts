@@ -284,6 +284,7 @@ export function sampleResend(id: string, overrides: Partial<Resend> = {}): Resen
     eventTypes: [],
     partOf: null,
     outcome: null,
+    filter: null,
     afterId: '',
     beforeId: '~',
     page: [],

@@ -13,12 +13,14 @@ import type {
   ExhaustReason,
   Outcome,
 } from '@posthorn/domain/delivery/delivery.ts';
+import type { DeliveryFilter } from '@posthorn/domain/delivery/delivery-filter.ts';
+import type { CancelStepName } from '@posthorn/domain/delivery/filter-cancellation.ts';
 import type { Hold, Waiting } from '@posthorn/domain/waiting.ts';
 import type { Idempotency, NoTargetReason, NotStored } from '@posthorn/domain/message.ts';
 import type { KeptFields } from '@posthorn/domain/message-fields.ts';
 import type { StoredFields } from '@posthorn/domain/object-fields.ts';
 import type { PROJECT_FIELDS } from '@posthorn/domain/project-fields.ts';
-import type { PageProgress, ResendMark } from '@posthorn/domain/resend.ts';
+import type { PageProgress, ResendFilter, ResendMark } from '@posthorn/domain/resend.ts';
 import type { AttemptCounts } from '@posthorn/domain/stats.ts';
 import type { OpenValues, SealedTexts } from '@posthorn/domain/webhook-fields.ts';
 
@@ -279,7 +281,12 @@ export interface ResendDocument extends OwnedDocument {
   eventTypes?: string[];
   /** Absent unless only deliveries whose last attempt had this outcome are resent. */
   outcome?: Outcome;
-  /** The webhook, when its failures of a span of time are resent: one such resend runs at a time. */
+  /** Absent unless a filter selects what is resent. */
+  filter?: ResendFilter;
+  /**
+   * The webhook, when its failures of a span of time are resent, or the company, when those of all its webhooks are: one such
+   * resend runs at a time.
+   */
   spanOf?: string;
   afterId: string;
   beforeId: string;
@@ -298,6 +305,25 @@ export interface ResendDocument extends OwnedDocument {
   total: number;
   succeeded: number;
   failed: number;
+  createdAt: Date;
+  updatedAt: Date;
+}
+
+/** A FilterCancellation, whose docstring explains the fields. */
+export interface FilterCancellationDocument extends OwnedDocument {
+  filter: DeliveryFilter;
+  beforeMs: number;
+  status: 'running' | 'done';
+  step: CancelStepName;
+  before: string | null;
+  page: string[];
+  cancelled: number;
+  /** Until then dispatchers make no attempt of what the filter selects. */
+  stopsUntil: Date;
+  /** Absent when it is done. */
+  dueAt?: Date;
+  /** As that of a hold. */
+  claim?: string;
   createdAt: Date;
   updatedAt: Date;
 }

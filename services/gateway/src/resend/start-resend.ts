@@ -1,7 +1,12 @@
 import { CANCELLED_BY_CLIENT } from '@posthorn/domain/delivery/when-cancelled.ts';
 import { firstIdAt } from '@posthorn/domain/ids.ts';
 import { type Delivery, isFinal, type Outcome } from '@posthorn/domain/delivery/delivery.ts';
-import { type MarkedDelivery, replayWants, type Resend } from '@posthorn/domain/resend.ts';
+import {
+  type MarkedDelivery,
+  replayWants,
+  type Resend,
+  type ResendFilter,
+} from '@posthorn/domain/resend.ts';
 import type { Webhook } from '@posthorn/domain/webhook.ts';
 import { freeOrphans, type ResendMarks } from '@posthorn/platform/mongo/webhooks/resend-marks.ts';
 import { replaySpanOf, type ReplayStore } from '@posthorn/platform/mongo/messages/replays.ts';
@@ -48,6 +53,11 @@ export interface StartResend {
   /** Throws ApiError 404 for an unknown app, 409 while another resend of it runs. */
   ofApp: (span: NewSpan & { appId: string }) => Promise<Resend>;
   /**
+   * Sends the failed deliveries that the filter selects, to one webhook or to all enabled ones of an app or the company.
+   * `total` is their number by its plan. Throws as the others do, and 409 while another one of the whole company runs.
+   */
+  ofFilter: (span: NewSpan & FilteredSpan) => Promise<Resend>;
+  /**
    * Returns how many deliveries such a resend would send again now. Throws ApiError 404 for an unknown webhook or
    * app.
    */
@@ -60,6 +70,13 @@ export interface StartResend {
   ofMissing: (span: NewSpan & ReplayChoice) => Promise<Resend>;
   /** Returns how many messages such a replay would send now, among the first 100,000 of the span. */
   countOfMissing: (span: FailedSpan & ReplayChoice) => Promise<number>;
+}
+
+interface FilteredSpan {
+  /** Null for all. */
+  webhookId: string | null;
+  filter: ResendFilter;
+  total: number;
 }
 
 interface ReplayChoice {
@@ -101,6 +118,7 @@ export function createStartResend(deps: StartResendDeps): StartResend {
       if (!(await apps.has(span.companyId, appId))) throw notFound('app');
       return startSpan(deps, span, { webhookId: null, appId, outcome: null });
     },
+    ofFilter: (asked) => startFiltered(deps, asked),
     async countOfWebhook({ webhookId, ...span }) {
       if (!(await webhooks.findOne(span.companyId, webhookId))) throw notFound('webhook');
       return resends.count(resendOf(deps, span, { webhookId, appId: null, outcome: null }));
@@ -111,6 +129,22 @@ export function createStartResend(deps: StartResendDeps): StartResend {
     },
     ...createStartReplay(deps),
   };
+}
+
+async function startFiltered(
+  deps: StartResendDeps,
+  { webhookId, filter, total, ...span }: NewSpan & FilteredSpan,
+): Promise<Resend> {
+  const { appId = null } = filter;
+  if (appId !== null && !(await deps.apps.has(span.companyId, appId))) throw notFound('app');
+  if (webhookId !== null) {
+    const webhook = await deps.webhooks.findOne(span.companyId, webhookId);
+    if (!webhook) throw notFound('webhook');
+    assertEnabled(webhook);
+  }
+  // Of one webhook it is a resend of that, whatever the app of its messages.
+  const chosen = { webhookId, appId: webhookId === null ? appId : null, outcome: null };
+  return store(deps, { ...resendOf(deps, span, chosen, span.id), filter, total });
 }
 
 function createStartReplay(
@@ -239,6 +273,7 @@ function newResend(
     id,
     kind: 'resend',
     partOf: null,
+    filter: null,
     ...span,
     eventTypes: [],
     page: [],

@@ -1,4 +1,4 @@
-import { partFor, type Resend } from '@posthorn/domain/resend.ts';
+import { hasParts, partFor, type Resend } from '@posthorn/domain/resend.ts';
 import { ResendMovedError, type ResendStore } from '@posthorn/platform/mongo/webhooks/resends.ts';
 import type { WebhookStates } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
 import type { PageBudget } from './page-budget.ts';
@@ -32,7 +32,7 @@ export async function sendResend(
   resend: Resend,
   signal: AbortSignal,
 ): Promise<number | null> {
-  if (resend.appId !== null) return sendParts(deps, slot, resend, signal);
+  if (hasParts(resend)) return sendParts(deps, slot, resend, signal);
   const endWorker = slot.addWorker();
   try {
     return await sendPages(deps, slot, resend, signal);
@@ -110,7 +110,7 @@ export async function pageSizeOf(
   return Math.min(size, (webhook?.rateLimitPerSecond ?? Infinity) * 2);
 }
 
-/** Sends a resend of an app: one part for each webhook that has failed deliveries, each with pages of its own. */
+/** Sends a resend of an app or a company: one part for each webhook that has failed deliveries, each with pages of its own. */
 async function sendParts(
   deps: SendResendDeps,
   slot: ResendSlot,

@@ -1,13 +1,17 @@
-import { ImpossibleError } from '@posthorn/domain/required.ts';
-import { FAILED_STATUSES, type PageProgress, type Resend } from '@posthorn/domain/resend.ts';
+import {
+  hasParts,
+  type PageProgress,
+  type Resend,
+  type ResendFilter,
+} from '@posthorn/domain/resend.ts';
 import type { mongo } from 'mongoose';
 import { collection } from '../collections.ts';
-import { type CompanyDocuments, documentsIn, documentsOf } from '../company-documents.ts';
+import { type CompanyDocuments, documentsOf } from '../company-documents.ts';
 import { isDuplicateKey } from '../connect.ts';
 import type { Database } from '../days/days.ts';
-import { countUpTo, readUpTo } from '../days/read-days.ts';
 import type { WorkNotes } from '../work-notes.ts';
 import type { ResendDocument } from '../documents.ts';
+import { countRemaining, enabledWebhooks, nextPage } from './failed-deliveries.ts';
 import { createWorkNotes, dueFor, IS_CLAIMED } from '../work-notes.ts';
 
 interface PageResult {
@@ -22,7 +26,7 @@ interface PageResult {
  */
 export interface ResendStore extends WorkNotes<Resend> {
   /**
-   * Returns false when another resend of the same app, or of the failures of the same webhook, runs, or when
+   * Returns false when another resend of the same app, of the failures of the same webhook, or of the whole company runs, or when
    * this one is stored already.
    */
   insert: (resend: Resend) => Promise<boolean>;
@@ -71,11 +75,11 @@ export interface ResendStore extends WorkNotes<Resend> {
    */
   findShown: (companyId: string, resendId: string) => Promise<Resend | null>;
   /** Lists resends as the company sees them, newest first, without the parts. */
-  listShown: (companyId: string, filter: ResendFilter, limit: number) => Promise<Resend[]>;
+  listShown: (companyId: string, filter: ResendListFilter, limit: number) => Promise<Resend[]>;
 }
 
 /** The filters of a list. */
-interface ResendFilter {
+interface ResendListFilter {
   /** Resends of the whole app. */
   appId?: string | undefined;
   /** Resends of the webhook, and of single deliveries to it. */
@@ -236,14 +240,8 @@ async function finish(db: mongo.Db, resend: Resend, { atMs, status }: Ended): Pr
     $set: { status, ...counts, updatedAt: new Date(atMs) },
     $unset: { progress: '', claim: '' },
   });
-  if (resend.appId === null) return;
+  if (!hasParts(resend)) return;
   await documentsOf(db, 'resends', companyId).deleteMany(partsOf(resend.id));
-}
-
-interface Span {
-  /** Exclusive, as `beforeId` is. */
-  afterId: string;
-  beforeId: string;
 }
 
 /** A delivery that failed since the resend began, or was removed meanwhile, makes its total inexact. */
@@ -253,66 +251,6 @@ export function totalAtEnd(
 ): number {
   const sent = succeeded + failed;
   return status === 'done' ? sent : Math.max(total, sent);
-}
-
-/**
- * The failed deliveries that are still to be sent, of one status: the partial index of failures
- * serves a single status, while a list that is shorter than the index's own makes the planner read
- * every delivery of the time span (MongoDB 7.0).
- */
-function remaining(
-  webhookId: string | { $in: string[] },
-  { afterId, beforeId }: Span,
-  status: (typeof FAILED_STATUSES)[number],
-) {
-  return {
-    webhookId,
-    status,
-    _id: { $gt: afterId, $lt: beforeId },
-  };
-}
-
-/** No index has the outcome, so each failed delivery is read. A count would read all of them at once, a page does not. */
-function withLastOutcome(outcome: Resend['outcome']) {
-  return outcome !== null && { $expr: { $eq: [{ $last: '$attempts.outcome' }, outcome] } };
-}
-
-async function countRemaining(db: Database, resend: Resend, mostCounted: number): Promise<number> {
-  const webhookId = resend.webhookId ?? { $in: await enabledWebhooks(db, resend) };
-  const { span, days } = spanOf(db, resend);
-  const { sum } = await countUpTo(days, mostCounted, async (documents, limit) => {
-    const own = documentsIn<'deliveries'>(documents, resend.companyId);
-    const counts = FAILED_STATUSES.map((status) =>
-      own.count(remaining(webhookId, span, status), { limit }),
-    );
-    return (await Promise.all(counts)).reduce((all, each) => all + each, 0);
-  });
-  return sum;
-}
-
-/** Where the deliveries of the resend are that have not expired, with their days, the oldest first. */
-function spanOf({ days: { deliveries } }: Database, { afterId, beforeId }: Resend) {
-  const { fromId } = deliveries.kept({ fromId: afterId }, 'dlv');
-  const span: Span = { afterId: fromId, beforeId };
-  return { span, days: deliveries.within({ fromId, beforeId }) };
-}
-
-function nextPage(db: Database, resend: Resend, limit: number): Promise<string[]> {
-  const { companyId, webhookId, outcome } = resend;
-  if (webhookId === null) return Promise.resolve([]);
-  const { span, days } = spanOf(db, resend);
-  return readUpTo(days, limit, async (documents, left) => {
-    const own = documentsIn<'deliveries'>(documents, companyId);
-    const pages = FAILED_STATUSES.map((status) => {
-      const found = own
-        .find({ ...remaining(webhookId, span, status), ...withLastOutcome(outcome) })
-        .sort({ _id: 1 })
-        .limit(left);
-      return found.project<{ _id: string }>({ _id: 1 }).toArray();
-    });
-    const ids = (await Promise.all(pages)).flat().map(({ _id }) => _id);
-    return ids.sort().slice(0, left);
-  });
 }
 
 async function move(
@@ -331,7 +269,7 @@ const partsOf = (resendId: string) => ({
   _id: { $gt: `${resendId}/`, $lt: `${resendId}0` },
 });
 
-/** An app's resend has a part for each of its webhooks, begun in the order of their ids. */
+/** A resend with parts has one for each of its webhooks, begun in the order of their ids. */
 function createResendParts(
   db: mongo.Db,
 ): Pick<ResendStore, 'openParts' | 'lastWebhook' | 'webhooksAfter' | 'findShown' | 'listShown'> {
@@ -374,26 +312,8 @@ async function findShown(db: mongo.Db, companyId: string, _id: string): Promise<
 }
 
 async function withParts(db: mongo.Db, resend: Resend): Promise<Resend> {
-  if (resend.appId === null || resend.status !== 'running') return resend;
+  if (!hasParts(resend) || resend.status !== 'running') return resend;
   return (await findShown(db, resend.companyId, resend.id)) ?? resend;
-}
-
-/** To decode 10,000 at once takes 20 ms of CPU time. */
-const IDS_OF_A_BATCH = 1_000;
-
-/** The ids of the enabled webhooks of an app's resend. A limit of 0 means no limit. */
-async function enabledWebhooks(
-  db: mongo.Db,
-  { id, companyId, appId }: Resend,
-  { afterId, limit } = { afterId: '', limit: 0 },
-): Promise<string[]> {
-  if (appId === null) throw new ImpossibleError(`resend ${id} is not of an app`);
-  const found = documentsOf(db, 'webhooks', companyId)
-    .find({ appId, disabled: false, _id: { $gt: afterId } })
-    .sort({ _id: 1 })
-    .limit(limit)
-    .batchSize(IDS_OF_A_BATCH);
-  return (await found.project<{ _id: string }>({ _id: 1 }).toArray()).map(({ _id }) => _id);
 }
 
 type Counts = Pick<ResendDocument, 'succeeded' | 'failed' | 'updatedAt'>;
@@ -423,7 +343,17 @@ async function countsOfParts(
 
 /** In documents times are dates, and a null owner is absent. */
 function toResendDocument(resend: Resend): ResendDocument {
-  const { id, kind, appId, partOf: whole, outcome, eventTypes, progress, ...others } = resend;
+  const {
+    id,
+    kind,
+    appId,
+    partOf: whole,
+    outcome,
+    filter,
+    eventTypes,
+    progress,
+    ...others
+  } = resend;
   const { scannedTo, dueAtMs, abortAskedAtMs, createdAtMs, updatedAtMs, ...rest } = others;
   const partOf = kind === 'replay' ? REPLAY : whole;
   const spanOf = spanOwnerOf(resend);
@@ -433,6 +363,7 @@ function toResendDocument(resend: Resend): ResendDocument {
     ...(appId !== null && { appId }),
     ...(partOf !== null && { partOf }),
     ...(outcome !== null && { outcome }),
+    ...(filter !== null && { filter: withoutUndefined(filter) }),
     ...(eventTypes.length > 0 && { eventTypes }),
     ...(spanOf !== null && { spanOf }),
     ...(progress !== null && { progress }),
@@ -444,12 +375,17 @@ function toResendDocument(resend: Resend): ResendDocument {
   };
 }
 
+function withoutUndefined(filter: ResendFilter): ResendFilter {
+  return Object.fromEntries(Object.entries(filter).filter(([, value]) => value !== undefined));
+}
+
 /**
- * The webhook whose failures of a span of time a new resend is for. Null for an app, for a part of that, and
- * where the deliveries are known from the beginning: one delivery, or a page of dead letters.
+ * The webhook whose failures of a span of time a new resend is for, or the company for those of all its webhooks. Null for
+ * an app, for a part, and where the deliveries are known from the beginning: one delivery, or a page of dead letters.
  */
-export function spanOwnerOf({ webhookId, appId, partOf, page }: Resend): string | null {
-  return appId === null && partOf === null && page.length === 0 ? webhookId : null;
+export function spanOwnerOf({ webhookId, appId, companyId, partOf, page }: Resend): string | null {
+  if (appId !== null || partOf !== null || page.length > 0) return null;
+  return webhookId ?? companyId;
 }
 
 function toResend(document: ResendDocument): Resend {
@@ -470,6 +406,7 @@ function toResend(document: ResendDocument): Resend {
     kind: partOf === REPLAY ? 'replay' : 'resend',
     partOf: partOf === REPLAY ? null : (partOf ?? null),
     outcome: outcome ?? null,
+    filter: document.filter ?? null,
     eventTypes: document.eventTypes ?? [],
     progress: document.progress ?? null,
     scannedTo: document.scannedTo ?? '',
