@@ -68,7 +68,8 @@ export const RIGHTS: Record<UndividedName, Rights> = {
   },
   idempotencyKeys: { gateway: ALL, retry: READ_AND_REMOVE },
   publishers: { gateway: ALL, retry: READ_AND_UPDATE },
-  messageChecks: { retry: WRITE },
+  // How far the sweep has recorded every delivery bounds a plan.
+  messageChecks: { gateway: READ, retry: WRITE },
   erasures: { dispatcher: WRITE, retry: ALL },
   requestedErasures: { gateway: WRITE, dispatcher: READ, retry: ['find', 'remove'] },
   leases: { retry: ALL, setup: ALL },
@@ -76,6 +77,12 @@ export const RIGHTS: Record<UndividedName, Rights> = {
   layout: { gateway: READ, dispatcher: READ, retry: READ, admin: READ, setup: WRITE },
   // Notes of work: the gateway writes them, the retry service claims them. The admin command suspends companies.
   resends: { gateway: ALL_AND_INDEXES, retry: ALL, admin: READ },
+  filterCancellations: {
+    gateway: ['find', 'insert'],
+    dispatcher: READ,
+    retry: CHANGE_AND_REMOVE,
+    admin: READ,
+  },
   removals: { gateway: ['find', 'insert'], retry: CHANGE_AND_REMOVE },
   holdNotes: { gateway: WRITE, retry: ALL, admin: WRITE },
   portalSettings: { gateway: WRITE, retry: READ_AND_REMOVE, admin: READ },

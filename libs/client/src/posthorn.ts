@@ -5,6 +5,7 @@ import {
   ApiKeys,
   Apps,
   AuditEvents,
+  Cancellations,
   Deliveries,
   PortalLinks,
   PortalSettingsResource,
@@ -59,6 +60,7 @@ export class Posthorn {
   readonly webhooks: Webhooks;
   readonly messages: Messages;
   readonly deliveries: Deliveries;
+  readonly cancellations: Cancellations;
   readonly resends: Resends;
   readonly apiKeys: ApiKeys;
   readonly signingKeys: SigningKeys;
@@ -76,6 +78,7 @@ export class Posthorn {
     this.webhooks = new Webhooks(api);
     this.messages = new Messages(api);
     this.deliveries = new Deliveries(api);
+    this.cancellations = new Cancellations(api);
     this.resends = new Resends(api);
     this.apiKeys = new ApiKeys(api);
     this.signingKeys = new SigningKeys(api);

@@ -6,6 +6,7 @@ import type {
   AppCounts,
   AuditEvent,
   BeginHold,
+  Cancellation,
   CancelPending,
   CreateApiKey,
   CreateApp,
@@ -15,6 +16,8 @@ import type {
   CreateProject,
   CreateWebhook,
   Delivery,
+  DeliveryFilter,
+  DeliveryPlan,
   EndHold,
   ErasedResponses,
   FailureGroup,
@@ -258,7 +261,33 @@ export class Deliveries extends Resource {
   }
 }
 
-/** Resends of every failed delivery of a webhook or an app, and replays of messages that a webhook has missed. */
+/** Cancellations of every pending delivery that a filter selects, of all webhooks. */
+export class Cancellations extends Resource {
+  /** Ends the pending deliveries that the filter selects, which needs a field besides `status`. */
+  start(filter: DeliveryFilter, options?: CreateOptions): ApiPromise<Cancellation> {
+    return this.api.create('/deliveries/cancel', { body: filter, options });
+  }
+
+  /** Counts the deliveries that a cancellation would end, and their webhooks. */
+  estimate(
+    query: QueryOf<'GET', '/deliveries/cancel/estimate'>,
+    options?: RequestOptions,
+  ): ApiPromise<DeliveryPlan> {
+    return this.api.call('GET', '/deliveries/cancel/estimate', { query, options });
+  }
+
+  /** Newest first. */
+  list(query?: QueryOf<'GET', '/cancellations'>, options?: RequestOptions): List<Cancellation> {
+    return this.api.byCursor('/cancellations', { query, options });
+  }
+
+  get(cancellationId: string, options?: RequestOptions): ApiPromise<Cancellation> {
+    const call = { id: cancellationId, options };
+    return this.api.call('GET', '/cancellations/{cancellationId}', call);
+  }
+}
+
+/** Resends of every failed delivery of a webhook, an app or a filter, and replays of messages that a webhook has missed. */
 export class Resends extends Resource {
   startForWebhook(
     webhookId: string,
@@ -271,6 +300,19 @@ export class Resends extends Resource {
 
   startForApp(appId: string, resend: ResendFailed, options?: CreateOptions): ApiPromise<Resend> {
     return this.api.create('/apps/{appId}/resend-failed', { id: appId, body: resend, options });
+  }
+
+  /** Of the failed deliveries that the filter selects, which needs a field besides `status`, whatever their webhook. */
+  startForFilter(filter: DeliveryFilter, options?: CreateOptions): ApiPromise<Resend> {
+    return this.api.create('/deliveries/resend', { body: filter, options });
+  }
+
+  /** Counts the deliveries that a resend would send, and their webhooks. */
+  estimateForFilter(
+    query: QueryOf<'GET', '/deliveries/resend/estimate'>,
+    options?: RequestOptions,
+  ): ApiPromise<DeliveryPlan> {
+    return this.api.call('GET', '/deliveries/resend/estimate', { query, options });
   }
 
   /** Counts the deliveries that a resend would send. */

@@ -594,6 +594,123 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/deliveries/cancel/estimate": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Count the pending deliveries that a filter selects
+         * @description Returns how many deliveries `POST /deliveries/cancel` would cancel now.
+         */
+        get: operations["estimateCancellation"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/deliveries/resend/estimate": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Count the failed deliveries that a filter selects
+         * @description Returns how many deliveries `POST /deliveries/resend` would send again now: those to enabled webhooks.
+         */
+        get: operations["estimateResend"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/deliveries/cancel": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Cancel all pending deliveries that a filter selects
+         * @description Those that were created before the request, whatever their webhook and however many there are. No attempt of them is begun five seconds later; the answers to those that are under way still count. Each delivery shows it once it is stored, newest first. At least one field besides `status` is needed. `GET /api/v1/cancellations/{id}` shows the progress.
+         */
+        post: operations["cancelDeliveries"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/deliveries/resend": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Resend all failed deliveries that a filter selects
+         * @description Resends the exhausted and cancelled deliveries to enabled webhooks in the background, several webhooks at a time, each oldest first. At least one field besides `status` is needed. One runs at a time for a webhook, an app, or, without these, the company. `GET /api/v1/resends/{id}` shows the progress.
+         */
+        post: operations["resendDeliveries"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/cancellations": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List cancellations by filter, newest first
+         * @description A key of one app lists those of this app, or those of one webhook of it.
+         */
+        get: operations["listCancellations"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/cancellations/{cancellationId}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Get a cancellation by filter */
+        get: operations["getCancellation"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/deliveries/{deliveryId}/resend": {
         parameters: {
             query?: never;
@@ -1914,12 +2031,20 @@ export interface components {
              * @enum {string}
              */
             kind: "resend" | "replay";
-            /** @description The app whose failed deliveries are resent; null for a resend of one webhook or delivery */
+            /** @description The app whose failed deliveries are resent; null for a resend of one webhook or delivery, and of the whole company */
             appId: string | null;
-            /** @description The webhook whose deliveries are resent; null for a resend of an app */
+            /** @description The webhook whose deliveries are resent; null for a resend of an app or the company */
             webhookId: string | null;
             /** @description Only deliveries whose last attempt ended with it are resent; null for all that failed */
             outcome: ("success" | "http_3xx" | "http_4xx" | "http_429" | "http_5xx" | "timeout" | "dns_error" | "connect_error" | "tls_error" | "egress_blocked" | "response_too_large" | "aborted" | "token_failed") | null;
+            /** @description What selects the failed deliveries of a resend by filter, beside its webhook and its time; null for other resends */
+            filter: {
+                /** @example exhausted,cancelled */
+                status: string | null;
+                reason: ("webhook_deleted" | "webhook_disabled" | "message_missing" | "cancelled_by_client" | "payload_erased" | "expired_while_waiting" | "expired" | "gone" | "not_retryable" | "aborted" | "all_attempts") | null;
+                appId: string | null;
+                eventType: string | null;
+            } | null;
             /** @enum {string} */
             status: "running" | "done" | "aborted";
             /** @description When a client asked to abort it; null when nobody has */
@@ -2357,6 +2482,99 @@ export interface components {
             message: string;
             data: components["schemas"]["PendingCancelled"];
         };
+        DeliveryPlan: {
+            /** @description Deliveries that the filter selects now */
+            deliveries: number;
+            /** @description Webhooks that these deliveries are to */
+            webhooks: number;
+            /** @description False when 100,000 deliveries or messages were read, or five seconds were over: then there are at least so many */
+            isComplete: boolean;
+        };
+        DeliveryPlanResponse: {
+            /** @constant */
+            success: true;
+            /** @description For people. The text may change */
+            message: string;
+            data: components["schemas"]["DeliveryPlan"];
+        };
+        DeliveryFilter: {
+            /** @description Only deliveries with this status, or with one of several with commas between them */
+            status?: string | null;
+            /** @description Only pending deliveries that wait without an attempt to come: on `hold`, or for the `time` of their message */
+            waiting?: ("hold" | "order" | "time") | null;
+            /** @description Only deliveries that were cancelled or exhausted for this reason; `all_attempts`: exhausted without a reason, because all of their attempts were made */
+            reason?: ("webhook_deleted" | "webhook_disabled" | "message_missing" | "cancelled_by_client" | "payload_erased" | "expired_while_waiting" | "expired" | "gone" | "not_retryable" | "aborted" | "all_attempts") | null;
+            /** @example wh_01kdyx3m9e7r8s5tqv2wzcbn4a */
+            webhookId?: string | null;
+            /**
+             * @description Only deliveries of messages to this app
+             * @example app_01kdyx3m9e7r8s5tqv2wzcbn4a
+             */
+            appId?: string | null;
+            /**
+             * @description Only deliveries of messages with exactly this event type
+             * @example order.paid
+             */
+            eventType?: string | null;
+            /**
+             * @description Only deliveries of messages that were created at this time or later
+             * @example 2026-01-31T09:30:00.000Z
+             */
+            since?: string | null;
+            /**
+             * @description Only deliveries of messages that were created at this time or earlier
+             * @example 2026-01-31T09:30:00.000Z
+             */
+            until?: string | null;
+        };
+        Cancellation: {
+            /**
+             * @description Id with the prefix `cncl_`
+             * @example cncl_01kdyx3m9e7r8s5tqv2wzcbn4a
+             */
+            id: string;
+            /**
+             * @description `running` until every selected delivery is stored as cancelled
+             * @enum {string}
+             */
+            status: "running" | "done";
+            filter: {
+                /** @example pending */
+                status: string | null;
+                waiting: ("hold" | "order" | "time") | null;
+                reason: ("webhook_deleted" | "webhook_disabled" | "message_missing" | "cancelled_by_client" | "payload_erased" | "expired_while_waiting" | "expired" | "gone" | "not_retryable" | "aborted" | "all_attempts") | null;
+                webhookId: string | null;
+                appId: string | null;
+                eventType: string | null;
+                since: components["schemas"]["Time"] | null;
+                until: components["schemas"]["Time"] | null;
+            };
+            /**
+             * @description Only deliveries that were created before: what is created later is delivered
+             * @example 2026-01-31T09:30:00.000Z
+             */
+            createdBefore: components["schemas"]["Time"];
+            /** @description Deliveries that were found pending and are cancelled now. One whose attempt came due before that is cancelled too, and not counted */
+            cancelled: number;
+            createdAt: components["schemas"]["Time"];
+            updatedAt: components["schemas"]["Time"];
+        };
+        CancellationResponse: {
+            /** @constant */
+            success: true;
+            /** @description For people. The text may change */
+            message: string;
+            data: components["schemas"]["Cancellation"];
+        };
+        CancellationListResponse: {
+            /** @constant */
+            success: true;
+            /** @description For people. The text may change */
+            message: string;
+            data: components["schemas"]["Cancellation"][];
+            /** @description The `cursor` of the next page; null on the last page */
+            nextCursor: string | null;
+        };
         ResendListResponse: {
             /** @constant */
             success: true;
@@ -2535,7 +2753,7 @@ export interface components {
              * @example webhook.updated
              * @enum {string}
              */
-            action: "company.created" | "company.suspended" | "company.resumed" | "company.exported" | "company.deleted" | "api_key.created" | "api_key.rotated" | "api_key.revoked" | "signing_key.rotated" | "dashboard_link.created" | "dashboard.signed_in" | "portal_link.created" | "portal_link.revoked" | "portal.signed_in" | "portal_settings.updated" | "project.created" | "project.updated" | "project.deleted" | "app.created" | "app.updated" | "app.deleted" | "app.held" | "app.resumed" | "webhook.created" | "webhook.updated" | "webhook.deleted" | "webhook.secret_rotated" | "webhook.secrets_read" | "webhook.tested" | "webhook.pending_cancelled" | "delivery.cancelled" | "message.payload_erased" | "delivery.responses_erased" | "webhook.held" | "webhook.resumed" | "resend.started" | "resend.aborted" | "replay.started" | "dead_letters.replayed" | "ingest_rejects.replayed" | "encryption_keys.rotated";
+            action: "company.created" | "company.suspended" | "company.resumed" | "company.exported" | "company.deleted" | "api_key.created" | "api_key.rotated" | "api_key.revoked" | "signing_key.rotated" | "dashboard_link.created" | "dashboard.signed_in" | "portal_link.created" | "portal_link.revoked" | "portal.signed_in" | "portal_settings.updated" | "project.created" | "project.updated" | "project.deleted" | "app.created" | "app.updated" | "app.deleted" | "app.held" | "app.resumed" | "webhook.created" | "webhook.updated" | "webhook.deleted" | "webhook.secret_rotated" | "webhook.secrets_read" | "webhook.tested" | "webhook.pending_cancelled" | "delivery.cancelled" | "deliveries.cancelled" | "message.payload_erased" | "delivery.responses_erased" | "webhook.held" | "webhook.resumed" | "resend.started" | "resend.aborted" | "replay.started" | "dead_letters.replayed" | "ingest_rejects.replayed" | "encryption_keys.rotated";
             actor: components["schemas"]["AuditActor"];
             target: components["schemas"]["AuditTarget"];
             /**
@@ -2596,7 +2814,7 @@ export interface components {
              * @example webhook
              * @enum {string}
              */
-            kind: "company" | "apiKey" | "signingKey" | "portalLink" | "project" | "app" | "webhook" | "message" | "delivery" | "resend" | "deadLetters" | "ingestRejects" | "encryptionKeys";
+            kind: "company" | "apiKey" | "signingKey" | "portalLink" | "project" | "app" | "webhook" | "message" | "delivery" | "resend" | "cancellation" | "deadLetters" | "ingestRejects" | "encryptionKeys";
             /** @description Null for several at once, and for one that was not created */
             id: string | null;
         };
@@ -3130,6 +3348,12 @@ export type ListedDeliveryListResponse = components['schemas']['ListedDeliveryLi
 export type CancelPending = components['schemas']['CancelPending'];
 export type PendingCancelled = components['schemas']['PendingCancelled'];
 export type PendingCancelledResponse = components['schemas']['PendingCancelledResponse'];
+export type DeliveryPlan = components['schemas']['DeliveryPlan'];
+export type DeliveryPlanResponse = components['schemas']['DeliveryPlanResponse'];
+export type DeliveryFilter = components['schemas']['DeliveryFilter'];
+export type Cancellation = components['schemas']['Cancellation'];
+export type CancellationResponse = components['schemas']['CancellationResponse'];
+export type CancellationListResponse = components['schemas']['CancellationListResponse'];
 export type ResendListResponse = components['schemas']['ResendListResponse'];
 export type SourceIps = components['schemas']['SourceIps'];
 export type SourceIpsResponse = components['schemas']['SourceIpsResponse'];
@@ -4137,8 +4361,8 @@ export interface operations {
                 status?: string;
                 /** @description Only pending deliveries that wait without an attempt to come: on `hold`, or for the `time` of their message */
                 waiting?: "hold" | "order" | "time";
-                /** @description Only deliveries that were cancelled or exhausted for this reason */
-                reason?: "webhook_deleted" | "webhook_disabled" | "message_missing" | "cancelled_by_client" | "payload_erased" | "expired_while_waiting" | "expired" | "gone" | "not_retryable" | "aborted";
+                /** @description Only deliveries that were cancelled or exhausted for this reason; `all_attempts`: exhausted without a reason, because all of their attempts were made */
+                reason?: "webhook_deleted" | "webhook_disabled" | "message_missing" | "cancelled_by_client" | "payload_erased" | "expired_while_waiting" | "expired" | "gone" | "not_retryable" | "aborted" | "all_attempts";
                 webhookId?: string;
                 /** @description Only deliveries of messages to this app */
                 appId?: string;
@@ -4218,6 +4442,177 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["PendingCancelledResponse"];
+                };
+            };
+        };
+    };
+    estimateCancellation: {
+        parameters: {
+            query?: {
+                /** @description Only deliveries with this status, or with one of several with commas between them */
+                status?: string;
+                /** @description Only pending deliveries that wait without an attempt to come: on `hold`, or for the `time` of their message */
+                waiting?: "hold" | "order" | "time";
+                /** @description Only deliveries that were cancelled or exhausted for this reason; `all_attempts`: exhausted without a reason, because all of their attempts were made */
+                reason?: "webhook_deleted" | "webhook_disabled" | "message_missing" | "cancelled_by_client" | "payload_erased" | "expired_while_waiting" | "expired" | "gone" | "not_retryable" | "aborted" | "all_attempts";
+                webhookId?: string;
+                /** @description Only deliveries of messages to this app */
+                appId?: string;
+                /** @description Only deliveries of messages with exactly this event type */
+                eventType?: string;
+                /** @description Only deliveries of messages that were created at this time or later */
+                since?: string;
+                /** @description Only deliveries of messages that were created at this time or earlier */
+                until?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Deliveries counted */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DeliveryPlanResponse"];
+                };
+            };
+        };
+    };
+    estimateResend: {
+        parameters: {
+            query?: {
+                /** @description Only deliveries with this status, or with one of several with commas between them */
+                status?: string;
+                /** @description Only pending deliveries that wait without an attempt to come: on `hold`, or for the `time` of their message */
+                waiting?: "hold" | "order" | "time";
+                /** @description Only deliveries that were cancelled or exhausted for this reason; `all_attempts`: exhausted without a reason, because all of their attempts were made */
+                reason?: "webhook_deleted" | "webhook_disabled" | "message_missing" | "cancelled_by_client" | "payload_erased" | "expired_while_waiting" | "expired" | "gone" | "not_retryable" | "aborted" | "all_attempts";
+                webhookId?: string;
+                /** @description Only deliveries of messages to this app */
+                appId?: string;
+                /** @description Only deliveries of messages with exactly this event type */
+                eventType?: string;
+                /** @description Only deliveries of messages that were created at this time or later */
+                since?: string;
+                /** @description Only deliveries of messages that were created at this time or earlier */
+                until?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Deliveries counted */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DeliveryPlanResponse"];
+                };
+            };
+        };
+    };
+    cancelDeliveries: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["DeliveryFilter"];
+            };
+        };
+        responses: {
+            /** @description Deliveries cancelled */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CancellationResponse"];
+                };
+            };
+        };
+    };
+    resendDeliveries: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["DeliveryFilter"];
+            };
+        };
+        responses: {
+            /** @description Resend started */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ResendResponse"];
+                };
+            };
+        };
+    };
+    listCancellations: {
+        parameters: {
+            query?: {
+                /** @description Only those whose filter has this app */
+                appId?: string;
+                /** @description Only those whose filter has this webhook */
+                webhookId?: string;
+                /** @description Most entries that the page may hold */
+                limit?: number;
+                /** @description `nextCursor` of the previous page */
+                cursor?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Cancellations found */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CancellationListResponse"];
+                };
+            };
+        };
+    };
+    getCancellation: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                cancellationId: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Cancellation found */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CancellationResponse"];
                 };
             };
         };
@@ -4509,7 +4904,7 @@ export interface operations {
     listAuditEvents: {
         parameters: {
             query?: {
-                action?: "company.created" | "company.suspended" | "company.resumed" | "company.exported" | "company.deleted" | "api_key.created" | "api_key.rotated" | "api_key.revoked" | "signing_key.rotated" | "dashboard_link.created" | "dashboard.signed_in" | "portal_link.created" | "portal_link.revoked" | "portal.signed_in" | "portal_settings.updated" | "project.created" | "project.updated" | "project.deleted" | "app.created" | "app.updated" | "app.deleted" | "app.held" | "app.resumed" | "webhook.created" | "webhook.updated" | "webhook.deleted" | "webhook.secret_rotated" | "webhook.secrets_read" | "webhook.tested" | "webhook.pending_cancelled" | "delivery.cancelled" | "message.payload_erased" | "delivery.responses_erased" | "webhook.held" | "webhook.resumed" | "resend.started" | "resend.aborted" | "replay.started" | "dead_letters.replayed" | "ingest_rejects.replayed" | "encryption_keys.rotated";
+                action?: "company.created" | "company.suspended" | "company.resumed" | "company.exported" | "company.deleted" | "api_key.created" | "api_key.rotated" | "api_key.revoked" | "signing_key.rotated" | "dashboard_link.created" | "dashboard.signed_in" | "portal_link.created" | "portal_link.revoked" | "portal.signed_in" | "portal_settings.updated" | "project.created" | "project.updated" | "project.deleted" | "app.created" | "app.updated" | "app.deleted" | "app.held" | "app.resumed" | "webhook.created" | "webhook.updated" | "webhook.deleted" | "webhook.secret_rotated" | "webhook.secrets_read" | "webhook.tested" | "webhook.pending_cancelled" | "delivery.cancelled" | "deliveries.cancelled" | "message.payload_erased" | "delivery.responses_erased" | "webhook.held" | "webhook.resumed" | "resend.started" | "resend.aborted" | "replay.started" | "dead_letters.replayed" | "ingest_rejects.replayed" | "encryption_keys.rotated";
                 /** @description Id of the API key that did it, `admin` for operators, or `system` for Posthorn itself */
                 actor?: string;
                 /** @description Id of what it was done to */
@@ -4933,6 +5328,8 @@ export type ErrorCode =
   | 'key_of_link'
   /** 409: a resend of it is running. */
   | 'resend_running'
+  /** 409: 100 cancellations by filter of the company run, or have ended within the last minute. */
+  | 'too_many_cancellations'
   /** 409: the webhook of the delivery was deleted. */
   | 'webhook_deleted'
   /** 409: the webhook is disabled. */

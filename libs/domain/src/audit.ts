@@ -38,6 +38,7 @@ export const AUDIT_ACTIONS = [
   'webhook.tested',
   'webhook.pending_cancelled',
   'delivery.cancelled',
+  'deliveries.cancelled',
   'message.payload_erased',
   'delivery.responses_erased',
   'webhook.held',
@@ -63,6 +64,7 @@ export const AUDIT_TARGETS = [
   'message',
   'delivery',
   'resend',
+  'cancellation',
   'deadLetters',
   'ingestRejects',
   'encryptionKeys',
@@ -140,6 +142,7 @@ const SHOWN_FIELDS: ReadonlySet<string> = new Set([
   ...objectFieldsShown(PROJECT_FIELDS), ...objectFieldsShown(APP_FIELDS), 'appId', 'webhookId', 'withSecrets',
   'scopes', 'capabilities', 'origins', 'expiresInSeconds', 'expiresAt', 'graceSeconds', 'keyId', 'newKeyId',
   'since', 'until', 'reason', 'ratePerSecond', 'resendId', 'createdBefore', 'cancelBefore',
+  'cancellationId', 'status', 'waiting', 'eventType',
   'filter', 'matched', 'republished', 'resent', 'skipped', 'resealed', 'remaining',
 ]);
 

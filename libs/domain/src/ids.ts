@@ -12,6 +12,7 @@ export type IdPrefix =
   | 'key'
   | 'skey'
   | 'rsnd'
+  | 'cncl'
   | 'rmv'
   | 'gw'
   | 'aud'

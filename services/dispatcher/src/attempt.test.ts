@@ -16,6 +16,7 @@ import {
 import { sampleDue, sampleRecord } from '../../../test/support/samples/sample-record.ts';
 import { sampleWebhook } from '../../../test/support/samples/sample-webhook.ts';
 import { eventually } from '../../../test/support/time/eventually.ts';
+import type { Cancellations } from './cancellations.ts';
 import type { SendWebhook } from './sending/send-webhook.ts';
 
 const REF = { ...refOf(sampleDue()), createdAtMs: NOW_MS };
@@ -87,6 +88,34 @@ describe('a due attempt', () => {
     const { attempt, settled } = createAttemptHarness({ send, isErased: () => isErased });
     await attempt(created);
     expect(settled).toMatchObject([{ attempt: { outcome: 'success', response: null } }]);
+  });
+
+  it.each([
+    ['before it waits', created, 1],
+    ['while it waits and its message is loaded', retry, 2],
+  ])('is cancelled when a filter of a client selects it %s', async (_when, record, calls) => {
+    let asked = 0;
+    const types: unknown[] = [];
+    const cancelledReason: Cancellations['reasonFor'] = (_due, eventType) => {
+      asked += 1;
+      types.push(eventType);
+      return asked >= calls ? 'cancelled_by_client' : null;
+    };
+    const { attempt, sent, settled } = createAttemptHarness({ cancelledReason });
+    await attempt(record);
+    expect([sent, settled]).toMatchObject([[], [{ reason: 'cancelled_by_client' }]]);
+  });
+
+  it('ends with its failure when a filter of a client selects it during the request', async () => {
+    let isCancelled = false;
+    const send: SendWebhook = async (...args) => {
+      isCancelled = true;
+      return { ...(await sendSuccessfully(...args)), outcome: 'http_5xx' };
+    };
+    const cancelledReason = () => (isCancelled ? 'cancelled_by_client' : null);
+    const { attempt, settled } = createAttemptHarness({ send, cancelledReason });
+    await attempt(created);
+    expect(settled).toMatchObject([{ cancelReason: 'cancelled_by_client' }]);
   });
 
   it.each([

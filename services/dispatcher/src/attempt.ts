@@ -41,6 +41,7 @@ import type { ConsumeOptions, IsOurs, LogRecord } from '@posthorn/platform/kafka
 import type { Held, RecordMemory } from '@posthorn/platform/memory/memory-budgets.ts';
 import type { HeldLease, OutcomeQueue } from './attempt-leases.ts';
 import { type Defer, type MoveToSlowLane, reservedAtOf } from './defer.ts';
+import type { Cancellations } from './cancellations.ts';
 import type { Admission, AttemptReport, Candidate, Slot, QueueKind } from './isolation/gate.ts';
 import type { Queues } from './isolation/queues.ts';
 import type { DoubleSendGuard, Remaining } from './prevent-double-send.ts';
@@ -66,6 +67,7 @@ export interface AttemptDeps extends TargetDeps {
   isCompanyRemoved: (companyId: string) => Promise<boolean>;
   /** Whether a client has just erased the payload of the message. */
   isErased: (messageId: string) => boolean;
+  cancellations: Pick<Cancellations, 'reasonFor'>;
   queues: Pick<Queues, 'enter'>;
   tokens: Pick<AccessTokens, 'get'>;
   send: SendWebhook;
@@ -160,7 +162,7 @@ async function sendOrDispose(
   if (target.kind === 'cancel' && (await isOfRemoved(deps, target.reason, due))) return DROP;
   if (due.isCancelled) return { kind: 'cancel', reason: DISABLED_AT_ACCEPTANCE };
   if (target.kind === 'cancel') return target;
-  const untimely = checkTimes(deps, due);
+  const untimely = checkTimes(deps, underWay);
   if (untimely) return untimely;
   if (target.kind !== 'send') return target;
   const admission = await deps.queues.enter(candidateOf(deps, underWay, target.to));
@@ -171,8 +173,9 @@ async function sendOrDispose(
 const DROP = { kind: 'drop' } as const;
 
 /** Returns how a due attempt ends, or waits, by what its message says; null when it may be made. */
-function checkTimes(deps: AttemptDeps, due: DueAttempt): Disposition | null {
-  const reason = endOf(deps, due);
+function checkTimes(deps: AttemptDeps, underWay: AttemptUnderWay): Disposition | null {
+  const { due } = underWay;
+  const reason = endOf(deps, underWay);
   if (reason) return { kind: 'cancel', reason };
   const { deliverAtMs } = due;
   if (deliverAtMs === undefined || deliverAtMs <= deps.time.nowMs()) return null;
@@ -181,12 +184,15 @@ function checkTimes(deps: AttemptDeps, due: DueAttempt): Disposition | null {
   return { kind: 'too_early', untilMs: deliverAtMs };
 }
 
-/** Returns why nothing of the message may be sent any more; null while it may. A client may resend what has expired. */
+/** Returns why nothing of the delivery may be sent any more; null while it may. A client may resend what has expired. */
 function endOf(
-  { isErased, time }: Pick<AttemptDeps, 'isErased' | 'time'>,
-  { messageId, trigger, expiresAtMs, removeAtMs }: DueAttempt,
+  { isErased, cancellations, time }: Pick<AttemptDeps, 'isErased' | 'cancellations' | 'time'>,
+  { record, due }: Pick<AttemptUnderWay, 'record' | 'due'>,
 ): CancelReason | null {
+  const { messageId, trigger, expiresAtMs, removeAtMs } = due;
   if (isErased(messageId)) return PAYLOAD_ERASED;
+  const cancelled = cancellations.reasonFor(due, record.headers[EVENT_TYPE_HEADER]);
+  if (cancelled) return cancelled;
   if (expiresAtMs === undefined && removeAtMs === undefined) return null;
   const isResend = trigger === 'resend';
   const lifetime = { ...(!isResend && { expiresAtMs }), removeAtMs };
@@ -298,15 +304,16 @@ function reportOf({ outcome, statusCode, responseHeaders }: Attempt, nowMs: numb
 
 async function request(
   deps: AttemptDeps,
-  { record, due }: AttemptUnderWay,
+  underWay: AttemptUnderWay,
   rights: Rights,
 ): Promise<Requested> {
+  const { record, due } = underWay;
   const { found, slot } = rights;
   const payload = due.payload ?? (await loadPayload(record, due, slot));
   if (!payload) return { kind: 'message_missing' };
   if (payload === 'erased') return { kind: 'cancel', reason: PAYLOAD_ERASED };
   const hasWaited = slot.hasWaited || slot.payload !== null;
-  const to = await begin(deps, due, rights, hasWaited ? null : found);
+  const to = await begin(deps, underWay, rights, hasWaited ? null : found);
   if (!to) return START_OVER;
   const ready = { record, due, payload, to };
   const { authMethod } = to.webhook;
@@ -337,12 +344,13 @@ async function loadPayload(
  */
 async function begin(
   deps: AttemptDeps,
-  due: DueAttempt,
+  underWay: Pick<AttemptUnderWay, 'record' | 'due'>,
   { slot, lease }: Rights,
   known: LoadedWebhook | null,
 ): Promise<LoadedWebhook | null> {
+  const { due } = underWay;
   const target = known ? { kind: 'send' as const, to: known } : await findTarget(deps, due);
-  if (endOf(deps, due)) return null;
+  if (endOf(deps, underWay)) return null;
   const mayBegin = lease.begin() && target.kind === 'send' && slot.begin();
   return mayBegin ? target.to : null;
 }
@@ -397,7 +405,7 @@ async function sendWithToken(
       return { kind: 'attempted', attempt, to, payloadBytes: 0 };
     }
     case 'token': {
-      const now = await begin(deps, due, rights, null);
+      const now = await begin(deps, ready, rights, null);
       // The token may be of other credentials, or for another endpoint.
       if (now?.webhook.updatedAtMs !== to.webhook.updatedAtMs) return START_OVER;
       const requested = await send(deps, { ...ready, to: now }, answer.value);
@@ -428,7 +436,8 @@ export function abortedAttempt(
 
 /**
  * After a failure the webhook is looked up again: when it was deleted or disabled during the attempt,
- * the delivery ends now and not when its retry is due. So it does when its message expires before that. A response that
+ * the delivery ends now and not when its retry is due. So it does when a client has cancelled it by a filter, and when its
+ * message expires before that. A response that
  * ends the delivery comes first: the webhook may be disabled because of it.
  */
 async function toSettled(
@@ -437,7 +446,7 @@ async function toSettled(
   { attempt, to, payloadBytes }: Made,
 ): Promise<SettledAttempt> {
   // A resend makes one attempt, and a failure of it changes nothing.
-  const { loadWebhook, isErased } = deps;
+  const { loadWebhook, isErased, cancellations } = deps;
   const ending = due.trigger === 'resend' ? null : endingOf(to.webhook, attempt);
   const isDecided = attempt.outcome === 'success' || exhaustReasonOf(ending) !== null;
   const isStored = !due.omitsResponses && !isErased(due.messageId);
@@ -449,6 +458,7 @@ async function toSettled(
     cancelReason: isDecided
       ? null
       : ((await findCancelReason(loadWebhook, due)) ??
+        cancellations.reasonFor(due, record.headers[EVENT_TYPE_HEADER]) ??
         (ending ? null : expiryBeforeNext(deps, due, attempt))),
   };
 }

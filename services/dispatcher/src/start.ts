@@ -18,6 +18,7 @@ import type { DatabaseTime } from '@posthorn/platform/mongo/database-time.ts';
 import type { Database } from '@posthorn/platform/mongo/days/days.ts';
 import { createDeliveryStore } from '@posthorn/platform/mongo/messages/deliveries.ts';
 import { createPayloadErasure } from '@posthorn/platform/mongo/messages/erase-payloads.ts';
+import { createFilterCancellations } from '@posthorn/platform/mongo/messages/filter-cancellations.ts';
 import { createRequestedErasures } from '@posthorn/platform/mongo/messages/requested-erasures.ts';
 import { createResendMarks } from '@posthorn/platform/mongo/webhooks/resend-marks.ts';
 import { openAttemptStats } from '@posthorn/platform/mongo/messages/write-stats.ts';
@@ -25,7 +26,11 @@ import { createWebhookStore } from '@posthorn/platform/mongo/webhooks/webhooks.t
 import { openProvenRecords } from '@posthorn/platform/records/proven-records.ts';
 import { measureCommands } from '@posthorn/platform/redis/commands.ts';
 import { connectRedis, redisAccessOf, type RedisClient } from '@posthorn/platform/redis/connect.ts';
-import { type FollowedChanges, followChanges } from '@posthorn/platform/mongo/follow-changes.ts';
+import {
+  type FollowedChanges,
+  followChanges,
+  mayHaveChanged,
+} from '@posthorn/platform/mongo/follow-changes.ts';
 import { listenForInvalidations } from '@posthorn/platform/redis/invalidations.ts';
 import { createLiveAttempts } from '@posthorn/platform/redis/live-attempts.ts';
 import { createReadingPositions } from '@posthorn/platform/redis/reading-positions.ts';
@@ -46,6 +51,7 @@ import {
 } from './announce.ts';
 import { ANNOUNCED_WITHIN_MS, AttemptLeases } from './attempt-leases.ts';
 import { type AttemptDeps, createAttemptDelivery } from './attempt.ts';
+import { type Cancellations, openCancellations } from './cancellations.ts';
 import { type Companies, createCompanies } from './companies.ts';
 import { type ErasedMessages, openErasedMessages } from './erased-messages.ts';
 import { type DispatcherConfig } from './config.ts';
@@ -107,6 +113,7 @@ export async function startDispatcher(given: Context): Promise<void> {
   const erased = await startErasedMessages(base, isolation);
   const webhooks = createLoader(base, erased);
   await loadUsedLast(base, webhooks);
+  const cancellations = await startCancellations(base);
   const leases = startLeases(base);
   const traces = spans && createTraceAttempts(spans, systemClockMs);
   const takeOver = createTakeOver({
@@ -115,7 +122,15 @@ export async function startDispatcher(given: Context): Promise<void> {
       leases.announceAll();
     },
     takeOverAttempts: () => wait(ANNOUNCED_WITHIN_MS),
-    attempt: createAttempt(base, { isolation, webhooks, leases, companies, erased, traces }),
+    attempt: createAttempt(base, {
+      isolation,
+      webhooks,
+      leases,
+      companies,
+      erased,
+      cancellations,
+      traces,
+    }),
     messageCreatedTopic: base.kafka.topics.messageCreated,
     reading: startReportingReading(base),
   });
@@ -123,7 +138,14 @@ export async function startDispatcher(given: Context): Promise<void> {
   watchDependencies(base.registry, base.isUp);
 }
 
-const FOLLOWED = ['companies', 'apps', 'webhooks', 'signingKeys', 'requestedErasures'] as const;
+const FOLLOWED = [
+  'companies',
+  'apps',
+  'webhooks',
+  'signingKeys',
+  'requestedErasures',
+  'filterCancellations',
+] as const;
 
 /** Connects to the stores and Kafka. The ops server reports the state of the consumptions from then on. */
 async function connect(given: Context, consumptions: readonly Consumption[]): Promise<Base> {
@@ -204,6 +226,25 @@ async function startErasedMessages(
   return erased;
 }
 
+/** Resolves when the cancellations by filter are known: nothing that they select may be sent. */
+async function startCancellations(base: Base): Promise<Cancellations> {
+  const { db, changes, lifecycle, time } = base;
+  const cancellations = await openCancellations({
+    ...base,
+    cancellations: createFilterCancellations(db),
+    areChangesFollowed: changes.isCurrent,
+    nowMs: time.nowMs,
+  });
+  changes.listen((change) => {
+    // The work changes one with each page.
+    const isOne = change.collection === 'filterCancellations';
+    if (isOne && mayHaveChanged(change, 'stopsUntil')) cancellations.refresh();
+  }, cancellations.refresh);
+  cancellations.start();
+  lifecycle.onStop('cancellations by filter', cancellations.stop);
+  return cancellations;
+}
+
 const LEASES_EVERY_MS = 50;
 
 function startLeases({ config, lifecycle, redis, areStoresUp }: Base): AttemptLeases {
@@ -233,21 +274,21 @@ interface AttemptParts {
   leases: AttemptLeases;
   companies: Companies;
   erased: ErasedMessages;
+  cancellations: Cancellations;
   /** Null when nothing is traced. */
   traces: ReturnType<typeof createTraceAttempts> | null;
 }
 
 function createAttempt(base: Base, parts: AttemptParts): ConsumeOptions['handle'] {
-  const { config, lifecycle, registry, kafka, records, keepTrying, metrics, budgets } = base;
+  const { config, lifecycle, registry, records, keepTrying, metrics, budgets } = base;
   const { isolation, webhooks, leases, companies, erased, traces } = parts;
-  const { topics } = kafka;
-  const announce = startAnnouncing(base);
+  const { topics } = base.kafka;
   const { nowMs } = base.time;
   const sending = { metrics: metrics.sender, budgets, logger: base.logger, nowMs };
   const { send, tokens, shown, stop } = createSender(config, sending);
   watchConnections(registry, shown);
   lifecycle.onStop('sender', stop);
-  const { settle, erasePayloads } = createSettle(base, announce);
+  const { settle, erasePayloads } = createSettle(base, startAnnouncing(base));
   return createAttemptDelivery({
     messageCreatedTopic: topics.messageCreated,
     slowLaneTopic: topics.slowLane,
@@ -258,6 +299,7 @@ function createAttempt(base: Base, parts: AttemptParts): ConsumeOptions['handle'
     isCompanySuspended: companies.isSuspended,
     isCompanyRemoved: companies.isRemoved,
     isErased: erased.has,
+    cancellations: parts.cancellations,
     queues: isolation.queues,
     tokens,
     send: traces ? traces.send(send) : send,

@@ -196,6 +196,11 @@ const SOMEWHERE = {
     when: 'a resend of it is running',
     message: 'The delivery, webhook or app is already being resent.',
   },
+  too_many_cancellations: {
+    status: 409,
+    when: '100 cancellations by filter of the company run, or have ended within the last minute',
+    message: '100 cancellations of the company are under way; wait for their end.',
+  },
   webhook_deleted: {
     status: 409,
     when: 'the webhook of the delivery was deleted',

@@ -6,9 +6,12 @@ import type { LinkStore } from '@posthorn/platform/mongo/companies/links.ts';
 import type { Database } from '@posthorn/platform/mongo/days/days.ts';
 import type { DeliveryStore } from '@posthorn/platform/mongo/messages/deliveries.ts';
 import type { DeliveryQueries } from '@posthorn/platform/mongo/messages/delivery-queries.ts';
+import type { FilterCancellations } from '@posthorn/platform/mongo/messages/filter-cancellations.ts';
+import type { MessageChecks } from '@posthorn/platform/mongo/messages/message-checks.ts';
 import type { MessageQueries } from '@posthorn/platform/mongo/messages/message-queries.ts';
 import type { RequestedErasures } from '@posthorn/platform/mongo/messages/requested-erasures.ts';
 import type { ResendStore } from '@posthorn/platform/mongo/webhooks/resends.ts';
+import type { SelectedDeliveries } from '@posthorn/platform/mongo/messages/selected-deliveries.ts';
 import type { StatsQueries } from '@posthorn/platform/mongo/messages/stats-queries.ts';
 import type { WebhookStore } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
 import type { EndpointFlows } from '@posthorn/platform/redis/endpoint-flows.ts';
@@ -19,7 +22,7 @@ import type { Logger } from '@posthorn/platform/service/logger.ts';
 import type { AcceptMessages } from './accept/accept-message.ts';
 import type { AcceptOne, KeyedAccept } from './accept/idempotency.ts';
 import type { ConcurrencyBounds } from './history/health.ts';
-import type { ReadWebhookOutlines } from './history/webhook-outlines.ts';
+import type { ReadEnabledWebhooks, ReadWebhookOutlines } from './history/webhook-outlines.ts';
 import type { IngestLag } from './history/overview.ts';
 import type { ApiKeys } from './keys/api-keys.ts';
 import type { PortalSettingsStore } from './keys/portal-settings.ts';
@@ -30,6 +33,7 @@ import type { RemoveTree } from './projects/remove-tree.ts';
 import type { Uids } from './projects/uids.ts';
 import type { StartResend } from './resend/start-resend.ts';
 import type { Holds } from './waiting/holds.ts';
+import type { StartCancellation } from './webhooks/cancel-selected.ts';
 import type { CompanyKeys, FindPublicKeys } from './webhooks/signing-keys.ts';
 import type { ChangeWebhook } from './webhooks/webhooks.ts';
 
@@ -51,6 +55,8 @@ export interface Gateway {
   /** MongoDB ends reads of this database when they have taken as long as a request may. */
   db: Database;
   auditEvents: AuditStore;
+  cancellations: FilterCancellations;
+  checks: Pick<MessageChecks, 'positions'>;
   companies: CompanyStore;
   deliveries: DeliveryQueries;
   deliveryStore: DeliveryStore;
@@ -61,7 +67,9 @@ export interface Gateway {
   resends: ResendStore;
   stats: StatsQueries;
   webhooks: WebhookStore;
+  selected: SelectedDeliveries;
   readOutlines: ReadWebhookOutlines;
+  readEnabled: ReadEnabledWebhooks;
 
   holdStates: HoldStates;
   circuits: OpenCircuits;
@@ -82,6 +90,7 @@ export interface Gateway {
   /** Returns false when a message of this length would be refused; then no work is done for it. */
   hasRoomToAccept: AcceptMessages['hasRoom'];
   acceptOne: AcceptOne;
+  startCancellation: StartCancellation;
   startResend: StartResend;
   holds: Holds;
   ingestLag: IngestLag;

@@ -16,6 +16,9 @@ import { createRemovalStore } from '@posthorn/platform/mongo/companies/removals.
 import { createSigningKeyStore } from '@posthorn/platform/mongo/companies/signing-keys.ts';
 import { createDeliveryStore } from '@posthorn/platform/mongo/messages/deliveries.ts';
 import { createDeliveryQueries } from '@posthorn/platform/mongo/messages/delivery-queries.ts';
+import { createFilterCancellations } from '@posthorn/platform/mongo/messages/filter-cancellations.ts';
+import { createMessageChecks } from '@posthorn/platform/mongo/messages/message-checks.ts';
+import { createSelectedDeliveries } from '@posthorn/platform/mongo/messages/selected-deliveries.ts';
 import { createMessageQueries } from '@posthorn/platform/mongo/messages/message-queries.ts';
 import { createRequestedErasures } from '@posthorn/platform/mongo/messages/requested-erasures.ts';
 import { dueNowMs } from '@posthorn/platform/mongo/work-notes.ts';
@@ -44,7 +47,10 @@ import { LiveStreams } from './dashboard/live.ts';
 import { createIdentification } from './keys/identify.ts';
 import type { Gateway } from './gateway.ts';
 import { concurrencyBoundsOf } from './history/health.ts';
-import { createReadWebhookOutlines } from './history/webhook-outlines.ts';
+import {
+  createReadEnabledWebhooks,
+  createReadWebhookOutlines,
+} from './history/webhook-outlines.ts';
 import { createRecordRequest, refusalOf } from './http/audit-requests.ts';
 import { createCreateOnce } from './http/creations.ts';
 import { openPort } from './http/harden-server.ts';
@@ -66,6 +72,7 @@ import { createResolveUids } from './projects/uids.ts';
 import { createStartResend } from './resend/start-resend.ts';
 import { apiRoutes } from './routes/all.ts';
 import { openHolds } from './waiting/open-holds.ts';
+import { createStartCancellation, type StartCancellation } from './webhooks/cancel-selected.ts';
 import { createCompanyKeys, createFindPublicKeys } from './webhooks/signing-keys.ts';
 import {
   type Basis,
@@ -241,6 +248,7 @@ async function openGateway(basis: GatewayBasis): Promise<Omit<Gateway, 'ingestLa
   return {
     ...parts,
     ...resends,
+    startCancellation: openCancellations(basis, wake, parts),
     ...holds,
     ...accept,
     policy: egressPolicyOf(config),
@@ -264,6 +272,8 @@ function openStores({ context: { config }, requestDb: db, redis, vault, nowMs }:
   return {
     db,
     auditEvents: createAuditStore(db),
+    cancellations: createFilterCancellations(db),
+    checks: createMessageChecks(db),
     companies: createCompanyStore(db),
     deliveries: createDeliveryQueries(db),
     deliveryStore: createDeliveryStore(db),
@@ -273,7 +283,9 @@ function openStores({ context: { config }, requestDb: db, redis, vault, nowMs }:
     portalSettings: createPortalSettings(db, nowMs),
     stats: createStatsQueries(db),
     webhooks: createWebhookStore(db, vault),
+    selected: createSelectedDeliveries(db),
     readOutlines: createReadWebhookOutlines(db),
+    readEnabled: createReadEnabledWebhooks(db),
     holdStates: createHoldStates(db),
     circuits: createOpenCircuits(redis.client, config.REDIS_PREFIX, nowMs),
     flows: createEndpointFlows(redis.client, config.REDIS_PREFIX, nowMs),
@@ -314,6 +326,23 @@ function openResends(
     dueNowMs: () => dueNowMs(nowMs()),
   });
   return { resends, startResend };
+}
+
+/** Opens cancellations by filter, which the retry service stores in the deliveries. */
+function openCancellations(
+  { newId, nowMs }: GatewayBasis,
+  wake: WakeWork,
+  { cancellations }: Pick<Gateway, 'cancellations'>,
+): StartCancellation {
+  return createStartCancellation({
+    cancellations,
+    newId,
+    nowMs,
+    dueNowMs: () => dueNowMs(nowMs()),
+    wake: () => {
+      wake('cancellations');
+    },
+  });
 }
 
 const LIVE_EVERY_MS = 5_000;

@@ -79,6 +79,7 @@ export function createDispatcherSteps(
     disableWebhook: () => Promise.reject(new Error('no simulated endpoint disables its webhook')),
     isCompanyRemoved: () => Promise.resolve(false),
     isErased: () => false,
+    cancellations: { reasonFor: () => null },
     queues: { enter: (candidate) => Promise.resolve(admitOrDefer(deps, payloads, candidate)) },
     send,
     tokens: { get: () => Promise.reject(new Error('no webhook has OAuth 2.0')) },

@@ -6,6 +6,7 @@ import { SealedValueError } from '@posthorn/platform/security/vault.ts';
 import { createRecordMemory } from '@posthorn/platform/memory/memory-budgets.ts';
 import { createAttemptDelivery } from '../../../services/dispatcher/src/attempt.ts';
 import { AttemptLeases } from '../../../services/dispatcher/src/attempt-leases.ts';
+import type { Cancellations } from '../../../services/dispatcher/src/cancellations.ts';
 import type { CircuitReport } from '../../../services/dispatcher/src/isolation/circuit.ts';
 import { createDefer, createMoveToSlowLane } from '../../../services/dispatcher/src/defer.ts';
 import type {
@@ -99,6 +100,8 @@ export interface AttemptHarnessOptions {
   isCompanyRemoved?: boolean;
   /** Whether a client has erased the payload of the message; false by default. */
   isErased?: () => boolean;
+  /** Whether a client has cancelled the delivery by a filter; by default it has not. */
+  cancelledReason?: Cancellations['reasonFor'];
   /** What remains to be done according to the stores. By default, the attempt is sent. */
   remaining?: Remaining;
   /** Attempts that the endpoint may have at once; 16 by default. */
@@ -189,6 +192,7 @@ export function createAttemptHarness(options: AttemptHarnessOptions = {}): Attem
       return Promise.resolve(options.isCompanyRemoved ?? false);
     },
     isErased: options.isErased ?? (() => false),
+    cancellations: { reasonFor: options.cancelledReason ?? (() => null) },
     queues,
     send,
     tokens: options.tokens ?? { get: () => Promise.reject(new Error('no token is needed')) },

@@ -18,7 +18,9 @@ import { type Holders, isOnHold } from '../waiting.ts';
  *    cancelled by one query, with `WEBHOOK_REMOVED` (`cancelPending` in platform/mongo/removals.ts).
  * 6. A client cancels what is pending at a webhook: `cancelBeforeMs` of the webhook, which `cancelReasonOf` compares, so
  *    that one write stops a million deliveries. The gateway shows them as cancelled from then on (`isCancelledBefore`), and
- *    the retry service stores it (settle-cancellations.ts). A client may also cancel one delivery.
+ *    the retry service stores it (settle-cancellations.ts). A client may also cancel one delivery, and all that a filter
+ *    selects: dispatchers compare the filter right before each request and when an attempt has failed
+ *    (filter-cancellation.ts), and the retry service stores it (cancel-selected.ts).
  * 7. A client erases the payload of the message: all pending deliveries of the message are cancelled, with
  *    `PAYLOAD_ERASED` (`eraseMessage` in platform/mongo/messages/requested-erasures.ts). The dispatcher checks it right
  *    before each request too, because the record of a first attempt has the payload.

@@ -18,6 +18,7 @@ export interface DocumentOf {
   requestedErasures: Documents.RequestedErasureDocument;
   leases: Documents.LeaseDocument;
   resends: Documents.ResendDocument;
+  filterCancellations: Documents.FilterCancellationDocument;
   removals: Documents.RemovalDocument;
   holdNotes: Documents.HoldNoteDocument;
   links: LinkDocument;

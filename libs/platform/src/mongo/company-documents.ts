@@ -18,6 +18,7 @@ const OWNED: Record<OwnedName, true> = {
   idempotencyKeys: true,
   deliveries: true,
   resends: true,
+  filterCancellations: true,
   removals: true,
   holdNotes: true,
   links: true,

@@ -26,6 +26,7 @@ function indexSpecs({ days, auditDays }: Retention): IndexSpec[] {
     ...HISTORY_INDEXES,
     ...AUDIT_INDEXES,
     expiry('resends', days),
+    expiry('filterCancellations', days),
     expiry('erasures', days),
     expiry('auditEvents', auditDays),
     // The keys of creations; those of messages have a collection for each day.
@@ -147,7 +148,19 @@ const HISTORY_INDEXES: readonly IndexSpec[] = [
     key: { companyId: 1, webhookId: 1 },
     options: { partialFilterExpression: { status: 'running', 'progress.isHeld': true } },
   },
-  // One resend of the failures of a webhook at a time.
+  // The same of cancellations by filter; the list of them, and of those of an app or a webhook; and those that stop attempts,
+  // which dispatchers read.
+  {
+    collection: 'filterCancellations',
+    key: { status: 1, dueAt: 1, companyId: 1 },
+    options: { partialFilterExpression: { status: 'running' } },
+  },
+  { collection: 'filterCancellations', key: { companyId: 1, _id: 1 } },
+  { collection: 'filterCancellations', key: { companyId: 1, 'filter.appId': 1, _id: 1 } },
+  { collection: 'filterCancellations', key: { companyId: 1, 'filter.webhookId': 1, _id: 1 } },
+  { collection: 'filterCancellations', key: { stopsUntil: 1 } },
+  { collection: 'filterCancellations', key: { companyId: 1, stopsUntil: 1 } },
+  // One resend of the failures of a webhook, or of all webhooks of a company, at a time.
   {
     collection: 'resends',
     key: { companyId: 1, spanOf: 1 },
@@ -186,7 +199,7 @@ const AUDIT_INDEXES: readonly IndexSpec[] = [
 const COLLECTIONS: readonly CollectionName[] = [
   'companies', 'apiKeys', 'projects', 'apps', 'webhooks', 'signingKeys',
   'idempotencyKeys', 'publishers', 'messageChecks', 'erasures', 'requestedErasures',
-  'leases', 'resends', 'removals', 'holdNotes', 'links', 'portalSettings', 'auditEvents', 'stats', 'usage', 'countJournal', 'countSteps',
+  'leases', 'resends', 'filterCancellations', 'removals', 'holdNotes', 'links', 'portalSettings', 'auditEvents', 'stats', 'usage', 'countJournal', 'countSteps',
   'migrations', 'layout',
 ];
 

@@ -7,7 +7,13 @@ import type { ServiceContext } from '../service/run-service.ts';
 
 /** The collections whose documents processes cache. */
 export type FollowedName =
-  'companies' | 'apiKeys' | 'apps' | 'webhooks' | 'signingKeys' | 'requestedErasures';
+  | 'companies'
+  | 'apiKeys'
+  | 'apps'
+  | 'webhooks'
+  | 'signingKeys'
+  | 'requestedErasures'
+  | 'filterCancellations';
 
 /** A document that was stored, changed or removed. */
 export interface Change {

@@ -4,7 +4,7 @@ import { onEachConnection, type RedisClient } from './connect.ts';
  * The work of the retry service for clients, each kind with notes of its own. `timed` has none: a replay has given an old
  * message to a webhook, and it is to be delivered at a time ahead (`deliverAt`).
  */
-export type WorkKind = 'releases' | 'removals' | 'resends' | 'timed';
+export type WorkKind = 'releases' | 'removals' | 'resends' | 'cancellations' | 'timed';
 
 /** Begins the work whose note was written. */
 export type WakeWork = (kind: WorkKind) => void;

@@ -14,6 +14,21 @@ export type ReadWebhookOutlines = (
   ids: readonly string[],
 ) => Promise<Map<string, WebhookOutline>>;
 
+/** Returns those of the webhooks that exist and are enabled. */
+export type ReadEnabledWebhooks = (
+  companyId: string,
+  ids: readonly string[],
+) => Promise<Set<string>>;
+
+export function createReadEnabledWebhooks(db: mongo.Db): ReadEnabledWebhooks {
+  return async (companyId, ids) => {
+    const enabled = { _id: { $in: [...ids] }, disabled: false };
+    const found = documentsOf(db, 'webhooks', companyId).find(enabled);
+    const read = await found.project<{ _id: string }>({ _id: 1 }).toArray();
+    return new Set(read.map(({ _id }) => _id));
+  };
+}
+
 export function createReadWebhookOutlines(db: mongo.Db): ReadWebhookOutlines {
   return async (companyId, ids) => {
     const found = documentsOf(db, 'webhooks', companyId).find({ _id: { $in: [...ids] } });

@@ -105,6 +105,7 @@ const ID_PARAMS: Partial<Record<AuditTargetKind, string>> = {
   message: 'messageId',
   delivery: 'deliveryId',
   resend: 'resendId',
+  cancellation: 'cancellationId',
 };
 
 function targetOf(

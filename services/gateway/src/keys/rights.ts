@@ -1,5 +1,6 @@
 import { allows, type Capability, type Scope } from '@posthorn/domain/access.ts';
 import type { DeliveryQueries } from '@posthorn/platform/mongo/messages/delivery-queries.ts';
+import type { FilterCancellations } from '@posthorn/platform/mongo/messages/filter-cancellations.ts';
 import type { MessageQueries } from '@posthorn/platform/mongo/messages/message-queries.ts';
 import type { ResendStore } from '@posthorn/platform/mongo/webhooks/resends.ts';
 import type { WebhookStore } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
@@ -66,6 +67,7 @@ export interface NamedIds {
   messageId?: string | undefined;
   deliveryId?: string | undefined;
   resendId?: string | undefined;
+  cancellationId?: string | undefined;
   keyId?: string | undefined;
 }
 
@@ -75,6 +77,7 @@ interface ConfinementDeps {
   messages: Pick<MessageQueries, 'outlinesOf' | 'findOne' | 'outlinesAt'>;
   deliveries: Pick<DeliveryQueries, 'findMany'>;
   resends: Pick<ResendStore, 'findShown'>;
+  cancellations: Pick<FilterCancellations, 'findOne'>;
   apiKeys: { appOf: (companyId: string, keyId: string) => Promise<string | null> };
 }
 
@@ -97,6 +100,7 @@ const CHECKS: Record<keyof NamedIds, IsWithin> = {
   messageId: isMessageOf,
   deliveryId: isDeliveryOf,
   resendId: isResendOf,
+  cancellationId: isCancellationOf,
   keyId: async ({ apiKeys }, { companyId, appId }, id) =>
     (await apiKeys.appOf(companyId, id)) === appId,
 };
@@ -126,6 +130,7 @@ const LABELS: Record<keyof NamedIds, string> = {
   messageId: 'message',
   deliveryId: 'delivery',
   resendId: 'resend',
+  cancellationId: 'cancellation',
   keyId: 'API key',
 };
 
@@ -171,4 +176,15 @@ async function isResendOf(deps: ConfinementDeps, owner: AppOwner, id: string): P
   if (!found) return false;
   if (found.webhookId !== null) return isWebhookOf(deps, owner, found.webhookId);
   return found.appId === owner.appId;
+}
+
+async function isCancellationOf(
+  deps: ConfinementDeps,
+  owner: AppOwner,
+  id: string,
+): Promise<boolean> {
+  const found = await deps.cancellations.findOne(owner.companyId, id);
+  if (!found) return false;
+  const { webhookId, appId } = found.filter;
+  return webhookId === undefined ? appId === owner.appId : isWebhookOf(deps, owner, webhookId);
 }

@@ -161,6 +161,7 @@ const ID_PREFIXES = {
   messageId: 'msg',
   deliveryId: 'dlv',
   resendId: 'rsnd',
+  cancellationId: 'cncl',
   keyId: 'key',
 } as const;
 
@@ -302,6 +303,12 @@ const EXAMPLES: Record<string, Examples> = {
     webhook: {
       summary: 'To one webhook',
       value: { webhookId: exampleId('wh'), payload: { order: 17, total: '12.50' } },
+    },
+  },
+  DeliveryFilter: {
+    eventType: {
+      summary: 'Of one event type, of messages since then',
+      value: { eventType: 'order.paid', since: '2026-01-31T09:30:00.000Z' },
     },
   },
   BeginHold: {

@@ -3,6 +3,7 @@ import type { Route } from '../http/route.ts';
 import { apiKeyRoutes } from './api-keys.ts';
 import { appCountsRoute, appRoutes, findAppsRoute } from './apps.ts';
 import { auditEventRoutes } from './audit-events.ts';
+import { deliveryFilterRoutes } from './deliveries-by-filter.ts';
 import { deliveryRoutes } from './deliveries.ts';
 import { holdRoutes } from './holds.ts';
 import { messageBatchRoutes } from './message-batches.ts';
@@ -28,6 +29,7 @@ const ROUTES: ((gateway: Gateway) => Route | Route[])[] = [
   messageRoutes,
   messageBatchRoutes,
   deliveryRoutes,
+  deliveryFilterRoutes,
   resendRoutes,
   sourceIpsRoute,
   apiKeyRoutes,

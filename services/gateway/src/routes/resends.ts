@@ -1,6 +1,7 @@
 import { eventType, listOf } from '@posthorn/domain/field-types.ts';
+import { FILTER_REASONS } from '@posthorn/domain/delivery/delivery-filter.ts';
 import { OUTCOMES } from '@posthorn/domain/delivery/delivery.ts';
-import type { Resend } from '@posthorn/domain/resend.ts';
+import type { Resend, ResendFilter } from '@posthorn/domain/resend.ts';
 import { z } from 'zod';
 import { notFound } from '../api-error.ts';
 import { readDelivery } from '../history/deliveries.ts';
@@ -21,7 +22,7 @@ import {
   timeText,
 } from './fields.ts';
 
-const resendSchema = z
+export const resendSchema = z
   .object({
     id: idField('rsnd'),
     kind: z.enum(['resend', 'replay']).meta({
@@ -29,15 +30,28 @@ const resendSchema = z
     }),
     appId: idField('app').nullable().meta({
       description:
-        'The app whose failed deliveries are resent; null for a resend of one webhook or delivery',
+        'The app whose failed deliveries are resent; null for a resend of one webhook or delivery, and of the whole company',
     }),
     webhookId: idField('wh').nullable().meta({
-      description: 'The webhook whose deliveries are resent; null for a resend of an app',
+      description:
+        'The webhook whose deliveries are resent; null for a resend of an app or the company',
     }),
     outcome: z.enum(OUTCOMES).nullable().meta({
       description:
         'Only deliveries whose last attempt ended with it are resent; null for all that failed',
     }),
+    filter: z
+      .object({
+        status: z.string().nullable().meta({ example: 'exhausted,cancelled' }),
+        reason: z.enum(FILTER_REASONS).nullable(),
+        appId: idField('app').nullable(),
+        eventType: z.string().nullable(),
+      })
+      .nullable()
+      .meta({
+        description:
+          'What selects the failed deliveries of a resend by filter, beside its webhook and its time; null for other resends',
+      }),
     status: z.enum(['running', 'done', 'aborted']),
     abortAskedAt: timeField.nullable().meta({
       description: 'When a client asked to abort it; null when nobody has',
@@ -62,7 +76,7 @@ const resendSchema = z
   })
   .meta({ id: 'Resend' });
 
-function describeResend(resend: Resend): z.infer<typeof resendSchema> {
+export function describeResend(resend: Resend): z.infer<typeof resendSchema> {
   const { id, kind, appId, webhookId, outcome, status, abortAskedAtMs, total } = resend;
   const { succeeded, failed } = resend;
   const counts =
@@ -75,6 +89,7 @@ function describeResend(resend: Resend): z.infer<typeof resendSchema> {
     appId,
     webhookId,
     outcome,
+    filter: resend.filter && describeResendFilter(resend.filter),
     status,
     abortAskedAt: abortAskedAtMs === null ? null : isoTime(abortAskedAtMs),
     total: Math.max(total, succeeded + failed),
@@ -83,6 +98,11 @@ function describeResend(resend: Resend): z.infer<typeof resendSchema> {
     createdAt: isoTime(resend.createdAtMs),
     updatedAt: isoTime(resend.updatedAtMs),
   };
+}
+
+function describeResendFilter({ statuses, reason, appId, eventType: type }: ResendFilter) {
+  const status = statuses?.join(',') ?? null;
+  return { status, reason: reason ?? null, appId: appId ?? null, eventType: type ?? null };
 }
 
 const listQuery = z.object({
@@ -417,7 +437,7 @@ export function replayRoutes({ startResend, resends }: Gateway): Route[] {
   ];
 }
 
-const findStarted =
+export const findStarted =
   (resends: Gateway['resends']): Required<Creation>['find'] =>
   async ({ caller: { companyId }, newId }) => {
     const found = await resends.findShown(companyId, newId('rsnd'));

@@ -11,7 +11,10 @@ import type { DatabaseTime } from '@posthorn/platform/mongo/database-time.ts';
 import type { Database } from '@posthorn/platform/mongo/days/days.ts';
 import type { LeaseStore } from '@posthorn/platform/mongo/leases.ts';
 import type { DeliveryStore } from '@posthorn/platform/mongo/messages/deliveries.ts';
+import { createFilterCancellations } from '@posthorn/platform/mongo/messages/filter-cancellations.ts';
+import { createMessageChecks } from '@posthorn/platform/mongo/messages/message-checks.ts';
 import { createReplayStore } from '@posthorn/platform/mongo/messages/replays.ts';
+import { createSelectedDeliveries } from '@posthorn/platform/mongo/messages/selected-deliveries.ts';
 import type {
   WaitingDeliveries,
   WaitingOwner,
@@ -30,6 +33,8 @@ import type { ClaimedWork } from '@posthorn/platform/work/claimed-work.ts';
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { RetryConfig } from '../config.ts';
+import { createCancelSelected } from './cancel-selected.ts';
+import type { RetryMetrics } from '../metrics.ts';
 import { createCompanyRemovals } from './company-removal.ts';
 import { createPageBudget, type PageBudget } from './page-budget.ts';
 import { createReleaseCounter, createReleases } from './release.ts';
@@ -46,6 +51,7 @@ interface WorkBasis extends ServiceContext<RetryConfig> {
   /** The one of the release at the time of messages, which remembers days. */
   waiting: WaitingDeliveries;
   webhooks: WebhookStates;
+  metrics: Pick<RetryMetrics, 'finished'>;
   budgets: MemoryBudgets;
   /** Names this process as the holder of leases. */
   holder: string;
@@ -53,7 +59,8 @@ interface WorkBasis extends ServiceContext<RetryConfig> {
 }
 
 /**
- * Opens the work that clients have asked for and that takes longer than a request: resends, replays, releases and removals.
+ * Opens the work that clients have asked for and that takes longer than a request: resends, replays, cancellations, releases
+ * and removals.
  * The gateway has written a note of it.
  */
 export function openWork(basis: WorkBasis): void {
@@ -69,6 +76,7 @@ export function openWork(basis: WorkBasis): void {
     ],
     ['removals', createRemovals({ ...shared, removals: createRemovalStore(basis.db) })],
     ['resends', resends],
+    ['cancellations', openCancellations(basis, shared)],
   ] satisfies [WorkKind, ClaimedWork][]);
   for (const each of work.values()) each.start();
   lifecycle.onStop('work of clients', async () => {
@@ -150,5 +158,14 @@ function openResends(basis: WorkBasis, shared: Shared): ClaimedWork {
       const holders = (await holds.holdersOf([webhook])).get(webhook.webhookId);
       return holders !== undefined && isOnHold(holders, nowMs());
     },
+  });
+}
+
+function openCancellations({ db }: WorkBasis, shared: Shared): ClaimedWork {
+  return createCancelSelected({
+    ...shared,
+    cancellations: createFilterCancellations(db),
+    selected: createSelectedDeliveries(db),
+    checks: createMessageChecks(db),
   });
 }

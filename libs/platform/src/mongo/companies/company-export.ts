@@ -29,6 +29,7 @@ const TYPES: Record<OwnedName, string | null> = {
   signingKeys: 'signingKey',
   apiKeys: 'apiKey',
   resends: 'resend',
+  filterCancellations: 'cancellation',
   messages: 'message',
   deliveries: 'delivery',
   auditEvents: 'auditEvent',
@@ -56,6 +57,7 @@ const OMITTED = [
   'dueAt',
   'progress',
   'scannedTo',
+  'stopsUntil',
   'step',
 ];
 
