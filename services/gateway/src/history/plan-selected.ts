@@ -26,6 +26,8 @@ export interface PlanDeps {
   checks: Pick<MessageChecks, 'positions'>;
   readEnabled: ReadEnabledWebhooks;
   nextSlice: NextSlice;
+  /** Counts bytes that the request holds. Throws ApiError 503 when there is no room. */
+  reserve: (bytes: number) => void;
   nowMs: () => number;
 }
 
@@ -43,14 +45,18 @@ const WITHIN_MS = 5_000;
 /** Counts the pending deliveries that a cancellation of the filter would cancel now. */
 export async function planCancellation(deps: PlanDeps, planned: Planned): Promise<Plan> {
   const counter = createCounter(deps);
-  await countRecorded(deps, counter, planned, 'pending');
   // What waits has a document.
-  if (planned.filter.waiting === undefined) await countUnrecorded(deps, counter, planned);
+  const unrecorded =
+    planned.filter.waiting === undefined ? await countUnrecorded(deps, counter, planned) : NONE;
+  await countRecorded(deps, counter, planned, 'pending', unrecorded);
   return counter.plan();
 }
 
 /** Counts the failed deliveries that a resend of the filter would send now: those to enabled webhooks. */
-export async function planResend(deps: PlanDeps, planned: Planned): Promise<Plan> {
+export async function planResend(
+  deps: Omit<PlanDeps, 'checks' | 'reserve'>,
+  planned: Planned,
+): Promise<Plan> {
   const counter = createCounter(deps);
   for (const status of ['exhausted', 'cancelled'] as const) {
     if (!planned.filter.statuses.includes(status)) continue;
@@ -58,6 +64,8 @@ export async function planResend(deps: PlanDeps, planned: Planned): Promise<Plan
   }
   return counter.plan(await deps.readEnabled(planned.companyId, counter.webhookIds()));
 }
+
+const NONE: ReadonlySet<string> = new Set();
 
 type Counter = ReturnType<typeof createCounter>;
 
@@ -97,25 +105,41 @@ function createCounter({ nextSlice, nowMs }: Pick<PlanDeps, 'nextSlice' | 'nowMs
 }
 
 function countRecorded(
-  { selected, nowMs }: PlanDeps,
+  { selected, nowMs }: Pick<PlanDeps, 'selected' | 'nowMs'>,
   counter: Counter,
   planned: Planned,
   status: UndeliveredStatus,
+  counted = NONE,
 ): Promise<void> {
   const selection = { ...planned, beforeMs: nowMs() + 1 };
-  return counter.count((step) => selected.recorded(selection, status, step));
+  return counter.count(async (step) => {
+    const page = await selected.recorded(selection, status, step);
+    return { ...page, found: page.found.filter(({ id }) => !counted.has(id)) };
+  });
 }
 
+/** The bytes of an id in a set. */
+const ID_BYTES = 100;
+
+/**
+ * Returns the ids of those that it has counted. They come before the recorded ones: one that is recorded meanwhile would
+ * be missed by both, and is now found by both.
+ */
 async function countUnrecorded(
-  { selected, checks, nowMs }: PlanDeps,
+  { selected, checks, reserve, nowMs }: PlanDeps,
   counter: Counter,
   planned: Planned,
-): Promise<void> {
+): Promise<ReadonlySet<string>> {
+  const counted = new Set<string>();
   const sinceMs = allCheckedToMs(await checks.positions());
   const atMs = nowMs();
   const selection = { ...planned, beforeMs: atMs + 1 };
   await counter.count(async (step) => {
     const page = await selected.unrecorded(selection, { ...step, sinceMs, atMs });
-    return { ...page, found: page.found.filter(({ status }) => status === 'pending') };
+    const found = page.found.filter(({ status }) => status === 'pending');
+    reserve(found.length * ID_BYTES);
+    for (const { id } of found) counted.add(id);
+    return { ...page, found };
   });
+  return counted;
 }

@@ -73,9 +73,9 @@ function estimateRoutes(gateway: Gateway): Route[] {
       path: '/deliveries/cancel/estimate',
       summary: 'Count the pending deliveries that a filter selects',
       description: 'Returns how many deliveries `POST /deliveries/cancel` would cancel now.',
-      async handle({ caller, query, nextSlice }) {
+      async handle({ caller, query, nextSlice, reserve }) {
         const planned = plannedOf(query, caller, PENDING);
-        return { data: await planCancellation({ ...gateway, nextSlice }, planned) };
+        return { data: await planCancellation({ ...gateway, nextSlice, reserve }, planned) };
       },
     }),
     route({
