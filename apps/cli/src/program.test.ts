@@ -95,6 +95,9 @@ const REQUESTS: [command: string, request: string][] = [
     `GET /deliveries?appId=a1&eventType=order.paid&reason=webhook_disabled&since=${encodeURIComponent(TIME)}`,
   ],
   ['delivery cancel d1', 'POST /deliveries/d1/cancel'],
+  ['delivery list --reason all_attempts', 'GET /deliveries?reason=all_attempts'],
+  ['cancellation list --app a1', 'GET /cancellations?appId=a1'],
+  ['cancellation status c1', 'GET /cancellations/c1'],
   [
     `webhook cancel-pending w1 --before ${TIME} --yes`,
     `POST /webhooks/w1/cancel-pending {"createdBefore":"${TIME}"}`,
@@ -142,6 +145,51 @@ describe('a command', () => {
       server.close();
     }
   });
+
+  it.each([
+    [
+      'cancel --event-type a --since TIME',
+      'cancel',
+      { eventType: 'a', since: TIME },
+      'Cancel 1,200 deliveries to 1 webhook?',
+    ],
+    [
+      'resend --app a1 --reason all_attempts --status exhausted',
+      'resend',
+      { appId: 'a1', reason: 'all_attempts', status: 'exhausted' },
+      'Send 1,200 deliveries to 1 webhook again?',
+    ],
+  ])('delivery %s shows its plan, and needs --yes', async (command, what, filter, question) => {
+    const plan = { deliveries: 1_200, webhooks: 1, isComplete: true };
+    const { url, got, server } = await startApi({ id: 'x', ...plan });
+    const words = ['delivery', ...command.replace('TIME', TIME).split(' '), '--json'];
+    const asked = await runIn(words, { POSTHORN_URL: url });
+    expect(asked).toMatchObject({ code: 2, err: expect.stringContaining(question) });
+    const counted = Object.entries(filter).toSorted().toString();
+    expect(got).toHaveLength(1);
+    const [path = '', query] = (got[0] ?? '').split('?');
+    expect(path).toBe(`GET /deliveries/${what}/estimate`);
+    expect([...new URLSearchParams(query)].toSorted().toString()).toBe(counted);
+    const done = await runIn([...words, '--yes'], { POSTHORN_URL: url });
+    server.close();
+    expect(done).toMatchObject({
+      code: 0,
+      err: `${what}: 1,200 deliveries to 1 webhook\n`,
+    });
+    expect(got).toHaveLength(3);
+    const [, body = ''] = (got[2] ?? '').split(`POST /deliveries/${what} `);
+    expect(JSON.parse(body)).toEqual(filter);
+  });
+
+  it.each(['delivery cancel', 'delivery cancel d1 --app a1', 'delivery resend'])(
+    '%s is refused: one delivery or a filter is needed',
+    async (command) => {
+      const { url, got, server } = await startApi({});
+      const { code } = await runIn([...command.split(' '), '--yes'], { POSTHORN_URL: url });
+      server.close();
+      expect([code, got]).toEqual([2, []]);
+    },
+  );
 
   it('prints the data of the API as one JSON value, whatever it is', async () => {
     const data = { id: 'x', later: { field: [1] }, name: 'a\u001b[31m' };

@@ -9,6 +9,7 @@ import {
   addPortalCommands,
   addSigningKeyCommands,
 } from './commands/company.ts';
+import { addCancellationCommands } from './commands/deliveries-by-filter.ts';
 import {
   addDeliveryCommands,
   addReplayCommands,
@@ -107,6 +108,7 @@ export function createProgram(world: World): Command {
   addMessageCommands(program, session);
   addListenCommand(program, session);
   addDeliveryCommands(program, session);
+  addCancellationCommands(program, session);
   addResendCommands(program, session);
   addReplayCommands(program, session);
   addSignatureCommands(program, session);

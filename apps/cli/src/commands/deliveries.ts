@@ -1,7 +1,6 @@
 import type { Command } from '@commander-js/extra-typings';
 import type {
   Delivery,
-  DeliveryStatus,
   List,
   ListedDelivery,
   Resend,
@@ -11,28 +10,8 @@ import { UsageFailure } from '../failures.ts';
 import { type Options, parseEach, parsePastTime } from '../options.ts';
 import type { Columns } from '../output.ts';
 import type { Session } from '../session.ts';
+import { addDeliveryActions, FILTER_OPTIONS, filterOf } from './deliveries-by-filter.ts';
 import { addListCommand, ID } from './objects.ts';
-
-export const STATUSES = [
-  'pending',
-  'delivered',
-  'exhausted',
-  'cancelled',
-] as const satisfies readonly DeliveryStatus[];
-
-/** The reasons for which a delivery is cancelled, or exhausted before the end of its schedule. */
-const REASONS = [
-  'webhook_deleted',
-  'webhook_disabled',
-  'message_missing',
-  'cancelled_by_client',
-  'payload_erased',
-  'expired_while_waiting',
-  'expired',
-  'gone',
-  'not_retryable',
-  'aborted',
-] as const satisfies readonly NonNullable<Delivery['reason']>[];
 
 /** Those of one message have their attempts. */
 const DELIVERY_COLUMNS: Columns<Delivery | ListedDelivery> = {
@@ -49,38 +28,8 @@ const DELIVERY_COLUMNS: Columns<Delivery | ListedDelivery> = {
 
 const LIST_OPTIONS = [
   { flags: '--message <id>', help: 'deliveries of this message, with their attempts' },
-  { flags: '--webhook <id>', help: 'deliveries to this webhook' },
-  { flags: '--app <id>', help: 'only those of messages to this app' },
-  { flags: '--event-type <type>', help: 'only those of messages of this type' },
-  {
-    flags: '--status <status>',
-    help: `only those with this status (${STATUSES.join(', ')}), or with one of several with commas between them`,
-    parse: parseStatuses,
-  },
-  {
-    flags: '--waiting <for>',
-    help: 'only pending ones that wait on hold, or for the time of their message',
-    choices: ['hold', 'time'],
-  },
-  {
-    flags: '--reason <reason>',
-    help: 'only those that were cancelled or exhausted for this reason',
-    choices: REASONS,
-  },
-  {
-    flags: '--since <time>',
-    help: 'of messages since then, or 2h for ago',
-    parse: parsePastTime,
-  },
-  { flags: '--until <time>', help: 'and until then', parse: parsePastTime },
+  ...FILTER_OPTIONS,
 ];
-
-function parseStatuses(text: string): string {
-  const known: readonly string[] = STATUSES;
-  const wrong = text.split(',').find((each) => !known.includes(each));
-  if (wrong === undefined) return text;
-  throw new UsageFailure(`--status takes ${STATUSES.join(', ')}, and not ${JSON.stringify(wrong)}`);
-}
 
 /** `delivery`. */
 export function addDeliveryCommands(program: Command, session: Session): void {
@@ -100,20 +49,7 @@ export function addDeliveryCommands(program: Command, session: Session): void {
     .action(async (id) => {
       session.output.value(await session.api.deliveries.get(id), deliveryOf);
     });
-  delivery
-    .command('resend')
-    .argument('<id>', 'id of the delivery')
-    .description('make one more attempt of a delivery that is no longer pending')
-    .action(async (id) => {
-      session.output.value(await session.api.deliveries.resend(id));
-    });
-  delivery
-    .command('cancel')
-    .argument('<id>', 'id of the delivery')
-    .description('end a pending delivery; an attempt that is under way still counts')
-    .action(async (id) => {
-      session.output.value(await session.api.deliveries.cancel(id));
-    });
+  addDeliveryActions(delivery, session);
   delivery
     .command('erase-responses')
     .argument('<id>', 'id of the delivery')
@@ -140,26 +76,10 @@ function deliveryOf({ attempts, ...delivery }: Delivery): object {
   };
 }
 
-/** The options of the list, by the names that the API gives to its filters. */
-const FILTERS = {
-  webhook: 'webhookId',
-  app: 'appId',
-  eventType: 'eventType',
-  status: 'status',
-  waiting: 'waiting',
-  reason: 'reason',
-  since: 'since',
-  until: 'until',
-} as const;
-
 function listOf({ api }: Session, options: Options): List<Delivery | ListedDelivery> {
-  const given = Object.entries(FILTERS).filter(([option]) => options[option] !== undefined);
-  if (options.message === undefined) {
-    return api.deliveries.list(
-      Object.fromEntries(given.map(([option, name]) => [name, options[option]])),
-    );
-  }
-  if (given.length > 0) throw new UsageFailure('--message stands alone');
+  const filter = filterOf(options);
+  if (options.message === undefined) return api.deliveries.list(filter as object);
+  if (Object.keys(filter).length > 0) throw new UsageFailure('--message stands alone');
   return api.messages.listDeliveries(options.message as string);
 }
 

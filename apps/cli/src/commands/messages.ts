@@ -6,7 +6,7 @@ import { CheckFailure } from '../failures.ts';
 import { stateOf } from '../send/send-report.ts';
 import type { Session } from '../session.ts';
 import { addSend, endOf } from './message-send.ts';
-import { STATUSES } from './deliveries.ts';
+import { STATUSES } from './deliveries-by-filter.ts';
 import { addListCommand } from './objects.ts';
 import { addTail } from './tail.ts';
 

@@ -14,7 +14,7 @@ import {
 import { setTimeout as wait } from 'node:timers/promises';
 import { clockOf, escapeControls, type Output } from '../output.ts';
 import type { Session } from '../session.ts';
-import { STATUSES } from './deliveries.ts';
+import { STATUSES } from './deliveries-by-filter.ts';
 
 const POLL_EVERY_MS = 1_000;
 /** Between polls while the API does not answer. */
