@@ -1,6 +1,12 @@
 import type { Schemas } from './api/client.ts';
 import type { UndeliveredFilter } from './api/messages.ts';
-import { AUDIT_ACTIONS, type AuditAction, type Range, RANGES, REASONS } from './api/words.ts';
+import {
+  AUDIT_ACTIONS,
+  type AuditAction,
+  type Range,
+  RANGES,
+  FILTER_REASONS,
+} from './api/words.ts';
 
 /** What the addresses of pages may say behind `?`. What is not known there is left out. */
 type Raw = Record<string, unknown>;
@@ -89,7 +95,7 @@ export function deliverySearch(raw: Raw): UndeliveredFilter {
   return {
     ...oneOf(UNDELIVERED, status, (found) => ({ status: found })),
     ...oneOf(WAITS, waiting, (found) => ({ waiting: found })),
-    ...oneOf(REASONS, reason, (found) => ({ reason: found })),
+    ...oneOf(FILTER_REASONS, reason, (found) => ({ reason: found })),
     ...text(since, (found) => ({ since: found })),
     ...text(until, (found) => ({ until: found })),
     ...text(appId, (found) => ({ appId: found })),

@@ -242,6 +242,45 @@ describe('Several deliveries that are not delivered', () => {
   });
 });
 
+describe('All deliveries that match the filters', () => {
+  beforeAll(async () => {
+    await browser.page.context().clearCookies();
+    await signIn(browser.page, posthorn);
+  });
+
+  it('are cancelled, and sent again, after a question that shows the plan', async () => {
+    const { page } = browser;
+    const { api, baseUrl } = posthorn;
+    const { webhookId } = await api.createTarget(`${endpoint.url}/matching`);
+    await api.post(`/api/v1/webhooks/${webhookId}/hold`, {});
+    for (const n of [1, 2, 3]) await api.send({ webhookId }, { n });
+    const of = `webhookId=${webhookId}`;
+    const count = async (query: string): Promise<number> =>
+      dataOf<object[]>(await api.get(`/api/v1/deliveries?${of}&${query}`)).length;
+    await eventually('they wait', async () => (await count('waiting=hold')) === 3);
+    await page.goto(`${baseUrl}/dashboard/deliveries`);
+    await page.getByRole('heading', { name: 'Undelivered' }).waitFor();
+    expect(await page.getByRole('button', { name: 'Cancel all that match' }).count()).toBe(0);
+    await page.goto(`${baseUrl}/dashboard/deliveries?${of}`);
+    await page.getByRole('button', { name: 'Cancel all that match' }).click();
+    const dialog = page.getByRole('dialog');
+    await dialog.getByText('3 deliveries to 1 webhook match.').waitFor();
+    await takePicture(page, 'undelivered-cancel-all');
+    expect(await findBarriers(page)).toEqual([]);
+    await dialog.getByRole('button', { name: 'Cancel all that match' }).click();
+    await page.getByText(/^The cancellation is running/).waitFor();
+    await eventually('all are cancelled', async () => (await count('status=cancelled')) === 3);
+
+    await api.post(`/api/v1/webhooks/${webhookId}/resume`, {});
+    await page.goto(`${baseUrl}/dashboard/deliveries?${of}&status=cancelled`);
+    await page.getByRole('button', { name: 'Resend all that match' }).click();
+    await dialog.getByText('3 deliveries to 1 webhook match.').waitFor();
+    await dialog.getByRole('button', { name: 'Resend all that match' }).click();
+    await page.getByText(/^The resend is/).waitFor();
+    await eventually('all are sent', async () => (await count('status=delivered')) === 3);
+  });
+});
+
 describe('A replay of what a webhook has missed', () => {
   it('is counted and sent for the chosen time and event types, and counted anew before another one', async () => {
     const { page } = browser;

@@ -121,9 +121,11 @@ async function callEveryOperation(): Promise<void> {
   const resend = await api.post(`/api/v1/webhooks/${known.webhookId}/resend-failed`, {
     since,
   });
+  const cancelled = await api.post('/api/v1/deliveries/cancel', { eventType: 'plans' });
   const ids = {
     ...known,
     id: known.messageId,
+    cancellationId: dataOf<Id>(cancelled, 202).id,
     resendId: dataOf<Id>(resend, 202).id,
     since,
     until: inAnHour,
@@ -202,9 +204,36 @@ async function filterDeliveries(): Promise<void> {
       const filters = options.filter((_, index) => (chosen >> index) & 1);
       const query = [...filters, status, 'limit=2'].filter((each) => each !== '').join('&');
       dataOf(await api.get(`/api/v1/deliveries?${query}`));
+      if (filters.length > 0) await planDeliveries(status, filters);
       dataOf(await api.get(`/api/v1/deliveries?${query}&${cursor}`));
     }
   }
+}
+
+/** Plans what can be done with the deliveries of the filters. */
+async function planDeliveries(status: string, filters: readonly string[]): Promise<void> {
+  const what = /pending$|waiting/.test(status) ? 'cancel' : 'resend';
+  if (/delivered|pending,/.test(status)) return;
+  const query = [...filters, status].filter((each) => each !== '').join('&');
+  dataOf(await api.get(`/api/v1/deliveries/${what}/estimate?${query}`));
+}
+
+/** Cancels and resends by each field that leads to another index, and waits for the end. */
+async function actByFilters(): Promise<void> {
+  const { appId, webhookId } = known;
+  const since = new Date(0).toISOString();
+  for (const filter of [{ appId }, { webhookId }, { eventType: 'order.paid' }, { since }]) {
+    dataOf(await api.post('/api/v1/deliveries/cancel', { ...filter, until: since }), 202);
+    dataOf(await api.post('/api/v1/deliveries/cancel', { ...filter, eventType: 'none' }), 202);
+    await untilResent();
+    dataOf(await api.post('/api/v1/deliveries/resend', { ...filter, eventType: 'none' }), 202);
+  }
+  await untilResent();
+  dataOf(await api.get(`/api/v1/cancellations?appId=${appId}`));
+  dataOf(await api.get(`/api/v1/cancellations?webhookId=${webhookId}`));
+  const cancellations = mongo.db.collection('filterCancellations');
+  const running = (): Promise<number> => cancellations.countDocuments({ status: 'running' });
+  await eventually('the end of the cancellations', async () => (await running()) === 0, 120_000);
 }
 
 /** Calls the list of audit events with every combination of its filters. */
@@ -225,6 +254,7 @@ describe('The queries of the services', () => {
     await filterMessages();
     await filterDeliveries();
     await filterAuditEvents();
+    await actByFilters();
     const body = { webhookId: known.webhookId, payload: {} };
     const key = { 'idempotency-key': 'plans' };
     for (let n = 0; n < 2; n += 1) dataOf(await api.post('/webhook-messages', body, key), 202);

@@ -14,6 +14,7 @@ export type Ids = Record<
   | 'messageId'
   | 'deliveryId'
   | 'resendId'
+  | 'cancellationId'
   | 'keyId'
   | 'linkId',
   string
@@ -48,10 +49,17 @@ export async function createOneOfEach(
     const { body } = await api.get(`/api/v1/resends/${resendId}`);
     return (body.data as { status: string }).status === 'done';
   });
+  const cancellation = await api.post('/api/v1/deliveries/cancel', { appId, eventType: mark });
+  const { id: cancellationId } = dataOf<{ id: string }>(cancellation, 202);
+  await eventually('the end of the cancellation', async () => {
+    const { body } = await api.get(`/api/v1/cancellations/${cancellationId}`);
+    return (body.data as { status: string }).status === 'done';
+  });
   const key = await api.post('/api/v1/api-keys', { name: mark });
   const { id: keyId } = dataOf<{ id: string }>(key, 201);
   const { id: linkId } = await makePortalLink(api, appId, { capabilities: ['view'] });
-  return { projectId, appId, webhookId, messageId, deliveryId, resendId, keyId, linkId };
+  const made = { projectId, appId, webhookId, messageId, deliveryId, resendId };
+  return { ...made, cancellationId, keyId, linkId };
 }
 
 /**
@@ -65,6 +73,7 @@ export async function everythingOf({ api, ids }: Owner): Promise<unknown[]> {
     ...[`/webhooks/${ids.webhookId}/health`, `/webhook-messages/${ids.messageId}`],
     ...[`/webhook-messages/${ids.messageId}/deliveries`, `/deliveries/${ids.deliveryId}`],
     ...[`/resends/${ids.resendId}`, '/resends', '/find-apps', '/api-keys'],
+    ...[`/cancellations/${ids.cancellationId}`, '/cancellations'],
   ];
   const answers = await Promise.all(paths.map((path) => api.get(`/api/v1${path}`)));
   return answers.map((answer) => withoutLastUse(dataOf<unknown>(answer)));
@@ -80,6 +89,7 @@ function withoutLastUse(shown: unknown): unknown {
 const CURSORS: Record<string, keyof Ids> = {
   deliveries: 'webhookId',
   resends: 'resendId',
+  cancellations: 'cancellationId',
   'find-apps': 'appId',
   'find-webhooks': 'webhookId',
 };

@@ -43,6 +43,9 @@ export interface PlacedRequest {
 /** What query parameters that a request needs have when nothing else is known for them. */
 const USUAL: Readonly<Record<string, string>> = { since: new Date(0).toISOString() };
 
+/** A filter needs a field besides `status` (docs/contract.md C25.8), of which no parameter alone is required. */
+const NEEDS_A_FILTER = /\/deliveries\/(cancel|resend)\/estimate$/;
+
 /** Returns the request with `value` in this place, and the `known` values in all other places with their names. */
 export function requestWith(
   { operation, where, name, body }: Place,
@@ -59,6 +62,9 @@ export function requestWith(
     const usual = known[other] ?? USUAL[other];
     const isLeftOut = kind === 'query' && required && !query.has(other);
     if (isLeftOut && typeof usual === 'string') query.set(other, usual);
+  }
+  if (NEEDS_A_FILTER.test(operation.path) && !query.has('since')) {
+    query.set('since', String(USUAL.since));
   }
   const members = Object.entries(body ?? {});
   return {

@@ -64,6 +64,16 @@ export async function insertFillerDocuments(
     status: 'done',
     page: [],
   }));
+  await insert('filterCancellations', (n) => ({
+    ...named('cncl', n),
+    filter: n % 2 === 0 ? { appId: own.appId } : { webhookId: own.webhookId },
+    status: 'done',
+    beforeMs: 0,
+    cancelled: 0,
+    stopsUntil: new Date(0),
+    createdAt: now,
+    updatedAt: now,
+  }));
   const counted = (n: number) => ({ _id: `wh_${n % 50}/${n}`, companyId: companyOf(n), at: now });
   await insert('stats', (n) => ({ ...counted(n), kind: 'webhook', total: {}, minutes: {} }));
   await insert('usage', counted);

@@ -55,6 +55,7 @@ async function makeIds(api: ApiClient, { goodUrl, badUrl }: Places): Promise<Ids
     messageId: messages.map(({ id }) => id),
     deliveryId: deliveries.map(({ id }) => id),
     resendId: [await startResend(api, webhookIds[1] ?? '')],
+    cancellationId: [await startCancellation(api, app.id)],
     keyId: [await makeKey(api)],
     linkId: [await makeLink(api, app.id)],
   };
@@ -63,6 +64,11 @@ async function makeIds(api: ApiClient, { goodUrl, badUrl }: Places): Promise<Ids
 async function startResend(api: ApiClient, webhookId: string): Promise<string> {
   const since = '2026-01-01T00:00:00Z';
   const answer = await api.post(`/api/v1/webhooks/${webhookId}/resend-failed`, { since });
+  return dataOf<{ id: string }>(answer, 202).id;
+}
+
+async function startCancellation(api: ApiClient, appId: string): Promise<string> {
+  const answer = await api.post('/api/v1/deliveries/cancel', { appId, eventType: 'none' });
   return dataOf<{ id: string }>(answer, 202).id;
 }
 
@@ -107,6 +113,7 @@ async function makeDisposable(api: ApiClient, { goodUrl }: Places): Promise<Ids>
     messageId: [(await make.message({ appId: app.id })).id],
     deliveryId: waiting.flatMap(({ deliveries }) => deliveries.map(({ id }) => id)),
     resendId: [],
+    cancellationId: [],
   };
 }
 
@@ -118,6 +125,7 @@ const ID_FIELDS = {
   messageId: 'msg',
   deliveryId: 'dlv',
   resendId: 'rsnd',
+  cancellationId: 'cncl',
   keyId: 'key',
   linkId: 'plnk',
 } as const;

@@ -1,6 +1,7 @@
 import { infiniteQueryOptions, queryOptions } from '@tanstack/react-query';
 import { answerOf, api, dataOf, given, type Schemas } from './client.ts';
 import { DUE_MS } from './query-client.ts';
+import type { FilterReason } from './words.ts';
 
 const MESSAGES_PER_PAGE = 50;
 
@@ -90,7 +91,7 @@ export const deliveryQuery = (deliveryId: string) =>
 export interface UndeliveredFilter {
   status?: 'pending' | 'exhausted' | 'cancelled' | undefined;
   waiting?: 'hold' | 'time' | undefined;
-  reason?: NonNullable<Schemas['Delivery']['reason']> | undefined;
+  reason?: FilterReason | undefined;
   since?: string | undefined;
   until?: string | undefined;
   appId?: string | undefined;

@@ -49,6 +49,11 @@ export const COUNTED_WITHIN = '20 seconds, and within minutes while thousands of
 /** Why a delivery ended without success before the end of its schedule. */
 export const REASONS = Object.keys(CANCEL_WORDS) as Reason[];
 
+/** What the list of deliveries is filtered by: `all_attempts` for those that ended without such a reason. */
+export const FILTER_REASONS = [...REASONS, 'all_attempts'] as const;
+
+export type FilterReason = (typeof FILTER_REASONS)[number];
+
 export function cancelWords(reason: Reason): string {
   return CANCEL_WORDS[reason];
 }
@@ -79,6 +84,7 @@ export const ACTION_WORDS: Record<AuditAction, string> = {
   'webhook.tested': 'Test message sent',
   'webhook.pending_cancelled': 'Pending deliveries cancelled',
   'delivery.cancelled': 'Delivery cancelled',
+  'deliveries.cancelled': 'Deliveries cancelled by filter',
   'message.payload_erased': 'Payload erased',
   'delivery.responses_erased': 'Responses erased',
   'resend.started': 'Resend started',

@@ -98,6 +98,7 @@ const TARGET_WORDS: Record<AuditEvent['target']['kind'], string> = {
   webhook: 'webhook',
   message: 'message',
   delivery: 'delivery',
+  cancellation: 'cancellation',
   resend: 'resend',
   deadLetters: 'dead letters',
   ingestRejects: 'rejected records',

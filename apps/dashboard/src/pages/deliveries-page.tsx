@@ -10,7 +10,7 @@ import {
   undeliveredQuery,
 } from '../api/messages.ts';
 import type { FoundWebhook } from '../api/webhooks.ts';
-import { cancelWords, outcomeWords, type Reason, REASONS } from '../api/words.ts';
+import { cancelWords, FILTER_REASONS, type FilterReason, outcomeWords } from '../api/words.ts';
 import { Confirm } from '../parts/dialog.tsx';
 import {
   AppSelect,
@@ -27,6 +27,7 @@ import { Cut, None, When } from '../parts/values.tsx';
 import { UNDELIVERED } from '../search.ts';
 import { useRights, useSession } from '../session/session-context.ts';
 import { useWebhooks, WebhookLink } from './names.tsx';
+import { AllThatMatch } from './all-that-match.tsx';
 import { CancelPending } from './webhooks/recover.tsx';
 
 const route = getRouteApi('/deliveries');
@@ -62,6 +63,7 @@ export function DeliveriesPage() {
       }
     >
       <Filters search={search} status={status} />
+      <AllThatMatch filter={search} />
       {canControl && webhookId !== undefined && status === 'pending' && (
         <CancelPending webhookId={webhookId} isListed />
       )}
@@ -126,15 +128,17 @@ const WAIT_OPTIONS = [
 
 /** The reasons of each status (docs/contract.md C10.8 and C6.21 to C6.23). */
 const REASONS_OF = {
-  exhausted: REASONS.filter((each) => isOfFailure(each)),
-  cancelled: REASONS.filter((each) => !isOfFailure(each)),
+  exhausted: FILTER_REASONS.filter((each) => isOfFailure(each)),
+  cancelled: FILTER_REASONS.filter((each) => !isOfFailure(each)),
 };
 
-function isOfFailure(reason: Reason): boolean {
-  return reason === 'gone' || reason === 'not_retryable' || reason === 'aborted';
+const OF_FAILURES: readonly FilterReason[] = ['gone', 'not_retryable', 'aborted', 'all_attempts'];
+
+function isOfFailure(reason: FilterReason): boolean {
+  return OF_FAILURES.includes(reason);
 }
 
-const reasonName = (reason: Reason): string => reason.replaceAll('_', ' ');
+const reasonName = (reason: FilterReason): string => reason.replaceAll('_', ' ');
 
 interface ChoiceProps {
   label: string;

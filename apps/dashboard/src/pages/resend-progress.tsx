@@ -90,7 +90,8 @@ interface ResendOwnerProps extends ReturnType<typeof useOwners> {
 
 /** What a resend is of, with the link to it. */
 export function ResendOwner({ resend, webhooks, apps }: ResendOwnerProps) {
-  const { kind: what, appId, webhookId, outcome } = resend;
+  const { kind: what, appId, webhookId, outcome, filter } = resend;
+  const only = filter?.eventType ?? filter?.reason?.replaceAll('_', ' ') ?? null;
   const { kind } = useSession();
   if (webhookId !== null) {
     return (
@@ -98,13 +99,17 @@ export function ResendOwner({ resend, webhooks, apps }: ResendOwnerProps) {
         <WebhookLink webhookId={webhookId} webhook={webhooks.get(webhookId)} />
         {what === 'replay' && 'messages that it has missed'}
         {outcome !== null && `only “${outcomeWords(outcome)}”`}
+        {only !== null && `only “${only}”`}
       </>
     );
   }
-  if (appId === null || kind === 'portal') return 'all webhooks of the app';
+  const suffix = only === null ? '' : `, only “${only}”`;
+  if (kind === 'portal') return `all webhooks of the app${suffix}`;
+  if (appId === null) return `all webhooks${suffix}`;
   return (
     <>
       all webhooks of <AppLink appId={appId} app={apps.get(appId)} />
+      {suffix}
     </>
   );
 }
