@@ -121,12 +121,13 @@ function valuesFor(deps: RequestDeps, operation: Operation): ValueOf {
 }
 
 function bodyOf(
-  { body }: Operation,
+  { body, path }: Operation,
   valueOf: ValueOf,
 ): fc.Arbitrary<Record<string, unknown> | null> {
   if (!body) return fc.constant(null);
   const fields = (valueOf(plainBodyOf(body.schema)) as fc.Arbitrary<Record<string, unknown>>).map(
-    fitToUnwrittenRules,
+    (made) =>
+      /\/deliveries\/(cancel|resend)$/.test(path) ? narrowed(made) : fitToUnwrittenRules(made),
   );
   return body.isRequired ? fields : fc.option(fields, { freq: 3 });
 }
@@ -190,6 +191,7 @@ function fitQuery({ own }: KnownIds, { path }: Operation, { upsert, ...query }: 
   if (upsert !== undefined) return { upsert: 'false', ...query };
   if (path.endsWith('/webhook-messages')) return fitStatus(query);
   if (path.endsWith('/deliveries')) return fitFilters(query);
+  if (/\/deliveries\/(cancel|resend)\/estimate$/.test(path)) return narrowed(query);
   if (path.endsWith('/replay-missing/estimate')) return fitSpan(query);
   if (path.endsWith('/find')) return { id: ownIdOr(String(query.id), own) };
   if (!path.endsWith('/stats') && !path.endsWith('/overview')) return query;
@@ -202,6 +204,16 @@ function fitFilters({ status, waiting, ...others }: Query): Query {
   if (others.reason !== undefined) return others;
   if (waiting !== undefined) return { waiting, ...others };
   return { ...(status !== undefined && { status }), ...others };
+}
+
+/** What is done with all that a filter selects is of some statuses, and needs a field besides the status. */
+function narrowed({
+  status: _status,
+  waiting: _waiting,
+  reason: _reason,
+  ...others
+}: Query): Query {
+  return fitSpan({ eventType: 'order.paid', ...others });
 }
 
 function fitSpan({ since, until, ...others }: Query): Query {

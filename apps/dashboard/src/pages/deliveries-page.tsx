@@ -126,13 +126,13 @@ const WAIT_OPTIONS = [
   { value: 'time', label: 'for its time' },
 ];
 
+const OF_FAILURES: readonly FilterReason[] = ['gone', 'not_retryable', 'aborted', 'all_attempts'];
+
 /** The reasons of each status (docs/contract.md C10.8 and C6.21 to C6.23). */
 const REASONS_OF = {
   exhausted: FILTER_REASONS.filter((each) => isOfFailure(each)),
   cancelled: FILTER_REASONS.filter((each) => !isOfFailure(each)),
 };
-
-const OF_FAILURES: readonly FilterReason[] = ['gone', 'not_retryable', 'aborted', 'all_attempts'];
 
 function isOfFailure(reason: FilterReason): boolean {
   return OF_FAILURES.includes(reason);

@@ -63,6 +63,7 @@ const estimate = {
   tag,
   query: z.object(filterQuery),
   response: { status: 200, message: 'Deliveries counted', data: planSchema },
+  errors: ['not_found'],
 } as const;
 
 function estimateRoutes(gateway: Gateway): Route[] {
@@ -74,7 +75,7 @@ function estimateRoutes(gateway: Gateway): Route[] {
       summary: 'Count the pending deliveries that a filter selects',
       description: 'Returns how many deliveries `POST /deliveries/cancel` would cancel now.',
       async handle({ caller, query, nextSlice, reserve }) {
-        const planned = plannedOf(query, caller, PENDING);
+        const planned = await namedIn(gateway, plannedOf(query, caller, PENDING));
         return { data: await planCancellation({ ...gateway, nextSlice, reserve }, planned) };
       },
     }),
@@ -86,7 +87,7 @@ function estimateRoutes(gateway: Gateway): Route[] {
       description:
         'Returns how many deliveries `POST /deliveries/resend` would send again now: those to enabled webhooks.',
       async handle({ caller, query, nextSlice }) {
-        const planned = plannedOf(query, caller, FAILED_STATUSES);
+        const planned = await namedIn(gateway, plannedOf(query, caller, FAILED_STATUSES));
         return { data: await planResend({ ...gateway, nextSlice }, planned) };
       },
     }),
@@ -161,8 +162,7 @@ function cancelRoute(gateway: Gateway): Route {
       },
     },
     async handle({ caller, body: { value }, newId }) {
-      const planned = plannedOf(value, caller, PENDING);
-      await assertNamed(gateway, planned);
+      const planned = await namedIn(gateway, plannedOf(value, caller, PENDING));
       const started = await gateway.startCancellation({ ...planned, id: newId('cncl') });
       const after = { ...value, cancellationId: started.id };
       return { data: describeCancellation(started), changed: { before: {}, after } };
@@ -170,14 +170,17 @@ function cancelRoute(gateway: Gateway): Route {
   });
 }
 
-/** Throws ApiError 404 for an app or a webhook that does not exist: a wrong id would cancel nothing, without a word. */
-async function assertNamed(
-  { apps, readOutlines }: Gateway,
-  { companyId, filter: { appId, webhookId } }: Planned,
-): Promise<void> {
+/**
+ * Returns what is planned. Throws ApiError 404 for an app or a webhook that does not exist: a wrong id would select nothing,
+ * without a word.
+ */
+async function namedIn({ apps, readOutlines }: Gateway, planned: Planned): Promise<Planned> {
+  const { companyId, filter } = planned;
+  const { appId, webhookId } = filter;
   if (appId !== undefined && !(await apps.has(companyId, appId))) throw notFound('app');
-  if (webhookId === undefined) return;
+  if (webhookId === undefined) return planned;
   if (!(await readOutlines(companyId, [webhookId])).has(webhookId)) throw notFound('webhook');
+  return planned;
 }
 
 function resendRoute(gateway: Gateway): Route {
@@ -198,9 +201,8 @@ function resendRoute(gateway: Gateway): Route {
     errors: ['not_found', 'webhook_disabled', 'resend_running'],
     creation: { find: findStarted(gateway.resends) },
     async handle({ caller, body: { value }, newId, nextSlice }) {
-      const started = await startResend({ ...gateway, nextSlice }, newId('rsnd'), {
-        ...plannedOf(value, caller, FAILED_STATUSES),
-      });
+      const planned = await namedIn(gateway, plannedOf(value, caller, FAILED_STATUSES));
+      const started = await startResend({ ...gateway, nextSlice }, newId('rsnd'), planned);
       const changed = { before: {}, after: { ...value, resendId: started.id } };
       return { data: describeResend(started), changed } satisfies ApiResponse;
     },
