@@ -42,7 +42,7 @@ const accepting = {
       'Requests, and records of topics, per minute of one company, over all processes; 0 for no limit',
     ),
   ACCEPT_LINGER_MS: wholeNumber(0, 100)
-    .default(15)
+    .default(30)
     .describe(
       'How long a message waits for others at most, to be stored and published with them, when several are expected in that time',
     ),

@@ -4,6 +4,7 @@ import { withAdmin } from '@posthorn/platform/kafka/connect.ts';
 import { Webhook } from 'standardwebhooks';
 import type { Kafka, Message as KafkaRecord, Producer } from 'kafkajs';
 import { type ApiClient, createApiClient } from '../../support/api/api-client.ts';
+import { dataOf } from '../../support/api/expect-answers.ts';
 import { printedAuditEvents } from '../../support/process/printed-audit-events.ts';
 import { ADMIN, killHard, type ServiceProcess } from '../../support/process/posthorn.ts';
 import { runProgram } from '../../support/process/service-process.ts';
@@ -321,8 +322,8 @@ describe('the lag of a partition', () => {
     });
     expect(found.because).toBe('No process of posthorn ingest runs in this cluster.');
     await eventually('the overview', async () => {
-      const { data } = (await api.get('/api/v1/overview')).body;
-      return (data as { ingestLagReason: string | null }).ingestLagReason === 'no_process';
+      const overview = await api.get('/api/v1/overview');
+      return dataOf<{ ingestLagReason: string | null }>(overview).ingestLagReason === 'no_process';
     });
   });
 });

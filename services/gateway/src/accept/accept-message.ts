@@ -92,8 +92,8 @@ export interface AcceptMessages {
  * cheapest (docs/decisions/0002-group-commit.md). `maxItems` is a sum of costs (see batchCostOf).
  */
 const GROUP_COMMIT = { maxItems: 200, maxInFlight: 1 };
-/** A message waits for others where the usual interval between two is at most two thirds of the longest wait. */
-const LINGER = { minExpected: 1.5, enough: 16, patience: 3 };
+/** A message waits for others where the usual interval between two is at most half of the longest wait. */
+const LINGER = { minExpected: 2, enough: 8, patience: 3 };
 /** With more waiting requests than this, the store cannot keep up; further ones get 503. */
 const MAX_WAITING = 5_000;
 
