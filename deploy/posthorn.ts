@@ -26,8 +26,8 @@ const SETUP = [
 /** The commands of the command line, which calls the API of an installation. They come before programs of these names. */
 // prettier-ignore
 export const COMMAND_LINE = [
-  'login', 'logout', 'whoami', 'profile', 'project', 'app', 'webhook', 'message', 'listen', 'delivery', 'resend', 'replay',
-  'signature', 'export', 'diff', 'apply', 'import', 'api-key', 'signing-key', 'portal', 'overview', 'stats', 'failure',
+  'login', 'logout', 'whoami', 'profile', 'project', 'app', 'webhook', 'message', 'listen', 'delivery', 'cancellation', 'resend',
+  'replay', 'signature', 'export', 'diff', 'apply', 'import', 'api-key', 'signing-key', 'portal', 'overview', 'stats', 'failure',
   'circuit', 'find', 'source-ips', 'audit-event', 'open', 'api', 'doctor', 'completion', 'help',
 ] as const;
 

@@ -199,7 +199,7 @@ const SOMEWHERE = {
   too_many_cancellations: {
     status: 409,
     when: '100 cancellations by filter of the company run, or have ended within the last minute',
-    message: '100 cancellations of the company are under way; wait for their end.',
+    message: '100 cancellations are under way; wait for their end.',
   },
   webhook_deleted: {
     status: 409,

@@ -73,6 +73,7 @@ const NEXT_STEPS = {
       'Delete what is not needed any more, or ask the site that gave you the link for more.',
   },
   uid_taken: { text: 'Choose another uid, or open what has it.' },
+  too_many_cancellations: { text: 'Wait a minute, until some of them have ended.' },
   resend_running: { text: 'Wait until it has ended, or abort it.' },
   key_of_link: NOTHING_MORE,
   webhook_deleted: { text: 'What was to be delivered there cannot be sent again.' },

@@ -78,7 +78,7 @@ describe('cancellations', () => {
       return id === third ? { createdAtMs: BEFORE_MS } : {};
     });
     const first = await store.cancelRecorded(cancelling, step);
-    expect(first).toEqual({ cancelled: 1, before: third });
+    expect(first).toEqual({ cancelled: 1, before: `${String(MESSAGES[2]?.id)}.${String(third)}` });
     expect(await statuses()).toEqual([['delivered', null], PENDING, PENDING, CANCELLED, PENDING]);
     const second = { ...step, before: first.before ?? undefined };
     expect(await store.cancelRecorded(cancelling, second)).toEqual({ cancelled: 1, before: null });
