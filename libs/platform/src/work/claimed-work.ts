@@ -65,8 +65,8 @@ const TOGETHER_MS = 250;
 /**
  * Does work whose pieces have a note each in MongoDB: claims the notes that are due, by company in turn, renews the claim
  * while the work runs, and puts the note back. A company may use half of the slots that are left free, so that the next one
- * always finds one. After a crash another process claims the note within LEASE_MS; after a stop at once
- * (docs/decisions/0014-long-work-leaves-a-note-first.md).
+ * always finds one. After a crash another process claims the note within LEASE_MS and IDLE_EVERY_MS, after a stop within the
+ * latter (docs/decisions/0014-long-work-leaves-a-note-first.md).
  */
 export function createClaimedWork<Note extends WorkNote>(deps: ClaimedWorkDeps<Note>): ClaimedWork {
   const worker = new Worker(deps);
