@@ -39,7 +39,7 @@ export interface PayloadErasure {
  * A message is checked when it had no success for so long. Each success puts the check off, so that those of a message
  * with 10,000 targets are not looked up for each of them. Nothing but a success can complete a message.
  */
-export const CHECK_AFTER_MS = 5_000;
+export const CHECK_AFTER_MS = 3_000;
 const NOTES_PER_CHECK = 100;
 /** Targets of one message in one check: the others have their turn between its slices. */
 const SLICE = 100;
