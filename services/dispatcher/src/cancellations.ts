@@ -73,7 +73,7 @@ export async function openCancellations({
     name: 'cancellations by filter',
     everyMs: EVERY_MS,
     run: async () => {
-      const isOld = byCompany.size > 0 && nowMs() - readAtMs >= READ_ALL_EVERY_MS;
+      const isOld = nowMs() - readAtMs >= READ_ALL_EVERY_MS;
       if (version.read === version.current && areChangesFollowed() && !isOld) return;
       await read();
     },

@@ -221,6 +221,8 @@ async function startErasedMessages(
     if (isRemoved) erased.remove(id);
     else erased.add(id);
   }, erased.refresh);
+  // One that was noted while they were read may have been reported before anybody listened.
+  erased.refresh();
   erased.start();
   lifecycle.onStop('erased messages', erased.stop);
   return erased;
@@ -240,6 +242,8 @@ async function startCancellations(base: Base): Promise<Cancellations> {
     const isOne = change.collection === 'filterCancellations';
     if (isOne && mayHaveChanged(change, 'stopsUntil')) cancellations.refresh();
   }, cancellations.refresh);
+  // One that began while they were read may have been reported before anybody listened.
+  cancellations.refresh();
   cancellations.start();
   lifecycle.onStop('cancellations by filter', cancellations.stop);
   return cancellations;

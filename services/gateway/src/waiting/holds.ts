@@ -15,7 +15,7 @@ interface HoldDeps {
   waiting: Pick<WaitingDeliveries, 'count'>;
   changeWebhook: ChangeWebhook;
   apps: Pick<Apps, 'get' | 'setHeld'>;
-  /** Starts the work now instead of within a second. */
+  /** Starts the work now instead of within five seconds. */
   wake: () => void;
   /** How long deliveries are kept, in milliseconds. */
   retentionMs: () => number;
