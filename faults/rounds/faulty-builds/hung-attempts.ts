@@ -48,8 +48,8 @@ export const HANGS: readonly Hang[] = [
     isMade: false,
     change: {
       file: 'services/dispatcher/src/attempt.ts',
-      find: 'const to = await begin(deps, due, rights, hasWaited ? null : found);',
-      replace: `${hangOnce('due', 'Date.now()')}\n  const to = await begin(deps, due, rights, hasWaited ? null : found);`,
+      find: 'const to = await begin(deps, underWay, rights, hasWaited ? null : found);',
+      replace: `${hangOnce('due', 'Date.now()')}\n  const to = await begin(deps, underWay, rights, hasWaited ? null : found);`,
     },
   },
   {
