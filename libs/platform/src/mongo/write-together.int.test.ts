@@ -48,6 +48,15 @@ it('what is inserted at the same time is stored, and what is refused gets the er
   expect(stored.map(({ _id }) => _id)).toEqual(['app_1', 'app_3', 'app_4']);
 });
 
+it('what cannot be encoded fails alone', async () => {
+  const insert = createInsertTogether(database.db, 'apps');
+  const circle: Record<string, unknown> = {};
+  circle.self = circle;
+  const given = [app(6), { ...app(7), metadata: circle } as unknown as AppDocument, app(8)];
+  const results = await Promise.allSettled(given.map(insert));
+  expect(results.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'fulfilled']);
+});
+
 it('a webhook that is inserted beside others is refused for its uid alone', async () => {
   const store = createWebhookStore(database.db, createVault([randomKey('k1')]));
   const [first, second] = [1, 2].map((n) => sampleWebhook(n, { uid: 'same' }));

@@ -1,5 +1,6 @@
 import mongoose, { type mongo } from 'mongoose';
 import { createBatcher } from '../async/batcher.ts';
+import { isOutage } from '../async/keep-trying.ts';
 import { createReadTogether } from '../async/read-together.ts';
 import { withoutUndefined } from './company-documents.ts';
 import { collection, type CollectionName, type DocumentOf } from './collections.ts';
@@ -30,8 +31,10 @@ export function createInsertTogether<Name extends CollectionName>(
         return items.map(() => true);
       } catch (error) {
         const refused = refusedOf(error);
-        if (!refused) throw error;
-        return items.map((_, index) => !refused.has(index));
+        if (refused) return items.map((_, index) => !refused.has(index));
+        if (isOutage(error)) throw error;
+        // One that cannot be encoded must not fail the others.
+        return items.map(() => false);
       }
     },
   });
