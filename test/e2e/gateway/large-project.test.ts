@@ -38,6 +38,7 @@ const ids = {
   deliveryId: '',
   keyId: '',
   resendId: '',
+  cancellationId: '',
   linkId: 'link_none',
 };
 let disabledAppId: string;
@@ -63,6 +64,9 @@ beforeAll(async () => {
   const since = { since: new Date(0).toISOString() };
   const resend = await posthorn.api.post(`/api/v1/apps/${disabledAppId}/resend-failed`, since);
   ids.resendId = dataOf<{ id: string }>(resend, 202).id;
+  const ofNone = { eventType: 'sent.to.nobody' };
+  const cancellation = await posthorn.api.post('/api/v1/deliveries/cancel', ofNone);
+  ids.cancellationId = dataOf<{ id: string }>(cancellation, 202).id;
 }, 300_000);
 
 afterAll(() => posthorn.stop());
@@ -205,6 +209,18 @@ const LARGEST: Record<string, () => Input[]> = {
     { body: {}, params: { deliveryId: absent(cancelled()) } },
   ],
   'post /webhooks/:webhookId/cancel-pending': () => [{ body: { createdBefore: epoch } }],
+  'get /deliveries/cancel/estimate': () => [
+    { query: `appId=${ids.appId}` },
+    { query: `eventType=${text(100)}` },
+  ],
+  'get /deliveries/resend/estimate': () => [
+    { query: `appId=${disabledAppId}` },
+    { query: `eventType=${text(100)}` },
+  ],
+  'post /deliveries/cancel': () => [{ body: { eventType: text(100) } }],
+  'post /deliveries/resend': () => [{ body: { eventType: text(100) } }],
+  'get /cancellations': () => [{ query: 'limit=100' }],
+  'get /cancellations/:cancellationId': () => NONE,
   'post /deliveries/:deliveryId/resend': () => [
     { body: {} },
     { body: {}, params: { deliveryId: absent(cancelled()) } },

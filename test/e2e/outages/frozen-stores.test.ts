@@ -85,7 +85,12 @@ async function requestsToNew(): Promise<PlacedRequest[]> {
   const { messageId, deliveryId } = await posthorn.api.send({ webhookId: ids.webhookId }, {});
   const since = new Date(Date.now() - 3_600_000).toISOString();
   const until = new Date().toISOString();
-  const unknown = { keyId: 'key_1', resendId: 'rsnd_1', linkId: 'plnk_1' };
+  const unknown = {
+    keyId: 'key_1',
+    resendId: 'rsnd_1',
+    cancellationId: 'cncl_1',
+    linkId: 'plnk_1',
+  };
   const known = { ...ids, messageId, deliveryId, ...unknown, since, until };
   return everyRequest(posthorn.baseUrl, { ...known, url: receiver.url });
 }

@@ -15,7 +15,6 @@ import {
   type ClaimedWork,
   type ClaimedWorkDeps,
   createClaimedWork,
-  isLookDue,
   type WorkPlace,
 } from './claimed-work.ts';
 
@@ -234,10 +233,6 @@ describe('work with notes', () => {
     note('a1');
     await process.tick();
     expect(begun).toEqual(['a0', 'a1']);
-  });
-
-  test('is looked for every five seconds while there is none, and at once after the clock was set back', () => {
-    expect([-1, 0, 1, 5_000, 5_001].map(isLookDue)).toEqual([true, true, false, false, true]);
   });
 
   test('leaves its notes to others when its process stops', async () => {

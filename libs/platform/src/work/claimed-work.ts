@@ -1,4 +1,4 @@
-import { createLoop, type SignallingLoop, startTicker, type Ticker } from '../async/loop.ts';
+import { createLoop, type SignallingLoop } from '../async/loop.ts';
 import { withTimeout } from '../async/pause.ts';
 import { createShares } from '../memory/memory-budgets.ts';
 import { LEASE_MS } from '../mongo/leases.ts';
@@ -49,11 +49,6 @@ export interface ClaimedWork {
 }
 
 const EVERY_MS = 1_000;
-/**
- * Without work, notes are looked for so often: who writes one announces it in Redis, and one that another process has put
- * back is looked for by that. Each look is a write to MongoDB, four a second while nothing was to be done.
- */
-const IDLE_EVERY_MS = 5_000;
 const RENEW_MS = LEASE_MS / 3;
 const STOP_MS = 5_000;
 /**
@@ -65,16 +60,14 @@ const TOGETHER_MS = 250;
 /**
  * Does work whose pieces have a note each in MongoDB: claims the notes that are due, by company in turn, renews the claim
  * while the work runs, and puts the note back. A company may use half of the slots that are left free, so that the next one
- * always finds one. After a crash another process claims the note within LEASE_MS and IDLE_EVERY_MS, after a stop within the
- * latter (docs/decisions/0014-long-work-leaves-a-note-first.md).
+ * always finds one. After a crash another process claims the note within LEASE_MS; after a stop at once
+ * (docs/decisions/0014-long-work-leaves-a-note-first.md).
  */
 export function createClaimedWork<Note extends WorkNote>(deps: ClaimedWorkDeps<Note>): ClaimedWork {
   const worker = new Worker(deps);
   const { loop } = worker;
   return {
-    start() {
-      worker.start();
-    },
+    start: loop.start,
     wake() {
       worker.wake();
     },
@@ -82,7 +75,7 @@ export function createClaimedWork<Note extends WorkNote>(deps: ClaimedWorkDeps<N
     idle: () => worker.idle(),
     async stop() {
       // Work that a store delays is left to others, which claim its note within LEASE_MS.
-      const ended = worker.stop().then(() => worker.idle());
+      const ended = loop.stop().then(() => worker.idle());
       await withTimeout(ended, STOP_MS).catch(() => undefined);
     },
   };
@@ -95,11 +88,6 @@ interface Running {
   done: Promise<void>;
 }
 
-/** Whether notes are looked for although none is worked on. The rest is longer than usual after the clock was set back. */
-export function isLookDue(restMs: number): boolean {
-  return restMs <= 0 || restMs > IDLE_EVERY_MS;
-}
-
 class Worker<Note extends WorkNote> {
   readonly loop: SignallingLoop;
   readonly #deps: ClaimedWorkDeps<Note>;
@@ -107,27 +95,12 @@ class Worker<Note extends WorkNote> {
   readonly #shares;
   /** How often it was woken. */
   #wakes = 0;
-  /** When notes are looked for next, while none is being worked on. */
-  #nextLookMs = -Infinity;
-  #ticker: Ticker | null = null;
 
   constructor(deps: ClaimedWorkDeps<Note>) {
     const { name, logger, slots } = deps;
     this.#deps = deps;
     this.#shares = createShares(slots.ofAll);
     this.loop = createLoop({ name, everyMs: EVERY_MS, run: () => this.#claimAll(), logger });
-  }
-
-  start(): void {
-    this.#ticker ??= startTicker(EVERY_MS, () => {
-      const isIdle = this.#running.size === 0 && !isLookDue(this.#nextLookMs - this.#deps.nowMs());
-      if (!isIdle) void this.loop.tick();
-    });
-  }
-
-  stop(): Promise<void> {
-    this.#ticker?.stop();
-    return this.loop.stop();
   }
 
   wake(): void {
@@ -144,7 +117,6 @@ class Worker<Note extends WorkNote> {
   }
 
   async #claimAll(): Promise<void> {
-    this.#nextLookMs = this.#deps.nowMs() + IDLE_EVERY_MS;
     let together = Promise.withResolvers<undefined>();
     try {
       let sinceMs = this.#deps.nowMs();
@@ -236,7 +208,6 @@ class Worker<Note extends WorkNote> {
     }
     if (dueAtMs === null) return false;
     const dueAgainAtMs = await notes.putBack(note, dueAtMs).catch(() => null);
-    this.#nextLookMs = Math.min(this.#nextLookMs, dueAgainAtMs ?? -Infinity);
     return dueAgainAtMs !== null && dueAgainAtMs <= nowMs();
   }
 

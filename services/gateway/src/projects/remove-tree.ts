@@ -15,7 +15,7 @@ export type RemoveTree = (root: Root) => Promise<boolean>;
 export interface RemoveTreeDeps {
   removals: Pick<RemovalStore, 'hasRoot' | 'insert' | 'removeRoot' | 'isRunning'>;
   invalidate: Invalidate;
-  /** Starts the work now instead of within five seconds. */
+  /** Starts the work now instead of within a second. */
   wake: () => void;
   newId: (prefix: IdPrefix) => string;
   monotonicMs: () => number;

@@ -24,7 +24,7 @@ interface StartResendDeps {
   resends: Pick<ResendStore, 'insert' | 'remove' | 'count' | 'findOne'>;
   replays: ReplayStore;
   marks: Pick<ResendMarks, 'ask' | 'read' | 'free'>;
-  /** Starts the work now instead of within five seconds. */
+  /** Starts the work now instead of within a second. */
   wake: () => void;
   nowMs: () => number;
   /** When a resend is due that is to begin now, by the time of the database. */

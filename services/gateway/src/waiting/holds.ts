@@ -15,7 +15,7 @@ interface HoldDeps {
   waiting: Pick<WaitingDeliveries, 'count'>;
   changeWebhook: ChangeWebhook;
   apps: Pick<Apps, 'get' | 'setHeld'>;
-  /** Starts the work now instead of within five seconds. */
+  /** Starts the work now instead of within a second. */
   wake: () => void;
   /** How long deliveries are kept, in milliseconds. */
   retentionMs: () => number;

@@ -13,7 +13,7 @@ interface StartCancellationDeps {
   nowMs: () => number;
   /** When a note is due that is to be worked on now, by the time of the database. */
   dueNowMs: () => number;
-  /** Starts the work now instead of within five seconds. */
+  /** Starts the work now instead of within a second. */
   wake: () => void;
 }
 

@@ -192,8 +192,9 @@ describe('A secret that the client chooses [security]', () => {
 
   it('that the webhook has already leaves the grace of the one before as it is', async () => {
     const webhook = await make.webhook({ url: receiver.url, secret: OLD });
-    const rotated = dataOf(await rotate(webhook, { secret: OTHER, graceSeconds: 3_600 }));
-    expect(dataOf(await rotate(webhook, { secret: OTHER, graceSeconds: 3_600 }))).toEqual(rotated);
+    const rotated = dataOf<object>(await rotate(webhook, { secret: OTHER, graceSeconds: 3_600 }));
+    const again = dataOf<object>(await rotate(webhook, { secret: OTHER, graceSeconds: 3_600 }));
+    expect({ ...again, updatedAt: null }).toEqual({ ...rotated, updatedAt: null });
     expect(String((await deliver(webhook)).headers['webhook-signature']).split(' ')).toHaveLength(
       2,
     );
