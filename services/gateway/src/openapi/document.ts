@@ -310,6 +310,10 @@ const EXAMPLES: Record<string, Examples> = {
       summary: 'Of one event type, of messages since then',
       value: { eventType: 'order.paid', since: '2026-01-31T09:30:00.000Z' },
     },
+    webhook: {
+      summary: 'Of an app, to one of its webhooks',
+      value: { appId, webhookId: exampleId('wh') },
+    },
   },
   BeginHold: {
     open: { summary: 'Until it is resumed', value: { reason: 'maintenance of the endpoint' } },
