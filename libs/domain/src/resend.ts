@@ -115,7 +115,7 @@ export function statusesToResend(
   return isOfOne(resend) ? FINAL_STATUSES : FAILED_STATUSES;
 }
 
-/** Returns the webhook resend of an app's or a company's resend for one webhook. Its id names both, so that it exists once. */
+/** Returns the part of an app's or a company's resend that goes to one webhook. Its id names both: each part exists once. */
 export function partFor(resend: Resend, webhookId: string, atMs: number): Resend {
   return {
     id: `${resend.id}/${webhookId}`,
