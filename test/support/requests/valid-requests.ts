@@ -213,7 +213,7 @@ function narrowed({
   reason: _reason,
   ...others
 }: Query): Query {
-  return fitSpan({ eventType: 'order.paid', ...others });
+  return fitSpan({ ...others, eventType: others.eventType ?? 'order.paid' });
 }
 
 function fitSpan({ since, until, ...others }: Query): Query {
