@@ -45,6 +45,7 @@ export function rulesText(): string {
     ['APP_RULES', 'an app', merge(bodies('CreateApp'), extrasOf(APP_FIELDS))],
     ['WEBHOOK_RULES', 'a webhook', merge(bodies('CreateWebhook'), webhookExtras())],
     ['MESSAGE_RULES', 'a message beside its payload', message],
+    ['FILTER_RULES', 'a filter of deliveries', bodies('DeliveryFilter')],
     ['HOLD_RULES', 'a hold, and of its end', bodies('BeginHold', 'EndHold')],
     ['API_KEY_RULES', 'an API key', bodies('CreateApiKey')],
     ['PORTAL_LINK_RULES', 'a portal link', bodies('CreatePortalLink')],

@@ -76,6 +76,18 @@ export const MESSAGE_RULES = {
   retentionDays: { type: 'number', min: 1, max: 3650 },
 } as const satisfies Rules;
 
+/** The fields of a filter of deliveries. */
+export const FILTER_RULES = {
+  status: { type: 'text', minChars: 1, maxChars: 50, pattern: '^(pending|delivered|exhausted|cancelled)(,(pending|delivered|exhausted|cancelled))*$' },
+  waiting: { type: 'text', choices: ['hold', 'order', 'time'] },
+  reason: { type: 'text', choices: ['webhook_deleted', 'webhook_disabled', 'message_missing', 'cancelled_by_client', 'payload_erased', 'expired_while_waiting', 'expired', 'gone', 'not_retryable', 'aborted', 'all_attempts'] },
+  webhookId: { type: 'text', minChars: 1, maxChars: 132 },
+  appId: { type: 'text', minChars: 1, maxChars: 132 },
+  eventType: { type: 'text', minChars: 1, maxChars: 128, pattern: '^[A-Za-z0-9._:/-]{1,128}$' },
+  since: { type: 'time' },
+  until: { type: 'time' },
+} as const satisfies Rules;
+
 /** The fields of a hold, and of its end. */
 export const HOLD_RULES = {
   until: { type: 'time' },

@@ -6,6 +6,7 @@ import type {
   ListedDelivery,
   Resend,
 } from '@posthorn/client';
+import { FILTER_RULES } from '@posthorn/client/rules';
 import { UsageFailure } from '../failures.ts';
 import { type Options, parsePastTime } from '../options.ts';
 import type { Columns } from '../output.ts';
@@ -19,21 +20,6 @@ export const STATUSES = [
   'exhausted',
   'cancelled',
 ] as const satisfies readonly ListedDelivery['status'][];
-
-/** The reasons for which a delivery is cancelled or exhausted. */
-const REASONS = [
-  'webhook_deleted',
-  'webhook_disabled',
-  'message_missing',
-  'cancelled_by_client',
-  'payload_erased',
-  'expired_while_waiting',
-  'expired',
-  'gone',
-  'not_retryable',
-  'aborted',
-  'all_attempts',
-] as const satisfies readonly Reason[];
 
 /** The options that select deliveries, by the names that the API gives to its filters. */
 const FILTERS = {
@@ -66,7 +52,7 @@ const OPTIONS: Record<FilterOption, ListOption> = {
   reason: {
     flags: '--reason <reason>',
     help: 'only those that were cancelled or exhausted for this reason; all_attempts for all that had no other',
-    choices: REASONS,
+    choices: FILTER_RULES.reason.choices,
   },
   since: {
     flags: '--since <time>',
