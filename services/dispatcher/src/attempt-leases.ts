@@ -155,7 +155,7 @@ export class AttemptLeases {
     this.#announce(takeDue(this.#unannounced, Infinity));
   }
 
-  /** Withdraws the released leases in Redis, and announces those that last. To be called every 50 ms. */
+  /** Withdraws the released leases in Redis, and announces those that last. To be called every 100 ms. */
   tick(): void {
     this.#withdrawReleased();
     const nowMs = this.#deps.monotonicMs();

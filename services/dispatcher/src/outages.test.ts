@@ -112,6 +112,13 @@ describe('stall free clock', () => {
       expect(clock.nowMs()).toBe(6_000);
     });
 
+    it('counts the time of a rest, which is no stall', () => {
+      monotonicMs += 60_000;
+      clock.resume();
+      tickAfter(100);
+      expect(clock.nowMs()).toBe(65_100);
+    });
+
     it('tolerates a timer that is a millisecond or two late', () => {
       for (let n = 0; n < 10; n += 1) tickAfter(102);
       expect(clock.nowMs()).toBe(5_000 + 10 * 102);

@@ -47,7 +47,7 @@ async function runAndNote<T>(
 }
 
 export interface OutageFreeClock {
-  /** Counts the time since the last call. To be called every 50 ms. */
+  /** Counts the time since the last call. To be called every 100 ms. */
   tick: () => void;
   /** Milliseconds so far. */
   countedMs: () => number;
@@ -84,6 +84,8 @@ export interface StallFreeClock {
   nowMs: () => number;
   /** To be called every `everyMs`. By how much a call is late is time in which nothing could run. */
   tick: () => void;
+  /** To be called before the first tick after a rest, which is not late. */
+  resume: () => void;
 }
 
 /** A timer is this late in an idle process. */
@@ -103,6 +105,9 @@ export function createStallFreeClock(everyMs: number, monotonicMs: () => number)
     nowMs: () => monotonicMs() - blockedMs - missedMs(),
     tick() {
       blockedMs += missedMs();
+      lastTickMs = monotonicMs();
+    },
+    resume() {
       lastTickMs = monotonicMs();
     },
   };

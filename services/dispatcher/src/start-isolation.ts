@@ -1,5 +1,5 @@
 import { memoryShare } from '@posthorn/platform/memory/memory-shares.ts';
-import { startTicker, type Ticker } from '@posthorn/platform/async/loop.ts';
+import { createRestingTicker, startTicker, type Ticker } from '@posthorn/platform/async/loop.ts';
 import { type OpenRecordLog } from '@posthorn/platform/kafka/kafka-record-log.ts';
 import {
   createRecordMemory,
@@ -27,7 +27,12 @@ import {
 import { type QueueDeps, Queues } from './isolation/queues.ts';
 import { ENDPOINT_BYTES, MAX_IDLE_ENDPOINTS } from './isolation/remembered-endpoints.ts';
 import { watchIsolation } from './metrics.ts';
-import { createOverloadWatch, createStallFreeClock, measureLoop } from './outages.ts';
+import {
+  createOverloadWatch,
+  createStallFreeClock,
+  measureLoop,
+  type StallFreeClock,
+} from './outages.ts';
 import {
   createPayloadLoader,
   createPayloadMemory,
@@ -74,7 +79,7 @@ const FLOWS_EVERY_MS = 1_000;
 export function startIsolation(base: IsolationBase): Isolation {
   const { config, registry, lifecycle, redis } = base;
   const memory = createRecordMemory(memoryShare('dispatcher', 'records', config.MEMORY_MIB));
-  const clock = createStallFreeClock(CLOCK_EVERY_MS, monotonicClockMs);
+  const clock = createRestingClock(() => queues.hasRequests());
   const overload = createOverloadWatch(monotonicClockMs);
   const circuits = createCircuits(base);
   const handover = createHandover(base, () => queues);
@@ -96,7 +101,7 @@ export function startIsolation(base: IsolationBase): Isolation {
   watchIsolation(registry, { queues, circuits, limit });
   budgetIsolation(base, { memory, circuits, queues, handover });
   const tickers = [
-    startTicker(CLOCK_EVERY_MS, clock.tick),
+    clock,
     startTicker(OVERLOAD_EVERY_MS, measureLoop(overload.tick)),
     ...startTickers(queues, handover),
   ];
@@ -115,6 +120,22 @@ export function startIsolation(base: IsolationBase): Isolation {
       await Promise.all([circuits.own(partitions), handover.own(partitions)]);
     },
     forgetPayload: payloads.forget,
+  };
+}
+
+/** Returns the stall-free clock, which rests while it is not needed. */
+function createRestingClock(isNeeded: () => boolean): Ticker & Pick<StallFreeClock, 'nowMs'> {
+  const clock = createStallFreeClock(CLOCK_EVERY_MS, monotonicClockMs);
+  const { wake, stop } = createRestingTicker(CLOCK_EVERY_MS, () => {
+    clock.tick();
+    return isNeeded();
+  });
+  return {
+    stop,
+    nowMs() {
+      if (wake()) clock.resume();
+      return clock.nowMs();
+    },
   };
 }
 

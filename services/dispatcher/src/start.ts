@@ -249,7 +249,7 @@ async function startCancellations(base: Base): Promise<Cancellations> {
   return cancellations;
 }
 
-const LEASES_EVERY_MS = 50;
+const LEASES_EVERY_MS = 100;
 
 function startLeases({ config, lifecycle, redis, areStoresUp }: Base): AttemptLeases {
   const { stopping } = lifecycle;

@@ -1,5 +1,13 @@
 import { afterEach, beforeEach, describe, expect, jest, test } from '@jest/globals';
-import { createLoop, type Loop, startTicker, stopSoon, type Ticker, walkInSlices } from './loop.ts';
+import {
+  createLoop,
+  createRestingTicker,
+  type Loop,
+  startTicker,
+  stopSoon,
+  type Ticker,
+  walkInSlices,
+} from './loop.ts';
 
 describe('loop', () => {
   let rounds: { end: () => void; fail: (error: Error) => void; signal: AbortSignal }[];
@@ -140,6 +148,16 @@ describe('ticker', () => {
       expect(ticks).toBe(3);
     });
 
+    test('shares its wakes with the tickers that were started at other times', () => {
+      const at: number[] = [];
+      const begunAtMs = performance.now();
+      jest.advanceTimersByTime(130);
+      const other = startTicker(50, () => at.push(performance.now() - begunAtMs));
+      jest.advanceTimersByTime(100);
+      other.stop();
+      expect(at).toEqual([150, 200]);
+    });
+
     test('lets a tick throw to the process', () => {
       const fault = new Error('impossible');
       const throwing = startTicker(50, () => {
@@ -150,6 +168,30 @@ describe('ticker', () => {
       }).toThrow(fault);
       throwing.stop();
     });
+  });
+});
+
+describe('a resting ticker', () => {
+  beforeEach(() => {
+    jest.useFakeTimers();
+  });
+  afterEach(() => {
+    jest.useRealTimers();
+  });
+
+  test('ticks from each time it is woken until a tick returns false', () => {
+    const goesOn = [true, false, false];
+    const left = [...goesOn];
+    const ticker = createRestingTicker(20, () => left.shift() ?? false);
+    jest.advanceTimersByTime(100);
+    expect(left).toEqual(goesOn);
+    expect([ticker.wake(), ticker.wake()]).toEqual([true, false]);
+    jest.advanceTimersByTime(100);
+    expect(left).toEqual([false]);
+    expect(ticker.wake()).toBe(true);
+    ticker.stop();
+    jest.advanceTimersByTime(100);
+    expect(left).toEqual([false]);
   });
 });
 

@@ -188,8 +188,13 @@ export class AttemptSlots {
     if (isSlowFast) this.#slowFast -= 1;
   }
 
+  hasRequests(): boolean {
+    return this.#requests.size > 0;
+  }
+
   /** Marks the attempts that are overdue, which makes their endpoints slow and empties the fast queues of those. */
   markSlow(): void {
+    if (!this.hasRequests()) return;
     const nowMs = this.#deps.stallFreeMs();
     // In the order in which they started: the first one that is not overdue ends the search.
     for (const attempt of this.#requests) {

@@ -174,6 +174,11 @@ export class Queues {
     this.#remembered.forgetIdle(this.#withWaiting);
   }
 
+  /** Whether a request is under way. */
+  hasRequests(): boolean {
+    return this.#slots.hasRequests();
+  }
+
   /** Evicts every waiting attempt, whatever the gate says; from then on none may wait. */
   close(): void {
     this.#isClosed = true;

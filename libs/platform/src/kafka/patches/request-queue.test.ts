@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import { createRequire } from 'node:module';
 import { patchKafkajs } from './patch-kafkajs.ts';
 
@@ -9,6 +9,8 @@ interface Queue {
   throttledUntil: number;
   throttleCheckTimeoutId: NodeJS.Timeout | null | undefined;
   checkPendingRequests: () => void;
+  inflight: Map<number, { sentAt: number; requestTimeout: number; timeoutRequest: () => void }>;
+  scheduleRequestTimeoutCheck: () => void;
   destroy: () => void;
 }
 
@@ -21,7 +23,7 @@ function createQueue(): Queue {
     instrumentationEmitter: null,
     maxInFlightRequests: null,
     requestTimeout: 1_000,
-    enforceRequestTimeout: false,
+    enforceRequestTimeout: true,
     clientId: 'test',
     broker: 'test:9092',
     logger: { debug: () => undefined },
@@ -42,6 +44,24 @@ describe('the request queue of kafkajs', () => {
   it('sets no timer while no request waits', () => {
     queue.checkPendingRequests();
     expect(queue.throttleCheckTimeoutId ?? null).toBeNull();
+  });
+
+  it('ends a request that got no response in time, within a second', () => {
+    jest.useFakeTimers();
+    try {
+      const ended: number[] = [];
+      const startedMs = Date.now();
+      queue.scheduleRequestTimeoutCheck();
+      queue.inflight.set(1, {
+        sentAt: startedMs,
+        requestTimeout: 1_500,
+        timeoutRequest: () => ended.push(Date.now() - startedMs),
+      });
+      jest.advanceTimersByTime(2_000);
+      expect(ended).toEqual([2_000]);
+    } finally {
+      jest.useRealTimers();
+    }
   });
 
   it('checks again while a request waits for the end of a throttle', () => {
