@@ -12,8 +12,15 @@ function poolError(name: string): Error {
   return Object.defineProperty(new MongoDriverError('timed out'), 'name', { value: name });
 }
 
+/** As Node gives it to the driver. */
+function writeError(code: string): Error {
+  return Object.assign(new Error(`write ${code}`), { code, syscall: 'write' });
+}
+
 describe('an error of MongoDB', () => {
   test.each([
+    ['a connection that was reset under a large command', writeError('ECONNRESET')],
+    ['a connection that was closed under a large command', writeError('EPIPE')],
     ['a pool without a free connection', poolError('MongoWaitQueueTimeoutError')],
     ['a read on a server that steps down', new MongoServerError({ code: 11_602 })],
     ['a read on a server that is no longer the primary', new MongoServerError({ code: 10_107 })],

@@ -189,8 +189,18 @@ export function asStoreError(error: unknown): unknown {
     error instanceof MongoNotConnectedError ||
     error instanceof MongoServerSelectionError ||
     isPoolError(error) ||
+    isBrokenWrite(error) ||
     isRetriableServerError(error);
   return isAway ? new StoreUnavailableError(messageOf(error)) : error;
+}
+
+/**
+ * The driver passes on the error of the socket as it is when the connection breaks while it waits until a large command was
+ * written. The command may have arrived.
+ */
+function isBrokenWrite(error: unknown): boolean {
+  const { code, syscall } = (error ?? {}) as Partial<NodeJS.ErrnoException>;
+  return syscall === 'write' && (code === 'ECONNRESET' || code === 'EPIPE');
 }
 
 /** The driver does not export the classes of these two. */
