@@ -2,7 +2,7 @@ import { Posthorn } from '@posthorn/client';
 import type { Excuse } from '../audit/evidence.ts';
 import { CLOSED_CONNECTION, NO_ANSWER, REFUSED_CONNECTION } from '../load/client.ts';
 import type { Round, Scene } from '../round.ts';
-import type { Member } from '../stack/fleet.ts';
+import { type Member, USUAL_LAYOUT } from '../stack/fleet.ts';
 import { inFlightAt } from './processes.ts';
 
 /** docs/contract.md C24.2, and what the suite may read later. */
@@ -131,6 +131,39 @@ const MONGODB_FROZEN: Round = {
   },
 };
 
+/** A request for the next changes: they are those of the whole database, whose cursor names no collection. */
+const NEXT_CHANGES = '$cmd.aggregate';
+
+/** Caches keep an entry for two seconds then (docs/decisions/0003-caches.md). */
+const CHANGES_FROZEN: Round = {
+  name: 'F17-changes',
+  summary:
+    'no service hears of changes any more: everything is put on hold and resumed three times',
+  promise: '0 lost, 0 duplicates, nothing requested from 2.5 s after each hold on',
+  seconds: [20],
+  layout: { ...USUAL_LAYOUT, hasMongodbProxy: true },
+  // The end of the fault resets every connection to MongoDB.
+  answers: ['503', '409'],
+  recoverWithinMs: null,
+  async inject(scene) {
+    const { pause, proxies, say, seconds } = scene;
+    const apps = await appsOf(scene);
+    proxies.mongodb?.cutAt(NEXT_CHANGES);
+    const findings: string[] = [];
+    for (const time of [1, 2, 3]) {
+      await pause((seconds * 1_000) / 6);
+      await apps.hold();
+      const heldAtMs = Date.now();
+      await pause(EFFECT_MS + (seconds * 1_000) / 6);
+      findings.push(...requestsBetween(scene, heldAtMs + EFFECT_MS, Date.now()));
+      await apps.resume();
+      say(`${time} times`);
+    }
+    proxies.mongodb?.mend();
+    return { endedAtMs: Date.now(), findings };
+  },
+};
+
 const TIMES = 100;
 
 const FLAPPING: Round = {
@@ -153,4 +186,10 @@ const FLAPPING: Round = {
   },
 };
 
-export const HOLDS: readonly Round[] = [KILLED_WHILE_HELD, REBALANCE, MONGODB_FROZEN, FLAPPING];
+export const HOLDS: readonly Round[] = [
+  KILLED_WHILE_HELD,
+  REBALANCE,
+  MONGODB_FROZEN,
+  FLAPPING,
+  CHANGES_FROZEN,
+];

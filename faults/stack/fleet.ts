@@ -18,6 +18,8 @@ export interface Layout {
   kafkaProxy: 'none' | 'all' | 'dispatcher-1';
   /** Whether Redis is reached through a proxy. */
   hasRedisProxy: boolean;
+  /** Whether MongoDB is reached through a proxy. */
+  hasMongodbProxy: boolean;
   /** A store whose data lie on a disk of this size, in MiB. */
   smallDisk: { store: 'kafka' | 'mongodb'; mebibytes: number } | null;
   /** Whether the clock of each service can be set. */
@@ -39,6 +41,7 @@ export const USUAL_LAYOUT: Layout = {
   },
   kafkaProxy: 'none',
   hasRedisProxy: false,
+  hasMongodbProxy: false,
   smallDisk: null,
   hasOwnClocks: false,
 };

@@ -46,6 +46,21 @@ describe('the proxy in front of a store', () => {
     expect(await ask(client, 'ping')).toBe('ping');
   });
 
+  it('cuts the connection on which these bytes come, and no other', async () => {
+    const other = open();
+    proxy.cutAt('next changes');
+    client.write('the next changes');
+    client.on('data', (chunk: Buffer) => {
+      throw new Error(`got ${chunk.toString()}`);
+    });
+    expect(await ask(other, 'ping')).toBe('ping');
+    const closed = closeOf(client);
+    proxy.mend();
+    await closed;
+    expect(await ask(open(), 'the next changes')).toBe('the next changes');
+    other.destroy();
+  });
+
   it('delays requests, and keeps their order', async () => {
     await ask(client, 'before');
     proxy.delayRequestsBy(30);

@@ -8,30 +8,41 @@ import type { Member, Layout } from './fleet.ts';
 export interface Proxies {
   kafka: TcpProxy | null;
   redis: TcpProxy | null;
+  mongodb: TcpProxy | null;
   /** The settings with which a member connects through them. */
   envOf: (member: Member) => Record<string, string>;
   close: () => Promise<void>;
 }
 
 export async function openProxies(
-  { kafkaProxy, hasRedisProxy }: Layout,
-  { kafkaBrokers, redisUrl }: Addresses,
+  { kafkaProxy, hasRedisProxy, hasMongodbProxy }: Layout,
+  { kafkaBrokers, redisUrl, mongodbUrl }: Addresses,
 ): Promise<Proxies> {
   const kafka = kafkaProxy === 'none' ? null : await startKafkaProxy(addressOf(kafkaBrokers));
-  const { host } = new URL(redisUrl);
-  const redis = hasRedisProxy ? await startTcpProxy({ to: addressOf(host) }) : null;
+  const proxyOf = (url: string): Promise<TcpProxy> =>
+    startTcpProxy({ to: addressOf(new URL(url).host) });
+  const redis = hasRedisProxy ? await proxyOf(redisUrl) : null;
+  const mongodb = hasMongodbProxy ? await proxyOf(mongodbUrl) : null;
   return {
     kafka,
     redis,
+    mongodb,
     envOf: (member) => ({
       ...(kafka && isBehind(member, kafkaProxy) ? brokersEnv(kafka) : {}),
       ...(redis ? { REDIS_URL: `redis://127.0.0.1:${redis.port}` } : {}),
+      ...(mongodb ? { MONGODB_URL: throughProxy(mongodbUrl, mongodb) } : {}),
     }),
     async close() {
       await kafka?.close();
       await redis?.close();
+      await mongodb?.close();
     },
   };
+}
+
+/** Direct: the replica set would tell its own address. */
+function throughProxy(url: string, { port }: TcpProxy): string {
+  return `mongodb://127.0.0.1:${port}${new URL(url).pathname}?directConnection=true`;
 }
 
 function brokersEnv({ port }: TcpProxy): Record<string, string> {
@@ -64,6 +75,8 @@ export interface TcpProxy {
   delayRequestsBy: (ms: number) => void;
   /** Forwards nothing from now on and closes no connection, so that both sides take it for open. */
   cut: () => void;
+  /** From now on cuts a connection when a request with these bytes, given as Latin-1, comes on it. */
+  cutAt: (bytes: string) => void;
   /** Resets the connections that were cut; new ones are forwarded again. */
   mend: () => void;
   /** Resets every connection. */
@@ -84,6 +97,8 @@ interface State {
   to: Address;
   delayMs: number;
   isCut: boolean;
+  /** Null for none. */
+  cutsAt: Buffer | null;
   sockets: Set<Socket>;
   rewrite: () => Rewrite;
 }
@@ -93,6 +108,7 @@ export async function startTcpProxy({ to, rewriteOf }: ProxyOptions): Promise<Tc
     to,
     delayMs: 0,
     isCut: false,
+    cutsAt: null,
     sockets: new Set(),
     rewrite: () => (chunk) => chunk,
   };
@@ -119,8 +135,12 @@ function controlsOf(state: State, server: Server): Omit<TcpProxy, 'port'> {
       state.isCut = true;
       for (const socket of state.sockets) socket.pause();
     },
+    cutAt(bytes) {
+      state.cutsAt = Buffer.from(bytes, 'latin1');
+    },
     mend() {
       state.isCut = false;
+      state.cutsAt = null;
       resetAll();
     },
     async close() {
@@ -136,7 +156,10 @@ function forward(state: State, client: Socket): void {
   const store = connect(to);
   const rewrite = state.rewrite();
   client.on('data', (chunk) => {
-    passOn(state, store, chunk);
+    if (state.cutsAt && chunk.includes(state.cutsAt)) {
+      client.pause();
+      store.pause();
+    } else passOn(state, store, chunk);
   });
   store.on('data', (chunk) => {
     if (client.writable) client.write(rewrite(chunk));
