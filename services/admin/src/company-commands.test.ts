@@ -1,11 +1,12 @@
 import { beforeEach, describe, expect, test } from '@jest/globals';
 import type { Link } from '@posthorn/platform/mongo/companies/links.ts';
-import type { AdminAction } from './command.ts';
+import { type AdminAction, parseOptions } from './command.ts';
 import {
   createSignInLink,
   monthOption,
   parseKeyRights,
   type SignInLinkDeps,
+  usageOptions,
 } from './company-commands.ts';
 
 test('the options of a key are scopes, an app and an end', () => {
@@ -81,5 +82,13 @@ test('a month is the span from its first millisecond to that of the next one', (
 test.each(['2026', '2026-13', '2026-1', 'November'])('refuses %s as a month', (text) => {
   expect(monthOption.safeParse(text).error?.issues[0]?.message).toBe(
     'must be a month such as 2026-11',
+  );
+});
+
+test('usage is printed as JSON or as CSV', () => {
+  const month = '2026-12';
+  expect(usageOptions.parse({ month, csv: true })).toMatchObject({ json: false, csv: true });
+  expect(() => parseOptions(usageOptions, { month, csv: true, json: true })).toThrow(
+    '--csv cannot be used with --json.',
   );
 });

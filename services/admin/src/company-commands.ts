@@ -11,7 +11,10 @@ import {
   type LinkStore,
   newLinkToken,
 } from '@posthorn/platform/mongo/companies/links.ts';
-import { createStatsQueries } from '@posthorn/platform/mongo/messages/stats-queries.ts';
+import {
+  createStatsQueries,
+  USAGE_FIELDS,
+} from '@posthorn/platform/mongo/messages/stats-queries.ts';
 import { settings } from '@posthorn/platform/service/settings.ts';
 import type { Command } from 'commander';
 import { z } from 'zod';
@@ -37,7 +40,7 @@ import {
   suspendCompany,
 } from './companies.ts';
 import { addExportCommand } from './export.ts';
-import { formatTable, type OutputOptions } from './output.ts';
+import { formatCsv, formatTable, type OutputOptions } from './output.ts';
 
 /** Adds `company create|list|suspend|resume|delete|export`. */
 export function addCompanyCommands(program: Command): void {
@@ -214,6 +217,7 @@ export function addUsageCommand(program: Command): void {
     .description('print what each company used in a month of UTC')
     .requiredOption('--month <month>', 'such as 2026-11')
     .option('--json', 'print JSON')
+    .option('--csv', 'print CSV (RFC 4180)')
     .action(printUsage);
 }
 
@@ -226,11 +230,21 @@ export const monthOption = z
     return { fromMs: Date.UTC(year, month - 1), toMs: Date.UTC(year, month) };
   });
 
-const usageOptions = z.object({ month: monthOption, json: z.boolean().default(false) });
+export const usageOptions = z
+  .object({
+    month: monthOption,
+    json: z.boolean().default(false),
+    csv: z.boolean().default(false),
+  })
+  .refine(({ json, csv }) => !(json && csv), {
+    path: ['csv'],
+    message: 'cannot be used with --json',
+  });
 
 async function printUsage(given: object): Promise<void> {
-  const { month, json } = parseOptions(usageOptions, given);
+  const { month, json, csv } = parseOptions(usageOptions, given);
   const usage = await withDatabase(databaseConfig, (db) => createStatsQueries(db).readUsage(month));
-  const text = json ? JSON.stringify(usage) : formatTable(usage);
-  process.stdout.write(`${text}\n`);
+  process.stdout.write(
+    csv ? formatCsv(USAGE_FIELDS, usage) : `${json ? JSON.stringify(usage) : formatTable(usage)}\n`,
+  );
 }

@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import { Command } from 'commander';
-import { formatResult, formatTable, listCommands } from './output.ts';
+import { formatCsv, formatResult, formatTable, listCommands } from './output.ts';
 
 describe('a printed result', () => {
   test('has a line for each field, with times in ISO 8601', () => {
@@ -41,6 +41,30 @@ test('rows are columns under their names, numbers aligned right', () => {
 
 test('no row is said to be none', () => {
   expect(formatTable([])).toBe('none');
+});
+
+describe('a CSV file', () => {
+  test('has a header and lines with CRLF, and quotes what has a comma, a quote or a line break', () => {
+    const rows = [
+      { companyId: 'comp_1', attempts: 5, note: 'plain' },
+      { companyId: 'a,b', attempts: -12, note: 'she said "no"\nand left' },
+    ];
+    expect(formatCsv(['companyId', 'attempts', 'note'], rows)).toBe(
+      'companyId,attempts,note\r\ncomp_1,5,plain\r\n"a,b",-12,"she said ""no""\nand left"\r\n',
+    );
+  });
+
+  test.each(['=1+1', '+1', '-1', '@SUM(A1)', '\t=1'])('disarms the text %j', (text) => {
+    expect(formatCsv(['name'], [{ name: text }])).toBe(`name\r\n'${text}\r\n`);
+  });
+
+  test('disarms a text before it is quoted', () => {
+    expect(formatCsv(['name'], [{ name: '=A1,"x"' }])).toBe('name\r\n"\'=A1,""x"""\r\n');
+  });
+
+  test('without rows is its header', () => {
+    expect(formatCsv(['companyId', 'messages'], [])).toBe('companyId,messages\r\n');
+  });
 });
 
 test('every command has a line with its group if it has one, its arguments and its description', () => {

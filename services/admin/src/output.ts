@@ -51,6 +51,28 @@ export function formatTable(rows: readonly Readonly<Record<string, Cell>>[]): st
   return lines.map((line) => line.trimEnd()).join('\n');
 }
 
+/**
+ * Returns rows of equal fields as CSV (RFC 4180) under a row with the names, lines with CRLF. A text that spreadsheets
+ * would read as a formula gets a `'` in front: its sender is a customer, and its reader opens the file. `names` are the
+ * fields in their order, so that a file without rows has its header too.
+ */
+export function formatCsv<Name extends string>(
+  names: readonly Name[],
+  rows: readonly Readonly<Record<Name, Cell>>[],
+): string {
+  const lines = [names, ...rows.map((row) => names.map((name) => row[name]))];
+  return lines.map((cells) => `${cells.map(csvCell).join(',')}\r\n`).join('');
+}
+
+/** OWASP names a tab and a carriage return beside the four signs. */
+const FORMULA = /^[=+\-@\t\r]/;
+
+function csvCell(cell: Cell): string {
+  const text = String(cell);
+  const safe = typeof cell === 'string' && FORMULA.test(text) ? `'${text}` : text;
+  return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
+}
+
 /** Column where the descriptions start. */
 const DESCRIPTION_COLUMN = 33;
 

@@ -337,6 +337,13 @@ describe('Statistics', () => {
         return Object.entries(used).every(([name, count]) => counts.get(name) === count) && found;
       });
       expect(row).toEqual({ companyId: posthorn.companyId, ...used, sentBytes: bytes });
+      const csv = await runProgram(ADMIN, ['usage', '--month', month, '--csv'], posthorn.env);
+      expect(csv.split('\r\n')).toEqual(
+        expect.arrayContaining([
+          'companyId,messages,messageBytes,deliveries,attempts,succeeded,sentBytes',
+          `${posthorn.companyId},5,${bytes},5,5,3,${bytes}`,
+        ]),
+      );
       await expect(runProgram(ADMIN, ['usage', '--month', 'May'], posthorn.env)).rejects.toThrow(
         '--month must be a month such as 2026-11.',
       );

@@ -134,6 +134,9 @@ const SUMMED = [
   'sentBytes',
 ] as const satisfies readonly (keyof CompanyUsage)[];
 
+/** The fields of a company's usage, in their order. */
+export const USAGE_FIELDS = ['companyId', ...SUMMED] as const;
+
 function readUsage(db: mongo.Db, { fromMs, toMs }: Span): Promise<CompanyUsage[]> {
   const sums = Object.fromEntries(SUMMED.map((name) => [name, { $sum: `$${name}` }] as const));
   const shown = Object.fromEntries(SUMMED.map((name) => [name, 1] as const));
