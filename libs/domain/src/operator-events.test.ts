@@ -10,6 +10,8 @@ import {
   nextFailingStep,
   type OperatorEvent,
   operatorPayloadOf,
+  slackPayloadOf,
+  teamsPayloadOf,
 } from './operator-events.ts';
 import { UnreadableRecordError } from './records/record-value.ts';
 import { HOUR_MS } from './stats.ts';
@@ -48,6 +50,92 @@ test('the operator gets its type, its time and what happened to whom', () => {
       firstAt: '2026-11-24T06:00:00.000Z',
       lastAt: '2026-11-24T07:00:00.000Z',
     },
+  });
+});
+
+describe('in Slack an event', () => {
+  const textOf = (...args: Parameters<typeof slackPayloadOf>): string =>
+    (JSON.parse(slackPayloadOf(...args).toString()) as { text: string }).text;
+
+  test('is a text of its title, its detail and its facts, with a link to its webhook', () => {
+    expect(textOf(event, 'https://hooks.example.com/posthorn').split('\n')).toEqual([
+      'Most attempts to an endpoint fail',
+      'the circuit is open for 30000 ms',
+      'Type: circuit.opened',
+      'Company: comp_a',
+      'Webhook: wh_1',
+      'Count: 3',
+      'First: 2026-11-24T06:00:00.000Z',
+      'Last: 2026-11-24T07:00:00.000Z',
+      '<https://hooks.example.com/posthorn/dashboard/webhooks/wh_1|Open in the dashboard>',
+    ]);
+  });
+
+  test('mentions nobody and contains no link of its detail', () => {
+    const detail = '<!channel> & <https://evil.example|text>';
+    expect(textOf({ ...event, detail }, null)).toContain(
+      '\n&lt;!channel&gt; &amp; &lt;https://evil.example|text&gt;\n',
+    );
+  });
+
+  test('has no line of a webhook that is not known, and no link without PUBLIC_URL', () => {
+    const unknown = { ...event, companyId: null, webhookId: null };
+    expect(textOf(unknown, null)).not.toMatch(/Company|Webhook|dashboard/);
+    expect(textOf(unknown, 'https://a.example')).toContain('<https://a.example/dashboard/|');
+  });
+});
+
+describe('in Teams an event', () => {
+  const messageOf = (...args: Parameters<typeof teamsPayloadOf>): unknown =>
+    JSON.parse(teamsPayloadOf(...args).toString());
+
+  test('is a message with one Adaptive Card 1.4 that opens its webhook', () => {
+    const detail = '[a link](https://evil.example)';
+    expect(messageOf({ ...event, detail }, 'https://hooks.example.com')).toEqual({
+      type: 'message',
+      attachments: [
+        {
+          contentType: 'application/vnd.microsoft.card.adaptive',
+          contentUrl: null,
+          content: {
+            $schema: 'http://adaptivecards.io/schemas/adaptive-card.json',
+            type: 'AdaptiveCard',
+            version: '1.4',
+            body: [
+              {
+                type: 'TextBlock',
+                text: 'Most attempts to an endpoint fail',
+                weight: 'Bolder',
+                wrap: true,
+              },
+              { type: 'RichTextBlock', inlines: [{ type: 'TextRun', text: detail }] },
+              {
+                type: 'FactSet',
+                facts: [
+                  { title: 'Type', value: 'circuit.opened' },
+                  { title: 'Company', value: 'comp_a' },
+                  { title: 'Webhook', value: 'wh_1' },
+                  { title: 'Count', value: '3' },
+                  { title: 'First', value: '2026-11-24T06:00:00.000Z' },
+                  { title: 'Last', value: '2026-11-24T07:00:00.000Z' },
+                ],
+              },
+            ],
+            actions: [
+              {
+                type: 'Action.OpenUrl',
+                title: 'Open in the dashboard',
+                url: 'https://hooks.example.com/dashboard/webhooks/wh_1',
+              },
+            ],
+          },
+        },
+      ],
+    });
+  });
+
+  test('has no action without PUBLIC_URL', () => {
+    expect(JSON.stringify(messageOf(event, null))).not.toContain('actions');
   });
 });
 

@@ -68,6 +68,11 @@ function parse(text: string): unknown {
   }
 }
 
+/** The forms in which the operator's webhook gets an event: `OPERATOR_WEBHOOK_FORMAT`. */
+export const OPERATOR_FORMATS = ['standard', 'slack', 'teams'] as const;
+
+export type OperatorFormat = (typeof OPERATOR_FORMATS)[number];
+
 /** Returns the body of the operator's webhook: `type`, `timestamp` and `data`, as Standard Webhooks advises. */
 export function operatorPayloadOf(event: OperatorEvent): Buffer {
   const { type, companyId, webhookId, detail, count } = event;
@@ -75,6 +80,84 @@ export function operatorPayloadOf(event: OperatorEvent): Buffer {
   const lastAt = new Date(event.lastAtMs).toISOString();
   const data = { companyId, webhookId, detail, count, firstAt, lastAt };
   return Buffer.from(JSON.stringify({ type, timestamp: lastAt, data }));
+}
+
+/** The titles of events in a chat. */
+const TITLES: Record<OperatorEventType, string> = {
+  'delivery.exhausted': 'The last attempt of a delivery failed',
+  'circuit.opened': 'Most attempts to an endpoint fail',
+  'circuit.closed': 'An endpoint accepts attempts again',
+  'dead_letter.written': 'A record became a dead letter',
+  'endpoint.failing': 'Nothing succeeded at an endpoint for a day',
+  'endpoint.to_be_disabled': 'A webhook will be disabled',
+  'endpoint.disabled': 'A webhook was disabled',
+  'quota.near': 'A company is near a quota',
+};
+
+/** The facts of an event with their names, without those that are not known. */
+function factsOf(event: OperatorEvent): [name: string, value: string][] {
+  const facts: [string, string | null][] = [
+    ['Type', event.type],
+    ['Company', event.companyId],
+    ['Webhook', event.webhookId],
+    ['Count', String(event.count)],
+    ['First', new Date(event.firstAtMs).toISOString()],
+    ['Last', new Date(event.lastAtMs).toISOString()],
+  ];
+  return facts.flatMap(([name, value]) => (value === null ? [] : [[name, value]]));
+}
+
+/** Returns the page of the webhook in the dashboard below `publicUrl`, and the dashboard without a webhook. */
+function dashboardUrlOf({ webhookId }: OperatorEvent, publicUrl: string): string {
+  const page = webhookId === null ? '' : `webhooks/${encodeURIComponent(webhookId)}`;
+  return `${publicUrl}/dashboard/${page}`;
+}
+
+const LINK_TEXT = 'Open in the dashboard';
+
+/**
+ * Returns an event as an incoming webhook of Slack takes it. Without a `publicUrl`, PUBLIC_URL, it has no link. Slack
+ * reads `<…>` as a link or a mention and asks for `&`, `<` and `>` to be escaped.
+ */
+export function slackPayloadOf(event: OperatorEvent, publicUrl: string | null): Buffer {
+  const lines = [
+    TITLES[event.type],
+    event.detail,
+    ...factsOf(event).map((fact) => fact.join(': ')),
+  ];
+  const link = publicUrl === null ? [] : [`<${dashboardUrlOf(event, publicUrl)}|${LINK_TEXT}>`];
+  const text = [...lines.map(escapeForSlack), ...link].join('\n');
+  return Buffer.from(JSON.stringify({ text }));
+}
+
+function escapeForSlack(text: string): string {
+  return text.replace(/&/g, '&amp;').replace(/</g, '&lt;').replace(/>/g, '&gt;');
+}
+
+/**
+ * Returns an event as a Workflows webhook of Teams takes it: a message with one Adaptive Card. Without a `publicUrl`,
+ * PUBLIC_URL, it has no link. `detail` is a TextRun, since a TextBlock would read it as Markdown.
+ */
+export function teamsPayloadOf(event: OperatorEvent, publicUrl: string | null): Buffer {
+  const facts = factsOf(event).map(([title, value]) => ({ title, value }));
+  const content = {
+    $schema: 'http://adaptivecards.io/schemas/adaptive-card.json',
+    type: 'AdaptiveCard',
+    version: '1.4',
+    body: [
+      { type: 'TextBlock', text: TITLES[event.type], weight: 'Bolder', wrap: true },
+      { type: 'RichTextBlock', inlines: [{ type: 'TextRun', text: event.detail }] },
+      { type: 'FactSet', facts },
+    ],
+    ...(publicUrl !== null && {
+      actions: [
+        { type: 'Action.OpenUrl', title: LINK_TEXT, url: dashboardUrlOf(event, publicUrl) },
+      ],
+    }),
+  };
+  const contentType = 'application/vnd.microsoft.card.adaptive';
+  const attachments = [{ contentType, contentUrl: null, content }];
+  return Buffer.from(JSON.stringify({ type: 'message', attachments }));
 }
 
 /** The attempts to an endpoint that ended in one hour. */

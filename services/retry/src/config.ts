@@ -1,4 +1,5 @@
 import { parseDelay } from '@posthorn/domain/delivery/schedule.ts';
+import { OPERATOR_FORMATS } from '@posthorn/domain/operator-events.ts';
 import { HOUR_MS } from '@posthorn/domain/stats.ts';
 import { httpUrl, settings } from '@posthorn/platform/service/settings.ts';
 import { z } from 'zod';
@@ -53,12 +54,21 @@ export const retryConfig = z.object({
     .string()
     .regex(/^whsec_[A-Za-z0-9+/]{32,88}={0,2}$/, 'must be whsec_ and base64 of 24 to 64 bytes')
     .optional()
-    .describe('Signs operator events (Standard Webhooks); required with OPERATOR_WEBHOOK_URL'),
+    .describe(
+      'Signs operator events (Standard Webhooks); required with OPERATOR_WEBHOOK_URL where the format is `standard`',
+    ),
+  OPERATOR_WEBHOOK_FORMAT: z
+    .enum(OPERATOR_FORMATS, `must be one of ${OPERATOR_FORMATS.join(', ')}`)
+    .default('standard')
+    .describe(
+      'Form of operator events: `standard`; `slack` for an incoming webhook of Slack, `teams` for Workflows of Teams, which are not signed: their URL is the secret',
+    ),
   AUTO_DISABLE_AFTER: autoDisableAfter
     .optional()
     .describe(
       'A webhook whose attempts have all failed for so long is disabled, a day after a warning to the operator; not set: never',
     ),
+  ...settings.publicUrl,
   ...canarySettings.shape,
   ...settings.memory('retry'),
   ...settings.kafka,

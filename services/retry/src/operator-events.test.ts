@@ -3,7 +3,7 @@ import { encodeOperatorEvent, type OperatorEvent } from '@posthorn/domain/operat
 import { Webhook } from 'standardwebhooks';
 import { sampleRecord } from '../../../test/support/samples/sample-record.ts';
 import { collectLogLines, type LogLines } from '../../../test/support/sources/log-lines.ts';
-import { createSendOperatorEvent } from './operator-events.ts';
+import { createOperatorRequest, createSendOperatorEvent } from './operator-events.ts';
 
 const SECRET = `whsec_${Buffer.alloc(32, 7).toString('base64')}`;
 
@@ -31,10 +31,16 @@ beforeEach(() => {
   log = collectLogLines();
 });
 
-const send = (value: Buffer = encodeOperatorEvent(event)): Promise<void> =>
+const STANDARD = createOperatorRequest({
+  OPERATOR_WEBHOOK_FORMAT: 'standard',
+  OPERATOR_WEBHOOK_SECRET: SECRET,
+  PUBLIC_URL: undefined,
+});
+
+const send = (value = encodeOperatorEvent(event), makeRequest = STANDARD): Promise<void> =>
   createSendOperatorEvent({
-    url: 'https://ops.example/hook',
-    secret: SECRET,
+    url: 'https://ops.example/hook/T00/secret-of-the-path',
+    makeRequest,
     stopping: new AbortController().signal,
     post(url, headers, body) {
       posts.push({ url, headers, body });
@@ -73,6 +79,27 @@ test('an event is given up after the last wait, so that it does not stand in fro
   answers = [500, 302, 404, 301, 503];
   await send();
   expect([waits, results]).toEqual([[1_000, 10_000, 60_000, 300_000], ['failed']]);
+});
+
+test.each(['slack', 'teams'] as const)(
+  'an event for %s has no signature and needs no secret, and its URL is not logged',
+  async (format) => {
+    answers = [new Error('connect refused'), 503, 200];
+    const settings = { OPERATOR_WEBHOOK_SECRET: undefined, PUBLIC_URL: 'https://a.example' };
+    await send(undefined, createOperatorRequest({ OPERATOR_WEBHOOK_FORMAT: format, ...settings }));
+    const [post] = posts;
+    expect(post?.headers).toEqual({ 'content-type': 'application/json' });
+    expect(String(post?.body)).toContain('https://a.example/dashboard/webhooks/wh_1');
+    expect(results).toEqual(['delivered']);
+    expect(JSON.stringify(log.lines)).not.toContain('secret-of-the-path');
+  },
+);
+
+test('the standard format does not start without a secret', () => {
+  const settings = { OPERATOR_WEBHOOK_SECRET: undefined, PUBLIC_URL: undefined };
+  expect(() => createOperatorRequest({ OPERATOR_WEBHOOK_FORMAT: 'standard', ...settings })).toThrow(
+    'OPERATOR_WEBHOOK_SECRET is required',
+  );
 });
 
 test('what is no event becomes a dead letter', async () => {

@@ -1,19 +1,77 @@
-import { decodeOperatorEvent, operatorPayloadOf } from '@posthorn/domain/operator-events.ts';
+import {
+  decodeOperatorEvent,
+  type OperatorEvent,
+  operatorPayloadOf,
+  slackPayloadOf,
+  teamsPayloadOf,
+} from '@posthorn/domain/operator-events.ts';
 import { readRecord, UnreadableRecordError } from '@posthorn/domain/records/record-value.ts';
 import { standardKey, standardSignature } from '@posthorn/domain/request/signature.ts';
 import { StoppedError } from '@posthorn/platform/async/keep-trying.ts';
 import type { LogRecord } from '@posthorn/platform/kafka/record-log.ts';
 import type { DeadLetters } from '@posthorn/platform/records/dead-letters.ts';
-import { messageOf } from '@posthorn/platform/service/errors.ts';
+import { messageOf, StartupError } from '@posthorn/platform/service/errors.ts';
 import type { Logger } from '@posthorn/platform/service/logger.ts';
+import type { RetryConfig } from './config.ts';
 import { openResponse } from './open-response.ts';
 
 type Post = (url: string, headers: Record<string, string>, body: Buffer) => Promise<number>;
 
+interface OperatorRequest {
+  headers: Record<string, string>;
+  payload: Buffer;
+}
+
+/** Returns the request for an event at a time in milliseconds since 1970. */
+type MakeRequest = (event: OperatorEvent, nowMs: number) => OperatorRequest;
+
+type FormatSettings = Pick<
+  RetryConfig,
+  'OPERATOR_WEBHOOK_FORMAT' | 'OPERATOR_WEBHOOK_SECRET' | 'PUBLIC_URL'
+>;
+
+/**
+ * Returns how the operator's webhook is called. Chats check no signature: whoever knows their URL may write to them.
+ * Throws StartupError when the format needs a secret that is not set.
+ */
+export function createOperatorRequest(config: FormatSettings): MakeRequest {
+  const publicUrl = config.PUBLIC_URL ?? null;
+  const headers = { 'content-type': 'application/json' };
+  switch (config.OPERATOR_WEBHOOK_FORMAT) {
+    case 'standard':
+      return signedRequest(config.OPERATOR_WEBHOOK_SECRET);
+    case 'slack':
+      return (event) => ({ headers, payload: slackPayloadOf(event, publicUrl) });
+    case 'teams':
+      return (event) => ({ headers, payload: teamsPayloadOf(event, publicUrl) });
+  }
+}
+
+function signedRequest(secret: string | undefined): MakeRequest {
+  if (secret === undefined) {
+    throw new StartupError(
+      'OPERATOR_WEBHOOK_SECRET is required with OPERATOR_WEBHOOK_URL, unless OPERATOR_WEBHOOK_FORMAT is slack or teams.',
+    );
+  }
+  const key = standardKey(secret);
+  return (event, nowMs) => {
+    const payload = operatorPayloadOf(event);
+    const timestampSeconds = Math.floor(nowMs / 1_000);
+    const signature = standardSignature(key, { messageId: event.id, timestampSeconds, payload });
+    const headers = {
+      'content-type': 'application/json',
+      'webhook-id': event.id,
+      'webhook-timestamp': String(timestampSeconds),
+      'webhook-signature': signature,
+    };
+    return { headers, payload };
+  };
+}
+
 interface SendOperatorEventDeps {
+  /** That of a chat is a secret, and is not logged. */
   url: string;
-  /** As of a webhook: `whsec_` and base64. */
-  secret: string;
+  makeRequest: MakeRequest;
   /** Resolves with the status of the response; rejects when there is none. */
   post?: Post;
   /** Waits so many milliseconds, or until the signal is aborted. Never rejects. */
@@ -30,10 +88,10 @@ interface SendOperatorEventDeps {
 const DELAYS_MS = [1_000, 10_000, 60_000, 300_000];
 const TIMEOUT_MS = 10_000;
 
-/** Sends events to the operator's URL, signed as Standard Webhooks, each at most five times. */
+/** Sends events to the operator's URL, each at most five times. */
 export function createSendOperatorEvent({
   url,
-  secret,
+  makeRequest,
   post = postEvent,
   pause,
   stopping,
@@ -42,7 +100,6 @@ export function createSendOperatorEvent({
   logger,
   nowMs,
 }: SendOperatorEventDeps): (record: LogRecord) => Promise<void> {
-  const key = standardKey(secret);
   return async (record) => {
     const event = readRecord(() => decodeOperatorEvent(record.value));
     if (event instanceof UnreadableRecordError) {
@@ -50,19 +107,11 @@ export function createSendOperatorEvent({
       return;
     }
     const { id, type } = event;
-    const payload = operatorPayloadOf(event);
     for (const delayMs of [0, ...DELAYS_MS]) {
       if (delayMs > 0) await pause(delayMs, stopping);
       // The record stays uncommitted, and another process sends its event.
       if (stopping.aborted) throw new StoppedError('stopping');
-      const timestampSeconds = Math.floor(nowMs() / 1_000);
-      const signature = standardSignature(key, { messageId: id, timestampSeconds, payload });
-      const headers = {
-        'content-type': 'application/json',
-        'webhook-id': id,
-        'webhook-timestamp': String(timestampSeconds),
-        'webhook-signature': signature,
-      };
+      const { headers, payload } = makeRequest(event, nowMs());
       const problem = await problemOf(post(url, headers, payload));
       if (problem === null) {
         onResult('delivered');

@@ -32,7 +32,6 @@ import { openProvenRecords } from '@posthorn/platform/records/proven-records.ts'
 import { eventRecord } from '@posthorn/platform/records/operator-incidents.ts';
 import { monotonicClockMs, systemIds } from '@posthorn/platform/service/clock-and-ids.ts';
 import { openRedis } from '@posthorn/platform/redis/open-redis.ts';
-import { StartupError } from '@posthorn/platform/service/errors.ts';
 import { watchDependencies } from '@posthorn/platform/service/metrics.ts';
 import { openOpsServer } from '@posthorn/platform/service/ops-server.ts';
 import type { ServiceContext } from '@posthorn/platform/service/run-service.ts';
@@ -42,7 +41,7 @@ import type { RetryConfig } from './config.ts';
 import { createAddUpCounts } from './add-up-counts.ts';
 import { createDayMetrics, createKeepDays } from './keep-days.ts';
 import { createRetryMetrics, showParked, showUnpublished } from './metrics.ts';
-import { createSendOperatorEvent } from './operator-events.ts';
+import { createOperatorRequest, createSendOperatorEvent } from './operator-events.ts';
 import { createParkFailure } from './park-failure.ts';
 import { createReleaseParked, readyAtMs } from './release-parked.ts';
 import { createReleaseTimed, createTimedMetrics } from './release-timed.ts';
@@ -216,11 +215,8 @@ function delayOf(delayTopics: ReadonlyMap<string, DelayTopic>, topic: string): n
 /** Sends operator events to the URL of the operator, if there is one. */
 async function consumeOperatorEvents(retry: Retry): Promise<void> {
   const { config, lifecycle, topics, delayTopics, countPartitions, metrics } = retry;
-  const { OPERATOR_WEBHOOK_URL: url, OPERATOR_WEBHOOK_SECRET: secret } = config;
+  const { OPERATOR_WEBHOOK_URL: url } = config;
   if (url === undefined) return;
-  if (secret === undefined) {
-    throw new StartupError('OPERATOR_WEBHOOK_SECRET is required with OPERATOR_WEBHOOK_URL.');
-  }
   await retry.consume({
     groupId: `${config.TOPIC_PREFIX}retry-operator-events`,
     topics: [topics.operatorEvents],
@@ -232,7 +228,7 @@ async function consumeOperatorEvents(retry: Retry): Promise<void> {
     handle: createSendOperatorEvent({
       ...retry,
       url,
-      secret,
+      makeRequest: createOperatorRequest(config),
       stopping: lifecycle.stopping,
       onResult(result) {
         metrics.operatorEvents.inc({ result });

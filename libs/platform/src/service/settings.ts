@@ -53,7 +53,7 @@ const publicUrlSettings = {
   PUBLIC_URL: publicUrl
     .optional()
     .describe(
-      'Where browsers reach the gateway, with the path prefix of a proxy in front, such as https://hooks.example.com/posthorn; for links and cookies of the dashboard',
+      'Where browsers reach the gateway, with the path prefix of a proxy in front, such as https://hooks.example.com/posthorn; for links, cookies of the dashboard and operator events in chats',
     ),
 };
 
