@@ -56,7 +56,7 @@ describe('a replay of failed deliveries', () => {
     const [only] = stored();
     expect(only).toMatchObject({ page: ['dlv_1', 'dlv_3'], total: 2 });
     const done = { ...sampleResend('rsnd_1'), ...only, afterId: 'dlv_3' };
-    expect(await world.resends.nextPage(done, 9)).toEqual([]);
+    expect((await world.resends.nextPage(done, 9)).ids).toEqual([]);
     expect(world.deliveries.get('dlv_2')?.mark).toBeNull();
   });
 

@@ -48,31 +48,31 @@ export function resendContract(open: () => Promise<OpenResends>): void {
 
     it('are the failed ones of its webhook and company, oldest first', async () => {
       const resend = sampleResend('rsnd_1');
-      expect(await resends.nextPage(resend, 9)).toEqual(['dlv_1', 'dlv_2', 'dlv_5']);
-      expect(await resends.nextPage(resend, 2)).toEqual(['dlv_1', 'dlv_2']);
+      expect((await resends.nextPage(resend, 9)).ids).toEqual(['dlv_1', 'dlv_2', 'dlv_5']);
+      expect((await resends.nextPage(resend, 2)).ids).toEqual(['dlv_1', 'dlv_2']);
       expect(await resends.count(resend)).toBe(3);
     });
 
     it('are only those whose last attempt had its outcome, and count as all that failed', async () => {
       await opened.addDelivery('dlv_8', 'exhausted', { lastOutcome: 'timeout' });
       const resend = sampleResend('rsnd_1', { outcome: 'timeout' });
-      expect(await resends.nextPage(resend, 9)).toEqual(['dlv_8']);
+      expect((await resends.nextPage(resend, 9)).ids).toEqual(['dlv_8']);
       expect(await resends.count(resend)).toBe(4);
     });
 
     it('are between its bounds, both exclusive', async () => {
       const resend = sampleResend('rsnd_1', { afterId: 'dlv_1', beforeId: 'dlv_5' });
-      expect(await resends.nextPage(resend, 9)).toEqual(['dlv_2']);
+      expect((await resends.nextPage(resend, 9)).ids).toEqual(['dlv_2']);
       expect(await resends.count(resend)).toBe(1);
       const one = sampleResend('rsnd_2', { afterId: 'dlv_1', beforeId: 'dlv_1' });
-      expect(await resends.nextPage(one, 9)).toEqual([]);
+      expect((await resends.nextPage(one, 9)).ids).toEqual([]);
     });
 
     it('are those of all enabled webhooks when it is of an app, whose pages its parts have', async () => {
       for (const id of ['wh_1', 'wh_2']) await opened.addWebhook(id);
       expect(await resends.count(ofApp())).toBe(4);
       expect(await resends.count(ofApp('rsnd_1', { afterId: 'dlv_1' }))).toBe(3);
-      expect(await resends.nextPage(ofApp(), 9)).toEqual([]);
+      expect((await resends.nextPage(ofApp(), 9)).ids).toEqual([]);
     });
   });
 

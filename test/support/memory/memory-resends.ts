@@ -130,8 +130,11 @@ function resendsIn(
     },
     count: (resend) => Promise.resolve(remaining(resend).length),
     countAll: (resend) => Promise.resolve(remaining(resend).length),
-    nextPage: (resend, limit) =>
-      Promise.resolve(resend.webhookId === null ? [] : pageOf(resend).slice(0, limit)),
+    nextPage(resend, limit) {
+      const all = resend.webhookId === null ? [] : pageOf(resend);
+      const ids = all.slice(0, limit);
+      return Promise.resolve({ ids, lookedTo: all.length < limit ? null : (ids.at(-1) ?? null) });
+    },
     skipTo: (resend, afterId, atMs) => move(resend, atMs, { afterId }),
     beginPage: (resend, page, atMs) => move(resend, atMs, { page: [...page] }),
     endPage: (resend, { succeeded, failed }, atMs) =>

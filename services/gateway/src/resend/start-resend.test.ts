@@ -193,7 +193,7 @@ describe('the resend of what failed at a webhook', () => {
     if (first) first.lastOutcome = 'timeout';
     const resend = await failed(1_000, 2_000, 'timeout');
     expect(resend).toMatchObject({ total: 2, outcome: 'timeout' });
-    expect(await world.resends.nextPage(resend, 9)).toEqual([timedOut]);
+    expect((await world.resends.nextPage(resend, 9)).ids).toEqual([timedOut]);
   });
 
   test('includes both ends of the span, to the millisecond', async () => {
@@ -206,7 +206,7 @@ describe('the resend of what failed at a webhook', () => {
       failed: 0,
       page: [],
     });
-    expect(await world.resends.nextPage(resend, 9)).toEqual([first, last]);
+    expect((await world.resends.nextPage(resend, 9)).ids).toEqual([first, last]);
     expect(timeMsOf(String(before))).toBe(999);
     expect(timeMsOf(String(after))).toBe(2_001);
   });

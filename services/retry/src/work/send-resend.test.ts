@@ -63,6 +63,35 @@ describe('send resend', () => {
       expect(sizes()).toEqual([2, 2, 1]);
     });
 
+    describe('that looks for a few among many', () => {
+      /** Each page looks at one delivery, and only the last one is wanted. */
+      function lookingForLast(ids: readonly string[]) {
+        const nextPage: typeof world.resends.nextPage = async (resend) => {
+          const { ids: next } = await world.resends.nextPage(resend, 1);
+          const isWanted = next[0] === undefined || next[0] === ids.at(-1);
+          return { ids: isWanted ? next : [], lookedTo: next[0] ?? null };
+        };
+        return world.worker({ resends: { ...world.resends, nextPage } });
+      }
+
+      test('goes on behind a page without any', async () => {
+        const ids = world.fail(5);
+        await begin();
+        await world.runToEnd(lookingForLast(ids));
+        expect(world.sends).toEqual([ids.slice(-1)]);
+        expect(stateOf()).toMatchObject(done(1));
+      });
+
+      test('is aborted between two pages', async () => {
+        const ids = world.fail(5);
+        await begin({ total: 5 });
+        await world.resends.askToAbort('comp_a', 'rsnd_1', world.timers.nowMs());
+        await world.runToEnd(lookingForLast(ids));
+        expect(world.sends).toEqual([]);
+        expect(stateOf()).toMatchObject({ status: 'aborted', total: 5 });
+      });
+    });
+
     test('without failed deliveries is done at once', async () => {
       world.add('dlv_1', 'delivered');
       await begin();

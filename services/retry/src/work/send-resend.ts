@@ -12,7 +12,7 @@ export interface PageSizeDeps {
 
 export interface SendResendDeps extends SendPageDeps, PageSizeDeps {
   resends: SendPageDeps['resends'] &
-    Pick<ResendStore, 'countAll' | 'nextPage' | 'beginPage' | 'endPage' | 'finish'> &
+    Pick<ResendStore, 'countAll' | 'nextPage' | 'skipTo' | 'beginPage' | 'endPage' | 'finish'> &
     Pick<ResendStore, 'insert' | 'openParts' | 'lastWebhook' | 'webhooksAfter' | 'findShown'> &
     Pick<ResendStore, 'keepScanned'>;
 }
@@ -52,13 +52,20 @@ async function sendPages(
   for (let resend = started; ;) {
     if (resend.page.length === 0) {
       if (slot.isYielding) return nowMs();
-      const page = await resends.nextPage(resend, await pageSizeOf(deps, resend));
-      const isAborted = page.length > 0 && (await isAbortAsked(deps, resend));
-      if (page.length === 0 || isAborted) {
+      signal.throwIfAborted();
+      const { ids, lookedTo } = await resends.nextPage(resend, await pageSizeOf(deps, resend));
+      const isOver = ids.length === 0 && lookedTo === null;
+      const isAborted = !isOver && (await isAbortAsked(deps, resend));
+      if (isOver || isAborted) {
         await resends.finish(resend, nowMs(), isAborted ? 'aborted' : 'done');
         return null;
       }
-      resend = await resends.beginPage(resend, page, nowMs());
+      if (ids.length === 0 && lookedTo !== null) {
+        resend = await resends.skipTo(resend, lookedTo, nowMs());
+        await slot.look();
+        continue;
+      }
+      resend = await resends.beginPage(resend, ids, nowMs());
     }
     const sent = await sendWithinBudget(deps, slot, resend, signal);
     if (sent.kind === 'waiting') return sent.dueAtMs;
@@ -173,7 +180,8 @@ async function* startParts(
       signal.throwIfAborted();
       await slot.look();
       const part = partFor(resend, webhookId, nowMs());
-      if ((await resends.nextPage(part, 1)).length > 0) {
+      const { ids, lookedTo } = await resends.nextPage(part, 1);
+      if (ids.length > 0 || lookedTo !== null) {
         if (await isAbortAsked(deps, resend)) return;
         if (!(await resends.insert(part))) throw new ResendMovedError(part.id);
         scan.toWebhookId = webhookId;

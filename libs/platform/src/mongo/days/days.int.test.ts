@@ -192,8 +192,8 @@ describe('messages and deliveries of several days', () => {
     expect(await failed({ beforeId: IDS[3] }, 2)).toEqual(NEWEST_FIRST.slice(1, 3));
     const resends = createResendStore(db);
     const resend = sampleResend('rsnd_1', { afterId: DELIVERY_IDS[0] ?? '' });
-    expect(await resends.nextPage(resend, 2)).toEqual(DELIVERY_IDS.slice(1, 3));
-    expect(await resends.nextPage(resend, 9)).toEqual(DELIVERY_IDS.slice(1));
+    expect((await resends.nextPage(resend, 2)).ids).toEqual(DELIVERY_IDS.slice(1, 3));
+    expect((await resends.nextPage(resend, 9)).ids).toEqual(DELIVERY_IDS.slice(1));
     expect(await resends.count(resend)).toBe(3);
     const marks = createResendMarks(db);
     await marks.ask(sampleResend('rsnd_2', { page: DELIVERY_IDS }));
@@ -221,7 +221,7 @@ describe('messages and deliveries of several days', () => {
     const resends = createResendStore(later);
     const resend = sampleResend('rsnd_3', { afterId: '' });
     expect(await resends.count(resend)).toBe(2);
-    expect(await resends.nextPage(resend, 9)).toEqual(kept);
+    expect((await resends.nextPage(resend, 9)).ids).toEqual(kept);
   });
 
   it('are erased when they are delivered, exported, and removed with their company', async () => {

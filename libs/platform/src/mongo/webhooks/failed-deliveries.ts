@@ -1,4 +1,5 @@
 import { statusesOf, storedReasonOf } from '@posthorn/domain/delivery/delivery-filter.ts';
+import type { Outcome } from '@posthorn/domain/delivery/delivery.ts';
 import { ImpossibleError } from '@posthorn/domain/required.ts';
 import { FAILED_STATUSES, type Resend, type ResendFilter } from '@posthorn/domain/resend.ts';
 import type { mongo } from 'mongoose';
@@ -44,20 +45,37 @@ function failedStatuses({ filter }: Resend): readonly FailedStatus[] {
   return FAILED_STATUSES.filter((status) => wanted.includes(status));
 }
 
-/** No index has the outcome, so each failed delivery is read. A count would read all of them at once, a page does not. */
-function withLastOutcome(outcome: Resend['outcome']) {
-  return outcome !== null && { $expr: { $eq: [{ $last: '$attempts.outcome' }, outcome] } };
-}
-
 /** See `count` of ResendStore. */
 export async function countRemaining(
   db: Database,
   resend: Resend,
   mostCounted: number,
 ): Promise<number> {
-  if (resend.filter?.eventType !== undefined && resend.webhookId !== null) {
-    return countOfType(db, resend, mostCounted);
+  if (isOfType(resend)) {
+    const { ids, lookedTo } = await nextPage(db, { ...resend, outcome: null }, mostCounted);
+    if (lookedTo === null) return ids.length;
   }
+  return countOfAnyType(db, resend, mostCounted);
+}
+
+/** See `countAll` of ResendStore. */
+export async function countAllRemaining(db: Database, resend: Resend): Promise<number> {
+  if (!isOfType(resend)) return countOfAnyType(db, resend, Number.MAX_SAFE_INTEGER);
+  let sum = 0;
+  for (let { afterId } = resend; ;) {
+    const { ids, lookedTo } = await nextPage(db, { ...resend, afterId, outcome: null }, CHUNK);
+    sum += ids.length;
+    if (lookedTo === null) return sum;
+    afterId = lookedTo;
+  }
+}
+
+/** Deliveries have no event type: to count those of one, their messages are read. */
+function isOfType({ webhookId, filter }: Resend): boolean {
+  return webhookId !== null && filter?.eventType !== undefined;
+}
+
+async function countOfAnyType(db: Database, resend: Resend, mostCounted: number): Promise<number> {
   const webhookId = resend.webhookId ?? { $in: await enabledWebhooks(db, resend) };
   const { span, days } = spanOf(db, resend);
   const { sum } = await countUpTo(days, mostCounted, async (documents, limit) => {
@@ -70,19 +88,6 @@ export async function countRemaining(
   return sum;
 }
 
-/** Deliveries have no event type: their messages are read. */
-async function countOfType(db: Database, resend: Resend, mostCounted: number): Promise<number> {
-  let sum = 0;
-  for (let { afterId } = resend; sum < mostCounted;) {
-    const page = await nextPage(db, { ...resend, afterId }, CHUNK);
-    sum += page.length;
-    const last = page.at(-1);
-    if (last === undefined || page.length < CHUNK) break;
-    afterId = last;
-  }
-  return Math.min(sum, mostCounted);
-}
-
 /** Where the deliveries of the resend are that have not expired, with their days, the oldest first. */
 function spanOf({ days: { deliveries } }: Database, { afterId, beforeId }: Resend) {
   const { fromId } = deliveries.kept({ fromId: afterId }, 'dlv');
@@ -90,45 +95,72 @@ function spanOf({ days: { deliveries } }: Database, { afterId, beforeId }: Resen
   return { span, days: deliveries.within({ fromId, beforeId }) };
 }
 
-/** Failed deliveries that are read at a time to find those of an event type. */
+/** Failed deliveries that are read at a time to find those of an event type, or with an outcome: no index has either. */
 const CHUNK = 500;
+/** A page reads so many at most: about a tenth of a second, after which its caller may stop. */
+const MOST_READ = 10_000;
 
-/** See `nextPage` of ResendStore. */
-export async function nextPage(db: Database, resend: Resend, limit: number): Promise<string[]> {
-  const eventType = resend.filter?.eventType;
-  if (resend.webhookId === null) return [];
-  if (eventType === undefined) return (await readFailed(db, resend, limit)).map(idOf);
-  const { eventTypesOf } = createMessageQueries(db);
-  const ids: string[] = [];
-  for (let { afterId } = resend; ;) {
-    const read = await readFailed(db, { ...resend, afterId }, CHUNK);
-    const messageIds = read.map(({ messageId }) => messageId);
-    const types = await eventTypesOf(resend.companyId, messageIds);
-    ids.push(...read.filter(({ messageId }) => types.get(messageId) === eventType).map(idOf));
-    const last = read.at(-1);
-    if (last === undefined || read.length < CHUNK || ids.length >= limit) break;
-    afterId = last._id;
-  }
-  return ids.slice(0, limit);
+export interface FailedPage {
+  ids: string[];
+  /** The last delivery that was looked at; null when there are none behind it. */
+  lookedTo: string | null;
 }
 
-type FailedDocument = Pick<DeliveryDocument, '_id' | 'messageId'>;
+/** See `nextPage` of ResendStore. */
+export async function nextPage(db: Database, resend: Resend, limit: number): Promise<FailedPage> {
+  const { webhookId, outcome, filter } = resend;
+  if (webhookId === null) return { ids: [], lookedTo: null };
+  const isSelective = outcome !== null || filter?.eventType !== undefined;
+  const size = isSelective ? CHUNK : limit;
+  const ids: string[] = [];
+  let { afterId } = resend;
+  for (let looked = 0; looked < MOST_READ; looked += size) {
+    const read = await readFailed(db, { ...resend, webhookId, afterId }, size);
+    ids.push(...(isSelective ? await selectedOf(db, resend, read) : read).map(idOf));
+    if (ids.length >= limit) return { ids: ids.slice(0, limit), lookedTo: ids[limit - 1] ?? null };
+    const last = read.at(-1);
+    if (last === undefined || read.length < size) return { ids, lookedTo: null };
+    afterId = last._id;
+  }
+  return { ids, lookedTo: afterId };
+}
+
+interface FailedDelivery extends Pick<DeliveryDocument, '_id' | 'messageId'> {
+  lastOutcome?: Outcome;
+}
 
 const idOf = ({ _id }: { _id: string }): string => _id;
 
-/** The next failed deliveries of a webhook, oldest first, of any event type. */
-function readFailed(db: Database, resend: Resend, limit: number): Promise<FailedDocument[]> {
-  const { companyId, webhookId, outcome, filter } = resend;
-  if (webhookId === null) throw new ImpossibleError(`resend ${resend.id} has its pages in parts`);
+async function selectedOf(
+  db: Database,
+  { companyId, outcome, filter }: Resend,
+  read: readonly FailedDelivery[],
+): Promise<readonly FailedDelivery[]> {
+  const ended = read.filter(({ lastOutcome }) => outcome === null || lastOutcome === outcome);
+  const eventType = filter?.eventType;
+  if (eventType === undefined) return ended;
+  const messageIds = ended.map(({ messageId }) => messageId);
+  const types = await createMessageQueries(db).eventTypesOf(companyId, messageIds);
+  return ended.filter(({ messageId }) => types.get(messageId) === eventType);
+}
+
+/** The next failed deliveries of a webhook, oldest first, of any event type and outcome. */
+function readFailed(
+  db: Database,
+  resend: Resend & { webhookId: string },
+  limit: number,
+): Promise<FailedDelivery[]> {
+  const { companyId, webhookId, filter } = resend;
   const { span, days } = spanOf(db, resend);
+  const shown = { messageId: 1, lastOutcome: { $last: '$attempts.outcome' } };
   return readUpTo(days, limit, async (documents, left) => {
     const own = documentsIn<'deliveries'>(documents, companyId);
     const pages = failedStatuses(resend).map((status) => {
       const found = own
-        .find({ ...remaining(webhookId, span, status, filter), ...withLastOutcome(outcome) })
+        .find(remaining(webhookId, span, status, filter))
         .sort({ _id: 1 })
         .limit(left);
-      return found.project<FailedDocument>({ messageId: 1 }).toArray();
+      return found.project<FailedDelivery>(shown).toArray();
     });
     const read = (await Promise.all(pages)).flat();
     return read.sort((a, b) => (a._id < b._id ? -1 : 1)).slice(0, left);

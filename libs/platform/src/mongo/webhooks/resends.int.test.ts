@@ -139,3 +139,19 @@ it('finds those on hold by an index of their own, of a webhook and of a company'
   }
   await drop();
 });
+
+it('a page of a resend looks at 10,000 failed deliveries at most, and says how far it came', async () => {
+  const { db } = database;
+  const resends = createResendStore(db);
+  const owner = { webhookId: 'wh_many' };
+  const idAt = (n: number): string => `dlv_many_${String(n).padStart(5, '0')}`;
+  await collection(db, 'deliveries').insertMany([
+    ...Array.from({ length: 10_000 }, (_, n) => delivery(idAt(n), 'exhausted', owner)),
+    delivery(idAt(10_000), 'exhausted', { ...owner, lastOutcome: 'timeout' }),
+  ]);
+  const resend = sampleResend('rsnd_many', { ...owner, outcome: 'timeout' });
+  const first = await resends.nextPage(resend, 5);
+  expect(first).toEqual({ ids: [], lookedTo: idAt(9_999) });
+  const second = await resends.nextPage({ ...resend, afterId: idAt(9_999) }, 5);
+  expect(second).toEqual({ ids: [idAt(10_000)], lookedTo: null });
+});

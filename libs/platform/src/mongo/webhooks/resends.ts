@@ -11,7 +11,13 @@ import { isDuplicateKey } from '../connect.ts';
 import type { Database } from '../days/days.ts';
 import type { WorkNotes } from '../work-notes.ts';
 import type { ResendDocument } from '../documents.ts';
-import { countRemaining, enabledWebhooks, nextPage } from './failed-deliveries.ts';
+import {
+  countAllRemaining,
+  countRemaining,
+  enabledWebhooks,
+  type FailedPage,
+  nextPage,
+} from './failed-deliveries.ts';
 import { createWorkNotes, dueFor, IS_CLAIMED } from '../work-notes.ts';
 
 interface PageResult {
@@ -38,15 +44,22 @@ export interface ResendStore extends WorkNotes<Resend> {
   findOne: (companyId: string, resendId: string) => Promise<Resend | null>;
   /**
    * How many failed deliveries may still have to be sent, whatever their outcome; for an app those of its enabled
-   * webhooks. Counts up to MOST_COUNTED.
+   * webhooks. Counts up to MOST_COUNTED. Of an event type it counts those of other types too when a webhook has more than
+   * 10,000 failed ones.
    */
   count: (resend: Resend) => Promise<number>;
-  /** The same without a limit: a million take about a second. */
+  /** The same without a limit, and of an event type exactly: a million take about a second, and of a type ten. */
   countAll: (resend: Resend) => Promise<number>;
-  /** The ids of the next failed deliveries. Empty at the end, and for an app, whose parts have the pages. */
-  nextPage: (resend: Resend, limit: number) => Promise<string[]>;
-  /** Moves a replay on to this message, behind those that its webhook does not want or has. */
-  skipTo: (resend: Resend, messageId: string, atMs: number) => Promise<Resend>;
+  /**
+   * The next failed deliveries; none for an app, whose parts have the pages. A page that looks for an event type or an
+   * outcome may have none, and not be the last one.
+   */
+  nextPage: (resend: Resend, limit: number) => Promise<FailedPage>;
+  /**
+   * Moves a replay on to this message, behind those that its webhook does not want or has; a resend on to this delivery,
+   * behind those that it does not look for.
+   */
+  skipTo: (resend: Resend, id: string, atMs: number) => Promise<Resend>;
   /** Stores the page before anything of it is sent, so that it is continued after a restart. */
   beginPage: (resend: Resend, page: readonly string[], atMs: number) => Promise<Resend>;
   /** Adds the counts and moves `afterId` to the end of the page, in one write. */
@@ -111,7 +124,7 @@ export function createResendStore(db: Database, mostCounted = MOST_COUNTED): Res
       return found && toResend(found);
     },
     count: (resend) => countRemaining(db, resend, mostCounted),
-    countAll: (resend) => countRemaining(db, resend, Number.MAX_SAFE_INTEGER),
+    countAll: (resend) => countAllRemaining(db, resend),
     nextPage: (resend, limit) => nextPage(db, resend, limit),
     skipTo: (resend, afterId, atMs) =>
       move(db, resend, { $set: { afterId, updatedAt: new Date(atMs) } }),
