@@ -1469,7 +1469,7 @@ export interface components {
             /** @description Names are unique regardless of case, and differ from the header that `authMethod` sets */
             customHeaders?: components["schemas"]["CustomHeader"][] | null;
             tls?: components["schemas"]["EndpointTls"] | null;
-            /** @description Event types to deliver. An empty list selects all messages of the app */
+            /** @description Event types to deliver: names, or beginnings such as `order.*`. An empty list selects all messages of the app */
             eventTypes?: string[] | null;
             disabled?: boolean | null;
             /** @description Most attempts per second; null for no limit */
@@ -1593,7 +1593,7 @@ export interface components {
             customHeaders: components["schemas"]["Header"][];
             authMethod: components["schemas"]["AuthMethod"];
             tls?: components["schemas"]["ShownTls"];
-            /** @description Event types to deliver. An empty list selects all messages of the app */
+            /** @description Event types to deliver: names, or beginnings such as `order.*`. An empty list selects all messages of the app */
             eventTypes: string[];
             disabled: boolean;
             /** @description Why Posthorn disabled the webhook: its endpoint answered 410 (`gone`) or asked for it with a response header (`control_header`), or all attempts failed for long (`failing`). Null unless Posthorn did */
@@ -1725,7 +1725,7 @@ export interface components {
              */
             signatureHeaders: ("webhook" | "svix")[];
             customHeaders: components["schemas"]["Header"][];
-            /** @description Event types to deliver. An empty list selects all messages of the app */
+            /** @description Event types to deliver: names, or beginnings such as `order.*`. An empty list selects all messages of the app */
             eventTypes: string[];
             disabled: boolean;
             /** @description Why Posthorn disabled the webhook: its endpoint answered 410 (`gone`) or asked for it with a response header (`control_header`), or all attempts failed for long (`failing`). Null unless Posthorn did */
@@ -1799,7 +1799,7 @@ export interface components {
             /** @description Names are unique regardless of case, and differ from the header that `authMethod` sets */
             customHeaders?: components["schemas"]["CustomHeader"][] | null;
             tls?: components["schemas"]["EndpointTls"] | null;
-            /** @description Event types to deliver. An empty list selects all messages of the app */
+            /** @description Event types to deliver: names, or beginnings such as `order.*`. An empty list selects all messages of the app */
             eventTypes?: string[] | null;
             disabled?: boolean | null;
             /** @description Most attempts per second; null for no limit */
@@ -2105,7 +2105,7 @@ export interface components {
              * @example 2026-01-31T09:30:00.000Z
              */
             until?: string | null;
-            /** @description Only messages of these types. Without it, all that the webhook receives */
+            /** @description Only messages of these types; `order.*` for all that begin with `order.`. Without it, all that the webhook receives */
             eventTypes?: string[] | null;
         };
         ReplayEstimate: {

@@ -180,7 +180,14 @@ export function created(object: Stored): Fields {
 /** Whether a webhook of the app gets a message with this type (docs/contract.md C7.6). */
 export function receives({ fields }: Stored, eventType: string | null): boolean {
   const types = (fields.eventTypes ?? []) as string[];
-  return types.length === 0 || (eventType !== null && types.includes(eventType));
+  if (types.length === 0) return true;
+  return eventType !== null && types.some((each) => isSelected(each, eventType));
+}
+
+/** By `order.*` every type that begins with `order.` (docs/contract.md C6.11). */
+function isSelected(selector: string, eventType: string): boolean {
+  if (!selector.endsWith('*')) return selector === eventType;
+  return eventType.startsWith(selector.slice(0, -1));
 }
 
 export const attemptOf = (id: string, now: string): Attempt => ({

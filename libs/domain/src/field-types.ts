@@ -243,6 +243,30 @@ export const eventType = textOf('A-Za-z0-9._:/-', 128, 'letters, digits or . _ :
   example: 'order.paid',
 });
 
+const SELECTOR = /^(?:[A-Za-z0-9._:/-]{1,128}|[A-Za-z0-9._:/-]{0,126}[.:/]\*)$/;
+
+/** Event types of messages: one by its name, or by `order.*` all that begin with `order.`. */
+export const eventTypeSelector = z
+  .string('must be text')
+  .regex(SELECTOR, {
+    error: ({ input }) =>
+      input === '*'
+        ? 'selects no event type; an empty list selects all'
+        : 'must be 1 to 128 letters, digits or . _ : / -, with * only after . : or / at its end',
+  })
+  .meta({ minLength: 1, maxLength: 128, example: 'order.*' });
+
+const MAX_SELECTORS = 100;
+
+export const eventTypeSelectors = listOf(
+  eventTypeSelector,
+  MAX_SELECTORS,
+  'must be a list of event types',
+).meta({
+  description:
+    'Event types to deliver: names, or beginnings such as `order.*`. An empty list selects all messages of the app',
+});
+
 /** A text by which the client finds messages. */
 export const messageTag = text(1, 128).meta({ example: 'order-17' });
 

@@ -12,14 +12,13 @@ import {
 import {
   customHeaders,
   describeHold,
-  eventType,
+  eventTypeSelectors,
   finalStatusCodes,
   type Header,
   headerFields,
   heldField,
   idField,
   idText,
-  listOf,
   MASK,
   maskedHeader,
   metadataField,
@@ -80,7 +79,6 @@ export interface RequestRules extends TlsChecks {
 }
 
 const MAX_NAME_CHARS = 100;
-const MAX_EVENT_TYPES = 100;
 /** The default of DELIVERY_TIMEOUT_MS. */
 export const MAX_TIMEOUT_SECONDS = 15;
 /** The attempts of the default schedule. */
@@ -237,9 +235,7 @@ const WEBHOOK_FIELDS = {
   /** The event types that it receives; empty for all. */
   eventTypes: {
     contract: 'C6.11',
-    value: listOf(eventType, MAX_EVENT_TYPES, 'must be a list of event types').meta({
-      description: 'Event types to deliver. An empty list selects all messages of the app',
-    }),
+    value: eventTypeSelectors,
     given: 'always',
     initially: () => [],
     shown: 'everywhere',

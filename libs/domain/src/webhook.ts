@@ -15,15 +15,28 @@ export interface Webhook extends FieldValues {
 }
 
 /**
- * Whether a message to the webhook's app goes to it. A message without an event type goes only to
- * webhooks that receive all. (A message addressed to the webhook itself is always sent.)
+ * Whether the webhook selects the event type of a message to its app. Only webhooks that receive all select a message
+ * without one. (A message addressed to the webhook itself is always sent.)
  */
 export function wantsEvent(
   { eventTypes }: Pick<Webhook, 'eventTypes'>,
   eventType: string | null,
 ): boolean {
   if (eventTypes.length === 0) return true;
-  return eventType !== null && eventTypes.includes(eventType);
+  return eventType !== null && eventTypes.some((each) => selects(each, eventType));
+}
+
+function selects(selector: string, eventType: string): boolean {
+  if (!selector.endsWith('*')) return selector === eventType;
+  return eventType.startsWith(selector.slice(0, -1));
+}
+
+/** Returns the entries of `eventTypes` that select the event type: its name, and its beginnings with a `*`. */
+export function selectorsOf(eventType: string): string[] {
+  const beginnings = Array.from(eventType.matchAll(/[.:/]/g), ({ index }) => {
+    return `${eventType.slice(0, index + 1)}*`;
+  });
+  return [eventType, ...beginnings];
 }
 
 /** The characters of all texts in a value, for caches with a budget: the credentials of `oauth2` may have 7,000. */

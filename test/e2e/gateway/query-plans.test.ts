@@ -1,6 +1,8 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { collection } from '@posthorn/platform/mongo/collections.ts';
 import { connectMongo, type MongoConnection } from '@posthorn/platform/mongo/connect.ts';
 import { DAY_KINDS, dayDatabaseName } from '@posthorn/platform/mongo/days/days.ts';
+import { systemIds } from '@posthorn/platform/service/clock-and-ids.ts';
 import type { ApiClient } from '../../support/api/api-client.ts';
 import { withCompanyId } from '../../support/process/companies.ts';
 import { insertFillerDocuments } from '../../support/isolation/filler-documents.ts';
@@ -236,6 +238,34 @@ async function actByFilters(): Promise<void> {
   await eventually('the end of the cancellations', async () => (await running()) === 0, 120_000);
 }
 
+/** Sends messages to an app with many webhooks, of which one selects the event type of each. */
+async function sendToWideApp(): Promise<void> {
+  const make = createResources(api);
+  const { companyId } = posthorn;
+  const { id: projectId } = await make.project();
+  const { id: appId } = await make.app({ projectId });
+  // No message selects them, so nobody needs their sealed fields.
+  const others = Array.from({ length: CROWD }, (_, n) => ({
+    _id: systemIds('wh'),
+    companyId,
+    projectId,
+    appId,
+    url: receiver.url,
+    disabled: false,
+    eventTypes: [`other.${n}`],
+    createdAt: new Date(),
+    updatedAt: new Date(),
+  }));
+  await collection(mongo.db, 'webhooks').insertMany(others as never);
+  await make.webhook({ url: receiver.url, appId, eventTypes: ['wide.order.*'] });
+  for (const eventType of ['wide.order.paid', 'wide.order.item.added']) {
+    const { deliveries } = await make.message({ appId, eventType });
+    expect(deliveries).toHaveLength(1);
+  }
+  const { deliveries } = await make.message({ appId, eventType: 'wide' });
+  expect(deliveries).toEqual([]);
+}
+
 /** Calls the list of audit events with every combination of its filters. */
 async function filterAuditEvents(): Promise<void> {
   const times = [`from=${new Date(0).toISOString()}`, `to=${new Date().toISOString()}`];
@@ -267,6 +297,7 @@ describe('The queries of the services', () => {
     await untilResent();
     const removals = mongo.db.collection('removals');
     await eventually('the end of the removals', async () => !(await removals.countDocuments()));
+    await sendToWideApp();
     await profile(0);
     const services = { appName: /^posthorn-(gateway|dispatcher|retry)/ };
     const found = databases.map((each) =>

@@ -81,6 +81,8 @@ const RESOURCE_INDEXES: readonly IndexSpec[] = [
   { collection: 'webhooks', key: { companyId: 1, _id: 1 } },
   // A message to an app goes to the app's webhooks, oldest first.
   { collection: 'webhooks', key: { appId: 1, _id: 1 } },
+  // A message to a wide app reads those that select its event type only.
+  { collection: 'webhooks', key: { appId: 1, eventTypes: 1, _id: 1 } },
   // A project is deleted with all its webhooks, and its global ones are counted for their quota.
   { collection: 'webhooks', key: { projectId: 1, appId: 1 } },
   // The webhooks whose pending deliveries are being cancelled; nearly no webhook is in the index.

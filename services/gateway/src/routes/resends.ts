@@ -1,4 +1,4 @@
-import { eventType, listOf } from '@posthorn/domain/field-types.ts';
+import { eventTypeSelector, listOf } from '@posthorn/domain/field-types.ts';
 import { FILTER_REASONS } from '@posthorn/domain/delivery/delivery-filter.ts';
 import { OUTCOMES } from '@posthorn/domain/delivery/delivery.ts';
 import type { Resend, ResendFilter } from '@posthorn/domain/resend.ts';
@@ -288,8 +288,9 @@ function refuseUntilBeforeSince({ since, until }: SpanBody, context: z.Refinemen
 
 const MAX_TYPES = 100;
 
-const chosenTypes = listOf(eventType, MAX_TYPES, 'must be a list of event types').meta({
-  description: 'Only messages of these types. Without it, all that the webhook receives',
+const chosenTypes = listOf(eventTypeSelector, MAX_TYPES, 'must be a list of event types').meta({
+  description:
+    'Only messages of these types; `order.*` for all that begin with `order.`. Without it, all that the webhook receives',
 });
 
 const replayBody = z
@@ -302,7 +303,7 @@ const replayQuery = z
     since: timeText,
     until: timeText.optional(),
     eventTypes: text(1, MAX_TYPES * 129)
-      .regex(/^[\w.:/-]+(,[\w.:/-]+)*$/, 'must be event types with commas between them')
+      .regex(/^[\w.:/*-]+(,[\w.:/*-]+)*$/, 'must be event types with commas between them')
       .refine(
         (list) => chosenTypes.safeParse(list.split(',')).success,
         `must be at most ${MAX_TYPES} types`,

@@ -217,7 +217,7 @@ describe('a sealed value that was tampered with', () => {
 });
 
 describe('the targets of a message', () => {
-  const types = [[], ['order.paid'], ['order.sent', 'order.paid'], ['order.sent'], []];
+  const types = [[], ['order.paid'], ['order.sent', 'order.*'], ['order.item.*'], []];
 
   beforeEach(async () => {
     for (const [n, eventTypes] of types.entries()) {
@@ -227,7 +227,7 @@ describe('the targets of a message', () => {
     await store.insert(sampleWebhook(6, { eventTypes: [], appId: 'app_2' }));
   });
 
-  it.each([null, 'order.paid', 'order.sent', 'order.lost'])(
+  it.each([null, 'order', 'order.paid', 'order.sent', 'order.item.added', 'shop'])(
     'are the webhooks of the app that want the event type %j, oldest first',
     async (eventType) => {
       const all = types.map((eventTypes, n) => sampleWebhook(n, { eventTypes, disabled: n === 2 }));
