@@ -30,6 +30,7 @@ import {
   createKeyedAccept,
   type KeyedAcceptDeps,
 } from '../services/gateway/src/accept/idempotency.ts';
+import { createUndecidedReport } from '../services/gateway/src/accept/select-targets.ts';
 import { createHttpMetrics } from '../services/gateway/src/http/http-metrics.ts';
 import {
   createRateLimits,
@@ -69,6 +70,7 @@ function gateway(): Registry {
   watchChanges(registry, nothing);
   createCacheMetrics(registry);
   createRateLimits({ ...({} as RateLimitDeps), registry, limits: LIMITS, countsBytes: 0 });
+  createUndecidedReport({ registry, logger: NOTHING, monotonicMs: nothing });
   createKeyedAccept({ ...({} as KeyedAcceptDeps), registry });
   createAuditMetrics(registry, NOTHING);
   createIncidentMetrics(registry);
@@ -84,6 +86,7 @@ function ingest(): Registry {
   watchChanges(registry, nothing);
   createCacheMetrics(registry);
   createRateLimits({ ...({} as RateLimitDeps), registry, limits: LIMITS, countsBytes: 0 });
+  createUndecidedReport({ registry, logger: NOTHING, monotonicMs: nothing });
   createKeyedAccept({ ...({} as KeyedAcceptDeps), registry });
   createIngestMetrics(registry, { sources: [], ready: nothing, nowMs: systemClockMs });
   watchUnpublished(registry, NOTHING);

@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { APP_FIELDS } from '@posthorn/domain/app-fields.ts';
 import { type AuthName, METHOD_RULES, SECRET_FIELDS } from '@posthorn/domain/auth-methods.ts';
 import { MASK, MAX_METADATA_BYTES, REFUSED_HEADERS } from '@posthorn/domain/field-types.ts';
+import { MAX_FILTER_BYTES } from '@posthorn/domain/parse-filter.ts';
 import type { ObjectTable } from '@posthorn/domain/object-fields.ts';
 import { PROJECT_FIELDS } from '@posthorn/domain/project-fields.ts';
 import { FIELD_RULES } from '@posthorn/domain/webhook-fields.ts';
@@ -122,12 +123,17 @@ function partsOf({ items, ...schema }: JsonSchema, named: Named): Partial<Bounds
   const { propertyNames: key, additionalProperties: value } = schema as Named;
   const parts = (each: Named): Record<string, Bounds> =>
     Object.fromEntries(Object.entries(each).map(([name, part]) => [name, boundsOf(part, named)]));
+  if (key && isJson(schema)) return {};
   if (key && value) return { parts: parts({ key, value }) };
   if (schema.properties) return { parts: parts(schema.properties as Named) };
   if (!items) return {};
   const entry = boundsOf(items as JsonSchema, named);
   return entry.parts ? { parts: entry.parts } : { entry };
 }
+
+/** An object whose members are no texts: its grammar is code. */
+const isJson = ({ additionalProperties: value = {} }: JsonSchema): boolean =>
+  Object.keys(value as JsonSchema | false).length === 0;
 
 function typeOf({ type: given, format, items, ...schema }: JsonSchema, named: Named) {
   const type = [given].flat()[0];
@@ -144,7 +150,8 @@ function typeOf({ type: given, format, items, ...schema }: JsonSchema, named: Na
       return entry === 'number' ? 'numbers' : entry === 'text' ? 'texts' : 'headers';
     }
     default:
-      return schema.propertyNames ? 'pairs' : 'object';
+      if (!schema.propertyNames) return 'object';
+      return isJson(schema) ? 'json' : 'pairs';
   }
 }
 
@@ -171,6 +178,7 @@ function merge(bounds: Fields, extras: Record<string, Extra>): Fields {
 /** Bounds that JSON Schema has no keyword for. */
 const BEYOND_SCHEMAS: Readonly<Record<string, Extra>> = {
   metadata: { maxBytes: MAX_METADATA_BYTES },
+  filter: { maxBytes: MAX_FILTER_BYTES },
   customHeaders: { maxBytes: FIXED_QUOTAS.headerBytes },
 };
 

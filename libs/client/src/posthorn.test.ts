@@ -30,6 +30,7 @@ const CALLS: Record<OperationId, (client: Posthorn) => PromiseLike<unknown>> = {
   updateWebhook: ({ webhooks }) => webhooks.update('ID', {}),
   deleteWebhook: ({ webhooks }) => webhooks.delete('ID'),
   rotateWebhookSecret: ({ webhooks }) => webhooks.rotateSecret('ID'),
+  testFilter: ({ webhooks }) => webhooks.testFilter({ filter: {}, payload: {} }),
   testWebhook: ({ webhooks }) => webhooks.test('ID'),
   getWebhookHealth: ({ webhooks }) => webhooks.health('ID'),
   holdWebhook: ({ webhooks }) => webhooks.hold('ID'),

@@ -42,6 +42,8 @@ import type {
   RotateSigningKey,
   SigningKey,
   Stats,
+  TestedFilter,
+  TestFilter,
   UpdatePortalSettings,
   Webhook,
   WebhookHealth,
@@ -151,6 +153,11 @@ export class Apps extends Resource {
 }
 
 export class Webhooks extends Resource {
+  /** Whether a message would pass a filter, and which condition fails. Stores and sends nothing. */
+  testFilter(test: TestFilter, options?: RequestOptions): ApiPromise<TestedFilter> {
+    return this.api.call('POST', '/test-filter', { body: test, options });
+  }
+
   create(webhook: CreateWebhook, options?: CreateOptions): ApiPromise<WebhookWithAuth> {
     return this.api.create('/webhooks', { body: webhook, options });
   }

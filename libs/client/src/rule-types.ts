@@ -2,7 +2,7 @@
 export interface Bounds {
   /**
    * `url` is text too, and `secret` is text that nobody but its holder may read. `pairs` is an object of texts, `headers`
-   * a list of `key` and `value`.
+   * a list of `key` and `value`, `json` an object of any JSON.
    */
   type:
     | 'text'
@@ -15,6 +15,7 @@ export interface Bounds {
     | 'texts'
     | 'pairs'
     | 'headers'
+    | 'json'
     | 'object';
   min?: number;
   max?: number;
@@ -28,7 +29,7 @@ export interface Bounds {
   refused?: readonly number[];
   minEntries?: number;
   maxEntries?: number;
-  /** Of all entries together: of `pairs` as JSON, of `headers` those of their keys and values. */
+  /** Of all entries together: of `pairs` and `json` as JSON, of `headers` those of their keys and values. */
   maxBytes?: number;
   /** The rule of each entry of a list. */
   entry?: Bounds;

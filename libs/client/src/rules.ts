@@ -53,6 +53,7 @@ export const WEBHOOK_RULES = {
   oauth2ClientAuthentication: { type: 'text', choices: ['basic', 'post'], default: 'basic', authMethod: 'oauth2', shownAs: 'clientAuthentication' },
   tls: { type: 'object', parts: { certificate: { type: 'text', minChars: 1, maxChars: 8192 }, key: { type: 'text', minChars: 1, maxChars: 8192 }, ca: { type: 'text', minChars: 1, maxChars: 8192 } }, default: null },
   eventTypes: { type: 'texts', maxEntries: 100, entry: { type: 'text', minChars: 1, maxChars: 128, pattern: '^(?:[A-Za-z0-9._:/-]{1,128}|[A-Za-z0-9._:/-]{0,126}[.:/]\\*)$' }, default: [] },
+  filter: { type: 'json', maxBytes: 4096, default: null },
   disabled: { type: 'flag', default: false },
   rateLimitPerSecond: { type: 'number', min: 1, max: 10000, default: null },
   timeoutSeconds: { type: 'number', min: 1, max: 15, default: null },

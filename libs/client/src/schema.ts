@@ -396,6 +396,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/test-filter": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Test a filter
+         * @description Returns whether a message passes the filter of a webhook, and the first condition that fails. Nothing is stored or sent.
+         */
+        post: operations["testFilter"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/webhook-messages": {
         parameters: {
             query?: never;
@@ -1471,6 +1491,24 @@ export interface components {
             tls?: components["schemas"]["EndpointTls"] | null;
             /** @description Event types to deliver: names, or beginnings such as `order.*`. An empty list selects all messages of the app */
             eventTypes?: string[] | null;
+            /**
+             * @description Conditions on `payload`, `eventType` and `tags` (docs/filters.md): only messages to its app that meet them go to the webhook. At most 4096 bytes, 50 conditions and 10 levels
+             * @example {
+             *       "payload": {
+             *         "amount": {
+             *           "$gte": 100
+             *         }
+             *       }
+             *     }
+             */
+            filter?: {
+                payload?: unknown;
+                eventType?: unknown;
+                tags?: unknown;
+                $and?: Record<string, never>[];
+                $or?: Record<string, never>[];
+                $not?: Record<string, never>;
+            } | null;
             disabled?: boolean | null;
             /** @description Most attempts per second; null for no limit */
             rateLimitPerSecond?: number | null;
@@ -1595,6 +1633,9 @@ export interface components {
             tls?: components["schemas"]["ShownTls"];
             /** @description Event types to deliver: names, or beginnings such as `order.*`. An empty list selects all messages of the app */
             eventTypes: string[];
+            filter: {
+                [key: string]: unknown;
+            } | null;
             disabled: boolean;
             /** @description Why Posthorn disabled the webhook: its endpoint answered 410 (`gone`) or asked for it with a response header (`control_header`), or all attempts failed for long (`failing`). Null unless Posthorn did */
             disabledReason: ("gone" | "control_header" | "failing") | null;
@@ -1727,6 +1768,9 @@ export interface components {
             customHeaders: components["schemas"]["Header"][];
             /** @description Event types to deliver: names, or beginnings such as `order.*`. An empty list selects all messages of the app */
             eventTypes: string[];
+            filter: {
+                [key: string]: unknown;
+            } | null;
             disabled: boolean;
             /** @description Why Posthorn disabled the webhook: its endpoint answered 410 (`gone`) or asked for it with a response header (`control_header`), or all attempts failed for long (`failing`). Null unless Posthorn did */
             disabledReason: ("gone" | "control_header" | "failing") | null;
@@ -1801,6 +1845,24 @@ export interface components {
             tls?: components["schemas"]["EndpointTls"] | null;
             /** @description Event types to deliver: names, or beginnings such as `order.*`. An empty list selects all messages of the app */
             eventTypes?: string[] | null;
+            /**
+             * @description Conditions on `payload`, `eventType` and `tags` (docs/filters.md): only messages to its app that meet them go to the webhook. At most 4096 bytes, 50 conditions and 10 levels
+             * @example {
+             *       "payload": {
+             *         "amount": {
+             *           "$gte": 100
+             *         }
+             *       }
+             *     }
+             */
+            filter?: {
+                payload?: unknown;
+                eventType?: unknown;
+                tags?: unknown;
+                $and?: Record<string, never>[];
+                $or?: Record<string, never>[];
+                $not?: Record<string, never>;
+            } | null;
             disabled?: boolean | null;
             /** @description Most attempts per second; null for no limit */
             rateLimitPerSecond?: number | null;
@@ -2119,6 +2181,57 @@ export interface components {
             message: string;
             data: components["schemas"]["ReplayEstimate"];
         };
+        TestFilter: {
+            /**
+             * @description Conditions on `payload`, `eventType` and `tags` (docs/filters.md): only messages to its app that meet them go to the webhook. At most 4096 bytes, 50 conditions and 10 levels
+             * @example {
+             *       "payload": {
+             *         "amount": {
+             *           "$gte": 100
+             *         }
+             *       }
+             *     }
+             */
+            filter?: {
+                payload?: unknown;
+                eventType?: unknown;
+                tags?: unknown;
+                $and?: Record<string, never>[];
+                $or?: Record<string, never>[];
+                $not?: Record<string, never>;
+            };
+            /**
+             * @description The payload of the message
+             * @example {
+             *       "order": 17,
+             *       "total": "12.50"
+             *     }
+             */
+            payload: {
+                [key: string]: unknown;
+            };
+            /** @example order.paid */
+            eventType?: string | null;
+            tags?: string[] | null;
+        };
+        TestedFilter: {
+            /** @description Whether the message would pass the filter */
+            matches: boolean;
+            /**
+             * @description The first condition that the message does not meet; null when it passes
+             * @example payload.amount.$gte
+             */
+            failedAt: string | null;
+            /** @description The filter costs too much for this message, which therefore passes */
+            undecided: boolean;
+        };
+        TestedFilterResponse: {
+            /** @constant */
+            success: true;
+            /** @description For people. The text may change */
+            message: string;
+            data: components["schemas"]["TestedFilter"];
+        };
         CreateMessage: {
             /** @example app_01kdyx3m9e7r8s5tqv2wzcbn4a */
             appId?: string | null;
@@ -2178,8 +2291,8 @@ export interface components {
             expiresAt: components["schemas"]["Time"] | null;
             /** @description As the client sent it; null for as long as messages of the installation are kept */
             retentionDays: number | null;
-            /** @description Why the message goes to no webhook: its app has none, or none that receives its event type. Null when it goes to some */
-            noTargetReason: ("no_webhook" | "event_type") | null;
+            /** @description Why the message goes to no webhook: its app has none, none that selects its event type, or none whose filter it passes. Null when it goes to some */
+            noTargetReason: ("no_webhook" | "event_type" | "filter") | null;
             createdAt: components["schemas"]["Time"];
             updatedAt: components["schemas"]["Time"];
             /** @description Last attempt of the oldest webhook, or the first one before it is made; null without a webhook */
@@ -2247,8 +2360,8 @@ export interface components {
             expiresAt: components["schemas"]["Time"] | null;
             /** @description As the client sent it; null for as long as messages of the installation are kept */
             retentionDays: number | null;
-            /** @description Why the message goes to no webhook: its app has none, or none that receives its event type. Null when it goes to some */
-            noTargetReason: ("no_webhook" | "event_type") | null;
+            /** @description Why the message goes to no webhook: its app has none, none that selects its event type, or none whose filter it passes. Null when it goes to some */
+            noTargetReason: ("no_webhook" | "event_type" | "filter") | null;
             createdAt: components["schemas"]["Time"];
             updatedAt: components["schemas"]["Time"];
             /** @description One for each webhook, oldest webhook first */
@@ -2286,8 +2399,8 @@ export interface components {
             expiresAt: components["schemas"]["Time"] | null;
             /** @description As the client sent it; null for as long as messages of the installation are kept */
             retentionDays: number | null;
-            /** @description Why the message goes to no webhook: its app has none, or none that receives its event type. Null when it goes to some */
-            noTargetReason: ("no_webhook" | "event_type") | null;
+            /** @description Why the message goes to no webhook: its app has none, none that selects its event type, or none whose filter it passes. Null when it goes to some */
+            noTargetReason: ("no_webhook" | "event_type" | "filter") | null;
             createdAt: components["schemas"]["Time"];
             updatedAt: components["schemas"]["Time"];
             /** @description Last attempt of the oldest webhook, or the first one before it is made; null without a webhook */
@@ -3323,6 +3436,9 @@ export type ResendEstimateResponse = components['schemas']['ResendEstimateRespon
 export type ReplayMissing = components['schemas']['ReplayMissing'];
 export type ReplayEstimate = components['schemas']['ReplayEstimate'];
 export type ReplayEstimateResponse = components['schemas']['ReplayEstimateResponse'];
+export type TestFilter = components['schemas']['TestFilter'];
+export type TestedFilter = components['schemas']['TestedFilter'];
+export type TestedFilterResponse = components['schemas']['TestedFilterResponse'];
 export type CreateMessage = components['schemas']['CreateMessage'];
 export type CreatedMessage = components['schemas']['CreatedMessage'];
 export type Attempt = components['schemas']['Attempt'];
@@ -4139,6 +4255,30 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ReplayEstimateResponse"];
+                };
+            };
+        };
+    };
+    testFilter: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["TestFilter"];
+            };
+        };
+        responses: {
+            /** @description Filter tested */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TestedFilterResponse"];
                 };
             };
         };

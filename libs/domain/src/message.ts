@@ -36,7 +36,7 @@ export interface Message extends NotStored, Lifetime, KeptFields {
 }
 
 /** `event_type`: its app has webhooks, and none of them receives its event type. */
-export const NO_TARGET_REASONS = ['no_webhook', 'event_type'] as const;
+export const NO_TARGET_REASONS = ['no_webhook', 'event_type', 'filter'] as const;
 
 export type NoTargetReason = (typeof NO_TARGET_REASONS)[number];
 

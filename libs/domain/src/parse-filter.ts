@@ -29,6 +29,14 @@ export function parseFilter(given: unknown): { filter: Filter } | { problem: Fil
   return { filter: value as Filter };
 }
 
+/** In JSON Schema. */
+const FILTER_LIST = {
+  type: 'array',
+  minItems: 1,
+  maxItems: MAX_ENTRIES,
+  items: { type: 'object' },
+};
+
 /** The filter of a request, which is stored as its JSON text: `filterOf` returns it again. */
 export const filterText = z
   .preprocess(
@@ -41,6 +49,16 @@ export const filterText = z
   )
   .transform((filter) => JSON.stringify(filter))
   .meta({
+    // The grammar below these is code.
+    properties: {
+      payload: {},
+      eventType: {},
+      tags: {},
+      $and: { ...FILTER_LIST },
+      $or: { ...FILTER_LIST },
+      $not: { type: 'object' },
+    },
+    additionalProperties: false,
     description: `Conditions on \`payload\`, \`eventType\` and \`tags\` (docs/filters.md): only messages to its app that meet them go to the webhook. At most ${MAX_FILTER_BYTES} bytes, ${MAX_CONDITIONS} conditions and ${MAX_LEVELS} levels`,
     example: { payload: { amount: { $gte: 100 } } },
   });

@@ -9,6 +9,7 @@ import {
   tlsResponse,
   tlsText,
 } from './endpoint-tls.ts';
+import { filterField, filterText, shownFilter } from './parse-filter.ts';
 import {
   customHeaders,
   describeHold,
@@ -239,6 +240,18 @@ const WEBHOOK_FIELDS = {
     given: 'always',
     initially: () => [],
     shown: 'everywhere',
+    audit: 'shown',
+  },
+  /** Conditions on messages to its app, as JSON text; null without any. */
+  filter: {
+    contract: 'C26.1',
+    value: z.string().nullable(),
+    given: 'always',
+    request: () => filterText,
+    initially: () => null,
+    shown: 'everywhere',
+    response: filterField,
+    show: shownFilter,
     audit: 'shown',
   },
   disabled: {

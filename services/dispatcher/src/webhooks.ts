@@ -249,9 +249,11 @@ async function withSigner(
   if (found.kind === 'opened') {
     return { kind: 'opened', webhook, origin, path, tls, appHeld, signer: found.signer };
   }
-  const { id, companyId, appId, disabled, cancelBeforeMs, eventTypes, maxAttempts, held } = webhook;
+  const { id, companyId, appId, disabled, cancelBeforeMs, maxAttempts, held } = webhook;
+  const { eventTypes, filter } = webhook;
   const stops = { disabled, cancelBeforeMs, maxAttempts, held, appHeld };
-  return { kind: 'unopened', id, companyId, appId, eventTypes, ...stops, problem: found.problem };
+  const listed = { id, companyId, appId, eventTypes, filter };
+  return { kind: 'unopened', ...listed, ...stops, problem: found.problem };
 }
 
 function identified(tls: EndpointTls): IdentifiedTls {

@@ -30,6 +30,7 @@ import { createAcceptMessages } from './accept/accept-message.ts';
 import { traceAccept } from './accept/trace-accept.ts';
 import { createSealedResponses } from './accept/build-message.ts';
 import { createKeyedAccept } from './accept/idempotency.ts';
+import { createUndecidedReport } from './accept/select-targets.ts';
 import { createTargetResolver } from './accept/targets.ts';
 import { type OpenRedis, openRedis } from '@posthorn/platform/redis/open-redis.ts';
 import { type Caches, openCaches } from './caches.ts';
@@ -215,8 +216,7 @@ export async function openAccept(
   const { context, db, vault, budgets, spans, shareOf, nowMs, newId } = basis;
   const { config, logger, lifecycle, registry } = context;
   const responses = createSealedResponses(vault);
-  const acceptQueueBytes = shareOf('accept_queue');
-  const cacheBytes = shareOf('target_cache');
+  const [acceptQueueBytes, cacheBytes] = [shareOf('accept_queue'), shareOf('target_cache')];
   const targets = createTargetResolver({
     cacheBytes,
     maxTargets: config.QUOTA_TARGETS_PER_MESSAGE,
@@ -224,6 +224,7 @@ export async function openAccept(
     readApps: createReadAppTargets(basis.requestDb, vault),
     notStoredByApp: createNotStored(basis.requestDb),
     areChangesFollowed: basis.caches.areChangesFollowed,
+    onUndecided: createUndecidedReport({ registry, logger, monotonicMs }),
   });
   budgets.add('target_cache', cacheBytes, () => targets.cache.usedSize());
   basis.caches.add('targets', targets.cache);
@@ -232,7 +233,7 @@ export async function openAccept(
     whenFollowed: basis.caches.whenFollowed,
     read: async () => (await readRecentUse(basis.requestDb)).apps,
     load: ({ companyId, appId }) =>
-      targets.resolve(companyId, { kind: 'app', appId, eventType: null }).catch(() => null),
+      targets.candidatesOf(companyId, { kind: 'app', appId, eventType: null }).catch(() => null),
     isFull: () => targets.cache.usedSize() > cacheBytes / 2,
     logger,
   });

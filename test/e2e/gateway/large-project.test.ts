@@ -209,6 +209,11 @@ const LARGEST: Record<string, () => Input[]> = {
     { body: {}, params: { deliveryId: absent(cancelled()) } },
   ],
   'post /webhooks/:webhookId/cancel-pending': () => [{ body: { createdBefore: epoch } }],
+  'post /test-filter': () => [
+    {
+      body: { filter: { payload: { text: { $in: text(100) } } }, payload: { text: text(100_000) } },
+    },
+  ],
   'get /deliveries/cancel/estimate': () => [
     { query: `appId=${ids.appId}` },
     { query: `eventType=${text(100)}` },

@@ -48,7 +48,7 @@ export function createSimulatedGateway(
     publisherId: outbox.publisherId,
     newId,
     deliveries: createDeliveryStore(db),
-    targets: { resolve: () => Promise.resolve(targetsAmong(webhooks)) },
+    targets: { candidatesOf: () => Promise.resolve(targetsAmong(webhooks)) },
     counts: { add: () => undefined, hasRoom: () => true },
     responses: { seal: () => '' },
     acceptQueueBytes: 67_108_864,

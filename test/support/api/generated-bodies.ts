@@ -80,6 +80,12 @@ export const changes = {
   ),
   customHeaders,
   eventTypes: maybeWrong(fc.array(maybeWrong(fc.constantFrom('a.b', 'a b', '', 'x'.repeat(129))))),
+  filter: maybeWrong(
+    fc.constantFrom<unknown>(
+      ...[null, {}, { tags: 'a' }, { payload: { a: { $in: ['b', 1] } } }, { a: 1 }],
+      ...[{ $and: [] }, { $or: [{ tags: 'a' }], $not: { payload: {} } }, { $not: 'a' }],
+    ),
+  ),
   disabled: maybeWrong(fc.boolean()),
   timeoutSeconds: maybeWrong(fc.constantFrom(null, 0, 1, 15, 16, 1.5)),
   maxAttempts: maybeWrong(fc.constantFrom(null, 0, 1, 7, 8, 1.5)),

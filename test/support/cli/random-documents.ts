@@ -138,6 +138,9 @@ const webhookOf = (certificates: readonly Pair[]): fc.Arbitrary<Fields> =>
         name: optional(text),
         secret: optional(kept(secret)),
         eventTypes: optional(fc.uniqueArray(fc.constantFrom('order.paid', 'order/x', 'a:b'))),
+        filter: optional(
+          fc.constantFrom<object>({ tags: 'eu' }, { $not: { payload: { a: [1, null] } } }),
+        ),
         disabled: optional(fc.boolean()),
         rateLimitPerSecond: optional(fc.integer({ min: 1, max: 10_000 })),
         timeoutSeconds: optional(fc.integer({ min: 1, max: 15 })),

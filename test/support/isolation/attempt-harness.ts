@@ -48,6 +48,7 @@ export const SEALED = {
   disabled: false,
   cancelBeforeMs: null,
   eventTypes: [],
+  filter: null,
   held: null,
   appHeld: null,
   maxAttempts: null,

@@ -43,6 +43,7 @@ export function unopenedWebhook(id: string, problem: SealedValueError): Unopened
     disabled: false,
     cancelBeforeMs: null,
     eventTypes: [],
+    filter: null,
     held: null,
     maxAttempts: null,
     problem,

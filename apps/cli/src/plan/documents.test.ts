@@ -40,6 +40,10 @@ describe('documents', () => {
     ['kind: Project\nuid: x\nname: null', 'a.yaml:3: Project x: name must not be null'],
     ['kind: Project\nuid: x\nname: 5', 'a.yaml:3: Project x: name must be text: put it in quotes'],
     [
+      'kind: Webhook\nuid: w\nurl: https://a.example\nappId: uid:a\nfilter: [eu]',
+      'a.yaml:5: Webhook w: filter must be an object',
+    ],
+    [
       'kind: Project\nuid: x\nname: X\nmetadata: {n: 5}',
       'a.yaml:4: Project x: metadata must have text for each key: put numbers and true in quotes',
     ],

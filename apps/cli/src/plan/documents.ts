@@ -256,6 +256,8 @@ function readField(rule: FieldRule, given: unknown, env: Env): Result {
       return isRecord(given) && isTexts(Object.values(given))
         ? { value: given }
         : { problem: 'must have text for each key: put numbers and true in quotes' };
+    case 'json':
+      return isRecord(given) ? { value: given } : { problem: 'must be an object' };
     case 'secret':
       return readSecret(given, env, rule);
     case 'headers':

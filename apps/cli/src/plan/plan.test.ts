@@ -277,13 +277,19 @@ describe('owners', () => {
 describe('null', () => {
   test('takes away what the object has, and what is left out stays', async () => {
     const company = new Company();
-    const full = `${SHOP}${WEBHOOK}eventTypes: [a, b]\nrateLimitPerSecond: 5\nmetadata: {plan: gold}\n`;
+    const full = `${SHOP}${WEBHOOK}eventTypes: [a, b]\nrateLimitPerSecond: 5\nfilter: {tags: eu, payload: {n: {$gt: 1}}}\nmetadata: {plan: gold}\n`;
     await company.apply(full);
+    const reordered = full.replace(
+      'tags: eu, payload: {n: {$gt: 1}}',
+      'payload: {n: {$gt: 1}}, tags: eu',
+    );
+    expect((await company.plan(reordered)).changes).toEqual([]);
     expect((await company.plan(`${SHOP}${WEBHOOK}`)).changes).toEqual([]);
-    const without = `${SHOP}${WEBHOOK}eventTypes: null\nrateLimitPerSecond: null\nmetadata: null\nname: null\n`;
+    const without = `${SHOP}${WEBHOOK}eventTypes: null\nrateLimitPerSecond: null\nfilter: null\nmetadata: null\nname: null\n`;
     expect(fieldsOf(await company.plan(without))).toEqual([
       'eventTypes',
       'rateLimitPerSecond',
+      'filter',
       'metadata',
     ]);
     await company.apply(without);

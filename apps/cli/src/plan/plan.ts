@@ -366,6 +366,7 @@ function isEqual(
     case 'numbers':
     case 'texts':
     case 'pairs':
+    case 'json':
     case undefined:
       return isDeepStrictEqual(value ?? rule?.default, stored ?? rule?.default);
   }

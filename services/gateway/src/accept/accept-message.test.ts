@@ -53,7 +53,8 @@ describe('accept message', () => {
       retentionMs: () => 30 * DAY_MS,
       maxLingerMs: 4,
       targets: {
-        resolve: () => Promise.resolve(webhooks && targetListOf(webhooks, webhooks[0] ?? null)),
+        candidatesOf: () =>
+          Promise.resolve(webhooks && targetListOf(webhooks, webhooks[0] ?? null)),
       },
       outbox: {
         store: (batch) => {

@@ -25,12 +25,12 @@ import {
   type ResolvedRequest,
   type SendOrder,
 } from './build-message.ts';
-import { type Address, lookUpEach, type ResolvedTargets, type TargetResolver } from './targets.ts';
+import { type Address, type Candidates, lookUpEach, type TargetResolver } from './targets.ts';
 
 export type { Accepted, NewMessage } from './build-message.ts';
 
 interface AcceptDeps extends BuildMessageDeps, CancelDisabledDeps {
-  targets: Pick<TargetResolver, 'resolve'>;
+  targets: Pick<TargetResolver, 'candidatesOf'>;
   outbox: Pick<Outbox, 'store'>;
   /** Counts a stored message for its company, which pays for it. */
   counts: MessageCounter;
@@ -192,7 +192,9 @@ class AcceptCall {
         if (isOver()) return;
         const found = this.#refusalOf(request) ?? targetsOf(request.address);
         if (!('error' in found)) {
-          await this.#begin(from + index, { ...found, request, order: this.#order });
+          const targets = found.select ? await found.select(request, nextSlice) : found;
+          if (isOver()) return;
+          await this.#begin(from + index, { ...targets, request, order: this.#order });
           continue;
         }
         if (this.#order && isTemporary(found.error) && !isFault(found.error)) throw found.error;
@@ -211,9 +213,7 @@ class AcceptCall {
     }
   }
 
-  async #resolve(
-    slice: readonly NewMessage[],
-  ): Promise<(address: Address) => ResolvedTargets | Failed> {
+  async #resolve(slice: readonly NewMessage[]): Promise<(address: Address) => Candidates | Failed> {
     const [first, second] = slice;
     if (first && !second) {
       const only = await this.#find(first.address).catch(failedBy);
@@ -223,9 +223,9 @@ class AcceptCall {
     return lookUpEach(addresses, (address) => this.#find(address).catch(failedBy));
   }
 
-  async #find(address: Address): Promise<ResolvedTargets> {
+  async #find(address: Address): Promise<Candidates> {
     const { targets, counts } = this.#deps;
-    const found = await targets.resolve(this.#companyId(), address);
+    const found = await targets.candidatesOf(this.#companyId(), address);
     if (!found) throw notFound(address.kind);
     if (!counts.hasRoom()) throw unavailable('mongodb_unavailable');
     return found;

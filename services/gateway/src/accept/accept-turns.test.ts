@@ -45,7 +45,7 @@ beforeEach(() => {
     retentionMs: () => 30 * 86_400_000,
     maxLingerMs: 4,
     targets: {
-      resolve: async (_companyId, address) => {
+      candidatesOf: async (_companyId, address) => {
         lookUps += 1;
         await looking;
         if (failLookUps && address.kind === 'app') {

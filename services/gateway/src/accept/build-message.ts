@@ -8,7 +8,8 @@ import type { Logger } from '@posthorn/platform/service/logger.ts';
 import type { Vault } from '@posthorn/platform/security/vault.ts';
 import { invalidRequest, type Problem } from '../api-error.ts';
 import { headersOf, type ShownHeaders } from '../history/sent-headers.ts';
-import type { Address, ResolvedTargets } from './targets.ts';
+import type { ResolvedTargets } from './select-targets.ts';
+import type { Address } from './targets.ts';
 
 /** A message as a client requests it. */
 export interface NewMessage {

@@ -1,7 +1,9 @@
 import { beforeEach, describe, expect, test } from '@jest/globals';
 import type { NotStored } from '@posthorn/domain/message.ts';
+import { filtersOf } from '@posthorn/domain/parse-filter.ts';
 import { wantsEvent, type Webhook } from '@posthorn/domain/webhook.ts';
 import {
+  type Filters,
   type FoundWebhook,
   type TargetList,
   targetListOf,
@@ -28,6 +30,8 @@ describe('resolve targets', () => {
   let notStored: NotStored;
   let reads: number;
   let isFollowed: boolean;
+  /** Webhooks whose filters cost too much. */
+  let undecided: string[];
   let targets: TargetResolver;
 
   const counted = <T>(answer: T): Promise<T> => {
@@ -36,7 +40,7 @@ describe('resolve targets', () => {
   };
 
   beforeEach(() => {
-    [reads, isFollowed] = [0, false];
+    [reads, isFollowed, undecided] = [0, false, []];
     notStored = {};
     damaged = new Set();
     apps = new Set(['comp_a/app_1', 'comp_a/app_empty']);
@@ -55,7 +59,8 @@ describe('resolve targets', () => {
           companyId,
           (each) => each.appId === appId && wantsEvent(each, eventType),
         );
-        return counted(targetListOf(found.slice(0, limit), found[0] ?? null));
+        const list = targetListOf(found.slice(0, limit), found[0] ?? null);
+        return counted({ ...list, filters: filtersOf(found) });
       },
     };
     const readApps: TargetDeps['readApps'] = (appIds, limit) =>
@@ -78,14 +83,16 @@ describe('resolve targets', () => {
       readApps,
       notStoredByApp,
       areChangesFollowed: () => isFollowed,
+      onUndecided: (ids) => void undecided.push(...ids),
     });
   });
 
   function stored(companyId: string, isMeant: (webhook: Webhook) => boolean): FoundWebhook[] {
     const found = webhooks.filter((each) => each.companyId === companyId && isMeant(each));
     return found.map((webhook) => {
-      const { id, appId, disabled, cancelBeforeMs, eventTypes, maxAttempts, held } = webhook;
-      const state = { appId, disabled, cancelBeforeMs, eventTypes, maxAttempts, held };
+      const { id, appId, disabled, cancelBeforeMs, eventTypes, filter, maxAttempts, held } =
+        webhook;
+      const state = { appId, disabled, cancelBeforeMs, eventTypes, filter, maxAttempts, held };
       const problem = new SealedValueError(`secret of ${id}`, 'k1');
       return damaged.has(id)
         ? { kind: 'unopened' as const, id, companyId, ...state, problem }
@@ -94,9 +101,9 @@ describe('resolve targets', () => {
   }
 
   const toApp = (appId: string, eventType: string | null = null, companyId = 'comp_a') =>
-    targets.resolve(companyId, { kind: 'app', appId, eventType });
+    targets.candidatesOf(companyId, { kind: 'app', appId, eventType });
   const toWebhook = (webhookId: string, companyId = 'comp_a') =>
-    targets.resolve(companyId, { kind: 'webhook', webhookId });
+    targets.candidatesOf(companyId, { kind: 'webhook', webhookId });
   const numbers = (found: TargetList | null) => found?.targets.map((id) => Number(id.slice(3)));
   const NO_TARGETS = {
     targets: [],
@@ -266,25 +273,122 @@ describe('resolve targets', () => {
       });
     });
   });
+
+  describe('the filters of webhooks', () => {
+    const filterOn = (amount: number) => JSON.stringify({ payload: { amount: { $gte: amount } } });
+    const messageWith = (payload: string, eventType: string | null = 'order.paid') => ({
+      payload,
+      eventType,
+      given: { tags: ['eu'] },
+    });
+
+    async function selected(payload: string, eventType: string | null = 'order.paid') {
+      const candidates = await toApp('app_1', eventType);
+      return candidates?.select ? candidates.select(messageWith(payload, eventType)) : candidates;
+    }
+
+    test('leave out those whose conditions the message does not meet', async () => {
+      webhooks = [
+        sampleWebhook(1, { filter: filterOn(100) }),
+        sampleWebhook(2, { filter: filterOn(10), disabled: true }),
+        sampleWebhook(3),
+        sampleWebhook(4, { filter: '{"tags":"us"}' }),
+      ];
+      const found = await selected('{"amount":50}');
+      expect(numbers(found)).toEqual([2, 3]);
+      expect(found?.disabledTargets).toEqual(new Set([webhooks[1]?.id]));
+      expect(found?.oldest).toEqual({ kind: 'opened', ...webhooks[1] });
+      expect(numbers(await selected('{"amount":100}'))).toEqual([1, 2, 3]);
+    });
+
+    test('are no part of it where no webhook has one, or the webhook itself is named', async () => {
+      expect(await toApp('app_1', 'order.paid')).not.toHaveProperty('select');
+      webhooks = [sampleWebhook(1, { filter: filterOn(100) })];
+      expect(await toWebhook(sampleWebhook(1).id)).not.toHaveProperty('select');
+      expect(await toApp('app_1', 'order.sent')).not.toHaveProperty('select');
+    });
+
+    test('say why there is no target, unless no webhook selects the event type', async () => {
+      webhooks = [sampleWebhook(1, { filter: filterOn(100) })];
+      expect(await selected('{"amount":1}')).toMatchObject({
+        targets: [],
+        oldest: null,
+        noTargetReason: 'filter',
+      });
+      expect(await selected('{"amount":1}', 'order.sent')).toMatchObject({
+        noTargetReason: 'event_type',
+      });
+      expect(await selected('{"amount":100}')).not.toHaveProperty('noTargetReason');
+    });
+
+    test('leave the payload unparsed unless a condition of a candidate is about it', async () => {
+      webhooks = [
+        sampleWebhook(1, { filter: '{"tags":"eu"}' }),
+        sampleWebhook(2, { filter: filterOn(1), eventTypes: ['order.sent'] }),
+      ];
+      expect(numbers(await selected('no JSON'))).toEqual([1]);
+      await expect(selected('no JSON', 'order.sent')).rejects.toThrow(SyntaxError);
+    });
+
+    test('of a wide app are read with it, and the oldest target is looked up', async () => {
+      webhooks = Array.from({ length: 150 }, (_, n) =>
+        sampleWebhook(n + 1, { filter: filterOn(n === 120 ? 10 : 100) }),
+      );
+      const found = await selected('{"amount":50}');
+      expect(numbers(found)).toEqual([121]);
+      expect(found?.oldest).toEqual({ kind: 'opened', ...webhooks[120] });
+      expect(numbers(await selected('{"amount":150}'))).toHaveLength(150);
+    });
+
+    test('that cost too much are reported, and the message goes to them', async () => {
+      webhooks = [sampleWebhook(1, { filter: '{"payload":{"list":-1}}' }), sampleWebhook(2)];
+      const list = Array.from({ length: 20_000 }, (_, n) => n);
+      expect(numbers(await selected(JSON.stringify({ list })))).toEqual([1, 2]);
+      expect(undecided).toEqual([webhooks[0]?.id]);
+    });
+
+    test('take a turn for each 2 ms of work', async () => {
+      webhooks = Array.from({ length: 100 }, (_, n) =>
+        sampleWebhook(n + 1, { filter: `{"payload":{"list":-${n + 1}}}` }),
+      );
+      const list = Array.from({ length: 5_000 }, (_, n) => n);
+      const turns: number[] = [];
+      const candidates = await toApp('app_1', 'order.paid');
+      await candidates?.select?.(messageWith(JSON.stringify({ list })), (ms = 0) => {
+        turns.push(ms);
+        return Promise.resolve();
+      });
+      // 5,000 steps for each of 100 filters, at 30 ns.
+      expect(turns.reduce((sum, ms) => sum + ms, 0)).toBeCloseTo(15, 0);
+      expect(Math.max(...turns)).toBeLessThan(2.3);
+    });
+  });
 });
 
 const sizeOf = (webhooks: FoundWebhook[]) =>
-  estimatedBytesOf({ kind: 'webhooks', appId: null, notStored: {}, webhooks });
+  estimatedBytesOf({ kind: 'webhooks', appId: null, notStored: {}, webhooks, filters: null });
 
 const plain = openedWebhook(1, { customHeaders: [], eventTypes: [] });
 const bytes = sizeOf([plain]);
 
 describe('the targets in a wide app', () => {
-  const sizeWith = (count: number, disabled = 0) => {
+  const sizeWith = (count: number, disabled = 0, filters: Filters | null = null) => {
     const targets = Array.from({ length: count }, (_, n) => `wh_${n}`);
     const disabledTargets = new Set(targets.slice(0, disabled));
-    return estimatedBytesOf({ kind: 'targets', list: { targets, disabledTargets, oldest: plain } });
+    const list = { targets, disabledTargets, oldest: plain, filters };
+    return estimatedBytesOf({ kind: 'targets', list });
   };
 
   test('take little each, beside the oldest webhook, and more where they are disabled', () => {
     expect(sizeWith(1_000) - sizeWith(0)).toBe(70_000);
     expect(sizeWith(1_000, 1_000) - sizeWith(1_000)).toBe(50_000);
     expect(sizeWith(0)).toBe(bytes);
+  });
+
+  test('take the texts of their filters, each once, and an entry for each', () => {
+    const filter = '{"tags":"eu"}';
+    const filters = filtersOf([1, 2, 3].map((n) => ({ id: `wh_${n}`, filter })));
+    expect(sizeWith(3, 0, filters) - sizeWith(3)).toBe(3 * 70 + 8 * filter.length);
   });
 
   test('take no more than their number tells while they are not looked up', () => {

@@ -1,4 +1,5 @@
 import type { NoTargetReason, NotStored } from '@posthorn/domain/message.ts';
+import { filtersOf } from '@posthorn/domain/parse-filter.ts';
 import { required } from '@posthorn/domain/required.ts';
 import { charsOf, wantsEvent } from '@posthorn/domain/webhook.ts';
 import { slicesOf } from '@posthorn/platform/async/fair-queue.ts';
@@ -9,31 +10,37 @@ import {
 } from '@posthorn/platform/memory/coalescing-cache.ts';
 import type { AppTargets, ReadAppTargets } from '@posthorn/platform/mongo/webhooks/app-targets.ts';
 import {
+  type Filters,
   type FoundWebhook,
-  type TargetList,
+  type SelectingList,
   targetListOf,
   type WebhookStore,
 } from '@posthorn/platform/mongo/webhooks/webhooks.ts';
 import { quotaExceeded } from '../projects/quotas.ts';
+import {
+  createSelectTargets,
+  type FindWebhook,
+  type ResolvedTargets,
+  type SelectTargets,
+} from './select-targets.ts';
 
 /** Where a message is addressed to: every webhook of an app that wants its event type, or one webhook. */
 export type Address =
   { kind: 'app'; appId: string; eventType: string | null } | { kind: 'webhook'; webhookId: string };
 
-/** The webhooks of a message, and the parts of it that its app does not want stored. */
-export interface ResolvedTargets extends TargetList {
-  notStored?: NotStored;
-  /** Only without targets. */
-  noTargetReason?: NoTargetReason;
+/** The webhooks of an address, of which a filter may leave some out. */
+export interface Candidates extends ResolvedTargets {
+  /** Returns those that a message goes to. Absent when no webhook has a filter: it goes to all. */
+  select?: SelectTargets;
 }
 
 export interface TargetResolver {
   /**
-   * Returns the webhooks, oldest first, including those whose secrets cannot be decrypted: the
+   * Returns the webhooks that select the event type, oldest first, including those whose secrets cannot be decrypted: the
    * dispatcher records why nothing was sent. Null when the app or webhook does not exist or belongs
    * to another company. Throws ApiError 409 when there are more than a message may have.
    */
-  resolve: (companyId: string, address: Address) => Promise<ResolvedTargets | null>;
+  candidatesOf: (companyId: string, address: Address) => Promise<Candidates | null>;
   /** Forgets an app or webhook by its id. Its size is in bytes, by estimate. */
   cache: ForgettingCache;
 }
@@ -52,9 +59,58 @@ export interface TargetDeps {
   notStoredByApp: (companyId: string, appId: string) => Promise<NotStored | null>;
   /** Returns true while `forget` is called for every change of an app or webhook. */
   areChangesFollowed: () => boolean;
+  /** Reports webhooks whose filters would have cost too much for a message. */
+  onUndecided: (webhookIds: readonly string[]) => void;
 }
 
 export function createTargetResolver(deps: TargetDeps): TargetResolver {
+  const { maxTargets, onUndecided } = deps;
+  const lookUps = createLookUps(deps);
+
+  const withFilters = (list: ResolvedTargets, filters: Filters | null, find: FindWebhook) =>
+    filters === null || list.targets.length === 0
+      ? list
+      : { ...list, select: createSelectTargets({ list, filters, find, onUndecided }) };
+
+  async function listFor(companyId: string, address: Address): Promise<Candidates | null> {
+    if (address.kind === 'webhook') {
+      const found = await lookUps.webhook(companyId, address.webhookId);
+      return found && listOf(found.webhooks, found.notStored);
+    }
+    const { appId, eventType } = address;
+    const found = await lookUps.app(companyId, appId);
+    if (found?.kind === 'webhooks') {
+      const wanting = found.webhooks.filter((each) => wantsEvent(each, eventType));
+      const reason = found.webhooks.length === 0 ? 'no_webhook' : 'event_type';
+      const list = withReason(listOf(wanting, found.notStored), reason);
+      return withFilters(list, found.filters, (id) =>
+        Promise.resolve(wanting.find((each) => each.id === id) ?? null),
+      );
+    }
+    if (found?.kind !== 'wide') return null;
+    const wide = await lookUps.wide(companyId, found.number, { appId, eventType });
+    if (wide?.kind !== 'targets') return null;
+    const { filters, ...all } = wide.list;
+    const list = withReason({ ...all, notStored: found.notStored }, 'event_type');
+    const find: FindWebhook = async (id) =>
+      (await lookUps.webhook(companyId, id))?.webhooks[0] ?? null;
+    return withFilters(list, filters, find);
+  }
+
+  return {
+    async candidatesOf(companyId, address) {
+      const list = await listFor(companyId, address);
+      if (list && list.targets.length > maxTargets) {
+        throw quotaExceeded('QUOTA_TARGETS_PER_MESSAGE', maxTargets);
+      }
+      return list;
+    },
+    cache: lookUps.cache,
+  };
+}
+
+/** Returns the look-ups of webhooks and apps, with their cache. */
+function createLookUps(deps: TargetDeps) {
   const { maxTargets, webhooks } = deps;
   const readApp = createReadTogether((appIds) => deps.readApps(appIds, MOST_IN_NARROW_APP + 1), {
     maxItems: APPS_READ_TOGETHER,
@@ -68,44 +124,29 @@ export function createTargetResolver(deps: TargetDeps): TargetResolver {
     sourcesOf,
   });
   let wideApps = 0;
-
-  async function listFor(companyId: string, address: Address): Promise<ResolvedTargets | null> {
-    const key = `${companyId}/${idOf(address)}`;
-    if (address.kind === 'webhook') {
-      const found = await cache.get(key, () => loadWebhook(deps, companyId, address.webhookId));
-      return found?.kind === 'webhooks' ? listOf(found.webhooks, found.notStored) : null;
-    }
-    const { appId, eventType } = address;
-    const found = await cache.get(key, async () => {
-      const app = await readApp(appId);
-      return app?.companyId === companyId ? loadedApp(appId, app, () => ++wideApps) : null;
-    });
-    if (found?.kind === 'webhooks') {
-      const wanting = found.webhooks.filter((each) => wantsEvent(each, eventType));
-      const reason = found.webhooks.length === 0 ? 'no_webhook' : 'event_type';
-      return withReason(listOf(wanting, found.notStored), reason);
-    }
-    if (found?.kind !== 'wide') return null;
-    // Each change of the app gives it another number, so `forget` need not know the event types.
-    const wideKey = `${key}/${found.number}/${eventType ?? ''}`;
-    const wide = await cache.get(wideKey, async () => {
-      // One more than a message may have, to see that there are too many.
-      const query = { appId, eventType, limit: maxTargets + 1 };
-      return { kind: 'targets', list: await webhooks.findTargets(companyId, query) };
-    });
-    if (wide?.kind !== 'targets') return null;
-    return withReason({ ...wide.list, notStored: found.notStored }, 'event_type');
-  }
-
   return {
-    async resolve(companyId, address) {
-      const list = await listFor(companyId, address);
-      if (list && list.targets.length > maxTargets) {
-        throw quotaExceeded('QUOTA_TARGETS_PER_MESSAGE', maxTargets);
-      }
-      return list;
-    },
     cache,
+    async webhook(companyId: string, id: string): Promise<LoadedWebhooks | null> {
+      const found = await cache.get(`${companyId}/${id}`, () => loadWebhook(deps, companyId, id));
+      return found?.kind === 'webhooks' ? found : null;
+    },
+    app: (companyId: string, appId: string) =>
+      cache.get(`${companyId}/${appId}`, async () => {
+        const app = await readApp(appId);
+        return app?.companyId === companyId ? loadedApp(appId, app, () => ++wideApps) : null;
+      }),
+    /** Each change of a wide app gives it another number, so `forget` need not know the event types. */
+    wide(companyId: string, number: number, query: { appId: string; eventType: string | null }) {
+      const { appId, eventType } = query;
+      return cache.get(`${companyId}/${appId}/${number}/${eventType ?? ''}`, async () => {
+        // One more than a message may have, to see that there are too many.
+        const limit = maxTargets + 1;
+        return {
+          kind: 'targets',
+          list: await webhooks.findTargets(companyId, { ...query, limit }),
+        };
+      });
+    },
   };
 }
 
@@ -120,20 +161,24 @@ function sourcesOf(loaded: LoadedTargets): string[] {
   return loaded.appId === null ? ids : [loaded.appId, ...ids];
 }
 
-function idOf(address: Address): string {
-  return address.kind === 'app' ? address.appId : address.webhookId;
-}
-
 function listOf(webhooks: readonly FoundWebhook[], notStored: NotStored): ResolvedTargets {
   return { ...targetListOf(webhooks, webhooks[0] ?? null), notStored };
 }
 
+interface LoadedWebhooks {
+  kind: 'webhooks';
+  appId: string | null;
+  webhooks: FoundWebhook[];
+  filters: Filters | null;
+  notStored: NotStored;
+}
+
 /** The result of one look-up: of a webhook, an app, or an app and an event type. */
 type LoadedTargets =
-  | { kind: 'webhooks'; appId: string | null; webhooks: FoundWebhook[]; notStored: NotStored }
+  | LoadedWebhooks
   /** The app has too many webhooks to keep: they are looked up by event type, under this number. */
   | { kind: 'wide'; appId: string; number: number; notStored: NotStored }
-  | { kind: 'targets'; list: TargetList };
+  | { kind: 'targets'; list: SelectingList };
 
 /**
  * An app with more is wide. One look-up of a narrow app serves every event type, and holds at most 2 MB:
@@ -150,7 +195,7 @@ function loadedApp(
   nextNumber: () => number,
 ): LoadedTargets {
   return webhooks.length <= MOST_IN_NARROW_APP
-    ? { kind: 'webhooks', appId, webhooks, notStored }
+    ? { kind: 'webhooks', appId, webhooks, filters: filtersOf(webhooks), notStored }
     : { kind: 'wide', appId, number: nextNumber(), notStored };
 }
 
@@ -167,7 +212,9 @@ async function loadWebhook(
   if (!found) return null;
   const appId = found.kind === 'opened' ? found.appId : await webhooks.appOf(companyId, found.id);
   const notStored = appId === null ? null : await notStoredByApp(companyId, appId);
-  return { kind: 'webhooks', appId, webhooks: [found], notStored: notStored ?? {} };
+  // A message to the webhook itself passes no filter.
+  const webhook = { appId, webhooks: [found], filters: null };
+  return { kind: 'webhooks', ...webhook, notStored: notStored ?? {} };
 }
 
 /** The key, the list, the entry of the cache and its key by app. */
@@ -178,6 +225,8 @@ const WEBHOOK_BYTES = 600;
 const PART_BYTES = 80;
 /** An id in a list. */
 const TARGET_BYTES = 70;
+/** A filter as objects, for each character of its text. */
+const FILTER_BYTES = 8;
 /** An id in a set, beside the list. */
 const DISABLED_BYTES = 50;
 
@@ -189,17 +238,25 @@ export function estimatedBytesOf(loaded: LoadedTargets): number {
     case 'webhooks':
       return loaded.webhooks.reduce((sum, each) => sum + bytesOfWebhook(each), ENTRY_BYTES);
     case 'targets': {
-      const { targets, disabledTargets, oldest } = loaded.list;
+      const { targets, disabledTargets, oldest, filters } = loaded.list;
       const ids = targets.length * TARGET_BYTES + disabledTargets.size * DISABLED_BYTES;
-      return ENTRY_BYTES + ids + (oldest ? bytesOfWebhook(oldest) : 0);
+      return ENTRY_BYTES + ids + (oldest ? bytesOfWebhook(oldest) : 0) + bytesOfFilters(filters);
     }
   }
 }
 
+/** Equal filters are one object. */
+function bytesOfFilters(filters: Filters | null): number {
+  if (filters === null) return 0;
+  const texts = Array.from(new Set(filters.values()), (each) => JSON.stringify(each));
+  return filters.size * TARGET_BYTES + FILTER_BYTES * charsOf(texts);
+}
+
 /** A webhook whose secrets do not open counts the base only: its error is about as large. */
 function bytesOfWebhook(webhook: FoundWebhook): number {
-  const { eventTypes } = webhook;
-  const ofLists = PART_BYTES * eventTypes.length;
+  const { eventTypes, filter } = webhook;
+  const ofFilter = FILTER_BYTES * (filter?.length ?? 0);
+  const ofLists = PART_BYTES * eventTypes.length + ofFilter;
   if (webhook.kind === 'unopened') return WEBHOOK_BYTES + ofLists + charsOf(eventTypes);
   const ofHeaders = PART_BYTES * 2 * webhook.customHeaders.length;
   return WEBHOOK_BYTES + ofLists + ofHeaders + charsOf(webhook);

@@ -278,6 +278,7 @@ describe('the routes', () => {
   const MESSAGES = ['/webhook-messages', '/webhook-messages/batch'];
   /** A repeat changes nothing. */
   const REPEATABLE = [
+    '/test-filter',
     '/resends/:resendId/abort',
     '/deliveries/:deliveryId/cancel',
     '/webhooks/:webhookId/cancel-pending',

@@ -42,6 +42,7 @@ describe('a visitor of the portal', () => {
       'controlDeliveries post /webhooks/:webhookId/replay-missing',
       'controlDeliveries post /webhooks/:webhookId/resume',
       'manage delete /webhooks/:webhookId',
+      'manage post /test-filter',
       'manage post /webhooks',
       'manage post /webhooks/:webhookId/rotate-secret',
       'manage post /webhooks/:webhookId/test',

@@ -5,6 +5,7 @@ import { appCountsRoute, appRoutes, findAppsRoute } from './apps.ts';
 import { auditEventRoutes } from './audit-events.ts';
 import { deliveryFilterRoutes } from './deliveries-by-filter.ts';
 import { deliveryRoutes } from './deliveries.ts';
+import { testFilterRoute } from './filters.ts';
 import { holdRoutes } from './holds.ts';
 import { messageBatchRoutes } from './message-batches.ts';
 import { messageRoutes } from './messages.ts';
@@ -26,6 +27,7 @@ const ROUTES: ((gateway: Gateway) => Route | Route[])[] = [
   holdRoutes,
   resendFailedRoutes,
   replayRoutes,
+  testFilterRoute,
   messageRoutes,
   messageBatchRoutes,
   deliveryRoutes,

@@ -202,7 +202,7 @@ export const createdMessageSchema = z
     ...messageResponseShape,
     noTargetReason: z.enum(NO_TARGET_REASONS).nullable().meta({
       description:
-        'Why the message goes to no webhook: its app has none, or none that receives its event type. Null when it goes to some',
+        'Why the message goes to no webhook: its app has none, none that selects its event type, or none whose filter it passes. Null when it goes to some',
     }),
     createdAt: timeField,
     updatedAt: timeField,

@@ -51,6 +51,7 @@ describe('Webhooks', () => {
           hmacSecret: made.secret,
         },
         eventTypes: [],
+        filter: null,
         disabled: false,
         disabledReason: null,
         rateLimitPerSecond: null,

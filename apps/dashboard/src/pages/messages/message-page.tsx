@@ -129,6 +129,7 @@ function Tags({ tags }: { tags: readonly string[] }) {
 const NO_TARGET = {
   no_webhook: 'The app had no webhook when the message came.',
   event_type: 'No webhook of the app selected the event type of the message when it came.',
+  filter: 'Webhooks of the app selected its event type, and it passed the filter of none.',
 } as const;
 
 interface DeliveriesProps extends Pick<Schemas['Message'], 'noTargetReason'> {

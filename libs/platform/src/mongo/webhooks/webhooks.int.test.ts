@@ -86,19 +86,23 @@ describe('stored webhooks', () => {
     expect(found.get('app_2')?.webhooks).toHaveLength(1);
   });
 
-  it('are read without TLS settings and metadata by those who do not need them', async () => {
+  it('are read without TLS settings, metadata and filter by those who do not need them', async () => {
     const tls = { client: { certificate: 'chain', key: 'hush-key' }, ca: null };
-    const stored = sampleWebhook(1, { tls, uid: 'a', metadata: '{"plan":"gold"}' });
+    const filter = '{"tags":"eu"}';
+    const stored = sampleWebhook(1, { tls, uid: 'a', metadata: '{"plan":"gold"}', filter });
     await store.insert(stored);
     const without = opened({ ...stored, tls: null, metadata: null });
     expect(await store.findTarget(COMPANY, stored.id)).toEqual(without);
     expect(await targetsOfApp()).toEqual([without]);
     const query = { appId: 'app_1', eventType: 'order.paid', limit: 9 };
-    expect((await store.findTargets(COMPANY, query)).oldest).toEqual(without);
+    const targets = await store.findTargets(COMPANY, query);
+    expect(targets.oldest).toEqual(without);
+    expect(targets.filters).toEqual(new Map([[stored.id, { tags: 'eu' }]]));
     const [part] = await Array.fromAsync(store.list(COMPANY, { skip: 0, limit: 9 }));
     expect(part).toEqual([opened({ ...stored, tls: null })]);
     expect(await store.findOne(COMPANY, stored.id)).toEqual(stored);
-    expect(await store.findMany([stored.id])).toEqual([opened({ ...stored, metadata: null })]);
+    const sent = { ...stored, metadata: null, filter: null };
+    expect(await store.findMany([stored.id])).toEqual([opened(sent)]);
   });
 
   it('are sealed again by every change', async () => {
@@ -168,7 +172,7 @@ describe('a sealed value that was tampered with', () => {
     const { id, appId, disabled, cancelBeforeMs, eventTypes, maxAttempts, held } = mine;
     const problem: unknown = expect.any(SealedValueError);
     const stops = { disabled, cancelBeforeMs, maxAttempts, held };
-    const state = { companyId: COMPANY, appId, eventTypes, ...stops };
+    const state = { companyId: COMPANY, appId, eventTypes, filter: null, ...stops };
     const unopened = { kind: 'unopened', id, ...state, problem };
     const both = [unopened, opened(other)];
     expect(await store.findMany([id, other.id])).toEqual(expect.arrayContaining(both));
@@ -236,6 +240,7 @@ describe('the targets of a message', () => {
         targets: wanted.map(({ id }) => id),
         disabledTargets: new Set(wanted.flatMap(({ id, disabled }) => (disabled ? [id] : []))),
         oldest: wanted[0] && opened(wanted[0]),
+        filters: null,
       });
     },
   );
@@ -247,6 +252,7 @@ describe('the targets of a message', () => {
       targets: [],
       disabledTargets: new Set(),
       oldest: null,
+      filters: null,
     });
   });
 

@@ -1,4 +1,6 @@
 import type { WebhookStops } from '@posthorn/domain/delivery/when-cancelled.ts';
+import type { Filter } from '@posthorn/domain/filter.ts';
+import { filtersOf } from '@posthorn/domain/parse-filter.ts';
 import type { Hold } from '@posthorn/domain/waiting.ts';
 import { type Message, NONE_DISABLED } from '@posthorn/domain/message.ts';
 import {
@@ -40,6 +42,7 @@ export interface UnopenedWebhook extends Pick<
   | 'disabled'
   | 'cancelBeforeMs'
   | 'eventTypes'
+  | 'filter'
   | 'maxAttempts'
   | 'held'
 > {
@@ -61,6 +64,15 @@ export interface TargetList extends Pick<Message, 'disabledTargets'> {
   oldest: FoundWebhook | null;
 }
 
+/** The webhooks of an app that select an event type. */
+export interface SelectingList extends TargetList {
+  /** By id; null when none of them has one. */
+  filters: Filters | null;
+}
+
+/** The filters of webhooks by their ids. */
+export type Filters = ReadonlyMap<string, Filter>;
+
 interface TargetQuery {
   appId: string;
   /** As in `wantsEvent`: null for a message without one. */
@@ -70,7 +82,7 @@ interface TargetQuery {
 
 /**
  * Targets and lists are read without `tls`, which may have 24 kB: it is null there. So is `metadata`, of up to 16 KiB,
- * in targets and in what dispatchers read.
+ * in targets and in what dispatchers read, which is without `filter` too.
  */
 export type WebhookStore = ReturnType<typeof createWebhookStore>;
 
@@ -132,13 +144,16 @@ function createWebhookReads(db: mongo.Db, vault: Vault) {
       const found = await byId(companyId, id);
       return found && openWebhook(vault, found);
     },
-    /** At most `limit` webhooks of one app that receive the event type; reads only their ids and states. */
-    async findTargets(companyId: string, query: TargetQuery): Promise<TargetList> {
+    /** At most `limit` webhooks of one app that select the event type; reads only their ids, states and filters. */
+    async findTargets(companyId: string, query: TargetQuery): Promise<SelectingList> {
       const found = own(companyId).find(wanting(query)).sort({ _id: 1 }).limit(query.limit);
       const outlines = found.project<TargetDocument>(TARGET).batchSize(TARGETS_OF_A_BATCH);
-      const targets = await outlines.map(({ _id: id, disabled }) => ({ id, disabled })).toArray();
+      const targets = await outlines
+        .map(({ _id: id, disabled, filter = null }) => ({ id, disabled, filter }))
+        .toArray();
       const [first] = targets;
-      return targetListOf(targets, first ? await findTarget(companyId, first.id) : null);
+      const oldest = first ? await findTarget(companyId, first.id) : null;
+      return { ...targetListOf(targets, oldest), filters: filtersOf(targets) };
     },
     /** Counts, up to `limit`, the webhooks of an app, or the global ones of a project when `appId` is null. */
     countOf: (
@@ -155,7 +170,7 @@ function createWebhookReads(db: mongo.Db, vault: Vault) {
     /** For the dispatcher, which works for all companies. */
     async findMany(ids: readonly string[]): Promise<FoundWebhook[]> {
       const found = collection(db, 'webhooks').find({ _id: { $in: [...ids] } });
-      return (await found.project<WebhookDocument>({ metadata: 0 }).toArray()).map(toFound);
+      return (await found.project<WebhookDocument>(UNUSED_BY_DISPATCHERS).toArray()).map(toFound);
     },
     /** By app; an app that is not on hold is missing. */
     holdsOfApps: (ids: readonly string[]): Promise<Map<string, Hold>> => holdsOfApps(db, ids),
@@ -186,6 +201,9 @@ function withoutTls(found: mongo.FindCursor<WebhookDocument>): mongo.FindCursor<
 /** The fields that the targets of a message are read without: 24 kB and 16 KiB at most. */
 export const UNUSED_BY_TARGETS = { 'sealed.tls': 0, metadata: 0 } as const;
 
+/** 16 KiB and 4 KiB at most. */
+const UNUSED_BY_DISPATCHERS = { metadata: 0, filter: 0 } as const;
+
 /** 1 MB of the widest webhooks: 8 KiB of custom headers, 13 kB of event types and 16 KiB of metadata each. */
 const BATCH = 25;
 /** Reading, opening and sending 5 of the widest webhooks takes 2 ms of CPU time. */
@@ -203,9 +221,10 @@ async function* inParts(
 /** Decoding all 10,000 targets of a message at once would take 20 ms of CPU time. */
 const TARGETS_OF_A_BATCH = 1_000;
 
-type TargetDocument = Pick<WebhookDocument, '_id' | 'disabled'>;
+type TargetDocument = Pick<WebhookDocument, '_id' | 'disabled'> &
+  Partial<Pick<WebhookDocument, 'filter'>>;
 
-const TARGET = { disabled: 1 } as const;
+const TARGET = { disabled: 1, filter: 1 } as const;
 
 /** Returns the targets of a message to these webhooks. */
 export function targetListOf(
@@ -240,8 +259,9 @@ export function tryToOpen(vault: Vault, document: WebhookDocument): FoundWebhook
   } catch (problem) {
     if (!(problem instanceof SealedValueError)) throw problem;
     const { _id: id, companyId, appId, disabled, eventTypes } = document;
-    const { cancelBeforeMs, maxAttempts, held } = openValues(document);
-    const state = { id, companyId, appId, disabled, cancelBeforeMs, eventTypes, maxAttempts, held };
+    const { cancelBeforeMs, filter, maxAttempts, held } = openValues(document);
+    const listed = { id, companyId, appId, disabled, eventTypes, filter };
+    const state = { ...listed, cancelBeforeMs, maxAttempts, held };
     return { kind: 'unopened', ...state, problem };
   }
 }
@@ -320,13 +340,15 @@ function stateOf({
 export type ResentTo = Pick<
   WebhookDocument,
   'appId' | 'disabled' | 'eventTypes' | 'rateLimitPerSecond' | 'cancelBeforeMs'
->;
+> &
+  Partial<Pick<WebhookDocument, 'filter'>>;
 
 const RESENT_TO = {
   _id: 0,
   appId: 1,
   disabled: 1,
   eventTypes: 1,
+  filter: 1,
   rateLimitPerSecond: 1,
   cancelBeforeMs: 1,
 } as const;
