@@ -1,3 +1,4 @@
+import { factsOf, matches } from '@posthorn/domain/filter.ts';
 import { deliveryIdOf } from '@posthorn/domain/ids.ts';
 import type { ReplayStore } from '@posthorn/platform/mongo/messages/replays.ts';
 
@@ -8,6 +9,8 @@ export interface MemoryMessage {
   /** Its webhooks, those of replays included. */
   targets: string[];
   isErased?: true;
+  /** `{}` when it is left out. */
+  payload?: string;
 }
 
 export interface MemoryReplays {
@@ -39,6 +42,13 @@ export function createMemoryReplays(): MemoryReplays {
         const readTo = page.length < limit ? null : (page.at(-1)?.id ?? null);
         const erased = missing.filter(({ isErased }) => isErased).length;
         return Promise.resolve({ ids: missing.map(({ id }) => id), erased, readTo });
+      },
+      findPassing(_companyId, ids, filter) {
+        const passing = messages.filter(({ payload = '{}', eventType, isErased }) => {
+          return isErased ?? matches(filter, factsOf({ payload, eventType })).matches;
+        });
+        const wanted = new Set(passing.map(({ id }) => id));
+        return Promise.resolve(ids.filter((id) => wanted.has(id)));
       },
       add({ companyId, webhookId, messageIds, createdAtMs }) {
         const wanted = messages.filter(({ id, isErased }) => messageIds.includes(id) && !isErased);

@@ -84,6 +84,28 @@ describe('a replay', () => {
     expect(stateOf()).toMatchObject(done(missing.length));
   });
 
+  test('sends only what passes the filter that the webhook has then', async () => {
+    const missing = storeMessages(1_400);
+    for (const [n, each] of world.messages.entries()) each.payload = JSON.stringify({ n });
+    world.replayedTo = { ...WEBHOOK, filter: '{"payload":{"n":{"$gte":1395}}}' };
+    await begin();
+    await world.runToEnd(world.worker());
+    const passing = missing.filter((id) => id >= idAt(1_396));
+    expect(passing.length).toBeGreaterThan(1);
+    expect(requested).toEqual(passing);
+    expect(stateOf()).toMatchObject(done(passing.length));
+  });
+
+  test('counts an erased message as skipped, whatever the filter is', async () => {
+    storeMessages(6);
+    for (const each of world.messages.slice(3)) each.isErased = true;
+    world.replayedTo = { ...WEBHOOK, filter: '{"payload":{"n":1}}' };
+    await begin();
+    await world.runToEnd(world.worker());
+    expect(requested).toEqual([]);
+    expect(stateOf()).toMatchObject(done(0, 2));
+  });
+
   test('publishes first attempts that were created when it began, and come after fresh messages', async () => {
     storeMessages(2);
     await begin();

@@ -1,3 +1,4 @@
+import { filterOf } from '@posthorn/domain/parse-filter.ts';
 import { replayedRecord } from '@posthorn/domain/records/retry-due.ts';
 import { ImpossibleError } from '@posthorn/domain/required.ts';
 import { type PageProgress, replayWants, type Resend } from '@posthorn/domain/resend.ts';
@@ -64,7 +65,10 @@ export async function sendReplay(
   }
 }
 
-/** Stores the next page, or ends the replay and returns null. A page without a missing message is skipped. */
+/**
+ * Stores the next page, or ends the replay and returns null. A page is skipped when the webhook lacks none of its messages,
+ * or when none passes its filter.
+ */
 async function beginNext(deps: SendReplayDeps, resend: Resend): Promise<Resend | null> {
   const { resends, replays, nowMs } = deps;
   const webhook = await replayedTo(deps, resend);
@@ -76,8 +80,12 @@ async function beginNext(deps: SendReplayDeps, resend: Resend): Promise<Resend |
   const { ids, readTo } = await replays.findMissing(replaySpanOf(webhook, resend), wants, EXAMINED);
   // The next page begins behind the last message of this one.
   const page = ids.slice(0, await pageSizeOf(deps, resend));
-  if (page.length > 0) return resends.beginPage(resend, page, nowMs());
-  if (readTo !== null) return resends.skipTo(resend, readTo, nowMs());
+  const { filter = null } = webhook;
+  const passing =
+    filter === null ? page : await replays.findPassing(resend.companyId, page, filterOf(filter));
+  if (passing.length > 0) return resends.beginPage(resend, passing, nowMs());
+  const examinedTo = page.length < ids.length ? (page.at(-1) ?? readTo) : readTo;
+  if (examinedTo !== null) return resends.skipTo(resend, examinedTo, nowMs());
   await resends.finish(resend, nowMs());
   return null;
 }

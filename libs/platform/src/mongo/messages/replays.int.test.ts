@@ -1,6 +1,7 @@
 import { beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import type { Attempt } from '@posthorn/domain/delivery/delivery.ts';
 import { DAY_MS, dayNumberOf, deliveryIdOf, firstIdAt } from '@posthorn/domain/ids.ts';
+import { filterOf } from '@posthorn/domain/parse-filter.ts';
 import type { Message } from '@posthorn/domain/message.ts';
 import { duringTests } from '../../../../../test/support/during-tests.ts';
 import { sampleMessage } from '../../../../../test/support/samples/sample-message.ts';
@@ -86,6 +87,20 @@ describe('replays', () => {
       ids: [OTHER.id],
       readTo: null,
     });
+  });
+
+  it('find which of these messages pass a filter, and those whose payload is erased', async () => {
+    const large = messageAt(TODAY + 5, { payload: '{"amount":120}', tags: ['eu'] });
+    const small = messageAt(TODAY - 5, { payload: '{"amount":20}' });
+    const foreign = messageAt(TODAY + 6, { companyId: 'comp_b', payload: '{"amount":120}' });
+    await createMessageStore(db).insertAll([large, small, foreign]);
+    const ids = [large, small, foreign].map(({ id }) => id);
+    const passing = (filter: string) => store.findPassing('comp_a', ids, filterOf(filter));
+    expect(await passing('{"payload":{"amount":{"$gt":0}}}')).toEqual([large.id, small.id]);
+    expect(await passing('{"payload":{"amount":{"$gt":100}},"tags":"eu"}')).toEqual([large.id]);
+    expect(await passing('{"eventType":"order.sent"}')).toEqual([]);
+    await db.days.messages.of(small.id).updateOne({ _id: small.id }, { $set: ERASED });
+    expect(await passing('{"payload":{"amount":{"$gt":100}}}')).toEqual([large.id, small.id]);
   });
 
   it('add a target and a pending delivery, once', async () => {

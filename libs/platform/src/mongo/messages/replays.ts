@@ -1,4 +1,5 @@
 import { refOf } from '@posthorn/domain/delivery/delivery.ts';
+import { factsOf, type Filter, matches } from '@posthorn/domain/filter.ts';
 import { DAY_MS } from '@posthorn/domain/ids.ts';
 import { type IdentifiedRef, unattemptedDelivery } from '@posthorn/domain/delivery/settlement.ts';
 import { notStoredOf } from '@posthorn/domain/message.ts';
@@ -9,6 +10,7 @@ import { documentsIn } from '../company-documents.ts';
 import type { Database, Days } from '../days/days.ts';
 import { readByIds, readUpTo, writeByDays } from '../days/read-days.ts';
 import type { MessageDocument } from '../documents.ts';
+import { readInParts } from '../read-in-parts.ts';
 import { lifetimeIn } from './messages.ts';
 import { createDeliveryStore } from './deliveries.ts';
 
@@ -60,6 +62,11 @@ export interface ReplayStore {
   /** Examines at most `limit` messages. */
   findMissing: (span: ReplaySpan, wants: WantsEvent, limit: number) => Promise<MissingPage>;
   /**
+   * Returns those of these messages that pass the filter, in their order. A message whose payload was erased counts as
+   * passing: it is skipped when it is added.
+   */
+  findPassing: (companyId: string, ids: readonly string[], filter: Filter) => Promise<string[]>;
+  /**
    * Adds the webhook to the messages whose payload is stored, and records a pending delivery of each that has none.
    * Returns the deliveries, also those that an earlier call has added, so it may be repeated.
    */
@@ -73,6 +80,7 @@ export function createReplayStore(db: Database): ReplayStore {
   const store = createDeliveryStore(db);
   return {
     findMissing: (span, wants, limit) => findMissing(messages, span, wants, limit),
+    findPassing: (companyId, ids, filter) => findPassing(messages, { companyId, ids, filter }),
     async add({ createdAtMs, atMs, ...added }) {
       await addTarget(messages, added);
       const { companyId, webhookId } = added;
@@ -150,6 +158,40 @@ async function findMissing(
   const readTo = found.length < limit ? null : (found.at(-1)?._id ?? null);
   const erased = missing.filter(({ isPayloadErased }) => isPayloadErased).length;
   return { ids: missing.map(({ _id: id }) => id), erased, readTo };
+}
+
+type FilteredDocument = Pick<
+  MessageDocument,
+  '_id' | 'payload' | 'eventType' | 'tags' | 'isPayloadErased'
+>;
+
+const FILTERED = { payload: 1, eventType: 1, tags: 1, isPayloadErased: 1 } as const;
+/** 4 MiB of the largest payloads, which take 50 ms of CPU time to parse. */
+const FILTERED_AT_ONCE = { batch: 16, part: 16 };
+
+async function findPassing(
+  messages: Days['messages'],
+  { companyId, ids, filter }: { companyId: string; ids: readonly string[]; filter: Filter },
+): Promise<string[]> {
+  const passing = new Set<string>();
+  // One day after the other: a page may have hundreds of large payloads.
+  for (const { documents, items } of messages.group(ids, itself)) {
+    const found = documentsIn<'messages'>(documents, companyId)
+      .find({ _id: { $in: [...items] } })
+      .project<FilteredDocument>(FILTERED);
+    for await (const part of readInParts(found, FILTERED_AT_ONCE)) {
+      for (const each of part) if (isPassing(each, filter)) passing.add(each._id);
+    }
+  }
+  return ids.filter((id) => passing.has(id));
+}
+
+function isPassing(
+  { payload, eventType, tags, isPayloadErased }: FilteredDocument,
+  filter: Filter,
+): boolean {
+  if (isPayloadErased) return true;
+  return matches(filter, factsOf({ payload, eventType: eventType ?? null, tags })).matches;
 }
 
 type Wanted = Pick<Added, 'companyId' | 'webhookId' | 'messageIds'>;
