@@ -10,6 +10,7 @@ import {
   parseEach,
   parseFutureTime,
   parseGivenTime,
+  parseJson,
   parsePastTime,
   parseSeconds,
   requireFields,
@@ -48,6 +49,22 @@ describe('the options of fields', () => {
     expect(() => fieldsWith(APP_RULES, [{ flags: '--colour <name>', help: 'none' }])).toThrow(
       'no field of the API belongs to --colour <name>',
     );
+  });
+});
+
+describe('a JSON object', () => {
+  it('is written, or read from a file', () => {
+    expect(parseJson('{"tags":"eu"}')).toEqual({ tags: 'eu' });
+    const manifest = join(import.meta.dirname, '../package.json');
+    expect(parseJson(`@${manifest}`)).toMatchObject({ type: 'module' });
+  });
+
+  it.each(['', '[]', 'null', '1', '{', 'tags=eu'])('is not %j', (text) => {
+    expect(() => parseJson(text)).toThrow('Expected a JSON object, or @ and a file with one.');
+  });
+
+  it('says which file cannot be read', () => {
+    expect(() => parseJson('@none.json')).toThrow('none.json: there is no such file');
   });
 });
 

@@ -133,6 +133,24 @@ export function parsePair(
   throw new InvalidArgumentError('Expected key=value.');
 }
 
+/** Parses a JSON object, or that of a file: `@PATH`. */
+export function parseJson(text: string): object {
+  const isFile = text.startsWith('@');
+  const json = isFile ? readText(text.slice(1)) : text;
+  const value = parsedObject(json);
+  if (value) return value;
+  throw new InvalidArgumentError('Expected a JSON object, or @ and a file with one.');
+}
+
+function parsedObject(json: string): object | null {
+  try {
+    const value: unknown = JSON.parse(json);
+    return typeof value === 'object' && value !== null && !Array.isArray(value) ? value : null;
+  } catch {
+    return null;
+  }
+}
+
 export interface HeaderValue {
   key: string;
   value: string;
@@ -171,6 +189,7 @@ const PARSERS: Partial<Record<FieldRule['type'], NonNullable<Field['parse']>>> =
   texts: parseEach,
   pairs: parsePair,
   headers: parseHeader,
+  json: parseJson,
   time: parseFutureTime,
 };
 

@@ -208,7 +208,8 @@ describe('posthorn import svix', () => {
 
   it('keeps what was set by hand: hidden headers, and the state of what was held back', async () => {
     const sensitive = { ...endpoint, id: 'ep_by_hand', sensitive: ['Authorization'] };
-    const apps = [{ id: 'app_by_hand', name: 'x', endpoints: [{ ...sensitive, channels: ['a'] }] }];
+    const heldBack = { ...sensitive, filterTypes: ['größer'] };
+    const apps = [{ id: 'app_by_hand', name: 'x', endpoints: [heldBack] }];
     const svix = kept(await startFakeSvix({ apps }));
     await reportOf(importSvix(svix));
     const { webhooks } = client();

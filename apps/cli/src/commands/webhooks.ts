@@ -40,7 +40,11 @@ const WEBHOOK_FIELDS = fieldsWith(WEBHOOK_RULES, [
   {
     flags: '--event-type <type>',
     name: 'eventTypes',
-    help: 'event type to deliver (repeatable; all when left out)',
+    help: 'event type to deliver, or order.* for all that begin so (repeatable; all when left out)',
+  },
+  {
+    flags: '--filter <json>',
+    help: 'conditions that a message must meet, as JSON or @ and a file',
   },
   { flags: '--disabled', help: 'deliver nothing to it (otherwise --no-disabled)' },
   {

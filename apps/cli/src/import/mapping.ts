@@ -172,12 +172,28 @@ export function eventTypesOf(given: readonly string[], note: Note): string[] | n
   const unique = [...new Set(given)].toSorted();
   const fitting = unique.filter((type) => EVENT_TYPE.test(type));
   for (const type of unique.filter((each) => !EVENT_TYPE.test(each))) {
-    note('leftOut', 'event types with other characters than letters, digits and . _ : / -', type);
+    note('leftOut', 'event types that are no name here, nor a beginning such as order.*', type);
   }
   if (unique.length === 0 || (fitting.length > 0 && fitting.length <= MAX_EVENT_TYPES))
     return fitting;
   note('heldBack', `more than ${MAX_EVENT_TYPES} event types, or none that Posthorn takes`);
   return null;
+}
+
+type FilterField = Exclude<WebhookFields['filter'], undefined>;
+
+/**
+ * Returns the filter, or null and `isHeldBack` when Posthorn cannot apply it: without it the webhook would receive other
+ * messages than before.
+ */
+export function filterOf(
+  filter: FilterField,
+  note: Note,
+): { filter: FilterField; isHeldBack: boolean } {
+  const bytes = filter ? Buffer.byteLength(JSON.stringify(filter)) : 0;
+  if (filter && bytes <= WEBHOOK_RULES.filter.maxBytes) return { filter, isHeldBack: false };
+  note('heldBack', 'filters that are larger than here, or about other parts of a message');
+  return { filter: null, isHeldBack: true };
 }
 
 /** Returns attempts per second; null for no limit. */

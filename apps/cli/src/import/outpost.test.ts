@@ -94,10 +94,32 @@ describe('a webhook destination of Outpost', () => {
     expect(findings.map(({ about }) => about)).toContainEqual(expect.stringContaining('rotation'));
   });
 
-  it('is held back when it has a filter', () => {
-    expect(map({ filter: { data: { amount: { $gte: 100 } } } }).isHeldBack).toBe(true);
-    expect(map({ filter: {} }).isHeldBack).toBe(false);
-    expect(map({ filter: null }).isHeldBack).toBe(false);
+  it('keeps its filter, under the names of this API', () => {
+    const data = { amount: { $gte: 100 } };
+    const filter = { data, $not: { topic: 'order.test' }, $or: [{ topic: 'a' }, { data: {} }] };
+    const { document, isHeldBack } = map({ filter });
+    expect(document.fields.filter).toEqual({
+      payload: data,
+      $not: { eventType: 'order.test' },
+      $or: [{ eventType: 'a' }, { payload: {} }],
+    });
+    expect(isHeldBack).toBe(false);
+  });
+
+  it.each([{}, null])('has no filter with %j', (filter) => {
+    const { document, isHeldBack } = map({ filter });
+    expect([document.fields.filter, isHeldBack]).toEqual([null, false]);
+  });
+
+  it.each([
+    ['metadata', { metadata: { plan: 'gold' } }],
+    ['an id in $and', { $and: [{ data: {} }, { id: 'evt_1' }] }],
+    ['a time in $not', { $not: { time: { $exist: true } } }],
+    ['more bytes than here', { data: { text: 'x'.repeat(4_096) } }],
+  ])('is held back when its filter is about %s', (_, filter) => {
+    const { document, isHeldBack, findings } = map({ filter });
+    expect([document.fields.filter, isHeldBack]).toEqual([null, true]);
+    expect(findings.map(({ kind }) => kind)).toContain('heldBack');
   });
 
   it('reports delivery metadata and headers that are no JSON', () => {

@@ -2,6 +2,7 @@ import { type DocumentOf, Secret, type WebhookFields } from '../plan/documents.t
 import {
   collectFindings,
   eventTypesOf,
+  filterOf,
   headersOf,
   type Mapped,
   type MappedApp,
@@ -133,8 +134,9 @@ function mapWebhook(destination: Json, app: DocumentOf<'App'>): MappedWebhook {
   const customHeaders = headersOf(headersIn(config.custom_headers, note), source, note);
   const topics = textsOf(destination.topics);
   const eventTypes = eventTypesOf(topics.includes('*') ? [] : topics, note);
-  const isFiltered = Object.keys(jsonOf(destination.filter)).length > 0;
-  if (isFiltered) note('heldBack', 'filters: Posthorn sends it the messages of its event types');
+  const given = jsonOf(destination.filter);
+  const isFiltered = Object.keys(given).length > 0;
+  const filtered = isFiltered ? filterOf(conditionsOf(given), note) : UNFILTERED;
   for (const key of Object.keys(jsonOf(destination.delivery_metadata))) {
     note('leftOut', 'delivery metadata, and the headers that it makes', key);
   }
@@ -145,6 +147,7 @@ function mapWebhook(destination: Json, app: DocumentOf<'App'>): MappedWebhook {
     ...signatureOf(jsonOf(destination.credentials), source, note),
     customHeaders,
     eventTypes: eventTypes ?? [],
+    filter: filtered.filter,
     disabled: textOf(destination.disabled_at) !== undefined,
     metadata: metadataOf(destination.metadata, {}, note),
   };
@@ -153,10 +156,28 @@ function mapWebhook(destination: Json, app: DocumentOf<'App'>): MappedWebhook {
     document: webhookDocument(app, { uid, source }, fields),
     app,
     qualifiedUid: qualify(app.uid, uid),
-    isHeldBack: eventTypes === null || isFiltered,
+    isHeldBack: eventTypes === null || filtered.isHeldBack,
     keptHeaders: [],
     findings,
   };
+}
+
+const UNFILTERED = { filter: null, isHeldBack: false } as const;
+
+/** The parts of an event, and their names here. Metadata, id and time of an event have none. */
+const PARTS: Readonly<Record<string, string>> = { data: 'payload', topic: 'eventType' };
+
+/** Returns the filter with the names of Posthorn; null when it is about a part that a message has not. */
+function conditionsOf(filter: Json): Json | null {
+  const entries = Object.entries(filter).map(([key, value]) => {
+    const part = PARTS[key];
+    if (part !== undefined) return [part, value] as const;
+    if (key === '$not') return [key, isJson(value) ? conditionsOf(value) : null] as const;
+    if (key !== '$and' && key !== '$or') return [key, null] as const;
+    const each = jsonsOf(value).map(conditionsOf);
+    return [key, each.includes(null) ? null : each] as const;
+  });
+  return entries.some(([, value]) => value === null) ? null : Object.fromEntries(entries);
 }
 
 /** The API has the headers as JSON text, and as an object in later versions perhaps. */

@@ -120,11 +120,12 @@ describe('an endpoint of Svix', () => {
     expect(one.document.fields.eventTypes).toEqual(['a', 'b']);
   });
 
-  it('is held back when it selects channels, which stay in its metadata', () => {
+  it('selects channels by a filter on tags, and they stay in its metadata', () => {
     const mapped = map({ channels: ['project_1', 'group_2'] });
 
-    expect(mapped.isHeldBack).toBe(true);
-    expect(mapped.findings).toMatchObject([{ kind: 'heldBack', detail: 'group_2, project_1' }]);
+    expect(mapped.isHeldBack).toBe(false);
+    expect(mapped.document.fields.filter).toEqual({ tags: { $or: ['group_2', 'project_1'] } });
+    expect(mapped.findings).toMatchObject([{ kind: 'changed', detail: 'group_2, project_1' }]);
     expect(mapped.document.fields.metadata).toEqual({ svixChannels: 'group_2,project_1' });
   });
 

@@ -2,6 +2,7 @@ import { type DocumentOf, Secret, type WebhookFields } from '../plan/documents.t
 import {
   collectFindings,
   eventTypesOf,
+  filterOf,
   type Finding,
   headersOf,
   longDescription,
@@ -217,9 +218,10 @@ export function mapEndpoint(read: SvixEndpoint, app: DocumentOf<'App'>): MappedW
   for (const name of keptHeaders) note('byHand', 'values of sensitive headers', name);
   const eventTypes = eventTypesOf(textsOf(endpoint.filterTypes), note);
   const channels = textsOf(endpoint.channels).toSorted();
-  const isHeldBack = [eventTypes === null, holdsBack(channels, read.transformation, note)].includes(
-    true,
-  );
+  const filtered = channelFilter(channels, note);
+  const isTransformed = read.transformation.enabled === true;
+  if (isTransformed) note('heldBack', 'transformations: Posthorn sends payloads as they are');
+  const isHeldBack = eventTypes === null || filtered.isHeldBack || isTransformed;
   const description = textOf(endpoint.description);
   const fields: WebhookFields = {
     url: urlOf(textOf(endpoint.url) ?? '', customHeaders, source, note),
@@ -227,6 +229,7 @@ export function mapEndpoint(read: SvixEndpoint, app: DocumentOf<'App'>): MappedW
     ...signatureOf(read.secret, source, note),
     customHeaders,
     eventTypes: eventTypes ?? [],
+    filter: filtered.filter,
     disabled: endpoint.disabled === true,
     rateLimitPerSecond: rateOf(
       numberOf(endpoint.throttleRate) ?? numberOf(endpoint.rateLimit),
@@ -250,12 +253,12 @@ export function mapEndpoint(read: SvixEndpoint, app: DocumentOf<'App'>): MappedW
   };
 }
 
-function holdsBack(channels: readonly string[], transformation: Json, note: Note): boolean {
-  const isTransformed = transformation.enabled === true;
-  if (channels.length > 0)
-    note('heldBack', 'channels: Posthorn sends it the messages of all', channels.join(', '));
-  if (isTransformed) note('heldBack', 'transformations: Posthorn sends payloads as they are');
-  return channels.length > 0 || isTransformed;
+/** Channels become a condition on tags: the application sends the channels of a message as its tags. */
+function channelFilter(channels: readonly string[], note: Note): ReturnType<typeof filterOf> {
+  if (channels.length === 0) return { filter: null, isHeldBack: false };
+  const about = 'channels: a filter selects messages with one of them as a tag';
+  note('changed', about, channels.join(', '));
+  return filterOf({ tags: { $or: channels } }, note);
 }
 
 function channelsText(channels: readonly string[]): string | undefined {
