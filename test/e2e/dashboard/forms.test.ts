@@ -111,6 +111,37 @@ describe('The form of a webhook', () => {
     });
   });
 
+  it('tests a filter with the newest message, and stores it', async () => {
+    const { page } = browser;
+    const target = await posthorn.api.get(`/api/v1/webhooks/${webhookId}`);
+    const { appId } = dataOf<{ appId: string }>(target);
+    const payload = { amount: 99 };
+    await posthorn.api.send({ appId, eventType: 'order.paid', tags: ['eu'] }, payload);
+    await field('Filter').fill('{"payload": ');
+    await page.getByText('This is no JSON object').waitFor();
+    await field('Filter').fill('{"payload": {"amount": {"$gte": 100}}, "tags": "eu"}');
+    await page.getByText('Test the filter', { exact: true }).first().click();
+    await page.getByRole('button', { name: 'Use the newest message' }).click();
+    await eventually('the payload', async () =>
+      (await field('Payload to test with').inputValue()).includes('99'),
+    );
+    expect(await field('Its event type').inputValue()).toBe('order.paid');
+    await page.getByRole('button', { name: 'Test the filter' }).click();
+    await page.getByText('it does not meet payload.amount.$gte').waitFor();
+    expect(await findBarriers(page)).toEqual([]);
+    await takePicture(page, 'webhook-filter-test');
+    await field('Payload to test with').fill('{"amount": 100}');
+    await field('Its event type').press('Enter');
+    await page.getByText('The message passes the filter.').waitFor();
+    await page.getByRole('button', { name: 'Save changes' }).click();
+    await page.getByText('Saved.').waitFor();
+    const stored = dataOf(await posthorn.api.get(`/api/v1/webhooks/${webhookId}`));
+    expect(stored).toMatchObject({ filter: { payload: { amount: { $gte: 100 } }, tags: 'eu' } });
+    await field('Filter').fill('{"payload": {"amount": {"$foo": 1}}}');
+    await page.getByRole('button', { name: 'Save changes' }).click();
+    await page.getByText('filter.payload.amount.$foo is no operator').waitFor();
+  });
+
   /** Lets the page load again what is older than some seconds, as after a gap in the network. */
   async function reconnect(): Promise<void> {
     for (const event of ['offline', 'online']) {

@@ -45,6 +45,21 @@ export const messageQuery = (messageId: string) =>
       dataOf(api.GET('/webhook-messages/{messageId}', { params: { path: { messageId } } })),
   });
 
+/** Returns the newest message of the app that has a payload, as people edit it; null without one. */
+export async function newestMessage(appId: string) {
+  const query = { appId, limit: 1 };
+  const [newest] = await dataOf(api.GET('/webhook-messages', { params: { query } }));
+  if (!newest) return null;
+  const params = { path: { messageId: newest.id } };
+  const found = await dataOf(api.GET('/webhook-messages/{messageId}', { params }));
+  if (found.payload === null) return null;
+  return {
+    payload: found.payload,
+    eventType: found.eventType ?? '',
+    tags: found.tags.join(', '),
+  };
+}
+
 /** Erases its payload, and the responses of its deliveries, for good. */
 export function erasePayload(messageId: string): Promise<Schemas['ErasedPayload']> {
   const params = { path: { messageId } };

@@ -38,6 +38,10 @@ export const healthQuery = (webhookId: string) =>
       dataOf(api.GET('/webhooks/{webhookId}/health', { params: { path: { webhookId } } })),
   });
 
+export function testFilter(body: Schemas['TestFilter']): Promise<Schemas['TestedFilter']> {
+  return dataOf(api.POST('/test-filter', { body }));
+}
+
 export type FoundWebhook = Schemas['FoundWebhook'];
 
 const FOUND_FRESH_MS = 30_000;

@@ -48,6 +48,7 @@ export function NewWebhookPage() {
         {confinedTo === null && <AppSelect value={appId} onChange={setAppId} />}
         <WebhookFormFields
           stored={null}
+          appId={appId}
           problems={error === null ? [] : toFailure(error).problems}
         />
         <Group>

@@ -54,7 +54,7 @@ export function OverviewTab({ webhook }: { webhook: Schemas['WebhookWithAuth'] }
 }
 
 function WebhookFacts({ webhook }: { webhook: Schemas['WebhookWithAuth'] }) {
-  const { id, name, eventTypes, authMethod, createdAt, updatedAt, tls } = webhook;
+  const { id, name, eventTypes, filter, authMethod, createdAt, updatedAt, tls } = webhook;
   const { rateLimitPerSecond, timeoutSeconds, disabledReason } = webhook;
   return (
     <>
@@ -69,6 +69,7 @@ function WebhookFacts({ webhook }: { webhook: Schemas['WebhookWithAuth'] }) {
             'Event types',
             eventTypes.length === 0 ? 'Receives all messages of its app' : eventTypes.join(', '),
           ],
+          ['Filter', filter === null ? <None key="filter" /> : JSON.stringify(filter)],
           ['Authentication', AUTH_NAMES[authMethod.method]],
           [
             'Rate limit',

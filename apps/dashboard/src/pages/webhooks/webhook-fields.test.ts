@@ -16,6 +16,7 @@ const stored: WebhookFields = {
   url: 'https://shop.example/hook',
   name: 'Shop',
   eventTypes: ['order.paid', 'order.sent'],
+  filter: { payload: { amount: { $gte: 100 } } },
   rateLimitPerSecond: 5,
   timeoutSeconds: 10,
   maxAttempts: 3,
@@ -34,6 +35,7 @@ const SHOWN = {
   url: stored.url,
   name: 'Shop',
   eventTypes: 'order.paid\norder.sent',
+  filter: '{"payload": {"amount": {"$gte": 100}}}',
   rateLimitPerSecond: '5',
   timeoutSeconds: '10',
   maxAttempts: '3',
@@ -60,6 +62,10 @@ describe('what a form changes', () => {
     expect(changedFields(formWith({ name: 'Other' }), stored)).toEqual({ name: 'Other' });
     expect(changedFields(formWith({ rateLimitPerSecond: '' }), stored)).toEqual({
       rateLimitPerSecond: null,
+    });
+    expect(changedFields(formWith({ filter: '' }), stored)).toEqual({ filter: null });
+    expect(changedFields(formWith({ filter: '{"tags":"eu"}' }), stored)).toEqual({
+      filter: { tags: 'eu' },
     });
     expect(changedFields(formWith({ timeoutSeconds: '3' }), stored)).toEqual({ timeoutSeconds: 3 });
     const ending = { maxAttempts: '', finalStatusCodes: ' 410 422,', disablesWhenGone: 'on' };

@@ -7,6 +7,7 @@ import {
   type OwnFields,
   readOwnFields,
 } from '../../parts/form-fields.ts';
+import { jsonOf } from './filter-rules.ts';
 import { authBody, BLANK, readAuth, type StoredAuth } from './auth-rules.ts';
 
 type Rules = typeof WEBHOOK_RULES;
@@ -17,6 +18,7 @@ export interface WebhookFields extends OwnFields {
   url: string;
   name: string;
   eventTypes: readonly string[];
+  filter: Readonly<Record<string, unknown>> | null;
   rateLimitPerSecond: number | null;
   timeoutSeconds: number | null;
   maxAttempts: number | null;
@@ -62,6 +64,7 @@ function readFields(form: FormData) {
     url: textOf('url'),
     ...(textOf('name') !== '' && { name: textOf('name') }),
     eventTypes: linesOf(textOf('eventTypes')),
+    filter: jsonOf(textOf('filter')) as WebhookFields['filter'],
     rateLimitPerSecond: numberOf('rateLimitPerSecond'),
     timeoutSeconds: numberOf('timeoutSeconds'),
     maxAttempts: numberOf('maxAttempts'),
@@ -149,6 +152,7 @@ export const hasField = isAtOneOf([
   'name',
   'uid',
   'eventTypes',
+  'filter',
   'secret',
   'signatureHeaders',
   'rateLimitPerSecond',

@@ -8,6 +8,7 @@ import { absoluteTime } from '../../parts/time-words.ts';
 import { useRights } from '../../session/session-context.ts';
 import { MetadataInput, UidInput } from '../own-fields.tsx';
 import { Authentication, OwnSecretInput } from './auth-fields.tsx';
+import { FilterField } from './filter-field.tsx';
 import { isOtherServer } from './auth-rules.ts';
 import {
   hasSvix,
@@ -21,11 +22,13 @@ import styles from './webhooks.module.css';
 interface FieldsProps {
   /** Null for a new webhook. */
   stored: Schemas['WebhookWithAuth'] | null;
+  /** The app of a new webhook; '' while none is chosen. */
+  appId?: string;
   problems: readonly Problem[];
 }
 
 /** The fields of a webhook, with what is wrong with each. */
-export function WebhookFormFields({ stored, problems }: FieldsProps) {
+export function WebhookFormFields({ stored, appId = '', problems }: FieldsProps) {
   const fields = stored ?? NEW_WEBHOOK;
   const [url, setUrl] = useState(fields.url);
   const isMoved = stored !== null && isOtherServer(url, stored.url);
@@ -47,11 +50,12 @@ export function WebhookFormFields({ stored, problems }: FieldsProps) {
       <Textarea
         name="eventTypes"
         label="Event types, one on each line"
-        description="Leave it empty to receive all messages of the app"
+        description="order.* selects all types that begin with order. and also future ones. Leave it empty to receive all messages of the app"
         rows={3}
         defaultValue={fields.eventTypes.join('\n')}
         error={errorOf('eventTypes')}
       />
+      <FilterField stored={fields.filter} appId={stored?.appId ?? appId} problems={problems} />
       <UidInput kind="webhook" stored={fields} errorOf={errorOf} />
       <Authentication stored={stored?.authMethod ?? null} isMoved={isMoved} errorOf={errorOf} />
       <SignatureInputs isNew={stored === null} fields={fields} errorOf={errorOf} />
