@@ -244,7 +244,7 @@ const WEBHOOK_FIELDS = {
   },
   /** Conditions on messages to its app, as JSON text; null without any. */
   filter: {
-    contract: 'C26.1',
+    contract: 'C27.1',
     value: z.string().nullable(),
     given: 'always',
     request: () => filterText,

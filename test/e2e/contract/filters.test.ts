@@ -63,7 +63,7 @@ describe('Wildcards (C6.11)', () => {
   });
 });
 
-describe('The filter of a webhook (C26)', () => {
+describe('The filter of a webhook (C27)', () => {
   it('decides which webhooks get a message, and arrives with those only', async () => {
     const { id: appId } = await make.app();
     const url = (path: string) => ({ appId, url: `${receiver.url}/${path}` });
@@ -164,7 +164,7 @@ describe('The filter of a webhook (C26)', () => {
   });
 });
 
-describe('Test a filter · POST /api/v1/test-filter (C26.7)', () => {
+describe('Test a filter · POST /api/v1/test-filter (C27.7)', () => {
   const test = (body: object): Promise<ApiAnswer> => posthorn.api.post('/api/v1/test-filter', body);
 
   it('returns whether a message passes, and the first condition that fails', async () => {

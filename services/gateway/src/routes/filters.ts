@@ -26,7 +26,7 @@ const testedSchema = z
   })
   .meta({ id: 'TestedFilter' });
 
-/** See docs/contract.md C26.6. */
+/** See docs/contract.md C27.6. */
 export function testFilterRoute(): Route {
   return route({
     operationId: 'testFilter',

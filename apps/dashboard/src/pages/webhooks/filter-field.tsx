@@ -16,7 +16,7 @@ interface FilterFieldProps {
   problems: readonly Problem[];
 }
 
-/** The conditions on messages, as JSON, with a test of them (docs/contract.md C26). */
+/** The conditions on messages, as JSON, with a test of them (docs/contract.md C27). */
 export function FilterField({ stored, appId, problems }: FilterFieldProps) {
   const [filter, setFilter] = useState(filterText(stored));
   const wrong = problems.filter(({ path }) => /^filter(\.|$)/.test(path));
