@@ -17,6 +17,8 @@ export type IdPrefix =
   | 'gw'
   | 'aud'
   | 'plnk'
+  | 'usr'
+  | 'inv'
   | 'oev'
   | 'rot';
 
