@@ -86,6 +86,9 @@ export const RIGHTS: Record<UndividedName, Rights> = {
   removals: { gateway: ['find', 'insert'], retry: CHANGE_AND_REMOVE },
   holdNotes: { gateway: WRITE, retry: ALL, admin: WRITE },
   portalSettings: { gateway: WRITE, retry: READ_AND_REMOVE, admin: READ },
+  // People sign in through the gateway. The admin command writes the groups of a company, and exports both.
+  people: { gateway: ALL_AND_INDEXES, retry: READ_AND_REMOVE, admin: READ },
+  peopleSettings: { gateway: WRITE, retry: READ_AND_REMOVE, admin: WRITE },
   links: { gateway: WRITE, retry: READ_AND_REMOVE, admin: ['insert'] },
   // Some are removed with their company only. The retry service disables webhooks.
   auditEvents: { gateway: WRITE, retry: ALL, admin: WRITE },

@@ -22,6 +22,14 @@ export const AUDIT_ACTIONS = [
   'portal_link.revoked',
   'portal.signed_in',
   'portal_settings.updated',
+  'person.signed_in',
+  'person.signed_out',
+  'person.invited',
+  'person.updated',
+  'person.removed',
+  'person.sessions_ended',
+  'invitation.revoked',
+  'people_settings.updated',
   'project.created',
   'project.updated',
   'project.deleted',
@@ -58,6 +66,8 @@ export const AUDIT_TARGETS = [
   'apiKey',
   'signingKey',
   'portalLink',
+  'person',
+  'invitation',
   'project',
   'app',
   'webhook',
@@ -78,10 +88,14 @@ export interface AuditTarget {
   id: string | null;
 }
 
-/** A visitor of the portal acts by the opened link. `system`: Posthorn acts because of a setting of the operator. */
+/**
+ * A visitor of the portal acts by the opened link, a person under the name that they had then. `system`: Posthorn acts
+ * because of a setting of the operator.
+ */
 export type AuditActor =
   | { kind: 'apiKey'; keyId: string }
   | { kind: 'portalLink'; linkId: string }
+  | { kind: 'person'; personId: string; name: string | null }
   | { kind: 'admin' }
   | { kind: 'system' };
 
@@ -142,6 +156,7 @@ const SHOWN_FIELDS: ReadonlySet<string> = new Set([
   ...objectFieldsShown(PROJECT_FIELDS), ...objectFieldsShown(APP_FIELDS), 'appId', 'webhookId', 'withSecrets',
   'scopes', 'capabilities', 'origins', 'expiresInSeconds', 'expiresAt', 'graceSeconds', 'keyId', 'newKeyId',
   'since', 'until', 'reason', 'ratePerSecond', 'resendId', 'createdBefore', 'cancelBefore',
+  'role', 'disabled', 'groups', 'invitationId', 'sessions', 'apiKeys',
   'cancellationId', 'status', 'waiting', 'eventType',
   'filter', 'matched', 'republished', 'resent', 'skipped', 'resealed', 'remaining',
 ]);
@@ -207,7 +222,7 @@ function shownValue(name: string, value: unknown): AuditValue {
   if (URL_FIELDS.has(name) && typeof value === 'string') return withoutQueryValues(value);
   if (!SHOWN_FIELDS.has(name)) return MASK;
   if (value instanceof Date) return value.toISOString();
-  if (Array.isArray(value)) return value.map(String);
+  if (Array.isArray(value)) return value.map(textOf);
   if (typeof value === 'number' || typeof value === 'boolean') return value;
   return textOf(value);
 }

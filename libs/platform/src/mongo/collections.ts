@@ -22,6 +22,8 @@ export interface DocumentOf {
   removals: Documents.RemovalDocument;
   holdNotes: Documents.HoldNoteDocument;
   links: LinkDocument;
+  people: Documents.PersonDocument;
+  peopleSettings: Documents.PeopleSettingsDocument;
   portalSettings: PortalSettingsDocument;
   auditEvents: Documents.AuditEventDocument;
   stats: Documents.StatsDocument;

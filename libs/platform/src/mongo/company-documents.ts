@@ -22,6 +22,8 @@ const OWNED: Record<OwnedName, true> = {
   removals: true,
   holdNotes: true,
   links: true,
+  people: true,
+  peopleSettings: true,
   portalSettings: true,
   auditEvents: true,
   stats: true,

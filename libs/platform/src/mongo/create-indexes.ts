@@ -54,11 +54,32 @@ const RESOURCE_INDEXES: readonly IndexSpec[] = [
     key: { removeAt: 1 },
     options: { expireAfterSeconds: 0, sparse: true },
   },
+  // The sessions of a person, and those that the issuer ends; only the keys of sessions have the fields.
+  {
+    collection: 'apiKeys',
+    key: { companyId: 1, personId: 1, _id: 1 },
+    options: { partialFilterExpression: { personId: { $exists: true } } },
+  },
+  { collection: 'apiKeys', key: { sidHash: 1 }, options: { sparse: true } },
+  // The keys that a person made.
+  {
+    collection: 'apiKeys',
+    key: { companyId: 1, createdBy: 1, _id: 1 },
+    options: { partialFilterExpression: { createdBy: { $exists: true } } },
+  },
+  // Of two first sign-ins of one person, one makes the entry. A sign-in finds all entries of the person.
+  { collection: 'people', key: { companyId: 1, issuer: 1, subject: 1 }, options: { unique: true } },
+  { collection: 'people', key: { issuer: 1, subject: 1 } },
+  { collection: 'people', key: { companyId: 1, _id: 1 } },
+  // A sign-in finds the companies that name one of its groups.
+  { collection: 'peopleSettings', key: { 'groups.group': 1 } },
+  { collection: 'peopleSettings', key: { companyId: 1, _id: 1 } },
   // A link is kept for a day after its end, so that its page can say why it is refused.
   { collection: 'links', key: { expiresAt: 1 }, options: { expireAfterSeconds: DAY_SECONDS } },
   // A link to the portal is revoked by its id; those to the dashboard have none.
   { collection: 'links', key: { 'portal.linkId': 1 }, options: { sparse: true } },
-  // The links to portals that may be used: of a company, and of an app. A revoked one is in neither.
+  { collection: 'links', key: { 'invitation.id': 1 }, options: { sparse: true } },
+  // The links to portals that may be used, and the open invitations: of a company, and of an app. A revoked one is in neither.
   {
     collection: 'links',
     key: { companyId: 1, expiresAt: -1, _id: -1 },
@@ -201,7 +222,7 @@ const AUDIT_INDEXES: readonly IndexSpec[] = [
 const COLLECTIONS: readonly CollectionName[] = [
   'companies', 'apiKeys', 'projects', 'apps', 'webhooks', 'signingKeys',
   'idempotencyKeys', 'publishers', 'messageChecks', 'erasures', 'requestedErasures',
-  'leases', 'resends', 'filterCancellations', 'removals', 'holdNotes', 'links', 'portalSettings', 'auditEvents', 'stats', 'usage', 'countJournal', 'countSteps',
+  'leases', 'resends', 'filterCancellations', 'removals', 'holdNotes', 'links', 'portalSettings', 'people', 'peopleSettings', 'auditEvents', 'stats', 'usage', 'countJournal', 'countSteps',
   'migrations', 'layout',
 ];
 

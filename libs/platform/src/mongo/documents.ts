@@ -19,6 +19,7 @@ import type { Hold, Waiting } from '@posthorn/domain/waiting.ts';
 import type { Idempotency, NoTargetReason, NotStored } from '@posthorn/domain/message.ts';
 import type { KeptFields } from '@posthorn/domain/message-fields.ts';
 import type { StoredFields } from '@posthorn/domain/object-fields.ts';
+import type { GroupRole, Role } from '@posthorn/domain/people.ts';
 import type { PROJECT_FIELDS } from '@posthorn/domain/project-fields.ts';
 import type { PageProgress, ResendFilter, ResendMark } from '@posthorn/domain/resend.ts';
 import type { AttemptCounts } from '@posthorn/domain/stats.ts';
@@ -64,10 +65,61 @@ export interface ApiKeyDocument extends OwnedDocument {
   /** The last use, exact to the minute; absent before the first. */
   lastUsedAt?: Date;
   /**
-   * When it is removed. Only of a key that nobody ever knew: of a session that a sign-in link began, and of a portal
-   * link that such a session made.
+   * When it is removed. Only of a key that nobody ever knew: of a session that a sign-in link or a person's sign-in began,
+   * and of a portal link that such a session made.
    */
   removeAt?: Date;
+  /** The person who made it; absent for one that an API key, an operator or a link made. */
+  createdBy?: string;
+  /** The person whose session the key is of. Only such a key has this field and those below. */
+  personId?: string;
+  /** SHA-256 of issuer and `sid`, in hex; absent when the issuer names no session. */
+  sidHash?: string;
+  /** The ID token, sealed; absent for one of more than 4 KiB. */
+  idToken?: string;
+  signIn?: SignInDocument;
+}
+
+/** The sign-in that began a session of a person. */
+export interface SignInDocument {
+  role: Role;
+  /** The groups that the issuer named; null when their list was not complete. */
+  groups: string[] | null;
+  clientAddress: string | null;
+  userAgent: string | null;
+}
+
+/** A person in one company. */
+export interface PersonDocument extends OwnedDocument {
+  /** Issuer and subject are the person; name and e-mail address are only shown. */
+  issuer: string;
+  subject: string;
+  name: string | null;
+  email: string | null;
+  /** The role by the groups of the last sign-in; absent without one. */
+  groupRole?: Role;
+  /** The role of the last invitation, or the one that replaced it; absent without one. */
+  invitedRole?: Role;
+  /** Absent unless the person is disabled. */
+  disabledAt?: Date;
+  createdAt: Date;
+  lastSignedInAt: Date;
+}
+
+/** The settings of a company for its people. */
+export interface PeopleSettingsDocument extends OwnedDocument {
+  groups: GroupRole[];
+  updatedAt: Date;
+}
+
+/** The part of an invitation that its link grants. */
+export interface InvitationGrant {
+  id: string;
+  role: Role;
+  name: string | null;
+  email: string | null;
+  /** The API key or the person that made it. */
+  by: string;
 }
 
 /** The uid is unique among those of the company that have one. */
@@ -341,8 +393,10 @@ export interface RemovalDocument extends OwnedDocument {
 /** An AuditEvent, whose docstring explains the fields. */
 export interface AuditEventDocument extends OwnedDocument {
   action: AuditAction;
-  /** Id of the API key, `admin` or `system`. */
+  /** Id of the API key, of the portal link or of the person, `admin` or `system`. */
   actor: string;
+  /** The name of a person then; absent for every other actor. */
+  actorName?: string | null;
   targetKind: AuditTargetKind;
   targetId: string | null;
   clientAddress: string | null;
@@ -417,17 +471,22 @@ export interface LinkDocument {
   /** SHA-256 of its token, in hex. The token itself is not stored. */
   _id: string;
   companyId: string;
-  kind: 'signIn' | 'portal';
+  kind: 'signIn' | 'portal' | 'invitation';
   createdAt: Date;
   expiresAt: Date;
   /** Absent until it is used. */
   usedAt?: Date;
   /** Absent until it is revoked, or its visitor signs out. */
   revokedAt?: Date;
-  /** Of a link to the portal until it is revoked: the index of the links that may be used has no others. */
+  /**
+   * Of a link to the portal until it is revoked, and of an invitation until it is used or revoked: the index of the links
+   * that may be used has no others.
+   */
   isLive?: true;
   /** Only of a link to the portal. */
   portal?: PortalGrant;
+  /** Only of an invitation. */
+  invitation?: InvitationGrant;
 }
 
 /** The settings of a company for its portal. */

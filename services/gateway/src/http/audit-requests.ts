@@ -89,7 +89,8 @@ function actionOf({ action, target }: AuditSpec, request: AuditedRequest): Audit
   };
 }
 
-function actorOf({ keyId, portal }: Caller): AuditActor {
+function actorOf({ keyId, portal, person }: Caller): AuditActor {
+  if (person) return { kind: 'person', personId: person.id, name: person.name };
   return portal ? { kind: 'portalLink', linkId: portal.linkId } : { kind: 'apiKey', keyId };
 }
 
@@ -101,6 +102,8 @@ const ID_PARAMS: Partial<Record<AuditTargetKind, string>> = {
   project: 'projectId',
   app: 'appId',
   portalLink: 'linkId',
+  person: 'personId',
+  invitation: 'invitationId',
   webhook: 'webhookId',
   message: 'messageId',
   delivery: 'deliveryId',

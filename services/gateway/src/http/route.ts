@@ -1,5 +1,6 @@
 import type { Capability, Scope } from '@posthorn/domain/access.ts';
 import type { AuditAction, AuditedFields, AuditTargetKind } from '@posthorn/domain/audit.ts';
+import type { Role } from '@posthorn/domain/people.ts';
 import type { IdPrefix } from '@posthorn/domain/ids.ts';
 import type { Changed } from '@posthorn/platform/mongo/company-documents.ts';
 import { KEPT_MS } from '@posthorn/platform/mongo/messages/idempotency-keys.ts';
@@ -151,6 +152,8 @@ interface RouteSpec {
    * visitors.
    */
   portal?: Capability | readonly Capability[];
+  /** The role of a person (docs/contract.md C26.2) that is enough where the scope is not. */
+  people?: Role;
   /** Refuses keys of one app, even when everything that the request names is in that app. */
   isForCompanyOnly?: boolean;
   /** The queue that its requests wait in; without one, a company may have only so many under way. */

@@ -1,4 +1,6 @@
 import { allows, type Capability, type Scope } from '@posthorn/domain/access.ts';
+import { includesRole, type Role } from '@posthorn/domain/people.ts';
+import type { KeyPerson } from '@posthorn/platform/mongo/companies/companies.ts';
 import type { DeliveryQueries } from '@posthorn/platform/mongo/messages/delivery-queries.ts';
 import type { FilterCancellations } from '@posthorn/platform/mongo/messages/filter-cancellations.ts';
 import type { MessageQueries } from '@posthorn/platform/mongo/messages/message-queries.ts';
@@ -18,6 +20,8 @@ export interface Caller {
   appId: string | null;
   /** The session of a visitor of the portal. `keyId` is the key that made the link. */
   portal?: PortalSession;
+  /** The person whose session it is. `keyId` is the key of the session. */
+  person?: KeyPerson;
 }
 
 interface PortalSession {
@@ -31,6 +35,8 @@ export interface Needed {
   scope?: Scope;
   /** One of them is enough. Absent: the route does not exist for visitors of the portal. */
   portal?: Capability | readonly Capability[];
+  /** The role of a person that is enough where the scope is not. */
+  people?: Role;
 }
 
 /**
@@ -38,8 +44,8 @@ export interface Needed {
  * for visitors of the portal (C20.3).
  */
 export function assertAllowed(
-  { scope, portal: needed }: Needed,
-  { scopes, portal }: Pick<Caller, 'scopes' | 'portal'>,
+  { scope, portal: needed, people }: Needed,
+  { scopes, portal, person }: Pick<Caller, 'scopes' | 'portal' | 'person'>,
 ): void {
   if (portal) {
     if (!needed) throw new ApiError('route_not_found', 'The portal has no such address.');
@@ -47,6 +53,8 @@ export function assertAllowed(
     throw insufficientScope('What the link to the portal allows does not include this.');
   }
   if (scope !== undefined && !allows(scopes, scope)) {
+    if (person && people && includesRole(person.role, people)) return;
+    if (person) throw insufficientScope(`Your role ${person.role} does not include this.`);
     throw insufficientScope(`This API key does not have the scope ${scope}.`);
   }
 }

@@ -7,6 +7,7 @@ const LIMITS = {
   QUOTA_WEBHOOKS_PER_APP: 1,
   QUOTA_GLOBAL_WEBHOOKS_PER_PROJECT: 1,
   QUOTA_KEYS_PER_COMPANY: 1,
+  invitations: 1_000,
   portalLinks: 1,
 };
 

@@ -2,8 +2,11 @@ import type { QuotaConfig } from '../config.ts';
 
 import { ApiError } from '../api-error.ts';
 
-/** Quotas that no operator has a reason to change: links of one app that may be used, and bytes of custom headers. */
-export const FIXED_QUOTAS = { portalLinks: 1_000, headerBytes: 8_192 } as const;
+/**
+ * Quotas that no operator has a reason to change: links of one app that may be used, open invitations of one company, and
+ * bytes of custom headers.
+ */
+export const FIXED_QUOTAS = { portalLinks: 1_000, invitations: 1_000, headerBytes: 8_192 } as const;
 
 /** A setting, or a quota that is fixed. */
 type QuotaName = keyof QuotaConfig | keyof typeof FIXED_QUOTAS;
@@ -18,6 +21,7 @@ const WHAT: Record<QuotaName, string> = {
   QUOTA_GLOBAL_WEBHOOKS_PER_PROJECT: 'global webhooks for each project',
   QUOTA_KEYS_PER_COMPANY: 'API keys for each company',
   portalLinks: 'links to its portal for each app',
+  invitations: 'open invitations for each company',
   QUOTA_TARGETS_PER_MESSAGE: 'webhooks that one message goes to',
   headerBytes: 'bytes of custom headers for each webhook',
 };

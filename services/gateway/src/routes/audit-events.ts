@@ -22,6 +22,13 @@ const actor = z.discriminatedUnion('kind', [
   z
     .object({ kind: z.literal('portalLink'), linkId: idField('plnk') })
     .meta({ id: 'PortalLinkActor' }),
+  z
+    .object({
+      kind: z.literal('person'),
+      personId: idField('usr'),
+      name: z.string().nullable().meta({ description: 'As it was then', example: 'Ada' }),
+    })
+    .meta({ id: 'PersonActor' }),
   z.object({ kind: z.enum(['admin', 'system']) }).meta({ id: 'ActorWithoutId' }),
 ]);
 
@@ -40,7 +47,7 @@ const auditEventSchema = z
     actor: actor.meta({
       id: 'AuditActor',
       description:
-        'Who did it: an API key, a visitor of the portal, an operator (`admin`), or Posthorn itself (`system`)',
+        'Who did it: an API key, a visitor of the portal, a person who signed in, an operator (`admin`), or Posthorn itself (`system`)',
     }),
     target: target.meta({ id: 'AuditTarget' }),
     clientAddress: z.string().nullable().meta({
@@ -97,7 +104,7 @@ const listQuery = z.object({
     .optional()
     .meta({
       description:
-        'Id of the API key that did it, `admin` for operators, or `system` for Posthorn itself',
+        'Id of the API key or of the person that did it, `admin` for operators, or `system` for Posthorn itself',
       example: exampleId('key'),
     }),
   targetId: text(1, 128)

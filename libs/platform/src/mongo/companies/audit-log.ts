@@ -231,7 +231,7 @@ type AuditCompletion = Pick<AuditEvent, 'action' | 'outcome' | 'code' | 'changes
 /** Limits of a list. A field that is absent sets no limit. */
 export interface AuditFilter {
   action?: AuditAction | undefined;
-  /** Id of an API key or of a portal link, or `admin`. */
+  /** Id of an API key, of a portal link or of a person, or `admin`. */
   actor?: string | undefined;
   targetId?: string | undefined;
   /** When the event was stored, in milliseconds since 1970, both inclusive. */
@@ -353,6 +353,7 @@ function toDocument(event: AuditEvent): AuditEventDocument {
     _id: id,
     ...same,
     actor: actorText(actor),
+    ...(actor.kind === 'person' && { actorName: actor.name }),
     targetKind: target.kind,
     targetId: target.id,
     createdAt: new Date(createdAtMs),
@@ -361,11 +362,11 @@ function toDocument(event: AuditEvent): AuditEventDocument {
 }
 
 function toEvent(document: AuditEventDocument): AuditEvent {
-  const { _id, actor, targetKind, targetId, createdAt, completedAt, ...same } = document;
+  const { _id, actor, actorName, targetKind, targetId, createdAt, completedAt, ...same } = document;
   return {
     id: _id,
     ...same,
-    actor: actorOf(actor),
+    actor: actorOf(actor, actorName ?? null),
     target: { kind: targetKind, id: targetId },
     createdAtMs: createdAt.getTime(),
     completedAtMs: completedAt?.getTime() ?? null,
@@ -381,12 +382,15 @@ function actorText(actor: AuditActor): string {
       return actor.keyId;
     case 'portalLink':
       return actor.linkId;
+    case 'person':
+      return actor.personId;
   }
 }
 
-function actorOf(text: string): AuditActor {
+function actorOf(text: string, name: string | null): AuditActor {
   const kind = KEYLESS.find((each) => each === text);
   if (kind) return { kind };
+  if (isId('usr', text)) return { kind: 'person', personId: text, name };
   return isId('plnk', text)
     ? { kind: 'portalLink', linkId: text }
     : { kind: 'apiKey', keyId: text };

@@ -1,11 +1,12 @@
 import { ALL_SCOPES, type Scope, SCOPES } from '@posthorn/domain/access.ts';
 import { type CompanyStatus, companyStatusOf } from '@posthorn/domain/company.ts';
+import type { Role } from '@posthorn/domain/people.ts';
 import type { IdPrefix } from '@posthorn/domain/ids.ts';
 import type { mongo } from 'mongoose';
 import { hash, randomBytes } from 'node:crypto';
 import { crc32 } from 'node:zlib';
 import { collection } from '../collections.ts';
-import type { ApiKeyDocument, CompanyDocument } from '../documents.ts';
+import type { ApiKeyDocument, CompanyDocument, PersonDocument } from '../documents.ts';
 import { createHoldNotes } from '../webhooks/holds.ts';
 
 /**
@@ -20,9 +21,9 @@ export interface CompanyStore {
   /** Oldest first. */
   listCompanies: () => Promise<CompanyDocument[]>;
   insertKey: (key: ApiKeyDocument) => Promise<void>;
-  /** Oldest first, without their hashes. */
+  /** Oldest first, without their hashes, and without those of people's sessions. */
   listKeys: (companyId: string) => Promise<Omit<ApiKeyDocument, 'hash'>[]>;
-  /** By hash. A key whose company is removed is missing, an expired one is there. */
+  /** By hash. A key whose company or person is removed or whose person is disabled is missing, an expired one is there. */
   findKeys: (keyHashes: ReadonlySet<string>) => Promise<Map<string, KeyRecord>>;
   /** Returns the hashes of keys of these companies that were used since then: 5,000 at most. */
   usedSince: (companyIds: readonly string[], sinceMs: number) => Promise<string[]>;
@@ -52,6 +53,15 @@ export interface KeyRecord {
   expiresAtMs: number | null;
   /** Its company is suspended. */
   isSuspended: boolean;
+  /** The person whose session the key is of; absent for every other key. */
+  person?: KeyPerson;
+}
+
+export interface KeyPerson {
+  id: string;
+  name: string | null;
+  /** The role of the session. */
+  role: Role;
 }
 
 /** docs/contract.md C14.10. Every gateway notes the keys it sees, and one of them writes. */
@@ -75,7 +85,7 @@ export function createCompanyStore(db: mongo.Db): CompanyStore {
     },
     listKeys: (companyId) =>
       apiKeys
-        .find({ companyId })
+        .find({ companyId, personId: { $exists: false } })
         .sort({ _id: 1 })
         .project<Omit<ApiKeyDocument, 'hash'>>({ hash: 0 })
         .toArray(),
@@ -115,12 +125,30 @@ async function findKeys(
   const companies = collection(db, 'companies');
   const owners = ids.length === 0 ? [] : await companies.find({ _id: { $in: ids } }).toArray();
   const byId = new Map(owners.map((company) => [company._id, company]));
+  const people = await peopleOf(db, keys);
   const found = new Map<string, KeyRecord>();
   for (const key of keys) {
     const company = byId.get(key.companyId);
-    if (company) found.set(key.hash, toKeyRecord(key, company));
+    if (company && key.personId === undefined) found.set(key.hash, toKeyRecord(key, company));
+    const person = people.get(key.personId ?? '');
+    if (!company || !person || !key.signIn) continue;
+    const { role } = key.signIn;
+    const { _id: id, name } = person;
+    found.set(key.hash, { ...toKeyRecord(key, company), person: { id, name, role } });
   }
   return found;
+}
+
+/** Reads the people whose sessions the keys are of, by id, without those who are disabled. */
+async function peopleOf(
+  db: mongo.Db,
+  keys: readonly ApiKeyDocument[],
+): Promise<Map<string, PersonDocument>> {
+  const ids = new Set(keys.flatMap(({ personId }) => personId ?? []));
+  if (ids.size === 0) return new Map();
+  const enabled = { _id: { $in: [...ids] }, disabledAt: { $exists: false } };
+  const found = await collection(db, 'people').find(enabled).toArray();
+  return new Map(found.map((person) => [person._id, person]));
 }
 
 /** Reads first, in one query: with many gateways another one has written most of the keys. */

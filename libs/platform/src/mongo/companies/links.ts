@@ -3,14 +3,16 @@ import type { mongo } from 'mongoose';
 import { hash, randomBytes } from 'node:crypto';
 import { collection } from '../collections.ts';
 import { documentsOf } from '../company-documents.ts';
-import type { LinkDocument } from '../documents.ts';
+import type { InvitationGrant, LinkDocument } from '../documents.ts';
 
 /** A link that signs in once (docs/decisions/0043-dashboard-sessions.md). */
 export interface Link {
   companyId: string;
   expiresAtMs: number;
-  /** Null for the dashboard of the whole company. */
+  /** Null for the dashboard of the whole company, and for an invitation. */
   portal: PortalGrant | null;
+  /** Only of an invitation. */
+  invitation?: InvitationGrant;
 }
 
 export type LinkKind = LinkDocument['kind'];
@@ -27,6 +29,9 @@ export interface LinkStore {
   find: (kind: LinkKind, token: string, nowMs: number) => Promise<FoundLink>;
   /** Uses it up. Of several that do so at once, one succeeds. */
   use: (kind: LinkKind, token: string, nowMs: number) => Promise<FoundLink>;
+  /** The same two with the hash of a token in its place. */
+  findByHash: (kind: LinkKind, tokenHash: string, nowMs: number) => Promise<FoundLink>;
+  useByHash: (kind: LinkKind, tokenHash: string, nowMs: number) => Promise<FoundLink>;
   /**
    * Ends a link to the portal with the visit that it began. Returns what it gave; null when the company, or the app unless
    * that is null, has no such link that is not revoked.
@@ -61,8 +66,8 @@ export const newLinkToken = (): string => randomBytes(TOKEN_BYTES).toString('bas
 export function createLinkStore(db: mongo.Db): LinkStore {
   const links = collection(db, 'links');
 
-  async function find(kind: LinkKind, token: string, nowMs: number): Promise<FoundLink> {
-    const found = TOKEN.test(token) ? await links.findOne({ _id: hashOfToken(token), kind }) : null;
+  async function findByHash(kind: LinkKind, _id: string, nowMs: number): Promise<FoundLink> {
+    const found = await links.findOne({ _id, kind });
     if (!found) return refused('unknown');
     if (found.revokedAt) return refused('revoked');
     if (found.usedAt) return refused('used');
@@ -70,23 +75,30 @@ export function createLinkStore(db: mongo.Db): LinkStore {
     return { kind: 'link', link: toLink(found) };
   }
 
+  async function useByHash(kind: LinkKind, _id: string, nowMs: number): Promise<FoundLink> {
+    const now = new Date(nowMs);
+    const unused = {
+      _id,
+      kind,
+      usedAt: { $exists: false },
+      revokedAt: { $exists: false },
+      expiresAt: { $gt: now },
+    };
+    const end = kind === 'invitation' ? { $unset: ENDED_INVITATION } : {};
+    const used = await links.findOneAndUpdate(unused, { $set: { usedAt: now }, ...end });
+    return used ? { kind: 'link', link: toLink(used) } : findByHash(kind, _id, nowMs);
+  }
+
   return {
     async insert(token, link, createdAtMs) {
       await links.insertOne(toDocument(token, link, createdAtMs));
     },
-    find,
-    async use(kind, token, nowMs) {
-      const now = new Date(nowMs);
-      const unused = {
-        _id: hashOfToken(token),
-        kind,
-        usedAt: { $exists: false },
-        revokedAt: { $exists: false },
-        expiresAt: { $gt: now },
-      };
-      const used = await links.findOneAndUpdate(unused, { $set: { usedAt: now } });
-      return used ? { kind: 'link', link: toLink(used) } : find(kind, token, nowMs);
-    },
+    find: async (kind, token, nowMs) =>
+      TOKEN.test(token) ? findByHash(kind, hashOfToken(token), nowMs) : refused('unknown'),
+    use: async (kind, token, nowMs) =>
+      TOKEN.test(token) ? useByHash(kind, hashOfToken(token), nowMs) : refused('unknown'),
+    findByHash,
+    useByHash,
     async revoke({ companyId, linkId, appId }, nowMs) {
       const open = {
         'portal.linkId': linkId,
@@ -118,24 +130,34 @@ export function hashOfToken(token: string): string {
 
 function toDocument(
   token: string,
-  { companyId, expiresAtMs, portal }: Link,
+  { companyId, expiresAtMs, portal, invitation }: Link,
   createdAtMs: number,
 ): LinkDocument {
+  const kind = portal ? 'portal' : 'signIn';
   return {
     _id: hashOfToken(token),
     companyId,
-    kind: portal ? 'portal' : 'signIn',
+    kind: invitation ? 'invitation' : kind,
     createdAt: new Date(createdAtMs),
     expiresAt: new Date(expiresAtMs),
     ...(portal && { isLive: true, portal }),
+    ...(invitation && { isLive: true, invitation }),
   };
 }
 
 const refused = (refusal: LinkRefusal): FoundLink => ({ kind: 'refused', refusal });
 
-function toLink({ companyId, expiresAt, portal }: LinkDocument): Link {
-  return { companyId, expiresAtMs: expiresAt.getTime(), portal: portal ?? null };
+function toLink({ companyId, expiresAt, portal, invitation }: LinkDocument): Link {
+  const expiresAtMs = expiresAt.getTime();
+  return { companyId, expiresAtMs, portal: portal ?? null, ...(invitation && { invitation }) };
 }
+
+/** The fields that an invitation loses when it is used or revoked: then nothing names who was invited. */
+export const ENDED_INVITATION = {
+  isLive: true,
+  'invitation.name': '',
+  'invitation.email': '',
+} as const;
 
 export interface ListedLinks {
   companyId: string;
@@ -181,6 +203,7 @@ function countLiveLinks(
 
 function liveAt(nowMs: number, appId: string | null) {
   return {
+    kind: 'portal' as const,
     isLive: true as const,
     ...(appId !== null && { 'portal.appId': appId }),
     expiresAt: { $gt: new Date(nowMs) },
