@@ -1,5 +1,6 @@
 import { parseCidr } from '@posthorn/domain/egress.ts';
-import { settings, wholeNumber } from '@posthorn/platform/service/settings.ts';
+import { flag } from '@posthorn/platform/service/store-settings.ts';
+import { httpUrl, settings, wholeNumber } from '@posthorn/platform/service/settings.ts';
 import { z } from 'zod';
 
 const perMinute = wholeNumber(0, Infinity);
@@ -63,7 +64,80 @@ export const ingestConfig = z.object({
 
 export type IngestConfig = z.infer<typeof ingestConfig>;
 
-export const gatewayConfig = z.object({
+const SESSION_LENGTH = /^(?<count>\d{1,4})(?<unit>[mh])$/;
+const MINUTE_MS = 60_000;
+const LEAST_SESSION_MS = 15 * MINUTE_MS;
+const LONGEST_SESSION_MS = 24 * 60 * MINUTE_MS;
+
+/** In milliseconds. */
+const sessionLength = z
+  .string()
+  .transform((text) => {
+    const { count = '0', unit } = SESSION_LENGTH.exec(text)?.groups ?? {};
+    return Number(count) * (unit === 'h' ? 60 : 1) * MINUTE_MS;
+  })
+  .refine((ms) => ms >= LEAST_SESSION_MS && ms <= LONGEST_SESSION_MS, {
+    message: 'must be 15m to 24h, a number with m or h',
+  });
+
+const isLoopback = (url: URL): boolean => /^(localhost|127(\.\d+){3}|\[::1\])$/.test(url.hostname);
+
+/** OpenID Connect Discovery 1.0, 3: an issuer has neither query nor fragment. */
+const issuer = httpUrl
+  .refine((text) => !/[?#]/.test(text), 'must have no query and no fragment')
+  .refine((text) => {
+    const url = new URL(text);
+    return url.protocol === 'https:' || isLoopback(url);
+  }, 'must be https, or http on this machine');
+
+/** How people sign in (docs/people.md). Without OIDC_ISSUER they do not. */
+const people = z.object({
+  OIDC_ISSUER: issuer
+    .optional()
+    .describe(
+      'OpenID Connect issuer at which people sign in to the dashboard, such as https://login.example.com; without it they do so with API keys and links only',
+    ),
+  OIDC_CLIENT_ID: z.string().max(255).optional().describe('Client id at OIDC_ISSUER'),
+  OIDC_CLIENT_SECRET: z
+    .string()
+    .max(2_048)
+    .optional()
+    .describe('Client secret at OIDC_ISSUER; without it, a public client'),
+  OIDC_SCOPES: z
+    .string()
+    .regex(/^openid( [\x21\x23-\x5b\x5d-\x7e]+)*$/, 'must be openid, and others after spaces')
+    .max(1_000)
+    .default('openid profile email')
+    .describe('Scopes that a sign-in asks OIDC_ISSUER for'),
+  OIDC_GROUPS_CLAIM: z
+    .string()
+    .max(200)
+    .default('groups')
+    .describe("Claim with a person's groups: its name, or a path such as realm_access.roles"),
+  OIDC_SESSION: sessionLength
+    .prefault('8h')
+    .describe('How long a person stays signed in, 15m to 24h'),
+  OIDC_ONLY: flag
+    .prefault('false')
+    .describe('Refuse to sign in to the dashboard with an API key; one-time links still do'),
+});
+
+type PeopleConfig = z.infer<typeof people> & { PUBLIC_URL?: string | undefined };
+
+/** People who sign in come back to PUBLIC_URL, as a client that the issuer knows. */
+function refineSignIn(config: PeopleConfig, context: z.RefinementCtx<PeopleConfig>): void {
+  if (config.OIDC_ISSUER === undefined) {
+    if (!config.OIDC_ONLY) return;
+    context.addIssue({ code: 'custom', path: ['OIDC_ONLY'], message: 'needs OIDC_ISSUER' });
+    return;
+  }
+  for (const name of ['PUBLIC_URL', 'OIDC_CLIENT_ID'] as const) {
+    if (config[name] !== undefined) continue;
+    context.addIssue({ code: 'custom', path: [name], message: 'is required with OIDC_ISSUER' });
+  }
+}
+
+const gatewaySettings = z.object({
   HOST: z.string().default('127.0.0.1').describe('Address that the API listens on'),
   PORT: settings.port.default(8080).describe('Port that the API listens on'),
   RATE_LIMIT_ADDRESS_PER_MINUTE: perMinute
@@ -77,6 +151,7 @@ export const gatewayConfig = z.object({
     .describe('Number of proxies in front whose X-Forwarded-For is trusted for the client address'),
   ...accepting,
   ...settings.publicUrl,
+  ...people.shape,
   SOURCE_IPS: sourceIps
     .optional()
     .describe(
@@ -89,4 +164,37 @@ export const gatewayConfig = z.object({
   ...settings.process(9101),
 });
 
+export const gatewayConfig = gatewaySettings.superRefine(refineSignIn);
+
 export type GatewayConfig = z.infer<typeof gatewayConfig>;
+
+/** How people sign in at the issuer. */
+export interface SignInConfig {
+  issuer: string;
+  clientId: string;
+  /** Undefined for a public client. */
+  clientSecret: string | undefined;
+  scopes: string;
+  groupsClaim: string;
+  sessionMs: number;
+  /** API keys sign in to no dashboard. */
+  isOnly: boolean;
+  /** PUBLIC_URL. */
+  publicUrl: string;
+}
+
+/** Returns null when people sign in with keys and links only. */
+export function signInConfigOf(config: PeopleConfig): SignInConfig | null {
+  const { OIDC_ISSUER: issuerUrl, OIDC_CLIENT_ID: clientId, PUBLIC_URL: publicUrl } = config;
+  if (issuerUrl === undefined || clientId === undefined || publicUrl === undefined) return null;
+  return {
+    issuer: issuerUrl,
+    clientId,
+    clientSecret: config.OIDC_CLIENT_SECRET,
+    scopes: config.OIDC_SCOPES,
+    groupsClaim: config.OIDC_GROUPS_CLAIM,
+    sessionMs: config.OIDC_SESSION,
+    isOnly: config.OIDC_ONLY,
+    publicUrl,
+  };
+}

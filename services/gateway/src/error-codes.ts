@@ -15,6 +15,48 @@ export const DASHBOARD_CODES = {
     when: 'the browser has another session now than the page shows',
     message: 'This browser began another session since, which took the place of this one.',
   },
+  no_role: {
+    status: 403,
+    when: 'a person who signs in has no role in the company, or in any',
+    message: 'None of your groups has a role here. Ask an administrator of your company.',
+  },
+  groups_unknown: {
+    status: 403,
+    when: 'the issuer did not list all groups of a person who signs in',
+    message:
+      'The list of your groups is not complete. Assign groups to the application, or use app roles and OIDC_GROUPS_CLAIM=roles.',
+  },
+  person_disabled: {
+    status: 403,
+    when: 'the person who signs in is disabled in the company',
+    message: 'An administrator has disabled your access.',
+  },
+  sign_in_expired: {
+    status: 400,
+    when: 'a sign-in at the issuer took more than ten minutes, or was begun in another browser',
+    message: 'This sign-in has expired, or was begun elsewhere. Sign in again.',
+  },
+  sign_in_refused: {
+    status: 400,
+    when: 'the issuer has refused a sign-in, or the person has',
+    message: 'The sign-in was refused at your login. Sign in again, or ask an administrator.',
+  },
+  sign_in_invalid: {
+    status: 400,
+    when: 'the answer of the issuer to a sign-in, or a logout token, does not pass its checks',
+    message: 'The answer of your login is not valid. Sign in again.',
+  },
+  sign_in_by_key_off: {
+    status: 403,
+    when: 'an API key is used to sign in to the dashboard while `OIDC_ONLY` is true',
+    message: 'API keys do not sign in here. Sign in at your login.',
+  },
+  sign_in_unavailable: {
+    status: 503,
+    when: 'the issuer cannot be reached, or too many people sign in at once',
+    message: 'Your login cannot be reached at the moment. Try again soon.',
+    retryAfter: '5',
+  },
   link_unknown: {
     status: 404,
     when: 'a link of the dashboard was never made, or was changed',
@@ -185,6 +227,11 @@ const SOMEWHERE = {
     when: 'another project, app or webhook of the company has the `uid`; for an upsert, one with another owner or environment',
     message: 'Another app has the uid customer-17.',
   },
+  role_by_group: {
+    status: 409,
+    when: 'the role of the person comes from their groups alone',
+    message: 'Groups decide about the role of this person. Change people-settings instead.',
+  },
   key_of_link: {
     status: 409,
     when: 'a link made the API key, which nobody knows',
@@ -230,7 +277,8 @@ const SOMEWHERE = {
   },
 } as const satisfies Record<string, ErrorSpec>;
 
-export type SpecificError = keyof typeof SOMEWHERE;
+/** A route without an id in its path may not exist either: that of people, without an issuer. */
+export type SpecificError = keyof typeof SOMEWHERE | keyof typeof WITH_PATH_ID;
 
 /** The failure of an address without an operation: the path exists, the method does not. */
 const WITHOUT_OPERATION = {

@@ -4,12 +4,21 @@ import type { KnownPage } from '../http/known-routes.ts';
 import type { PortalSettingsStore } from '../keys/portal-settings.ts';
 import { LIVE_PAGE, livePage, type LivePageDeps } from './live.ts';
 import { DASHBOARD_PAGES, filePages, loadFiles } from './pages.ts';
-import { SESSION_PAGES, sessionPages, type SessionPagesDeps } from './session-pages.ts';
+import { OIDC_PAGES, oidcPages, type OidcPagesDeps } from './oidc-pages.ts';
+import {
+  createReceive,
+  SESSION_PAGES,
+  sessionPages,
+  type SessionPagesDeps,
+} from './session-pages.ts';
 import { createSignIn, type SignInDeps } from './sign-in.ts';
 
-type DashboardDeps = SignInDeps &
+type DashboardDeps = Omit<SignInDeps, 'areKeysOff'> &
   LivePageDeps &
-  Omit<SessionPagesDeps, 'signIn'> & { portalSettings: Pick<PortalSettingsStore, 'readCached'> };
+  Omit<SessionPagesDeps, 'signIn'> &
+  Omit<OidcPagesDeps, 'signIn' | 'receive'> & {
+    portalSettings: Pick<PortalSettingsStore, 'readCached'>;
+  };
 
 /** The pages that the gateway serves for people, besides the API. */
 interface Dashboard {
@@ -24,7 +33,10 @@ export function createDashboard(deps: DashboardDeps): Dashboard {
   const { portalSettings, deadlines } = deps;
   const router = Router({ caseSensitive: true, strict: true });
   router.use(livePage(deps));
-  router.use(sessionPages({ ...deps, signIn: createSignIn(deps) }));
+  const areKeysOff = deps.oidc?.config.isOnly === true;
+  const signIn = createSignIn({ ...deps, areKeysOff });
+  router.use(sessionPages({ ...deps, signIn }));
+  router.use(oidcPages({ ...deps, signIn, receive: createReceive(deps) }));
   router.use(
     filePages({
       load: () => loadFiles(BUILT),
@@ -32,5 +44,5 @@ export function createDashboard(deps: DashboardDeps): Dashboard {
       deadlines,
     }),
   );
-  return { router, pages: [...SESSION_PAGES, ...DASHBOARD_PAGES, LIVE_PAGE] };
+  return { router, pages: [...SESSION_PAGES, ...OIDC_PAGES, ...DASHBOARD_PAGES, LIVE_PAGE] };
 }

@@ -20,6 +20,8 @@ test('no link is looked up for an address that has sent too many wrong ones', as
       revoke: fail,
     },
     companies: { insertKey: fail, linkKeyOf: fail, removeLinkKey: fail },
+    peopleSignIn: { out: fail },
+    areKeysOff: false,
     apps: { has: fail },
     invalidate: fail,
     recordRequest: fail,

@@ -19,24 +19,27 @@ import { ApiError, foundOr404, nullIf404 } from '../api-error.ts';
 import type { AuditedRequest, RecordRequest } from '../http/audit-requests.ts';
 import type { Authenticate } from '../keys/authenticate.ts';
 import { endPortalLink, type EndPortalLinkDeps } from '../keys/portal-links.ts';
+import type { PeopleSignIn } from '../people/sign-in.ts';
 import type { WrongKeys } from '../limits/rate-limits.ts';
 import type { Apps } from '../projects/apps.ts';
-import { type PortalSession, type Session, SESSION_MS } from '../keys/sessions.ts';
+import {
+  type PortalSession,
+  type Session,
+  SESSION_MS,
+  type SignInSource,
+} from '../keys/sessions.ts';
 
 export interface SignInDeps extends EndPortalLinkDeps {
   authenticate: Authenticate;
   links: Pick<LinkStore, 'find' | 'use' | 'revoke'>;
   companies: Pick<CompanyStore, 'insertKey' | 'linkKeyOf' | 'removeLinkKey'>;
+  peopleSignIn: Pick<PeopleSignIn, 'out'>;
+  /** Whether API keys sign in; OIDC_ONLY. */
+  areKeysOff: boolean;
   apps: Pick<Apps, 'has'>;
   recordRequest: RecordRequest;
   wrongKeys: WrongKeys;
   newId: (prefix: IdPrefix) => string;
-}
-
-/** Where a sign-in comes from, for limits and the audit log. */
-export interface SignInSource {
-  address: string | undefined;
-  requestId: string;
 }
 
 export interface SignedIn {
@@ -60,8 +63,10 @@ export interface SignIn {
     opened: { token: string; companyId: string | null },
     source: SignInSource,
   ) => Promise<SignedIn>;
+  /** Throws ApiError as `byLink` does, for an invitation that does not open. */
+  checkInvitation: (token: string, source: SignInSource) => Promise<void>;
   /**
-   * Ends the link of a portal session, or the key that a sign-in link made. Both are in the audit log, as when a client
+   * Ends the link of a portal session, the session of a person, or the key that a sign-in link made. Both are in the audit log, as when a client
    * ends them. The key that a person signed in with stays.
    */
   out: (session: Session, source: SignInSource) => Promise<void>;
@@ -91,6 +96,7 @@ export function createSignIn(deps: SignInDeps): SignIn {
 
   return {
     async byKey(credentials, source) {
+      if (deps.areKeysOff) throw new ApiError('sign_in_by_key_off');
       const { address } = source;
       // `authenticate` says in which header clients of the API send a key.
       const wrongKey = new ApiError('unauthorized', 'This is not a valid API key.');
@@ -110,10 +116,15 @@ export function createSignIn(deps: SignInDeps): SignIn {
       if (companyId !== null && companyId !== link.companyId) throw refused('unknown', source);
       return openPortal(deps, token, link, source);
     },
-    out: (session, source) =>
-      session.kind === 'portal'
-        ? endPortalSession(deps, session, source)
-        : endKey(deps, session, source),
+    async checkInvitation(token, source) {
+      await findLink('invitation', token, source);
+    },
+    async out(session, source) {
+      if (session.kind === 'portal') await endPortalSession(deps, session, source);
+      else if ((await deps.peopleSignIn.out(session, false, source)) === undefined) {
+        await endKey(deps, session, source);
+      }
+    },
   };
 }
 

@@ -83,7 +83,7 @@ export function createSessionCookies(deps: SessionCookieDeps): SessionCookies {
 }
 
 /** Where a cookie is in the browser. */
-interface Place {
+export interface CookiePlace {
   name: string;
   options: CookieOptions;
 }
@@ -92,25 +92,31 @@ interface Place {
 const OF_THIS_HOST = '__Host-';
 
 /**
- * Scripts cannot read it. Strict: no other site can make the browser send it, not even with a link. The portal is in
- * frames of other sites, so its cookie must be sent there, which browsers allow over https only; `Partitioned`
- * keeps it to frames in pages of the site in which the link was opened.
+ * Returns where a cookie with this name is. Scripts cannot read it. Strict: no other site can make the browser send it, not
+ * even with a link.
  */
-function placeOf(request: Request, kind: SessionKind, publicUrl: string | undefined): Place {
+export function cookiePlace(
+  request: Request,
+  name: string,
+  publicUrl: string | undefined,
+): CookiePlace {
   const url = publicUrl === undefined ? null : new URL(publicUrl);
   const secure = url ? url.protocol === 'https:' : request.secure;
-  const isFramed = kind === 'portal' && secure;
+  const path = secure ? '/' : (url?.pathname ?? '/');
   return {
-    name: secure ? OF_THIS_HOST + NAMES[kind] : NAMES[kind],
-    options: {
-      httpOnly: true,
-      secure,
-      sameSite: isFramed ? 'none' : 'strict',
-      partitioned: isFramed,
-      path: secure ? '/' : (url?.pathname ?? '/'),
-      encode: String,
-    },
+    name: secure ? OF_THIS_HOST + name : name,
+    options: { httpOnly: true, secure, sameSite: 'strict', path, encode: String },
   };
+}
+
+/**
+ * The portal is in frames of other sites, so its cookie must be sent there, which browsers allow over https only;
+ * `Partitioned` keeps it to frames in pages of the site in which the link was opened.
+ */
+function placeOf(request: Request, kind: SessionKind, publicUrl: string | undefined): CookiePlace {
+  const { name, options } = cookiePlace(request, NAMES[kind], publicUrl);
+  if (kind === 'company' || options.secure !== true) return { name, options };
+  return { name, options: { ...options, sameSite: 'none', partitioned: true } };
 }
 
 function parseSession(text: string | null): Session | null {
@@ -121,10 +127,21 @@ function parseSession(text: string | null): Session | null {
  * RFC 6265, 4.2. Null also for two of one name: another host of the same domain, or another path, has set one of them,
  * and it is unknown which cookie is ours.
  */
-function cookieOf(request: Request, name: string): string | null {
-  const pairs = (request.headers.cookie ?? '').split(';').map((pair) => pair.trim().split('=', 2));
-  const [found, another] = pairs.filter(([key]) => key === name);
+export function cookieOf(request: Request, name: string): string | null {
+  const [found, another] = cookiesOf(request).filter(([key]) => key === name);
   return another === undefined ? (found?.[1] ?? null) : null;
+}
+
+/** Returns names and values of all cookies of a request. */
+export function cookiesOf({ headers }: Request): string[][] {
+  return (headers.cookie ?? '').split(';').map((pair) => pair.trim().split('=', 2));
+}
+
+/** Where a sign-in comes from, for limits, the audit log, and the list of a person's sessions. */
+export interface SignInSource {
+  address: string | undefined;
+  requestId: string;
+  userAgent?: string | undefined;
 }
 
 /** The session that a page means. */
